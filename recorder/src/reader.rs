@@ -1,0 +1,1 @@
+//! Turns bytes into data or an error.

@@ -1,0 +1,1 @@
+//! Lays structures into memory that the caller has mapped.
