@@ -1,1 +1,65 @@
-fn main() {}
+//! `chase-report`: shows where a program's time went, library by library.
+//!
+//! The analyzer computes the figures, the symbolizer finds functions and source lines, viz draws
+//! the charts. This program finds out what was asked for, and lays it out.
+
+mod args;
+mod machine;
+mod names;
+mod places;
+mod report;
+mod terminal;
+mod view;
+
+use std::io::{IsTerminal, Write, stdout};
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser};
+
+use args::{Cli, Colour};
+use report::Report;
+use terminal::{Pager, Terminal, clean};
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    if cli.output.json && cli.output.csv {
+        // Options of different levels can't be declared to conflict.
+        let message = "--json and --csv exclude each other";
+        Cli::command().error(ErrorKind::ArgumentConflict, message).exit();
+    }
+    match run(&cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let message = format!("chase-report: {}\n", clean(&format!("{error:#}")));
+            // Where standard error is closed too, nobody is left to tell.
+            let _ = std::io::stderr().lock().write_all(message.as_bytes());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(cli: &Cli) -> anyhow::Result<()> {
+    let report = Report::open(cli)?;
+    let text = view::show(cli, &report, terminal(cli))?;
+    let for_people = !cli.output.json && !cli.output.csv && stdout().is_terminal();
+    let pager = if for_people && !cli.output.no_pager { Pager::Auto } else { Pager::Off };
+    terminal::print(&text, pager).context("cannot write to standard output")
+}
+
+fn terminal(cli: &Cli) -> Terminal {
+    let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    let colour = match cli.output.color {
+        Colour::Always => true,
+        Colour::Never => false,
+        Colour::Auto => stdout().is_terminal() && !is_set("NO_COLOR") && !dumb,
+    };
+    let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    let width = columns.filter(|&columns| columns > 0).or_else(|| {
+        let size = stdout().is_terminal().then(terminal_size::terminal_size).flatten();
+        size.map(|(width, _)| usize::from(width.0))
+    });
+    Terminal { width, colour }
+}

@@ -1,1 +1,49 @@
-//! hook
+//! `libchase.so`: preloaded into a program, it times every call from one loaded object to another.
+//!
+//! It patches the GOT entries of all objects so that calls go through stubs of its own
+//! ([`arch`]), and keeps, per thread, a shadow stack of the calls under way ([`frames`]) and a
+//! calling-context tree of those that ended ([`tree`]), written in place into a mapped file
+//! ([`recording`]).
+//!
+//! The order of things: [`process`] starts and ends it; [`loading`] finds [`objects`], reads their
+//! [`elf`] tables, [`resolve`]s names and patches [`slots`]; [`special`] knows the functions that
+//! are not ordinary; [`thread`] follows threads from start to end.
+//!
+//! Constraints, since this runs inside other people's programs: no allocation from the
+//! application's heap, no stdio, no `errno`, no panic, no lock held while calling out, no file
+//! descriptor kept, and nothing that needs another library: whatever fails, the program runs on.
+//!
+//! What it does not do: compute anything from what it counts, or resolve addresses to names.
+#![no_std]
+
+mod arch;
+mod calibrate;
+mod callsites;
+mod clock;
+mod config;
+mod elf;
+mod frames;
+mod loading;
+mod lock;
+mod maps;
+mod objects;
+mod pages;
+mod process;
+mod recording;
+mod resolve;
+mod slots;
+mod special;
+mod stack;
+mod sys;
+mod text;
+mod thread;
+mod tree;
+
+/// Nothing in this crate panics on purpose; if it happened, there would be no way to go on that
+/// does not harm the application less than this.
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+    loop {
+        core::hint::spin_loop();
+    }
+}

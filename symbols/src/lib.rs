@@ -1,1 +1,37 @@
-//! To come.
+//! From addresses and mangled names to functions, files and lines, at report time.
+//!
+//! * [`Symbolizer`] takes an object as a recording names it (path and build id) and an address in
+//!   the object's file (svma), and gives the function, its file and line, and the functions that
+//!   were inlined there.
+//! * [`demangle`] turns C++ and Rust symbols into what people wrote; [`shorten`] makes that fit a
+//!   table.
+//!
+//! Constraints:
+//!
+//! * A wrong name is worse than none. A file is used only if its build id is the recorded one;
+//!   where neither has a build id, only if it is not younger than the recording. An address gets a
+//!   symbol's name only if it lies within the symbol's size. What was refused, and why, is in
+//!   [`Status`].
+//! * Nothing is opened before it is asked for, and nothing twice. Debug information is mapped, not
+//!   read.
+//! * Where debug information is looked for is the caller's word ([`DebugDirs`]).
+//!
+//! What this crate does not do: fetch anything from the network, read recordings, or decide what
+//! of a name is shown.
+#![forbid(unsafe_code)]
+
+mod candidates;
+mod demangle;
+mod dwarf;
+mod elf;
+mod identity;
+mod search;
+mod shorten;
+mod symbolizer;
+mod symtab;
+
+pub use candidates::DebugDirs;
+pub use demangle::demangle;
+pub use identity::{ObjectKey, Reason, Refusal};
+pub use shorten::shorten;
+pub use symbolizer::{CodeLocation, Frame, Source, Status, SymbolError, Symbolizer};

@@ -1,1 +1,22 @@
-//! To come.
+//! Programs that break tools of this kind, run with and without chase.
+//!
+//! Each file in `programs/` is a program (or a library for one) with one trap in it; its first
+//! comment says which. Each test compiles what it needs, runs it bare and under the hook,
+//! compares standard output, standard error and exit status, and then holds the recording against
+//! the number of calls that the program is known to make.
+//!
+//! * [`compile`] turns a source file into a program, once per set of flags.
+//! * [`trial`] runs a program bare and hooked, and compares.
+//! * [`run`] is one run of one command, with a time limit.
+//! * [`recorded`] is what the tests see of a recording.
+//! * [`need`] finds what a machine may lack; a test that can't run says why and passes.
+//!
+//! The hook is taken from `$CHASE_LIB`, by default `target/release/libchase.so`. A missing one is
+//! a failure, never a skipped test.
+
+pub mod compile;
+mod load;
+pub mod need;
+pub mod recorded;
+pub mod run;
+pub mod trial;

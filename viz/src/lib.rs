@@ -1,1 +1,35 @@
-//! To come.
+//! Charts as SVG text and PNG bytes, from labels and values.
+//!
+//! Two charts: [`pie`] (how a total is shared by groups, such as libraries) and [`bars`] (the
+//! largest single entries, such as APIs, coloured by their group). Charts made with the same
+//! groups in the same order give each group the same colour.
+//!
+//! Constraints:
+//!
+//! - The same input gives the same bytes, on any machine: text is measured, and drawn in PNGs,
+//!   with a font that is part of this crate (DejaVu Sans, licence in `assets/`). Scripts that it
+//!   lacks, such as Chinese, are boxes in the PNG.
+//! - Labels are data. Whatever they contain ends up as visible text; no character of a label is
+//!   ever markup, a control code or a change of the writing direction.
+//! - Labels that don't fit are shortened in the middle and given in full as the SVG's tooltip.
+//! - Colour is never the only carrier of a fact: each mark also has its name beside it.
+//!
+//! What it does not do: read or write files, know of recordings, pick what to show, print. The
+//! PNG is rendered from the SVG, so the two can't differ.
+
+mod bars;
+mod canvas;
+mod chart;
+mod data;
+mod error;
+mod font;
+mod label;
+mod palette;
+mod pie;
+mod quantity;
+
+pub use bars::bars;
+pub use chart::Chart;
+pub use data::{Bar, Group, GroupKind, Heading, Unit};
+pub use error::Error;
+pub use pie::pie;

@@ -78,6 +78,10 @@ pub const COMMITTED: u32 = 1;
 
 /// [`Node::slot`] of a thread's root.
 pub const ROOT_SLOT: u32 = u32::MAX;
+/// Bit in [`Node::slot`] of a call that was open when a fork made this process. Such a node belongs
+/// to the slot named by the other bits; its times are times of this process, from the fork on, but
+/// its calls were made, and are counted, in the parent.
+pub const INHERITED: u32 = 1 << 31;
 /// Object, thread or slot number that stands for "none" or "not known".
 pub const NONE: u32 = u32::MAX;
 
@@ -431,7 +435,7 @@ pub struct ThreadRecord {
 pub struct Node {
     /// Node in whose scope the call was made.
     pub parent_ref: u32,
-    /// Slot that was called, or [`ROOT_SLOT`].
+    /// Slot that was called, with [`INHERITED`] where it applies, or [`ROOT_SLOT`].
     pub slot: u32,
     /// Calls begun.
     pub calls: u64,
@@ -443,8 +447,8 @@ pub struct Node {
     pub last_start_ticks: u64,
     /// Node in whose scope callees are looked up: itself, or an ancestor where recursion folds.
     pub scope_ref: u32,
-    /// Calls left by an exception, a longjmp or a cancellation; their time is in `total_ticks`,
-    /// and they are in no histogram.
+    /// Calls that ended but are in no histogram: left by an exception, a longjmp or a cancellation
+    /// (or completed when the recording had no room for a page). Their time is in `total_ticks`.
     pub unwound: u32,
     /// Histogram pages, each [`PAGE_BUCKETS`](crate::histogram::PAGE_BUCKETS) × u64.
     pub page_refs: [u32; PAGES],

@@ -1,0 +1,82 @@
+//! The tables.
+
+mod collect;
+mod tables;
+
+use serde::Serialize;
+
+use crate::clock::Ns;
+use crate::image::Image;
+use crate::rows::{
+    ApiRow, CallerRow, ContextRow, LibraryRow, ObjectRow, ProcessRow, ThreadRow, Totals,
+};
+use crate::unseen::NotSeen;
+use collect::Collector;
+
+/// What an analysis is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Selection {
+    /// All processes and threads.
+    All,
+    /// One process, by place among the images.
+    Process(usize),
+    /// One thread: the place of its process, and its number there.
+    Thread(usize, u32),
+}
+
+/// The figures of a run, or of a part of it.
+///
+/// Processes are numbered as the images are, also where a selection leaves some out; objects and
+/// APIs by their place in the tables here, so numbers of two analyses can't be mixed.
+#[derive(Clone, Debug, Serialize)]
+pub struct Analysis {
+    /// From the first start to the last end of what was selected.
+    pub wall_ns: Ns,
+    /// Sums over what was selected.
+    pub totals: Totals,
+    /// All processes; those not selected have no figures.
+    pub processes: Vec<ProcessRow>,
+    /// Threads by process and number.
+    pub threads: Vec<ThreadRow>,
+    /// Libraries and applications by self time, longest first.
+    pub libraries: Vec<LibraryRow>,
+    /// APIs by self time, longest first.
+    pub apis: Vec<ApiRow>,
+    /// Caller → callee by self time, longest first.
+    pub callers: Vec<CallerRow>,
+    /// The calling-context tree, depth first.
+    pub contexts: Vec<ContextRow>,
+    /// Files that rows refer to, in no particular order.
+    pub objects: Vec<ObjectRow>,
+    /// What the figures do not contain.
+    pub not_seen: NotSeen,
+}
+
+impl Analysis {
+    /// Analyses the images of one run. Takes time and memory linear in their size, but for
+    /// sorting. A selection of something that is not there gives empty tables.
+    #[must_use]
+    pub fn new(images: &[Image], selection: Selection) -> Self {
+        let mut collector = Collector::new(images);
+        for (process, image) in images.iter().enumerate() {
+            collector.add(process, image, selection);
+        }
+        collector.finish()
+    }
+}
+
+impl Selection {
+    fn has_process(self, process: usize) -> bool {
+        match self {
+            Self::All => true,
+            Self::Process(selected) | Self::Thread(selected, _) => selected == process,
+        }
+    }
+
+    fn has_thread(self, number: u32) -> bool {
+        match self {
+            Self::All | Self::Process(_) => true,
+            Self::Thread(_, selected) => selected == number,
+        }
+    }
+}

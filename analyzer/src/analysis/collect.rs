@@ -1,0 +1,239 @@
+//! Going through threads and their contexts.
+
+use chase_recorder::layout::NONE;
+use chase_recorder::reader::Thread;
+
+use super::{Analysis, Selection};
+use crate::address::{AddressMap, CodeAddress};
+use crate::clock::{Ns, Ticks};
+use crate::contexts::Contexts;
+use crate::costs::{self, Cost, ThreadCosts};
+use crate::image::Image;
+use crate::names::{ImageNames, Names};
+use crate::rows::{ProcessRow, ThreadApi, ThreadRow, Totals};
+use crate::sums::{Scale, Sums};
+use crate::unseen::NotSeen;
+use crate::walk::{Forest, NOBODY};
+
+/// The hook's cost in the header is in parts of a tick.
+const PARTS: f64 = 1024.0;
+
+/// What was found so far.
+pub(super) struct Collector {
+    pub(super) names: Names,
+    pub(super) contexts: Contexts,
+    pub(super) processes: Vec<ProcessRow>,
+    pub(super) threads: Vec<CollectedThread>,
+    pub(super) not_seen: NotSeen,
+    pub(super) ns_per_reference_tick: f64,
+    /// First start and last end of what was selected.
+    pub(super) span: Option<(Ns, Ns)>,
+    run_start: Ns,
+    /// See [`Forest::outermost`].
+    scratch: Vec<u32>,
+}
+
+/// A thread's row, to be completed when all is known.
+pub(super) struct CollectedThread {
+    pub(super) row: ThreadRow,
+    pub(super) executable: u32,
+    pub(super) sums: Sums,
+    pub(super) lifetime_ns: f64,
+    pub(super) application_ns: f64,
+    pub(super) own_cost_ns: f64,
+    pub(super) overlap_ns: f64,
+}
+
+/// What the threads of one image share.
+struct Scene<'r> {
+    image: &'r Image,
+    process: usize,
+    names: ImageNames<'r>,
+    addresses: AddressMap,
+    executable: u32,
+    scale: Scale,
+}
+
+impl Collector {
+    pub(super) fn new(images: &[Image]) -> Self {
+        let starts = images.iter().map(|image| image.clock.monotonic(image.start()));
+        Self {
+            names: Names::default(),
+            contexts: Contexts::default(),
+            processes: Vec::new(),
+            threads: Vec::new(),
+            not_seen: NotSeen::default(),
+            ns_per_reference_tick: images.first().map_or(1.0, |i| i.clock.ns_per_tick()),
+            span: None,
+            run_start: starts.min().unwrap_or_default(),
+            scratch: Vec::new(),
+        }
+    }
+
+    pub(super) fn add(&mut self, process: usize, image: &Image, selection: Selection) {
+        let header = image.recording.header();
+        let (start, end) = (image.clock.monotonic(image.start()), image.clock.monotonic(image.end));
+        self.processes.push(ProcessRow {
+            path: image.path.clone(),
+            pid: header.pid,
+            parent_pid: header.parent_pid,
+            parent: image.parent,
+            executable: image.executable(),
+            command: image.command(),
+            start_ns: self.since_start(start),
+            wall_ns: Ns(end.0.saturating_sub(start.0)),
+            ending: image.ending,
+            end_is_estimate: image.end_is_estimate,
+            clock_is_calibrated: image.clock.is_calibrated(),
+            totals: Totals::default(),
+        });
+        if !selection.has_process(process) {
+            return;
+        }
+        self.not_seen.add_image(process, image);
+        if !matches!(selection, Selection::Thread(..)) {
+            self.widen_span(start, end);
+        }
+        let names = self.names.image(&image.recording);
+        let executable = match names.executable() {
+            Some(object) => object,
+            None => self.names.executable(&image.executable()),
+        };
+        let mut scene = Scene {
+            image,
+            process,
+            addresses: AddressMap::new(&image.recording, &names),
+            names,
+            executable,
+            scale: Scale {
+                ns_per_tick: image.clock.ns_per_tick(),
+                ns_per_reference_tick: self.ns_per_reference_tick,
+                inside: header.cost_inside as f64 / PARTS,
+            },
+        };
+        for thread in image.recording.threads() {
+            if selection.has_thread(thread.record().index) {
+                self.add_thread(&mut scene, thread);
+            }
+        }
+    }
+
+    fn add_thread(&mut self, scene: &mut Scene<'_>, thread: Thread<'_>) {
+        // For each context of the thread: the import it calls, and the merged context it is in.
+        let mut imports: Vec<u32> = Vec::new();
+        let mut merged: Vec<u32> = Vec::new();
+        let mut sums = Sums::default();
+        let costs = costs::of(scene.image, thread, |context, histogram| {
+            let (import, class) = self.names.slot(&mut scene.names, context.node().slot);
+            let place = if context.scope < context.number {
+                merged[context.scope as usize]
+            } else {
+                let caller = context.caller.map_or(NOBODY, |caller| merged[caller as usize]);
+                self.contexts.number(caller, import)
+            };
+            self.contexts.list[place as usize].sums.add_durations(histogram, &scene.scale);
+            sums.add_durations(histogram, &scene.scale);
+            imports.push(import);
+            merged.push(place);
+            class
+        });
+        for ((cost, &import), &place) in costs.contexts.iter().zip(&imports).zip(&merged) {
+            let waits = self.names.cause(import).is_some();
+            self.contexts.list[place as usize].sums.add_cost(cost, waits, &scene.scale);
+            sums.add_cost(cost, waits, &scene.scale);
+        }
+        sums.total_ns = sums.self_ns;
+        let apis = self.thread_apis(&costs.contexts, &imports, &scene.scale);
+        self.not_seen.add_thread(thread.record());
+        let ns = |ticks: f64| ticks * scene.scale.ns_per_tick;
+        let ThreadCosts { start, end, application, own_cost, overlap, .. } = costs;
+        let collected = CollectedThread {
+            row: self.thread_row(scene, thread, (start, end), apis),
+            executable: scene.executable,
+            sums,
+            lifetime_ns: ns((end.0 - start.0) as f64),
+            application_ns: ns(application),
+            own_cost_ns: ns(own_cost),
+            overlap_ns: ns(overlap),
+        };
+        self.threads.push(collected);
+    }
+
+    /// The row but for its figures.
+    fn thread_row(
+        &mut self,
+        scene: &Scene<'_>,
+        thread: Thread<'_>,
+        (start, end): (Ticks, Ticks),
+        apis: Vec<ThreadApi>,
+    ) -> ThreadRow {
+        let record = thread.record();
+        let clock = &scene.image.clock;
+        let (start_ns, end_ns) = (clock.monotonic(start), clock.monotonic(end));
+        self.widen_span(start_ns, end_ns);
+        let code = |avma: u64| -> Option<CodeAddress> {
+            (avma != 0).then(|| scene.addresses.find(avma, start))
+        };
+        ThreadRow {
+            process: scene.process,
+            thread: record.index,
+            tid: record.tid,
+            name: thread.name().into_owned(),
+            start_ns: self.since_start(start_ns),
+            end_ns: self.since_start(end_ns),
+            lifetime_ns: Ns(end_ns.0.saturating_sub(start_ns.0)),
+            end_is_estimate: scene.image.end_is_estimate
+                && record.state != chase_recorder::layout::THREAD_ENDED,
+            application_ns: Ns(0),
+            own_cost_ns: Ns(0),
+            overlap_ns: Ns(0),
+            start_routine: code(record.start_routine_avma),
+            start_argument: record.start_argument,
+            creation_site: code(record.creation_site_avma),
+            creator: (record.creator != NONE).then_some(record.creator),
+            lost_calls: record.untimed_calls,
+            measures: crate::rows::Measures::default(),
+            apis,
+        }
+    }
+
+    /// What the thread spent in each API, by number of the API.
+    fn thread_apis(&mut self, costs: &[Cost], imports: &[u32], scale: &Scale) -> Vec<ThreadApi> {
+        self.scratch.resize(self.names.apis.len(), 0);
+        let names = &self.names;
+        let api_of = |at: u32| names.imports[imports[at as usize] as usize].api;
+        let forest = Forest::new(costs.iter().map(|cost| cost.caller));
+        let outermost = forest.outermost(api_of, &mut self.scratch);
+        let mut by_api: Vec<u32> = (0..costs.len() as u32).collect();
+        by_api.sort_by_key(|&at| api_of(at));
+        let of_one_api = |contexts: &[u32]| {
+            let (mut calls, mut total, mut own) = (0_u64, 0.0, 0.0);
+            for &at in contexts {
+                let cost = &costs[at as usize];
+                calls = calls.saturating_add(cost.calls);
+                own += cost.self_time;
+                total += if outermost[at as usize] { cost.total } else { 0.0 };
+            }
+            ThreadApi {
+                api: api_of(contexts[0]),
+                calls,
+                total_ns: Ns::from_f64(total * scale.ns_per_tick),
+                self_ns: Ns::from_f64(own * scale.ns_per_tick),
+            }
+        };
+        by_api.chunk_by(|&a, &b| api_of(a) == api_of(b)).map(of_one_api).collect()
+    }
+
+    fn since_start(&self, moment: Ns) -> Ns {
+        Ns(moment.0.saturating_sub(self.run_start.0))
+    }
+
+    fn widen_span(&mut self, start: Ns, end: Ns) {
+        let (first, last) = self.span.unwrap_or((start, end));
+        self.span = Some((first.min(start), last.max(end)));
+    }
+
+    pub(super) fn finish(self) -> Analysis {
+        super::tables::of(self)
+    }
+}

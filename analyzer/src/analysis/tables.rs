@@ -1,0 +1,233 @@
+//! From what was collected to sorted tables.
+
+use std::collections::HashMap;
+
+use super::Analysis;
+use super::collect::{CollectedThread, Collector};
+use crate::clock::Ns;
+use crate::contexts::Contexts;
+use crate::names::Names;
+use crate::rows::{
+    ApiRow, CallerRow, ContextRow, LibraryKind, LibraryRow, Measures, ProcessRow, ThreadRow, Totals,
+};
+use crate::sums::Sums;
+use crate::walk::{Forest, NOBODY, Step};
+
+/// Makes figures of sums.
+#[derive(Clone, Copy)]
+struct Ruler {
+    whole_ns: f64,
+    ns_per_reference_tick: f64,
+}
+
+impl Ruler {
+    fn measure(&self, sums: &Sums) -> Measures {
+        sums.measures(self.whole_ns, self.ns_per_reference_tick)
+    }
+}
+
+pub(super) fn of(collector: Collector) -> Analysis {
+    let Collector { names, mut contexts, mut processes, threads, not_seen, span, .. } = collector;
+    contexts.sum_totals();
+    let used = threads.iter().map(|thread| thread.application_ns + thread.sums.self_ns);
+    let ruler =
+        Ruler { whole_ns: used.sum(), ns_per_reference_tick: collector.ns_per_reference_tick };
+
+    let forest = contexts.forest();
+    let import_of = |at: u32| contexts.list[at as usize].import;
+    let api_of = |import: u32| names.imports[import as usize].api;
+    let object_of = |import: u32| names.apis[api_of(import) as usize].object;
+    let by_import = sum_by(&contexts, &forest, names.imports.len(), import_of);
+    let by_api = sum_by(&contexts, &forest, names.apis.len(), |at| api_of(import_of(at)));
+    let by_object = sum_by(&contexts, &forest, names.objects.len(), |at| object_of(import_of(at)));
+
+    let (apis, new_api) = api_rows(&names, &by_api, &ruler);
+    let callers = caller_rows(&names, &by_import, &new_api, &ruler);
+    let mut libraries = library_rows(&names, &by_object, &ruler);
+    libraries.extend(application_rows(&names, &threads, &ruler));
+    libraries.sort_by(|a, b| order(&a.measures, &b.measures).then_with(|| a.path.cmp(&b.path)));
+    let context_rows = context_rows(&names, &contexts, &new_api, &ruler);
+
+    let totals = sum_threads(threads.iter());
+    add_process_totals(&mut processes, &threads);
+    let threads = threads.into_iter().map(|thread| thread_row(thread, &new_api, &ruler)).collect();
+    let wall_ns = span.map_or(Ns(0), |(start, end)| Ns(end.0 - start.0));
+    Analysis {
+        wall_ns,
+        totals,
+        processes,
+        threads,
+        libraries,
+        apis,
+        callers,
+        contexts: context_rows,
+        objects: names.objects,
+        not_seen,
+    }
+}
+
+/// Longest self time first, then most calls.
+fn order(a: &Measures, b: &Measures) -> std::cmp::Ordering {
+    (b.self_ns, b.calls).cmp(&(a.self_ns, a.calls))
+}
+
+/// Sums over the contexts of each key; the outermost ones make up its total.
+fn sum_by(
+    contexts: &Contexts,
+    forest: &Forest,
+    keys: usize,
+    key_of: impl Fn(u32) -> u32,
+) -> Vec<Sums> {
+    let outermost = forest.outermost(&key_of, &mut vec![0; keys]);
+    let mut sums = vec![Sums::default(); keys];
+    for ((at, context), outermost) in (0..).zip(&contexts.list).zip(outermost) {
+        let sums = &mut sums[key_of(at) as usize];
+        sums.add(&context.sums);
+        sums.total_ns += if outermost { context.sums.total_ns } else { 0.0 };
+    }
+    sums
+}
+
+/// The table of APIs, and the place in it of each API.
+fn api_rows(names: &Names, by_api: &[Sums], ruler: &Ruler) -> (Vec<ApiRow>, Vec<u32>) {
+    let mut rows: Vec<(usize, ApiRow)> = names
+        .apis
+        .iter()
+        .zip(by_api)
+        .map(|(api, sums)| ApiRow {
+            object: api.object,
+            library: names.objects[api.object as usize].name.clone(),
+            symbol: api.symbol.clone(),
+            version: api.version.clone(),
+            waits_for: crate::blocking::cause_of(&api.symbol),
+            measures: ruler.measure(sums),
+        })
+        .enumerate()
+        .collect();
+    rows.sort_by(|(_, a), (_, b)| {
+        order(&a.measures, &b.measures).then_with(|| a.symbol.cmp(&b.symbol))
+    });
+    let mut new_api = vec![0; rows.len()];
+    for (new, (old, _)) in (0..).zip(&rows) {
+        new_api[*old] = new;
+    }
+    (rows.into_iter().map(|(_, row)| row).collect(), new_api)
+}
+
+fn caller_rows(
+    names: &Names,
+    by_import: &[Sums],
+    new_api: &[u32],
+    ruler: &Ruler,
+) -> Vec<CallerRow> {
+    let mut rows: Vec<_> = names
+        .imports
+        .iter()
+        .zip(by_import)
+        .map(|(import, sums)| {
+            let api = &names.apis[import.api as usize];
+            CallerRow {
+                caller: import.caller,
+                caller_name: names.objects[import.caller as usize].name.clone(),
+                api: new_api[import.api as usize],
+                library: names.objects[api.object as usize].name.clone(),
+                symbol: api.symbol.clone(),
+                measures: ruler.measure(sums),
+            }
+        })
+        .collect();
+    rows.sort_by(|a, b| order(&a.measures, &b.measures).then(a.api.cmp(&b.api)));
+    rows
+}
+
+fn library_rows(names: &Names, by_object: &[Sums], ruler: &Ruler) -> Vec<LibraryRow> {
+    let called = (0..).zip(by_object).filter(|(_, sums)| sums.calls > 0);
+    called
+        .map(|(object, sums)| library_row(names, LibraryKind::Library, object, ruler.measure(sums)))
+        .collect()
+}
+
+/// One row for each executable: the time of the threads of its processes.
+fn application_rows(
+    names: &Names,
+    threads: &[CollectedThread],
+    ruler: &Ruler,
+) -> impl Iterator<Item = LibraryRow> {
+    let mut by_executable: HashMap<u32, Sums> = HashMap::new();
+    for thread in threads {
+        let sums = by_executable.entry(thread.executable).or_default();
+        sums.self_ns += thread.application_ns;
+        sums.total_ns += thread.lifetime_ns;
+    }
+    by_executable.into_iter().map(|(object, sums)| {
+        library_row(names, LibraryKind::Application, object, ruler.measure(&sums))
+    })
+}
+
+fn library_row(names: &Names, kind: LibraryKind, object: u32, measures: Measures) -> LibraryRow {
+    let row = &names.objects[object as usize];
+    LibraryRow { kind, object, name: row.name.clone(), path: row.path.clone(), measures }
+}
+
+fn context_rows(
+    names: &Names,
+    contexts: &Contexts,
+    new_api: &[u32],
+    ruler: &Ruler,
+) -> Vec<ContextRow> {
+    let mut rows: Vec<ContextRow> = Vec::with_capacity(contexts.list.len());
+    let mut open: Vec<u32> = Vec::new();
+    contexts.forest_by_cost().walk(|step| match step {
+        Step::Enter(at) => {
+            let context = &contexts.list[at as usize];
+            let import = names.imports[context.import as usize];
+            let row = rows.len() as u32;
+            rows.push(ContextRow {
+                depth: open.len() as u32,
+                parent: (context.caller != NOBODY).then(|| open.last().copied()).flatten(),
+                caller: import.caller,
+                api: new_api[import.api as usize],
+                measures: ruler.measure(&context.sums),
+            });
+            open.push(row);
+        }
+        Step::Leave(_) => {
+            open.pop();
+        }
+    });
+    rows
+}
+
+fn thread_row(thread: CollectedThread, new_api: &[u32], ruler: &Ruler) -> ThreadRow {
+    let mut row = thread.row;
+    row.measures = ruler.measure(&thread.sums);
+    row.application_ns = Ns::from_f64(thread.application_ns);
+    row.own_cost_ns = Ns::from_f64(thread.own_cost_ns);
+    row.overlap_ns = Ns::from_f64(thread.overlap_ns);
+    for api in &mut row.apis {
+        api.api = new_api[api.api as usize];
+    }
+    row.apis.sort_by_key(|api| api.api);
+    row
+}
+
+fn add_process_totals(processes: &mut [ProcessRow], threads: &[CollectedThread]) {
+    for of_one in threads.chunk_by(|a, b| a.row.process == b.row.process) {
+        processes[of_one[0].row.process].totals = sum_threads(of_one.iter());
+    }
+}
+
+fn sum_threads<'t>(threads: impl Iterator<Item = &'t CollectedThread> + Clone) -> Totals {
+    let sum =
+        |part: fn(&CollectedThread) -> f64| Ns::from_f64(threads.clone().map(part).sum::<f64>());
+    Totals {
+        threads: threads.clone().count(),
+        calls: threads.clone().fold(0, |sum: u64, thread| sum.saturating_add(thread.sums.calls)),
+        lifetime_ns: sum(|thread| thread.lifetime_ns),
+        application_ns: sum(|thread| thread.application_ns),
+        library_ns: sum(|thread| thread.sums.self_ns),
+        wait_ns: sum(|thread| thread.sums.wait_ns),
+        own_cost_ns: sum(|thread| thread.own_cost_ns),
+        overlap_ns: sum(|thread| thread.overlap_ns),
+    }
+}

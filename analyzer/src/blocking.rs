@@ -1,0 +1,144 @@
+//! Which functions are known to wait: an estimate by name, where the scheduler was not asked.
+//!
+//! Only functions that do little else are in the table. `read` and `write` are not: by name, a
+//! pipe can't be told from a file in the page cache. Nor is `syscall`, whose number is not known.
+
+use serde::Serialize;
+
+/// What a function waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Cause {
+    /// A mutex, a read-write lock, a semaphore.
+    Lock,
+    /// A condition variable.
+    Condition,
+    /// A barrier.
+    Barrier,
+    /// The end of a thread or of a process.
+    Join,
+    /// Time to pass, or a signal.
+    Sleep,
+    /// Input, output or readiness of a file, a socket, a queue.
+    Io,
+}
+
+/// What `symbol`, a name from a symbol table, waits for. The C library's internal (`__poll`) and
+/// checked (`__poll_chk`) variants count as the function.
+#[must_use]
+pub fn cause_of(symbol: &str) -> Option<Cause> {
+    let name = symbol.trim_start_matches('_');
+    let name = name.strip_suffix("_chk").unwrap_or(name);
+    TABLE.iter().find(|(_, names)| names.contains(&name)).map(|&(cause, _)| cause)
+}
+
+const TABLE: &[(Cause, &[&str])] = &[
+    (
+        Cause::Lock,
+        &[
+            "pthread_mutex_lock",
+            "pthread_mutex_timedlock",
+            "pthread_mutex_clocklock",
+            "pthread_rwlock_rdlock",
+            "pthread_rwlock_wrlock",
+            "pthread_rwlock_timedrdlock",
+            "pthread_rwlock_timedwrlock",
+            "pthread_spin_lock",
+            "mtx_lock",
+            "mtx_timedlock",
+            "sem_wait",
+            "sem_timedwait",
+            "sem_clockwait",
+            "semop",
+            "semtimedop",
+            "flock",
+            "lockf",
+        ],
+    ),
+    (
+        Cause::Condition,
+        &[
+            "pthread_cond_wait",
+            "pthread_cond_timedwait",
+            "pthread_cond_clockwait",
+            "cnd_wait",
+            "cnd_timedwait",
+        ],
+    ),
+    (Cause::Barrier, &["pthread_barrier_wait"]),
+    (
+        Cause::Join,
+        &[
+            "pthread_join",
+            "pthread_timedjoin_np",
+            "pthread_clockjoin_np",
+            "thrd_join",
+            "wait",
+            "wait3",
+            "wait4",
+            "waitid",
+            "waitpid",
+            "system",
+            "pclose",
+        ],
+    ),
+    (
+        Cause::Sleep,
+        &[
+            "sleep",
+            "usleep",
+            "nanosleep",
+            "clock_nanosleep",
+            "thrd_sleep",
+            "pause",
+            "sigsuspend",
+            "sigwait",
+            "sigwaitinfo",
+            "sigtimedwait",
+        ],
+    ),
+    (
+        Cause::Io,
+        &[
+            "poll",
+            "ppoll",
+            "select",
+            "pselect",
+            "epoll_wait",
+            "epoll_pwait",
+            "epoll_pwait2",
+            "accept",
+            "accept4",
+            "connect",
+            "recv",
+            "recvfrom",
+            "recvmsg",
+            "recvmmsg",
+            "msgrcv",
+            "msgsnd",
+            "mq_receive",
+            "mq_timedreceive",
+            "fsync",
+            "fdatasync",
+            "sync",
+            "syncfs",
+            "aio_suspend",
+            "getaddrinfo",
+            "res_search",
+            "io_getevents",
+        ],
+    ),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variants_of_the_c_library_are_known() {
+        assert_eq!(cause_of("__poll_chk"), Some(Cause::Io));
+        assert_eq!(cause_of("__pthread_mutex_lock"), Some(Cause::Lock));
+        assert_eq!(cause_of("read"), None);
+        assert_eq!(cause_of("waitpid_of_mine"), None);
+    }
+}

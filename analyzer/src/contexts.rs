@@ -1,0 +1,58 @@
+//! The calling-context trees of threads and processes, merged.
+
+use std::collections::HashMap;
+
+use crate::sums::Sums;
+use crate::walk::{Forest, NOBODY};
+
+/// Contexts, callers before callees.
+#[derive(Default)]
+pub(crate) struct Contexts {
+    pub(crate) list: Vec<Merged>,
+    numbers: HashMap<(u32, u32), u32>,
+}
+
+/// A chain of calls, by its last one.
+pub(crate) struct Merged {
+    /// Number of the caller, or [`NOBODY`].
+    pub(crate) caller: u32,
+    pub(crate) import: u32,
+    pub(crate) sums: Sums,
+}
+
+impl Contexts {
+    /// The context of `import` called in `caller`.
+    pub(crate) fn number(&mut self, caller: u32, import: u32) -> u32 {
+        let next = self.list.len() as u32;
+        let number = *self.numbers.entry((caller, import)).or_insert(next);
+        if number == next {
+            self.list.push(Merged { caller, import, sums: Sums::default() });
+        }
+        number
+    }
+
+    /// Sums self times up to totals.
+    pub(crate) fn sum_totals(&mut self) {
+        for at in (0..self.list.len()).rev() {
+            let context = &mut self.list[at];
+            context.sums.total_ns += context.sums.self_ns;
+            let (caller, total_ns) = (context.caller, context.sums.total_ns);
+            if caller != NOBODY {
+                self.list[caller as usize].sums.total_ns += total_ns;
+            }
+        }
+    }
+
+    pub(crate) fn forest(&self) -> Forest {
+        Forest::new(self.list.iter().map(|context| context.caller))
+    }
+
+    /// The forest with what took longest first.
+    pub(crate) fn forest_by_cost(&self) -> Forest {
+        let mut order: Vec<u32> = (0..self.list.len() as u32).collect();
+        let key = |at: &u32| self.list[*at as usize].sums.total_ns;
+        order.sort_by(|a, b| key(a).total_cmp(&key(b)));
+        let callers = order.iter().map(|&at| (at, self.list[at as usize].caller));
+        Forest::in_order(self.list.len(), callers)
+    }
+}

@@ -1,0 +1,187 @@
+//! What each context of a thread cost: the formulas of the crate's documentation.
+
+use chase_recorder::layout::SlotClass;
+use chase_recorder::reader::{Context, Histogram, Thread};
+
+use crate::clock::Ticks;
+use crate::image::Image;
+use crate::walk::NOBODY;
+
+/// Parts of a tick, the unit of the hook's cost.
+const PARTS: f64 = 1024.0;
+
+/// One thread. Times are in ticks.
+pub(crate) struct ThreadCosts {
+    /// By number of the context: callers before callees.
+    pub(crate) contexts: Vec<Cost>,
+    pub(crate) start: Ticks,
+    pub(crate) end: Ticks,
+    pub(crate) application: f64,
+    pub(crate) own_cost: f64,
+    pub(crate) overlap: f64,
+}
+
+/// One context. A folded one has calls and measured time of its own; its self time, total and
+/// nested cost are in its scope.
+#[derive(Clone, Copy)]
+pub(crate) struct Cost {
+    /// Number of the caller, or [`NOBODY`].
+    pub(crate) caller: u32,
+    pub(crate) scope: u32,
+    pub(crate) calls: u64,
+    /// Calls that ended, with their time.
+    pub(crate) timed: u64,
+    pub(crate) unwound: u64,
+    pub(crate) open: u64,
+    /// Measured time of the calls that ended, less the inside cost.
+    pub(crate) measured: f64,
+    /// Time since the start of the latest call, if that is among the calls open at the end.
+    pub(crate) open_time: f64,
+    pub(crate) self_time: f64,
+    pub(crate) total: f64,
+    /// The hook's cost in nested calls.
+    pub(crate) nested: f64,
+    class: SlotClass,
+    last_start: u64,
+    /// The hook's cost within the self time, before it was subtracted.
+    own_cost: f64,
+}
+
+/// Costs of a thread. Calls `each` for every context, by number, with the histogram of its calls;
+/// it returns the class of the context's slot.
+pub(crate) fn of(
+    image: &Image,
+    thread: Thread<'_>,
+    mut each: impl FnMut(&Context<'_>, &Histogram) -> SlotClass,
+) -> ThreadCosts {
+    let (start, end) = image.lifetime(thread.record());
+    let header = image.recording.header();
+    let (inside, outside) = (header.cost_inside as f64 / PARTS, header.cost_outside as f64 / PARTS);
+    let mut contexts: Vec<_> = thread
+        .contexts()
+        .map(|context| {
+            let histogram = context.histogram();
+            let class = each(&context, &histogram);
+            Cost::new(&context, histogram.count(), class, inside)
+        })
+        .collect();
+    mark_open_calls(&mut contexts, end.0);
+
+    let mut application = (end.0 - start.0) as f64;
+    let mut application_cost = 0.0;
+    for at in 0..contexts.len() {
+        let Cost { caller, scope, timed, measured, open_time, .. } = contexts[at];
+        let timed = timed as f64;
+        let own = &mut contexts[scope as usize];
+        own.self_time += measured + open_time;
+        own.own_cost += inside * timed;
+        let seen_by_caller = measured + open_time + (inside + outside) * timed;
+        if caller == NOBODY {
+            application -= seen_by_caller;
+            application_cost += outside * timed;
+        } else {
+            let caller = &mut contexts[caller as usize];
+            caller.self_time -= seen_by_caller;
+            caller.own_cost += outside * timed;
+        }
+    }
+
+    let mut overlap = clamp(&mut application, &mut application_cost);
+    let mut own_cost = application_cost;
+    for at in (0..contexts.len()).rev() {
+        let timed_cost = (inside + outside) * contexts[at].timed as f64;
+        let context = &mut contexts[at];
+        overlap += clamp(&mut context.self_time, &mut context.own_cost);
+        own_cost += context.own_cost;
+        context.total += context.self_time;
+        let Cost { caller, total, nested, .. } = *context;
+        if caller != NOBODY {
+            let caller = &mut contexts[caller as usize];
+            caller.total += total;
+            caller.nested += nested + timed_cost;
+        }
+    }
+    ThreadCosts { contexts, start, end, application, own_cost, overlap }
+}
+
+impl Cost {
+    fn new(context: &Context<'_>, completed: u64, class: SlotClass, inside: f64) -> Self {
+        let node = context.node();
+        let unwound = u64::from(node.unwound);
+        let timed = completed.saturating_add(unwound);
+        Self {
+            caller: context.caller.unwrap_or(NOBODY),
+            scope: context.scope,
+            // A reader may come between the two updates of a call.
+            calls: node.calls.max(timed),
+            timed,
+            unwound,
+            open: if class == SlotClass::Timed { node.calls.saturating_sub(timed) } else { 0 },
+            measured: node.total_ticks as f64 - inside * timed as f64,
+            open_time: 0.0,
+            self_time: 0.0,
+            total: 0.0,
+            nested: 0.0,
+            class,
+            last_start: node.last_start_ticks,
+            own_cost: 0.0,
+        }
+    }
+}
+
+/// Follows the calls that were open at the end, outermost first, and adds the time that they had
+/// lasted.
+///
+/// A thread is in one call at a time, so of the calls made in one scope only the latest can be
+/// open, and it began after the call that it was made in. Others that seem open are stacks that
+/// were left: coroutines, or frames that `longjmp` abandoned; they are counted, without time.
+fn mark_open_calls(contexts: &mut [Cost], end: u64) {
+    // The latest call made in each scope; the thread's own code comes last.
+    let mut latest = vec![NOBODY; contexts.len() + 1];
+    let place_of = |caller: u32| if caller == NOBODY { contexts.len() } else { caller as usize };
+    for (at, context) in (0_u32..).zip(contexts.iter()) {
+        let latest = &mut latest[place_of(context.caller)];
+        if *latest == NOBODY || contexts[*latest as usize].last_start <= context.last_start {
+            *latest = at;
+        }
+    }
+    let mut chain = Vec::new();
+    let mut at = latest[contexts.len()];
+    let mut since = 0;
+    while at != NOBODY {
+        let context = &mut contexts[at as usize];
+        let may_be_open = context.class != SlotClass::Counted && context.calls > context.timed;
+        if !may_be_open || context.last_start < since {
+            break;
+        }
+        since = context.last_start;
+        context.open_time = end.saturating_sub(since) as f64;
+        chain.push(at);
+        // Each scope is left once: folded recursion leads back to where the chain has been.
+        at = std::mem::replace(&mut latest[context.scope as usize], NOBODY);
+    }
+    // Where only some calls are timed, one that has no open call inside was none of them.
+    for &at in chain.iter().rev() {
+        let context = &mut contexts[at as usize];
+        if context.class == SlotClass::Timed {
+            break;
+        }
+        context.open_time = 0.0;
+    }
+    for at in chain {
+        let context = &mut contexts[at as usize];
+        if context.open_time > 0.0 {
+            context.open = context.open.max(1);
+        }
+    }
+}
+
+/// Makes a time that the hook's cost was subtracted from at least 0, at the expense of that cost;
+/// returns what that does not explain.
+fn clamp(time: &mut f64, own_cost: &mut f64) -> f64 {
+    let missing = (-*time).max(0.0);
+    let explained = missing.min(*own_cost);
+    *time += missing;
+    *own_cost -= explained;
+    missing - explained
+}

@@ -1,0 +1,69 @@
+//! Why there is nothing to analyse.
+
+use std::path::PathBuf;
+
+use chase_recorder::reader;
+
+/// How recordings are made, for errors that find none.
+const HOW: &str = "record a program with `LD_PRELOAD=libchase.so ./app`";
+
+/// Recordings could not be found or read.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Nothing at the path.
+    #[error("there is no {path}: {HOW}, which writes to chase.data/, or name another path")]
+    Missing {
+        /// The path asked for.
+        path: PathBuf,
+    },
+    /// A directory without recordings.
+    #[error("there is no recording (*.chase) in {path}: {HOW}, or name another directory")]
+    Empty {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// Recordings, and not one that can be read.
+    #[error(
+        "none of the {} recordings in {path} can be read; {}: {}",
+        failures.len(), failures[0], failures[0].cause
+    )]
+    AllFailed {
+        /// The directory.
+        path: PathBuf,
+        /// What is wrong with each; at least one.
+        failures: Vec<Failure>,
+    },
+    /// One file can't be read.
+    #[error(transparent)]
+    File(#[from] Failure),
+    /// A directory can't be listed.
+    #[error("cannot list {path}")]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+/// A file that can't be read.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read {path}")]
+pub struct Failure {
+    /// The file.
+    pub path: PathBuf,
+    /// Why.
+    #[source]
+    pub cause: Cause,
+}
+
+/// Why a file can't be read.
+#[derive(Debug, thiserror::Error)]
+pub enum Cause {
+    /// The system refused.
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+    /// Its contents.
+    #[error(transparent)]
+    Format(#[from] reader::Error),
+}

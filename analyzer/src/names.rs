@@ -1,0 +1,155 @@
+//! One number for each object, API and import of a run, whatever process they were met in.
+
+use std::collections::HashMap;
+
+use chase_recorder::layout::{NONE, OBJECT_EXECUTABLE, SlotClass};
+use chase_recorder::reader::Recording;
+
+use crate::blocking::{Cause, cause_of};
+use crate::rows::ObjectRow;
+
+/// Objects, APIs and imports, numbered in the order in which they were met.
+#[derive(Default)]
+pub(crate) struct Names {
+    pub(crate) objects: Vec<ObjectRow>,
+    pub(crate) apis: Vec<Api>,
+    pub(crate) imports: Vec<Import>,
+    object_numbers: HashMap<String, u32>,
+    api_numbers: HashMap<Api, u32>,
+    import_numbers: HashMap<Import, u32>,
+    causes: Vec<Option<Cause>>,
+}
+
+/// A function of an object, called from another one.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Api {
+    pub(crate) object: u32,
+    pub(crate) symbol: String,
+    pub(crate) version: String,
+}
+
+/// An object's use of an API.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Import {
+    pub(crate) caller: u32,
+    pub(crate) api: u32,
+}
+
+/// What the numbers of one recording stand for.
+pub(crate) struct ImageNames<'r> {
+    recording: &'r Recording<'static>,
+    objects: HashMap<u32, u32>,
+    slots: HashMap<u32, (u32, SlotClass)>,
+}
+
+impl Names {
+    /// Takes in the objects of a recording.
+    pub(crate) fn image<'r>(&mut self, recording: &'r Recording<'static>) -> ImageNames<'r> {
+        let mut objects = HashMap::new();
+        for object in recording.objects() {
+            let path = object.path();
+            let number = self.object(&path);
+            let row = &mut self.objects[number as usize];
+            let soname = object.soname();
+            if !soname.is_empty() {
+                row.name = soname.into_owned();
+            }
+            if row.build_id.is_empty() {
+                row.build_id = object.build_id().iter().map(|b| format!("{b:02x}")).collect();
+            }
+            row.executable |= object.record().flags & OBJECT_EXECUTABLE != 0;
+            objects.insert(object.record().id, number);
+        }
+        ImageNames { recording, objects, slots: HashMap::new() }
+    }
+
+    /// The import and the class behind a slot.
+    pub(crate) fn slot(&mut self, image: &mut ImageNames<'_>, slot: u32) -> (u32, SlotClass) {
+        if let Some(&known) = image.slots.get(&slot) {
+            return known;
+        }
+        let found = self.find_slot(image, slot);
+        image.slots.insert(slot, found);
+        found
+    }
+
+    fn find_slot(&mut self, image: &ImageNames<'_>, number: u32) -> (u32, SlotClass) {
+        let slot = image.recording.slot(number);
+        let (caller, provider) = slot.map_or((NONE, NONE), |s| (s.importer, s.record().provider));
+        let mut object = |id| match image.objects.get(&id) {
+            Some(&number) => number,
+            None => self.object(""),
+        };
+        let (caller, object) = (object(caller), object(provider));
+        let api = Api {
+            object,
+            symbol: slot.map_or_else(|| format!("slot {number}"), |slot| slot.name().into_owned()),
+            version: slot.map(|slot| slot.version().into_owned()).unwrap_or_default(),
+        };
+        let import = Import { caller, api: self.api(api) };
+        let next = self.imports.len() as u32;
+        let number = *self.import_numbers.entry(import).or_insert(next);
+        if number == next {
+            self.imports.push(import);
+        }
+        (number, slot.map_or(SlotClass::Sometimes, |slot| slot.class()))
+    }
+
+    /// What the API behind an import waits for.
+    pub(crate) fn cause(&self, import: u32) -> Option<Cause> {
+        self.causes[self.imports[import as usize].api as usize]
+    }
+
+    fn api(&mut self, api: Api) -> u32 {
+        let next = self.apis.len() as u32;
+        let number = *self.api_numbers.entry(api.clone()).or_insert(next);
+        if number == next {
+            self.causes.push(cause_of(&api.symbol));
+            self.apis.push(api);
+        }
+        number
+    }
+
+    /// The object with this path; the empty path is that of an object not known.
+    fn object(&mut self, path: &str) -> u32 {
+        if let Some(&number) = self.object_numbers.get(path) {
+            return number;
+        }
+        let number = self.objects.len() as u32;
+        let name = if path.is_empty() { "(unknown)" } else { file_name(path) };
+        self.object_numbers.insert(path.into(), number);
+        self.objects.push(ObjectRow {
+            path: path.into(),
+            name: name.into(),
+            build_id: String::new(),
+            executable: false,
+        });
+        number
+    }
+
+    /// The executable's object, for a path that may be none of the recording's objects.
+    pub(crate) fn executable(&mut self, path: &str) -> u32 {
+        let number = self.object(path);
+        self.objects[number as usize].executable = true;
+        number
+    }
+}
+
+impl ImageNames<'_> {
+    /// Number of the executable among the run's objects.
+    pub(crate) fn executable(&self) -> Option<u32> {
+        let flagged =
+            |o: &chase_recorder::reader::Object<'_>| o.record().flags & OBJECT_EXECUTABLE != 0;
+        let object = self.recording.objects().find(flagged)?;
+        self.object(object.record().id)
+    }
+
+    /// Number among the run's objects of the recording's object `id`.
+    pub(crate) fn object(&self, id: u32) -> Option<u32> {
+        self.objects.get(&id).copied()
+    }
+}
+
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(path)
+}

@@ -1,0 +1,167 @@
+//! Which recordings belong together: a run is what one command started.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use chase_recorder::layout::{END_NONE, Header, ORIGIN_EXEC};
+
+use crate::clock::{Clock, Ns, Ticks};
+use crate::error::Failure;
+
+/// How far the end of a process and the start of its child may seem to be reversed.
+const SLACK_NS: u64 = 10_000_000;
+
+/// What [`scan`](crate::scan) found.
+#[derive(Debug)]
+pub struct Catalog {
+    /// Newest first; never empty.
+    pub runs: Vec<Run>,
+    /// Files that are no recordings, or can't be read.
+    pub failures: Vec<Failure>,
+}
+
+/// Process images that one command started, by time of start; the first is the command's own.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// Never empty.
+    pub members: Vec<Member>,
+}
+
+impl Run {
+    /// The image that the run began with.
+    #[must_use]
+    pub fn root(&self) -> &Member {
+        &self.members[0]
+    }
+
+    /// Start, ns since 1970.
+    #[must_use]
+    pub fn start_realtime(&self) -> Ns {
+        Ns(self.root().header.clock_start.realtime_ns)
+    }
+}
+
+/// One recording of a run.
+#[derive(Clone, Debug)]
+pub struct Member {
+    /// Its file.
+    pub path: PathBuf,
+    /// Its header.
+    pub header: Header,
+    /// The member that it came from, by position, and how.
+    pub parent: Option<(usize, Link)>,
+}
+
+/// What makes two images members of one run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Link {
+    /// The same process, which replaced its image.
+    Exec,
+    /// A child of the process.
+    Child,
+    /// Only in the same session and process group, started while the run's first process lived:
+    /// some process in between was not recorded.
+    Group,
+}
+
+type Boot = [u8; 16];
+
+/// Groups recordings into runs, newest first.
+pub(crate) fn group(mut found: Vec<(PathBuf, Header)>) -> Vec<Run> {
+    sort_by_start(&mut found);
+    let mut grouping = Grouping::default();
+    for (path, header) in found {
+        grouping.add(path, header);
+    }
+    let mut runs = grouping.runs;
+    // Equal within a boot: the order of starts, which is that of the list.
+    runs.reverse();
+    runs.sort_by_key(|run| std::cmp::Reverse(run.start_realtime()));
+    runs
+}
+
+/// By the monotonic clock within a boot, which nobody sets, and by the wall clock across boots.
+fn sort_by_start(found: &mut [(PathBuf, Header)]) {
+    let mut boots: HashMap<Boot, u64> = HashMap::new();
+    for (_, header) in found.iter() {
+        let start = header.clock_start;
+        let boot = start.realtime_ns.saturating_sub(start.monotonic_ns);
+        boots.entry(header.boot_id).and_modify(|first| *first = boot.min(*first)).or_insert(boot);
+    }
+    found.sort_by_key(|(_, header)| {
+        boots[&header.boot_id].saturating_add(header.clock_start.monotonic_ns)
+    });
+}
+
+#[derive(Default)]
+struct Grouping {
+    runs: Vec<Run>,
+    /// Latest image of each process id: its run and its place there.
+    latest: HashMap<(Boot, u32), (usize, usize)>,
+    /// Latest run of each session and process group.
+    groups: HashMap<(Boot, u32, u32), usize>,
+}
+
+impl Grouping {
+    fn add(&mut self, path: PathBuf, header: Header) {
+        let origin = self.origin(&header);
+        let run = match origin {
+            Some((run, _, _)) => run,
+            None => {
+                self.runs.push(Run { members: Vec::new() });
+                self.runs.len() - 1
+            }
+        };
+        let members = &mut self.runs[run].members;
+        let place = members.len();
+        let parent = origin.map(|(_, parent, link)| (parent, link));
+        members.push(Member { path, header, parent });
+        self.latest.insert((header.boot_id, header.pid), (run, place));
+        self.groups.insert((header.boot_id, header.session, header.process_group), run);
+    }
+
+    /// The run and the member that an image came from.
+    fn origin(&self, header: &Header) -> Option<(usize, usize, Link)> {
+        let start = Ns(header.clock_start.monotonic_ns);
+        if header.origin == ORIGIN_EXEC && header.process_start != 0 {
+            let same_process = self
+                .latest
+                .get(&(header.boot_id, header.pid))
+                .filter(|&&at| self.member(at).header.process_start == header.process_start);
+            if let Some(&(run, member)) = same_process {
+                return Some((run, member, Link::Exec));
+            }
+        }
+        let parent = self.latest.get(&(header.boot_id, header.parent_pid));
+        if let Some(&(run, member)) = parent.filter(|&&at| lives_at(self.member(at), start)) {
+            return Some((run, member, Link::Child));
+        }
+        let group = (header.boot_id, header.session, header.process_group);
+        let &run = self.groups.get(&group)?;
+        // The process may have replaced its image: the latest one knows when it ended.
+        let root = self.runs[run].root();
+        let &last = self.latest.get(&(root.header.boot_id, root.header.pid))?;
+        let lived = last.0 == run && outlived(self.member(last), start);
+        lived.then_some((run, 0, Link::Group))
+    }
+
+    fn member(&self, (run, place): (usize, usize)) -> &Member {
+        &self.runs[run].members[place]
+    }
+}
+
+/// Whether nothing says that the process had ended by then.
+fn lives_at(member: &Member, moment: Ns) -> bool {
+    end_of(member).is_none_or(|end| end.0.saturating_add(SLACK_NS) >= moment.0)
+}
+
+/// Whether something says that the process still lived.
+fn outlived(member: &Member, moment: Ns) -> bool {
+    let latest = Ns(member.header.clock_latest.monotonic_ns);
+    end_of(member).unwrap_or(latest) >= moment || crate::load::is_running(&member.header)
+}
+
+fn end_of(member: &Member) -> Option<Ns> {
+    let header = &member.header;
+    (header.end_kind != END_NONE).then(|| Clock::new(header).monotonic(Ticks(header.end_ticks)))
+}

@@ -1,0 +1,115 @@
+//! Adding up contexts, and the figures of a sum.
+
+use chase_recorder::histogram::bucket_middle;
+use chase_recorder::reader::Histogram;
+
+use crate::clock::Ns;
+use crate::costs::Cost;
+use crate::rows::Measures;
+
+/// Rates that differ by less than this are the same clock, calibrated twice.
+const SAME_RATE: f64 = 0.01;
+
+/// What a table's row is the sum of. Times are in nanoseconds.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sums {
+    pub(crate) calls: u64,
+    timed: u64,
+    unwound: u64,
+    open: u64,
+    pub(crate) self_ns: f64,
+    pub(crate) total_ns: f64,
+    pub(crate) wait_ns: f64,
+    measured_ns: f64,
+    open_ns: f64,
+    nested_ns: f64,
+    /// Inside cost of the calls in the histogram, in the ticks of the histogram.
+    inside_ticks: f64,
+    /// In ticks of the run's first clock.
+    pub(crate) histogram: Histogram,
+}
+
+/// How the ticks of an image become nanoseconds, and ticks of the run's first clock.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scale {
+    pub(crate) ns_per_tick: f64,
+    pub(crate) ns_per_reference_tick: f64,
+    /// The hook's inside cost in ticks.
+    pub(crate) inside: f64,
+}
+
+impl Sums {
+    /// Adds durations as they were recorded.
+    pub(crate) fn add_durations(&mut self, durations: &Histogram, scale: &Scale) {
+        let ratio = scale.ns_per_tick / scale.ns_per_reference_tick;
+        if (ratio - 1.0).abs() < SAME_RATE {
+            self.histogram.merge(durations);
+        } else {
+            let max = durations.max() as f64 * ratio;
+            for (bucket, count) in durations.buckets() {
+                let middle = bucket_middle(bucket) as f64 * ratio;
+                self.histogram.record(middle.min(max) as u64, count);
+            }
+            self.histogram.raise_max(max as u64);
+        }
+        self.inside_ticks += scale.inside * ratio * durations.count() as f64;
+    }
+
+    /// Adds a context, but not its total, which may be part of another one's.
+    pub(crate) fn add_cost(&mut self, cost: &Cost, waits: bool, scale: &Scale) {
+        let ns = |ticks: f64| ticks * scale.ns_per_tick;
+        self.calls = self.calls.saturating_add(cost.calls);
+        self.timed = self.timed.saturating_add(cost.timed);
+        self.unwound = self.unwound.saturating_add(cost.unwound);
+        self.open = self.open.saturating_add(cost.open);
+        self.self_ns += ns(cost.self_time);
+        self.wait_ns += if waits { ns(cost.self_time) } else { 0.0 };
+        self.measured_ns += ns(cost.measured);
+        self.open_ns += ns(cost.open_time);
+        self.nested_ns += ns(cost.nested);
+    }
+
+    /// Adds all of `other` but its total.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.calls = self.calls.saturating_add(other.calls);
+        self.timed = self.timed.saturating_add(other.timed);
+        self.unwound = self.unwound.saturating_add(other.unwound);
+        self.open = self.open.saturating_add(other.open);
+        self.self_ns += other.self_ns;
+        self.wait_ns += other.wait_ns;
+        self.measured_ns += other.measured_ns;
+        self.open_ns += other.open_ns;
+        self.nested_ns += other.nested_ns;
+        self.inside_ticks += other.inside_ticks;
+        self.histogram.merge(&other.histogram);
+    }
+
+    /// The figures. Shares are of `whole_ns`.
+    pub(crate) fn measures(&self, whole_ns: f64, ns_per_reference_tick: f64) -> Measures {
+        let completed = self.histogram.count() as f64;
+        let inside = if completed > 0.0 { self.inside_ticks / completed } else { 0.0 };
+        // The share of the measured time that was the program's and not the hook's.
+        let lasted = self.measured_ns + self.open_ns;
+        let pure = if lasted > 0.0 { (1.0 - self.nested_ns / lasted).clamp(0.0, 1.0) } else { 1.0 };
+        let duration =
+            |ticks: u64| Ns::from_f64((ticks as f64 - inside) * pure * ns_per_reference_tick);
+        let quantile = |q| self.histogram.quantile(q).map(duration);
+        Measures {
+            calls: self.calls,
+            untimed: self.calls.saturating_sub(self.timed.saturating_add(self.open)),
+            unwound: self.unwound,
+            open: self.open,
+            total_ns: Ns::from_f64(self.total_ns),
+            self_ns: Ns::from_f64(self.self_ns),
+            wait_ns: Ns::from_f64(self.wait_ns),
+            share: if whole_ns > 0.0 { self.self_ns / whole_ns } else { 0.0 },
+            mean_ns: (self.timed > 0)
+                .then(|| Ns::from_f64(self.measured_ns * pure / self.timed as f64)),
+            p50_ns: quantile(0.5),
+            p90_ns: quantile(0.9),
+            p99_ns: quantile(0.99),
+            p999_ns: quantile(0.999),
+            max_ns: (self.timed > 0).then(|| duration(self.histogram.max())),
+        }
+    }
+}

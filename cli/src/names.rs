@@ -1,0 +1,62 @@
+//! What objects and functions are called in tables: short, but never the same for two.
+
+use std::collections::HashMap;
+
+use chase_analyzer::Analysis;
+use chase_symbols::{demangle, shorten};
+
+/// Names by number in the analysis.
+pub(crate) struct Names {
+    objects: Vec<String>,
+    functions: Vec<Function>,
+}
+
+struct Function {
+    short: String,
+    full: String,
+}
+
+impl Names {
+    pub(crate) fn new(analysis: &Analysis) -> Self {
+        let mut same_name: HashMap<&str, usize> = HashMap::new();
+        for object in &analysis.objects {
+            *same_name.entry(&object.name).or_default() += 1;
+        }
+        let object_name = |object: &chase_analyzer::ObjectRow| {
+            // Two files with one soname are told apart by their paths.
+            let unique = same_name[&*object.name] == 1 || object.path.is_empty();
+            if unique { object.name.clone() } else { object.path.clone() }
+        };
+        let mut versions: HashMap<(u32, &str), usize> = HashMap::new();
+        for api in &analysis.apis {
+            *versions.entry((api.object, &api.symbol)).or_default() += 1;
+        }
+        let function = |api: &chase_analyzer::ApiRow| {
+            let full = demangle(&api.symbol).into_owned();
+            let mut short = shorten(&full).into_owned();
+            if versions[&(api.object, &*api.symbol)] > 1 && !api.version.is_empty() {
+                short = format!("{short}@{}", api.version);
+            }
+            Function { short, full }
+        };
+        Self {
+            objects: analysis.objects.iter().map(object_name).collect(),
+            functions: analysis.apis.iter().map(function).collect(),
+        }
+    }
+
+    /// Name of an object.
+    pub(crate) fn object(&self, number: u32) -> &str {
+        self.objects.get(number as usize).map_or("(unknown)", |name| name)
+    }
+
+    /// Short name of a function.
+    pub(crate) fn short(&self, api: usize) -> &str {
+        self.functions.get(api).map_or("(unknown)", |function| &function.short)
+    }
+
+    /// Demangled name of a function, with all there is to it.
+    pub(crate) fn full(&self, api: usize) -> &str {
+        self.functions.get(api).map_or("(unknown)", |function| &function.full)
+    }
+}

@@ -1,0 +1,156 @@
+//! Where in the source an address of the recording is.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use chase_analyzer::{CodeAddress, Image, ObjectRow};
+use chase_symbols::{DebugDirs, Frame, ObjectKey, Symbolizer, shorten};
+use serde::Serialize;
+
+use crate::report::{Report, file_name};
+
+/// Finds source places, and remembers what it could not find.
+pub(crate) struct Places {
+    symbolizer: Symbolizer,
+    missing: RefCell<BTreeMap<String, String>>,
+}
+
+/// A place in the code. What is not known is left out.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct Place {
+    /// Address in the process.
+    pub(crate) avma: u64,
+    /// Path of the object.
+    pub(crate) object: Option<String>,
+    /// Address in the object's file.
+    pub(crate) svma: Option<u64>,
+    /// Demangled name of the function.
+    pub(crate) function: Option<String>,
+    /// Source file.
+    pub(crate) file: Option<String>,
+    /// Line in it.
+    pub(crate) line: Option<u32>,
+    /// Functions inlined there, innermost first, without `function`.
+    pub(crate) inlined: Vec<Inlined>,
+}
+
+/// A function whose code is part of another one's.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Inlined {
+    pub(crate) function: Option<String>,
+    pub(crate) file: Option<String>,
+    pub(crate) line: Option<u32>,
+}
+
+/// What an address is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AddressKind {
+    Function,
+    ReturnAddress,
+}
+
+impl Places {
+    pub(crate) fn new(debug_dirs: Vec<PathBuf>) -> Self {
+        Self {
+            symbolizer: Symbolizer::new(DebugDirs::new(debug_dirs)),
+            missing: RefCell::default(),
+        }
+    }
+
+    /// What is at `address` of a thread of process `process`.
+    pub(crate) fn find(
+        &self,
+        report: &Report,
+        process: usize,
+        address: &CodeAddress,
+        kind: AddressKind,
+    ) -> Place {
+        let object = address.object.and_then(|number| report.analysis.objects.get(number as usize));
+        let mut place = Place {
+            avma: address.avma,
+            svma: address.svma,
+            object: object.map(|object| object.path.clone()),
+            ..Place::default()
+        };
+        let (Some(object), Some(svma)) = (object, address.svma) else { return place };
+        let key = key(object, report.loaded.images.get(process));
+        let found = match kind {
+            AddressKind::Function => self.symbolizer.locate(&key, svma),
+            AddressKind::ReturnAddress => self.symbolizer.locate_call(&key, svma),
+        };
+        match found {
+            Ok(Some(location)) => place.fill(location.frames),
+            Ok(None) => {}
+            Err(error) => self.miss(object, || error.to_string()),
+        }
+        if place.line.is_none() {
+            let status = self.symbolizer.status(&key);
+            self.miss(object, || match status.refused.first() {
+                Some(refused) => refused.to_string(),
+                None => format!("{}: no debug information", object.path),
+            });
+        }
+        place
+    }
+
+    fn miss(&self, object: &ObjectRow, why: impl FnOnce() -> String) {
+        self.missing.borrow_mut().entry(object.path.clone()).or_insert_with(why);
+    }
+
+    /// Why there are no lines for objects that places were asked of, by path.
+    pub(crate) fn missing(&self) -> Vec<String> {
+        self.missing.borrow().values().cloned().collect()
+    }
+}
+
+impl Place {
+    fn fill(&mut self, mut frames: Vec<Frame>) {
+        if let Some(frame) = frames.pop() {
+            (self.function, self.file, self.line) = (frame.function, frame.file, frame.line);
+        }
+        let inlined =
+            |frame: Frame| Inlined { function: frame.function, file: frame.file, line: frame.line };
+        self.inlined = frames.into_iter().map(inlined).collect();
+    }
+
+    /// For a table: `worker pool.c:42`, or what comes nearest to it.
+    pub(crate) fn short(&self, names_object: &str) -> String {
+        let function = self.function.as_deref().map(shorten);
+        let line = match (&self.file, self.line) {
+            (Some(file), Some(line)) => format!("{}:{line}", file_name(file)),
+            _ => String::new(),
+        };
+        match (function, self.svma) {
+            (Some(function), _) if line.is_empty() => format!("{function} {names_object}"),
+            (Some(function), _) => format!("{function} {line}"),
+            (None, Some(svma)) => format!("{names_object}+{svma:#x}"),
+            (None, None) => format!("{:#x}", self.avma),
+        }
+    }
+}
+
+/// The object as the symbolizer knows it.
+fn key(object: &ObjectRow, image: Option<&Image>) -> ObjectKey {
+    let mut path = PathBuf::from(&object.path);
+    let mut recorded = None;
+    if let Some(image) = image {
+        let directory = image.recording.meta_value("directory").unwrap_or_default();
+        if path.is_relative() && object.path.contains('/') && !directory.is_empty() {
+            path = Path::new(&*directory).join(path);
+        }
+        let start = Duration::from_nanos(image.recording.header().clock_start.realtime_ns);
+        recorded = SystemTime::UNIX_EPOCH.checked_add(start);
+    }
+    ObjectKey { path, build_id: bytes(&object.build_id), recorded }
+}
+
+/// The bytes that `hex` digits stand for.
+fn bytes(hex: &str) -> Vec<u8> {
+    let pairs = hex.as_bytes().chunks_exact(2);
+    pairs
+        .filter_map(|pair| std::str::from_utf8(pair).ok())
+        .filter_map(|pair| u8::from_str_radix(pair, 16).ok())
+        .collect()
+}

@@ -1,0 +1,89 @@
+//! A run, read and analysed: what all views show parts of.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use chase_analyzer::{Analysis, Image, Loaded, Ns, Selection, load};
+
+use crate::args::Cli;
+use crate::names::Names;
+use crate::places::Places;
+
+/// Where recordings are written unless `$CHASE_OUTPUT` says otherwise.
+const DEFAULT_PATH: &str = "chase.data";
+
+/// A run and its figures.
+pub(crate) struct Report {
+    /// The file or directory that was read.
+    pub(crate) path: PathBuf,
+    /// Its images, files that could not be read, and how many older runs there are.
+    pub(crate) loaded: Loaded,
+    pub(crate) analysis: Analysis,
+    pub(crate) names: Names,
+    pub(crate) places: Places,
+}
+
+impl Report {
+    /// Reads what the command line asks for.
+    pub(crate) fn open(cli: &Cli) -> anyhow::Result<Self> {
+        let path = cli.path().cloned().unwrap_or_else(default_path);
+        let mut loaded = load(&path)?;
+        if let Some(pid) = cli.source.process {
+            loaded.images = of_process(loaded.images, pid)?;
+        }
+        for dir in &cli.source.debug_dir {
+            let is_dir =
+                dir.metadata().with_context(|| format!("--debug-dir {}", dir.display()))?;
+            if !is_dir.is_dir() {
+                bail!("--debug-dir {} is not a directory", dir.display());
+            }
+        }
+        let analysis = Analysis::new(&loaded.images, Selection::All);
+        let names = Names::new(&analysis);
+        let places = Places::new(cli.source.debug_dir.clone());
+        Ok(Self { path, loaded, analysis, names, places })
+    }
+
+    /// A time as a fraction of all that was spent: application time and library calls.
+    pub(crate) fn share(&self, time: Ns) -> f64 {
+        let totals = &self.analysis.totals;
+        fraction(time, totals.application_ns.as_f64() + totals.library_ns.as_f64())
+    }
+}
+
+/// `time` as a fraction of `whole`, 0 if there is no whole.
+pub(crate) fn fraction(time: Ns, whole: f64) -> f64 {
+    if whole > 0.0 { time.as_f64() / whole } else { 0.0 }
+}
+
+fn default_path() -> PathBuf {
+    let output = std::env::var_os("CHASE_OUTPUT").filter(|output| !output.is_empty());
+    output.map_or_else(|| Path::new(DEFAULT_PATH).to_owned(), PathBuf::from)
+}
+
+/// The images of one process: an exec gives it a further one.
+fn of_process(images: Vec<Image>, pid: u32) -> anyhow::Result<Vec<Image>> {
+    let pid_of = |image: &Image| image.recording.header().pid;
+    let mut new_places = vec![None; images.len()];
+    let known: Vec<String> = images
+        .iter()
+        .map(|image| format!("{} {}", pid_of(image), file_name(&image.executable())))
+        .collect();
+    let mut kept: Vec<Image> = Vec::new();
+    for (place, mut image) in images.into_iter().enumerate() {
+        if pid_of(&image) == pid {
+            image.parent = image.parent.and_then(|parent| new_places[parent]);
+            new_places[place] = Some(kept.len());
+            kept.push(image);
+        }
+    }
+    if kept.is_empty() {
+        bail!("no process {pid} in this run; it has: {}", known.join(", "));
+    }
+    Ok(kept)
+}
+
+/// The last part of a path.
+pub(crate) fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(path)
+}

@@ -1,0 +1,109 @@
+//! Time and calls of each library function.
+
+use chase_analyzer::{Analysis, ApiRow};
+use serde_json::Value;
+
+use super::{PERCENT, QUANTILES, SELF, Show, TOTAL, calls, left_out, legend, of_call, share};
+use crate::args::{ApiFilter, LibFilter, matches};
+use crate::machine::{self, MEASURES, Rows};
+use crate::names::Names;
+use crate::report::Report;
+use crate::terminal::{Align, Cell, Look, Table, Terminal, elapsed};
+
+pub(super) struct Apis<'a> {
+    pub(super) lib: &'a LibFilter,
+    pub(super) api: &'a ApiFilter,
+}
+
+impl Apis<'_> {
+    /// Rows with their numbers in the analysis.
+    fn rows<'r>(&self, report: &'r Report) -> Vec<(usize, &'r ApiRow)> {
+        let (analysis, names) = (&report.analysis, &report.names);
+        let wanted = |(number, _): &(usize, &ApiRow)| {
+            is_wanted(analysis, names, *number, self.lib, self.api)
+        };
+        report.analysis.apis.iter().enumerate().filter(wanted).collect()
+    }
+}
+
+/// Whether both filters let a function pass.
+pub(super) fn is_wanted(
+    analysis: &Analysis,
+    names: &Names,
+    number: usize,
+    lib: &LibFilter,
+    api: &ApiFilter,
+) -> bool {
+    let Some(row) = analysis.apis.get(number) else { return false };
+    let path = analysis.objects.get(row.object as usize).map_or("", |object| &object.path);
+    let function = [&*row.symbol, names.short(number), names.full(number)];
+    matches(&lib.libs, &[&row.library, path]) && matches(&api.apis, &function)
+}
+
+impl Show for Apis<'_> {
+    const NAME: &'static str = "apis";
+
+    fn text(&self, report: &Report, terminal: Terminal, top: usize) -> anyhow::Result<String> {
+        let rows = self.rows(report);
+        let mut table = Table::new([
+            ("Function", Align::Name),
+            ("Library", Align::Name),
+            ("%", Align::Number),
+            ("self", Align::Number),
+            ("total", Align::Number),
+            ("calls", Align::Number),
+            ("p50", Align::Number),
+            ("p99", Align::Number),
+            ("p99.9", Align::Number),
+            ("max", Align::Number),
+            ("waits for", Align::Text),
+        ])
+        .may_drop(["p99", "max", "waits for", "total", "p50"]);
+        for &(number, row) in rows.iter().take(top) {
+            let measures = &row.measures;
+            table.row([
+                report.names.short(number).into(),
+                Cell::new(report.names.object(row.object), Look::Faint),
+                share(report, measures.self_ns).into(),
+                elapsed(measures.self_ns.0).into(),
+                elapsed(measures.total_ns.0).into(),
+                calls(measures).into(),
+                of_call(measures.p50_ns).into(),
+                of_call(measures.p99_ns).into(),
+                of_call(measures.p999_ns).into(),
+                of_call(measures.max_ns).into(),
+                waits_for(row).into(),
+            ]);
+        }
+        let mut out = table.render(terminal);
+        out.push_str(&left_out(rows.len(), top, "functions"));
+        out.push_str(&legend(
+            terminal,
+            &[
+                PERCENT,
+                SELF,
+                TOTAL,
+                ("waits for", "by the function's name, not measured"),
+                QUANTILES,
+            ],
+        ));
+        Ok(out)
+    }
+
+    fn tables(&self, report: &Report, top: usize) -> anyhow::Result<Vec<Rows>> {
+        let row = |(number, row): (usize, &ApiRow)| {
+            let function = Value::from(report.names.full(number));
+            machine::row(row, [("api", number.into()), ("function", function)])
+        };
+        let rows = self.rows(report).into_iter().take(top).map(row);
+        let columns = ["library", "function", "symbol", "version", "waits_for"];
+        let columns = [&columns[..], &MEASURES].concat();
+        Ok(vec![Rows { name: "apis", columns, rows: rows.collect::<Result<_, _>>()? }])
+    }
+}
+
+fn waits_for(row: &ApiRow) -> String {
+    // As the analyzer writes it.
+    let cause = row.waits_for.and_then(|cause| serde_json::to_value(cause).ok());
+    cause.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned()
+}

@@ -1,0 +1,120 @@
+//! Charts as files.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use chase_analyzer::LibraryKind;
+use chase_viz::{Bar, Chart, Group, GroupKind, Heading, Unit};
+use serde_json::{Map, Value};
+
+use super::{Show, processes};
+use crate::machine::Rows;
+use crate::report::{Report, file_name};
+use crate::terminal::{Terminal, clean, count, elapsed};
+
+/// Functions that get a bar of their own.
+const TOP: usize = 25;
+/// Width of the PNG files, in pixels.
+const PNG_WIDTH: u32 = 1280;
+
+/// The files that were written.
+pub(super) struct Charts {
+    files: Vec<PathBuf>,
+}
+
+/// Draws all charts into `dir`.
+pub(super) fn draw(report: &Report, dir: &Path, top: Option<usize>) -> anyhow::Result<Charts> {
+    let groups = groups(report);
+    let subtitle = subtitle(report);
+    let top = match top {
+        None => TOP,
+        Some(0) => usize::MAX,
+        Some(top) => top,
+    };
+    let heading = |title| Heading { title, subtitle: &subtitle };
+    let pie = chase_viz::pie(&heading("Time by library"), Unit::Nanoseconds, &groups)
+        .context("cannot draw the chart of libraries")?;
+    let bars = bars(report);
+    let bars =
+        chase_viz::bars(&heading("Time by function"), Unit::Nanoseconds, &groups, &bars, top)
+            .context("cannot draw the chart of functions")?;
+    fs::create_dir_all(dir)
+        .with_context(|| format!("cannot make the directory {}", dir.display()))?;
+    let mut files = save(dir, "libraries", &pie)?;
+    files.extend(save(dir, "apis", &bars)?);
+    Ok(Charts { files })
+}
+
+fn groups(report: &Report) -> Vec<Group> {
+    let group = |row: &chase_analyzer::LibraryRow| Group {
+        name: report.names.object(row.object).to_owned(),
+        kind: match row.kind {
+            LibraryKind::Application => GroupKind::Application,
+            LibraryKind::Library => GroupKind::Library,
+        },
+        value: row.measures.self_ns.as_f64(),
+    };
+    report.analysis.libraries.iter().map(group).collect()
+}
+
+fn bars(report: &Report) -> Vec<Bar> {
+    let libraries = &report.analysis.libraries;
+    let group_of = |object| {
+        let is_it = |row: &chase_analyzer::LibraryRow| {
+            row.kind == LibraryKind::Library && row.object == object
+        };
+        libraries.iter().position(is_it)
+    };
+    let apis = report.analysis.apis.iter().enumerate();
+    apis.filter_map(|(number, row)| {
+        let label = report.names.short(number).to_owned();
+        Some(Bar { label, group: group_of(row.object)?, value: row.measures.self_ns.as_f64() })
+    })
+    .collect()
+}
+
+fn subtitle(report: &Report) -> String {
+    let analysis = &report.analysis;
+    let first = analysis.processes.first().map_or("", |process| file_name(&process.executable));
+    let processes = match analysis.processes.len() {
+        1 => String::new(),
+        more => format!("{more} processes, "),
+    };
+    format!(
+        "{first}: {processes}{} wall, {} threads, {} library calls, overhead about {}",
+        elapsed(analysis.wall_ns.0),
+        analysis.totals.threads,
+        count(analysis.totals.calls),
+        processes::overhead(&analysis.totals),
+    )
+}
+
+fn save(dir: &Path, name: &str, chart: &Chart) -> anyhow::Result<Vec<PathBuf>> {
+    let png = chart.png(PNG_WIDTH).with_context(|| format!("cannot draw {name}.png"))?;
+    let files = [(format!("{name}.svg"), chart.svg().as_bytes()), (format!("{name}.png"), &png)];
+    let write = |(name, bytes): (String, &[u8])| {
+        let path = dir.join(name);
+        fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(path)
+    };
+    files.into_iter().map(write).collect()
+}
+
+impl Show for Charts {
+    const NAME: &'static str = "charts";
+
+    fn text(&self, _: &Report, _: Terminal, _: usize) -> anyhow::Result<String> {
+        let line = |file: &PathBuf| format!("{}\n", clean(&file.display().to_string()));
+        Ok(self.files.iter().map(line).collect())
+    }
+
+    fn tables(&self, _: &Report, _: usize) -> anyhow::Result<Vec<Rows>> {
+        let row = |file: &PathBuf| {
+            let path = Value::from(file.display().to_string());
+            Map::from_iter([("file".to_owned(), path)])
+        };
+        let rows = self.files.iter().map(row).collect();
+        Ok(vec![Rows { name: "files", columns: vec!["file"], rows }])
+    }
+}

@@ -1,0 +1,83 @@
+//! Time and calls of each library.
+
+use chase_analyzer::{LibraryKind, LibraryRow};
+
+use super::{PERCENT, QUANTILES, SELF, Show, TOTAL, WAIT, calls, left_out, legend, of_call, share};
+use crate::args::{LibFilter, matches};
+use crate::machine::{self, MEASURES, Rows};
+use crate::report::Report;
+use crate::terminal::{Align, Cell, Look, Table, Terminal, elapsed};
+
+pub(super) struct Libs<'a> {
+    pub(super) lib: &'a LibFilter,
+}
+
+impl Libs<'_> {
+    fn rows<'r>(&self, report: &'r Report) -> Vec<&'r LibraryRow> {
+        let wanted = |row: &&LibraryRow| matches(&self.lib.libs, &[&row.name, &row.path]);
+        report.analysis.libraries.iter().filter(wanted).collect()
+    }
+}
+
+impl Show for Libs<'_> {
+    const NAME: &'static str = "libs";
+
+    fn text(&self, report: &Report, terminal: Terminal, top: usize) -> anyhow::Result<String> {
+        let rows = self.rows(report);
+        let mut out = table(report, rows.iter().take(top).copied()).render(terminal);
+        out.push_str(&left_out(rows.len(), top, "libraries"));
+        out.push_str(&legend(terminal, &[PERCENT, SELF, TOTAL, WAIT, QUANTILES]));
+        Ok(out)
+    }
+
+    fn tables(&self, report: &Report, top: usize) -> anyhow::Result<Vec<Rows>> {
+        let rows = self.rows(report).into_iter().take(top).map(|row| machine::row(row, []));
+        let columns = [&["kind", "name", "path"][..], &MEASURES].concat();
+        Ok(vec![Rows { name: "libraries", columns, rows: rows.collect::<Result<_, _>>()? }])
+    }
+}
+
+fn table<'r>(report: &Report, rows: impl Iterator<Item = &'r LibraryRow>) -> Table {
+    let mut table = Table::new([
+        ("Library", Align::Name),
+        ("%", Align::Number),
+        ("self", Align::Number),
+        ("total", Align::Number),
+        ("wait by name", Align::Number),
+        ("calls", Align::Number),
+        ("p50", Align::Number),
+        ("p99", Align::Number),
+        ("p99.9", Align::Number),
+        ("max", Align::Number),
+    ])
+    .may_drop(["p99", "max", "total", "p99.9"]);
+    for row in rows {
+        let measures = &row.measures;
+        table.row([
+            name(report, row),
+            share(report, measures.self_ns).into(),
+            elapsed(measures.self_ns.0).into(),
+            match row.kind {
+                LibraryKind::Application => String::new(),
+                LibraryKind::Library => elapsed(measures.total_ns.0),
+            }
+            .into(),
+            share(report, measures.wait_ns).into(),
+            calls(measures).into(),
+            of_call(measures.p50_ns).into(),
+            of_call(measures.p99_ns).into(),
+            of_call(measures.p999_ns).into(),
+            of_call(measures.max_ns).into(),
+        ]);
+    }
+    table
+}
+
+/// The application stands out from its libraries.
+pub(super) fn name(report: &Report, row: &LibraryRow) -> Cell {
+    let name = report.names.object(row.object);
+    match row.kind {
+        LibraryKind::Application => Cell::new(format!("{name} (application)"), Look::Strong),
+        LibraryKind::Library => name.into(),
+    }
+}

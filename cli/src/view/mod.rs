@@ -1,0 +1,141 @@
+//! One file per view. Each can show itself to people and to programs.
+
+mod apis;
+mod charts;
+mod libs;
+mod processes;
+mod summary;
+mod threads;
+mod tree;
+
+use chase_analyzer::{Measures, Ns};
+
+use crate::args::{Cli, View};
+use crate::machine::{self, Rows};
+use crate::report::Report;
+use crate::terminal::{self, Terminal};
+
+/// Rows shown to people who don't say how many they want.
+const DEFAULT_TOP: usize = 30;
+
+/// What a view is made of.
+trait Show {
+    /// Its name on the command line and in JSON.
+    const NAME: &'static str;
+
+    /// For people, at most `top` rows of a table.
+    fn text(&self, report: &Report, terminal: Terminal, top: usize) -> anyhow::Result<String>;
+
+    /// For programs, at most `top` rows of a table. CSV gets the first.
+    fn tables(&self, report: &Report, top: usize) -> anyhow::Result<Vec<Rows>>;
+}
+
+/// Everything that the command line asks for, as text.
+pub(crate) fn show(cli: &Cli, report: &Report, terminal: Terminal) -> anyhow::Result<String> {
+    match &cli.view {
+        None => render(&summary::Summary, cli, report, terminal),
+        Some(View::Libs { lib, .. }) => render(&libs::Libs { lib }, cli, report, terminal),
+        Some(View::Apis { lib, api, .. }) => {
+            render(&apis::Apis { lib, api }, cli, report, terminal)
+        }
+        Some(View::Threads { thread, .. }) => {
+            render(&threads::Threads { thread }, cli, report, terminal)
+        }
+        Some(View::Tree { lib, api, thread, .. }) => {
+            render(&tree::Tree { lib, api, thread }, cli, report, terminal)
+        }
+        Some(View::Charts { output, .. }) => {
+            render(&charts::draw(report, output, cli.output.top)?, cli, report, terminal)
+        }
+    }
+}
+
+fn render<S: Show>(
+    view: &S,
+    cli: &Cli,
+    report: &Report,
+    terminal: Terminal,
+) -> anyhow::Result<String> {
+    let top = |default| match cli.output.top {
+        Some(0) => usize::MAX,
+        Some(top) => top,
+        None => default,
+    };
+    if cli.output.json {
+        let tables = view.tables(report, top(usize::MAX))?;
+        return Ok(terminal::clean_json(machine::json(report, S::NAME, tables)?));
+    }
+    if cli.output.csv {
+        let tables = view.tables(report, top(usize::MAX))?;
+        return tables.first().map_or_else(|| Ok(String::new()), machine::csv);
+    }
+    view.text(report, terminal, top(DEFAULT_TOP))
+}
+
+/// A duration of a single call; empty where none was timed.
+fn of_call(time: Option<Ns>) -> String {
+    time.map_or_else(String::new, |time| terminal::duration(time.0))
+}
+
+/// A share of the time; empty where there is none to speak of.
+fn share(report: &Report, time: Ns) -> String {
+    if time.0 == 0 { String::new() } else { terminal::percent(report.share(time)) }
+}
+
+/// Number of calls; empty for what is not called.
+fn calls(measures: &Measures) -> String {
+    if measures.calls == 0 { String::new() } else { terminal::count(measures.calls) }
+}
+
+/// Says how many rows were left out, if any.
+fn left_out(all: usize, top: usize, what: &str) -> String {
+    match all.saturating_sub(top) {
+        0 => String::new(),
+        more => format!("… and {more} more {what}: --top 0 shows all\n"),
+    }
+}
+
+/// Explanations below a table: a term and its meaning each, in lines that fit the terminal.
+fn legend(terminal: Terminal, entries: &[(&str, &str)]) -> String {
+    let indent = entries.iter().map(|(term, _)| term.chars().count()).max().unwrap_or(0) + 2;
+    let width = terminal.width.unwrap_or(100).clamp(indent + 30, 100);
+    let mut out = String::from("\n");
+    for (term, meaning) in entries {
+        let mut line = format!("{term:indent$}");
+        let mut used = indent;
+        for word in meaning.split(' ') {
+            let len = word.chars().count();
+            if used > indent && used + 1 + len > width {
+                line.push_str(&format!("\n{:indent$}", ""));
+                used = indent;
+            }
+            let space = usize::from(used > indent);
+            line.push_str(&" "[..space]);
+            line.push_str(word);
+            used += space + len;
+        }
+        for line in line.lines() {
+            out.push_str(&terminal.paint(terminal::Look::Faint, line));
+            out.push('\n');
+        }
+    }
+    out
+}
+
+/// Explanations that several views need.
+const SELF: (&str, &str) =
+    ("self", "time in the function itself, without library calls that it makes");
+const SELF_SHARE: (&str, &str) = (
+    "self",
+    "time in the function itself, without library calls that it makes, as a share of application time and all library calls",
+);
+const TOTAL: (&str, &str) = ("total", "with the library calls made inside");
+const PERCENT: (&str, &str) = ("%", "share of application time and all library calls");
+const WAIT: (&str, &str) = (
+    "wait by name",
+    "the part of self in functions known to wait (lock, join, sleep, poll): a guess by name, not measured",
+);
+const QUANTILES: (&str, &str) = (
+    "p50, p99.9",
+    "half, and 99.9 %, of the calls took no longer; service time of single calls, within 6.25 %",
+);

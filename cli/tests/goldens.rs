@@ -1,0 +1,95 @@
+//! What is printed, word for word. `CHASE_BLESS=1 cargo test -p chase-cli` writes the goldens anew.
+
+mod recordings;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+
+/// `chase-report` in `dir`, undisturbed by the environment that the tests run in.
+fn report(dir: &Path, environment: &[(&str, &str)], arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_chase-report"));
+    command.current_dir(dir).args(arguments);
+    for name in ["CHASE_OUTPUT", "COLUMNS", "NO_COLOR", "PAGER", "LESS"] {
+        command.env_remove(name);
+    }
+    command.envs(environment.iter().copied());
+    command.output().expect("chase-report runs")
+}
+
+fn golden(name: &str, arguments: &[&str]) {
+    let dir = TempDir::new().expect("a directory for the test");
+    let data = dir.path().join("chase.data");
+    std::fs::create_dir(&data).expect("directory made");
+    recordings::write(&data, "compressor-4711.chase", &recordings::compressor());
+    if name.starts_with("run-") {
+        recordings::write(&data, "helper-4712.chase", &recordings::child());
+    }
+    let columns = if name.starts_with("narrow-") { "80" } else { "" };
+    let output = report(dir.path(), &[("COLUMNS", columns)], arguments);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{name}: {errors}");
+    assert_eq!(errors, "", "{name}");
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    assert!(!text.contains('\x1b') || name.contains("colour"), "{name}: an escape got through");
+
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/goldens").join(name);
+    if std::env::var_os("CHASE_BLESS").is_some() {
+        std::fs::create_dir_all(path.parent().expect("a directory")).expect("directory made");
+        std::fs::write(&path, &text).expect("golden written");
+    }
+    let expected = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(text == expected, "{name} differs from its golden (CHASE_BLESS=1 accepts it):\n{text}");
+}
+
+#[test]
+fn summary() {
+    golden("summary.txt", &[]);
+    golden("run-summary.txt", &["chase.data", "--top", "3"]);
+    golden("summary.json", &["--json"]);
+}
+
+#[test]
+fn libs() {
+    golden("libs.txt", &["libs"]);
+    golden("libs-filtered.csv", &["libs", "--csv", "--lib", "libz*", "--lib", "*/libqueue*"]);
+}
+
+#[test]
+fn apis() {
+    golden("apis.txt", &["apis", "--top", "4"]);
+    golden("apis-filtered.txt", &["apis", "--lib", "libc*", "--api", "pthread_*"]);
+    golden("apis.csv", &["apis", "--csv"]);
+    golden("apis.json", &["apis", "--json", "--api", "queue::*"]);
+}
+
+#[test]
+fn threads() {
+    golden("threads.txt", &["threads"]);
+    golden("run-threads.csv", &["threads", "--csv", "--process", "4712"]);
+    golden("threads.json", &["threads", "--json", "--thread", "worker*"]);
+}
+
+#[test]
+fn tree() {
+    golden("tree.txt", &["tree"]);
+    golden("tree-thread.txt", &["tree", "--thread", "4712", "--thread", "compressor"]);
+    golden("tree-filtered.txt", &["tree", "--api", "mem*"]);
+    golden("tree-top.csv", &["tree", "--csv", "--top", "3"]);
+}
+
+#[test]
+fn on_a_terminal_of_80_columns() {
+    for (name, view) in
+        [("libs", "libs"), ("apis", "apis"), ("threads", "threads"), ("tree", "tree")]
+    {
+        golden(&format!("narrow-{name}.txt"), &[view]);
+    }
+    golden("narrow-summary.txt", &[]);
+}
+
+#[test]
+fn colours_when_asked_for() {
+    golden("libs-colour.txt", &["libs", "--color", "always"]);
+}

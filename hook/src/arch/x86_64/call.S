@@ -1,0 +1,363 @@
+# The path of one call: stub -> chase_enter -> the real function -> chase_exit -> the application.
+#
+# chase_enter changes no register that the callee may read (rdi rsi rdx rcx r8 r9, al, r10, all
+# vector registers, the stack) and none that it must preserve but rbx, which it saves in the frame.
+# chase_exit preserves every register that may hold a result (rax rdx, xmm0 xmm1, st0 st1).
+#
+# In the callee the return address is chase_exit, and the frame's address is in rbx, which the
+# callee preserves; so the caller's registers are found by plain unwinding:
+#     return address at [rbx + ret], rbx at [rbx + rbx], rsp = CFA + 8, CFA = rsp - 8.
+# The CFA is odd on purpose: unwinders tell frames apart by their CFA, and with CFA = rsp this
+# frame and the callee's would be one.
+
+    .section .tdata, "awT", @progbits
+    .p2align 3
+    .hidden chase_thread
+    .type chase_thread, @object
+    .size chase_thread, 8
+chase_thread:                           # this thread's Thread; at first the one that has no frames
+    .quad {no_thread}
+
+    .text
+
+# ---- CFI ----------------------------------------------------------------------------------------
+# rbx = *(rbx + 8): the caller's rbx is in the frame (DW_CFA_expression, DW_OP_breg3).
+.macro cfi_rbx_in_frame
+    .cfi_escape 0x10, 0x03, 0x02, 0x73, {RBX}
+.endm
+# The return address has moved from the stack to the frame, see above.
+.macro cfi_return_in_frame
+    .cfi_escape 0x12, 0x07, 0x01                    # CFA = rsp - 8 (DW_CFA_def_cfa_sf)
+    .cfi_escape 0x10, 0x10, 0x02, 0x73, {RET}       # return address = *(rbx + 0)
+    .cfi_escape 0x16, 0x07, 0x02, 0x23, 0x08        # rsp = CFA + 8 (DW_CFA_val_expression)
+.endm
+# The return address is on the stack again, `depth` bytes below the CFA.
+.macro cfi_return_on_stack depth
+    .cfi_def_cfa rsp, \depth
+    .cfi_restore rip
+    .cfi_restore rsp
+.endm
+
+# rax = now, rdx is lost. A clock that is not the time stamp counter is read out of line.
+.macro read_clock slow
+    cmpl $0, {clock_kind}(%rip)
+    jne \slow
+    rdtsc
+    shlq $32, %rdx
+    orq %rdx, %rax
+.endm
+
+    .p2align 6
+    .hidden chase_enter
+    .type chase_enter, @function
+chase_enter:                            # r11 = slot, (rsp) = return address
+    .cfi_startproc
+    .cfi_personality 0x1b, {personality}
+    pushq %rax                          # al: number of vector arguments of a variadic call
+    .cfi_adjust_cfa_offset 8
+    pushq %rdx
+    .cfi_adjust_cfa_offset 8
+    pushq %rcx
+    .cfi_adjust_cfa_offset 8
+    pushq %rsi
+    .cfi_adjust_cfa_offset 8
+
+    movq chase_thread@gottpoff(%rip), %rax
+    movq %fs:(%rax), %rcx               # rcx = thread
+    movq {TOP}(%rcx), %rax              # rax = the frame to claim
+    testl ${SEGMENT_MASK}, %eax         # end of the segment, or no thread
+    jz .Lenter_slow
+    leaq 32(%rsp), %rdx
+    cmpq %rdx, {SP}-{FRAME}(%rax)       # the top frame must enclose this call
+    jbe .Lenter_slow
+
+    movq {NODE}-{FRAME}(%rax), %rdx     # the caller's node
+    movl {SCOPE}(%rdx), %edx
+    imull ${HASH}, %edx, %esi
+    addl %r11d, %esi
+    shll $4, %esi
+    shlq $32, %rdx
+    orq %r11, %rdx                      # rdx = (scope, slot), the key
+.Lprobe:
+    andq {MASK}(%rcx), %rsi
+    addq {TABLE}(%rcx), %rsi
+    cmpq %rdx, (%rsi)
+    jne .Lcollision
+.Lfound:
+    movq 8(%rsi), %rsi                  # rsi = node
+    movl ${FRAME}, %edx
+    xaddq %rdx, {TOP}(%rcx)             # claimed: one instruction, so no signal handler gets it too
+    cmpq %rdx, %rax
+    jne .Lenter_moved
+    movq %rsi, {NODE}(%rax)
+    leaq 32(%rsp), %rdx
+    movq %rdx, {SP}(%rax)               # from here on the frame encloses calls of signal handlers
+    movq %rbx, {RBX}(%rax)
+    movq 32(%rsp), %rdx
+    movq %rdx, {RET}(%rax)
+    movq %rax, %rbx                     # rbx = frame
+    cfi_rbx_in_frame
+    leaq {targets}(%rip), %rcx
+    movq (%rcx,%r11,8), %r11            # r11 = the real function
+    incq {CALLS}(%rsi)
+.Llaunch:
+    read_clock .Lenter_clock
+.Lstarted:
+    movq %rax, {START}(%rbx)
+    movq %rax, {LAST_START}(%rsi)
+    popq %rsi
+    .cfi_adjust_cfa_offset -8
+    popq %rcx
+    .cfi_adjust_cfa_offset -8
+    popq %rdx
+    .cfi_adjust_cfa_offset -8
+    popq %rax
+    .cfi_adjust_cfa_offset -8
+    leaq 8(%rsp), %rsp                  # the return address is in the frame
+    cfi_return_in_frame
+    callq *%r11
+
+    .hidden chase_exit
+chase_exit:                             # rbx = frame
+    movq %rax, %r8                      # r8, r9 = the integer results
+    movq %rdx, %r9
+    read_clock .Lexit_clock
+.Lended:
+    movq chase_thread@gottpoff(%rip), %r10
+    movq %fs:(%r10), %r10               # r10 = thread, perhaps another one than at entry
+    leaq {FRAME}(%rbx), %rdx
+    cmpq %rdx, {TOP}(%r10)
+    jne .Lleave_slow                    # not the top frame of this thread
+    movq {NODE}(%rbx), %rsi             # rsi = node
+    movq %rax, %rdi
+    subq {START}(%rbx), %rdi            # rdi = ticks
+    movq %rdi, %rdx
+    orq ${LINEAR_LIMIT}, %rdx
+    bsrq %rdx, %rcx
+    cmpl ${MAX_EXPONENT}, %ecx
+    ja .Lleave_slow
+    subl ${SUB_BITS}, %ecx
+    movq %rdi, %rdx
+    shrq %cl, %rdx
+    leal -16(%rdx,%rcx,8), %edx         # edx = bucket, as histogram::bucket_of
+    movl %edx, %ecx
+    shrl $4, %ecx
+    movl {PAGES}(%rsi,%rcx,4), %ecx
+    testl %ecx, %ecx
+    jz .Lleave_slow                     # the first call in this page of the histogram
+    andl $15, %edx
+    shlq $7, %rcx
+    addq {base}(%rip), %rcx
+    incq (%rcx,%rdx,8)
+    addq %rdi, {TOTAL}(%rsi)
+    cmpq {MAX}(%rsi), %rdi
+    ja .Lmaximum
+.Lrecorded:
+    pushq {RET}(%rbx)
+    cfi_return_on_stack 8
+    movq {RBX}(%rbx), %r11              # r11 = the caller's rbx
+    .cfi_register rbx, r11
+    leaq {FRAME}(%rbx), %rax
+    movq $0, {SP}(%rbx)
+    cmpxchgq %rbx, {TOP}(%r10)          # released, unless a signal handler switched stacks
+    jne .Lleave_moved
+    movq %r11, %rbx
+    .cfi_restore rbx
+    movq %r8, %rax
+    movq %r9, %rdx
+    retq
+
+# ---- out of line --------------------------------------------------------------------------------
+.Lmaximum:
+    cfi_return_in_frame
+    cfi_rbx_in_frame
+    movq %rdi, {MAX}(%rsi)
+    jmp .Lrecorded
+
+.Lleave_slow:                           # rax = now
+    pushq {RET}(%rbx)
+    cfi_return_on_stack 8
+    pushq {RBX}(%rbx)
+    .cfi_def_cfa_offset 16
+    .cfi_offset rbx, -16
+    pushq %r8
+    .cfi_adjust_cfa_offset 8
+    pushq %r9
+    .cfi_adjust_cfa_offset 8
+    subq $32, %rsp
+    .cfi_adjust_cfa_offset 32
+    movups %xmm0, (%rsp)                # Rust code touches no more of a vector than its lower half
+    movups %xmm1, 16(%rsp)
+    movq %rbx, %rdi
+    movq %rax, %rsi
+    callq {leave_slow}
+    movups (%rsp), %xmm0
+    movups 16(%rsp), %xmm1
+    addq $32, %rsp
+    .cfi_adjust_cfa_offset -32
+    popq %rdx
+    .cfi_adjust_cfa_offset -8
+    popq %rax
+    .cfi_adjust_cfa_offset -8
+    popq %rbx
+    .cfi_adjust_cfa_offset -8
+    .cfi_restore rbx
+    retq
+
+.Lleave_moved:                          # recorded, but not on top any more
+    .cfi_register rbx, r11
+    pushq %r11
+    .cfi_def_cfa_offset 16
+    .cfi_offset rbx, -16
+    pushq %r8
+    .cfi_adjust_cfa_offset 8
+    pushq %r9
+    .cfi_adjust_cfa_offset 8
+    subq $32, %rsp
+    .cfi_adjust_cfa_offset 32
+    movups %xmm0, (%rsp)
+    movups %xmm1, 16(%rsp)
+    movq %rbx, %rdi
+    callq {leave_moved}
+    movups (%rsp), %xmm0
+    movups 16(%rsp), %xmm1
+    addq $32, %rsp
+    .cfi_adjust_cfa_offset -32
+    popq %rdx
+    .cfi_adjust_cfa_offset -8
+    popq %rax
+    .cfi_adjust_cfa_offset -8
+    popq %rbx
+    .cfi_adjust_cfa_offset -8
+    .cfi_restore rbx
+    retq
+
+.Lcollision:                            # linear probing; an empty entry ends it
+    .cfi_def_cfa rsp, 40
+    cmpq $0, (%rsi)
+    je .Lenter_slow
+    subq {TABLE}(%rcx), %rsi
+    addq $16, %rsi
+    jmp .Lprobe
+
+.Lenter_moved:                          # somebody claimed between our look and our claim
+    movq %rdx, %rsi
+    jmp .Lenter_slow_moved
+.Lenter_slow:
+    xorl %esi, %esi                     # rsi = 0, or a frame that was claimed in vain
+.Lenter_slow_moved:
+    pushq %rdi
+    .cfi_adjust_cfa_offset 8
+    pushq %r8
+    .cfi_adjust_cfa_offset 8
+    pushq %r9
+    .cfi_adjust_cfa_offset 8
+    pushq %r10
+    .cfi_adjust_cfa_offset 8
+    pushq %r11
+    .cfi_adjust_cfa_offset 8
+    subq $128, %rsp
+    .cfi_adjust_cfa_offset 128
+    movups %xmm0, (%rsp)
+    movups %xmm1, 16(%rsp)
+    movups %xmm2, 32(%rsp)
+    movups %xmm3, 48(%rsp)
+    movups %xmm4, 64(%rsp)
+    movups %xmm5, 80(%rsp)
+    movups %xmm6, 96(%rsp)
+    movups %xmm7, 112(%rsp)
+    movl %r11d, %edi
+    movq %rsi, %rcx
+    leaq 200(%rsp), %rsi                # where the return address is
+    movq %rbx, %rdx
+    callq {enter_slow}
+    movups (%rsp), %xmm0
+    movups 16(%rsp), %xmm1
+    movups 32(%rsp), %xmm2
+    movups 48(%rsp), %xmm3
+    movups 64(%rsp), %xmm4
+    movups 80(%rsp), %xmm5
+    movups 96(%rsp), %xmm6
+    movups 112(%rsp), %xmm7
+    addq $128, %rsp
+    .cfi_adjust_cfa_offset -128
+    popq %r11
+    .cfi_adjust_cfa_offset -8
+    popq %r10
+    .cfi_adjust_cfa_offset -8
+    popq %r9
+    .cfi_adjust_cfa_offset -8
+    popq %r8
+    .cfi_adjust_cfa_offset -8
+    popq %rdi
+    .cfi_adjust_cfa_offset -8
+    leaq {targets}(%rip), %rcx
+    movq (%rcx,%r11,8), %r11
+    testq %rax, %rax
+    jz .Lbypass
+    movq %rax, %rbx
+    cfi_rbx_in_frame
+    movq {NODE}(%rbx), %rsi
+    jmp .Llaunch
+
+.Lbypass:                               # no frame to be had: the call runs untimed
+    .cfi_restore rbx
+    popq %rsi
+    .cfi_adjust_cfa_offset -8
+    popq %rcx
+    .cfi_adjust_cfa_offset -8
+    popq %rdx
+    .cfi_adjust_cfa_offset -8
+    popq %rax
+    .cfi_adjust_cfa_offset -8
+    jmpq *%r11
+
+.Lenter_clock:
+    .cfi_def_cfa rsp, 40
+    cfi_rbx_in_frame
+    callq chase_clock
+    jmp .Lstarted
+
+.Lexit_clock:
+    cfi_return_in_frame
+    cfi_rbx_in_frame
+    callq chase_clock
+    jmp .Lended
+    .cfi_endproc
+    .size chase_enter, . - chase_enter
+
+# ---- the other clock ----------------------------------------------------------------------------
+# rax = CLOCK_MONOTONIC in ns, by a system call that no library sees. All other registers but rdx
+# are preserved.
+    .type chase_clock, @function
+chase_clock:
+    .cfi_startproc
+    pushq %rcx
+    .cfi_adjust_cfa_offset 8
+    pushq %rsi
+    .cfi_adjust_cfa_offset 8
+    pushq %rdi
+    .cfi_adjust_cfa_offset 8
+    pushq %r11
+    .cfi_adjust_cfa_offset 8
+    subq $16, %rsp
+    .cfi_adjust_cfa_offset 16
+    movl $228, %eax                     # clock_gettime
+    movl $1, %edi                       # CLOCK_MONOTONIC
+    movq %rsp, %rsi
+    syscall
+    imulq $1000000000, (%rsp), %rax
+    addq 8(%rsp), %rax
+    addq $16, %rsp
+    .cfi_adjust_cfa_offset -16
+    popq %r11
+    .cfi_adjust_cfa_offset -8
+    popq %rdi
+    .cfi_adjust_cfa_offset -8
+    popq %rsi
+    .cfi_adjust_cfa_offset -8
+    popq %rcx
+    .cfi_adjust_cfa_offset -8
+    retq
+    .cfi_endproc
+    .size chase_clock, . - chase_clock

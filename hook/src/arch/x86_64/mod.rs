@@ -1,0 +1,234 @@
+//! x86-64, System V ABI.
+
+use core::arch::{asm, global_asm};
+use core::mem::offset_of;
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+use chase_format::histogram::{LINEAR_LIMIT, MAX_EXPONENT, SUB_BITS};
+use chase_format::layout::{CLOCK_TSC, Node};
+
+use crate::frames::{self, FRAME, Frame, SEGMENT};
+use crate::special;
+use crate::thread::{self, Thread};
+use crate::tree::HASH;
+
+#[cfg(target_feature = "avx")]
+compile_error!("the hook must be built for baseline x86-64: it may not touch the upper halves of vector registers");
+
+/// How many slots a process can have.
+pub(crate) const STUBS: usize = 1 << 17;
+/// How many of them can be functions that are not ordinary.
+pub(crate) const SPECIAL_STUBS: usize = 1 << 13;
+/// Bytes of a stub.
+const STUB: usize = 16;
+/// ELF machine number.
+pub(crate) const MACHINE: u32 = 62;
+
+/// The real function behind each slot. The call path indexes it with the slot's number.
+pub(crate) static TARGETS: [AtomicUsize; STUBS] = [const { AtomicUsize::new(0) }; STUBS];
+/// Which clock the call path reads: `CLOCK_TSC` or `CLOCK_MONOTONIC`.
+pub(crate) static CLOCK_KIND: AtomicU32 = AtomicU32::new(CLOCK_TSC);
+/// Where the recording is mapped.
+pub(crate) static BASE: AtomicUsize = AtomicUsize::new(0);
+
+global_asm!(
+    include_str!("call.S"),
+    no_thread = sym thread::NO_THREAD,
+    personality = sym frames::personality,
+    clock_kind = sym CLOCK_KIND,
+    targets = sym TARGETS,
+    base = sym BASE,
+    enter_slow = sym frames::enter_slow,
+    leave_slow = sym frames::leave_slow,
+    leave_moved = sym frames::leave_moved,
+    FRAME = const FRAME,
+    SEGMENT_MASK = const SEGMENT - 1,
+    TOP = const offset_of!(Thread, top),
+    MASK = const offset_of!(Thread, tree.shown.mask),
+    TABLE = const offset_of!(Thread, tree.shown.table),
+    RET = const offset_of!(Frame, return_address),
+    RBX = const offset_of!(Frame, saved_rbx),
+    SP = const offset_of!(Frame, sp),
+    START = const offset_of!(Frame, start_ticks),
+    NODE = const offset_of!(Frame, node),
+    SCOPE = const offset_of!(Node, scope_ref),
+    CALLS = const offset_of!(Node, calls),
+    TOTAL = const offset_of!(Node, total_ticks),
+    MAX = const offset_of!(Node, max_ticks),
+    LAST_START = const offset_of!(Node, last_start_ticks),
+    PAGES = const offset_of!(Node, page_refs),
+    HASH = const HASH,
+    LINEAR_LIMIT = const LINEAR_LIMIT,
+    MAX_EXPONENT = const MAX_EXPONENT,
+    SUB_BITS = const SUB_BITS,
+    options(att_syntax)
+);
+global_asm!(
+    include_str!("special.S"),
+    special = sym special::enter,
+    thread_begin = sym thread::begin,
+    options(att_syntax)
+);
+global_asm!(
+    include_str!("stubs.S"),
+    STUBS = const STUBS,
+    SPECIAL_STUBS = const SPECIAL_STUBS,
+    options(att_syntax)
+);
+global_asm!(include_str!("memory.S"), options(att_syntax));
+
+unsafe extern "C" {
+    static chase_stubs: u8;
+    static chase_special_stubs: u8;
+    /// What a new thread runs first; its argument is a [`thread::Start`].
+    pub(crate) fn chase_thread_start(start: *mut core::ffi::c_void) -> *mut core::ffi::c_void;
+}
+
+/// Address of the stub of `slot`.
+pub(crate) fn stub(slot: usize) -> usize {
+    &raw const chase_stubs as usize + slot * STUB
+}
+
+/// Address of the special stub with this number.
+pub(crate) fn special_stub(number: usize) -> usize {
+    &raw const chase_special_stubs as usize + number * STUB
+}
+
+/// Whether `address` is one of the stubs.
+pub(crate) fn is_stub(address: usize) -> bool {
+    address.wrapping_sub(stub(0)) < STUBS * STUB
+        || address.wrapping_sub(special_stub(0)) < SPECIAL_STUBS * STUB
+}
+
+/// This thread's [`Thread`]; [`thread::NO_THREAD`] if it has none.
+pub(crate) fn current_thread() -> *mut Thread {
+    let thread: *mut Thread;
+    // SAFETY: reads one word of this thread's static TLS, which exists for every thread.
+    unsafe {
+        asm!(
+            "movq chase_thread@gottpoff(%rip), {0}",
+            "movq %fs:({0}), {0}",
+            out(reg) thread,
+            options(att_syntax, nostack, readonly, preserves_flags)
+        );
+    }
+    thread
+}
+
+/// Makes `thread` this thread's.
+pub(crate) fn set_current_thread(thread: *mut Thread) {
+    // SAFETY: writes the one word of this thread's static TLS that is ours.
+    unsafe {
+        asm!(
+            "movq chase_thread@gottpoff(%rip), {0}",
+            "movq {1}, %fs:({0})",
+            out(reg) _,
+            in(reg) thread,
+            options(att_syntax, nostack, preserves_flags)
+        );
+    }
+}
+
+/// The stack pointer, about.
+pub(crate) fn stack_pointer() -> usize {
+    let sp: usize;
+    // SAFETY: reads a register.
+    unsafe { asm!("movq %rsp, {0}", out(reg) sp, options(att_syntax, nomem, nostack)) };
+    sp
+}
+
+/// The thread pointer's word at `offset`.
+pub(crate) fn thread_control_word(offset: usize) -> usize {
+    let word: usize;
+    // SAFETY: the thread control block is mapped and larger than the offsets used here.
+    unsafe {
+        asm!("movq %fs:({1}), {0}", out(reg) word, in(reg) offset,
+            options(att_syntax, nostack, readonly, preserves_flags));
+    }
+    word
+}
+
+/// Reads the time stamp counter.
+pub(crate) fn time_stamp() -> u64 {
+    // SAFETY: the instruction is part of the baseline; `clock` checks that it is allowed.
+    unsafe { core::arch::x86_64::_rdtsc() }
+}
+
+/// Whether the time stamp counter runs at one rate, in every state of the CPU.
+pub(crate) fn time_stamp_is_invariant() -> bool {
+    use core::arch::x86_64::__cpuid;
+    const ADVANCED_POWER_MANAGEMENT: u32 = 0x8000_0007;
+    const INVARIANT_TSC: u32 = 1 << 8;
+    __cpuid(0x8000_0000).eax >= ADVANCED_POWER_MANAGEMENT
+        && __cpuid(ADVANCED_POWER_MANAGEMENT).edx & INVARIANT_TSC != 0
+}
+
+/// Bytes that [`with_vectors_saved`] needs for its area.
+pub(crate) fn vector_area_len() -> usize {
+    use core::arch::x86_64::{__cpuid, __cpuid_count};
+    const XSAVE_LEAF: u32 = 0xd;
+    const OSXSAVE: u32 = 1 << 27;
+    if __cpuid(1).ecx & OSXSAVE == 0 {
+        return 0;
+    }
+    __cpuid_count(XSAVE_LEAF, 0).ebx as usize
+}
+
+/// Runs `f` with the whole vector state saved before and restored after it, so that `f` may call
+/// the C library while the registers hold the application's arguments.
+///
+/// # Safety
+/// `area` is aligned to 64, zero at its first use, writable for [`vector_area_len`] bytes, and in
+/// use by nobody else.
+pub(crate) unsafe fn with_vectors_saved(area: *mut u8, f: impl FnOnce()) {
+    // A CPU without XSAVE has no more vector state than the assembly has saved already.
+    if vector_area_len() == 0 {
+        return f();
+    }
+    // SAFETY: the caller vouches for `area`; edx:eax selects all components that are enabled.
+    unsafe {
+        asm!("xsave64 ({0})", in(reg) area, in("eax") u32::MAX, in("edx") u32::MAX,
+            options(att_syntax, nostack));
+        f();
+        asm!("xrstor64 ({0})", in(reg) area, in("eax") u32::MAX, in("edx") u32::MAX,
+            options(att_syntax, nostack));
+    }
+}
+
+/// One system call. Never changes `errno`: that is the C library's.
+pub(crate) fn system_call(number: usize, arguments: [usize; 6]) -> isize {
+    let result: isize;
+    // SAFETY: the callers in `sys` keep to what each call demands.
+    unsafe {
+        asm!(
+            "syscall",
+            inlateout("rax") number as isize => result,
+            in("rdi") arguments[0],
+            in("rsi") arguments[1],
+            in("rdx") arguments[2],
+            in("r10") arguments[3],
+            in("r8") arguments[4],
+            in("r9") arguments[5],
+            lateout("rcx") _,
+            lateout("r11") _,
+            options(nostack)
+        );
+    }
+    result
+}
+
+/// The saved stack pointer in a `jmp_buf` of the C library: its 7th word, rotated and masked with
+/// the thread's pointer guard.
+pub(crate) fn jump_target_sp(buffer: usize) -> usize {
+    const SP_WORD: usize = 6;
+    const ROTATION: u32 = 17;
+    const POINTER_GUARD: usize = 0x30;
+    // SAFETY: the application is about to load the same words.
+    let mangled = unsafe { (buffer as *const usize).add(SP_WORD).read_unaligned() };
+    mangled.rotate_right(ROTATION) ^ thread_control_word(POINTER_GUARD)
+}
+
+/// Publishes the base of the mapped recording to the call path.
+pub(crate) fn set_base(base: *mut u8) {
+    BASE.store(base as usize, Ordering::Relaxed);
+}

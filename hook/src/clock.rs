@@ -1,0 +1,52 @@
+//! The recording's clock: the time stamp counter where it can be trusted, otherwise
+//! `CLOCK_MONOTONIC`, and pairs of both by which a report turns ticks into nanoseconds.
+
+use core::sync::atomic::Ordering;
+
+use chase_format::layout::{CLOCK_MONOTONIC, CLOCK_TSC, ClockPair};
+
+use crate::{arch, recording, sys};
+
+/// Chooses the clock.
+pub(crate) fn choose() -> u32 {
+    let trusted = arch::time_stamp_is_invariant() && sys::may_read_time_stamp();
+    let kind = if trusted { CLOCK_TSC } else { CLOCK_MONOTONIC };
+    arch::CLOCK_KIND.store(kind, Ordering::Relaxed);
+    kind
+}
+
+/// Now, in ticks.
+pub(crate) fn now() -> u64 {
+    if arch::CLOCK_KIND.load(Ordering::Relaxed) == CLOCK_TSC {
+        arch::time_stamp()
+    } else {
+        sys::clock_ns(libc::CLOCK_MONOTONIC)
+    }
+}
+
+/// The clocks at one moment: of a few tries, the one with the least time between its reads.
+pub(crate) fn pair() -> ClockPair {
+    const TRIES: usize = 5;
+    let mut best = ClockPair::default();
+    let mut best_width = u64::MAX;
+    for _ in 0..TRIES {
+        let before = now();
+        let monotonic_ns = sys::clock_ns(libc::CLOCK_MONOTONIC);
+        let after = now();
+        let width = after.wrapping_sub(before);
+        if width < best_width {
+            best_width = width;
+            best = ClockPair { ticks: before + width / 2, monotonic_ns, realtime_ns: 0 };
+        }
+    }
+    best.realtime_ns = sys::clock_ns(libc::CLOCK_REALTIME);
+    best
+}
+
+/// Puts a fresh pair into the recording.
+pub(crate) fn note_latest() {
+    if recording::is_open() {
+        // SAFETY: the header is in the first page of the mapping.
+        unsafe { (*recording::header()).clock_latest = pair() };
+    }
+}

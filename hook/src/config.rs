@@ -1,0 +1,72 @@
+//! The environment variables, read once at the start. `docs/environment.md` describes them.
+
+use crate::text::{c_bytes, file_name, glob};
+
+/// What the environment asks for.
+#[derive(Clone, Copy)]
+pub(crate) struct Config {
+    /// `CHASE_OUTPUT`: the directory for recordings, empty for the default.
+    pub(crate) output: &'static [u8],
+    /// `CHASE_LIBS`: if not empty, only calls that a pattern here matches are recorded.
+    libs: &'static [u8],
+    /// `CHASE_EXCLUDE`: calls that a pattern here matches are not recorded.
+    exclude: &'static [u8],
+    /// `CHASE_INTERNAL`: objects whose calls to themselves are recorded too.
+    internal: &'static [u8],
+    /// `CHASE_VERBOSE`: say on stderr where the recording goes, or why there is none.
+    pub(crate) verbose: bool,
+}
+
+impl Config {
+    pub(crate) const DEFAULT: Self =
+        Self { output: b"", libs: b"", exclude: b"", internal: b"", verbose: false };
+
+    /// Reads the environment at `environment`, an array of strings that ends with null.
+    ///
+    /// # Safety
+    /// It is the process's own, as the kernel made it.
+    pub(crate) unsafe fn read(environment: *const usize) -> Self {
+        let mut config = Self::DEFAULT;
+        let mut at = environment;
+        // SAFETY: the array ends with null, which is not passed.
+        while let variable @ 1.. = unsafe { *at } {
+            let variable = c_bytes(variable);
+            let value = |name: &[u8]| variable.strip_prefix(name)?.strip_prefix(b"=");
+            if let Some(value) = value(b"CHASE_OUTPUT") {
+                config.output = value;
+            } else if let Some(value) = value(b"CHASE_LIBS") {
+                config.libs = value;
+            } else if let Some(value) = value(b"CHASE_EXCLUDE") {
+                config.exclude = value;
+            } else if let Some(value) = value(b"CHASE_INTERNAL") {
+                config.internal = value;
+            } else if let Some(value) = value(b"CHASE_VERBOSE") {
+                config.verbose = !matches!(value, b"" | b"0");
+            }
+            at = at.wrapping_add(1);
+        }
+        config
+    }
+
+    /// Whether calls of `api` in the object `provider` (soname, or a path) are recorded.
+    pub(crate) fn wants(&self, provider: &[u8], api: &[u8]) -> bool {
+        (self.libs.is_empty() || matches(self.libs, provider, api))
+            && !matches(self.exclude, provider, api)
+    }
+
+    /// Whether calls of an object (soname, or a path) to itself are recorded.
+    pub(crate) fn wants_internal(&self, object: &[u8]) -> bool {
+        matches(self.internal, object, b"")
+    }
+}
+
+/// Whether an item of the comma-separated list matches: `OBJECT`, `OBJECT:API` or `:API`, globs.
+fn matches(list: &[u8], object: &[u8], api: &[u8]) -> bool {
+    let object = file_name(object);
+    list.split(|&byte| byte == b',').filter(|item| !item.is_empty()).any(|item| {
+        let mut parts = item.splitn(2, |&byte| byte == b':');
+        let of_object = parts.next().unwrap_or(b"");
+        let of_api = parts.next().unwrap_or(b"*");
+        (of_object.is_empty() || glob(of_object, object)) && glob(of_api, api)
+    })
+}

@@ -1,0 +1,439 @@
+//! Reading the ELF structures of a loaded object, in place.
+//!
+//! Everything here was mapped and used by the dynamic linker before, which is why it is trusted as
+//! far as the linker trusts it; sizes that the linker does not check are bounded here.
+
+use core::ffi::CStr;
+use core::ptr;
+
+use crate::text::c_bytes;
+
+/// Program header.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct ProgramHeader {
+    pub(crate) kind: u32,
+    pub(crate) flags: u32,
+    pub(crate) offset: u64,
+    pub(crate) vaddr: u64,
+    pub(crate) paddr: u64,
+    pub(crate) filesz: u64,
+    pub(crate) memsz: u64,
+    pub(crate) align: u64,
+}
+
+/// Dynamic symbol.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct Symbol {
+    pub(crate) name: u32,
+    pub(crate) info: u8,
+    pub(crate) other: u8,
+    pub(crate) section: u16,
+    pub(crate) value: u64,
+    pub(crate) size: u64,
+}
+
+impl Symbol {
+    pub(crate) fn kind(&self) -> u8 {
+        self.info & 0xf
+    }
+
+    pub(crate) fn binding(&self) -> u8 {
+        self.info >> 4
+    }
+}
+
+/// Relocation with addend.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct Relocation {
+    pub(crate) offset: u64,
+    pub(crate) info: u64,
+    pub(crate) addend: i64,
+}
+
+impl Relocation {
+    pub(crate) fn kind(&self) -> u32 {
+        self.info as u32
+    }
+
+    pub(crate) fn symbol(&self) -> u32 {
+        (self.info >> 32) as u32
+    }
+}
+
+#[repr(C)]
+struct Dynamic {
+    tag: i64,
+    value: u64,
+}
+
+pub(crate) const PT_LOAD: u32 = 1;
+const PT_DYNAMIC: u32 = 2;
+const PT_NOTE: u32 = 4;
+const PT_PHDR: u32 = 6;
+const PT_GNU_RELRO: u32 = 0x6474_e552;
+pub(crate) const PF_X: u32 = 1;
+pub(crate) const PF_R: u32 = 4;
+
+pub(crate) const STT_FUNC: u8 = 2;
+pub(crate) const STT_OBJECT: u8 = 1;
+pub(crate) const STT_TLS: u8 = 6;
+pub(crate) const STT_GNU_IFUNC: u8 = 10;
+pub(crate) const STB_LOCAL: u8 = 0;
+pub(crate) const STB_WEAK: u8 = 2;
+pub(crate) const SHN_UNDEF: u16 = 0;
+
+pub(crate) const R_X86_64_GLOB_DAT: u32 = 6;
+pub(crate) const R_X86_64_JUMP_SLOT: u32 = 7;
+
+const DT_NULL: i64 = 0;
+const DT_NEEDED: i64 = 1;
+const DT_PLTRELSZ: i64 = 2;
+const DT_HASH: i64 = 4;
+const DT_STRTAB: i64 = 5;
+const DT_SYMTAB: i64 = 6;
+const DT_RELA: i64 = 7;
+const DT_RELASZ: i64 = 8;
+const DT_SONAME: i64 = 14;
+const DT_RPATH: i64 = 15;
+const DT_SYMBOLIC: i64 = 16;
+const DT_DEBUG: i64 = 21;
+const DT_JMPREL: i64 = 23;
+const DT_RUNPATH: i64 = 29;
+const DT_FLAGS: i64 = 30;
+const DT_GNU_HASH: i64 = 0x6fff_fef5;
+const DT_VERSYM: i64 = 0x6fff_fff0;
+const DT_VERDEF: i64 = 0x6fff_fffc;
+const DT_VERNEED: i64 = 0x6fff_fffe;
+const DF_SYMBOLIC: u64 = 2;
+
+/// An object's tables, as addresses in the process (0: it has none).
+#[derive(Clone, Copy)]
+pub(crate) struct Image {
+    pub(crate) bias: usize,
+    headers: usize,
+    header_count: usize,
+    dynamic: usize,
+    pub(crate) strings: usize,
+    pub(crate) symbols: usize,
+    pub(crate) gnu_hash: usize,
+    pub(crate) sysv_hash: usize,
+    pub(crate) versions: usize,
+    pub(crate) version_definitions: usize,
+    version_needs: usize,
+    rela: usize,
+    rela_len: usize,
+    jump_rela: usize,
+    jump_rela_len: usize,
+    soname: usize,
+    debug: usize,
+    pub(crate) symbolic: bool,
+    pub(crate) has_search_path: bool,
+    /// Address range from the first segment's start to the last one's end.
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+    relro: (usize, usize),
+}
+
+/// What an object asks for by a versioned symbol.
+#[derive(Clone, Copy)]
+pub(crate) struct Version {
+    pub(crate) name: &'static [u8],
+    pub(crate) hash: u32,
+}
+
+impl Image {
+    /// The object whose program headers are at `headers` and which is loaded at `bias`. `None` if
+    /// it has no dynamic section with symbols.
+    ///
+    /// # Safety
+    /// `headers` are the `count` program headers of an object that stays loaded.
+    pub(crate) unsafe fn new(bias: usize, headers: usize, count: usize) -> Option<Self> {
+        let mut image = Self {
+            bias,
+            headers,
+            header_count: count,
+            dynamic: 0,
+            strings: 0,
+            symbols: 0,
+            gnu_hash: 0,
+            sysv_hash: 0,
+            versions: 0,
+            version_definitions: 0,
+            version_needs: 0,
+            rela: 0,
+            rela_len: 0,
+            jump_rela: 0,
+            jump_rela_len: 0,
+            soname: 0,
+            debug: 0,
+            symbolic: false,
+            has_search_path: false,
+            start: usize::MAX,
+            end: 0,
+            relro: (0, 0),
+        };
+        for header in image.program_headers() {
+            let at = bias.wrapping_add(header.vaddr as usize);
+            match header.kind {
+                PT_LOAD => {
+                    image.start = image.start.min(at & !4095);
+                    image.end = image.end.max(at + header.memsz as usize);
+                }
+                PT_DYNAMIC => image.dynamic = at,
+                PT_GNU_RELRO => image.relro = (at & !4095, (at + header.memsz as usize) & !4095),
+                _ => {}
+            }
+        }
+        if image.dynamic == 0 {
+            return None;
+        }
+        image.read_dynamic();
+        (image.symbols != 0 && image.strings != 0).then_some(image)
+    }
+
+    /// The object whose ELF header is at `header`.
+    ///
+    /// # Safety
+    /// `header` is mapped and belongs to an object that stays loaded.
+    pub(crate) unsafe fn at_header(bias: usize, header: usize) -> Option<Self> {
+        // SAFETY: the caller vouches for the page; the fields of an ELF-64 header are in it.
+        unsafe {
+            if *(header as *const [u8; 5]) != *b"\x7fELF\x02" {
+                return None;
+            }
+            let offset = ((header + 32) as *const u64).read() as usize;
+            let count = ((header + 56) as *const u16).read() as usize;
+            Self::new(bias, header + offset, count)
+        }
+    }
+
+    pub(crate) fn program_headers(&self) -> &'static [ProgramHeader] {
+        // SAFETY: vouched for in `new`.
+        unsafe {
+            core::slice::from_raw_parts(
+                ptr::with_exposed_provenance(self.headers),
+                self.header_count,
+            )
+        }
+    }
+
+    fn dynamic_entries(&self) -> impl Iterator<Item = (i64, u64)> + use<> {
+        let mut at: *const Dynamic = ptr::with_exposed_provenance(self.dynamic);
+        core::iter::from_fn(move || {
+            // SAFETY: the dynamic section ends with DT_NULL, which is not passed.
+            let entry = unsafe { &*at };
+            if entry.tag == DT_NULL {
+                return None;
+            }
+            at = at.wrapping_add(1);
+            Some((entry.tag, entry.value))
+        })
+    }
+
+    fn read_dynamic(&mut self) {
+        let bias = self.bias;
+        // The dynamic linker adds the bias in place, but not where the section is read-only.
+        let address = |value: u64| {
+            let value = value as usize;
+            if value < bias { bias + value } else { value }
+        };
+        let mut soname = None;
+        for (tag, value) in self.dynamic_entries() {
+            match tag {
+                DT_PLTRELSZ => self.jump_rela_len = value as usize,
+                DT_HASH => self.sysv_hash = address(value),
+                DT_STRTAB => self.strings = address(value),
+                DT_SYMTAB => self.symbols = address(value),
+                DT_RELA => self.rela = address(value),
+                DT_RELASZ => self.rela_len = value as usize,
+                DT_SONAME => soname = Some(value as usize),
+                DT_RPATH | DT_RUNPATH => self.has_search_path = true,
+                DT_SYMBOLIC => self.symbolic = true,
+                DT_FLAGS => self.symbolic |= value & DF_SYMBOLIC != 0,
+                DT_DEBUG => self.debug = value as usize,
+                DT_JMPREL => self.jump_rela = address(value),
+                DT_GNU_HASH => self.gnu_hash = address(value),
+                DT_VERSYM => self.versions = address(value),
+                DT_VERDEF => self.version_definitions = address(value),
+                DT_VERNEED => self.version_needs = address(value),
+                _ => {}
+            }
+        }
+        self.soname = soname.map_or(0, |offset| self.strings + offset);
+    }
+
+    /// `DT_DEBUG` of the executable: where the dynamic linker's list of objects is.
+    pub(crate) fn debug_address(&self) -> usize {
+        self.debug
+    }
+
+    pub(crate) fn dynamic_address(&self) -> usize {
+        self.dynamic
+    }
+
+    pub(crate) fn soname(&self) -> &'static [u8] {
+        c_bytes(self.soname)
+    }
+
+    /// Names of the objects that this one needs, in order.
+    pub(crate) fn needed(&self) -> impl Iterator<Item = &'static [u8]> + use<> {
+        let strings = self.strings;
+        self.dynamic_entries()
+            .filter(|&(tag, _)| tag == DT_NEEDED)
+            .map(move |(_, value)| c_bytes(strings + value as usize))
+    }
+
+    /// The relocations of both tables; those of a prelinked or odd table size are cut.
+    pub(crate) fn relocations(&self) -> impl Iterator<Item = &'static Relocation> + use<> {
+        self.table(self.jump_rela, self.jump_rela_len)
+            .iter()
+            .chain(self.table(self.rela, self.rela_len).iter())
+    }
+
+    fn table(&self, at: usize, len: usize) -> &'static [Relocation] {
+        if at == 0 {
+            return &[];
+        }
+        // SAFETY: the dynamic linker has applied this table.
+        unsafe {
+            core::slice::from_raw_parts(
+                ptr::with_exposed_provenance(at),
+                len / size_of::<Relocation>(),
+            )
+        }
+    }
+
+    pub(crate) fn symbol(&self, index: u32) -> &'static Symbol {
+        // SAFETY: the index comes from this object's relocations or hash table.
+        unsafe { &*ptr::with_exposed_provenance::<Symbol>(self.symbols).add(index as usize) }
+    }
+
+    pub(crate) fn name(&self, symbol: &Symbol) -> &'static CStr {
+        // SAFETY: symbol names are in the string table, NUL-terminated.
+        unsafe { CStr::from_ptr(ptr::with_exposed_provenance(self.strings + symbol.name as usize)) }
+    }
+
+    /// Number of a symbol's version, with the hidden bit; `None` if the object has no versions.
+    pub(crate) fn version_number(&self, index: u32) -> Option<u16> {
+        if self.versions == 0 {
+            return None;
+        }
+        // SAFETY: the table has an entry for each symbol.
+        Some(unsafe { *ptr::with_exposed_provenance::<u16>(self.versions).add(index as usize) })
+    }
+
+    /// The version that an undefined symbol asks for.
+    pub(crate) fn wanted_version(&self, index: u32) -> Option<Version> {
+        let wanted = self.version_number(index)? & 0x7fff;
+        let mut need = self.version_needs;
+        while need != 0 && wanted > 1 {
+            // SAFETY: the chain of needs is the dynamic linker's; offsets of 0 end it.
+            unsafe {
+                let auxiliary_offset = ptr::read((need + 8) as *const u32);
+                let next = ptr::read((need + 12) as *const u32);
+                let mut auxiliary = need + auxiliary_offset as usize;
+                loop {
+                    let hash = ptr::read(auxiliary as *const u32);
+                    let number = ptr::read((auxiliary + 6) as *const u16) & 0x7fff;
+                    let name = ptr::read((auxiliary + 8) as *const u32);
+                    if number == wanted {
+                        let name = c_bytes(self.strings + name as usize);
+                        return Some(Version { name, hash });
+                    }
+                    match ptr::read((auxiliary + 12) as *const u32) {
+                        0 => break,
+                        offset => auxiliary += offset as usize,
+                    }
+                }
+                need = if next == 0 { 0 } else { need + next as usize };
+            }
+        }
+        self.defined_version(wanted)
+    }
+
+    /// The version that this object defines under `number`.
+    pub(crate) fn defined_version(&self, number: u16) -> Option<Version> {
+        let mut definition = self.version_definitions;
+        while definition != 0 && number > 1 {
+            // SAFETY: the chain of definitions is the dynamic linker's; an offset of 0 ends it.
+            unsafe {
+                let index = ptr::read((definition + 4) as *const u16) & 0x7fff;
+                let hash = ptr::read((definition + 8) as *const u32);
+                let auxiliary = ptr::read((definition + 12) as *const u32);
+                let next = ptr::read((definition + 16) as *const u32);
+                if index == number {
+                    let name = ptr::read((definition + auxiliary as usize) as *const u32);
+                    return Some(Version { name: c_bytes(self.strings + name as usize), hash });
+                }
+                definition = if next == 0 { 0 } else { definition + next as usize };
+            }
+        }
+        None
+    }
+
+    /// Whether the page of `address` is read-only since relocation.
+    pub(crate) fn is_relro(&self, address: usize) -> bool {
+        (self.relro.0..self.relro.1).contains(&address)
+    }
+
+    /// Changes the protection of the pages that are read-only since relocation.
+    pub(crate) fn protect_relro(&self, protection: i32) -> bool {
+        crate::sys::protect(self.relro.0, self.relro.1 - self.relro.0, protection).is_ok()
+    }
+
+    /// Whether `address` is in an executable segment.
+    pub(crate) fn executes(&self, address: usize) -> bool {
+        self.executable_ranges().any(|(start, end)| (start..end).contains(&address))
+    }
+
+    /// Executable segments that may also be read.
+    pub(crate) fn executable_ranges(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
+        let bias = self.bias;
+        self.program_headers()
+            .iter()
+            .filter(|header| {
+                header.kind == PT_LOAD && header.flags & (PF_X | PF_R) == PF_X | PF_R
+            })
+            .map(move |header| {
+                let start = bias.wrapping_add(header.vaddr as usize);
+                (start, start + header.filesz as usize)
+            })
+    }
+
+    /// The GNU build id, empty if it has none.
+    pub(crate) fn build_id(&self) -> &'static [u8] {
+        const NT_GNU_BUILD_ID: u32 = 3;
+        for header in self.program_headers().iter().filter(|header| header.kind == PT_NOTE) {
+            let mut at = self.bias.wrapping_add(header.vaddr as usize);
+            let end = at + header.memsz as usize;
+            while at + 12 <= end {
+                // SAFETY: the note segment is loaded, and `at` is inside it.
+                let [name_len, len, kind] = unsafe { *(at as *const [u32; 3]) };
+                let name_end = at + 12 + (name_len as usize).next_multiple_of(4);
+                let next = name_end + (len as usize).next_multiple_of(4);
+                if next > end {
+                    break;
+                }
+                // SAFETY: name and contents end before `end`.
+                unsafe {
+                    if kind == NT_GNU_BUILD_ID && name_len == 4 && *((at + 12) as *const [u8; 4]) == *b"GNU\0" {
+                        return core::slice::from_raw_parts(name_end as *const u8, len as usize);
+                    }
+                }
+                at = next;
+            }
+        }
+        &[]
+    }
+}
+
+/// The load bias of the executable, from its own program headers.
+pub(crate) fn executable_bias(headers: &[ProgramHeader], at: usize) -> usize {
+    headers
+        .iter()
+        .find(|header| header.kind == PT_PHDR)
+        .map_or(0, |header| at.wrapping_sub(header.vaddr as usize))
+}

@@ -1,0 +1,222 @@
+//! Keeping up with what is loaded: at the start, and after each `dlopen`, `dlmopen` and `dlclose`.
+//!
+//! Those functions look at the object that they return to, so the work is done not when they
+//! return but at the thread's next call: nothing can use a new object before it has been looked
+//! for. What the constructors of new objects call is not seen.
+
+use core::cell::UnsafeCell;
+use core::ffi::{CStr, c_void};
+use core::ptr;
+
+use chase_format::layout::OBJECT_DLOPENED;
+
+use crate::arch::with_vectors_saved;
+use crate::config::Config;
+use crate::elf::Image;
+use crate::lock::Lock;
+use crate::objects::Objects;
+use crate::recording::Lost;
+use crate::resolve::{Wanted, address_of};
+use crate::slots::{Slots, write_object};
+use crate::special::Kind;
+use crate::sys::{self, SignalsBlocked};
+use crate::text::c_bytes;
+use crate::thread::{Pending, Thread};
+use crate::{clock, process, recording};
+
+struct Loading {
+    lock: Lock,
+    state: UnsafeCell<State>,
+}
+
+struct State {
+    objects: Objects,
+    slots: Slots,
+    config: Config,
+    executable: Option<Image>,
+    /// The C library's `dl_iterate_phdr`, inside of which the list of objects stays as it is.
+    iterate: usize,
+    vector_area: *mut u8,
+    flags: u32,
+    global: bool,
+}
+
+// SAFETY: `state` is touched only by who holds `lock`, or before there is a second thread; but
+// for the special stubs, which are written before they are published.
+unsafe impl Sync for Loading {}
+
+static LOADING: Loading = Loading {
+    lock: Lock::new(),
+    state: UnsafeCell::new(State {
+        objects: Objects::new(),
+        slots: Slots::new(),
+        config: Config::DEFAULT,
+        executable: None,
+        iterate: 0,
+        vector_area: ptr::null_mut(),
+        flags: 0,
+        global: false,
+    }),
+};
+
+#[expect(clippy::mut_from_ref, reason = "the lock, or being the only thread, makes it exclusive")]
+fn state() -> &'static mut State {
+    // SAFETY: every caller holds the lock or is the only thread.
+    unsafe { &mut *LOADING.state.get() }
+}
+
+/// Finds the objects that were loaded at the start. False if the program is none that can be
+/// hooked. Called while there is one thread.
+pub(crate) fn survey(executable: Image, vdso: usize, path: &'static [u8], config: Config) -> bool {
+    let state = state();
+    state.config = config;
+    state.executable = Some(executable);
+    if !state.objects.open(&executable, vdso, path) {
+        return false;
+    }
+    state.vector_area = sys::map_vector_area();
+    state.objects.refresh(&executable, 0, true, |_| {});
+    state.iterate = find(c"dl_iterate_phdr");
+    state.iterate != 0 && !state.vector_area.is_null() && find(c"gnu_get_libc_version") != 0
+}
+
+/// A function of the program's global scope; 0 if it has none.
+pub(crate) fn find(name: &CStr) -> usize {
+    let objects = &state().objects;
+    let wanted = Wanted::new(name.to_bytes(), None);
+    let found = objects.lookup(0, &wanted);
+    let image = found.and_then(|found| Some((objects.get(found.object)?, found.symbol)));
+    image.map_or(0, |(object, symbol)| address_of(&object.image, symbol))
+}
+
+/// Hooks what was loaded at the start.
+pub(crate) fn hook_all() {
+    pass(0, true);
+}
+
+/// Looks at the list again, retires what is gone and hooks what is new.
+fn pass(flags: u32, global: bool) {
+    let _signals = SignalsBlocked::new();
+    let _held = LOADING.lock.hold();
+    let state = state();
+    (state.flags, state.global) = (flags, global);
+    // SAFETY: the area belongs to the state, which the lock protects.
+    unsafe {
+        with_vectors_saved(state.vector_area, || {
+            let iterate: Iterate = core::mem::transmute(state.iterate);
+            iterate(update, ptr::null_mut());
+        });
+    }
+}
+
+type Visit = unsafe extern "C" fn(*mut c_void, usize, *mut c_void) -> i32;
+type Iterate = unsafe extern "C" fn(Visit, *mut c_void) -> i32;
+
+/// Called back once by the C library, with the list locked.
+unsafe extern "C" fn update(_info: *mut c_void, _len: usize, _data: *mut c_void) -> i32 {
+    let State { objects, slots, config, executable, flags, global, .. } = state();
+    let Some(executable) = executable else { return 1 };
+    let unreadable = objects.refresh(executable, *flags, *global, |gone| {
+        if !gone.record.is_null() {
+            // SAFETY: the record is in the mapping.
+            unsafe { (*gone.record).unload_ticks = clock::now() };
+        }
+    });
+    for _ in 0..unreadable {
+        recording::unseen(Lost::Object);
+    }
+    for id in 0..objects.count as u32 {
+        if objects.get(id).is_some_and(|object| object.loaded && !object.described) {
+            slots.hook(objects, id, config);
+        }
+    }
+    1
+}
+
+/// A call that may change what is loaded is about to be made at `sp`.
+pub(crate) fn expect(thread: &mut Thread, sp: usize, mode: usize) {
+    let global = mode & libc::RTLD_GLOBAL as usize != 0;
+    let outer_sp = thread.pending.outer_sp.max(sp);
+    thread.defer(Pending { load_sp: sp, outer_sp, global, ..thread.pending });
+}
+
+/// Does what is pending, if a call at `sp` shows that its time has come.
+pub(crate) fn catch_up(thread: &mut Thread, sp: usize) {
+    let pending = thread.pending;
+    if pending == Pending::NONE {
+        return;
+    }
+    if pending.fork {
+        thread.settle();
+        process::notice_fork(thread);
+        if pending.load_sp != 0 {
+            thread.defer(Pending { fork: false, ..pending });
+        }
+    }
+    if pending.load_sp != 0 && sp >= pending.load_sp {
+        pass(OBJECT_DLOPENED, pending.global);
+        thread.settle();
+        if pending.outer_sp > sp {
+            thread.defer(Pending { load_sp: pending.outer_sp, ..pending });
+        }
+    }
+}
+
+/// Whether `dlopen(name)` may find something else when it seems to be called from here instead of
+/// from `caller`.
+pub(crate) fn depends_on_caller(name: usize, caller: usize) -> bool {
+    let name = c_bytes(name);
+    if name.is_empty() {
+        return false;
+    }
+    let _signals = SignalsBlocked::new();
+    let _held = LOADING.lock.hold();
+    let objects = &state().objects;
+    let object = objects.at(caller).and_then(|id| objects.get(id));
+    let plain = object.is_some_and(|object| object.namespace == 0 && !object.image.has_search_path);
+    let depends = !plain || name.contains(&b'$');
+    if depends {
+        recording::unseen(Lost::LateLoad);
+    }
+    depends
+}
+
+/// Slot and kind behind a special stub.
+pub(crate) fn special_slot(number: usize) -> (u32, Kind) {
+    state().slots.special(number)
+}
+
+/// In a fork's child: describes the objects in the new recording.
+pub(crate) fn describe_again() {
+    let objects = &mut state().objects;
+    for id in 0..objects.count as u32 {
+        let Some(object) = objects.get_mut(id) else { continue };
+        let (at, len) = object.description;
+        if at == 0 || !object.loaded && object.slot_count == 0 {
+            continue;
+        }
+        // SAFETY: descriptions are kept.
+        let contents = unsafe { core::slice::from_raw_parts(ptr::with_exposed_provenance(at), len) };
+        object.record = write_object(contents, id);
+        if !object.loaded && !object.record.is_null() {
+            // SAFETY: the record is in the mapping.
+            unsafe { (*object.record).unload_ticks = clock::now() };
+        }
+    }
+}
+
+/// Before a fork, in the forking thread: nobody else is in the middle of a change.
+pub(crate) fn before_fork() {
+    LOADING.lock.acquire();
+}
+
+/// After a fork, in the parent.
+pub(crate) fn after_fork_in_parent() {
+    LOADING.lock.release();
+}
+
+/// After a fork, in the child, which is the only thread.
+pub(crate) fn after_fork_in_child() {
+    LOADING.lock.reset();
+}
+

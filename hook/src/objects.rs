@@ -1,0 +1,370 @@
+//! The loaded objects: found in the dynamic linker's list, kept in a table of our own.
+//!
+//! The table changes only under the lock that [`crate::loading`] holds.
+
+use core::ptr;
+
+use chase_format::layout::{NONE, OBJECT_CHASE, OBJECT_DLOPENED, OBJECT_EXECUTABLE, OBJECT_FIXED};
+
+use crate::elf::{Image, Symbol};
+use crate::resolve::{Wanted, find_in};
+use crate::sys;
+use crate::text::{c_bytes, file_name};
+
+/// Most objects that a process can have had.
+pub(crate) const MANY: usize = 4096;
+
+/// The dynamic linker's entry for an object.
+#[repr(C)]
+struct LinkMap {
+    bias: usize,
+    name: usize,
+    dynamic: usize,
+    next: *const LinkMap,
+    previous: *const LinkMap,
+}
+
+/// The dynamic linker's list, one for each namespace.
+#[repr(C)]
+struct DebugList {
+    version: i32,
+    first: *const LinkMap,
+    breakpoint: usize,
+    state: i32,
+    linker_base: usize,
+    /// Only from version 2 on.
+    next: *const DebugList,
+}
+
+/// One object that is or was loaded.
+#[derive(Clone, Copy)]
+pub(crate) struct Object {
+    map: *const LinkMap,
+    pub(crate) image: Image,
+    pub(crate) path: &'static [u8],
+    pub(crate) namespace: u32,
+    pub(crate) flags: u32,
+    pub(crate) loaded: bool,
+    seen: bool,
+    /// In the scope that every object of the namespace searches.
+    pub(crate) global: bool,
+    /// The object whose loading brought this one in.
+    pub(crate) root: u32,
+    /// Its chunk is in the recording, and its slots are patched.
+    pub(crate) described: bool,
+    pub(crate) first_slot: u32,
+    pub(crate) slot_count: u32,
+    /// The contents of its chunk, kept for forks and for its return: address and length.
+    pub(crate) description: (usize, usize),
+    /// Its record in the recording, or null.
+    pub(crate) record: *mut chase_format::layout::ObjectRecord,
+}
+
+impl Object {
+    /// What people know the object by.
+    pub(crate) fn name(&self) -> &'static [u8] {
+        let soname = self.image.soname();
+        if soname.is_empty() { file_name(self.path) } else { soname }
+    }
+
+    fn answers_to(&self, needed: &[u8]) -> bool {
+        self.image.soname() == needed || self.path == needed || file_name(self.path) == needed
+    }
+}
+
+/// All objects that were ever seen.
+pub(crate) struct Objects {
+    list: *const DebugList,
+    objects: *mut Object,
+    pub(crate) count: usize,
+    /// Address ranges of the loaded objects, sorted: start, end, object.
+    ranges: *mut (usize, usize, u32),
+    range_count: usize,
+    /// The vDSO, which is in the list but in nobody's scope.
+    vdso: usize,
+    executable_path: &'static [u8],
+}
+
+/// Who an object's undefined name is bound to.
+#[derive(Clone, Copy)]
+pub(crate) struct Definition {
+    pub(crate) object: u32,
+    pub(crate) symbol: &'static Symbol,
+}
+
+impl Objects {
+    pub(crate) const fn new() -> Self {
+        Self {
+            list: ptr::null(),
+            objects: ptr::null_mut(),
+            count: 0,
+            ranges: ptr::null_mut(),
+            range_count: 0,
+            vdso: 0,
+            executable_path: b"",
+        }
+    }
+
+    /// Gets ready to walk the list of which the executable's image tells. False if it does not.
+    pub(crate) fn open(&mut self, executable: &Image, vdso: usize, path: &'static [u8]) -> bool {
+        self.list = ptr::with_exposed_provenance(executable.debug_address());
+        self.vdso = vdso;
+        self.executable_path = path;
+        self.objects = sys::map_anonymous(MANY * size_of::<Object>()).cast();
+        self.ranges = sys::map_anonymous(MANY * size_of::<(usize, usize, u32)>()).cast();
+        !self.list.is_null() && !self.objects.is_null() && !self.ranges.is_null()
+    }
+
+    pub(crate) fn all(&self) -> &[Object] {
+        if self.count == 0 {
+            return &[];
+        }
+        // SAFETY: the first `count` entries are initialised.
+        unsafe { core::slice::from_raw_parts(self.objects, self.count) }
+    }
+
+    pub(crate) fn get(&self, id: u32) -> Option<&Object> {
+        self.all().get(id as usize)
+    }
+
+    pub(crate) fn get_mut(&mut self, id: u32) -> Option<&mut Object> {
+        if id as usize >= self.count {
+            return None;
+        }
+        // SAFETY: the entry is initialised.
+        Some(unsafe { &mut *self.objects.add(id as usize) })
+    }
+
+    /// Walks the list: adds what is new, and marks as not loaded what is gone. `retire` is told of
+    /// each that is gone. The caller keeps the list from changing. Returns how many could not be
+    /// read.
+    pub(crate) fn refresh(&mut self, executable: &Image, new_flags: u32, global: bool, mut retire: impl FnMut(&mut Object)) -> u64 {
+        let known = self.count;
+        let mut unreadable = 0;
+        for id in 0..known {
+            if let Some(object) = self.get_mut(id as u32) {
+                object.seen = false;
+            }
+        }
+        let mut list = self.list;
+        let mut namespace = 0;
+        while !list.is_null() {
+            // SAFETY: the lists and entries are the dynamic linker's, and it is kept from
+            // changing them.
+            unsafe {
+                let mut map = (*list).first;
+                while !map.is_null() {
+                    unreadable += u64::from(!self.meet(map, executable, namespace, new_flags, global));
+                    map = (*map).next;
+                }
+                list = if (*list).version >= 2 { (*list).next } else { ptr::null() };
+            }
+            namespace += 1;
+        }
+        for id in 0..known {
+            if let Some(object) = self.get_mut(id as u32) {
+                if object.loaded && !object.seen {
+                    object.loaded = false;
+                    retire(object);
+                }
+            }
+        }
+        self.index();
+        unreadable
+    }
+
+    /// Takes note of one entry of the list. False if it can't be read.
+    unsafe fn meet(&mut self, map: *const LinkMap, executable: &Image, namespace: u32, new_flags: u32, global: bool) -> bool {
+        // SAFETY: vouched for by `refresh`.
+        let entry = unsafe { &*map };
+        let known = self.all().iter().position(|object| {
+            object.loaded && object.map == map && object.image.dynamic_address() == entry.dynamic
+                && object.image.bias == entry.bias
+        });
+        if let Some(id) = known {
+            if let Some(object) = self.get_mut(id as u32) {
+                object.seen = true;
+            }
+            return true;
+        }
+        let is_executable = entry.dynamic == executable.dynamic_address();
+        let image = if is_executable {
+            Some(*executable)
+        } else if entry.bias == self.vdso || !sys::is_mapped(entry.bias) {
+            return entry.bias == self.vdso;
+        } else {
+            // SAFETY: the first page of a shared object, at its bias, is its ELF header.
+            unsafe { Image::at_header(entry.bias, entry.bias) }
+        };
+        let Some(image) = image else { return false };
+        if self.count == MANY {
+            return false;
+        }
+        let own = crate::arch::stub(0);
+        let mut flags = new_flags;
+        if is_executable {
+            flags |= OBJECT_EXECUTABLE;
+            if image.bias == 0 {
+                flags |= OBJECT_FIXED;
+            }
+        }
+        if (image.start..image.end).contains(&own) {
+            flags |= OBJECT_CHASE;
+        }
+        let path = if is_executable { self.executable_path } else { c_bytes(entry.name) };
+        let id = self.count as u32;
+        // The object that dlopen was asked for comes first in the list, then what it needs.
+        let root = match self.all().last() {
+            Some(last) if new_flags & OBJECT_DLOPENED != 0 && last.seen && last.root != NONE
+                && last.flags & OBJECT_DLOPENED != 0 && last.namespace == namespace
+                && !last.described => last.root,
+            _ => id,
+        };
+        // An object that comes back keeps its number, and its slots theirs.
+        let before = self.all().iter().position(|other| {
+            !other.loaded && other.path == path && other.namespace == namespace
+        });
+        let id = before.map_or(id, |id| id as u32);
+        let (first_slot, slot_count, description, path) = match self.get(id) {
+            Some(other) => (other.first_slot, other.slot_count, other.description, other.path),
+            None => (NONE, 0, (0, 0), keep(path)),
+        };
+        let object = Object {
+            map,
+            image,
+            path,
+            namespace,
+            flags,
+            loaded: true,
+            seen: true,
+            global: global || new_flags & OBJECT_DLOPENED == 0,
+            root: if root as usize == self.count { id } else { root },
+            described: false,
+            first_slot,
+            slot_count,
+            description,
+            record: ptr::null_mut(),
+        };
+        // SAFETY: there is room, and the entry is not in use.
+        unsafe { self.objects.add(id as usize).write(object) };
+        self.count = self.count.max(id as usize + 1);
+        true
+    }
+
+    /// Sorts the address ranges.
+    fn index(&mut self) {
+        let mut count = 0;
+        for id in 0..self.count {
+            let Some(object) = self.get(id as u32) else { continue };
+            if !object.loaded {
+                continue;
+            }
+            let range = (object.image.start, object.image.end, id as u32);
+            let mut at = count;
+            // SAFETY: there are as many places as objects.
+            unsafe {
+                while at > 0 && (*self.ranges.add(at - 1)).0 > range.0 {
+                    *self.ranges.add(at) = *self.ranges.add(at - 1);
+                    at -= 1;
+                }
+                *self.ranges.add(at) = range;
+            }
+            count += 1;
+        }
+        self.range_count = count;
+    }
+
+    /// The loaded object that `address` is in.
+    pub(crate) fn at(&self, address: usize) -> Option<u32> {
+        // SAFETY: the first `range_count` ranges are initialised.
+        let ranges = unsafe { core::slice::from_raw_parts(self.ranges, self.range_count) };
+        let after = ranges.partition_point(|range| range.0 <= address);
+        let range = ranges.get(after.checked_sub(1)?)?;
+        (address < range.1).then_some(range.2)
+    }
+
+    /// The definition that the dynamic linker would bind a jump slot of `importer` to.
+    pub(crate) fn lookup(&self, importer: u32, wanted: &Wanted<'_>) -> Option<Definition> {
+        let object = self.get(importer)?;
+        if object.image.symbolic {
+            if let Some(symbol) = find_in(&object.image, wanted) {
+                return Some(Definition { object: importer, symbol });
+            }
+        }
+        let global = self.all().iter().enumerate().filter(|(_, other)| {
+            other.loaded && other.global && other.namespace == object.namespace
+        });
+        for (id, other) in global {
+            if let Some(symbol) = find_in(&other.image, wanted) {
+                return Some(Definition { object: id as u32, symbol });
+            }
+        }
+        self.lookup_in_closure(object.root, wanted)
+    }
+
+    /// The definition in the objects that `root` needs, itself first, breadth first.
+    fn lookup_in_closure(&self, root: u32, wanted: &Wanted<'_>) -> Option<Definition> {
+        let mut queue = [NONE; 256];
+        let mut len = self.closure(root, &mut queue);
+        len = len.min(queue.len());
+        for &id in queue.get(..len)? {
+            if let Some(symbol) = find_in(&self.get(id)?.image, wanted) {
+                return Some(Definition { object: id, symbol });
+            }
+        }
+        None
+    }
+
+    /// Whether unloading `provider` would unload nothing that `importer` still needs: it came at
+    /// the start, or it is among what the importer's root needs.
+    pub(crate) fn is_bound_to_stay(&self, importer: u32, provider: u32) -> bool {
+        let (Some(object), Some(other)) = (self.get(importer), self.get(provider)) else {
+            return false;
+        };
+        if other.flags & OBJECT_DLOPENED == 0 {
+            return true;
+        }
+        let mut queue = [NONE; 256];
+        let len = self.closure(object.root, &mut queue).min(queue.len());
+        queue.get(..len).is_some_and(|ids| ids.contains(&provider))
+    }
+
+    fn closure(&self, root: u32, queue: &mut [u32]) -> usize {
+        let Some(first) = queue.first_mut() else { return 0 };
+        *first = root;
+        let (mut len, mut at) = (1, 0);
+        while at < len {
+            let Some(object) = queue.get(at).and_then(|&id| self.get(id)) else { break };
+            at += 1;
+            for needed in object.image.needed() {
+                let found = self.all().iter().position(|other| {
+                    other.loaded && other.namespace == object.namespace && other.answers_to(needed)
+                });
+                let Some(id) = found.map(|id| id as u32) else { continue };
+                if queue.get(..len).is_some_and(|ids| ids.contains(&id)) {
+                    continue;
+                }
+                let Some(place) = queue.get_mut(len) else { return len };
+                *place = id;
+                len += 1;
+            }
+        }
+        len
+    }
+}
+
+/// A copy of a name that outlives the dynamic linker's.
+fn keep(name: &[u8]) -> &'static [u8] {
+    if name.is_empty() {
+        return b"";
+    }
+    let memory = crate::pages::keep(name.len());
+    if memory.is_null() {
+        return b"";
+    }
+    // SAFETY: the memory is ours for ever and long enough.
+    unsafe {
+        ptr::copy_nonoverlapping(name.as_ptr(), memory, name.len());
+        core::slice::from_raw_parts(memory, name.len())
+    }
+}

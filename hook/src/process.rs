@@ -1,0 +1,423 @@
+//! The life of the process: its start, its forks, its end.
+
+use core::cell::UnsafeCell;
+use core::ffi::{CStr, c_void};
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use chase_format::layout::{
+    ChunkKind, END_EXIT, EXTENSION, END_NONE, Header, ORIGIN_EXEC, ORIGIN_FORK, READER_MIN, VERSION,
+};
+
+use crate::config::Config;
+use crate::elf::{Image, ProgramHeader, executable_bias};
+use crate::recording::Refused;
+use crate::sys::SignalsBlocked;
+use crate::text::{Text, c_bytes, file_name};
+use crate::thread::{Origin, Thread, current_or_adopt, no_thread};
+use crate::{arch, calibrate, clock, loading, maps, pages, recording, sys, thread};
+
+const DEFAULT_OUTPUT: &[u8] = b"chase.data";
+
+/// What is known of the process from its start, for its recording and its children's.
+struct Process {
+    directory: Text<4096>,
+    executable: Text<4096>,
+    /// Key and value strings, each ended by NUL.
+    meta: Text<8192>,
+    cost: (u64, u64),
+    first_pair: chase_format::layout::ClockPair,
+    config: Config,
+}
+
+struct Shared(UnsafeCell<Process>);
+// SAFETY: it is written before there is a second thread, and then only read.
+unsafe impl Sync for Shared {}
+
+static PROCESS: Shared = Shared(UnsafeCell::new(Process {
+    directory: Text::new(),
+    executable: Text::new(),
+    meta: Text::new(),
+    cost: (0, 0),
+    first_pair: chase_format::layout::ClockPair { ticks: 0, monotonic_ns: 0, realtime_ns: 0 },
+    config: Config::DEFAULT,
+}));
+
+/// The process that the recording belongs to; 0 if there is none.
+static OWNER: AtomicU32 = AtomicU32::new(0);
+
+#[expect(clippy::mut_from_ref, reason = "only the start, with one thread, writes")]
+fn process() -> &'static mut Process {
+    // SAFETY: see `Shared`.
+    unsafe { &mut *PROCESS.0.get() }
+}
+
+/// The library's constructor: runs before those of all other objects (`-z initfirst`).
+#[used]
+#[unsafe(link_section = ".init_array")]
+static START: extern "C" fn(i32, *const usize, *const usize) = start;
+
+extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *const usize) {
+    // SAFETY: the dynamic linker passes what the kernel has put on the stack: the environment ends
+    // with null, and behind it is the auxiliary vector.
+    let (config, auxiliary) = unsafe { (Config::read(environment), Auxiliary::behind(environment)) };
+    if auxiliary.secure {
+        return;
+    }
+    let this = process();
+    this.config = config;
+    this.first_pair = { clock::choose(); clock::pair() };
+    let mut buffer = [0u8; 4095];
+    let executable = sys::read_link(c"/proc/self/exe", &mut buffer);
+    let executable = if executable.is_empty() { c_bytes(auxiliary.executable_name) } else { executable };
+    this.executable.push(executable);
+    let Some(image) = auxiliary.executable_image() else { return };
+    if !loading::survey(image, auxiliary.vdso, process().executable.as_bytes(), config) {
+        return;
+    }
+    fill_meta(this, argument_count, arguments);
+    find_directory(this);
+    if let Err(refused) = open_recording(ORIGIN_EXEC) {
+        return tell(&config, b"nothing is recorded: ", &refused);
+    }
+    thread::watch_ends(loading::find);
+    let Some(main) = thread::register(&Origin::MAIN) else { return };
+    this.cost = calibrate::measure(main);
+    // SAFETY: the header is in the first page of the mapping.
+    unsafe { ((*recording::header()).cost_inside, (*recording::header()).cost_outside) = this.cost };
+    watch_process();
+    loading::hook_all();
+    clock::note_latest();
+    if config.verbose {
+        let mut line = Text::<4352>::new();
+        line.push(b"chase: recording to ").push(recording::path().as_bytes()).push(b"\n");
+        sys::write_stderr(line.as_bytes());
+    }
+}
+
+fn tell(config: &Config, what: &[u8], refused: &Refused) {
+    if config.verbose {
+        let mut line = Text::<512>::new();
+        line.push(b"chase: ").push(what).push(refused.doing.as_bytes());
+        line.push(b" (errno ").push_number(refused.errno as u64).push(b")\n");
+        sys::write_stderr(line.as_bytes());
+    }
+}
+
+/// What the kernel tells a new image.
+#[derive(Clone, Copy, Default)]
+struct Auxiliary {
+    headers: usize,
+    header_count: usize,
+    secure: bool,
+    vdso: usize,
+    executable_name: usize,
+}
+
+impl Auxiliary {
+    /// # Safety
+    /// `environment` is the kernel's array, with the auxiliary vector behind it.
+    unsafe fn behind(environment: *const usize) -> Self {
+        let mut this = Self::default();
+        let mut at = environment;
+        // SAFETY: vouched for by the caller; AT_NULL ends the vector.
+        unsafe {
+            while *at != 0 {
+                at = at.add(1);
+            }
+            at = at.add(1);
+            while *at != libc::AT_NULL as usize {
+                let value = *at.add(1);
+                match *at as u64 {
+                    libc::AT_PHDR => this.headers = value,
+                    libc::AT_PHNUM => this.header_count = value,
+                    libc::AT_SECURE => this.secure = value != 0,
+                    libc::AT_SYSINFO_EHDR => this.vdso = value,
+                    libc::AT_EXECFN => this.executable_name = value,
+                    _ => {}
+                }
+                at = at.add(2);
+            }
+        }
+        this
+    }
+
+    fn executable_image(&self) -> Option<Image> {
+        if self.headers == 0 {
+            return None;
+        }
+        // SAFETY: the kernel has mapped the executable's program headers there.
+        unsafe {
+            let headers = core::slice::from_raw_parts(self.headers as *const ProgramHeader, self.header_count);
+            Image::new(executable_bias(headers, self.headers), self.headers, self.header_count)
+        }
+    }
+}
+
+// ---- where to, and what of ----------------------------------------------------------------------
+
+fn fill_meta(this: &mut Process, argument_count: i32, arguments: *const usize) {
+    let names = sys::system_names();
+    let mut buffer = [0u8; 4096];
+    let directory = sys::working_directory(&mut buffer);
+    let c_field = |field: &[libc::c_char; 65]| {
+        // SAFETY: the kernel ends its names with NUL.
+        unsafe { CStr::from_ptr(field.as_ptr()) }.to_bytes()
+    };
+    let meta = &mut this.meta;
+    let mut entry = |key: &[u8], value: &[u8]| {
+        meta.push(key).push(b"\0").push(value).push(b"\0");
+    };
+    entry(b"executable", this.executable.as_bytes());
+    entry(b"directory", directory);
+    entry(b"host", c_field(&names.nodename));
+    entry(b"kernel", c_field(&names.release));
+    entry(b"writer", concat!("chase ", env!("CARGO_PKG_VERSION")).as_bytes());
+    meta.push(b"command\0");
+    for i in 0..argument_count.max(0) as usize {
+        // SAFETY: there are as many arguments.
+        let argument = c_bytes(unsafe { *arguments.add(i) });
+        meta.push(if i > 0 { b"\x1f" } else { b"" }).push(argument);
+    }
+    meta.push(b"\0");
+}
+
+/// The directory for recordings, absolute. A relative one is looked for where the parent writes
+/// its recording, so that a run's recordings stay together wherever its processes go.
+fn find_directory(this: &mut Process) {
+    let output = this.config.output;
+    let relative = if output.is_empty() { DEFAULT_OUTPUT } else { output };
+    let directory = &mut this.directory;
+    if relative.first() == Some(&b'/') {
+        directory.push(relative);
+        return;
+    }
+    let (parent, ..) = sys::family();
+    let mut maps_path = Text::<32>::new();
+    maps_path.push(b"/proc/").push_number(u64::from(parent)).push(b"/maps");
+    maps::for_each_line(maps_path.as_c_str(), |line| {
+        let Some(path) = recording_in(line) else { return false };
+        let name_len = file_name(path).len() + 1;
+        let parent_directory = path.get(..path.len().saturating_sub(name_len)).unwrap_or(b"");
+        if parent_directory.ends_with(relative) {
+            directory.push(parent_directory);
+        }
+        true
+    });
+    if directory.as_bytes().is_empty() {
+        let mut buffer = [0u8; 4096];
+        directory.push(sys::working_directory(&mut buffer)).push(b"/").push(relative);
+    }
+}
+
+/// The path in a line of `maps`, if it is that of a recording.
+fn recording_in(line: &[u8]) -> Option<&[u8]> {
+    let path = line.get(line.iter().position(|&byte| byte == b'/')?..)?;
+    let extension = file_name(path).rsplit(|&byte| byte == b'.').next()?;
+    (extension == EXTENSION.as_bytes()).then_some(path)
+}
+
+/// Creates this process's recording, with everything in it that does not depend on what it does.
+fn open_recording(origin: u32) -> Result<(), Refused> {
+    let this = process();
+    make_directories(&this.directory);
+    let pid = sys::getpid();
+    let (parent, group, session) = sys::family();
+    let start = clock::pair();
+    // SAFETY: all-zero is a valid header.
+    let mut header: Header = unsafe { core::mem::zeroed() };
+    header.version = VERSION;
+    header.reader_min = READER_MIN;
+    header.machine = arch::MACHINE;
+    header.header_len = size_of::<Header>() as u32;
+    header.boot_id = boot_id();
+    header.pid = pid;
+    (header.parent_pid, header.process_group, header.session) = (parent, group, session);
+    header.process_start = process_start();
+    header.origin = origin;
+    header.clock_kind = arch::CLOCK_KIND.load(Ordering::Relaxed);
+    // A child's clock has run since its parent's start, which makes its rate known at once.
+    header.clock_start = if origin == ORIGIN_FORK { start } else { this.first_pair };
+    header.clock_latest = if origin == ORIGIN_FORK { this.first_pair } else { start };
+    (header.cost_inside, header.cost_outside) = this.cost;
+    const MOST_IMAGES: u64 = 10_000;
+    for number in 0..MOST_IMAGES {
+        let mut path = this.directory;
+        path.push(b"/").push(file_name(this.executable.as_bytes()));
+        path.push(b".").push_number(u64::from(pid));
+        if number > 0 {
+            path.push(b".").push_number(number);
+        }
+        path.push(b".").push(EXTENSION.as_bytes());
+        if path.is_cut() {
+            return Err(Refused { doing: "the recording's path is too long", errno: libc::ENAMETOOLONG });
+        }
+        match recording::create(&path, &header) {
+            Err(Refused { errno: libc::EEXIST, .. }) => {}
+            Err(refused) => return Err(refused),
+            Ok(()) => {
+                OWNER.store(pid, Ordering::Relaxed);
+                let _signals = SignalsBlocked::new();
+                recording::write_chunk(ChunkKind::Meta, this.meta.as_bytes());
+                return Ok(());
+            }
+        }
+    }
+    Err(Refused { doing: "too many recordings of this process", errno: libc::EEXIST })
+}
+
+/// Makes the directory and those above it; whether that worked shows when the file is created.
+fn make_directories(directory: &Text<4096>) {
+    let mut path = Text::<4096>::new();
+    for component in directory.as_bytes().split(|&byte| byte == b'/').filter(|c| !c.is_empty()) {
+        path.push(b"/").push(component);
+        let _ = sys::mkdir(path.as_c_str());
+    }
+}
+
+fn boot_id() -> [u8; 16] {
+    let mut buffer = [0u8; 64];
+    let text = sys::read_file(c"/proc/sys/kernel/random/boot_id", &mut buffer);
+    let mut id = [0u8; 16];
+    let digits = text.iter().filter_map(|&byte| (byte as char).to_digit(16));
+    for (i, digit) in digits.take(32).enumerate() {
+        if let Some(byte) = id.get_mut(i / 2) {
+            *byte = *byte << 4 | digit as u8;
+        }
+    }
+    id
+}
+
+/// Field 22 of `/proc/self/stat`: when the process started, in clock ticks since boot.
+fn process_start() -> u64 {
+    const FIELDS_AFTER_NAME: usize = 20;
+    let mut buffer = [0u8; 1024];
+    let stat = sys::read_file(c"/proc/self/stat", &mut buffer);
+    // The name is in parentheses and may hold anything, even those.
+    let after_name = stat.iter().rposition(|&byte| byte == b')').unwrap_or(0);
+    let fields = stat.get(after_name..).unwrap_or(&[]);
+    let field = fields.split(|&byte| byte == b' ').nth(FIELDS_AFTER_NAME).unwrap_or(&[]);
+    field.iter().fold(0, |number, &byte| number * 10 + u64::from(byte.wrapping_sub(b'0') % 10))
+}
+
+// ---- forks --------------------------------------------------------------------------------------
+
+type ExitHandler = unsafe extern "C" fn(i32, *mut c_void);
+type OnExit = unsafe extern "C" fn(ExitHandler, *mut c_void) -> i32;
+type ForkHandler = unsafe extern "C" fn();
+type RegisterAtFork = unsafe extern "C" fn(ForkHandler, ForkHandler, ForkHandler, *const c_void) -> i32;
+
+/// Asks the C library to tell of forks and of the exit. Being the first to ask, chase is told of
+/// a fork's child before all others, and of the exit after them.
+fn watch_process() {
+    let (on_exit, at_fork) = (loading::find(c"on_exit"), loading::find(c"__register_atfork"));
+    if on_exit != 0 {
+        // SAFETY: the function is the C library's, of this type.
+        let on_exit: OnExit = unsafe { core::mem::transmute(on_exit) };
+        // SAFETY: as above; the handler stays loaded.
+        unsafe { on_exit(exited, core::ptr::null_mut()) };
+    }
+    if at_fork != 0 {
+        // SAFETY: the function is the C library's, of this type.
+        let at_fork: RegisterAtFork = unsafe { core::mem::transmute(at_fork) };
+        // SAFETY: as above; the last argument names the object that the handlers are in.
+        unsafe { at_fork(before_fork, after_fork_in_parent, after_fork_in_child, (&raw const START).cast()) };
+    }
+}
+
+/// Signals of the forking thread, which is the one that holds the locks.
+struct ForkSignals(UnsafeCell<Option<SignalsBlocked>>);
+// SAFETY: it is touched only by who holds the locks.
+unsafe impl Sync for ForkSignals {}
+static FORK_SIGNALS: ForkSignals = ForkSignals(UnsafeCell::new(None));
+
+unsafe extern "C" fn before_fork() {
+    // A signal handler in this thread would wait for the locks for ever.
+    let signals = SignalsBlocked::new();
+    loading::before_fork();
+    recording::before_fork();
+    pages::before_fork();
+    thread::before_fork();
+    // SAFETY: the locks are held.
+    unsafe { *FORK_SIGNALS.0.get() = Some(signals) };
+}
+
+unsafe extern "C" fn after_fork_in_parent() {
+    // SAFETY: the locks are held.
+    let _signals = unsafe { (*FORK_SIGNALS.0.get()).take() };
+    thread::after_fork_in_parent();
+    pages::after_fork_in_parent();
+    recording::after_fork_in_parent();
+    loading::after_fork_in_parent();
+}
+
+unsafe extern "C" fn after_fork_in_child() {
+    // SAFETY: there is no other thread.
+    let _signals = unsafe { (*FORK_SIGNALS.0.get()).take() };
+    become_child();
+}
+
+/// A thread calls after something that may have been a fork.
+pub(crate) fn notice_fork(thread: &mut Thread) {
+    let _ = thread;
+    if recording::is_open() && OWNER.load(Ordering::Relaxed) != sys::getpid() {
+        become_child();
+    }
+}
+
+/// Gives a fork's child, which has one thread, a recording of its own.
+fn become_child() {
+    let _signals = SignalsBlocked::new();
+    thread::after_fork_in_child();
+    pages::after_fork_in_child();
+    recording::after_fork_in_child();
+    loading::after_fork_in_child();
+    if !recording::is_open() {
+        return;
+    }
+    let current = arch::current_thread();
+    // SAFETY: a thread other than `NO_THREAD` is the calling thread's own.
+    let thread = (current != no_thread()).then(|| unsafe { &mut *current });
+    let open_calls = thread.map(|thread| (thread.open_calls(), thread));
+    if open_recording(ORIGIN_FORK).is_err() {
+        // Calls run unrecorded from now on; those that are open return through their frames.
+        recording::close();
+        arch::set_current_thread(no_thread());
+        return;
+    }
+    loading::describe_again();
+    let Some((open_calls, thread)) = open_calls else { return };
+    thread.restart_tree();
+    if thread.enroll(&Origin::MAIN) {
+        thread.inherit(&open_calls);
+    } else {
+        arch::set_current_thread(no_thread());
+    }
+}
+
+// ---- the end ------------------------------------------------------------------------------------
+
+/// The process, or its image, is about to end in this way. A `vfork`'s child is not the process.
+pub(crate) fn end(kind: u32, status: i32) {
+    if !recording::is_open() || OWNER.load(Ordering::Relaxed) != sys::getpid() {
+        return;
+    }
+    clock::note_latest();
+    if let Some(thread) = current_or_adopt() {
+        thread.note_name();
+    }
+    let header = recording::header();
+    // SAFETY: the header is in the first page of the mapping.
+    unsafe {
+        (*header).end_status = status;
+        (*header).end_ticks = clock::now();
+        AtomicU32::from_ptr(&raw mut (*header).end_kind).store(kind, Ordering::Release);
+    }
+    if kind != chase_format::layout::END_EXEC && kind != END_NONE {
+        recording::trim();
+    }
+}
+
+/// The last of the exit handlers.
+unsafe extern "C" fn exited(status: i32, _: *mut c_void) {
+    end(END_EXIT, status);
+}

@@ -1,0 +1,343 @@
+//! The recording of this process: the file, its mapping, and who may append to it.
+//!
+//! The file is mapped once, far beyond its length, and no descriptor is kept. Before a part of it
+//! is used it is populated (`MADV_POPULATE_WRITE`), which allocates its blocks: a full disk or a
+//! quota is an error here, and never a signal in the application. Where the kernel can't do that
+//! (before 5.14), a fixed part is allocated at the start, and that is all there is.
+
+use core::cell::UnsafeCell;
+use core::mem::offset_of;
+use core::ptr;
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use chase_format::layout::{
+    ChunkKind, Header, PAGE, STOP_LIMIT, STOP_NO_MEMORY, STOP_NO_SPACE, ThreadRecord, UNIT, Unseen,
+};
+use chase_format::writer::{Chunk, Writer, records_per_chunk};
+
+use crate::arch;
+use crate::lock::Lock;
+use crate::sys::{self, Errno, SignalsBlocked};
+use crate::text::Text;
+use crate::clock;
+
+/// Longest recording, bytes; also how far the file is mapped.
+const LARGEST: usize = 4 << 30;
+/// Length that the file shows at first. It is sparse, and gets its true length at the end.
+const FIRST_LENGTH: usize = 16 << 20;
+/// What is populated at first, and at least each further time.
+const STEP: usize = 128 << 10;
+const LARGEST_STEP: usize = 4 << 20;
+/// What is allocated at the start where nothing can be populated later.
+const FIXED: usize = 8 << 20;
+/// Share of an address space limit that the mapping may take.
+const ADDRESS_SPACE_SHARE: u64 = 8;
+
+const MADV_POPULATE_WRITE: i32 = 23;
+
+struct Recording {
+    lock: Lock,
+    state: UnsafeCell<State>,
+    open: AtomicBool,
+    stopped: AtomicBool,
+}
+
+struct State {
+    writer: Writer,
+    /// Where the file is, absolute.
+    path: Text<4096>,
+    identity: (u64, u64),
+    /// Bytes mapped.
+    mapped: usize,
+    /// Length of the file.
+    length: usize,
+    threads: Chunk,
+    threads_used: usize,
+    thread_count: u32,
+}
+
+// SAFETY: `state` is touched only by who holds `lock`, or before there is a second thread.
+unsafe impl Sync for Recording {}
+
+static RECORDING: Recording = Recording {
+    lock: Lock::new(),
+    state: UnsafeCell::new(State {
+        writer: Writer::unopened(),
+        path: Text::new(),
+        identity: (0, 0),
+        mapped: 0,
+        length: 0,
+        threads: Chunk::none(),
+        threads_used: 0,
+        thread_count: 0,
+    }),
+    open: AtomicBool::new(false),
+    stopped: AtomicBool::new(false),
+};
+
+/// Start of the mapping.
+pub(crate) fn base() -> *mut u8 {
+    ptr::with_exposed_provenance_mut(arch::BASE.load(Ordering::Relaxed))
+}
+
+/// The header; meaningless unless the recording is open.
+pub(crate) fn header() -> *mut Header {
+    base().cast()
+}
+
+/// Whether there is a recording.
+pub(crate) fn is_open() -> bool {
+    RECORDING.open.load(Ordering::Acquire)
+}
+
+/// Whether the recording has no room any more. What is in it goes on counting.
+pub(crate) fn stopped() -> bool {
+    RECORDING.stopped.load(Ordering::Relaxed)
+}
+
+/// Why there is no recording.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Refused {
+    pub(crate) doing: &'static str,
+    pub(crate) errno: Errno,
+}
+
+fn refused(doing: &'static str) -> impl FnOnce(Errno) -> Refused {
+    move |errno| Refused { doing, errno }
+}
+
+/// Creates the file `path` and maps it: where the recording before it was, if there was one, since
+/// the call path and its nodes know the place. Called while there is one thread.
+pub(crate) fn create(path: &Text<4096>, header: &Header) -> Result<(), Refused> {
+    let file_limit = usize::try_from(sys::limit(libc::RLIMIT_FSIZE as u32)).unwrap_or(usize::MAX);
+    if file_limit < 2 * STEP {
+        return Err(Refused { doing: "the file size limit is too small", errno: libc::EFBIG });
+    }
+    let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL;
+    let fd = sys::open(path.as_c_str(), flags, 0o600).map_err(refused("can't create the recording"))?;
+    let result = map_new(path, fd, file_limit, header);
+    sys::close(fd);
+    if result.is_err() {
+        sys::unlink(path.as_c_str());
+    }
+    result
+}
+
+fn map_new(path: &Text<4096>, fd: i32, file_limit: usize, header: &Header) -> Result<(), Refused> {
+    let address_space = sys::limit(libc::RLIMIT_AS as u32);
+    let mut mapped = LARGEST;
+    if address_space != u64::MAX {
+        mapped = mapped.min((address_space / ADDRESS_SPACE_SHARE) as usize & !(PAGE - 1));
+    }
+    let mut length = FIRST_LENGTH.min(file_limit & !(PAGE - 1)).min(mapped);
+    let (old, old_mapped) = (base(), state().mapped);
+    sys::ftruncate(fd, length).map_err(refused("can't size the recording"))?;
+    // Over the old mapping, which vanishes at the same moment.
+    let base = sys::map_file(old, fd, mapped).map_err(refused("can't map the recording"))?;
+    if old_mapped > mapped {
+        sys::unmap(base.wrapping_add(mapped), old_mapped - mapped);
+    }
+    let mut room = STEP.min(length);
+    if let Err(errno) = sys::advise(base, room, MADV_POPULATE_WRITE) {
+        let fixed = FIXED.min(length);
+        let allocated = if errno == libc::EINVAL { sys::fallocate(fd, fixed) } else { Err(errno) };
+        if let Err(errno) = allocated {
+            if old.is_null() {
+                sys::unmap(base, mapped);
+            }
+            return Err(Refused { doing: "no space for the recording", errno });
+        }
+        (room, length) = (fixed, fixed);
+        if sys::ftruncate(fd, fixed).is_ok() {
+            sys::unmap(base.wrapping_add(fixed), mapped - fixed);
+            mapped = fixed;
+        }
+    }
+    arch::set_base(base);
+    let state = state();
+    state.path = *path;
+    state.identity = sys::file_identity(fd).unwrap_or_default();
+    (state.mapped, state.length) = (mapped, length);
+    (state.threads, state.threads_used, state.thread_count) = (Chunk::none(), 0, 0);
+    // SAFETY: the first `room` bytes of the mapping are populated, zero and ours alone.
+    state.writer = unsafe { Writer::begin(base, room, header) };
+    RECORDING.stopped.store(false, Ordering::Relaxed);
+    RECORDING.open.store(true, Ordering::Release);
+    Ok(())
+}
+
+#[expect(clippy::mut_from_ref, reason = "the lock, or being the only thread, makes it exclusive")]
+fn state() -> &'static mut State {
+    // SAFETY: every caller holds the lock or is the only thread.
+    unsafe { &mut *RECORDING.state.get() }
+}
+
+/// A chunk of `len` bytes, populated; `None` if there is no room, and then the recording stops.
+/// Signals are blocked.
+pub(crate) fn chunk(kind: ChunkKind, owner: u32, len: usize) -> Option<Chunk> {
+    let _held = RECORDING.lock.hold();
+    chunk_locked(kind, owner, len)
+}
+
+fn chunk_locked(kind: ChunkKind, owner: u32, len: usize) -> Option<Chunk> {
+    if stopped() || !is_open() {
+        return None;
+    }
+    let state = state();
+    while state.writer.room() - state.writer.committed() < len {
+        if let Err((reason, errno)) = make_room(state) {
+            stop(reason, errno);
+            return None;
+        }
+    }
+    state.writer.chunk(kind, owner, len)
+}
+
+fn make_room(state: &mut State) -> Result<(), (u32, Errno)> {
+    let room = state.writer.room();
+    let step = (room / 2).clamp(STEP, LARGEST_STEP) & !(PAGE - 1);
+    let wanted = (room + step).min(state.mapped);
+    if wanted <= room {
+        return Err((STOP_LIMIT, 0));
+    }
+    if wanted > state.length {
+        lengthen(state, wanted)?;
+    }
+    sys::advise(base().wrapping_add(room), wanted - room, MADV_POPULATE_WRITE).map_err(|errno| {
+        // EFAULT: writing would have raised SIGBUS, for want of space.
+        let reason = if errno == libc::EFAULT { STOP_NO_SPACE } else { STOP_NO_MEMORY };
+        (reason, if errno == libc::EFAULT { libc::ENOSPC } else { errno })
+    })?;
+    // SAFETY: the part behind the old room is populated now.
+    unsafe { state.writer.set_room(wanted) };
+    clock::note_latest();
+    Ok(())
+}
+
+/// Makes the file longer. Its name may lead elsewhere by now, or nowhere: the inode decides.
+fn lengthen(state: &mut State, wanted: usize) -> Result<(), (u32, Errno)> {
+    let file_limit = usize::try_from(sys::limit(libc::RLIMIT_FSIZE as u32)).unwrap_or(usize::MAX);
+    let length = (state.length * 4).max(wanted).min(state.mapped).min(file_limit & !(PAGE - 1));
+    if length < wanted {
+        return Err((STOP_LIMIT, libc::EFBIG));
+    }
+    set_length(state, length).map_err(|errno| (STOP_NO_SPACE, errno))?;
+    state.length = length;
+    Ok(())
+}
+
+fn set_length(state: &State, length: usize) -> Result<(), Errno> {
+    let fd = sys::open(state.path.as_c_str(), libc::O_RDWR | libc::O_NOFOLLOW, 0)?;
+    let result = if sys::file_identity(fd) == Some(state.identity) {
+        sys::ftruncate(fd, length)
+    } else {
+        Err(libc::ESTALE)
+    };
+    sys::close(fd);
+    result
+}
+
+fn stop(reason: u32, errno: Errno) {
+    RECORDING.stopped.store(true, Ordering::Relaxed);
+    let header = header();
+    // SAFETY: the header is in the first page of the mapping.
+    unsafe {
+        (*header).stop_errno = errno as u32;
+        (*header).stop_ticks = clock::now();
+        (*header).stop_reason = reason;
+    }
+}
+
+/// At the process's end: gives the file its true length. Other threads may go on counting in what
+/// is populated; no more is.
+pub(crate) fn trim() {
+    let _signals = SignalsBlocked::new();
+    let _held = RECORDING.lock.hold();
+    let state = state();
+    if set_length(state, state.writer.room()).is_ok() {
+        state.length = state.writer.room();
+    }
+}
+
+/// A chunk for the nodes of thread `owner`. Signals are blocked.
+pub(crate) fn nodes_chunk(owner: u32, len: usize) -> Option<Chunk> {
+    chunk(ChunkKind::Nodes, owner, len)
+}
+
+/// An empty thread record and its number. Signals are blocked.
+pub(crate) fn thread_record() -> Option<(*mut ThreadRecord, u32)> {
+    const PER_CHUNK: usize = records_per_chunk(PAGE, UNIT);
+    let _held = RECORDING.lock.hold();
+    let state = state();
+    if state.thread_count == 0 || state.threads_used == PER_CHUNK {
+        let owner = chase_format::layout::NONE;
+        state.threads = chunk_locked(ChunkKind::Threads, owner, PAGE)?;
+        state.threads.commit(PER_CHUNK);
+        state.threads_used = 0;
+    }
+    let record = state.threads.contents().cast::<ThreadRecord>().wrapping_add(state.threads_used);
+    let index = state.thread_count;
+    state.threads_used += 1;
+    state.thread_count += 1;
+    Some((record, index))
+}
+
+/// Something that was not seen, by the place of its counter in [`Unseen`].
+#[derive(Clone, Copy)]
+#[repr(usize)]
+pub(crate) enum Lost {
+    CallWithoutThread = offset_of!(Unseen, calls_without_thread),
+    CallWithoutSpace = offset_of!(Unseen, calls_without_space),
+    CallTooDeep = offset_of!(Unseen, calls_too_deep),
+    Thread = offset_of!(Unseen, threads),
+    SlotWithoutStub = offset_of!(Unseen, slots_without_stub),
+    Object = offset_of!(Unseen, objects),
+    LateLoad = offset_of!(Unseen, late_loads),
+}
+
+/// Counts something that was not seen.
+pub(crate) fn unseen(what: Lost) {
+    if !is_open() {
+        return;
+    }
+    let counter = base().wrapping_add(offset_of!(Header, unseen) + what as usize).cast();
+    // SAFETY: the counter is an aligned word of the header, which others may be adding to.
+    unsafe { AtomicU64::from_ptr(counter) }.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Adds a chunk that holds `contents`. Signals are blocked.
+pub(crate) fn write_chunk(kind: ChunkKind, contents: &[u8]) -> bool {
+    let len = Writer::chunk_len(contents.len());
+    let Some(chunk) = chunk(kind, chase_format::layout::NONE, len) else { return false };
+    // SAFETY: the chunk has room for the contents, and nobody reads it yet.
+    unsafe { ptr::copy_nonoverlapping(contents.as_ptr(), chunk.contents(), contents.len()) };
+    chunk.commit(contents.len());
+    true
+}
+
+/// Before a fork, in the forking thread: nobody else is in the middle of a change.
+pub(crate) fn before_fork() {
+    RECORDING.lock.acquire();
+}
+
+/// After a fork, in the parent.
+pub(crate) fn after_fork_in_parent() {
+    RECORDING.lock.release();
+}
+
+/// After a fork, in the child, which is the only thread.
+pub(crate) fn after_fork_in_child() {
+    RECORDING.lock.reset();
+}
+
+/// The child could get no recording. What still refers to its parent's must not reach it.
+pub(crate) fn close() {
+    RECORDING.open.store(false, Ordering::Relaxed);
+    sys::map_anonymous_at(base(), state().mapped);
+}
+
+/// The file's path.
+pub(crate) fn path() -> Text<4096> {
+    state().path
+}
+

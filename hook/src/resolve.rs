@@ -1,0 +1,155 @@
+//! Which definition a name binds to, found as the dynamic linker finds it for a jump slot.
+//!
+//! Not by `dlsym`: in a position-dependent executable that gives the executable's own PLT entry
+//! for every function whose address it takes, and a slot that points there would call itself.
+
+use crate::elf::{
+    Image, SHN_UNDEF, STB_LOCAL, STT_GNU_IFUNC, STT_TLS, Symbol, Version,
+};
+
+/// A name being looked up.
+#[derive(Clone, Copy)]
+pub(crate) struct Wanted<'a> {
+    name: &'a [u8],
+    gnu_hash: u32,
+    version: Option<Version>,
+}
+
+impl<'a> Wanted<'a> {
+    pub(crate) fn new(name: &'a [u8], version: Option<Version>) -> Self {
+        let hash = |hash: u32, &byte: &u8| hash.wrapping_mul(33).wrapping_add(u32::from(byte));
+        Self { name, gnu_hash: name.iter().fold(5381, hash), version }
+    }
+
+    fn sysv_hash(&self) -> u32 {
+        self.name.iter().fold(0u32, |hash, &byte| {
+            let hash = (hash << 4).wrapping_add(u32::from(byte));
+            let high = hash & 0xf000_0000;
+            (hash ^ high >> 24) & !high
+        })
+    }
+}
+
+/// The definition of `wanted` in one object.
+pub(crate) fn find_in(image: &Image, wanted: &Wanted<'_>) -> Option<&'static Symbol> {
+    let mut fallback = None;
+    let mut fallbacks = 0;
+    let mut check = |index: u32| {
+        let symbol = image.symbol(index);
+        let defined = symbol.section != SHN_UNDEF && (symbol.value != 0 || symbol.kind() == STT_TLS);
+        if !defined
+            || symbol.binding() == STB_LOCAL
+            || image.name(symbol).to_bytes() != wanted.name
+        {
+            return None;
+        }
+        match fits(image, index, wanted.version.as_ref()) {
+            Fit::Yes => Some(symbol),
+            Fit::IfAlone => {
+                fallback = Some(symbol);
+                fallbacks += 1;
+                None
+            }
+            Fit::No => None,
+        }
+    };
+    let found = if image.gnu_hash != 0 {
+        walk_gnu(image, wanted.gnu_hash, &mut check)
+    } else if image.sysv_hash != 0 {
+        walk_sysv(image, wanted.sysv_hash(), &mut check)
+    } else {
+        None
+    };
+    // Without a version asked for, a symbol that exists in one version only will do.
+    found.or(if fallbacks == 1 { fallback } else { None })
+}
+
+enum Fit {
+    Yes,
+    No,
+    IfAlone,
+}
+
+/// The rules of versions, as in glibc's `check_match`.
+fn fits(image: &Image, index: u32, wanted: Option<&Version>) -> Fit {
+    const HIDDEN: u16 = 0x8000;
+    const FIRST_DEFINED: u16 = 3;
+    let Some(number) = image.version_number(index) else { return Fit::Yes };
+    match wanted {
+        Some(wanted) => match image.defined_version(number & !HIDDEN) {
+            Some(defined) if defined.hash == wanted.hash && defined.name == wanted.name => Fit::Yes,
+            // An object that defines no such version at all may serve by its base version.
+            None if number & HIDDEN == 0 => Fit::Yes,
+            _ => Fit::No,
+        },
+        None if number & !HIDDEN < FIRST_DEFINED => Fit::Yes,
+        None if number & HIDDEN == 0 => Fit::IfAlone,
+        None => Fit::No,
+    }
+}
+
+fn walk_gnu<T>(image: &Image, hash: u32, check: &mut impl FnMut(u32) -> Option<T>) -> Option<T> {
+    let table = image.gnu_hash as *const u32;
+    // SAFETY: the table is the one that the dynamic linker uses; chains end with an odd hash.
+    unsafe {
+        let (buckets, first, words, shift) =
+            (*table, *table.add(1), *table.add(2), *table.add(3));
+        let bloom = table.add(4).cast::<u64>();
+        let word = *bloom.add((hash / 64 & (words - 1)) as usize);
+        let mask = 1u64 << (hash % 64) | 1u64 << ((hash >> shift) % 64);
+        if word & mask != mask || buckets == 0 {
+            return None;
+        }
+        let heads = bloom.add(words as usize).cast::<u32>();
+        let chains = heads.add(buckets as usize);
+        let mut index = *heads.add((hash % buckets) as usize);
+        if index < first {
+            return None;
+        }
+        loop {
+            let found = *chains.add((index - first) as usize);
+            if (found ^ hash) >> 1 == 0 {
+                if let Some(result) = check(index) {
+                    return Some(result);
+                }
+            }
+            if found & 1 != 0 {
+                return None;
+            }
+            index += 1;
+        }
+    }
+}
+
+fn walk_sysv<T>(image: &Image, hash: u32, check: &mut impl FnMut(u32) -> Option<T>) -> Option<T> {
+    let table = image.sysv_hash as *const u32;
+    // SAFETY: as in `walk_gnu`; chains end with 0.
+    unsafe {
+        let buckets = *table;
+        if buckets == 0 {
+            return None;
+        }
+        let mut index = *table.add(2 + (hash % buckets) as usize);
+        while index != 0 {
+            if let Some(result) = check(index) {
+                return Some(result);
+            }
+            index = *table.add((2 + buckets + index) as usize);
+        }
+    }
+    None
+}
+
+/// Address in the process of a definition. For an IFUNC its resolver is asked, which is code of
+/// the object: the caller has saved the vector state.
+pub(crate) fn address_of(image: &Image, symbol: &Symbol) -> usize {
+    let value = image.bias.wrapping_add(symbol.value as usize);
+    if symbol.kind() != STT_GNU_IFUNC {
+        return value;
+    }
+    // SAFETY: an IFUNC's value is its resolver, which takes nothing on this CPU. The object is
+    // relocated: it was loaded before.
+    let resolver: unsafe extern "C" fn() -> usize = unsafe { core::mem::transmute(value) };
+    // SAFETY: as above.
+    unsafe { resolver() }
+}

@@ -1,0 +1,289 @@
+//! Functions that are not ordinary: which they are, and what is done about them.
+
+use chase_format::layout::{END_ABORT, END_EXEC, END_IMMEDIATE, SlotClass};
+
+use crate::arch::{TARGETS, chase_thread_start, jump_target_sp};
+use crate::{loading, process, recording, thread};
+use crate::recording::Lost;
+use crate::thread::{Pending, Thread};
+use core::sync::atomic::Ordering;
+
+/// What kind of function it is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Nothing special.
+    Ordinary,
+    /// Returns twice or captures the context that it is called in: a frame of ours would be part of
+    /// it. Counted, and entered with the stack as it is.
+    Capture,
+    /// Never returns to its caller. Counted only.
+    Leave,
+    /// `longjmp` and its kin, with a `jmp_buf` of the C library. The frames in between are dropped.
+    Jump,
+    /// `exec*`: the image ends, if it succeeds.
+    Exec,
+    /// Ends the process without handlers; its argument is the status.
+    Exit,
+    /// `abort`.
+    Abort,
+    /// Starts a thread: start routine and argument, its third and fourth arguments, are wrapped.
+    Thread,
+    /// `dlopen(name, mode)`: the search may depend on the object that the call returns to.
+    Open,
+    /// `dlmopen(namespace, name, mode)`: the same.
+    OpenIn,
+    /// `dlclose`: objects may go.
+    Close,
+    /// `dlsym`, `dlvsym`: two handles mean something that depends on the caller.
+    Find,
+    /// Forks without telling the C library's handlers.
+    Fork,
+    /// `syscall(number, ...)`: may fork.
+    System,
+    /// Has a calling convention of its own, is part of a runtime that looks at its callers, or
+    /// runs the application itself. Left alone.
+    Alone,
+}
+
+impl Kind {
+    /// How the calls of such a slot appear in the recording.
+    pub(crate) fn class(self) -> SlotClass {
+        match self {
+            Self::Ordinary | Self::Thread | Self::Close | Self::System | Self::Alone => {
+                SlotClass::Timed
+            }
+            Self::Open | Self::OpenIn | Self::Find => SlotClass::Sometimes,
+            Self::Capture | Self::Leave | Self::Jump | Self::Exec | Self::Exit | Self::Abort | Self::Fork => {
+                SlotClass::Counted
+            }
+        }
+    }
+}
+
+/// One row: a name, or the start of names if it ends in `*`.
+type Row = (&'static [u8], Kind);
+
+/// The table. Each group says why.
+static TABLE: &[Row] = &[
+    // Return twice: the second time, their frame would be gone.
+    (b"setjmp", Kind::Capture),
+    (b"_setjmp", Kind::Capture),
+    (b"sigsetjmp", Kind::Capture),
+    (b"__sigsetjmp", Kind::Capture),
+    (b"vfork", Kind::Capture),
+    (b"__vfork", Kind::Capture),
+    (b"_Fork", Kind::Fork),
+    // The child goes on with another stack, perhaps in the same memory.
+    (b"clone", Kind::Capture),
+    (b"__clone", Kind::Capture),
+    // Capture or switch the context that they are called in.
+    (b"getcontext", Kind::Capture),
+    (b"setcontext", Kind::Capture),
+    (b"swapcontext", Kind::Capture),
+    (b"jump_fcontext", Kind::Capture),
+    (b"ontop_fcontext", Kind::Capture),
+    (b"co_switch", Kind::Capture),
+    (b"coro_transfer", Kind::Capture),
+    (b"unw_getcontext", Kind::Capture),
+    (b"_Ux86_64_getcontext", Kind::Capture),
+    (b"_ULx86_64_*", Kind::Alone),
+    // Unwind the stack from where they are called; they come back only when nobody catches.
+    (b"_Unwind_RaiseException", Kind::Capture),
+    (b"_Unwind_Resume", Kind::Leave),
+    (b"_Unwind_Resume_or_Rethrow", Kind::Capture),
+    (b"_Unwind_ForcedUnwind", Kind::Capture),
+    (b"__cxa_throw", Kind::Leave),
+    (b"__cxa_rethrow", Kind::Leave),
+    (b"_ZSt17rethrow_exceptionNSt15__exception_ptr13exception_ptrE", Kind::Leave),
+    (b"__pthread_unwind_next", Kind::Leave),
+    (b"pthread_exit", Kind::Leave),
+    (b"thrd_exit", Kind::Leave),
+    // Jump.
+    (b"longjmp", Kind::Jump),
+    (b"_longjmp", Kind::Jump),
+    (b"siglongjmp", Kind::Jump),
+    (b"__longjmp_chk", Kind::Jump),
+    // End the process or the image.
+    (b"exit", Kind::Leave),
+    (b"_exit", Kind::Exit),
+    (b"_Exit", Kind::Exit),
+    (b"quick_exit", Kind::Exit),
+    (b"abort", Kind::Abort),
+    (b"__stack_chk_fail", Kind::Leave),
+    (b"__assert_fail", Kind::Leave),
+    (b"__fortify_fail", Kind::Leave),
+    (b"_ZSt9terminatev", Kind::Leave),
+    (b"execve", Kind::Exec),
+    (b"execv", Kind::Exec),
+    (b"execvp", Kind::Exec),
+    (b"execvpe", Kind::Exec),
+    (b"execl", Kind::Exec),
+    (b"execlp", Kind::Exec),
+    (b"execle", Kind::Exec),
+    (b"fexecve", Kind::Exec),
+    (b"execveat", Kind::Exec),
+    // Start threads.
+    (b"pthread_create", Kind::Thread),
+    (b"thrd_create", Kind::Thread),
+    // Look at their return address, or change what is loaded.
+    (b"dlopen", Kind::Open),
+    (b"dlmopen", Kind::OpenIn),
+    (b"dlclose", Kind::Close),
+    (b"dlsym", Kind::Find),
+    (b"dlvsym", Kind::Find),
+    (b"syscall", Kind::System),
+    // Calling conventions of their own.
+    (b"__tls_get_addr", Kind::Alone),
+    (b"___tls_get_addr", Kind::Alone),
+    (b"__fentry__", Kind::Alone),
+    (b"mcount", Kind::Alone),
+    (b"_mcount", Kind::Alone),
+    (b"__morestack*", Kind::Alone),
+    (b"_ZGV*", Kind::Alone),
+    // Run the application itself: its own code would be in a library call for ever.
+    (b"__libc_start_main", Kind::Alone),
+    // Look at their callers by design.
+    (b"__asan_*", Kind::Alone),
+    (b"__tsan_*", Kind::Alone),
+    (b"__msan_*", Kind::Alone),
+    (b"__ubsan_*", Kind::Alone),
+    (b"__sanitizer_*", Kind::Alone),
+    (b"__gcov_*", Kind::Alone),
+    (b"__cyg_profile_*", Kind::Alone),
+    // Hooks of the start files, called once, mostly absent.
+    (b"__gmon_start__", Kind::Alone),
+    (b"_ITM_*", Kind::Alone),
+    (b"__cxa_finalize", Kind::Alone),
+];
+
+/// The kind of the function `name`.
+pub(crate) fn kind_of(name: &[u8]) -> Kind {
+    let fits = |row: &&Row| match row.0 {
+        [start @ .., b'*'] => name.starts_with(start),
+        whole => name == whole,
+    };
+    TABLE.iter().find(fits).map_or(Kind::Ordinary, |row| row.1)
+}
+
+/// The registers that hold arguments, as the assembly saved them.
+#[repr(C)]
+pub(crate) struct Arguments {
+    /// In: number of the special stub. Out: the slot, or the function to jump to.
+    r11: usize,
+    r10: usize,
+    r9: usize,
+    r8: usize,
+    rdi: usize,
+    rsi: usize,
+    rcx: usize,
+    rdx: usize,
+    rax: usize,
+    return_address: usize,
+}
+
+/// What the assembly does next.
+const ENTER: u32 = 0;
+const JUMP: u32 = 1;
+
+/// A function that is not ordinary is being called.
+///
+/// # Safety
+/// Called by the special stubs with the registers that they saved.
+pub(crate) unsafe extern "C" fn enter(arguments: *mut Arguments) -> u32 {
+    // SAFETY: the assembly passes its own stack.
+    let arguments = unsafe { &mut *arguments };
+    let (slot, kind) = loading::special_slot(arguments.r11);
+    let target = TARGETS[slot as usize].load(Ordering::Relaxed);
+    let sp = &raw const arguments.return_address as usize;
+    let timed = match thread::current_or_adopt() {
+        Some(thread) => {
+            loading::catch_up(thread, sp);
+            act(thread, kind, arguments, sp, slot)
+        }
+        None => {
+            recording::unseen(Lost::CallWithoutThread);
+            kind.class() == SlotClass::Timed
+        }
+    };
+    arguments.r11 = if timed { slot as usize } else { target };
+    if timed { ENTER } else { JUMP }
+}
+
+/// Does what the kind asks for, and says whether the call gets a frame.
+fn act(thread: &mut Thread, kind: Kind, arguments: &mut Arguments, sp: usize, slot: u32) -> bool {
+    let timed = match kind {
+        Kind::Ordinary | Kind::Alone => true,
+        Kind::Capture | Kind::Leave => false,
+        Kind::Jump => {
+            count(thread, sp, slot);
+            thread.jump(jump_target_sp(arguments.rdi));
+            return false;
+        }
+        Kind::Exec => {
+            process::end(END_EXEC, 0);
+            false
+        }
+        Kind::Exit => {
+            process::end(END_IMMEDIATE, arguments.rdi as i32);
+            false
+        }
+        Kind::Abort => {
+            process::end(END_ABORT, 0);
+            false
+        }
+        Kind::Thread => {
+            let site = arguments.return_address;
+            let start = thread::prepare(arguments.rdx, arguments.rcx, site, thread.index());
+            if !start.is_null() {
+                arguments.rdx = chase_thread_start as *const () as usize;
+                arguments.rcx = start as usize;
+            }
+            true
+        }
+        Kind::Open => {
+            loading::expect(thread, sp, arguments.rsi);
+            !loading::depends_on_caller(arguments.rdi, arguments.return_address)
+        }
+        Kind::OpenIn => {
+            loading::expect(thread, sp, arguments.rdx);
+            !loading::depends_on_caller(arguments.rsi, arguments.return_address)
+        }
+        Kind::Close => {
+            loading::expect(thread, sp, 0);
+            true
+        }
+        Kind::Find => {
+            const RTLD_DEFAULT: usize = 0;
+            const RTLD_NEXT: usize = usize::MAX;
+            arguments.rdi != RTLD_DEFAULT && arguments.rdi != RTLD_NEXT
+        }
+        Kind::Fork => {
+            thread.defer(Pending { fork: true, ..thread.pending });
+            false
+        }
+        Kind::System => {
+            let number = arguments.rdi as i64;
+            let fork = [libc::SYS_fork, libc::SYS_vfork, libc::SYS_clone, libc::SYS_clone3].contains(&number);
+            if fork {
+                thread.defer(Pending { fork: true, ..thread.pending });
+            }
+            !fork
+        }
+    };
+    if !timed {
+        count(thread, sp, slot);
+    }
+    timed
+}
+
+/// Counts a call that gets no frame.
+fn count(thread: &mut Thread, sp: usize, slot: u32) {
+    let context = thread.context(sp);
+    let node = thread.tree.find_or_add(context, slot);
+    if node.is_null() {
+        thread.count_untimed();
+        return recording::unseen(Lost::CallWithoutSpace);
+    }
+    // SAFETY: the node is this thread's.
+    unsafe { (*node).calls += 1 };
+}

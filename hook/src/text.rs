@@ -1,0 +1,104 @@
+//! Text in a fixed buffer: paths and lines, made without memory. What does not fit is cut, and
+//! [`Text::is_cut`] says so.
+
+use core::ffi::CStr;
+
+/// Up to `N - 1` bytes and a NUL behind them.
+#[derive(Clone, Copy)]
+pub(crate) struct Text<const N: usize> {
+    bytes: [u8; N],
+    len: usize,
+    cut: bool,
+}
+
+impl<const N: usize> Text<N> {
+    pub(crate) const fn new() -> Self {
+        Self { bytes: [0; N], len: 0, cut: false }
+    }
+
+    /// Appends bytes; a NUL in them ends the C string early.
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> &mut Self {
+        for &byte in bytes {
+            match self.bytes.get_mut(self.len) {
+                Some(place) if self.len + 1 < N => *place = byte,
+                _ => {
+                    self.cut = true;
+                    return self;
+                }
+            }
+            self.len += 1;
+        }
+        self
+    }
+
+    /// Appends a number in decimal.
+    pub(crate) fn push_number(&mut self, number: u64) -> &mut Self {
+        if number >= 10 {
+            self.push_number(number / 10);
+        }
+        self.push(&[b'0' + (number % 10) as u8])
+    }
+
+    /// Shortens to `len` bytes.
+    pub(crate) fn truncate(&mut self, len: usize) {
+        if len < self.len {
+            if let Some(rest) = self.bytes.get_mut(len..) {
+                rest.fill(0);
+            }
+            self.len = len;
+            self.cut = false;
+        }
+    }
+
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        self.bytes.get(..self.len).unwrap_or(&[])
+    }
+
+    pub(crate) fn as_c_str(&self) -> &CStr {
+        CStr::from_bytes_until_nul(&self.bytes).unwrap_or(c"")
+    }
+
+    /// Whether something did not fit.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.cut
+    }
+}
+
+/// The last component of a path.
+pub(crate) fn file_name(path: &[u8]) -> &[u8] {
+    path.rsplit(|&byte| byte == b'/').next().unwrap_or(path)
+}
+
+/// The bytes of a C string at `address`; empty for null.
+pub(crate) fn c_bytes(address: usize) -> &'static [u8] {
+    if address == 0 {
+        return &[];
+    }
+    // SAFETY: callers pass addresses of strings of the dynamic linker or of the process's start,
+    // which live as long as the object or process they describe.
+    unsafe { CStr::from_ptr(core::ptr::with_exposed_provenance(address)) }.to_bytes()
+}
+
+/// Whether `text` matches `pattern`, in which `*` stands for any bytes and `?` for any one.
+pub(crate) fn glob(pattern: &[u8], text: &[u8]) -> bool {
+    let (mut p, mut t) = (0, 0);
+    let mut star: Option<(usize, usize)> = None;
+    while t < text.len() {
+        match (pattern.get(p), text.get(t)) {
+            (Some(b'*'), _) => {
+                star = Some((p, t));
+                p += 1;
+            }
+            (Some(b'?'), Some(_)) => (p, t) = (p + 1, t + 1),
+            (Some(a), Some(b)) if a == b => (p, t) = (p + 1, t + 1),
+            _ => match star {
+                Some((star_p, star_t)) => {
+                    star = Some((star_p, star_t + 1));
+                    (p, t) = (star_p + 1, star_t + 1);
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern.get(p..).unwrap_or(&[]).iter().all(|&byte| byte == b'*')
+}

@@ -1,0 +1,323 @@
+//! The calling-context tree of a thread, and the table that finds a node by (scope, slot).
+//!
+//! The call path looks nodes up by itself (`call.S`); what is here adds nodes and histogram pages,
+//! each once. All of it runs with signals blocked, since a handler may call libraries too.
+
+use core::ptr;
+
+use chase_format::histogram::{PAGE_BUCKETS, bucket_of};
+use chase_format::layout::{INHERITED, NONE, Node, PAGE, UNIT};
+use chase_format::writer::NodeSpace;
+
+use crate::pages;
+use crate::recording;
+use crate::sys::SignalsBlocked;
+
+/// Multiplier of the table's hash; odd, so that consecutive scopes differ in the low bits.
+pub(crate) const HASH: u32 = 0x9e37_79b1;
+/// Contexts of one thread before further ones are put under its root.
+const MANY_NODES: usize = 1 << 14;
+/// Entries of one thread's table before calls in new contexts are no longer recorded.
+const MANY_ENTRIES: usize = 1 << 20;
+/// Entries of a thread's first table, which lies in the thread's own page.
+pub(crate) const FIRST_ENTRIES: usize = 128;
+
+/// An entry of the table: the key is `scope << 32 | slot`, zero for a free entry.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct Entry {
+    key: u64,
+    node: *mut Node,
+}
+
+/// What the call path reads of the table. It is the table itself, or [`CLOSED`] to send every call
+/// through the slow path.
+#[repr(C)]
+pub(crate) struct Shown {
+    /// Size of the table less one entry, in bytes.
+    pub(crate) mask: usize,
+    pub(crate) table: *const Entry,
+}
+
+/// A table that has nothing.
+struct Closed(Entry);
+// SAFETY: it is never written.
+unsafe impl Sync for Closed {}
+static CLOSED: Closed = Closed(Entry { key: 0, node: ptr::null_mut() });
+
+/// A thread's tree.
+#[repr(C)]
+pub(crate) struct Tree {
+    pub(crate) shown: Shown,
+    /// The thread, as the recording numbers it.
+    pub(crate) owner: u32,
+    pub(crate) root: *mut Node,
+    space: NodeSpace,
+    nodes: usize,
+    table: *mut Entry,
+    entries: usize,
+    used: usize,
+}
+
+/// The `_ref` of a node or page.
+pub(crate) fn reference<T>(of: *const T) -> u32 {
+    ((of as usize - recording::base() as usize) / UNIT) as u32
+}
+
+/// The node behind a `_ref`.
+pub(crate) fn node_at(reference: u32) -> *mut Node {
+    recording::base().wrapping_add(reference as usize * UNIT).cast()
+}
+
+fn key(scope: u32, slot: u32) -> u64 {
+    u64::from(scope) << 32 | u64::from(slot)
+}
+
+impl Tree {
+    /// A tree without a root, whose table is the `FIRST_ENTRIES` entries at `table`, zeroed.
+    pub(crate) const fn new(owner: u32, table: *mut Entry) -> Self {
+        let mask = (FIRST_ENTRIES - 1) * size_of::<Entry>();
+        Self {
+            shown: Shown { mask, table },
+            owner,
+            root: ptr::null_mut(),
+            space: NodeSpace::none(),
+            nodes: 0,
+            table,
+            entries: FIRST_ENTRIES,
+            used: 0,
+        }
+    }
+
+    /// Shows the table to the call path.
+    pub(crate) fn open(&mut self) {
+        self.shown = Shown { mask: (self.entries - 1) * size_of::<Entry>(), table: self.table };
+    }
+
+    /// Sends every call of this thread through the slow path, until [`Tree::open`].
+    pub(crate) fn close(&mut self) {
+        self.shown = Shown { mask: 0, table: &raw const CLOSED.0 };
+    }
+
+    fn is_open(&self) -> bool {
+        self.shown.table == self.table.cast_const()
+    }
+
+    /// Gives the table back, unless it is the first one.
+    pub(crate) fn release(&mut self) {
+        if self.entries > FIRST_ENTRIES {
+            pages::give_back(self.table.cast(), self.entries * size_of::<Entry>());
+        }
+    }
+
+    /// Makes the root. False if the recording has no room.
+    pub(crate) fn plant(&mut self) -> bool {
+        self.root = self.push_node(0, chase_format::layout::ROOT_SLOT, None);
+        !self.root.is_null()
+    }
+
+    /// The node of calls of `slot` made in the context of `parent`; null if there is none.
+    pub(crate) fn find(&self, parent: *const Node, slot: u32) -> *mut Node {
+        // SAFETY: nodes live as long as the mapping.
+        let key = key(unsafe { (*parent).scope_ref }, slot);
+        let entry = self.place(key);
+        // SAFETY: `place` stays inside the table.
+        unsafe { if (*entry).key == key { (*entry).node } else { ptr::null_mut() } }
+    }
+
+    /// The same, added if it is missing; null if the recording has no room.
+    pub(crate) fn find_or_add(&mut self, parent: *mut Node, slot: u32) -> *mut Node {
+        let found = self.find(parent, slot);
+        if !found.is_null() || recording::stopped() {
+            return found;
+        }
+        let _signals = SignalsBlocked::new();
+        // A handler may have added it before the signals were blocked.
+        let found = self.find(parent, slot);
+        if !found.is_null() { found } else { self.add(parent, slot) }
+    }
+
+    fn add(&mut self, parent: *mut Node, slot: u32) -> *mut Node {
+        // SAFETY: nodes live as long as the mapping.
+        let scope = unsafe { (*parent).scope_ref };
+        let node = if self.nodes < MANY_NODES || scope == reference(self.root) {
+            let folded = ancestor_with(scope, slot);
+            self.push_node(scope, slot, folded)
+        } else {
+            self.find_or_add_at_root(slot)
+        };
+        if node.is_null() || !self.insert(key(scope, slot), node) {
+            return ptr::null_mut();
+        }
+        node
+    }
+
+    fn find_or_add_at_root(&mut self, slot: u32) -> *mut Node {
+        let found = self.find(self.root, slot);
+        if !found.is_null() { found } else { self.add(self.root, slot) }
+    }
+
+    fn push_node(&mut self, parent_ref: u32, slot: u32, scope: Option<u32>) -> *mut Node {
+        let node = match self.space.node(parent_ref, slot) {
+            Some(node) => node,
+            None => {
+                if !self.more_space() {
+                    return ptr::null_mut();
+                }
+                match self.space.node(parent_ref, slot) {
+                    Some(node) => node,
+                    None => return ptr::null_mut(),
+                }
+            }
+        };
+        // SAFETY: the node is new and ours; nobody reads it before it is published.
+        unsafe { (*node).scope_ref = scope.unwrap_or_else(|| reference(node)) };
+        self.space.publish();
+        self.nodes += 1;
+        node
+    }
+
+    /// Goes on in a new chunk: one page for a thread's first contexts, more for those with many.
+    fn more_space(&mut self) -> bool {
+        let len = if self.nodes == 0 { PAGE } else { (self.nodes * UNIT * 2).clamp(2 * PAGE, 16 * PAGE) };
+        match recording::nodes_chunk(self.owner, len.next_multiple_of(PAGE)) {
+            Some(chunk) => {
+                self.space.enter(chunk);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Records a completed call of `ticks` outside the call path.
+    pub(crate) fn record(&mut self, node: *mut Node, ticks: u64) {
+        // SAFETY: the node is one of this thread's, which is the only one to write it; pages are
+        // as large as a page of the histogram and lie in the mapping.
+        unsafe {
+            let bucket = bucket_of(ticks);
+            let page_ref = &raw mut (*node).page_refs[bucket / PAGE_BUCKETS];
+            if *page_ref == 0 {
+                *page_ref = self.push_page();
+            }
+            if *page_ref == 0 {
+                (*node).unwound += 1;
+            } else {
+                let page = node_at(*page_ref).cast::<u64>();
+                *page.add(bucket % PAGE_BUCKETS) += 1;
+            }
+            (*node).total_ticks += ticks;
+            (*node).max_ticks = (*node).max_ticks.max(ticks);
+        }
+    }
+
+    fn push_page(&mut self) -> u32 {
+        if let Some(page) = self.space.page() {
+            return reference(page);
+        }
+        if recording::stopped() || !self.more_space() {
+            return 0;
+        }
+        self.space.page().map_or(0, |page| reference(page))
+    }
+
+    /// The same context in this tree as `node` in another thread's.
+    pub(crate) fn translate(&mut self, node: *const Node) -> *mut Node {
+        const DEEP: usize = 64;
+        let mut path = [NONE; DEEP];
+        let mut depth = 0;
+        let mut at = node;
+        // SAFETY: parents lead to the root, within the mapping.
+        unsafe {
+            while (*at).parent_ref != 0 && depth < DEEP {
+                path[depth] = (*at).slot;
+                depth += 1;
+                at = node_at((*at).parent_ref);
+            }
+        }
+        let mut parent = self.root;
+        for &slot in path[..depth].iter().rev() {
+            parent = self.find_or_add(parent, slot);
+            if parent.is_null() {
+                return parent;
+            }
+        }
+        parent
+    }
+
+    fn insert(&mut self, key: u64, node: *mut Node) -> bool {
+        if self.used * 2 >= self.entries && !self.enlarge() {
+            return false;
+        }
+        let entry = self.place(key);
+        // SAFETY: `place` found a free entry of the table. The key is stored last: a probe that
+        // sees it sees the node.
+        unsafe {
+            (*entry).node = node;
+            ptr::write_volatile(&raw mut (*entry).key, key);
+        }
+        self.used += 1;
+        true
+    }
+
+    fn enlarge(&mut self) -> bool {
+        let entries = self.entries * 2;
+        if entries > MANY_ENTRIES {
+            return false;
+        }
+        let table = pages::take(entries * size_of::<Entry>()).cast::<Entry>();
+        if table.is_null() {
+            return false;
+        }
+        let (old, old_entries) = (self.table, self.entries);
+        let open = self.is_open();
+        (self.table, self.entries) = (table, entries);
+        for i in 0..old_entries {
+            // SAFETY: `i` is inside the old table, and the new one has room for all of it.
+            unsafe {
+                let entry = *old.add(i);
+                if entry.key != 0 {
+                    *self.place(entry.key) = entry;
+                }
+            }
+        }
+        if open {
+            self.open();
+        }
+        if old_entries > FIRST_ENTRIES {
+            pages::give_back(old.cast(), old_entries * size_of::<Entry>());
+        }
+        true
+    }
+
+    /// The entry with `key`, or the free one where it would be.
+    fn place(&self, key: u64) -> *mut Entry {
+        let (scope, slot) = ((key >> 32) as u32, key as u32);
+        let mut index = scope.wrapping_mul(HASH).wrapping_add(slot) as usize;
+        loop {
+            // SAFETY: the index is masked to the table, which is never full.
+            let entry = unsafe { self.table.add(index & (self.entries - 1)) };
+            // SAFETY: as above.
+            let found = unsafe { (*entry).key };
+            if found == key || found == 0 {
+                return entry;
+            }
+            index += 1;
+        }
+    }
+}
+
+/// The scope that a recursive call of `slot` folds into.
+fn ancestor_with(scope: u32, slot: u32) -> Option<u32> {
+    let mut at = scope;
+    while at != 0 {
+        let node = node_at(at);
+        // SAFETY: parents lead to the root, within the mapping.
+        unsafe {
+            if (*node).slot & !INHERITED == slot & !INHERITED && (*node).parent_ref != 0 {
+                return Some((*node).scope_ref);
+            }
+            at = (*node).parent_ref;
+        }
+    }
+    None
+}

@@ -1,0 +1,193 @@
+//! From the description to bytes.
+
+use bytemuck::{Zeroable, bytes_of, cast_slice};
+
+use super::timeline::TreeNode;
+use super::{Builder, Object, Thread};
+use crate::histogram::PAGE_BUCKETS;
+use crate::layout::{
+    CHUNK_MAGIC, COMMITTED, ChunkHeader, ChunkKind, ClockPair, NONE, Node, PAGE, ROOT_SLOT, UNIT,
+};
+
+pub(super) fn write(builder: &Builder) -> Vec<u8> {
+    let mut file = vec![0; PAGE];
+    let meta: String =
+        builder.meta.iter().map(|(key, value)| format!("{key}\0{value}\0")).collect();
+    chunk(&mut file, ChunkKind::Meta, NONE, meta.len() as u32, meta.as_bytes());
+
+    let first_slots = builder.first_slots();
+    for (object, &first_slot) in builder.objects.iter().zip(&first_slots) {
+        chunk(&mut file, ChunkKind::Object, object.record.id, 1, &contents(object, first_slot));
+    }
+    let mut records = Vec::new();
+    let mut trees = Vec::new();
+    // The records come before the trees in the file, and they say where the trees are.
+    let threads_len = (UNIT + builder.threads.len() * UNIT).next_multiple_of(PAGE);
+    let trees_at = file.len() + threads_len;
+    for thread in &builder.threads {
+        let mut space = NodeSpace::new(builder.node_chunk_len, thread.record.index, trees_at);
+        space.file = std::mem::take(&mut trees);
+        let mut record = thread.record;
+        record.root_ref = place_tree(&mut space, thread, &first_slots);
+        records.push(record);
+        trees = space.file;
+    }
+    chunk(&mut file, ChunkKind::Threads, NONE, records.len() as u32, cast_slice(&records));
+    file.append(&mut trees);
+
+    let mut header = builder.header;
+    header.committed = file.len() as u64;
+    if header.clock_latest == ClockPair::default() {
+        let ticks = builder.now_ticks();
+        let elapsed_ns = (ticks - header.clock_start.ticks) as f64 / builder.ticks_per_ns;
+        header.clock_latest = ClockPair {
+            ticks,
+            monotonic_ns: header.clock_start.monotonic_ns + elapsed_ns as u64,
+            realtime_ns: header.clock_start.realtime_ns + elapsed_ns as u64,
+        };
+    }
+    file[..size_of_val(&header)].copy_from_slice(bytes_of(&header));
+    file
+}
+
+fn chunk(file: &mut Vec<u8>, kind: ChunkKind, owner: u32, count: u32, contents: &[u8]) {
+    let len = (UNIT + contents.len()).next_multiple_of(PAGE);
+    let start = file.len();
+    file.extend_from_slice(bytes_of(&chunk_header(kind, owner, count, len)));
+    file.extend_from_slice(contents);
+    file.resize(start + len, 0);
+}
+
+fn chunk_header(kind: ChunkKind, owner: u32, count: u32, len: usize) -> ChunkHeader {
+    ChunkHeader {
+        magic: CHUNK_MAGIC,
+        kind: kind as u32,
+        len: len as u64,
+        state: COMMITTED,
+        owner,
+        count,
+        reserved: [0; 25],
+    }
+}
+
+fn contents(object: &Object, first_slot: u32) -> Vec<u8> {
+    let mut strings = vec![0];
+    let mut add = |text: &str| {
+        if text.is_empty() {
+            return 0;
+        }
+        let offset = strings.len() as u32;
+        strings.extend_from_slice(text.as_bytes());
+        strings.push(0);
+        offset
+    };
+    let mut record = object.record;
+    record.first_slot = first_slot;
+    record.slot_count = object.slots.len() as u32;
+    record.segment_count = object.segments.len() as u32;
+    record.path_off = add(&object.path);
+    record.soname_off = add(&object.soname);
+    let mut slots = Vec::new();
+    for slot in &object.slots {
+        let mut record = slot.record;
+        record.name_off = add(&slot.name);
+        record.version_off = add(&slot.version);
+        slots.push(record);
+    }
+    record.strings_len = strings.len() as u32;
+    [bytes_of(&record), cast_slice(&object.segments), cast_slice(&slots), &strings].concat()
+}
+
+/// Places a root and the thread's nodes; returns the root's reference.
+fn place_tree(space: &mut NodeSpace, thread: &Thread, first_slots: &[u32]) -> u32 {
+    let (root_ref, root_at) = space.node();
+    let root = Node { slot: ROOT_SLOT, scope_ref: root_ref, ..Node::zeroed() };
+    space.put(root_at, bytes_of(&root));
+    let mut refs: Vec<u32> = Vec::new();
+    for node in &thread.tree.nodes {
+        let (node_ref, at) = space.node();
+        refs.push(node_ref);
+        let record = Node {
+            parent_ref: node.caller.map_or(root_ref, |caller| refs[caller]),
+            slot: first_slots[node.slot.object.0 as usize] + node.slot.at as u32,
+            calls: node.calls,
+            total_ticks: node.total_ticks(),
+            max_ticks: node.histogram.max(),
+            last_start_ticks: node.last_start_ticks(),
+            scope_ref: refs[node.scope],
+            unwound: node.unwound,
+            page_refs: place_pages(space, node),
+        };
+        space.put(at, bytes_of(&record));
+    }
+    root_ref
+}
+
+fn place_pages(space: &mut NodeSpace, node: &TreeNode) -> [u32; crate::histogram::PAGES] {
+    let mut page_refs = [0; crate::histogram::PAGES];
+    let mut buckets = node.histogram.buckets().peekable();
+    while let Some(&(first, _)) = buckets.peek() {
+        let page = first / PAGE_BUCKETS;
+        let mut counts = [0_u64; PAGE_BUCKETS];
+        while let Some((bucket, count)) = buckets.next_if(|&(b, _)| b / PAGE_BUCKETS == page) {
+            counts[bucket % PAGE_BUCKETS] = count;
+        }
+        let (page_ref, at) = space.page();
+        space.put(at, cast_slice(&counts));
+        page_refs[page] = page_ref;
+    }
+    page_refs
+}
+
+/// Chunks of one thread's nodes: nodes from the front, histogram pages from the back.
+struct NodeSpace {
+    file: Vec<u8>,
+    /// Where `file` begins in the whole recording.
+    base: usize,
+    chunk_len: usize,
+    owner: u32,
+    chunk: usize,
+    count: u32,
+    next: usize,
+    back: usize,
+}
+
+impl NodeSpace {
+    fn new(chunk_len: usize, owner: u32, base: usize) -> Self {
+        let file = Vec::new();
+        Self { file, base, chunk_len, owner, chunk: 0, count: 0, next: 0, back: 0 }
+    }
+
+    /// Room for a node: its reference and its place in `file`.
+    fn node(&mut self) -> (u32, usize) {
+        self.make_room();
+        let at = self.next;
+        self.next += UNIT;
+        self.count += 1;
+        let header = chunk_header(ChunkKind::Nodes, self.owner, self.count, self.chunk_len);
+        self.put(self.chunk, bytes_of(&header));
+        (((self.base + at) / UNIT) as u32, at)
+    }
+
+    fn page(&mut self) -> (u32, usize) {
+        self.make_room();
+        self.back -= UNIT;
+        (((self.base + self.back) / UNIT) as u32, self.back)
+    }
+
+    fn make_room(&mut self) {
+        if self.next == self.back {
+            self.chunk = self.file.len();
+            self.count = 0;
+            self.next = self.chunk + UNIT;
+            self.back = self.chunk + self.chunk_len;
+            self.file.resize(self.back, 0);
+            let header = chunk_header(ChunkKind::Nodes, self.owner, 0, self.chunk_len);
+            self.put(self.chunk, bytes_of(&header));
+        }
+    }
+
+    fn put(&mut self, at: usize, bytes: &[u8]) {
+        self.file[at..at + bytes.len()].copy_from_slice(bytes);
+    }
+}

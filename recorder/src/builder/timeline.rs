@@ -1,0 +1,192 @@
+//! What a thread does, as an ideal hook would record it.
+
+use std::collections::HashMap;
+
+use super::{Builder, SlotId, ThreadId};
+use crate::layout::{SlotClass, THREAD_ENDED};
+use crate::reader::Histogram;
+
+/// Parts of a tick, the unit of the hook's cost.
+const PARTS: u64 = 1024;
+
+/// A thread's tree and the state of its virtual hook. Times are in 1/1024 ticks.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tree {
+    pub(super) nodes: Vec<TreeNode>,
+    by_place: HashMap<(Option<usize>, (u32, usize)), usize>,
+    open: Vec<Frame>,
+    now: u64,
+}
+
+/// A context. Numbers are those of the tree, in the order of creation.
+#[derive(Clone, Debug)]
+pub(super) struct TreeNode {
+    pub(super) slot: SlotId,
+    pub(super) caller: Option<usize>,
+    pub(super) scope: usize,
+    depth: usize,
+    pub(super) calls: u64,
+    total: u64,
+    last_start: u64,
+    pub(super) unwound: u32,
+    pub(super) histogram: Histogram,
+}
+
+#[derive(Clone, Debug)]
+struct Frame {
+    node: usize,
+    start: u64,
+}
+
+impl Tree {
+    pub(super) fn now_ticks(&self) -> u64 {
+        self.now / PARTS
+    }
+
+    /// The node for `slot` where the thread is now.
+    fn node(&mut self, slot: SlotId, depth_limit: usize) -> usize {
+        let caller = self.open.last().map(|frame| self.nodes[frame.node].scope);
+        let new = self.nodes.len();
+        let at = *self.by_place.entry((caller, (slot.object.0, slot.at))).or_insert(new);
+        if at == new {
+            let depth = caller.map_or(0, |caller| self.nodes[caller].depth + 1);
+            let mut callers = std::iter::successors(caller, |&caller| self.nodes[caller].caller);
+            let folded = (depth >= depth_limit)
+                .then(|| callers.find(|&caller| self.nodes[caller].slot == slot))
+                .flatten();
+            self.nodes.push(TreeNode {
+                slot,
+                caller,
+                scope: folded.unwrap_or(new),
+                depth,
+                calls: 0,
+                total: 0,
+                last_start: 0,
+                unwound: 0,
+                histogram: Histogram::default(),
+            });
+        }
+        at
+    }
+}
+
+impl TreeNode {
+    pub(super) fn total_ticks(&self) -> u64 {
+        self.total / PARTS
+    }
+
+    pub(super) fn last_start_ticks(&self) -> u64 {
+        self.last_start / PARTS
+    }
+}
+
+/// Plays what a thread does, from where it is. Durations are in ticks.
+#[derive(Debug)]
+pub struct Timeline<'b> {
+    builder: &'b mut Builder,
+    thread: usize,
+}
+
+impl<'b> Timeline<'b> {
+    pub(super) fn new(builder: &'b mut Builder, thread: ThreadId) -> Self {
+        let thread = thread.0 as usize;
+        let at = &mut builder.threads[thread];
+        at.tree.now = at.tree.now.max(at.record.start_ticks * PARTS);
+        Self { builder, thread }
+    }
+
+    /// Runs code of its own, or of the function that it is in.
+    pub fn work(&mut self, ticks: u64) -> &mut Self {
+        self.tree().now += ticks * PARTS;
+        self
+    }
+
+    /// Calls a timed function and goes on inside it.
+    pub fn enter(&mut self, slot: SlotId) -> &mut Self {
+        assert_ne!(self.builder.slot_class(slot), SlotClass::Counted as u16, "use `count`");
+        let depth_limit = self.builder.depth_limit;
+        let (inside, outside) = self.cost();
+        let tree = self.tree();
+        let node = tree.node(slot, depth_limit);
+        tree.now += outside;
+        let start = tree.now;
+        tree.nodes[node].calls += 1;
+        tree.nodes[node].last_start = start;
+        tree.open.push(Frame { node, start });
+        tree.now += inside;
+        self
+    }
+
+    /// Returns from the function it is in.
+    pub fn leave(&mut self) -> &mut Self {
+        let (node, duration) = self.close();
+        node.histogram.record(duration / PARTS, 1);
+        self
+    }
+
+    /// An exception leaves the function it is in.
+    pub fn unwind(&mut self) -> &mut Self {
+        let (node, duration) = self.close();
+        node.histogram.raise_max(duration / PARTS);
+        node.unwound += 1;
+        self
+    }
+
+    /// A call that takes `ticks`.
+    pub fn call(&mut self, slot: SlotId, ticks: u64) -> &mut Self {
+        self.enter(slot).work(ticks).leave()
+    }
+
+    /// The same call `times` times (at least once), at the price of one.
+    pub fn calls(&mut self, slot: SlotId, ticks: u64, times: u64) -> &mut Self {
+        let more = times - 1;
+        self.call(slot, ticks);
+        let depth_limit = self.builder.depth_limit;
+        let (inside, outside) = self.cost();
+        let tree = self.tree();
+        let at = tree.node(slot, depth_limit);
+        let each = ticks * PARTS + inside;
+        tree.now += more * (each + outside);
+        let last_start = tree.now - each;
+        let node = &mut tree.nodes[at];
+        node.calls += more;
+        node.total += more * each;
+        node.last_start = last_start;
+        node.histogram.record(each / PARTS, more);
+        self
+    }
+
+    /// A call that is counted and not timed.
+    pub fn count(&mut self, slot: SlotId) -> &mut Self {
+        let depth_limit = self.builder.depth_limit;
+        let tree = self.tree();
+        let node = tree.node(slot, depth_limit);
+        tree.nodes[node].calls += 1;
+        self
+    }
+
+    /// The thread ends now.
+    pub fn end(&mut self) -> &mut Self {
+        let thread = &mut self.builder.threads[self.thread];
+        thread.record.state = THREAD_ENDED;
+        thread.record.end_ticks = thread.tree.now_ticks();
+        self
+    }
+
+    fn close(&mut self) -> (&mut TreeNode, u64) {
+        let tree = self.tree();
+        let frame = tree.open.pop().expect("no call is open");
+        let duration = tree.now - frame.start;
+        let node = &mut tree.nodes[frame.node];
+        node.total += duration;
+        (node, duration)
+    }
+
+    fn tree(&mut self) -> &mut Tree {
+        &mut self.builder.threads[self.thread].tree
+    }
+
+    fn cost(&self) -> (u64, u64) {
+        (self.builder.header.cost_inside, self.builder.header.cost_outside)
+    }
+}

@@ -1,0 +1,279 @@
+//! The calling-context trees: where each node is, who called it, and that this is a tree.
+
+use std::ops::Range;
+
+use super::chunks::Chunk;
+use super::{Problem, pod_at};
+use crate::histogram::PAGE_BUCKETS;
+use crate::layout::{NONE, Node, ROOT_SLOT, UNIT};
+
+/// Marks a node whose depth is not known yet.
+const UNKNOWN: u32 = u32::MAX;
+/// Marks a node on the path that is being followed.
+const ON_PATH: u32 = u32::MAX - 1;
+
+/// All contexts of all threads, each thread's in a row, callers before callees.
+#[derive(Debug)]
+pub(super) struct NodeIndex {
+    /// By owner, then by place.
+    chunks: Vec<NodeChunk>,
+    entries: Vec<Entry>,
+}
+
+/// A chunk of nodes. Positions are in [`UNIT`]s, as in references.
+#[derive(Clone, Copy, Debug)]
+struct NodeChunk {
+    owner: u32,
+    first: u32,
+    count: u32,
+    end: u32,
+}
+
+/// A context. `caller` and `scope` number the contexts of the thread.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry {
+    pub(super) unit: u32,
+    /// [`NONE`] where the thread's own code is the caller.
+    pub(super) caller: u32,
+    pub(super) scope: u32,
+}
+
+impl NodeIndex {
+    pub(super) fn new<'c>(
+        chunks: impl Iterator<Item = &'c Chunk>,
+        problems: &mut Vec<Problem>,
+    ) -> Self {
+        let mut chunks: Vec<_> =
+            chunks.filter_map(|chunk| NodeChunk::new(chunk, problems)).collect();
+        chunks.sort_by_key(|chunk| (chunk.owner, chunk.first));
+        Self { chunks, entries: Vec::new() }
+    }
+
+    /// Numbers of the threads that own chunks, in order, each once.
+    pub(super) fn owners(&self) -> impl Iterator<Item = u32> {
+        self.chunks.chunk_by(|a, b| a.owner == b.owner).map(|chunks| chunks[0].owner)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub(super) fn entries(&self, nodes: Range<usize>) -> &[Entry] {
+        &self.entries[nodes]
+    }
+
+    /// Checks and adds the contexts of one thread; returns where they are in the index.
+    pub(super) fn add_thread(
+        &mut self,
+        bytes: &[u8],
+        thread: u32,
+        problems: &mut Vec<Problem>,
+    ) -> Range<usize> {
+        let mut nodes = Owned::read(bytes, self.owned_by(thread));
+        let mut orphans = nodes.orphans;
+        if nodes.entries.iter().zip(0..).any(|(node, at)| node.caller != NONE && node.caller >= at)
+        {
+            orphans += nodes.put_callers_first();
+        }
+        nodes.drop_roots();
+        for (count, problem) in [
+            (orphans, Problem::Orphans { thread, count: orphans }),
+            (nodes.bad_pages, Problem::Pages { thread, count: nodes.bad_pages }),
+        ] {
+            if count > 0 {
+                problems.push(problem);
+            }
+        }
+        let start = self.entries.len();
+        self.entries.append(&mut nodes.entries);
+        start..self.entries.len()
+    }
+
+    /// Counts of the histogram page that `reference` names, if it is one of `thread`'s.
+    pub(super) fn page(
+        &self,
+        bytes: &[u8],
+        thread: u32,
+        reference: u32,
+    ) -> Option<[u64; PAGE_BUCKETS]> {
+        let chunk = chunk_of(self.owned_by(thread), reference)?;
+        if !chunk.holds_page(reference) {
+            return None;
+        }
+        pod_at(bytes, reference as usize * UNIT)
+    }
+
+    fn owned_by(&self, thread: u32) -> &[NodeChunk] {
+        let start = self.chunks.partition_point(|chunk| chunk.owner < thread);
+        let len = self.chunks[start..].partition_point(|chunk| chunk.owner == thread);
+        &self.chunks[start..start + len]
+    }
+}
+
+/// The chunk that a reference leads into.
+fn chunk_of(chunks: &[NodeChunk], reference: u32) -> Option<&NodeChunk> {
+    let at = chunks.partition_point(|chunk| chunk.first <= reference).checked_sub(1)?;
+    chunks.get(at).filter(|chunk| reference < chunk.end)
+}
+
+impl NodeChunk {
+    fn new(chunk: &Chunk, problems: &mut Vec<Problem>) -> Option<Self> {
+        // References can't lead beyond 512 GiB, so nothing there is reachable.
+        let first = u32::try_from(chunk.offset / UNIT + 1).ok()?;
+        let room = u32::try_from(chunk.len / UNIT - 1).ok()?;
+        let end = first.checked_add(room)?;
+        if chunk.count > room {
+            problems.push(Problem::Count {
+                offset: chunk.offset as u64,
+                what: "contexts",
+                found: chunk.count.into(),
+                room: room.into(),
+            });
+        }
+        Some(Self { owner: chunk.owner, first, count: chunk.count.min(room), end })
+    }
+
+    fn holds_page(&self, reference: u32) -> bool {
+        (self.first + self.count..self.end).contains(&reference)
+    }
+}
+
+/// One thread's nodes while they are checked; roots are among them.
+struct Owned {
+    entries: Vec<Entry>,
+    is_root: Vec<bool>,
+    orphans: u32,
+    bad_pages: u32,
+}
+
+impl Owned {
+    fn read(bytes: &[u8], chunks: &[NodeChunk]) -> Self {
+        // Number of the first node of each chunk among the thread's nodes.
+        let mut numbers = Vec::with_capacity(chunks.len());
+        let mut total = 0;
+        for chunk in chunks {
+            numbers.push(total);
+            total += chunk.count;
+        }
+        let number_of = |reference: u32| {
+            let at = chunks.partition_point(|c| c.first <= reference).checked_sub(1)?;
+            let within = reference - chunks[at].first;
+            (within < chunks[at].count).then(|| numbers[at] + within)
+        };
+        let node_at = |unit: u32| pod_at::<Node>(bytes, unit as usize * UNIT).filter(|_| unit != 0);
+
+        let mut owned = Self {
+            entries: Vec::with_capacity(total as usize),
+            is_root: Vec::with_capacity(total as usize),
+            orphans: 0,
+            bad_pages: 0,
+        };
+        for chunk in chunks {
+            for unit in chunk.first..chunk.first + chunk.count {
+                let Some(node) = node_at(unit) else { continue };
+                let own = owned.entries.len() as u32;
+                let is_root = node.slot == ROOT_SLOT;
+                // A scope is a node of the same slot that is its own scope.
+                let scope_of = |node: &Node, own: u32| {
+                    node_at(node.scope_ref)
+                        .filter(|scope| {
+                            scope.slot == node.slot && scope.scope_ref == node.scope_ref
+                        })
+                        .and_then(|_| number_of(node.scope_ref))
+                        .unwrap_or(own)
+                };
+                let caller = number_of(node.parent_ref)
+                    .zip(node_at(node.parent_ref))
+                    // Callees are looked up in scopes only; any other caller stands for its scope.
+                    .map(|(number, caller)| scope_of(&caller, number));
+                owned.orphans += u32::from(caller.is_none() && !is_root);
+                let holds_page = |&&page: &&u32| {
+                    chunk.holds_page(page)
+                        || chunk_of(chunks, page).is_some_and(|other| other.holds_page(page))
+                };
+                let pages = node.page_refs.iter().filter(|&&page| page != 0);
+                owned.bad_pages +=
+                    (pages.clone().count() - pages.filter(holds_page).count()) as u32;
+                owned.is_root.push(is_root);
+                owned.entries.push(Entry {
+                    unit,
+                    caller: if is_root { NONE } else { caller.unwrap_or(NONE) },
+                    scope: scope_of(&node, own),
+                });
+            }
+        }
+        owned
+    }
+
+    /// Sorts by depth, as a damaged file may need, and cuts cycles; returns how many were cut.
+    fn put_callers_first(&mut self) -> u32 {
+        let mut depths = vec![UNKNOWN; self.entries.len()];
+        let mut path = Vec::new();
+        let mut cycles = 0;
+        for start in 0..self.entries.len() {
+            let mut at = start;
+            let mut depth = loop {
+                match depths[at] {
+                    UNKNOWN => {
+                        depths[at] = ON_PATH;
+                        path.push(at);
+                        match self.entries[at].caller {
+                            NONE => break 0,
+                            caller => at = caller as usize,
+                        }
+                    }
+                    ON_PATH => {
+                        if let Some(&last) = path.last() {
+                            self.entries[last].caller = NONE;
+                        }
+                        cycles += 1;
+                        break 0;
+                    }
+                    depth => break depth + 1,
+                }
+            };
+            while let Some(at) = path.pop() {
+                depths[at] = depth;
+                depth += 1;
+            }
+        }
+        let mut order: Vec<u32> = (0..self.entries.len() as u32).collect();
+        order.sort_by_key(|&at| depths[at as usize]);
+        let mut new_numbers = vec![0; order.len()];
+        for (new, &old) in order.iter().enumerate() {
+            new_numbers[old as usize] = new as u32;
+        }
+        self.entries = order.iter().map(|&old| self.entries[old as usize]).collect();
+        self.is_root = order.iter().map(|&old| self.is_root[old as usize]).collect();
+        for entry in &mut self.entries {
+            entry.scope = new_numbers[entry.scope as usize];
+            if entry.caller != NONE {
+                entry.caller = new_numbers[entry.caller as usize];
+            }
+        }
+        cycles
+    }
+
+    /// Roots stand for the thread itself: what they call has no caller.
+    fn drop_roots(&mut self) {
+        let mut next = 0;
+        let new_numbers: Vec<u32> = self
+            .is_root
+            .iter()
+            .map(|&is_root| {
+                let number = if is_root { NONE } else { next };
+                next += u32::from(!is_root);
+                number
+            })
+            .collect();
+        let mut is_root = self.is_root.iter();
+        self.entries.retain(|_| is_root.next() == Some(&false));
+        for (own, entry) in (0..).zip(&mut self.entries) {
+            // An ancestor's number is smaller; anything else is no ancestor.
+            entry.scope = new_numbers[entry.scope as usize].min(own);
+            if entry.caller != NONE {
+                entry.caller = new_numbers[entry.caller as usize];
+            }
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Threads and their contexts.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use super::chunks::Chunk;
+use super::nodes::{Entry, NodeIndex};
+use super::{Histogram, Problem, Recording, pod_at, text};
+use crate::layout::{
+    Header, NONE, Node, THREAD_ENDED, THREAD_FOUND, THREAD_FREE, THREAD_LIVE, ThreadRecord, UNIT,
+};
+
+/// A thread and where its contexts are.
+#[derive(Debug)]
+pub(super) struct ThreadEntry {
+    pub(super) index: u32,
+    record: ThreadRecord,
+    pub(super) nodes: Range<usize>,
+}
+
+/// All threads by number: those with a record, and those that only own contexts.
+pub(super) fn find<'c>(
+    bytes: &[u8],
+    header: &Header,
+    chunks: impl Iterator<Item = &'c Chunk>,
+    nodes: &NodeIndex,
+    problems: &mut Vec<Problem>,
+) -> Vec<ThreadEntry> {
+    let mut records = Vec::new();
+    for chunk in chunks {
+        for offset in (chunk.offset + UNIT..chunk.offset + chunk.len).step_by(UNIT) {
+            let Some(record) = pod_at::<ThreadRecord>(bytes, offset) else { continue };
+            let mut left_out = |what, found| {
+                problems.push(Problem::ThreadRecord { offset: offset as u64, what, found });
+            };
+            match record.state {
+                THREAD_FREE => {}
+                THREAD_LIVE | THREAD_ENDED if record.index == NONE => {
+                    left_out("number", record.index);
+                }
+                THREAD_LIVE | THREAD_ENDED => records.push((offset, record)),
+                state => left_out("state", state),
+            }
+        }
+    }
+    records.sort_by_key(|(_, record)| record.index);
+    records.dedup_by(|(offset, later), (_, earlier)| {
+        let twice = later.index == earlier.index;
+        if twice {
+            let (offset, found) = (*offset as u64, later.index);
+            problems.push(Problem::ThreadRecord { offset, what: "a number in use,", found });
+        }
+        twice
+    });
+    for owner in nodes.owners() {
+        if records.binary_search_by_key(&owner, |(_, record)| record.index).is_err() {
+            problems.push(Problem::ThreadMissing { thread: owner });
+            records.push((0, unknown_thread(header, owner)));
+        }
+    }
+    records.sort_by_key(|(_, record)| record.index);
+    records
+        .into_iter()
+        .map(|(_, record)| ThreadEntry { index: record.index, record, nodes: 0..0 })
+        .collect()
+}
+
+fn unknown_thread(header: &Header, index: u32) -> ThreadRecord {
+    ThreadRecord {
+        state: THREAD_LIVE,
+        index,
+        origin: THREAD_FOUND,
+        start_ticks: header.clock_start.ticks,
+        creator: NONE,
+        ..bytemuck::Zeroable::zeroed()
+    }
+}
+
+/// One thread.
+#[derive(Clone, Copy, Debug)]
+pub struct Thread<'r> {
+    recording: &'r Recording<'r>,
+    entry: &'r ThreadEntry,
+}
+
+impl<'r> Thread<'r> {
+    pub(super) fn new(recording: &'r Recording<'_>, entry: &'r ThreadEntry) -> Self {
+        Self { recording, entry }
+    }
+
+    /// The record as it stands in the file. A thread whose record is lost gets one that says no
+    /// more than its number.
+    #[must_use]
+    pub fn record(&self) -> &'r ThreadRecord {
+        &self.entry.record
+    }
+
+    /// Name, as of `prctl(PR_GET_NAME)`.
+    #[must_use]
+    pub fn name(&self) -> Cow<'r, str> {
+        text(&self.entry.record.name)
+    }
+
+    /// Its contexts, callers before callees, numbered from 0 in this order.
+    pub fn contexts(&self) -> impl ExactSizeIterator<Item = Context<'r>> + use<'r> {
+        let thread = *self;
+        let entries = self.recording.nodes.entries(self.entry.nodes.clone());
+        entries.iter().enumerate().map(move |(number, entry)| {
+            let &Entry { unit, caller, scope } = entry;
+            // The index holds only places where a node was read before.
+            let node = pod_at(&thread.recording.bytes, unit as usize * UNIT)
+                .unwrap_or_else(bytemuck::Zeroable::zeroed);
+            let caller = (caller != NONE).then_some(caller);
+            Context { number: number as u32, caller, scope, node, thread }
+        })
+    }
+}
+
+/// One context of one thread. Roots are not among them: they stand for the thread itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Context<'r> {
+    /// Its number in the thread.
+    pub number: u32,
+    /// Number of the context that it was called in, always smaller than its own; `None` if the
+    /// thread's own code called.
+    pub caller: Option<u32>,
+    /// Number of the context that its callees are in: its own, or, where recursion was folded,
+    /// that of an earlier context of the same slot.
+    pub scope: u32,
+    node: Node,
+    thread: Thread<'r>,
+}
+
+impl Context<'_> {
+    /// The node as it stands in the file.
+    #[must_use]
+    pub fn node(&self) -> &Node {
+        &self.node
+    }
+
+    /// Adds the durations of its completed calls, and the longest of all, to `histogram`.
+    pub fn add_to(&self, histogram: &mut Histogram) {
+        let recording = self.thread.recording;
+        for (number, &reference) in (0_u8..).zip(&self.node.page_refs) {
+            if reference != 0
+                && let Some(counts) =
+                    recording.nodes.page(&recording.bytes, self.thread.entry.index, reference)
+            {
+                histogram.add_page(number, &counts);
+            }
+        }
+        histogram.raise_max(self.node.max_ticks);
+    }
+
+    /// Durations of its completed calls, in ticks, the hook's inside cost included.
+    #[must_use]
+    pub fn histogram(&self) -> Histogram {
+        let mut histogram = Histogram::default();
+        self.add_to(&mut histogram);
+        histogram
+    }
+}

@@ -1,1 +1,0 @@
-//! Lays structures into memory that the caller has mapped.

@@ -1,0 +1,115 @@
+//! Symbols as their authors wrote them.
+
+use std::borrow::Cow;
+
+use cpp_demangle::{DemangleOptions, ParseOptions, Symbol};
+
+/// Longest demangled name, in bytes. Substitutions let a short symbol grow without bound.
+const MAX_LEN: usize = 16 * 1024;
+/// Deepest nesting followed in a mangled name; each level takes kilobytes of stack.
+const MAX_DEPTH: u32 = 64;
+
+/// The full source name of `symbol`: C++ (Itanium ABI) with parameters, Rust (legacy without its
+/// hash, and v0). Any other name, and one that can't be read, is given back as it is.
+#[must_use]
+pub fn demangle(symbol: &str) -> Cow<'_, str> {
+    // Legacy Rust symbols are valid Itanium ones, so Rust is asked first; it insists on the hash.
+    rust(symbol).or_else(|| cpp(symbol)).map_or(Cow::Borrowed(symbol), Cow::Owned)
+}
+
+fn rust(symbol: &str) -> Option<String> {
+    let name = rustc_demangle::try_demangle(symbol).ok()?;
+    let mut text = Limited(String::new());
+    std::fmt::Write::write_fmt(&mut text, format_args!("{name:#}")).ok()?;
+    Some(text.0)
+}
+
+fn cpp(symbol: &str) -> Option<String> {
+    if !symbol.starts_with("_Z") && !symbol.starts_with("___Z") {
+        return None;
+    }
+    let parse = ParseOptions::default().recursion_limit(MAX_DEPTH);
+    let parsed = Symbol::new_with_options(symbol, &parse).ok()?;
+    let mut text = Limited(String::new());
+    let options = DemangleOptions::default().recursion_limit(MAX_DEPTH);
+    parsed.structured_demangle(&mut text, &options).ok()?;
+    Some(text.0)
+}
+
+/// A string that refuses to grow beyond [`MAX_LEN`].
+struct Limited(String);
+
+impl std::fmt::Write for Limited {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        if self.0.len() + text.len() > MAX_LEN {
+            return Err(std::fmt::Error);
+        }
+        self.0.push_str(text);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_all_three_kinds() {
+        let cases = [
+            (
+                "_ZNSt6vectorIiSaIiEE9push_backERKi",
+                "std::vector<int, std::allocator<int> >::push_back(int const&)",
+            ),
+            (
+                "_ZN4core3fmt9Formatter9write_str17h0123456789abcdefE",
+                "core::fmt::Formatter::write_str",
+            ),
+            ("_RNvNtCs1234_7mycrate3foo3bar", "mycrate::foo::bar"),
+            ("_RNCNvCs1234_7mycrate4main0", "mycrate::main::{closure#0}"),
+            ("pthread_create", "pthread_create"),
+            ("_Znonsense", "_Znonsense"),
+            ("", ""),
+        ];
+        for (symbol, name) in cases {
+            assert_eq!(demangle(symbol), name, "{symbol}");
+        }
+    }
+
+    /// Each level names the one before twice, so the full text has 2^levels parts.
+    #[test]
+    fn a_name_that_explodes_is_left_alone() {
+        let nested = |levels: usize| {
+            let mut symbol = String::from("_Z1fI");
+            for level in 0..levels {
+                // Each level adds two substitutions: the template and its instance.
+                let id = if level == 0 { String::new() } else { base36(2 * level - 1) };
+                symbol.push_str(&format!("1aIS{id}_S{id}_E"));
+            }
+            symbol + "Evv"
+        };
+        assert!(demangle(&nested(4)).starts_with("void f<"), "{}", demangle(&nested(4)));
+        assert_eq!(demangle(&nested(60)), nested(60));
+    }
+
+    /// Reading a name recurses: the limit must leave room on the stack of a thread, 2 MB, even in
+    /// an unoptimised build.
+    #[test]
+    fn deep_nesting_does_not_overflow_the_stack() {
+        for nesting in ["P", "PF", "N1aI", "_RINvC1a"] {
+            let symbol = format!("_Z1f{}i", nesting.repeat(50_000));
+            assert_eq!(demangle(&symbol), symbol);
+        }
+        let symbol = format!("_RMC1a{}u", "P".repeat(50_000));
+        assert!(demangle(&symbol).len() <= symbol.len());
+    }
+
+    fn base36(number: usize) -> String {
+        let digits = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+        let digit = |n: usize| char::from(digits[n % 36]);
+        if number < 36 {
+            digit(number).into()
+        } else {
+            [digit(number / 36), digit(number)].iter().collect()
+        }
+    }
+}

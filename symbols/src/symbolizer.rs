@@ -1,0 +1,203 @@
+//! Which function an address of an object is in.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use crate::candidates::DebugDirs;
+use crate::demangle::demangle;
+use crate::dwarf::Dwarf;
+use crate::identity::{ObjectKey, Refusal, hex};
+use crate::search::Search;
+use crate::symtab::SymbolTable;
+
+/// Finds functions, files and lines. Objects are opened when first asked for, and kept.
+pub struct Symbolizer {
+    dirs: DebugDirs,
+    objects: RefCell<HashMap<ObjectKey, Rc<Loaded>>>,
+}
+
+/// What is at an address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CodeLocation {
+    /// The functions there, innermost inlined one first; never empty.
+    pub frames: Vec<Frame>,
+    /// What told that there is this function.
+    pub source: Source,
+}
+
+impl CodeLocation {
+    /// The function that the machine code belongs to, into which the others were inlined.
+    #[must_use]
+    pub fn outermost(&self) -> Option<&Frame> {
+        self.frames.last()
+    }
+}
+
+/// One function at an address. What is not known is `None`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Frame {
+    /// Full demangled name; see [`shorten`](crate::shorten).
+    pub function: Option<String>,
+    /// Source file, as the compiler was given it.
+    pub file: Option<String>,
+    /// Line in it, from 1.
+    pub line: Option<u32>,
+}
+
+/// Where a name comes from, best first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Source {
+    /// DWARF: the only one that knows files, lines and inlined functions.
+    DebugInfo,
+    /// `.symtab`, of the object, its debug file or its `.gnu_debugdata`.
+    SymbolTable,
+    /// `.dynsym`: exported functions only.
+    DynamicSymbols,
+}
+
+/// What was found for an object, and what was not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Status {
+    /// The object's own file, if it still is the recorded one.
+    pub object: Option<PathBuf>,
+    /// The file that the debug information is from.
+    pub debug_info: Option<PathBuf>,
+    /// The file that dwz moved parts of it to, if that is missing: names may be too.
+    pub missing_alternate: Option<PathBuf>,
+    /// Files that are there and were not used.
+    pub refused: Vec<Refusal>,
+    /// Paths at which there is no file.
+    pub absent: Vec<PathBuf>,
+}
+
+/// Why nothing can be said about an object.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SymbolError {
+    /// No file with symbols was found: neither the object itself nor its debug information.
+    #[error("no symbols for {} (build id {}): {}", path.display(), hex(build_id), tried(status))]
+    NoSymbols {
+        /// Path of the object.
+        path: PathBuf,
+        /// Its build id, empty when it has none.
+        build_id: Vec<u8>,
+        /// What was tried.
+        status: Box<Status>,
+    },
+}
+
+impl Symbolizer {
+    /// Looks for debug information beside objects and in `dirs`.
+    #[must_use]
+    pub fn new(dirs: DebugDirs) -> Self {
+        Self { dirs, objects: RefCell::default() }
+    }
+
+    /// What is at the address `svma` of `object`'s file; `None` if no function is known there.
+    ///
+    /// # Errors
+    /// No file with symbols of the object was found.
+    pub fn locate(
+        &self,
+        object: &ObjectKey,
+        svma: u64,
+    ) -> Result<Option<CodeLocation>, SymbolError> {
+        let loaded = self.load(object);
+        if loaded.dwarf.is_none() && loaded.functions.is_empty() {
+            return Err(SymbolError::NoSymbols {
+                path: object.path.clone(),
+                build_id: object.build_id.clone(),
+                status: Box::new(loaded.status.clone()),
+            });
+        }
+        Ok(loaded.locate(svma))
+    }
+
+    /// As [`locate`](Self::locate), for the call before the return address `return_svma`: the
+    /// address itself may already belong to the next line, or to the next function.
+    ///
+    /// # Errors
+    /// No file with symbols of the object was found.
+    pub fn locate_call(
+        &self,
+        object: &ObjectKey,
+        return_svma: u64,
+    ) -> Result<Option<CodeLocation>, SymbolError> {
+        self.locate(object, return_svma.saturating_sub(1))
+    }
+
+    /// What was found for `object`.
+    #[must_use]
+    pub fn status(&self, object: &ObjectKey) -> Status {
+        self.load(object).status.clone()
+    }
+
+    fn load(&self, object: &ObjectKey) -> Rc<Loaded> {
+        if let Some(loaded) = self.objects.borrow().get(object) {
+            return Rc::clone(loaded);
+        }
+        let loaded = Rc::new(Loaded::open(object, &self.dirs));
+        self.objects.borrow_mut().insert(object.clone(), Rc::clone(&loaded));
+        loaded
+    }
+}
+
+/// The opened files of one object.
+struct Loaded {
+    dwarf: Option<Dwarf>,
+    functions: SymbolTable,
+    status: Status,
+}
+
+impl Loaded {
+    fn open(key: &ObjectKey, dirs: &DebugDirs) -> Self {
+        let mut search = Search { key, dirs, status: Status::default() };
+        let mut functions = SymbolTable::default();
+        let own =
+            if key.path.is_absolute() { search.first(vec![key.path.clone()], None) } else { None };
+        search.status.object = own.as_ref().map(|(path, _)| path.clone());
+        let (dwarf, separate) = match &own {
+            Some((path, elf)) if elf.has_debug_info() => (search.dwarf(path, elf), None),
+            own => {
+                let separate = search.separate(own.as_ref().map(|(_, elf)| elf));
+                (separate.as_ref().and_then(|(path, elf)| search.dwarf(path, elf)), separate)
+            }
+        };
+        for (_, elf) in own.iter().chain(&separate) {
+            elf.add_functions(&mut functions);
+        }
+        Self { dwarf, functions, status: search.status }
+    }
+
+    fn locate(&self, svma: u64) -> Option<CodeLocation> {
+        let mut frames = self.dwarf.as_ref().map(|dwarf| dwarf.frames(svma)).unwrap_or_default();
+        let symbol = self.functions.find(svma);
+        let known = frames.last().is_some_and(|frame| frame.function.is_some());
+        if !known && symbol.is_none() {
+            return None;
+        }
+        if frames.is_empty() {
+            frames.push(Frame::default());
+        }
+        if let (Some((symbol, _)), Some(outermost)) = (symbol, frames.last_mut()) {
+            let name = demangle(symbol);
+            // GCC gives functions of local types no linkage name, so that their DWARF name has no
+            // namespace and no parameters; the symbol has them.
+            if !known || name != symbol {
+                outermost.function = Some(name.into_owned());
+            }
+        }
+        let source = if known { Source::DebugInfo } else { symbol?.1 };
+        Some(CodeLocation { frames, source })
+    }
+}
+
+/// What an error says of a search.
+fn tried(status: &Status) -> String {
+    let own = status.object.iter().map(|path| format!("{} is stripped", path.display()));
+    let refused = status.refused.iter().map(ToString::to_string);
+    let absent = status.absent.iter().map(|path| format!("{}: not there", path.display()));
+    let all: Vec<String> = own.chain(refused).chain(absent).collect();
+    if all.is_empty() { "it has no path to look at".to_owned() } else { all.join("; ") }
+}

@@ -1,0 +1,97 @@
+/* Interrupts library calls at every single instruction, by the trap flag: at each, the handler
+ * calls a library, and looks for the program's frames on the stack. What a signal handler at
+ * 10 kHz hits by chance is all here.
+ * usage: single_step ROUNDS FILE */
+#include "trap.h"
+
+#include <csetjmp>
+#include <csignal>
+#include <execinfo.h>
+
+/* The functions whose frames the handler looks for. */
+#define STEPPED __attribute__((section("stepped"), noinline))
+extern "C" char __start_stepped[], __stop_stepped[];
+
+static volatile long steps, lost;
+static volatile bool looks;
+static jmp_buf target;
+
+static void handler(int)
+{
+    steps = steps + 1;
+    trap_leaf(steps);
+    if (!looks)
+        return;
+    void *frames[64];
+    int count = backtrace(frames, 64);
+    bool found = false;
+    for (int i = 0; i < count; i++)
+        found |= frames[i] >= __start_stepped && frames[i] < __stop_stepped;
+    if (!found)
+        lost = lost + 1;
+}
+
+static void trap_flag(bool on)
+{
+    if (on)
+        __asm__ volatile("pushfq; orq $0x100, (%%rsp); popfq" ::: "memory", "cc");
+    else
+        __asm__ volatile("pushfq; andq $~0x100, (%%rsp); popfq" ::: "memory", "cc");
+}
+
+static void adding(void *argument) { *static_cast<long *>(argument) = trap_add(1, 2); }
+static void jumping(void *) { longjmp(target, 1); }
+static void throwing(void *) { throw 7; }
+
+STEPPED static long calls()
+{
+    long sum = 0;
+    trap_flag(true);
+    looks = true;
+    trap_empty();
+    trap_call(adding, &sum);
+    struct pair pair = trap_swap({1, 2});
+    looks = false;
+    trap_flag(false);
+    return sum + static_cast<long>(pair.x);
+}
+
+STEPPED static long jumps()
+{
+    if (setjmp(target) == 0) {
+        trap_flag(true);
+        trap_call(jumping, nullptr);
+    }
+    trap_flag(false);
+    return 10;
+}
+
+STEPPED static long throws()
+{
+    int caught = 0;
+    trap_flag(true);
+    try {
+        trap_call(throwing, nullptr);
+    } catch (int number) {
+        caught = number;
+    }
+    trap_flag(false);
+    return caught;
+}
+
+int main(int argc, char **argv)
+{
+    CHECK(argc == 3);
+    void *frames[4];
+    backtrace(frames, 4);
+    struct sigaction action = {};
+    action.sa_handler = handler;
+    sigaction(SIGTRAP, &action, nullptr);
+    long sum = 0;
+    /* longjmp and the unwinder switch stacks by instructions that no unwind table describes. */
+    for (long i = 0; i < atol(argv[1]); i++)
+        sum += calls() + jumps() + throws();
+    printf("sum %ld lost %ld\n", sum, lost);
+    trap_tell(argv[2], "steps", steps);
+    return 0;
+}

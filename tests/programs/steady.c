@@ -1,0 +1,79 @@
+/* Does something to itself or its surroundings, and goes on calling libraries: from the same
+ * thread, from new threads, from new contexts and from a fork's child.
+ * usage: steady nothing|setuid|chroot|remove|nofile|fsize|cwd [PATH] */
+#define _GNU_SOURCE
+#include "trap.h"
+
+#include <ftw.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int remove_one(const char *path, const struct stat *s, int type, struct FTW *f)
+{
+    (void)s, (void)type, (void)f;
+    return remove(path);
+}
+
+static void set(int resource, rlim_t limit)
+{
+    struct rlimit both = {limit, limit};
+    CHECK(setrlimit(resource, &both) == 0);
+}
+
+static void change(const char *how, const char *path)
+{
+    if (strcmp(how, "setuid") == 0)
+        CHECK(setgid(65534) == 0 && setuid(65534) == 0);
+    if (strcmp(how, "chroot") == 0)
+        CHECK(chroot(path) == 0 && chdir("/") == 0);
+    if (strcmp(how, "remove") == 0)
+        nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    if (strcmp(how, "nofile") == 0)
+        set(RLIMIT_NOFILE, 0);
+    if (strcmp(how, "fsize") == 0)
+        set(RLIMIT_FSIZE, 0);
+    if (strcmp(how, "cwd") == 0)
+        CHECK(chdir("/") == 0);
+}
+
+static long depth_callback(long depth)
+{
+    trap_empty();
+    return depth > 0 ? trap_nest(depth - 1, depth_callback) : 0;
+}
+
+static void *work(void *argument)
+{
+    (void)argument;
+    /* New contexts need space in the recording. */
+    for (long depth = 0; depth < 100; depth++)
+        trap_nest(depth, depth_callback);
+    return NULL;
+}
+
+int main(int argc, char **argv)
+{
+    CHECK(argc >= 2);
+    work(NULL);
+    change(argv[1], argc > 2 ? argv[2] : NULL);
+    work(NULL);
+    for (int i = 0; i < 50; i++) {
+        pthread_t thread;
+        CHECK(pthread_create(&thread, NULL, work, NULL) == 0);
+        pthread_join(thread, NULL);
+    }
+    printf("ids %d %d\n", getuid(), geteuid());
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        work(NULL);
+        _exit(trap_not(true) ? 1 : 33);
+    }
+    int status;
+    CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status));
+    printf("child %d\n", WEXITSTATUS(status));
+    return 0;
+}

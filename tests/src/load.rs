@@ -1,0 +1,148 @@
+//! From files to what [`crate::recorded`] shows of them.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use chase_analyzer::{Analysis, Image, Selection};
+use chase_recorder::layout::{
+    EXTENSION, NONE, ORIGIN_FORK, SlotClass, THREAD_CREATED, THREAD_ENDED,
+};
+use chase_recorder::reader::{Context, Recording as Reader, Slot};
+
+use crate::recorded::{Api, Binding, Process, Recording, Thread};
+
+pub(crate) fn recording(directory: &Path) -> Recording {
+    let entries = fs::read_dir(directory)
+        .unwrap_or_else(|error| panic!("no recordings in {}: {error}", directory.display()));
+    let mut processes = Vec::new();
+    let mut disk_bytes = 0;
+    for entry in entries {
+        let path = entry.expect("read the directory of recordings").path();
+        disk_bytes += fs::metadata(&path).map_or(0, |metadata| metadata.blocks() * 512);
+        if path.extension().is_some_and(|extension| extension == EXTENSION) {
+            processes.push(process(&path));
+        }
+    }
+    processes.sort_by_key(|process| process.pid);
+    Recording { processes, disk_bytes }
+}
+
+fn process(path: &Path) -> Process {
+    let bytes = fs::read(path).expect("read a recording");
+    let reader = Reader::parse(bytes)
+        .unwrap_or_else(|error| panic!("can't read the recording {}: {error}", path.display()));
+    assert!(reader.problems().is_empty(), "{}: {:?}", path.display(), reader.problems());
+    let image = Image::of(path.to_owned(), reader);
+    let images = [image];
+    let analysis = Analysis::new(&images, Selection::All);
+    let reader = &images[0].recording;
+    let apis = apis(reader);
+    let calls: u64 = apis.iter().map(|api| api.calls).sum();
+    assert_eq!(analysis.totals.calls, calls, "the analyzer counts otherwise than the tests");
+
+    let header = reader.header();
+    let executable = reader.meta_value("executable").unwrap_or_default();
+    let skipped =
+        reader.objects().map(|object| (file_name(&object.path()), object.record().skipped));
+    Process {
+        pid: header.pid,
+        parent_pid: header.parent_pid,
+        forked: header.origin == ORIGIN_FORK,
+        executable: file_name(&executable),
+        end: (header.end_kind, header.end_status),
+        stop_reason: header.stop_reason,
+        unseen: header.unseen,
+        apis,
+        self_ns: self_times(&analysis),
+        threads: threads(reader, &analysis),
+        bindings: bindings(reader),
+        skipped: skipped.collect(),
+    }
+}
+
+fn apis(reader: &Reader) -> Vec<Api> {
+    let mut apis: BTreeMap<u32, Api> = BTreeMap::new();
+    for context in reader.threads().flat_map(|thread| thread.contexts()) {
+        let node = context.node();
+        let slot = reader.slot(node.slot).expect("a context has a slot");
+        let api = apis.entry(slot.number).or_insert_with(|| Api {
+            importer: object_name(reader, slot.importer),
+            provider: object_name(reader, slot.record().provider),
+            name: slot.name().into_owned(),
+            version: slot.version().into_owned(),
+            calls: 0,
+            unwound: 0,
+            open: 0,
+        });
+        api.calls += node.calls;
+        api.unwound += u64::from(node.unwound);
+        api.open += open_calls(&context, &slot);
+    }
+    apis.into_values().collect()
+}
+
+/// Calls begun that neither returned nor were left. Only those that are timed can tell.
+fn open_calls(context: &Context, slot: &Slot) -> u64 {
+    if slot.class() != SlotClass::Timed {
+        return 0;
+    }
+    let node = context.node();
+    let ended = context.histogram().count() + u64::from(node.unwound);
+    assert!(ended <= node.calls, "{}: {ended} of {} calls ended", slot.name(), node.calls);
+    node.calls - ended
+}
+
+fn self_times(analysis: &Analysis) -> Vec<(String, String, f64)> {
+    let rows = analysis.apis.iter();
+    rows.map(|row| (row.library.clone(), row.symbol.clone(), row.measures.self_ns.as_f64()))
+        .collect()
+}
+
+fn threads(reader: &Reader, analysis: &Analysis) -> Vec<Thread> {
+    let records: BTreeMap<u32, _> =
+        reader.threads().map(|thread| (thread.record().index, *thread.record())).collect();
+    let thread = |row: &chase_analyzer::ThreadRow| {
+        let record = &records[&row.thread];
+        let of_api = |api: &chase_analyzer::ThreadApi| {
+            (analysis.apis[api.api as usize].symbol.clone(), api.self_ns.as_f64())
+        };
+        Thread {
+            tid: record.tid,
+            created: record.origin == THREAD_CREATED,
+            ended: record.state == THREAD_ENDED,
+            has_start_routine: record.start_routine_avma != 0,
+            lifetime_ns: row.lifetime_ns.as_f64(),
+            application_ns: row.application_ns.as_f64(),
+            own_cost_ns: row.own_cost_ns.as_f64(),
+            overlap_ns: row.overlap_ns.as_f64(),
+            self_ns: row.apis.iter().map(of_api).collect(),
+        }
+    };
+    analysis.threads.iter().map(thread).collect()
+}
+
+fn bindings(reader: &Reader) -> Vec<Binding> {
+    let path = |id| {
+        let object = reader.object(id).expect("a slot's object is in the recording");
+        object.path().into_owned()
+    };
+    let slots = reader.objects().flat_map(|object| object.slots().collect::<Vec<_>>());
+    let provided = slots.filter(|slot| slot.record().provider != NONE);
+    let binding = |slot: Slot| Binding {
+        importer: path(slot.importer),
+        symbol: slot.name().into_owned(),
+        version: slot.version().into_owned(),
+        provider: path(slot.record().provider),
+    };
+    provided.map(binding).collect()
+}
+
+fn object_name(reader: &Reader, id: u32) -> String {
+    reader.object(id).map_or_else(|| "?".to_owned(), |object| file_name(&object.path()))
+}
+
+fn file_name(path: &str) -> String {
+    path.rsplit('/').next().unwrap_or(path).to_owned()
+}

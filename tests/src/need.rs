@@ -1,0 +1,55 @@
+//! What a machine may lack. A test that can't run says so on standard error, past the capture of
+//! the test harness, and passes.
+
+use std::env;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+/// Says why a test, or a part of it, is skipped.
+pub fn skip(what: &str, reason: &str) {
+    let _ = writeln!(io::stderr(), "skipped: {what}: {reason}");
+}
+
+/// The path of an installed program, or a note that `what` is skipped without it.
+#[must_use]
+pub fn tool(what: &str, name: &str) -> Option<PathBuf> {
+    let found = find(name);
+    if found.is_none() {
+        skip(what, &format!("{name} is not installed"));
+    }
+    found
+}
+
+/// The path of an installed program.
+#[must_use]
+pub fn find(name: &str) -> Option<PathBuf> {
+    // Directories of the system come first: a shell script that picks a version is not the program.
+    let system = ["/usr/bin", "/bin", "/usr/sbin"].map(PathBuf::from);
+    let path = env::var_os("PATH").unwrap_or_default();
+    system
+        .into_iter()
+        .chain(env::split_paths(&path))
+        .map(|dir| dir.join(name))
+        .find(|p| p.is_file())
+}
+
+/// Whether the user is root, or a note that `what` is skipped without.
+#[must_use]
+pub fn root(what: &str) -> bool {
+    // SAFETY: geteuid has no preconditions.
+    let root = unsafe { libc::geteuid() } == 0;
+    if !root {
+        skip(what, "only root can do it");
+    }
+    root
+}
+
+/// A file that a package installs, or a note that `what` is skipped without it.
+#[must_use]
+pub fn file(what: &str, candidates: &[&str]) -> Option<PathBuf> {
+    let found = candidates.iter().map(PathBuf::from).find(|path| path.exists());
+    if found.is_none() {
+        skip(what, &format!("none of {candidates:?} is there"));
+    }
+    found
+}

@@ -1,0 +1,190 @@
+//! Programs and surroundings that leave a tool nothing to stand on. Whatever happens to the
+//! recording, the program must run as it does bare.
+
+use std::path::PathBuf;
+
+use chase_recorder::layout::{STOP_NO_MEMORY, STOP_NO_SPACE, STOP_NONE};
+use chase_tests::compile::Build;
+use chase_tests::need;
+use chase_tests::recorded::{Process, Recording};
+use chase_tests::trial::Trial;
+
+const TRAP: &str = "libtrap.so";
+
+/// `steady.c` calls `trap_nest` so often in each of its 52 rounds of work.
+const PER_ROUND: u64 = 100 * 101 / 2;
+
+fn steady() -> PathBuf {
+    Build::program("steady.c").build()
+}
+
+fn parent(recording: &Recording) -> &Process {
+    recording.processes.iter().find(|process| !process.forked).expect("a recording of the parent")
+}
+
+/// Every call of the parent was recorded.
+fn check_all(recording: &Recording) {
+    let process = parent(recording);
+    process.expect(&[(TRAP, "trap_nest", 52 * PER_ROUND), (TRAP, "trap_empty", 52 * PER_ROUND)]);
+    assert_eq!(process.stop_reason, STOP_NONE);
+}
+
+/// What was recorded may be incomplete, but not wrong.
+fn check_part(recording: &Recording) {
+    for process in &recording.processes {
+        assert!(process.calls(TRAP, "trap_nest") <= 52 * PER_ROUND);
+        assert!(process.calls(TRAP, "trap_empty") <= 52 * PER_ROUND);
+    }
+}
+
+#[test]
+fn all_file_descriptors_closed() {
+    let program = Build::program("descriptors.c").build();
+    let trial = Trial::new(program).arg("list");
+    let _ = trial.bare();
+    let bare = trial.read("list");
+    let recording = trial.compare();
+    assert_eq!(trial.read("list"), bare, "file descriptors differ under the hook");
+    let process = parent(&recording);
+    process.expect(&[(TRAP, "trap_empty", 1000)]);
+    let child = recording.processes.iter().find(|process| process.forked);
+    child.expect("a recording of the child").expect(&[(TRAP, "trap_empty", 1000)]);
+}
+
+#[test]
+fn nothing_happens_to_a_steady_program() {
+    let recording = Trial::new(steady()).arg("nothing").compare();
+    check_all(&recording);
+    let child = recording.processes.iter().find(|process| process.forked).expect("a child");
+    child.expect(&[(TRAP, "trap_nest", PER_ROUND), (TRAP, "trap_not", 1)]);
+}
+
+#[test]
+fn privileges_dropped() {
+    if need::root("dropping privileges") {
+        check_all(&Trial::new(steady()).arg("setuid").compare());
+    }
+}
+
+#[test]
+fn root_directory_changed() {
+    if need::root("chroot") {
+        check_all(&Trial::new(steady()).args(["chroot", "."]).compare());
+    }
+}
+
+#[test]
+fn working_directory_changed() {
+    let recording =
+        Trial::new(steady()).arg("cwd").hooked_env("CHASE_OUTPUT", "here").compare_at("here");
+    check_all(&recording);
+    assert_eq!(recording.processes.len(), 2, "the child's recording is beside its parent's");
+}
+
+#[test]
+fn recording_removed_while_running() {
+    let trial = Trial::new(steady());
+    let output = trial.output();
+    trial.args(["remove".as_ref(), output.as_os_str()]).compare_outcomes();
+}
+
+#[test]
+fn no_file_may_be_opened() {
+    check_all(&Trial::new(steady()).arg("nofile").compare());
+}
+
+#[test]
+fn few_files_may_be_opened() {
+    let trial = Trial::new(steady()).arg("nothing").inside(&["prlimit", "--nofile=4:4"]);
+    check_all(&trial.compare());
+}
+
+#[test]
+fn no_file_may_grow() {
+    // The program's own output is not what the limit is to hit.
+    for (limit, what) in [("unlimited", "fsize"), ("16", "nothing"), ("0", "nothing")] {
+        let script = format!("ulimit -f {limit}; exec \"$@\" >/dev/null");
+        let trial = Trial::new(steady()).arg(what).inside_shell(&script);
+        trial.compare_outcomes();
+        check_part(&Recording::load(&trial.output()));
+    }
+}
+
+#[test]
+fn little_address_space() {
+    // From what the program just needs upwards: the hook must take what is left, or nothing.
+    for megabytes in [16, 20, 24, 28, 32, 48, 64, 100, 200] {
+        let limit = format!("--as={}", megabytes << 20);
+        let trial = Trial::new(steady()).arg("nothing").inside(&["prlimit", &limit]);
+        if !trial.bare().status.success() {
+            continue;
+        }
+        trial.compare_outcomes();
+        let recording = Recording::load(&trial.output());
+        check_part(&recording);
+        for process in &recording.processes {
+            assert!([STOP_NONE, STOP_NO_MEMORY, STOP_NO_SPACE].contains(&process.stop_reason));
+        }
+    }
+}
+
+#[test]
+fn a_full_disk() {
+    let what = "a full disk";
+    if !need::root(what) || need::tool(what, "unshare").is_none() {
+        return;
+    }
+    let program = steady();
+    for size in ["4k", "16k", "64k", "128k", "256k", "1m", "2m"] {
+        let trial = Trial::new(&program).arg("nothing");
+        let output = trial.output();
+        // The recording is copied to where it can be read before the mount goes.
+        let script = format!(
+            "mkdir small; mount -t tmpfs -o size={size} tmpfs small; \
+             \"$@\"; s=$?; cp small/* {} 2>/dev/null; exit $s",
+            output.display()
+        );
+        let trial = trial
+            .inside(&["unshare", "-m", "sh", "-c", &script, "sh"])
+            .hooked_env("CHASE_OUTPUT", "small");
+        trial.compare_outcomes();
+        let recording = Recording::load(&output);
+        check_part(&recording);
+        let space = [STOP_NONE, STOP_NO_SPACE];
+        assert!(recording.processes.iter().all(|process| space.contains(&process.stop_reason)));
+    }
+}
+
+#[test]
+fn nowhere_to_write() {
+    for place in ["/proc/nowhere", "/dev/null", "/dev/null/below", "/sys", ""] {
+        Trial::new(steady()).arg("nothing").hooked_env("CHASE_OUTPUT", place).compare_outcomes();
+    }
+    let what = "a read-only directory";
+    if need::root(what) && need::tool(what, "unshare").is_some() {
+        let script = "mkdir -p ro; mount -t tmpfs -o ro tmpfs ro; exec \"$@\"";
+        Trial::new(steady())
+            .arg("nothing")
+            .inside(&["unshare", "-m", "sh", "-c", script, "sh"])
+            .hooked_env("CHASE_OUTPUT", "ro")
+            .compare_outcomes();
+    }
+}
+
+#[test]
+fn directories_are_made() {
+    let trial = Trial::new(steady()).arg("nothing").hooked_env("CHASE_OUTPUT", "new/below/it");
+    check_all(&trial.compare_at("new/below/it"));
+}
+
+#[test]
+fn no_proc() {
+    let what = "no /proc";
+    if !need::root(what) || need::tool(what, "unshare").is_none() {
+        return;
+    }
+    let script = "umount -l /proc; exec \"$@\"";
+    let trial =
+        Trial::new(steady()).arg("nothing").inside(&["unshare", "-m", "sh", "-c", script, "sh"]);
+    check_all(&trial.compare());
+}

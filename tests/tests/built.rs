@@ -1,0 +1,125 @@
+//! The same programs, built in every way that changes how calls reach a library.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use chase_tests::compile::Build;
+use chase_tests::need;
+use chase_tests::trial::Trial;
+
+const TRAP: &str = "libtrap.so";
+
+/// Values, exceptions and function pointers, with exact counts.
+fn built_with(flags: &str) {
+    let program = Build::program("values.c").flags(flags).build();
+    values(&program, flags);
+
+    let program = Build::program("exception.cpp").flags(flags).build();
+    let recording = Trial::new(program).args(["4", "250"]).compare();
+    let process = recording.only();
+    process.expect(&[(TRAP, "trap_call", 2_000), (TRAP, "trap_empty", 4_000)]);
+    process.expect_unwound(&[(TRAP, "trap_call", 2_000)]);
+
+    let program = Build::program("pointers.c").flags(flags).build();
+    let recording = Trial::new(program).compare();
+    recording.only().expect(&[(TRAP, "trap_add", 100)]);
+}
+
+fn values(program: &Path, flags: &str) {
+    let recording = Trial::new(program).arg("200").compare();
+    let process = recording.only();
+    let found = ["trap_swap", "trap_mulc", "trap_many"].map(|api| process.calls(TRAP, api));
+    assert_eq!(found, [200; 3], "built with {flags:?}");
+    assert_eq!(process.calls_from("values", "libc.so", "snprintf"), 1, "built with {flags:?}");
+}
+
+#[test]
+fn without_plt() {
+    built_with("-fno-plt");
+    built_with("-fno-plt -O2 -Wl,-z,now");
+}
+
+#[test]
+fn with_ibt_plt() {
+    built_with("-fcf-protection -Wl,-z,ibtplt");
+    built_with("-fcf-protection=full -Wl,-z,ibtplt -Wl,-z,now");
+}
+
+#[test]
+fn lazily_and_eagerly_bound() {
+    built_with("-Wl,-z,lazy");
+    built_with("-Wl,-z,lazy -Wl,-z,norelro");
+    built_with("-Wl,-z,now -Wl,-z,relro");
+}
+
+#[test]
+fn at_a_fixed_address() {
+    built_with("-no-pie");
+    built_with("-no-pie -fno-pic -Wl,-z,now");
+    built_with("-no-pie -fno-plt");
+}
+
+#[test]
+fn stripped() {
+    built_with("-s");
+    built_with("-s -no-pie");
+}
+
+#[test]
+fn with_other_linkers() {
+    for (linker, program) in [("gold", "ld.gold"), ("lld", "ld.lld"), ("mold", "mold")] {
+        if need::tool(&format!("programs linked by {linker}"), program).is_some() {
+            built_with(&format!("-fuse-ld={linker}"));
+            built_with(&format!("-fuse-ld={linker} -fno-plt -Wl,-z,now"));
+            built_with(&format!("-fuse-ld={linker} -no-pie"));
+        }
+    }
+}
+
+#[test]
+fn with_one_kind_of_hash_table() {
+    built_with("-Wl,--hash-style=sysv");
+    built_with("-Wl,--hash-style=gnu");
+}
+
+#[test]
+fn with_packed_relative_relocations() {
+    let flags = "-fuse-ld=lld -Wl,-z,pack-relative-relocs";
+    if need::tool("programs with DT_RELR", "ld.lld").is_some() {
+        built_with(flags);
+    }
+}
+
+#[test]
+fn static_programs_are_left_alone() {
+    for flags in ["-static", "-static-pie"] {
+        let program = Build::program("plain.c").flags(flags).without_libtrap().build();
+        let trial = Trial::new(program);
+        trial.compare_outcomes();
+        let recordings = fs::read_dir(trial.output()).expect("read the directory of recordings");
+        assert_eq!(recordings.count(), 0, "a {flags} program has no loader to hook it");
+    }
+}
+
+#[test]
+fn setuid_programs_are_left_alone() {
+    let what = "setuid programs";
+    if !need::root(what) || need::tool(what, "setpriv").is_none() {
+        return;
+    }
+    let program = Build::program("plain.c").without_libtrap().build();
+    let trial = Trial::new("./setuid")
+        .inside(&["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"])
+        .setup(move |work| {
+            let copy = work.join("setuid");
+            fs::copy(&program, &copy).expect("copy the program");
+            let done = Command::new("chmod").arg("4755").arg(copy).status();
+            assert!(done.expect("run chmod").success());
+        });
+    let outcome = trial.compare_outcomes();
+    assert_eq!(String::from_utf8_lossy(&outcome.stdout), "123 0\n", "not run as root");
+    // `env`, by which the program is started, is not setuid but is not hooked either.
+    let recordings = fs::read_dir(trial.output()).expect("read the directory of recordings");
+    assert_eq!(recordings.count(), 0);
+}

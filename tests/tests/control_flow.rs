@@ -1,0 +1,304 @@
+//! Calls that do not end by an ordinary return, and callers that are not what they seem.
+
+use std::fs;
+
+use chase_tests::compile::Build;
+use chase_tests::need;
+use chase_tests::recorded::Recording;
+use chase_tests::trial::Trial;
+
+const TRAP: &str = "libtrap.so";
+
+/// Each round throws through `trap_call` twice and through `qsort` once.
+fn check_exceptions(recording: &Recording, program: &str, threads: u64, rounds: u64) {
+    let all = threads * rounds;
+    let process = recording.only();
+    process.expect(&[
+        (TRAP, "trap_call", 2 * all),
+        (TRAP, "trap_empty", 4 * all),
+        (TRAP, "trap_add", 3 * all),
+    ]);
+    process.expect_unwound(&[(TRAP, "trap_call", 2 * all), (TRAP, "trap_empty", 0)]);
+    assert_eq!(process.calls_from(program, "libc.so", "qsort"), all);
+    assert_eq!(process.unwound("libc.so", "qsort"), all);
+    process.expect_nothing_open(TRAP);
+}
+
+fn exceptions(build: Build) {
+    let program = build.build();
+    for (threads, rounds) in [(1, 5_000), (4, 2_000)] {
+        let trial = Trial::new(&program).args([threads.to_string(), rounds.to_string()]);
+        check_exceptions(&trial.compare(), "exception", threads, rounds);
+    }
+}
+
+#[test]
+fn exceptions_with_shared_libgcc() {
+    exceptions(Build::program("exception.cpp"));
+}
+
+#[test]
+fn exceptions_with_static_libgcc() {
+    exceptions(Build::program("exception.cpp").flags("-static-libgcc -static-libstdc++"));
+}
+
+#[test]
+fn exceptions_with_libunwind_of_llvm() {
+    let what = "exceptions with LLVM's libunwind";
+    if need::tool(what, "clang++").is_none() {
+        return;
+    }
+    let places = ["/usr/lib/llvm-14/lib/libunwind.so", "/usr/lib/llvm-18/lib/libunwind.so"];
+    let Some(library) = need::file(what, &places) else { return };
+    let directory = library.parent().expect("a library is in a directory").display();
+    let flags = format!(
+        "-stdlib=libc++ -unwindlib=libunwind -rtlib=compiler-rt -L{directory} -Wl,-rpath,{directory}"
+    );
+    exceptions(Build::program("exception.cpp").tool("clang++").flags(&flags));
+}
+
+#[test]
+fn rust_panics_through_a_callback() {
+    let program = Build::program("panic.rs").build();
+    for (threads, rounds) in [(1, 3_000), (4, 3_000)] {
+        let trial = Trial::new(&program).args([threads.to_string(), rounds.to_string()]);
+        let recording = trial.compare();
+        let all = threads * rounds;
+        let process = recording.only();
+        process.expect(&[(TRAP, "trap_call", all), (TRAP, "trap_empty", all)]);
+        process.expect_unwound(&[(TRAP, "trap_call", all * 2 / 3)]);
+        process.expect_nothing_open(TRAP);
+    }
+}
+
+#[test]
+fn longjmp_out_of_callbacks() {
+    let rounds = 100_000;
+    let program = Build::program("longjmp.c").build();
+    let recording = Trial::new(program).arg(rounds.to_string()).compare();
+    // Round i nests i % 3 + 1 calls that are abandoned; each odd round is in one that returns.
+    let abandoned: u64 = (0..rounds).map(|i| i % 3 + 1).sum();
+    let process = recording.only();
+    process.expect(&[
+        (TRAP, "trap_call", abandoned + rounds / 2),
+        (TRAP, "trap_empty", rounds),
+        (TRAP, "trap_add", rounds),
+        ("libc.so", "_setjmp", rounds),
+        ("libc.so", "longjmp", rounds),
+    ]);
+    process.expect_nothing_open(TRAP);
+    process.expect_unwound(&[(TRAP, "trap_call", abandoned), (TRAP, "trap_add", 0)]);
+}
+
+#[test]
+fn callbacks_nested_a_hundred_thousand_deep() {
+    let depth = 100_000;
+    let program = Build::program("deep.c").build();
+    let recording = Trial::new(program).arg(depth.to_string()).compare();
+    let process = recording.only();
+    // What is too deep may run untimed, but not uncounted.
+    let counted = process.calls(TRAP, "trap_nest") + process.unseen.calls_too_deep;
+    assert_eq!(counted, 2 * depth);
+    let empty = process.calls(TRAP, "trap_empty");
+    assert!((1000..=1002).contains(&empty), "{empty}");
+    assert_eq!(process.calls("libc.so", "_setjmp"), 1);
+}
+
+#[test]
+fn recursion_through_the_plt() {
+    let odd = Build::library("libodd.c").build();
+    let even = Build::library("libeven.c").with(&odd).build();
+    let program = Build::program("recursion.c").flags("-rdynamic").with(&even).with(&odd).build();
+    let recording = Trial::new(program).compare();
+    recording.only().expect(&[
+        ("libeven.so", "trap_even", 501),
+        ("libodd.so", "trap_odd", 500),
+        // A library's calls of itself cross no border.
+        ("libeven.so", "trap_fibonacci", 1),
+        ("libeven.so", "trap_use_interposed", 501),
+        ("recursion", "trap_interposed", 501),
+    ]);
+}
+
+#[test]
+fn contexts_swapped_between_threads() {
+    let program = Build::program("swapcontext.c").build();
+    for (coroutines, rounds, threads) in [(1, 30, 1), (100, 30, 4), (1000, 9, 4)] {
+        let arguments: [u64; 3] = [coroutines, rounds, threads];
+        let trial = Trial::new(&program).args(arguments.map(|n| n.to_string()));
+        let suspensions = rounds + rounds / 3;
+        let recording = trial.compare();
+        let process = recording.only();
+        process.expect(&[
+            (TRAP, "trap_add", coroutines * suspensions),
+            (TRAP, "trap_empty", coroutines * suspensions),
+            (TRAP, "trap_call", coroutines * (rounds + rounds / 3 * 2)),
+            // There, and back; once more at the end of each coroutine.
+            ("libc.so", "swapcontext", coroutines * (2 * suspensions + 2)),
+        ]);
+        process.expect_unwound(&[(TRAP, "trap_call", 0)]);
+        process.expect_nothing_open(TRAP);
+    }
+}
+
+#[test]
+fn boost_fibers_between_threads() {
+    let what = "fibers of boost.context";
+    if need::file(what, &["/usr/include/boost/context/fiber.hpp"]).is_none() {
+        return;
+    }
+    let program = Build::program("fibers.cpp").flags("-std=c++20 -lboost_context").build();
+    for threads in [1, 4] {
+        let (fibers, rounds) = (40, 12);
+        let arguments: [u64; 3] = [fibers, rounds, threads];
+        let recording = Trial::new(&program).args(arguments.map(|n| n.to_string())).compare();
+        let process = recording.only();
+        // Every fourth fiber is destroyed in its sixth suspension.
+        let suspensions = fibers * 3 / 4 * rounds + fibers / 4 * (rounds / 2);
+        process.expect(&[
+            (TRAP, "trap_add", suspensions),
+            (TRAP, "trap_call", suspensions),
+            (TRAP, "trap_empty", suspensions),
+        ]);
+        process.expect_unwound(&[(TRAP, "trap_call", fibers / 4)]);
+        process.expect_nothing_open(TRAP);
+    }
+}
+
+#[test]
+fn tail_calls_into_the_plt() {
+    let rounds = 100_000;
+    let program = Build::program("tail_call.c").build();
+    let recording = Trial::new(program).arg(rounds.to_string()).compare();
+    recording.only().expect(&[
+        (TRAP, "trap_add", rounds),
+        (TRAP, "trap_call", rounds / 10),
+        (TRAP, "trap_empty", rounds / 100),
+    ]);
+}
+
+#[test]
+fn signal_handlers_at_ten_kilohertz() {
+    let program = Build::program("signals.c").build();
+    let trial = Trial::new(program).args(["20000", "counts"]);
+    let recording = trial.compare();
+    let told = trial.told("counts");
+    let process = recording.only();
+    process.expect(&[
+        (TRAP, "trap_empty", told["handled"]),
+        (TRAP, "trap_call", told["handled"] + told["rounds"]),
+        (TRAP, "trap_leaf", told["handled"] + told["rounds"]),
+        (TRAP, "trap_add", told["rounds"]),
+    ]);
+    process.expect_nothing_open(TRAP);
+}
+
+#[test]
+fn interrupted_at_every_instruction() {
+    let rounds = 3;
+    for flags in ["-Wl,-z,now", "-Wl,-z,now -no-pie", "-Wl,-z,now -fno-plt"] {
+        let program = Build::program("single_step.cpp").flags(flags).build();
+        let trial = Trial::new(program).args([&rounds.to_string(), "counts"]);
+        let recording = trial.compare();
+        let process = recording.only();
+        process.expect(&[
+            (TRAP, "trap_leaf", trial.told("counts")["steps"]),
+            (TRAP, "trap_empty", rounds),
+            (TRAP, "trap_call", 3 * rounds),
+            (TRAP, "trap_add", rounds),
+            (TRAP, "trap_swap", rounds),
+        ]);
+        process.expect_unwound(&[(TRAP, "trap_call", 2 * rounds), (TRAP, "trap_leaf", 0)]);
+        process.expect_nothing_open(TRAP);
+    }
+}
+
+#[test]
+fn siglongjmp_out_of_handlers() {
+    let rounds = 10_000;
+    let program = Build::program("siglongjmp.c").build();
+    let recording = Trial::new(program).arg(rounds.to_string()).compare();
+    let process = recording.only();
+    process.expect(&[
+        (TRAP, "trap_call", 4 * rounds),
+        (TRAP, "trap_empty", 2 * rounds),
+        (TRAP, "trap_add", 2 * rounds),
+        ("libc.so", "raise", rounds),
+        ("libc.so", "siglongjmp", 2 * rounds),
+        ("libc.so", "__sigsetjmp", 2 * rounds),
+    ]);
+    process.expect_nothing_open(TRAP);
+}
+
+#[test]
+fn handlers_on_an_alternate_stack() {
+    let rounds = 1_000;
+    let program = Build::program("altstack.c").build();
+    let recording = Trial::new(program).arg(rounds.to_string()).compare();
+    let process = recording.only();
+    let each = 2 * rounds * 4;
+    process.expect(&[
+        (TRAP, "trap_call", each),
+        (TRAP, "trap_add", each),
+        (TRAP, "trap_empty", each),
+        ("libc.so", "raise", 2 * rounds * 3),
+    ]);
+    process.expect_nothing_open(TRAP);
+    process.expect_unwound(&[(TRAP, "trap_call", 0)]);
+}
+
+#[test]
+fn backtrace_shows_all_frames() {
+    for flags in ["-rdynamic", "-rdynamic -no-pie", "-rdynamic -fno-plt", "-rdynamic -O2"] {
+        let program = Build::program("backtrace.c").flags(flags).build();
+        // The program leaves out the hook's own frames: the rest must be as it is without.
+        let recording = Trial::new(program).compare();
+        recording.only().expect(&[(TRAP, "trap_call", 1), ("libc.so", "qsort", 1)]);
+    }
+}
+
+#[test]
+fn gdb_shows_all_frames() {
+    let Some(gdb) = need::tool("gdb in a callback", "gdb") else { return };
+    let program = Build::program("backtrace.c").flags("-rdynamic").build();
+    let script = "set confirm off\nset debuginfod enabled off\nset startup-with-shell off\n\
+                  break show_stack\nrun\nbt\nfinish\ncontinue\n";
+    let trial = Trial::new(gdb)
+        .args(["-nx", "-batch", "-x", "script", "--args"])
+        .arg(program)
+        .setup(move |work| fs::write(work.join("script"), script).expect("write gdb's script"));
+    let bare = frames(&trial.bare().stdout);
+    let expected = ["show_stack", "in_sort", "qsort", "in_callback", "trap_call", "outer", "main"];
+    assert!(is_subsequence(&expected, &bare), "gdb shows no usable stack at all: {bare:?}");
+
+    let hooked = trial.hooked();
+    let found = frames(&hooked.stdout);
+    let text = String::from_utf8_lossy(&hooked.stdout);
+    assert!(is_subsequence(&expected, &found), "frames {found:?} in\n{text}");
+    let kept: Vec<&String> = found.iter().filter(|name| bare.contains(*name)).collect();
+    assert!(kept.iter().copied().eq(&bare), "frames {found:?}, bare {bare:?}");
+    assert!(text.contains("result 2"), "the program does not run to its end:\n{text}");
+}
+
+/// The function names in gdb's `bt`.
+fn frames(output: &[u8]) -> Vec<String> {
+    let text = String::from_utf8_lossy(output);
+    let stack = text.lines().skip_while(|line| !line.starts_with("#0")).skip(1);
+    let stack = stack.take_while(|line| line.starts_with('#'));
+    // `#4  0x00005555 in name (...)` or `#4  name (...)`
+    let name = |line: &str| {
+        let rest = line.split_once(' ').map_or("", |(_, rest)| rest.trim_start());
+        let rest = if rest.starts_with("0x") {
+            rest.split_once(" in ").map_or("", |(_, n)| n)
+        } else {
+            rest
+        };
+        rest.split_whitespace().next().unwrap_or_default().to_owned()
+    };
+    std::iter::once("show_stack".to_owned()).chain(stack.map(name)).collect()
+}
+
+fn is_subsequence(wanted: &[&str], found: &[String]) -> bool {
+    let mut found = found.iter();
+    wanted.iter().all(|name| found.any(|other| other.trim_start_matches("__GI_").starts_with(name)))
+}

@@ -1,0 +1,56 @@
+//! `libchase.so` as a file: what it needs of a process before a line of it has run.
+
+use std::process::Command;
+
+use chase_tests::need;
+use chase_tests::trial::libchase;
+
+fn readelf(option: &str) -> Option<String> {
+    let readelf = need::tool("the library's own tables", "readelf")?;
+    let output = Command::new(readelf).args(["-W", option]).arg(libchase()).output();
+    Some(String::from_utf8(output.expect("run readelf").stdout).expect("readelf prints text"))
+}
+
+#[test]
+fn needs_the_c_library_only() {
+    let Some(dynamic) = readelf("-d") else { return };
+    let needed = dynamic.lines().filter(|line| line.contains("(NEEDED)"));
+    let names: Vec<_> = needed.filter_map(|line| line.split(['[', ']']).nth(1)).collect();
+    let allowed = ["libc.so.6", "ld-linux-x86-64.so.2"];
+    assert!(names.iter().all(|name| allowed.contains(name)), "{names:?}");
+    assert!(!dynamic.contains("TEXTREL"));
+}
+
+#[test]
+fn has_no_memory_that_is_writable_and_executable() {
+    let Some(segments) = readelf("-l") else { return };
+    let writable_code = segments.lines().filter(|line| line.contains(" RWE "));
+    assert_eq!(writable_code.count(), 0, "{segments}");
+    assert!(segments.contains("GNU_STACK"));
+}
+
+#[test]
+fn takes_little_static_tls() {
+    let Some(segments) = readelf("-l") else { return };
+    // Type Offset VirtAddr PhysAddr FileSiz MemSiz ...
+    let tls = segments.lines().find(|line| line.trim_start().starts_with("TLS "));
+    let Some(tls) = tls else { return };
+    let size = tls.split_whitespace().nth(5).expect("a size in memory");
+    let size = u64::from_str_radix(size.trim_start_matches("0x"), 16).expect("a number");
+    assert!(size <= 64, "{size} bytes of the surplus that dlopen lives on");
+}
+
+#[test]
+fn hides_what_is_its_own() {
+    let Some(symbols) = readelf("--dyn-syms") else { return };
+    // Num: Value Size Type Bind Vis Ndx Name
+    let exported: Vec<&str> = symbols
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>())
+        .filter(|fields| fields.len() == 8 && fields[4] == "GLOBAL" && fields[6] != "UND")
+        .filter(|fields| fields[6].parse::<u32>().is_ok())
+        .map(|fields| fields[7])
+        .collect();
+    let foreign: Vec<_> = exported.iter().filter(|name| !name.starts_with("chase_")).collect();
+    assert!(foreign.is_empty(), "programs would bind to {foreign:?}");
+}

@@ -1,0 +1,146 @@
+//! Libraries that come and go, and callers whose identity matters.
+
+use std::fs;
+use std::path::PathBuf;
+
+use chase_tests::compile::{Build, libtrap};
+use chase_tests::need;
+use chase_tests::recorded::Process;
+use chase_tests::trial::Trial;
+
+const TRAP: &str = "libtrap.so";
+
+fn plugin(number: u32) -> PathBuf {
+    let flags = format!("-DNUMBER={number}");
+    let library = Build::library("libplugin.c").named(&format!("libplugin{number}.so"));
+    library.flags(&flags).with(&libtrap()).build()
+}
+
+#[test]
+fn load_call_unload_and_load_again() {
+    let rounds = 60;
+    let program = Build::program("reload.c").build();
+    let plugins = [plugin(1), plugin(2)];
+    let recording = Trial::new(program).arg(rounds.to_string()).args(&plugins).compare();
+    let process = recording.only();
+    // Both plugins are used in every other round, and once more at the end.
+    for name in ["libplugin1.so", "libplugin2.so"] {
+        let uses = rounds / 2 + 1;
+        let from = |provider, api| process.calls_from(name, provider, api);
+        assert_eq!(from(TRAP, "trap_call"), 10 * uses, "{name}");
+        assert_eq!(from("libc.so", "strlen"), 10 * uses, "{name}");
+        assert_eq!(from(TRAP, "trap_add"), uses, "the constructor of {name}");
+        assert_eq!(from(TRAP, "trap_errno"), uses, "the destructor of {name}");
+    }
+    process.expect(&[
+        (TRAP, "trap_empty", rounds),
+        ("libc.so", "dlopen", rounds + 4),
+        ("libc.so", "dlclose", rounds),
+        ("libc.so", "dlsym", 3 * (rounds + 2)),
+    ]);
+}
+
+#[test]
+fn loading_in_many_threads() {
+    let rounds = 100;
+    let program = Build::program("load_threads.c").build();
+    let spawning = Build::library("libspawning.c").with(&libtrap()).build();
+    let libraries = [plugin(1), plugin(2), spawning];
+    let recording = Trial::new(program).arg(rounds.to_string()).args(libraries).compare();
+    let process = recording.only();
+    for name in ["libplugin1.so", "libplugin2.so"] {
+        assert_eq!(process.calls_from(name, TRAP, "trap_call"), 2 * 10 * rounds, "{name}");
+    }
+    // Two threads share each library: its constructor runs only when nobody else has it open.
+    let spawned = process.calls_from("libspawning.so", "libc.so", "pthread_create");
+    assert!((1..=2 * rounds).contains(&spawned), "{spawned}");
+    process.expect(&[
+        (TRAP, "trap_empty", 10 * spawned),
+        ("libc.so", "dlopen", 6 * rounds),
+        ("libc.so", "dlclose", 6 * rounds),
+    ]);
+}
+
+#[test]
+fn namespaces_of_dlmopen() {
+    let program = Build::program("namespaces.c").build();
+    let recording = Trial::new(program).arg(plugin(3)).compare();
+    let process = recording.only();
+    process.expect(&[("libc.so", "dlmopen", 2), ("libc.so", "dlinfo", 2)]);
+    let from = |provider, api| process.calls_from("libplugin3.so", provider, api);
+    assert_eq!((from(TRAP, "trap_call"), from("libc.so", "strlen")), (200, 200));
+}
+
+/// A directory with libraries that only certain RUNPATHs find.
+fn search_program() -> PathBuf {
+    let build = |name: &str, number: u32| {
+        let flags = format!("-DNUMBER={number}");
+        let library = Build::library("libplugin.c").named(name).flags(&flags);
+        library.with(&libtrap()).build()
+    };
+    let of_program = build("libonly_program.so", 4);
+    let of_library = build("libonly_library.so", 5);
+    let searching = Build::library("libsearch.c")
+        .flags("-Wl,--enable-new-dtags -Wl,-rpath,$ORIGIN/deeper")
+        .build();
+    let deeper = searching.with_file_name("deeper");
+    fs::create_dir_all(&deeper).expect("create a directory beside the library");
+    // Each test process may do this; the copy must appear whole.
+    let copy = deeper.join(format!("copy-{}", std::process::id()));
+    fs::copy(of_library, &copy).expect("copy a library");
+    fs::rename(copy, deeper.join("libonly_library.so")).expect("rename a library");
+    let directory = of_program.parent().expect("a library is in a directory").display().to_string();
+    let flags = format!("-Wl,--enable-new-dtags -Wl,-rpath,{directory}");
+    Build::program("search.c").flags(&flags).with(&searching).build()
+}
+
+#[test]
+fn dlopen_searches_where_its_caller_says() {
+    let trial = Trial::new(search_program());
+    let bare = String::from_utf8(trial.bare().stdout).expect("text");
+    let wanted = ["program: 4", "library: 5", "library's origin: 5", "callback: 4"];
+    assert!(wanted.iter().all(|line| bare.contains(line)), "the test itself is wrong:\n{bare}");
+    let recording = trial.compare();
+    let process = recording.only();
+    assert_eq!(process.calls_from("search", "libc.so", "dlopen"), 3);
+    assert_eq!(process.calls_from("libsearch.so", "libc.so", "dlopen"), 2);
+    // What was loaded is hooked, whoever loaded it.
+    assert_eq!(process.calls_from("libonly_program.so", TRAP, "trap_add"), 1);
+    assert_eq!(process.calls_from("libonly_library.so", TRAP, "trap_add"), 1);
+}
+
+fn check_wrapped(process: &Process) {
+    assert_eq!(process.calls_from("wrapped", "libwrapper.so", "trap_add"), 100);
+    assert_eq!(process.calls_from("wrapped", "libwrapper.so", "getppid"), 1);
+    process.expect(&[(TRAP, "trap_add", 0), ("libc.so", "dlsym", 2)]);
+}
+
+#[test]
+fn preloaded_wrappers_find_the_next() {
+    let wrapper = Build::library("libwrapper.c").build();
+    let program = Build::program("wrapped.c").build();
+    let recording = Trial::new(&program).preload_before(&wrapper).compare();
+    check_wrapped(recording.only());
+    let recording = Trial::new(&program).preload_after(&wrapper).compare();
+    check_wrapped(recording.only());
+}
+
+#[test]
+fn jemalloc_is_preloaded_too() {
+    let what = "jemalloc preloaded";
+    let places = ["/usr/lib/x86_64-linux-gnu/libjemalloc.so.2", "/usr/lib64/libjemalloc.so.2"];
+    let Some(jemalloc) = need::file(what, &places) else { return };
+    let program = Build::program("exception.cpp").build();
+    let threads = Build::program("threads.c").build();
+    for first in [true, false] {
+        let with_jemalloc = |trial: Trial| {
+            if first { trial.preload_before(&jemalloc) } else { trial.preload_after(&jemalloc) }
+        };
+        let recording = with_jemalloc(Trial::new(&program).args(["4", "500"])).compare();
+        let process = recording.only();
+        process.expect(&[(TRAP, "trap_call", 4000), (TRAP, "trap_empty", 8000)]);
+        assert!(process.calls("libjemalloc.so", "malloc") > 0);
+        let recording = with_jemalloc(Trial::new(&threads).args(["100", "100", "100"])).compare();
+        recording.only().expect(&[(TRAP, "trap_add", 10_000), (TRAP, "trap_leaf", 10_000)]);
+    }
+}

@@ -1,0 +1,209 @@
+//! How processes begin, multiply and end.
+
+use std::os::unix::process::ExitStatusExt;
+
+use chase_recorder::layout::{
+    END_ABORT, END_EXEC, END_EXIT, END_IMMEDIATE, END_NONE, ORIGIN_EXEC, STOP_NONE,
+};
+use chase_tests::compile::Build;
+use chase_tests::recorded::Recording;
+use chase_tests::trial::Trial;
+
+const TRAP: &str = "libtrap.so";
+
+#[test]
+fn vfork_and_posix_spawn() {
+    let rounds = 100;
+    let program = Build::program("vfork.c").build();
+    let recording = Trial::new(program).arg(rounds.to_string()).compare();
+    let parents = recording.of("vfork");
+    assert_eq!(parents.len(), 1, "a vfork's child has no recording of its own");
+    parents[0].expect(&[
+        ("libc.so", "vfork", 3 * rounds),
+        ("libc.so", "waitpid", 4 * rounds),
+        ("libc.so", "posix_spawn", rounds),
+        (TRAP, "trap_leaf", rounds),
+        (TRAP, "trap_call", rounds / 2),
+        // By children, who run in their parent's memory.
+        (TRAP, "trap_empty", 2 * rounds),
+        (TRAP, "trap_add", rounds),
+        ("libc.so", "execve", 2 * rounds),
+        ("libc.so", "_exit", 2 * rounds),
+    ]);
+    parents[0].expect_nothing_open(TRAP);
+    assert_eq!(parents[0].end, (END_EXIT, 0), "a child's end is not its parent's");
+    assert_eq!(recording.of("true").len() as u64, 2 * rounds);
+}
+
+#[test]
+fn fork_tree() {
+    let program = Build::program("fork_tree.c").build();
+    let recording = Trial::new(program).arg("4").compare();
+    assert_eq!(recording.processes.len(), 1 + 3 + 9 + 27 + 81);
+    let mut per_level = [0; 5];
+    for process in &recording.processes {
+        let level = level_of(&recording, process.pid);
+        per_level[level] += 1;
+        process.expect(&[
+            (TRAP, "trap_add", 100 + level as u64),
+            ("libc.so", "fork", if level == 4 { 0 } else { 3 }),
+            ("libc.so", "waitpid", if level == 4 { 0 } else { 3 }),
+        ]);
+        assert_eq!(process.forked, level > 0);
+        assert_eq!(process.end.0, END_EXIT, "level {level}");
+        assert_eq!(process.stop_reason, STOP_NONE);
+        assert_eq!(process.threads.len(), 1, "level {level}");
+    }
+    assert_eq!(per_level, [1, 3, 9, 27, 81]);
+}
+
+/// How many forks a process is away from the first one.
+fn level_of(recording: &Recording, pid: u32) -> usize {
+    let process = recording.processes.iter().find(|process| process.pid == pid);
+    process.map_or(
+        0,
+        |process| {
+            if process.forked { 1 + level_of(recording, process.parent_pid) } else { 0 }
+        },
+    )
+}
+
+#[test]
+fn forks_while_other_threads_call() {
+    let forks = 100;
+    let program = Build::program("fork_threads.c").build();
+    let trial = Trial::new(program).args([&forks.to_string(), "counts"]);
+    let recording = trial.compare();
+    let (children, parents): (Vec<_>, Vec<_>) =
+        recording.processes.iter().partition(|process| process.forked);
+    assert_eq!((children.len(), parents.len()), (forks, 1));
+    parents[0].expect(&[(TRAP, "trap_add", trial.told("counts")["calls"])]);
+    for child in children {
+        child.expect(&[(TRAP, "trap_leaf", 11), (TRAP, "trap_add", 0)]);
+        assert_eq!(child.created_threads(), 1, "{:?}", child.threads);
+        assert_eq!(child.end, (END_IMMEDIATE, 5));
+    }
+}
+
+#[test]
+fn fork_handlers_and_forks_without_them() {
+    let forks = 20;
+    let program = Build::program("atfork.c").build();
+    let recording = Trial::new(program).arg(forks.to_string()).compare();
+    let first = recording.processes.iter().find(|process| !process.forked);
+    // What children call, and be they unnoticed, must not count for their parent.
+    first.expect("a recording of the first process").expect(&[
+        (TRAP, "trap_empty", forks),
+        (TRAP, "trap_add", forks),
+        (TRAP, "trap_leaf", 0),
+        (TRAP, "trap_halve", forks),
+        ("libc.so", "fork", forks),
+        ("libc.so", "_Fork", forks),
+        ("libc.so", "clone", forks),
+    ]);
+    // The child's handler runs in the child.
+    assert_eq!(recording.calls(TRAP, "trap_leaf"), forks);
+}
+
+/// Runs `killed.c` and holds the recording against what it had counted when it ended.
+fn ends(how: &str, signal: Option<i32>, status: Option<i32>, end: (u32, i32)) {
+    let program = Build::program("killed.c").build();
+    let trial = Trial::new(program).args([how, "123456", "made"]);
+    let hooked = trial.compare_outcomes();
+    let recording = Recording::load(&trial.output());
+    assert_eq!((hooked.status.signal(), hooked.status.code()), (signal, status), "{how}");
+
+    let process = recording.only();
+    process.expect(&[(TRAP, "trap_empty", 123_456), (TRAP, "trap_call", 1)]);
+    assert_eq!(process.end, end, "{how}");
+    assert_eq!(process.of(TRAP, "trap_call").map(|api| api.open).sum::<u64>(), 1, "{how}");
+}
+
+#[test]
+fn ends_by_a_signal() {
+    ends("kill", Some(libc::SIGKILL), None, (END_NONE, 0));
+    ends("fault", Some(libc::SIGSEGV), None, (END_NONE, 0));
+    ends("abort", Some(libc::SIGABRT), None, (END_ABORT, 0));
+}
+
+#[test]
+fn ends_by_exit_in_a_callback() {
+    ends("_exit", None, Some(43), (END_IMMEDIATE, 43));
+    ends("quick_exit", None, Some(44), (END_IMMEDIATE, 44));
+    ends("exit", None, Some(45), (END_EXIT, 45));
+}
+
+#[test]
+fn killed_while_four_threads_call() {
+    let program = Build::program("killed.c").build();
+    for _ in 0..5 {
+        let trial = Trial::new(&program).args(["killall", "1000", "made"]);
+        let hooked = trial.hooked();
+        assert_eq!(hooked.status.signal(), Some(libc::SIGKILL));
+        let made = std::fs::read(trial.work().join("made")).expect("read the program's counts");
+        let made: Vec<u64> = made
+            .chunks_exact(8)
+            .take(4)
+            .map(|bytes| u64::from_ne_bytes(bytes.try_into().expect("eight bytes")))
+            .collect();
+        let recording = Recording::load(&trial.output());
+        let process = recording.only();
+        process.expect(&[(TRAP, "trap_empty", 1000)]);
+        // Each thread may have been killed between a call and its own counting of it.
+        let (counted, recorded) = (made[1..].iter().sum(), process.calls(TRAP, "trap_leaf"));
+        assert!((counted..=counted + 3).contains(&recorded), "{recorded} of {counted}");
+        assert_eq!(process.threads.len(), 4);
+    }
+}
+
+#[test]
+fn exec_again_and_again() {
+    let program = Build::program("exec_chain.c").build();
+    let recording = Trial::new(program).arg("5").compare();
+    assert_eq!(recording.processes.len(), 6);
+    assert!(recording.processes.iter().all(|process| process.pid == recording.processes[0].pid));
+    let mut images: Vec<_> =
+        recording.processes.iter().map(|p| (p.calls(TRAP, "trap_empty"), p)).collect();
+    images.sort_by_key(|(calls, _)| *calls);
+    for (n, (calls, process)) in (0..).zip(images) {
+        assert_eq!(calls, 10 + n);
+        assert!(!process.forked, "origin is {ORIGIN_EXEC}");
+        let last = n == 0;
+        process.expect(&[
+            (TRAP, "trap_leaf", u64::from(!last)),
+            ("libc.so", "execl", if last { 0 } else { 2 }),
+        ]);
+        assert_eq!(process.end.0, if last { END_EXIT } else { END_EXEC });
+    }
+}
+
+#[test]
+fn calls_from_before_main_until_after_it() {
+    let program = Build::program("life.cpp").build();
+    let recording = Trial::new(program).compare();
+    let process = recording.only();
+    process.expect(&[
+        (TRAP, "trap_add", 1),
+        (TRAP, "trap_not", 1),
+        (TRAP, "trap_halve", 10),
+        (TRAP, "trap_empty", 1),
+        (TRAP, "trap_negate", 1),
+        (TRAP, "trap_leaf", 1),
+        // The main thread's goes first of all.
+        (TRAP, "trap_complement", 11),
+    ]);
+    assert_eq!(process.created_threads(), 10);
+    assert_eq!(process.end, (END_EXIT, 0));
+}
+
+#[test]
+fn calls_of_a_library_that_starts_early() {
+    let trap = chase_tests::compile::libtrap();
+    let early = Build::library("libearly.c").with(&trap).build();
+    let program = Build::program("early.c").without_libtrap().with(&early).build();
+    let recording = Trial::new(program).compare();
+    let process = recording.only();
+    process.expect(&[("libearly.so", "early_nothing", 1), (TRAP, "trap_small", 1)]);
+    // The hook may be initialised after the library, which then is not hooked yet.
+    assert!(process.calls(TRAP, "trap_errno") <= 1);
+}

@@ -1,0 +1,83 @@
+//! Threads: many, short ones, and all the ways in which they end.
+
+use chase_tests::compile::Build;
+use chase_tests::trial::Trial;
+
+const TRAP: &str = "libtrap.so";
+
+#[test]
+fn a_thousand_threads_at_once() {
+    let (threads, calls) = (1_000, 1_000);
+    let program = Build::program("threads.c").build();
+    let arguments = [threads, 0, calls].map(|n: u64| n.to_string());
+    let recording = Trial::new(program).args(arguments).compare();
+    let process = recording.only();
+    process.expect(&[
+        (TRAP, "trap_add", threads * calls),
+        ("libc.so", "pthread_create", threads),
+        ("libc.so", "pthread_join", threads),
+        ("libc.so", "pthread_barrier_wait", 2 * threads + 2),
+    ]);
+    assert_eq!(process.created_threads() as u64, threads);
+    assert_eq!(process.unseen.threads, 0);
+    let created = || process.threads.iter().filter(|thread| thread.created);
+    assert!(created().all(|thread| thread.ended), "the end of a thread was not seen");
+    assert!(created().all(|thread| thread.has_start_routine));
+}
+
+#[test]
+fn ten_thousand_short_threads() {
+    let (threads, calls) = (10_000, 20);
+    let program = Build::program("threads.c").build();
+    let arguments = [0, threads, calls].map(|n: u64| n.to_string());
+    let recording = Trial::new(program).args(arguments).compare();
+    let process = recording.only();
+    process.expect(&[
+        (TRAP, "trap_leaf", threads * calls),
+        ("libc.so", "pthread_create", threads),
+        ("libc.so", "pthread_join", threads),
+    ]);
+    assert_eq!(process.created_threads() as u64, threads);
+    assert!(recording.disk_bytes < 100 << 20, "{} bytes on disk", recording.disk_bytes);
+}
+
+fn cancelled(flags: &str) {
+    let rounds = 200;
+    let program = Build::program("cancel.c").flags(flags).build();
+    let recording = Trial::new(program).arg(rounds.to_string()).compare();
+    let process = recording.only();
+    process.expect(&[
+        // deferred, tested, asynchronous, leaving and leaving_c11
+        (TRAP, "trap_call", 5 * rounds),
+        // deferred (twice), asynchronous, disabled, leaving
+        (TRAP, "trap_empty", 5 * rounds),
+        // the destructor of the key, in deferred and leaving
+        (TRAP, "trap_add", 2 * rounds),
+        (TRAP, "trap_spin", rounds),
+        ("libc.so", "pthread_cancel", 5 * rounds),
+        ("libc.so", "pthread_create", 6 * rounds),
+        ("libc.so", "thrd_create", 2 * rounds),
+        ("libc.so", "pthread_exit", rounds),
+        ("libc.so", "thrd_exit", rounds),
+    ]);
+    process.expect_unwound(&[
+        (TRAP, "trap_call", 5 * rounds),
+        (TRAP, "trap_empty", 0),
+        (TRAP, "trap_add", 0),
+        (TRAP, "trap_spin", rounds),
+    ]);
+    process.expect_nothing_open(TRAP);
+    let created = || process.threads.iter().filter(|thread| thread.created);
+    assert_eq!(created().count() as u64, 8 * rounds);
+    assert!(created().all(|thread| thread.ended), "the end of a thread was not seen");
+}
+
+#[test]
+fn cancelled_with_cleanup_by_longjmp() {
+    cancelled("-fno-exceptions");
+}
+
+#[test]
+fn cancelled_with_cleanup_by_unwinding() {
+    cancelled("-fexceptions");
+}

@@ -1,0 +1,176 @@
+//! A display list, drawn as SVG by plotters.
+//!
+//! plotters draws on whole units, so a unit here is a tenth of a pixel and the SVG's `viewBox`
+//! scales it back. plotters knows no tooltips: they are put around its elements afterwards.
+
+use plotters::backend::{DrawingBackend, SVGBackend};
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+use plotters::style::{FontDesc, FontFamily, FontStyle, RGBColor, ShapeStyle, TextStyle};
+
+use crate::Error;
+use crate::font::{FAMILY, Weight};
+use crate::label::escape_xml;
+use crate::palette::Colour;
+
+/// A point in pixels, from the upper left.
+pub(crate) type Point = (f64, f64);
+
+/// Units of the drawing per pixel.
+const SCALE: f64 = 10.0;
+/// plotters divides font sizes by this on the way to the SVG.
+const PLOTTERS_FONT_SCALE: f64 = 1.24;
+/// plotters' distance from the top of text to its baseline, in em.
+const ASCENT_EM: f64 = 0.76;
+
+/// Which end of a text its position is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Align {
+    Left,
+    Middle,
+    Right,
+}
+
+/// How text looks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Type {
+    /// Pixels per em.
+    pub(crate) size: f64,
+    pub(crate) weight: Weight,
+    pub(crate) colour: Colour,
+}
+
+enum Mark {
+    Rectangle { from: Point, to: Point, colour: Colour },
+    Polygon { points: Vec<Point>, colour: Colour },
+    Line { points: Vec<Point>, width: f64, colour: Colour },
+    Text { text: String, at: Point, align: Align, look: Type },
+}
+
+/// A picture being drawn.
+pub(crate) struct Canvas {
+    width: f64,
+    marks: Vec<(Mark, Option<String>)>,
+}
+
+impl Canvas {
+    /// An empty picture `width` pixels wide; its height is known at the end.
+    pub(crate) fn new(width: f64) -> Self {
+        Self { width, marks: Vec::new() }
+    }
+
+    pub(crate) fn rectangle(&mut self, from: Point, to: Point, colour: Colour) {
+        self.marks.push((Mark::Rectangle { from, to, colour }, None));
+    }
+
+    pub(crate) fn polygon(&mut self, points: Vec<Point>, colour: Colour) {
+        self.marks.push((Mark::Polygon { points, colour }, None));
+    }
+
+    pub(crate) fn line(&mut self, points: Vec<Point>, width: f64, colour: Colour) {
+        self.marks.push((Mark::Line { points, width, colour }, None));
+    }
+
+    /// One line of text with its baseline at `at`. It must be visible text (`label::visible`).
+    pub(crate) fn text(&mut self, text: String, at: Point, align: Align, look: Type) {
+        self.marks.push((Mark::Text { text, at, align, look }, None));
+    }
+
+    /// Gives the latest mark a tooltip.
+    pub(crate) fn tooltip(&mut self, text: &str) {
+        if let Some((_, tooltip)) = self.marks.last_mut() {
+            *tooltip = Some(text.to_owned());
+        }
+    }
+
+    /// The picture as SVG, `height` pixels high; `name` is what a screen reader says.
+    pub(crate) fn into_svg(self, height: f64, name: &str) -> Result<String, Error> {
+        let mut drawn = String::new();
+        let size = (unit(self.width) as u32, unit(height) as u32);
+        let mut backend = SVGBackend::with_string(&mut drawn, size);
+        for (mark, _) in &self.marks {
+            draw(&mut backend, mark)?;
+        }
+        backend.present().map_err(|e| Error::Draw(e.to_string()))?;
+        drop(backend);
+
+        let mut svg = format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" height=\"{}\" \
+             viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">\n",
+            self.width,
+            height,
+            size.0,
+            size.1,
+            escape_xml(name)
+        );
+        let mut tooltips = self.marks.iter().map(|(_, tooltip)| tooltip.as_deref());
+        for element in elements(&drawn) {
+            match tooltips.next().flatten() {
+                Some(tooltip) => {
+                    let tooltip = escape_xml(tooltip);
+                    svg.push_str(&format!("<g><title>{tooltip}</title>\n{element}</g>\n"));
+                }
+                None => svg.push_str(element),
+            }
+        }
+        svg.push_str("</svg>\n");
+        Ok(svg)
+    }
+}
+
+/// The elements inside the `svg` element, as plotters writes them: each starts on a line of its
+/// own, and only text has lines that do not start with a tag (its `<` are escaped).
+fn elements(svg: &str) -> impl Iterator<Item = &str> {
+    let inside = svg.split_once('\n').map_or("", |(_, rest)| rest);
+    let mut rest = inside.strip_suffix("</svg>\n").unwrap_or(inside);
+    std::iter::from_fn(move || {
+        let end = if rest.starts_with("<text") { "</text>\n" } else { "\n" };
+        let len = rest.find(end).map(|at| at + end.len())?;
+        let (element, after) = rest.split_at(len);
+        rest = after;
+        Some(element)
+    })
+}
+
+fn draw(backend: &mut SVGBackend<'_>, mark: &Mark) -> Result<(), Error> {
+    let drawn = match mark {
+        Mark::Rectangle { from, to, colour } => {
+            backend.draw_rect(place(*from), place(*to), &rgb(*colour), true)
+        }
+        Mark::Polygon { points, colour } => {
+            backend.fill_polygon(points.iter().map(|p| place(*p)), &rgb(*colour))
+        }
+        Mark::Line { points, width, colour } => {
+            let style = ShapeStyle::from(rgb(*colour)).stroke_width(unit(*width) as u32);
+            backend.draw_path(points.iter().map(|p| place(*p)), &style)
+        }
+        Mark::Text { text, at, align, look } => {
+            let weight = match look.weight {
+                Weight::Regular => FontStyle::Normal,
+                Weight::Bold => FontStyle::Bold,
+            };
+            let size = look.size * SCALE;
+            let font = FontDesc::new(FontFamily::Name(FAMILY), size * PLOTTERS_FONT_SCALE, weight);
+            let side = match align {
+                Align::Left => HPos::Left,
+                Align::Middle => HPos::Center,
+                Align::Right => HPos::Right,
+            };
+            let colour = rgb(look.colour);
+            let style = TextStyle::from(font).color(&colour).pos(Pos::new(side, VPos::Top));
+            backend.draw_text(text, &style, place((at.0, at.1 - ASCENT_EM * look.size)))
+        }
+    };
+    drawn.map_err(|e| Error::Draw(e.to_string()))
+}
+
+fn rgb(colour: Colour) -> RGBColor {
+    RGBColor(colour.red, colour.green, colour.blue)
+}
+
+fn place(point: Point) -> (i32, i32) {
+    (unit(point.0), unit(point.1))
+}
+
+fn unit(pixels: f64) -> i32 {
+    (pixels * SCALE).round() as i32
+}

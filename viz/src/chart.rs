@@ -1,0 +1,141 @@
+//! A finished chart.
+
+use std::sync::Arc;
+
+use resvg::tiny_skia::{Pixmap, Transform};
+use resvg::usvg;
+
+use crate::canvas::{Align, Canvas, Type};
+use crate::font::{self, Font, Weight};
+use crate::label::visible;
+use crate::palette::{INK, MUTED, PAPER};
+use crate::{Error, Heading};
+
+/// Width of all charts, pixels. Text of 15 pixels on this is readable at 640.
+pub(crate) const WIDTH: f64 = 960.0;
+/// Free space at the edges.
+pub(crate) const MARGIN: f64 = 24.0;
+/// Where the chart proper may begin, below the heading.
+pub(crate) const TOP: f64 = 88.0;
+
+/// Ordinary text.
+pub(crate) const BODY: Type = Type { size: 15.0, weight: Weight::Regular, colour: INK };
+/// What is read second.
+pub(crate) const NOTE: Type = Type { colour: MUTED, ..BODY };
+const TITLE: Type = Type { size: 22.0, weight: Weight::Bold, colour: INK };
+
+/// Longest tooltip, characters: names can be megabytes long.
+const TOOLTIP_CHARS: usize = 2000;
+/// Most pixels of one side of a PNG.
+const PNG_SIDE: u32 = 16_384;
+
+/// A chart, as SVG, and as PNG on demand.
+#[derive(Clone, Debug)]
+pub struct Chart {
+    svg: String,
+    height: f64,
+}
+
+impl Chart {
+    /// The chart as a complete SVG document.
+    ///
+    /// Natural size in pixels is in its `width` and `height`; it scales to any other.
+    #[must_use]
+    pub fn svg(&self) -> &str {
+        &self.svg
+    }
+
+    /// The chart as a PNG, `width` pixels wide and as high as its shape demands.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Size`] when `width` is 0, or when a side would exceed 16,384 pixels.
+    pub fn png(&self, width: u32) -> Result<Vec<u8>, Error> {
+        let max = (f64::from(PNG_SIDE) * (WIDTH / self.height).min(1.0)) as u32;
+        if width == 0 || width > max {
+            return Err(Error::Size { width, max });
+        }
+        let mut fonts = usvg::fontdb::Database::new();
+        for face in font::data() {
+            fonts.load_font_data(face.to_vec());
+        }
+        let options = usvg::Options { fontdb: Arc::new(fonts), ..usvg::Options::default() };
+        let tree = usvg::Tree::from_str(&self.svg, &options)?;
+        let scale = f64::from(width) / WIDTH;
+        let height = (self.height * scale).round().max(1.0) as u32;
+        let mut pixels = Pixmap::new(width, height).ok_or(Error::Size { width, max })?;
+        resvg::render(
+            &tree,
+            Transform::from_scale(scale as f32, scale as f32),
+            &mut pixels.as_mut(),
+        );
+        pixels.encode_png().map_err(|e| Error::Png(e.to_string()))
+    }
+}
+
+/// What charts have in common: a page with a heading, and labels that keep to their room.
+pub(crate) struct Page {
+    pub(crate) canvas: Canvas,
+    pub(crate) font: Font,
+    name: String,
+}
+
+impl Page {
+    pub(crate) fn new(heading: &Heading<'_>, height: f64) -> Result<Self, Error> {
+        let mut page = Self {
+            canvas: Canvas::new(WIDTH),
+            font: Font::new()?,
+            name: tooltip(&visible(&format!("{}. {}", heading.title, heading.subtitle))),
+        };
+        page.canvas.rectangle((0.0, 0.0), (WIDTH, height), PAPER);
+        let room = WIDTH - 2.0 * MARGIN;
+        page.label(heading.title, (MARGIN, 40.0), Align::Left, room, TITLE);
+        page.label(heading.subtitle, (MARGIN, 64.0), Align::Left, room, NOTE);
+        Ok(page)
+    }
+
+    /// Draws `label` in at most `room` pixels, with the whole of it as tooltip if it is longer;
+    /// returns its width.
+    pub(crate) fn label(
+        &mut self,
+        label: &str,
+        at: (f64, f64),
+        align: Align,
+        room: f64,
+        look: Type,
+    ) -> f64 {
+        let whole = visible(label);
+        if whole.is_empty() {
+            return 0.0;
+        }
+        let shown = self.font.shorten(&whole, room, look.size, look.weight);
+        let shortened = shown != whole;
+        let width = self.font.width(&shown, look.size, look.weight);
+        self.canvas.text(shown, at, align, look);
+        if shortened {
+            self.canvas.tooltip(&tooltip(&whole));
+        }
+        width
+    }
+
+    /// Gives the latest mark a tooltip: `label`, then `value`.
+    pub(crate) fn describe(&mut self, label: &str, value: &str) {
+        let label = tooltip(&visible(label));
+        self.canvas.tooltip(&format!("{label}: {value}"));
+    }
+
+    pub(crate) fn finish(self, height: f64) -> Result<Chart, Error> {
+        Ok(Chart { svg: self.canvas.into_svg(height, &self.name)?, height })
+    }
+}
+
+/// `text`, shortened in the middle if it is beyond what a tooltip can show.
+fn tooltip(text: &str) -> String {
+    if text.chars().nth(TOOLTIP_CHARS).is_none() {
+        return text.to_owned();
+    }
+    let half = TOOLTIP_CHARS / 2;
+    let head: String = text.chars().take(half).collect();
+    let tail: Vec<char> = text.chars().rev().take(half).collect();
+    head + "…" + &tail.into_iter().rev().collect::<String>()
+}

@@ -1,0 +1,73 @@
+//! What a chart is made of.
+
+use crate::Error;
+
+/// Title and subtitle, one line each.
+#[derive(Clone, Copy, Debug)]
+pub struct Heading<'a> {
+    /// What the chart shows.
+    pub title: &'a str,
+    /// Of what, and what to know to read it; may be empty.
+    pub subtitle: &'a str,
+}
+
+/// What values are measured in. Decides only how they are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit<'a> {
+    /// Durations, in nanoseconds; written with the SI prefix that fits (`3.10 ms`).
+    Nanoseconds,
+    /// Numbers of something, given in the plural (`calls`); written with SI prefixes (`41.2 M`).
+    Count(&'a str),
+}
+
+/// How a group is coloured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GroupKind {
+    /// One of many of its kind: one of the palette's colours, or grey when they have run out.
+    Library,
+    /// What all others are compared with: near-black, whatever its place.
+    Application,
+    /// What the caller has already put together from many: grey.
+    Rest,
+}
+
+/// A group, such as a library.
+///
+/// Colours are given out in the order of the groups. Pass charts that stand together the same
+/// groups in the same order, most important first, even where their values differ.
+#[derive(Clone, Debug)]
+pub struct Group {
+    /// Its name, as shown.
+    pub name: String,
+    /// How it is coloured.
+    pub kind: GroupKind,
+    /// Its part of the total, in the chart's unit.
+    pub value: f64,
+}
+
+/// One entry of a bar chart, such as an API.
+#[derive(Clone, Debug)]
+pub struct Bar {
+    /// Its name, as shown.
+    pub label: String,
+    /// Index of its group.
+    pub group: usize,
+    /// Its value, in the chart's unit.
+    pub value: f64,
+}
+
+/// Refuses values that can't be drawn; returns their sum.
+pub(crate) fn total<'a>(values: impl Iterator<Item = (&'a str, f64)>) -> Result<f64, Error> {
+    let mut sum = 0.0;
+    for (label, value) in values {
+        if !value.is_finite() || value < 0.0 {
+            return Err(Error::Value { label: label.to_owned(), value });
+        }
+        sum += value;
+    }
+    if sum.is_finite() {
+        Ok(sum)
+    } else {
+        Err(Error::Value { label: "the sum of all".to_owned(), value: sum })
+    }
+}

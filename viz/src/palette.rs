@@ -1,0 +1,160 @@
+//! Colours that hold for colour-blind people.
+//!
+//! The eight colours of M. Okabe and K. Ito, "Color Universal Design: how to make figures and
+//! presentations that are friendly to colorblind people" (2008, <https://jfly.uni-koeln.de/color/>),
+//! in an order in which neighbours differ most. Their black is the application's (a little
+//! lightened), the grey is for what was put together.
+
+use crate::{Group, GroupKind};
+
+/// An sRGB colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Colour {
+    /// Red, 0 to 255.
+    pub(crate) red: u8,
+    /// Green, 0 to 255.
+    pub(crate) green: u8,
+    /// Blue, 0 to 255.
+    pub(crate) blue: u8,
+}
+
+const fn rgb(hex: u32) -> Colour {
+    let [_, red, green, blue] = hex.to_be_bytes();
+    Colour { red, green, blue }
+}
+
+/// Blue, orange, bluish green, vermilion, reddish purple, yellow, sky blue.
+const LIBRARIES: [Colour; 7] = [
+    rgb(0x0072b2),
+    rgb(0xe69f00),
+    rgb(0x009e73),
+    rgb(0xd55e00),
+    rgb(0xcc79a7),
+    rgb(0xf0e442),
+    rgb(0x56b4e9),
+];
+pub(crate) const APPLICATION: Colour = rgb(0x333333);
+pub(crate) const REST: Colour = rgb(0xbbbbbb);
+
+pub(crate) const PAPER: Colour = rgb(0xffffff);
+pub(crate) const INK: Colour = rgb(0x1a1a1a);
+/// For what is read second; 7:1 against the paper.
+pub(crate) const MUTED: Colour = rgb(0x555555);
+/// For lines that guide the eye.
+pub(crate) const RULE: Colour = rgb(0xcccccc);
+
+impl Colour {
+    /// For outlines: light fills alone do not stand out from the paper.
+    pub(crate) fn darker(self) -> Self {
+        let part = |c: u8| (u16::from(c) * 2 / 3) as u8;
+        Self { red: part(self.red), green: part(self.green), blue: part(self.blue) }
+    }
+}
+
+/// The colour of each group; `None` where the palette has run out, and for [`GroupKind::Rest`].
+pub(crate) fn assign(groups: &[Group]) -> Vec<Option<Colour>> {
+    let mut free = LIBRARIES.into_iter();
+    groups
+        .iter()
+        .map(|group| match group.kind {
+            GroupKind::Application => Some(APPLICATION),
+            GroupKind::Library => free.next(),
+            GroupKind::Rest => None,
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Triple = [f64; 3];
+
+    /// Full protanopia, deuteranopia and tritanopia on linear RGB: G. M. Machado, M. M. Oliveira,
+    /// L. A. F. Fernandes, "A Physiologically-based Model for Simulation of Color Vision
+    /// Deficiency" (2009), severity 1.0. The first is ordinary sight.
+    const SIGHTS: [[Triple; 3]; 4] = [
+        [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
+        [
+            [0.152286, 1.052583, -0.204868],
+            [0.114503, 0.786281, 0.099216],
+            [-0.003882, -0.048116, 1.051998],
+        ],
+        [
+            [0.367322, 0.860646, -0.227968],
+            [0.280085, 0.672501, 0.047413],
+            [-0.011820, 0.042940, 0.968881],
+        ],
+        [
+            [1.255528, -0.076749, -0.178779],
+            [-0.078411, 0.930809, 0.147602],
+            [0.004733, 0.691367, 0.303900],
+        ],
+    ];
+
+    fn times(m: &[Triple; 3], v: Triple) -> Triple {
+        m.map(|row| row[0] * v[0] + row[1] * v[1] + row[2] * v[2])
+    }
+
+    fn linear(c: Colour) -> Triple {
+        [c.red, c.green, c.blue].map(|c| {
+            let c = f64::from(c) / 255.0;
+            if c <= 0.04045 { c / 12.92 } else { ((c + 0.055) / 1.055).powf(2.4) }
+        })
+    }
+
+    /// CIE L*a*b* under D65, from linear sRGB.
+    fn lab(rgb: Triple) -> Triple {
+        const XYZ: [Triple; 3] = [
+            [0.4124564, 0.3575761, 0.1804375],
+            [0.2126729, 0.7151522, 0.0721750],
+            [0.0193339, 0.1191920, 0.9503041],
+        ];
+        let [x, y, z] = times(&XYZ, rgb.map(|c| c.clamp(0.0, 1.0)));
+        let f = |t: f64| if t > 0.008856 { t.cbrt() } else { 7.787 * t + 16.0 / 116.0 };
+        let (x, y, z) = (f(x / 0.95047), f(y), f(z / 1.08883));
+        [116.0 * y - 16.0, 500.0 * (x - y), 200.0 * (y - z)]
+    }
+
+    /// CIE76 difference as seen by each kind of sight; the least of them. 2.3 is just noticeable.
+    fn difference(a: Colour, b: Colour) -> f64 {
+        let differ = |sight: &[Triple; 3]| {
+            let (a, b) = (lab(times(sight, linear(a))), lab(times(sight, linear(b))));
+            (0..3).map(|i| (a[i] - b[i]).powi(2)).sum::<f64>().sqrt()
+        };
+        SIGHTS.iter().map(differ).fold(f64::INFINITY, f64::min)
+    }
+
+    #[test]
+    fn neighbours_differ_for_every_kind_of_sight() {
+        let order: Vec<_> = [APPLICATION].into_iter().chain(LIBRARIES).chain([REST]).collect();
+        for pair in order.windows(2) {
+            let d = difference(pair[0], pair[1]);
+            assert!(d >= 30.0, "{:?} and {:?} differ by {d:.1}", pair[0], pair[1]);
+        }
+    }
+
+    #[test]
+    fn no_two_colours_are_alike_for_any_kind_of_sight() {
+        let all: Vec<_> = [APPLICATION, REST].into_iter().chain(LIBRARIES).collect();
+        for (i, a) in all.iter().enumerate() {
+            for b in &all[i + 1..] {
+                let d = difference(*a, *b);
+                assert!(d >= 14.0, "{a:?} and {b:?} differ by {d:.1}");
+            }
+        }
+    }
+
+    #[test]
+    fn colours_follow_the_order_of_the_groups_and_run_out_into_none() {
+        let group = |kind| Group { name: String::new(), kind, value: 1.0 };
+        let mut groups = vec![group(GroupKind::Library), group(GroupKind::Application)];
+        groups.extend((0..8).map(|_| group(GroupKind::Library)));
+        let colours = assign(&groups);
+        assert_eq!(colours[0], Some(LIBRARIES[0]));
+        assert_eq!(colours[1], Some(APPLICATION));
+        assert_eq!(colours[2], Some(LIBRARIES[1]));
+        assert_eq!(colours[7], Some(LIBRARIES[6]));
+        assert_eq!(colours[8..], [None, None]);
+    }
+}

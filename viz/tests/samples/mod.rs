@@ -1,0 +1,124 @@
+//! Charts of all the shapes that have to look right.
+
+use chase_viz::{Bar, Chart, Error, Group, GroupKind, Heading, Unit, bars, pie};
+
+/// Name of the golden, and the chart.
+pub(crate) type Sample = (&'static str, Result<Chart, Error>);
+
+/// All samples.
+pub(crate) fn all() -> Vec<Sample> {
+    let heading = Heading {
+        title: "Time per library",
+        subtitle: "app (pid 4711), self time, 17 threads, 12.4 s wall",
+    };
+    let by_api = Heading { title: "Time per API", ..heading };
+    let calls = Heading { title: "Calls per library", subtitle: "app (pid 4711)" };
+    let ns = Unit::Nanoseconds;
+    let count = Unit::Count("calls");
+    let (five, one, many, tiny) = (five(), one(), many(), tiny());
+    let (named, zeros) = (long_names(), zeros());
+    vec![
+        ("pie-five-libraries", pie(&heading, ns, &five)),
+        ("pie-one-library", pie(&heading, ns, &one)),
+        ("pie-many-libraries", pie(&heading, ns, &many)),
+        ("pie-tiny-slices", pie(&calls, count, &tiny)),
+        ("pie-long-names", pie(&LONG_HEADING, ns, &named)),
+        ("pie-zeros", pie(&heading, ns, &zeros)),
+        ("pie-empty", pie(&heading, count, &[])),
+        ("bars-five-libraries", bars(&by_api, ns, &five, &apis(&five, 18), 25)),
+        ("bars-one-library", bars(&by_api, ns, &one, &apis(&one, 1), 25)),
+        ("bars-300-apis", bars(&by_api, ns, &many, &apis(&many, 300), 25)),
+        ("bars-long-names", bars(&LONG_HEADING, ns, &named, &long_apis(), 8)),
+        ("bars-zeros", bars(&by_api, count, &zeros, &apis(&zeros, 4), 25)),
+        ("bars-empty", bars(&by_api, count, &[], &[], 25)),
+    ]
+}
+
+const LONG_HEADING: Heading<'static> = Heading {
+    title: "Time per library of a program whose command line is so long that no page is wide \
+            enough for it --and --its --many --options",
+    subtitle: "/very/long/path/to/an/application/that/was/built/deep/in/a/tree/of/directories/\
+               target/x86_64-unknown-linux-gnu/release/app (pid 4711), self time, 17 threads",
+};
+
+fn group(name: impl Into<String>, value: f64) -> Group {
+    Group { name: name.into(), kind: GroupKind::Library, value }
+}
+
+fn application(value: f64) -> Group {
+    Group { name: "app".to_owned(), kind: GroupKind::Application, value }
+}
+
+fn five() -> Vec<Group> {
+    vec![
+        application(4.72e9),
+        group("libzstd.so.1", 3.65e9),
+        group("libc.so.6", 2.88e9),
+        group("libstdc++.so.6", 8.1e8),
+        group("libcrypto.so.3", 3.0e8),
+    ]
+}
+
+fn one() -> Vec<Group> {
+    vec![group("libc.so.6", 1_234_567.0)]
+}
+
+fn many() -> Vec<Group> {
+    let library = |i: i32| group(format!("libpart{i:02}.so.{i}"), 4e9 * 0.75f64.powi(i));
+    let mut groups: Vec<_> = (0..40).map(library).collect();
+    groups.insert(2, application(2.5e9));
+    groups
+}
+
+fn tiny() -> Vec<Group> {
+    let mut groups = vec![group("libc.so.6", 9.9e8), application(0.0)];
+    groups.extend((1..=30).map(|i| group(format!("libtiny{i}.so"), f64::from(4000 / i))));
+    groups
+}
+
+fn long_names() -> Vec<Group> {
+    vec![
+        group("/opt/vendor/product-2026.11/lib/x86_64-linux-gnu/libQt6WebEngineCore.so.6", 5e9),
+        application(3e9),
+        group("<img src=x onerror=alert(1)>", 2.2e9),
+        group("lib\u{1b}[31mred\u{202e}\0.so & \"co\"", 1e9),
+        group("lib漢字ライブラリー名前とても長い名前.so", 4e8),
+    ]
+}
+
+fn zeros() -> Vec<Group> {
+    vec![application(0.0), group("libc.so.6", 0.0), group("libm.so.6", 0.0)]
+}
+
+fn apis(groups: &[Group], n: usize) -> Vec<Bar> {
+    const NAMES: [&str; 6] =
+        ["ZSTD_compressStream2", "memcpy", "pthread_mutex_lock", "read", "EVP_DigestUpdate", "f"];
+    let bar = |i: usize| {
+        let group = i * 7 % groups.len();
+        let name = NAMES[i % NAMES.len()];
+        // A third of the group for its first API, and less for each one after.
+        let value = groups[group].value / 3.0 / (1 + i / groups.len()) as f64;
+        Bar { label: format!("{name}_{i}"), group, value }
+    };
+    (0..n).map(bar).collect()
+}
+
+fn long_apis() -> Vec<Bar> {
+    let names = [
+        format!("std::vector<{}>::push_back(int const&)", "std::pair<int, std::string>, ".repeat(30)),
+        "<alloc::boxed::Box<dyn core::ops::function::FnOnce<(), Output = ()> + core::marker::Send> \
+         as core::ops::function::FnOnce<()>>::call_once::{{closure}}::h0123456789abcdef"
+            .to_owned(),
+        "<img src=x onerror=alert(1)>".to_owned(),
+        "</text><script>alert(1)</script>".to_owned(),
+        "]]>&amp;<!-- -->".to_owned(),
+        "new\nline\ttab\u{7}bell".to_owned(),
+        "W".repeat(500),
+        "i".repeat(2_000_000),
+        String::new(),
+        "関数".repeat(60),
+        "short".to_owned(),
+    ];
+    let bar = |(i, label)| Bar { label, group: i % 5, value: 9e8 / (i + 1) as f64 };
+    names.into_iter().enumerate().map(bar).collect()
+}
