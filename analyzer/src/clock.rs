@@ -55,11 +55,13 @@ impl Clock {
         if header.clock_kind == CLOCK_MONOTONIC {
             return Self { interval_ns: u64::MAX, ..clock };
         }
-        let ticks = latest.ticks.saturating_sub(start.ticks);
-        let ns = latest.monotonic_ns.saturating_sub(start.monotonic_ns);
+        // A fork's child starts with a pair from its parent, which is earlier than its start.
+        let ticks = latest.ticks.abs_diff(start.ticks);
+        let ns = latest.monotonic_ns.abs_diff(start.monotonic_ns);
         let ns_per_tick = ns as f64 / ticks as f64;
+        let both_taken = start.monotonic_ns != 0 && latest.monotonic_ns != 0;
         // 100 MHz to 20 GHz; anything else is no rate of a processor's clock.
-        if start.monotonic_ns == 0 || !(0.05..=10.0).contains(&ns_per_tick) {
+        if !both_taken || !(0.05..=10.0).contains(&ns_per_tick) {
             return clock;
         }
         Self { ns_per_tick, interval_ns: ns, ..clock }
@@ -136,6 +138,15 @@ mod tests {
         let moment = Ticks(header.clock_start.ticks + 2_500);
         assert_eq!(clock.monotonic(moment), Ns(header.clock_start.monotonic_ns + 1_000));
         assert_eq!(clock.ticks_at(clock.monotonic(moment)), moment);
+    }
+
+    #[test]
+    fn a_forks_child_has_its_parents_rate() {
+        let mut header = tsc(1_000_000_000, 2.5);
+        std::mem::swap(&mut header.clock_start, &mut header.clock_latest);
+        let clock = Clock::new(&header);
+        assert_eq!(clock.ns_per_tick(), 0.4);
+        assert_eq!(clock.monotonic(Ticks(header.clock_start.ticks)).0, 2_000_000_000);
     }
 
     #[test]

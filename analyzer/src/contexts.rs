@@ -36,6 +36,7 @@ impl Contexts {
         for at in (0..self.list.len()).rev() {
             let context = &mut self.list[at];
             context.sums.total_ns += context.sums.self_ns;
+            context.sums.within_ns = context.sums.total_ns;
             let (caller, total_ns) = (context.caller, context.sums.total_ns);
             if caller != NOBODY {
                 self.list[caller as usize].sums.total_ns += total_ns;

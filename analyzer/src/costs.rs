@@ -41,7 +41,13 @@ pub(crate) struct Cost {
     pub(crate) total: f64,
     /// The hook's cost in nested calls.
     pub(crate) nested: f64,
+    /// Folded recursion hides time that was spent inside.
+    pub(crate) total_is_cut: bool,
+    /// The call was made before a fork: its duration is not that of a whole call.
+    pub(crate) inherited: bool,
     class: SlotClass,
+    /// The first of the scopes that anything inside folds into.
+    first_scope: u32,
     last_start: u64,
     /// The hook's cost within the self time, before it was subtracted.
     own_cost: f64,
@@ -94,11 +100,14 @@ pub(crate) fn of(
         overlap += clamp(&mut context.self_time, &mut context.own_cost);
         own_cost += context.own_cost;
         context.total += context.self_time;
-        let Cost { caller, total, nested, .. } = *context;
+        let Cost { caller, total, nested, first_scope, .. } = *context;
+        // What folds into a caller of this context is not summed up here.
+        context.total_is_cut = (first_scope as usize) < at;
         if caller != NOBODY {
             let caller = &mut contexts[caller as usize];
             caller.total += total;
             caller.nested += nested + timed_cost;
+            caller.first_scope = caller.first_scope.min(first_scope);
         }
     }
     ThreadCosts { contexts, start, end, application, own_cost, overlap }
@@ -109,20 +118,25 @@ impl Cost {
         let node = context.node();
         let unwound = u64::from(node.unwound);
         let timed = completed.saturating_add(unwound);
+        let inherited = context.is_inherited();
+        let begun = if inherited { timed.max(1) } else { node.calls };
         Self {
             caller: context.caller.unwrap_or(NOBODY),
             scope: context.scope,
             // A reader may come between the two updates of a call.
-            calls: node.calls.max(timed),
+            calls: if inherited { 0 } else { node.calls.max(timed) },
             timed,
             unwound,
-            open: if class == SlotClass::Timed { node.calls.saturating_sub(timed) } else { 0 },
+            open: if class == SlotClass::Timed { begun.saturating_sub(timed) } else { 0 },
             measured: node.total_ticks as f64 - inside * timed as f64,
             open_time: 0.0,
             self_time: 0.0,
             total: 0.0,
             nested: 0.0,
+            total_is_cut: false,
+            inherited,
             class,
+            first_scope: context.scope,
             last_start: node.last_start_ticks,
             own_cost: 0.0,
         }
@@ -150,7 +164,8 @@ fn mark_open_calls(contexts: &mut [Cost], end: u64) {
     let mut since = 0;
     while at != NOBODY {
         let context = &mut contexts[at as usize];
-        let may_be_open = context.class != SlotClass::Counted && context.calls > context.timed;
+        let begun = if context.inherited { 1 } else { context.calls };
+        let may_be_open = context.class != SlotClass::Counted && begun > context.timed;
         if !may_be_open || context.last_start < since {
             break;
         }

@@ -22,10 +22,11 @@
 //! cost is lowered by what was subtracted too much. What remains beyond that is no cost but a
 //! contradiction in the data, such as coroutines that overlap: it is shown as overlap.
 //!
-//! Recursion beyond the recording's depth limit is folded into an ancestor; self times stay exact,
-//! and the tree shows folded calls in that ancestor. The total of an API or a library counts
-//! its outermost calls only, so that nothing is counted twice; it is a lower bound for an API that
-//! is called from nowhere but folded calls.
+//! Recorded recursion is folded into an ancestor: self times stay exact, and the tree shows folded
+//! calls in that ancestor. The total of an API or a library counts its outermost calls only, so
+//! that nothing is counted twice. It is a lower bound where the API takes part in the recursion
+//! of another one (*f* → *g* → *f*: what the inner *f* does is in the total of the outer one, and
+//! not in that of *g*), but never less than the longest call.
 //!
 //! Quantiles and maxima are those of single calls, each less *i*, and scaled by the share
 //! of measured time that was the hook's inside nested calls.

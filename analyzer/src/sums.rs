@@ -19,9 +19,12 @@ pub(crate) struct Sums {
     open: u64,
     pub(crate) self_ns: f64,
     pub(crate) total_ns: f64,
+    /// Folded recursion hides some of the total.
+    pub(crate) total_is_cut: bool,
+    /// Totals of all contexts in the sum, also of those inside others.
+    pub(crate) within_ns: f64,
     pub(crate) wait_ns: f64,
     measured_ns: f64,
-    open_ns: f64,
     nested_ns: f64,
     /// Inside cost of the calls in the histogram, in the ticks of the histogram.
     inside_ticks: f64,
@@ -55,17 +58,21 @@ impl Sums {
         self.inside_ticks += scale.inside * ratio * durations.count() as f64;
     }
 
-    /// Adds a context, but not its total, which may be part of another one's.
+    /// Adds a context, but not its total, which may be part of another one's. Of a call that the
+    /// process inherited, only the time counts: the call is one of its parent's.
     pub(crate) fn add_cost(&mut self, cost: &Cost, waits: bool, scale: &Scale) {
         let ns = |ticks: f64| ticks * scale.ns_per_tick;
+        self.self_ns += ns(cost.self_time);
+        self.wait_ns += if waits { ns(cost.self_time) } else { 0.0 };
+        self.total_is_cut |= cost.total_is_cut;
+        if cost.inherited {
+            return;
+        }
         self.calls = self.calls.saturating_add(cost.calls);
         self.timed = self.timed.saturating_add(cost.timed);
         self.unwound = self.unwound.saturating_add(cost.unwound);
         self.open = self.open.saturating_add(cost.open);
-        self.self_ns += ns(cost.self_time);
-        self.wait_ns += if waits { ns(cost.self_time) } else { 0.0 };
         self.measured_ns += ns(cost.measured);
-        self.open_ns += ns(cost.open_time);
         self.nested_ns += ns(cost.nested);
     }
 
@@ -78,7 +85,7 @@ impl Sums {
         self.self_ns += other.self_ns;
         self.wait_ns += other.wait_ns;
         self.measured_ns += other.measured_ns;
-        self.open_ns += other.open_ns;
+        self.within_ns += other.within_ns;
         self.nested_ns += other.nested_ns;
         self.inside_ticks += other.inside_ticks;
         self.histogram.merge(&other.histogram);
@@ -88,18 +95,25 @@ impl Sums {
     pub(crate) fn measures(&self, whole_ns: f64, ns_per_reference_tick: f64) -> Measures {
         let completed = self.histogram.count() as f64;
         let inside = if completed > 0.0 { self.inside_ticks / completed } else { 0.0 };
-        // The share of the measured time that was the program's and not the hook's.
-        let lasted = self.measured_ns + self.open_ns;
-        let pure = if lasted > 0.0 { (1.0 - self.nested_ns / lasted).clamp(0.0, 1.0) } else { 1.0 };
+        // The share of the time within calls that was the program's and not the hook's.
+        let within = self.within_ns + self.nested_ns;
+        let pure = if within > 0.0 { self.within_ns / within } else { 1.0 };
         let duration =
             |ticks: u64| Ns::from_f64((ticks as f64 - inside) * pure * ns_per_reference_tick);
         let quantile = |q| self.histogram.quantile(q).map(duration);
+        let mut total_ns = Ns::from_f64(self.total_ns);
+        let mut max_ns = (self.timed > 0).then(|| duration(self.histogram.max()));
+        if self.total_is_cut {
+            total_ns = total_ns.max(max_ns.unwrap_or_default());
+        } else {
+            max_ns = max_ns.map(|max| max.min(total_ns));
+        }
         Measures {
             calls: self.calls,
             untimed: self.calls.saturating_sub(self.timed.saturating_add(self.open)),
             unwound: self.unwound,
             open: self.open,
-            total_ns: Ns::from_f64(self.total_ns),
+            total_ns,
             self_ns: Ns::from_f64(self.self_ns),
             wait_ns: Ns::from_f64(self.wait_ns),
             share: if whole_ns > 0.0 { self.self_ns / whole_ns } else { 0.0 },
@@ -109,7 +123,7 @@ impl Sums {
             p90_ns: quantile(0.9),
             p99_ns: quantile(0.99),
             p999_ns: quantile(0.999),
-            max_ns: (self.timed > 0).then(|| duration(self.histogram.max())),
+            max_ns,
         }
     }
 }

@@ -549,3 +549,44 @@ fn depth_costs_neither_stack_nor_time() {
     assert_eq!(figures(&analysis, "outer"), (100_000, 200_000, 100_000));
     assert_eq!(analysis.contexts.last().unwrap().depth, 199_999);
 }
+
+#[test]
+fn mutual_recursion_folded_at_once_counts_nothing_twice() {
+    let mut process = Process::new();
+    process.builder.depth_limit = 0;
+    let (outer, inner) = process.slots();
+    let mut thread = process.builder.timeline(process.main);
+    thread.enter(outer).work(10).enter(inner).work(10);
+    thread.enter(outer).work(20).call(inner, 50).leave();
+    thread.leave().work(10).leave().end();
+    let analysis = process.analysis();
+    assert_eq!(figures(&analysis, "outer"), (2, 100, 40));
+    // Its self time alone would be 60.
+    assert_eq!(figures(&analysis, "inner"), (2, 80, 60));
+    assert_eq!(analysis.contexts.len(), 2);
+}
+
+#[test]
+fn calls_inherited_by_fork_have_time_and_no_calls() {
+    let play = |ends: bool| {
+        let mut process = Process::new();
+        process.builder.depth_limit = 0;
+        let (outer, inner) = process.slots();
+        let mut thread = process.builder.timeline(process.main);
+        thread.inherit(outer).work(100).call(inner, 30);
+        if ends {
+            thread.leave().work(50).call(outer, 7);
+        }
+        thread.work(500).end();
+        process.builder.end(END_EXIT, 0);
+        process.analysis()
+    };
+    let ended = play(true);
+    assert_eq!(figures(&ended, "outer"), (1, 137, 107));
+    assert_eq!(api(&ended, "outer").measures.max_ns, Some(Ns(7)), "the other call was longer");
+    assert_eq!(ended.totals.application_ns, Ns(550));
+    let open = play(false);
+    assert_eq!(figures(&open, "outer"), (0, 630, 600));
+    assert_eq!(api(&open, "outer").measures.open, 0, "it is open in the parent");
+    assert_eq!(open.totals.application_ns, Ns(0));
+}

@@ -58,6 +58,9 @@ pub(crate) struct PathArg {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Selection")]
 pub(crate) struct SourceArgs {
+    /// The Nth newest run of the directory; 1 is the newest
+    #[arg(long, value_name = "N", default_value_t = 1, hide_default_value = true, global = true)]
+    pub(crate) run: usize,
     /// Only this process of the run; without it all of them, added up
     #[arg(long, value_name = "PID", global = true)]
     pub(crate) process: Option<u32>,

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use chase_analyzer::{Analysis, Image, Loaded, Ns, Selection, load};
+use chase_analyzer::{Analysis, Catalog, Image, Loaded, Ns, Selection, load_run, scan};
 
 use crate::args::Cli;
 use crate::names::Names;
@@ -16,8 +16,10 @@ const DEFAULT_PATH: &str = "chase.data";
 pub(crate) struct Report {
     /// The file or directory that was read.
     pub(crate) path: PathBuf,
-    /// Its images, files that could not be read, and how many older runs there are.
+    /// Its images, files that could not be read, and how many runs are older.
     pub(crate) loaded: Loaded,
+    /// Its number among the runs there, 1 for the newest.
+    pub(crate) run: usize,
     pub(crate) analysis: Analysis,
     pub(crate) names: Names,
     pub(crate) places: Places,
@@ -27,7 +29,7 @@ impl Report {
     /// Reads what the command line asks for.
     pub(crate) fn open(cli: &Cli) -> anyhow::Result<Self> {
         let path = cli.path().cloned().unwrap_or_else(default_path);
-        let mut loaded = load(&path)?;
+        let mut loaded = load(&path, cli.source.run)?;
         if let Some(pid) = cli.source.process {
             loaded.images = of_process(loaded.images, pid)?;
         }
@@ -41,7 +43,7 @@ impl Report {
         let analysis = Analysis::new(&loaded.images, Selection::All);
         let names = Names::new(&analysis);
         let places = Places::new(cli.source.debug_dir.clone());
-        Ok(Self { path, loaded, analysis, names, places })
+        Ok(Self { path, loaded, run: cli.source.run, analysis, names, places })
     }
 
     /// A time as a fraction of all that was spent: application time and library calls.
@@ -59,6 +61,17 @@ pub(crate) fn fraction(time: Ns, whole: f64) -> f64 {
 fn default_path() -> PathBuf {
     let output = std::env::var_os("CHASE_OUTPUT").filter(|output| !output.is_empty());
     output.map_or_else(|| Path::new(DEFAULT_PATH).to_owned(), PathBuf::from)
+}
+
+/// The `number`th newest run at `path`.
+fn load(path: &Path, number: usize) -> anyhow::Result<Loaded> {
+    let Catalog { runs, mut failures } = scan(path)?;
+    let Some(run) = number.checked_sub(1).and_then(|at| runs.get(at)) else {
+        bail!("--run {number}: {} has runs 1 (the newest) to {}", path.display(), runs.len());
+    };
+    let mut loaded = load_run(run)?;
+    failures.append(&mut loaded.failures);
+    Ok(Loaded { failures, other_runs: runs.len() - number, ..loaded })
 }
 
 /// The images of one process: an exec gives it a further one.

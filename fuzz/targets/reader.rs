@@ -25,7 +25,7 @@ fuzz_target!(|bytes: &[u8]| {
             assert_eq!(context.number, number);
             assert!(context.caller.is_none_or(|caller| caller < number));
             assert!(context.scope <= number);
-            let _ = recording.slot(context.node().slot).map(|slot| slot.class());
+            let _ = recording.slot(context.slot()).map(|slot| slot.class());
             context.add_to(&mut sum);
             contexts += 1;
         }

@@ -11,7 +11,7 @@
 //! * A live frame is never overwritten: `top` moves down past dead frames only, and a frame is
 //!   declared dead only on proof. Proof is that it lies deeper than a frame that is running on the
 //!   same stack, and two addresses are on the same stack only if both are on the thread's own, or
-//!   are equal.
+//!   are equal. (A tail call has its caller's address too, but returns to our exit.)
 //! * A frame that ends on another thread than it began on is recorded in that thread's tree, and
 //!   its owner takes the call out of its own tree when it meets the dead frame.
 
@@ -22,7 +22,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 
 use chase_format::layout::{INHERITED, Node};
 
-use crate::arch::{current_thread, stack_pointer};
+use crate::arch::{current_thread, is_exit, stack_pointer};
 use crate::recording::Lost;
 use crate::sys::SignalsBlocked;
 use crate::thread::{self, Thread};
@@ -202,11 +202,14 @@ impl Thread {
         self.drop_dead();
         let mut found = self.tree.root;
         let mut looked_at = 0;
+        // SAFETY: the call's return address is there.
+        let tail_call = is_exit(unsafe { *(sp as *const usize) });
         for frame in self.frames() {
             // SAFETY: frames below `top` are initialised.
             let (at, unwound) =
                 unsafe { ((*frame).sp.load(Ordering::Relaxed), (*frame).flags & UNWOUND != 0) };
-            if at > sp && (self.stack.holds(at) || !self.stack.holds(sp)) {
+            let encloses = at > sp && (self.stack.holds(at) || !self.stack.holds(sp));
+            if encloses || at == sp && tail_call {
                 // SAFETY: as above.
                 found = unsafe { (*frame).node };
                 break;
@@ -230,6 +233,25 @@ impl Thread {
         }
         self.drop_dead();
         found
+    }
+
+    /// Drops a frame whose call is recorded, and those that its return proves dead.
+    fn leave(&mut self, frame: *mut Frame) {
+        // SAFETY: the frame is this thread's, and was live until now.
+        let sp = unsafe { (*frame).sp.load(Ordering::Relaxed) };
+        if sp > MOVED && self.stack.holds(sp) {
+            // Deeper frames of this stack can't be running.
+            for deeper in self.frames().take_while(|&above| above != frame) {
+                // SAFETY: frames below `top` are initialised.
+                let at = unsafe { (*deeper).sp.load(Ordering::Relaxed) };
+                if at > MOVED && at < sp && self.stack.holds(at) {
+                    self.abandon(deeper);
+                }
+            }
+        }
+        // SAFETY: as above.
+        unsafe { (*frame).sp.store(DEAD, Ordering::Relaxed) };
+        self.drop_dead();
     }
 
     /// Drops the frames that a jump from here to `target_sp` leaves behind.
@@ -495,7 +517,7 @@ pub(crate) unsafe extern "C" fn leave_slow(frame: *mut Frame, now_ticks: u64) {
             let _signals = SignalsBlocked::new();
             thread.tree.record(node, ticks);
         }
-        leave_moved(frame);
+        thread.leave(frame);
     }
 }
 
@@ -515,27 +537,16 @@ fn leave_elsewhere(current: *mut Thread, node: *const Node, ticks: u64) {
     thread.tree.record(node, ticks);
 }
 
-/// Drops a frame whose call is recorded but that is not on top (any more).
+/// The call path has recorded a call and moved `top` down, only to see that the frame was not on
+/// top any more: takes that back.
 ///
 /// # Safety
 /// As for [`leave_slow`]; the frame belongs to the calling thread.
 pub(crate) unsafe extern "C" fn leave_moved(frame: *mut Frame) {
     // SAFETY: the frame's owner is the calling thread.
-    let (thread, sp) =
-        unsafe { (&mut *(*segment_of(frame)).owner, (*frame).sp.load(Ordering::Relaxed)) };
-    if sp > MOVED && thread.stack.holds(sp) {
-        // Deeper frames of this stack can't be running.
-        for deeper in thread.frames().take_while(|&above| above != frame) {
-            // SAFETY: frames below `top` are initialised.
-            let at = unsafe { (*deeper).sp.load(Ordering::Relaxed) };
-            if at > MOVED && at < sp && thread.stack.holds(at) {
-                thread.abandon(deeper);
-            }
-        }
-    }
-    // SAFETY: as above.
-    unsafe { (*frame).sp.store(DEAD, Ordering::Relaxed) };
-    thread.drop_dead();
+    let thread = unsafe { &mut *(*segment_of(frame)).owner };
+    thread.top.fetch_add(FRAME, Ordering::Relaxed);
+    thread.leave(frame);
 }
 
 /// Personality of [`chase_enter`](crate::arch): an exception, a cancellation or `pthread_exit`

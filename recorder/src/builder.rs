@@ -63,7 +63,7 @@ pub struct Builder {
     pub header: Header,
     /// Rate of the recording's clock, for `clock_latest`.
     pub ticks_per_ns: f64,
-    /// Deepest level of the tree that still gets contexts of its own for recursion.
+    /// Recursion folds from this level of the tree on; 0 folds all of it.
     pub depth_limit: usize,
     /// Bytes of a chunk of nodes.
     pub node_chunk_len: usize,

@@ -22,7 +22,7 @@ fn walk(bytes: &[u8]) -> Option<usize> {
             assert_eq!(context.number, number);
             assert!(context.caller.is_none_or(|caller| caller < number));
             assert!(context.scope <= number);
-            read += recording.slot(context.node().slot).map_or(0, |slot| slot.name().len());
+            read += recording.slot(context.slot()).map_or(0, |slot| slot.name().len());
             read += context.histogram().buckets().count();
         }
     }

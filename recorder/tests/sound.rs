@@ -60,8 +60,24 @@ fn folded_recursion_leads_to_the_ancestor() {
     let recording = Recording::parse(&bytes).unwrap();
     let contexts: Vec<_> = recording.threads().next().unwrap().contexts().collect();
     let shape: Vec<_> =
-        contexts.iter().map(|c| (c.node().slot, c.caller, c.scope, c.node().calls)).collect();
+        contexts.iter().map(|c| (c.slot(), c.caller, c.scope, c.node().calls)).collect();
     assert_eq!(shape, [(0, None, 0, 1), (1, Some(0), 1, 2), (0, Some(1), 0, 1)]);
+}
+
+#[test]
+fn calls_inherited_by_fork_fold_with_calls_of_their_slot() {
+    let mut builder = Builder::new();
+    builder.depth_limit = 0;
+    let app = builder.executable("app");
+    let slot = builder.slot(app, None, "a");
+    let main = builder.thread("main");
+    builder.timeline(main).inherit(slot).enter(slot).leave();
+    let bytes = builder.build();
+    let recording = Recording::parse(&bytes).unwrap();
+    let contexts: Vec<_> = recording.threads().next().unwrap().contexts().collect();
+    let shape: Vec<_> =
+        contexts.iter().map(|c| (c.slot(), c.is_inherited(), c.scope, c.node().calls)).collect();
+    assert_eq!(shape, [(0, true, 0, 0), (0, false, 0, 1)]);
 }
 
 #[test]
@@ -81,7 +97,7 @@ fn trees_may_span_many_chunks() {
     assert_eq!(recording.problems(), []);
     assert_eq!(recording.context_count(), 1_000);
     for (context, number) in recording.threads().next().unwrap().contexts().zip(0..) {
-        assert_eq!(recording.slot(context.node().slot).unwrap().name(), format!("f{number}"));
+        assert_eq!(recording.slot(context.slot()).unwrap().name(), format!("f{number}"));
         assert_eq!(context.histogram().count(), 1);
     }
 }

@@ -44,7 +44,7 @@ fn version_1_is_readable() {
     let mut calls = std::collections::BTreeMap::new();
     for thread in recording.threads() {
         for context in thread.contexts() {
-            let name = recording.slot(context.node().slot).unwrap().name().into_owned();
+            let name = recording.slot(context.slot()).unwrap().name().into_owned();
             *calls.entry(name).or_insert(0) += context.node().calls;
         }
     }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 static sem_t ready, never;
+static volatile bool sent;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_key_t key;
 
@@ -83,7 +84,8 @@ static void *disabled(void *argument)
     (void)argument;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
     sem_post(&ready);
-    usleep(2000);
+    while (!sent)
+        usleep(100);
     trap_empty();
     pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
     pthread_testcancel();
@@ -122,9 +124,11 @@ static long cancelled(void *(*routine)(void *))
 {
     pthread_t thread;
     void *result;
+    sent = false;
     CHECK(pthread_create(&thread, NULL, routine, &never) == 0);
     sem_wait(&ready);
     CHECK(pthread_cancel(thread) == 0);
+    sent = true;
     pthread_join(thread, &result);
     return result == PTHREAD_CANCELED;
 }

@@ -1,9 +1,13 @@
-/* The other half, and a function that calls itself through its own PLT. */
+/* The other half, and two functions that call each other through the library's own PLT. */
 long trap_odd(long n);
 
 long trap_even(long n) { return n == 0 ? 0 : 1 + trap_odd(n - 1); }
 
-long trap_fibonacci(long n) { return n < 2 ? n : trap_fibonacci(n - 1) + trap_fibonacci(n - 2); }
+long trap_pong(long n);
+
+long trap_ping(long n) { return n == 0 ? 0 : 1 + trap_pong(n - 1); }
+
+long trap_pong(long n) { return n == 0 ? 0 : 1 + trap_ping(n - 1); }
 
 /* The program has one of its own, which is the one that counts. */
 long trap_interposed(long n) { return -n; }

@@ -10,7 +10,8 @@ void *search_by_origin(void);
 static void show(const char *what, void *handle)
 {
     int (*number)(void) = handle ? (int (*)(void))dlsym(handle, "plugin_number") : NULL;
-    printf("%s: %d\n", what, number ? number() : -1);
+    long (*work)(long) = handle ? (long (*)(long))dlsym(handle, "plugin_work") : NULL;
+    printf("%s: %d %s\n", what, number ? number() : -1, work && work(10) ? "works" : "");
     if (!handle)
         puts(dlerror());
 }

@@ -52,7 +52,7 @@ impl Trial {
             preload_before: Vec::new(),
             preload_after: Vec::new(),
             stdin: None,
-            limit: Duration::from_secs(120),
+            limit: Duration::from_secs(60),
             normalise: None,
             setup: None,
             scratch,
@@ -122,7 +122,7 @@ impl Trial {
         self
     }
 
-    /// A run that takes longer is killed and is a failure; two minutes by default.
+    /// A run that takes longer is killed and is a failure; one minute by default.
     #[must_use]
     pub fn limit(mut self, limit: Duration) -> Trial {
         self.limit = limit;

@@ -124,15 +124,17 @@ impl Collector {
         let mut merged: Vec<u32> = Vec::new();
         let mut sums = Sums::default();
         let costs = costs::of(scene.image, thread, |context, histogram| {
-            let (import, class) = self.names.slot(&mut scene.names, context.node().slot);
+            let (import, class) = self.names.slot(&mut scene.names, context.slot());
             let place = if context.scope < context.number {
                 merged[context.scope as usize]
             } else {
                 let caller = context.caller.map_or(NOBODY, |caller| merged[caller as usize]);
                 self.contexts.number(caller, import)
             };
-            self.contexts.list[place as usize].sums.add_durations(histogram, &scene.scale);
-            sums.add_durations(histogram, &scene.scale);
+            if !context.is_inherited() {
+                self.contexts.list[place as usize].sums.add_durations(histogram, &scene.scale);
+                sums.add_durations(histogram, &scene.scale);
+            }
             imports.push(import);
             merged.push(place);
             class
@@ -141,6 +143,7 @@ impl Collector {
             let waits = self.names.cause(import).is_some();
             self.contexts.list[place as usize].sums.add_cost(cost, waits, &scene.scale);
             sums.add_cost(cost, waits, &scene.scale);
+            sums.within_ns += cost.total * scene.scale.ns_per_tick;
         }
         sums.total_ns = sums.self_ns;
         let apis = self.thread_apis(&costs.contexts, &imports, &scene.scale);

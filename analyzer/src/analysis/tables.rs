@@ -83,7 +83,10 @@ fn sum_by(
     for ((at, context), outermost) in (0..).zip(&contexts.list).zip(outermost) {
         let sums = &mut sums[key_of(at) as usize];
         sums.add(&context.sums);
-        sums.total_ns += if outermost { context.sums.total_ns } else { 0.0 };
+        if outermost {
+            sums.total_ns += context.sums.total_ns;
+            sums.total_is_cut |= context.sums.total_is_cut;
+        }
     }
     sums
 }
@@ -141,7 +144,7 @@ fn caller_rows(
 }
 
 fn library_rows(names: &Names, by_object: &[Sums], ruler: &Ruler) -> Vec<LibraryRow> {
-    let called = (0..).zip(by_object).filter(|(_, sums)| sums.calls > 0);
+    let called = (0..).zip(by_object).filter(|(_, sums)| sums.calls > 0 || sums.self_ns > 0.0);
     called
         .map(|(object, sums)| library_row(names, LibraryKind::Library, object, ruler.measure(sums)))
         .collect()

@@ -7,7 +7,7 @@ use super::{Look, Terminal, clean};
 /// Columns between two columns.
 const GAP: usize = 2;
 /// A name is never cut to less than this.
-const MIN_NAME: usize = 12;
+const MIN_NAME: usize = 16;
 
 /// Where the text of a column stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -193,15 +193,15 @@ a\\x1b[2J
 
     #[test]
     fn names_give_way_on_a_narrow_terminal() {
-        let terminal = Terminal { width: Some(22), colour: false };
+        let terminal = Terminal { width: Some(24), colour: false };
         let expected = "\
-Library           self
-libalph…a.so.1  29.4 %
+Library             self
+libalpha…ta.so.1  29.4 %
 a\\x1b[2J
 ";
         assert_eq!(table().render(terminal), expected);
         let narrow = table().render(Terminal { width: Some(5), colour: false });
-        assert!(narrow.contains("libalp….so.1  29.4 %"), "{narrow}");
+        assert!(narrow.contains("libalpha…ta.so.1  29.4 %"), "{narrow}");
     }
 
     #[test]
@@ -209,7 +209,7 @@ a\\x1b[2J
         let table = Table { droppable: vec!["self".to_owned()], ..table() };
         let expected = "\
 Library
-libalphab…ta.so.1
+libalpha…lta.so.1
 a\\x1b[2J
 (no room for: self)
 ";
@@ -219,8 +219,8 @@ a\\x1b[2J
 
     #[test]
     fn colours_take_no_room() {
-        let plain = table().render(Terminal { width: Some(22), colour: false });
-        let coloured = table().render(Terminal { width: Some(22), colour: true });
+        let plain = table().render(Terminal { width: Some(24), colour: false });
+        let coloured = table().render(Terminal { width: Some(24), colour: true });
         let stripped =
             coloured.replace("\x1b[1m", "").replace("\x1b[2m", "").replace("\x1b[0m", "");
         assert_eq!(stripped, plain);

@@ -1,9 +1,14 @@
 //! The processes of a run, how each ended, and what was not seen of them.
 
+use std::cmp::Reverse;
+
 use chase_analyzer::{Ending, ProcessRow, Totals};
 
 use crate::report::{Report, file_name, fraction};
 use crate::terminal::{Align, Look, Table, Terminal, clean, count, elapsed, percent};
+
+/// From this fraction of the threads' lifetime on, times that contradict each other are mentioned.
+const NOTABLE_OVERLAP: f64 = 0.01;
 
 /// What was spent on being recorded, in words.
 pub(super) fn overhead(totals: &Totals) -> String {
@@ -52,7 +57,7 @@ pub(super) fn table(report: &Report, terminal: Terminal, top: usize) -> String {
         ("ended", Align::Text),
     ])
     .may_drop(["parent", "start", "library", "threads"]);
-    for process in analysis.processes.iter().take(top) {
+    for process in costliest(&analysis.processes, top) {
         let totals = &process.totals;
         table.row([
             process.pid.to_string().into(),
@@ -69,6 +74,19 @@ pub(super) fn table(report: &Report, terminal: Terminal, top: usize) -> String {
     out.push_str(&table.render(terminal));
     out.push_str(&super::left_out(analysis.processes.len(), top, "processes"));
     out
+}
+
+/// The `top` processes whose threads did most, in order of their start.
+fn costliest(processes: &[ProcessRow], top: usize) -> impl Iterator<Item = &ProcessRow> {
+    let cost = |at: &usize| {
+        let totals = &processes[*at].totals;
+        Reverse((totals.application_ns.0.saturating_add(totals.library_ns.0), totals.calls))
+    };
+    let mut by_cost: Vec<usize> = (0..processes.len()).collect();
+    by_cost.sort_by_key(cost);
+    by_cost.truncate(top);
+    by_cost.sort_unstable();
+    by_cost.into_iter().map(|at| &processes[at])
 }
 
 fn ending(ending: Ending) -> String {
@@ -118,15 +136,18 @@ pub(super) fn not_seen(report: &Report) -> Vec<String> {
     for failure in &report.loaded.failures {
         lines.push(format!("{}: {}", failure.path.display(), failure.cause));
     }
-    for process in analysis_without_clock(report) {
+    for process in report.analysis.processes.iter().filter(|process| !process.clock_is_calibrated) {
         let pid = process.pid;
         lines.push(format!("the clock's rate in process {pid}: its times are in ticks, not in ns"));
     }
+    let totals = &report.analysis.totals;
+    if fraction(totals.overlap_ns, totals.lifetime_ns.as_f64()) > NOTABLE_OVERLAP {
+        let (overlap, lifetime) = (elapsed(totals.overlap_ns.0), elapsed(totals.lifetime_ns.0));
+        lines.push(format!(
+            "contradictory times: calls exceed the threads' {lifetime} by {overlap}, so shares mislead"
+        ));
+    }
     lines
-}
-
-fn analysis_without_clock(report: &Report) -> impl Iterator<Item = &ProcessRow> {
-    report.analysis.processes.iter().filter(|process| !process.clock_is_calibrated)
 }
 
 fn plural(number: u64, what: &str) -> String {

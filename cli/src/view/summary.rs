@@ -117,11 +117,12 @@ fn next(report: &Report) -> String {
     let mut out =
         "\nMore: chase-report libs, apis, threads, tree; charts -o DIR draws them\n".to_owned();
     if report.loaded.other_runs > 0 {
-        let path = report.path.display().to_string();
+        let runs = if report.loaded.other_runs == 1 { "run is" } else { "runs are" };
         out.push_str(&format!(
-            "{} older runs are in {}: name one of their files to see it\n",
+            "{} older {runs} in {}: --run {} shows the one before this\n",
             report.loaded.other_runs,
-            clean(&path)
+            clean(&report.path.display().to_string()),
+            report.run + 1
         ));
     }
     out

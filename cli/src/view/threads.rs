@@ -42,7 +42,7 @@ impl Show for Threads<'_> {
             ("wait by name", Align::Number),
             ("calls", Align::Number),
         ])
-        .may_drop(["PID", "start", "Created in", "application", "library"]);
+        .may_drop(["PID", "start", "application", "Created in", "library"]);
         for row in rows.iter().take(top) {
             let pid = report.analysis.processes.get(row.process).map_or(0, |process| process.pid);
             let about = if row.end_is_estimate { "≥ " } else { "" };
@@ -138,7 +138,7 @@ pub(super) fn brief(report: &Report, top: usize) -> Table {
         ("wait by name", Align::Number),
         ("calls", Align::Number),
     ])
-    .may_drop(["Start routine", "wait by name"]);
+    .may_drop(["application", "Start routine", "wait by name"]);
     for row in rows(report, &ThreadFilter::default()).into_iter().take(top) {
         table.row([
             row.tid.to_string().into(),

@@ -1,4 +1,5 @@
 //! Recordings whose numbers are known, for the goldens.
+#![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::path::{Path, PathBuf};
 

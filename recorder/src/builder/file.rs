@@ -6,7 +6,8 @@ use super::timeline::TreeNode;
 use super::{Builder, Object, Thread};
 use crate::histogram::PAGE_BUCKETS;
 use crate::layout::{
-    CHUNK_MAGIC, COMMITTED, ChunkHeader, ChunkKind, ClockPair, NONE, Node, PAGE, ROOT_SLOT, UNIT,
+    CHUNK_MAGIC, COMMITTED, ChunkHeader, ChunkKind, ClockPair, INHERITED, NONE, Node, PAGE,
+    ROOT_SLOT, UNIT,
 };
 
 pub(super) fn write(builder: &Builder) -> Vec<u8> {
@@ -109,7 +110,8 @@ fn place_tree(space: &mut NodeSpace, thread: &Thread, first_slots: &[u32]) -> u3
         refs.push(node_ref);
         let record = Node {
             parent_ref: node.caller.map_or(root_ref, |caller| refs[caller]),
-            slot: first_slots[node.slot.object.0 as usize] + node.slot.at as u32,
+            slot: first_slots[node.slot.object.0 as usize] + node.slot.at as u32
+                | if node.inherited { INHERITED } else { 0 },
             calls: node.calls,
             total_ticks: node.total_ticks(),
             max_ticks: node.histogram.max(),

@@ -13,7 +13,7 @@ const PARTS: u64 = 1024;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tree {
     pub(super) nodes: Vec<TreeNode>,
-    by_place: HashMap<(Option<usize>, (u32, usize)), usize>,
+    by_place: HashMap<(Option<usize>, (u32, usize), bool), usize>,
     open: Vec<Frame>,
     now: u64,
 }
@@ -22,6 +22,7 @@ pub(super) struct Tree {
 #[derive(Clone, Debug)]
 pub(super) struct TreeNode {
     pub(super) slot: SlotId,
+    pub(super) inherited: bool,
     pub(super) caller: Option<usize>,
     pub(super) scope: usize,
     depth: usize,
@@ -44,10 +45,10 @@ impl Tree {
     }
 
     /// The node for `slot` where the thread is now.
-    fn node(&mut self, slot: SlotId, depth_limit: usize) -> usize {
+    fn node(&mut self, slot: SlotId, inherited: bool, depth_limit: usize) -> usize {
         let caller = self.open.last().map(|frame| self.nodes[frame.node].scope);
         let new = self.nodes.len();
-        let at = *self.by_place.entry((caller, (slot.object.0, slot.at))).or_insert(new);
+        let at = *self.by_place.entry((caller, (slot.object.0, slot.at), inherited)).or_insert(new);
         if at == new {
             let depth = caller.map_or(0, |caller| self.nodes[caller].depth + 1);
             let mut callers = std::iter::successors(caller, |&caller| self.nodes[caller].caller);
@@ -56,6 +57,7 @@ impl Tree {
                 .flatten();
             self.nodes.push(TreeNode {
                 slot,
+                inherited,
                 caller,
                 scope: folded.unwrap_or(new),
                 depth,
@@ -107,13 +109,24 @@ impl<'b> Timeline<'b> {
         let depth_limit = self.builder.depth_limit;
         let (inside, outside) = self.cost();
         let tree = self.tree();
-        let node = tree.node(slot, depth_limit);
+        let node = tree.node(slot, false, depth_limit);
         tree.now += outside;
         let start = tree.now;
         tree.nodes[node].calls += 1;
         tree.nodes[node].last_start = start;
         tree.open.push(Frame { node, start });
         tree.now += inside;
+        self
+    }
+
+    /// Is inside a function that it called before a fork made this process.
+    pub fn inherit(&mut self, slot: SlotId) -> &mut Self {
+        let depth_limit = self.builder.depth_limit;
+        let tree = self.tree();
+        let node = tree.node(slot, true, depth_limit);
+        let start = tree.now;
+        tree.nodes[node].last_start = start;
+        tree.open.push(Frame { node, start });
         self
     }
 
@@ -144,7 +157,7 @@ impl<'b> Timeline<'b> {
         let depth_limit = self.builder.depth_limit;
         let (inside, outside) = self.cost();
         let tree = self.tree();
-        let at = tree.node(slot, depth_limit);
+        let at = tree.node(slot, false, depth_limit);
         let each = ticks * PARTS + inside;
         tree.now += more * (each + outside);
         let last_start = tree.now - each;
@@ -160,7 +173,7 @@ impl<'b> Timeline<'b> {
     pub fn count(&mut self, slot: SlotId) -> &mut Self {
         let depth_limit = self.builder.depth_limit;
         let tree = self.tree();
-        let node = tree.node(slot, depth_limit);
+        let node = tree.node(slot, false, depth_limit);
         tree.nodes[node].calls += 1;
         self
     }

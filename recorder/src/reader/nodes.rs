@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::chunks::Chunk;
 use super::{Problem, pod_at};
 use crate::histogram::PAGE_BUCKETS;
-use crate::layout::{NONE, Node, ROOT_SLOT, UNIT};
+use crate::layout::{INHERITED, NONE, Node, ROOT_SLOT, UNIT};
 
 /// Marks a node whose depth is not known yet.
 const UNKNOWN: u32 = u32::MAX;
@@ -177,7 +177,8 @@ impl Owned {
                 let scope_of = |node: &Node, own: u32| {
                     node_at(node.scope_ref)
                         .filter(|scope| {
-                            scope.slot == node.slot && scope.scope_ref == node.scope_ref
+                            (scope.slot ^ node.slot) & !INHERITED == 0
+                                && scope.scope_ref == node.scope_ref
                         })
                         .and_then(|_| number_of(node.scope_ref))
                         .unwrap_or(own)

@@ -7,7 +7,8 @@ use super::chunks::Chunk;
 use super::nodes::{Entry, NodeIndex};
 use super::{Histogram, Problem, Recording, pod_at, text};
 use crate::layout::{
-    Header, NONE, Node, THREAD_ENDED, THREAD_FOUND, THREAD_FREE, THREAD_LIVE, ThreadRecord, UNIT,
+    Header, INHERITED, NONE, Node, THREAD_ENDED, THREAD_FOUND, THREAD_FREE, THREAD_LIVE,
+    ThreadRecord, UNIT,
 };
 
 /// A thread and where its contexts are.
@@ -136,6 +137,18 @@ impl Context<'_> {
     #[must_use]
     pub fn node(&self) -> &Node {
         &self.node
+    }
+
+    /// Number of the slot that was called.
+    #[must_use]
+    pub fn slot(&self) -> u32 {
+        self.node.slot & !INHERITED
+    }
+
+    /// Whether it stands for a call that was open when a fork made the process; see [`INHERITED`].
+    #[must_use]
+    pub fn is_inherited(&self) -> bool {
+        self.node.slot & INHERITED != 0
     }
 
     /// Adds the durations of its completed calls, and the longest of all, to `histogram`.

@@ -69,8 +69,8 @@ chase_enter:                            # r11 = slot, (rsp) = return address
     jz .Lenter_slow
     leaq 32(%rsp), %rdx
     cmpq %rdx, {SP}-{FRAME}(%rax)       # the top frame must enclose this call
-    jbe .Lenter_slow
-
+    jbe .Lenter_outside
+.Lenclosed:
     movq {NODE}-{FRAME}(%rax), %rdx     # the caller's node
     movl {SCOPE}(%rdx), %edx
     imull ${HASH}, %edx, %esi
@@ -118,6 +118,7 @@ chase_enter:                            # r11 = slot, (rsp) = return address
     callq *%r11
 
     .hidden chase_exit
+    .globl chase_exit
 chase_exit:                             # rbx = frame
     movq %rax, %r8                      # r8, r9 = the integer results
     movq %rdx, %r9
@@ -157,9 +158,9 @@ chase_exit:                             # rbx = frame
     cfi_return_on_stack 8
     movq {RBX}(%rbx), %r11              # r11 = the caller's rbx
     .cfi_register rbx, r11
-    leaq {FRAME}(%rbx), %rax
     movq $0, {SP}(%rbx)
-    cmpxchgq %rbx, {TOP}(%r10)          # released, unless a signal handler switched stacks
+    subq ${FRAME}, {TOP}(%r10)          # released: one instruction, for signal handlers
+    cmpq %rbx, {TOP}(%r10)              # ... unless one has switched stacks in between
     jne .Lleave_moved
     movq %r11, %rbx
     .cfi_restore rbx
@@ -232,8 +233,15 @@ chase_exit:                             # rbx = frame
     .cfi_restore rbx
     retq
 
-.Lcollision:                            # linear probing; an empty entry ends it
+.Lenter_outside:                        # a tail call takes over its caller's place on the stack
     .cfi_def_cfa rsp, 40
+    jb .Lenter_slow
+    leaq chase_exit(%rip), %rdx
+    cmpq %rdx, 32(%rsp)
+    je .Lenclosed
+    jmp .Lenter_slow
+
+.Lcollision:                            # linear probing; an empty entry ends it
     cmpq $0, (%rsi)
     je .Lenter_slow
     subq {TABLE}(%rcx), %rsi

@@ -80,6 +80,7 @@ global_asm!(include_str!("memory.S"), options(att_syntax));
 unsafe extern "C" {
     static chase_stubs: u8;
     static chase_special_stubs: u8;
+    static chase_exit: u8;
     /// What a new thread runs first; its argument is a [`thread::Start`].
     pub(crate) fn chase_thread_start(start: *mut core::ffi::c_void) -> *mut core::ffi::c_void;
 }
@@ -98,6 +99,11 @@ pub(crate) fn special_stub(number: usize) -> usize {
 pub(crate) fn is_stub(address: usize) -> bool {
     address.wrapping_sub(stub(0)) < STUBS * STUB
         || address.wrapping_sub(special_stub(0)) < SPECIAL_STUBS * STUB
+}
+
+/// Whether a call that returns to `address` is a tail call of a function that was called by us.
+pub(crate) fn is_exit(address: usize) -> bool {
+    address == &raw const chase_exit as usize
 }
 
 /// This thread's [`Thread`]; [`thread::NO_THREAD`] if it has none.

@@ -1,0 +1,191 @@
+//! What goes wrong is said on standard error, with what to do next; the exit status tells which
+//! kind it was: 1 nothing could be read, 2 wrong usage.
+
+mod recordings;
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
+
+/// A directory with a good recording in `chase.data`.
+fn with_recording() -> TempDir {
+    let dir = TempDir::new().expect("a directory for the test");
+    fs::create_dir(dir.path().join("chase.data")).expect("directory made");
+    recordings::write(&dir.path().join("chase.data"), "a.chase", &recordings::compressor());
+    dir
+}
+
+fn command(dir: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_chase-report"));
+    command.current_dir(dir).args(arguments).stdin(Stdio::null()).env_remove("CHASE_OUTPUT");
+    command
+}
+
+/// Status, standard output, standard error.
+fn run(dir: &Path, arguments: &[&str]) -> (i32, String, String) {
+    let output = command(dir, arguments).output().expect("chase-report runs");
+    let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
+    (output.status.code().unwrap_or(-1), text(output.stdout), text(output.stderr))
+}
+
+fn fails(dir: &Path, arguments: &[&str], status: i32, message: &str) {
+    let (found, output, errors) = run(dir, arguments);
+    assert_eq!((found, &*output), (status, ""), "{arguments:?}: {errors}");
+    assert!(errors.contains(message), "{arguments:?}: {errors}");
+}
+
+#[test]
+fn nothing_to_read() {
+    let dir = TempDir::new().expect("a directory for the test");
+    fails(dir.path(), &[], 1, "LD_PRELOAD=libchase.so ./app");
+    fails(dir.path(), &["libs", "no/such"], 1, "no/such");
+    fs::create_dir(dir.path().join("chase.data")).expect("directory made");
+    fails(dir.path(), &[], 1, "no recording (*.chase) in chase.data");
+    fs::write(dir.path().join("chase.data/a.chase"), "no recording").expect("written");
+    fails(dir.path(), &[], 1, "a.chase");
+    fails(dir.path(), &["chase.data/a.chase"], 1, "a.chase");
+    fails(dir.path(), &["apis", "bad\x1b[2Jname"], 1, "bad\\x1b[2Jname");
+}
+
+#[test]
+fn wrong_usage() {
+    let dir = with_recording();
+    fails(dir.path(), &["--no-such"], 2, "--help");
+    fails(dir.path(), &["libs", "--json", "--csv"], 2, "cannot be used with");
+    fails(dir.path(), &["--json", "libs", "--csv"], 2, "exclude each other");
+    fails(dir.path(), &["--top", "many"], 2, "many");
+    fails(dir.path(), &["apis", "--api", "[a"], 2, "[a");
+}
+
+#[test]
+fn what_is_not_in_the_run() {
+    let dir = with_recording();
+    fails(dir.path(), &["--process", "1"], 1, "no process 1 in this run; it has: 4711 compressor");
+    fails(
+        dir.path(),
+        &["libs", "--run", "2"],
+        1,
+        "--run 2: chase.data has runs 1 (the newest) to 1",
+    );
+    fails(dir.path(), &["--run", "0"], 1, "--run 0");
+    fails(dir.path(), &["--debug-dir", "none"], 1, "--debug-dir none");
+    fails(dir.path(), &["charts", "-o", "chase.data/a.chase"], 1, "cannot make the directory");
+}
+
+/// One damaged file must not hide the others, nor go unsaid.
+#[test]
+fn a_bad_file_among_good_ones() {
+    let dir = with_recording();
+    fs::write(dir.path().join("chase.data/b.chase"), "no recording").expect("written");
+    let (status, output, _) = run(dir.path(), &[]);
+    assert_eq!(status, 0);
+    assert!(output.contains("compressor") && output.contains("b.chase"), "{output}");
+}
+
+#[test]
+fn older_runs_are_there_to_be_asked_for() {
+    let dir = with_recording();
+    let mut earlier = recordings::child();
+    earlier.header.boot_id = [7; 16];
+    earlier.header.clock_start.realtime_ns -= 3_600_000_000_000;
+    recordings::write(&dir.path().join("chase.data"), "earlier.chase", &earlier);
+    let (status, output, _) = run(dir.path(), &[]);
+    assert!(status == 0 && output.starts_with("compressor"), "{output}");
+    assert!(
+        output.ends_with("1 older run is in chase.data: --run 2 shows the one before this\n"),
+        "{output}"
+    );
+    let (status, output, _) = run(dir.path(), &["--run", "2"]);
+    assert!(status == 0 && output.starts_with("helper") && !output.contains("older"), "{output}");
+}
+
+#[test]
+fn paths_that_are_not_utf8() {
+    let dir = TempDir::new().expect("a directory for the test");
+    let data = dir.path().join(OsStr::from_bytes(b"data\xff"));
+    fs::create_dir(&data).expect("directory made");
+    recordings::write(&data, "a.chase", &recordings::compressor());
+    let output = command(dir.path(), &["--json"]).arg(&data).output().expect("chase-report runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    assert!(text.contains("data\u{fffd}/a.chase"), "{text}");
+}
+
+/// A process that ended before it called anything.
+#[test]
+fn a_recording_of_nothing() {
+    let dir = TempDir::new().expect("a directory for the test");
+    let mut builder = chase_recorder::builder::Builder::new();
+    builder.executable("/bin/true");
+    recordings::write(dir.path(), "true.chase", &builder);
+    for view in [&[][..], &["libs"], &["apis"], &["threads"], &["tree"], &["charts", "-o", "out"]] {
+        for form in [&[][..], &["--json"], &["--csv"]] {
+            let arguments = [view, &["true.chase"], form].concat();
+            let (status, output, errors) = run(dir.path(), &arguments);
+            assert_eq!((status, &*errors), (0, ""), "{arguments:?}");
+            assert!(!output.is_empty() && !output.contains("NaN"), "{arguments:?}: {output}");
+        }
+    }
+}
+
+#[test]
+fn a_recording_cut_anywhere_is_shown_or_refused() {
+    let dir = TempDir::new().expect("a directory for the test");
+    let whole = recordings::compressor().build();
+    let file = dir.path().join("cut.chase");
+    for len in (0..whole.len()).step_by(whole.len() / 40) {
+        fs::write(&file, &whole[..len]).expect("written");
+        for view in ["libs", "tree", "threads"] {
+            let (status, output, errors) = run(dir.path(), &[view, "cut.chase"]);
+            assert!(status == 0 || status == 1, "{view}, {len} bytes: {status} {errors}");
+            assert_eq!(status == 0, errors.is_empty(), "{view}, {len} bytes: {errors}");
+            assert_eq!(status == 0, !output.is_empty(), "{view}, {len} bytes: {output}");
+        }
+    }
+}
+
+/// `chase-report | head` ends without a word.
+#[test]
+fn a_reader_that_stops_reading() {
+    let dir = with_recording();
+    for arguments in [&["tree", "--top", "0"][..], &["--json"], &["apis", "--csv"]] {
+        let mut child = command(dir.path(), arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("chase-report runs");
+        drop(child.stdout.take());
+        let mut errors = String::new();
+        child.stderr.take().expect("piped").read_to_string(&mut errors).expect("UTF-8");
+        let status = child.wait().expect("it ends");
+        assert_eq!((status.code(), &*errors), (Some(0), ""), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_full_disk_is_an_error() {
+    let dir = with_recording();
+    let full = File::options().write(true).open("/dev/full").expect("/dev/full");
+    let output = command(dir.path(), &[]).stdout(full).output().expect("chase-report runs");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("cannot write"));
+}
+
+#[test]
+fn charts_are_files() {
+    let dir = with_recording();
+    let (status, output, errors) = run(dir.path(), &["charts", "-o", "out/of/it"]);
+    assert_eq!((status, &*errors), (0, ""));
+    let files: Vec<&str> = output.lines().collect();
+    let expected = ["libraries.svg", "libraries.png", "apis.svg", "apis.png"]
+        .map(|name| format!("out/of/it/{name}"));
+    assert_eq!(files, expected);
+    let read = |name: &str| fs::read(dir.path().join("out/of/it").join(name)).expect("a chart");
+    assert!(String::from_utf8(read("apis.svg")).expect("UTF-8").contains("pthread_join"));
+    assert!(read("libraries.png").starts_with(b"\x89PNG"));
+}
