@@ -31,6 +31,8 @@ pub struct NotSeen {
     pub objects: u64,
     /// `dlopen` calls whose new objects were patched only at the thread's next call.
     pub late_loads: u64,
+    /// Contexts whose callers were not kept: their time counts as their callers' self time too.
+    pub contexts_under_root: u64,
     /// Imports that were left alone, by reason; most first.
     pub skipped: Vec<Skipped>,
     /// Recordings that stopped before the process did.
@@ -86,6 +88,7 @@ impl NotSeen {
             (&mut self.slots_without_stub, unseen.slots_without_stub),
             (&mut self.objects, unseen.objects),
             (&mut self.late_loads, unseen.late_loads),
+            (&mut self.contexts_under_root, unseen.contexts_under_root),
         ] {
             *sum = sum.saturating_add(count);
         }

@@ -40,12 +40,14 @@ fn write(directory: &Path, name: &str, builder: &Builder) {
     fs::write(directory.join(name), builder.build()).unwrap();
 }
 
-/// Members of each run, as (pid, parent's place and link).
-fn shapes(runs: &[Run]) -> Vec<Vec<(u32, Option<(usize, Link)>)>> {
+/// Members of a run, as (pid, parent's place and link).
+type Shape = Vec<(u32, Option<(usize, Link)>)>;
+
+fn shapes(runs: &[Run]) -> Vec<Shape> {
     runs.iter().map(|run| run.members.iter().map(|m| (m.header.pid, m.parent)).collect()).collect()
 }
 
-fn shapes_of(builders: &[Builder]) -> Vec<Vec<(u32, Option<(usize, Link)>)>> {
+fn shapes_of(builders: &[Builder]) -> Vec<Shape> {
     let directory = tempfile::tempdir().unwrap();
     for (number, builder) in builders.iter().enumerate() {
         // File names say nothing about the order.

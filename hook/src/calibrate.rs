@@ -4,13 +4,17 @@
 //! An empty function is called through a stub, and directly. *Inside* is what the recorded duration
 //! has above the direct call's; *outside* is the rest of what the caller pays.
 
+use core::cell::UnsafeCell;
 use core::ffi::c_void;
 use core::hint::black_box;
 use core::sync::atomic::Ordering;
 
+use chase_format::histogram::PAGES;
+use chase_format::layout::Node;
+
 use crate::arch::{self, TARGETS};
-use crate::thread::Thread;
 use crate::clock;
+use crate::thread::Thread;
 
 /// The slot that is called; no import has it.
 const SLOT: usize = 0;
@@ -19,33 +23,40 @@ const BATCHES: usize = 12;
 /// Costs are kept in 1/1024 ticks.
 const SCALE: u64 = 1024;
 
+/// The node of these calls, which are none of the application's.
+struct Scratch(UnsafeCell<Node>);
+// SAFETY: only the start, with one thread, uses it.
+unsafe impl Sync for Scratch {}
+static SCRATCH: Scratch = Scratch(UnsafeCell::new(Node {
+    parent_ref: 0,
+    slot: SLOT as u32,
+    calls: 0,
+    total_ticks: 0,
+    max_ticks: 0,
+    last_start_ticks: 0,
+    scope_ref: 0,
+    unwound: 0,
+    page_refs: [0; PAGES],
+}));
+
 extern "C" fn nothing() {}
 
 /// Inside and outside cost of a call of this thread, in 1/1024 ticks.
 pub(crate) fn measure(thread: &mut Thread) -> (u64, u64) {
     let direct = nothing as *const () as usize;
     TARGETS[SLOT].store(direct, Ordering::Relaxed);
-    let node = thread.tree.find_or_add(thread.tree.root, SLOT as u32);
-    if node.is_null() {
+    let node = SCRATCH.0.get();
+    if !thread.tree.lend(node, SLOT as u32) {
         return (0, 0);
     }
     let (mut least_direct, mut least_hooked, mut least_recorded) = (u64::MAX, u64::MAX, u64::MAX);
     for _ in 0..BATCHES {
         least_direct = least_direct.min(time_calls(direct));
-        // SAFETY: the node is this thread's.
+        // SAFETY: the node is ours alone.
         unsafe { (*node).total_ticks = 0 };
         least_hooked = least_hooked.min(time_calls(arch::stub(SLOT)));
         // SAFETY: as above.
         least_recorded = least_recorded.min(unsafe { (*node).total_ticks });
-    }
-    // SAFETY: as above. Nothing of this is the application's.
-    unsafe {
-        (*node).calls = 0;
-        (*node).total_ticks = 0;
-        (*node).max_ticks = 0;
-        (*node).last_start_ticks = 0;
-        (*node).unwound = 0;
-        (*node).page_refs = [0; chase_format::histogram::PAGES];
     }
     let inside = least_recorded.saturating_sub(least_direct);
     let outside = least_hooked.saturating_sub(least_recorded);
@@ -54,7 +65,8 @@ pub(crate) fn measure(thread: &mut Thread) -> (u64, u64) {
 
 fn time_calls(address: usize) -> u64 {
     // SAFETY: the address is that of `nothing`, or of a stub that leads to it.
-    let function: extern "C" fn() = unsafe { core::mem::transmute(black_box(address) as *const c_void) };
+    let function: extern "C" fn() =
+        unsafe { core::mem::transmute(black_box(address) as *const c_void) };
     let start = clock::now();
     for _ in 0..CALLS {
         function();

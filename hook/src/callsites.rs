@@ -9,7 +9,7 @@
 
 use core::arch::x86_64::{
     __m128i, _mm_add_epi32, _mm_cmpgt_epi32, _mm_loadu_si128, _mm_movemask_epi8, _mm_or_si128,
-    _mm_set1_epi32, _mm_set_epi32,
+    _mm_set_epi32, _mm_set1_epi32,
 };
 
 /// A GOT entry whose uses are wanted, and what was found.
@@ -84,11 +84,7 @@ unsafe fn any_in_range(at: usize, low: usize, high: usize) -> bool {
 unsafe fn check(candidates: &mut [Candidate], at: usize) {
     // SAFETY: the caller keeps `at - 2 .. at + 4` inside the code.
     let (opcode, modrm, displacement) = unsafe {
-        (
-            *((at - 2) as *const u8),
-            *((at - 1) as *const u8),
-            (at as *const i32).read_unaligned(),
-        )
+        (*((at - 2) as *const u8), *((at - 1) as *const u8), (at as *const i32).read_unaligned())
     };
     if modrm & 0xc7 != 0x05 {
         return;

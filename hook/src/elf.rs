@@ -77,7 +77,6 @@ const PT_GNU_RELRO: u32 = 0x6474_e552;
 pub(crate) const PF_X: u32 = 1;
 pub(crate) const PF_R: u32 = 4;
 
-pub(crate) const STT_FUNC: u8 = 2;
 pub(crate) const STT_OBJECT: u8 = 1;
 pub(crate) const STT_TLS: u8 = 6;
 pub(crate) const STT_GNU_IFUNC: u8 = 10;
@@ -130,7 +129,8 @@ pub(crate) struct Image {
     soname: usize,
     debug: usize,
     pub(crate) symbolic: bool,
-    pub(crate) has_search_path: bool,
+    pub(crate) has_rpath: bool,
+    pub(crate) has_runpath: bool,
     /// Address range from the first segment's start to the last one's end.
     pub(crate) start: usize,
     pub(crate) end: usize,
@@ -170,7 +170,8 @@ impl Image {
             soname: 0,
             debug: 0,
             symbolic: false,
-            has_search_path: false,
+            has_rpath: false,
+            has_runpath: false,
             start: usize::MAX,
             end: 0,
             relro: (0, 0),
@@ -250,7 +251,8 @@ impl Image {
                 DT_RELA => self.rela = address(value),
                 DT_RELASZ => self.rela_len = value as usize,
                 DT_SONAME => soname = Some(value as usize),
-                DT_RPATH | DT_RUNPATH => self.has_search_path = true,
+                DT_RPATH => self.has_rpath = true,
+                DT_RUNPATH => self.has_runpath = true,
                 DT_SYMBOLIC => self.symbolic = true,
                 DT_FLAGS => self.symbolic |= value & DF_SYMBOLIC != 0,
                 DT_DEBUG => self.debug = value as usize,
@@ -379,6 +381,14 @@ impl Image {
         (self.relro.0..self.relro.1).contains(&address)
     }
 
+    /// Whether the dynamic linker is done with the object: the last thing that it does is to make
+    /// the pages read-only that only relocations write. Where there are none, the entries tell.
+    pub(crate) fn is_relocated(&self) -> bool {
+        const MADV_POPULATE_WRITE: i32 = 23;
+        let len = self.relro.1 - self.relro.0;
+        len == 0 || crate::sys::advise(self.relro.0 as *mut u8, len, MADV_POPULATE_WRITE).is_err()
+    }
+
     /// Changes the protection of the pages that are read-only since relocation.
     pub(crate) fn protect_relro(&self, protection: i32) -> bool {
         crate::sys::protect(self.relro.0, self.relro.1 - self.relro.0, protection).is_ok()
@@ -394,9 +404,7 @@ impl Image {
         let bias = self.bias;
         self.program_headers()
             .iter()
-            .filter(|header| {
-                header.kind == PT_LOAD && header.flags & (PF_X | PF_R) == PF_X | PF_R
-            })
+            .filter(|header| header.kind == PT_LOAD && header.flags & (PF_X | PF_R) == PF_X | PF_R)
             .map(move |header| {
                 let start = bias.wrapping_add(header.vaddr as usize);
                 (start, start + header.filesz as usize)
@@ -419,7 +427,10 @@ impl Image {
                 }
                 // SAFETY: name and contents end before `end`.
                 unsafe {
-                    if kind == NT_GNU_BUILD_ID && name_len == 4 && *((at + 12) as *const [u8; 4]) == *b"GNU\0" {
+                    if kind == NT_GNU_BUILD_ID
+                        && name_len == 4
+                        && *((at + 12) as *const [u8; 4]) == *b"GNU\0"
+                    {
                         return core::slice::from_raw_parts(name_end as *const u8, len as usize);
                     }
                 }

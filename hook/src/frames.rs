@@ -15,7 +15,6 @@
 //! * A frame that ends on another thread than it began on is recorded in that thread's tree, and
 //!   its owner takes the call out of its own tree when it meets the dead frame.
 
-use core::ffi::c_void;
 use core::mem::offset_of;
 use core::ptr;
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -24,7 +23,7 @@ use chase_format::layout::{INHERITED, Node};
 
 use crate::arch::{current_thread, is_exit, stack_pointer};
 use crate::recording::Lost;
-use crate::sys::SignalsBlocked;
+use crate::signals::SignalsBlocked;
 use crate::thread::{self, Thread};
 use crate::{clock, loading, pages, recording};
 
@@ -44,10 +43,6 @@ const DEAD: usize = 1;
 /// The same, on another thread, which has recorded the call as its own.
 const MOVED: usize = 2;
 
-/// [`Frame::flags`]: an exception has passed. The unwinder may still read the frame, so it is
-/// dropped only when something runs above it.
-const UNWOUND: u32 = 1;
-
 /// A call under way.
 #[repr(C, align(64))]
 pub(crate) struct Frame {
@@ -57,7 +52,6 @@ pub(crate) struct Frame {
     pub(crate) sp: AtomicUsize,
     pub(crate) start_ticks: u64,
     pub(crate) node: *mut Node,
-    flags: u32,
 }
 
 /// What is in the place of a segment's first frame. `sp` and `node` are those of the frame below,
@@ -162,7 +156,6 @@ impl Thread {
                 if state == MOVED {
                     (*(*frame).node).calls -= 1;
                 }
-                (*frame).flags = 0;
                 (*frame).sp.store(FREE, Ordering::Relaxed);
                 if !self.move_top(top, frame as usize) {
                     return;
@@ -175,30 +168,23 @@ impl Thread {
         self.top.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
-    /// Ends a frame that nothing will return through.
+    /// Ends a frame that nothing will return through: when the latest jump was made, if that was
+    /// after its start, otherwise now.
     fn abandon(&mut self, frame: *mut Frame) {
         // SAFETY: the frame is this thread's and live, so its node is one of this thread's.
         unsafe {
-            if (*frame).flags & UNWOUND == 0 {
-                self.record_unwound(frame);
-            }
-            (*frame).sp.store(DEAD, Ordering::Relaxed);
-        }
-    }
-
-    fn record_unwound(&mut self, frame: *mut Frame) {
-        // SAFETY: as in `abandon`.
-        unsafe {
             let start = (*frame).start_ticks;
-            let end = if self.last_jump_ticks > start { self.last_jump_ticks } else { clock::now() };
+            let end =
+                if self.last_jump_ticks > start { self.last_jump_ticks } else { clock::now() };
             (*(*frame).node).total_ticks += end.saturating_sub(start);
             (*(*frame).node).unwound += 1;
+            (*frame).sp.store(DEAD, Ordering::Relaxed);
         }
     }
 
     /// The node in whose context a call at `sp` is made. Drops the frames that such a call proves
     /// dead.
-    fn enclosing(&mut self, sp: usize) -> *mut Node {
+    pub(crate) fn enclosing(&mut self, sp: usize) -> *mut Node {
         self.drop_dead();
         let mut found = self.tree.root;
         let mut looked_at = 0;
@@ -206,8 +192,7 @@ impl Thread {
         let tail_call = is_exit(unsafe { *(sp as *const usize) });
         for frame in self.frames() {
             // SAFETY: frames below `top` are initialised.
-            let (at, unwound) =
-                unsafe { ((*frame).sp.load(Ordering::Relaxed), (*frame).flags & UNWOUND != 0) };
+            let at = unsafe { (*frame).sp.load(Ordering::Relaxed) };
             let encloses = at > sp && (self.stack.holds(at) || !self.stack.holds(sp));
             if encloses || at == sp && tail_call {
                 // SAFETY: as above.
@@ -215,10 +200,10 @@ impl Thread {
                 break;
             }
             if at > MOVED && at <= sp {
-                let same_kind = self.stack.holds(at) == self.stack.holds(sp);
-                if at == sp || self.stack.holds(at) && self.stack.holds(sp) || unwound && same_kind {
+                let (frame_is_own, call_is_own) = (self.stack.holds(at), self.stack.holds(sp));
+                if at == sp || frame_is_own && call_is_own {
                     self.abandon(frame);
-                } else if !self.stack.holds(sp) && self.stack.holds(at) {
+                } else if frame_is_own {
                     // A handler on its own stack, or a coroutine: what the thread does is part of
                     // the call that is open on its own stack.
                     // SAFETY: as above.
@@ -271,11 +256,6 @@ impl Thread {
             }
         }
         self.drop_dead();
-    }
-
-    /// The node that the thread is in, and nothing else, for calls that get no frame.
-    pub(crate) fn context(&mut self, sp: usize) -> *mut Node {
-        self.enclosing(sp)
     }
 
     fn claim(&mut self) -> *mut Frame {
@@ -352,7 +332,6 @@ impl Thread {
                             (*(*frame).node).calls -= 1;
                         }
                         (*frame).sp.store(FREE, Ordering::Relaxed);
-                        (*frame).flags = 0;
                     }
                     return previous;
                 }
@@ -362,8 +341,30 @@ impl Thread {
         ptr::null_mut()
     }
 
-    /// Gives back the segments behind the first, and says whether no frame was live.
+    /// Takes the calls that ended on other threads out of this one's tree.
+    pub(crate) fn settle_moved(&mut self) {
+        for frame in self.frames() {
+            // SAFETY: frames below `top` are initialised; a moved one's node is this thread's.
+            unsafe {
+                if (*frame).sp.load(Ordering::Acquire) == MOVED {
+                    (*(*frame).node).calls -= 1;
+                    (*frame).sp.store(DEAD, Ordering::Relaxed);
+                }
+            }
+        }
+    }
+
+    /// At the thread's end: drops what its own stack has left, gives back the segments behind the
+    /// first, and says whether no frame was live.
     pub(crate) fn release_segments(&mut self) -> bool {
+        self.settle_moved();
+        for frame in self.frames() {
+            // SAFETY: frames below `top` are initialised.
+            let at = unsafe { (*frame).sp.load(Ordering::Relaxed) };
+            if at > MOVED && self.stack.holds(at) {
+                self.abandon(frame);
+            }
+        }
         self.drop_dead();
         if self.frames().next().is_some() {
             return false;
@@ -419,7 +420,8 @@ impl Thread {
         }
         // SAFETY: links lead to the first segment.
         unsafe {
-            let mut segment = segment_of((self.top.load(Ordering::Relaxed) - FRAME) as *const Frame);
+            let mut segment =
+                segment_of((self.top.load(Ordering::Relaxed) - FRAME) as *const Frame);
             while !(*segment).previous.is_null() {
                 let last = ((*segment).previous as usize + SEGMENT - FRAME) as *const Frame;
                 let live = (*last).sp.load(Ordering::Relaxed) > MOVED;
@@ -473,17 +475,20 @@ pub(crate) unsafe extern "C" fn enter_slow(
         recording::unseen(Lost::CallWithoutThread);
         return ptr::null_mut();
     };
+    if thread.is_busy() {
+        // A handler of a synchronous signal, in the middle of a change.
+        thread.count_untimed();
+        return ptr::null_mut();
+    }
     loading::catch_up(thread, sp);
     let context = thread.enclosing(sp);
     let node = thread.tree.find_or_add(context, slot);
     if node.is_null() {
-        thread.count_untimed();
         recording::unseen(Lost::CallWithoutSpace);
         return ptr::null_mut();
     }
     let frame = thread.claim();
     if frame.is_null() {
-        thread.count_untimed();
         recording::unseen(Lost::CallTooDeep);
         return ptr::null_mut();
     }
@@ -513,10 +518,7 @@ pub(crate) unsafe extern "C" fn leave_slow(frame: *mut Frame, now_ticks: u64) {
             return;
         }
         let thread = &mut *current;
-        {
-            let _signals = SignalsBlocked::new();
-            thread.tree.record(node, ticks);
-        }
+        thread.record(node, ticks);
         thread.leave(frame);
     }
 }
@@ -531,10 +533,9 @@ fn leave_elsewhere(current: *mut Thread, node: *const Node, ticks: u64) {
     if node.is_null() {
         return recording::unseen(Lost::CallWithoutSpace);
     }
-    let _signals = SignalsBlocked::new();
     // SAFETY: the node is this thread's.
     unsafe { (*node).calls += 1 };
-    thread.tree.record(node, ticks);
+    thread.record(node, ticks);
 }
 
 /// The call path has recorded a call and moved `top` down, only to see that the frame was not on
@@ -547,49 +548,4 @@ pub(crate) unsafe extern "C" fn leave_moved(frame: *mut Frame) {
     let thread = unsafe { &mut *(*segment_of(frame)).owner };
     thread.top.fetch_add(FRAME, Ordering::Relaxed);
     thread.leave(frame);
-}
-
-/// Personality of [`chase_enter`](crate::arch): an exception, a cancellation or `pthread_exit`
-/// passes through a call. The frame is the innermost one of this stack: no other lies between it
-/// and here. No function of the unwinder is asked, since there are several in the world.
-pub(crate) extern "C" fn personality(
-    _version: i32,
-    actions: i32,
-    _class: u64,
-    _exception: *mut c_void,
-    _context: *mut c_void,
-) -> i32 {
-    const CLEANUP_PHASE: i32 = 2;
-    const CONTINUE_UNWIND: i32 = 8;
-    let current = current_thread();
-    if actions & CLEANUP_PHASE == 0 || current == thread::no_thread() {
-        return CONTINUE_UNWIND;
-    }
-    // SAFETY: a thread other than `NO_THREAD` is the calling thread's own.
-    let thread = unsafe { &mut *current };
-    let here = stack_pointer();
-    let own_stack = thread.stack.holds(here);
-    let mut innermost: *mut Frame = ptr::null_mut();
-    let mut innermost_sp = usize::MAX;
-    for (looked_at, frame) in thread.frames().enumerate() {
-        // SAFETY: frames below `top` are initialised.
-        let (at, flags) = unsafe { ((*frame).sp.load(Ordering::Relaxed), (*frame).flags) };
-        if at > here && at < innermost_sp && flags & UNWOUND == 0 {
-            (innermost, innermost_sp) = (frame, at);
-            // On its own stack a thread's frames are in order.
-            if own_stack && thread.stack.holds(at) {
-                break;
-            }
-        }
-        if !own_stack && looked_at > MANY_STACKS {
-            break;
-        }
-    }
-    if !innermost.is_null() {
-        thread.last_jump_ticks = 0;
-        thread.record_unwound(innermost);
-        // SAFETY: as above.
-        unsafe { (*innermost).flags |= UNWOUND };
-    }
-    CONTINUE_UNWIND
 }

@@ -31,6 +31,7 @@ mod pages;
 mod process;
 mod recording;
 mod resolve;
+mod signals;
 mod slots;
 mod special;
 mod stack;

@@ -17,9 +17,10 @@ use crate::lock::Lock;
 use crate::objects::Objects;
 use crate::recording::Lost;
 use crate::resolve::{Wanted, address_of};
+use crate::signals::SignalsBlocked;
 use crate::slots::{Slots, write_object};
 use crate::special::Kind;
-use crate::sys::{self, SignalsBlocked};
+use crate::sys;
 use crate::text::c_bytes;
 use crate::thread::{Pending, Thread};
 use crate::{clock, process, recording};
@@ -39,6 +40,7 @@ struct State {
     vector_area: *mut u8,
     flags: u32,
     global: bool,
+    changed: bool,
 }
 
 // SAFETY: `state` is touched only by who holds `lock`, or before there is a second thread; but
@@ -56,6 +58,7 @@ static LOADING: Loading = Loading {
         vector_area: ptr::null_mut(),
         flags: 0,
         global: false,
+        changed: false,
     }),
 };
 
@@ -94,12 +97,13 @@ pub(crate) fn hook_all() {
     pass(0, true);
 }
 
-/// Looks at the list again, retires what is gone and hooks what is new.
-fn pass(flags: u32, global: bool) {
+/// Looks at the list again, retires what is gone and hooks what is new and ready. Says whether the
+/// list had changed.
+fn pass(flags: u32, global: bool) -> bool {
     let _signals = SignalsBlocked::new();
     let _held = LOADING.lock.hold();
     let state = state();
-    (state.flags, state.global) = (flags, global);
+    (state.flags, state.global, state.changed) = (flags, global, false);
     // SAFETY: the area belongs to the state, which the lock protects.
     unsafe {
         with_vectors_saved(state.vector_area, || {
@@ -107,6 +111,7 @@ fn pass(flags: u32, global: bool) {
             iterate(update, ptr::null_mut());
         });
     }
+    state.changed
 }
 
 type Visit = unsafe extern "C" fn(*mut c_void, usize, *mut c_void) -> i32;
@@ -114,9 +119,10 @@ type Iterate = unsafe extern "C" fn(Visit, *mut c_void) -> i32;
 
 /// Called back once by the C library, with the list locked.
 unsafe extern "C" fn update(_info: *mut c_void, _len: usize, _data: *mut c_void) -> i32 {
-    let State { objects, slots, config, executable, flags, global, .. } = state();
+    let State { objects, slots, config, executable, flags, global, changed, .. } = state();
     let Some(executable) = executable else { return 1 };
     let unreadable = objects.refresh(executable, *flags, *global, |gone| {
+        *changed = true;
         if !gone.record.is_null() {
             // SAFETY: the record is in the mapping.
             unsafe { (*gone.record).unload_ticks = clock::now() };
@@ -127,17 +133,18 @@ unsafe extern "C" fn update(_info: *mut c_void, _len: usize, _data: *mut c_void)
     }
     for id in 0..objects.count as u32 {
         if objects.get(id).is_some_and(|object| object.loaded && !object.described) {
-            slots.hook(objects, id, config);
+            *changed |= slots.hook(objects, id, config);
         }
     }
     1
 }
 
 /// A call that may change what is loaded is about to be made at `sp`.
-pub(crate) fn expect(thread: &mut Thread, sp: usize, mode: usize) {
+/// If it gets a frame, its own entry is the thread's next call.
+pub(crate) fn expect(thread: &mut Thread, sp: usize, mode: usize, gets_frame: bool) {
     let global = mode & libc::RTLD_GLOBAL as usize != 0;
     let outer_sp = thread.pending.outer_sp.max(sp);
-    thread.defer(Pending { load_sp: sp, outer_sp, global, ..thread.pending });
+    thread.defer(Pending { load_sp: sp, outer_sp, global, entering: gets_frame, ..thread.pending });
 }
 
 /// Does what is pending, if a call at `sp` shows that its time has come.
@@ -153,12 +160,26 @@ pub(crate) fn catch_up(thread: &mut Thread, sp: usize) {
             thread.defer(Pending { fork: false, ..pending });
         }
     }
-    if pending.load_sp != 0 && sp >= pending.load_sp {
-        pass(OBJECT_DLOPENED, pending.global);
-        thread.settle();
-        if pending.outer_sp > sp {
-            thread.defer(Pending { load_sp: pending.outer_sp, ..pending });
-        }
+    if pending.entering {
+        thread.pending.entering = false;
+        return;
+    }
+    if pending.load_sp == 0 {
+        return;
+    }
+    // A call from above shows that the load is over; one from below may come from inside of it, or
+    // from a function that was called later. Then something new that is ready shows it, since
+    // nothing can be called that is not.
+    const TRIES: u32 = 4096;
+    let returned = sp >= pending.load_sp;
+    let changed = pass(OBJECT_DLOPENED, pending.global);
+    if !returned && !changed && pending.tries < TRIES {
+        thread.pending.tries += 1;
+        return;
+    }
+    thread.settle();
+    if pending.outer_sp > sp && pending.outer_sp != pending.load_sp {
+        thread.defer(Pending { load_sp: pending.outer_sp, ..pending });
     }
 }
 
@@ -173,8 +194,14 @@ pub(crate) fn depends_on_caller(name: usize, caller: usize) -> bool {
     let _held = LOADING.lock.hold();
     let objects = &state().objects;
     let object = objects.at(caller).and_then(|id| objects.get(id));
-    let plain = object.is_some_and(|object| object.namespace == 0 && !object.image.has_search_path);
-    let depends = !plain || name.contains(&b'$');
+    let depends = object.is_none_or(|object| {
+        let image = &object.image;
+        // What a loaded object needs is searched for along its loader's RPATH, but not RUNPATH.
+        object.namespace != 0
+            || image.has_rpath && !image.has_runpath
+            || !name.contains(&b'/') && (image.has_rpath || image.has_runpath)
+            || name.contains(&b'$')
+    });
     if depends {
         recording::unseen(Lost::LateLoad);
     }
@@ -196,7 +223,8 @@ pub(crate) fn describe_again() {
             continue;
         }
         // SAFETY: descriptions are kept.
-        let contents = unsafe { core::slice::from_raw_parts(ptr::with_exposed_provenance(at), len) };
+        let contents =
+            unsafe { core::slice::from_raw_parts(ptr::with_exposed_provenance(at), len) };
         object.record = write_object(contents, id);
         if !object.loaded && !object.record.is_null() {
             // SAFETY: the record is in the mapping.
@@ -219,4 +247,3 @@ pub(crate) fn after_fork_in_parent() {
 pub(crate) fn after_fork_in_child() {
     LOADING.lock.reset();
 }
-

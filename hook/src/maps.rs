@@ -18,7 +18,9 @@ pub(crate) fn for_each_line(path: &CStr, mut f: impl FnMut(&[u8]) -> bool) {
         let Some(filled) = buffer.get(..len) else { break };
         let mut start = 0;
         let mut done = false;
-        while let Some(at) = filled.get(start..).and_then(|rest| rest.iter().position(|&b| b == b'\n')) {
+        while let Some(at) =
+            filled.get(start..).and_then(|rest| rest.iter().position(|&b| b == b'\n'))
+        {
             done = filled.get(start..start + at).is_some_and(&mut f);
             start += at + 1;
             if done {

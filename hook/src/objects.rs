@@ -138,7 +138,13 @@ impl Objects {
     /// Walks the list: adds what is new, and marks as not loaded what is gone. `retire` is told of
     /// each that is gone. The caller keeps the list from changing. Returns how many could not be
     /// read.
-    pub(crate) fn refresh(&mut self, executable: &Image, new_flags: u32, global: bool, mut retire: impl FnMut(&mut Object)) -> u64 {
+    pub(crate) fn refresh(
+        &mut self,
+        executable: &Image,
+        new_flags: u32,
+        global: bool,
+        mut retire: impl FnMut(&mut Object),
+    ) -> u64 {
         let known = self.count;
         let mut unreadable = 0;
         for id in 0..known {
@@ -154,7 +160,8 @@ impl Objects {
             unsafe {
                 let mut map = (*list).first;
                 while !map.is_null() {
-                    unreadable += u64::from(!self.meet(map, executable, namespace, new_flags, global));
+                    unreadable +=
+                        u64::from(!self.meet(map, executable, namespace, new_flags, global));
                     map = (*map).next;
                 }
                 list = if (*list).version >= 2 { (*list).next } else { ptr::null() };
@@ -174,11 +181,20 @@ impl Objects {
     }
 
     /// Takes note of one entry of the list. False if it can't be read.
-    unsafe fn meet(&mut self, map: *const LinkMap, executable: &Image, namespace: u32, new_flags: u32, global: bool) -> bool {
+    unsafe fn meet(
+        &mut self,
+        map: *const LinkMap,
+        executable: &Image,
+        namespace: u32,
+        new_flags: u32,
+        global: bool,
+    ) -> bool {
         // SAFETY: vouched for by `refresh`.
         let entry = unsafe { &*map };
         let known = self.all().iter().position(|object| {
-            object.loaded && object.map == map && object.image.dynamic_address() == entry.dynamic
+            object.loaded
+                && object.map == map
+                && object.image.dynamic_address() == entry.dynamic
                 && object.image.bias == entry.bias
         });
         if let Some(id) = known {
@@ -215,15 +231,23 @@ impl Objects {
         let id = self.count as u32;
         // The object that dlopen was asked for comes first in the list, then what it needs.
         let root = match self.all().last() {
-            Some(last) if new_flags & OBJECT_DLOPENED != 0 && last.seen && last.root != NONE
-                && last.flags & OBJECT_DLOPENED != 0 && last.namespace == namespace
-                && !last.described => last.root,
+            Some(last)
+                if new_flags & OBJECT_DLOPENED != 0
+                    && last.seen
+                    && last.root != NONE
+                    && last.flags & OBJECT_DLOPENED != 0
+                    && last.namespace == namespace
+                    && !last.described =>
+            {
+                last.root
+            }
             _ => id,
         };
         // An object that comes back keeps its number, and its slots theirs.
-        let before = self.all().iter().position(|other| {
-            !other.loaded && other.path == path && other.namespace == namespace
-        });
+        let before = self
+            .all()
+            .iter()
+            .position(|other| !other.loaded && other.path == path && other.namespace == namespace);
         let id = before.map_or(id, |id| id as u32);
         let (first_slot, slot_count, description, path) = match self.get(id) {
             Some(other) => (other.first_slot, other.slot_count, other.description, other.path),

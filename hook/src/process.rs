@@ -5,13 +5,13 @@ use core::ffi::{CStr, c_void};
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use chase_format::layout::{
-    ChunkKind, END_EXIT, EXTENSION, END_NONE, Header, ORIGIN_EXEC, ORIGIN_FORK, READER_MIN, VERSION,
+    ChunkKind, END_EXIT, EXTENSION, Header, ORIGIN_EXEC, ORIGIN_FORK, READER_MIN, VERSION,
 };
 
 use crate::config::Config;
 use crate::elf::{Image, ProgramHeader, executable_bias};
 use crate::recording::Refused;
-use crate::sys::SignalsBlocked;
+use crate::signals::SignalsBlocked;
 use crate::text::{Text, c_bytes, file_name};
 use crate::thread::{Origin, Thread, current_or_adopt, no_thread};
 use crate::{arch, calibrate, clock, loading, maps, pages, recording, sys, thread};
@@ -59,16 +59,21 @@ static START: extern "C" fn(i32, *const usize, *const usize) = start;
 extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *const usize) {
     // SAFETY: the dynamic linker passes what the kernel has put on the stack: the environment ends
     // with null, and behind it is the auxiliary vector.
-    let (config, auxiliary) = unsafe { (Config::read(environment), Auxiliary::behind(environment)) };
+    let (config, auxiliary) =
+        unsafe { (Config::read(environment), Auxiliary::behind(environment)) };
     if auxiliary.secure {
         return;
     }
     let this = process();
     this.config = config;
-    this.first_pair = { clock::choose(); clock::pair() };
+    this.first_pair = {
+        clock::choose();
+        clock::pair()
+    };
     let mut buffer = [0u8; 4095];
     let executable = sys::read_link(c"/proc/self/exe", &mut buffer);
-    let executable = if executable.is_empty() { c_bytes(auxiliary.executable_name) } else { executable };
+    let executable =
+        if executable.is_empty() { c_bytes(auxiliary.executable_name) } else { executable };
     this.executable.push(executable);
     let Some(image) = auxiliary.executable_image() else { return };
     if !loading::survey(image, auxiliary.vdso, process().executable.as_bytes(), config) {
@@ -83,7 +88,9 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
     let Some(main) = thread::register(&Origin::MAIN) else { return };
     this.cost = calibrate::measure(main);
     // SAFETY: the header is in the first page of the mapping.
-    unsafe { ((*recording::header()).cost_inside, (*recording::header()).cost_outside) = this.cost };
+    unsafe {
+        ((*recording::header()).cost_inside, (*recording::header()).cost_outside) = this.cost
+    };
     watch_process();
     loading::hook_all();
     clock::note_latest();
@@ -147,7 +154,10 @@ impl Auxiliary {
         }
         // SAFETY: the kernel has mapped the executable's program headers there.
         unsafe {
-            let headers = core::slice::from_raw_parts(self.headers as *const ProgramHeader, self.header_count);
+            let headers = core::slice::from_raw_parts(
+                self.headers as *const ProgramHeader,
+                self.header_count,
+            );
             Image::new(executable_bias(headers, self.headers), self.headers, self.header_count)
         }
     }
@@ -249,7 +259,10 @@ fn open_recording(origin: u32) -> Result<(), Refused> {
         }
         path.push(b".").push(EXTENSION.as_bytes());
         if path.is_cut() {
-            return Err(Refused { doing: "the recording's path is too long", errno: libc::ENAMETOOLONG });
+            return Err(Refused {
+                doing: "the recording's path is too long",
+                errno: libc::ENAMETOOLONG,
+            });
         }
         match recording::create(&path, &header) {
             Err(Refused { errno: libc::EEXIST, .. }) => {}
@@ -304,7 +317,8 @@ fn process_start() -> u64 {
 type ExitHandler = unsafe extern "C" fn(i32, *mut c_void);
 type OnExit = unsafe extern "C" fn(ExitHandler, *mut c_void) -> i32;
 type ForkHandler = unsafe extern "C" fn();
-type RegisterAtFork = unsafe extern "C" fn(ForkHandler, ForkHandler, ForkHandler, *const c_void) -> i32;
+type RegisterAtFork =
+    unsafe extern "C" fn(ForkHandler, ForkHandler, ForkHandler, *const c_void) -> i32;
 
 /// Asks the C library to tell of forks and of the exit. Being the first to ask, chase is told of
 /// a fork's child before all others, and of the exit after them.
@@ -320,7 +334,14 @@ fn watch_process() {
         // SAFETY: the function is the C library's, of this type.
         let at_fork: RegisterAtFork = unsafe { core::mem::transmute(at_fork) };
         // SAFETY: as above; the last argument names the object that the handlers are in.
-        unsafe { at_fork(before_fork, after_fork_in_parent, after_fork_in_child, (&raw const START).cast()) };
+        unsafe {
+            at_fork(
+                before_fork,
+                after_fork_in_parent,
+                after_fork_in_child,
+                (&raw const START).cast(),
+            )
+        };
     }
 }
 
@@ -404,6 +425,7 @@ pub(crate) fn end(kind: u32, status: i32) {
     clock::note_latest();
     if let Some(thread) = current_or_adopt() {
         thread.note_name();
+        thread.settle_moved();
     }
     let header = recording::header();
     // SAFETY: the header is in the first page of the mapping.
@@ -412,9 +434,7 @@ pub(crate) fn end(kind: u32, status: i32) {
         (*header).end_ticks = clock::now();
         AtomicU32::from_ptr(&raw mut (*header).end_kind).store(kind, Ordering::Release);
     }
-    if kind != chase_format::layout::END_EXEC && kind != END_NONE {
-        recording::trim();
-    }
+    recording::trim();
 }
 
 /// The last of the exit handlers.

@@ -16,10 +16,11 @@ use chase_format::layout::{
 use chase_format::writer::{Chunk, Writer, records_per_chunk};
 
 use crate::arch;
-use crate::lock::Lock;
-use crate::sys::{self, Errno, SignalsBlocked};
-use crate::text::Text;
 use crate::clock;
+use crate::lock::Lock;
+use crate::signals::SignalsBlocked;
+use crate::sys::{self, Errno};
+use crate::text::Text;
 
 /// Longest recording, bytes; also how far the file is mapped.
 const LARGEST: usize = 4 << 30;
@@ -114,7 +115,8 @@ pub(crate) fn create(path: &Text<4096>, header: &Header) -> Result<(), Refused> 
         return Err(Refused { doing: "the file size limit is too small", errno: libc::EFBIG });
     }
     let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL;
-    let fd = sys::open(path.as_c_str(), flags, 0o600).map_err(refused("can't create the recording"))?;
+    let fd =
+        sys::open(path.as_c_str(), flags, 0o600).map_err(refused("can't create the recording"))?;
     let result = map_new(path, fd, file_limit, header);
     sys::close(fd);
     if result.is_err() {
@@ -203,11 +205,13 @@ fn make_room(state: &mut State) -> Result<(), (u32, Errno)> {
     if wanted > state.length {
         lengthen(state, wanted)?;
     }
-    sys::advise(base().wrapping_add(room), wanted - room, MADV_POPULATE_WRITE).map_err(|errno| {
-        // EFAULT: writing would have raised SIGBUS, for want of space.
-        let reason = if errno == libc::EFAULT { STOP_NO_SPACE } else { STOP_NO_MEMORY };
-        (reason, if errno == libc::EFAULT { libc::ENOSPC } else { errno })
-    })?;
+    sys::advise(base().wrapping_add(room), wanted - room, MADV_POPULATE_WRITE).map_err(
+        |errno| {
+            // EFAULT: writing would have raised SIGBUS, for want of space.
+            let reason = if errno == libc::EFAULT { STOP_NO_SPACE } else { STOP_NO_MEMORY };
+            (reason, if errno == libc::EFAULT { libc::ENOSPC } else { errno })
+        },
+    )?;
     // SAFETY: the part behind the old room is populated now.
     unsafe { state.writer.set_room(wanted) };
     clock::note_latest();
@@ -293,6 +297,7 @@ pub(crate) enum Lost {
     SlotWithoutStub = offset_of!(Unseen, slots_without_stub),
     Object = offset_of!(Unseen, objects),
     LateLoad = offset_of!(Unseen, late_loads),
+    ContextUnderRoot = offset_of!(Unseen, contexts_under_root),
 }
 
 /// Counts something that was not seen.
@@ -340,4 +345,3 @@ pub(crate) fn close() {
 pub(crate) fn path() -> Text<4096> {
     state().path
 }
-

@@ -3,9 +3,7 @@
 //! Not by `dlsym`: in a position-dependent executable that gives the executable's own PLT entry
 //! for every function whose address it takes, and a slot that points there would call itself.
 
-use crate::elf::{
-    Image, SHN_UNDEF, STB_LOCAL, STT_GNU_IFUNC, STT_TLS, Symbol, Version,
-};
+use crate::elf::{Image, SHN_UNDEF, STB_LOCAL, STT_GNU_IFUNC, STT_TLS, Symbol, Version};
 
 /// A name being looked up.
 #[derive(Clone, Copy)]
@@ -36,10 +34,9 @@ pub(crate) fn find_in(image: &Image, wanted: &Wanted<'_>) -> Option<&'static Sym
     let mut fallbacks = 0;
     let mut check = |index: u32| {
         let symbol = image.symbol(index);
-        let defined = symbol.section != SHN_UNDEF && (symbol.value != 0 || symbol.kind() == STT_TLS);
-        if !defined
-            || symbol.binding() == STB_LOCAL
-            || image.name(symbol).to_bytes() != wanted.name
+        let defined =
+            symbol.section != SHN_UNDEF && (symbol.value != 0 || symbol.kind() == STT_TLS);
+        if !defined || symbol.binding() == STB_LOCAL || image.name(symbol).to_bytes() != wanted.name
         {
             return None;
         }
@@ -92,8 +89,7 @@ fn walk_gnu<T>(image: &Image, hash: u32, check: &mut impl FnMut(u32) -> Option<T
     let table = image.gnu_hash as *const u32;
     // SAFETY: the table is the one that the dynamic linker uses; chains end with an odd hash.
     unsafe {
-        let (buckets, first, words, shift) =
-            (*table, *table.add(1), *table.add(2), *table.add(3));
+        let (buckets, first, words, shift) = (*table, *table.add(1), *table.add(2), *table.add(3));
         let bloom = table.add(4).cast::<u64>();
         let word = *bloom.add((hash / 64 & (words - 1)) as usize);
         let mask = 1u64 << (hash % 64) | 1u64 << ((hash >> shift) % 64);

@@ -5,8 +5,8 @@ use core::ptr;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use chase_format::layout::{
-    ChunkKind, NONE, OBJECT_CHASE, OBJECT_EXECUTABLE, OBJECT_FIXED, ObjectRecord, SLOT_GLOBAL, SLOT_JUMP,
-    Segment, SkipReason, SlotRecord,
+    ChunkKind, NONE, OBJECT_CHASE, OBJECT_DLOPENED, OBJECT_EXECUTABLE, OBJECT_FIXED, ObjectRecord,
+    SLOT_GLOBAL, SLOT_JUMP, Segment, SkipReason, SlotRecord,
 };
 use chase_format::writer::Writer;
 
@@ -14,8 +14,8 @@ use crate::arch::{self, SPECIAL_STUBS, STUBS, TARGETS};
 use crate::callsites::{self, Candidate};
 use crate::config::Config;
 use crate::elf::{
-    PF_R, PT_LOAD, R_X86_64_GLOB_DAT, R_X86_64_JUMP_SLOT, Relocation, STB_WEAK, STT_OBJECT, STT_TLS,
-    Version,
+    Image, PF_R, PT_LOAD, R_X86_64_GLOB_DAT, R_X86_64_JUMP_SLOT, Relocation, STB_WEAK, STT_OBJECT,
+    STT_TLS, Symbol, Version,
 };
 use crate::objects::{Object, Objects};
 use crate::recording::Lost;
@@ -45,6 +45,8 @@ struct Import {
 /// What is said of an import: hooked, left alone for a reason to be counted, or none of our
 /// business.
 enum Verdict {
+    /// The dynamic linker has not written it yet.
+    NotReady,
     Hook(Import),
     Skip(SkipReason),
     Ignore,
@@ -61,14 +63,18 @@ impl Slots {
         self.special.get(number).copied().unwrap_or((0, Kind::Alone))
     }
 
-    /// Describes object `id` in the recording and patches its slots. The caller holds the lock,
-    /// has signals blocked and the vector state saved.
-    pub(crate) fn hook(&mut self, objects: &mut Objects, id: u32, config: &Config) {
-        let Some(object) = objects.get(id).copied() else { return };
+    /// Describes object `id` in the recording and patches its slots. False: another thread is still
+    /// loading it. The caller holds the lock, has signals blocked and the vector state saved.
+    pub(crate) fn hook(&mut self, objects: &mut Objects, id: u32, config: &Config) -> bool {
+        let Some(object) = objects.get(id).copied() else { return true };
+        if object.flags & OBJECT_DLOPENED != 0 && !object.image.is_relocated() {
+            return false;
+        }
         let capacity = description_capacity(&object);
         let memory = sys::map_anonymous(capacity);
         if memory.is_null() {
-            return recording::unseen(Lost::Object);
+            recording::unseen(Lost::Object);
+            return true;
         }
         let mut description = self.describe(objects, id, config, memory, object.first_slot);
         if object.first_slot != NONE && !description.is_like(object.description) {
@@ -76,6 +82,10 @@ impl Slots {
             // SAFETY: the memory is ours.
             unsafe { ptr::write_bytes(memory, 0, capacity) };
             description = self.describe(objects, id, config, memory, NONE);
+        }
+        if description.not_ready {
+            sys::unmap(memory, capacity);
+            return false;
         }
         let first_slot = description.first_slot;
         let len = description.finish();
@@ -91,10 +101,11 @@ impl Slots {
             object.record = record;
         }
         if record.is_null() {
-            return;
+            return true;
         }
         self.count = self.count.max(first_slot as usize + count);
         self.patch(&object, &description);
+        true
     }
 
     fn describe(
@@ -128,6 +139,10 @@ impl Slots {
         for relocation in object.image.relocations() {
             match judge(objects, id, relocation, config, &uses) {
                 Verdict::Ignore => {}
+                Verdict::NotReady => {
+                    description.not_ready = true;
+                    return;
+                }
                 Verdict::Skip(reason) => description.skip(reason),
                 Verdict::Hook(import) => {
                     let slot = description.first_slot as usize + description.slot_count;
@@ -137,7 +152,11 @@ impl Slots {
                         recording::unseen(Lost::SlotWithoutStub);
                         continue;
                     }
-                    let stub = if special { self.special_stub(slot as u32, import.kind) } else { arch::stub(slot) };
+                    let stub = if special {
+                        self.special_stub(slot as u32, import.kind)
+                    } else {
+                        arch::stub(slot)
+                    };
                     if let Some(target) = TARGETS.get(slot) {
                         target.store(import.real, Ordering::Relaxed);
                     }
@@ -148,7 +167,8 @@ impl Slots {
     }
 
     fn special_stub(&mut self, slot: u32, kind: Kind) -> usize {
-        let known = self.special.iter().take(self.special_count).position(|entry| *entry == (slot, kind));
+        let known =
+            self.special.iter().take(self.special_count).position(|entry| *entry == (slot, kind));
         let number = known.unwrap_or_else(|| {
             let number = self.special_count;
             if let Some(entry) = self.special.get_mut(number) {
@@ -217,6 +237,9 @@ fn judge(
     let got = image.bias.wrapping_add(relocation.offset as usize);
     // SAFETY: the dynamic linker has written this entry.
     let bound = unsafe { ptr::with_exposed_provenance::<usize>(got).read_volatile() };
+    if object.flags & OBJECT_DLOPENED != 0 && is_unrelocated(image, bound, symbol, kind) {
+        return Verdict::NotReady;
+    }
     if bound == 0 {
         let counts = symbol.binding() == STB_WEAK && kind == R_X86_64_JUMP_SLOT;
         return if counts { Verdict::Skip(SkipReason::Undefined) } else { Verdict::Ignore };
@@ -230,7 +253,8 @@ fn judge(
     let global = kind == R_X86_64_GLOB_DAT;
     if global {
         // Data of another object (or a pointer to it) is none of our business.
-        let executes = direct.and_then(|id| objects.get(id)).is_some_and(|of| of.image.executes(bound));
+        let executes =
+            direct.and_then(|id| objects.get(id)).is_some_and(|of| of.image.executes(bound));
         if !executes {
             return Verdict::Ignore;
         }
@@ -264,6 +288,14 @@ fn judge(
     }
     let relocation = if global { SLOT_GLOBAL } else { SLOT_JUMP };
     Verdict::Hook(Import { name, version, real, provider, kind: special, got, relocation })
+}
+
+/// Whether the entry still holds what is in the file: an address without the bias, or nothing.
+fn is_unrelocated(image: &Image, bound: usize, symbol: &Symbol, kind: u32) -> bool {
+    match kind {
+        R_X86_64_JUMP_SLOT => bound != 0 && image.bias != 0 && bound < image.end - image.start,
+        _ => bound == 0 && symbol.binding() != STB_WEAK,
+    }
 }
 
 fn is_canonical_plt(objects: &Objects, id: u32) -> bool {
@@ -313,8 +345,11 @@ impl Uses {
             return Self { candidates: &mut [], memory: (0, 0) };
         }
         // SAFETY: the memory is ours, large enough and zeroed, which is a valid candidate.
-        let candidates = unsafe { core::slice::from_raw_parts_mut(memory.cast::<Candidate>(), count) };
-        for (candidate, relocation) in candidates.iter_mut().zip(image.relocations().filter(is_candidate)) {
+        let candidates =
+            unsafe { core::slice::from_raw_parts_mut(memory.cast::<Candidate>(), count) };
+        for (candidate, relocation) in
+            candidates.iter_mut().zip(image.relocations().filter(is_candidate))
+        {
             candidate.address = image.bias.wrapping_add(relocation.offset as usize);
         }
         candidates.sort_unstable_by_key(|candidate| candidate.address);
@@ -355,6 +390,8 @@ struct Description {
     first_slot: u32,
     slot_count: usize,
     bias: usize,
+    /// An import that the dynamic linker has not written yet was met.
+    not_ready: bool,
 }
 
 /// Bytes of memory for a description: record, segments, slots, strings, patches, each at its most.
@@ -371,11 +408,15 @@ fn imports_size(object: &Object) -> (usize, usize) {
     let mut count = 0;
     let mut strings = object.path.len() + object.image.soname().len() + 3;
     for relocation in image.relocations() {
-        if matches!(relocation.kind(), R_X86_64_JUMP_SLOT | R_X86_64_GLOB_DAT) && relocation.symbol() != 0 {
+        if matches!(relocation.kind(), R_X86_64_JUMP_SLOT | R_X86_64_GLOB_DAT)
+            && relocation.symbol() != 0
+        {
             count += 1;
             let symbol = image.symbol(relocation.symbol());
             strings += image.name(symbol).to_bytes().len() + 1;
-            strings += image.wanted_version(relocation.symbol()).map_or(0, |version| version.name.len() + 1);
+            strings += image
+                .wanted_version(relocation.symbol())
+                .map_or(0, |version| version.name.len() + 1);
         }
     }
     (count, strings)
@@ -393,6 +434,7 @@ impl Description {
             first_slot: 0,
             slot_count: 0,
             bias: 0,
+            not_ready: false,
         }
     }
 
@@ -405,7 +447,9 @@ impl Description {
         // SAFETY: descriptions are kept, and begin with a record, segments and slots.
         unsafe {
             let record = &*(other as *const ObjectRecord);
-            if record.slot_count as usize != self.slot_count || record.strings_len as usize != self.strings_len {
+            if record.slot_count as usize != self.slot_count
+                || record.strings_len as usize != self.strings_len
+            {
                 return false;
             }
             let strings = other
@@ -426,8 +470,12 @@ impl Description {
         unsafe {
             let segments = memory.add(size_of::<ObjectRecord>()).cast::<Segment>();
             for header in image.program_headers().iter().filter(|header| header.kind == PT_LOAD) {
-                *segments.add(segment_count) =
-                    Segment { svma: header.vaddr, len: header.memsz, flags: header.flags & (PF_R | 3), reserved: 0 };
+                *segments.add(segment_count) = Segment {
+                    svma: header.vaddr,
+                    len: header.memsz,
+                    flags: header.flags & (PF_R | 3),
+                    reserved: 0,
+                };
                 segment_count += 1;
             }
             let slots = segments.add(segment_count).cast::<SlotRecord>();
@@ -442,6 +490,7 @@ impl Description {
                 first_slot,
                 slot_count: 0,
                 bias: image.bias,
+                not_ready: false,
             };
             // Strings are collected behind the room for all slots, and moved when their number is
             // known.
@@ -480,7 +529,9 @@ impl Description {
 
     /// Appends a string and gives its offset; 0, the empty string, if there is no room.
     fn string(&mut self, bytes: &[u8]) -> u32 {
-        if self.strings_len + bytes.len() + 1 > self.strings_capacity || bytes.is_empty() && self.strings_len > 0 {
+        if self.strings_len + bytes.len() + 1 > self.strings_capacity
+            || bytes.is_empty() && self.strings_len > 0
+        {
             return 0;
         }
         let offset = self.strings_len;

@@ -3,9 +3,9 @@
 use chase_format::layout::{END_ABORT, END_EXEC, END_IMMEDIATE, SlotClass};
 
 use crate::arch::{TARGETS, chase_thread_start, jump_target_sp};
-use crate::{loading, process, recording, thread};
 use crate::recording::Lost;
 use crate::thread::{Pending, Thread};
+use crate::{loading, process, recording, thread};
 use core::sync::atomic::Ordering;
 
 /// What kind of function it is.
@@ -26,8 +26,12 @@ pub(crate) enum Kind {
     Exit,
     /// `abort`.
     Abort,
-    /// Starts a thread: start routine and argument, its third and fourth arguments, are wrapped.
+    /// `pthread_create(thread, attributes, routine, argument)`: the last two are wrapped.
     Thread,
+    /// `thrd_create(thread, routine, argument)`: the same.
+    ThreadC11,
+    /// `clone(routine, stack, flags, ...)`: the child has a stack of its own, and perhaps memory.
+    Clone,
     /// `dlopen(name, mode)`: the search may depend on the object that the call returns to.
     Open,
     /// `dlmopen(namespace, name, mode)`: the same.
@@ -49,13 +53,21 @@ impl Kind {
     /// How the calls of such a slot appear in the recording.
     pub(crate) fn class(self) -> SlotClass {
         match self {
-            Self::Ordinary | Self::Thread | Self::Close | Self::System | Self::Alone => {
-                SlotClass::Timed
-            }
+            Self::Ordinary
+            | Self::Thread
+            | Self::ThreadC11
+            | Self::Close
+            | Self::System
+            | Self::Alone => SlotClass::Timed,
             Self::Open | Self::OpenIn | Self::Find => SlotClass::Sometimes,
-            Self::Capture | Self::Leave | Self::Jump | Self::Exec | Self::Exit | Self::Abort | Self::Fork => {
-                SlotClass::Counted
-            }
+            Self::Capture
+            | Self::Leave
+            | Self::Jump
+            | Self::Exec
+            | Self::Exit
+            | Self::Abort
+            | Self::Fork
+            | Self::Clone => SlotClass::Counted,
         }
     }
 }
@@ -73,9 +85,9 @@ static TABLE: &[Row] = &[
     (b"vfork", Kind::Capture),
     (b"__vfork", Kind::Capture),
     (b"_Fork", Kind::Fork),
-    // The child goes on with another stack, perhaps in the same memory.
-    (b"clone", Kind::Capture),
-    (b"__clone", Kind::Capture),
+    // The child returns somewhere else.
+    (b"clone", Kind::Clone),
+    (b"__clone", Kind::Clone),
     // Capture or switch the context that they are called in.
     (b"getcontext", Kind::Capture),
     (b"setcontext", Kind::Capture),
@@ -124,7 +136,7 @@ static TABLE: &[Row] = &[
     (b"execveat", Kind::Exec),
     // Start threads.
     (b"pthread_create", Kind::Thread),
-    (b"thrd_create", Kind::Thread),
+    (b"thrd_create", Kind::ThreadC11),
     // Look at their return address, or change what is loaded.
     (b"dlopen", Kind::Open),
     (b"dlmopen", Kind::OpenIn),
@@ -196,6 +208,10 @@ pub(crate) unsafe extern "C" fn enter(arguments: *mut Arguments) -> u32 {
     let target = TARGETS[slot as usize].load(Ordering::Relaxed);
     let sp = &raw const arguments.return_address as usize;
     let timed = match thread::current_or_adopt() {
+        Some(thread) if thread.is_busy() => {
+            thread.count_untimed();
+            kind.class() == SlotClass::Timed
+        }
         Some(thread) => {
             loading::catch_up(thread, sp);
             act(thread, kind, arguments, sp, slot)
@@ -232,24 +248,31 @@ fn act(thread: &mut Thread, kind: Kind, arguments: &mut Arguments, sp: usize, sl
             false
         }
         Kind::Thread => {
-            let site = arguments.return_address;
-            let start = thread::prepare(arguments.rdx, arguments.rcx, site, thread.index());
-            if !start.is_null() {
-                arguments.rdx = chase_thread_start as *const () as usize;
-                arguments.rcx = start as usize;
-            }
+            wrap_start(thread, arguments.return_address, &mut arguments.rdx, &mut arguments.rcx);
             true
         }
+        Kind::ThreadC11 => {
+            wrap_start(thread, arguments.return_address, &mut arguments.rsi, &mut arguments.rdx);
+            true
+        }
+        Kind::Clone => {
+            if arguments.rdx & libc::CLONE_VM as usize == 0 {
+                thread.defer(Pending { fork: true, ..thread.pending });
+            }
+            false
+        }
         Kind::Open => {
-            loading::expect(thread, sp, arguments.rsi);
-            !loading::depends_on_caller(arguments.rdi, arguments.return_address)
+            let timed = !loading::depends_on_caller(arguments.rdi, arguments.return_address);
+            loading::expect(thread, sp, arguments.rsi, timed);
+            timed
         }
         Kind::OpenIn => {
-            loading::expect(thread, sp, arguments.rdx);
-            !loading::depends_on_caller(arguments.rsi, arguments.return_address)
+            let timed = !loading::depends_on_caller(arguments.rsi, arguments.return_address);
+            loading::expect(thread, sp, arguments.rdx, timed);
+            timed
         }
         Kind::Close => {
-            loading::expect(thread, sp, 0);
+            loading::expect(thread, sp, 0, true);
             true
         }
         Kind::Find => {
@@ -263,7 +286,8 @@ fn act(thread: &mut Thread, kind: Kind, arguments: &mut Arguments, sp: usize, sl
         }
         Kind::System => {
             let number = arguments.rdi as i64;
-            let fork = [libc::SYS_fork, libc::SYS_vfork, libc::SYS_clone, libc::SYS_clone3].contains(&number);
+            let fork = [libc::SYS_fork, libc::SYS_vfork, libc::SYS_clone, libc::SYS_clone3]
+                .contains(&number);
             if fork {
                 thread.defer(Pending { fork: true, ..thread.pending });
             }
@@ -276,12 +300,20 @@ fn act(thread: &mut Thread, kind: Kind, arguments: &mut Arguments, sp: usize, sl
     timed
 }
 
+/// Puts our start of a thread in the place of the application's.
+fn wrap_start(thread: &Thread, site: usize, routine: &mut usize, argument: &mut usize) {
+    let start = thread::prepare(*routine, *argument, site, thread.index());
+    if !start.is_null() {
+        *routine = chase_thread_start as *const () as usize;
+        *argument = start as usize;
+    }
+}
+
 /// Counts a call that gets no frame.
 fn count(thread: &mut Thread, sp: usize, slot: u32) {
-    let context = thread.context(sp);
+    let context = thread.enclosing(sp);
     let node = thread.tree.find_or_add(context, slot);
     if node.is_null() {
-        thread.count_untimed();
         return recording::unseen(Lost::CallWithoutSpace);
     }
     // SAFETY: the node is this thread's.

@@ -203,15 +203,6 @@ pub(crate) fn limit(resource: u32) -> u64 {
     limit.rlim_cur
 }
 
-/// Bounds of the alternate signal stack of this thread, if it has one.
-pub(crate) fn signal_stack() -> Option<(usize, usize)> {
-    // SAFETY: all-zero is a valid `stack_t`.
-    let mut stack: libc::stack_t = unsafe { core::mem::zeroed() };
-    check(call3(libc::SYS_sigaltstack, 0, &raw mut stack as usize, 0)).ok()?;
-    (stack.ss_flags & libc::SS_DISABLE == 0)
-        .then(|| (stack.ss_sp as usize, stack.ss_sp as usize + stack.ss_size))
-}
-
 /// Host name and kernel release.
 pub(crate) fn system_names() -> libc::utsname {
     // SAFETY: all-zero is a valid `utsname`.
@@ -237,32 +228,13 @@ pub(crate) fn futex_wake(word: &core::sync::atomic::AtomicU32) {
     call3(libc::SYS_futex, word.as_ptr() as usize, wake, 1);
 }
 
-/// All signals of this thread are blocked for as long as it lives, so that no handler finds our
-/// structures half changed, and no cancellation leaves a lock behind.
-pub(crate) struct SignalsBlocked {
-    before: u64,
-}
-
-impl SignalsBlocked {
-    /// Blocks them.
-    pub(crate) fn new() -> Self {
-        let mut before = 0u64;
-        set_signal_mask(&u64::MAX, Some(&mut before));
-        Self { before }
-    }
-}
-
-impl Drop for SignalsBlocked {
-    fn drop(&mut self) {
-        set_signal_mask(&self.before, None);
-    }
-}
-
-fn set_signal_mask(mask: &u64, before: Option<&mut u64>) {
-    let before = before.map_or(0, |before| &raw mut *before as usize);
-    let arguments =
-        [libc::SIG_SETMASK as usize, &raw const *mask as usize, before, size_of::<u64>(), 0, 0];
+/// Sets the signals that are blocked in this thread, and gives those that were.
+pub(crate) fn set_signal_mask(mask: u64) -> u64 {
+    let mut before = 0u64;
+    let (new, old) = (&raw const mask as usize, &raw mut before as usize);
+    let arguments = [libc::SIG_SETMASK as usize, new, old, size_of::<u64>(), 0, 0];
     system_call(libc::SYS_rt_sigprocmask as usize, arguments);
+    before
 }
 
 /// Memory for [`crate::arch::with_vectors_saved`].

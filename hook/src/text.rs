@@ -39,17 +39,6 @@ impl<const N: usize> Text<N> {
         self.push(&[b'0' + (number % 10) as u8])
     }
 
-    /// Shortens to `len` bytes.
-    pub(crate) fn truncate(&mut self, len: usize) {
-        if len < self.len {
-            if let Some(rest) = self.bytes.get_mut(len..) {
-                rest.fill(0);
-            }
-            self.len = len;
-            self.cut = false;
-        }
-    }
-
     pub(crate) fn as_bytes(&self) -> &[u8] {
         self.bytes.get(..self.len).unwrap_or(&[])
     }

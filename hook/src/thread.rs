@@ -10,15 +10,15 @@ use core::ptr;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use chase_format::layout::{
-    NONE, THREAD_CREATED, THREAD_ENDED, THREAD_FOUND, THREAD_LIVE, THREAD_MAIN, ThreadRecord,
+    NONE, Node, THREAD_CREATED, THREAD_ENDED, THREAD_FOUND, THREAD_LIVE, THREAD_MAIN, ThreadRecord,
 };
 
 use crate::arch::{current_thread, set_current_thread, stack_pointer};
 use crate::frames::{SEGMENT, first_segment};
 use crate::lock::Lock;
 use crate::recording::Lost;
+use crate::signals::SignalsBlocked;
 use crate::stack::Stack;
-use crate::sys::SignalsBlocked;
 use crate::tree::{Tree, reference};
 use crate::{clock, pages, recording, sys};
 
@@ -35,6 +35,8 @@ pub(crate) struct Thread {
     pub(crate) pending: Pending,
     record: *mut ThreadRecord,
     destructor_rounds: u32,
+    /// How many [`SignalsBlocked`] of this thread there are.
+    busy: u32,
 }
 
 /// Work that waits for a thread's next call. The tree is closed as long as there is any.
@@ -46,12 +48,17 @@ pub(crate) struct Pending {
     pub(crate) outer_sp: usize,
     /// What it loads is for all objects to find.
     pub(crate) global: bool,
+    /// It has not been entered yet.
+    pub(crate) entering: bool,
+    /// How often it was looked for in vain.
+    pub(crate) tries: u32,
     /// A fork may have happened behind the C library's back.
     pub(crate) fork: bool,
 }
 
 impl Pending {
-    pub(crate) const NONE: Self = Self { load_sp: 0, outer_sp: 0, global: false, fork: false };
+    pub(crate) const NONE: Self =
+        Self { load_sp: 0, outer_sp: 0, global: false, entering: false, tries: 0, fork: false };
 }
 
 #[repr(transparent)]
@@ -68,6 +75,7 @@ pub(crate) static NO_THREAD: NoThread = NoThread(UnsafeCell::new(Thread {
     pending: Pending::NONE,
     record: ptr::null_mut(),
     destructor_rounds: 0,
+    busy: 0,
 }));
 
 /// Address of [`NO_THREAD`].
@@ -96,6 +104,23 @@ impl Origin {
 impl Thread {
     pub(crate) fn index(&self) -> u32 {
         self.tree.owner
+    }
+
+    /// Whether the thread is in the middle of a change, which a handler of a synchronous signal may
+    /// have interrupted.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.busy > 0
+    }
+
+    pub(crate) fn set_busy(&mut self, more: bool) {
+        self.busy = if more { self.busy + 1 } else { self.busy - 1 };
+    }
+
+    /// Records a completed call of `ticks` outside the call path.
+    pub(crate) fn record(&mut self, node: *mut Node, ticks: u64) {
+        let may_add_page = !self.is_busy();
+        let _signals = SignalsBlocked::new();
+        self.tree.record(node, ticks, may_add_page);
     }
 
     /// Counts a call of this thread that was not recorded.
@@ -191,6 +216,7 @@ fn create(origin: &Origin) -> *mut Thread {
             pending: Pending::NONE,
             record: ptr::null_mut(),
             destructor_rounds: 0,
+            busy: 0,
         });
         (*thread).restart_tree();
         if !(*thread).enroll(origin) {
@@ -266,7 +292,12 @@ pub(crate) fn after_fork_in_child() {
 }
 
 /// Notes how a thread is about to be created; null if there is no memory.
-pub(crate) fn prepare(routine: usize, argument: usize, creation_site: usize, creator: u32) -> *mut Start {
+pub(crate) fn prepare(
+    routine: usize,
+    argument: usize,
+    creation_site: usize,
+    creator: u32,
+) -> *mut Start {
     let _signals = SignalsBlocked::new();
     let _held = STARTS.lock.hold();
     // SAFETY: the lock is held; entries of the list are free.
@@ -399,12 +430,15 @@ unsafe extern "C" fn end(value: *mut c_void) {
     if thread.destructor_rounds < DESTRUCTOR_ROUNDS {
         return set_specific(current.cast());
     }
-    let _signals = SignalsBlocked::new();
     // A coroutine that is suspended inside a call may go on elsewhere: its frame stays.
-    let idle = thread.release_segments();
-    set_current_thread(no_thread());
+    let idle = {
+        let _signals = SignalsBlocked::new();
+        thread.release_segments()
+    };
     set_specific(ENDED);
+    set_current_thread(no_thread());
     if idle {
+        let _signals = SignalsBlocked::new();
         thread.give_back();
     }
 }

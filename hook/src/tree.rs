@@ -10,8 +10,8 @@ use chase_format::layout::{INHERITED, NONE, Node, PAGE, UNIT};
 use chase_format::writer::NodeSpace;
 
 use crate::pages;
-use crate::recording;
-use crate::sys::SignalsBlocked;
+use crate::recording::{self, Lost};
+use crate::signals::SignalsBlocked;
 
 /// Multiplier of the table's hash; odd, so that consecutive scopes differ in the low bits.
 pub(crate) const HASH: u32 = 0x9e37_79b1;
@@ -144,6 +144,7 @@ impl Tree {
             let folded = ancestor_with(scope, slot);
             self.push_node(scope, slot, folded)
         } else {
+            recording::unseen(Lost::ContextUnderRoot);
             self.find_or_add_at_root(slot)
         };
         if node.is_null() || !self.insert(key(scope, slot), node) {
@@ -179,7 +180,8 @@ impl Tree {
 
     /// Goes on in a new chunk: one page for a thread's first contexts, more for those with many.
     fn more_space(&mut self) -> bool {
-        let len = if self.nodes == 0 { PAGE } else { (self.nodes * UNIT * 2).clamp(2 * PAGE, 16 * PAGE) };
+        let len =
+            if self.nodes == 0 { PAGE } else { (self.nodes * UNIT * 2).clamp(2 * PAGE, 16 * PAGE) };
         match recording::nodes_chunk(self.owner, len.next_multiple_of(PAGE)) {
             Some(chunk) => {
                 self.space.enter(chunk);
@@ -190,13 +192,13 @@ impl Tree {
     }
 
     /// Records a completed call of `ticks` outside the call path.
-    pub(crate) fn record(&mut self, node: *mut Node, ticks: u64) {
+    pub(crate) fn record(&mut self, node: *mut Node, ticks: u64, may_add_page: bool) {
         // SAFETY: the node is one of this thread's, which is the only one to write it; pages are
         // as large as a page of the histogram and lie in the mapping.
         unsafe {
             let bucket = bucket_of(ticks);
             let page_ref = &raw mut (*node).page_refs[bucket / PAGE_BUCKETS];
-            if *page_ref == 0 {
+            if *page_ref == 0 && may_add_page {
                 *page_ref = self.push_page();
             }
             if *page_ref == 0 {
@@ -208,6 +210,18 @@ impl Tree {
             (*node).total_ticks += ticks;
             (*node).max_ticks = (*node).max_ticks.max(ticks);
         }
+    }
+
+    /// Makes `node`, which is in no recording, the one of `slot` under the root, with one page for
+    /// all of its durations. For calls that are none of the application's.
+    pub(crate) fn lend(&mut self, node: *mut Node, slot: u32) -> bool {
+        let page = self.push_page();
+        // SAFETY: the caller gives a node of its own.
+        unsafe {
+            (*node).scope_ref = reference(self.root);
+            (*node).page_refs.fill(page);
+        }
+        page != 0 && self.insert(key(reference(self.root), slot), node)
     }
 
     fn push_page(&mut self) -> u32 {

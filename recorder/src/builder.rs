@@ -41,11 +41,11 @@ use crate::layout::{
 use timeline::Tree;
 
 /// An object of the process being described: its number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ObjectId(pub u32);
 
 /// An import of an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SlotId {
     object: ObjectId,
     at: usize,

@@ -86,7 +86,6 @@ fn a_cut_file_gives_what_is_left() {
         let committed = bytes.len() as u64;
         assert_eq!(problems[0], Problem::Truncated { len: len as u64, committed }, "{len}");
     }
-    // The last tree is empty, so two of the chunks that are missing had contexts.
     let cut = Recording::parse(&bytes[..bytes.len() - 3 * PAGE]).unwrap();
     assert_eq!(cut.threads().len(), 5, "thread records come before the trees");
     assert!(cut.context_count() < whole && cut.context_count() > 0);

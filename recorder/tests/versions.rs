@@ -41,10 +41,12 @@ fn version_1_is_readable() {
         "/usr/lib/app/plugin.so",
     ];
     assert_eq!(paths, expected);
+    let mut inherited = 0;
     let mut calls = std::collections::BTreeMap::new();
     for thread in recording.threads() {
         for context in thread.contexts() {
             let name = recording.slot(context.slot()).unwrap().name().into_owned();
+            inherited += u32::from(context.is_inherited());
             *calls.entry(name).or_insert(0) += context.node().calls;
         }
     }
@@ -55,12 +57,13 @@ fn version_1_is_readable() {
         ("deflate", 39),
         ("dlsym", 1),
         ("exit", 1),
-        ("malloc", 1_008),
+        ("malloc", 1_009),
         ("not_found", 1),
         ("pthread_cond_wait", 5),
         ("qsort", 1),
     ];
     assert_eq!(calls, expected);
+    assert_eq!(inherited, 1);
 }
 
 #[test]

@@ -11,6 +11,7 @@
 
 static sem_t ready, never;
 static volatile bool sent;
+static volatile int entered;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_key_t key;
 
@@ -56,27 +57,26 @@ static void *tested(void *argument)
 static void spin_for_ever(void *argument)
 {
     (void)argument;
-    pthread_cleanup_push(cleanup, NULL);
     sem_post(&ready);
     for (;;)
         trap_leaf(1);
-    pthread_cleanup_pop(0);
 }
 
 static void *asynchronous(void *argument)
 {
+    /* Around the call: unwinding finds no cleanup from between two calls. */
+    pthread_cleanup_push(cleanup, NULL);
     pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
     trap_call(spin_for_ever, argument);
+    pthread_cleanup_pop(0);
     return NULL;
 }
 
 static void *in_library(void *argument)
 {
-    (void)argument;
     pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
-    sem_post(&ready);
-    trap_spin(60000000000);
-    return NULL;
+    trap_forever(&entered);
+    return argument;
 }
 
 static void *disabled(void *argument)
@@ -124,9 +124,13 @@ static long cancelled(void *(*routine)(void *))
 {
     pthread_t thread;
     void *result;
-    sent = false;
+    sent = false, entered = 0;
     CHECK(pthread_create(&thread, NULL, routine, &never) == 0);
-    sem_wait(&ready);
+    if (routine == in_library)
+        while (!entered)
+            usleep(10);
+    else
+        sem_wait(&ready);
     CHECK(pthread_cancel(thread) == 0);
     sent = true;
     pthread_join(thread, &result);

@@ -51,6 +51,13 @@ uint64_t trap_spin(uint64_t ns)
     return now - start;
 }
 
+void trap_forever(volatile int *entered)
+{
+    *entered = 1;
+    for (;;)
+        __asm__ volatile("pause");
+}
+
 void *trap_address_of_empty(void) { return (void *)trap_empty; }
 
 int trap_errno(int value)

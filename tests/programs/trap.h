@@ -23,6 +23,9 @@ long trap_nest(long depth, long (*callback)(long));
  * library call. */
 uint64_t trap_spin(uint64_t ns);
 
+/* Says that it was entered, and never returns. */
+void trap_forever(volatile int *entered);
+
 /* The address of trap_empty, as the library itself sees it. */
 void *trap_address_of_empty(void);
 

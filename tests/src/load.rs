@@ -39,8 +39,11 @@ fn process(path: &Path) -> Process {
     let analysis = Analysis::new(&images, Selection::All);
     let reader = &images[0].recording;
     let apis = apis(reader);
-    let calls: u64 = apis.iter().map(|api| api.calls).sum();
-    assert_eq!(analysis.totals.calls, calls, "the analyzer counts otherwise than the tests");
+    // The analyzer may count a call that seems to have ended before it began; see `open_calls`.
+    let sum = |number: fn(&Api) -> u64| apis.iter().map(number).sum::<u64>();
+    let (found, least) = (analysis.totals.calls, sum(|api| api.calls));
+    let possible = least..=least + sum(|api| api.unwound);
+    assert!(possible.contains(&found), "the analyzer counts {found} calls, the tests {possible:?}");
 
     let header = reader.header();
     let executable = reader.meta_value("executable").unwrap_or_default();
@@ -87,14 +90,17 @@ fn apis(reader: &Reader) -> Vec<Api> {
 }
 
 /// Calls begun that neither returned nor were left. Only those that are timed can tell.
+///
+/// An asynchronous cancellation may leave a call in the very moment of its return: each call that
+/// was left may be counted among the completed ones too.
 fn open_calls(context: &Context, slot: &Slot) -> u64 {
     if slot.class() != SlotClass::Timed {
         return 0;
     }
-    let node = context.node();
-    let ended = context.histogram().count() + u64::from(node.unwound);
-    assert!(ended <= node.calls, "{}: {ended} of {} calls ended", slot.name(), node.calls);
-    node.calls - ended
+    let (node, completed) = (context.node(), context.histogram().count());
+    let unwound = u64::from(node.unwound);
+    assert!(completed <= node.calls, "{}: {completed} of {} returned", slot.name(), node.calls);
+    node.calls.saturating_sub(completed + unwound)
 }
 
 fn self_times(analysis: &Analysis) -> Vec<(String, String, f64)> {

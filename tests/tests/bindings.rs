@@ -42,9 +42,12 @@ fn binding(line: &str) -> Option<(Import, String)> {
     Some((import, file(provider)))
 }
 
-/// One name for each file, whatever links lead to it.
-fn file(path: &str) -> String {
-    fs::canonicalize(path).map_or_else(|_| path.to_owned(), |path| path.display().to_string())
+/// One name for each file, whatever links lead to it. A program that was started by its mere name
+/// is called so by ld.so.
+fn file(name: &str) -> String {
+    let path = if name.contains('/') { None } else { need::find(name) };
+    let path = path.unwrap_or_else(|| name.into());
+    fs::canonicalize(&path).unwrap_or(path).display().to_string()
 }
 
 fn check(name: &str, trial: impl Fn(PathBuf) -> Trial) {

@@ -161,8 +161,11 @@ fn boost_fibers_between_threads() {
             (TRAP, "trap_call", suspensions),
             (TRAP, "trap_empty", suspensions),
         ]);
-        process.expect_unwound(&[(TRAP, "trap_call", fibers / 4)]);
-        process.expect_nothing_open(TRAP);
+        // A fiber may be destroyed after the end of the thread that it was suspended in, whose
+        // calls then stay open.
+        let open: u64 = process.of(TRAP, "trap_call").map(|api| api.open).sum();
+        assert_eq!(process.unwound(TRAP, "trap_call") + open, fibers / 4);
+        assert!(threads > 1 || open == 0, "{open} calls open");
     }
 }
 
@@ -209,8 +212,12 @@ fn interrupted_at_every_instruction() {
             (TRAP, "trap_add", rounds),
             (TRAP, "trap_swap", rounds),
         ]);
-        process.expect_unwound(&[(TRAP, "trap_call", 2 * rounds), (TRAP, "trap_leaf", 0)]);
+        process.expect_unwound(&[(TRAP, "trap_call", 2 * rounds)]);
         process.expect_nothing_open(TRAP);
+        // The trap comes in the hook's own slow path too, where a call of the handler can be
+        // counted but no page be made for its duration.
+        let leaves = (process.unwound(TRAP, "trap_leaf"), process.calls(TRAP, "trap_leaf"));
+        assert!(leaves.0 * 1000 <= leaves.1, "{leaves:?}");
     }
 }
 
@@ -229,6 +236,27 @@ fn siglongjmp_out_of_handlers() {
         ("libc.so", "__sigsetjmp", 2 * rounds),
     ]);
     process.expect_nothing_open(TRAP);
+}
+
+#[test]
+fn siglongjmp_from_any_instruction() {
+    let program = Build::program("escape.c").build();
+    let trial = Trial::new(program).args(["5000", "counts"]);
+    let recording = trial.compare();
+    let (told, process) = (trial.told("counts"), recording.only());
+    let jumps = told["jumps"];
+    process.expect(&[
+        (TRAP, "trap_empty", jumps),
+        (TRAP, "trap_add", 1000),
+        ("libc.so", "siglongjmp", jumps),
+    ]);
+    process.expect_unwound(&[(TRAP, "trap_empty", 0), (TRAP, "trap_add", 0)]);
+    // Each jump may have prevented the call that the program had just announced.
+    for (api, announced) in [("trap_call", told["rounds"]), ("trap_leaf", told["begun"])] {
+        let made = process.calls(TRAP, api);
+        assert!((announced - jumps..=announced).contains(&made), "{api}: {made} of {announced}");
+        assert!(process.unwound(TRAP, api) <= jumps, "{api}");
+    }
 }
 
 #[test]
@@ -268,38 +296,26 @@ fn gdb_shows_all_frames() {
         .args(["-nx", "-batch", "-x", "script", "--args"])
         .arg(program)
         .setup(move |work| fs::write(work.join("script"), script).expect("write gdb's script"));
-    let bare = frames(&trial.bare().stdout);
-    let expected = ["show_stack", "in_sort", "qsort", "in_callback", "trap_call", "outer", "main"];
-    assert!(is_subsequence(&expected, &bare), "gdb shows no usable stack at all: {bare:?}");
-
-    let hooked = trial.hooked();
-    let found = frames(&hooked.stdout);
-    let text = String::from_utf8_lossy(&hooked.stdout);
-    assert!(is_subsequence(&expected, &found), "frames {found:?} in\n{text}");
-    let kept: Vec<&String> = found.iter().filter(|name| bare.contains(*name)).collect();
-    assert!(kept.iter().copied().eq(&bare), "frames {found:?}, bare {bare:?}");
-    assert!(text.contains("result 2"), "the program does not run to its end:\n{text}");
+    let expected = ["show_stack", "in_sort", "in_callback", "trap_call", "outer", "main"];
+    for outcome in [trial.bare(), trial.hooked()] {
+        let text = String::from_utf8_lossy(&outcome.stdout);
+        let mut found = frames(&text);
+        found.retain(|name| expected.contains(&name.as_str()));
+        assert_eq!(found, expected, "the program's frames in\n{text}");
+        assert!(text.contains("result 2"), "the program does not run to its end:\n{text}");
+    }
 }
 
-/// The function names in gdb's `bt`.
-fn frames(output: &[u8]) -> Vec<String> {
-    let text = String::from_utf8_lossy(output);
-    let stack = text.lines().skip_while(|line| !line.starts_with("#0")).skip(1);
+/// The function names in gdb's `bt`, whose lines are `#4  0x00005555 in name (...)` or
+/// `#4  name (...)`.
+fn frames(text: &str) -> Vec<String> {
+    let stack = text.lines().skip_while(|line| !line.starts_with("#0"));
     let stack = stack.take_while(|line| line.starts_with('#'));
-    // `#4  0x00005555 in name (...)` or `#4  name (...)`
     let name = |line: &str| {
         let rest = line.split_once(' ').map_or("", |(_, rest)| rest.trim_start());
-        let rest = if rest.starts_with("0x") {
-            rest.split_once(" in ").map_or("", |(_, n)| n)
-        } else {
-            rest
-        };
+        let (first, after) = rest.split_once(" in ").unwrap_or(("", rest));
+        let rest = if first.starts_with("0x") { after } else { rest };
         rest.split_whitespace().next().unwrap_or_default().to_owned()
     };
-    std::iter::once("show_stack".to_owned()).chain(stack.map(name)).collect()
-}
-
-fn is_subsequence(wanted: &[&str], found: &[String]) -> bool {
-    let mut found = found.iter();
-    wanted.iter().all(|name| found.any(|other| other.trim_start_matches("__GI_").starts_with(name)))
+    stack.map(name).collect()
 }

@@ -53,7 +53,7 @@ fn cancelled(flags: &str) {
         (TRAP, "trap_empty", 5 * rounds),
         // the destructor of the key, in deferred and leaving
         (TRAP, "trap_add", 2 * rounds),
-        (TRAP, "trap_spin", rounds),
+        (TRAP, "trap_forever", rounds),
         ("libc.so", "pthread_cancel", 5 * rounds),
         ("libc.so", "pthread_create", 6 * rounds),
         ("libc.so", "thrd_create", 2 * rounds),
@@ -64,7 +64,7 @@ fn cancelled(flags: &str) {
         (TRAP, "trap_call", 5 * rounds),
         (TRAP, "trap_empty", 0),
         (TRAP, "trap_add", 0),
-        (TRAP, "trap_spin", rounds),
+        (TRAP, "trap_forever", rounds),
     ]);
     process.expect_nothing_open(TRAP);
     let created = || process.threads.iter().filter(|thread| thread.created);

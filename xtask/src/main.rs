@@ -1,1 +1,44 @@
-fn main() {}
+//! The tasks of this repository, for people and CI alike: `cargo xtask`.
+#![allow(clippy::print_stdout, reason = "a task says what it does while it does it")]
+
+mod demo;
+mod packages;
+mod run;
+mod test;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+cargo xtask demo             build all, record rustc compiling a program, show where its time went
+cargo xtask test [FILTER]    install what the tests need, check the code, run all tests
+cargo xtask bench [OPTIONS]  what chase costs, against the bare run and its peers (--help for more)
+cargo xtask fuzz [SECONDS]   fuzz the readers of recordings, a minute each by default";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let result = match arguments.as_slice() {
+        ["demo"] => demo::demo(),
+        ["test"] => test::test(None),
+        ["test", filter] => test::test(Some(filter)),
+        ["bench", options @ ..] => test::bench(options),
+        ["fuzz"] => test::fuzz(60),
+        ["fuzz", seconds] => match seconds.parse() {
+            Ok(seconds) => test::fuzz(seconds),
+            Err(_) => return usage(),
+        },
+        _ => return usage(),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("xtask: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn usage() -> ExitCode {
+    eprintln!("{USAGE}");
+    ExitCode::from(2)
+}

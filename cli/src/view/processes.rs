@@ -112,6 +112,7 @@ pub(super) fn not_seen(report: &Report) -> Vec<String> {
         (not_seen.slots_without_stub, "import", "for which no stub was left"),
         (not_seen.objects, "object", "whose tables could not be read"),
         (not_seen.late_loads, "dlopen call", "whose libraries were hooked a little later"),
+        (not_seen.contexts_under_root, "context", "whose callers were not kept"),
     ];
     let mut lines: Vec<String> = counts
         .iter()

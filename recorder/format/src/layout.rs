@@ -34,10 +34,12 @@
 //! Each thread has a tree of nodes. A node stands for the calls of one slot made while the thread
 //! was in one context. Its [`Node::parent_ref`] names the node whose *scope* it was looked up in,
 //! and [`Node::scope_ref`] the node in whose scope its own callees are looked up: itself, except
-//! where recursion is folded. A call below the depth limit whose slot already is among its
-//! ancestors gets a node of its own whose scope is that ancestor, so that no tree grows without
-//! bound while every duration is still counted once: summed over the nodes of one slot, self
-//! time is exact.
+//! where recursion is folded. A call whose slot already is among its ancestors gets a node of its
+//! own whose scope is that ancestor, so that no tree grows without bound while every duration is
+//! still counted once: summed over the nodes of one slot, self time is exact. (Inclusive time is
+//! not, where several slots take part in each other's recursion.) A thread with more contexts than
+//! the writer keeps puts further ones under its root, and counts them in
+//! [`Unseen::contexts_under_root`].
 //!
 //! [`Node::calls`] counts calls begun. Calls completed are the sum of the histogram, calls that an
 //! exception passed through are [`Node::unwound`], and what is left is still open (or was when
@@ -146,8 +148,11 @@ pub struct Unseen {
     /// `dlopen` calls passed through untouched because their search depends on the caller; the
     /// new objects were patched at the thread's next call.
     pub late_loads: u64,
+    /// Contexts put under their thread's root because there were too many: their time is missing
+    /// from the total of their callers and so too high in the callers' self time.
+    pub contexts_under_root: u64,
     /// Room for later counters.
-    pub reserved: [u64; 9],
+    pub reserved: [u64; 8],
 }
 
 /// The first page of a recording.
@@ -183,7 +188,8 @@ pub struct Header {
     pub clock_kind: u32,
     /// Start of the recording.
     pub clock_start: ClockPair,
-    /// The latest pair taken: at the end where one was seen, otherwise some time before.
+    /// The latest pair taken: at the end where one was seen, otherwise some time before. In a fork's
+    /// child it is its ancestors' first pair, before `clock_start`, until another is taken.
     pub clock_latest: ClockPair,
     /// The hook's own share of a call's measured duration, in 1/1024 ticks.
     pub cost_inside: u64,
@@ -421,7 +427,8 @@ pub struct ThreadRecord {
     pub creator: u32,
     /// Root of its tree.
     pub root_ref: u32,
-    /// Calls of this thread that were not recorded.
+    /// Calls of this thread that were not recorded for other reasons than those in [`Unseen`]: made
+    /// by handlers of synchronous signals that interrupted the recording.
     pub untimed_calls: u64,
     /// Name as of `prctl(PR_GET_NAME)`, NUL-padded.
     pub name: [u8; 16],

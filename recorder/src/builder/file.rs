@@ -108,10 +108,10 @@ fn place_tree(space: &mut NodeSpace, thread: &Thread, first_slots: &[u32]) -> u3
     for node in &thread.tree.nodes {
         let (node_ref, at) = space.node();
         refs.push(node_ref);
+        let slot = first_slots[node.slot.object.0 as usize] + node.slot.at as u32;
         let record = Node {
             parent_ref: node.caller.map_or(root_ref, |caller| refs[caller]),
-            slot: first_slots[node.slot.object.0 as usize] + node.slot.at as u32
-                | if node.inherited { INHERITED } else { 0 },
+            slot: slot | if node.inherited { INHERITED } else { 0 },
             calls: node.calls,
             total_ticks: node.total_ticks(),
             max_ticks: node.histogram.max(),

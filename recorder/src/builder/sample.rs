@@ -6,8 +6,8 @@ use crate::layout::{
 };
 
 /// A small process with some of everything that a recording can hold: versions, all slot classes,
-/// several threads and chunks, folded recursion, exceptions, open calls, an unloaded object,
-/// counters of what was not seen. Its figures are made up and never change.
+/// several threads and chunks, folded recursion, exceptions, open and inherited calls, an unloaded
+/// object, counters of what was not seen. Its figures are made up and never change.
 #[must_use]
 pub fn sample() -> Builder {
     let mut builder = Builder::new();
@@ -74,6 +74,7 @@ pub fn sample() -> Builder {
     }
     let found = builder.thread("");
     builder.thread_mut(found).origin = THREAD_FOUND;
+    builder.timeline(found).inherit(run).work(20).call(malloc, 5).leave();
     builder.end(END_EXIT, 0);
     builder
 }

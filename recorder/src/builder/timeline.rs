@@ -13,9 +13,17 @@ const PARTS: u64 = 1024;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tree {
     pub(super) nodes: Vec<TreeNode>,
-    by_place: HashMap<(Option<usize>, (u32, usize), bool), usize>,
+    by_place: HashMap<Place, usize>,
     open: Vec<Frame>,
     now: u64,
+}
+
+/// What makes calls belong to one context.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Place {
+    caller: Option<usize>,
+    slot: SlotId,
+    inherited: bool,
 }
 
 /// A context. Numbers are those of the tree, in the order of creation.
@@ -48,7 +56,7 @@ impl Tree {
     fn node(&mut self, slot: SlotId, inherited: bool, depth_limit: usize) -> usize {
         let caller = self.open.last().map(|frame| self.nodes[frame.node].scope);
         let new = self.nodes.len();
-        let at = *self.by_place.entry((caller, (slot.object.0, slot.at), inherited)).or_insert(new);
+        let at = *self.by_place.entry(Place { caller, slot, inherited }).or_insert(new);
         if at == new {
             let depth = caller.map_or(0, |caller| self.nodes[caller].depth + 1);
             let mut callers = std::iter::successors(caller, |&caller| self.nodes[caller].caller);

@@ -10,11 +10,12 @@ TEXT
 )
 echo "words $words"
 coproc CAT { cat; }
+pid=$CAT_PID
 echo "through a coprocess" >&"${CAT[1]}"
 read -r line <&"${CAT[0]}"
 echo "$line"
 eval "exec ${CAT[1]}>&-"
-wait "$CAT_PID"
+wait "$pid"
 trap 'echo "got USR1"' USR1
 kill -USR1 $$
 (trap 'echo "subshell ends"' EXIT; : $(true))

@@ -6,9 +6,15 @@
 #
 # In the callee the return address is chase_exit, and the frame's address is in rbx, which the
 # callee preserves; so the caller's registers are found by plain unwinding:
-#     return address at [rbx + ret], rbx at [rbx + rbx], rsp = CFA + 8, CFA = rsp - 8.
+#     CFA = rsp + 8, rsp = CFA - 8, return address at [rbx], rbx at [rbx + 8].
 # The CFA is odd on purpose: unwinders tell frames apart by their CFA, and with CFA = rsp this
-# frame and the callee's would be one.
+# frame and the callee's would be one. Between the callee's (rsp) and the caller's (rsp + 16 or
+# more) it also grows outwards, which debuggers insist on.
+#
+# There is no personality routine: a frame that an exception or a cancellation passes is dropped,
+# like one that longjmp passes, when the thread's next call proves it dead. (LLVM's libunwind takes
+# a frame for the handler's if it has the same rsp, as ours and the caller's do, and would end the
+# process when a personality did not act as the handler.)
 
     .section .tdata, "awT", @progbits
     .p2align 3
@@ -27,14 +33,15 @@ chase_thread:                           # this thread's Thread; at first the one
 .endm
 # The return address has moved from the stack to the frame, see above.
 .macro cfi_return_in_frame
-    .cfi_escape 0x12, 0x07, 0x01                    # CFA = rsp - 8 (DW_CFA_def_cfa_sf)
+    .cfi_def_cfa rsp, 8
     .cfi_escape 0x10, 0x10, 0x02, 0x73, {RET}       # return address = *(rbx + 0)
-    .cfi_escape 0x16, 0x07, 0x02, 0x23, 0x08        # rsp = CFA + 8 (DW_CFA_val_expression)
+    .cfi_escape 0x16, 0x07, 0x02, 0x38, 0x1c        # rsp = CFA - 8 (DW_CFA_val_expression)
 .endm
-# The return address is on the stack again, `depth` bytes below the CFA.
-.macro cfi_return_on_stack depth
-    .cfi_def_cfa rsp, \depth
-    .cfi_restore rip
+# The return address is on the stack again, at the top. (Not `.cfi_restore rip`: libgcc takes that
+# for "unchanged", and finds the same frame again.)
+.macro cfi_return_on_stack
+    .cfi_def_cfa rsp, 8
+    .cfi_offset rip, -8
     .cfi_restore rsp
 .endm
 
@@ -52,7 +59,6 @@ chase_thread:                           # this thread's Thread; at first the one
     .type chase_enter, @function
 chase_enter:                            # r11 = slot, (rsp) = return address
     .cfi_startproc
-    .cfi_personality 0x1b, {personality}
     pushq %rax                          # al: number of vector arguments of a variadic call
     .cfi_adjust_cfa_offset 8
     pushq %rdx
@@ -149,16 +155,16 @@ chase_exit:                             # rbx = frame
     andl $15, %edx
     shlq $7, %rcx
     addq {base}(%rip), %rcx
+    movq $0, {SP}(%rbx)                 # ended: a cancellation from here on finds no open call
     incq (%rcx,%rdx,8)
     addq %rdi, {TOTAL}(%rsi)
     cmpq {MAX}(%rsi), %rdi
     ja .Lmaximum
 .Lrecorded:
     pushq {RET}(%rbx)
-    cfi_return_on_stack 8
+    cfi_return_on_stack
     movq {RBX}(%rbx), %r11              # r11 = the caller's rbx
     .cfi_register rbx, r11
-    movq $0, {SP}(%rbx)
     subq ${FRAME}, {TOP}(%r10)          # released: one instruction, for signal handlers
     cmpq %rbx, {TOP}(%r10)              # ... unless one has switched stacks in between
     jne .Lleave_moved
@@ -177,7 +183,7 @@ chase_exit:                             # rbx = frame
 
 .Lleave_slow:                           # rax = now
     pushq {RET}(%rbx)
-    cfi_return_on_stack 8
+    cfi_return_on_stack
     pushq {RBX}(%rbx)
     .cfi_def_cfa_offset 16
     .cfi_offset rbx, -16

@@ -1,4 +1,4 @@
-# The functions that compilers call by name. The C library's use whole vector registers, whose upper
+# The functions that compilers name. The C library's use whole vector registers, whose upper
 # halves may hold the application's arguments while our code runs; these use none. They are hidden:
 # the application keeps its own.
 
@@ -93,3 +93,14 @@ strlen:
 2:  retq
     .cfi_endproc
     .size strlen, . - strlen
+
+# The core library's unwind tables name this one. Nothing of ours unwinds.
+    .p2align 4
+    .hidden rust_eh_personality
+    .globl rust_eh_personality
+    .type rust_eh_personality, @function
+rust_eh_personality:
+    .cfi_startproc
+    ud2
+    .cfi_endproc
+    .size rust_eh_personality, . - rust_eh_personality

@@ -13,7 +13,9 @@ use crate::thread::{self, Thread};
 use crate::tree::HASH;
 
 #[cfg(target_feature = "avx")]
-compile_error!("the hook must be built for baseline x86-64: it may not touch the upper halves of vector registers");
+compile_error!(
+    "the hook must be built for baseline x86-64: it may not touch the upper halves of vector registers"
+);
 
 /// How many slots a process can have.
 pub(crate) const STUBS: usize = 1 << 17;
@@ -34,7 +36,6 @@ pub(crate) static BASE: AtomicUsize = AtomicUsize::new(0);
 global_asm!(
     include_str!("call.S"),
     no_thread = sym thread::NO_THREAD,
-    personality = sym frames::personality,
     clock_kind = sym CLOCK_KIND,
     targets = sym TARGETS,
     base = sym BASE,

@@ -1,0 +1,101 @@
+/* What the program uses of the kernel: fields by CO-RE (their offsets are fitted to the running
+ * kernel at load time), helpers by number (linux/bpf.h, stable). */
+#pragma once
+
+typedef unsigned char u8;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef int s32;
+typedef long long s64;
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct pt_regs {
+	unsigned long di, si;
+};
+
+typedef struct {
+	u32 val;
+} kuid_t;
+
+typedef struct {
+	u32 val;
+} kgid_t;
+
+struct cred {
+	kuid_t uid, suid, euid;
+	kgid_t gid, sgid, egid;
+};
+
+struct upid {
+	int nr;
+};
+
+struct pid {
+	u32 level;
+	struct upid numbers[1];
+};
+
+struct thread_struct {
+	unsigned long fsbase;
+};
+
+struct thread_info {
+	u32 status;
+};
+
+struct task_struct {
+	struct thread_info thread_info;
+	int pid, tgid;
+	u64 start_boottime;
+	struct task_struct *group_leader;
+	struct pid *thread_pid;
+	const struct cred *cred;
+	struct thread_struct thread;
+};
+
+struct linux_binprm {
+	u32 secureexec : 1;
+};
+
+#pragma clang attribute pop
+
+#define SEC(name) __attribute__((section(name), used))
+#define INLINE static inline __attribute__((always_inline))
+
+/* What to ask of a field; a bit field is shifted to the left end of 64 bits, and back. */
+enum {
+	FIELD_OFFSET = 0,
+	FIELD_SIZE = 1,
+	FIELD_SHIFT_LEFT = 4,
+	FIELD_SHIFT_RIGHT = 5,
+};
+
+/* Definition of a map by BTF: the sizes of array types carry the numbers. */
+#define NUMBER(name, value) int (*name)[value]
+#define TYPE(name, type) typeof(type) *name
+
+enum {
+	MAP_HASH = 1,
+	MAP_ARRAY = 2,
+	MAP_QUEUE = 22,
+	MAP_TASK_STORAGE = 29,
+
+	MAP_NO_PREALLOC = 1 << 0,
+	MAP_MMAPABLE = 1 << 10,
+
+	UPDATE_ANY = 0,
+	STORAGE_CREATE = 1,
+};
+
+static void *(*bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
+static long (*bpf_map_update_elem)(void *map, const void *key, const void *value, u64 flags) = (void *)2;
+static u64 (*bpf_ktime_get_ns)(void) = (void *)5;
+static long (*bpf_get_current_comm)(void *to, u32 size) = (void *)16;
+static long (*bpf_map_pop_elem)(void *map, void *value) = (void *)88;
+static long (*bpf_probe_read_user)(void *to, u32 size, const void *from) = (void *)112;
+static long (*bpf_probe_read_kernel)(void *to, u32 size, const void *from) = (void *)113;
+static long (*bpf_probe_read_user_str)(void *to, u32 size, const void *from) = (void *)114;
+static void *(*bpf_task_storage_get)(void *map, struct task_struct *task, void *value, u64 flags) = (void *)156;
+static long (*bpf_task_storage_delete)(void *map, struct task_struct *task) = (void *)157;
+static struct task_struct *(*bpf_get_current_task_btf)(void) = (void *)158;

@@ -1,0 +1,88 @@
+/* What the program, the companion and the traced process agree on. The Rust side of it is
+ * src/shared.rs; a test compares the two by the BTF of the object. */
+#pragma once
+
+/* prctl(HELLO, &hello): no such option exists, so the kernel answers EINVAL. "CHAS" as a number.
+ * prctl(GOODBYE) ends the tracing of the thread that calls it. */
+#define HELLO 0x53414843
+#define GOODBYE 0x53414844
+#define HELLO_VERSION 1
+
+/* Numbers of a syscall that stand for something else. */
+#define NO_SYSCALL 0xffffffff
+#define WAIT_VOLUNTARY 0xfffffffe
+#define WAIT_PREEMPTED 0xfffffffd
+/* Added to the number of a syscall made through int 0x80, which are others. */
+#define COMPAT 0x20000000
+
+#define ROWS 65536
+#define PROCESSES 4096
+#define BUCKETS 32
+#define FIRST_BUCKET 6
+#define ERRNOS 6
+#define PATH 960
+
+/* How the program finds the context of a thread: the word at fs base + tls_offset points to the
+ * thread's structure, whose word at top_offset points behind the innermost call's frame. The frame's
+ * stack pointer is frame_offset bytes from there, the node's address is 16 bytes behind it. */
+struct hello {
+	u32 version;
+	u32 len;
+	u64 session; /* that the companion was started with; not looked at in a traced thread */
+	s64 tls_offset;
+	u64 base;    /* of the recording's mapping */
+	u64 mapped;  /* bytes of it */
+	u64 path;    /* of the recording: address of a C string */
+	s32 top_offset;
+	s32 frame_offset;
+};
+
+/* One row: what one thread did in one context by one syscall. One writer at a time. */
+struct row {
+	u32 process;  /* number in `processes` */
+	u32 tid;      /* in the process's own pid namespace */
+	u32 context;  /* node in the recording, 0: none */
+	u32 syscall;  /* number, or WAIT_* */
+	u64 count;
+	u64 total_ns;
+	u64 max_ns;
+	u64 off_cpu_ns;
+	u64 returned;    /* sum of the positive results: bytes, where results are bytes */
+	u64 errors;
+	u64 restarts;    /* ended by a signal, to be made again */
+	u64 unfinished;  /* never returned */
+	u64 errnos[ERRNOS]; /* errno << 48 | count: the first ones met */
+	u64 histogram[BUCKETS]; /* bucket i: below 2^(FIRST_BUCKET+i) ns, the last has no limit */
+};
+
+enum process_state {
+	PROCESS_FREE,
+	PROCESS_FORKED,  /* goes on in its parent's image; no hello yet */
+	PROCESS_EXECED,  /* runs a new image; no hello yet */
+	PROCESS_GREETED,
+};
+
+/* One program image of one process. */
+struct process {
+	u32 state;
+	u32 live;       /* threads; the slot is the companion's when it is 0 */
+	u32 pid;        /* as the companion may see it */
+	u32 own_pid;    /* in its own pid namespace */
+	u32 parent;     /* the process, or image, before; its own number for the first */
+	u32 reserved;
+	u64 began_ns;   /* CLOCK_MONOTONIC */
+	u64 ended_ns;   /* 0 as long as it lives */
+	char name[16];
+	char path[PATH];
+	u64 greetings;
+};
+
+struct totals {
+	u64 rows;         /* places handed out by counting */
+	u64 processes;    /* the same */
+	u64 lost_calls;   /* found no row */
+	u64 lost_waits;
+	u64 lost_processes; /* found no slot, and are not traced */
+	u64 refused;      /* hellos from another user or of another version */
+	u64 dropped;      /* set-id images */
+};

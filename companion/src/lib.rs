@@ -1,0 +1,6 @@
+//! Watches, by an eBPF program, which syscalls each library call of a recorded process makes and
+//! how long it waits.
+
+pub mod mapping;
+pub mod program;
+pub mod shared;

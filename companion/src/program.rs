@@ -1,0 +1,200 @@
+//! Loads the eBPF program, attaches it, and gives its maps.
+
+use std::fs::File;
+use std::io;
+
+use aya::maps::{HashMap, Map, MapData, MapError, Queue};
+use aya::programs::{BtfTracePoint, ProgramError};
+use aya::{Btf, Ebpf, EbpfError, EbpfLoader, include_bytes_aligned};
+use bytemuck::{Pod, Zeroable};
+
+use crate::mapping::Mapping;
+use crate::shared::{PROCESSES, Process, ROWS, Row, Totals};
+
+/// The compiled program, built from `bpf/syscalls.bpf.c`.
+pub static OBJECT: &[u8] = include_bytes_aligned!("../bpf/syscalls.bpf.o");
+
+/// The programs and their tracepoints, which have the same names, in the order of attaching: ends
+/// before beginnings, so that nothing that began before is taken for whole.
+const PROGRAMS: [&str; 6] =
+    ["sched_process_exit", "sched_process_exec", "task_newtask", "sched_switch", "sys_exit", "sys_enter"];
+
+/// Why syscalls can't be watched; each is one line for people.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The kernel describes no types.
+    #[error("the kernel has no BTF (/sys/kernel/btf/vmlinux): it must be built with CONFIG_DEBUG_INFO_BTF")]
+    NoBtf,
+    /// `bpf(2)` refused.
+    #[error(
+        "no permission for bpf(2): run as root, or give this file the capabilities by \
+         `setcap cap_bpf,cap_perfmon+ep`, or allow bpf(2) in the container"
+    )]
+    NotPermitted,
+    /// A program did not get past the verifier, or could not be attached.
+    #[error("the kernel refused the program for {name}: {source}")]
+    Program {
+        /// Name of the tracepoint.
+        name: &'static str,
+        /// What the kernel said.
+        source: ProgramError,
+    },
+    /// The object could not be loaded.
+    #[error("can't load the eBPF object: {0}")]
+    Load(Box<EbpfError>),
+    /// A map is missing or could not be used.
+    #[error("map {name}: {source}")]
+    Map {
+        /// Name of the map.
+        name: &'static str,
+        /// What happened.
+        source: MapError,
+    },
+    /// A map could not be mapped into memory.
+    #[error("can't map {name} into memory: {source}")]
+    Mmap {
+        /// Name of the map.
+        name: &'static str,
+        /// What the kernel said.
+        source: io::Error,
+    },
+}
+
+/// Key of the table that finds a thread's row.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+pub struct RowKey {
+    /// As in [`Row`].
+    pub process: u32,
+    /// As in [`Row`].
+    pub tid: u32,
+    /// As in [`Row`].
+    pub context: u32,
+    /// As in [`Row`].
+    pub syscall: u32,
+}
+
+// SAFETY: plain integers without padding.
+unsafe impl aya::Pod for RowKey {}
+
+/// The running program. Dropping it detaches it.
+pub struct Program {
+    /// All rows; the first [`Totals::rows`] have been used.
+    pub rows: Mapping<Row>,
+    /// All processes; the first [`Totals::processes`] have been used.
+    pub processes: Mapping<Process>,
+    /// One element.
+    pub totals: Mapping<Totals>,
+    row_of: HashMap<MapData, RowKey, u32>,
+    free_rows: Queue<MapData, u32>,
+    free_processes: Queue<MapData, u32>,
+    loaded: Ebpf,
+}
+
+/// Whether any error of the chain is that of a missing permission.
+fn is_permission(error: &(dyn std::error::Error + 'static)) -> bool {
+    let mut at = Some(error);
+    while let Some(error) = at {
+        let io = error.downcast_ref::<io::Error>();
+        if io.is_some_and(|io| io.kind() == io::ErrorKind::PermissionDenied) {
+            return true;
+        }
+        at = error.source();
+    }
+    false
+}
+
+impl Program {
+    /// Loads and attaches the program. It traces who says hello with `session` and runs as the
+    /// user `owner`, and their children.
+    ///
+    /// # Errors
+    /// Without BTF or permission, and when the kernel refuses.
+    pub fn start(session: u64, owner: u32) -> Result<Self, Error> {
+        let Ok(btf) = Btf::from_sys_fs() else {
+            let unreadable = File::open("/sys/kernel/btf/vmlinux").is_err_and(|e| is_permission(&e));
+            return Err(if unreadable { Error::NotPermitted } else { Error::NoBtf });
+        };
+        let mut loaded = EbpfLoader::new()
+            .btf(Some(&btf))
+            .allow_unsupported_maps()
+            .override_global("session", &session, true)
+            .override_global("owner_uid", &owner, true)
+            .load(OBJECT)
+            .map_err(|e| if is_permission(&e) { Error::NotPermitted } else { Error::Load(Box::new(e)) })?;
+        for name in PROGRAMS {
+            load(&mut loaded, name, &btf).map_err(|source| refused(name, source))?;
+        }
+        let mut this = Self {
+            rows: map(&mut loaded, "rows", ROWS)?,
+            processes: map(&mut loaded, "processes", PROCESSES)?,
+            totals: map(&mut loaded, "totals", 1)?,
+            row_of: take(&mut loaded, "row_of")?,
+            free_rows: take(&mut loaded, "free_rows")?,
+            free_processes: take(&mut loaded, "free_processes")?,
+            loaded,
+        };
+        for name in PROGRAMS {
+            this.attach(name).map_err(|source| refused(name, source))?;
+        }
+        Ok(this)
+    }
+
+    fn attach(&mut self, name: &'static str) -> Result<(), ProgramError> {
+        let program = self.loaded.program_mut(name).ok_or(ProgramError::NotLoaded)?;
+        let program: &mut BtfTracePoint = program.try_into()?;
+        program.attach().map(drop)
+    }
+
+    /// Sums as of now.
+    #[must_use]
+    pub fn totals(&self) -> Totals {
+        self.totals.read(0)
+    }
+
+    /// Gives a row back for others to use. Its process has ended.
+    ///
+    /// # Errors
+    /// When the kernel refuses; the row is lost then.
+    pub fn free_row(&mut self, number: u32) -> Result<(), MapError> {
+        let Row { process, tid, context, syscall, .. } = self.rows.read(number as usize);
+        self.row_of.remove(&RowKey { process, tid, context, syscall })?;
+        self.rows.write(number as usize, Row::zeroed());
+        self.free_rows.push(number, 0)
+    }
+
+    /// Gives a process's place back. It has ended, and its rows are free.
+    ///
+    /// # Errors
+    /// When the kernel refuses; the place is lost then.
+    pub fn free_process(&mut self, number: u32) -> Result<(), MapError> {
+        self.processes.write(number as usize, Process::zeroed());
+        self.free_processes.push(number, 0)
+    }
+}
+
+fn refused(name: &'static str, source: ProgramError) -> Error {
+    if is_permission(&source) { Error::NotPermitted } else { Error::Program { name, source } }
+}
+
+fn load(loaded: &mut Ebpf, name: &'static str, btf: &Btf) -> Result<(), ProgramError> {
+    let program = loaded.program_mut(name).ok_or(ProgramError::NotLoaded)?;
+    let program: &mut BtfTracePoint = program.try_into()?;
+    program.load(name, btf)
+}
+
+fn take_map(loaded: &mut Ebpf, name: &'static str) -> Result<Map, Error> {
+    let missing = || MapError::InvalidName { name: name.to_owned() };
+    loaded.take_map(name).ok_or_else(missing).map_err(|source| Error::Map { name, source })
+}
+
+fn take<T: TryFrom<Map, Error = MapError>>(loaded: &mut Ebpf, name: &'static str) -> Result<T, Error> {
+    take_map(loaded, name)?.try_into().map_err(|source| Error::Map { name, source })
+}
+
+fn map<T: Pod>(loaded: &mut Ebpf, name: &'static str, len: usize) -> Result<Mapping<T>, Error> {
+    let Map::Array(data) = take_map(loaded, name)? else {
+        return Err(Error::Map { name, source: MapError::InvalidMapType { map_type: 0 } });
+    };
+    Mapping::new(data.fd(), len).map_err(|source| Error::Mmap { name, source })
+}

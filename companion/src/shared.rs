@@ -1,0 +1,151 @@
+//! What the program, the companion and the traced process agree on: `bpf/shared.h`, in Rust.
+//!
+//! The fields are described there. `tests/object.rs` compares the sizes with those in the object.
+
+use bytemuck::{Pod, Zeroable};
+
+/// First argument of the `prctl` by which a process asks to be traced; the second is the address
+/// of a [`Hello`].
+pub const HELLO: u32 = u32::from_le_bytes(*b"CHAS");
+/// First argument of the `prctl` by which a thread ends its tracing.
+pub const GOODBYE: u32 = HELLO + 1;
+/// [`Hello::version`].
+pub const HELLO_VERSION: u32 = 1;
+
+/// [`Row::syscall`] of time off the CPU that the thread gave up by itself.
+pub const WAIT_VOLUNTARY: u32 = 0xffff_fffe;
+/// [`Row::syscall`] of time off the CPU while the thread was ready to run.
+pub const WAIT_PREEMPTED: u32 = 0xffff_fffd;
+
+/// Most rows at a time.
+pub const ROWS: usize = 65536;
+/// Most processes at a time.
+pub const PROCESSES: usize = 4096;
+/// Buckets of a row's histogram.
+pub const BUCKETS: usize = 32;
+/// Errors that a row tells apart.
+pub const ERRNOS: usize = 6;
+/// Bytes of a recording's path, the ending NUL among them.
+pub const PATH: usize = 960;
+
+/// How a traced process tells where its threads' contexts are found.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+pub struct Hello {
+    /// [`HELLO_VERSION`].
+    pub version: u32,
+    /// Bytes of this structure.
+    pub len: u32,
+    /// The companion's session; not looked at when the thread is traced already.
+    pub session: u64,
+    /// Offset of the word that points to the thread's structure, from the thread pointer.
+    pub tls_offset: i64,
+    /// Address of the recording's mapping.
+    pub base: u64,
+    /// Bytes of the mapping.
+    pub mapped: u64,
+    /// Address of the recording's path, absolute, ended by NUL.
+    pub path: u64,
+    /// Offset in the thread's structure of the word that holds the end of the innermost frame.
+    pub top_offset: i32,
+    /// Offset from there of the frame's stack pointer, which its node's address follows by 16.
+    pub frame_offset: i32,
+}
+
+/// What one thread did in one context by one syscall; or how long it was off the CPU there.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+pub struct Row {
+    /// Number of the process in [`Process`]es.
+    pub process: u32,
+    /// Thread id in the process's own pid namespace.
+    pub tid: u32,
+    /// The context's `_ref` in the recording; 0 for none.
+    pub context: u32,
+    /// Number of the syscall, or `WAIT_*`.
+    pub syscall: u32,
+    /// Calls, or waits.
+    pub count: u64,
+    /// Their time.
+    pub total_ns: u64,
+    /// The longest.
+    pub max_ns: u64,
+    /// How much of the time was spent off the CPU.
+    pub off_cpu_ns: u64,
+    /// Sum of the positive results.
+    pub returned: u64,
+    /// Calls that failed.
+    pub errors: u64,
+    /// Calls that a signal ended, to be made again.
+    pub restarts: u64,
+    /// Calls that never returned.
+    pub unfinished: u64,
+    /// `errno << 48 | count`, of the errors that were met first.
+    pub errnos: [u64; ERRNOS],
+    /// Bucket `i`: calls shorter than `2^(6+i)` ns and not in a bucket before; the last has no
+    /// limit.
+    pub histogram: [u64; BUCKETS],
+}
+
+/// [`Process::state`]: the place is free.
+pub const PROCESS_FREE: u32 = 0;
+/// [`Process::state`]: a fork's child before its hello.
+pub const PROCESS_FORKED: u32 = 1;
+/// [`Process::state`]: a new image before its hello.
+pub const PROCESS_EXECED: u32 = 2;
+/// [`Process::state`]: it has said hello.
+pub const PROCESS_GREETED: u32 = 3;
+
+/// One program image of one process.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+pub struct Process {
+    /// `PROCESS_*`.
+    pub state: u32,
+    /// Threads that live, children on its memory among them. 0: the place is the companion's.
+    pub live: u32,
+    /// Process id.
+    pub pid: u32,
+    /// Process id in its own pid namespace.
+    pub own_pid: u32,
+    /// Number of the process, or image, that it came from; its own for the first.
+    pub parent: u32,
+    /// Padding.
+    pub reserved: u32,
+    /// When its tracing began, `CLOCK_MONOTONIC`.
+    pub began_ns: u64,
+    /// When a thread of it last ended.
+    pub ended_ns: u64,
+    /// Name as of then, padded with NUL.
+    pub name: [u8; 16],
+    /// Path of its recording.
+    pub path: [u8; PATH],
+    /// Hellos it has said.
+    pub greetings: u64,
+}
+
+/// Sums over all processes.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+pub struct Totals {
+    /// Rows in use or free again.
+    pub rows: u64,
+    /// Processes in use or free again.
+    pub processes: u64,
+    /// Calls that found no row.
+    pub lost_calls: u64,
+    /// Waits that found no row.
+    pub lost_waits: u64,
+    /// Processes that found no place.
+    pub lost_processes: u64,
+    /// Hellos of another user, or of another version.
+    pub refused: u64,
+    /// Processes that started a set-id image.
+    pub dropped: u64,
+}
+
+const _: () = {
+    assert!(size_of::<Hello>() == 56);
+    assert!(size_of::<Row>() == 384);
+    assert!(size_of::<Process>() == 1024);
+};

@@ -1,0 +1,96 @@
+//! What the tests need on the machine, beyond Rust and gcc.
+
+use std::process::{Command, Stdio};
+
+use crate::run::{Outcome, run, say};
+
+/// Debian's packages, each with a file that shows it is there.
+const PACKAGES: &[(&str, &str)] = &[
+    ("binutils", "/usr/bin/objcopy"),
+    ("clang", "/usr/bin/clang"),
+    ("default-jdk-headless", "/usr/bin/javac"),
+    ("g++", "/usr/bin/g++"),
+    ("gcc", "/usr/bin/gcc"),
+    ("gdb", "/usr/bin/gdb"),
+    ("git", "/usr/bin/git"),
+    ("libboost-context-dev", "/usr/include/boost/context/fiber.hpp"),
+    ("libc++-14-dev", "/usr/lib/llvm-14/lib/libc++.so"),
+    ("libc++abi-14-dev", "/usr/lib/llvm-14/lib/libc++abi.so"),
+    ("libjemalloc2", "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"),
+    ("libunwind-14-dev", "/usr/lib/llvm-14/lib/libunwind.so"),
+    ("lld", "/usr/bin/ld.lld"),
+    ("mold", "/usr/bin/mold"),
+    ("nodejs", "/usr/bin/node"),
+    ("openssl", "/usr/bin/openssl"),
+    ("perl", "/usr/bin/perl"),
+    ("pigz", "/usr/bin/pigz"),
+    ("procps", "/usr/bin/ps"),
+    ("python3", "/usr/bin/python3"),
+    ("redis-server", "/usr/bin/redis-server"),
+    ("redis-tools", "/usr/bin/redis-benchmark"),
+    ("sqlite3", "/usr/bin/sqlite3"),
+    ("strace", "/usr/bin/strace"),
+    ("util-linux", "/usr/bin/unshare"),
+    ("xz-utils", "/usr/bin/xz"),
+];
+
+/// Installs what is missing, where that is possible; otherwise says what is missing, and the tests
+/// that need it say so too.
+pub(crate) fn install() -> Outcome {
+    let missing: Vec<&str> = PACKAGES
+        .iter()
+        .filter(|(package, file)| !std::path::Path::new(file).exists() && !is_installed(package))
+        .map(|(package, _)| *package)
+        .collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    if !is_root() || !exists("apt-get") {
+        say(&format!("Missing: {}. Tests that need them are skipped.", missing.join(" ")));
+        return Ok(());
+    }
+    run(Command::new("apt-get").arg("update").stdout(Stdio::null()))?;
+    let (known, unknown): (Vec<&str>, Vec<&str>) =
+        missing.into_iter().partition(|package| is_known(package));
+    if !unknown.is_empty() {
+        say(&format!(
+            "Not to be had here: {}. Tests that need them are skipped.",
+            unknown.join(" ")
+        ));
+    }
+    if known.is_empty() {
+        return Ok(());
+    }
+    say(&format!("Installing {}", known.join(" ")));
+    let install = ["install", "-y", "--no-install-recommends"];
+    let mut command = Command::new("apt-get");
+    run(command
+        .args(install)
+        .args(&known)
+        .env("DEBIAN_FRONTEND", "noninteractive")
+        .stdout(Stdio::null()))
+}
+
+fn is_installed(package: &str) -> bool {
+    let query = ["-W", "-f", "${Status}", package];
+    Command::new("dpkg-query")
+        .args(query)
+        .stderr(Stdio::null())
+        .output()
+        .is_ok_and(|output| output.stdout == b"install ok installed")
+}
+
+fn is_known(package: &str) -> bool {
+    let show = ["show", "--no-all-versions", package];
+    let output = Command::new("apt-cache").args(show).stderr(Stdio::null()).output();
+    output.is_ok_and(|output| output.status.success() && !output.stdout.is_empty())
+}
+
+fn is_root() -> bool {
+    let id = Command::new("id").arg("-u").output();
+    id.is_ok_and(|output| output.stdout.trim_ascii() == b"0")
+}
+
+fn exists(program: &str) -> bool {
+    Command::new(program).arg("--version").stdout(Stdio::null()).status().is_ok()
+}

@@ -1,0 +1,58 @@
+//! Running commands, saying which.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What went wrong, in words for a person.
+pub(crate) type Outcome = Result<(), String>;
+
+/// The repository.
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().map_or_else(PathBuf::new, Path::to_path_buf)
+}
+
+/// The preloaded library and the report, as built by [`build`].
+pub(crate) fn library() -> PathBuf {
+    root().join("target/release/libchase.so")
+}
+
+/// See [`library`].
+pub(crate) fn report() -> PathBuf {
+    root().join("target/release/chase-report")
+}
+
+/// Says what is about to be done.
+pub(crate) fn say(what: &str) {
+    println!("\n==> {what}");
+}
+
+/// `cargo` with these arguments, in the repository.
+pub(crate) fn cargo<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(arguments).current_dir(root());
+    command
+}
+
+/// Runs a command, shown as it would be typed, and fails if it does.
+pub(crate) fn run(command: &mut Command) -> Outcome {
+    println!("    {}", shown(command));
+    let status =
+        command.status().map_err(|error| format!("can't run {}: {error}", shown(command)))?;
+    if status.success() { Ok(()) } else { Err(format!("{} failed: {status}", shown(command))) }
+}
+
+fn shown(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    let mut line = String::new();
+    for (name, value) in command.get_envs() {
+        line += &format!("{}={} ", name.display(), value.unwrap_or_default().display());
+    }
+    line + &words.map(|word| word.display().to_string()).collect::<Vec<_>>().join(" ")
+}
+
+/// Builds what a user runs: the library and the report.
+pub(crate) fn build() -> Outcome {
+    say("Building libchase.so and chase-report (release)");
+    run(&mut cargo(["build", "--release", "-p", "chase-hook", "-p", "chase-cli"]))
+}

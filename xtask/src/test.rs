@@ -1,0 +1,62 @@
+//! `cargo xtask test`, `bench` and `fuzz`.
+
+use std::process::Command;
+
+use crate::packages;
+use crate::run::{Outcome, build, cargo, library, root, run, say};
+
+/// All tests, cheapest first.
+pub(crate) fn test(filter: Option<&str>) -> Outcome {
+    packages::install()?;
+    build()?;
+    if filter.is_none() {
+        say("Checking format and lints");
+        run(&mut cargo(["fmt", "--all", "--check"]))?;
+        let lints = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+        run(&mut cargo(lints))?;
+    }
+    say("Testing each crate");
+    let mut units =
+        cargo(["test", "--workspace", "--exclude", "chase-tests", "--exclude", "chase-hook"]);
+    run(units.args(filter))?;
+    say("Testing programs under the hook (each compared with its bare run)");
+    let mut programs = cargo(["test", "-p", "chase-tests", "--no-fail-fast"]);
+    run(programs.args(filter).env("CHASE_LIB", library()))?;
+    if filter.is_none() {
+        fuzz(20)?;
+    }
+    Ok(())
+}
+
+/// What chase costs.
+pub(crate) fn bench(options: &[&str]) -> Outcome {
+    build()?;
+    say("Measuring what chase costs, in turns with the bare run");
+    let mut command = cargo(["run", "--release", "-p", "chase-benches", "--"]);
+    run(command.arg("--lib").arg(library()).args(options))
+}
+
+/// Fuzzes each reader for so many seconds, with coverage by flags that stable Rust takes.
+pub(crate) fn fuzz(seconds: u32) -> Outcome {
+    const TARGET: &str = "x86_64-unknown-linux-gnu";
+    const COVERAGE: &str = "--cfg fuzzing -Cpasses=sancov-module \
+        -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
+        -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares \
+        -Ccodegen-units=1";
+    say(&format!("Fuzzing the reader and the analyzer, {seconds} s each"));
+    let directory = root().join("fuzz");
+    // The target is named so that build scripts are left without counters.
+    let build = ["build", "--release", "--target", TARGET, "--bin", "reader", "--bin", "analysis"];
+    run(cargo(build).current_dir(&directory).env("RUSTFLAGS", COVERAGE))?;
+    run(cargo(["run", "--bin", "seeds", "--", "corpus"]).current_dir(&directory))?;
+    let _ = std::fs::create_dir_all(directory.join("artifacts"));
+    for name in ["reader", "analysis"] {
+        run(Command::new(directory.join("target").join(TARGET).join("release").join(name))
+            .arg("corpus")
+            .arg(format!("-max_total_time={seconds}"))
+            .args(["-max_len=65536", "-timeout=5", "-rss_limit_mb=512", "-verbosity=0"])
+            .arg("-artifact_prefix=artifacts/")
+            .current_dir(&directory))?;
+    }
+    Ok(())
+}
