@@ -1,6 +1,7 @@
 //! Watches, by an eBPF program, which syscalls each library call of a recorded process makes and
 //! how long it waits.
 
+pub mod greeter;
 pub mod mapping;
 pub mod program;
 pub mod shared;

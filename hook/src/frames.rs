@@ -354,10 +354,8 @@ impl Thread {
         }
     }
 
-    /// At the thread's end: drops what its own stack has left, gives back the segments behind the
-    /// first, and says whether no frame was live.
-    pub(crate) fn release_segments(&mut self) -> bool {
-        self.settle_moved();
+    /// When the start routine has been left: nothing on the thread's own stack is running.
+    pub(crate) fn abandon_own_stack(&mut self) {
         for frame in self.frames() {
             // SAFETY: frames below `top` are initialised.
             let at = unsafe { (*frame).sp.load(Ordering::Relaxed) };
@@ -365,6 +363,13 @@ impl Thread {
                 self.abandon(frame);
             }
         }
+        self.drop_dead();
+    }
+
+    /// At the thread's end: gives back the segments behind the first, and says whether no frame
+    /// was live.
+    pub(crate) fn release_segments(&mut self) -> bool {
+        self.settle_moved();
         self.drop_dead();
         if self.frames().next().is_some() {
             return false;
@@ -512,9 +517,15 @@ pub(crate) unsafe extern "C" fn leave_slow(frame: *mut Frame, now_ticks: u64) {
     // SAFETY: the frame is live, so it and its node are initialised.
     unsafe {
         let (node, ticks) = ((*frame).node, now_ticks.wrapping_sub((*frame).start_ticks));
-        if (*segment_of(frame)).owner != current {
+        let owner = (*segment_of(frame)).owner;
+        if owner != current {
             leave_elsewhere(current, node, ticks);
-            (*frame).sp.store(MOVED, Ordering::Release);
+            if (*owner).has_ended() {
+                (*node).calls -= 1;
+                (*frame).sp.store(DEAD, Ordering::Release);
+            } else {
+                (*frame).sp.store(MOVED, Ordering::Release);
+            }
             return;
         }
         let thread = &mut *current;

@@ -40,6 +40,22 @@ mod text;
 mod thread;
 mod tree;
 
+/// There is no heap here. Cargo may turn on features of shared dependencies that link `alloc`, which
+/// then asks for one; nothing of ours does.
+struct NoHeap;
+
+// SAFETY: it never gives memory out.
+unsafe impl core::alloc::GlobalAlloc for NoHeap {
+    unsafe fn alloc(&self, _: core::alloc::Layout) -> *mut u8 {
+        core::ptr::null_mut()
+    }
+
+    unsafe fn dealloc(&self, _: *mut u8, _: core::alloc::Layout) {}
+}
+
+#[global_allocator]
+static NO_HEAP: NoHeap = NoHeap;
+
 /// Nothing in this crate panics on purpose; if it happened, there would be no way to go on that
 /// does not harm the application less than this.
 #[panic_handler]

@@ -106,6 +106,11 @@ impl Thread {
         self.tree.owner
     }
 
+    /// Whether the thread is gone; its memory stays if a suspended call still refers to it.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.destructor_rounds >= DESTRUCTOR_ROUNDS
+    }
+
     /// Whether the thread is in the middle of a change, which a handler of a synchronous signal may
     /// have interrupted.
     pub(crate) fn is_busy(&self) -> bool {
@@ -425,6 +430,7 @@ unsafe extern "C" fn end(value: *mut c_void) {
     }
     // SAFETY: a thread other than `NO_THREAD` is the calling thread's own.
     let thread = unsafe { &mut *current };
+    thread.abandon_own_stack();
     thread.stamp_end();
     thread.destructor_rounds += 1;
     if thread.destructor_rounds < DESTRUCTOR_ROUNDS {

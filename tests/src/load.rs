@@ -7,7 +7,7 @@ use std::path::Path;
 
 use chase_analyzer::{Analysis, Image, Selection};
 use chase_recorder::layout::{
-    EXTENSION, NONE, ORIGIN_FORK, SlotClass, THREAD_CREATED, THREAD_ENDED,
+    EXTENSION, NONE, ORIGIN_FORK, STOP_NONE, SlotClass, THREAD_CREATED, THREAD_ENDED,
 };
 use chase_recorder::reader::{Context, Recording as Reader, Slot};
 
@@ -133,19 +133,23 @@ fn threads(reader: &Reader, analysis: &Analysis) -> Vec<Thread> {
 }
 
 fn bindings(reader: &Reader) -> Vec<Binding> {
+    let complete = reader.header().stop_reason == STOP_NONE;
     let path = |id| {
-        let object = reader.object(id).expect("a slot's object is in the recording");
-        object.path().into_owned()
+        let object = reader.object(id);
+        assert!(object.is_some() || !complete, "object {id} of a slot is not in the recording");
+        object.map(|object| object.path().into_owned())
     };
     let slots = reader.objects().flat_map(|object| object.slots().collect::<Vec<_>>());
     let provided = slots.filter(|slot| slot.record().provider != NONE);
-    let binding = |slot: Slot| Binding {
-        importer: path(slot.importer),
-        symbol: slot.name().into_owned(),
-        version: slot.version().into_owned(),
-        provider: path(slot.record().provider),
+    let binding = |slot: Slot| {
+        Some(Binding {
+            importer: path(slot.importer)?,
+            symbol: slot.name().into_owned(),
+            version: slot.version().into_owned(),
+            provider: path(slot.record().provider)?,
+        })
     };
-    provided.map(binding).collect()
+    provided.filter_map(binding).collect()
 }
 
 fn object_name(reader: &Reader, id: u32) -> String {
