@@ -78,7 +78,7 @@ pub(crate) fn survey(executable: Image, vdso: usize, path: &'static [u8], config
         return false;
     }
     state.vector_area = sys::map_vector_area();
-    state.objects.refresh(&executable, 0, true, |_| {});
+    state.objects.refresh(&executable, 0, true);
     state.iterate = find(c"dl_iterate_phdr");
     state.iterate != 0 && !state.vector_area.is_null() && find(c"gnu_get_libc_version") != 0
 }
@@ -121,13 +121,8 @@ type Iterate = unsafe extern "C" fn(Visit, *mut c_void) -> i32;
 unsafe extern "C" fn update(_info: *mut c_void, _len: usize, _data: *mut c_void) -> i32 {
     let State { objects, slots, config, executable, flags, global, changed, .. } = state();
     let Some(executable) = executable else { return 1 };
-    let unreadable = objects.refresh(executable, *flags, *global, |gone| {
-        *changed = true;
-        if !gone.record.is_null() {
-            // SAFETY: the record is in the mapping.
-            unsafe { (*gone.record).unload_ticks = clock::now() };
-        }
-    });
+    let (unreadable, gone) = objects.refresh(executable, *flags, *global);
+    *changed = gone;
     for _ in 0..unreadable {
         recording::unseen(Lost::Object);
     }
@@ -219,6 +214,7 @@ pub(crate) fn describe_again() {
     for id in 0..objects.count as u32 {
         let Some(object) = objects.get_mut(id) else { continue };
         let (at, len) = object.description;
+        object.record = ptr::null_mut();
         if at == 0 || !object.loaded && object.slot_count == 0 {
             continue;
         }

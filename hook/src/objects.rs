@@ -8,8 +8,8 @@ use chase_format::layout::{NONE, OBJECT_CHASE, OBJECT_DLOPENED, OBJECT_EXECUTABL
 
 use crate::elf::{Image, Symbol};
 use crate::resolve::{Wanted, find_in};
-use crate::sys;
 use crate::text::{c_bytes, file_name};
+use crate::{clock, sys};
 
 /// Most objects that a process can have had.
 pub(crate) const MANY: usize = 4096;
@@ -54,6 +54,8 @@ pub(crate) struct Object {
     pub(crate) described: bool,
     pub(crate) first_slot: u32,
     pub(crate) slot_count: u32,
+    /// One of its GOT entries and what was stored there, or zeros.
+    pub(crate) witness: (usize, usize),
     /// The contents of its chunk, kept for forks and for its return: address and length.
     pub(crate) description: (usize, usize),
     /// Its record in the recording, or null.
@@ -65,6 +67,32 @@ impl Object {
     pub(crate) fn name(&self) -> &'static [u8] {
         let soname = self.image.soname();
         if soname.is_empty() { file_name(self.path) } else { soname }
+    }
+
+    /// Whether its GOT still is as we left it.
+    fn is_patched(&self) -> bool {
+        let (got, stub) = self.witness;
+        // SAFETY: the object is in the dynamic linker's list, so its GOT is mapped.
+        got == 0 || unsafe { ptr::with_exposed_provenance::<usize>(got).read_volatile() } == stub
+    }
+
+    /// Notes that it is not loaded any more.
+    fn retire(&mut self) {
+        self.loaded = false;
+        if !self.record.is_null() {
+            // SAFETY: the record is in the mapping.
+            unsafe { (*self.record).unload_ticks = clock::now() };
+        }
+    }
+
+    /// Notes that it is loaded again, just as it was.
+    pub(crate) fn reinstate(&mut self, witness: (usize, usize)) {
+        self.described = true;
+        self.witness = witness;
+        if !self.record.is_null() {
+            // SAFETY: the record is in the mapping.
+            unsafe { (*self.record).unload_ticks = 0 };
+        }
     }
 
     fn answers_to(&self, needed: &[u8]) -> bool {
@@ -135,18 +163,16 @@ impl Objects {
         Some(unsafe { &mut *self.objects.add(id as usize) })
     }
 
-    /// Walks the list: adds what is new, and marks as not loaded what is gone. `retire` is told of
-    /// each that is gone. The caller keeps the list from changing. Returns how many could not be
+    /// Walks the list: adds what is new, and marks as not loaded what is gone. The caller keeps the list from changing. Returns how many could not be
     /// read.
     pub(crate) fn refresh(
         &mut self,
         executable: &Image,
         new_flags: u32,
         global: bool,
-        mut retire: impl FnMut(&mut Object),
-    ) -> u64 {
+    ) -> (u64, bool) {
         let known = self.count;
-        let mut unreadable = 0;
+        let (mut unreadable, mut gone) = (0, false);
         for id in 0..known {
             if let Some(object) = self.get_mut(id as u32) {
                 object.seen = false;
@@ -172,12 +198,13 @@ impl Objects {
             if let Some(object) = self.get_mut(id as u32) {
                 if object.loaded && !object.seen {
                     object.loaded = false;
-                    retire(object);
+                    object.retire();
+                    gone = true;
                 }
             }
         }
         self.index();
-        unreadable
+        (unreadable, gone)
     }
 
     /// Takes note of one entry of the list. False if it can't be read.
@@ -197,11 +224,13 @@ impl Objects {
                 && object.image.dynamic_address() == entry.dynamic
                 && object.image.bias == entry.bias
         });
-        if let Some(id) = known {
-            if let Some(object) = self.get_mut(id as u32) {
+        if let Some(object) = known.and_then(|id| self.get_mut(id as u32)) {
+            if object.is_patched() {
                 object.seen = true;
+                return true;
             }
-            return true;
+            // It went and came back to the same place unnoticed.
+            object.retire();
         }
         let is_executable = entry.dynamic == executable.dynamic_address();
         let image = if is_executable {
@@ -249,9 +278,11 @@ impl Objects {
             .iter()
             .position(|other| !other.loaded && other.path == path && other.namespace == namespace);
         let id = before.map_or(id, |id| id as u32);
-        let (first_slot, slot_count, description, path) = match self.get(id) {
-            Some(other) => (other.first_slot, other.slot_count, other.description, other.path),
-            None => (NONE, 0, (0, 0), keep(path)),
+        let (first_slot, slot_count, description, record, path) = match self.get(id) {
+            Some(other) => {
+                (other.first_slot, other.slot_count, other.description, other.record, other.path)
+            }
+            None => (NONE, 0, (0, 0), ptr::null_mut(), keep(path)),
         };
         let object = Object {
             map,
@@ -266,8 +297,9 @@ impl Objects {
             described: false,
             first_slot,
             slot_count,
+            witness: (0, 0),
             description,
-            record: ptr::null_mut(),
+            record,
         };
         // SAFETY: there is room, and the entry is not in use.
         unsafe { self.objects.add(id as usize).write(object) };

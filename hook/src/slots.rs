@@ -23,6 +23,8 @@ use crate::resolve::{Wanted, address_of};
 use crate::special::{Kind, kind_of};
 use crate::{clock, recording, sys};
 
+const PAGE: usize = 4096;
+
 /// Slots of the process, and those among them whose functions are not ordinary.
 pub(crate) struct Slots {
     count: usize,
@@ -87,24 +89,41 @@ impl Slots {
             sys::unmap(memory, capacity);
             return false;
         }
-        let first_slot = description.first_slot;
         let len = description.finish();
-        let count = description.slot_count;
+        if description.is_unchanged(len, object.description) {
+            // As before, in the same place: what is in the recording is true again.
+            if let Some(object) = objects.get_mut(id) {
+                object.reinstate(description.witness());
+            }
+            self.patch(&object, &description);
+            sys::unmap(memory, capacity);
+            return true;
+        }
         // SAFETY: the description is `len` bytes at `memory`.
         let contents = unsafe { core::slice::from_raw_parts(memory, len) };
         let record = write_object(contents, id);
+        let kept = len.next_multiple_of(PAGE);
+        if kept < capacity {
+            // The patches behind it are still needed, and their pages go with them.
+            description.spare = (memory as usize + kept, capacity - kept);
+        }
         if let Some(object) = objects.get_mut(id) {
-            object.first_slot = first_slot;
-            object.slot_count = count as u32;
+            let (old, old_len) = object.description;
+            if old != 0 {
+                sys::unmap(ptr::with_exposed_provenance_mut(old), old_len);
+            }
+            object.first_slot = description.first_slot;
+            object.slot_count = description.slot_count as u32;
             object.described = true;
             object.description = (memory as usize, len);
             object.record = record;
+            object.witness = if record.is_null() { (0, 0) } else { description.witness() };
         }
-        if record.is_null() {
-            return true;
+        if !record.is_null() {
+            self.count = self.count.max(description.first_slot as usize + description.slot_count);
+            self.patch(&object, &description);
         }
-        self.count = self.count.max(first_slot as usize + count);
-        self.patch(&object, &description);
+        description.release_spare();
         true
     }
 
@@ -392,6 +411,8 @@ struct Description {
     bias: usize,
     /// An import that the dynamic linker has not written yet was met.
     not_ready: bool,
+    /// Pages that hold nothing but patches: address and length.
+    spare: (usize, usize),
 }
 
 /// Bytes of memory for a description: record, segments, slots, strings, patches, each at its most.
@@ -435,6 +456,7 @@ impl Description {
             slot_count: 0,
             bias: 0,
             not_ready: false,
+            spare: (0, 0),
         }
     }
 
@@ -491,6 +513,7 @@ impl Description {
                 slot_count: 0,
                 bias: image.bias,
                 not_ready: false,
+                spare: (0, 0),
             };
             // Strings are collected behind the room for all slots, and moved when their number is
             // known.
@@ -560,6 +583,35 @@ impl Description {
             *self.patches.add(self.slot_count) = (import.got, stub);
         }
         self.slot_count += 1;
+    }
+
+    /// Whether the finished description, `len` bytes, says the same as the one at `other`.
+    fn is_unchanged(&mut self, len: usize, (other, other_len): (usize, usize)) -> bool {
+        if other == 0 || len != other_len {
+            return false;
+        }
+        // SAFETY: descriptions are kept, and begin with a record.
+        let before = unsafe { (*(other as *const ObjectRecord)).load_ticks };
+        let now = core::mem::replace(&mut self.record().load_ticks, before);
+        // SAFETY: both are `len` bytes.
+        let same = unsafe {
+            core::slice::from_raw_parts(self.memory.cast_const(), len)
+                == core::slice::from_raw_parts(other as *const u8, len)
+        };
+        self.record().load_ticks = now;
+        same
+    }
+
+    fn release_spare(&self) {
+        if self.spare.1 > 0 {
+            sys::unmap(ptr::with_exposed_provenance_mut(self.spare.0), self.spare.1);
+        }
+    }
+
+    /// The first patch, zeros if there is none.
+    fn witness(&self) -> (usize, usize) {
+        // SAFETY: there are as many patches as slots.
+        if self.slot_count == 0 { (0, 0) } else { unsafe { *self.patches } }
     }
 
     /// Moves the strings to their place behind the slots, and gives the length of it all.

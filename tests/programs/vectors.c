@@ -1,6 +1,5 @@
-/* Vector arguments and results of WIDTH bytes, with the upper halves in use; and with AVX-512 a
- * mask register, which belongs to nobody across a call but must survive a signal or a context's
- * first call no worse than bare.
+/* Vector arguments and results of WIDTH bytes, with the upper halves in use, in registers, on the
+ * stack and among variable arguments.
  * usage: vectors ROUNDS */
 #include "trap.h"
 #include "vectors.h"

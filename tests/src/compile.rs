@@ -165,8 +165,8 @@ impl Build {
 
     fn is_stale(&self, output: &Path) -> bool {
         let Some(built) = modified(output) else { return true };
-        let header = programs().join("trap.h");
-        let mut inputs = [&self.source, &header].into_iter().chain(&self.libraries);
+        let headers = ["trap.h", "vectors.h", "versions.map"].map(|name| programs().join(name));
+        let mut inputs = [&self.source].into_iter().chain(&headers).chain(&self.libraries);
         inputs.any(|input| modified(input).is_none_or(|changed| changed > built))
     }
 }

@@ -133,7 +133,8 @@ fn threads(reader: &Reader, analysis: &Analysis) -> Vec<Thread> {
 }
 
 fn bindings(reader: &Reader) -> Vec<Binding> {
-    let complete = reader.header().stop_reason == STOP_NONE;
+    let header = reader.header();
+    let complete = header.stop_reason == STOP_NONE && header.unseen.objects == 0;
     let path = |id| {
         let object = reader.object(id);
         assert!(object.is_some() || !complete, "object {id} of a slot is not in the recording");

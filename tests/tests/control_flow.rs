@@ -1,6 +1,7 @@
 //! Calls that do not end by an ordinary return, and callers that are not what they seem.
 
 use std::fs;
+use std::path::Path;
 
 use chase_tests::compile::Build;
 use chase_tests::need;
@@ -48,9 +49,13 @@ fn exceptions_with_libunwind_of_llvm() {
     if need::tool(what, "clang++").is_none() {
         return;
     }
-    let places = ["/usr/lib/llvm-14/lib/libunwind.so", "/usr/lib/llvm-18/lib/libunwind.so"];
-    let Some(library) = need::file(what, &places) else { return };
-    let directory = library.parent().expect("a library is in a directory").display();
+    let versions = (14..30).rev().map(|version| format!("/usr/lib/llvm-{version}/lib"));
+    let found = versions.into_iter().find(|directory| {
+        ["libunwind.so", "libc++.so"].iter().all(|name| Path::new(directory).join(name).exists())
+    });
+    let Some(directory) = found else {
+        return need::skip(what, "libunwind and libc++ of LLVM are not installed");
+    };
     let flags = format!(
         "-stdlib=libc++ -unwindlib=libunwind -rtlib=compiler-rt -L{directory} -Wl,-rpath,{directory}"
     );

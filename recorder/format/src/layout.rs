@@ -262,8 +262,9 @@ pub const OBJECT_FIXED: u32 = 1 << 3;
 /// order: `segment_count` [`Segment`]s, `slot_count` [`SlotRecord`]s, `strings_len` bytes of
 /// NUL-terminated strings, to which `*_off` fields are offsets (0 is the empty string).
 ///
-/// An object that is unloaded and loaded again gets a new chunk with the same `id`; the slots
-/// keep their numbers.
+/// An object that is unloaded and loaded again at the same place is reinstated: `unload_ticks`
+/// becomes 0 again. At another place it gets a new chunk with the same `id`; the slots keep their
+/// numbers.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 pub struct ObjectRecord {
