@@ -78,24 +78,21 @@ enum {
 enum {
 	MAP_HASH = 1,
 	MAP_ARRAY = 2,
+	MAP_PER_CPU_ARRAY = 6,
 	MAP_QUEUE = 22,
-	MAP_TASK_STORAGE = 29,
 
-	MAP_NO_PREALLOC = 1 << 0,
 	MAP_MMAPABLE = 1 << 10,
 
 	UPDATE_ANY = 0,
-	STORAGE_CREATE = 1,
 };
 
 static void *(*bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
 static long (*bpf_map_update_elem)(void *map, const void *key, const void *value, u64 flags) = (void *)2;
 static u64 (*bpf_ktime_get_ns)(void) = (void *)5;
 static long (*bpf_get_current_comm)(void *to, u32 size) = (void *)16;
+static long (*bpf_map_push_elem)(void *map, const void *value, u64 flags) = (void *)87;
 static long (*bpf_map_pop_elem)(void *map, void *value) = (void *)88;
 static long (*bpf_probe_read_user)(void *to, u32 size, const void *from) = (void *)112;
 static long (*bpf_probe_read_kernel)(void *to, u32 size, const void *from) = (void *)113;
 static long (*bpf_probe_read_user_str)(void *to, u32 size, const void *from) = (void *)114;
-static void *(*bpf_task_storage_get)(void *map, struct task_struct *task, void *value, u64 flags) = (void *)156;
-static long (*bpf_task_storage_delete)(void *map, struct task_struct *task) = (void *)157;
 static struct task_struct *(*bpf_get_current_task_btf)(void) = (void *)158;

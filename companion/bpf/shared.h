@@ -17,14 +17,24 @@
 
 #define ROWS 65536
 #define PROCESSES 4096
+#define THREADS 16384
 #define BUCKETS 32
 #define FIRST_BUCKET 6
 #define ERRNOS 6
 #define PATH 960
 
-/* How the program finds the context of a thread: the word at fs base + tls_offset points to the
- * thread's structure, whose word at top_offset points behind the innermost call's frame. The frame's
- * stack pointer is frame_offset bytes from there, the node's address is 16 bytes behind it. */
+/* Where the context of a thread is found. */
+enum context_kind {
+	/* Nowhere. */
+	CONTEXT_NONE,
+	/* The word at fs base + tls_offset holds the address of the node. */
+	CONTEXT_WORD,
+	/* That word points to the thread's structure, whose word at top_offset points behind the
+	 * innermost call's frame. frame_offset from there is the frame's stack pointer, or a state, and
+	 * 16 bytes behind that the node's address. */
+	CONTEXT_FRAMES,
+};
+
 struct hello {
 	u32 version;
 	u32 len;
@@ -33,8 +43,10 @@ struct hello {
 	u64 base;    /* of the recording's mapping */
 	u64 mapped;  /* bytes of it */
 	u64 path;    /* of the recording: address of a C string */
+	u32 kind;    /* enum context_kind */
 	s32 top_offset;
 	s32 frame_offset;
+	u32 reserved;
 };
 
 /* One row: what one thread did in one context by one syscall. One writer at a time. */
@@ -80,9 +92,11 @@ struct process {
 struct totals {
 	u64 rows;         /* places handed out by counting */
 	u64 processes;    /* the same */
+	u64 threads;      /* the same */
 	u64 lost_calls;   /* found no row */
 	u64 lost_waits;
-	u64 lost_processes; /* found no slot, and are not traced */
+	u64 lost_processes; /* found no place, and are not traced */
+	u64 lost_threads;   /* the same */
 	u64 refused;      /* hellos from another user or of another version */
 	u64 dropped;      /* set-id images */
 };

@@ -1,8 +1,12 @@
 /* Which syscalls each library call makes, and how long it is off the CPU.
  *
- * A thread is traced if it has task storage; that makes the storage filter, stamp and identity in
- * one, right across pid namespaces and exec. Nothing a traced process says is trusted: addresses are
- * only read, by helpers that can't fault, and the context is checked against the mapping.
+ * A thread is traced if the table by its number (the kernel's own, unique over all pid namespaces)
+ * says so. A thread's entry is made before it runs and removed when it exits, so that a number used
+ * again finds none. What the table says of the running thread is kept per CPU, by sched_switch:
+ * looking there takes no call of a helper, which is what costs here (task storage takes two).
+ *
+ * Nothing a traced process says is trusted: its memory is only read, by a helper that can't fault,
+ * and the context is checked against the mapping.
  *
  * Nothing here waits or takes a lock of ours: a row has one writer at a time, which is its thread, or
  * the switch to its thread. */
@@ -32,30 +36,61 @@ struct cached {
 	u32 context, syscall, row;
 };
 
+/* What is known of a traced thread. */
 struct state {
 	u32 process;
 	u32 tid;
-	s64 tls_offset; /* 0: no hello from this image yet */
-	u64 base, mapped;
+	u32 context_kind;
 	s32 top_offset, frame_offset;
 	u32 syscall, context; /* of the syscall under way */
-	u64 entered_ns;
-	u64 off_cpu_ns;  /* during it */
-	u64 left_ns;     /* when it was last taken off the CPU; 0: not since it is traced */
 	u32 left_kind, left_context;
+	s64 tls_offset;
+	u64 base, mapped;
+	u64 entered_ns;
+	u64 off_cpu_ns; /* during it */
+	u64 left_ns;    /* when it was last taken off the CPU; 0: not since it is traced */
 	struct cached cache[CACHED];
+};
+
+#define IN_BLOCK 64
+
+/* By thread number: the place in `states` plus one, or 0. */
+struct block {
+	u32 places[IN_BLOCK];
 };
 
 struct key {
 	u32 process, tid, context, syscall;
 };
 
+/* As large as the kernel's pid_max; set by the companion. */
 struct {
-	NUMBER(type, MAP_TASK_STORAGE);
-	NUMBER(map_flags, MAP_NO_PREALLOC);
-	TYPE(key, int);
+	NUMBER(type, MAP_ARRAY);
+	NUMBER(max_entries, 1);
+	TYPE(key, u32);
+	TYPE(value, struct block);
+} blocks SEC(".maps");
+
+/* The running thread's place plus one, or 0. */
+struct {
+	NUMBER(type, MAP_PER_CPU_ARRAY);
+	NUMBER(max_entries, 1);
+	TYPE(key, u32);
+	TYPE(value, u32);
+} running SEC(".maps");
+
+struct {
+	NUMBER(type, MAP_ARRAY);
+	NUMBER(max_entries, THREADS);
+	TYPE(key, u32);
 	TYPE(value, struct state);
-} tasks SEC(".maps");
+} states SEC(".maps");
+
+struct {
+	NUMBER(type, MAP_QUEUE);
+	NUMBER(max_entries, THREADS);
+	TYPE(value, u32);
+} free_states SEC(".maps");
 
 struct {
 	NUMBER(type, MAP_ARRAY);
@@ -107,9 +142,35 @@ INLINE struct totals *sums(void)
 	return bpf_map_lookup_elem(&totals, &zero);
 }
 
-INLINE struct state *state_of(struct task_struct *task)
+INLINE u32 *place_of(u32 thread)
 {
-	return bpf_task_storage_get(&tasks, task, 0, 0);
+	u32 number = thread / IN_BLOCK;
+	struct block *block = bpf_map_lookup_elem(&blocks, &number);
+
+	return block ? &block->places[thread % IN_BLOCK] : 0;
+}
+
+INLINE struct state *state_at(u32 *place)
+{
+	u32 number;
+
+	if (!place || !*place)
+		return 0;
+	number = *place - 1;
+	return bpf_map_lookup_elem(&states, &number);
+}
+
+/* The place of the running thread. */
+INLINE u32 *running_place(void)
+{
+	u32 zero = 0;
+
+	return bpf_map_lookup_elem(&running, &zero);
+}
+
+INLINE struct state *current_state(void)
+{
+	return state_at(running_place());
 }
 
 #define COUNT(field)                                         \
@@ -121,18 +182,27 @@ INLINE struct state *state_of(struct task_struct *task)
 
 /* ---- the context ------------------------------------------------------------------------------ */
 
+INLINE u32 reference(struct state *state, u64 node)
+{
+	u64 offset = node - state->base;
+
+	return offset < state->mapped ? offset / UNIT : 0;
+}
+
 /* Called in the thread's own memory: it is current, or just being switched away from. */
 INLINE u32 context_of(struct state *state, struct task_struct *task)
 {
 	struct {
 		u64 sp, start, node;
 	} frame;
-	u64 thread, top, offset;
+	u64 thread, top;
 
-	if (!state->tls_offset)
+	if (state->context_kind == CONTEXT_NONE)
 		return 0;
 	if (bpf_probe_read_user(&thread, 8, (void *)(task->thread.fsbase + state->tls_offset)))
 		return 0;
+	if (state->context_kind == CONTEXT_WORD)
+		return reference(state, thread);
 	if (bpf_probe_read_user(&top, 8, (void *)(thread + state->top_offset)) || !top)
 		return 0;
 	top += state->frame_offset;
@@ -140,10 +210,8 @@ INLINE u32 context_of(struct state *state, struct task_struct *task)
 	for (int i = 0; i < DEPTH; i++) {
 		if (bpf_probe_read_user(&frame, sizeof(frame), (void *)top))
 			return 0;
-		if (frame.sp > NO_STACK_POINTER) {
-			offset = frame.node - state->base;
-			return offset < state->mapped ? offset / UNIT : 0;
-		}
+		if (frame.sp > NO_STACK_POINTER)
+			return reference(state, frame.node);
 		top -= FRAME;
 	}
 	return 0;
@@ -312,10 +380,49 @@ INLINE void leave_process(u32 number)
 	__sync_fetch_and_sub(&process->live, 1);
 }
 
-INLINE void drop(struct task_struct *task, struct state *state)
+/* ---- threads ---------------------------------------------------------------------------------- */
+
+/* Gives a thread a place; 0 if there is none. */
+INLINE struct state *make_state(struct task_struct *task, u32 process)
 {
+	u32 *place = place_of(task->pid), number;
+	struct state *state;
+	struct totals *t;
+
+	if (!place)
+		goto lost;
+	if (bpf_map_pop_elem(&free_states, &number)) {
+		t = sums();
+		if (!t || t->threads >= THREADS)
+			goto lost;
+		number = __sync_fetch_and_add(&t->threads, 1);
+	}
+	state = bpf_map_lookup_elem(&states, &number);
+	if (!state)
+		goto lost;
+	__builtin_memset(state, 0, sizeof(*state));
+	state->process = process;
+	state->tid = own_number(task->thread_pid);
+	state->syscall = NO_SYSCALL;
+	*place = number + 1;
+	return state;
+lost:
+	COUNT(lost_threads);
+	return 0;
+}
+
+/* Ends the tracing of the running thread, whose number was this. */
+INLINE void drop(u32 thread, struct state *state)
+{
+	u32 *place = place_of(thread), *now = running_place(), number;
+
 	leave_process(state->process);
-	bpf_task_storage_delete(&tasks, task);
+	if (!place || !now)
+		return;
+	number = *place - 1;
+	*place = 0;
+	*now = 0;
+	bpf_map_push_elem(&free_states, &number, UPDATE_ANY);
 }
 
 INLINE int is_owner(struct task_struct *task)
@@ -342,10 +449,10 @@ INLINE int gains_privilege(struct linux_binprm *image)
 static __attribute__((noinline)) int greet(u64 address)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct state *state = state_of(task);
+	struct state *state = current_state();
 	struct process *process;
 	struct hello hello;
-	u32 number;
+	u32 number, *place;
 
 	if (bpf_probe_read_user(&hello, sizeof(hello), (void *)address))
 		return 0;
@@ -360,15 +467,19 @@ static __attribute__((noinline)) int greet(u64 address)
 		number = make_process(task, PROCESS_EXECED, PROCESSES);
 		if (number == PROCESSES)
 			return 0;
-		state = bpf_task_storage_get(&tasks, task, 0, STORAGE_CREATE);
+		state = make_state(task, number);
 		if (!state) {
 			leave_process(number);
 			return 0;
 		}
-		state->process = number;
-		state->tid = own_number(task->thread_pid);
+		place = place_of(task->pid);
+		number = place ? *place : 0;
+		place = running_place();
+		if (place)
+			*place = number;
 	}
 	state->syscall = NO_SYSCALL;
+	state->context_kind = hello.kind;
 	state->tls_offset = hello.tls_offset;
 	state->base = hello.base;
 	state->mapped = hello.mapped;
@@ -392,19 +503,20 @@ int sys_enter(u64 *arguments)
 {
 	struct pt_regs *regs = (void *)arguments[0];
 	long number = arguments[1];
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct state *state = state_of(task);
+	struct state *state = current_state();
+	struct task_struct *task;
 
 	if (number == NR_PRCTL) {
 		if ((u32)regs->di == HELLO)
 			return greet(regs->si);
 		if ((u32)regs->di == GOODBYE && state) {
-			drop(task, state);
+			drop(bpf_get_current_task_btf()->pid, state);
 			return 0;
 		}
 	}
 	if (!state)
 		return 0;
+	task = bpf_get_current_task_btf();
 	state->syscall = task->thread_info.status & TS_COMPAT ? number + COMPAT : number;
 	state->context = context_of(state, task);
 	state->off_cpu_ns = 0;
@@ -416,7 +528,7 @@ SEC("tp_btf/sys_exit")
 int sys_exit(u64 *arguments)
 {
 	s64 result = arguments[1];
-	struct state *state = state_of(bpf_get_current_task_btf());
+	struct state *state = current_state();
 	u64 now, ns;
 	struct row *row;
 
@@ -446,18 +558,22 @@ int sched_switch(u64 *arguments)
 {
 	u64 preempted = arguments[0];
 	struct task_struct *previous = (void *)arguments[1], *next = (void *)arguments[2];
-	u32 previous_state = arguments[3];
-	struct state *state = state_of(previous);
+	u32 previous_state = arguments[3], *now = running_place(), *place = place_of(next->pid);
+	struct state *state;
 	struct row *row;
 	u64 ns;
 
+	if (!now || !place)
+		return 0;
+	state = state_at(now);
 	if (state) {
 		state->left_kind = !(preempted & 1) && previous_state ? WAIT_VOLUNTARY : WAIT_PREEMPTED;
 		state->left_context =
 			state->syscall == NO_SYSCALL ? context_of(state, previous) : state->context;
 		state->left_ns = bpf_ktime_get_ns();
 	}
-	state = state_of(next);
+	*now = *place;
+	state = state_at(now);
 	if (!state || !state->left_ns)
 		return 0;
 	ns = bpf_ktime_get_ns() - state->left_ns;
@@ -477,7 +593,7 @@ int task_newtask(u64 *arguments)
 {
 	struct task_struct *task = (void *)arguments[0];
 	u64 flags = arguments[1];
-	struct state *creator = state_of(bpf_get_current_task_btf()), *state;
+	struct state *creator = current_state(), *state;
 	struct process *process;
 	u32 number;
 
@@ -494,16 +610,13 @@ int task_newtask(u64 *arguments)
 		if (number == PROCESSES)
 			return 0;
 	}
-	state = bpf_task_storage_get(&tasks, task, 0, STORAGE_CREATE);
+	state = make_state(task, number);
 	if (!state) {
 		leave_process(number);
-		COUNT(lost_processes);
 		return 0;
 	}
-	state->process = number;
-	state->tid = own_number(task->thread_pid);
-	state->syscall = NO_SYSCALL;
 	if (flags & CLONE_VM) {
+		state->context_kind = creator->context_kind;
 		state->tls_offset = creator->tls_offset;
 		state->base = creator->base;
 		state->mapped = creator->mapped;
@@ -517,30 +630,40 @@ SEC("tp_btf/sched_process_exec")
 int sched_process_exec(u64 *arguments)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
+	u32 old_thread = arguments[1], number, *place;
 	struct linux_binprm *image = (void *)arguments[2];
-	struct state *state = state_of(task);
-	u32 number;
+	struct state *state = current_state();
 
 	if (!state)
 		return 0;
 	close_syscall(state, 1);
 	if (gains_privilege(image) || !is_owner(task)) {
 		COUNT(dropped);
-		drop(task, state);
+		drop(old_thread, state);
 		return 0;
 	}
 	number = make_process(task, PROCESS_EXECED, state->process);
 	if (number == PROCESSES) {
-		drop(task, state);
+		drop(old_thread, state);
 		return 0;
 	}
 	leave_process(state->process);
 	state->process = number;
-	/* Another thread than the first takes over its number. */
-	state->tid = own_number(task->thread_pid);
-	state->tls_offset = 0;
+	state->context_kind = CONTEXT_NONE;
 	state->left_ns = 0;
 	__builtin_memset(state->cache, 0, sizeof(state->cache));
+	if (old_thread == (u32)task->pid)
+		return 0;
+	/* Another thread than the first has taken over its number. */
+	state->tid = own_number(task->thread_pid);
+	place = place_of(old_thread);
+	if (!place)
+		return 0;
+	number = *place;
+	*place = 0;
+	place = place_of(task->pid);
+	if (place)
+		*place = number;
 	return 0;
 }
 
@@ -548,12 +671,12 @@ SEC("tp_btf/sched_process_exit")
 int sched_process_exit(u64 *arguments __attribute__((unused)))
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct state *state = state_of(task);
+	struct state *state = current_state();
 
 	if (!state)
 		return 0;
 	close_syscall(state, state->syscall == NR_EXIT || state->syscall == NR_EXIT_GROUP);
-	drop(task, state);
+	drop(task->pid, state);
 	return 0;
 }
 

@@ -1,6 +1,6 @@
 //! Loads the eBPF program, attaches it, and gives its maps.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 
 use aya::maps::{HashMap, Map, MapData, MapError, Queue};
@@ -18,6 +18,9 @@ pub static OBJECT: &[u8] = include_bytes_aligned!("../bpf/syscalls.bpf.o");
 /// before beginnings, so that nothing that began before is taken for whole.
 const PROGRAMS: [&str; 6] =
     ["sched_process_exit", "sched_process_exec", "task_newtask", "sched_switch", "sys_exit", "sys_enter"];
+
+/// Threads that the table by thread number holds in one element.
+const THREADS_IN_BLOCK: u32 = 64;
 
 /// Why syscalls can't be watched; each is one line for people.
 #[derive(Debug, thiserror::Error)]
@@ -91,6 +94,13 @@ pub struct Program {
     loaded: Ebpf,
 }
 
+/// Largest thread number of this kernel.
+fn most_threads() -> u32 {
+    const LARGEST: u32 = 1 << 22;
+    let text = fs::read_to_string("/proc/sys/kernel/pid_max").unwrap_or_default();
+    text.trim().parse().unwrap_or(LARGEST)
+}
+
 /// Whether any error of the chain is that of a missing permission.
 fn is_permission(error: &(dyn std::error::Error + 'static)) -> bool {
     let mut at = Some(error);
@@ -117,7 +127,7 @@ impl Program {
         };
         let mut loaded = EbpfLoader::new()
             .btf(Some(&btf))
-            .allow_unsupported_maps()
+            .map_max_entries("blocks", most_threads() / THREADS_IN_BLOCK + 1)
             .override_global("session", &session, true)
             .override_global("owner_uid", &owner, true)
             .load(OBJECT)

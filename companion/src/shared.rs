@@ -28,6 +28,13 @@ pub const ERRNOS: usize = 6;
 /// Bytes of a recording's path, the ending NUL among them.
 pub const PATH: usize = 960;
 
+/// [`Hello::kind`]: nowhere.
+pub const CONTEXT_NONE: u32 = 0;
+/// [`Hello::kind`]: a word in thread-local storage holds the node's address.
+pub const CONTEXT_WORD: u32 = 1;
+/// [`Hello::kind`]: that word points to the thread's structure, which leads to the innermost frame.
+pub const CONTEXT_FRAMES: u32 = 2;
+
 /// How a traced process tells where its threads' contexts are found.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
@@ -38,7 +45,7 @@ pub struct Hello {
     pub len: u32,
     /// The companion's session; not looked at when the thread is traced already.
     pub session: u64,
-    /// Offset of the word that points to the thread's structure, from the thread pointer.
+    /// Offset of the word that `kind` speaks of, from the thread pointer.
     pub tls_offset: i64,
     /// Address of the recording's mapping.
     pub base: u64,
@@ -46,10 +53,14 @@ pub struct Hello {
     pub mapped: u64,
     /// Address of the recording's path, absolute, ended by NUL.
     pub path: u64,
+    /// `CONTEXT_*`.
+    pub kind: u32,
     /// Offset in the thread's structure of the word that holds the end of the innermost frame.
     pub top_offset: i32,
     /// Offset from there of the frame's stack pointer, which its node's address follows by 16.
     pub frame_offset: i32,
+    /// Padding.
+    pub reserved: u32,
 }
 
 /// What one thread did in one context by one syscall; or how long it was off the CPU there.
@@ -132,12 +143,16 @@ pub struct Totals {
     pub rows: u64,
     /// Processes in use or free again.
     pub processes: u64,
+    /// Threads in use or free again.
+    pub threads: u64,
     /// Calls that found no row.
     pub lost_calls: u64,
     /// Waits that found no row.
     pub lost_waits: u64,
     /// Processes that found no place.
     pub lost_processes: u64,
+    /// Threads that found no place.
+    pub lost_threads: u64,
     /// Hellos of another user, or of another version.
     pub refused: u64,
     /// Processes that started a set-id image.
@@ -145,7 +160,7 @@ pub struct Totals {
 }
 
 const _: () = {
-    assert!(size_of::<Hello>() == 56);
+    assert!(size_of::<Hello>() == 64);
     assert!(size_of::<Row>() == 384);
     assert!(size_of::<Process>() == 1024);
 };

@@ -8,8 +8,9 @@
 //! so a pointer use is never missed; a chance match only makes an entry be left alone.
 
 use core::arch::x86_64::{
-    __m128i, _mm_add_epi32, _mm_cmpgt_epi32, _mm_loadu_si128, _mm_movemask_epi8, _mm_or_si128,
-    _mm_set_epi32, _mm_set1_epi32,
+    __m128i, _mm_add_epi32, _mm_and_si128, _mm_castsi128_ps, _mm_cmpeq_epi8, _mm_cmpgt_epi32,
+    _mm_loadu_si128, _mm_movemask_epi8, _mm_movemask_ps, _mm_or_si128, _mm_set_epi32,
+    _mm_set1_epi8, _mm_set1_epi32, _mm_setzero_si128,
 };
 
 /// A GOT entry whose uses are wanted, and what was found.
@@ -26,6 +27,9 @@ impl Candidate {
     }
 }
 
+/// The bits of ModRM that make an operand rip-relative, and their value.
+const MODRM_MASK: u8 = 0xc7;
+const MODRM_RIP: u8 = 0x05;
 /// Bytes of immediate that can follow a displacement.
 const IMMEDIATES: [usize; 4] = [0, 1, 2, 4];
 
@@ -41,10 +45,13 @@ pub(crate) unsafe fn scan(candidates: &mut [Candidate], start: usize, end: usize
     // SAFETY: a block's loads reach 3 bytes beyond it, which the loop bound leaves inside.
     unsafe {
         while at + BLOCK + 3 < end {
-            if any_in_range(at, low, high) {
-                for position in at..at + BLOCK {
-                    check(candidates, position);
-                }
+            let mut positions = operands(at);
+            if positions != 0 {
+                positions &= in_range(at, low, high);
+            }
+            while positions != 0 {
+                check(candidates, at + positions.trailing_zeros() as usize);
+                positions &= positions - 1;
             }
             at += BLOCK;
         }
@@ -55,28 +62,43 @@ pub(crate) unsafe fn scan(candidates: &mut [Candidate], start: usize, end: usize
     }
 }
 
-/// Whether a displacement at any of the 16 positions from `at` on leads to `low..=high`. Works in
-/// 32 bits: an object is smaller than that.
-unsafe fn any_in_range(at: usize, low: usize, high: usize) -> bool {
+/// Of the 16 positions from `at` on, those behind a byte that can be the ModRM byte of a
+/// rip-relative operand.
+unsafe fn operands(at: usize) -> u32 {
+    // SAFETY: SSE2 is part of the baseline; the caller keeps the load inside the code.
+    unsafe {
+        let before = _mm_loadu_si128((at - 1) as *const __m128i);
+        let fixed = _mm_and_si128(before, _mm_set1_epi8(MODRM_MASK as i8));
+        _mm_movemask_epi8(_mm_cmpeq_epi8(fixed, _mm_set1_epi8(MODRM_RIP as i8))) as u32
+    }
+}
+
+/// Of the 16 positions from `at` on, those whose displacement leads to `low..=high`. Works in 32
+/// bits: an object is smaller than that.
+unsafe fn in_range(at: usize, low: usize, high: usize) -> u32 {
     let bias = (at as i32).wrapping_add(4).wrapping_sub(low as i32).wrapping_add(i32::MIN);
     let limit = ((high - low) as i32).wrapping_add(1).wrapping_add(i32::MIN);
+    // SAFETY: as below.
+    let mut found = [unsafe { _mm_setzero_si128() }; 4];
     // SAFETY: SSE2 is part of the baseline; the caller keeps the loads inside the code.
     unsafe {
         let limit = _mm_set1_epi32(limit);
-        let mut found: __m128i = _mm_set1_epi32(0);
-        for offset in 0..4 {
+        for (offset, found) in found.iter_mut().enumerate() {
             let displacements = _mm_loadu_si128((at + offset) as *const __m128i);
             let base = bias.wrapping_add(offset as i32);
-            let positions = _mm_set_epi32(
-                base.wrapping_add(12),
-                base.wrapping_add(8),
-                base.wrapping_add(4),
-                base,
-            );
-            let targets = _mm_add_epi32(displacements, positions);
-            found = _mm_or_si128(found, _mm_cmpgt_epi32(limit, targets));
+            let [b, c, d] = [4, 8, 12].map(|more| base.wrapping_add(more));
+            let targets = _mm_add_epi32(displacements, _mm_set_epi32(d, c, b, base));
+            *found = _mm_cmpgt_epi32(limit, targets);
         }
-        _mm_movemask_epi8(found) != 0
+        let [a, b, c, d] = found;
+        if _mm_movemask_epi8(_mm_or_si128(_mm_or_si128(a, b), _mm_or_si128(c, d))) == 0 {
+            return 0;
+        }
+        // Lane n of the vector for an offset is position 4n + offset.
+        found.iter().enumerate().fold(0, |positions, (offset, &lanes)| {
+            let lanes = _mm_movemask_ps(_mm_castsi128_ps(lanes)) as u32;
+            (0..4).fold(positions, |all, lane| all | (lanes >> lane & 1) << (4 * lane + offset))
+        })
     }
 }
 
@@ -86,21 +108,25 @@ unsafe fn check(candidates: &mut [Candidate], at: usize) {
     let (opcode, modrm, displacement) = unsafe {
         (*((at - 2) as *const u8), *((at - 1) as *const u8), (at as *const i32).read_unaligned())
     };
-    if modrm & 0xc7 != 0x05 {
+    if modrm & MODRM_MASK != MODRM_RIP {
         return;
     }
-    for immediate in IMMEDIATES {
-        let target = (at + 4 + immediate).wrapping_add_signed(displacement as isize);
-        let Ok(index) = candidates.binary_search_by_key(&target, |candidate| candidate.address)
-        else {
-            continue;
-        };
-        let Some(candidate) = candidates.get_mut(index) else { continue };
-        // FF /2 is call, FF /4 is jmp.
-        if immediate == 0 && opcode == 0xff && (modrm == 0x15 || modrm == 0x25) {
+    let end = (at + 4).wrapping_add_signed(displacement as isize);
+    // FF /2 is call, FF /4 is jmp.
+    if opcode == 0xff && (modrm == 0x15 || modrm == 0x25) {
+        if let Some(candidate) = at_address(candidates, end) {
             candidate.called = true;
-        } else {
+            return;
+        }
+    }
+    for immediate in IMMEDIATES {
+        if let Some(candidate) = at_address(candidates, end.wrapping_add(immediate)) {
             candidate.used_otherwise = true;
         }
     }
+}
+
+fn at_address(candidates: &mut [Candidate], address: usize) -> Option<&mut Candidate> {
+    let index = candidates.binary_search_by_key(&address, |candidate| candidate.address).ok()?;
+    candidates.get_mut(index)
 }

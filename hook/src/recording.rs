@@ -140,7 +140,11 @@ fn map_new(path: &Text<4096>, fd: i32, file_limit: usize, header: &Header) -> Re
         sys::unmap(base.wrapping_add(mapped), old_mapped - mapped);
     }
     let mut room = STEP.min(length);
-    if let Err(errno) = sys::advise(base, room, MADV_POPULATE_WRITE) {
+    // Written first, the pages are single ones: a fault in the middle of a long sparse file makes
+    // the kernel take, and clear, a large one.
+    let populated =
+        sys::write_zeros(fd, room).and_then(|()| sys::advise(base, room, MADV_POPULATE_WRITE));
+    if let Err(errno) = populated {
         let fixed = FIXED.min(length);
         let allocated = if errno == libc::EINVAL { sys::fallocate(fd, fixed) } else { Err(errno) };
         if let Err(errno) = allocated {

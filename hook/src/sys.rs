@@ -117,6 +117,24 @@ pub(crate) fn fallocate(fd: i32, len: usize) -> Result<(), Errno> {
     check(system_call(libc::SYS_fallocate as usize, [fd as usize, 0, 0, len, 0, 0])).map(drop)
 }
 
+/// Writes `len` zero bytes, a multiple of 4096, to the start of an open file.
+pub(crate) fn write_zeros(fd: i32, len: usize) -> Result<(), Errno> {
+    const PAGE: usize = 4096;
+    const PIECES: usize = 32;
+    static ZEROS: [u8; PAGE] = [0; PAGE];
+    let pieces = [(ZEROS.as_ptr() as usize, PAGE); PIECES];
+    let mut at = 0;
+    while at < len {
+        let count = ((len - at) / PAGE).min(PIECES);
+        let arguments = [fd as usize, pieces.as_ptr() as usize, count, at, 0, 0];
+        match check(system_call(libc::SYS_pwritev as usize, arguments))? {
+            written if written == count * PAGE => at += written,
+            _ => return Err(libc::ENOSPC),
+        }
+    }
+    Ok(())
+}
+
 /// Device and inode of an open file.
 pub(crate) fn file_identity(fd: i32) -> Option<(u64, u64)> {
     // SAFETY: all-zero is a valid `stat`.
