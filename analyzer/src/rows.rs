@@ -1,8 +1,8 @@
 //! The rows of the tables. Names in JSON are those of the fields.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::address::CodeAddress;
 use crate::blocking::Cause;
@@ -204,7 +204,8 @@ pub struct ThreadApi {
 /// A process image.
 #[derive(Clone, Debug, Serialize)]
 pub struct ProcessRow {
-    /// Its recording.
+    /// Its recording. In JSON, bytes that are not UTF-8 are U+FFFD.
+    #[serde(serialize_with = "lossy")]
     pub path: PathBuf,
     /// Process id.
     pub pid: u32,
@@ -251,4 +252,9 @@ pub struct Totals {
     pub own_cost_ns: Ns,
     /// By how much the parts exceed the lifetimes.
     pub overlap_ns: Ns,
+}
+
+/// serde refuses paths that are not UTF-8, and with them the whole document.
+pub(crate) fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&path.display())
 }

@@ -66,7 +66,8 @@ pub struct Stopped {
 /// A damaged part of a recording.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Unreadable {
-    /// The file.
+    /// The file. In JSON, bytes that are not UTF-8 are U+FFFD.
+    #[serde(serialize_with = "crate::rows::lossy")]
     pub path: PathBuf,
     /// What is wrong.
     pub problem: String,

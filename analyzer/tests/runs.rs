@@ -1,7 +1,9 @@
 //! Finding recordings, and which of them belong together.
 
 use std::error::Error as _;
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use chase_analyzer::recorder::builder::Builder;
@@ -257,4 +259,22 @@ fn short_processes_borrow_the_clock_rate_of_long_ones() {
     let loaded = load_run(&catalog.runs[0]).unwrap();
     let analysis = Analysis::new(&loaded.images, Selection::Process(1));
     assert_eq!(analysis.apis[0].measures.self_ns, Ns(500));
+}
+
+/// serde itself refuses such paths.
+#[test]
+fn paths_that_are_not_utf8_become_json() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path().join(OsStr::from_bytes(b"data\xff"));
+    fs::create_dir(&directory).unwrap();
+    let mut bytes = process(7, 1, 0, SECOND).build();
+    bytes.truncate(bytes.len() - 100);
+    fs::write(directory.join("a.chase"), bytes).unwrap();
+    let loaded = load(&directory).unwrap();
+    let analysis = Analysis::new(&loaded.images, Selection::All);
+    let processes = serde_json::to_string(&analysis.processes).unwrap();
+    assert!(processes.contains("data\u{fffd}/a.chase"), "{processes}");
+    assert!(!analysis.not_seen.unreadable.is_empty(), "the cut is noticed");
+    let not_seen = serde_json::to_string(&analysis.not_seen).unwrap();
+    assert!(not_seen.contains("data\u{fffd}/a.chase"), "{not_seen}");
 }

@@ -1,7 +1,5 @@
 //! JSON and CSV: every row and every figure, for programs. `docs/json.md` is the contract.
 
-use std::path::{Path, PathBuf};
-
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -46,20 +44,15 @@ pub(crate) fn json(report: &Report, view: &str, tables: Vec<Rows>) -> anyhow::Re
         .iter()
         .map(|failure| json!({"path": failure.path.display().to_string(), "problem": failure.cause.to_string()}))
         .collect();
-    // JSON is UTF-8; paths need not be.
-    let mut processes = analysis.processes.clone();
-    processes.iter_mut().for_each(|process| process.path = displayed(&process.path));
-    let mut not_seen = analysis.not_seen.clone();
-    not_seen.unreadable.iter_mut().for_each(|part| part.path = displayed(&part.path));
     let mut document = json!({
         "schema": SCHEMA,
         "view": view,
         "path": report.path.display().to_string(),
         "wall_ns": analysis.wall_ns,
         "totals": analysis.totals,
-        "processes": serde_json::to_value(processes)?,
+        "processes": analysis.processes,
         "objects": analysis.objects,
-        "not_seen": serde_json::to_value(not_seen)?,
+        "not_seen": analysis.not_seen,
         "unreadable_files": failures,
         "older_runs": report.loaded.other_runs,
     });
@@ -67,10 +60,6 @@ pub(crate) fn json(report: &Report, view: &str, tables: Vec<Rows>) -> anyhow::Re
         document[table.name] = table.rows.into_iter().map(Value::Object).collect();
     }
     Ok(serde_json::to_string_pretty(&document)? + "\n")
-}
-
-fn displayed(path: &Path) -> PathBuf {
-    path.display().to_string().into()
 }
 
 /// One table. Fields of a field have names such as `start_routine.line`; lists are left out.

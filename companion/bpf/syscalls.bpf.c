@@ -71,6 +71,13 @@ struct {
 	TYPE(value, struct block);
 } blocks SEC(".maps");
 
+struct dd { u64 a[3]; };
+struct {
+	NUMBER(type, MAP_PER_CPU_ARRAY);
+	NUMBER(max_entries, 1);
+	TYPE(key, u32);
+	TYPE(value, struct dd);
+} dbg SEC(".maps");
 /* The running thread's place plus one, or 0. */
 struct {
 	NUMBER(type, MAP_PER_CPU_ARRAY);
@@ -514,8 +521,12 @@ int sys_enter(u64 *arguments)
 			return 0;
 		}
 	}
-	if (!state)
+	if (!state) {
+		u32 *pp = place_of(bpf_get_current_task_btf()->pid);
+		if (pp && *pp) { COUNT(lost_waits); u32 z = 0; u64 *d = bpf_map_lookup_elem(&dbg, &z); struct totals *t = sums();
+			if (d && t && !t->lost_calls) { t->lost_calls = d[0]; t->lost_processes = bpf_ktime_get_ns() - d[1]; t->lost_threads = d[2]; } }
 		return 0;
+	}
 	task = bpf_get_current_task_btf();
 	state->syscall = task->thread_info.status & TS_COMPAT ? number + COMPAT : number;
 	state->context = context_of(state, task);
@@ -573,6 +584,10 @@ int sched_switch(u64 *arguments)
 		state->left_ns = bpf_ktime_get_ns();
 	}
 	*now = *place;
+	{ u32 z = 0; u64 *d = bpf_map_lookup_elem(&dbg, &z); if (d) { d[0] = next->pid; d[1] = bpf_ktime_get_ns(); d[2] = previous->pid; } }
+	if (*place) COUNT(refused);
+	u32 *pp = place_of(previous->pid);
+	if (pp && *pp) COUNT(dropped);
 	state = state_at(now);
 	if (!state || !state->left_ns)
 		return 0;

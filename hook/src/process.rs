@@ -352,12 +352,13 @@ unsafe impl Sync for ForkSignals {}
 static FORK_SIGNALS: ForkSignals = ForkSignals(UnsafeCell::new(None));
 
 unsafe extern "C" fn before_fork() {
-    // A signal handler in this thread would wait for the locks for ever.
+    // A signal handler in this thread would wait for the locks for ever. They are taken in the
+    // order in which they are taken elsewhere.
     let signals = SignalsBlocked::new();
     loading::before_fork();
     recording::before_fork();
-    pages::before_fork();
     thread::before_fork();
+    pages::before_fork();
     // SAFETY: the locks are held.
     unsafe { *FORK_SIGNALS.0.get() = Some(signals) };
 }
@@ -365,8 +366,8 @@ unsafe extern "C" fn before_fork() {
 unsafe extern "C" fn after_fork_in_parent() {
     // SAFETY: the locks are held.
     let _signals = unsafe { (*FORK_SIGNALS.0.get()).take() };
-    thread::after_fork_in_parent();
     pages::after_fork_in_parent();
+    thread::after_fork_in_parent();
     recording::after_fork_in_parent();
     loading::after_fork_in_parent();
 }

@@ -1,9 +1,11 @@
 //! The recording of this process: the file, its mapping, and who may append to it.
 //!
-//! The file is mapped once, far beyond its length, and no descriptor is kept. Before a part of it
-//! is used it is populated (`MADV_POPULATE_WRITE`), which allocates its blocks: a full disk or a
-//! quota is an error here, and never a signal in the application. Where the kernel can't do that
-//! (before 5.14), a fixed part is allocated at the start, and that is all there is.
+//! The file is mapped at a place with room behind it, so that file and mapping can grow, and no
+//! descriptor is kept. Before a part of it is used it is populated (`MADV_POPULATE_WRITE`), which
+//! allocates its blocks: a full disk or a quota is an error here, and never a signal in the
+//! application. Where the kernel can't do that (before 5.14), a fixed part is allocated at the
+//! start, and that is all there is. The mapping is small at first, since it counts where the
+//! application limits or locks its memory.
 
 use core::cell::UnsafeCell;
 use core::mem::offset_of;
@@ -22,15 +24,18 @@ use crate::signals::SignalsBlocked;
 use crate::sys::{self, Errno};
 use crate::text::Text;
 
-/// Longest recording, bytes; also how far the file is mapped.
+/// Longest recording, bytes.
 const LARGEST: usize = 4 << 30;
-/// Length that the file shows at first. It is sparse, and gets its true length at the end.
-const FIRST_LENGTH: usize = 16 << 20;
+/// Length that the file has, and is mapped, at first. It is sparse, and gets its true length at the
+/// end.
+const FIRST_LENGTH: usize = 4 << 20;
+/// Where the file is mapped if that is free: far from where the kernel puts things by itself.
+const PLACE: usize = 0x2a00_0000_0000;
 /// What is populated at first, and at least each further time.
 const STEP: usize = 128 << 10;
 const LARGEST_STEP: usize = 4 << 20;
 /// What is allocated at the start where nothing can be populated later.
-const FIXED: usize = 8 << 20;
+const FIXED: usize = FIRST_LENGTH;
 /// Share of an address space limit that the mapping may take.
 const ADDRESS_SPACE_SHARE: u64 = 8;
 
@@ -48,9 +53,7 @@ struct State {
     /// Where the file is, absolute.
     path: Text<4096>,
     identity: (u64, u64),
-    /// Bytes mapped.
-    mapped: usize,
-    /// Length of the file.
+    /// Length of the file, and of its mapping.
     length: usize,
     threads: Chunk,
     threads_used: usize,
@@ -66,7 +69,6 @@ static RECORDING: Recording = Recording {
         writer: Writer::unopened(),
         path: Text::new(),
         identity: (0, 0),
-        mapped: 0,
         length: 0,
         threads: Chunk::none(),
         threads_used: 0,
@@ -126,18 +128,20 @@ pub(crate) fn create(path: &Text<4096>, header: &Header) -> Result<(), Refused> 
 }
 
 fn map_new(path: &Text<4096>, fd: i32, file_limit: usize, header: &Header) -> Result<(), Refused> {
-    let address_space = sys::limit(libc::RLIMIT_AS as u32);
-    let mut mapped = LARGEST;
-    if address_space != u64::MAX {
-        mapped = mapped.min((address_space / ADDRESS_SPACE_SHARE) as usize & !(PAGE - 1));
-    }
-    let mut length = FIRST_LENGTH.min(file_limit & !(PAGE - 1)).min(mapped);
-    let (old, old_mapped) = (base(), state().mapped);
+    let address_space = sys::limit(libc::RLIMIT_AS as u32) / ADDRESS_SPACE_SHARE;
+    let address_space = usize::try_from(address_space).unwrap_or(usize::MAX);
+    let length = FIRST_LENGTH.min(file_limit & !(PAGE - 1)).min(address_space & !(PAGE - 1));
+    let (old, old_length) = (base(), state().length);
     sys::ftruncate(fd, length).map_err(refused("can't size the recording"))?;
-    // Over the old mapping, which vanishes at the same moment.
-    let base = sys::map_file(old, fd, mapped).map_err(refused("can't map the recording"))?;
-    if old_mapped > mapped {
-        sys::unmap(base.wrapping_add(mapped), old_mapped - mapped);
+    let base = if old.is_null() {
+        sys::map_file(ptr::without_provenance_mut(PLACE), false, fd, length)
+    } else {
+        // Over the old mapping, which vanishes at the same moment.
+        sys::map_file(old, true, fd, length)
+    };
+    let base = base.map_err(refused("can't map the recording"))?;
+    if old_length > length {
+        sys::unmap(base.wrapping_add(length), old_length - length);
     }
     let mut room = STEP.min(length);
     // Written first, the pages are single ones: a fault in the middle of a long sparse file makes
@@ -149,21 +153,17 @@ fn map_new(path: &Text<4096>, fd: i32, file_limit: usize, header: &Header) -> Re
         let allocated = if errno == libc::EINVAL { sys::fallocate(fd, fixed) } else { Err(errno) };
         if let Err(errno) = allocated {
             if old.is_null() {
-                sys::unmap(base, mapped);
+                sys::unmap(base, length);
             }
             return Err(Refused { doing: "no space for the recording", errno });
         }
-        (room, length) = (fixed, fixed);
-        if sys::ftruncate(fd, fixed).is_ok() {
-            sys::unmap(base.wrapping_add(fixed), mapped - fixed);
-            mapped = fixed;
-        }
+        room = fixed;
     }
     arch::set_base(base);
     let state = state();
     state.path = *path;
     state.identity = sys::file_identity(fd).unwrap_or_default();
-    (state.mapped, state.length) = (mapped, length);
+    state.length = length;
     (state.threads, state.threads_used, state.thread_count) = (Chunk::none(), 0, 0);
     // SAFETY: the first `room` bytes of the mapping are populated, zero and ours alone.
     state.writer = unsafe { Writer::begin(base, room, header) };
@@ -202,7 +202,7 @@ fn chunk_locked(kind: ChunkKind, owner: u32, len: usize) -> Option<Chunk> {
 fn make_room(state: &mut State) -> Result<(), (u32, Errno)> {
     let room = state.writer.room();
     let step = (room / 2).clamp(STEP, LARGEST_STEP) & !(PAGE - 1);
-    let wanted = (room + step).min(state.mapped);
+    let wanted = (room + step).min(LARGEST);
     if wanted <= room {
         return Err((STOP_LIMIT, 0));
     }
@@ -225,11 +225,12 @@ fn make_room(state: &mut State) -> Result<(), (u32, Errno)> {
 /// Makes the file longer. Its name may lead elsewhere by now, or nowhere: the inode decides.
 fn lengthen(state: &mut State, wanted: usize) -> Result<(), (u32, Errno)> {
     let file_limit = usize::try_from(sys::limit(libc::RLIMIT_FSIZE as u32)).unwrap_or(usize::MAX);
-    let length = (state.length * 4).max(wanted).min(state.mapped).min(file_limit & !(PAGE - 1));
+    let length = (state.length * 4).max(wanted).min(LARGEST).min(file_limit & !(PAGE - 1));
     if length < wanted {
         return Err((STOP_LIMIT, libc::EFBIG));
     }
     set_length(state, length).map_err(|errno| (STOP_NO_SPACE, errno))?;
+    sys::extend_mapping(base(), state.length, length).map_err(|errno| (STOP_NO_MEMORY, errno))?;
     state.length = length;
     Ok(())
 }
@@ -262,8 +263,10 @@ pub(crate) fn trim() {
     let _signals = SignalsBlocked::new();
     let _held = RECORDING.lock.hold();
     let state = state();
-    if set_length(state, state.writer.room()).is_ok() {
-        state.length = state.writer.room();
+    let room = state.writer.room();
+    if set_length(state, room).is_ok() {
+        sys::unmap(base().wrapping_add(room), state.length - room);
+        state.length = room;
     }
 }
 
@@ -342,7 +345,7 @@ pub(crate) fn after_fork_in_child() {
 /// The child could get no recording. What still refers to its parent's must not reach it.
 pub(crate) fn close() {
     RECORDING.open.store(false, Ordering::Relaxed);
-    sys::map_anonymous_at(base(), state().mapped);
+    sys::map_anonymous_at(base(), state().length);
 }
 
 /// The file's path.

@@ -92,10 +92,10 @@ impl Slots {
         let len = description.finish();
         if description.is_unchanged(len, object.description) {
             // As before, in the same place: what is in the recording is true again.
+            let witness = self.patch(&object, &description);
             if let Some(object) = objects.get_mut(id) {
-                object.reinstate(description.witness());
+                object.reinstate(witness);
             }
-            self.patch(&object, &description);
             sys::unmap(memory, capacity);
             return true;
         }
@@ -117,11 +117,14 @@ impl Slots {
             object.described = true;
             object.description = (memory as usize, len);
             object.record = record;
-            object.witness = if record.is_null() { (0, 0) } else { description.witness() };
+            object.witness = (0, 0);
         }
         if !record.is_null() {
             self.count = self.count.max(description.first_slot as usize + description.slot_count);
-            self.patch(&object, &description);
+            let witness = self.patch(&object, &description);
+            if let Some(object) = objects.get_mut(id) {
+                object.witness = witness;
+            }
         }
         description.release_spare();
         true
@@ -166,20 +169,16 @@ impl Slots {
                 Verdict::Hook(import) => {
                     let slot = description.first_slot as usize + description.slot_count;
                     let special = import.kind != Kind::Ordinary;
-                    if slot >= STUBS || special && self.special_count >= SPECIAL_STUBS {
+                    if slot >= STUBS
+                        || special
+                            && self.special_count + description.special_count >= SPECIAL_STUBS
+                    {
                         description.skip(SkipReason::NoStub);
                         recording::unseen(Lost::SlotWithoutStub);
                         continue;
                     }
-                    let stub = if special {
-                        self.special_stub(slot as u32, import.kind)
-                    } else {
-                        arch::stub(slot)
-                    };
-                    if let Some(target) = TARGETS.get(slot) {
-                        target.store(import.real, Ordering::Relaxed);
-                    }
-                    description.push(&import, objects, stub);
+                    description.special_count += usize::from(special);
+                    description.push(&import, objects);
                 }
             }
         }
@@ -199,19 +198,30 @@ impl Slots {
         arch::special_stub(number)
     }
 
-    /// Stores the stubs' addresses into the GOT.
-    fn patch(&self, object: &Object, description: &Description) {
+    /// Connects the slots with the real functions, and stores the stubs' addresses into the GOT.
+    /// Gives one entry and what was stored there.
+    fn patch(&mut self, object: &Object, description: &Description) -> (usize, usize) {
         let mut unprotected = false;
+        let mut witness = (0, 0);
         for i in 0..description.slot_count {
             // SAFETY: `i` is a slot of the description.
-            let (got, stub) = unsafe { *description.patches.add(i) };
+            let Patch { got, real, kind } = unsafe { *description.patches.add(i) };
+            let slot = description.first_slot as usize + i;
+            if let Some(target) = TARGETS.get(slot) {
+                target.store(real, Ordering::Relaxed);
+            }
+            let stub = match kind {
+                Kind::Ordinary => arch::stub(slot),
+                kind => self.special_stub(slot as u32, kind),
+            };
             if object.image.is_relro(got) && !unprotected {
                 unprotected = true;
                 if !object.image.protect_relro(libc::PROT_READ | libc::PROT_WRITE) {
                     recording::unseen(Lost::Object);
-                    return;
+                    return witness;
                 }
             }
+            witness = (got, stub);
             let entry: *mut usize = ptr::with_exposed_provenance_mut(got);
             // SAFETY: the entry is an aligned word of the object's GOT; its page is writable, as
             // the dynamic linker writes it too. Other threads may be reading it.
@@ -220,6 +230,7 @@ impl Slots {
         if unprotected {
             object.image.protect_relro(libc::PROT_READ);
         }
+        witness
     }
 }
 
@@ -398,6 +409,14 @@ impl Drop for Uses {
 
 // ---- what the recording says --------------------------------------------------------------------
 
+/// What is done to one GOT entry.
+#[derive(Clone, Copy)]
+struct Patch {
+    got: usize,
+    real: usize,
+    kind: Kind,
+}
+
 /// The contents of an object's chunk in the making, with the list of patches behind it.
 struct Description {
     memory: *mut u8,
@@ -405,7 +424,8 @@ struct Description {
     strings: *mut u8,
     strings_len: usize,
     strings_capacity: usize,
-    patches: *mut (usize, usize),
+    patches: *mut Patch,
+    special_count: usize,
     first_slot: u32,
     slot_count: usize,
     bias: usize,
@@ -419,7 +439,7 @@ struct Description {
 fn description_capacity(object: &Object) -> usize {
     let (relocations, strings) = imports_size(object);
     let segments = object.image.program_headers().len() * size_of::<Segment>();
-    let per_slot = size_of::<SlotRecord>() + size_of::<(usize, usize)>();
+    let per_slot = size_of::<SlotRecord>() + size_of::<Patch>();
     size_of::<ObjectRecord>() + segments + relocations * per_slot + strings + 64
 }
 
@@ -452,6 +472,7 @@ impl Description {
             strings_len: 0,
             strings_capacity: 0,
             patches: ptr::null_mut(),
+            special_count: 0,
             first_slot: 0,
             slot_count: 0,
             bias: 0,
@@ -501,14 +522,15 @@ impl Description {
                 segment_count += 1;
             }
             let slots = segments.add(segment_count).cast::<SlotRecord>();
-            let patches_at = memory as usize + capacity - most_slots * size_of::<(usize, usize)>();
+            let patches_at = memory as usize + capacity - most_slots * size_of::<Patch>();
             let mut this = Self {
                 memory,
                 slots,
                 strings: ptr::null_mut(),
                 strings_len: 0,
                 strings_capacity: strings_capacity + 1,
-                patches: (patches_at & !7) as *mut (usize, usize),
+                patches: (patches_at & !7) as *mut Patch,
+                special_count: 0,
                 first_slot,
                 slot_count: 0,
                 bias: image.bias,
@@ -564,7 +586,7 @@ impl Description {
         offset as u32
     }
 
-    fn push(&mut self, import: &Import, objects: &Objects, stub: usize) {
+    fn push(&mut self, import: &Import, objects: &Objects) {
         let name_off = self.string(import.name);
         let version_off = import.version.map_or(0, |version| self.string(version.name));
         let provider_bias = objects.get(import.provider).map_or(0, |provider| provider.image.bias);
@@ -580,7 +602,8 @@ impl Description {
         // SAFETY: there is room for as many slots and patches as there are relocations.
         unsafe {
             *self.slots.add(self.slot_count) = slot;
-            *self.patches.add(self.slot_count) = (import.got, stub);
+            *self.patches.add(self.slot_count) =
+                Patch { got: import.got, real: import.real, kind: import.kind };
         }
         self.slot_count += 1;
     }
@@ -606,12 +629,6 @@ impl Description {
         if self.spare.1 > 0 {
             sys::unmap(ptr::with_exposed_provenance_mut(self.spare.0), self.spare.1);
         }
-    }
-
-    /// The first patch, zeros if there is none.
-    fn witness(&self) -> (usize, usize) {
-        // SAFETY: there are as many patches as slots.
-        if self.slot_count == 0 { (0, 0) } else { unsafe { *self.patches } }
     }
 
     /// Moves the strings to their place behind the slots, and gives the length of it all.

@@ -6,6 +6,8 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 
 use chase_format::layout::{THREAD_CREATED, THREAD_MAIN};
 
+use crate::arch::stack_pointer;
+use crate::thread::Origin;
 use crate::{maps, sys};
 
 /// Bounds of a thread's own stack.
@@ -26,17 +28,18 @@ impl Stack {
         Self { low: AtomicUsize::new(UNKNOWN), high: 0 }
     }
 
-    /// The stack of the calling thread, which runs at `sp`. The stack of a thread that was found
-    /// in mid-life is not known: it may be running on any.
-    pub(crate) fn of_thread(origin: u32, sp: usize) -> Self {
-        match origin {
+    /// The stack of the calling thread. That of a thread that was found in mid-life is not known:
+    /// it may be running on any.
+    pub(crate) fn of_thread(origin: &Origin) -> Self {
+        match origin.kind {
             THREAD_MAIN => {
+                let sp = stack_pointer();
                 // The kernel keeps this much below the start of the stack free of mappings.
                 let limit = sys::limit(libc::RLIMIT_STACK as u32);
                 let size = usize::try_from(limit).unwrap_or(usize::MAX).min(LARGEST);
                 Self { low: AtomicUsize::new(sp.saturating_sub(size)), high: main_stack_end(sp) }
             }
-            THREAD_CREATED => Self { low: AtomicUsize::new(UNKNOWN), high: sp },
+            THREAD_CREATED => Self { low: AtomicUsize::new(UNKNOWN), high: origin.stack_end },
             _ => Self::unknown(),
         }
     }

@@ -159,17 +159,29 @@ pub(crate) fn map_anonymous_at(address: *mut u8, len: usize) {
     system_call(libc::SYS_mmap as usize, arguments);
 }
 
-/// Maps a file, shared and writable; at `address` if that is not null.
-pub(crate) fn map_file(address: *mut u8, fd: i32, len: usize) -> Result<*mut u8, Errno> {
+/// Maps a file, shared and writable: at `address`, in the place of what is there, or somewhere,
+/// there if it is free.
+pub(crate) fn map_file(
+    address: *mut u8,
+    replace: bool,
+    fd: i32,
+    len: usize,
+) -> Result<*mut u8, Errno> {
     let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
-    let fixed = if address.is_null() { 0 } else { libc::MAP_FIXED };
+    let fixed = if replace { libc::MAP_FIXED } else { 0 };
     let flags = (libc::MAP_SHARED | libc::MAP_NORESERVE | fixed) as usize;
     let arguments = [address as usize, len, protection, flags, fd as usize, 0];
     check(system_call(libc::SYS_mmap as usize, arguments)).map(|address| address as *mut u8)
 }
 
+/// Makes a mapping longer where it is.
+pub(crate) fn extend_mapping(address: *mut u8, len: usize, new_len: usize) -> Result<(), Errno> {
+    check(call3(libc::SYS_mremap, address as usize, len, new_len)).map(drop)
+}
+
 /// Takes a mapping away.
 pub(crate) fn unmap(address: *mut u8, len: usize) {
+    // An empty one is an error that nobody asks for.
     call3(libc::SYS_munmap, address as usize, len, 0);
 }
 

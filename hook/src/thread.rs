@@ -13,7 +13,7 @@ use chase_format::layout::{
     NONE, Node, THREAD_CREATED, THREAD_ENDED, THREAD_FOUND, THREAD_LIVE, THREAD_MAIN, ThreadRecord,
 };
 
-use crate::arch::{current_thread, set_current_thread, stack_pointer};
+use crate::arch::{current_thread, set_current_thread};
 use crate::frames::{SEGMENT, first_segment};
 use crate::lock::Lock;
 use crate::recording::Lost;
@@ -90,6 +90,8 @@ pub(crate) struct Origin {
     pub(crate) argument: usize,
     pub(crate) creation_site: usize,
     pub(crate) creator: u32,
+    /// End of the thread's own stack, for one whose creation was seen.
+    pub(crate) stack_end: usize,
 }
 
 impl Origin {
@@ -97,7 +99,7 @@ impl Origin {
     const FOUND: Self = Self::without_start(THREAD_FOUND);
 
     const fn without_start(kind: u32) -> Self {
-        Self { kind, start_routine: 0, argument: 0, creation_site: 0, creator: NONE }
+        Self { kind, start_routine: 0, argument: 0, creation_site: 0, creator: NONE, stack_end: 0 }
     }
 }
 
@@ -190,6 +192,9 @@ impl Thread {
     /// A fresh tree, after a fork; the table that the old one had is cleared and kept.
     pub(crate) fn restart_tree(&mut self) {
         let table = self.first_table();
+        if !self.tree.root.is_null() {
+            self.tree.release();
+        }
         // SAFETY: the first table is in this thread's page, behind the `Thread`.
         unsafe { ptr::write_bytes(table.cast::<u8>(), 0, TABLE_LEN) };
         self.tree = Tree::new(NONE, table);
@@ -216,7 +221,7 @@ fn create(origin: &Origin) -> *mut Thread {
         thread.write(Thread {
             top: AtomicUsize::new(0),
             tree: Tree::new(NONE, ptr::null_mut()),
-            stack: Stack::of_thread(origin.kind, stack_pointer()),
+            stack: Stack::of_thread(origin),
             last_jump_ticks: 0,
             pending: Pending::NONE,
             record: ptr::null_mut(),
@@ -335,8 +340,9 @@ pub(crate) struct Begun {
 /// The first thing a thread does whose creation was seen.
 ///
 /// # Safety
-/// `start` is from [`prepare`], and this is its only use.
-pub(crate) unsafe extern "C" fn begin(start: *mut Start) -> Begun {
+/// `start` is from [`prepare`], and this is its only use; the start routine's stack ends at
+/// `stack_end`.
+pub(crate) unsafe extern "C" fn begin(start: *mut Start, stack_end: usize) -> Begun {
     let origin;
     {
         let _signals = SignalsBlocked::new();
@@ -349,6 +355,7 @@ pub(crate) unsafe extern "C" fn begin(start: *mut Start) -> Begun {
                 argument: (*start).argument,
                 creation_site: (*start).creation_site,
                 creator: (*start).creator,
+                stack_end,
             };
             (*start).next = *STARTS.free.get();
             *STARTS.free.get() = start;

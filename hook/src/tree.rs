@@ -19,6 +19,8 @@ pub(crate) const HASH: u32 = 0x9e37_79b1;
 const MANY_NODES: usize = 1 << 14;
 /// Entries of one thread's table before calls in new contexts are no longer recorded.
 const MANY_ENTRIES: usize = 1 << 20;
+/// How often a table can double.
+const DOUBLINGS: usize = (MANY_ENTRIES / FIRST_ENTRIES).ilog2() as usize;
 /// Entries of a thread's first table, which lies in the thread's own page.
 pub(crate) const FIRST_ENTRIES: usize = 128;
 
@@ -57,6 +59,9 @@ pub(crate) struct Tree {
     table: *mut Entry,
     entries: usize,
     used: usize,
+    /// Tables that were outgrown, each of twice the size of the one before it. A signal handler may
+    /// have enlarged the table while the call path was looking at it, so they stay.
+    outgrown: [*mut Entry; DOUBLINGS],
 }
 
 /// The `_ref` of a node or page.
@@ -86,6 +91,7 @@ impl Tree {
             table,
             entries: FIRST_ENTRIES,
             used: 0,
+            outgrown: [ptr::null_mut(); DOUBLINGS],
         }
     }
 
@@ -103,10 +109,15 @@ impl Tree {
         self.shown.table == self.table.cast_const()
     }
 
-    /// Gives the table back, unless it is the first one.
+    /// Gives all tables back but the first.
     pub(crate) fn release(&mut self) {
-        if self.entries > FIRST_ENTRIES {
-            pages::give_back(self.table.cast(), self.entries * size_of::<Entry>());
+        let outgrown = self.outgrown.into_iter().take_while(|table| !table.is_null());
+        let mut entries = FIRST_ENTRIES;
+        for table in outgrown.chain([self.table]) {
+            if entries > FIRST_ENTRIES {
+                pages::give_back(table.cast(), entries * size_of::<Entry>());
+            }
+            entries *= 2;
         }
     }
 
@@ -297,8 +308,8 @@ impl Tree {
         if open {
             self.open();
         }
-        if old_entries > FIRST_ENTRIES {
-            pages::give_back(old.cast(), old_entries * size_of::<Entry>());
+        if let Some(place) = self.outgrown.get_mut((old_entries / FIRST_ENTRIES).ilog2() as usize) {
+            *place = old;
         }
         true
     }

@@ -63,7 +63,7 @@ pub fn bars(
         .iter()
         .map(|bar| Row {
             name: bar.label.clone(),
-            group: groups[bar.group].name.clone(),
+            group: groups[bar.group].shown(),
             value: bar.value,
             colour: colours[bar.group].unwrap_or(REST),
         })
@@ -98,8 +98,8 @@ fn add_up(groups: &[Group], colours: &[Option<Colour>], left: &[&Bar]) -> Vec<Ro
         *count += 1;
         *sum += bar.value;
     }
-    let row = |name: &str, (count, value): (usize, f64), colour| Row {
-        name: name.to_owned(),
+    let row = |name: String, (count, value): (usize, f64), colour| Row {
+        name,
         group: format!("{count} more"),
         value,
         colour,
@@ -109,7 +109,7 @@ fn add_up(groups: &[Group], colours: &[Option<Colour>], left: &[&Bar]) -> Vec<Ro
     for ((group, colour), &sum) in groups.iter().zip(colours).zip(&sums) {
         match colour {
             _ if sum.1 <= 0.0 => {}
-            Some(colour) => rows.push(row(&group.name, sum, *colour)),
+            Some(colour) => rows.push(row(group.shown(), sum, *colour)),
             None => {
                 rest.push(group);
                 rest_sum = (rest_sum.0 + sum.0, rest_sum.1 + sum.1);
@@ -117,7 +117,7 @@ fn add_up(groups: &[Group], colours: &[Option<Colour>], left: &[&Bar]) -> Vec<Ro
         }
     }
     rows.sort_by(|a, b| b.value.total_cmp(&a.value));
-    rows.extend(rest_name(&rest).map(|name| row(&name, rest_sum, REST)));
+    rows.extend(rest_name(&rest).map(|name| row(name, rest_sum, REST)));
     rows
 }
 

@@ -25,7 +25,8 @@ pub enum Unit<'a> {
 pub enum GroupKind {
     /// One of many of its kind: one of the palette's colours, or grey when they have run out.
     Library,
-    /// What all others are compared with: near-black, whatever its place.
+    /// What libraries are compared with, marked "(application)": near-black for the first one, two
+    /// lighter shades for the next, grey for more.
     Application,
     /// What the caller has already put together from many: grey.
     Rest,
@@ -43,6 +44,16 @@ pub struct Group {
     pub kind: GroupKind,
     /// Its part of the total, in the chart's unit.
     pub value: f64,
+}
+
+impl Group {
+    /// Its name as charts show it. An executable may also be called as a library, under one name.
+    pub(crate) fn shown(&self) -> String {
+        match self.kind {
+            GroupKind::Application => format!("{} (application)", self.name),
+            GroupKind::Library | GroupKind::Rest => self.name.clone(),
+        }
+    }
 }
 
 /// One entry of a bar chart, such as an API.

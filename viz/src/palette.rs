@@ -2,8 +2,8 @@
 //!
 //! The eight colours of M. Okabe and K. Ito, "Color Universal Design: how to make figures and
 //! presentations that are friendly to colorblind people" (2008, <https://jfly.uni-koeln.de/color/>),
-//! in an order in which neighbours differ most. Their black is the application's (a little
-//! lightened), the grey is for what was put together.
+//! in an order in which neighbours differ most. Their black is the applications' (lightened, a
+//! shade for each), the light grey is for what was put together.
 
 use crate::{Group, GroupKind};
 
@@ -33,7 +33,8 @@ const LIBRARIES: [Colour; 7] = [
     rgb(0xf0e442),
     rgb(0x56b4e9),
 ];
-pub(crate) const APPLICATION: Colour = rgb(0x333333);
+/// Further greys would be taken for [`REST`], or for reddish purple without red cones.
+const APPLICATIONS: [Colour; 3] = [rgb(0x222222), rgb(0x474747), rgb(0x696969)];
 pub(crate) const REST: Colour = rgb(0xbbbbbb);
 
 pub(crate) const PAPER: Colour = rgb(0xffffff);
@@ -51,14 +52,14 @@ impl Colour {
     }
 }
 
-/// The colour of each group; `None` where the palette has run out, and for [`GroupKind::Rest`].
+/// The colour of each group; `None` where its kind has none left, and for [`GroupKind::Rest`].
 pub(crate) fn assign(groups: &[Group]) -> Vec<Option<Colour>> {
-    let mut free = LIBRARIES.into_iter();
+    let (mut applications, mut libraries) = (APPLICATIONS.into_iter(), LIBRARIES.into_iter());
     groups
         .iter()
         .map(|group| match group.kind {
-            GroupKind::Application => Some(APPLICATION),
-            GroupKind::Library => free.next(),
+            GroupKind::Application => applications.next(),
+            GroupKind::Library => libraries.next(),
             GroupKind::Rest => None,
         })
         .collect()
@@ -127,7 +128,7 @@ mod tests {
 
     #[test]
     fn neighbours_differ_for_every_kind_of_sight() {
-        let order: Vec<_> = [APPLICATION].into_iter().chain(LIBRARIES).chain([REST]).collect();
+        let order: Vec<_> = [APPLICATIONS[0]].into_iter().chain(LIBRARIES).chain([REST]).collect();
         for pair in order.windows(2) {
             let d = difference(pair[0], pair[1]);
             assert!(d >= 30.0, "{:?} and {:?} differ by {d:.1}", pair[0], pair[1]);
@@ -136,7 +137,7 @@ mod tests {
 
     #[test]
     fn no_two_colours_are_alike_for_any_kind_of_sight() {
-        let all: Vec<_> = [APPLICATION, REST].into_iter().chain(LIBRARIES).collect();
+        let all: Vec<_> = [REST].into_iter().chain(APPLICATIONS).chain(LIBRARIES).collect();
         for (i, a) in all.iter().enumerate() {
             for b in &all[i + 1..] {
                 let d = difference(*a, *b);
@@ -152,9 +153,12 @@ mod tests {
         groups.extend((0..8).map(|_| group(GroupKind::Library)));
         let colours = assign(&groups);
         assert_eq!(colours[0], Some(LIBRARIES[0]));
-        assert_eq!(colours[1], Some(APPLICATION));
+        assert_eq!(colours[1], Some(APPLICATIONS[0]));
         assert_eq!(colours[2], Some(LIBRARIES[1]));
         assert_eq!(colours[7], Some(LIBRARIES[6]));
         assert_eq!(colours[8..], [None, None]);
+        let colours = assign(&vec![group(GroupKind::Application); 4]);
+        assert_eq!(colours[..3], APPLICATIONS.map(Some));
+        assert_eq!(colours[3], None);
     }
 }

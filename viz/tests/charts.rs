@@ -79,7 +79,7 @@ fn no_leader_runs_through_a_text_or_the_ring() {
                         .iter()
                         .find(|b| b.left < x && x < b.right && b.top < y && y < b.bottom);
                     assert!(hit.is_none(), "{name}: a leader runs through {hit:?}");
-                    let from_centre = (x - 3220.0).hypot(y - 2920.0);
+                    let from_centre = (x - 4800.0).hypot(y - 2680.0);
                     assert!(from_centre > 1400.0, "{name}: a leader runs over the ring");
                 }
             }

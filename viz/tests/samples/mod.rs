@@ -17,11 +17,14 @@ pub(crate) fn all() -> Vec<Sample> {
     let count = Unit::Count("calls");
     let (five, one, many, tiny) = (five(), one(), many(), tiny());
     let (named, zeros) = (long_names(), zeros());
+    let (run, steps) = (run(), steps());
     vec![
         ("pie-five-libraries", pie(&heading, ns, &five)),
         ("pie-one-library", pie(&heading, ns, &one)),
         ("pie-many-libraries", pie(&heading, ns, &many)),
         ("pie-tiny-slices", pie(&calls, count, &tiny)),
+        ("pie-run", pie(&heading, ns, &run)),
+        ("pie-steps", pie(&heading, ns, &steps)),
         ("pie-long-names", pie(&LONG_HEADING, ns, &named)),
         ("pie-zeros", pie(&heading, ns, &zeros)),
         ("pie-empty", pie(&heading, count, &[])),
@@ -73,6 +76,34 @@ fn many() -> Vec<Group> {
 fn tiny() -> Vec<Group> {
     let mut groups = vec![group("libc.so.6", 9.9e8), application(0.0)];
     groups.extend((1..=30).map(|i| group(format!("libtiny{i}.so"), f64::from(4000 / i))));
+    groups
+}
+
+/// A run of several executables, one of which is called as a library too.
+fn run() -> Vec<Group> {
+    let executable = |name: &str, value| Group { name: name.to_owned(), ..application(value) };
+    vec![
+        executable("rustc", 3.10e9),
+        group("libLLVM.so.22.1-rust-1.95.0-stable", 1.62e9),
+        group("libc.so.6", 1.17e9),
+        group("rustc", 2.37e8),
+        executable("rust-lld", 4.41e7),
+        executable("rustup", 9.0e6),
+        executable("collect2", 1.02e6),
+        executable("x86_64-linux-gnu-gcc-12", 9.32e5),
+        executable("ld.lld", 9.25e5),
+        group("librustc_driver-6108105cd7e839cf.so", 3.09e5),
+        group("libgcc_s.so.1", 2.13e5),
+    ]
+}
+
+/// Slices that have a right to a label, and no room for all of them.
+fn steps() -> Vec<Group> {
+    let shares = [62.0, 11.0, 9.0, 6.0, 4.0, 3.0, 2.0, 1.5, 1.1, 0.4];
+    let named = |(i, share)| group(format!("libstep{i}.so.{i}"), share * 1e7);
+    let mut groups: Vec<Group> = shares.into_iter().enumerate().map(named).collect();
+    groups[1].kind = GroupKind::Application;
+    groups[6].kind = GroupKind::Application;
     groups
 }
 

@@ -91,6 +91,7 @@ chase_thread_start:                     # rdi = thread::Start
     .cfi_startproc
     subq $8, %rsp
     .cfi_adjust_cfa_offset 8
+    leaq 16(%rsp), %rsi                 # the end of the stack that the start routine uses
     callq {thread_begin}
     addq $8, %rsp
     .cfi_adjust_cfa_offset -8
