@@ -63,6 +63,17 @@ fn wrong_usage() {
 }
 
 #[test]
+fn version_and_help_need_no_recording() {
+    let dir = TempDir::new().expect("a directory for the test");
+    let version = concat!("chase-report ", env!("CARGO_PKG_VERSION"), "\n");
+    for arguments in [["--version"], ["-V"]] {
+        assert_eq!(run(dir.path(), &arguments), (0, version.to_owned(), String::new()));
+    }
+    let (status, help, _) = run(dir.path(), &["--help"]);
+    assert!(status == 0 && help.contains("Examples:") && help.contains("Exit status:"), "{help}");
+}
+
+#[test]
 fn what_is_not_in_the_run() {
     let dir = with_recording();
     fails(dir.path(), &["--process", "1"], 1, "no process 1 in this run; it has: 4711 compressor");

@@ -26,6 +26,18 @@ fn golden(name: &str, arguments: &[&str]) {
     if name.starts_with("run-") {
         recordings::write(&data, "helper-4712.chase", &recordings::child());
     }
+    if name.contains("many") {
+        for number in 1..=30 {
+            let write = |next| {
+                let builder = recordings::small_child(number, next);
+                recordings::write(&data, &format!("{number}-{next}.chase"), &builder);
+            };
+            write(false);
+            if number % 2 == 0 {
+                write(true);
+            }
+        }
+    }
     let columns = if name.starts_with("narrow-") { "80" } else { "" };
     let output = report(dir.path(), &[("COLUMNS", columns)], arguments);
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -48,6 +60,13 @@ fn summary() {
     golden("summary.txt", &[]);
     golden("run-summary.txt", &["chase.data", "--top", "3"]);
     golden("summary.json", &["--json"]);
+}
+
+/// The twenty that did most, and small applications in one row.
+#[test]
+fn summary_of_many_processes() {
+    golden("many-summary.txt", &[]);
+    golden("narrow-many-summary.txt", &[]);
 }
 
 #[test]

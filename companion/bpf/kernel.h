@@ -11,7 +11,7 @@ typedef long long s64;
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 struct pt_regs {
-	unsigned long di, si;
+	unsigned long cx, si, di, ip;
 };
 
 typedef struct {

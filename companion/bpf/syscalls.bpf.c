@@ -2,8 +2,9 @@
  *
  * A thread is traced if the table by its number (the kernel's own, unique over all pid namespaces)
  * says so. A thread's entry is made before it runs and removed when it exits, so that a number used
- * again finds none. What the table says of the running thread is kept per CPU, by sched_switch:
- * looking there takes no call of a helper, which is what costs here (task storage takes two).
+ * again finds none. What the table says of the thread that runs on a CPU is kept there, under the
+ * address of its registers (the top of its kernel stack): asking for the current task calls a helper,
+ * and calls are what costs here. Task storage would take two.
  *
  * Nothing a traced process says is trusted: its memory is only read, by a helper that can't fault,
  * and the context is checked against the mapping.
@@ -45,6 +46,7 @@ struct state {
 	u32 syscall, context; /* of the syscall under way */
 	u32 left_kind, left_context;
 	s64 tls_offset;
+	u64 word; /* address of the word at tls_offset */
 	u64 base, mapped;
 	u64 entered_ns;
 	u64 off_cpu_ns; /* during it */
@@ -71,19 +73,17 @@ struct {
 	TYPE(value, struct block);
 } blocks SEC(".maps");
 
-struct dd { u64 a[3]; };
+/* Of the thread that last made a syscall on a CPU. A switch forgets it. */
+struct running {
+	u64 registers;
+	u32 place;
+};
+
 struct {
 	NUMBER(type, MAP_PER_CPU_ARRAY);
 	NUMBER(max_entries, 1);
 	TYPE(key, u32);
-	TYPE(value, struct dd);
-} dbg SEC(".maps");
-/* The running thread's place plus one, or 0. */
-struct {
-	NUMBER(type, MAP_PER_CPU_ARRAY);
-	NUMBER(max_entries, 1);
-	TYPE(key, u32);
-	TYPE(value, u32);
+	TYPE(value, struct running);
 } running SEC(".maps");
 
 struct {
@@ -157,27 +157,50 @@ INLINE u32 *place_of(u32 thread)
 	return block ? &block->places[thread % IN_BLOCK] : 0;
 }
 
-INLINE struct state *state_at(u32 *place)
+INLINE struct state *state_at(u32 place)
 {
-	u32 number;
-
-	if (!place || !*place)
-		return 0;
-	number = *place - 1;
-	return bpf_map_lookup_elem(&states, &number);
+	place--;
+	return bpf_map_lookup_elem(&states, &place);
 }
 
-/* The place of the running thread. */
-INLINE u32 *running_place(void)
+INLINE struct state *state_of(u32 thread)
 {
-	u32 zero = 0;
+	u32 *place = place_of(thread);
 
-	return bpf_map_lookup_elem(&running, &zero);
+	return place && *place ? state_at(*place) : 0;
 }
 
 INLINE struct state *current_state(void)
 {
-	return state_at(running_place());
+	return state_of(bpf_get_current_task_btf()->pid);
+}
+
+INLINE void forget_running(void)
+{
+	u32 zero = 0;
+	struct running *running_here = bpf_map_lookup_elem(&running, &zero);
+
+	if (running_here)
+		running_here->registers = 0;
+}
+
+/* The same as current_state, for a thread that makes a syscall with these registers. */
+INLINE struct state *state_with(u64 registers)
+{
+	u32 zero = 0, place, *found;
+	struct running *running_here = bpf_map_lookup_elem(&running, &zero);
+
+	if (!running_here)
+		return 0;
+	if (running_here->registers == registers) {
+		place = running_here->place;
+	} else {
+		found = place_of(bpf_get_current_task_btf()->pid);
+		place = found ? *found : 0;
+		running_here->registers = registers;
+		running_here->place = place;
+	}
+	return place ? state_at(place) : 0;
 }
 
 #define COUNT(field)                                         \
@@ -197,7 +220,7 @@ INLINE u32 reference(struct state *state, u64 node)
 }
 
 /* Called in the thread's own memory: it is current, or just being switched away from. */
-INLINE u32 context_of(struct state *state, struct task_struct *task)
+INLINE u32 context_of(struct state *state)
 {
 	struct {
 		u64 sp, start, node;
@@ -206,7 +229,7 @@ INLINE u32 context_of(struct state *state, struct task_struct *task)
 
 	if (state->context_kind == CONTEXT_NONE)
 		return 0;
-	if (bpf_probe_read_user(&thread, 8, (void *)(task->thread.fsbase + state->tls_offset)))
+	if (bpf_probe_read_user(&thread, 8, (void *)state->word))
 		return 0;
 	if (state->context_kind == CONTEXT_WORD)
 		return reference(state, thread);
@@ -315,6 +338,20 @@ INLINE void add_error(struct row *row, u64 number)
 	}
 }
 
+/* The thread runs again. */
+INLINE void end_wait(struct state *state)
+{
+	u64 ns = bpf_ktime_get_ns() - state->left_ns;
+	struct row *row = row_for(state, state->left_context, state->left_kind);
+
+	state->left_ns = 0;
+	state->off_cpu_ns += ns;
+	if (row)
+		add(row, ns);
+	else
+		COUNT(lost_waits);
+}
+
 /* The syscall under way never returns to where it was made. */
 INLINE void close_syscall(struct state *state, u64 finished)
 {
@@ -421,14 +458,14 @@ lost:
 /* Ends the tracing of the running thread, whose number was this. */
 INLINE void drop(u32 thread, struct state *state)
 {
-	u32 *place = place_of(thread), *now = running_place(), number;
+	u32 *place = place_of(thread), number;
 
 	leave_process(state->process);
-	if (!place || !now)
+	forget_running();
+	if (!place)
 		return;
 	number = *place - 1;
 	*place = 0;
-	*now = 0;
 	bpf_map_push_elem(&free_states, &number, UPDATE_ANY);
 }
 
@@ -459,7 +496,7 @@ static __attribute__((noinline)) int greet(u64 address)
 	struct state *state = current_state();
 	struct process *process;
 	struct hello hello;
-	u32 number, *place;
+	u32 number;
 
 	if (bpf_probe_read_user(&hello, sizeof(hello), (void *)address))
 		return 0;
@@ -479,15 +516,12 @@ static __attribute__((noinline)) int greet(u64 address)
 			leave_process(number);
 			return 0;
 		}
-		place = place_of(task->pid);
-		number = place ? *place : 0;
-		place = running_place();
-		if (place)
-			*place = number;
+		forget_running();
 	}
 	state->syscall = NO_SYSCALL;
 	state->context_kind = hello.kind;
 	state->tls_offset = hello.tls_offset;
+	state->word = task->thread.fsbase + hello.tls_offset;
 	state->base = hello.base;
 	state->mapped = hello.mapped;
 	state->top_offset = hello.top_offset;
@@ -510,8 +544,7 @@ int sys_enter(u64 *arguments)
 {
 	struct pt_regs *regs = (void *)arguments[0];
 	long number = arguments[1];
-	struct state *state = current_state();
-	struct task_struct *task;
+	struct state *state = state_with(arguments[0]);
 
 	if (number == NR_PRCTL) {
 		if ((u32)regs->di == HELLO)
@@ -521,16 +554,15 @@ int sys_enter(u64 *arguments)
 			return 0;
 		}
 	}
-	if (!state) {
-		u32 *pp = place_of(bpf_get_current_task_btf()->pid);
-		if (pp && *pp) { COUNT(lost_waits); u32 z = 0; u64 *d = bpf_map_lookup_elem(&dbg, &z); struct totals *t = sums();
-			if (d && t && !t->lost_calls) { t->lost_calls = d[0]; t->lost_processes = bpf_ktime_get_ns() - d[1]; t->lost_threads = d[2]; } }
+	if (!state)
 		return 0;
-	}
-	task = bpf_get_current_task_btf();
-	state->syscall = task->thread_info.status & TS_COMPAT ? number + COMPAT : number;
-	state->context = context_of(state, task);
+	/* The syscall instruction leaves its return address in rcx; int 0x80 doesn't. */
+	if (regs->cx != regs->ip && bpf_get_current_task_btf()->thread_info.status & TS_COMPAT)
+		number += COMPAT;
+	state->syscall = number;
+	state->context = context_of(state);
 	state->off_cpu_ns = 0;
+	state->left_ns = 0;
 	state->entered_ns = bpf_ktime_get_ns();
 	return 0;
 }
@@ -539,13 +571,16 @@ SEC("tp_btf/sys_exit")
 int sys_exit(u64 *arguments)
 {
 	s64 result = arguments[1];
-	struct state *state = current_state();
+	struct state *state = state_with(arguments[0]);
 	u64 now, ns;
 	struct row *row;
 
 	if (!state || state->syscall == NO_SYSCALL)
 		return 0;
 	now = bpf_ktime_get_ns();
+	/* Some kernels don't show every switch. */
+	if (state->left_ns)
+		end_wait(state);
 	ns = now - state->entered_ns;
 	row = row_for(state, state->context, state->syscall);
 	state->syscall = NO_SYSCALL;
@@ -569,36 +604,22 @@ int sched_switch(u64 *arguments)
 {
 	u64 preempted = arguments[0];
 	struct task_struct *previous = (void *)arguments[1], *next = (void *)arguments[2];
-	u32 previous_state = arguments[3], *now = running_place(), *place = place_of(next->pid);
-	struct state *state;
-	struct row *row;
-	u64 ns;
+	u32 previous_state = arguments[3];
+	struct state *state = state_of(previous->pid);
 
-	if (!now || !place)
-		return 0;
-	state = state_at(now);
+	forget_running();
 	if (state) {
 		state->left_kind = !(preempted & 1) && previous_state ? WAIT_VOLUNTARY : WAIT_PREEMPTED;
 		state->left_context =
-			state->syscall == NO_SYSCALL ? context_of(state, previous) : state->context;
+			state->syscall == NO_SYSCALL ? context_of(state) : state->context;
 		state->left_ns = bpf_ktime_get_ns();
 	}
-	*now = *place;
-	{ u32 z = 0; u64 *d = bpf_map_lookup_elem(&dbg, &z); if (d) { d[0] = next->pid; d[1] = bpf_ktime_get_ns(); d[2] = previous->pid; } }
-	if (*place) COUNT(refused);
-	u32 *pp = place_of(previous->pid);
-	if (pp && *pp) COUNT(dropped);
-	state = state_at(now);
-	if (!state || !state->left_ns)
+	state = state_of(next->pid);
+	if (!state)
 		return 0;
-	ns = bpf_ktime_get_ns() - state->left_ns;
-	state->left_ns = 0;
-	state->off_cpu_ns += ns;
-	row = row_for(state, state->left_context, state->left_kind);
-	if (row)
-		add(row, ns);
-	else
-		COUNT(lost_waits);
+	state->word = next->thread.fsbase + state->tls_offset;
+	if (state->left_ns)
+		end_wait(state);
 	return 0;
 }
 
@@ -633,6 +654,7 @@ int task_newtask(u64 *arguments)
 	if (flags & CLONE_VM) {
 		state->context_kind = creator->context_kind;
 		state->tls_offset = creator->tls_offset;
+		state->word = task->thread.fsbase + creator->tls_offset;
 		state->base = creator->base;
 		state->mapped = creator->mapped;
 		state->top_offset = creator->top_offset;

@@ -1,7 +1,22 @@
 //! Watches, by an eBPF program, which syscalls each library call of a recorded process makes and
-//! how long it waits.
+//! how long its threads are off the CPU, and writes that beside the recordings.
+//!
+//! The data flows one way: the program in the kernel (`bpf/syscalls.bpf.c`) counts into rows of
+//! shared memory ([`shared`], [`mapping`]); the companion copies them, while the processes run,
+//! into files ([`drain`], [`file`], [`layout_proposal`]).
+//!
+//! A process asks to be traced by a hello ([`shared::Hello`]); its children are traced with it.
+//! Processes of other users are refused, and tracing ends at a set-id image.
+//!
+//! What it does not do: it stops and changes nothing in the traced processes, and it does not see
+//! what is no syscall (io_uring's operations, calls that the vDSO answers).
+//!
 
+pub mod calibrate;
+pub mod drain;
+pub mod file;
 pub mod greeter;
+pub mod layout_proposal;
 pub mod mapping;
 pub mod program;
 pub mod shared;

@@ -1,4 +1,141 @@
-fn main() {
-    let p = chase_companion::program::Program::start(1, 0);
-    match p { Ok(p) => println!("{:?}", p.totals()), Err(e) => { println!("{e}"); println!("{e:#?}") } }
+//! `chase-companion`: watches the syscalls and waits of recorded processes, as long as they live.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitCode};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use chase_companion::calibrate::Cost;
+use chase_companion::drain::Drain;
+use chase_companion::program::Program;
+use clap::Parser;
+
+/// How often rows are copied.
+const INTERVAL: Duration = Duration::from_millis(100);
+
+#[derive(Parser)]
+#[command(version, about = "Watches the syscalls and waits of recorded processes")]
+struct Arguments {
+    /// Number by which processes ask to be watched; without it, one is made up
+    #[arg(long)]
+    session: Option<u64>,
+    /// Directory for what is seen of processes that have no recording
+    #[arg(long, default_value = "chase.data")]
+    output: PathBuf,
+    /// Write "ready", or why not, as one line to this open file instead of standard error
+    #[arg(long)]
+    ready_fd: Option<i32>,
+    /// Give up when no process has asked for so many seconds
+    #[arg(long, default_value_t = 10.0)]
+    patience: f64,
+    /// Start this program, with the session in `CHASE_SESSION`, and end with its status
+    #[arg(last = true)]
+    command: Vec<std::ffi::OsString>,
+}
+
+static STOP: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn stop(_: i32) {
+    STOP.store(true, Ordering::Relaxed);
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    match run(&arguments) {
+        Ok(code) => code,
+        Err(error) => {
+            tell(&arguments, &format!("chase: syscalls are not recorded: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Says one line to who started this.
+fn tell(arguments: &Arguments, line: &str) {
+    let file = arguments.ready_fd.map(|fd| File::options().append(true).open(format!("/proc/self/fd/{fd}")));
+    let told = match file {
+        Some(Ok(mut file)) => writeln!(file, "{line}"),
+        _ => writeln!(io::stderr(), "{line}"),
+    };
+    // Nobody is left to be told.
+    let _ = told;
+}
+
+fn run(arguments: &Arguments) -> Result<ExitCode> {
+    // SAFETY: they only ask for numbers.
+    let (user, effective) = unsafe { (libc::getuid(), libc::geteuid()) };
+    if user != effective {
+        bail!("the companion must not be a set-id program");
+    }
+    let session = arguments.session.map_or_else(random, Ok)?;
+    let mut program = Program::start(session, user)?;
+    let cost = Cost::measure(&mut program, session);
+    fs::create_dir_all(&arguments.output)
+        .with_context(|| format!("can't create {}", arguments.output.display()))?;
+    let mut drain = Drain::new(arguments.output.clone(), cost);
+    // The process that was measured is no result.
+    drain.forget(&mut program);
+    for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP] {
+        // SAFETY: the handler only stores a flag.
+        unsafe { libc::signal(signal, stop as *const () as libc::sighandler_t) };
+    }
+    let mut child = None;
+    if let [name, rest @ ..] = arguments.command.as_slice() {
+        let mut command = Command::new(name);
+        command.args(rest).env("CHASE_SESSION", session.to_string());
+        child = Some(command.spawn().with_context(|| format!("can't start {}", name.display()))?);
+    } else {
+        tell(arguments, "ready");
+    }
+    let status = watch(&mut program, &mut drain, child, Duration::from_secs_f64(arguments.patience))?;
+    if let Some((path, error)) = drain.failure() {
+        tell(arguments, &format!("chase: syscalls are incomplete: {}: {error}", path.display()));
+    }
+    Ok(status)
+}
+
+/// Until the last process has ended, nobody came, or a signal says so.
+fn watch(
+    program: &mut Program,
+    drain: &mut Drain,
+    mut child: Option<Child>,
+    patience: Duration,
+) -> Result<ExitCode> {
+    let start = Instant::now();
+    let mut any = false;
+    let mut status = ExitCode::SUCCESS;
+    loop {
+        let found = drain.round(program);
+        any |= found.live + found.ended > 0;
+        if let Some(running) = &mut child
+            && let Some(ended) = running.try_wait()?
+        {
+            const SIGNALLED: i32 = 128;
+            let code = ended.code().unwrap_or_else(|| SIGNALLED + ended.signal().unwrap_or(0));
+            status = ExitCode::from(code as u8);
+            child = None;
+            continue;
+        }
+        let over = if any { found.live == 0 } else { start.elapsed() > patience };
+        if child.is_none() && over || STOP.load(Ordering::Relaxed) {
+            drain.stop();
+            return Ok(status);
+        }
+        sleep(INTERVAL);
+    }
+}
+
+fn random() -> Result<u64> {
+    let mut bytes = [0; 8];
+    // SAFETY: the kernel writes as many bytes as there are.
+    let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+    if got != bytes.len() as isize {
+        return Err(io::Error::last_os_error()).context("no random number for the session");
+    }
+    Ok(u64::from_ne_bytes(bytes))
 }

@@ -42,7 +42,7 @@ static SCRATCH: Scratch = Scratch(UnsafeCell::new(Node {
 extern "C" fn nothing() {}
 
 /// Inside and outside cost of a call of this thread, in 1/1024 ticks.
-pub(crate) fn measure(thread: &mut Thread) -> (u64, u64) {
+pub(crate) fn measure(thread: &Thread) -> (u64, u64) {
     let direct = nothing as *const () as usize;
     TARGETS[SLOT].store(direct, Ordering::Relaxed);
     let node = SCRATCH.0.get();

@@ -15,13 +15,22 @@ pub(crate) fn choose() -> u32 {
     kind
 }
 
+/// [`arch::CLOCK_KIND`] of a clock that stands still: the process may not read any.
+const FROZEN: u32 = u32::MAX;
+
 /// Now, in ticks.
 pub(crate) fn now() -> u64 {
-    if arch::CLOCK_KIND.load(Ordering::Relaxed) == CLOCK_TSC {
-        arch::time_stamp()
-    } else {
-        sys::clock_ns(libc::CLOCK_MONOTONIC)
+    match arch::CLOCK_KIND.load(Ordering::Relaxed) {
+        CLOCK_TSC => arch::time_stamp(),
+        FROZEN => arch::FROZEN_TICKS.load(Ordering::Relaxed),
+        _ => sys::clock_ns(libc::CLOCK_MONOTONIC),
     }
+}
+
+/// Stops the clock, before reading it becomes an offence.
+pub(crate) fn freeze() {
+    arch::FROZEN_TICKS.store(now(), Ordering::Relaxed);
+    arch::CLOCK_KIND.store(FROZEN, Ordering::Relaxed);
 }
 
 /// The clocks at one moment: of a few tries, the one with the least time between its reads.

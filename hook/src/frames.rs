@@ -52,6 +52,8 @@ pub(crate) struct Frame {
     pub(crate) sp: AtomicUsize,
     pub(crate) start_ticks: u64,
     pub(crate) node: *mut Node,
+    /// For the exit.
+    pub(crate) saved_rcx: usize,
 }
 
 /// What is in the place of a segment's first frame. `sp` and `node` are those of the frame below,
@@ -63,7 +65,6 @@ pub(crate) struct Segment {
     sp: AtomicUsize,
     next: *mut Segment,
     node: *mut Node,
-    number: usize,
 }
 
 const _: () = {
@@ -127,7 +128,7 @@ impl Thread {
     }
 
     /// Moves `top` down past dead frames.
-    fn drop_dead(&mut self) {
+    fn drop_dead(&self) {
         loop {
             let top = self.top.load(Ordering::Relaxed);
             let frame = (top.wrapping_sub(FRAME)) as *mut Frame;
@@ -170,23 +171,26 @@ impl Thread {
 
     /// Ends a frame that nothing will return through: when the latest jump was made, if that was
     /// after its start, otherwise now.
-    fn abandon(&mut self, frame: *mut Frame) {
+    fn abandon(&self, frame: *mut Frame) {
         // SAFETY: the frame is this thread's and live, so its node is one of this thread's.
         unsafe {
             let start = (*frame).start_ticks;
-            let end =
-                if self.last_jump_ticks > start { self.last_jump_ticks } else { clock::now() };
+            let end = if self.last_jump_ticks.get() > start {
+                self.last_jump_ticks.get()
+            } else {
+                clock::now()
+            };
             (*(*frame).node).total_ticks += end.saturating_sub(start);
             (*(*frame).node).unwound += 1;
-            (*frame).sp.store(DEAD, Ordering::Relaxed);
+            mark_dead(frame);
         }
     }
 
     /// The node in whose context a call at `sp` is made. Drops the frames that such a call proves
     /// dead.
-    pub(crate) fn enclosing(&mut self, sp: usize) -> *mut Node {
+    pub(crate) fn enclosing(&self, sp: usize) -> *mut Node {
         self.drop_dead();
-        let mut found = self.tree.root;
+        let mut found = self.tree.root.get();
         let mut looked_at = 0;
         // SAFETY: the call's return address is there.
         let tail_call = is_exit(unsafe { *(sp as *const usize) });
@@ -221,7 +225,7 @@ impl Thread {
     }
 
     /// Drops a frame whose call is recorded, and those that its return proves dead.
-    fn leave(&mut self, frame: *mut Frame) {
+    fn leave(&self, frame: *mut Frame) {
         // SAFETY: the frame is this thread's, and was live until now.
         let sp = unsafe { (*frame).sp.load(Ordering::Relaxed) };
         if sp > MOVED && self.stack.holds(sp) {
@@ -235,13 +239,13 @@ impl Thread {
             }
         }
         // SAFETY: as above.
-        unsafe { (*frame).sp.store(DEAD, Ordering::Relaxed) };
+        unsafe { mark_dead(frame) };
         self.drop_dead();
     }
 
     /// Drops the frames that a jump from here to `target_sp` leaves behind.
-    pub(crate) fn jump(&mut self, target_sp: usize) {
-        self.last_jump_ticks = clock::now();
+    pub(crate) fn jump(&self, target_sp: usize) {
+        self.last_jump_ticks.set(clock::now());
         let here = stack_pointer();
         if target_sp <= here || !self.stack.holds(here) || !self.stack.holds(target_sp) {
             return;
@@ -258,7 +262,7 @@ impl Thread {
         self.drop_dead();
     }
 
-    fn claim(&mut self) -> *mut Frame {
+    fn claim(&self) -> *mut Frame {
         loop {
             let top = self.top.load(Ordering::Relaxed);
             if top.is_multiple_of(SEGMENT) && !self.grow() {
@@ -274,7 +278,7 @@ impl Thread {
     }
 
     /// Enters the next segment.
-    fn grow(&mut self) -> bool {
+    fn grow(&self) -> bool {
         let _signals = SignalsBlocked::new();
         let top = self.top.load(Ordering::Relaxed);
         if !top.is_multiple_of(SEGMENT) {
@@ -287,20 +291,20 @@ impl Thread {
             let segment = segment_of(last);
             let mut next = (*segment).next;
             if next.is_null() {
-                if (*segment).number >= MANY_SEGMENTS {
-                    return false;
-                }
                 next = self.unused_segment(segment);
                 if next.is_null() {
+                    if self.segments.get() >= MANY_SEGMENTS {
+                        return false;
+                    }
                     next = pages::take(SEGMENT).cast();
+                    self.segments.set(self.segments.get() + 1);
                 }
                 if next.is_null() {
                     return false;
                 }
-                (*next).owner = self;
+                (*next).owner = ptr::from_ref(self).cast_mut();
                 (*next).previous = segment;
                 (*next).next = ptr::null_mut();
-                (*next).number = (*segment).number + 1;
                 (*segment).next = next;
             }
             let sp = (*last).sp.load(Ordering::Relaxed);
@@ -313,7 +317,7 @@ impl Thread {
 
     /// Takes a segment without a live frame out of the chain below `top`, if one of the last few
     /// is such: coroutines that call in turns would otherwise use ever more.
-    fn unused_segment(&mut self, last: *mut Segment) -> *mut Segment {
+    fn unused_segment(&self, last: *mut Segment) -> *mut Segment {
         const LOOK_AT: usize = 64;
         let mut at = last;
         // SAFETY: links lead to the first segment; no frame of an unused one is live, so nothing
@@ -342,7 +346,7 @@ impl Thread {
     }
 
     /// Takes the calls that ended on other threads out of this one's tree.
-    pub(crate) fn settle_moved(&mut self) {
+    pub(crate) fn settle_moved(&self) {
         for frame in self.frames() {
             // SAFETY: frames below `top` are initialised; a moved one's node is this thread's.
             unsafe {
@@ -355,7 +359,7 @@ impl Thread {
     }
 
     /// When the start routine has been left: nothing on the thread's own stack is running.
-    pub(crate) fn abandon_own_stack(&mut self) {
+    pub(crate) fn abandon_own_stack(&self) {
         for frame in self.frames() {
             // SAFETY: frames below `top` are initialised.
             let at = unsafe { (*frame).sp.load(Ordering::Relaxed) };
@@ -368,7 +372,7 @@ impl Thread {
 
     /// At the thread's end: gives back the segments behind the first, and says whether no frame
     /// was live.
-    pub(crate) fn release_segments(&mut self) -> bool {
+    pub(crate) fn release_segments(&self) -> bool {
         self.settle_moved();
         self.drop_dead();
         if self.frames().next().is_some() {
@@ -389,7 +393,16 @@ impl Thread {
     }
 
     /// Notes the open frames, outermost last, before a fork's child gets a recording of its own.
-    pub(crate) fn open_calls(&mut self) -> OpenCalls {
+    pub(crate) fn open_calls(&self) -> OpenCalls {
+        for frame in self.frames() {
+            // SAFETY: frames below `top` are initialised.
+            unsafe {
+                // Its call is the parent's to settle.
+                if (*frame).sp.load(Ordering::Relaxed) == MOVED {
+                    (*frame).sp.store(DEAD, Ordering::Relaxed);
+                }
+            }
+        }
         let live = |frame: &*mut Frame| {
             // SAFETY: frames below `top` are initialised.
             unsafe { (**frame).sp.load(Ordering::Relaxed) > MOVED }
@@ -408,9 +421,9 @@ impl Thread {
     }
 
     /// Gives each of these frames a node in the new recording, and starts its time anew.
-    pub(crate) fn inherit(&mut self, calls: &OpenCalls) {
+    pub(crate) fn inherit(&self, calls: &OpenCalls) {
         let now = clock::now();
-        let mut parent = self.tree.root;
+        let mut parent = self.tree.root.get();
         for i in (0..calls.len).rev() {
             // SAFETY: `i` is inside the list, whose frames are this thread's and live.
             unsafe {
@@ -430,10 +443,10 @@ impl Thread {
             while !(*segment).previous.is_null() {
                 let last = ((*segment).previous as usize + SEGMENT - FRAME) as *const Frame;
                 let live = (*last).sp.load(Ordering::Relaxed) > MOVED;
-                (*segment).node = if live { (*last).node } else { self.tree.root };
+                (*segment).node = if live { (*last).node } else { self.tree.root.get() };
                 segment = (*segment).previous;
             }
-            (*segment).node = self.tree.root;
+            (*segment).node = self.tree.root.get();
         }
         pages::give_back(calls.list.cast(), calls.capacity.max(1) * size_of::<OpenCall>());
     }
@@ -449,6 +462,21 @@ pub(crate) struct OpenCalls {
     list: *mut OpenCall,
     len: usize,
     capacity: usize,
+}
+
+/// Marks a frame as ended. If it is the last of its segment, the next one's link shows it still.
+///
+/// # Safety
+/// The frame belongs to the calling thread.
+unsafe fn mark_dead(frame: *mut Frame) {
+    // SAFETY: vouched for by the caller; links live as long as the thread.
+    unsafe {
+        (*frame).sp.store(DEAD, Ordering::Relaxed);
+        let next = (*segment_of(frame)).next;
+        if (frame as usize + FRAME).is_multiple_of(SEGMENT) && !next.is_null() {
+            (*next).sp.store(FREE, Ordering::Relaxed);
+        }
+    }
 }
 
 fn frames_in(segment: *mut Segment) -> impl Iterator<Item = *mut Frame> {
@@ -472,9 +500,8 @@ pub(crate) unsafe extern "C" fn enter_slow(
     rbx: usize,
     vain: *mut Frame,
 ) -> *mut Frame {
-    if !vain.is_null() && !(vain as usize).is_multiple_of(SEGMENT) {
-        // SAFETY: the call path claimed it for us.
-        unsafe { (*vain).sp.store(DEAD, Ordering::Relaxed) };
+    if !vain.is_null() {
+        give_up(vain);
     }
     let Some(thread) = thread::current_or_adopt() else {
         recording::unseen(Lost::CallWithoutThread);
@@ -508,6 +535,17 @@ pub(crate) unsafe extern "C" fn enter_slow(
     frame
 }
 
+/// The call path claimed this frame after a signal handler had switched stacks in the middle of its
+/// look-up: it is not the one that it looked at.
+fn give_up(vain: *mut Frame) {
+    if !(vain as usize).is_multiple_of(SEGMENT) {
+        // SAFETY: the call path claimed it for this thread.
+        unsafe { (*vain).sp.store(DEAD, Ordering::Relaxed) };
+    } else if let Some(thread) = thread::current() {
+        thread.move_top(vain as usize + FRAME, vain as usize);
+    }
+}
+
 /// The slow half of the exit: records the call and drops the frame.
 ///
 /// # Safety
@@ -516,10 +554,11 @@ pub(crate) unsafe extern "C" fn leave_slow(frame: *mut Frame, now_ticks: u64) {
     let current = current_thread();
     // SAFETY: the frame is live, so it and its node are initialised.
     unsafe {
-        let (node, ticks) = ((*frame).node, now_ticks.wrapping_sub((*frame).start_ticks));
+        // A clock that stepped back makes no time.
+        let (node, ticks) = ((*frame).node, now_ticks.saturating_sub((*frame).start_ticks));
         let owner = (*segment_of(frame)).owner;
         if owner != current {
-            leave_elsewhere(current, node, ticks);
+            leave_elsewhere(node, ticks);
             if (*owner).has_ended() {
                 (*node).calls -= 1;
                 (*frame).sp.store(DEAD, Ordering::Release);
@@ -528,18 +567,16 @@ pub(crate) unsafe extern "C" fn leave_slow(frame: *mut Frame, now_ticks: u64) {
             }
             return;
         }
-        let thread = &mut *current;
+        let thread = &*current;
         thread.record(node, ticks);
         thread.leave(frame);
     }
 }
 
-fn leave_elsewhere(current: *mut Thread, node: *const Node, ticks: u64) {
-    if current == thread::no_thread() {
+fn leave_elsewhere(node: *const Node, ticks: u64) {
+    let Some(thread) = thread::current() else {
         return recording::unseen(Lost::CallWithoutThread);
-    }
-    // SAFETY: a thread other than `NO_THREAD` is the calling thread's own.
-    let thread = unsafe { &mut *current };
+    };
     let node = thread.tree.translate(node);
     if node.is_null() {
         return recording::unseen(Lost::CallWithoutSpace);
@@ -556,7 +593,7 @@ fn leave_elsewhere(current: *mut Thread, node: *const Node, ticks: u64) {
 /// As for [`leave_slow`]; the frame belongs to the calling thread.
 pub(crate) unsafe extern "C" fn leave_moved(frame: *mut Frame) {
     // SAFETY: the frame's owner is the calling thread.
-    let thread = unsafe { &mut *(*segment_of(frame)).owner };
+    let thread = unsafe { &*(*segment_of(frame)).owner };
     thread.top.fetch_add(FRAME, Ordering::Relaxed);
     thread.leave(frame);
 }

@@ -10,7 +10,7 @@ use core::ptr;
 
 use chase_format::layout::OBJECT_DLOPENED;
 
-use crate::arch::with_vectors_saved;
+use crate::arch::{exit_address, vector_area_len, with_vectors_saved};
 use crate::config::Config;
 use crate::elf::Image;
 use crate::lock::Lock;
@@ -20,10 +20,9 @@ use crate::resolve::{Wanted, address_of};
 use crate::signals::SignalsBlocked;
 use crate::slots::{Slots, write_object};
 use crate::special::Kind;
-use crate::sys;
 use crate::text::c_bytes;
 use crate::thread::{Pending, Thread};
-use crate::{clock, process, recording};
+use crate::{clock, pages, process, recording};
 
 struct Loading {
     lock: Lock,
@@ -37,10 +36,6 @@ struct State {
     executable: Option<Image>,
     /// The C library's `dl_iterate_phdr`, inside of which the list of objects stays as it is.
     iterate: usize,
-    vector_area: *mut u8,
-    flags: u32,
-    global: bool,
-    changed: bool,
 }
 
 // SAFETY: `state` is touched only by who holds `lock`, or before there is a second thread; but
@@ -55,10 +50,6 @@ static LOADING: Loading = Loading {
         config: Config::DEFAULT,
         executable: None,
         iterate: 0,
-        vector_area: ptr::null_mut(),
-        flags: 0,
-        global: false,
-        changed: false,
     }),
 };
 
@@ -77,10 +68,9 @@ pub(crate) fn survey(executable: Image, vdso: usize, path: &'static [u8], config
     if !state.objects.open(&executable, vdso, path) {
         return false;
     }
-    state.vector_area = sys::map_vector_area();
     state.objects.refresh(&executable, 0, true);
     state.iterate = find(c"dl_iterate_phdr");
-    state.iterate != 0 && !state.vector_area.is_null() && find(c"gnu_get_libc_version") != 0
+    state.iterate != 0 && find(c"gnu_get_libc_version") != 0
 }
 
 /// A function of the program's global scope; 0 if it has none.
@@ -97,38 +87,53 @@ pub(crate) fn hook_all() {
     pass(0, true);
 }
 
+/// What a look at the list is for, and what came of it.
+struct Look {
+    flags: u32,
+    global: bool,
+    changed: bool,
+}
+
 /// Looks at the list again, retires what is gone and hooks what is new and ready. Says whether the
 /// list had changed.
 fn pass(flags: u32, global: bool) -> bool {
     let _signals = SignalsBlocked::new();
-    let _held = LOADING.lock.hold();
-    let state = state();
-    (state.flags, state.global, state.changed) = (flags, global, false);
-    // SAFETY: the area belongs to the state, which the lock protects.
+    let mut look = Look { flags, global, changed: false };
+    let area_len = vector_area_len();
+    let area = pages::take(area_len);
+    if area.is_null() {
+        return false;
+    }
+    // SAFETY: the area is ours, zeroed, and aligned to a page; the function is the C library's.
     unsafe {
-        with_vectors_saved(state.vector_area, || {
-            let iterate: Iterate = core::mem::transmute(state.iterate);
-            iterate(update, ptr::null_mut());
+        with_vectors_saved(area, || {
+            let iterate: Iterate = core::mem::transmute(state().iterate);
+            iterate(update, (&raw mut look).cast());
         });
     }
-    state.changed
+    pages::give_back(area, area_len);
+    look.changed
 }
 
 type Visit = unsafe extern "C" fn(*mut c_void, usize, *mut c_void) -> i32;
 type Iterate = unsafe extern "C" fn(Visit, *mut c_void) -> i32;
 
 /// Called back once by the C library, with the list locked.
-unsafe extern "C" fn update(_info: *mut c_void, _len: usize, _data: *mut c_void) -> i32 {
-    let State { objects, slots, config, executable, flags, global, changed, .. } = state();
+unsafe extern "C" fn update(_info: *mut c_void, _len: usize, look: *mut c_void) -> i32 {
+    // The C library's lock first, then ours: an application's own walk may fork or load.
+    let _held = LOADING.lock.hold();
+    // SAFETY: `pass` passes it.
+    let look = unsafe { &mut *look.cast::<Look>() };
+    let State { objects, slots, config, executable, .. } = state();
     let Some(executable) = executable else { return 1 };
-    let (unreadable, gone) = objects.refresh(executable, *flags, *global);
-    *changed = gone;
+    let (unreadable, gone) = objects.refresh(executable, look.flags, look.global);
+    look.changed = gone;
     for _ in 0..unreadable {
         recording::unseen(Lost::Object);
     }
     for id in 0..objects.count as u32 {
         if objects.get(id).is_some_and(|object| object.loaded && !object.described) {
-            *changed |= slots.hook(objects, id, config);
+            look.changed |= slots.hook(objects, id, config);
         }
     }
     1
@@ -136,15 +141,25 @@ unsafe extern "C" fn update(_info: *mut c_void, _len: usize, _data: *mut c_void)
 
 /// A call that may change what is loaded is about to be made at `sp`.
 /// If it gets a frame, its own entry is the thread's next call.
-pub(crate) fn expect(thread: &mut Thread, sp: usize, mode: usize, gets_frame: bool) {
+pub(crate) fn expect(thread: &Thread, sp: usize, mode: usize, gets_frame: bool) {
     let global = mode & libc::RTLD_GLOBAL as usize != 0;
-    let outer_sp = thread.pending.outer_sp.max(sp);
-    thread.defer(Pending { load_sp: sp, outer_sp, global, entering: gets_frame, ..thread.pending });
+    let outer_sp = thread.pending.get().outer_sp.max(sp);
+    // SAFETY: the call's return address is there.
+    let own = unsafe { *(sp as *const usize) };
+    let return_address = if gets_frame { exit_address() } else { own };
+    thread.defer(Pending {
+        load_sp: sp,
+        return_address,
+        outer_sp,
+        global,
+        entering: gets_frame,
+        ..thread.pending.get()
+    });
 }
 
 /// Does what is pending, if a call at `sp` shows that its time has come.
-pub(crate) fn catch_up(thread: &mut Thread, sp: usize) {
-    let pending = thread.pending;
+pub(crate) fn catch_up(thread: &Thread, sp: usize) {
+    let pending = thread.pending.get();
     if pending == Pending::NONE {
         return;
     }
@@ -156,21 +171,24 @@ pub(crate) fn catch_up(thread: &mut Thread, sp: usize) {
         }
     }
     if pending.entering {
-        thread.pending.entering = false;
+        thread.pending.set(Pending { entering: false, ..pending });
         return;
     }
     if pending.load_sp == 0 {
         return;
     }
-    // A call from above shows that the load is over; one from below may come from inside of it, or
-    // from a function that was called later. Then something new that is ready shows it, since
-    // nothing can be called that is not.
-    const TRIES: u32 = 4096;
-    let returned = sp >= pending.load_sp;
-    let changed = pass(OBJECT_DLOPENED, pending.global);
-    if !returned && !changed && pending.tries < TRIES {
-        thread.pending.tries += 1;
+    // A call from above, or another return address in its place, shows that the load is over. If it
+    // is not, what is new may be ready all the same, and its constructors running.
+    const TRIES: u32 = 64;
+    // SAFETY: the place is on a stack that this thread has been on.
+    let there = unsafe { *(pending.load_sp as *const usize) };
+    let returned = sp >= pending.load_sp || there != pending.return_address;
+    if !returned && pending.tries >= TRIES {
         return;
+    }
+    pass(OBJECT_DLOPENED, pending.global);
+    if !returned {
+        return thread.pending.set(Pending { tries: pending.tries + 1, ..pending });
     }
     thread.settle();
     if pending.outer_sp > sp && pending.outer_sp != pending.load_sp {

@@ -35,27 +35,3 @@ pub(crate) fn for_each_line(path: &CStr, mut f: impl FnMut(&[u8]) -> bool) {
     }
     sys::close(fd);
 }
-
-/// Start of the mapping that holds `address`.
-pub(crate) fn start_of_mapping(address: usize) -> Option<usize> {
-    let mut found = None;
-    for_each_line(c"/proc/self/maps", |line| {
-        let (start, rest) = hexadecimal(line);
-        let (end, _) = hexadecimal(rest.get(1..).unwrap_or(&[]));
-        if (start..end).contains(&address) {
-            found = Some(start);
-        }
-        end > address
-    });
-    found
-}
-
-/// The number that `text` begins with, and what follows it.
-fn hexadecimal(text: &[u8]) -> (usize, &[u8]) {
-    let digits = text.iter().take_while(|b| b.is_ascii_hexdigit()).count();
-    let mut value = 0usize;
-    for &b in text.iter().take(digits) {
-        value = value << 4 | (b as char).to_digit(16).unwrap_or(0) as usize;
-    }
-    (value, text.get(digits..).unwrap_or(&[]))
-}

@@ -371,6 +371,21 @@ impl Objects {
         None
     }
 
+    /// Whether an object loaded later finds another definition among what it came with than in the
+    /// scope of all.
+    pub(crate) fn binds_otherwise_at_home(
+        &self,
+        importer: u32,
+        wanted: &Wanted<'_>,
+        found: &Definition,
+    ) -> bool {
+        let Some(object) = self.get(importer) else { return false };
+        object.flags & OBJECT_DLOPENED != 0
+            && self.lookup_in_closure(object.root, wanted).is_some_and(|home| {
+                home.object != found.object || !ptr::eq(home.symbol, found.symbol)
+            })
+    }
+
     /// Whether unloading `provider` would unload nothing that `importer` still needs: it came at
     /// the start, or it is among what the importer's root needs.
     pub(crate) fn is_bound_to_stay(&self, importer: u32, provider: u32) -> bool {

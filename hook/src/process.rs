@@ -13,7 +13,7 @@ use crate::elf::{Image, ProgramHeader, executable_bias};
 use crate::recording::Refused;
 use crate::signals::SignalsBlocked;
 use crate::text::{Text, c_bytes, file_name};
-use crate::thread::{Origin, Thread, current_or_adopt, no_thread};
+use crate::thread::{Origin, Thread, no_thread};
 use crate::{arch, calibrate, clock, loading, maps, pages, recording, sys, thread};
 
 const DEFAULT_OUTPUT: &[u8] = b"chase.data";
@@ -27,6 +27,8 @@ struct Process {
     cost: (u64, u64),
     first_pair: chase_format::layout::ClockPair,
     config: Config,
+    /// Where the recording is put: too large for the stack of a thread that forks.
+    path: Text<4096>,
 }
 
 struct Shared(UnsafeCell<Process>);
@@ -40,10 +42,16 @@ static PROCESS: Shared = Shared(UnsafeCell::new(Process {
     cost: (0, 0),
     first_pair: chase_format::layout::ClockPair { ticks: 0, monotonic_ns: 0, realtime_ns: 0 },
     config: Config::DEFAULT,
+    path: Text::new(),
 }));
 
 /// The process that the recording belongs to; 0 if there is none.
 static OWNER: AtomicU32 = AtomicU32::new(0);
+
+/// The process that the recording belongs to.
+pub(crate) fn owner() -> u32 {
+    OWNER.load(Ordering::Relaxed)
+}
 
 #[expect(clippy::mut_from_ref, reason = "only the start, with one thread, writes")]
 fn process() -> &'static mut Process {
@@ -81,6 +89,7 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
     }
     fill_meta(this, argument_count, arguments);
     find_directory(this);
+    make_directories(&this.directory);
     if let Err(refused) = open_recording(ORIGIN_EXEC) {
         return tell(&config, b"nothing is recorded: ", &refused);
     }
@@ -96,7 +105,7 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
     clock::note_latest();
     if config.verbose {
         let mut line = Text::<4352>::new();
-        line.push(b"chase: recording to ").push(recording::path().as_bytes()).push(b"\n");
+        line.push(b"chase: recording to ").push(this.path.as_bytes()).push(b"\n");
         sys::write_stderr(line.as_bytes());
     }
 }
@@ -229,7 +238,6 @@ fn recording_in(line: &[u8]) -> Option<&[u8]> {
 /// Creates this process's recording, with everything in it that does not depend on what it does.
 fn open_recording(origin: u32) -> Result<(), Refused> {
     let this = process();
-    make_directories(&this.directory);
     let pid = sys::getpid();
     let (parent, group, session) = sys::family();
     let start = clock::pair();
@@ -251,8 +259,9 @@ fn open_recording(origin: u32) -> Result<(), Refused> {
     (header.cost_inside, header.cost_outside) = this.cost;
     const MOST_IMAGES: u64 = 10_000;
     for number in 0..MOST_IMAGES {
-        let mut path = this.directory;
-        path.push(b"/").push(file_name(this.executable.as_bytes()));
+        let path = &mut this.path;
+        path.clear();
+        path.push(this.directory.as_bytes()).push(b"/").push(file_name(this.executable.as_bytes()));
         path.push(b".").push_number(u64::from(pid));
         if number > 0 {
             path.push(b".").push_number(number);
@@ -264,11 +273,11 @@ fn open_recording(origin: u32) -> Result<(), Refused> {
                 errno: libc::ENAMETOOLONG,
             });
         }
-        match recording::create(&path, &header) {
+        OWNER.store(pid, Ordering::Relaxed);
+        match recording::create(path, &header) {
             Err(Refused { errno: libc::EEXIST, .. }) => {}
             Err(refused) => return Err(refused),
             Ok(()) => {
-                OWNER.store(pid, Ordering::Relaxed);
                 let _signals = SignalsBlocked::new();
                 recording::write_chunk(ChunkKind::Meta, this.meta.as_bytes());
                 return Ok(());
@@ -379,9 +388,12 @@ unsafe extern "C" fn after_fork_in_child() {
 }
 
 /// A thread calls after something that may have been a fork.
-pub(crate) fn notice_fork(thread: &mut Thread) {
+pub(crate) fn notice_fork(thread: &Thread) {
     let _ = thread;
-    if recording::is_open() && OWNER.load(Ordering::Relaxed) != sys::getpid() {
+    if recording::is_open()
+        && !recording::is_confined()
+        && OWNER.load(Ordering::Relaxed) != sys::getpid()
+    {
         become_child();
     }
 }
@@ -396,10 +408,7 @@ fn become_child() {
     if !recording::is_open() {
         return;
     }
-    let current = arch::current_thread();
-    // SAFETY: a thread other than `NO_THREAD` is the calling thread's own.
-    let thread = (current != no_thread()).then(|| unsafe { &mut *current });
-    let open_calls = thread.map(|thread| (thread.open_calls(), thread));
+    let open_calls = thread::current().map(|thread| (thread.open_calls(), thread));
     if open_recording(ORIGIN_FORK).is_err() {
         // Calls run unrecorded from now on; those that are open return through their frames.
         recording::close();
@@ -408,7 +417,6 @@ fn become_child() {
     }
     loading::describe_again();
     let Some((open_calls, thread)) = open_calls else { return };
-    thread.restart_tree();
     if thread.enroll(&Origin::MAIN) {
         thread.inherit(&open_calls);
     } else {
@@ -420,13 +428,18 @@ fn become_child() {
 
 /// The process, or its image, is about to end in this way. A `vfork`'s child is not the process.
 pub(crate) fn end(kind: u32, status: i32) {
-    if !recording::is_open() || OWNER.load(Ordering::Relaxed) != sys::getpid() {
+    let confined = recording::is_confined();
+    if !recording::is_open() || !confined && OWNER.load(Ordering::Relaxed) != sys::getpid() {
         return;
     }
-    clock::note_latest();
-    if let Some(thread) = current_or_adopt() {
-        thread.note_name();
+    if let Some(thread) = thread::current() {
         thread.settle_moved();
+        if !confined {
+            thread.note_name();
+        }
+    }
+    if !confined {
+        clock::note_latest();
     }
     let header = recording::header();
     // SAFETY: the header is in the first page of the mapping.
@@ -435,7 +448,9 @@ pub(crate) fn end(kind: u32, status: i32) {
         (*header).end_ticks = clock::now();
         AtomicU32::from_ptr(&raw mut (*header).end_kind).store(kind, Ordering::Release);
     }
-    recording::trim();
+    if !confined {
+        recording::trim();
+    }
 }
 
 /// The last of the exit handlers.

@@ -13,16 +13,17 @@ use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use chase_format::layout::{
-    ChunkKind, Header, PAGE, STOP_LIMIT, STOP_NO_MEMORY, STOP_NO_SPACE, ThreadRecord, UNIT, Unseen,
+    ChunkKind, Header, PAGE, STOP_CONFINED, STOP_LIMIT, STOP_NO_MEMORY, STOP_NO_SPACE,
+    ThreadRecord, UNIT, Unseen,
 };
 use chase_format::writer::{Chunk, Writer, records_per_chunk};
 
 use crate::arch;
-use crate::clock;
 use crate::lock::Lock;
 use crate::signals::SignalsBlocked;
 use crate::sys::{self, Errno};
 use crate::text::Text;
+use crate::{clock, process};
 
 /// Longest recording, bytes.
 const LARGEST: usize = 4 << 30;
@@ -109,8 +110,8 @@ fn refused(doing: &'static str) -> impl FnOnce(Errno) -> Refused {
     move |errno| Refused { doing, errno }
 }
 
-/// Creates the file `path` and maps it: where the recording before it was, if there was one, since
-/// the call path and its nodes know the place. Called while there is one thread.
+/// Creates the file `path` and maps it. In a fork's child, what was mapped of the parent's goes.
+/// Called while there is one thread.
 pub(crate) fn create(path: &Text<4096>, header: &Header) -> Result<(), Refused> {
     let file_limit = usize::try_from(sys::limit(libc::RLIMIT_FSIZE as u32)).unwrap_or(usize::MAX);
     if file_limit < 2 * STEP {
@@ -133,16 +134,9 @@ fn map_new(path: &Text<4096>, fd: i32, file_limit: usize, header: &Header) -> Re
     let length = FIRST_LENGTH.min(file_limit & !(PAGE - 1)).min(address_space & !(PAGE - 1));
     let (old, old_length) = (base(), state().length);
     sys::ftruncate(fd, length).map_err(refused("can't size the recording"))?;
-    let base = if old.is_null() {
-        sys::map_file(ptr::without_provenance_mut(PLACE), false, fd, length)
-    } else {
-        // Over the old mapping, which vanishes at the same moment.
-        sys::map_file(old, true, fd, length)
-    };
-    let base = base.map_err(refused("can't map the recording"))?;
-    if old_length > length {
-        sys::unmap(base.wrapping_add(length), old_length - length);
-    }
+    let place = if old.is_null() { PLACE } else { old as usize + LARGEST };
+    let base = sys::map_file(ptr::without_provenance_mut(place), fd, length)
+        .map_err(refused("can't map the recording"))?;
     let mut room = STEP.min(length);
     // Written first, the pages are single ones: a fault in the middle of a long sparse file makes
     // the kernel take, and clear, a large one.
@@ -152,12 +146,14 @@ fn map_new(path: &Text<4096>, fd: i32, file_limit: usize, header: &Header) -> Re
         let fixed = FIXED.min(length);
         let allocated = if errno == libc::EINVAL { sys::fallocate(fd, fixed) } else { Err(errno) };
         if let Err(errno) = allocated {
-            if old.is_null() {
-                sys::unmap(base, length);
-            }
+            sys::unmap(base, length);
             return Err(Refused { doing: "no space for the recording", errno });
         }
         room = fixed;
+    }
+    // Whatever still refers to the parent's recording finds zeros, and changes nothing.
+    if old_length > 0 {
+        sys::map_anonymous_at(old, old_length);
     }
     arch::set_base(base);
     let state = state();
@@ -186,7 +182,8 @@ pub(crate) fn chunk(kind: ChunkKind, owner: u32, len: usize) -> Option<Chunk> {
 }
 
 fn chunk_locked(kind: ChunkKind, owner: u32, len: usize) -> Option<Chunk> {
-    if stopped() || !is_open() {
+    // A child that shares the file, but not this memory, must not append to it.
+    if stopped() || !is_open() || sys::getpid() != process::owner() {
         return None;
     }
     let state = state();
@@ -256,6 +253,22 @@ fn stop(reason: u32, errno: Errno) {
         (*header).stop_reason = reason;
     }
 }
+
+/// Before the process gives up the right to some system calls: none is made from here on, so what
+/// is not in the recording yet is not recorded.
+pub(crate) fn confine() {
+    if is_open() && !CONFINED.swap(true, Ordering::Relaxed) {
+        clock::note_latest();
+        stop(STOP_CONFINED, 0);
+    }
+}
+
+/// Whether the process may have given up the right to system calls that recording needs.
+pub(crate) fn is_confined() -> bool {
+    CONFINED.load(Ordering::Relaxed)
+}
+
+static CONFINED: AtomicBool = AtomicBool::new(false);
 
 /// At the process's end: gives the file its true length. Other threads may go on counting in what
 /// is populated; no more is.
@@ -346,9 +359,4 @@ pub(crate) fn after_fork_in_child() {
 pub(crate) fn close() {
     RECORDING.open.store(false, Ordering::Relaxed);
     sys::map_anonymous_at(base(), state().length);
-}
-
-/// The file's path.
-pub(crate) fn path() -> Text<4096> {
-    state().path
 }

@@ -19,7 +19,7 @@ use crate::elf::{
 };
 use crate::objects::{Object, Objects};
 use crate::recording::Lost;
-use crate::resolve::{Wanted, address_of};
+use crate::resolve::{Wanted, address_of, find_in};
 use crate::special::{Kind, kind_of};
 use crate::{clock, recording, sys};
 
@@ -112,7 +112,7 @@ impl Slots {
             if old != 0 {
                 sys::unmap(ptr::with_exposed_provenance_mut(old), old_len);
             }
-            object.first_slot = description.first_slot;
+            object.first_slot = if record.is_null() { NONE } else { description.first_slot };
             object.slot_count = description.slot_count as u32;
             object.described = true;
             object.description = (memory as usize, len);
@@ -292,13 +292,21 @@ fn judge(
             return Verdict::Skip(SkipReason::Pointer);
         }
     }
-    let special = kind_of(name);
+    let mut special = kind_of(name);
+    // Another C library does not tell us of its forks.
+    if object.namespace != 0 && matches!(name, b"fork" | b"__fork" | b"__libc_fork") {
+        special = Kind::Fork;
+    }
     if special == Kind::Alone {
         return Verdict::Skip(SkipReason::Convention);
     }
     if version.is_some_and(|version| version.name == b"GLIBC_PRIVATE") {
         return Verdict::Skip(SkipReason::Private);
     }
+    // Bound to the object itself, and not just to the entry's own PLT: by RTLD_DEEPBIND, say.
+    let own =
+        |name| find_in(image, &Wanted::new(name, version)).map(|own| address_of_plain(image, own));
+    let direct = if direct.is_none() && own(name) == Some(bound) { Some(importer) } else { direct };
     let (provider, real) = match direct {
         // The function's address in a position-dependent executable is that of its PLT entry.
         Some(id) if !(global && is_canonical_plt(objects, id)) => (id, bound),
@@ -334,6 +342,11 @@ fn is_canonical_plt(objects: &Objects, id: u32) -> bool {
     })
 }
 
+/// Address of a definition as it stands in the symbol table.
+fn address_of_plain(image: &Image, symbol: &Symbol) -> usize {
+    image.bias.wrapping_add(symbol.value as usize)
+}
+
 /// Provider and address of a function that the linker has not bound yet, or not directly.
 fn resolve(
     objects: &Objects,
@@ -343,6 +356,10 @@ fn resolve(
 ) -> Result<(u32, usize), SkipReason> {
     let wanted = Wanted::new(name, version);
     let found = objects.lookup(importer, &wanted).ok_or(SkipReason::Undefined)?;
+    // With RTLD_DEEPBIND, which shows nowhere, the linker would look at home first.
+    if objects.binds_otherwise_at_home(importer, &wanted, &found) {
+        return Err(SkipReason::Late);
+    }
     let provider = objects.get(found.object).ok_or(SkipReason::Undefined)?;
     // The linker notes such a binding, so that the provider is not unloaded. We can't.
     if !objects.is_bound_to_stay(importer, found.object) {

@@ -5,7 +5,7 @@ use chase_format::layout::{END_ABORT, END_EXEC, END_IMMEDIATE, SlotClass};
 use crate::arch::{TARGETS, chase_thread_start, jump_target_sp};
 use crate::recording::Lost;
 use crate::thread::{Pending, Thread};
-use crate::{loading, process, recording, thread};
+use crate::{clock, loading, process, recording, thread};
 use core::sync::atomic::Ordering;
 
 /// What kind of function it is.
@@ -44,6 +44,8 @@ pub(crate) enum Kind {
     Fork,
     /// `syscall(number, ...)`: may fork.
     System,
+    /// `prctl(option, ...)`: may forbid system calls or the time stamp counter.
+    Control,
     /// Has a calling convention of its own, is part of a runtime that looks at its callers, or
     /// runs the application itself. Left alone.
     Alone,
@@ -54,6 +56,7 @@ impl Kind {
     pub(crate) fn class(self) -> SlotClass {
         match self {
             Self::Ordinary
+            | Self::Control
             | Self::Thread
             | Self::ThreadC11
             | Self::Close
@@ -99,6 +102,8 @@ static TABLE: &[Row] = &[
     (b"unw_getcontext", Kind::Capture),
     (b"_Ux86_64_getcontext", Kind::Capture),
     (b"_ULx86_64_*", Kind::Alone),
+    (b"backtrace", Kind::Capture),
+    (b"_Unwind_Backtrace", Kind::Capture),
     // Unwind the stack from where they are called; they come back only when nobody catches.
     (b"_Unwind_RaiseException", Kind::Capture),
     (b"_Unwind_Resume", Kind::Leave),
@@ -144,7 +149,9 @@ static TABLE: &[Row] = &[
     (b"dlsym", Kind::Find),
     (b"dlvsym", Kind::Find),
     (b"syscall", Kind::System),
+    (b"prctl", Kind::Control),
     // Calling conventions of their own.
+    (b"__svml_*", Kind::Alone),
     (b"__tls_get_addr", Kind::Alone),
     (b"___tls_get_addr", Kind::Alone),
     (b"__fentry__", Kind::Alone),
@@ -226,7 +233,7 @@ pub(crate) unsafe extern "C" fn enter(arguments: *mut Arguments) -> u32 {
 }
 
 /// Does what the kind asks for, and says whether the call gets a frame.
-fn act(thread: &mut Thread, kind: Kind, arguments: &mut Arguments, sp: usize, slot: u32) -> bool {
+fn act(thread: &Thread, kind: Kind, arguments: &mut Arguments, sp: usize, slot: u32) -> bool {
     let timed = match kind {
         Kind::Ordinary | Kind::Alone => true,
         Kind::Capture | Kind::Leave => false,
@@ -248,17 +255,29 @@ fn act(thread: &mut Thread, kind: Kind, arguments: &mut Arguments, sp: usize, sl
             false
         }
         Kind::Thread => {
-            wrap_start(thread, arguments.return_address, &mut arguments.rdx, &mut arguments.rcx);
+            let plan = thread::Plan {
+                routine: arguments.rdx,
+                argument: arguments.rcx,
+                creation_site: arguments.return_address,
+                creator: thread.index(),
+                attributes: arguments.rsi,
+            };
+            wrap_start(&plan, &mut arguments.rdx, &mut arguments.rcx);
             true
         }
         Kind::ThreadC11 => {
-            wrap_start(thread, arguments.return_address, &mut arguments.rsi, &mut arguments.rdx);
+            let plan = thread::Plan {
+                routine: arguments.rsi,
+                argument: arguments.rdx,
+                creation_site: arguments.return_address,
+                creator: thread.index(),
+                attributes: 0,
+            };
+            wrap_start(&plan, &mut arguments.rsi, &mut arguments.rdx);
             true
         }
         Kind::Clone => {
-            if arguments.rdx & libc::CLONE_VM as usize == 0 {
-                thread.defer(Pending { fork: true, ..thread.pending });
-            }
+            fork_or_share(thread, arguments.rdx);
             false
         }
         Kind::Open => {
@@ -281,17 +300,38 @@ fn act(thread: &mut Thread, kind: Kind, arguments: &mut Arguments, sp: usize, sl
             arguments.rdi != RTLD_DEFAULT && arguments.rdi != RTLD_NEXT
         }
         Kind::Fork => {
-            thread.defer(Pending { fork: true, ..thread.pending });
+            thread.defer(Pending { fork: true, ..thread.pending.get() });
             false
         }
         Kind::System => {
             let number = arguments.rdi as i64;
-            let fork = [libc::SYS_fork, libc::SYS_vfork, libc::SYS_clone, libc::SYS_clone3]
-                .contains(&number);
-            if fork {
-                thread.defer(Pending { fork: true, ..thread.pending });
+            const STRICT: usize = 0;
+            if number == libc::SYS_seccomp {
+                confine(arguments.rsi == STRICT);
             }
-            !fork
+            match number {
+                libc::SYS_fork => fork_or_share(thread, 0),
+                libc::SYS_clone => fork_or_share(thread, arguments.rsi),
+                // SAFETY: the kernel reads the same word: the first of its arguments.
+                libc::SYS_clone3 => {
+                    fork_or_share(thread, unsafe { *(arguments.rsi as *const usize) })
+                }
+                libc::SYS_vfork => {}
+                _ => return true,
+            }
+            false
+        }
+        Kind::Control => {
+            const PR_SET_TSC: usize = 26;
+            const STRICT: usize = 1;
+            match arguments.rdi {
+                PR_SET_TSC => confine(true),
+                option if option == libc::PR_SET_SECCOMP as usize => {
+                    confine(arguments.rsi == STRICT)
+                }
+                _ => {}
+            }
+            true
         }
     };
     if !timed {
@@ -300,17 +340,36 @@ fn act(thread: &mut Thread, kind: Kind, arguments: &mut Arguments, sp: usize, sl
     timed
 }
 
+/// The thread is about to give up the right to some system calls, and perhaps to the clock.
+fn confine(without_clock: bool) {
+    recording::confine();
+    if without_clock {
+        clock::freeze();
+    }
+}
+
 /// Puts our start of a thread in the place of the application's.
-fn wrap_start(thread: &Thread, site: usize, routine: &mut usize, argument: &mut usize) {
-    let start = thread::prepare(*routine, *argument, site, thread.index());
+fn wrap_start(plan: &thread::Plan, routine: &mut usize, argument: &mut usize) {
+    let start = thread::prepare(plan);
     if !start.is_null() {
         *routine = chase_thread_start as *const () as usize;
         *argument = start as usize;
     }
 }
 
+/// A new process or thread is about to be made with these `CLONE_*` flags. One with memory of its
+/// own is a fork; one that shares even this thread's data makes the thread unfit for recording.
+fn fork_or_share(thread: &Thread, flags: usize) {
+    let has = |flag: i32| flags & flag as usize != 0;
+    if !has(libc::CLONE_VM) {
+        thread.defer(Pending { fork: true, ..thread.pending.get() });
+    } else if !has(libc::CLONE_SETTLS) && !has(libc::CLONE_VFORK) {
+        thread::leave();
+    }
+}
+
 /// Counts a call that gets no frame.
-fn count(thread: &mut Thread, sp: usize, slot: u32) {
+fn count(thread: &Thread, sp: usize, slot: u32) {
     let context = thread.enclosing(sp);
     let node = thread.tree.find_or_add(context, slot);
     if node.is_null() {

@@ -3,7 +3,7 @@
 
 use core::ffi::CStr;
 
-use crate::arch::{system_call, vector_area_len};
+use crate::arch::system_call;
 
 /// An error number of the kernel, positive.
 pub(crate) type Errno = i32;
@@ -159,18 +159,11 @@ pub(crate) fn map_anonymous_at(address: *mut u8, len: usize) {
     system_call(libc::SYS_mmap as usize, arguments);
 }
 
-/// Maps a file, shared and writable: at `address`, in the place of what is there, or somewhere,
-/// there if it is free.
-pub(crate) fn map_file(
-    address: *mut u8,
-    replace: bool,
-    fd: i32,
-    len: usize,
-) -> Result<*mut u8, Errno> {
+/// Maps a file, shared and writable: at `place` if that is free, or elsewhere.
+pub(crate) fn map_file(place: *mut u8, fd: i32, len: usize) -> Result<*mut u8, Errno> {
     let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
-    let fixed = if replace { libc::MAP_FIXED } else { 0 };
-    let flags = (libc::MAP_SHARED | libc::MAP_NORESERVE | fixed) as usize;
-    let arguments = [address as usize, len, protection, flags, fd as usize, 0];
+    let flags = (libc::MAP_SHARED | libc::MAP_NORESERVE) as usize;
+    let arguments = [place as usize, len, protection, flags, fd as usize, 0];
     check(system_call(libc::SYS_mmap as usize, arguments)).map(|address| address as *mut u8)
 }
 
@@ -181,7 +174,6 @@ pub(crate) fn extend_mapping(address: *mut u8, len: usize, new_len: usize) -> Re
 
 /// Takes a mapping away.
 pub(crate) fn unmap(address: *mut u8, len: usize) {
-    // An empty one is an error that nobody asks for.
     call3(libc::SYS_munmap, address as usize, len, 0);
 }
 
@@ -265,9 +257,4 @@ pub(crate) fn set_signal_mask(mask: u64) -> u64 {
     let arguments = [libc::SIG_SETMASK as usize, new, old, size_of::<u64>(), 0, 0];
     system_call(libc::SYS_rt_sigprocmask as usize, arguments);
     before
-}
-
-/// Memory for [`crate::arch::with_vectors_saved`].
-pub(crate) fn map_vector_area() -> *mut u8 {
-    map_anonymous(vector_area_len().max(64).next_multiple_of(4096))
 }

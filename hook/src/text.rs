@@ -16,6 +16,12 @@ impl<const N: usize> Text<N> {
         Self { bytes: [0; N], len: 0, cut: false }
     }
 
+    /// Makes it empty.
+    pub(crate) fn clear(&mut self) {
+        self.bytes.fill(0);
+        (self.len, self.cut) = (0, false);
+    }
+
     /// Appends bytes; a NUL in them ends the C string early.
     pub(crate) fn push(&mut self, bytes: &[u8]) -> &mut Self {
         for &byte in bytes {

@@ -4,7 +4,7 @@
 //! not), or never (no memory, no room); until then, and after its end, it has [`NO_THREAD`], whose
 //! shadow stack is full, so that every call takes the slow path.
 
-use core::cell::UnsafeCell;
+use core::cell::{Cell, UnsafeCell};
 use core::ffi::{CStr, c_void};
 use core::ptr;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -30,13 +30,15 @@ pub(crate) struct Thread {
     pub(crate) tree: Tree,
     pub(crate) stack: Stack,
     /// When the latest `longjmp` was made; 0 for none since the latest exception.
-    pub(crate) last_jump_ticks: u64,
+    pub(crate) last_jump_ticks: Cell<u64>,
     /// What [`crate::loading`] and [`crate::process`] have to do at the next call.
-    pub(crate) pending: Pending,
-    record: *mut ThreadRecord,
-    destructor_rounds: u32,
+    pub(crate) pending: Cell<Pending>,
+    record: Cell<*mut ThreadRecord>,
+    destructor_rounds: Cell<u32>,
+    /// Segments of its shadow stack.
+    pub(crate) segments: Cell<usize>,
     /// How many [`SignalsBlocked`] of this thread there are.
-    busy: u32,
+    busy: Cell<u32>,
 }
 
 /// Work that waits for a thread's next call. The tree is closed as long as there is any.
@@ -48,6 +50,8 @@ pub(crate) struct Pending {
     pub(crate) outer_sp: usize,
     /// What it loads is for all objects to find.
     pub(crate) global: bool,
+    /// What is on the stack at `load_sp` as long as it runs.
+    pub(crate) return_address: usize,
     /// It has not been entered yet.
     pub(crate) entering: bool,
     /// How often it was looked for in vain.
@@ -57,8 +61,15 @@ pub(crate) struct Pending {
 }
 
 impl Pending {
-    pub(crate) const NONE: Self =
-        Self { load_sp: 0, outer_sp: 0, global: false, entering: false, tries: 0, fork: false };
+    pub(crate) const NONE: Self = Self {
+        load_sp: 0,
+        outer_sp: 0,
+        return_address: 0,
+        global: false,
+        entering: false,
+        tries: 0,
+        fork: false,
+    };
 }
 
 #[repr(transparent)]
@@ -67,20 +78,23 @@ pub(crate) struct NoThread(UnsafeCell<Thread>);
 unsafe impl Sync for NoThread {}
 
 /// Stands for the thread that has none.
-pub(crate) static NO_THREAD: NoThread = NoThread(UnsafeCell::new(Thread {
-    top: AtomicUsize::new(0),
-    tree: Tree::new(NONE, ptr::null_mut()),
-    stack: Stack::unknown(),
-    last_jump_ticks: 0,
-    pending: Pending::NONE,
-    record: ptr::null_mut(),
-    destructor_rounds: 0,
-    busy: 0,
-}));
+pub(crate) static NO_THREAD: NoThread = NoThread(UnsafeCell::new(Thread::new(Stack::unknown())));
 
 /// Address of [`NO_THREAD`].
 pub(crate) fn no_thread() -> *mut Thread {
     NO_THREAD.0.get()
+}
+
+/// The thread at `current`, unless it is [`NO_THREAD`].
+fn known(current: *mut Thread) -> Option<&'static Thread> {
+    // SAFETY: any other is the calling thread's own. It stays until the thread's end, and what
+    // changes in it is in cells.
+    (current != no_thread()).then(|| unsafe { &*current })
+}
+
+/// The calling thread's [`Thread`], if it has one.
+pub(crate) fn current() -> Option<&'static Thread> {
+    known(current_thread())
 }
 
 /// How a thread came to be.
@@ -90,8 +104,8 @@ pub(crate) struct Origin {
     pub(crate) argument: usize,
     pub(crate) creation_site: usize,
     pub(crate) creator: u32,
-    /// End of the thread's own stack, for one whose creation was seen.
-    pub(crate) stack_end: usize,
+    /// End and size of the thread's own stack, for one whose creation was seen; size 0 if unknown.
+    pub(crate) stack: (usize, usize),
 }
 
 impl Origin {
@@ -99,79 +113,98 @@ impl Origin {
     const FOUND: Self = Self::without_start(THREAD_FOUND);
 
     const fn without_start(kind: u32) -> Self {
-        Self { kind, start_routine: 0, argument: 0, creation_site: 0, creator: NONE, stack_end: 0 }
+        Self { kind, start_routine: 0, argument: 0, creation_site: 0, creator: NONE, stack: (0, 0) }
     }
 }
 
 impl Thread {
+    const fn new(stack: Stack) -> Self {
+        Self {
+            top: AtomicUsize::new(0),
+            tree: Tree::new(),
+            stack,
+            last_jump_ticks: Cell::new(0),
+            pending: Cell::new(Pending::NONE),
+            record: Cell::new(ptr::null_mut()),
+            destructor_rounds: Cell::new(0),
+            segments: Cell::new(1),
+            busy: Cell::new(0),
+        }
+    }
+
     pub(crate) fn index(&self) -> u32 {
-        self.tree.owner
+        self.tree.owner.get()
     }
 
     /// Whether the thread is gone; its memory stays if a suspended call still refers to it.
     pub(crate) fn has_ended(&self) -> bool {
-        self.destructor_rounds >= DESTRUCTOR_ROUNDS
+        self.destructor_rounds.get() >= DESTRUCTOR_ROUNDS
     }
 
     /// Whether the thread is in the middle of a change, which a handler of a synchronous signal may
     /// have interrupted.
     pub(crate) fn is_busy(&self) -> bool {
-        self.busy > 0
+        self.busy.get() > 0
     }
 
-    pub(crate) fn set_busy(&mut self, more: bool) {
-        self.busy = if more { self.busy + 1 } else { self.busy - 1 };
+    pub(crate) fn set_busy(&self, more: bool) {
+        let busy = self.busy.get();
+        self.busy.set(if more { busy + 1 } else { busy - 1 });
     }
 
     /// Records a completed call of `ticks` outside the call path.
-    pub(crate) fn record(&mut self, node: *mut Node, ticks: u64) {
+    pub(crate) fn record(&self, node: *mut Node, ticks: u64) {
         let may_add_page = !self.is_busy();
         let _signals = SignalsBlocked::new();
         self.tree.record(node, ticks, may_add_page);
     }
 
     /// Counts a call of this thread that was not recorded.
-    pub(crate) fn count_untimed(&mut self) {
+    pub(crate) fn count_untimed(&self) {
         // SAFETY: the record is this thread's own, in the mapping.
-        unsafe { (*self.record).untimed_calls += 1 };
+        unsafe { (*self.record.get()).untimed_calls += 1 };
     }
 
     /// Sends the thread's next call through the slow path, to do `pending`.
-    pub(crate) fn defer(&mut self, pending: Pending) {
-        self.pending = pending;
+    pub(crate) fn defer(&self, pending: Pending) {
+        let _signals = SignalsBlocked::new();
+        self.pending.set(pending);
         self.tree.close();
     }
 
     /// Nothing is pending any more.
-    pub(crate) fn settle(&mut self) {
-        self.pending = Pending::NONE;
+    pub(crate) fn settle(&self) {
+        let _signals = SignalsBlocked::new();
+        self.pending.set(Pending::NONE);
         self.tree.open();
     }
 
     /// Puts the thread's end into the recording, as of now.
-    pub(crate) fn stamp_end(&mut self) {
+    pub(crate) fn stamp_end(&self) {
         // SAFETY: as in `count_untimed`.
         unsafe {
-            (*self.record).name = sys::thread_name();
-            (*self.record).end_ticks = clock::now();
-            (*self.record).state = THREAD_ENDED;
+            (*self.record.get()).name = sys::thread_name();
+            (*self.record.get()).end_ticks = clock::now();
+            (*self.record.get()).state = THREAD_ENDED;
         }
     }
 
     /// Puts the thread's name into the recording.
-    pub(crate) fn note_name(&mut self) {
+    pub(crate) fn note_name(&self) {
         // SAFETY: as in `count_untimed`.
-        unsafe { (*self.record).name = sys::thread_name() };
+        unsafe { (*self.record.get()).name = sys::thread_name() };
     }
 
     /// Enters the thread into the (new) recording: a record, a root.
-    pub(crate) fn enroll(&mut self, origin: &Origin) -> bool {
+    pub(crate) fn enroll(&self, origin: &Origin) -> bool {
         let Some((record, index)) = recording::thread_record() else { return false };
-        self.tree.owner = index;
-        if !self.tree.plant() {
+        let table = self.first_table();
+        // SAFETY: the first table is in this thread's page, behind the `Thread`.
+        unsafe { ptr::write_bytes(table.cast::<u8>(), 0, TABLE_LEN) };
+        if !self.tree.plant(index, table) {
             return false;
         }
-        self.record = record;
+        self.record.set(record);
         // SAFETY: the record was handed to this thread; `state` makes it readable, last.
         unsafe {
             (*record).tid = sys::gettid();
@@ -182,26 +215,15 @@ impl Thread {
             (*record).start_argument = origin.argument as u64;
             (*record).creation_site_avma = origin.creation_site as u64;
             (*record).creator = origin.creator;
-            (*record).root_ref = reference(self.tree.root);
+            (*record).root_ref = reference(self.tree.root.get());
             (*record).name = sys::thread_name();
             AtomicU32::from_ptr(&raw mut (*record).state).store(THREAD_LIVE, Ordering::Release);
         }
         true
     }
 
-    /// A fresh tree, after a fork; the table that the old one had is cleared and kept.
-    pub(crate) fn restart_tree(&mut self) {
-        let table = self.first_table();
-        if !self.tree.root.is_null() {
-            self.tree.release();
-        }
-        // SAFETY: the first table is in this thread's page, behind the `Thread`.
-        unsafe { ptr::write_bytes(table.cast::<u8>(), 0, TABLE_LEN) };
-        self.tree = Tree::new(NONE, table);
-    }
-
-    fn first_table(&mut self) -> *mut crate::tree::Entry {
-        let page = &raw mut *self as usize;
+    fn first_table(&self) -> *mut crate::tree::Entry {
+        let page = &raw const *self as usize;
         (page + SEGMENT - TABLE_LEN) as *mut crate::tree::Entry
     }
 }
@@ -218,29 +240,19 @@ fn create(origin: &Origin) -> *mut Thread {
     let thread = page.cast::<Thread>();
     // SAFETY: both pages are ours, zeroed and large enough.
     unsafe {
-        thread.write(Thread {
-            top: AtomicUsize::new(0),
-            tree: Tree::new(NONE, ptr::null_mut()),
-            stack: Stack::of_thread(origin),
-            last_jump_ticks: 0,
-            pending: Pending::NONE,
-            record: ptr::null_mut(),
-            destructor_rounds: 0,
-            busy: 0,
-        });
-        (*thread).restart_tree();
+        thread.write(Thread::new(Stack::of_thread(origin)));
         if !(*thread).enroll(origin) {
             pages::give_back(page, SEGMENT);
             pages::give_back(segment, SEGMENT);
             return ptr::null_mut();
         }
-        first_segment(segment.cast(), thread, (*thread).tree.root);
+        first_segment(segment.cast(), thread, (*thread).tree.root.get());
     }
     thread
 }
 
 /// Gives the calling thread a [`Thread`], if that can be.
-pub(crate) fn register(origin: &Origin) -> Option<&'static mut Thread> {
+pub(crate) fn register(origin: &Origin) -> Option<&'static Thread> {
     let _signals = SignalsBlocked::new();
     let thread = create(origin);
     if thread.is_null() {
@@ -249,16 +261,20 @@ pub(crate) fn register(origin: &Origin) -> Option<&'static mut Thread> {
     }
     set_current_thread(thread);
     watch_end(thread);
-    // SAFETY: it was just made, and only its own thread uses it.
-    Some(unsafe { &mut *thread })
+    known(thread)
+}
+
+/// The calling thread is not recorded any more.
+pub(crate) fn leave() {
+    set_specific(ENDED);
+    set_current_thread(no_thread());
+    recording::unseen(Lost::Thread);
 }
 
 /// The calling thread's [`Thread`], made now if it has none and has not ended.
-pub(crate) fn current_or_adopt() -> Option<&'static mut Thread> {
-    let current = current_thread();
-    if current != no_thread() {
-        // SAFETY: a thread other than `NO_THREAD` is the calling thread's own.
-        return Some(unsafe { &mut *current });
+pub(crate) fn current_or_adopt() -> Option<&'static Thread> {
+    if let Some(thread) = current() {
+        return Some(thread);
     }
     if !recording::is_open() || recording::stopped() || has_ended() {
         return None;
@@ -274,6 +290,7 @@ pub(crate) struct Start {
     routine: usize,
     argument: usize,
     creation_site: usize,
+    stack_size: usize,
     creator: u32,
     next: *mut Start,
 }
@@ -301,13 +318,19 @@ pub(crate) fn after_fork_in_child() {
     STARTS.lock.reset();
 }
 
+/// A thread that is about to be created.
+pub(crate) struct Plan {
+    pub(crate) routine: usize,
+    pub(crate) argument: usize,
+    pub(crate) creation_site: usize,
+    pub(crate) creator: u32,
+    /// The `pthread_attr_t`, or null.
+    pub(crate) attributes: usize,
+}
+
 /// Notes how a thread is about to be created; null if there is no memory.
-pub(crate) fn prepare(
-    routine: usize,
-    argument: usize,
-    creation_site: usize,
-    creator: u32,
-) -> *mut Start {
+pub(crate) fn prepare(plan: &Plan) -> *mut Start {
+    let stack_size = stack_size(plan.attributes);
     let _signals = SignalsBlocked::new();
     let _held = STARTS.lock.hold();
     // SAFETY: the lock is held; entries of the list are free.
@@ -325,9 +348,35 @@ pub(crate) fn prepare(
         }
         let start = *free;
         *free = (*start).next;
-        start.write(Start { routine, argument, creation_site, creator, next: ptr::null_mut() });
+        start.write(Start {
+            routine: plan.routine,
+            argument: plan.argument,
+            creation_site: plan.creation_site,
+            stack_size,
+            creator: plan.creator,
+            next: ptr::null_mut(),
+        });
         start
     }
+}
+
+type GetStackSize = unsafe extern "C" fn(usize, *mut usize) -> i32;
+static GET_STACK_SIZE: AtomicUsize = AtomicUsize::new(0);
+
+/// Size of the stack of a thread with these attributes; 0 if it can't be known.
+fn stack_size(attributes: usize) -> usize {
+    // Attributes as `pthread_attr_init` leaves them: the defaults.
+    static DEFAULTS: [u64; 16] = [0; 16];
+    let attributes = if attributes == 0 { DEFAULTS.as_ptr() as usize } else { attributes };
+    let get = GET_STACK_SIZE.load(Ordering::Relaxed);
+    if get == 0 {
+        return 0;
+    }
+    // SAFETY: the function is the C library's, of this type.
+    let get: GetStackSize = unsafe { core::mem::transmute(get) };
+    let mut size = 0;
+    // SAFETY: as above; it only reads the attributes, which the application passes to the library.
+    if unsafe { get(attributes, &raw mut size) } == 0 { size } else { 0 }
 }
 
 /// The application's start routine and its argument.
@@ -355,13 +404,13 @@ pub(crate) unsafe extern "C" fn begin(start: *mut Start, stack_end: usize) -> Be
                 argument: (*start).argument,
                 creation_site: (*start).creation_site,
                 creator: (*start).creator,
-                stack_end,
+                stack: (stack_end, (*start).stack_size),
             };
             (*start).next = *STARTS.free.get();
             *STARTS.free.get() = start;
         }
     }
-    if recording::is_open() && !recording::stopped() {
+    if recording::is_open() && !recording::stopped() && current().is_none() {
         register(&origin);
     }
     Begun { routine: origin.start_routine, argument: origin.argument }
@@ -371,6 +420,7 @@ pub(crate) unsafe extern "C" fn begin(start: *mut Start, stack_end: usize) -> Be
 
 /// The C library's functions for thread-specific data, by which a thread's end is noticed.
 type CreateKey = unsafe extern "C" fn(*mut u32, Option<unsafe extern "C" fn(*mut c_void)>) -> i32;
+type DeleteKey = unsafe extern "C" fn(u32) -> i32;
 type SetSpecific = unsafe extern "C" fn(u32, *const c_void) -> i32;
 type GetSpecific = unsafe extern "C" fn(u32) -> *mut c_void;
 
@@ -387,20 +437,35 @@ const DESTRUCTOR_ROUNDS: u32 = 4;
 
 /// Arranges for the end of threads to be noticed. `find` looks a function of the C library up.
 pub(crate) fn watch_ends(find: impl Fn(&CStr) -> usize) {
+    GET_STACK_SIZE.store(find(c"pthread_attr_getstacksize"), Ordering::Relaxed);
     let create = find(c"pthread_key_create");
+    let delete = find(c"pthread_key_delete");
     let set = find(c"pthread_setspecific");
     let get = find(c"pthread_getspecific");
-    if create == 0 || set == 0 || get == 0 {
+    if create == 0 || delete == 0 || set == 0 || get == 0 {
         return;
     }
-    // SAFETY: the function is the C library's, of this type.
-    let create: CreateKey = unsafe { core::mem::transmute(create) };
-    let mut key = NONE;
-    // SAFETY: as above; the destructor stays loaded, as the library is never unloaded.
-    if unsafe { create(&raw mut key, Some(end)) } == 0 && key < INLINE_KEYS {
+    // SAFETY: the functions are the C library's, of these types.
+    let (create, delete): (CreateKey, DeleteKey) =
+        unsafe { (core::mem::transmute(create), core::mem::transmute(delete)) };
+    // Another C library, in a namespace of its own, has keys of its own, but the same places for
+    // them in the thread. The last inline key is the one that it uses last.
+    let mut keys = [NONE; INLINE_KEYS as usize];
+    for key in &mut keys {
+        // SAFETY: as above; the destructor stays loaded, as the library is never unloaded.
+        if unsafe { create(&raw mut *key, Some(end)) } != 0 {
+            *key = NONE;
+        }
+    }
+    let chosen = keys.into_iter().filter(|&key| key < INLINE_KEYS).max().unwrap_or(NONE);
+    for &key in keys.iter().filter(|&&key| key != chosen && key != NONE) {
+        // SAFETY: as above; the key was just made.
+        unsafe { delete(key) };
+    }
+    if chosen != NONE {
         SET_SPECIFIC.store(set, Ordering::Relaxed);
         GET_SPECIFIC.store(get, Ordering::Relaxed);
-        KEY.store(key, Ordering::Release);
+        KEY.store(chosen, Ordering::Release);
     }
 }
 
@@ -431,17 +496,12 @@ fn has_ended() -> bool {
 
 /// Destructor of the key.
 unsafe extern "C" fn end(value: *mut c_void) {
-    let current = current_thread();
-    if value.cast_const() == ENDED || current == no_thread() {
-        return;
-    }
-    // SAFETY: a thread other than `NO_THREAD` is the calling thread's own.
-    let thread = unsafe { &mut *current };
+    let Some(thread) = current().filter(|_| value.cast_const() != ENDED) else { return };
     thread.abandon_own_stack();
     thread.stamp_end();
-    thread.destructor_rounds += 1;
-    if thread.destructor_rounds < DESTRUCTOR_ROUNDS {
-        return set_specific(current.cast());
+    thread.destructor_rounds.set(thread.destructor_rounds.get() + 1);
+    if !thread.has_ended() {
+        return set_specific(value);
     }
     // A coroutine that is suspended inside a call may go on elsewhere: its frame stays.
     let idle = {
@@ -458,10 +518,10 @@ unsafe extern "C" fn end(value: *mut c_void) {
 
 impl Thread {
     /// Gives its memory back. Nothing refers to it any more.
-    fn give_back(&mut self) {
+    fn give_back(&self) {
         let first = (self.top.load(Ordering::Relaxed) & !(SEGMENT - 1)) as *mut u8;
         self.tree.release();
         pages::give_back(first, SEGMENT);
-        pages::give_back((&raw mut *self).cast(), SEGMENT);
+        pages::give_back((&raw const *self).cast_mut().cast(), SEGMENT);
     }
 }

@@ -3,10 +3,11 @@
 //! The call path looks nodes up by itself (`call.S`); what is here adds nodes and histogram pages,
 //! each once. All of it runs with signals blocked, since a handler may call libraries too.
 
+use core::cell::{Cell, UnsafeCell};
 use core::ptr;
 
 use chase_format::histogram::{PAGE_BUCKETS, bucket_of};
-use chase_format::layout::{INHERITED, NONE, Node, PAGE, UNIT};
+use chase_format::layout::{INHERITED, NONE, Node, PAGE, ROOT_SLOT, UNIT};
 use chase_format::writer::NodeSpace;
 
 use crate::pages;
@@ -37,8 +38,8 @@ pub(crate) struct Entry {
 #[repr(C)]
 pub(crate) struct Shown {
     /// Size of the table less one entry, in bytes.
-    pub(crate) mask: usize,
-    pub(crate) table: *const Entry,
+    pub(crate) mask: Cell<usize>,
+    pub(crate) table: Cell<*const Entry>,
 }
 
 /// A table that has nothing.
@@ -47,21 +48,23 @@ struct Closed(Entry);
 unsafe impl Sync for Closed {}
 static CLOSED: Closed = Closed(Entry { key: 0, node: ptr::null_mut() });
 
-/// A thread's tree.
+/// A thread's tree. A signal handler may change it between any two instructions that run without
+/// signals blocked: hence the cells, which no reference to the tree promises to be constant.
 #[repr(C)]
 pub(crate) struct Tree {
     pub(crate) shown: Shown,
     /// The thread, as the recording numbers it.
-    pub(crate) owner: u32,
-    pub(crate) root: *mut Node,
-    space: NodeSpace,
-    nodes: usize,
-    table: *mut Entry,
-    entries: usize,
-    used: usize,
+    pub(crate) owner: Cell<u32>,
+    pub(crate) root: Cell<*mut Node>,
+    /// Used only with signals blocked.
+    space: UnsafeCell<NodeSpace>,
+    nodes: Cell<usize>,
+    table: Cell<*mut Entry>,
+    entries: Cell<usize>,
+    used: Cell<usize>,
     /// Tables that were outgrown, each of twice the size of the one before it. A signal handler may
     /// have enlarged the table while the call path was looking at it, so they stay.
-    outgrown: [*mut Entry; DOUBLINGS],
+    outgrown: [Cell<*mut Entry>; DOUBLINGS],
 }
 
 /// The `_ref` of a node or page.
@@ -79,52 +82,70 @@ fn key(scope: u32, slot: u32) -> u64 {
 }
 
 impl Tree {
-    /// A tree without a root, whose table is the `FIRST_ENTRIES` entries at `table`, zeroed.
-    pub(crate) const fn new(owner: u32, table: *mut Entry) -> Self {
-        let mask = (FIRST_ENTRIES - 1) * size_of::<Entry>();
+    /// A tree without a root and without a table.
+    pub(crate) const fn new() -> Self {
         Self {
-            shown: Shown { mask, table },
-            owner,
-            root: ptr::null_mut(),
-            space: NodeSpace::none(),
-            nodes: 0,
-            table,
-            entries: FIRST_ENTRIES,
-            used: 0,
-            outgrown: [ptr::null_mut(); DOUBLINGS],
+            shown: Shown { mask: Cell::new(0), table: Cell::new(&raw const CLOSED.0) },
+            owner: Cell::new(NONE),
+            root: Cell::new(ptr::null_mut()),
+            space: UnsafeCell::new(NodeSpace::none()),
+            nodes: Cell::new(0),
+            table: Cell::new(ptr::null_mut()),
+            entries: Cell::new(0),
+            used: Cell::new(0),
+            outgrown: [const { Cell::new(ptr::null_mut()) }; DOUBLINGS],
         }
     }
 
+    /// Begins a tree of thread `owner`, whose first table is the `FIRST_ENTRIES` entries at `table`,
+    /// zeroed; what an earlier one had is given back. False if the recording has no room. Signals
+    /// are blocked.
+    pub(crate) fn plant(&self, owner: u32, table: *mut Entry) -> bool {
+        self.release();
+        self.owner.set(owner);
+        self.nodes.set(0);
+        self.table.set(table);
+        self.entries.set(FIRST_ENTRIES);
+        self.used.set(0);
+        // SAFETY: signals are blocked.
+        unsafe { *self.space.get() = NodeSpace::none() };
+        self.open();
+        self.root.set(self.push_node(0, ROOT_SLOT, None));
+        !self.root.get().is_null()
+    }
+
     /// Shows the table to the call path.
-    pub(crate) fn open(&mut self) {
-        self.shown = Shown { mask: (self.entries - 1) * size_of::<Entry>(), table: self.table };
+    pub(crate) fn open(&self) {
+        self.shown.table.set(self.table.get());
+        self.shown.mask.set((self.entries.get() - 1) * size_of::<Entry>());
     }
 
     /// Sends every call of this thread through the slow path, until [`Tree::open`].
-    pub(crate) fn close(&mut self) {
-        self.shown = Shown { mask: 0, table: &raw const CLOSED.0 };
+    pub(crate) fn close(&self) {
+        self.shown.mask.set(0);
+        self.shown.table.set(&raw const CLOSED.0);
     }
 
     fn is_open(&self) -> bool {
-        self.shown.table == self.table.cast_const()
+        self.shown.table.get() == self.table.get().cast_const()
     }
 
     /// Gives all tables back but the first.
-    pub(crate) fn release(&mut self) {
-        let outgrown = self.outgrown.into_iter().take_while(|table| !table.is_null());
+    pub(crate) fn release(&self) {
         let mut entries = FIRST_ENTRIES;
-        for table in outgrown.chain([self.table]) {
+        for place in &self.outgrown {
+            let table = place.replace(ptr::null_mut());
+            if table.is_null() {
+                break;
+            }
             if entries > FIRST_ENTRIES {
                 pages::give_back(table.cast(), entries * size_of::<Entry>());
             }
             entries *= 2;
         }
-    }
-
-    /// Makes the root. False if the recording has no room.
-    pub(crate) fn plant(&mut self) -> bool {
-        self.root = self.push_node(0, chase_format::layout::ROOT_SLOT, None);
-        !self.root.is_null()
+        if entries > FIRST_ENTRIES {
+            pages::give_back(self.table.get().cast(), entries * size_of::<Entry>());
+        }
     }
 
     /// The node of calls of `slot` made in the context of `parent`; null if there is none.
@@ -137,7 +158,7 @@ impl Tree {
     }
 
     /// The same, added if it is missing; null if the recording has no room.
-    pub(crate) fn find_or_add(&mut self, parent: *mut Node, slot: u32) -> *mut Node {
+    pub(crate) fn find_or_add(&self, parent: *mut Node, slot: u32) -> *mut Node {
         let found = self.find(parent, slot);
         if !found.is_null() || recording::stopped() {
             return found;
@@ -148,10 +169,10 @@ impl Tree {
         if !found.is_null() { found } else { self.add(parent, slot) }
     }
 
-    fn add(&mut self, parent: *mut Node, slot: u32) -> *mut Node {
+    fn add(&self, parent: *mut Node, slot: u32) -> *mut Node {
         // SAFETY: nodes live as long as the mapping.
         let scope = unsafe { (*parent).scope_ref };
-        let node = if self.nodes < MANY_NODES || scope == reference(self.root) {
+        let node = if self.nodes.get() < MANY_NODES || scope == reference(self.root.get()) {
             let folded = ancestor_with(scope, slot);
             self.push_node(scope, slot, folded)
         } else {
@@ -164,19 +185,21 @@ impl Tree {
         node
     }
 
-    fn find_or_add_at_root(&mut self, slot: u32) -> *mut Node {
-        let found = self.find(self.root, slot);
-        if !found.is_null() { found } else { self.add(self.root, slot) }
+    fn find_or_add_at_root(&self, slot: u32) -> *mut Node {
+        let found = self.find(self.root.get(), slot);
+        if !found.is_null() { found } else { self.add(self.root.get(), slot) }
     }
 
-    fn push_node(&mut self, parent_ref: u32, slot: u32, scope: Option<u32>) -> *mut Node {
-        let node = match self.space.node(parent_ref, slot) {
+    fn push_node(&self, parent_ref: u32, slot: u32, scope: Option<u32>) -> *mut Node {
+        // SAFETY: signals are blocked.
+        let space = unsafe { &mut *self.space.get() };
+        let node = match space.node(parent_ref, slot) {
             Some(node) => node,
             None => {
-                if !self.more_space() {
+                if !self.more_space(space) {
                     return ptr::null_mut();
                 }
-                match self.space.node(parent_ref, slot) {
+                match space.node(parent_ref, slot) {
                     Some(node) => node,
                     None => return ptr::null_mut(),
                 }
@@ -184,18 +207,18 @@ impl Tree {
         };
         // SAFETY: the node is new and ours; nobody reads it before it is published.
         unsafe { (*node).scope_ref = scope.unwrap_or_else(|| reference(node)) };
-        self.space.publish();
-        self.nodes += 1;
+        space.publish();
+        self.nodes.set(self.nodes.get() + 1);
         node
     }
 
     /// Goes on in a new chunk: one page for a thread's first contexts, more for those with many.
-    fn more_space(&mut self) -> bool {
-        let len =
-            if self.nodes == 0 { PAGE } else { (self.nodes * UNIT * 2).clamp(2 * PAGE, 16 * PAGE) };
-        match recording::nodes_chunk(self.owner, len.next_multiple_of(PAGE)) {
+    fn more_space(&self, space: &mut NodeSpace) -> bool {
+        let nodes = self.nodes.get();
+        let len = if nodes == 0 { PAGE } else { (nodes * UNIT * 2).clamp(2 * PAGE, 16 * PAGE) };
+        match recording::nodes_chunk(self.owner.get(), len.next_multiple_of(PAGE)) {
             Some(chunk) => {
-                self.space.enter(chunk);
+                space.enter(chunk);
                 true
             }
             None => false,
@@ -203,7 +226,7 @@ impl Tree {
     }
 
     /// Records a completed call of `ticks` outside the call path.
-    pub(crate) fn record(&mut self, node: *mut Node, ticks: u64, may_add_page: bool) {
+    pub(crate) fn record(&self, node: *mut Node, ticks: u64, may_add_page: bool) {
         // SAFETY: the node is one of this thread's, which is the only one to write it; pages are
         // as large as a page of the histogram and lie in the mapping.
         unsafe {
@@ -225,28 +248,30 @@ impl Tree {
 
     /// Makes `node`, which is in no recording, the one of `slot` under the root, with one page for
     /// all of its durations. For calls that are none of the application's.
-    pub(crate) fn lend(&mut self, node: *mut Node, slot: u32) -> bool {
+    pub(crate) fn lend(&self, node: *mut Node, slot: u32) -> bool {
         let page = self.push_page();
         // SAFETY: the caller gives a node of its own.
         unsafe {
-            (*node).scope_ref = reference(self.root);
+            (*node).scope_ref = reference(self.root.get());
             (*node).page_refs.fill(page);
         }
-        page != 0 && self.insert(key(reference(self.root), slot), node)
+        page != 0 && self.insert(key(reference(self.root.get()), slot), node)
     }
 
-    fn push_page(&mut self) -> u32 {
-        if let Some(page) = self.space.page() {
+    fn push_page(&self) -> u32 {
+        // SAFETY: signals are blocked.
+        let space = unsafe { &mut *self.space.get() };
+        if let Some(page) = space.page() {
             return reference(page);
         }
-        if recording::stopped() || !self.more_space() {
+        if recording::stopped() || !self.more_space(space) {
             return 0;
         }
-        self.space.page().map_or(0, |page| reference(page))
+        space.page().map_or(0, |page| reference(page))
     }
 
     /// The same context in this tree as `node` in another thread's.
-    pub(crate) fn translate(&mut self, node: *const Node) -> *mut Node {
+    pub(crate) fn translate(&self, node: *const Node) -> *mut Node {
         const DEEP: usize = 64;
         let mut path = [NONE; DEEP];
         let mut depth = 0;
@@ -259,7 +284,10 @@ impl Tree {
                 at = node_at((*at).parent_ref);
             }
         }
-        let mut parent = self.root;
+        if depth == 0 {
+            return ptr::null_mut();
+        }
+        let mut parent = self.root.get();
         for &slot in path[..depth].iter().rev() {
             parent = self.find_or_add(parent, slot);
             if parent.is_null() {
@@ -269,8 +297,8 @@ impl Tree {
         parent
     }
 
-    fn insert(&mut self, key: u64, node: *mut Node) -> bool {
-        if self.used * 2 >= self.entries && !self.enlarge() {
+    fn insert(&self, key: u64, node: *mut Node) -> bool {
+        if self.used.get() * 2 >= self.entries.get() && !self.enlarge() {
             return false;
         }
         let entry = self.place(key);
@@ -280,12 +308,12 @@ impl Tree {
             (*entry).node = node;
             ptr::write_volatile(&raw mut (*entry).key, key);
         }
-        self.used += 1;
+        self.used.set(self.used.get() + 1);
         true
     }
 
-    fn enlarge(&mut self) -> bool {
-        let entries = self.entries * 2;
+    fn enlarge(&self) -> bool {
+        let entries = self.entries.get() * 2;
         if entries > MANY_ENTRIES {
             return false;
         }
@@ -293,9 +321,10 @@ impl Tree {
         if table.is_null() {
             return false;
         }
-        let (old, old_entries) = (self.table, self.entries);
+        let (old, old_entries) = (self.table.get(), self.entries.get());
         let open = self.is_open();
-        (self.table, self.entries) = (table, entries);
+        self.table.set(table);
+        self.entries.set(entries);
         for i in 0..old_entries {
             // SAFETY: `i` is inside the old table, and the new one has room for all of it.
             unsafe {
@@ -308,8 +337,8 @@ impl Tree {
         if open {
             self.open();
         }
-        if let Some(place) = self.outgrown.get_mut((old_entries / FIRST_ENTRIES).ilog2() as usize) {
-            *place = old;
+        if let Some(place) = self.outgrown.get((old_entries / FIRST_ENTRIES).ilog2() as usize) {
+            place.set(old);
         }
         true
     }
@@ -317,10 +346,11 @@ impl Tree {
     /// The entry with `key`, or the free one where it would be.
     fn place(&self, key: u64) -> *mut Entry {
         let (scope, slot) = ((key >> 32) as u32, key as u32);
+        let (table, mask) = (self.table.get(), self.entries.get() - 1);
         let mut index = scope.wrapping_mul(HASH).wrapping_add(slot) as usize;
         loop {
             // SAFETY: the index is masked to the table, which is never full.
-            let entry = unsafe { self.table.add(index & (self.entries - 1)) };
+            let entry = unsafe { table.add(index & mask) };
             // SAFETY: as above.
             let found = unsafe { (*entry).key };
             if found == key || found == 0 {

@@ -15,6 +15,11 @@ pub(crate) fn elapsed(ns: u64) -> String {
     format!("{} {unit}", digits(value, significant))
 }
 
+/// A moment, as time since the start of the run: `+19.9 ms`, or `0` for the start itself.
+pub(crate) fn moment(ns: u64) -> String {
+    if ns == 0 { "0".to_owned() } else { format!("+{}", elapsed(ns)) }
+}
+
 /// A number of things: as it is below 10,000, then `18.2k`, `1.20M`, `41.2M`.
 pub(crate) fn count(number: u64) -> String {
     if number < 10_000 {
@@ -86,6 +91,8 @@ mod tests {
         assert_eq!(elapsed(412_400_000), "412 ms");
         assert_eq!(elapsed(999_960_000), "1.00 s");
         assert_eq!(elapsed(u64::MAX), "18446744074 s");
+        assert_eq!(moment(0), "0");
+        assert_eq!(moment(19_900_000), "+19.9 ms");
     }
 
     #[test]

@@ -77,9 +77,9 @@ fn bars(report: &Report) -> Vec<Bar> {
 fn subtitle(report: &Report) -> String {
     let analysis = &report.analysis;
     let first = analysis.processes.first().map_or("", |process| file_name(&process.executable));
-    let processes = match analysis.processes.len() {
-        1 => String::new(),
-        more => format!("{more} processes, "),
+    let processes = match &*analysis.processes {
+        [_] => String::new(),
+        several => format!("{}, ", processes::number(several)),
     };
     format!(
         "{first}: {processes}{} wall, {} threads, {} library calls, overhead about {}",

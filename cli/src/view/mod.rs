@@ -9,6 +9,7 @@ mod threads;
 mod tree;
 
 use chase_analyzer::{Measures, Ns};
+use unicode_width::UnicodeWidthStr;
 
 use crate::args::{Cli, View};
 use crate::machine::{self, Rows};
@@ -101,23 +102,39 @@ fn legend(terminal: Terminal, entries: &[(&str, &str)]) -> String {
     let width = terminal.width.unwrap_or(100).clamp(indent + 30, 100);
     let mut out = String::from("\n");
     for (term, meaning) in entries {
-        let mut line = format!("{term:indent$}");
-        let mut used = indent;
-        for word in meaning.split(' ') {
-            let len = word.chars().count();
-            if used > indent && used + 1 + len > width {
-                line.push_str(&format!("\n{:indent$}", ""));
-                used = indent;
-            }
-            let space = usize::from(used > indent);
-            line.push_str(&" "[..space]);
-            line.push_str(word);
-            used += space + len;
-        }
-        for line in line.lines() {
+        let text = format!("{term:indent$}{}", wrap(meaning.split(' '), indent, indent, width));
+        for line in text.lines() {
             out.push_str(&terminal.paint(terminal::Look::Faint, line));
             out.push('\n');
         }
+    }
+    out
+}
+
+/// `pieces` with spaces between them, from column `start` on, or line breaks so that they fit
+/// `width`; further lines are indented.
+fn wrap<'t>(
+    pieces: impl Iterator<Item = &'t str>,
+    start: usize,
+    indent: usize,
+    width: usize,
+) -> String {
+    let mut out = String::new();
+    let mut used = start;
+    let mut begins = true;
+    for piece in pieces {
+        let len = piece.width();
+        if !begins && used + 1 + len > width {
+            out.push_str(&format!("\n{:indent$}", ""));
+            (used, begins) = (indent, true);
+        }
+        if !begins {
+            out.push(' ');
+            used += 1;
+        }
+        out.push_str(piece);
+        used += len;
+        begins = false;
     }
     out
 }

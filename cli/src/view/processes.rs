@@ -3,10 +3,20 @@
 use std::cmp::Reverse;
 
 use chase_analyzer::{Ending, ProcessRow, Totals};
+use unicode_width::UnicodeWidthStr;
 
 use crate::report::{Report, file_name, fraction};
-use crate::terminal::{Align, Look, Table, Terminal, clean, count, elapsed, percent};
+use crate::terminal::{Align, Look, Table, Terminal, clean, count, elapsed, moment, percent};
 
+/// Headings of columns, and what they mean.
+pub(super) const LIBRARY_SUM: (&str, &str) = (
+    "Σ library",
+    "time in library calls, added up over the threads of the process: it can exceed wall",
+);
+pub(super) const ENDED: (&str, &str) = (
+    "ended",
+    "exec: went on as the program in the next row of its PID; _exit: without exit handlers",
+);
 /// From this fraction of the threads' lifetime on, times that contradict each other are mentioned.
 const NOTABLE_OVERLAP: f64 = 0.01;
 
@@ -18,33 +28,43 @@ pub(super) fn overhead(totals: &Totals) -> String {
 
 /// `compressor  pid 4711  212 ms wall, 3 threads, …`, and how it ended.
 pub(super) fn headline(process: &ProcessRow, terminal: Terminal) -> String {
-    let name = terminal.paint(Look::Strong, &clean(file_name(&process.executable)));
     let about = if process.end_is_estimate { "about " } else { "" };
     let totals = &process.totals;
-    format!(
-        "{name}  pid {}  {about}{} wall, {}, {}, overhead about {}; {}\n",
+    let facts = format!(
+        "pid {}  {about}{} wall, {}, {}, overhead about {}; {}",
         process.pid,
         elapsed(process.wall_ns.0),
         plural(totals.threads as u64, "thread"),
         plural(totals.calls, "library call"),
         overhead(totals),
         ending(process.ending),
-    )
+    );
+    line(&process.executable, &facts, terminal)
+}
+
+/// The name of a program and what is to be said of it, in lines that fit the terminal.
+fn line(executable: &str, facts: &str, terminal: Terminal) -> String {
+    let name = clean(file_name(executable));
+    let width = terminal.width.unwrap_or(usize::MAX);
+    // A number stays with its unit.
+    let facts = facts.split_inclusive([',', ';']).map(str::trim_start);
+    let facts = super::wrap(facts, name.width() + 2, 2, width);
+    format!("{}  {facts}\n", terminal.paint(Look::Strong, &name))
 }
 
 /// A line for the run, and a table of its processes.
 pub(super) fn table(report: &Report, terminal: Terminal, top: usize) -> String {
     let analysis = &report.analysis;
-    let first = analysis.processes.first().map_or("", |process| file_name(&process.executable));
-    let mut out = format!(
-        "{}  {} processes  {} wall, {}, {}, overhead about {}\n\n",
-        terminal.paint(Look::Strong, &clean(first)),
-        analysis.processes.len(),
+    let first = analysis.processes.first().map_or("", |process| &*process.executable);
+    let facts = format!(
+        "{}  {} wall, {}, {}, overhead about {}",
+        number(&analysis.processes),
         elapsed(analysis.wall_ns.0),
         plural(analysis.totals.threads as u64, "thread"),
         plural(analysis.totals.calls, "library call"),
         overhead(&analysis.totals),
     );
+    let mut out = line(first, &facts, terminal) + "\n";
     let mut table = Table::new([
         ("PID", Align::Number),
         ("parent", Align::Number),
@@ -52,28 +72,43 @@ pub(super) fn table(report: &Report, terminal: Terminal, top: usize) -> String {
         ("start", Align::Number),
         ("wall", Align::Number),
         ("threads", Align::Number),
-        ("library", Align::Number),
+        (LIBRARY_SUM.0, Align::Number),
         ("calls", Align::Number),
-        ("ended", Align::Text),
+        (ENDED.0, Align::Text),
     ])
-    .may_drop(["parent", "start", "library", "threads"]);
+    .may_drop(["parent", "start", LIBRARY_SUM.0, "threads"]);
     for process in costliest(&analysis.processes, top) {
         let totals = &process.totals;
         table.row([
             process.pid.to_string().into(),
             process.parent_pid.to_string().into(),
             file_name(&process.executable).into(),
-            elapsed(process.start_ns.0).into(),
+            moment(process.start_ns.0).into(),
             elapsed(process.wall_ns.0).into(),
             count(totals.threads as u64).into(),
             elapsed(totals.library_ns.0).into(),
             count(totals.calls).into(),
-            ending(process.ending).into(),
+            brief_ending(process.ending).into(),
         ]);
     }
     out.push_str(&table.render(terminal));
-    out.push_str(&super::left_out(analysis.processes.len(), top, "processes"));
+    out.push_str(&match analysis.processes.len().saturating_sub(top) {
+        0 => String::new(),
+        more => format!("… and {more} more that did less: --top 0 shows all\n"),
+    });
     out
+}
+
+/// `4 processes (3 execs)`: a process that goes on as another program has a row for each.
+pub(super) fn number(rows: &[ProcessRow]) -> String {
+    let pid_of = |row: usize| rows.get(row).map(|row| row.pid);
+    let is_exec = |row: &&ProcessRow| row.parent.and_then(pid_of) == Some(row.pid);
+    let execs = rows.iter().filter(is_exec).count() as u64;
+    let processes = match rows.len() as u64 - execs {
+        1 => "1 process".to_owned(),
+        more => format!("{} processes", count(more)),
+    };
+    if execs == 0 { processes } else { format!("{processes} ({})", plural(execs, "exec")) }
 }
 
 /// The `top` processes whose threads did most, in order of their start.
@@ -97,6 +132,18 @@ fn ending(ending: Ending) -> String {
         Ending::Abort => "aborted".to_owned(),
         Ending::Running => "still running".to_owned(),
         Ending::Killed => "killed: no end was seen".to_owned(),
+    }
+}
+
+/// The same for a column of a table.
+fn brief_ending(ending: Ending) -> String {
+    match ending {
+        Ending::Exit { status } => format!("exit {status}"),
+        Ending::ImmediateExit { status } => format!("_exit {status}"),
+        Ending::Exec => "exec".to_owned(),
+        Ending::Abort => "aborted".to_owned(),
+        Ending::Running => "running".to_owned(),
+        Ending::Killed => "killed".to_owned(),
     }
 }
 

@@ -1,5 +1,7 @@
 //! The first look at a run.
 
+use chase_analyzer::{LibraryKind, LibraryRow, Ns};
+
 use super::apis::Apis;
 use super::libs::{self, Libs};
 use super::threads::{self, Threads};
@@ -11,6 +13,10 @@ use crate::terminal::{Align, Cell, Look, Table, Terminal, clean};
 
 /// Rows of each table.
 const TOP: usize = 10;
+/// Rows of the table of processes.
+const TOP_PROCESSES: usize = 20;
+/// Applications with a smaller share than this are one row.
+const SMALL_APPLICATION: f64 = 0.001;
 
 pub(super) struct Summary;
 
@@ -18,14 +24,23 @@ impl Show for Summary {
     const NAME: &'static str = "summary";
 
     fn text(&self, report: &Report, terminal: Terminal, top: usize) -> anyhow::Result<String> {
-        let top = if top == super::DEFAULT_TOP { TOP } else { top };
+        let (top, top_processes) =
+            if top == super::DEFAULT_TOP { (TOP, TOP_PROCESSES) } else { (top, top) };
+        let mut terms = Vec::new();
         let mut out = match &*report.analysis.processes {
             [process] => processes::headline(process, terminal),
-            _ => processes::table(report, terminal, top),
+            _ => {
+                let table = processes::table(report, terminal, top_processes);
+                // Narrow terminals may have no room for the column.
+                let (heading, _) = processes::LIBRARY_SUM;
+                terms.extend(table.contains(heading).then_some(processes::LIBRARY_SUM));
+                terms.push(processes::ENDED);
+                table
+            }
         };
+        terms.extend([SELF_SHARE, WAIT, QUANTILES]);
         out.push('\n');
-        out.push_str(&libraries(report, top).render(terminal));
-        out.push_str(&more(report.analysis.libraries.len(), top, "libs"));
+        out.push_str(&libraries(report, terminal, top));
         if !report.analysis.apis.is_empty() {
             out.push('\n');
             out.push_str(&functions(report, top).render(terminal));
@@ -35,7 +50,7 @@ impl Show for Summary {
         out.push_str(&threads::brief(report, top).render(terminal));
         out.push_str(&more(report.analysis.threads.len(), top, "threads"));
         out.push_str(&not_seen(report, terminal));
-        out.push_str(&legend(terminal, &[SELF_SHARE, WAIT, QUANTILES]));
+        out.push_str(&legend(terminal, &terms));
         out.push_str(&next(report));
         Ok(out)
     }
@@ -50,7 +65,7 @@ impl Show for Summary {
     }
 }
 
-fn libraries(report: &Report, top: usize) -> Table {
+fn libraries(report: &Report, terminal: Terminal, top: usize) -> String {
     let mut table = Table::new([
         ("Library", Align::Name),
         ("self", Align::Number),
@@ -59,7 +74,17 @@ fn libraries(report: &Report, top: usize) -> Table {
         ("p50", Align::Number),
         ("p99.9", Align::Number),
     ]);
-    for row in report.analysis.libraries.iter().take(top) {
+    let is_small = |row: &&LibraryRow| {
+        row.kind == LibraryKind::Application && row.measures.share < SMALL_APPLICATION
+    };
+    let (mut small, mut rows): (Vec<_>, Vec<_>) =
+        report.analysis.libraries.iter().partition(is_small);
+    if let [_] = *small {
+        // It takes no more room than the row that would stand for it.
+        small.clear();
+        rows = report.analysis.libraries.iter().collect();
+    }
+    for row in rows.iter().take(top) {
         let measures = &row.measures;
         table.row([
             libs::name(report, row),
@@ -70,7 +95,19 @@ fn libraries(report: &Report, top: usize) -> Table {
             of_call(measures.p999_ns).into(),
         ]);
     }
-    table
+    if !small.is_empty() {
+        let sum = small.iter().map(|row| row.measures.self_ns.0).fold(0, u64::saturating_add);
+        let name = format!("{} more applications", small.len());
+        table.row([
+            Cell::new(name, Look::Strong),
+            share(report, Ns(sum)).into(),
+            "".into(),
+            "".into(),
+            "".into(),
+            "".into(),
+        ]);
+    }
+    table.render(terminal) + &more(rows.len(), top, "libs")
 }
 
 fn functions(report: &Report, top: usize) -> Table {

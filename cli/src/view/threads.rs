@@ -10,7 +10,7 @@ use crate::args::{ThreadFilter, matches};
 use crate::machine::{self, MEASURES, Rows};
 use crate::places::{AddressKind, Place};
 use crate::report::Report;
-use crate::terminal::{Align, Look, Table, Terminal, clean, count, elapsed};
+use crate::terminal::{Align, Look, Table, Terminal, clean, count, elapsed, moment};
 
 pub(super) struct Threads<'a> {
     pub(super) thread: &'a ThreadFilter,
@@ -52,7 +52,7 @@ impl Show for Threads<'_> {
                 name(row).into(),
                 routine(report, row).into(),
                 short(report, row, row.creation_site.as_ref(), AddressKind::ReturnAddress).into(),
-                elapsed(row.start_ns.0).into(),
+                moment(row.start_ns.0).into(),
                 format!("{about}{}", elapsed(row.lifetime_ns.0)).into(),
                 elapsed(row.application_ns.0).into(),
                 elapsed(row.measures.self_ns.0).into(),

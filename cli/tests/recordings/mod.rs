@@ -4,7 +4,9 @@
 use std::path::{Path, PathBuf};
 
 use chase_recorder::builder::Builder;
-use chase_recorder::layout::{END_EXIT, END_IMMEDIATE, SkipReason, SlotClass};
+use chase_recorder::layout::{
+    END_EXEC, END_EXIT, END_IMMEDIATE, ORIGIN_EXEC, ORIGIN_FORK, SkipReason, SlotClass,
+};
 
 const US: u64 = 1_000;
 const MS: u64 = 1_000_000;
@@ -93,5 +95,28 @@ pub(crate) fn child() -> Builder {
     let main = builder.thread("helper");
     builder.timeline(main).work(MS).calls(write, 10 * US, 100).end();
     builder.end(END_IMMEDIATE, 3);
+    builder
+}
+
+/// Child number `number` of the compressor, with next to no time of its own; every second one goes
+/// on as another program, which `next` is.
+pub(crate) fn small_child(number: u32, next: bool) -> Builder {
+    let start = MS * u64::from(number) + u64::from(next) * 20 * US;
+    let mut builder = Builder::new();
+    builder.header.pid = 5000 + number;
+    builder.header.parent_pid = 4711;
+    builder.header.process_start = 100;
+    builder.header.origin = if next { ORIGIN_EXEC } else { ORIGIN_FORK };
+    builder.header.clock_start.ticks += start;
+    builder.header.clock_start.monotonic_ns += start;
+    builder.header.clock_start.realtime_ns += start;
+    let program = if next { "step" } else { "shell" };
+    let app = builder.executable(&format!("/opt/app/bin/{program}{}", number % 3));
+    let libc = builder.object("/lib/x86_64-linux-gnu/libc.so.6");
+    let write = builder.slot(app, Some(libc), "write");
+    let main = builder.thread(program);
+    builder.timeline(main).work(US * u64::from(number % 7)).calls(write, US, 2).end();
+    let ending = if !next && number.is_multiple_of(2) { END_EXEC } else { END_EXIT };
+    builder.end(ending, 0);
     builder
 }

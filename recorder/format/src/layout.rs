@@ -117,6 +117,10 @@ pub const STOP_LIMIT: u32 = 2;
 /// [`Header::stop_reason`]: the process may not map more memory.
 pub const STOP_NO_MEMORY: u32 = 3;
 
+/// [`Header::stop_reason`]: the process gave up the right to system calls that recording needs
+/// (seccomp), or to the clock. What was known before goes on counting.
+pub const STOP_CONFINED: u32 = 4;
+
 /// A moment on the recording's own clock and on the system's.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]

@@ -31,9 +31,10 @@ impl Slice {
         self.to - self.from
     }
 
-    /// Where its label points to; a slice that is all there is has its label on the right.
+    /// Where its label points to. A slice that is nearly all there is (and so the first) has its
+    /// label on the right.
     pub(super) fn middle(&self) -> f64 {
-        if self.width() >= TAU - 1e-9 { PI / 2.0 } else { (self.from + self.to) / 2.0 }
+        if self.width() > 0.75 * TAU { PI / 2.0 } else { (self.from + self.to) / 2.0 }
     }
 
     pub(super) fn is_small(&self) -> bool {

@@ -2,7 +2,7 @@
 #
 # chase_enter changes no register that the callee may read (rdi rsi rdx rcx r8 r9, al, r10, all
 # vector registers, the stack) and none that it must preserve but rbx, which it saves in the frame.
-# chase_exit preserves every register that may hold a result (rax rdx, xmm0 xmm1, st0 st1).
+# chase_exit preserves every register that may hold a result (rax rdx rcx r8, xmm0 xmm1, st0 st1).
 #
 # In the callee the return address is chase_exit, and the frame's address is in rbx, which the
 # callee preserves; so the caller's registers are found by plain unwinding:
@@ -126,8 +126,9 @@ chase_enter:                            # r11 = slot, (rsp) = return address
     .hidden chase_exit
     .globl chase_exit
 chase_exit:                             # rbx = frame
-    movq %rax, %r8                      # r8, r9 = the integer results
-    movq %rdx, %r9
+    movq %rax, %r9                      # results are in rax and rdx by the ABI; rcx and r8 hold
+    movq %rdx, %r11                     # more by other conventions, like Swift's
+    movq %rcx, {SAVED_RCX}(%rbx)
     read_clock .Lexit_clock
 .Lended:
     movq chase_thread@gottpoff(%rip), %r10
@@ -163,18 +164,48 @@ chase_exit:                             # rbx = frame
 .Lrecorded:
     pushq {RET}(%rbx)
     cfi_return_on_stack
-    movq {RBX}(%rbx), %r11              # r11 = the caller's rbx
-    .cfi_register rbx, r11
+    movq {RBX}(%rbx), %rdi              # rdi = the caller's rbx
+    .cfi_register rbx, rdi
+    movq {SAVED_RCX}(%rbx), %rcx
     subq ${FRAME}, {TOP}(%r10)          # released: one instruction, for signal handlers
     cmpq %rbx, {TOP}(%r10)              # ... unless one has switched stacks in between
     jne .Lleave_moved
-    movq %r11, %rbx
+    movq %rdi, %rbx
     .cfi_restore rbx
-    movq %r8, %rax
-    movq %r9, %rdx
+    movq %r9, %rax
+    movq %r11, %rdx
     retq
 
 # ---- out of line --------------------------------------------------------------------------------
+.macro push_results                     # all that may hold one
+    pushq %r9
+    .cfi_adjust_cfa_offset 8
+    pushq %r11
+    .cfi_adjust_cfa_offset 8
+    pushq %rcx
+    .cfi_adjust_cfa_offset 8
+    pushq %r8
+    .cfi_adjust_cfa_offset 8
+    subq $32, %rsp
+    .cfi_adjust_cfa_offset 32
+    movups %xmm0, (%rsp)                # Rust code touches no more of a vector than its lower half
+    movups %xmm1, 16(%rsp)
+.endm
+.macro pop_results
+    movups (%rsp), %xmm0
+    movups 16(%rsp), %xmm1
+    addq $32, %rsp
+    .cfi_adjust_cfa_offset -32
+    popq %r8
+    .cfi_adjust_cfa_offset -8
+    popq %rcx
+    .cfi_adjust_cfa_offset -8
+    popq %rdx
+    .cfi_adjust_cfa_offset -8
+    popq %rax
+    .cfi_adjust_cfa_offset -8
+.endm
+
 .Lmaximum:
     cfi_return_in_frame
     cfi_rbx_in_frame
@@ -182,58 +213,31 @@ chase_exit:                             # rbx = frame
     jmp .Lrecorded
 
 .Lleave_slow:                           # rax = now
+    movq {SAVED_RCX}(%rbx), %rcx
     pushq {RET}(%rbx)
     cfi_return_on_stack
     pushq {RBX}(%rbx)
     .cfi_def_cfa_offset 16
     .cfi_offset rbx, -16
-    pushq %r8
-    .cfi_adjust_cfa_offset 8
-    pushq %r9
-    .cfi_adjust_cfa_offset 8
-    subq $32, %rsp
-    .cfi_adjust_cfa_offset 32
-    movups %xmm0, (%rsp)                # Rust code touches no more of a vector than its lower half
-    movups %xmm1, 16(%rsp)
+    push_results
     movq %rbx, %rdi
     movq %rax, %rsi
     callq {leave_slow}
-    movups (%rsp), %xmm0
-    movups 16(%rsp), %xmm1
-    addq $32, %rsp
-    .cfi_adjust_cfa_offset -32
-    popq %rdx
-    .cfi_adjust_cfa_offset -8
-    popq %rax
-    .cfi_adjust_cfa_offset -8
+    pop_results
     popq %rbx
     .cfi_adjust_cfa_offset -8
     .cfi_restore rbx
     retq
 
 .Lleave_moved:                          # recorded, but not on top any more
-    .cfi_register rbx, r11
-    pushq %r11
+    .cfi_register rbx, rdi
+    pushq %rdi
     .cfi_def_cfa_offset 16
     .cfi_offset rbx, -16
-    pushq %r8
-    .cfi_adjust_cfa_offset 8
-    pushq %r9
-    .cfi_adjust_cfa_offset 8
-    subq $32, %rsp
-    .cfi_adjust_cfa_offset 32
-    movups %xmm0, (%rsp)
-    movups %xmm1, 16(%rsp)
+    push_results
     movq %rbx, %rdi
     callq {leave_moved}
-    movups (%rsp), %xmm0
-    movups 16(%rsp), %xmm1
-    addq $32, %rsp
-    .cfi_adjust_cfa_offset -32
-    popq %rdx
-    .cfi_adjust_cfa_offset -8
-    popq %rax
-    .cfi_adjust_cfa_offset -8
+    pop_results
     popq %rbx
     .cfi_adjust_cfa_offset -8
     .cfi_restore rbx
@@ -341,11 +345,16 @@ chase_exit:                             # rbx = frame
     .size chase_enter, . - chase_enter
 
 # ---- the other clock ----------------------------------------------------------------------------
-# rax = CLOCK_MONOTONIC in ns, by a system call that no library sees. All other registers but rdx
-# are preserved.
+# rax = CLOCK_MONOTONIC in ns, by a system call that no library sees, or the time at which the clock
+# was stopped. All other registers but rdx are preserved.
     .type chase_clock, @function
 chase_clock:
     .cfi_startproc
+    movq {frozen_ticks}(%rip), %rax
+    testq %rax, %rax
+    jz 1f
+    retq
+1:
     pushq %rcx
     .cfi_adjust_cfa_offset 8
     pushq %rsi

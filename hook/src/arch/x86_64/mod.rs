@@ -2,7 +2,7 @@
 
 use core::arch::{asm, global_asm};
 use core::mem::offset_of;
-use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use chase_format::histogram::{LINEAR_LIMIT, MAX_EXPONENT, SUB_BITS};
 use chase_format::layout::{CLOCK_TSC, Node};
@@ -30,6 +30,8 @@ pub(crate) const MACHINE: u32 = 62;
 pub(crate) static TARGETS: [AtomicUsize; STUBS] = [const { AtomicUsize::new(0) }; STUBS];
 /// Which clock the call path reads: `CLOCK_TSC` or `CLOCK_MONOTONIC`.
 pub(crate) static CLOCK_KIND: AtomicU32 = AtomicU32::new(CLOCK_TSC);
+/// What the clock shows once it stands still; 0 as long as it runs.
+pub(crate) static FROZEN_TICKS: AtomicU64 = AtomicU64::new(0);
 /// Where the recording is mapped.
 pub(crate) static BASE: AtomicUsize = AtomicUsize::new(0);
 
@@ -37,6 +39,7 @@ global_asm!(
     include_str!("call.S"),
     no_thread = sym thread::NO_THREAD,
     clock_kind = sym CLOCK_KIND,
+    frozen_ticks = sym FROZEN_TICKS,
     targets = sym TARGETS,
     base = sym BASE,
     enter_slow = sym frames::enter_slow,
@@ -50,6 +53,7 @@ global_asm!(
     RET = const offset_of!(Frame, return_address),
     RBX = const offset_of!(Frame, saved_rbx),
     SP = const offset_of!(Frame, sp),
+    SAVED_RCX = const offset_of!(Frame, saved_rcx),
     START = const offset_of!(Frame, start_ticks),
     NODE = const offset_of!(Frame, node),
     SCOPE = const offset_of!(Node, scope_ref),
@@ -102,9 +106,14 @@ pub(crate) fn is_stub(address: usize) -> bool {
         || address.wrapping_sub(special_stub(0)) < SPECIAL_STUBS * STUB
 }
 
+/// Where functions that were called by us return to.
+pub(crate) fn exit_address() -> usize {
+    &raw const chase_exit as usize
+}
+
 /// Whether a call that returns to `address` is a tail call of a function that was called by us.
 pub(crate) fn is_exit(address: usize) -> bool {
-    address == &raw const chase_exit as usize
+    address == exit_address()
 }
 
 /// This thread's [`Thread`]; [`thread::NO_THREAD`] if it has none.
@@ -198,7 +207,10 @@ pub(crate) unsafe fn with_vectors_saved(area: *mut u8, f: impl FnOnce()) {
             options(att_syntax, nostack));
         f();
         asm!("xrstor64 ({0})", in(reg) area, in("eax") u32::MAX, in("edx") u32::MAX,
-            options(att_syntax, nostack));
+            out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, out("xmm4") _,
+            out("xmm5") _, out("xmm6") _, out("xmm7") _, out("xmm8") _, out("xmm9") _,
+            out("xmm10") _, out("xmm11") _, out("xmm12") _, out("xmm13") _, out("xmm14") _,
+            out("xmm15") _, options(att_syntax, nostack));
     }
 }
 

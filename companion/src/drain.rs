@@ -1,0 +1,228 @@
+//! Copies rows into the files of their processes, and gives the places of ended processes back.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use bytemuck::Zeroable;
+use chase_format::layout::{Header, MAGIC};
+
+use crate::calibrate::Cost;
+use crate::file::{Place, SyscallsFile};
+use crate::layout_proposal::{EXTENSION, STATE_COMPLETE, STATE_STOPPED, SyscallsHeader};
+use crate::program::Program;
+use crate::shared::{PROCESS_FREE, PROCESS_GREETED, Process, Row};
+
+/// A process that has rows.
+#[derive(Debug)]
+struct Target {
+    /// `None` when the file could not be created or written any more.
+    file: Option<SyscallsFile>,
+    rows: Vec<u32>,
+}
+
+/// What was last written of a row.
+#[derive(Clone, Copy, Debug)]
+struct Written {
+    place: Option<Place>,
+    count: u64,
+}
+
+/// All that is being recorded.
+#[derive(Debug)]
+pub struct Drain {
+    directory: PathBuf,
+    cost: Cost,
+    targets: HashMap<u32, Target>,
+    written: Vec<Option<Written>>,
+    /// Files that could not be written, the first with its error.
+    failed: Option<(PathBuf, io::Error)>,
+}
+
+/// What a round found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Processes that live.
+    pub live: usize,
+    /// Processes that have ended since the last round.
+    pub ended: usize,
+}
+
+impl Drain {
+    /// Nothing yet. Files of processes without a recording go to `directory`.
+    #[must_use]
+    pub fn new(directory: PathBuf, cost: Cost) -> Self {
+        Self { directory, cost, targets: HashMap::new(), written: Vec::new(), failed: None }
+    }
+
+    /// The first file that could not be written.
+    #[must_use]
+    pub fn failure(&self) -> Option<&(PathBuf, io::Error)> {
+        self.failed.as_ref()
+    }
+
+    /// Writes what has changed, and lets go of what has ended.
+    pub fn round(&mut self, program: &mut Program) -> Found {
+        // Ended before the rows are read: then no row of theirs changes any more.
+        let processes = program.totals().processes as u32;
+        let all: Vec<Process> = (0..processes).map(|i| program.processes.read(i as usize)).collect();
+        self.write_rows(program, &all);
+        let mut found = Found { live: 0, ended: 0 };
+        for (number, process) in (0..).zip(&all) {
+            if process.state == PROCESS_FREE {
+                continue;
+            }
+            if process.live > 0 {
+                found.live += 1;
+                continue;
+            }
+            found.ended += 1;
+            self.finish(program, number, process);
+        }
+        found
+    }
+
+    fn write_rows(&mut self, program: &Program, processes: &[Process]) {
+        let rows = program.totals().rows as usize;
+        self.written.resize(self.written.len().max(rows), None);
+        for number in 0..rows {
+            let row = program.rows.read(number);
+            // A row is filled in after it is counted.
+            if row.count == 0 {
+                continue;
+            }
+            if self.written[number].is_some_and(|written| written.count == row.count) {
+                continue;
+            }
+            self.write_row(number, &row, processes, program);
+        }
+    }
+
+    fn write_row(&mut self, number: usize, row: &Row, processes: &[Process], program: &Program) {
+        let Some(process) = processes.get(row.process as usize) else { return };
+        // The name of the recording comes with the hello.
+        if process.state != PROCESS_GREETED && process.live > 0 {
+            return;
+        }
+        let target = self.targets.entry(row.process).or_insert_with(|| {
+            let path = path_of(process, &self.directory);
+            let result = SyscallsFile::create(&path, header_of(process, self.cost));
+            let file = result.map_err(|error| self.failed.get_or_insert((path, error))).ok();
+            Target { file, rows: Vec::new() }
+        });
+        let written = self.written[number];
+        if written.is_none() {
+            target.rows.push(number as u32);
+        }
+        let mut place = written.and_then(|written| written.place);
+        if let Some(file) = &mut target.file {
+            let totals = program.totals();
+            file.header.written_ns = now_ns();
+            (file.header.lost_calls, file.header.lost_waits) = (totals.lost_calls, totals.lost_waits);
+            file.header.lost_processes = totals.lost_processes;
+            file.header.lost_threads = totals.lost_threads;
+            let result = match place {
+                Some(at) => file.update(at, row),
+                None => file.add(row).map(|at| place = Some(at)),
+            };
+            if let Err(error) = result {
+                target.file = None;
+                self.failed.get_or_insert((path_of(process, &self.directory), error));
+            }
+        }
+        self.written[number] = Some(Written { place, count: row.count });
+    }
+
+    /// A process has ended, and its rows are written.
+    fn finish(&mut self, program: &mut Program, number: u32, process: &Process) {
+        if let Some(mut target) = self.targets.remove(&number) {
+            if let Some(file) = &mut target.file {
+                file.header.state = STATE_COMPLETE;
+                file.header.ended_ns = process.ended_ns;
+                if let Err(error) = file.write_header() {
+                    self.failed.get_or_insert((path_of(process, &self.directory), error));
+                }
+            }
+            for row in target.rows {
+                self.written[row as usize] = None;
+                // A place that can't be given back is lost, and counted when places run out.
+                let _ = program.free_row(row);
+            }
+        }
+        let _ = program.free_process(number);
+    }
+
+    /// Gives all places of ended processes back and writes nothing of them.
+    pub fn forget(&mut self, program: &mut Program) {
+        for row in 0..program.totals().rows as u32 {
+            let _ = program.free_row(row);
+        }
+        for number in 0..program.totals().processes as u32 {
+            let _ = program.free_process(number);
+        }
+    }
+
+    /// Marks the files of processes that live as incomplete.
+    pub fn stop(&mut self) {
+        for target in self.targets.values_mut() {
+            if let Some(file) = &mut target.file {
+                file.header.state = STATE_STOPPED;
+                let _ = file.write_header();
+            }
+        }
+    }
+}
+
+fn header_of(process: &Process, cost: Cost) -> SyscallsHeader {
+    SyscallsHeader {
+        pid: process.own_pid,
+        began_ns: process.began_ns,
+        cost_inside_ns: cost.inside_ns,
+        cost_outside_ns: cost.outside_ns,
+        name: process.name,
+        ..SyscallsHeader::zeroed()
+    }
+}
+
+fn until_nul(bytes: &[u8]) -> &[u8] {
+    bytes.split(|&byte| byte == 0).next().unwrap_or(&[])
+}
+
+/// Beside the recording; where there is none, in the directory of the run. The path comes from a
+/// traced process, so it has to lead to what is its recording.
+fn path_of(process: &Process, directory: &Path) -> PathBuf {
+    let recording = Path::new(OsStr::from_bytes(until_nul(&process.path)));
+    if process.state == PROCESS_GREETED && is_recording(recording, process.own_pid) {
+        let mut path = recording.as_os_str().to_owned();
+        path.push(".");
+        path.push(EXTENSION);
+        return path.into();
+    }
+    let name: Vec<u8> =
+        until_nul(&process.name).iter().map(|&byte| if byte == b'/' { b'_' } else { byte }).collect();
+    let mut file_name = OsStr::from_bytes(&name).to_owned();
+    file_name.push(format!(".{}.{}.{EXTENSION}", process.own_pid, process.began_ns));
+    directory.join(file_name)
+}
+
+fn is_recording(path: &Path, pid: u32) -> bool {
+    let mut header = Header::zeroed();
+    let read = File::open(path).and_then(|mut file| {
+        if !file.metadata()?.is_file() {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        file.read_exact(bytemuck::bytes_of_mut(&mut header))
+    });
+    read.is_ok() && header.magic == MAGIC && header.pid == pid
+}
+
+/// `CLOCK_MONOTONIC`, as the program reads it.
+fn now_ns() -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel fills in the structure.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
