@@ -94,7 +94,10 @@ impl Drain {
             if row.count == 0 {
                 continue;
             }
-            if self.written[number].is_some_and(|written| written.count == row.count) {
+            // Of a process that has ended, all rows are written: a row seen in the middle of its last
+            // change has the count and not yet the rest.
+            let live = processes.get(row.process as usize).is_some_and(|process| process.live > 0);
+            if live && self.written[number].is_some_and(|written| written.count == row.count) {
                 continue;
             }
             self.write_row(number, &row, processes, program);

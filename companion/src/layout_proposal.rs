@@ -86,6 +86,8 @@ pub struct SyscallsHeader {
     pub lost_threads: u64,
     /// Name of the process when the image began, padded with NUL.
     pub name: [u8; 16],
+    /// Room for later.
+    pub reserved: u64,
 }
 
 /// What one thread did in one context by one syscall.

@@ -20,3 +20,6 @@ pub mod layout_proposal;
 pub mod mapping;
 pub mod program;
 pub mod shared;
+#[rustfmt::skip]
+mod syscall_table;
+pub mod syscalls;

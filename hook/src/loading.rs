@@ -165,7 +165,7 @@ pub(crate) fn catch_up(thread: &Thread, sp: usize) {
     }
     if pending.fork {
         thread.settle();
-        process::notice_fork(thread);
+        process::notice_fork();
         if pending.load_sp != 0 {
             thread.defer(Pending { fork: false, ..pending });
         }

@@ -2,10 +2,11 @@
 
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_void};
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::ptr;
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use chase_format::layout::{
-    ChunkKind, END_EXIT, EXTENSION, Header, ORIGIN_EXEC, ORIGIN_FORK, READER_MIN, VERSION,
+    ChunkKind, END_EXIT, EXTENSION, Header, ORIGIN_EXEC, ORIGIN_FORK, PAGE, READER_MIN, VERSION,
 };
 
 use crate::config::Config;
@@ -13,7 +14,7 @@ use crate::elf::{Image, ProgramHeader, executable_bias};
 use crate::recording::Refused;
 use crate::signals::SignalsBlocked;
 use crate::text::{Text, c_bytes, file_name};
-use crate::thread::{Origin, Thread, no_thread};
+use crate::thread::{Origin, no_thread};
 use crate::{arch, calibrate, clock, loading, maps, pages, recording, sys, thread};
 
 const DEFAULT_OUTPUT: &[u8] = b"chase.data";
@@ -48,9 +49,29 @@ static PROCESS: Shared = Shared(UnsafeCell::new(Process {
 /// The process that the recording belongs to; 0 if there is none.
 static OWNER: AtomicU32 = AtomicU32::new(0);
 
-/// The process that the recording belongs to.
-pub(crate) fn owner() -> u32 {
-    OWNER.load(Ordering::Relaxed)
+/// A word that the kernel clears in a fork's child, but not in one that shares our memory.
+static MEMORY_IS_OURS: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
+
+/// Marks this memory as that of the process that the recording belongs to.
+fn claim_memory() {
+    let mut page = MEMORY_IS_OURS.load(Ordering::Relaxed);
+    if page.is_null() {
+        page = sys::map_anonymous(PAGE);
+        if page.is_null() || sys::advise(page, PAGE, libc::MADV_WIPEONFORK).is_err() {
+            return;
+        }
+        MEMORY_IS_OURS.store(page, Ordering::Relaxed);
+    }
+    // SAFETY: the page is ours.
+    unsafe { page.write_volatile(1) };
+}
+
+/// Whether this is the memory that the recording is written from: false in a fork's child that has
+/// not been noticed yet.
+pub(crate) fn memory_is_ours() -> bool {
+    let page = MEMORY_IS_OURS.load(Ordering::Relaxed);
+    // SAFETY: the page is ours.
+    page.is_null() || unsafe { page.read_volatile() } == 1
 }
 
 #[expect(clippy::mut_from_ref, reason = "only the start, with one thread, writes")]
@@ -273,11 +294,12 @@ fn open_recording(origin: u32) -> Result<(), Refused> {
                 errno: libc::ENAMETOOLONG,
             });
         }
-        OWNER.store(pid, Ordering::Relaxed);
         match recording::create(path, &header) {
             Err(Refused { errno: libc::EEXIST, .. }) => {}
             Err(refused) => return Err(refused),
             Ok(()) => {
+                OWNER.store(pid, Ordering::Relaxed);
+                claim_memory();
                 let _signals = SignalsBlocked::new();
                 recording::write_chunk(ChunkKind::Meta, this.meta.as_bytes());
                 return Ok(());
@@ -388,12 +410,8 @@ unsafe extern "C" fn after_fork_in_child() {
 }
 
 /// A thread calls after something that may have been a fork.
-pub(crate) fn notice_fork(thread: &Thread) {
-    let _ = thread;
-    if recording::is_open()
-        && !recording::is_confined()
-        && OWNER.load(Ordering::Relaxed) != sys::getpid()
-    {
+pub(crate) fn notice_fork() {
+    if recording::is_open() && !memory_is_ours() {
         become_child();
     }
 }

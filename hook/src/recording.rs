@@ -182,8 +182,8 @@ pub(crate) fn chunk(kind: ChunkKind, owner: u32, len: usize) -> Option<Chunk> {
 }
 
 fn chunk_locked(kind: ChunkKind, owner: u32, len: usize) -> Option<Chunk> {
-    // A child that shares the file, but not this memory, must not append to it.
-    if stopped() || !is_open() || sys::getpid() != process::owner() {
+    // A fork's child that has not been noticed yet must not append to its parent's file.
+    if stopped() || !is_open() || !process::memory_is_ours() {
         return None;
     }
     let state = state();
