@@ -19,7 +19,8 @@ const SESSION: u64 = 0xc057;
 
 fn main() -> Result<()> {
     let rounds: usize = std::env::args().nth(1).map_or(Ok(9), |rounds| rounds.parse())?;
-    let names = ["bare", "empty pair", "ours, not traced", "ours, traced, word", "ours, traced, frames"];
+    let names =
+        ["bare", "empty pair", "ours, not traced", "ours, traced, word", "ours, traced, frames"];
     let mut samples: [Vec<f64>; 5] = Default::default();
     for _ in 0..rounds {
         samples[0].push(getppid_ns());
@@ -40,7 +41,10 @@ fn main() -> Result<()> {
     let floor = least[1] - least[0];
     for (name, ns) in names.iter().zip(least) {
         let added = ns - least[0];
-        println!("{name:20} {ns:7.1} ns  added {added:7.1}  of the empty pair {:5.2}", added / floor);
+        println!(
+            "{name:20} {ns:7.1} ns  added {added:7.1}  of the empty pair {:5.2}",
+            added / floor
+        );
     }
     Ok(())
 }
@@ -63,7 +67,8 @@ fn attach_empty() -> Result<Ebpf> {
     let btf = Btf::from_sys_fs()?;
     let mut loaded = Ebpf::load(include_bytes_aligned!("../bpf/empty.bpf.o"))?;
     for name in ["sys_exit", "sys_enter"] {
-        let program: &mut BtfTracePoint = loaded.program_mut(name).context("no such program")?.try_into()?;
+        let program: &mut BtfTracePoint =
+            loaded.program_mut(name).context("no such program")?.try_into()?;
         program.load(name, &btf)?;
         program.attach()?;
     }

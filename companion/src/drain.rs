@@ -68,7 +68,8 @@ impl Drain {
     pub fn round(&mut self, program: &mut Program) -> Found {
         // Ended before the rows are read: then no row of theirs changes any more.
         let processes = program.totals().processes as u32;
-        let all: Vec<Process> = (0..processes).map(|i| program.processes.read(i as usize)).collect();
+        let all: Vec<Process> =
+            (0..processes).map(|i| program.processes.read(i as usize)).collect();
         self.write_rows(program, &all);
         let mut found = Found { live: 0, ended: 0 };
         for (number, process) in (0..).zip(&all) {
@@ -124,7 +125,8 @@ impl Drain {
         if let Some(file) = &mut target.file {
             let totals = program.totals();
             file.header.written_ns = now_ns();
-            (file.header.lost_calls, file.header.lost_waits) = (totals.lost_calls, totals.lost_waits);
+            (file.header.lost_calls, file.header.lost_waits) =
+                (totals.lost_calls, totals.lost_waits);
             file.header.lost_processes = totals.lost_processes;
             file.header.lost_threads = totals.lost_threads;
             let result = match place {
@@ -204,8 +206,10 @@ fn path_of(process: &Process, directory: &Path) -> PathBuf {
         path.push(EXTENSION);
         return path.into();
     }
-    let name: Vec<u8> =
-        until_nul(&process.name).iter().map(|&byte| if byte == b'/' { b'_' } else { byte }).collect();
+    let name: Vec<u8> = until_nul(&process.name)
+        .iter()
+        .map(|&byte| if byte == b'/' { b'_' } else { byte })
+        .collect();
     let mut file_name = OsStr::from_bytes(&name).to_owned();
     file_name.push(format!(".{}.{}.{EXTENSION}", process.own_pid, process.began_ns));
     directory.join(file_name)

@@ -2,6 +2,8 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::mem::ManuallyDrop;
+use std::os::fd::FromRawFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode};
@@ -13,6 +15,7 @@ use anyhow::{Context, Result, bail};
 use chase_companion::calibrate::Cost;
 use chase_companion::drain::Drain;
 use chase_companion::program::Program;
+use chase_companion::shared::Totals;
 use clap::Parser;
 
 /// How often rows are copied.
@@ -57,10 +60,10 @@ fn main() -> ExitCode {
 
 /// Says one line to who started this.
 fn tell(arguments: &Arguments, line: &str) {
-    let file = arguments.ready_fd.map(|fd| File::options().append(true).open(format!("/proc/self/fd/{fd}")));
-    let told = match file {
-        Some(Ok(mut file)) => writeln!(file, "{line}"),
-        _ => writeln!(io::stderr(), "{line}"),
+    let told = match arguments.ready_fd {
+        // SAFETY: the caller passed the descriptor to be used; it is not closed here.
+        Some(fd) => writeln!(ManuallyDrop::new(unsafe { File::from_raw_fd(fd) }), "{line}"),
+        None => writeln!(io::stderr(), "{line}"),
     };
     // Nobody is left to be told.
     let _ = told;
@@ -92,9 +95,23 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
     } else {
         tell(arguments, "ready");
     }
-    let status = watch(&mut program, &mut drain, child, Duration::from_secs_f64(arguments.patience))?;
+    let status =
+        watch(&mut program, &mut drain, child, Duration::from_secs_f64(arguments.patience))?;
     if let Some((path, error)) = drain.failure() {
         tell(arguments, &format!("chase: syscalls are incomplete: {}: {error}", path.display()));
+    }
+    let Totals { refused, dropped, lost_calls, lost_waits, lost_processes, lost_threads, .. } =
+        program.totals();
+    let left_out = [
+        (refused, "processes of another user (or another version of chase)"),
+        (dropped, "set-id images"),
+        (lost_processes, "processes for want of room"),
+        (lost_threads, "threads for want of room"),
+        (lost_calls, "calls for want of room"),
+        (lost_waits, "waits for want of room"),
+    ];
+    for (count, what) in left_out.into_iter().filter(|(count, _)| *count > 0) {
+        tell(arguments, &format!("chase: left out: {count} {what}"));
     }
     Ok(status)
 }

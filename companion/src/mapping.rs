@@ -25,8 +25,9 @@ impl<T: Pod> Mapping<T> {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let fd = fd.as_fd().as_raw_fd();
         // SAFETY: a new mapping at an address of the kernel's choice; it holds on to the map.
-        let base =
-            unsafe { libc::mmap(ptr::null_mut(), len * size_of::<T>(), protection, libc::MAP_SHARED, fd, 0) };
+        let base = unsafe {
+            libc::mmap(ptr::null_mut(), len * size_of::<T>(), protection, libc::MAP_SHARED, fd, 0)
+        };
         if base == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }

@@ -16,8 +16,14 @@ pub static OBJECT: &[u8] = include_bytes_aligned!("../bpf/syscalls.bpf.o");
 
 /// The programs and their tracepoints, which have the same names, in the order of attaching: ends
 /// before beginnings, so that nothing that began before is taken for whole.
-const PROGRAMS: [&str; 6] =
-    ["sched_process_exit", "sched_process_exec", "task_newtask", "sched_switch", "sys_exit", "sys_enter"];
+const PROGRAMS: [&str; 6] = [
+    "sched_process_exit",
+    "sched_process_exec",
+    "task_newtask",
+    "sched_switch",
+    "sys_exit",
+    "sys_enter",
+];
 
 /// Threads that the table by thread number holds in one element.
 const THREADS_IN_BLOCK: u32 = 64;
@@ -26,7 +32,9 @@ const THREADS_IN_BLOCK: u32 = 64;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The kernel describes no types.
-    #[error("the kernel has no BTF (/sys/kernel/btf/vmlinux): it must be built with CONFIG_DEBUG_INFO_BTF")]
+    #[error(
+        "the kernel has no BTF (/sys/kernel/btf/vmlinux): it must be built with CONFIG_DEBUG_INFO_BTF"
+    )]
     NoBtf,
     /// `bpf(2)` refused.
     #[error(
@@ -122,7 +130,8 @@ impl Program {
     /// Without BTF or permission, and when the kernel refuses.
     pub fn start(session: u64, owner: u32) -> Result<Self, Error> {
         let Ok(btf) = Btf::from_sys_fs() else {
-            let unreadable = File::open("/sys/kernel/btf/vmlinux").is_err_and(|e| is_permission(&e));
+            let unreadable =
+                File::open("/sys/kernel/btf/vmlinux").is_err_and(|e| is_permission(&e));
             return Err(if unreadable { Error::NotPermitted } else { Error::NoBtf });
         };
         let mut loaded = EbpfLoader::new()
@@ -131,7 +140,9 @@ impl Program {
             .override_global("session", &session, true)
             .override_global("owner_uid", &owner, true)
             .load(OBJECT)
-            .map_err(|e| if is_permission(&e) { Error::NotPermitted } else { Error::Load(Box::new(e)) })?;
+            .map_err(|e| {
+                if is_permission(&e) { Error::NotPermitted } else { Error::Load(Box::new(e)) }
+            })?;
         for name in PROGRAMS {
             load(&mut loaded, name, &btf).map_err(|source| refused(name, source))?;
         }
@@ -198,7 +209,10 @@ fn take_map(loaded: &mut Ebpf, name: &'static str) -> Result<Map, Error> {
     loaded.take_map(name).ok_or_else(missing).map_err(|source| Error::Map { name, source })
 }
 
-fn take<T: TryFrom<Map, Error = MapError>>(loaded: &mut Ebpf, name: &'static str) -> Result<T, Error> {
+fn take<T: TryFrom<Map, Error = MapError>>(
+    loaded: &mut Ebpf,
+    name: &'static str,
+) -> Result<T, Error> {
     take_map(loaded, name)?.try_into().map_err(|source| Error::Map { name, source })
 }
 

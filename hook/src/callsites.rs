@@ -113,11 +113,12 @@ unsafe fn check(candidates: &mut [Candidate], at: usize) {
     }
     let end = (at + 4).wrapping_add_signed(displacement as isize);
     // FF /2 is call, FF /4 is jmp.
-    if opcode == 0xff && (modrm == 0x15 || modrm == 0x25) {
-        if let Some(candidate) = at_address(candidates, end) {
-            candidate.called = true;
-            return;
-        }
+    if opcode == 0xff
+        && (modrm == 0x15 || modrm == 0x25)
+        && let Some(candidate) = at_address(candidates, end)
+    {
+        candidate.called = true;
+        return;
     }
     for immediate in IMMEDIATES {
         if let Some(candidate) = at_address(candidates, end.wrapping_add(immediate)) {

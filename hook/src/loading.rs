@@ -53,7 +53,6 @@ static LOADING: Loading = Loading {
     }),
 };
 
-#[expect(clippy::mut_from_ref, reason = "the lock, or being the only thread, makes it exclusive")]
 fn state() -> &'static mut State {
     // SAFETY: every caller holds the lock or is the only thread.
     unsafe { &mut *LOADING.state.get() }
@@ -210,10 +209,9 @@ pub(crate) fn depends_on_caller(name: usize, caller: usize) -> bool {
     let depends = object.is_none_or(|object| {
         let image = &object.image;
         // What a loaded object needs is searched for along its loader's RPATH, but not RUNPATH.
-        object.namespace != 0
-            || image.has_rpath && !image.has_runpath
-            || !name.contains(&b'/') && (image.has_rpath || image.has_runpath)
-            || name.contains(&b'$')
+        // A RUNPATH makes an RPATH void.
+        let (inherited, own) = (image.has_rpath && !image.has_runpath, image.has_runpath);
+        object.namespace != 0 || inherited || own && !name.contains(&b'/') || name.contains(&b'$')
     });
     if depends {
         recording::unseen(Lost::LateLoad);

@@ -11,27 +11,29 @@ pub(crate) fn for_each_line(path: &CStr, mut f: impl FnMut(&[u8]) -> bool) {
     let Ok(fd) = sys::open(path, libc::O_RDONLY, 0) else { return };
     let mut buffer = [0u8; LINE];
     let mut len = 0;
-    loop {
-        let Some(free) = buffer.get_mut(len..) else { break };
+    while let Some(free) = buffer.get_mut(len..) {
         let read = if free.is_empty() { 0 } else { sys::read_some(fd, free) };
         len += read;
-        let Some(filled) = buffer.get(..len) else { break };
-        let mut start = 0;
-        let mut done = false;
-        while let Some(at) =
-            filled.get(start..).and_then(|rest| rest.iter().position(|&b| b == b'\n'))
-        {
-            done = filled.get(start..start + at).is_some_and(&mut f);
-            start += at + 1;
-            if done {
-                break;
-            }
-        }
-        if done || read == 0 && start == 0 {
+        let (used, done) = whole_lines(buffer.get(..len).unwrap_or(&[]), &mut f);
+        // A line that is longer than the buffer ends it all, as the end of the file does.
+        if done || read == 0 && used == 0 {
             break;
         }
-        buffer.copy_within(start..len, 0);
-        len -= start;
+        buffer.copy_within(used..len, 0);
+        len -= used;
     }
     sys::close(fd);
+}
+
+/// Calls `f` with each line that is whole, until it returns true; gives the bytes that were used.
+fn whole_lines(text: &[u8], f: &mut impl FnMut(&[u8]) -> bool) -> (usize, bool) {
+    let mut used = 0;
+    for line in text.split_inclusive(|&byte| byte == b'\n') {
+        let Some(line) = line.strip_suffix(b"\n") else { break };
+        used += line.len() + 1;
+        if f(line) {
+            return (used, true);
+        }
+    }
+    (used, false)
 }

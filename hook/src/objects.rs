@@ -195,12 +195,13 @@ impl Objects {
             namespace += 1;
         }
         for id in 0..known {
-            if let Some(object) = self.get_mut(id as u32) {
-                if object.loaded && !object.seen {
-                    object.loaded = false;
-                    object.retire();
-                    gone = true;
-                }
+            if let Some(object) = self.get_mut(id as u32)
+                && object.loaded
+                && !object.seen
+            {
+                object.loaded = false;
+                object.retire();
+                gone = true;
             }
         }
         self.index();
@@ -342,10 +343,10 @@ impl Objects {
     /// The definition that the dynamic linker would bind a jump slot of `importer` to.
     pub(crate) fn lookup(&self, importer: u32, wanted: &Wanted<'_>) -> Option<Definition> {
         let object = self.get(importer)?;
-        if object.image.symbolic {
-            if let Some(symbol) = find_in(&object.image, wanted) {
-                return Some(Definition { object: importer, symbol });
-            }
+        if object.image.symbolic
+            && let Some(symbol) = find_in(&object.image, wanted)
+        {
+            return Some(Definition { object: importer, symbol });
         }
         let global = self.all().iter().enumerate().filter(|(_, other)| {
             other.loaded && other.global && other.namespace == object.namespace

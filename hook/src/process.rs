@@ -28,8 +28,11 @@ struct Process {
     cost: (u64, u64),
     first_pair: chase_format::layout::ClockPair,
     config: Config,
-    /// Where the recording is put: too large for the stack of a thread that forks.
+    boot_id: [u8; 16],
+    /// Where the recording is put, and room to read a file: too large for the stack of a thread
+    /// that forks.
     path: Text<4096>,
+    buffer: [u8; 1024],
 }
 
 struct Shared(UnsafeCell<Process>);
@@ -43,7 +46,9 @@ static PROCESS: Shared = Shared(UnsafeCell::new(Process {
     cost: (0, 0),
     first_pair: chase_format::layout::ClockPair { ticks: 0, monotonic_ns: 0, realtime_ns: 0 },
     config: Config::DEFAULT,
+    boot_id: [0; 16],
     path: Text::new(),
+    buffer: [0; 1024],
 }));
 
 /// The process that the recording belongs to; 0 if there is none.
@@ -74,7 +79,6 @@ pub(crate) fn memory_is_ours() -> bool {
     page.is_null() || unsafe { page.read_volatile() } == 1
 }
 
-#[expect(clippy::mut_from_ref, reason = "only the start, with one thread, writes")]
 fn process() -> &'static mut Process {
     // SAFETY: see `Shared`.
     unsafe { &mut *PROCESS.0.get() }
@@ -108,6 +112,7 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
     if !loading::survey(image, auxiliary.vdso, process().executable.as_bytes(), config) {
         return;
     }
+    this.boot_id = boot_id();
     fill_meta(this, argument_count, arguments);
     find_directory(this);
     make_directories(&this.directory);
@@ -268,10 +273,10 @@ fn open_recording(origin: u32) -> Result<(), Refused> {
     header.reader_min = READER_MIN;
     header.machine = arch::MACHINE;
     header.header_len = size_of::<Header>() as u32;
-    header.boot_id = boot_id();
+    header.boot_id = this.boot_id;
     header.pid = pid;
     (header.parent_pid, header.process_group, header.session) = (parent, group, session);
-    header.process_start = process_start();
+    header.process_start = process_start(&mut this.buffer);
     header.origin = origin;
     header.clock_kind = arch::CLOCK_KIND.load(Ordering::Relaxed);
     // A child's clock has run since its parent's start, which makes its rate known at once.
@@ -332,10 +337,9 @@ fn boot_id() -> [u8; 16] {
 }
 
 /// Field 22 of `/proc/self/stat`: when the process started, in clock ticks since boot.
-fn process_start() -> u64 {
+fn process_start(buffer: &mut [u8]) -> u64 {
     const FIELDS_AFTER_NAME: usize = 20;
-    let mut buffer = [0u8; 1024];
-    let stat = sys::read_file(c"/proc/self/stat", &mut buffer);
+    let stat = sys::read_file(c"/proc/self/stat", buffer);
     // The name is in parentheses and may hold anything, even those.
     let after_name = stat.iter().rposition(|&byte| byte == b')').unwrap_or(0);
     let fields = stat.get(after_name..).unwrap_or(&[]);

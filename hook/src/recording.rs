@@ -113,7 +113,7 @@ fn refused(doing: &'static str) -> impl FnOnce(Errno) -> Refused {
 /// Creates the file `path` and maps it. In a fork's child, what was mapped of the parent's goes.
 /// Called while there is one thread.
 pub(crate) fn create(path: &Text<4096>, header: &Header) -> Result<(), Refused> {
-    let file_limit = usize::try_from(sys::limit(libc::RLIMIT_FSIZE as u32)).unwrap_or(usize::MAX);
+    let file_limit = usize::try_from(sys::limit(libc::RLIMIT_FSIZE)).unwrap_or(usize::MAX);
     if file_limit < 2 * STEP {
         return Err(Refused { doing: "the file size limit is too small", errno: libc::EFBIG });
     }
@@ -129,7 +129,7 @@ pub(crate) fn create(path: &Text<4096>, header: &Header) -> Result<(), Refused> 
 }
 
 fn map_new(path: &Text<4096>, fd: i32, file_limit: usize, header: &Header) -> Result<(), Refused> {
-    let address_space = sys::limit(libc::RLIMIT_AS as u32) / ADDRESS_SPACE_SHARE;
+    let address_space = sys::limit(libc::RLIMIT_AS) / ADDRESS_SPACE_SHARE;
     let address_space = usize::try_from(address_space).unwrap_or(usize::MAX);
     let length = FIRST_LENGTH.min(file_limit & !(PAGE - 1)).min(address_space & !(PAGE - 1));
     let (old, old_length) = (base(), state().length);
@@ -168,7 +168,6 @@ fn map_new(path: &Text<4096>, fd: i32, file_limit: usize, header: &Header) -> Re
     Ok(())
 }
 
-#[expect(clippy::mut_from_ref, reason = "the lock, or being the only thread, makes it exclusive")]
 fn state() -> &'static mut State {
     // SAFETY: every caller holds the lock or is the only thread.
     unsafe { &mut *RECORDING.state.get() }
@@ -221,7 +220,7 @@ fn make_room(state: &mut State) -> Result<(), (u32, Errno)> {
 
 /// Makes the file longer. Its name may lead elsewhere by now, or nowhere: the inode decides.
 fn lengthen(state: &mut State, wanted: usize) -> Result<(), (u32, Errno)> {
-    let file_limit = usize::try_from(sys::limit(libc::RLIMIT_FSIZE as u32)).unwrap_or(usize::MAX);
+    let file_limit = usize::try_from(sys::limit(libc::RLIMIT_FSIZE)).unwrap_or(usize::MAX);
     let length = (state.length * 4).max(wanted).min(LARGEST).min(file_limit & !(PAGE - 1));
     if length < wanted {
         return Err((STOP_LIMIT, libc::EFBIG));

@@ -91,7 +91,7 @@ fn walk_gnu<T>(image: &Image, hash: u32, check: &mut impl FnMut(u32) -> Option<T
     unsafe {
         let (buckets, first, words, shift) = (*table, *table.add(1), *table.add(2), *table.add(3));
         let bloom = table.add(4).cast::<u64>();
-        let word = *bloom.add((hash / 64 & (words - 1)) as usize);
+        let word = *bloom.add(((hash / 64) & (words - 1)) as usize);
         let mask = 1u64 << (hash % 64) | 1u64 << ((hash >> shift) % 64);
         if word & mask != mask || buckets == 0 {
             return None;
@@ -104,10 +104,10 @@ fn walk_gnu<T>(image: &Image, hash: u32, check: &mut impl FnMut(u32) -> Option<T
         }
         loop {
             let found = *chains.add((index - first) as usize);
-            if (found ^ hash) >> 1 == 0 {
-                if let Some(result) = check(index) {
-                    return Some(result);
-                }
+            if (found ^ hash) >> 1 == 0
+                && let Some(result) = check(index)
+            {
+                return Some(result);
             }
             if found & 1 != 0 {
                 return None;

@@ -1,5 +1,6 @@
 //! Sections that no signal handler may interrupt.
 
+use crate::recording::is_confined;
 use crate::sys::set_signal_mask;
 use crate::thread::{self, Thread};
 
@@ -11,7 +12,7 @@ const SYNCHRONOUS: [i32; 6] =
 /// The signals of this thread are blocked for as long as it lives, so that no handler finds our
 /// structures half changed, and no cancellation leaves a lock behind.
 pub(crate) struct SignalsBlocked {
-    before: u64,
+    before: Option<u64>,
     thread: Option<&'static Thread>,
 }
 
@@ -20,7 +21,8 @@ impl SignalsBlocked {
     pub(crate) fn new() -> Self {
         let asynchronous =
             SYNCHRONOUS.iter().fold(u64::MAX, |mask, signal| mask & !(1 << (signal - 1)));
-        let before = set_signal_mask(asynchronous);
+        // Where the system call may be an offence, the recording changes no more either.
+        let before = if is_confined() { None } else { Some(set_signal_mask(asynchronous)) };
         let thread = thread::current();
         if let Some(thread) = thread {
             thread.set_busy(true);
@@ -34,6 +36,8 @@ impl Drop for SignalsBlocked {
         if let Some(thread) = self.thread {
             thread.set_busy(false);
         }
-        set_signal_mask(self.before);
+        if let Some(before) = self.before.filter(|_| !is_confined()) {
+            set_signal_mask(before);
+        }
     }
 }

@@ -315,10 +315,8 @@ fn judge(
             Err(reason) => return Verdict::Skip(reason),
         },
     };
-    if provider == importer {
-        if !config.wants_internal(object.name()) {
-            return Verdict::Skip(SkipReason::Internal);
-        }
+    if provider == importer && !config.wants_internal(object.name()) {
+        return Verdict::Skip(SkipReason::Internal);
     }
     let provider_name = objects.get(provider).map_or(&b""[..], |provider| provider.name());
     if !config.wants(provider_name, name) {

@@ -312,9 +312,9 @@ fn act(thread: &Thread, kind: Kind, arguments: &mut Arguments, sp: usize, slot: 
             match number {
                 libc::SYS_fork => fork_or_share(thread, 0),
                 libc::SYS_clone => fork_or_share(thread, arguments.rsi),
-                // SAFETY: the kernel reads the same word: the first of its arguments.
                 libc::SYS_clone3 => {
-                    fork_or_share(thread, unsafe { *(arguments.rsi as *const usize) })
+                    // SAFETY: the kernel reads the same word: the first of its arguments.
+                    fork_or_share(thread, unsafe { *(arguments.rsi as *const usize) });
                 }
                 libc::SYS_vfork => {}
                 _ => return true,

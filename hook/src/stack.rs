@@ -33,7 +33,7 @@ impl Stack {
         match origin.kind {
             THREAD_MAIN => {
                 // The kernel keeps this much below the start of the stack free of mappings.
-                let limit = sys::limit(libc::RLIMIT_STACK as u32);
+                let limit = sys::limit(libc::RLIMIT_STACK);
                 let size = usize::try_from(limit).unwrap_or(usize::MAX).min(LARGEST);
                 let sp = stack_pointer();
                 Self { low: sp.saturating_sub(size), high: sp + ARGUMENTS }

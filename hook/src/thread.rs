@@ -445,9 +445,10 @@ pub(crate) fn watch_ends(find: impl Fn(&CStr) -> usize) {
     if create == 0 || delete == 0 || set == 0 || get == 0 {
         return;
     }
-    // SAFETY: the functions are the C library's, of these types.
-    let (create, delete): (CreateKey, DeleteKey) =
-        unsafe { (core::mem::transmute(create), core::mem::transmute(delete)) };
+    // SAFETY: the function is the C library's, of this type.
+    let create: CreateKey = unsafe { core::mem::transmute(create) };
+    // SAFETY: as above.
+    let delete: DeleteKey = unsafe { core::mem::transmute(delete) };
     // Another C library, in a namespace of its own, has keys of its own, but the same places for
     // them in the thread. The last inline key is the one that it uses last.
     let mut keys = [NONE; INLINE_KEYS as usize];
