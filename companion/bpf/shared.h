@@ -16,7 +16,7 @@
 #define COMPAT 0x20000000
 
 #define ROWS 65536
-#define PROCESSES 4096
+#define PROCESSES 8192
 #define THREADS 16384
 #define BUCKETS 32
 #define FIRST_BUCKET 6

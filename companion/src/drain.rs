@@ -107,6 +107,10 @@ impl Drain {
 
     fn write_row(&mut self, number: usize, row: &Row, processes: &[Process], program: &Program) {
         let Some(process) = processes.get(row.process as usize) else { return };
+        // It began after the processes were read.
+        if process.state == PROCESS_FREE {
+            return;
+        }
         // The name of the recording comes with the hello.
         if process.state != PROCESS_GREETED && process.live > 0 {
             return;

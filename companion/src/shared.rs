@@ -20,7 +20,7 @@ pub const WAIT_PREEMPTED: u32 = 0xffff_fffd;
 /// Most rows at a time.
 pub const ROWS: usize = 65536;
 /// Most processes at a time.
-pub const PROCESSES: usize = 4096;
+pub const PROCESSES: usize = 8192;
 /// Buckets of a row's histogram.
 pub const BUCKETS: usize = 32;
 /// Errors that a row tells apart.

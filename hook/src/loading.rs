@@ -18,7 +18,7 @@ use crate::objects::Objects;
 use crate::recording::Lost;
 use crate::resolve::{Wanted, address_of};
 use crate::signals::SignalsBlocked;
-use crate::slots::{Slots, write_object};
+use crate::slots::{Slots, write_description};
 use crate::special::Kind;
 use crate::text::c_bytes;
 use crate::thread::{Pending, Thread};
@@ -237,7 +237,7 @@ pub(crate) fn describe_again() {
         // SAFETY: descriptions are kept.
         let contents =
             unsafe { core::slice::from_raw_parts(ptr::with_exposed_provenance(at), len) };
-        object.record = write_object(contents, id);
+        object.record = write_description(contents, id);
         if !object.loaded && !object.record.is_null() {
             // SAFETY: the record is in the mapping.
             unsafe { (*object.record).unload_ticks = clock::now() };

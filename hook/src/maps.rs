@@ -6,7 +6,8 @@ use crate::sys;
 
 const LINE: usize = 4096 + 128;
 
-/// Calls `f` with each line of the file, until it returns true. Lines too long to matter are cut.
+/// Calls `f` with each line of the file, until it returns true. A line longer than a path can be
+/// ends it.
 pub(crate) fn for_each_line(path: &CStr, mut f: impl FnMut(&[u8]) -> bool) {
     let Ok(fd) = sys::open(path, libc::O_RDONLY, 0) else { return };
     let mut buffer = [0u8; LINE];

@@ -15,17 +15,21 @@
 //! * A frame that ends on another thread than it began on is recorded in that thread's tree, and
 //!   its owner takes the call out of its own tree when it meets the dead frame.
 
+mod inherited;
+mod slow_path;
+
 use core::mem::offset_of;
 use core::ptr;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-use chase_format::layout::{INHERITED, Node};
+use chase_format::layout::Node;
 
-use crate::arch::{current_thread, is_exit, stack_pointer};
-use crate::recording::Lost;
+use crate::arch::{is_exit, stack_pointer};
 use crate::signals::SignalsBlocked;
-use crate::thread::{self, Thread};
-use crate::{clock, loading, pages, recording};
+use crate::thread::Thread;
+use crate::{clock, pages};
+
+pub(crate) use self::slow_path::{enter_slow, leave_moved, leave_slow};
 
 /// Bytes of a frame.
 pub(crate) const FRAME: usize = 64;
@@ -391,77 +395,6 @@ impl Thread {
         }
         true
     }
-
-    /// Notes the open frames, outermost last, before a fork's child gets a recording of its own.
-    pub(crate) fn open_calls(&self) -> OpenCalls {
-        for frame in self.frames() {
-            // SAFETY: frames below `top` are initialised.
-            unsafe {
-                // Its call is the parent's to settle.
-                if (*frame).sp.load(Ordering::Relaxed) == MOVED {
-                    (*frame).sp.store(DEAD, Ordering::Relaxed);
-                }
-            }
-        }
-        let live = |frame: &*mut Frame| {
-            // SAFETY: frames below `top` are initialised.
-            unsafe { (**frame).sp.load(Ordering::Relaxed) > MOVED }
-        };
-        let capacity = self.frames().filter(live).count();
-        let list = pages::take(capacity.max(1) * size_of::<OpenCall>()).cast::<OpenCall>();
-        let mut len = 0;
-        if !list.is_null() {
-            for frame in self.frames().filter(live).take(capacity) {
-                // SAFETY: `len` stays below the capacity; the node is in the old recording.
-                unsafe { *list.add(len) = OpenCall { frame, slot: (*(*frame).node).slot } };
-                len += 1;
-            }
-        }
-        OpenCalls { list, len, capacity }
-    }
-
-    /// Gives each of these frames a node in the new recording, and starts its time anew.
-    pub(crate) fn inherit(&self, calls: &OpenCalls) {
-        let now = clock::now();
-        let mut parent = self.tree.root.get();
-        for i in (0..calls.len).rev() {
-            // SAFETY: `i` is inside the list, whose frames are this thread's and live.
-            unsafe {
-                let call = &*calls.list.add(i);
-                let node = self.tree.find_or_add(parent, call.slot | INHERITED);
-                let node = if node.is_null() { parent } else { node };
-                (*call.frame).node = node;
-                (*call.frame).start_ticks = now;
-                (*node).last_start_ticks = now;
-                parent = node;
-            }
-        }
-        // SAFETY: links lead to the first segment.
-        unsafe {
-            let mut segment =
-                segment_of((self.top.load(Ordering::Relaxed) - FRAME) as *const Frame);
-            while !(*segment).previous.is_null() {
-                let last = ((*segment).previous as usize + SEGMENT - FRAME) as *const Frame;
-                let live = (*last).sp.load(Ordering::Relaxed) > MOVED;
-                (*segment).node = if live { (*last).node } else { self.tree.root.get() };
-                segment = (*segment).previous;
-            }
-            (*segment).node = self.tree.root.get();
-        }
-        pages::give_back(calls.list.cast(), calls.capacity.max(1) * size_of::<OpenCall>());
-    }
-}
-
-struct OpenCall {
-    frame: *mut Frame,
-    slot: u32,
-}
-
-/// Calls that were open at a fork, innermost first.
-pub(crate) struct OpenCalls {
-    list: *mut OpenCall,
-    len: usize,
-    capacity: usize,
 }
 
 /// Marks a frame as ended. If it is the last of its segment, the next one's link shows it still.
@@ -486,114 +419,4 @@ fn frames_in(segment: *mut Segment) -> impl Iterator<Item = *mut Frame> {
 fn is_unused(segment: *mut Segment) -> bool {
     // SAFETY: the frames of a segment are initialised, zero at first.
     frames_in(segment).all(|frame| unsafe { (*frame).sp.load(Ordering::Acquire) } <= MOVED)
-}
-
-/// The slow half of the entry: whatever the call path found, does the entry from start to end but
-/// for the clock. Null: the call can't be recorded.
-///
-/// # Safety
-/// Called by the call path: `sp` is where the return address is; `vain` is null or a frame that was
-/// claimed and is not wanted.
-pub(crate) unsafe extern "C" fn enter_slow(
-    slot: u32,
-    sp: usize,
-    rbx: usize,
-    vain: *mut Frame,
-) -> *mut Frame {
-    if !vain.is_null() {
-        give_up(vain);
-    }
-    let Some(thread) = thread::current_or_adopt() else {
-        recording::unseen(Lost::CallWithoutThread);
-        return ptr::null_mut();
-    };
-    if thread.is_busy() {
-        // A handler of a synchronous signal, in the middle of a change.
-        thread.count_untimed();
-        return ptr::null_mut();
-    }
-    loading::catch_up(thread, sp);
-    let context = thread.enclosing(sp);
-    let node = thread.tree.find_or_add(context, slot);
-    if node.is_null() {
-        recording::unseen(Lost::CallWithoutSpace);
-        return ptr::null_mut();
-    }
-    let frame = thread.claim();
-    if frame.is_null() {
-        recording::unseen(Lost::CallTooDeep);
-        return ptr::null_mut();
-    }
-    // SAFETY: the frame was claimed for this call; the caller's stack holds its return address.
-    unsafe {
-        (*frame).node = node;
-        (*frame).sp.store(sp, Ordering::Relaxed);
-        (*frame).saved_rbx = rbx;
-        (*frame).return_address = *(sp as *const usize);
-        (*node).calls += 1;
-    }
-    frame
-}
-
-/// The call path claimed this frame after a signal handler had switched stacks in the middle of its
-/// look-up: it is not the one that it looked at.
-fn give_up(vain: *mut Frame) {
-    if !(vain as usize).is_multiple_of(SEGMENT) {
-        // SAFETY: the call path claimed it for this thread.
-        unsafe { (*vain).sp.store(DEAD, Ordering::Relaxed) };
-    } else if let Some(thread) = thread::current() {
-        thread.move_top(vain as usize + FRAME, vain as usize);
-    }
-}
-
-/// The slow half of the exit: records the call and drops the frame.
-///
-/// # Safety
-/// Called by the call path, with a frame that was live and has just returned.
-pub(crate) unsafe extern "C" fn leave_slow(frame: *mut Frame, now_ticks: u64) {
-    let current = current_thread();
-    // SAFETY: the frame is live, so it and its node are initialised.
-    unsafe {
-        // A clock that stepped back makes no time.
-        let (node, ticks) = ((*frame).node, now_ticks.saturating_sub((*frame).start_ticks));
-        let owner = (*segment_of(frame)).owner;
-        if owner != current {
-            leave_elsewhere(node, ticks);
-            if (*owner).has_ended() {
-                (*node).calls -= 1;
-                (*frame).sp.store(DEAD, Ordering::Release);
-            } else {
-                (*frame).sp.store(MOVED, Ordering::Release);
-            }
-            return;
-        }
-        let thread = &*current;
-        thread.record(node, ticks);
-        thread.leave(frame);
-    }
-}
-
-fn leave_elsewhere(node: *const Node, ticks: u64) {
-    let Some(thread) = thread::current() else {
-        return recording::unseen(Lost::CallWithoutThread);
-    };
-    let node = thread.tree.translate(node);
-    if node.is_null() {
-        return recording::unseen(Lost::CallWithoutSpace);
-    }
-    // SAFETY: the node is this thread's.
-    unsafe { (*node).calls += 1 };
-    thread.record(node, ticks);
-}
-
-/// The call path has recorded a call and moved `top` down, only to see that the frame was not on
-/// top any more: takes that back.
-///
-/// # Safety
-/// As for [`leave_slow`]; the frame belongs to the calling thread.
-pub(crate) unsafe extern "C" fn leave_moved(frame: *mut Frame) {
-    // SAFETY: the frame's owner is the calling thread.
-    let thread = unsafe { &*(*segment_of(frame)).owner };
-    thread.top.fetch_add(FRAME, Ordering::Relaxed);
-    thread.leave(frame);
 }

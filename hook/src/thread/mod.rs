@@ -4,23 +4,30 @@
 //! not), or never (no memory, no room); until then, and after its end, it has [`NO_THREAD`], whose
 //! shadow stack is full, so that every call takes the slow path.
 
+mod end;
+mod start;
+
 use core::cell::{Cell, UnsafeCell};
-use core::ffi::{CStr, c_void};
 use core::ptr;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use chase_format::layout::{
-    NONE, Node, THREAD_CREATED, THREAD_ENDED, THREAD_FOUND, THREAD_LIVE, THREAD_MAIN, ThreadRecord,
+    NONE, Node, THREAD_ENDED, THREAD_FOUND, THREAD_LIVE, THREAD_MAIN, ThreadRecord,
 };
 
+use self::end::{DESTRUCTOR_ROUNDS, forget, has_ended, watch_end};
 use crate::arch::{current_thread, set_current_thread};
 use crate::frames::{SEGMENT, first_segment};
-use crate::lock::Lock;
 use crate::recording::Lost;
 use crate::signals::SignalsBlocked;
 use crate::stack::Stack;
 use crate::tree::{Tree, reference};
 use crate::{clock, pages, recording, sys};
+
+pub(crate) use self::end::watch_ends;
+pub(crate) use self::start::{
+    Plan, after_fork_in_child, after_fork_in_parent, before_fork, begin, prepare,
+};
 
 /// One thread, in a page of its own together with its first table.
 #[repr(C, align(64))]
@@ -266,8 +273,7 @@ pub(crate) fn register(origin: &Origin) -> Option<&'static Thread> {
 
 /// The calling thread is not recorded any more.
 pub(crate) fn leave() {
-    set_specific(ENDED);
-    set_current_thread(no_thread());
+    forget();
     recording::unseen(Lost::Thread);
 }
 
@@ -280,249 +286,4 @@ pub(crate) fn current_or_adopt() -> Option<&'static Thread> {
         return None;
     }
     register(&Origin::FOUND)
-}
-
-// ---- creation -----------------------------------------------------------------------------------
-
-/// What a new thread is told by its creator.
-#[repr(C)]
-pub(crate) struct Start {
-    routine: usize,
-    argument: usize,
-    creation_site: usize,
-    stack_size: usize,
-    creator: u32,
-    next: *mut Start,
-}
-
-struct Starts {
-    lock: Lock,
-    free: UnsafeCell<*mut Start>,
-}
-// SAFETY: `free` is touched only by who holds the lock.
-unsafe impl Sync for Starts {}
-static STARTS: Starts = Starts { lock: Lock::new(), free: UnsafeCell::new(ptr::null_mut()) };
-
-/// Before a fork, in the forking thread: nobody else is in the middle of a change.
-pub(crate) fn before_fork() {
-    STARTS.lock.acquire();
-}
-
-/// After a fork, in the parent.
-pub(crate) fn after_fork_in_parent() {
-    STARTS.lock.release();
-}
-
-/// After a fork, in the child, which is the only thread.
-pub(crate) fn after_fork_in_child() {
-    STARTS.lock.reset();
-}
-
-/// A thread that is about to be created.
-pub(crate) struct Plan {
-    pub(crate) routine: usize,
-    pub(crate) argument: usize,
-    pub(crate) creation_site: usize,
-    pub(crate) creator: u32,
-    /// The `pthread_attr_t`, or null.
-    pub(crate) attributes: usize,
-}
-
-/// Notes how a thread is about to be created; null if there is no memory.
-pub(crate) fn prepare(plan: &Plan) -> *mut Start {
-    let stack_size = stack_size(plan.attributes);
-    let _signals = SignalsBlocked::new();
-    let _held = STARTS.lock.hold();
-    // SAFETY: the lock is held; entries of the list are free.
-    unsafe {
-        let free = STARTS.free.get();
-        if (*free).is_null() {
-            let page = pages::take(SEGMENT).cast::<Start>();
-            if page.is_null() {
-                return page;
-            }
-            for i in 0..SEGMENT / size_of::<Start>() {
-                (*page.add(i)).next = *free;
-                *free = page.add(i);
-            }
-        }
-        let start = *free;
-        *free = (*start).next;
-        start.write(Start {
-            routine: plan.routine,
-            argument: plan.argument,
-            creation_site: plan.creation_site,
-            stack_size,
-            creator: plan.creator,
-            next: ptr::null_mut(),
-        });
-        start
-    }
-}
-
-type GetStackSize = unsafe extern "C" fn(usize, *mut usize) -> i32;
-static GET_STACK_SIZE: AtomicUsize = AtomicUsize::new(0);
-
-/// Size of the stack of a thread with these attributes; 0 if it can't be known.
-fn stack_size(attributes: usize) -> usize {
-    // Attributes as `pthread_attr_init` leaves them: the defaults.
-    static DEFAULTS: [u64; 16] = [0; 16];
-    let attributes = if attributes == 0 { DEFAULTS.as_ptr() as usize } else { attributes };
-    let get = GET_STACK_SIZE.load(Ordering::Relaxed);
-    if get == 0 {
-        return 0;
-    }
-    // SAFETY: the function is the C library's, of this type.
-    let get: GetStackSize = unsafe { core::mem::transmute(get) };
-    let mut size = 0;
-    // SAFETY: as above; it only reads the attributes, which the application passes to the library.
-    if unsafe { get(attributes, &raw mut size) } == 0 { size } else { 0 }
-}
-
-/// The application's start routine and its argument.
-#[repr(C)]
-pub(crate) struct Begun {
-    routine: usize,
-    argument: usize,
-}
-
-/// The first thing a thread does whose creation was seen.
-///
-/// # Safety
-/// `start` is from [`prepare`], and this is its only use; the start routine's stack ends at
-/// `stack_end`.
-pub(crate) unsafe extern "C" fn begin(start: *mut Start, stack_end: usize) -> Begun {
-    let origin;
-    {
-        let _signals = SignalsBlocked::new();
-        let _held = STARTS.lock.hold();
-        // SAFETY: the caller vouches for `start`; the lock is held.
-        unsafe {
-            origin = Origin {
-                kind: THREAD_CREATED,
-                start_routine: (*start).routine,
-                argument: (*start).argument,
-                creation_site: (*start).creation_site,
-                creator: (*start).creator,
-                stack: (stack_end, (*start).stack_size),
-            };
-            (*start).next = *STARTS.free.get();
-            *STARTS.free.get() = start;
-        }
-    }
-    if recording::is_open() && !recording::stopped() && current().is_none() {
-        register(&origin);
-    }
-    Begun { routine: origin.start_routine, argument: origin.argument }
-}
-
-// ---- end ----------------------------------------------------------------------------------------
-
-/// The C library's functions for thread-specific data, by which a thread's end is noticed.
-type CreateKey = unsafe extern "C" fn(*mut u32, Option<unsafe extern "C" fn(*mut c_void)>) -> i32;
-type DeleteKey = unsafe extern "C" fn(u32) -> i32;
-type SetSpecific = unsafe extern "C" fn(u32, *const c_void) -> i32;
-type GetSpecific = unsafe extern "C" fn(u32) -> *mut c_void;
-
-static KEY: AtomicU32 = AtomicU32::new(NONE);
-static SET_SPECIFIC: AtomicUsize = AtomicUsize::new(0);
-static GET_SPECIFIC: AtomicUsize = AtomicUsize::new(0);
-
-/// Value of the key in a thread that has ended.
-const ENDED: *const c_void = ptr::without_provenance(1);
-/// Keys below this one are stored in the thread itself; for others the C library would allocate.
-const INLINE_KEYS: u32 = 32;
-/// Rounds of destructors that the C library runs; the last is ours, after all others.
-const DESTRUCTOR_ROUNDS: u32 = 4;
-
-/// Arranges for the end of threads to be noticed. `find` looks a function of the C library up.
-pub(crate) fn watch_ends(find: impl Fn(&CStr) -> usize) {
-    GET_STACK_SIZE.store(find(c"pthread_attr_getstacksize"), Ordering::Relaxed);
-    let create = find(c"pthread_key_create");
-    let delete = find(c"pthread_key_delete");
-    let set = find(c"pthread_setspecific");
-    let get = find(c"pthread_getspecific");
-    if create == 0 || delete == 0 || set == 0 || get == 0 {
-        return;
-    }
-    // SAFETY: the function is the C library's, of this type.
-    let create: CreateKey = unsafe { core::mem::transmute(create) };
-    // SAFETY: as above.
-    let delete: DeleteKey = unsafe { core::mem::transmute(delete) };
-    // Another C library, in a namespace of its own, has keys of its own, but the same places for
-    // them in the thread. The last inline key is the one that it uses last.
-    let mut keys = [NONE; INLINE_KEYS as usize];
-    for key in &mut keys {
-        // SAFETY: as above; the destructor stays loaded, as the library is never unloaded.
-        if unsafe { create(&raw mut *key, Some(end)) } != 0 {
-            *key = NONE;
-        }
-    }
-    let chosen = keys.into_iter().filter(|&key| key < INLINE_KEYS).max().unwrap_or(NONE);
-    for &key in keys.iter().filter(|&&key| key != chosen && key != NONE) {
-        // SAFETY: as above; the key was just made.
-        unsafe { delete(key) };
-    }
-    if chosen != NONE {
-        SET_SPECIFIC.store(set, Ordering::Relaxed);
-        GET_SPECIFIC.store(get, Ordering::Relaxed);
-        KEY.store(chosen, Ordering::Release);
-    }
-}
-
-fn set_specific(value: *const c_void) {
-    let (key, set) = (KEY.load(Ordering::Acquire), SET_SPECIFIC.load(Ordering::Relaxed));
-    if key != NONE {
-        // SAFETY: the function is the C library's, of this type; the key exists.
-        let set: SetSpecific = unsafe { core::mem::transmute(set) };
-        // SAFETY: as above.
-        unsafe { set(key, value) };
-    }
-}
-
-fn watch_end(thread: *const Thread) {
-    set_specific(thread.cast());
-}
-
-fn has_ended() -> bool {
-    let (key, get) = (KEY.load(Ordering::Acquire), GET_SPECIFIC.load(Ordering::Relaxed));
-    if key == NONE {
-        return false;
-    }
-    // SAFETY: the function is the C library's, of this type; the key exists.
-    let get: GetSpecific = unsafe { core::mem::transmute(get) };
-    // SAFETY: as above.
-    unsafe { get(key).cast_const() == ENDED }
-}
-
-/// Destructor of the key.
-unsafe extern "C" fn end(value: *mut c_void) {
-    let Some(thread) = current().filter(|_| value.cast_const() != ENDED) else { return };
-    thread.abandon_own_stack();
-    thread.stamp_end();
-    thread.destructor_rounds.set(thread.destructor_rounds.get() + 1);
-    if !thread.has_ended() {
-        return set_specific(value);
-    }
-    // A coroutine that is suspended inside a call may go on elsewhere: its frame stays.
-    let idle = {
-        let _signals = SignalsBlocked::new();
-        thread.release_segments()
-    };
-    set_specific(ENDED);
-    set_current_thread(no_thread());
-    if idle {
-        let _signals = SignalsBlocked::new();
-        thread.give_back();
-    }
-}
-
-impl Thread {
-    /// Gives its memory back. Nothing refers to it any more.
-    fn give_back(&self) {
-        let first = (self.top.load(Ordering::Relaxed) & !(SEGMENT - 1)) as *mut u8;
-        self.tree.release();
-        pages::give_back(first, SEGMENT);
-        pages::give_back((&raw const *self).cast_mut().cast(), SEGMENT);
-    }
 }

@@ -1,0 +1,69 @@
+//! The committed objects are those of the sources, and both sides agree on what they share.
+#![allow(clippy::print_stderr, reason = "a skipped test says why")]
+
+use std::fs;
+use std::mem::offset_of;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use chase_companion::layout_proposal::{SyscallRow, WaitRow};
+use chase_companion::shared::{HELLO, Hello, PROCESSES, Process, ROWS, Row, Totals};
+use tempfile::TempDir;
+
+/// The compiler that the committed objects were built with.
+const CLANG: &str = "clang version 14.0.6";
+
+fn sources() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("bpf")
+}
+
+#[test]
+fn objects_are_those_of_the_sources() {
+    let version = Command::new("clang").arg("--version").output();
+    let version = version.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    if !version.as_ref().is_ok_and(|version| version.contains(CLANG)) {
+        return eprintln!("skipped: {CLANG} is not installed");
+    }
+    let directory = TempDir::new().expect("a directory");
+    let built = Command::new(sources().join("build")).arg(directory.path()).status().expect("runs");
+    assert!(built.success());
+    for name in ["syscalls.bpf.o", "empty.bpf.o"] {
+        let fresh = fs::read(directory.path().join(name)).expect("built");
+        let committed = fs::read(sources().join(name)).expect("committed");
+        assert!(fresh == committed, "{name} is not that of its source: run companion/bpf/build");
+    }
+}
+
+#[test]
+fn both_languages_lay_the_structures_out_alike() {
+    let directory = TempDir::new().expect("a directory");
+    let program = directory.path().join("sizes");
+    let source = directory.path().join("sizes.c");
+    let text = "#include <stddef.h>\n#include <stdio.h>\n#include \"shared_user.h\"\n\
+        int main(void) { printf(\"%zu %zu %zu %zu %zu %zu %zu %zu %u %d %d\", sizeof(struct hello), \
+        offsetof(struct hello, frame_offset), sizeof(struct row), offsetof(struct row, errnos), \
+        offsetof(struct row, unfinished), sizeof(struct process), offsetof(struct process, path), \
+        sizeof(struct totals), HELLO, ROWS, PROCESSES); }";
+    fs::write(&source, text).expect("written");
+    let mut compile = Command::new("cc");
+    let compiled = compile.arg("-I").arg(sources()).arg("-o").arg(&program).arg(&source).status();
+    assert!(compiled.expect("cc").success());
+    let output = Command::new(&program).output().expect("runs");
+    let here = [
+        size_of::<Hello>(),
+        offset_of!(Hello, frame_offset),
+        size_of::<Row>(),
+        offset_of!(Row, errnos),
+        offset_of!(Row, unfinished),
+        size_of::<Process>(),
+        offset_of!(Process, path),
+        size_of::<Totals>(),
+        HELLO as usize,
+        ROWS,
+        PROCESSES,
+    ];
+    let here: Vec<String> = here.iter().map(ToString::to_string).collect();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), here.join(" "));
+    // In a file, rows of both kinds have the same length.
+    assert_eq!(size_of::<SyscallRow>(), size_of::<WaitRow>());
+}

@@ -1,0 +1,82 @@
+//! What a fork's child does with the calls that were open in its parent.
+
+use core::sync::atomic::Ordering;
+
+use chase_format::layout::INHERITED;
+
+use super::{DEAD, FRAME, Frame, MOVED, SEGMENT, segment_of};
+use crate::thread::Thread;
+use crate::{clock, pages};
+
+struct OpenCall {
+    frame: *mut Frame,
+    slot: u32,
+}
+
+/// Calls that were open at a fork, innermost first.
+pub(crate) struct OpenCalls {
+    list: *mut OpenCall,
+    len: usize,
+    capacity: usize,
+}
+
+impl Thread {
+    /// Notes the open frames, outermost last, before a fork's child gets a recording of its own.
+    pub(crate) fn open_calls(&self) -> OpenCalls {
+        for frame in self.frames() {
+            // SAFETY: frames below `top` are initialised.
+            unsafe {
+                // Its call is the parent's to settle.
+                if (*frame).sp.load(Ordering::Relaxed) == MOVED {
+                    (*frame).sp.store(DEAD, Ordering::Relaxed);
+                }
+            }
+        }
+        let live = |frame: &*mut Frame| {
+            // SAFETY: frames below `top` are initialised.
+            unsafe { (**frame).sp.load(Ordering::Relaxed) > MOVED }
+        };
+        let capacity = self.frames().filter(live).count();
+        let list = pages::take(capacity.max(1) * size_of::<OpenCall>()).cast::<OpenCall>();
+        let mut len = 0;
+        if !list.is_null() {
+            for frame in self.frames().filter(live).take(capacity) {
+                // SAFETY: `len` stays below the capacity; the node is in the old recording.
+                unsafe { *list.add(len) = OpenCall { frame, slot: (*(*frame).node).slot } };
+                len += 1;
+            }
+        }
+        OpenCalls { list, len, capacity }
+    }
+
+    /// Gives each of these frames a node in the new recording, and starts its time anew.
+    pub(crate) fn inherit(&self, calls: &OpenCalls) {
+        let now = clock::now();
+        let mut parent = self.tree.root.get();
+        for i in (0..calls.len).rev() {
+            // SAFETY: `i` is inside the list, whose frames are this thread's and live.
+            unsafe {
+                let call = &*calls.list.add(i);
+                let node = self.tree.find_or_add(parent, call.slot | INHERITED);
+                let node = if node.is_null() { parent } else { node };
+                (*call.frame).node = node;
+                (*call.frame).start_ticks = now;
+                (*node).last_start_ticks = now;
+                parent = node;
+            }
+        }
+        // SAFETY: links lead to the first segment.
+        unsafe {
+            let mut segment =
+                segment_of((self.top.load(Ordering::Relaxed) - FRAME) as *const Frame);
+            while !(*segment).previous.is_null() {
+                let last = ((*segment).previous as usize + SEGMENT - FRAME) as *const Frame;
+                let live = (*last).sp.load(Ordering::Relaxed) > MOVED;
+                (*segment).node = if live { (*last).node } else { self.tree.root.get() };
+                segment = (*segment).previous;
+            }
+            (*segment).node = self.tree.root.get();
+        }
+        pages::give_back(calls.list.cast(), calls.capacity.max(1) * size_of::<OpenCall>());
+    }
+}

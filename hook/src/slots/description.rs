@@ -1,0 +1,260 @@
+//! What the recording says of an object and its slots, and what is to be patched.
+
+use core::ptr;
+
+use chase_format::layout::{ChunkKind, ObjectRecord, Segment, SkipReason, SlotRecord};
+use chase_format::writer::Writer;
+
+use super::imports::Import;
+use crate::elf::{PF_R, PT_LOAD, R_X86_64_GLOB_DAT, R_X86_64_JUMP_SLOT};
+use crate::objects::{Object, Objects};
+use crate::special::Kind;
+use crate::{clock, recording, sys};
+
+/// Puts a description into the recording, and gives the place of its record; null if there is no
+/// room.
+pub(crate) fn write_object(contents: &[u8], id: u32) -> *mut ObjectRecord {
+    let len = Writer::chunk_len(contents.len());
+    let Some(chunk) = recording::chunk(ChunkKind::Object, id, len) else { return ptr::null_mut() };
+    // SAFETY: the chunk has room for the contents, and nobody reads it yet.
+    unsafe { ptr::copy_nonoverlapping(contents.as_ptr(), chunk.contents(), contents.len()) };
+    chunk.commit(1);
+    chunk.contents().cast()
+}
+
+/// What is done to one GOT entry.
+#[derive(Clone, Copy)]
+pub(super) struct Patch {
+    pub(super) got: usize,
+    pub(super) real: usize,
+    pub(super) kind: Kind,
+}
+
+/// The contents of an object's chunk in the making, with the list of patches behind it.
+pub(super) struct Description {
+    pub(super) memory: *mut u8,
+    pub(super) slots: *mut SlotRecord,
+    pub(super) strings: *mut u8,
+    pub(super) strings_len: usize,
+    pub(super) strings_capacity: usize,
+    pub(super) patches: *mut Patch,
+    pub(super) special_count: usize,
+    pub(super) first_slot: u32,
+    pub(super) slot_count: usize,
+    pub(super) bias: usize,
+    /// An import that the dynamic linker has not written yet was met.
+    pub(super) not_ready: bool,
+    /// Pages that hold nothing but patches: address and length.
+    pub(super) spare: (usize, usize),
+}
+
+/// Bytes of memory for a description: record, segments, slots, strings, patches, each at its most.
+pub(super) fn description_capacity(object: &Object) -> usize {
+    let (relocations, strings) = imports_size(object);
+    let segments = object.image.program_headers().len() * size_of::<Segment>();
+    let per_slot = size_of::<SlotRecord>() + size_of::<Patch>();
+    size_of::<ObjectRecord>() + segments + relocations * per_slot + strings + 64
+}
+
+/// How many relocations may become slots, and how long all strings are at most.
+fn imports_size(object: &Object) -> (usize, usize) {
+    let image = &object.image;
+    let mut count = 0;
+    let mut strings = object.path.len() + object.image.soname().len() + 3;
+    for relocation in image.relocations() {
+        if matches!(relocation.kind(), R_X86_64_JUMP_SLOT | R_X86_64_GLOB_DAT)
+            && relocation.symbol() != 0
+        {
+            count += 1;
+            let symbol = image.symbol(relocation.symbol());
+            strings += image.name(symbol).to_bytes().len() + 1;
+            strings += image
+                .wanted_version(relocation.symbol())
+                .map_or(0, |version| version.name.len() + 1);
+        }
+    }
+    (count, strings)
+}
+
+impl Description {
+    pub(super) const fn none() -> Self {
+        Self {
+            memory: ptr::null_mut(),
+            slots: ptr::null_mut(),
+            strings: ptr::null_mut(),
+            strings_len: 0,
+            strings_capacity: 0,
+            patches: ptr::null_mut(),
+            special_count: 0,
+            first_slot: 0,
+            slot_count: 0,
+            bias: 0,
+            not_ready: false,
+            spare: (0, 0),
+        }
+    }
+
+    /// Whether the description at an address, of some length, names the same slots in the same
+    /// order: it has as many, and the same strings.
+    pub(super) fn is_like(&self, (other, _len): (usize, usize)) -> bool {
+        if other == 0 {
+            return false;
+        }
+        // SAFETY: descriptions are kept, and begin with a record, segments and slots.
+        unsafe {
+            let record = &*(other as *const ObjectRecord);
+            if record.slot_count as usize != self.slot_count
+                || record.strings_len as usize != self.strings_len
+            {
+                return false;
+            }
+            let strings = other
+                + size_of::<ObjectRecord>()
+                + record.segment_count as usize * size_of::<Segment>()
+                + self.slot_count * size_of::<SlotRecord>();
+            core::slice::from_raw_parts(strings as *const u8, self.strings_len)
+                == core::slice::from_raw_parts(self.strings.cast_const(), self.strings_len)
+        }
+    }
+
+    pub(super) fn new(memory: *mut u8, object: &Object, id: u32, first_slot: u32) -> Self {
+        let capacity = description_capacity(object);
+        let (most_slots, strings_capacity) = imports_size(object);
+        let image = &object.image;
+        let mut segment_count = 0;
+        // SAFETY: `description_capacity` bytes are ours; the parts are laid out one after another.
+        unsafe {
+            let segments = memory.add(size_of::<ObjectRecord>()).cast::<Segment>();
+            for header in image.program_headers().iter().filter(|header| header.kind == PT_LOAD) {
+                *segments.add(segment_count) = Segment {
+                    svma: header.vaddr,
+                    len: header.memsz,
+                    flags: header.flags & (PF_R | 3),
+                    reserved: 0,
+                };
+                segment_count += 1;
+            }
+            let slots = segments.add(segment_count).cast::<SlotRecord>();
+            let patches_at = memory as usize + capacity - most_slots * size_of::<Patch>();
+            let mut this = Self {
+                memory,
+                slots,
+                strings: ptr::null_mut(),
+                strings_len: 0,
+                strings_capacity: strings_capacity + 1,
+                patches: (patches_at & !7) as *mut Patch,
+                special_count: 0,
+                first_slot,
+                slot_count: 0,
+                bias: image.bias,
+                not_ready: false,
+                spare: (0, 0),
+            };
+            // Strings are collected behind the room for all slots, and moved when their number is
+            // known.
+            this.strings = slots.add(most_slots).cast();
+            this.string(b"");
+            let path_off = this.string(object.path);
+            let soname_off = this.string(image.soname());
+            let build_id = image.build_id();
+            let record = memory.cast::<ObjectRecord>();
+            (*record).id = id;
+            (*record).flags = object.flags;
+            (*record).bias = image.bias as u64;
+            (*record).load_ticks = clock::now();
+            (*record).first_slot = first_slot;
+            (*record).segment_count = segment_count as u32;
+            (*record).path_off = path_off;
+            (*record).soname_off = soname_off;
+            (*record).namespace = object.namespace;
+            let len = build_id.len().min((*record).build_id.len());
+            (*record).build_id_len = len as u32;
+            ptr::copy_nonoverlapping(build_id.as_ptr(), (&raw mut (*record).build_id).cast(), len);
+            this
+        }
+    }
+
+    fn record(&mut self) -> &mut ObjectRecord {
+        // SAFETY: the memory begins with the record.
+        unsafe { &mut *self.memory.cast() }
+    }
+
+    pub(super) fn skip(&mut self, reason: SkipReason) {
+        if let Some(count) = self.record().skipped.get_mut(reason as usize) {
+            *count += 1;
+        }
+    }
+
+    /// Appends a string and gives its offset; 0, the empty string, if there is no room.
+    fn string(&mut self, bytes: &[u8]) -> u32 {
+        if self.strings_len + bytes.len() + 1 > self.strings_capacity
+            || bytes.is_empty() && self.strings_len > 0
+        {
+            return 0;
+        }
+        let offset = self.strings_len;
+        // SAFETY: there is room for the bytes and their NUL, which is there already.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.strings.add(offset), bytes.len()) };
+        self.strings_len += bytes.len() + 1;
+        offset as u32
+    }
+
+    pub(super) fn push(&mut self, import: &Import, objects: &Objects) {
+        let name_off = self.string(import.name);
+        let version_off = import.version.map_or(0, |version| self.string(version.name));
+        let provider_bias = objects.get(import.provider).map_or(0, |provider| provider.image.bias);
+        let slot = SlotRecord {
+            name_off,
+            version_off,
+            provider: import.provider,
+            class: import.kind.class() as u16,
+            kind: import.relocation,
+            got_svma: import.got.wrapping_sub(self.bias) as u64,
+            target_svma: import.real.wrapping_sub(provider_bias) as u64,
+        };
+        // SAFETY: there is room for as many slots and patches as there are relocations.
+        unsafe {
+            *self.slots.add(self.slot_count) = slot;
+            *self.patches.add(self.slot_count) =
+                Patch { got: import.got, real: import.real, kind: import.kind };
+        }
+        self.slot_count += 1;
+    }
+
+    /// Whether the finished description, `len` bytes, says the same as the one at `other`.
+    pub(super) fn is_unchanged(&mut self, len: usize, (other, other_len): (usize, usize)) -> bool {
+        if other == 0 || len != other_len {
+            return false;
+        }
+        // SAFETY: descriptions are kept, and begin with a record.
+        let before = unsafe { (*(other as *const ObjectRecord)).load_ticks };
+        let now = core::mem::replace(&mut self.record().load_ticks, before);
+        // SAFETY: both are `len` bytes.
+        let same = unsafe {
+            core::slice::from_raw_parts(self.memory.cast_const(), len)
+                == core::slice::from_raw_parts(other as *const u8, len)
+        };
+        self.record().load_ticks = now;
+        same
+    }
+
+    pub(super) fn release_spare(&self) {
+        if self.spare.1 > 0 {
+            sys::unmap(ptr::with_exposed_provenance_mut(self.spare.0), self.spare.1);
+        }
+    }
+
+    /// Moves the strings to their place behind the slots, and gives the length of it all.
+    pub(super) fn finish(&mut self) -> usize {
+        // SAFETY: the place is before the one where the strings are now, or the same.
+        unsafe {
+            let place = self.slots.add(self.slot_count).cast::<u8>();
+            ptr::copy(self.strings, place, self.strings_len);
+            let (slot_count, strings_len) = (self.slot_count as u32, self.strings_len as u32);
+            let record = self.record();
+            record.slot_count = slot_count;
+            record.strings_len = strings_len;
+            place.add(self.strings_len) as usize - self.memory as usize
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! Which imports of an object are hooked, and which are left alone and why.
+
+use core::ptr;
+
+use chase_format::layout::{
+    OBJECT_DLOPENED, OBJECT_EXECUTABLE, OBJECT_FIXED, SLOT_GLOBAL, SLOT_JUMP, SkipReason,
+};
+
+use crate::arch;
+use crate::callsites::{self, Candidate};
+use crate::config::Config;
+use crate::elf::{
+    Image, R_X86_64_GLOB_DAT, R_X86_64_JUMP_SLOT, Relocation, STB_WEAK, STT_OBJECT, STT_TLS,
+    Symbol, Version,
+};
+use crate::objects::{Object, Objects};
+use crate::resolve::{Wanted, address_of, find_in};
+use crate::special::{Kind, kind_of};
+use crate::sys;
+
+/// An import that can be hooked.
+pub(super) struct Import {
+    pub(super) name: &'static [u8],
+    pub(super) version: Option<Version>,
+    pub(super) real: usize,
+    pub(super) provider: u32,
+    pub(super) kind: Kind,
+    pub(super) got: usize,
+    pub(super) relocation: u16,
+}
+
+/// What is said of an import: hooked, left alone for a reason to be counted, or none of our
+/// business.
+pub(super) enum Verdict {
+    /// The dynamic linker has not written it yet.
+    NotReady,
+    Hook(Import),
+    Skip(SkipReason),
+    Ignore,
+}
+
+pub(super) fn judge(
+    objects: &Objects,
+    importer: u32,
+    relocation: &Relocation,
+    config: &Config,
+    uses: &Uses,
+) -> Verdict {
+    let kind = relocation.kind();
+    if relocation.symbol() == 0 || kind != R_X86_64_JUMP_SLOT && kind != R_X86_64_GLOB_DAT {
+        return Verdict::Ignore;
+    }
+    let Some(object) = objects.get(importer) else { return Verdict::Ignore };
+    let image = &object.image;
+    let symbol = image.symbol(relocation.symbol());
+    if matches!(symbol.kind(), STT_OBJECT | STT_TLS) {
+        return Verdict::Ignore;
+    }
+    let got = image.bias.wrapping_add(relocation.offset as usize);
+    // SAFETY: the dynamic linker has written this entry.
+    let bound = unsafe { ptr::with_exposed_provenance::<usize>(got).read_volatile() };
+    if object.flags & OBJECT_DLOPENED != 0 && is_unrelocated(image, bound, symbol, kind) {
+        return Verdict::NotReady;
+    }
+    if bound == 0 {
+        let counts = symbol.binding() == STB_WEAK && kind == R_X86_64_JUMP_SLOT;
+        return if counts { Verdict::Skip(SkipReason::Undefined) } else { Verdict::Ignore };
+    }
+    if arch::is_stub(bound) {
+        return Verdict::Ignore;
+    }
+    let name = image.name(symbol).to_bytes();
+    let version = image.wanted_version(relocation.symbol());
+    let direct = if image.start <= bound && bound < image.end { None } else { objects.at(bound) };
+    let global = kind == R_X86_64_GLOB_DAT;
+    if global {
+        // Data of another object (or a pointer to it) is none of our business.
+        let executes =
+            direct.and_then(|id| objects.get(id)).is_some_and(|of| of.image.executes(bound));
+        if !executes {
+            return Verdict::Ignore;
+        }
+        if !uses.only_called(got) {
+            return Verdict::Skip(SkipReason::Pointer);
+        }
+    }
+    let mut special = kind_of(name);
+    // Another C library does not tell us of its forks.
+    if object.namespace != 0 && matches!(name, b"fork" | b"__fork" | b"__libc_fork") {
+        special = Kind::Fork;
+    }
+    if special == Kind::Alone {
+        return Verdict::Skip(SkipReason::Convention);
+    }
+    if version.is_some_and(|version| version.name == b"GLIBC_PRIVATE") {
+        return Verdict::Skip(SkipReason::Private);
+    }
+    // Bound to the object itself, and not just to the entry's own PLT: by RTLD_DEEPBIND, say.
+    let own =
+        |name| find_in(image, &Wanted::new(name, version)).map(|own| address_of_plain(image, own));
+    let direct = if direct.is_none() && own(name) == Some(bound) { Some(importer) } else { direct };
+    let (provider, real) = match direct {
+        // The function's address in a position-dependent executable is that of its PLT entry.
+        Some(id) if !(global && is_canonical_plt(objects, id)) => (id, bound),
+        _ => match resolve(objects, importer, name, version) {
+            Ok(found) => found,
+            Err(reason) => return Verdict::Skip(reason),
+        },
+    };
+    if provider == importer && !config.wants_internal(object.name()) {
+        return Verdict::Skip(SkipReason::Internal);
+    }
+    let provider_name = objects.get(provider).map_or(&b""[..], |provider| provider.name());
+    if !config.wants(provider_name, name) {
+        return Verdict::Skip(SkipReason::Filtered);
+    }
+    let relocation = if global { SLOT_GLOBAL } else { SLOT_JUMP };
+    Verdict::Hook(Import { name, version, real, provider, kind: special, got, relocation })
+}
+
+/// Whether the entry still holds what is in the file: an address without the bias, or nothing.
+fn is_unrelocated(image: &Image, bound: usize, symbol: &Symbol, kind: u32) -> bool {
+    match kind {
+        R_X86_64_JUMP_SLOT => bound != 0 && image.bias != 0 && bound < image.end - image.start,
+        _ => bound == 0 && symbol.binding() != STB_WEAK,
+    }
+}
+
+fn is_canonical_plt(objects: &Objects, id: u32) -> bool {
+    objects.get(id).is_some_and(|object| {
+        object.flags & (OBJECT_EXECUTABLE | OBJECT_FIXED) == OBJECT_EXECUTABLE | OBJECT_FIXED
+    })
+}
+
+/// Address of a definition as it stands in the symbol table.
+fn address_of_plain(image: &Image, symbol: &Symbol) -> usize {
+    image.bias.wrapping_add(symbol.value as usize)
+}
+
+/// Provider and address of a function that the linker has not bound yet, or not directly.
+fn resolve(
+    objects: &Objects,
+    importer: u32,
+    name: &[u8],
+    version: Option<Version>,
+) -> Result<(u32, usize), SkipReason> {
+    let wanted = Wanted::new(name, version);
+    let found = objects.lookup(importer, &wanted).ok_or(SkipReason::Undefined)?;
+    // With RTLD_DEEPBIND, which shows nowhere, the linker would look at home first.
+    if objects.binds_otherwise_at_home(importer, &wanted, &found) {
+        return Err(SkipReason::Late);
+    }
+    let provider = objects.get(found.object).ok_or(SkipReason::Undefined)?;
+    // The linker notes such a binding, so that the provider is not unloaded. We can't.
+    if !objects.is_bound_to_stay(importer, found.object) {
+        return Err(SkipReason::Late);
+    }
+    let real = address_of(&provider.image, found.symbol);
+    Ok((objects.at(real).unwrap_or(found.object), real))
+}
+
+/// Uses of the object's `GLOB_DAT` entries.
+pub(super) struct Uses {
+    candidates: &'static mut [Candidate],
+    memory: (usize, usize),
+}
+
+impl Uses {
+    pub(super) fn of(object: &Object) -> Self {
+        let image = &object.image;
+        let is_candidate = |relocation: &&Relocation| {
+            relocation.kind() == R_X86_64_GLOB_DAT && relocation.symbol() != 0 && {
+                let symbol = image.symbol(relocation.symbol());
+                !matches!(symbol.kind(), STT_OBJECT | STT_TLS)
+                    && kind_of(image.name(symbol).to_bytes()) != Kind::Alone
+            }
+        };
+        let count = image.relocations().filter(is_candidate).count();
+        let len = count * size_of::<Candidate>();
+        let memory = if count == 0 { ptr::null_mut() } else { sys::map_anonymous(len) };
+        if memory.is_null() {
+            return Self { candidates: &mut [], memory: (0, 0) };
+        }
+        // SAFETY: the memory is ours, large enough and zeroed, which is a valid candidate.
+        let candidates =
+            unsafe { core::slice::from_raw_parts_mut(memory.cast::<Candidate>(), count) };
+        for (candidate, relocation) in
+            candidates.iter_mut().zip(image.relocations().filter(is_candidate))
+        {
+            candidate.address = image.bias.wrapping_add(relocation.offset as usize);
+        }
+        candidates.sort_unstable_by_key(|candidate| candidate.address);
+        for (start, end) in image.executable_ranges() {
+            // SAFETY: the segment is loaded and readable.
+            unsafe { callsites::scan(candidates, start, end) };
+        }
+        Self { candidates, memory: (memory as usize, len) }
+    }
+
+    fn only_called(&self, got: usize) -> bool {
+        self.candidates
+            .binary_search_by_key(&got, |candidate| candidate.address)
+            .ok()
+            .and_then(|index| self.candidates.get(index))
+            .is_some_and(Candidate::only_called)
+    }
+}
+
+impl Drop for Uses {
+    fn drop(&mut self) {
+        if self.memory.1 > 0 {
+            sys::unmap(ptr::with_exposed_provenance_mut(self.memory.0), self.memory.1);
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! From an object's relocations to slots: which imports are hooked, what the recording says of
+//! them, and the patch itself.
+
+mod description;
+mod imports;
+
+use core::ptr;
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+use chase_format::layout::{NONE, OBJECT_CHASE, OBJECT_DLOPENED, PAGE, SkipReason};
+
+use self::description::{Description, Patch, description_capacity, write_object};
+use self::imports::{Uses, Verdict, judge};
+use crate::arch::{self, SPECIAL_STUBS, STUBS, TARGETS};
+use crate::config::Config;
+use crate::objects::{Object, Objects};
+use crate::recording::Lost;
+use crate::special::Kind;
+use crate::{recording, sys};
+
+pub(crate) use self::description::write_object as write_description;
+
+/// Slots of the process, and those among them whose functions are not ordinary.
+pub(crate) struct Slots {
+    count: usize,
+    special_count: usize,
+    /// Slot and kind of each special stub.
+    special: [(u32, Kind); SPECIAL_STUBS],
+}
+
+impl Slots {
+    /// Slot 0 is the one that [`crate::calibrate`] calls.
+    pub(crate) const fn new() -> Self {
+        Self { count: 1, special_count: 0, special: [(0, Kind::Alone); SPECIAL_STUBS] }
+    }
+
+    /// Slot and kind behind a special stub.
+    pub(crate) fn special(&self, number: usize) -> (u32, Kind) {
+        self.special.get(number).copied().unwrap_or((0, Kind::Alone))
+    }
+
+    /// Describes object `id` in the recording and patches its slots. False: another thread is still
+    /// loading it. The caller holds the lock, has signals blocked and the vector state saved.
+    pub(crate) fn hook(&mut self, objects: &mut Objects, id: u32, config: &Config) -> bool {
+        let Some(object) = objects.get(id).copied() else { return true };
+        if object.flags & OBJECT_DLOPENED != 0 && !object.image.is_relocated() {
+            return false;
+        }
+        let capacity = description_capacity(&object);
+        let memory = sys::map_anonymous(capacity);
+        if memory.is_null() {
+            recording::unseen(Lost::Object);
+            return true;
+        }
+        let mut description = self.describe(objects, id, config, memory, object.first_slot);
+        if object.first_slot != NONE && !description.is_like(object.description) {
+            // It came back as something else: its old slots keep their meaning.
+            // SAFETY: the memory is ours.
+            unsafe { ptr::write_bytes(memory, 0, capacity) };
+            description = self.describe(objects, id, config, memory, NONE);
+        }
+        if description.not_ready {
+            sys::unmap(memory, capacity);
+            return false;
+        }
+        let len = description.finish();
+        if description.is_unchanged(len, object.description) {
+            // As before, in the same place: what is in the recording is true again.
+            let witness = self.patch(&object, &description);
+            if let Some(object) = objects.get_mut(id) {
+                object.reinstate(witness);
+            }
+            sys::unmap(memory, capacity);
+            return true;
+        }
+        // SAFETY: the description is `len` bytes at `memory`.
+        let contents = unsafe { core::slice::from_raw_parts(memory, len) };
+        let record = write_object(contents, id);
+        let kept = len.next_multiple_of(PAGE);
+        if kept < capacity {
+            // The patches behind it are still needed, and their pages go with them.
+            description.spare = (memory as usize + kept, capacity - kept);
+        }
+        if let Some(object) = objects.get_mut(id) {
+            let (old, old_len) = object.description;
+            if old != 0 {
+                sys::unmap(ptr::with_exposed_provenance_mut(old), old_len);
+            }
+            object.first_slot = if record.is_null() { NONE } else { description.first_slot };
+            object.slot_count = description.slot_count as u32;
+            object.described = true;
+            object.description = (memory as usize, len);
+            object.record = record;
+            object.witness = (0, 0);
+        }
+        if !record.is_null() {
+            self.count = self.count.max(description.first_slot as usize + description.slot_count);
+            let witness = self.patch(&object, &description);
+            if let Some(object) = objects.get_mut(id) {
+                object.witness = witness;
+            }
+        }
+        description.release_spare();
+        true
+    }
+
+    fn describe(
+        &mut self,
+        objects: &Objects,
+        id: u32,
+        config: &Config,
+        memory: *mut u8,
+        first_slot: u32,
+    ) -> Description {
+        let first_slot = if first_slot == NONE { self.count as u32 } else { first_slot };
+        let mut description = Description::none();
+        if let Some(object) = objects.get(id) {
+            description = Description::new(memory, object, id, first_slot);
+            if object.flags & OBJECT_CHASE == 0 {
+                self.describe_imports(objects, id, config, &mut description);
+            }
+        }
+        description
+    }
+
+    fn describe_imports(
+        &mut self,
+        objects: &Objects,
+        id: u32,
+        config: &Config,
+        description: &mut Description,
+    ) {
+        let Some(object) = objects.get(id) else { return };
+        let uses = Uses::of(object);
+        for relocation in object.image.relocations() {
+            match judge(objects, id, relocation, config, &uses) {
+                Verdict::Ignore => {}
+                Verdict::NotReady => {
+                    description.not_ready = true;
+                    return;
+                }
+                Verdict::Skip(reason) => description.skip(reason),
+                Verdict::Hook(import) => {
+                    let slot = description.first_slot as usize + description.slot_count;
+                    let special = import.kind != Kind::Ordinary;
+                    if slot >= STUBS
+                        || special
+                            && self.special_count + description.special_count >= SPECIAL_STUBS
+                    {
+                        description.skip(SkipReason::NoStub);
+                        recording::unseen(Lost::SlotWithoutStub);
+                        continue;
+                    }
+                    description.special_count += usize::from(special);
+                    description.push(&import, objects);
+                }
+            }
+        }
+    }
+
+    fn special_stub(&mut self, slot: u32, kind: Kind) -> usize {
+        let known =
+            self.special.iter().take(self.special_count).position(|entry| *entry == (slot, kind));
+        let number = known.unwrap_or_else(|| {
+            let number = self.special_count;
+            if let Some(entry) = self.special.get_mut(number) {
+                *entry = (slot, kind);
+            }
+            self.special_count += 1;
+            number
+        });
+        arch::special_stub(number)
+    }
+
+    /// Connects the slots with the real functions, and stores the stubs' addresses into the GOT.
+    /// Gives one entry and what was stored there.
+    fn patch(&mut self, object: &Object, description: &Description) -> (usize, usize) {
+        let mut unprotected = false;
+        let mut witness = (0, 0);
+        for i in 0..description.slot_count {
+            // SAFETY: `i` is a slot of the description.
+            let Patch { got, real, kind } = unsafe { *description.patches.add(i) };
+            let slot = description.first_slot as usize + i;
+            if let Some(target) = TARGETS.get(slot) {
+                target.store(real, Ordering::Relaxed);
+            }
+            let stub = match kind {
+                Kind::Ordinary => arch::stub(slot),
+                kind => self.special_stub(slot as u32, kind),
+            };
+            if object.image.is_relro(got) && !unprotected {
+                unprotected = true;
+                if !object.image.protect_relro(libc::PROT_READ | libc::PROT_WRITE) {
+                    recording::unseen(Lost::Object);
+                    return witness;
+                }
+            }
+            witness = (got, stub);
+            let entry: *mut usize = ptr::with_exposed_provenance_mut(got);
+            // SAFETY: the entry is an aligned word of the object's GOT; its page is writable, as
+            // the dynamic linker writes it too. Other threads may be reading it.
+            unsafe { AtomicUsize::from_ptr(entry) }.store(stub, Ordering::Release);
+        }
+        if unprotected {
+            object.image.protect_relro(libc::PROT_READ);
+        }
+        witness
+    }
+}
