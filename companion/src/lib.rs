@@ -19,6 +19,7 @@ pub mod greeter;
 pub mod layout_proposal;
 pub mod mapping;
 pub mod program;
+pub mod session;
 pub mod shared;
 #[rustfmt::skip]
 mod syscall_table;

@@ -15,12 +15,15 @@ use anyhow::{Context, Result, bail};
 use chase_companion::calibrate::Cost;
 use chase_companion::drain::Drain;
 use chase_companion::program::Program;
+use chase_companion::session::Session;
 use chase_companion::shared::Totals;
 use clap::Parser;
 
 /// How often rows are copied.
 const INTERVAL: Duration = Duration::from_millis(100);
 
+/// From finding the companion to saying hello takes a process no longer.
+const LAST_LOOK: Duration = Duration::from_millis(20);
 /// Processes that end in a round; with more, the next round begins at once, since places run out.
 const MANY_ENDED: usize = 64;
 
@@ -79,10 +82,10 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
         bail!("the companion must not be a set-id program");
     }
     let session = arguments.session.map_or_else(random, Ok)?;
-    let mut program = Program::start(session, user)?;
-    let cost = Cost::measure(&mut program, session);
     fs::create_dir_all(&arguments.output)
         .with_context(|| format!("can't create {}", arguments.output.display()))?;
+    let mut program = Program::start(session, user)?;
+    let cost = Cost::measure(&mut program, session);
     let mut drain = Drain::new(arguments.output.clone(), cost);
     // The process that was measured is no result.
     drain.forget(&mut program);
@@ -90,6 +93,11 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
         // SAFETY: the handler only stores a flag.
         unsafe { libc::signal(signal, stop as *const () as libc::sighandler_t) };
     }
+    let announced = Session::announce(&arguments.output, session)
+        .with_context(|| format!("can't announce the session in {}", arguments.output.display()))?;
+    let Some(announced) = announced else {
+        bail!("another companion is at work in {}", arguments.output.display());
+    };
     let mut child = None;
     if let [name, rest @ ..] = arguments.command.as_slice() {
         let mut command = Command::new(name);
@@ -143,7 +151,6 @@ fn watch(
         }
         let over = if any { found.live == 0 } else { start.elapsed() > patience };
         if child.is_none() && over || STOP.load(Ordering::Relaxed) {
-            drain.stop();
             return Ok(status);
         }
         if found.ended < MANY_ENDED {

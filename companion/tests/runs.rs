@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use bytemuck::{Pod, pod_read_unaligned};
 use chase_companion::layout_proposal::{
-    CHUNK_SYSCALLS, CHUNK_WAITS, MAGIC, STATE_COMPLETE, STATE_OPEN, SyscallRow, SyscallsHeader,
-    WAIT_PREEMPTED, WAIT_VOLUNTARY, WaitRow,
+    CHUNK_SYSCALLS, CHUNK_WAITS, COMPAT, MAGIC, STATE_COMPLETE, STATE_OPEN, SyscallRow,
+    SyscallsHeader, WAIT_PREEMPTED, WAIT_VOLUNTARY, WaitRow,
 };
 use chase_companion::program::{Error, Program};
 use chase_companion::syscalls::syscall;
@@ -158,6 +158,7 @@ fn each_call_is_counted_in_its_context() {
     assert_eq!(seen.row(7, libc::SYS_close).errnos[0], (libc::EBADF as u64) << 48 | 3);
     // The root's node, where no call is open.
     assert_eq!(seen.row(1, libc::SYS_getpgid).calls, 11);
+    assert_eq!(seen.row(11, 64 | i64::from(COMPAT)).calls, 5);
     assert_eq!(seen.row(9, libc::SYS_getsid).calls, 13);
     assert_eq!(seen.row(8, libc::SYS_getsid).calls, 17);
     for context in 20..24 {

@@ -52,6 +52,8 @@ pub(crate) struct Object {
     pub(crate) root: u32,
     /// Its chunk is in the recording, and its slots are patched.
     pub(crate) described: bool,
+    /// How many chunks it has had.
+    pub(crate) chunks: u32,
     pub(crate) first_slot: u32,
     pub(crate) slot_count: u32,
     /// One of its GOT entries and what was stored there, or zeros.
@@ -279,11 +281,16 @@ impl Objects {
             .iter()
             .position(|other| !other.loaded && other.path == path && other.namespace == namespace);
         let id = before.map_or(id, |id| id as u32);
-        let (first_slot, slot_count, description, record, path) = match self.get(id) {
-            Some(other) => {
-                (other.first_slot, other.slot_count, other.description, other.record, other.path)
-            }
-            None => (NONE, 0, (0, 0), ptr::null_mut(), keep(path)),
+        let (first_slot, slot_count, chunks, description, record, path) = match self.get(id) {
+            Some(other) => (
+                other.first_slot,
+                other.slot_count,
+                other.chunks,
+                other.description,
+                other.record,
+                other.path,
+            ),
+            None => (NONE, 0, 0, (0, 0), ptr::null_mut(), keep(path)),
         };
         let object = Object {
             map,
@@ -296,6 +303,7 @@ impl Objects {
             global: global || new_flags & OBJECT_DLOPENED == 0,
             root: if root as usize == self.count { id } else { root },
             described: false,
+            chunks,
             first_slot,
             slot_count,
             witness: (0, 0),

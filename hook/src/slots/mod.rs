@@ -20,6 +20,9 @@ use crate::{recording, sys};
 
 pub(crate) use self::description::write_object as write_description;
 
+/// Chunks of one object before it gets no more for further places that it is loaded at.
+const MANY_LOADS: u32 = 16;
+
 /// Slots of the process, and those among them whose functions are not ordinary.
 pub(crate) struct Slots {
     count: usize,
@@ -75,7 +78,15 @@ impl Slots {
         }
         // SAFETY: the description is `len` bytes at `memory`.
         let contents = unsafe { core::slice::from_raw_parts(memory, len) };
-        let record = write_object(contents, id);
+        let alike = len == object.description.1 && description.first_slot == object.first_slot;
+        let record = if alike && object.chunks >= MANY_LOADS && !object.record.is_null() {
+            // A program that loads and unloads without end: the latest place has to do.
+            // SAFETY: the record is in the mapping, with the rest of a description as long.
+            unsafe { ptr::copy_nonoverlapping(memory, object.record.cast(), len) };
+            object.record
+        } else {
+            write_object(contents, id)
+        };
         let kept = len.next_multiple_of(PAGE);
         if kept < capacity {
             // The patches behind it are still needed, and their pages go with them.
@@ -89,6 +100,7 @@ impl Slots {
             object.first_slot = if record.is_null() { NONE } else { description.first_slot };
             object.slot_count = description.slot_count as u32;
             object.described = true;
+            object.chunks += 1;
             object.description = (memory as usize, len);
             object.record = record;
             object.witness = (0, 0);

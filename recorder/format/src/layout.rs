@@ -267,8 +267,8 @@ pub const OBJECT_FIXED: u32 = 1 << 3;
 /// NUL-terminated strings, to which `*_off` fields are offsets (0 is the empty string).
 ///
 /// An object that is unloaded and loaded again at the same place is reinstated: `unload_ticks`
-/// becomes 0 again. At another place it gets a new chunk with the same `id`; the slots keep their
-/// numbers.
+/// becomes 0 again. At another place it gets a new chunk with the same `id`, the slots keeping their
+/// numbers; after many of them the last chunk is rewritten.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 pub struct ObjectRecord {
