@@ -59,14 +59,10 @@ chase_thread:                           # this thread's Thread; at first the one
     .type chase_enter, @function
 chase_enter:                            # r11 = slot, (rsp) = return address
     .cfi_startproc
-    pushq %rax                          # al: number of vector arguments of a variadic call
-    .cfi_adjust_cfa_offset 8
-    pushq %rdx
-    .cfi_adjust_cfa_offset 8
-    pushq %rcx
-    .cfi_adjust_cfa_offset 8
-    pushq %rsi
-    .cfi_adjust_cfa_offset 8
+    save %rax                          # al: number of vector arguments of a variadic call
+    save %rdx
+    save %rcx
+    save %rsi
 
     movq chase_thread@gottpoff(%rip), %rax
     movq %fs:(%rax), %rcx               # rcx = thread
@@ -111,14 +107,10 @@ chase_enter:                            # r11 = slot, (rsp) = return address
 .Lstarted:
     movq %rax, {START}(%rbx)
     movq %rax, {LAST_START}(%rsi)
-    popq %rsi
-    .cfi_adjust_cfa_offset -8
-    popq %rcx
-    .cfi_adjust_cfa_offset -8
-    popq %rdx
-    .cfi_adjust_cfa_offset -8
-    popq %rax
-    .cfi_adjust_cfa_offset -8
+    restore %rsi
+    restore %rcx
+    restore %rdx
+    restore %rax
     leaq 8(%rsp), %rsp                  # the return address is in the frame
     cfi_return_in_frame
     callq *%r11
@@ -178,14 +170,10 @@ chase_exit:                             # rbx = frame
 
 # ---- out of line --------------------------------------------------------------------------------
 .macro push_results                     # all that may hold one
-    pushq %r9
-    .cfi_adjust_cfa_offset 8
-    pushq %r11
-    .cfi_adjust_cfa_offset 8
-    pushq %rcx
-    .cfi_adjust_cfa_offset 8
-    pushq %r8
-    .cfi_adjust_cfa_offset 8
+    save %r9
+    save %r11
+    save %rcx
+    save %r8
     subq $32, %rsp
     .cfi_adjust_cfa_offset 32
     movups %xmm0, (%rsp)                # Rust code touches no more of a vector than its lower half
@@ -196,14 +184,10 @@ chase_exit:                             # rbx = frame
     movups 16(%rsp), %xmm1
     addq $32, %rsp
     .cfi_adjust_cfa_offset -32
-    popq %r8
-    .cfi_adjust_cfa_offset -8
-    popq %rcx
-    .cfi_adjust_cfa_offset -8
-    popq %rdx
-    .cfi_adjust_cfa_offset -8
-    popq %rax
-    .cfi_adjust_cfa_offset -8
+    restore %r8
+    restore %rcx
+    restore %rdx
+    restore %rax
 .endm
 
 .Lmaximum:
@@ -224,8 +208,7 @@ chase_exit:                             # rbx = frame
     movq %rax, %rsi
     callq {leave_slow}
     pop_results
-    popq %rbx
-    .cfi_adjust_cfa_offset -8
+    restore %rbx
     .cfi_restore rbx
     retq
 
@@ -238,8 +221,7 @@ chase_exit:                             # rbx = frame
     movq %rbx, %rdi
     callq {leave_moved}
     pop_results
-    popq %rbx
-    .cfi_adjust_cfa_offset -8
+    restore %rbx
     .cfi_restore rbx
     retq
 
@@ -264,51 +246,23 @@ chase_exit:                             # rbx = frame
 .Lenter_slow:
     xorl %esi, %esi                     # rsi = 0, or a frame that was claimed in vain
 .Lenter_slow_moved:
-    pushq %rdi
-    .cfi_adjust_cfa_offset 8
-    pushq %r8
-    .cfi_adjust_cfa_offset 8
-    pushq %r9
-    .cfi_adjust_cfa_offset 8
-    pushq %r10
-    .cfi_adjust_cfa_offset 8
-    pushq %r11
-    .cfi_adjust_cfa_offset 8
-    subq $128, %rsp
-    .cfi_adjust_cfa_offset 128
-    movups %xmm0, (%rsp)
-    movups %xmm1, 16(%rsp)
-    movups %xmm2, 32(%rsp)
-    movups %xmm3, 48(%rsp)
-    movups %xmm4, 64(%rsp)
-    movups %xmm5, 80(%rsp)
-    movups %xmm6, 96(%rsp)
-    movups %xmm7, 112(%rsp)
+    save %rdi
+    save %r8
+    save %r9
+    save %r10
+    save %r11
+    push_vectors
     movl %r11d, %edi
     movq %rsi, %rcx
     leaq 200(%rsp), %rsi                # where the return address is
     movq %rbx, %rdx
     callq {enter_slow}
-    movups (%rsp), %xmm0
-    movups 16(%rsp), %xmm1
-    movups 32(%rsp), %xmm2
-    movups 48(%rsp), %xmm3
-    movups 64(%rsp), %xmm4
-    movups 80(%rsp), %xmm5
-    movups 96(%rsp), %xmm6
-    movups 112(%rsp), %xmm7
-    addq $128, %rsp
-    .cfi_adjust_cfa_offset -128
-    popq %r11
-    .cfi_adjust_cfa_offset -8
-    popq %r10
-    .cfi_adjust_cfa_offset -8
-    popq %r9
-    .cfi_adjust_cfa_offset -8
-    popq %r8
-    .cfi_adjust_cfa_offset -8
-    popq %rdi
-    .cfi_adjust_cfa_offset -8
+    pop_vectors
+    restore %r11
+    restore %r10
+    restore %r9
+    restore %r8
+    restore %rdi
     leaq {targets}(%rip), %rcx
     movq (%rcx,%r11,8), %r11
     testq %rax, %rax
@@ -320,14 +274,10 @@ chase_exit:                             # rbx = frame
 
 .Lbypass:                               # no frame to be had: the call runs untimed
     .cfi_restore rbx
-    popq %rsi
-    .cfi_adjust_cfa_offset -8
-    popq %rcx
-    .cfi_adjust_cfa_offset -8
-    popq %rdx
-    .cfi_adjust_cfa_offset -8
-    popq %rax
-    .cfi_adjust_cfa_offset -8
+    restore %rsi
+    restore %rcx
+    restore %rdx
+    restore %rax
     jmpq *%r11
 
 .Lenter_clock:
@@ -355,14 +305,10 @@ chase_clock:
     jz 1f
     retq
 1:
-    pushq %rcx
-    .cfi_adjust_cfa_offset 8
-    pushq %rsi
-    .cfi_adjust_cfa_offset 8
-    pushq %rdi
-    .cfi_adjust_cfa_offset 8
-    pushq %r11
-    .cfi_adjust_cfa_offset 8
+    save %rcx
+    save %rsi
+    save %rdi
+    save %r11
     subq $16, %rsp
     .cfi_adjust_cfa_offset 16
     movl $228, %eax                     # clock_gettime
@@ -373,14 +319,10 @@ chase_clock:
     addq 8(%rsp), %rax
     addq $16, %rsp
     .cfi_adjust_cfa_offset -16
-    popq %r11
-    .cfi_adjust_cfa_offset -8
-    popq %rdi
-    .cfi_adjust_cfa_offset -8
-    popq %rsi
-    .cfi_adjust_cfa_offset -8
-    popq %rcx
-    .cfi_adjust_cfa_offset -8
+    restore %r11
+    restore %rdi
+    restore %rsi
+    restore %rcx
     retq
     .cfi_endproc
     .size chase_clock, . - chase_clock

@@ -36,7 +36,9 @@ pub(crate) static FROZEN_TICKS: AtomicU64 = AtomicU64::new(0);
 pub(crate) static BASE: AtomicUsize = AtomicUsize::new(0);
 
 global_asm!(
+    include_str!("registers.S"),
     include_str!("call.S"),
+    include_str!("special.S"),
     no_thread = sym thread::NO_THREAD,
     clock_kind = sym CLOCK_KIND,
     frozen_ticks = sym FROZEN_TICKS,
@@ -45,6 +47,8 @@ global_asm!(
     enter_slow = sym frames::enter_slow,
     leave_slow = sym frames::leave_slow,
     leave_moved = sym frames::leave_moved,
+    special = sym special::enter,
+    thread_begin = sym thread::begin,
     FRAME = const FRAME,
     SEGMENT_MASK = const SEGMENT - 1,
     TOP = const offset_of!(Thread, top),
@@ -66,12 +70,6 @@ global_asm!(
     LINEAR_LIMIT = const LINEAR_LIMIT,
     MAX_EXPONENT = const MAX_EXPONENT,
     SUB_BITS = const SUB_BITS,
-    options(att_syntax)
-);
-global_asm!(
-    include_str!("special.S"),
-    special = sym special::enter,
-    thread_begin = sym thread::begin,
     options(att_syntax)
 );
 global_asm!(

@@ -4,34 +4,16 @@
 # All argument registers are saved, Rust code decides, and the call goes on as if nothing had
 # happened: through chase_enter, or straight into the real function with the stack as it was.
 .macro restore_arguments
-    movups (%rsp), %xmm0
-    movups 16(%rsp), %xmm1
-    movups 32(%rsp), %xmm2
-    movups 48(%rsp), %xmm3
-    movups 64(%rsp), %xmm4
-    movups 80(%rsp), %xmm5
-    movups 96(%rsp), %xmm6
-    movups 112(%rsp), %xmm7
-    addq $128, %rsp
-    .cfi_adjust_cfa_offset -128
-    popq %r11
-    .cfi_adjust_cfa_offset -8
-    popq %r10
-    .cfi_adjust_cfa_offset -8
-    popq %r9
-    .cfi_adjust_cfa_offset -8
-    popq %r8
-    .cfi_adjust_cfa_offset -8
-    popq %rdi
-    .cfi_adjust_cfa_offset -8
-    popq %rsi
-    .cfi_adjust_cfa_offset -8
-    popq %rcx
-    .cfi_adjust_cfa_offset -8
-    popq %rdx
-    .cfi_adjust_cfa_offset -8
-    popq %rax
-    .cfi_adjust_cfa_offset -8
+    pop_vectors
+    restore %r11
+    restore %r10
+    restore %r9
+    restore %r8
+    restore %rdi
+    restore %rsi
+    restore %rcx
+    restore %rdx
+    restore %rax
 .endm
 
     .text
@@ -39,34 +21,16 @@
     .type chase_special, @function
 chase_special:                          # r11 = number of the special stub
     .cfi_startproc
-    pushq %rax
-    .cfi_adjust_cfa_offset 8
-    pushq %rdx
-    .cfi_adjust_cfa_offset 8
-    pushq %rcx
-    .cfi_adjust_cfa_offset 8
-    pushq %rsi
-    .cfi_adjust_cfa_offset 8
-    pushq %rdi
-    .cfi_adjust_cfa_offset 8
-    pushq %r8
-    .cfi_adjust_cfa_offset 8
-    pushq %r9
-    .cfi_adjust_cfa_offset 8
-    pushq %r10
-    .cfi_adjust_cfa_offset 8
-    pushq %r11
-    .cfi_adjust_cfa_offset 8
-    subq $128, %rsp
-    .cfi_adjust_cfa_offset 128
-    movups %xmm0, (%rsp)
-    movups %xmm1, 16(%rsp)
-    movups %xmm2, 32(%rsp)
-    movups %xmm3, 48(%rsp)
-    movups %xmm4, 64(%rsp)
-    movups %xmm5, 80(%rsp)
-    movups %xmm6, 96(%rsp)
-    movups %xmm7, 112(%rsp)
+    save %rax
+    save %rdx
+    save %rcx
+    save %rsi
+    save %rdi
+    save %r8
+    save %r9
+    save %r10
+    save %r11
+    push_vectors
     leaq 128(%rsp), %rdi                # the saved registers, as special::Arguments
     callq {special}
     testl %eax, %eax
