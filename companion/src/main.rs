@@ -53,6 +53,11 @@ extern "C" fn stop(_: i32) {
     STOP.store(true, Ordering::Relaxed);
 }
 
+/// A handler that does nothing; a signal that is ignored would be so in the application too.
+extern "C" fn pass(_: i32) {}
+
+type Handler = extern "C" fn(i32);
+
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     match run(&arguments) {
@@ -82,16 +87,19 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
         bail!("the companion must not be a set-id program");
     }
     let session = arguments.session.map_or_else(random, Ok)?;
+    let mut program = Program::start(session, user)?;
     fs::create_dir_all(&arguments.output)
         .with_context(|| format!("can't create {}", arguments.output.display()))?;
-    let mut program = Program::start(session, user)?;
     let cost = Cost::measure(&mut program, session);
     let mut drain = Drain::new(arguments.output.clone(), cost);
     // The process that was measured is no result.
     drain.forget(&mut program);
-    for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP] {
-        // SAFETY: the handler only stores a flag.
-        unsafe { libc::signal(signal, stop as *const () as libc::sighandler_t) };
+    // What a terminal sends to all is for the application to obey: its end is still to be seen.
+    for (signal, handler) in
+        [(libc::SIGTERM, stop as Handler), (libc::SIGINT, pass), (libc::SIGHUP, pass)]
+    {
+        // SAFETY: the handlers store a flag, or do nothing.
+        unsafe { libc::signal(signal, handler as libc::sighandler_t) };
     }
     let announced = Session::announce(&arguments.output, session)
         .with_context(|| format!("can't announce the session in {}", arguments.output.display()))?;
@@ -106,8 +114,20 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
     } else {
         tell(arguments, "ready");
     }
-    let status =
-        watch(&mut program, &mut drain, child, Duration::from_secs_f64(arguments.patience))?;
+    let patience = Duration::from_secs_f64(arguments.patience);
+    let status = watch(&mut program, &mut drain, child, patience)?;
+    announced.close()?;
+    sleep(LAST_LOOK);
+    // Somebody may have said hello in the last moment.
+    while drain.round(&mut program).live > 0
+        && !STOP.load(Ordering::Relaxed)
+        && announced.reopen()?
+    {
+        watch(&mut program, &mut drain, None, Duration::ZERO)?;
+        announced.close()?;
+        sleep(LAST_LOOK);
+    }
+    drain.stop();
     if let Some((path, error)) = drain.failure() {
         tell(arguments, &format!("chase: syscalls are incomplete: {}: {error}", path.display()));
     }
@@ -146,7 +166,8 @@ fn watch(
             const SIGNALLED: i32 = 128;
             let code = ended.code().unwrap_or_else(|| SIGNALLED + ended.signal().unwrap_or(0));
             status = ExitCode::from(code as u8);
-            child = None;
+            // Who has not come until now is not awaited.
+            (child, any) = (None, true);
             continue;
         }
         let over = if any { found.live == 0 } else { start.elapsed() > patience };

@@ -236,11 +236,14 @@ fn counts_equal_those_of_strace() {
     }
     let script = "import json,subprocess,threading;print(len(json.dumps(list(range(9999)))));\
         subprocess.run(['ls','/usr']);t=threading.Thread(target=print);t.start();t.join()";
-    let programs: [&[&str]; 4] = [
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/target.c");
+    let programs: [&[&str]; 6] = [
         &["tree"],
         &["spawn", "sh", "-c", "ls /usr | sort | uniq -c"],
         &["spawn", "tar", "cf", "/dev/null", "/usr/include/linux"],
         &["spawn", "python3", "-c", script],
+        &["spawn", "cc", "-O1", "-pthread", "-o", "/dev/null", source],
+        &["spawn", "sort", "--parallel=4", "-R", source],
     ];
     for program in programs {
         let run = Run::new();

@@ -1,0 +1,122 @@
+/* Who is traced: the beginning and end of processes and threads, and who may be. */
+#pragma once
+
+#include "rows.h"
+
+/* Set by the companion before loading. */
+const volatile u64 session = 0;
+const volatile u32 owner_uid = 0;
+
+INLINE u32 own_number(struct pid *pid)
+{
+	struct upid of = {};
+
+	bpf_probe_read_kernel(&of.nr, sizeof(of.nr), (char *)&pid->numbers[0].nr + pid->level * 16);
+	return of.nr;
+}
+
+/* A slot with one thread; PROCESSES if there is none. */
+INLINE u32 make_process(struct task_struct *task, u32 kind, u32 parent)
+{
+	struct process *process;
+	struct totals *t;
+	u32 number;
+
+	if (bpf_map_pop_elem(&free_processes, &number)) {
+		t = sums();
+		if (!t || t->processes >= PROCESSES) {
+			COUNT(lost_processes);
+			return PROCESSES;
+		}
+		number = __sync_fetch_and_add(&t->processes, 1);
+	}
+	process = bpf_map_lookup_elem(&processes, &number);
+	if (!process) {
+		COUNT(lost_processes);
+		return PROCESSES;
+	}
+	process->live = 1;
+	process->pid = task->tgid;
+	process->own_pid = own_number(task->group_leader->thread_pid);
+	process->parent = parent == PROCESSES ? number : parent;
+	process->began_ns = bpf_ktime_get_ns();
+	process->ended_ns = 0;
+	process->path[0] = 0;
+	process->greetings = 0;
+	bpf_get_current_comm(process->name, sizeof(process->name));
+	process->state = kind;
+	return number;
+}
+
+INLINE void leave_process(u32 number)
+{
+	struct process *process = bpf_map_lookup_elem(&processes, &number);
+
+	if (!process)
+		return;
+	/* Before `live` becomes 0, since the slot is the companion's from then on. */
+	process->ended_ns = bpf_ktime_get_ns();
+	__sync_fetch_and_sub(&process->live, 1);
+}
+
+/* Gives a thread a place; 0 if there is none. */
+INLINE struct state *make_state(struct task_struct *task, u32 process)
+{
+	u32 *place = place_of(task->pid), number;
+	struct state *state;
+	struct totals *t;
+
+	if (!place)
+		goto lost;
+	if (bpf_map_pop_elem(&free_states, &number)) {
+		t = sums();
+		if (!t || t->threads >= THREADS)
+			goto lost;
+		number = __sync_fetch_and_add(&t->threads, 1);
+	}
+	state = bpf_map_lookup_elem(&states, &number);
+	if (!state)
+		goto lost;
+	__builtin_memset(state, 0, sizeof(*state));
+	state->process = process;
+	state->tid = own_number(task->thread_pid);
+	state->syscall = NO_SYSCALL;
+	*place = number + 1;
+	return state;
+lost:
+	COUNT(lost_threads);
+	return 0;
+}
+
+/* Ends the tracing of the running thread, whose number was this. */
+INLINE void drop(u32 thread, struct state *state)
+{
+	u32 *place = place_of(thread), number;
+
+	leave_process(state->process);
+	forget_running();
+	if (!place)
+		return;
+	number = *place - 1;
+	*place = 0;
+	bpf_map_push_elem(&free_states, &number, UPDATE_ANY);
+}
+
+INLINE int is_owner(struct task_struct *task)
+{
+	const struct cred *cred = task->cred;
+
+	return cred->uid.val == owner_uid && cred->euid.val == owner_uid &&
+	       cred->suid.val == owner_uid && cred->gid.val == cred->egid.val;
+}
+
+/* Set-id, or by capabilities of the file. */
+INLINE int gains_privilege(struct linux_binprm *image)
+{
+	u64 bits = 0;
+
+	bpf_probe_read_kernel(&bits, __builtin_preserve_field_info(image->secureexec, FIELD_SIZE),
+			      (char *)image + __builtin_preserve_field_info(image->secureexec, FIELD_OFFSET));
+	bits <<= __builtin_preserve_field_info(image->secureexec, FIELD_SHIFT_LEFT);
+	return bits >> __builtin_preserve_field_info(image->secureexec, FIELD_SHIFT_RIGHT);
+}

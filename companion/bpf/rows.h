@@ -1,0 +1,167 @@
+/* The context that a thread is in, and the rows that are counted in. */
+#pragma once
+
+#include "state.h"
+
+#define UNIT 128
+/* A frame's stack pointer up to this is a state: free, dead or moved. */
+#define NO_STACK_POINTER 2
+/* Frames that are looked at for a live one. */
+#define DEPTH 4
+#define FRAME 64
+
+INLINE u32 reference(struct state *state, u64 node)
+{
+	u64 offset = node - state->base;
+
+	return offset < state->mapped ? offset / UNIT : 0;
+}
+
+/* Called in the thread's own memory: it is current, or just being switched away from. */
+INLINE u32 context_of(struct state *state)
+{
+	struct {
+		u64 sp, start, node;
+	} frame;
+	u64 thread, top;
+
+	if (state->context_kind == CONTEXT_NONE)
+		return 0;
+	if (bpf_probe_read_user(&thread, 8, (void *)state->word))
+		return 0;
+	if (state->context_kind == CONTEXT_WORD)
+		return reference(state, thread);
+	if (bpf_probe_read_user(&top, 8, (void *)(thread + state->top_offset)) || !top)
+		return 0;
+	top += state->frame_offset;
+#pragma clang loop unroll(full)
+	for (int i = 0; i < DEPTH; i++) {
+		if (bpf_probe_read_user(&frame, sizeof(frame), (void *)top))
+			return 0;
+		if (frame.sp > NO_STACK_POINTER)
+			return reference(state, frame.node);
+		top -= FRAME;
+	}
+	return 0;
+}
+
+static __attribute__((noinline)) u32 make_row(struct state *state, u32 context, u32 syscall)
+{
+	struct key key;
+	struct totals *t;
+	struct row *row;
+	u32 *known, number;
+
+	if (!state)
+		return ROWS;
+	key.process = state->process;
+	key.tid = state->tid;
+	key.context = context;
+	key.syscall = syscall;
+	known = bpf_map_lookup_elem(&row_of, &key);
+	if (known)
+		return *known;
+	if (bpf_map_pop_elem(&free_rows, &number)) {
+		t = sums();
+		if (!t || t->rows >= ROWS)
+			return ROWS;
+		number = __sync_fetch_and_add(&t->rows, 1);
+	}
+	row = bpf_map_lookup_elem(&rows, &number);
+	if (!row)
+		return ROWS;
+	row->process = state->process;
+	row->tid = state->tid;
+	row->context = context;
+	row->syscall = syscall;
+	if (bpf_map_update_elem(&row_of, &key, &number, UPDATE_ANY))
+		return ROWS;
+	return number;
+}
+
+INLINE struct row *row_for(struct state *state, u32 context, u32 syscall)
+{
+	struct cached *cached = &state->cache[(context * 5 + syscall) % CACHED];
+	u32 number = cached->row;
+
+	if (cached->syscall != syscall || cached->context != context || !cached->row) {
+		number = make_row(state, context, syscall) + 1;
+		if (number <= ROWS) {
+			cached->row = number;
+			cached->syscall = syscall;
+			cached->context = context;
+		}
+	}
+	number--;
+	return bpf_map_lookup_elem(&rows, &number);
+}
+
+INLINE u32 bucket_of(u64 ns)
+{
+	u32 bits = 0;
+
+	ns >>= FIRST_BUCKET;
+	if (ns >> 31)
+		return BUCKETS - 1;
+	if (ns >> 16) { bits += 16; ns >>= 16; }
+	if (ns >> 8) { bits += 8; ns >>= 8; }
+	if (ns >> 4) { bits += 4; ns >>= 4; }
+	if (ns >> 2) { bits += 2; ns >>= 2; }
+	if (ns >> 1) { bits += 1; ns >>= 1; }
+	return bits + (u32)ns;
+}
+
+INLINE void add(struct row *row, u64 ns)
+{
+	row->count++;
+	row->total_ns += ns;
+	if (ns > row->max_ns)
+		row->max_ns = ns;
+	row->histogram[bucket_of(ns) % BUCKETS]++;
+}
+
+INLINE void add_error(struct row *row, u64 number)
+{
+	row->errors++;
+#pragma clang loop unroll(full)
+	for (int i = 0; i < ERRNOS; i++) {
+		if (!row->errnos[i])
+			row->errnos[i] = number << 48;
+		if (row->errnos[i] >> 48 == number) {
+			row->errnos[i]++;
+			return;
+		}
+	}
+}
+
+/* The thread runs again. */
+INLINE void end_wait(struct state *state)
+{
+	u64 ns = bpf_ktime_get_ns() - state->left_ns;
+	struct row *row = row_for(state, state->left_context, state->left_kind);
+
+	state->left_ns = 0;
+	state->off_cpu_ns += ns;
+	if (row)
+		add(row, ns);
+	else
+		COUNT(lost_waits);
+}
+
+/* The syscall under way never returns to where it was made. */
+INLINE void close_syscall(struct state *state, u64 finished)
+{
+	struct row *row;
+
+	if (state->syscall == NO_SYSCALL)
+		return;
+	row = row_for(state, state->context, state->syscall);
+	if (!row) {
+		COUNT(lost_calls);
+	} else {
+		add(row, bpf_ktime_get_ns() - state->entered_ns);
+		row->off_cpu_ns += state->off_cpu_ns;
+		row->unfinished += !finished;
+	}
+	state->syscall = NO_SYSCALL;
+}

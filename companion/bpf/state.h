@@ -1,0 +1,184 @@
+/* What the program keeps: maps, and how the running thread's state is found. */
+#pragma once
+
+#include "kernel.h"
+#include "shared.h"
+
+#define CACHED 16
+
+struct cached {
+	u32 context, syscall, row;
+};
+
+/* What is known of a traced thread. */
+struct state {
+	u32 process;
+	u32 tid;
+	u32 context_kind;
+	s32 top_offset, frame_offset;
+	u32 syscall, context; /* of the syscall under way */
+	u32 left_kind, left_context;
+	s64 tls_offset;
+	u64 word; /* address of the word at tls_offset */
+	u64 base, mapped;
+	u64 entered_ns;
+	u64 off_cpu_ns; /* during it */
+	u64 left_ns;    /* when it was last taken off the CPU; 0: not since it is traced */
+	struct cached cache[CACHED];
+};
+
+#define IN_BLOCK 64
+
+/* By thread number: the place in `states` plus one, or 0. */
+struct block {
+	u32 places[IN_BLOCK];
+};
+
+struct key {
+	u32 process, tid, context, syscall;
+};
+
+/* As large as the kernel's pid_max; set by the companion. */
+struct {
+	NUMBER(type, MAP_ARRAY);
+	NUMBER(max_entries, 1);
+	TYPE(key, u32);
+	TYPE(value, struct block);
+} blocks SEC(".maps");
+
+/* Of the thread that last made a syscall on a CPU. A switch forgets it. */
+struct running {
+	u64 registers;
+	u32 place;
+};
+
+struct {
+	NUMBER(type, MAP_PER_CPU_ARRAY);
+	NUMBER(max_entries, 1);
+	TYPE(key, u32);
+	TYPE(value, struct running);
+} running SEC(".maps");
+
+struct {
+	NUMBER(type, MAP_ARRAY);
+	NUMBER(max_entries, THREADS);
+	TYPE(key, u32);
+	TYPE(value, struct state);
+} states SEC(".maps");
+
+struct {
+	NUMBER(type, MAP_QUEUE);
+	NUMBER(max_entries, THREADS);
+	TYPE(value, u32);
+} free_states SEC(".maps");
+
+struct {
+	NUMBER(type, MAP_ARRAY);
+	NUMBER(max_entries, ROWS);
+	NUMBER(map_flags, MAP_MMAPABLE);
+	TYPE(key, u32);
+	TYPE(value, struct row);
+} rows SEC(".maps");
+
+struct {
+	NUMBER(type, MAP_HASH);
+	NUMBER(max_entries, ROWS);
+	TYPE(key, struct key);
+	TYPE(value, u32);
+} row_of SEC(".maps");
+
+struct {
+	NUMBER(type, MAP_QUEUE);
+	NUMBER(max_entries, ROWS);
+	TYPE(value, u32);
+} free_rows SEC(".maps");
+
+struct {
+	NUMBER(type, MAP_ARRAY);
+	NUMBER(max_entries, PROCESSES);
+	NUMBER(map_flags, MAP_MMAPABLE);
+	TYPE(key, u32);
+	TYPE(value, struct process);
+} processes SEC(".maps");
+
+struct {
+	NUMBER(type, MAP_QUEUE);
+	NUMBER(max_entries, PROCESSES);
+	TYPE(value, u32);
+} free_processes SEC(".maps");
+
+struct {
+	NUMBER(type, MAP_ARRAY);
+	NUMBER(max_entries, 1);
+	NUMBER(map_flags, MAP_MMAPABLE);
+	TYPE(key, u32);
+	TYPE(value, struct totals);
+} totals SEC(".maps");
+
+INLINE struct totals *sums(void)
+{
+	u32 zero = 0;
+
+	return bpf_map_lookup_elem(&totals, &zero);
+}
+
+INLINE u32 *place_of(u32 thread)
+{
+	u32 number = thread / IN_BLOCK;
+	struct block *block = bpf_map_lookup_elem(&blocks, &number);
+
+	return block ? &block->places[thread % IN_BLOCK] : 0;
+}
+
+INLINE struct state *state_at(u32 place)
+{
+	place--;
+	return bpf_map_lookup_elem(&states, &place);
+}
+
+INLINE struct state *state_of(u32 thread)
+{
+	u32 *place = place_of(thread);
+
+	return place && *place ? state_at(*place) : 0;
+}
+
+INLINE struct state *current_state(void)
+{
+	return state_of(bpf_get_current_task_btf()->pid);
+}
+
+INLINE void forget_running(void)
+{
+	u32 zero = 0;
+	struct running *running_here = bpf_map_lookup_elem(&running, &zero);
+
+	if (running_here)
+		running_here->registers = 0;
+}
+
+/* The same as current_state, for a thread that makes a syscall with these registers. */
+INLINE struct state *state_with(u64 registers)
+{
+	u32 zero = 0, place, *found;
+	struct running *running_here = bpf_map_lookup_elem(&running, &zero);
+
+	if (!running_here)
+		return 0;
+	if (running_here->registers == registers) {
+		place = running_here->place;
+	} else {
+		found = place_of(bpf_get_current_task_btf()->pid);
+		place = found ? *found : 0;
+		running_here->registers = registers;
+		running_here->place = place;
+	}
+	return place ? state_at(place) : 0;
+}
+
+#define COUNT(field)                                         \
+	do {                                                 \
+		struct totals *t = sums();                   \
+		if (t)                                       \
+			__sync_fetch_and_add(&t->field, 1);  \
+	} while (0)
