@@ -196,3 +196,16 @@ fn no_proc() {
         Trial::new(steady()).arg("nothing").inside(&["unshare", "-m", "sh", "-c", script, "sh"]);
     check_all(&trial.compare());
 }
+
+#[test]
+fn strict_seccomp_stops_the_recording_and_not_the_program() {
+    let program = Build::program("confined.c").without_libtrap().build();
+    let recording = Trial::new(program).compare();
+    recording.only().expect(&[("libc.so", "write", 2)]);
+}
+
+#[test]
+fn a_memory_limit_set_later_leaves_room() {
+    let script = "ulimit -v 2000000; numbers=$(seq 1 20000); echo ${#numbers}";
+    drop(Trial::new("/bin/bash").arg("-c").arg(script).compare());
+}

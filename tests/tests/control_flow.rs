@@ -324,3 +324,11 @@ fn frames(text: &str) -> Vec<String> {
     };
     stack.map(name).collect()
 }
+
+#[test]
+fn a_coroutine_in_the_mapping_of_its_threads_stack() {
+    let program = Build::program("slab.c").without_libtrap().build();
+    let recording = Trial::new(program).compare();
+    let calls = recording.calls("libc.so", "qsort");
+    assert!(calls >= 50 + 49, "{calls}");
+}

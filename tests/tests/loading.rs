@@ -140,3 +140,39 @@ fn jemalloc_is_preloaded_too() {
         recording.only().expect(&[(TRAP, "trap_add", 10_000), (TRAP, "trap_leaf", 10_000)]);
     }
 }
+
+fn built(source: &str, name: &str, flags: &str) -> PathBuf {
+    Build::library(source).named(name).flags(flags).without_libtrap().build()
+}
+
+#[test]
+fn a_library_that_comes_back_larger() {
+    let variant = |number: u32| {
+        built("libregrown.c", &format!("libregrown{number}.so"), &format!("-DNUMBER={number}"))
+    };
+    let program = Build::program("regrown.c").without_libtrap().build();
+    let arguments = [variant(1), variant(2), variant(3)];
+    let trial = Trial::new(program).arg("./regrown.so").args(arguments);
+    let recording = trial.compare();
+    let processes = recording.of("regrown");
+    let process = processes.first().expect("the program's recording");
+    let from_neighbour = process.calls_from("libregrown3.so", "libc.so", "realloc");
+    assert_eq!(from_neighbour, 2, "its slots were taken for others");
+    process.expect(&[("libc.so", "dlopen", 3), ("libc.so", "dlclose", 1)]);
+}
+
+#[test]
+fn deep_binding_keeps_its_own_functions() {
+    let program = Build::program("deep_binding.c").flags("-rdynamic").without_libtrap().build();
+    let libraries = [
+        built("libdeep.c", "libdeeplazy.so", "-Wl,-z,lazy"),
+        built("libdeep.c", "libdeepnow.so", "-Wl,-z,now"),
+    ];
+    drop(Trial::new(program).args(libraries).compare());
+}
+
+#[test]
+fn keys_of_a_second_c_library_are_empty() {
+    let program = Build::program("second_libc.c").without_libtrap().build();
+    drop(Trial::new(program).arg(built("libkeys.c", "libkeys.so", "")).compare());
+}

@@ -81,3 +81,9 @@ fn cancelled_with_cleanup_by_longjmp() {
 fn cancelled_with_cleanup_by_unwinding() {
     cancelled("-fexceptions");
 }
+
+#[test]
+fn a_task_that_shares_its_creators_thread_data() {
+    let program = Build::program("shared_clone.c").without_libtrap().build();
+    drop(Trial::new(program).compare());
+}
