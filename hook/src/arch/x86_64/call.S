@@ -6,10 +6,11 @@
 #
 # In the callee the return address is chase_exit, and the frame's address is in rbx, which the
 # callee preserves; so the caller's registers are found by plain unwinding:
-#     CFA = rsp + 8, rsp = CFA - 8, return address at [rbx], rbx at [rbx + 8].
-# The CFA is odd on purpose: unwinders tell frames apart by their CFA, and with CFA = rsp this
-# frame and the callee's would be one. Between the callee's (rsp) and the caller's (rsp + 16 or
-# more) it also grows outwards, which debuggers insist on.
+#     rsp as it is, return address at [rbx], rbx at [rbx + 8].
+# The CFA only serves to tell frames apart. With CFA = rsp this frame and the callee's would be one,
+# and after a tail call there are two of ours at one rsp. So it is rsp + 15 less the frame's number
+# modulo 8: it lies between the callee's (rsp) and the caller's (rsp + 16 or more), and grows
+# outwards, which debuggers insist on.
 #
 # There is no personality routine: a frame that an exception or a cancellation passes is dropped,
 # like one that longjmp passes, when the thread's next call proves it dead. (LLVM's libunwind takes
@@ -33,9 +34,10 @@ chase_thread:                           # this thread's Thread; at first the one
 .endm
 # The return address has moved from the stack to the frame, see above.
 .macro cfi_return_in_frame
-    .cfi_def_cfa rsp, 8
+    # CFA = rsp + 15 - ((rbx >> 6) & 7) (DW_CFA_def_cfa_expression)
+    .cfi_escape 0x0f, 0x09, 0x77, 0x0f, 0x73, 0x00, 0x36, 0x25, 0x37, 0x1a, 0x1c
     .cfi_escape 0x10, 0x10, 0x02, 0x73, {RET}       # return address = *(rbx + 0)
-    .cfi_escape 0x16, 0x07, 0x02, 0x38, 0x1c        # rsp = CFA - 8 (DW_CFA_val_expression)
+    .cfi_escape 0x16, 0x07, 0x02, 0x77, 0x00        # rsp = rsp (DW_CFA_val_expression)
 .endm
 # The return address is on the stack again, at the top. (Not `.cfi_restore rip`: libgcc takes that
 # for "unchanged", and finds the same frame again.)
