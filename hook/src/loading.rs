@@ -2,7 +2,7 @@
 //!
 //! Those functions look at the object that they return to, so the work is done not when they
 //! return but at the thread's next call: nothing can use a new object before it has been looked
-//! for. What the constructors of new objects call is not seen.
+//! for. What constructors call before such a call is not seen.
 
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_void};

@@ -13,12 +13,14 @@ struct Guard;
 
 impl Drop for Guard {
     fn drop(&mut self) {
+        // SAFETY: the function takes nothing and does nothing.
         unsafe { trap_empty() };
     }
 }
 
 extern "C-unwind" fn callback(argument: *mut c_void) {
     let _guard = Guard;
+    // SAFETY: `run` passes a pointer to its round.
     let round = unsafe { *argument.cast::<u64>() };
     if round % 3 == 0 {
         panic::panic_any(round);
@@ -33,6 +35,7 @@ fn run(rounds: u64) -> String {
     let (mut typed, mut plain, mut quiet) = (0, 0, 0);
     for mut round in 0..rounds {
         let argument = (&raw mut round).cast();
+        // SAFETY: the function calls back with the argument, which lives until it returns.
         match panic::catch_unwind(|| unsafe { trap_call(callback, argument) }) {
             Ok(()) => quiet += 1,
             Err(payload) => match payload.downcast_ref::<u64>() {

@@ -8,7 +8,7 @@ use core::ptr;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::layout::{
-    CHUNK_MAGIC, COMMITTED, ChunkHeader, ChunkKind, Header, MAGIC, NONE, Node, PAGE, UNIT,
+    CHUNK_MAGIC, COMMITTED, ChunkHeader, ChunkKind, Header, MAGIC, Node, PAGE, UNIT,
 };
 
 /// Appends chunks to a recording in memory.
@@ -183,11 +183,8 @@ impl NodeSpace {
     }
 }
 
-/// Offset of the first free record in a chunk of `size`-byte records.
+/// How many records of `size` bytes fit into a chunk of `len` bytes.
 #[must_use]
 pub const fn records_per_chunk(len: usize, size: usize) -> usize {
     (len - size_of::<ChunkHeader>()) / size
 }
-
-/// The owner of chunks that belong to no thread or object.
-pub const NO_OWNER: u32 = NONE;
