@@ -8,8 +8,10 @@ use serde::Serialize;
 use crate::clock::Ns;
 use crate::image::Image;
 use crate::rows::{
-    ApiRow, CallerRow, ContextRow, LibraryRow, ObjectRow, ProcessRow, ThreadRow, Totals,
+    ApiRow, CallerRow, ContextRow, LibraryRow, ObjectRow, ProcessRow, ThreadRow, Totals, WaitSource,
 };
+use crate::sums::Sums;
+use crate::syscalls::Syscalls;
 use crate::unseen::NotSeen;
 use collect::Collector;
 
@@ -50,6 +52,14 @@ pub struct Analysis {
     pub objects: Vec<ObjectRow>,
     /// What the figures do not contain.
     pub not_seen: NotSeen,
+    /// System calls, where a companion was there to see them.
+    pub syscalls: Syscalls,
+    /// What the rows of `apis` are the sums of.
+    #[serde(skip)]
+    pub(crate) api_sums: Vec<Sums>,
+    /// Unit of their histograms.
+    #[serde(skip)]
+    pub(crate) ns_per_reference_tick: f64,
 }
 
 impl Analysis {
@@ -57,11 +67,35 @@ impl Analysis {
     /// sorting. A selection of something that is not there gives empty tables.
     #[must_use]
     pub fn new(images: &[Image], selection: Selection) -> Self {
+        Self::new_with(images, selection, &mut |_| {})
+    }
+
+    /// As [`Analysis::new`]; tells `progress` now and then how much of the images was analysed, as
+    /// a fraction of 1.
+    #[must_use]
+    pub fn new_with(images: &[Image], selection: Selection, progress: &mut dyn FnMut(f64)) -> Self {
+        let all: usize = images.iter().map(|image| image.recording.context_count()).sum();
+        let mut done = 0;
         let mut collector = Collector::new(images);
         for (process, image) in images.iter().enumerate() {
-            collector.add(process, image, selection);
+            collector.add(process, image, selection, &mut |contexts| {
+                done += contexts;
+                progress(done as f64 / all.max(1) as f64);
+            });
         }
         collector.finish()
+    }
+}
+
+impl Analysis {
+    /// Where waits are from.
+    #[must_use]
+    pub fn wait_source(&self) -> WaitSource {
+        // A process that made no library calls has no waits in them.
+        let recorded = self.processes.iter().filter(|process| process.totals.threads > 0);
+        let mut sources = recorded.map(|process| process.wait_source);
+        let first = sources.next().unwrap_or_default();
+        if sources.all(|source| source == first) { first } else { WaitSource::Mixed }
     }
 }
 

@@ -6,7 +6,7 @@
 use serde::Serialize;
 
 /// What a function waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Cause {
     /// A mutex, a read-write lock, a semaphore.
@@ -21,6 +21,8 @@ pub enum Cause {
     Sleep,
     /// Input, output or readiness of a file, a socket, a queue.
     Io,
+    /// Off the CPU as the scheduler says, in a function that is not known to wait.
+    Scheduler,
 }
 
 /// What `symbol`, a name from a symbol table, waits for. The C library's internal (`__poll`) and

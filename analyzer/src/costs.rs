@@ -1,6 +1,6 @@
 //! What each context of a thread cost: the formulas of the crate's documentation.
 
-use chase_recorder::layout::SlotClass;
+use chase_recorder::layout::{Header, SQUARES, SlotClass};
 use chase_recorder::reader::{Context, Histogram, Thread};
 
 use crate::clock::Ticks;
@@ -8,7 +8,28 @@ use crate::image::Image;
 use crate::walk::NOBODY;
 
 /// Parts of a tick, the unit of the hook's cost.
-const PARTS: f64 = 1024.0;
+pub(crate) const PARTS: f64 = 1024.0;
+
+/// What the hook costs per call, in ticks: see the header's fields of these names.
+#[derive(Clone, Copy)]
+struct Hook {
+    inside: f64,
+    outside: f64,
+    counted: f64,
+    sampled: f64,
+}
+
+impl Hook {
+    fn of(header: &Header) -> Self {
+        let ticks = |parts: u64| parts as f64 / PARTS;
+        Self {
+            inside: ticks(header.cost_inside),
+            outside: ticks(header.cost_outside),
+            counted: ticks(header.cost_counted),
+            sampled: ticks(header.cost_sampled),
+        }
+    }
+}
 
 /// One thread. Times are in ticks.
 pub(crate) struct ThreadCosts {
@@ -17,6 +38,8 @@ pub(crate) struct ThreadCosts {
     pub(crate) start: Ticks,
     pub(crate) end: Ticks,
     pub(crate) application: f64,
+    /// Variance of what is estimated in it.
+    pub(crate) application_variance: f64,
     pub(crate) own_cost: f64,
     pub(crate) overlap: f64,
 }
@@ -29,8 +52,14 @@ pub(crate) struct Cost {
     pub(crate) caller: u32,
     pub(crate) scope: u32,
     pub(crate) calls: u64,
-    /// Calls that ended, with their time.
+    /// Calls that ended, with their time, which may be an estimate.
     pub(crate) timed: u64,
+    /// Those among them that a clock was read for.
+    pub(crate) samples: u64,
+    /// Σ w² over them, w the number of calls that each stands for.
+    pub(crate) squared_weights: f64,
+    /// Variance of the estimate of the self time, ticks²; 0 where all is measured.
+    pub(crate) variance: f64,
     pub(crate) unwound: u64,
     pub(crate) open: u64,
     /// Measured time of the calls that ended, less the inside cost.
@@ -39,7 +68,7 @@ pub(crate) struct Cost {
     pub(crate) open_time: f64,
     pub(crate) self_time: f64,
     pub(crate) total: f64,
-    /// The hook's cost in nested calls.
+    /// The hook's cost in nested calls, and that of watching system calls.
     pub(crate) nested: f64,
     /// Folded recursion hides time that was spent inside.
     pub(crate) total_is_cut: bool,
@@ -51,6 +80,9 @@ pub(crate) struct Cost {
     last_start: u64,
     /// The hook's cost within the self time, before it was subtracted.
     own_cost: f64,
+    /// The hook's cost of these calls: in their measured time, and what only the caller sees.
+    inside_cost: f64,
+    outside_cost: f64,
 }
 
 /// Costs of a thread. Calls `each` for every context, by number, with the histogram of its calls;
@@ -61,41 +93,46 @@ pub(crate) fn of(
     mut each: impl FnMut(&Context<'_>, &Histogram) -> SlotClass,
 ) -> ThreadCosts {
     let (start, end) = image.lifetime(thread.record());
-    let header = image.recording.header();
-    let (inside, outside) = (header.cost_inside as f64 / PARTS, header.cost_outside as f64 / PARTS);
+    let hook = Hook::of(image.recording.header());
     let mut contexts: Vec<_> = thread
         .contexts()
         .map(|context| {
             let histogram = context.histogram();
             let class = each(&context, &histogram);
-            Cost::new(&context, histogram.count(), class, inside)
+            Cost::new(&context, histogram.count(), class, hook)
         })
         .collect();
     mark_open_calls(&mut contexts, end.0);
 
     let mut application = (end.0 - start.0) as f64;
     let mut application_cost = 0.0;
+    let mut application_variance = 0.0;
+    let measured_variances: Vec<f64> = contexts.iter().map(|context| context.variance).collect();
     for at in 0..contexts.len() {
-        let Cost { caller, scope, timed, measured, open_time, .. } = contexts[at];
-        let timed = timed as f64;
+        let Cost { caller, scope, measured, open_time, inside_cost, outside_cost, .. } =
+            contexts[at];
         let own = &mut contexts[scope as usize];
         own.self_time += measured + open_time;
-        own.own_cost += inside * timed;
-        let seen_by_caller = measured + open_time + (inside + outside) * timed;
+        own.own_cost += inside_cost;
+        let seen_by_caller = measured + open_time + inside_cost + outside_cost;
+        // What is estimated too high here is missing there.
+        let variance = measured_variances[at];
         if caller == NOBODY {
             application -= seen_by_caller;
-            application_cost += outside * timed;
+            application_cost += outside_cost;
+            application_variance += variance;
         } else {
             let caller = &mut contexts[caller as usize];
             caller.self_time -= seen_by_caller;
-            caller.own_cost += outside * timed;
+            caller.own_cost += outside_cost;
+            caller.variance += variance;
         }
     }
 
     let mut overlap = clamp(&mut application, &mut application_cost);
     let mut own_cost = application_cost;
     for at in (0..contexts.len()).rev() {
-        let timed_cost = (inside + outside) * contexts[at].timed as f64;
+        let timed_cost = contexts[at].inside_cost + contexts[at].outside_cost;
         let context = &mut contexts[at];
         overlap += clamp(&mut context.self_time, &mut context.own_cost);
         own_cost += context.own_cost;
@@ -110,11 +147,42 @@ pub(crate) fn of(
             caller.first_scope = caller.first_scope.min(first_scope);
         }
     }
-    ThreadCosts { contexts, start, end, application, own_cost, overlap }
+    ThreadCosts { contexts, start, end, application, application_variance, own_cost, overlap }
+}
+
+impl ThreadCosts {
+    /// Takes out what watching the system calls cost, in ticks: of each context, and of the
+    /// thread's own code. It becomes own cost, as the hook's.
+    pub(crate) fn take_out(&mut self, of_contexts: &[f64], outside: f64) {
+        let mut owed = vec![0.0; self.contexts.len()];
+        for (context, ticks) in self.contexts.iter().zip(of_contexts) {
+            owed[context.scope as usize] += ticks;
+        }
+        // What was taken out of each and of those inside.
+        let mut taken = vec![0.0; self.contexts.len()];
+        for at in (0..self.contexts.len()).rev() {
+            let context = &mut self.contexts[at];
+            let own = owed[at].min(context.self_time);
+            taken[at] += own;
+            context.self_time -= own;
+            context.total -= taken[at];
+            context.nested += taken[at];
+            self.own_cost += own;
+            if context.caller != NOBODY {
+                taken[context.caller as usize] += taken[at];
+            }
+        }
+        let own = outside.min(self.application);
+        self.application -= own;
+        self.own_cost += own;
+    }
 }
 
 impl Cost {
-    fn new(context: &Context<'_>, completed: u64, class: SlotClass, inside: f64) -> Self {
+    fn new(context: &Context<'_>, completed: u64, class: SlotClass, hook: Hook) -> Self {
+        if context.is_sampled() {
+            return Self::of_samples(context, class, hook);
+        }
         let node = context.node();
         let unwound = u64::from(node.unwound);
         let timed = completed.saturating_add(unwound);
@@ -128,7 +196,10 @@ impl Cost {
             timed,
             unwound,
             open: if class == SlotClass::Timed { begun.saturating_sub(timed) } else { 0 },
-            measured: node.total_ticks as f64 - inside * timed as f64,
+            samples: timed,
+            squared_weights: timed as f64,
+            variance: 0.0,
+            measured: node.total_ticks as f64 - hook.inside * timed as f64,
             open_time: 0.0,
             self_time: 0.0,
             total: 0.0,
@@ -139,6 +210,50 @@ impl Cost {
             first_scope: context.scope,
             last_start: node.last_start_ticks,
             own_cost: 0.0,
+            inside_cost: hook.inside * timed as f64,
+            outside_cost: hook.outside * timed as f64,
+        }
+    }
+
+    /// Of calls of which only some were timed, or none. The estimate of their time is the ratio
+    /// estimator: the mean of the samples, each with its weight, times the calls.
+    fn of_samples(context: &Context<'_>, class: SlotClass, hook: Hook) -> Self {
+        let node = context.node();
+        let samples = context.samples().copied().unwrap_or_default();
+        let (ended, weight) = (u64::from(samples.ended), samples.weight.max(1) as f64);
+        let calls = context.calls().max(ended);
+        let open = u64::from(samples.begun.saturating_sub(samples.ended));
+        let is_timed = ended > 0;
+        let timed = if is_timed { calls.saturating_sub(open) } else { 0 };
+        let mean = if is_timed { node.total_ticks as f64 / weight } else { 0.0 };
+        let pairs = samples.pairs as f64;
+        let variance = samples.pairs_squares as f64 * SQUARES as f64
+            - 2.0 * mean * samples.pairs_ticks as f64
+            + mean * mean * pairs;
+        Self {
+            caller: context.caller.unwrap_or(NOBODY),
+            scope: context.scope,
+            calls,
+            timed,
+            samples: ended,
+            squared_weights: pairs + weight,
+            variance: variance.max(0.0),
+            unwound: 0,
+            open,
+            measured: (mean - hook.inside) * timed as f64,
+            open_time: 0.0,
+            self_time: 0.0,
+            total: 0.0,
+            nested: 0.0,
+            total_is_cut: false,
+            inherited: false,
+            class: if is_timed || open > 0 { class } else { SlotClass::Counted },
+            first_scope: context.scope,
+            last_start: node.last_start_ticks,
+            own_cost: 0.0,
+            inside_cost: hook.inside * ended as f64,
+            outside_cost: hook.sampled * ended as f64
+                + hook.counted * calls.saturating_sub(ended) as f64,
         }
     }
 }

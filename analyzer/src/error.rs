@@ -63,6 +63,17 @@ pub enum Cause {
     /// The system refused.
     #[error(transparent)]
     Io(#[from] std::io::Error),
+    /// A `.syscalls` file beside a recording that is not of the same process.
+    #[error(
+        "its system calls are those of another, earlier process (pid {pid}, the recording's is \
+         {expected}): they were left out; delete the file"
+    )]
+    OtherProcess {
+        /// Process id in the file.
+        pid: u32,
+        /// Process id in the recording.
+        expected: u32,
+    },
     /// Its contents.
     #[error(transparent)]
     Format(#[from] reader::Error),

@@ -5,10 +5,13 @@ use std::path::PathBuf;
 use chase_recorder::layout::{
     END_ABORT, END_EXEC, END_EXIT, END_IMMEDIATE, THREAD_ENDED, ThreadRecord,
 };
-use chase_recorder::reader::Recording;
+use chase_recorder::reader::{Recording, SyscallsFile};
+use chase_recorder::syscalls::{STATE_COMPLETE, STATE_STOPPED};
 use serde::Serialize;
 
 use crate::clock::{Clock, Ns, Ticks};
+use crate::rows::SyscallsState;
+use crate::unrecorded;
 
 /// Other threads may begin calls while one ends the process; calls later than this after the
 /// recorded end show that the process went on (an exec that failed).
@@ -36,6 +39,8 @@ pub enum Ending {
     Running,
     /// No end was seen: it was killed (or runs on another machine).
     Killed,
+    /// Only its system calls were seen, which don't tell.
+    Unknown,
 }
 
 /// What the system and other recordings say about a process that doesn't say itself.
@@ -51,8 +56,12 @@ pub(crate) enum Liveness {
 pub struct Image {
     /// Its file.
     pub path: PathBuf,
-    /// What was recorded.
+    /// What was recorded; nothing but a header, made up, if only `syscalls` tells of it.
     pub recording: Recording<'static>,
+    /// What the companion wrote of it.
+    pub syscalls: Option<SyscallsFile<'static>>,
+    /// Whether there is a recording.
+    pub is_recorded: bool,
     /// The image that it came from, by place among the images of the run.
     pub parent: Option<usize>,
     /// Its clock.
@@ -81,7 +90,45 @@ impl Image {
     ) -> Self {
         let (ending, end, end_is_estimate) = ending(&recording, &clock, liveness);
         let end = end.max(Ticks(recording.header().clock_start.ticks));
-        Self { path, recording, parent: None, clock, ending, end, end_is_estimate }
+        Self {
+            path,
+            recording,
+            syscalls: None,
+            is_recorded: true,
+            parent: None,
+            clock,
+            ending,
+            end,
+            end_is_estimate,
+        }
+    }
+
+    /// A process of which there is no recording but a `.syscalls` file.
+    #[must_use]
+    pub fn unrecorded(path: PathBuf, file: SyscallsFile<'static>) -> Self {
+        let recording = Recording::empty(unrecorded::header(file.header()));
+        let mut image = Self::of(path, recording);
+        image.ending = Ending::Unknown;
+        image.end_is_estimate = file.header().state != STATE_COMPLETE;
+        image.is_recorded = false;
+        image.with_syscalls(Some(file))
+    }
+
+    /// The same with what the companion wrote of it.
+    #[must_use]
+    pub fn with_syscalls(self, syscalls: Option<SyscallsFile<'static>>) -> Self {
+        Self { syscalls, ..self }
+    }
+
+    /// What is known of its system calls.
+    #[must_use]
+    pub fn syscalls_state(&self) -> SyscallsState {
+        match self.syscalls.as_ref().map(|file| file.header().state) {
+            None => SyscallsState::None,
+            Some(STATE_COMPLETE) => SyscallsState::Complete,
+            Some(STATE_STOPPED) => SyscallsState::Stopped,
+            Some(_) => SyscallsState::Open,
+        }
     }
 
     /// When it started.
@@ -104,6 +151,9 @@ impl Image {
     /// Path of the executable: from the meta data, or the name of the file as a last resort.
     #[must_use]
     pub fn executable(&self) -> String {
+        if let (false, Some(file)) = (self.is_recorded, &self.syscalls) {
+            return file.name().into_owned();
+        }
         match self.recording.meta_value("executable") {
             Some(path) if !path.is_empty() => path.into_owned(),
             _ => self.path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),

@@ -3,7 +3,13 @@
 //! * [`scan`] finds recordings and groups them into runs: the processes that one command
 //!   started. [`load`] reads the newest run; [`load_run`] any.
 //! * [`Analysis`] turns the images of a run, or a [`Selection`] of them, into tables: libraries,
-//!   APIs, callers, threads, processes, the calling-context tree, and what was not seen.
+//!   APIs, callers, threads, processes, the calling-context tree, system calls, and what was not
+//!   seen.
+//! * [`compare`] tells two sides apart: runs before and after a change, or two APIs.
+//!
+//! * [`Groups`] are the threads that run the same code, and how they compare; [`Tails`] the slowest
+//!   calls of each; [`waits`] what they wait for; [`group_tree`] one tree for all threads of one.
+//! * [`findings`] are the few things worth a sentence. Names come from outside, by [`Naming`].
 //!
 //! # What is measured, and what is subtracted
 //!
@@ -22,6 +28,16 @@
 //! cost is lowered by what was subtracted too much. What remains beyond that is no cost but a
 //! contradiction in the data, such as coroutines that overlap: it is shown as overlap.
 //!
+//! Where a companion watched the system calls, what that cost per call (calibrated, in its file) is
+//! taken out of the self time of each context as well, of the totals around it, and of application
+//! time; it is own cost.
+//! Where calls were sampled, `c(n)` is the number of samples in the cost, and calls that were only
+//! counted cost their caller what the header says; `M(n) − i·c(n)` is the mean of the samples, each
+//! with its weight, times the calls. The variance of that, Σ w·(w − 1)·(x − mean)² over samples *x*
+//! of weight *w*, makes the confidence interval of the self time, and of its caller's. A quantile
+//! is shown if ten effective samples of (Σw)²/Σw² are beyond it, and if both ends of its 95 %
+//! confidence interval (its rank is binomial) are in its bucket or the next.
+//!
 //! Recorded recursion is folded into an ancestor: self times stay exact, and the tree shows folded
 //! calls in that ancestor. The total of an API or a library counts its outermost calls only, so
 //! that nothing is counted twice. It is a lower bound where the API takes part in the recursion
@@ -38,16 +54,26 @@ mod address;
 mod analysis;
 mod blocking;
 mod clock;
+mod clusters;
+mod compare;
 mod contexts;
 mod costs;
 mod error;
+mod findings;
+mod group_tree;
+mod groups;
 mod image;
 mod load;
 mod names;
 mod rows;
 mod run;
+mod stats;
 mod sums;
+mod syscalls;
+mod tail;
+mod unrecorded;
 mod unseen;
+mod waits;
 mod walk;
 
 pub use address::CodeAddress;
@@ -55,12 +81,31 @@ pub use analysis::{Analysis, Selection};
 pub use blocking::{Cause as WaitCause, cause_of as wait_cause_of};
 pub use chase_recorder as recorder;
 pub use clock::{Clock, Ns, Ticks};
+pub use compare::{
+    ApiChange, ApiName, Basis, Change, Comparison, Metrics, Pair, Parts, SyscallChange,
+    TotalChanges, Verdict, compare, match_apis,
+};
 pub use error::{Cause as FailureCause, Error, Failure};
+pub use findings::{Finding, FindingKind, MATERIAL_NS, MATERIAL_SHARE, SubGroupSummary, findings};
+pub use group_tree::{GroupContext, group_tree};
+pub use groups::{
+    CausedWait, GroupApi, GroupComparison, GroupKey, GroupKind, GroupRow, Groups, Naming, Outlier,
+    OutlierApi, Spread, SubGroup, ThreadSpan, Unnamed, group_of,
+};
 pub use image::{Ending, Image};
-pub use load::{Loaded, load, load_run, scan};
+pub use load::{Loaded, load, load_run, load_run_with, scan};
 pub use rows::{
     ApiRow, CallerRow, ContextRow, LibraryKind, LibraryRow, Measures, ObjectRow, ProcessRow,
-    ThreadApi, ThreadRow, Totals,
+    SyscallsState, ThreadApi, ThreadContext, ThreadCreation, ThreadOrigin, ThreadRow, Totals,
+    WaitSource,
 };
 pub use run::{Catalog, Link, Member, Run};
-pub use unseen::{NotSeen, Skipped, Stopped, Unreadable};
+pub use stats::{Imbalance, Robust, imbalance, median};
+pub use syscalls::{
+    All, Category, CategoryRow, ErrorCount, Nested, OfApi, OfContext, OfLibrary, OfThread, Syscall,
+    SyscallMeasures, SyscallRow, Syscalls, by_category as syscalls_by_category,
+    by_syscall as syscalls_by_number, syscall, syscall_name, total as syscalls_total,
+};
+pub use tail::{TailContext, TailRow, TailSyscall, TailThread, Tails};
+pub use unseen::{NotSeen, Skipped, Stopped, SyscallsNotSeen, SyscallsStopped, Unreadable};
+pub use waits::{WaitRow, waits};

@@ -6,13 +6,17 @@ use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use chase_recorder::layout::{EXTENSION, Header, ORIGIN_EXEC, PAGE};
-use chase_recorder::reader::{Recording, parse_header};
+use chase_recorder::reader::{Recording, SyscallsFile, parse_header, parse_syscalls_header};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::clock::{Clock, Ns};
 use crate::error::{Cause, Error, Failure};
 use crate::image::{Image, Liveness};
 use crate::run::{Catalog, Member, Run, group};
+use crate::unrecorded::{self, file_of, is_alone};
+
+/// A `.syscalls` file that was last written so long before its recording began is another's.
+const STALE_NS: u64 = 1_000_000_000;
 
 /// A run, read.
 #[derive(Debug)]
@@ -72,14 +76,46 @@ pub fn load(path: &Path) -> Result<Loaded, Error> {
 ///
 /// If none can be read.
 pub fn load_run(run: &Run) -> Result<Loaded, Error> {
+    load_run_with(run, &mut |_| {})
+}
+
+/// As [`load_run`]; tells `progress` now and then how many bytes of all files were read, as a
+/// fraction of 1.
+///
+/// # Errors
+///
+/// If none can be read.
+pub fn load_run_with(run: &Run, progress: &mut dyn FnMut(f64)) -> Result<Loaded, Error> {
+    let sizes = run.members.iter().map(|member| member.header.committed.max(PAGE as u64));
+    let all = sizes.fold(0, u64::saturating_add) as f64;
+    let mut done = 0_u64;
+    let mut count = |bytes: u64| {
+        done = done.saturating_add(bytes);
+        progress((done as f64 / all).min(1.0));
+    };
     let mut failures = Vec::new();
     let mut read_members = Vec::new();
+    let mut files = Vec::new();
     // Places of the members among the images; those that can't be read have none.
     let mut places = Vec::new();
     for (at, member) in run.members.iter().enumerate() {
         places.push(read_members.len());
-        match read(&member.path) {
-            Ok(recording) => read_members.push((at, recording)),
+        let read = match is_alone(&member.path) {
+            true => Ok(Recording::empty(member.header)),
+            false => read(&member.path, &mut count),
+        };
+        let file = match syscalls_of(member) {
+            Ok(file) => file,
+            Err(failure) => {
+                failures.push(failure);
+                None
+            }
+        };
+        match read {
+            Ok(recording) => {
+                read_members.push((at, recording));
+                files.push(file);
+            }
             Err(failure) => {
                 failures.push(failure);
                 places[at] = usize::MAX;
@@ -88,10 +124,13 @@ pub fn load_run(run: &Run) -> Result<Loaded, Error> {
     }
     let clocks = clocks(&read_members);
     let mut images = Vec::new();
-    for ((at, recording), clock) in read_members.into_iter().zip(clocks) {
+    for (((at, recording), clock), file) in read_members.into_iter().zip(clocks).zip(files) {
         let member = &run.members[at];
         let liveness = liveness(member, &run.members[at + 1..]);
-        let mut image = Image::new(member.path.clone(), recording, clock, liveness);
+        let mut image = match file {
+            Some(file) if is_alone(&member.path) => Image::unrecorded(member.path.clone(), file),
+            file => Image::new(member.path.clone(), recording, clock, liveness).with_syscalls(file),
+        };
         image.parent =
             member.parent.map(|(parent, _)| places[parent]).filter(|&place| place != usize::MAX);
         images.push(image);
@@ -170,7 +209,8 @@ fn list(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut files = Vec::new();
     for entry in fs::read_dir(directory).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
-        if path.extension().is_some_and(|extension| extension == EXTENSION) && path.is_file() {
+        let is_recording = path.extension().is_some_and(|extension| extension == EXTENSION);
+        if (is_recording || is_alone(&path)) && path.is_file() {
             files.push(path);
         }
     }
@@ -184,15 +224,20 @@ fn read_header(path: &Path) -> Result<(Vec<u8>, Header), Failure> {
     let file = File::open(path).map_err(|error| fail(error.into()))?;
     let mut bytes = Vec::new();
     file.take(PAGE as u64).read_to_end(&mut bytes).map_err(|error| fail(error.into()))?;
-    let header = parse_header(&bytes).map_err(|error| fail(error.into()))?;
-    Ok((bytes, header))
+    let header = match is_alone(path) {
+        true => parse_syscalls_header(&bytes).map(|header| unrecorded::header(&header)),
+        false => parse_header(&bytes),
+    };
+    Ok((bytes, header.map_err(|error| fail(error.into()))?))
 }
 
 /// A whole recording. What is beyond the committed bytes was reserved and never written. The
 /// header that says how many they are is the one that is kept, for the process may go on writing.
-fn read(path: &Path) -> Result<Recording<'static>, Failure> {
+fn read(path: &Path, count: &mut dyn FnMut(u64)) -> Result<Recording<'static>, Failure> {
+    /// Bytes between two calls of `count`.
+    const STEP: u64 = 16 << 20;
     let fail = |cause: Cause| Failure { path: path.into(), cause };
-    let read = || -> Result<Vec<u8>, std::io::Error> {
+    let mut read = || -> Result<Vec<u8>, std::io::Error> {
         let mut file = File::open(path)?;
         let len = file.metadata()?.len();
         let mut bytes = Vec::new();
@@ -201,9 +246,39 @@ fn read(path: &Path) -> Result<Recording<'static>, Failure> {
         // Without a sensible number, all of the file may be the recording.
         let wanted = if committed < PAGE as u64 { len } else { committed.min(len) };
         bytes.reserve_exact(wanted.saturating_sub(bytes.len() as u64) as usize);
-        file.take(wanted.saturating_sub(PAGE as u64)).read_to_end(&mut bytes)?;
-        Ok(bytes)
+        loop {
+            let left = wanted.saturating_sub(bytes.len() as u64);
+            let read = Read::by_ref(&mut file).take(left.min(STEP)).read_to_end(&mut bytes)?;
+            count(read as u64);
+            // The file may be shorter than it was.
+            if read == 0 {
+                return Ok(bytes);
+            }
+        }
     };
     let bytes = read().map_err(|error| fail(error.into()))?;
     Recording::parse(bytes).map_err(|error| fail(error.into()))
+}
+
+/// What the companion wrote of a member; `None` where it was not there.
+fn syscalls_of(member: &Member) -> Result<Option<SyscallsFile<'static>>, Failure> {
+    let path = match is_alone(&member.path) {
+        true => member.path.clone(),
+        false => file_of(&member.path),
+    };
+    let fail = |cause: Cause| Failure { path: path.clone(), cause };
+    let bytes = match fs::read(&path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(fail(error.into())),
+    };
+    let file = SyscallsFile::parse(bytes).map_err(|error| fail(error.into()))?;
+    let (own, other) = (&member.header, file.header());
+    let latest_ns = other.began_ns.max(other.written_ns).max(other.ended_ns);
+    // A file left from another process with the same number, whose recording was replaced.
+    let is_older = latest_ns.saturating_add(STALE_NS) < own.clock_start.monotonic_ns;
+    if own.pid != other.pid || own.boot_id != other.boot_id || is_older {
+        return Err(fail(Cause::OtherProcess { pid: other.pid, expected: own.pid }));
+    }
+    Ok(Some(file))
 }

@@ -16,6 +16,13 @@ pub struct Measures {
     pub calls: u64,
     /// Those among them that were counted and not timed.
     pub untimed: u64,
+    /// Calls that a clock was read for. Where they are fewer than `calls` less `untimed` and
+    /// `open`, each stands for several.
+    pub timed: u64,
+    /// Whether `self_ns`, and what depends on it, rests on calls that stand for others.
+    pub estimated: bool,
+    /// Half the width of the 95 % confidence interval of `self_ns`; 0 where nothing is estimated.
+    pub ci95_ns: Ns,
     /// Calls left by an exception, a `longjmp` or a cancellation.
     pub unwound: u64,
     /// Calls that had not returned at the end; the time of the latest chain of them is included.
@@ -25,22 +32,43 @@ pub struct Measures {
     pub total_ns: Ns,
     /// Time without the library calls made inside.
     pub self_ns: Ns,
-    /// Self time of APIs that are known to wait: an estimate by name.
+    /// The part of `self_ns` in which the thread waited, off the CPU: from the scheduler, or, by
+    /// name, the self time of APIs that are known to wait. [`WaitSource`] says which.
     pub wait_ns: Ns,
+    /// The part of `self_ns` in which the thread could have run and another did; what is left is
+    /// running. `None` where the scheduler was not asked.
+    pub preempted_ns: Option<Ns>,
     /// `self_ns` as a fraction of application time and all self times together.
     pub share: f64,
     /// Mean duration of a call that was timed.
     pub mean_ns: Option<Ns>,
     /// Median of the durations of completed calls, within 6.25 %. `None` if there are none.
     pub p50_ns: Option<Ns>,
-    /// 90 % of the calls took no longer.
+    /// 90 % of the calls took no longer. Quantiles of estimates are `None` where fewer than ten
+    /// timed calls took longer, or where their confidence interval is wider than a bucket to each side.
     pub p90_ns: Option<Ns>,
     /// 99 % of the calls took no longer.
     pub p99_ns: Option<Ns>,
     /// 99.9 % of the calls took no longer.
     pub p999_ns: Option<Ns>,
-    /// The longest call, exact but for the hook's cost.
+    /// The longest call that was timed, exact but for the hook's cost. Of those that were not, with
+    /// a confidence of 95 % at most 3 in `timed` took longer (the rule of three).
     pub max_ns: Option<Ns>,
+}
+
+impl Measures {
+    /// Whether some of these calls were not timed themselves, and stand in the figures all the same.
+    #[must_use]
+    pub fn samples_only(&self) -> bool {
+        self.estimated && self.timed < self.calls.saturating_sub(self.untimed + self.open)
+    }
+
+    /// `ci95_ns` as a fraction of `self_ns`, where that is an estimate.
+    #[must_use]
+    pub fn ci95_share(&self) -> Option<f64> {
+        (self.estimated && self.self_ns.0 > 0)
+            .then(|| self.ci95_ns.as_f64() / self.self_ns.as_f64())
+    }
 }
 
 /// A file that was loaded, in any process of the run.
@@ -145,6 +173,8 @@ pub struct ThreadRow {
     pub tid: u32,
     /// Name.
     pub name: String,
+    /// How it came to be.
+    pub origin: ThreadOrigin,
     /// Start, since the start of the run.
     pub start_ns: Ns,
     /// End, since the start of the run.
@@ -155,6 +185,11 @@ pub struct ThreadRow {
     pub end_is_estimate: bool,
     /// Lifetime less the outermost library calls.
     pub application_ns: Ns,
+    /// The part of it in which the thread waited, off the CPU; `None` where the scheduler was not
+    /// asked.
+    pub application_wait_ns: Option<Ns>,
+    /// The part of it in which the thread could have run and another did.
+    pub application_preempted_ns: Option<Ns>,
     /// What the hook cost this thread; it is in no other figure.
     pub own_cost_ns: Ns,
     /// By how much the parts exceed the lifetime, which only contradictory data do.
@@ -167,6 +202,9 @@ pub struct ThreadRow {
     pub creation_site: Option<CodeAddress>,
     /// Number of the thread that created it.
     pub creator: Option<u32>,
+    /// What else was seen of its creation, from which the function that it runs can be told.
+    #[serde(skip)]
+    pub creation: ThreadCreation,
     /// Calls that were made and not recorded.
     pub lost_calls: u64,
     /// Figures of all its library calls; `total_ns` and `self_ns` are equal.
@@ -174,6 +212,36 @@ pub struct ThreadRow {
     pub measures: Measures,
     /// Its APIs, by number of the API.
     pub apis: Vec<ThreadApi>,
+    /// Its contexts, in the order of its recording; several may be parts of one row. Not in JSON.
+    #[serde(skip)]
+    pub contexts: Vec<ThreadContext>,
+}
+
+/// How a thread came to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ThreadOrigin {
+    /// The thread that the process started with.
+    Main,
+    /// Another thread created it.
+    Created,
+    /// First seen in mid-life.
+    Found,
+}
+
+/// What a thread spent in a context.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ThreadContext {
+    /// The row, by number in [`Analysis::contexts`](crate::Analysis::contexts).
+    pub context: u32,
+    /// Calls begun.
+    pub calls: u64,
+    /// Time with the library calls made inside.
+    pub total_ns: Ns,
+    /// Time without the library calls made inside.
+    pub self_ns: Ns,
+    /// The part of `self_ns` in which it waited.
+    pub wait_ns: Ns,
 }
 
 impl ThreadRow {
@@ -188,6 +256,23 @@ impl ThreadRow {
     }
 }
 
+/// What was seen of a thread's creation. All of it is raw: symbols give it a meaning.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ThreadCreation {
+    /// Return addresses, innermost first: of the call that created the thread, then of the library
+    /// calls that it was made in. Calls within an object are not among them.
+    pub stack: Vec<CodeAddress>,
+    /// What the start routine's argument pointed to, as addresses; 0 for words that are none in a
+    /// file.
+    pub words: Vec<CodeAddress>,
+    /// What the second of the words pointed to.
+    pub inner_words: Vec<CodeAddress>,
+    /// What the Python interpreter runs in it: `module.qualname`.
+    pub python_function: Option<String>,
+    /// Name of the interpreter's `Thread` object.
+    pub python_thread_name: Option<String>,
+}
+
 /// What a thread spent in an API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct ThreadApi {
@@ -199,6 +284,11 @@ pub struct ThreadApi {
     pub total_ns: Ns,
     /// Time without the library calls made inside.
     pub self_ns: Ns,
+    /// The part of `self_ns` in which it waited, as in [`Measures::wait_ns`].
+    pub wait_ns: Ns,
+    /// The part of `self_ns` in which it could have run and another thread did; 0 where the
+    /// scheduler was not asked.
+    pub preempted_ns: Ns,
 }
 
 /// A process image.
@@ -214,6 +304,8 @@ pub struct ProcessRow {
     /// The image that it came from, by number in
     /// [`Analysis::processes`](crate::Analysis::processes).
     pub parent: Option<usize>,
+    /// Whether a fork made it, and no exec followed.
+    pub forked: bool,
     /// Path of the executable.
     pub executable: String,
     /// Arguments, the program's name first.
@@ -228,9 +320,42 @@ pub struct ProcessRow {
     pub end_is_estimate: bool,
     /// Whether a rate of its clock was measured; if not, times are in ticks.
     pub clock_is_calibrated: bool,
+    /// Whether there is a recording; if not, only its system calls are known.
+    pub is_recorded: bool,
+    /// What is known of its system calls.
+    pub syscalls: SyscallsState,
+    /// Where its waits are from.
+    pub wait_source: WaitSource,
     /// Its figures.
     #[serde(flatten)]
     pub totals: Totals,
+}
+
+/// Where waits are from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WaitSource {
+    /// The kernel's scheduler: measured.
+    Scheduler,
+    /// The names of functions: an estimate.
+    #[default]
+    Name,
+    /// The scheduler for some processes, names for the others.
+    Mixed,
+}
+
+/// What is known of the system calls of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SyscallsState {
+    /// Nothing.
+    None,
+    /// All of them.
+    Complete,
+    /// Those up to some moment: the process runs, or the companion was killed.
+    Open,
+    /// Those up to some moment: the companion stopped before the process ended.
+    Stopped,
 }
 
 /// Figures of a process or of all that was selected.
@@ -246,8 +371,14 @@ pub struct Totals {
     pub application_ns: Ns,
     /// Self times of all their library calls.
     pub library_ns: Ns,
-    /// The part of it in APIs that are known to wait.
+    /// The part of it spent waiting; see [`Measures::wait_ns`].
     pub wait_ns: Ns,
+    /// The part of it spent preempted; see [`Measures::preempted_ns`].
+    pub preempted_ns: Option<Ns>,
+    /// The part of the application times spent waiting.
+    pub application_wait_ns: Option<Ns>,
+    /// The part of the application times spent preempted.
+    pub application_preempted_ns: Option<Ns>,
     /// What the hook cost them.
     pub own_cost_ns: Ns,
     /// By how much the parts exceed the lifetimes.

@@ -7,6 +7,7 @@ use chase_recorder::layout::{END_NONE, Header, ORIGIN_EXEC};
 
 use crate::clock::{Clock, Ns, Ticks};
 use crate::error::Failure;
+use crate::unrecorded;
 
 /// How far the end of a process and the start of its child may seem to be reversed.
 const SLACK_NS: u64 = 10_000_000;
@@ -132,12 +133,22 @@ impl Grouping {
                 return Some((run, member, Link::Exec));
             }
         }
+        if unrecorded::is_exec(header) {
+            // Nothing else than the number tells that it is the same process.
+            let same_process = self.latest.get(&(header.boot_id, header.pid))?;
+            return Some((same_process.0, same_process.1, Link::Exec));
+        }
         let parent = self.latest.get(&(header.boot_id, header.parent_pid));
         if let Some(&(run, member)) = parent.filter(|&&at| lives_at(self.member(at), start)) {
             return Some((run, member, Link::Child));
         }
         let group = (header.boot_id, header.session, header.process_group);
-        let &run = self.groups.get(&group)?;
+        let run = match self.groups.get(&group) {
+            Some(&run) => run,
+            // Without a recording there is no group: it goes to the latest run that was under way.
+            None if unrecorded::is_header_of(header) => self.runs.len().checked_sub(1)?,
+            None => return None,
+        };
         // The process may have replaced its image: the latest one knows when it ended.
         let root = self.runs[run].root();
         let &last = self.latest.get(&(root.header.boot_id, root.header.pid))?;
@@ -163,5 +174,7 @@ fn outlived(member: &Member, moment: Ns) -> bool {
 
 fn end_of(member: &Member) -> Option<Ns> {
     let header = &member.header;
-    (header.end_kind != END_NONE).then(|| Clock::new(header).monotonic(Ticks(header.end_ticks)))
+    // Of a process without a recording, only the moment is known.
+    let is_known = header.end_kind != END_NONE || header.end_ticks != 0;
+    is_known.then(|| Clock::new(header).monotonic(Ticks(header.end_ticks)))
 }

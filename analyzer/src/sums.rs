@@ -1,20 +1,31 @@
 //! Adding up contexts, and the figures of a sum.
 
-use chase_recorder::histogram::bucket_middle;
+use chase_recorder::histogram::{bucket_middle, bucket_of};
 use chase_recorder::reader::Histogram;
 
 use crate::clock::Ns;
 use crate::costs::Cost;
 use crate::rows::Measures;
+use crate::syscalls::OffCpu;
 
 /// Rates that differ by less than this are the same clock, calibrated twice.
 const SAME_RATE: f64 = 0.01;
+
+/// A quantile of an estimated distribution is shown only if so many timed calls took longer, and if
+/// both ends of its 95 % confidence interval are in its bucket or the next.
+const CALLS_BEYOND: f64 = 10.0;
+/// Standard deviations within which 95 % of a normal distribution are.
+const NORMAL_95: f64 = 1.96;
 
 /// What a table's row is the sum of. Times are in nanoseconds.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sums {
     pub(crate) calls: u64,
     timed: u64,
+    samples: u64,
+    squared_weights: f64,
+    /// Of what is estimated in the self time, ns².
+    pub(crate) variance: f64,
     unwound: u64,
     open: u64,
     pub(crate) self_ns: f64,
@@ -23,7 +34,7 @@ pub(crate) struct Sums {
     pub(crate) total_is_cut: bool,
     /// Totals of all contexts in the sum, also of those inside others.
     pub(crate) within_ns: f64,
-    pub(crate) wait_ns: f64,
+    pub(crate) off_cpu: OffCpu,
     measured_ns: f64,
     nested_ns: f64,
     /// Inside cost of the calls in the histogram, in the ticks of the histogram.
@@ -60,16 +71,19 @@ impl Sums {
 
     /// Adds a context, but not its total, which may be part of another one's. Of a call that the
     /// process inherited, only the time counts: the call is one of its parent's.
-    pub(crate) fn add_cost(&mut self, cost: &Cost, waits: bool, scale: &Scale) {
+    pub(crate) fn add_cost(&mut self, cost: &Cost, off_cpu: OffCpu, scale: &Scale) {
         let ns = |ticks: f64| ticks * scale.ns_per_tick;
         self.self_ns += ns(cost.self_time);
-        self.wait_ns += if waits { ns(cost.self_time) } else { 0.0 };
+        self.off_cpu.add(off_cpu);
+        self.variance += ns(ns(cost.variance));
         self.total_is_cut |= cost.total_is_cut;
         if cost.inherited {
             return;
         }
         self.calls = self.calls.saturating_add(cost.calls);
         self.timed = self.timed.saturating_add(cost.timed);
+        self.samples = self.samples.saturating_add(cost.samples);
+        self.squared_weights += cost.squared_weights;
         self.unwound = self.unwound.saturating_add(cost.unwound);
         self.open = self.open.saturating_add(cost.open);
         self.measured_ns += ns(cost.measured);
@@ -80,10 +94,13 @@ impl Sums {
     pub(crate) fn add(&mut self, other: &Self) {
         self.calls = self.calls.saturating_add(other.calls);
         self.timed = self.timed.saturating_add(other.timed);
+        self.samples = self.samples.saturating_add(other.samples);
+        self.squared_weights += other.squared_weights;
+        self.variance += other.variance;
         self.unwound = self.unwound.saturating_add(other.unwound);
         self.open = self.open.saturating_add(other.open);
         self.self_ns += other.self_ns;
-        self.wait_ns += other.wait_ns;
+        self.off_cpu.add(other.off_cpu);
         self.measured_ns += other.measured_ns;
         self.within_ns += other.within_ns;
         self.nested_ns += other.nested_ns;
@@ -91,16 +108,50 @@ impl Sums {
         self.histogram.merge(&other.histogram);
     }
 
-    /// The figures. Shares are of `whole_ns`.
-    pub(crate) fn measures(&self, whole_ns: f64, ns_per_reference_tick: f64) -> Measures {
+    /// What a fraction `q` of the calls does not exceed, less what the hook cost; within 6.25 %.
+    pub(crate) fn quantile(&self, q: f64, ns_per_reference_tick: f64) -> Option<Ns> {
+        self.histogram.quantile(q).map(|ticks| self.duration(ticks, ns_per_reference_tick))
+    }
+
+    /// A duration of the histogram, less what the hook cost.
+    fn duration(&self, ticks: u64, ns_per_reference_tick: f64) -> Ns {
         let completed = self.histogram.count() as f64;
         let inside = if completed > 0.0 { self.inside_ticks / completed } else { 0.0 };
-        // The share of the time within calls that was the program's and not the hook's.
+        Ns::from_f64((ticks as f64 - inside) * self.pure() * ns_per_reference_tick)
+    }
+
+    /// The share of the time within calls that was the program's and not the hook's.
+    fn pure(&self) -> f64 {
         let within = self.within_ns + self.nested_ns;
-        let pure = if within > 0.0 { self.within_ns / within } else { 1.0 };
-        let duration =
-            |ticks: u64| Ns::from_f64((ticks as f64 - inside) * pure * ns_per_reference_tick);
-        let quantile = |q| self.histogram.quantile(q).map(duration);
+        if within > 0.0 { self.within_ns / within } else { 1.0 }
+    }
+
+    /// Whether enough calls were timed to tell the quantile `q`, which seems to be `ticks`.
+    fn is_known(&self, q: f64, ticks: u64) -> bool {
+        if self.samples >= self.timed {
+            return true;
+        }
+        // As many calls as would tell as much if each stood for as many others.
+        let completed = self.histogram.count() as f64;
+        let told = completed * completed / self.squared_weights.max(1.0);
+        // The rank of a sample's quantile is binomial.
+        let error = NORMAL_95 * (q * (1.0 - q) / told).sqrt();
+        let is_near = |q| {
+            let other = self.histogram.quantile(q).map(bucket_of);
+            other.is_some_and(|other| other.abs_diff(bucket_of(ticks)) <= 1)
+        };
+        (1.0 - q) * told >= CALLS_BEYOND && is_near(q - error) && is_near(q + error)
+    }
+
+    /// The figures. Shares are of `whole_ns`.
+    pub(crate) fn measures(&self, whole_ns: f64, ns_per_reference_tick: f64) -> Measures {
+        let pure = self.pure();
+        let duration = |ticks| self.duration(ticks, ns_per_reference_tick);
+        let quantile = |q| {
+            let found = self.histogram.quantile(q).filter(|&ticks| self.is_known(q, ticks));
+            found.map(duration)
+        };
+        let estimated = self.samples < self.timed;
         let mut total_ns = Ns::from_f64(self.total_ns);
         let mut max_ns = (self.timed > 0).then(|| duration(self.histogram.max()));
         if self.total_is_cut {
@@ -111,11 +162,15 @@ impl Sums {
         Measures {
             calls: self.calls,
             untimed: self.calls.saturating_sub(self.timed.saturating_add(self.open)),
+            timed: self.samples,
+            estimated: estimated || self.variance > 0.0,
+            ci95_ns: Ns::from_f64(NORMAL_95 * self.variance.sqrt()),
             unwound: self.unwound,
             open: self.open,
             total_ns,
             self_ns: Ns::from_f64(self.self_ns),
-            wait_ns: Ns::from_f64(self.wait_ns),
+            wait_ns: Ns::from_f64(self.off_cpu.wait_ns),
+            preempted_ns: self.off_cpu.preempted_ns.map(Ns::from_f64),
             share: if whole_ns > 0.0 { self.self_ns / whole_ns } else { 0.0 },
             mean_ns: (self.timed > 0)
                 .then(|| Ns::from_f64(self.measured_ns * pure / self.timed as f64)),

@@ -4,12 +4,16 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 use chase_recorder::layout::{
-    SKIP_REASONS, STOP_LIMIT, STOP_NO_MEMORY, STOP_NO_SPACE, STOP_NONE, ThreadRecord,
+    OWN_CONTEXT_REF, SKIP_REASONS, STOP_LIMIT, STOP_NO_MEMORY, STOP_NO_SPACE, STOP_NONE,
+    ThreadRecord,
 };
 use serde::Serialize;
 
 use crate::clock::{Ns, Ticks};
 use crate::image::Image;
+use crate::rows::SyscallsState;
+use crate::syscalls::syscall;
+use crate::unrecorded::file_of;
 
 /// What was not seen, over all processes selected. Counts are lower bounds where a recording
 /// stopped.
@@ -39,6 +43,41 @@ pub struct NotSeen {
     pub stopped: Vec<Stopped>,
     /// Damaged parts of recordings.
     pub unreadable: Vec<Unreadable>,
+    /// Of system calls and of waits, where they were looked at.
+    pub syscalls: SyscallsNotSeen,
+}
+
+/// What was not seen of system calls.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct SyscallsNotSeen {
+    /// System calls for which there was no room.
+    pub lost_calls: u64,
+    /// Times off the CPU for which there was no room; then waits are told by name.
+    pub lost_waits: u64,
+    /// Processes that could not be traced.
+    pub lost_processes: u64,
+    /// Threads that could not be traced.
+    pub lost_threads: u64,
+    /// Set-user-id and set-group-id images, which are not traced.
+    pub dropped_images: u64,
+    /// System calls that never returned because their thread ended in them, but for exits.
+    pub unfinished: u64,
+    /// Processes whose library calls were seen and whose system calls were not, while those of
+    /// other processes of the run were.
+    pub processes_without: Vec<usize>,
+    /// Processes that were not watched to their end.
+    pub stopped: Vec<SyscallsStopped>,
+}
+
+/// A process that was not watched to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct SyscallsStopped {
+    /// Process, by number in [`Analysis::processes`](crate::Analysis::processes).
+    pub process: usize,
+    /// Why: the companion stopped, or it is still at work or was killed.
+    pub state: SyscallsState,
+    /// Up to when, since the start of the process.
+    pub after_ns: Ns,
 }
 
 /// Imports that were left alone.
@@ -109,6 +148,13 @@ impl NotSeen {
                 after_ns: Ns(stop.0.saturating_sub(start.0)),
             });
         }
+        self.syscalls.add_image(process, image);
+        self.unreadable.extend(image.syscalls.iter().flat_map(|file| file.problems()).map(
+            |problem| Unreadable {
+                path: if image.is_recorded { file_of(&image.path) } else { image.path.clone() },
+                problem: problem.to_string(),
+            },
+        ));
         self.unreadable.extend(
             image.recording.problems().iter().map(|problem| Unreadable {
                 path: image.path.clone(),
@@ -131,5 +177,44 @@ impl NotSeen {
             }
         }
         self.skipped.sort_by_key(|skipped| (std::cmp::Reverse(skipped.imports), skipped.reason));
+    }
+}
+
+impl SyscallsNotSeen {
+    fn add_image(&mut self, process: usize, image: &Image) {
+        let Some(file) = &image.syscalls else {
+            self.processes_without.push(process);
+            return;
+        };
+        let header = file.header();
+        // The companion counts over all processes: the latest it wrote is the largest.
+        for (most, count) in [
+            (&mut self.lost_calls, header.lost_calls),
+            (&mut self.lost_waits, header.lost_waits),
+            (&mut self.lost_processes, header.lost_processes),
+            (&mut self.lost_threads, header.lost_threads),
+            (&mut self.dropped_images, header.dropped_images),
+        ] {
+            *most = count.max(*most);
+        }
+        let of_program = file.syscalls().filter(|row| row.context_ref != OWN_CONTEXT_REF);
+        for row in of_program.filter(|row| row.unfinished > 0) {
+            let is_exit = syscall(row.number).is_some_and(|call| call.name.starts_with("exit"));
+            self.unfinished =
+                self.unfinished.saturating_add(if is_exit { 0 } else { row.unfinished });
+        }
+        let state = image.syscalls_state();
+        if state != SyscallsState::Complete {
+            let start = image.clock.monotonic(image.start());
+            let after_ns = Ns(header.written_ns.saturating_sub(start.0));
+            self.stopped.push(SyscallsStopped { process, state, after_ns });
+        }
+    }
+
+    /// Where nothing was looked at, nothing is missing.
+    pub(crate) fn finish(&mut self, anything: bool) {
+        if !anything {
+            self.processes_without.clear();
+        }
     }
 }

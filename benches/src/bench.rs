@@ -21,7 +21,14 @@ const RUN_LIMIT: Duration = Duration::from_secs(10);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Under {
     Nothing,
+    /// As it comes: hot, short, even calls are sampled.
     Chase,
+    /// With the companion.
+    ChaseWithSyscalls,
+    /// With every call timed.
+    ChaseAll,
+    /// With calls counted and not timed.
+    ChaseCount,
     Uftrace,
     Ltrace,
 }
@@ -107,7 +114,7 @@ impl Bench {
             bail!("{name} {how}{}", last_line(&mut stderr)?);
         }
         let recorded = std::fs::read_dir(&output).is_ok_and(|mut files| files.next().is_some());
-        if under == Under::Chase && !recorded {
+        if under.is_chase() && !recorded {
             bail!("{name} left no recording{}", last_line(&mut stderr)?);
         }
         if output.exists() {
@@ -131,7 +138,11 @@ impl Bench {
         let file = Path::new(program).file_name().unwrap_or(program.as_ref());
         let mut name = file.to_string_lossy().into_owned();
         let mut wrapped = match under {
-            Under::Nothing | Under::Chase => Command::new(program),
+            Under::Nothing
+            | Under::Chase
+            | Under::ChaseWithSyscalls
+            | Under::ChaseAll
+            | Under::ChaseCount => Command::new(program),
             Under::Uftrace => {
                 let mut uftrace = Command::new("uftrace");
                 uftrace.args(["record", "--force", "-l", "-d"]).arg(output).arg(program);
@@ -146,14 +157,27 @@ impl Bench {
         wrapped.args(arguments).env_remove("LD_PRELOAD").env("LC_ALL", "C");
         match under {
             Under::Nothing => {}
-            Under::Chase => {
+            Under::Chase | Under::ChaseWithSyscalls | Under::ChaseAll | Under::ChaseCount => {
+                let timing = match under {
+                    Under::ChaseAll => "all",
+                    Under::ChaseCount => "count",
+                    _ => "adaptive",
+                };
+                let syscalls = if under == Under::ChaseWithSyscalls { "require" } else { "off" };
                 wrapped.env("LD_PRELOAD", &self.lib).env("CHASE_OUTPUT", output);
+                wrapped.env("CHASE_SYSCALLS", syscalls).env("CHASE_TIMING", timing);
                 name += " under chase";
             }
             Under::Uftrace => name += " under uftrace",
             Under::Ltrace => name += " under ltrace",
         }
         Ok((wrapped, name))
+    }
+}
+
+impl Under {
+    fn is_chase(self) -> bool {
+        matches!(self, Self::Chase | Self::ChaseAll | Self::ChaseCount)
     }
 }
 

@@ -12,10 +12,27 @@ Examples:
   chase-report apis --lib 'libz*'      the functions of one library
   chase-report tree --thread worker    what the threads called worker call, and from where
   chase-report threads --json          every thread, for a program to read
+  chase-report tree --group worker     where the threads of one group differ
+  chase-report syscalls --api 'fread'  which system calls fread makes, and how often
+  chase-report compare old.data new.data   what became slower, and whether that is noise
+  chase-report html -o report.html     everything as one page, to be opened in a browser
   chase-report charts -o out           charts as SVG and PNG
+  chase-report export --format pprof -o app.pb.gz
+                                       for other tools (docs/exports.md)
   chase-report old.data/app-4711.chase libs
 
 Exit status: 0 all is shown, 1 nothing could be read, 2 wrong usage.";
+
+const COMPARE_EXAMPLES: &str = "\
+Examples:
+  chase-report compare old.data new.data              all functions, most changed first
+  chase-report compare old.data new.data --api malloc one of them in full
+  chase-report compare glibc.data jemalloc.data --api malloc --api je_malloc
+  chase-report compare --api fread --api read         two functions of the newest run
+  chase-report compare --before a1.data --before a2.data --after b.data
+
+Changes can be told from noise with several runs on each side: record the same command four times
+or more into one directory per side (CHASE_OUTPUT).";
 
 /// Shows where a program's time went, library by library.
 ///
@@ -40,8 +57,14 @@ impl Cli {
             View::Libs { path, .. }
             | View::Apis { path, .. }
             | View::Threads { path, .. }
+            | View::Tail { path, .. }
+            | View::Waits { path, .. }
             | View::Tree { path, .. }
-            | View::Charts { path, .. } => path.path.as_ref(),
+            | View::Syscalls { path, .. }
+            | View::Charts { path, .. }
+            | View::Export { path, .. } => path.path.as_ref(),
+            View::Html { recordings, .. } => recordings.last(),
+            View::Compare(_) => None,
         });
         of_view.or(self.path.path.as_ref())
     }
@@ -58,9 +81,9 @@ pub(crate) struct PathArg {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Selection")]
 pub(crate) struct SourceArgs {
-    /// The Nth newest run of the directory; 1 is the newest
-    #[arg(long, value_name = "N", default_value_t = 1, hide_default_value = true, global = true)]
-    pub(crate) run: usize,
+    /// The Nth newest run of the directory [default: 1, the newest; all with compare]
+    #[arg(long, value_name = "N", global = true)]
+    pub(crate) run: Option<usize>,
     /// Only this process of the run; without it all of them, added up
     #[arg(long, value_name = "PID", global = true)]
     pub(crate) process: Option<u32>,
@@ -117,12 +140,40 @@ pub(crate) enum View {
         #[command(flatten)]
         api: ApiFilter,
     },
-    /// Each thread: who started it where, how long it lived, what it did
+    /// Thread groups, how evenly they share work and which threads differ; then each thread: who
+    /// started it where, how long it lived, what it did
     Threads {
         #[command(flatten)]
         path: PathArg,
         #[command(flatten)]
         thread: ThreadFilter,
+        #[command(flatten)]
+        group: GroupFilter,
+        /// Only the groups
+        #[arg(long = "groups")]
+        only_groups: bool,
+    },
+    /// The slowest calls of each function in each thread group, and who makes them
+    Tail {
+        #[command(flatten)]
+        path: PathArg,
+        #[command(flatten)]
+        lib: LibFilter,
+        #[command(flatten)]
+        api: ApiFilter,
+        #[command(flatten)]
+        group: GroupFilter,
+    },
+    /// What threads wait for: locks, conditions, barriers, joins, sleep, input and output
+    Waits {
+        #[command(flatten)]
+        path: PathArg,
+        #[command(flatten)]
+        lib: LibFilter,
+        #[command(flatten)]
+        api: ApiFilter,
+        #[command(flatten)]
+        group: GroupFilter,
     },
     /// The calling contexts: which library call was made inside which, and what it took
     Tree {
@@ -134,8 +185,49 @@ pub(crate) enum View {
         api: ApiFilter,
         #[command(flatten)]
         thread: ThreadFilter,
+        #[command(flatten)]
+        group: GroupFilter,
     },
-    /// Draw charts: time by library (pie) and by function (bars), as SVG and PNG
+    /// System calls: which library calls made them, how many per call, errors, wall and CPU time
+    Syscalls {
+        #[command(flatten)]
+        path: PathArg,
+        #[command(flatten)]
+        lib: LibFilter,
+        #[command(flatten)]
+        api: ApiFilter,
+        #[command(flatten)]
+        thread: ThreadFilter,
+        /// Only this table [default: all but thread and context; with --csv: api]
+        #[arg(long, value_name = "TABLE", value_enum)]
+        by: Option<SyscallsBy>,
+    },
+    /// What changed between two recordings, or how two functions differ
+    #[command(after_help = COMPARE_EXAMPLES)]
+    Compare(CompareArgs),
+    /// Everything as one HTML page that needs nothing else: pictures, tables, flame graphs
+    Html {
+        /// A recording, or a directory of recordings, whose newest run is shown; of two, the first
+        /// is what the second is compared with, as by `compare` [default: $CHASE_OUTPUT, or
+        /// chase.data]
+        #[arg(value_name = "RECORDING", num_args = 0..=2)]
+        recordings: Vec<PathBuf>,
+        /// The file to write
+        #[arg(short, long, value_name = "FILE", default_value = "report.html")]
+        output: PathBuf,
+    },
+    /// The calling contexts in the format of another tool
+    Export {
+        #[command(flatten)]
+        path: PathArg,
+        /// The format; docs/exports.md says what opens each
+        #[arg(long, value_name = "FORMAT", value_enum)]
+        format: ExportFormat,
+        /// The file to write [default: standard output]
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+    /// Draw charts, all that the HTML page has and two more, as SVG and PNG
     Charts {
         #[command(flatten)]
         path: PathArg,
@@ -143,6 +235,61 @@ pub(crate) enum View {
         #[arg(short, long, value_name = "DIR", default_value = "chase.charts")]
         output: PathBuf,
     },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExportFormat {
+    /// Folded stacks, for flame graphs: self time in nanoseconds
+    Folded,
+    /// For speedscope: all threads, and each thread group
+    Speedscope,
+    /// For pprof: calls and self time
+    Pprof,
+    /// The table of calling contexts
+    Csv,
+    /// All tables in one document
+    Json,
+}
+
+/// What is compared.
+#[derive(Debug, Default, Args)]
+pub(crate) struct CompareArgs {
+    /// Two recordings or directories, before and after; or one, with two --api. All runs of a
+    /// directory that ran the same command as its newest are taken
+    #[arg(value_name = "PATH", num_args = 0..)]
+    pub(crate) paths: Vec<PathBuf>,
+    /// A recording or directory of the side before; may be repeated
+    #[arg(long, value_name = "PATH")]
+    pub(crate) before: Vec<PathBuf>,
+    /// A recording or directory of the side after; may be repeated
+    #[arg(long, value_name = "PATH")]
+    pub(crate) after: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) lib: LibFilter,
+    #[command(flatten)]
+    pub(crate) api: ApiFilter,
+    /// Draw what the time of a call is spent on, as stacked bars, into this .svg or .png file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) chart: Option<PathBuf>,
+}
+
+/// The tables of system calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SyscallsBy {
+    /// By function that made them
+    Api,
+    /// By library that made them
+    Library,
+    /// By thread
+    Thread,
+    /// By chain of library calls
+    Context,
+    /// By what they are about
+    Category,
+    /// By system call
+    Syscall,
+    /// Errors, by system call
+    Error,
 }
 
 #[derive(Debug, Default, Args)]
@@ -168,6 +315,26 @@ pub(crate) struct ThreadFilter {
     #[arg(long = "thread", value_name = "TID|GLOB", value_parser = glob)]
     pub(crate) threads: Vec<GlobMatcher>,
 }
+
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Selection")]
+pub(crate) struct GroupFilter {
+    /// Only thread groups whose name matches, as `threads` shows it; may be repeated
+    #[arg(long = "group", value_name = "GLOB", value_parser = glob)]
+    pub(crate) groups: Vec<GlobMatcher>,
+}
+
+/// What was typed makes no sense; known only after all of it was looked at.
+#[derive(Debug)]
+pub(crate) struct Usage(pub(crate) String);
+
+impl std::fmt::Display for Usage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Usage {}
 
 /// Whether one of `names` matches one of `globs`, or there are none to match.
 pub(crate) fn matches(globs: &[GlobMatcher], names: &[&str]) -> bool {

@@ -7,12 +7,28 @@ use crate::report::Report;
 
 /// Version of the JSON documents. It changes when a field goes away or changes its meaning; new
 /// fields may come at any time.
-const SCHEMA: u32 = 1;
+pub(crate) const SCHEMA: u32 = 1;
 
 /// Columns of the figures that most rows have.
-pub(crate) const MEASURES: [&str; 14] = [
-    "calls", "untimed", "unwound", "open", "total_ns", "self_ns", "wait_ns", "share", "mean_ns",
-    "p50_ns", "p90_ns", "p99_ns", "p999_ns", "max_ns",
+pub(crate) const MEASURES: [&str; 18] = [
+    "calls",
+    "untimed",
+    "unwound",
+    "open",
+    "total_ns",
+    "self_ns",
+    "wait_ns",
+    "share",
+    "mean_ns",
+    "p50_ns",
+    "p90_ns",
+    "p99_ns",
+    "p999_ns",
+    "max_ns",
+    "preempted_ns",
+    "timed",
+    "estimated",
+    "ci95_ns",
 ];
 
 /// The rows of a view under their name in JSON, and the columns that they have as CSV.
@@ -52,6 +68,7 @@ pub(crate) fn json(report: &Report, view: &str, tables: Vec<Rows>) -> anyhow::Re
         "totals": analysis.totals,
         "processes": analysis.processes,
         "objects": analysis.objects,
+        "wait_source": analysis.wait_source(),
         "not_seen": analysis.not_seen,
         "unreadable_files": failures,
         "older_runs": report.loaded.other_runs,

@@ -4,11 +4,18 @@
 //! the charts. This program finds out what was asked for, and lays it out.
 
 mod args;
+mod companion;
+mod compare;
 mod machine;
 mod names;
 mod places;
+mod progress;
 mod report;
+mod routines;
+mod sentences;
+mod stacks;
 mod terminal;
+mod thread_functions;
 mod view;
 
 use std::io::{IsTerminal, Write, stdout};
@@ -18,7 +25,7 @@ use anyhow::Context;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 
-use args::{Cli, Colour};
+use args::{Cli, Colour, Usage, View};
 use report::Report;
 use terminal::{Pager, Terminal, clean};
 
@@ -35,14 +42,16 @@ fn main() -> ExitCode {
             let message = format!("chase-report: {}\n", clean(&format!("{error:#}")));
             // Where standard error is closed too, nobody is left to tell.
             let _ = std::io::stderr().lock().write_all(message.as_bytes());
-            ExitCode::FAILURE
+            if error.is::<Usage>() { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
     }
 }
 
 fn run(cli: &Cli) -> anyhow::Result<()> {
-    let report = Report::open(cli)?;
-    let text = view::show(cli, &report, terminal(cli))?;
+    let text = match &cli.view {
+        Some(View::Compare(arguments)) => view::compare::show(cli, arguments, terminal(cli))?,
+        _ => view::show(cli, &Report::open(cli)?, terminal(cli))?,
+    };
     let for_people = !cli.output.json && !cli.output.csv && stdout().is_terminal();
     let pager = if for_people && !cli.output.no_pager { Pager::Auto } else { Pager::Off };
     terminal::print(&text, pager).context("cannot write to standard output")

@@ -1,20 +1,24 @@
 //! Where in the source an address of the recording is.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use chase_analyzer::{CodeAddress, Image, ObjectRow};
-use chase_symbols::{DebugDirs, Frame, ObjectKey, Symbolizer, shorten};
+use chase_symbols::{DebugDirs, Frame, ObjectKey, Symbolizer, ThreadFunction, shorten};
 use serde::Serialize;
 
 use crate::report::{Report, file_name};
+use crate::thread_functions::Fingerprint;
 
 /// Finds source places, and remembers what it could not find.
 pub(crate) struct Places {
-    symbolizer: Symbolizer,
+    pub(crate) symbolizer: Symbolizer,
     missing: RefCell<BTreeMap<String, String>>,
+    /// What was found: thousands of threads start at a few places.
+    known: RefCell<HashMap<(usize, CodeAddress, AddressKind), Place>>,
+    pub(crate) thread_functions: RefCell<HashMap<Fingerprint, Option<ThreadFunction>>>,
 }
 
 /// A place in the code. What is not known is left out.
@@ -45,7 +49,7 @@ pub(crate) struct Inlined {
 }
 
 /// What an address is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum AddressKind {
     Function,
     ReturnAddress,
@@ -56,11 +60,29 @@ impl Places {
         Self {
             symbolizer: Symbolizer::new(DebugDirs::new(debug_dirs)),
             missing: RefCell::default(),
+            known: RefCell::default(),
+            thread_functions: RefCell::default(),
         }
     }
 
     /// What is at `address` of a thread of process `process`.
     pub(crate) fn find(
+        &self,
+        report: &Report,
+        process: usize,
+        address: &CodeAddress,
+        kind: AddressKind,
+    ) -> Place {
+        let key = (process, *address, kind);
+        if let Some(known) = self.known.borrow().get(&key) {
+            return known.clone();
+        }
+        let place = self.look_up(report, process, address, kind);
+        self.known.borrow_mut().insert(key, place.clone());
+        place
+    }
+
+    fn look_up(
         &self,
         report: &Report,
         process: usize,
@@ -86,13 +108,22 @@ impl Places {
             Err(error) => self.miss(object, || error.to_string()),
         }
         if place.line.is_none() {
-            let status = self.symbolizer.status(&key);
-            self.miss(object, || match status.refused.first() {
-                Some(refused) => refused.to_string(),
-                None => format!("{}: no debug information", object.path),
-            });
+            self.miss_lines(object, &key);
         }
         place
+    }
+
+    /// Notes that a line of `object` was asked for and is not known.
+    fn miss_lines(&self, object: &ObjectRow, key: &ObjectKey) {
+        let status = self.symbolizer.status(key);
+        if status.debug_info.is_some() {
+            // It knows no line of this place: code that no source was written for.
+            return;
+        }
+        self.miss(object, || match status.refused.first() {
+            Some(refused) => refused.to_string(),
+            None => format!("{}: no debug information", object.path),
+        });
     }
 
     fn miss(&self, object: &ObjectRow, why: impl FnOnce() -> String) {
@@ -132,7 +163,7 @@ impl Place {
 }
 
 /// The object as the symbolizer knows it.
-fn key(object: &ObjectRow, image: Option<&Image>) -> ObjectKey {
+pub(crate) fn key(object: &ObjectRow, image: Option<&Image>) -> ObjectKey {
     let mut path = PathBuf::from(&object.path);
     let mut recorded = None;
     if let Some(image) = image {

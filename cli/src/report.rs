@@ -1,16 +1,25 @@
 //! A run, read and analysed: what all views show parts of.
 
+use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use chase_analyzer::{Analysis, Catalog, Image, Loaded, Ns, Selection, load_run, scan};
+use chase_analyzer::{
+    Analysis, Catalog, Finding, Groups, Image, Loaded, Ns, Selection, Tails, findings,
+    load_run_with,
+};
 
 use crate::args::Cli;
+use crate::companion;
 use crate::names::Names;
 use crate::places::Places;
+use crate::progress::Progress;
+use crate::routines::Routines;
 
 /// Where recordings are written unless `$CHASE_OUTPUT` says otherwise.
 const DEFAULT_PATH: &str = "chase.data";
+/// The part of the time that reading takes, about.
+const READING: f64 = 0.3;
 
 /// A run and its figures.
 pub(crate) struct Report {
@@ -23,13 +32,22 @@ pub(crate) struct Report {
     pub(crate) analysis: Analysis,
     pub(crate) names: Names,
     pub(crate) places: Places,
+    groups: OnceCell<Groups>,
+    tails: OnceCell<Tails>,
+    findings: OnceCell<Vec<Finding>>,
 }
 
 impl Report {
     /// Reads what the command line asks for.
     pub(crate) fn open(cli: &Cli) -> anyhow::Result<Self> {
-        let path = cli.path().cloned().unwrap_or_else(default_path);
-        let mut loaded = load(&path, cli.source.run)?;
+        Self::read(cli, cli.path().cloned().unwrap_or_else(default_path))
+    }
+
+    /// Reads what is at `path`, and of that what the command line asks for.
+    pub(crate) fn read(cli: &Cli, path: PathBuf) -> anyhow::Result<Self> {
+        let run = cli.source.run.unwrap_or(1);
+        let mut progress = Progress::new();
+        let mut loaded = load(&path, run, &mut progress)?;
         if let Some(pid) = cli.source.process {
             loaded.images = of_process(loaded.images, pid)?;
         }
@@ -40,10 +58,37 @@ impl Report {
                 bail!("--debug-dir {} is not a directory", dir.display());
             }
         }
-        let analysis = Analysis::new(&loaded.images, Selection::All);
+        let mut show = |part| progress.show("analysing", READING + part * (1.0 - READING));
+        let analysis = Analysis::new_with(&loaded.images, Selection::All, &mut show);
+        drop(progress);
         let names = Names::new(&analysis);
         let places = Places::new(cli.source.debug_dir.clone());
-        Ok(Self { path, loaded, run: cli.source.run, analysis, names, places })
+        Ok(Self {
+            path,
+            loaded,
+            run,
+            analysis,
+            names,
+            places,
+            groups: OnceCell::new(),
+            tails: OnceCell::new(),
+            findings: OnceCell::new(),
+        })
+    }
+
+    /// The threads in groups, named by what they run.
+    pub(crate) fn groups(&self) -> &Groups {
+        self.groups.get_or_init(|| Groups::new(&self.analysis, &Routines { report: self }))
+    }
+
+    /// The slowest calls of each group.
+    pub(crate) fn tails(&self) -> &Tails {
+        self.tails.get_or_init(|| Tails::new(&self.loaded.images, &self.analysis, self.groups()))
+    }
+
+    /// What is worth a sentence.
+    pub(crate) fn findings(&self) -> &[Finding] {
+        self.findings.get_or_init(|| findings(&self.analysis, self.groups(), self.tails()))
     }
 
     /// A time as a fraction of all that was spent: application time and library calls.
@@ -58,24 +103,24 @@ pub(crate) fn fraction(time: Ns, whole: f64) -> f64 {
     if whole > 0.0 { time.as_f64() / whole } else { 0.0 }
 }
 
-fn default_path() -> PathBuf {
+pub(crate) fn default_path() -> PathBuf {
     let output = std::env::var_os("CHASE_OUTPUT").filter(|output| !output.is_empty());
     output.map_or_else(|| Path::new(DEFAULT_PATH).to_owned(), PathBuf::from)
 }
 
 /// The `number`th newest run at `path`.
-fn load(path: &Path, number: usize) -> anyhow::Result<Loaded> {
-    let Catalog { runs, mut failures } = scan(path)?;
+fn load(path: &Path, number: usize, progress: &mut Progress) -> anyhow::Result<Loaded> {
+    let Catalog { runs, mut failures } = companion::scan(path)?;
     let Some(run) = number.checked_sub(1).and_then(|at| runs.get(at)) else {
         bail!("--run {number}: {} has runs 1 (the newest) to {}", path.display(), runs.len());
     };
-    let mut loaded = load_run(run)?;
+    let mut loaded = load_run_with(run, &mut |part| progress.show("reading", part * READING))?;
     failures.append(&mut loaded.failures);
     Ok(Loaded { failures, other_runs: runs.len() - number, ..loaded })
 }
 
 /// The images of one process: an exec gives it a further one.
-fn of_process(images: Vec<Image>, pid: u32) -> anyhow::Result<Vec<Image>> {
+pub(crate) fn of_process(images: Vec<Image>, pid: u32) -> anyhow::Result<Vec<Image>> {
     let pid_of = |image: &Image| image.recording.header().pid;
     let mut new_places = vec![None; images.len()];
     let known: Vec<String> = images

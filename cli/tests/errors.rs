@@ -88,6 +88,68 @@ fn what_is_not_in_the_run() {
     fails(dir.path(), &["charts", "-o", "chase.data/a.chase"], 1, "cannot make the directory");
 }
 
+#[test]
+fn no_system_calls_is_explained() {
+    let dir = with_recording();
+    fails(dir.path(), &["syscalls"], 1, "no .syscalls file beside the recording");
+    fails(dir.path(), &["syscalls", "--json"], 1, "CHASE_SYSCALLS=require");
+    let path = dir.path().join("chase.data/a.chase.syscalls");
+    fs::write(&path, "nonsense").expect("written");
+    fails(
+        dir.path(),
+        &["syscalls"],
+        1,
+        "a.chase.syscalls can't be used: no system calls: it begins",
+    );
+    let (status, output, _) = run(dir.path(), &[]);
+    assert!(status == 0 && output.contains("a.chase.syscalls: no system calls"), "{output}");
+    fails(dir.path(), &["syscalls", "--by", "nothing"], 2, "possible values");
+}
+
+#[test]
+fn comparisons_of_nothing() {
+    let dir = with_recording();
+    let data = "chase.data";
+    fails(dir.path(), &["compare"], 2, "compare BEFORE AFTER");
+    fails(dir.path(), &["compare", data], 2, "compare --api ONE --api OTHER");
+    fails(dir.path(), &["compare", data, data, data], 2, "`compare` takes two recordings");
+    fails(dir.path(), &["compare", "--before", data], 2, "--before and --after go together");
+    fails(dir.path(), &["compare", data, "--before", data, "--after", data], 2, "not both");
+    fails(dir.path(), &["compare", data, "no/such"], 1, "no/such");
+    let apis = ["--api", "read", "--api", "write"];
+    fails(dir.path(), &[&["compare", data][..], &apis].concat(), 1, "--api 'write': nothing");
+    fails(dir.path(), &["compare", "--api", "p*", "--api", "read"], 1, "means 3 functions");
+    fails(dir.path(), &["compare", data, data, "--api", "nothing"], 1, "no function called");
+    let many = ["compare", "--api", "a", "--api", "b", "--api", "c"];
+    fails(dir.path(), &many, 2, "two are compared");
+    let run = ["compare", data, data, "--run", "3"];
+    fails(dir.path(), &run, 1, "--run 3: chase.data has runs 1 (the newest) to 1");
+    let chart = ["compare", data, data, "--chart", "chart.gif"];
+    fails(dir.path(), &chart, 1, "must end in .svg or .png");
+    for (file, begins) in [("chart.svg", &b"<svg"[..]), ("chart.png", b"\x89PNG")] {
+        let (status, _, errors) = self::run(dir.path(), &["compare", data, data, "--chart", file]);
+        assert_eq!((status, &*errors), (0, ""));
+        assert!(fs::read(dir.path().join(file)).expect("drawn").starts_with(begins), "{file}");
+    }
+}
+
+/// A run of which the companion saw only a static program.
+#[test]
+fn system_calls_without_a_recording() {
+    let dir = TempDir::new().expect("a directory for the test");
+    recordings::write_syscalls(dir.path(), "a.4800.1.syscalls", &recordings::static_syscalls());
+    for view in [&[][..], &["libs"], &["apis"], &["threads"], &["tree"], &["syscalls"]] {
+        for form in [&[][..], &["--json"], &["--csv"]] {
+            let arguments = [view, &["."], form].concat();
+            let (status, output, errors) = run(dir.path(), &arguments);
+            assert_eq!((status, &*errors), (0, ""), "{arguments:?}");
+            assert!(!output.contains("NaN"), "{arguments:?}: {output}");
+        }
+    }
+    let (_, output, _) = run(dir.path(), &["syscalls", "."]);
+    assert!(output.contains("12 system calls") && output.contains("write"), "{output}");
+}
+
 /// One damaged file must not hide the others, nor go unsaid.
 #[test]
 fn a_bad_file_among_good_ones() {
@@ -193,9 +255,21 @@ fn charts_are_files() {
     let (status, output, errors) = run(dir.path(), &["charts", "-o", "out/of/it"]);
     assert_eq!((status, &*errors), (0, ""));
     let files: Vec<&str> = output.lines().collect();
-    let expected = ["libraries.svg", "libraries.png", "apis.svg", "apis.png"]
-        .map(|name| format!("out/of/it/{name}"));
-    assert_eq!(files, expected);
+    let names = [
+        "libraries",
+        "apis",
+        "sunburst",
+        "running-and-waiting",
+        "groups",
+        "tail",
+        "calls",
+        "flame",
+        "flame-1",
+        "flame-2",
+        "flame-3",
+    ];
+    let both = |name| ["svg", "png"].map(|kind| format!("out/of/it/{name}.{kind}"));
+    assert_eq!(files, names.into_iter().flat_map(both).collect::<Vec<_>>());
     let read = |name: &str| fs::read(dir.path().join("out/of/it").join(name)).expect("a chart");
     assert!(String::from_utf8(read("apis.svg")).expect("UTF-8").contains("pthread_join"));
     assert!(read("libraries.png").starts_with(b"\x89PNG"));

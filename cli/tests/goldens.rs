@@ -22,9 +22,24 @@ fn golden(name: &str, arguments: &[&str]) {
     let dir = TempDir::new().expect("a directory for the test");
     let data = dir.path().join("chase.data");
     std::fs::create_dir(&data).expect("directory made");
-    recordings::write(&data, "compressor-4711.chase", &recordings::compressor());
+    if name.contains("pool-") {
+        recordings::write(&data, "pool-4711.chase", &recordings::pool());
+    } else {
+        recordings::write(&data, "compressor-4711.chase", &recordings::compressor());
+    }
     if name.starts_with("run-") {
         recordings::write(&data, "helper-4712.chase", &recordings::child());
+    }
+    if name.contains("syscalls") {
+        let seen = recordings::compressor_syscalls();
+        recordings::write_syscalls(&data, "compressor-4711.chase.syscalls", &seen);
+    }
+    if name.starts_with("run-syscalls") {
+        recordings::write_syscalls(
+            &data,
+            "busybox.4800.1.syscalls",
+            &recordings::static_syscalls(),
+        );
     }
     if name.contains("many") {
         for number in 1..=30 {
@@ -39,7 +54,11 @@ fn golden(name: &str, arguments: &[&str]) {
         }
     }
     let columns = if name.starts_with("narrow-") { "80" } else { "" };
-    let output = report(dir.path(), &[("COLUMNS", columns)], arguments);
+    accept(name, report(dir.path(), &[("COLUMNS", columns)], arguments));
+}
+
+/// Compares what was printed with the golden of this name.
+fn accept(name: &str, output: Output) {
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{name}: {errors}");
     assert_eq!(errors, "", "{name}");
@@ -96,6 +115,85 @@ fn tree() {
     golden("tree-thread.txt", &["tree", "--thread", "4712", "--thread", "compressor"]);
     golden("tree-filtered.txt", &["tree", "--api", "mem*"]);
     golden("tree-top.csv", &["tree", "--csv", "--top", "3"]);
+}
+
+/// A pool of threads with something to say of it.
+#[test]
+fn groups() {
+    golden("pool-summary.txt", &[]);
+    golden("pool-threads.txt", &["threads", "--top", "3"]);
+    golden("pool-groups.csv", &["threads", "--groups", "--csv"]);
+    golden("pool-tree.txt", &["tree", "--group", "pool+*"]);
+    golden("pool-tree.json", &["tree", "--group", "pool+*", "--api", "memcpy", "--json"]);
+}
+
+#[test]
+fn tails_and_waits() {
+    golden("pool-tail.txt", &["tail"]);
+    golden("pool-tail.csv", &["tail", "--csv", "--lib", "libstore*"]);
+    golden("pool-tail.json", &["tail", "--json", "--api", "store_parse"]);
+    golden("pool-waits.txt", &["waits"]);
+    golden("pool-waits.csv", &["waits", "--csv", "--group", "pool+*"]);
+    golden("narrow-pool-tail.txt", &["tail"]);
+    golden("narrow-pool-waits.txt", &["waits"]);
+}
+
+#[test]
+fn system_calls() {
+    golden("syscalls.txt", &["syscalls"]);
+    golden("syscalls-filtered.txt", &["syscalls", "--api", "deflate"]);
+    golden("syscalls-thread.txt", &["syscalls", "--thread", "worker 1"]);
+    golden("syscalls-context.txt", &["syscalls", "--by", "context"]);
+    golden("syscalls.json", &["syscalls", "--json", "--top", "2"]);
+    golden("syscalls.csv", &["syscalls", "--csv"]);
+    golden("syscalls-errors.csv", &["syscalls", "--csv", "--by", "error"]);
+    golden("narrow-syscalls.txt", &["syscalls"]);
+    golden("run-syscalls-thread.csv", &["syscalls", "--csv", "--by", "thread"]);
+}
+
+/// With a file of the scheduler's, waits are no longer told by name.
+#[test]
+fn waits_from_the_scheduler() {
+    golden("syscalls-summary.txt", &[]);
+    golden("run-syscalls-summary.txt", &[]);
+    golden("syscalls-libs.txt", &["libs"]);
+    golden("syscalls-apis.txt", &["apis"]);
+    golden("syscalls-threads.txt", &["threads"]);
+    golden("syscalls-tree.txt", &["tree"]);
+}
+
+/// Two recordings, and two functions of one.
+#[test]
+fn comparisons() {
+    let dir = TempDir::new().expect("a directory for the test");
+    let write = |side: &str, run: u64, factor| {
+        let data = dir.path().join(side);
+        std::fs::create_dir_all(&data).expect("directory made");
+        let (recording, seen) = recordings::measured(run, factor);
+        let name = format!("app-{}.chase", recording.header.pid);
+        recordings::write(&data, &name, &recording);
+        recordings::write_syscalls(&data, &format!("{name}.syscalls"), &seen);
+    };
+    write("one", 0, 10);
+    write("other", 0, 14);
+    for run in 0..4 {
+        write("before", run, 10);
+        write("after", run, 14);
+    }
+    let golden = |name: &str, arguments: &[&str]| {
+        let output = report(dir.path(), &[], &[&["compare"], arguments].concat());
+        accept(name, output);
+    };
+    golden("compare.txt", &["one", "other"]);
+    golden("compare.csv", &["one", "other", "--csv", "--top", "2"]);
+    golden("compare-runs.txt", &["before", "after"]);
+    golden(
+        "compare-runs.json",
+        &["--before", "before", "--after", "after", "--json", "--top", "1"],
+    );
+    golden("compare-api.txt", &["before", "after", "--api", "deflate"]);
+    golden("compare-apis.txt", &["one", "--api", "fread", "--api", "read"]);
+    golden("compare-renamed.txt", &["one", "other", "--api", "fread", "--api", "read"]);
 }
 
 #[test]

@@ -4,45 +4,16 @@
 #include "state.h"
 
 #define UNIT 128
-/* A frame's stack pointer up to this is a state: free, dead or moved. */
-#define NO_STACK_POINTER 2
-/* Frames that are looked at for a live one. */
-#define DEPTH 4
-#define FRAME 64
-
-INLINE u32 reference(struct state *state, u64 node)
-{
-	u64 offset = node - state->base;
-
-	return offset < state->mapped ? offset / UNIT : 0;
-}
 
 /* Called in the thread's own memory: it is current, or just being switched away from. */
 INLINE u32 context_of(struct state *state)
 {
-	struct {
-		u64 sp, start, node;
-	} frame;
-	u64 thread, top;
+	u64 node;
 
-	if (state->context_kind == CONTEXT_NONE)
+	if (!state->mapped || bpf_probe_read_user(&node, 8, (void *)state->word))
 		return 0;
-	if (bpf_probe_read_user(&thread, 8, (void *)state->word))
-		return 0;
-	if (state->context_kind == CONTEXT_WORD)
-		return reference(state, thread);
-	if (bpf_probe_read_user(&top, 8, (void *)(thread + state->top_offset)) || !top)
-		return 0;
-	top += state->frame_offset;
-#pragma clang loop unroll(full)
-	for (int i = 0; i < DEPTH; i++) {
-		if (bpf_probe_read_user(&frame, sizeof(frame), (void *)top))
-			return 0;
-		if (frame.sp > NO_STACK_POINTER)
-			return reference(state, frame.node);
-		top -= FRAME;
-	}
-	return 0;
+	node -= state->base;
+	return node < state->mapped ? node / UNIT : 0;
 }
 
 static __attribute__((noinline)) u32 make_row(struct state *state, u32 context, u32 syscall)

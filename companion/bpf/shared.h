@@ -23,30 +23,14 @@
 #define ERRNOS 6
 #define PATH 960
 
-/* Where the context of a thread is found. */
-enum context_kind {
-	/* Nowhere. */
-	CONTEXT_NONE,
-	/* The word at fs base + tls_offset holds the address of the node. */
-	CONTEXT_WORD,
-	/* That word points to the thread's structure, whose word at top_offset points behind the
-	 * innermost call's frame. frame_offset from there is the frame's stack pointer, or a state, and
-	 * 16 bytes behind that the node's address. */
-	CONTEXT_FRAMES,
-};
-
 struct hello {
 	u32 version;
 	u32 len;
-	u64 session; /* that the companion was started with; not looked at in a traced thread */
-	s64 tls_offset;
+	u64 session; /* that the companion was started with */
+	s64 tls_offset; /* the word at fs base + this holds the address of the thread's node */
 	u64 base;    /* of the recording's mapping */
-	u64 mapped;  /* bytes of it */
+	u64 mapped;  /* bytes that it may grow to */
 	u64 path;    /* of the recording: address of a C string */
-	u32 kind;    /* enum context_kind */
-	s32 top_offset;
-	s32 frame_offset;
-	u32 reserved;
 };
 
 /* One row: what one thread did in one context by one syscall. One writer at a time. */

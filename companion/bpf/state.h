@@ -14,13 +14,11 @@ struct cached {
 struct state {
 	u32 process;
 	u32 tid;
-	u32 context_kind;
-	s32 top_offset, frame_offset;
 	u32 syscall, context; /* of the syscall under way */
 	u32 left_kind, left_context;
 	s64 tls_offset;
 	u64 word; /* address of the word at tls_offset */
-	u64 base, mapped;
+	u64 base, mapped; /* mapped is 0 before the hello */
 	u64 entered_ns;
 	u64 off_cpu_ns; /* during it */
 	u64 left_ns;    /* when it was last taken off the CPU; 0: not since it is traced */

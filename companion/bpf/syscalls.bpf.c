@@ -14,6 +14,7 @@
 #include "processes.h"
 
 #define NR_PRCTL 157
+#define NR_RT_SIGRETURN 15
 #define NR_EXIT 60
 #define NR_EXIT_GROUP 231
 #define CLONE_VM 0x100
@@ -31,11 +32,16 @@ static __attribute__((noinline)) int greet(u64 address)
 
 	if (bpf_probe_read_user(&hello, sizeof(hello), (void *)address))
 		return 0;
-	/* Another companion may be meant. */
-	if (!state && hello.session != session)
+	/* Another companion may be meant; then the process is its to watch. */
+	if (hello.session != session) {
+		if (state)
+			drop(task->pid, state);
 		return 0;
+	}
 	if (!is_owner(task) || hello.version != HELLO_VERSION || hello.len < sizeof(hello)) {
 		COUNT(refused);
+		if (state)
+			drop(task->pid, state);
 		return 0;
 	}
 	if (!state) {
@@ -50,13 +56,10 @@ static __attribute__((noinline)) int greet(u64 address)
 		forget_running();
 	}
 	state->syscall = NO_SYSCALL;
-	state->context_kind = hello.kind;
 	state->tls_offset = hello.tls_offset;
 	state->word = task->thread.fsbase + hello.tls_offset;
 	state->base = hello.base;
 	state->mapped = hello.mapped;
-	state->top_offset = hello.top_offset;
-	state->frame_offset = hello.frame_offset;
 	number = state->process;
 	process = bpf_map_lookup_elem(&processes, &number);
 	if (!process)
@@ -113,6 +116,9 @@ int sys_exit(u64 *arguments)
 	if (state->left_ns)
 		end_wait(state);
 	ns = now - state->entered_ns;
+	/* Its result is that of the syscall that the signal interrupted. */
+	if (state->syscall == NR_RT_SIGRETURN)
+		result = 0;
 	row = row_for(state, state->context, state->syscall);
 	state->syscall = NO_SYSCALL;
 	if (!row) {
@@ -183,13 +189,10 @@ int task_newtask(u64 *arguments)
 		return 0;
 	}
 	if (flags & CLONE_VM) {
-		state->context_kind = creator->context_kind;
 		state->tls_offset = creator->tls_offset;
 		state->word = task->thread.fsbase + creator->tls_offset;
 		state->base = creator->base;
 		state->mapped = creator->mapped;
-		state->top_offset = creator->top_offset;
-		state->frame_offset = creator->frame_offset;
 	}
 	return 0;
 }
@@ -217,7 +220,7 @@ int sched_process_exec(u64 *arguments)
 	}
 	leave_process(state->process);
 	state->process = number;
-	state->context_kind = CONTEXT_NONE;
+	state->mapped = 0;
 	state->left_ns = 0;
 	__builtin_memset(state->cache, 0, sizeof(state->cache));
 	if (old_thread == (u32)task->pid)

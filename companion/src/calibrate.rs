@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use crate::greeter::Greeter;
 use crate::program::Program;
-use crate::shared::{CONTEXT_FRAMES, Row};
+use crate::shared::Row;
 
 /// The program's own share of a syscall.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,7 +22,7 @@ impl Cost {
     /// Measures with `getppid`, which does nothing itself. Takes about 10 ms.
     pub fn measure(program: &mut Program, session: u64) -> Self {
         let untraced = fastest_ns();
-        let greeter = Greeter::new(session, CONTEXT_FRAMES, 1);
+        let greeter = Greeter::new(session, 1);
         let traced = fastest_ns();
         drop(greeter);
         let mut row = Row::default();
@@ -33,7 +33,7 @@ impl Cost {
             }
         }
         let inside_ns = row.total_ns.checked_div(row.count).unwrap_or(0);
-        Self { inside_ns, outside_ns: (traced - untraced).saturating_sub(inside_ns) }
+        Self { inside_ns, outside_ns: traced.saturating_sub(untraced + inside_ns) }
     }
 }
 

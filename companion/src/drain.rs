@@ -2,17 +2,18 @@
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::fs::File;
+use std::fs::{self, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use bytemuck::Zeroable;
 use chase_format::layout::{Header, MAGIC};
+use chase_format::syscalls::{EXTENSION, STATE_COMPLETE, STATE_STOPPED, SyscallsHeader};
 
 use crate::calibrate::Cost;
 use crate::file::{Place, SyscallsFile};
-use crate::layout_proposal::{EXTENSION, STATE_COMPLETE, STATE_STOPPED, SyscallsHeader};
 use crate::program::Program;
 use crate::shared::{PROCESS_FREE, PROCESS_GREETED, Process, Row};
 
@@ -117,7 +118,7 @@ impl Drain {
         }
         let target = self.targets.entry(row.process).or_insert_with(|| {
             let path = path_of(process, &self.directory);
-            let result = SyscallsFile::create(&path, header_of(process, self.cost));
+            let result = SyscallsFile::create(&path, header_of(process, processes, self.cost));
             let file = result.map_err(|error| self.failed.get_or_insert((path, error))).ok();
             Target { file, rows: Vec::new() }
         });
@@ -128,11 +129,12 @@ impl Drain {
         let mut place = written.and_then(|written| written.place);
         if let Some(file) = &mut target.file {
             let totals = program.totals();
-            file.header.written_ns = now_ns();
+            file.header.written_ns = now_ns(libc::CLOCK_MONOTONIC);
             (file.header.lost_calls, file.header.lost_waits) =
                 (totals.lost_calls, totals.lost_waits);
             file.header.lost_processes = totals.lost_processes;
             file.header.lost_threads = totals.lost_threads;
+            file.header.dropped_images = totals.dropped;
             let result = match place {
                 Some(at) => file.update(at, row),
                 None => file.add(row).map(|at| place = Some(at)),
@@ -185,15 +187,33 @@ impl Drain {
     }
 }
 
-fn header_of(process: &Process, cost: Cost) -> SyscallsHeader {
+fn header_of(process: &Process, all: &[Process], cost: Cost) -> SyscallsHeader {
     SyscallsHeader {
         pid: process.own_pid,
+        parent_pid: parent_pid_of(process, all),
         began_ns: process.began_ns,
+        began_realtime_ns: now_ns(libc::CLOCK_REALTIME)
+            .saturating_sub(now_ns(libc::CLOCK_MONOTONIC).saturating_sub(process.began_ns)),
+        boot_id: boot_id(),
         cost_inside_ns: cost.inside_ns,
         cost_outside_ns: cost.outside_ns,
         name: process.name,
         ..SyscallsHeader::zeroed()
     }
+}
+
+/// The parent's place may have been given to another process since.
+fn parent_pid_of(process: &Process, all: &[Process]) -> u32 {
+    let parent = all.get(process.parent as usize);
+    let is_it =
+        |parent: &&Process| parent.state != PROCESS_FREE && parent.began_ns < process.began_ns;
+    parent.filter(is_it).map_or(0, |parent| parent.own_pid)
+}
+
+fn boot_id() -> [u8; 16] {
+    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
+    u128::from_str_radix(&digits, 16).map_or([0; 16], u128::to_be_bytes)
 }
 
 fn until_nul(bytes: &[u8]) -> &[u8] {
@@ -221,7 +241,11 @@ fn path_of(process: &Process, directory: &Path) -> PathBuf {
 
 fn is_recording(path: &Path, pid: u32) -> bool {
     let mut header = Header::zeroed();
-    let read = File::open(path).and_then(|mut file| {
+    let mut options = OpenOptions::new();
+    let open = options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+    let is_file = path.symlink_metadata().is_ok_and(|metadata| metadata.is_file());
+    let read = if is_file { open.open(path) } else { Err(io::ErrorKind::InvalidInput.into()) };
+    let read = read.and_then(|mut file| {
         if !file.metadata()?.is_file() {
             return Err(io::ErrorKind::InvalidInput.into());
         }
@@ -230,10 +254,10 @@ fn is_recording(path: &Path, pid: u32) -> bool {
     read.is_ok() && header.magic == MAGIC && header.pid == pid
 }
 
-/// `CLOCK_MONOTONIC`, as the program reads it.
-fn now_ns() -> u64 {
+/// `CLOCK_MONOTONIC` is the clock that the program reads.
+fn now_ns(clock: libc::clockid_t) -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the kernel fills in the structure.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+    unsafe { libc::clock_gettime(clock, &raw mut now) };
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }

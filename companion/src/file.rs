@@ -6,11 +6,9 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
 use bytemuck::{Zeroable, bytes_of};
-use chase_format::layout::{CHUNK_MAGIC, COMMITTED, ChunkHeader, NONE, PAGE};
+use chase_format::layout::{CHUNK_MAGIC, COMMITTED, ChunkHeader, ChunkKind, NONE, PAGE};
+use chase_format::syscalls::{MAGIC, READER_MIN, SyscallRow, SyscallsHeader, VERSION, WaitRow};
 
-use crate::layout_proposal::{
-    CHUNK_SYSCALLS, CHUNK_WAITS, MAGIC, SyscallRow, SyscallsHeader, VERSION, WaitRow,
-};
 use crate::shared::{Row, WAIT_PREEMPTED, WAIT_VOLUNTARY};
 
 /// Bytes of a chunk.
@@ -22,13 +20,13 @@ const IN_CHUNK: usize = (CHUNK - size_of::<ChunkHeader>()) / ROW;
 /// The chunk that rows of one kind go to.
 #[derive(Debug)]
 struct Growing {
-    kind: u32,
+    kind: ChunkKind,
     at: u64,
     header: ChunkHeader,
 }
 
 impl Growing {
-    fn new(kind: u32) -> Self {
+    fn new(kind: ChunkKind) -> Self {
         Self { kind, at: 0, header: ChunkHeader::zeroed() }
     }
 }
@@ -58,10 +56,11 @@ impl SyscallsFile {
         let mut this = Self {
             file: options.open(path)?,
             header,
-            syscalls: Growing::new(CHUNK_SYSCALLS),
-            waits: Growing::new(CHUNK_WAITS),
+            syscalls: Growing::new(ChunkKind::Syscalls),
+            waits: Growing::new(ChunkKind::Waits),
         };
         (this.header.magic, this.header.version) = (MAGIC, VERSION);
+        this.header.reader_min = READER_MIN;
         this.header.header_len = size_of::<SyscallsHeader>() as u32;
         this.header.committed = PAGE as u64;
         this.file.set_len(PAGE as u64)?;
@@ -87,7 +86,7 @@ impl SyscallsFile {
             let at = self.header.committed;
             growing.header = ChunkHeader {
                 magic: CHUNK_MAGIC,
-                kind: growing.kind,
+                kind: growing.kind as u32,
                 len: CHUNK as u64,
                 state: COMMITTED,
                 owner: NONE,

@@ -4,46 +4,26 @@ use std::arch::asm;
 use std::cell::Cell;
 use std::ptr;
 
-use crate::shared::{CONTEXT_WORD, GOODBYE, HELLO, HELLO_VERSION, Hello};
+use crate::shared::{GOODBYE, HELLO, HELLO_VERSION, Hello};
 
 /// Bytes of a node in a recording.
 const UNIT: u64 = 128;
 
 thread_local! {
-    /// Stands for the hook's: by [`CONTEXT_WORD`] a node's address, by `CONTEXT_FRAMES` that of a
-    /// [`Thread`].
+    /// Stands for the hook's.
     static WORD: Cell<u64> = const { Cell::new(0) };
-}
-
-/// Stands for the hook's thread structure and its frames.
-#[repr(C, align(64))]
-struct Thread {
-    top: u64,
-    frame: [u64; 8],
 }
 
 /// The calling thread, traced until this is dropped.
 #[derive(Debug)]
-pub struct Greeter {
-    thread: *mut Thread,
-}
+pub struct Greeter(());
 
 impl Greeter {
     /// Says hello in `session`; the context will be number `context`, which is below 2^16.
     #[must_use]
-    pub fn new(session: u64, kind: u32, context: u16) -> Self {
+    pub fn new(session: u64, context: u16) -> Self {
         const BASE: u64 = 1 << 32;
-        const SP: usize = 2;
-        const NODE: usize = 4;
-        let thread = Box::into_raw(Box::new(Thread { top: 0, frame: [0; 8] }));
-        let node = BASE + u64::from(context) * UNIT;
-        // SAFETY: it was just made.
-        unsafe {
-            (*thread).top = &raw const (*thread).frame as u64 + 64;
-            (*thread).frame[SP] = u64::MAX;
-            (*thread).frame[NODE] = node;
-        }
-        WORD.set(if kind == CONTEXT_WORD { node } else { thread as u64 });
+        WORD.set(BASE + u64::from(context) * UNIT);
         let word = WORD.with(|word| ptr::from_ref(word) as usize);
         let thread_pointer: usize;
         // SAFETY: the thread pointer's first word holds its own address (x86-64 TLS ABI).
@@ -56,13 +36,9 @@ impl Greeter {
             base: BASE,
             mapped: (1 << 16) * UNIT,
             path: c"".as_ptr() as u64,
-            kind,
-            top_offset: 0,
-            frame_offset: 16 - 64,
-            reserved: 0,
         };
         prctl(HELLO, ptr::from_ref(&hello) as usize);
-        Self { thread }
+        Self(())
     }
 }
 
@@ -70,8 +46,6 @@ impl Drop for Greeter {
     fn drop(&mut self) {
         prctl(GOODBYE, 0);
         WORD.set(0);
-        // SAFETY: it came from a box, and nobody looks at it any more.
-        drop(unsafe { Box::from_raw(self.thread) });
     }
 }
 

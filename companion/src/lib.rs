@@ -3,7 +3,7 @@
 //!
 //! The data flows one way: the program in the kernel (`bpf/syscalls.bpf.c`) counts into rows of
 //! shared memory ([`shared`], [`mapping`]); the companion copies them, while the processes run,
-//! into files ([`drain`], [`file`], [`layout_proposal`]).
+//! into files ([`drain`], [`file`](mod@file)), whose format is [`chase_format::syscalls`].
 //!
 //! A process asks to be traced by a hello ([`shared::Hello`]); its children are traced with it.
 //! Processes of other users are refused, and tracing ends at a set-id image.
@@ -14,13 +14,10 @@
 
 pub mod calibrate;
 pub mod drain;
+pub mod empty;
 pub mod file;
 pub mod greeter;
-pub mod layout_proposal;
 pub mod mapping;
 pub mod program;
 pub mod session;
 pub mod shared;
-#[rustfmt::skip]
-mod syscall_table;
-pub mod syscalls;

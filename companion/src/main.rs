@@ -39,6 +39,9 @@ struct Arguments {
     /// Write "ready", or why not, as one line to this open file instead of standard error
     #[arg(long)]
     ready_fd: Option<i32>,
+    /// This open file is the session's, and is locked
+    #[arg(long, hide = true)]
+    lock_fd: Option<i32>,
     /// Give up when no process has asked for so many seconds
     #[arg(long, default_value_t = 10.0)]
     patience: f64,
@@ -69,13 +72,17 @@ fn main() -> ExitCode {
     }
 }
 
-/// Says one line to who started this.
+/// Says one line to who started this, or to who reads `companion.log` when that one has gone.
 fn tell(arguments: &Arguments, line: &str) {
     let told = match arguments.ready_fd {
         // SAFETY: the caller passed the descriptor to be used; it is not closed here.
         Some(fd) => writeln!(ManuallyDrop::new(unsafe { File::from_raw_fd(fd) }), "{line}"),
         None => writeln!(io::stderr(), "{line}"),
     };
+    let told = told.or_else(|_| {
+        let log = arguments.output.join("companion.log");
+        writeln!(File::options().append(true).create(true).open(log)?, "{line}")
+    });
     // Nobody is left to be told.
     let _ = told;
 }
@@ -86,6 +93,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
     if user != effective {
         bail!("the companion must not be a set-id program");
     }
+    own_limits();
     let session = arguments.session.map_or_else(random, Ok)?;
     let mut program = Program::start(session, user)?;
     fs::create_dir_all(&arguments.output)
@@ -95,15 +103,23 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
     // The process that was measured is no result.
     drain.forget(&mut program);
     // What a terminal sends to all is for the application to obey: its end is still to be seen.
-    for (signal, handler) in
-        [(libc::SIGTERM, stop as Handler), (libc::SIGINT, pass), (libc::SIGHUP, pass)]
-    {
+    // A limit on files shows as an error of the write.
+    for (signal, handler) in [
+        (libc::SIGTERM, stop as Handler),
+        (libc::SIGINT, pass),
+        (libc::SIGHUP, pass),
+        (libc::SIGXFSZ, pass),
+    ] {
         // SAFETY: the handlers store a flag, or do nothing.
         unsafe { libc::signal(signal, handler as libc::sighandler_t) };
     }
-    let announced = Session::announce(&arguments.output, session)
-        .with_context(|| format!("can't announce the session in {}", arguments.output.display()))?;
-    let Some(announced) = announced else {
+    let place = || format!("can't announce the session in {}", arguments.output.display());
+    let announced = match arguments.lock_fd {
+        // SAFETY: who started this passed the descriptor to be used and closed here.
+        Some(fd) => Session::adopt(unsafe { File::from_raw_fd(fd) }, session).map(Some),
+        None => Session::announce(&arguments.output, session),
+    };
+    let Some(announced) = announced.with_context(place)? else {
         bail!("another companion is at work in {}", arguments.output.display());
     };
     let mut child = None;
@@ -119,12 +135,13 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
     announced.close()?;
     sleep(LAST_LOOK);
     // Somebody may have said hello in the last moment.
-    while drain.round(&mut program).live > 0
-        && !STOP.load(Ordering::Relaxed)
-        && announced.reopen()?
-    {
+    while drain.round(&mut program).live > 0 && !STOP.load(Ordering::Relaxed) {
+        // Another companion may take hellos by now; these processes are ours.
+        let again = announced.reopen()?;
         watch(&mut program, &mut drain, None, Duration::ZERO)?;
-        announced.close()?;
+        if again {
+            announced.close()?;
+        }
         sleep(LAST_LOOK);
     }
     drain.stop();
@@ -177,6 +194,27 @@ fn watch(
         if found.ended < MANY_ENDED {
             sleep(INTERVAL);
         }
+    }
+}
+
+/// What the application set for itself is not meant for the companion: a file for each process,
+/// and time on any processor.
+fn own_limits() {
+    // SAFETY: the kernel reads and fills in structures of the right type; what it refuses stays as
+    // it is.
+    unsafe {
+        let mut files = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut files) == 0 {
+            files.rlim_cur = files.rlim_max;
+            libc::setrlimit(libc::RLIMIT_NOFILE, &raw const files);
+        }
+        let parameters = libc::sched_param { sched_priority: 0 };
+        libc::sched_setscheduler(0, libc::SCHED_OTHER, &raw const parameters);
+        let mut all: libc::cpu_set_t = std::mem::zeroed();
+        for cpu in 0..libc::CPU_SETSIZE as usize {
+            libc::CPU_SET(cpu, &mut all);
+        }
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const all);
     }
 }
 

@@ -1,39 +1,70 @@
-//! The file by which processes find the companion of their run: `<output>/session`.
+//! The file by which processes find the companion of their run: `<output>/companion.session`.
 //!
-//! It holds the session's number in decimal and is locked (`flock`) as long as the companion takes
-//! hellos. A process that can lock it knows that nobody listens.
+//! Its first line says what it is, the second `session N`, N being the number that a hello must
+//! have. It is locked (`flock`) as long as the companion takes hellos. A process that gets the lock
+//! knows that nobody listens; it starts a companion, which inherits the lock with the open file.
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::{self, Read};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
+use std::thread::sleep;
+use std::time::Duration;
 
 /// Name of the file, in the directory of the run's recordings.
-pub const FILE_NAME: &str = "session";
+pub const FILE_NAME: &str = "companion.session";
+/// Its first line.
+pub const FIRST_LINE: &str = "chase companion 1";
+
+const TRIES: u32 = 20;
+const BETWEEN_TRIES: Duration = Duration::from_millis(1);
 
 /// A session that processes can find.
 #[derive(Debug)]
 pub struct Session {
     file: File,
+    number: u64,
 }
 
 impl Session {
     /// Announces session `number` in `directory`; `None` if another companion is at work there.
     ///
     /// # Errors
-    /// When the file can't be written.
+    /// When the file can't be written, or is something else.
     pub fn announce(directory: &Path, number: u64) -> io::Result<Option<Self>> {
         let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(false).mode(0o600).custom_flags(libc::O_NOFOLLOW);
-        let mut file = options.open(directory.join(FILE_NAME))?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Ok(None),
-            Err(TryLockError::Error(error)) => return Err(error),
+        options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        let mut file = options
+            .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
+            .open(directory.join(FILE_NAME))?;
+        let mut text = Vec::new();
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::other("it is no regular file"));
         }
-        file.set_len(0)?;
-        writeln!(file, "{number}")?;
-        Ok(Some(Self { file }))
+        file.read_to_end(&mut text)?;
+        if !text.is_empty() && !text.starts_with(FIRST_LINE.as_bytes()) {
+            return Err(io::Error::other(format!("{FILE_NAME} is something else")));
+        }
+        if !lock(&file)? {
+            return Ok(None);
+        }
+        Self::adopt(file, number).map(Some)
+    }
+
+    /// The same with a file that is open and locked.
+    ///
+    /// # Errors
+    /// When it can't be written.
+    pub fn adopt(file: File, number: u64) -> io::Result<Self> {
+        let this = Self { file, number };
+        this.write()?;
+        Ok(this)
+    }
+
+    fn write(&self) -> io::Result<()> {
+        self.file.set_len(0)?;
+        let text = format!("{FIRST_LINE}\nsession {}\n", self.number);
+        self.file.write_all_at(text.as_bytes(), 0)
     }
 
     /// No hello is taken any more, but for those of who has looked before.
@@ -49,12 +80,24 @@ impl Session {
     /// # Errors
     /// When the kernel refuses.
     pub fn reopen(&self) -> io::Result<bool> {
-        match self.file.try_lock() {
-            Ok(()) => Ok(true),
-            Err(TryLockError::WouldBlock) => Ok(false),
-            Err(TryLockError::Error(error)) => Err(error),
+        if !lock(&self.file)? {
+            return Ok(false);
+        }
+        self.write()?;
+        Ok(true)
+    }
+}
+
+/// Processes that look for a companion may have the lock for a moment.
+fn lock(file: &File) -> io::Result<bool> {
+    for _ in 0..TRIES {
+        match file.try_lock() {
+            Ok(()) => return Ok(true),
+            Err(TryLockError::WouldBlock) => sleep(BETWEEN_TRIES),
+            Err(TryLockError::Error(error)) => return Err(error),
         }
     }
+    Ok(false)
 }
 
 #[cfg(test)]
@@ -66,13 +109,22 @@ mod tests {
         let directory = tempfile::TempDir::new().expect("a directory");
         let first = Session::announce(directory.path(), 7).expect("written").expect("the first");
         assert!(Session::announce(directory.path(), 8).expect("opened").is_none());
-        let text =
-            std::fs::read_to_string(directory.path().join(super::FILE_NAME)).expect("readable");
-        assert_eq!(text, "7\n");
+        let path = directory.path().join(super::FILE_NAME);
+        let text = std::fs::read_to_string(path).expect("readable");
+        assert_eq!(text, "chase companion 1\nsession 7\n");
         first.close().expect("unlocked");
         let second = Session::announce(directory.path(), 8).expect("written").expect("the next");
         assert!(!first.reopen().expect("asked"));
         drop(second);
         assert!(first.reopen().expect("asked"));
+    }
+
+    #[test]
+    fn what_is_no_session_is_left_alone() {
+        let directory = tempfile::TempDir::new().expect("a directory");
+        let path = directory.path().join(super::FILE_NAME);
+        std::fs::write(&path, "precious").expect("written");
+        assert!(Session::announce(directory.path(), 7).is_err());
+        assert_eq!(std::fs::read_to_string(path).expect("readable"), "precious");
     }
 }

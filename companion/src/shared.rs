@@ -28,13 +28,6 @@ pub const ERRNOS: usize = 6;
 /// Bytes of a recording's path, the ending NUL among them.
 pub const PATH: usize = 960;
 
-/// [`Hello::kind`]: nowhere.
-pub const CONTEXT_NONE: u32 = 0;
-/// [`Hello::kind`]: a word in thread-local storage holds the node's address.
-pub const CONTEXT_WORD: u32 = 1;
-/// [`Hello::kind`]: that word points to the thread's structure, which leads to the innermost frame.
-pub const CONTEXT_FRAMES: u32 = 2;
-
 /// How a traced process tells where its threads' contexts are found.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
@@ -43,24 +36,16 @@ pub struct Hello {
     pub version: u32,
     /// Bytes of this structure.
     pub len: u32,
-    /// The companion's session; not looked at when the thread is traced already.
+    /// The companion's session; one of another session is that companion's to watch.
     pub session: u64,
-    /// Offset of the word that `kind` speaks of, from the thread pointer.
+    /// Offset from the thread pointer of the word that holds the address of the thread's node.
     pub tls_offset: i64,
     /// Address of the recording's mapping.
     pub base: u64,
-    /// Bytes of the mapping.
+    /// Bytes that it may grow to.
     pub mapped: u64,
     /// Address of the recording's path, absolute, ended by NUL.
     pub path: u64,
-    /// `CONTEXT_*`.
-    pub kind: u32,
-    /// Offset in the thread's structure of the word that holds the end of the innermost frame.
-    pub top_offset: i32,
-    /// Offset from there of the frame's stack pointer, which its node's address follows by 16.
-    pub frame_offset: i32,
-    /// Padding.
-    pub reserved: u32,
 }
 
 /// What one thread did in one context by one syscall; or how long it was off the CPU there.
@@ -160,7 +145,7 @@ pub struct Totals {
 }
 
 const _: () = {
-    assert!(size_of::<Hello>() == 64);
+    assert!(size_of::<Hello>() == 48);
     assert!(size_of::<Row>() == 384);
     assert!(size_of::<Process>() == 1024);
 };

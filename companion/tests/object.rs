@@ -6,8 +6,8 @@ use std::mem::offset_of;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use chase_companion::layout_proposal::{SyscallRow, WaitRow};
 use chase_companion::shared::{HELLO, Hello, PROCESSES, Process, ROWS, Row, Totals};
+use chase_format::syscalls::{SyscallRow, WaitRow};
 use tempfile::TempDir;
 
 /// The compiler that the committed objects were built with.
@@ -41,7 +41,7 @@ fn both_languages_lay_the_structures_out_alike() {
     let source = directory.path().join("sizes.c");
     let text = "#include <stddef.h>\n#include <stdio.h>\n#include \"shared_user.h\"\n\
         int main(void) { printf(\"%zu %zu %zu %zu %zu %zu %zu %zu %u %d %d\", sizeof(struct hello), \
-        offsetof(struct hello, frame_offset), sizeof(struct row), offsetof(struct row, errnos), \
+        offsetof(struct hello, path), sizeof(struct row), offsetof(struct row, errnos), \
         offsetof(struct row, unfinished), sizeof(struct process), offsetof(struct process, path), \
         sizeof(struct totals), HELLO, ROWS, PROCESSES); }";
     fs::write(&source, text).expect("written");
@@ -51,7 +51,7 @@ fn both_languages_lay_the_structures_out_alike() {
     let output = Command::new(&program).output().expect("runs");
     let here = [
         size_of::<Hello>(),
-        offset_of!(Hello, frame_offset),
+        offset_of!(Hello, path),
         size_of::<Row>(),
         offset_of!(Row, errnos),
         offset_of!(Row, unfinished),

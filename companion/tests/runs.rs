@@ -11,14 +11,14 @@ use std::sync::Mutex;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use bytemuck::{Pod, pod_read_unaligned};
-use chase_companion::layout_proposal::{
-    CHUNK_SYSCALLS, CHUNK_WAITS, COMPAT, MAGIC, STATE_COMPLETE, STATE_OPEN, SyscallRow,
-    SyscallsHeader, WAIT_PREEMPTED, WAIT_VOLUNTARY, WaitRow,
-};
+use chase_analyzer::syscall;
 use chase_companion::program::{Error, Program};
-use chase_companion::syscalls::syscall;
-use chase_format::layout::{ChunkHeader, PAGE};
+use chase_companion::session::FILE_NAME;
+use chase_format::syscalls::{
+    COMPAT, STATE_COMPLETE, STATE_OPEN, SyscallRow, SyscallsHeader, WAIT_PREEMPTED, WAIT_VOLUNTARY,
+    WaitRow,
+};
+use chase_recorder::reader::SyscallsFile;
 use tempfile::TempDir;
 
 const COMPANION: &str = env!("CARGO_BIN_EXE_chase-companion");
@@ -94,23 +94,10 @@ struct Seen {
 impl Seen {
     fn read(path: &Path) -> Self {
         let bytes = fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        let header: SyscallsHeader = at(&bytes, 0);
-        assert_eq!(header.magic, MAGIC);
-        let mut this = Self { header, syscalls: Vec::new(), waits: Vec::new() };
-        let mut chunk = PAGE;
-        while chunk < header.committed as usize {
-            let head: ChunkHeader = at(&bytes, chunk);
-            for i in 0..head.count as usize {
-                let row = chunk + size_of::<ChunkHeader>() + i * size_of::<SyscallRow>();
-                match head.kind {
-                    CHUNK_SYSCALLS => this.syscalls.push(at(&bytes, row)),
-                    CHUNK_WAITS => this.waits.push(at(&bytes, row)),
-                    kind => panic!("chunk of kind {kind}"),
-                }
-            }
-            chunk += head.len as usize;
-        }
-        this
+        let file = SyscallsFile::parse(bytes).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        assert_eq!(file.problems(), []);
+        let (syscalls, waits) = (file.syscalls().collect(), file.waits().collect());
+        Self { header: *file.header(), syscalls, waits }
     }
 
     fn rows(&self, context: u32, number: i64) -> Vec<&SyscallRow> {
@@ -129,10 +116,6 @@ impl Seen {
         let fits = |row: &&WaitRow| row.context_ref == context && row.kind == kind;
         self.waits.iter().filter(fits).map(|row| row.total_ns).sum()
     }
-}
-
-fn at<T: Pod>(bytes: &[u8], offset: usize) -> T {
-    pod_read_unaligned(&bytes[offset..offset + size_of::<T>()])
 }
 
 #[test]
@@ -272,7 +255,10 @@ fn a_killed_companion_leaves_the_program_alone() {
         .arg(run.directory.path())
         .stderr(Stdio::null());
     let mut companion = companion.spawn().expect("starts");
-    sleep(Duration::from_millis(700));
+    let announced = run.directory.path().join(FILE_NAME);
+    while !fs::read_to_string(&announced).is_ok_and(|text| text.contains("session ")) {
+        sleep(Duration::from_millis(10));
+    }
     let mut target = Command::new(&run.target);
     target.arg(run.recording()).arg("long").env("CHASE_SESSION", session);
     let mut target = target.spawn().expect("starts");

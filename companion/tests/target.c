@@ -1,10 +1,8 @@
-/* A stand-in for a recorded program: keeps a thread structure, frames and nodes as the hook does,
- * says hello, and does known things in known contexts. Usage: target RECORDING MODE. */
+/* A stand-in for a recorded program: keeps its context where the hook does, says hello, and does known things in known contexts. Usage: target RECORDING MODE. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,41 +16,26 @@
 
 #include "../bpf/shared_user.h"
 
-struct frame {
-	uint64_t return_address, rbx, sp, start, node, flags, padding[2];
-};
-
-struct thread {
-	uint64_t other[3];
-	uint64_t top;
-};
-
-/* Behind a link, which stands for the frame below. */
-static __thread struct frame segment[64] __attribute__((aligned(4096)));
-static __thread struct thread own;
-static __thread void *word __attribute__((tls_model("initial-exec")));
+static __thread char *outer[8];
+static __thread unsigned depth;
+static __thread char *word __attribute__((tls_model("initial-exec")));
 static char *base;
 
+/* The thread's root. */
 static void enroll(void)
 {
-	segment[0].sp = UINT64_MAX;
-	segment[0].node = (uint64_t)base + 1 * 128;
-	own.top = (uint64_t)&segment[1];
-	word = &own;
+	word = base + 1 * 128;
 }
 
 static void enter(unsigned context)
 {
-	struct frame *frame = (struct frame *)own.top;
-
-	frame->node = (uint64_t)base + context * 128;
-	frame->sp = (uint64_t)__builtin_frame_address(0);
-	own.top += sizeof(struct frame);
+	outer[depth++] = word;
+	word = base + context * 128;
 }
 
 static void leave(void)
 {
-	own.top -= sizeof(struct frame);
+	word = outer[--depth];
 }
 
 static void make_recording(const char *path)
@@ -78,9 +61,6 @@ static void say_hello(const char *path)
 		.base = (uint64_t)base,
 		.mapped = 1 << 20,
 		.path = (uint64_t)path,
-		.kind = CONTEXT_FRAMES,
-		.top_offset = offsetof(struct thread, top),
-		.frame_offset = (int)offsetof(struct frame, sp) - (int)sizeof(struct frame),
 	};
 
 	__asm__("mov %%fs:0, %0" : "=r"(thread_pointer));
@@ -135,14 +115,11 @@ static void counts(void)
 		__asm__ volatile("int $0x80" : "+a"(result) : : "memory");
 	}
 	leave();
-	/* Nested, and with a dead frame on top. */
+	/* Nested. */
 	enter(8);
 	repeat(9, 13, SYS_getsid, 0, 0, 0);
-	enter(10);
-	((struct frame *)own.top)[-1].sp = 1;
 	for (int i = 0; i < 17; i++)
 		syscall(SYS_getsid, 0);
-	leave();
 	leave();
 	for (uintptr_t i = 0; i < 4; i++)
 		pthread_create(&threads[i], NULL, counting_thread, (void *)(20 + i));

@@ -1,7 +1,9 @@
 //! Analyses whatever the reader accepts.
 #![no_main]
 
-use chase_analyzer::{Analysis, Image, Selection};
+use chase_analyzer::{
+    Analysis, Groups, Image, Selection, Tails, Unnamed, findings, group_tree, waits,
+};
 use chase_recorder::reader::Recording;
 use libfuzzer_sys::fuzz_target;
 
@@ -16,5 +18,14 @@ fuzz_target!(|bytes: &[u8]| {
     for thread in &analysis.threads {
         assert!(thread.apis.iter().all(|api| (api.api as usize) < analysis.apis.len()));
     }
+    let groups = Groups::new(&analysis, &Unnamed);
+    for row in &groups.rows {
+        assert!(group_tree(&analysis, row).len() <= analysis.contexts.len());
+    }
+    let members: usize = groups.rows.iter().map(|row| row.members.len()).sum();
+    assert_eq!(members, analysis.threads.len());
+    let tails = Tails::new(&images, &analysis, &groups);
+    assert!(findings(&analysis, &groups, &tails).len() <= 7);
+    let _ = waits(&analysis, &groups);
     let _ = Analysis::new(&images, Selection::Thread(0, 1));
 });

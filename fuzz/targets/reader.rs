@@ -21,11 +21,17 @@ fuzz_target!(|bytes: &[u8]| {
     let mut sum = Histogram::default();
     for thread in recording.threads() {
         let _ = thread.name();
+        if let Some(origin) = thread.origin() {
+            let _ = (origin.stack(), origin.words(), origin.inner_words());
+            let _ = (origin.python_function(), origin.python_thread_name());
+        }
         for (context, number) in thread.contexts().zip(0..) {
             assert_eq!(context.number, number);
             assert!(context.caller.is_none_or(|caller| caller < number));
             assert!(context.scope <= number);
             let _ = recording.slot(context.slot()).map(|slot| slot.class());
+            assert!(context.samples().is_none() || context.is_sampled());
+            let _ = context.calls();
             context.add_to(&mut sum);
             contexts += 1;
         }

@@ -7,68 +7,122 @@
 use core::cell::UnsafeCell;
 use core::ffi::c_void;
 use core::hint::black_box;
+use core::ptr;
 use core::sync::atomic::Ordering;
 
 use chase_format::histogram::PAGES;
-use chase_format::layout::Node;
+use chase_format::layout::{Node, SAMPLED, TIMING_ADAPTIVE, TIMING_ALL};
 
 use crate::arch::{self, TARGETS};
 use crate::clock;
+use crate::sampling::{self, SAMPLES_PER_CHOICE};
 use crate::thread::Thread;
 
 /// The slot that is called; no import has it.
 const SLOT: usize = 0;
 const CALLS: u64 = 200;
 const BATCHES: usize = 12;
+/// Fewer than would make the sampling look whether it is worth it.
+const SAMPLES: u64 = SAMPLES_PER_CHOICE as u64 - 2;
 /// Costs are kept in 1/1024 ticks.
 const SCALE: u64 = 1024;
 
-/// The node of these calls, which are none of the application's.
-struct Scratch(UnsafeCell<Node>);
+/// Nodes of these calls, which are none of the application's: of those that are timed; of samples,
+/// and what belongs behind it.
+struct Scratch(UnsafeCell<[Node; 3]>);
 // SAFETY: only the start, with one thread, uses it.
 unsafe impl Sync for Scratch {}
-static SCRATCH: Scratch = Scratch(UnsafeCell::new(Node {
-    parent_ref: 0,
-    slot: SLOT as u32,
-    calls: 0,
-    total_ticks: 0,
-    max_ticks: 0,
-    last_start_ticks: 0,
-    scope_ref: 0,
-    unwound: 0,
-    page_refs: [0; PAGES],
-}));
+static SCRATCH: Scratch = Scratch(UnsafeCell::new(
+    [const {
+        Node {
+            parent_ref: 0,
+            slot: SLOT as u32,
+            calls: 0,
+            total_ticks: 0,
+            max_ticks: 0,
+            last_start_ticks: 0,
+            scope_ref: 0,
+            unwound: 0,
+            page_refs: [0; PAGES],
+        }
+    }; 3],
+));
+
+/// What a call costs, in 1/1024 ticks.
+#[derive(Clone, Copy)]
+pub(crate) struct Cost {
+    pub(crate) inside: u64,
+    pub(crate) outside: u64,
+    /// Of a call that is only counted; its caller sees it.
+    pub(crate) counted: u64,
+    /// As `outside`, of a call that is a sample.
+    pub(crate) sampled: u64,
+}
+
+impl Cost {
+    pub(crate) const NONE: Self = Self { inside: 0, outside: 0, counted: 0, sampled: 0 };
+}
 
 extern "C" fn nothing() {}
 
-/// Inside and outside cost of a call of this thread, in 1/1024 ticks.
-pub(crate) fn measure(thread: &Thread) -> (u64, u64) {
+/// What a call of this thread costs.
+pub(crate) fn measure(thread: &Thread) -> Cost {
     let direct = nothing as *const () as usize;
     TARGETS[SLOT].store(direct, Ordering::Relaxed);
-    let node = SCRATCH.0.get();
-    if !thread.tree.lend(node, SLOT as u32) {
-        return (0, 0);
+    let nodes = SCRATCH.0.get().cast::<Node>();
+    // SAFETY: the nodes are ours alone, one behind the other.
+    let (node, sampled_node) = unsafe { (nodes, nodes.add(1)) };
+    // SAFETY: as above.
+    let lent = unsafe {
+        thread.tree.lend(node, SLOT as u32) && thread.tree.lend(sampled_node, SLOT as u32 | SAMPLED)
+    };
+    if !lent {
+        return Cost::NONE;
     }
     let (mut least_direct, mut least_hooked, mut least_recorded) = (u64::MAX, u64::MAX, u64::MAX);
+    let (mut least_counted, mut least_sampled) = (u64::MAX, u64::MAX);
     for _ in 0..BATCHES {
-        least_direct = least_direct.min(time_calls(direct));
+        let stub = arch::stub(SLOT);
+        least_direct = least_direct.min(time_calls(direct, CALLS));
         // SAFETY: the node is ours alone.
         unsafe { (*node).total_ticks = 0 };
-        least_hooked = least_hooked.min(time_calls(arch::stub(SLOT)));
+        least_hooked = least_hooked.min(time_calls(stub, CALLS));
         // SAFETY: as above.
         least_recorded = least_recorded.min(unsafe { (*node).total_ticks });
+        if sampling::mode() == TIMING_ALL {
+            continue;
+        }
+        sampling::prepare_counted(thread, SLOT as u32, 2 * CALLS as u32);
+        least_counted = least_counted.min(time_calls(stub, CALLS));
+        sampling::prepare_counted(thread, SLOT as u32, 0);
+        if sampling::mode() == TIMING_ADAPTIVE
+            && sampling::prepare_samples(thread, SLOT as u32, sampled_node)
+        {
+            // SAFETY: as above.
+            unsafe { (*sampled_node).total_ticks = 0 };
+            let took = time_calls(stub, SAMPLES);
+            // SAFETY: as above.
+            let recorded = unsafe { (*sampled_node).total_ticks };
+            least_sampled = least_sampled.min(took.saturating_sub(recorded));
+            sampling::prepare_samples(thread, SLOT as u32, ptr::null_mut());
+        }
     }
-    let inside = least_recorded.saturating_sub(least_direct);
-    let outside = least_hooked.saturating_sub(least_recorded);
-    (inside * SCALE / CALLS, outside * SCALE / CALLS)
+    let per_call =
+        |ticks: u64, calls: u64| if ticks == u64::MAX { 0 } else { ticks * SCALE / calls };
+    Cost {
+        inside: per_call(least_recorded.saturating_sub(least_direct), CALLS),
+        outside: per_call(least_hooked.saturating_sub(least_recorded), CALLS),
+        counted: per_call(least_counted, CALLS).saturating_sub(per_call(least_direct, CALLS)),
+        sampled: per_call(least_sampled, SAMPLES),
+    }
 }
 
-fn time_calls(address: usize) -> u64 {
+fn time_calls(address: usize, calls: u64) -> u64 {
     // SAFETY: the address is that of `nothing`, or of a stub that leads to it.
     let function: extern "C" fn() =
         unsafe { core::mem::transmute(black_box(address) as *const c_void) };
     let start = clock::now();
-    for _ in 0..CALLS {
+    for _ in 0..calls {
         function();
     }
     clock::now().wrapping_sub(start)

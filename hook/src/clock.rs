@@ -1,7 +1,7 @@
 //! The recording's clock: the time stamp counter where it can be trusted, otherwise
 //! `CLOCK_MONOTONIC`, and pairs of both by which a report turns ticks into nanoseconds.
 
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use chase_format::layout::{CLOCK_MONOTONIC, CLOCK_TSC, ClockPair};
 
@@ -25,6 +25,37 @@ pub(crate) fn now() -> u64 {
         FROZEN => arch::FROZEN_TICKS.load(Ordering::Relaxed),
         _ => sys::clock_ns(libc::CLOCK_MONOTONIC),
     }
+}
+
+/// The process's first pair, by which the clock's rate is known before its end.
+static FIRST: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
+static TICKS_PER_US: AtomicU64 = AtomicU64::new(0);
+
+/// Notes the process's first pair.
+pub(crate) fn begin(first: &ClockPair) {
+    FIRST[0].store(first.ticks, Ordering::Relaxed);
+    FIRST[1].store(first.monotonic_ns, Ordering::Relaxed);
+}
+
+/// Ticks of a microsecond, within a few percent; `None` as long as that is not known.
+pub(crate) fn ticks_per_us() -> Option<u64> {
+    const LONG_ENOUGH_NS: u64 = 200_000;
+    let known = TICKS_PER_US.load(Ordering::Relaxed);
+    if known > 0 {
+        return Some(known);
+    }
+    if recording::is_confined() {
+        return None;
+    }
+    let (ticks, ns) = (now(), sys::clock_ns(libc::CLOCK_MONOTONIC));
+    let ticks = ticks.saturating_sub(FIRST[0].load(Ordering::Relaxed));
+    let ns = ns.saturating_sub(FIRST[1].load(Ordering::Relaxed));
+    if ns < LONG_ENOUGH_NS {
+        return None;
+    }
+    let rate = ticks.saturating_mul(1000) / ns;
+    TICKS_PER_US.store(rate, Ordering::Relaxed);
+    (rate > 0).then_some(rate)
 }
 
 /// Stops the clock, before reading it becomes an offence.

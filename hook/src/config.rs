@@ -1,5 +1,7 @@
 //! The environment variables, read once at the start. `docs/environment.md` describes them.
 
+use chase_format::layout::{TIMING_ADAPTIVE, TIMING_ALL, TIMING_COUNT};
+
 use crate::text::{c_bytes, file_name, glob};
 
 /// What the environment asks for.
@@ -13,13 +15,48 @@ pub(crate) struct Config {
     exclude: &'static [u8],
     /// `CHASE_INTERNAL`: objects whose calls to themselves are recorded too.
     internal: &'static [u8],
+    /// `CHASE_TIMING`: which calls are timed, `TIMING_*`.
+    pub(crate) timing: u32,
+    /// `CHASE_SYSCALLS`: whether a companion is looked for.
+    pub(crate) syscalls: Syscalls,
     /// `CHASE_VERBOSE`: say on stderr where the recording goes, or why there is none.
     pub(crate) verbose: bool,
 }
 
+/// What `CHASE_SYSCALLS` says.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Syscalls {
+    /// System calls are not recorded.
+    Off,
+    /// They are, where that is possible.
+    Auto,
+    /// They are, or the program does not start.
+    Require,
+    /// Nothing that is known.
+    Unknown,
+}
+
+impl Syscalls {
+    fn read(value: &[u8]) -> Self {
+        match value {
+            b"off" | b"0" => Self::Off,
+            b"auto" | b"" => Self::Auto,
+            b"require" => Self::Require,
+            _ => Self::Unknown,
+        }
+    }
+}
+
 impl Config {
-    pub(crate) const DEFAULT: Self =
-        Self { output: b"", libs: b"", exclude: b"", internal: b"", verbose: false };
+    pub(crate) const DEFAULT: Self = Self {
+        output: b"",
+        libs: b"",
+        exclude: b"",
+        internal: b"",
+        timing: TIMING_ALL,
+        syscalls: Syscalls::Auto,
+        verbose: false,
+    };
 
     /// Reads the environment at `environment`, an array of strings that ends with null.
     ///
@@ -40,6 +77,10 @@ impl Config {
                 config.exclude = value;
             } else if let Some(value) = value(b"CHASE_INTERNAL") {
                 config.internal = value;
+            } else if let Some(value) = value(b"CHASE_TIMING") {
+                config.timing = timing(value);
+            } else if let Some(value) = value(b"CHASE_SYSCALLS") {
+                config.syscalls = Syscalls::read(value);
             } else if let Some(value) = value(b"CHASE_VERBOSE") {
                 config.verbose = !matches!(value, b"" | b"0");
             }
@@ -57,6 +98,15 @@ impl Config {
     /// Whether calls of an object (soname, or a path) to itself are recorded.
     pub(crate) fn wants_internal(&self, object: &[u8]) -> bool {
         matches(self.internal, object, b"")
+    }
+}
+
+/// What `CHASE_TIMING` says. What is not known is taken for `all`: nothing is estimated then.
+fn timing(value: &[u8]) -> u32 {
+    match value {
+        b"adaptive" => TIMING_ADAPTIVE,
+        b"count" => TIMING_COUNT,
+        _ => TIMING_ALL,
     }
 }
 

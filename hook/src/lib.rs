@@ -3,11 +3,12 @@
 //! It patches the GOT entries of all objects so that calls go through stubs of its own
 //! ([`arch`]), and keeps, per thread, a shadow stack of the calls under way ([`frames`]) and a
 //! calling-context tree of those that ended ([`tree`]), written in place into a mapped file
-//! ([`recording`]).
+//! ([`recording`]). A [`companion`], where there is one, is shown each thread's context.
 //!
 //! The order of things: [`process`] starts and ends it; [`loading`] finds [`objects`], reads their
 //! [`elf`] tables, [`resolve`]s names and patches [`slots`]; [`special`] knows the functions that
-//! are not ordinary; [`thread`] follows threads from start to end.
+//! are not ordinary; [`sampling`] chooses which calls are timed; [`thread`] follows threads from
+//! start to end.
 //!
 //! Constraints, since this runs inside other people's programs: no allocation from the
 //! application's heap, no stdio, no `errno`, no panic, no lock held while calling out, no file
@@ -20,6 +21,7 @@ mod arch;
 mod calibrate;
 mod callsites;
 mod clock;
+mod companion;
 mod config;
 mod elf;
 mod frames;
@@ -29,8 +31,10 @@ mod maps;
 mod objects;
 mod pages;
 mod process;
+mod readable;
 mod recording;
 mod resolve;
+mod sampling;
 mod signals;
 mod slots;
 mod special;

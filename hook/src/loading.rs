@@ -8,7 +8,7 @@ use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_void};
 use core::ptr;
 
-use chase_format::layout::OBJECT_DLOPENED;
+use chase_format::layout::{OBJECT_CHASE, OBJECT_DLOPENED};
 
 use crate::arch::{exit_address, vector_area_len, with_vectors_saved};
 use crate::config::Config;
@@ -79,6 +79,12 @@ pub(crate) fn find(name: &CStr) -> usize {
     let found = objects.lookup(0, &wanted);
     let image = found.and_then(|found| Some((objects.get(found.object)?, found.symbol)));
     image.map_or(0, |(object, symbol)| address_of(&object.image, symbol))
+}
+
+/// Path of this library, as the dynamic linker knows it.
+pub(crate) fn library_path() -> &'static [u8] {
+    let found = state().objects.all().iter().find(|object| object.flags & OBJECT_CHASE != 0);
+    found.map_or(b"", |object| object.path)
 }
 
 /// Hooks what was loaded at the start.
@@ -217,6 +223,25 @@ pub(crate) fn depends_on_caller(name: usize, caller: usize) -> bool {
         recording::unseen(Lost::LateLoad);
     }
     depends
+}
+
+/// What `look` finds in the image of the object that `address` is in.
+pub(crate) fn with_image<T>(address: usize, look: impl FnOnce(&Image) -> T) -> Option<T> {
+    let _held = LOADING.lock.hold();
+    let objects = &state().objects;
+    let object = objects.at(address).and_then(|id| objects.get(id))?;
+    Some(look(&object.image))
+}
+
+/// Makes zero of the words that are neither addresses in loaded objects nor smaller than `small`.
+pub(crate) fn keep_addresses(words: &mut [u64], small: u64) {
+    let _held = LOADING.lock.hold();
+    let objects = &state().objects;
+    for word in words {
+        if *word >= small && objects.at(*word as usize).is_none() {
+            *word = 0;
+        }
+    }
 }
 
 /// Slot and kind behind a special stub.

@@ -6,16 +6,21 @@ use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use chase_format::layout::{
-    ChunkKind, END_EXIT, EXTENSION, Header, ORIGIN_EXEC, ORIGIN_FORK, PAGE, READER_MIN, VERSION,
+    ChunkKind, END_EXIT, EXTENSION, Header, ORIGIN_EXEC, ORIGIN_FORK, PAGE, READER_MIN,
+    TIMING_ADAPTIVE, TIMING_ALL, VERSION,
 };
 
-use crate::config::Config;
+use crate::calibrate::Cost;
+use crate::config::{Config, Syscalls};
 use crate::elf::{Image, ProgramHeader, executable_bias};
 use crate::recording::Refused;
+use crate::sampling::no_counts;
 use crate::signals::SignalsBlocked;
 use crate::text::{Text, c_bytes, file_name};
 use crate::thread::{Origin, no_thread};
-use crate::{arch, calibrate, clock, loading, maps, pages, recording, sys, thread};
+use crate::{
+    arch, calibrate, clock, companion, loading, maps, pages, recording, sampling, sys, thread,
+};
 
 const DEFAULT_OUTPUT: &[u8] = b"chase.data";
 
@@ -25,10 +30,12 @@ struct Process {
     executable: Text<4096>,
     /// Key and value strings, each ended by NUL.
     meta: Text<8192>,
-    cost: (u64, u64),
+    cost: Cost,
     first_pair: chase_format::layout::ClockPair,
     config: Config,
     boot_id: [u8; 16],
+    /// The companion's session.
+    session: Option<u64>,
     /// Where the recording is put, and room to read a file: too large for the stack of a thread
     /// that forks.
     path: Text<4096>,
@@ -43,10 +50,11 @@ static PROCESS: Shared = Shared(UnsafeCell::new(Process {
     directory: Text::new(),
     executable: Text::new(),
     meta: Text::new(),
-    cost: (0, 0),
+    cost: Cost::NONE,
     first_pair: chase_format::layout::ClockPair { ticks: 0, monotonic_ns: 0, realtime_ns: 0 },
     config: Config::DEFAULT,
     boot_id: [0; 16],
+    session: None,
     path: Text::new(),
     buffer: [0; 1024],
 }));
@@ -103,6 +111,7 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
         clock::choose();
         clock::pair()
     };
+    clock::begin(&this.first_pair);
     let mut buffer = [0u8; 4095];
     let executable = sys::read_link(c"/proc/self/exe", &mut buffer);
     let executable =
@@ -117,18 +126,29 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
     find_directory(this);
     make_directories(&this.directory);
     if let Err(refused) = open_recording(ORIGIN_EXEC) {
-        return tell(&config, b"nothing is recorded: ", &refused);
+        tell(&config, b"nothing is recorded: ", &refused);
+        if config.syscalls == Syscalls::Require {
+            sys::exit(1);
+        }
+        return;
     }
+    find_companion(this);
+    sampling::choose(this.timing());
+    // SAFETY: the header is in the first page of the mapping.
+    unsafe { (*recording::header()).timing = sampling::mode() };
     thread::watch_ends(loading::find);
     let Some(main) = thread::register(&Origin::MAIN) else { return };
     this.cost = calibrate::measure(main);
+    let header = recording::header();
     // SAFETY: the header is in the first page of the mapping.
     unsafe {
-        ((*recording::header()).cost_inside, (*recording::header()).cost_outside) = this.cost
-    };
+        ((*header).cost_inside, (*header).cost_outside) = (this.cost.inside, this.cost.outside);
+        ((*header).cost_counted, (*header).cost_sampled) = (this.cost.counted, this.cost.sampled);
+    }
     watch_process();
     loading::hook_all();
     clock::note_latest();
+    greet_companion(this);
     if config.verbose {
         let mut line = Text::<4352>::new();
         line.push(b"chase: recording to ").push(this.path.as_bytes()).push(b"\n");
@@ -137,7 +157,7 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
 }
 
 fn tell(config: &Config, what: &[u8], refused: &Refused) {
-    if config.verbose {
+    if config.verbose || config.syscalls == Syscalls::Require {
         let mut line = Text::<512>::new();
         line.push(b"chase: ").push(what).push(refused.doing.as_bytes());
         line.push(b" (errno ").push_number(refused.errno as u64).push(b")\n");
@@ -194,6 +214,16 @@ impl Auxiliary {
                 self.header_count,
             );
             Image::new(executable_bias(headers, self.headers), self.headers, self.header_count)
+        }
+    }
+}
+
+impl Process {
+    /// How calls are timed: `TIMING_*`. A companion sees the context only of calls that are timed.
+    fn timing(&self) -> u32 {
+        match self.config.timing {
+            TIMING_ADAPTIVE if self.session.is_some() => TIMING_ALL,
+            timing => timing,
         }
     }
 }
@@ -282,7 +312,9 @@ fn open_recording(origin: u32) -> Result<(), Refused> {
     // A child's clock has run since its parent's start, which makes its rate known at once.
     header.clock_start = if origin == ORIGIN_FORK { start } else { this.first_pair };
     header.clock_latest = if origin == ORIGIN_FORK { this.first_pair } else { start };
-    (header.cost_inside, header.cost_outside) = this.cost;
+    (header.cost_inside, header.cost_outside) = (this.cost.inside, this.cost.outside);
+    (header.cost_counted, header.cost_sampled) = (this.cost.counted, this.cost.sampled);
+    header.timing = sampling::mode();
     const MOST_IMAGES: u64 = 10_000;
     for number in 0..MOST_IMAGES {
         let path = &mut this.path;
@@ -320,6 +352,47 @@ fn make_directories(directory: &Text<4096>) {
     for component in directory.as_bytes().split(|&byte| byte == b'/').filter(|c| !c.is_empty()) {
         path.push(b"/").push(component);
         let _ = sys::mkdir(path.as_c_str());
+    }
+}
+
+/// Finds or starts a companion, and notes what came of it.
+fn find_companion(this: &mut Process) {
+    let wish = this.config.syscalls;
+    let mut reason = companion::Reason::new();
+    let directory = this.directory.as_bytes();
+    this.session = companion::find(wish, directory, loading::library_path(), &mut reason);
+    let found = if this.session.is_some() { &b"on"[..] } else { reason.as_bytes() };
+    // Of the recording, and of those of this process's forks.
+    let mut entry = Text::<640>::new();
+    entry.push(b"syscalls\0").push(found).push(b"\0");
+    this.meta.push(entry.as_bytes());
+    {
+        let _signals = SignalsBlocked::new();
+        recording::write_chunk(ChunkKind::Meta, entry.as_bytes());
+    }
+    let required = wish == Syscalls::Require;
+    if this.session.is_none() && (this.config.verbose || required) {
+        let mut line = Text::<640>::new();
+        line.push(b"chase: syscalls are not recorded: ").push(reason.as_bytes()).push(b"\n");
+        sys::write_stderr(line.as_bytes());
+        if required {
+            sys::unlink(this.path.as_c_str());
+            sys::exit(1);
+        }
+    }
+    // Waiting for the companion is no part of the run.
+    this.first_pair = clock::pair();
+    let header = recording::header();
+    // SAFETY: the header is in the first page of the mapping.
+    unsafe {
+        ((*header).clock_start, (*header).clock_latest) = (this.first_pair, this.first_pair);
+    }
+}
+
+/// Shows the companion this process and its recording.
+fn greet_companion(this: &Process) {
+    if let Some(session) = this.session.filter(|_| !recording::is_confined()) {
+        companion::greet(session, &this.path);
     }
 }
 
@@ -393,6 +466,7 @@ unsafe extern "C" fn before_fork() {
     loading::before_fork();
     recording::before_fork();
     thread::before_fork();
+    sampling::before_fork();
     pages::before_fork();
     // SAFETY: the locks are held.
     unsafe { *FORK_SIGNALS.0.get() = Some(signals) };
@@ -402,6 +476,7 @@ unsafe extern "C" fn after_fork_in_parent() {
     // SAFETY: the locks are held.
     let _signals = unsafe { (*FORK_SIGNALS.0.get()).take() };
     pages::after_fork_in_parent();
+    sampling::after_fork_in_parent();
     thread::after_fork_in_parent();
     recording::after_fork_in_parent();
     loading::after_fork_in_parent();
@@ -424,6 +499,7 @@ pub(crate) fn notice_fork() {
 fn become_child() {
     let _signals = SignalsBlocked::new();
     thread::after_fork_in_child();
+    sampling::after_fork_in_child(thread::current().and_then(|thread| thread.counts.get()));
     pages::after_fork_in_child();
     recording::after_fork_in_child();
     loading::after_fork_in_child();
@@ -434,30 +510,38 @@ fn become_child() {
     if open_recording(ORIGIN_FORK).is_err() {
         // Calls run unrecorded from now on; those that are open return through their frames.
         recording::close();
-        arch::set_current_thread(no_thread());
+        arch::set_current_thread(no_thread(), no_counts(), ptr::null());
         return;
     }
     loading::describe_again();
+    greet_companion(process());
     let Some((open_calls, thread)) = open_calls else { return };
     if thread.enroll(&Origin::MAIN) {
         thread.inherit(&open_calls);
     } else {
-        arch::set_current_thread(no_thread());
+        arch::set_current_thread(no_thread(), no_counts(), ptr::null());
     }
 }
 
 // ---- the end ------------------------------------------------------------------------------------
 
+/// Whether this is the process that the recording belongs to, and no child that shares its memory.
+pub(crate) fn is_own() -> bool {
+    recording::is_confined() || OWNER.load(Ordering::Relaxed) == sys::getpid()
+}
+
 /// The process, or its image, is about to end in this way. A `vfork`'s child is not the process.
 pub(crate) fn end(kind: u32, status: i32) {
     let confined = recording::is_confined();
-    if !recording::is_open() || !confined && OWNER.load(Ordering::Relaxed) != sys::getpid() {
+    if !recording::is_open() || !is_own() {
         return;
     }
+    sampling::finish(kind == END_EXIT);
     if let Some(thread) = thread::current() {
         thread.settle_moved();
         if !confined {
             thread.note_name();
+            recording::note_names();
         }
     }
     if !confined {

@@ -10,11 +10,11 @@
 use core::cell::UnsafeCell;
 use core::mem::offset_of;
 use core::ptr;
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use chase_format::layout::{
-    ChunkKind, Header, PAGE, STOP_CONFINED, STOP_LIMIT, STOP_NO_MEMORY, STOP_NO_SPACE,
-    ThreadRecord, UNIT, Unseen,
+    ChunkKind, Header, NONE, OriginRecord, PAGE, STOP_CONFINED, STOP_LIMIT, STOP_NO_MEMORY,
+    STOP_NO_SPACE, THREAD_LIVE, ThreadRecord, UNIT, Unseen,
 };
 use chase_format::writer::{Chunk, Writer, records_per_chunk};
 
@@ -26,7 +26,7 @@ use crate::text::Text;
 use crate::{clock, process};
 
 /// Longest recording, bytes.
-const LARGEST: usize = 4 << 30;
+pub(crate) const LARGEST: usize = 4 << 30;
 /// Length that the file has, and is mapped, at first. It is sparse, and gets its true length at the
 /// end.
 const FIRST_LENGTH: usize = 4 << 20;
@@ -39,6 +39,10 @@ const LARGEST_STEP: usize = 4 << 20;
 const FIXED: usize = FIRST_LENGTH;
 /// Share of an address space limit that the mapping may take.
 const ADDRESS_SPACE_SHARE: u64 = 8;
+
+/// Chunks of thread records whose threads are asked for their names at the end.
+const NAMED_CHUNKS: usize = 16;
+const THREADS_PER_CHUNK: usize = records_per_chunk(PAGE, UNIT);
 
 const MADV_POPULATE_WRITE: i32 = 23;
 
@@ -59,6 +63,11 @@ struct State {
     threads: Chunk,
     threads_used: usize,
     thread_count: u32,
+    /// The first chunks of thread records.
+    first_threads: [Chunk; NAMED_CHUNKS],
+    first_thread_chunks: usize,
+    origins: Chunk,
+    origins_used: usize,
 }
 
 // SAFETY: `state` is touched only by who holds `lock`, or before there is a second thread.
@@ -74,6 +83,10 @@ static RECORDING: Recording = Recording {
         threads: Chunk::none(),
         threads_used: 0,
         thread_count: 0,
+        first_threads: [Chunk::none(); NAMED_CHUNKS],
+        first_thread_chunks: 0,
+        origins: Chunk::none(),
+        origins_used: 0,
     }),
     open: AtomicBool::new(false),
     stopped: AtomicBool::new(false),
@@ -161,6 +174,8 @@ fn map_new(path: &Text<4096>, fd: i32, file_limit: usize, header: &Header) -> Re
     state.identity = sys::file_identity(fd).unwrap_or_default();
     state.length = length;
     (state.threads, state.threads_used, state.thread_count) = (Chunk::none(), 0, 0);
+    (state.origins, state.origins_used) = (Chunk::none(), 0);
+    state.first_thread_chunks = 0;
     // SAFETY: the first `room` bytes of the mapping are populated, zero and ours alone.
     state.writer = unsafe { Writer::begin(base, room, header) };
     RECORDING.stopped.store(false, Ordering::Relaxed);
@@ -289,20 +304,66 @@ pub(crate) fn nodes_chunk(owner: u32, len: usize) -> Option<Chunk> {
 
 /// An empty thread record and its number. Signals are blocked.
 pub(crate) fn thread_record() -> Option<(*mut ThreadRecord, u32)> {
-    const PER_CHUNK: usize = records_per_chunk(PAGE, UNIT);
     let _held = RECORDING.lock.hold();
     let state = state();
-    if state.thread_count == 0 || state.threads_used == PER_CHUNK {
-        let owner = chase_format::layout::NONE;
-        state.threads = chunk_locked(ChunkKind::Threads, owner, PAGE)?;
-        state.threads.commit(PER_CHUNK);
+    if state.thread_count == 0 || state.threads_used == THREADS_PER_CHUNK {
+        state.threads = chunk_locked(ChunkKind::Threads, NONE, PAGE)?;
+        state.threads.commit(THREADS_PER_CHUNK);
         state.threads_used = 0;
+        if let Some(place) = state.first_threads.get_mut(state.first_thread_chunks) {
+            *place = state.threads;
+            state.first_thread_chunks += 1;
+        }
     }
     let record = state.threads.contents().cast::<ThreadRecord>().wrapping_add(state.threads_used);
     let index = state.thread_count;
     state.threads_used += 1;
     state.thread_count += 1;
     Some((record, index))
+}
+
+/// At the process's end: notes the names of threads that still run. Many get theirs after their
+/// start, from themselves or from others, in ways that are not seen. Asking for a name takes some
+/// microseconds, so only the first threads are asked for.
+pub(crate) fn note_names() {
+    let _signals = SignalsBlocked::new();
+    let _held = RECORDING.lock.hold();
+    let state = state();
+    let chunks = state.first_threads.get(..state.first_thread_chunks).unwrap_or_default();
+    if state.thread_count < 2 {
+        return;
+    }
+    for chunk in chunks {
+        let records = chunk.contents().cast::<ThreadRecord>();
+        for record in (0..THREADS_PER_CHUNK).map(|i| records.wrapping_add(i)) {
+            // SAFETY: the records are in the mapping. A thread that ends meanwhile writes the
+            // same name.
+            unsafe {
+                let state = AtomicU32::from_ptr(&raw mut (*record).state);
+                if state.load(Ordering::Acquire) == THREAD_LIVE
+                    && let Some(name) = sys::name_of_thread((*record).tid)
+                {
+                    (*record).name = name;
+                }
+            }
+        }
+    }
+}
+
+/// An empty record for what was seen of a thread's creation. Signals are blocked.
+pub(crate) fn origin_record() -> Option<*mut OriginRecord> {
+    const CHUNK: usize = 4 * PAGE;
+    const PER_CHUNK: usize = records_per_chunk(CHUNK, size_of::<OriginRecord>());
+    let _held = RECORDING.lock.hold();
+    let state = state();
+    if state.origins_used.is_multiple_of(PER_CHUNK) {
+        state.origins = chunk_locked(ChunkKind::Origins, NONE, CHUNK)?;
+        state.origins.commit(PER_CHUNK);
+        state.origins_used = 0;
+    }
+    let record = state.origins.contents().cast::<OriginRecord>().wrapping_add(state.origins_used);
+    state.origins_used += 1;
+    Some(record)
 }
 
 /// Something that was not seen, by the place of its counter in [`Unseen`].
@@ -332,7 +393,7 @@ pub(crate) fn unseen(what: Lost) {
 /// Adds a chunk that holds `contents`. Signals are blocked.
 pub(crate) fn write_chunk(kind: ChunkKind, contents: &[u8]) -> bool {
     let len = Writer::chunk_len(contents.len());
-    let Some(chunk) = chunk(kind, chase_format::layout::NONE, len) else { return false };
+    let Some(chunk) = chunk(kind, NONE, len) else { return false };
     // SAFETY: the chunk has room for the contents, and nobody reads it yet.
     unsafe { ptr::copy_nonoverlapping(contents.as_ptr(), chunk.contents(), contents.len()) };
     chunk.commit(contents.len());

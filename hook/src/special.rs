@@ -1,11 +1,11 @@
 //! Functions that are not ordinary: which they are, and what is done about them.
 
-use chase_format::layout::{END_ABORT, END_EXEC, END_IMMEDIATE, SlotClass};
+use chase_format::layout::{END_ABORT, END_EXEC, END_IMMEDIATE, Node, SlotClass};
 
-use crate::arch::{TARGETS, chase_thread_start, jump_target_sp};
+use crate::arch::{TARGETS, chase_thread_start, jump_target_sp, set_context};
 use crate::recording::Lost;
 use crate::thread::{Pending, Thread};
-use crate::{clock, loading, process, recording, thread};
+use crate::{clock, loading, process, recording, sampling, thread};
 use core::sync::atomic::Ordering;
 
 /// What kind of function it is.
@@ -259,10 +259,11 @@ fn act(thread: &Thread, kind: Kind, arguments: &mut Arguments, sp: usize, slot: 
                 routine: arguments.rdx,
                 argument: arguments.rcx,
                 creation_site: arguments.return_address,
-                creator: thread.index(),
+                creator: thread,
+                sp,
                 attributes: arguments.rsi,
             };
-            wrap_start(&plan, &mut arguments.rdx, &mut arguments.rcx);
+            wrap_start(thread, &plan, &mut arguments.rdx, &mut arguments.rcx);
             true
         }
         Kind::ThreadC11 => {
@@ -270,10 +271,11 @@ fn act(thread: &Thread, kind: Kind, arguments: &mut Arguments, sp: usize, slot: 
                 routine: arguments.rsi,
                 argument: arguments.rdx,
                 creation_site: arguments.return_address,
-                creator: thread.index(),
+                creator: thread,
+                sp,
                 attributes: 0,
             };
-            wrap_start(&plan, &mut arguments.rsi, &mut arguments.rdx);
+            wrap_start(thread, &plan, &mut arguments.rsi, &mut arguments.rdx);
             true
         }
         Kind::Clone => {
@@ -335,7 +337,13 @@ fn act(thread: &Thread, kind: Kind, arguments: &mut Arguments, sp: usize, slot: 
         }
     };
     if !timed {
-        count(thread, sp, slot);
+        let node = count(thread, sp, slot);
+        let leaves = matches!(kind, Kind::Leave | Kind::Exec | Kind::Exit | Kind::Abort);
+        if leaves && !node.is_null() && process::is_own() {
+            // It has no exit to take that back, but it does not come back either. (A child of
+            // `vfork` does, in its parent.)
+            set_context(node as usize);
+        }
     }
     timed
 }
@@ -349,7 +357,8 @@ fn confine(without_clock: bool) {
 }
 
 /// Puts our start of a thread in the place of the application's.
-fn wrap_start(plan: &thread::Plan, routine: &mut usize, argument: &mut usize) {
+fn wrap_start(thread: &Thread, plan: &thread::Plan<'_>, routine: &mut usize, argument: &mut usize) {
+    sampling::expect_threads(thread);
     let start = thread::prepare(plan);
     if !start.is_null() {
         *routine = chase_thread_start as *const () as usize;
@@ -368,13 +377,15 @@ fn fork_or_share(thread: &Thread, flags: usize) {
     }
 }
 
-/// Counts a call that gets no frame.
-fn count(thread: &Thread, sp: usize, slot: u32) {
+/// Counts a call that gets no frame, and gives its node, or null.
+fn count(thread: &Thread, sp: usize, slot: u32) -> *mut Node {
     let context = thread.enclosing(sp);
     let node = thread.tree.find_or_add(context, slot);
     if node.is_null() {
-        return recording::unseen(Lost::CallWithoutSpace);
+        recording::unseen(Lost::CallWithoutSpace);
+    } else {
+        // SAFETY: the node is this thread's.
+        unsafe { (*node).calls += 1 };
     }
-    // SAFETY: the node is this thread's.
-    unsafe { (*node).calls += 1 };
+    node
 }

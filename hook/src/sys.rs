@@ -4,6 +4,7 @@
 use core::ffi::CStr;
 
 use crate::arch::system_call;
+use crate::text::Text;
 
 /// An error number of the kernel, positive.
 pub(crate) type Errno = i32;
@@ -167,6 +168,184 @@ pub(crate) fn map_file(place: *mut u8, fd: i32, len: usize) -> Result<*mut u8, E
     check(system_call(libc::SYS_mmap as usize, arguments)).map(|address| address as *mut u8)
 }
 
+/// `flock`.
+pub(crate) fn lock_file(fd: i32, operation: i32) -> Result<(), Errno> {
+    check(call3(libc::SYS_flock, fd as usize, operation as usize, 0)).map(drop)
+}
+
+/// The start of an open file, as much as fits.
+pub(crate) fn read_start(fd: i32, buffer: &mut [u8]) -> &[u8] {
+    let (at, len) = (buffer.as_mut_ptr() as usize, buffer.len());
+    let arguments = [fd as usize, at, len, 0, 0, 0];
+    let len = check(system_call(libc::SYS_pread64 as usize, arguments)).unwrap_or(0);
+    buffer.get(..len).unwrap_or(&[])
+}
+
+/// Writes to the start of an open file what the kernel takes at once.
+pub(crate) fn write_start(fd: i32, bytes: &[u8]) {
+    let arguments = [fd as usize, bytes.as_ptr() as usize, bytes.len(), 0, 0, 0];
+    system_call(libc::SYS_pwrite64 as usize, arguments);
+}
+
+/// Whether an open file is a regular one of this user.
+pub(crate) fn is_own_file(fd: i32) -> bool {
+    // SAFETY: all-zero is a valid `stat`.
+    let mut stat: libc::stat = unsafe { core::mem::zeroed() };
+    check(call3(libc::SYS_fstat, fd as usize, &raw mut stat as usize, 0)).is_ok()
+        && stat.st_mode & libc::S_IFMT == libc::S_IFREG
+        && stat.st_uid == call0(libc::SYS_geteuid) as u32
+}
+
+/// Whether a filter decides about this process's system calls.
+pub(crate) fn has_seccomp_filter() -> bool {
+    const FILTER: usize = 2;
+    check(call3(libc::SYS_prctl, libc::PR_GET_SECCOMP as usize, 0, 0)) == Ok(FILTER)
+}
+
+/// Ends another process.
+pub(crate) fn kill(pid: i32) {
+    call3(libc::SYS_kill, pid as usize, libc::SIGKILL as usize, 0);
+}
+
+/// Sleeps.
+pub(crate) fn pause_ms(ms: i32) {
+    call3(libc::SYS_poll, 0, 0, ms as usize);
+}
+
+/// Writes what the kernel takes at once.
+pub(crate) fn write(fd: i32, bytes: &[u8]) {
+    call3(libc::SYS_write, fd as usize, bytes.as_ptr() as usize, bytes.len());
+}
+
+/// Whether this process may execute the file.
+pub(crate) fn is_executable(path: &CStr) -> bool {
+    let at = libc::AT_FDCWD as isize as usize;
+    let path = path.as_ptr() as usize;
+    check(call3(libc::SYS_faccessat, at, path, libc::X_OK as usize)).is_ok()
+}
+
+/// Whether an executable has capabilities of its own.
+pub(crate) fn has_file_capabilities(path: &CStr) -> bool {
+    let name = c"security.capability".as_ptr() as usize;
+    check(call3(libc::SYS_getxattr, path.as_ptr() as usize, name, 0)).is_ok()
+}
+
+/// Whether this process has the capabilities that tracing programs need.
+pub(crate) fn may_load_programs() -> bool {
+    const VERSION_3: u32 = 0x2008_0522;
+    const CAP_SYS_ADMIN: u32 = 21;
+    const CAP_PERFMON: u32 = 38;
+    const CAP_BPF: u32 = 39;
+    let header = [VERSION_3, 0];
+    // Effective, permitted, inheritable; the upper halves behind the lower ones.
+    let mut data = [0u32; 6];
+    let (at, to) = (header.as_ptr() as usize, data.as_mut_ptr() as usize);
+    if check(call3(libc::SYS_capget, at, to, 0)).is_err() {
+        return false;
+    }
+    let has = |capability: u32| {
+        data.get(capability as usize / 32 * 3)
+            .is_some_and(|bits| bits >> (capability % 32) & 1 == 1)
+    };
+    has(CAP_SYS_ADMIN) || has(CAP_BPF) && has(CAP_PERFMON)
+}
+
+/// Whether processes whose parents have ended become this one's children.
+pub(crate) fn adopts_orphans() -> bool {
+    let mut adopts = 0i32;
+    let option = libc::PR_GET_CHILD_SUBREAPER as usize;
+    call3(libc::SYS_prctl, option, &raw mut adopts as usize, 0);
+    adopts != 0 || getpid() == 1
+}
+
+/// A pipe's ends for reading and writing, close-on-exec.
+pub(crate) fn pipe() -> Result<(i32, i32), Errno> {
+    let mut ends = [0i32; 2];
+    let flags = libc::O_CLOEXEC as usize;
+    check(call3(libc::SYS_pipe2, ends.as_mut_ptr() as usize, flags, 0))?;
+    Ok((ends[0], ends[1]))
+}
+
+/// Forks; the parent gets no signal when the child ends, and does not meet it when it waits for its
+/// children. The child may only make system calls.
+pub(crate) fn fork_unnoticed() -> Result<i32, Errno> {
+    // A debugger is not told, which would take the child for a thread: it ends with no signal.
+    let flags = libc::CLONE_UNTRACED as usize;
+    check(system_call(libc::SYS_clone as usize, [flags, 0, 0, 0, 0, 0])).map(|pid| pid as i32)
+}
+
+/// Waits for the end of such a child.
+pub(crate) fn wait_unnoticed(child: i32) {
+    let arguments = [child as usize, 0, libc::__WALL as usize, 0, 0, 0];
+    while check(system_call(libc::SYS_wait4 as usize, arguments)) == Err(libc::EINTR) {}
+}
+
+/// Waits until `fd` can be read or has ended; false if that takes longer than `limit_ms`.
+pub(crate) fn is_readable(fd: i32, limit_ms: i32) -> bool {
+    let mut poll = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+    let at = &raw mut poll as usize;
+    loop {
+        match check(call3(libc::SYS_poll, at, 1, limit_ms as usize)) {
+            Err(libc::EINTR) => {}
+            result => return result.is_ok_and(|ready| ready > 0),
+        }
+    }
+}
+
+/// Ends this process at once.
+pub(crate) fn exit(status: i32) -> ! {
+    loop {
+        call3(libc::SYS_exit_group, status as usize, 0, 0);
+    }
+}
+
+/// A copy of a descriptor with a number of at least `least`, close-on-exec.
+pub(crate) fn duplicate_above(fd: i32, least: i32) -> Result<i32, Errno> {
+    let command = libc::F_DUPFD_CLOEXEC as usize;
+    check(call3(libc::SYS_fcntl, fd as usize, command, least as usize)).map(|fd| fd as i32)
+}
+
+/// Makes `to` a copy of `fd`, which stays open on exec.
+pub(crate) fn duplicate_to(fd: i32, to: i32) {
+    call3(libc::SYS_dup2, fd as usize, to as usize, 0);
+}
+
+/// Closes all descriptors above `last` but `other`.
+pub(crate) fn close_others(last: i32, other: i32) {
+    let close = |from: u32, to: u32| {
+        if from <= to {
+            call3(libc::SYS_close_range, from as usize, to as usize, 0);
+        }
+    };
+    close(last as u32 + 1, other as u32 - 1);
+    close(other as u32 + 1, u32::MAX);
+}
+
+/// Starts a session of its own, away from the terminal.
+pub(crate) fn start_session() {
+    call0(libc::SYS_setsid);
+}
+
+/// Changes the working directory.
+pub(crate) fn chdir(path: &CStr) {
+    call3(libc::SYS_chdir, path.as_ptr() as usize, 0, 0);
+}
+
+/// Becomes the program that `fd` is, if that can be. Both arrays hold addresses of C strings and
+/// end with 0.
+pub(crate) fn execute(fd: i32, arguments: &[usize], environment: &[usize]) {
+    let (arguments, environment) = (arguments.as_ptr() as usize, environment.as_ptr() as usize);
+    let path = c"".as_ptr() as usize;
+    let flags = libc::AT_EMPTY_PATH as usize;
+    let all = [fd as usize, path, arguments, environment, flags, 0];
+    system_call(libc::SYS_execveat as usize, all);
+}
+
+/// `prctl`.
+pub(crate) fn control(option: usize, argument: usize) {
+    call3(libc::SYS_prctl, option, argument, 0);
+}
+
 /// Makes a mapping longer where it is.
 pub(crate) fn extend_mapping(address: *mut u8, len: usize, new_len: usize) -> Result<(), Errno> {
     check(call3(libc::SYS_mremap, address as usize, len, new_len)).map(drop)
@@ -194,6 +373,14 @@ pub(crate) fn is_mapped(address: usize) -> bool {
     check(call3(libc::SYS_mincore, page, 1, &raw mut resident as usize)).is_ok()
 }
 
+/// Whether the eight bytes at `address` can be read. The kernel copies a signal mask from there
+/// before it finds that it is not told what to do with it.
+pub(crate) fn can_read(address: usize) -> bool {
+    const NONSENSE: usize = 1 << 20;
+    let arguments = [NONSENSE, address, 0, size_of::<u64>(), 0, 0];
+    check(system_call(libc::SYS_rt_sigprocmask as usize, arguments)) == Err(libc::EINVAL)
+}
+
 /// A time of the kernel's clocks, ns.
 pub(crate) fn clock_ns(clock: i32) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -217,6 +404,17 @@ pub(crate) fn thread_name() -> [u8; 16] {
     name
 }
 
+/// Name of a thread of this process, NUL-padded; `None` if there is no such thread.
+pub(crate) fn name_of_thread(tid: u32) -> Option<[u8; 16]> {
+    let mut path = Text::<48>::new();
+    path.push(b"/proc/self/task/").push_number(tid.into()).push(b"/comm");
+    let mut name = [0u8; 16];
+    let len = read_file(path.as_c_str(), &mut name).len();
+    // The file ends with a line feed.
+    *name.get_mut(len.checked_sub(1)?)? = 0;
+    Some(name)
+}
+
 /// Soft limit of a resource, `u64::MAX` for none.
 pub(crate) fn limit(resource: u32) -> u64 {
     let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: 0 };
@@ -235,7 +433,7 @@ pub(crate) fn system_names() -> libc::utsname {
 
 /// Writes a line for people, where they asked for it.
 pub(crate) fn write_stderr(bytes: &[u8]) {
-    call3(libc::SYS_write, 2, bytes.as_ptr() as usize, bytes.len());
+    write(libc::STDERR_FILENO, bytes);
 }
 
 /// Waits until `word` is no longer `value`, or a moment longer.
@@ -248,6 +446,14 @@ pub(crate) fn futex_wait(word: &core::sync::atomic::AtomicU32, value: u32) {
 pub(crate) fn futex_wake(word: &core::sync::atomic::AtomicU32) {
     let wake = (libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG) as usize;
     call3(libc::SYS_futex, word.as_ptr() as usize, wake, 1);
+}
+
+/// How often the kernel took the processor away from the calling thread.
+pub(crate) fn preemptions() -> u64 {
+    // SAFETY: all-zero is a valid `rusage`.
+    let mut usage: libc::rusage = unsafe { core::mem::zeroed() };
+    call3(libc::SYS_getrusage, libc::RUSAGE_THREAD as usize, &raw mut usage as usize, 0);
+    usage.ru_nivcsw as u64
 }
 
 /// Sets the signals that are blocked in this thread, and gives those that were.

@@ -7,11 +7,12 @@ use core::cell::{Cell, UnsafeCell};
 use core::ptr;
 
 use chase_format::histogram::{PAGE_BUCKETS, bucket_of};
-use chase_format::layout::{INHERITED, NONE, Node, PAGE, ROOT_SLOT, UNIT};
+use chase_format::layout::{NONE, Node, PAGE, ROOT_SLOT, SAMPLED, UNIT};
 use chase_format::writer::NodeSpace;
 
 use crate::pages;
 use crate::recording::{self, Lost};
+use crate::sampling::{self, SLOT_MASK};
 use crate::signals::SignalsBlocked;
 
 /// Multiplier of the table's hash; odd, so that consecutive scopes differ in the low bits.
@@ -173,6 +174,9 @@ impl Tree {
         // SAFETY: nodes live as long as the mapping.
         let scope = unsafe { (*parent).scope_ref };
         let node = if self.nodes.get() < MANY_NODES || scope == reference(self.root.get()) {
+            if scope != reference(self.root.get()) {
+                sampling::note_child(parent);
+            }
             let folded = ancestor_with(scope, slot);
             self.push_node(scope, slot, folded)
         } else {
@@ -193,13 +197,21 @@ impl Tree {
     fn push_node(&self, parent_ref: u32, slot: u32, scope: Option<u32>) -> *mut Node {
         // SAFETY: signals are blocked.
         let space = unsafe { &mut *self.space.get() };
-        let node = match space.node(parent_ref, slot) {
+        let is_sampled = slot & SAMPLED != 0 && slot != ROOT_SLOT;
+        let add = |space: &mut NodeSpace| {
+            if is_sampled {
+                space.sampled_node(parent_ref, slot)
+            } else {
+                space.node(parent_ref, slot)
+            }
+        };
+        let node = match add(space) {
             Some(node) => node,
             None => {
                 if !self.more_space(space) {
                     return ptr::null_mut();
                 }
-                match space.node(parent_ref, slot) {
+                match add(space) {
                     Some(node) => node,
                     None => return ptr::null_mut(),
                 }
@@ -227,33 +239,81 @@ impl Tree {
 
     /// Records a completed call of `ticks` outside the call path.
     pub(crate) fn record(&self, node: *mut Node, ticks: u64, may_add_page: bool) {
-        // SAFETY: the node is one of this thread's, which is the only one to write it; pages are
-        // as large as a page of the histogram and lie in the mapping.
+        self.count_durations(node, ticks, 1, may_add_page);
+        // SAFETY: the node is one of this thread's, which is the only one to write it.
         unsafe {
-            let bucket = bucket_of(ticks);
-            let page_ref = &raw mut (*node).page_refs[bucket / PAGE_BUCKETS];
-            if *page_ref == 0 && may_add_page {
-                *page_ref = self.push_page();
-            }
-            if *page_ref == 0 {
-                (*node).unwound += 1;
-            } else {
-                let page = node_at(*page_ref).cast::<u64>();
-                *page.add(bucket % PAGE_BUCKETS) += 1;
-            }
             (*node).total_ticks += ticks;
             (*node).max_ticks = (*node).max_ticks.max(ticks);
         }
     }
 
+    /// Calls made in these scopes (0: none); `None` if there are too many contexts to look.
+    pub(crate) fn calls_in(&self, scopes: [u32; 2]) -> Option<u64> {
+        const MANY: usize = 1 << 12;
+        let (table, entries) = (self.table.get(), self.entries.get());
+        let mut calls = 0;
+        for i in 0..entries {
+            // SAFETY: `i` is inside the table; nodes live as long as the mapping.
+            unsafe {
+                let entry = *table.add(i);
+                let scope = (entry.key >> 32) as u32;
+                if entry.key != 0 && scopes.contains(&scope) && !entry.node.is_null() {
+                    calls += (*entry.node).calls;
+                }
+            }
+        }
+        (entries <= MANY).then_some(calls)
+    }
+
+    /// Adds `calls` of `ticks` each to the histogram of a node.
+    pub(crate) fn count_durations(
+        &self,
+        node: *mut Node,
+        ticks: u64,
+        calls: u64,
+        may_add_page: bool,
+    ) {
+        // SAFETY: the node is one of this thread's, which is the only one to write it; pages are
+        // as large as a page of the histogram and lie in the mapping.
+        unsafe {
+            let bucket = bucket_of(ticks);
+            let page_refs = if sampling::is_sampled(node) {
+                (&raw mut (*sampling::samples_of(node)).page_refs).cast::<u32>()
+            } else {
+                (&raw mut (*node).page_refs).cast::<u32>()
+            };
+            let page_ref = page_refs.add(bucket / PAGE_BUCKETS);
+            if *page_ref == 0 && may_add_page {
+                let _signals = SignalsBlocked::new();
+                if *page_ref == 0 {
+                    *page_ref = self.push_page();
+                }
+            }
+            if *page_ref == 0 {
+                (*node).unwound += 1;
+            } else {
+                let page = node_at(*page_ref).cast::<u64>();
+                *page.add(bucket % PAGE_BUCKETS) += calls;
+            }
+        }
+    }
+
     /// Makes `node`, which is in no recording, the one of `slot` under the root, with one page for
     /// all of its durations. For calls that are none of the application's.
-    pub(crate) fn lend(&self, node: *mut Node, slot: u32) -> bool {
+    ///
+    /// # Safety
+    /// The node is the caller's for good, and with `SAMPLED` in `slot`, what is behind it too.
+    pub(crate) unsafe fn lend(&self, node: *mut Node, slot: u32) -> bool {
         let page = self.push_page();
-        // SAFETY: the caller gives a node of its own.
+        // SAFETY: the caller vouches for the node.
         unsafe {
+            (*node).slot = slot;
             (*node).scope_ref = reference(self.root.get());
-            (*node).page_refs.fill(page);
+            if sampling::is_sampled(node) {
+                (*sampling::samples_of(node)).page_refs.fill(page);
+            } else {
+                (*node).page_refs.fill(page);
+            }
         }
         page != 0 && self.insert(key(reference(self.root.get()), slot), node)
     }
@@ -279,7 +339,7 @@ impl Tree {
         // SAFETY: parents lead to the root, within the mapping.
         unsafe {
             while (*at).parent_ref != 0 && depth < DEEP {
-                path[depth] = (*at).slot;
+                path[depth] = (*at).slot & !SAMPLED;
                 depth += 1;
                 at = node_at((*at).parent_ref);
             }
@@ -368,7 +428,7 @@ fn ancestor_with(scope: u32, slot: u32) -> Option<u32> {
         let node = node_at(at);
         // SAFETY: parents lead to the root, within the mapping.
         unsafe {
-            if (*node).slot & !INHERITED == slot & !INHERITED && (*node).parent_ref != 0 {
+            if (*node).slot & SLOT_MASK == slot & SLOT_MASK && (*node).parent_ref != 0 {
                 return Some((*node).scope_ref);
             }
             at = (*node).parent_ref;

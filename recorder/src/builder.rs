@@ -2,7 +2,7 @@
 //!
 //! [`Builder`] holds what a process is: objects, slots, threads. A [`Timeline`] plays what a
 //! thread does, in virtual time, as an ideal hook would record it, own cost included; so the
-//! right answers are known exactly.
+//! right answers are known exactly. [`SyscallsBuilder`] describes what goes beside it.
 //!
 //! ```
 //! use chase_recorder::{builder::Builder, reader::Recording};
@@ -26,17 +26,19 @@
 
 mod file;
 mod sample;
+mod syscalls;
 mod timeline;
 
 use bytemuck::Zeroable;
 
 pub use sample::sample;
+pub use syscalls::{SyscallsBuilder, errnos, syscalls_sample};
 pub use timeline::Timeline;
 
 use crate::layout::{
-    CLOCK_MONOTONIC, ClockPair, Header, MAGIC, NONE, OBJECT_EXECUTABLE, ObjectRecord, READER_MIN,
-    Segment, SlotClass, SlotRecord, THREAD_CREATED, THREAD_LIVE, THREAD_MAIN, ThreadRecord,
-    VERSION,
+    CLOCK_MONOTONIC, ClockPair, Header, MAGIC, NONE, OBJECT_EXECUTABLE, ORIGIN_COMPLETE,
+    ObjectRecord, OriginRecord, READER_MIN, Segment, SlotClass, SlotRecord, THREAD_CREATED,
+    THREAD_LIVE, THREAD_MAIN, ThreadRecord, VERSION,
 };
 use timeline::Tree;
 
@@ -91,6 +93,7 @@ struct Slot {
 #[derive(Clone, Debug)]
 struct Thread {
     record: ThreadRecord,
+    origin: Option<OriginRecord>,
     tree: Tree,
 }
 
@@ -225,13 +228,22 @@ impl Builder {
         };
         let len = name.len().min(record.name.len() - 1);
         record.name[..len].copy_from_slice(&name.as_bytes()[..len]);
-        self.threads.push(Thread { record, tree: Tree::default() });
+        self.threads.push(Thread { record, origin: None, tree: Tree::default() });
         ThreadId(index)
     }
 
     /// The record of a thread. Change `start_ticks` before the thread does anything.
     pub fn thread_mut(&mut self, thread: ThreadId) -> &mut ThreadRecord {
         &mut self.threads[thread.0 as usize].record
+    }
+
+    /// What was seen of a thread's creation: nothing, until something is put there.
+    pub fn origin_mut(&mut self, thread: ThreadId) -> &mut OriginRecord {
+        self.threads[thread.0 as usize].origin.get_or_insert(OriginRecord {
+            state: ORIGIN_COMPLETE,
+            thread: thread.0,
+            ..OriginRecord::EMPTY
+        })
     }
 
     /// Goes on with what a thread does.
@@ -253,6 +265,13 @@ impl Builder {
         let starts = self.threads.iter().map(|thread| thread.record.start_ticks);
         let nows = self.threads.iter().map(|thread| thread.tree.now_ticks());
         starts.chain(nows).fold(self.header.clock_start.ticks, u64::max)
+    }
+
+    /// What `.syscalls` files call the contexts: references by thread, its root first and then the
+    /// contexts in the order in which they were entered first.
+    #[must_use]
+    pub fn context_refs(&self) -> Vec<Vec<u32>> {
+        file::write_with_refs(self).1
     }
 
     /// The recording's bytes.

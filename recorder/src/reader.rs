@@ -18,6 +18,8 @@ mod header;
 mod histogram;
 mod nodes;
 mod objects;
+mod origins;
+mod syscalls;
 mod threads;
 
 use std::borrow::Cow;
@@ -26,12 +28,15 @@ pub use error::{Error, Problem};
 pub use header::parse_header;
 pub use histogram::Histogram;
 pub use objects::{Object, Slot};
+pub use origins::Origin;
+pub use syscalls::{SyscallsFile, parse_syscalls_header};
 pub use threads::{Context, Thread};
 
 use crate::layout::{ChunkKind, Header, PAGE};
 use chunks::Chunk;
 use nodes::NodeIndex;
 use objects::ObjectIndex;
+use origins::OriginIndex;
 use threads::ThreadEntry;
 
 /// One process image's recording.
@@ -42,6 +47,7 @@ pub struct Recording<'a> {
     meta: Vec<Chunk>,
     objects: ObjectIndex,
     threads: Vec<ThreadEntry>,
+    origins: OriginIndex,
     nodes: NodeIndex,
     problems: Vec<Problem>,
 }
@@ -56,19 +62,35 @@ impl<'a> Recording<'a> {
         let bytes = bytes.into();
         let header = parse_header(&bytes)?;
         let mut problems = Vec::new();
-        let end = extent(&header, bytes.len(), &mut problems);
+        let end = extent(header.committed, bytes.len(), &mut problems);
         let chunks = chunks::scan(&bytes, end, &mut problems);
         let of_kind = |kind: ChunkKind| chunks.iter().filter(move |c| c.kind == kind as u32);
 
         let meta = of_kind(ChunkKind::Meta).copied().collect();
         let objects = ObjectIndex::new(&bytes, of_kind(ChunkKind::Object), &mut problems);
+        let origins = OriginIndex::new(&bytes, of_kind(ChunkKind::Origins));
         let mut nodes = NodeIndex::new(of_kind(ChunkKind::Nodes), &mut problems);
         let mut threads =
             threads::find(&bytes, &header, of_kind(ChunkKind::Threads), &nodes, &mut problems);
         for thread in &mut threads {
             thread.nodes = nodes.add_thread(&bytes, thread.index, &mut problems);
         }
-        Ok(Self { header, meta, objects, threads, nodes, problems, bytes })
+        Ok(Self { header, meta, objects, threads, origins, nodes, problems, bytes })
+    }
+
+    /// A recording of nothing but a header, for a process that only its `.syscalls` file tells of.
+    #[must_use]
+    pub fn empty(header: Header) -> Self {
+        Self {
+            bytes: Cow::Borrowed(&[]),
+            header,
+            meta: Vec::new(),
+            objects: ObjectIndex::default(),
+            threads: Vec::new(),
+            origins: OriginIndex::default(),
+            nodes: NodeIndex::default(),
+            problems: Vec::new(),
+        }
     }
 
     /// The header. Fields that an older writer did not know are zero.
@@ -133,16 +155,16 @@ impl<'a> Recording<'a> {
 }
 
 /// Up to where chunks are to be looked for.
-fn extent(header: &Header, len: usize, problems: &mut Vec<Problem>) -> usize {
-    let committed = usize::try_from(header.committed).unwrap_or(usize::MAX);
-    if committed < PAGE {
-        problems.push(Problem::Committed { found: header.committed });
+fn extent(committed: u64, len: usize, problems: &mut Vec<Problem>) -> usize {
+    let end = usize::try_from(committed).unwrap_or(usize::MAX);
+    if end < PAGE {
+        problems.push(Problem::Committed { found: committed });
         return len;
     }
-    if committed > len {
-        problems.push(Problem::Truncated { len: len as u64, committed: header.committed });
+    if end > len {
+        problems.push(Problem::Truncated { len: len as u64, committed });
     }
-    committed.min(len)
+    end.min(len)
 }
 
 /// A structure at `offset`, whatever its alignment there.

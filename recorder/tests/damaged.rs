@@ -4,7 +4,10 @@ use std::mem::offset_of;
 use std::time::{Duration, Instant};
 
 use chase_recorder::builder::sample;
-use chase_recorder::layout::{ChunkHeader, ChunkKind, Header, Node, PAGE, ThreadRecord, UNIT};
+use chase_recorder::layout::{
+    ChunkHeader, ChunkKind, Header, Node, PAGE, SAMPLED, SAMPLES_SLOT, Samples, ThreadRecord, UNIT,
+    VERSION,
+};
 use chase_recorder::reader::{Error, Problem, Recording};
 
 /// Reads all there is, and checks what is promised of any bytes.
@@ -18,12 +21,20 @@ fn walk(bytes: &[u8]) -> Option<usize> {
     }
     for thread in recording.threads() {
         read += thread.name().len();
+        if let Some(origin) = thread.origin() {
+            assert_eq!(origin.record().thread, thread.record().index);
+            read += origin.stack().len() + origin.words().len() + origin.inner_words().len();
+            read += origin.python_function().map_or(0, |name| name.len());
+            read += origin.python_thread_name().map_or(0, |name| name.len());
+        }
         for (context, number) in thread.contexts().zip(0..) {
             assert_eq!(context.number, number);
             assert!(context.caller.is_none_or(|caller| caller < number));
             assert!(context.scope <= number);
             read += recording.slot(context.slot()).map_or(0, |slot| slot.name().len());
             read += context.histogram().buckets().count();
+            read += context.samples().map_or(0, |samples| samples.begun as usize);
+            assert!(context.samples().is_none() || context.is_sampled());
         }
     }
     let problems = recording.problems().iter().map(|problem| problem.to_string().len());
@@ -54,17 +65,21 @@ fn foreign_bytes_are_named() {
     assert!(error.to_string().contains(r#"begins with "\x7fELF"#), "{error}");
     assert_eq!(Recording::parse([0; 4096].as_slice()).unwrap_err(), Error::NeverBegun);
     let empty = Recording::parse([].as_slice()).unwrap_err();
-    assert_eq!(empty, Error::TooShort { len: 0, expected: 304 });
+    assert_eq!(empty, Error::TooShort { len: 0, expected: size_of::<Header>() });
     let cut = &sample().build()[..200];
-    assert_eq!(Recording::parse(cut).unwrap_err(), Error::TooShort { len: 200, expected: 304 });
+    assert_eq!(
+        Recording::parse(cut).unwrap_err(),
+        Error::TooShort { len: 200, expected: size_of::<Header>() }
+    );
 }
 
 #[test]
 fn later_versions_and_other_machines_are_refused() {
     let bytes = sample().build();
-    let later = patched(&bytes, offset_of!(Header, reader_min), &2_u32.to_le_bytes());
+    let reader_min = VERSION + 1;
+    let later = patched(&bytes, offset_of!(Header, reader_min), &reader_min.to_le_bytes());
     let error = Recording::parse(&later).unwrap_err();
-    assert_eq!(error, Error::LaterVersion { version: 1, reader_min: 2 });
+    assert_eq!(error, Error::LaterVersion { version: VERSION, reader_min });
     assert!(error.to_string().contains("update chase"), "{error}");
     let other = patched(&bytes, offset_of!(Header, machine), &183_u32.to_le_bytes());
     assert_eq!(Recording::parse(&other).unwrap_err(), Error::OtherMachine { machine: 183 });
@@ -77,7 +92,7 @@ fn later_versions_and_other_machines_are_refused() {
 fn a_cut_file_gives_what_is_left() {
     let bytes = sample().build();
     let whole = Recording::parse(&bytes).unwrap().context_count();
-    for len in 304..bytes.len() {
+    for len in size_of::<Header>()..bytes.len() {
         if !len.is_multiple_of(PAGE) && !len.is_multiple_of(37) {
             continue;
         }
@@ -87,7 +102,7 @@ fn a_cut_file_gives_what_is_left() {
         assert_eq!(problems[0], Problem::Truncated { len: len as u64, committed }, "{len}");
     }
     let cut = Recording::parse(&bytes[..bytes.len() - 3 * PAGE]).unwrap();
-    assert_eq!(cut.threads().len(), 5, "thread records come before the trees");
+    assert_eq!(cut.threads().len(), 6, "thread records come before the trees");
     assert!(cut.context_count() < whole && cut.context_count() > 0);
 }
 
@@ -100,7 +115,7 @@ fn reading_goes_on_after_a_bad_chunk() {
     assert_eq!(problems(&damaged), [expected]);
     let recording = Recording::parse(&damaged).unwrap();
     assert_eq!(recording.objects().len(), 3);
-    assert_eq!(recording.threads().len(), 5);
+    assert_eq!(recording.threads().len(), 6);
 
     let at = object + offset_of!(ChunkHeader, len);
     for len in [0, 1, 4095, 4097, u64::MAX] {
@@ -243,4 +258,22 @@ impl Xorshift {
         self.0 ^= self.0 << 17;
         (self.0 >> 11) as usize % limit
     }
+}
+
+#[test]
+fn a_sampled_context_without_samples_is_named() {
+    let bytes = sample().build();
+    let is_sampled = |at: &usize| {
+        let slot = u32::from_le_bytes(bytes[at + 4..at + 8].try_into().unwrap());
+        slot & SAMPLED != 0 && slot < SAMPLED << 1
+    };
+    let in_chunk = |&at: &usize| (at + UNIT..at + PAGE).step_by(UNIT).collect::<Vec<_>>();
+    let nodes = chunks(&bytes, ChunkKind::Nodes);
+    let at = nodes.iter().flat_map(in_chunk).find(is_sampled).expect("the sample has one");
+    let slot = at + UNIT + offset_of!(Samples, slot);
+    assert_eq!(bytes[slot..slot + 4], SAMPLES_SLOT.to_le_bytes());
+    let damaged = patched(&bytes, slot, &7_u32.to_le_bytes());
+    let found = problems(&damaged);
+    assert!(matches!(found[..], [.., Problem::Samples { count: 1, .. }]), "{found:?}");
+    walk(&damaged).expect("the rest is there");
 }

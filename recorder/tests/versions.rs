@@ -1,7 +1,7 @@
 //! Files of every format version stay readable.
 //!
-//! `fixtures/v1.chase` was written by version 1. When the format gets a new version, that file
-//! stays as it is, and a new one joins it: `CHASE_BLESS=1 cargo test -p chase-recorder` writes the
+//! `fixtures/v1.chase` was written by version 1, and so on. When the format gets a new version,
+//! those files stay as they are, and a new one joins them: `CHASE_BLESS=1 cargo test -p chase-recorder` writes the
 //! fixture of the current version.
 
 use std::path::{Path, PathBuf};
@@ -64,6 +64,48 @@ fn version_1_is_readable() {
     ];
     assert_eq!(calls, expected);
     assert_eq!(inherited, 1);
+}
+
+#[test]
+fn version_1_knows_nothing_of_creations() {
+    let bytes = fixture(1);
+    let recording = Recording::parse(&bytes).unwrap();
+    assert!(recording.threads().all(|thread| thread.origin().is_none()));
+}
+
+#[test]
+fn version_2_says_how_a_thread_was_created() {
+    let bytes = fixture(2);
+    let recording = Recording::parse(&bytes).unwrap();
+    assert_eq!(recording.problems(), []);
+    assert_eq!(recording.header().version, 2);
+    let origins: Vec<_> = recording.threads().map(|thread| thread.origin()).collect();
+    let known = |origin: &Option<_>| Option::is_some(origin);
+    assert_eq!(origins.iter().map(known).collect::<Vec<_>>(), [false, true, false, false, false]);
+    let origin = origins[1].unwrap();
+    assert_eq!(origin.stack(), [0x7f00_0200_1234, 0x7f00_0000_1100]);
+    assert_eq!(origin.words(), [0x7f00_0000_8000, 7, 0x7f00_0000_1040]);
+    assert_eq!(origin.inner_words(), [] as [u64; 0]);
+    assert_eq!(origin.python_function().unwrap(), "app.work");
+    assert_eq!(origin.python_thread_name().unwrap(), "Thread-1");
+}
+
+#[test]
+fn version_3_has_sampled_calls() {
+    let bytes = fixture(3);
+    let recording = Recording::parse(&bytes).unwrap();
+    assert_eq!(recording.problems(), []);
+    assert_eq!(recording.header().cost_sampled, 200 * 1024);
+    let contexts: Vec<_> =
+        recording.threads().flat_map(|t| t.contexts().collect::<Vec<_>>()).collect();
+    let mut sampled = contexts.iter().filter(|context| context.is_sampled());
+    let malloc = sampled.next().unwrap();
+    assert_eq!(recording.slot(malloc.slot()).unwrap().name(), "malloc");
+    assert_eq!((malloc.node().calls, malloc.calls()), (600, 677));
+    let samples = malloc.samples().unwrap();
+    assert_eq!((samples.begun, samples.ended, samples.weight), (6, 6, 600));
+    assert_eq!((samples.pairs, malloc.histogram().count()), (6 * 100 * 99, 600));
+    assert!(sampled.next().is_none());
 }
 
 #[test]

@@ -78,7 +78,7 @@ impl Elf {
         }
     }
 
-    fn parse(&self) -> object::Result<object::File<'_, &ReadCache<File>>> {
+    pub(crate) fn parse(&self) -> object::Result<object::File<'_, &ReadCache<File>>> {
         object::File::parse(&self.cache)
     }
 }

@@ -3,6 +3,8 @@
 //! * [`Symbolizer`] takes an object as a recording names it (path and build id) and an address in
 //!   the object's file (svma), and gives the function, its file and line, and the functions that
 //!   were inlined there.
+//! * [`Symbolizer::thread_function`] says which function of the program a thread runs, also where a
+//!   language runtime's start routine hides it.
 //! * [`demangle`] turns C++ and Rust symbols into what people wrote; [`shorten`] makes that fit a
 //!   table.
 //!
@@ -25,13 +27,16 @@ mod demangle;
 mod dwarf;
 mod elf;
 mod identity;
+mod image;
 mod search;
 mod shorten;
 mod symbolizer;
 mod symtab;
+mod threads;
 
 pub use candidates::DebugDirs;
 pub use demangle::demangle;
 pub use identity::{ObjectKey, Reason, Refusal};
 pub use shorten::shorten;
 pub use symbolizer::{CodeLocation, Frame, Source, Status, SymbolError, Symbolizer};
+pub use threads::{ThreadFunction, ThreadKind, ThreadStart, Word};

@@ -9,6 +9,7 @@ use crate::candidates::DebugDirs;
 use crate::demangle::demangle;
 use crate::dwarf::Dwarf;
 use crate::identity::{ObjectKey, Refusal, hex};
+use crate::image::Image;
 use crate::search::Search;
 use crate::symtab::SymbolTable;
 
@@ -133,6 +134,18 @@ impl Symbolizer {
         self.load(object).status.clone()
     }
 
+    /// What the object's own file holds, if it is there.
+    pub(crate) fn image(&self, object: &ObjectKey) -> Option<Rc<Image>> {
+        self.load(object).image.clone()
+    }
+
+    /// The function that `svma` lies in, by the symbol tables: start, length, demangled name.
+    pub(crate) fn function_at(&self, object: &ObjectKey, svma: u64) -> Option<(u64, u64, String)> {
+        let loaded = self.load(object);
+        let (start, len, name) = loaded.functions.find_range(svma)?;
+        Some((start, len, demangle(name).into_owned()))
+    }
+
     fn load(&self, object: &ObjectKey) -> Rc<Loaded> {
         if let Some(loaded) = self.objects.borrow().get(object) {
             return Rc::clone(loaded);
@@ -147,6 +160,7 @@ impl Symbolizer {
 struct Loaded {
     dwarf: Option<Dwarf>,
     functions: SymbolTable,
+    image: Option<Rc<Image>>,
     status: Status,
 }
 
@@ -167,7 +181,8 @@ impl Loaded {
         for (_, elf) in own.iter().chain(&separate) {
             elf.add_functions(&mut functions);
         }
-        Self { dwarf, functions, status: search.status }
+        let image = own.map(|(_, elf)| Rc::new(Image::new(elf)));
+        Self { dwarf, functions, image, status: search.status }
     }
 
     fn locate(&self, svma: u64) -> Option<CodeLocation> {

@@ -46,6 +46,15 @@ impl SymbolTable {
 
     /// The innermost function that `svma` lies in: its name and where that is from.
     pub(crate) fn find(&self, svma: u64) -> Option<(&str, Source)> {
+        self.at(svma).map(|function| (&*function.name, function.source))
+    }
+
+    /// The same: where it starts, how long it is, and its name.
+    pub(crate) fn find_range(&self, svma: u64) -> Option<(u64, u64, &str)> {
+        self.at(svma).map(|function| (function.svma, function.len, &*function.name))
+    }
+
+    fn at(&self, svma: u64) -> Option<&Function> {
         let end = self.functions.partition_point(|function| function.svma <= svma);
         let mut found: Option<&Function> = None;
         for at in (0..end).rev() {
@@ -62,8 +71,7 @@ impl SymbolTable {
         }
         let start = self.functions.partition_point(|function| function.svma < svma);
         let without_size = || self.functions[start..end].first();
-        let function = found.or_else(without_size)?;
-        Some((&function.name, function.source))
+        found.or_else(without_size)
     }
 
     pub(crate) fn is_empty(&self) -> bool {

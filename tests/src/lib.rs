@@ -9,6 +9,8 @@
 //! * [`trial`] runs a program bare and hooked, and compares.
 //! * [`run`] is one run of one command, with a time limit.
 //! * [`recorded`] is what the tests see of a recording.
+//! * [`report`] is what `chase-report`, beside the hook, says of a recording.
+//! * [`tagged`] is what they see of system calls.
 //! * [`need`] finds what a machine may lack; a test that can't run says why and passes.
 //!
 //! The hook is taken from `$CHASE_LIB`, by default `target/release/libchase.so`. A missing one is
@@ -18,5 +20,7 @@ pub mod compile;
 mod load;
 pub mod need;
 pub mod recorded;
+pub mod report;
 pub mod run;
+pub mod tagged;
 pub mod trial;

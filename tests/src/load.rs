@@ -69,7 +69,11 @@ fn apis(reader: &Reader) -> Vec<Api> {
     let mut apis: BTreeMap<u32, Api> = BTreeMap::new();
     for context in reader.threads().flat_map(|thread| thread.contexts()) {
         let node = context.node();
-        let Some(slot) = reader.slot(node.slot) else {
+        if context.is_inherited() {
+            assert_eq!(node.calls, 0, "slot {}: the call is the parent's", context.slot());
+            continue;
+        }
+        let Some(slot) = reader.slot(context.slot()) else {
             assert_eq!(node.calls, 0, "calls of slot {}, which is in no object", node.slot);
             continue;
         };
@@ -82,7 +86,7 @@ fn apis(reader: &Reader) -> Vec<Api> {
             unwound: 0,
             open: 0,
         });
-        api.calls += node.calls;
+        api.calls += context.calls();
         api.unwound += u64::from(node.unwound);
         api.open += open_calls(&context, &slot);
     }
@@ -96,6 +100,10 @@ fn apis(reader: &Reader) -> Vec<Api> {
 fn open_calls(context: &Context, slot: &Slot) -> u64 {
     if slot.class() != SlotClass::Timed {
         return 0;
+    }
+    if let Some(samples) = context.samples() {
+        assert!(samples.ended <= samples.begun, "{}: {samples:?}", slot.name());
+        return u64::from(samples.begun - samples.ended);
     }
     let (node, completed) = (context.node(), context.histogram().count());
     let unwound = u64::from(node.unwound);

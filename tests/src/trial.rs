@@ -203,6 +203,8 @@ impl Trial {
         let mut variables = vec![
             (OsString::from("LD_PRELOAD"), preload.join(OsStr::new(":"))),
             (OsString::from("CHASE_OUTPUT"), self.output().into()),
+            // A companion that happens to lie beside the library is another test's subject.
+            (OsString::from("CHASE_SYSCALLS"), OsString::from("off")),
         ];
         variables.extend(self.hooked_environment.iter().cloned());
         self.run(&variables)

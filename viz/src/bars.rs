@@ -1,7 +1,7 @@
 //! The largest entries, as horizontal bars with their names above them.
 
 use crate::canvas::Align;
-use crate::chart::{BODY, Chart, MARGIN, NOTE, Page, TOP, WIDTH};
+use crate::chart::{BODY, Chart, MARGIN, NOTE, Page, Sheet, TOP, WIDTH};
 use crate::data::total;
 use crate::palette::{self, Colour, REST, RULE};
 use crate::pie::{outline, rest_name};
@@ -73,7 +73,7 @@ pub fn bars(
     let section = if added.is_empty() { 0.0 } else { SECTION };
     let rows = (first.len() + added.len()).max(1) as f64;
     let height = TOP + ROW * rows + section + MARGIN / 2.0;
-    let mut page = Page::new(heading, height)?;
+    let mut page = Page::new(&Sheet::alone(*heading))?;
     if bars.is_empty() {
         let room = WIDTH - 2.0 * MARGIN;
         page.label("Nothing to show.", (MARGIN, TOP + 20.0), Align::Left, room, NOTE);

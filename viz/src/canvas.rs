@@ -5,7 +5,9 @@
 
 use plotters::backend::{DrawingBackend, SVGBackend};
 use plotters::style::text_anchor::{HPos, Pos, VPos};
-use plotters::style::{FontDesc, FontFamily, FontStyle, RGBColor, ShapeStyle, TextStyle};
+use plotters::style::{
+    FontDesc, FontFamily, FontStyle, FontTransform, RGBColor, ShapeStyle, TextStyle,
+};
 
 use crate::Error;
 use crate::font::{FAMILY, Weight};
@@ -43,13 +45,20 @@ enum Mark {
     Rectangle { from: Point, to: Point, colour: Colour },
     Polygon { points: Vec<Point>, colour: Colour },
     Line { points: Vec<Point>, width: f64, colour: Colour },
-    Text { text: String, at: Point, align: Align, look: Type },
+    Text { text: String, at: Point, align: Align, look: Type, upwards: bool },
+}
+
+/// A mark, and what is known of it beside how it looks.
+struct Drawn {
+    mark: Mark,
+    tooltip: Option<String>,
+    key: Option<String>,
 }
 
 /// A picture being drawn.
 pub(crate) struct Canvas {
     width: f64,
-    marks: Vec<(Mark, Option<String>)>,
+    marks: Vec<Drawn>,
 }
 
 impl Canvas {
@@ -59,36 +68,59 @@ impl Canvas {
     }
 
     pub(crate) fn rectangle(&mut self, from: Point, to: Point, colour: Colour) {
-        self.marks.push((Mark::Rectangle { from, to, colour }, None));
+        self.push(Mark::Rectangle { from, to, colour });
     }
 
     pub(crate) fn polygon(&mut self, points: Vec<Point>, colour: Colour) {
-        self.marks.push((Mark::Polygon { points, colour }, None));
+        self.push(Mark::Polygon { points, colour });
     }
 
     pub(crate) fn line(&mut self, points: Vec<Point>, width: f64, colour: Colour) {
-        self.marks.push((Mark::Line { points, width, colour }, None));
+        self.push(Mark::Line { points, width, colour });
     }
 
     /// One line of text with its baseline at `at`. It must be visible text (`label::visible`).
     pub(crate) fn text(&mut self, text: String, at: Point, align: Align, look: Type) {
-        self.marks.push((Mark::Text { text, at, align, look }, None));
+        self.push(Mark::Text { text, at, align, look, upwards: false });
+    }
+
+    /// As [`text`](Self::text), from `at` up, with the baseline on the right.
+    pub(crate) fn text_upwards(&mut self, text: String, at: Point, look: Type) {
+        self.push(Mark::Text { text, at, align: Align::Left, look, upwards: true });
     }
 
     /// Gives the latest mark a tooltip.
     pub(crate) fn tooltip(&mut self, text: &str) {
-        if let Some((_, tooltip)) = self.marks.last_mut() {
-            *tooltip = Some(text.to_owned());
+        if let Some(drawn) = self.marks.last_mut() {
+            drawn.tooltip = Some(text.to_owned());
         }
     }
 
-    /// The picture as SVG, `height` pixels high; `name` is what a screen reader says.
-    pub(crate) fn into_svg(self, height: f64, name: &str) -> Result<String, Error> {
+    /// Gives the latest mark, which has a tooltip, a key by which a page may find it.
+    pub(crate) fn key(&mut self, key: &str) {
+        if let Some(drawn) = self.marks.last_mut() {
+            drawn.key = Some(key.to_owned());
+        }
+    }
+
+    fn push(&mut self, mark: Mark) {
+        self.marks.push(Drawn { mark, tooltip: None, key: None });
+    }
+
+    /// The picture on `paper` as SVG, `height` pixels high; `name` is what a screen reader says.
+    pub(crate) fn into_svg(
+        mut self,
+        height: f64,
+        paper: Colour,
+        name: &str,
+    ) -> Result<String, Error> {
+        let mark = Mark::Rectangle { from: (0.0, 0.0), to: (self.width, height), colour: paper };
+        self.marks.insert(0, Drawn { mark, tooltip: None, key: None });
         let mut drawn = String::new();
         let size = (unit(self.width) as u32, unit(height) as u32);
         let mut backend = SVGBackend::with_string(&mut drawn, size);
-        for (mark, _) in &self.marks {
-            draw(&mut backend, mark)?;
+        for drawn in &self.marks {
+            draw(&mut backend, &drawn.mark)?;
         }
         backend.present().map_err(|e| Error::Draw(e.to_string()))?;
         drop(backend);
@@ -102,12 +134,15 @@ impl Canvas {
             size.1,
             escape_xml(name)
         );
-        let mut tooltips = self.marks.iter().map(|(_, tooltip)| tooltip.as_deref());
+        let mut marks = self.marks.iter();
         for element in elements(&drawn) {
-            match tooltips.next().flatten() {
+            let mark = marks.next();
+            match mark.and_then(|mark| mark.tooltip.as_deref()) {
                 Some(tooltip) => {
-                    let tooltip = escape_xml(tooltip);
-                    svg.push_str(&format!("<g><title>{tooltip}</title>\n{element}</g>\n"));
+                    let key = mark.and_then(|mark| mark.key.as_deref());
+                    let key = key.map(|key| format!(" data-key=\"{}\"", escape_xml(key)));
+                    let (key, tooltip) = (key.unwrap_or_default(), escape_xml(tooltip));
+                    svg.push_str(&format!("<g{key}><title>{tooltip}</title>\n{element}</g>\n"));
                 }
                 None => svg.push_str(element),
             }
@@ -143,13 +178,19 @@ fn draw(backend: &mut SVGBackend<'_>, mark: &Mark) -> Result<(), Error> {
             let style = ShapeStyle::from(rgb(*colour)).stroke_width(unit(*width) as u32);
             backend.draw_path(points.iter().map(|p| place(*p)), &style)
         }
-        Mark::Text { text, at, align, look } => {
+        Mark::Text { text, at, align, look, upwards } => {
             let weight = match look.weight {
                 Weight::Regular => FontStyle::Normal,
                 Weight::Bold => FontStyle::Bold,
             };
             let size = look.size * SCALE;
-            let font = FontDesc::new(FontFamily::Name(FAMILY), size * PLOTTERS_FONT_SCALE, weight);
+            let mut font =
+                FontDesc::new(FontFamily::Name(FAMILY), size * PLOTTERS_FONT_SCALE, weight);
+            let mut start = (at.0, at.1 - ASCENT_EM * look.size);
+            if *upwards {
+                font = font.transform(FontTransform::Rotate270);
+                start = (at.0 - ASCENT_EM * look.size, at.1);
+            }
             let side = match align {
                 Align::Left => HPos::Left,
                 Align::Middle => HPos::Center,
@@ -157,7 +198,7 @@ fn draw(backend: &mut SVGBackend<'_>, mark: &Mark) -> Result<(), Error> {
             };
             let colour = rgb(look.colour);
             let style = TextStyle::from(font).color(&colour).pos(Pos::new(side, VPos::Top));
-            backend.draw_text(text, &style, place((at.0, at.1 - ASCENT_EM * look.size)))
+            backend.draw_text(text, &style, place(start))
         }
     };
     drawn.map_err(|e| Error::Draw(e.to_string()))

@@ -33,10 +33,21 @@ const PNG_SIDE: u32 = 16_384;
 #[derive(Clone, Debug)]
 pub struct Chart {
     svg: String,
+    width: f64,
     height: f64,
 }
 
 impl Chart {
+    /// A picture made elsewhere, so that it too can become a PNG.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Svg`] for what is no SVG.
+    pub fn of_svg(svg: String) -> Result<Self, Error> {
+        let size = usvg::Tree::from_str(&svg, &usvg::Options::default())?.size();
+        Ok(Self { svg, width: size.width().into(), height: size.height().into() })
+    }
+
     /// The chart as a complete SVG document.
     ///
     /// Natural size in pixels is in its `width` and `height`; it scales to any other.
@@ -51,7 +62,7 @@ impl Chart {
     ///
     /// [`Error::Size`] when `width` is 0, or when a side would exceed 16,384 pixels.
     pub fn png(&self, width: u32) -> Result<Vec<u8>, Error> {
-        let max = (f64::from(PNG_SIDE) * (WIDTH / self.height).min(1.0)) as u32;
+        let max = (f64::from(PNG_SIDE) * (self.width / self.height).min(1.0)) as u32;
         if width == 0 || width > max {
             return Err(Error::Size { width, max });
         }
@@ -61,7 +72,7 @@ impl Chart {
         }
         let options = usvg::Options { fontdb: Arc::new(fonts), ..usvg::Options::default() };
         let tree = usvg::Tree::from_str(&self.svg, &options)?;
-        let scale = f64::from(width) / WIDTH;
+        let scale = f64::from(width) / self.width;
         let height = (self.height * scale).round().max(1.0) as u32;
         let mut pixels = Pixmap::new(width, height).ok_or(Error::Size { width, max })?;
         resvg::render(
@@ -73,24 +84,59 @@ impl Chart {
     }
 }
 
+/// What a chart is drawn on.
+#[derive(Clone, Copy, Debug)]
+pub struct Sheet<'a> {
+    heading: Heading<'a>,
+    width: f64,
+    shows_heading: bool,
+}
+
+impl<'a> Sheet<'a> {
+    /// A picture that stands by itself: as wide as [`pie`](crate::pie()), with its heading.
+    #[must_use]
+    pub fn alone(heading: Heading<'a>) -> Self {
+        Self { heading, width: WIDTH, shows_heading: true }
+    }
+
+    /// A picture in a page that has the heading already, `width` pixels wide (at least 320). The
+    /// heading is what a screen reader says.
+    #[must_use]
+    pub fn inside(heading: Heading<'a>, width: f64) -> Self {
+        Self { heading, width: width.max(320.0), shows_heading: false }
+    }
+}
+
 /// What charts have in common: a page with a heading, and labels that keep to their room.
 pub(crate) struct Page {
     pub(crate) canvas: Canvas,
     pub(crate) font: Font,
+    /// Pixels.
+    pub(crate) width: f64,
+    /// Free space at the left and at the right.
+    pub(crate) margin: f64,
+    /// Where the chart proper may begin.
+    pub(crate) top: f64,
     name: String,
 }
 
 impl Page {
-    pub(crate) fn new(heading: &Heading<'_>, height: f64) -> Result<Self, Error> {
+    pub(crate) fn new(sheet: &Sheet<'_>) -> Result<Self, Error> {
+        let heading = &sheet.heading;
+        let (margin, top) = if sheet.shows_heading { (MARGIN, TOP) } else { (2.0, 4.0) };
         let mut page = Self {
-            canvas: Canvas::new(WIDTH),
+            canvas: Canvas::new(sheet.width),
             font: Font::new()?,
+            width: sheet.width,
+            margin,
+            top,
             name: tooltip(&visible(&format!("{}. {}", heading.title, heading.subtitle))),
         };
-        page.canvas.rectangle((0.0, 0.0), (WIDTH, height), PAPER);
-        let room = WIDTH - 2.0 * MARGIN;
-        page.label(heading.title, (MARGIN, 40.0), Align::Left, room, TITLE);
-        page.label(heading.subtitle, (MARGIN, 64.0), Align::Left, room, NOTE);
+        if sheet.shows_heading {
+            let room = sheet.width - 2.0 * MARGIN;
+            page.label(heading.title, (MARGIN, 40.0), Align::Left, room, TITLE);
+            page.label(heading.subtitle, (MARGIN, 64.0), Align::Left, room, NOTE);
+        }
         Ok(page)
     }
 
@@ -118,6 +164,16 @@ impl Page {
         width
     }
 
+    /// Room between the left and the right margin.
+    pub(crate) fn room(&self) -> f64 {
+        self.width - 2.0 * self.margin
+    }
+
+    /// Width of `text` in `look`, rounded up.
+    pub(crate) fn text_width(&self, text: &str, look: Type) -> f64 {
+        self.font.width(text, look.size, look.weight).ceil()
+    }
+
     /// Gives the latest mark a tooltip: `label`, then `value`.
     pub(crate) fn describe(&mut self, label: &str, value: &str) {
         let label = tooltip(&visible(label));
@@ -125,7 +181,8 @@ impl Page {
     }
 
     pub(crate) fn finish(self, height: f64) -> Result<Chart, Error> {
-        Ok(Chart { svg: self.canvas.into_svg(height, &self.name)?, height })
+        let width = self.width;
+        Ok(Chart { svg: self.canvas.into_svg(height, PAPER, &self.name)?, width, height })
     }
 }
 

@@ -2,7 +2,8 @@
 
 /// `label` with everything that is not plain visible text written as `\u{…}`: control codes,
 /// which XML does not allow, and invisible characters that reorder or hide what stands near them.
-pub(crate) fn visible(label: &str) -> String {
+#[must_use]
+pub fn visible(label: &str) -> String {
     let mut text = String::with_capacity(label.len());
     for c in label.chars() {
         if is_plain(c) { text.push(c) } else { text.extend(c.escape_unicode()) }

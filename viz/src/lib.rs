@@ -1,8 +1,13 @@
 //! Charts as SVG text and PNG bytes, from labels and values.
 //!
-//! Two charts: [`pie`] (how a total is shared by groups, such as libraries) and [`bars`] (the
-//! largest single entries, such as APIs, coloured by their group). Charts made with the same
-//! groups in the same order give each group the same colour.
+//! * [`pie`]: how a total is shared by groups, such as libraries
+//! * [`sunburst`]: the same, and around each group how its part is shared by its own parts
+//! * [`bars`]: the largest single entries, such as APIs, coloured by their group
+//! * [`stacked`]: entries that are made of the same few parts
+//! * [`heat`]: a table whose cells are shaded
+//! * [`percentiles`]: how slow the slowest are, on a logarithmic scale of 1/(1 − q)
+//!
+//! Charts made with the same groups in the same order give each group the same colour.
 //!
 //! Constraints:
 //!
@@ -23,13 +28,24 @@ mod chart;
 mod data;
 mod error;
 mod font;
+mod heat;
 mod label;
 mod palette;
+mod percentiles;
 mod pie;
 mod quantity;
+mod stacked;
+mod sunburst;
 
 pub use bars::bars;
-pub use chart::Chart;
+pub use chart::{Chart, Sheet};
 pub use data::{Bar, Group, GroupKind, Heading, Unit};
 pub use error::Error;
+pub use heat::{Cell, HeatRow, heat};
+pub use label::visible;
+pub use palette::colours;
+pub use percentiles::{Curve, percentiles};
 pub use pie::pie;
+pub use quantity::{quantity, share};
+pub use stacked::{StackRow, stacked};
+pub use sunburst::{Part, Segment, sunburst};

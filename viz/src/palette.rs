@@ -41,15 +41,58 @@ pub(crate) const PAPER: Colour = rgb(0xffffff);
 pub(crate) const INK: Colour = rgb(0x1a1a1a);
 /// For what is read second; 7:1 against the paper.
 pub(crate) const MUTED: Colour = rgb(0x555555);
+/// Text on marks. Not [`INK`] and [`PAPER`], so that a page may change those for a dark theme.
+const ON_LIGHT: Colour = rgb(0x000000);
+const ON_DARK: Colour = rgb(0xfefefe);
+/// Steps of a scale from nothing to all: the lightness of P. Kovesi's linear blues ("Good Colour
+/// Maps: How to Design Them", 2015), in classes that can be told apart.
+pub(crate) const HEAT: [Colour; 7] = [
+    rgb(0xf4f7fb),
+    rgb(0xd6e4f2),
+    rgb(0xabcbe6),
+    rgb(0x74a9d4),
+    rgb(0x3f83bd),
+    rgb(0x1c5c99),
+    rgb(0x0b3866),
+];
 /// For lines that guide the eye.
 pub(crate) const RULE: Colour = rgb(0xcccccc);
 
 impl Colour {
+    /// `#RRGGBB`.
+    pub(crate) fn hex(self) -> String {
+        format!("#{:02X}{:02X}{:02X}", self.red, self.green, self.blue)
+    }
+
+    /// `part` of the way to white.
+    pub(crate) fn lighter(self, part: f64) -> Self {
+        let mix = |c: u8| (f64::from(c) + (255.0 - f64::from(c)) * part).round() as u8;
+        Self { red: mix(self.red), green: mix(self.green), blue: mix(self.blue) }
+    }
+
+    /// The colour of text on it: black or nearly white, whichever has the higher contrast (WCAG
+    /// 2.2, relative luminance).
+    pub(crate) fn ink(self) -> Self {
+        let part = |c: u8| {
+            let c = f64::from(c) / 255.0;
+            if c <= 0.04045 { c / 12.92 } else { ((c + 0.055) / 1.055).powf(2.4) }
+        };
+        let luminance =
+            0.2126 * part(self.red) + 0.7152 * part(self.green) + 0.0722 * part(self.blue);
+        if luminance > 0.179 { ON_LIGHT } else { ON_DARK }
+    }
+
     /// For outlines: light fills alone do not stand out from the paper.
     pub(crate) fn darker(self) -> Self {
         let part = |c: u8| (u16::from(c) * 2 / 3) as u8;
         Self { red: part(self.red), green: part(self.green), blue: part(self.blue) }
     }
+}
+
+/// The colour of each of `groups` as charts draw them, as `#RRGGBB`.
+#[must_use]
+pub fn colours(groups: &[Group]) -> Vec<String> {
+    assign(groups).into_iter().map(|colour| colour.unwrap_or(REST).hex()).collect()
 }
 
 /// The colour of each group; `None` where its kind has none left, and for [`GroupKind::Rest`].

@@ -7,7 +7,8 @@ const COUNTS: [(f64, &str); 6] =
     [(1.0, ""), (1e3, "k"), (1e6, "M"), (1e9, "G"), (1e12, "T"), (1e15, "P")];
 
 /// `value` in `unit`, without the noun of a count.
-pub(crate) fn quantity(value: f64, unit: Unit<'_>) -> String {
+#[must_use]
+pub fn quantity(value: f64, unit: Unit<'_>) -> String {
     match unit {
         Unit::Nanoseconds => scaled(value, &DURATIONS),
         Unit::Count(_) => scaled(value, &COUNTS),
@@ -15,7 +16,8 @@ pub(crate) fn quantity(value: f64, unit: Unit<'_>) -> String {
 }
 
 /// `part` of `whole` in percent.
-pub(crate) fn share(part: f64, whole: f64) -> String {
+#[must_use]
+pub fn share(part: f64, whole: f64) -> String {
     let percent = if whole > 0.0 { part / whole * 100.0 } else { 0.0 };
     if percent > 0.0 && percent < 0.05 {
         "< 0.1 %".to_owned()

@@ -47,6 +47,12 @@ pub(crate) fn demo() -> Outcome {
     say("Where its time went");
     let recording = directory.join("chase.data");
     run(Command::new(report()).arg(&recording))?;
+    say("All of it, as a page for a browser");
+    run(Command::new(report())
+        .arg("html")
+        .arg(&recording)
+        .arg("-o")
+        .arg(directory.join("report.html")))?;
     say("Charts");
     run(Command::new(report())
         .arg("charts")

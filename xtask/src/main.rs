@@ -4,6 +4,7 @@
 mod demo;
 mod packages;
 mod run;
+mod syscalls;
 mod test;
 
 use std::process::ExitCode;
@@ -12,7 +13,9 @@ const USAGE: &str = "\
 cargo xtask demo             build all, record rustc compiling a program, show where its time went
 cargo xtask test [FILTER]    install what the tests need, check the code, run all tests
 cargo xtask bench [OPTIONS]  what chase costs, against the bare run and its peers (--help for more)
-cargo xtask fuzz [SECONDS]   fuzz the readers of recordings, a minute each by default";
+cargo xtask fuzz [SECONDS]   fuzz the readers of recordings, a minute each by default
+cargo xtask bpf              build the eBPF programs anew (clang 14)
+cargo xtask syscall-table    write the table of system calls anew, from this machine's kernel (root)";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -27,6 +30,8 @@ fn main() -> ExitCode {
             Ok(seconds) => test::fuzz(seconds),
             Err(_) => return usage(),
         },
+        ["bpf"] => syscalls::bpf(),
+        ["syscall-table"] => syscalls::table(),
         _ => return usage(),
     };
     match result {

@@ -7,23 +7,30 @@ use crate::run::{Outcome, run, say};
 /// Debian's packages, each with a file that shows it is there.
 const PACKAGES: &[(&str, &str)] = &[
     ("binutils", "/usr/bin/objcopy"),
+    ("chromium", "/usr/bin/chromium"),
     ("clang", "/usr/bin/clang"),
     ("default-jdk-headless", "/usr/bin/javac"),
     ("g++", "/usr/bin/g++"),
     ("gcc", "/usr/bin/gcc"),
     ("gdb", "/usr/bin/gdb"),
     ("git", "/usr/bin/git"),
+    ("golang-go", "/usr/bin/go"),
     ("libboost-context-dev", "/usr/include/boost/context/fiber.hpp"),
     ("libc++-14-dev", "/usr/lib/llvm-14/lib/libc++.so"),
     ("libc++abi-14-dev", "/usr/lib/llvm-14/lib/libc++abi.so"),
+    ("libclang-rt-14-dev", "/usr/lib/llvm-14/lib/clang/14.0.6/lib/linux"),
+    ("libglib2.0-dev", "/usr/include/glib-2.0/glib.h"),
     ("libjemalloc2", "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"),
+    ("libomp-14-dev", "/usr/lib/llvm-14/lib/libomp.so"),
     ("libunwind-14-dev", "/usr/lib/llvm-14/lib/libunwind.so"),
     ("lld", "/usr/bin/ld.lld"),
     ("mold", "/usr/bin/mold"),
     ("nodejs", "/usr/bin/node"),
+    ("npm", "/usr/bin/npm"),
     ("openssl", "/usr/bin/openssl"),
     ("perl", "/usr/bin/perl"),
     ("pigz", "/usr/bin/pigz"),
+    ("pkg-config", "/usr/bin/pkg-config"),
     ("procps", "/usr/bin/ps"),
     ("python3", "/usr/bin/python3"),
     ("redis-server", "/usr/bin/redis-server"),
@@ -69,6 +76,21 @@ pub(crate) fn install() -> Outcome {
         .args(&known)
         .env("DEBIAN_FRONTEND", "noninteractive")
         .stdout(Stdio::null()))
+}
+
+/// Installs what the tests of the HTML page take from npm, as the lock file says; where that fails,
+/// those tests say that they are skipped.
+pub(crate) fn install_browser_tests() {
+    let directory = crate::run::root().join("cli/tests/browser");
+    if directory.join("node_modules").exists() {
+        return;
+    }
+    let mut npm = Command::new("npm");
+    npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]);
+    npm.current_dir(&directory).stdout(Stdio::null());
+    if !npm.status().is_ok_and(|status| status.success()) {
+        say("No packages from npm: tests of the HTML page in a browser are skipped.");
+    }
 }
 
 fn is_installed(package: &str) -> bool {

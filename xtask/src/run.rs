@@ -51,8 +51,9 @@ fn shown(command: &Command) -> String {
     line + &words.map(|word| word.display().to_string()).collect::<Vec<_>>().join(" ")
 }
 
-/// Builds what a user runs: the library and the report.
+/// Builds what a user runs: the library, the report, the companion.
 pub(crate) fn build() -> Outcome {
-    say("Building libchase.so and chase-report (release)");
-    run(&mut cargo(["build", "--release", "-p", "chase-hook", "-p", "chase-cli"]))
+    say("Building libchase.so, chase-report and chase-companion (release)");
+    let packages = ["-p", "chase-hook", "-p", "chase-cli", "-p", "chase-companion"];
+    run(cargo(["build", "--release"]).args(packages))
 }

@@ -8,6 +8,7 @@ use crate::run::{Outcome, build, cargo, library, root, run, say};
 /// All tests, cheapest first.
 pub(crate) fn test(filter: Option<&str>) -> Outcome {
     packages::install()?;
+    packages::install_browser_tests();
     build()?;
     if filter.is_none() {
         say("Checking format and lints");
@@ -18,12 +19,9 @@ pub(crate) fn test(filter: Option<&str>) -> Outcome {
         run(cargo(all).args(["--", "-D", "warnings"]))?;
     }
     say("Testing each crate");
-    let apart = ["chase-hook", "chase-tests", "chase-companion"];
+    let apart = ["chase-hook", "chase-tests"];
     let exclude = apart.iter().flat_map(|package| ["--exclude", package]);
     run(cargo(["test", "--workspace"]).args(exclude).args(filter))?;
-    // What traces real programs needs root and a recent kernel: `cargo test -p chase-companion`.
-    let companion = ["test", "-p", "chase-companion", "--lib", "--bins", "--test", "object"];
-    run(cargo(companion).args(filter))?;
     say("Testing programs under the hook (each compared with its bare run)");
     let mut programs = cargo(["test", "-p", "chase-tests", "--no-fail-fast"]);
     run(programs.args(filter).env("CHASE_LIB", library()))?;
@@ -48,14 +46,18 @@ pub(crate) fn fuzz(seconds: u32) -> Outcome {
         -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
         -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares \
         -Ccodegen-units=1";
-    say(&format!("Fuzzing the reader and the analyzer, {seconds} s each"));
+    say(&format!("Fuzzing the readers and the analyzer, {seconds} s each"));
     let directory = root().join("fuzz");
     // The target is named so that build scripts are left without counters.
-    let build = ["build", "--release", "--target", TARGET, "--bin", "reader", "--bin", "analysis"];
-    run(cargo(build).current_dir(&directory).env("RUSTFLAGS", COVERAGE))?;
+    let targets = ["reader", "analysis", "syscalls"];
+    let bins = targets.iter().flat_map(|target| ["--bin", target]);
+    run(cargo(["build", "--release", "--target", TARGET])
+        .args(bins)
+        .current_dir(&directory)
+        .env("RUSTFLAGS", COVERAGE))?;
     run(cargo(["run", "--bin", "seeds", "--", "corpus"]).current_dir(&directory))?;
     let _ = std::fs::create_dir_all(directory.join("artifacts"));
-    for name in ["reader", "analysis"] {
+    for name in targets {
         run(Command::new(directory.join("target").join(TARGET).join("release").join(name))
             .arg("corpus")
             .arg(format!("-max_total_time={seconds}"))

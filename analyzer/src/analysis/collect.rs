@@ -1,22 +1,23 @@
 //! Going through threads and their contexts.
 
-use chase_recorder::layout::NONE;
+use chase_recorder::layout::{NONE, ORIGIN_FORK, THREAD_CREATED, THREAD_MAIN, ThreadRecord};
 use chase_recorder::reader::Thread;
 
 use super::{Analysis, Selection};
 use crate::address::{AddressMap, CodeAddress};
 use crate::clock::{Ns, Ticks};
 use crate::contexts::Contexts;
-use crate::costs::{self, Cost, ThreadCosts};
+use crate::costs::{self, Cost, PARTS, ThreadCosts};
 use crate::image::Image;
 use crate::names::{ImageNames, Names};
-use crate::rows::{ProcessRow, ThreadApi, ThreadRow, Totals};
+use crate::rows::{
+    ProcessRow, SyscallsState, ThreadApi, ThreadContext, ThreadCreation, ThreadOrigin, ThreadRow,
+    Totals, WaitSource,
+};
 use crate::sums::{Scale, Sums};
+use crate::syscalls::{Collected, OffCpu, Places, Scheduler, TracingCost, has_all_waits};
 use crate::unseen::NotSeen;
 use crate::walk::{Forest, NOBODY};
-
-/// The hook's cost in the header is in parts of a tick.
-const PARTS: f64 = 1024.0;
 
 /// What was found so far.
 pub(super) struct Collector {
@@ -25,6 +26,7 @@ pub(super) struct Collector {
     pub(super) processes: Vec<ProcessRow>,
     pub(super) threads: Vec<CollectedThread>,
     pub(super) not_seen: NotSeen,
+    pub(super) syscalls: Collected,
     pub(super) ns_per_reference_tick: f64,
     /// First start and last end of what was selected.
     pub(super) span: Option<(Ns, Ns)>,
@@ -40,6 +42,9 @@ pub(super) struct CollectedThread {
     pub(super) sums: Sums,
     pub(super) lifetime_ns: f64,
     pub(super) application_ns: f64,
+    pub(super) application_off_cpu: OffCpu,
+    /// ns²
+    pub(super) application_variance: f64,
     pub(super) own_cost_ns: f64,
     pub(super) overlap_ns: f64,
 }
@@ -52,6 +57,9 @@ struct Scene<'r> {
     addresses: AddressMap,
     executable: u32,
     scale: Scale,
+    scheduler: Option<Scheduler>,
+    tracing_cost: Option<TracingCost>,
+    places: Places,
 }
 
 impl Collector {
@@ -63,6 +71,7 @@ impl Collector {
             processes: Vec::new(),
             threads: Vec::new(),
             not_seen: NotSeen::default(),
+            syscalls: Collected::default(),
             ns_per_reference_tick: images.first().map_or(1.0, |i| i.clock.ns_per_tick()),
             span: None,
             run_start: starts.min().unwrap_or_default(),
@@ -70,7 +79,14 @@ impl Collector {
         }
     }
 
-    pub(super) fn add(&mut self, process: usize, image: &Image, selection: Selection) {
+    /// Calls `done` with the number of contexts of each thread.
+    pub(super) fn add(
+        &mut self,
+        process: usize,
+        image: &Image,
+        selection: Selection,
+        done: &mut dyn FnMut(usize),
+    ) {
         let header = image.recording.header();
         let (start, end) = (image.clock.monotonic(image.start()), image.clock.monotonic(image.end));
         self.processes.push(ProcessRow {
@@ -78,6 +94,7 @@ impl Collector {
             pid: header.pid,
             parent_pid: header.parent_pid,
             parent: image.parent,
+            forked: header.origin == ORIGIN_FORK,
             executable: image.executable(),
             command: image.command(),
             start_ns: self.since_start(start),
@@ -85,6 +102,12 @@ impl Collector {
             ending: image.ending,
             end_is_estimate: image.end_is_estimate,
             clock_is_calibrated: image.clock.is_calibrated(),
+            is_recorded: image.is_recorded,
+            syscalls: image.syscalls_state(),
+            wait_source: match has_all_waits(image) {
+                true => WaitSource::Scheduler,
+                false => WaitSource::Name,
+            },
             totals: Totals::default(),
         });
         if !selection.has_process(process) {
@@ -110,20 +133,31 @@ impl Collector {
                 ns_per_reference_tick: self.ns_per_reference_tick,
                 inside: header.cost_inside as f64 / PARTS,
             },
+            scheduler: Scheduler::of(image),
+            tracing_cost: TracingCost::of(image),
+            places: Places::default(),
         };
         for thread in image.recording.threads() {
             if selection.has_thread(thread.record().index) {
                 self.add_thread(&mut scene, thread);
             }
+            done(thread.contexts().len());
         }
+        let wanted = |thread: Option<u32>| match selection {
+            Selection::Thread(_, selected) => thread == Some(selected),
+            Selection::All | Selection::Process(_) => true,
+        };
+        self.syscalls.add(process, image, &scene.places, wanted);
     }
 
     fn add_thread(&mut self, scene: &mut Scene<'_>, thread: Thread<'_>) {
+        let record = thread.record();
+        scene.places.add_thread(record.index, record.tid, record.root_ref);
         // For each context of the thread: the import it calls, and the merged context it is in.
         let mut imports: Vec<u32> = Vec::new();
         let mut merged: Vec<u32> = Vec::new();
         let mut sums = Sums::default();
-        let costs = costs::of(scene.image, thread, |context, histogram| {
+        let mut costs = costs::of(scene.image, thread, |context, histogram| {
             let (import, class) = self.names.slot(&mut scene.names, context.slot());
             let place = if context.scope < context.number {
                 merged[context.scope as usize]
@@ -137,29 +171,70 @@ impl Collector {
             }
             imports.push(import);
             merged.push(place);
+            scene.places.add_context(record.index, record.tid, context.reference, place);
             class
         });
-        for ((cost, &import), &place) in costs.contexts.iter().zip(&imports).zip(&merged) {
-            let waits = self.names.cause(import).is_some();
-            self.contexts.list[place as usize].sums.add_cost(cost, waits, &scene.scale);
-            sums.add_cost(cost, waits, &scene.scale);
+        take_out_tracing(scene, thread, &mut costs);
+        let off_cpu = self.off_cpu(scene, thread, &costs.contexts, &imports);
+        let mut contexts = Vec::with_capacity(costs.contexts.len());
+        for ((cost, &off_cpu), &place) in costs.contexts.iter().zip(&off_cpu).zip(&merged) {
+            contexts.push(thread_context(place, cost, off_cpu, &scene.scale));
+            self.contexts.list[place as usize].sums.add_cost(cost, off_cpu, &scene.scale);
+            sums.add_cost(cost, off_cpu, &scene.scale);
             sums.within_ns += cost.total * scene.scale.ns_per_tick;
         }
         sums.total_ns = sums.self_ns;
-        let apis = self.thread_apis(&costs.contexts, &imports, &scene.scale);
-        self.not_seen.add_thread(thread.record());
+        let apis = self.thread_apis(&costs.contexts, &off_cpu, &imports, &scene.scale);
+        self.not_seen.add_thread(record);
         let ns = |ticks: f64| ticks * scene.scale.ns_per_tick;
-        let ThreadCosts { start, end, application, own_cost, overlap, .. } = costs;
+        let ThreadCosts {
+            start, end, application, application_variance, own_cost, overlap, ..
+        } = costs;
+        let application_off_cpu = match &mut scene.scheduler {
+            None => OffCpu::default(),
+            Some(scheduler) => {
+                let mut off_cpu = scheduler.take(record.root_ref, record.tid);
+                off_cpu.add(scheduler.take(0, record.tid));
+                off_cpu.within(ns(application))
+            }
+        };
         let collected = CollectedThread {
-            row: self.thread_row(scene, thread, (start, end), apis),
+            application_off_cpu,
+            row: ThreadRow { contexts, ..self.thread_row(scene, thread, (start, end), apis) },
             executable: scene.executable,
             sums,
             lifetime_ns: ns((end.0 - start.0) as f64),
             application_ns: ns(application),
+            application_variance: ns(ns(application_variance)),
             own_cost_ns: ns(own_cost),
             overlap_ns: ns(overlap),
         };
         self.threads.push(collected);
+    }
+
+    /// Time off the CPU by context: from the scheduler where it was asked, by name otherwise.
+    fn off_cpu(
+        &self,
+        scene: &mut Scene<'_>,
+        thread: Thread<'_>,
+        costs: &[Cost],
+        imports: &[u32],
+    ) -> Vec<OffCpu> {
+        let self_ns = |cost: &Cost| cost.self_time * scene.scale.ns_per_tick;
+        let Some(scheduler) = &mut scene.scheduler else {
+            let by_name = |(cost, &import): (&Cost, &u32)| OffCpu {
+                wait_ns: self.names.cause(import).map_or(0.0, |_| self_ns(cost)),
+                preempted_ns: None,
+            };
+            return costs.iter().zip(imports).map(by_name).collect();
+        };
+        let mut off_cpu = vec![OffCpu::default(); costs.len()];
+        for context in thread.contexts() {
+            // Where the self time of a folded context is.
+            let scope = costs[context.number as usize].scope as usize;
+            off_cpu[scope].add(scheduler.take(context.reference, thread.record().tid));
+        }
+        costs.iter().zip(off_cpu).map(|(cost, off_cpu)| off_cpu.within(self_ns(cost))).collect()
     }
 
     /// The row but for its figures.
@@ -182,26 +257,41 @@ impl Collector {
             thread: record.index,
             tid: record.tid,
             name: thread.name().into_owned(),
+            origin: match record.origin {
+                THREAD_MAIN => ThreadOrigin::Main,
+                THREAD_CREATED => ThreadOrigin::Created,
+                _ => ThreadOrigin::Found,
+            },
             start_ns: self.since_start(start_ns),
             end_ns: self.since_start(end_ns),
             lifetime_ns: Ns(end_ns.0.saturating_sub(start_ns.0)),
             end_is_estimate: scene.image.end_is_estimate
                 && record.state != chase_recorder::layout::THREAD_ENDED,
             application_ns: Ns(0),
+            application_wait_ns: None,
+            application_preempted_ns: None,
             own_cost_ns: Ns(0),
             overlap_ns: Ns(0),
             start_routine: code(record.start_routine_avma),
             start_argument: record.start_argument,
             creation_site: code(record.creation_site_avma),
             creator: (record.creator != NONE).then_some(record.creator),
+            creation: creation(scene, thread, start),
             lost_calls: record.untimed_calls,
             measures: crate::rows::Measures::default(),
             apis,
+            contexts: Vec::new(),
         }
     }
 
     /// What the thread spent in each API, by number of the API.
-    fn thread_apis(&mut self, costs: &[Cost], imports: &[u32], scale: &Scale) -> Vec<ThreadApi> {
+    fn thread_apis(
+        &mut self,
+        costs: &[Cost],
+        off_cpu: &[OffCpu],
+        imports: &[u32],
+        scale: &Scale,
+    ) -> Vec<ThreadApi> {
         self.scratch.resize(self.names.apis.len(), 0);
         let names = &self.names;
         let api_of = |at: u32| names.imports[imports[at as usize] as usize].api;
@@ -211,10 +301,13 @@ impl Collector {
         by_api.sort_by_key(|&at| api_of(at));
         let of_one_api = |contexts: &[u32]| {
             let (mut calls, mut total, mut own) = (0_u64, 0.0, 0.0);
+            let (mut wait_ns, mut preempted_ns) = (0.0, 0.0);
             for &at in contexts {
                 let cost = &costs[at as usize];
                 calls = calls.saturating_add(cost.calls);
                 own += cost.self_time;
+                wait_ns += off_cpu[at as usize].wait_ns;
+                preempted_ns += off_cpu[at as usize].preempted_ns.unwrap_or(0.0);
                 total += if outermost[at as usize] { cost.total } else { 0.0 };
             }
             ThreadApi {
@@ -222,6 +315,8 @@ impl Collector {
                 calls,
                 total_ns: Ns::from_f64(total * scale.ns_per_tick),
                 self_ns: Ns::from_f64(own * scale.ns_per_tick),
+                wait_ns: Ns::from_f64(wait_ns),
+                preempted_ns: Ns::from_f64(preempted_ns),
             }
         };
         by_api.chunk_by(|&a, &b| api_of(a) == api_of(b)).map(of_one_api).collect()
@@ -236,7 +331,45 @@ impl Collector {
         self.span = Some((first.min(start), last.max(end)));
     }
 
-    pub(super) fn finish(self) -> Analysis {
+    pub(super) fn finish(mut self) -> Analysis {
+        let anything = self.processes.iter().any(|row| row.syscalls != SyscallsState::None);
+        self.not_seen.syscalls.finish(anything);
         super::tables::of(self)
     }
+}
+
+fn thread_context(place: u32, cost: &Cost, off_cpu: OffCpu, scale: &Scale) -> ThreadContext {
+    ThreadContext {
+        context: place,
+        calls: cost.calls,
+        total_ns: Ns::from_f64(cost.total * scale.ns_per_tick),
+        self_ns: Ns::from_f64(cost.self_time * scale.ns_per_tick),
+        wait_ns: Ns::from_f64(off_cpu.wait_ns),
+    }
+}
+
+/// What was seen of a thread's creation, with what was loaded at its addresses.
+fn creation(scene: &Scene<'_>, thread: Thread<'_>, start: Ticks) -> ThreadCreation {
+    let Some(origin) = thread.origin() else { return ThreadCreation::default() };
+    let places = |avmas: &[u64]| -> Vec<CodeAddress> {
+        avmas.iter().map(|&avma| scene.addresses.find(avma, start)).collect()
+    };
+    ThreadCreation {
+        stack: places(origin.stack()),
+        words: places(origin.words()),
+        inner_words: places(origin.inner_words()),
+        python_function: origin.python_function().map(Into::into),
+        python_thread_name: origin.python_thread_name().map(Into::into),
+    }
+}
+
+/// Takes what watching the system calls cost out of the times of a thread.
+fn take_out_tracing(scene: &mut Scene<'_>, thread: Thread<'_>, costs: &mut ThreadCosts) {
+    let Some(cost) = &mut scene.tracing_cost else { return };
+    let ThreadRecord { tid, root_ref, .. } = *thread.record();
+    let ticks = |ns: f64| ns / scene.scale.ns_per_tick;
+    let of_contexts: Vec<f64> =
+        thread.contexts().map(|context| ticks(cost.take(context.reference, tid))).collect();
+    let outside = cost.take(root_ref, tid) + cost.take(0, tid);
+    costs.take_out(&of_contexts, ticks(outside));
 }

@@ -11,6 +11,7 @@ use crate::rows::{
     ApiRow, CallerRow, ContextRow, LibraryKind, LibraryRow, Measures, ProcessRow, ThreadRow, Totals,
 };
 use crate::sums::Sums;
+use crate::syscalls::{self, OffCpu, Surroundings};
 use crate::walk::{Forest, NOBODY, Step};
 
 /// Makes figures of sums.
@@ -46,11 +47,23 @@ pub(super) fn of(collector: Collector) -> Analysis {
     let mut libraries = library_rows(&names, &by_object, &ruler);
     libraries.extend(application_rows(&names, &threads, &ruler));
     libraries.sort_by(|a, b| order(&a.measures, &b.measures).then_with(|| a.path.cmp(&b.path)));
-    let context_rows = context_rows(&names, &contexts, &new_api, &ruler);
+    let (context_rows, row_of) = context_rows(&names, &contexts, &new_api, &ruler);
 
     let totals = sum_threads(threads.iter());
     add_process_totals(&mut processes, &threads);
-    let threads = threads.into_iter().map(|thread| thread_row(thread, &new_api, &ruler)).collect();
+    let threads: Vec<_> =
+        threads.into_iter().map(|thread| thread_row(thread, &new_api, &row_of, &ruler)).collect();
+    let around = Surroundings {
+        names: &names,
+        contexts: &contexts,
+        context_rows: &row_of,
+        new_api: &new_api,
+        by_api: &by_api,
+        by_object: &by_object,
+        threads: &threads,
+        processes: &processes,
+    };
+    let syscalls = syscalls::tables_of(&collector.syscalls, &around);
     let wall_ns = span.map_or(Ns(0), |(start, end)| Ns(end.0 - start.0));
     Analysis {
         wall_ns,
@@ -61,6 +74,9 @@ pub(super) fn of(collector: Collector) -> Analysis {
         apis,
         callers,
         contexts: context_rows,
+        syscalls,
+        api_sums: in_new_order(&by_api, &new_api),
+        ns_per_reference_tick: ruler.ns_per_reference_tick,
         objects: names.objects,
         not_seen,
     }
@@ -117,6 +133,15 @@ fn api_rows(names: &Names, by_api: &[Sums], ruler: &Ruler) -> (Vec<ApiRow>, Vec<
     (rows.into_iter().map(|(_, row)| row).collect(), new_api)
 }
 
+/// The sums of APIs in the order of their table.
+fn in_new_order(by_api: &[Sums], new_api: &[u32]) -> Vec<Sums> {
+    let mut sums = vec![Sums::default(); by_api.len()];
+    for (old, &new) in by_api.iter().zip(new_api) {
+        sums[new as usize].clone_from(old);
+    }
+    sums
+}
+
 fn caller_rows(
     names: &Names,
     by_import: &[Sums],
@@ -160,7 +185,9 @@ fn application_rows(
     for thread in threads {
         let sums = by_executable.entry(thread.executable).or_default();
         sums.self_ns += thread.application_ns;
+        sums.variance += thread.application_variance;
         sums.total_ns += thread.lifetime_ns;
+        sums.off_cpu.add(thread.application_off_cpu);
     }
     by_executable.into_iter().map(|(object, sums)| {
         library_row(names, LibraryKind::Application, object, ruler.measure(&sums))
@@ -172,12 +199,14 @@ fn library_row(names: &Names, kind: LibraryKind, object: u32, measures: Measures
     LibraryRow { kind, object, name: row.name.clone(), path: row.path.clone(), measures }
 }
 
+/// The rows, and the row of each merged context.
 fn context_rows(
     names: &Names,
     contexts: &Contexts,
     new_api: &[u32],
     ruler: &Ruler,
-) -> Vec<ContextRow> {
+) -> (Vec<ContextRow>, Vec<u32>) {
+    let mut row_of = vec![0; contexts.list.len()];
     let mut rows: Vec<ContextRow> = Vec::with_capacity(contexts.list.len());
     let mut open: Vec<u32> = Vec::new();
     contexts.forest_by_cost().walk(|step| match step {
@@ -185,6 +214,7 @@ fn context_rows(
             let context = &contexts.list[at as usize];
             let import = names.imports[context.import as usize];
             let row = rows.len() as u32;
+            row_of[at as usize] = row;
             rows.push(ContextRow {
                 depth: open.len() as u32,
                 parent: (context.caller != NOBODY).then(|| open.last().copied()).flatten(),
@@ -192,26 +222,42 @@ fn context_rows(
                 api: new_api[import.api as usize],
                 measures: ruler.measure(&context.sums),
             });
+            row_of[at as usize] = row;
             open.push(row);
         }
         Step::Leave(_) => {
             open.pop();
         }
     });
-    rows
+    (rows, row_of)
 }
 
-fn thread_row(thread: CollectedThread, new_api: &[u32], ruler: &Ruler) -> ThreadRow {
+fn thread_row(
+    thread: CollectedThread,
+    new_api: &[u32],
+    context_row_of: &[u32],
+    ruler: &Ruler,
+) -> ThreadRow {
     let mut row = thread.row;
     row.measures = ruler.measure(&thread.sums);
     row.application_ns = Ns::from_f64(thread.application_ns);
+    (row.application_wait_ns, row.application_preempted_ns) = told(thread.application_off_cpu);
     row.own_cost_ns = Ns::from_f64(thread.own_cost_ns);
     row.overlap_ns = Ns::from_f64(thread.overlap_ns);
     for api in &mut row.apis {
         api.api = new_api[api.api as usize];
     }
     row.apis.sort_by_key(|api| api.api);
+    for context in &mut row.contexts {
+        context.context = context_row_of[context.context as usize];
+    }
     row
+}
+
+/// Waits and preemptions, where the scheduler told.
+fn told(off_cpu: OffCpu) -> (Option<Ns>, Option<Ns>) {
+    let preempted = off_cpu.preempted_ns.map(Ns::from_f64);
+    (preempted.map(|_| Ns::from_f64(off_cpu.wait_ns)), preempted)
 }
 
 fn add_process_totals(processes: &mut [ProcessRow], threads: &[CollectedThread]) {
@@ -223,13 +269,22 @@ fn add_process_totals(processes: &mut [ProcessRow], threads: &[CollectedThread])
 fn sum_threads<'t>(threads: impl Iterator<Item = &'t CollectedThread> + Clone) -> Totals {
     let sum =
         |part: fn(&CollectedThread) -> f64| Ns::from_f64(threads.clone().map(part).sum::<f64>());
+    let (mut library, mut application) = (OffCpu::default(), OffCpu::default());
+    for thread in threads.clone() {
+        library.add(thread.sums.off_cpu);
+        application.add(thread.application_off_cpu);
+    }
+    let (application_wait_ns, application_preempted_ns) = told(application);
     Totals {
         threads: threads.clone().count(),
         calls: threads.clone().fold(0, |sum: u64, thread| sum.saturating_add(thread.sums.calls)),
         lifetime_ns: sum(|thread| thread.lifetime_ns),
         application_ns: sum(|thread| thread.application_ns),
         library_ns: sum(|thread| thread.sums.self_ns),
-        wait_ns: sum(|thread| thread.sums.wait_ns),
+        wait_ns: Ns::from_f64(library.wait_ns),
+        preempted_ns: library.preempted_ns.map(Ns::from_f64),
+        application_wait_ns,
+        application_preempted_ns,
         own_cost_ns: sum(|thread| thread.own_cost_ns),
         overlap_ns: sum(|thread| thread.overlap_ns),
     }

@@ -45,12 +45,19 @@ pub(crate) struct Table {
     columns: Vec<(String, Align)>,
     rows: Vec<Vec<Cell>>,
     droppable: Vec<String>,
+    hidden: Vec<String>,
 }
 
 impl Table {
     pub(crate) fn new<const N: usize>(columns: [(&str, Align); N]) -> Self {
-        let columns = columns.map(|(heading, align)| (heading.to_owned(), align)).into();
-        Self { columns, rows: Vec::new(), droppable: Vec::new() }
+        Self::of(columns)
+    }
+
+    /// The same for columns that are not known beforehand.
+    pub(crate) fn of<'h>(columns: impl IntoIterator<Item = (&'h str, Align)>) -> Self {
+        let columns = columns.into_iter().map(|(heading, align)| (heading.to_owned(), align));
+        let columns = columns.collect();
+        Self { columns, rows: Vec::new(), droppable: Vec::new(), hidden: Vec::new() }
     }
 
     /// Columns that may be left out on a narrow terminal, the first one first.
@@ -59,9 +66,21 @@ impl Table {
         self
     }
 
+    /// Leaves a column out, without a word, unless it is wanted.
+    pub(crate) fn only_if(mut self, wanted: bool, heading: &str) -> Self {
+        if !wanted {
+            self.hidden.push(heading.to_owned());
+        }
+        self
+    }
+
     /// Adds a row; what is missing at its end stays empty.
     pub(crate) fn row<const N: usize>(&mut self, cells: [Cell; N]) {
-        let mut cells = Vec::from(cells);
+        self.add(cells.into());
+    }
+
+    /// The same for cells that are not known beforehand.
+    pub(crate) fn add(&mut self, mut cells: Vec<Cell>) {
         cells.resize(self.columns.len(), Cell::default());
         self.rows.push(cells);
     }
@@ -72,12 +91,16 @@ impl Table {
         let headings = |(heading, _): &(String, Align)| Cell::new(heading, Look::Strong);
         let headings: Vec<Cell> = self.columns.iter().map(headings).collect();
         let lines: Vec<&Vec<Cell>> = std::iter::once(&headings).chain(&self.rows).collect();
-        let mut columns: Vec<usize> = (0..self.columns.len()).collect();
+        let is_shown = |column: &usize| !self.hidden.contains(&self.columns[*column].0);
+        let mut columns: Vec<usize> = (0..self.columns.len()).filter(is_shown).collect();
         let mut dropped = Vec::new();
         let mut widths = self.widths(&lines, &columns, terminal.width);
         for heading in &self.droppable {
             if terminal.width.is_none_or(|limit| total(&widths) <= limit) {
                 break;
+            }
+            if self.hidden.contains(heading) {
+                continue;
             }
             columns.retain(|&column| self.columns[column].0 != *heading);
             dropped.push(heading.as_str());

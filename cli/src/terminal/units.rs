@@ -36,6 +36,18 @@ pub(crate) fn count(number: u64) -> String {
     format!("{value:.0}E")
 }
 
+/// A number of bytes: `74.2 MB`.
+pub(crate) fn quantity(bytes: u64) -> String {
+    let mut value = bytes as f64;
+    for unit in ["B", "kB", "MB", "GB", "TB", "PB"] {
+        if value < 999.5 {
+            return format!("{} {unit}", digits(value, if unit == "B" { 0 } else { 3 }));
+        }
+        value /= 1000.0;
+    }
+    format!("{value:.0} EB")
+}
+
 /// A share: `29.4 %`. What isn't zero isn't shown as zero.
 pub(crate) fn percent(share: f64) -> String {
     match share * 100.0 {

@@ -1,14 +1,18 @@
 //! Time and calls of each library function.
 
-use chase_analyzer::{Analysis, ApiRow};
+use chase_analyzer::{Analysis, ApiRow, Measures, WaitCause};
 use serde_json::Value;
 
-use super::{PERCENT, QUANTILES, SELF, Show, TOTAL, calls, left_out, legend, of_call, share};
+use super::waiting::{self, PREEMPTED};
+use super::{
+    ESTIMATE, PERCENT, QUANTILES, SELF, Show, TIMED, TOTAL, calls, has_estimates, left_out, legend,
+    longest, marked, of_call, self_time, share,
+};
 use crate::args::{ApiFilter, LibFilter, matches};
 use crate::machine::{self, MEASURES, Rows};
 use crate::names::Names;
 use crate::report::Report;
-use crate::terminal::{Align, Cell, Look, Table, Terminal, elapsed};
+use crate::terminal::{Align, Cell, Look, Table, Terminal, count, elapsed};
 
 pub(super) struct Apis<'a> {
     pub(super) lib: &'a LibFilter,
@@ -51,6 +55,8 @@ impl Show for Apis<'_> {
             ("%", Align::Number),
             ("self", Align::Number),
             ("total", Align::Number),
+            (waiting::heading(report), Align::Number),
+            (PREEMPTED, Align::Number),
             ("calls", Align::Number),
             ("p50", Align::Number),
             ("p99", Align::Number),
@@ -58,35 +64,36 @@ impl Show for Apis<'_> {
             ("max", Align::Number),
             ("waits for", Align::Text),
         ])
-        .may_drop(["p99", "max", "waits for", "total", "p50"]);
+        .only_if(waiting::is_measured(report), waiting::heading(report))
+        .only_if(waiting::is_measured(report), PREEMPTED)
+        .may_drop(["p99", "max", "waits for", "total", PREEMPTED, "p50"]);
         for &(number, row) in rows.iter().take(top) {
             let measures = &row.measures;
             table.row([
                 report.names.short(number).into(),
                 Cell::new(report.names.object(row.object), Look::Faint),
-                share(report, measures.self_ns).into(),
-                elapsed(measures.self_ns.0).into(),
-                elapsed(measures.total_ns.0).into(),
-                calls(measures).into(),
+                marked(measures, share(report, measures.self_ns)).into(),
+                self_time(measures).into(),
+                marked(measures, elapsed(measures.total_ns.0)).into(),
+                share(report, measures.wait_ns).into(),
+                waiting::preempted(report, measures).into(),
+                calls_and_timed(measures).into(),
                 of_call(measures.p50_ns).into(),
                 of_call(measures.p99_ns).into(),
                 of_call(measures.p999_ns).into(),
-                of_call(measures.max_ns).into(),
+                longest(measures).into(),
                 waits_for(row).into(),
             ]);
         }
         let mut out = table.render(terminal);
         out.push_str(&left_out(rows.len(), top, "functions"));
-        out.push_str(&legend(
-            terminal,
-            &[
-                PERCENT,
-                SELF,
-                TOTAL,
-                ("waits for", "by the function's name, not measured"),
-                QUANTILES,
-            ],
-        ));
+        let mut terms = vec![PERCENT, SELF, TOTAL];
+        if waiting::is_measured(report) {
+            terms.extend(waiting::legend(report));
+        }
+        terms.extend([("waits for", "by the function's name, not measured"), QUANTILES]);
+        terms.extend(has_estimates(report).then_some([ESTIMATE, TIMED]).into_iter().flatten());
+        out.push_str(&legend(terminal, &terms));
         Ok(out)
     }
 
@@ -102,8 +109,22 @@ impl Show for Apis<'_> {
     }
 }
 
+/// Of a function whose calls were not all timed, also how many were.
+fn calls_and_timed(measures: &Measures) -> String {
+    let calls = calls(measures);
+    if measures.samples_only() {
+        format!("{calls} ({} timed)", count(measures.timed))
+    } else {
+        calls
+    }
+}
+
 fn waits_for(row: &ApiRow) -> String {
-    // As the analyzer writes it.
-    let cause = row.waits_for.and_then(|cause| serde_json::to_value(cause).ok());
+    row.waits_for.map(cause).unwrap_or_default()
+}
+
+/// A cause of waiting, as the analyzer writes it.
+pub(super) fn cause(cause: WaitCause) -> String {
+    let cause = serde_json::to_value(cause).ok();
     cause.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned()
 }

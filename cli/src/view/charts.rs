@@ -43,6 +43,10 @@ pub(super) fn draw(report: &Report, dir: &Path, top: Option<usize>) -> anyhow::R
         .with_context(|| format!("cannot make the directory {}", dir.display()))?;
     let mut files = save(dir, "libraries", &pie)?;
     files.extend(save(dir, "apis", &bars)?);
+    let model = super::html::model(report)?;
+    for picture in chase_html::pictures(&model, &subtitle).context("cannot draw the charts")? {
+        files.extend(save(dir, &picture.name, &picture.chart)?);
+    }
     Ok(Charts { files })
 }
 
@@ -74,7 +78,7 @@ fn bars(report: &Report) -> Vec<Bar> {
     .collect()
 }
 
-fn subtitle(report: &Report) -> String {
+pub(super) fn subtitle(report: &Report) -> String {
     let analysis = &report.analysis;
     let first = analysis.processes.first().map_or("", |process| file_name(&process.executable));
     let processes = match &*analysis.processes {
@@ -99,6 +103,13 @@ fn save(dir: &Path, name: &str, chart: &Chart) -> anyhow::Result<Vec<PathBuf>> {
         Ok(path)
     };
     files.into_iter().map(write).collect()
+}
+
+impl Charts {
+    /// A file that another view wrote.
+    pub(super) fn of(file: PathBuf) -> Self {
+        Self { files: vec![file] }
+    }
 }
 
 impl Show for Charts {

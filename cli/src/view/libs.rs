@@ -2,7 +2,11 @@
 
 use chase_analyzer::{LibraryKind, LibraryRow};
 
-use super::{PERCENT, QUANTILES, SELF, Show, TOTAL, WAIT, calls, left_out, legend, of_call, share};
+use super::waiting::{self, PREEMPTED};
+use super::{
+    ESTIMATE, PERCENT, QUANTILES, SELF, Show, TOTAL, calls, has_estimates, left_out, legend,
+    longest, marked, of_call, self_time, share,
+};
 use crate::args::{LibFilter, matches};
 use crate::machine::{self, MEASURES, Rows};
 use crate::report::Report;
@@ -26,7 +30,10 @@ impl Show for Libs<'_> {
         let rows = self.rows(report);
         let mut out = table(report, rows.iter().take(top).copied()).render(terminal);
         out.push_str(&left_out(rows.len(), top, "libraries"));
-        out.push_str(&legend(terminal, &[PERCENT, SELF, TOTAL, WAIT, QUANTILES]));
+        let mut terms =
+            [&[PERCENT, SELF, TOTAL][..], &waiting::legend(report), &[QUANTILES]].concat();
+        terms.extend(has_estimates(report).then_some(ESTIMATE));
+        out.push_str(&legend(terminal, &terms));
         Ok(out)
     }
 
@@ -43,31 +50,34 @@ fn table<'r>(report: &Report, rows: impl Iterator<Item = &'r LibraryRow>) -> Tab
         ("%", Align::Number),
         ("self", Align::Number),
         ("total", Align::Number),
-        ("wait by name", Align::Number),
+        (waiting::heading(report), Align::Number),
+        (PREEMPTED, Align::Number),
         ("calls", Align::Number),
         ("p50", Align::Number),
         ("p99", Align::Number),
         ("p99.9", Align::Number),
         ("max", Align::Number),
     ])
-    .may_drop(["p99", "max", "total", "p99.9"]);
+    .only_if(waiting::is_measured(report), PREEMPTED)
+    .may_drop(["p99", "max", "total", PREEMPTED, "p99.9"]);
     for row in rows {
         let measures = &row.measures;
         table.row([
             name(report, row),
-            share(report, measures.self_ns).into(),
-            elapsed(measures.self_ns.0).into(),
+            marked(measures, share(report, measures.self_ns)).into(),
+            self_time(measures).into(),
             match row.kind {
                 LibraryKind::Application => String::new(),
-                LibraryKind::Library => elapsed(measures.total_ns.0),
+                LibraryKind::Library => marked(measures, elapsed(measures.total_ns.0)),
             }
             .into(),
             share(report, measures.wait_ns).into(),
+            waiting::preempted(report, measures).into(),
             calls(measures).into(),
             of_call(measures.p50_ns).into(),
             of_call(measures.p99_ns).into(),
             of_call(measures.p999_ns).into(),
-            of_call(measures.max_ns).into(),
+            longest(measures).into(),
         ]);
     }
     table

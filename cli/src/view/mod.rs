@@ -2,11 +2,20 @@
 
 mod apis;
 mod charts;
+pub(crate) mod compare;
+mod export;
+mod findings;
+mod groups;
+mod html;
 mod libs;
 mod processes;
 mod summary;
+mod syscalls;
+mod tail;
 mod threads;
 mod tree;
+mod waiting;
+mod waits;
 
 use chase_analyzer::{Measures, Ns};
 use unicode_width::UnicodeWidthStr;
@@ -39,11 +48,31 @@ pub(crate) fn show(cli: &Cli, report: &Report, terminal: Terminal) -> anyhow::Re
         Some(View::Apis { lib, api, .. }) => {
             render(&apis::Apis { lib, api }, cli, report, terminal)
         }
-        Some(View::Threads { thread, .. }) => {
-            render(&threads::Threads { thread }, cli, report, terminal)
+        Some(View::Threads { group, only_groups: true, .. }) => {
+            render(&groups::OnlyGroups { group }, cli, report, terminal)
         }
-        Some(View::Tree { lib, api, thread, .. }) => {
-            render(&tree::Tree { lib, api, thread }, cli, report, terminal)
+        Some(View::Threads { thread, group, .. }) => {
+            render(&threads::Threads { thread, group }, cli, report, terminal)
+        }
+        Some(View::Tail { lib, api, group, .. }) => {
+            render(&tail::Tail { lib, api, group }, cli, report, terminal)
+        }
+        Some(View::Waits { lib, api, group, .. }) => {
+            render(&waits::Waits { lib, api, group }, cli, report, terminal)
+        }
+        Some(View::Tree { lib, api, thread, group, .. }) => {
+            render(&tree::Tree { lib, api, thread, group }, cli, report, terminal)
+        }
+        Some(View::Syscalls { lib, api, thread, by, .. }) => {
+            render(&syscalls::Syscalls::new(report, lib, api, thread, *by)?, cli, report, terminal)
+        }
+        // It has recordings of its own.
+        Some(View::Compare(arguments)) => compare::show(cli, arguments, terminal),
+        Some(View::Html { recordings, output }) => {
+            render(&html::write(cli, report, recordings, output)?, cli, report, terminal)
+        }
+        Some(View::Export { format, output, .. }) => {
+            export::write(report, *format, output.as_deref())
         }
         Some(View::Charts { output, .. }) => {
             render(&charts::draw(report, output, cli.output.top)?, cli, report, terminal)
@@ -76,6 +105,31 @@ fn render<S: Show>(
 /// A duration of a single call; empty where none was timed.
 fn of_call(time: Option<Ns>) -> String {
     time.map_or_else(String::new, |time| terminal::duration(time.0))
+}
+
+/// The longest call; of calls that were not all timed, one at least as long as any that was.
+fn longest(measures: &Measures) -> String {
+    let mark = if measures.samples_only() { "≥" } else { "" };
+    measures.max_ns.map_or_else(String::new, |max| format!("{mark}{}", terminal::duration(max.0)))
+}
+
+/// A figure that rests on estimates is marked.
+fn marked(measures: &Measures, figure: String) -> String {
+    if measures.estimated && !figure.is_empty() { format!("~{figure}") } else { figure }
+}
+
+/// Self time, and how far off an estimate of it may be.
+fn self_time(measures: &Measures) -> String {
+    let figure = marked(measures, terminal::elapsed(measures.self_ns.0));
+    match measures.ci95_share() {
+        Some(share) if share >= 0.0005 => format!("{figure} ±{}", terminal::percent(share)),
+        _ => figure,
+    }
+}
+
+/// Whether the report needs [`ESTIMATE`].
+fn has_estimates(report: &Report) -> bool {
+    report.analysis.libraries.iter().any(|row| row.measures.estimated)
 }
 
 /// A share of the time; empty where there is none to speak of.
@@ -148,9 +202,13 @@ const SELF_SHARE: (&str, &str) = (
 );
 const TOTAL: (&str, &str) = ("total", "with the library calls made inside");
 const PERCENT: (&str, &str) = ("%", "share of application time and all library calls");
-const WAIT: (&str, &str) = (
-    "wait by name",
-    "the part of self in functions known to wait (lock, join, sleep, poll): a guess by name, not measured",
+const ESTIMATE: (&str, &str) = (
+    "~, ±, ≥",
+    "an estimate: of hot, short, even calls only some were timed, each for a block of calls; ± is its 95 % confidence interval, ≥ the longest that was timed. Counts are exact. CHASE_TIMING=all times every call",
+);
+const TIMED: (&str, &str) = (
+    "timed",
+    "the calls that an estimate rests on; with 95 % confidence, at most 3 in so many of the others took longer than the longest of them",
 );
 const QUANTILES: (&str, &str) = (
     "p50, p99.9",

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use chase_analyzer::{Ending, ProcessRow, Totals};
+use chase_analyzer::{Ending, Ns, ProcessRow, Totals};
 use unicode_width::UnicodeWidthStr;
 
 use crate::report::{Report, file_name, fraction};
@@ -22,8 +22,12 @@ const NOTABLE_OVERLAP: f64 = 0.01;
 
 /// What was spent on being recorded, in words.
 pub(super) fn overhead(totals: &Totals) -> String {
-    let without = totals.lifetime_ns.as_f64() - totals.own_cost_ns.as_f64();
-    percent(fraction(totals.own_cost_ns, without))
+    overhead_of(totals.own_cost_ns, totals)
+}
+
+/// `cost` as a part of what the threads would have taken without it.
+pub(super) fn overhead_of(cost: Ns, totals: &Totals) -> String {
+    percent(fraction(cost, totals.lifetime_ns.as_f64() - cost.as_f64()))
 }
 
 /// `compressor  pid 4711  212 ms wall, 3 threads, …`, and how it ended.
@@ -112,7 +116,7 @@ pub(super) fn number(rows: &[ProcessRow]) -> String {
 }
 
 /// The `top` processes whose threads did most, in order of their start.
-fn costliest(processes: &[ProcessRow], top: usize) -> impl Iterator<Item = &ProcessRow> {
+pub(super) fn costliest(processes: &[ProcessRow], top: usize) -> impl Iterator<Item = &ProcessRow> {
     let cost = |at: &usize| {
         let totals = &processes[*at].totals;
         Reverse((totals.application_ns.0.saturating_add(totals.library_ns.0), totals.calls))
@@ -124,7 +128,7 @@ fn costliest(processes: &[ProcessRow], top: usize) -> impl Iterator<Item = &Proc
     by_cost.into_iter().map(|at| &processes[at])
 }
 
-fn ending(ending: Ending) -> String {
+pub(super) fn ending(ending: Ending) -> String {
     match ending {
         Ending::Exit { status } => format!("exit status {status}"),
         Ending::ImmediateExit { status } => format!("exit status {status}, by _exit"),
@@ -132,11 +136,12 @@ fn ending(ending: Ending) -> String {
         Ending::Abort => "aborted".to_owned(),
         Ending::Running => "still running".to_owned(),
         Ending::Killed => "killed: no end was seen".to_owned(),
+        Ending::Unknown => "only its system calls were seen".to_owned(),
     }
 }
 
 /// The same for a column of a table.
-fn brief_ending(ending: Ending) -> String {
+pub(super) fn brief_ending(ending: Ending) -> String {
     match ending {
         Ending::Exit { status } => format!("exit {status}"),
         Ending::ImmediateExit { status } => format!("_exit {status}"),
@@ -144,6 +149,7 @@ fn brief_ending(ending: Ending) -> String {
         Ending::Abort => "aborted".to_owned(),
         Ending::Running => "running".to_owned(),
         Ending::Killed => "killed".to_owned(),
+        Ending::Unknown => "unknown".to_owned(),
     }
 }
 
@@ -181,6 +187,7 @@ pub(super) fn not_seen(report: &Report) -> Vec<String> {
     for part in &not_seen.unreadable {
         lines.push(format!("part of {}: {}", part.path.display(), part.problem));
     }
+    lines.extend(super::syscalls::not_seen(report));
     for failure in &report.loaded.failures {
         lines.push(format!("{}: {}", failure.path.display(), failure.cause));
     }
@@ -198,6 +205,6 @@ pub(super) fn not_seen(report: &Report) -> Vec<String> {
     lines
 }
 
-fn plural(number: u64, what: &str) -> String {
+pub(super) fn plural(number: u64, what: &str) -> String {
     format!("{} {what}{}", count(number), if number == 1 { "" } else { "s" })
 }

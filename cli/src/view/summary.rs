@@ -4,9 +4,12 @@ use chase_analyzer::{LibraryKind, LibraryRow, Ns};
 
 use super::apis::Apis;
 use super::libs::{self, Libs};
-use super::threads::{self, Threads};
-use super::{QUANTILES, SELF_SHARE, Show, WAIT, calls, legend, of_call, processes, share};
-use crate::args::{ApiFilter, LibFilter, ThreadFilter};
+use super::threads::Threads;
+use super::{
+    ESTIMATE, QUANTILES, SELF_SHARE, Show, calls, findings, groups, has_estimates, legend, marked,
+    of_call, processes, share, syscalls, waiting,
+};
+use crate::args::{ApiFilter, GroupFilter, LibFilter, ThreadFilter};
 use crate::machine::Rows;
 use crate::report::Report;
 use crate::terminal::{Align, Cell, Look, Table, Terminal, clean};
@@ -38,7 +41,15 @@ impl Show for Summary {
                 table
             }
         };
-        terms.extend([SELF_SHARE, WAIT, QUANTILES]);
+        terms.push(SELF_SHARE);
+        terms.extend(waiting::legend(report).first());
+        terms.push(QUANTILES);
+        terms.extend(has_estimates(report).then_some(ESTIMATE));
+        let findings = findings::text(report, terminal);
+        if !findings.is_empty() {
+            out.push('\n');
+            out.push_str(&findings);
+        }
         out.push('\n');
         out.push_str(&libraries(report, terminal, top));
         if !report.analysis.apis.is_empty() {
@@ -47,8 +58,12 @@ impl Show for Summary {
             out.push_str(&more(report.analysis.apis.len(), top, "apis"));
         }
         out.push('\n');
-        out.push_str(&threads::brief(report, top).render(terminal));
-        out.push_str(&more(report.analysis.threads.len(), top, "threads"));
+        out.push_str(&groups::brief(report, top).render(terminal));
+        out.push_str(&more(report.groups().rows.len(), top, "threads"));
+        if report.groups().rows.iter().any(|row| row.threads > 1) {
+            terms.push(groups::LB);
+        }
+        out.push_str(&syscalls::brief(report, terminal, top));
         out.push_str(&not_seen(report, terminal));
         out.push_str(&legend(terminal, &terms));
         out.push_str(&next(report));
@@ -56,11 +71,13 @@ impl Show for Summary {
     }
 
     fn tables(&self, report: &Report, top: usize) -> anyhow::Result<Vec<Rows>> {
-        let (lib, api, thread) =
-            (LibFilter::default(), ApiFilter::default(), ThreadFilter::default());
+        let (lib, api) = (LibFilter::default(), ApiFilter::default());
+        let (thread, group) = (ThreadFilter::default(), GroupFilter::default());
         let mut tables = Libs { lib: &lib }.tables(report, top)?;
         tables.append(&mut Apis { lib: &lib, api: &api }.tables(report, top)?);
-        tables.append(&mut Threads { thread: &thread }.tables(report, top)?);
+        tables.append(&mut Threads { thread: &thread, group: &group }.tables(report, top)?);
+        tables.push(findings::rows(report)?);
+        tables.extend(syscalls::for_summary(report, top)?);
         Ok(tables)
     }
 }
@@ -69,7 +86,7 @@ fn libraries(report: &Report, terminal: Terminal, top: usize) -> String {
     let mut table = Table::new([
         ("Library", Align::Name),
         ("self", Align::Number),
-        ("wait by name", Align::Number),
+        (waiting::heading(report), Align::Number),
         ("calls", Align::Number),
         ("p50", Align::Number),
         ("p99.9", Align::Number),
@@ -88,7 +105,7 @@ fn libraries(report: &Report, terminal: Terminal, top: usize) -> String {
         let measures = &row.measures;
         table.row([
             libs::name(report, row),
-            share(report, measures.self_ns).into(),
+            marked(measures, share(report, measures.self_ns)).into(),
             share(report, measures.wait_ns).into(),
             calls(measures).into(),
             of_call(measures.p50_ns).into(),
@@ -124,7 +141,7 @@ fn functions(report: &Report, top: usize) -> Table {
         table.row([
             report.names.short(number).into(),
             Cell::new(report.names.object(row.object), Look::Faint),
-            share(report, measures.self_ns).into(),
+            marked(measures, share(report, measures.self_ns)).into(),
             calls(measures).into(),
             of_call(measures.p50_ns).into(),
             of_call(measures.p999_ns).into(),
@@ -152,7 +169,8 @@ fn more(all: usize, top: usize, view: &str) -> String {
 /// What to type next.
 fn next(report: &Report) -> String {
     let mut out =
-        "\nMore: chase-report libs, apis, threads, tree; charts -o DIR draws them\n".to_owned();
+        "\nMore: chase-report libs, apis, threads, tail, waits, tree, syscalls; charts -o DIR draws them\n"
+            .to_owned();
     if report.loaded.other_runs > 0 {
         let runs = if report.loaded.other_runs == 1 { "run is" } else { "runs are" };
         out.push_str(&format!(

@@ -1,19 +1,41 @@
 //! Each thread: who started it where, how long it lived, what it did.
 
 use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
 
 use chase_analyzer::{CodeAddress, ThreadRow};
 use serde_json::Value;
 
-use super::{Show, calls, left_out, legend, share};
-use crate::args::{ThreadFilter, matches};
+use super::waiting::{self, PREEMPTED};
+use super::{Show, groups, left_out, legend, marked};
+use crate::args::{GroupFilter, ThreadFilter, matches};
 use crate::machine::{self, MEASURES, Rows};
-use crate::places::{AddressKind, Place};
+use crate::places::AddressKind;
 use crate::report::Report;
 use crate::terminal::{Align, Look, Table, Terminal, clean, count, elapsed, moment};
+use crate::thread_functions;
 
 pub(super) struct Threads<'a> {
     pub(super) thread: &'a ThreadFilter,
+    pub(super) group: &'a GroupFilter,
+}
+
+impl Threads<'_> {
+    /// The threads that both filters let pass, the longest first.
+    fn rows<'r>(&self, report: &'r Report) -> anyhow::Result<Vec<&'r ThreadRow>> {
+        let mut rows = rows(report, self.thread);
+        if !self.group.groups.is_empty() {
+            let chosen = groups::chosen(report, self.group)?;
+            let of_thread = &report.groups().of_thread;
+            let threads = report.analysis.threads.iter().zip(of_thread);
+            let wanted: HashSet<(usize, u32)> = threads
+                .filter(|&(_, &group)| chosen[group as usize])
+                .map(|(row, _)| (row.process, row.thread))
+                .collect();
+            rows.retain(|row| wanted.contains(&(row.process, row.thread)));
+        }
+        Ok(rows)
+    }
 }
 
 /// The threads that the filter lets pass, the longest first.
@@ -28,20 +50,27 @@ impl Show for Threads<'_> {
     const NAME: &'static str = "threads";
 
     fn text(&self, report: &Report, terminal: Terminal, top: usize) -> anyhow::Result<String> {
-        let rows = rows(report, self.thread);
+        let rows = self.rows(report)?;
+        let mut out = String::new();
+        if self.thread.threads.is_empty() {
+            out.push_str(&groups::text(report, self.group, terminal, top)?);
+            out.push('\n');
+        }
         let mut table = Table::new([
             ("PID", Align::Number),
             ("TID", Align::Number),
             ("Thread", Align::Name),
-            ("Start routine", Align::Name),
+            ("Function", Align::Name),
             ("Created in", Align::Name),
             ("start", Align::Number),
             ("lifetime", Align::Number),
             ("application", Align::Number),
             ("library", Align::Number),
-            ("wait by name", Align::Number),
+            (waiting::heading(report), Align::Number),
+            (PREEMPTED, Align::Number),
             ("calls", Align::Number),
         ])
+        .only_if(waiting::is_measured(report), PREEMPTED)
         .may_drop(["PID", "start", "application", "Created in", "library"]);
         for row in rows.iter().take(top) {
             let pid = report.analysis.processes.get(row.process).map_or(0, |process| process.pid);
@@ -50,37 +79,43 @@ impl Show for Threads<'_> {
                 pid.to_string().into(),
                 row.tid.to_string().into(),
                 name(row).into(),
-                routine(report, row).into(),
-                short(report, row, row.creation_site.as_ref(), AddressKind::ReturnAddress).into(),
+                function(report, row).into(),
+                created_in(report, row).into(),
                 moment(row.start_ns.0).into(),
                 format!("{about}{}", elapsed(row.lifetime_ns.0)).into(),
                 elapsed(row.application_ns.0).into(),
-                elapsed(row.measures.self_ns.0).into(),
+                marked(&row.measures, elapsed(row.measures.self_ns.0)).into(),
                 elapsed(row.measures.wait_ns.0).into(),
+                row.measures.preempted_ns.map_or_else(String::new, |ns| elapsed(ns.0)).into(),
                 count(row.measures.calls).into(),
             ]);
         }
-        let mut out = table.render(terminal);
+        out.push_str(&table.render(terminal));
         out.push_str(&left_out(rows.len(), top, "threads"));
         out.push_str(&missing(report, terminal));
-        out.push_str(&legend(
-            terminal,
-            &[
-                ("start", "since the start of the run"),
-                ("application", "lifetime less library calls and less the cost of recording"),
-                ("library", "in library calls"),
-                (
-                    "wait by name",
-                    "the part of it in functions known to wait: a guess by name, not measured",
-                ),
-                ("≥", "the end was not seen"),
-            ],
-        ));
+        let function = "what the thread runs of the program, beyond its runtime's start routine";
+        let mut terms = vec![("Function", function)];
+        if self.thread.threads.is_empty() {
+            terms.extend(groups::terms(report));
+        }
+        terms.extend([
+            ("start", "since the start of the run"),
+            ("application", "lifetime less library calls and less the cost of recording"),
+            ("library", "in library calls"),
+        ]);
+        terms.extend(waiting::legend_of_library(report));
+        terms.push(("≥", "the end was not seen"));
+        out.push_str(&legend(terminal, &terms));
         Ok(out)
     }
 
     fn tables(&self, report: &Report, top: usize) -> anyhow::Result<Vec<Rows>> {
+        let all = report.analysis.threads.iter().zip(&report.groups().of_thread);
+        let group_of: HashMap<(usize, u32), u32> =
+            all.map(|(row, &group)| ((row.process, row.thread), group)).collect();
         let row = |row: &ThreadRow| {
+            let group = group_of.get(&(row.process, row.thread));
+            let group = group.map(|&group| &*report.groups().rows[group as usize].label);
             let place = |address: &Option<CodeAddress>, kind| match address {
                 Some(address) => {
                     serde_json::to_value(report.places.find(report, row.process, address, kind))
@@ -88,19 +123,34 @@ impl Show for Threads<'_> {
                 None => Ok(Value::Null),
             };
             let start = place(&row.start_routine, AddressKind::Function)?;
-            let site = place(&row.creation_site, AddressKind::ReturnAddress)?;
+            let site = report.places.creation_site(report, row);
+            let site = place(&site, AddressKind::ReturnAddress)?;
+            let stack = row.creation.stack.iter();
+            let stack: Result<Vec<_>, _> =
+                stack.map(|address| place(&Some(*address), AddressKind::ReturnAddress)).collect();
+            let function = report.places.thread_function(report, row).map(thread_functions::field);
+            let function = serde_json::to_value(function)?;
             let pid = report.analysis.processes.get(row.process).map(|process| process.pid);
             machine::row(
                 row,
-                [("pid", pid.into()), ("start_routine", start), ("creation_site", site)],
+                [
+                    ("pid", pid.into()),
+                    ("group", group.into()),
+                    ("function", function),
+                    ("start_routine", start),
+                    ("creation_site", site),
+                    ("creation_stack", Value::Array(stack?)),
+                ],
             )
         };
-        let rows = rows(report, self.thread).into_iter().take(top).map(row);
+        let rows = self.rows(report)?.into_iter().take(top).map(row);
         let columns = [
             "pid",
             "tid",
             "thread",
             "name",
+            "group",
+            "origin",
             "start_ns",
             "end_ns",
             "lifetime_ns",
@@ -110,6 +160,10 @@ impl Show for Threads<'_> {
             "overlap_ns",
             "lost_calls",
             "creator",
+            "function.name",
+            "function.kind",
+            "function.file",
+            "function.line",
             "start_routine.function",
             "start_routine.file",
             "start_routine.line",
@@ -122,36 +176,13 @@ impl Show for Threads<'_> {
             "creation_site.svma",
         ];
         let columns = [&columns[..], &MEASURES].concat();
-        Ok(vec![Rows { name: "threads", columns, rows: rows.collect::<Result<_, _>>()? }])
+        let mut tables =
+            vec![Rows { name: "threads", columns, rows: rows.collect::<Result<_, _>>()? }];
+        if self.thread.threads.is_empty() {
+            tables.push(groups::json_rows(report, self.group, top)?);
+        }
+        Ok(tables)
     }
-}
-
-/// The table of the summary.
-pub(super) fn brief(report: &Report, top: usize) -> Table {
-    let mut table = Table::new([
-        ("TID", Align::Number),
-        ("Thread", Align::Name),
-        ("Start routine", Align::Name),
-        ("lifetime", Align::Number),
-        ("application", Align::Number),
-        ("library", Align::Number),
-        ("wait by name", Align::Number),
-        ("calls", Align::Number),
-    ])
-    .may_drop(["application", "Start routine", "wait by name"]);
-    for row in rows(report, &ThreadFilter::default()).into_iter().take(top) {
-        table.row([
-            row.tid.to_string().into(),
-            name(row).into(),
-            routine(report, row).into(),
-            elapsed(row.lifetime_ns.0).into(),
-            share(report, row.application_ns).into(),
-            share(report, row.measures.self_ns).into(),
-            share(report, row.measures.wait_ns).into(),
-            calls(&row.measures).into(),
-        ]);
-    }
-    table
 }
 
 /// A thread without a name has its number.
@@ -159,19 +190,17 @@ fn name(row: &ThreadRow) -> String {
     if row.name.is_empty() { format!("thread {}", row.thread) } else { row.name.clone() }
 }
 
-fn routine(report: &Report, row: &ThreadRow) -> String {
-    short(report, row, row.start_routine.as_ref(), AddressKind::Function)
+/// The program's function that the thread runs.
+fn function(report: &Report, row: &ThreadRow) -> String {
+    let function = report.places.thread_function(report, row);
+    function.as_ref().map(thread_functions::short).unwrap_or_default()
 }
 
-fn short(
-    report: &Report,
-    row: &ThreadRow,
-    address: Option<&CodeAddress>,
-    kind: AddressKind,
-) -> String {
-    let Some(address) = address else { return String::new() };
-    let place: Place = report.places.find(report, row.process, address, kind);
-    place.short(address.object.map_or("", |number| report.names.object(number)))
+/// Where the program had the thread created.
+fn created_in(report: &Report, row: &ThreadRow) -> String {
+    let Some(site) = report.places.creation_site(report, row) else { return String::new() };
+    let place = report.places.find(report, row.process, &site, AddressKind::ReturnAddress);
+    place.short(site.object.map_or("", |number| report.names.object(number)))
 }
 
 /// Objects whose source lines could not be found.

@@ -3,21 +3,29 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use chase_analyzer::{Analysis, ContextRow, Selection, ThreadRow};
+use chase_analyzer::{
+    Analysis, ContextRow, GroupContext, GroupRow, Ns, Selection, ThreadRow, group_tree,
+};
 use serde_json::Value;
 
 use super::apis::is_wanted;
-use super::{PERCENT, QUANTILES, SELF, Show, TOTAL, calls, left_out, legend, of_call, threads};
-use crate::args::{ApiFilter, LibFilter, ThreadFilter};
+use super::groups::{self, name_threads};
+use super::waiting;
+use super::{
+    ESTIMATE, PERCENT, QUANTILES, SELF, Show, TOTAL, calls, has_estimates, left_out, legend,
+    marked, of_call, threads,
+};
+use crate::args::{ApiFilter, GroupFilter, LibFilter, ThreadFilter};
 use crate::machine::{self, MEASURES, Rows};
 use crate::names::Names;
 use crate::report::{Report, fraction};
-use crate::terminal::{Align, Cell, Look, Table, Terminal, clean, elapsed, percent};
+use crate::terminal::{Align, Cell, Look, Table, Terminal, clean, count, elapsed, percent};
 
 pub(super) struct Tree<'a> {
     pub(super) lib: &'a LibFilter,
     pub(super) api: &'a ApiFilter,
     pub(super) thread: &'a ThreadFilter,
+    pub(super) group: &'a GroupFilter,
 }
 
 /// The tree of one thread, or of all that were analysed.
@@ -25,6 +33,13 @@ struct Part<'r> {
     thread: Option<&'r ThreadRow>,
     analysis: &'r Analysis,
     names: &'r Names,
+}
+
+/// What of a context decides whether it is shown.
+struct Branch {
+    parent: Option<usize>,
+    api: usize,
+    total_ns: Ns,
 }
 
 impl Tree<'_> {
@@ -47,23 +62,37 @@ impl Tree<'_> {
         Ok(())
     }
 
+    fn rows(&self, part: &Part<'_>, top: usize) -> (Vec<usize>, usize) {
+        let contexts = part.analysis.contexts.iter().map(|context| Branch {
+            parent: context.parent.map(|parent| parent as usize),
+            api: context.api as usize,
+            total_ns: context.measures.total_ns,
+        });
+        self.choose(part.analysis, part.names, &contexts.collect::<Vec<_>>(), top)
+    }
+
     /// Numbers of the contexts to show, in the order of the tree: those of functions asked for,
     /// what they were called in and what they call; of these the `top` costliest. And how many
     /// there would have been.
-    fn rows(&self, part: &Part<'_>, top: usize) -> (Vec<usize>, usize) {
-        let contexts = &part.analysis.contexts;
-        let parent = |at: usize| contexts[at].parent.map(|parent| parent as usize);
+    fn choose(
+        &self,
+        analysis: &Analysis,
+        names: &Names,
+        contexts: &[Branch],
+        top: usize,
+    ) -> (Vec<usize>, usize) {
+        let parent = |at: usize| contexts[at].parent;
         let mut wanted = vec![false; contexts.len()];
         for (at, context) in contexts.iter().enumerate() {
             wanted[at] = parent(at).is_some_and(|parent| wanted[parent])
-                || is_wanted(part.analysis, part.names, context.api as usize, self.lib, self.api);
+                || is_wanted(analysis, names, context.api, self.lib, self.api);
         }
         for at in (0..contexts.len()).rev().filter(|&at| wanted[at]).collect::<Vec<_>>() {
             std::iter::successors(parent(at), |&at| parent(at)).for_each(|at| wanted[at] = true);
         }
         let all: Vec<usize> = (0..contexts.len()).filter(|&at| wanted[at]).collect();
         let mut costliest = all.clone();
-        costliest.sort_by_key(|&at| (Reverse(contexts[at].measures.total_ns), at));
+        costliest.sort_by_key(|&at| (Reverse(contexts[at].total_ns), at));
         let mut shown: BTreeSet<usize> = costliest.into_iter().take(top).collect();
         // A folded context may have taken longer than the one it was called in.
         for at in shown.clone() {
@@ -74,10 +103,106 @@ impl Tree<'_> {
     }
 }
 
+/// One tree for the threads of each group asked for, with how they differ.
+impl Tree<'_> {
+    fn group_rows(
+        &self,
+        report: &Report,
+        group: &GroupRow,
+        top: usize,
+    ) -> (Vec<GroupContext>, Vec<usize>, usize) {
+        let tree = group_tree(&report.analysis, group);
+        let branches = tree.iter().map(|row| Branch {
+            parent: row.parent.map(|parent| parent as usize),
+            api: row.api as usize,
+            total_ns: row.total_ns,
+        });
+        let branches: Vec<Branch> = branches.collect();
+        let (shown, all) = self.choose(&report.analysis, &report.names, &branches, top);
+        (tree, shown, all)
+    }
+
+    fn group_text(
+        &self,
+        report: &Report,
+        terminal: Terminal,
+        top: usize,
+    ) -> anyhow::Result<String> {
+        let mut out = String::new();
+        for (_, group) in groups::rows(report, self.group)? {
+            let title = format!("{} ({} threads)", clean(&group.label), group.threads);
+            out.push_str(if out.is_empty() { "" } else { "\n" });
+            out.push_str(&terminal.paint(Look::Strong, &title));
+            out.push('\n');
+            let (tree, shown, all) = self.group_rows(report, group, top);
+            out.push_str(&group_table(report, &tree, &shown).render(terminal));
+            out.push_str(&left_out(all, shown.len(), "contexts"));
+        }
+        out.push_str(&legend(
+            terminal,
+            &[
+                TOTAL,
+                SELF,
+                ("least … most", "total of one thread: the least, the median, the most, and whose"),
+                ("×", "most / median"),
+            ],
+        ));
+        Ok(out)
+    }
+
+    fn group_tables(&self, report: &Report, top: usize) -> anyhow::Result<Vec<Rows>> {
+        let mut rows = Vec::new();
+        for (_, group) in groups::rows(report, self.group)? {
+            let (tree, shown, _) = self.group_rows(report, group, top);
+            for at in shown {
+                let row = &tree[at];
+                let api = &report.analysis.apis[row.api as usize];
+                let mut map = machine::row(
+                    row,
+                    [
+                        ("group", Value::from(&*group.label)),
+                        ("context", at.into()),
+                        ("library", Value::from(&*api.library)),
+                        ("function", report.names.full(row.api as usize).into()),
+                        ("symbol", Value::from(&*api.symbol)),
+                        ("caller_name", report.names.object(row.caller).into()),
+                    ],
+                )?;
+                map.values_mut().for_each(|value| name_threads(report, value));
+                rows.push(map);
+            }
+        }
+        let columns = vec![
+            "group",
+            "context",
+            "parent",
+            "depth",
+            "caller_name",
+            "library",
+            "function",
+            "symbol",
+            "calls",
+            "total_ns",
+            "self_ns",
+            "wait_ns",
+            "threads",
+            "spread.min_ns",
+            "spread.median_ns",
+            "spread.max_ns",
+            "spread.min_tid",
+            "spread.max_tid",
+        ];
+        Ok(vec![Rows { name: "group_contexts", columns, rows }])
+    }
+}
+
 impl Show for Tree<'_> {
     const NAME: &'static str = "tree";
 
     fn text(&self, report: &Report, terminal: Terminal, top: usize) -> anyhow::Result<String> {
+        if !self.group.groups.is_empty() {
+            return self.group_text(report, terminal, top);
+        }
         let mut out = String::new();
         self.parts(report, |part| {
             if let Some(thread) = part.thread {
@@ -87,15 +212,25 @@ impl Show for Tree<'_> {
                 out.push('\n');
             }
             let (rows, all) = self.rows(part, top);
-            out.push_str(&table(part, &rows).render(terminal));
+            let table = table(part, &rows, waiting::is_measured(report));
+            out.push_str(&table.render(terminal));
             out.push_str(&left_out(all, rows.len(), "contexts"));
             Ok(())
         })?;
-        out.push_str(&legend(terminal, &[TOTAL, SELF, PERCENT, QUANTILES]));
+        let mut terms = vec![TOTAL, SELF, PERCENT];
+        if waiting::is_measured(report) {
+            terms.extend(waiting::legend(report).first());
+        }
+        terms.push(QUANTILES);
+        terms.extend(has_estimates(report).then_some(ESTIMATE));
+        out.push_str(&legend(terminal, &terms));
         Ok(out)
     }
 
     fn tables(&self, report: &Report, top: usize) -> anyhow::Result<Vec<Rows>> {
+        if !self.group.groups.is_empty() {
+            return self.group_tables(report, top);
+        }
         let mut rows = Vec::new();
         self.parts(report, |part| {
             let contexts = &part.analysis.contexts;
@@ -136,7 +271,7 @@ impl Show for Tree<'_> {
     }
 }
 
-fn table(part: &Part<'_>, rows: &[usize]) -> Table {
+fn table(part: &Part<'_>, rows: &[usize], with_waits: bool) -> Table {
     let totals = &part.analysis.totals;
     let whole = totals.application_ns.as_f64() + totals.library_ns.as_f64();
     let mut table = Table::new([
@@ -144,6 +279,7 @@ fn table(part: &Part<'_>, rows: &[usize]) -> Table {
         ("%", Align::Number),
         ("self", Align::Number),
         ("%", Align::Number),
+        ("wait", Align::Number),
         ("calls", Align::Number),
         ("p50", Align::Number),
         ("p99.9", Align::Number),
@@ -151,18 +287,20 @@ fn table(part: &Part<'_>, rows: &[usize]) -> Table {
         ("Library", Align::Name),
         ("called by", Align::Name),
     ])
+    .only_if(with_waits, "wait")
     .may_drop(["called by", "p50", "p99.9", "Library"]);
     for context in rows.iter().filter_map(|&at| part.analysis.contexts.get(at)) {
         let measures = &context.measures;
         table.row([
             elapsed(measures.total_ns.0).into(),
             percent(fraction(measures.total_ns, whole)).into(),
-            elapsed(measures.self_ns.0).into(),
-            percent(measures.share).into(),
+            marked(measures, elapsed(measures.self_ns.0)).into(),
+            marked(measures, percent(measures.share)).into(),
+            elapsed(measures.wait_ns.0).into(),
             calls(measures).into(),
             of_call(measures.p50_ns).into(),
             of_call(measures.p999_ns).into(),
-            function(part, context).into(),
+            indented(context.depth, part.names.short(context.api as usize)).into(),
             Cell::new(library(part, context), Look::Faint),
             Cell::new(part.names.object(context.caller), Look::Faint),
         ]);
@@ -170,11 +308,48 @@ fn table(part: &Part<'_>, rows: &[usize]) -> Table {
     table
 }
 
+fn group_table(report: &Report, tree: &[GroupContext], shown: &[usize]) -> Table {
+    let mut table = Table::new([
+        ("total", Align::Number),
+        ("self", Align::Number),
+        ("calls", Align::Number),
+        ("threads", Align::Number),
+        ("least", Align::Number),
+        ("median", Align::Number),
+        ("most", Align::Number),
+        ("×", Align::Number),
+        ("whose", Align::Number),
+        ("Function", Align::Name),
+        ("Library", Align::Name),
+    ])
+    .may_drop(["Library", "calls", "threads", "least"]);
+    for row in shown.iter().filter_map(|&at| tree.get(at)) {
+        let api = report.analysis.apis.get(row.api as usize);
+        let library = report.names.object(api.map_or(u32::MAX, |api| api.object));
+        let spread = row.spread;
+        let thread = report.analysis.threads.get(spread.max_thread as usize);
+        let factor = fraction(spread.max_ns, spread.median_ns.as_f64());
+        table.row([
+            elapsed(row.total_ns.0).into(),
+            elapsed(row.self_ns.0).into(),
+            count(row.calls).into(),
+            count(row.threads as u64).into(),
+            elapsed(spread.min_ns.0).into(),
+            elapsed(spread.median_ns.0).into(),
+            elapsed(spread.max_ns.0).into(),
+            if factor > 0.0 { format!("{factor:.1}").into() } else { "".into() },
+            thread.map_or_else(String::new, |row| row.tid.to_string()).into(),
+            indented(row.depth, report.names.short(row.api as usize)).into(),
+            Cell::new(library, Look::Faint),
+        ]);
+    }
+    table
+}
+
 /// Indented by depth; beyond a screen's width of it, the depth is a number.
-fn function(part: &Part<'_>, context: &ContextRow) -> String {
+fn indented(depth: u32, name: &str) -> String {
     const MAX_INDENT: u32 = 24;
-    let name = part.names.short(context.api as usize);
-    match context.depth {
+    match depth {
         depth if depth <= MAX_INDENT => format!("{}{name}", "  ".repeat(depth as usize)),
         depth => format!("{}[{depth}] {name}", "  ".repeat(MAX_INDENT as usize)),
     }

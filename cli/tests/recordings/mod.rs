@@ -3,10 +3,11 @@
 
 use std::path::{Path, PathBuf};
 
-use chase_recorder::builder::Builder;
+use chase_recorder::builder::{Builder, SyscallsBuilder, errnos};
 use chase_recorder::layout::{
     END_EXEC, END_EXIT, END_IMMEDIATE, ORIGIN_EXEC, ORIGIN_FORK, SkipReason, SlotClass,
 };
+use chase_recorder::syscalls::{WAIT_PREEMPTED, WAIT_VOLUNTARY};
 
 const US: u64 = 1_000;
 const MS: u64 = 1_000_000;
@@ -80,6 +81,94 @@ pub(crate) fn compressor() -> Builder {
     builder
 }
 
+/// Six workers, one of which is slow in a function called inside another, share a lock; calls of
+/// one function are rarely slow.
+pub(crate) fn pool() -> Builder {
+    let mut builder = Builder::new();
+    builder.header.pid = 4711;
+    builder.meta("command", "/opt/pool/bin/pool");
+    let app = builder.executable("/opt/pool/bin/pool");
+    let libc = builder.object("/lib/x86_64-linux-gnu/libc.so.6");
+    let store = builder.object("/opt/pool/lib/libstore.so");
+    let put = builder.slot(app, Some(store), "store_put");
+    let copy = builder.slot(store, Some(libc), "memcpy");
+    let lock = builder.slot(app, Some(libc), "pthread_mutex_lock");
+    let parse = builder.slot(app, Some(store), "store_parse");
+    let join = builder.slot(app, Some(libc), "pthread_join");
+    let main = builder.thread("pool");
+    let start = builder.object_mut(app).bias + 0x1a40;
+    for number in 0..6_u64 {
+        let worker = builder.thread(&format!("worker-{number}"));
+        let record = builder.thread_mut(worker);
+        record.start_routine_avma = start;
+        // Two calls of an unrolled loop.
+        record.creation_site_avma = start + 0x200 + number % 2 * 40;
+        let mut timeline = builder.timeline(worker);
+        for call in 0..1_000 {
+            let each = if number == 4 { 300 * US } else { 100 * US };
+            timeline.enter(put).work(2 * US).call(copy, each).leave();
+            timeline.call(parse, if call % 500 == 77 { 20 * MS } else { 50 * US });
+            timeline.call(lock, 90 * US);
+        }
+        timeline.end();
+    }
+    let now = builder.now_ticks() - builder.header.clock_start.ticks;
+    builder.timeline(main).call(join, now).end();
+    builder.end(END_EXIT, 0);
+    builder
+}
+
+/// Writes `.syscalls` bytes as `name` in `dir`.
+pub(crate) fn write_syscalls(dir: &Path, name: &str, builder: &SyscallsBuilder) {
+    std::fs::write(dir.join(name), builder.build()).expect("system calls written");
+}
+
+/// What the companion saw of the compressor.
+pub(crate) fn compressor_syscalls() -> SyscallsBuilder {
+    const READ: u32 = 0;
+    const FUTEX: u32 = 202;
+    let refs = compressor().context_refs();
+    // As they were entered first: the root is before them.
+    let [create, read, join] = [refs[0][1], refs[0][2], refs[0][4]];
+    let [wait, deflate, grow] = [refs[1][2], refs[1][3], refs[1][5]];
+    let mut seen = SyscallsBuilder::new(4711);
+    seen.name("compressor");
+    seen.header.cost_inside_ns = 70;
+    seen.header.cost_outside_ns = 90;
+    seen.header.ended_ns = seen.header.began_ns + 199 * MS;
+    let row = seen.syscall(read, 4711, READ, 2_000, 2_500);
+    row.returned = 131_072_000;
+    (row.errors, row.errnos) = (3, errnos(&[(4, 2), (11, 1)]));
+    row.restarts = 1;
+    row.off_cpu_ns = 800 * US;
+    seen.syscall(create, 4711, 9, 2, 20 * US);
+    seen.syscall(create, 4711, 435, 2, 15 * US);
+    seen.syscall(join, 4711, FUTEX, 2, 94 * MS).off_cpu_ns = 187 * MS;
+    seen.syscall(refs[0][0], 4711, 231, 1, 10 * US).unfinished = 1;
+    seen.wait(join, 4711, WAIT_VOLUNTARY, 2, 93_500 * US);
+    seen.wait(read, 4711, WAIT_VOLUNTARY, 400, 2 * US);
+    seen.wait(refs[0][0], 4711, WAIT_PREEMPTED, 3, 100 * US);
+    seen.syscall(wait, 4712, FUTEX, 1, 29 * MS).off_cpu_ns = 28 * MS;
+    seen.wait(wait, 4712, WAIT_VOLUNTARY, 1, 28 * MS);
+    seen.syscall(grow, 4712, 12, 3, 900);
+    seen.syscall(grow, 4712, 999, 1, 900).unfinished = 1;
+    seen.wait(deflate, 4712, WAIT_PREEMPTED, 40, 150 * US);
+    seen.syscall(refs[2][2], 4713, FUTEX, 1, 29 * MS).off_cpu_ns = 28 * MS;
+    seen.wait(refs[2][2], 4713, WAIT_VOLUNTARY, 1, 28 * MS);
+    seen
+}
+
+/// A static program that the compressor started: it has no recording.
+pub(crate) fn static_syscalls() -> SyscallsBuilder {
+    let mut seen = SyscallsBuilder::new(4800);
+    seen.header.parent_pid = 4711;
+    seen.header.began_ns += 50 * MS;
+    seen.header.ended_ns = seen.header.began_ns + 7 * MS;
+    seen.name("busy\x1b[2Jbox");
+    seen.syscall(0, 4800, 1, 12, 3 * US).returned = 480;
+    seen
+}
+
 /// A shell's child of the compressor, which ends badly.
 pub(crate) fn child() -> Builder {
     let mut builder = Builder::new();
@@ -119,4 +208,130 @@ pub(crate) fn small_child(number: u32, next: bool) -> Builder {
     let ending = if !next && number.is_multiple_of(2) { END_EXEC } else { END_EXIT };
     builder.end(ending, 0);
     builder
+}
+
+/// What a symbol must never do to a page.
+pub(crate) const HOSTILE: &str = "<img src=x onerror=globalThis.broken=1>";
+
+/// The compressor with names that are markup, wherever a name may come from.
+pub(crate) fn hostile() -> Builder {
+    let mut builder = Builder::new();
+    builder.meta(
+        "command",
+        &format!("/opt/{HOSTILE}\x1f</script><script>globalThis.broken=2</script>"),
+    );
+    builder.meta("host", HOSTILE);
+    let app = builder.executable(&format!("/opt/app/bin/{HOSTILE}"));
+    let lib = builder.object("/opt/lib</script><script>globalThis.broken=3</script>.so");
+    let quotes = builder.object("/opt/lib\"'&quot;&amp;--><!--]]>;.so");
+    let first = builder.slot(app, Some(lib), HOSTILE);
+    let second =
+        builder.slot_of(lib, Some(quotes), "</title><b>\u{202e}x;y", "\"V'1", SlotClass::Timed);
+    let long = builder.slot(app, Some(quotes), &"W".repeat(300_000));
+    let threads = [builder.thread(HOSTILE), builder.thread("</td>")];
+    for thread in threads {
+        let mut timeline = builder.timeline(thread);
+        timeline.work(MS);
+        for call in 0..200 {
+            timeline.enter(first).work(10 * US).call(second, (1 + call) * US).leave();
+        }
+        timeline.calls(long, 5 * US, 50).end();
+    }
+    builder.end(END_EXIT, 0);
+    builder
+}
+
+/// A program that calls `apis` functions of twenty libraries.
+pub(crate) fn many_apis(apis: u64) -> Builder {
+    let mut builder = Builder::new();
+    builder.meta("command", "/opt/app/bin/wide");
+    let app = builder.executable("/opt/app/bin/wide");
+    let libraries: Vec<_> = (0..20)
+        .map(|number| builder.object(&format!("/usr/lib/libpart{number:02}.so.{number}")))
+        .collect();
+    let main = builder.thread("wide");
+    for number in 0..apis {
+        let library = libraries[(number * 7 % 20) as usize];
+        let name = format!("_ZN4part{}function_{number:03}EiRKSs", "12");
+        let slot = builder.slot(app, Some(library), &name);
+        let inner = builder.slot(
+            library,
+            Some(libraries[(number * 3 % 20) as usize]),
+            &format!("inner_{number}"),
+        );
+        let mut timeline = builder.timeline(main);
+        for call in 0..5 + 400 / (1 + number) {
+            timeline
+                .enter(slot)
+                .work((1 + number % 13) * US + call * 90)
+                .call(inner, 3 * US)
+                .leave();
+        }
+        timeline.work(40 * US);
+    }
+    builder.timeline(main).end();
+    builder.end(END_EXIT, 0);
+    builder
+}
+
+/// A pool of `threads`, one of which does what no other does.
+pub(crate) fn many_threads(threads: u32) -> Builder {
+    let mut builder = Builder::new();
+    builder.node_chunk_len = 4 << 10;
+    builder.meta("command", "/opt/app/bin/pool");
+    let app = builder.executable("/opt/app/bin/pool");
+    let libc = builder.object("/lib/x86_64-linux-gnu/libc.so.6");
+    let libz = builder.object("/opt/app/lib/libz.so.1");
+    let deflate = builder.slot(app, Some(libz), "deflate");
+    let copy = builder.slot(libz, Some(libc), "memcpy");
+    let wait = builder.slot(app, Some(libc), "pthread_cond_wait");
+    let main = builder.thread("pool");
+    builder.timeline(main).work(500 * MS).end();
+    let start = builder.object_mut(app).bias + 0x1a40;
+    for number in 1..=threads {
+        let thread = builder.thread("worker");
+        builder.thread_mut(thread).start_routine_avma = start;
+        let odd = number == threads / 2;
+        let blocks = if odd { 400 } else { 20 + u64::from(number * 7 % 41) };
+        let mut timeline = builder.timeline(thread);
+        timeline.work(2 * MS).call(wait, if odd { 50 * US } else { 30 * MS });
+        timeline.enter(deflate).work(blocks * 100 * US).calls(copy, 2 * US, blocks).leave();
+        timeline.end();
+    }
+    builder.end(END_EXIT, 0);
+    builder
+}
+
+/// Run number `run` of a program whose `deflate` takes `factor` µs and waits a tenth of it, and
+/// what the companion saw of it. It reads by `fread`, every eighth of which makes a system call,
+/// and by `read`, each of which makes one.
+pub(crate) fn measured(run: u64, factor: u64) -> (Builder, SyscallsBuilder) {
+    let mut builder = Builder::new();
+    builder.header.pid = 600 + run as u32;
+    builder.header.boot_id = [run as u8 + 1; 16];
+    builder.meta("command", "app\x1f--fast");
+    let app = builder.executable("/opt/app/bin/app");
+    let libc = builder.object("/lib/x86_64-linux-gnu/libc.so.6");
+    let libz = builder.object(&format!("/opt/{factor}/lib/libz.so.1"));
+    let read = builder.slot(app, Some(libc), "read");
+    let fread = builder.slot(app, Some(libc), "fread");
+    let deflate = builder.slot(app, Some(libz), "deflate");
+    let main = builder.thread("app");
+    let mut timeline = builder.timeline(main);
+    for call in 0..400 {
+        timeline.work(300).call(deflate, factor * US + run * 40 + call % 10 * 20);
+        timeline.call(fread, 200 + call % 8 * 30).call(read, 1_100 + call % 5 * 40);
+    }
+    timeline.end();
+    builder.end(END_EXIT, 0);
+    let refs = builder.context_refs();
+    let tid = builder.header.pid;
+    let mut seen = SyscallsBuilder::new(tid);
+    seen.header.boot_id = builder.header.boot_id;
+    seen.syscall(refs[0][2], tid, 0, 50, 800).returned = 204_800;
+    seen.syscall(refs[0][3], tid, 0, 400, 900).returned = 204_800;
+    let row = seen.syscall(refs[0][1], tid, 202, 20, factor * 100);
+    (row.errors, row.errnos) = (5, errnos(&[(11, 5)]));
+    seen.wait(refs[0][1], tid, WAIT_VOLUNTARY, 400, factor * 100);
+    (builder, seen)
 }

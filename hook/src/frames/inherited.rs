@@ -2,7 +2,7 @@
 
 use core::sync::atomic::Ordering;
 
-use chase_format::layout::INHERITED;
+use chase_format::layout::{INHERITED, SAMPLED};
 
 use super::{DEAD, FRAME, Frame, MOVED, SEGMENT, segment_of};
 use crate::thread::Thread;
@@ -42,7 +42,9 @@ impl Thread {
         if !list.is_null() {
             for frame in self.frames().filter(live).take(capacity) {
                 // SAFETY: `len` stays below the capacity; the node is in the old recording.
-                unsafe { *list.add(len) = OpenCall { frame, slot: (*(*frame).node).slot } };
+                unsafe {
+                    *list.add(len) = OpenCall { frame, slot: (*(*frame).node).slot & !SAMPLED }
+                };
                 len += 1;
             }
         }
@@ -77,6 +79,7 @@ impl Thread {
             }
             (*segment).node = self.tree.root.get();
         }
+        self.show_context();
         pages::give_back(calls.list.cast(), calls.capacity.max(1) * size_of::<OpenCall>());
     }
 }

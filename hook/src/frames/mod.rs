@@ -15,6 +15,7 @@
 //! * A frame that ends on another thread than it began on is recorded in that thread's tree, and
 //!   its owner takes the call out of its own tree when it meets the dead frame.
 
+mod callers;
 mod inherited;
 mod slow_path;
 
@@ -24,9 +25,11 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 
 use chase_format::layout::Node;
 
-use crate::arch::{is_exit, stack_pointer};
+use crate::arch::{is_exit, set_context, stack_pointer};
+use crate::sampling::{self, SLOT_MASK};
 use crate::signals::SignalsBlocked;
 use crate::thread::Thread;
+use crate::tree::node_at;
 use crate::{clock, pages};
 
 pub(crate) use self::slow_path::{enter_slow, leave_moved, leave_slow};
@@ -47,6 +50,11 @@ const DEAD: usize = 1;
 /// The same, on another thread, which has recorded the call as its own.
 const MOVED: usize = 2;
 
+/// Why the slow half of the entry is called, where it is told no frame: the call is due to be a
+/// sample, or its slot to be looked at.
+pub(crate) const SAMPLE: usize = 1;
+pub(crate) const LOOK: usize = 2;
+
 /// A call under way.
 #[repr(C, align(64))]
 pub(crate) struct Frame {
@@ -58,6 +66,8 @@ pub(crate) struct Frame {
     pub(crate) node: *mut Node,
     /// For the exit.
     pub(crate) saved_rcx: usize,
+    /// Of a sample: how many calls it stands for.
+    pub(crate) weight: u32,
 }
 
 /// What is in the place of a segment's first frame. `sp` and `node` are those of the frame below,
@@ -159,7 +169,7 @@ impl Thread {
                     return;
                 }
                 if state == MOVED {
-                    (*(*frame).node).calls -= 1;
+                    sampling::take_back((*frame).node);
                 }
                 (*frame).sp.store(FREE, Ordering::Relaxed);
                 if !self.move_top(top, frame as usize) {
@@ -184,9 +194,30 @@ impl Thread {
             } else {
                 clock::now()
             };
-            (*(*frame).node).total_ticks += end.saturating_sub(start);
-            (*(*frame).node).unwound += 1;
+            let node = self.node_of_left((*frame).node);
+            (*node).total_ticks += end.saturating_sub(start);
+            (*node).unwound += 1;
             mark_dead(frame);
+        }
+    }
+
+    /// The node in which a call is noted that is left: a sample that does not return stands for
+    /// itself alone, and is a timed call like others.
+    fn node_of_left(&self, node: *mut Node) -> *mut Node {
+        sampling::time_every_call(node);
+        // SAFETY: the node is one of this thread's, and its parent is its caller's scope.
+        unsafe {
+            if !sampling::is_sampled(node) {
+                return node;
+            }
+            let caller = node_at((*node).parent_ref);
+            let timed = self.tree.find_or_add(caller, (*node).slot & SLOT_MASK);
+            if timed.is_null() {
+                return node;
+            }
+            sampling::take_back(node);
+            (*timed).calls += 1;
+            timed
         }
     }
 
@@ -225,7 +256,37 @@ impl Thread {
             }
         }
         self.drop_dead();
+        set_context(found as usize);
         found
+    }
+
+    fn is_innermost(&self, frame: *const Frame) -> bool {
+        self.top.load(Ordering::Relaxed) == frame as usize + FRAME
+    }
+
+    /// Shows the companion the context that the innermost frame is in.
+    fn show_context(&self) {
+        set_context(self.innermost_node() as usize);
+    }
+
+    /// The node of the innermost frame, or of the thread itself.
+    fn innermost_node(&self) -> *mut Node {
+        let innermost = (self.top.load(Ordering::Relaxed) - FRAME) as *const Frame;
+        // SAFETY: below `top` is a frame, or a segment's link, whose node is in the same place.
+        unsafe { (*innermost).node }
+    }
+
+    /// The same, for code that goes on with this stack pointer.
+    fn show_context_at(&self, sp: usize) {
+        let encloses = |frame: &*mut Frame| {
+            // SAFETY: frames below `top` are initialised.
+            let at = unsafe { (**frame).sp.load(Ordering::Relaxed) };
+            at > sp && (self.stack.holds(at) || !self.stack.holds(sp))
+        };
+        let found = self.frames().take(MANY_STACKS).find(encloses);
+        // SAFETY: as above.
+        let node = found.map_or(self.tree.root.get(), |frame| unsafe { (*frame).node });
+        set_context(node as usize);
     }
 
     /// Drops a frame whose call is recorded, and those that its return proves dead.
@@ -245,14 +306,17 @@ impl Thread {
         // SAFETY: as above.
         unsafe { mark_dead(frame) };
         self.drop_dead();
+        self.show_context();
     }
 
     /// Drops the frames that a jump from here to `target_sp` leaves behind.
     pub(crate) fn jump(&self, target_sp: usize) {
         self.last_jump_ticks.set(clock::now());
+        self.finish_change(target_sp);
         let here = stack_pointer();
         if target_sp <= here || !self.stack.holds(here) || !self.stack.holds(target_sp) {
-            return;
+            // From or to another stack: nothing is proved, but where it goes on is known.
+            return self.show_context_at(target_sp);
         }
         for frame in self.frames() {
             // SAFETY: frames below `top` are initialised.
@@ -264,6 +328,7 @@ impl Thread {
             }
         }
         self.drop_dead();
+        self.show_context();
     }
 
     fn claim(&self) -> *mut Frame {
@@ -337,7 +402,7 @@ impl Thread {
                     (*(*previous).previous).next = at;
                     for frame in frames_in(previous) {
                         if (*frame).sp.load(Ordering::Acquire) == MOVED {
-                            (*(*frame).node).calls -= 1;
+                            sampling::take_back((*frame).node);
                         }
                         (*frame).sp.store(FREE, Ordering::Relaxed);
                     }
@@ -355,7 +420,7 @@ impl Thread {
             // SAFETY: frames below `top` are initialised; a moved one's node is this thread's.
             unsafe {
                 if (*frame).sp.load(Ordering::Acquire) == MOVED {
-                    (*(*frame).node).calls -= 1;
+                    sampling::take_back((*frame).node);
                     (*frame).sp.store(DEAD, Ordering::Relaxed);
                 }
             }

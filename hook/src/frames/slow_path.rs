@@ -5,9 +5,10 @@ use core::sync::atomic::Ordering;
 
 use chase_format::layout::Node;
 
-use super::{DEAD, FRAME, Frame, MOVED, SEGMENT, segment_of};
+use super::{DEAD, FRAME, Frame, LOOK, MOVED, SAMPLE, SEGMENT, segment_of};
 use crate::arch::current_thread;
 use crate::recording::Lost;
+use crate::sampling::{self, Choice};
 use crate::{loading, recording, thread};
 
 /// The slow half of the entry: whatever the call path found, does the entry from start to end but
@@ -15,31 +16,50 @@ use crate::{loading, recording, thread};
 ///
 /// # Safety
 /// Called by the call path: `sp` is where the return address is; `vain` is null or a frame that was
-/// claimed and is not wanted.
+/// claimed and is not wanted; or why the call is not like others, [`SAMPLE`] or [`LOOK`].
 pub(crate) unsafe extern "C" fn enter_slow(
     slot: u32,
     sp: usize,
     rbx: usize,
-    vain: *mut Frame,
+    why: *mut Frame,
 ) -> *mut Frame {
-    if !vain.is_null() {
-        give_up(vain);
+    let due = why.addr();
+    // At once: a handler may come, and jump, at any time.
+    let missed = if due == LOOK { sampling::stop_countdown(slot) } else { 0 };
+    if due > LOOK {
+        give_up(why);
     }
     let Some(thread) = thread::current_or_adopt() else {
+        sampling::without_thread(slot);
         recording::unseen(Lost::CallWithoutThread);
         return ptr::null_mut();
     };
     if thread.is_busy() {
         // A handler of a synchronous signal, in the middle of a change.
-        thread.count_untimed();
+        let is_due = due == SAMPLE || due == LOOK;
+        if !is_due || !sampling::postpone(thread, slot, thread.innermost_node()) {
+            thread.count_untimed();
+        }
         return ptr::null_mut();
     }
     loading::catch_up(thread, sp);
     let context = thread.enclosing(sp);
-    let node = thread.tree.find_or_add(context, slot);
+    let choice = match due {
+        SAMPLE => sampling::sample(thread, slot, sp, context),
+        LOOK => Choice::Timed,
+        _ => sampling::begin(thread, slot, context),
+    };
+    let (node, weight) = match choice {
+        Choice::Counted => return ptr::null_mut(),
+        Choice::Sample(node, weight) => (node, weight),
+        Choice::Timed => (thread.tree.find_or_add(context, slot), 0),
+    };
     if node.is_null() {
         recording::unseen(Lost::CallWithoutSpace);
         return ptr::null_mut();
+    }
+    if due == LOOK {
+        sampling::look(thread, slot, missed, context);
     }
     let frame = thread.claim();
     if frame.is_null() {
@@ -52,7 +72,12 @@ pub(crate) unsafe extern "C" fn enter_slow(
         (*frame).sp.store(sp, Ordering::Relaxed);
         (*frame).saved_rbx = rbx;
         (*frame).return_address = *(sp as *const usize);
-        (*node).calls += 1;
+        (*frame).weight = weight;
+        if weight == 0 {
+            (*node).calls += 1;
+        } else {
+            (*sampling::samples_of(node)).begun += 1;
+        }
     }
     frame
 }
@@ -78,20 +103,36 @@ pub(crate) unsafe extern "C" fn leave_slow(frame: *mut Frame, now_ticks: u64) {
     unsafe {
         // A clock that stepped back makes no time.
         let (node, ticks) = ((*frame).node, now_ticks.saturating_sub((*frame).start_ticks));
-        let owner = (*segment_of(frame)).owner;
+        let (owner, weight) = ((*segment_of(frame)).owner, (*frame).weight);
         if owner != current {
+            sampling::time_every_call(node);
             leave_elsewhere(node, ticks);
             if (*owner).has_ended() {
-                (*node).calls -= 1;
+                sampling::take_back(node);
                 (*frame).sp.store(DEAD, Ordering::Release);
             } else {
                 (*frame).sp.store(MOVED, Ordering::Release);
             }
+            if let Some(thread) = thread::current() {
+                thread.show_context();
+            }
             return;
         }
         let thread = &*current;
-        thread.record(node, ticks);
-        thread.leave(frame);
+        if sampling::is_sampled(node) {
+            // Ended: a handler that jumps out from here on finds no open call.
+            if thread.is_innermost(frame) {
+                (*frame).sp.store(DEAD, Ordering::Relaxed);
+                sampling::record(thread, node, ticks, weight);
+                thread.leave(frame);
+            } else {
+                thread.leave(frame);
+                sampling::record(thread, node, ticks, weight);
+            }
+        } else {
+            thread.record(node, ticks);
+            thread.leave(frame);
+        }
     }
 }
 

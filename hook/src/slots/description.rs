@@ -28,6 +28,7 @@ pub(super) struct Patch {
     pub(super) got: usize,
     pub(super) real: usize,
     pub(super) kind: Kind,
+    pub(super) name: &'static [u8],
 }
 
 /// The contents of an object's chunk in the making, with the list of patches behind it.
@@ -216,7 +217,7 @@ impl Description {
         unsafe {
             *self.slots.add(self.slot_count) = slot;
             *self.patches.add(self.slot_count) =
-                Patch { got: import.got, real: import.real, kind: import.kind };
+                Patch { got: import.got, real: import.real, kind: import.kind, name: import.name };
         }
         self.slot_count += 1;
     }

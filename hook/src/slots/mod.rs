@@ -16,7 +16,7 @@ use crate::config::Config;
 use crate::objects::{Object, Objects};
 use crate::recording::Lost;
 use crate::special::Kind;
-use crate::{recording, sys};
+use crate::{recording, sampling, sys};
 
 pub(crate) use self::description::write_object as write_description;
 
@@ -191,8 +191,9 @@ impl Slots {
         let mut witness = (0, 0);
         for i in 0..description.slot_count {
             // SAFETY: `i` is a slot of the description.
-            let Patch { got, real, kind } = unsafe { *description.patches.add(i) };
+            let Patch { got, real, kind, name } = unsafe { *description.patches.add(i) };
             let slot = description.first_slot as usize + i;
+            sampling::describe(slot, name, kind != Kind::Ordinary);
             if let Some(target) = TARGETS.get(slot) {
                 target.store(real, Ordering::Relaxed);
             }

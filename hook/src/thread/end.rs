@@ -7,24 +7,21 @@ use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use chase_format::layout::NONE;
 
 use super::start::set_get_stack_size;
-use super::{Thread, current, no_thread};
+use super::{ENDED, Thread, current};
 use crate::arch::set_current_thread;
 use crate::frames::SEGMENT;
 use crate::pages;
+use crate::sampling::{self, no_counts};
 use crate::signals::SignalsBlocked;
 
 /// The C library's functions for thread-specific data, by which a thread's end is noticed.
 type CreateKey = unsafe extern "C" fn(*mut u32, Option<unsafe extern "C" fn(*mut c_void)>) -> i32;
 type DeleteKey = unsafe extern "C" fn(u32) -> i32;
 type SetSpecific = unsafe extern "C" fn(u32, *const c_void) -> i32;
-type GetSpecific = unsafe extern "C" fn(u32) -> *mut c_void;
 
 static KEY: AtomicU32 = AtomicU32::new(NONE);
 static SET_SPECIFIC: AtomicUsize = AtomicUsize::new(0);
-static GET_SPECIFIC: AtomicUsize = AtomicUsize::new(0);
 
-/// Value of the key in a thread that has ended.
-const ENDED: *const c_void = ptr::without_provenance(1);
 /// Keys below this one are stored in the thread itself; for others the C library would allocate.
 const INLINE_KEYS: u32 = 32;
 /// Rounds of destructors that the C library runs; the last is ours, after all others.
@@ -36,8 +33,7 @@ pub(crate) fn watch_ends(find: impl Fn(&CStr) -> usize) {
     let create = find(c"pthread_key_create");
     let delete = find(c"pthread_key_delete");
     let set = find(c"pthread_setspecific");
-    let get = find(c"pthread_getspecific");
-    if create == 0 || delete == 0 || set == 0 || get == 0 {
+    if create == 0 || delete == 0 || set == 0 {
         return;
     }
     // SAFETY: the function is the C library's, of this type.
@@ -60,7 +56,6 @@ pub(crate) fn watch_ends(find: impl Fn(&CStr) -> usize) {
     }
     if chosen != NONE {
         SET_SPECIFIC.store(set, Ordering::Relaxed);
-        GET_SPECIFIC.store(get, Ordering::Relaxed);
         KEY.store(chosen, Ordering::Release);
     }
 }
@@ -79,26 +74,23 @@ pub(super) fn watch_end(thread: *const Thread) {
     set_specific(thread.cast());
 }
 
-pub(super) fn has_ended() -> bool {
-    let (key, get) = (KEY.load(Ordering::Acquire), GET_SPECIFIC.load(Ordering::Relaxed));
-    if key == NONE {
-        return false;
-    }
-    // SAFETY: the function is the C library's, of this type; the key exists.
-    let get: GetSpecific = unsafe { core::mem::transmute(get) };
-    // SAFETY: as above.
-    unsafe { get(key).cast_const() == ENDED }
-}
-
 /// The calling thread has no [`Thread`] from now on, and gets none.
 pub(super) fn forget() {
-    set_specific(ENDED);
-    set_current_thread(no_thread());
+    let thread = current();
+    set_specific(ptr::null());
+    set_current_thread(ENDED.0.get(), no_counts(), ptr::null());
+    if let Some(thread) = thread {
+        thread.stop_sampling();
+        let _signals = SignalsBlocked::new();
+        if let Some(counts) = thread.counts.take() {
+            sampling::give_back(counts);
+        }
+    }
 }
 
 /// Destructor of the key.
 unsafe extern "C" fn end(value: *mut c_void) {
-    let Some(thread) = current().filter(|_| value.cast_const() != ENDED) else { return };
+    let Some(thread) = current() else { return };
     thread.abandon_own_stack();
     thread.stamp_end();
     thread.destructor_rounds.set(thread.destructor_rounds.get() + 1);

@@ -4,7 +4,10 @@
 //! not), or never (no memory, no room); until then, and after its end, it has [`NO_THREAD`], whose
 //! shadow stack is full, so that every call takes the slow path.
 
+mod creation;
 mod end;
+mod python;
+mod python_objects;
 mod start;
 
 use core::cell::{Cell, UnsafeCell};
@@ -15,10 +18,11 @@ use chase_format::layout::{
     NONE, Node, THREAD_ENDED, THREAD_FOUND, THREAD_LIVE, THREAD_MAIN, ThreadRecord,
 };
 
-use self::end::{DESTRUCTOR_ROUNDS, forget, has_ended, watch_end};
+use self::end::{DESTRUCTOR_ROUNDS, forget, watch_end};
 use crate::arch::{current_thread, set_current_thread};
 use crate::frames::{SEGMENT, first_segment};
 use crate::recording::Lost;
+use crate::sampling::{self, Counts, no_counts};
 use crate::signals::SignalsBlocked;
 use crate::stack::Stack;
 use crate::tree::{Tree, reference};
@@ -44,6 +48,8 @@ pub(crate) struct Thread {
     destructor_rounds: Cell<u32>,
     /// Segments of its shadow stack.
     pub(crate) segments: Cell<usize>,
+    /// Its countdowns; `None`: every call is timed.
+    pub(crate) counts: Cell<Option<&'static Counts>>,
     /// How many [`SignalsBlocked`] of this thread there are.
     busy: Cell<u32>,
 }
@@ -87,16 +93,25 @@ unsafe impl Sync for NoThread {}
 /// Stands for the thread that has none.
 pub(crate) static NO_THREAD: NoThread = NoThread(UnsafeCell::new(Thread::new(Stack::unknown())));
 
+/// The same after its end: it gets none again.
+static ENDED: NoThread = NoThread(UnsafeCell::new(Thread::new(Stack::unknown())));
+
 /// Address of [`NO_THREAD`].
 pub(crate) fn no_thread() -> *mut Thread {
     NO_THREAD.0.get()
 }
 
-/// The thread at `current`, unless it is [`NO_THREAD`].
+/// Whether the calling thread is not recorded any more. What the C library still calls for it,
+/// after all destructors, is.
+fn has_ended() -> bool {
+    ptr::eq(current_thread(), ENDED.0.get())
+}
+
+/// The thread at `current`, unless it stands for none.
 fn known(current: *mut Thread) -> Option<&'static Thread> {
     // SAFETY: any other is the calling thread's own. It stays until the thread's end, and what
     // changes in it is in cells.
-    (current != no_thread()).then(|| unsafe { &*current })
+    (current != no_thread() && current != ENDED.0.get()).then(|| unsafe { &*current })
 }
 
 /// The calling thread's [`Thread`], if it has one.
@@ -135,6 +150,7 @@ impl Thread {
             record: Cell::new(ptr::null_mut()),
             destructor_rounds: Cell::new(0),
             segments: Cell::new(1),
+            counts: Cell::new(None),
             busy: Cell::new(0),
         }
     }
@@ -175,6 +191,7 @@ impl Thread {
     /// Sends the thread's next call through the slow path, to do `pending`.
     pub(crate) fn defer(&self, pending: Pending) {
         let _signals = SignalsBlocked::new();
+        self.stop_sampling();
         self.pending.set(pending);
         self.tree.close();
     }
@@ -194,6 +211,12 @@ impl Thread {
             (*self.record.get()).end_ticks = clock::now();
             (*self.record.get()).state = THREAD_ENDED;
         }
+    }
+
+    /// Its time so far, in ticks.
+    pub(crate) fn life_ticks(&self) -> u64 {
+        // SAFETY: as in `count_untimed`.
+        clock::now().saturating_sub(unsafe { (*self.record.get()).start_ticks })
     }
 
     /// Puts the thread's name into the recording.
@@ -254,6 +277,7 @@ fn create(origin: &Origin) -> *mut Thread {
             return ptr::null_mut();
         }
         first_segment(segment.cast(), thread, (*thread).tree.root.get());
+        (*thread).counts.set(sampling::take());
     }
     thread
 }
@@ -266,9 +290,15 @@ pub(crate) fn register(origin: &Origin) -> Option<&'static Thread> {
         recording::unseen(Lost::Thread);
         return None;
     }
-    set_current_thread(thread);
+    // SAFETY: it was just made, with a root.
+    let (counts, root) = unsafe { ((*thread).counts.get(), (*thread).tree.root.get()) };
+    set_current_thread(thread, counts.map_or(no_counts(), ptr::from_ref), root);
     watch_end(thread);
-    known(thread)
+    let thread = known(thread);
+    if let Some(thread) = thread.filter(|_| origin.kind != THREAD_MAIN) {
+        sampling::expect_threads(thread);
+    }
+    thread
 }
 
 /// The calling thread is not recorded any more.

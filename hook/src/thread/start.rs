@@ -4,9 +4,9 @@ use core::cell::UnsafeCell;
 use core::ptr;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-use chase_format::layout::THREAD_CREATED;
+use chase_format::layout::{OriginRecord, THREAD_CREATED};
 
-use super::{Origin, current, register};
+use super::{Origin, Thread, creation, current, register};
 use crate::frames::SEGMENT;
 use crate::lock::Lock;
 use crate::signals::SignalsBlocked;
@@ -21,6 +21,7 @@ pub(crate) struct Start {
     stack_size: usize,
     creator: u32,
     next: *mut Start,
+    noted: OriginRecord,
 }
 
 struct Starts {
@@ -47,19 +48,39 @@ pub(crate) fn after_fork_in_child() {
 }
 
 /// A thread that is about to be created.
-pub(crate) struct Plan {
+pub(crate) struct Plan<'a> {
     pub(crate) routine: usize,
     pub(crate) argument: usize,
     pub(crate) creation_site: usize,
-    pub(crate) creator: u32,
+    pub(crate) creator: &'a Thread,
+    /// Stack pointer at the call.
+    pub(crate) sp: usize,
     /// The `pthread_attr_t`, or null.
     pub(crate) attributes: usize,
 }
 
 /// Notes how a thread is about to be created; null if there is no memory.
-pub(crate) fn prepare(plan: &Plan) -> *mut Start {
+pub(crate) fn prepare(plan: &Plan<'_>) -> *mut Start {
     let stack_size = stack_size(plan.attributes);
     let _signals = SignalsBlocked::new();
+    let start = take();
+    if start.is_null() {
+        return start;
+    }
+    // SAFETY: the entry is ours, and all-zero is a valid one.
+    unsafe {
+        (*start).routine = plan.routine;
+        (*start).argument = plan.argument;
+        (*start).creation_site = plan.creation_site;
+        (*start).stack_size = stack_size;
+        (*start).creator = plan.creator.index();
+        creation::note(plan, &mut (*start).noted);
+    }
+    start
+}
+
+/// An entry that is free; null if there is no memory. Signals are blocked.
+fn take() -> *mut Start {
     let _held = STARTS.lock.hold();
     // SAFETY: the lock is held; entries of the list are free.
     unsafe {
@@ -76,14 +97,6 @@ pub(crate) fn prepare(plan: &Plan) -> *mut Start {
         }
         let start = *free;
         *free = (*start).next;
-        start.write(Start {
-            routine: plan.routine,
-            argument: plan.argument,
-            creation_site: plan.creation_site,
-            stack_size,
-            creator: plan.creator,
-            next: ptr::null_mut(),
-        });
         start
     }
 }
@@ -125,26 +138,29 @@ pub(crate) struct Begun {
 /// `start` is from [`prepare`], and this is its only use; the start routine's stack ends at
 /// `stack_end`.
 pub(crate) unsafe extern "C" fn begin(start: *mut Start, stack_end: usize) -> Begun {
-    let origin;
+    let _signals = SignalsBlocked::new();
+    // SAFETY: the caller vouches for `start`, which is this thread's until it is given back.
+    let start_data = unsafe { &*start };
+    let origin = Origin {
+        kind: THREAD_CREATED,
+        start_routine: start_data.routine,
+        argument: start_data.argument,
+        creation_site: start_data.creation_site,
+        creator: start_data.creator,
+        stack: (stack_end, start_data.stack_size),
+    };
+    if recording::is_open()
+        && !recording::stopped()
+        && current().is_none()
+        && let Some(thread) = register(&origin)
     {
-        let _signals = SignalsBlocked::new();
-        let _held = STARTS.lock.hold();
-        // SAFETY: the caller vouches for `start`; the lock is held.
-        unsafe {
-            origin = Origin {
-                kind: THREAD_CREATED,
-                start_routine: (*start).routine,
-                argument: (*start).argument,
-                creation_site: (*start).creation_site,
-                creator: (*start).creator,
-                stack: (stack_end, (*start).stack_size),
-            };
-            (*start).next = *STARTS.free.get();
-            *STARTS.free.get() = start;
-        }
+        creation::write(&start_data.noted, thread.index());
     }
-    if recording::is_open() && !recording::stopped() && current().is_none() {
-        register(&origin);
+    let _held = STARTS.lock.hold();
+    // SAFETY: the lock is held, and the entry is not used any more.
+    unsafe {
+        (*start).next = *STARTS.free.get();
+        *STARTS.free.get() = start;
     }
     Begun { routine: origin.start_routine, argument: origin.argument }
 }

@@ -1,4 +1,4 @@
-//! The format, version 1.
+//! The format, version 2.
 //!
 //! ```text
 //! offset 0      4096          4096·k                                    committed        end of file
@@ -24,9 +24,11 @@
 //! | a chunk's place | a thread that holds the arena's lock | [`Header::committed`] moves past it, after its header was written |
 //! | a chunk's contents | the thread that took it | [`ChunkHeader::state`] becomes [`COMMITTED`] |
 //! | entries of a growing chunk | its owner | [`ChunkHeader::count`] is stored after the entry |
+//! | [`Samples::adjust`] | its owner; at the process's end, the thread that ends it | at any time |
 //! | counters of a [`Node`], a histogram page | the one thread that owns the node, by single instructions | at any time; the fields of one node may be one call apart |
 //! | [`Node::page_refs`] | its owner | the page is zero before its reference is stored |
 //! | [`ThreadRecord`] | its own thread (the first fields by its creator) | `state` is stored last |
+//! | [`OriginRecord`] | the thread that it is about, once | `state` is stored last |
 //! | [`ObjectRecord::unload_ticks`] | a thread that holds the patching lock | at any time |
 //!
 //! # The calling-context tree
@@ -46,11 +48,29 @@
 //! the process ended), since [`Node::last_start_ticks`]. Slots of class [`SlotClass::Counted`] are
 //! never timed; their nodes only count.
 //!
+//! # Sampled calls
+//!
+//! A thread may time only some of the calls of a hot slot. These have a node of their own beside
+//! that of the calls which were all timed: [`Node::slot`] has the bit [`SAMPLED`], and behind the
+//! node, in the same chunk, is a [`Samples`]. The calls of a (thread, slot) are split into blocks;
+//! one call of each block, at a random place, is timed, and stands for the block: its weight *w*
+//! is the number of calls in it. The weight is fixed before the call is made.
+//!
+//! * `calls` + [`Samples::adjust`] = calls begun, exact over the contexts of a (thread, slot): the
+//!   share of each context is an estimate. Until the thread, the process or the image ends in a way
+//!   that was seen, it lacks what was called since the latest sample: fewer calls than a block.
+//! * `total_ticks` = Σ w·x over the durations x that were measured; the histogram, whose pages are in
+//!   [`Samples::page_refs`] (those of the node stay 0), counts each with its weight.
+//! * A call in which the kernel took the processor away counts once; the rest of its block stands
+//!   in the histogram and in the total with the mean so far.
+//!
 //! # Versions
 //!
 //! | version | oldest reader | what changed |
 //! | --- | --- | --- |
 //! | 1 | 1 | the first |
+//! | 2 | 1 | [`ChunkKind::Origins`]: what is known of a thread's creation |
+//! | 3 | 3 | sampled calls: [`SAMPLED`], [`Samples`], [`Header::timing`] and two costs |
 //!
 //! A reader accepts any file whose `reader_min` is at most its own [`VERSION`], ignores chunk kinds
 //! it does not know, and takes fields beyond the end of an older record as zero.
@@ -62,9 +82,9 @@ use crate::histogram::PAGES;
 /// First bytes of every recording.
 pub const MAGIC: [u8; 8] = *b"CHASEREC";
 /// Version of the format written by this crate.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 3;
 /// The oldest reader that understands what this crate writes.
-pub const READER_MIN: u32 = 1;
+pub const READER_MIN: u32 = 3;
 /// File name extension of a recording, without the dot.
 pub const EXTENSION: &str = "chase";
 
@@ -84,6 +104,15 @@ pub const ROOT_SLOT: u32 = u32::MAX;
 /// to the slot named by the other bits; its times are times of this process, from the fork on, but
 /// its calls were made, and are counted, in the parent.
 pub const INHERITED: u32 = 1 << 31;
+/// Bit in [`Node::slot`] of calls of which only some were timed. A [`Samples`] is behind the node.
+pub const SAMPLED: u32 = 1 << 30;
+/// [`Samples::slot`]: what takes the place of a node and is none.
+pub const SAMPLES_SLOT: u32 = u32::MAX - 1;
+/// Unit of [`Samples::pairs_squares`], in ticks².
+pub const SQUARES: u64 = 256;
+/// The context of what chase itself does in the process: a `_ref` that no node has, since it lies
+/// in the header.
+pub const OWN_CONTEXT_REF: u32 = 1;
 /// Object, thread or slot number that stands for "none" or "not known".
 pub const NONE: u32 = u32::MAX;
 
@@ -91,6 +120,13 @@ pub const NONE: u32 = u32::MAX;
 pub const CLOCK_TSC: u32 = 0;
 /// [`Header::clock_kind`]: `CLOCK_MONOTONIC` in nanoseconds, where the TSC can't be trusted.
 pub const CLOCK_MONOTONIC: u32 = 1;
+
+/// [`Header::timing`]: every call is timed.
+pub const TIMING_ALL: u32 = 0;
+/// [`Header::timing`]: of hot, short, even calls only some are timed.
+pub const TIMING_ADAPTIVE: u32 = 1;
+/// [`Header::timing`]: calls are only counted.
+pub const TIMING_COUNT: u32 = 2;
 
 /// [`Header::origin`]: the program image was started by exec.
 pub const ORIGIN_EXEC: u32 = 0;
@@ -215,6 +251,14 @@ pub struct Header {
     pub stop_ticks: u64,
     /// What was not seen.
     pub unseen: Unseen,
+    /// `TIMING_*`.
+    pub timing: u32,
+    /// Padding.
+    pub reserved: u32,
+    /// The hook's share of a call that is counted and not timed, in 1/1024 ticks; its caller sees it.
+    pub cost_counted: u64,
+    /// As `cost_outside`, of a call that is a sample.
+    pub cost_sampled: u64,
 }
 
 /// What a chunk holds.
@@ -222,7 +266,8 @@ pub struct Header {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChunkKind {
     /// Key and value strings: `key NUL value NUL ...`; `count` is the number of bytes. Keys:
-    /// `executable`, `command` (arguments joined by 0x1f), `directory`, `host`, `kernel`, `writer`.
+    /// `executable`, `command` (arguments joined by 0x1f), `directory`, `host`, `kernel`, `writer`,
+    /// `syscalls` (`on`, or why they are not recorded).
     Meta = 1,
     /// One loaded object: [`ObjectRecord`], its segments, its slots, their strings.
     Object = 2,
@@ -231,6 +276,12 @@ pub enum ChunkKind {
     /// [`Node`]s of thread `owner` from the front (`count` of them), its histogram pages from the
     /// back.
     Nodes = 4,
+    /// [`SyscallRow`](crate::syscalls::SyscallRow)s, `count` of them; only in `.syscalls` files.
+    Syscalls = 5,
+    /// [`WaitRow`](crate::syscalls::WaitRow)s, `count` of them; only in `.syscalls` files.
+    Waits = 6,
+    /// [`OriginRecord`]s, each readable by its own `state`.
+    Origins = 7,
 }
 
 /// The first [`UNIT`] bytes of each chunk.
@@ -441,6 +492,69 @@ pub struct ThreadRecord {
     pub reserved: [u64; 5],
 }
 
+/// [`OriginRecord::state`]: the record is complete.
+pub const ORIGIN_COMPLETE: u32 = 1;
+/// Return addresses kept of the calls that a thread's creation was made in.
+pub const ORIGIN_STACK: usize = 8;
+/// Words kept of what the start routine's argument points to.
+pub const ORIGIN_WORDS: usize = 16;
+/// Words kept of what the second of those words points to.
+pub const ORIGIN_INNER_WORDS: usize = 12;
+/// Numbers below this one are kept as they are: they may be offsets in tables of virtual functions.
+pub const ORIGIN_SMALL: u64 = 1 << 16;
+/// Bytes kept of what a runtime calls the thread's function.
+pub const ORIGIN_TEXT: usize = 128;
+
+/// What was seen of a thread's creation, raw: which function of the program the thread runs is for
+/// the reader to find, who knows the symbols. Start routines of language runtimes are alike for all
+/// threads; what differs is in the object that the argument points to.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+pub struct OriginRecord {
+    /// [`ORIGIN_COMPLETE`] if it may be read.
+    pub state: u32,
+    /// Number of the thread.
+    pub thread: u32,
+    /// Addresses in `stack`.
+    pub stack_len: u16,
+    /// Words in `words`; 0 if the argument is no readable address.
+    pub word_count: u16,
+    /// Words in `inner_words`; 0 if the second word is no readable address.
+    pub inner_word_count: u16,
+    /// Bytes in `text`.
+    pub text_len: u16,
+    /// Return addresses (avma), innermost first: of the call that created the thread, then of the
+    /// library calls that were open around it. Calls within an object are not among them.
+    pub stack: [u64; ORIGIN_STACK],
+    /// What the argument pointed to when the thread was created: words that are addresses in loaded
+    /// objects, or below [`ORIGIN_SMALL`]. Any other is the application's data, and is 0 here.
+    pub words: [u64; ORIGIN_WORDS],
+    /// What the second of them pointed to, likewise.
+    pub inner_words: [u64; ORIGIN_INNER_WORDS],
+    /// UTF-8: what the Python interpreter runs in the thread, as `module.qualname`, then NUL and
+    /// the name of its `Thread` object. Empty for other threads. What does not fit is cut.
+    pub text: [u8; ORIGIN_TEXT],
+    /// Padding to a multiple of [`UNIT`].
+    pub reserved: [u64; 10],
+}
+
+impl OriginRecord {
+    /// A record of which nothing is known.
+    pub const EMPTY: Self = Self {
+        state: 0,
+        thread: 0,
+        stack_len: 0,
+        word_count: 0,
+        inner_word_count: 0,
+        text_len: 0,
+        stack: [0; ORIGIN_STACK],
+        words: [0; ORIGIN_WORDS],
+        inner_words: [0; ORIGIN_INNER_WORDS],
+        text: [0; ORIGIN_TEXT],
+        reserved: [0; 10],
+    };
+}
+
 /// One context of one thread; the hook's fast path updates it in place.
 #[repr(C, align(128))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
@@ -462,18 +576,51 @@ pub struct Node {
     /// Calls that ended but are in no histogram: left by an exception, a longjmp or a cancellation
     /// (or completed when the recording had no room for a page). Their time is in `total_ticks`.
     pub unwound: u32,
-    /// Histogram pages, each [`PAGE_BUCKETS`](crate::histogram::PAGE_BUCKETS) × u64.
+    /// Histogram pages, each [`PAGE_BUCKETS`](crate::histogram::PAGE_BUCKETS) × u64. A page is taken
+    /// when its first duration arrives, so the one taken first (in the earliest chunk, and the
+    /// last one there) counts the first call.
+    pub page_refs: [u32; PAGES],
+}
+
+/// What is known of sampled calls, behind the [`Node`] of their context. The fields of one may be
+/// one call apart.
+#[repr(C, align(128))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+pub struct Samples {
+    /// Calls made since the latest sample of the (thread, slot), less those that it stands for and
+    /// that were not made yet; 0 in all of its contexts but that of the latest sample.
+    pub adjust: i32,
+    /// [`SAMPLES_SLOT`], in the place of [`Node::slot`].
+    pub slot: u32,
+    /// Samples begun.
+    pub begun: u32,
+    /// Samples that returned.
+    pub ended: u32,
+    /// Σ w over the samples that returned.
+    pub weight: u64,
+    /// Σ w·(w − 1) over them.
+    pub pairs: u64,
+    /// Σ w·(w − 1)·x over them, x in ticks.
+    pub pairs_ticks: u64,
+    /// Σ w·(w − 1)·x² over them, in units of [`SQUARES`] ticks²; it saturates. With the mean m, the
+    /// estimated variance of the total is at most Σ w·(w − 1)·(x − m)² (one random call of each
+    /// block of w, after Horvitz and Thompson).
+    pub pairs_squares: u64,
+    /// Histogram pages, with weights for counts.
     pub page_refs: [u32; PAGES],
 }
 
 const _: () = {
+    assert!(size_of::<Samples>() == UNIT);
+    assert!(core::mem::offset_of!(Samples, slot) == core::mem::offset_of!(Node, slot));
     assert!(size_of::<Header>() <= PAGE);
     assert!(size_of::<ChunkHeader>() == UNIT);
     assert!(size_of::<Node>() == UNIT);
     assert!(size_of::<ThreadRecord>() == UNIT);
+    assert!(size_of::<OriginRecord>() == 4 * UNIT);
     assert!(size_of::<ObjectRecord>() == 160);
     assert!(size_of::<Segment>() == 24);
     assert!(size_of::<SlotRecord>() == 32);
-    assert!(size_of::<Header>() == 304);
+    assert!(size_of::<Header>() == 328);
     assert!(PAGE.is_multiple_of(UNIT));
 };

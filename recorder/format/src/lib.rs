@@ -1,6 +1,7 @@
 //! The recording's format, and the writer that lays it into memory.
 //!
 //! * [`layout`] is the format: its prose, its version history and every structure in it.
+//! * [`syscalls`] is that of the file beside it, in which the companion writes what the kernel saw.
 //! * [`histogram`] is the bucket arithmetic that writer, reader and the hook's assembly share.
 //! * [`writer`] lays structures into memory that the caller has mapped.
 //!
@@ -11,4 +12,5 @@
 
 pub mod histogram;
 pub mod layout;
+pub mod syscalls;
 pub mod writer;

@@ -8,7 +8,7 @@ use core::ptr;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::layout::{
-    CHUNK_MAGIC, COMMITTED, ChunkHeader, ChunkKind, Header, MAGIC, Node, PAGE, UNIT,
+    CHUNK_MAGIC, COMMITTED, ChunkHeader, ChunkKind, Header, MAGIC, Node, PAGE, SAMPLES_SLOT, UNIT,
 };
 
 /// Appends chunks to a recording in memory.
@@ -167,6 +167,17 @@ impl NodeSpace {
         }
         self.nodes += 1;
         Some(node)
+    }
+
+    /// Adds a node of sampled calls, with its [`Samples`](crate::layout::Samples) behind it; `None`
+    /// when the chunk is full.
+    pub fn sampled_node(&mut self, parent_ref: u32, slot: u32) -> Option<*mut Node> {
+        if self.units_left < 2 {
+            return None;
+        }
+        let node = self.node(parent_ref, slot);
+        self.node(0, SAMPLES_SLOT);
+        node
     }
 
     /// Makes the nodes added so far readable.

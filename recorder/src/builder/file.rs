@@ -7,10 +7,16 @@ use super::{Builder, Object, Thread};
 use crate::histogram::PAGE_BUCKETS;
 use crate::layout::{
     CHUNK_MAGIC, COMMITTED, ChunkHeader, ChunkKind, ClockPair, INHERITED, NONE, Node, PAGE,
-    ROOT_SLOT, UNIT,
+    ROOT_SLOT, SAMPLED, SAMPLES_SLOT, Samples, UNIT,
 };
 
 pub(super) fn write(builder: &Builder) -> Vec<u8> {
+    write_with_refs(builder).0
+}
+
+/// The file, and for each thread the references of its root and of its contexts.
+pub(super) fn write_with_refs(builder: &Builder) -> (Vec<u8>, Vec<Vec<u32>>) {
+    let mut all_refs = Vec::new();
     let mut file = vec![0; PAGE];
     let meta: String =
         builder.meta.iter().map(|(key, value)| format!("{key}\0{value}\0")).collect();
@@ -29,12 +35,19 @@ pub(super) fn write(builder: &Builder) -> Vec<u8> {
         let mut space = NodeSpace::new(builder.node_chunk_len, thread.record.index, trees_at);
         space.file = std::mem::take(&mut trees);
         let mut record = thread.record;
-        record.root_ref = place_tree(&mut space, thread, &first_slots);
+        let refs = place_tree(&mut space, thread, &first_slots);
+        record.root_ref = refs[0];
+        all_refs.push(refs);
         records.push(record);
         trees = space.file;
     }
     chunk(&mut file, ChunkKind::Threads, NONE, records.len() as u32, cast_slice(&records));
     file.append(&mut trees);
+    let origins: Vec<_> = builder.threads.iter().filter_map(|thread| thread.origin).collect();
+    if !origins.is_empty() {
+        let count = origins.len() as u32;
+        chunk(&mut file, ChunkKind::Origins, NONE, count, cast_slice(&origins));
+    }
 
     let mut header = builder.header;
     header.committed = file.len() as u64;
@@ -48,10 +61,10 @@ pub(super) fn write(builder: &Builder) -> Vec<u8> {
         };
     }
     file[..size_of_val(&header)].copy_from_slice(bytes_of(&header));
-    file
+    (file, all_refs)
 }
 
-fn chunk(file: &mut Vec<u8>, kind: ChunkKind, owner: u32, count: u32, contents: &[u8]) {
+pub(super) fn chunk(file: &mut Vec<u8>, kind: ChunkKind, owner: u32, count: u32, contents: &[u8]) {
     let len = (UNIT + contents.len()).next_multiple_of(PAGE);
     let start = file.len();
     file.extend_from_slice(bytes_of(&chunk_header(kind, owner, count, len)));
@@ -99,40 +112,51 @@ fn contents(object: &Object, first_slot: u32) -> Vec<u8> {
     [bytes_of(&record), cast_slice(&object.segments), cast_slice(&slots), &strings].concat()
 }
 
-/// Places a root and the thread's nodes; returns the root's reference.
-fn place_tree(space: &mut NodeSpace, thread: &Thread, first_slots: &[u32]) -> u32 {
+/// Places a root and the thread's nodes; returns their references.
+fn place_tree(space: &mut NodeSpace, thread: &Thread, first_slots: &[u32]) -> Vec<u32> {
     let (root_ref, root_at) = space.node();
     let root = Node { slot: ROOT_SLOT, scope_ref: root_ref, ..Node::zeroed() };
     space.put(root_at, bytes_of(&root));
-    let mut refs: Vec<u32> = Vec::new();
+    let mut refs = vec![root_ref];
     for node in &thread.tree.nodes {
-        let (node_ref, at) = space.node();
+        let (node_ref, at) = space.node_with(if node.samples.is_some() { 2 } else { 1 });
         refs.push(node_ref);
         let slot = first_slots[node.slot.object.0 as usize] + node.slot.at as u32;
+        let flags = match (node.inherited, &node.samples) {
+            (true, _) => INHERITED,
+            (false, Some(_)) => SAMPLED,
+            (false, None) => 0,
+        };
+        let mut page_refs = place_pages(space, node);
+        if let Some(samples) = node.samples {
+            let page_refs = std::mem::take(&mut page_refs);
+            let samples = Samples { slot: SAMPLES_SLOT, page_refs, ..samples };
+            space.put(at + UNIT, bytes_of(&samples));
+        }
         let record = Node {
-            parent_ref: node.caller.map_or(root_ref, |caller| refs[caller]),
-            slot: slot | if node.inherited { INHERITED } else { 0 },
+            parent_ref: node.caller.map_or(root_ref, |caller| refs[caller + 1]),
+            slot: slot | flags,
             calls: node.calls,
             total_ticks: node.total_ticks(),
             max_ticks: node.histogram.max(),
             last_start_ticks: node.last_start_ticks(),
-            scope_ref: refs[node.scope],
+            scope_ref: refs[node.scope + 1],
             unwound: node.unwound,
-            page_refs: place_pages(space, node),
+            page_refs,
         };
         space.put(at, bytes_of(&record));
     }
-    root_ref
+    refs
 }
 
 fn place_pages(space: &mut NodeSpace, node: &TreeNode) -> [u32; crate::histogram::PAGES] {
     let mut page_refs = [0; crate::histogram::PAGES];
-    let mut buckets = node.histogram.buckets().peekable();
-    while let Some(&(first, _)) = buckets.peek() {
-        let page = first / PAGE_BUCKETS;
+    for &page in &node.pages {
         let mut counts = [0_u64; PAGE_BUCKETS];
-        while let Some((bucket, count)) = buckets.next_if(|&(b, _)| b / PAGE_BUCKETS == page) {
-            counts[bucket % PAGE_BUCKETS] = count;
+        for (bucket, count) in node.histogram.buckets() {
+            if bucket / PAGE_BUCKETS == page {
+                counts[bucket % PAGE_BUCKETS] = count;
+            }
         }
         let (page_ref, at) = space.page();
         space.put(at, cast_slice(&counts));
@@ -162,23 +186,28 @@ impl NodeSpace {
 
     /// Room for a node: its reference and its place in `file`.
     fn node(&mut self) -> (u32, usize) {
-        self.make_room();
+        self.node_with(1)
+    }
+
+    /// The same for a node with what is behind it, `units` in all.
+    fn node_with(&mut self, units: usize) -> (u32, usize) {
+        self.make_room(units);
         let at = self.next;
-        self.next += UNIT;
-        self.count += 1;
+        self.next += units * UNIT;
+        self.count += units as u32;
         let header = chunk_header(ChunkKind::Nodes, self.owner, self.count, self.chunk_len);
         self.put(self.chunk, bytes_of(&header));
         (((self.base + at) / UNIT) as u32, at)
     }
 
     fn page(&mut self) -> (u32, usize) {
-        self.make_room();
+        self.make_room(1);
         self.back -= UNIT;
         (((self.base + self.back) / UNIT) as u32, self.back)
     }
 
-    fn make_room(&mut self) {
-        if self.next == self.back {
+    fn make_room(&mut self, units: usize) {
+        if self.next + units * UNIT > self.back {
             self.chunk = self.file.len();
             self.count = 0;
             self.next = self.chunk + UNIT;

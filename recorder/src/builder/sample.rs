@@ -2,17 +2,21 @@
 
 use super::Builder;
 use crate::layout::{
-    ClockPair, END_EXIT, OBJECT_DLOPENED, SkipReason, SlotClass, THREAD_FOUND, Unseen,
+    ClockPair, END_EXIT, OBJECT_DLOPENED, SkipReason, SlotClass, THREAD_FOUND, TIMING_ADAPTIVE,
+    Unseen,
 };
 
 /// A small process with some of everything that a recording can hold: versions, all slot classes,
-/// several threads and chunks, folded recursion, exceptions, open and inherited calls, an unloaded
+/// several threads (of one, the creation was seen) and chunks, folded recursion, sampled calls, exceptions, open and inherited calls, an unloaded
 /// object, counters of what was not seen. Its figures are made up and never change.
 #[must_use]
 pub fn sample() -> Builder {
     let mut builder = Builder::new();
     builder.header.cost_inside = 20 * 1024;
     builder.header.cost_outside = 30 * 1024 + 512;
+    builder.header.timing = TIMING_ADAPTIVE;
+    builder.header.cost_counted = 3 * 1024;
+    builder.header.cost_sampled = 200 * 1024;
     builder.header.unseen = Unseen { calls_too_deep: 7, late_loads: 1, ..Unseen::default() };
     builder.header.clock_latest =
         ClockPair { ticks: 1_001_000_000, monotonic_ns: 1_001_000_000, realtime_ns: 1 << 60 };
@@ -64,6 +68,15 @@ pub fn sample() -> Builder {
         let worker = builder.thread("worker");
         builder.thread_mut(worker).start_ticks += 2_000;
         builder.thread_mut(worker).start_routine_avma = 0x7f00_0000_1000 + number * 16;
+        if number == 0 {
+            let origin = builder.origin_mut(worker);
+            (origin.stack_len, origin.word_count, origin.inner_word_count) = (2, 3, 0);
+            origin.stack[..2].copy_from_slice(&[0x7f00_0200_1234, 0x7f00_0000_1100]);
+            origin.words[..3].copy_from_slice(&[0x7f00_0000_8000, 7, 0x7f00_0000_1040]);
+            let text = b"app.work\0Thread-1";
+            origin.text[..text.len()].copy_from_slice(text);
+            origin.text_len = text.len() as u16;
+        }
         let mut thread = builder.timeline(worker);
         thread.work(700).calls(deflate, 20_000, 10 + number).call(wait, 90_000);
         if number == 0 {
@@ -72,6 +85,13 @@ pub fn sample() -> Builder {
             thread.enter(wait).work(50_000);
         }
     }
+    let sampler = builder.thread("sampler");
+    let mut thread = builder.timeline(sampler);
+    thread.work(100).calls(malloc, 40, 512);
+    for ticks in [38, 40, 41, 39, 300, 40] {
+        thread.block(malloc, ticks, 100);
+    }
+    thread.rest(malloc, 40, 77).work(900).end();
     let found = builder.thread("");
     builder.thread_mut(found).origin = THREAD_FOUND;
     builder.timeline(found).inherit(run).work(20).call(malloc, 5).leave();

@@ -2,8 +2,11 @@
 
 use std::collections::HashMap;
 
+use bytemuck::Zeroable;
+
 use super::{Builder, SlotId, ThreadId};
-use crate::layout::{SlotClass, THREAD_ENDED};
+use crate::histogram::{PAGE_BUCKETS, bucket_of};
+use crate::layout::{SQUARES, Samples, SlotClass, THREAD_ENDED};
 use crate::reader::Histogram;
 
 /// Parts of a tick, the unit of the hook's cost.
@@ -24,6 +27,7 @@ struct Place {
     caller: Option<usize>,
     slot: SlotId,
     inherited: bool,
+    sampled: bool,
 }
 
 /// A context. Numbers are those of the tree, in the order of creation.
@@ -39,6 +43,9 @@ pub(super) struct TreeNode {
     last_start: u64,
     pub(super) unwound: u32,
     pub(super) histogram: Histogram,
+    /// Pages of the histogram in the order in which their first duration came.
+    pub(super) pages: Vec<usize>,
+    pub(super) samples: Option<Samples>,
 }
 
 #[derive(Clone, Debug)]
@@ -54,9 +61,19 @@ impl Tree {
 
     /// The node for `slot` where the thread is now.
     fn node(&mut self, slot: SlotId, inherited: bool, depth_limit: usize) -> usize {
+        self.node_of(slot, inherited, false, depth_limit)
+    }
+
+    fn node_of(
+        &mut self,
+        slot: SlotId,
+        inherited: bool,
+        sampled: bool,
+        depth_limit: usize,
+    ) -> usize {
         let caller = self.open.last().map(|frame| self.nodes[frame.node].scope);
         let new = self.nodes.len();
-        let at = *self.by_place.entry(Place { caller, slot, inherited }).or_insert(new);
+        let at = *self.by_place.entry(Place { caller, slot, inherited, sampled }).or_insert(new);
         if at == new {
             let depth = caller.map_or(0, |caller| self.nodes[caller].depth + 1);
             let mut callers = std::iter::successors(caller, |&caller| self.nodes[caller].caller);
@@ -74,6 +91,8 @@ impl Tree {
                 last_start: 0,
                 unwound: 0,
                 histogram: Histogram::default(),
+                pages: Vec::new(),
+                samples: sampled.then(Samples::zeroed),
             });
         }
         at
@@ -81,6 +100,14 @@ impl Tree {
 }
 
 impl TreeNode {
+    fn record(&mut self, ticks: u64, times: u64) {
+        let page = bucket_of(ticks) / PAGE_BUCKETS;
+        if !self.pages.contains(&page) {
+            self.pages.push(page);
+        }
+        self.histogram.record(ticks, times);
+    }
+
     pub(super) fn total_ticks(&self) -> u64 {
         self.total / PARTS
     }
@@ -141,7 +168,7 @@ impl<'b> Timeline<'b> {
     /// Returns from the function it is in.
     pub fn leave(&mut self) -> &mut Self {
         let (node, duration) = self.close();
-        node.histogram.record(duration / PARTS, 1);
+        node.record(duration / PARTS, 1);
         self
     }
 
@@ -173,7 +200,48 @@ impl<'b> Timeline<'b> {
         node.calls += more;
         node.total += more * each;
         node.last_start = last_start;
-        node.histogram.record(each / PARTS, more);
+        node.record(each / PARTS, more);
+        self
+    }
+
+    /// A block of `weight` calls of `ticks` each, one of which is timed and stands for all.
+    pub fn block(&mut self, slot: SlotId, ticks: u64, weight: u64) -> &mut Self {
+        let depth_limit = self.builder.depth_limit;
+        let (inside, _) = self.cost();
+        let header = &self.builder.header;
+        let (counted, sampled) = (header.cost_counted, header.cost_sampled);
+        let tree = self.tree();
+        let at = tree.node_of(slot, false, true, depth_limit);
+        let start = tree.now + sampled;
+        tree.now = start + inside + ticks * PARTS + (weight - 1) * (ticks * PARTS + counted);
+        let each = ticks * PARTS + inside;
+        let node = &mut tree.nodes[at];
+        node.calls += weight;
+        node.total += weight * each;
+        node.last_start = start;
+        node.record(each / PARTS, weight);
+        if let Some(samples) = &mut node.samples {
+            let (pairs, ticks) = (weight * (weight - 1), each / PARTS);
+            samples.begun += 1;
+            samples.ended += 1;
+            samples.weight += weight;
+            samples.pairs += pairs;
+            samples.pairs_ticks += pairs * ticks;
+            samples.pairs_squares += pairs * ticks * ticks / SQUARES;
+        }
+        self
+    }
+
+    /// Calls of a slot that was sampled, after the latest block: none of them was timed.
+    pub fn rest(&mut self, slot: SlotId, ticks: u64, calls: u32) -> &mut Self {
+        let depth_limit = self.builder.depth_limit;
+        let counted = self.builder.header.cost_counted;
+        let tree = self.tree();
+        let at = tree.node_of(slot, false, true, depth_limit);
+        tree.now += u64::from(calls) * (ticks * PARTS + counted);
+        if let Some(samples) = &mut tree.nodes[at].samples {
+            samples.adjust += calls as i32;
+        }
         self
     }
 

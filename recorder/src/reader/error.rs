@@ -1,6 +1,7 @@
 //! Why bytes can't be read, and what is wrong with those that can.
 
 use crate::layout::{MAGIC, VERSION};
+use crate::syscalls;
 
 /// Nothing can be said about the bytes. The texts complete "cannot read FILE: ...".
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -35,6 +36,28 @@ pub enum Error {
          later; this one reads up to version {VERSION}: update chase"
     )]
     LaterVersion {
+        /// The writer's version.
+        version: u32,
+        /// The oldest reader that understands it.
+        reader_min: u32,
+    },
+    /// Other bytes than [`syscalls::MAGIC`] at the start of a `.syscalls` file.
+    #[error(
+        "no system calls: it begins with {found}, a .syscalls file with \"{}\"; \
+         they are written by chase-companion beside a recording",
+        syscalls::MAGIC.escape_ascii()
+    )]
+    NotSyscalls {
+        /// The first bytes, escaped.
+        found: String,
+    },
+    /// A `.syscalls` file written in a way that this reader does not know.
+    #[error(
+        "system calls written in version {version}, which needs a reader of version {reader_min} \
+         or later; this one reads up to version {}: update chase",
+        syscalls::VERSION
+    )]
+    LaterSyscalls {
         /// The writer's version.
         version: u32,
         /// The oldest reader that understands it.
@@ -117,6 +140,14 @@ pub enum Problem {
     /// Contexts whose caller is missing, or is among their own callees.
     #[error("{count} contexts of thread {thread} have no caller; they stand at the top")]
     Orphans {
+        /// Number of the thread.
+        thread: u32,
+        /// How many.
+        count: u32,
+    },
+    /// Contexts of sampled calls without what is known of the samples.
+    #[error("{count} contexts of thread {thread} lack their samples; their calls look untimed")]
+    Samples {
         /// Number of the thread.
         thread: u32,
         /// How many.

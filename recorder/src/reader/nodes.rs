@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::chunks::Chunk;
 use super::{Problem, pod_at};
 use crate::histogram::PAGE_BUCKETS;
-use crate::layout::{INHERITED, NONE, Node, ROOT_SLOT, UNIT};
+use crate::layout::{INHERITED, NONE, Node, ROOT_SLOT, SAMPLED, SAMPLES_SLOT, Samples, UNIT};
 
 /// Marks a node whose depth is not known yet.
 const UNKNOWN: u32 = u32::MAX;
@@ -13,7 +13,7 @@ const UNKNOWN: u32 = u32::MAX;
 const ON_PATH: u32 = u32::MAX - 1;
 
 /// All contexts of all threads, each thread's in a row, callers before callees.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct NodeIndex {
     /// By owner, then by place.
     chunks: Vec<NodeChunk>,
@@ -75,10 +75,11 @@ impl NodeIndex {
         {
             orphans += nodes.put_callers_first();
         }
-        nodes.drop_roots();
+        nodes.keep_contexts();
         for (count, problem) in [
             (orphans, Problem::Orphans { thread, count: orphans }),
             (nodes.bad_pages, Problem::Pages { thread, count: nodes.bad_pages }),
+            (nodes.bad_samples, Problem::Samples { thread, count: nodes.bad_samples }),
         ] {
             if count > 0 {
                 problems.push(problem);
@@ -101,6 +102,18 @@ impl NodeIndex {
             return None;
         }
         pod_at(bytes, reference as usize * UNIT)
+    }
+
+    /// Which of these pages of `thread` was taken first: chunks follow each other in the file, and
+    /// pages are taken from the back of a chunk.
+    pub(super) fn first_page(&self, thread: u32, references: &[u32]) -> Option<usize> {
+        let chunks = self.owned_by(thread);
+        let taken = |&(_, &reference): &(usize, &u32)| {
+            let chunk = chunk_of(chunks, reference).filter(|chunk| chunk.holds_page(reference));
+            chunk.map(|chunk| (chunk.first, std::cmp::Reverse(reference)))
+        };
+        let pages = references.iter().enumerate().filter(|page| taken(page).is_some());
+        pages.min_by_key(taken).map(|(number, _)| number)
     }
 
     fn owned_by(&self, thread: u32) -> &[NodeChunk] {
@@ -138,12 +151,25 @@ impl NodeChunk {
     }
 }
 
-/// One thread's nodes while they are checked; roots are among them.
+/// What is behind the node at `unit`, if it is one of sampled calls.
+pub(super) fn samples_behind(bytes: &[u8], unit: u32, node: &Node) -> Option<Samples> {
+    is_sampled(node)
+        .then(|| pod_at::<Samples>(bytes, (unit as usize + 1) * UNIT))?
+        .filter(|samples| samples.slot == SAMPLES_SLOT)
+}
+
+fn is_sampled(node: &Node) -> bool {
+    !matches!(node.slot, ROOT_SLOT | SAMPLES_SLOT) && node.slot & (SAMPLED | INHERITED) == SAMPLED
+}
+
+/// One thread's nodes while they are checked. Among them are roots, and what is behind nodes of
+/// sampled calls: no contexts.
 struct Owned {
     entries: Vec<Entry>,
-    is_root: Vec<bool>,
+    is_context: Vec<bool>,
     orphans: u32,
     bad_pages: u32,
+    bad_samples: u32,
 }
 
 impl Owned {
@@ -164,20 +190,23 @@ impl Owned {
 
         let mut owned = Self {
             entries: Vec::with_capacity(total as usize),
-            is_root: Vec::with_capacity(total as usize),
+            is_context: Vec::with_capacity(total as usize),
             orphans: 0,
             bad_pages: 0,
+            bad_samples: 0,
         };
         for chunk in chunks {
             for unit in chunk.first..chunk.first + chunk.count {
                 let Some(node) = node_at(unit) else { continue };
                 let own = owned.entries.len() as u32;
-                let is_root = node.slot == ROOT_SLOT;
+                let is_context = !matches!(node.slot, ROOT_SLOT | SAMPLES_SLOT);
+                let samples = samples_behind(bytes, unit, &node);
+                owned.bad_samples += u32::from(is_sampled(&node) && samples.is_none());
                 // A scope is a node of the same slot that is its own scope.
                 let scope_of = |node: &Node, own: u32| {
                     node_at(node.scope_ref)
                         .filter(|scope| {
-                            (scope.slot ^ node.slot) & !INHERITED == 0
+                            (scope.slot ^ node.slot) & !(INHERITED | SAMPLED) == 0
                                 && scope.scope_ref == node.scope_ref
                         })
                         .and_then(|_| number_of(node.scope_ref))
@@ -187,19 +216,20 @@ impl Owned {
                     .zip(node_at(node.parent_ref))
                     // Callees are looked up in scopes only; any other caller stands for its scope.
                     .map(|(number, caller)| scope_of(&caller, number));
-                owned.orphans += u32::from(caller.is_none() && !is_root);
+                owned.orphans += u32::from(caller.is_none() && is_context);
                 let holds_page = |&&page: &&u32| {
                     chunk.holds_page(page)
                         || chunk_of(chunks, page).is_some_and(|other| other.holds_page(page))
                 };
-                let pages = node.page_refs.iter().filter(|&&page| page != 0);
+                let page_refs = samples.map_or(node.page_refs, |samples| samples.page_refs);
+                let pages = page_refs.iter().filter(|&&page| page != 0 && is_context);
                 owned.bad_pages +=
                     (pages.clone().count() - pages.filter(holds_page).count()) as u32;
-                owned.is_root.push(is_root);
+                owned.is_context.push(is_context);
                 owned.entries.push(Entry {
                     unit,
-                    caller: if is_root { NONE } else { caller.unwrap_or(NONE) },
-                    scope: scope_of(&node, own),
+                    caller: if is_context { caller.unwrap_or(NONE) } else { NONE },
+                    scope: if is_context { scope_of(&node, own) } else { own },
                 });
             }
         }
@@ -245,7 +275,7 @@ impl Owned {
             new_numbers[old as usize] = new as u32;
         }
         self.entries = order.iter().map(|&old| self.entries[old as usize]).collect();
-        self.is_root = order.iter().map(|&old| self.is_root[old as usize]).collect();
+        self.is_context = order.iter().map(|&old| self.is_context[old as usize]).collect();
         for entry in &mut self.entries {
             entry.scope = new_numbers[entry.scope as usize];
             if entry.caller != NONE {
@@ -255,20 +285,20 @@ impl Owned {
         cycles
     }
 
-    /// Roots stand for the thread itself: what they call has no caller.
-    fn drop_roots(&mut self) {
+    /// Drops all else. Roots stand for the thread itself: what they call has no caller.
+    fn keep_contexts(&mut self) {
         let mut next = 0;
         let new_numbers: Vec<u32> = self
-            .is_root
+            .is_context
             .iter()
-            .map(|&is_root| {
-                let number = if is_root { NONE } else { next };
-                next += u32::from(!is_root);
+            .map(|&is_context| {
+                let number = if is_context { next } else { NONE };
+                next += u32::from(is_context);
                 number
             })
             .collect();
-        let mut is_root = self.is_root.iter();
-        self.entries.retain(|_| is_root.next() == Some(&false));
+        let mut is_context = self.is_context.iter();
+        self.entries.retain(|_| is_context.next() == Some(&true));
         for (own, entry) in (0..).zip(&mut self.entries) {
             // An ancestor's number is smaller; anything else is no ancestor.
             entry.scope = new_numbers[entry.scope as usize].min(own);

@@ -10,7 +10,7 @@ use crate::layout::{ObjectRecord, Segment, SlotClass, SlotRecord, UNIT};
 const MAX_STRING: usize = 64 << 10;
 
 /// Where the objects are.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct ObjectIndex {
     entries: Vec<Entry>,
     /// Entries by object number, then by place.

@@ -4,11 +4,11 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use super::chunks::Chunk;
-use super::nodes::{Entry, NodeIndex};
-use super::{Histogram, Problem, Recording, pod_at, text};
+use super::nodes::{Entry, NodeIndex, samples_behind};
+use super::{Histogram, Origin, Problem, Recording, pod_at, text};
 use crate::layout::{
-    Header, INHERITED, NONE, Node, THREAD_ENDED, THREAD_FOUND, THREAD_FREE, THREAD_LIVE,
-    ThreadRecord, UNIT,
+    Header, INHERITED, NONE, Node, SAMPLED, Samples, THREAD_ENDED, THREAD_FOUND, THREAD_FREE,
+    THREAD_LIVE, ThreadRecord, UNIT,
 };
 
 /// A thread and where its contexts are.
@@ -102,6 +102,12 @@ impl<'r> Thread<'r> {
         text(&self.entry.record.name)
     }
 
+    /// What was seen of its creation, if that was seen.
+    #[must_use]
+    pub fn origin(&self) -> Option<Origin> {
+        self.recording.origins.get(&self.recording.bytes, self.entry.index)
+    }
+
     /// Its contexts, callers before callees, numbered from 0 in this order.
     pub fn contexts(&self) -> impl ExactSizeIterator<Item = Context<'r>> + use<'r> {
         let thread = *self;
@@ -109,10 +115,12 @@ impl<'r> Thread<'r> {
         entries.iter().enumerate().map(move |(number, entry)| {
             let &Entry { unit, caller, scope } = entry;
             // The index holds only places where a node was read before.
-            let node = pod_at(&thread.recording.bytes, unit as usize * UNIT)
-                .unwrap_or_else(bytemuck::Zeroable::zeroed);
+            let bytes = &thread.recording.bytes;
+            let node =
+                pod_at(bytes, unit as usize * UNIT).unwrap_or_else(bytemuck::Zeroable::zeroed);
+            let samples = samples_behind(bytes, unit, &node);
             let caller = (caller != NONE).then_some(caller);
-            Context { number: number as u32, caller, scope, node, thread }
+            Context { number: number as u32, reference: unit, caller, scope, node, samples, thread }
         })
     }
 }
@@ -122,6 +130,8 @@ impl<'r> Thread<'r> {
 pub struct Context<'r> {
     /// Its number in the thread.
     pub number: u32,
+    /// Where its node is, as `_ref` fields and `.syscalls` files say it.
+    pub reference: u32,
     /// Number of the context that it was called in, always smaller than its own; `None` if the
     /// thread's own code called.
     pub caller: Option<u32>,
@@ -129,6 +139,7 @@ pub struct Context<'r> {
     /// that of an earlier context of the same slot.
     pub scope: u32,
     node: Node,
+    samples: Option<Samples>,
     thread: Thread<'r>,
 }
 
@@ -142,7 +153,27 @@ impl Context<'_> {
     /// Number of the slot that was called.
     #[must_use]
     pub fn slot(&self) -> u32 {
-        self.node.slot & !INHERITED
+        self.node.slot & !(INHERITED | SAMPLED)
+    }
+
+    /// What is known of the samples, where not all calls were timed.
+    #[must_use]
+    pub fn samples(&self) -> Option<&Samples> {
+        self.samples.as_ref()
+    }
+
+    /// Whether only some of its calls were timed.
+    #[must_use]
+    pub fn is_sampled(&self) -> bool {
+        !self.is_inherited() && self.node.slot & SAMPLED != 0
+    }
+
+    /// Calls begun. Where they were sampled, exact only when summed over the contexts of a thread
+    /// and slot.
+    #[must_use]
+    pub fn calls(&self) -> u64 {
+        let adjust = self.samples.map_or(0, |samples| i64::from(samples.adjust));
+        self.node.calls.saturating_add_signed(adjust)
     }
 
     /// Whether it stands for a call that was open when a fork made the process; see [`INHERITED`].
@@ -151,10 +182,12 @@ impl Context<'_> {
         self.node.slot & INHERITED != 0
     }
 
-    /// Adds the durations of its completed calls, and the longest of all, to `histogram`.
+    /// Adds the durations of its completed calls, each with its weight, and the longest that was
+    /// measured to `histogram`.
     pub fn add_to(&self, histogram: &mut Histogram) {
         let recording = self.thread.recording;
-        for (number, &reference) in (0_u8..).zip(&self.node.page_refs) {
+        let page_refs = self.samples.map_or(self.node.page_refs, |samples| samples.page_refs);
+        for (number, &reference) in (0_u8..).zip(&page_refs) {
             if reference != 0
                 && let Some(counts) =
                     recording.nodes.page(&recording.bytes, self.thread.entry.index, reference)
@@ -171,5 +204,13 @@ impl Context<'_> {
         let mut histogram = Histogram::default();
         self.add_to(&mut histogram);
         histogram
+    }
+
+    /// The page of the histogram that counts the first call that was completed: pages are taken
+    /// when their first duration arrives. `None` if no call was completed.
+    #[must_use]
+    pub fn first_page(&self) -> Option<usize> {
+        let (thread, pages) = (self.thread.entry.index, &self.node.page_refs);
+        self.thread.recording.nodes.first_page(thread, pages)
     }
 }

@@ -7,7 +7,7 @@ mod slices;
 use std::f64::consts::{PI, TAU};
 
 use crate::canvas::{Align, Point, Type};
-use crate::chart::{Chart, MARGIN, NOTE, Page, TOP, WIDTH};
+use crate::chart::{Chart, MARGIN, NOTE, Page, Sheet, TOP, WIDTH};
 use crate::data::total;
 use crate::font::Weight;
 use crate::palette::{INK, PAPER, RULE};
@@ -43,7 +43,7 @@ pub fn pie(heading: &Heading<'_>, unit: Unit<'_>, groups: &[Group]) -> Result<Ch
     let whole = total(groups.iter().map(|g| (g.name.as_str(), g.value)))?;
     let slices = slices(groups, unit, whole);
     let height = LEGEND + legend::height(slices.len()) + MARGIN;
-    let mut page = Page::new(heading, height)?;
+    let mut page = Page::new(&Sheet::alone(*heading))?;
     ring(&mut page, &slices);
     centre(&mut page, unit, whole);
     labels::draw(&mut page, &slices);

@@ -1,6 +1,9 @@
 //! Charts of all the shapes that have to look right.
 
-use chase_viz::{Bar, Chart, Error, Group, GroupKind, Heading, Unit, bars, pie};
+use chase_viz::{
+    Bar, Cell, Chart, Curve, Error, Group, GroupKind, Heading, HeatRow, Part, Segment, Sheet,
+    StackRow, Unit, bars, heat, percentiles, pie, stacked, sunburst,
+};
 
 /// Name of the golden, and the chart.
 pub(crate) type Sample = (&'static str, Result<Chart, Error>);
@@ -18,7 +21,9 @@ pub(crate) fn all() -> Vec<Sample> {
     let (five, one, many, tiny) = (five(), one(), many(), tiny());
     let (named, zeros) = (long_names(), zeros());
     let (run, steps) = (run(), steps());
-    vec![
+    let (alone, narrow) = (Sheet::alone(heading), Sheet::inside(heading, 360.0));
+    let parts = stack_parts();
+    let mut samples = vec![
         ("pie-five-libraries", pie(&heading, ns, &five)),
         ("pie-one-library", pie(&heading, ns, &one)),
         ("pie-many-libraries", pie(&heading, ns, &many)),
@@ -34,6 +39,100 @@ pub(crate) fn all() -> Vec<Sample> {
         ("bars-long-names", bars(&LONG_HEADING, ns, &named, &long_apis(), 8)),
         ("bars-zeros", bars(&by_api, count, &zeros, &apis(&zeros, 4), 25)),
         ("bars-empty", bars(&by_api, count, &[], &[], 25)),
+    ];
+    // Wide, and as on a telephone.
+    for (at, sheet) in [&alone, &narrow].into_iter().enumerate() {
+        let name = |names: [&'static str; 2]| names[at];
+        samples.extend([
+            (
+                name(["sunburst", "narrow-sunburst"]),
+                sunburst(sheet, ns, "app", &segments(&many, 300)),
+            ),
+            (
+                name(["sunburst-long-names", "narrow-sunburst-long-names"]),
+                sunburst(sheet, ns, "</svg><script>alert(1)</script>", &segments(&named, 9)),
+            ),
+            (
+                name(["sunburst-no-parts", "narrow-sunburst-no-parts"]),
+                sunburst(sheet, ns, "libc.so.6", &segments(&five, 0)),
+            ),
+            (name(["sunburst-empty", "narrow-sunburst-empty"]), sunburst(sheet, ns, "app", &[])),
+            (name(["stacked", "narrow-stacked"]), stacked(sheet, ns, &parts, &stack_rows(&five))),
+            (
+                name(["stacked-long-names", "narrow-stacked-long-names"]),
+                stacked(sheet, ns, &parts, &stack_rows(&named)),
+            ),
+            (name(["stacked-empty", "narrow-stacked-empty"]), stacked(sheet, ns, &parts, &[])),
+            (name(["heat", "narrow-heat"]), heat_of(sheet, &five, 20)),
+            (name(["heat-long-names", "narrow-heat-long-names"]), heat_of(sheet, &named, 3)),
+            (name(["heat-many", "narrow-heat-many"]), heat_of(sheet, &many[..12], 50)),
+            (name(["heat-empty", "narrow-heat-empty"]), heat(sheet, &[], &[], ("0 %", "100 %"))),
+            (name(["percentiles", "narrow-percentiles"]), percentiles(sheet, ns, &curves())),
+            (name(["percentiles-empty", "narrow-percentiles-empty"]), percentiles(sheet, ns, &[])),
+        ]);
+    }
+    samples
+}
+
+fn segments(groups: &[Group], parts: usize) -> Vec<Segment> {
+    let of_group = |group: &Group, number: usize| {
+        let shares = (0..parts / groups.len().max(1)).map(|i| 0.5 * 0.6f64.powi(i as i32) * 0.8);
+        let part = |(i, share)| Part { label: format!("function_{i}"), value: group.value * share };
+        let parts = shares.enumerate().map(part).collect();
+        Segment { group: group.clone(), parts, key: Some(format!("time-{number}")) }
+    };
+    (0..).zip(groups).map(|(number, group)| of_group(group, number)).collect()
+}
+
+fn stack_parts() -> Vec<Group> {
+    let part = |name: &str, kind| Group { name: name.to_owned(), kind, value: 0.0 };
+    vec![
+        part("running", GroupKind::Library),
+        part("waiting for a lock", GroupKind::Library),
+        part("waiting for input or output", GroupKind::Library),
+        part("no row has this", GroupKind::Library),
+        part("in libraries that it calls", GroupKind::Rest),
+    ]
+}
+
+fn stack_rows(groups: &[Group]) -> Vec<StackRow> {
+    let row = |group: &Group| StackRow {
+        label: group.name.clone(),
+        values: [0.5, 0.3, 0.001, 0.0, 0.2].map(|part| part * group.value).to_vec(),
+    };
+    let nothing = StackRow { label: "libidle.so".to_owned(), values: vec![] };
+    groups.iter().map(row).chain([nothing]).collect()
+}
+
+fn heat_of(sheet: &Sheet<'_>, groups: &[Group], rows: usize) -> Result<Chart, Error> {
+    let columns: Vec<String> = groups.iter().map(|group| group.name.clone()).collect();
+    let cell = |row: usize, column: usize| {
+        let part = (row * 7 + column * 13) % 101;
+        let text = format!("{part} %");
+        Cell { part: part as f64 / 100.0, detail: text.clone(), text }
+    };
+    let row = |row: usize| HeatRow {
+        label: format!("worker thread {row} of the pool"),
+        marked: row % 9 == 4,
+        cells: (0..columns.len()).map(|column| cell(row, column)).collect(),
+    };
+    heat(sheet, &columns, &(0..rows).map(row).collect::<Vec<_>>(), ("0 %", "100 % of the lifetime"))
+}
+
+fn curves() -> Vec<Curve> {
+    let curve = |label: &str, colour, dashed, scale: f64, last: i32| Curve {
+        label: label.to_owned(),
+        colour,
+        dashed,
+        points: std::iter::once((2.0, 41.0 * scale))
+            .chain((1..=last).map(|n| (10_f64.powi(n), 60.0 * scale * 3_f64.powi(n))))
+            .collect(),
+    };
+    vec![
+        curve("read", 0, false, 1.0, 6),
+        curve("read, before", 0, true, 1.4, 5),
+        curve("<img src=x onerror=alert(1)>", 1, false, 8.0, 3),
+        curve(&"std::vector<int>::".repeat(20), 2, false, 700.0, 1),
     ]
 }
 

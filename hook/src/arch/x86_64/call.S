@@ -1,4 +1,5 @@
 # The path of one call: stub -> chase_enter -> the real function -> chase_exit -> the application.
+# (A call that is only counted goes from the stub straight into the real function: stubs.S.)
 #
 # chase_enter changes no register that the callee may read (rdi rsi rdx rcx r8 r9, al, r10, all
 # vector registers, the stack) and none that it must preserve but rbx, which it saves in the frame.
@@ -21,9 +22,11 @@
     .p2align 3
     .hidden chase_thread
     .type chase_thread, @object
-    .size chase_thread, 8
+    .size chase_thread, 24
 chase_thread:                           # this thread's Thread; at first the one that has no frames
     .quad {no_thread}
+    .quad 0                             # the node of the innermost call, for who looks from outside
+    .quad {no_counts}                   # its countdowns; at first those by which all calls are timed
 
     .text
 
@@ -57,10 +60,14 @@ chase_thread:                           # this thread's Thread; at first the one
 .endm
 
     .p2align 6
+    .hidden chase_counted
+    .type chase_counted, @function
     .hidden chase_enter
     .type chase_enter, @function
-chase_enter:                            # r11 = slot, (rsp) = return address
+chase_counted:                          # r11 = slot, flags = those of its countdown
     .cfi_startproc
+    jns .Ldue                           # below zero, every call is timed
+chase_enter:                            # r11 = slot, (rsp) = return address
     save %rax                          # al: number of vector arguments of a variadic call
     save %rdx
     save %rcx
@@ -105,6 +112,8 @@ chase_enter:                            # r11 = slot, (rsp) = return address
     movq (%rcx,%r11,8), %r11            # r11 = the real function
     incq {CALLS}(%rsi)
 .Llaunch:
+    movq chase_thread@gottpoff(%rip), %rcx
+    movq %rsi, %fs:{CONTEXT}(%rcx)
     read_clock .Lenter_clock
 .Lstarted:
     movq %rax, {START}(%rbx)
@@ -161,9 +170,12 @@ chase_exit:                             # rbx = frame
     movq {RBX}(%rbx), %rdi              # rdi = the caller's rbx
     .cfi_register rbx, rdi
     movq {SAVED_RCX}(%rbx), %rcx
+    movq {NODE}-{FRAME}(%rbx), %rsi     # rsi = the caller's node
     subq ${FRAME}, {TOP}(%r10)          # released: one instruction, for signal handlers
     cmpq %rbx, {TOP}(%r10)              # ... unless one has switched stacks in between
     jne .Lleave_moved
+    movq chase_thread@gottpoff(%rip), %r10
+    movq %rsi, %fs:{CONTEXT}(%r10)
     movq %rdi, %rbx
     .cfi_restore rbx
     movq %r9, %rax
@@ -242,11 +254,22 @@ chase_exit:                             # rbx = frame
     addq $16, %rsi
     jmp .Lprobe
 
+.Ldue:                                  # the countdown is at its end; flags still tell at which
+    .cfi_def_cfa rsp, 8
+    save %rax
+    save %rdx
+    save %rcx
+    save %rsi
+    movl ${SAMPLE}, %esi                # zero: this call stands for others
+    jz .Lenter_slow_moved
+    movl ${LOOK}, %esi                  # it wrapped round: time to look at how the slot is used
+    jmp .Lenter_slow_moved
+
 .Lenter_moved:                          # somebody claimed between our look and our claim
     movq %rdx, %rsi
     jmp .Lenter_slow_moved
 .Lenter_slow:
-    xorl %esi, %esi                     # rsi = 0, or a frame that was claimed in vain
+    xorl %esi, %esi                     # rsi = 0, why, or a frame that was claimed in vain
 .Lenter_slow_moved:
     save %rdi
     save %r8
@@ -295,6 +318,7 @@ chase_exit:                             # rbx = frame
     jmp .Lended
     .cfi_endproc
     .size chase_enter, . - chase_enter
+    .size chase_counted, . - chase_counted
 
 # ---- the other clock ----------------------------------------------------------------------------
 # rax = CLOCK_MONOTONIC in ns, by a system call that no library sees, or the time at which the clock
@@ -311,6 +335,12 @@ chase_clock:
     save %rsi
     save %rdi
     save %r11
+    movq chase_thread@gottpoff(%rip), %rcx
+    movq %fs:{CONTEXT}(%rcx), %rax
+    save %rax                           # the context, to which this call does not belong
+    movq {base}(%rip), %rax
+    addq ${OWN_CONTEXT}, %rax
+    movq %rax, %fs:{CONTEXT}(%rcx)
     subq $16, %rsp
     .cfi_adjust_cfa_offset 16
     movl $228, %eax                     # clock_gettime
@@ -321,6 +351,9 @@ chase_clock:
     addq 8(%rsp), %rax
     addq $16, %rsp
     .cfi_adjust_cfa_offset -16
+    restore %rsi
+    movq chase_thread@gottpoff(%rip), %rcx
+    movq %rsi, %fs:{CONTEXT}(%rcx)
     restore %r11
     restore %rdi
     restore %rsi

@@ -5,9 +5,10 @@ use core::mem::offset_of;
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use chase_format::histogram::{LINEAR_LIMIT, MAX_EXPONENT, SUB_BITS};
-use chase_format::layout::{CLOCK_TSC, Node};
+use chase_format::layout::{CLOCK_TSC, Node, OWN_CONTEXT_REF, UNIT};
 
 use crate::frames::{self, FRAME, Frame, SEGMENT};
+use crate::sampling::{self, Counts};
 use crate::special;
 use crate::thread::{self, Thread};
 use crate::tree::HASH;
@@ -21,8 +22,12 @@ compile_error!(
 pub(crate) const STUBS: usize = 1 << 17;
 /// How many of them can be functions that are not ordinary.
 pub(crate) const SPECIAL_STUBS: usize = 1 << 13;
-/// Bytes of a stub.
-const STUB: usize = 16;
+/// Bytes of a stub, and of one of a function that is not ordinary.
+const STUB: usize = 48;
+const SPECIAL_STUB: usize = 16;
+/// Where the context and the countdowns are, behind the thread's word.
+const CONTEXT: usize = 8;
+const COUNTS: usize = 16;
 /// ELF machine number.
 pub(crate) const MACHINE: u32 = 62;
 
@@ -40,6 +45,7 @@ global_asm!(
     include_str!("call.S"),
     include_str!("special.S"),
     no_thread = sym thread::NO_THREAD,
+    no_counts = sym sampling::NO_COUNTS,
     clock_kind = sym CLOCK_KIND,
     frozen_ticks = sym FROZEN_TICKS,
     targets = sym TARGETS,
@@ -51,6 +57,8 @@ global_asm!(
     thread_begin = sym thread::begin,
     FRAME = const FRAME,
     SEGMENT_MASK = const SEGMENT - 1,
+    SAMPLE = const frames::SAMPLE,
+    LOOK = const frames::LOOK,
     TOP = const offset_of!(Thread, top),
     MASK = const offset_of!(Thread, tree.shown.mask),
     TABLE = const offset_of!(Thread, tree.shown.table),
@@ -60,6 +68,8 @@ global_asm!(
     SAVED_RCX = const offset_of!(Frame, saved_rcx),
     START = const offset_of!(Frame, start_ticks),
     NODE = const offset_of!(Frame, node),
+    CONTEXT = const CONTEXT,
+    OWN_CONTEXT = const OWN_CONTEXT_REF as usize * UNIT,
     SCOPE = const offset_of!(Node, scope_ref),
     CALLS = const offset_of!(Node, calls),
     TOTAL = const offset_of!(Node, total_ticks),
@@ -74,6 +84,10 @@ global_asm!(
 );
 global_asm!(
     include_str!("stubs.S"),
+    targets = sym TARGETS,
+    COUNTS = const COUNTS,
+    STUB = const STUB,
+    SPECIAL_STUB = const SPECIAL_STUB,
     STUBS = const STUBS,
     SPECIAL_STUBS = const SPECIAL_STUBS,
     options(att_syntax)
@@ -95,13 +109,13 @@ pub(crate) fn stub(slot: usize) -> usize {
 
 /// Address of the special stub with this number.
 pub(crate) fn special_stub(number: usize) -> usize {
-    &raw const chase_special_stubs as usize + number * STUB
+    &raw const chase_special_stubs as usize + number * SPECIAL_STUB
 }
 
 /// Whether `address` is one of the stubs.
 pub(crate) fn is_stub(address: usize) -> bool {
     address.wrapping_sub(stub(0)) < STUBS * STUB
-        || address.wrapping_sub(special_stub(0)) < SPECIAL_STUBS * STUB
+        || address.wrapping_sub(special_stub(0)) < SPECIAL_STUBS * SPECIAL_STUB
 }
 
 /// Where functions that were called by us return to.
@@ -129,18 +143,64 @@ pub(crate) fn current_thread() -> *mut Thread {
     thread
 }
 
-/// Makes `thread` this thread's.
-pub(crate) fn set_current_thread(thread: *mut Thread) {
-    // SAFETY: writes the one word of this thread's static TLS that is ours.
+/// Makes `thread` this thread's, with its countdowns, and `context` its context.
+pub(crate) fn set_current_thread(thread: *mut Thread, counts: *const Counts, context: *const Node) {
+    // SAFETY: writes words of this thread's static TLS that are ours.
     unsafe {
         asm!(
             "movq chase_thread@gottpoff(%rip), {0}",
             "movq {1}, %fs:({0})",
+            "movq {2}, %fs:{counts}({0})",
             out(reg) _,
             in(reg) thread,
+            in(reg) counts,
+            counts = const COUNTS,
             options(att_syntax, nostack, preserves_flags)
         );
     }
+    set_context(context as usize);
+}
+
+/// The word by which the companion sees this thread's context: the address of a node, or 0.
+pub(crate) fn context() -> usize {
+    let context: usize;
+    // SAFETY: as in `current_thread`.
+    unsafe {
+        asm!(
+            "movq chase_thread@gottpoff(%rip), {0}",
+            "movq %fs:{offset}({0}), {0}",
+            out(reg) context,
+            offset = const CONTEXT,
+            options(att_syntax, nostack, readonly, preserves_flags)
+        );
+    }
+    context
+}
+
+/// Sets that word.
+pub(crate) fn set_context(context: usize) {
+    // SAFETY: as in `set_current_thread`.
+    unsafe {
+        asm!(
+            "movq chase_thread@gottpoff(%rip), {0}",
+            "movq {1}, %fs:{offset}({0})",
+            out(reg) _,
+            in(reg) context,
+            offset = const CONTEXT,
+            options(att_syntax, nostack, preserves_flags)
+        );
+    }
+}
+
+/// Where that word is, from the thread pointer.
+pub(crate) fn context_offset() -> isize {
+    let offset: isize;
+    // SAFETY: reads a word that the dynamic linker has filled in.
+    unsafe {
+        asm!("movq chase_thread@gottpoff(%rip), {0}", out(reg) offset,
+            options(att_syntax, nostack, readonly, preserves_flags));
+    }
+    offset + CONTEXT as isize
 }
 
 /// The stack pointer, about.
@@ -212,9 +272,11 @@ pub(crate) unsafe fn with_vectors_saved(area: *mut u8, f: impl FnOnce()) {
     }
 }
 
-/// One system call. Never changes `errno`: that is the C library's.
+/// One system call, in the context of chase's own. Never changes `errno`: that is the C library's.
 pub(crate) fn system_call(number: usize, arguments: [usize; 6]) -> isize {
     let result: isize;
+    let before = context();
+    set_context(BASE.load(Ordering::Relaxed) + OWN_CONTEXT_REF as usize * UNIT);
     // SAFETY: the callers in `sys` keep to what each call demands.
     unsafe {
         asm!(
@@ -231,6 +293,7 @@ pub(crate) fn system_call(number: usize, arguments: [usize; 6]) -> isize {
             options(nostack)
         );
     }
+    set_context(before);
     result
 }
 

@@ -1,11 +1,43 @@
-# The stubs that GOT entries point to: each loads its number and joins the common path.
+# The stubs that GOT entries point to: each joins the common path with its number in r11.
 #
 # They are part of the library's own text, so there is never writable code, and pages that no slot
-# uses are never read from disk. An entry is 16 bytes:
-#     endbr64; movl $number, %r11d; jmp entry
-# It is written as data because an assembler would look again and again for jumps to shorten.
+# uses are never read from disk. They are written as data because an assembler would look again and
+# again for jumps to shorten.
 
-.macro stubs entry count
+# A call that is counted, and timed when its countdown says so: {STUB} bytes. r11 is the one register
+# that is free. What counts is a single instruction, so a signal handler comes before or after it.
+#
+#     endbr64
+#     movq chase_thread@gottpoff(%rip), %r11
+#     movq %fs:COUNTS(%r11), %r11           # this thread's countdowns
+#     decw 2*number(%r11)
+#     jle 1f                                # zero, negative, or from the least to the greatest
+#     jmpq *targets+8*number(%rip)          # counted only: the real function, the stack as it was
+# 1:  movl $number, %r11d                   # the flags stay as they are
+#     jmp chase_counted
+.macro counting_stubs count
+    .set number, 0
+    .rept \count
+    .byte 0xf3, 0x0f, 0x1e, 0xfa
+    .byte 0x4c, 0x8b, 0x1d
+    .long chase_thread@gottpoff - 4
+    .byte 0x64, 0x4d, 0x8b, 0x5b, {COUNTS}
+    .byte 0x66, 0x41, 0xff, 0x8b
+    .long 2 * number
+    .byte 0x7e, 0x06
+    .byte 0xff, 0x25
+    .long {targets} + 8 * number - . - 4
+    .byte 0x41, 0xbb
+    .long number
+    .byte 0xe9
+    .long chase_counted - . - 4
+    .byte 0xcc, 0xcc, 0xcc, 0xcc, 0xcc
+    .set number, number + 1
+    .endr
+.endm
+
+# A function that is not ordinary: endbr64; movl $number, %r11d; jmp entry. {SPECIAL_STUB} bytes.
+.macro special_stubs entry count
     .set number, 0
     .rept \count
     .byte 0xf3, 0x0f, 0x1e, 0xfa, 0x41, 0xbb
@@ -24,7 +56,7 @@
     .type chase_stubs, @function
 chase_stubs:
     .cfi_startproc
-    stubs chase_enter, {STUBS}
+    counting_stubs {STUBS}
     .cfi_endproc
     .size chase_stubs, . - chase_stubs
 
@@ -34,6 +66,6 @@ chase_stubs:
     .type chase_special_stubs, @function
 chase_special_stubs:
     .cfi_startproc
-    stubs chase_special, {SPECIAL_STUBS}
+    special_stubs chase_special, {SPECIAL_STUBS}
     .cfi_endproc
     .size chase_special_stubs, . - chase_special_stubs

@@ -1,0 +1,236 @@
+//! Calls that take long: the first one, rare ones, and very many short ones.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::{Evidence, Finding, FindingKind};
+use crate::clock::Ns;
+use crate::tail::{FirstCall, SlowCalls};
+
+/// A call that explains this share of the excess of the one that it was made in stands for it.
+const EXPLAINS: f64 = 0.5;
+/// Threads with less than this share of the largest excess are not named.
+const NAMED: f64 = 0.1;
+/// Slow calls that are a larger share of all are not rare.
+const RARE: f64 = 0.01;
+/// Calls shorter than this are tiny: work that small could be done by fewer, larger calls.
+const TINY_NS: f64 = 1_000.0;
+/// And there are many from here on.
+const MANY: u64 = 100_000;
+/// Least share of the group's lifetimes in tiny calls: a quarter dominates what a group does.
+const DOMINATES: f64 = 0.25;
+
+/// Slow calls that stand for themselves, each counted in the innermost API that explains it.
+pub(super) struct Explained {
+    firsts: Vec<FirstCall>,
+    slow: Vec<SlowCalls>,
+    /// By thread and API.
+    excess: HashMap<(u32, u32), f64>,
+}
+
+impl Explained {
+    pub(super) fn new(evidence: &Evidence<'_>) -> Self {
+        let waits = |api: u32| evidence.analysis.apis[api as usize].waits_for.is_some();
+        // Where the scheduler was asked: other threads ran instead, the function was not slow.
+        let preempted = |thread: u32, api: u32, excess_ns: f64| {
+            let apis = &evidence.analysis.threads[thread as usize].apis;
+            let found = apis.binary_search_by_key(&api, |row| row.api);
+            let ns = found.map_or(0.0, |at| apis[at].preempted_ns.as_f64());
+            ns >= EXPLAINS * excess_ns
+        };
+        let firsts: HashMap<(u32, u32), f64> = excesses(
+            evidence.tails.first_calls.iter().map(|c| (c.thread, c.context, c.excess_ns())),
+        );
+        let outer = explained_by_callees(evidence, &firsts);
+        let kept_firsts: Vec<FirstCall> = evidence
+            .tails
+            .first_calls
+            .iter()
+            .filter(|call| !waits(call.api) && !outer.contains_key(&(call.thread, call.context)))
+            .filter(|call| !preempted(call.thread, call.api, call.excess_ns()))
+            .copied()
+            .collect();
+        let first_of: HashMap<(u32, u32), &FirstCall> = evidence
+            .tails
+            .first_calls
+            .iter()
+            .map(|call| ((call.thread, call.context), call))
+            .collect();
+        // A slow first call is no rare slow call as well.
+        let without_first = |calls: &SlowCalls| {
+            let mut calls = *calls;
+            if let Some(first) = first_of.get(&(calls.thread, calls.context)) {
+                calls.slow = calls.slow.saturating_sub(1);
+                calls.slow_ns = (calls.slow_ns - first.first_ns).max(0.0);
+            }
+            (calls.slow > 0).then_some(calls)
+        };
+        let slow: Vec<SlowCalls> =
+            evidence.tails.slow_calls.iter().filter_map(without_first).collect();
+        let excess = excesses(slow.iter().map(|c| (c.thread, c.context, c.excess_ns())));
+        let outer = explained_by_callees(evidence, &excess);
+        let kept_slow: Vec<SlowCalls> = slow
+            .into_iter()
+            .filter(|calls| {
+                !waits(calls.api) && !outer.contains_key(&(calls.thread, calls.context))
+            })
+            .filter(|calls| !preempted(calls.thread, calls.api, calls.excess_ns()))
+            .collect();
+        let mut excess = HashMap::new();
+        let all = kept_firsts.iter().map(|call| (call.thread, call.api, call.excess_ns()));
+        let all = all.chain(kept_slow.iter().map(|call| (call.thread, call.api, call.excess_ns())));
+        for (thread, api, ns) in all {
+            *excess.entry((thread, api)).or_default() += ns;
+        }
+        Self { firsts: kept_firsts, slow: kept_slow, excess }
+    }
+
+    /// What slow calls explain of a thread's time in an API.
+    pub(super) fn excess_ns(&self, thread: u32, api: Option<u32>) -> f64 {
+        api.and_then(|api| self.excess.get(&(thread, api))).copied().unwrap_or(0.0)
+    }
+}
+
+fn excesses(all: impl Iterator<Item = (u32, u32, f64)>) -> HashMap<(u32, u32), f64> {
+    let mut sums = HashMap::new();
+    for (thread, context, ns) in all {
+        *sums.entry((thread, context)).or_default() += ns;
+    }
+    sums
+}
+
+/// Contexts of threads whose excess is that of a call made inside.
+fn explained_by_callees(
+    evidence: &Evidence<'_>,
+    excess: &HashMap<(u32, u32), f64>,
+) -> HashMap<(u32, u32), ()> {
+    let mut explained = HashMap::new();
+    for (&(thread, context), &inner) in excess {
+        let mut at = evidence.analysis.contexts[context as usize].parent;
+        while let Some(caller) = at {
+            if excess.get(&(thread, caller)).is_some_and(|&outer| inner >= EXPLAINS * outer) {
+                explained.insert((thread, caller), ());
+            }
+            at = evidence.analysis.contexts[caller as usize].parent;
+        }
+    }
+    explained
+}
+
+/// Excess by thread of one API in one group.
+#[derive(Default)]
+struct Shares {
+    by_thread: BTreeMap<u32, f64>,
+}
+
+impl Shares {
+    fn add(&mut self, thread: u32, ns: f64) {
+        *self.by_thread.entry(thread).or_default() += ns;
+    }
+
+    fn all(&self) -> f64 {
+        self.by_thread.values().sum()
+    }
+
+    /// Threads worth naming, the largest first, and the largest.
+    fn named(&self) -> (Vec<u32>, f64) {
+        let max = self.by_thread.values().copied().fold(0.0, f64::max);
+        let mut named: Vec<_> =
+            self.by_thread.iter().filter(|&(_, &ns)| ns >= NAMED * max).collect();
+        named.sort_by(|a, b| b.1.total_cmp(a.1).then(a.0.cmp(b.0)));
+        (named.into_iter().map(|(&thread, _)| thread).collect(), max)
+    }
+}
+
+/// Slow first calls.
+pub(super) fn first(evidence: &Evidence<'_>, explained: &Explained) -> Vec<Finding> {
+    let mut by_api: BTreeMap<(u32, u32), (Shares, Vec<&FirstCall>)> = BTreeMap::new();
+    for call in &explained.firsts {
+        let (shares, calls) = by_api.entry((call.group, call.api)).or_default();
+        shares.add(call.thread, call.excess_ns());
+        calls.push(call);
+    }
+    let finding = |((group, api), (shares, calls)): (_, (Shares, Vec<&FirstCall>))| {
+        let (threads, saves_ns) = shares.named();
+        let longest = calls.iter().max_by(|a, b| a.first_ns.total_cmp(&b.first_ns))?;
+        let kind = FindingKind::SlowFirstCall {
+            first_ns: Ns::from_f64(longest.first_ns),
+            median_ns: Ns::from_f64(longest.median_ns),
+            calls: longest.calls,
+            excess_ns: Ns::from_f64(shares.all()),
+        };
+        evidence
+            .is_material(saves_ns)
+            .then(|| evidence.finding(group, threads, Some(api), saves_ns, kind))
+    };
+    by_api.into_iter().filter_map(finding).collect()
+}
+
+/// Rare slow calls.
+pub(super) fn rare(evidence: &Evidence<'_>, explained: &Explained) -> Vec<Finding> {
+    let mut by_api: BTreeMap<(u32, u32), (Shares, Vec<&SlowCalls>)> = BTreeMap::new();
+    for calls in &explained.slow {
+        let (shares, all) = by_api.entry((calls.group, calls.api)).or_default();
+        shares.add(calls.thread, calls.excess_ns());
+        all.push(calls);
+    }
+    let finding = |((group, api), (shares, slow)): ((u32, u32), (Shares, Vec<&SlowCalls>))| {
+        let row = &evidence.groups.rows[group as usize];
+        let calls = row.apis.iter().find(|row| row.api == Some(api))?.calls;
+        let slow_calls = slow.iter().fold(0, |sum: u64, calls| sum.saturating_add(calls.slow));
+        let median_ns = slow.first()?.median_ns;
+        // An interruption falls on the measurement of a tiny call as easily as on the call.
+        if median_ns < TINY_NS {
+            return None;
+        }
+        // One of a few dozen calls is rare too.
+        if slow_calls > 1 && slow_calls as f64 > RARE * calls as f64 {
+            return None;
+        }
+        let (threads, saves_ns) = shares.named();
+        let most = slow.iter().max_by(|a, b| a.max_ns.total_cmp(&b.max_ns))?;
+        let kind = FindingKind::RareSlowCalls {
+            calls,
+            slow_calls,
+            slow_ns: Ns::from_f64(slow.iter().map(|calls| calls.slow_ns).sum()),
+            excess_ns: Ns::from_f64(shares.all()),
+            median_ns: Ns::from_f64(most.median_ns),
+            max_ns: Ns::from_f64(most.max_ns),
+        };
+        evidence
+            .is_material(saves_ns)
+            .then(|| evidence.finding(group, threads, Some(api), saves_ns, kind))
+    };
+    by_api.into_iter().filter_map(finding).collect()
+}
+
+/// APIs whose time is that of very many short calls.
+pub(super) fn tiny(evidence: &Evidence<'_>, explained: &Explained) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for (number, group) in (0..).zip(&evidence.groups.rows) {
+        let lifetime = group.lifetime_ns.as_f64();
+        for row in &group.apis {
+            let Some(api) = row.api else { continue };
+            if row.calls < MANY || row.wait_ns > row.useful_ns {
+                continue;
+            }
+            // What rare slow calls take is another matter.
+            let slow = |&thread: &u32| explained.excess_ns(thread, row.api);
+            let useful = row.useful_ns.as_f64() - group.members.iter().map(slow).sum::<f64>();
+            let mean_ns = useful / row.calls as f64;
+            let most = row.spread.max_thread;
+            let saves_ns = row.spread.max_ns.as_f64() - slow(&most);
+            if mean_ns > TINY_NS || useful < DOMINATES * lifetime || !evidence.is_material(saves_ns)
+            {
+                continue;
+            }
+            let kind = FindingKind::ManyTinyCalls {
+                calls: row.calls,
+                mean_ns,
+                all_ns: Ns::from_f64(useful),
+                of_lifetime: useful / lifetime,
+            };
+            found.push(evidence.finding(number, vec![most], Some(api), saves_ns, kind));
+        }
+    }
+    found
+}

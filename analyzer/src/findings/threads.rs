@@ -1,0 +1,147 @@
+//! Threads that differ from their group.
+
+use super::calls::Explained;
+use super::{Evidence, Finding, FindingKind, SubGroupSummary};
+use crate::blocking::Cause;
+use crate::clock::Ns;
+use crate::groups::{GroupRow, Outlier, OutlierApi};
+use crate::rows::ThreadRow;
+use crate::stats::median;
+
+/// A thread is slow from so many times the median useful time on: POP calls a load balance of 0.8
+/// and more good, which is 1 / 1.25.
+const SLOW: f64 = 1.25;
+/// Slow threads whose saving is a smaller share of the largest are not named.
+const NAMED: f64 = 0.1;
+/// At least this share of what an API takes longer must show in the thread's time: one that does
+/// something else instead is not slow.
+const SHOWS: f64 = 0.5;
+/// A thread that waits for others during more of its life than this holds nobody up.
+const WAITING: f64 = 0.5;
+/// What others wait at a barrier, as a share of the straggler's excess, that makes it one.
+const AWAITED: f64 = 0.5;
+
+/// Where the scheduler was not asked, other threads may have run while one seems to be in its own
+/// code: less than this share of the wall time is no finding.
+const OWN_CODE: f64 = 0.2;
+
+/// An outlier that is slow.
+struct Slow<'a> {
+    outlier: &'a Outlier,
+    api: &'a OutlierApi,
+    saves_ns: f64,
+}
+
+pub(super) fn slow(
+    evidence: &Evidence<'_>,
+    explained: &Explained,
+    (number, group): (u32, &GroupRow),
+) -> Vec<Finding> {
+    let mut slow: Vec<Slow<'_>> =
+        group.outliers.iter().filter_map(|o| is_slow(evidence, explained, o)).collect();
+    slow.sort_by(|a, b| b.saves_ns.total_cmp(&a.saves_ns));
+    let mut found = Vec::new();
+    // One finding for each API that makes threads slow.
+    while let Some(first) = slow.first() {
+        let api = first.api.api;
+        let (same, rest): (Vec<_>, Vec<_>) = slow.into_iter().partition(|s| s.api.api == api);
+        slow = rest;
+        let most = &same[0];
+        let named = same.iter().filter(|slow| slow.saves_ns >= NAMED * most.saves_ns);
+        let threads: Vec<u32> = named.map(|slow| slow.outlier.thread).collect();
+        if !evidence.is_material(most.saves_ns) || may_be_preempted(evidence, most) {
+            continue;
+        }
+        let kind = straggler(evidence, group, most).unwrap_or_else(|| FindingKind::SlowThreads {
+            useful_ns: most.api.useful_ns,
+            median_ns: most.api.median_ns,
+            score: most.api.score,
+            of_threads: group.threads,
+            excess_ns: Ns::from_f64(same.iter().map(|slow| slow.saves_ns).sum()),
+            as_rates: group.as_rates,
+        });
+        found.push(evidence.finding(number, threads, api, most.saves_ns, kind));
+    }
+    found
+}
+
+fn may_be_preempted(evidence: &Evidence<'_>, slow: &Slow<'_>) -> bool {
+    let thread = &evidence.analysis.threads[slow.outlier.thread as usize];
+    slow.api.api.is_none()
+        && thread.application_preempted_ns.is_none()
+        && slow.saves_ns < OWN_CODE * evidence.analysis.wall_ns.as_f64()
+}
+
+fn is_slow<'a>(
+    evidence: &Evidence<'_>,
+    explained: &Explained,
+    outlier: &'a Outlier,
+) -> Option<Slow<'a>> {
+    let thread = &evidence.analysis.threads[outlier.thread as usize];
+    let more = outlier.useful_ns.as_f64() - outlier.median_ns.as_f64();
+    let beyond =
+        |api: &OutlierApi| api.excess_ns as f64 - explained.excess_ns(outlier.thread, api.api);
+    let left = |api: &&OutlierApi| api.excess_ns > 0 && beyond(api) >= SHOWS * api.excess_ns as f64;
+    let api = outlier.apis.iter().find(left)?;
+    let saves_ns = outlier.apis.iter().filter(left).map(|api| api.excess_ns as f64).sum::<f64>();
+    let slow = outlier.useful_ns.as_f64() >= SLOW * outlier.median_ns.as_f64()
+        && saves_ns >= (SLOW - 1.0) * outlier.median_ns.as_f64()
+        && more >= SHOWS * saves_ns
+        && waits_for_others(evidence, thread) < WAITING * thread.lifetime_ns.as_f64();
+    slow.then_some(Slow { outlier, api, saves_ns })
+}
+
+/// Waits for other threads: all but sleep and the scheduler.
+fn waits_for_others(evidence: &Evidence<'_>, thread: &ThreadRow) -> f64 {
+    wait_of(evidence, thread, |cause| !matches!(cause, Cause::Sleep | Cause::Scheduler))
+}
+
+fn wait_of(evidence: &Evidence<'_>, thread: &ThreadRow, which: impl Fn(Cause) -> bool) -> f64 {
+    let of_cause = thread
+        .apis
+        .iter()
+        .filter(|api| evidence.analysis.apis[api.api as usize].waits_for.is_some_and(&which));
+    of_cause.map(|api| api.wait_ns.as_f64()).sum()
+}
+
+/// Whether the others wait at barriers while a thread is slow.
+fn straggler(evidence: &Evidence<'_>, group: &GroupRow, slow: &Slow<'_>) -> Option<FindingKind> {
+    let at_barriers = |thread: u32| {
+        let row = &evidence.analysis.threads[thread as usize];
+        wait_of(evidence, row, |cause| cause == Cause::Barrier)
+    };
+    let own_wait_ns = at_barriers(slow.outlier.thread);
+    let mut waits: Vec<f64> = group.members.iter().map(|&thread| at_barriers(thread)).collect();
+    let all_wait_ns = waits.iter().sum::<f64>();
+    let median_wait_ns = median(&mut waits);
+    let awaited = median_wait_ns - own_wait_ns >= AWAITED * slow.saves_ns;
+    awaited.then(|| FindingKind::BarrierStraggler {
+        useful_ns: slow.api.useful_ns,
+        median_ns: slow.api.median_ns,
+        own_wait_ns: Ns::from_f64(own_wait_ns),
+        median_wait_ns: Ns::from_f64(median_wait_ns),
+        all_wait_ns: Ns::from_f64(all_wait_ns),
+    })
+}
+
+/// Behaviours are no loss, but whoever compares the threads must know of them. They are told where
+/// the group takes a material time.
+pub(super) fn sub_groups(
+    evidence: &Evidence<'_>,
+    (number, group): (u32, &GroupRow),
+) -> Option<Finding> {
+    let first = group.sub_groups.first()?;
+    let kind = FindingKind::SubGroups {
+        parts: group
+            .sub_groups
+            .iter()
+            .map(|part| {
+                let &(api, share) = part.apis.first().unwrap_or(&(None, 0.0));
+                SubGroupSummary { threads: part.members.len(), api, share }
+            })
+            .collect(),
+        silhouette: first.silhouette,
+    };
+    let material = evidence.is_material(group.useful.max_ns.as_f64());
+    material.then(|| evidence.finding(number, group.members.clone(), None, 0.0, kind))
+}

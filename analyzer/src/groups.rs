@@ -1,0 +1,63 @@
+//! Thread groups: threads that run the same code, and how they compare.
+
+mod compare;
+mod key;
+mod rows;
+mod vectors;
+
+use crate::analysis::Analysis;
+use crate::rows::ThreadRow;
+
+pub(crate) use compare::spread;
+pub use key::{GroupKey, GroupKind, Naming, Unnamed, group_of};
+pub use rows::{
+    CausedWait, GroupApi, GroupComparison, GroupRow, Outlier, OutlierApi, Spread, SubGroup,
+    ThreadSpan,
+};
+
+/// The groups of all threads of an analysis.
+///
+/// The main threads of an executable are a group of their own, and so are the processes that one
+/// process forked: imbalance is a matter of threads that share work, and a main thread that waits
+/// in join would fake one.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct Groups {
+    /// What took most thread time first.
+    pub rows: Vec<GroupRow>,
+    /// Row of each thread's group, by number of the thread in [`Analysis::threads`].
+    #[serde(skip)]
+    pub of_thread: Vec<u32>,
+}
+
+impl Groups {
+    /// Groups the threads of `analysis`. Takes time and memory linear in threads and their APIs,
+    /// but for sorting.
+    #[must_use]
+    pub fn new(analysis: &Analysis, naming: &dyn Naming) -> Self {
+        let groups = key::collect(analysis, naming);
+        let mut rows: Vec<GroupRow> =
+            groups.into_iter().map(|(key, members)| compare::row(analysis, key, members)).collect();
+        rows.sort_by(|a, b| {
+            (b.lifetime_ns, &a.label, a.members.first()).cmp(&(
+                a.lifetime_ns,
+                &b.label,
+                b.members.first(),
+            ))
+        });
+        key::tell_apart(analysis, &mut rows);
+        let mut of_thread = vec![0; analysis.threads.len()];
+        for (number, row) in (0..).zip(&rows) {
+            row.members.iter().for_each(|&thread| of_thread[thread as usize] = number);
+        }
+        Self { rows, of_thread }
+    }
+
+    /// Threads of a group.
+    pub fn threads<'a>(
+        &self,
+        analysis: &'a Analysis,
+        group: &'a GroupRow,
+    ) -> impl ExactSizeIterator<Item = &'a ThreadRow> {
+        group.members.iter().map(|&thread| &analysis.threads[thread as usize])
+    }
+}

@@ -1,0 +1,314 @@
+//! From the threads of a group to its row.
+
+use std::collections::BTreeMap;
+
+use super::key::{self, GroupKey, GroupKind};
+use super::rows::{
+    CausedWait, GroupApi, GroupComparison, GroupRow, Outlier, OutlierApi, Spread, SubGroup,
+    ThreadSpan,
+};
+use super::vectors::{ApiVector, OWN_CODE, Vectors};
+use crate::analysis::Analysis;
+use crate::blocking::Cause;
+use crate::clock::Ns;
+use crate::clusters;
+use crate::rows::ThreadRow;
+use crate::stats::{Robust, imbalance};
+
+/// Lifetimes whose longest is more than so many times the shortest are unlike.
+const UNLIKE: f64 = 2.0;
+/// Starts that vary so many times as much as ends do: the ends were one event.
+const ENDED_TOGETHER: f64 = 4.0;
+/// Fewer threads have no median to differ from.
+const LEAST_THREADS: usize = 3;
+/// An excess below this share of the median useful time makes no outlier.
+const LEAST_EXCESS: f64 = 0.05;
+/// APIs named for a sub-group, and the least share of each.
+const SUB_GROUP_APIS: usize = 3;
+const SUB_GROUP_SHARE: f64 = 0.1;
+
+/// Application and library time on the CPU, as far as that is known: without waits, and without the
+/// time in which other threads ran instead.
+pub(super) fn useful_ns(thread: &ThreadRow) -> f64 {
+    let on_cpu = |all: Ns, wait: Option<Ns>, preempted: Option<Ns>| {
+        let off = [wait, preempted].into_iter().flatten().map(Ns::as_f64).sum::<f64>();
+        (all.as_f64() - off).max(0.0)
+    };
+    let library = &thread.measures;
+    on_cpu(library.self_ns, Some(library.wait_ns), library.preempted_ns)
+        + on_cpu(thread.application_ns, thread.application_wait_ns, thread.application_preempted_ns)
+}
+
+/// Waits in library calls and, where the scheduler knows of them, in the thread's own code.
+fn wait_ns(thread: &ThreadRow) -> Ns {
+    Ns(thread.measures.wait_ns.0.saturating_add(thread.application_wait_ns.unwrap_or(Ns(0)).0))
+}
+
+pub(super) fn row(analysis: &Analysis, key: GroupKey, members: Vec<u32>) -> GroupRow {
+    let threads: Vec<&ThreadRow> =
+        members.iter().map(|&thread| &analysis.threads[thread as usize]).collect();
+    let first = threads[0];
+    let sum = |part: fn(&ThreadRow) -> Ns| {
+        Ns(threads.iter().fold(0, |sum: u64, row| sum.saturating_add(part(row).0)))
+    };
+    let start = threads.iter().map(|row| row.start_ns.0).min().unwrap_or(0);
+    let end = threads.iter().map(|row| row.end_ns.0).max().unwrap_or(0);
+    let wall_ns = Ns(end.saturating_sub(start));
+    let vectors = Vectors::new(analysis, &members);
+    let lifetime = spread(&members, vectors.lifetimes.iter().copied());
+    let unlike = lifetime.max_ns.as_f64() > UNLIKE * lifetime.min_ns.as_f64();
+    let as_rates = unlike && ended_together(&threads);
+    let compared = imbalance(&scaled(&vectors.useful, &vectors.lifetimes, as_rates));
+    let mean = vectors.useful.iter().sum::<f64>() / threads.len() as f64;
+    let sub_groups = sub_groups(&vectors, &members);
+    // Commands that ran one after the other share no work.
+    let comparable = key.kind != GroupKind::Main;
+    let outliers =
+        if comparable { outliers(&vectors, &members, &sub_groups, as_rates) } else { Vec::new() };
+    GroupRow {
+        label: key::label(analysis, &key, first),
+        kind: key.kind,
+        executable: key.executable,
+        start_routine: first.start_routine.filter(|_| key.routine.is_some()),
+        creation_site: first.creation_site.filter(|_| key.routine.is_some()),
+        name: key.name,
+        threads: threads.len(),
+        concurrency: concurrency(&threads),
+        wall_ns,
+        lifetime_ns: sum(|row| row.lifetime_ns),
+        application_ns: sum(|row| row.application_ns),
+        library_ns: sum(|row| row.measures.self_ns),
+        wait_ns: sum(wait_ns),
+        useful_ns: Ns::from_f64(vectors.useful.iter().sum()),
+        calls: threads.iter().fold(0, |sum, row| sum.saturating_add(row.measures.calls)),
+        lifetime,
+        useful: spread(&members, vectors.useful.iter().copied()),
+        comparison: GroupComparison {
+            imbalance_ns: Ns::from_f64(compared.time),
+            imbalance: compared.share,
+            load_balance: compared.load_balance,
+            parallel_efficiency: if wall_ns.0 > 0 { mean / wall_ns.as_f64() } else { 0.0 },
+        },
+        as_rates,
+        unlike_lifetimes: unlike,
+        waits: waits(analysis, &vectors, &members),
+        apis: api_rows(&vectors, &members),
+        outliers,
+        sub_groups: if comparable { sub_groups } else { Vec::new() },
+        members,
+    }
+}
+
+/// Least, median and most of one value for each member.
+pub(crate) fn spread(members: &[u32], values: impl Iterator<Item = f64>) -> Spread {
+    let mut values: Vec<(f64, u32)> = values.zip(members.iter().copied()).collect();
+    values.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    let (Some(&first), Some(&last)) = (values.first(), values.last()) else {
+        return Spread::default();
+    };
+    let mut sorted: Vec<f64> = values.iter().map(|value| value.0).collect();
+    Spread {
+        min_ns: Ns::from_f64(first.0),
+        median_ns: Ns::from_f64(crate::stats::median(&mut sorted)),
+        max_ns: Ns::from_f64(last.0),
+        min_thread: first.1,
+        max_thread: last.1,
+    }
+}
+
+/// Most threads that lived at one time. One that ends in the moment in which another starts makes
+/// room for it.
+fn concurrency(threads: &[&ThreadRow]) -> usize {
+    let starts = threads.iter().map(|row| (row.start_ns, 1_i64));
+    let ends = threads.iter().map(|row| (row.end_ns.max(Ns(row.start_ns.0.saturating_add(1))), -1));
+    let mut events: Vec<(Ns, i64)> = starts.chain(ends).collect();
+    events.sort_unstable();
+    let mut alive = 0;
+    let counts = events.into_iter().map(|(_, change)| {
+        alive += change;
+        alive
+    });
+    counts.max().unwrap_or(0) as usize
+}
+
+/// Whether threads started at different times and were ended by one event, such as the end of
+/// the process: their lifetimes say nothing about them.
+fn ended_together(threads: &[&ThreadRow]) -> bool {
+    let variance = |of: fn(&ThreadRow) -> Ns| {
+        let values = || threads.iter().map(|row| of(row).as_f64());
+        let mean = values().sum::<f64>() / threads.len() as f64;
+        values().map(|value| (value - mean).powi(2)).sum::<f64>()
+    };
+    variance(|row| row.start_ns).sqrt() > ENDED_TOGETHER * variance(|row| row.end_ns).sqrt()
+}
+
+/// Values as they are, or what they would be in the longest lifetime at the same rate.
+fn scaled(values: &[f64], lifetimes: &[f64], as_rates: bool) -> Vec<f64> {
+    let longest = lifetimes.iter().copied().fold(0.0, f64::max);
+    let scale = |(value, lifetime): (&f64, &f64)| {
+        if as_rates && *lifetime > 0.0 { value / lifetime * longest } else { *value }
+    };
+    values.iter().zip(lifetimes).map(scale).collect()
+}
+
+fn waits(analysis: &Analysis, vectors: &Vectors, members: &[u32]) -> Vec<CausedWait> {
+    let mut by_cause: BTreeMap<Cause, Vec<f64>> = BTreeMap::new();
+    for api in &vectors.apis {
+        let row = analysis.apis.get(api.api as usize).filter(|_| api.api != OWN_CODE);
+        let cause = row.and_then(|row| row.waits_for).unwrap_or(Cause::Scheduler);
+        for entry in api.entries.iter().filter(|entry| entry.wait > 0.0) {
+            let by_thread = by_cause.entry(cause).or_insert_with(|| vec![0.0; members.len()]);
+            by_thread[entry.thread as usize] += entry.wait;
+        }
+    }
+    let mut rows: Vec<CausedWait> = by_cause
+        .into_iter()
+        .map(|(cause, by_thread)| {
+            let most = spread(members, by_thread.iter().copied());
+            CausedWait {
+                cause,
+                wait_ns: Ns::from_f64(by_thread.iter().sum()),
+                threads: by_thread.iter().filter(|&&wait| wait > 0.0).count(),
+                max: ThreadSpan { thread: most.max_thread, ns: most.max_ns },
+            }
+        })
+        .collect();
+    rows.sort_by_key(|row| std::cmp::Reverse(row.wait_ns));
+    rows
+}
+
+fn api_rows(vectors: &Vectors, members: &[u32]) -> Vec<GroupApi> {
+    let mut values = vec![0.0; members.len()];
+    let row = |api: &ApiVector| {
+        let sum = |part: fn(&super::vectors::Entry) -> f64| api.entries.iter().map(part).sum();
+        let (useful, wait): (f64, f64) = (sum(|entry| entry.useful), sum(|entry| entry.wait));
+        values.fill(0.0);
+        for entry in &api.entries {
+            let value = if wait > useful { entry.wait } else { entry.useful };
+            values[entry.thread as usize] = value;
+        }
+        let compared = imbalance(&values);
+        GroupApi {
+            api: (api.api != OWN_CODE).then_some(api.api),
+            calls: api.calls,
+            useful_ns: Ns::from_f64(useful),
+            wait_ns: Ns::from_f64(wait),
+            threads: api.entries.len(),
+            spread: spread(members, values.iter().copied()),
+            imbalance_ns: Ns::from_f64(compared.time),
+            imbalance: compared.share,
+        }
+    };
+    let mut rows: Vec<GroupApi> = vectors.apis.iter().map(row).collect();
+    rows.sort_by_key(|row| {
+        (std::cmp::Reverse(row.useful_ns.0.saturating_add(row.wait_ns.0)), row.api)
+    });
+    rows
+}
+
+fn sub_groups(vectors: &Vectors, members: &[u32]) -> Vec<SubGroup> {
+    let points = vectors.points();
+    let Some(found) = clusters::find(&points) else { return Vec::new() };
+    let clusters = found.of_point.iter().max().map_or(0, |last| last + 1);
+    (0..clusters)
+        .map(|cluster| {
+            let own = || (0..members.len()).filter(|&at| found.of_point[at] == cluster);
+            let useful_ns: f64 = own().map(|at| vectors.useful[at]).sum();
+            let mut apis: BTreeMap<u32, f64> = BTreeMap::new();
+            for at in own() {
+                for &(api, share) in &points[at] {
+                    *apis.entry(api).or_default() += share * vectors.useful[at] / useful_ns;
+                }
+            }
+            let mut apis: Vec<(Option<u32>, f64)> = apis
+                .into_iter()
+                .filter(|&(_, share)| share >= SUB_GROUP_SHARE)
+                .map(|(api, share)| ((api != OWN_CODE).then_some(api), share))
+                .collect();
+            apis.sort_by(|a, b| b.1.total_cmp(&a.1));
+            apis.truncate(SUB_GROUP_APIS);
+            SubGroup {
+                members: own().map(|at| members[at]).collect(),
+                useful_ns: Ns::from_f64(useful_ns),
+                apis,
+                silhouette: found.silhouette,
+            }
+        })
+        .collect()
+}
+
+/// Threads that differ from those that behave like them.
+fn outliers(
+    vectors: &Vectors,
+    members: &[u32],
+    sub_groups: &[SubGroup],
+    as_rates: bool,
+) -> Vec<Outlier> {
+    let all = || vec![(0..members.len() as u32).collect::<Vec<u32>>()];
+    let place = |thread: &u32| members.binary_search(thread).unwrap_or(0) as u32;
+    let parts = match sub_groups {
+        [] => all(),
+        _ => sub_groups.iter().map(|part| part.members.iter().map(place).collect()).collect(),
+    };
+    let mut found: Vec<Outlier> = parts
+        .iter()
+        .filter(|part| part.len() >= LEAST_THREADS)
+        .flat_map(|part| outliers_among(vectors, members, part, as_rates))
+        .collect();
+    found.sort_by_key(|outlier| {
+        (std::cmp::Reverse(outlier.excess_ns.unsigned_abs()), outlier.thread)
+    });
+    found
+}
+
+fn outliers_among(
+    vectors: &Vectors,
+    members: &[u32],
+    part: &[u32],
+    as_rates: bool,
+) -> Vec<Outlier> {
+    let of_part = |values: &[f64]| part.iter().map(|&at| values[at as usize]).collect::<Vec<_>>();
+    let lifetimes = of_part(&vectors.lifetimes);
+    let longest = lifetimes.iter().copied().fold(0.0, f64::max);
+    let useful = scaled(&of_part(&vectors.useful), &lifetimes, as_rates);
+    let normal = Robust::of(&mut useful.clone());
+    let least = LEAST_EXCESS * normal.median;
+    let mut by_thread: BTreeMap<u32, Vec<OutlierApi>> = BTreeMap::new();
+    let mut values = vec![0.0; vectors.useful.len()];
+    for api in &vectors.apis {
+        values.fill(0.0);
+        api.entries.iter().for_each(|entry| values[entry.thread as usize] = entry.useful);
+        let of_api = scaled(&of_part(&values), &lifetimes, as_rates);
+        let most = of_api.iter().copied().fold(0.0, f64::max);
+        if most < least {
+            continue;
+        }
+        let robust = Robust::of(&mut of_api.clone());
+        for ((&at, &value), &lifetime) in part.iter().zip(&of_api).zip(&lifetimes) {
+            if !robust.is_outlier(value) || (value - robust.median).abs() < least {
+                continue;
+            }
+            // Back from the rate to this thread's own life.
+            let own = if as_rates && longest > 0.0 { lifetime / longest } else { 1.0 };
+            by_thread.entry(at).or_default().push(OutlierApi {
+                api: (api.api != OWN_CODE).then_some(api.api),
+                useful_ns: Ns::from_f64(value * own),
+                median_ns: Ns::from_f64(robust.median * own),
+                excess_ns: ((value - robust.median) * own).round() as i64,
+                score: robust.score(value),
+            });
+        }
+    }
+    let outlier = |(at, mut apis): (u32, Vec<OutlierApi>)| {
+        apis.sort_by_key(|api| std::cmp::Reverse(api.excess_ns.unsigned_abs()));
+        let own = if as_rates { vectors.lifetimes[at as usize] / longest.max(1.0) } else { 1.0 };
+        Outlier {
+            thread: members[at as usize],
+            useful_ns: Ns::from_f64(vectors.useful[at as usize]),
+            median_ns: Ns::from_f64(normal.median * own),
+            excess_ns: apis.iter().fold(0, |sum: i64, api| sum.saturating_add(api.excess_ns)),
+            apis,
+        }
+    };
+    by_thread.into_iter().map(outlier).collect()
+}

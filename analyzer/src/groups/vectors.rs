@@ -1,0 +1,81 @@
+//! The useful time of each thread of a group in each API.
+
+use crate::analysis::Analysis;
+use crate::clock::Ns;
+use crate::clusters::Point;
+
+/// Stands for a thread's own code among its APIs.
+pub(super) const OWN_CODE: u32 = u32::MAX;
+
+/// Useful times by API and by thread. Threads are numbered by their place in the group.
+pub(super) struct Vectors {
+    /// Useful time of each thread, ns.
+    pub(super) useful: Vec<f64>,
+    /// Lifetime of each thread, ns.
+    pub(super) lifetimes: Vec<f64>,
+    /// The APIs, in no particular order.
+    pub(super) apis: Vec<ApiVector>,
+}
+
+/// Values other than zero of one API.
+pub(super) struct ApiVector {
+    pub(super) api: u32,
+    pub(super) calls: u64,
+    pub(super) entries: Vec<Entry>,
+}
+
+/// What a thread spent in an API, ns.
+#[derive(Clone, Copy)]
+pub(super) struct Entry {
+    pub(super) thread: u32,
+    pub(super) useful: f64,
+    pub(super) wait: f64,
+}
+
+impl Vectors {
+    pub(super) fn new(analysis: &Analysis, members: &[u32]) -> Self {
+        let threads = || members.iter().map(|&thread| &analysis.threads[thread as usize]);
+        let mut all: Vec<(u32, u64, Entry)> = Vec::new();
+        for (thread, row) in (0..).zip(threads()) {
+            let entry = |all: Ns, wait: Ns, preempted: Ns| {
+                let wait = wait.as_f64();
+                let useful = (all.as_f64() - wait - preempted.as_f64()).max(0.0);
+                Entry { thread, useful, wait }
+            };
+            let known = |part: Option<Ns>| part.unwrap_or(Ns(0));
+            let (wait, preempted) = (row.application_wait_ns, row.application_preempted_ns);
+            let own = entry(row.application_ns, known(wait), known(preempted));
+            all.push((OWN_CODE, 0, own));
+            all.extend(row.apis.iter().map(|api| {
+                (api.api, api.calls, entry(api.self_ns, api.wait_ns, api.preempted_ns))
+            }));
+        }
+        // Stable: threads stay in order.
+        all.sort_by_key(|&(api, _, _)| api);
+        let apis = all
+            .chunk_by(|a, b| a.0 == b.0)
+            .map(|part| ApiVector {
+                api: part[0].0,
+                calls: part.iter().fold(0_u64, |sum, part| sum.saturating_add(part.1)),
+                entries: part.iter().map(|part| part.2).collect(),
+            })
+            .collect();
+        let useful = threads().map(super::compare::useful_ns).collect();
+        let lifetimes = threads().map(|row| row.lifetime_ns.as_f64()).collect();
+        Self { useful, lifetimes, apis }
+    }
+
+    /// Each thread's useful time as shares of it, by API.
+    pub(super) fn points(&self) -> Vec<Point> {
+        let mut points = vec![Point::new(); self.useful.len()];
+        for api in &self.apis {
+            for entry in &api.entries {
+                let whole = self.useful[entry.thread as usize];
+                if entry.useful > 0.0 && whole > 0.0 {
+                    points[entry.thread as usize].push((api.api, entry.useful / whole));
+                }
+            }
+        }
+        points
+    }
+}

@@ -1,0 +1,22 @@
+//! System calls: their names, and the tables of what library calls made of them.
+//!
+//! The companion's rows ([`chase_recorder::syscalls`]) name a context of a recording by the place
+//! of its node. Here they are added up over the threads and processes of a run, as contexts are.
+//! Where a process's file is complete, its waits replace the estimate of waits by name.
+
+mod collect;
+mod names;
+mod rows;
+mod sums;
+#[rustfmt::skip]
+mod table;
+mod tables;
+
+pub(crate) use collect::{Collected, OffCpu, Places, Scheduler, TracingCost, has_all_waits};
+pub use names::{Category, Syscall, syscall, syscall_name};
+pub use rows::{
+    All, CategoryRow, Nested, OfApi, OfContext, OfLibrary, OfThread, SyscallRow, Syscalls,
+    by_category, by_syscall, total,
+};
+pub use sums::{ErrorCount, SyscallMeasures};
+pub(crate) use tables::{Surroundings, of as tables_of};

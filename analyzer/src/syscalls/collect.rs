@@ -1,0 +1,187 @@
+//! From the rows of `.syscalls` files to what was made in which merged context.
+
+use std::collections::{BTreeMap, HashMap};
+
+use chase_recorder::layout::OWN_CONTEXT_REF;
+use chase_recorder::syscalls::{STATE_COMPLETE, SyscallsHeader, WAIT_PREEMPTED, WAIT_VOLUNTARY};
+
+use super::sums::SyscallSums;
+use crate::image::Image;
+use crate::walk::NOBODY;
+
+/// Where a system call was made: number of the merged context, [`NOBODY`] outside of any, or
+/// [`UNRECORDED`].
+pub(crate) type Place = u32;
+
+/// Where nothing was recorded: before chase had started in the process, in a thread without a
+/// record, in a process without a recording.
+pub(super) const UNRECORDED: Place = NOBODY - 1;
+
+/// System calls by who made them where.
+#[derive(Default)]
+pub(crate) struct Collected {
+    pub(super) sums: BTreeMap<Maker, SyscallSums>,
+    /// What chase itself made in the processes.
+    pub(super) own: SyscallSums,
+    /// What tracing all of them cost.
+    pub(super) cost_ns: u64,
+}
+
+/// Who made a system call, and where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Maker {
+    pub(super) process: u32,
+    pub(super) tid: u32,
+    /// Number of the thread in its process.
+    pub(super) thread: Option<u32>,
+    pub(super) place: Place,
+    pub(super) number: u32,
+}
+
+/// Time off the CPU, in ns.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct OffCpu {
+    pub(crate) wait_ns: f64,
+    /// Ready to run while another thread did; `None` where the scheduler was not asked.
+    pub(crate) preempted_ns: Option<f64>,
+}
+
+impl OffCpu {
+    /// The part of `time_ns` that this is: measured twice, the two may differ a little.
+    pub(crate) fn within(self, time_ns: f64) -> Self {
+        let wait_ns = self.wait_ns.min(time_ns).max(0.0);
+        let rest = (time_ns - wait_ns).max(0.0);
+        Self { wait_ns, preempted_ns: self.preempted_ns.map(|ns| ns.min(rest)) }
+    }
+
+    pub(crate) fn add(&mut self, other: Self) {
+        self.wait_ns += other.wait_ns;
+        if let Some(ns) = other.preempted_ns {
+            *self.preempted_ns.get_or_insert(0.0) += ns;
+        }
+    }
+}
+
+/// What the scheduler says of the threads of one image.
+pub(crate) struct Scheduler {
+    /// By reference of the context and thread id.
+    waits: HashMap<(u32, u32), OffCpu>,
+}
+
+impl Scheduler {
+    /// Only a complete file is believed: of another one, nobody knows what is missing.
+    pub(crate) fn of(image: &Image) -> Option<Self> {
+        let file = image.syscalls.as_ref().filter(|_| has_all_waits(image))?;
+        let mut waits: HashMap<_, OffCpu> = HashMap::new();
+        for row in file.waits() {
+            let (mut wait_ns, mut preempted_ns) = (0.0, 0.0);
+            match row.kind {
+                WAIT_VOLUNTARY => wait_ns = row.total_ns as f64,
+                WAIT_PREEMPTED => preempted_ns = row.total_ns as f64,
+                _ => continue,
+            }
+            let off_cpu = OffCpu { wait_ns, preempted_ns: Some(preempted_ns) };
+            waits.entry((row.context_ref, row.tid)).or_default().add(off_cpu);
+        }
+        Some(Self { waits })
+    }
+
+    /// How long thread `tid` was off the CPU in a context. It is told once: of several threads of
+    /// one id, the first gets what belongs to no context.
+    pub(crate) fn take(&mut self, reference: u32, tid: u32) -> OffCpu {
+        let none = OffCpu { wait_ns: 0.0, preempted_ns: Some(0.0) };
+        self.waits.remove(&(reference, tid)).unwrap_or(none)
+    }
+}
+
+/// What watching the system calls of one image cost its threads, in ns.
+pub(crate) struct TracingCost {
+    /// By reference of the context and thread id.
+    ns: HashMap<(u32, u32), f64>,
+}
+
+impl TracingCost {
+    pub(crate) fn of(image: &Image) -> Option<Self> {
+        let file = image.syscalls.as_ref()?;
+        let each = each_ns(file.header()) as f64;
+        let mut ns: HashMap<_, f64> = HashMap::new();
+        for row in file.syscalls() {
+            *ns.entry((row.context_ref, row.tid)).or_default() += row.calls as f64 * each;
+        }
+        Some(Self { ns })
+    }
+
+    /// What it cost thread `tid` in a context. It is told once, as by [`Scheduler::take`].
+    pub(crate) fn take(&mut self, reference: u32, tid: u32) -> f64 {
+        self.ns.remove(&(reference, tid)).unwrap_or(0.0)
+    }
+}
+
+/// What watching one system call costs.
+fn each_ns(header: &SyscallsHeader) -> u64 {
+    header.cost_inside_ns.saturating_add(header.cost_outside_ns)
+}
+
+/// Whether all waits of the process are in its file.
+pub(crate) fn has_all_waits(image: &Image) -> bool {
+    image.syscalls.as_ref().is_some_and(|file| {
+        let header = file.header();
+        header.state == STATE_COMPLETE && header.lost_waits == 0 && file.problems().is_empty()
+    })
+}
+
+/// Where the contexts of an image are among the merged ones, and whose they are.
+#[derive(Default)]
+pub(crate) struct Places {
+    /// By reference: number and id of the thread, place.
+    contexts: HashMap<u32, (u32, u32, Place)>,
+    /// By thread id: the thread's number, if only one thread had that id.
+    threads: HashMap<u32, Option<u32>>,
+}
+
+impl Places {
+    pub(crate) fn add_thread(&mut self, thread: u32, tid: u32, root_ref: u32) {
+        self.threads.entry(tid).and_modify(|known| *known = None).or_insert(Some(thread));
+        self.contexts.insert(root_ref, (thread, tid, NOBODY));
+    }
+
+    pub(crate) fn add_context(&mut self, thread: u32, tid: u32, reference: u32, place: Place) {
+        self.contexts.insert(reference, (thread, tid, place));
+    }
+}
+
+impl Collected {
+    /// Adds the system calls of an image, if `wanted` says so of the number of their thread.
+    pub(crate) fn add(
+        &mut self,
+        process: usize,
+        image: &Image,
+        places: &Places,
+        wanted: impl Fn(Option<u32>) -> bool,
+    ) {
+        let Some(file) = &image.syscalls else { return };
+        let header = file.header();
+        for row in file.syscalls() {
+            let known = places.contexts.get(&row.context_ref).filter(|_| row.context_ref != 0);
+            let by_tid = || places.threads.get(&row.tid).copied().flatten();
+            let (thread, place) = match known {
+                Some(&(thread, tid, place)) if tid == row.tid => (Some(thread), place),
+                // A child on its parent's memory is in its parent's context.
+                Some(&(_, _, place)) => (by_tid(), place),
+                None => (by_tid(), UNRECORDED),
+            };
+            if !wanted(thread) {
+                continue;
+            }
+            let cost_ns = each_ns(header).saturating_mul(row.calls);
+            self.cost_ns = self.cost_ns.saturating_add(cost_ns);
+            if row.context_ref == OWN_CONTEXT_REF {
+                self.own.add_row(&row, header.cost_inside_ns);
+                continue;
+            }
+            let process = process as u32;
+            let maker = Maker { process, tid: row.tid, thread, place, number: row.number };
+            self.sums.entry(maker).or_default().add_row(&row, header.cost_inside_ns);
+        }
+    }
+}

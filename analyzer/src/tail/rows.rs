@@ -1,0 +1,273 @@
+//! The table of tails.
+
+use std::collections::{BTreeMap, HashMap};
+
+use chase_recorder::histogram::bucket_of;
+use chase_recorder::reader::Histogram;
+use serde::Serialize;
+
+use super::measure::Durations;
+use super::{ByContext, Visit, above};
+use crate::analysis::Analysis;
+use crate::clock::Ns;
+use crate::syscalls::{OfContext, SyscallRow};
+
+/// Threads and system calls that are named as holders of a tail.
+const HOLDERS: usize = 5;
+/// What is subtracted for the hook is known to a few nanoseconds: shorter medians make no ratio.
+const LEAST_MEDIAN_NS: f64 = 10.0;
+
+/// The durations of an API's calls in a group. They are those of single calls, with the library
+/// calls made inside (service time).
+#[derive(Clone, Debug, Serialize)]
+pub struct TailRow {
+    /// The group, by number in [`Groups::rows`](crate::Groups::rows).
+    pub group: u32,
+    /// The API, by number in [`Analysis::apis`](crate::Analysis::apis).
+    pub api: u32,
+    /// Calls completed.
+    pub calls: u64,
+    /// Their time together; of nested calls each counts.
+    pub time_ns: Ns,
+    /// Quantiles, within 6.25 %.
+    pub p50_ns: Ns,
+    /// 90 % took no longer.
+    pub p90_ns: Ns,
+    /// 99 % took no longer.
+    pub p99_ns: Ns,
+    /// 99.9 % took no longer.
+    pub p999_ns: Ns,
+    /// 99.99 % took no longer.
+    pub p9999_ns: Ns,
+    /// The longest.
+    pub max_ns: Ns,
+    /// p99.9 / p50; `None` where the median is so short that the hook's cost blurs it.
+    pub tail_ratio: Option<f64>,
+    /// Calls longer than p99 (than its bucket).
+    pub calls_above_p99: u64,
+    /// Time of the calls longer than p99, as a share of `time_ns`.
+    pub above_p99: f64,
+    /// How many threads made calls longer than p99.
+    pub threads_above_p99: usize,
+    /// Those that made most of them.
+    pub threads: Vec<TailThread>,
+    /// The contexts of the API: what each looks like by itself; longest time first.
+    pub contexts: Vec<TailContext>,
+    /// System calls that the API itself makes in these contexts, whoever calls it: those with the
+    /// longest single call, which a slow call may have been in. Empty where none were recorded.
+    pub syscalls: Vec<TailSyscall>,
+}
+
+/// A system call that a slow call may have been in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TailSyscall {
+    /// Its name.
+    pub syscall: String,
+    /// How often it was made.
+    pub calls: u64,
+    /// Time of all of them.
+    pub total_ns: Ns,
+    /// The longest.
+    pub max_ns: Ns,
+}
+
+/// A thread that makes slow calls.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct TailThread {
+    /// The thread, by number in [`Analysis::threads`](crate::Analysis::threads).
+    pub thread: u32,
+    /// Its calls longer than the group's p99.
+    pub calls_above_p99: u64,
+}
+
+/// The durations of an API's calls in one context.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct TailContext {
+    /// The context, by number in [`Analysis::contexts`](crate::Analysis::contexts).
+    pub context: u32,
+    /// Calls completed.
+    pub calls: u64,
+    /// Those longer than p99 of all contexts.
+    pub calls_above_p99: u64,
+    /// Quantiles of this context alone.
+    pub p50_ns: Ns,
+    /// 99 % took no longer.
+    pub p99_ns: Ns,
+    /// 99.9 % took no longer.
+    pub p999_ns: Ns,
+    /// The longest.
+    pub max_ns: Ns,
+}
+
+/// Rows in the making.
+pub(super) struct Holders {
+    by_api: HashMap<(u32, u32), ApiTail>,
+}
+
+/// Calls of a thread that are longer than p99 of its group, in one context.
+pub(super) struct Count {
+    /// Group and API.
+    key: (u32, u32),
+    thread: u32,
+    calls: u64,
+}
+
+struct ApiTail {
+    durations: Durations,
+    /// Bucket of p99, in reference ticks, and the same as nanoseconds with the hook's cost.
+    p99: usize,
+    threshold_ns: f64,
+    contexts: Vec<TailContext>,
+    by_thread: BTreeMap<u32, u64>,
+}
+
+impl Holders {
+    pub(super) fn new(analysis: &Analysis, by_context: &ByContext) -> Self {
+        let mut by_api: HashMap<(u32, u32), ApiTail> = HashMap::new();
+        for (&(group, context), durations) in by_context {
+            let api = analysis.contexts[context as usize].api;
+            let tail = by_api.entry((group, api)).or_insert_with(|| ApiTail {
+                durations: Durations::default(),
+                p99: 0,
+                threshold_ns: 0.0,
+                contexts: Vec::new(),
+                by_thread: BTreeMap::new(),
+            });
+            tail.durations.merge(durations);
+        }
+        for tail in by_api.values_mut() {
+            tail.p99 = tail.durations.bucket(0.99);
+            let end = chase_recorder::histogram::bucket_start(tail.p99 + 1) as f64;
+            tail.threshold_ns = end * tail.durations.ns_per_reference_tick();
+        }
+        for (&(group, context), durations) in by_context {
+            let api = analysis.contexts[context as usize].api;
+            let Some(tail) = by_api.get_mut(&(group, api)) else { continue };
+            if durations.histogram.count() == 0 {
+                continue;
+            }
+            let quantile = |q| Ns::from_f64(durations.quantile_ns(q).unwrap_or(0.0));
+            tail.contexts.push(TailContext {
+                context,
+                calls: durations.histogram.count(),
+                calls_above_p99: above(&durations.histogram, tail.p99),
+                p50_ns: quantile(0.5),
+                p99_ns: quantile(0.99),
+                p999_ns: quantile(0.999),
+                max_ns: Ns::from_f64(durations.ns(durations.histogram.max() as f64)),
+            });
+        }
+        Self { by_api }
+    }
+
+    /// A thread whose longest call, the hook's cost included, is no longer holds no tail.
+    pub(super) fn threshold_ns(&self, visit: &Visit<'_>) -> f64 {
+        let tail = self.by_api.get(&(visit.group, visit.api));
+        tail.map_or(f64::INFINITY, |tail| tail.threshold_ns)
+    }
+
+    /// How many calls of a thread's context are longer than p99, if any.
+    pub(super) fn count(&self, visit: &Visit<'_>, histogram: &Histogram) -> Option<Count> {
+        let tail = self.by_api.get(&(visit.group, visit.api))?;
+        let ticks = tail.threshold_ns / visit.scale.ns_per_tick;
+        let calls = above(histogram, bucket_of((ticks as u64).saturating_sub(1)));
+        let key = (visit.group, visit.api);
+        (calls > 0).then_some(Count { key, thread: visit.thread, calls })
+    }
+
+    pub(super) fn add(&mut self, count: Count) {
+        if let Some(tail) = self.by_api.get_mut(&count.key) {
+            let calls = tail.by_thread.entry(count.thread).or_default();
+            *calls = calls.saturating_add(count.calls);
+        }
+    }
+
+    pub(super) fn rows(self, analysis: &Analysis) -> Vec<TailRow> {
+        let syscalls = BySyscall::new(analysis);
+        let mut rows: Vec<(f64, TailRow)> = self
+            .by_api
+            .into_iter()
+            .filter(|(_, tail)| tail.durations.histogram.count() > 0)
+            .map(|((group, api), tail)| row(group, api, tail, &syscalls))
+            .collect();
+        let key = |row: &TailRow| (row.group, row.api);
+        rows.sort_by(|a, b| b.0.total_cmp(&a.0).then(key(&a.1).cmp(&key(&b.1))));
+        rows.into_iter().map(|(_, row)| row).collect()
+    }
+}
+
+/// System calls by the context that they were made in.
+struct BySyscall<'a>(HashMap<u32, Vec<&'a SyscallRow<OfContext>>>);
+
+impl<'a> BySyscall<'a> {
+    fn new(analysis: &'a Analysis) -> Self {
+        let mut by_context: HashMap<u32, Vec<_>> = HashMap::new();
+        for row in &analysis.syscalls.by_context {
+            if let Some(context) = row.of.context {
+                by_context.entry(context).or_default().push(row);
+            }
+        }
+        Self(by_context)
+    }
+
+    /// Those made in any of `contexts`, the one with the longest single call first.
+    fn of(&self, contexts: &[TailContext]) -> Vec<TailSyscall> {
+        let mut by_name: BTreeMap<&str, TailSyscall> = BTreeMap::new();
+        let rows = contexts.iter().filter_map(|context| self.0.get(&context.context)).flatten();
+        for row in rows {
+            let sum = by_name.entry(&row.syscall).or_insert_with(|| TailSyscall {
+                syscall: row.syscall.clone(),
+                calls: 0,
+                total_ns: Ns(0),
+                max_ns: Ns(0),
+            });
+            sum.calls = sum.calls.saturating_add(row.measures.calls);
+            sum.total_ns = Ns(sum.total_ns.0.saturating_add(row.measures.total_ns.0));
+            sum.max_ns = sum.max_ns.max(row.measures.max_ns);
+        }
+        let mut rows: Vec<_> = by_name.into_values().collect();
+        rows.sort_by(|a, b| b.max_ns.cmp(&a.max_ns).then_with(|| a.syscall.cmp(&b.syscall)));
+        rows.truncate(HOLDERS);
+        rows
+    }
+}
+
+/// The row, and the time of the calls above p99.
+fn row(group: u32, api: u32, tail: ApiTail, syscalls: &BySyscall<'_>) -> (f64, TailRow) {
+    let ApiTail { durations, p99, mut contexts, by_thread, .. } = tail;
+    let quantile = |q| Ns::from_f64(durations.quantile_ns(q).unwrap_or(0.0));
+    let (calls_above_p99, above_ns) = durations.above(p99);
+    let all_ns = durations.all_ns();
+    contexts.sort_by_key(|context| {
+        (std::cmp::Reverse((context.calls_above_p99, context.calls)), context.context)
+    });
+    let threads_above_p99 = by_thread.len();
+    let mut threads: Vec<TailThread> = by_thread
+        .into_iter()
+        .map(|(thread, calls_above_p99)| TailThread { thread, calls_above_p99 })
+        .collect();
+    threads.sort_by_key(|holder| (std::cmp::Reverse(holder.calls_above_p99), holder.thread));
+    threads.truncate(HOLDERS);
+    let (p50_ns, p999_ns) = (quantile(0.5), quantile(0.999));
+    let row = TailRow {
+        group,
+        api,
+        calls: durations.histogram.count(),
+        time_ns: Ns::from_f64(all_ns),
+        p50_ns,
+        p90_ns: quantile(0.9),
+        p99_ns: quantile(0.99),
+        p999_ns,
+        p9999_ns: quantile(0.9999),
+        max_ns: Ns::from_f64(durations.ns(durations.histogram.max() as f64)),
+        tail_ratio: (p50_ns.as_f64() >= LEAST_MEDIAN_NS)
+            .then(|| p999_ns.as_f64() / p50_ns.as_f64()),
+        calls_above_p99,
+        above_p99: if all_ns > 0.0 { (above_ns / all_ns).min(1.0) } else { 0.0 },
+        threads_above_p99,
+        threads,
+        syscalls: syscalls.of(&contexts),
+        contexts,
+    };
+    (above_ns, row)
+}

@@ -1,0 +1,78 @@
+//! Calls of which only some were timed: what is said of all of them.
+
+mod process;
+
+use chase_analyzer::Ns;
+use process::{Process, api};
+
+/// 50 blocks of 100 calls, and 60 calls after the last sample. Each call takes 40 ticks; the hook
+/// adds 20 to a sample, and 3 to a call that it only counts.
+fn sampled(ticks: impl Fn(u64) -> u64) -> (Process, u64) {
+    let mut process = Process::new();
+    process.builder.header.cost_inside = 20 * 1024;
+    process.builder.header.cost_outside = 30 * 1024;
+    process.builder.header.cost_counted = 3 * 1024;
+    process.builder.header.cost_sampled = 200 * 1024;
+    let (_, inner) = process.slots();
+    let mut thread = process.builder.timeline(process.main);
+    thread.work(1_000).calls(inner, 40, 500);
+    for block in 0..50 {
+        thread.block(inner, ticks(block), 100);
+    }
+    thread.rest(inner, 40, 60).work(500).end();
+    (process, 500 + 50 * 100 + 60)
+}
+
+#[test]
+fn counts_are_exact_and_times_are_those_of_the_samples() {
+    let (process, calls) = sampled(|_| 40);
+    let analysis = process.analysis();
+    let measures = &api(&analysis, "inner").measures;
+    assert_eq!((measures.calls, measures.untimed, measures.open), (calls, 0, 0));
+    assert_eq!(measures.timed, 500 + 50);
+    assert_eq!(measures.self_ns, Ns(calls * 40));
+    assert_eq!(measures.mean_ns, Some(Ns(40)));
+    assert_eq!(analysis.totals.application_ns, Ns(1_500));
+    let own_cost = 500 * (20 + 30) + 50 * (20 + 200) + (50 * 99 + 60) * 3;
+    assert_eq!(analysis.totals.own_cost_ns, Ns(own_cost));
+}
+
+#[test]
+fn even_samples_leave_no_doubt_and_uneven_ones_do() {
+    let (process, _) = sampled(|_| 40);
+    let even = api(&process.analysis(), "inner").measures.clone();
+    assert!(even.estimated);
+    // Squares are recorded in units of 256 ticks².
+    assert!(even.ci95_share().unwrap() < 0.005, "{even:?}");
+
+    let (process, _) = sampled(|block| if block % 2 == 0 { 20 } else { 60 });
+    let analysis = process.analysis();
+    let uneven = &api(&analysis, "inner").measures;
+    // Half of the samples are 20 ticks off: 1.96·√(50·100·99·20²).
+    let expected = 1.96 * (50.0 * 100.0 * 99.0 * 400.0_f64).sqrt();
+    let found = uneven.ci95_ns.as_f64();
+    assert!((found / expected - 1.0).abs() < 0.02, "{found}, not {expected}");
+    // What is not known of the calls is not known of the application's time either.
+    assert!(analysis.libraries.iter().all(|row| row.measures.estimated));
+}
+
+#[test]
+fn quantiles_that_too_few_samples_tell_are_not_shown() {
+    let (process, _) = sampled(|_| 40);
+    let measures = api(&process.analysis(), "inner").measures.clone();
+    assert!(measures.p50_ns.is_some());
+    assert_eq!((measures.p99_ns, measures.p999_ns), (None, None));
+}
+
+#[test]
+fn calls_that_were_only_counted_take_no_time() {
+    let mut process = Process::new();
+    process.builder.header.cost_counted = 1024;
+    let (_, inner) = process.slots();
+    process.builder.timeline(process.main).work(100).rest(inner, 40, 1_000).end();
+    let analysis = process.analysis();
+    let measures = &api(&analysis, "inner").measures;
+    assert_eq!((measures.calls, measures.untimed, measures.timed), (1_000, 1_000, 0));
+    assert_eq!((measures.self_ns, measures.mean_ns, measures.estimated), (Ns(0), None, false));
+    assert_eq!(analysis.totals.own_cost_ns, Ns(1_000));
+}

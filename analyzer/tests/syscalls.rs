@@ -1,0 +1,405 @@
+//! System calls and waits: what the companion saw is described, and the figures must say just that.
+
+mod process;
+
+use std::path::Path;
+
+use chase_analyzer::recorder::builder::{Builder, SyscallsBuilder, errnos};
+use chase_analyzer::recorder::layout::{END_EXIT, Header, OWN_CONTEXT_REF};
+use chase_analyzer::recorder::reader::{Recording, SyscallsFile};
+use chase_analyzer::recorder::syscalls::{
+    STATE_STOPPED, SyscallsHeader, WAIT_PREEMPTED, WAIT_VOLUNTARY,
+};
+use chase_analyzer::{
+    Analysis, Category, Ending, Image, Ns, OfApi, Selection, SyscallRow, SyscallsState, WaitSource,
+    load, scan,
+};
+use process::{Process, api, assert_conserved};
+use tempfile::TempDir;
+
+const READ: u32 = 0;
+const CLOSE: u32 = 3;
+const FUTEX: u32 = 202;
+const EXIT_GROUP: u32 = 231;
+
+/// `outer` (10 calls of 1 ms) calls `inner` (400 µs each); a worker calls `inner` alone.
+struct Scene {
+    process: Process,
+    seen: SyscallsBuilder,
+    /// Contexts: main's root, outer, inner in outer; worker's root, inner.
+    main: Vec<u32>,
+    worker: Vec<u32>,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let mut process = Process::new();
+        let (outer, inner) = process.slots();
+        let mut thread = process.builder.timeline(process.main);
+        for _ in 0..10 {
+            thread.work(50_000).enter(outer).work(600_000).call(inner, 400_000).leave();
+        }
+        thread.end();
+        let worker = process.builder.thread("worker");
+        process.builder.timeline(worker).work(1_000_000).call(inner, 3_000_000).end();
+        process.builder.end(END_EXIT, 0);
+        let refs = process.builder.context_refs();
+        let seen = SyscallsBuilder::new(1000);
+        Self { process, seen, main: refs[0].clone(), worker: refs[1].clone() }
+    }
+
+    fn image(&self) -> Image {
+        let file = SyscallsFile::parse(self.seen.build()).unwrap();
+        self.process.image().with_syscalls(Some(file))
+    }
+
+    fn analysis(&self) -> Analysis {
+        let analysis = Analysis::new(&[self.image()], Selection::All);
+        assert_conserved(&analysis);
+        analysis
+    }
+}
+
+fn of<'a>(analysis: &'a Analysis, symbol: &str, number: u32) -> &'a SyscallRow<OfApi> {
+    let mut rows = analysis.syscalls.by_api.iter();
+    rows.find(|row| row.of.symbol == symbol && row.number == number)
+        .unwrap_or_else(|| panic!("no row for {symbol} and {number}"))
+}
+
+#[test]
+fn calls_belong_to_the_innermost_library_call() {
+    let mut scene = Scene::new();
+    scene.seen.header.cost_inside_ns = 70;
+    scene.seen.header.cost_outside_ns = 30;
+    let (root, outer, inner) = (scene.main[0], scene.main[1], scene.main[2]);
+    let row = scene.seen.syscall(outer, 1000, READ, 20, 1_000);
+    row.returned = 4_096;
+    row.off_cpu_ns = 5_000;
+    // Two rows of one kind add up.
+    scene.seen.syscall(inner, 1000, READ, 30, 500);
+    scene.seen.syscall(inner, 1000, READ, 10, 2_000);
+    let row = scene.seen.syscall(inner, 1000, CLOSE, 6, 100);
+    row.errors = 5;
+    row.errnos = errnos(&[(9, 4), (4, 1)]);
+    scene.seen.syscall(root, 1000, READ, 2, 100);
+    scene.seen.syscall(0, 1000, EXIT_GROUP, 1, 50).unfinished = 1;
+    scene.seen.syscall(scene.worker[1], 1001, FUTEX, 3, 9_000).unfinished = 1;
+    let analysis = scene.analysis();
+
+    let read = of(&analysis, "outer", READ);
+    assert_eq!((read.measures.calls, read.per_call), (20, Some(2.0)));
+    assert_eq!((read.measures.total_ns, read.measures.cpu_ns), (Ns(20_000), Ns(15_000)));
+    assert_eq!((read.measures.max_ns, read.measures.bytes), (Ns(1_000), Some(4_096)));
+    assert_eq!(read.measures.p50_below_ns, Some(Ns(1_000)), "no more than the longest");
+    let nested = read.nested.as_ref().unwrap();
+    assert_eq!((nested.calls, nested.per_call, nested.total_ns), (60, Some(6.0), Ns(55_000)));
+    // `outer` closes nothing itself; what it calls does.
+    let close = of(&analysis, "outer", CLOSE);
+    assert_eq!((close.measures.calls, close.nested.as_ref().unwrap().calls), (0, 6));
+
+    let read = of(&analysis, "inner", READ);
+    // Of both threads, `inner` was called 11 times.
+    assert_eq!((read.measures.calls, read.of.api_calls), (40, 11));
+    assert_eq!(read.measures.total_ns, Ns(30 * 500 + 10 * 2_000));
+    // 30 of 40 took 570 ns with their cost: below 1024, less the cost.
+    assert_eq!(read.measures.p50_below_ns, Some(Ns(1_024 - 70)));
+    let close = of(&analysis, "inner", CLOSE);
+    assert_eq!(close.measures.bytes, None);
+    let errors: Vec<_> =
+        close.measures.by_error.iter().map(|error| (error.name.unwrap(), error.count)).collect();
+    assert_eq!(errors, [("EBADF", 4), ("EINTR", 1)]);
+
+    // Outside of any library call.
+    let outside = of(&analysis, "", READ);
+    assert_eq!((outside.of.api, outside.measures.calls, outside.per_call), (None, 2, None));
+    assert!(outside.nested.is_none());
+    assert_eq!(of(&analysis, "", EXIT_GROUP).measures.unfinished, 1);
+
+    let syscalls = &analysis.syscalls;
+    assert_eq!(syscalls.totals.calls, 20 + 40 + 6 + 2 + 1 + 3);
+    assert_eq!(syscalls.tracing_cost_ns, Ns(72 * 100));
+    let by_name: Vec<_> =
+        syscalls.by_syscall.iter().map(|row| (&*row.syscall, row.measures.calls)).collect();
+    assert_eq!(by_name, [("read", 62), ("futex", 3), ("close", 6), ("exit_group", 1)]);
+    let io = syscalls.by_category.iter().find(|row| row.category == Category::Io).unwrap();
+    assert_eq!(io.measures.calls, 68);
+    let library = |name: &str| {
+        let rows = syscalls.by_library.iter().filter(move |row| row.of.library == name);
+        rows.map(|row| (row.measures.calls, row.nested.as_ref().unwrap().calls)).collect::<Vec<_>>()
+    };
+    assert_eq!(library("libb.so"), [(40, 40), (3, 3), (6, 6)]);
+    assert_eq!(library("liba.so"), [(20, 60), (0, 6)]);
+    let threads: Vec<_> = syscalls
+        .by_thread
+        .iter()
+        .map(|row| (row.of.tid, row.of.thread, &*row.of.name, &*row.syscall, row.measures.calls))
+        .collect();
+    let expected = [
+        (1000, Some(0), "app", "read", 62),
+        (1001, Some(1), "worker", "futex", 3),
+        (1000, Some(0), "app", "close", 6),
+        (1000, Some(0), "app", "exit_group", 1),
+    ];
+    assert_eq!(threads, expected);
+    for row in &syscalls.by_context {
+        if let Some(context) = row.of.context {
+            let api = analysis.contexts[context as usize].api as usize;
+            let depth = analysis.contexts[context as usize].depth;
+            let symbol = &*analysis.apis[api].symbol;
+            let expected = if symbol == "outer" { (0, 20) } else { (1, 40) };
+            assert!(row.number != READ || (depth, row.measures.calls) == expected, "{row:?}");
+        }
+    }
+    // The exit is no loss, the futex is.
+    assert_eq!(analysis.not_seen.syscalls.unfinished, 1);
+
+    let worker = Analysis::new(&[scene.image()], Selection::Thread(0, 1));
+    assert_eq!(worker.syscalls.totals.calls, 3);
+    let json = serde_json::to_value(&analysis).unwrap();
+    assert_eq!(json["syscalls"]["by_api"][0]["symbol"], "inner");
+    assert_eq!(json["syscalls"]["by_api"][0]["category"], "io");
+}
+
+/// What watching cost is in no time but own cost; in quantiles it is a share, as nested cost is.
+#[test]
+fn what_watching_cost_is_subtracted() {
+    let mut scene = Scene::new();
+    let plain = Analysis::new(&[scene.process.image()], Selection::All);
+    scene.seen.header.cost_inside_ns = 60;
+    scene.seen.header.cost_outside_ns = 40;
+    let (root, outer, inner) = (scene.main[0], scene.main[1], scene.main[2]);
+    scene.seen.syscall(outer, 1000, READ, 100, 500);
+    scene.seen.syscall(inner, 1000, READ, 300, 500);
+    scene.seen.syscall(root, 1000, READ, 20, 500);
+    // More than there is, by a calibration that is one number.
+    scene.seen.syscall(scene.worker[1], 1001, READ, 1_000_000, 1);
+    // A child on main's memory takes no time of main's.
+    scene.seen.syscall(inner, 4_000, READ, 1_000, 500);
+    let analysis = scene.analysis();
+    let of = |analysis: &Analysis, symbol| {
+        let measures = &api(analysis, symbol).measures;
+        (measures.total_ns.0, measures.self_ns.0)
+    };
+    let (total, own) = of(&plain, "outer");
+    assert_eq!(of(&analysis, "outer"), (total - 40_000, own - 10_000));
+    let mean = api(&analysis, "outer").measures.mean_ns.unwrap();
+    assert_eq!(mean, Ns((total - 40_000) / 10));
+    let (total, own) = of(&plain, "inner");
+    let worker = 3_000_000;
+    assert_eq!(of(&analysis, "inner"), (total - 30_000 - worker, own - 30_000 - worker));
+    let main = (&plain.threads[0], &analysis.threads[0]);
+    assert_eq!(main.1.application_ns.0, main.0.application_ns.0 - 2_000);
+    assert_eq!(main.1.own_cost_ns, Ns(42_000));
+    assert_eq!(analysis.syscalls.tracing_cost_ns, Ns((420 + 1_000_000 + 1_000) * 100));
+}
+
+#[test]
+fn waits_are_those_of_the_scheduler() {
+    let mut scene = Scene::new();
+    let (root, outer, inner) = (scene.main[0], scene.main[1], scene.main[2]);
+    scene.seen.wait(inner, 1000, WAIT_VOLUNTARY, 10, 300_000);
+    scene.seen.wait(inner, 1000, WAIT_PREEMPTED, 10, 50_000);
+    scene.seen.wait(outer, 1000, WAIT_PREEMPTED, 1, 200_000);
+    scene.seen.wait(root, 1000, WAIT_VOLUNTARY, 1, 100_000);
+    scene.seen.wait(0, 1000, WAIT_PREEMPTED, 1, 40_000);
+    // A child on main's memory: main does not wait there.
+    scene.seen.wait(inner, 4_000, WAIT_VOLUNTARY, 1, 500_000);
+    // More than there is: the clocks differ a little.
+    scene.seen.wait(scene.worker[1], 1001, WAIT_VOLUNTARY, 1, 3_000_400);
+    scene.seen.wait(scene.worker[1], 1001, WAIT_PREEMPTED, 1, 1_000);
+    let analysis = scene.analysis();
+    assert_eq!(analysis.wait_source(), WaitSource::Scheduler);
+    let off_cpu = |symbol| {
+        let measures = &api(&analysis, symbol).measures;
+        (measures.wait_ns.0, measures.preempted_ns.unwrap().0)
+    };
+    assert_eq!(off_cpu("outer"), (0, 200_000));
+    assert_eq!(off_cpu("inner"), (3_000_000 + 3_000_000, 500_000));
+    let main = &analysis.threads[0];
+    assert_eq!(
+        (main.measures.wait_ns, main.measures.preempted_ns),
+        (Ns(3_000_000), Some(Ns(700_000)))
+    );
+    assert_eq!(main.application_wait_ns, Some(Ns(100_000)));
+    assert_eq!(main.application_preempted_ns, Some(Ns(40_000)));
+    let worker = &analysis.threads[1];
+    assert_eq!(
+        (worker.measures.wait_ns, worker.measures.preempted_ns),
+        (Ns(3_000_000), Some(Ns(0)))
+    );
+    let totals = &analysis.totals;
+    assert_eq!((totals.wait_ns, totals.preempted_ns), (Ns(6_000_000), Some(Ns(700_000))));
+    assert_eq!(totals.application_wait_ns, Some(Ns(100_000)));
+    let application = analysis.libraries.iter().find(|row| row.name == "app").unwrap();
+    assert_eq!(application.measures.wait_ns, Ns(100_000));
+    let nested = analysis.contexts.iter().find(|row| row.depth == 1).unwrap();
+    assert_eq!(nested.measures.wait_ns, Ns(3_000_000));
+}
+
+/// Nobody knows what is missing in a file that is not complete: then waits are told by name.
+#[test]
+fn an_incomplete_file_is_not_asked_for_waits() {
+    let change: [fn(&mut SyscallsHeader); 3] = [
+        |header| header.state = STATE_STOPPED,
+        |header| header.lost_waits = 1,
+        |header| header.state = 0,
+    ];
+    for change in change {
+        let mut scene = Scene::new();
+        scene.seen.wait(scene.main[1], 1000, WAIT_VOLUNTARY, 1, 300_000);
+        scene.seen.syscall(scene.main[1], 1000, READ, 1, 300_000);
+        change(&mut scene.seen.header);
+        let analysis = scene.analysis();
+        assert_eq!(analysis.wait_source(), WaitSource::Name);
+        assert_eq!(analysis.totals.wait_ns, Ns(0));
+        assert_eq!(analysis.totals.preempted_ns, None);
+        assert_eq!(analysis.syscalls.totals.calls, 1, "what was seen is still there");
+        let not_seen = &analysis.not_seen.syscalls;
+        assert!(not_seen.stopped.len() == 1 || not_seen.lost_waits == 1);
+    }
+}
+
+#[test]
+fn processes_without_a_file_are_named() {
+    let mut scene = Scene::new();
+    scene.seen.wait(scene.main[1], 1000, WAIT_VOLUNTARY, 1, 300_000);
+    let mut other = scene.process.builder.clone();
+    other.header.pid = 2_000;
+    let images = [scene.image(), process::image(&other)];
+    let analysis = Analysis::new(&images, Selection::All);
+    assert_eq!(analysis.wait_source(), WaitSource::Mixed);
+    assert_eq!(analysis.not_seen.syscalls.processes_without, [1]);
+    assert_eq!(analysis.processes[1].syscalls, SyscallsState::None);
+    let alone = Analysis::new(&images[1..], Selection::All);
+    assert!(alone.not_seen.syscalls.processes_without.is_empty(), "nothing was looked at");
+}
+
+#[test]
+fn rows_that_lead_nowhere_are_kept_apart() {
+    let mut scene = Scene::new();
+    scene.seen.syscall(u32::MAX, 1001, READ, 5, 100);
+    scene.seen.syscall(0, 77, 9_999, 2, 100);
+    scene.seen.syscall(OWN_CONTEXT_REF, 1001, READ, 40, 100).unfinished = 1;
+    let analysis = scene.analysis();
+    let nowhere = of(&analysis, "", READ);
+    assert_eq!((nowhere.measures.calls, nowhere.of.is_recorded), (5, false));
+    assert_eq!((analysis.syscalls.own.calls, analysis.syscalls.totals.calls), (40, 7));
+    let unknown = of(&analysis, "", 9_999);
+    assert_eq!((&*unknown.syscall, unknown.category), ("syscall 9999", Category::Other));
+    assert_eq!(analysis.not_seen.syscalls.unfinished, 0);
+    let rows = &analysis.syscalls.by_thread;
+    assert_eq!(rows.iter().find(|row| row.of.tid == 77).unwrap().of.thread, None);
+}
+
+fn write(dir: &Path, name: &str, bytes: &[u8]) {
+    std::fs::write(dir.join(name), bytes).unwrap();
+}
+
+/// A recording of process 1000, and a builder of what a process without one did.
+fn run_in(dir: &Path) -> (Builder, SyscallsBuilder) {
+    let scene = Scene::new();
+    write(dir, "app.1000.chase", &scene.process.builder.build());
+    let mut alone = SyscallsBuilder::new(1_500);
+    alone.header.parent_pid = 1_000;
+    alone.header.began_ns += 2_000_000;
+    alone.header.began_realtime_ns += 2_000_000;
+    alone.header.ended_ns = alone.header.began_ns + 1_000_000;
+    // The companion looks now and then.
+    alone.header.written_ns = alone.header.began_ns + 99_000_000;
+    alone.name("static");
+    alone.syscall(0, 1_500, READ, 7, 100);
+    (scene.process.builder, alone)
+}
+
+#[test]
+fn files_are_found_beside_their_recordings() {
+    let dir = TempDir::new().unwrap();
+    let (_, alone) = run_in(dir.path());
+    let mut seen = SyscallsBuilder::new(1_000);
+    seen.header.ended_ns = seen.header.began_ns + 9;
+    seen.syscall(0, 1_000, CLOSE, 4, 100);
+    write(dir.path(), "app.1000.chase.syscalls", &seen.build());
+    write(dir.path(), "static.1500.1002000000.syscalls", &alone.build());
+    let loaded = load(dir.path()).unwrap();
+    assert!(loaded.failures.is_empty(), "{:?}", loaded.failures);
+    assert_eq!((loaded.images.len(), loaded.other_runs), (2, 0));
+    let analysis = Analysis::new(&loaded.images, Selection::All);
+    let [app, alone] = &*analysis.processes else { panic!("two processes") };
+    assert!(app.is_recorded && !alone.is_recorded);
+    assert_eq!((app.syscalls, alone.syscalls), (SyscallsState::Complete, SyscallsState::Complete));
+    assert_eq!((&*alone.executable, alone.pid, alone.parent), ("static", 1_500, Some(0)));
+    assert_eq!((alone.ending, alone.wall_ns), (Ending::Unknown, Ns(1_000_000)));
+    assert_eq!((alone.start_ns, alone.totals.calls), (Ns(2_000_000), 0));
+    let row = analysis.syscalls.by_thread.iter().find(|row| row.of.process == 1).unwrap();
+    assert_eq!((row.measures.calls, &*row.of.name), (7, "static"));
+    assert_eq!(analysis.wait_source(), WaitSource::Scheduler);
+    // The recording alone finds its file too.
+    assert!(load(&dir.path().join("app.1000.chase")).unwrap().images[0].syscalls.is_some());
+}
+
+#[test]
+fn a_run_of_processes_without_recordings() {
+    let dir = TempDir::new().unwrap();
+    let (_, mut first) = run_in(dir.path());
+    std::fs::remove_file(dir.path().join("app.1000.chase")).unwrap();
+    first.header.parent_pid = 0;
+    // It goes on as another image, and has a child that nobody saw the parent of.
+    let mut second = first.clone();
+    second.header.parent_pid = 1_500;
+    second.header.began_ns += 500_000;
+    let mut child = SyscallsBuilder::new(1_600);
+    child.header.parent_pid = 0;
+    child.header.began_ns = first.header.began_ns + 300_000;
+    for (name, file) in [("a", first), ("b", second), ("c", child)] {
+        write(dir.path(), &format!("{name}.1.syscalls"), &file.build());
+    }
+    let catalog = scan(dir.path()).unwrap();
+    assert_eq!(catalog.runs.len(), 1, "{:?}", catalog.runs);
+    let loaded = load(dir.path()).unwrap();
+    let analysis = Analysis::new(&loaded.images, Selection::All);
+    assert_eq!(analysis.processes.len(), 3);
+    assert_eq!(analysis.processes[2].parent, Some(0));
+    assert_eq!(analysis.syscalls.totals.calls, 14);
+    assert!(analysis.threads.is_empty());
+}
+
+#[test]
+fn a_file_of_another_process_is_left_out() {
+    let dir = TempDir::new().unwrap();
+    let (builder, _) = run_in(dir.path());
+    let path = "app.1000.chase.syscalls";
+    let mut stale = SyscallsBuilder::new(1_000);
+    let Header { clock_start, .. } = builder.header;
+    stale.header.began_ns = 5;
+    stale.header.written_ns = 6;
+    // The recording began much later.
+    let mut later = builder.clone();
+    later.header.clock_start.monotonic_ns = clock_start.monotonic_ns + 5_000_000_000;
+    write(dir.path(), "app.1000.chase", &later.build());
+    for file in [stale, SyscallsBuilder::new(1_001)] {
+        write(dir.path(), path, &file.build());
+        let loaded = load(dir.path()).unwrap();
+        assert!(loaded.images[0].syscalls.is_none());
+        let cause = loaded.failures[0].cause.to_string();
+        assert!(cause.contains("another, earlier process"), "{cause}");
+    }
+    write(dir.path(), path, b"no such thing");
+    let loaded = load(dir.path()).unwrap();
+    assert!(loaded.failures[0].cause.to_string().contains("begins with \"no such"), "{loaded:?}");
+}
+
+#[test]
+fn any_place_in_the_file_may_be_damaged() {
+    let scene = Scene::new();
+    let bytes = chase_analyzer::recorder::builder::syscalls_sample().build();
+    let recording = scene.process.builder.build();
+    for at in (0..bytes.len()).step_by(2_003) {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 0xff;
+        let Ok(file) = SyscallsFile::parse(damaged) else { continue };
+        let image = Image::of("a.chase".into(), Recording::parse(recording.clone()).unwrap());
+        let images = [image.with_syscalls(Some(file.clone())), Image::unrecorded("b".into(), file)];
+        let analysis = Analysis::new(&images, Selection::All);
+        assert!(serde_json::to_string(&analysis.syscalls).is_ok());
+    }
+}

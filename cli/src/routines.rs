@@ -1,0 +1,41 @@
+//! What threads run, by name.
+
+use chase_analyzer::{CodeAddress, Naming, ThreadRow};
+use chase_symbols::shorten;
+
+use crate::places::AddressKind;
+use crate::report::Report;
+use crate::thread_functions;
+
+/// Names start routines from symbol tables.
+pub(crate) struct Routines<'r> {
+    pub(crate) report: &'r Report,
+}
+
+impl Routines<'_> {
+    fn function(
+        &self,
+        thread: &ThreadRow,
+        address: Option<&CodeAddress>,
+        kind: AddressKind,
+    ) -> Option<String> {
+        let report = self.report;
+        let place = report.places.find(report, thread.process, address?, kind);
+        place.function.map(|function| shorten(&function).into_owned())
+    }
+}
+
+impl Naming for Routines<'_> {
+    fn runs(&self, thread: &ThreadRow) -> Option<String> {
+        let report = self.report;
+        let found = report.places.thread_function(report, thread);
+        found
+            .map(|function| thread_functions::short_name(&function))
+            .or_else(|| self.function(thread, thread.start_routine.as_ref(), AddressKind::Function))
+    }
+
+    fn created_in(&self, thread: &ThreadRow) -> Option<String> {
+        let site = self.report.places.creation_site(self.report, thread);
+        self.function(thread, site.as_ref(), AddressKind::ReturnAddress)
+    }
+}

@@ -1,0 +1,157 @@
+//! Which function of the program a thread runs.
+
+use std::collections::BTreeMap;
+
+use chase_analyzer::{CodeAddress, ThreadRow};
+use chase_symbols::{ObjectKey, ThreadFunction, ThreadKind, ThreadStart, Word, shorten};
+use serde::Serialize;
+
+use crate::places::{AddressKind, Places, key};
+use crate::report::{Report, file_name};
+
+/// All that a thread's function depends on: threads alike in this have the same.
+pub(crate) type Fingerprint = (usize, Vec<(usize, u64)>, String);
+
+/// A thread's function as JSON has it.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct FunctionField {
+    name: String,
+    kind: &'static str,
+    file: Option<String>,
+    line: Option<u32>,
+}
+
+impl Places {
+    /// The function of the program that a thread runs. `None` for the main thread, and for one
+    /// whose creation was not seen.
+    pub(crate) fn thread_function(
+        &self,
+        report: &Report,
+        row: &ThreadRow,
+    ) -> Option<ThreadFunction> {
+        let fingerprint = fingerprint(row);
+        if let Some(found) = self.thread_functions.borrow().get(&fingerprint) {
+            return found.clone();
+        }
+        let found = self.find_thread_function(report, row);
+        self.thread_functions.borrow_mut().insert(fingerprint, found.clone());
+        found
+    }
+
+    /// Where the program's own code had the thread created, as a return address; the call in the
+    /// runtime if no more is known.
+    pub(crate) fn creation_site(&self, report: &Report, row: &ThreadRow) -> Option<CodeAddress> {
+        let keys = keys(report, row);
+        let site = thread_start(row, &keys).user_site();
+        let stack = || row.creation.stack.iter();
+        let own = site.and_then(|site| stack().find(|address| address.avma == site.avma).copied());
+        own.or(row.creation_site)
+    }
+
+    fn find_thread_function(&self, report: &Report, row: &ThreadRow) -> Option<ThreadFunction> {
+        let keys = keys(report, row);
+        let found = self.symbolizer.thread_function(&thread_start(row, &keys))?;
+        if let (None, Some((object, svma))) = (&found.source, &found.code)
+            && let Some((number, _)) = keys.iter().find(|(_, key)| *key == object)
+        {
+            // It notes why there is no line.
+            let address = CodeAddress { avma: 0, object: Some(*number), svma: Some(*svma) };
+            let _ = self.find(report, row.process, &address, AddressKind::Function);
+        }
+        Some(found)
+    }
+}
+
+/// The objects that a thread's addresses are in.
+fn keys(report: &Report, row: &ThreadRow) -> BTreeMap<u32, ObjectKey> {
+    let mut keys = BTreeMap::new();
+    for number in all_addresses(row).filter_map(|(_, address)| address.object) {
+        if let Some(object) = report.analysis.objects.get(number as usize) {
+            let image = report.loaded.images.get(row.process);
+            keys.entry(number).or_insert_with(|| key(object, image));
+        }
+    }
+    keys
+}
+
+fn thread_start<'a>(row: &'a ThreadRow, keys: &'a BTreeMap<u32, ObjectKey>) -> ThreadStart<'a> {
+    let origin = &row.creation;
+    let word = |address: &CodeAddress| Word {
+        avma: address.avma,
+        file: address.object.and_then(|number| keys.get(&number)).zip(address.svma),
+    };
+    let words = |list: &[CodeAddress]| list.iter().map(word).collect();
+    ThreadStart {
+        routine: row.start_routine.as_ref().map(word),
+        words: words(&origin.words),
+        inner_words: words(&origin.inner_words),
+        stack: words(&origin.stack),
+        python_function: origin.python_function.as_deref(),
+        name: &row.name,
+    }
+}
+
+/// Its name, shortened.
+pub(crate) fn short_name(function: &ThreadFunction) -> String {
+    match function.kind {
+        // These are no mangled names.
+        ThreadKind::Python | ThreadKind::Jvm => function.name.clone(),
+        _ => shorten(&function.name).into_owned(),
+    }
+}
+
+/// For a table: `worker pool.c:42`, or what comes nearest to it.
+pub(crate) fn short(function: &ThreadFunction) -> String {
+    let name = short_name(function);
+    match (&function.source, &function.code) {
+        (Some((file, line)), _) => format!("{name} {}:{line}", file_name(file)),
+        (None, Some((object, _)))
+            if function.kind == ThreadKind::Plain && !name.contains("+0x") =>
+        {
+            format!("{name} {}", file_name(&object.path.to_string_lossy()))
+        }
+        _ if function.kind == ThreadKind::Plain => name,
+        _ => format!("{name} ({})", kind_name(function.kind)),
+    }
+}
+
+/// For JSON and CSV.
+pub(crate) fn field(function: ThreadFunction) -> FunctionField {
+    let (file, line) = function.source.unzip();
+    FunctionField { name: function.name, kind: kind_name(function.kind), file, line }
+}
+
+/// What people call it.
+pub(crate) fn kind_name(kind: ThreadKind) -> &'static str {
+    match kind {
+        ThreadKind::Plain => "pthread",
+        ThreadKind::Cpp => "std::thread",
+        ThreadKind::CppAsync => "std::async",
+        ThreadKind::Rust => "Rust",
+        ThreadKind::Python => "Python",
+        ThreadKind::OpenMp => "OpenMP",
+        ThreadKind::Glib => "GLib",
+        ThreadKind::Jvm => "JVM",
+    }
+}
+
+fn fingerprint(row: &ThreadRow) -> Fingerprint {
+    // Addresses on the heap differ between threads, and name nothing.
+    let in_files = all_addresses(row).filter(|(_, address)| address.object.is_some());
+    let python = row.creation.python_function.as_deref();
+    (
+        row.process,
+        in_files.map(|(place, address)| (place, address.avma)).collect(),
+        python.unwrap_or(&row.name).to_owned(),
+    )
+}
+
+/// Every address that says something of a thread, with its place.
+fn all_addresses(row: &ThreadRow) -> impl Iterator<Item = (usize, &CodeAddress)> {
+    let origin = &row.creation;
+    let lists = [&origin.words, &origin.inner_words, &origin.stack];
+    let numbered = lists.into_iter().enumerate().flat_map(|(list, addresses)| {
+        addresses.iter().enumerate().map(move |(at, address)| ((list + 1) << 8 | at, address))
+    });
+    row.start_routine.iter().map(|address| (0, address)).chain(numbered)
+}

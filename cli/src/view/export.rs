@@ -1,0 +1,80 @@
+//! Exports: the calling contexts in formats of other tools. `docs/exports.md` says what opens them.
+
+use std::fs;
+use std::io::{IsTerminal, Write, stdout};
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use chase_export::Moment;
+
+use super::html::profiles;
+use super::{Show, tree};
+use crate::args::{ApiFilter, ExportFormat, GroupFilter, LibFilter, ThreadFilter};
+use crate::machine::{self, Rows};
+use crate::report::{Report, file_name};
+use crate::stacks;
+use crate::terminal::clean_json;
+
+/// Writes to `output`, or gives what is to be printed.
+pub(super) fn write(
+    report: &Report,
+    format: ExportFormat,
+    output: Option<&Path>,
+) -> anyhow::Result<String> {
+    let text = match format {
+        ExportFormat::Folded => chase_export::folded(&stacks::of(&report.analysis, &report.names)),
+        ExportFormat::Speedscope => speedscope(report)?,
+        ExportFormat::Pprof => return pprof(report, output),
+        ExportFormat::Csv => {
+            let tables = contexts(report)?;
+            tables.first().map_or_else(|| Ok(String::new()), machine::csv)?
+        }
+        ExportFormat::Json => {
+            let mut tables = super::summary::Summary.tables(report, usize::MAX)?;
+            tables.extend(contexts(report)?);
+            clean_json(machine::json(report, "export", tables)?)
+        }
+    };
+    match output {
+        Some(path) => save(path, text.as_bytes()).map(|()| String::new()),
+        None => Ok(text),
+    }
+}
+
+fn contexts(report: &Report) -> anyhow::Result<Vec<Rows>> {
+    let (lib, api) = (&LibFilter::default(), &ApiFilter::default());
+    let (thread, group) = (&ThreadFilter::default(), &GroupFilter::default());
+    tree::Tree { lib, api, thread, group }.tables(report, usize::MAX)
+}
+
+fn speedscope(report: &Report) -> anyhow::Result<String> {
+    let program = report.analysis.processes.first();
+    let program = program.map_or("", |process| file_name(&process.executable));
+    let exporter = concat!("chase-report ", env!("CARGO_PKG_VERSION"));
+    let profiles = profiles(report);
+    Ok(chase_export::speedscope(program, exporter, &profiles)?)
+}
+
+/// Bytes can't be printed as text is.
+fn pprof(report: &Report, output: Option<&Path>) -> anyhow::Result<String> {
+    let start = report.loaded.images.first();
+    let moment = Moment {
+        start_ns: start.map_or(0, |image| image.recording.header().clock_start.realtime_ns),
+        duration_ns: report.analysis.wall_ns.0,
+    };
+    let comment = format!("recorded by chase: {}", report.path.display());
+    let stacks = stacks::of(&report.analysis, &report.names);
+    let bytes = chase_export::pprof(&stacks, moment, &comment)?;
+    match output {
+        Some(path) => save(path, &bytes)?,
+        None if stdout().is_terminal() => {
+            bail!("a pprof profile is not text: give it a file with -o, such as -o app.pb.gz")
+        }
+        None => stdout().lock().write_all(&bytes).context("cannot write to standard output")?,
+    }
+    Ok(String::new())
+}
+
+fn save(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    fs::write(path, bytes).with_context(|| format!("cannot write {}", path.display()))
+}

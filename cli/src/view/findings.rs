@@ -1,0 +1,61 @@
+//! What is worth a sentence, above all tables.
+
+use serde_json::{Value, json};
+
+use super::wrap;
+use crate::machine::{self, Rows};
+use crate::report::Report;
+use crate::sentences::{command, sentence};
+use crate::terminal::{Look, Terminal, clean};
+
+/// Lines of text are no longer than this.
+const WIDTH: usize = 100;
+
+/// The sentences, each with the command that shows more; empty where there is nothing to say.
+pub(super) fn text(report: &Report, terminal: Terminal) -> String {
+    let findings = report.findings();
+    if findings.is_empty() {
+        return String::new();
+    }
+    let mut out = terminal.paint(Look::Strong, "Findings");
+    out.push('\n');
+    let width = terminal.width.unwrap_or(WIDTH).clamp(40, WIDTH);
+    for (number, finding) in (1..).zip(findings) {
+        let text = sentence(report, finding);
+        let text = clean(&text);
+        out.push_str(&format!("{number:>3}. {}\n", wrap(text.split(' '), 5, 5, width)));
+        let command = format!("     {}", clean(&command(report, finding)));
+        out.push_str(&terminal.paint(Look::Faint, &command));
+        out.push('\n');
+    }
+    out
+}
+
+/// The same for programs.
+pub(super) fn rows(report: &Report) -> anyhow::Result<Rows> {
+    let thread = |number: &u32| {
+        let row = &report.analysis.threads[*number as usize];
+        let pid = report.analysis.processes.get(row.process).map(|process| process.pid);
+        json!({"pid": pid, "tid": row.tid, "name": row.name})
+    };
+    let mut rows = Vec::new();
+    for finding in report.findings() {
+        let group = &report.groups().rows[finding.group as usize];
+        let api = finding.api.map(|api| (api as usize, &report.analysis.apis[api as usize]));
+        let threads: Vec<Value> = finding.threads.iter().map(thread).collect();
+        rows.push(machine::row(
+            finding,
+            [
+                ("group", Value::from(&*group.label)),
+                ("threads", threads.into()),
+                ("api", api.map(|(number, _)| report.names.full(number)).into()),
+                ("symbol", api.map(|(_, row)| &*row.symbol).into()),
+                ("library", api.map(|(_, row)| &*row.library).into()),
+                ("text", sentence(report, finding).into()),
+                ("command", command(report, finding).into()),
+            ],
+        )?);
+    }
+    let columns = ["kind", "group", "api", "library", "saves_ns", "share", "text", "command"];
+    Ok(Rows { name: "findings", columns: columns.into(), rows })
+}

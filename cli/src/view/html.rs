@@ -1,0 +1,173 @@
+//! The HTML page: what the analyzer and the symbolizer found out, handed to the page.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use anyhow::Context;
+use chase_analyzer::{Finding, GroupRow};
+use chase_export::{Profile, Stacks};
+use chase_html::{Comparison, Facts, Figures, Flame, FlameKind, Process};
+
+use super::charts::Charts;
+use super::{compare as views, processes};
+use crate::args::{Cli, CompareArgs};
+use crate::compare::Compared;
+use crate::report::{Report, file_name};
+use crate::sentences::sentence;
+use crate::stacks;
+use crate::terminal::{count, elapsed};
+
+/// Thread groups that get stacks of their own.
+const GROUPS: usize = 6;
+/// Rows of the table of processes.
+const PROCESSES: usize = 50;
+
+/// Writes the page of `report`, compared with the first of two `recordings`.
+pub(super) fn write(
+    cli: &Cli,
+    report: &Report,
+    recordings: &[PathBuf],
+    output: &Path,
+) -> anyhow::Result<Charts> {
+    let mut model = model(report)?;
+    if let [before, now] = recordings {
+        let arguments =
+            CompareArgs { paths: vec![before.clone(), now.clone()], ..CompareArgs::default() };
+        let compared = Compared::open(&arguments, &cli.source)?;
+        compare(&mut model, &Report::read(cli, before.clone())?, report, &compared);
+    }
+    let page = chase_html::page(&model).context("cannot make the page")?;
+    fs::write(output, page).with_context(|| format!("cannot write {}", output.display()))?;
+    Ok(Charts::of(output.to_owned()))
+}
+
+/// What the page, and the charts, are made from.
+pub(super) fn model(report: &Report) -> anyhow::Result<chase_html::Report> {
+    let names = PageNames { report };
+    let mut model = chase_html::Report::new(figures(report), &names, facts(report));
+    model.flames = profiles(report)
+        .into_iter()
+        .map(|profile| Flame { name: profile.name.into(), kind: FlameKind::Time(profile.stacks) })
+        .collect();
+    Ok(model)
+}
+
+fn figures(report: &Report) -> Figures<'_> {
+    Figures {
+        analysis: &report.analysis,
+        groups: report.groups(),
+        tails: report.tails(),
+        findings: report.findings(),
+    }
+}
+
+/// The stacks of all threads, and of each of the first thread groups where there are several.
+pub(super) fn profiles(report: &Report) -> Vec<Profile> {
+    let (analysis, names) = (&report.analysis, &report.names);
+    let all = Profile { name: "All threads".to_owned(), stacks: stacks::of(analysis, names) };
+    let groups = &report.groups().rows;
+    let shown = if groups.len() > 1 { groups.len().min(GROUPS) } else { 0 };
+    let of_group = |group: &GroupRow| Profile {
+        name: group.label.clone(),
+        stacks: stacks::of_group(analysis, names, group),
+    };
+    std::iter::once(all).chain(groups[..shown].iter().map(of_group)).collect()
+}
+
+/// Puts what `before` had beside what is there now, by names, and what changed.
+fn compare(model: &mut chase_html::Report, before: &Report, now: &Report, compared: &Compared) {
+    model.add_tails_before(figures(before), &PageNames { report: before });
+    let stacks = |report: &Report| -> Stacks { stacks::of(&report.analysis, &report.names) };
+    let kind = FlameKind::Difference { before: stacks(before), now: stacks(now) };
+    let name = format!("Difference from {}", before.path.display());
+    model.flames.insert(1.min(model.flames.len()), Flame { name: name.into(), kind });
+    let after = compared.after.as_ref().unwrap_or(&compared.before);
+    let sides = [&compared.before, after].map(views::side);
+    let mut notes = vec![format!("Verdicts: {}.", views::basis(compared))];
+    if compared.comparison.wait_sources.0 != compared.comparison.wait_sources.1 {
+        let why = "Waits are not compared: one side’s are measured, the other’s told by name.";
+        notes.push(why.to_owned());
+    }
+    model.comparison = Some(Comparison::new(&compared.comparison, sides, notes, &views::function));
+}
+
+/// Names for the page.
+struct PageNames<'r> {
+    report: &'r Report,
+}
+
+impl chase_html::Names for PageNames<'_> {
+    fn object(&self, number: u32) -> &str {
+        self.report.names.object(number)
+    }
+
+    fn function(&self, api: usize) -> &str {
+        self.report.names.short(api)
+    }
+
+    fn whole_function(&self, api: usize) -> &str {
+        self.report.names.full(api)
+    }
+
+    fn sentence(&self, finding: &Finding) -> String {
+        sentence(self.report, finding)
+    }
+}
+
+fn facts(report: &Report) -> Facts {
+    let analysis = &report.analysis;
+    let first = analysis.processes.first();
+    let mut facts: Vec<(String, String)> = Vec::new();
+    let mut add = |term: &str, text: String| {
+        if !text.is_empty() {
+            facts.push((term.to_owned(), text));
+        }
+    };
+    let about = if first.is_some_and(|process| process.end_is_estimate) { "about " } else { "" };
+    add("Wall time", format!("{about}{}", elapsed(analysis.wall_ns.0)));
+    add("Processes", processes::number(&analysis.processes));
+    add("Threads", count(analysis.totals.threads as u64));
+    add("Library calls", count(analysis.totals.calls));
+    add("Cost of recording", format!("about {}", processes::overhead(&analysis.totals)));
+    add("Ended", first.map(|process| processes::ending(process.ending)).unwrap_or_default());
+    if let Some(image) = report.loaded.images.first() {
+        let meta = |key| image.recording.meta_value(key).unwrap_or_default().into_owned();
+        let header = image.recording.header();
+        add("Host", meta("host"));
+        add("Kernel", meta("kernel"));
+        let start = Duration::from_nanos(header.clock_start.realtime_ns);
+        if let Some(start) = SystemTime::UNIX_EPOCH.checked_add(start) {
+            add("Recorded", humantime::format_rfc3339_seconds(start).to_string());
+        }
+        let writer = match meta("writer") {
+            writer if writer.is_empty() => String::new(),
+            writer => format!("{writer}, "),
+        };
+        add("Recorder", format!("{writer}format {}", header.version));
+    }
+    add("Report", format!("chase-report {}", env!("CARGO_PKG_VERSION")));
+    Facts {
+        program: first.map(|p| file_name(&p.executable).to_owned()).unwrap_or_default(),
+        command: first.map(|process| command(&process.command)).unwrap_or_default(),
+        facts,
+        not_seen: processes::not_seen(report),
+        processes: processes::costliest(&analysis.processes, PROCESSES)
+            .map(|process| Process {
+                pid: process.pid,
+                program: file_name(&process.executable).into(),
+                wall_ns: process.wall_ns.as_f64(),
+                threads: process.totals.threads,
+                calls: process.totals.calls,
+                ended: processes::brief_ending(process.ending).into(),
+            })
+            .collect(),
+        more_processes: analysis.processes.len().saturating_sub(PROCESSES),
+    }
+}
+
+/// As it could be typed.
+fn command(arguments: &[String]) -> String {
+    let quoted = shlex::try_join(arguments.iter().map(String::as_str));
+    quoted.unwrap_or_else(|_| arguments.join(" "))
+}

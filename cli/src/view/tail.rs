@@ -1,0 +1,149 @@
+//! The slowest calls of each function in each thread group.
+
+use chase_analyzer::TailRow;
+use serde_json::Value;
+
+use super::apis::is_wanted;
+use super::groups::{chosen, name_threads};
+use super::{Show, left_out, legend};
+use crate::args::{ApiFilter, GroupFilter, LibFilter};
+use crate::machine::{self, Rows};
+use crate::report::Report;
+use crate::terminal::{Align, Cell, Look, Table, Terminal, count, duration, percent};
+
+pub(super) struct Tail<'a> {
+    pub(super) lib: &'a LibFilter,
+    pub(super) api: &'a ApiFilter,
+    pub(super) group: &'a GroupFilter,
+}
+
+impl Tail<'_> {
+    fn rows<'r>(&self, report: &'r Report) -> anyhow::Result<Vec<&'r TailRow>> {
+        let chosen = chosen(report, self.group)?;
+        let (analysis, names) = (&report.analysis, &report.names);
+        let wanted = |row: &&TailRow| {
+            chosen[row.group as usize]
+                && is_wanted(analysis, names, row.api as usize, self.lib, self.api)
+        };
+        Ok(report.tails().rows.iter().filter(wanted).collect())
+    }
+}
+
+impl Show for Tail<'_> {
+    const NAME: &'static str = "tail";
+
+    fn text(&self, report: &Report, terminal: Terminal, top: usize) -> anyhow::Result<String> {
+        let rows = self.rows(report)?;
+        let mut table = Table::new([
+            ("Function", Align::Name),
+            ("Library", Align::Name),
+            ("Group", Align::Name),
+            ("calls", Align::Number),
+            ("p50", Align::Number),
+            ("p90", Align::Number),
+            ("p99", Align::Number),
+            ("p99.9", Align::Number),
+            ("p99.99", Align::Number),
+            ("max", Align::Number),
+            ("ratio", Align::Number),
+            ("> p99", Align::Number),
+            ("by", Align::Text),
+            ("system calls", Align::Text),
+        ])
+        .only_if(rows.iter().any(|row| !row.syscalls.is_empty()), "system calls")
+        .may_drop(["p90", "Library", "p99.99", "calls", "by", "system calls"]);
+        for row in rows.iter().take(top) {
+            let api = &report.analysis.apis[row.api as usize];
+            table.row([
+                report.names.short(row.api as usize).into(),
+                Cell::new(report.names.object(api.object), Look::Faint),
+                (&*report.groups().rows[row.group as usize].label).into(),
+                count(row.calls).into(),
+                duration(row.p50_ns.0).into(),
+                duration(row.p90_ns.0).into(),
+                duration(row.p99_ns.0).into(),
+                duration(row.p999_ns.0).into(),
+                duration(row.p9999_ns.0).into(),
+                duration(row.max_ns.0).into(),
+                row.tail_ratio.map_or_else(String::new, |ratio| format!("{ratio:.1}")).into(),
+                percent(row.above_p99).into(),
+                holders(report, row).into(),
+                syscalls(row).into(),
+            ]);
+        }
+        let mut out = table.render(terminal);
+        out.push_str(&left_out(rows.len(), top, "functions"));
+        out.push_str(&legend(
+            terminal,
+            &[
+                (
+                    "p50 … p99.99",
+                    "so many per cent of the calls took no longer; service time of single calls, within 6.25 %",
+                ),
+                ("ratio", "p99.9 / p50, where p50 is 10 ns and more"),
+                ("> p99", "share of the function's time in calls longer than p99"),
+                ("by", "the thread that makes most of them, and how many threads make any"),
+                ("system calls", "those of the function with the longest single call, and that"),
+            ],
+        ));
+        Ok(out)
+    }
+
+    fn tables(&self, report: &Report, top: usize) -> anyhow::Result<Vec<Rows>> {
+        let mut rows = Vec::new();
+        for row in self.rows(report)?.into_iter().take(top) {
+            let api = &report.analysis.apis[row.api as usize];
+            let group = &report.groups().rows[row.group as usize];
+            let mut map = machine::row(
+                row,
+                [
+                    ("group", Value::from(&*group.label)),
+                    ("library", Value::from(&*api.library)),
+                    ("function", report.names.full(row.api as usize).into()),
+                    ("symbol", Value::from(&*api.symbol)),
+                ],
+            )?;
+            map.values_mut().for_each(|value| name_threads(report, value));
+            rows.push(map);
+        }
+        let columns = [
+            "group",
+            "library",
+            "function",
+            "symbol",
+            "calls",
+            "time_ns",
+            "p50_ns",
+            "p90_ns",
+            "p99_ns",
+            "p999_ns",
+            "p9999_ns",
+            "max_ns",
+            "tail_ratio",
+            "calls_above_p99",
+            "above_p99",
+            "threads_above_p99",
+        ];
+        Ok(vec![Rows { name: "tails", columns: columns.into(), rows }])
+    }
+}
+
+/// `futex ≤12ms, write ≤30µs`.
+fn syscalls(row: &TailRow) -> String {
+    const NAMED: usize = 2;
+    let named = row.syscalls.iter().take(NAMED);
+    let named: Vec<String> =
+        named.map(|call| format!("{} ≤{}", call.syscall, duration(call.max_ns.0))).collect();
+    named.join(", ")
+}
+
+/// `4712 ×3 of 8`.
+fn holders(report: &Report, row: &TailRow) -> String {
+    let Some(most) = row.threads.first() else { return String::new() };
+    let tid = report.analysis.threads[most.thread as usize].tid;
+    let others = match row.threads_above_p99 {
+        1 => String::new(),
+        threads => format!(", {threads} threads"),
+    };
+    format!("{tid} ×{}{others}", count(most.calls_above_p99))
+}

@@ -1,0 +1,70 @@
+//! How waits are headed and explained: measured, or guessed by name.
+
+use chase_analyzer::{Measures, Ns, WaitSource};
+
+use super::share;
+use crate::report::Report;
+
+/// Heading of the column of preemption, which only the scheduler knows.
+pub(super) const PREEMPTED: &str = "preempted";
+
+/// Heading of the column of waits.
+pub(super) fn heading(report: &Report) -> &'static str {
+    match report.analysis.wait_source() {
+        WaitSource::Name => "wait by name",
+        WaitSource::Scheduler | WaitSource::Mixed => "wait",
+    }
+}
+
+/// Whether the scheduler was asked of any process.
+pub(super) fn is_measured(report: &Report) -> bool {
+    report.analysis.wait_source() != WaitSource::Name
+}
+
+/// What the columns mean.
+pub(super) fn legend(report: &Report) -> Vec<(&'static str, &'static str)> {
+    let wait = match report.analysis.wait_source() {
+        WaitSource::Name => {
+            "the part of self in functions known to wait (lock, join, sleep, poll): a guess by name, not measured"
+        }
+        WaitSource::Scheduler => "the part of self off the CPU, waiting: from the scheduler",
+        WaitSource::Mixed => {
+            "the part of self off the CPU, waiting: from the scheduler, but for processes whose system calls were not recorded (by name there)"
+        }
+    };
+    let mut entries = vec![(heading(report), wait)];
+    if is_measured(report) {
+        entries.push((
+            PREEMPTED,
+            "the part of self in which the thread could have run, but others did: from the scheduler",
+        ));
+    }
+    entries
+}
+
+/// The same where waits stand beside the time in library calls.
+pub(super) fn legend_of_library(report: &Report) -> Vec<(&'static str, &'static str)> {
+    match report.analysis.wait_source() {
+        WaitSource::Name => vec![(
+            "wait by name",
+            "the part of it in functions known to wait: a guess by name, not measured",
+        )],
+        WaitSource::Scheduler | WaitSource::Mixed => legend(report),
+    }
+}
+
+/// What the waits of thread groups are.
+pub(super) fn of_groups(report: &Report) -> &'static str {
+    match report.analysis.wait_source() {
+        WaitSource::Name => "time in functions known to wait: a guess by name, not measured",
+        WaitSource::Scheduler => "time off the CPU, waiting: from the scheduler",
+        WaitSource::Mixed => {
+            "time off the CPU, waiting: from the scheduler, but by name where it was not asked"
+        }
+    }
+}
+
+/// Time preempted as a share.
+pub(super) fn preempted(report: &Report, measures: &Measures) -> String {
+    share(report, measures.preempted_ns.unwrap_or(Ns(0)))
+}

@@ -1,0 +1,240 @@
+// What a page must do in a real browser, from a disk and without a network: node check.mjs PAGE...
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import { chromium } from "playwright-core";
+import { launch } from "./browser.mjs";
+
+const axe = readFileSync("node_modules/axe-core/axe.min.js", "utf8");
+const { context, close } = await launch(chromium);
+let failed = false;
+
+for (const file of process.argv.slice(2)) {
+  const name = path.basename(file, ".html");
+  try {
+    await check(file, name);
+    console.log(`${name}: as it should be`);
+  } catch (error) {
+    failed = true;
+    console.log(`${name}: ${error.stack}`);
+  }
+}
+await close();
+process.exit(failed ? 1 : 0);
+
+async function check(file, name) {
+  const page = await context.newPage();
+  page.setDefaultTimeout(5000);
+  const problems = [];
+  page.on("console", (message) => {
+    if (["error", "warning"].includes(message.type())) problems.push(message.text());
+  });
+  page.on("pageerror", (error) => problems.push(error.message));
+  page.on("request", (request) => {
+    if (!/^(file|data|about|blob):/.test(request.url())) problems.push(`fetches ${request.url()}`);
+  });
+  const url = "file://" + path.resolve(file);
+  const start = Date.now();
+  await page.setViewportSize({ width: 1280, height: 900 });
+  await page.goto(url, { waitUntil: "load" });
+  const opened = Date.now() - start;
+  assert(opened < 2000 * (process.env.CI ? 3 : 1), `takes ${opened} ms to open`);
+
+  await sections(page);
+  await findings(page);
+  await drillDown(page);
+  await rows(page);
+  await flame(page);
+  for (const scheme of ["light", "dark"]) {
+    await page.emulateMedia({ colorScheme: scheme });
+    for (const width of [1280, 400]) {
+      await page.setViewportSize({ width, height: 900 });
+      await page.waitForTimeout(50);
+      await layout(page, `${scheme}, ${width} pixels`);
+      await accessible(page, `${scheme}, ${width} pixels`);
+    }
+  }
+  const pdf = await page.pdf({ format: "A4" });
+  assert(pdf.subarray(0, 5).toString() === "%PDF-" && pdf.length > 20_000, "prints");
+  assert.equal(await page.evaluate("globalThis.broken"), undefined, "a name ran as a script");
+  assert.equal(await page.locator("img").count(), 0, "a name became an element");
+  assert.deepEqual(problems, [], "console");
+  await page.close();
+}
+
+// Each section that the contents name is there, with something in it that is seen.
+async function sections(page) {
+  const links = await page.locator("nav.contents a").evaluateAll((all) => all.map((a) => a.getAttribute("href")));
+  assert(links.length >= 5, `sections: ${links}`);
+  for (const link of links) {
+    const section = page.locator(link);
+    const box = await section.boundingBox();
+    assert(box && box.height > 60, `${link} is empty`);
+    const shown = await section.locator("svg, table, iframe, li").filter({ visible: true }).count();
+    assert(shown > 0, `${link} shows nothing`);
+  }
+}
+
+// Findings lead to sections that are there.
+async function findings(page) {
+  const links = page.locator("#findings a");
+  for (let at = 0; at < await links.count(); at += 1) {
+    await links.nth(at).click();
+    const target = page.locator(await links.nth(at).getAttribute("href"));
+    await target.locator("h2").waitFor({ state: "visible" });
+    assert(await target.evaluate((section) => section.getBoundingClientRect().top < innerHeight), "is scrolled to");
+  }
+}
+
+async function drillDown(page) {
+  const all = page.locator("#time-all");
+  const into = all.locator("table a").first();
+  const id = (await into.getAttribute("href")).slice(1);
+  const inner = page.locator("#" + id);
+  assert(await all.isVisible() && !(await inner.isVisible()), "begins with all libraries");
+  // By the keys: the link, then back by the path, then back by Escape.
+  await into.focus();
+  await page.keyboard.press("Enter");
+  await inner.waitFor({ state: "visible" });
+  assert(!(await all.isVisible()), "shows one level at a time");
+  await inner.locator("nav.crumbs a").focus();
+  await page.keyboard.press("Enter");
+  await all.waitFor({ state: "visible" });
+  await into.focus();
+  await page.keyboard.press("Enter");
+  await inner.waitFor({ state: "visible" });
+  await page.keyboard.press("Escape");
+  await all.waitFor({ state: "visible" });
+  // By the mouse, on a slice; and back by the browser's own button.
+  await all.scrollIntoViewIfNeeded();
+  const slice = all.locator(`.wide [data-key="${id}"] polygon`).first();
+  await slice.scrollIntoViewIfNeeded();
+  const point = await slice.evaluate((polygon) => {
+    // A slice may be a ring: its middle may not be in it.
+    const box = polygon.getBoundingClientRect();
+    for (let y = box.top + 1; y < box.bottom; y += 3) {
+      for (let x = box.left + 1; x < box.right; x += 3) {
+        if (y > 5 && y < innerHeight - 5 && document.elementFromPoint(x, y) === polygon) return [x, y];
+      }
+    }
+    return null;
+  });
+  assert(point, "a slice can be met");
+  await page.mouse.click(...point);
+  await inner.waitFor({ state: "visible" });
+  await page.goBack();
+  await all.waitFor({ state: "visible" });
+}
+
+async function rows(page) {
+  const status = () => page.locator("#raw-status").textContent();
+  const first = () => page.locator("#raw-rows tbody tr").first().textContent();
+  const before = await page.locator("#raw-rows tbody tr").count();
+  assert(before > 0, "has rows");
+  const name = await page.locator("#raw-rows tbody th").first().textContent();
+  await page.fill("#raw-search", name.slice(0, 40));
+  assert.match(await status(), /of [\d]+ rows/);
+  for (const text of await page.locator("#raw-rows tbody th").allTextContents()) {
+    const words = name.slice(0, 40).toLowerCase().split(/\s+/).filter(Boolean);
+    assert(words.every((word) => text.toLowerCase().includes(word)), `finds ${text}`);
+  }
+  await page.fill("#raw-search", "no function has this name");
+  assert.equal(await page.locator("#raw-rows tbody tr").count(), 0);
+  await page.fill("#raw-search", "");
+  assert.equal(await page.locator("#raw-rows tbody tr").count(), before);
+
+  // Sorting by the keys; the one who sorts keeps the focus.
+  const calls = () => page.locator("#raw-rows thead button", { hasText: /^calls$/ });
+  await calls().focus();
+  await page.keyboard.press("Enter");
+  assert.equal(await page.locator("#raw-rows th[aria-sort=descending]").textContent(), "calls");
+  const most = await first();
+  await page.keyboard.press("Enter");
+  assert.equal(await page.locator("#raw-rows th[aria-sort=ascending]").textContent(), "calls");
+  // Not where all have as many.
+  const names = await page.locator("#raw-rows thead th").allTextContents();
+  const cells = page.locator(`#raw-rows tbody tr > :nth-child(${names.indexOf("calls") + 1})`);
+  if (new Set(await cells.allTextContents()).size > 1) assert.notEqual(await first(), most, "sorts the other way");
+
+  await page.locator("#raw-columns summary").click();
+  const columns = await page.locator("#raw-rows thead th").count();
+  await page.locator("#raw-columns label", { hasText: /^ ?p99$/ }).click();
+  assert.equal(await page.locator("#raw-rows thead th").count(), columns + 1);
+  await page.locator("#raw-columns summary").click();
+
+  await page.locator("#raw-copy").click();
+  await page.waitForFunction(() => document.getElementById("raw-status").textContent.includes("copied"));
+  const csv = await page.evaluate(() => navigator.clipboard.readText());
+  assert(/^function,library,/.test(csv) && csv.split("\r\n").length >= before, csv.slice(0, 200));
+  const tables = await page.locator("#raw-table option").count();
+  for (let at = 0; at < tables; at += 1) {
+    await page.selectOption("#raw-table", String(at));
+    assert(await page.locator("#raw-rows tbody tr").count() > 0, `table ${at} has rows`);
+  }
+  await page.selectOption("#raw-table", "0");
+}
+
+// Zooming and searching in the flame graph: what inferno's own script does.
+async function flame(page) {
+  const frame = page.locator(".flame iframe").first();
+  await frame.scrollIntoViewIfNeeded();
+  const inside = frame.contentFrame();
+  const boxes = inside.locator("#frames > g");
+  assert(await boxes.count() > 1, "has boxes");
+  const width = async (at) => (await boxes.nth(at).locator("rect").boundingBox()).width;
+  const widths = await Promise.all([...Array(await boxes.count()).keys()].slice(0, 40).map(width));
+  const narrow = widths.findIndex((w) => w > 8 && w < Math.max(...widths) * 0.9);
+  if (narrow >= 0) {
+    await boxes.nth(narrow).locator("rect").click({ force: true });
+    assert(await width(narrow) > widths[narrow], "zooms");
+    await inside.locator("#unzoom").click();
+  }
+  // A closed graph is laid out when it is opened.
+  const closed = page.locator(".flame:not([open])").first();
+  if (await closed.count()) {
+    await closed.locator("summary").click();
+    const second = page.locator(".flame[open]").nth(1);
+    await page.waitForTimeout(200);
+    const rects = second.locator("iframe").contentFrame().locator("#frames > g rect");
+    const widths = await rects.evaluateAll((all) => all.map((rect) => rect.getBoundingClientRect().width));
+    assert(Math.max(...widths) > 1000, "a graph that was closed is laid out");
+    await second.locator("summary").click();
+    await frame.scrollIntoViewIfNeeded();
+  }
+  page.once("dialog", (dialog) => dialog.accept("."));
+  await inside.locator("#search").click();
+  await inside.locator("#matched:not(.hide)").waitFor({ timeout: 2000 });
+}
+
+// Nothing is cut, overlaps or scrolls sideways but in its own box.
+async function layout(page, where) {
+  const wrong = await page.evaluate(() => {
+    const found = [];
+    const page = document.documentElement;
+    if (page.scrollWidth > page.clientWidth) found.push(`the page is ${page.scrollWidth} pixels wide`);
+    for (const svg of document.querySelectorAll("figure svg")) {
+      const box = svg.getBoundingClientRect();
+      if (!box.width) continue;
+      const texts = [...svg.querySelectorAll("text")].map((text) => [text.textContent.trim(), text.getBoundingClientRect()]);
+      for (const [i, [name, a]] of texts.entries()) {
+        if (a.left < box.left - 1 || a.right > box.right + 1 || a.bottom > box.bottom + 1) found.push(`cut: ${name}`);
+        for (const [other, b] of texts.slice(i + 1)) {
+          const apart = a.right <= b.left + 1 || b.right <= a.left + 1 || a.bottom <= b.top + 3 || b.bottom <= a.top + 3;
+          if (!apart) found.push(`overlap: ${name} | ${other}`);
+        }
+      }
+      const size = box.width / svg.viewBox.baseVal.width * 120;
+      if (size < 8) found.push(`text of ${size} pixels`);
+    }
+    return found.slice(0, 10);
+  });
+  assert.deepEqual(wrong, [], where);
+}
+
+async function accessible(page, where) {
+  await page.evaluate(axe);
+  const result = await page.evaluate(() => axe.run(document, { iframes: false, resultTypes: ["violations"] }));
+  const serious = result.violations.filter((v) => ["serious", "critical"].includes(v.impact));
+  const shown = serious.map((v) => `${v.id}: ${v.help}: ${v.nodes.slice(0, 3).map((n) => n.html.slice(0, 200)).join(" | ")}`);
+  assert.deepEqual(shown, [], where);
+}

@@ -1,0 +1,32 @@
+//! The least that tracing system calls can cost: a pair of programs that do nothing.
+
+use aya::programs::BtfTracePoint;
+use aya::{Btf, Ebpf, include_bytes_aligned};
+
+use crate::program::Error;
+
+/// An empty program at each of `sys_enter` and `sys_exit`, as long as it lives.
+pub struct EmptyPair(#[allow(dead_code, reason = "dropping it detaches")] Ebpf);
+
+impl EmptyPair {
+    /// Attaches the pair.
+    ///
+    /// # Errors
+    /// Without BTF or permission, and when the kernel refuses.
+    pub fn attach() -> Result<Self, Error> {
+        let btf = Btf::from_sys_fs().map_err(|_| Error::NoBtf)?;
+        let mut loaded = Ebpf::load(include_bytes_aligned!("../bpf/empty.bpf.o"))
+            .map_err(|source| Error::Load(Box::new(source)))?;
+        for name in ["sys_exit", "sys_enter"] {
+            attach(&mut loaded, name, &btf).map_err(|source| Error::Program { name, source })?;
+        }
+        Ok(Self(loaded))
+    }
+}
+
+fn attach(loaded: &mut Ebpf, name: &str, btf: &Btf) -> Result<(), aya::programs::ProgramError> {
+    let program = loaded.program_mut(name).ok_or(aya::programs::ProgramError::NotLoaded)?;
+    let program: &mut BtfTracePoint = program.try_into()?;
+    program.load(name, btf)?;
+    program.attach().map(drop)
+}

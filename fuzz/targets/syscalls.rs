@@ -1,0 +1,28 @@
+//! Reads any bytes as a `.syscalls` file, and analyses them beside a recording that is whole.
+#![no_main]
+
+use chase_analyzer::{Analysis, Groups, Image, Selection, Tails, Unnamed, findings, waits};
+use chase_recorder::builder::sample;
+use chase_recorder::reader::{Recording, SyscallsFile};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    let Ok(file) = SyscallsFile::parse(bytes.to_vec()) else { return };
+    let rows = file.syscalls().count() + file.waits().count();
+    assert!(rows * 384 <= bytes.len());
+    assert!(file.problems().len() <= bytes.len() / 64);
+    let recording = Recording::parse(sample().build()).expect("whole");
+    let images = [
+        Image::of("fuzz.chase".into(), recording).with_syscalls(Some(file.clone())),
+        Image::unrecorded("static.1.syscalls".into(), file),
+    ];
+    let analysis = Analysis::new(&images, Selection::All);
+    for row in &analysis.syscalls.by_api {
+        assert!(row.of.api.is_none_or(|api| (api as usize) < analysis.apis.len()));
+    }
+    // Groups compare the waits that the file has, and tails name its system calls.
+    let groups = Groups::new(&analysis, &Unnamed);
+    let tails = Tails::new(&images, &analysis, &groups);
+    assert!(findings(&analysis, &groups, &tails).len() <= 7);
+    let _ = waits(&analysis, &groups);
+});

@@ -1,0 +1,167 @@
+//! The countdowns of a thread, and how they change.
+
+use core::cell::Cell;
+use core::ptr;
+use core::sync::atomic::{AtomicI16, AtomicPtr, AtomicU16, AtomicU32, Ordering};
+
+use chase_format::layout::Node;
+
+use super::{FIRST_LOOK, LONGEST, memory};
+use crate::arch::STUBS;
+use crate::signals::SignalsBlocked;
+
+/// The countdowns of one thread, and what is known of those that were looked at.
+#[repr(C)]
+pub(crate) struct Counts {
+    /// By slot. The stubs count it down, and know where it is.
+    pub(super) left: [AtomicI16; STUBS],
+    /// By slot: place among the known ones plus 1, or 0.
+    pub(super) places: [AtomicU16; STUBS],
+    pub(super) known: memory::Known,
+    /// State of a xorshift generator, never 0.
+    pub(super) random: Cell<u64>,
+    /// What a sample is about to change, and where on the stack its call is made; 0 if none is.
+    pub(super) change: Cell<Change>,
+    pub(super) change_sp: Cell<usize>,
+    /// Preemptions of the thread when it was last asked for them.
+    pub(super) preemptions: Cell<u64>,
+    pub(super) links: memory::Links,
+}
+
+/// A slot of one thread that was looked at.
+#[repr(C, align(64))]
+pub(super) struct Slot {
+    pub(super) number: u32,
+    /// Calls in the block that the next sample stands for; 0 while every call is timed.
+    pub(super) block: AtomicU32,
+    /// Where in it the sample is, from 1.
+    pub(super) place: AtomicU32,
+    /// Node of the latest sample, or the one that was made ready for the first.
+    pub(super) node: AtomicPtr<Node>,
+    /// Samples since the length of blocks was chosen.
+    pub(super) samples: Cell<u32>,
+    /// Calls from the latest look to the next.
+    pub(super) interval: Cell<u32>,
+    pub(super) since_ticks: Cell<u64>,
+}
+
+/// What the next values of a slot are after a sample.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(super) struct Change {
+    pub(super) node: *mut Node,
+    pub(super) calls: u64,
+    pub(super) slot: u32,
+    pub(super) block: u32,
+    pub(super) place: u32,
+    pub(super) left: i16,
+}
+
+impl Slot {
+    /// A handler may have jumped out of what was to be a sample, and so prevented that call: those
+    /// before it are credited.
+    pub(super) fn credit_prevented(&self) {
+        if self.block.swap(0, Ordering::Relaxed) > 0 {
+            let node = self.node.load(Ordering::Relaxed);
+            // SAFETY: the node is this thread's.
+            unsafe { (*node).calls += u64::from(self.place.load(Ordering::Relaxed) - 1) };
+        }
+    }
+
+    /// Calls made and not credited, at this countdown; below zero if it is the other way round.
+    pub(super) fn missing(&self, left: i16) -> i32 {
+        self.place.load(Ordering::Relaxed) as i32 - i32::from(left.max(0))
+    }
+}
+
+/// The countdown from which `calls` are timed until it wraps round.
+pub(super) fn after(calls: u32) -> i16 {
+    i16::MIN + calls.clamp(1, LONGEST) as i16 - 1
+}
+
+impl Counts {
+    /// Credits a sample's `calls` and makes the rest of its change. A handler in between that calls
+    /// the same slot finds its countdown below zero, and changes none of this; one that jumps out of
+    /// it leaves it to [`Thread::finish_change`].
+    pub(super) fn make(&self, mut change: Change, calls: u32, sp: usize) {
+        // SAFETY: the node is this thread's.
+        change.calls = unsafe { (*change.node).calls } + u64::from(calls);
+        self.change.set(change);
+        self.change_sp.set(sp);
+        self.apply(change);
+        self.change_sp.set(0);
+    }
+
+    pub(super) fn apply(&self, change: Change) {
+        if let (Some(known), Some(left)) =
+            (self.known(change.slot), self.left.get(change.slot as usize))
+        {
+            // SAFETY: the node is this thread's.
+            unsafe { (*change.node).calls = change.calls };
+            known.node.store(change.node, Ordering::Relaxed);
+            known.place.store(change.place, Ordering::Relaxed);
+            known.block.store(change.block, Ordering::Relaxed);
+            left.store(change.left, Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn set(&self, slot: u32, calls: u32) {
+        if let Some(left) = self.left.get(slot as usize) {
+            left.store(calls.min(LONGEST) as i16, Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn time_every_call(&self, slot: u32) {
+        if let Some(left) = self.left.get(slot as usize) {
+            left.store(-1, Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn look_after(&self, slot: u32, calls: u32) {
+        if let Some(left) = self.left.get(slot as usize) {
+            left.store(after(calls), Ordering::Relaxed);
+        }
+    }
+
+    /// A number from 1 to `most`, each as likely (Marsaglia's xorshift, scaled as Lemire does).
+    pub(super) fn random_up_to(&self, most: u32) -> u32 {
+        let mut x = self.random.get();
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        self.random.set(x);
+        (((x >> 32) * u64::from(most)) >> 32) as u32 + 1
+    }
+
+    pub(super) fn known(&self, slot: u32) -> Option<&Slot> {
+        let place = self.places.get(slot as usize)?.load(Ordering::Relaxed);
+        self.known.get(usize::from(place).checked_sub(1)?)
+    }
+
+    /// What is known of a slot, noted now if there was nothing; `None` if there is no room.
+    pub(super) fn know(&self, slot: u32) -> Option<&Slot> {
+        if let known @ Some(_) = self.known(slot) {
+            return known;
+        }
+        let _signals = SignalsBlocked::new();
+        let place = self.places.get(slot as usize)?;
+        if place.load(Ordering::Relaxed) == 0 {
+            place.store(self.known.add(slot)?, Ordering::Relaxed);
+        }
+        self.known(slot)
+    }
+
+    pub(super) fn all_known(&self) -> impl Iterator<Item = &Slot> {
+        (0..self.known.count()).map_while(|place| self.known.get(place))
+    }
+
+    /// In a fork's child: what was counted is its parent's to tell.
+    pub(crate) fn forget(&self) {
+        self.change_sp.set(0);
+        for known in self.all_known() {
+            known.block.store(0, Ordering::Relaxed);
+            known.node.store(ptr::null_mut(), Ordering::Relaxed);
+            self.look_after(known.number, FIRST_LOOK);
+        }
+    }
+}

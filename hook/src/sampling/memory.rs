@@ -1,0 +1,171 @@
+//! Where countdowns are: memory of which only the pages of slots that are called are touched.
+//!
+//! It is never unmapped, since a signal handler may have switched stacks in the middle of a stub.
+
+use core::cell::Cell;
+use core::ptr;
+use core::sync::atomic::{AtomicI16, AtomicPtr, AtomicUsize, Ordering};
+
+use super::{Counts, Slot, samples_of};
+use crate::arch::{STUBS, time_stamp};
+use crate::lock::Lock;
+use crate::signals::SignalsBlocked;
+use crate::{pages, sys};
+
+const PAGE: usize = 4096;
+const SLOTS_PER_PAGE: usize = PAGE / size_of::<Slot>();
+const MANY_PAGES: usize = 64;
+
+/// Slots that were looked at. They stay where they are: a handler may add one at any time.
+#[repr(C)]
+pub(super) struct Known {
+    pages: [AtomicPtr<Slot>; MANY_PAGES],
+    count: AtomicUsize,
+}
+
+/// Lists that the countdowns of a thread are in.
+#[repr(C)]
+pub(super) struct Links {
+    next: Cell<*const Counts>,
+    next_free: Cell<*const Counts>,
+}
+
+/// Countdowns of which none is ever above zero: every call is timed.
+#[repr(transparent)]
+pub(crate) struct NoCounts([AtomicI16; STUBS]);
+
+/// The countdowns of threads that have none of their own.
+pub(crate) static NO_COUNTS: NoCounts = NoCounts([const { AtomicI16::new(0) }; STUBS]);
+
+/// Address of [`NO_COUNTS`], for the stubs alone.
+pub(crate) fn no_counts() -> *const Counts {
+    (&raw const NO_COUNTS).cast()
+}
+
+impl NoCounts {
+    pub(super) fn time_every_call(&self, slot: u32) {
+        if let Some(left) = self.0.get(slot as usize) {
+            left.store(-1, Ordering::Relaxed);
+        }
+    }
+}
+
+struct Memory {
+    lock: Lock,
+    /// All, and those that no thread uses.
+    all: Cell<*const Counts>,
+    free: Cell<*const Counts>,
+}
+// SAFETY: the lists are touched only by who holds the lock.
+unsafe impl Sync for Memory {}
+static MEMORY: Memory =
+    Memory { lock: Lock::new(), all: Cell::new(ptr::null()), free: Cell::new(ptr::null()) };
+
+/// Countdowns for the calling thread; `None` if there is no memory. Signals are blocked.
+pub(crate) fn take() -> Option<&'static Counts> {
+    let _held = MEMORY.lock.hold();
+    let mut counts = MEMORY.free.get();
+    // SAFETY: the lock is held; what is in the lists is mapped for good.
+    unsafe {
+        if counts.is_null() {
+            counts = sys::map_anonymous(size_of::<Counts>()).cast();
+            if counts.is_null() {
+                return None;
+            }
+            (*counts).links.next.set(MEMORY.all.replace(counts));
+        } else {
+            MEMORY.free.set((*counts).links.next_free.get());
+        }
+        // Different in each thread and each run.
+        (*counts).random.set((time_stamp() ^ counts as u64) | 1);
+        Some(&*counts)
+    }
+}
+
+/// Takes back what no thread uses any more. Signals are blocked.
+pub(crate) fn give_back(counts: &'static Counts) {
+    let _held = MEMORY.lock.hold();
+    for page in &counts.known.pages {
+        let page = page.swap(ptr::null_mut(), Ordering::Relaxed);
+        if !page.is_null() {
+            pages::give_back(page.cast(), PAGE);
+        }
+    }
+    counts.known.count.store(0, Ordering::Relaxed);
+    let (start, len) =
+        (ptr::from_ref(counts), size_of_val(&counts.left) + size_of_val(&counts.places));
+    // What locks its memory, or forbids the call, keeps these.
+    if sys::advise(start.cast_mut().cast(), len, libc::MADV_DONTNEED).is_ok() {
+        counts.links.next_free.set(MEMORY.free.replace(counts));
+    }
+}
+
+/// Tells the recording of the calls that were only counted, of all threads, as of now.
+pub(super) fn settle_all() {
+    let _signals = SignalsBlocked::new();
+    let _held = MEMORY.lock.hold();
+    let mut at = MEMORY.all.get();
+    while !at.is_null() {
+        // SAFETY: what is in the list is mapped for good.
+        let counts = unsafe { &*at };
+        for known in counts.all_known().filter(|known| known.block.load(Ordering::Relaxed) > 0) {
+            let Some(left) = counts.left.get(known.number as usize) else { continue };
+            let node = known.node.load(Ordering::Relaxed);
+            // SAFETY: the node is of sampled calls; `adjust` is one word, which whoever stores it
+            // computes anew.
+            unsafe { (*samples_of(node)).adjust = known.missing(left.load(Ordering::Relaxed)) };
+        }
+        at = counts.links.next.get();
+    }
+}
+
+/// Before a fork, in the forking thread: nobody else is in the middle of a change.
+pub(crate) fn before_fork() {
+    MEMORY.lock.acquire();
+}
+
+/// After a fork, in the parent.
+pub(crate) fn after_fork_in_parent() {
+    MEMORY.lock.release();
+}
+
+/// After a fork, in the child, whose only thread has these countdowns.
+pub(crate) fn after_fork_in_child(own: Option<&'static Counts>) {
+    MEMORY.lock.reset();
+    MEMORY.free.set(ptr::null());
+    MEMORY.all.set(own.map_or(ptr::null(), ptr::from_ref));
+    if let Some(own) = own {
+        own.links.next.set(ptr::null());
+        own.forget();
+    }
+}
+
+impl Known {
+    pub(super) fn count(&self) -> usize {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn get(&self, place: usize) -> Option<&Slot> {
+        let page = self.pages.get(place / SLOTS_PER_PAGE)?.load(Ordering::Relaxed);
+        // SAFETY: a page, once there, holds as many slots, zeroed at first, until the thread ends.
+        (!page.is_null()).then(|| unsafe { &*page.add(place % SLOTS_PER_PAGE) })
+    }
+
+    /// Notes a slot and gives its place plus 1. Signals are blocked.
+    pub(super) fn add(&self, slot: u32) -> Option<u16> {
+        let place = self.count();
+        let page = self.pages.get(place / SLOTS_PER_PAGE)?;
+        if page.load(Ordering::Relaxed).is_null() {
+            let memory = pages::take(PAGE).cast::<Slot>();
+            if memory.is_null() {
+                return None;
+            }
+            page.store(memory, Ordering::Relaxed);
+        }
+        let memory = page.load(Ordering::Relaxed);
+        // SAFETY: the place is in the page, and nobody refers to it yet.
+        unsafe { (&raw mut (*memory.add(place % SLOTS_PER_PAGE)).number).write(slot) };
+        self.count.store(place + 1, Ordering::Relaxed);
+        u16::try_from(place + 1).ok()
+    }
+}

@@ -1,0 +1,414 @@
+//! Which calls are timed: all, some of the hot ones, or none.
+//!
+//! Each thread has a countdown per slot, and a stub counts it down (`stubs.S`):
+//!
+//! | countdown | the call is | its next value is set by |
+//! | --- | --- | --- |
+//! | 0 or less before the call | timed | the stub; from the least value on, [`look`] |
+//! | 2 or more | only counted | the stub |
+//! | 1 | a sample, timed for those that were only counted | [`sample`] |
+//!
+//! So zeroed memory is right, and no number of calls makes a slot untimed by itself. What was only
+//! counted shows in the countdown until it is credited to a node of the recording; for each (thread,
+//! slot), at any moment between two calls:
+//!
+//! > calls credited + `place` − countdown = calls made
+//!
+//! where `place` is that of the next sample in its block. Only its own thread changes a thread's
+//! countdowns. At the end of the process, whoever ends it tells the recording what they show.
+
+mod counts;
+mod memory;
+mod policy;
+mod waits;
+
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
+
+use chase_format::layout::{
+    INHERITED, Node, SAMPLED, Samples, TIMING_ADAPTIVE, TIMING_ALL, TIMING_COUNT,
+};
+
+use crate::arch::STUBS;
+use crate::signals::SignalsBlocked;
+use crate::thread::{Pending, Thread};
+use crate::{recording, thread};
+
+pub(crate) use self::counts::Counts;
+use self::counts::{Change, Slot, after};
+use self::memory::settle_all;
+pub(crate) use self::memory::{
+    NO_COUNTS, after_fork_in_child, after_fork_in_parent, before_fork, give_back, no_counts, take,
+};
+pub(crate) use self::policy::{SAMPLES_PER_CHOICE, record};
+use self::waits::{Waits, waits_of};
+
+/// The part of [`Node::slot`] that is the number of a slot.
+pub(crate) const SLOT_MASK: u32 = !(SAMPLED | INHERITED);
+
+/// Calls of a slot before it is looked at for the first time.
+const FIRST_LOOK: u32 = 256;
+/// Most calls from one look to the next.
+const LONGEST: u32 = i16::MAX as u32;
+
+/// Calls of it are all timed.
+const EVERY_CALL: u8 = 1 << 0;
+/// It is not ordinary: even where calls are only counted, these are timed.
+const SPECIAL: u8 = 1 << 1;
+/// It waits for other threads: its calls are all timed once there are any.
+const LOCK: u8 = 1 << 2;
+/// Something was called inside.
+const HAS_CHILDREN: u8 = 1 << 3;
+
+/// What is known of each slot, for all threads.
+static TRAITS: [AtomicU8; STUBS] = [const { AtomicU8::new(0) }; STUBS];
+/// `TIMING_*`.
+static MODE: AtomicU32 = AtomicU32::new(TIMING_ALL);
+/// Whether the process has, or had, more than one thread.
+static THREADS: AtomicBool = AtomicBool::new(false);
+
+/// Whether the process is about to end: what is only counted from here on would not be told.
+static ENDING: AtomicBool = AtomicBool::new(false);
+
+/// What is to be done about a call.
+pub(crate) enum Choice {
+    /// It is timed and stands for itself.
+    Timed,
+    /// It is timed, and credited to this node already, for as many calls.
+    Sample(*mut Node, u32),
+    /// It is credited, and not timed.
+    Counted,
+}
+
+/// Chooses how calls are timed: `TIMING_*`. Called while there is one thread.
+pub(crate) fn choose(mode: u32) {
+    MODE.store(mode, Ordering::Relaxed);
+}
+
+/// `TIMING_*`.
+pub(crate) fn mode() -> u32 {
+    MODE.load(Ordering::Relaxed)
+}
+
+/// Notes what an import says of its slot, before the slot is used.
+pub(crate) fn describe(slot: usize, name: &[u8], is_special: bool) {
+    let trait_of = if is_special { SPECIAL | EVERY_CALL } else { 0 };
+    let known = trait_of
+        | match waits_of(name) {
+            Some(Waits::ForThreads) => LOCK,
+            Some(Waits::ForAnything) => EVERY_CALL,
+            None => 0,
+        };
+    if let Some(traits) = TRAITS.get(slot) {
+        traits.store(known, Ordering::Relaxed);
+    }
+}
+
+/// From now on every call of the slot of this node is timed, in all threads: a call did not return,
+/// or returned on another thread.
+pub(crate) fn time_every_call(of: *const Node) {
+    note(of, EVERY_CALL);
+}
+
+/// Something is called inside a call of the slot of this node.
+pub(crate) fn note_child(of: *const Node) {
+    note(of, HAS_CHILDREN);
+}
+
+fn note(of: *const Node, what: u8) {
+    // SAFETY: nodes live as long as the mapping.
+    let slot = unsafe { (*of).slot } & SLOT_MASK;
+    if let Some(traits) = TRAITS.get(slot as usize)
+        && traits.load(Ordering::Relaxed) & what == 0
+    {
+        traits.fetch_or(what, Ordering::Relaxed);
+    }
+}
+
+/// `thread` is about to create another one, or to be one of several: locks may be waited for.
+pub(crate) fn expect_threads(thread: &Thread) {
+    if !THREADS.swap(true, Ordering::Relaxed) {
+        thread.stop_sampling();
+    }
+}
+
+/// Tells the recording of all calls that were only counted, as the process or its image ends. What the
+/// calling thread calls after its exit, in destructors, is not only counted.
+pub(crate) fn finish(is_exit: bool) {
+    if is_exit {
+        ENDING.store(true, Ordering::Relaxed);
+        if let Some(thread) = thread::current() {
+            thread.stop_sampling();
+        }
+    }
+    settle_all();
+}
+
+fn has(slot: u32, wanted: u8) -> bool {
+    TRAITS.get(slot as usize).is_none_or(|traits| traits.load(Ordering::Relaxed) & wanted != 0)
+}
+
+/// Whether every call of a slot is to be timed, as far as is known without looking at its calls.
+fn is_to_be_timed(slot: u32) -> bool {
+    has(slot, EVERY_CALL) || THREADS.load(Ordering::Relaxed) && has(slot, LOCK)
+}
+
+/// What is behind a node of sampled calls.
+///
+/// # Safety
+/// The node is one of those.
+pub(crate) unsafe fn samples_of(node: *mut Node) -> *mut Samples {
+    // SAFETY: it was made together with what is behind it.
+    unsafe { node.add(1).cast() }
+}
+
+/// Whether a node is that of sampled calls.
+///
+/// # Safety
+/// It is a node.
+pub(crate) unsafe fn is_sampled(node: *const Node) -> bool {
+    // SAFETY: the caller vouches for the node.
+    let slot = unsafe { (*node).slot };
+    slot & SAMPLED != 0 && slot & INHERITED == 0
+}
+
+/// Takes one call out of the node that it is credited to.
+///
+/// # Safety
+/// The node is one of the calling thread's.
+pub(crate) unsafe fn take_back(node: *mut Node) {
+    // SAFETY: the caller vouches for the node.
+    unsafe {
+        (*node).calls -= 1;
+        if is_sampled(node) {
+            (*samples_of(node)).begun -= 1;
+        }
+    }
+}
+
+/// The countdown of `slot` is at its end, and there is no [`Thread`] to ask.
+pub(crate) fn without_thread(slot: u32) {
+    NO_COUNTS.time_every_call(slot);
+}
+
+/// Readies the countdown of `slot` for the measurement of what a call costs: this many calls are
+/// only counted; with 0, all that follow are timed.
+pub(crate) fn prepare_counted(thread: &Thread, slot: u32, calls: u32) {
+    if let Some(counts) = thread.counts.get() {
+        counts.set(slot, calls);
+    }
+}
+
+/// The same for calls that are samples, each of itself, credited to `node`. False if there is no
+/// room.
+pub(crate) fn prepare_samples(thread: &Thread, slot: u32, node: *mut Node) -> bool {
+    let Some((counts, known)) = thread.counts.get().and_then(|c| Some((c, c.know(slot)?))) else {
+        return false;
+    };
+    known.node.store(node, Ordering::Relaxed);
+    known.samples.set(0);
+    known.block.store(u32::from(!node.is_null()), Ordering::Relaxed);
+    known.place.store(1, Ordering::Relaxed);
+    counts.set(slot, u32::from(!node.is_null()));
+    true
+}
+
+/// The countdown of `slot` is at its end while the thread is in the middle of a change: the call, made
+/// in `context`, goes untimed, and the next one or a later one does what is due. False if it can't be
+/// credited.
+pub(crate) fn postpone(thread: &Thread, slot: u32, context: *const Node) -> bool {
+    let Some(counts) = thread.counts.get() else { return false };
+    if let Some(known) = counts.known(slot).filter(|known| known.block.load(Ordering::Relaxed) > 0)
+    {
+        counts.set(slot, 1);
+        // SAFETY: the node is this thread's.
+        unsafe { (*known.node.load(Ordering::Relaxed)).calls += 1 };
+        return true;
+    }
+    counts.look_after(slot, FIRST_LOOK);
+    let node = thread.tree.find(context, slot);
+    if node.is_null() {
+        return false;
+    }
+    // SAFETY: as above.
+    unsafe {
+        (*node).calls += 1;
+        (*node).unwound += 1;
+    }
+    true
+}
+
+/// A call of `slot` in `context` for which the call path has found no node: its first one, mostly.
+pub(crate) fn begin(thread: &Thread, slot: u32, context: *mut Node) -> Choice {
+    let Some(counts) = thread.counts.get() else { return Choice::Timed };
+    let Some(left) = counts.left.get(slot as usize) else { return Choice::Timed };
+    match mode() {
+        TIMING_ADAPTIVE if !has(slot, EVERY_CALL) && counts.known(slot).is_none() => {
+            // Unless it has been called already.
+            if left.load(Ordering::Relaxed) > i16::MIN / 2 {
+                left.store(after(FIRST_LOOK), Ordering::Relaxed);
+            }
+            Choice::Timed
+        }
+        TIMING_COUNT if !has(slot, SPECIAL) => begin_counting(thread, counts, slot, context),
+        _ => Choice::Timed,
+    }
+}
+
+fn begin_counting(thread: &Thread, counts: &Counts, slot: u32, context: *mut Node) -> Choice {
+    let node = thread.tree.find_or_add(context, slot | SAMPLED);
+    if node.is_null() {
+        return Choice::Timed;
+    }
+    // SAFETY: the node is this thread's.
+    unsafe { (*node).calls += 1 };
+    if thread.pending.get() == Pending::NONE
+        && !ENDING.load(Ordering::Relaxed)
+        && let Some(known) = counts.know(slot)
+        // Otherwise a sample is being made, or was prevented: see `look`.
+        && known.block.load(Ordering::Relaxed) == 0
+    {
+        known.node.store(node, Ordering::Relaxed);
+        known.block.store(LONGEST, Ordering::Relaxed);
+        known.place.store(LONGEST, Ordering::Relaxed);
+        counts.set(slot, LONGEST);
+    }
+    Choice::Counted
+}
+
+/// A call of `slot` at `sp` in `context` is due to be a sample.
+pub(crate) fn sample(thread: &Thread, slot: u32, sp: usize, context: *mut Node) -> Choice {
+    let Some(counts) = thread.counts.get() else { return Choice::Timed };
+    let known = counts.known(slot).filter(|known| known.block.load(Ordering::Relaxed) > 0);
+    let Some(known) = known else {
+        // It wrapped round, and a handler jumped out before that was noticed: what has been counted
+        // since, but for this call, was not timed.
+        counts.time_every_call(slot);
+        credit_counted(thread, slot, LONGEST - 1, context);
+        return Choice::Timed;
+    };
+    let block = known.block.load(Ordering::Relaxed);
+    let place = known.place.load(Ordering::Relaxed);
+    let latest = known.node.load(Ordering::Relaxed);
+    if mode() == TIMING_COUNT {
+        let change = Change { node: latest, slot, block, place: LONGEST, calls: 0, left: i16::MAX };
+        counts.make(change, place, sp);
+        return Choice::Counted;
+    }
+    let node = thread.tree.find_or_add(context, slot | SAMPLED);
+    if node.is_null() {
+        // No room for the context: this call counts for itself.
+        known.block.store(0, Ordering::Relaxed);
+        counts.time_every_call(slot);
+        // SAFETY: the node is this thread's.
+        unsafe { (*latest).calls += u64::from(place - 1) };
+        return Choice::Timed;
+    }
+    let next = policy::next_block(thread, counts, known, context);
+    let mut change = Change { slot, node, block: next, place: 0, calls: 0, left: 0 };
+    let weight;
+    if next == 0 {
+        // The block ends here: the sample stands for what it was made of so far.
+        weight = place;
+        change.left = after(known.interval.get());
+    } else {
+        weight = block;
+        change.place = counts.random_up_to(next);
+        change.left = (block - place + change.place) as i16;
+    }
+    // SAFETY: the node is this thread's, and of sampled calls.
+    unsafe { (*samples_of(latest)).adjust = 0 };
+    counts.make(change, weight, sp);
+    Choice::Sample(node, weight)
+}
+
+/// The countdown of `slot` has wrapped round: calls are timed again. Gives the number of those that
+/// handlers have made since, and that were only counted.
+pub(crate) fn stop_countdown(slot: u32) -> u32 {
+    let Some(counts) = thread::current().and_then(|thread| thread.counts.get()) else {
+        without_thread(slot);
+        return 0;
+    };
+    let Some(left) = counts.left.get(slot as usize) else { return 0 };
+    let seen = left.swap(-1, Ordering::Relaxed);
+    if seen > 0 { u32::from((i16::MAX - seen).unsigned_abs()) } else { 0 }
+}
+
+/// Credits calls of a slot that was not sampled to the node for those that were not timed.
+fn credit_counted(thread: &Thread, slot: u32, calls: u32, context: *mut Node) {
+    if calls == 0 {
+        return;
+    }
+    let node = thread.tree.find_or_add(context, slot | SAMPLED);
+    if !node.is_null() {
+        // SAFETY: the node is this thread's.
+        unsafe { (*node).calls += u64::from(calls) };
+    }
+}
+
+/// Enough calls of `slot` were timed to look at how it is used, after the latest of them.
+/// `missed` is from [`stop_countdown`].
+pub(crate) fn look(thread: &Thread, slot: u32, missed: u32, context: *mut Node) {
+    credit_counted(thread, slot, missed, context);
+    let Some(counts) = thread.counts.get() else { return };
+    if let Some(known) = counts.known(slot)
+        && counts.left.get(slot as usize).is_some_and(|left| left.load(Ordering::Relaxed) <= 0)
+    {
+        known.credit_prevented();
+    }
+    if mode() != TIMING_ADAPTIVE
+        || is_to_be_timed(slot)
+        || recording::stopped()
+        || ENDING.load(Ordering::Relaxed)
+        || thread.pending.get() != Pending::NONE
+    {
+        return;
+    }
+    let Some(known) = counts.know(slot) else { return };
+    if known.block.load(Ordering::Relaxed) > 0 {
+        return;
+    }
+    let block = policy::first_block(thread, counts, known, context);
+    if block == 0 {
+        return counts.look_after(slot, known.interval.get());
+    }
+    let node = thread.tree.find_or_add(context, slot | SAMPLED);
+    if node.is_null() {
+        return;
+    }
+    let place = counts.random_up_to(block);
+    known.node.store(node, Ordering::Relaxed);
+    known.place.store(place, Ordering::Relaxed);
+    known.block.store(block, Ordering::Relaxed);
+    counts.set(slot, place);
+}
+
+impl Thread {
+    /// A jump to `target_sp` may leave the middle of a sample's change: makes it, once more or for the
+    /// first time. Its values are absolute.
+    pub(crate) fn finish_change(&self, target_sp: usize) {
+        if let Some(counts) = self.counts.get()
+            && (1..target_sp).contains(&counts.change_sp.get())
+        {
+            counts.apply(counts.change.get());
+            counts.change_sp.set(0);
+        }
+    }
+
+    /// Credits what was only counted, and times every call until slots are looked at again.
+    pub(crate) fn stop_sampling(&self) {
+        let Some(counts) = self.counts.get() else { return };
+        let _signals = SignalsBlocked::new();
+        for known in counts.all_known().filter(|known| known.block.load(Ordering::Relaxed) > 0) {
+            let Some(left) = counts.left.get(known.number as usize) else { continue };
+            let left = left.swap(after(FIRST_LOOK), Ordering::Relaxed);
+            known.block.store(0, Ordering::Relaxed);
+            let missing = known.missing(left);
+            let node = known.node.load(Ordering::Relaxed);
+            // SAFETY: the node is this thread's, and of sampled calls.
+            unsafe {
+                (*node).calls = (*node).calls.wrapping_add_signed(i64::from(missing));
+                (*samples_of(node)).adjust = 0;
+            }
+        }
+    }
+}

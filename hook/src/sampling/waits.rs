@@ -1,0 +1,66 @@
+//! Functions whose calls are all timed, since a few of them may take as long as all others: what can
+//! wait, and what makes system calls.
+//!
+//! Locks are among them, also those that are mostly free, once there are threads to wait for: the one
+//! wait that matters must not be the one that was not timed. What unlocks or only tries is not. Other
+//! functions that wait are told by their times: they are long, or uneven.
+
+/// What a function may wait for.
+pub(super) enum Waits {
+    /// Other threads of the process. (A lock that processes share is taken for one of threads.)
+    ForThreads,
+    /// The kernel, other processes, time.
+    ForAnything,
+}
+
+/// What `name`, a symbol of any library, may wait for, if it is known to. Leading underscores and the
+/// checked and cancellable variants of the C library make no difference.
+pub(super) fn waits_of(name: &[u8]) -> Option<Waits> {
+    let mut name = name;
+    while let [b'_', rest @ ..] = name {
+        name = rest;
+    }
+    for ending in [&b"_chk"[..], b"_nocancel"] {
+        name = name.strip_suffix(ending).unwrap_or(name);
+    }
+    if words(LOCKS).any(|start| name.starts_with(start)) {
+        return Some(Waits::ForThreads);
+    }
+    let waits =
+        words(STARTS).any(|start| name.starts_with(start)) || words(NAMES).any(|it| it == name);
+    waits.then_some(Waits::ForAnything)
+}
+
+fn words(list: &'static [u8]) -> impl Iterator<Item = &'static [u8]> {
+    list.split(|&byte| byte == b' ')
+}
+
+/// Starts of names.
+const LOCKS: &[u8] = b"\
+    pthread_mutex_lock pthread_mutex_timedlock pthread_mutex_clocklock pthread_rwlock_rdlock \
+    pthread_rwlock_wrlock pthread_rwlock_timed pthread_rwlock_clock pthread_spin_lock \
+    pthread_once mtx_lock mtx_timedlock";
+
+/// The same.
+const STARTS: &[u8] = b"\
+    pthread_cond_ pthread_barrier_wait pthread_join pthread_timedjoin pthread_clockjoin cnd_ \
+    thrd_ sem_wait sem_timedwait sem_clockwait sem_post epoll_ inotify_ mq_ \
+    sched_ getaddrinfo getnameinfo gethost cuda MPI_";
+
+/// Whole names.
+const NAMES: &[u8] = b"\
+    msgrcv msgsnd semop semtimedop io_getevents aio_suspend res_search res_query \
+    read write pread pread64 pwrite pwrite64 readv writev preadv pwritev open open64 openat \
+    openat64 creat close close_range stat lstat fstat fstatat stat64 lstat64 fstat64 \
+    fstatat64 xstat fxstat lxstat statx access faccessat lseek lseek64 ftruncate truncate \
+    fsync fdatasync sync syncfs sync_file_range fallocate posix_fallocate unlink unlinkat \
+    rename renameat mkdir rmdir link symlink readlink opendir readdir readdir64 getdents64 \
+    ioctl fcntl fcntl64 flock lockf dup dup2 dup3 pipe pipe2 sendfile splice copy_file_range \
+    mmap mmap64 munmap mremap mprotect madvise msync brk sbrk poll ppoll select pselect \
+    socket bind listen accept accept4 connect shutdown send sendto sendmsg sendmmsg recv \
+    recvfrom recvmsg recvmmsg getsockopt setsockopt getsockname getpeername sleep usleep \
+    nanosleep clock_nanosleep pause sigsuspend sigwait sigwaitinfo sigtimedwait sigprocmask \
+    pthread_sigmask sigaction kill tgkill pthread_kill raise alarm setitimer timer_settime \
+    wait wait3 wait4 waitid waitpid system popen pclose fork posix_spawn posix_spawnp getpid \
+    getppid gettid getuid geteuid getrusage times futex getrandom getentropy eventfd_read \
+    eventfd_write fflush fclose fopen fopen64 freopen";

@@ -1,0 +1,64 @@
+//! What is noted of a thread's creation, so that reports can say which of the program's functions
+//! it runs.
+//!
+//! The start routine does not tell where it is a language runtime's: what differs is in the object
+//! that its argument points to. That object is alive: the application has just passed it, and the
+//! new thread has not run yet. Of its first words, those that point into loaded objects are copied;
+//! what they mean is for the reader of the recording to find, with the symbols at hand. The others
+//! are the application's own affair. Only Python's functions have names that no file knows, so
+//! those are read here ([`super::python`]).
+
+use chase_format::layout::{
+    ORIGIN_COMPLETE, ORIGIN_INNER_WORDS, ORIGIN_SMALL, ORIGIN_TEXT, OriginRecord,
+};
+
+use super::{Plan, python};
+use crate::arch::is_exit;
+use crate::readable::Reader;
+use crate::text::Text;
+use crate::{loading, recording};
+use core::sync::atomic::{AtomicU32, Ordering};
+
+/// Notes the creation of a thread, before it is made. Signals are blocked.
+pub(super) fn note(plan: &Plan<'_>, record: &mut OriginRecord) {
+    *record = OriginRecord::EMPTY;
+    if recording::stopped() {
+        return;
+    }
+    let known_site = usize::from(!is_exit(plan.creation_site));
+    if let Some(first) = record.stack.first_mut().filter(|_| known_site == 1) {
+        *first = plan.creation_site as u64;
+    }
+    let around = record.stack.get_mut(known_site..).unwrap_or_default();
+    record.stack_len = (known_site + plan.creator.callers(plan.sp, around)) as u16;
+    let Some(mut reader) = Reader::new() else { return };
+    record.word_count = reader.words(plan.argument, &mut record.words);
+    if let Some(&second) = record.words.get(1) {
+        let mut words = [0; ORIGIN_INNER_WORDS];
+        record.inner_word_count = reader.words(second as usize, &mut words);
+        record.inner_words = words;
+    }
+    let mut text = Text::<{ ORIGIN_TEXT + 1 }>::new();
+    if let Some(types) = loading::with_image(plan.routine, python::Types::of).flatten() {
+        python::name(&mut reader, &types, record, &mut text);
+    }
+    loading::keep_addresses(&mut record.words, ORIGIN_SMALL);
+    loading::keep_addresses(&mut record.inner_words, ORIGIN_SMALL);
+    for (place, &byte) in record.text.iter_mut().zip(text.as_bytes()) {
+        *place = byte;
+    }
+    record.text_len = text.as_bytes().len() as u16;
+}
+
+/// Puts what was noted into the recording, as that of thread number `thread`. Signals are blocked.
+pub(super) fn write(noted: &OriginRecord, thread: u32) {
+    if noted.stack_len == 0 && noted.word_count == 0 {
+        return;
+    }
+    let Some(record) = recording::origin_record() else { return };
+    // SAFETY: the record was handed to this thread; `state` makes it readable, last.
+    unsafe {
+        *record = OriginRecord { state: 0, thread, ..*noted };
+        AtomicU32::from_ptr(&raw mut (*record).state).store(ORIGIN_COMPLETE, Ordering::Release);
+    }
+}

@@ -1,0 +1,153 @@
+//! What a thread of the Python interpreter runs: the function's module and qualified name.
+//!
+//! The interpreter's objects are read where they are, and the interpreter is not asked: each
+//! function of its interface that looks something up may allocate memory, run a property or a
+//! `__getattr__` of the program, raise or clear an exception, or materialise a `__dict__`. Reading
+//! changes nothing. It is safe because the creating thread holds the interpreter's lock, so no
+//! object goes or changes meanwhile, and because each word is read only where memory is mapped.
+//!
+//! Nothing is believed without a check: each object must have the type that is expected, by the
+//! address of the type, which is an exported symbol. Where the interpreter is of a version or a
+//! build with another layout, the checks fail and there is no name. Known are CPython 3.8 to 3.13
+//! (not the free-threaded build); the offsets are those of its headers.
+
+use chase_format::layout::OriginRecord;
+
+use super::python_objects::{Layout, Name, Objects};
+use crate::elf::Image;
+use crate::readable::Reader;
+use crate::resolve::{Wanted, find_in};
+use crate::text::Text;
+
+/// Addresses of the types that objects are checked against.
+#[derive(Clone, Copy)]
+pub(super) struct Types {
+    pub(super) method: usize,
+    pub(super) function: usize,
+    pub(super) builtin: usize,
+    pub(super) unicode: usize,
+    pub(super) dict: usize,
+    pub(super) tuple: usize,
+    /// `Py_Version`, from 3.11 on; otherwise 0.
+    version: usize,
+}
+
+impl Types {
+    /// Those of the interpreter in `image`, if it is one.
+    pub(super) fn of(image: &Image) -> Option<Self> {
+        let find = |name: &[u8]| {
+            let symbol = find_in(image, &Wanted::new(name, None))?;
+            Some(image.bias.wrapping_add(symbol.value as usize))
+        };
+        Some(Self {
+            method: find(b"PyMethod_Type")?,
+            function: find(b"PyFunction_Type")?,
+            builtin: find(b"PyCFunction_Type")?,
+            unicode: find(b"PyUnicode_Type")?,
+            dict: find(b"PyDict_Type")?,
+            tuple: find(b"PyTuple_Type")?,
+            version: find(b"Py_Version").unwrap_or(0),
+        })
+    }
+}
+
+static RUN: Name = Name::new(b"run");
+static TARGET: Name = Name::new(b"_target");
+static NAME: Name = Name::new(b"_name");
+static CALL: Name = Name::new(b"__call__");
+
+const REF: usize = size_of::<usize>();
+/// What is called is the second word of the interpreter's own start data in all versions.
+const CALLABLE: usize = 1;
+/// Callables in callables are followed this far.
+const DEEPEST: usize = 4;
+
+/// Appends `module.qualname`, NUL, and the thread's name to `text`; nothing if they can't be found.
+pub(super) fn name(
+    reader: &mut Reader,
+    types: &Types,
+    record: &OriginRecord,
+    text: &mut Text<{ chase_format::layout::ORIGIN_TEXT + 1 }>,
+) {
+    let Some(&callable) = record.inner_words.get(CALLABLE) else { return };
+    let version = if types.version == 0 { None } else { reader.word(types.version) };
+    let Some(layout) = Layout::of(version) else { return };
+    let mut objects = Objects { reader, types, layout };
+    let callable = callable as usize;
+    // `threading` passes the bound method `_bootstrap` of a `Thread` object.
+    let thread = objects.bound(callable).filter(|&(function, _)| {
+        objects
+            .function(function)
+            .is_some_and(|found| objects.is_text(found.name, b"Thread._bootstrap"))
+    });
+    let Some((_, thread)) = thread else {
+        put_callable(&mut objects, callable, text, 0);
+        return;
+    };
+    let run = objects.method(thread, &RUN);
+    let inherited = run.and_then(|run| objects.function(run)).is_some_and(|found| {
+        objects.is_text(found.name, b"Thread.run") && objects.is_text(found.module, b"threading")
+    });
+    let target = if inherited { objects.attribute(thread, &TARGET) } else { None };
+    // A thread without a target runs nothing.
+    let target = target.filter(|&target| !objects.is_none(target));
+    let Some(runs) = target.or(run) else { return };
+    if !put_callable(&mut objects, runs, text, 0) {
+        return;
+    }
+    if let Some(name) = objects.attribute(thread, &NAME) {
+        text.push(b"\0");
+        objects.text(name, |bytes| {
+            text.push(bytes);
+        });
+    }
+}
+
+/// Appends the name of what a call of `object` runs. False if that is not known.
+fn put_callable<const N: usize>(
+    objects: &mut Objects<'_>,
+    object: usize,
+    text: &mut Text<N>,
+    depth: usize,
+) -> bool {
+    if depth > DEEPEST {
+        return false;
+    }
+    if let Some((function, _)) = objects.bound(object) {
+        return put_callable(objects, function, text, depth + 1);
+    }
+    if let Some(function) = objects.function(object) {
+        if objects.text(function.module, |bytes| {
+            text.push(bytes);
+        }) {
+            text.push(b".");
+        }
+        return objects.text(function.name, |bytes| {
+            text.push(bytes);
+        });
+    }
+    if let Some((name, module)) = objects.builtin(object) {
+        if objects.text(module, |bytes| {
+            text.push(bytes);
+        }) {
+            text.push(b".");
+        }
+        return objects.c_text(name, |bytes| {
+            text.push(bytes);
+        });
+    }
+    let Some(type_name) = objects.type_name(object) else { return false };
+    if objects.is_c_text(type_name, b"functools.partial") {
+        // partialobject: what is called comes first.
+        let called = objects.reader.word(object + 2 * REF);
+        return called.is_some_and(|called| put_callable(objects, called, text, depth + 1));
+    }
+    if let Some(call) = objects.method(object, &CALL)
+        && objects.function(call).is_some()
+    {
+        return put_callable(objects, call, text, DEEPEST);
+    }
+    objects.c_text(type_name, |bytes| {
+        text.push(bytes);
+    })
+}

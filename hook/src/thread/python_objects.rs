@@ -1,0 +1,354 @@
+//! CPython's objects, as its headers lay them out.
+
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+use super::python::Types;
+use crate::readable::Reader;
+
+const REF: usize = size_of::<usize>();
+/// Attributes of an object, and entries of a class, that are looked at.
+const MANY_ENTRIES: usize = 512;
+/// Classes in a method resolution order that are looked at.
+const MANY_CLASSES: usize = 32;
+/// Longest text, in characters.
+const LONGEST: usize = 120;
+
+/// `tp_flags`: instances keep their `__dict__` in front of the object (3.11 and later).
+const MANAGED_DICT: usize = 1 << 4;
+/// `tp_flags`: instances keep their values behind the object (3.13).
+const INLINE_VALUES: usize = 1 << 2;
+
+/// Offsets in `PyTypeObject`, the same in all versions.
+mod type_offset {
+    pub(super) const NAME: usize = 24;
+    pub(super) const BASIC_SIZE: usize = 32;
+    pub(super) const FLAGS: usize = 168;
+    pub(super) const DICT: usize = 264;
+    pub(super) const DICT_OFFSET: usize = 288;
+    pub(super) const MRO: usize = 344;
+}
+
+/// What differs between versions.
+#[derive(Clone, Copy, PartialEq, PartialOrd)]
+pub(super) enum Layout {
+    /// 3.8 to 3.10: every object has a `__dict__` of its own.
+    Dicts,
+    /// 3.11: values are kept apart, and referred to from in front of the object.
+    Values311,
+    /// 3.12: the same, in one tagged word.
+    Values312,
+    /// 3.13: values are kept behind the object.
+    Values313,
+}
+
+impl Layout {
+    /// The layout of the version in `Py_Version`, which there is from 3.11 on.
+    pub(super) fn of(version: Option<usize>) -> Option<Self> {
+        match version.map(|version| version >> 16) {
+            None => Some(Self::Dicts),
+            Some(0x030b) => Some(Self::Values311),
+            Some(0x030c) => Some(Self::Values312),
+            Some(0x030d) => Some(Self::Values313),
+            Some(_) => None,
+        }
+    }
+}
+
+/// The name of an attribute. The interpreter keeps one text for each name, so where it was found
+/// last is where most dictionaries have it.
+pub(super) struct Name {
+    text: &'static [u8],
+    last: AtomicUsize,
+}
+
+impl Name {
+    pub(super) const fn new(text: &'static [u8]) -> Self {
+        Self { text, last: AtomicUsize::new(0) }
+    }
+}
+
+/// A Python function's texts, by address.
+#[derive(Clone, Copy)]
+pub(super) struct Function {
+    /// `__qualname__`.
+    pub(super) name: usize,
+    /// `__module__`; 0 if it has none.
+    pub(super) module: usize,
+}
+
+/// Reads objects.
+pub(super) struct Objects<'a> {
+    pub(super) reader: &'a mut Reader,
+    pub(super) types: &'a Types,
+    pub(super) layout: Layout,
+}
+
+impl Objects<'_> {
+    fn is(&mut self, object: usize, type_: usize) -> bool {
+        object != 0 && self.reader.word(object.wrapping_add(REF)) == Some(type_)
+    }
+
+    /// Function and object of a bound method.
+    pub(super) fn bound(&mut self, object: usize) -> Option<(usize, usize)> {
+        if !self.is(object, self.types.method) {
+            return None;
+        }
+        Some((self.reader.word(object + 2 * REF)?, self.reader.word(object + 3 * REF)?))
+    }
+
+    /// The texts of a function.
+    pub(super) fn function(&mut self, object: usize) -> Option<Function> {
+        if !self.is(object, self.types.function) {
+            return None;
+        }
+        // Before 3.10: code, globals, defaults, kwdefaults, closure, doc, name, dict, weakrefs,
+        // module, annotations, qualname. Since: globals, builtins, name, qualname, code, ...
+        // Which of the two it is shows: a qualified name is a text, and a closure is none.
+        let mut at = |place: usize| -> Option<usize> {
+            let text = self.reader.word(object + place * REF)?;
+            self.is(text, self.types.unicode).then_some(text)
+        };
+        match (at(5), at(13)) {
+            (Some(name), module) => Some(Function { name, module: module.unwrap_or(0) }),
+            (None, Some(name)) => Some(Function { name, module: at(11).unwrap_or(0) }),
+            (None, None) => None,
+        }
+    }
+
+    /// The name of a function written in C, a C string, and its module, an object or 0.
+    pub(super) fn builtin(&mut self, object: usize) -> Option<(usize, usize)> {
+        if !self.is(object, self.types.builtin) {
+            return None;
+        }
+        let definition = self.reader.word(object + 2 * REF)?;
+        Some((self.reader.word(definition)?, self.reader.word(object + 4 * REF)?))
+    }
+
+    pub(super) fn is_none(&mut self, object: usize) -> bool {
+        self.type_name(object).is_some_and(|name| self.is_c_text(name, b"NoneType"))
+    }
+
+    fn type_of(&mut self, object: usize) -> Option<usize> {
+        let type_ = self.reader.word(object.wrapping_add(REF))?;
+        // Its own type is `type` or a metaclass; either way it has a name and a resolution order.
+        let mro = self.reader.word(type_.wrapping_add(type_offset::MRO))?;
+        self.is(mro, self.types.tuple).then_some(type_)
+    }
+
+    /// The name of an object's type: a C string.
+    pub(super) fn type_name(&mut self, object: usize) -> Option<usize> {
+        let type_ = self.type_of(object)?;
+        self.reader.word(type_ + type_offset::NAME)
+    }
+
+    /// What `name` means in the class of `object` and those above it.
+    pub(super) fn method(&mut self, object: usize, name: &Name) -> Option<usize> {
+        let type_ = self.type_of(object)?;
+        let mro = self.reader.word(type_ + type_offset::MRO)?;
+        let classes = self.reader.word(mro + 2 * REF)?;
+        for number in 0..classes.min(MANY_CLASSES) {
+            let class = self.reader.word(mro + (3 + number) * REF)?;
+            let dict = self.reader.word(class.wrapping_add(type_offset::DICT))?;
+            if let Some(found) = self.in_dict(dict, name) {
+                return Some(found);
+            }
+        }
+        None
+    }
+
+    /// The attribute `name` in the object itself.
+    pub(super) fn attribute(&mut self, object: usize, name: &Name) -> Option<usize> {
+        let type_ = self.type_of(object)?;
+        let flags = self.reader.word(type_ + type_offset::FLAGS)?;
+        if flags & MANAGED_DICT == 0 {
+            let offset = self.reader.word(type_ + type_offset::DICT_OFFSET)?;
+            if offset == 0 || offset > 1 << 16 {
+                return None;
+            }
+            let dict = self.reader.word(object.wrapping_add(offset))?;
+            return self.in_dict(dict, name);
+        }
+        let in_front = |words: usize| object.wrapping_sub(words * REF);
+        match self.layout {
+            Layout::Dicts => None,
+            Layout::Values311 => match self.reader.word(in_front(4))? {
+                0 => {
+                    let dict = self.reader.word(in_front(3))?;
+                    self.in_dict(dict, name)
+                }
+                values => self.in_values(type_, values, name),
+            },
+            Layout::Values312 => match self.reader.word(in_front(3))? {
+                values if values & 1 == 1 => self.in_values(type_, values + 1, name),
+                dict => self.in_dict(dict, name),
+            },
+            Layout::Values313 => match self.reader.word(in_front(3))? {
+                0 if flags & INLINE_VALUES != 0 => {
+                    let values =
+                        object.wrapping_add(self.reader.word(type_ + type_offset::BASIC_SIZE)?);
+                    let is_valid = self.reader.byte(values + 3)? == 1;
+                    if is_valid { self.in_values(type_, values + REF, name) } else { None }
+                }
+                dict => self.in_dict(dict, name),
+            },
+        }
+    }
+
+    /// The value of `name` among the `values` of an object whose class has the keys.
+    fn in_values(&mut self, type_: usize, values: usize, name: &Name) -> Option<usize> {
+        // PyHeapTypeObject: name, slots, qualified name, keys, behind the tables of functions.
+        let name_at = if self.layout == Layout::Values311 { 848 } else { 856 };
+        let type_name = self.reader.word(type_ + name_at)?;
+        if !self.is(type_name, self.types.unicode) {
+            return None;
+        }
+        let keys = self.reader.word(type_ + name_at + 3 * REF)?;
+        let place = self.place_in_keys(keys, name)?.0;
+        self.reader.word(values.wrapping_add(place * REF)).filter(|&value| value != 0)
+    }
+
+    fn in_dict(&mut self, dict: usize, name: &Name) -> Option<usize> {
+        if !self.is(dict, self.types.dict) {
+            return None;
+        }
+        let keys = self.reader.word(dict + 4 * REF)?;
+        let values = self.reader.word(dict + 5 * REF)?;
+        let (place, value_at) = self.place_in_keys(keys, name)?;
+        let at = match (values, self.layout) {
+            (0, _) => value_at,
+            (values, Layout::Values313) => values + REF + place * REF,
+            (values, _) => values + place * REF,
+        };
+        self.reader.word(at).filter(|&value| value != 0)
+    }
+
+    /// The number of the entry for `name`, and where the entry has its value.
+    fn place_in_keys(&mut self, keys: usize, name: &Name) -> Option<(usize, usize)> {
+        let (entries, entry_len, key_at, count);
+        if self.layout == Layout::Dicts {
+            let size = self.reader.word(keys.wrapping_add(REF))?;
+            let index_len = match size {
+                0..=0xff => 1,
+                0x100..=0xffff => 2,
+                _ => 4,
+            };
+            count = self.reader.word(keys + 4 * REF)?;
+            (entries, entry_len, key_at) = (keys + 5 * REF + size * index_len, 3, 1);
+        } else {
+            let kinds = self.reader.word(keys.wrapping_add(REF))?.to_le_bytes();
+            let [_, index_bytes, kind, ..] = kinds;
+            count = self.reader.word(keys + 3 * REF)?;
+            entries = keys + 4 * REF + (1usize << (index_bytes & 31));
+            // Keys that are all texts are kept without their hashes.
+            (entry_len, key_at) = if kind == 0 { (3, 1) } else { (2, 0) };
+        }
+        let last = name.last.load(Ordering::Relaxed);
+        let by_place = |_: &mut Self, key| key == last;
+        let by_text = |this: &mut Self, key| this.is_text(key, name.text);
+        let known = if last == 0 {
+            None
+        } else {
+            self.find_key(count, entries, (entry_len, key_at), &by_place)
+        };
+        // What was there may have gone, and another text come to its place.
+        let known = known.filter(|found| self.is_text(found.2, name.text));
+        let (number, value_at, key) = match known {
+            Some(found) => found,
+            None => self.find_key(count, entries, (entry_len, key_at), &by_text)?,
+        };
+        name.last.store(key, Ordering::Relaxed);
+        Some((number, value_at))
+    }
+
+    /// The first of `count` entries, of `len` words each, whose key `is_meant`: its number, where its
+    /// value is, and its key.
+    fn find_key(
+        &mut self,
+        count: usize,
+        entries: usize,
+        (len, key_at): (usize, usize),
+        is_meant: &dyn Fn(&mut Self, usize) -> bool,
+    ) -> Option<(usize, usize, usize)> {
+        for number in 0..count.min(MANY_ENTRIES) {
+            let entry = entries + number * len * REF;
+            let key = self.reader.word(entry + key_at * REF)?;
+            if is_meant(self, key) {
+                return Some((number, entry + (key_at + 1) * REF, key));
+            }
+        }
+        None
+    }
+
+    /// Whether `object` is the text `wanted`, which is ASCII.
+    pub(super) fn is_text(&mut self, object: usize, wanted: &[u8]) -> bool {
+        // The length first: it tells most keys of a dictionary apart.
+        if object == 0 || self.reader.word(object.wrapping_add(2 * REF)) != Some(wanted.len()) {
+            return false;
+        }
+        let mut left = Some(wanted);
+        let is_text = self.text(object, |bytes| {
+            left = left.and_then(|left| left.strip_prefix(bytes));
+        });
+        is_text && left.is_some_and(<[u8]>::is_empty)
+    }
+
+    /// Hands out the characters of a text in UTF-8. False if it is none.
+    pub(super) fn text(&mut self, object: usize, mut each: impl FnMut(&[u8])) -> bool {
+        self.characters(object, |character| {
+            each(character.encode_utf8(&mut [0; 4]).as_bytes());
+        })
+        .is_some()
+    }
+
+    fn characters(&mut self, object: usize, mut each: impl FnMut(char)) -> Option<()> {
+        if !self.is(object, self.types.unicode) {
+            return None;
+        }
+        let len = self.reader.word(object + 2 * REF)?;
+        // interned: 2 bits, kind: 3, compact: 1, ascii: 1.
+        let state = self.reader.word(object + 4 * REF)?;
+        let (kind, is_compact, is_ascii) =
+            (state >> 2 & 7, state >> 5 & 1 == 1, state >> 6 & 1 == 1);
+        if !is_compact || !matches!(kind, 1 | 2 | 4) {
+            return None;
+        }
+        // Up to 3.11 there is a pointer to the wide form, and its length if it is not ASCII.
+        let data = object
+            + match (is_ascii, self.layout) {
+                (true, Layout::Dicts | Layout::Values311) => 48,
+                (true, _) => 40,
+                (false, Layout::Dicts | Layout::Values311) => 72,
+                (false, _) => 56,
+            };
+        for place in 0..len.min(LONGEST) {
+            let mut code = 0;
+            for byte in (0..kind).rev() {
+                code = code << 8 | u32::from(self.reader.byte(data + place * kind + byte)?);
+            }
+            // A name is of one line.
+            each(char::from_u32(code).filter(|c| !c.is_control()).unwrap_or('\u{fffd}'));
+        }
+        Some(())
+    }
+
+    /// Whether the C string at `address` is `wanted`.
+    pub(super) fn is_c_text(&mut self, address: usize, wanted: &[u8]) -> bool {
+        let mut at = address;
+        wanted.iter().chain(&[0]).all(|&byte| {
+            at += 1;
+            self.reader.byte(at - 1) == Some(byte)
+        })
+    }
+
+    /// Hands out the bytes of a C string. False if there is none.
+    pub(super) fn c_text(&mut self, address: usize, mut each: impl FnMut(&[u8])) -> bool {
+        for place in 0..LONGEST {
+            match self.reader.byte(address.wrapping_add(place)) {
+                None => return place > 0,
+                Some(0) => return place > 0,
+                Some(byte) => each(&[byte]),
+            }
+        }
+        true
+    }
+}

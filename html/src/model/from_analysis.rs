@@ -1,0 +1,203 @@
+//! From an analysis to a report.
+
+use std::collections::HashMap;
+
+use chase_analyzer::{
+    Analysis, Finding, FindingKind, Groups, LibraryKind, LibraryRow, Tails, WaitCause,
+    WaitSource as Source,
+};
+
+use super::{
+    Edge, Function, Header, Library, Process, Report, WaitSource, Waiting, groups, syscalls,
+    tables, tails,
+};
+use crate::Label;
+use crate::page::SectionId;
+
+/// What things are called.
+pub trait Names {
+    /// Name of an object of the analysis.
+    fn object(&self, number: u32) -> &str;
+    /// Short name of a function of the analysis, by number of the API.
+    fn function(&self, api: usize) -> &str;
+    /// Its whole name.
+    fn whole_function(&self, api: usize) -> &str;
+    /// A finding in words.
+    fn sentence(&self, finding: &Finding) -> String;
+}
+
+/// What the analyzer found out of a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Figures<'a> {
+    /// The tables.
+    pub analysis: &'a Analysis,
+    /// Its threads in groups.
+    pub groups: &'a Groups,
+    /// The slowest calls of each group.
+    pub tails: &'a Tails,
+    /// What is worth a sentence.
+    pub findings: &'a [Finding],
+}
+
+/// What the analysis doesn't know of a run.
+#[derive(Clone, Debug, Default)]
+pub struct Facts {
+    /// For [`Header::program`].
+    pub program: String,
+    /// For [`Header::command`].
+    pub command: String,
+    /// For [`Header::facts`].
+    pub facts: Vec<(String, String)>,
+    /// For [`Header::not_seen`].
+    pub not_seen: Vec<String>,
+    /// For [`Header::processes`].
+    pub processes: Vec<Process>,
+    /// For [`Header::more_processes`].
+    pub more_processes: usize,
+}
+
+impl Report {
+    /// What there is to be shown of `figures`. [`flames`](Self::flames) and
+    /// [`comparison`](Self::comparison) are left empty.
+    #[must_use]
+    pub fn new(figures: Figures<'_>, names: &dyn Names, facts: Facts) -> Self {
+        let analysis = figures.analysis;
+        let (syscalls, more_syscalls) = syscalls::of(analysis, names);
+        Self {
+            header: header(analysis, facts),
+            findings: figures.findings.iter().map(|finding| sentence(names, finding)).collect(),
+            libraries: libraries(analysis, names),
+            waits: match analysis.wait_source() {
+                Source::Scheduler => WaitSource::Scheduler,
+                Source::Name => WaitSource::Name,
+                Source::Mixed => WaitSource::Mixed,
+            },
+            groups: groups::of(figures, names),
+            tails: tails::of(figures, names),
+            syscalls,
+            more_syscalls,
+            edges: edges(analysis, names),
+            tables: tables::of(figures, names),
+            ..Self::default()
+        }
+    }
+}
+
+fn sentence(names: &dyn Names, finding: &Finding) -> super::Finding {
+    let shown_in = match finding.kind {
+        FindingKind::SlowThreads { .. }
+        | FindingKind::BarrierStraggler { .. }
+        | FindingKind::SubGroups { .. } => SectionId::Threads,
+        FindingKind::SlowFirstCall { .. } | FindingKind::RareSlowCalls { .. } => SectionId::Tail,
+        FindingKind::SerialisingLock { .. } | FindingKind::StarvedConsumers { .. } => {
+            SectionId::Libraries
+        }
+        FindingKind::ManyTinyCalls { .. } => SectionId::Flame,
+    };
+    super::Finding { text: names.sentence(finding).into(), shown_in: Some(shown_in) }
+}
+
+fn header(analysis: &Analysis, facts: Facts) -> Header {
+    let totals = &analysis.totals;
+    Header {
+        program: facts.program.into(),
+        command: facts.command.into(),
+        facts: facts.facts.into_iter().map(|(term, text)| (term, text.into())).collect(),
+        not_seen: facts.not_seen.into_iter().map(Label::from).collect(),
+        processes: facts.processes,
+        more_processes: facts.more_processes,
+        threads: totals.threads,
+        whole_ns: totals.application_ns.as_f64() + totals.library_ns.as_f64(),
+    }
+}
+
+fn libraries(analysis: &Analysis, names: &dyn Names) -> Vec<Library> {
+    let mut by_object: HashMap<u32, Vec<usize>> = HashMap::new();
+    for (number, api) in analysis.apis.iter().enumerate() {
+        by_object.entry(api.object).or_default().push(number);
+    }
+    let library = |row: &LibraryRow| {
+        let is_application = row.kind == LibraryKind::Application;
+        let apis = by_object.get(&row.object).filter(|_| !is_application);
+        let apis = apis.map_or(&[][..], |apis| apis);
+        let (own, total) = (row.measures.self_ns.as_f64(), row.measures.total_ns.as_f64());
+        Library {
+            name: names.object(row.object).into(),
+            path: Label::from(&row.path),
+            is_application,
+            self_ns: own,
+            waiting: waiting(analysis, row, apis),
+            preempted_ns: row.measures.preempted_ns.map(|ns| ns.as_f64()),
+            // Of an application it is what the other rows show.
+            callees_ns: if is_application { 0.0 } else { (total - own).max(0.0) },
+            calls: row.measures.calls,
+            functions: apis.iter().map(|&api| function(analysis, names, api)).collect(),
+        }
+    };
+    analysis.libraries.iter().map(library).collect()
+}
+
+fn waiting(analysis: &Analysis, row: &LibraryRow, apis: &[usize]) -> Vec<Waiting> {
+    let of_api = |&api: &usize| {
+        let row = &analysis.apis[api];
+        (row.waits_for.unwrap_or(WaitCause::Scheduler), row.measures.wait_ns.as_f64())
+    };
+    // In an application's own code it can only be from the scheduler.
+    let own = (row.kind == LibraryKind::Application)
+        .then(|| (WaitCause::Scheduler, row.measures.wait_ns.as_f64()));
+    let mut by_cause: Vec<(WaitCause, f64)> = Vec::new();
+    for (cause, ns) in apis.iter().map(of_api).chain(own) {
+        match by_cause.iter_mut().find(|(known, _)| *known == cause) {
+            Some((_, sum)) => *sum += ns,
+            None => by_cause.push((cause, ns)),
+        }
+    }
+    let waiting = |(cause, ns)| Waiting { cause: cause_name(cause).into(), ns };
+    by_cause.into_iter().filter(|(_, ns)| *ns > 0.0).map(waiting).collect()
+}
+
+fn cause_name(cause: WaitCause) -> &'static str {
+    match cause {
+        WaitCause::Lock => "a lock",
+        WaitCause::Condition => "a condition",
+        WaitCause::Barrier => "a barrier",
+        WaitCause::Join => "a thread or process to end",
+        WaitCause::Sleep => "time to pass",
+        WaitCause::Io => "input or output",
+        WaitCause::Scheduler => "other things",
+    }
+}
+
+fn function(analysis: &Analysis, names: &dyn Names, api: usize) -> Function {
+    let measures = &analysis.apis[api].measures;
+    Function {
+        name: names.function(api).into(),
+        calls: measures.calls,
+        self_ns: measures.self_ns.as_f64(),
+        total_ns: measures.total_ns.as_f64(),
+        p50_ns: measures.p50_ns.map(|ns| ns.as_f64()),
+        p999_ns: measures.p999_ns.map(|ns| ns.as_f64()),
+    }
+}
+
+fn edges(analysis: &Analysis, names: &dyn Names) -> Vec<Edge> {
+    let mut sums: HashMap<(u32, u32), (u64, f64)> = HashMap::new();
+    for row in &analysis.callers {
+        let Some(api) = analysis.apis.get(row.api as usize) else { continue };
+        let (calls, ns) = sums.entry((row.caller, api.object)).or_default();
+        *calls = calls.saturating_add(row.measures.calls);
+        *ns += row.measures.self_ns.as_f64();
+    }
+    let mut sums: Vec<_> =
+        sums.into_iter().filter(|(_, (calls, ns))| *calls > 0 || *ns > 0.0).collect();
+    sums.sort_by(|(a, (a_calls, a_ns)), (b, (b_calls, b_ns))| {
+        b_ns.total_cmp(a_ns).then(b_calls.cmp(a_calls)).then(a.cmp(b))
+    });
+    let edge = |((caller, callee), (calls, self_ns)): ((u32, u32), _)| Edge {
+        caller: names.object(caller).into(),
+        callee: names.object(callee).into(),
+        calls,
+        self_ns,
+    };
+    sums.into_iter().map(edge).collect()
+}

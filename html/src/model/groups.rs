@@ -1,0 +1,150 @@
+//! Thread groups as the page shows them.
+
+use chase_analyzer::{
+    Analysis, GroupRow, LibraryKind, Outlier as Differs, SubGroup as Alike, ThreadRow,
+};
+use chase_viz::{Unit, quantity};
+
+use super::{Balance, Figures, Member, Names, Outlier, SubGroup, ThreadGroup};
+use crate::Label;
+
+/// Libraries that get a column; the application is one of them.
+const COLUMNS: usize = 9;
+/// Outliers that are named.
+const OUTLIERS: usize = 12;
+
+pub(super) fn of(figures: Figures<'_>, names: &dyn Names) -> Vec<ThreadGroup> {
+    let columns = Columns::new(figures.analysis);
+    figures.groups.rows.iter().map(|row| columns.group(row, names)).collect()
+}
+
+/// Name and number of a thread.
+pub(super) fn thread_name(thread: &ThreadRow) -> String {
+    match &*thread.name {
+        "" => format!("thread {}", thread.tid),
+        name => format!("{name} {}", thread.tid),
+    }
+}
+
+/// The libraries that groups are shown by.
+struct Columns<'a> {
+    analysis: &'a Analysis,
+    libraries: Vec<usize>,
+    /// Column of each API.
+    of_api: Vec<Option<usize>>,
+    application: Option<usize>,
+}
+
+impl<'a> Columns<'a> {
+    fn new(analysis: &'a Analysis) -> Self {
+        let rows = &analysis.libraries;
+        let is_application = |row: usize| rows[row].kind == LibraryKind::Application;
+        let mut libraries: Vec<usize> = (0..rows.len()).take(COLUMNS).collect();
+        if let Some(first) = (0..rows.len()).find(|&row| is_application(row)) {
+            // All applications share the column of the first one, which is shown in any case.
+            libraries.retain(|&row| row == first || !is_application(row));
+            if !libraries.contains(&first) {
+                libraries.insert(0, first);
+            }
+        }
+        let column_of = |object: u32| {
+            libraries.iter().position(|&row| !is_application(row) && rows[row].object == object)
+        };
+        let of_api = analysis.apis.iter().map(|api| column_of(api.object)).collect();
+        let application = libraries.iter().position(|&row| is_application(row));
+        Self { analysis, of_api, application, libraries }
+    }
+
+    fn group(&self, row: &GroupRow, names: &dyn Names) -> ThreadGroup {
+        let members = row.members.iter().map(|&thread| self.member(thread)).collect();
+        let comparison = &row.comparison;
+        ThreadGroup {
+            name: Label::from(&row.label),
+            members,
+            libraries: self.libraries.clone(),
+            useful_ns: row.useful_ns.as_f64(),
+            wait_ns: row.wait_ns.as_f64(),
+            balance: (row.threads > 1).then(|| Balance {
+                load_balance: comparison.load_balance,
+                imbalance: comparison.imbalance,
+                imbalance_ns: comparison.imbalance_ns.as_f64(),
+                parallel_efficiency: comparison.parallel_efficiency,
+            }),
+            outliers: outliers(row, names),
+            sub_groups: row.sub_groups.iter().map(|part| sub_group(part, names)).collect(),
+            note: note(row).map(Label::from),
+        }
+    }
+
+    fn member(&self, thread: u32) -> Member {
+        let thread = &self.analysis.threads[thread as usize];
+        let mut in_libraries_ns = vec![0.0; self.libraries.len()];
+        if let Some(application) = self.application {
+            in_libraries_ns[application] = thread.application_ns.as_f64() as f32;
+        }
+        for api in &thread.apis {
+            if let Some(Some(column)) = self.of_api.get(api.api as usize) {
+                in_libraries_ns[*column] += api.self_ns.as_f64() as f32;
+            }
+        }
+        Member {
+            name: Label::from(thread_name(thread)),
+            lifetime_ns: thread.lifetime_ns.as_f64(),
+            in_libraries_ns,
+        }
+    }
+}
+
+fn outliers(row: &GroupRow, names: &dyn Names) -> Vec<Outlier> {
+    let outlier = |differs: &Differs| {
+        let member = row.members.iter().position(|&member| member == differs.thread)?;
+        Some(Outlier { member, reason: reason(differs, names).into() })
+    };
+    row.outliers.iter().take(OUTLIERS).filter_map(outlier).collect()
+}
+
+fn reason(differs: &Differs, names: &dyn Names) -> String {
+    let time = |ns: f64| quantity(ns, Unit::Nanoseconds);
+    let Some(api) = differs.apis.first() else {
+        let (useful, median) = (differs.useful_ns.as_f64(), differs.median_ns.as_f64());
+        return format!("{}, the median thread {}", time(useful), time(median));
+    };
+    format!(
+        "{} in {}, the median thread {}: {} {}",
+        time(api.useful_ns.as_f64()),
+        place(api.api, names),
+        time(api.median_ns.as_f64()),
+        time(api.excess_ns.unsigned_abs() as f64),
+        if api.excess_ns > 0 { "more" } else { "less" },
+    )
+}
+
+fn sub_group(part: &Alike, names: &dyn Names) -> SubGroup {
+    let share = |&(api, share): &(Option<u32>, f64)| {
+        format!("{} {:.0} %", place(api, names), share * 100.0)
+    };
+    let shares: Vec<String> = part.apis.iter().map(share).collect();
+    SubGroup { name: shares.join(", ").into(), threads: part.members.len() }
+}
+
+fn place(api: Option<u32>, names: &dyn Names) -> &str {
+    api.map_or("own code", |api| names.function(api as usize))
+}
+
+fn note(row: &GroupRow) -> Option<&'static str> {
+    if row.as_rates {
+        Some("Its threads ended together: they are compared by rate, not by time.")
+    } else if row.unlike_lifetimes && row.threads > 1 {
+        Some("Its threads have unlike lifetimes: the longest is more than twice the shortest.")
+    } else {
+        None
+    }
+}
+
+impl Member {
+    /// Time in one of the group's libraries as a fraction of the lifetime.
+    pub(crate) fn share(&self, column: usize) -> f64 {
+        let time = self.in_libraries_ns.get(column).copied().unwrap_or_default();
+        if self.lifetime_ns > 0.0 { (f64::from(time) / self.lifetime_ns).min(1.0) } else { 0.0 }
+    }
+}

@@ -1,0 +1,109 @@
+//! The frame around the sections.
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use serde::{Deserialize, Serialize};
+
+use crate::section::SECTIONS;
+use crate::{Error, Report};
+
+const STYLE: &str = include_str!("../assets/report.css");
+const SCRIPT: &str = include_str!("../assets/report.js");
+/// The page may use what is in it, and fetch nothing.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
+                      img-src data:; base-uri 'none'; form-action 'none'";
+
+/// A section of the page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SectionId {
+    /// What stands out.
+    Findings,
+    /// Libraries and their functions as rings.
+    Time,
+    /// What the time of each library is made of.
+    Libraries,
+    /// Thread groups.
+    Threads,
+    /// Quantiles.
+    Tail,
+    /// Syscalls per function.
+    Syscalls,
+    /// Calls between libraries.
+    Calls,
+    /// Flame graphs.
+    Flame,
+    /// What changed.
+    Compare,
+    /// All rows.
+    Rows,
+}
+
+impl SectionId {
+    /// Its `id` in the page.
+    #[must_use]
+    pub fn anchor(self) -> &'static str {
+        match self {
+            Self::Findings => "findings",
+            Self::Time => "time",
+            Self::Libraries => "libraries",
+            Self::Threads => "threads",
+            Self::Tail => "tail",
+            Self::Syscalls => "syscalls",
+            Self::Calls => "calls",
+            Self::Flame => "flame",
+            Self::Compare => "compare",
+            Self::Rows => "rows",
+        }
+    }
+}
+
+/// The page, as HTML.
+///
+/// # Errors
+///
+/// [`Error`] where a picture can't be drawn.
+pub fn page(report: &Report) -> Result<String, Error> {
+    let mut sections = Vec::new();
+    for section in SECTIONS {
+        if let Some(body) = (section.render)(report)? {
+            sections.push((section, body));
+        }
+    }
+    let header = &report.header;
+    let page: Markup = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta http-equiv="Content-Security-Policy" content=(POLICY);
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (header.program) " – chase" }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                a.skip href="#content" { "Skip to the content" }
+                (crate::section::header(report))
+                nav.contents aria-label="Sections" {
+                    ul { @for (section, _) in &sections {
+                        li { a href={ "#" (section.id.anchor()) } { (section.title) } }
+                    } }
+                }
+                main #content {
+                    @for (section, body) in &sections {
+                        section id=(section.id.anchor()) aria-labelledby={ (section.id.anchor()) "-title" } {
+                            h2 id={ (section.id.anchor()) "-title" } { (section.title) }
+                            (body)
+                        }
+                    }
+                }
+                footer { p {
+                    "Times are service times of calls, free of what recording cost. "
+                    "Quantiles are within 6.25 %; counts are exact."
+                } }
+                script { (PreEscaped(SCRIPT)) }
+            }
+        }
+    };
+    Ok(page.into_string())
+}

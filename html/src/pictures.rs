@@ -1,0 +1,64 @@
+//! The pictures of the page, one by one.
+
+use chase_viz::{Chart, Heading, Sheet};
+
+use crate::section;
+use crate::{Error, Report};
+
+/// Width of flame graphs, pixels.
+const FLAME: usize = 1280;
+
+/// A picture.
+#[derive(Clone, Debug)]
+pub struct Picture {
+    /// What a file of it may be called, without extension.
+    pub name: String,
+    /// The picture.
+    pub chart: Chart,
+}
+
+/// All pictures that the report has something for. `subtitle` says of what run they are.
+///
+/// # Errors
+///
+/// [`Error`] where one can't be drawn.
+pub fn pictures(report: &Report, subtitle: &str) -> Result<Vec<Picture>, Error> {
+    let mut pictures = Vec::new();
+    let mut add = |name: &str, title: &str, draw: &dyn Fn(&Sheet<'_>) -> Result<Chart, Error>| {
+        let chart = draw(&Sheet::alone(Heading { title, subtitle }))?;
+        pictures.push(Picture { name: name.to_owned(), chart });
+        Ok::<(), Error>(())
+    };
+    if report.header.whole_ns > 0.0 {
+        add("sunburst", "Time by library and function", &|s| section::draw_time(report, s))?;
+        add("running-and-waiting", "What the time of each library is made of", &|s| {
+            section::draw_libraries(report, s)
+        })?;
+    }
+    if section::has_several_groups(report) {
+        add("groups", "Thread group × library", &|s| section::draw_groups(report, s))?;
+    }
+    for (number, group) in (1..).zip(section::groups_worth_showing(report)) {
+        let title = format!("{}: thread × library", group.name);
+        add(&format!("threads-{number}"), &title, &|s| section::draw_group(report, group, s))?;
+    }
+    if !report.tails.is_empty() {
+        add("tail", "Quantiles of durations", &|s| section::draw_tail(report, s))?;
+    }
+    if !report.syscalls.is_empty() {
+        add("syscalls", "Time in system calls", &|s| section::draw_syscalls(report, s))?;
+    }
+    if !report.edges.is_empty() {
+        add("calls", "Calls between libraries: self time", &|s| section::draw_calls(report, s))?;
+    }
+    if let Some(comparison) = report.comparison.as_ref().filter(|found| section::has_parts(found)) {
+        add("compare", "Self time, before and now", &|s| section::draw_compare(comparison, s))?;
+    }
+    for (number, flame) in report.flames.iter().enumerate() {
+        if let Some(svg) = section::flame_svg(report, flame, Some(FLAME))? {
+            let name = if number == 0 { "flame".to_owned() } else { format!("flame-{number}") };
+            pictures.push(Picture { name, chart: Chart::of_svg(svg)? });
+        }
+    }
+    Ok(pictures)
+}

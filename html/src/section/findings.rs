@@ -1,0 +1,42 @@
+//! What stands out, each with the way to where it is shown.
+
+use maud::{Markup, html};
+
+use crate::{Error, Report, SectionId};
+
+pub(super) fn render(report: &Report) -> Result<Option<Markup>, Error> {
+    if report.findings.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(html! {
+        ol.findings { @for finding in &report.findings {
+            li {
+                (finding.text)
+                @if let Some(section) = finding.shown_in.filter(|&section| is_there(report, section)) {
+                    " " a href={ "#" (section.anchor()) } { "Show: " (finding_target(section)) }
+                }
+            }
+        } }
+    }))
+}
+
+/// Whether the page has what a link would lead to.
+fn is_there(report: &Report, section: SectionId) -> bool {
+    match section {
+        SectionId::Threads => !report.groups.is_empty(),
+        SectionId::Tail => !report.tails.is_empty(),
+        SectionId::Syscalls => !report.syscalls.is_empty(),
+        SectionId::Calls => !report.edges.is_empty(),
+        SectionId::Flame => !report.flames.is_empty(),
+        SectionId::Compare => report.comparison.is_some(),
+        SectionId::Rows => !report.tables.is_empty(),
+        SectionId::Findings | SectionId::Time | SectionId::Libraries => {
+            report.header.whole_ns > 0.0
+        }
+    }
+}
+
+fn finding_target(section: SectionId) -> &'static str {
+    let found = super::SECTIONS.iter().find(|known| known.id == section);
+    found.map_or("the section", |section| section.title)
+}

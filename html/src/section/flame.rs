@@ -1,0 +1,154 @@
+//! Flame graphs of library calls, by inferno.
+
+use std::collections::HashMap;
+
+use chase_export::{Stacks, folded, folded_frame};
+use inferno::flamegraph::color::{BackgroundColor, Color, PaletteMap};
+use inferno::flamegraph::{Options, TextTruncateDirection, from_reader};
+use maud::{Markup, PreEscaped, html};
+
+use crate::figure::groups;
+use crate::model::{Flame, FlameKind};
+use crate::{Error, Label, Report};
+
+/// Frames narrower than this many percent of the whole are not drawn.
+const NARROWEST: f64 = 0.1;
+/// As measured: what fits in DejaVu Sans also fits in other fonts.
+const FONT: &str = "DejaVu Sans, Verdana, sans-serif";
+/// Its characters are about as wide as this, in em.
+const CHARACTER: f64 = 0.62;
+/// What the page adds to a picture: its own colours in the dark theme, and no traces in the history
+/// of the browser, which frames like these may not leave.
+const FITTED: &str = "<style>body { margin: 0 } svg { display: block; width: 100% } \
+    svg #search { opacity: 1; text-decoration: underline } \
+    @media screen and (prefers-color-scheme: dark) { #background stop { stop-color: #1b1e23 } \
+    #title, #details, #search, #matched, #unzoom, #subtitle { fill: #e6e8eb } }</style>\
+    <script>history.replaceState = function () {}; \
+    addEventListener('resize', (e) => innerWidth || e.stopImmediatePropagation());</script>";
+/// How a picture says that it is to be laid out once it is loaded.
+const START: &str = " onload=\"init(evt)\"";
+/// In a part of the page that is closed it has no width: it is laid out when it gets one.
+const LATER: &str = "<script>(function start() { if (innerWidth > 0) init(); \
+    else addEventListener('resize', start, { once: true }); })();</script>";
+
+pub(super) fn render(report: &Report) -> Result<Option<Markup>, Error> {
+    let mut graphs = Vec::new();
+    for flame in &report.flames {
+        if let Some(svg) = svg(report, flame, None)? {
+            graphs.push((flame, svg));
+        }
+    }
+    if graphs.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(html! {
+        p.note {
+            "Each box is a library call, in the box of the call that made it; its width is time. "
+            "Boxes have the colour of their library. Click a box to zoom; Ctrl-F searches. The same "
+            "as a table: Contexts in " a href="#rows" { "All rows" } "."
+        }
+        @for (at, (flame, svg)) in graphs.iter().enumerate() {
+            details.flame open[at == 0] {
+                summary { (flame.name) }
+                iframe title={ "Flame graph of " (flame.name) } style={ "height:" (height(svg)) "px" }
+                    srcdoc=(framed(svg)) {}
+            }
+        }
+    }))
+}
+
+/// The picture, or nothing where no time was spent. Without a width it is as wide as its place,
+/// and can be zoomed and searched.
+pub(crate) fn svg(
+    report: &Report,
+    flame: &Flame,
+    width: Option<usize>,
+) -> Result<Option<String>, Error> {
+    let mut palette = PaletteMap::default();
+    let mut options = Options::default();
+    options.title = flame.name.to_string();
+    options.font_type = FONT.to_owned();
+    options.font_width = CHARACTER;
+    options.count_name = "ns".to_owned();
+    options.min_width = NARROWEST;
+    options.text_truncate_direction = TextTruncateDirection::Right;
+    options.bgcolors = Some(BackgroundColor::Flat(Color::new(255, 255, 255)));
+    options.image_width = width;
+    options.no_javascript = width.is_some();
+    let lines = match &flame.kind {
+        FlameKind::Time(stacks) => {
+            let stacks = labelled(stacks);
+            colour(report, &stacks, &mut palette);
+            options.palette_map = Some(&mut palette);
+            folded(&stacks)
+        }
+        FlameKind::Difference { before, now } => {
+            let mut lines = Vec::new();
+            let (before, now) = (folded(&labelled(before)), folded(&labelled(now)));
+            let settings = inferno::differential::Options::default();
+            inferno::differential::from_readers(
+                settings,
+                before.as_bytes(),
+                now.as_bytes(),
+                &mut lines,
+            )
+            .map_err(Error::Flame)?;
+            String::from_utf8_lossy(&lines).into_owned()
+        }
+    };
+    if lines.is_empty() {
+        return Ok(None);
+    }
+    let mut svg = Vec::new();
+    from_reader(&mut options, lines.as_bytes(), &mut svg).map_err(Error::Flame)?;
+    Ok(Some(String::from_utf8_lossy(&svg).into_owned()))
+}
+
+/// The stacks with names as the rest of the page has them.
+fn labelled(stacks: &Stacks) -> Stacks {
+    let mut stacks = stacks.clone();
+    for frame in &mut stacks.frames {
+        frame.function = Label::from(&frame.function).into();
+        frame.library = Label::from(&frame.library).into();
+    }
+    stacks
+}
+
+/// The picture as a document in an attribute. Of all characters only two can end it or mean
+/// another one.
+fn framed(svg: &str) -> PreEscaped<String> {
+    let start = svg.find("<svg").unwrap_or(0);
+    let picture = svg[start..].replacen(START, "", 1);
+    let document = format!("<!DOCTYPE html>{FITTED}{picture}{LATER}");
+    PreEscaped(document.replace('&', "&amp;").replace('"', "&quot;"))
+}
+
+/// Gives frames the colour that their library has in the other pictures.
+fn colour(report: &Report, stacks: &Stacks, palette: &mut PaletteMap) {
+    let colours = chase_viz::colours(&groups(report));
+    let mut by_name: HashMap<&str, &str> = HashMap::new();
+    for (library, colour) in report.libraries.iter().zip(&colours).rev() {
+        // The application's own time and calls into it as a library have one name; the
+        // library's colour is for its functions.
+        if !library.is_application {
+            by_name.insert(library.name.as_str(), colour);
+        }
+    }
+    // The box of all has no name.
+    palette.insert("", Color::new(0xdd, 0xdd, 0xdd));
+    for frame in &stacks.frames {
+        let hex = by_name.get(&*frame.library).copied().filter(|_| frame.function != frame.library);
+        let colour = hex.and_then(inferno::flamegraph::color::parse_hex_color);
+        let colour = colour.unwrap_or(Color::new(0xbb, 0xbb, 0xbb));
+        // Lighter, for black text to be read on it.
+        let light = |part: u8| part + (255 - part) / 5 * 2;
+        let colour = Color::new(light(colour.r), light(colour.g), light(colour.b));
+        palette.insert(folded_frame(frame), colour);
+    }
+}
+
+/// Height of a picture as it says itself, pixels.
+fn height(svg: &str) -> f64 {
+    let after = svg.split(" height=\"").nth(1).and_then(|rest| rest.split('"').next());
+    after.and_then(|number| number.parse().ok()).unwrap_or(400.0)
+}

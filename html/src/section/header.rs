@@ -1,0 +1,59 @@
+//! Of what run this is, and what was not seen of it.
+
+use maud::{Markup, html};
+
+use crate::Report;
+use crate::figure::{count, plural, table, time};
+
+pub(crate) fn render(report: &Report) -> Markup {
+    let header = &report.header;
+    html! {
+        header.top {
+            h1 { (header.program) }
+            @if !header.command.as_str().is_empty() { p.command role="region" aria-label="Command" tabindex="0" { code { (header.command) } } }
+            dl.facts {
+                @for (term, text) in &header.facts { div { dt { (term) } dd { (text) } } }
+            }
+            @if header.not_seen.is_empty() {
+                p.seen { "Nothing that was looked for went unseen." }
+            } @else {
+                details.unseen open {
+                    summary { "Not seen: " (plural(header.not_seen.len(), "gap")) }
+                    ul { @for line in &header.not_seen { li { (line) } } }
+                }
+            }
+            @if header.processes.len() > 1 {
+                details {
+                    summary { "Processes: " (header.processes.len() + header.more_processes) }
+                    (processes(report))
+                    @if header.more_processes > 0 {
+                        p.note { "… and " (header.more_processes) " more that did less." }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn processes(report: &Report) -> Markup {
+    let columns = [
+        ("PID", true),
+        ("program", false),
+        ("wall", true),
+        ("threads", true),
+        ("calls", true),
+        ("ended", false),
+    ];
+    let row = |process: &crate::Process| {
+        vec![
+            html! { (process.pid) },
+            html! { (process.program) },
+            time(process.wall_ns),
+            html! { (process.threads) },
+            count(process.calls),
+            html! { (process.ended) },
+        ]
+    };
+    let rows: Vec<_> = report.header.processes.iter().map(row).collect();
+    table("Processes", &columns, &rows)
+}

@@ -1,0 +1,120 @@
+//! Tail latency: how slow the slowest calls are.
+
+use chase_viz::{Chart, Curve, Heading, Sheet, Unit, percentiles};
+use maud::{Markup, html};
+
+use crate::figure::{WIDE, count, figure, name, table, time};
+use crate::model::{Tail, TailCurve};
+use crate::{Error, Report};
+
+/// Functions that get a curve.
+const CURVES: usize = 6;
+
+pub(super) fn render(report: &Report) -> Result<Option<Markup>, Error> {
+    if report.tails.is_empty() {
+        return Ok(None);
+    }
+    let heading =
+        Heading { title: "Quantiles of durations", subtitle: "logarithmic in 1/(1 − q)" };
+    let caption = html! {
+        "Each step to the right has a tenth of the calls of the one before; the last point of a curve "
+        "is its longest call. Durations of single calls, with what they call inside: service times. A "
+        "curve that climbs steeply at the right has a tail."
+        @if report.tails.iter().any(|tail| tail.before.is_some()) { " Dashed: before." }
+    };
+    let picture = figure(&heading, WIDE, &caption, |sheet| draw(report, sheet))?;
+    Ok(Some(html! { (picture) (numbers(report)) }))
+}
+
+pub(crate) fn draw(report: &Report, sheet: &Sheet<'_>) -> Result<Chart, Error> {
+    let mut curves = Vec::new();
+    for (colour, tail) in report.tails.iter().take(CURVES).enumerate() {
+        let curve = |label: String, of: &TailCurve, dashed| Curve {
+            label,
+            colour,
+            dashed,
+            points: of.points.clone(),
+        };
+        let name = label(report, tail);
+        if let Some(before) = &tail.before {
+            curves.push(curve(format!("{name}, before"), before, true));
+        }
+        curves.push(curve(name, &tail.now, false));
+    }
+    Ok(percentiles(sheet, Unit::Nanoseconds, &curves)?)
+}
+
+/// The function; with its group where several groups call it.
+fn label(report: &Report, tail: &Tail) -> String {
+    let is_other = |other: &&Tail| other.function == tail.function && other.group != tail.group;
+    if report.tails.iter().take(CURVES).any(|other| is_other(&other)) {
+        format!("{} in {}", tail.function, tail.group)
+    } else {
+        tail.function.to_string()
+    }
+}
+
+fn numbers(report: &Report) -> Markup {
+    let has = |is: fn(&Tail) -> bool| report.tails.iter().any(is);
+    let (has_share, has_holder) =
+        (has(|t| t.share_above_p99.is_some()), has(|t| t.held_by.is_some()));
+    let has_groups = report.tails.iter().any(|tail| tail.group != report.tails[0].group);
+    let mut columns = vec![("function", false), ("library", false)];
+    if has_groups {
+        columns.push(("thread group", false));
+    }
+    columns.extend([
+        ("calls", true),
+        ("p50", true),
+        ("p90", true),
+        ("p99", true),
+        ("p99.9", true),
+        ("p99.99", true),
+        ("longest", true),
+        ("p99.9 / p50", true),
+    ]);
+    if has_share {
+        columns.push(("time above p99", true));
+    }
+    if has_holder {
+        columns.push(("calls above p99", false));
+    }
+    let has_syscalls = has(|tail| !tail.syscalls.as_str().is_empty());
+    if has_syscalls {
+        columns.push(("longest system calls", false));
+    }
+    let row = |tail: &Tail| {
+        let at = |inverse: f64| {
+            let found = tail.now.points.iter().find(|&&(known, _)| known == inverse);
+            found.filter(|_| inverse <= tail.calls as f64).map(|&(_, ns)| ns)
+        };
+        let longest = tail.now.points.last().map(|&(_, ns)| ns);
+        let shown = |ns: Option<f64>| html! { @if let Some(ns) = ns { (time(ns)) } };
+        let mut row = vec![name(&tail.function), name(&tail.library)];
+        if has_groups {
+            row.push(name(&tail.group));
+        }
+        row.extend([
+            count(tail.calls),
+            shown(at(2.0)),
+            shown(at(10.0)),
+            shown(at(100.0)),
+            shown(at(1000.0)),
+            shown(at(10_000.0)),
+            shown(longest),
+            html! { @if let Some(ratio) = tail.ratio { (chase_viz::quantity(ratio, Unit::Count(""))) } },
+        ]);
+        if has_share {
+            row.push(html! { @if let Some(share) = tail.share_above_p99 { (format!("{:.1} %", share * 100.0)) } });
+        }
+        if has_holder {
+            row.push(html! { @if let Some(held_by) = &tail.held_by { (name(held_by)) } });
+        }
+        if has_syscalls {
+            row.push(name(&tail.syscalls));
+        }
+        row
+    };
+    let rows: Vec<_> = report.tails.iter().map(row).collect();
+    table("Quantiles by function", &columns, &rows)
+}

@@ -1,0 +1,307 @@
+//! Sections from made-up data: what each shows, and that none is there without data.
+//!
+//! `CHASE_BLESS=1 cargo test -p chase-html` writes the goldens anew; look at them first.
+
+use std::path::Path;
+
+use chase_export::{Frame, Node, Stacks};
+use chase_html::{
+    ApiSyscalls, Balance, Change, Comparison, Edge, Finding, Flame, FlameKind, Function,
+    FunctionChange, Header, Library, Member, Outlier, Report, SectionId, SelfParts, SubGroup,
+    Syscall, Tail, TailCurve, ThreadGroup, Verdict, WaitSource, Waiting, page, pictures,
+};
+use roxmltree::Document;
+
+fn stacks(read_ns: u64) -> Stacks {
+    let frame = |function: &str, library: &str| Frame {
+        function: function.into(),
+        library: library.into(),
+        ..Frame::default()
+    };
+    let node = |parent, frame, self_ns| Node { parent, frame, calls: 1, self_ns };
+    Stacks {
+        frames: vec![frame("app", "app"), frame("fread", "libc.so.6"), frame("<b>&;", "libz.so.1")],
+        nodes: vec![node(None, 0, 500), node(Some(0), 1, read_ns), node(Some(0), 2, 90)],
+    }
+}
+
+fn libraries() -> Vec<Library> {
+    let function = |name: &str, self_ns| Function {
+        name: name.into(),
+        calls: 1200,
+        self_ns,
+        total_ns: self_ns * 1.5,
+        p50_ns: Some(41.0),
+        p999_ns: None,
+    };
+    let library = |name: &str, is_application, self_ns: f64| Library {
+        name: name.into(),
+        path: format!("/usr/lib/{name}").into(),
+        is_application,
+        self_ns,
+        waiting: vec![Waiting { cause: "a lock".into(), ns: self_ns / 4.0 }],
+        preempted_ns: Some(self_ns / 10.0),
+        callees_ns: self_ns / 8.0,
+        calls: 2400,
+        functions: if is_application {
+            Vec::new()
+        } else {
+            vec![function("fread", self_ns * 0.75), function("<i>close</i>", self_ns * 0.25)]
+        },
+    };
+    vec![
+        library("libc.so.6", false, 4e9),
+        library("app", true, 3e9),
+        library("libz.so.1", false, 1e9),
+    ]
+}
+
+fn group() -> ThreadGroup {
+    let member = |number: usize| Member {
+        name: format!("worker {number}").into(),
+        lifetime_ns: 1e9,
+        in_libraries_ns: vec![4e8, 1e8 * number as f32],
+    };
+    ThreadGroup {
+        name: "compress_worker".into(),
+        members: (0..5).map(member).collect(),
+        libraries: vec![0, 1],
+        useful_ns: 4e9,
+        wait_ns: 1e9,
+        balance: Some(Balance {
+            load_balance: 0.61,
+            imbalance: 0.39,
+            imbalance_ns: 3.2e8,
+            parallel_efficiency: 0.55,
+        }),
+        outliers: vec![Outlier { member: 4, reason: "2.3 times the median, in deflate".into() }],
+        sub_groups: vec![
+            SubGroup { name: "mostly in libz.so.1".into(), threads: 4 },
+            SubGroup { name: "mostly waiting".into(), threads: 1 },
+        ],
+        note: Some("Its threads ended together.".into()),
+    }
+}
+
+fn main_thread() -> ThreadGroup {
+    let main =
+        Member { name: "app 4711".into(), lifetime_ns: 2e9, in_libraries_ns: vec![1e9, 1e6] };
+    ThreadGroup {
+        name: "main".into(),
+        members: vec![main],
+        libraries: vec![0, 1],
+        useful_ns: 2e9,
+        wait_ns: 0.0,
+        balance: None,
+        outliers: Vec::new(),
+        sub_groups: Vec::new(),
+        note: None,
+    }
+}
+
+fn changed(function: &str, before: f64, now: f64, verdict: Verdict) -> FunctionChange {
+    let change = |measure: &str, before, now, is_time| Change {
+        measure: measure.into(),
+        before,
+        now,
+        is_time,
+        p: is_time.then_some(0.008),
+    };
+    let of = |value: f64| (value > 0.0).then_some(value);
+    let parts = |ns: f64| SelfParts { code_ns: ns / 2.0, wait_ns: ns / 2.0, ..Default::default() };
+    FunctionChange {
+        function: function.into(),
+        library: "libc.so.6".into(),
+        verdict,
+        figures: vec![
+            change("per call", of(before), of(now), true),
+            change("calls", of(7.0), of(8.0), false),
+            change("system calls per call", None, None, false),
+        ],
+        parts: [before, now].map(|ns| of(ns).map(parts)),
+    }
+}
+
+fn syscall(name: &str, category: &str, count: u64) -> Syscall {
+    Syscall {
+        name: name.into(),
+        category: category.into(),
+        count,
+        errors: vec![("EAGAIN".into(), 3), ("EINTR".into(), 1)],
+        total_ns: 5e6,
+        max_ns: 4e5,
+        bytes: Some(81_920),
+    }
+}
+
+fn made_up() -> Report {
+    let curve = |scale: f64| TailCurve {
+        points: vec![
+            (2.0, 41.0 * scale),
+            (10.0, 60.0 * scale),
+            (100.0, 900.0 * scale),
+            (1200.0, 2e6),
+        ],
+    };
+    Report {
+        header: Header {
+            program: "app".into(),
+            command: "./app '<script>'".into(),
+            facts: vec![("Host".to_owned(), "box".into())],
+            not_seen: vec!["3 imports left alone: used as a function pointer".into()],
+            threads: 6,
+            whole_ns: 8e9,
+            ..Header::default()
+        },
+        findings: vec![
+            Finding {
+                text: "Half of the time is in libc.so.6.".into(),
+                shown_in: Some(SectionId::Time),
+            },
+            Finding { text: "worker 4 is slow.".into(), shown_in: Some(SectionId::Threads) },
+            Finding { text: "Deep.".into(), shown_in: Some(SectionId::Flame) },
+            Finding { text: "That is all.".into(), shown_in: None },
+        ],
+        libraries: libraries(),
+        waits: WaitSource::Scheduler,
+        groups: vec![group(), main_thread()],
+        tails: vec![Tail {
+            function: "fread".into(),
+            library: "libc.so.6".into(),
+            group: "compress_worker".into(),
+            calls: 1200,
+            now: curve(1.0),
+            before: Some(curve(0.5)),
+            ratio: Some(48.8),
+            share_above_p99: Some(0.31),
+            held_by: Some("one thread, worker 4".into()),
+            syscalls: "read 1.90 ms".into(),
+        }],
+        syscalls: vec![
+            ApiSyscalls {
+                function: "fread".into(),
+                library: "libc.so.6".into(),
+                calls: Some(1200),
+                syscalls: vec![
+                    syscall("read", "input and output", 20),
+                    syscall("futex", "synchronisation", 600),
+                ],
+            },
+            ApiSyscalls {
+                function: "(outside library calls)".into(),
+                library: "".into(),
+                calls: None,
+                syscalls: vec![syscall("mmap", "memory", 3)],
+            },
+        ],
+        more_syscalls: 3,
+        edges: vec![
+            Edge { caller: "app".into(), callee: "libc.so.6".into(), calls: 2400, self_ns: 4e9 },
+            Edge { caller: "libc.so.6".into(), callee: "libz.so.1".into(), calls: 7, self_ns: 1e4 },
+        ],
+        flames: Vec::new(),
+        comparison: Some(Comparison {
+            before: "monday.chase".into(),
+            now: "tuesday.chase".into(),
+            notes: vec!["Five runs of each.".into()],
+            totals: vec![Change {
+                measure: "wall time".into(),
+                before: Some(3e9),
+                now: Some(2e9),
+                is_time: true,
+                p: Some(0.0001),
+            }],
+            functions: vec![
+                changed("fread", 41.0, 82.0, Verdict::Slower),
+                changed("close", 90.0, 70.0, Verdict::Faster),
+                changed("open", 0.0, 5.0, Verdict::OnlyNow),
+                changed("stat", 5.0, 5.1, Verdict::NoClearChange),
+            ],
+            more_functions: 2,
+        }),
+        tables: Vec::new(),
+    }
+}
+
+fn golden(name: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
+    if std::env::var_os("CHASE_BLESS").is_some_and(|value| value == "1") {
+        std::fs::write(&path, text).expect("golden written");
+    }
+    let expected = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(text == expected, "{name} differs from its golden; CHASE_BLESS=1 accepts it");
+}
+
+/// The sections, an element a line, without the pictures: those have goldens of their own.
+fn outline(page: &str) -> String {
+    let mut out = String::new();
+    let main = page.split_once("<main").expect("a main part").1;
+    let main = main.split_once("</main>").expect("its end").0;
+    for (at, part) in main.split("<svg").enumerate() {
+        let text = if at == 0 { part } else { part.split_once("</svg>").expect("a picture").1 };
+        out.push_str(text);
+    }
+    out.replace("><", ">\n<")
+}
+
+#[test]
+fn every_section_shows_what_it_is_given() {
+    let page = page(&made_up()).expect("a page");
+    golden("sections.html", &outline(&page));
+    // To be looked at.
+    let whole = Path::new(env!("CARGO_TARGET_TMPDIR")).join("sections.html");
+    std::fs::write(whole, &page).expect("page written");
+    for (name, svg) in
+        pictures(&made_up(), "made up").expect("pictures").iter().map(|p| (&p.name, p.chart.svg()))
+    {
+        Document::parse(svg).expect("well-formed");
+        golden(&format!("{name}.svg"), svg);
+    }
+}
+
+#[test]
+fn a_section_without_data_is_not_there() {
+    let empty = page(&Report::default()).expect("a page");
+    assert!(!empty.contains("<section"), "{empty}");
+    let full = page(&made_up()).expect("a page");
+    let sections =
+        ["findings", "compare", "time", "libraries", "threads", "tail", "syscalls", "calls"];
+    for section in sections {
+        assert!(full.contains(&format!("<section id=\"{section}\"")), "{section}");
+        assert!(
+            full.contains(&format!("<li><a href=\"#{section}\"")),
+            "{section} is in the contents"
+        );
+    }
+    for absent in ["flame", "rows"] {
+        assert!(!full.contains(&format!("id=\"{absent}\"")), "{absent}");
+    }
+}
+
+/// What a program writes it may read again: nothing is lost on the way.
+#[test]
+fn a_report_that_went_through_json_is_the_same() {
+    let json = serde_json::to_string(&made_up()).expect("JSON");
+    let back: Report = serde_json::from_str(&json).expect("a report");
+    assert!(page(&back).expect("a page") == page(&made_up()).expect("a page"));
+}
+
+#[test]
+fn flame_graphs_are_drawn_and_so_are_differences() {
+    let flame = |name: &str, kind| Flame { name: name.into(), kind };
+    let difference = FlameKind::Difference { before: stacks(100), now: stacks(900) };
+    let mut report = made_up();
+    report.flames = vec![
+        flame("All threads", FlameKind::Time(stacks(900))),
+        flame("Difference", difference),
+        flame("nobody", FlameKind::Time(Stacks::default())),
+    ];
+    let text = page(&report).expect("a page");
+    assert_eq!(text.matches("<iframe").count(), 2, "what took no time has no picture");
+    assert!(text.contains("&amp;lt;b&amp;gt;&amp;amp;: [libz.so.1]"), "names are escaped twice");
+    assert!(!text.contains("<b>&"), "a name is markup");
+    let pictures = pictures(&report, "made up").expect("pictures");
+    let flame = pictures.iter().find(|picture| picture.name == "flame").expect("a flame graph");
+    assert!(flame.chart.png(640).expect("a PNG").starts_with(b"\x89PNG"));
+    golden("flame.svg", flame.chart.svg());
+}

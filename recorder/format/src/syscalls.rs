@@ -1,0 +1,203 @@
+//! The `.syscalls` file beside a recording, version 1.
+//!
+//! A recording is written by the recorded process alone. What the kernel tells of it, by eBPF, is
+//! written by another process, the companion, into a file of its own: `<recording>.syscalls`. A
+//! process that never said hello (a static program, an image that ended before its hooks) has such
+//! a file and no recording.
+//!
+//! ```text
+//! offset 0           4096            committed
+//! ┌─────────────────┬───────────────┬
+//! │ SyscallsHeader  │ chunks        │   chunks as in a recording: ChunkHeader + rows of one kind
+//! └─────────────────┴───────────────┴
+//! ```
+//!
+//! # Who writes what, and when it may be read
+//!
+//! Only the companion writes, with `pwrite`. A row keeps its place for good and is written again,
+//! whole, when it has changed. Its counters only grow, so a reader that meets a row half written
+//! sees counters of two moments and no nonsense.
+//!
+//! | what | becomes readable |
+//! | --- | --- |
+//! | [`SyscallsHeader`] | at once; written again with each new chunk and at the end |
+//! | a chunk's place | [`SyscallsHeader::committed`] moves past it, after its header was written |
+//! | a row | [`ChunkHeader::count`] is written after it |
+//!
+//! # Rows
+//!
+//! There may be several rows of one (context, thread, syscall); they add up. Rows of context 0 are
+//! of what happened outside of any recorded call, or before the hello; so are rows of a thread's
+//! root. Rows of [`OWN_CONTEXT_REF`] are of what chase itself does there. A row's thread is that of its context's tree. Where the context is 0, or where `tid` is
+//! not that thread's (a child on its parent's memory, as of `vfork`), it is the thread named by
+//! `tid`.
+//!
+//! Times are in ns of `CLOCK_MONOTONIC`. Those of syscalls contain
+//! [`SyscallsHeader::cost_inside_ns`] per call.
+//!
+//! # Versions
+//!
+//! | version | oldest reader | what changed |
+//! | --- | --- | --- |
+//! | 1 | 1 | the first |
+//!
+//! The rules are those of [`layout`](crate::layout): a reader ignores chunk kinds that it does not
+//! know, and accepts any file whose `reader_min` is at most its own [`VERSION`].
+
+use bytemuck::{Pod, Zeroable};
+
+#[cfg(doc)]
+use crate::layout::{ChunkHeader, OWN_CONTEXT_REF};
+
+/// First bytes of a `.syscalls` file.
+pub const MAGIC: [u8; 8] = *b"CHASESYS";
+/// Version of the file as this crate describes it.
+pub const VERSION: u32 = 1;
+/// The oldest reader that understands it.
+pub const READER_MIN: u32 = 1;
+/// Appended to the name of a recording, after a dot.
+pub const EXTENSION: &str = "syscalls";
+
+/// [`SyscallsHeader::state`]: the companion is at work, or was killed.
+pub const STATE_OPEN: u32 = 0;
+/// [`SyscallsHeader::state`]: the process ended, and all of it is here.
+pub const STATE_COMPLETE: u32 = 1;
+/// [`SyscallsHeader::state`]: the companion stopped before the process did.
+pub const STATE_STOPPED: u32 = 2;
+
+/// [`WaitRow::kind`]: the thread waited for something.
+pub const WAIT_VOLUNTARY: u32 = 0;
+/// [`WaitRow::kind`]: the thread could have run, but another did.
+pub const WAIT_PREEMPTED: u32 = 1;
+
+/// Bit of [`SyscallRow::number`]: a call by `int 0x80`, whose numbers are those of i386.
+pub const COMPAT: u32 = 1 << 29;
+
+/// Buckets of a row's histogram; see [`bucket_end_ns`].
+pub const BUCKETS: usize = 32;
+/// Errors that a row tells apart.
+pub const ERRNOS: usize = 6;
+/// Bits of the count in an entry of [`SyscallRow::errnos`]; the errno is above.
+pub const ERRNO_SHIFT: u32 = 48;
+
+/// Bucket `i` has the durations that are shorter than this and in no bucket before; the last one
+/// has no end.
+#[must_use]
+pub const fn bucket_end_ns(bucket: usize) -> Option<u64> {
+    if bucket + 1 < BUCKETS { Some(1 << (6 + bucket)) } else { None }
+}
+
+/// The first page of a `.syscalls` file.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+pub struct SyscallsHeader {
+    /// [`MAGIC`].
+    pub magic: [u8; 8],
+    /// [`VERSION`] of the writer.
+    pub version: u32,
+    /// The oldest reader version that can read this file.
+    pub reader_min: u32,
+    /// Bytes of this structure that the writer knew.
+    pub header_len: u32,
+    /// `STATE_*`.
+    pub state: u32,
+    /// Process id, in the process's own pid namespace.
+    pub pid: u32,
+    /// The traced process that it came from (its own number after an exec); 0 when unknown.
+    pub parent_pid: u32,
+    /// Bytes of the file that hold this page and complete chunk headers.
+    pub committed: u64,
+    /// When the tracing of this image began, `CLOCK_MONOTONIC`.
+    pub began_ns: u64,
+    /// The same moment, ns since 1970.
+    pub began_realtime_ns: u64,
+    /// When its last thread ended; 0 as long as it lives.
+    pub ended_ns: u64,
+    /// When rows were last written.
+    pub written_ns: u64,
+    /// Of each call's duration, what the tracing itself takes.
+    pub cost_inside_ns: u64,
+    /// Per call, what the tracing takes beyond that.
+    pub cost_outside_ns: u64,
+    /// Calls of all processes of the run that found no room for a row.
+    pub lost_calls: u64,
+    /// Waits of all processes of the run that found no room for a row.
+    pub lost_waits: u64,
+    /// Processes of the run that could not be traced for want of room.
+    pub lost_processes: u64,
+    /// Threads of the run that could not be traced for want of room.
+    pub lost_threads: u64,
+    /// Images of the run that were no longer traced because they are set-user-id or set-group-id.
+    pub dropped_images: u64,
+    /// `/proc/sys/kernel/random/boot_id`, zero when it could not be read.
+    pub boot_id: [u8; 16],
+    /// Name of the process when the image began, padded with NUL.
+    pub name: [u8; 16],
+}
+
+/// What one thread did in one context by one syscall.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+pub struct SyscallRow {
+    /// The context's node in the recording; 0 for none.
+    pub context_ref: u32,
+    /// Thread id in the process's own pid namespace.
+    pub tid: u32,
+    /// Number of the syscall, with [`COMPAT`] where it applies.
+    pub number: u32,
+    /// Padding.
+    pub reserved: u32,
+    /// Calls that have ended.
+    pub calls: u64,
+    /// Their time.
+    pub total_ns: u64,
+    /// The longest.
+    pub max_ns: u64,
+    /// How much of the time was spent off the CPU.
+    pub off_cpu_ns: u64,
+    /// Sum of the positive results: bytes, for the calls that return bytes.
+    pub returned: u64,
+    /// Calls that failed.
+    pub errors: u64,
+    /// Calls that a signal ended and that the kernel makes again (results -512, -513, -514, -516).
+    pub restarts: u64,
+    /// Calls, counted in `calls` with the time until then, that never returned: the thread ended.
+    pub unfinished: u64,
+    /// `errno << ERRNO_SHIFT | count`, of the errors that were met first; the others are what is
+    /// missing in `errors`.
+    pub errnos: [u64; ERRNOS],
+    /// See [`bucket_end_ns`].
+    pub histogram: [u64; BUCKETS],
+}
+
+/// How long one thread was off the CPU in one context.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+pub struct WaitRow {
+    /// The context's node in the recording; 0 for none.
+    pub context_ref: u32,
+    /// Thread id in the process's own pid namespace.
+    pub tid: u32,
+    /// `WAIT_*`.
+    pub kind: u32,
+    /// Padding.
+    pub reserved: u32,
+    /// Times that it was taken off and put on again.
+    pub waits: u64,
+    /// The time between.
+    pub total_ns: u64,
+    /// The longest.
+    pub max_ns: u64,
+    /// Room for later: who woke it, how long it was ready.
+    pub later: [u64; 11],
+    /// See [`bucket_end_ns`].
+    pub histogram: [u64; BUCKETS],
+}
+
+const _: () = {
+    assert!(size_of::<SyscallRow>() == 384);
+    assert!(size_of::<WaitRow>() == 384);
+    assert!(size_of::<SyscallsHeader>() == 160);
+    assert!(bucket_end_ns(0).unwrap() == 64);
+    assert!(bucket_end_ns(BUCKETS - 1).is_none());
+};

@@ -1,0 +1,154 @@
+//! `.syscalls` files from a description.
+
+use bytemuck::{Zeroable, bytes_of, cast_slice};
+
+use super::file::chunk;
+use crate::layout::{ChunkKind, NONE, PAGE, UNIT};
+use crate::syscalls::{
+    BUCKETS, ERRNO_SHIFT, ERRNOS, MAGIC, READER_MIN, STATE_COMPLETE, SyscallRow, SyscallsHeader,
+    VERSION, WaitRow, bucket_end_ns,
+};
+
+/// Describes what the companion saw of a process.
+#[derive(Clone, Debug)]
+pub struct SyscallsBuilder {
+    /// The first page; [`build`](Self::build) fills in `committed`.
+    pub header: SyscallsHeader,
+    /// Rows of syscalls.
+    pub syscalls: Vec<SyscallRow>,
+    /// Rows of waits.
+    pub waits: Vec<WaitRow>,
+}
+
+impl SyscallsBuilder {
+    /// A complete file of process `pid`, as of [`Builder::new`](super::Builder::new), without rows
+    /// and by a companion that costs nothing.
+    #[must_use]
+    pub fn new(pid: u32) -> Self {
+        let began_ns = 1_000_000_000;
+        let header = SyscallsHeader {
+            magic: MAGIC,
+            version: VERSION,
+            reader_min: READER_MIN,
+            header_len: size_of::<SyscallsHeader>() as u32,
+            state: STATE_COMPLETE,
+            pid,
+            parent_pid: 1,
+            began_ns,
+            began_realtime_ns: 1_700_000_000_000_000_000,
+            boot_id: [0xb0; 16],
+            ..SyscallsHeader::zeroed()
+        };
+        Self { header, syscalls: Vec::new(), waits: Vec::new() }
+    }
+
+    /// The name of the process.
+    pub fn name(&mut self, name: &str) -> &mut Self {
+        let len = name.len().min(self.header.name.len() - 1);
+        self.header.name[..len].copy_from_slice(&name.as_bytes()[..len]);
+        self
+    }
+
+    /// Adds `calls` of syscall `number`, each of `each_ns` with the tracing's cost on top; returns
+    /// the row for what else is to be said of them.
+    pub fn syscall(
+        &mut self,
+        context_ref: u32,
+        tid: u32,
+        number: u32,
+        calls: u64,
+        each_ns: u64,
+    ) -> &mut SyscallRow {
+        let ns = each_ns + self.header.cost_inside_ns;
+        let mut row = SyscallRow {
+            context_ref,
+            tid,
+            number,
+            calls,
+            total_ns: calls * ns,
+            max_ns: ns,
+            ..SyscallRow::zeroed()
+        };
+        row.histogram[bucket_of(ns)] = calls;
+        self.syscalls.push(row);
+        let last = self.syscalls.len() - 1;
+        &mut self.syscalls[last]
+    }
+
+    /// Adds `waits` of one kind, each of `each_ns`.
+    pub fn wait(
+        &mut self,
+        context_ref: u32,
+        tid: u32,
+        kind: u32,
+        waits: u64,
+        each_ns: u64,
+    ) -> &mut Self {
+        let mut row = WaitRow {
+            context_ref,
+            tid,
+            kind,
+            waits,
+            total_ns: waits * each_ns,
+            max_ns: each_ns,
+            ..WaitRow::zeroed()
+        };
+        row.histogram[bucket_of(each_ns)] = waits;
+        self.waits.push(row);
+        self
+    }
+
+    /// The file's bytes.
+    #[must_use]
+    pub fn build(&self) -> Vec<u8> {
+        // Several chunks, as in a file that grew.
+        const IN_CHUNK: usize = (PAGE - UNIT) / size_of::<SyscallRow>();
+        let mut file = vec![0; PAGE];
+        for rows in self.syscalls.chunks(IN_CHUNK) {
+            chunk(&mut file, ChunkKind::Syscalls, NONE, rows.len() as u32, cast_slice(rows));
+        }
+        for rows in self.waits.chunks(IN_CHUNK) {
+            chunk(&mut file, ChunkKind::Waits, NONE, rows.len() as u32, cast_slice(rows));
+        }
+        let header = SyscallsHeader { committed: file.len() as u64, ..self.header };
+        file[..size_of_val(&header)].copy_from_slice(bytes_of(&header));
+        file
+    }
+}
+
+/// The errors of a row: errno and count of each. With more than there is room for, the first.
+#[must_use]
+pub fn errnos(errors: &[(u64, u64)]) -> [u64; ERRNOS] {
+    let mut packed = [0; ERRNOS];
+    for (place, (errno, count)) in packed.iter_mut().zip(errors) {
+        *place = errno << ERRNO_SHIFT | count;
+    }
+    packed
+}
+
+fn bucket_of(ns: u64) -> usize {
+    let fits = |&bucket: &usize| bucket_end_ns(bucket).is_none_or(|end| ns < end);
+    (0..BUCKETS).find(fits).unwrap_or(BUCKETS - 1)
+}
+
+/// A small file with some of everything that goes with [`sample`](super::sample): contexts that
+/// are there, the root, none, one that is not there, threads of other processes, errors.
+#[must_use]
+pub fn syscalls_sample() -> SyscallsBuilder {
+    let mut builder = SyscallsBuilder::new(1000);
+    builder.name("app");
+    builder.header.cost_inside_ns = 70;
+    builder.header.cost_outside_ns = 90;
+    builder.header.ended_ns = builder.header.began_ns + 1_000_000;
+    for context_ref in 0..200 {
+        let tid = 1000 + context_ref % 6;
+        let row =
+            builder.syscall(context_ref, tid, context_ref * 7 % 470, 3, 100 << (context_ref % 30));
+        row.errors = 2;
+        row.errnos = errnos(&[(2, 1), (11, 1)]);
+        row.returned = 4096;
+        builder.wait(context_ref, tid, context_ref % 2, 2, 500);
+    }
+    builder.syscall(u32::MAX, 9, u32::MAX, 1, u64::MAX >> 20).unfinished = 1;
+    builder
+}

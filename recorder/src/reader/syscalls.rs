@@ -1,0 +1,117 @@
+//! The `.syscalls` file beside a recording.
+
+use std::borrow::Cow;
+
+use super::chunks::{self, Chunk};
+use super::{Error, Problem, extent, pod_at, text};
+use crate::layout::{ChunkKind, UNIT};
+use crate::syscalls::{MAGIC, SyscallRow, SyscallsHeader, VERSION, WaitRow};
+
+/// What the companion wrote of one process image. Like [`Recording`](super::Recording), it takes
+/// any bytes; rows are read from them when asked for.
+#[derive(Clone, Debug)]
+pub struct SyscallsFile<'a> {
+    bytes: Cow<'a, [u8]>,
+    header: SyscallsHeader,
+    syscalls: Vec<Chunk>,
+    waits: Vec<Chunk>,
+    problems: Vec<Problem>,
+}
+
+/// Reads the header alone: the first [`PAGE`](crate::layout::PAGE) bytes of a file are enough.
+///
+/// # Errors
+///
+/// As [`SyscallsFile::parse`].
+pub fn parse_syscalls_header(bytes: &[u8]) -> Result<SyscallsHeader, Error> {
+    let magic = &bytes[..bytes.len().min(MAGIC.len())];
+    if !MAGIC.starts_with(magic) {
+        if magic.iter().all(|&byte| byte == 0) {
+            return Err(Error::NeverBegun);
+        }
+        return Err(Error::NotSyscalls { found: format!("\"{}\"", magic.escape_ascii()) });
+    }
+    let too_short = Error::TooShort { len: bytes.len(), expected: size_of::<SyscallsHeader>() };
+    // These places are the same in all versions, so that any reader can tell what it has.
+    let number = |offset| pod_at::<u32>(bytes, offset).ok_or_else(|| too_short.clone());
+    let (version, reader_min) = (number(8)?, number(12)?);
+    if reader_min > VERSION {
+        return Err(Error::LaterSyscalls { version, reader_min });
+    }
+    pod_at(bytes, 0).ok_or(too_short)
+}
+
+impl<'a> SyscallsFile<'a> {
+    /// Reads `bytes`, a slice or a vector.
+    ///
+    /// # Errors
+    ///
+    /// If the bytes are no `.syscalls` file, or one that this version can't read.
+    pub fn parse(bytes: impl Into<Cow<'a, [u8]>>) -> Result<Self, Error> {
+        let bytes = bytes.into();
+        let header = parse_syscalls_header(&bytes)?;
+        let mut problems = Vec::new();
+        let end = extent(header.committed, bytes.len(), &mut problems);
+        let chunks = chunks::scan(&bytes, end, &mut problems);
+        let mut of_kind = |kind: ChunkKind, what| {
+            let chunks = chunks.iter().filter(|chunk| chunk.kind == kind as u32);
+            chunks.map(|chunk| limited(chunk, what, &mut problems)).collect()
+        };
+        let syscalls = of_kind(ChunkKind::Syscalls, "rows of syscalls");
+        let waits = of_kind(ChunkKind::Waits, "rows of waits");
+        Ok(Self { bytes, header, syscalls, waits, problems })
+    }
+
+    /// The header.
+    #[must_use]
+    pub fn header(&self) -> &SyscallsHeader {
+        &self.header
+    }
+
+    /// Name of the process when its image began.
+    #[must_use]
+    pub fn name(&self) -> Cow<'_, str> {
+        text(&self.header.name)
+    }
+
+    /// What is wrong with the file; empty for a whole one.
+    #[must_use]
+    pub fn problems(&self) -> &[Problem] {
+        &self.problems
+    }
+
+    /// Rows of syscalls, in no particular order.
+    pub fn syscalls(&self) -> impl Iterator<Item = SyscallRow> {
+        self.rows(&self.syscalls)
+    }
+
+    /// Rows of waits, in no particular order.
+    pub fn waits(&self) -> impl Iterator<Item = WaitRow> {
+        self.rows(&self.waits)
+    }
+
+    fn rows<'s, T: bytemuck::AnyBitPattern>(
+        &'s self,
+        chunks: &'s [Chunk],
+    ) -> impl Iterator<Item = T> + use<'s, T> {
+        chunks.iter().flat_map(move |chunk| {
+            let at = move |row: u32| chunk.offset + UNIT + row as usize * size_of::<T>();
+            (0..chunk.count).filter_map(move |row| pod_at(&self.bytes, at(row)))
+        })
+    }
+}
+
+/// The chunk with as many rows as fit into it.
+fn limited(chunk: &Chunk, what: &'static str, problems: &mut Vec<Problem>) -> Chunk {
+    // Rows of both kinds are of one size.
+    let room = ((chunk.len - UNIT) / size_of::<SyscallRow>()) as u32;
+    if chunk.count > room {
+        problems.push(Problem::Count {
+            offset: chunk.offset as u64,
+            what,
+            found: chunk.count.into(),
+            room: room.into(),
+        });
+    }
+    Chunk { count: chunk.count.min(room), ..*chunk }
+}

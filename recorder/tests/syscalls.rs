@@ -1,0 +1,164 @@
+//! `.syscalls` files: what was described is read, and any bytes give an error or what can be saved.
+
+use std::mem::offset_of;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use chase_recorder::builder::{SyscallsBuilder, errnos, sample, syscalls_sample};
+use chase_recorder::layout::{ChunkHeader, PAGE, UNIT};
+use chase_recorder::reader::{Error, Problem, Recording, SyscallsFile};
+use chase_recorder::syscalls::{BUCKETS, SyscallsHeader, WAIT_PREEMPTED, bucket_end_ns};
+
+fn patched(bytes: &[u8], at: usize, with: &[u8]) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    bytes[at..at + with.len()].copy_from_slice(with);
+    bytes
+}
+
+/// Reads all there is.
+fn walk(bytes: &[u8]) -> Option<usize> {
+    let file = SyscallsFile::parse(bytes).ok()?;
+    let rows = file.syscalls().count() + file.waits().count();
+    assert!(rows * 384 <= bytes.len());
+    assert!(file.problems().iter().all(|problem| !problem.to_string().is_empty()));
+    Some(rows + file.name().len())
+}
+
+#[test]
+fn what_is_described_is_read() {
+    let mut builder = SyscallsBuilder::new(77);
+    builder.name("a name longer than fifteen bytes");
+    builder.header.cost_inside_ns = 10;
+    let row = builder.syscall(33, 78, 0, 5, 1_000);
+    row.returned = 4096;
+    row.errors = 2;
+    row.errnos = errnos(&[(4, 2)]);
+    for tid in 0..20 {
+        builder.wait(0, tid, WAIT_PREEMPTED, 3, 1 << 45);
+    }
+    let bytes = builder.build();
+    let file = SyscallsFile::parse(&bytes).unwrap();
+    assert_eq!(file.problems(), []);
+    assert_eq!(file.name(), "a name longer t");
+    assert_eq!(file.header().pid, 77);
+    let rows: Vec<_> = file.syscalls().collect();
+    assert_eq!(rows, builder.syscalls);
+    assert_eq!((rows[0].total_ns, rows[0].errnos[0]), (5_050, 4 << 48 | 2));
+    let bucket = rows[0].histogram.iter().position(|&count| count == 5).unwrap();
+    assert_eq!(bucket_end_ns(bucket), Some(1 << 10));
+    let waits: Vec<_> = file.waits().collect();
+    assert_eq!(waits, builder.waits);
+    assert_eq!(waits[0].histogram[BUCKETS - 1], 3);
+}
+
+/// The references that the builder gives are those of the nodes.
+#[test]
+fn contexts_are_found_by_reference() {
+    let builder = sample();
+    let refs = builder.context_refs();
+    let bytes = builder.build();
+    let recording = Recording::parse(&bytes).unwrap();
+    for (thread, refs) in recording.threads().zip(refs) {
+        assert_eq!(thread.record().root_ref, refs[0]);
+        let found: Vec<u32> = thread.contexts().map(|context| context.reference).collect();
+        assert_eq!(found, refs[1..]);
+    }
+}
+
+#[test]
+fn foreign_bytes_and_later_versions_are_named() {
+    let bytes = syscalls_sample().build();
+    let recording = SyscallsFile::parse(sample().build()).unwrap_err();
+    assert!(recording.to_string().contains("begins with \"CHASEREC\""), "{recording}");
+    assert_eq!(SyscallsFile::parse([0; 4096].as_slice()).unwrap_err(), Error::NeverBegun);
+    let cut = SyscallsFile::parse(&bytes[..100]).unwrap_err();
+    assert_eq!(cut, Error::TooShort { len: 100, expected: 160 });
+    let at = offset_of!(SyscallsHeader, reader_min);
+    let later = SyscallsFile::parse(patched(&bytes, at, &2_u32.to_le_bytes())).unwrap_err();
+    assert_eq!(later, Error::LaterSyscalls { version: 1, reader_min: 2 });
+    assert!(later.to_string().contains("update chase"), "{later}");
+    let at = offset_of!(SyscallsHeader, version);
+    let newer = SyscallsFile::parse(patched(&bytes, at, &9_u32.to_le_bytes())).unwrap();
+    assert_eq!(newer.problems(), []);
+    // Neither reader takes the other's file.
+    assert!(Recording::parse(&bytes).is_err());
+}
+
+#[test]
+fn a_cut_file_gives_what_is_left() {
+    let bytes = syscalls_sample().build();
+    let whole = walk(&bytes).unwrap();
+    for len in (160..bytes.len()).step_by(97) {
+        assert!(walk(&bytes[..len]).expect("the header is there") <= whole);
+        let problems = SyscallsFile::parse(&bytes[..len]).unwrap().problems().to_vec();
+        let committed = bytes.len() as u64;
+        assert_eq!(problems[0], Problem::Truncated { len: len as u64, committed }, "{len}");
+    }
+}
+
+#[test]
+fn counts_beyond_the_chunk_are_limited() {
+    let bytes = syscalls_sample().build();
+    let at = PAGE + offset_of!(ChunkHeader, count);
+    let damaged = patched(&bytes, at, &u32::MAX.to_le_bytes());
+    let file = SyscallsFile::parse(&damaged).unwrap();
+    let room = ((PAGE - UNIT) / 384) as u64;
+    let expected = Problem::Count {
+        offset: PAGE as u64,
+        what: "rows of syscalls",
+        found: u32::MAX.into(),
+        room,
+    };
+    assert_eq!(file.problems(), [expected]);
+    assert_eq!(walk(&damaged), walk(&bytes));
+}
+
+#[test]
+fn chunks_of_later_kinds_are_passed_over() {
+    let bytes = syscalls_sample().build();
+    let newer = patched(&bytes, PAGE + offset_of!(ChunkHeader, kind), &99_u32.to_le_bytes());
+    let file = SyscallsFile::parse(&newer).unwrap();
+    assert_eq!(file.problems(), []);
+    assert!(walk(&newer) < walk(&bytes));
+}
+
+#[test]
+fn random_damage_is_survived() {
+    let seed = syscalls_sample().build();
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut below = |limit: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 11) as usize % limit
+    };
+    let stop = Instant::now() + Duration::from_secs(1);
+    let mut readable = 0;
+    while Instant::now() < stop {
+        let mut bytes = seed.clone();
+        for _ in 0..=below(20) {
+            let at = below(bytes.len());
+            let at = if below(2) == 0 { at / UNIT * UNIT + at % 64 } else { at };
+            bytes[at] = below(256) as u8;
+        }
+        bytes.truncate(bytes.len() - below(2) * below(bytes.len()));
+        readable += u32::from(walk(&bytes).is_some());
+    }
+    assert!(readable > 100, "{readable}");
+}
+
+/// `fixtures/v1.syscalls` was written by version 1; see `versions.rs`.
+#[test]
+fn version_1_is_readable() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/v1.syscalls");
+    if std::env::var_os("CHASE_BLESS").is_some() {
+        std::fs::write(&path, syscalls_sample().build()).unwrap();
+    }
+    let bytes = std::fs::read(&path).unwrap();
+    let file = SyscallsFile::parse(&bytes).unwrap();
+    assert_eq!(file.problems(), []);
+    assert_eq!((file.header().pid, file.header().cost_inside_ns), (1000, 70));
+    assert_eq!((file.syscalls().count(), file.waits().count()), (201, 200));
+    assert_eq!(file.syscalls().map(|row| row.errors).sum::<u64>(), 400);
+    assert!(bytes == syscalls_sample().build(), "the builder writes other bytes than version 1");
+}

@@ -1,0 +1,55 @@
+//! What `chase-report` says of a recording.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::trial::libchase;
+
+/// What a thread runs.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Function {
+    /// Full name.
+    pub name: String,
+    /// By what means: `std::thread`, `Rust`, ...
+    pub kind: String,
+    /// Line in its source file, if that is known.
+    pub line: Option<u64>,
+    /// The function in which the program had the thread created.
+    pub created_in: Option<String>,
+}
+
+/// What the threads in the recordings in `directory` run, in the order of their starts; without
+/// those whose creation was not seen.
+///
+/// # Panics
+///
+/// If `chase-report` is not beside the hook, or fails.
+#[must_use]
+pub fn thread_functions(directory: &Path) -> Vec<Function> {
+    let program = libchase().with_file_name("chase-report");
+    let output = Command::new(&program)
+        .args(["threads", "--json"])
+        .arg(directory)
+        .env_remove("LD_PRELOAD")
+        .output()
+        .unwrap_or_else(|error| panic!("can't run {}: {error}", program.display()));
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}: {text}", program.display());
+    let rows: Value = serde_json::from_slice(&output.stdout).expect("JSON of the threads");
+    let mut rows: Vec<&Value> = rows["threads"].as_array().expect("a list").iter().collect();
+    rows.sort_by_key(|row| (row["start_ns"].as_u64(), row["thread"].as_u64()));
+    rows.into_iter().filter_map(function).collect()
+}
+
+fn function(row: &Value) -> Option<Function> {
+    let function = row["function"].as_object()?;
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    Some(Function {
+        name: text(&function["name"])?,
+        kind: text(&function["kind"])?,
+        line: function["line"].as_u64(),
+        created_in: text(&row["creation_site"]["function"]),
+    })
+}

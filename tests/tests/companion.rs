@@ -1,0 +1,124 @@
+//! How processes find, start and share a companion.
+//!
+//! Each test needs root and BTF; it says so and passes where they are missing.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use chase_tests::compile::Build;
+use chase_tests::need;
+use chase_tests::tagged::{Tagged, companion};
+use chase_tests::trial::libchase;
+use tempfile::TempDir;
+
+fn hooked(program: impl AsRef<Path>, output: &Path) -> Command {
+    let mut command = Command::new(program.as_ref());
+    command.env("LD_PRELOAD", libchase()).env("CHASE_OUTPUT", output);
+    command.env("CHASE_SYSCALLS", "auto").env("CHASE_VERBOSE", "1").stdout(Stdio::null());
+    command
+}
+
+fn true_program() -> &'static Path {
+    Path::new("/bin/true")
+}
+
+#[test]
+fn many_that_start_at_once_share_one() {
+    const MANY: usize = 40;
+    if companion("many_that_start_at_once_share_one").is_none() {
+        return;
+    }
+    let output = TempDir::new().expect("a scratch directory");
+    let start = |_| hooked(true_program(), output.path()).stderr(Stdio::null()).spawn();
+    let all: Vec<_> = (0..MANY).map(start).collect();
+    for child in all {
+        assert!(child.expect("starts").wait().expect("ends").success());
+    }
+    let tagged = Tagged::finished(output.path());
+    assert_eq!(tagged.headers.len(), MANY);
+    tagged.assert_nothing_lost();
+}
+
+#[test]
+fn a_file_of_somebody_else_stays_as_it_is() {
+    if companion("a_file_of_somebody_else_stays_as_it_is").is_none() {
+        return;
+    }
+    let output = TempDir::new().expect("a scratch directory");
+    let path = output.path().join("companion.session");
+    fs::write(&path, "precious\n").expect("written");
+    let outcome = hooked(true_program(), output.path()).output().expect("runs");
+    let said = String::from_utf8_lossy(&outcome.stderr).into_owned();
+    assert!(outcome.status.success() && said.contains("no file of chase's"), "{said}");
+    assert_eq!(fs::read_to_string(&path).expect("readable"), "precious\n");
+
+    // Nor does one that nobody writes to keep the program waiting.
+    fs::remove_file(&path).expect("removed");
+    assert!(Command::new("mkfifo").arg(&path).status().expect("mkfifo").success());
+    let begin = Instant::now();
+    assert!(hooked(true_program(), output.path()).output().expect("runs").status.success());
+    assert!(begin.elapsed() < Duration::from_secs(5));
+}
+
+/// A part of a run that has an output directory of its own has a companion of its own.
+#[test]
+fn each_directory_has_its_companion() {
+    if companion("each_directory_has_its_companion").is_none() {
+        return;
+    }
+    let program = Build::program("syscalls.c").flags("-fno-builtin").without_libtrap().build();
+    let (outer, inner) = (TempDir::new().expect("created"), TempDir::new().expect("created"));
+    let script = "cat /etc/hostname; CHASE_OUTPUT=$0 $1 tagged; true";
+    let mut shell = hooked("/bin/sh", outer.path());
+    shell.args(["-c", script]).arg(inner.path()).arg(program);
+    let outcome = shell.stderr(Stdio::null()).status().expect("runs");
+    assert!(outcome.success());
+    let tagged = Tagged::finished(inner.path());
+    assert_eq!(tagged.calls("getppid", "getppid"), 1_000_000);
+    let outside = Tagged::finished(outer.path());
+    // The shell asks too, once.
+    assert!(outside.calls("getppid", "getppid") < 10);
+    // A companion is no part of the run.
+    let bpf = outside.rows.iter().filter(|row| row.name == "bpf").count();
+    assert_eq!(bpf, 0, "{:?}", outside.rows);
+}
+
+#[test]
+fn a_debugger_does_not_see_it() {
+    if companion("a_debugger_does_not_see_it").is_none() {
+        return;
+    }
+    let Some(gdb) = need::tool("a_debugger_does_not_see_it", "gdb") else { return };
+    let program = Build::program("syscalls.c").flags("-fno-builtin").without_libtrap().build();
+    let output = TempDir::new().expect("a scratch directory");
+    let wrapper = format!(
+        "set exec-wrapper env LD_PRELOAD={} CHASE_OUTPUT={} CHASE_SYSCALLS=require",
+        libchase().display(),
+        output.path().display()
+    );
+    let mut command = Command::new(gdb);
+    command.args(["-batch", "-nx", "-ex", &wrapper, "-ex", "break main", "-ex", "run"]);
+    command.args(["-ex", "continue", "--args"]).arg(program).arg("errors");
+    let outcome = command.output().expect("runs");
+    let said = String::from_utf8_lossy(&outcome.stdout).into_owned();
+    assert!(said.contains("Breakpoint 1") && said.contains("exited normally"), "{said}");
+    assert_eq!(Tagged::finished(output.path()).calls("access", "access"), 7);
+}
+
+#[test]
+fn descriptors_of_the_application_are_no_limit() {
+    if companion("descriptors_of_the_application_are_no_limit").is_none() {
+        return;
+    }
+    let output = TempDir::new().expect("a scratch directory");
+    let script = "ulimit -Sn 20; for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21; do \
+        sleep 0.5 & done; wait";
+    let mut shell = hooked("/bin/sh", output.path());
+    let outcome = shell.args(["-c", script]).stderr(Stdio::null()).status().expect("runs");
+    assert!(outcome.success());
+    let tagged = Tagged::finished(output.path());
+    let slept = tagged.rows.iter().filter(|row| row.name == "clock_nanosleep").count();
+    assert_eq!(slept, 21, "{:?}", tagged.headers);
+}

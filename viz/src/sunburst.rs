@@ -1,0 +1,252 @@
+//! Shares of a total in two rings: groups, and around each group its parts.
+
+use std::f64::consts::{PI, TAU};
+
+use crate::canvas::{Align, Point, Type};
+use crate::chart::{Chart, NOTE, Page, Sheet};
+use crate::data::total;
+use crate::font::Weight;
+use crate::palette::{self, Colour, INK, PAPER, REST, RULE};
+use crate::quantity::{quantity, share};
+use crate::{Error, Group, Unit};
+
+/// Largest outer radius, pixels.
+const RADIUS: f64 = 260.0;
+/// The rings, as fractions of the radius.
+const GROUPS: (f64, f64) = (0.36, 0.68);
+const PARTS: (f64, f64) = (0.69, 1.0);
+/// The only ring where no group has parts.
+const ALONE: (f64, f64) = (0.44, 1.0);
+/// Narrower than this, slices of one kind are added up, radians.
+const THIN: f64 = 0.012;
+const TEXT: Type = Type { size: 13.0, weight: Weight::Regular, colour: INK };
+const BIG: Type = Type { size: 20.0, weight: Weight::Bold, colour: INK };
+/// Free space around a text in its slice.
+const AIR: f64 = 3.0;
+
+/// A part of a group's part, such as an API.
+#[derive(Clone, Debug)]
+pub struct Part {
+    /// Its name.
+    pub label: String,
+    /// Its value, in the chart's unit.
+    pub value: f64,
+}
+
+/// A group, what it is made of, and what a page knows it by.
+#[derive(Clone, Debug)]
+pub struct Segment {
+    /// The group.
+    pub group: Group,
+    /// Its parts; their sum is at most the group's value. May be empty.
+    pub parts: Vec<Part>,
+    /// Becomes the attribute `data-key` of all that is drawn of the group.
+    pub key: Option<String>,
+}
+
+/// `segments` as an inner ring, their parts as an outer one, and `centre` in the middle of it, with
+/// the total below.
+///
+/// Both rings go clockwise from twelve o'clock, in the order given. Names stand in slices that
+/// have room for them, and are tooltips of all. What would be too thin to be seen is added up.
+///
+/// # Errors
+///
+/// [`Error::Value`] for a value that is negative or not finite.
+pub fn sunburst(
+    sheet: &Sheet<'_>,
+    unit: Unit<'_>,
+    centre: &str,
+    segments: &[Segment],
+) -> Result<Chart, Error> {
+    let whole = total(segments.iter().map(|s| (s.group.name.as_str(), s.group.value)))?;
+    for segment in segments {
+        total(segment.parts.iter().map(|part| (part.label.as_str(), part.value)))?;
+    }
+    let mut page = Page::new(sheet)?;
+    let radius = (page.room() / 2.0 - 2.0).min(RADIUS);
+    let middle = (page.width / 2.0, page.top + radius + 2.0);
+    let mut rings = Rings { page: &mut page, middle, radius, whole, unit };
+    rings.draw(segments);
+    rings.centre(
+        centre,
+        if segments.iter().all(|s| s.parts.is_empty()) { ALONE.0 } else { GROUPS.0 },
+    );
+    let height = middle.1 + radius + 2.0 + page.margin;
+    page.finish(height)
+}
+
+struct Rings<'p, 'u> {
+    page: &'p mut Page,
+    middle: Point,
+    radius: f64,
+    whole: f64,
+    unit: Unit<'u>,
+}
+
+/// A slice of a ring.
+struct Slice<'s> {
+    name: &'s str,
+    value: f64,
+    colour: Colour,
+    key: Option<&'s str>,
+    /// Radians clockwise from twelve o'clock.
+    from: f64,
+    to: f64,
+    /// Inner and outer radius, as fractions of the chart's.
+    ring: (f64, f64),
+}
+
+impl Rings<'_, '_> {
+    fn draw(&mut self, segments: &[Segment]) {
+        let groups: Vec<Group> = segments.iter().map(|s| s.group.clone()).collect();
+        let colours = palette::assign(&groups);
+        let has_parts = segments.iter().any(|s| !s.parts.is_empty());
+        let ring = if has_parts { GROUPS } else { ALONE };
+        if self.whole <= 0.0 {
+            for radius in [ring.0, ring.1] {
+                let circle = self.arc(radius, 0.0, TAU);
+                self.page.canvas.line(circle, 1.5, RULE);
+            }
+            return;
+        }
+        let (mut from, mut thin) = (0.0, (0, 0.0));
+        for (segment, colour) in segments.iter().zip(colours) {
+            let width = segment.group.value / self.whole * TAU;
+            if width < THIN {
+                thin = (thin.0 + usize::from(width > 0.0), thin.1 + segment.group.value);
+                continue;
+            }
+            let (name, key) = (segment.group.shown(), segment.key.as_deref());
+            let colour = colour.unwrap_or(REST);
+            let to = from + width;
+            self.slice(&Slice {
+                name: &name,
+                value: segment.group.value,
+                colour,
+                key,
+                from,
+                to,
+                ring,
+            });
+            self.parts(segment, colour, from);
+            from = to;
+        }
+        if thin.0 > 0 {
+            let name = format!("{} smaller ones", thin.0);
+            let (value, to) = (thin.1, from + thin.1 / self.whole * TAU);
+            self.slice(&Slice { name: &name, value, colour: REST, key: None, from, to, ring });
+        }
+    }
+
+    fn parts(&mut self, segment: &Segment, colour: Colour, mut from: f64) {
+        let mut thin = (0, 0.0);
+        let mut shade = 0;
+        let key = segment.key.as_deref();
+        for part in &segment.parts {
+            let to = from + part.value / self.whole * TAU;
+            if to - from < THIN {
+                thin = (thin.0 + usize::from(part.value > 0.0), thin.1 + part.value);
+                continue;
+            }
+            // Neighbours differ, and none is taken for the group itself.
+            let colour = colour.lighter(if shade % 2 == 0 { 0.3 } else { 0.5 });
+            shade += 1;
+            let (name, value) = (part.label.as_str(), part.value);
+            self.slice(&Slice { name, value, colour, key, from, to, ring: PARTS });
+            from = to;
+        }
+        if thin.1 > 0.0 {
+            let name = format!("{} smaller ones of {}", thin.0, segment.group.name);
+            let (value, to) = (thin.1, from + thin.1 / self.whole * TAU);
+            let colour = colour.lighter(0.7);
+            self.slice(&Slice { name: &name, value, colour, key, from, to, ring: PARTS });
+        }
+    }
+
+    fn slice(&mut self, slice: &Slice<'_>) {
+        let mut outline = self.arc(slice.ring.1, slice.from, slice.to);
+        outline.extend(self.arc(slice.ring.0, slice.from, slice.to).into_iter().rev());
+        let value =
+            format!("{}, {}", quantity(slice.value, self.unit), share(slice.value, self.whole));
+        self.page.canvas.polygon(outline.clone(), slice.colour);
+        self.page.describe(slice.name, &value);
+        if let Some(key) = slice.key {
+            self.page.canvas.key(key);
+        }
+        outline.push(outline[0]);
+        // In the colour of the paper: a gap between neighbours, whatever their colours.
+        self.page.canvas.line(outline, 1.0, PAPER);
+        self.name(slice, &share(slice.value, self.whole));
+    }
+
+    /// The name and the share in the slice, or the name, or nothing: whatever has room.
+    fn name(&mut self, slice: &Slice<'_>, share: &str) {
+        let angle = (slice.from + slice.to) / 2.0;
+        let radius = (slice.ring.0 + slice.ring.1) / 2.0 * self.radius;
+        let at = (self.middle.0 + radius * angle.sin(), self.middle.1 - radius * angle.cos());
+        let look = Type { colour: slice.colour.ink(), ..TEXT };
+        let name = crate::label::visible(slice.name);
+        let line = look.size + 3.0;
+        let room = (slice.ring.1 - slice.ring.0) * self.radius * 1.6;
+        let shown = self.page.font.shorten(&name, room, look.size, look.weight);
+        let width = self.page.text_width(&shown, look);
+        let share_width = self.page.text_width(share, look);
+        if name.is_empty() || shown.chars().count() < 3.min(name.chars().count()) {
+            return;
+        }
+        if self.has_room(slice, at, width.max(share_width), 2.0 * line) {
+            let baseline = at.1 + look.size * 0.36;
+            self.page.label(&shown, (at.0, baseline - line / 2.0), Align::Middle, width, look);
+            self.page.label(share, (at.0, baseline + line / 2.0), Align::Middle, share_width, look);
+        } else if self.has_room(slice, at, width, line) {
+            let baseline = at.1 + look.size * 0.36;
+            self.page.label(&shown, (at.0, baseline), Align::Middle, width, look);
+        }
+    }
+
+    /// Whether a box around `at` lies within the slice.
+    fn has_room(&self, slice: &Slice<'_>, at: Point, width: f64, height: f64) -> bool {
+        let (half_width, half_height) = (width / 2.0 + AIR, height / 2.0 + AIR);
+        let (x, y) = (at.0 - self.middle.0, at.1 - self.middle.1);
+        // The point of the box nearest to the centre, and its corners.
+        let nearest = (
+            0.0_f64.clamp(x - half_width, x + half_width),
+            0.0_f64.clamp(y - half_height, y + half_height),
+        );
+        if nearest.0.hypot(nearest.1) < slice.ring.0 * self.radius {
+            return false;
+        }
+        let corners = [(-1.0, -1.0), (1.0, -1.0), (-1.0, 1.0), (1.0, 1.0)];
+        let (middle, half) = ((slice.from + slice.to) / 2.0, (slice.to - slice.from) / 2.0);
+        corners.into_iter().all(|(right, down)| {
+            let (x, y) = (x + right * half_width, y + down * half_height);
+            let mut apart = x.atan2(-y).rem_euclid(TAU) - middle;
+            if apart > PI {
+                apart -= TAU;
+            } else if apart < -PI {
+                apart += TAU;
+            }
+            x.hypot(y) <= slice.ring.1 * self.radius && apart.abs() <= half
+        })
+    }
+
+    fn centre(&mut self, name: &str, inner: f64) {
+        let room = 2.0 * inner * self.radius - 30.0;
+        let (x, y) = self.middle;
+        let whole = quantity(self.whole, self.unit);
+        self.page.label(name, (x, y - 12.0), Align::Middle, room, NOTE);
+        self.page.label(&whole, (x, y + 14.0), Align::Middle, room, BIG);
+    }
+
+    fn arc(&self, radius: f64, from: f64, to: f64) -> Vec<Point> {
+        let radius = radius * self.radius;
+        // Two degrees: hardly further from the true circle than a tenth of a pixel.
+        let steps = ((to - from) / (PI / 90.0)).ceil().max(1.0) as usize;
+        let at = |i: usize| {
+            let angle = from + (to - from) * i as f64 / steps as f64;
+            (self.middle.0 + radius * angle.sin(), self.middle.1 - radius * angle.cos())
+        };
+        (0..=steps).map(at).collect()
+    }
+}
