@@ -1,5 +1,7 @@
 //! What each context of a thread cost: the formulas of the crate's documentation.
 
+use std::collections::HashMap;
+
 use chase_recorder::layout::{Header, SQUARES, SlotClass};
 use chase_recorder::reader::{Context, Histogram, Thread};
 
@@ -17,6 +19,7 @@ struct Hook {
     outside: f64,
     counted: f64,
     sampled: f64,
+    framed: f64,
 }
 
 impl Hook {
@@ -27,6 +30,7 @@ impl Hook {
             outside: ticks(header.cost_outside),
             counted: ticks(header.cost_counted),
             sampled: ticks(header.cost_sampled),
+            framed: ticks(header.cost_framed),
         }
     }
 }
@@ -74,7 +78,10 @@ pub(crate) struct Cost {
     pub(crate) total_is_cut: bool,
     /// The call was made before a fork: its duration is not that of a whole call.
     pub(crate) inherited: bool,
+    slot: u32,
     class: SlotClass,
+    /// Whether its calls are counted in their own context, though not all were timed.
+    framed: bool,
     /// The first of the scopes that anything inside folds into.
     first_scope: u32,
     last_start: u64,
@@ -102,6 +109,13 @@ pub(crate) fn of(
             Cost::new(&context, histogram.count(), class, hook)
         })
         .collect();
+    for at in 0..contexts.len() {
+        // Framed calls share the scope of the timed ones beside them, which folds nothing.
+        let scope = contexts[at].scope as usize;
+        if contexts[at].framed && contexts[scope].caller == contexts[at].caller {
+            contexts[at].first_scope = contexts[scope].first_scope.max(at as u32);
+        }
+    }
     mark_open_calls(&mut contexts, end.0);
 
     let mut application = (end.0 - start.0) as f64;
@@ -129,6 +143,7 @@ pub(crate) fn of(
         }
     }
 
+    fill_in(&mut contexts, &mut application, &mut application_variance);
     let mut overlap = clamp(&mut application, &mut application_cost);
     let mut own_cost = application_cost;
     for at in (0..contexts.len()).rev() {
@@ -148,6 +163,57 @@ pub(crate) fn of(
         }
     }
     ThreadCosts { contexts, start, end, application, application_variance, own_cost, overlap }
+}
+
+/// Estimates the time of framed calls in contexts where none of them was timed: the self time of a call
+/// is taken to be the mean over the thread's other contexts of the slot. (Their callees are known, and
+/// what was called more often than a few hundred times was timed.) The error may be all of it.
+fn fill_in(contexts: &mut [Cost], application: &mut f64, application_variance: &mut f64) {
+    let is_unknown = |context: &Cost| context.framed && context.timed == 0 && context.calls > 0;
+    if !contexts.iter().any(is_unknown) {
+        return;
+    }
+    // Self time and calls of each slot where it is known, and calls in each scope.
+    let mut known: HashMap<u32, (f64, u64)> = HashMap::new();
+    let mut calls = vec![0; contexts.len()];
+    let mut is_whole = vec![true; contexts.len()];
+    for context in contexts.iter() {
+        calls[context.scope as usize] += context.calls;
+        is_whole[context.scope as usize] &= !is_unknown(context);
+    }
+    for (at, context) in contexts.iter().enumerate() {
+        if context.scope as usize == at && is_whole[at] {
+            let (time, of) = known.entry(context.slot).or_default();
+            *time += context.self_time.max(0.0);
+            *of += calls[at];
+        }
+    }
+    for at in (0..contexts.len()).rev() {
+        let context = contexts[at];
+        if !is_unknown(&context) {
+            continue;
+        }
+        let scope = context.scope as usize;
+        let mean = match known.get(&context.slot) {
+            Some(&(time, of)) if of > 0 => time / of as f64,
+            _ => 0.0,
+        };
+        let missing = (mean * calls[scope] as f64 - contexts[scope].self_time).max(0.0);
+        contexts[at].measured = missing;
+        contexts[at].timed = context.calls;
+        contexts[scope].self_time += missing;
+        contexts[scope].variance += missing * missing;
+        match context.caller {
+            NOBODY => {
+                *application -= missing;
+                *application_variance += missing * missing;
+            }
+            caller => {
+                contexts[caller as usize].self_time -= missing;
+                contexts[caller as usize].variance += missing * missing;
+            }
+        }
+    }
 }
 
 impl ThreadCosts {
@@ -206,6 +272,8 @@ impl Cost {
             nested: 0.0,
             total_is_cut: false,
             inherited,
+            slot: context.slot(),
+            framed: false,
             class,
             first_scope: context.scope,
             last_start: node.last_start_ticks,
@@ -227,6 +295,7 @@ impl Cost {
         let timed = if is_timed { calls.saturating_sub(open) } else { 0 };
         let mean = if is_timed { node.total_ticks as f64 / weight } else { 0.0 };
         let pairs = samples.pairs as f64;
+        let untimed = if context.is_framed() { hook.framed } else { hook.counted };
         let variance = samples.pairs_squares as f64 * SQUARES as f64
             - 2.0 * mean * samples.pairs_ticks as f64
             + mean * mean * pairs;
@@ -247,13 +316,15 @@ impl Cost {
             nested: 0.0,
             total_is_cut: false,
             inherited: false,
+            slot: context.slot(),
+            framed: context.is_framed(),
             class: if is_timed || open > 0 { class } else { SlotClass::Counted },
             first_scope: context.scope,
             last_start: node.last_start_ticks,
             own_cost: 0.0,
             inside_cost: hook.inside * ended as f64,
             outside_cost: hook.sampled * ended as f64
-                + hook.counted * calls.saturating_sub(ended) as f64,
+                + untimed * calls.saturating_sub(ended) as f64,
         }
     }
 }

@@ -8,12 +8,11 @@ use core::cell::UnsafeCell;
 use core::ffi::c_void;
 use core::hint::black_box;
 use core::ptr;
-use core::sync::atomic::Ordering;
 
 use chase_format::histogram::PAGES;
-use chase_format::layout::{Node, SAMPLED, TIMING_ADAPTIVE, TIMING_ALL};
+use chase_format::layout::{FRAMED, Node, SAMPLED, TIMING_ADAPTIVE, TIMING_ALL};
 
-use crate::arch::{self, TARGETS};
+use crate::arch;
 use crate::clock;
 use crate::sampling::{self, SAMPLES_PER_CHOICE};
 use crate::thread::Thread;
@@ -28,8 +27,8 @@ const SAMPLES: u64 = SAMPLES_PER_CHOICE as u64 - 2;
 const SCALE: u64 = 1024;
 
 /// Nodes of these calls, which are none of the application's: of those that are timed; of samples,
-/// and what belongs behind it.
-struct Scratch(UnsafeCell<[Node; 3]>);
+/// and what belongs behind it; of those that get frames.
+struct Scratch(UnsafeCell<[Node; 5]>);
 // SAFETY: only the start, with one thread, uses it.
 unsafe impl Sync for Scratch {}
 static SCRATCH: Scratch = Scratch(UnsafeCell::new(
@@ -45,7 +44,7 @@ static SCRATCH: Scratch = Scratch(UnsafeCell::new(
             unwound: 0,
             page_refs: [0; PAGES],
         }
-    }; 3],
+    }; 5],
 ));
 
 /// What a call costs, in 1/1024 ticks.
@@ -57,10 +56,12 @@ pub(crate) struct Cost {
     pub(crate) counted: u64,
     /// As `outside`, of a call that is a sample.
     pub(crate) sampled: u64,
+    /// As `counted`, of a call that gets a frame.
+    pub(crate) framed: u64,
 }
 
 impl Cost {
-    pub(crate) const NONE: Self = Self { inside: 0, outside: 0, counted: 0, sampled: 0 };
+    pub(crate) const NONE: Self = Self { inside: 0, outside: 0, counted: 0, sampled: 0, framed: 0 };
 }
 
 extern "C" fn nothing() {}
@@ -68,19 +69,22 @@ extern "C" fn nothing() {}
 /// What a call of this thread costs.
 pub(crate) fn measure(thread: &Thread) -> Cost {
     let direct = nothing as *const () as usize;
-    TARGETS[SLOT].store(direct, Ordering::Relaxed);
+    arch::set_target(SLOT, direct);
     let nodes = SCRATCH.0.get().cast::<Node>();
     // SAFETY: the nodes are ours alone, one behind the other.
-    let (node, sampled_node) = unsafe { (nodes, nodes.add(1)) };
+    let (node, sampled_node, framed_node) = unsafe { (nodes, nodes.add(1), nodes.add(3)) };
     // SAFETY: as above.
     let lent = unsafe {
-        thread.tree.lend(node, SLOT as u32) && thread.tree.lend(sampled_node, SLOT as u32 | SAMPLED)
+        thread.tree.lend(node, SLOT as u32)
+            && thread.tree.lend(sampled_node, SLOT as u32 | SAMPLED)
+            && thread.tree.lend(framed_node, SLOT as u32 | SAMPLED | FRAMED)
     };
     if !lent {
         return Cost::NONE;
     }
     let (mut least_direct, mut least_hooked, mut least_recorded) = (u64::MAX, u64::MAX, u64::MAX);
     let (mut least_counted, mut least_sampled) = (u64::MAX, u64::MAX);
+    let mut least_framed = u64::MAX;
     for _ in 0..BATCHES {
         let stub = arch::stub(SLOT);
         least_direct = least_direct.min(time_calls(direct, CALLS));
@@ -98,13 +102,22 @@ pub(crate) fn measure(thread: &Thread) -> Cost {
         if sampling::mode() == TIMING_ADAPTIVE
             && sampling::prepare_samples(thread, SLOT as u32, sampled_node)
         {
+            // SAFETY: as above; this is what is behind the node.
+            let samples = unsafe { sampling::samples_of(sampled_node) };
             // SAFETY: as above.
-            unsafe { (*sampled_node).total_ticks = 0 };
+            unsafe { ((*sampled_node).total_ticks, (*samples).weight) = (0, 0) };
             let took = time_calls(stub, SAMPLES);
             // SAFETY: as above.
-            let recorded = unsafe { (*sampled_node).total_ticks };
-            least_sampled = least_sampled.min(took.saturating_sub(recorded));
+            let (recorded, weight) = unsafe { ((*sampled_node).total_ticks, (*samples).weight) };
+            // An interrupted one makes the sampling look at it, which may change its mind.
+            if weight == SAMPLES {
+                least_sampled = least_sampled.min(took.saturating_sub(recorded));
+            }
             sampling::prepare_samples(thread, SLOT as u32, ptr::null_mut());
+            if sampling::prepare_framed(thread, SLOT as u32, 2 * CALLS as u32) {
+                least_framed = least_framed.min(time_calls(stub, CALLS));
+                sampling::prepare_framed(thread, SLOT as u32, 0);
+            }
         }
     }
     let per_call =
@@ -114,6 +127,7 @@ pub(crate) fn measure(thread: &Thread) -> Cost {
         outside: per_call(least_hooked.saturating_sub(least_recorded), CALLS),
         counted: per_call(least_counted, CALLS).saturating_sub(per_call(least_direct, CALLS)),
         sampled: per_call(least_sampled, SAMPLES),
+        framed: per_call(least_framed, CALLS).saturating_sub(per_call(least_direct, CALLS)),
     }
 }
 

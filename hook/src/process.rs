@@ -139,11 +139,13 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
     thread::watch_ends(loading::find);
     let Some(main) = thread::register(&Origin::MAIN) else { return };
     this.cost = calibrate::measure(main);
+    sampling::note_cost(&this.cost);
     let header = recording::header();
     // SAFETY: the header is in the first page of the mapping.
     unsafe {
         ((*header).cost_inside, (*header).cost_outside) = (this.cost.inside, this.cost.outside);
         ((*header).cost_counted, (*header).cost_sampled) = (this.cost.counted, this.cost.sampled);
+        (*header).cost_framed = this.cost.framed;
     }
     watch_process();
     loading::hook_all();
@@ -314,6 +316,7 @@ fn open_recording(origin: u32) -> Result<(), Refused> {
     header.clock_latest = if origin == ORIGIN_FORK { this.first_pair } else { start };
     (header.cost_inside, header.cost_outside) = (this.cost.inside, this.cost.outside);
     (header.cost_counted, header.cost_sampled) = (this.cost.counted, this.cost.sampled);
+    header.cost_framed = this.cost.framed;
     header.timing = sampling::mode();
     const MOST_IMAGES: u64 = 10_000;
     for number in 0..MOST_IMAGES {

@@ -7,7 +7,7 @@ use core::cell::{Cell, UnsafeCell};
 use core::ptr;
 
 use chase_format::histogram::{PAGE_BUCKETS, bucket_of};
-use chase_format::layout::{NONE, Node, PAGE, ROOT_SLOT, SAMPLED, UNIT};
+use chase_format::layout::{FRAMED, NONE, Node, PAGE, ROOT_SLOT, SAMPLED, UNIT};
 use chase_format::writer::NodeSpace;
 
 use crate::pages;
@@ -76,6 +76,11 @@ pub(crate) fn reference<T>(of: *const T) -> u32 {
 /// The node behind a `_ref`.
 pub(crate) fn node_at(reference: u32) -> *mut Node {
     recording::base().wrapping_add(reference as usize * UNIT).cast()
+}
+
+/// What the flags in a key add to its hash, so that the nodes of one slot are not neighbours.
+pub(crate) const fn hash_of_flags(slot: u32) -> u32 {
+    (slot >> FRAMED.trailing_zeros()) * 37
 }
 
 fn key(scope: u32, slot: u32) -> u64 {
@@ -177,7 +182,11 @@ impl Tree {
             if scope != reference(self.root.get()) {
                 sampling::note_child(parent);
             }
-            let folded = ancestor_with(scope, slot);
+            let folded = if slot & FRAMED == 0 {
+                ancestor_with(scope, slot)
+            } else {
+                self.scope_of_timed(parent, slot)
+            };
             self.push_node(scope, slot, folded)
         } else {
             recording::unseen(Lost::ContextUnderRoot);
@@ -187,6 +196,23 @@ impl Tree {
             return ptr::null_mut();
         }
         node
+    }
+
+    /// The node of calls of `slot` that get frames and are not all timed, added if it is missing, next
+    /// to that of timed ones; null if the recording has no room.
+    pub(crate) fn find_or_add_framed(&self, parent: *mut Node, slot: u32) -> *mut Node {
+        let found = self.find(parent, slot | SAMPLED | FRAMED);
+        if !found.is_null() || self.find_or_add(parent, slot).is_null() {
+            return found;
+        }
+        self.find_or_add(parent, slot | SAMPLED | FRAMED)
+    }
+
+    /// The scope of the timed calls beside those that get frames and are not all timed.
+    fn scope_of_timed(&self, parent: *const Node, slot: u32) -> Option<u32> {
+        let timed = self.find(parent, slot & SLOT_MASK);
+        // SAFETY: nodes live as long as the mapping.
+        (!timed.is_null()).then(|| unsafe { (*timed).scope_ref })
     }
 
     fn find_or_add_at_root(&self, slot: u32) -> *mut Node {
@@ -248,7 +274,7 @@ impl Tree {
     }
 
     /// Calls made in these scopes (0: none); `None` if there are too many contexts to look.
-    pub(crate) fn calls_in(&self, scopes: [u32; 2]) -> Option<u64> {
+    pub(crate) fn calls_in<const N: usize>(&self, scopes: [u32; N]) -> Option<u64> {
         const MANY: usize = 1 << 12;
         let (table, entries) = (self.table.get(), self.entries.get());
         let mut calls = 0;
@@ -339,7 +365,7 @@ impl Tree {
         // SAFETY: parents lead to the root, within the mapping.
         unsafe {
             while (*at).parent_ref != 0 && depth < DEEP {
-                path[depth] = (*at).slot & !SAMPLED;
+                path[depth] = (*at).slot & !(SAMPLED | FRAMED);
                 depth += 1;
                 at = node_at((*at).parent_ref);
             }
@@ -407,7 +433,8 @@ impl Tree {
     fn place(&self, key: u64) -> *mut Entry {
         let (scope, slot) = ((key >> 32) as u32, key as u32);
         let (table, mask) = (self.table.get(), self.entries.get() - 1);
-        let mut index = scope.wrapping_mul(HASH).wrapping_add(slot) as usize;
+        let hash = scope.wrapping_mul(HASH).wrapping_add(slot).wrapping_add(hash_of_flags(slot));
+        let mut index = hash as usize;
         loop {
             // SAFETY: the index is masked to the table, which is never full.
             let entry = unsafe { table.add(index & mask) };

@@ -134,7 +134,7 @@ fn missing_when(how: &str, timing: &str) -> u64 {
 
 #[test]
 fn less_than_a_block_is_missing_after_a_kill() {
-    const LONGEST_BLOCK: u64 = 256;
+    const LONGEST_BLOCK: u64 = 1024;
     assert!(missing_when("kill", "adaptive") < LONGEST_BLOCK);
     assert!(missing_when("fault", "adaptive") < LONGEST_BLOCK);
     assert_eq!(missing_when("kill", "all"), 0);

@@ -2,15 +2,16 @@
 
 use core::sync::atomic::Ordering;
 
-use chase_format::layout::{INHERITED, SAMPLED};
+use chase_format::layout::{FRAMED, INHERITED, SAMPLED};
 
-use super::{DEAD, FRAME, Frame, MOVED, SEGMENT, segment_of};
+use super::{DEAD, FRAME, Frame, MOVED, SEGMENT, is_timed, segment_of};
 use crate::thread::Thread;
 use crate::{clock, pages};
 
 struct OpenCall {
     frame: *mut Frame,
     slot: u32,
+    is_timed: bool,
 }
 
 /// Calls that were open at a fork, innermost first.
@@ -43,8 +44,9 @@ impl Thread {
             for frame in self.frames().filter(live).take(capacity) {
                 // SAFETY: `len` stays below the capacity; the node is in the old recording.
                 unsafe {
-                    *list.add(len) = OpenCall { frame, slot: (*(*frame).node).slot & !SAMPLED }
-                };
+                    let slot = (*(*frame).node).slot & !(SAMPLED | FRAMED);
+                    *list.add(len) = OpenCall { frame, slot, is_timed: is_timed(frame) };
+                }
                 len += 1;
             }
         }
@@ -64,6 +66,8 @@ impl Thread {
                 (*call.frame).node = node;
                 (*call.frame).start_ticks = now;
                 (*node).last_start_ticks = now;
+                // Its return will not be timed either.
+                (*node).unwound += u32::from(!call.is_timed);
                 parent = node;
             }
         }

@@ -32,7 +32,7 @@ use crate::thread::Thread;
 use crate::tree::node_at;
 use crate::{clock, pages};
 
-pub(crate) use self::slow_path::{enter_slow, leave_moved, leave_slow};
+pub(crate) use self::slow_path::{enter_slow, leave_framed, leave_moved, leave_slow};
 
 /// Bytes of a frame.
 pub(crate) const FRAME: usize = 64;
@@ -51,9 +51,10 @@ const DEAD: usize = 1;
 const MOVED: usize = 2;
 
 /// Why the slow half of the entry is called, where it is told no frame: the call is due to be a
-/// sample, or its slot to be looked at.
+/// sample, or its slot to be looked at, or it is only counted and gets a frame.
 pub(crate) const SAMPLE: usize = 1;
 pub(crate) const LOOK: usize = 2;
+pub(crate) const FRAMED_CALL: usize = 3;
 
 /// A call under way.
 #[repr(C, align(64))]
@@ -66,7 +67,7 @@ pub(crate) struct Frame {
     pub(crate) node: *mut Node,
     /// For the exit.
     pub(crate) saved_rcx: usize,
-    /// Of a sample: how many calls it stands for.
+    /// Where only some calls are timed: how many this one stands for; 0: it is not timed.
     pub(crate) weight: u32,
 }
 
@@ -169,7 +170,7 @@ impl Thread {
                     return;
                 }
                 if state == MOVED {
-                    sampling::take_back((*frame).node);
+                    sampling::take_back((*frame).node, (*frame).weight);
                 }
                 (*frame).sp.store(FREE, Ordering::Relaxed);
                 if !self.move_top(top, frame as usize) {
@@ -188,13 +189,18 @@ impl Thread {
     fn abandon(&self, frame: *mut Frame) {
         // SAFETY: the frame is this thread's and live, so its node is one of this thread's.
         unsafe {
+            if !is_timed(frame) {
+                let node = self.node_of_left((*frame).node, 0);
+                (*node).unwound += u32::from(!sampling::is_sampled(node));
+                return mark_dead(frame);
+            }
             let start = (*frame).start_ticks;
             let end = if self.last_jump_ticks.get() > start {
                 self.last_jump_ticks.get()
             } else {
                 clock::now()
             };
-            let node = self.node_of_left((*frame).node);
+            let node = self.node_of_left((*frame).node, (*frame).weight);
             (*node).total_ticks += end.saturating_sub(start);
             (*node).unwound += 1;
             mark_dead(frame);
@@ -203,7 +209,7 @@ impl Thread {
 
     /// The node in which a call is noted that is left: a sample that does not return stands for
     /// itself alone, and is a timed call like others.
-    fn node_of_left(&self, node: *mut Node) -> *mut Node {
+    fn node_of_left(&self, node: *mut Node, weight: u32) -> *mut Node {
         sampling::time_every_call(node);
         // SAFETY: the node is one of this thread's, and its parent is its caller's scope.
         unsafe {
@@ -215,7 +221,7 @@ impl Thread {
             if timed.is_null() {
                 return node;
             }
-            sampling::take_back(node);
+            sampling::take_back(node, weight);
             (*timed).calls += 1;
             timed
         }
@@ -402,7 +408,7 @@ impl Thread {
                     (*(*previous).previous).next = at;
                     for frame in frames_in(previous) {
                         if (*frame).sp.load(Ordering::Acquire) == MOVED {
-                            sampling::take_back((*frame).node);
+                            sampling::take_back((*frame).node, (*frame).weight);
                         }
                         (*frame).sp.store(FREE, Ordering::Relaxed);
                     }
@@ -420,7 +426,7 @@ impl Thread {
             // SAFETY: frames below `top` are initialised; a moved one's node is this thread's.
             unsafe {
                 if (*frame).sp.load(Ordering::Acquire) == MOVED {
-                    sampling::take_back((*frame).node);
+                    sampling::take_back((*frame).node, (*frame).weight);
                     (*frame).sp.store(DEAD, Ordering::Relaxed);
                 }
             }
@@ -460,6 +466,15 @@ impl Thread {
         }
         true
     }
+}
+
+/// Whether the clock was read when the call began.
+///
+/// # Safety
+/// The frame is live.
+unsafe fn is_timed(frame: *const Frame) -> bool {
+    // SAFETY: a live frame and its node are initialised.
+    unsafe { (*frame).weight > 0 || !sampling::is_framed((*frame).node) }
 }
 
 /// Marks a frame as ended. If it is the last of its segment, the next one's link shows it still.

@@ -5,7 +5,7 @@ use core::sync::atomic::Ordering;
 
 use chase_format::layout::Node;
 
-use super::{DEAD, FRAME, Frame, LOOK, MOVED, SAMPLE, SEGMENT, segment_of};
+use super::{DEAD, FRAME, FRAMED_CALL, Frame, LOOK, MOVED, SAMPLE, SEGMENT, segment_of};
 use crate::arch::current_thread;
 use crate::recording::Lost;
 use crate::sampling::{self, Choice};
@@ -16,7 +16,8 @@ use crate::{loading, recording, thread};
 ///
 /// # Safety
 /// Called by the call path: `sp` is where the return address is; `vain` is null or a frame that was
-/// claimed and is not wanted; or why the call is not like others, [`SAMPLE`] or [`LOOK`].
+/// claimed and is not wanted; or why the call is not like others, [`SAMPLE`], [`LOOK`] or
+/// [`FRAMED_CALL`].
 pub(crate) unsafe extern "C" fn enter_slow(
     slot: u32,
     sp: usize,
@@ -26,7 +27,7 @@ pub(crate) unsafe extern "C" fn enter_slow(
     let due = why.addr();
     // At once: a handler may come, and jump, at any time.
     let missed = if due == LOOK { sampling::stop_countdown(slot) } else { 0 };
-    if due > LOOK {
+    if due > FRAMED_CALL {
         give_up(why);
     }
     let Some(thread) = thread::current_or_adopt() else {
@@ -34,6 +35,10 @@ pub(crate) unsafe extern "C" fn enter_slow(
         recording::unseen(Lost::CallWithoutThread);
         return ptr::null_mut();
     };
+    if due == FRAMED_CALL && !sampling::makes_frames(thread, slot) {
+        // Counted already.
+        return ptr::null_mut();
+    }
     if thread.is_busy() {
         // A handler of a synchronous signal, in the middle of a change.
         let is_due = due == SAMPLE || due == LOOK;
@@ -46,7 +51,8 @@ pub(crate) unsafe extern "C" fn enter_slow(
     let context = thread.enclosing(sp);
     let choice = match due {
         SAMPLE => sampling::sample(thread, slot, sp, context),
-        LOOK => Choice::Timed,
+        // One that the call path found no place for counts for itself.
+        LOOK | FRAMED_CALL => Choice::Timed,
         _ => sampling::begin(thread, slot, context),
     };
     let (node, weight) = match choice {
@@ -57,6 +63,10 @@ pub(crate) unsafe extern "C" fn enter_slow(
     if node.is_null() {
         recording::unseen(Lost::CallWithoutSpace);
         return ptr::null_mut();
+    }
+    if sampling::makes_frames(thread, slot) {
+        // For the calls that follow.
+        thread.tree.find_or_add_framed(context, slot);
     }
     if due == LOOK {
         sampling::look(thread, slot, missed, context);
@@ -106,17 +116,8 @@ pub(crate) unsafe extern "C" fn leave_slow(frame: *mut Frame, now_ticks: u64) {
         let (owner, weight) = ((*segment_of(frame)).owner, (*frame).weight);
         if owner != current {
             sampling::time_every_call(node);
-            leave_elsewhere(node, ticks);
-            if (*owner).has_ended() {
-                sampling::take_back(node);
-                (*frame).sp.store(DEAD, Ordering::Release);
-            } else {
-                (*frame).sp.store(MOVED, Ordering::Release);
-            }
-            if let Some(thread) = thread::current() {
-                thread.show_context();
-            }
-            return;
+            leave_elsewhere(node, Some(ticks));
+            return give_away(frame, node);
         }
         let thread = &*current;
         if sampling::is_sampled(node) {
@@ -136,7 +137,26 @@ pub(crate) unsafe extern "C" fn leave_slow(frame: *mut Frame, now_ticks: u64) {
     }
 }
 
-fn leave_elsewhere(node: *const Node, ticks: u64) {
+/// The slow half of the exit of a call that is not timed: drops the frame.
+///
+/// # Safety
+/// As for [`leave_slow`].
+pub(crate) unsafe extern "C" fn leave_framed(frame: *mut Frame) {
+    let current = current_thread();
+    // SAFETY: as in `leave_slow`.
+    unsafe {
+        let (node, owner) = ((*frame).node, (*segment_of(frame)).owner);
+        if owner == current {
+            return (*current).leave(frame);
+        }
+        sampling::time_every_call(node);
+        leave_elsewhere(node, None);
+        give_away(frame, node);
+    }
+}
+
+/// Records a call of another thread that returned here: of so many ticks, if it was timed.
+fn leave_elsewhere(node: *const Node, ticks: Option<u64>) {
     let Some(thread) = thread::current() else {
         return recording::unseen(Lost::CallWithoutThread);
     };
@@ -146,7 +166,30 @@ fn leave_elsewhere(node: *const Node, ticks: u64) {
     }
     // SAFETY: the node is this thread's.
     unsafe { (*node).calls += 1 };
-    thread.record(node, ticks);
+    match ticks {
+        Some(ticks) => thread.record(node, ticks),
+        // SAFETY: as above.
+        None => unsafe { (*node).unwound += 1 },
+    }
+}
+
+/// Leaves the frame of a call that returned on this thread to its owner, another one.
+///
+/// # Safety
+/// The frame is live and the node its own.
+unsafe fn give_away(frame: *mut Frame, node: *mut Node) {
+    // SAFETY: the caller vouches for the frame.
+    unsafe {
+        if (*(*segment_of(frame)).owner).has_ended() {
+            sampling::take_back(node, (*frame).weight);
+            (*frame).sp.store(DEAD, Ordering::Release);
+        } else {
+            (*frame).sp.store(MOVED, Ordering::Release);
+        }
+    }
+    if let Some(thread) = thread::current() {
+        thread.show_context();
+    }
 }
 
 /// The call path has recorded a call and moved `top` down, only to see that the frame was not on

@@ -6,23 +6,30 @@ use core::sync::atomic::{AtomicI16, AtomicPtr, AtomicU16, AtomicU32, Ordering};
 
 use chase_format::layout::Node;
 
+use super::policy::Moments;
 use super::{FIRST_LOOK, LONGEST, memory};
-use crate::arch::STUBS;
+use crate::arch::{STUBS, allow_frames};
 use crate::signals::SignalsBlocked;
+
+/// Bit in [`Counts::places`]: calls that are only counted get frames. The call path tests it as the
+/// sign.
+pub(super) const FRAMES: u16 = 1 << 15;
 
 /// The countdowns of one thread, and what is known of those that were looked at.
 #[repr(C)]
 pub(crate) struct Counts {
     /// By slot. The stubs count it down, and know where it is.
     pub(super) left: [AtomicI16; STUBS],
-    /// By slot: place among the known ones plus 1, or 0.
-    pub(super) places: [AtomicU16; STUBS],
+    /// By slot: place among the known ones plus 1, or 0; and [`FRAMES`].
+    pub(crate) places: [AtomicU16; STUBS],
     pub(super) known: memory::Known,
     /// State of a xorshift generator, never 0.
     pub(super) random: Cell<u64>,
     /// What a sample is about to change, and where on the stack its call is made; 0 if none is.
     pub(super) change: Cell<Change>,
     pub(super) change_sp: Cell<usize>,
+    /// What the timing of short calls has cost, about.
+    pub(super) spent_ticks: Cell<u64>,
     /// Preemptions of the thread when it was last asked for them.
     pub(super) preemptions: Cell<u64>,
     pub(super) links: memory::Links,
@@ -43,6 +50,8 @@ pub(super) struct Slot {
     /// Calls from the latest look to the next.
     pub(super) interval: Cell<u32>,
     pub(super) since_ticks: Cell<u64>,
+    /// Of the durations of calls, each sample with its weight.
+    pub(super) moments: Cell<Moments>,
 }
 
 /// What the next values of a slot are after a sample.
@@ -55,13 +64,15 @@ pub(super) struct Change {
     pub(super) block: u32,
     pub(super) place: u32,
     pub(super) left: i16,
+    /// Whether calls that are only counted get frames, and are credited as they are made.
+    pub(super) framed: bool,
 }
 
 impl Slot {
     /// A handler may have jumped out of what was to be a sample, and so prevented that call: those
     /// before it are credited.
-    pub(super) fn credit_prevented(&self) {
-        if self.block.swap(0, Ordering::Relaxed) > 0 {
+    pub(super) fn credit_prevented(&self, framed: bool) {
+        if self.block.swap(0, Ordering::Relaxed) > 0 && !framed {
             let node = self.node.load(Ordering::Relaxed);
             // SAFETY: the node is this thread's.
             unsafe { (*node).calls += u64::from(self.place.load(Ordering::Relaxed) - 1) };
@@ -69,7 +80,10 @@ impl Slot {
     }
 
     /// Calls made and not credited, at this countdown; below zero if it is the other way round.
-    pub(super) fn missing(&self, left: i16) -> i32 {
+    pub(super) fn missing(&self, left: i16, framed: bool) -> i32 {
+        if framed {
+            return 0;
+        }
         self.place.load(Ordering::Relaxed) as i32 - i32::from(left.max(0))
     }
 }
@@ -101,6 +115,7 @@ impl Counts {
             known.node.store(change.node, Ordering::Relaxed);
             known.place.store(change.place, Ordering::Relaxed);
             known.block.store(change.block, Ordering::Relaxed);
+            self.set_framed(change.slot, change.framed);
             left.store(change.left, Ordering::Relaxed);
         }
     }
@@ -134,8 +149,22 @@ impl Counts {
     }
 
     pub(super) fn known(&self, slot: u32) -> Option<&Slot> {
-        let place = self.places.get(slot as usize)?.load(Ordering::Relaxed);
+        let place = self.places.get(slot as usize)?.load(Ordering::Relaxed) & !FRAMES;
         self.known.get(usize::from(place).checked_sub(1)?)
+    }
+
+    /// Whether calls of a slot that are only counted get frames.
+    pub(super) fn is_framed(&self, slot: u32) -> bool {
+        self.places.get(slot as usize).is_some_and(|it| it.load(Ordering::Relaxed) & FRAMES != 0)
+    }
+
+    pub(super) fn set_framed(&self, slot: u32, framed: bool) {
+        let Some(place) = self.places.get(slot as usize) else { return };
+        let known = place.load(Ordering::Relaxed) & !FRAMES;
+        if framed {
+            allow_frames(slot as usize);
+        }
+        place.store(if framed { known | FRAMES } else { known }, Ordering::Relaxed);
     }
 
     /// What is known of a slot, noted now if there was nothing; `None` if there is no room.
@@ -161,6 +190,7 @@ impl Counts {
         for known in self.all_known() {
             known.block.store(0, Ordering::Relaxed);
             known.node.store(ptr::null_mut(), Ordering::Relaxed);
+            self.set_framed(known.number, false);
             self.look_after(known.number, FIRST_LOOK);
         }
     }

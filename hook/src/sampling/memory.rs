@@ -113,7 +113,10 @@ pub(super) fn settle_all() {
             let node = known.node.load(Ordering::Relaxed);
             // SAFETY: the node is of sampled calls; `adjust` is one word, which whoever stores it
             // computes anew.
-            unsafe { (*samples_of(node)).adjust = known.missing(left.load(Ordering::Relaxed)) };
+            unsafe {
+                (*samples_of(node)).adjust =
+                    known.missing(left.load(Ordering::Relaxed), counts.is_framed(known.number))
+            };
         }
         at = counts.links.next.get();
     }

@@ -25,7 +25,7 @@ mod waits;
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 
 use chase_format::layout::{
-    INHERITED, Node, SAMPLED, Samples, TIMING_ADAPTIVE, TIMING_ALL, TIMING_COUNT,
+    FRAMED, INHERITED, Node, SAMPLED, Samples, TIMING_ADAPTIVE, TIMING_ALL, TIMING_COUNT,
 };
 
 use crate::arch::STUBS;
@@ -39,11 +39,12 @@ use self::memory::settle_all;
 pub(crate) use self::memory::{
     NO_COUNTS, after_fork_in_child, after_fork_in_parent, before_fork, give_back, no_counts, take,
 };
-pub(crate) use self::policy::{SAMPLES_PER_CHOICE, record};
+use self::policy::Plan;
+pub(crate) use self::policy::{SAMPLES_PER_CHOICE, note_cost, record};
 use self::waits::{Waits, waits_of};
 
 /// The part of [`Node::slot`] that is the number of a slot.
-pub(crate) const SLOT_MASK: u32 = !(SAMPLED | INHERITED);
+pub(crate) const SLOT_MASK: u32 = !(SAMPLED | FRAMED | INHERITED);
 
 /// Calls of a slot before it is looked at for the first time.
 const FIRST_LOOK: u32 = 256;
@@ -171,15 +172,24 @@ pub(crate) unsafe fn is_sampled(node: *const Node) -> bool {
     slot & SAMPLED != 0 && slot & INHERITED == 0
 }
 
-/// Takes one call out of the node that it is credited to.
+/// Whether a node is that of calls which get frames and are not all timed.
+///
+/// # Safety
+/// It is a node.
+pub(crate) unsafe fn is_framed(node: *const Node) -> bool {
+    // SAFETY: the caller vouches for the node.
+    unsafe { is_sampled(node) && (*node).slot & FRAMED != 0 }
+}
+
+/// Takes one call, whose frame has this weight, out of the node that it is credited to.
 ///
 /// # Safety
 /// The node is one of the calling thread's.
-pub(crate) unsafe fn take_back(node: *mut Node) {
+pub(crate) unsafe fn take_back(node: *mut Node, weight: u32) {
     // SAFETY: the caller vouches for the node.
     unsafe {
         (*node).calls -= 1;
-        if is_sampled(node) {
+        if is_sampled(node) && weight > 0 {
             (*samples_of(node)).begun -= 1;
         }
     }
@@ -210,6 +220,22 @@ pub(crate) fn prepare_samples(thread: &Thread, slot: u32, node: *mut Node) -> bo
     known.place.store(1, Ordering::Relaxed);
     counts.set(slot, u32::from(!node.is_null()));
     true
+}
+
+/// The same for calls that get frames and are not timed; with 0, all that follow are. False if there
+/// is no room.
+pub(crate) fn prepare_framed(thread: &Thread, slot: u32, calls: u32) -> bool {
+    let Some((counts, _)) = thread.counts.get().and_then(|c| Some((c, c.know(slot)?))) else {
+        return false;
+    };
+    counts.set_framed(slot, calls > 0);
+    counts.set(slot, calls);
+    true
+}
+
+/// Whether calls of `slot` that are only counted get frames.
+pub(crate) fn makes_frames(thread: &Thread, slot: u32) -> bool {
+    thread.counts.get().is_some_and(|counts| counts.is_framed(slot))
 }
 
 /// The countdown of `slot` is at its end while the thread is in the middle of a change: the call, made
@@ -290,35 +316,55 @@ pub(crate) fn sample(thread: &Thread, slot: u32, sp: usize, context: *mut Node) 
     let place = known.place.load(Ordering::Relaxed);
     let latest = known.node.load(Ordering::Relaxed);
     if mode() == TIMING_COUNT {
-        let change = Change { node: latest, slot, block, place: LONGEST, calls: 0, left: i16::MAX };
+        let left = i16::MAX;
+        let change =
+            Change { node: latest, slot, block, place: LONGEST, calls: 0, left, framed: false };
         counts.make(change, place, sp);
         return Choice::Counted;
     }
-    let node = thread.tree.find_or_add(context, slot | SAMPLED);
+    let framed = counts.is_framed(slot);
+    let node = sampled_node(thread, slot, framed, context);
     if node.is_null() {
         // No room for the context: this call counts for itself.
         known.block.store(0, Ordering::Relaxed);
         counts.time_every_call(slot);
-        // SAFETY: the node is this thread's.
-        unsafe { (*latest).calls += u64::from(place - 1) };
+        counts.set_framed(slot, false);
+        if !framed {
+            // SAFETY: the node is this thread's.
+            unsafe { (*latest).calls += u64::from(place - 1) };
+        }
         return Choice::Timed;
     }
-    let next = policy::next_block(thread, counts, known, context);
-    let mut change = Change { slot, node, block: next, place: 0, calls: 0, left: 0 };
+    let Plan { block: next, framed: next_framed } = policy::next(thread, counts, known, context);
+    let mut change =
+        Change { slot, node, block: next, place: 0, calls: 0, left: 0, framed: next_framed };
     let weight;
-    if next == 0 {
+    if next == 0 || next_framed != framed {
         // The block ends here: the sample stands for what it was made of so far.
         weight = place;
         change.left = after(known.interval.get());
     } else {
         weight = block;
+        change.left = (block - place) as i16;
+    }
+    if next > 0 {
         change.place = counts.random_up_to(next);
-        change.left = (block - place + change.place) as i16;
+        change.left = if next_framed == framed { change.left } else { 0 } + change.place as i16;
     }
     // SAFETY: the node is this thread's, and of sampled calls.
     unsafe { (*samples_of(latest)).adjust = 0 };
-    counts.make(change, weight, sp);
+    // What got a frame is credited already.
+    counts.make(change, if framed { 1 } else { weight }, sp);
     Choice::Sample(node, weight)
+}
+
+/// The node of calls of `slot` that are not all timed; null if there is no room.
+fn sampled_node(thread: &Thread, slot: u32, framed: bool, context: *mut Node) -> *mut Node {
+    if framed {
+        thread.tree.find_or_add_framed(context, slot)
+    } else {
+        thread.tree.find_or_add(context, slot | SAMPLED)
+    }
 }
 
 /// The countdown of `slot` has wrapped round: calls are timed again. Gives the number of those that
@@ -353,7 +399,8 @@ pub(crate) fn look(thread: &Thread, slot: u32, missed: u32, context: *mut Node) 
     if let Some(known) = counts.known(slot)
         && counts.left.get(slot as usize).is_some_and(|left| left.load(Ordering::Relaxed) <= 0)
     {
-        known.credit_prevented();
+        known.credit_prevented(counts.is_framed(slot));
+        counts.set_framed(slot, false);
     }
     if mode() != TIMING_ADAPTIVE
         || is_to_be_timed(slot)
@@ -367,11 +414,11 @@ pub(crate) fn look(thread: &Thread, slot: u32, missed: u32, context: *mut Node) 
     if known.block.load(Ordering::Relaxed) > 0 {
         return;
     }
-    let block = policy::first_block(thread, counts, known, context);
+    let Plan { block, framed } = policy::first(thread, counts, known, context);
     if block == 0 {
         return counts.look_after(slot, known.interval.get());
     }
-    let node = thread.tree.find_or_add(context, slot | SAMPLED);
+    let node = sampled_node(thread, slot, framed, context);
     if node.is_null() {
         return;
     }
@@ -379,6 +426,7 @@ pub(crate) fn look(thread: &Thread, slot: u32, missed: u32, context: *mut Node) 
     known.node.store(node, Ordering::Relaxed);
     known.place.store(place, Ordering::Relaxed);
     known.block.store(block, Ordering::Relaxed);
+    counts.set_framed(slot, framed);
     counts.set(slot, place);
 }
 
@@ -402,7 +450,8 @@ impl Thread {
             let Some(left) = counts.left.get(known.number as usize) else { continue };
             let left = left.swap(after(FIRST_LOOK), Ordering::Relaxed);
             known.block.store(0, Ordering::Relaxed);
-            let missing = known.missing(left);
+            let missing = known.missing(left, counts.is_framed(known.number));
+            counts.set_framed(known.number, false);
             let node = known.node.load(Ordering::Relaxed);
             // SAFETY: the node is this thread's, and of sampled calls.
             unsafe {

@@ -1,31 +1,42 @@
 //! Which slots are sampled, and how long their blocks are.
 //!
-//! Only calls that are many, short and even, and that call next to nothing: where those are all
-//! timed, the timing takes longer than they do. (What an untimed call calls is in the context of its
-//! caller.) Integers only: floating point would change the application's exception flags.
+//! Only calls that are many, short and even: where those are all timed, the timing takes longer than
+//! they do. Where they call others, the calls that are not timed get frames, so that those are in
+//! their context. Integers only: floating point would change the application's exception flags.
 //!
 //! With one random call out of each block of N timed, the standard error of the total of n calls is
-//! at most `√(N·n) · σ`, where σ is the standard deviation of a call. It may be a fraction ε of the
-//! total, or a fraction δ of the thread's time so far, T. So the longest block is the greater of
-//! `n·ε²·mean²/σ²` and `(δ·T)²/(n·σ²)`: heavy tails keep blocks short, and blocks grow with time. They
-//! are chosen from what is known before a block begins, so the estimate stays unbiased whatever the
-//! order of the calls is.
+//! at most `√(N·n) · σ`, where σ is the standard deviation of a call. Three lengths are good enough:
+//!
+//! * `n·ε²·mean²/σ²`: the error is a fraction ε of the total.
+//! * `(δ·T)²/(n·σ²)`: it is a fraction δ of the thread's time so far, T.
+//! * `κ/σ`: where the timing takes more of T than it may, it is done where it tells most. Of all ways
+//!   to spend a number of samples on several slots, the one with the least error takes from each in
+//!   proportion to its σ (Neyman's allocation). κ grows with the share of T that was spent.
+//!
+//! The longest counts, so heavy tails keep blocks short as long as that can be afforded. It is chosen
+//! from what is known before a block begins, so the estimate stays unbiased whatever the order of the
+//! calls is.
 
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use chase_format::histogram::{PAGE_BUCKETS, PAGES, bucket_middle};
-use chase_format::layout::{Node, SAMPLED, SQUARES};
+use chase_format::layout::{FRAMED, Node, SAMPLED, SQUARES};
 
 use super::{
     Counts, FIRST_LOOK, HAS_CHILDREN, LONGEST, Slot, has, is_sampled, is_to_be_timed, samples_of,
 };
+use crate::calibrate::Cost;
 use crate::recording::is_confined;
 use crate::thread::{Pending, Thread};
 use crate::tree::node_at;
 use crate::{clock, recording, sys};
 
-/// Longest block: so few calls are missing where a process is killed.
+/// Longest block: so few calls are missing where a process is killed. Of many calls it may be this
+/// part.
 const LONGEST_BLOCK: u64 = 256;
+const LONGEST_PART: u64 = 256;
+/// However many calls there are.
+const LONGEST_EVER: u64 = 1024;
 /// Shortest: a sample costs as much as several timed calls.
 const SHORTEST_BLOCK: u64 = 8;
 /// 1/ε² for a standard error of 2 % of the total, or 1/δ for one of 0.02 % of the thread's time.
@@ -33,13 +44,20 @@ const PRECISION: u64 = 2_500;
 const PRECISION_OF_LIFE: u64 = 5_000;
 /// A thread is taken to live as long at least: an error of 20 µs is nobody's concern.
 const LEAST_LIFE_US: u64 = 100_000;
+/// What timing may take of a thread's time, in 1/1024; and κ in ticks where it takes just that. It
+/// grows with the fourth power.
+const BUDGET: u64 = 41;
+const KAPPA: u64 = 4_000;
+/// The share of a thread's time is told from this many µs on.
+const FIRST_SHARE_US: u64 = 1_000;
 /// As many calls, at least, for one that is made inside of them.
 const CALLS_PER_CHILD: u64 = 1024;
 /// The least cv² that is believed, as 1/x: clock reads and buckets are no finer.
 const LEAST_SPREAD: u64 = 100;
-/// Samples between two choices of the block: while it grows, and once it is the longest.
+/// Samples between two choices of the block.
 pub(crate) const SAMPLES_PER_CHOICE: u32 = 16;
-const SAMPLES_PER_CHECK: u32 = 64;
+/// Calls after which half of what is known of earlier ones is forgotten.
+const MEMORY: u64 = 1 << 18;
 /// Calls are many at this many ns from one to the next or less, and short at this many each.
 const MANY_NS: u64 = 10_000;
 const SHORT_NS: u64 = 1_000;
@@ -48,131 +66,175 @@ const OUTLIER: u64 = 16;
 /// One of this many means may be an interruption, if it also takes as long as that.
 const INTERRUPTION: u64 = 64;
 const INTERRUPTION_NS: u64 = 20_000;
+/// Nodes of one slot in one context: of calls that were all timed, of samples among those without a
+/// frame, and among those with one.
+const NODES: usize = 3;
 
-/// Length of the first block of a slot of which every call was timed so far; 0: they are not to be
-/// sampled, or not yet. Sets when to look again.
-pub(super) fn first_block(
-    thread: &Thread,
-    counts: &Counts,
-    known: &Slot,
-    context: *mut Node,
-) -> u32 {
+/// What a timed call and a sample cost, in ticks.
+static COST_TIMED: AtomicU64 = AtomicU64::new(0);
+static COST_SAMPLED: AtomicU64 = AtomicU64::new(0);
+
+/// Notes what calls cost.
+pub(crate) fn note_cost(cost: &Cost) {
+    const SCALE: u64 = 1024;
+    COST_TIMED.store((cost.inside + cost.outside) / SCALE, Ordering::Relaxed);
+    COST_SAMPLED.store((cost.inside + cost.sampled) / SCALE, Ordering::Relaxed);
+}
+
+/// How the next calls of a slot are timed.
+#[derive(Clone, Copy)]
+pub(super) struct Plan {
+    /// Calls of which one is timed; 0: all are.
+    pub(super) block: u32,
+    /// Whether the others get frames.
+    pub(super) framed: bool,
+}
+
+impl Plan {
+    const ALL: Self = Self { block: 0, framed: false };
+
+    fn of(block: u64, framed: bool) -> Self {
+        if block < SHORTEST_BLOCK { Self::ALL } else { Self { block: block as u32, framed } }
+    }
+}
+
+/// The first plan for a slot of which every call was timed so far. Sets when to look again.
+pub(super) fn first(thread: &Thread, counts: &Counts, known: &Slot, context: *mut Node) -> Plan {
     let now = clock::now();
     let elapsed = now.wrapping_sub(known.since_ticks.replace(now));
     let calls = known.interval.replace(FIRST_LOOK);
-    let Some(ticks_per_us) = clock::ticks_per_us() else { return 0 };
+    counts.spend(u64::from(calls.max(FIRST_LOOK)) * COST_TIMED.load(Ordering::Relaxed));
+    let Some(ticks_per_us) = clock::ticks_per_us() else { return Plan::ALL };
     let many = calls > 0 && elapsed / u64::from(calls) * 1000 <= MANY_NS * ticks_per_us;
     if !many {
         known.interval.set(if calls == 0 { FIRST_LOOK } else { (calls * 2).min(LONGEST) });
-        return 0;
+        return Plan::ALL;
     }
-    let block = block(thread, counts, known.number, context, ticks_per_us);
-    if block == 0 {
+    let durations = Durations::of(thread, context, known.number);
+    let mut block = 0;
+    if let Some(moments) = durations.moments(0) {
+        block = moments.longest_block(thread, counts, ticks_per_us);
+        known.moments.set(moments);
+    }
+    // Perhaps because the kernel took the processor away, which takes longer to find out.
+    if block < SHORTEST_BLOCK
+        && let Some(moments) = durations.moments(preemptions(counts))
+    {
+        block = moments.longest_block(thread, counts, ticks_per_us);
+        known.moments.set(moments);
+    }
+    let framed = has(known.number, HAS_CHILDREN) && !hardly_calls(thread, context, known.number);
+    let plan = Plan::of(block, framed);
+    if plan.block == 0 {
         known.interval.set((calls * 2).min(LONGEST));
     }
-    block
+    plan
 }
 
-/// Length of the next block of a slot that is sampled; 0: every call is to be timed from now on.
-pub(super) fn next_block(
-    thread: &Thread,
-    counts: &Counts,
-    known: &Slot,
-    context: *mut Node,
-) -> u32 {
+/// The next plan for a slot that is sampled.
+pub(super) fn next(thread: &Thread, counts: &Counts, known: &Slot, context: *mut Node) -> Plan {
     if is_to_be_timed(known.number) || recording::stopped() || thread.pending.get() != Pending::NONE
     {
         known.interval.set(LONGEST);
-        return 0;
+        return Plan::ALL;
     }
     let samples = known.samples.get() + 1;
-    let block_now = known.block.load(Ordering::Relaxed);
-    let is_longest = u64::from(block_now) == LONGEST_BLOCK;
-    if samples < if is_longest { SAMPLES_PER_CHECK } else { SAMPLES_PER_CHOICE } {
+    if samples < SAMPLES_PER_CHOICE {
         known.samples.set(samples);
-        return block_now;
+        let block = known.block.load(Ordering::Relaxed);
+        return Plan { block, framed: counts.is_framed(known.number) };
     }
     known.samples.set(0);
-    let Some(ticks_per_us) = clock::ticks_per_us() else { return 0 };
+    counts.spend(u64::from(samples) * COST_SAMPLED.load(Ordering::Relaxed));
+    let Some(ticks_per_us) = clock::ticks_per_us() else { return Plan::ALL };
     known.interval.set(FIRST_LOOK);
-    block(thread, counts, known.number, context, ticks_per_us)
+    let block = known.moments.get().longest_block(thread, counts, ticks_per_us);
+    let framed = counts.is_framed(known.number)
+        || has(known.number, HAS_CHILDREN) && !hardly_calls(thread, context, known.number);
+    Plan::of(block, framed)
 }
 
-/// The longest block that is precise enough, by what is known of the slot in this context.
-fn block(
-    thread: &Thread,
-    counts: &Counts,
-    slot: u32,
-    context: *mut Node,
-    ticks_per_us: u64,
-) -> u32 {
-    let mut durations = Durations { pages: [[0; PAGES]; 2] };
-    let nodes = [slot, slot | SAMPLED].map(|key| thread.tree.find(context, key));
-    for (which, node) in nodes.into_iter().enumerate() {
-        if !node.is_null() {
-            // SAFETY: nodes live as long as the mapping.
-            durations.pages[which] = unsafe {
-                if is_sampled(node) { (*samples_of(node)).page_refs } else { (*node).page_refs }
-            };
-        }
-    }
-    if has(slot, HAS_CHILDREN) && !durations.hardly_call(thread, nodes) {
-        return 0;
-    }
-    let longest = |preemptions| {
-        let moments = durations.moments(preemptions)?;
-        Some(moments.longest_block(thread, ticks_per_us))
-    };
-    let block = match longest(0) {
-        // Perhaps because the kernel took the processor away, which takes longer to find out.
-        Some(block) if block < LONGEST_BLOCK => longest(preemptions(counts)),
-        block => block,
-    };
-    block.filter(|&block| block >= SHORTEST_BLOCK).unwrap_or(0) as u32
+/// Whether next to nothing is called in the calls of a slot made in `context`.
+fn hardly_calls(thread: &Thread, context: *mut Node, slot: u32) -> bool {
+    let scopes = nodes_of(thread, context, slot).map(|node| {
+        // SAFETY: nodes live as long as the mapping.
+        if node.is_null() { 0 } else { unsafe { (*node).scope_ref } }
+    });
+    let calls: u64 = nodes_of(thread, context, slot)
+        .iter()
+        // SAFETY: as above.
+        .map(|&node| if node.is_null() { 0 } else { unsafe { (*node).calls } })
+        .sum();
+    let children = thread.tree.calls_in(scopes);
+    children.is_some_and(|children| children.saturating_mul(CALLS_PER_CHILD) <= calls)
+}
+
+fn nodes_of(thread: &Thread, context: *mut Node, slot: u32) -> [*mut Node; NODES] {
+    [slot, slot | SAMPLED, slot | SAMPLED | FRAMED].map(|key| thread.tree.find(context, key))
+}
+
+/// Sums over the durations of calls, in ticks.
+#[derive(Clone, Copy)]
+pub(super) struct Moments {
+    calls: u64,
+    total: u64,
+    squares: u64,
 }
 
 impl Moments {
-    /// The longest block that is precise enough; 0 if the calls are not short.
-    fn longest_block(&self, thread: &Thread, ticks_per_us: u64) -> u64 {
-        if self.mean_16.saturating_mul(1000) > 16 * SHORT_NS * ticks_per_us {
+    fn add(&mut self, ticks: u64, calls: u64) {
+        self.calls += calls;
+        self.total = self.total.saturating_add(ticks.saturating_mul(calls));
+        let squares = ticks.saturating_mul(ticks).saturating_mul(calls);
+        self.squares = self.squares.saturating_add(squares);
+        if self.calls > MEMORY {
+            *self =
+                Self { calls: self.calls / 2, total: self.total / 2, squares: self.squares / 2 };
+        }
+    }
+
+    /// The longest block that is good enough; 0 if the calls are not short.
+    fn longest_block(&self, thread: &Thread, counts: &Counts, ticks_per_us: u64) -> u64 {
+        let calls = self.calls.clamp(1, u64::from(u32::MAX));
+        // In 1/16 and 1/256 ticks.
+        let mean = self.total.saturating_mul(16) / calls;
+        if mean.saturating_mul(1000) > 16 * SHORT_NS * ticks_per_us {
             return 0;
         }
-        let square = self.mean_16 * self.mean_16;
-        let variance = self.variance_256.max(square / LEAST_SPREAD).max(1);
-        let calls = self.calls.min(u64::from(u32::MAX)).max(1);
+        let square = mean * mean;
+        let of_squares = self.squares / calls * 256 + self.squares % calls * 256 / calls;
+        let variance = of_squares.saturating_sub(square).max(square / LEAST_SPREAD).max(1);
         let by_total = calls.saturating_mul(square) / variance.saturating_mul(PRECISION).max(1);
-        // In 1/16 ticks.
-        let life = thread.life_ticks().max(LEAST_LIFE_US * ticks_per_us);
+        let now = thread.life_ticks();
+        let life = now.max(LEAST_LIFE_US * ticks_per_us);
         let error = (life / PRECISION_OF_LIFE).min(1 << 27) * 16;
         let by_life = error * error / calls.saturating_mul(variance).max(1);
-        by_total.max(by_life).min(LONGEST_BLOCK)
+        let share =
+            counts.spent_ticks.get().saturating_mul(1024) / now.max(FIRST_SHARE_US * ticks_per_us);
+        let kappa = KAPPA * share.min(1024).pow(4) / BUDGET.pow(4);
+        let by_cost = kappa * 16 / variance.isqrt().max(1);
+        let longest = (calls / LONGEST_PART).clamp(LONGEST_BLOCK, LONGEST_EVER);
+        by_total.max(by_life).max(by_cost).min(longest)
     }
 }
 
-/// Durations of the calls of a slot in one context: histogram pages of two nodes.
+/// Durations of the calls of a slot in one context: histogram pages of its nodes.
 struct Durations {
-    pages: [[u32; PAGES]; 2],
-}
-
-/// Of durations in ticks. The units avoid fractions.
-struct Moments {
-    calls: u64,
-    /// In 1/16 ticks.
-    mean_16: u64,
-    /// In 1/256 ticks².
-    variance_256: u64,
+    pages: [[u32; PAGES]; NODES],
 }
 
 impl Durations {
-    /// Whether next to nothing was called in the scopes of these nodes.
-    fn hardly_call(&self, thread: &Thread, nodes: [*mut Node; 2]) -> bool {
-        let scopes = nodes.map(|node| {
+    fn of(thread: &Thread, context: *mut Node, slot: u32) -> Self {
+        let pages = nodes_of(thread, context, slot).map(|node| {
+            if node.is_null() {
+                return [0; PAGES];
+            }
             // SAFETY: nodes live as long as the mapping.
-            if node.is_null() { 0 } else { unsafe { (*node).scope_ref } }
+            unsafe {
+                if is_sampled(node) { (*samples_of(node)).page_refs } else { (*node).page_refs }
+            }
         });
-        let calls: u64 = self.buckets().map(|(_, calls)| calls).sum();
-        let children = thread.tree.calls_in(scopes);
-        children.is_some_and(|children| children.saturating_mul(CALLS_PER_CHILD) <= calls)
+        Self { pages }
     }
 
     /// Calls in each bucket, longest first.
@@ -184,7 +246,7 @@ impl Durations {
                     // SAFETY: a page lives as long as the mapping, and is as large.
                     reference => unsafe { *node_at(reference).cast::<u64>().add(at) },
                 };
-                let calls = count(&self.pages[0]) + count(&self.pages[1]);
+                let calls: u64 = self.pages.iter().map(count).sum();
                 (calls > 0).then(|| (bucket_middle(page * PAGE_BUCKETS + at), calls))
             })
         })
@@ -200,22 +262,21 @@ impl Durations {
         }
         let rough_mean = total.checked_div(all)?;
         let mut left_out = preemptions;
-        let (mut calls, mut sum, mut squares) = (0_u64, 0_u64, 0_u64);
-        for (ticks, count) in self.buckets() {
+        let mut moments = Moments { calls: 0, total: 0, squares: 0 };
+        for (ticks, calls) in self.buckets() {
             let ignored =
-                if ticks > rough_mean.saturating_mul(OUTLIER) { left_out.min(count) } else { 0 };
+                if ticks > rough_mean.saturating_mul(OUTLIER) { left_out.min(calls) } else { 0 };
             left_out -= ignored;
-            let count = count - ignored;
-            calls += count;
-            sum = sum.saturating_add(ticks.saturating_mul(count));
-            squares = squares.saturating_add(ticks.saturating_mul(ticks).saturating_mul(count));
+            moments.add(ticks, calls - ignored);
         }
-        let mean_16 =
-            (sum / calls.max(1)).saturating_mul(16) + sum % calls.max(1) * 16 / calls.max(1);
-        let mean_of_squares = (squares / calls.max(1)).saturating_mul(256)
-            + squares % calls.max(1) * 256 / calls.max(1);
-        let variance_256 = mean_of_squares.saturating_sub(mean_16.saturating_mul(mean_16));
-        (calls > 0).then_some(Moments { calls: all, mean_16, variance_256 })
+        (moments.calls > 0).then_some(moments)
+    }
+}
+
+impl Counts {
+    /// Adds to what the timing of short calls has cost this thread.
+    fn spend(&self, ticks: u64) {
+        self.spent_ticks.set(self.spent_ticks.get().saturating_add(ticks));
     }
 }
 
@@ -239,19 +300,27 @@ pub(crate) unsafe fn record(thread: &Thread, node: *mut Node, ticks: u64, weight
     };
     let mean = total.checked_div(known_weight).unwrap_or(ticks);
     let mut own_weight = weight;
+    let counts = thread.counts.get();
+    // SAFETY: as above.
+    let slot = unsafe { (*node).slot } & super::SLOT_MASK;
+    let known = counts.and_then(|counts| counts.known(slot));
     if ticks > mean.saturating_mul(OUTLIER)
-        && let Some(counts) = thread.counts.get()
+        && let Some(counts) = counts
     {
         if was_interrupted(counts, ticks, mean) {
             own_weight = 1;
-        // SAFETY: as above.
-        } else if let Some(known) = counts.known(unsafe { (*node).slot } & super::SLOT_MASK) {
+        } else if let Some(known) = known {
             // Perhaps the calls are not as even as they seemed.
-            known.samples.set(SAMPLES_PER_CHECK);
+            known.samples.set(SAMPLES_PER_CHOICE);
         }
     }
     let rest = weight - own_weight;
     let typical = if rest > 0 { mean } else { ticks };
+    if let Some(known) = known {
+        let mut moments = known.moments.get();
+        moments.add(typical, u64::from(weight));
+        known.moments.set(moments);
+    }
     let pairs = u64::from(weight) * u64::from(weight - 1);
     let squares = pairs.saturating_mul(typical.saturating_mul(typical)) / SQUARES;
     // SAFETY: as above; a handler of the same thread may come in between, and only what tells the

@@ -11,7 +11,7 @@ use chase_format::layout::{NONE, OBJECT_CHASE, OBJECT_DLOPENED, PAGE, SkipReason
 
 use self::description::{Description, Patch, description_capacity, write_object};
 use self::imports::{Uses, Verdict, judge};
-use crate::arch::{self, SPECIAL_STUBS, STUBS, TARGETS};
+use crate::arch::{self, SPECIAL_STUBS, STUBS};
 use crate::config::Config;
 use crate::objects::{Object, Objects};
 use crate::recording::Lost;
@@ -194,9 +194,7 @@ impl Slots {
             let Patch { got, real, kind, name } = unsafe { *description.patches.add(i) };
             let slot = description.first_slot as usize + i;
             sampling::describe(slot, name, kind != Kind::Ordinary);
-            if let Some(target) = TARGETS.get(slot) {
-                target.store(real, Ordering::Relaxed);
-            }
+            arch::set_target(slot, real);
             let stub = match kind {
                 Kind::Ordinary => arch::stub(slot),
                 kind => self.special_stub(slot as u32, kind),

@@ -59,6 +59,9 @@
 //! * `calls` + [`Samples::adjust`] = calls begun, exact over the contexts of a (thread, slot): the
 //!   share of each context is an estimate. Until the thread, the process or the image ends in a way
 //!   that was seen, it lacks what was called since the latest sample: fewer calls than a block.
+//! * Where the calls themselves call others, each is counted in its own context, timed or not: the node
+//!   has the bit [`FRAMED`] too, its `calls` are exact and `adjust` is 0. Its scope is that of the node of
+//!   the calls which were all timed, of which there is always one.
 //! * `total_ticks` = Σ w·x over the durations x that were measured; the histogram, whose pages are in
 //!   [`Samples::page_refs`] (those of the node stay 0), counts each with its weight.
 //! * A call in which the kernel took the processor away counts once; the rest of its block stands
@@ -70,7 +73,7 @@
 //! | --- | --- | --- |
 //! | 1 | 1 | the first |
 //! | 2 | 1 | [`ChunkKind::Origins`]: what is known of a thread's creation |
-//! | 3 | 3 | sampled calls: [`SAMPLED`], [`Samples`], [`Header::timing`] and two costs |
+//! | 3 | 3 | sampled calls: [`SAMPLED`], [`FRAMED`], [`Samples`], [`Header::timing`] and three costs |
 //!
 //! A reader accepts any file whose `reader_min` is at most its own [`VERSION`], ignores chunk kinds
 //! it does not know, and takes fields beyond the end of an older record as zero.
@@ -106,6 +109,8 @@ pub const ROOT_SLOT: u32 = u32::MAX;
 pub const INHERITED: u32 = 1 << 31;
 /// Bit in [`Node::slot`] of calls of which only some were timed. A [`Samples`] is behind the node.
 pub const SAMPLED: u32 = 1 << 30;
+/// Bit in [`Node::slot`], beside [`SAMPLED`], of calls that are each counted in their own context.
+pub const FRAMED: u32 = 1 << 29;
 /// [`Samples::slot`]: what takes the place of a node and is none.
 pub const SAMPLES_SLOT: u32 = u32::MAX - 1;
 /// Unit of [`Samples::pairs_squares`], in ticks².
@@ -259,6 +264,8 @@ pub struct Header {
     pub cost_counted: u64,
     /// As `cost_outside`, of a call that is a sample.
     pub cost_sampled: u64,
+    /// As `cost_counted`, of a call that gets a frame.
+    pub cost_framed: u64,
 }
 
 /// What a chunk holds.
@@ -621,6 +628,6 @@ const _: () = {
     assert!(size_of::<ObjectRecord>() == 160);
     assert!(size_of::<Segment>() == 24);
     assert!(size_of::<SlotRecord>() == 32);
-    assert!(size_of::<Header>() == 328);
+    assert!(size_of::<Header>() == 336);
     assert!(PAGE.is_multiple_of(UNIT));
 };

@@ -5,7 +5,9 @@ use std::ops::Range;
 use super::chunks::Chunk;
 use super::{Problem, pod_at};
 use crate::histogram::PAGE_BUCKETS;
-use crate::layout::{INHERITED, NONE, Node, ROOT_SLOT, SAMPLED, SAMPLES_SLOT, Samples, UNIT};
+use crate::layout::{
+    FRAMED, INHERITED, NONE, Node, ROOT_SLOT, SAMPLED, SAMPLES_SLOT, Samples, UNIT,
+};
 
 /// Marks a node whose depth is not known yet.
 const UNKNOWN: u32 = u32::MAX;
@@ -206,7 +208,7 @@ impl Owned {
                 let scope_of = |node: &Node, own: u32| {
                     node_at(node.scope_ref)
                         .filter(|scope| {
-                            (scope.slot ^ node.slot) & !(INHERITED | SAMPLED) == 0
+                            (scope.slot ^ node.slot) & !(INHERITED | SAMPLED | FRAMED) == 0
                                 && scope.scope_ref == node.scope_ref
                         })
                         .and_then(|_| number_of(node.scope_ref))

@@ -7,8 +7,8 @@ use super::chunks::Chunk;
 use super::nodes::{Entry, NodeIndex, samples_behind};
 use super::{Histogram, Origin, Problem, Recording, pod_at, text};
 use crate::layout::{
-    Header, INHERITED, NONE, Node, SAMPLED, Samples, THREAD_ENDED, THREAD_FOUND, THREAD_FREE,
-    THREAD_LIVE, ThreadRecord, UNIT,
+    FRAMED, Header, INHERITED, NONE, Node, SAMPLED, Samples, THREAD_ENDED, THREAD_FOUND,
+    THREAD_FREE, THREAD_LIVE, ThreadRecord, UNIT,
 };
 
 /// A thread and where its contexts are.
@@ -153,7 +153,7 @@ impl Context<'_> {
     /// Number of the slot that was called.
     #[must_use]
     pub fn slot(&self) -> u32 {
-        self.node.slot & !(INHERITED | SAMPLED)
+        self.node.slot & !(INHERITED | SAMPLED | FRAMED)
     }
 
     /// What is known of the samples, where not all calls were timed.
@@ -168,8 +168,14 @@ impl Context<'_> {
         !self.is_inherited() && self.node.slot & SAMPLED != 0
     }
 
-    /// Calls begun. Where they were sampled, exact only when summed over the contexts of a thread
-    /// and slot.
+    /// Whether its calls were each counted in this context, though not all were timed.
+    #[must_use]
+    pub fn is_framed(&self) -> bool {
+        self.is_sampled() && self.node.slot & FRAMED != 0
+    }
+
+    /// Calls begun. Where they were sampled and not framed, exact only when summed over the contexts
+    /// of a thread and slot.
     #[must_use]
     pub fn calls(&self) -> u64 {
         let adjust = self.samples.map_or(0, |samples| i64::from(samples.adjust));

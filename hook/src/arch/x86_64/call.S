@@ -245,6 +245,9 @@ chase_exit:                             # rbx = frame
     leaq chase_exit(%rip), %rdx
     cmpq %rdx, 32(%rsp)
     je .Lenclosed
+    leaq chase_framed_exit(%rip), %rdx
+    cmpq %rdx, 32(%rsp)
+    je .Lenclosed
     jmp .Lenter_slow
 
 .Lcollision:                            # linear probing; an empty entry ends it
@@ -254,8 +257,9 @@ chase_exit:                             # rbx = frame
     addq $16, %rsi
     jmp .Lprobe
 
-.Ldue:                                  # the countdown is at its end; flags still tell at which
+.Ldue:                                  # flags still tell where the countdown is
     .cfi_def_cfa rsp, 8
+    jg chase_framed                     # not at an end: counted, in a frame
     save %rax
     save %rdx
     save %rcx

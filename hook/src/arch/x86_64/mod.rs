@@ -5,13 +5,13 @@ use core::mem::offset_of;
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use chase_format::histogram::{LINEAR_LIMIT, MAX_EXPONENT, SUB_BITS};
-use chase_format::layout::{CLOCK_TSC, Node, OWN_CONTEXT_REF, UNIT};
+use chase_format::layout::{CLOCK_TSC, FRAMED, Node, OWN_CONTEXT_REF, SAMPLED, UNIT};
 
 use crate::frames::{self, FRAME, Frame, SEGMENT};
 use crate::sampling::{self, Counts};
 use crate::special;
 use crate::thread::{self, Thread};
-use crate::tree::HASH;
+use crate::tree::{self, HASH};
 
 #[cfg(target_feature = "avx")]
 compile_error!(
@@ -25,14 +25,21 @@ pub(crate) const SPECIAL_STUBS: usize = 1 << 13;
 /// Bytes of a stub, and of one of a function that is not ordinary.
 const STUB: usize = 48;
 const SPECIAL_STUB: usize = 16;
+/// Where in a stub a call goes that is counted and gets a frame.
+const FRAMED_IN_STUB: usize = 32;
 /// Where the context and the countdowns are, behind the thread's word.
 const CONTEXT: usize = 8;
 const COUNTS: usize = 16;
+/// What a slot's number has as a key of the tree, where its calls get frames and are not all timed.
+const FRAMED_KEY: u32 = SAMPLED | FRAMED;
 /// ELF machine number.
 pub(crate) const MACHINE: u32 = 62;
 
 /// The real function behind each slot. The call path indexes it with the slot's number.
 pub(crate) static TARGETS: [AtomicUsize; STUBS] = [const { AtomicUsize::new(0) }; STUBS];
+/// Where the stub of a slot sends calls that are only counted: to the real function, or back into
+/// itself, where they get a frame.
+static ROUTES: [AtomicUsize; STUBS] = [const { AtomicUsize::new(0) }; STUBS];
 /// Which clock the call path reads: `CLOCK_TSC` or `CLOCK_MONOTONIC`.
 pub(crate) static CLOCK_KIND: AtomicU32 = AtomicU32::new(CLOCK_TSC);
 /// What the clock shows once it stands still; 0 as long as it runs.
@@ -43,6 +50,7 @@ pub(crate) static BASE: AtomicUsize = AtomicUsize::new(0);
 global_asm!(
     include_str!("registers.S"),
     include_str!("call.S"),
+    include_str!("framed.S"),
     include_str!("special.S"),
     no_thread = sym thread::NO_THREAD,
     no_counts = sym sampling::NO_COUNTS,
@@ -53,12 +61,19 @@ global_asm!(
     enter_slow = sym frames::enter_slow,
     leave_slow = sym frames::leave_slow,
     leave_moved = sym frames::leave_moved,
+    leave_framed = sym frames::leave_framed,
     special = sym special::enter,
     thread_begin = sym thread::begin,
     FRAME = const FRAME,
     SEGMENT_MASK = const SEGMENT - 1,
     SAMPLE = const frames::SAMPLE,
     LOOK = const frames::LOOK,
+    FRAMED_CALL = const frames::FRAMED_CALL,
+    FRAMED = const FRAMED_KEY,
+    FRAMED_HASH = const tree::hash_of_flags(FRAMED_KEY),
+    COUNTS = const COUNTS,
+    PLACES = const offset_of!(Counts, places),
+    WEIGHT = const offset_of!(Frame, weight),
     TOP = const offset_of!(Thread, top),
     MASK = const offset_of!(Thread, tree.shown.mask),
     TABLE = const offset_of!(Thread, tree.shown.table),
@@ -84,7 +99,7 @@ global_asm!(
 );
 global_asm!(
     include_str!("stubs.S"),
-    targets = sym TARGETS,
+    routes = sym ROUTES,
     COUNTS = const COUNTS,
     STUB = const STUB,
     SPECIAL_STUB = const SPECIAL_STUB,
@@ -98,6 +113,7 @@ unsafe extern "C" {
     static chase_stubs: u8;
     static chase_special_stubs: u8;
     static chase_exit: u8;
+    static chase_framed_exit: u8;
     /// What a new thread runs first; its argument is a [`thread::Start`].
     pub(crate) fn chase_thread_start(start: *mut core::ffi::c_void) -> *mut core::ffi::c_void;
 }
@@ -125,7 +141,22 @@ pub(crate) fn exit_address() -> usize {
 
 /// Whether a call that returns to `address` is a tail call of a function that was called by us.
 pub(crate) fn is_exit(address: usize) -> bool {
-    address == exit_address()
+    address == exit_address() || address == &raw const chase_framed_exit as usize
+}
+
+/// Makes `target` the real function of `slot`.
+pub(crate) fn set_target(slot: usize, target: usize) {
+    if let (Some(to), Some(route)) = (TARGETS.get(slot), ROUTES.get(slot)) {
+        to.store(target, Ordering::Relaxed);
+        route.store(target, Ordering::Relaxed);
+    }
+}
+
+/// From now on calls of `slot` that are only counted may get frames: the thread's countdowns tell.
+pub(crate) fn allow_frames(slot: usize) {
+    if let Some(route) = ROUTES.get(slot) {
+        route.store(stub(slot) + FRAMED_IN_STUB, Ordering::Relaxed);
+    }
 }
 
 /// This thread's [`Thread`]; [`thread::NO_THREAD`] if it has none.

@@ -12,8 +12,8 @@
 #     movq %fs:COUNTS(%r11), %r11           # this thread's countdowns
 #     decw 2*number(%r11)
 #     jle 1f                                # zero, negative, or from the least to the greatest
-#     jmpq *targets+8*number(%rip)          # counted only: the real function, the stack as it was
-# 1:  movl $number, %r11d                   # the flags stay as they are
+#     jmpq *routes+8*number(%rip)           # counted only: the real function, the stack as it was;
+# 1:  movl $number, %r11d                   # or here, if it gets a frame. The flags stay as they are
 #     jmp chase_counted
 .macro counting_stubs count
     .set number, 0
@@ -26,7 +26,7 @@
     .long 2 * number
     .byte 0x7e, 0x06
     .byte 0xff, 0x25
-    .long {targets} + 8 * number - . - 4
+    .long {routes} + 8 * number - . - 4
     .byte 0x41, 0xbb
     .long number
     .byte 0xe9
