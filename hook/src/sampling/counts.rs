@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicI16, AtomicPtr, AtomicU16, AtomicU32, Ordering};
 
 use chase_format::layout::Node;
 
-use super::policy::Moments;
+use super::policy::{Moments, Suspects};
 use super::{FIRST_LOOK, LONGEST, memory};
 use crate::arch::{STUBS, allow_frames};
 use crate::signals::SignalsBlocked;
@@ -52,6 +52,7 @@ pub(super) struct Slot {
     pub(super) since_ticks: Cell<u64>,
     /// Of the durations of calls, each sample with its weight.
     pub(super) moments: Cell<Moments>,
+    pub(super) suspects: Cell<Suspects>,
 }
 
 /// What the next values of a slot are after a sample.

@@ -14,7 +14,7 @@ use crate::{pages, sys};
 
 const PAGE: usize = 4096;
 const SLOTS_PER_PAGE: usize = PAGE / size_of::<Slot>();
-const MANY_PAGES: usize = 64;
+const MANY_PAGES: usize = 128;
 
 /// Slots that were looked at. They stay where they are: a handler may add one at any time.
 #[repr(C)]

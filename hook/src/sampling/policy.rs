@@ -63,9 +63,11 @@ const MANY_NS: u64 = 10_000;
 const SHORT_NS: u64 = 1_000;
 /// A call that is this many means long is looked at.
 const OUTLIER: u64 = 16;
-/// One of this many means may be an interruption, if it also takes as long as that.
+/// One of this many means may be an interruption, if it also takes as long as that; so many of them,
+/// among the calls that are remembered, are none.
 const INTERRUPTION: u64 = 64;
 const INTERRUPTION_NS: u64 = 20_000;
+const BELIEVED: u32 = 3;
 /// Nodes of one slot in one context: of calls that were all timed, of samples among those without a
 /// frame, and among those with one.
 const NODES: usize = 3;
@@ -182,15 +184,18 @@ pub(super) struct Moments {
 }
 
 impl Moments {
-    fn add(&mut self, ticks: u64, calls: u64) {
+    /// True if half of them are forgotten now.
+    fn add(&mut self, ticks: u64, calls: u64) -> bool {
         self.calls += calls;
         self.total = self.total.saturating_add(ticks.saturating_mul(calls));
         let squares = ticks.saturating_mul(ticks).saturating_mul(calls);
         self.squares = self.squares.saturating_add(squares);
-        if self.calls > MEMORY {
+        let forget = self.calls > MEMORY;
+        if forget {
             *self =
                 Self { calls: self.calls / 2, total: self.total / 2, squares: self.squares / 2 };
         }
+        forget
     }
 
     /// The longest block that is good enough; 0 if the calls are not short.
@@ -216,6 +221,16 @@ impl Moments {
         let longest = (calls / LONGEST_PART).clamp(LONGEST_BLOCK, LONGEST_EVER);
         by_total.max(by_life).max(by_cost).min(longest)
     }
+}
+
+/// Samples that took so long that an interruption of the whole machine may be in them, which nobody
+/// tells. Such a one counts once, until there are more of its kind: then it was the call's own doing,
+/// and what was held back is added. So one interruption is not multiplied, and a tail is.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Suspects {
+    count: u32,
+    /// What they would have added.
+    ticks: u64,
 }
 
 /// Durations of the calls of a slot in one context: histogram pages of its nodes.
@@ -294,33 +309,34 @@ fn preemptions(counts: &Counts) -> u64 {
 /// The node is of sampled calls, and the calling thread's.
 pub(crate) unsafe fn record(thread: &Thread, node: *mut Node, ticks: u64, weight: u32) {
     // SAFETY: the caller vouches for the node, and for what is behind it.
-    let (samples, known_weight, total) = unsafe {
+    let (samples, known_weight, total, slot) = unsafe {
         let samples = samples_of(node);
-        ((samples), (*samples).weight, (*node).total_ticks)
+        (samples, (*samples).weight, (*node).total_ticks, (*node).slot & super::SLOT_MASK)
     };
     let mean = total.checked_div(known_weight).unwrap_or(ticks);
-    let mut own_weight = weight;
-    let counts = thread.counts.get();
-    // SAFETY: as above.
-    let slot = unsafe { (*node).slot } & super::SLOT_MASK;
-    let known = counts.and_then(|counts| counts.known(slot));
-    if ticks > mean.saturating_mul(OUTLIER)
-        && let Some(counts) = counts
+    let (mut own_weight, mut held_back) = (weight, 0);
+    if let Some(counts) = thread.counts.get()
+        && let Some(known) = counts.known(slot)
     {
-        if was_interrupted(counts, ticks, mean) {
-            own_weight = 1;
-        } else if let Some(known) = known {
+        if ticks > mean.saturating_mul(OUTLIER) {
+            let long_ticks = clock::ticks_per_us().unwrap_or(0) * (INTERRUPTION_NS / 1000);
+            if ticks >= mean.saturating_mul(INTERRUPTION).max(long_ticks) {
+                let excess = u64::from(weight - 1).saturating_mul(ticks - mean);
+                (own_weight, held_back) = known.suspect(counts, weight, excess);
+            }
             // Perhaps the calls are not as even as they seemed.
             known.samples.set(SAMPLES_PER_CHOICE);
         }
+        let mut moments = known.moments.get();
+        let typical = if own_weight < weight { mean } else { ticks };
+        if moments.add(typical, u64::from(weight)) {
+            let count = known.suspects.get().count / 2;
+            known.suspects.set(Suspects { count, ticks: 0 });
+        }
+        known.moments.set(moments);
     }
     let rest = weight - own_weight;
     let typical = if rest > 0 { mean } else { ticks };
-    if let Some(known) = known {
-        let mut moments = known.moments.get();
-        moments.add(typical, u64::from(weight));
-        known.moments.set(moments);
-    }
     let pairs = u64::from(weight) * u64::from(weight - 1);
     let squares = pairs.saturating_mul(typical.saturating_mul(typical)) / SQUARES;
     // SAFETY: as above; a handler of the same thread may come in between, and only what tells the
@@ -330,7 +346,7 @@ pub(crate) unsafe fn record(thread: &Thread, node: *mut Node, ticks: u64, weight
         if rest > 0 {
             thread.tree.count_durations(node, typical, u64::from(rest), !thread.is_busy());
         }
-        let added = u64::from(own_weight) * ticks + u64::from(rest) * typical;
+        let added = u64::from(own_weight) * ticks + u64::from(rest) * typical + held_back;
         (*node).total_ticks += added;
         (*node).max_ticks = (*node).max_ticks.max(ticks);
         (*samples).weight += u64::from(weight);
@@ -342,11 +358,27 @@ pub(crate) unsafe fn record(thread: &Thread, node: *mut Node, ticks: u64, weight
     }
 }
 
-/// Whether a call that took so much longer than others did so because its thread was preempted.
-fn was_interrupted(counts: &Counts, ticks: u64, mean: u64) -> bool {
-    let long_ticks =
-        clock::ticks_per_us().unwrap_or(u64::MAX).saturating_mul(INTERRUPTION_NS / 1000);
-    if ticks < mean.saturating_mul(INTERRUPTION) || ticks < long_ticks || is_confined() {
+impl Slot {
+    /// A sample was very long: its weight, and what was held back of earlier ones and is due now.
+    /// `excess`: what it adds if it is believed.
+    fn suspect(&self, counts: &Counts, weight: u32, excess: u64) -> (u32, u64) {
+        if was_preempted(counts) {
+            return (1, 0);
+        }
+        let Suspects { count, ticks } = self.suspects.get();
+        if count + 1 < BELIEVED {
+            let ticks = ticks.saturating_add(excess);
+            self.suspects.set(Suspects { count: count + 1, ticks });
+            return (1, 0);
+        }
+        self.suspects.set(Suspects { count: count + 1, ticks: 0 });
+        (weight, ticks)
+    }
+}
+
+/// Whether the kernel has taken the processor away from the calling thread since it was last asked.
+fn was_preempted(counts: &Counts) -> bool {
+    if is_confined() {
         return false;
     }
     let before = counts.preemptions.replace(sys::preemptions());
