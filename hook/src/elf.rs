@@ -295,6 +295,19 @@ impl Image {
             .chain(self.table(self.rela, self.rela_len).iter())
     }
 
+    /// How many functions are called through entries that are bound at their first call; 0 if the
+    /// dynamic linker has bound them all.
+    pub(crate) fn unbound(&self) -> usize {
+        let entries = self.table(self.jump_rela, self.jump_rela_len);
+        let is_unbound = entries.first().is_some_and(|relocation| {
+            let got = self.bias.wrapping_add(relocation.offset as usize);
+            // SAFETY: the dynamic linker has written this entry, or will.
+            let bound = unsafe { ptr::with_exposed_provenance::<usize>(got).read_volatile() };
+            (self.start..self.end).contains(&bound)
+        });
+        if is_unbound { entries.len() } else { 0 }
+    }
+
     fn table(&self, at: usize, len: usize) -> &'static [Relocation] {
         if at == 0 {
             return &[];

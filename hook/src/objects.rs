@@ -7,12 +7,17 @@ use core::ptr;
 use chase_format::layout::{NONE, OBJECT_CHASE, OBJECT_DLOPENED, OBJECT_EXECUTABLE, OBJECT_FIXED};
 
 use crate::elf::{Image, Symbol};
+use crate::index::Index;
 use crate::resolve::{Wanted, find_in};
 use crate::text::{c_bytes, file_name};
 use crate::{clock, sys};
 
 /// Most objects that a process can have had.
 pub(crate) const MANY: usize = 4096;
+/// Most objects that one is followed to by what it needs.
+const MANY_NEEDED: usize = 256;
+/// As many objects times imports may be asked without an index: that takes less than a millisecond.
+const FEW_QUESTIONS: usize = 1 << 14;
 
 /// The dynamic linker's entry for an object.
 #[repr(C)]
@@ -62,6 +67,8 @@ pub(crate) struct Object {
     pub(crate) description: (usize, usize),
     /// Its record in the recording, or null.
     pub(crate) record: *mut chase_format::layout::ObjectRecord,
+    /// Its names are in the index.
+    indexed: bool,
 }
 
 impl Object {
@@ -113,6 +120,25 @@ pub(crate) struct Objects {
     /// The vDSO, which is in the list but in nobody's scope.
     vdso: usize,
     executable_path: &'static [u8],
+    /// Of the names of all objects, or empty.
+    index: Index,
+    /// What the last object that was asked about needs.
+    home: Home,
+}
+
+/// An object and those that it needs, and those need, breadth first.
+struct Home {
+    root: u32,
+    ids: [u32; MANY_NEEDED],
+    len: usize,
+}
+
+impl Home {
+    const UNKNOWN: Self = Self { root: NONE, ids: [NONE; MANY_NEEDED], len: 0 };
+
+    fn ids(&self) -> &[u32] {
+        self.ids.get(..self.len).unwrap_or(&[])
+    }
 }
 
 /// Who an object's undefined name is bound to.
@@ -132,6 +158,8 @@ impl Objects {
             range_count: 0,
             vdso: 0,
             executable_path: b"",
+            index: Index::new(),
+            home: Home::UNKNOWN,
         }
     }
 
@@ -174,6 +202,7 @@ impl Objects {
         global: bool,
     ) -> (u64, bool) {
         let known = self.count;
+        self.home.root = NONE;
         let (mut unreadable, mut gone) = (0, false);
         for id in 0..known {
             if let Some(object) = self.get_mut(id as u32) {
@@ -309,6 +338,7 @@ impl Objects {
             witness: (0, 0),
             description,
             record,
+            indexed: false,
         };
         // SAFETY: there is room, and the entry is not in use.
         unsafe { self.objects.add(id as usize).write(object) };
@@ -348,15 +378,43 @@ impl Objects {
         (address < range.1).then_some(range.2)
     }
 
+    /// Gets ready to look up what the objects that are not described yet import.
+    pub(crate) fn prepare(&mut self) {
+        let fresh = self.all().iter().filter(|object| object.loaded && !object.described);
+        let imports: usize = fresh.map(|object| object.image.unbound()).sum();
+        if !self.index.is_open() && imports * self.range_count < FEW_QUESTIONS {
+            return;
+        }
+        for id in 0..self.count as u32 {
+            if let Some(&Object { image, loaded: true, indexed: false, .. }) = self.get(id) {
+                self.index.add(&image, id);
+                if let Some(object) = self.get_mut(id) {
+                    object.indexed = true;
+                }
+            }
+        }
+    }
+
+    /// Gets ready to look up what one of them imports.
+    pub(crate) fn prepare_for(&mut self, id: u32) {
+        if let Some(&Object { root, flags, .. }) = self.get(id)
+            && flags & OBJECT_DLOPENED != 0
+            && root != self.home.root
+        {
+            self.home = self.needs(root);
+        }
+    }
+
     /// The definition that the dynamic linker would bind a jump slot of `importer` to.
     pub(crate) fn lookup(&self, importer: u32, wanted: &Wanted<'_>) -> Option<Definition> {
         let object = self.get(importer)?;
+        let first = self.index.first(wanted.gnu_hash())?;
         if object.image.symbolic
             && let Some(symbol) = find_in(&object.image, wanted)
         {
             return Some(Definition { object: importer, symbol });
         }
-        let global = self.all().iter().enumerate().filter(|(_, other)| {
+        let global = self.all().iter().enumerate().skip(first as usize).filter(|(_, other)| {
             other.loaded && other.global && other.namespace == object.namespace
         });
         for (id, other) in global {
@@ -364,20 +422,17 @@ impl Objects {
                 return Some(Definition { object: id as u32, symbol });
             }
         }
-        self.lookup_in_closure(object.root, wanted)
+        self.lookup_at_home(object.root, wanted)
     }
 
     /// The definition in the objects that `root` needs, itself first, breadth first.
-    fn lookup_in_closure(&self, root: u32, wanted: &Wanted<'_>) -> Option<Definition> {
-        let mut queue = [NONE; 256];
-        let mut len = self.closure(root, &mut queue);
-        len = len.min(queue.len());
-        for &id in queue.get(..len)? {
-            if let Some(symbol) = find_in(&self.get(id)?.image, wanted) {
-                return Some(Definition { object: id, symbol });
-            }
-        }
-        None
+    fn lookup_at_home(&self, root: u32, wanted: &Wanted<'_>) -> Option<Definition> {
+        self.with_home(root, |ids| {
+            ids.iter().find_map(|&id| {
+                let symbol = find_in(&self.get(id)?.image, wanted)?;
+                Some(Definition { object: id, symbol })
+            })
+        })
     }
 
     /// Whether an object loaded later finds another definition among what it came with than in the
@@ -390,7 +445,7 @@ impl Objects {
     ) -> bool {
         let Some(object) = self.get(importer) else { return false };
         object.flags & OBJECT_DLOPENED != 0
-            && self.lookup_in_closure(object.root, wanted).is_some_and(|home| {
+            && self.lookup_at_home(object.root, wanted).is_some_and(|home| {
                 home.object != found.object || !ptr::eq(home.symbol, found.symbol)
             })
     }
@@ -404,32 +459,34 @@ impl Objects {
         if other.flags & OBJECT_DLOPENED == 0 {
             return true;
         }
-        let mut queue = [NONE; 256];
-        let len = self.closure(object.root, &mut queue).min(queue.len());
-        queue.get(..len).is_some_and(|ids| ids.contains(&provider))
+        self.with_home(object.root, |ids| ids.contains(&provider))
     }
 
-    fn closure(&self, root: u32, queue: &mut [u32]) -> usize {
-        let Some(first) = queue.first_mut() else { return 0 };
-        *first = root;
-        let (mut len, mut at) = (1, 0);
-        while at < len {
-            let Some(object) = queue.get(at).and_then(|&id| self.get(id)) else { break };
+    /// Calls `f` with the numbers of `root` and of what it needs.
+    fn with_home<T>(&self, root: u32, f: impl FnOnce(&[u32]) -> T) -> T {
+        if self.home.root == root { f(self.home.ids()) } else { f(self.needs(root).ids()) }
+    }
+
+    fn needs(&self, root: u32) -> Home {
+        let mut home = Home { root, len: 1, ..Home::UNKNOWN };
+        home.ids[0] = root;
+        let mut at = 0;
+        while let Some(object) = home.ids().get(at).and_then(|&id| self.get(id)) {
             at += 1;
             for needed in object.image.needed() {
                 let found = self.all().iter().position(|other| {
                     other.loaded && other.namespace == object.namespace && other.answers_to(needed)
                 });
                 let Some(id) = found.map(|id| id as u32) else { continue };
-                if queue.get(..len).is_some_and(|ids| ids.contains(&id)) {
+                if home.ids().contains(&id) {
                     continue;
                 }
-                let Some(place) = queue.get_mut(len) else { return len };
+                let Some(place) = home.ids.get_mut(home.len) else { return home };
                 *place = id;
-                len += 1;
+                home.len += 1;
             }
         }
-        len
+        home
     }
 }
 

@@ -96,16 +96,22 @@ pub(super) fn judge(
         return Verdict::Skip(SkipReason::Private);
     }
     // Bound to the object itself, and not just to the entry's own PLT: by RTLD_DEEPBIND, say.
-    let own =
-        |name| find_in(image, &Wanted::new(name, version)).map(|own| address_of_plain(image, own));
-    let direct = if direct.is_none() && own(name) == Some(bound) { Some(importer) } else { direct };
     let (provider, real) = match direct {
         // The function's address in a position-dependent executable is that of its PLT entry.
         Some(id) if !(global && is_canonical_plt(objects, id)) => (id, bound),
-        _ => match resolve(objects, importer, name, version) {
-            Ok(found) => found,
-            Err(reason) => return Verdict::Skip(reason),
-        },
+        _ => {
+            let wanted = Wanted::new(name, version);
+            let own = || find_in(image, &wanted).map(|own| address_of_plain(image, own));
+            let found = if direct.is_none() && own() == Some(bound) {
+                Ok((importer, bound))
+            } else {
+                resolve(objects, importer, &wanted)
+            };
+            match found {
+                Ok(found) => found,
+                Err(reason) => return Verdict::Skip(reason),
+            }
+        }
     };
     if provider == importer && !config.wants_internal(object.name()) {
         return Verdict::Skip(SkipReason::Internal);
@@ -141,13 +147,11 @@ fn address_of_plain(image: &Image, symbol: &Symbol) -> usize {
 fn resolve(
     objects: &Objects,
     importer: u32,
-    name: &[u8],
-    version: Option<Version>,
+    wanted: &Wanted<'_>,
 ) -> Result<(u32, usize), SkipReason> {
-    let wanted = Wanted::new(name, version);
-    let found = objects.lookup(importer, &wanted).ok_or(SkipReason::Undefined)?;
+    let found = objects.lookup(importer, wanted).ok_or(SkipReason::Undefined)?;
     // With RTLD_DEEPBIND, which shows nowhere, the linker would look at home first.
-    if objects.binds_otherwise_at_home(importer, &wanted, &found) {
+    if objects.binds_otherwise_at_home(importer, wanted, &found) {
         return Err(SkipReason::Late);
     }
     let provider = objects.get(found.object).ok_or(SkipReason::Undefined)?;
