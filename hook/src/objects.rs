@@ -7,8 +7,8 @@ use core::ptr;
 use chase_format::layout::{NONE, OBJECT_CHASE, OBJECT_DLOPENED, OBJECT_EXECUTABLE, OBJECT_FIXED};
 
 use crate::elf::{Image, Symbol};
-use crate::index::Index;
-use crate::resolve::{Wanted, find_in};
+use crate::index::{Definer, Index};
+use crate::resolve::{Wanted, find_at, find_in};
 use crate::text::{c_bytes, file_name};
 use crate::{clock, sys};
 
@@ -69,6 +69,8 @@ pub(crate) struct Object {
     pub(crate) record: *mut chase_format::layout::ObjectRecord,
     /// Its names are in the index.
     indexed: bool,
+    /// So are those of another image that had its number.
+    returned: bool,
 }
 
 impl Object {
@@ -339,6 +341,7 @@ impl Objects {
             description,
             record,
             indexed: false,
+            returned: before.is_some(),
         };
         // SAFETY: there is room, and the entry is not in use.
         unsafe { self.objects.add(id as usize).write(object) };
@@ -408,31 +411,52 @@ impl Objects {
     /// The definition that the dynamic linker would bind a jump slot of `importer` to.
     pub(crate) fn lookup(&self, importer: u32, wanted: &Wanted<'_>) -> Option<Definition> {
         let object = self.get(importer)?;
-        let first = self.index.first(wanted.gnu_hash())?;
+        let definer = self.index.definer(wanted.gnu_hash());
         if object.image.symbolic
-            && let Some(symbol) = find_in(&object.image, wanted)
+            && let Some(found) = self.ask(importer, wanted, definer)
         {
-            return Some(Definition { object: importer, symbol });
+            return Some(found);
         }
-        let global = self.all().iter().enumerate().skip(first as usize).filter(|(_, other)| {
-            other.loaded && other.global && other.namespace == object.namespace
-        });
-        for (id, other) in global {
-            if let Some(symbol) = find_in(&other.image, wanted) {
-                return Some(Definition { object: id as u32, symbol });
-            }
-        }
-        self.lookup_at_home(object.root, wanted)
+        let candidates = match definer {
+            Definer::Nobody => return None,
+            Definer::Only(id, _) => id..id + 1,
+            Definer::From(id) => id..self.count as u32,
+        };
+        let is_global = |id: &u32| {
+            self.get(*id).is_some_and(|other| {
+                other.loaded && other.global && other.namespace == object.namespace
+            })
+        };
+        let found = candidates.filter(is_global).find_map(|id| self.ask(id, wanted, definer));
+        found.or_else(|| self.lookup_at_home(object.root, wanted))
+    }
+
+    /// The definition in the object itself.
+    pub(crate) fn own_definition(&self, id: u32, wanted: &Wanted<'_>) -> Option<Definition> {
+        self.ask(id, wanted, self.index.definer(wanted.gnu_hash()))
     }
 
     /// The definition in the objects that `root` needs, itself first, breadth first.
     fn lookup_at_home(&self, root: u32, wanted: &Wanted<'_>) -> Option<Definition> {
-        self.with_home(root, |ids| {
-            ids.iter().find_map(|&id| {
-                let symbol = find_in(&self.get(id)?.image, wanted)?;
-                Some(Definition { object: id, symbol })
-            })
-        })
+        match self.index.definer(wanted.gnu_hash()) {
+            Definer::Nobody => None,
+            definer => {
+                self.with_home(root, |ids| ids.iter().find_map(|&id| self.ask(id, wanted, definer)))
+            }
+        }
+    }
+
+    /// The definition in object `id`, if `definer`, who may define the name, does not rule that out.
+    fn ask(&self, id: u32, wanted: &Wanted<'_>, definer: Definer) -> Option<Definition> {
+        let object = self.get(id)?;
+        let symbol = match definer {
+            Definer::Nobody => None,
+            Definer::Only(other, _) if other != id => None,
+            Definer::From(first) if id < first => None,
+            Definer::Only(_, symbol) if !object.returned => find_at(&object.image, symbol, wanted),
+            _ => find_in(&object.image, wanted),
+        };
+        symbol.map(|symbol| Definition { object: id, symbol })
     }
 
     /// Whether an object loaded later finds another definition among what it came with than in the

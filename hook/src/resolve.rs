@@ -47,7 +47,7 @@ pub(crate) fn find_in(image: &Image, wanted: &Wanted<'_>) -> Option<&'static Sym
     let mut fallbacks = 0;
     let mut check = |index: u32| {
         let symbol = image.symbol(index);
-        if !is_definition(symbol) || image.name(symbol).to_bytes() != wanted.name {
+        if !is_definition(symbol) || !image.has_name(symbol, wanted.name) {
             return None;
         }
         match fits(image, index, wanted.version.as_ref()) {
@@ -69,6 +69,15 @@ pub(crate) fn find_in(image: &Image, wanted: &Wanted<'_>) -> Option<&'static Sym
     };
     // Without a version asked for, a symbol that exists in one version only will do.
     found.or(if fallbacks == 1 { fallback } else { None })
+}
+
+/// The same if `index` is the only symbol of this name in the object, or none is.
+pub(crate) fn find_at(image: &Image, index: u32, wanted: &Wanted<'_>) -> Option<&'static Symbol> {
+    let symbol = image.symbol(index);
+    let found = is_definition(symbol)
+        && image.has_name(symbol, wanted.name)
+        && !matches!(fits(image, index, wanted.version.as_ref()), Fit::No);
+    found.then_some(symbol)
 }
 
 enum Fit {
@@ -146,9 +155,9 @@ fn walk_sysv<T>(image: &Image, hash: u32, check: &mut impl FnMut(u32) -> Option<
     None
 }
 
-/// Calls `f` with the GNU hash of each name that [`find_in`] may find in an object. (The lowest bit
-/// of a hash may be wrong.)
-pub(crate) fn for_each_hash(image: &Image, mut f: impl FnMut(u32)) {
+/// Calls `f` with the GNU hash of each name that [`find_in`] may find in an object, and the symbol's
+/// number. (The lowest bit of a hash may be wrong.)
+pub(crate) fn for_each_hash(image: &Image, mut f: impl FnMut(u32, u32)) {
     if image.gnu_hash != 0 {
         let table = image.gnu_hash as *const u32;
         // SAFETY: as in `walk_gnu`; the last chain is the one that begins last.
@@ -160,7 +169,7 @@ pub(crate) fn for_each_hash(image: &Image, mut f: impl FnMut(u32)) {
             let mut index = first;
             while last >= first.max(1) {
                 let hash = *chains.add((index - first) as usize);
-                f(hash);
+                f(hash, index);
                 if index >= last && hash & 1 != 0 {
                     break;
                 }
@@ -170,9 +179,10 @@ pub(crate) fn for_each_hash(image: &Image, mut f: impl FnMut(u32)) {
     } else if image.sysv_hash != 0 {
         // SAFETY: as in `walk_sysv`; there are as many chains as symbols.
         let symbols = unsafe { *(image.sysv_hash as *const u32).add(1) };
-        for symbol in (1..symbols).map(|index| image.symbol(index)) {
+        for index in 1..symbols {
+            let symbol = image.symbol(index);
             if is_definition(symbol) {
-                f(gnu_hash(image.name(symbol).to_bytes()));
+                f(gnu_hash(image.name(symbol).to_bytes()), index);
             }
         }
     }

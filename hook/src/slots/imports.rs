@@ -14,7 +14,7 @@ use crate::elf::{
     Symbol, Version,
 };
 use crate::objects::{Object, Objects};
-use crate::resolve::{Wanted, address_of, find_in};
+use crate::resolve::{Wanted, address_of};
 use crate::special::{Kind, kind_of};
 use crate::sys;
 
@@ -101,7 +101,10 @@ pub(super) fn judge(
         Some(id) if !(global && is_canonical_plt(objects, id)) => (id, bound),
         _ => {
             let wanted = Wanted::new(name, version);
-            let own = || find_in(image, &wanted).map(|own| address_of_plain(image, own));
+            let own = || {
+                let own = objects.own_definition(importer, &wanted);
+                own.map(|own| address_of_plain(image, own.symbol))
+            };
             let found = if direct.is_none() && own() == Some(bound) {
                 Ok((importer, bound))
             } else {
