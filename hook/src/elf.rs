@@ -307,7 +307,7 @@ impl Image {
             let got = self.bias.wrapping_add(relocation.offset as usize);
             // SAFETY: the dynamic linker has written this entry, or will.
             let bound = unsafe { ptr::with_exposed_provenance::<usize>(got).read_volatile() };
-            (self.start..self.end).contains(&bound)
+            self.contains(bound)
         });
         if is_unbound { entries.len() } else { 0 }
     }
@@ -404,6 +404,11 @@ impl Image {
             }
         }
         None
+    }
+
+    /// Whether `address` is in one of its segments, or between them.
+    pub(crate) fn contains(&self, address: usize) -> bool {
+        (self.start..self.end).contains(&address)
     }
 
     /// Whether the page of `address` is read-only since relocation.

@@ -143,7 +143,7 @@ impl Index {
     /// Makes a table twice as large.
     fn grow(&mut self) -> bool {
         let room = (self.room * 2).max(FIRST_ROOM);
-        let places: *mut Entry = sys::map_anonymous(room * size_of::<Entry>()).cast();
+        let places: *mut Entry = sys::map_populated(room * size_of::<Entry>()).cast();
         if places.is_null() {
             return false;
         }

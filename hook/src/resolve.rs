@@ -32,7 +32,14 @@ impl<'a> Wanted<'a> {
 }
 
 fn gnu_hash(name: &[u8]) -> u32 {
-    name.iter().fold(5381, |hash: u32, &byte| hash.wrapping_mul(33).wrapping_add(u32::from(byte)))
+    // hash = hash * 33 + byte, four bytes at a time.
+    const POWERS: [u32; 4] = [33 * 33 * 33, 33 * 33, 33, 1];
+    let (fours, rest) = name.as_chunks::<4>();
+    let hash = fours.iter().fold(5381_u32, |hash, four| {
+        let bytes = four.iter().zip(POWERS).map(|(&byte, power)| u32::from(byte) * power);
+        hash.wrapping_mul(33 * POWERS[0]).wrapping_add(bytes.sum())
+    });
+    rest.iter().fold(hash, |hash, &byte| hash.wrapping_mul(33).wrapping_add(u32::from(byte)))
 }
 
 /// Whether `symbol` is one that others can be bound to.

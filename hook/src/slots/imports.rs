@@ -71,7 +71,7 @@ pub(super) fn judge(
     }
     let name = image.name(symbol).to_bytes();
     let version = image.wanted_version(relocation.symbol());
-    let direct = if image.start <= bound && bound < image.end { None } else { objects.at(bound) };
+    let direct = if image.contains(bound) { None } else { objects.at(bound) };
     let global = kind == R_X86_64_GLOB_DAT;
     if global {
         // Data of another object (or a pointer to it) is none of our business.
@@ -119,9 +119,11 @@ pub(super) fn judge(
     if provider == importer && !config.wants_internal(object.name()) {
         return Verdict::Skip(SkipReason::Internal);
     }
-    let provider_name = objects.get(provider).map_or(&b""[..], |provider| provider.name());
-    if !config.wants(provider_name, name) {
-        return Verdict::Skip(SkipReason::Filtered);
+    if config.filters() {
+        let provider_name = objects.get(provider).map_or(&b""[..], |provider| provider.name());
+        if !config.wants(provider_name, name) {
+            return Verdict::Skip(SkipReason::Filtered);
+        }
     }
     let relocation = if global { SLOT_GLOBAL } else { SLOT_JUMP };
     Verdict::Hook(Import { name, version, real, provider, kind: special, got, relocation })
@@ -163,6 +165,10 @@ fn resolve(
         return Err(SkipReason::Late);
     }
     let real = address_of(&provider.image, found.symbol);
+    if provider.image.contains(real) {
+        return Ok((found.object, real));
+    }
+    // The resolver of an IFUNC may give anything.
     Ok((objects.at(real).unwrap_or(found.object), real))
 }
 

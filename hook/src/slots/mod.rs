@@ -59,7 +59,7 @@ impl Slots {
         objects.prepare_for(id);
         let size = Size::of(&object);
         let capacity = size.capacity();
-        let memory = sys::map_anonymous(capacity);
+        let memory = sys::map_populated(capacity);
         if memory.is_null() {
             recording::unseen(Lost::Object);
             return true;
