@@ -1,5 +1,7 @@
 //! What the start of a program costs: wall time from exec to exit.
 
+mod large;
+
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,8 +17,9 @@ const PART: &str = "startup";
 const OBJECTS: usize = 100;
 /// Functions that each object exports; it imports as many.
 const FUNCTIONS: usize = 10;
-/// Milliseconds added.
+/// Milliseconds added, to this program and to one as large as a browser.
 const BAR: f64 = 30.0;
+const LARGE_BAR: f64 = 100.0;
 
 const LIMIT: Limit = Limit { least: 5, most: 41, time: Duration::from_secs(6) };
 
@@ -26,6 +29,12 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     added(bench, report, &many, format!("{OBJECTS} objects, {FUNCTIONS} imports each"), Some(BAR));
     let none = build(&directory, 0)?;
     added(bench, report, &none, "C library only".to_owned(), None);
+    let large =
+        format!("{} objects, {} imports", large::OBJECTS, large::OBJECTS * large::FUNCTIONS);
+    for (binding, bound) in [("lazy", "bound when called"), ("now", "bound at the start")] {
+        let program = large::build(&directory, large::OBJECTS, binding)?;
+        added(bench, report, &program, format!("{large}, {bound}"), Some(LARGE_BAR));
+    }
     Ok(())
 }
 
@@ -50,40 +59,43 @@ fn added(bench: &Bench, report: &mut Report, program: &Path, what: String, bar: 
 
 /// A program that calls `objects` libraries, each of which imports from its two neighbours.
 fn build(directory: &Path, objects: usize) -> Result<PathBuf> {
-    let write = |name: &str, text: &str| {
-        let path = directory.join(name);
-        std::fs::write(&path, text).with_context(|| format!("writing {}", path.display()))
-    };
-    for object in 0..objects {
-        write(&format!("part{object}.c"), &library(object, objects))?;
-    }
-    // A few at a time, as many as there are processors; the neighbours are found at run time.
+    // As they import from each other, they find their neighbours at run time.
     let parts: Vec<usize> = (0..objects).collect();
-    let workers = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        let compile = |parts: &[usize]| {
-            parts.iter().try_for_each(|i| {
-                let (source, output) = (format!("part{i}.c"), format!("libpart{i}.so"));
-                gcc(directory, &["-fPIC", "-shared", &source, "-o", &output])
-            })
-        };
-        let per_worker = parts.len().div_ceil(workers).max(1);
-        let workers: Vec<_> =
-            parts.chunks(per_worker).map(|parts| scope.spawn(move || compile(parts))).collect();
-        workers.into_iter().try_for_each(|worker| match worker.join() {
-            Ok(result) => result,
-            Err(panic) => std::panic::resume_unwind(panic),
-        })
+    in_parallel(&parts, |&object| {
+        let (source, output) = (format!("part{object}.c"), format!("libpart{object}.so"));
+        write(directory, &source, &library(object, objects))?;
+        gcc(directory, &["-fPIC", "-shared", &source, "-o", &output])
     })?;
 
     let source = format!("main{objects}.c");
-    write(&source, &program(objects))?;
+    write(directory, &source, &program(objects))?;
     let output = directory.join(format!("start{objects}"));
     let mut arguments = vec![source, "-o".to_owned(), output.display().to_string()];
     arguments.extend(["-L.".to_owned(), "-Wl,-rpath,$ORIGIN".to_owned()]);
     arguments.extend((0..objects).map(|i| format!("-lpart{i}")));
     gcc(directory, &arguments)?;
     Ok(output)
+}
+
+fn write(directory: &Path, name: &str, text: &str) -> Result<()> {
+    let path = directory.join(name);
+    std::fs::write(&path, text).with_context(|| format!("writing {}", path.display()))
+}
+
+/// Does something with each of them, a few at a time, as many as there are processors.
+fn in_parallel<T: Sync>(items: &[T], each: impl Fn(&T) -> Result<()> + Sync) -> Result<()> {
+    let workers = std::thread::available_parallelism().map_or(1, usize::from);
+    let per_worker = items.len().div_ceil(workers).max(1);
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = items
+            .chunks(per_worker)
+            .map(|items| scope.spawn(|| items.iter().try_for_each(&each)))
+            .collect();
+        workers.into_iter().try_for_each(|worker| match worker.join() {
+            Ok(result) => result,
+            Err(panic) => std::panic::resume_unwind(panic),
+        })
+    })
 }
 
 fn library(object: usize, objects: usize) -> String {

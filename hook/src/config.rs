@@ -89,6 +89,11 @@ impl Config {
         config
     }
 
+    /// Whether some calls are not to be recorded.
+    pub(crate) fn filters(&self) -> bool {
+        !self.libs.is_empty() || !self.exclude.is_empty()
+    }
+
     /// Whether calls of `api` in the object `provider` (soname, or a path) are recorded.
     pub(crate) fn wants(&self, provider: &[u8], api: &[u8]) -> bool {
         (self.libs.is_empty() || matches(self.libs, provider, api))

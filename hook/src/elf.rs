@@ -95,6 +95,7 @@ const DT_STRTAB: i64 = 5;
 const DT_SYMTAB: i64 = 6;
 const DT_RELA: i64 = 7;
 const DT_RELASZ: i64 = 8;
+const DT_STRSZ: i64 = 10;
 const DT_SONAME: i64 = 14;
 const DT_RPATH: i64 = 15;
 const DT_SYMBOLIC: i64 = 16;
@@ -116,6 +117,7 @@ pub(crate) struct Image {
     header_count: usize,
     dynamic: usize,
     pub(crate) strings: usize,
+    strings_len: usize,
     pub(crate) symbols: usize,
     pub(crate) gnu_hash: usize,
     pub(crate) sysv_hash: usize,
@@ -157,6 +159,7 @@ impl Image {
             header_count: count,
             dynamic: 0,
             strings: 0,
+            strings_len: 0,
             symbols: 0,
             gnu_hash: 0,
             sysv_hash: 0,
@@ -247,6 +250,7 @@ impl Image {
                 DT_PLTRELSZ => self.jump_rela_len = value as usize,
                 DT_HASH => self.sysv_hash = address(value),
                 DT_STRTAB => self.strings = address(value),
+                DT_STRSZ => self.strings_len = value as usize,
                 DT_SYMTAB => self.symbols = address(value),
                 DT_RELA => self.rela = address(value),
                 DT_RELASZ => self.rela_len = value as usize,
@@ -295,6 +299,19 @@ impl Image {
             .chain(self.table(self.rela, self.rela_len).iter())
     }
 
+    /// How many functions are called through entries that are bound at their first call; 0 if the
+    /// dynamic linker has bound them all.
+    pub(crate) fn unbound(&self) -> usize {
+        let entries = self.table(self.jump_rela, self.jump_rela_len);
+        let is_unbound = entries.first().is_some_and(|relocation| {
+            let got = self.bias.wrapping_add(relocation.offset as usize);
+            // SAFETY: the dynamic linker has written this entry, or will.
+            let bound = unsafe { ptr::with_exposed_provenance::<usize>(got).read_volatile() };
+            self.contains(bound)
+        });
+        if is_unbound { entries.len() } else { 0 }
+    }
+
     fn table(&self, at: usize, len: usize) -> &'static [Relocation] {
         if at == 0 {
             return &[];
@@ -316,6 +333,19 @@ impl Image {
     pub(crate) fn name(&self, symbol: &Symbol) -> &'static CStr {
         // SAFETY: symbol names are in the string table, NUL-terminated.
         unsafe { CStr::from_ptr(ptr::with_exposed_provenance(self.strings + symbol.name as usize)) }
+    }
+
+    /// Whether that is a symbol's name.
+    pub(crate) fn has_name(&self, symbol: &Symbol, name: &[u8]) -> bool {
+        let offset = symbol.name as usize;
+        if offset + name.len() >= self.strings_len {
+            return self.name(symbol).to_bytes() == name;
+        }
+        // SAFETY: as many bytes, and one more, are in the string table.
+        unsafe {
+            let at: *const u8 = ptr::with_exposed_provenance(self.strings + offset);
+            *at.add(name.len()) == 0 && core::slice::from_raw_parts(at, name.len()) == name
+        }
     }
 
     /// Number of a symbol's version, with the hidden bit; `None` if the object has no versions.
@@ -374,6 +404,11 @@ impl Image {
             }
         }
         None
+    }
+
+    /// Whether `address` is in one of its segments, or between them.
+    pub(crate) fn contains(&self, address: usize) -> bool {
+        (self.start..self.end).contains(&address)
     }
 
     /// Whether the page of `address` is read-only since relocation.

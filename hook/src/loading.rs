@@ -136,6 +136,7 @@ unsafe extern "C" fn update(_info: *mut c_void, _len: usize, look: *mut c_void) 
     for _ in 0..unreadable {
         recording::unseen(Lost::Object);
     }
+    objects.prepare();
     for id in 0..objects.count as u32 {
         if objects.get(id).is_some_and(|object| object.loaded && !object.described) {
             look.changed |= slots.hook(objects, id, config);

@@ -2,18 +2,20 @@
 //!
 //! The table changes only under the lock that [`crate::loading`] holds.
 
+mod lookup;
+
 use core::ptr;
 
 use chase_format::layout::{NONE, OBJECT_CHASE, OBJECT_DLOPENED, OBJECT_EXECUTABLE, OBJECT_FIXED};
 
-use crate::elf::{Image, Symbol};
-use crate::resolve::{Wanted, find_in};
+use self::lookup::Home;
+use crate::elf::Image;
+use crate::index::Index;
 use crate::text::{c_bytes, file_name};
 use crate::{clock, sys};
 
 /// Most objects that a process can have had.
 pub(crate) const MANY: usize = 4096;
-
 /// The dynamic linker's entry for an object.
 #[repr(C)]
 struct LinkMap {
@@ -62,6 +64,10 @@ pub(crate) struct Object {
     pub(crate) description: (usize, usize),
     /// Its record in the recording, or null.
     pub(crate) record: *mut chase_format::layout::ObjectRecord,
+    /// Its names are in the index.
+    indexed: bool,
+    /// So are those of another image that had its number.
+    returned: bool,
 }
 
 impl Object {
@@ -113,13 +119,10 @@ pub(crate) struct Objects {
     /// The vDSO, which is in the list but in nobody's scope.
     vdso: usize,
     executable_path: &'static [u8],
-}
-
-/// Who an object's undefined name is bound to.
-#[derive(Clone, Copy)]
-pub(crate) struct Definition {
-    pub(crate) object: u32,
-    pub(crate) symbol: &'static Symbol,
+    /// Of the names of all objects, or empty.
+    index: Index,
+    /// What the last object that was asked about needs.
+    home: Home,
 }
 
 impl Objects {
@@ -132,6 +135,8 @@ impl Objects {
             range_count: 0,
             vdso: 0,
             executable_path: b"",
+            index: Index::new(),
+            home: Home::UNKNOWN,
         }
     }
 
@@ -174,6 +179,7 @@ impl Objects {
         global: bool,
     ) -> (u64, bool) {
         let known = self.count;
+        self.home.root = NONE;
         let (mut unreadable, mut gone) = (0, false);
         for id in 0..known {
             if let Some(object) = self.get_mut(id as u32) {
@@ -309,6 +315,8 @@ impl Objects {
             witness: (0, 0),
             description,
             record,
+            indexed: false,
+            returned: before.is_some(),
         };
         // SAFETY: there is room, and the entry is not in use.
         unsafe { self.objects.add(id as usize).write(object) };
@@ -346,90 +354,6 @@ impl Objects {
         let after = ranges.partition_point(|range| range.0 <= address);
         let range = ranges.get(after.checked_sub(1)?)?;
         (address < range.1).then_some(range.2)
-    }
-
-    /// The definition that the dynamic linker would bind a jump slot of `importer` to.
-    pub(crate) fn lookup(&self, importer: u32, wanted: &Wanted<'_>) -> Option<Definition> {
-        let object = self.get(importer)?;
-        if object.image.symbolic
-            && let Some(symbol) = find_in(&object.image, wanted)
-        {
-            return Some(Definition { object: importer, symbol });
-        }
-        let global = self.all().iter().enumerate().filter(|(_, other)| {
-            other.loaded && other.global && other.namespace == object.namespace
-        });
-        for (id, other) in global {
-            if let Some(symbol) = find_in(&other.image, wanted) {
-                return Some(Definition { object: id as u32, symbol });
-            }
-        }
-        self.lookup_in_closure(object.root, wanted)
-    }
-
-    /// The definition in the objects that `root` needs, itself first, breadth first.
-    fn lookup_in_closure(&self, root: u32, wanted: &Wanted<'_>) -> Option<Definition> {
-        let mut queue = [NONE; 256];
-        let mut len = self.closure(root, &mut queue);
-        len = len.min(queue.len());
-        for &id in queue.get(..len)? {
-            if let Some(symbol) = find_in(&self.get(id)?.image, wanted) {
-                return Some(Definition { object: id, symbol });
-            }
-        }
-        None
-    }
-
-    /// Whether an object loaded later finds another definition among what it came with than in the
-    /// scope of all.
-    pub(crate) fn binds_otherwise_at_home(
-        &self,
-        importer: u32,
-        wanted: &Wanted<'_>,
-        found: &Definition,
-    ) -> bool {
-        let Some(object) = self.get(importer) else { return false };
-        object.flags & OBJECT_DLOPENED != 0
-            && self.lookup_in_closure(object.root, wanted).is_some_and(|home| {
-                home.object != found.object || !ptr::eq(home.symbol, found.symbol)
-            })
-    }
-
-    /// Whether unloading `provider` would unload nothing that `importer` still needs: it came at
-    /// the start, or it is among what the importer's root needs.
-    pub(crate) fn is_bound_to_stay(&self, importer: u32, provider: u32) -> bool {
-        let (Some(object), Some(other)) = (self.get(importer), self.get(provider)) else {
-            return false;
-        };
-        if other.flags & OBJECT_DLOPENED == 0 {
-            return true;
-        }
-        let mut queue = [NONE; 256];
-        let len = self.closure(object.root, &mut queue).min(queue.len());
-        queue.get(..len).is_some_and(|ids| ids.contains(&provider))
-    }
-
-    fn closure(&self, root: u32, queue: &mut [u32]) -> usize {
-        let Some(first) = queue.first_mut() else { return 0 };
-        *first = root;
-        let (mut len, mut at) = (1, 0);
-        while at < len {
-            let Some(object) = queue.get(at).and_then(|&id| self.get(id)) else { break };
-            at += 1;
-            for needed in object.image.needed() {
-                let found = self.all().iter().position(|other| {
-                    other.loaded && other.namespace == object.namespace && other.answers_to(needed)
-                });
-                let Some(id) = found.map(|id| id as u32) else { continue };
-                if queue.get(..len).is_some_and(|ids| ids.contains(&id)) {
-                    continue;
-                }
-                let Some(place) = queue.get_mut(len) else { return len };
-                *place = id;
-                len += 1;
-            }
-        }
-        len
     }
 }
 

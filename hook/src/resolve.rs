@@ -15,8 +15,11 @@ pub(crate) struct Wanted<'a> {
 
 impl<'a> Wanted<'a> {
     pub(crate) fn new(name: &'a [u8], version: Option<Version>) -> Self {
-        let hash = |hash: u32, &byte: &u8| hash.wrapping_mul(33).wrapping_add(u32::from(byte));
-        Self { name, gnu_hash: name.iter().fold(5381, hash), version }
+        Self { name, gnu_hash: gnu_hash(name), version }
+    }
+
+    pub(crate) fn gnu_hash(&self) -> u32 {
+        self.gnu_hash
     }
 
     fn sysv_hash(&self) -> u32 {
@@ -28,16 +31,30 @@ impl<'a> Wanted<'a> {
     }
 }
 
+fn gnu_hash(name: &[u8]) -> u32 {
+    // hash = hash * 33 + byte, four bytes at a time.
+    const POWERS: [u32; 4] = [33 * 33 * 33, 33 * 33, 33, 1];
+    let (fours, rest) = name.as_chunks::<4>();
+    let hash = fours.iter().fold(5381_u32, |hash, four| {
+        let bytes = four.iter().zip(POWERS).map(|(&byte, power)| u32::from(byte) * power);
+        hash.wrapping_mul(33 * POWERS[0]).wrapping_add(bytes.sum())
+    });
+    rest.iter().fold(hash, |hash, &byte| hash.wrapping_mul(33).wrapping_add(u32::from(byte)))
+}
+
+/// Whether `symbol` is one that others can be bound to.
+fn is_definition(symbol: &Symbol) -> bool {
+    let defined = symbol.section != SHN_UNDEF && (symbol.value != 0 || symbol.kind() == STT_TLS);
+    defined && symbol.binding() != STB_LOCAL
+}
+
 /// The definition of `wanted` in one object.
 pub(crate) fn find_in(image: &Image, wanted: &Wanted<'_>) -> Option<&'static Symbol> {
     let mut fallback = None;
     let mut fallbacks = 0;
     let mut check = |index: u32| {
         let symbol = image.symbol(index);
-        let defined =
-            symbol.section != SHN_UNDEF && (symbol.value != 0 || symbol.kind() == STT_TLS);
-        if !defined || symbol.binding() == STB_LOCAL || image.name(symbol).to_bytes() != wanted.name
-        {
+        if !is_definition(symbol) || !image.has_name(symbol, wanted.name) {
             return None;
         }
         match fits(image, index, wanted.version.as_ref()) {
@@ -59,6 +76,15 @@ pub(crate) fn find_in(image: &Image, wanted: &Wanted<'_>) -> Option<&'static Sym
     };
     // Without a version asked for, a symbol that exists in one version only will do.
     found.or(if fallbacks == 1 { fallback } else { None })
+}
+
+/// The same if `index` is the only symbol of this name in the object, or none is.
+pub(crate) fn find_at(image: &Image, index: u32, wanted: &Wanted<'_>) -> Option<&'static Symbol> {
+    let symbol = image.symbol(index);
+    let found = is_definition(symbol)
+        && image.has_name(symbol, wanted.name)
+        && !matches!(fits(image, index, wanted.version.as_ref()), Fit::No);
+    found.then_some(symbol)
 }
 
 enum Fit {
@@ -134,6 +160,39 @@ fn walk_sysv<T>(image: &Image, hash: u32, check: &mut impl FnMut(u32) -> Option<
         }
     }
     None
+}
+
+/// Calls `f` with the GNU hash of each name that [`find_in`] may find in an object, and the symbol's
+/// number. (The lowest bit of a hash may be wrong.)
+pub(crate) fn for_each_hash(image: &Image, mut f: impl FnMut(u32, u32)) {
+    if image.gnu_hash != 0 {
+        let table = image.gnu_hash as *const u32;
+        // SAFETY: as in `walk_gnu`; the last chain is the one that begins last.
+        unsafe {
+            let (buckets, first, words) = (*table, *table.add(1), *table.add(2));
+            let heads = table.add(4).cast::<u64>().add(words as usize).cast::<u32>();
+            let chains = heads.add(buckets as usize);
+            let last = (0..buckets as usize).map(|at| *heads.add(at)).max().unwrap_or(0);
+            let mut index = first;
+            while last >= first.max(1) {
+                let hash = *chains.add((index - first) as usize);
+                f(hash, index);
+                if index >= last && hash & 1 != 0 {
+                    break;
+                }
+                index += 1;
+            }
+        }
+    } else if image.sysv_hash != 0 {
+        // SAFETY: as in `walk_sysv`; there are as many chains as symbols.
+        let symbols = unsafe { *(image.sysv_hash as *const u32).add(1) };
+        for index in 1..symbols {
+            let symbol = image.symbol(index);
+            if is_definition(symbol) {
+                f(gnu_hash(image.name(symbol).to_bytes()), index);
+            }
+        }
+    }
 }
 
 /// Address in the process of a definition. For an IFUNC its resolver is asked, which is code of

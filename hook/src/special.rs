@@ -3,6 +3,7 @@
 use chase_format::layout::{END_ABORT, END_EXEC, END_IMMEDIATE, Node, SlotClass};
 
 use crate::arch::{TARGETS, chase_thread_start, jump_target_sp, set_context};
+use crate::names::Names;
 use crate::recording::Lost;
 use crate::thread::{Pending, Thread};
 use crate::{clock, loading, process, recording, sampling, thread};
@@ -75,11 +76,8 @@ impl Kind {
     }
 }
 
-/// One row: a name, or the start of names if it ends in `*`.
-type Row = (&'static [u8], Kind);
-
 /// The table. Each group says why.
-static TABLE: &[Row] = &[
+static TABLE: Names<Kind, 256> = Names::new(&[
     // Return twice: the second time, their frame would be gone.
     (b"setjmp", Kind::Capture),
     (b"_setjmp", Kind::Capture),
@@ -173,15 +171,11 @@ static TABLE: &[Row] = &[
     (b"__gmon_start__", Kind::Alone),
     (b"_ITM_*", Kind::Alone),
     (b"__cxa_finalize", Kind::Alone),
-];
+]);
 
 /// The kind of the function `name`.
 pub(crate) fn kind_of(name: &[u8]) -> Kind {
-    let fits = |row: &&Row| match row.0 {
-        [start @ .., b'*'] => name.starts_with(start),
-        whole => name == whole,
-    };
-    TABLE.iter().find(fits).map_or(Kind::Ordinary, |row| row.1)
+    TABLE.get(name).unwrap_or(Kind::Ordinary)
 }
 
 /// The registers that hold arguments, as the assembly saved them.

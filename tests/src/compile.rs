@@ -178,6 +178,14 @@ pub fn libtrap() -> PathBuf {
     Build::library("libtrap.c").flags("-fexceptions").build()
 }
 
+/// A library of so many functions, which it calls through entries that are bound at their first
+/// calls. From some thousands on, preloading it makes the hook look all names up in an index.
+#[must_use]
+pub fn libcrowd(functions: u32) -> PathBuf {
+    let flags = format!("-DFUNCTIONS={functions} -Wl,-z,lazy");
+    Build::library("libcrowd.S").flags(&flags).build()
+}
+
 /// Where the sources are.
 #[must_use]
 pub fn programs() -> PathBuf {

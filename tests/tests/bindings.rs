@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use chase_tests::compile::programs;
+use chase_tests::compile::{libcrowd, programs};
 use chase_tests::need;
 use chase_tests::recorded::Recording;
 use chase_tests::trial::Trial;
@@ -104,4 +104,16 @@ fn of_compilers() {
     let source = programs().join("plain.c");
     check("gcc", |p| Trial::new(p).args(["-O1", "-o", "plain"]).arg(&source));
     check("clang", |p| Trial::new(p).args(["-O1", "-o", "plain"]).arg(&source));
+}
+
+#[test]
+fn among_very_many_imports() {
+    let crowd = libcrowd(10_000);
+    let crowded = |program: PathBuf| Trial::new(program).preload_after(&crowd);
+    check("python3", |p| crowded(p).arg(real("all.py")));
+    check("perl", |p| crowded(p).arg(real("all.pl")));
+    check("sqlite3", |p| crowded(p).args([":memory:", "select sqlite_version(), abs(-1)"]));
+    check("gdb", |p| crowded(p).args(["-nx", "-batch", "-ex", "print 1"]));
+    let source = programs().join("plain.c");
+    check("clang", |p| crowded(p).args(["-O1", "-o", "plain"]).arg(&source));
 }

@@ -5,7 +5,10 @@
 //! wait that matters must not be the one that was not timed. What unlocks or only tries is not. Other
 //! functions that wait are told by their times: they are long, or uneven.
 
+use crate::names::Names;
+
 /// What a function may wait for.
+#[derive(Clone, Copy)]
 pub(super) enum Waits {
     /// Other threads of the process. (A lock that processes share is taken for one of threads.)
     ForThreads,
@@ -23,29 +26,26 @@ pub(super) fn waits_of(name: &[u8]) -> Option<Waits> {
     for ending in [&b"_chk"[..], b"_nocancel"] {
         name = name.strip_suffix(ending).unwrap_or(name);
     }
-    if words(LOCKS).any(|start| name.starts_with(start)) {
-        return Some(Waits::ForThreads);
-    }
-    let waits =
-        words(STARTS).any(|start| name.starts_with(start)) || words(NAMES).any(|it| it == name);
-    waits.then_some(Waits::ForAnything)
+    WAITS.get(name)
 }
 
-fn words(list: &'static [u8]) -> impl Iterator<Item = &'static [u8]> {
-    list.split(|&byte| byte == b' ')
-}
+static WAITS: Names<Waits, 512> = Names::new(&[
+    (LOCKS, Waits::ForThreads),
+    (STARTS, Waits::ForAnything),
+    (NAMES, Waits::ForAnything),
+]);
 
 /// Starts of names.
 const LOCKS: &[u8] = b"\
-    pthread_mutex_lock pthread_mutex_timedlock pthread_mutex_clocklock pthread_rwlock_rdlock \
-    pthread_rwlock_wrlock pthread_rwlock_timed pthread_rwlock_clock pthread_spin_lock \
-    pthread_once mtx_lock mtx_timedlock";
+    pthread_mutex_lock* pthread_mutex_timedlock* pthread_mutex_clocklock* \
+    pthread_rwlock_rdlock* pthread_rwlock_wrlock* pthread_rwlock_timed* pthread_rwlock_clock* \
+    pthread_spin_lock* pthread_once* mtx_lock* mtx_timedlock*";
 
 /// The same.
 const STARTS: &[u8] = b"\
-    pthread_cond_ pthread_barrier_wait pthread_join pthread_timedjoin pthread_clockjoin cnd_ \
-    thrd_ sem_wait sem_timedwait sem_clockwait sem_post epoll_ inotify_ mq_ \
-    sched_ getaddrinfo getnameinfo gethost cuda MPI_";
+    pthread_cond_* pthread_barrier_wait* pthread_join* pthread_timedjoin* pthread_clockjoin* \
+    cnd_* thrd_* sem_wait* sem_timedwait* sem_clockwait* sem_post* epoll_* inotify_* mq_* \
+    sched_* getaddrinfo* getnameinfo* gethost* cuda* MPI_*";
 
 /// Whole names.
 const NAMES: &[u8] = b"\

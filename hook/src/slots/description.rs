@@ -49,32 +49,44 @@ pub(super) struct Description {
     pub(super) spare: (usize, usize),
 }
 
-/// Bytes of memory for a description: record, segments, slots, strings, patches, each at its most.
-pub(super) fn description_capacity(object: &Object) -> usize {
-    let (relocations, strings) = imports_size(object);
-    let segments = object.image.program_headers().len() * size_of::<Segment>();
-    let per_slot = size_of::<SlotRecord>() + size_of::<Patch>();
-    size_of::<ObjectRecord>() + segments + relocations * per_slot + strings + 64
+/// How large a description may become.
+pub(super) struct Size {
+    segments: usize,
+    /// Relocations that may become slots.
+    slots: usize,
+    /// Bytes of all strings, each with its NUL.
+    strings: usize,
 }
 
-/// How many relocations may become slots, and how long all strings are at most.
-fn imports_size(object: &Object) -> (usize, usize) {
-    let image = &object.image;
-    let mut count = 0;
-    let mut strings = object.path.len() + object.image.soname().len() + 3;
-    for relocation in image.relocations() {
-        if matches!(relocation.kind(), R_X86_64_JUMP_SLOT | R_X86_64_GLOB_DAT)
-            && relocation.symbol() != 0
-        {
-            count += 1;
-            let symbol = image.symbol(relocation.symbol());
-            strings += image.name(symbol).to_bytes().len() + 1;
-            strings += image
-                .wanted_version(relocation.symbol())
-                .map_or(0, |version| version.name.len() + 1);
+impl Size {
+    pub(super) fn of(object: &Object) -> Self {
+        let image = &object.image;
+        let mut size = Self {
+            segments: image.program_headers().len(),
+            slots: 0,
+            strings: object.path.len() + object.image.soname().len() + 3,
+        };
+        for relocation in image.relocations() {
+            if matches!(relocation.kind(), R_X86_64_JUMP_SLOT | R_X86_64_GLOB_DAT)
+                && relocation.symbol() != 0
+            {
+                size.slots += 1;
+                let symbol = image.symbol(relocation.symbol());
+                size.strings += image.name(symbol).to_bytes().len() + 1;
+                size.strings += image
+                    .wanted_version(relocation.symbol())
+                    .map_or(0, |version| version.name.len() + 1);
+            }
         }
+        size
     }
-    (count, strings)
+
+    /// Bytes of memory for it: record, segments, slots, strings, patches.
+    pub(super) fn capacity(&self) -> usize {
+        let segments = self.segments * size_of::<Segment>();
+        let per_slot = size_of::<SlotRecord>() + size_of::<Patch>();
+        size_of::<ObjectRecord>() + segments + self.slots * per_slot + self.strings + 64
+    }
 }
 
 impl Description {
@@ -118,12 +130,17 @@ impl Description {
         }
     }
 
-    pub(super) fn new(memory: *mut u8, object: &Object, id: u32, first_slot: u32) -> Self {
-        let capacity = description_capacity(object);
-        let (most_slots, strings_capacity) = imports_size(object);
+    /// The beginning of one, in as much zeroed memory as `size` says.
+    pub(super) fn new(
+        memory: *mut u8,
+        size: &Size,
+        object: &Object,
+        id: u32,
+        first_slot: u32,
+    ) -> Self {
         let image = &object.image;
         let mut segment_count = 0;
-        // SAFETY: `description_capacity` bytes are ours; the parts are laid out one after another.
+        // SAFETY: the memory is ours; the parts are laid out one after another.
         unsafe {
             let segments = memory.add(size_of::<ObjectRecord>()).cast::<Segment>();
             for header in image.program_headers().iter().filter(|header| header.kind == PT_LOAD) {
@@ -136,13 +153,13 @@ impl Description {
                 segment_count += 1;
             }
             let slots = segments.add(segment_count).cast::<SlotRecord>();
-            let patches_at = memory as usize + capacity - most_slots * size_of::<Patch>();
+            let patches_at = memory as usize + size.capacity() - size.slots * size_of::<Patch>();
             let mut this = Self {
                 memory,
                 slots,
                 strings: ptr::null_mut(),
                 strings_len: 0,
-                strings_capacity: strings_capacity + 1,
+                strings_capacity: size.strings + 1,
                 patches: (patches_at & !7) as *mut Patch,
                 special_count: 0,
                 first_slot,
@@ -153,7 +170,7 @@ impl Description {
             };
             // Strings are collected behind the room for all slots, and moved when their number is
             // known.
-            this.strings = slots.add(most_slots).cast();
+            this.strings = slots.add(size.slots).cast();
             this.string(b"");
             let path_off = this.string(object.path);
             let soname_off = this.string(image.soname());

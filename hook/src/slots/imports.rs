@@ -14,7 +14,7 @@ use crate::elf::{
     Symbol, Version,
 };
 use crate::objects::{Object, Objects};
-use crate::resolve::{Wanted, address_of, find_in};
+use crate::resolve::{Wanted, address_of};
 use crate::special::{Kind, kind_of};
 use crate::sys;
 
@@ -71,7 +71,7 @@ pub(super) fn judge(
     }
     let name = image.name(symbol).to_bytes();
     let version = image.wanted_version(relocation.symbol());
-    let direct = if image.start <= bound && bound < image.end { None } else { objects.at(bound) };
+    let direct = if image.contains(bound) { None } else { objects.at(bound) };
     let global = kind == R_X86_64_GLOB_DAT;
     if global {
         // Data of another object (or a pointer to it) is none of our business.
@@ -96,23 +96,34 @@ pub(super) fn judge(
         return Verdict::Skip(SkipReason::Private);
     }
     // Bound to the object itself, and not just to the entry's own PLT: by RTLD_DEEPBIND, say.
-    let own =
-        |name| find_in(image, &Wanted::new(name, version)).map(|own| address_of_plain(image, own));
-    let direct = if direct.is_none() && own(name) == Some(bound) { Some(importer) } else { direct };
     let (provider, real) = match direct {
         // The function's address in a position-dependent executable is that of its PLT entry.
         Some(id) if !(global && is_canonical_plt(objects, id)) => (id, bound),
-        _ => match resolve(objects, importer, name, version) {
-            Ok(found) => found,
-            Err(reason) => return Verdict::Skip(reason),
-        },
+        _ => {
+            let wanted = Wanted::new(name, version);
+            let own = || {
+                let own = objects.own_definition(importer, &wanted);
+                own.map(|own| address_of_plain(image, own.symbol))
+            };
+            let found = if direct.is_none() && own() == Some(bound) {
+                Ok((importer, bound))
+            } else {
+                resolve(objects, importer, &wanted)
+            };
+            match found {
+                Ok(found) => found,
+                Err(reason) => return Verdict::Skip(reason),
+            }
+        }
     };
     if provider == importer && !config.wants_internal(object.name()) {
         return Verdict::Skip(SkipReason::Internal);
     }
-    let provider_name = objects.get(provider).map_or(&b""[..], |provider| provider.name());
-    if !config.wants(provider_name, name) {
-        return Verdict::Skip(SkipReason::Filtered);
+    if config.filters() {
+        let provider_name = objects.get(provider).map_or(&b""[..], |provider| provider.name());
+        if !config.wants(provider_name, name) {
+            return Verdict::Skip(SkipReason::Filtered);
+        }
     }
     let relocation = if global { SLOT_GLOBAL } else { SLOT_JUMP };
     Verdict::Hook(Import { name, version, real, provider, kind: special, got, relocation })
@@ -141,13 +152,11 @@ fn address_of_plain(image: &Image, symbol: &Symbol) -> usize {
 fn resolve(
     objects: &Objects,
     importer: u32,
-    name: &[u8],
-    version: Option<Version>,
+    wanted: &Wanted<'_>,
 ) -> Result<(u32, usize), SkipReason> {
-    let wanted = Wanted::new(name, version);
-    let found = objects.lookup(importer, &wanted).ok_or(SkipReason::Undefined)?;
+    let found = objects.lookup(importer, wanted).ok_or(SkipReason::Undefined)?;
     // With RTLD_DEEPBIND, which shows nowhere, the linker would look at home first.
-    if objects.binds_otherwise_at_home(importer, &wanted, &found) {
+    if objects.binds_otherwise_at_home(importer, wanted, &found) {
         return Err(SkipReason::Late);
     }
     let provider = objects.get(found.object).ok_or(SkipReason::Undefined)?;
@@ -156,6 +165,10 @@ fn resolve(
         return Err(SkipReason::Late);
     }
     let real = address_of(&provider.image, found.symbol);
+    if provider.image.contains(real) {
+        return Ok((found.object, real));
+    }
+    // The resolver of an IFUNC may give anything.
     Ok((objects.at(real).unwrap_or(found.object), real))
 }
 

@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 
 use chase_format::layout::{NONE, OBJECT_CHASE, OBJECT_DLOPENED, PAGE, SkipReason};
 
-use self::description::{Description, Patch, description_capacity, write_object};
+use self::description::{Description, Patch, Size, write_object};
 use self::imports::{Uses, Verdict, judge};
 use crate::arch::{self, SPECIAL_STUBS, STUBS};
 use crate::config::Config;
@@ -29,12 +29,19 @@ pub(crate) struct Slots {
     special_count: usize,
     /// Slot and kind of each special stub.
     special: [(u32, Kind); SPECIAL_STUBS],
+    /// The last slot that has a special stub.
+    last_special: u32,
 }
 
 impl Slots {
     /// Slot 0 is the one that [`crate::calibrate`] calls.
     pub(crate) const fn new() -> Self {
-        Self { count: 1, special_count: 0, special: [(0, Kind::Alone); SPECIAL_STUBS] }
+        Self {
+            count: 1,
+            special_count: 0,
+            special: [(0, Kind::Alone); SPECIAL_STUBS],
+            last_special: 0,
+        }
     }
 
     /// Slot and kind behind a special stub.
@@ -49,18 +56,21 @@ impl Slots {
         if object.flags & OBJECT_DLOPENED != 0 && !object.image.is_relocated() {
             return false;
         }
-        let capacity = description_capacity(&object);
-        let memory = sys::map_anonymous(capacity);
+        objects.prepare_for(id);
+        let size = Size::of(&object);
+        let capacity = size.capacity();
+        let memory = sys::map_populated(capacity);
         if memory.is_null() {
             recording::unseen(Lost::Object);
             return true;
         }
-        let mut description = self.describe(objects, id, config, memory, object.first_slot);
+        let mut description =
+            self.describe(objects, id, config, (memory, &size), object.first_slot);
         if object.first_slot != NONE && !description.is_like(object.description) {
             // It came back as something else: its old slots keep their meaning.
             // SAFETY: the memory is ours.
             unsafe { ptr::write_bytes(memory, 0, capacity) };
-            description = self.describe(objects, id, config, memory, NONE);
+            description = self.describe(objects, id, config, (memory, &size), NONE);
         }
         if description.not_ready {
             sys::unmap(memory, capacity);
@@ -121,13 +131,13 @@ impl Slots {
         objects: &Objects,
         id: u32,
         config: &Config,
-        memory: *mut u8,
+        (memory, size): (*mut u8, &Size),
         first_slot: u32,
     ) -> Description {
         let first_slot = if first_slot == NONE { self.count as u32 } else { first_slot };
         let mut description = Description::none();
         if let Some(object) = objects.get(id) {
-            description = Description::new(memory, object, id, first_slot);
+            description = Description::new(memory, size, object, id, first_slot);
             if object.flags & OBJECT_CHASE == 0 {
                 self.describe_imports(objects, id, config, &mut description);
             }
@@ -171,8 +181,13 @@ impl Slots {
     }
 
     fn special_stub(&mut self, slot: u32, kind: Kind) -> usize {
-        let known =
-            self.special.iter().take(self.special_count).position(|entry| *entry == (slot, kind));
+        let stubs = self.special.get(..self.special_count).unwrap_or_default();
+        let known = if slot > self.last_special {
+            None
+        } else {
+            stubs.iter().position(|entry| *entry == (slot, kind))
+        };
+        self.last_special = self.last_special.max(slot);
         let number = known.unwrap_or_else(|| {
             let number = self.special_count;
             if let Some(entry) = self.special.get_mut(number) {

@@ -11,7 +11,20 @@ memcpy:
     .cfi_startproc
     movq %rdi, %rax
     movq %rdx, %rcx
-    rep movsb
+    leaq -8(%rdx), %r8
+    cmpq $120, %r8
+    ja 3f                               # less than 8 bytes, or many
+    movq (%rsi,%r8), %r9                # the last 8, which may overlap with those before them
+1:  subq $8, %rcx
+    jbe 2f
+    movq (%rsi), %r10
+    movq %r10, (%rdi)
+    addq $8, %rsi
+    addq $8, %rdi
+    jmp 1b
+2:  movq %r9, (%rax,%r8)
+    retq
+3:  rep movsb
     retq
     .cfi_endproc
     .size memcpy, . - memcpy
@@ -64,17 +77,32 @@ memset:
 memcmp:
 bcmp:
     .cfi_startproc
-    xorl %ecx, %ecx
-1:  cmpq %rdx, %rcx
-    je 2f
-    movzbl (%rdi,%rcx), %eax
-    movzbl (%rsi,%rcx), %r8d
-    incq %rcx
-    subl %r8d, %eax
+1:  subq $8, %rdx
+    jb 2f
+    movq (%rdi), %rax
+    movq (%rsi), %rcx
+    addq $8, %rdi
+    addq $8, %rsi
+    cmpq %rcx, %rax
     je 1b
+    bswapq %rax                         # the first byte that differs decides
+    bswapq %rcx
+    cmpq %rcx, %rax
+    sbbl %eax, %eax
+    orl $1, %eax
     retq
-2:  xorl %eax, %eax
-    retq
+2:  addq $8, %rdx
+    je 4f
+3:  movzbl (%rdi), %eax
+    movzbl (%rsi), %ecx
+    incq %rdi
+    incq %rsi
+    subl %ecx, %eax
+    jne 5f
+    decq %rdx
+    jne 3b
+4:  xorl %eax, %eax
+5:  retq
     .cfi_endproc
     .size memcmp, . - memcmp
     .size bcmp, . - bcmp
@@ -85,12 +113,30 @@ bcmp:
     .type strlen, @function
 strlen:
     .cfi_startproc
-    xorl %eax, %eax
-1:  cmpb $0, (%rdi,%rax)
-    je 2f
-    incq %rax
+    movabsq $0x0101010101010101, %r8
+    movabsq $0x8080808080808080, %r9
+    movl %edi, %ecx
+    shll $3, %ecx
+    movq $-1, %r10
+    shlq %cl, %r10                      # the shift is taken modulo 64
+    notq %r10
+    movq %rdi, %rsi
+    andq $-8, %rsi                      # an aligned word is in one page
+    orq (%rsi), %r10                    # bytes before the string are none of its zeros
+1:  movq %r10, %rax
+    subq %r8, %rax
+    notq %r10
+    andq %r10, %rax
+    andq %r9, %rax                      # its lowest bit is that of the first zero byte
+    jne 2f
+    addq $8, %rsi
+    movq (%rsi), %r10
     jmp 1b
-2:  retq
+2:  bsfq %rax, %rax
+    shrq $3, %rax
+    addq %rsi, %rax
+    subq %rdi, %rax
+    retq
     .cfi_endproc
     .size strlen, . - strlen
 

@@ -1,0 +1,167 @@
+//! Which object is the first that may define a name, and where.
+//!
+//! To find a definition, the dynamic linker asks one object of the scope after the other. With
+//! hundreds of objects that is what takes the time, so this table tells for each hash of a defined
+//! name the least number of an object that has it: none before need be asked. Mostly it is the only
+//! one, too. Objects are only ever added, which keeps that true; of those that have gone, the caller
+//! knows.
+
+use core::ptr;
+
+use crate::elf::Image;
+use crate::objects::MANY;
+use crate::resolve::for_each_hash;
+use crate::sys;
+
+/// Places at first, a power of 2; a name takes two to four.
+const FIRST_ROOM: usize = 1 << 14;
+
+pub(crate) struct Index {
+    /// Open addressing; see [`Entry`].
+    places: *mut Entry,
+    /// How many, a power of 2; 0: there is no table.
+    room: usize,
+    used: usize,
+    /// There was no memory for it.
+    given_up: bool,
+}
+
+/// All zeros: the place is free. From the lowest bit on:
+///
+/// | bits | |
+/// | --- | --- |
+/// | 31 | the hash without its lowest bit, which the objects' hash tables do not keep |
+/// | 20 | number of the symbol, [`SEVERAL`] if there are more of this hash, or it is larger |
+/// | 12 | number of the object |
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Entry(u64);
+
+const KEY_BITS: u32 = 31;
+const SYMBOL_BITS: u32 = 20;
+const SEVERAL: u32 = (1 << SYMBOL_BITS) - 1;
+const _: () = assert!(MANY <= 1 << (u64::BITS - KEY_BITS - SYMBOL_BITS));
+
+impl Entry {
+    const FREE: Self = Self(0);
+
+    /// The symbol is not 0, which no hash table has.
+    fn new(key: u32, symbol: u32, object: u32) -> Self {
+        let symbol = u64::from(symbol.min(SEVERAL));
+        Self(u64::from(key) | symbol << KEY_BITS | u64::from(object) << (KEY_BITS + SYMBOL_BITS))
+    }
+
+    fn key(self) -> u32 {
+        self.0 as u32 & (u32::MAX >> 1)
+    }
+
+    fn symbol(self) -> u32 {
+        (self.0 >> KEY_BITS) as u32 & SEVERAL
+    }
+
+    fn object(self) -> u32 {
+        (self.0 >> (KEY_BITS + SYMBOL_BITS)) as u32
+    }
+}
+
+/// Who may define a name.
+#[derive(Clone, Copy)]
+pub(crate) enum Definer {
+    /// Nobody.
+    Nobody,
+    /// This object, by this symbol, and no other one.
+    Only(u32, u32),
+    /// This object and those with higher numbers.
+    From(u32),
+}
+
+impl Index {
+    pub(crate) const fn new() -> Self {
+        Self { places: ptr::null_mut(), room: 0, used: 0, given_up: false }
+    }
+
+    /// Whether there is a table. Then every object must be added.
+    pub(crate) fn is_open(&self) -> bool {
+        self.room > 0
+    }
+
+    /// Adds the names that `image`, the object with this number, defines. Without memory for them
+    /// there is no table from then on.
+    pub(crate) fn add(&mut self, image: &Image, object: u32) {
+        let mut fits = !self.given_up;
+        for_each_hash(image, |hash, symbol| {
+            fits = fits && (self.used * 2 < self.room || self.grow());
+            if fits {
+                self.insert(Entry::new(hash >> 1, symbol, object));
+            }
+        });
+        if !fits {
+            self.release();
+            *self = Self { given_up: true, ..Self::new() };
+        }
+    }
+
+    /// Who may define a name with this GNU hash.
+    pub(crate) fn definer(&self, gnu_hash: u32) -> Definer {
+        if !self.is_open() {
+            return Definer::From(0);
+        }
+        let (_, entry) = self.find(gnu_hash >> 1);
+        match entry.symbol() {
+            _ if entry == Entry::FREE => Definer::Nobody,
+            SEVERAL => Definer::From(entry.object()),
+            symbol => Definer::Only(entry.object(), symbol),
+        }
+    }
+
+    fn insert(&mut self, new: Entry) {
+        let (at, old) = self.find(new.key());
+        let entry = if old == Entry::FREE || old == new {
+            self.used += usize::from(old == Entry::FREE);
+            new
+        } else {
+            Entry::new(new.key(), SEVERAL, new.object().min(old.object()))
+        };
+        // SAFETY: `find` gives a place of the table.
+        unsafe { *self.places.add(at) = entry };
+    }
+
+    /// The place of a key and what is there, which may be nothing yet.
+    fn find(&self, key: u32) -> (usize, Entry) {
+        const MIX: u32 = 0x9e37_79b1;
+        let mut at = (key.wrapping_mul(MIX) >> 8) as usize;
+        loop {
+            at &= self.room - 1;
+            // SAFETY: the place is in the table, which always has a free one.
+            let entry = unsafe { *self.places.add(at) };
+            if entry == Entry::FREE || entry.key() == key {
+                return (at, entry);
+            }
+            at += 1;
+        }
+    }
+
+    /// Makes a table twice as large.
+    fn grow(&mut self) -> bool {
+        let room = (self.room * 2).max(FIRST_ROOM);
+        let places: *mut Entry = sys::map_populated(room * size_of::<Entry>()).cast();
+        if places.is_null() {
+            return false;
+        }
+        let old = core::mem::replace(self, Self { places, room, ..Self::new() });
+        for at in 0..old.room {
+            // SAFETY: the place is in the old table.
+            let entry = unsafe { *old.places.add(at) };
+            if entry != Entry::FREE {
+                self.insert(entry);
+            }
+        }
+        old.release();
+        true
+    }
+
+    fn release(&self) {
+        if self.is_open() {
+            sys::unmap(self.places.cast(), self.room * size_of::<Entry>());
+        }
+    }
+}

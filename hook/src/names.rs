@@ -1,0 +1,201 @@
+//! Tables of function names, made by the compiler, for names that are looked up by the hundred
+//! thousand: most names are in no table, and that shows by their length or their first bytes.
+
+/// A row: names separated by spaces, and what they have in common. One that ends in `*` is the
+/// start of names.
+pub(crate) type Row<T> = (&'static [u8], T);
+
+/// A name, or the start of names, and what is known of it.
+type Entry<T> = Option<(&'static [u8], T)>;
+
+/// Most starts of names in a table.
+const STARTS: usize = 32;
+/// Starts are at least as long.
+const PREFIX: usize = 3;
+/// Words of the filter of starts.
+const FILTER: usize = 8;
+
+/// A table with room for less than `ROOM` whole names, a power of 2.
+pub(crate) struct Names<T, const ROOM: usize> {
+    /// Whole names, each at the first free place from the one that its hash gives it.
+    whole: [Entry<T>; ROOM],
+    /// Bit n: there is a whole name of n bytes.
+    lengths: u64,
+    starts: [Entry<T>; STARTS],
+    /// Bits of the first bytes of the starts.
+    filter: [u64; FILTER],
+}
+
+impl<T: Copy, const ROOM: usize> Names<T, ROOM> {
+    /// The table of these rows. Does not compile if names are too many, or more than one row fits a
+    /// name of the table.
+    pub(crate) const fn new(rows: &[Row<T>]) -> Self {
+        let mut this = Self {
+            whole: [const { None }; ROOM],
+            lengths: 0,
+            starts: [const { None }; STARTS],
+            filter: [0; FILTER],
+        };
+        let mut row = 0;
+        while row < rows.len() {
+            let (mut rest, value) = rows[row];
+            while !rest.is_empty() {
+                let mut len = 0;
+                while len < rest.len() && rest[len] != b' ' {
+                    len += 1;
+                }
+                let (name, behind) = rest.split_at(len);
+                if let [start @ .., b'*'] = name {
+                    this.add_start(start, value);
+                } else if len > 0 {
+                    this.add(name, value);
+                }
+                rest = if let [b' ', behind @ ..] = behind { behind } else { behind };
+            }
+            row += 1;
+        }
+        this.check();
+        this
+    }
+
+    const fn add(&mut self, name: &'static [u8], value: T) {
+        assert!(name.len() < u64::BITS as usize);
+        let (mut at, mut taken) = (place(name, ROOM), 0);
+        while self.whole[at].is_some() {
+            (at, taken) = ((at + 1) % ROOM, taken + 1);
+            // One place stays free, where searches end.
+            assert!(taken < ROOM - 1);
+        }
+        self.whole[at] = Some((name, value));
+        self.lengths |= 1 << name.len();
+    }
+
+    const fn add_start(&mut self, start: &'static [u8], value: T) {
+        let mut at = 0;
+        while self.starts[at].is_some() {
+            at += 1;
+        }
+        self.starts[at] = Some((start, value));
+        let (word, bit) = filter_bit(start);
+        self.filter[word] |= bit;
+    }
+
+    /// Each name is found where it is, and fits no other row.
+    const fn check(&self) {
+        let mut at = 0;
+        while at < ROOM {
+            if let Some((name, _)) = self.whole[at] {
+                assert!(matches!(self.find_whole(name), Some(found) if found == at));
+                assert!(self.find_start(name).is_none());
+            }
+            at += 1;
+        }
+        let mut at = 0;
+        while at < STARTS {
+            if let Some((start, _)) = self.starts[at] {
+                assert!(matches!(self.find_start(start), Some(found) if found == at));
+            }
+            at += 1;
+        }
+    }
+
+    /// What is known of `name`.
+    #[inline]
+    pub(crate) const fn get(&self, name: &[u8]) -> Option<T> {
+        let found = match self.find_whole(name) {
+            Some(at) => self.whole[at],
+            None => match self.find_start(name) {
+                Some(at) => self.starts[at],
+                None => None,
+            },
+        };
+        match found {
+            Some((_, value)) => Some(value),
+            None => None,
+        }
+    }
+
+    const fn find_whole(&self, name: &[u8]) -> Option<usize> {
+        if name.len() >= u64::BITS as usize || self.lengths >> name.len() & 1 == 0 {
+            return None;
+        }
+        let mut at = place(name, ROOM);
+        while let Some((entry, _)) = self.whole[at] {
+            if entry.len() == name.len() && starts_with(name, entry) {
+                return Some(at);
+            }
+            at = (at + 1) % ROOM;
+        }
+        None
+    }
+
+    const fn find_start(&self, name: &[u8]) -> Option<usize> {
+        if name.len() < PREFIX {
+            return None;
+        }
+        let (word, bit) = filter_bit(name);
+        if self.filter[word] & bit == 0 {
+            return None;
+        }
+        let mut at = 0;
+        while at < STARTS {
+            match self.starts[at] {
+                Some((start, _)) if starts_with(name, start) => return Some(at),
+                Some(_) => at += 1,
+                None => break,
+            }
+        }
+        None
+    }
+}
+
+/// Where the search for a name begins.
+const fn place(name: &[u8], room: usize) -> usize {
+    assert!(room.is_power_of_two());
+    let mut hash = 5381_u32;
+    let mut at = 0;
+    while at < name.len() {
+        hash = hash.wrapping_mul(33).wrapping_add(name[at] as u32);
+        at += 1;
+    }
+    (hash ^ hash >> 15) as usize & (room - 1)
+}
+
+/// The bit of the filter for names that begin like `name`.
+const fn filter_bit(name: &[u8]) -> (usize, u64) {
+    let [a, b, c] = [name[0] as usize, name[1] as usize, name[2] as usize];
+    let hash = (a * 37 + b * 11 + c) % (FILTER * u64::BITS as usize);
+    (hash / u64::BITS as usize, 1 << (hash % u64::BITS as usize))
+}
+
+const fn starts_with(name: &[u8], start: &[u8]) -> bool {
+    if name.len() < start.len() {
+        return false;
+    }
+    let mut at = 0;
+    while at < start.len() {
+        if name[at] != start[at] {
+            return false;
+        }
+        at += 1;
+    }
+    true
+}
+
+// What the tables rest on, checked by the compiler: there is nothing to run this crate's tests with.
+const _: () = {
+    const SOME: Names<u32, 8> =
+        Names::new(&[(b"read write", 1), (b"sem_*", 2), (b"a  _x mq_*", 3), (b"", 4)]);
+    const fn is(name: &[u8], value: u32) -> bool {
+        matches!(SOME.get(name), Some(found) if found == value)
+    }
+    assert!(is(b"read", 1) && is(b"write", 1) && is(b"a", 3) && is(b"_x", 3));
+    assert!(is(b"sem_", 2) && is(b"sem_wait", 2) && is(b"mq_open", 3));
+    let others: [&[u8]; 9] =
+        [b"", b"rea", b"reads", b"Read", b"b", b"sem", b"semop", b"sen_wait", &[b'a'; 100]];
+    let mut at = 0;
+    while at < others.len() {
+        assert!(SOME.get(others[at]).is_none());
+        at += 1;
+    }
+};

@@ -1,0 +1,171 @@
+//! Which object a name is bound to, and by which of its symbols.
+
+use core::ptr;
+
+use chase_format::layout::{NONE, OBJECT_DLOPENED};
+
+use super::{Object, Objects};
+use crate::elf::Symbol;
+use crate::index::Definer;
+use crate::resolve::{Wanted, find_at, find_in};
+
+/// Most objects that one is followed to by what it needs.
+const MANY_NEEDED: usize = 256;
+/// As many objects times imports may be asked without an index: that takes less than a millisecond.
+const FEW_QUESTIONS: usize = 1 << 14;
+
+/// Who an object's undefined name is bound to.
+#[derive(Clone, Copy)]
+pub(crate) struct Definition {
+    pub(crate) object: u32,
+    pub(crate) symbol: &'static Symbol,
+}
+
+/// An object and those that it needs, and those need, breadth first.
+pub(super) struct Home {
+    pub(super) root: u32,
+    ids: [u32; MANY_NEEDED],
+    len: usize,
+}
+
+impl Home {
+    pub(super) const UNKNOWN: Self = Self { root: NONE, ids: [NONE; MANY_NEEDED], len: 0 };
+
+    fn ids(&self) -> &[u32] {
+        self.ids.get(..self.len).unwrap_or(&[])
+    }
+}
+
+impl Objects {
+    /// Gets ready to look up what the objects that are not described yet import.
+    pub(crate) fn prepare(&mut self) {
+        let fresh = self.all().iter().filter(|object| object.loaded && !object.described);
+        let imports: usize = fresh.map(|object| object.image.unbound()).sum();
+        if !self.index.is_open() && imports * self.range_count < FEW_QUESTIONS {
+            return;
+        }
+        for id in 0..self.count as u32 {
+            if let Some(&Object { image, loaded: true, indexed: false, .. }) = self.get(id) {
+                self.index.add(&image, id);
+                if let Some(object) = self.get_mut(id) {
+                    object.indexed = true;
+                }
+            }
+        }
+    }
+
+    /// Gets ready to look up what one of them imports.
+    pub(crate) fn prepare_for(&mut self, id: u32) {
+        if let Some(&Object { root, flags, .. }) = self.get(id)
+            && flags & OBJECT_DLOPENED != 0
+            && root != self.home.root
+        {
+            self.home = self.needs(root);
+        }
+    }
+
+    /// The definition that the dynamic linker would bind a jump slot of `importer` to.
+    pub(crate) fn lookup(&self, importer: u32, wanted: &Wanted<'_>) -> Option<Definition> {
+        let object = self.get(importer)?;
+        let definer = self.index.definer(wanted.gnu_hash());
+        if object.image.symbolic
+            && let Some(found) = self.ask(importer, wanted, definer)
+        {
+            return Some(found);
+        }
+        let candidates = match definer {
+            Definer::Nobody => return None,
+            Definer::Only(id, _) => id..id + 1,
+            Definer::From(id) => id..self.count as u32,
+        };
+        let is_global = |id: &u32| {
+            self.get(*id).is_some_and(|other| {
+                other.loaded && other.global && other.namespace == object.namespace
+            })
+        };
+        let found = candidates.filter(is_global).find_map(|id| self.ask(id, wanted, definer));
+        found.or_else(|| self.lookup_at_home(object.root, wanted))
+    }
+
+    /// The definition in the object itself.
+    pub(crate) fn own_definition(&self, id: u32, wanted: &Wanted<'_>) -> Option<Definition> {
+        self.ask(id, wanted, self.index.definer(wanted.gnu_hash()))
+    }
+
+    /// The definition in the objects that `root` needs, itself first, breadth first.
+    fn lookup_at_home(&self, root: u32, wanted: &Wanted<'_>) -> Option<Definition> {
+        match self.index.definer(wanted.gnu_hash()) {
+            Definer::Nobody => None,
+            definer => {
+                self.with_home(root, |ids| ids.iter().find_map(|&id| self.ask(id, wanted, definer)))
+            }
+        }
+    }
+
+    /// The definition in object `id`, if `definer`, who may define the name, does not rule that out.
+    fn ask(&self, id: u32, wanted: &Wanted<'_>, definer: Definer) -> Option<Definition> {
+        let object = self.get(id)?;
+        let symbol = match definer {
+            Definer::Nobody => None,
+            Definer::Only(other, _) if other != id => None,
+            Definer::From(first) if id < first => None,
+            Definer::Only(_, symbol) if !object.returned => find_at(&object.image, symbol, wanted),
+            _ => find_in(&object.image, wanted),
+        };
+        symbol.map(|symbol| Definition { object: id, symbol })
+    }
+
+    /// Whether an object loaded later finds another definition among what it came with than in the
+    /// scope of all.
+    pub(crate) fn binds_otherwise_at_home(
+        &self,
+        importer: u32,
+        wanted: &Wanted<'_>,
+        found: &Definition,
+    ) -> bool {
+        let Some(object) = self.get(importer) else { return false };
+        object.flags & OBJECT_DLOPENED != 0
+            && self.lookup_at_home(object.root, wanted).is_some_and(|home| {
+                home.object != found.object || !ptr::eq(home.symbol, found.symbol)
+            })
+    }
+
+    /// Whether unloading `provider` would unload nothing that `importer` still needs: it came at
+    /// the start, or it is among what the importer's root needs.
+    pub(crate) fn is_bound_to_stay(&self, importer: u32, provider: u32) -> bool {
+        let (Some(object), Some(other)) = (self.get(importer), self.get(provider)) else {
+            return false;
+        };
+        if other.flags & OBJECT_DLOPENED == 0 {
+            return true;
+        }
+        self.with_home(object.root, |ids| ids.contains(&provider))
+    }
+
+    /// Calls `f` with the numbers of `root` and of what it needs.
+    fn with_home<T>(&self, root: u32, f: impl FnOnce(&[u32]) -> T) -> T {
+        if self.home.root == root { f(self.home.ids()) } else { f(self.needs(root).ids()) }
+    }
+
+    fn needs(&self, root: u32) -> Home {
+        let mut home = Home { root, len: 1, ..Home::UNKNOWN };
+        home.ids[0] = root;
+        let mut at = 0;
+        while let Some(object) = home.ids().get(at).and_then(|&id| self.get(id)) {
+            at += 1;
+            for needed in object.image.needed() {
+                let found = self.all().iter().position(|other| {
+                    other.loaded && other.namespace == object.namespace && other.answers_to(needed)
+                });
+                let Some(id) = found.map(|id| id as u32) else { continue };
+                if home.ids().contains(&id) {
+                    continue;
+                }
+                let Some(place) = home.ids.get_mut(home.len) else { return home };
+                *place = id;
+                home.len += 1;
+            }
+        }
+        home
+    }
+}
