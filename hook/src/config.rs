@@ -53,7 +53,7 @@ impl Config {
         libs: b"",
         exclude: b"",
         internal: b"",
-        timing: TIMING_ALL,
+        timing: TIMING_ADAPTIVE,
         syscalls: Syscalls::Auto,
         verbose: false,
     };

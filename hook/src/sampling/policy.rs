@@ -23,7 +23,8 @@ use chase_format::histogram::{PAGE_BUCKETS, PAGES, bucket_middle};
 use chase_format::layout::{FRAMED, Node, SAMPLED, SQUARES};
 
 use super::{
-    Counts, FIRST_LOOK, HAS_CHILDREN, LONGEST, Slot, has, is_sampled, is_to_be_timed, samples_of,
+    Counts, FIRST_LOOK, HAS_CHILDREN, LONGEST, STRESS, Slot, has, is_sampled, is_to_be_timed,
+    samples_of,
 };
 use crate::calibrate::Cost;
 use crate::recording::is_confined;
@@ -96,6 +97,7 @@ impl Plan {
     const ALL: Self = Self { block: 0, framed: false };
 
     fn of(block: u64, framed: bool) -> Self {
+        let framed = framed || STRESS;
         if block < SHORTEST_BLOCK { Self::ALL } else { Self { block: block as u32, framed } }
     }
 }
@@ -107,7 +109,7 @@ pub(super) fn first(thread: &Thread, counts: &Counts, known: &Slot, context: *mu
     let calls = known.interval.replace(FIRST_LOOK);
     counts.spend(u64::from(calls.max(FIRST_LOOK)) * COST_TIMED.load(Ordering::Relaxed));
     let Some(ticks_per_us) = clock::ticks_per_us() else { return Plan::ALL };
-    let many = calls > 0 && elapsed / u64::from(calls) * 1000 <= MANY_NS * ticks_per_us;
+    let many = STRESS || calls > 0 && elapsed / u64::from(calls) * 1000 <= MANY_NS * ticks_per_us;
     if !many {
         known.interval.set(if calls == 0 { FIRST_LOOK } else { (calls * 2).min(LONGEST) });
         return Plan::ALL;
@@ -200,6 +202,9 @@ impl Moments {
 
     /// The longest block that is good enough; 0 if the calls are not short.
     fn longest_block(&self, thread: &Thread, counts: &Counts, ticks_per_us: u64) -> u64 {
+        if STRESS {
+            return SHORTEST_BLOCK;
+        }
         let calls = self.calls.clamp(1, u64::from(u32::MAX));
         // In 1/16 and 1/256 ticks.
         let mean = self.total.saturating_mul(16) / calls;
