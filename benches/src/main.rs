@@ -134,19 +134,21 @@ fn run(options: &Options) -> Result<bool> {
     let mut bench = Bench::new(lib, options.effort)?;
     bench.peers = options.peers;
     let watch = Watch::start();
-    let mut report = Report::default();
+    // Nobody is left to tell if stderr is closed.
+    let tell: fn(&Row) = |row| drop(writeln!(std::io::stderr(), "  {}", text::line(row)));
+    let mut report = Report { follower: Some(tell), ..Report::default() };
     for part in Part::value_variants() {
         if !options.only.is_empty() && !options.only.contains(part) {
             continue;
         }
         let start = Instant::now();
-        write!(std::io::stderr(), "measuring {} ... ", part.name())?;
+        writeln!(std::io::stderr(), "measuring {}", part.name())?;
         // One part that can't run must not hide the figures of the others.
         if let Err(error) = part.run(&bench, &mut report) {
             report.failed(&part.name(), "all", None, &format!("{error:#}"));
         }
         let seconds = start.elapsed().max(Duration::from_millis(1)).as_secs_f64();
-        writeln!(std::io::stderr(), "{seconds:.1} s")?;
+        writeln!(std::io::stderr(), "  {} took {seconds:.1} s", part.name())?;
     }
     write!(std::io::stdout().lock(), "{}", text::table(&report))?;
     let machine = watch.end();

@@ -5,9 +5,11 @@ use serde::Serialize;
 use crate::turns::Spread;
 
 /// All figures so far.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default)]
 pub(crate) struct Report {
     pub(crate) rows: Vec<Row>,
+    /// Told each row as it comes.
+    pub(crate) follower: Option<fn(&Row)>,
 }
 
 /// One figure, or why there is none.
@@ -76,17 +78,17 @@ impl Report {
     /// A measurement went wrong, which is as bad as a missed bar.
     pub(crate) fn failed(&mut self, part: &str, what: &str, bar: Option<f64>, why: &str) {
         let bar = bar.map(Bar::AtMost);
-        self.rows.push(Row { bar, met: Some(false), ..Row::without(part, what, "failed", why) });
+        self.push(Row { bar, met: Some(false), ..Row::without(part, what, "failed", why) });
     }
 
     /// Something that can't be measured here.
     pub(crate) fn skipped(&mut self, part: &str, what: &str, why: &str) {
-        self.rows.push(Row::without(part, what, "skipped", why));
+        self.push(Row::without(part, what, "skipped", why));
     }
 
     /// A measurement of another tool went wrong.
     pub(crate) fn without_verdict(&mut self, part: &str, what: &str, why: &str) {
-        self.rows.push(Row::without(part, what, "failed", why));
+        self.push(Row::without(part, what, "failed", why));
     }
 
     /// A measurement of another tool was stopped, so that only a bound is known.
@@ -100,11 +102,18 @@ impl Report {
     ) {
         let beyond = Some(beyond);
         let why_not = Some(why.to_owned());
-        self.rows.push(Row { unit, beyond, why_not, ..Row::without(part, what, "", "") });
+        self.push(Row { unit, beyond, why_not, ..Row::without(part, what, "", "") });
     }
 
     pub(crate) fn all_bars_met(&self) -> bool {
         self.rows.iter().all(|row| row.met != Some(false))
+    }
+
+    fn push(&mut self, row: Row) {
+        if let Some(follower) = self.follower {
+            follower(&row);
+        }
+        self.rows.push(row);
     }
 
     fn judged(&mut self, figure: Figure, bar: impl Fn(f64) -> Bar) {
@@ -115,7 +124,7 @@ impl Report {
             Spread::of(&values).map(|value| Detail { name, unit, value })
         };
         let bar = figure.bar.map(bar);
-        self.rows.push(Row {
+        self.push(Row {
             part: figure.part.to_owned(),
             what: figure.what,
             unit: figure.unit,

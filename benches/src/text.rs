@@ -41,6 +41,15 @@ pub(crate) fn table(report: &Report) -> String {
     format!("{table}\n{LEGEND}\n{}\n", verdict(report))
 }
 
+/// One row, as it comes.
+pub(crate) fn line(row: &Row) -> String {
+    let cells = cells(row);
+    let [what, median, .., met, from] = cells.each_ref().map(String::as_str);
+    let why = if row.value.is_none() { from } else { "" };
+    let words = [what, median, met, why].into_iter().filter(|word| !word.is_empty());
+    words.collect::<Vec<_>>().join("  ")
+}
+
 /// The same as Markdown, with a table for each part.
 pub(crate) fn page(report: &Report, machine: &Machine, effort: f64) -> String {
     let mut page = format!("# Benchmarks\n\n{INTRODUCTION}\n\n");
