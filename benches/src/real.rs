@@ -19,10 +19,12 @@ const PART: &str = "real";
 const LIMIT: Limit = Limit { least: 3, most: 9, time: Duration::from_secs(12) };
 const PEER_LIMIT: Limit = Limit { least: 1, most: 5, time: Duration::from_secs(8) };
 
+const ADAPTIVE: &str = "adaptive";
 const WATCHED: &str = "adaptive, system calls too";
 const UPROBES: &str = "bpftrace, uprobes on malloc and free";
 
-/// Times the bare run, where hot calls are sampled: each, and the geometric mean.
+/// Times the bare run, where hot calls are sampled: each of those whose geometric mean is taken, and
+/// that mean.
 const BAR: f64 = 1.15;
 const MEAN_BAR: f64 = 1.05;
 
@@ -89,8 +91,9 @@ fn against_bare(
         match chase {
             Ok(chase) => {
                 let values = paired(&chase, &bare, |chase, bare| chase / bare);
-                // The first.
-                ratios = ratios.or_else(|| bar.map(|_| values.clone()));
+                if how == ADAPTIVE {
+                    ratios = Some(values.clone());
+                }
                 report.measured(Figure {
                     part: PART,
                     what,
