@@ -49,8 +49,8 @@ struct Options {
     /// Write all figures here too, as JSON
     #[arg(long, value_name = "PATH")]
     json: Option<PathBuf>,
-    /// Write all figures to docs/benchmarks.md too
-    #[arg(long, conflicts_with = "only")]
+    /// Write the figures to docs/benchmarks.md too, in place of all that is there
+    #[arg(long)]
     write_docs: bool,
     /// Measure other tools too, where they are installed: uftrace, ltrace, strace, perf, bpftrace
     #[arg(long)]

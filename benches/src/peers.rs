@@ -125,10 +125,17 @@ impl Peer {
             OUTPUT => place.clone(),
             other => other.to_owned(),
         }));
+        let mut command = command.to_vec();
+        if let Some(program) = command.first_mut()
+            && let Some(path) = installed(program)
+        {
+            // bpftrace does not take what is in two places of the path.
+            *program = path.display().to_string();
+        }
         if self.quoted {
             wrapped.push(command.join(" "));
         } else {
-            wrapped.extend_from_slice(command);
+            wrapped.append(&mut command);
         }
         Ok((bench.start(directory, Under::Nothing, &wrapped)?, output))
     }

@@ -21,7 +21,7 @@ Other tools do what they do, which is not always the same: `uftrace record -l` r
 with its time; `uftrace record` and `ltrace` those of the program itself only; uprobes are on the functions that are named.
 `strace -c`, `perf trace -s` and bpftrace on `raw_syscalls` see system calls (bpftrace those of the whole machine). Their
 start and end, which has a row of its own, is in the wall times. A run that took 100 times as long as the bare one (at
-least 10 s, at most 60 s) was stopped, and shows as `>`. A tool that saw no call at all counts as failed.";
+least 10 s, at most 60 s) was stopped, and shows as `>` (or `<`). A tool that saw no call at all counts as failed.";
 const LEGEND: &str = "Runs in turns; × is a ratio. \
     Two reads: two time stamp reads (rdtsc) instead of the call.";
 
