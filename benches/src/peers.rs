@@ -19,6 +19,9 @@ const PATIENCE_MOST: Duration = Duration::from_secs(60);
 /// Stands for a path at which a tool writes what it has found.
 const OUTPUT: &str = "OUTPUT";
 
+/// What bpftrace adds to its program's output at the end, even where it writes to a file.
+const OWN_OUTPUT: &[u8] = b"\n\n";
+
 /// One way to use one tool.
 pub(crate) struct Peer {
     pub(crate) name: &'static str,
@@ -149,8 +152,11 @@ impl Peer {
         limit: Duration,
     ) -> Result<Run> {
         let (running, output) = self.start(bench, directory, command)?;
-        let run = running.finish(limit)?;
+        let mut run = running.finish(limit)?;
         self.must_have_seen(&output)?;
+        if self.quoted && run.stdout.ends_with(OWN_OUTPUT) {
+            run.stdout.truncate(run.stdout.len() - OWN_OUTPUT.len());
+        }
         Ok(run)
     }
 
