@@ -136,6 +136,9 @@ impl Peer {
             *program = path.display().to_string();
         }
         if self.quoted {
+            if command.iter().any(|word| word.contains(' ')) {
+                bail!("{} can't be given an argument with a space", self.name);
+            }
             wrapped.push(command.join(" "));
         } else {
             wrapped.append(&mut command);
