@@ -7,6 +7,7 @@
  *
  * MODE: call    an empty library function
  *       nested  a library function that calls an empty one
+ *       deep    64 calls within each other, back and forth between two libraries
  *       stamps  two reads of the time stamp counter instead of a call
  *       stamped an empty library function between two reads of the time stamp counter
  */
@@ -19,6 +20,7 @@
 
 void empty(void);
 void nested(void);
+void ping(int further);
 
 typedef void loop_fn(long);
 
@@ -50,6 +52,12 @@ LOOP nested_loop(long n)
 {
 	while (n--)
 		nested();
+}
+
+LOOP deep_loop(long n)
+{
+	while (n--)
+		ping(63);
 }
 
 static volatile uint64_t keep;
@@ -103,6 +111,7 @@ int main(int argc, char **argv)
 	} loops[] = {
 		{ "call", call_loop },
 		{ "nested", nested_loop },
+		{ "deep", deep_loop },
 		{ "stamps", stamps_loop },
 		{ "stamped", stamped_loop },
 	};
@@ -112,7 +121,7 @@ int main(int argc, char **argv)
 		if (!strcmp(argv[1], loops[i].mode))
 			loop = loops[i].loop;
 	if (!loop) {
-		fprintf(stderr, "usage: calls call|nested|stamps|stamped THREADS CALLS\n");
+		fprintf(stderr, "usage: calls call|nested|deep|stamps|stamped THREADS CALLS\n");
 		return 2;
 	}
 	int threads = atoi(argv[2]);

@@ -1,50 +1,74 @@
 //! Running programs, bare and hooked.
 
 use std::ffi::OsStr;
+use std::fmt;
 use std::fs::File;
 use std::io::{Read, Seek};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
+use chase_companion::empty::EmptyPair;
 use rustix::process::{Pid, Signal, kill_process_group};
 use wait_timeout::ChildExt;
 
 use crate::turns::Limit;
 
 /// No run takes longer, or it is killed and counted as failed.
-const RUN_LIMIT: Duration = Duration::from_secs(10);
+const RUN_LIMIT: Duration = Duration::from_secs(60);
+/// A companion ends so soon after the last process that it watched.
+const COMPANION_ENDS: Duration = Duration::from_millis(60);
 
 /// Under what a program runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Under {
     Nothing,
-    /// As it comes: hot, short, even calls are sampled.
+    /// `CHASE_TIMING=adaptive`: hot, short, even calls are sampled.
     Chase,
-    /// With the companion.
+    /// The same, with the companion.
     ChaseWithSyscalls,
     /// With every call timed.
     ChaseAll,
     /// With calls counted and not timed.
     ChaseCount,
-    Uftrace,
-    Ltrace,
 }
 
 /// The hook, and a place for programs and recordings.
 pub(crate) struct Bench {
     pub(crate) lib: PathBuf,
+    /// Whether others are measured too, to be compared with.
+    pub(crate) peers: bool,
     effort: f64,
     scratch: tempfile::TempDir,
+    /// Runs so far.
+    runs: AtomicU32,
 }
 
 /// What a run gave.
 pub(crate) struct Run {
     pub(crate) wall: Duration,
-    pub(crate) stdout: String,
+    /// What it wrote to its standard output.
+    pub(crate) stdout: Vec<u8>,
 }
+
+/// A program that has been started, and is killed when this is dropped before its end.
+pub(crate) struct Running {
+    child: Child,
+    name: String,
+    under: Under,
+    start: Instant,
+    stdout: File,
+    stderr: File,
+    /// Where a recording is made.
+    output: PathBuf,
+}
+
+/// A run was stopped after so long.
+#[derive(Debug)]
+pub(crate) struct TooLong(pub(crate) Duration);
 
 impl Bench {
     pub(crate) fn new(lib: PathBuf, effort: f64) -> Result<Self> {
@@ -52,7 +76,7 @@ impl Bench {
             .prefix("chase-bench-")
             .tempdir()
             .context("making a directory for programs and recordings")?;
-        Ok(Self { lib, effort, scratch })
+        Ok(Self { lib, peers: false, effort, scratch, runs: AtomicU32::new(0) })
     }
 
     /// A directory of our own for `part`.
@@ -62,9 +86,20 @@ impl Bench {
         Ok(path)
     }
 
+    /// A path at which nothing is yet, for what a run writes.
+    pub(crate) fn fresh(&self) -> PathBuf {
+        let run = self.runs.fetch_add(1, Ordering::Relaxed);
+        self.scratch.path().join(format!("output-{run}"))
+    }
+
     /// `limit`, as far as the user wants to go.
     pub(crate) fn limit(&self, limit: Limit) -> Limit {
         limit.scaled(self.effort)
+    }
+
+    /// `count`, as far as the user wants to go, but no fewer than `least`.
+    pub(crate) fn count(&self, count: u32, least: u32) -> u32 {
+        ((f64::from(count) * self.effort).round() as u32).max(least)
     }
 
     /// Runs `command` to its end. Its standard output is kept; it must exit with 0, and under
@@ -80,120 +115,144 @@ impl Bench {
         under: Under,
         command: &[impl AsRef<OsStr>],
     ) -> Result<Run> {
-        let output = self.scratch.path().join("recording");
-        let (mut wrapped, name) = self.command(under, command, &output)?;
-        let mut stdout = tempfile::tempfile()?;
-        let mut stderr = tempfile::tempfile()?;
-        wrapped
+        self.start(directory, under, command)?.finish(RUN_LIMIT)
+    }
+
+    /// The same, but returns at once.
+    pub(crate) fn start(
+        &self,
+        directory: &Path,
+        under: Under,
+        command: &[impl AsRef<OsStr>],
+    ) -> Result<Running> {
+        let output = self.fresh();
+        let (program, arguments) = command.split_first().context("no command")?;
+        let file = Path::new(program).file_name().unwrap_or(program.as_ref());
+        let mut name = file.to_string_lossy().into_owned();
+        let mut command = Command::new(program);
+        command.args(arguments).env("LC_ALL", "C").env_remove("LD_PRELOAD");
+        for other in ["CHASE_LIBS", "CHASE_EXCLUDE", "CHASE_INTERNAL", "CHASE_VERBOSE"] {
+            command.env_remove(other);
+        }
+        if let Some(timing) = under.timing() {
+            let syscalls = if under == Under::ChaseWithSyscalls { "require" } else { "off" };
+            command.env("LD_PRELOAD", &self.lib).env("CHASE_OUTPUT", &output);
+            command.env("CHASE_SYSCALLS", syscalls).env("CHASE_TIMING", timing);
+            name += " under chase";
+        }
+        let stdout = tempfile::tempfile()?;
+        let stderr = tempfile::tempfile()?;
+        command
             .stdin(Stdio::null())
             .stdout(stdout.try_clone()?)
             .stderr(stderr.try_clone()?)
             .current_dir(directory)
             // So that what it starts can be killed with it.
             .process_group(0);
-
         let start = Instant::now();
-        let mut child = wrapped.spawn().with_context(|| format!("starting {name}"))?;
-        let status = child.wait_timeout(RUN_LIMIT)?;
-        let wall = start.elapsed();
+        let child = command.spawn().with_context(|| format!("starting {name}"))?;
+        Ok(Running { child, name, under, start, stdout, stderr, output })
+    }
+}
 
+impl Running {
+    /// Waits for its end; kills it with all that it started when that takes longer than `limit`
+    /// from now on, and then returns [`TooLong`].
+    pub(crate) fn finish(mut self, limit: Duration) -> Result<Run> {
+        let status = self.child.wait_timeout(limit)?;
+        let wall = self.start.elapsed();
         let Some(status) = status else {
-            let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-            if let Some(group) = group {
-                // It may have ended just now.
-                let _ = kill_process_group(group, Signal::KILL);
-            }
-            child.wait()?;
-            bail!("{name} took more than {} s", RUN_LIMIT.as_secs());
+            // It is killed as this is dropped.
+            return Err(anyhow::Error::new(TooLong(limit)).context(self.name.clone()));
         };
         if !status.success() {
             let how = match status.signal() {
                 Some(signal) => format!("was killed by signal {signal}"),
                 None => format!("exited with {}", status.code().unwrap_or(-1)),
             };
-            bail!("{name} {how}{}", last_line(&mut stderr)?);
+            bail!("{} {how}{}", self.name, last_line(&mut self.stderr)?);
         }
-        let recorded = std::fs::read_dir(&output).is_ok_and(|mut files| files.next().is_some());
-        if under.is_chase() && !recorded {
-            bail!("{name} left no recording{}", last_line(&mut stderr)?);
+        if self.under != Under::Nothing {
+            self.remove_recording()?;
         }
-        if output.exists() {
-            std::fs::remove_dir_all(&output)
-                .with_context(|| format!("removing the recording {}", output.display()))?;
-        }
-        stdout.rewind()?;
-        let mut text = String::new();
-        // What real programs print may be anything, and nobody reads it.
-        let _ = stdout.read_to_string(&mut text);
-        Ok(Run { wall, stdout: text })
+        let mut stdout = Vec::new();
+        self.stdout.rewind()?;
+        self.stdout.read_to_end(&mut stdout)?;
+        Ok(Run { wall, stdout })
     }
 
-    fn command(
-        &self,
-        under: Under,
-        command: &[impl AsRef<OsStr>],
-        output: &Path,
-    ) -> Result<(Command, String)> {
-        let (program, arguments) = command.split_first().context("no command")?;
-        let file = Path::new(program).file_name().unwrap_or(program.as_ref());
-        let mut name = file.to_string_lossy().into_owned();
-        let mut wrapped = match under {
-            Under::Nothing
-            | Under::Chase
-            | Under::ChaseWithSyscalls
-            | Under::ChaseAll
-            | Under::ChaseCount => Command::new(program),
-            Under::Uftrace => {
-                let mut uftrace = Command::new("uftrace");
-                uftrace.args(["record", "--force", "-l", "-d"]).arg(output).arg(program);
-                uftrace
-            }
-            Under::Ltrace => {
-                let mut ltrace = Command::new("ltrace");
-                ltrace.args(["-f", "-o", "/dev/null"]).arg(program);
-                ltrace
-            }
+    /// Makes sure that there was one.
+    fn remove_recording(&mut self) -> Result<()> {
+        let is_recording = |entry: std::io::Result<std::fs::DirEntry>| {
+            entry.is_ok_and(|entry| entry.path().extension().is_some_and(|e| e == "chase"))
         };
-        wrapped.args(arguments).env_remove("LD_PRELOAD").env("LC_ALL", "C");
-        match under {
-            Under::Nothing => {}
-            Under::Chase | Under::ChaseWithSyscalls | Under::ChaseAll | Under::ChaseCount => {
-                let timing = match under {
-                    Under::ChaseAll => "all",
-                    Under::ChaseCount => "count",
-                    _ => "adaptive",
-                };
-                let syscalls = if under == Under::ChaseWithSyscalls { "require" } else { "off" };
-                wrapped.env("LD_PRELOAD", &self.lib).env("CHASE_OUTPUT", output);
-                wrapped.env("CHASE_SYSCALLS", syscalls).env("CHASE_TIMING", timing);
-                name += " under chase";
-            }
-            Under::Uftrace => name += " under uftrace",
-            Under::Ltrace => name += " under ltrace",
+        if !std::fs::read_dir(&self.output).is_ok_and(|mut files| files.any(is_recording)) {
+            bail!("{} left no recording{}", self.name, last_line(&mut self.stderr)?);
         }
-        Ok((wrapped, name))
+        if self.under == Under::ChaseWithSyscalls {
+            // What the companion still has to do is not to be done during the next run.
+            let session = File::open(self.output.join("companion.session"));
+            session.context("no companion has been at work")?.lock()?;
+            std::thread::sleep(COMPANION_ENDS);
+        }
+        // If a companion is still writing, the rest is removed with all else in the end.
+        let _ = std::fs::remove_dir_all(&self.output);
+        Ok(())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(Some(_))) {
+            return;
+        }
+        if let Some(group) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
+            // It may have ended just now.
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+        let _ = self.child.wait();
     }
 }
 
 impl Under {
-    fn is_chase(self) -> bool {
-        matches!(self, Self::Chase | Self::ChaseAll | Self::ChaseCount)
+    /// The value of `CHASE_TIMING`; `None` without chase.
+    fn timing(self) -> Option<&'static str> {
+        match self {
+            Self::Nothing => None,
+            Self::Chase | Self::ChaseWithSyscalls => Some("adaptive"),
+            Self::ChaseAll => Some("all"),
+            Self::ChaseCount => Some("count"),
+        }
     }
 }
 
 impl Run {
     /// The `at`th number that the program printed.
     pub(crate) fn number(&self, at: usize) -> Result<f64> {
-        let word = self.stdout.split_whitespace().nth(at);
+        let text = String::from_utf8_lossy(&self.stdout);
+        let word = text.split_whitespace().nth(at);
         word.and_then(|w| w.parse().ok())
-            .ok_or_else(|| anyhow!("expected number {at} in the output {:?}", self.stdout))
+            .ok_or_else(|| anyhow!("expected number {at} in the output {text:?}"))
     }
 }
+
+impl fmt::Display for TooLong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "stopped after {} s", self.0.as_secs())
+    }
+}
+
+impl std::error::Error for TooLong {}
 
 /// Where `program` is in `PATH`.
 pub(crate) fn installed(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|p| p.join(program)).find(|p| p.is_file())
+}
+
+/// Why system calls can't be watched by anybody here.
+pub(crate) fn unwatchable() -> Option<String> {
+    EmptyPair::attach().err().map(|why| format!("system calls can't be watched here: {why}"))
 }
 
 fn last_line(stderr: &mut File) -> Result<String> {

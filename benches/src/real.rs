@@ -1,208 +1,309 @@
-//! What real programs cost: wall time under chase, as a multiple of the bare run's.
+//! What real programs cost: wall time under chase and under its peers, as a multiple of the bare
+//! run's. What they print and write must be the same in each run.
 
-use std::fmt::Write as _;
-use std::io::Write as _;
+use std::cell::Cell;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 
-use crate::bench::{Bench, Under, installed};
+use crate::bench::{Bench, Run, Under, unwatchable};
+use crate::peers::{self, Peer};
+use crate::programs::libc;
 use crate::report::{Figure, Report};
 use crate::turns::{Limit, Turn, in_turns, paired};
+use crate::workloads::{self, Workload};
 
 const PART: &str = "real";
-const LIMIT: Limit = Limit { least: 3, most: 7, time: Duration::from_secs(7) };
+const LIMIT: Limit = Limit { least: 3, most: 9, time: Duration::from_secs(12) };
+const PEER_LIMIT: Limit = Limit { least: 1, most: 5, time: Duration::from_secs(8) };
 
-/// Times the bare run, where hot calls are sampled.
+const ADAPTIVE: &str = "adaptive";
+const WATCHED: &str = "adaptive, system calls too";
+const UPROBES: &str = "bpftrace, uprobes on malloc and free";
+
+/// Times the bare run, where hot calls are sampled: each of those whose geometric mean is taken, and
+/// that mean.
 const BAR: f64 = 1.15;
-
-/// Programs that are on most machines, each at some tenths of a second of its ordinary work, in
-/// the directory that `inputs` fills.
-const PROGRAMS: [(&str, &[&str]); 8] = [
-    ("sort, 1M lines", &["sort", "-o", "sorted", "lines"]),
-    ("sqlite3, 100k rows", &["sqlite3", ":memory:", ".read rows.sql"]),
-    ("python3, json and re", &["python3", "work.py"]),
-    ("perl, words and hashes", &["perl", "work.pl"]),
-    ("xz -1", &["xz", "-1", "--keep", "--stdout", "some-lines"]),
-    ("pigz -p 4", &["pigz", "-p", "4", "--keep", "--stdout", "lines"]),
-    ("gcc -O2 and its children", &["gcc", "-O2", "-c", "work.c", "-o", "work.o"]),
-    ("git log -p", &["git", "-C", "repository", "log", "-p"]),
-];
+const MEAN_BAR: f64 = 1.05;
 
 pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     let directory = bench.directory(PART)?;
-    inputs(&directory)?;
-    for (what, command) in PROGRAMS {
-        let (program, arguments) = (command[0], &command[1..]);
-        if installed(program).is_none() {
-            report.skipped(PART, what, &format!("{program} is not installed"));
-            continue;
-        }
-        let prepared = match program {
-            "git" => repository(&directory).map(|()| program.to_owned()),
-            "python3" => interpreter(),
-            _ => Ok(program.to_owned()),
-        };
-        match prepared {
-            Ok(program) => {
-                let mut command = vec![program];
-                command.extend(arguments.iter().map(|a| (*a).to_owned()));
-                row(bench, report, &directory, what, &command);
+    let unwatchable = unwatchable();
+    let workloads = workloads::prepare(&directory)?;
+    // Those whose mean is taken: ratios to the bare run, or the name of one that has none.
+    let mut in_mean = Ok(Vec::new());
+    for workload in &workloads {
+        let ratios = against_bare(bench, report, workload, unwatchable.as_deref());
+        if let (true, Ok(all)) = (workload.in_mean, &mut in_mean) {
+            match ratios {
+                Some(ratios) => all.push(ratios),
+                None => in_mean = Err(workload.what),
             }
-            Err(why) => report.skipped(PART, what, &format!("{why:#}")),
         }
+    }
+    mean(report, in_mean);
+    if bench.peers {
+        against_peers(bench, report, &directory, &workloads);
     }
     Ok(())
 }
 
-fn row(bench: &Bench, report: &mut Report, directory: &Path, what: &str, command: &[String]) {
-    let wall = |under| Ok(bench.run_in(directory, under, command)?.wall.as_secs_f64() * 1e3);
-    let measured = in_turns(
+/// Rows of what chase takes; returns the ratios in `adaptive`.
+fn against_bare(
+    bench: &Bench,
+    report: &mut Report,
+    workload: &Workload,
+    unwatchable: Option<&str>,
+) -> Option<Vec<f64>> {
+    let same = Same::default();
+    let run = |under| -> Result<f64> {
+        let command = workload.command.as_ref().map_err(|why| anyhow!("{why:#}"))?;
+        let run = bench.run_in(&workload.directory, under, command)?;
+        same.check(&run, workload)?;
+        Ok(milliseconds(&run))
+    };
+    let [bare, adaptive, all, watched] = in_turns(
         bench.limit(LIMIT),
         [
-            Turn::new(|| wall(Under::Nothing)),
-            Turn::new(|| wall(Under::Chase)),
-            Turn::new(|| wall(Under::ChaseAll)),
+            Turn::new(|| run(Under::Nothing)),
+            Turn::new(|| run(Under::Chase)),
+            Turn::new(|| run(Under::ChaseAll)),
+            Turn::new(|| match unwatchable {
+                None => run(Under::ChaseWithSyscalls),
+                Some(why) => bail!("{why}"),
+            }),
         ],
     );
-    let [bare, adaptive, all] = measured;
     let bare = match bare {
         Ok(bare) => bare,
-        Err(why) => return report.skipped(PART, what, &format!("{why:#}")),
+        Err(why) => {
+            report.skipped(PART, workload.what, &format!("{why:#}"));
+            return None;
+        }
     };
-    for (timing, bar, chase) in [("adaptive", Some(BAR), adaptive), ("all", None, all)] {
-        let what = format!("{what}, {timing}");
+    let mut ratios = None;
+    for (how, bar, chase) in
+        [("adaptive", Some(BAR), adaptive), ("all", None, all), (WATCHED, None, watched)]
+    {
+        let what = format!("{}, {how}", workload.what);
         match chase {
-            Ok(chase) => report.measured(Figure {
-                part: PART,
-                what,
-                unit: "×",
-                bar,
-                values: paired(&chase, &bare, |chase, bare| chase / bare),
-                details: vec![("bare", "ms", bare.clone()), ("chase", "ms", chase)],
-            }),
+            Ok(chase) => {
+                let values = paired(&chase, &bare, |chase, bare| chase / bare);
+                if how == ADAPTIVE {
+                    ratios = Some(values.clone());
+                }
+                report.measured(Figure {
+                    part: PART,
+                    what,
+                    unit: "×",
+                    bar,
+                    values,
+                    details: vec![("bare", "ms", bare.clone()), ("chase", "ms", chase)],
+                });
+            }
+            Err(why) if how == WATCHED && unwatchable.is_some() => {
+                report.skipped(PART, &what, &format!("{why:#}"));
+            }
             Err(why) => report.failed(PART, &what, bar, &format!("{why:#}")),
         }
     }
+    ratios
 }
 
-/// What the programs work on; the same each time.
-fn inputs(directory: &Path) -> Result<()> {
-    let write = |name: &str, text: &str| {
-        let path = directory.join(name);
-        std::fs::write(&path, text).with_context(|| format!("writing {}", path.display()))
+/// A row: the geometric mean over programs, of each round that all of them have.
+fn mean(report: &mut Report, in_mean: Result<Vec<Vec<f64>>, &str>) {
+    let what = "geometric mean of the first eight, adaptive".to_owned();
+    let ratios = match in_mean {
+        Ok(ratios) => ratios,
+        Err(missing) => {
+            return report.skipped(PART, &what, &format!("there is no figure for {missing}"));
+        }
     };
-    let lines = lines(1_000_000);
-    write("lines", &lines)?;
-    write("some-lines", &lines[..2_000_000])?;
-    write(
-        "rows.sql",
-        "create table t (a integer primary key, b text, c real);
-with recursive n(i) as (select 1 union all select i + 1 from n where i < 100000)
-insert into t select i, printf('row %08d', i * 7919 % 100003), i / 3.0 from n;
-create index t_b on t (b);
-select count(*), sum(c), max(b) from t where b like 'row 0%5%';
-select substr(b, 1, 7) as g, sum(c) from t group by g order by g;
-",
-    )?;
-    write(
-        "work.py",
-        "import json, re
-rows = [{'id': i, 'name': f'item {i}', 'tags': ['a', 'b', str(i % 7)]} for i in range(20000)]
-for _ in range(3):
-    text = json.dumps(rows)
-    rows = json.loads(text)
-words = re.findall(r'item (\\d+)', text)
-text = re.sub(r'\"name\": \"([^\"]*)\"', lambda m: m.group(1).upper(), text)
-print(len(words), len(text))
-",
-    )?;
-    write(
-        "work.pl",
-        "open my $in, '<', 'some-lines' or die;
-my (%seen, $sum);
-while (<$in>) {
-    chomp;
-    my $key = substr($_, 0, 3);
-    push @{$seen{$key}}, length $_;
-    $sum += hex(substr($_, 8, 4)) if /[0-9a-f]{4}7/;
-}
-print join(' ', map { $_ . scalar @{$seen{$_}} } (sort keys %seen)[0..9]), \" $sum\n\";
-",
-    )?;
-    let mut functions = String::from("#include <stdio.h>\n#include <string.h>\n");
-    for i in 0..150 {
-        // Writing to a String can't fail.
-        let _ = writeln!(
-            functions,
-            "int f{i}(const char *s, int n) {{ int x = {i}; char b[64];
- for (int i = 0; i < n; i++) {{ x = x * 31 + s[i]; if (x % 7 == {}) x ^= (int)strlen(s); }}
- snprintf(b, sizeof b, \"%d %s\", x, s); return b[0] + x; }}",
-            i % 7
-        );
-    }
-    write("work.c", &functions)
+    report.measured(Figure {
+        part: PART,
+        what,
+        unit: "×",
+        bar: Some(MEAN_BAR),
+        values: geometric_means(&ratios),
+        details: Vec::new(),
+    });
 }
 
-/// Lines of 16 hexadecimal digits in no order.
-fn lines(count: usize) -> String {
-    let mut text = String::with_capacity(17 * count);
-    let mut state: u64 = 1;
-    for _ in 0..count {
-        // Knuth's MMIX generator.
-        state =
-            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let _ = writeln!(text, "{state:016x}");
-    }
-    text
-}
-
-/// What `python3` stands for: a wrapper script would be measured instead of it.
-fn interpreter() -> Result<String> {
-    let python = Command::new("python3")
-        .args(["-c", "import sys; print(sys.executable)"])
-        .output()
-        .context("starting python3")?;
-    let path = String::from_utf8(python.stdout).context("reading where python3 is")?;
-    match path.trim() {
-        "" => bail!("python3 does not say where it is"),
-        path => Ok(path.to_owned()),
-    }
-}
-
-/// A repository with a history of small changes.
-fn repository(directory: &Path) -> Result<()> {
-    let path = directory.join("repository");
-    let git = |arguments: &[&str]| {
-        let mut git = Command::new("git");
-        git.args(arguments).stdout(Stdio::null()).stderr(Stdio::null());
-        git
+/// Of the first values, of the second ones, and so on, as far as all have one.
+fn geometric_means(of: &[Vec<f64>]) -> Vec<f64> {
+    let rounds = of.iter().map(Vec::len).min().unwrap_or(0);
+    let mean = |round: usize| {
+        let logarithms = of.iter().filter_map(|values| values.get(round)).map(|value| value.ln());
+        (logarithms.sum::<f64>() / of.len() as f64).exp()
     };
-    let path = path.display().to_string();
-    if !git(&["init", "--quiet", "--bare", "--initial-branch=main", &path]).status()?.success() {
-        bail!("git init failed");
+    (0..rounds).map(mean).collect()
+}
+
+/// Rows of what others take, and how what chase takes compares with the one that records the same.
+fn against_peers(bench: &Bench, report: &mut Report, directory: &Path, workloads: &[Workload]) {
+    let mut all = peers::library_calls();
+    match libc() {
+        Ok(libc) => all.push(peers::uprobes(UPROBES, &libc, &["malloc", "free"])),
+        Err(why) => report.skipped(PART, UPROBES, &format!("{why:#}")),
     }
-    let mut import = git(&["-C", &path, "fast-import", "--quiet"]).stdin(Stdio::piped()).spawn()?;
-    let mut history = String::new();
-    for commit in 0..12_000 {
-        let mut file = lines(60);
-        let _ = writeln!(file, "changed in {commit}");
-        let _ = write!(
-            history,
-            "commit refs/heads/main\ncommitter A <a@example.org> {} +0000\ndata 6\nchange\n\
-             M 644 inline file{}\ndata {}\n{file}\n",
-            1_700_000_000 + commit * 60,
-            commit % 20,
-            file.len()
-        );
+    all.extend(peers::system_calls());
+    let all = peers::usable(bench, report, PART, all);
+    for peer in &all {
+        start_and_end(bench, report, directory, peer);
     }
-    let mut stdin = import.stdin.take().context("git fast-import has no input")?;
-    stdin.write_all(history.as_bytes()).context("writing a history to git fast-import")?;
-    drop(stdin);
-    if !import.wait()?.success() {
-        bail!("git fast-import failed");
+    for workload in workloads {
+        // Why there is none has been said.
+        let Ok(command) = &workload.command else { continue };
+        for peer in &all {
+            against_peer(bench, report, workload, command, peer);
+        }
     }
-    Ok(())
+}
+
+/// A row: what the tool takes for a program that does nothing.
+fn start_and_end(bench: &Bench, report: &mut Report, directory: &Path, peer: &Peer) {
+    let what = format!("{}: its own start and end", peer.name);
+    let command = ["true".to_owned()];
+    let [values] = in_turns(
+        bench.limit(Limit { least: 3, most: 5, time: Duration::from_secs(3) }),
+        [Turn::new(|| {
+            let (running, _output) = peer.start(bench, directory, &command)?;
+            Ok(milliseconds(&running.finish(peers::patience(Duration::ZERO))?))
+        })],
+    );
+    match values {
+        Ok(values) => {
+            let (part, unit, bar, details) = (PART, "ms", None, Vec::new());
+            report.measured(Figure { part, what, unit, bar, values, details });
+        }
+        Err(why) => peers::gave_none(report, PART, &what, &why, None),
+    }
+}
+
+fn against_peer(
+    bench: &Bench,
+    report: &mut Report,
+    workload: &Workload,
+    command: &[String],
+    peer: &Peer,
+) {
+    let what = format!("{}: {}", workload.what, peer.name);
+    let directory = &workload.directory;
+    let same = Same::default();
+    let last_bare = Cell::new(Duration::ZERO);
+    let checked = |run: Run| -> Result<Run> { same.check(&run, workload).map(|()| run) };
+    let [bare, with, chase] = in_turns(
+        bench.limit(PEER_LIMIT),
+        [
+            Turn::new(|| {
+                let run = checked(bench.run_in(directory, Under::Nothing, command)?)?;
+                last_bare.set(run.wall);
+                Ok(milliseconds(&run))
+            }),
+            Turn::new(|| {
+                let limit = peers::patience(last_bare.get());
+                Ok(milliseconds(&checked(peer.run(bench, directory, command, limit)?)?))
+            }),
+            Turn::new(|| {
+                ensure!(peer.records_the_same(), "not to be compared with");
+                let run = bench.run_in(directory, Under::ChaseAll, command)?;
+                Ok(milliseconds(&checked(run)?))
+            }),
+        ],
+    );
+    let (bare, with) = match (bare, with) {
+        (Ok(bare), Ok(with)) => (bare, with),
+        (Err(why), _) => return report.skipped(PART, &what, &format!("{why:#}")),
+        (_, Err(why)) => {
+            return peers::gave_none(report, PART, &what, &why, Some(last_bare.get()));
+        }
+    };
+    report.measured(Figure {
+        part: PART,
+        what,
+        unit: "×",
+        bar: None,
+        values: paired(&with, &bare, |with, bare| with / bare),
+        details: vec![("bare", "ms", bare), (peer.name, "ms", with.clone())],
+    });
+    if !peer.records_the_same() {
+        return;
+    }
+    let what = format!("{}: all ÷ {}", workload.what, peer.name);
+    match chase {
+        Ok(chase) => report.measured(Figure {
+            part: PART,
+            what,
+            unit: "×",
+            bar: Some(peers::BAR),
+            values: paired(&chase, &with, |chase, with| chase / with),
+            details: vec![("chase", "ms", chase), (peer.name, "ms", with)],
+        }),
+        Err(why) => report.failed(PART, &what, Some(peers::BAR), &format!("{why:#}")),
+    }
+}
+
+fn milliseconds(run: &Run) -> f64 {
+    run.wall.as_secs_f64() * 1e3
+}
+
+/// Makes sure that all runs have the same outcome.
+#[derive(Default)]
+struct Same(Cell<Option<u64>>);
+
+impl Same {
+    /// Fails when what was printed and written differs from the first time.
+    fn check(&self, run: &Run, workload: &Workload) -> Result<()> {
+        let mut hasher = DefaultHasher::new();
+        run.stdout.hash(&mut hasher);
+        if let Some(name) = workload.writes {
+            let path = workload.directory.join(name);
+            let written = std::fs::read(&path).with_context(|| format!("no {name} was written"))?;
+            written.hash(&mut hasher);
+            // The next run is to write its own.
+            std::fs::remove_file(&path).with_context(|| format!("removing {name}"))?;
+        }
+        let outcome = hasher.finish();
+        let first = self.0.get().unwrap_or(outcome);
+        self.0.set(Some(first));
+        ensure!(outcome == first, "wrong output");
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mean_is_of_rounds_that_all_programs_have() {
+        let means = geometric_means(&[vec![1.0, 2.0, 9.0], vec![4.0, 8.0]]);
+        assert!(means.len() == 2 && (means[0] - 2.0).abs() < 1e-9 && (means[1] - 4.0).abs() < 1e-9);
+        assert!(geometric_means(&[]).is_empty());
+    }
+
+    #[test]
+    fn another_output_is_a_failure() {
+        let directory = tempfile::tempdir().unwrap();
+        let written = directory.path().join("written");
+        let workload = Workload {
+            what: "a",
+            directory: directory.path().to_owned(),
+            command: Ok(Vec::new()),
+            writes: Some("written"),
+            in_mean: false,
+        };
+        let same = Same::default();
+        let check = |stdout: &str, file: &str| {
+            std::fs::write(&written, file).unwrap();
+            let run = Run { wall: Duration::ZERO, stdout: stdout.into() };
+            same.check(&run, &workload).map_err(|why| why.to_string())
+        };
+        assert_eq!(check("a", "b"), Ok(()));
+        assert_eq!(check("a", "c"), Err("wrong output".to_owned()));
+        assert_eq!(check("b", "b"), Err("wrong output".to_owned()));
+        assert_eq!(check("a", "b"), Ok(()));
+    }
 }

@@ -1,6 +1,5 @@
 //! What the companion adds to a system call, in units of what an empty pair of programs adds.
 
-use std::ffi::OsString;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -8,12 +7,15 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use chase_companion::empty::EmptyPair;
 
-use crate::bench::{Bench, Under, installed};
+use crate::bench::{Bench, Under, unwatchable};
+use crate::peers;
 use crate::programs::{gcc, source};
 use crate::report::{Figure, Report};
 use crate::turns::{Limit, Turn, in_turns, paired};
 
 const PART: &str = "syscalls";
+const TRACED: &str = "the traced process";
+const OTHERS: &str = "other processes";
 /// Times what an empty pair of programs adds, in the process that is traced.
 const BAR_TRACED: f64 = 2.7;
 /// The same in others.
@@ -24,8 +26,16 @@ const LIMIT: Limit = Limit { least: 3, most: 15, time: Duration::from_secs(20) }
 const ROUNDS: [&str; 2] = ["200", "5000"];
 /// Peers that stop the process at each call.
 const FEW: [&str; 2] = ["3", "5000"];
+const PEER_LIMIT: Limit = Limit { least: 3, most: 3, time: Duration::ZERO };
+const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
+    if let Some(why) = unwatchable() {
+        for what in [TRACED, OTHERS] {
+            report.skipped(PART, what, &why);
+        }
+        return Ok(());
+    }
     let directory = bench.directory(PART)?;
     let program = directory.join("syscalls");
     let source = source("syscalls.c").display().to_string();
@@ -51,15 +61,13 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     let (bare, empty, others, traced) = match all() {
         Ok(all) => all,
         Err(why) => {
-            report.failed(PART, "the traced process", Some(BAR_TRACED), &format!("{why:#}"));
+            report.failed(PART, TRACED, Some(BAR_TRACED), &format!("{why:#}"));
             return Ok(());
         }
     };
     let added = |with: &[f64]| paired(with, &bare, |with, bare| with - bare);
     let floor = added(&empty);
-    for (what, with, bar) in
-        [("the traced process", &traced, BAR_TRACED), ("other processes", &others, BAR_OTHERS)]
-    {
+    for (what, with, bar) in [(TRACED, &traced, BAR_TRACED), (OTHERS, &others, BAR_OTHERS)] {
         report.measured(Figure {
             part: PART,
             what: what.to_owned(),
@@ -73,7 +81,9 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
             ],
         });
     }
-    peers(bench, report, &program, &added(&traced));
+    if bench.peers {
+        against_peers(bench, report, &directory, &program, &added(&traced));
+    }
     Ok(())
 }
 
@@ -116,32 +126,22 @@ impl Drop for Listening {
     }
 }
 
-fn peers(bench: &Bench, report: &mut Report, program: &Path, chase: &[f64]) {
-    let program = program.as_os_str().to_owned();
-    let traced = |wrapper: Vec<OsString>| {
-        let mut command = wrapper;
-        command.push(program.clone());
-        command.extend(FEW.map(OsString::from));
-        command
-    };
-    let quoted = format!("{} {} {}", program.to_string_lossy(), FEW[0], FEW[1]);
-    let script = "tracepoint:raw_syscalls:sys_enter /pid == cpid/ { @s[tid] = nsecs; } \
-        tracepoint:raw_syscalls:sys_exit /@s[tid]/ { @[args->id] = sum(nsecs - @s[tid]); delete(@s[tid]); }";
-    let strace =
-        traced(["strace", "-f", "-qq", "-c", "-o", "/dev/null"].map(OsString::from).into());
-    let bpftrace = ["bpftrace", "-e", script, "-c", &quoted].map(OsString::from).to_vec();
-    for (name, command) in [("strace -c", strace), ("bpftrace", bpftrace)] {
-        let what = format!("{name} ÷ chase");
-        if command.first().and_then(|tool| installed(&tool.to_string_lossy())).is_none() {
-            report.failed(PART, &what, None, "not installed");
-            continue;
-        }
-        let limit = bench.limit(Limit { least: 3, most: 3, time: Duration::ZERO });
+/// What others add, as a multiple of what chase adds.
+fn against_peers(
+    bench: &Bench,
+    report: &mut Report,
+    directory: &Path,
+    program: &Path,
+    chase: &[f64],
+) {
+    let command = [program.display().to_string(), FEW[0].to_owned(), FEW[1].to_owned()];
+    for peer in peers::usable(bench, report, PART, peers::system_calls()) {
+        let what = format!("{} ÷ chase", peer.name);
         let [bare, with] = in_turns(
-            limit,
+            bench.limit(PEER_LIMIT),
             [
-                Turn::new(|| run(bench, Under::Nothing, Path::new(&program), FEW)),
-                Turn::new(|| number_in(&bench.run(Under::Nothing, &command)?.stdout)),
+                Turn::new(|| run(bench, Under::Nothing, program, FEW)),
+                Turn::new(|| peer.run(bench, directory, &command, PATIENCE)?.number(0)),
             ],
         );
         match (bare, with) {
@@ -156,13 +156,8 @@ fn peers(bench: &Bench, report: &mut Report, program: &Path, chase: &[f64]) {
                     details: vec![("adds", "ns", added.clone())],
                 });
             }
-            (Err(why), _) | (_, Err(why)) => report.failed(PART, &what, None, &format!("{why:#}")),
+            (Err(why), _) => report.failed(PART, &what, None, &format!("{why:#}")),
+            (_, Err(why)) => peers::gave_none(report, PART, &what, &why, None),
         }
     }
-}
-
-/// The program's number among what its tracer prints.
-fn number_in(text: &str) -> Result<f64> {
-    let mut numbers = text.lines().filter_map(|line| line.trim().parse().ok());
-    numbers.next().with_context(|| format!("no number in {text:?}"))
 }

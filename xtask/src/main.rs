@@ -12,7 +12,7 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 cargo xtask demo             build all, record rustc compiling a program, show where its time went
 cargo xtask test [FILTER]    install what the tests need, check the code, run all tests
-cargo xtask bench [OPTIONS]  what chase costs, against the bare run and its peers (--help for more)
+cargo xtask bench [--peers]  what chase costs, and with --peers what other tools do (--help for more)
 cargo xtask fuzz [SECONDS]   fuzz the readers of recordings, a minute each by default
 cargo xtask bpf              build the eBPF programs anew (clang 14)
 cargo xtask syscall-table    write the table of system calls anew, from this machine's kernel (root)";

@@ -1,0 +1,11 @@
+import json
+import re
+
+rows = [{"id": i, "name": f"item {i * 7919 % 20011}", "tags": ["a", "b", str(i % 7)]} for i in range(20000)]
+for _ in range(3):
+    text = json.dumps(rows)
+    rows = json.loads(text)
+rows.sort(key=lambda row: row["name"])
+words = re.findall(r"item (\d+)", text)
+text = re.sub(r'"name": "([^"]*)"', lambda m: m.group(1).upper(), text)
+print(len(words), len(text), rows[0]["id"], rows[-1]["id"])
