@@ -121,7 +121,8 @@ pub(crate) unsafe extern "C" fn leave_slow(frame: *mut Frame, now_ticks: u64) {
         }
         let thread = &*current;
         if sampling::is_sampled(node) {
-            // Ended: a handler that jumps out from here on finds no open call.
+            // Ended: a handler that jumps out from here on, or a cancellation, finds no open call.
+            (*sampling::samples_of(node)).ended += 1;
             if thread.is_innermost(frame) {
                 (*frame).sp.store(DEAD, Ordering::Relaxed);
                 sampling::record(thread, node, ticks, weight);

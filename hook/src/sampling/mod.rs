@@ -193,7 +193,9 @@ pub(crate) unsafe fn take_back(node: *mut Node, weight: u32) {
     unsafe {
         (*node).calls -= 1;
         if is_sampled(node) && weight > 0 {
-            (*samples_of(node)).begun -= 1;
+            let begun = &raw mut (*samples_of(node)).begun;
+            // It may have been left before it was counted.
+            *begun = (*begun).saturating_sub(1);
         }
     }
 }

@@ -308,7 +308,7 @@ fn preemptions(counts: &Counts) -> u64 {
     counts.preemptions.get()
 }
 
-/// Records a sample of `ticks` that stands for `weight` calls.
+/// Records a sample of `ticks` that stands for `weight` calls and was counted as ended.
 ///
 /// # Safety
 /// The node is of sampled calls, and the calling thread's.
@@ -355,7 +355,6 @@ pub(crate) unsafe fn record(thread: &Thread, node: *mut Node, ticks: u64, weight
         (*node).total_ticks += added;
         (*node).max_ticks = (*node).max_ticks.max(ticks);
         (*samples).weight += u64::from(weight);
-        (*samples).ended += 1;
         (*samples).pairs += pairs;
         (*samples).pairs_ticks =
             (*samples).pairs_ticks.saturating_add(pairs.saturating_mul(typical));
