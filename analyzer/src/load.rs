@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use chase_recorder::layout::{EXTENSION, Header, ORIGIN_EXEC, PAGE};
 use chase_recorder::reader::{Bytes, Recording, SyscallsFile, parse_header, parse_syscalls_header};
-use memmap2::Mmap;
+use memmap2::{Mmap, MmapOptions};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::clock::{Clock, Ns};
@@ -285,17 +285,10 @@ fn read(path: &Path, liveness: Liveness) -> Result<Recording<'static>, Failure> 
     Recording::parse(bytes).map_err(|error| fail(error.into()))
 }
 
-/// What is beyond the committed bytes was reserved and never written. The header that says how many
-/// they are is the one that is kept, for the process goes on writing.
 fn copy(path: &Path) -> Result<Vec<u8>, std::io::Error> {
-    let mut file = File::open(path)?;
-    let len = file.metadata()?.len();
-    let mut bytes = Vec::new();
-    Read::by_ref(&mut file).take(PAGE as u64).read_to_end(&mut bytes)?;
-    let committed = parse_header(&bytes).map_or(0, |header| header.committed);
-    // Without a sensible number, all of the file may be the recording.
-    let wanted = if committed < PAGE as u64 { len } else { committed.min(len) };
-    let left = wanted.saturating_sub(bytes.len() as u64);
+    let file = File::open(path)?;
+    let (mut bytes, used) = begin(&file)?;
+    let left = used.saturating_sub(bytes.len() as u64);
     bytes.reserve_exact(left as usize);
     file.take(left).read_to_end(&mut bytes)?;
     Ok(bytes)
@@ -303,10 +296,24 @@ fn copy(path: &Path) -> Result<Vec<u8>, std::io::Error> {
 
 fn map(path: &Path) -> Result<Mmap, std::io::Error> {
     let file = File::open(path)?;
+    let (_, used) = begin(&file)?;
     // SAFETY: the process that wrote the file is gone, and no other one writes to it: a recording is
     // always a new file. If the process can't be seen from here and goes on, it changes numbers,
     // which the reader copies before it looks at them, and never makes the file shorter.
-    unsafe { Mmap::map(&file) }
+    unsafe { MmapOptions::new().len(used as usize).map(&file) }
+}
+
+/// The first page of a file, and how many bytes are in use: what is beyond the committed ones was
+/// reserved and never written. The header that says how many they are is the one that is kept, for
+/// the process may go on writing.
+fn begin(mut file: &File) -> Result<(Vec<u8>, u64), std::io::Error> {
+    let len = file.metadata()?.len();
+    let mut page = Vec::new();
+    Read::by_ref(&mut file).take(PAGE as u64).read_to_end(&mut page)?;
+    let committed = parse_header(&page).map_or(0, |header| header.committed);
+    // Without a sensible number, all of the file may be the recording.
+    let used = if committed < PAGE as u64 { len } else { committed.min(len) };
+    Ok((page, used))
 }
 
 /// What the companion wrote of a member; `None` where it was not there.
