@@ -13,7 +13,8 @@ use crate::rows::{
 use crate::sums::Sums;
 use crate::syscalls::Syscalls;
 use crate::unseen::NotSeen;
-use collect::Collector;
+use crate::workers::Workers;
+use collect::{Collector, Part};
 
 /// What an analysis is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,26 +64,34 @@ pub struct Analysis {
 }
 
 impl Analysis {
-    /// Analyses the images of one run. Takes time and memory linear in their size, but for
-    /// sorting. A selection of something that is not there gives empty tables.
+    /// Analyses the images of one run, on all processors. Takes time linear in their size, but for
+    /// sorting, and memory for the tables: of each thread, one entry for each of its contexts and
+    /// APIs. A selection of something that is not there gives empty tables.
     #[must_use]
     pub fn new(images: &[Image], selection: Selection) -> Self {
-        Self::new_with(images, selection, &mut |_| {})
+        Self::new_with(images, selection, Workers::all(), &mut |_| {})
     }
 
     /// As [`Analysis::new`]; tells `progress` now and then how much of the images was analysed, as
     /// a fraction of 1.
     #[must_use]
-    pub fn new_with(images: &[Image], selection: Selection, progress: &mut dyn FnMut(f64)) -> Self {
-        let all: usize = images.iter().map(|image| image.recording.context_count()).sum();
+    pub fn new_with(
+        images: &[Image],
+        selection: Selection,
+        workers: Workers,
+        progress: &mut dyn FnMut(f64),
+    ) -> Self {
+        let parts = Part::all(images, selection);
+        let all: usize = parts.iter().map(|part| part.contexts).sum();
         let mut done = 0;
-        let mut collector = Collector::new(images);
-        for (process, image) in images.iter().enumerate() {
-            collector.add(process, image, selection, &mut |contexts| {
-                done += contexts;
-                progress(done as f64 / all.max(1) as f64);
-            });
-        }
+        let mut collector = Collector::new(images, selection);
+        let scales = collector.scales.clone();
+        let work = |at: usize| (at, Collector::of_part(images, &parts[at], selection, &scales));
+        workers.in_order(parts.len(), work, |(at, part)| {
+            collector.merge(part);
+            done += parts[at].contexts;
+            progress(done as f64 / all.max(1) as f64);
+        });
         collector.finish()
     }
 }

@@ -31,6 +31,21 @@ impl Contexts {
         number
     }
 
+    /// Adds what was found in a part, whose imports have the numbers `imports` here. Returns the
+    /// numbers that its contexts have here.
+    pub(crate) fn merge(&mut self, part: Self, imports: &[u32]) -> Vec<u32> {
+        let mut numbers: Vec<u32> = Vec::with_capacity(part.list.len());
+        for Merged { caller, import, sums } in part.list {
+            let caller = if caller == NOBODY { NOBODY } else { numbers[caller as usize] };
+            let number = self.number(caller, imports[import as usize]);
+            let own = &mut self.list[number as usize].sums;
+            own.add(&sums);
+            own.total_is_cut |= sums.total_is_cut;
+            numbers.push(number);
+        }
+        numbers
+    }
+
     /// Sums self times up to totals.
     pub(crate) fn sum_totals(&mut self) {
         for at in (0..self.list.len()).rev() {

@@ -170,7 +170,7 @@ impl Image {
 
 fn ending(recording: &Recording<'_>, clock: &Clock, liveness: Liveness) -> (Ending, Ticks, bool) {
     let header = recording.header();
-    let latest_call = latest_call(recording);
+    let latest_call = Ticks(recording.latest_start());
     let grace = ENDING_NS / clock.ns_per_tick();
     let told = header.end_ticks != 0 && latest_call.0 as f64 <= header.end_ticks as f64 + grace;
     let status = header.end_status;
@@ -194,11 +194,6 @@ fn ending(recording: &Recording<'_>, clock: &Clock, liveness: Liveness) -> (Endi
         (Ending::Killed, _) => (ending, latest, true),
         _ => (ending, Ticks(header.end_ticks).max(latest_call), false),
     }
-}
-
-fn latest_call(recording: &Recording<'_>) -> Ticks {
-    let contexts = recording.threads().flat_map(|thread| thread.contexts());
-    Ticks(contexts.map(|context| context.node().last_start_ticks).max().unwrap_or_default())
 }
 
 /// The latest moment other than a call that left a trace.

@@ -1,7 +1,8 @@
 //! What the numbers of recordings mean.
 //!
 //! * [`scan`] finds recordings and groups them into runs: the processes that one command
-//!   started. [`load`] reads the newest run; [`load_run`] any.
+//!   started. [`load`] reads the newest run; [`load_run`] any, or several as one
+//!   ([`Run::together`]).
 //! * [`Analysis`] turns the images of a run, or a [`Selection`] of them, into tables: libraries,
 //!   APIs, callers, threads, processes, the calling-context tree, system calls, and what was not
 //!   seen.
@@ -75,6 +76,7 @@ mod unrecorded;
 mod unseen;
 mod waits;
 mod walk;
+mod workers;
 
 pub use address::CodeAddress;
 pub use analysis::{Analysis, Selection};
@@ -93,7 +95,7 @@ pub use groups::{
     OutlierApi, Spread, SubGroup, ThreadSpan, Unnamed, group_of,
 };
 pub use image::{Ending, Image};
-pub use load::{Loaded, load, load_run, load_run_with, scan};
+pub use load::{Loaded, load, load_run, load_run_with, scan, scan_all};
 pub use rows::{
     ApiRow, CallerRow, ContextRow, LibraryKind, LibraryRow, Measures, ObjectRow, ProcessRow,
     SyscallsState, ThreadApi, ThreadContext, ThreadCreation, ThreadOrigin, ThreadRow, Totals,
@@ -109,3 +111,4 @@ pub use syscalls::{
 pub use tail::{TailContext, TailRow, TailSyscall, TailThread, Tails};
 pub use unseen::{NotSeen, Skipped, Stopped, SyscallsNotSeen, SyscallsStopped, Unreadable};
 pub use waits::{WaitRow, waits};
+pub use workers::Workers;

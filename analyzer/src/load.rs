@@ -6,7 +6,8 @@ use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use chase_recorder::layout::{EXTENSION, Header, ORIGIN_EXEC, PAGE};
-use chase_recorder::reader::{Recording, SyscallsFile, parse_header, parse_syscalls_header};
+use chase_recorder::reader::{Bytes, Recording, SyscallsFile, parse_header, parse_syscalls_header};
+use memmap2::{Mmap, MmapOptions};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::clock::{Clock, Ns};
@@ -14,6 +15,7 @@ use crate::error::{Cause, Error, Failure};
 use crate::image::{Image, Liveness};
 use crate::run::{Catalog, Member, Run, group};
 use crate::unrecorded::{self, file_of, is_alone};
+use crate::workers::Workers;
 
 /// A `.syscalls` file that was last written so long before its recording began is another's.
 const STALE_NS: u64 = 1_000_000_000;
@@ -35,26 +37,50 @@ pub struct Loaded {
 ///
 /// If there is nothing, or nothing that can be read.
 pub fn scan(path: &Path) -> Result<Catalog, Error> {
-    let metadata = fs::metadata(path).map_err(|source| match source.kind() {
-        ErrorKind::NotFound => Error::Missing { path: path.into() },
-        _ => Failure { path: path.into(), cause: source.into() }.into(),
-    })?;
-    if !metadata.is_dir() {
-        let header = read_header(path)?.1;
-        return Ok(Catalog { runs: group(vec![(path.into(), header)]), failures: Vec::new() });
+    scan_all(&[path.into()])
+}
+
+/// As [`scan`], of several files and directories; what is named twice counts once.
+///
+/// # Errors
+///
+/// If there is nothing at one of them, or nothing that can be read at any.
+pub fn scan_all(paths: &[PathBuf]) -> Result<Catalog, Error> {
+    let mut files = Vec::new();
+    for path in paths {
+        let metadata = fs::metadata(path).map_err(|source| match source.kind() {
+            ErrorKind::NotFound => Error::Missing { path: path.into() },
+            _ => Failure { path: path.into(), cause: source.into() }.into(),
+        })?;
+        if !metadata.is_dir() {
+            files.push(path.clone());
+            continue;
+        }
+        let mut listed = list(path)?;
+        if listed.is_empty() {
+            return Err(Error::Empty { path: path.into() });
+        }
+        files.append(&mut listed);
     }
+    files.sort();
+    files.dedup();
     let mut found = Vec::new();
     let mut failures = Vec::new();
-    for file in list(path)? {
+    for file in files {
         match read_header(&file) {
-            Ok((_, header)) => found.push((file, header)),
+            Ok(header) => found.push((file, header)),
             Err(failure) => failures.push(failure),
         }
     }
-    match (found.is_empty(), failures.is_empty()) {
-        (true, true) => Err(Error::Empty { path: path.into() }),
-        (true, false) => Err(Error::AllFailed { path: path.into(), failures }),
+    match (found.is_empty(), paths) {
         (false, _) => Ok(Catalog { runs: group(found), failures }),
+        (true, [path]) if failures.len() == 1 && failures[0].path == *path => {
+            Err(failures.remove(0).into())
+        }
+        (true, _) => {
+            let path = paths.first().cloned().unwrap_or_default();
+            Err(Error::AllFailed { path, failures })
+        }
     }
 }
 
@@ -86,55 +112,29 @@ pub fn load_run(run: &Run) -> Result<Loaded, Error> {
 ///
 /// If none can be read.
 pub fn load_run_with(run: &Run, progress: &mut dyn FnMut(f64)) -> Result<Loaded, Error> {
-    let sizes = run.members.iter().map(|member| member.header.committed.max(PAGE as u64));
-    let all = sizes.fold(0, u64::saturating_add) as f64;
+    let size_of = |member: &Member| member.header.committed.max(PAGE as u64);
+    let all = run.members.iter().map(size_of).fold(0, u64::saturating_add) as f64;
     let mut done = 0_u64;
-    let mut count = |bytes: u64| {
-        done = done.saturating_add(bytes);
-        progress((done as f64 / all).min(1.0));
-    };
+    let liveness = liveness(&run.members);
+    let clocks = Clocks::new(&run.members);
     let mut failures = Vec::new();
-    let mut read_members = Vec::new();
-    let mut files = Vec::new();
+    let mut images: Vec<Image> = Vec::new();
     // Places of the members among the images; those that can't be read have none.
-    let mut places = Vec::new();
-    for (at, member) in run.members.iter().enumerate() {
-        places.push(read_members.len());
-        let read = match is_alone(&member.path) {
-            true => Ok(Recording::empty(member.header)),
-            false => read(&member.path, &mut count),
-        };
-        let file = match syscalls_of(member) {
-            Ok(file) => file,
-            Err(failure) => {
-                failures.push(failure);
-                None
-            }
-        };
-        match read {
-            Ok(recording) => {
-                read_members.push((at, recording));
-                files.push(file);
-            }
-            Err(failure) => {
-                failures.push(failure);
-                places[at] = usize::MAX;
-            }
-        }
-    }
-    let clocks = clocks(&read_members);
-    let mut images = Vec::new();
-    for (((at, recording), clock), file) in read_members.into_iter().zip(clocks).zip(files) {
+    let mut places: Vec<Option<usize>> = Vec::new();
+    let read = |at: usize| {
         let member = &run.members[at];
-        let liveness = liveness(member, &run.members[at + 1..]);
-        let mut image = match file {
-            Some(file) if is_alone(&member.path) => Image::unrecorded(member.path.clone(), file),
-            file => Image::new(member.path.clone(), recording, clock, liveness).with_syscalls(file),
-        };
-        image.parent =
-            member.parent.map(|(parent, _)| places[parent]).filter(|&place| place != usize::MAX);
-        images.push(image);
-    }
+        (image(member, liveness[at], &clocks), member)
+    };
+    Workers::all().in_order(run.members.len(), read, |((read, failed), member)| {
+        failures.extend(failed);
+        places.push(read.is_some().then_some(images.len()));
+        images.extend(read.map(|image| Image {
+            parent: member.parent.and_then(|(parent, _)| places[parent]),
+            ..image
+        }));
+        done = done.saturating_add(size_of(member));
+        progress((done as f64 / all).min(1.0));
+    });
     if images.is_empty() {
         return Err(match failures.len() {
             1 => failures.remove(0).into(),
@@ -144,47 +144,89 @@ pub fn load_run_with(run: &Run, progress: &mut dyn FnMut(f64)) -> Result<Loaded,
     Ok(Loaded { images, failures, other_runs: 0 })
 }
 
-/// Processes too short to calibrate their clock take the rate of the one that did it longest.
-fn clocks(recordings: &[(usize, Recording<'static>)]) -> Vec<Clock> {
-    let boot_of = |recording: &Recording<'_>| recording.header().boot_id;
-    let mut best: HashMap<[u8; 16], Clock> = HashMap::new();
-    for (_, recording) in recordings {
-        let clock = Clock::new(recording.header());
-        let longest = best.entry(boot_of(recording)).or_insert(clock);
-        if clock.interval_ns() > longest.interval_ns() {
-            *longest = clock;
-        }
-    }
-    let refined = |(_, recording): &(usize, Recording<'_>)| {
-        let mut clock = Clock::new(recording.header());
-        clock.refine(&best[&boot_of(recording)]);
-        clock
+/// What a member's files tell, as far as they can be read, and what can't.
+fn image(member: &Member, liveness: Liveness, clocks: &Clocks) -> (Option<Image>, Vec<Failure>) {
+    let mut failures = Vec::new();
+    let file = syscalls_of(member).unwrap_or_else(|failure| {
+        failures.push(failure);
+        None
+    });
+    let path = member.path.clone();
+    let recording = match (is_alone(&path), &file) {
+        (true, Some(_)) => return (file.map(|file| Image::unrecorded(path, file)), failures),
+        (true, None) => Ok(Recording::empty(member.header)),
+        (false, _) => read(&path, liveness),
     };
-    recordings.iter().map(refined).collect()
+    let image = match recording {
+        Ok(recording) => {
+            let clock = clocks.of(recording.header());
+            // Nothing in the recording is later.
+            let liveness = match liveness {
+                Liveness::RunsAt(_) => Liveness::RunsAt(now()),
+                gone => gone,
+            };
+            Some(Image::new(path, recording, clock, liveness).with_syscalls(file))
+        }
+        Err(failure) => {
+            failures.push(failure);
+            None
+        }
+    };
+    (image, failures)
+}
+
+/// Clocks by boot: processes too short to calibrate theirs take the rate of the one that did it
+/// longest.
+struct Clocks(HashMap<[u8; 16], Clock>);
+
+impl Clocks {
+    fn new(members: &[Member]) -> Self {
+        let mut best: HashMap<[u8; 16], Clock> = HashMap::new();
+        for Member { header, .. } in members {
+            let clock = Clock::new(header);
+            let longest = best.entry(header.boot_id).or_insert(clock);
+            if clock.interval_ns() > longest.interval_ns() {
+                *longest = clock;
+            }
+        }
+        Self(best)
+    }
+
+    fn of(&self, header: &Header) -> Clock {
+        let mut clock = Clock::new(header);
+        self.0.get(&header.boot_id).inspect(|best| clock.refine(best));
+        clock
+    }
 }
 
 fn directory_of(run: &Run) -> PathBuf {
     run.root().path.parent().map(Path::to_path_buf).unwrap_or_default()
 }
 
-fn liveness(member: &Member, later: &[Member]) -> Liveness {
-    let header = &member.header;
-    let replaces = |other: &&Member| {
-        let other = &other.header;
-        other.origin == ORIGIN_EXEC
-            && other.boot_id == header.boot_id
-            && other.pid == header.pid
-            && other.process_start == header.process_start
-            && header.process_start != 0
+/// What is known of each member's process from elsewhere.
+fn liveness(members: &[Member]) -> Vec<Liveness> {
+    // The next image of each process, going backwards.
+    let mut next: HashMap<_, Ns> = HashMap::new();
+    let of = |Member { header, .. }: &Member| {
+        let process = (header.boot_id, header.pid, header.process_start);
+        let replaced = next.get(&process).copied();
+        if header.origin == ORIGIN_EXEC && header.process_start != 0 {
+            next.insert(process, Ns(header.clock_start.monotonic_ns));
+        }
+        match replaced {
+            Some(moment) => Liveness::ReplacedAt(moment),
+            None if is_running(header) => Liveness::RunsAt(now()),
+            None => Liveness::Gone,
+        }
     };
-    if let Some(next) = later.iter().find(replaces) {
-        Liveness::ReplacedAt(Ns(next.header.clock_start.monotonic_ns))
-    } else if is_running(header) {
-        let now = clock_gettime(ClockId::Monotonic);
-        Liveness::RunsAt(Ns((now.tv_sec as u64).saturating_mul(1_000_000_000) + now.tv_nsec as u64))
-    } else {
-        Liveness::Gone
-    }
+    let mut all: Vec<Liveness> = members.iter().rev().map(of).collect();
+    all.reverse();
+    all
+}
+
+fn now() -> Ns {
+    let now = clock_gettime(ClockId::Monotonic);
+    Ns((now.tv_sec as u64).saturating_mul(1_000_000_000) + now.tv_nsec as u64)
 }
 
 /// Whether the process is there now, on this machine: same boot, and a process with the same
@@ -218,8 +260,8 @@ fn list(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(files)
 }
 
-/// The first page of a file, and the header in it.
-fn read_header(path: &Path) -> Result<(Vec<u8>, Header), Failure> {
+/// The header in the first page of a file.
+fn read_header(path: &Path) -> Result<Header, Failure> {
     let fail = |cause| Failure { path: path.into(), cause };
     let file = File::open(path).map_err(|error| fail(error.into()))?;
     let mut bytes = Vec::new();
@@ -228,36 +270,50 @@ fn read_header(path: &Path) -> Result<(Vec<u8>, Header), Failure> {
         true => parse_syscalls_header(&bytes).map(|header| unrecorded::header(&header)),
         false => parse_header(&bytes),
     };
-    Ok((bytes, header.map_err(|error| fail(error.into()))?))
+    header.map_err(|error| fail(error.into()))
 }
 
-/// A whole recording. What is beyond the committed bytes was reserved and never written. The
-/// header that says how many they are is the one that is kept, for the process may go on writing.
-fn read(path: &Path, count: &mut dyn FnMut(u64)) -> Result<Recording<'static>, Failure> {
-    /// Bytes between two calls of `count`.
-    const STEP: u64 = 16 << 20;
+/// A recording: of a process that runs, as it is now; that of one that is gone stays in its file,
+/// and in memory is what of it is looked at.
+fn read(path: &Path, liveness: Liveness) -> Result<Recording<'static>, Failure> {
     let fail = |cause: Cause| Failure { path: path.into(), cause };
-    let mut read = || -> Result<Vec<u8>, std::io::Error> {
-        let mut file = File::open(path)?;
-        let len = file.metadata()?.len();
-        let mut bytes = Vec::new();
-        Read::by_ref(&mut file).take(PAGE as u64).read_to_end(&mut bytes)?;
-        let committed = parse_header(&bytes).map_or(0, |header| header.committed);
-        // Without a sensible number, all of the file may be the recording.
-        let wanted = if committed < PAGE as u64 { len } else { committed.min(len) };
-        bytes.reserve_exact(wanted.saturating_sub(bytes.len() as u64) as usize);
-        loop {
-            let left = wanted.saturating_sub(bytes.len() as u64);
-            let read = Read::by_ref(&mut file).take(left.min(STEP)).read_to_end(&mut bytes)?;
-            count(read as u64);
-            // The file may be shorter than it was.
-            if read == 0 {
-                return Ok(bytes);
-            }
-        }
+    let bytes = match liveness {
+        Liveness::RunsAt(_) => copy(path).map(Bytes::from),
+        Liveness::Gone | Liveness::ReplacedAt(_) => map(path).map(Bytes::of),
     };
-    let bytes = read().map_err(|error| fail(error.into()))?;
+    let bytes = bytes.map_err(|error| fail(error.into()))?;
     Recording::parse(bytes).map_err(|error| fail(error.into()))
+}
+
+fn copy(path: &Path) -> Result<Vec<u8>, std::io::Error> {
+    let file = File::open(path)?;
+    let (mut bytes, used) = begin(&file)?;
+    let left = used.saturating_sub(bytes.len() as u64);
+    bytes.reserve_exact(left as usize);
+    file.take(left).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn map(path: &Path) -> Result<Mmap, std::io::Error> {
+    let file = File::open(path)?;
+    let (_, used) = begin(&file)?;
+    // SAFETY: the process that wrote the file is gone, and no other one writes to it: a recording is
+    // always a new file. If the process can't be seen from here and goes on, it changes numbers,
+    // which the reader copies before it looks at them, and never makes the file shorter.
+    unsafe { MmapOptions::new().len(used as usize).map(&file) }
+}
+
+/// The first page of a file, and how many bytes are in use: what is beyond the committed ones was
+/// reserved and never written. The header that says how many they are is the one that is kept, for
+/// the process may go on writing.
+fn begin(mut file: &File) -> Result<(Vec<u8>, u64), std::io::Error> {
+    let len = file.metadata()?.len();
+    let mut page = Vec::new();
+    Read::by_ref(&mut file).take(PAGE as u64).read_to_end(&mut page)?;
+    let committed = parse_header(&page).map_or(0, |header| header.committed);
+    // Without a sensible number, all of the file may be the recording.
+    let used = if committed < PAGE as u64 { len } else { committed.min(len) };
+    Ok((page, used))
 }
 
 /// What the companion wrote of a member; `None` where it was not there.

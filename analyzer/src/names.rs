@@ -42,6 +42,13 @@ pub(crate) struct ImageNames<'r> {
     slots: HashMap<u32, (u32, SlotClass)>,
 }
 
+/// The numbers, in the whole, of what a part has numbered by itself.
+pub(crate) struct Renumbered {
+    pub(crate) objects: Vec<u32>,
+    pub(crate) apis: Vec<u32>,
+    pub(crate) imports: Vec<u32>,
+}
+
 impl Names {
     /// Takes in the objects of a recording.
     pub(crate) fn image<'r>(&mut self, recording: &'r Recording<'static>) -> ImageNames<'r> {
@@ -61,6 +68,33 @@ impl Names {
             objects.insert(object.record().id, number);
         }
         ImageNames { recording, objects, slots: HashMap::new() }
+    }
+
+    /// Takes in what was met in a part of the run.
+    pub(crate) fn merge(&mut self, part: Self) -> Renumbered {
+        let mut objects = Vec::with_capacity(part.objects.len());
+        for row in part.objects {
+            let number = self.object(&row.path);
+            let known = &mut self.objects[number as usize];
+            if row.name != default_name(&row.path) {
+                known.name = row.name;
+            }
+            if known.build_id.is_empty() {
+                known.build_id = row.build_id;
+            }
+            known.executable |= row.executable;
+            objects.push(number);
+        }
+        let mut apis = Vec::with_capacity(part.apis.len());
+        for api in part.apis {
+            apis.push(self.api(Api { object: objects[api.object as usize], ..api }));
+        }
+        let mut imports = Vec::with_capacity(part.imports.len());
+        for Import { caller, api } in part.imports {
+            let (caller, api) = (objects[caller as usize], apis[api as usize]);
+            imports.push(self.import(Import { caller, api }));
+        }
+        Renumbered { objects, apis, imports }
     }
 
     /// The import and the class behind a slot.
@@ -86,18 +120,23 @@ impl Names {
             symbol: slot.map_or_else(|| format!("slot {number}"), |slot| slot.name().into_owned()),
             version: slot.map(|slot| slot.version().into_owned()).unwrap_or_default(),
         };
-        let import = Import { caller, api: self.api(api) };
-        let next = self.imports.len() as u32;
-        let number = *self.import_numbers.entry(import).or_insert(next);
-        if number == next {
-            self.imports.push(import);
-        }
+        let api = self.api(api);
+        let number = self.import(Import { caller, api });
         (number, slot.map_or(SlotClass::Sometimes, |slot| slot.class()))
     }
 
     /// What the API behind an import waits for.
     pub(crate) fn cause(&self, import: u32) -> Option<Cause> {
         self.causes[self.imports[import as usize].api as usize]
+    }
+
+    fn import(&mut self, import: Import) -> u32 {
+        let next = self.imports.len() as u32;
+        let number = *self.import_numbers.entry(import).or_insert(next);
+        if number == next {
+            self.imports.push(import);
+        }
+        number
     }
 
     fn api(&mut self, api: Api) -> u32 {
@@ -116,7 +155,7 @@ impl Names {
             return number;
         }
         let number = self.objects.len() as u32;
-        let name = if path.is_empty() { "(unknown)" } else { file_name(path) };
+        let name = default_name(path);
         self.object_numbers.insert(path.into(), number);
         self.objects.push(ObjectRow {
             path: path.into(),
@@ -148,6 +187,11 @@ impl ImageNames<'_> {
     pub(crate) fn object(&self, id: u32) -> Option<u32> {
         self.objects.get(&id).copied()
     }
+}
+
+/// What an object without a soname is called.
+fn default_name(path: &str) -> &str {
+    if path.is_empty() { "(unknown)" } else { file_name(path) }
 }
 
 fn file_name(path: &str) -> &str {

@@ -35,6 +35,21 @@ impl Run {
         &self.members[0]
     }
 
+    /// Several runs as one, such as those of a program on many machines; `None` of none. They are
+    /// given newest first, as in a [`Catalog`].
+    #[must_use]
+    pub fn together(runs: Vec<Self>) -> Option<Self> {
+        let mut members = Vec::new();
+        for run in runs.into_iter().rev() {
+            let before = members.len();
+            members.extend(run.members.into_iter().map(|member| Member {
+                parent: member.parent.map(|(parent, link)| (before + parent, link)),
+                ..member
+            }));
+        }
+        (!members.is_empty()).then_some(Self { members })
+    }
+
     /// Start, ns since 1970.
     #[must_use]
     pub fn start_realtime(&self) -> Ns {

@@ -52,21 +52,34 @@ pub(crate) struct Scale {
     pub(crate) inside: f64,
 }
 
+impl Scale {
+    /// Ticks of the run's first clock in a tick.
+    pub(crate) fn ratio(&self) -> f64 {
+        self.ns_per_tick / self.ns_per_reference_tick
+    }
+
+    /// Adds durations in ticks of the image to `histogram`, which is in ticks of the run's first
+    /// clock.
+    pub(crate) fn add(&self, durations: &Histogram, histogram: &mut Histogram) {
+        let ratio = self.ratio();
+        if (ratio - 1.0).abs() < SAME_RATE {
+            histogram.merge(durations);
+            return;
+        }
+        let max = durations.max() as f64 * ratio;
+        for (bucket, count) in durations.buckets() {
+            let middle = bucket_middle(bucket) as f64 * ratio;
+            histogram.record(middle.min(max) as u64, count);
+        }
+        histogram.raise_max(max as u64);
+    }
+}
+
 impl Sums {
     /// Adds durations as they were recorded.
     pub(crate) fn add_durations(&mut self, durations: &Histogram, scale: &Scale) {
-        let ratio = scale.ns_per_tick / scale.ns_per_reference_tick;
-        if (ratio - 1.0).abs() < SAME_RATE {
-            self.histogram.merge(durations);
-        } else {
-            let max = durations.max() as f64 * ratio;
-            for (bucket, count) in durations.buckets() {
-                let middle = bucket_middle(bucket) as f64 * ratio;
-                self.histogram.record(middle.min(max) as u64, count);
-            }
-            self.histogram.raise_max(max as u64);
-        }
-        self.inside_ticks += scale.inside * ratio * durations.count() as f64;
+        scale.add(durations, &mut self.histogram);
+        self.inside_ticks += scale.inside * scale.ratio() * durations.count() as f64;
     }
 
     /// Adds a context, but not its total, which may be part of another one's. Of a call that the

@@ -15,6 +15,7 @@ use crate::groups::Groups;
 use crate::image::Image;
 use crate::rows::{ContextRow, ThreadContext, ThreadRow};
 use crate::sums::Scale;
+use crate::workers::{PART, Workers, parts};
 
 pub(crate) use first::FirstCall;
 pub(crate) use measure::Durations;
@@ -40,11 +41,23 @@ impl Tails {
     /// histograms, in time linear in their number, on all processors.
     #[must_use]
     pub fn new(images: &[Image], analysis: &Analysis, groups: &Groups) -> Self {
+        Self::new_with(images, analysis, groups, Workers::all())
+    }
+
+    /// As [`Tails::new`], with so many workers.
+    #[must_use]
+    pub fn new_with(
+        images: &[Image],
+        analysis: &Analysis,
+        groups: &Groups,
+        workers: Workers,
+    ) -> Self {
         let threads = recorded_threads(images, analysis, groups);
-        let parts = in_parallel(&threads, |threads| {
-            let mut durations = ByContext::new();
-            let mut first_calls = Vec::new();
-            each_context(threads, |visit| {
+        // The same whoever works on them, so that sums are.
+        let parts = parts(threads.iter().map(|thread| thread.row.contexts.len()), PART);
+        let measure = |at: usize| {
+            let (mut durations, mut first_calls) = (ByContext::new(), Vec::new());
+            each_context(&threads[parts[at].clone()], |visit| {
                 let key = (visit.group, visit.part.context);
                 let histogram = visit.context.histogram();
                 let of_group = durations.entry(key).or_default();
@@ -52,36 +65,35 @@ impl Tails {
                 first_calls.extend(first::find(&visit, &histogram));
             });
             (durations, first_calls)
-        });
-        let mut durations = ByContext::new();
-        let mut first_calls = Vec::new();
-        for (of_part, mut firsts) in parts {
-            first_calls.append(&mut firsts);
+        };
+        let (mut durations, mut first_calls) = (ByContext::new(), Vec::new());
+        workers.in_order(parts.len(), measure, |(of_part, firsts)| {
+            first_calls.extend(firsts);
             for (key, more) in of_part {
                 durations.entry(key).or_default().merge(&more);
             }
-        }
+        });
         let mut holders = rows::Holders::new(analysis, &durations);
-        let parts = in_parallel(&threads, |threads| {
+        let slow = slow::Thresholds::new(&durations);
+        let count = |at: usize| {
             let (mut counts, mut slow_calls) = (Vec::new(), Vec::new());
-            each_context(threads, |visit| {
-                let key = (visit.group, visit.part.context);
-                let Some(of_group) = durations.get(&key) else { return };
+            each_context(&threads[parts[at].clone()], |visit| {
+                let Some(of_group) = slow.of(&visit) else { return };
                 let longest = visit.scale.ns(visit.context.node().max_ticks as f64);
-                let wanted = holders.threshold_ns(&visit).min(slow::threshold_ns(of_group));
-                if longest > wanted {
+                if longest > holders.threshold_ns(&visit).min(of_group.threshold_ns) {
                     let histogram = visit.context.histogram();
                     counts.extend(holders.count(&visit, &histogram));
                     slow_calls.extend(slow::find(&visit, &histogram, of_group));
                 }
             });
             (counts, slow_calls)
+        };
+        let (mut counts, mut slow_calls) = (Vec::new(), Vec::new());
+        workers.in_order(parts.len(), count, |(of_part, slow)| {
+            counts.extend(of_part);
+            slow_calls.extend(slow);
         });
-        let mut slow_calls = Vec::new();
-        for (counts, mut slow) in parts {
-            counts.into_iter().for_each(|count| holders.add(count));
-            slow_calls.append(&mut slow);
-        }
+        counts.into_iter().for_each(|count| holders.add(count));
         Self { rows: holders.rows(analysis), first_calls, slow_calls }
     }
 }
@@ -123,29 +135,6 @@ fn recorded_threads<'r>(
         }
     }
     threads
-}
-
-/// What `work` makes of parts of `threads`, in order; each part on a processor of its own.
-fn in_parallel<'r, T: Send>(
-    threads: &[RecordedThread<'r>],
-    work: impl Fn(&[RecordedThread<'r>]) -> T + Sync,
-) -> Vec<T> {
-    /// A thread of our own is not worth it for fewer.
-    const LEAST: usize = 64;
-    let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    let len = threads.len().div_ceil(processors).max(LEAST);
-    if threads.len() <= len {
-        return vec![work(threads)];
-    }
-    std::thread::scope(|scope| {
-        let parts = threads.chunks(len).map(|part| scope.spawn(|| work(part)));
-        let parts: Vec<_> = parts.collect();
-        let join = |part: std::thread::ScopedJoinHandle<'_, T>| match part.join() {
-            Ok(made) => made,
-            Err(panic) => std::panic::resume_unwind(panic),
-        };
-        parts.into_iter().map(join).collect()
-    })
 }
 
 /// A context of a thread, and all that it is part of.

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use chase_recorder::layout::{
     OWN_CONTEXT_REF, SKIP_REASONS, STOP_LIMIT, STOP_NO_MEMORY, STOP_NO_SPACE, STOP_NONE,
-    ThreadRecord,
 };
 use serde::Serialize;
 
@@ -113,10 +112,6 @@ pub struct Unreadable {
 }
 
 impl NotSeen {
-    pub(crate) fn add_thread(&mut self, thread: &ThreadRecord) {
-        self.lost_calls = self.lost_calls.saturating_add(thread.untimed_calls);
-    }
-
     pub(crate) fn add_image(&mut self, process: usize, image: &Image) {
         let header = image.recording.header();
         let unseen = &header.unseen;

@@ -1,11 +1,15 @@
-//! How long a report takes, and what memory, for recordings of three sizes and a large one.
+//! How long a report takes, and what memory, for recordings of three sizes and a large one, and for
+//! fleets: many recordings of one program.
+//!
+//! Memory is anonymous memory: pages of the files that were mapped are the system's to take back.
 
+use std::cell::RefCell;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use chase_recorder::builder::Builder;
 
 use crate::bench::Bench;
@@ -23,6 +27,10 @@ const BAR_MEMORY: f64 = 500.0;
 /// for its report.
 const LARGE_THREADS: usize = 20_000;
 const BAR_LARGE: f64 = 10.0;
+/// Recordings of the fleets, threads of each, and seconds for the report of the last fleet.
+const FLEETS: [usize; 3] = [250, 500, 1_000];
+const FLEET_THREADS: usize = 16;
+const BAR_FLEET: f64 = 10.0;
 
 const LIMIT: Limit = Limit { least: 3, most: 5, time: Duration::from_secs(20) };
 
@@ -30,7 +38,7 @@ const LIMIT: Limit = Limit { least: 3, most: 5, time: Duration::from_secs(20) };
 #[derive(Clone, Copy)]
 struct Cost {
     seconds: f64,
-    /// Most memory at one time, bytes.
+    /// Most anonymous memory at one time, bytes.
     bytes: f64,
 }
 
@@ -38,63 +46,102 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     let program = bench.lib.with_file_name("chase-report");
     ensure!(program.is_file(), "no report at {}: cargo build --release", program.display());
     let directory = bench.directory(PART)?;
-    let files = THREADS.map(|threads| write(&directory, threads, CONTEXTS));
-    let [small, middle, large] = files;
-    let (small, middle, large) = (small?, middle?, large?);
-    let costs = std::cell::RefCell::new([const { Vec::new() }; 3]);
-    let run = |at: usize, file: &Path| -> Result<f64> {
-        let cost = summary(&program, file)?;
+    let write = |threads| -> Result<Subject> {
+        let path = directory.join(format!("pool-{threads}.chase"));
+        let what = format!("{threads} threads × {CONTEXTS} contexts");
+        save(&path, &pool(threads, CONTEXTS))?;
+        Ok(Subject { what, each: "thread", parts: threads, paths: vec![path] })
+    };
+    let subjects = THREADS.into_iter().map(write).collect::<Result<Vec<_>>>()?;
+    compare(bench, &program, &subjects, BAR_TIME, report)?;
+
+    let path = directory.join("large.chase");
+    save(&path, &pool(LARGE_THREADS, 2 * CONTEXTS))?;
+    let bytes = fs::metadata(&path)?.len() as f64;
+    let cost = summary(&program, std::slice::from_ref(&path))?;
+    fs::remove_file(path)?;
+    let what = "a large recording".to_owned();
+    report.measured(Figure {
+        part: PART,
+        what: what.clone(),
+        unit: "s",
+        bar: Some(BAR_LARGE),
+        values: vec![cost.seconds],
+        details: vec![("file", "MB", vec![bytes / 1e6])],
+    });
+    memory(report, &what, Some(BAR_MEMORY), vec![cost.bytes / 1e6]);
+
+    let files = fleet(&directory.join("fleet"), FLEETS[FLEETS.len() - 1])?;
+    let subject = |recordings: usize| Subject {
+        what: format!("a fleet of {recordings} recordings"),
+        each: "recording",
+        parts: recordings,
+        paths: files[..recordings].to_vec(),
+    };
+    compare(bench, &program, &FLEETS.map(subject), BAR_FLEET, report)
+}
+
+/// What a report is made of.
+struct Subject {
+    what: String,
+    /// What it has many of, and how many.
+    each: &'static str,
+    parts: usize,
+    paths: Vec<PathBuf>,
+}
+
+/// Measures reports of `subjects` in turns; time and memory of the last one have bars.
+fn compare(
+    bench: &Bench,
+    program: &Path,
+    subjects: &[Subject],
+    bar_time: f64,
+    report: &mut Report,
+) -> Result<()> {
+    let [small, middle, large] = subjects else { bail!("three sizes, not {}", subjects.len()) };
+    let costs = RefCell::new([const { Vec::new() }; 3]);
+    let run = |at: usize, subject: &Subject| -> Result<f64> {
+        let cost = summary(program, &subject.paths)?;
         costs.borrow_mut()[at].push(cost.bytes / 1e6);
         Ok(cost.seconds)
     };
     let times = in_turns(
         bench.limit(LIMIT),
-        [Turn::new(|| run(0, &small)), Turn::new(|| run(1, &middle)), Turn::new(|| run(2, &large))],
+        [Turn::new(|| run(0, small)), Turn::new(|| run(1, middle)), Turn::new(|| run(2, large))],
     );
-    for (at, (threads, seconds)) in THREADS.into_iter().zip(times).enumerate() {
-        let what = format!("{threads} threads × {CONTEXTS} contexts");
-        let last = at + 1 == THREADS.len();
-        let bar = |bar| last.then_some(bar);
+    for (at, (subject, seconds)) in subjects.iter().zip(times).enumerate() {
+        let bar = |bar| (at + 1 == subjects.len()).then_some(bar);
+        let what = subject.what.clone();
         match seconds {
             Ok(values) => {
-                let each = values.iter().map(|s| s * 1e6 / threads as f64).collect();
-                let details = vec![("each thread", "µs", each)];
-                let bar = bar(BAR_TIME);
+                let each = values.iter().map(|s| s * 1e6 / subject.parts as f64).collect();
                 report.measured(Figure {
                     part: PART,
-                    what: what.clone(),
+                    what,
                     unit: "s",
-                    bar,
+                    bar: bar(bar_time),
                     values,
-                    details,
+                    details: vec![(subject.each, "µs", each)],
                 });
             }
-            Err(why) => report.failed(PART, &what, bar(BAR_TIME), &format!("{why:#}")),
+            Err(why) => report.failed(PART, &what, bar(bar_time), &format!("{why:#}")),
         }
-        let values = std::mem::take(&mut costs.borrow_mut()[at]);
-        let (what, bar) = (format!("{what}, memory"), bar(BAR_MEMORY));
-        report.measured(Figure { part: PART, what, unit: "MB", bar, values, details: Vec::new() });
+        let megabytes = std::mem::take(&mut costs.borrow_mut()[at]);
+        memory(report, &subject.what, bar(BAR_MEMORY), megabytes);
     }
-    let file = write(&directory, LARGE_THREADS, 2 * CONTEXTS)?;
-    let bytes = fs::metadata(&file)?.len() as f64;
-    let cost = summary(&program, &file)?;
-    report.measured(Figure {
-        part: PART,
-        what: "a large recording".to_owned(),
-        unit: "s",
-        bar: Some(BAR_LARGE),
-        values: vec![cost.seconds],
-        details: vec![("file", "MB", vec![bytes / 1e6]), ("memory", "MB", vec![cost.bytes / 1e6])],
-    });
-    fs::remove_file(file)?;
     Ok(())
 }
 
-/// A summary, with everything that is computed for it.
-fn summary(program: &Path, file: &Path) -> Result<Cost> {
+fn memory(report: &mut Report, what: &str, bar: Option<f64>, values: Vec<f64>) {
+    let what = format!("{what}, memory");
+    report.measured(Figure { part: PART, what, unit: "MB", bar, values, details: Vec::new() });
+}
+
+/// A summary of what is at `paths`, with everything that is computed for it.
+fn summary(program: &Path, paths: &[PathBuf]) -> Result<Cost> {
     let start = Instant::now();
     let mut child = Command::new(program)
-        .arg(file)
+        .args(paths)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -107,18 +154,38 @@ fn summary(program: &Path, file: &Path) -> Result<Cost> {
             break exit;
         }
         let text = fs::read_to_string(&status).unwrap_or_default();
-        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let line = text.lines().find_map(|line| line.strip_prefix("RssAnon:"));
         let found = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
         kib = kib.max(found.unwrap_or(0.0));
         std::thread::sleep(Duration::from_millis(2));
     };
     let seconds = start.elapsed().as_secs_f64();
-    ensure!(exit.success(), "{} failed on {}", program.display(), file.display());
+    ensure!(exit.success(), "{} failed on {}", program.display(), paths[0].display());
     Ok(Cost { seconds, bytes: kib * 1024.0 })
 }
 
+fn save(path: &Path, builder: &Builder) -> Result<()> {
+    fs::write(path, builder.build()).with_context(|| format!("writing {}", path.display()))
+}
+
+/// Recordings of one program on as many machines, some 0.6 MB each.
+fn fleet(directory: &Path, recordings: usize) -> Result<Vec<PathBuf>> {
+    fs::create_dir_all(directory).with_context(|| format!("making {}", directory.display()))?;
+    let mut builder = pool(FLEET_THREADS, CONTEXTS);
+    let write = |number: usize| -> Result<PathBuf> {
+        let header = &mut builder.header;
+        header.boot_id[..8].copy_from_slice(&number.to_le_bytes());
+        header.pid = 1_000 + number as u32;
+        header.clock_start.realtime_ns += 1_000_000_000;
+        let path = directory.join(format!("pool-{number:04}.chase"));
+        save(&path, &builder)?;
+        Ok(path)
+    };
+    (0..recordings).map(write).collect()
+}
+
 /// A recording of a pool whose threads all do much the same, in chains of calls.
-fn write(directory: &Path, threads: usize, contexts: usize) -> Result<PathBuf> {
+fn pool(threads: usize, contexts: usize) -> Builder {
     let mut builder = Builder::new();
     let app = builder.executable("/opt/pool/bin/pool");
     let libraries: Vec<_> =
@@ -149,7 +216,10 @@ fn write(directory: &Path, threads: usize, contexts: usize) -> Result<PathBuf> {
     }
     let now = builder.now_ticks() - builder.header.clock_start.ticks;
     builder.timeline(main).work(now).end();
-    let path = directory.join(format!("pool-{threads}.chase"));
-    fs::write(&path, builder.build()).with_context(|| format!("writing {}", path.display()))?;
-    Ok(path)
+    for id in [app].into_iter().chain(libraries) {
+        let record = builder.object_mut(id);
+        record.build_id[..20].fill(id.0 as u8 + 1);
+        record.build_id_len = 20;
+    }
+    builder
 }

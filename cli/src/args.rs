@@ -1,6 +1,7 @@
 //! What can be typed. Layers: what is looked at, how it is shown, and what each view adds.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use globset::{GlobBuilder, GlobMatcher};
@@ -20,6 +21,7 @@ Examples:
   chase-report export --format pprof -o app.pb.gz
                                        for other tools (docs/exports.md)
   chase-report old.data/app-4711.chase libs
+  chase-report --run all fleet.data    all runs there, added up: one program on many machines
 
 Exit status: 0 all is shown, 1 nothing could be read, 2 wrong usage.";
 
@@ -39,6 +41,7 @@ or more into one directory per side (CHASE_OUTPUT).";
 /// Reads recordings made with LD_PRELOAD=libchase.so. Without a view it prints a summary.
 #[derive(Debug, Parser)]
 #[command(name = "chase-report", version, after_help = EXAMPLES, max_term_width = 100)]
+#[command(subcommand_precedence_over_arg = true)]
 pub(crate) struct Cli {
     #[command(flatten)]
     path: PathArg,
@@ -51,9 +54,9 @@ pub(crate) struct Cli {
 }
 
 impl Cli {
-    /// The path, wherever it was given.
-    pub(crate) fn path(&self) -> Option<&PathBuf> {
-        let of_view = self.view.as_ref().and_then(|view| match view {
+    /// The paths, wherever they were given.
+    pub(crate) fn paths(&self) -> Vec<PathBuf> {
+        let of_view = self.view.as_ref().map_or(&[][..], |view| match view {
             View::Libs { path, .. }
             | View::Apis { path, .. }
             | View::Threads { path, .. }
@@ -62,28 +65,49 @@ impl Cli {
             | View::Tree { path, .. }
             | View::Syscalls { path, .. }
             | View::Charts { path, .. }
-            | View::Export { path, .. } => path.path.as_ref(),
-            View::Html { recordings, .. } => recordings.last(),
-            View::Compare(_) => None,
+            | View::Export { path, .. } => &path.paths,
+            View::Html { recordings, .. } => &recordings[recordings.len().saturating_sub(1)..],
+            View::Compare(_) => &[],
         });
-        of_view.or(self.path.path.as_ref())
+        if of_view.is_empty() { self.path.paths.clone() } else { of_view.to_vec() }
     }
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct PathArg {
-    /// A recording, or a directory of recordings, whose newest run is shown
-    /// [default: $CHASE_OUTPUT, or chase.data]
-    path: Option<PathBuf>,
+    /// A recording, or a directory of recordings, whose newest run is shown; of several paths, all
+    /// that is there is shown together [default: $CHASE_OUTPUT, or chase.data]
+    #[arg(value_name = "PATH", num_args = 0..)]
+    paths: Vec<PathBuf>,
+}
+
+/// Which runs of a directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Runs {
+    /// The Nth newest.
+    Nth(usize),
+    All,
+}
+
+impl FromStr for Runs {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "all" => Ok(Self::All),
+            _ => text.parse().map(Self::Nth).map_err(|_| "a number, or all".to_owned()),
+        }
+    }
 }
 
 /// What is looked at.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Selection")]
 pub(crate) struct SourceArgs {
-    /// The Nth newest run of the directory [default: 1, the newest; all with compare]
-    #[arg(long, value_name = "N", global = true)]
-    pub(crate) run: Option<usize>,
+    /// The Nth newest run of the directory, or all of them, added up; compare takes each by itself
+    /// [default: 1, the newest; all with compare and of several paths]
+    #[arg(long, value_name = "N|all", global = true)]
+    pub(crate) run: Option<Runs>,
     /// Only this process of the run; without it all of them, added up
     #[arg(long, value_name = "PID", global = true)]
     pub(crate) process: Option<u32>,
@@ -368,11 +392,19 @@ mod tests {
             &["libs", "--top", "3", "some.data", "--json"],
         ] {
             let cli = parse(arguments).expect("accepted");
-            assert_eq!(cli.path(), Some(&PathBuf::from("some.data")));
+            assert_eq!(cli.paths(), [PathBuf::from("some.data")]);
             assert!(cli.output.json && cli.output.top == Some(3), "{arguments:?}");
             assert!(matches!(cli.view, Some(View::Libs { .. })));
         }
-        assert!(parse(&[]).expect("accepted").path().is_none());
+        assert!(parse(&[]).expect("accepted").paths().is_empty());
+        for arguments in [&["a", "b", "libs", "--run", "all"][..], &["libs", "a", "b", "--run=all"]]
+        {
+            let cli = parse(arguments).expect("accepted");
+            assert_eq!(cli.paths(), [PathBuf::from("a"), PathBuf::from("b")]);
+            assert_eq!(cli.source.run, Some(Runs::All));
+            assert!(matches!(cli.view, Some(View::Libs { .. })));
+        }
+        assert!(parse(&["--run", "some"]).is_err());
         assert!(parse(&["libs", "--json", "--csv"]).is_err());
         assert!(parse(&["apis", "--api", "["]).is_err());
     }

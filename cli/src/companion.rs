@@ -1,8 +1,9 @@
 //! The companion of a run that has just ended is still at work for a moment: what it has not
 //! written yet would be missing.
 
+use std::collections::BTreeSet;
 use std::fs::{File, TryLockError};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -14,21 +15,26 @@ const SESSION: &str = "companion.session";
 /// It looks every tenth of a second, and twice in the end.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The runs at `path`; those that have just ended, when their companion has finished.
+/// The runs at `paths`; those that have just ended, when their companion has finished.
 ///
 /// # Errors
 ///
-/// As [`chase_analyzer::scan`].
-pub(crate) fn scan(path: &Path) -> Result<Catalog, Error> {
-    let catalog = chase_analyzer::scan(path)?;
-    if await_end(path, &catalog.runs) { chase_analyzer::scan(path) } else { Ok(catalog) }
+/// As [`chase_analyzer::scan_all`].
+pub(crate) fn scan(paths: &[PathBuf]) -> Result<Catalog, Error> {
+    let catalog = chase_analyzer::scan_all(paths)?;
+    let directory = |path: &PathBuf| match path.is_dir() {
+        true => Some(path.clone()),
+        false => path.parent().map(Path::to_path_buf),
+    };
+    let directories: BTreeSet<PathBuf> = paths.iter().filter_map(directory).collect();
+    let waits = directories.iter().filter(|directory| await_end(directory, &catalog.runs));
+    if waits.count() > 0 { chase_analyzer::scan_all(paths) } else { Ok(catalog) }
 }
 
-/// Waits until the companion in the directory of `path` has finished, if no process there lives.
-/// Says whether there was anything to wait for.
-fn await_end(path: &Path, runs: &[Run]) -> bool {
-    let directory = if path.is_dir() { Some(path) } else { path.parent() };
-    let Some(Ok(session)) = directory.map(|at| File::open(at.join(SESSION))) else { return false };
+/// Waits until the companion in `directory` has finished, if no process of the runs lives. Says
+/// whether there was anything to wait for.
+fn await_end(directory: &Path, runs: &[Run]) -> bool {
+    let Ok(session) = File::open(directory.join(SESSION)) else { return false };
     let mut members = runs.iter().flat_map(|run| &run.members);
     if !is_locked(&session) || members.any(|member| is_alive(&member.header)) {
         return false;

@@ -8,7 +8,7 @@ use chase_analyzer::{
 };
 use globset::GlobMatcher;
 
-use crate::args::{CompareArgs, SourceArgs, Usage, matches};
+use crate::args::{CompareArgs, Runs, SourceArgs, Usage, matches};
 use crate::companion;
 use crate::names::Names;
 use crate::report::{default_path, file_name};
@@ -93,10 +93,10 @@ impl Side {
             Self { paths: paths.into(), command: String::new(), runs: Vec::new(), others: 0 };
         let mut wanted: Option<Vec<String>> = None;
         for path in paths {
-            let catalog = companion::scan(path)?;
+            let catalog = companion::scan(std::slice::from_ref(path))?;
             let runs = match source.run {
-                None => &catalog.runs[..],
-                Some(number) => {
+                None | Some(Runs::All) => &catalog.runs[..],
+                Some(Runs::Nth(number)) => {
                     let at = number.checked_sub(1).filter(|&at| at < catalog.runs.len());
                     let at = at.with_context(|| {
                         let (path, runs) = (path.display(), catalog.runs.len());

@@ -73,6 +73,10 @@ pub(crate) fn json(report: &Report, view: &str, tables: Vec<Rows>) -> anyhow::Re
         "unreadable_files": failures,
         "older_runs": report.loaded.other_runs,
     });
+    if report.paths.len() > 1 {
+        let paths = report.paths.iter().map(|path| path.display().to_string());
+        document["paths"] = paths.collect();
+    }
     for table in tables {
         document[table.name] = table.rows.into_iter().map(Value::Object).collect();
     }

@@ -171,8 +171,11 @@ pub(crate) fn key(object: &ObjectRow, image: Option<&Image>) -> ObjectKey {
         if path.is_relative() && object.path.contains('/') && !directory.is_empty() {
             path = Path::new(&*directory).join(path);
         }
-        let start = Duration::from_nanos(image.recording.header().clock_start.realtime_ns);
-        recorded = SystemTime::UNIX_EPOCH.checked_add(start);
+        // Files with a build id are told by that: they are the same in all processes.
+        if object.build_id.is_empty() {
+            let start = Duration::from_nanos(image.recording.header().clock_start.realtime_ns);
+            recorded = SystemTime::UNIX_EPOCH.checked_add(start);
+        }
     }
     ObjectKey { path, build_id: bytes(&object.build_id), recorded }
 }

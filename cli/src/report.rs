@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use chase_analyzer::{
-    Analysis, Catalog, Finding, Groups, Image, Loaded, Ns, Selection, Tails, findings,
-    load_run_with,
+    Analysis, Catalog, Finding, Groups, Image, Loaded, Ns, Run, Selection, Tails, Workers,
+    findings, load_run_with,
 };
 
-use crate::args::Cli;
+use crate::args::{Cli, Runs};
 use crate::companion;
 use crate::names::Names;
 use crate::places::Places;
@@ -23,12 +23,14 @@ const READING: f64 = 0.3;
 
 /// A run and its figures.
 pub(crate) struct Report {
-    /// The file or directory that was read.
+    /// The file or directory that was read, the first of several.
     pub(crate) path: PathBuf,
+    /// All of them.
+    pub(crate) paths: Vec<PathBuf>,
     /// Its images, files that could not be read, and how many runs are older.
     pub(crate) loaded: Loaded,
-    /// Its number among the runs there, 1 for the newest.
-    pub(crate) run: usize,
+    /// Its number among the runs there, 1 for the newest, or all of them.
+    pub(crate) runs: Runs,
     pub(crate) analysis: Analysis,
     pub(crate) names: Names,
     pub(crate) places: Places,
@@ -40,14 +42,17 @@ pub(crate) struct Report {
 impl Report {
     /// Reads what the command line asks for.
     pub(crate) fn open(cli: &Cli) -> anyhow::Result<Self> {
-        Self::read(cli, cli.path().cloned().unwrap_or_else(default_path))
+        let paths = cli.paths();
+        Self::read(cli, if paths.is_empty() { vec![default_path()] } else { paths })
     }
 
-    /// Reads what is at `path`, and of that what the command line asks for.
-    pub(crate) fn read(cli: &Cli, path: PathBuf) -> anyhow::Result<Self> {
-        let run = cli.source.run.unwrap_or(1);
+    /// Reads what is at `paths`, and of that what the command line asks for: the newest run of one
+    /// path, all that is at several.
+    pub(crate) fn read(cli: &Cli, paths: Vec<PathBuf>) -> anyhow::Result<Self> {
+        let default = if paths.len() == 1 { Runs::Nth(1) } else { Runs::All };
+        let runs = cli.source.run.unwrap_or(default);
         let mut progress = Progress::new();
-        let mut loaded = load(&path, run, &mut progress)?;
+        let mut loaded = load(&paths, runs, &mut progress)?;
         if let Some(pid) = cli.source.process {
             loaded.images = of_process(loaded.images, pid)?;
         }
@@ -59,14 +64,16 @@ impl Report {
             }
         }
         let mut show = |part| progress.show("analysing", READING + part * (1.0 - READING));
-        let analysis = Analysis::new_with(&loaded.images, Selection::All, &mut show);
+        let analysis =
+            Analysis::new_with(&loaded.images, Selection::All, Workers::all(), &mut show);
         drop(progress);
         let names = Names::new(&analysis);
         let places = Places::new(cli.source.debug_dir.clone());
         Ok(Self {
-            path,
+            path: paths[0].clone(),
+            paths,
             loaded,
-            run,
+            runs,
             analysis,
             names,
             places,
@@ -108,15 +115,25 @@ pub(crate) fn default_path() -> PathBuf {
     output.map_or_else(|| Path::new(DEFAULT_PATH).to_owned(), PathBuf::from)
 }
 
-/// The `number`th newest run at `path`.
-fn load(path: &Path, number: usize, progress: &mut Progress) -> anyhow::Result<Loaded> {
-    let Catalog { runs, mut failures } = companion::scan(path)?;
-    let Some(run) = number.checked_sub(1).and_then(|at| runs.get(at)) else {
-        bail!("--run {number}: {} has runs 1 (the newest) to {}", path.display(), runs.len());
+/// Those of the runs at `paths` that are wanted, as one.
+fn load(paths: &[PathBuf], wanted: Runs, progress: &mut Progress) -> anyhow::Result<Loaded> {
+    let Catalog { mut runs, mut failures } = companion::scan(paths)?;
+    let found = runs.len();
+    if let Runs::Nth(number) = wanted {
+        let Some(at) = number.checked_sub(1).filter(|&at| at < found) else {
+            let path = paths[0].display();
+            bail!("--run {number}: {path} has runs 1 (the newest) to {found}");
+        };
+        runs = vec![runs.swap_remove(at)];
+    }
+    let other_runs = match wanted {
+        Runs::Nth(number) => found - number,
+        Runs::All => 0,
     };
-    let mut loaded = load_run_with(run, &mut |part| progress.show("reading", part * READING))?;
+    let run = Run::together(runs).context("there are no runs")?;
+    let mut loaded = load_run_with(&run, &mut |part| progress.show("reading", part * READING))?;
     failures.append(&mut loaded.failures);
-    Ok(Loaded { failures, other_runs: runs.len() - number, ..loaded })
+    Ok(Loaded { failures, other_runs, ..loaded })
 }
 
 /// The images of one process: an exec gives it a further one.

@@ -177,6 +177,40 @@ fn older_runs_are_there_to_be_asked_for() {
     assert!(status == 0 && output.starts_with("helper") && !output.contains("older"), "{output}");
 }
 
+/// More recordings than descriptors, one of them damaged.
+#[test]
+fn a_fleet() {
+    let dir = TempDir::new().expect("a directory for the test");
+    let mut builder = recordings::compressor();
+    for number in 0..40 {
+        builder.header.boot_id = [number; 16];
+        recordings::write(dir.path(), &format!("{number}.chase"), &builder);
+    }
+    fs::write(dir.path().join("damaged.chase"), "no recording").expect("written");
+    let program = env!("CARGO_BIN_EXE_chase-report");
+    for paths in [". --run all", "*.chase", "apis *.chase", "--run all threads ."] {
+        let script = format!("ulimit -n 20; exec '{program}' {paths}");
+        let mut command = Command::new("sh");
+        let output = command.current_dir(dir.path()).args(["-c", &script]).output().expect("runs");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{paths}: {}", String::from_utf8_lossy(&output.stderr));
+        if paths.starts_with(['.', '*']) {
+            assert!(text.contains("40 processes"), "{paths}: {text}");
+            assert_eq!(
+                text.matches("damaged.chase: not a recording").count(),
+                1,
+                "{paths}: {text}"
+            );
+        }
+    }
+    fails(dir.path(), &[".", "--run", "41"], 1, "--run 41: . has runs 1 (the newest) to 40");
+    fails(dir.path(), &["--run", "some"], 2, "a number, or all");
+    let (_, output, _) = run(dir.path(), &["libs", "1.chase", "2.chase", "--json"]);
+    let document: serde_json::Value = serde_json::from_str(&output).expect("JSON");
+    assert_eq!(document["paths"], serde_json::json!(["1.chase", "2.chase"]));
+    assert_eq!(document["processes"].as_array().map(Vec::len), Some(2));
+}
+
 #[test]
 fn paths_that_are_not_utf8() {
     let dir = TempDir::new().expect("a directory for the test");

@@ -12,6 +12,7 @@
 //! It does no I/O. A recording in the making is a sparse file: read only the first
 //! [`Header::committed`] bytes of it, in one go, with the header first.
 
+mod bytes;
 mod chunks;
 mod error;
 mod header;
@@ -24,6 +25,7 @@ mod threads;
 
 use std::borrow::Cow;
 
+pub use bytes::Bytes;
 pub use error::{Error, Problem};
 pub use header::parse_header;
 pub use histogram::Histogram;
@@ -42,7 +44,7 @@ use threads::ThreadEntry;
 /// One process image's recording.
 #[derive(Debug)]
 pub struct Recording<'a> {
-    bytes: Cow<'a, [u8]>,
+    bytes: Bytes<'a>,
     header: Header,
     meta: Vec<Chunk>,
     objects: ObjectIndex,
@@ -53,12 +55,12 @@ pub struct Recording<'a> {
 }
 
 impl<'a> Recording<'a> {
-    /// Reads `bytes`, a slice or a vector.
+    /// Reads `bytes`: a slice, a vector, or what else [`Bytes`] may be.
     ///
     /// # Errors
     ///
     /// If the bytes are not a recording, or one that this version or machine can't read.
-    pub fn parse(bytes: impl Into<Cow<'a, [u8]>>) -> Result<Self, Error> {
+    pub fn parse(bytes: impl Into<Bytes<'a>>) -> Result<Self, Error> {
         let bytes = bytes.into();
         let header = parse_header(&bytes)?;
         let mut problems = Vec::new();
@@ -73,7 +75,8 @@ impl<'a> Recording<'a> {
         let mut threads =
             threads::find(&bytes, &header, of_kind(ChunkKind::Threads), &nodes, &mut problems);
         for thread in &mut threads {
-            thread.nodes = nodes.add_thread(&bytes, thread.index, &mut problems);
+            let chunks = thread.chunks.clone();
+            thread.nodes = nodes.add_thread(&bytes, thread.index, chunks, &mut problems);
         }
         Ok(Self { header, meta, objects, threads, origins, nodes, problems, bytes })
     }
@@ -82,7 +85,7 @@ impl<'a> Recording<'a> {
     #[must_use]
     pub fn empty(header: Header) -> Self {
         Self {
-            bytes: Cow::Borrowed(&[]),
+            bytes: Bytes::from(&[][..]),
             header,
             meta: Vec::new(),
             objects: ObjectIndex::default(),
@@ -145,6 +148,12 @@ impl<'a> Recording<'a> {
     /// Threads by their number.
     pub fn threads(&self) -> impl ExactSizeIterator<Item = Thread<'_>> {
         self.threads.iter().map(|entry| Thread::new(self, entry))
+    }
+
+    /// When the latest call began, in ticks; 0 if there was none.
+    #[must_use]
+    pub fn latest_start(&self) -> u64 {
+        self.nodes.latest_start()
     }
 
     /// Contexts of all threads.

@@ -1,15 +1,17 @@
 //! Going through threads and their contexts.
 
+use std::ops::Range;
+
 use chase_recorder::layout::{NONE, ORIGIN_FORK, THREAD_CREATED, THREAD_MAIN, ThreadRecord};
 use chase_recorder::reader::Thread;
 
 use super::{Analysis, Selection};
 use crate::address::{AddressMap, CodeAddress};
-use crate::clock::{Ns, Ticks};
+use crate::clock::{CommonTime, Ns, Ticks};
 use crate::contexts::Contexts;
 use crate::costs::{self, Cost, PARTS, ThreadCosts};
 use crate::image::Image;
-use crate::names::{ImageNames, Names};
+use crate::names::{ImageNames, Names, Renumbered};
 use crate::rows::{
     ProcessRow, SyscallsState, ThreadApi, ThreadContext, ThreadCreation, ThreadOrigin, ThreadRow,
     Totals, WaitSource,
@@ -18,8 +20,9 @@ use crate::sums::{Scale, Sums};
 use crate::syscalls::{Collected, OffCpu, Places, Scheduler, TracingCost, has_all_waits};
 use crate::unseen::NotSeen;
 use crate::walk::{Forest, NOBODY};
+use crate::workers::{PART, parts};
 
-/// What was found so far.
+/// What was found so far, in all of the images or in a part of one.
 pub(super) struct Collector {
     pub(super) names: Names,
     pub(super) contexts: Contexts,
@@ -27,19 +30,35 @@ pub(super) struct Collector {
     pub(super) threads: Vec<CollectedThread>,
     pub(super) not_seen: NotSeen,
     pub(super) syscalls: Collected,
-    pub(super) ns_per_reference_tick: f64,
     /// First start and last end of what was selected.
     pub(super) span: Option<(Ns, Ns)>,
-    run_start: Ns,
+    pub(super) scales: Scales,
     /// See [`Forest::outermost`].
     scratch: Vec<u32>,
 }
 
+/// What all images are measured by.
+#[derive(Clone)]
+pub(super) struct Scales {
+    pub(super) ns_per_reference_tick: f64,
+    time: CommonTime,
+    run_start: Ns,
+}
+
+/// Threads of one image, by place in its recording.
+pub(super) struct Part {
+    pub(super) process: usize,
+    threads: Range<usize>,
+    pub(super) contexts: usize,
+}
+
 /// A thread's row, to be completed when all is known.
 pub(super) struct CollectedThread {
+    /// All is there but the share of its measures.
     pub(super) row: ThreadRow,
     pub(super) executable: u32,
-    pub(super) sums: Sums,
+    pub(super) self_ns: f64,
+    pub(super) off_cpu: OffCpu,
     pub(super) lifetime_ns: f64,
     pub(super) application_ns: f64,
     pub(super) application_off_cpu: OffCpu,
@@ -59,12 +78,61 @@ struct Scene<'r> {
     scale: Scale,
     scheduler: Option<Scheduler>,
     tracing_cost: Option<TracingCost>,
-    places: Places,
+    /// Where system calls were recorded.
+    places: Option<Places>,
+}
+
+impl Part {
+    /// The parts of `images` that are selected. They are the same whoever works on them, so that
+    /// sums are.
+    pub(super) fn all(images: &[Image], selection: Selection) -> Vec<Self> {
+        let of_image = |(process, image): (usize, &Image)| {
+            let sizes = || image.recording.threads().map(|thread| thread.contexts().len());
+            // Of threads with one id, the first gets what belongs to no context.
+            let least = if image.syscalls.is_some() { usize::MAX } else { PART };
+            let mut ranges = parts(sizes(), least);
+            if ranges.is_empty() {
+                ranges.push(0..0);
+            }
+            let mut sizes = sizes();
+            let part = |threads: Range<usize>| {
+                let contexts = sizes.by_ref().take(threads.len()).sum();
+                Self { process, threads, contexts }
+            };
+            ranges.into_iter().map(part).collect::<Vec<_>>()
+        };
+        let selected = images.iter().enumerate().filter(|(at, _)| selection.has_process(*at));
+        selected.flat_map(of_image).collect()
+    }
+}
+
+impl Scales {
+    fn new(images: &[Image]) -> Self {
+        let time = CommonTime::new(images);
+        let starts = images.iter().map(|image| time.of(image, image.start()));
+        Self {
+            ns_per_reference_tick: images.first().map_or(1.0, |i| i.clock.ns_per_tick()),
+            run_start: starts.min().unwrap_or_default(),
+            time,
+        }
+    }
+
+    fn since_start(&self, moment: Ns) -> Ns {
+        Ns(moment.0.saturating_sub(self.run_start.0))
+    }
 }
 
 impl Collector {
-    pub(super) fn new(images: &[Image]) -> Self {
-        let starts = images.iter().map(|image| image.clock.monotonic(image.start()));
+    /// All images, and nothing of their threads.
+    pub(super) fn new(images: &[Image], selection: Selection) -> Self {
+        let mut collector = Self::empty(Scales::new(images));
+        for (process, image) in images.iter().enumerate() {
+            collector.add_image(process, image, selection);
+        }
+        collector
+    }
+
+    fn empty(scales: Scales) -> Self {
         Self {
             names: Names::default(),
             contexts: Contexts::default(),
@@ -72,23 +140,16 @@ impl Collector {
             threads: Vec::new(),
             not_seen: NotSeen::default(),
             syscalls: Collected::default(),
-            ns_per_reference_tick: images.first().map_or(1.0, |i| i.clock.ns_per_tick()),
             span: None,
-            run_start: starts.min().unwrap_or_default(),
+            scales,
             scratch: Vec::new(),
         }
     }
 
-    /// Calls `done` with the number of contexts of each thread.
-    pub(super) fn add(
-        &mut self,
-        process: usize,
-        image: &Image,
-        selection: Selection,
-        done: &mut dyn FnMut(usize),
-    ) {
+    fn add_image(&mut self, process: usize, image: &Image, selection: Selection) {
         let header = image.recording.header();
-        let (start, end) = (image.clock.monotonic(image.start()), image.clock.monotonic(image.end));
+        let start = self.scales.time.of(image, image.start());
+        let end = self.scales.time.of(image, image.end);
         self.processes.push(ProcessRow {
             path: image.path.clone(),
             pid: header.pid,
@@ -97,7 +158,7 @@ impl Collector {
             forked: header.origin == ORIGIN_FORK,
             executable: image.executable(),
             command: image.command(),
-            start_ns: self.since_start(start),
+            start_ns: self.scales.since_start(start),
             wall_ns: Ns(end.0.saturating_sub(start.0)),
             ending: image.ending,
             end_is_estimate: image.end_is_estimate,
@@ -117,10 +178,22 @@ impl Collector {
         if !matches!(selection, Selection::Thread(..)) {
             self.widen_span(start, end);
         }
-        let names = self.names.image(&image.recording);
+    }
+
+    /// What is in the threads of a part.
+    pub(super) fn of_part(
+        images: &[Image],
+        part: &Part,
+        selection: Selection,
+        scales: &Scales,
+    ) -> Self {
+        let mut collector = Self::empty(scales.clone());
+        let Part { process, ref threads, .. } = *part;
+        let image = &images[process];
+        let names = collector.names.image(&image.recording);
         let executable = match names.executable() {
             Some(object) => object,
-            None => self.names.executable(&image.executable()),
+            None => collector.names.executable(&image.executable()),
         };
         let mut scene = Scene {
             image,
@@ -130,29 +203,50 @@ impl Collector {
             executable,
             scale: Scale {
                 ns_per_tick: image.clock.ns_per_tick(),
-                ns_per_reference_tick: self.ns_per_reference_tick,
-                inside: header.cost_inside as f64 / PARTS,
+                ns_per_reference_tick: scales.ns_per_reference_tick,
+                inside: image.recording.header().cost_inside as f64 / PARTS,
             },
             scheduler: Scheduler::of(image),
             tracing_cost: TracingCost::of(image),
-            places: Places::default(),
+            places: image.syscalls.as_ref().map(|_| Places::default()),
         };
-        for thread in image.recording.threads() {
+        for thread in image.recording.threads().skip(threads.start).take(threads.len()) {
             if selection.has_thread(thread.record().index) {
-                self.add_thread(&mut scene, thread);
+                collector.add_thread(&mut scene, thread);
             }
-            done(thread.contexts().len());
         }
         let wanted = |thread: Option<u32>| match selection {
             Selection::Thread(_, selected) => thread == Some(selected),
             Selection::All | Selection::Process(_) => true,
         };
-        self.syscalls.add(process, image, &scene.places, wanted);
+        if let Some(places) = &scene.places {
+            collector.syscalls.add(process, image, places, wanted);
+        }
+        collector
+    }
+
+    /// Adds what was found in a part.
+    pub(super) fn merge(&mut self, part: Self) {
+        let numbers = self.names.merge(part.names);
+        let places = self.contexts.merge(part.contexts, &numbers.imports);
+        self.syscalls.merge(part.syscalls, &places);
+        if let Some((start, end)) = part.span {
+            self.widen_span(start, end);
+        }
+        self.threads.reserve(part.threads.len());
+        for mut thread in part.threads {
+            thread.renumber(&numbers, &places);
+            self.not_seen.lost_calls =
+                self.not_seen.lost_calls.saturating_add(thread.row.lost_calls);
+            self.threads.push(thread);
+        }
     }
 
     fn add_thread(&mut self, scene: &mut Scene<'_>, thread: Thread<'_>) {
         let record = thread.record();
-        scene.places.add_thread(record.index, record.tid, record.root_ref);
+        if let Some(places) = &mut scene.places {
+            places.add_thread(record.index, record.tid, record.root_ref);
+        }
         // For each context of the thread: the import it calls, and the merged context it is in.
         let mut imports: Vec<u32> = Vec::new();
         let mut merged: Vec<u32> = Vec::new();
@@ -171,7 +265,9 @@ impl Collector {
             }
             imports.push(import);
             merged.push(place);
-            scene.places.add_context(record.index, record.tid, context.reference, place);
+            if let Some(places) = &mut scene.places {
+                places.add_context(record.index, record.tid, context.reference, place);
+            }
             class
         });
         take_out_tracing(scene, thread, &mut costs);
@@ -185,7 +281,6 @@ impl Collector {
         }
         sums.total_ns = sums.self_ns;
         let apis = self.thread_apis(&costs.contexts, &off_cpu, &imports, &scene.scale);
-        self.not_seen.add_thread(record);
         let ns = |ticks: f64| ticks * scene.scale.ns_per_tick;
         let ThreadCosts {
             start, end, application, application_variance, own_cost, overlap, ..
@@ -198,11 +293,14 @@ impl Collector {
                 off_cpu.within(ns(application))
             }
         };
+        let measures = sums.measures(0.0, scene.scale.ns_per_reference_tick);
+        let row = self.thread_row(scene, thread, (start, end));
         let collected = CollectedThread {
             application_off_cpu,
-            row: ThreadRow { contexts, ..self.thread_row(scene, thread, (start, end), apis) },
+            row: ThreadRow { measures, apis, contexts, ..row },
             executable: scene.executable,
-            sums,
+            self_ns: sums.self_ns,
+            off_cpu: sums.off_cpu,
             lifetime_ns: ns((end.0 - start.0) as f64),
             application_ns: ns(application),
             application_variance: ns(ns(application_variance)),
@@ -243,11 +341,10 @@ impl Collector {
         scene: &Scene<'_>,
         thread: Thread<'_>,
         (start, end): (Ticks, Ticks),
-        apis: Vec<ThreadApi>,
     ) -> ThreadRow {
         let record = thread.record();
-        let clock = &scene.image.clock;
-        let (start_ns, end_ns) = (clock.monotonic(start), clock.monotonic(end));
+        let moment = |ticks| self.scales.time.of(scene.image, ticks);
+        let (start_ns, end_ns) = (moment(start), moment(end));
         self.widen_span(start_ns, end_ns);
         let code = |avma: u64| -> Option<CodeAddress> {
             (avma != 0).then(|| scene.addresses.find(avma, start))
@@ -262,8 +359,8 @@ impl Collector {
                 THREAD_CREATED => ThreadOrigin::Created,
                 _ => ThreadOrigin::Found,
             },
-            start_ns: self.since_start(start_ns),
-            end_ns: self.since_start(end_ns),
+            start_ns: self.scales.since_start(start_ns),
+            end_ns: self.scales.since_start(end_ns),
             lifetime_ns: Ns(end_ns.0.saturating_sub(start_ns.0)),
             end_is_estimate: scene.image.end_is_estimate
                 && record.state != chase_recorder::layout::THREAD_ENDED,
@@ -279,7 +376,7 @@ impl Collector {
             creation: creation(scene, thread, start),
             lost_calls: record.untimed_calls,
             measures: crate::rows::Measures::default(),
-            apis,
+            apis: Vec::new(),
             contexts: Vec::new(),
         }
     }
@@ -319,11 +416,11 @@ impl Collector {
                 preempted_ns: Ns::from_f64(preempted_ns),
             }
         };
-        by_api.chunk_by(|&a, &b| api_of(a) == api_of(b)).map(of_one_api).collect()
-    }
-
-    fn since_start(&self, moment: Ns) -> Ns {
-        Ns(moment.0.saturating_sub(self.run_start.0))
+        let by_api = || by_api.chunk_by(|&a, &b| api_of(a) == api_of(b));
+        // There are many such lists: none takes more than it needs.
+        let mut apis = Vec::with_capacity(by_api().count());
+        apis.extend(by_api().map(of_one_api));
+        apis
     }
 
     fn widen_span(&mut self, start: Ns, end: Ns) {
@@ -335,6 +432,22 @@ impl Collector {
         let anything = self.processes.iter().any(|row| row.syscalls != SyscallsState::None);
         self.not_seen.syscalls.finish(anything);
         super::tables::of(self)
+    }
+}
+
+impl CollectedThread {
+    /// Replaces the numbers of a part by those of the whole.
+    fn renumber(&mut self, numbers: &Renumbered, places: &[u32]) {
+        self.executable = numbers.objects[self.executable as usize];
+        let ThreadRow { start_routine, creation_site, creation, apis, contexts, .. } =
+            &mut self.row;
+        let ThreadCreation { stack, words, inner_words, .. } = creation;
+        let lists = [stack, words, inner_words].into_iter().flatten();
+        for address in start_routine.iter_mut().chain(creation_site).chain(lists) {
+            address.object = address.object.map(|object| numbers.objects[object as usize]);
+        }
+        apis.iter_mut().for_each(|api| api.api = numbers.apis[api.api as usize]);
+        contexts.iter_mut().for_each(|part| part.context = places[part.context as usize]);
     }
 }
 

@@ -22,17 +22,31 @@ struct Ruler {
 }
 
 impl Ruler {
+    /// A time as a share of all.
+    fn share(&self, ns: f64) -> f64 {
+        if self.whole_ns > 0.0 { ns / self.whole_ns } else { 0.0 }
+    }
+
     fn measure(&self, sums: &Sums) -> Measures {
         sums.measures(self.whole_ns, self.ns_per_reference_tick)
     }
 }
 
 pub(super) fn of(collector: Collector) -> Analysis {
-    let Collector { names, mut contexts, mut processes, threads, not_seen, span, .. } = collector;
+    let Collector {
+        names,
+        mut contexts,
+        mut processes,
+        threads,
+        not_seen,
+        syscalls,
+        span,
+        scales,
+        ..
+    } = collector;
     contexts.sum_totals();
-    let used = threads.iter().map(|thread| thread.application_ns + thread.sums.self_ns);
-    let ruler =
-        Ruler { whole_ns: used.sum(), ns_per_reference_tick: collector.ns_per_reference_tick };
+    let used = threads.iter().map(|thread| thread.application_ns + thread.self_ns);
+    let ruler = Ruler { whole_ns: used.sum(), ns_per_reference_tick: scales.ns_per_reference_tick };
 
     let forest = contexts.forest();
     let import_of = |at: u32| contexts.list[at as usize].import;
@@ -63,7 +77,7 @@ pub(super) fn of(collector: Collector) -> Analysis {
         threads: &threads,
         processes: &processes,
     };
-    let syscalls = syscalls::tables_of(&collector.syscalls, &around);
+    let syscalls = syscalls::tables_of(&syscalls, &around);
     let wall_ns = span.map_or(Ns(0), |(start, end)| Ns(end.0 - start.0));
     Analysis {
         wall_ns,
@@ -239,7 +253,7 @@ fn thread_row(
     ruler: &Ruler,
 ) -> ThreadRow {
     let mut row = thread.row;
-    row.measures = ruler.measure(&thread.sums);
+    row.measures.share = ruler.share(thread.self_ns);
     row.application_ns = Ns::from_f64(thread.application_ns);
     (row.application_wait_ns, row.application_preempted_ns) = told(thread.application_off_cpu);
     row.own_cost_ns = Ns::from_f64(thread.own_cost_ns);
@@ -271,16 +285,18 @@ fn sum_threads<'t>(threads: impl Iterator<Item = &'t CollectedThread> + Clone) -
         |part: fn(&CollectedThread) -> f64| Ns::from_f64(threads.clone().map(part).sum::<f64>());
     let (mut library, mut application) = (OffCpu::default(), OffCpu::default());
     for thread in threads.clone() {
-        library.add(thread.sums.off_cpu);
+        library.add(thread.off_cpu);
         application.add(thread.application_off_cpu);
     }
     let (application_wait_ns, application_preempted_ns) = told(application);
     Totals {
         threads: threads.clone().count(),
-        calls: threads.clone().fold(0, |sum: u64, thread| sum.saturating_add(thread.sums.calls)),
+        calls: threads
+            .clone()
+            .fold(0, |sum: u64, thread| sum.saturating_add(thread.row.measures.calls)),
         lifetime_ns: sum(|thread| thread.lifetime_ns),
         application_ns: sum(|thread| thread.application_ns),
-        library_ns: sum(|thread| thread.sums.self_ns),
+        library_ns: sum(|thread| thread.self_ns),
         wait_ns: Ns::from_f64(library.wait_ns),
         preempted_ns: library.preempted_ns.map(Ns::from_f64),
         application_wait_ns,

@@ -1,5 +1,7 @@
 //! The useful time of each thread of a group in each API.
 
+use std::collections::BTreeMap;
+
 use crate::analysis::Analysis;
 use crate::clock::Ns;
 use crate::clusters::Point;
@@ -35,31 +37,31 @@ pub(super) struct Entry {
 impl Vectors {
     pub(super) fn new(analysis: &Analysis, members: &[u32]) -> Self {
         let threads = || members.iter().map(|&thread| &analysis.threads[thread as usize]);
-        let mut all: Vec<(u32, u64, Entry)> = Vec::new();
+        // As large as the tables of the threads: made in their size, not by growing.
+        let mut counts: BTreeMap<u32, usize> = BTreeMap::from([(OWN_CODE, members.len())]);
+        for api in threads().flat_map(|row| &row.apis) {
+            *counts.entry(api.api).or_default() += 1;
+        }
+        let empty =
+            |(api, count)| (api, ApiVector { api, calls: 0, entries: Vec::with_capacity(count) });
+        let mut apis: BTreeMap<u32, ApiVector> = counts.into_iter().map(empty).collect();
         for (thread, row) in (0..).zip(threads()) {
-            let entry = |all: Ns, wait: Ns, preempted: Ns| {
+            let mut add = |api: u32, calls: u64, all: Ns, wait: Ns, preempted: Ns| {
                 let wait = wait.as_f64();
                 let useful = (all.as_f64() - wait - preempted.as_f64()).max(0.0);
-                Entry { thread, useful, wait }
+                if let Some(vector) = apis.get_mut(&api) {
+                    vector.calls = vector.calls.saturating_add(calls);
+                    vector.entries.push(Entry { thread, useful, wait });
+                }
             };
             let known = |part: Option<Ns>| part.unwrap_or(Ns(0));
             let (wait, preempted) = (row.application_wait_ns, row.application_preempted_ns);
-            let own = entry(row.application_ns, known(wait), known(preempted));
-            all.push((OWN_CODE, 0, own));
-            all.extend(row.apis.iter().map(|api| {
-                (api.api, api.calls, entry(api.self_ns, api.wait_ns, api.preempted_ns))
-            }));
+            add(OWN_CODE, 0, row.application_ns, known(wait), known(preempted));
+            for api in &row.apis {
+                add(api.api, api.calls, api.self_ns, api.wait_ns, api.preempted_ns);
+            }
         }
-        // Stable: threads stay in order.
-        all.sort_by_key(|&(api, _, _)| api);
-        let apis = all
-            .chunk_by(|a, b| a.0 == b.0)
-            .map(|part| ApiVector {
-                api: part[0].0,
-                calls: part.iter().fold(0_u64, |sum, part| sum.saturating_add(part.1)),
-                entries: part.iter().map(|part| part.2).collect(),
-            })
-            .collect();
+        let apis = apis.into_values().collect();
         let useful = threads().map(super::compare::useful_ns).collect();
         let lifetimes = threads().map(|row| row.lifetime_ns.as_f64()).collect();
         Self { useful, lifetimes, apis }

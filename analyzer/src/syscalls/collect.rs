@@ -151,6 +151,16 @@ impl Places {
 }
 
 impl Collected {
+    /// Adds what was found in a part, whose contexts have the numbers `places` here.
+    pub(crate) fn merge(&mut self, part: Self, places: &[Place]) {
+        for (maker, sums) in part.sums {
+            let place = places.get(maker.place as usize).copied().unwrap_or(maker.place);
+            self.sums.entry(Maker { place, ..maker }).or_default().add(&sums);
+        }
+        self.own.add(&part.own);
+        self.cost_ns = self.cost_ns.saturating_add(part.cost_ns);
+    }
+
     /// Adds the system calls of an image, if `wanted` says so of the number of their thread.
     pub(crate) fn add(
         &mut self,

@@ -33,10 +33,8 @@ impl Durations {
         scale: &Scale,
     ) {
         let node = context.node();
-        let ratio = scale.ns_per_tick / scale.ns_per_reference_tick;
-        let mut sums = crate::sums::Sums::default();
-        sums.add_durations(histogram, scale);
-        self.histogram.merge(&sums.histogram);
+        let ratio = scale.ratio();
+        scale.add(histogram, &mut self.histogram);
         self.ticks += node.total_ticks as f64 * ratio;
         let inside = scale.inside * histogram.count() as f64;
         self.inside_ticks += inside * ratio;

@@ -1,11 +1,13 @@
 //! Rare calls that took much longer than most.
 
+use std::collections::HashMap;
+
 use chase_recorder::histogram::bucket_of;
 use chase_recorder::reader::Histogram;
 
 use super::first::LEAST_NS;
 use super::measure::{Durations, time_above};
-use super::{Visit, above};
+use super::{ByContext, Visit, above};
 
 /// A call is slow if it took so many times the group's median.
 const SLOW: f64 = 10.0;
@@ -34,19 +36,40 @@ impl SlowCalls {
     }
 }
 
-/// What takes longer is slow.
-pub(super) fn threshold_ns(of_group: &Durations) -> f64 {
-    of_group.quantile_ns(0.5).map_or(f64::INFINITY, |median| SLOW * median)
+/// What is slow in each context of each group.
+pub(super) struct Thresholds(HashMap<(u32, u32), Threshold>);
+
+/// What is slow in a context of a group.
+pub(super) struct Threshold {
+    /// What takes longer is slow.
+    pub(super) threshold_ns: f64,
+    median_ns: Option<f64>,
+    pure: f64,
+}
+
+impl Thresholds {
+    pub(super) fn new(durations: &ByContext) -> Self {
+        let threshold = |(&key, of_group): (&(u32, u32), &Durations)| {
+            let median_ns = of_group.quantile_ns(0.5);
+            let threshold_ns = median_ns.map_or(f64::INFINITY, |median| SLOW * median);
+            (key, Threshold { threshold_ns, median_ns, pure: of_group.pure() })
+        };
+        Self(durations.iter().map(threshold).collect())
+    }
+
+    pub(super) fn of(&self, visit: &Visit<'_>) -> Option<&Threshold> {
+        self.0.get(&(visit.group, visit.part.context))
+    }
 }
 
 pub(super) fn find(
     visit: &Visit<'_>,
     histogram: &Histogram,
-    of_group: &Durations,
+    of_group: &Threshold,
 ) -> Option<SlowCalls> {
     let (node, scale) = (visit.context.node(), &visit.scale);
-    let median_ns = of_group.quantile_ns(0.5)?;
-    let pure = of_group.pure().max(f64::MIN_POSITIVE);
+    let median_ns = of_group.median_ns?;
+    let pure = of_group.pure.max(f64::MIN_POSITIVE);
     let ticks = SLOW * median_ns / pure / scale.ns_per_tick + scale.inside;
     let bucket = bucket_of(ticks as u64);
     let slow = above(histogram, bucket);
@@ -57,7 +80,7 @@ pub(super) fn find(
     let exact = (node.unwound == 0).then_some(node.total_ticks as f64);
     let (_, slow_ticks) = time_above(histogram, bucket, exact);
     let ns = |ticks: f64, calls: u64| {
-        scale.ns((ticks - scale.inside * calls as f64).max(0.0)) * of_group.pure()
+        scale.ns((ticks - scale.inside * calls as f64).max(0.0)) * of_group.pure
     };
     let found = SlowCalls {
         group: visit.group,

@@ -1,5 +1,6 @@
 //! The HTML page: what the analyzer and the symbolizer found out, handed to the page.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -35,7 +36,7 @@ pub(super) fn write(
         let arguments =
             CompareArgs { paths: vec![before.clone(), now.clone()], ..CompareArgs::default() };
         let compared = Compared::open(&arguments, &cli.source)?;
-        compare(&mut model, &Report::read(cli, before.clone())?, report, &compared);
+        compare(&mut model, &Report::read(cli, vec![before.clone()])?, report, &compared);
     }
     let page = chase_html::page(&model).context("cannot make the page")?;
     fs::write(output, page).with_context(|| format!("cannot write {}", output.display()))?;
@@ -131,10 +132,14 @@ fn facts(report: &Report) -> Facts {
     add("Library calls", count(analysis.totals.calls));
     add("Cost of recording", format!("about {}", processes::overhead(&analysis.totals)));
     add("Ended", first.map(|process| processes::ending(process.ending)).unwrap_or_default());
+    let hosts = hosts(report);
     if let Some(image) = report.loaded.images.first() {
         let meta = |key| image.recording.meta_value(key).unwrap_or_default().into_owned();
         let header = image.recording.header();
-        add("Host", meta("host"));
+        add(
+            "Host",
+            if hosts > 1 { format!("{} hosts", count(hosts as u64)) } else { meta("host") },
+        );
         add("Kernel", meta("kernel"));
         let start = Duration::from_nanos(header.clock_start.realtime_ns);
         if let Some(start) = SystemTime::UNIX_EPOCH.checked_add(start) {
@@ -164,6 +169,12 @@ fn facts(report: &Report) -> Facts {
             .collect(),
         more_processes: analysis.processes.len().saturating_sub(PROCESSES),
     }
+}
+
+/// How many machines were recorded on.
+fn hosts(report: &Report) -> usize {
+    let images = report.loaded.images.iter();
+    images.filter_map(|image| image.recording.meta_value("host")).collect::<BTreeSet<_>>().len()
 }
 
 /// As it could be typed.

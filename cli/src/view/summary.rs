@@ -9,7 +9,7 @@ use super::{
     ESTIMATE, QUANTILES, SELF_SHARE, Show, calls, findings, groups, has_estimates, legend, marked,
     of_call, processes, share, syscalls, waiting,
 };
-use crate::args::{ApiFilter, GroupFilter, LibFilter, ThreadFilter};
+use crate::args::{ApiFilter, GroupFilter, LibFilter, Runs, ThreadFilter};
 use crate::machine::Rows;
 use crate::report::Report;
 use crate::terminal::{Align, Cell, Look, Table, Terminal, clean};
@@ -171,13 +171,13 @@ fn next(report: &Report) -> String {
     let mut out =
         "\nMore: chase-report libs, apis, threads, tail, waits, tree, syscalls; charts -o DIR draws them\n"
             .to_owned();
-    if report.loaded.other_runs > 0 {
-        let runs = if report.loaded.other_runs == 1 { "run is" } else { "runs are" };
+    let other_runs = report.loaded.other_runs;
+    if let (Runs::Nth(number), 1..) = (report.runs, other_runs) {
+        let runs = if other_runs == 1 { "run is" } else { "runs are" };
         out.push_str(&format!(
-            "{} older {runs} in {}: --run {} shows the one before this\n",
-            report.loaded.other_runs,
+            "{other_runs} older {runs} in {}: --run {} shows the one before this\n",
             clean(&report.path.display().to_string()),
-            report.run + 1
+            number + 1
         ));
     }
     out

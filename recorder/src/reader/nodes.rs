@@ -20,6 +20,8 @@ pub(super) struct NodeIndex {
     /// By owner, then by place.
     chunks: Vec<NodeChunk>,
     entries: Vec<Entry>,
+    /// Of the calls of all contexts, in ticks.
+    latest_start: u64,
 }
 
 /// A chunk of nodes. Positions are in [`UNIT`]s, as in references.
@@ -48,7 +50,14 @@ impl NodeIndex {
         let mut chunks: Vec<_> =
             chunks.filter_map(|chunk| NodeChunk::new(chunk, problems)).collect();
         chunks.sort_by_key(|chunk| (chunk.owner, chunk.first));
-        Self { chunks, entries: Vec::new() }
+        Self { chunks, entries: Vec::new(), latest_start: 0 }
+    }
+
+    /// Where the chunks of `thread` are in the index.
+    pub(super) fn chunks_of(&self, thread: u32) -> Range<usize> {
+        let start = self.chunks.partition_point(|chunk| chunk.owner < thread);
+        let len = self.chunks[start..].partition_point(|chunk| chunk.owner == thread);
+        start..start + len
     }
 
     /// Numbers of the threads that own chunks, in order, each once.
@@ -60,18 +69,24 @@ impl NodeIndex {
         self.entries.len()
     }
 
+    pub(super) fn latest_start(&self) -> u64 {
+        self.latest_start
+    }
+
     pub(super) fn entries(&self, nodes: Range<usize>) -> &[Entry] {
         &self.entries[nodes]
     }
 
-    /// Checks and adds the contexts of one thread; returns where they are in the index.
+    /// Checks and adds the contexts of one thread, which are in `chunks`; returns where they are in
+    /// the index.
     pub(super) fn add_thread(
         &mut self,
         bytes: &[u8],
         thread: u32,
+        chunks: Range<usize>,
         problems: &mut Vec<Problem>,
     ) -> Range<usize> {
-        let mut nodes = Owned::read(bytes, self.owned_by(thread));
+        let mut nodes = Owned::read(bytes, &self.chunks[chunks]);
         let mut orphans = nodes.orphans;
         if nodes.entries.iter().zip(0..).any(|(node, at)| node.caller != NONE && node.caller >= at)
         {
@@ -87,41 +102,36 @@ impl NodeIndex {
                 problems.push(problem);
             }
         }
+        self.latest_start = self.latest_start.max(nodes.latest_start);
         let start = self.entries.len();
         self.entries.append(&mut nodes.entries);
         start..self.entries.len()
     }
 
-    /// Counts of the histogram page that `reference` names, if it is one of `thread`'s.
+    /// Counts of the histogram page that `reference` names, if it is in `chunks`.
     pub(super) fn page(
         &self,
         bytes: &[u8],
-        thread: u32,
+        chunks: Range<usize>,
         reference: u32,
     ) -> Option<[u64; PAGE_BUCKETS]> {
-        let chunk = chunk_of(self.owned_by(thread), reference)?;
+        let chunk = chunk_of(&self.chunks[chunks], reference)?;
         if !chunk.holds_page(reference) {
             return None;
         }
         pod_at(bytes, reference as usize * UNIT)
     }
 
-    /// Which of these pages of `thread` was taken first: chunks follow each other in the file, and
+    /// Which of these pages in `chunks` was taken first: chunks follow each other in the file, and
     /// pages are taken from the back of a chunk.
-    pub(super) fn first_page(&self, thread: u32, references: &[u32]) -> Option<usize> {
-        let chunks = self.owned_by(thread);
+    pub(super) fn first_page(&self, chunks: Range<usize>, references: &[u32]) -> Option<usize> {
+        let chunks = &self.chunks[chunks];
         let taken = |&(_, &reference): &(usize, &u32)| {
             let chunk = chunk_of(chunks, reference).filter(|chunk| chunk.holds_page(reference));
             chunk.map(|chunk| (chunk.first, std::cmp::Reverse(reference)))
         };
         let pages = references.iter().enumerate().filter(|page| taken(page).is_some());
         pages.min_by_key(taken).map(|(number, _)| number)
-    }
-
-    fn owned_by(&self, thread: u32) -> &[NodeChunk] {
-        let start = self.chunks.partition_point(|chunk| chunk.owner < thread);
-        let len = self.chunks[start..].partition_point(|chunk| chunk.owner == thread);
-        &self.chunks[start..start + len]
     }
 }
 
@@ -169,6 +179,7 @@ fn is_sampled(node: &Node) -> bool {
 struct Owned {
     entries: Vec<Entry>,
     is_context: Vec<bool>,
+    latest_start: u64,
     orphans: u32,
     bad_pages: u32,
     bad_samples: u32,
@@ -193,6 +204,7 @@ impl Owned {
         let mut owned = Self {
             entries: Vec::with_capacity(total as usize),
             is_context: Vec::with_capacity(total as usize),
+            latest_start: 0,
             orphans: 0,
             bad_pages: 0,
             bad_samples: 0,
@@ -227,6 +239,9 @@ impl Owned {
                 let pages = page_refs.iter().filter(|&&page| page != 0 && is_context);
                 owned.bad_pages +=
                     (pages.clone().count() - pages.filter(holds_page).count()) as u32;
+                if is_context {
+                    owned.latest_start = owned.latest_start.max(node.last_start_ticks);
+                }
                 owned.is_context.push(is_context);
                 owned.entries.push(Entry {
                     unit,

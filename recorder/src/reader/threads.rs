@@ -16,6 +16,8 @@ use crate::layout::{
 pub(super) struct ThreadEntry {
     pub(super) index: u32,
     record: ThreadRecord,
+    /// Its chunks of nodes, and its contexts, in the index.
+    pub(super) chunks: Range<usize>,
     pub(super) nodes: Range<usize>,
 }
 
@@ -62,7 +64,10 @@ pub(super) fn find<'c>(
     records.sort_by_key(|(_, record)| record.index);
     records
         .into_iter()
-        .map(|(_, record)| ThreadEntry { index: record.index, record, nodes: 0..0 })
+        .map(|(_, record)| {
+            let (index, chunks) = (record.index, nodes.chunks_of(record.index));
+            ThreadEntry { index, record, chunks, nodes: 0..0 }
+        })
         .collect()
 }
 
@@ -191,12 +196,12 @@ impl Context<'_> {
     /// Adds the durations of its completed calls, each with its weight, and the longest that was
     /// measured to `histogram`.
     pub fn add_to(&self, histogram: &mut Histogram) {
-        let recording = self.thread.recording;
+        let (recording, chunks) = (self.thread.recording, &self.thread.entry.chunks);
         let page_refs = self.samples.map_or(self.node.page_refs, |samples| samples.page_refs);
         for (number, &reference) in (0_u8..).zip(&page_refs) {
             if reference != 0
                 && let Some(counts) =
-                    recording.nodes.page(&recording.bytes, self.thread.entry.index, reference)
+                    recording.nodes.page(&recording.bytes, chunks.clone(), reference)
             {
                 histogram.add_page(number, &counts);
             }
@@ -216,7 +221,7 @@ impl Context<'_> {
     /// when their first duration arrives. `None` if no call was completed.
     #[must_use]
     pub fn first_page(&self) -> Option<usize> {
-        let (thread, pages) = (self.thread.entry.index, &self.node.page_refs);
-        self.thread.recording.nodes.first_page(thread, pages)
+        let (chunks, pages) = (self.thread.entry.chunks.clone(), &self.node.page_refs);
+        self.thread.recording.nodes.first_page(chunks, pages)
     }
 }
