@@ -6,8 +6,7 @@ use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use chase_format::layout::{
-    ChunkKind, END_EXIT, EXTENSION, Header, ORIGIN_EXEC, ORIGIN_FORK, PAGE, READER_MIN,
-    TIMING_ADAPTIVE, TIMING_ALL, VERSION,
+    ChunkKind, END_EXIT, EXTENSION, Header, ORIGIN_EXEC, ORIGIN_FORK, PAGE, READER_MIN, VERSION,
 };
 
 use crate::calibrate::Cost;
@@ -133,7 +132,7 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
         return;
     }
     find_companion(this);
-    sampling::choose(this.timing());
+    sampling::choose(config.timing, this.session.is_some());
     // SAFETY: the header is in the first page of the mapping.
     unsafe { (*recording::header()).timing = sampling::mode() };
     thread::watch_ends(loading::find);
@@ -216,16 +215,6 @@ impl Auxiliary {
                 self.header_count,
             );
             Image::new(executable_bias(headers, self.headers), self.headers, self.header_count)
-        }
-    }
-}
-
-impl Process {
-    /// How calls are timed: `TIMING_*`. A companion sees the context only of calls that are timed.
-    fn timing(&self) -> u32 {
-        match self.config.timing {
-            TIMING_ADAPTIVE if self.session.is_some() => TIMING_ALL,
-            timing => timing,
         }
     }
 }

@@ -63,10 +63,15 @@ const LOCK: u8 = 1 << 2;
 /// Something was called inside.
 const HAS_CHILDREN: u8 = 1 << 3;
 
+/// It makes no system calls and waits for nothing.
+const PURE: u8 = 1 << 4;
+
 /// What is known of each slot, for all threads.
 static TRAITS: [AtomicU8; STUBS] = [const { AtomicU8::new(0) }; STUBS];
 /// `TIMING_*`.
 static MODE: AtomicU32 = AtomicU32::new(TIMING_ALL);
+/// Whether a companion wants to know the context of system calls.
+static LISTENS: AtomicBool = AtomicBool::new(false);
 /// Whether the process has, or had, more than one thread.
 static THREADS: AtomicBool = AtomicBool::new(false);
 
@@ -83,9 +88,17 @@ pub(crate) enum Choice {
     Counted,
 }
 
-/// Chooses how calls are timed: `TIMING_*`. Called while there is one thread.
-pub(crate) fn choose(mode: u32) {
+/// Chooses how calls are timed: `TIMING_*`. Of one without a frame, a companion sees the context of its
+/// caller, so where one `listens`, what may make system calls gets frames. Called while there is one
+/// thread.
+pub(crate) fn choose(mode: u32, listens: bool) {
     MODE.store(mode, Ordering::Relaxed);
+    LISTENS.store(listens, Ordering::Relaxed);
+}
+
+/// Whether calls of `slot` need frames to be seen, whatever they call.
+fn is_watched(slot: u32) -> bool {
+    STRESS || LISTENS.load(Ordering::Relaxed) && !has(slot, PURE)
 }
 
 /// `TIMING_*`.
@@ -100,6 +113,7 @@ pub(crate) fn describe(slot: usize, name: &[u8], is_special: bool) {
         | match waits_of(name) {
             Some(Waits::ForThreads) => LOCK,
             Some(Waits::ForAnything) => EVERY_CALL,
+            Some(Waits::ForNothing) => PURE,
             None => 0,
         };
     if let Some(traits) = TRAITS.get(slot) {

@@ -1,8 +1,8 @@
 //! Which slots are sampled, and how long their blocks are.
 //!
 //! Only calls that are many, short and even: where those are all timed, the timing takes longer than
-//! they do. Where they call others, the calls that are not timed get frames, so that those are in
-//! their context. Integers only: floating point would change the application's exception flags.
+//! they do. Where they call others, or the kernel while somebody watches, the calls that are not timed
+//! get frames, so that those are in their context. Integers only: floating point would change the application's exception flags.
 //!
 //! With one random call out of each block of N timed, the standard error of the total of n calls is
 //! at most `√(N·n) · σ`, where σ is the standard deviation of a call. Three lengths are good enough:
@@ -24,7 +24,7 @@ use chase_format::layout::{FRAMED, Node, SAMPLED, SQUARES};
 
 use super::{
     Counts, FIRST_LOOK, HAS_CHILDREN, LONGEST, STRESS, Slot, has, is_sampled, is_to_be_timed,
-    samples_of,
+    is_watched, samples_of,
 };
 use crate::calibrate::Cost;
 use crate::recording::is_confined;
@@ -97,7 +97,6 @@ impl Plan {
     const ALL: Self = Self { block: 0, framed: false };
 
     fn of(block: u64, framed: bool) -> Self {
-        let framed = framed || STRESS;
         if block < SHORTEST_BLOCK { Self::ALL } else { Self { block: block as u32, framed } }
     }
 }
@@ -127,7 +126,8 @@ pub(super) fn first(thread: &Thread, counts: &Counts, known: &Slot, context: *mu
         block = moments.longest_block(thread, counts, ticks_per_us);
         known.moments.set(moments);
     }
-    let framed = has(known.number, HAS_CHILDREN) && !hardly_calls(thread, context, known.number);
+    let framed = is_watched(known.number)
+        || has(known.number, HAS_CHILDREN) && !hardly_calls(thread, context, known.number);
     let plan = Plan::of(block, framed);
     if plan.block == 0 {
         known.interval.set((calls * 2).min(LONGEST));

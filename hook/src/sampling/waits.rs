@@ -1,5 +1,5 @@
 //! Functions whose calls are all timed, since a few of them may take as long as all others: what can
-//! wait, and what makes system calls.
+//! wait, and what makes system calls. And those of which it is known that they do neither.
 //!
 //! Locks are among them, also those that are mostly free, once there are threads to wait for: the one
 //! wait that matters must not be the one that was not timed. What unlocks or only tries is not. Other
@@ -14,6 +14,8 @@ pub(super) enum Waits {
     ForThreads,
     /// The kernel, other processes, time.
     ForAnything,
+    /// Nothing, ever: it makes no system calls either.
+    ForNothing,
 }
 
 /// What `name`, a symbol of any library, may wait for, if it is known to. Leading underscores and the
@@ -33,7 +35,26 @@ static WAITS: Names<Waits, 512> = Names::new(&[
     (LOCKS, Waits::ForThreads),
     (STARTS, Waits::ForAnything),
     (NAMES, Waits::ForAnything),
+    (PURE, Waits::ForNothing),
 ]);
+
+/// Whole names: functions of memory, strings, characters and numbers that have no state elsewhere.
+const PURE: &[u8] = b"\
+    memcpy memmove memset memcmp memchr memrchr mempcpy memmem memccpy rawmemchr bcmp bcopy bzero \
+    strlen strnlen strcmp strncmp strcasecmp strncasecmp strcpy strncpy stpcpy stpncpy strcat \
+    strncat strchr strrchr strchrnul strstr strcasestr strspn strcspn strpbrk strsep \
+    strtok strtok_r strverscmp strcoll strcoll_l strtol strtoul strtoll strtoull strtod strtof \
+    strtold isoc23_strtol isoc23_strtoul isoc23_strtoll isoc23_strtoull atoi atol atoll atof \
+    wcslen wcsnlen wcscmp wcsncmp wcscpy wcsncpy wcschr wcsrchr wcsstr wmemcpy wmemmove wmemset \
+    wmemcmp wmemchr errno_location pthread_self pthread_getspecific pthread_equal \
+    ctype_b_loc ctype_tolower_loc ctype_toupper_loc ctype_get_mb_cur_max isalnum isalpha isblank \
+    iscntrl isdigit isgraph islower isprint ispunct isspace isupper isxdigit tolower toupper \
+    iswalnum iswalpha iswdigit iswspace iswlower iswupper towlower towupper btowc wctob \
+    htonl htons ntohl ntohs abs labs llabs rand_r drand48_r \
+    sin cos tan asin acos atan atan2 sinh cosh tanh sincos exp exp2 expm1 log log2 log10 log1p \
+    pow sqrt cbrt hypot fmod remainder floor ceil round lround llround trunc rint nearbyint lrint \
+    modf frexp ldexp scalbn fabs fmax fmin fma copysign sinf cosf tanf expf logf powf sqrtf fmodf \
+    floorf ceilf roundf truncf";
 
 /// Starts of names.
 const LOCKS: &[u8] = b"\
