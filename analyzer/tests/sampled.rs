@@ -76,3 +76,33 @@ fn calls_that_were_only_counted_take_no_time() {
     assert_eq!((measures.self_ns, measures.mean_ns, measures.estimated), (Ns(0), None, false));
     assert_eq!(analysis.totals.own_cost_ns, Ns(1_000));
 }
+
+/// Calls that get frames are counted where they are made. In a context of which no sample was taken
+/// they take as long as elsewhere.
+#[test]
+fn framed_calls_are_in_their_contexts() {
+    let mut process = Process::new();
+    process.builder.header.cost_framed = 10 * 1024;
+    process.builder.header.cost_sampled = 200 * 1024;
+    let (outer, inner) = process.slots();
+    let mut thread = process.builder.timeline(process.main);
+    thread.call(inner, 40);
+    for _ in 0..100 {
+        thread.framed(inner, 40, 8);
+        for _ in 1..8 {
+            thread.framed(inner, 40, 0);
+        }
+    }
+    thread.work(1_000).enter(outer).work(500).call(inner, 40);
+    for _ in 0..50 {
+        thread.framed(inner, 40, 0);
+    }
+    thread.leave().end();
+    let analysis = process.analysis();
+    let measures = &api(&analysis, "inner").measures;
+    assert_eq!((measures.calls, measures.timed, measures.untimed), (852, 102, 0));
+    assert_eq!(measures.self_ns, Ns(852 * 40));
+    assert_eq!(api(&analysis, "outer").measures.self_ns, Ns(500));
+    assert_eq!(analysis.totals.application_ns, Ns(1_000));
+    assert_eq!(analysis.totals.own_cost_ns, Ns(100 * 200 + 750 * 10));
+}

@@ -26,9 +26,24 @@ pub(crate) fn test(filter: Option<&str>) -> Outcome {
     let mut programs = cargo(["test", "-p", "chase-tests", "--no-fail-fast"]);
     run(programs.args(filter).env("CHASE_LIB", library()))?;
     if filter.is_none() {
+        under_stress()?;
         fuzz(20)?;
     }
     Ok(())
+}
+
+/// The programs that are hard to hook, with a hook that samples all it can: what they do is far from
+/// hot, so that the ordinary one would time it all.
+fn under_stress() -> Outcome {
+    say("Testing programs under a hook that samples whatever it can");
+    let directory = root().join("target/stress");
+    let mut build = cargo(["build", "--release", "-p", "chase-hook", "--features", "stress"]);
+    run(build.arg("--target-dir").arg(&directory))?;
+    let mut programs = cargo(["test", "-p", "chase-tests", "--no-fail-fast"]);
+    for suite in ["control_flow", "loading", "process_life", "threads", "values"] {
+        programs.args(["--test", suite]);
+    }
+    run(programs.env("CHASE_LIB", directory.join("release/libchase.so")))
 }
 
 /// What chase costs.

@@ -111,9 +111,9 @@ pub(crate) fn describe(slot: usize, name: &[u8], is_special: bool) {
     let trait_of = if is_special { SPECIAL | EVERY_CALL } else { 0 };
     let known = trait_of
         | match waits_of(name) {
-            Some(Waits::ForThreads) => LOCK,
-            Some(Waits::ForAnything) => EVERY_CALL,
-            Some(Waits::ForNothing) => PURE,
+            Some(Waits::Threads) => LOCK,
+            Some(Waits::Anything) => EVERY_CALL,
+            Some(Waits::Nothing) => PURE,
             None => 0,
         };
     if let Some(traits) = TRAITS.get(slot) {

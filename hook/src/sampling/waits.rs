@@ -11,11 +11,11 @@ use crate::names::Names;
 #[derive(Clone, Copy)]
 pub(super) enum Waits {
     /// Other threads of the process. (A lock that processes share is taken for one of threads.)
-    ForThreads,
+    Threads,
     /// The kernel, other processes, time.
-    ForAnything,
+    Anything,
     /// Nothing, ever: it makes no system calls either.
-    ForNothing,
+    Nothing,
 }
 
 /// What `name`, a symbol of any library, may wait for, if it is known to. Leading underscores and the
@@ -32,10 +32,10 @@ pub(super) fn waits_of(name: &[u8]) -> Option<Waits> {
 }
 
 static WAITS: Names<Waits, 512> = Names::new(&[
-    (LOCKS, Waits::ForThreads),
-    (STARTS, Waits::ForAnything),
-    (NAMES, Waits::ForAnything),
-    (PURE, Waits::ForNothing),
+    (LOCKS, Waits::Threads),
+    (STARTS, Waits::Anything),
+    (NAMES, Waits::Anything),
+    (PURE, Waits::Nothing),
 ]);
 
 /// Whole names: functions of memory, strings, characters and numbers that have no state elsewhere.

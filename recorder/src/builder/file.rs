@@ -2,11 +2,11 @@
 
 use bytemuck::{Zeroable, bytes_of, cast_slice};
 
-use super::timeline::TreeNode;
+use super::timeline::{Kind, TreeNode};
 use super::{Builder, Object, Thread};
 use crate::histogram::PAGE_BUCKETS;
 use crate::layout::{
-    CHUNK_MAGIC, COMMITTED, ChunkHeader, ChunkKind, ClockPair, INHERITED, NONE, Node, PAGE,
+    CHUNK_MAGIC, COMMITTED, ChunkHeader, ChunkKind, ClockPair, FRAMED, INHERITED, NONE, Node, PAGE,
     ROOT_SLOT, SAMPLED, SAMPLES_SLOT, Samples, UNIT,
 };
 
@@ -124,6 +124,7 @@ fn place_tree(space: &mut NodeSpace, thread: &Thread, first_slots: &[u32]) -> Ve
         let slot = first_slots[node.slot.object.0 as usize] + node.slot.at as u32;
         let flags = match (node.inherited, &node.samples) {
             (true, _) => INHERITED,
+            (false, Some(_)) if node.kind == Kind::Framed => SAMPLED | FRAMED,
             (false, Some(_)) => SAMPLED,
             (false, None) => 0,
         };

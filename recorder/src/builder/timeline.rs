@@ -27,7 +27,16 @@ struct Place {
     caller: Option<usize>,
     slot: SlotId,
     inherited: bool,
-    sampled: bool,
+    kind: Kind,
+}
+
+/// How the calls of a context are timed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) enum Kind {
+    #[default]
+    All,
+    Sampled,
+    Framed,
 }
 
 /// A context. Numbers are those of the tree, in the order of creation.
@@ -46,6 +55,7 @@ pub(super) struct TreeNode {
     /// Pages of the histogram in the order in which their first duration came.
     pub(super) pages: Vec<usize>,
     pub(super) samples: Option<Samples>,
+    pub(super) kind: Kind,
 }
 
 #[derive(Clone, Debug)]
@@ -61,30 +71,28 @@ impl Tree {
 
     /// The node for `slot` where the thread is now.
     fn node(&mut self, slot: SlotId, inherited: bool, depth_limit: usize) -> usize {
-        self.node_of(slot, inherited, false, depth_limit)
+        self.node_of(slot, inherited, Kind::All, depth_limit)
     }
 
-    fn node_of(
-        &mut self,
-        slot: SlotId,
-        inherited: bool,
-        sampled: bool,
-        depth_limit: usize,
-    ) -> usize {
+    fn node_of(&mut self, slot: SlotId, inherited: bool, kind: Kind, depth_limit: usize) -> usize {
         let caller = self.open.last().map(|frame| self.nodes[frame.node].scope);
         let new = self.nodes.len();
-        let at = *self.by_place.entry(Place { caller, slot, inherited, sampled }).or_insert(new);
+        let at = *self.by_place.entry(Place { caller, slot, inherited, kind }).or_insert(new);
         if at == new {
             let depth = caller.map_or(0, |caller| self.nodes[caller].depth + 1);
             let mut callers = std::iter::successors(caller, |&caller| self.nodes[caller].caller);
             let folded = (depth >= depth_limit)
                 .then(|| callers.find(|&caller| self.nodes[caller].slot == slot))
                 .flatten();
+            // Framed calls are in the scope of the timed ones beside them.
+            let timed = Place { caller, slot, inherited, kind: Kind::All };
+            let timed = self.by_place.get(&timed).filter(|_| kind == Kind::Framed);
+            let beside = timed.map(|&timed| self.nodes[timed].scope);
             self.nodes.push(TreeNode {
                 slot,
                 inherited,
                 caller,
-                scope: folded.unwrap_or(new),
+                scope: beside.or(folded).unwrap_or(new),
                 depth,
                 calls: 0,
                 total: 0,
@@ -92,7 +100,8 @@ impl Tree {
                 unwound: 0,
                 histogram: Histogram::default(),
                 pages: Vec::new(),
-                samples: sampled.then(Samples::zeroed),
+                samples: (kind != Kind::All).then(Samples::zeroed),
+                kind,
             });
         }
         at
@@ -211,7 +220,7 @@ impl<'b> Timeline<'b> {
         let header = &self.builder.header;
         let (counted, sampled) = (header.cost_counted, header.cost_sampled);
         let tree = self.tree();
-        let at = tree.node_of(slot, false, true, depth_limit);
+        let at = tree.node_of(slot, false, Kind::Sampled, depth_limit);
         let start = tree.now + sampled;
         tree.now = start + inside + ticks * PARTS + (weight - 1) * (ticks * PARTS + counted);
         let each = ticks * PARTS + inside;
@@ -237,11 +246,37 @@ impl<'b> Timeline<'b> {
         let depth_limit = self.builder.depth_limit;
         let counted = self.builder.header.cost_counted;
         let tree = self.tree();
-        let at = tree.node_of(slot, false, true, depth_limit);
+        let at = tree.node_of(slot, false, Kind::Sampled, depth_limit);
         tree.now += u64::from(calls) * (ticks * PARTS + counted);
         if let Some(samples) = &mut tree.nodes[at].samples {
             samples.adjust += calls as i32;
         }
+        self
+    }
+
+    /// A call of a slot whose calls get frames and are not all timed, of which this one stands for
+    /// `weight`, or is not timed: 0. A timed one in the same context came before.
+    pub fn framed(&mut self, slot: SlotId, ticks: u64, weight: u64) -> &mut Self {
+        let depth_limit = self.builder.depth_limit;
+        let (inside, _) = self.cost();
+        let header = &self.builder.header;
+        let (framed, sampled) = (header.cost_framed, header.cost_sampled);
+        let tree = self.tree();
+        let at = tree.node_of(slot, false, Kind::Framed, depth_limit);
+        let each = ticks * PARTS + inside;
+        let node = &mut tree.nodes[at];
+        node.calls += 1;
+        let Some(samples) = node.samples.as_mut().filter(|_| weight > 0) else {
+            tree.now += ticks * PARTS + framed;
+            return self;
+        };
+        samples.begun += 1;
+        samples.ended += 1;
+        samples.weight += weight;
+        node.total += weight * each;
+        node.last_start = tree.now + sampled;
+        node.record(each / PARTS, weight);
+        tree.now += sampled + each;
         self
     }
 
