@@ -9,6 +9,7 @@
 //! written but what was asked for. It does not look into recordings: it makes sure that there is
 //! one, and makes large ones for the report to read.
 
+mod accuracy;
 mod analysis;
 mod bench;
 mod calls;
@@ -69,6 +70,8 @@ enum Part {
     Calls,
     /// Microseconds added to a thread, a fork, an exec
     Processes,
+    /// How near estimates are to the truth
+    Accuracy,
     /// Milliseconds added to the start of a program with many objects
     Startup,
     /// Memory added to the process
@@ -88,6 +91,7 @@ impl Part {
         match self {
             Self::Calls => calls::measure(bench, report),
             Self::Processes => processes::measure(bench, report),
+            Self::Accuracy => accuracy::measure(bench, report),
             Self::Startup => startup::measure(bench, report),
             Self::Memory => memory::measure(bench, report),
             Self::Syscalls => syscalls::measure(bench, report),

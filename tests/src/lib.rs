@@ -10,6 +10,7 @@
 //! * [`run`] is one run of one command, with a time limit.
 //! * [`recorded`] is what the tests see of a recording.
 //! * [`report`] is what `chase-report`, beside the hook, says of a recording.
+//! * [`steal`] tells when a machine is too disturbed for tests of times.
 //! * [`tagged`] is what they see of system calls.
 //! * [`need`] finds what a machine may lack; a test that can't run says why and passes.
 //!
@@ -22,5 +23,6 @@ pub mod need;
 pub mod recorded;
 pub mod report;
 pub mod run;
+pub mod steal;
 pub mod tagged;
 pub mod trial;

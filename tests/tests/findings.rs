@@ -11,6 +11,7 @@ use std::process::Command;
 
 use chase_tests::compile::{Build, programs};
 use chase_tests::need;
+use chase_tests::steal::Steal;
 use chase_tests::trial::{Trial, libchase};
 use serde_json::Value;
 
@@ -64,6 +65,7 @@ fn python(script: &str) -> Option<Trial> {
 /// Runs a program under the hook until the report says what is expected; shows what it said else.
 fn hold(trial: &Trial, expected: &[Expected]) {
     let mut failures = Vec::new();
+    let steal = Steal::watch();
     for _ in 0..ATTEMPTS {
         let outcome = trial.hooked();
         assert!(outcome.status.success(), "{outcome:?}");
@@ -74,7 +76,7 @@ fn hold(trial: &Trial, expected: &[Expected]) {
             Err(why) => failures.push(why),
         }
     }
-    panic!("{}", failures.join("\n"));
+    steal.judge(expected.first().map_or("nothing", |it| it.kind), &failures);
 }
 
 fn report(recording: &Path) -> Value {

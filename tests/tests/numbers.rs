@@ -3,6 +3,7 @@
 use std::sync::Mutex;
 
 use chase_tests::compile::Build;
+use chase_tests::steal::Steal;
 use chase_tests::trial::Trial;
 
 const TRAP: &str = "libtrap.so";
@@ -15,13 +16,14 @@ static ALONE: Mutex<()> = Mutex::new(());
 fn one_of_ten(what: &str, mut attempt: impl FnMut() -> Result<(), String>) {
     let _alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let mut failures = Vec::new();
+    let steal = Steal::watch();
     for _ in 0..10 {
         match attempt() {
             Ok(()) => return,
             Err(failure) => failures.push(failure),
         }
     }
-    panic!("{what}:\n{}", failures.join("\n"));
+    steal.judge(what, &failures);
 }
 
 fn within(what: &str, found: f64, truth: f64, tolerance: f64) -> Result<(), String> {

@@ -188,6 +188,7 @@ impl Counts {
     /// In a fork's child: what was counted is its parent's to tell.
     pub(crate) fn forget(&self) {
         self.change_sp.set(0);
+        self.spent_ticks.set(0);
         for known in self.all_known() {
             known.block.store(0, Ordering::Relaxed);
             known.node.store(ptr::null_mut(), Ordering::Relaxed);

@@ -205,10 +205,10 @@ pub(crate) unsafe fn is_framed(node: *const Node) -> bool {
 pub(crate) unsafe fn take_back(node: *mut Node, weight: u32) {
     // SAFETY: the caller vouches for the node.
     unsafe {
-        (*node).calls -= 1;
+        // A handler may have jumped out of it before it was counted.
+        (*node).calls = (*node).calls.saturating_sub(1);
         if is_sampled(node) && weight > 0 {
             let begun = &raw mut (*samples_of(node)).begun;
-            // It may have been left before it was counted.
             *begun = (*begun).saturating_sub(1);
         }
     }
