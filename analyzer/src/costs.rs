@@ -175,17 +175,18 @@ fn fill_in(contexts: &mut [Cost], application: &mut f64, application_variance: &
     }
     // Self time and calls of each slot where it is known, and calls in each scope.
     let mut known: HashMap<u32, (f64, u64)> = HashMap::new();
-    let mut calls = vec![0; contexts.len()];
+    let mut calls = vec![0_u64; contexts.len()];
     let mut is_whole = vec![true; contexts.len()];
     for context in contexts.iter() {
-        calls[context.scope as usize] += context.calls;
+        let calls = &mut calls[context.scope as usize];
+        *calls = calls.saturating_add(context.calls);
         is_whole[context.scope as usize] &= !is_unknown(context);
     }
     for (at, context) in contexts.iter().enumerate() {
         if context.scope as usize == at && is_whole[at] {
             let (time, of) = known.entry(context.slot).or_default();
             *time += context.self_time.max(0.0);
-            *of += calls[at];
+            *of = of.saturating_add(calls[at]);
         }
     }
     for at in (0..contexts.len()).rev() {
