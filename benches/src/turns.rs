@@ -66,7 +66,8 @@ impl Limit {
     }
 }
 
-/// Takes each turn once per round. A turn that fails is left out from then on, and the others go
+/// Takes each turn once per round, every other round in the reverse order, so that none always comes
+/// after one that leaves the machine with something to do. A turn that fails is left out from then on, and the others go
 /// on; the values of the rest belong together round by round.
 pub(crate) fn in_turns<const N: usize>(
     limit: Limit,
@@ -77,7 +78,8 @@ pub(crate) fn in_turns<const N: usize>(
         if round >= limit.least && start.elapsed() >= limit.time {
             break;
         }
-        for turn in &mut turns {
+        for place in 0..N {
+            let turn = &mut turns[if round % 2 == 0 { place } else { N - 1 - place }];
             if let Ok(values) = &mut turn.values {
                 match (turn.measure)() {
                     Ok(value) => values.push(value),
@@ -128,7 +130,7 @@ mod tests {
         };
         let limit = Limit { least: 4, most: 4, time: Duration::ZERO };
         let [a, b] = in_turns(limit, [turn('a', 0), turn('b', 2)]);
-        assert_eq!(order.into_inner(), "ababaa");
+        assert_eq!(order.into_inner(), "abbaaa");
         assert_eq!(a.unwrap(), [1.0, 2.0, 3.0, 4.0]);
         assert_eq!(b.unwrap_err().to_string(), "b fails");
     }
