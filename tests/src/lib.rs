@@ -10,7 +10,7 @@
 //! * [`run`] is one run of one command, with a time limit.
 //! * [`recorded`] is what the tests see of a recording.
 //! * [`report`] is what `chase-report`, beside the hook, says of a recording.
-//! * [`steal`] tells when a machine is too disturbed for tests of times.
+//! * [`steal`] repeats tests of times while the machine's host disturbs them.
 //! * [`tagged`] is what they see of system calls.
 //! * [`need`] finds what a machine may lack; a test that can't run says why and passes.
 //!

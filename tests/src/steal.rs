@@ -2,43 +2,37 @@
 
 use std::fs;
 
-use crate::need;
-
 /// The share of processor time from which on times prove nothing.
 const MUCH: f64 = 0.02;
+/// Attempts that may be disturbed.
+const DISTURBED: usize = 12;
 
-/// What was taken since it was made.
-pub struct Steal(Option<[f64; 2]>);
-
-impl Steal {
-    /// Begins to watch.
-    #[must_use]
-    pub fn watch() -> Self {
-        Self(taken_of_all())
-    }
-
-    /// The share of the processors' time that was taken; 0 where the system does not tell.
-    #[must_use]
-    pub fn share(&self) -> f64 {
-        match (self.0, taken_of_all()) {
-            (Some([taken, all]), Some([taken_now, all_now])) if all_now > all => {
-                (taken_now - taken) / (all_now - all)
-            }
-            _ => 0.0,
+/// Attempts at something that others on the machine can spoil: until one succeeds, at most `attempts`
+/// that the host leaves alone, and a few more that it disturbs. Gives why each one failed, or nothing
+/// if one did not.
+pub fn attempts<E>(attempts: usize, mut attempt: impl FnMut() -> Result<(), E>) -> Vec<E> {
+    let (mut failures, mut counted) = (Vec::new(), 0);
+    while counted < attempts {
+        let before = taken_of_all();
+        match attempt() {
+            Ok(()) => return Vec::new(),
+            Err(why) => failures.push(why),
+        }
+        let is_disturbed = share(before, taken_of_all()) > MUCH;
+        if !is_disturbed || failures.len() - counted > DISTURBED {
+            counted += 1;
         }
     }
+    failures
+}
 
-    /// Ends a test whose `failures` are about times: it has failed, unless so much time was taken from
-    /// the machine that they prove nothing.
-    ///
-    /// # Panics
-    ///
-    /// If it has failed.
-    pub fn judge(&self, what: &str, failures: &[String]) {
-        let share = self.share();
-        assert!(share > MUCH, "{what}:\n{}", failures.join("\n"));
-        let reason = format!("the host took {:.0} % of the processors' time", share * 100.0);
-        need::skip(what, &reason);
+/// The share of the processors' time that was taken in between; 0 where the system does not tell.
+fn share(before: Option<[f64; 2]>, after: Option<[f64; 2]>) -> f64 {
+    match (before, after) {
+        (Some([taken, all]), Some([taken_now, all_now])) if all_now > all => {
+            (taken_now - taken) / (all_now - all)
+        }
+        _ => 0.0,
     }
 }
 

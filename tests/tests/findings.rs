@@ -10,9 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use chase_tests::compile::{Build, programs};
-use chase_tests::need;
-use chase_tests::steal::Steal;
 use chase_tests::trial::{Trial, libchase};
+use chase_tests::{need, steal};
 use serde_json::Value;
 
 /// Others on the machine may make a balanced program unbalanced; no more than this.
@@ -64,19 +63,14 @@ fn python(script: &str) -> Option<Trial> {
 
 /// Runs a program under the hook until the report says what is expected; shows what it said else.
 fn hold(trial: &Trial, expected: &[Expected]) {
-    let mut failures = Vec::new();
-    let steal = Steal::watch();
-    for _ in 0..ATTEMPTS {
+    let failures = steal::attempts(ATTEMPTS, || {
         let outcome = trial.hooked();
         assert!(outcome.status.success(), "{outcome:?}");
         let report = report(&trial.output());
         let truth = std::fs::read_to_string(trial.work().join("truth")).unwrap_or_default();
-        match check(&report, &truth, expected) {
-            Ok(()) => return,
-            Err(why) => failures.push(why),
-        }
-    }
-    steal.judge(expected.first().map_or("nothing", |it| it.kind), &failures);
+        check(&report, &truth, expected)
+    });
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
 fn report(recording: &Path) -> Value {

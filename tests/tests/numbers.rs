@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use chase_tests::compile::Build;
-use chase_tests::steal::Steal;
+use chase_tests::steal;
 use chase_tests::trial::Trial;
 
 const TRAP: &str = "libtrap.so";
@@ -13,17 +13,10 @@ static ALONE: Mutex<()> = Mutex::new(());
 
 /// Others on the machine can only ever make a run worse, so one good run out of ten is proof; and
 /// ten bad ones are shown.
-fn one_of_ten(what: &str, mut attempt: impl FnMut() -> Result<(), String>) {
+fn one_of_ten(what: &str, attempt: impl FnMut() -> Result<(), String>) {
     let _alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let mut failures = Vec::new();
-    let steal = Steal::watch();
-    for _ in 0..10 {
-        match attempt() {
-            Ok(()) => return,
-            Err(failure) => failures.push(failure),
-        }
-    }
-    steal.judge(what, &failures);
+    let failures = steal::attempts(10, attempt);
+    assert!(failures.is_empty(), "{what}:\n{}", failures.join("\n"));
 }
 
 fn within(what: &str, found: f64, truth: f64, tolerance: f64) -> Result<(), String> {

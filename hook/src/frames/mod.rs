@@ -32,6 +32,7 @@ use crate::thread::Thread;
 use crate::tree::node_at;
 use crate::{clock, pages};
 
+use self::slow_path::is_timed;
 pub(crate) use self::slow_path::{enter_slow, leave_framed, leave_moved, leave_slow};
 
 /// Bytes of a frame.
@@ -466,15 +467,6 @@ impl Thread {
         }
         true
     }
-}
-
-/// Whether the clock was read when the call began.
-///
-/// # Safety
-/// The frame is live.
-unsafe fn is_timed(frame: *const Frame) -> bool {
-    // SAFETY: a live frame and its node are initialised.
-    unsafe { (*frame).weight > 0 || !sampling::is_framed((*frame).node) }
 }
 
 /// Marks a frame as ended. If it is the last of its segment, the next one's link shows it still.

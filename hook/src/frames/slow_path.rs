@@ -204,3 +204,12 @@ pub(crate) unsafe extern "C" fn leave_moved(frame: *mut Frame) {
     thread.top.fetch_add(FRAME, Ordering::Relaxed);
     thread.leave(frame);
 }
+
+/// Whether the clock was read when the call began.
+///
+/// # Safety
+/// The frame is live.
+pub(super) unsafe fn is_timed(frame: *const Frame) -> bool {
+    // SAFETY: a live frame and its node are initialised.
+    unsafe { (*frame).weight > 0 || !sampling::is_framed((*frame).node) }
+}

@@ -14,6 +14,8 @@
 //!
 //! > calls credited + `place` − countdown = calls made
 //!
+//! (Calls that get frames are credited as they are made: there, calls credited = calls made.)
+//!
 //! where `place` is that of the next sample in its block. Only its own thread changes a thread's
 //! countdowns. At the end of the process, whoever ends it tells the recording what they show.
 
