@@ -13,11 +13,10 @@
 extern "C" {
 #endif
 
-enum { KNOWN_PARSE, KNOWN_PACK, KNOWN_TINY, KNOWN_KINDS };
+enum { KNOWN_PARSE, KNOWN_PACK, KNOWN_KINDS };
 enum { KNOWN_LOGGED = 4096 };
 
-/* The calls of one kind by the calling thread: how many, and how long they took, in ns (of
- * known_tiny: in ticks, and not each). */
+/* The calls of one kind by the calling thread: how many, and how long they took, in ns. */
 struct known_log {
     long count, total, each[KNOWN_LOGGED];
 };
