@@ -1,4 +1,5 @@
-//! How near estimates are to what a program knows of its own calls, for durations of several kinds.
+//! How near estimates are to what a program knows of its own calls, for durations of several kinds;
+//! and quantiles to those of a run of which every call was timed.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -25,32 +26,47 @@ const KINDS: [(&str, &str, &str, &str); 7] = [
 const NEAR: f64 = 5.0;
 const BAR: f64 = 5.0;
 const RUNS: u32 = 40;
+/// Most of the time that others may have.
+const MOST_TAKEN: f64 = 0.02;
+/// The ratio of two durations in buckets of a histogram that are neighbours, at most.
+const BUCKET: f64 = 1.13;
+
+/// What a report says of the calls.
+struct Said {
+    /// By how many percent the total is off.
+    error: f64,
+    /// Ns; `None` where it is not known.
+    p999_ns: Option<f64>,
+}
 
 pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     let reporter = bench.lib.with_file_name("chase-report");
     let program = build(&bench.directory(PART)?)?;
+    let mut of_all_kinds = Vec::new();
     for (what, kind, threads, calls) in KINDS {
-        let mut errors = [Vec::new(), Vec::new()];
+        let (mut adaptive, mut all) = (Vec::new(), Vec::new());
+        let (mut p999_ratios, mut unknown) = (Vec::new(), 0.0);
         for _ in 0..bench.count(RUNS, 3) {
-            for (timing, errors) in ["adaptive", "all"].into_iter().zip(&mut errors) {
-                let arguments = [kind, threads, calls];
-                errors.extend(error(bench, &reporter, &program, arguments, timing)?);
+            let run = |timing| said(bench, &reporter, &program, [kind, threads, calls], timing);
+            let [estimated, timed] = [run("adaptive")?, run("all")?];
+            match [&estimated, &timed].map(|said| said.as_ref()?.p999_ns) {
+                [Some(estimated), Some(timed)] => p999_ratios.push(estimated / timed),
+                [None, Some(_)] if estimated.is_some() => unknown += 1.0,
+                _ => {}
             }
+            adaptive.extend(estimated.map(|said| said.error));
+            all.extend(timed.map(|said| said.error));
         }
-        let [adaptive, all] = errors;
         if adaptive.is_empty() || all.is_empty() {
             report.skipped(PART, what, "the program was preempted in every run");
             continue;
         }
-        let off = |errors: &[f64]| {
-            let far = errors.iter().filter(|error| error.abs() > NEAR).count();
-            100.0 * far as f64 / errors.len() as f64
-        };
+        of_all_kinds.extend_from_slice(&adaptive);
         report.measured(Figure {
             part: PART,
             what: format!("{what}: runs more than {NEAR} % off"),
             unit: "%",
-            bar: Some(BAR),
+            bar: None,
             values: vec![off(&adaptive)],
             details: vec![
                 ("error", "%", adaptive),
@@ -58,8 +74,38 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
                 ("all: error", "%", all),
             ],
         });
+        if p999_ratios.is_empty() {
+            report.skipped(PART, what, "p99.9 was never known");
+            continue;
+        }
+        let is_far = |ratio: &&f64| !(1.0 / BUCKET..BUCKET).contains(*ratio);
+        let far = p999_ratios.iter().filter(is_far).count();
+        report.measured(Figure {
+            part: PART,
+            what: format!("{what}: p99.9 known, and not within a bucket of that of all"),
+            unit: "%",
+            bar: Some(BAR),
+            values: vec![100.0 * far as f64 / p999_ratios.len() as f64],
+            details: vec![("÷ all", "", p999_ratios), ("unknown", "runs", vec![unknown])],
+        });
+    }
+    if !of_all_kinds.is_empty() {
+        report.measured(Figure {
+            part: PART,
+            what: format!("all kinds: runs more than {NEAR} % off"),
+            unit: "%",
+            bar: Some(BAR),
+            values: vec![off(&of_all_kinds)],
+            details: vec![("runs", "", vec![of_all_kinds.len() as f64])],
+        });
     }
     Ok(())
+}
+
+/// Percent of runs whose `errors`, in percent, are large.
+fn off(errors: &[f64]) -> f64 {
+    let far = errors.iter().filter(|error| error.abs() > NEAR).count();
+    100.0 * far as f64 / errors.len() as f64
 }
 
 /// The program, with the library whose calls it makes beside it.
@@ -72,15 +118,15 @@ fn build(directory: &Path) -> Result<PathBuf> {
     Ok(directory.join("script"))
 }
 
-/// By how many percent a report is off; `None` if the program was preempted: while it waits for a
-/// processor, its calls go on in its own view, but not in that of an estimate.
-fn error(
+/// What a report says after a run; `None` if others had the processor in it: meanwhile, calls go on in
+/// the program's own view, but not in that of an estimate.
+fn said(
     bench: &Bench,
     reporter: &Path,
     program: &Path,
     script: [&str; 3],
     timing: &str,
-) -> Result<Option<f64>> {
+) -> Result<Option<Said>> {
     let (output, told) = (bench.fresh(), bench.fresh());
     let status = Command::new(program)
         .args(script)
@@ -99,18 +145,21 @@ fn error(
         let line = text.lines().find_map(|line| line.strip_prefix(what)?.strip_prefix(' '));
         Ok(line.with_context(|| format!("the program does not tell {what}"))?.trim().parse()?)
     };
-    let (preempted, truth) = (number("preempted")?, number("total_ns")?);
+    let truth = number("total_ns")?;
+    let is_alone = number("preempted")? == 0.0 && number("taken_ns")? <= MOST_TAKEN * truth;
     let shown = Command::new(reporter).args(["apis", "--json"]).arg(&output).output()?;
     let document: Value = serde_json::from_slice(&shown.stdout).context("reading the report")?;
     let _ = std::fs::remove_dir_all(&output);
     let rows = document["apis"].as_array().context("a report without apis")?;
     let row = rows.iter().find(|row| row.to_string().contains("script_spin"));
-    let found = self_ns(row.context("a report without the calls")?).context("no self time")?;
-    Ok((preempted == 0.0).then(|| 100.0 * (found / truth - 1.0)))
+    let row = row.context("a report without the calls")?;
+    let error = 100.0 * (number_in(row, "self_ns").context("no self time")? / truth - 1.0);
+    let p999_ns = number_in(row, "p999_ns");
+    Ok(is_alone.then_some(Said { error, p999_ns }))
 }
 
 /// Nanoseconds; numbers that may not fit are strings in the reports.
-fn self_ns(row: &Value) -> Option<f64> {
-    let value = row.get("self_ns").or_else(|| row.get("measures")?.get("self_ns"))?;
+fn number_in(row: &Value, what: &str) -> Option<f64> {
+    let value = row.get(what).or_else(|| row.get("measures")?.get(what))?;
     value.as_f64().or_else(|| value.as_str()?.parse().ok())
 }

@@ -23,6 +23,8 @@ const CALLS: u64 = 200;
 const BATCHES: usize = 12;
 /// Fewer than would make the sampling look whether it is worth it.
 const SAMPLES: u64 = SAMPLES_PER_CHOICE as u64 - 2;
+const WORK_STEPS: u32 = 128;
+const WORK_BATCHES: usize = 11;
 /// Costs are kept in 1/1024 ticks.
 const SCALE: u64 = 1024;
 
@@ -56,15 +58,28 @@ pub(crate) struct Cost {
     pub(crate) counted: u64,
     /// As `outside`, of a call that is a sample.
     pub(crate) sampled: u64,
+    /// What the duration of a sample has above that of a call that is timed like all others.
+    pub(crate) excess: u64,
     /// As `counted`, of a call that gets a frame.
     pub(crate) framed: u64,
 }
 
 impl Cost {
-    pub(crate) const NONE: Self = Self { inside: 0, outside: 0, counted: 0, sampled: 0, framed: 0 };
+    pub(crate) const NONE: Self =
+        Self { inside: 0, outside: 0, counted: 0, sampled: 0, excess: 0, framed: 0 };
 }
 
 extern "C" fn nothing() {}
+
+/// What takes long enough for the processor to be done with all that came before: each step waits for
+/// the one before it.
+extern "C" fn work() {
+    let mut x = black_box(1_u64);
+    for _ in 0..WORK_STEPS {
+        x = black_box(x).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    }
+    black_box(x);
+}
 
 /// What a call of this thread costs.
 pub(crate) fn measure(thread: &Thread) -> Cost {
@@ -83,8 +98,8 @@ pub(crate) fn measure(thread: &Thread) -> Cost {
         return Cost::NONE;
     }
     let (mut least_direct, mut least_hooked, mut least_recorded) = (u64::MAX, u64::MAX, u64::MAX);
-    let (mut least_counted, mut least_sampled) = (u64::MAX, u64::MAX);
-    let mut least_framed = u64::MAX;
+    let (mut least_counted, mut least_framed) = (u64::MAX, u64::MAX);
+    let mut least_sampled = u64::MAX;
     for _ in 0..BATCHES {
         let stub = arch::stub(SLOT);
         least_direct = least_direct.min(time_calls(direct, CALLS));
@@ -99,36 +114,74 @@ pub(crate) fn measure(thread: &Thread) -> Cost {
         sampling::prepare_counted(thread, SLOT as u32, 2 * CALLS as u32);
         least_counted = least_counted.min(time_calls(stub, CALLS));
         sampling::prepare_counted(thread, SLOT as u32, 0);
-        if sampling::mode() == TIMING_ADAPTIVE
-            && sampling::prepare_samples(thread, SLOT as u32, sampled_node)
-        {
-            // SAFETY: as above; this is what is behind the node.
-            let samples = unsafe { sampling::samples_of(sampled_node) };
-            // SAFETY: as above.
-            unsafe { ((*sampled_node).total_ticks, (*samples).weight) = (0, 0) };
-            let took = time_calls(stub, SAMPLES);
-            // SAFETY: as above.
-            let (recorded, weight) = unsafe { ((*sampled_node).total_ticks, (*samples).weight) };
-            // An interrupted one makes the sampling look at it, which may change its mind.
-            if weight == SAMPLES {
-                least_sampled = least_sampled.min(took.saturating_sub(recorded));
-            }
-            sampling::prepare_samples(thread, SLOT as u32, ptr::null_mut());
-            if sampling::prepare_framed(thread, SLOT as u32, 2 * CALLS as u32) {
-                least_framed = least_framed.min(time_calls(stub, CALLS));
-                sampling::prepare_framed(thread, SLOT as u32, 0);
-            }
+        if sampling::mode() != TIMING_ADAPTIVE {
+            continue;
+        }
+        if let Some(samples) = time_samples(thread, sampled_node) {
+            least_sampled = least_sampled.min(samples.took.saturating_sub(samples.recorded));
+        }
+        if sampling::prepare_framed(thread, SLOT as u32, 2 * CALLS as u32) {
+            least_framed = least_framed.min(time_calls(stub, CALLS));
+            sampling::prepare_framed(thread, SLOT as u32, 0);
         }
     }
+    let excess = if sampling::mode() == TIMING_ADAPTIVE {
+        excess_of_samples(thread, node, sampled_node)
+    } else {
+        0
+    };
     let per_call =
         |ticks: u64, calls: u64| if ticks == u64::MAX { 0 } else { ticks * SCALE / calls };
     Cost {
         inside: per_call(least_recorded.saturating_sub(least_direct), CALLS),
         outside: per_call(least_hooked.saturating_sub(least_recorded), CALLS),
         counted: per_call(least_counted, CALLS).saturating_sub(per_call(least_direct, CALLS)),
-        sampled: per_call(least_sampled, SAMPLES),
+        sampled: per_call(least_sampled, SAMPLES) + per_call(excess, SAMPLES),
+        excess: per_call(excess, SAMPLES),
         framed: per_call(least_framed, CALLS).saturating_sub(per_call(least_direct, CALLS)),
     }
+}
+
+/// What samples took in all, in ticks.
+struct Sampled {
+    took: u64,
+    /// In their own view.
+    recorded: u64,
+}
+
+/// Makes [`SAMPLES`] samples. `None` if there is no room, or if one was interrupted, which makes the
+/// sampling look at it, and perhaps change its mind.
+fn time_samples(thread: &Thread, node: *mut Node) -> Option<Sampled> {
+    if !sampling::prepare_samples(thread, SLOT as u32, node) {
+        return None;
+    }
+    // SAFETY: only the start uses the node, and what is behind it.
+    let samples = unsafe { sampling::samples_of(node) };
+    // SAFETY: as above.
+    unsafe { ((*node).total_ticks, (*samples).weight) = (0, 0) };
+    let took = time_calls(arch::stub(SLOT), SAMPLES);
+    // SAFETY: as above.
+    let (recorded, weight) = unsafe { ((*node).total_ticks, (*samples).weight) };
+    sampling::prepare_samples(thread, SLOT as u32, ptr::null_mut());
+    (weight == SAMPLES).then_some(Sampled { took, recorded })
+}
+
+/// What the durations of [`SAMPLES`] samples have above those of as many calls that are timed like all
+/// others, in ticks. Of calls that do something: with an empty one, the beginning overlaps the end.
+fn excess_of_samples(thread: &Thread, node: *mut Node, sampled_node: *mut Node) -> u64 {
+    arch::set_target(SLOT, work as *const () as usize);
+    let mut differences = [0; WORK_BATCHES];
+    for difference in &mut differences {
+        // SAFETY: only the start uses the node.
+        unsafe { (*node).total_ticks = 0 };
+        time_calls(arch::stub(SLOT), SAMPLES);
+        // SAFETY: as above.
+        let timed = unsafe { (*node).total_ticks };
+        let samples = time_samples(thread, sampled_node);
+        *difference = samples.map_or(0, |samples| samples.recorded.saturating_sub(timed));
+    }
+    differences.sort_unstable();
+    differences[WORK_BATCHES / 2]
 }
 
 fn time_calls(address: usize, calls: u64) -> u64 {

@@ -1,4 +1,5 @@
-/* Many short calls of scripted durations. Tells how long they took in all.
+/* Many short calls of scripted durations. Tells how long they took in all, and how much of that was
+ * taken by others.
  * usage: script KIND THREADS CALLS FILE */
 #define _GNU_SOURCE
 #include "trap.h"
@@ -12,12 +13,12 @@
 #include <time.h>
 #include <x86intrin.h>
 
-uint64_t script_spin(uint64_t ticks);
+uint64_t script_spin(uint64_t ticks, uint64_t *taken);
 
 static const char *kind;
 static long calls;
 
-struct thread { pthread_t id; long number; uint64_t spun; };
+struct thread { pthread_t id; long number; uint64_t spun, taken; };
 
 static uint64_t random_of(uint64_t *state)
 {
@@ -56,7 +57,7 @@ static void *run(void *argument)
     struct thread *thread = argument;
     uint64_t state = (uint64_t)thread->number * 7919 + 12345;
     for (long i = 0; i < calls; i++)
-        thread->spun += script_spin(duration(i, thread->number, &state));
+        thread->spun += script_spin(duration(i, thread->number, &state), &thread->taken);
     return NULL;
 }
 
@@ -86,19 +87,21 @@ int main(int argc, char **argv)
             CHECK(pthread_create(&all[i].id, NULL, run, &all[i]) == 0);
     }
     run(&all[0]);
-    uint64_t spun = all[0].spun;
+    uint64_t spun = all[0].spun, taken = all[0].taken;
     for (long i = 1; i < threads; i++) {
         pthread_join(all[i].id, NULL);
         spun += all[i].spun;
+        taken += all[i].taken;
     }
     /* What a call takes beside its spinning, seen by no hook. */
-    uint64_t (*volatile spin)(uint64_t) = (uint64_t (*)(uint64_t))dlsym(RTLD_DEFAULT, "script_spin");
+    uint64_t (*volatile spin)(uint64_t, uint64_t *) =
+        (uint64_t (*)(uint64_t, uint64_t *))dlsym(RTLD_DEFAULT, "script_spin");
     uint64_t least = UINT64_MAX;
     enum { ROUNDS = 1000 };
     for (int repeat = 0; repeat < 20; repeat++) {
         uint64_t start = __rdtsc(), inside = 0;
         for (int i = 0; i < ROUNDS; i++)
-            inside += spin(0);
+            inside += spin(0, &taken);
         uint64_t beside = __rdtsc() - start - inside;
         least = beside < least ? beside : least;
     }
@@ -107,5 +110,6 @@ int main(int argc, char **argv)
     getrusage(RUSAGE_SELF, &after);
     trap_tell(argv[4], "preempted", after.ru_nivcsw - before.ru_nivcsw);
     trap_tell(argv[4], "total_ns", (long)(total * (double)ns / (double)ticks));
+    trap_tell(argv[4], "taken_ns", (long)((double)taken * (double)ns / (double)ticks));
     return 0;
 }

@@ -66,7 +66,7 @@ pub(crate) struct Frame {
     pub(crate) sp: AtomicUsize,
     pub(crate) start_ticks: u64,
     pub(crate) node: *mut Node,
-    /// For the exit.
+    /// For the exit; and before, for the start of a call that the slow half has begun.
     pub(crate) saved_rcx: usize,
     /// Where only some calls are timed: how many this one stands for; 0: it is not timed.
     pub(crate) weight: u32,

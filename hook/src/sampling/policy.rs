@@ -76,12 +76,15 @@ const NODES: usize = 3;
 /// What a timed call and a sample cost, in ticks.
 static COST_TIMED: AtomicU64 = AtomicU64::new(0);
 static COST_SAMPLED: AtomicU64 = AtomicU64::new(0);
+/// What the duration of a sample has above that of a call that is timed like all others, in ticks.
+static EXCESS: AtomicU64 = AtomicU64::new(0);
 
 /// Notes what calls cost.
 pub(crate) fn note_cost(cost: &Cost) {
     const SCALE: u64 = 1024;
     COST_TIMED.store((cost.inside + cost.outside) / SCALE, Ordering::Relaxed);
     COST_SAMPLED.store((cost.inside + cost.sampled) / SCALE, Ordering::Relaxed);
+    EXCESS.store(cost.excess / SCALE, Ordering::Relaxed);
 }
 
 /// How the next calls of a slot are timed.
@@ -313,6 +316,7 @@ fn preemptions(counts: &Counts) -> u64 {
 /// # Safety
 /// The node is of sampled calls, and the calling thread's.
 pub(crate) unsafe fn record(thread: &Thread, node: *mut Node, ticks: u64, weight: u32) {
+    let ticks = ticks.saturating_sub(EXCESS.load(Ordering::Relaxed));
     // SAFETY: the caller vouches for the node, and for what is behind it.
     let (samples, known_weight, total, slot) = unsafe {
         let samples = samples_of(node);

@@ -124,6 +124,7 @@ chase_enter:                            # r11 = slot, (rsp) = return address
     restore %rax
     leaq 8(%rsp), %rsp                  # the return address is in the frame
     cfi_return_in_frame
+.Lcall:
     callq *%r11
 
     .hidden chase_exit
@@ -299,7 +300,17 @@ chase_exit:                             # rbx = frame
     movq %rax, %rbx
     cfi_rbx_in_frame
     movq {NODE}(%rbx), %rsi
-    jmp .Llaunch
+    movq chase_thread@gottpoff(%rip), %rcx
+    movq %rsi, %fs:{CONTEXT}(%rcx)
+    movq %r11, {SAVED_RCX}(%rbx)        # free until the exit
+    leaq chase_start(%rip), %r11
+    restore %rsi
+    restore %rcx
+    restore %rdx
+    restore %rax
+    leaq 8(%rsp), %rsp
+    cfi_return_in_frame
+    jmp .Lcall
 
 .Lbypass:                               # no frame to be had: the call runs untimed
     .cfi_restore rbx
@@ -323,6 +334,44 @@ chase_exit:                             # rbx = frame
     .cfi_endproc
     .size chase_enter, . - chase_enter
     .size chase_counted, . - chase_counted
+
+# ---- the start of a call that the slow half has begun -------------------------------------------
+# In place of the real function, with all of its arguments. Where few calls are timed, each stands for
+# many, so what it costs is to be the same for all: the clock is read when all of the slow half is
+# done, and the jump is one that the processor never foresees, whatever came before: a return to
+# somewhere else than where the call came from, by a pair that leaves other returns foreseen.
+    .type chase_start, @function
+chase_start:                            # rbx = frame
+    .cfi_startproc
+    save %rax
+    save %rdx
+    save %rcx
+    cmpl $0, {clock_kind}(%rip)
+    jne 2f
+    lfence
+    rdtsc
+    shlq $32, %rdx
+    orq %rdx, %rax
+1:
+    movq {NODE}(%rbx), %rcx
+    movq %rax, {START}(%rbx)
+    movq %rax, {LAST_START}(%rcx)
+    movq {SAVED_RCX}(%rbx), %r11        # the real function
+    restore %rcx
+    restore %rdx
+    restore %rax
+    callq 3f
+    int3
+2:
+    .cfi_adjust_cfa_offset 24
+    callq chase_clock
+    jmp 1b
+3:
+    .cfi_adjust_cfa_offset -16
+    movq %r11, (%rsp)
+    retq
+    .cfi_endproc
+    .size chase_start, . - chase_start
 
 # ---- the other clock ----------------------------------------------------------------------------
 # rax = CLOCK_MONOTONIC in ns, by a system call that no library sees, or the time at which the clock
