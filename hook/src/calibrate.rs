@@ -23,8 +23,6 @@ const CALLS: u64 = 200;
 const BATCHES: usize = 12;
 /// Fewer than would make the sampling look whether it is worth it.
 const SAMPLES: u64 = SAMPLES_PER_CHOICE as u64 - 2;
-const WORK_STEPS: u32 = 128;
-const WORK_BATCHES: usize = 11;
 /// Costs are kept in 1/1024 ticks.
 const SCALE: u64 = 1024;
 
@@ -58,28 +56,18 @@ pub(crate) struct Cost {
     pub(crate) counted: u64,
     /// As `outside`, of a call that is a sample.
     pub(crate) sampled: u64,
-    /// What the duration of a sample has above that of a call that is timed like all others.
-    pub(crate) excess: u64,
+    /// The recorded duration of a call of an empty function.
+    pub(crate) empty: u64,
     /// As `counted`, of a call that gets a frame.
     pub(crate) framed: u64,
 }
 
 impl Cost {
     pub(crate) const NONE: Self =
-        Self { inside: 0, outside: 0, counted: 0, sampled: 0, excess: 0, framed: 0 };
+        Self { inside: 0, outside: 0, counted: 0, sampled: 0, empty: 0, framed: 0 };
 }
 
 extern "C" fn nothing() {}
-
-/// What takes long enough for the processor to be done with all that came before: each step waits for
-/// the one before it.
-extern "C" fn work() {
-    let mut x = black_box(1_u64);
-    for _ in 0..WORK_STEPS {
-        x = black_box(x).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    }
-    black_box(x);
-}
 
 /// What a call of this thread costs.
 pub(crate) fn measure(thread: &Thread) -> Cost {
@@ -125,19 +113,14 @@ pub(crate) fn measure(thread: &Thread) -> Cost {
             sampling::prepare_framed(thread, SLOT as u32, 0);
         }
     }
-    let excess = if sampling::mode() == TIMING_ADAPTIVE {
-        excess_of_samples(thread, node, sampled_node)
-    } else {
-        0
-    };
     let per_call =
         |ticks: u64, calls: u64| if ticks == u64::MAX { 0 } else { ticks * SCALE / calls };
     Cost {
         inside: per_call(least_recorded.saturating_sub(least_direct), CALLS),
         outside: per_call(least_hooked.saturating_sub(least_recorded), CALLS),
         counted: per_call(least_counted, CALLS).saturating_sub(per_call(least_direct, CALLS)),
-        sampled: per_call(least_sampled, SAMPLES) + per_call(excess, SAMPLES),
-        excess: per_call(excess, SAMPLES),
+        sampled: per_call(least_sampled, SAMPLES),
+        empty: per_call(least_recorded, CALLS),
         framed: per_call(least_framed, CALLS).saturating_sub(per_call(least_direct, CALLS)),
     }
 }
@@ -164,24 +147,6 @@ fn time_samples(thread: &Thread, node: *mut Node) -> Option<Sampled> {
     let (recorded, weight) = unsafe { ((*node).total_ticks, (*samples).weight) };
     sampling::prepare_samples(thread, SLOT as u32, ptr::null_mut());
     (weight == SAMPLES).then_some(Sampled { took, recorded })
-}
-
-/// What the durations of [`SAMPLES`] samples have above those of as many calls that are timed like all
-/// others, in ticks. Of calls that do something: with an empty one, the beginning overlaps the end.
-fn excess_of_samples(thread: &Thread, node: *mut Node, sampled_node: *mut Node) -> u64 {
-    arch::set_target(SLOT, work as *const () as usize);
-    let mut differences = [0; WORK_BATCHES];
-    for difference in &mut differences {
-        // SAFETY: only the start uses the node.
-        unsafe { (*node).total_ticks = 0 };
-        time_calls(arch::stub(SLOT), SAMPLES);
-        // SAFETY: as above.
-        let timed = unsafe { (*node).total_ticks };
-        let samples = time_samples(thread, sampled_node);
-        *difference = samples.map_or(0, |samples| samples.recorded.saturating_sub(timed));
-    }
-    differences.sort_unstable();
-    differences[WORK_BATCHES / 2]
 }
 
 fn time_calls(address: usize, calls: u64) -> u64 {

@@ -27,6 +27,11 @@ pub(crate) fn now() -> u64 {
     }
 }
 
+/// Whether the clock is the time stamp counter.
+pub(crate) fn is_time_stamp() -> bool {
+    arch::CLOCK_KIND.load(Ordering::Relaxed) == CLOCK_TSC
+}
+
 /// The process's first pair, by which the clock's rate is known before its end.
 static FIRST: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
 static TICKS_PER_US: AtomicU64 = AtomicU64::new(0);

@@ -15,8 +15,8 @@ use crate::recording::{self, Lost};
 use crate::sampling::{self, SLOT_MASK};
 use crate::signals::SignalsBlocked;
 
-/// Multiplier of the table's hash; odd, so that consecutive scopes differ in the low bits.
-pub(crate) const HASH: u32 = 0x9e37_79b1;
+/// Multiplier of the table's hash: 2^64 by the golden ratio (Knuth's multiplicative hashing).
+pub(crate) const HASH: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Contexts of one thread before further ones are put under its root.
 const MANY_NODES: usize = 1 << 14;
 /// Entries of one thread's table before calls in new contexts are no longer recorded.
@@ -76,11 +76,6 @@ pub(crate) fn reference<T>(of: *const T) -> u32 {
 /// The node behind a `_ref`.
 pub(crate) fn node_at(reference: u32) -> *mut Node {
     recording::base().wrapping_add(reference as usize * UNIT).cast()
-}
-
-/// What the flags in a key add to its hash, so that the nodes of one slot are not neighbours.
-pub(crate) const fn hash_of_flags(slot: u32) -> u32 {
-    (slot >> FRAMED.trailing_zeros()) * 37
 }
 
 fn key(scope: u32, slot: u32) -> u64 {
@@ -431,10 +426,9 @@ impl Tree {
 
     /// The entry with `key`, or the free one where it would be.
     fn place(&self, key: u64) -> *mut Entry {
-        let (scope, slot) = ((key >> 32) as u32, key as u32);
         let (table, mask) = (self.table.get(), self.entries.get() - 1);
-        let hash = scope.wrapping_mul(HASH).wrapping_add(slot).wrapping_add(hash_of_flags(slot));
-        let mut index = hash as usize;
+        // As in call.S, where the table's mask is one of bytes.
+        let mut index = (key.wrapping_mul(HASH) >> 32) as usize / size_of::<Entry>();
         loop {
             // SAFETY: the index is masked to the table, which is never full.
             let entry = unsafe { table.add(index & mask) };

@@ -30,6 +30,9 @@ pub(crate) struct Counts {
     pub(super) change_sp: Cell<usize>,
     /// What the timing of short calls has cost, about.
     pub(super) spent_ticks: Cell<u64>,
+    /// Samples made, and what is recorded of an empty one, in ticks: a sum of some.
+    pub(super) probes: Cell<u32>,
+    pub(super) probed_ticks: Cell<u64>,
     /// Preemptions of the thread when it was last asked for them.
     pub(super) preemptions: Cell<u64>,
     pub(super) links: memory::Links,

@@ -376,6 +376,7 @@ pub(crate) fn sample(thread: &Thread, slot: u32, sp: usize, context: *mut Node) 
     unsafe { (*samples_of(latest)).adjust = 0 };
     // What got a frame is credited already.
     counts.make(change, if framed { 1 } else { weight }, sp);
+    counts.probe();
     Choice::Sample(node, weight)
 }
 

@@ -26,6 +26,7 @@ use super::{
     Counts, FIRST_LOOK, HAS_CHILDREN, LONGEST, STRESS, Slot, has, is_sampled, is_to_be_timed,
     is_watched, samples_of,
 };
+use crate::arch::chase_probe;
 use crate::calibrate::Cost;
 use crate::recording::is_confined;
 use crate::thread::{Pending, Thread};
@@ -57,6 +58,12 @@ const CALLS_PER_CHILD: u64 = 1024;
 const LEAST_SPREAD: u64 = 100;
 /// Samples between two choices of the block.
 pub(crate) const SAMPLES_PER_CHOICE: u32 = 16;
+/// Samples, after the first ones, for which it is asked once what they cost; how many such answers
+/// make the mean; and from how many means on one was interrupted.
+const SAMPLES_PER_PROBE: u32 = 4;
+const FIRST_PROBES: u32 = 8;
+const PROBES_KEPT: u64 = 16;
+const INTERRUPTED_PROBE: u64 = 4;
 /// Calls after which half of what is known of earlier ones is forgotten.
 const MEMORY: u64 = 1 << 18;
 /// Calls are many at this many ns from one to the next or less, and short at this many each.
@@ -76,15 +83,15 @@ const NODES: usize = 3;
 /// What a timed call and a sample cost, in ticks.
 static COST_TIMED: AtomicU64 = AtomicU64::new(0);
 static COST_SAMPLED: AtomicU64 = AtomicU64::new(0);
-/// What the duration of a sample has above that of a call that is timed like all others, in ticks.
-static EXCESS: AtomicU64 = AtomicU64::new(0);
+/// What is recorded of an empty call that is timed like all others, in ticks.
+static EMPTY: AtomicU64 = AtomicU64::new(0);
 
 /// Notes what calls cost.
 pub(crate) fn note_cost(cost: &Cost) {
     const SCALE: u64 = 1024;
     COST_TIMED.store((cost.inside + cost.outside) / SCALE, Ordering::Relaxed);
     COST_SAMPLED.store((cost.inside + cost.sampled) / SCALE, Ordering::Relaxed);
-    EXCESS.store(cost.excess / SCALE, Ordering::Relaxed);
+    EMPTY.store(cost.empty / SCALE, Ordering::Relaxed);
 }
 
 /// How the next calls of a slot are timed.
@@ -297,6 +304,30 @@ impl Durations {
 }
 
 impl Counts {
+    /// Before a sample: now and then, asks what one costs just now. It differs from what it was at the
+    /// start by as much as tiny calls take: when the other half of the processor works, for one.
+    pub(super) fn probe(&self) {
+        let number = self.probes.get();
+        self.probes.set(number.wrapping_add(1));
+        if number % SAMPLES_PER_PROBE > 0 && number > FIRST_PROBES || !clock::is_time_stamp() {
+            return;
+        }
+        let ticks = chase_probe();
+        let latest = self.probed_ticks.get();
+        if latest == 0 {
+            self.probed_ticks.set(ticks * PROBES_KEPT);
+        } else if ticks < latest / PROBES_KEPT * INTERRUPTED_PROBE {
+            self.probed_ticks.set(latest - latest / PROBES_KEPT + ticks);
+        }
+    }
+
+    /// What would be recorded of a sample of `ticks` if it were timed like all other calls.
+    fn comparable(&self, ticks: u64) -> u64 {
+        let (probed, empty) =
+            (self.probed_ticks.get() / PROBES_KEPT, EMPTY.load(Ordering::Relaxed));
+        if probed == 0 || empty == 0 { ticks } else { (ticks + empty).saturating_sub(probed) }
+    }
+
     /// Adds to what the timing of short calls has cost this thread.
     fn spend(&self, ticks: u64) {
         self.spent_ticks.set(self.spent_ticks.get().saturating_add(ticks));
@@ -316,7 +347,7 @@ fn preemptions(counts: &Counts) -> u64 {
 /// # Safety
 /// The node is of sampled calls, and the calling thread's.
 pub(crate) unsafe fn record(thread: &Thread, node: *mut Node, ticks: u64, weight: u32) {
-    let ticks = ticks.saturating_sub(EXCESS.load(Ordering::Relaxed));
+    let ticks = thread.counts.get().map_or(ticks, |counts| counts.comparable(ticks));
     // SAFETY: the caller vouches for the node, and for what is behind it.
     let (samples, known_weight, total, slot) = unsafe {
         let samples = samples_of(node);

@@ -84,11 +84,11 @@ chase_enter:                            # r11 = slot, (rsp) = return address
 .Lenclosed:
     movq {NODE}-{FRAME}(%rax), %rdx     # the caller's node
     movl {SCOPE}(%rdx), %edx
-    imull ${HASH}, %edx, %esi
-    addl %r11d, %esi
-    shll $4, %esi
     shlq $32, %rdx
     orq %r11, %rdx                      # rdx = (scope, slot), the key
+    movabsq ${HASH}, %rsi
+    imulq %rdx, %rsi
+    shrq $32, %rsi                      # the upper half of the product is the better mixed one
 .Lprobe:
     andq {MASK}(%rcx), %rsi
     addq {TABLE}(%rcx), %rsi
@@ -339,7 +339,8 @@ chase_exit:                             # rbx = frame
 # In place of the real function, with all of its arguments. Where few calls are timed, each stands for
 # many, so what it costs is to be the same for all: the clock is read when all of the slow half is
 # done, and the jump is one that the processor never foresees, whatever came before: a return to
-# somewhere else than where the call came from, by a pair that leaves other returns foreseen.
+# somewhere else than where the call came from, by a pair that leaves other returns foreseen. So
+# chase_probe can tell what that is at the moment.
     .type chase_start, @function
 chase_start:                            # rbx = frame
     .cfi_startproc
@@ -372,6 +373,46 @@ chase_start:                            # rbx = frame
     retq
     .cfi_endproc
     .size chase_start, . - chase_start
+
+# rax = what is recorded, at this moment, of a call of an empty function that chase_start begins.
+    .hidden chase_probe
+    .globl chase_probe
+    .type chase_probe, @function
+chase_probe:
+    .cfi_startproc
+    leaq .Lnothing(%rip), %r11
+    subq $24, %rsp
+    .cfi_adjust_cfa_offset 24
+    lfence
+    rdtsc
+    shlq $32, %rdx
+    orq %rdx, %rax
+    movq %rax, (%rsp)                   # two stores and three loads, as there
+    movq %rax, 8(%rsp)
+    movq 16(%rsp), %rcx
+    movq 8(%rsp), %rsi
+    movq (%rsp), %rdi
+    callq 1f
+    rdtsc
+    shlq $32, %rdx
+    orq %rdx, %rax
+    subq %rdi, %rax
+    addq $24, %rsp
+    .cfi_adjust_cfa_offset -24
+    retq
+1:
+    .cfi_adjust_cfa_offset 32
+    callq 2f
+    int3
+2:
+    .cfi_adjust_cfa_offset 8
+    movq %r11, (%rsp)
+    retq
+.Lnothing:
+    .cfi_adjust_cfa_offset -8
+    retq
+    .cfi_endproc
+    .size chase_probe, . - chase_probe
 
 # ---- the other clock ----------------------------------------------------------------------------
 # rax = CLOCK_MONOTONIC in ns, by a system call that no library sees, or the time at which the clock

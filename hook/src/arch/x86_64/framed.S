@@ -26,12 +26,12 @@ chase_framed:                           # r11 = slot, (rsp) = return address
 .Lframed_enclosed:
     movq {NODE}-{FRAME}(%rax), %rdx
     movl {SCOPE}(%rdx), %edx
-    imull ${HASH}, %edx, %esi
-    leal {FRAMED_HASH}(%rsi,%r11), %esi
-    shll $4, %esi
     shlq $32, %rdx
     orq %r11, %rdx
     orq ${FRAMED}, %rdx
+    movabsq ${HASH}, %rsi
+    imulq %rdx, %rsi
+    shrq $32, %rsi
 .Lframed_probe:
     andq {MASK}(%rcx), %rsi
     addq {TABLE}(%rcx), %rsi

@@ -11,7 +11,7 @@ use crate::frames::{self, FRAME, Frame, SEGMENT};
 use crate::sampling::{self, Counts};
 use crate::special;
 use crate::thread::{self, Thread};
-use crate::tree::{self, HASH};
+use crate::tree::HASH;
 
 #[cfg(target_feature = "avx")]
 compile_error!(
@@ -70,7 +70,6 @@ global_asm!(
     LOOK = const frames::LOOK,
     FRAMED_CALL = const frames::FRAMED_CALL,
     FRAMED = const FRAMED_KEY,
-    FRAMED_HASH = const tree::hash_of_flags(FRAMED_KEY),
     COUNTS = const COUNTS,
     PLACES = const offset_of!(Counts, places),
     WEIGHT = const offset_of!(Frame, weight),
@@ -114,6 +113,8 @@ unsafe extern "C" {
     static chase_special_stubs: u8;
     static chase_exit: u8;
     static chase_framed_exit: u8;
+    /// What is recorded of an empty call that is a sample, in ticks of the time stamp counter.
+    pub(crate) safe fn chase_probe() -> u64;
     /// What a new thread runs first; its argument is a [`thread::Start`].
     pub(crate) fn chase_thread_start(start: *mut core::ffi::c_void) -> *mut core::ffi::c_void;
 }
