@@ -48,7 +48,7 @@ const PRECISION_OF_LIFE: u64 = 5_000;
 const LEAST_LIFE_US: u64 = 100_000;
 /// What timing may take of a thread's time, in 1/1024; and κ in ticks where it takes just that. It
 /// grows with the fourth power.
-const BUDGET: u64 = 41;
+const BUDGET: u64 = 20;
 const KAPPA: u64 = 4_000;
 /// The share of a thread's time is told from this many µs on.
 const FIRST_SHARE_US: u64 = 1_000;
@@ -159,7 +159,7 @@ pub(super) fn next(thread: &Thread, counts: &Counts, known: &Slot, context: *mut
         return Plan { block, framed: counts.is_framed(known.number) };
     }
     known.samples.set(0);
-    counts.spend(u64::from(samples) * COST_SAMPLED.load(Ordering::Relaxed));
+    counts.spend(counts.at_present(u64::from(samples) * COST_SAMPLED.load(Ordering::Relaxed)));
     let Some(ticks_per_us) = clock::ticks_per_us() else { return Plan::ALL };
     known.interval.set(FIRST_LOOK);
     let block = known.moments.get().longest_block(thread, counts, ticks_per_us);
@@ -319,6 +319,12 @@ impl Counts {
         } else if ticks < latest / PROBES_KEPT * INTERRUPTED_PROBE {
             self.probed_ticks.set(latest - latest / PROBES_KEPT + ticks);
         }
+    }
+
+    /// What takes so many ticks at the start takes now.
+    fn at_present(&self, ticks: u64) -> u64 {
+        let (probed, empty) = (self.probed_ticks.get() / PROBES_KEPT, EMPTY.load(Ordering::Relaxed));
+        if probed == 0 || empty == 0 { ticks } else { ticks * probed / empty }
     }
 
     /// What would be recorded of a sample of `ticks` if it were timed like all other calls.
