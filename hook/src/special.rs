@@ -2,12 +2,11 @@
 
 use chase_format::layout::{END_ABORT, END_EXEC, END_IMMEDIATE, Node, SlotClass};
 
-use crate::arch::{TARGETS, chase_thread_start, jump_target_sp, set_context};
+use crate::arch::{chase_thread_start, jump_target_sp, set_context, target};
 use crate::names::Names;
 use crate::recording::Lost;
 use crate::thread::{Pending, Thread};
 use crate::{clock, loading, process, recording, sampling, thread};
-use core::sync::atomic::Ordering;
 
 /// What kind of function it is.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -206,7 +205,7 @@ pub(crate) unsafe extern "C" fn enter(arguments: *mut Arguments) -> u32 {
     // SAFETY: the assembly passes its own stack.
     let arguments = unsafe { &mut *arguments };
     let (slot, kind) = loading::special_slot(arguments.r11);
-    let target = TARGETS[slot as usize].load(Ordering::Relaxed);
+    let target = target(slot as usize);
     let sp = &raw const arguments.return_address as usize;
     let timed = match thread::current_or_adopt() {
         Some(thread) if thread.is_busy() => {

@@ -20,7 +20,7 @@ pub(crate) const HASH: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Contexts of one thread before further ones are put under its root.
 const MANY_NODES: usize = 1 << 14;
 /// Entries of one thread's table before calls in new contexts are no longer recorded.
-const MANY_ENTRIES: usize = 1 << 20;
+const MANY_ENTRIES: usize = 1 << 21;
 /// How often a table can double.
 const DOUBLINGS: usize = (MANY_ENTRIES / FIRST_ENTRIES).ilog2() as usize;
 /// Entries of a thread's first table, which lies in the thread's own page.
@@ -379,7 +379,7 @@ impl Tree {
     }
 
     fn insert(&self, key: u64, node: *mut Node) -> bool {
-        if self.used.get() * 2 >= self.entries.get() && !self.enlarge() {
+        if self.used.get() * 4 >= self.entries.get() && !self.enlarge() {
             return false;
         }
         let entry = self.place(key);

@@ -1,6 +1,7 @@
 //! The countdowns of a thread, and how they change.
 
 use core::cell::Cell;
+use core::mem::offset_of;
 use core::ptr;
 use core::sync::atomic::{AtomicI16, AtomicPtr, AtomicU16, AtomicU32, Ordering};
 
@@ -11,17 +12,35 @@ use super::{FIRST_LOOK, LONGEST, memory};
 use crate::arch::{STUBS, allow_frames};
 use crate::signals::SignalsBlocked;
 
-/// Bit in [`Counts::places`]: calls that are only counted get frames. The call path tests it as the
+/// Bit in [`Countdown::place`]: calls that are only counted get frames. The call path tests it as the
 /// sign.
 pub(super) const FRAMES: u16 = 1 << 15;
+
+/// What the call path needs to know of a slot, in one place.
+#[repr(C)]
+pub(super) struct Countdown {
+    /// The stubs count it down, and know where it is.
+    pub(super) left: AtomicI16,
+    /// Place among the known ones plus 1, or 0; and [`FRAMES`].
+    place: AtomicU16,
+}
+
+impl Countdown {
+    pub(super) const fn new() -> Self {
+        Self { left: AtomicI16::new(0), place: AtomicU16::new(0) }
+    }
+}
+
+/// Where the place is behind a slot's countdown.
+pub(crate) const PLACE: usize = offset_of!(Countdown, place);
+/// Bytes of a slot's countdown, and the stubs know that too.
+pub(crate) const COUNTDOWN: usize = size_of::<Countdown>();
 
 /// The countdowns of one thread, and what is known of those that were looked at.
 #[repr(C)]
 pub(crate) struct Counts {
-    /// By slot. The stubs count it down, and know where it is.
-    pub(super) left: [AtomicI16; STUBS],
-    /// By slot: place among the known ones plus 1, or 0; and [`FRAMES`].
-    pub(crate) places: [AtomicU16; STUBS],
+    /// By slot.
+    pub(super) slots: [Countdown; STUBS],
     pub(super) known: memory::Known,
     /// State of a xorshift generator, never 0.
     pub(super) random: Cell<u64>,
@@ -98,6 +117,15 @@ pub(super) fn after(calls: u32) -> i16 {
 }
 
 impl Counts {
+    /// The countdown of `slot`.
+    pub(super) fn left(&self, slot: u32) -> Option<&AtomicI16> {
+        self.slots.get(slot as usize).map(|slot| &slot.left)
+    }
+
+    fn place(&self, slot: u32) -> Option<&AtomicU16> {
+        self.slots.get(slot as usize).map(|slot| &slot.place)
+    }
+
     /// Credits a sample's `calls` and makes the rest of its change. A handler in between that calls
     /// the same slot finds its countdown below zero, and changes none of this; one that jumps out of
     /// it leaves it to [`Thread::finish_change`].
@@ -111,9 +139,7 @@ impl Counts {
     }
 
     pub(super) fn apply(&self, change: Change) {
-        if let (Some(known), Some(left)) =
-            (self.known(change.slot), self.left.get(change.slot as usize))
-        {
+        if let (Some(known), Some(left)) = (self.known(change.slot), self.left(change.slot)) {
             // SAFETY: the node is this thread's.
             unsafe { (*change.node).calls = change.calls };
             known.node.store(change.node, Ordering::Relaxed);
@@ -125,19 +151,19 @@ impl Counts {
     }
 
     pub(super) fn set(&self, slot: u32, calls: u32) {
-        if let Some(left) = self.left.get(slot as usize) {
+        if let Some(left) = self.left(slot) {
             left.store(calls.min(LONGEST) as i16, Ordering::Relaxed);
         }
     }
 
     pub(super) fn time_every_call(&self, slot: u32) {
-        if let Some(left) = self.left.get(slot as usize) {
+        if let Some(left) = self.left(slot) {
             left.store(-1, Ordering::Relaxed);
         }
     }
 
     pub(super) fn look_after(&self, slot: u32, calls: u32) {
-        if let Some(left) = self.left.get(slot as usize) {
+        if let Some(left) = self.left(slot) {
             left.store(after(calls), Ordering::Relaxed);
         }
     }
@@ -153,17 +179,17 @@ impl Counts {
     }
 
     pub(super) fn known(&self, slot: u32) -> Option<&Slot> {
-        let place = self.places.get(slot as usize)?.load(Ordering::Relaxed) & !FRAMES;
+        let place = self.place(slot)?.load(Ordering::Relaxed) & !FRAMES;
         self.known.get(usize::from(place).checked_sub(1)?)
     }
 
     /// Whether calls of a slot that are only counted get frames.
     pub(super) fn is_framed(&self, slot: u32) -> bool {
-        self.places.get(slot as usize).is_some_and(|it| it.load(Ordering::Relaxed) & FRAMES != 0)
+        self.place(slot).is_some_and(|it| it.load(Ordering::Relaxed) & FRAMES != 0)
     }
 
     pub(super) fn set_framed(&self, slot: u32, framed: bool) {
-        let Some(place) = self.places.get(slot as usize) else { return };
+        let Some(place) = self.place(slot) else { return };
         let known = place.load(Ordering::Relaxed) & !FRAMES;
         if framed {
             allow_frames(slot as usize);
@@ -177,7 +203,7 @@ impl Counts {
             return known;
         }
         let _signals = SignalsBlocked::new();
-        let place = self.places.get(slot as usize)?;
+        let place = self.place(slot)?;
         if place.load(Ordering::Relaxed) == 0 {
             place.store(self.known.add(slot)?, Ordering::Relaxed);
         }

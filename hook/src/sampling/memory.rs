@@ -4,8 +4,9 @@
 
 use core::cell::Cell;
 use core::ptr;
-use core::sync::atomic::{AtomicI16, AtomicPtr, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
+use super::counts::Countdown;
 use super::{Counts, Slot, samples_of};
 use crate::arch::{STUBS, time_stamp};
 use crate::lock::Lock;
@@ -32,10 +33,10 @@ pub(super) struct Links {
 
 /// Countdowns of which none is ever above zero: every call is timed.
 #[repr(transparent)]
-pub(crate) struct NoCounts([AtomicI16; STUBS]);
+pub(crate) struct NoCounts([Countdown; STUBS]);
 
 /// The countdowns of threads that have none of their own.
-pub(crate) static NO_COUNTS: NoCounts = NoCounts([const { AtomicI16::new(0) }; STUBS]);
+pub(crate) static NO_COUNTS: NoCounts = NoCounts([const { Countdown::new() }; STUBS]);
 
 /// Address of [`NO_COUNTS`], for the stubs alone.
 pub(crate) fn no_counts() -> *const Counts {
@@ -44,8 +45,8 @@ pub(crate) fn no_counts() -> *const Counts {
 
 impl NoCounts {
     pub(super) fn time_every_call(&self, slot: u32) {
-        if let Some(left) = self.0.get(slot as usize) {
-            left.store(-1, Ordering::Relaxed);
+        if let Some(slot) = self.0.get(slot as usize) {
+            slot.left.store(-1, Ordering::Relaxed);
         }
     }
 }
@@ -93,8 +94,7 @@ pub(crate) fn give_back(counts: &'static Counts) {
         }
     }
     counts.known.count.store(0, Ordering::Relaxed);
-    let (start, len) =
-        (ptr::from_ref(counts), size_of_val(&counts.left) + size_of_val(&counts.places));
+    let (start, len) = (ptr::from_ref(counts), size_of_val(&counts.slots));
     // What locks its memory, or forbids the call, keeps these.
     if sys::advise(start.cast_mut().cast(), len, libc::MADV_DONTNEED).is_ok() {
         counts.links.next_free.set(MEMORY.free.replace(counts));
@@ -110,7 +110,7 @@ pub(super) fn settle_all() {
         // SAFETY: what is in the list is mapped for good.
         let counts = unsafe { &*at };
         for known in counts.all_known().filter(|known| known.block.load(Ordering::Relaxed) > 0) {
-            let Some(left) = counts.left.get(known.number as usize) else { continue };
+            let Some(left) = counts.left(known.number) else { continue };
             let node = known.node.load(Ordering::Relaxed);
             // SAFETY: the node is of sampled calls; `adjust` is one word, which whoever stores it
             // computes anew.

@@ -35,7 +35,7 @@ use crate::signals::SignalsBlocked;
 use crate::thread::{Pending, Thread};
 use crate::{recording, thread};
 
-pub(crate) use self::counts::Counts;
+pub(crate) use self::counts::{COUNTDOWN, Counts, PLACE};
 use self::counts::{Change, Slot, after};
 use self::memory::settle_all;
 pub(crate) use self::memory::{
@@ -287,7 +287,7 @@ pub(crate) fn postpone(thread: &Thread, slot: u32, context: *const Node) -> bool
 /// A call of `slot` in `context` for which the call path has found no node: its first one, mostly.
 pub(crate) fn begin(thread: &Thread, slot: u32, context: *mut Node) -> Choice {
     let Some(counts) = thread.counts.get() else { return Choice::Timed };
-    let Some(left) = counts.left.get(slot as usize) else { return Choice::Timed };
+    let Some(left) = counts.left(slot) else { return Choice::Timed };
     match mode() {
         TIMING_ADAPTIVE if !has(slot, EVERY_CALL) && counts.known(slot).is_none() => {
             // Unless it has been called already.
@@ -396,7 +396,7 @@ pub(crate) fn stop_countdown(slot: u32) -> u32 {
         without_thread(slot);
         return 0;
     };
-    let Some(left) = counts.left.get(slot as usize) else { return 0 };
+    let Some(left) = counts.left(slot) else { return 0 };
     let seen = left.swap(-1, Ordering::Relaxed);
     if seen > 0 { u32::from((i16::MAX - seen).unsigned_abs()) } else { 0 }
 }
@@ -419,7 +419,7 @@ pub(crate) fn look(thread: &Thread, slot: u32, missed: u32, context: *mut Node) 
     credit_counted(thread, slot, missed, context);
     let Some(counts) = thread.counts.get() else { return };
     if let Some(known) = counts.known(slot)
-        && counts.left.get(slot as usize).is_some_and(|left| left.load(Ordering::Relaxed) <= 0)
+        && counts.left(slot).is_some_and(|left| left.load(Ordering::Relaxed) <= 0)
     {
         known.credit_prevented(counts.is_framed(slot));
         counts.set_framed(slot, false);
@@ -469,7 +469,7 @@ impl Thread {
         let Some(counts) = self.counts.get() else { return };
         let _signals = SignalsBlocked::new();
         for known in counts.all_known().filter(|known| known.block.load(Ordering::Relaxed) > 0) {
-            let Some(left) = counts.left.get(known.number as usize) else { continue };
+            let Some(left) = counts.left(known.number) else { continue };
             let left = left.swap(after(FIRST_LOOK), Ordering::Relaxed);
             known.block.store(0, Ordering::Relaxed);
             let missing = known.missing(left, counts.is_framed(known.number));

@@ -309,7 +309,9 @@ impl Counts {
     pub(super) fn probe(&self) {
         let number = self.probes.get();
         self.probes.set(number.wrapping_add(1));
-        if number % SAMPLES_PER_PROBE > 0 && number > FIRST_PROBES || !clock::is_time_stamp() {
+        if !number.is_multiple_of(SAMPLES_PER_PROBE) && number > FIRST_PROBES
+            || !clock::is_time_stamp()
+        {
             return;
         }
         let ticks = chase_probe();
@@ -323,7 +325,8 @@ impl Counts {
 
     /// What takes so many ticks at the start takes now.
     fn at_present(&self, ticks: u64) -> u64 {
-        let (probed, empty) = (self.probed_ticks.get() / PROBES_KEPT, EMPTY.load(Ordering::Relaxed));
+        let (probed, empty) =
+            (self.probed_ticks.get() / PROBES_KEPT, EMPTY.load(Ordering::Relaxed));
         if probed == 0 || empty == 0 { ticks } else { ticks * probed / empty }
     }
 

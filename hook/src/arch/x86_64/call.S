@@ -108,8 +108,9 @@ chase_enter:                            # r11 = slot, (rsp) = return address
     movq %rdx, {RET}(%rax)
     movq %rax, %rbx                     # rbx = frame
     cfi_rbx_in_frame
-    leaq {targets}(%rip), %rcx
-    movq (%rcx,%r11,8), %r11            # r11 = the real function
+    leaq {routes}(%rip), %rcx
+    shlq $4, %r11
+    movq (%rcx,%r11), %r11              # r11 = the real function
     incq {CALLS}(%rsi)
 .Llaunch:
     movq chase_thread@gottpoff(%rip), %rcx
@@ -293,8 +294,9 @@ chase_exit:                             # rbx = frame
     restore %r9
     restore %r8
     restore %rdi
-    leaq {targets}(%rip), %rcx
-    movq (%rcx,%r11,8), %r11
+    leaq {routes}(%rip), %rcx
+    shlq $4, %r11
+    movq (%rcx,%r11), %r11
     testq %rax, %rax
     jz .Lbypass
     movq %rax, %rbx

@@ -18,7 +18,7 @@ chase_framed:                           # r11 = slot, (rsp) = return address
     movq {TOP}(%rcx), %rax              # rax = the frame to claim
     testl ${SEGMENT_MASK}, %eax
     jz .Lframed_slow
-    cmpw $0, {PLACES}(%rdx,%r11,2)      # the bit for frames is the sign
+    cmpw $0, {PLACE}(%rdx,%r11,{COUNTDOWN}) # the bit for frames is the sign
     jns .Lframed_leaf
     leaq 32(%rsp), %rdx
     cmpq %rdx, {SP}-{FRAME}(%rax)
@@ -51,8 +51,9 @@ chase_framed:                           # r11 = slot, (rsp) = return address
     movq %rdx, {RET}(%rax)
     movq %rax, %rbx                     # rbx = frame
     cfi_rbx_in_frame
-    leaq {targets}(%rip), %rcx
-    movq (%rcx,%r11,8), %r11
+    leaq {routes}(%rip), %rcx
+    shlq $4, %r11
+    movq (%rcx,%r11), %r11
     incq {CALLS}(%rsi)
     movq chase_thread@gottpoff(%rip), %rcx
     movq %rsi, %fs:{CONTEXT}(%rcx)
@@ -114,8 +115,9 @@ chase_framed_exit:                      # rbx = frame; rax rdx rcx r8 may hold r
 .Lframed_leaf:                          # on this thread its calls get no frames
     .cfi_def_cfa rsp, 40
     .cfi_restore rbx
-    leaq {targets}(%rip), %rcx
-    movq (%rcx,%r11,8), %r11
+    leaq {routes}(%rip), %rcx
+    shlq $4, %r11
+    movq (%rcx,%r11), %r11
     restore %rsi
     restore %rcx
     restore %rdx

@@ -35,17 +35,27 @@ const FRAMED_KEY: u32 = SAMPLED | FRAMED;
 /// ELF machine number.
 pub(crate) const MACHINE: u32 = 62;
 
-/// The real function behind each slot. The call path indexes it with the slot's number.
-pub(crate) static TARGETS: [AtomicUsize; STUBS] = [const { AtomicUsize::new(0) }; STUBS];
-/// Where the stub of a slot sends calls that are only counted: to the real function, or back into
-/// itself, where they get a frame.
-static ROUTES: [AtomicUsize; STUBS] = [const { AtomicUsize::new(0) }; STUBS];
+/// Where calls of a slot go.
+#[repr(C, align(16))]
+struct Route {
+    /// The real function.
+    target: AtomicUsize,
+    /// Where the stub sends calls that are only counted: to the real function, or back into itself,
+    /// where they get a frame.
+    counted: AtomicUsize,
+}
+
+/// By slot: the call path finds them by its number, and knows their size.
+static ROUTES: [Route; STUBS] =
+    [const { Route { target: AtomicUsize::new(0), counted: AtomicUsize::new(0) } }; STUBS];
 /// Which clock the call path reads: `CLOCK_TSC` or `CLOCK_MONOTONIC`.
 pub(crate) static CLOCK_KIND: AtomicU32 = AtomicU32::new(CLOCK_TSC);
 /// What the clock shows once it stands still; 0 as long as it runs.
 pub(crate) static FROZEN_TICKS: AtomicU64 = AtomicU64::new(0);
 /// Where the recording is mapped.
 pub(crate) static BASE: AtomicUsize = AtomicUsize::new(0);
+
+const _: () = assert!(size_of::<Route>() == 16);
 
 global_asm!(
     include_str!("registers.S"),
@@ -56,7 +66,7 @@ global_asm!(
     no_counts = sym sampling::NO_COUNTS,
     clock_kind = sym CLOCK_KIND,
     frozen_ticks = sym FROZEN_TICKS,
-    targets = sym TARGETS,
+    routes = sym ROUTES,
     base = sym BASE,
     enter_slow = sym frames::enter_slow,
     leave_slow = sym frames::leave_slow,
@@ -71,7 +81,8 @@ global_asm!(
     FRAMED_CALL = const frames::FRAMED_CALL,
     FRAMED = const FRAMED_KEY,
     COUNTS = const COUNTS,
-    PLACES = const offset_of!(Counts, places),
+    PLACE = const sampling::PLACE,
+    COUNTDOWN = const sampling::COUNTDOWN,
     WEIGHT = const offset_of!(Frame, weight),
     TOP = const offset_of!(Thread, top),
     MASK = const offset_of!(Thread, tree.shown.mask),
@@ -100,6 +111,7 @@ global_asm!(
     include_str!("stubs.S"),
     routes = sym ROUTES,
     COUNTS = const COUNTS,
+    COUNTDOWN = const sampling::COUNTDOWN,
     STUB = const STUB,
     SPECIAL_STUB = const SPECIAL_STUB,
     STUBS = const STUBS,
@@ -147,16 +159,21 @@ pub(crate) fn is_exit(address: usize) -> bool {
 
 /// Makes `target` the real function of `slot`.
 pub(crate) fn set_target(slot: usize, target: usize) {
-    if let (Some(to), Some(route)) = (TARGETS.get(slot), ROUTES.get(slot)) {
-        to.store(target, Ordering::Relaxed);
-        route.store(target, Ordering::Relaxed);
+    if let Some(route) = ROUTES.get(slot) {
+        route.target.store(target, Ordering::Relaxed);
+        route.counted.store(target, Ordering::Relaxed);
     }
+}
+
+/// The real function of `slot`.
+pub(crate) fn target(slot: usize) -> usize {
+    ROUTES[slot].target.load(Ordering::Relaxed)
 }
 
 /// From now on calls of `slot` that are only counted may get frames: the thread's countdowns tell.
 pub(crate) fn allow_frames(slot: usize) {
     if let Some(route) = ROUTES.get(slot) {
-        route.store(stub(slot) + FRAMED_IN_STUB, Ordering::Relaxed);
+        route.counted.store(stub(slot) + FRAMED_IN_STUB, Ordering::Relaxed);
     }
 }
 

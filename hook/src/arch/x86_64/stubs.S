@@ -10,9 +10,9 @@
 #     endbr64
 #     movq chase_thread@gottpoff(%rip), %r11
 #     movq %fs:COUNTS(%r11), %r11           # this thread's countdowns
-#     decw 2*number(%r11)
+#     decw 4*number(%r11)
 #     jle 1f                                # zero, negative, or from the least to the greatest
-#     jmpq *routes+8*number(%rip)           # counted only: the real function, the stack as it was;
+#     jmpq *routes+16*number+8(%rip)        # counted only: the real function, the stack as it was;
 # 1:  movl $number, %r11d                   # or here, if it gets a frame. The flags stay as they are
 #     jmp chase_counted
 .macro counting_stubs count
@@ -23,10 +23,10 @@
     .long chase_thread@gottpoff - 4
     .byte 0x64, 0x4d, 0x8b, 0x5b, {COUNTS}
     .byte 0x66, 0x41, 0xff, 0x8b
-    .long 2 * number
+    .long {COUNTDOWN} * number
     .byte 0x7e, 0x06
     .byte 0xff, 0x25
-    .long {routes} + 8 * number - . - 4
+    .long {routes} + 16 * number + 8 - . - 4
     .byte 0x41, 0xbb
     .long number
     .byte 0xe9
