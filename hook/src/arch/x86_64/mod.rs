@@ -152,6 +152,11 @@ pub(crate) fn set_target(slot: usize, target: usize) {
     }
 }
 
+/// The real function of `slot`; 0 if it has none.
+pub(crate) fn target(slot: usize) -> usize {
+    TARGETS.get(slot).map_or(0, |target| target.load(Ordering::Relaxed))
+}
+
 /// From now on calls of `slot` that are only counted may get frames: the thread's countdowns tell.
 pub(crate) fn allow_frames(slot: usize) {
     if let Some(route) = ROUTES.get(slot) {
