@@ -99,8 +99,9 @@ static FIRST_TWIN: AtomicUsize = AtomicUsize::new(STUBS);
 static NEXT_EDGE: AtomicU64 = AtomicU64::new(u64::MAX);
 /// When a call of a slot that is none of a twin passed by last, in ticks.
 static LATEST_HOOKED: AtomicU64 = AtomicU64::new(0);
-/// Calls that were credited to each twin in its window.
+/// Calls that were credited to each twin in its window, and what they cost, in 1/1024 ticks.
 static CALLS: [AtomicU64; TWINS] = [const { AtomicU64::new(0) }; TWINS];
+static COSTS: [AtomicU64; TWINS] = [const { AtomicU64::new(0) }; TWINS];
 /// Keeps slots for twins. Called while there is one thread, before there are any slots.
 pub(crate) fn begin() {
     FIRST_TWIN.store(FIRST, Ordering::Relaxed);
@@ -116,11 +117,21 @@ pub(crate) fn is_twin(slot: u32) -> bool {
     slot as usize >= first_twin()
 }
 
-/// Notes that `calls` were credited to a slot.
-pub(crate) fn count(slot: u32, calls: u64) {
-    if let Some(count) = (slot as usize).checked_sub(FIRST).and_then(|place| CALLS.get(place)) {
-        count.fetch_add(calls, Ordering::Relaxed);
+/// Notes that `calls` were credited to a slot, and what they cost, in 1/1024 ticks.
+pub(crate) fn count(slot: u32, calls: u64, cost: u64) {
+    let place = (slot as usize).checked_sub(FIRST);
+    let sums = place.and_then(|place| Some((CALLS.get(place)?, COSTS.get(place)?)));
+    if let Some((all_calls, all_cost)) = sums {
+        all_calls.fetch_add(calls, Ordering::Relaxed);
+        all_cost.fetch_add(cost, Ordering::Relaxed);
     }
+}
+
+/// What was noted since this was last asked: calls, and their cost.
+fn take_counts(place: usize) -> (u64, u64) {
+    let take =
+        |sums: &[AtomicU64; TWINS]| sums.get(place).map_or(0, |it| it.swap(0, Ordering::Relaxed));
+    (take(&CALLS), take(&COSTS))
 }
 
 /// Opens and closes what is due, at the time `now`, when a call of `slot` passes by.
@@ -159,9 +170,7 @@ pub(crate) fn after_fork_in_child() {
         let Some(twin) = twin else { continue };
         twin.record = new_record((FIRST + place) as u32, twin.of);
         twin.since_cpu_ns = moment.cpu_ns;
-        if let Some(calls) = CALLS.get(place) {
-            calls.store(0, Ordering::Relaxed);
-        }
+        take_counts(place);
     }
 }
 
@@ -340,6 +349,8 @@ impl Twin {
         let was_late = self.account(slot, moment);
         if self.store(arch::target(self.of as usize), arch::stub(slot as usize)) {
             self.phase = Phase::Open;
+            // What opening took is no part of the window.
+            self.since_cpu_ns = sys::clock_ns(libc::CLOCK_PROCESS_CPUTIME_ID);
         }
         let open_us = if STRESS { 0 } else { self.level().open_us };
         self.edge_ticks = moment.ticks + open_us * moment.ticks_per_us;
@@ -370,7 +381,7 @@ impl Twin {
     /// Puts the time since the latest edge, and the calls of a window, into the recording. Gives whether
     /// that was a pause that ended too late.
     fn account(&mut self, slot: u32, moment: Moment) -> bool {
-        let calls = CALLS.get(slot as usize - FIRST).map_or(0, |it| it.swap(0, Ordering::Relaxed));
+        let (calls, cost) = take_counts(slot as usize - FIRST);
         let cpu_ns = moment.cpu_ns.saturating_sub(self.since_cpu_ns);
         self.since_cpu_ns = moment.cpu_ns;
         if self.record.is_null() {
@@ -380,7 +391,10 @@ impl Twin {
         let record = unsafe { &mut *self.record };
         match self.phase {
             Phase::Open => {
-                let open_us = cpu_ns / 1000;
+                // In a window the program gets less done in as much time.
+                let cost_ns = (cost / 1024 * 1000 / moment.ticks_per_us).min(cpu_ns / 4 * 3);
+                let on_ns = cpu_ns - cost_ns;
+                let open_us = on_ns / 1000;
                 self.calls = calls;
                 let add = |sum: &mut u64, a: u64, b: u64| {
                     *sum = sum.saturating_add(a.saturating_mul(b));
@@ -389,7 +403,8 @@ impl Twin {
                 add(&mut record.calls_squared, calls, calls);
                 add(&mut record.calls_open_us, calls, open_us);
                 add(&mut record.open_us_squared, open_us, open_us);
-                record.on_ns += cpu_ns;
+                record.on_ns += on_ns;
+                record.cost_ns += cost_ns;
                 record.windows += 1;
             }
             Phase::Closed if self.is_late(moment, cpu_ns) => {

@@ -4,7 +4,7 @@ use anyhow::bail;
 use chase_analyzer::{CodeAddress, GroupRow, Outlier};
 use serde_json::{Map, Value, json};
 
-use super::{Show, left_out, legend, share, waiting};
+use super::{Show, approximate, left_out, legend, share, waiting};
 use crate::args::{GroupFilter, matches};
 use crate::machine::{self, Rows};
 use crate::places::AddressKind;
@@ -172,6 +172,7 @@ pub(super) fn brief(report: &Report, top: usize) -> Table {
         ("calls", Align::Number),
     ])
     .may_drop(["application", waiting::heading(report)]);
+    let estimated = report.analysis.totals.calls_estimated;
     for row in report.groups().rows.iter().take(top) {
         let several = |text: String| if row.threads > 1 { text } else { String::new() };
         table.row([
@@ -182,7 +183,11 @@ pub(super) fn brief(report: &Report, top: usize) -> Table {
             share(report, row.library_ns).into(),
             share(report, row.wait_ns).into(),
             several(format!("{:.2}", row.comparison.load_balance)).into(),
-            if row.calls == 0 { "".into() } else { count(row.calls).into() },
+            if row.calls == 0 {
+                "".into()
+            } else {
+                approximate(estimated, count(row.calls)).into()
+            },
         ]);
     }
     table

@@ -22,6 +22,7 @@ const PACE_US: u64 = 500;
 /// One that others rely on passes by this often, and has done so as many times as its thread has added up.
 const LEAST_PACE_US: u64 = 1_000;
 const STEADY: u32 = 25;
+const LONG_STEADY: u32 = 250;
 /// A thread adds up this often.
 const CHECK_US: u64 = 10_000;
 /// Least calls between two slow paths.
@@ -146,7 +147,7 @@ fn spend(known: &Slot, calls: u32, each: usize, more: u64) {
         let cost = u64::from(calls).saturating_mul(cost_of(each)).saturating_add(more);
         known.cost.set(known.cost.get().saturating_add(cost));
         known.visits.set(known.visits.get() + 1);
-        windows::count(known.number, calls.into());
+        windows::count(known.number, calls.into(), cost);
     }
 }
 
@@ -167,11 +168,9 @@ impl Counts {
     fn check(&self, elapsed: u64, least_visits: u64) {
         let budget = elapsed.saturating_mul(SHARE.load(Ordering::Relaxed)) / MILLION * 1024;
         let mut spent: u64 = self.all_known().map(|known| known.cost.get()).sum();
-        let mut reliable = 0;
         for known in self.all_known() {
             let is_steady = u64::from(known.visits.get()) >= least_visits.max(1);
             known.steady.set(if is_steady { known.steady.get() + 1 } else { 0 });
-            reliable += u32::from(known.is_reliable());
         }
         self.too_much.set(if spent > budget { self.too_much.get() + 1 } else { 0 });
         if self.too_much.get() < TOO_OFTEN && !STRESS {
@@ -187,13 +186,17 @@ impl Counts {
             if cost <= budget / SMALL_PART && !STRESS {
                 return;
             }
-            let others = reliable - u32::from(dearest.is_reliable());
-            if others == 0 && !STRESS {
+            // Those that did not pass by all the time that this one did may stop again.
+            let is_other = |known: &&Slot| {
+                known.number != dearest.number
+                    && known.is_reliable()
+                    && known.steady.get() >= dearest.steady.get().min(LONG_STEADY)
+            };
+            if !self.all_known().any(|known| is_other(&known)) && !STRESS {
                 continue;
             }
             if windows::lower(dearest.number) {
                 dearest.steady.set(0);
-                reliable = others;
                 // Windows of the next level see a quarter.
                 spent -= cost / 4 * 3;
             }

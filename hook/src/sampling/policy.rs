@@ -38,6 +38,9 @@ const LONGEST_BLOCK: u64 = 256;
 const LONGEST_PART: u64 = 256;
 /// However many calls there are.
 const LONGEST_EVER: u64 = 1024;
+/// The same where there is a budget: the rest of a block and what is before the sample of the next one have
+/// to be one countdown.
+const LONGEST_WITH_BUDGET: u64 = LONGEST as u64 / 2;
 /// Shortest: a sample costs as much as several timed calls.
 const SHORTEST_BLOCK: u64 = 8;
 /// 1/ε² for a standard error of 2 % of the total, or 1/δ for one of 0.02 % of the thread's time.
@@ -246,7 +249,7 @@ impl Moments {
         let kappa = KAPPA * share.min(1024).pow(4) / budget::timing_share(BUDGET).pow(4);
         let by_cost = kappa * 16 / variance.isqrt().max(1);
         let longest = if budget::is_kept() {
-            u64::from(LONGEST)
+            LONGEST_WITH_BUDGET
         } else {
             (calls / LONGEST_PART).clamp(LONGEST_BLOCK, LONGEST_EVER)
         };

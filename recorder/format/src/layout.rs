@@ -653,7 +653,8 @@ pub struct TwinRecord {
     pub of: u32,
     /// Windows that were closed.
     pub windows: u32,
-    /// How long windows were open.
+    /// How long windows were open, less what the calls in them are taken to have cost: in that time the
+    /// program did as much as in the same time between windows.
     pub on_ns: u64,
     /// The pauses that they stand for too.
     pub off_ns: u64,
@@ -667,8 +668,10 @@ pub struct TwinRecord {
     pub calls_open_us: u64,
     /// Σ x².
     pub open_us_squared: u64,
+    /// What was subtracted from `on_ns`.
+    pub cost_ns: u64,
     /// Room for what a later version knows.
-    pub reserved: [u64; 7],
+    pub reserved: [u64; 6],
 }
 
 const _: () = {
