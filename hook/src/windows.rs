@@ -32,13 +32,13 @@ use crate::{clock, loading, process, recording, sampling, sys};
 /// Twins that a process can have. Their slots are the last ones.
 const TWINS: usize = 256;
 const FIRST: usize = STUBS - TWINS;
-/// Whether the hook is built for tests to toggle all it can, at every slow path.
+/// Whether the hook is built for tests, to unhook all it can, and hook it again, all the time.
 const STRESS: bool = cfg!(feature = "stress");
 /// Windows of the twins that an import has one after the other: how long they are, and how many times
 /// as long they are closed.
 const LEVELS: [Level; 3] = [
-    Level { open_us: 1_000, closed: 3 },
-    Level { open_us: 500, closed: 15 },
+    Level { open_us: if STRESS { 10 } else { 1_000 }, closed: 3 },
+    Level { open_us: if STRESS { 5 } else { 500 }, closed: 15 },
     Level { open_us: 250, closed: 63 },
 ];
 /// A window that is opened later than this after it was due stands for no pause.
@@ -77,6 +77,8 @@ struct Twin {
     pause_ns: u64,
     /// Calls in the latest window.
     calls: u64,
+    /// It is of the process that this one is a fork of.
+    inherited: bool,
     record: *mut TwinRecord,
 }
 
@@ -161,17 +163,19 @@ pub(crate) fn finish() {
     });
 }
 
-/// In a fork's child, which has one thread: goes on in the new recording.
+/// In a fork's child, which has one thread: begins anew, with all hooked, in the new recording. (A call that
+/// was open at the fork may be one of a twin.)
 pub(crate) fn after_fork_in_child() {
     // SAFETY: there is no other thread.
     let state = unsafe { &mut *WINDOWS.0.get() };
-    let moment = Moment::now();
-    for (place, twin) in state.twins.iter_mut().enumerate().take(state.count) {
-        let Some(twin) = twin else { continue };
-        twin.record = new_record((FIRST + place) as u32, twin.of);
-        twin.since_cpu_ns = moment.cpu_ns;
+    for place in 0..state.count {
         take_counts(place);
+        let Some(twin) = state.twins.get_mut(place).and_then(Option::as_mut) else { continue };
+        twin.record = new_record((FIRST + place) as u32, twin.of);
+        twin.inherited = true;
+        state.hook(place);
     }
+    NEXT_EDGE.store(u64::MAX, Ordering::Relaxed);
 }
 
 /// Now, by the clock of the recording and by that of the process's work.
@@ -270,7 +274,7 @@ impl State {
         let place = (slot as usize).checked_sub(FIRST);
         let (of, level) = match place.map(|place| self.twins.get(place).and_then(Option::as_ref)) {
             // Hooked again for good.
-            None if self.twins.iter().flatten().any(|twin| twin.of == slot) => return false,
+            None if self.has_had(slot) => return false,
             None => (slot, 0),
             Some(Some(twin)) if twin.phase != Phase::Ended => (twin.of, twin.level + 1),
             Some(_) => return false,
@@ -299,6 +303,7 @@ impl State {
             since_cpu_ns: moment.cpu_ns,
             pause_ns: 0,
             calls: 0,
+            inherited: false,
             record,
         };
         if !twin.store(arch::stub(of as usize), arch::target(of as usize)) {
@@ -314,8 +319,20 @@ impl State {
         true
     }
 
+    /// Whether an import has, or had, a twin of this process.
+    fn has_had(&self, slot: u32) -> bool {
+        self.twins.iter().flatten().any(|twin| twin.of == slot && !twin.inherited)
+    }
+
     /// Hooks the import of a twin again.
     fn end(&mut self, place: usize, moment: Moment) {
+        if let Some(twin) = self.twins.get_mut(place).and_then(Option::as_mut) {
+            twin.account((FIRST + place) as u32, moment);
+            self.hook(place);
+        }
+    }
+
+    fn hook(&mut self, place: usize) {
         let Some(twin) = self.twins.get_mut(place).and_then(Option::as_mut) else { return };
         let slot = FIRST + place;
         let from = match twin.phase {
@@ -323,7 +340,6 @@ impl State {
             Phase::Closed => arch::target(twin.of as usize),
             Phase::Ended => return,
         };
-        twin.account(slot as u32, moment);
         twin.store(from, arch::stub(twin.of as usize));
         twin.phase = Phase::Ended;
     }
@@ -352,7 +368,7 @@ impl Twin {
             // What opening took is no part of the window.
             self.since_cpu_ns = sys::clock_ns(libc::CLOCK_PROCESS_CPUTIME_ID);
         }
-        let open_us = if STRESS { 0 } else { self.level().open_us };
+        let open_us = self.level().open_us;
         self.edge_ticks = moment.ticks + open_us * moment.ticks_per_us;
         was_late && !self.record.is_null() && {
             // SAFETY: the record is in the mapping.
@@ -374,7 +390,7 @@ impl Twin {
         const PARTS: u64 = 1024;
         let Level { open_us, closed } = self.level();
         let pause_ns = open_us * closed * 1000 * (PARTS / 2 + random % PARTS) / PARTS;
-        self.pause_ns = if STRESS { 0 } else { pause_ns };
+        self.pause_ns = pause_ns;
         self.edge_ticks = moment.ticks + self.pause_ns * moment.ticks_per_us / 1000;
     }
 

@@ -24,7 +24,7 @@ const LEAST_PACE_US: u64 = 1_000;
 const STEADY: u32 = 25;
 const LONG_STEADY: u32 = 250;
 /// A thread adds up this often.
-const CHECK_US: u64 = 10_000;
+const CHECK_US: u64 = if STRESS { 100 } else { 10_000 };
 /// Least calls between two slow paths.
 const LEAST_CALLS: u64 = 4;
 /// Most calls between two slow paths of a twin: a window is not much longer.
@@ -78,7 +78,7 @@ pub(crate) fn pass_by(thread: &Thread, slot: u32) {
     windows::pass_by(now, slot);
     let elapsed = now.saturating_sub(counts.checked_ticks.get());
     let Some(ticks_per_us) = clock::ticks_per_us() else { return };
-    if elapsed >= CHECK_US * ticks_per_us || STRESS {
+    if elapsed >= CHECK_US * ticks_per_us {
         counts.checked_ticks.set(now);
         if !recording::stopped() && !ENDING.load(Ordering::Relaxed) {
             counts.check(elapsed, elapsed / (LEAST_PACE_US * ticks_per_us));
