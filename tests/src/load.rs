@@ -11,7 +11,7 @@ use chase_recorder::layout::{
 };
 use chase_recorder::reader::{Context, Recording as Reader, Slot};
 
-use crate::recorded::{Api, Binding, Process, Recording, Thread};
+use crate::recorded::{Api, Binding, Figures, Process, Recording, Thread};
 
 pub(crate) fn recording(directory: &Path) -> Recording {
     let entries = fs::read_dir(directory)
@@ -63,6 +63,8 @@ fn process(path: &Path) -> Process {
         unseen: header.unseen,
         apis,
         in_windows: in_windows(reader),
+        figures: figures(&analysis),
+        not_observed_share: not_observed_share(&analysis),
         self_ns: self_times(&analysis),
         threads: threads(reader, &analysis),
         bindings: bindings(reader),
@@ -121,6 +123,21 @@ fn open_calls(context: &Context, slot: &Slot) -> u64 {
     let unwound = u64::from(node.unwound);
     assert!(completed <= node.calls, "{}: {completed} of {} returned", slot.name(), node.calls);
     node.calls.saturating_sub(completed + unwound)
+}
+
+fn figures(analysis: &Analysis) -> Vec<(String, String, Figures)> {
+    let of = |row: &chase_analyzer::ApiRow| {
+        let measures = &row.measures;
+        let (calls, estimated) = (measures.calls, measures.calls_estimated);
+        let figures = Figures { calls, estimated, ci95: measures.calls_ci95 };
+        (row.library.clone(), row.symbol.clone(), figures)
+    };
+    analysis.apis.iter().map(of).collect()
+}
+
+fn not_observed_share(analysis: &Analysis) -> f64 {
+    let longest = analysis.not_seen.not_observed.first().map_or(0.0, |it| it.cpu_ns.as_f64());
+    longest / analysis.totals.lifetime_ns.as_f64().max(1.0)
 }
 
 fn self_times(analysis: &Analysis) -> Vec<(String, String, f64)> {

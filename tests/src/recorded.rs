@@ -37,6 +37,10 @@ pub struct Process {
     pub apis: Vec<Api>,
     /// Library and name of the APIs that were unhooked to keep to the budget.
     pub in_windows: Vec<(String, String)>,
+    /// What the analyzer says of APIs, by name of the library and of the API.
+    pub figures: Vec<(String, String, Figures)>,
+    /// CPU time in which the API that was observed least was not observed, as a share of the threads' lifetimes.
+    pub not_observed_share: f64,
     /// Self time by name of the library and of the API, as the analyzer has it.
     pub self_ns: Vec<(String, String, f64)>,
     /// Threads, by number.
@@ -64,6 +68,17 @@ pub struct Api {
     pub unwound: u64,
     /// Calls that neither returned nor were left.
     pub open: u64,
+}
+
+/// The calls of an API, as the analyzer has them.
+#[derive(Clone, Copy, Debug)]
+pub struct Figures {
+    /// Calls begun.
+    pub calls: u64,
+    /// Whether some of them were not seen.
+    pub estimated: bool,
+    /// Half the width of the 95 % confidence interval of `calls`.
+    pub ci95: u64,
 }
 
 /// One thread.
@@ -160,6 +175,17 @@ impl Process {
     #[must_use]
     pub fn is_in_windows(&self, provider: &str, api: &str) -> bool {
         self.in_windows.iter().any(|(p, a)| a == api && p.starts_with(provider))
+    }
+
+    /// What the analyzer says of an API.
+    ///
+    /// # Panics
+    ///
+    /// If it was not called.
+    #[must_use]
+    pub fn figures(&self, provider: &str, api: &str) -> Figures {
+        let found = self.figures.iter().find(|(p, a, _)| a == api && p.starts_with(provider));
+        found.unwrap_or_else(|| panic!("{provider} {api} was not called")).2
     }
 
     /// Calls of an API that were left by other ways than a return.

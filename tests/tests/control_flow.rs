@@ -223,7 +223,8 @@ fn interrupted_at_every_instruction() {
         // The trap comes in the hook's own slow path too, where a call of the handler can be
         // counted but no page be made for its duration.
         let leaves = (process.unwound(TRAP, "trap_leaf"), process.calls(TRAP, "trap_leaf"));
-        assert!(leaves.0 * 1000 <= leaves.1, "{leaves:?}");
+        let is_in_windows = process.is_in_windows(TRAP, "trap_leaf");
+        assert!(is_in_windows || leaves.0 * 1000 <= leaves.1, "{leaves:?}");
     }
 }
 

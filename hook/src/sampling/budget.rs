@@ -15,11 +15,12 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use super::{Counts, ENDING, FIRST_LOOK, LONGEST, STRESS, Slot, is_to_be_timed, may_be_unhooked};
 use crate::calibrate::Cost;
 use crate::thread::Thread;
-use crate::{clock, recording, windows};
+use crate::{clock, recording, sys, windows};
 
 /// Time between two slow paths of a slot, at best.
 const PACE_US: u64 = 500;
-/// One that others rely on passes by this often, and has done so as many times as its thread has added up.
+/// One that others rely on passes by this often, and has done so, about, each of as many times that its
+/// thread has added up. What it did longer ago is no matter.
 const LEAST_PACE_US: u64 = 1_000;
 const STEADY: u32 = 25;
 const LONG_STEADY: u32 = 250;
@@ -81,7 +82,9 @@ pub(crate) fn pass_by(thread: &Thread, slot: u32) {
     if elapsed >= CHECK_US * ticks_per_us {
         counts.checked_ticks.set(now);
         if !recording::stopped() && !ENDING.load(Ordering::Relaxed) {
-            counts.check(elapsed, elapsed / (LEAST_PACE_US * ticks_per_us));
+            let cpu_ns = sys::clock_ns(libc::CLOCK_THREAD_CPUTIME_ID);
+            let worked_ns = cpu_ns.saturating_sub(counts.checked_cpu_ns.replace(cpu_ns));
+            counts.check(elapsed, worked_ns / (LEAST_PACE_US * 1000));
         }
         for known in counts.all_known() {
             known.visits.set(0);
@@ -170,7 +173,8 @@ impl Counts {
         let mut spent: u64 = self.all_known().map(|known| known.cost.get()).sum();
         for known in self.all_known() {
             let is_steady = u64::from(known.visits.get()) >= least_visits.max(1);
-            known.steady.set(if is_steady { known.steady.get() + 1 } else { 0 });
+            let steady = known.steady.get();
+            known.steady.set(if is_steady { steady + 1 } else { steady / 2 });
         }
         self.too_much.set(if spent > budget { self.too_much.get() + 1 } else { 0 });
         if self.too_much.get() < TOO_OFTEN && !STRESS {
@@ -186,14 +190,14 @@ impl Counts {
             if cost <= budget / SMALL_PART && !STRESS {
                 return;
             }
-            // Those that did not pass by all the time that this one did may stop again.
+            // Those that did not pass by most of the time that this one did may stop again.
             let is_other = |known: &&Slot| {
                 known.number != dearest.number
                     && known.is_reliable()
-                    && known.steady.get() >= dearest.steady.get().min(LONG_STEADY)
+                    && known.steady.get() >= dearest.steady.get().min(LONG_STEADY) / 2
             };
             if !self.all_known().any(|known| is_other(&known)) && !STRESS {
-                continue;
+                return;
             }
             if windows::lower(dearest.number) {
                 dearest.steady.set(0);

@@ -34,6 +34,8 @@ pub(crate) struct Counts {
     pub(super) preemptions: Cell<u64>,
     /// When it was last looked whether the budget is kept.
     pub(super) checked_ticks: Cell<u64>,
+    /// CPU time of the thread then.
+    pub(super) checked_cpu_ns: Cell<u64>,
     /// How often, one after the other, it was not.
     pub(super) too_much: Cell<u32>,
     pub(super) links: memory::Links,
@@ -203,6 +205,7 @@ impl Counts {
         for known in self.all_known() {
             known.block.store(0, Ordering::Relaxed);
             known.node.store(ptr::null_mut(), Ordering::Relaxed);
+            known.steady.set(0);
             self.set_framed(known.number, false);
             self.look_after(known.number, FIRST_LOOK);
         }
