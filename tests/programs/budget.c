@@ -25,7 +25,7 @@ static void batches(long count)
             trap_add(batch, beat);
         }
         trap_empty();
-        if (between)
+        if (between && batch % 16 == 0)
             between();
     }
 }
