@@ -16,7 +16,8 @@
 //! imports is hooked again for good, and opens the windows of the others.
 //!
 //! How long windows are open and closed is measured in CPU time of the process: it makes no calls while
-//! it sleeps.
+//! it sleeps. The kernel adds the CPU time of other threads that run only at its ticks, which are longer than
+//! a window; so as soon as there is a second thread, all is hooked again for good.
 
 use core::cell::UnsafeCell;
 use core::ptr;
@@ -43,10 +44,10 @@ const LEVELS: [Level; 3] = [
 ];
 /// A window that is opened later than this after it was due stands for no pause.
 const LATE_US: u64 = 2_000;
-/// Where such pauses are more than this part of the time, and this long, others don't pass by often
-/// enough any more.
+/// Where such pauses are more than this part of the time, and not just a few (the whole machine may have been
+/// interrupted), others don't pass by often enough any more.
 const LATE_PART: u64 = 16;
-const LATE_NS: u64 = 5_000_000;
+const FEW_LATE: u32 = 4;
 
 #[derive(Clone, Copy)]
 struct Level {
@@ -77,6 +78,8 @@ struct Twin {
     pause_ns: u64,
     /// Calls in the latest window.
     calls: u64,
+    /// Pauses that ended too late.
+    late: u32,
     /// It is of the process that this one is a fork of.
     inherited: bool,
     record: *mut TwinRecord,
@@ -101,6 +104,8 @@ static FIRST_TWIN: AtomicUsize = AtomicUsize::new(STUBS);
 static NEXT_EDGE: AtomicU64 = AtomicU64::new(u64::MAX);
 /// When a call of a slot that is none of a twin passed by last, in ticks.
 static LATEST_HOOKED: AtomicU64 = AtomicU64::new(0);
+/// How often an import was unhooked, or its windows made rarer.
+static CHANGES: AtomicU32 = AtomicU32::new(0);
 /// Calls that were credited to each twin in its window, and what they cost, in 1/1024 ticks.
 static CALLS: [AtomicU64; TWINS] = [const { AtomicU64::new(0) }; TWINS];
 static COSTS: [AtomicU64; TWINS] = [const { AtomicU64::new(0) }; TWINS];
@@ -150,6 +155,11 @@ pub(crate) fn pass_by(now: u64, slot: u32) {
 /// False if that can't be.
 pub(crate) fn lower(slot: u32) -> bool {
     change(|state, moment| state.lower(slot, moment)).unwrap_or(false)
+}
+
+/// A number that differs whenever [`lower`] has changed anything.
+pub(crate) fn changes() -> u32 {
+    CHANGES.load(Ordering::Relaxed)
 }
 
 /// At the end of the process or its image, and before it gives up the right to system calls: hooks all
@@ -303,6 +313,7 @@ impl State {
             since_cpu_ns: moment.cpu_ns,
             pause_ns: 0,
             calls: 0,
+            late: 0,
             inherited: false,
             record,
         };
@@ -310,6 +321,7 @@ impl State {
             return false;
         }
         twin.pause(moment, random);
+        CHANGES.fetch_add(1, Ordering::Relaxed);
         let place = self.count;
         if let Some(free) = self.twins.get_mut(place) {
             *free = Some(twin);
@@ -373,7 +385,7 @@ impl Twin {
         was_late && !self.record.is_null() && {
             // SAFETY: the record is in the mapping.
             let TwinRecord { on_ns, off_ns, unseen_ns, .. } = unsafe { *self.record };
-            unseen_ns > LATE_NS && unseen_ns > (on_ns + off_ns) / LATE_PART
+            self.late > FEW_LATE && unseen_ns > (on_ns + off_ns) / LATE_PART
         }
     }
 
@@ -425,6 +437,7 @@ impl Twin {
             }
             Phase::Closed if self.is_late(moment, cpu_ns) => {
                 record.unseen_ns += cpu_ns;
+                self.late += 1;
                 return true;
             }
             Phase::Closed => record.off_ns += cpu_ns,

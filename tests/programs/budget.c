@@ -70,12 +70,13 @@ int main(int argc, char **argv)
             trap_spin(100);
         trap_tell(file, "trap_spin", (long)BATCHES * BEATS * SPINS);
     } else if (!strcmp(how, "threads")) {
+        batches(BATCHES);
         pthread_t threads[2];
         for (int i = 0; i < 2; i++)
             CHECK(pthread_create(&threads[i], NULL, work, NULL) == 0);
         for (int i = 0; i < 2; i++)
             CHECK(pthread_join(threads[i], NULL) == 0);
-        tell("", 2 * BATCHES);
+        tell("", 3 * BATCHES);
     } else if (!strcmp(how, "forks")) {
         batches(BATCHES);
         pid_t child = fork();

@@ -52,8 +52,9 @@ fn what_is_called_very_often_is_estimated() {
     }
 }
 
+/// Then all is counted again.
 #[test]
-fn in_threads() {
+fn until_there_are_threads() {
     compare("", "threads");
 }
 

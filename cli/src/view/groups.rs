@@ -172,8 +172,10 @@ pub(super) fn brief(report: &Report, top: usize) -> Table {
         ("calls", Align::Number),
     ])
     .may_drop(["application", waiting::heading(report)]);
-    let estimated = report.analysis.totals.calls_estimated;
     for row in report.groups().rows.iter().take(top) {
+        let thread = |&at: &u32| report.analysis.threads.get(at as usize);
+        let estimated =
+            row.members.iter().filter_map(thread).any(|thread| thread.measures.calls_estimated);
         let several = |text: String| if row.threads > 1 { text } else { String::new() };
         table.row([
             (&*row.label).into(),

@@ -174,10 +174,16 @@ impl Counts {
         for known in self.all_known() {
             let is_steady = u64::from(known.visits.get()) >= least_visits.max(1);
             let steady = known.steady.get();
-            known.steady.set(if is_steady { steady + 1 } else { steady / 2 });
+            known.steady.set(match known.visits.get() {
+                0 => 0,
+                _ if is_steady => steady + 1,
+                _ => steady.saturating_sub(2),
+            });
         }
         self.too_much.set(if spent > budget { self.too_much.get() + 1 } else { 0 });
-        if self.too_much.get() < TOO_OFTEN && !STRESS {
+        // What somebody has just unhooked may look as if it could be relied on.
+        let is_settled = self.changes.replace(windows::changes()) == windows::changes();
+        if (self.too_much.get() < TOO_OFTEN || !is_settled) && !STRESS {
             return;
         }
         for _ in 0..MANY {

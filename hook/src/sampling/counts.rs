@@ -38,6 +38,8 @@ pub(crate) struct Counts {
     pub(super) checked_cpu_ns: Cell<u64>,
     /// How often, one after the other, it was not.
     pub(super) too_much: Cell<u32>,
+    /// What [`crate::windows::changes`] was then.
+    pub(super) changes: Cell<u32>,
     pub(super) links: memory::Links,
 }
 

@@ -34,7 +34,7 @@ use chase_format::layout::{
 use crate::arch::STUBS;
 use crate::signals::SignalsBlocked;
 use crate::thread::{Pending, Thread};
-use crate::{recording, thread};
+use crate::{recording, thread, windows};
 
 pub(crate) use self::budget::{begin as keep_budget, pass_by};
 pub(crate) use self::counts::Counts;
@@ -135,7 +135,9 @@ pub(crate) fn describe_twin(slot: usize, of: usize) {
 /// Whether calls of a slot, as far as is known, neither call others, nor wait, nor are special. (Where a
 /// companion wants to know their context, they make no system calls either.)
 pub(crate) fn may_be_unhooked(slot: u32) -> bool {
-    !has(slot, EVERY_CALL | SPECIAL | LOCK | HAS_CHILDREN)
+    // How long windows are could not be told.
+    (!THREADS.load(Ordering::Relaxed) || STRESS)
+        && !has(slot, EVERY_CALL | SPECIAL | LOCK | HAS_CHILDREN)
         && (has(slot, PURE) || !LISTENS.load(Ordering::Relaxed))
 }
 
@@ -163,6 +165,9 @@ fn note(of: *const Node, what: u8) {
 /// `thread` is about to create another one, or to be one of several: locks may be waited for.
 pub(crate) fn expect_threads(thread: &Thread) {
     if !THREADS.swap(true, Ordering::Relaxed) {
+        if !STRESS {
+            windows::finish();
+        }
         thread.stop_sampling();
     }
 }
