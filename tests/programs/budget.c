@@ -25,7 +25,7 @@ static void batches(long count)
             trap_add(batch, beat);
         }
         trap_empty();
-        if (between && batch % 16 == 0)
+        if (between && batch % 100 == 0)
             between();
     }
 }
