@@ -39,6 +39,12 @@
 //! is shown if ten effective samples of (Σw)²/Σw² are beyond it, and if both ends of its 95 %
 //! confidence interval (its rank is binomial) are in its bucket or the next.
 //!
+//! Where calls were seen in windows alone, calls and times of the twin's contexts are multiplied by
+//! (on + off) / on, the process's CPU time with windows open and closed; the hook's cost is not, since calls
+//! between windows have none. The spread between windows gives the variance *V* of the number of all calls
+//! (ratio estimator, see [`chase_recorder::reader::Twin::relative_variance`]), and mean²·*V* is added to that
+//! of the time. Pauses that no window stands for are in no figure; [`NotSeen::not_observed`] lists them.
+//!
 //! Recorded recursion is folded into an ancestor: self times stay exact, and the tree shows folded
 //! calls in that ancestor. The total of an API or a library counts its outermost calls only, so
 //! that nothing is counted twice. It is a lower bound where the API takes part in the recursion
@@ -109,6 +115,8 @@ pub use syscalls::{
     by_syscall as syscalls_by_number, syscall, syscall_name, total as syscalls_total,
 };
 pub use tail::{TailContext, TailRow, TailSyscall, TailThread, Tails};
-pub use unseen::{NotSeen, Skipped, Stopped, SyscallsNotSeen, SyscallsStopped, Unreadable};
+pub use unseen::{
+    NotObserved, NotSeen, Skipped, Stopped, SyscallsNotSeen, SyscallsStopped, Unreadable,
+};
 pub use waits::{WaitRow, waits};
 pub use workers::Workers;

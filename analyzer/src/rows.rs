@@ -12,8 +12,13 @@ use crate::image::Ending;
 /// Figures of a set of calls. Times are free of the hook's own cost; see the crate's documentation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Measures {
-    /// Calls begun; exact.
+    /// Calls begun; exact, unless `calls_estimated`.
     pub calls: u64,
+    /// Whether some of the calls were not seen, because they were made while an import was unhooked, and
+    /// are estimated: then so are times.
+    pub calls_estimated: bool,
+    /// Half the width of the 95 % confidence interval of `calls`; 0 where they are exact.
+    pub calls_ci95: u64,
     /// Those among them that were counted and not timed.
     pub untimed: u64,
     /// Calls that a clock was read for. Where they are fewer than `calls` less `untimed` and
@@ -61,6 +66,12 @@ impl Measures {
     #[must_use]
     pub fn samples_only(&self) -> bool {
         self.estimated && self.timed < self.calls.saturating_sub(self.untimed + self.open)
+    }
+
+    /// `calls_ci95` as a fraction of `calls`, where they are estimated.
+    #[must_use]
+    pub fn calls_ci95_share(&self) -> Option<f64> {
+        (self.calls_estimated && self.calls > 0).then(|| self.calls_ci95 as f64 / self.calls as f64)
     }
 
     /// `ci95_ns` as a fraction of `self_ns`, where that is an estimate.
@@ -365,6 +376,8 @@ pub struct Totals {
     pub threads: usize,
     /// Library calls begun.
     pub calls: u64,
+    /// Whether `calls` is an estimate; see [`Measures::calls_estimated`].
+    pub calls_estimated: bool,
     /// Lifetimes of all threads.
     pub lifetime_ns: Ns,
     /// Their application times.

@@ -21,6 +21,8 @@ const NORMAL_95: f64 = 1.96;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sums {
     pub(crate) calls: u64,
+    pub(crate) unseen: u64,
+    calls_variance: f64,
     timed: u64,
     samples: u64,
     squared_weights: f64,
@@ -94,6 +96,8 @@ impl Sums {
             return;
         }
         self.calls = self.calls.saturating_add(cost.calls);
+        self.unseen = self.unseen.saturating_add(cost.unseen);
+        self.calls_variance += cost.calls_variance;
         self.timed = self.timed.saturating_add(cost.timed);
         self.samples = self.samples.saturating_add(cost.samples);
         self.squared_weights += cost.squared_weights;
@@ -106,6 +110,8 @@ impl Sums {
     /// Adds all of `other` but its total.
     pub(crate) fn add(&mut self, other: &Self) {
         self.calls = self.calls.saturating_add(other.calls);
+        self.unseen = self.unseen.saturating_add(other.unseen);
+        self.calls_variance += other.calls_variance;
         self.timed = self.timed.saturating_add(other.timed);
         self.samples = self.samples.saturating_add(other.samples);
         self.squared_weights += other.squared_weights;
@@ -174,6 +180,8 @@ impl Sums {
         }
         Measures {
             calls: self.calls,
+            calls_estimated: self.unseen > 0,
+            calls_ci95: (NORMAL_95 * self.calls_variance.sqrt()).round() as u64,
             untimed: self.calls.saturating_sub(self.timed.saturating_add(self.open)),
             timed: self.samples,
             estimated: estimated || self.variance > 0.0,

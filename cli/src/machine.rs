@@ -10,7 +10,7 @@ use crate::report::Report;
 pub(crate) const SCHEMA: u32 = 1;
 
 /// Columns of the figures that most rows have.
-pub(crate) const MEASURES: [&str; 18] = [
+pub(crate) const MEASURES: [&str; 20] = [
     "calls",
     "untimed",
     "unwound",
@@ -29,6 +29,8 @@ pub(crate) const MEASURES: [&str; 18] = [
     "timed",
     "estimated",
     "ci95_ns",
+    "calls_estimated",
+    "calls_ci95",
 ];
 
 /// The rows of a view under their name in JSON, and the columns that they have as CSV.

@@ -162,6 +162,19 @@ fn waits_from_the_scheduler() {
     golden("syscalls-tree.txt", &["tree"]);
 }
 
+/// Counts that are estimates, and time in which nothing was seen.
+#[test]
+fn calls_seen_in_windows() {
+    let dir = TempDir::new().expect("a directory for the test");
+    let sample = chase_analyzer::recorder::builder::sample();
+    recordings::write(dir.path(), "app-1000.chase", &sample);
+    let golden = |name: &str, arguments: &[&str]| {
+        accept(name, report(dir.path(), &[], &[arguments, &["app-1000.chase"]].concat()));
+    };
+    golden("windows-summary.txt", &[]);
+    golden("windows-apis.txt", &["apis", "--api", "malloc"]);
+}
+
 /// Two recordings, and two functions of one.
 #[test]
 fn comparisons() {

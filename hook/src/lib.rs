@@ -7,7 +7,7 @@
 //!
 //! The order of things: [`process`] starts and ends it; [`loading`] finds [`objects`], reads their
 //! [`elf`] tables, [`resolve`]s names and patches [`slots`]; [`special`] knows the functions that
-//! are not ordinary; [`sampling`] chooses which calls are timed; [`thread`] follows threads from
+//! are not ordinary; [`sampling`] chooses which calls are timed, and [`windows`] which are not even counted; [`thread`] follows threads from
 //! start to end.
 //!
 //! Constraints, since this runs inside other people's programs: no allocation from the
@@ -45,6 +45,7 @@ mod sys;
 mod text;
 mod thread;
 mod tree;
+mod windows;
 
 /// There is no heap here. Cargo may turn on features of shared dependencies that link `alloc`, which
 /// then asks for one; nothing of ours does.

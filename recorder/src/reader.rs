@@ -22,6 +22,7 @@ mod objects;
 mod origins;
 mod syscalls;
 mod threads;
+mod twins;
 
 use std::borrow::Cow;
 
@@ -33,6 +34,7 @@ pub use objects::{Object, Slot};
 pub use origins::Origin;
 pub use syscalls::{SyscallsFile, parse_syscalls_header};
 pub use threads::{Context, Thread};
+pub use twins::Twin;
 
 use crate::layout::{ChunkKind, Header, PAGE};
 use chunks::Chunk;
@@ -40,6 +42,7 @@ use nodes::NodeIndex;
 use objects::ObjectIndex;
 use origins::OriginIndex;
 use threads::ThreadEntry;
+use twins::TwinIndex;
 
 /// One process image's recording.
 #[derive(Debug)]
@@ -50,6 +53,7 @@ pub struct Recording<'a> {
     objects: ObjectIndex,
     threads: Vec<ThreadEntry>,
     origins: OriginIndex,
+    twins: TwinIndex,
     nodes: NodeIndex,
     problems: Vec<Problem>,
 }
@@ -71,6 +75,12 @@ impl<'a> Recording<'a> {
         let meta = of_kind(ChunkKind::Meta).copied().collect();
         let objects = ObjectIndex::new(&bytes, of_kind(ChunkKind::Object), &mut problems);
         let origins = OriginIndex::new(&bytes, of_kind(ChunkKind::Origins));
+        let twins = TwinIndex::new(
+            &bytes,
+            of_kind(ChunkKind::Twins),
+            |slot| objects.has(slot),
+            &mut problems,
+        );
         let mut nodes = NodeIndex::new(of_kind(ChunkKind::Nodes), &mut problems);
         let mut threads =
             threads::find(&bytes, &header, of_kind(ChunkKind::Threads), &nodes, &mut problems);
@@ -78,7 +88,7 @@ impl<'a> Recording<'a> {
             let chunks = thread.chunks.clone();
             thread.nodes = nodes.add_thread(&bytes, thread.index, chunks, &mut problems);
         }
-        Ok(Self { header, meta, objects, threads, origins, nodes, problems, bytes })
+        Ok(Self { header, meta, objects, threads, origins, twins, nodes, problems, bytes })
     }
 
     /// A recording of nothing but a header, for a process that only its `.syscalls` file tells of.
@@ -91,6 +101,7 @@ impl<'a> Recording<'a> {
             objects: ObjectIndex::default(),
             threads: Vec::new(),
             origins: OriginIndex::default(),
+            twins: TwinIndex::default(),
             nodes: NodeIndex::default(),
             problems: Vec::new(),
         }
@@ -139,10 +150,22 @@ impl<'a> Recording<'a> {
         self.objects.get(&self.bytes, id)
     }
 
-    /// The import with this number.
+    /// The import with this number, or whose twin has it.
     #[must_use]
     pub fn slot(&self, number: u32) -> Option<Slot<'_>> {
+        let number = self.twin(number).map_or(number, |twin| twin.record().of);
         self.objects.slot(&self.bytes, number)
+    }
+
+    /// What is known of a slot whose calls were seen in windows alone.
+    #[must_use]
+    pub fn twin(&self, slot: u32) -> Option<&Twin> {
+        self.twins.get(slot)
+    }
+
+    /// All such slots, by number.
+    pub fn twins(&self) -> impl ExactSizeIterator<Item = &Twin> {
+        self.twins.iter()
     }
 
     /// Threads by their number.

@@ -116,3 +116,18 @@ fn the_fixture_is_what_this_version_writes() {
          the format needs a new version, any other one CHASE_BLESS=1"
     );
 }
+
+#[test]
+fn version_4_is_readable() {
+    let bytes = fixture(4);
+    let recording = Recording::parse(&bytes).unwrap();
+    assert_eq!(recording.problems(), []);
+    let [twin] = recording.twins().collect::<Vec<_>>()[..] else { panic!("one twin") };
+    let record = twin.record();
+    assert_eq!((record.windows, record.unseen_ns, record.cost_ns), (3, 700, 60));
+    assert!((twin.factor() - 5.0).abs() < 1e-9);
+    assert_eq!(recording.slot(record.slot).unwrap().name(), "malloc");
+    let contexts = recording.threads().flat_map(|thread| thread.contexts().collect::<Vec<_>>());
+    let seen: Vec<u64> = contexts.filter(|it| it.twin().is_some()).map(|it| it.calls()).collect();
+    assert_eq!(seen, [4, 26]);
+}

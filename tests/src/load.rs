@@ -11,7 +11,7 @@ use chase_recorder::layout::{
 };
 use chase_recorder::reader::{Context, Recording as Reader, Slot};
 
-use crate::recorded::{Api, Binding, Process, Recording, Thread};
+use crate::recorded::{Api, Binding, Figures, Process, Recording, Thread};
 
 pub(crate) fn recording(directory: &Path) -> Recording {
     let entries = fs::read_dir(directory)
@@ -43,7 +43,11 @@ fn process(path: &Path) -> Process {
     let sum = |number: fn(&Api) -> u64| apis.iter().map(number).sum::<u64>();
     let (found, least) = (analysis.totals.calls, sum(|api| api.calls));
     let possible = least..=least + sum(|api| api.unwound);
-    assert!(possible.contains(&found), "the analyzer counts {found} calls, the tests {possible:?}");
+    let estimated = analysis.totals.calls_estimated;
+    assert!(
+        estimated || possible.contains(&found),
+        "the analyzer counts {found} calls, the tests {possible:?}"
+    );
 
     let header = reader.header();
     let executable = reader.meta_value("executable").unwrap_or_default();
@@ -58,6 +62,9 @@ fn process(path: &Path) -> Process {
         stop_reason: header.stop_reason,
         unseen: header.unseen,
         apis,
+        in_windows: in_windows(reader),
+        figures: figures(&analysis),
+        not_observed_share: not_observed_share(&analysis),
         self_ns: self_times(&analysis),
         threads: threads(reader, &analysis),
         bindings: bindings(reader),
@@ -93,6 +100,13 @@ fn apis(reader: &Reader) -> Vec<Api> {
     apis.into_values().collect()
 }
 
+fn in_windows(reader: &Reader) -> Vec<(String, String)> {
+    let slots = reader.twins().filter_map(|twin| reader.slot(twin.record().slot));
+    slots
+        .map(|slot| (object_name(reader, slot.record().provider), slot.name().into_owned()))
+        .collect()
+}
+
 /// Calls begun that neither returned nor were left. Only those that are timed can tell.
 ///
 /// An asynchronous cancellation may leave a call in the very moment of its return: each call that
@@ -105,10 +119,25 @@ fn open_calls(context: &Context, slot: &Slot) -> u64 {
         assert!(samples.ended <= samples.begun, "{}: {samples:?}", slot.name());
         return u64::from(samples.begun - samples.ended);
     }
-    let (node, completed) = (context.node(), context.histogram().count());
+    let (node, completed) = (context.node(), context.completed());
     let unwound = u64::from(node.unwound);
     assert!(completed <= node.calls, "{}: {completed} of {} returned", slot.name(), node.calls);
     node.calls.saturating_sub(completed + unwound)
+}
+
+fn figures(analysis: &Analysis) -> Vec<(String, String, Figures)> {
+    let of = |row: &chase_analyzer::ApiRow| {
+        let measures = &row.measures;
+        let (calls, estimated) = (measures.calls, measures.calls_estimated);
+        let figures = Figures { calls, estimated, ci95: measures.calls_ci95 };
+        (row.library.clone(), row.symbol.clone(), figures)
+    };
+    analysis.apis.iter().map(of).collect()
+}
+
+fn not_observed_share(analysis: &Analysis) -> f64 {
+    let longest = analysis.not_seen.not_observed.first().map_or(0.0, |it| it.cpu_ns.as_f64());
+    longest / analysis.totals.lifetime_ns.as_f64().max(1.0)
 }
 
 fn self_times(analysis: &Analysis) -> Vec<(String, String, f64)> {

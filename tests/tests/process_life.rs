@@ -168,7 +168,7 @@ fn exec_again_and_again() {
         recording.processes.iter().map(|p| (p.calls(TRAP, "trap_empty"), p)).collect();
     images.sort_by_key(|(calls, _)| *calls);
     for (n, (calls, process)) in (0..).zip(images) {
-        assert_eq!(calls, 10 + n);
+        assert!(calls == 10 + n || process.is_in_windows(TRAP, "trap_empty"), "{calls}");
         assert!(!process.forked, "origin is {ORIGIN_EXEC}");
         let last = n == 0;
         process.expect(&[

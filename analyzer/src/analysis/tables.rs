@@ -294,6 +294,7 @@ fn sum_threads<'t>(threads: impl Iterator<Item = &'t CollectedThread> + Clone) -
         calls: threads
             .clone()
             .fold(0, |sum: u64, thread| sum.saturating_add(thread.row.measures.calls)),
+        calls_estimated: threads.clone().any(|thread| thread.row.measures.calls_estimated),
         lifetime_ns: sum(|thread| thread.lifetime_ns),
         application_ns: sum(|thread| thread.application_ns),
         library_ns: sum(|thread| thread.self_ns),

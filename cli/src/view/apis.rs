@@ -5,14 +5,14 @@ use serde_json::Value;
 
 use super::waiting::{self, PREEMPTED};
 use super::{
-    ESTIMATE, PERCENT, QUANTILES, SELF, Show, TIMED, TOTAL, calls, has_estimates, left_out, legend,
-    longest, marked, of_call, self_time, share,
+    PERCENT, QUANTILES, SELF, Show, TIMED, TOTAL, calls, estimates, left_out, legend, longest,
+    marked, of_call, self_time, share,
 };
 use crate::args::{ApiFilter, LibFilter, matches};
 use crate::machine::{self, MEASURES, Rows};
 use crate::names::Names;
 use crate::report::Report;
-use crate::terminal::{Align, Cell, Look, Table, Terminal, count, elapsed};
+use crate::terminal::{Align, Cell, Look, Table, Terminal, count, elapsed, percent};
 
 pub(super) struct Apis<'a> {
     pub(super) lib: &'a LibFilter,
@@ -92,7 +92,7 @@ impl Show for Apis<'_> {
             terms.extend(waiting::legend(report));
         }
         terms.extend([("waits for", "by the function's name, not measured"), QUANTILES]);
-        terms.extend(has_estimates(report).then_some([ESTIMATE, TIMED]).into_iter().flatten());
+        terms.extend(estimates(report).map(|estimate| [estimate, TIMED]).into_iter().flatten());
         out.push_str(&legend(terminal, &terms));
         Ok(out)
     }
@@ -109,9 +109,13 @@ impl Show for Apis<'_> {
     }
 }
 
-/// Of a function whose calls were not all timed, also how many were.
+/// How far off an estimate of the calls may be; of a function whose calls were not all timed, also how many
+/// were.
 fn calls_and_timed(measures: &Measures) -> String {
-    let calls = calls(measures);
+    let calls = match measures.calls_ci95_share() {
+        Some(share) if share >= 0.0005 => format!("{} ±{}", calls(measures), percent(share)),
+        _ => calls(measures),
+    };
     if measures.samples_only() {
         format!("{calls} ({} timed)", count(measures.timed))
     } else {

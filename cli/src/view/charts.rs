@@ -8,7 +8,7 @@ use chase_analyzer::LibraryKind;
 use chase_viz::{Bar, Chart, Group, GroupKind, Heading, Unit};
 use serde_json::{Map, Value};
 
-use super::{Show, processes};
+use super::{Show, approximate, processes};
 use crate::machine::Rows;
 use crate::report::{Report, file_name};
 use crate::terminal::{Terminal, clean, count, elapsed};
@@ -89,7 +89,7 @@ pub(super) fn subtitle(report: &Report) -> String {
         "{first}: {processes}{} wall, {} threads, {} library calls, overhead about {}",
         elapsed(analysis.wall_ns.0),
         analysis.totals.threads,
-        count(analysis.totals.calls),
+        approximate(analysis.totals.calls_estimated, count(analysis.totals.calls)),
         processes::overhead(&analysis.totals),
     )
 }

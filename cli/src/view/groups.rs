@@ -4,7 +4,7 @@ use anyhow::bail;
 use chase_analyzer::{CodeAddress, GroupRow, Outlier};
 use serde_json::{Map, Value, json};
 
-use super::{Show, left_out, legend, share, waiting};
+use super::{Show, approximate, left_out, legend, share, waiting};
 use crate::args::{GroupFilter, matches};
 use crate::machine::{self, Rows};
 use crate::places::AddressKind;
@@ -173,6 +173,9 @@ pub(super) fn brief(report: &Report, top: usize) -> Table {
     ])
     .may_drop(["application", waiting::heading(report)]);
     for row in report.groups().rows.iter().take(top) {
+        let thread = |&at: &u32| report.analysis.threads.get(at as usize);
+        let estimated =
+            row.members.iter().filter_map(thread).any(|thread| thread.measures.calls_estimated);
         let several = |text: String| if row.threads > 1 { text } else { String::new() };
         table.row([
             (&*row.label).into(),
@@ -182,7 +185,11 @@ pub(super) fn brief(report: &Report, top: usize) -> Table {
             share(report, row.library_ns).into(),
             share(report, row.wait_ns).into(),
             several(format!("{:.2}", row.comparison.load_balance)).into(),
-            if row.calls == 0 { "".into() } else { count(row.calls).into() },
+            if row.calls == 0 {
+                "".into()
+            } else {
+                approximate(estimated, count(row.calls)).into()
+            },
         ]);
     }
     table

@@ -11,7 +11,7 @@ use chase_export::{Profile, Stacks};
 use chase_html::{Comparison, Facts, Figures, Flame, FlameKind, Process};
 
 use super::charts::Charts;
-use super::{compare as views, processes};
+use super::{approximate, compare as views, processes};
 use crate::args::{Cli, CompareArgs};
 use crate::compare::Compared;
 use crate::report::{Report, file_name};
@@ -129,7 +129,11 @@ fn facts(report: &Report) -> Facts {
     add("Wall time", format!("{about}{}", elapsed(analysis.wall_ns.0)));
     add("Processes", processes::number(&analysis.processes));
     add("Threads", count(analysis.totals.threads as u64));
-    add("Library calls", count(analysis.totals.calls));
+    let estimated = analysis.totals.calls_estimated;
+    add("Library calls", approximate(estimated, count(analysis.totals.calls)));
+    if estimated {
+        add("Counts", "of functions that were unhooked for CHASE_BUDGET are estimates".to_owned());
+    }
     add("Cost of recording", format!("about {}", processes::overhead(&analysis.totals)));
     add("Ended", first.map(|process| processes::ending(process.ending)).unwrap_or_default());
     let hosts = hosts(report);

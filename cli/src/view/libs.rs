@@ -4,8 +4,8 @@ use chase_analyzer::{LibraryKind, LibraryRow};
 
 use super::waiting::{self, PREEMPTED};
 use super::{
-    ESTIMATE, PERCENT, QUANTILES, SELF, Show, TOTAL, calls, has_estimates, left_out, legend,
-    longest, marked, of_call, self_time, share,
+    PERCENT, QUANTILES, SELF, Show, TOTAL, calls, estimates, left_out, legend, longest, marked,
+    of_call, self_time, share,
 };
 use crate::args::{LibFilter, matches};
 use crate::machine::{self, MEASURES, Rows};
@@ -32,7 +32,7 @@ impl Show for Libs<'_> {
         out.push_str(&left_out(rows.len(), top, "libraries"));
         let mut terms =
             [&[PERCENT, SELF, TOTAL][..], &waiting::legend(report), &[QUANTILES]].concat();
-        terms.extend(has_estimates(report).then_some(ESTIMATE));
+        terms.extend(estimates(report));
         out.push_str(&legend(terminal, &terms));
         Ok(out)
     }

@@ -127,9 +127,13 @@ fn self_time(measures: &Measures) -> String {
     }
 }
 
-/// Whether the report needs [`ESTIMATE`].
-fn has_estimates(report: &Report) -> bool {
-    report.analysis.libraries.iter().any(|row| row.measures.estimated)
+/// Explanation of the marks of estimates, if there are any.
+fn estimates(report: &Report) -> Option<(&'static str, &'static str)> {
+    let any = report.analysis.libraries.iter().any(|row| row.measures.estimated);
+    match report.analysis.totals.calls_estimated {
+        true => Some(ESTIMATE_OF_CALLS),
+        false => any.then_some(ESTIMATE),
+    }
 }
 
 /// A share of the time; empty where there is none to speak of.
@@ -139,7 +143,15 @@ fn share(report: &Report, time: Ns) -> String {
 
 /// Number of calls; empty for what is not called.
 fn calls(measures: &Measures) -> String {
-    if measures.calls == 0 { String::new() } else { terminal::count(measures.calls) }
+    match measures.calls {
+        0 => String::new(),
+        calls => approximate(measures.calls_estimated, terminal::count(calls)),
+    }
+}
+
+/// A number of calls that is an estimate is marked.
+fn approximate(estimated: bool, calls: String) -> String {
+    if estimated { format!("~{calls}") } else { calls }
 }
 
 /// Says how many rows were left out, if any.
@@ -205,6 +217,10 @@ const PERCENT: (&str, &str) = ("%", "share of application time and all library c
 const ESTIMATE: (&str, &str) = (
     "~, ±, ≥",
     "an estimate: of hot, short, even calls only some were timed, each for a block of calls; ± is its 95 % confidence interval, ≥ the longest that was timed. Counts are exact. CHASE_TIMING=all times every call",
+);
+const ESTIMATE_OF_CALLS: (&str, &str) = (
+    "~, ±, ≥",
+    "an estimate: to keep to CHASE_BUDGET, some functions were seen in short windows, which stand for the CPU time between them, and of hot, short, even calls only some were timed, each for a block of calls; ± is its 95 % confidence interval, ≥ the longest that was timed. Counts without ~ are exact",
 );
 const TIMED: (&str, &str) = (
     "timed",

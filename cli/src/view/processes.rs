@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use chase_analyzer::{Ending, Ns, ProcessRow, Totals};
 use unicode_width::UnicodeWidthStr;
 
+use super::approximate;
 use crate::report::{Report, file_name, fraction};
 use crate::terminal::{Align, Look, Table, Terminal, clean, count, elapsed, moment, percent};
 
@@ -39,7 +40,7 @@ pub(super) fn headline(process: &ProcessRow, terminal: Terminal) -> String {
         process.pid,
         elapsed(process.wall_ns.0),
         plural(totals.threads as u64, "thread"),
-        plural(totals.calls, "library call"),
+        approximate(totals.calls_estimated, plural(totals.calls, "library call")),
         overhead(totals),
         ending(process.ending),
     );
@@ -65,7 +66,7 @@ pub(super) fn table(report: &Report, terminal: Terminal, top: usize) -> String {
         number(&analysis.processes),
         elapsed(analysis.wall_ns.0),
         plural(analysis.totals.threads as u64, "thread"),
-        plural(analysis.totals.calls, "library call"),
+        approximate(analysis.totals.calls_estimated, plural(analysis.totals.calls, "library call"),),
         overhead(&analysis.totals),
     );
     let mut out = line(first, &facts, terminal) + "\n";
@@ -91,7 +92,7 @@ pub(super) fn table(report: &Report, terminal: Terminal, top: usize) -> String {
             elapsed(process.wall_ns.0).into(),
             count(totals.threads as u64).into(),
             elapsed(totals.library_ns.0).into(),
-            count(totals.calls).into(),
+            approximate(totals.calls_estimated, count(totals.calls)).into(),
             brief_ending(process.ending).into(),
         ]);
     }
@@ -172,6 +173,14 @@ pub(super) fn not_seen(report: &Report) -> Vec<String> {
         .filter(|(number, ..)| *number > 0)
         .map(|&(number, what, why)| format!("{} {why}", plural(number, what)))
         .collect();
+    for not_observed in &not_seen.not_observed {
+        let (symbol, library) = (&not_observed.symbol, &not_observed.library);
+        let time = elapsed(not_observed.cpu_ns.0);
+        lines.push(format!(
+            "calls of {symbol} ({library}) in {time} of CPU time: unhooked, for the budget"
+        ));
+    }
+    lines.extend(not_seen.no_budget.iter().map(|why| format!("no budget: {why}")));
     for skipped in &not_seen.skipped {
         lines.push(format!("{} left alone: {}", plural(skipped.imports, "import"), skipped.reason));
     }

@@ -6,8 +6,8 @@ use super::apis::Apis;
 use super::libs::{self, Libs};
 use super::threads::Threads;
 use super::{
-    ESTIMATE, QUANTILES, SELF_SHARE, Show, calls, findings, groups, has_estimates, legend, marked,
-    of_call, processes, share, syscalls, waiting,
+    QUANTILES, SELF_SHARE, Show, calls, estimates, findings, groups, legend, marked, of_call,
+    processes, share, syscalls, waiting,
 };
 use crate::args::{ApiFilter, GroupFilter, LibFilter, Runs, ThreadFilter};
 use crate::machine::Rows;
@@ -44,7 +44,7 @@ impl Show for Summary {
         terms.push(SELF_SHARE);
         terms.extend(waiting::legend(report).first());
         terms.push(QUANTILES);
-        terms.extend(has_estimates(report).then_some(ESTIMATE));
+        terms.extend(estimates(report));
         let findings = findings::text(report, terminal);
         if !findings.is_empty() {
             out.push('\n');

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::apis::is_wanted;
 use super::groups::{chosen, name_threads};
-use super::{Show, left_out, legend};
+use super::{Show, approximate, left_out, legend};
 use crate::args::{ApiFilter, GroupFilter, LibFilter};
 use crate::machine::{self, Rows};
 use crate::report::Report;
@@ -58,7 +58,7 @@ impl Show for Tail<'_> {
                 report.names.short(row.api as usize).into(),
                 Cell::new(report.names.object(api.object), Look::Faint),
                 (&*report.groups().rows[row.group as usize].label).into(),
-                count(row.calls).into(),
+                approximate(api.measures.calls_estimated, count(row.calls)).into(),
                 duration(row.p50_ns.0).into(),
                 duration(row.p90_ns.0).into(),
                 duration(row.p99_ns.0).into(),

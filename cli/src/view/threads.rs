@@ -7,7 +7,7 @@ use chase_analyzer::{CodeAddress, ThreadRow};
 use serde_json::Value;
 
 use super::waiting::{self, PREEMPTED};
-use super::{Show, groups, left_out, legend, marked};
+use super::{Show, approximate, groups, left_out, legend, marked};
 use crate::args::{GroupFilter, ThreadFilter, matches};
 use crate::machine::{self, MEASURES, Rows};
 use crate::places::AddressKind;
@@ -87,7 +87,7 @@ impl Show for Threads<'_> {
                 marked(&row.measures, elapsed(row.measures.self_ns.0)).into(),
                 elapsed(row.measures.wait_ns.0).into(),
                 row.measures.preempted_ns.map_or_else(String::new, |ns| elapsed(ns.0)).into(),
-                count(row.measures.calls).into(),
+                approximate(row.measures.calls_estimated, count(row.measures.calls)).into(),
             ]);
         }
         out.push_str(&table.render(terminal));

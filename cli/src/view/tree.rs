@@ -12,8 +12,8 @@ use super::apis::is_wanted;
 use super::groups::{self, name_threads};
 use super::waiting;
 use super::{
-    ESTIMATE, PERCENT, QUANTILES, SELF, Show, TOTAL, calls, has_estimates, left_out, legend,
-    marked, of_call, threads,
+    PERCENT, QUANTILES, SELF, Show, TOTAL, approximate, calls, estimates, left_out, legend, marked,
+    of_call, threads,
 };
 use crate::args::{ApiFilter, GroupFilter, LibFilter, ThreadFilter};
 use crate::machine::{self, MEASURES, Rows};
@@ -222,7 +222,7 @@ impl Show for Tree<'_> {
             terms.extend(waiting::legend(report).first());
         }
         terms.push(QUANTILES);
-        terms.extend(has_estimates(report).then_some(ESTIMATE));
+        terms.extend(estimates(report));
         out.push_str(&legend(terminal, &terms));
         Ok(out)
     }
@@ -328,11 +328,12 @@ fn group_table(report: &Report, tree: &[GroupContext], shown: &[usize]) -> Table
         let library = report.names.object(api.map_or(u32::MAX, |api| api.object));
         let spread = row.spread;
         let thread = report.analysis.threads.get(spread.max_thread as usize);
+        let is_estimated = api.is_some_and(|api| api.measures.calls_estimated);
         let factor = fraction(spread.max_ns, spread.median_ns.as_f64());
         table.row([
             elapsed(row.total_ns.0).into(),
             elapsed(row.self_ns.0).into(),
-            count(row.calls).into(),
+            approximate(is_estimated, count(row.calls)).into(),
             count(row.threads as u64).into(),
             elapsed(spread.min_ns.0).into(),
             elapsed(spread.median_ns.0).into(),

@@ -56,7 +56,10 @@ pub(crate) unsafe extern "C" fn enter_slow(
         _ => sampling::begin(thread, slot, context),
     };
     let (node, weight) = match choice {
-        Choice::Counted => return ptr::null_mut(),
+        Choice::Counted => {
+            sampling::pass_by(thread, slot);
+            return ptr::null_mut();
+        }
         Choice::Sample(node, weight) => (node, weight),
         Choice::Timed => (thread.tree.find_or_add(context, slot), 0),
     };
@@ -71,6 +74,7 @@ pub(crate) unsafe extern "C" fn enter_slow(
     if due == LOOK {
         sampling::look(thread, slot, missed, context);
     }
+    sampling::pass_by(thread, slot);
     let frame = thread.claim();
     if frame.is_null() {
         recording::unseen(Lost::CallTooDeep);

@@ -19,6 +19,7 @@
 //! where `place` is that of the next sample in its block. Only its own thread changes a thread's
 //! countdowns. At the end of the process, whoever ends it tells the recording what they show.
 
+mod budget;
 mod counts;
 mod memory;
 mod policy;
@@ -33,8 +34,9 @@ use chase_format::layout::{
 use crate::arch::STUBS;
 use crate::signals::SignalsBlocked;
 use crate::thread::{Pending, Thread};
-use crate::{recording, thread};
+use crate::{recording, thread, windows};
 
+pub(crate) use self::budget::{begin as keep_budget, pass_by};
 pub(crate) use self::counts::{COUNTDOWN, Counts, PLACE};
 use self::counts::{Change, Slot, after};
 use self::memory::settle_all;
@@ -123,6 +125,22 @@ pub(crate) fn describe(slot: usize, name: &[u8], is_special: bool) {
     }
 }
 
+/// Makes a slot's calls like those of another one.
+pub(crate) fn describe_twin(slot: usize, of: usize) {
+    if let (Some(traits), Some(known)) = (TRAITS.get(slot), TRAITS.get(of)) {
+        traits.store(known.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+}
+
+/// Whether calls of a slot, as far as is known, neither call others, nor wait, nor are special. (Where a
+/// companion wants to know their context, they make no system calls either.)
+pub(crate) fn may_be_unhooked(slot: u32) -> bool {
+    // How long windows are could not be told.
+    (!THREADS.load(Ordering::Relaxed) || STRESS)
+        && !has(slot, EVERY_CALL | SPECIAL | LOCK | HAS_CHILDREN)
+        && (has(slot, PURE) || !LISTENS.load(Ordering::Relaxed))
+}
+
 /// From now on every call of the slot of this node is timed, in all threads: a call did not return,
 /// or returned on another thread.
 pub(crate) fn time_every_call(of: *const Node) {
@@ -147,6 +165,9 @@ fn note(of: *const Node, what: u8) {
 /// `thread` is about to create another one, or to be one of several: locks may be waited for.
 pub(crate) fn expect_threads(thread: &Thread) {
     if !THREADS.swap(true, Ordering::Relaxed) {
+        if !STRESS {
+            windows::finish();
+        }
         thread.stop_sampling();
     }
 }
@@ -289,7 +310,9 @@ pub(crate) fn begin(thread: &Thread, slot: u32, context: *mut Node) -> Choice {
     let Some(counts) = thread.counts.get() else { return Choice::Timed };
     let Some(left) = counts.left(slot) else { return Choice::Timed };
     match mode() {
-        TIMING_ADAPTIVE if !has(slot, EVERY_CALL) && counts.known(slot).is_none() => {
+        TIMING_ADAPTIVE
+            if (!has(slot, EVERY_CALL) || budget::is_kept()) && counts.known(slot).is_none() =>
+        {
             // Unless it has been called already.
             if left.load(Ordering::Relaxed) > i16::MIN / 2 {
                 left.store(after(FIRST_LOOK), Ordering::Relaxed);
@@ -314,10 +337,11 @@ fn begin_counting(thread: &Thread, counts: &Counts, slot: u32, context: *mut Nod
         // Otherwise a sample is being made, or was prevented: see `look`.
         && known.block.load(Ordering::Relaxed) == 0
     {
+        let place = if budget::is_kept() { FIRST_LOOK } else { LONGEST };
         known.node.store(node, Ordering::Relaxed);
-        known.block.store(LONGEST, Ordering::Relaxed);
-        known.place.store(LONGEST, Ordering::Relaxed);
-        counts.set(slot, LONGEST);
+        known.block.store(place, Ordering::Relaxed);
+        known.place.store(place, Ordering::Relaxed);
+        counts.set(slot, place);
     }
     Choice::Counted
 }
@@ -337,10 +361,12 @@ pub(crate) fn sample(thread: &Thread, slot: u32, sp: usize, context: *mut Node) 
     let place = known.place.load(Ordering::Relaxed);
     let latest = known.node.load(Ordering::Relaxed);
     if mode() == TIMING_COUNT {
-        let left = i16::MAX;
+        let next = if budget::is_kept() { budget::next_stop(known, place) } else { LONGEST };
+        let left = next as i16;
         let change =
-            Change { node: latest, slot, block, place: LONGEST, calls: 0, left, framed: false };
+            Change { node: latest, slot, block, place: next, calls: 0, left, framed: false };
         counts.make(change, place, sp);
+        budget::spend_counted(known, place);
         return Choice::Counted;
     }
     let framed = counts.is_framed(slot);
@@ -377,6 +403,9 @@ pub(crate) fn sample(thread: &Thread, slot: u32, sp: usize, context: *mut Node) 
     // What got a frame is credited already.
     counts.make(change, if framed { 1 } else { weight }, sp);
     counts.probe();
+    if budget::is_kept() {
+        budget::spend_sampled(known, weight, framed);
+    }
     Choice::Sample(node, weight)
 }
 
@@ -425,7 +454,7 @@ pub(crate) fn look(thread: &Thread, slot: u32, missed: u32, context: *mut Node) 
         counts.set_framed(slot, false);
     }
     if mode() != TIMING_ADAPTIVE
-        || is_to_be_timed(slot)
+        || is_to_be_timed(slot) && !budget::is_kept()
         || recording::stopped()
         || ENDING.load(Ordering::Relaxed)
         || thread.pending.get() != Pending::NONE
@@ -433,6 +462,9 @@ pub(crate) fn look(thread: &Thread, slot: u32, missed: u32, context: *mut Node) 
         return;
     }
     let Some(known) = counts.know(slot) else { return };
+    if is_to_be_timed(slot) {
+        return counts.look_after(slot, budget::next_look(known));
+    }
     if known.block.load(Ordering::Relaxed) > 0 {
         return;
     }

@@ -23,15 +23,15 @@ use chase_format::histogram::{PAGE_BUCKETS, PAGES, bucket_middle};
 use chase_format::layout::{FRAMED, Node, SAMPLED, SQUARES};
 
 use super::{
-    Counts, FIRST_LOOK, HAS_CHILDREN, LONGEST, STRESS, Slot, has, is_sampled, is_to_be_timed,
-    is_watched, samples_of,
+    Counts, FIRST_LOOK, HAS_CHILDREN, LONGEST, STRESS, Slot, budget, has, is_sampled,
+    is_to_be_timed, is_watched, samples_of,
 };
 use crate::arch::chase_probe;
 use crate::calibrate::Cost;
 use crate::recording::is_confined;
 use crate::thread::{Pending, Thread};
 use crate::tree::node_at;
-use crate::{clock, recording, sys};
+use crate::{clock, recording, sys, windows};
 
 /// Longest block: so few calls are missing where a process is killed. Of many calls it may be this
 /// part.
@@ -39,6 +39,9 @@ const LONGEST_BLOCK: u64 = 256;
 const LONGEST_PART: u64 = 256;
 /// However many calls there are.
 const LONGEST_EVER: u64 = 1024;
+/// The same where there is a budget: the rest of a block and what is before the sample of the next one have
+/// to be one countdown.
+const LONGEST_WITH_BUDGET: u64 = LONGEST as u64 / 2;
 /// Shortest: a sample costs as much as several timed calls.
 const SHORTEST_BLOCK: u64 = 8;
 /// 1/ε² for a standard error of 2 % of the total, or 1/δ for one of 0.02 % of the thread's time.
@@ -117,10 +120,18 @@ pub(super) fn first(thread: &Thread, counts: &Counts, known: &Slot, context: *mu
     let elapsed = now.wrapping_sub(known.since_ticks.replace(now));
     let calls = known.interval.replace(FIRST_LOOK);
     counts.spend(u64::from(calls.max(FIRST_LOOK)) * COST_TIMED.load(Ordering::Relaxed));
+    budget::spend_timed(known, calls);
     let Some(ticks_per_us) = clock::ticks_per_us() else { return Plan::ALL };
-    let many = STRESS || calls > 0 && elapsed / u64::from(calls) * 1000 <= MANY_NS * ticks_per_us;
+    // What has windows alone is called very often in them.
+    let many = STRESS
+        || windows::is_twin(known.number)
+        || calls > 0 && elapsed / u64::from(calls) * 1000 <= MANY_NS * ticks_per_us;
     if !many {
-        known.interval.set(if calls == 0 { FIRST_LOOK } else { (calls * 2).min(LONGEST) });
+        known.interval.set(match calls {
+            0 => FIRST_LOOK,
+            _ if budget::is_kept() => budget::pace(calls, elapsed, ticks_per_us),
+            _ => (calls * 2).min(LONGEST),
+        });
         return Plan::ALL;
     }
     let durations = Durations::of(thread, context, known.number);
@@ -138,9 +149,14 @@ pub(super) fn first(thread: &Thread, counts: &Counts, known: &Slot, context: *mu
     }
     let framed = is_watched(known.number)
         || has(known.number, HAS_CHILDREN) && !hardly_calls(thread, context, known.number);
-    let plan = Plan::of(block, framed);
+    let at_least_calls = calls.max(FIRST_LOOK);
+    let longest = budget::longest_block(known, at_least_calls, elapsed, ticks_per_us);
+    let plan = Plan::of(at_most(block, longest), framed);
     if plan.block == 0 {
-        known.interval.set((calls * 2).min(LONGEST));
+        known.interval.set(match calls {
+            1.. if budget::is_kept() => budget::pace(calls, elapsed, ticks_per_us),
+            _ => (calls * 2).min(LONGEST),
+        });
     }
     plan
 }
@@ -149,7 +165,7 @@ pub(super) fn first(thread: &Thread, counts: &Counts, known: &Slot, context: *mu
 pub(super) fn next(thread: &Thread, counts: &Counts, known: &Slot, context: *mut Node) -> Plan {
     if is_to_be_timed(known.number) || recording::stopped() || thread.pending.get() != Pending::NONE
     {
-        known.interval.set(LONGEST);
+        known.interval.set(if budget::is_kept() { FIRST_LOOK } else { LONGEST });
         return Plan::ALL;
     }
     let samples = known.samples.get() + 1;
@@ -163,9 +179,18 @@ pub(super) fn next(thread: &Thread, counts: &Counts, known: &Slot, context: *mut
     let Some(ticks_per_us) = clock::ticks_per_us() else { return Plan::ALL };
     known.interval.set(FIRST_LOOK);
     let block = known.moments.get().longest_block(thread, counts, ticks_per_us);
+    let now = clock::now();
+    let elapsed = now.saturating_sub(known.since_ticks.replace(now));
+    let calls = samples.saturating_mul(known.block.load(Ordering::Relaxed));
+    let block = at_most(block, budget::longest_block(known, calls, elapsed, ticks_per_us));
     let framed = counts.is_framed(known.number)
         || has(known.number, HAS_CHILDREN) && !hardly_calls(thread, context, known.number);
     Plan::of(block, framed)
+}
+
+/// A block of this length, or of the longest that may be; 0 stays 0.
+fn at_most(block: u64, longest: u32) -> u64 {
+    block.min(u64::from(longest).max(SHORTEST_BLOCK))
 }
 
 /// Whether next to nothing is called in the calls of a slot made in `context`.
@@ -231,9 +256,13 @@ impl Moments {
         let by_life = error * error / calls.saturating_mul(variance).max(1);
         let share =
             counts.spent_ticks.get().saturating_mul(1024) / now.max(FIRST_SHARE_US * ticks_per_us);
-        let kappa = KAPPA * share.min(1024).pow(4) / BUDGET.pow(4);
+        let kappa = KAPPA * share.min(1024).pow(4) / budget::timing_share(BUDGET).pow(4);
         let by_cost = kappa * 16 / variance.isqrt().max(1);
-        let longest = (calls / LONGEST_PART).clamp(LONGEST_BLOCK, LONGEST_EVER);
+        let longest = if budget::is_kept() {
+            LONGEST_WITH_BUDGET
+        } else {
+            (calls / LONGEST_PART).clamp(LONGEST_BLOCK, LONGEST_EVER)
+        };
         by_total.max(by_life).max(by_cost).min(longest)
     }
 }

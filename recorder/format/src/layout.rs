@@ -1,4 +1,4 @@
-//! The format, version 2.
+//! The format, version 4.
 //!
 //! ```text
 //! offset 0      4096          4096·k                                    committed        end of file
@@ -29,6 +29,7 @@
 //! | [`Node::page_refs`] | its owner | the page is zero before its reference is stored |
 //! | [`ThreadRecord`] | its own thread (the first fields by its creator) | `state` is stored last |
 //! | [`OriginRecord`] | the thread that it is about, once | `state` is stored last |
+//! | [`TwinRecord`] | a thread that holds the patching lock, at the edges of windows | `state` is stored last; its times may be one window apart |
 //! | [`ObjectRecord::unload_ticks`] | a thread that holds the patching lock | at any time |
 //!
 //! # The calling-context tree
@@ -67,6 +68,19 @@
 //! * A call in which the kernel took the processor away counts once; the rest of its block stands
 //!   in the histogram and in the total with the mean so far.
 //!
+//! # Calls that are seen in windows
+//!
+//! With a budget, an import that is called very often is unhooked, and hooked again for short windows.
+//! What it was called before is in the nodes of its own slot, complete; what it is called in windows is
+//! in nodes of a slot of its own, the *twin*, which no object has. A [`TwinRecord`] says whose twin it
+//! is, and how much of the process's CPU time its windows were open, and closed: what is in its nodes
+//! stands for (`on_ns` + `off_ns`) / `on_ns` times as much.
+//!
+//! A window is opened by the first other call that passes by after it is due. If none came in time,
+//! the pause before it is in `unseen_ns` and no window stands for it: when a window is due is random,
+//! so the share of such pauses is that of the time in which no window can open. An import may have
+//! several twins, one after the other, whose windows are ever rarer.
+//!
 //! # Versions
 //!
 //! | version | oldest reader | what changed |
@@ -74,6 +88,7 @@
 //! | 1 | 1 | the first |
 //! | 2 | 1 | [`ChunkKind::Origins`]: what is known of a thread's creation |
 //! | 3 | 3 | sampled calls: [`SAMPLED`], [`FRAMED`], [`Samples`], [`Header::timing`] and three costs |
+//! | 4 | 4 | [`ChunkKind::Twins`]: calls seen in windows; without any, the oldest reader is 3 |
 //!
 //! A reader accepts any file whose `reader_min` is at most its own [`VERSION`], ignores chunk kinds
 //! it does not know, and takes fields beyond the end of an older record as zero.
@@ -85,9 +100,11 @@ use crate::histogram::PAGES;
 /// First bytes of every recording.
 pub const MAGIC: [u8; 8] = *b"CHASEREC";
 /// Version of the format written by this crate.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 /// The oldest reader that understands what this crate writes.
 pub const READER_MIN: u32 = 3;
+/// The same, where calls may be seen in windows alone.
+pub const READER_MIN_TWINS: u32 = 4;
 /// File name extension of a recording, without the dot.
 pub const EXTENSION: &str = "chase";
 
@@ -274,7 +291,8 @@ pub struct Header {
 pub enum ChunkKind {
     /// Key and value strings: `key NUL value NUL ...`; `count` is the number of bytes. Keys:
     /// `executable`, `command` (arguments joined by 0x1f), `directory`, `host`, `kernel`, `writer`,
-    /// `syscalls` (`on`, or why they are not recorded).
+    /// `syscalls` (`on`, or why they are not recorded), `budget` (`on`, or why there is none; missing
+    /// where none was asked for).
     Meta = 1,
     /// One loaded object: [`ObjectRecord`], its segments, its slots, their strings.
     Object = 2,
@@ -289,6 +307,8 @@ pub enum ChunkKind {
     Waits = 6,
     /// [`OriginRecord`]s, each readable by its own `state`.
     Origins = 7,
+    /// [`TwinRecord`]s, each readable by its own `state`.
+    Twins = 8,
 }
 
 /// The first [`UNIT`] bytes of each chunk.
@@ -617,8 +637,46 @@ pub struct Samples {
     pub page_refs: [u32; PAGES],
 }
 
+/// [`TwinRecord::state`]: the record may be read.
+pub const TWIN_USED: u32 = 1;
+
+/// A slot whose calls are seen in windows alone. Times are CPU times of the process, of all its threads
+/// together.
+#[repr(C, align(128))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+pub struct TwinRecord {
+    /// [`TWIN_USED`] if it may be read.
+    pub state: u32,
+    /// Number of the slot; none of an object's.
+    pub slot: u32,
+    /// The import's own slot.
+    pub of: u32,
+    /// Windows that were closed.
+    pub windows: u32,
+    /// How long windows were open, less what the calls in them are taken to have cost: in that time the
+    /// program did as much as in the same time between windows.
+    pub on_ns: u64,
+    /// The pauses that they stand for too.
+    pub off_ns: u64,
+    /// The other pauses.
+    pub unseen_ns: u64,
+    /// Σ y, y the calls that were credited in a window, in all threads.
+    pub calls: u64,
+    /// Σ y². These sums saturate.
+    pub calls_squared: u64,
+    /// Σ x·y, x in µs the time that the window was open.
+    pub calls_open_us: u64,
+    /// Σ x².
+    pub open_us_squared: u64,
+    /// What was subtracted from `on_ns`.
+    pub cost_ns: u64,
+    /// Room for what a later version knows.
+    pub reserved: [u64; 6],
+}
+
 const _: () = {
     assert!(size_of::<Samples>() == UNIT);
+    assert!(size_of::<TwinRecord>() == UNIT);
     assert!(core::mem::offset_of!(Samples, slot) == core::mem::offset_of!(Node, slot));
     assert!(size_of::<Header>() <= PAGE);
     assert!(size_of::<ChunkHeader>() == UNIT);

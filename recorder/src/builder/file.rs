@@ -3,12 +3,15 @@
 use bytemuck::{Zeroable, bytes_of, cast_slice};
 
 use super::timeline::{Kind, TreeNode};
-use super::{Builder, Object, Thread};
+use super::{Builder, Object, SlotId, Thread};
 use crate::histogram::PAGE_BUCKETS;
 use crate::layout::{
     CHUNK_MAGIC, COMMITTED, ChunkHeader, ChunkKind, ClockPair, FRAMED, INHERITED, NONE, Node, PAGE,
-    ROOT_SLOT, SAMPLED, SAMPLES_SLOT, Samples, UNIT,
+    ROOT_SLOT, SAMPLED, SAMPLES_SLOT, Samples, TWIN_USED, TwinRecord, UNIT,
 };
+
+/// Numbers of twins: beyond those of all objects.
+const FIRST_TWIN: u32 = 100_000;
 
 pub(super) fn write(builder: &Builder) -> Vec<u8> {
     write_with_refs(builder).0
@@ -49,6 +52,17 @@ pub(super) fn write_with_refs(builder: &Builder) -> (Vec<u8>, Vec<Vec<u32>>) {
         chunk(&mut file, ChunkKind::Origins, NONE, count, cast_slice(&origins));
     }
 
+    let twin = |(at, &(of, record)): (usize, &(SlotId, TwinRecord))| TwinRecord {
+        state: TWIN_USED,
+        slot: FIRST_TWIN + at as u32,
+        of: number_of(of, &first_slots),
+        ..record
+    };
+    let twins: Vec<_> = builder.twins.iter().enumerate().map(twin).collect();
+    if !twins.is_empty() {
+        chunk(&mut file, ChunkKind::Twins, NONE, twins.len() as u32, cast_slice(&twins));
+    }
+
     let mut header = builder.header;
     header.committed = file.len() as u64;
     if header.clock_latest == ClockPair::default() {
@@ -62,6 +76,14 @@ pub(super) fn write_with_refs(builder: &Builder) -> (Vec<u8>, Vec<Vec<u32>>) {
     }
     file[..size_of_val(&header)].copy_from_slice(bytes_of(&header));
     (file, all_refs)
+}
+
+/// Number of a slot in the file.
+fn number_of(slot: SlotId, first_slots: &[u32]) -> u32 {
+    match slot.twin {
+        Some(at) => FIRST_TWIN + at as u32,
+        None => first_slots[slot.object.0 as usize] + slot.at as u32,
+    }
 }
 
 pub(super) fn chunk(file: &mut Vec<u8>, kind: ChunkKind, owner: u32, count: u32, contents: &[u8]) {
@@ -121,7 +143,7 @@ fn place_tree(space: &mut NodeSpace, thread: &Thread, first_slots: &[u32]) -> Ve
     for node in &thread.tree.nodes {
         let (node_ref, at) = space.node_with(if node.samples.is_some() { 2 } else { 1 });
         refs.push(node_ref);
-        let slot = first_slots[node.slot.object.0 as usize] + node.slot.at as u32;
+        let slot = number_of(node.slot, first_slots);
         let flags = match (node.inherited, &node.samples) {
             (true, _) => INHERITED,
             (false, Some(_)) if node.kind == Kind::Framed => SAMPLED | FRAMED,

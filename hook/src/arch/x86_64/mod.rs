@@ -165,9 +165,9 @@ pub(crate) fn set_target(slot: usize, target: usize) {
     }
 }
 
-/// The real function of `slot`.
+/// The real function of `slot`; 0 if it has none.
 pub(crate) fn target(slot: usize) -> usize {
-    ROUTES[slot].target.load(Ordering::Relaxed)
+    ROUTES.get(slot).map_or(0, |route| route.target.load(Ordering::Relaxed))
 }
 
 /// From now on calls of `slot` that are only counted may get frames: the thread's countdowns tell.

@@ -1,0 +1,74 @@
+//! Calls that were seen in windows alone: what is said of all of them.
+
+mod process;
+
+use chase_analyzer::Ns;
+use chase_analyzer::recorder::layout::TwinRecord;
+use process::{Process, api};
+
+/// 500 calls of 40 ticks that were counted one by one, and 200 in windows that were open for a fifth of the
+/// time. The hook adds 20 ticks to each, and the caller sees 30 more.
+fn windowed(uneven: u64) -> Process {
+    let mut process = Process::new();
+    process.builder.header.cost_inside = 20 * 1024;
+    process.builder.header.cost_outside = 30 * 1024;
+    let (_, inner) = process.slots();
+    // 20 windows of 10 µs, with 10 calls each, or as many more as fewer.
+    let calls_squared = 20 * (100 + uneven * uneven);
+    let record = TwinRecord {
+        windows: 20,
+        on_ns: 200_000,
+        off_ns: 800_000,
+        unseen_ns: 5_000,
+        calls: 200,
+        calls_squared,
+        calls_open_us: 2_000,
+        open_us_squared: 2_000,
+        ..TwinRecord::default()
+    };
+    let twin = process.builder.twin(inner, record);
+    let mut thread = process.builder.timeline(process.main);
+    thread.work(100_000).calls(inner, 40, 500).calls(twin, 40, 200).work(500).end();
+    process
+}
+
+#[test]
+fn they_are_one_api_and_stand_for_those_between_windows() {
+    let analysis = windowed(0).analysis();
+    let measures = &api(&analysis, "inner").measures;
+    assert_eq!((measures.calls, measures.calls_estimated), (500 + 5 * 200, true));
+    assert_eq!((measures.calls_ci95, measures.ci95_ns), (0, Ns(0)), "all windows are alike");
+    assert_eq!((measures.timed, measures.untimed, measures.open), (700, 0, 0));
+    assert_eq!(measures.self_ns, Ns(1_500 * 40));
+    assert_eq!((measures.mean_ns, measures.p50_ns.is_some()), (Some(Ns(40)), true));
+    assert!(measures.estimated && analysis.totals.calls_estimated);
+    // Calls between windows cost nothing.
+    assert_eq!(analysis.totals.own_cost_ns, Ns(700 * (20 + 30)));
+    let [missing] = &analysis.not_seen.not_observed[..] else { panic!("one function") };
+    assert_eq!(
+        (&*missing.symbol, &*missing.library, missing.cpu_ns),
+        ("inner", "libb.so", Ns(5_000))
+    );
+}
+
+#[test]
+fn uneven_windows_leave_a_doubt() {
+    let analysis = windowed(5).analysis();
+    let measures = &api(&analysis, "inner").measures;
+    // σ of a window is half of its mean, four fifths of the time were not seen, and there are 20.
+    let expected = 1.96 * 1_000.0 * (0.8 * 0.25 / 19.0_f64).sqrt();
+    let found = measures.calls_ci95 as f64;
+    assert!((found / expected - 1.0).abs() < 0.02, "{found}, not {expected}");
+    let of_time = measures.ci95_ns.as_f64() / 40.0;
+    assert!((of_time / expected - 1.0).abs() < 0.02, "{of_time}, not {expected}");
+}
+
+#[test]
+fn without_windows_all_is_exact() {
+    let mut process = Process::new();
+    let (_, inner) = process.slots();
+    let twin = process.builder.twin(inner, TwinRecord::default());
+    process.builder.timeline(process.main).calls(inner, 40, 5).calls(twin, 40, 3).end();
+    let measures = api(&process.analysis(), "inner").measures.clone();
+    assert_eq!((measures.calls, measures.calls_estimated, measures.estimated), (8, false, false));
+}
