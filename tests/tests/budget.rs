@@ -5,11 +5,14 @@ use std::path::Path;
 
 use chase_tests::compile::Build;
 use chase_tests::recorded::{Process, Recording};
+use chase_tests::steal;
 use chase_tests::trial::Trial;
 
 const TRAP: &str = "libtrap.so";
 /// Far below what counting each call of the hot function costs.
 const BUDGET: &str = "0.3%";
+/// Where others take the processors, calls seem to cost little, or windows are late.
+const ATTEMPTS: usize = 5;
 
 fn program(flags: &str) -> std::path::PathBuf {
     Build::program("budget.c").flags(flags).build()
@@ -19,9 +22,9 @@ fn trial(program: &Path, how: &str) -> Trial {
     Trial::new(program).args([how, "made"]).hooked_env("CHASE_BUDGET", BUDGET)
 }
 
-/// Holds that the hot function is estimated, and near what the program has told; and that the others are
-/// counted exactly.
-fn hold(process: &Process, told: &HashMap<String, u64>, who: &str) {
+/// Holds that all functions but the hot one are counted exactly; gives why the hot one's calls are not
+/// estimated near what the program has told, if they are not.
+fn check(process: &Process, told: &HashMap<String, u64>, who: &str) -> Result<(), String> {
     let of = |name: &str| told[&format!("{who}{name}")];
     // Plugins call the former too, before anybody can know of them.
     let others = if process.calls("libc.so", "dlopen") > 0 { 1 } else { 0 };
@@ -29,53 +32,58 @@ fn hold(process: &Process, told: &HashMap<String, u64>, who: &str) {
         let figures = process.figures(TRAP, name);
         assert_eq!((figures.calls, figures.estimated), (of(name), false), "{name}: {figures:?}");
     }
-    let (hot, made) = (process.figures(TRAP, "trap_spin"), of("trap_spin"));
-    assert!(hot.estimated, "{hot:?}");
+    is_near(process, of("trap_spin"))
+}
+
+fn is_near(process: &Process, made: u64) -> Result<(), String> {
+    let hot = process.figures(TRAP, "trap_spin");
     // What could not be observed, because the machine was busy with others, is told.
     let observed = made as f64 * (1.0 - process.not_observed_share);
     let error = (hot.calls as f64 - observed).abs() / made as f64;
-    assert!(error < 0.1, "{hot:?} of {made}, {observed} observed");
-    assert!(hot.ci95 > 0 && (hot.ci95 as f64) < 0.5 * made as f64, "{hot:?}");
+    if hot.estimated && error < 0.1 && hot.ci95 > 0 && (hot.ci95 as f64) < 0.5 * made as f64 {
+        return Ok(());
+    }
+    Err(format!("{hot:?} of {made}, {observed} observed"))
 }
 
-fn compare(flags: &str, how: &str) {
-    let program = program(flags);
-    let trial = trial(&program, how);
-    let recording = trial.compare();
-    hold(recording.only(), &trial.told("made"), "");
+fn hold(attempt: impl FnMut() -> Result<(), String>) {
+    let failures = steal::attempts(ATTEMPTS, attempt);
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+fn compare(trial: &Trial) {
+    hold(|| check(trial.compare().only(), &trial.told("made"), ""));
 }
 
 #[test]
 fn what_is_called_very_often_is_estimated() {
     for flags in ["-Wl,-z,lazy", "-Wl,-z,now", "-Wl,-z,now -fno-plt"] {
-        compare(flags, "plain");
+        compare(&trial(&program(flags), "plain"));
     }
 }
 
 /// Then all is counted again.
 #[test]
 fn until_there_are_threads() {
-    compare("", "threads");
+    compare(&trial(&program(""), "threads"));
 }
 
 #[test]
 fn where_calls_are_only_counted() {
-    let program = program("");
-    let trial = trial(&program, "plain").hooked_env("CHASE_TIMING", "count");
-    let recording = trial.compare();
-    hold(recording.only(), &trial.told("made"), "");
+    compare(&trial(&program(""), "plain").hooked_env("CHASE_TIMING", "count"));
 }
 
 #[test]
 fn a_fork_begins_anew() {
     let program = program("");
     let trial = trial(&program, "forks");
-    let recording = trial.compare();
-    let told = trial.told("made");
-    for process in &recording.processes {
-        hold(process, &told, if process.forked { "child_" } else { "" });
-    }
-    assert_eq!(recording.processes.len(), 2);
+    hold(|| {
+        let recording = trial.compare();
+        assert_eq!(recording.processes.len(), 2);
+        let told = trial.told("made");
+        let who = |forked| if forked { "child_" } else { "" };
+        recording.processes.iter().try_for_each(|it| check(it, &told, who(it.forked)))
+    });
 }
 
 #[test]
@@ -83,22 +91,22 @@ fn while_libraries_come_and_go() {
     let plugin = Build::library("libplugin.c").flags("-DNUMBER=1").build();
     let program = program("");
     let trial = trial(&program, "loads").arg(&plugin);
-    let recording = trial.compare();
-    let process = recording.only();
-    hold(process, &trial.told("made"), "");
-    assert_eq!(process.calls("libc.so", "dlclose"), 4);
+    hold(|| {
+        let recording = trial.compare();
+        assert_eq!(recording.only().calls("libc.so", "dlclose"), 4);
+        check(recording.only(), &trial.told("made"), "")
+    });
 }
 
 #[test]
 fn of_a_process_that_is_killed() {
     let program = program("");
     let trial = trial(&program, "killed");
-    trial.compare_outcomes();
-    let recording = Recording::load(&trial.output());
-    let (process, told) = (recording.only(), trial.told("made"));
-    let (hot, made) = (process.figures(TRAP, "trap_spin"), told["trap_spin"] as f64);
-    let observed = made * (1.0 - process.not_observed_share);
-    assert!(hot.estimated && (hot.calls as f64 - observed).abs() < 0.1 * made, "{hot:?} of {made}");
+    hold(|| {
+        trial.compare_outcomes();
+        let recording = Recording::load(&trial.output());
+        is_near(recording.only(), trial.told("made")["trap_spin"])
+    });
 }
 
 #[test]

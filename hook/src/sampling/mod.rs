@@ -23,6 +23,7 @@ mod budget;
 mod counts;
 mod memory;
 mod policy;
+mod prepare;
 mod waits;
 
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
@@ -45,6 +46,7 @@ pub(crate) use self::memory::{
 };
 use self::policy::Plan;
 pub(crate) use self::policy::{SAMPLES_PER_CHOICE, note_cost, record};
+pub(crate) use self::prepare::{prepare_counted, prepare_framed, prepare_samples};
 use self::waits::{Waits, waits_of};
 
 /// The part of [`Node::slot`] that is the number of a slot.
@@ -240,39 +242,6 @@ pub(crate) unsafe fn take_back(node: *mut Node, weight: u32) {
 /// The countdown of `slot` is at its end, and there is no [`Thread`] to ask.
 pub(crate) fn without_thread(slot: u32) {
     NO_COUNTS.time_every_call(slot);
-}
-
-/// Readies the countdown of `slot` for the measurement of what a call costs: this many calls are
-/// only counted; with 0, all that follow are timed.
-pub(crate) fn prepare_counted(thread: &Thread, slot: u32, calls: u32) {
-    if let Some(counts) = thread.counts.get() {
-        counts.set(slot, calls);
-    }
-}
-
-/// The same for calls that are samples, each of itself, credited to `node`. False if there is no
-/// room.
-pub(crate) fn prepare_samples(thread: &Thread, slot: u32, node: *mut Node) -> bool {
-    let Some((counts, known)) = thread.counts.get().and_then(|c| Some((c, c.know(slot)?))) else {
-        return false;
-    };
-    known.node.store(node, Ordering::Relaxed);
-    known.samples.set(0);
-    known.block.store(u32::from(!node.is_null()), Ordering::Relaxed);
-    known.place.store(1, Ordering::Relaxed);
-    counts.set(slot, u32::from(!node.is_null()));
-    true
-}
-
-/// The same for calls that get frames and are not timed; with 0, all that follow are. False if there
-/// is no room.
-pub(crate) fn prepare_framed(thread: &Thread, slot: u32, calls: u32) -> bool {
-    let Some((counts, _)) = thread.counts.get().and_then(|c| Some((c, c.know(slot)?))) else {
-        return false;
-    };
-    counts.set_framed(slot, calls > 0);
-    counts.set(slot, calls);
-    true
 }
 
 /// Whether calls of `slot` that are only counted get frames.
