@@ -44,14 +44,14 @@ const LONGEST_EVER: u64 = 1024;
 const LONGEST_WITH_BUDGET: u64 = LONGEST as u64 / 2;
 /// Shortest: a sample costs as much as several timed calls.
 const SHORTEST_BLOCK: u64 = 8;
-/// 1/ε² for a standard error of 2 % of the total, or 1/δ for one of 0.02 % of the thread's time.
-const PRECISION: u64 = 2_500;
+/// 1/ε² for a standard error of 1.5 % of the total, or 1/δ for one of 0.02 % of the thread's time.
+const PRECISION: u64 = 4_444;
 const PRECISION_OF_LIFE: u64 = 5_000;
 /// A thread is taken to live as long at least: an error of 20 µs is nobody's concern.
 const LEAST_LIFE_US: u64 = 100_000;
 /// What timing may take of a thread's time, in 1/1024; and κ in ticks where it takes just that. It
 /// grows with the fourth power.
-const BUDGET: u64 = 20;
+const BUDGET: u64 = 31;
 const KAPPA: u64 = 4_000;
 /// The share of a thread's time is told from this many µs on.
 const FIRST_SHARE_US: u64 = 1_000;
