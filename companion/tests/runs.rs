@@ -152,28 +152,43 @@ fn each_call_is_counted_in_its_context() {
     assert_eq!(seen.row(1, libc::SYS_exit_group).calls, 1);
 }
 
+/// The host, or others, may keep a thread that has been woken from running, which is no wait: then it is
+/// tried again.
 #[test]
 fn waits_are_as_long_as_they_were() {
+    const ATTEMPTS: usize = 5;
     let _alone = ALONE.lock();
     if !possible() {
         return;
     }
+    let mut failures = Vec::new();
+    while failures.len() < ATTEMPTS {
+        match compare_waits() {
+            Ok(()) => return,
+            Err(why) => failures.push(why),
+        }
+    }
+    panic!("{}", failures.join("\n"));
+}
+
+/// Runs a program that waits for known times, and gives what differs.
+fn compare_waits() -> Result<(), String> {
     let run = Run::new();
     let output = run.run(&["waits"]);
     let seen = run.main_file();
-    let close = |seen_ns: u64, truth_ns: u64, what: &str| {
-        let off = (seen_ns as f64 - truth_ns as f64).abs() / truth_ns as f64;
-        assert!(off < 0.03, "{what}: {seen_ns} instead of {truth_ns}");
-    };
     let text = String::from_utf8(output.stdout).expect("text");
     for line in text.lines() {
         let (context, ns) = line.split_once(' ').expect("two words");
         let waited = seen.waited_ns(context.parse().expect("a number"), WAIT_VOLUNTARY);
-        close(waited, ns.parse().expect("a number"), line);
+        let truth: f64 = ns.parse().expect("a number");
+        if (waited as f64 - truth).abs() >= 0.03 * truth {
+            return Err(format!("context {context}: {waited} instead of {ns}"));
+        }
     }
     assert_eq!(seen.waited_ns(33, WAIT_VOLUNTARY), 0, "a busy loop");
     // Whoever else runs on this machine may have preempted it.
-    assert!(seen.waited_ns(33, WAIT_PREEMPTED) < 400_000_000);
+    let preempted = seen.waited_ns(33, WAIT_PREEMPTED);
+    if preempted < 400_000_000 { Ok(()) } else { Err(format!("preempted for {preempted} ns")) }
 }
 
 /// Calls by name, of all processes.
