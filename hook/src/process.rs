@@ -1,5 +1,8 @@
 //! The life of the process: its start, its forks, its end.
 
+mod auxiliary;
+mod fork;
+
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_void};
 use core::ptr;
@@ -10,17 +13,17 @@ use chase_format::layout::{
     READER_MIN_TWINS, TIMING_ALL, VERSION,
 };
 
+use self::auxiliary::Auxiliary;
+pub(crate) use self::fork::notice_fork;
+use self::fork::{after_fork_in_child, after_fork_in_parent, before_fork};
 use crate::calibrate::Cost;
 use crate::config::{Budget, Config, Syscalls};
-use crate::elf::{Image, ProgramHeader, executable_bias};
 use crate::recording::Refused;
-use crate::sampling::no_counts;
 use crate::signals::SignalsBlocked;
 use crate::text::{Text, c_bytes, file_name};
-use crate::thread::{Origin, no_thread};
+use crate::thread::Origin;
 use crate::{
-    arch, calibrate, clock, companion, loading, maps, pages, recording, sampling, sys, thread,
-    windows,
+    arch, calibrate, clock, companion, loading, maps, recording, sampling, sys, thread, windows,
 };
 
 const DEFAULT_OUTPUT: &[u8] = b"chase.data";
@@ -197,59 +200,6 @@ fn tell(config: &Config, what: &[u8], refused: &Refused) {
         line.push(b"chase: ").push(what).push(refused.doing.as_bytes());
         line.push(b" (errno ").push_number(refused.errno as u64).push(b")\n");
         sys::write_stderr(line.as_bytes());
-    }
-}
-
-/// What the kernel tells a new image.
-#[derive(Clone, Copy, Default)]
-struct Auxiliary {
-    headers: usize,
-    header_count: usize,
-    secure: bool,
-    vdso: usize,
-    executable_name: usize,
-}
-
-impl Auxiliary {
-    /// # Safety
-    /// `environment` is the kernel's array, with the auxiliary vector behind it.
-    unsafe fn behind(environment: *const usize) -> Self {
-        let mut this = Self::default();
-        let mut at = environment;
-        // SAFETY: vouched for by the caller; AT_NULL ends the vector.
-        unsafe {
-            while *at != 0 {
-                at = at.add(1);
-            }
-            at = at.add(1);
-            while *at != libc::AT_NULL as usize {
-                let value = *at.add(1);
-                match *at as u64 {
-                    libc::AT_PHDR => this.headers = value,
-                    libc::AT_PHNUM => this.header_count = value,
-                    libc::AT_SECURE => this.secure = value != 0,
-                    libc::AT_SYSINFO_EHDR => this.vdso = value,
-                    libc::AT_EXECFN => this.executable_name = value,
-                    _ => {}
-                }
-                at = at.add(2);
-            }
-        }
-        this
-    }
-
-    fn executable_image(&self) -> Option<Image> {
-        if self.headers == 0 {
-            return None;
-        }
-        // SAFETY: the kernel has mapped the executable's program headers there.
-        unsafe {
-            let headers = core::slice::from_raw_parts(
-                self.headers as *const ProgramHeader,
-                self.header_count,
-            );
-            Image::new(executable_bias(headers, self.headers), self.headers, self.header_count)
-        }
     }
 }
 
@@ -477,77 +427,6 @@ fn watch_process() {
                 (&raw const START).cast(),
             )
         };
-    }
-}
-
-/// Signals of the forking thread, which is the one that holds the locks.
-struct ForkSignals(UnsafeCell<Option<SignalsBlocked>>);
-// SAFETY: it is touched only by who holds the locks.
-unsafe impl Sync for ForkSignals {}
-static FORK_SIGNALS: ForkSignals = ForkSignals(UnsafeCell::new(None));
-
-unsafe extern "C" fn before_fork() {
-    // A signal handler in this thread would wait for the locks for ever. They are taken in the
-    // order in which they are taken elsewhere.
-    let signals = SignalsBlocked::new();
-    loading::before_fork();
-    recording::before_fork();
-    thread::before_fork();
-    sampling::before_fork();
-    pages::before_fork();
-    // SAFETY: the locks are held.
-    unsafe { *FORK_SIGNALS.0.get() = Some(signals) };
-}
-
-unsafe extern "C" fn after_fork_in_parent() {
-    // SAFETY: the locks are held.
-    let _signals = unsafe { (*FORK_SIGNALS.0.get()).take() };
-    pages::after_fork_in_parent();
-    sampling::after_fork_in_parent();
-    thread::after_fork_in_parent();
-    recording::after_fork_in_parent();
-    loading::after_fork_in_parent();
-}
-
-unsafe extern "C" fn after_fork_in_child() {
-    // SAFETY: there is no other thread.
-    let _signals = unsafe { (*FORK_SIGNALS.0.get()).take() };
-    become_child();
-}
-
-/// A thread calls after something that may have been a fork.
-pub(crate) fn notice_fork() {
-    if recording::is_open() && !memory_is_ours() {
-        become_child();
-    }
-}
-
-/// Gives a fork's child, which has one thread, a recording of its own.
-fn become_child() {
-    let _signals = SignalsBlocked::new();
-    thread::after_fork_in_child();
-    sampling::after_fork_in_child(thread::current().and_then(|thread| thread.counts.get()));
-    pages::after_fork_in_child();
-    recording::after_fork_in_child();
-    loading::after_fork_in_child();
-    if !recording::is_open() {
-        return;
-    }
-    let open_calls = thread::current().map(|thread| (thread.open_calls(), thread));
-    if open_recording(ORIGIN_FORK).is_err() {
-        // Calls run unrecorded from now on; those that are open return through their frames.
-        recording::close();
-        arch::set_current_thread(no_thread(), no_counts(), ptr::null());
-        return;
-    }
-    loading::describe_again();
-    windows::after_fork_in_child();
-    greet_companion(process());
-    let Some((open_calls, thread)) = open_calls else { return };
-    if thread.enroll(&Origin::MAIN) {
-        thread.inherit(&open_calls);
-    } else {
-        arch::set_current_thread(no_thread(), no_counts(), ptr::null());
     }
 }
 

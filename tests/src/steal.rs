@@ -10,7 +10,16 @@ const DISTURBED: usize = 12;
 /// Attempts at something that others on the machine can spoil: until one succeeds, at most `attempts`
 /// that the host leaves alone, and a few more that it disturbs. Gives why each one failed, or nothing
 /// if one did not.
-pub fn attempts<E>(attempts: usize, mut attempt: impl FnMut() -> Result<(), E>) -> Vec<E> {
+pub fn attempts<E>(attempts: usize, attempt: impl FnMut() -> Result<(), E>) -> Vec<E> {
+    attempts_within(MUCH, attempts, attempt)
+}
+
+/// The same where more than this share of processor time, taken by the host, is a disturbance.
+pub fn attempts_within<E>(
+    share_taken: f64,
+    attempts: usize,
+    mut attempt: impl FnMut() -> Result<(), E>,
+) -> Vec<E> {
     let (mut failures, mut counted) = (Vec::new(), 0);
     while counted < attempts {
         let before = taken_of_all();
@@ -18,7 +27,7 @@ pub fn attempts<E>(attempts: usize, mut attempt: impl FnMut() -> Result<(), E>) 
             Ok(()) => return Vec::new(),
             Err(why) => failures.push(why),
         }
-        let is_disturbed = share(before, taken_of_all()) > MUCH;
+        let is_disturbed = share(before, taken_of_all()) > share_taken;
         if !is_disturbed || failures.len() - counted > DISTURBED {
             counted += 1;
         }
