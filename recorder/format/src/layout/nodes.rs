@@ -10,7 +10,7 @@ use crate::histogram::PAGES;
 pub struct Node {
     /// Node in whose scope the call was made.
     pub parent_ref: u32,
-    /// Slot that was called, with [`INHERITED`] where it applies, or [`ROOT_SLOT`].
+    /// Slot that was called, with [`INHERITED`](super::INHERITED) where it applies, or [`ROOT_SLOT`](super::ROOT_SLOT).
     pub slot: u32,
     /// Calls begun.
     pub calls: u64,
@@ -39,7 +39,7 @@ pub struct Samples {
     /// Calls made since the latest sample of the (thread, slot), less those that it stands for and
     /// that were not made yet; 0 in all of its contexts but that of the latest sample.
     pub adjust: i32,
-    /// [`SAMPLES_SLOT`], in the place of [`Node::slot`].
+    /// [`SAMPLES_SLOT`](super::SAMPLES_SLOT), in the place of [`Node::slot`].
     pub slot: u32,
     /// Samples begun.
     pub begun: u32,
@@ -51,7 +51,7 @@ pub struct Samples {
     pub pairs: u64,
     /// Σ w·(w − 1)·x over them, x in ticks.
     pub pairs_ticks: u64,
-    /// Σ w·(w − 1)·x² over them, in units of [`SQUARES`] ticks²; it saturates. With the mean m, the
+    /// Σ w·(w − 1)·x² over them, in units of [`SQUARES`](super::SQUARES) ticks²; it saturates. With the mean m, the
     /// estimated variance of the total is at most Σ w·(w − 1)·(x − m)² (one random call of each
     /// block of w, after Horvitz and Thompson).
     pub pairs_squares: u64,

@@ -11,7 +11,7 @@ pub const OBJECT_DLOPENED: u32 = 1 << 2;
 /// [`ObjectRecord::flags`]: position-dependent (ELF type EXEC).
 pub const OBJECT_FIXED: u32 = 1 << 3;
 
-/// A loaded ELF file, first in an [`ChunkKind::Object`] chunk. Behind it in the chunk, in this
+/// A loaded ELF file, first in an [`ChunkKind::Object`](super::ChunkKind::Object) chunk. Behind it in the chunk, in this
 /// order: `segment_count` [`Segment`]s, `slot_count` [`SlotRecord`]s, `strings_len` bytes of
 /// NUL-terminated strings, to which `*_off` fields are offsets (0 is the empty string).
 ///
@@ -92,7 +92,7 @@ pub struct SlotRecord {
     pub name_off: u32,
     /// Symbol version, empty when it has none.
     pub version_off: u32,
-    /// Object that the function is in, or [`NONE`].
+    /// Object that the function is in, or [`NONE`](super::NONE).
     pub provider: u32,
     /// [`SlotClass`] as a number.
     pub class: u16,

@@ -38,11 +38,11 @@ pub struct ThreadRecord {
     pub start_argument: u64,
     /// Return address of the call that created it, avma; 0 when unknown.
     pub creation_site_avma: u64,
-    /// Number of the creating thread, or [`NONE`].
+    /// Number of the creating thread, or [`NONE`](super::NONE).
     pub creator: u32,
     /// Root of its tree.
     pub root_ref: u32,
-    /// Calls of this thread that were not recorded for other reasons than those in [`Unseen`]: made
+    /// Calls of this thread that were not recorded for other reasons than those in [`Unseen`](super::Unseen): made
     /// by handlers of synchronous signals that interrupted the recording.
     pub untimed_calls: u64,
     /// Name as of `prctl(PR_GET_NAME)`, NUL-padded.
@@ -93,7 +93,7 @@ pub struct OriginRecord {
     /// UTF-8: what the Python interpreter runs in the thread, as `module.qualname`, then NUL and
     /// the name of its `Thread` object. Empty for other threads. What does not fit is cut.
     pub text: [u8; ORIGIN_TEXT],
-    /// Padding to a multiple of [`UNIT`].
+    /// Padding to a multiple of [`UNIT`](super::UNIT).
     pub reserved: [u64; 10],
 }
 
