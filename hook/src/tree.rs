@@ -127,7 +127,8 @@ impl Tree {
         self.shown.table.set(&raw const CLOSED.0);
     }
 
-    fn is_open(&self) -> bool {
+    /// Whether nothing is pending that sends calls through the slow path.
+    pub(crate) fn is_open(&self) -> bool {
         self.shown.table.get() == self.table.get().cast_const()
     }
 

@@ -25,7 +25,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 
 use chase_format::layout::Node;
 
-use crate::arch::{is_exit, set_context, stack_pointer};
+use crate::arch::{add_to_own, is_exit, move_own, set_context, stack_pointer};
 use crate::sampling::{self, SLOT_MASK};
 use crate::signals::SignalsBlocked;
 use crate::thread::Thread;
@@ -33,7 +33,7 @@ use crate::tree::node_at;
 use crate::{clock, pages};
 
 use self::slow_path::is_timed;
-pub(crate) use self::slow_path::{enter_slow, leave_framed, leave_moved, leave_slow};
+pub(crate) use self::slow_path::{enter_sample, enter_slow, leave_framed, leave_moved, leave_slow};
 
 /// Bytes of a frame.
 pub(crate) const FRAME: usize = 64;
@@ -182,7 +182,7 @@ impl Thread {
     }
 
     fn move_top(&self, from: usize, to: usize) -> bool {
-        self.top.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        move_own(&self.top, from, to)
     }
 
     /// Ends a frame that nothing will return through: when the latest jump was made, if that was
@@ -316,6 +316,16 @@ impl Thread {
         self.show_context();
     }
 
+    /// The same for the innermost frame. What is dead below it is dropped at the next call.
+    fn leave_innermost(&self, frame: *mut Frame) {
+        // SAFETY: as above.
+        unsafe { (*frame).sp.store(FREE, Ordering::Relaxed) };
+        if !self.move_top(frame as usize + FRAME, frame as usize) {
+            return self.leave(frame);
+        }
+        self.show_context();
+    }
+
     /// Drops the frames that a jump from here to `target_sp` leaves behind.
     pub(crate) fn jump(&self, target_sp: usize) {
         self.last_jump_ticks.set(clock::now());
@@ -344,7 +354,7 @@ impl Thread {
             if top.is_multiple_of(SEGMENT) && !self.grow() {
                 return ptr::null_mut();
             }
-            let frame = self.top.fetch_add(FRAME, Ordering::Relaxed);
+            let frame = add_to_own(&self.top, FRAME);
             if !frame.is_multiple_of(SEGMENT) {
                 return frame as *mut Frame;
             }

@@ -6,10 +6,40 @@ use core::sync::atomic::Ordering;
 use chase_format::layout::Node;
 
 use super::{DEAD, FRAME, FRAMED_CALL, Frame, LOOK, MOVED, SAMPLE, SEGMENT, segment_of};
-use crate::arch::current_thread;
+use crate::arch::{add_to_own, current_thread};
 use crate::recording::Lost;
 use crate::sampling::{self, Choice};
-use crate::{loading, recording, thread};
+use crate::thread::{self, Thread};
+use crate::{loading, recording};
+
+/// The slow half of the entry of a call that is due to be a sample. Most are made like the ones before
+/// them, by little code: what runs so rarely is in no cache.
+///
+/// # Safety
+/// As for [`enter_slow`].
+pub(crate) unsafe extern "C" fn enter_sample(
+    slot: u32,
+    sp: usize,
+    rbx: usize,
+    why: *mut Frame,
+) -> *mut Frame {
+    // SAFETY: that of no thread is never written, and has no countdowns.
+    let thread = unsafe { &*current_thread() };
+    let top = thread.top.load(Ordering::Relaxed);
+    if !top.is_multiple_of(SEGMENT) && !thread.is_busy() {
+        let below = (top - FRAME) as *const Frame;
+        // SAFETY: below `top` is a frame, or a segment's link, which has both in the same places.
+        let (at, context) = unsafe { ((*below).sp.load(Ordering::Relaxed), (*below).node) };
+        if at > sp
+            && let Some((node, weight)) = sampling::sample_alike(thread, slot, sp, context)
+        {
+            // SAFETY: the caller vouches for the place.
+            return unsafe { thread.enter_frame(node, weight, sp, rbx) };
+        }
+    }
+    // SAFETY: as the caller says.
+    unsafe { enter_slow(slot, sp, rbx, why) }
+}
 
 /// The slow half of the entry: whatever the call path found, does the entry from start to end but
 /// for the clock. Null: the call can't be recorded.
@@ -75,25 +105,44 @@ pub(crate) unsafe extern "C" fn enter_slow(
         sampling::look(thread, slot, missed, context);
     }
     sampling::pass_by(thread, slot);
-    let frame = thread.claim();
-    if frame.is_null() {
-        recording::unseen(Lost::CallTooDeep);
-        return ptr::null_mut();
-    }
-    // SAFETY: the frame was claimed for this call; the caller's stack holds its return address.
-    unsafe {
-        (*frame).node = node;
-        (*frame).sp.store(sp, Ordering::Relaxed);
-        (*frame).saved_rbx = rbx;
-        (*frame).return_address = *(sp as *const usize);
-        (*frame).weight = weight;
-        if weight == 0 {
-            (*node).calls += 1;
-        } else {
-            (*sampling::samples_of(node)).begun += 1;
+    // SAFETY: the caller vouches for the place.
+    unsafe { thread.enter_frame(node, weight, sp, rbx) }
+}
+
+impl Thread {
+    /// The frame of a call, which is of `node`; null if there is no room. `weight` is 0 of a call that
+    /// counts for itself.
+    ///
+    /// # Safety
+    /// `sp` is where the return address is; the node is this thread's.
+    #[inline]
+    unsafe fn enter_frame(
+        &self,
+        node: *mut Node,
+        weight: u32,
+        sp: usize,
+        rbx: usize,
+    ) -> *mut Frame {
+        let frame = self.claim();
+        if frame.is_null() {
+            recording::unseen(Lost::CallTooDeep);
+            return ptr::null_mut();
         }
+        // SAFETY: the frame was claimed for this call; the caller's stack holds its return address.
+        unsafe {
+            (*frame).node = node;
+            (*frame).sp.store(sp, Ordering::Relaxed);
+            (*frame).saved_rbx = rbx;
+            (*frame).return_address = *(sp as *const usize);
+            (*frame).weight = weight;
+            if weight == 0 {
+                (*node).calls += 1;
+            } else {
+                (*sampling::samples_of(node)).begun += 1;
+            }
+        }
+        frame
     }
-    frame
 }
 
 /// The call path claimed this frame after a signal handler had switched stacks in the middle of its
@@ -130,7 +179,7 @@ pub(crate) unsafe extern "C" fn leave_slow(frame: *mut Frame, now_ticks: u64) {
             if thread.is_innermost(frame) {
                 (*frame).sp.store(DEAD, Ordering::Relaxed);
                 sampling::record(thread, node, ticks, weight);
-                thread.leave(frame);
+                thread.leave_innermost(frame);
             } else {
                 thread.leave(frame);
                 sampling::record(thread, node, ticks, weight);
@@ -205,7 +254,7 @@ unsafe fn give_away(frame: *mut Frame, node: *mut Node) {
 pub(crate) unsafe extern "C" fn leave_moved(frame: *mut Frame) {
     // SAFETY: the frame's owner is the calling thread.
     let thread = unsafe { &*(*segment_of(frame)).owner };
-    thread.top.fetch_add(FRAME, Ordering::Relaxed);
+    add_to_own(&thread.top, FRAME);
     thread.leave(frame);
 }
 

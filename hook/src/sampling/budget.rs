@@ -12,7 +12,9 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use super::{Counts, ENDING, FIRST_LOOK, LONGEST, STRESS, Slot, is_to_be_timed, may_be_unhooked};
+use super::{
+    ALIKE, Counts, ENDING, FIRST_LOOK, LONGEST, STRESS, Slot, is_to_be_timed, may_be_unhooked,
+};
 use crate::calibrate::Cost;
 use crate::thread::Thread;
 use crate::{clock, recording, sys, windows};
@@ -56,6 +58,7 @@ pub(crate) fn begin(share: u64, cost: &Cost) {
         known.store(cost, Ordering::Relaxed);
     }
     SHARE.store(share, Ordering::Relaxed);
+    ALIKE.store(false, Ordering::Relaxed);
     windows::begin();
 }
 

@@ -77,6 +77,8 @@ pub(super) struct Slot {
     pub(super) node: AtomicPtr<Node>,
     /// Samples since the length of blocks was chosen.
     pub(super) samples: Cell<u32>,
+    /// How often it was chosen again.
+    pub(super) choices: Cell<u32>,
     /// Calls from the latest look to the next.
     pub(super) interval: Cell<u32>,
     pub(super) since_ticks: Cell<u64>,
@@ -149,6 +151,23 @@ impl Counts {
         self.change.set(change);
         self.change_sp.set(sp);
         self.apply(change);
+        self.change_sp.set(0);
+    }
+
+    /// The same for a change after which blocks are as long as before, with frames or without.
+    #[inline]
+    pub(super) fn make_alike(&self, mut change: Change, known: &Slot, calls: u32, sp: usize) {
+        // SAFETY: as above.
+        change.calls = unsafe { (*change.node).calls } + u64::from(calls);
+        self.change.set(change);
+        self.change_sp.set(sp);
+        // SAFETY: as above.
+        unsafe { (*change.node).calls = change.calls };
+        known.node.store(change.node, Ordering::Relaxed);
+        known.place.store(change.place, Ordering::Relaxed);
+        if let Some(left) = self.left(change.slot) {
+            left.store(change.left, Ordering::Relaxed);
+        }
         self.change_sp.set(0);
     }
 

@@ -23,7 +23,7 @@ use chase_format::histogram::{PAGE_BUCKETS, PAGES, bucket_middle};
 use chase_format::layout::{FRAMED, Node, SAMPLED, SQUARES};
 
 use super::{
-    Counts, FIRST_LOOK, HAS_CHILDREN, LONGEST, STRESS, Slot, budget, has, is_sampled,
+    Counts, FIRST_LOOK, HAS_CHILDREN, LONGEST, STRESS, Slot, budget, has, is_framed, is_sampled,
     is_to_be_timed, is_watched, samples_of,
 };
 use crate::arch::chase_probe;
@@ -51,7 +51,7 @@ const PRECISION_OF_LIFE: u64 = 5_000;
 const LEAST_LIFE_US: u64 = 100_000;
 /// What timing may take of a thread's time, in 1/1024; and κ in ticks where it takes just that. It
 /// grows with the fourth power.
-const BUDGET: u64 = 31;
+const BUDGET: u64 = 20;
 const KAPPA: u64 = 4_000;
 /// The share of a thread's time is told from this many µs on.
 const FIRST_SHARE_US: u64 = 1_000;
@@ -61,16 +61,21 @@ const CALLS_PER_CHILD: u64 = 1024;
 const LEAST_SPREAD: u64 = 100;
 /// Samples between two choices of the block.
 pub(crate) const SAMPLES_PER_CHOICE: u32 = 16;
+/// Such choices, for which it is asked once whether the calls need frames: that is a search.
+const CHOICES_PER_SEARCH: u32 = 8;
 /// Samples, after the first ones, for which it is asked once what they cost; how many such answers
 /// make the mean; and from how many means on one was interrupted.
-const SAMPLES_PER_PROBE: u32 = 4;
+const SAMPLES_PER_PROBE: u32 = 8;
 const FIRST_PROBES: u32 = 8;
 const PROBES_KEPT: u64 = 16;
 const INTERRUPTED_PROBE: u64 = 4;
 /// Calls after which half of what is known of earlier ones is forgotten.
 const MEMORY: u64 = 1 << 18;
-/// Calls are many at this many ns from one to the next or less, and short at this many each.
+/// Calls are many at this many ns from one to the next or less; where the timing takes much of what it
+/// may, at ten times as many, since it may be that of many such functions.
 const MANY_NS: u64 = 10_000;
+const MANY_TOGETHER_NS: u64 = 100_000;
+/// Calls are short at this many ns each.
 const SHORT_NS: u64 = 1_000;
 /// A call that is this many means long is looked at.
 const OUTLIER: u64 = 16;
@@ -122,10 +127,15 @@ pub(super) fn first(thread: &Thread, counts: &Counts, known: &Slot, context: *mu
     counts.spend(u64::from(calls.max(FIRST_LOOK)) * COST_TIMED.load(Ordering::Relaxed));
     budget::spend_timed(known, calls);
     let Some(ticks_per_us) = clock::ticks_per_us() else { return Plan::ALL };
+    let far = if counts.timing_share(thread.life_ticks(), ticks_per_us) > BUDGET / 2 {
+        MANY_TOGETHER_NS
+    } else {
+        MANY_NS
+    };
     // What has windows alone is called very often in them.
     let many = STRESS
         || windows::is_twin(known.number)
-        || calls > 0 && elapsed / u64::from(calls) * 1000 <= MANY_NS * ticks_per_us;
+        || calls > 0 && elapsed / u64::from(calls) * 1000 <= far * ticks_per_us;
     if !many {
         known.interval.set(match calls {
             0 => FIRST_LOOK,
@@ -183,8 +193,14 @@ pub(super) fn next(thread: &Thread, counts: &Counts, known: &Slot, context: *mut
     let elapsed = now.saturating_sub(known.since_ticks.replace(now));
     let calls = samples.saturating_mul(known.block.load(Ordering::Relaxed));
     let block = at_most(block, budget::longest_block(known, calls, elapsed, ticks_per_us));
-    let framed = counts.is_framed(known.number)
-        || has(known.number, HAS_CHILDREN) && !hardly_calls(thread, context, known.number);
+    let choices = known.choices.get();
+    known.choices.set(choices.wrapping_add(1));
+    let framed = is_watched(known.number)
+        || if choices.is_multiple_of(CHOICES_PER_SEARCH) {
+            has(known.number, HAS_CHILDREN) && !hardly_calls(thread, context, known.number)
+        } else {
+            counts.is_framed(known.number)
+        };
     Plan::of(block, framed)
 }
 
@@ -195,14 +211,21 @@ fn at_most(block: u64, longest: u32) -> u64 {
 
 /// Whether next to nothing is called in the calls of a slot made in `context`.
 fn hardly_calls(thread: &Thread, context: *mut Node, slot: u32) -> bool {
-    let scopes = nodes_of(thread, context, slot).map(|node| {
-        // SAFETY: nodes live as long as the mapping.
-        if node.is_null() { 0 } else { unsafe { (*node).scope_ref } }
-    });
-    let calls: u64 = nodes_of(thread, context, slot)
+    let nodes = nodes_of(thread, context, slot);
+    // SAFETY: nodes live as long as the mapping.
+    let scopes = nodes.map(|node| if node.is_null() { 0 } else { unsafe { (*node).scope_ref } });
+    // Those that had frames: of others it is not known what they call.
+    let calls: u64 = nodes
         .iter()
+        .filter(|node| !node.is_null())
         // SAFETY: as above.
-        .map(|&node| if node.is_null() { 0 } else { unsafe { (*node).calls } })
+        .map(|&node| unsafe {
+            if is_sampled(node) && !is_framed(node) {
+                u64::from((*samples_of(node)).begun)
+            } else {
+                (*node).calls
+            }
+        })
         .sum();
     let children = thread.tree.calls_in(scopes);
     children.is_some_and(|children| children.saturating_mul(CALLS_PER_CHILD) <= calls)
@@ -254,8 +277,7 @@ impl Moments {
         let life = now.max(LEAST_LIFE_US * ticks_per_us);
         let error = (life / PRECISION_OF_LIFE).min(1 << 27) * 16;
         let by_life = error * error / calls.saturating_mul(variance).max(1);
-        let share =
-            counts.spent_ticks.get().saturating_mul(1024) / now.max(FIRST_SHARE_US * ticks_per_us);
+        let share = counts.timing_share(now, ticks_per_us);
         let kappa = KAPPA * share.min(1024).pow(4) / budget::timing_share(BUDGET).pow(4);
         let by_cost = kappa * 16 / variance.isqrt().max(1);
         let longest = if budget::is_kept() {
@@ -336,11 +358,9 @@ impl Counts {
     /// Before a sample: now and then, asks what one costs just now. It differs from what it was at the
     /// start by as much as tiny calls take: when the other half of the processor works, for one.
     pub(super) fn probe(&self) {
-        let number = self.probes.get();
-        self.probes.set(number.wrapping_add(1));
-        if !number.is_multiple_of(SAMPLES_PER_PROBE) && number > FIRST_PROBES
-            || !clock::is_time_stamp()
-        {
+        let is_due = self.is_probe_due();
+        self.probes.set(self.probes.get().wrapping_add(1));
+        if !is_due || !clock::is_time_stamp() {
             return;
         }
         let ticks = chase_probe();
@@ -350,6 +370,11 @@ impl Counts {
         } else if ticks < latest / PROBES_KEPT * INTERRUPTED_PROBE {
             self.probed_ticks.set(latest - latest / PROBES_KEPT + ticks);
         }
+    }
+
+    pub(super) fn is_probe_due(&self) -> bool {
+        let number = self.probes.get();
+        number.is_multiple_of(SAMPLES_PER_PROBE) || number <= FIRST_PROBES
     }
 
     /// What takes so many ticks at the start takes now.
@@ -364,6 +389,11 @@ impl Counts {
         let (probed, empty) =
             (self.probed_ticks.get() / PROBES_KEPT, EMPTY.load(Ordering::Relaxed));
         if probed == 0 || empty == 0 { ticks } else { (ticks + empty).saturating_sub(probed) }
+    }
+
+    /// What the timing of short calls took of a thread's life of so many ticks, in 1/1024.
+    fn timing_share(&self, life_ticks: u64, ticks_per_us: u64) -> u64 {
+        self.spent_ticks.get().saturating_mul(1024) / life_ticks.max(FIRST_SHARE_US * ticks_per_us)
     }
 
     /// Adds to what the timing of short calls has cost this thread.
@@ -385,36 +415,30 @@ fn preemptions(counts: &Counts) -> u64 {
 /// # Safety
 /// The node is of sampled calls, and the calling thread's.
 pub(crate) unsafe fn record(thread: &Thread, node: *mut Node, ticks: u64, weight: u32) {
-    let ticks = thread.counts.get().map_or(ticks, |counts| counts.comparable(ticks));
+    let counts = thread.counts.get();
+    let ticks = counts.map_or(ticks, |counts| counts.comparable(ticks));
     // SAFETY: the caller vouches for the node, and for what is behind it.
     let (samples, known_weight, total, slot) = unsafe {
         let samples = samples_of(node);
         (samples, (*samples).weight, (*node).total_ticks, (*node).slot & super::SLOT_MASK)
     };
-    let mean = total.checked_div(known_weight).unwrap_or(ticks);
-    let (mut own_weight, mut held_back) = (weight, 0);
-    if let Some(counts) = thread.counts.get()
+    let mut judged = Judged { weight, typical: ticks, held_back: 0 };
+    if let Some(counts) = counts
         && let Some(known) = counts.known(slot)
     {
-        if ticks > mean.saturating_mul(OUTLIER) {
-            let long_ticks = clock::ticks_per_us().unwrap_or(0) * (INTERRUPTION_NS / 1000);
-            if ticks >= mean.saturating_mul(INTERRUPTION).max(long_ticks) {
-                let excess = u64::from(weight - 1).saturating_mul(ticks - mean);
-                (own_weight, held_back) = known.suspect(counts, weight, excess);
-            }
-            // Perhaps the calls are not as even as they seemed.
-            known.samples.set(SAMPLES_PER_CHOICE);
+        // Without a division, which takes as long as all the rest.
+        if ticks.saturating_mul(known_weight) > total.saturating_mul(OUTLIER) {
+            judged = known.judge(counts, ticks, weight, total / known_weight);
         }
         let mut moments = known.moments.get();
-        let typical = if own_weight < weight { mean } else { ticks };
-        if moments.add(typical, u64::from(weight)) {
+        if moments.add(judged.typical, u64::from(weight)) {
             let count = known.suspects.get().count / 2;
             known.suspects.set(Suspects { count, ticks: 0 });
         }
         known.moments.set(moments);
     }
+    let Judged { weight: own_weight, typical, held_back } = judged;
     let rest = weight - own_weight;
-    let typical = if rest > 0 { mean } else { ticks };
     let pairs = u64::from(weight) * u64::from(weight - 1);
     let squares = pairs.saturating_mul(typical.saturating_mul(typical)) / SQUARES;
     // SAFETY: as above; a handler of the same thread may come in between, and only what tells the
@@ -435,7 +459,32 @@ pub(crate) unsafe fn record(thread: &Thread, node: *mut Node, ticks: u64, weight
     }
 }
 
+/// How a sample counts.
+struct Judged {
+    /// The calls that it stands for, in ticks of its own.
+    weight: u32,
+    /// What the others are taken to have taken, in ticks.
+    typical: u64,
+    /// What was held back of earlier ones, in ticks.
+    held_back: u64,
+}
+
 impl Slot {
+    /// A sample took many times as long as the mean of those before it.
+    #[cold]
+    fn judge(&self, counts: &Counts, ticks: u64, weight: u32, mean: u64) -> Judged {
+        // Perhaps the calls are not as even as they seemed.
+        self.samples.set(SAMPLES_PER_CHOICE);
+        let long_ticks = clock::ticks_per_us().unwrap_or(0) * (INTERRUPTION_NS / 1000);
+        if ticks < mean.saturating_mul(INTERRUPTION).max(long_ticks) {
+            return Judged { weight, typical: ticks, held_back: 0 };
+        }
+        let excess = u64::from(weight - 1).saturating_mul(ticks - mean);
+        let (own_weight, held_back) = self.suspect(counts, weight, excess);
+        let typical = if own_weight < weight { mean } else { ticks };
+        Judged { weight: own_weight, typical, held_back }
+    }
+
     /// A sample was very long: its weight, and what was held back of earlier ones and is due now.
     /// `excess`: what it adds if it is believed.
     fn suspect(&self, counts: &Counts, weight: u32, excess: u64) -> (u32, u64) {

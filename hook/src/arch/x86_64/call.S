@@ -23,10 +23,10 @@
     .hidden chase_thread
     .type chase_thread, @object
     .size chase_thread, 24
-chase_thread:                           # this thread's Thread; at first the one that has no frames
-    .quad {no_thread}
-    .quad 0                             # the node of the innermost call, for who looks from outside
+chase_thread:
     .quad {no_counts}                   # its countdowns; at first those by which all calls are timed
+    .quad {no_thread}                   # this thread's Thread; at first the one that has no frames
+    .quad 0                             # the node of the innermost call, for who looks from outside
 
     .text
 
@@ -74,7 +74,7 @@ chase_enter:                            # r11 = slot, (rsp) = return address
     save %rsi
 
     movq chase_thread@gottpoff(%rip), %rax
-    movq %fs:(%rax), %rcx               # rcx = thread
+    movq %fs:{THREAD}(%rax), %rcx               # rcx = thread
     movq {TOP}(%rcx), %rax              # rax = the frame to claim
     testl ${SEGMENT_MASK}, %eax         # end of the segment, or no thread
     jz .Lenter_slow
@@ -137,7 +137,7 @@ chase_exit:                             # rbx = frame
     read_clock .Lexit_clock
 .Lended:
     movq chase_thread@gottpoff(%rip), %r10
-    movq %fs:(%r10), %r10               # r10 = thread, perhaps another one than at entry
+    movq %fs:{THREAD}(%r10), %r10               # r10 = thread, perhaps another one than at entry
     leaq {FRAME}(%rbx), %rdx
     cmpq %rdx, {TOP}(%r10)
     jne .Lleave_slow                    # not the top frame of this thread
@@ -261,7 +261,6 @@ chase_exit:                             # rbx = frame
 
 .Ldue:                                  # flags still tell where the countdown is
     .cfi_def_cfa rsp, 8
-    jg chase_framed                     # not at an end: counted, in a frame
     save %rax
     save %rdx
     save %rcx
@@ -287,7 +286,13 @@ chase_exit:                             # rbx = frame
     movq %rsi, %rcx
     leaq 200(%rsp), %rsi                # where the return address is
     movq %rbx, %rdx
+    cmpl ${SAMPLE}, %ecx
+    jne 1f
+    callq {enter_sample}
+    jmp 2f
+1:
     callq {enter_slow}
+2:
     pop_vectors
     restore %r11
     restore %r10

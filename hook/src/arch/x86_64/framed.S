@@ -13,8 +13,8 @@ chase_framed:                           # r11 = slot, (rsp) = return address
     save %rcx
     save %rsi
     movq chase_thread@gottpoff(%rip), %rax
-    movq %fs:(%rax), %rcx               # rcx = thread
-    movq %fs:{COUNTS}(%rax), %rdx       # rdx = its countdowns
+    movq %fs:{THREAD}(%rax), %rcx               # rcx = thread
+    movq %fs:(%rax), %rdx       # rdx = its countdowns
     movq {TOP}(%rcx), %rax              # rax = the frame to claim
     testl ${SEGMENT_MASK}, %eax
     jz .Lframed_slow
@@ -69,7 +69,7 @@ chase_framed:                           # r11 = slot, (rsp) = return address
     .globl chase_framed_exit
 chase_framed_exit:                      # rbx = frame; rax rdx rcx r8 may hold results
     movq chase_thread@gottpoff(%rip), %r9
-    movq %fs:(%r9), %r10                # r10 = thread, perhaps another one than at entry
+    movq %fs:{THREAD}(%r9), %r10                # r10 = thread, perhaps another one than at entry
     leaq {FRAME}(%rbx), %rdi
     cmpq %rdi, {TOP}(%r10)
     jne .Lframed_leave_slow

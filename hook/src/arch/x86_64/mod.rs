@@ -22,14 +22,13 @@ compile_error!(
 pub(crate) const STUBS: usize = 1 << 17;
 /// How many of them can be functions that are not ordinary.
 pub(crate) const SPECIAL_STUBS: usize = 1 << 13;
-/// Bytes of a stub, and of one of a function that is not ordinary.
-const STUB: usize = 48;
+/// Bytes of a stub, of its end, and of a stub of a function that is not ordinary.
+const STUB: usize = 32;
+const STUB_END: usize = 16;
 const SPECIAL_STUB: usize = 16;
-/// Where in a stub a call goes that is counted and gets a frame.
-const FRAMED_IN_STUB: usize = 32;
-/// Where the context and the countdowns are, behind the thread's word.
-const CONTEXT: usize = 8;
-const COUNTS: usize = 16;
+/// Where the thread and its context are, behind the word that names its countdowns.
+const THREAD: usize = 8;
+const CONTEXT: usize = 16;
 /// What a slot's number has as a key of the tree, where its calls get frames and are not all timed.
 const FRAMED_KEY: u32 = SAMPLED | FRAMED;
 /// ELF machine number.
@@ -40,8 +39,8 @@ pub(crate) const MACHINE: u32 = 62;
 struct Route {
     /// The real function.
     target: AtomicUsize,
-    /// Where the stub sends calls that are only counted: to the real function, or back into itself,
-    /// where they get a frame.
+    /// Where the stub sends calls that are only counted: to the real function, or to where they get a
+    /// frame.
     counted: AtomicUsize,
 }
 
@@ -69,6 +68,7 @@ global_asm!(
     routes = sym ROUTES,
     base = sym BASE,
     enter_slow = sym frames::enter_slow,
+    enter_sample = sym frames::enter_sample,
     leave_slow = sym frames::leave_slow,
     leave_moved = sym frames::leave_moved,
     leave_framed = sym frames::leave_framed,
@@ -80,7 +80,7 @@ global_asm!(
     LOOK = const frames::LOOK,
     FRAMED_CALL = const frames::FRAMED_CALL,
     FRAMED = const FRAMED_KEY,
-    COUNTS = const COUNTS,
+    THREAD = const THREAD,
     PLACE = const sampling::PLACE,
     COUNTDOWN = const sampling::COUNTDOWN,
     WEIGHT = const offset_of!(Frame, weight),
@@ -110,9 +110,9 @@ global_asm!(
 global_asm!(
     include_str!("stubs.S"),
     routes = sym ROUTES,
-    COUNTS = const COUNTS,
     COUNTDOWN = const sampling::COUNTDOWN,
     STUB = const STUB,
+    STUB_END = const STUB_END,
     SPECIAL_STUB = const SPECIAL_STUB,
     STUBS = const STUBS,
     SPECIAL_STUBS = const SPECIAL_STUBS,
@@ -122,6 +122,7 @@ global_asm!(include_str!("memory.S"), options(att_syntax));
 
 unsafe extern "C" {
     static chase_stubs: u8;
+    static chase_framed_ends: u8;
     static chase_special_stubs: u8;
     static chase_exit: u8;
     static chase_framed_exit: u8;
@@ -173,7 +174,8 @@ pub(crate) fn target(slot: usize) -> usize {
 /// From now on calls of `slot` that are only counted may get frames: the thread's countdowns tell.
 pub(crate) fn allow_frames(slot: usize) {
     if let Some(route) = ROUTES.get(slot) {
-        route.counted.store(stub(slot) + FRAMED_IN_STUB, Ordering::Relaxed);
+        let end = &raw const chase_framed_ends as usize + slot * STUB_END;
+        route.counted.store(end, Ordering::Relaxed);
     }
 }
 
@@ -184,8 +186,9 @@ pub(crate) fn current_thread() -> *mut Thread {
     unsafe {
         asm!(
             "movq chase_thread@gottpoff(%rip), {0}",
-            "movq %fs:({0}), {0}",
+            "movq %fs:{offset}({0}), {0}",
             out(reg) thread,
+            offset = const THREAD,
             options(att_syntax, nostack, readonly, preserves_flags)
         );
     }
@@ -199,11 +202,11 @@ pub(crate) fn set_current_thread(thread: *mut Thread, counts: *const Counts, con
         asm!(
             "movq chase_thread@gottpoff(%rip), {0}",
             "movq {1}, %fs:({0})",
-            "movq {2}, %fs:{counts}({0})",
+            "movq {2}, %fs:{thread}({0})",
             out(reg) _,
-            in(reg) thread,
             in(reg) counts,
-            counts = const COUNTS,
+            in(reg) thread,
+            thread = const THREAD,
             options(att_syntax, nostack, preserves_flags)
         );
     }
@@ -250,6 +253,29 @@ pub(crate) fn context_offset() -> isize {
             options(att_syntax, nostack, readonly, preserves_flags));
     }
     offset + CONTEXT as isize
+}
+
+/// Adds to a word that the calling thread alone writes, and its signal handlers: one instruction, and
+/// not a locked one. Gives what it was.
+pub(crate) fn add_to_own(word: &AtomicUsize, more: usize) -> usize {
+    let before: usize;
+    // SAFETY: the word is ours to write.
+    unsafe {
+        asm!("xaddq {0}, ({1})", inlateout(reg) more => before, in(reg) word.as_ptr(),
+            options(att_syntax, nostack));
+    }
+    before
+}
+
+/// Changes such a word to `to` if it is `from`, and says whether it was.
+pub(crate) fn move_own(word: &AtomicUsize, from: usize, to: usize) -> bool {
+    let before: usize;
+    // SAFETY: as above.
+    unsafe {
+        asm!("cmpxchgq {0}, ({1})", in(reg) to, in(reg) word.as_ptr(),
+            inlateout("rax") from => before, options(att_syntax, nostack));
+    }
+    before == from
 }
 
 /// The stack pointer, about.

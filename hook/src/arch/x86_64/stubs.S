@@ -6,31 +6,43 @@
 
 # A call that is counted, and timed when its countdown says so: {STUB} bytes. r11 is the one register
 # that is free. What counts is a single instruction, so a signal handler comes before or after it.
+# All is in half a cache line, and no jump ends it: some processors decode such a one each time.
+# There is no endbr64, which would not fit: nothing demands it of a library that does not claim it.
 #
-#     endbr64
 #     movq chase_thread@gottpoff(%rip), %r11
-#     movq %fs:COUNTS(%r11), %r11           # this thread's countdowns
-#     decw 4*number(%r11)
-#     jle 1f                                # zero, negative, or from the least to the greatest
+#     movq %fs:(%r11), %r11                 # this thread's countdowns
+#     decw {COUNTDOWN}*number(%r11)
+#     jle chase_stub_ends+{STUB_END}*number # zero, negative, or from the least to the greatest
 #     jmpq *routes+16*number+8(%rip)        # counted only: the real function, the stack as it was;
-# 1:  movl $number, %r11d                   # or here, if it gets a frame. The flags stay as they are
-#     jmp chase_counted
+#                                           # or the other end, if it gets a frame
 .macro counting_stubs count
     .set number, 0
     .rept \count
-    .byte 0xf3, 0x0f, 0x1e, 0xfa
     .byte 0x4c, 0x8b, 0x1d
     .long chase_thread@gottpoff - 4
-    .byte 0x64, 0x4d, 0x8b, 0x5b, {COUNTS}
+    .byte 0x64, 0x4d, 0x8b, 0x1b
     .byte 0x66, 0x41, 0xff, 0x8b
     .long {COUNTDOWN} * number
-    .byte 0x7e, 0x06
+    .byte 0x0f, 0x8e
+    .long chase_stub_ends + {STUB_END} * number - . - 4
     .byte 0xff, 0x25
     .long {routes} + 16 * number + 8 - . - 4
+    .byte 0xcc
+    .set number, number + 1
+    .endr
+.endm
+
+# What is left of such a call: {STUB_END} bytes. The flags stay as the countdown has set them.
+#
+#     movl $number, %r11d
+#     jmp entry
+.macro stub_ends entry count
+    .set number, 0
+    .rept \count
     .byte 0x41, 0xbb
     .long number
     .byte 0xe9
-    .long chase_counted - . - 4
+    .long \entry - . - 4
     .byte 0xcc, 0xcc, 0xcc, 0xcc, 0xcc
     .set number, number + 1
     .endr
@@ -59,6 +71,24 @@ chase_stubs:
     counting_stubs {STUBS}
     .cfi_endproc
     .size chase_stubs, . - chase_stubs
+
+    .p2align 6
+    .type chase_stub_ends, @function
+chase_stub_ends:
+    .cfi_startproc
+    stub_ends chase_counted, {STUBS}
+    .cfi_endproc
+    .size chase_stub_ends, . - chase_stub_ends
+
+    .p2align 6
+    .hidden chase_framed_ends
+    .globl chase_framed_ends
+    .type chase_framed_ends, @function
+chase_framed_ends:
+    .cfi_startproc
+    stub_ends chase_framed, {STUBS}
+    .cfi_endproc
+    .size chase_framed_ends, . - chase_framed_ends
 
     .p2align 6
     .hidden chase_special_stubs
