@@ -15,6 +15,11 @@
 
 enum { MANY = 300007, FEW = 70001 };
 
+#ifdef OWN_STORAGE
+/* So much of its own that the hook's words are elsewhere than its stubs expect them. */
+static __thread volatile char own[OWN_STORAGE];
+#endif
+
 static const char *file;
 static long made;
 
@@ -270,6 +275,9 @@ static void handlers(void)
 
 int main(int argc, char **argv)
 {
+#ifdef OWN_STORAGE
+    own[0] = 1;
+#endif
     CHECK(argc == 3);
     const char *how = argv[1];
     file = argv[2];

@@ -1,5 +1,8 @@
 //! Calls of which only some are timed: counts stay exact, and estimates are near the truth.
 
+use std::collections::HashMap;
+use std::path::Path;
+
 use chase_tests::compile::Build;
 use chase_tests::recorded::Recording;
 use chase_tests::trial::Trial;
@@ -9,10 +12,13 @@ const TRAP: &str = "libtrap.so";
 const MODES: [&str; 3] = ["adaptive", "all", "count"];
 
 /// Runs `exact.c` in each mode and holds what it says of its calls against the recording.
-fn exact(how: &str, check: impl Fn(&Recording, &std::collections::HashMap<String, u64>)) {
-    let program = Build::program("exact.c").build();
+fn exact(how: &str, check: impl Fn(&Recording, &HashMap<String, u64>)) {
+    exact_of(&Build::program("exact.c").build(), how, check);
+}
+
+fn exact_of(program: &Path, how: &str, check: impl Fn(&Recording, &HashMap<String, u64>)) {
     for mode in MODES {
-        let trial = Trial::new(&program).args([how, "made"]).hooked_env("CHASE_TIMING", mode);
+        let trial = Trial::new(program).args([how, "made"]).hooked_env("CHASE_TIMING", mode);
         let hooked = trial.compare();
         let told = trial.told("made");
         check(&hooked, &told);
@@ -28,6 +34,24 @@ fn threads_that_end_in_mid_block() {
             (TRAP, "trap_add", told["trap_add"]),
         ]);
         process.expect_nothing_open(TRAP);
+    });
+}
+
+/// The stubs rely on where thread-local storage is, as far as it is there.
+#[test]
+fn where_the_program_has_much_thread_local_storage() {
+    let large = Build::program("exact.c").named("exact-large").flags("-DOWN_STORAGE=4096").build();
+    exact_of(&large, "threads", |recording, told| {
+        recording.only().expect(&[
+            (TRAP, "trap_empty", told["trap_empty"]),
+            (TRAP, "trap_add", told["trap_add"]),
+        ]);
+    });
+    exact_of(&large, "children", |recording, told| {
+        recording.only().expect(&[
+            (TRAP, "trap_call", told["trap_call"]),
+            (TRAP, "trap_add", told["trap_add"]),
+        ]);
     });
 }
 

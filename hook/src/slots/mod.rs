@@ -153,7 +153,7 @@ impl Slots {
         description: &mut Description,
     ) {
         let Some(object) = objects.get(id) else { return };
-        let uses = Uses::of(object);
+        let uses = Uses::of(objects, object);
         for relocation in object.image.relocations() {
             match judge(objects, id, relocation, config, &uses) {
                 Verdict::Ignore => {}

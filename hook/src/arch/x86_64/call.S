@@ -19,7 +19,7 @@
 # process when a personality did not act as the handler.)
 
     .section .tdata, "awT", @progbits
-    .p2align 3
+    .balign -({WORDS})                  # so it is at that place if the executable has little of its own
     .hidden chase_thread
     .type chase_thread, @object
     .size chase_thread, 24
@@ -58,6 +58,29 @@ chase_thread:
     shlq $32, %rdx
     orq %rdx, %rax
 .endm
+
+    .p2align 6
+    .hidden chase_distant
+    .type chase_distant, @function
+chase_distant:                          # r11 = slot; the thread's words are not where stubs expect them
+    .cfi_startproc
+    save %rax
+    movq chase_thread@gottpoff(%rip), %rax
+    movq %fs:(%rax), %rax
+    decw (%rax,%r11,{COUNTDOWN})
+    jle 1f
+    leaq {routes}(%rip), %rax
+    shlq $4, %r11
+    movq 8(%rax,%r11), %r11
+    .cfi_remember_state
+    restore %rax
+    jmpq *%r11
+1:
+    .cfi_restore_state
+    restore %rax                        # the flags stay
+    jmp chase_counted
+    .cfi_endproc
+    .size chase_distant, . - chase_distant
 
     .p2align 6
     .hidden chase_counted

@@ -22,10 +22,15 @@ compile_error!(
 pub(crate) const STUBS: usize = 1 << 17;
 /// How many of them can be functions that are not ordinary.
 pub(crate) const SPECIAL_STUBS: usize = 1 << 13;
-/// Bytes of a stub, of its end, and of a stub of a function that is not ordinary.
+/// Bytes of a stub, and of one of a function that is not ordinary.
 const STUB: usize = 32;
-const STUB_END: usize = 16;
 const SPECIAL_STUB: usize = 16;
+/// Bytes of a stub's end, how many share a jump, and bytes of those and the jump.
+const END: usize = 8;
+const ENDS: usize = 16;
+const ENDS_BLOCK: usize = END * ENDS + 8;
+/// Where a thread's words are, from the thread pointer, if the executable has little of its own there.
+const WORDS: isize = -512;
 /// Where the thread and its context are, behind the word that names its countdowns.
 const THREAD: usize = 8;
 const CONTEXT: usize = 16;
@@ -80,6 +85,7 @@ global_asm!(
     LOOK = const frames::LOOK,
     FRAMED_CALL = const frames::FRAMED_CALL,
     FRAMED = const FRAMED_KEY,
+    WORDS = const WORDS,
     THREAD = const THREAD,
     PLACE = const sampling::PLACE,
     COUNTDOWN = const sampling::COUNTDOWN,
@@ -110,9 +116,12 @@ global_asm!(
 global_asm!(
     include_str!("stubs.S"),
     routes = sym ROUTES,
+    WORDS = const WORDS,
     COUNTDOWN = const sampling::COUNTDOWN,
     STUB = const STUB,
-    STUB_END = const STUB_END,
+    END = const END,
+    ENDS = const ENDS,
+    ENDS_BLOCK = const ENDS_BLOCK,
     SPECIAL_STUB = const SPECIAL_STUB,
     STUBS = const STUBS,
     SPECIAL_STUBS = const SPECIAL_STUBS,
@@ -123,6 +132,7 @@ global_asm!(include_str!("memory.S"), options(att_syntax));
 unsafe extern "C" {
     static chase_stubs: u8;
     static chase_framed_ends: u8;
+    static chase_distant_stubs: u8;
     static chase_special_stubs: u8;
     static chase_exit: u8;
     static chase_framed_exit: u8;
@@ -134,7 +144,16 @@ unsafe extern "C" {
 
 /// Address of the stub of `slot`.
 pub(crate) fn stub(slot: usize) -> usize {
-    &raw const chase_stubs as usize + slot * STUB
+    if words_offset() == WORDS {
+        &raw const chase_stubs as usize + slot * STUB
+    } else {
+        end_of(&raw const chase_distant_stubs, slot)
+    }
+}
+
+/// Address of the end of the stub of `slot` in one of the tables of those.
+fn end_of(table: *const u8, slot: usize) -> usize {
+    table as usize + slot / ENDS * ENDS_BLOCK + slot % ENDS * END
 }
 
 /// Address of the special stub with this number.
@@ -144,7 +163,7 @@ pub(crate) fn special_stub(number: usize) -> usize {
 
 /// Whether `address` is one of the stubs.
 pub(crate) fn is_stub(address: usize) -> bool {
-    address.wrapping_sub(stub(0)) < STUBS * STUB
+    address.wrapping_sub(stub(0)) < stub(STUBS) - stub(0)
         || address.wrapping_sub(special_stub(0)) < SPECIAL_STUBS * SPECIAL_STUB
 }
 
@@ -174,7 +193,7 @@ pub(crate) fn target(slot: usize) -> usize {
 /// From now on calls of `slot` that are only counted may get frames: the thread's countdowns tell.
 pub(crate) fn allow_frames(slot: usize) {
     if let Some(route) = ROUTES.get(slot) {
-        let end = &raw const chase_framed_ends as usize + slot * STUB_END;
+        let end = end_of(&raw const chase_framed_ends, slot);
         route.counted.store(end, Ordering::Relaxed);
     }
 }
@@ -246,13 +265,18 @@ pub(crate) fn set_context(context: usize) {
 
 /// Where that word is, from the thread pointer.
 pub(crate) fn context_offset() -> isize {
+    words_offset() + CONTEXT as isize
+}
+
+/// Where the thread's words are, from the thread pointer.
+fn words_offset() -> isize {
     let offset: isize;
     // SAFETY: reads a word that the dynamic linker has filled in.
     unsafe {
         asm!("movq chase_thread@gottpoff(%rip), {0}", out(reg) offset,
             options(att_syntax, nostack, readonly, preserves_flags));
     }
-    offset + CONTEXT as isize
+    offset
 }
 
 /// Adds to a word that the calling thread alone writes, and its signal handlers: one instruction, and

@@ -9,42 +9,51 @@
 # All is in half a cache line, and no jump ends it: some processors decode such a one each time.
 # There is no endbr64, which would not fit: nothing demands it of a library that does not claim it.
 #
-#     movq chase_thread@gottpoff(%rip), %r11
-#     movq %fs:(%r11), %r11                 # this thread's countdowns
+#     movq %fs:WORDS, %r11                  # this thread's countdowns
 #     decw {COUNTDOWN}*number(%r11)
-#     jle chase_stub_ends+{STUB_END}*number # zero, negative, or from the least to the greatest
+#     jle its place in chase_stub_ends      # zero, negative, or from the least to the greatest
 #     jmpq *routes+16*number+8(%rip)        # counted only: the real function, the stack as it was;
 #                                           # or the other end, if it gets a frame
+#
+# Where the thread's words are is known before the program is: chase_thread is aligned so that the
+# little that an executable has of its own fits beside it. Loading that place first, as position
+# independent code does, takes as long as all the rest: each load waits for the one before it.
 .macro counting_stubs count
     .set number, 0
     .rept \count
-    .byte 0x4c, 0x8b, 0x1d
-    .long chase_thread@gottpoff - 4
-    .byte 0x64, 0x4d, 0x8b, 0x1b
+    .byte 0x64, 0x4c, 0x8b, 0x1c, 0x25
+    .long {WORDS}
     .byte 0x66, 0x41, 0xff, 0x8b
     .long {COUNTDOWN} * number
     .byte 0x0f, 0x8e
-    .long chase_stub_ends + {STUB_END} * number - . - 4
+    .long chase_stub_ends + {ENDS_BLOCK} * (number / {ENDS}) + {END} * (number % {ENDS}) - . - 4
     .byte 0xff, 0x25
     .long {routes} + 16 * number + 8 - . - 4
-    .byte 0xcc
+    .byte 0xcc, 0xcc, 0xcc
     .set number, number + 1
     .endr
 .endm
 
-# What is left of such a call: {STUB_END} bytes. The flags stay as the countdown has set them.
+# What is left of such a call, and all of it where the thread's words are elsewhere. The flags stay as
+# the countdown has set them. In {END} bytes, {ENDS} of which share a jump: there are some of these for
+# each slot, and address space can be scarce.
 #
 #     movl $number, %r11d
-#     jmp entry
+#     jmp 1f
+#     ...
+# 1:  jmp entry
 .macro stub_ends entry count
     .set number, 0
-    .rept \count
+    .rept \count / {ENDS}
+    .rept {ENDS}
     .byte 0x41, 0xbb
     .long number
+    .byte 0xeb, {END} * ({ENDS} - 1 - number % {ENDS})
+    .set number, number + 1
+    .endr
     .byte 0xe9
     .long \entry - . - 4
-    .byte 0xcc, 0xcc, 0xcc, 0xcc, 0xcc
-    .set number, number + 1
+    .byte 0xcc, 0xcc, 0xcc
     .endr
 .endm
 
@@ -89,6 +98,16 @@ chase_framed_ends:
     stub_ends chase_framed, {STUBS}
     .cfi_endproc
     .size chase_framed_ends, . - chase_framed_ends
+
+    .p2align 6
+    .hidden chase_distant_stubs
+    .globl chase_distant_stubs
+    .type chase_distant_stubs, @function
+chase_distant_stubs:
+    .cfi_startproc
+    stub_ends chase_distant, {STUBS}
+    .cfi_endproc
+    .size chase_distant_stubs, . - chase_distant_stubs
 
     .p2align 6
     .hidden chase_special_stubs
