@@ -10,7 +10,7 @@ use core::ptr;
 
 use chase_format::layout::{NONE, OBJECT_CHASE, OBJECT_DLOPENED};
 
-use crate::arch::{exit_address, vector_area_len, with_vectors_saved};
+use crate::arch::{exit_of_special, vector_area_len, with_vectors_saved};
 use crate::config::Config;
 use crate::elf::Image;
 use crate::lock::{Held, Lock};
@@ -152,7 +152,7 @@ pub(crate) fn expect(thread: &Thread, sp: usize, mode: usize, gets_frame: bool) 
     let outer_sp = thread.pending.get().outer_sp.max(sp);
     // SAFETY: the call's return address is there.
     let own = unsafe { *(sp as *const usize) };
-    let return_address = if gets_frame { exit_address() } else { own };
+    let return_address = if gets_frame { exit_of_special() } else { own };
     thread.defer(Pending {
         load_sp: sp,
         return_address,

@@ -54,3 +54,22 @@ fn hides_what_is_its_own() {
     let foreign: Vec<_> = exported.iter().filter(|name| !name.starts_with("chase_")).collect();
     assert!(foreign.is_empty(), "programs would bind to {foreign:?}");
 }
+
+/// An unwinder comes by at any instruction, in a signal handler.
+#[test]
+fn says_where_its_callers_are() {
+    let Some(frames) = readelf("--debug-dump=frames-interp") else { return };
+    // LOC CFA rbx ... ra
+    let cfas: Vec<(&str, &str)> = frames
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>())
+        .filter(|fields| fields.len() > 2 && fields[0].len() == 16)
+        .filter(|fields| fields[1].starts_with("rsp"))
+        .map(|fields| (fields[0], &fields[1]["rsp".len()..]))
+        .collect();
+    assert!(!cfas.is_empty(), "{frames}");
+    // The return address, at least, is between.
+    let wrong: Vec<_> =
+        cfas.iter().filter(|(_, at)| at.parse::<i64>().is_ok_and(|at| at < 8)).collect();
+    assert!(wrong.is_empty(), "{wrong:?}");
+}

@@ -18,93 +18,32 @@
 # a frame for the handler's if it has the same rsp, as ours and the caller's do, and would end the
 # process when a personality did not act as the handler.)
 
-    .section .tdata, "awT", @progbits
-    .balign -({WORDS})                  # so it is at that place if the executable has little of its own
-    .hidden chase_thread
-    .type chase_thread, @object
-    .size chase_thread, 24
-chase_thread:
-    .quad {no_counts}                   # its countdowns; at first those by which all calls are timed
-    .quad {no_thread}                   # this thread's Thread; at first the one that has no frames
-    .quad 0                             # the node of the innermost call, for who looks from outside
+# The path is there twice: near, for threads whose words are where stubs expect them, and far.
 
     .text
-
-# ---- CFI ----------------------------------------------------------------------------------------
-# rbx = *(rbx + 8): the caller's rbx is in the frame (DW_CFA_expression, DW_OP_breg3).
-.macro cfi_rbx_in_frame
-    .cfi_escape 0x10, 0x03, 0x02, 0x73, {RBX}
-.endm
-# The return address has moved from the stack to the frame, see above.
-.macro cfi_return_in_frame
-    # CFA = rsp + 15 - ((rbx >> 6) & 7) (DW_CFA_def_cfa_expression)
-    .cfi_escape 0x0f, 0x09, 0x77, 0x0f, 0x73, 0x00, 0x36, 0x25, 0x37, 0x1a, 0x1c
-    .cfi_escape 0x10, 0x10, 0x02, 0x73, {RET}       # return address = *(rbx + 0)
-    .cfi_escape 0x16, 0x07, 0x02, 0x77, 0x00        # rsp = rsp (DW_CFA_val_expression)
-.endm
-# The return address is on the stack again, at the top. (Not `.cfi_restore rip`: libgcc takes that
-# for "unchanged", and finds the same frame again.)
-.macro cfi_return_on_stack
-    .cfi_def_cfa rsp, 8
-    .cfi_offset rip, -8
-    .cfi_restore rsp
-.endm
-
-# rax = now, rdx is lost. A clock that is not the time stamp counter is read out of line.
-.macro read_clock slow
-    cmpl $0, {clock_kind}(%rip)
-    jne \slow
-    rdtsc
-    shlq $32, %rdx
-    orq %rdx, %rax
-.endm
-
+.macro call_path of
     .p2align 6
-    .hidden chase_distant
-    .type chase_distant, @function
-chase_distant:                          # r11 = slot; the thread's words are not where stubs expect them
+    .hidden chase_counted_\of
+    .type chase_counted_\of, @function
+    .hidden chase_enter_\of
+    .type chase_enter_\of, @function
+chase_counted_\of:                      # r11 = slot, flags = those of its countdown
     .cfi_startproc
-    save %rax
-    movq chase_thread@gottpoff(%rip), %rax
-    movq %fs:(%rax), %rax
-    decw (%rax,%r11,{COUNTDOWN})
-    jle 1f
-    leaq {routes}(%rip), %rax
-    shlq $4, %r11
-    movq 8(%rax,%r11), %r11
-    .cfi_remember_state
-    restore %rax
-    jmpq *%r11
-1:
-    .cfi_restore_state
-    restore %rax                        # the flags stay
-    jmp chase_counted
-    .cfi_endproc
-    .size chase_distant, . - chase_distant
-
-    .p2align 6
-    .hidden chase_counted
-    .type chase_counted, @function
-    .hidden chase_enter
-    .type chase_enter, @function
-chase_counted:                          # r11 = slot, flags = those of its countdown
-    .cfi_startproc
-    jns .Ldue                           # below zero, every call is timed
-chase_enter:                            # r11 = slot, (rsp) = return address
+    jns .Ldue_\of                       # below zero, every call is timed
+chase_enter_\of:                        # r11 = slot, (rsp) = return address
     save %rax                          # al: number of vector arguments of a variadic call
     save %rdx
     save %rcx
     save %rsi
 
-    movq chase_thread@gottpoff(%rip), %rax
-    movq %fs:{THREAD}(%rax), %rcx               # rcx = thread
+    load_thread \of %rcx                # rcx = thread
     movq {TOP}(%rcx), %rax              # rax = the frame to claim
     testl ${SEGMENT_MASK}, %eax         # end of the segment, or no thread
-    jz .Lenter_slow
+    jz .Lenter_slow_\of
     leaq 32(%rsp), %rdx
     cmpq %rdx, {SP}-{FRAME}(%rax)       # the top frame must enclose this call
-    jbe .Lenter_outside
-.Lenclosed:
+    jbe .Lenter_outside_\of
+.Lenclosed_\of:
     movq {NODE}-{FRAME}(%rax), %rdx     # the caller's node
     movl {SCOPE}(%rdx), %edx
     shlq $32, %rdx
@@ -112,17 +51,17 @@ chase_enter:                            # r11 = slot, (rsp) = return address
     movabsq ${HASH}, %rsi
     imulq %rdx, %rsi
     shrq $32, %rsi                      # the upper half of the product is the better mixed one
-.Lprobe:
+.Lprobe_\of:
     andq {MASK}(%rcx), %rsi
     addq {TABLE}(%rcx), %rsi
     cmpq %rdx, (%rsi)
-    jne .Lcollision
-.Lfound:
+    jne .Lcollision_\of
+.Lfound_\of:
     movq 8(%rsi), %rsi                  # rsi = node
     movl ${FRAME}, %edx
     xaddq %rdx, {TOP}(%rcx)             # claimed: one instruction, so no signal handler gets it too
     cmpq %rdx, %rax
-    jne .Lenter_moved
+    jne .Lenter_moved_\of
     movq %rsi, {NODE}(%rax)
     leaq 32(%rsp), %rdx
     movq %rdx, {SP}(%rax)               # from here on the frame encloses calls of signal handlers
@@ -135,11 +74,10 @@ chase_enter:                            # r11 = slot, (rsp) = return address
     shlq $4, %r11
     movq (%rcx,%r11), %r11              # r11 = the real function
     incq {CALLS}(%rsi)
-.Llaunch:
-    movq chase_thread@gottpoff(%rip), %rcx
-    movq %rsi, %fs:{CONTEXT}(%rcx)
-    read_clock .Lenter_clock
-.Lstarted:
+.Llaunch_\of:
+    show_context \of %rsi %rcx
+    read_clock .Lenter_clock_\of
+.Lstarted_\of:
     movq %rax, {START}(%rbx)
     movq %rax, {LAST_START}(%rsi)
     restore %rsi
@@ -148,22 +86,21 @@ chase_enter:                            # r11 = slot, (rsp) = return address
     restore %rax
     leaq 8(%rsp), %rsp                  # the return address is in the frame
     cfi_return_in_frame
-.Lcall:
+.Lcall_\of:
     callq *%r11
 
-    .hidden chase_exit
-    .globl chase_exit
-chase_exit:                             # rbx = frame
+    .hidden chase_exit_\of
+    .globl chase_exit_\of
+chase_exit_\of:                         # rbx = frame
     movq %rax, %r9                      # results are in rax and rdx by the ABI; rcx and r8 hold
     movq %rdx, %r11                     # more by other conventions, like Swift's
     movq %rcx, {SAVED_RCX}(%rbx)
-    read_clock .Lexit_clock
-.Lended:
-    movq chase_thread@gottpoff(%rip), %r10
-    movq %fs:{THREAD}(%r10), %r10               # r10 = thread, perhaps another one than at entry
+    read_clock .Lexit_clock_\of
+.Lended_\of:
+    load_thread \of %r10                # r10 = thread, perhaps another one than at entry
     leaq {FRAME}(%rbx), %rdx
     cmpq %rdx, {TOP}(%r10)
-    jne .Lleave_slow                    # not the top frame of this thread
+    jne .Lleave_slow_\of                # not the top frame of this thread
     movq {NODE}(%rbx), %rsi             # rsi = node
     movq %rax, %rdi
     subq {START}(%rbx), %rdi            # rdi = ticks
@@ -171,7 +108,7 @@ chase_exit:                             # rbx = frame
     orq ${LINEAR_LIMIT}, %rdx
     bsrq %rdx, %rcx
     cmpl ${MAX_EXPONENT}, %ecx
-    ja .Lleave_slow
+    ja .Lleave_slow_\of
     subl ${SUB_BITS}, %ecx
     movq %rdi, %rdx
     shrq %cl, %rdx
@@ -180,7 +117,7 @@ chase_exit:                             # rbx = frame
     shrl $4, %ecx
     movl {PAGES}(%rsi,%rcx,4), %ecx
     testl %ecx, %ecx
-    jz .Lleave_slow                     # the first call in this page of the histogram
+    jz .Lleave_slow_\of                 # the first call in this page of the histogram
     andl $15, %edx
     shlq $7, %rcx
     addq {base}(%rip), %rcx
@@ -188,8 +125,8 @@ chase_exit:                             # rbx = frame
     incq (%rcx,%rdx,8)
     addq %rdi, {TOTAL}(%rsi)
     cmpq {MAX}(%rsi), %rdi
-    ja .Lmaximum
-.Lrecorded:
+    ja .Lmaximum_\of
+.Lrecorded_\of:
     pushq {RET}(%rbx)
     cfi_return_on_stack
     movq {RBX}(%rbx), %rdi              # rdi = the caller's rbx
@@ -198,9 +135,8 @@ chase_exit:                             # rbx = frame
     movq {NODE}-{FRAME}(%rbx), %rsi     # rsi = the caller's node
     subq ${FRAME}, {TOP}(%r10)          # released: one instruction, for signal handlers
     cmpq %rbx, {TOP}(%r10)              # ... unless one has switched stacks in between
-    jne .Lleave_moved
-    movq chase_thread@gottpoff(%rip), %r10
-    movq %rsi, %fs:{CONTEXT}(%r10)
+    jne .Lleave_moved_\of
+    show_context \of %rsi %r10
     movq %rdi, %rbx
     .cfi_restore rbx
     movq %r9, %rax
@@ -208,34 +144,13 @@ chase_exit:                             # rbx = frame
     retq
 
 # ---- out of line --------------------------------------------------------------------------------
-.macro push_results                     # all that may hold one
-    save %r9
-    save %r11
-    save %rcx
-    save %r8
-    subq $32, %rsp
-    .cfi_adjust_cfa_offset 32
-    movups %xmm0, (%rsp)                # Rust code touches no more of a vector than its lower half
-    movups %xmm1, 16(%rsp)
-.endm
-.macro pop_results
-    movups (%rsp), %xmm0
-    movups 16(%rsp), %xmm1
-    addq $32, %rsp
-    .cfi_adjust_cfa_offset -32
-    restore %r8
-    restore %rcx
-    restore %rdx
-    restore %rax
-.endm
-
-.Lmaximum:
+.Lmaximum_\of:
     cfi_return_in_frame
     cfi_rbx_in_frame
     movq %rdi, {MAX}(%rsi)
-    jmp .Lrecorded
+    jmp .Lrecorded_\of
 
-.Lleave_slow:                           # rax = now
+.Lleave_slow_\of:                       # rax = now
     movq {SAVED_RCX}(%rbx), %rcx
     pushq {RET}(%rbx)
     cfi_return_on_stack
@@ -251,7 +166,7 @@ chase_exit:                             # rbx = frame
     .cfi_restore rbx
     retq
 
-.Lleave_moved:                          # recorded, but not on top any more
+.Lleave_moved_\of:                      # recorded, but not on top any more
     .cfi_register rbx, rdi
     pushq %rdi
     .cfi_def_cfa_offset 16
@@ -264,41 +179,36 @@ chase_exit:                             # rbx = frame
     .cfi_restore rbx
     retq
 
-.Lenter_outside:                        # a tail call takes over its caller's place on the stack
+.Lenter_outside_\of:                    # a tail call takes over its caller's place on the stack
     .cfi_def_cfa rsp, 40
-    jb .Lenter_slow
-    leaq chase_exit(%rip), %rdx
-    cmpq %rdx, 32(%rsp)
-    je .Lenclosed
-    leaq chase_framed_exit(%rip), %rdx
-    cmpq %rdx, 32(%rsp)
-    je .Lenclosed
-    jmp .Lenter_slow
+    jb .Lenter_slow_\of
+    jump_if_exit 32(%rsp) .Lenclosed_\of
+    jmp .Lenter_slow_\of
 
-.Lcollision:                            # linear probing; an empty entry ends it
+.Lcollision_\of:                        # linear probing; an empty entry ends it
     cmpq $0, (%rsi)
-    je .Lenter_slow
+    je .Lenter_slow_\of
     subq {TABLE}(%rcx), %rsi
     addq $16, %rsi
-    jmp .Lprobe
+    jmp .Lprobe_\of
 
-.Ldue:                                  # flags still tell where the countdown is
+.Ldue_\of:                              # flags still tell where the countdown is
     .cfi_def_cfa rsp, 8
     save %rax
     save %rdx
     save %rcx
     save %rsi
     movl ${SAMPLE}, %esi                # zero: this call stands for others
-    jz .Lenter_slow_moved
+    jz .Lenter_slow_moved_\of
     movl ${LOOK}, %esi                  # it wrapped round: time to look at how the slot is used
-    jmp .Lenter_slow_moved
+    jmp .Lenter_slow_moved_\of
 
-.Lenter_moved:                          # somebody claimed between our look and our claim
+.Lenter_moved_\of:                      # somebody claimed between our look and our claim
     movq %rdx, %rsi
-    jmp .Lenter_slow_moved
-.Lenter_slow:
+    jmp .Lenter_slow_moved_\of
+.Lenter_slow_\of:
     xorl %esi, %esi                     # rsi = 0, why, or a frame that was claimed in vain
-.Lenter_slow_moved:
+.Lenter_slow_moved_\of:
     save %rdi
     save %r8
     save %r9
@@ -326,12 +236,11 @@ chase_exit:                             # rbx = frame
     shlq $4, %r11
     movq (%rcx,%r11), %r11
     testq %rax, %rax
-    jz .Lbypass
+    jz .Lbypass_\of
     movq %rax, %rbx
     cfi_rbx_in_frame
     movq {NODE}(%rbx), %rsi
-    movq chase_thread@gottpoff(%rip), %rcx
-    movq %rsi, %fs:{CONTEXT}(%rcx)
+    show_context \of %rsi %rcx
     movq %r11, {SAVED_RCX}(%rbx)        # free until the exit
     leaq chase_start(%rip), %r11
     restore %rsi
@@ -340,9 +249,9 @@ chase_exit:                             # rbx = frame
     restore %rax
     leaq 8(%rsp), %rsp
     cfi_return_in_frame
-    jmp .Lcall
+    jmp .Lcall_\of
 
-.Lbypass:                               # no frame to be had: the call runs untimed
+.Lbypass_\of:                           # no frame to be had: the call runs untimed
     .cfi_restore rbx
     restore %rsi
     restore %rcx
@@ -350,138 +259,21 @@ chase_exit:                             # rbx = frame
     restore %rax
     jmpq *%r11
 
-.Lenter_clock:
+.Lenter_clock_\of:
     .cfi_def_cfa rsp, 40
     cfi_rbx_in_frame
     callq chase_clock
-    jmp .Lstarted
+    jmp .Lstarted_\of
 
-.Lexit_clock:
+.Lexit_clock_\of:
     cfi_return_in_frame
     cfi_rbx_in_frame
     callq chase_clock
-    jmp .Lended
+    jmp .Lended_\of
     .cfi_endproc
-    .size chase_enter, . - chase_enter
-    .size chase_counted, . - chase_counted
+    .size chase_enter_\of, . - chase_enter_\of
+    .size chase_counted_\of, . - chase_counted_\of
+.endm
 
-# ---- the start of a call that the slow half has begun -------------------------------------------
-# In place of the real function, with all of its arguments. Where few calls are timed, each stands for
-# many, so what it costs is to be the same for all: the clock is read when all of the slow half is
-# done, and the jump is one that the processor never foresees, whatever came before: a return to
-# somewhere else than where the call came from, by a pair that leaves other returns foreseen. So
-# chase_probe can tell what that is at the moment.
-    .type chase_start, @function
-chase_start:                            # rbx = frame
-    .cfi_startproc
-    save %rax
-    save %rdx
-    save %rcx
-    cmpl $0, {clock_kind}(%rip)
-    jne 2f
-    lfence
-    rdtsc
-    shlq $32, %rdx
-    orq %rdx, %rax
-1:
-    movq {NODE}(%rbx), %rcx
-    movq %rax, {START}(%rbx)
-    movq %rax, {LAST_START}(%rcx)
-    movq {SAVED_RCX}(%rbx), %r11        # the real function
-    restore %rcx
-    restore %rdx
-    restore %rax
-    callq 3f
-    int3
-2:
-    .cfi_adjust_cfa_offset 24
-    callq chase_clock
-    jmp 1b
-3:
-    .cfi_adjust_cfa_offset -16
-    movq %r11, (%rsp)
-    retq
-    .cfi_endproc
-    .size chase_start, . - chase_start
-
-# rax = what is recorded, at this moment, of a call of an empty function that chase_start begins.
-    .hidden chase_probe
-    .globl chase_probe
-    .type chase_probe, @function
-chase_probe:
-    .cfi_startproc
-    leaq .Lnothing(%rip), %r11
-    subq $24, %rsp
-    .cfi_adjust_cfa_offset 24
-    lfence
-    rdtsc
-    shlq $32, %rdx
-    orq %rdx, %rax
-    movq %rax, (%rsp)                   # two stores and three loads, as there
-    movq %rax, 8(%rsp)
-    movq 16(%rsp), %rcx
-    movq 8(%rsp), %rsi
-    movq (%rsp), %rdi
-    callq 1f
-    rdtsc
-    shlq $32, %rdx
-    orq %rdx, %rax
-    subq %rdi, %rax
-    addq $24, %rsp
-    .cfi_adjust_cfa_offset -24
-    retq
-1:
-    .cfi_adjust_cfa_offset 32
-    callq 2f
-    int3
-2:
-    .cfi_adjust_cfa_offset 8
-    movq %r11, (%rsp)
-    retq
-.Lnothing:
-    .cfi_adjust_cfa_offset -8
-    retq
-    .cfi_endproc
-    .size chase_probe, . - chase_probe
-
-# ---- the other clock ----------------------------------------------------------------------------
-# rax = CLOCK_MONOTONIC in ns, by a system call that no library sees, or the time at which the clock
-# was stopped. All other registers but rdx are preserved.
-    .type chase_clock, @function
-chase_clock:
-    .cfi_startproc
-    movq {frozen_ticks}(%rip), %rax
-    testq %rax, %rax
-    jz 1f
-    retq
-1:
-    save %rcx
-    save %rsi
-    save %rdi
-    save %r11
-    movq chase_thread@gottpoff(%rip), %rcx
-    movq %fs:{CONTEXT}(%rcx), %rax
-    save %rax                           # the context, to which this call does not belong
-    movq {base}(%rip), %rax
-    addq ${OWN_CONTEXT}, %rax
-    movq %rax, %fs:{CONTEXT}(%rcx)
-    subq $16, %rsp
-    .cfi_adjust_cfa_offset 16
-    movl $228, %eax                     # clock_gettime
-    movl $1, %edi                       # CLOCK_MONOTONIC
-    movq %rsp, %rsi
-    syscall
-    imulq $1000000000, (%rsp), %rax
-    addq 8(%rsp), %rax
-    addq $16, %rsp
-    .cfi_adjust_cfa_offset -16
-    restore %rsi
-    movq chase_thread@gottpoff(%rip), %rcx
-    movq %rsi, %fs:{CONTEXT}(%rcx)
-    restore %r11
-    restore %rdi
-    restore %rsi
-    restore %rcx
-    retq
-    .cfi_endproc
-    .size chase_clock, . - chase_clock
+    call_path near
+    call_path far

@@ -3,27 +3,28 @@
 #
 # All of it is as in call.S, less the clock and what is recorded with it.
 
+    .text
+.macro framed_path of
     .p2align 6
-    .hidden chase_framed
-    .type chase_framed, @function
-chase_framed:                           # r11 = slot, (rsp) = return address
+    .hidden chase_framed_\of
+    .type chase_framed_\of, @function
+chase_framed_\of:                       # r11 = slot, (rsp) = return address
     .cfi_startproc
     save %rax
     save %rdx
     save %rcx
     save %rsi
-    movq chase_thread@gottpoff(%rip), %rax
-    movq %fs:{THREAD}(%rax), %rcx               # rcx = thread
-    movq %fs:(%rax), %rdx       # rdx = its countdowns
+    load_thread \of %rcx                # rcx = thread
+    load_counts \of %rdx                # rdx = its countdowns
     movq {TOP}(%rcx), %rax              # rax = the frame to claim
     testl ${SEGMENT_MASK}, %eax
-    jz .Lframed_slow
+    jz .Lframed_slow_\of
     cmpw $0, {PLACE}(%rdx,%r11,{COUNTDOWN}) # the bit for frames is the sign
-    jns .Lframed_leaf
+    jns .Lframed_leaf_\of
     leaq 32(%rsp), %rdx
     cmpq %rdx, {SP}-{FRAME}(%rax)
-    jbe .Lframed_outside
-.Lframed_enclosed:
+    jbe .Lframed_outside_\of
+.Lframed_enclosed_\of:
     movq {NODE}-{FRAME}(%rax), %rdx
     movl {SCOPE}(%rdx), %edx
     shlq $32, %rdx
@@ -32,16 +33,16 @@ chase_framed:                           # r11 = slot, (rsp) = return address
     movabsq ${HASH}, %rsi
     imulq %rdx, %rsi
     shrq $32, %rsi
-.Lframed_probe:
+.Lframed_probe_\of:
     andq {MASK}(%rcx), %rsi
     addq {TABLE}(%rcx), %rsi
     cmpq %rdx, (%rsi)
-    jne .Lframed_collision
+    jne .Lframed_collision_\of
     movq 8(%rsi), %rsi                  # rsi = node
     movl ${FRAME}, %edx
     xaddq %rdx, {TOP}(%rcx)
     cmpq %rdx, %rax
-    jne .Lenter_moved
+    jne .Lenter_moved_\of
     movq %rsi, {NODE}(%rax)
     movl $0, {WEIGHT}(%rax)             # it stands for no call: not timed
     leaq 32(%rsp), %rdx
@@ -55,8 +56,7 @@ chase_framed:                           # r11 = slot, (rsp) = return address
     shlq $4, %r11
     movq (%rcx,%r11), %r11
     incq {CALLS}(%rsi)
-    movq chase_thread@gottpoff(%rip), %rcx
-    movq %rsi, %fs:{CONTEXT}(%rcx)
+    show_context \of %rsi %rcx
     restore %rsi
     restore %rcx
     restore %rdx
@@ -65,14 +65,13 @@ chase_framed:                           # r11 = slot, (rsp) = return address
     cfi_return_in_frame
     callq *%r11
 
-    .hidden chase_framed_exit
-    .globl chase_framed_exit
-chase_framed_exit:                      # rbx = frame; rax rdx rcx r8 may hold results
-    movq chase_thread@gottpoff(%rip), %r9
-    movq %fs:{THREAD}(%r9), %r10                # r10 = thread, perhaps another one than at entry
+    .hidden chase_framed_exit_\of
+    .globl chase_framed_exit_\of
+chase_framed_exit_\of:                  # rbx = frame; rax rdx rcx r8 may hold results
+    load_thread \of %r10                # r10 = thread, perhaps another one than at entry
     leaq {FRAME}(%rbx), %rdi
     cmpq %rdi, {TOP}(%r10)
-    jne .Lframed_leave_slow
+    jne .Lframed_leave_slow_\of
     movq $0, {SP}(%rbx)
     pushq {RET}(%rbx)
     cfi_return_on_stack
@@ -81,14 +80,14 @@ chase_framed_exit:                      # rbx = frame; rax rdx rcx r8 may hold r
     movq {NODE}-{FRAME}(%rbx), %rsi     # rsi = the caller's node
     subq ${FRAME}, {TOP}(%r10)
     cmpq %rbx, {TOP}(%r10)
-    jne .Lframed_leave_moved
-    movq %rsi, %fs:{CONTEXT}(%r9)
+    jne .Lframed_leave_moved_\of
+    show_context \of %rsi %r9
     movq %rdi, %rbx
     .cfi_restore rbx
     retq
 
 # ---- out of line --------------------------------------------------------------------------------
-.Lframed_leave_slow:
+.Lframed_leave_slow_\of:
     cfi_return_in_frame
     cfi_rbx_in_frame
     pushq {RET}(%rbx)
@@ -106,13 +105,13 @@ chase_framed_exit:                      # rbx = frame; rax rdx rcx r8 may hold r
     .cfi_restore rbx
     retq
 
-.Lframed_leave_moved:
+.Lframed_leave_moved_\of:
     .cfi_register rbx, rdi
     movq %rax, %r9
     movq %rdx, %r11
-    jmp .Lleave_moved
+    jmp .Lleave_moved_\of
 
-.Lframed_leaf:                          # on this thread its calls get no frames
+.Lframed_leaf_\of:                      # on this thread its calls get no frames
     .cfi_def_cfa rsp, 40
     .cfi_restore rbx
     leaq {routes}(%rip), %rcx
@@ -124,26 +123,25 @@ chase_framed_exit:                      # rbx = frame; rax rdx rcx r8 may hold r
     restore %rax
     jmpq *%r11
 
-.Lframed_outside:
+.Lframed_outside_\of:
     .cfi_def_cfa rsp, 40
-    jb .Lframed_slow
-    leaq chase_exit(%rip), %rdx
-    cmpq %rdx, 32(%rsp)
-    je .Lframed_enclosed
-    leaq chase_framed_exit(%rip), %rdx
-    cmpq %rdx, 32(%rsp)
-    je .Lframed_enclosed
-    jmp .Lframed_slow
+    jb .Lframed_slow_\of
+    jump_if_exit 32(%rsp) .Lframed_enclosed_\of
+    jmp .Lframed_slow_\of
 
-.Lframed_collision:
+.Lframed_collision_\of:
     cmpq $0, (%rsi)
-    je .Lframed_slow
+    je .Lframed_slow_\of
     subq {TABLE}(%rcx), %rsi
     addq $16, %rsi
-    jmp .Lframed_probe
+    jmp .Lframed_probe_\of
 
-.Lframed_slow:
+.Lframed_slow_\of:
     movl ${FRAMED_CALL}, %esi
-    jmp .Lenter_slow_moved
+    jmp .Lenter_slow_moved_\of
     .cfi_endproc
-    .size chase_framed, . - chase_framed
+    .size chase_framed_\of, . - chase_framed_\of
+.endm
+
+    framed_path near
+    framed_path far

@@ -62,9 +62,11 @@ pub(crate) static BASE: AtomicUsize = AtomicUsize::new(0);
 const _: () = assert!(size_of::<Route>() == 16);
 
 global_asm!(
-    include_str!("registers.S"),
+    include_str!("macros.S"),
+    include_str!("words.S"),
     include_str!("call.S"),
     include_str!("framed.S"),
+    include_str!("clock.S"),
     include_str!("special.S"),
     no_thread = sym thread::NO_THREAD,
     no_counts = sym sampling::NO_COUNTS,
@@ -134,8 +136,10 @@ unsafe extern "C" {
     static chase_framed_ends: u8;
     static chase_distant_stubs: u8;
     static chase_special_stubs: u8;
-    static chase_exit: u8;
-    static chase_framed_exit: u8;
+    static chase_exit_near: u8;
+    static chase_exit_far: u8;
+    static chase_framed_exit_near: u8;
+    static chase_framed_exit_far: u8;
     /// What is recorded of an empty call that is a sample, in ticks of the time stamp counter.
     pub(crate) safe fn chase_probe() -> u64;
     /// What a new thread runs first; its argument is a [`thread::Start`].
@@ -144,7 +148,7 @@ unsafe extern "C" {
 
 /// Address of the stub of `slot`.
 pub(crate) fn stub(slot: usize) -> usize {
-    if words_offset() == WORDS {
+    if words_are_near() {
         &raw const chase_stubs as usize + slot * STUB
     } else {
         end_of(&raw const chase_distant_stubs, slot)
@@ -167,14 +171,20 @@ pub(crate) fn is_stub(address: usize) -> bool {
         || address.wrapping_sub(special_stub(0)) < SPECIAL_STUBS * SPECIAL_STUB
 }
 
-/// Where functions that were called by us return to.
-pub(crate) fn exit_address() -> usize {
-    &raw const chase_exit as usize
+/// Where functions return to that are not ordinary and were called by us.
+pub(crate) fn exit_of_special() -> usize {
+    &raw const chase_exit_far as usize
 }
 
 /// Whether a call that returns to `address` is a tail call of a function that was called by us.
 pub(crate) fn is_exit(address: usize) -> bool {
-    address == exit_address() || address == &raw const chase_framed_exit as usize
+    let exits = [
+        &raw const chase_exit_near,
+        &raw const chase_exit_far,
+        &raw const chase_framed_exit_near,
+        &raw const chase_framed_exit_far,
+    ];
+    exits.iter().any(|&exit| exit as usize == address)
 }
 
 /// Makes `target` the real function of `slot`.
@@ -192,7 +202,8 @@ pub(crate) fn target(slot: usize) -> usize {
 
 /// From now on calls of `slot` that are only counted may get frames: the thread's countdowns tell.
 pub(crate) fn allow_frames(slot: usize) {
-    if let Some(route) = ROUTES.get(slot) {
+    // Where the words are far, it looks for itself.
+    if let Some(route) = ROUTES.get(slot).filter(|_| words_are_near()) {
         let end = end_of(&raw const chase_framed_ends, slot);
         route.counted.store(end, Ordering::Relaxed);
     }
@@ -266,6 +277,12 @@ pub(crate) fn set_context(context: usize) {
 /// Where that word is, from the thread pointer.
 pub(crate) fn context_offset() -> isize {
     words_offset() + CONTEXT as isize
+}
+
+/// Whether a thread's words are where stubs expect them. (Under stress they are not, since in most tests
+/// they are.)
+fn words_are_near() -> bool {
+    words_offset() == WORDS && !cfg!(feature = "stress")
 }
 
 /// Where the thread's words are, from the thread pointer.

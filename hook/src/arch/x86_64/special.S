@@ -35,13 +35,12 @@ chase_special:                          # r11 = number of the special stub
     callq {special}
     testl %eax, %eax
     jz .Lspecial_enter
-    .cfi_remember_state
     restore_arguments
     jmpq *%r11                          # r11 = the real function
 .Lspecial_enter:
-    .cfi_restore_state
+    .cfi_def_cfa_offset 208             # (the assembler does not know it after .cfi_restore_state)
     restore_arguments
-    jmp chase_enter                     # r11 = slot
+    jmp chase_enter_far                 # r11 = slot
     .cfi_endproc
     .size chase_special, . - chase_special
 

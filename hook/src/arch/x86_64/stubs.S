@@ -85,7 +85,7 @@ chase_stubs:
     .type chase_stub_ends, @function
 chase_stub_ends:
     .cfi_startproc
-    stub_ends chase_counted, {STUBS}
+    stub_ends chase_counted_near, {STUBS}
     .cfi_endproc
     .size chase_stub_ends, . - chase_stub_ends
 
@@ -95,7 +95,7 @@ chase_stub_ends:
     .type chase_framed_ends, @function
 chase_framed_ends:
     .cfi_startproc
-    stub_ends chase_framed, {STUBS}
+    stub_ends chase_framed_near, {STUBS}
     .cfi_endproc
     .size chase_framed_ends, . - chase_framed_ends
 

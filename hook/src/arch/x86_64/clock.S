@@ -1,0 +1,123 @@
+# What reads the clock out of the ordinary: for samples, for what those cost, and another clock.
+
+    .text
+# ---- the start of a call that the slow half has begun -------------------------------------------
+# In place of the real function, with all of its arguments. Where few calls are timed, each stands for
+# many, so what it costs is to be the same for all: the clock is read when all of the slow half is
+# done, and the jump is one that the processor never foresees, whatever came before: a return to
+# somewhere else than where the call came from, by a pair that leaves other returns foreseen. So
+# chase_probe can tell what that is at the moment.
+    .type chase_start, @function
+chase_start:                            # rbx = frame
+    .cfi_startproc
+    save %rax
+    save %rdx
+    save %rcx
+    cmpl $0, {clock_kind}(%rip)
+    jne 2f
+    lfence
+    rdtsc
+    shlq $32, %rdx
+    orq %rdx, %rax
+1:
+    movq {NODE}(%rbx), %rcx
+    movq %rax, {START}(%rbx)
+    movq %rax, {LAST_START}(%rcx)
+    movq {SAVED_RCX}(%rbx), %r11        # the real function
+    restore %rcx
+    restore %rdx
+    restore %rax
+    callq 3f
+    int3
+2:
+    .cfi_adjust_cfa_offset 24
+    callq chase_clock
+    jmp 1b
+3:
+    .cfi_adjust_cfa_offset -16
+    movq %r11, (%rsp)
+    retq
+    .cfi_endproc
+    .size chase_start, . - chase_start
+
+# rax = what is recorded, at this moment, of a call of an empty function that chase_start begins.
+    .hidden chase_probe
+    .globl chase_probe
+    .type chase_probe, @function
+chase_probe:
+    .cfi_startproc
+    leaq .Lnothing(%rip), %r11
+    subq $24, %rsp
+    .cfi_adjust_cfa_offset 24
+    lfence
+    rdtsc
+    shlq $32, %rdx
+    orq %rdx, %rax
+    movq %rax, (%rsp)                   # two stores and three loads, as there
+    movq %rax, 8(%rsp)
+    movq 16(%rsp), %rcx
+    movq 8(%rsp), %rsi
+    movq (%rsp), %rdi
+    callq 1f
+    rdtsc
+    shlq $32, %rdx
+    orq %rdx, %rax
+    subq %rdi, %rax
+    addq $24, %rsp
+    .cfi_adjust_cfa_offset -24
+    retq
+1:
+    .cfi_adjust_cfa_offset 32
+    callq 2f
+    int3
+2:
+    .cfi_adjust_cfa_offset 8
+    movq %r11, (%rsp)
+    retq
+.Lnothing:
+    .cfi_adjust_cfa_offset -8
+    retq
+    .cfi_endproc
+    .size chase_probe, . - chase_probe
+
+# ---- the other clock ----------------------------------------------------------------------------
+# rax = CLOCK_MONOTONIC in ns, by a system call that no library sees, or the time at which the clock
+# was stopped. All other registers but rdx are preserved.
+    .type chase_clock, @function
+chase_clock:
+    .cfi_startproc
+    movq {frozen_ticks}(%rip), %rax
+    testq %rax, %rax
+    jz 1f
+    retq
+1:
+    save %rcx
+    save %rsi
+    save %rdi
+    save %r11
+    movq chase_thread@gottpoff(%rip), %rcx
+    movq %fs:{CONTEXT}(%rcx), %rax
+    save %rax                           # the context, to which this call does not belong
+    movq {base}(%rip), %rax
+    addq ${OWN_CONTEXT}, %rax
+    movq %rax, %fs:{CONTEXT}(%rcx)
+    subq $16, %rsp
+    .cfi_adjust_cfa_offset 16
+    movl $228, %eax                     # clock_gettime
+    movl $1, %edi                       # CLOCK_MONOTONIC
+    movq %rsp, %rsi
+    syscall
+    imulq $1000000000, (%rsp), %rax
+    addq 8(%rsp), %rax
+    addq $16, %rsp
+    .cfi_adjust_cfa_offset -16
+    restore %rsi
+    movq chase_thread@gottpoff(%rip), %rcx
+    movq %rsi, %fs:{CONTEXT}(%rcx)
+    restore %r11
+    restore %rdi
+    restore %rsi
+    restore %rcx
+    retq
+    .cfi_endproc
+    .size chase_clock, . - chase_clock

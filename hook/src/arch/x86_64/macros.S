@@ -1,0 +1,125 @@
+# What the call path is made of. The unwinder is told where the CFA is as registers are saved on the stack.
+
+.macro save register
+    pushq \register
+    .cfi_adjust_cfa_offset 8
+.endm
+.macro restore register
+    popq \register
+    .cfi_adjust_cfa_offset -8
+.endm
+
+# The vector registers that hold arguments. Rust code here touches no more of them than their lower
+# halves; the upper ones stay as they are.
+.macro push_vectors
+    subq $128, %rsp
+    .cfi_adjust_cfa_offset 128
+    movups %xmm0, (%rsp)
+    movups %xmm1, 16(%rsp)
+    movups %xmm2, 32(%rsp)
+    movups %xmm3, 48(%rsp)
+    movups %xmm4, 64(%rsp)
+    movups %xmm5, 80(%rsp)
+    movups %xmm6, 96(%rsp)
+    movups %xmm7, 112(%rsp)
+.endm
+.macro pop_vectors
+    movups (%rsp), %xmm0
+    movups 16(%rsp), %xmm1
+    movups 32(%rsp), %xmm2
+    movups 48(%rsp), %xmm3
+    movups 64(%rsp), %xmm4
+    movups 80(%rsp), %xmm5
+    movups 96(%rsp), %xmm6
+    movups 112(%rsp), %xmm7
+    addq $128, %rsp
+    .cfi_adjust_cfa_offset -128
+.endm
+
+# All that may hold a result.
+.macro push_results
+    save %r9
+    save %r11
+    save %rcx
+    save %r8
+    subq $32, %rsp
+    .cfi_adjust_cfa_offset 32
+    movups %xmm0, (%rsp)                # Rust code touches no more of a vector than its lower half
+    movups %xmm1, 16(%rsp)
+.endm
+.macro pop_results
+    movups (%rsp), %xmm0
+    movups 16(%rsp), %xmm1
+    addq $32, %rsp
+    .cfi_adjust_cfa_offset -32
+    restore %r8
+    restore %rcx
+    restore %rdx
+    restore %rax
+.endm
+
+# ---- CFI ----------------------------------------------------------------------------------------
+# rbx = *(rbx + 8): the caller's rbx is in the frame (DW_CFA_expression, DW_OP_breg3).
+.macro cfi_rbx_in_frame
+    .cfi_escape 0x10, 0x03, 0x02, 0x73, {RBX}
+.endm
+# The return address has moved from the stack to the frame, see above.
+.macro cfi_return_in_frame
+    # CFA = rsp + 15 - ((rbx >> 6) & 7) (DW_CFA_def_cfa_expression)
+    .cfi_escape 0x0f, 0x09, 0x77, 0x0f, 0x73, 0x00, 0x36, 0x25, 0x37, 0x1a, 0x1c
+    .cfi_escape 0x10, 0x10, 0x02, 0x73, {RET}       # return address = *(rbx + 0)
+    .cfi_escape 0x16, 0x07, 0x02, 0x77, 0x00        # rsp = rsp (DW_CFA_val_expression)
+.endm
+# The return address is on the stack again, at the top. (Not `.cfi_restore rip`: libgcc takes that
+# for "unchanged", and finds the same frame again.)
+.macro cfi_return_on_stack
+    .cfi_def_cfa rsp, 8
+    .cfi_offset rip, -8
+    .cfi_restore rsp
+.endm
+
+# rax = now, rdx is lost. A clock that is not the time stamp counter is read out of line.
+.macro read_clock slow
+    cmpl $0, {clock_kind}(%rip)
+    jne \slow
+    rdtsc
+    shlq $32, %rdx
+    orq %rdx, %rax
+.endm
+
+# ---- the thread's words -------------------------------------------------------------------------
+# `of` is near where they are at {WORDS} from the thread pointer, and far where that has to be looked up.
+.macro load_thread of to
+    .ifc \of, near
+    movq %fs:{WORDS}+{THREAD}, \to
+    .else
+    movq chase_thread@gottpoff(%rip), \to
+    movq %fs:{THREAD}(\to), \to
+    .endif
+.endm
+.macro load_counts of to
+    .ifc \of, near
+    movq %fs:{WORDS}, \to
+    .else
+    movq chase_thread@gottpoff(%rip), \to
+    movq %fs:(\to), \to
+    .endif
+.endm
+# Makes the node in `from` the context. `scratch` is lost.
+.macro show_context of from scratch
+    .ifc \of, near
+    movq \from, %fs:{WORDS}+{CONTEXT}
+    .else
+    movq chase_thread@gottpoff(%rip), \scratch
+    movq \from, %fs:{CONTEXT}(\scratch)
+    .endif
+.endm
+
+# Jumps to `to` if the return address in `place` is one of ours. rdx is lost.
+.macro jump_if_exit place to
+    .irp exit, chase_exit_near, chase_exit_far, chase_framed_exit_near, chase_framed_exit_far
+    leaq \exit(%rip), %rdx
+    cmpq %rdx, \place
+    je \to
+    .endr
+.endm

@@ -1,0 +1,38 @@
+# The words of a thread, and the way of a call where they are not where stubs expect them.
+
+    .section .tdata, "awT", @progbits
+    .balign -({WORDS})                  # so it is at that place if the executable has little of its own
+    .hidden chase_thread
+    .type chase_thread, @object
+    .size chase_thread, 24
+chase_thread:
+    .quad {no_counts}                   # its countdowns; at first those by which all calls are timed
+    .quad {no_thread}                   # this thread's Thread; at first the one that has no frames
+    .quad 0                             # the node of the innermost call, for who looks from outside
+
+    .text
+    .p2align 6
+    .type chase_distant, @function
+chase_distant:                          # r11 = slot, (rsp) = return address
+    .cfi_startproc
+    save %rax
+    load_counts far %rax
+    decw (%rax,%r11,{COUNTDOWN})
+    jle 1f
+    cmpw $0, {PLACE}(%rax,%r11,{COUNTDOWN}) # the bit for frames is the sign
+    js 2f
+    leaq {routes}(%rip), %rax
+    shlq $4, %r11
+    movq (%rax,%r11), %r11
+    restore %rax
+    jmpq *%r11
+1:
+    .cfi_def_cfa_offset 16
+    restore %rax                        # the flags stay
+    jmp chase_counted_far
+2:
+    .cfi_def_cfa_offset 16
+    restore %rax
+    jmp chase_framed_far
+    .cfi_endproc
+    .size chase_distant, . - chase_distant
