@@ -53,6 +53,8 @@ const LEAST_LIFE_US: u64 = 100_000;
 /// grows with the fourth power.
 const BUDGET: u64 = 20;
 const KAPPA: u64 = 4_000;
+/// The part of a thread's time that the timing of a slot's calls may take before it is looked at again.
+const UNLOOKED_PART: u64 = 400;
 /// The share of a thread's time is told from this many µs on.
 const FIRST_SHARE_US: u64 = 1_000;
 /// As many calls, at least, for one that is made inside of them.
@@ -140,7 +142,7 @@ pub(super) fn first(thread: &Thread, counts: &Counts, known: &Slot, context: *mu
         known.interval.set(match calls {
             0 => FIRST_LOOK,
             _ if budget::is_kept() => budget::pace(calls, elapsed, ticks_per_us),
-            _ => (calls * 2).min(LONGEST),
+            _ => until_next_look(thread, calls),
         });
         return Plan::ALL;
     }
@@ -165,10 +167,18 @@ pub(super) fn first(thread: &Thread, counts: &Counts, known: &Slot, context: *mu
     if plan.block == 0 {
         known.interval.set(match calls {
             1.. if budget::is_kept() => budget::pace(calls, elapsed, ticks_per_us),
-            _ => (calls * 2).min(LONGEST),
+            _ => until_next_look(thread, calls),
         });
     }
     plan
+}
+
+/// Calls up to the next look at a slot whose calls are all timed, `calls` after the one before: twice as
+/// many, unless their timing took too much of the thread's time before anybody looked.
+fn until_next_look(thread: &Thread, calls: u32) -> u32 {
+    let cost = COST_TIMED.load(Ordering::Relaxed).max(1);
+    let affordable = thread.life_ticks() / UNLOOKED_PART / cost;
+    (calls * 2).min(LONGEST).min(affordable.min(u64::from(LONGEST)) as u32).max(FIRST_LOOK)
 }
 
 /// The next plan for a slot that is sampled.
