@@ -13,7 +13,7 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::{
-    ALIKE, Counts, ENDING, FIRST_LOOK, LONGEST, STRESS, Slot, is_to_be_timed, may_be_unhooked,
+    Counts, ENDING, FIRST_LOOK, LONGEST, STRESS, Slot, alike, is_to_be_timed, may_be_unhooked,
 };
 use crate::calibrate::Cost;
 use crate::thread::Thread;
@@ -58,7 +58,7 @@ pub(crate) fn begin(share: u64, cost: &Cost) {
         known.store(cost, Ordering::Relaxed);
     }
     SHARE.store(share, Ordering::Relaxed);
-    ALIKE.store(false, Ordering::Relaxed);
+    alike::allow(false);
     windows::begin();
 }
 

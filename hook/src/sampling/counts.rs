@@ -7,7 +7,8 @@ use core::sync::atomic::{AtomicI16, AtomicPtr, AtomicU16, AtomicU32, Ordering};
 
 use chase_format::layout::Node;
 
-use super::policy::{Moments, Suspects};
+use super::policy::Moments;
+use super::record::Suspects;
 use super::{FIRST_LOOK, LONGEST, memory};
 use crate::arch::{STUBS, allow_frames};
 use crate::signals::SignalsBlocked;

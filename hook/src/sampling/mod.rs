@@ -19,11 +19,13 @@
 //! where `place` is that of the next sample in its block. Only its own thread changes a thread's
 //! countdowns. At the end of the process, whoever ends it tells the recording what they show.
 
+mod alike;
 mod budget;
 mod counts;
 mod memory;
 mod policy;
 mod prepare;
+mod record;
 mod waits;
 
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
@@ -37,6 +39,7 @@ use crate::signals::SignalsBlocked;
 use crate::thread::{Pending, Thread};
 use crate::{recording, thread, windows};
 
+pub(crate) use self::alike::sample_alike;
 pub(crate) use self::budget::{begin as keep_budget, pass_by};
 pub(crate) use self::counts::{COUNTDOWN, Counts, PLACE};
 use self::counts::{Change, Slot, after};
@@ -45,8 +48,9 @@ pub(crate) use self::memory::{
     NO_COUNTS, after_fork_in_child, after_fork_in_parent, before_fork, give_back, no_counts, take,
 };
 use self::policy::Plan;
-pub(crate) use self::policy::{SAMPLES_PER_CHOICE, note_cost, record};
+pub(crate) use self::policy::{SAMPLES_PER_CHOICE, note_cost};
 pub(crate) use self::prepare::{prepare_counted, prepare_framed, prepare_samples};
+pub(crate) use self::record::record;
 use self::waits::{Waits, waits_of};
 
 /// The part of [`Node::slot`] that is the number of a slot.
@@ -78,9 +82,6 @@ static TRAITS: [AtomicU8; STUBS] = [const { AtomicU8::new(0) }; STUBS];
 static MODE: AtomicU32 = AtomicU32::new(TIMING_ALL);
 /// Whether a companion wants to know the context of system calls.
 static LISTENS: AtomicBool = AtomicBool::new(false);
-/// Whether samples may be made like the ones before them, without asking: there is no budget to keep,
-/// and calls are not only counted.
-static ALIKE: AtomicBool = AtomicBool::new(false);
 /// Whether the process has, or had, more than one thread.
 static THREADS: AtomicBool = AtomicBool::new(false);
 
@@ -103,7 +104,7 @@ pub(crate) enum Choice {
 pub(crate) fn choose(mode: u32, listens: bool) {
     MODE.store(mode, Ordering::Relaxed);
     LISTENS.store(listens, Ordering::Relaxed);
-    ALIKE.store(mode == TIMING_ADAPTIVE, Ordering::Relaxed);
+    alike::allow(mode == TIMING_ADAPTIVE);
 }
 
 /// Whether calls of `slot` need frames to be seen, whatever they call.
@@ -380,42 +381,6 @@ pub(crate) fn sample(thread: &Thread, slot: u32, sp: usize, context: *mut Node) 
         budget::spend_sampled(known, weight, framed);
     }
     Choice::Sample(node, weight)
-}
-
-/// The same for a call that is like the one before it: nothing is to be decided, asked or added. `None`
-/// and nothing changed if it is not. Gives the node, and for how many calls it counts.
-pub(crate) fn sample_alike(
-    thread: &Thread,
-    slot: u32,
-    sp: usize,
-    context: *mut Node,
-) -> Option<(*mut Node, u32)> {
-    let counts = thread.counts.get()?;
-    let known = counts.known(slot)?;
-    let block = known.block.load(Ordering::Relaxed);
-    let samples = known.samples.get() + 1;
-    if block == 0
-        || samples >= SAMPLES_PER_CHOICE
-        || !ALIKE.load(Ordering::Relaxed)
-        || counts.is_probe_due()
-        || !thread.tree.is_open()
-    {
-        return None;
-    }
-    let framed = counts.is_framed(slot);
-    let node = thread.tree.find(context, slot | if framed { SAMPLED | FRAMED } else { SAMPLED });
-    if node.is_null() {
-        return None;
-    }
-    known.samples.set(samples);
-    counts.probes.set(counts.probes.get().wrapping_add(1));
-    let place = counts.random_up_to(block);
-    let left = (block - known.place.load(Ordering::Relaxed) + place) as i16;
-    let change = Change { node, calls: 0, slot, block, place, left, framed };
-    // SAFETY: the node is this thread's, and of sampled calls.
-    unsafe { (*samples_of(known.node.load(Ordering::Relaxed))).adjust = 0 };
-    counts.make_alike(change, known, if framed { 1 } else { block }, sp);
-    Some((node, block))
 }
 
 /// The node of calls of `slot` that are not all timed; null if there is no room.

@@ -61,8 +61,9 @@
 //!   share of each context is an estimate. Until the thread, the process or the image ends in a way
 //!   that was seen, it lacks what was called since the latest sample: fewer calls than a block.
 //! * Where the calls themselves call others, each is counted in its own context, timed or not: the node
-//!   has the bit [`FRAMED`] too, its `calls` are exact and `adjust` is 0. Its scope is that of the node of
-//!   the calls which were all timed, of which there is always one.
+//!   has the bit [`FRAMED`] too, and its `calls` are exact. (Its `adjust` is 0, unless the slot's calls have
+//!   just ceased to be counted that way.) Its scope is that of the node of the calls which were all timed,
+//!   of which there is always one.
 //! * `total_ticks` = Σ w·x over the durations x that were measured; the histogram, whose pages are in
 //!   [`Samples::page_refs`] (those of the node stay 0), counts each with its weight.
 //! * A call in which the kernel took the processor away counts once; the rest of its block stands

@@ -1,0 +1,126 @@
+//! What is recorded of a sample, and which ones are not believed.
+
+use chase_format::layout::{Node, SQUARES};
+
+use super::policy::{OUTLIER, SAMPLES_PER_CHOICE};
+use super::{Counts, SLOT_MASK, Slot, samples_of};
+use crate::recording::is_confined;
+use crate::thread::Thread;
+use crate::{clock, sys};
+
+/// One of this many means may be an interruption, if it also takes as long as that; so many of them,
+/// among the calls that are remembered, are none.
+const INTERRUPTION: u64 = 64;
+const INTERRUPTION_NS: u64 = 20_000;
+const BELIEVED: u32 = 3;
+
+/// Samples that took so long that an interruption of the whole machine may be in them, which nobody
+/// tells. Such a one counts once, until there are more of its kind: then it was the call's own doing,
+/// and what was held back is added. So one interruption is not multiplied, and a tail is.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Suspects {
+    count: u32,
+    /// What they would have added.
+    ticks: u64,
+}
+
+/// Records a sample of `ticks` that stands for `weight` calls and was counted as ended.
+///
+/// # Safety
+/// The node is of sampled calls, and the calling thread's.
+pub(crate) unsafe fn record(thread: &Thread, node: *mut Node, ticks: u64, weight: u32) {
+    let counts = thread.counts.get();
+    let ticks = counts.map_or(ticks, |counts| counts.comparable(ticks));
+    // SAFETY: the caller vouches for the node, and for what is behind it.
+    let (samples, known_weight, total, slot) = unsafe {
+        let samples = samples_of(node);
+        (samples, (*samples).weight, (*node).total_ticks, (*node).slot & SLOT_MASK)
+    };
+    let mut judged = Judged { weight, typical: ticks, held_back: 0 };
+    if let Some(counts) = counts
+        && let Some(known) = counts.known(slot)
+    {
+        // Without a division, which takes as long as all the rest.
+        if ticks.saturating_mul(known_weight) > total.saturating_mul(OUTLIER) {
+            judged = known.judge(counts, ticks, weight, total / known_weight);
+        }
+        let mut moments = known.moments.get();
+        if moments.add(judged.typical, u64::from(weight)) {
+            let count = known.suspects.get().count / 2;
+            known.suspects.set(Suspects { count, ticks: 0 });
+        }
+        known.moments.set(moments);
+    }
+    let Judged { weight: own_weight, typical, held_back } = judged;
+    let rest = weight - own_weight;
+    let pairs = u64::from(weight) * u64::from(weight - 1);
+    let squares = pairs.saturating_mul(typical.saturating_mul(typical)) / SQUARES;
+    // SAFETY: as above; a handler of the same thread may come in between, and only what tells the
+    // precision is not updated by single instructions.
+    unsafe {
+        thread.tree.count_durations(node, ticks, u64::from(own_weight), !thread.is_busy());
+        if rest > 0 {
+            thread.tree.count_durations(node, typical, u64::from(rest), !thread.is_busy());
+        }
+        let added = u64::from(own_weight) * ticks + u64::from(rest) * typical + held_back;
+        (*node).total_ticks += added;
+        (*node).max_ticks = (*node).max_ticks.max(ticks);
+        (*samples).weight += u64::from(weight);
+        (*samples).pairs += pairs;
+        (*samples).pairs_ticks =
+            (*samples).pairs_ticks.saturating_add(pairs.saturating_mul(typical));
+        (*samples).pairs_squares = (*samples).pairs_squares.saturating_add(squares);
+    }
+}
+
+/// How a sample counts.
+struct Judged {
+    /// The calls that it stands for, in ticks of its own.
+    weight: u32,
+    /// What the others are taken to have taken, in ticks.
+    typical: u64,
+    /// What was held back of earlier ones, in ticks.
+    held_back: u64,
+}
+
+impl Slot {
+    /// A sample took many times as long as the mean of those before it.
+    #[cold]
+    fn judge(&self, counts: &Counts, ticks: u64, weight: u32, mean: u64) -> Judged {
+        // Perhaps the calls are not as even as they seemed.
+        self.samples.set(SAMPLES_PER_CHOICE);
+        let long_ticks = clock::ticks_per_us().unwrap_or(0) * (INTERRUPTION_NS / 1000);
+        if ticks < mean.saturating_mul(INTERRUPTION).max(long_ticks) {
+            return Judged { weight, typical: ticks, held_back: 0 };
+        }
+        let excess = u64::from(weight - 1).saturating_mul(ticks - mean);
+        let (own_weight, held_back) = self.suspect(counts, weight, excess);
+        let typical = if own_weight < weight { mean } else { ticks };
+        Judged { weight: own_weight, typical, held_back }
+    }
+
+    /// A sample was very long: its weight, and what was held back of earlier ones and is due now.
+    /// `excess`: what it adds if it is believed.
+    fn suspect(&self, counts: &Counts, weight: u32, excess: u64) -> (u32, u64) {
+        if was_preempted(counts) {
+            return (1, 0);
+        }
+        let Suspects { count, ticks } = self.suspects.get();
+        if count + 1 < BELIEVED {
+            let ticks = ticks.saturating_add(excess);
+            self.suspects.set(Suspects { count: count + 1, ticks });
+            return (1, 0);
+        }
+        self.suspects.set(Suspects { count: count + 1, ticks: 0 });
+        (weight, ticks)
+    }
+}
+
+/// Whether the kernel has taken the processor away from the calling thread since it was last asked.
+fn was_preempted(counts: &Counts) -> bool {
+    if is_confined() {
+        return false;
+    }
+    let before = counts.preemptions.replace(sys::preemptions());
+    counts.preemptions.get() != before
+}
