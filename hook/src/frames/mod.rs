@@ -17,6 +17,7 @@
 
 mod callers;
 mod inherited;
+mod segments;
 mod slow_path;
 
 use core::mem::offset_of;
@@ -26,12 +27,12 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use chase_format::layout::Node;
 
 use crate::arch::{add_to_own, is_exit, move_own, set_context, stack_pointer};
+use crate::clock;
 use crate::sampling::{self, SLOT_MASK};
-use crate::signals::SignalsBlocked;
 use crate::thread::Thread;
 use crate::tree::node_at;
-use crate::{clock, pages};
 
+pub(crate) use self::segments::first_segment;
 use self::slow_path::is_timed;
 pub(crate) use self::slow_path::{enter_sample, enter_slow, leave_framed, leave_moved, leave_slow};
 
@@ -39,8 +40,6 @@ pub(crate) use self::slow_path::{enter_sample, enter_slow, leave_framed, leave_m
 pub(crate) const FRAME: usize = 64;
 /// Bytes, and alignment, of a segment.
 pub(crate) const SEGMENT: usize = 4096;
-/// Segments of one thread before calls run untimed: a million frames.
-const MANY_SEGMENTS: usize = 1 << 14;
 /// Frames that are looked at for one that encloses a call on another stack.
 const MANY_STACKS: usize = 64;
 
@@ -87,32 +86,12 @@ const _: () = {
     assert!(size_of::<Frame>() == FRAME && size_of::<Segment>() == FRAME);
     assert!(offset_of!(Frame, sp) == offset_of!(Segment, sp));
     assert!(offset_of!(Frame, node) == offset_of!(Segment, node));
-    // The CFI in call.S knows these two.
+    // The CFI in macros.S knows these two.
     assert!(offset_of!(Frame, return_address) == 0 && offset_of!(Frame, saved_rbx) == 8);
 };
 
-/// Where `top` is when the segment is empty.
-fn bottom(segment: *mut Segment) -> usize {
-    segment as usize + FRAME
-}
-
 fn segment_of(frame: *const Frame) -> *mut Segment {
     (frame as usize & !(SEGMENT - 1)) as *mut Segment
-}
-
-/// Makes the first segment of a thread, in a zeroed page.
-///
-/// # Safety
-/// `segment` is a page of ours that nobody uses.
-pub(crate) unsafe fn first_segment(segment: *mut Segment, owner: *mut Thread, root: *mut Node) {
-    // SAFETY: the caller vouches for the page.
-    unsafe {
-        (*segment).owner = owner;
-        (*segment).previous = ptr::null_mut();
-        (*segment).node = root;
-        (*segment).sp.store(usize::MAX, Ordering::Relaxed);
-        (*owner).top.store(bottom(segment), Ordering::Relaxed);
-    }
 }
 
 /// The frames of a thread from the top down, over all its segments.
@@ -363,74 +342,6 @@ impl Thread {
         }
     }
 
-    /// Enters the next segment.
-    fn grow(&self) -> bool {
-        let _signals = SignalsBlocked::new();
-        let top = self.top.load(Ordering::Relaxed);
-        if !top.is_multiple_of(SEGMENT) {
-            return true;
-        }
-        // SAFETY: `top` is at the end of the segment before it; segments live as long as the
-        // thread, and a new one is ours.
-        unsafe {
-            let last = (top - FRAME) as *mut Frame;
-            let segment = segment_of(last);
-            let mut next = (*segment).next;
-            if next.is_null() {
-                next = self.unused_segment(segment);
-                if next.is_null() {
-                    if self.segments.get() >= MANY_SEGMENTS {
-                        return false;
-                    }
-                    next = pages::take(SEGMENT).cast();
-                    self.segments.set(self.segments.get() + 1);
-                }
-                if next.is_null() {
-                    return false;
-                }
-                (*next).owner = ptr::from_ref(self).cast_mut();
-                (*next).previous = segment;
-                (*next).next = ptr::null_mut();
-                (*segment).next = next;
-            }
-            let sp = (*last).sp.load(Ordering::Relaxed);
-            (*next).sp.store(sp, Ordering::Relaxed);
-            (*next).node = (*last).node;
-            self.top.store(bottom(next), Ordering::Relaxed);
-        }
-        true
-    }
-
-    /// Takes a segment without a live frame out of the chain below `top`, if one of the last few
-    /// is such: coroutines that call in turns would otherwise use ever more.
-    fn unused_segment(&self, last: *mut Segment) -> *mut Segment {
-        const LOOK_AT: usize = 64;
-        let mut at = last;
-        // SAFETY: links lead to the first segment; no frame of an unused one is live, so nothing
-        // refers to it but its neighbours.
-        unsafe {
-            for _ in 0..LOOK_AT {
-                let previous = (*at).previous;
-                if previous.is_null() || (*previous).previous.is_null() {
-                    break;
-                }
-                if is_unused(previous) {
-                    (*at).previous = (*previous).previous;
-                    (*(*previous).previous).next = at;
-                    for frame in frames_in(previous) {
-                        if (*frame).sp.load(Ordering::Acquire) == MOVED {
-                            sampling::take_back((*frame).node, (*frame).weight);
-                        }
-                        (*frame).sp.store(FREE, Ordering::Relaxed);
-                    }
-                    return previous;
-                }
-                at = previous;
-            }
-        }
-        ptr::null_mut()
-    }
-
     /// Takes the calls that ended on other threads out of this one's tree.
     pub(crate) fn settle_moved(&self) {
         for frame in self.frames() {
@@ -455,28 +366,6 @@ impl Thread {
         }
         self.drop_dead();
     }
-
-    /// At the thread's end: gives back the segments behind the first, and says whether no frame
-    /// was live.
-    pub(crate) fn release_segments(&self) -> bool {
-        self.settle_moved();
-        self.drop_dead();
-        if self.frames().next().is_some() {
-            return false;
-        }
-        // SAFETY: no frame is live, so nothing refers to the segments.
-        unsafe {
-            let first = segment_of((self.top.load(Ordering::Relaxed) - FRAME) as *const Frame);
-            let mut segment = (*first).next;
-            (*first).next = ptr::null_mut();
-            while !segment.is_null() {
-                let next = (*segment).next;
-                pages::give_back(segment.cast(), SEGMENT);
-                segment = next;
-            }
-        }
-        true
-    }
 }
 
 /// Marks a frame as ended. If it is the last of its segment, the next one's link shows it still.
@@ -492,13 +381,4 @@ unsafe fn mark_dead(frame: *mut Frame) {
             (*next).sp.store(FREE, Ordering::Relaxed);
         }
     }
-}
-
-fn frames_in(segment: *mut Segment) -> impl Iterator<Item = *mut Frame> {
-    (1..SEGMENT / FRAME).map(move |i| (segment as usize + i * FRAME) as *mut Frame)
-}
-
-fn is_unused(segment: *mut Segment) -> bool {
-    // SAFETY: the frames of a segment are initialised, zero at first.
-    frames_in(segment).all(|frame| unsafe { (*frame).sp.load(Ordering::Acquire) } <= MOVED)
 }

@@ -179,7 +179,7 @@ fn resolve(
 }
 
 /// Uses of the object's `GLOB_DAT` entries that hold functions of others. Where there are none, its code is
-/// not searched: that of the C library would take half a millisecond, in each process.
+/// not searched: for that of the C library, each process would pay most of what its start costs.
 pub(super) struct Uses {
     candidates: &'static mut [Candidate],
     memory: (usize, usize),

@@ -56,7 +56,6 @@ chase_enter_\of:                        # r11 = slot, (rsp) = return address
     addq {TABLE}(%rcx), %rsi
     cmpq %rdx, (%rsi)
     jne .Lcollision_\of
-.Lfound_\of:
     movq 8(%rsi), %rsi                  # rsi = node
     movl ${FRAME}, %edx
     xaddq %rdx, {TOP}(%rcx)             # claimed: one instruction, so no signal handler gets it too
@@ -74,7 +73,6 @@ chase_enter_\of:                        # r11 = slot, (rsp) = return address
     shlq $4, %r11
     movq (%rcx,%r11), %r11              # r11 = the real function
     incq {CALLS}(%rsi)
-.Llaunch_\of:
     show_context \of %rsi %rcx
     read_clock .Lenter_clock_\of
 .Lstarted_\of:

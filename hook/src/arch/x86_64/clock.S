@@ -112,8 +112,7 @@ chase_clock:
     addq $16, %rsp
     .cfi_adjust_cfa_offset -16
     restore %rsi
-    movq chase_thread@gottpoff(%rip), %rcx
-    movq %rsi, %fs:{CONTEXT}(%rcx)
+    show_context far %rsi %rcx
     restore %r11
     restore %rdi
     restore %rsi

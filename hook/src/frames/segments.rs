@@ -1,0 +1,136 @@
+//! Where frames live: segments of one page, as many as it takes.
+
+use core::ptr;
+use core::sync::atomic::Ordering;
+
+use chase_format::layout::Node;
+
+use super::{FRAME, FREE, Frame, MOVED, SEGMENT, Segment, segment_of};
+use crate::pages;
+use crate::sampling;
+use crate::signals::SignalsBlocked;
+use crate::thread::Thread;
+
+/// Segments of one thread before calls run untimed: a million frames.
+const MANY_SEGMENTS: usize = 1 << 14;
+
+/// Where `top` is when the segment is empty.
+fn bottom(segment: *mut Segment) -> usize {
+    segment as usize + FRAME
+}
+
+/// Makes the first segment of a thread, in a zeroed page.
+///
+/// # Safety
+/// `segment` is a page of ours that nobody uses.
+pub(crate) unsafe fn first_segment(segment: *mut Segment, owner: *mut Thread, root: *mut Node) {
+    // SAFETY: the caller vouches for the page.
+    unsafe {
+        (*segment).owner = owner;
+        (*segment).previous = ptr::null_mut();
+        (*segment).node = root;
+        (*segment).sp.store(usize::MAX, Ordering::Relaxed);
+        (*owner).top.store(bottom(segment), Ordering::Relaxed);
+    }
+}
+
+impl Thread {
+    /// Enters the next segment.
+    pub(super) fn grow(&self) -> bool {
+        let _signals = SignalsBlocked::new();
+        let top = self.top.load(Ordering::Relaxed);
+        if !top.is_multiple_of(SEGMENT) {
+            return true;
+        }
+        // SAFETY: `top` is at the end of the segment before it; segments live as long as the
+        // thread, and a new one is ours.
+        unsafe {
+            let last = (top - FRAME) as *mut Frame;
+            let segment = segment_of(last);
+            let mut next = (*segment).next;
+            if next.is_null() {
+                next = self.unused_segment(segment);
+                if next.is_null() {
+                    if self.segments.get() >= MANY_SEGMENTS {
+                        return false;
+                    }
+                    next = pages::take(SEGMENT).cast();
+                    self.segments.set(self.segments.get() + 1);
+                }
+                if next.is_null() {
+                    return false;
+                }
+                (*next).owner = ptr::from_ref(self).cast_mut();
+                (*next).previous = segment;
+                (*next).next = ptr::null_mut();
+                (*segment).next = next;
+            }
+            let sp = (*last).sp.load(Ordering::Relaxed);
+            (*next).sp.store(sp, Ordering::Relaxed);
+            (*next).node = (*last).node;
+            self.top.store(bottom(next), Ordering::Relaxed);
+        }
+        true
+    }
+
+    /// Takes a segment without a live frame out of the chain below `top`, if one of the last few
+    /// is such: coroutines that call in turns would otherwise use ever more.
+    fn unused_segment(&self, last: *mut Segment) -> *mut Segment {
+        const LOOK_AT: usize = 64;
+        let mut at = last;
+        // SAFETY: links lead to the first segment; no frame of an unused one is live, so nothing
+        // refers to it but its neighbours.
+        unsafe {
+            for _ in 0..LOOK_AT {
+                let previous = (*at).previous;
+                if previous.is_null() || (*previous).previous.is_null() {
+                    break;
+                }
+                if is_unused(previous) {
+                    (*at).previous = (*previous).previous;
+                    (*(*previous).previous).next = at;
+                    for frame in frames_in(previous) {
+                        if (*frame).sp.load(Ordering::Acquire) == MOVED {
+                            sampling::take_back((*frame).node, (*frame).weight);
+                        }
+                        (*frame).sp.store(FREE, Ordering::Relaxed);
+                    }
+                    return previous;
+                }
+                at = previous;
+            }
+        }
+        ptr::null_mut()
+    }
+
+    /// At the thread's end: gives back the segments behind the first, and says whether no frame
+    /// was live.
+    pub(crate) fn release_segments(&self) -> bool {
+        self.settle_moved();
+        self.drop_dead();
+        if self.frames().next().is_some() {
+            return false;
+        }
+        // SAFETY: no frame is live, so nothing refers to the segments.
+        unsafe {
+            let first = segment_of((self.top.load(Ordering::Relaxed) - FRAME) as *const Frame);
+            let mut segment = (*first).next;
+            (*first).next = ptr::null_mut();
+            while !segment.is_null() {
+                let next = (*segment).next;
+                pages::give_back(segment.cast(), SEGMENT);
+                segment = next;
+            }
+        }
+        true
+    }
+}
+
+fn frames_in(segment: *mut Segment) -> impl Iterator<Item = *mut Frame> {
+    (1..SEGMENT / FRAME).map(move |i| (segment as usize + i * FRAME) as *mut Frame)
+}
+
+fn is_unused(segment: *mut Segment) -> bool {
+    // SAFETY: the frames of a segment are initialised, zero at first.
+    frames_in(segment).all(|frame| unsafe { (*frame).sp.load(Ordering::Acquire) } <= MOVED)
+}
