@@ -42,7 +42,7 @@ pub(crate) enum Kind {
     Find,
     /// Forks without telling the C library's handlers.
     Fork,
-    /// `syscall(number, ...)`: may fork.
+    /// `syscall(number, ...)`: may fork, or end the thread.
     System,
     /// `prctl(option, ...)`: may forbid system calls or the time stamp counter.
     Control,
@@ -312,6 +312,11 @@ fn act(thread: &Thread, kind: Kind, arguments: &mut Arguments, sp: usize, slot: 
                     fork_or_share(thread, unsafe { *(arguments.rsi as *const usize) });
                 }
                 libc::SYS_vfork => {}
+                libc::SYS_exit => {
+                    // Nobody else notices this end of a thread, and its countdowns go with it.
+                    thread.stop_sampling();
+                    return true;
+                }
                 _ => return true,
             }
             false

@@ -1,9 +1,10 @@
-//! `libchase.so` as a file: what it needs of a process before a line of it has run.
+//! `libchase.so` as a file: what it needs of a process before a line of it has run, and what it leaves.
 
 use std::process::Command;
 
+use chase_tests::compile::Build;
 use chase_tests::need;
-use chase_tests::trial::libchase;
+use chase_tests::trial::{Trial, libchase};
 
 fn readelf(option: &str) -> Option<String> {
     let readelf = need::tool("the library's own tables", "readelf")?;
@@ -37,7 +38,31 @@ fn takes_little_static_tls() {
     let Some(tls) = tls else { return };
     let size = tls.split_whitespace().nth(5).expect("a size in memory");
     let size = u64::from_str_radix(size.trim_start_matches("0x"), 16).expect("a number");
-    assert!(size <= 64, "{size} bytes of the surplus that dlopen lives on");
+    // Of each thread's stack. What it means for others: `leaves_room_for_thread_local_storage` and
+    // `leaves_room_on_small_stacks`.
+    assert!(size <= 1088, "{size} bytes");
+}
+
+#[test]
+fn leaves_room_for_thread_local_storage() {
+    let program = Build::program("tls_room.c").without_libtrap().build();
+    // The C library keeps 1664 bytes for libraries that want to have theirs there.
+    for size in [512, 1024, 1600] {
+        let flags = format!("-DSIZE={size} -ftls-model=initial-exec");
+        let name = format!("libtls-{size}.so");
+        let library = Build::library("libtls.c").named(&name).flags(&flags).build();
+        let recording = Trial::new(&program).arg(library).compare();
+        recording.only().expect(&[("libc.so", "dlopen", 1)]);
+    }
+}
+
+#[test]
+fn leaves_room_on_small_stacks() {
+    let (bytes, calls) = (7 << 10, 2_000);
+    let program = Build::program("small_stack.c").flags("-Wl,-z,lazy").build();
+    let arguments = [bytes, calls].map(|n: u64| n.to_string());
+    let recording = Trial::new(program).args(arguments).compare();
+    recording.only().expect(&[("libtrap.so", "trap_add", calls), ("libc.so", "getppid", calls)]);
 }
 
 #[test]

@@ -41,6 +41,19 @@ fn ten_thousand_short_threads() {
     assert!(recording.disk_bytes < 100 << 20, "{} bytes on disk", recording.disk_bytes);
 }
 
+#[test]
+fn that_vanish() {
+    let (threads, calls) = (10, 5_000);
+    let program = Build::program("vanish.c").build();
+    for how in ["function", "instruction"] {
+        let arguments = [how.to_owned(), threads.to_string(), calls.to_string()];
+        let recording = Trial::new(&program).args(arguments).compare();
+        let process = recording.only();
+        process.expect(&[(TRAP, "trap_add", threads * calls)]);
+        assert_eq!(process.created_threads() as u64, threads);
+    }
+}
+
 fn cancelled(flags: &str) {
     let rounds = 200;
     let program = Build::program("cancel.c").flags(flags).build();

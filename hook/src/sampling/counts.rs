@@ -10,7 +10,7 @@ use chase_format::layout::Node;
 use super::policy::Moments;
 use super::record::Suspects;
 use super::{FIRST_LOOK, LONGEST, memory};
-use crate::arch::{STUBS, allow_frames};
+use crate::arch::{NearCountdowns, STUBS, allow_frames};
 use crate::signals::SignalsBlocked;
 
 /// Bit in [`Countdown::place`]: calls that are only counted get frames. The call path tests it as the
@@ -40,8 +40,9 @@ pub(crate) const COUNTDOWN: usize = size_of::<Countdown>();
 /// The countdowns of one thread, and what is known of those that were looked at.
 #[repr(C)]
 pub(crate) struct Counts {
-    /// By slot.
+    /// By slot. The first ones' countdowns are elsewhere where they can be near.
     pub(super) slots: [Countdown; STUBS],
+    pub(super) near: Cell<Option<NearCountdowns>>,
     pub(super) known: memory::Known,
     /// State of a xorshift generator, never 0.
     pub(super) random: Cell<u64>,
@@ -134,9 +135,14 @@ pub(super) fn after(calls: u32) -> i16 {
 }
 
 impl Counts {
-    /// The countdown of `slot`.
+    /// The countdown of `slot`. Its thread is there.
+    #[inline]
     pub(super) fn left(&self, slot: u32) -> Option<&AtomicI16> {
-        self.slots.get(slot as usize).map(|slot| &slot.left)
+        self.near
+            .get()
+            // SAFETY: the thread is there.
+            .and_then(|near| unsafe { near.of(slot) })
+            .or_else(|| self.slots.get(slot as usize).map(|slot| &slot.left))
     }
 
     fn place(&self, slot: u32) -> Option<&AtomicU16> {

@@ -8,9 +8,11 @@ use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use super::counts::Countdown;
 use super::{Counts, Slot, samples_of};
-use crate::arch::{STUBS, time_stamp};
+use crate::arch::{NearCountdowns, STUBS, time_stamp};
 use crate::lock::Lock;
+use crate::recording::is_confined;
 use crate::signals::SignalsBlocked;
+use crate::sys::can_read;
 use crate::{pages, sys};
 
 const PAGE: usize = 4096;
@@ -45,8 +47,10 @@ pub(crate) fn no_counts() -> *const Counts {
 
 impl NoCounts {
     pub(super) fn time_every_call(&self, slot: u32) {
-        if let Some(slot) = self.0.get(slot as usize) {
-            slot.left.store(-1, Ordering::Relaxed);
+        // SAFETY: they are the calling thread's.
+        let near = NearCountdowns::own().and_then(|near| unsafe { near.of(slot) });
+        if let Some(left) = near.or(self.0.get(slot as usize).map(|slot| &slot.left)) {
+            left.store(-1, Ordering::Relaxed);
         }
     }
 }
@@ -77,6 +81,11 @@ pub(crate) fn take() -> Option<&'static Counts> {
         } else {
             MEMORY.free.set((*counts).links.next_free.get());
         }
+        let near = NearCountdowns::own();
+        if let Some(near) = near {
+            near.owner().store(counts.cast_mut(), Ordering::Relaxed);
+        }
+        (*counts).near.set(near);
         (*counts).spent_ticks.set(0);
         (*counts).checked_ticks.set(0);
         (*counts).checked_cpu_ns.set(0);
@@ -87,9 +96,14 @@ pub(crate) fn take() -> Option<&'static Counts> {
     }
 }
 
-/// Takes back what no thread uses any more. Signals are blocked.
+/// Takes back what the calling thread does not use any more: no countdown is above zero. Signals are
+/// blocked.
 pub(crate) fn give_back(counts: &'static Counts) {
     let _held = MEMORY.lock.hold();
+    if let Some(near) = counts.near.take() {
+        // SAFETY: they are the calling thread's.
+        unsafe { near.owner() }.store(ptr::null_mut(), Ordering::Relaxed);
+    }
     for page in &counts.known.pages {
         let page = page.swap(ptr::null_mut(), Ordering::Relaxed);
         if !page.is_null() {
@@ -112,6 +126,10 @@ pub(super) fn settle_all() {
     while !at.is_null() {
         // SAFETY: what is in the list is mapped for good.
         let counts = unsafe { &*at };
+        at = counts.links.next.get();
+        if !counts.near_ones_are_there() {
+            continue;
+        }
         for known in counts.all_known().filter(|known| known.block.load(Ordering::Relaxed) > 0) {
             let Some(left) = counts.left(known.number) else { continue };
             let node = known.node.load(Ordering::Relaxed);
@@ -122,7 +140,19 @@ pub(super) fn settle_all() {
                     known.missing(left.load(Ordering::Relaxed), counts.is_framed(known.number))
             };
         }
-        at = counts.links.next.get();
+    }
+}
+
+impl Counts {
+    /// Whether the near ones can be read. A thread may be gone without having said so, by a system call:
+    /// then another one may have its place, or nobody.
+    fn near_ones_are_there(&self) -> bool {
+        let Some(near) = self.near.get() else { return true };
+        NearCountdowns::own() == Some(near)
+            || !is_confined()
+                && near.ends().into_iter().all(|end| can_read(end & !(size_of::<u64>() - 1)))
+                // SAFETY: the first one can be read.
+                && ptr::eq(unsafe { near.owner() }.load(Ordering::Relaxed), self)
     }
 }
 

@@ -7,7 +7,7 @@
 //! With one random call out of each block of N timed, the standard error of the total of n calls is
 //! at most `√(N·n) · σ`, where σ is the standard deviation of a call. Three lengths are good enough:
 //!
-//! * `n·ε²·mean²/σ²`: the error is a fraction ε of the total.
+//! * `(ε·S)²/(n·σ²)`: the error is a fraction ε of the total so far, S.
 //! * `(δ·T)²/(n·σ²)`: it is a fraction δ of the thread's time so far, T.
 //! * `κ/σ`: where the timing takes more of T than it may, it is done where it tells most. Of all ways
 //!   to spend a number of samples on several slots, the one with the least error takes from each in
@@ -44,8 +44,8 @@ const LONGEST_EVER: u64 = 1024;
 const LONGEST_WITH_BUDGET: u64 = LONGEST as u64 / 2;
 /// Shortest: a sample costs as much as several timed calls.
 const SHORTEST_BLOCK: u64 = 8;
-/// 1/ε² for a standard error of 1.5 % of the total, or 1/δ for one of 0.02 % of the thread's time.
-const PRECISION: u64 = 4_444;
+/// 1/ε for a standard error of 1.5 % of the total, or 1/δ for one of 0.02 % of the thread's time.
+const PRECISION: u64 = 67;
 const PRECISION_OF_LIFE: u64 = 5_000;
 /// A thread is taken to live as long at least: an error of 20 µs is nobody's concern.
 const LEAST_LIFE_US: u64 = 100_000;
@@ -71,7 +71,7 @@ const SAMPLES_PER_PROBE: u32 = 8;
 const FIRST_PROBES: u32 = 8;
 const PROBES_KEPT: u64 = 16;
 const INTERRUPTED_PROBE: u64 = 4;
-/// Calls after which half of what is known of earlier ones is forgotten.
+/// Calls after which half of what is known of the durations of earlier ones is forgotten.
 const MEMORY: u64 = 1 << 18;
 /// Calls are many at this many ns from one to the next or less; where the timing takes much of what it
 /// may, at ten times as many, since it may be that of many such functions.
@@ -246,19 +246,27 @@ pub(super) struct Moments {
     calls: u64,
     total: u64,
     squares: u64,
+    /// Of all calls, forgotten or not.
+    all_calls: u64,
+    all_total: u64,
 }
 
 impl Moments {
+    const NONE: Self = Self { calls: 0, total: 0, squares: 0, all_calls: 0, all_total: 0 };
+
     /// True if half of them are forgotten now.
     pub(super) fn add(&mut self, ticks: u64, calls: u64) -> bool {
+        let total = ticks.saturating_mul(calls);
+        self.all_calls += calls;
+        self.all_total = self.all_total.saturating_add(total);
         self.calls += calls;
-        self.total = self.total.saturating_add(ticks.saturating_mul(calls));
-        let squares = ticks.saturating_mul(ticks).saturating_mul(calls);
-        self.squares = self.squares.saturating_add(squares);
+        self.total = self.total.saturating_add(total);
+        self.squares = self.squares.saturating_add(ticks.saturating_mul(total));
         let forget = self.calls > MEMORY;
         if forget {
-            *self =
-                Self { calls: self.calls / 2, total: self.total / 2, squares: self.squares / 2 };
+            self.calls /= 2;
+            self.total /= 2;
+            self.squares /= 2;
         }
         forget
     }
@@ -277,21 +285,28 @@ impl Moments {
         let square = mean * mean;
         let of_squares = self.squares / calls * 256 + self.squares % calls * 256 / calls;
         let variance = of_squares.saturating_sub(square).max(square / LEAST_SPREAD).max(1);
-        let by_total = calls.saturating_mul(square) / variance.saturating_mul(PRECISION).max(1);
         let now = thread.life_ticks();
         let life = now.max(LEAST_LIFE_US * ticks_per_us);
-        let error = (life / PRECISION_OF_LIFE).min(1 << 27) * 16;
-        let by_life = error * error / calls.saturating_mul(variance).max(1);
+        let error = (self.all_total / PRECISION).max(life / PRECISION_OF_LIFE);
+        let by_error = longest_within(error.saturating_mul(16), self.all_calls, variance);
         let share = counts.timing_share(now, ticks_per_us);
         let kappa = KAPPA * share.min(1024).pow(4) / budget::timing_share(BUDGET).pow(4);
         let by_cost = kappa * 16 / variance.isqrt().max(1);
         let longest = if budget::is_kept() {
             LONGEST_WITH_BUDGET
         } else {
-            (calls / LONGEST_PART).clamp(LONGEST_BLOCK, LONGEST_EVER)
+            (self.all_calls / LONGEST_PART).clamp(LONGEST_BLOCK, LONGEST_EVER)
         };
-        by_total.max(by_life).max(by_cost).min(longest)
+        by_error.max(by_cost).min(longest)
     }
+}
+
+/// The longest block with which the total of so many calls has a standard error of `error`.
+fn longest_within(error: u64, calls: u64, variance: u64) -> u64 {
+    // Squared, it has to fit a word.
+    let shift = (u64::BITS / 2).saturating_sub(error.leading_zeros());
+    let error = error >> shift;
+    error * error / (calls.saturating_mul(variance) >> (2 * shift)).max(1)
 }
 
 /// Durations of the calls of a slot in one context: histogram pages of its nodes.
@@ -338,7 +353,7 @@ impl Durations {
         }
         let rough_mean = total.checked_div(all)?;
         let mut left_out = preemptions;
-        let mut moments = Moments { calls: 0, total: 0, squares: 0 };
+        let mut moments = Moments::NONE;
         for (ticks, calls) in self.buckets() {
             let ignored =
                 if ticks > rough_mean.saturating_mul(OUTLIER) { left_out.min(calls) } else { 0 };

@@ -2,7 +2,7 @@
 
 use core::arch::{asm, global_asm};
 use core::mem::offset_of;
-use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicI16, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use chase_format::histogram::{LINEAR_LIMIT, MAX_EXPONENT, SUB_BITS};
 use chase_format::layout::{CLOCK_TSC, FRAMED, Node, OWN_CONTEXT_REF, SAMPLED, UNIT};
@@ -30,10 +30,15 @@ const END: usize = 8;
 const ENDS: usize = 16;
 const ENDS_BLOCK: usize = END * ENDS + 8;
 /// Where a thread's words are, from the thread pointer, if the executable has little of its own there.
-const WORDS: isize = -512;
+const WORDS: isize = -1536;
+const WORDS_ALIGN: usize = 512;
 /// Where the thread and its context are, behind the word that names its countdowns.
 const THREAD: usize = 8;
 const CONTEXT: usize = 16;
+/// And where the countdowns of the first slots: how many have them there, and who uses them.
+const NEAR: usize = 512;
+const NEAR_OWNER: usize = 24;
+const NEAR_COUNTDOWNS: usize = 32;
 /// What a slot's number has as a key of the tree, where its calls get frames and are not all timed.
 const FRAMED_KEY: u32 = SAMPLED | FRAMED;
 /// ELF machine number.
@@ -88,6 +93,9 @@ global_asm!(
     FRAMED_CALL = const frames::FRAMED_CALL,
     FRAMED = const FRAMED_KEY,
     WORDS = const WORDS,
+    WORDS_ALIGN = const WORDS_ALIGN,
+    NEAR = const NEAR,
+    NEAR_COUNTDOWNS = const NEAR_COUNTDOWNS,
     THREAD = const THREAD,
     PLACE = const sampling::PLACE,
     COUNTDOWN = const sampling::COUNTDOWN,
@@ -119,6 +127,8 @@ global_asm!(
     include_str!("stubs.S"),
     routes = sym ROUTES,
     WORDS = const WORDS,
+    NEAR = const NEAR,
+    NEAR_COUNTDOWNS = const NEAR_COUNTDOWNS,
     COUNTDOWN = const sampling::COUNTDOWN,
     STUB = const STUB,
     END = const END,
@@ -277,6 +287,46 @@ pub(crate) fn set_context(context: usize) {
 /// Where that word is, from the thread pointer.
 pub(crate) fn context_offset() -> isize {
     words_offset() + CONTEXT as isize
+}
+
+/// The countdowns of the first slots, which are beside a thread's words, if these are where stubs expect
+/// them. They are gone when the thread is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NearCountdowns {
+    /// Address of the thread's words.
+    words: usize,
+}
+
+impl NearCountdowns {
+    /// Those of the calling thread.
+    pub(crate) fn own() -> Option<Self> {
+        let thread_pointer = thread_control_word(0);
+        words_are_near().then(|| Self { words: thread_pointer.wrapping_add_signed(words_offset()) })
+    }
+
+    /// That of `slot`, if it is one of the first.
+    ///
+    /// # Safety
+    /// The thread is there.
+    pub(crate) unsafe fn of(self, slot: u32) -> Option<&'static AtomicI16> {
+        let place = self.words + NEAR_COUNTDOWNS + slot as usize * size_of::<AtomicI16>();
+        // SAFETY: the caller vouches for the thread, of whose words it is one.
+        ((slot as usize) < NEAR).then(|| unsafe { &*(place as *const AtomicI16) })
+    }
+
+    /// Who uses them.
+    ///
+    /// # Safety
+    /// The thread is there.
+    pub(crate) unsafe fn owner(self) -> &'static AtomicPtr<Counts> {
+        // SAFETY: as above.
+        unsafe { &*((self.words + NEAR_OWNER) as *const AtomicPtr<Counts>) }
+    }
+
+    /// Addresses of the first and of the last byte.
+    pub(crate) fn ends(self) -> [usize; 2] {
+        [self.words, self.words + NEAR_COUNTDOWNS + NEAR * size_of::<AtomicI16>() - 1]
+    }
 }
 
 /// Whether a thread's words are where stubs expect them. (Under stress they are not, since in most tests

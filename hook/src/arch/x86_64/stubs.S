@@ -9,27 +9,36 @@
 # All is in half a cache line, and no jump ends it: some processors decode such a one each time.
 # There is no endbr64, which would not fit: nothing demands it of a library that does not claim it.
 #
+#     decw %fs:WORDS+NEAR_COUNTDOWNS+2*number   # of the first {NEAR} slots; of others:
+#
 #     movq %fs:WORDS, %r11                  # this thread's countdowns
 #     decw {COUNTDOWN}*number(%r11)
+#
 #     jle its place in chase_stub_ends      # zero, negative, or from the least to the greatest
 #     jmpq *routes+16*number+8(%rip)        # counted only: the real function, the stack as it was;
 #                                           # or the other end, if it gets a frame
 #
 # Where the thread's words are is known before the program is: chase_thread is aligned so that the
 # little that an executable has of its own fits beside it. Loading that place first, as position
-# independent code does, takes as long as all the rest: each load waits for the one before it.
+# independent code does, takes as long as all the rest: each load waits for the one before it. The
+# countdowns of all slots there would be too much of a thread's stack.
 .macro counting_stubs count
     .set number, 0
     .rept \count
+    .if number < {NEAR}
+    .byte 0x64, 0x66, 0xff, 0x0c, 0x25
+    .long {WORDS} + {NEAR_COUNTDOWNS} + 2 * number
+    .else
     .byte 0x64, 0x4c, 0x8b, 0x1c, 0x25
     .long {WORDS}
     .byte 0x66, 0x41, 0xff, 0x8b
     .long {COUNTDOWN} * number
+    .endif
     .byte 0x0f, 0x8e
     .long chase_stub_ends + {ENDS_BLOCK} * (number / {ENDS}) + {END} * (number % {ENDS}) - . - 4
     .byte 0xff, 0x25
     .long {routes} + 16 * number + 8 - . - 4
-    .byte 0xcc, 0xcc, 0xcc
+    .p2align 5, 0xcc
     .set number, number + 1
     .endr
 .endm

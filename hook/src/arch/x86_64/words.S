@@ -1,14 +1,16 @@
 # The words of a thread, and the way of a call where they are not where stubs expect them.
 
     .section .tdata, "awT", @progbits
-    .balign -({WORDS})                  # so it is at that place if the executable has little of its own
+    .balign {WORDS_ALIGN}                        # so it is at that place if the executable has little of its own
     .hidden chase_thread
     .type chase_thread, @object
-    .size chase_thread, 24
+    .size chase_thread, {NEAR_COUNTDOWNS} + 2 * {NEAR}
 chase_thread:
     .quad {no_counts}                   # its countdowns; at first those by which all calls are timed
     .quad {no_thread}                   # this thread's Thread; at first the one that has no frames
     .quad 0                             # the node of the innermost call, for who looks from outside
+    .quad 0                             # whose the near countdowns are: the countdowns that go on with them
+    .zero 2 * {NEAR}                    # the near countdowns
 
     .text
     .p2align 6
