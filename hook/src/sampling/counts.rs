@@ -9,8 +9,8 @@ use chase_format::layout::Node;
 
 use super::policy::Moments;
 use super::record::Suspects;
-use super::{FIRST_LOOK, LONGEST, memory};
-use crate::arch::{NearCountdowns, STUBS, allow_frames};
+use super::{FIRST_LOOK, LONGEST, has_threads, memory};
+use crate::arch::{NearCountdowns, STUBS, allow_frames, forbid_frames};
 use crate::signals::SignalsBlocked;
 
 /// Bit in [`Countdown::place`]: calls that are only counted get frames. The call path tests it as the
@@ -230,11 +230,18 @@ impl Counts {
 
     pub(super) fn set_framed(&self, slot: u32, framed: bool) {
         let Some(place) = self.place(slot) else { return };
-        let known = place.load(Ordering::Relaxed) & !FRAMES;
+        let before = place.load(Ordering::Relaxed);
         if framed {
             allow_frames(slot as usize);
+            place.store(before | FRAMES, Ordering::Relaxed);
+        } else if before & FRAMES != 0 {
+            // No handler comes in between that wants them.
+            let _signals = SignalsBlocked::new();
+            place.store(before & !FRAMES, Ordering::Relaxed);
+            if !has_threads() {
+                forbid_frames(slot as usize);
+            }
         }
-        place.store(if framed { known | FRAMES } else { known }, Ordering::Relaxed);
     }
 
     /// What is known of a slot, noted now if there was nothing; `None` if there is no room.

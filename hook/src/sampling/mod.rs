@@ -143,7 +143,7 @@ pub(crate) fn describe_twin(slot: usize, of: usize) {
 /// companion wants to know their context, they make no system calls either.)
 pub(crate) fn may_be_unhooked(slot: u32) -> bool {
     // How long windows are could not be told.
-    (!THREADS.load(Ordering::Relaxed) || STRESS)
+    (!has_threads() || STRESS)
         && !has(slot, EVERY_CALL | SPECIAL | LOCK | HAS_CHILDREN)
         && (has(slot, PURE) || !LISTENS.load(Ordering::Relaxed))
 }
@@ -191,13 +191,18 @@ pub(crate) fn finish(is_exit: bool) {
     settle_all();
 }
 
+/// Whether the process has, or had, more than one thread.
+fn has_threads() -> bool {
+    THREADS.load(Ordering::Relaxed)
+}
+
 fn has(slot: u32, wanted: u8) -> bool {
     TRAITS.get(slot as usize).is_none_or(|traits| traits.load(Ordering::Relaxed) & wanted != 0)
 }
 
 /// Whether every call of a slot is to be timed, as far as is known without looking at its calls.
 fn is_to_be_timed(slot: u32) -> bool {
-    has(slot, EVERY_CALL) || THREADS.load(Ordering::Relaxed) && has(slot, LOCK)
+    has(slot, EVERY_CALL) || has_threads() && has(slot, LOCK)
 }
 
 /// What is behind a node of sampled calls.

@@ -44,8 +44,8 @@ const LONGEST_EVER: u64 = 1024;
 const LONGEST_WITH_BUDGET: u64 = LONGEST as u64 / 2;
 /// Shortest: a sample costs as much as several timed calls.
 const SHORTEST_BLOCK: u64 = 8;
-/// 1/ε for a standard error of 1.5 % of the total, or 1/δ for one of 0.02 % of the thread's time.
-const PRECISION: u64 = 67;
+/// 1/ε for a standard error of 1.3 % of the total, or 1/δ for one of 0.02 % of the thread's time.
+const PRECISION: u64 = 75;
 const PRECISION_OF_LIFE: u64 = 5_000;
 /// A thread is taken to live as long at least: an error of 20 µs is nobody's concern.
 const LEAST_LIFE_US: u64 = 100_000;

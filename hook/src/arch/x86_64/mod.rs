@@ -219,6 +219,13 @@ pub(crate) fn allow_frames(slot: usize) {
     }
 }
 
+/// Calls of `slot` that are only counted go straight to the real function again: no thread's get frames.
+pub(crate) fn forbid_frames(slot: usize) {
+    if let Some(route) = ROUTES.get(slot) {
+        route.counted.store(route.target.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+}
+
 /// This thread's [`Thread`]; [`thread::NO_THREAD`] if it has none.
 pub(crate) fn current_thread() -> *mut Thread {
     let thread: *mut Thread;
