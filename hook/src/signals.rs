@@ -21,9 +21,14 @@ impl SignalsBlocked {
     pub(crate) fn new() -> Self {
         let asynchronous =
             SYNCHRONOUS.iter().fold(u64::MAX, |mask, signal| mask & !(1 << (signal - 1)));
-        // Where the system call may be an offence, the recording changes no more either.
-        let before = if is_confined() { None } else { Some(set_signal_mask(asynchronous)) };
         let thread = thread::current();
+        // In another such section of this thread they are blocked already. Where the system call may be
+        // an offence, the recording changes no more either.
+        let before = if is_confined() || thread.is_some_and(Thread::is_busy) {
+            None
+        } else {
+            Some(set_signal_mask(asynchronous))
+        };
         if let Some(thread) = thread {
             thread.set_busy(true);
         }
