@@ -224,6 +224,23 @@ static void children(void)
     tell("trap_add", (2 * MANY - 1) / 10 - MANY / 10);
 }
 
+/* ---- a function whose first calls of each turn call another one */
+
+static void call_at_first(void *argument)
+{
+    long i = *(long *)argument % MANY;
+    if (i < 100)
+        trap_add(i, 1);
+}
+
+static void turns(void)
+{
+    for (long i = 0; i < 4 * MANY; i++)
+        trap_call(call_at_first, &i);
+    tell("trap_call", 4 * MANY);
+    tell("trap_add", 4 * 100);
+}
+
 /* ---- the end of the process */
 
 __attribute__((destructor)) static void at_the_end(void)
@@ -299,6 +316,8 @@ int main(int argc, char **argv)
         coroutines();
     else if (strcmp(how, "children") == 0)
         children();
+    else if (strcmp(how, "turns") == 0)
+        turns();
     else if (strcmp(how, "ends") == 0)
         ends();
     else if (strcmp(how, "handlers") == 0)

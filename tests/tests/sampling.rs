@@ -136,6 +136,17 @@ fn a_leaf_that_is_none_any_more() {
     });
 }
 
+/// Its calls get frames, lose them, and may get them again.
+#[test]
+fn a_leaf_only_most_of_the_time() {
+    exact("turns", |recording, told| {
+        recording.only().expect(&[
+            (TRAP, "trap_call", told["trap_call"]),
+            (TRAP, "trap_add", told["trap_add"]),
+        ]);
+    });
+}
+
 #[test]
 fn handlers_that_jump_from_anywhere() {
     exact("handlers", |recording, told| {
