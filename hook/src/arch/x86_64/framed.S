@@ -11,16 +11,16 @@
 chase_framed_\of:                       # r11 = slot, (rsp) = return address
     .cfi_startproc
     save %rax
+    load_counts \of %rax                # rax = the thread's countdowns
+    cmpw $0, {PLACE}(%rax,%r11,{COUNTDOWN}) # the bit for frames is the sign
+    jns .Lframed_leaf_\of
     save %rdx
     save %rcx
     save %rsi
     load_thread \of %rcx                # rcx = thread
-    load_counts \of %rdx                # rdx = its countdowns
     movq {TOP}(%rcx), %rax              # rax = the frame to claim
     testl ${SEGMENT_MASK}, %eax
     jz .Lframed_slow_\of
-    cmpw $0, {PLACE}(%rdx,%r11,{COUNTDOWN}) # the bit for frames is the sign
-    jns .Lframed_leaf_\of
     leaq 32(%rsp), %rdx
     cmpq %rdx, {SP}-{FRAME}(%rax)
     jbe .Lframed_outside_\of
@@ -112,14 +112,11 @@ chase_framed_exit_\of:                  # rbx = frame; rax rdx rcx r8 may hold r
     jmp .Lleave_moved_\of
 
 .Lframed_leaf_\of:                      # on this thread its calls get no frames
-    .cfi_def_cfa rsp, 40
+    .cfi_def_cfa rsp, 16
     .cfi_restore rbx
-    leaq {routes}(%rip), %rcx
+    leaq {routes}(%rip), %rax
     shlq $4, %r11
-    movq (%rcx,%r11), %r11
-    restore %rsi
-    restore %rcx
-    restore %rdx
+    movq (%rax,%r11), %r11
     restore %rax
     jmpq *%r11
 

@@ -1,7 +1,7 @@
 # The words of a thread, and the way of a call where they are not where stubs expect them.
 
     .section .tdata, "awT", @progbits
-    .balign {WORDS_ALIGN}                        # so it is at that place if the executable has little of its own
+    .balign {WORDS_ALIGN}               # so it is at that place if the executable has little of its own
     .hidden chase_thread
     .type chase_thread, @object
     .size chase_thread, {NEAR_COUNTDOWNS} + 2 * {NEAR}
