@@ -61,10 +61,15 @@ impl Session {
         Ok(this)
     }
 
+    /// The first line stays: a file that was emptied and written again is written to the disk at
+    /// once by some file systems (ext4), and its blocks are freed the next time, which may take a
+    /// second.
     fn write(&self) -> io::Result<()> {
-        self.file.set_len(0)?;
-        let text = format!("{FIRST_LINE}\nsession {}\n", self.number);
-        self.file.write_all_at(text.as_bytes(), 0)
+        let first = format!("{FIRST_LINE}\n");
+        self.file.write_all_at(first.as_bytes(), 0)?;
+        self.file.set_len(first.len() as u64)?;
+        let second = format!("session {}\n", self.number);
+        self.file.write_all_at(second.as_bytes(), first.len() as u64)
     }
 
     /// No hello is taken any more, but for those of who has looked before.

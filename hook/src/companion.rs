@@ -18,8 +18,10 @@ pub(crate) type Reason = Text<512>;
 
 /// Name of the companion's executable.
 const NAME: &[u8] = b"/chase-companion";
-/// How long it may take to get ready.
+/// How long it may take to get ready; a program waits that long to start.
 const PATIENCE_MS: i32 = 3_000;
+/// Where the program is not to run without it.
+const PATIENCE_REQUIRED_MS: i32 = 30_000;
 /// Others look so often whether it is.
 const PAUSE_MS: i32 = 3;
 /// A failure is not tried again by the processes of the same run: for so long.
@@ -73,7 +75,7 @@ pub(crate) fn find(
         match found {
             Found::Session(session) => return Some(session),
             Found::Nothing => return None,
-            Found::Later if waited_ms >= PATIENCE_MS => {
+            Found::Later if waited_ms >= patience_ms(wish) => {
                 reason.push(b"the companion does not get ready");
                 return None;
             }
@@ -105,7 +107,7 @@ fn ask(wish: Syscalls, fd: i32, directory: &[u8], library: &[u8], reason: &mut R
         reason.push(b"companion.session is no file of chase's");
         return Found::Nothing;
     }
-    let said = text.split(|&byte| byte == b'\n').nth(1).unwrap_or(&[]);
+    let said = second_line(text);
     match locked {
         Err(libc::EWOULDBLOCK) => session(said).map_or(Found::Later, Found::Session),
         Err(_) => {
@@ -113,10 +115,9 @@ fn ask(wish: Syscalls, fd: i32, directory: &[u8], library: &[u8], reason: &mut R
             Found::Nothing
         }
         Ok(()) if wish == Syscalls::Auto && has_failed(said, reason) => Found::Nothing,
-        Ok(()) if !start(fd, directory, library, reason) => Found::Nothing,
+        Ok(()) if !start(wish, fd, directory, library, reason) => Found::Nothing,
         Ok(()) => {
-            let text = sys::read_start(fd, &mut buffer);
-            let said = text.split(|&byte| byte == b'\n').nth(1).unwrap_or(&[]);
+            let said = second_line(sys::read_start(fd, &mut buffer));
             if let (true, Some(session)) = (reason.as_bytes().is_empty(), session(said)) {
                 return Found::Session(session);
             }
@@ -133,6 +134,17 @@ fn ask(wish: Syscalls, fd: i32, directory: &[u8], library: &[u8], reason: &mut R
             Found::Nothing
         }
     }
+}
+
+fn patience_ms(wish: Syscalls) -> i32 {
+    if wish == Syscalls::Require { PATIENCE_REQUIRED_MS } else { PATIENCE_MS }
+}
+
+/// What the file says; nothing while somebody writes it.
+fn second_line(text: &[u8]) -> &[u8] {
+    let mut lines = text.split(|&byte| byte == b'\n').skip(1);
+    // Behind the end of the last line, there is an empty piece.
+    lines.next().filter(|_| lines.next().is_some()).unwrap_or(&[])
 }
 
 fn session(said: &[u8]) -> Option<u64> {
@@ -160,15 +172,22 @@ fn number(digits: &[u8]) -> Option<u64> {
 }
 
 /// Makes this the second line of the file.
+///
+/// The first stays: a file that was emptied and written again is written to the disk at once by
+/// some file systems (ext4), and its blocks are freed the next time, which may take a second.
 fn say(fd: i32, line: &Reason) {
     // Beyond the limit of a file's size a write raises a signal.
     if sys::limit(libc::RLIMIT_FSIZE) < 4096 {
         return;
     }
     let mut text = Text::<640>::new();
-    text.push(FIRST_LINE).push(b"\n").push(line.as_bytes()).push(b"\n");
-    if sys::ftruncate(fd, 0).is_ok() {
-        sys::write_start(fd, text.as_bytes());
+    text.push(FIRST_LINE).push(b"\n");
+    let first = text.as_bytes().len();
+    sys::write_at(fd, text.as_bytes(), 0);
+    if sys::ftruncate(fd, first).is_ok() {
+        text.clear();
+        text.push(line.as_bytes()).push(b"\n");
+        sys::write_at(fd, text.as_bytes(), first);
     }
 }
 
@@ -176,7 +195,13 @@ fn say(fd: i32, line: &Reason) {
 
 /// Starts a companion, which gets the lock of `lock`, and waits until it is ready or has said why
 /// not: then there is a `reason`. False if none was started.
-fn start(lock: i32, directory: &[u8], library: &[u8], reason: &mut Reason) -> bool {
+fn start(
+    wish: Syscalls,
+    lock: i32,
+    directory: &[u8],
+    library: &[u8],
+    reason: &mut Reason,
+) -> bool {
     let mut path = Text::new();
     if !executable(library, &mut path) {
         reason.push(b"there is no chase-companion beside ").push(library);
@@ -211,7 +236,7 @@ fn start(lock: i32, directory: &[u8], library: &[u8], reason: &mut Reason) -> bo
         Ok(child) => {
             sys::wait_unnoticed(child);
             sys::close(write);
-            hear(read, reason);
+            hear(read, patience_ms(wish), reason);
         }
         Err(errno) => {
             sys::close(write);
@@ -223,12 +248,12 @@ fn start(lock: i32, directory: &[u8], library: &[u8], reason: &mut Reason) -> bo
 }
 
 /// What the companion says: nothing else than that it is ready, or why not.
-fn hear(read: i32, reason: &mut Reason) {
+fn hear(read: i32, patience_ms: i32, reason: &mut Reason) {
     const PREFIX: &[u8] = b"chase: syscalls are not recorded: ";
     let mut buffer = [0u8; 480];
     let mut len = 0;
     while let Some(free) = buffer.get_mut(len..).filter(|free| !free.is_empty()) {
-        if !sys::is_readable(read, PATIENCE_MS) {
+        if !sys::is_readable(read, patience_ms) {
             break;
         }
         match sys::read_some(read, free) {

@@ -191,9 +191,9 @@ pub(crate) fn read_start(fd: i32, buffer: &mut [u8]) -> &[u8] {
     buffer.get(..len).unwrap_or(&[])
 }
 
-/// Writes to the start of an open file what the kernel takes at once.
-pub(crate) fn write_start(fd: i32, bytes: &[u8]) {
-    let arguments = [fd as usize, bytes.as_ptr() as usize, bytes.len(), 0, 0, 0];
+/// Writes to a place of an open file what the kernel takes at once.
+pub(crate) fn write_at(fd: i32, bytes: &[u8], offset: usize) {
+    let arguments = [fd as usize, bytes.as_ptr() as usize, bytes.len(), offset, 0, 0];
     system_call(libc::SYS_pwrite64 as usize, arguments);
 }
 
