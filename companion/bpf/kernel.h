@@ -50,7 +50,7 @@ struct task_struct {
 	u64 start_boottime;
 	struct task_struct *group_leader;
 	struct pid *thread_pid;
-	const struct cred *cred;
+	struct cred *cred;
 	struct thread_struct thread;
 };
 
@@ -96,3 +96,13 @@ static long (*bpf_probe_read_user)(void *to, u32 size, const void *from) = (void
 static long (*bpf_probe_read_kernel)(void *to, u32 size, const void *from) = (void *)113;
 static long (*bpf_probe_read_user_str)(void *to, u32 size, const void *from) = (void *)114;
 static struct task_struct *(*bpf_get_current_task_btf)(void) = (void *)158;
+
+/* What a pointer in a structure of the kernel's leads to. To follow one directly is faster, but has
+ * the verifier search all types of the kernel by name, several times: 25 ms in all. So
+ * this is for what is rare. */
+#define READ(from, field)                                                \
+	({                                                               \
+		typeof((from)->field) value = 0;                         \
+		bpf_probe_read_kernel(&value, sizeof(value), &(from)->field); \
+		value;                                                   \
+	})

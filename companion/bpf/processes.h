@@ -10,8 +10,9 @@ const volatile u32 owner_uid = 0;
 INLINE u32 own_number(struct pid *pid)
 {
 	struct upid of = {};
+	u32 level = READ(pid, level);
 
-	bpf_probe_read_kernel(&of.nr, sizeof(of.nr), (char *)&pid->numbers[0].nr + pid->level * 16);
+	bpf_probe_read_kernel(&of.nr, sizeof(of.nr), (char *)&pid->numbers[0].nr + level * 16);
 	return of.nr;
 }
 
@@ -37,7 +38,7 @@ INLINE u32 make_process(struct task_struct *task, u32 kind, u32 parent)
 	}
 	process->live = 1;
 	process->pid = task->tgid;
-	process->own_pid = own_number(task->group_leader->thread_pid);
+	process->own_pid = own_number(READ(READ(task, group_leader), thread_pid));
 	process->parent = parent == PROCESSES ? number : parent;
 	process->began_ns = bpf_ktime_get_ns();
 	process->ended_ns = 0;
@@ -79,7 +80,7 @@ INLINE struct state *make_state(struct task_struct *task, u32 process)
 		goto lost;
 	__builtin_memset(state, 0, sizeof(*state));
 	state->process = process;
-	state->tid = own_number(task->thread_pid);
+	state->tid = own_number(READ(task, thread_pid));
 	state->syscall = NO_SYSCALL;
 	*place = number + 1;
 	return state;
@@ -104,10 +105,10 @@ INLINE void drop(u32 thread, struct state *state)
 
 INLINE int is_owner(struct task_struct *task)
 {
-	const struct cred *cred = task->cred;
+	struct cred *cred = READ(task, cred);
 
-	return cred->uid.val == owner_uid && cred->euid.val == owner_uid &&
-	       cred->suid.val == owner_uid && cred->gid.val == cred->egid.val;
+	return READ(cred, uid.val) == owner_uid && READ(cred, euid.val) == owner_uid &&
+	       READ(cred, suid.val) == owner_uid && READ(cred, gid.val) == READ(cred, egid.val);
 }
 
 /* Set-id, or by capabilities of the file. */

@@ -226,7 +226,7 @@ int sched_process_exec(u64 *arguments)
 	if (old_thread == (u32)task->pid)
 		return 0;
 	/* Another thread than the first has taken over its number. */
-	state->tid = own_number(task->thread_pid);
+	state->tid = own_number(READ(task, thread_pid));
 	place = place_of(old_thread);
 	if (!place)
 		return 0;

@@ -4,6 +4,9 @@ use aya::programs::BtfTracePoint;
 use aya::{Btf, Ebpf, include_bytes_aligned};
 
 use crate::program::Error;
+use crate::types;
+
+static OBJECT: &[u8] = include_bytes_aligned!("../bpf/empty.bpf.o");
 
 /// An empty program at each of `sys_enter` and `sys_exit`, as long as it lives.
 pub struct EmptyPair(#[allow(dead_code, reason = "dropping it detaches")] Ebpf);
@@ -14,9 +17,9 @@ impl EmptyPair {
     /// # Errors
     /// Without BTF or permission, and when the kernel refuses.
     pub fn attach() -> Result<Self, Error> {
-        let btf = Btf::from_sys_fs().map_err(|_| Error::NoBtf)?;
-        let mut loaded = Ebpf::load(include_bytes_aligned!("../bpf/empty.bpf.o"))
-            .map_err(|source| Error::Load(Box::new(source)))?;
+        let btf = types::of_kernel(OBJECT)?;
+        let mut loaded =
+            types::loader(&btf).load(OBJECT).map_err(|source| Error::Load(Box::new(source)))?;
         for name in ["sys_exit", "sys_enter"] {
             attach(&mut loaded, name, &btf).map_err(|source| Error::Program { name, source })?;
         }

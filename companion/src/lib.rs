@@ -21,3 +21,4 @@ pub mod mapping;
 pub mod program;
 pub mod session;
 pub mod shared;
+pub mod types;

@@ -1,15 +1,16 @@
 //! Loads the eBPF program, attaches it, and gives its maps.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 
 use aya::maps::{HashMap, Map, MapData, MapError, Queue};
 use aya::programs::{BtfTracePoint, ProgramError};
-use aya::{Btf, Ebpf, EbpfError, EbpfLoader, include_bytes_aligned};
+use aya::{Btf, Ebpf, EbpfError, include_bytes_aligned};
 use bytemuck::{Pod, Zeroable};
 
 use crate::mapping::Mapping;
 use crate::shared::{PROCESSES, Process, ROWS, Row, Totals};
+use crate::types;
 
 /// The compiled program, built from `bpf/syscalls.bpf.c`.
 pub static OBJECT: &[u8] = include_bytes_aligned!("../bpf/syscalls.bpf.o");
@@ -36,6 +37,9 @@ pub enum Error {
         "the kernel has no BTF (/sys/kernel/btf/vmlinux): it must be built with CONFIG_DEBUG_INFO_BTF"
     )]
     NoBtf,
+    /// They can't be read.
+    #[error("can't read the kernel's types: {0}")]
+    Btf(io::Error),
     /// `bpf(2)` refused.
     #[error(
         "no permission for bpf(2): run as root, or give this file the capabilities by \
@@ -129,13 +133,8 @@ impl Program {
     /// # Errors
     /// Without BTF or permission, and when the kernel refuses.
     pub fn start(session: u64, owner: u32) -> Result<Self, Error> {
-        let Ok(btf) = Btf::from_sys_fs() else {
-            let unreadable =
-                File::open("/sys/kernel/btf/vmlinux").is_err_and(|e| is_permission(&e));
-            return Err(if unreadable { Error::NotPermitted } else { Error::NoBtf });
-        };
-        let mut loaded = EbpfLoader::new()
-            .btf(Some(&btf))
+        let btf = types::of_kernel(OBJECT)?;
+        let mut loaded = types::loader(&btf)
             .map_max_entries("blocks", most_threads() / THREADS_IN_BLOCK + 1)
             .override_global("session", &session, true)
             .override_global("owner_uid", &owner, true)

@@ -195,13 +195,7 @@ fn say(fd: i32, line: &Reason) {
 
 /// Starts a companion, which gets the lock of `lock`, and waits until it is ready or has said why
 /// not: then there is a `reason`. False if none was started.
-fn start(
-    wish: Syscalls,
-    lock: i32,
-    directory: &[u8],
-    library: &[u8],
-    reason: &mut Reason,
-) -> bool {
+fn start(wish: Syscalls, lock: i32, directory: &[u8], library: &[u8], reason: &mut Reason) -> bool {
     let mut path = Text::new();
     if !executable(library, &mut path) {
         reason.push(b"there is no chase-companion beside ").push(library);
