@@ -148,7 +148,9 @@ fn made_up() -> Report {
             program: "app".into(),
             command: "./app '<script>'".into(),
             facts: vec![("Host".to_owned(), "box".into())],
-            not_seen: vec!["3 imports left alone: used as a function pointer".into()],
+            not_seen: vec![
+                "3 imports left alone: used as a function pointer, or taken to be".into(),
+            ],
             threads: 6,
             whole_ns: 8e9,
             ..Header::default()

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use chase_recorder::layout::SkipReason;
 use chase_tests::compile::Build;
 use chase_tests::need;
 use chase_tests::trial::Trial;
@@ -38,6 +39,22 @@ fn values(program: &Path, flags: &str) {
 fn without_plt() {
     built_with("-fno-plt");
     built_with("-fno-plt -O2 -Wl,-z,now");
+}
+
+/// Where calls go through jump slots, much code is not searched for others.
+#[test]
+fn with_much_code() {
+    let wanted = [("", 100), ("-DLARGE", 0), ("-DLARGE -fno-plt", 100)];
+    let pointers = wanted.map(|(flags, seen)| {
+        let recording = Trial::new(Build::program("large.c").flags(flags).build()).compare();
+        let process = recording.only();
+        process.expect(&[(TRAP, "trap_empty", 100), (TRAP, "trap_call", 100)]);
+        assert_eq!(process.calls(TRAP, "trap_add"), seen, "built with {flags:?}");
+        let (_, skipped) = process.skipped.iter().find(|(name, _)| name == "large").expect("there");
+        skipped[SkipReason::Pointer as usize]
+    });
+    assert_eq!(pointers[1], pointers[0] + 1, "{pointers:?}");
+    assert_eq!(pointers[2], pointers[0], "{pointers:?}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use chase_format::layout::{
 };
 
 use crate::arch;
-use crate::callsites::{self, Candidate};
+use crate::callsites::{ENTRY, Entries};
 use crate::config::Config;
 use crate::elf::{
     Image, R_X86_64_GLOB_DAT, R_X86_64_JUMP_SLOT, Relocation, STB_WEAK, STT_OBJECT, STT_TLS,
@@ -38,6 +38,12 @@ pub(super) enum Verdict {
     Skip(SkipReason),
     Ignore,
 }
+
+/// Code of which the search does not show in what a start takes.
+const LITTLE_CODE: usize = 4 << 20;
+/// In an object with much code, at least one in so many functions must be in an entry that is not a
+/// jump slot.
+const JUMP_SLOTS_PER_CANDIDATE: usize = 4;
 
 pub(super) fn judge(
     objects: &Objects,
@@ -178,56 +184,65 @@ fn resolve(
     Ok((objects.at(real).unwrap_or(found.object), real))
 }
 
-/// Uses of the object's `GLOB_DAT` entries that hold functions of others. Where there are none, its code is
-/// not searched: for that of the C library, each process would pay most of what its start costs.
+/// Uses of the object's `GLOB_DAT` entries that hold functions of others. Where there are none, its
+/// code is not searched: for that of the C library, each process would pay most of what its start
+/// costs. Nor is much code searched of an object that calls most functions through jump slots, since
+/// what it has in other entries are pointers then: of `libLLVM` all 35, of `libclang-cpp` all 10. To
+/// search took a tenth of a second, and would read all of a browser from the disk.
 pub(super) struct Uses {
-    candidates: &'static mut [Candidate],
+    entries: Entries<'static>,
     memory: (usize, usize),
 }
 
 impl Uses {
     pub(super) fn of(objects: &Objects, object: &Object) -> Self {
         let image = &object.image;
-        let is_candidate = |relocation: &&Relocation| {
-            relocation.kind() == R_X86_64_GLOB_DAT && relocation.symbol() != 0 && {
+        let wanted = || {
+            image.relocations().filter_map(|relocation| {
                 let symbol = image.symbol(relocation.symbol());
                 let got = image.bias.wrapping_add(relocation.offset as usize);
-                // SAFETY: it is an entry of a loaded object.
-                let bound = unsafe { ptr::with_exposed_provenance::<usize>(got).read_volatile() };
-                !matches!(symbol.kind(), STT_OBJECT | STT_TLS)
-                    && !arch::is_stub(bound)
-                    && is_function_of_another(objects, image, bound)
-                    && kind_of(image.name(symbol).to_bytes()) != Kind::Alone
-            }
+                let is_wanted = relocation.kind() == R_X86_64_GLOB_DAT
+                    && relocation.symbol() != 0
+                    && !matches!(symbol.kind(), STT_OBJECT | STT_TLS)
+                    && {
+                        let entry = ptr::with_exposed_provenance::<usize>(got);
+                        // SAFETY: it is an entry of a loaded object.
+                        let bound = unsafe { entry.read_volatile() };
+                        !arch::is_stub(bound)
+                            && is_function_of_another(objects, image, bound)
+                            && kind_of(image.name(symbol).to_bytes()) != Kind::Alone
+                    };
+                is_wanted.then_some(got)
+            })
         };
-        let count = image.relocations().filter(is_candidate).count();
-        let len = count * size_of::<Candidate>();
-        let memory = if count == 0 { ptr::null_mut() } else { sys::map_anonymous(len) };
+        let (first, last) =
+            wanted().fold((usize::MAX, 0), |(first, last), got| (first.min(got), last.max(got)));
+        let is_worthwhile = || {
+            let code: usize = image.executable_ranges().map(|(start, end)| end - start).sum();
+            let is_jump_slot = |relocation: &&Relocation| relocation.kind() == R_X86_64_JUMP_SLOT;
+            let jump_slots = image.relocations().filter(is_jump_slot).count();
+            code <= LITTLE_CODE || wanted().count() * JUMP_SLOTS_PER_CANDIDATE > jump_slots
+        };
+        let len = if first <= last && is_worthwhile() { (last - first) / ENTRY + 1 } else { 0 };
+        let memory = if len == 0 { ptr::null_mut() } else { sys::map_anonymous(len) };
         if memory.is_null() {
-            return Self { candidates: &mut [], memory: (0, 0) };
+            return Self { entries: Entries::new(0, &mut []), memory: (0, 0) };
         }
-        // SAFETY: the memory is ours, large enough and zeroed, which is a valid candidate.
-        let candidates =
-            unsafe { core::slice::from_raw_parts_mut(memory.cast::<Candidate>(), count) };
-        for (candidate, relocation) in
-            candidates.iter_mut().zip(image.relocations().filter(is_candidate))
-        {
-            candidate.address = image.bias.wrapping_add(relocation.offset as usize);
+        // SAFETY: the memory is ours, large enough and zeroed.
+        let states = unsafe { core::slice::from_raw_parts_mut(memory, len) };
+        let mut entries = Entries::new(first, states);
+        for got in wanted() {
+            entries.want(got);
         }
-        candidates.sort_unstable_by_key(|candidate| candidate.address);
         for (start, end) in image.executable_ranges() {
             // SAFETY: the segment is loaded and readable.
-            unsafe { callsites::scan(candidates, start, end) };
+            unsafe { entries.scan(start, end) };
         }
-        Self { candidates, memory: (memory as usize, len) }
+        Self { entries, memory: (memory as usize, len) }
     }
 
     fn only_called(&self, got: usize) -> bool {
-        self.candidates
-            .binary_search_by_key(&got, |candidate| candidate.address)
-            .ok()
-            .and_then(|index| self.candidates.get(index))
-            .is_some_and(Candidate::only_called)
+        self.entries.only_called(got)
     }
 }
 

@@ -110,7 +110,8 @@ pub struct SlotRecord {
 pub enum SkipReason {
     /// A weak import that nothing provides.
     Undefined = 0,
-    /// The slot's value is also used as a function pointer.
+    /// The slot's value is also used as a function pointer, or that was not looked for, since the
+    /// object has much code and others of its slots are for calls.
     Pointer = 1,
     /// It binds to the object it is in.
     Internal = 2,
@@ -131,7 +132,7 @@ pub enum SkipReason {
 /// Names of the [`SkipReason`]s, in order, as reports show them.
 pub const SKIP_REASONS: [&str; 9] = [
     "nothing provides it",
-    "used as a function pointer",
+    "used as a function pointer, or taken to be",
     "call within one object",
     "own calling convention",
     "left out by CHASE_LIBS or CHASE_EXCLUDE",
