@@ -95,6 +95,8 @@ const DT_STRTAB: i64 = 5;
 const DT_SYMTAB: i64 = 6;
 const DT_RELA: i64 = 7;
 const DT_RELASZ: i64 = 8;
+/// How many relocations at the start of the table name no symbol.
+const DT_RELACOUNT: i64 = 0x6fff_fff9;
 const DT_STRSZ: i64 = 10;
 const DT_SONAME: i64 = 14;
 const DT_RPATH: i64 = 15;
@@ -126,6 +128,8 @@ pub(crate) struct Image {
     version_needs: usize,
     rela: usize,
     rela_len: usize,
+    /// Relocations at the start of that table that name no symbol.
+    relative: usize,
     jump_rela: usize,
     jump_rela_len: usize,
     soname: usize,
@@ -168,6 +172,7 @@ impl Image {
             version_needs: 0,
             rela: 0,
             rela_len: 0,
+            relative: 0,
             jump_rela: 0,
             jump_rela_len: 0,
             soname: 0,
@@ -254,6 +259,7 @@ impl Image {
                 DT_SYMTAB => self.symbols = address(value),
                 DT_RELA => self.rela = address(value),
                 DT_RELASZ => self.rela_len = value as usize,
+                DT_RELACOUNT => self.relative = value as usize,
                 DT_SONAME => soname = Some(value as usize),
                 DT_RPATH => self.has_rpath = true,
                 DT_RUNPATH => self.has_runpath = true,
@@ -292,17 +298,22 @@ impl Image {
             .map(move |(_, value)| c_bytes(strings + value as usize))
     }
 
-    /// The relocations of both tables; those of a prelinked or odd table size are cut.
+    /// The relocations of both tables, without many that name no symbol; those of a prelinked or odd
+    /// table size are cut.
     pub(crate) fn relocations(&self) -> impl Iterator<Item = &'static Relocation> + use<> {
+        let others = self.table(self.rela, self.rela_len).iter().skip(self.relative);
+        self.jump_slots().iter().chain(others)
+    }
+
+    /// The relocations of one table, mostly of functions that are called.
+    pub(crate) fn jump_slots(&self) -> &'static [Relocation] {
         self.table(self.jump_rela, self.jump_rela_len)
-            .iter()
-            .chain(self.table(self.rela, self.rela_len).iter())
     }
 
     /// How many functions are called through entries that are bound at their first call; 0 if the
     /// dynamic linker has bound them all.
     pub(crate) fn unbound(&self) -> usize {
-        let entries = self.table(self.jump_rela, self.jump_rela_len);
+        let entries = self.jump_slots();
         let is_unbound = entries.first().is_some_and(|relocation| {
             let got = self.bias.wrapping_add(relocation.offset as usize);
             // SAFETY: the dynamic linker has written this entry, or will.

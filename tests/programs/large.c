@@ -5,7 +5,7 @@
 __attribute__((noplt)) long trap_add(long a, long b);
 
 #ifdef LARGE
-__asm__(".text\n.skip 6 << 20, 0x90\n");
+__asm__(".text\n.skip 1 << 20, 0x90\n");
 #endif
 
 static void nothing(void *argument)
