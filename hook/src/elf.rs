@@ -3,7 +3,6 @@
 //! Everything here was mapped and used by the dynamic linker before, which is why it is trusted as
 //! far as the linker trusts it; sizes that the linker does not check are bounded here.
 
-use core::ffi::CStr;
 use core::ptr;
 
 use crate::text::c_bytes;
@@ -341,16 +340,19 @@ impl Image {
         unsafe { &*ptr::with_exposed_provenance::<Symbol>(self.symbols).add(index as usize) }
     }
 
-    pub(crate) fn name(&self, symbol: &Symbol) -> &'static CStr {
-        // SAFETY: symbol names are in the string table, NUL-terminated.
-        unsafe { CStr::from_ptr(ptr::with_exposed_provenance(self.strings + symbol.name as usize)) }
+    pub(crate) fn name(&self, symbol: &Symbol) -> &'static [u8] {
+        c_bytes(self.name_address(symbol))
+    }
+
+    pub(crate) fn name_address(&self, symbol: &Symbol) -> usize {
+        self.strings + symbol.name as usize
     }
 
     /// Whether that is a symbol's name.
     pub(crate) fn has_name(&self, symbol: &Symbol, name: &[u8]) -> bool {
         let offset = symbol.name as usize;
         if offset + name.len() >= self.strings_len {
-            return self.name(symbol).to_bytes() == name;
+            return self.name(symbol) == name;
         }
         // SAFETY: as many bytes, and one more, are in the string table.
         unsafe {

@@ -8,6 +8,7 @@
 
 use core::ptr;
 
+use crate::arch;
 use crate::elf::Image;
 use crate::objects::MANY;
 use crate::resolve::for_each_hash;
@@ -113,6 +114,13 @@ impl Index {
         }
     }
 
+    /// Has the processor fetch what [`definer`](Self::definer) looks at.
+    pub(crate) fn prefetch(&self, gnu_hash: u32) {
+        if self.is_open() {
+            arch::prefetch(self.places.wrapping_add(self.first_place(gnu_hash >> 1)).addr());
+        }
+    }
+
     fn insert(&mut self, new: Entry) {
         let (at, old) = self.find(new.key());
         let entry = if old == Entry::FREE || old == new {
@@ -127,17 +135,21 @@ impl Index {
 
     /// The place of a key and what is there, which may be nothing yet.
     fn find(&self, key: u32) -> (usize, Entry) {
-        const MIX: u32 = 0x9e37_79b1;
-        let mut at = (key.wrapping_mul(MIX) >> 8) as usize;
+        let mut at = self.first_place(key);
         loop {
-            at &= self.room - 1;
             // SAFETY: the place is in the table, which always has a free one.
             let entry = unsafe { *self.places.add(at) };
             if entry == Entry::FREE || entry.key() == key {
                 return (at, entry);
             }
-            at += 1;
+            at = (at + 1) & (self.room - 1);
         }
+    }
+
+    /// Where a key is, or behind.
+    fn first_place(&self, key: u32) -> usize {
+        const MIX: u32 = 0x9e37_79b1;
+        (key.wrapping_mul(MIX) >> 8) as usize & (self.room - 1)
     }
 
     /// Makes a table twice as large.

@@ -8,6 +8,7 @@ use core::ptr;
 
 use chase_format::layout::{NONE, OBJECT_CHASE, OBJECT_DLOPENED, OBJECT_EXECUTABLE, OBJECT_FIXED};
 
+pub(crate) use self::lookup::Hashes;
 use self::lookup::Home;
 use crate::elf::Image;
 use crate::index::Index;

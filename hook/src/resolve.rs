@@ -31,7 +31,8 @@ impl<'a> Wanted<'a> {
     }
 }
 
-fn gnu_hash(name: &[u8]) -> u32 {
+/// The hash by which names are looked up.
+pub(crate) fn gnu_hash(name: &[u8]) -> u32 {
     // hash = hash * 33 + byte, four bytes at a time.
     const POWERS: [u32; 4] = [33 * 33 * 33, 33 * 33, 33, 1];
     let (fours, rest) = name.as_chunks::<4>();
@@ -189,7 +190,7 @@ pub(crate) fn for_each_hash(image: &Image, mut f: impl FnMut(u32, u32)) {
         for index in 1..symbols {
             let symbol = image.symbol(index);
             if is_definition(symbol) {
-                f(gnu_hash(image.name(symbol).to_bytes()), index);
+                f(gnu_hash(image.name(symbol)), index);
             }
         }
     }

@@ -1,7 +1,11 @@
 //! Text in a fixed buffer: paths and lines, made without memory. What does not fit is cut, and
 //! [`Text::is_cut`] says so.
 
+use core::arch::x86_64::{
+    __m128i, _mm_cmpeq_epi8, _mm_load_si128, _mm_movemask_epi8, _mm_setzero_si128,
+};
 use core::ffi::CStr;
+use core::ptr;
 
 /// Up to `N - 1` bytes and a NUL behind them.
 #[derive(Clone, Copy)]
@@ -69,9 +73,22 @@ pub(crate) fn c_bytes(address: usize) -> &'static [u8] {
     if address == 0 {
         return &[];
     }
+    // Names of symbols are long, and there are many: sixteen bytes at once. Such a block, at a
+    // multiple of its size, is on one page.
+    let mut block: *const __m128i = ptr::with_exposed_provenance(address & !15);
+    let nuls = |block: *const __m128i| {
+        // SAFETY: SSE2 is part of the baseline; the string reaches into the block.
+        unsafe { _mm_movemask_epi8(_mm_cmpeq_epi8(_mm_load_si128(block), _mm_setzero_si128())) }
+    };
+    let mut found = nuls(block) & -1 << (address & 15);
+    while found == 0 {
+        block = block.wrapping_add(1);
+        found = nuls(block);
+    }
+    let len = block.addr() + found.trailing_zeros() as usize - address;
     // SAFETY: callers pass addresses of strings of the dynamic linker or of the process's start,
     // which live as long as the object or process they describe.
-    unsafe { CStr::from_ptr(core::ptr::with_exposed_provenance(address)) }.to_bytes()
+    unsafe { core::slice::from_raw_parts(ptr::with_exposed_provenance(address), len) }
 }
 
 /// Whether `text` matches `pattern`, in which `*` stands for any bytes and `?` for any one.

@@ -5,14 +5,22 @@ use core::ptr;
 use chase_format::layout::{NONE, OBJECT_DLOPENED};
 
 use super::{Object, Objects};
-use crate::elf::Symbol;
+use crate::arch;
+use crate::elf::{Image, Symbol};
 use crate::index::Definer;
-use crate::resolve::{Wanted, find_at, find_in};
+use crate::resolve::{Wanted, find_at, find_in, gnu_hash};
 
 /// Most objects that one is followed to by what it needs.
 const MANY_NEEDED: usize = 256;
 /// As many objects times imports may be asked without an index: that takes less than a millisecond.
 const FEW_QUESTIONS: usize = 1 << 14;
+/// So many imports before one is looked up, its place in the index is fetched, the symbol that this
+/// tells of, and its name.
+const PLACES_AHEAD: usize = 15;
+const SYMBOLS_AHEAD: usize = 10;
+const NAMES_AHEAD: usize = 5;
+/// Names of this length are no exception.
+const CACHE_LINE: usize = 64;
 
 /// Who an object's undefined name is bound to.
 #[derive(Clone, Copy)]
@@ -33,6 +41,17 @@ impl Home {
 
     fn ids(&self) -> &[u32] {
         self.ids.get(..self.len).unwrap_or(&[])
+    }
+}
+
+/// Hashes of the names that [`Objects::look_ahead`] has begun with.
+pub(crate) struct Hashes([u32; PLACES_AHEAD + 1]);
+
+impl Hashes {
+    pub(crate) const NONE: Self = Self([0; PLACES_AHEAD + 1]);
+
+    fn of(&mut self, import: usize) -> &mut u32 {
+        &mut self.0[import % (PLACES_AHEAD + 1)]
     }
 }
 
@@ -85,6 +104,31 @@ impl Objects {
         };
         let found = candidates.filter(is_global).find_map(|id| self.ask(id, wanted, definer));
         found.or_else(|| self.lookup_at_home(object.root, wanted))
+    }
+
+    /// Has the processor fetch what will be needed to look up the imports `at` and behind of
+    /// `image`, an object with many: each look-up waits for memory three times.
+    pub(crate) fn look_ahead(&self, image: &Image, at: usize, hashes: &mut Hashes) {
+        if !self.index.is_open() {
+            return;
+        }
+        let defined = |hash| match self.index.definer(hash) {
+            Definer::Only(id, symbol) => self.get(id).map(|object| (&object.image, symbol)),
+            _ => None,
+        };
+        if let Some(relocation) = image.jump_slots().get(at + PLACES_AHEAD) {
+            let hash = gnu_hash(image.name(image.symbol(relocation.symbol())));
+            *hashes.of(at + PLACES_AHEAD) = hash;
+            self.index.prefetch(hash);
+        }
+        if let Some((image, symbol)) = defined(*hashes.of(at + SYMBOLS_AHEAD)) {
+            arch::prefetch(ptr::from_ref(image.symbol(symbol)).addr());
+        }
+        if let Some((image, symbol)) = defined(*hashes.of(at + NAMES_AHEAD)) {
+            let name = image.name_address(image.symbol(symbol));
+            arch::prefetch(name);
+            arch::prefetch(name + CACHE_LINE);
+        }
     }
 
     /// The definition in the object itself.

@@ -103,7 +103,7 @@ impl Size {
             {
                 size.slots += 1;
                 let symbol = image.symbol(relocation.symbol());
-                size.strings += image.name(symbol).to_bytes().len() + 1;
+                size.strings += image.name(symbol).len() + 1;
                 size.strings += image
                     .wanted_version(relocation.symbol())
                     .map_or(0, |version| version.name.len() + 1);

@@ -75,7 +75,7 @@ pub(super) fn judge(
     if arch::is_stub(bound) {
         return Verdict::Ignore;
     }
-    let name = image.name(symbol).to_bytes();
+    let name = image.name(symbol);
     let version = image.wanted_version(relocation.symbol());
     let direct = if image.contains(bound) { None } else { objects.at(bound) };
     let global = kind == R_X86_64_GLOB_DAT;
@@ -210,7 +210,7 @@ impl Uses {
                         let bound = unsafe { entry.read_volatile() };
                         !arch::is_stub(bound)
                             && is_function_of_another(objects, image, bound)
-                            && kind_of(image.name(symbol).to_bytes()) != Kind::Alone
+                            && kind_of(image.name(symbol)) != Kind::Alone
                     };
                 is_wanted.then_some(got)
             })

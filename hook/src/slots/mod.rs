@@ -13,7 +13,7 @@ use self::description::{Description, Patch, Size, write_object};
 use self::imports::{Uses, Verdict, judge};
 use crate::arch::{self, SPECIAL_STUBS, STUBS};
 use crate::config::Config;
-use crate::objects::{Object, Objects};
+use crate::objects::{Hashes, Object, Objects};
 use crate::recording::Lost;
 use crate::special::Kind;
 use crate::{recording, sampling, sys, windows};
@@ -154,7 +154,9 @@ impl Slots {
     ) {
         let Some(object) = objects.get(id) else { return };
         let uses = Uses::of(objects, object);
-        for relocation in object.image.relocations() {
+        let mut hashes = Hashes::NONE;
+        for (at, relocation) in object.image.relocations().enumerate() {
+            objects.look_ahead(&object.image, at, &mut hashes);
             match judge(objects, id, relocation, config, &uses) {
                 Verdict::Ignore => {}
                 Verdict::NotReady => {
