@@ -273,6 +273,9 @@ impl Tree {
     pub(crate) fn calls_in<const N: usize>(&self, scopes: [u32; N]) -> Option<u64> {
         const MANY: usize = 1 << 12;
         let (table, entries) = (self.table.get(), self.entries.get());
+        if entries > MANY {
+            return None;
+        }
         let mut calls = 0;
         for i in 0..entries {
             // SAFETY: `i` is inside the table; nodes live as long as the mapping.
@@ -284,7 +287,7 @@ impl Tree {
                 }
             }
         }
-        (entries <= MANY).then_some(calls)
+        Some(calls)
     }
 
     /// Adds `calls` of `ticks` each to the histogram of a node.
