@@ -1,11 +1,15 @@
 //! Time that a virtual machine's host takes away. Nobody inside sees which call it was in.
 
 use std::fs;
+use std::thread::sleep;
+use std::time::Duration;
 
 /// The share of processor time from which on times prove nothing.
 const MUCH: f64 = 0.02;
 /// Attempts that may be disturbed.
 const DISTURBED: usize = 12;
+/// After the first attempt that failed; the next ones wait longer.
+const PAUSE: Duration = Duration::from_millis(300);
 
 /// Attempts at something that others on the machine can spoil: until one succeeds, at most `attempts`
 /// that the host leaves alone, and a few more that it disturbs. Gives why each one failed, or nothing
@@ -31,6 +35,9 @@ pub fn attempts_within<E>(
         if !is_disturbed || failures.len() - counted > DISTURBED {
             counted += 1;
         }
+        // A disturbance lasts, and need not show as taken time: others may be at work on the
+        // processor's other half.
+        sleep(PAUSE * counted as u32);
     }
     failures
 }
