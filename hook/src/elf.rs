@@ -94,7 +94,6 @@ const DT_STRTAB: i64 = 5;
 const DT_SYMTAB: i64 = 6;
 const DT_RELA: i64 = 7;
 const DT_RELASZ: i64 = 8;
-/// How many relocations at the start of the table name no symbol.
 const DT_RELACOUNT: i64 = 0x6fff_fff9;
 const DT_STRSZ: i64 = 10;
 const DT_SONAME: i64 = 14;
@@ -297,14 +296,12 @@ impl Image {
             .map(move |(_, value)| c_bytes(strings + value as usize))
     }
 
-    /// The relocations of both tables, without many that name no symbol; those of a prelinked or odd
-    /// table size are cut.
+    /// The relocations of both tables, without many that name no symbol; an odd end is cut.
     pub(crate) fn relocations(&self) -> impl Iterator<Item = &'static Relocation> + use<> {
         let others = self.table(self.rela, self.rela_len).iter().skip(self.relative);
         self.jump_slots().iter().chain(others)
     }
 
-    /// The relocations of one table, mostly of functions that are called.
     pub(crate) fn jump_slots(&self) -> &'static [Relocation] {
         self.table(self.jump_rela, self.jump_rela_len)
     }
