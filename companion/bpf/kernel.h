@@ -98,8 +98,8 @@ static long (*bpf_probe_read_user_str)(void *to, u32 size, const void *from) = (
 static struct task_struct *(*bpf_get_current_task_btf)(void) = (void *)158;
 
 /* What a pointer in a structure of the kernel's leads to. To follow one directly is faster, but has
- * the verifier search all types of the kernel by name, several times: 25 ms in all. So
- * this is for what is rare. */
+ * the verifier search all types of the kernel by name, several times: some 25 ms in all. So this is
+ * for what is rare. */
 #define READ(from, field)                                                \
 	({                                                               \
 		typeof((from)->field) value = 0;                         \

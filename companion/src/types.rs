@@ -1,9 +1,9 @@
 //! The kernel's types (BTF), as few of them as a program needs.
 //!
-//! A kernel describes some 150,000 types. To copy them all, and to look through their names for each
-//! type that a program uses, took the loader of programs a third of the companion's start. So
-//! structures that the program does not name, enumerations and functions become forward declarations
-//! without a name. Each type keeps its number, by which the kernel knows it.
+//! A kernel describes many types, Linux 6.18 for one 126,572. To copy them all, and to look through
+//! their names for each type that a program uses, took the loader of programs a third of the
+//! companion's start. So structures that the program does not name, enumerations and functions become
+//! forward declarations without a name. Each type keeps its number, by which the kernel knows it.
 //!
 //! The format: <https://docs.kernel.org/bpf/btf.html>.
 
