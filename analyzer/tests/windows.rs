@@ -3,7 +3,7 @@
 mod process;
 
 use chase_analyzer::Ns;
-use chase_analyzer::recorder::layout::TwinRecord;
+use chase_analyzer::recorder::layout::{TwinRecord, Window};
 use process::{Process, api};
 
 /// 500 calls of 40 ticks that were counted one by one, and 200 in windows that were open for a fifth of the
@@ -13,19 +13,14 @@ fn windowed(uneven: u64) -> Process {
     process.builder.header.cost_inside = 20 * 1024;
     process.builder.header.cost_outside = 30 * 1024;
     let (_, inner) = process.slots();
-    // 20 windows of 10 µs, with 10 calls each, or as many more as fewer.
-    let calls_squared = 20 * (100 + uneven * uneven);
-    let record = TwinRecord {
-        windows: 20,
-        on_ns: 200_000,
-        off_ns: 800_000,
-        unseen_ns: 5_000,
-        calls: 200,
-        calls_squared,
-        calls_open_us: 2_000,
-        open_us_squared: 2_000,
-        ..TwinRecord::default()
-    };
+    // 20 windows of 10 µs, with 10 calls each, or as many more as fewer, in turns.
+    let mut record = TwinRecord { off_ns: 800_000, unseen_ns: 5_000, ..TwinRecord::default() };
+    let mut before = None;
+    for at in 0..20 {
+        let calls = if at % 2 == 0 { 10 - uneven } else { 10 + uneven };
+        let window = Window { open_ns: 10_000, calls };
+        record.add_window(window, 40_000, before.replace(window));
+    }
     let twin = process.builder.twin(inner, record);
     let mut thread = process.builder.timeline(process.main);
     thread.work(100_000).calls(inner, 40, 500).calls(twin, 40, 200).work(500).end();
@@ -55,8 +50,9 @@ fn they_are_one_api_and_stand_for_those_between_windows() {
 fn uneven_windows_leave_a_doubt() {
     let analysis = windowed(5).analysis();
     let measures = &api(&analysis, "inner").measures;
-    // σ of a window is half of its mean, four fifths of the time were not seen, and there are 20.
-    let expected = 1.96 * 1_000.0 * (0.8 * 0.25 / 19.0_f64).sqrt();
+    // Each window differs from the one before it by its mean, which is √2 of what σ = 1 / √2 of the mean
+    // makes, four fifths of the time were not seen, and there are 20.
+    let expected = 1.96 * 1_000.0 * (0.8 * 0.5 / 20.0_f64).sqrt();
     let found = measures.calls_ci95 as f64;
     assert!((found / expected - 1.0).abs() < 0.02, "{found}, not {expected}");
     let of_time = measures.ci95_ns.as_f64() / 40.0;

@@ -125,9 +125,22 @@ fn version_4_is_readable() {
     let [twin] = recording.twins().collect::<Vec<_>>()[..] else { panic!("one twin") };
     let record = twin.record();
     assert_eq!((record.windows, record.unseen_ns, record.cost_ns), (3, 700, 60));
-    assert!((twin.factor() - 5.0).abs() < 1e-9);
+    assert!((twin.factor() - 5.0).abs() < 1e-9, "by the time");
+    assert!((twin.relative_variance() - 1.0).abs() < 1e-9, "not known");
     assert_eq!(recording.slot(record.slot).unwrap().name(), "malloc");
     let contexts = recording.threads().flat_map(|thread| thread.contexts().collect::<Vec<_>>());
     let seen: Vec<u64> = contexts.filter(|it| it.twin().is_some()).map(|it| it.calls()).collect();
     assert_eq!(seen, [4, 26]);
+}
+
+#[test]
+fn version_5_tells_calls_between_windows() {
+    let bytes = fixture(5);
+    let recording = Recording::parse(&bytes).unwrap();
+    assert_eq!(recording.problems(), []);
+    let [twin] = recording.twins().collect::<Vec<_>>()[..] else { panic!("one twin") };
+    let record = twin.record();
+    assert_eq!((record.calls, record.calls_between, record.variance_between), (30, 120, 90));
+    assert!((twin.factor() - 5.0).abs() < 1e-9);
+    assert!(twin.relative_variance() < 0.01);
 }

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 /* About 0.9 s. What is called often costs so little that a slow start of the machine does not make it dear. */
-enum { BATCHES = 400, BEATS = 333, SPINS = 60 };
+enum { BATCHES = 400, BEATS = 333, SPINS = 60, PARTS = 40 };
 
 static const char *file, *plugin;
 static void (*volatile between)(void);
@@ -47,6 +47,25 @@ static void *work(void *argument)
     return argument;
 }
 
+/* The same in parts, between which it sleeps. */
+static void *work_and_sleep(void *argument)
+{
+    for (int part = 0; part < PARTS; part++) {
+        batches(BATCHES / PARTS);
+        usleep(2000 * (part % 4));
+    }
+    return argument;
+}
+
+static void run_threads(int count, void *(*work)(void *))
+{
+    pthread_t threads[count];
+    for (int i = 0; i < count; i++)
+        CHECK(pthread_create(&threads[i], NULL, work, NULL) == 0);
+    for (int i = 0; i < count; i++)
+        CHECK(pthread_join(threads[i], NULL) == 0);
+}
+
 static void load(void)
 {
     void *handle = dlopen(plugin, RTLD_NOW);
@@ -71,12 +90,11 @@ int main(int argc, char **argv)
         trap_tell(file, "trap_spin", (long)BATCHES * BEATS * SPINS);
     } else if (!strcmp(how, "threads")) {
         batches(BATCHES);
-        pthread_t threads[2];
-        for (int i = 0; i < 2; i++)
-            CHECK(pthread_create(&threads[i], NULL, work, NULL) == 0);
-        for (int i = 0; i < 2; i++)
-            CHECK(pthread_join(threads[i], NULL) == 0);
+        run_threads(2, work);
         tell("", 3 * BATCHES);
+    } else if (!strcmp(how, "crowd")) {
+        run_threads(8, work_and_sleep);
+        tell("", 8 * BATCHES);
     } else if (!strcmp(how, "forks")) {
         batches(BATCHES);
         pid_t child = fork();

@@ -62,10 +62,25 @@ fn what_is_called_very_often_is_estimated() {
     }
 }
 
-/// Then all is counted again.
 #[test]
-fn until_there_are_threads() {
-    compare(&trial(&program(""), "threads"));
+fn by_several_threads_too() {
+    for flags in ["", "-Wl,-z,now"] {
+        compare(&trial(&program(flags), "threads"));
+    }
+}
+
+/// Where threads sleep, and are interrupted, it may be seldom enough, so that it is counted.
+#[test]
+fn or_counted_where_others_are_seldom_called() {
+    let trial = trial(&program(""), "crowd");
+    hold(|| {
+        let recording = trial.compare();
+        let hot = recording.only().figures(TRAP, "trap_spin");
+        match hot.estimated {
+            true => check(recording.only(), &trial.told("made"), ""),
+            false => Ok(assert_eq!(hot.calls, trial.told("made")["trap_spin"])),
+        }
+    });
 }
 
 #[test]

@@ -220,7 +220,7 @@ const ESTIMATE: (&str, &str) = (
 );
 const ESTIMATE_OF_CALLS: (&str, &str) = (
     "~, ±, ≥",
-    "an estimate: to keep to CHASE_BUDGET, some functions were seen in short windows, which stand for the CPU time between them, and of hot, short, even calls only some were timed, each for a block of calls; ± is its 95 % confidence interval, ≥ the longest that was timed. Counts without ~ are exact",
+    "an estimate: to keep to CHASE_BUDGET, some functions were seen in short windows, which stand for the time worked between them, and of hot, short, even calls only some were timed, each for a block of calls; ± is its 95 % confidence interval, ≥ the longest that was timed. Counts without ~ are exact",
 );
 const TIMED: (&str, &str) = (
     "timed",

@@ -37,7 +37,7 @@ use chase_format::layout::{
 use crate::arch::STUBS;
 use crate::signals::SignalsBlocked;
 use crate::thread::{Pending, Thread};
-use crate::{recording, thread, windows};
+use crate::{recording, thread};
 
 pub(crate) use self::alike::sample_alike;
 pub(crate) use self::budget::{begin as keep_budget, pass_by};
@@ -142,9 +142,7 @@ pub(crate) fn describe_twin(slot: usize, of: usize) {
 /// Whether calls of a slot, as far as is known, neither call others, nor wait, nor are special. (Where a
 /// companion wants to know their context, they make no system calls either.)
 pub(crate) fn may_be_unhooked(slot: u32) -> bool {
-    // How long windows are could not be told.
-    (!has_threads() || STRESS)
-        && !has(slot, EVERY_CALL | SPECIAL | LOCK | HAS_CHILDREN)
+    !has(slot, EVERY_CALL | SPECIAL | LOCK | HAS_CHILDREN)
         && (has(slot, PURE) || !LISTENS.load(Ordering::Relaxed))
 }
 
@@ -172,9 +170,6 @@ fn note(of: *const Node, what: u8) {
 /// `thread` is about to create another one, or to be one of several: locks may be waited for.
 pub(crate) fn expect_threads(thread: &Thread) {
     if !THREADS.swap(true, Ordering::Relaxed) {
-        if !STRESS {
-            windows::finish();
-        }
         thread.stop_sampling();
     }
 }
@@ -192,7 +187,7 @@ pub(crate) fn finish(is_exit: bool) {
 }
 
 /// Whether the process has, or had, more than one thread.
-fn has_threads() -> bool {
+pub(crate) fn has_threads() -> bool {
     THREADS.load(Ordering::Relaxed)
 }
 

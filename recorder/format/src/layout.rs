@@ -74,8 +74,9 @@
 //! With a budget, an import that is called very often is unhooked, and hooked again for short windows.
 //! What it was called before is in the nodes of its own slot, complete; what it is called in windows is
 //! in nodes of a slot of its own, the *twin*, which no object has. A [`TwinRecord`] says whose twin it
-//! is, and how much of the process's CPU time its windows were open, and closed: what is in its nodes
-//! stands for (`on_ns` + `off_ns`) / `on_ns` times as much.
+//! is. A pause is taken to have had as many calls as the window after it, in proportion to how long they
+//! were while the process worked; so what is in the twin's nodes stands for 1 + `calls_between` / `calls`
+//! times as much.
 //!
 //! A window is opened by the first other call that passes by after it is due. If none came in time,
 //! the pause before it is in `unseen_ns` and no window stands for it: when a window is due is random,
@@ -90,6 +91,7 @@
 //! | 2 | 1 | [`ChunkKind::Origins`]: what is known of a thread's creation |
 //! | 3 | 3 | sampled calls: [`SAMPLED`], [`FRAMED`], [`Samples`], [`Header::timing`] and three costs |
 //! | 4 | 4 | [`ChunkKind::Twins`]: calls seen in windows; without any, the oldest reader is 3 |
+//! | 5 | 5 | [`TwinRecord::calls_between`] and its variance; without twins, the oldest reader is 3 |
 //!
 //! A reader accepts any file whose `reader_min` is at most its own [`VERSION`], ignores chunk kinds
 //! it does not know, and takes fields beyond the end of an older record as zero.
@@ -97,21 +99,23 @@
 mod nodes;
 mod objects;
 mod threads;
+mod windows;
 
 use bytemuck::{Pod, Zeroable};
 
 pub use self::nodes::*;
 pub use self::objects::*;
 pub use self::threads::*;
+pub use self::windows::*;
 
 /// First bytes of every recording.
 pub const MAGIC: [u8; 8] = *b"CHASEREC";
 /// Version of the format written by this crate.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 /// The oldest reader that understands what this crate writes.
 pub const READER_MIN: u32 = 3;
 /// The same, where calls may be seen in windows alone.
-pub const READER_MIN_TWINS: u32 = 4;
+pub const READER_MIN_TWINS: u32 = 5;
 /// File name extension of a recording, without the dot.
 pub const EXTENSION: &str = "chase";
 

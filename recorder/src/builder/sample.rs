@@ -101,10 +101,9 @@ pub fn sample() -> Builder {
         off_ns: 8_000,
         unseen_ns: 700,
         calls: 30,
-        calls_squared: 308,
-        calls_open_us: 20,
-        open_us_squared: 2,
         cost_ns: 60,
+        calls_between: 120,
+        variance_between: 90,
         ..TwinRecord::default()
     };
     let twin = builder.twin(malloc, windows);
