@@ -174,14 +174,17 @@ pub(crate) unsafe extern "C" fn leave_slow(frame: *mut Frame, now_ticks: u64) {
         }
         let thread = &*current;
         if sampling::is_sampled(node) {
-            // Ended: a handler that jumps out from here on, or a cancellation, finds no open call.
-            (*sampling::samples_of(node)).ended += 1;
+            // Ended, in two instructions beside each other: a handler that jumps out from here on, or a
+            // cancellation, finds no open call.
+            let ended = &raw mut (*sampling::samples_of(node)).ended;
             if thread.is_innermost(frame) {
                 (*frame).sp.store(DEAD, Ordering::Relaxed);
+                *ended += 1;
                 sampling::record(thread, node, ticks, weight);
                 thread.leave_innermost(frame);
             } else {
                 thread.leave(frame);
+                *ended += 1;
                 sampling::record(thread, node, ticks, weight);
             }
         } else {
