@@ -1,16 +1,16 @@
 //! What the numbers of recordings mean.
 //!
 //! * [`scan`] finds recordings and groups them into runs: the processes that one command
-//!   started. [`load`] reads the newest run; [`load_run`] any, or several as one
+//!   started. [`load()`] reads the newest run; [`load_run`] any, or several as one
 //!   ([`Run::together`]).
 //! * [`Analysis`] turns the images of a run, or a [`Selection`] of them, into tables: libraries,
 //!   APIs, callers, threads, processes, the calling-context tree, system calls, and what was not
 //!   seen.
-//! * [`compare`] tells two sides apart: runs before and after a change, or two APIs.
+//! * [`compare()`] tells two sides apart: runs before and after a change, or two APIs.
 //!
 //! * [`Groups`] are the threads that run the same code, and how they compare; [`Tails`] the slowest
-//!   calls of each; [`waits`] what they wait for; [`group_tree`] one tree for all threads of one.
-//! * [`findings`] are the few things worth a sentence. Names come from outside, by [`Naming`].
+//!   calls of each; [`waits()`] what they wait for; [`group_tree()`] one tree for all threads of one.
+//! * [`findings()`] are the few things worth a sentence. Names come from outside, by [`Naming`].
 //!
 //! # What is measured, and what is subtracted
 //!

@@ -1,8 +1,8 @@
 //! Calling-context trees in the formats of other profilers.
 //!
 //! [`Stacks`] is what all of them are made from: library calls, what each was made in, and what it
-//! took. [`folded`] writes lines for flame graphs, [`speedscope`] a document for
-//! <https://www.speedscope.app>, [`pprof`] one for Go's pprof and what understands its format.
+//! took. [`folded()`] writes lines for flame graphs, [`speedscope()`] a document for
+//! <https://www.speedscope.app>, [`pprof()`] one for Go's pprof and what understands its format.
 //!
 //! Constraints:
 //!

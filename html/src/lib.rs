@@ -2,8 +2,8 @@
 //!
 //! [`Report`] is what a page shows: plain data, with names as people read them. [`Report::new`]
 //! takes what the analyzer found out of a run ([`Figures`]); flame graphs and a
-//! [`Comparison`] with other runs are fields to be filled in. [`page`] makes the page,
-//! [`pictures`] its pictures one by one.
+//! [`Comparison`] with other runs are fields to be filled in. [`page()`] makes the page,
+//! [`pictures()`] its pictures one by one.
 //!
 //! Constraints:
 //!

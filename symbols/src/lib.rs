@@ -5,7 +5,7 @@
 //!   were inlined there.
 //! * [`Symbolizer::thread_function`] says which function of the program a thread runs, also where a
 //!   language runtime's start routine hides it.
-//! * [`demangle`] turns C++ and Rust symbols into what people wrote; [`shorten`] makes that fit a
+//! * [`demangle()`] turns C++ and Rust symbols into what people wrote; [`shorten()`] makes that fit a
 //!   table.
 //!
 //! Constraints:

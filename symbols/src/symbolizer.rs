@@ -39,7 +39,7 @@ impl CodeLocation {
 /// One function at an address. What is not known is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Frame {
-    /// Full demangled name; see [`shorten`](crate::shorten).
+    /// Full demangled name; see [`shorten`](crate::shorten()).
     pub function: Option<String>,
     /// Source file, as the compiler was given it.
     pub file: Option<String>,

@@ -1,11 +1,11 @@
 //! Charts as SVG text and PNG bytes, from labels and values.
 //!
-//! * [`pie`]: how a total is shared by groups, such as libraries
-//! * [`sunburst`]: the same, and around each group how its part is shared by its own parts
-//! * [`bars`]: the largest single entries, such as APIs, coloured by their group
-//! * [`stacked`]: entries that are made of the same few parts
-//! * [`heat`]: a table whose cells are shaded
-//! * [`percentiles`]: how slow the slowest are, on a logarithmic scale of 1/(1 − q)
+//! * [`pie()`]: how a total is shared by groups, such as libraries
+//! * [`sunburst()`]: the same, and around each group how its part is shared by its own parts
+//! * [`bars()`]: the largest single entries, such as APIs, coloured by their group
+//! * [`stacked()`]: entries that are made of the same few parts
+//! * [`heat()`]: a table whose cells are shaded
+//! * [`percentiles()`]: how slow the slowest are, on a logarithmic scale of 1/(1 − q)
 //!
 //! Charts made with the same groups in the same order give each group the same colour.
 //!

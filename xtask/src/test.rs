@@ -11,12 +11,14 @@ pub(crate) fn test(filter: Option<&str>) -> Outcome {
     packages::install_browser_tests();
     build()?;
     if filter.is_none() {
-        say("Checking format and lints");
+        say("Checking format, lints and documentation");
         run(&mut cargo(["fmt", "--all", "--check"]))?;
         // The hook is `no_std` and has no test harness to be linked with.
         run(&mut cargo(["clippy", "-p", "chase-hook", "--lib", "--", "-D", "warnings"]))?;
         let all = ["clippy", "--workspace", "--exclude", "chase-hook", "--all-targets"];
         run(cargo(all).args(["--", "-D", "warnings"]))?;
+        let doc = ["doc", "--workspace", "--no-deps", "--document-private-items"];
+        run(cargo(doc).env("RUSTDOCFLAGS", "-D warnings"))?;
     }
     say("Testing each crate");
     let apart = ["chase-hook", "chase-tests"];

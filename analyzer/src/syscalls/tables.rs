@@ -30,7 +30,7 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) processes: &'a [ProcessRow],
 }
 
-/// Sums by what made the calls (an API or an object, or [`NOBODY`]) and their number.
+/// Sums by what made the calls (an API or an object, or `NOBODY`) and their number.
 type ByMaker = BTreeMap<(u32, u32), SyscallSums>;
 
 pub(crate) fn of(collected: &Collected, around: &Surroundings<'_>) -> Syscalls {

@@ -151,7 +151,7 @@ impl Counts {
 
     /// Credits a sample's `calls` and makes the rest of its change. A handler in between that calls
     /// the same slot finds its countdown below zero, and changes none of this; one that jumps out of
-    /// it leaves it to [`Thread::finish_change`].
+    /// it leaves it to `Thread::finish_change`.
     pub(super) fn make(&self, mut change: Change, calls: u32, sp: usize) {
         // SAFETY: the node is this thread's.
         change.calls = unsafe { (*change.node).calls } + u64::from(calls);

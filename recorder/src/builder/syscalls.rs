@@ -131,7 +131,7 @@ fn bucket_of(ns: u64) -> usize {
     (0..BUCKETS).find(fits).unwrap_or(BUCKETS - 1)
 }
 
-/// A small file with some of everything that goes with [`sample`](super::sample): contexts that
+/// A small file with some of everything that goes with [`sample`](super::sample()): contexts that
 /// are there, the root, none, one that is not there, threads of other processes, errors.
 #[must_use]
 pub fn syscalls_sample() -> SyscallsBuilder {

@@ -106,7 +106,7 @@ pub enum ThreadKind {
 /// The function that a thread runs.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ThreadFunction {
-    /// Its full name; see [`shorten`](crate::shorten). Where no symbol tells it, `object+0x12`.
+    /// Its full name; see [`shorten`](crate::shorten()). Where no symbol tells it, `object+0x12`.
     /// Threads that run the same function have the same name; in Rust, closures of one function
     /// may share it, and differ in `code`.
     pub name: String,

@@ -153,7 +153,7 @@ unsafe extern "C" {
     static chase_framed_exit_far: u8;
     /// What is recorded of an empty call that is a sample, in ticks of the time stamp counter.
     pub(crate) safe fn chase_probe() -> u64;
-    /// What a new thread runs first; its argument is a [`thread::Start`].
+    /// What a new thread runs first; its argument is a `Start` of `thread::start`.
     pub(crate) fn chase_thread_start(start: *mut core::ffi::c_void) -> *mut core::ffi::c_void;
 }
 
