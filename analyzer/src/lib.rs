@@ -66,6 +66,7 @@ mod compare;
 mod contexts;
 mod costs;
 mod error;
+mod evidence;
 mod findings;
 mod group_tree;
 mod groups;

@@ -1,21 +1,16 @@
 //! Adding up contexts, and the figures of a sum.
 
-use chase_recorder::histogram::{bucket_middle, bucket_of};
+use chase_recorder::histogram::bucket_middle;
 use chase_recorder::reader::Histogram;
 
 use crate::clock::Ns;
 use crate::costs::Cost;
+use crate::evidence::{Evidence, NORMAL_95};
 use crate::rows::Measures;
 use crate::syscalls::OffCpu;
 
 /// Rates that differ by less than this are the same clock, calibrated twice.
 const SAME_RATE: f64 = 0.01;
-
-/// A quantile of an estimated distribution is shown only if so many timed calls took longer, and if
-/// both ends of its 95 % confidence interval are in its bucket or the next.
-const CALLS_BEYOND: f64 = 10.0;
-/// Standard deviations within which 95 % of a normal distribution are.
-const NORMAL_95: f64 = 1.96;
 
 /// What a table's row is the sum of. Times are in nanoseconds.
 #[derive(Clone, Debug, Default)]
@@ -145,32 +140,19 @@ impl Sums {
         if within > 0.0 { self.within_ns / within } else { 1.0 }
     }
 
-    /// Whether enough calls were timed to tell the quantile `q`, which seems to be `ticks`.
-    fn is_known(&self, q: f64, ticks: u64) -> bool {
-        if self.samples >= self.timed {
-            return true;
-        }
-        // As many calls as would tell as much if each stood for as many others.
-        let completed = self.histogram.count() as f64;
-        let told = completed * completed / self.squared_weights.max(1.0);
-        // The rank of a sample's quantile is binomial.
-        let error = NORMAL_95 * (q * (1.0 - q) / told).sqrt();
-        let is_near = |q| {
-            let other = self.histogram.quantile(q).map(bucket_of);
-            other.is_some_and(|other| other.abs_diff(bucket_of(ticks)) <= 1)
-        };
-        (1.0 - q) * told >= CALLS_BEYOND && is_near(q - error) && is_near(q + error)
+    /// What the histogram rests on.
+    fn evidence(&self) -> Evidence {
+        let Self { timed, samples, squared_weights, .. } = *self;
+        Evidence { calls: timed, timed: samples, squared_weights }
     }
 
     /// The figures. Shares are of `whole_ns`.
     pub(crate) fn measures(&self, whole_ns: f64, ns_per_reference_tick: f64) -> Measures {
         let pure = self.pure();
         let duration = |ticks| self.duration(ticks, ns_per_reference_tick);
-        let quantile = |q| {
-            let found = self.histogram.quantile(q).filter(|&ticks| self.is_known(q, ticks));
-            found.map(duration)
-        };
-        let estimated = self.samples < self.timed;
+        let evidence = self.evidence();
+        let quantile = |q| evidence.quantile(&self.histogram, q).map(duration);
+        let estimated = evidence.is_partial();
         let mut total_ns = Ns::from_f64(self.total_ns);
         let mut max_ns = (self.timed > 0).then(|| duration(self.histogram.max()));
         if self.total_is_cut {

@@ -2,7 +2,7 @@
 
 mod process;
 
-use chase_analyzer::Ns;
+use chase_analyzer::{Analysis, Groups, Ns, Selection, Tails, Unnamed};
 use process::{Process, api};
 
 /// 50 blocks of 100 calls, and 60 calls after the last sample. Each call takes 40 ticks; the hook
@@ -62,6 +62,26 @@ fn quantiles_that_too_few_samples_tell_are_not_shown() {
     let measures = api(&process.analysis(), "inner").measures.clone();
     assert!(measures.p50_ns.is_some());
     assert_eq!((measures.p99_ns, measures.p999_ns), (None, None));
+}
+
+#[test]
+fn nor_are_they_in_tails() {
+    let (process, _) = sampled(|block| if block == 7 { 90_000 } else { 40 });
+    let images = [process.image()];
+    let analysis = Analysis::new(&images, Selection::All);
+    let groups = Groups::new(&analysis, &Unnamed);
+    let tails = Tails::new(&images, &analysis, &groups);
+    let [row] = &tails.rows[..] else { panic!("one function") };
+    assert!(row.sampled && row.p50_ns.is_some());
+    assert_eq!((row.p99_ns, row.p999_ns, row.p9999_ns), (None, None, None));
+    assert_eq!((row.tail_ratio, row.above_p99, row.calls_above_p99), (None, None, 0));
+    assert_eq!(
+        (row.threads.len(), row.threads_above_p99),
+        (0, 0),
+        "nobody holds what is not known"
+    );
+    assert_eq!(row.max_ns, Ns(90_000));
+    assert!(row.contexts.iter().all(|context| context.p99_ns.is_none()));
 }
 
 #[test]

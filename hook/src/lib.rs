@@ -15,8 +15,10 @@
 //! descriptor kept, and nothing that needs another library: whatever fails, the program runs on.
 //!
 //! What it does not do: compute anything from what it counts, or resolve addresses to names.
-// Its documentation is for who works on it: `cargo doc --document-private-items`.
-#![allow(rustdoc::private_intra_doc_links)]
+#![allow(
+    rustdoc::private_intra_doc_links,
+    reason = "who works on it reads it, with `cargo doc --document-private-items`"
+)]
 #![no_std]
 
 mod arch;

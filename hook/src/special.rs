@@ -337,7 +337,8 @@ fn act(thread: &Thread, kind: Kind, arguments: &mut Arguments, sp: usize, slot: 
     if !timed {
         let node = count(thread, sp, slot);
         let leaves = matches!(kind, Kind::Leave | Kind::Exec | Kind::Exit | Kind::Abort);
-        if leaves && !node.is_null() && process::is_own() {
+        // (Whose process this is takes a system call to know.)
+        if leaves && !node.is_null() && sampling::companion_listens() && process::is_own() {
             // It has no exit to take that back, but it does not come back either. (A child of
             // `vfork` does, in its parent.)
             set_context(node as usize);

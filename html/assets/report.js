@@ -58,6 +58,17 @@ if (raw) {
     if (kind === "count") return name.endsWith("ID") ? String(value) : scaled(value, COUNTS);
     return value;
   };
+  // What is not exact says so; of an estimate that may be nothing, only what it is at most is known.
+  const marked = (row, column, at) => {
+    const [value, text] = [row[at], written(row[at], column.kind, column.name)];
+    const [mark, by] = column.mark || [];
+    const error = column.mark ? row[by] : null;
+    if (error === null || value === null) return text;
+    if (mark === "at-least") return "≥ " + text;
+    if (mark === "about") return "~" + text;
+    if (error > 0 && error >= value) return "≤ " + written(value + error, column.kind, column.name);
+    return "~" + text + (error >= value * 0.0005 ? " ± " + written(error / value, "share") : "");
+  };
   const element = (name, text, parent) => {
     const made = document.createElement(name);
     if (text !== undefined) made.textContent = text;
@@ -117,7 +128,7 @@ if (raw) {
     for (const number of order.slice(0, shown)) {
       const line = element("tr", undefined, body);
       columns().forEach(([column, at], place) => {
-        const text = written(table.rows[number][at], column.kind, column.name);
+        const text = marked(table.rows[number], column, at);
         const cell = element(place ? "td" : "th", undefined, line);
         if (!place) cell.scope = "row";
         if (column.kind === "text") element("span", text, cell).className = "name";

@@ -60,6 +60,33 @@ pub(crate) fn time(ns: f64) -> Markup {
     html! { (chase_viz::quantity(ns, Unit::Nanoseconds)) }
 }
 
+/// A duration that may be an estimate, with its error, as a part of it; where that is as much as itself,
+/// only what it is at most.
+pub(crate) fn time_about(ns: f64, error_ns: Option<f64>) -> Markup {
+    match error_ns {
+        Some(error) if error > 0.0 && error >= ns => html! { "≤ " (time(ns + error)) },
+        Some(error) => html! { "~" (time(ns)) (plus_minus(error / ns)) },
+        None => time(ns),
+    }
+}
+
+/// The same of a number of things.
+pub(crate) fn count_about(number: u64, error: Option<f64>) -> Markup {
+    match error {
+        Some(error) => html! { "~" (count(number)) (plus_minus(error / number as f64)) },
+        None => count(number),
+    }
+}
+
+/// A figure that is an estimate, if it is.
+pub(crate) fn about(is_estimate: bool, figure: &Markup) -> Markup {
+    html! { @if is_estimate && !figure.0.is_empty() { "~" } (figure) }
+}
+
+fn plus_minus(part: f64) -> Markup {
+    html! { @if part >= 0.0005 { " ± " (chase_viz::share(part, 1.0)) } }
+}
+
 /// A duration, or nothing where there is none.
 pub(crate) fn time_if(ns: Option<f64>) -> Markup {
     ns.map_or_else(|| html! {}, time)

@@ -3,6 +3,7 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use serde::{Deserialize, Serialize};
 
+use crate::model::Estimates;
 use crate::section::SECTIONS;
 use crate::{Error, Report};
 
@@ -99,11 +100,29 @@ pub fn page(report: &Report) -> Result<String, Error> {
                 }
                 footer { p {
                     "Times are service times of calls, free of what recording cost. "
-                    "Quantiles are within 6.25 %; counts are exact."
+                    "Quantiles are within 6.25 %; " (sureness(header.estimates))
                 } }
                 script { (PreEscaped(SCRIPT)) }
             }
         }
     };
     Ok(page.into_string())
+}
+
+/// What is exact, and what the marks of the rest say.
+fn sureness(estimates: Estimates) -> &'static str {
+    match estimates {
+        Estimates::None => "counts are exact.",
+        Estimates::Times => {
+            "counts are exact. ~ an estimate: of hot, short, even calls only some were timed, each for a block \
+             of calls; ± its 95 % confidence interval, ≤ the end of that where it is all that is known, ≥ the \
+             longest that was timed. CHASE_TIMING=all times every call."
+        }
+        Estimates::Calls => {
+            "counts without ~ are exact. ~ an estimate: to keep to CHASE_BUDGET, some functions were seen in short \
+             windows, which stand for the time worked between them, and of hot, short, even calls only some \
+             were timed, each for a block of calls; ± its 95 % confidence interval, ≤ the end of that where it \
+             is all that is known, ≥ the longest that was timed."
+        }
+    }
 }

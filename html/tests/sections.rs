@@ -6,7 +6,7 @@ use std::path::Path;
 
 use chase_export::{Frame, Node, Stacks};
 use chase_html::{
-    ApiSyscalls, Balance, Change, Comparison, Edge, Finding, Flame, FlameKind, Function,
+    ApiSyscalls, Balance, Change, Comparison, Edge, Estimates, Finding, Flame, FlameKind, Function,
     FunctionChange, Header, Library, Member, Outlier, Report, SectionId, SelfParts, SubGroup,
     Syscall, Tail, TailCurve, ThreadGroup, Verdict, WaitSource, Waiting, page, pictures,
 };
@@ -29,7 +29,9 @@ fn libraries() -> Vec<Library> {
     let function = |name: &str, self_ns| Function {
         name: name.into(),
         calls: 1200,
+        calls_error: None,
         self_ns,
+        self_error_ns: None,
         total_ns: self_ns * 1.5,
         p50_ns: Some(41.0),
         p999_ns: None,
@@ -39,10 +41,12 @@ fn libraries() -> Vec<Library> {
         path: format!("/usr/lib/{name}").into(),
         is_application,
         self_ns,
+        self_error_ns: None,
         waiting: vec![Waiting { cause: "a lock".into(), ns: self_ns / 4.0 }],
         preempted_ns: Some(self_ns / 10.0),
         callees_ns: self_ns / 8.0,
         calls: 2400,
+        calls_error: None,
         functions: if is_application {
             Vec::new()
         } else {
@@ -54,6 +58,17 @@ fn libraries() -> Vec<Library> {
         library("app", true, 3e9),
         library("libz.so.1", false, 1e9),
     ]
+}
+
+fn edge(caller: &str, callee: &str, calls: u64, self_ns: f64) -> Edge {
+    Edge {
+        caller: caller.into(),
+        callee: callee.into(),
+        calls,
+        calls_error: None,
+        self_ns,
+        self_error_ns: None,
+    }
 }
 
 fn group() -> ThreadGroup {
@@ -172,6 +187,8 @@ fn made_up() -> Report {
             library: "libc.so.6".into(),
             group: "compress_worker".into(),
             calls: 1200,
+            sampled: false,
+            longest_ns: 2e6,
             now: curve(1.0),
             before: Some(curve(0.5)),
             ratio: Some(48.8),
@@ -197,10 +214,7 @@ fn made_up() -> Report {
             },
         ],
         more_syscalls: 3,
-        edges: vec![
-            Edge { caller: "app".into(), callee: "libc.so.6".into(), calls: 2400, self_ns: 4e9 },
-            Edge { caller: "libc.so.6".into(), callee: "libz.so.1".into(), calls: 7, self_ns: 1e4 },
-        ],
+        edges: vec![edge("app", "libc.so.6", 2400, 4e9), edge("libc.so.6", "libz.so.1", 7, 1e4)],
         flames: Vec::new(),
         comparison: Some(Comparison {
             before: "monday.chase".into(),
@@ -258,6 +272,43 @@ fn every_section_shows_what_it_is_given() {
     {
         Document::parse(svg).expect("well-formed");
         golden(&format!("{name}.svg"), svg);
+    }
+}
+
+#[test]
+fn estimates_are_marked() {
+    let mut report = made_up();
+    let exact = page(&report).expect("a page");
+    assert!(exact.contains("counts are exact."));
+    let exact = outline(&exact);
+    for mark in ["~", " ± ", "≤ ", "≥ "] {
+        assert!(!exact.contains(mark), "{mark}");
+    }
+
+    report.header.estimates = Estimates::Calls;
+    let library = &mut report.libraries[0];
+    (library.self_error_ns, library.calls_error) = (Some(2e8), Some(120.0));
+    let [fread, close] = &mut library.functions[..] else { panic!("two functions") };
+    (fread.self_error_ns, fread.calls_error) = (Some(3e8), Some(0.0));
+    close.self_error_ns = Some(2e9);
+    report.edges[0].self_error_ns = Some(1e9);
+    report.tails[0].sampled = true;
+    let page = page(&report).expect("a page");
+    let cells = [
+        // The library; of the functions, share, self, total and calls.
+        "~4.00 s ± 5.0 %</td>",
+        "~2.40 k ± 5.0 %</td>",
+        "~75.0 %</td><td class=\"number\">~3.00 s ± 10.0 %</td><td class=\"number\">~4.50 s</td><td class=\"number\">~1.20 k</td>",
+        // As much as itself, or more.
+        "~25.0 %</td><td class=\"number\">≤ 3.00 s</td>",
+        "~4.00 s ± 25.0 %</td>",
+        "≥ 2.00 ms</td>",
+        "~31.0 %</td>",
+        "counts without ~ are exact",
+        "Times of functions that were called very often are estimates",
+    ];
+    for cell in cells {
+        assert!(page.contains(cell), "{cell}: {}", outline(&page));
     }
 }
 

@@ -3,6 +3,7 @@
 use chase_recorder::histogram::{bucket_middle, bucket_of, bucket_start};
 use chase_recorder::reader::{Context, Histogram};
 
+use crate::evidence::Evidence;
 use crate::rows::ThreadContext;
 use crate::sums::Scale;
 
@@ -21,6 +22,7 @@ pub(crate) struct Durations {
     ns_per_reference_tick: f64,
     /// `ticks` holds the time of calls that are not in the histogram.
     has_others: bool,
+    evidence: Evidence,
     pub(crate) calls: u64,
 }
 
@@ -42,6 +44,15 @@ impl Durations {
         self.pure_ns += part.total_ns.as_f64();
         self.ns_per_reference_tick = scale.ns_per_reference_tick;
         self.has_others |= node.unwound > 0;
+        let count = histogram.count();
+        self.evidence.add(context.samples().map_or(
+            Evidence { calls: count, timed: count, squared_weights: count as f64 },
+            |samples| Evidence {
+                calls: count,
+                timed: samples.ended.into(),
+                squared_weights: samples.pairs as f64 + samples.weight as f64,
+            },
+        ));
         self.calls = self.calls.saturating_add(part.calls);
     }
 
@@ -53,6 +64,7 @@ impl Durations {
         self.pure_ns += other.pure_ns;
         self.ns_per_reference_tick = other.ns_per_reference_tick;
         self.has_others |= other.has_others;
+        self.evidence.add(other.evidence);
         self.calls = self.calls.saturating_add(other.calls);
     }
 
@@ -67,9 +79,14 @@ impl Durations {
         if self.measured_ns > 0.0 { (self.pure_ns / self.measured_ns).min(1.0) } else { 1.0 }
     }
 
-    /// The duration that a fraction `q` of the calls did not exceed.
+    /// The duration that a fraction `q` of the calls did not exceed, where it is known.
     pub(crate) fn quantile_ns(&self, q: f64) -> Option<f64> {
-        self.histogram.quantile(q).map(|ticks| self.ns(ticks as f64))
+        self.evidence.quantile(&self.histogram, q).map(|ticks| self.ns(ticks as f64))
+    }
+
+    /// Whether only some of the calls were timed.
+    pub(crate) fn is_partial(&self) -> bool {
+        self.evidence.is_partial()
     }
 
     /// The bucket of a quantile.

@@ -14,8 +14,8 @@ use crate::syscalls::{OfContext, SyscallRow};
 
 /// Threads and system calls that are named as holders of a tail.
 const HOLDERS: usize = 5;
-/// What is subtracted for the hook is known to a few nanoseconds: shorter medians make no ratio.
-const LEAST_MEDIAN_NS: f64 = 10.0;
+/// What is subtracted for the hook is known to a few nanoseconds: shorter durations make no ratio.
+const LEAST_NS: f64 = 10.0;
 
 /// The durations of an API's calls in a group. They are those of single calls, with the library
 /// calls made inside (service time).
@@ -29,24 +29,28 @@ pub struct TailRow {
     pub calls: u64,
     /// Their time together; of nested calls each counts.
     pub time_ns: Ns,
-    /// Quantiles, within 6.25 %.
-    pub p50_ns: Ns,
+    /// Whether only some of the calls were timed, each for a block of calls: then numbers of calls and
+    /// what is above p99 are estimates.
+    pub sampled: bool,
+    /// Quantiles, within 6.25 %; `None` where too few calls were timed to tell.
+    pub p50_ns: Option<Ns>,
     /// 90 % took no longer.
-    pub p90_ns: Ns,
+    pub p90_ns: Option<Ns>,
     /// 99 % took no longer.
-    pub p99_ns: Ns,
+    pub p99_ns: Option<Ns>,
     /// 99.9 % took no longer.
-    pub p999_ns: Ns,
+    pub p999_ns: Option<Ns>,
     /// 99.99 % took no longer.
-    pub p9999_ns: Ns,
-    /// The longest.
+    pub p9999_ns: Option<Ns>,
+    /// The longest that was timed.
     pub max_ns: Ns,
-    /// p99.9 / p50; `None` where the median is so short that the hook's cost blurs it.
+    /// p99.9 / p50; `None` where one is not known, or the median is so short that the hook's cost blurs it.
     pub tail_ratio: Option<f64>,
-    /// Calls longer than p99 (than its bucket).
+    /// Calls longer than p99 (than its bucket); 0 where that is not known.
     pub calls_above_p99: u64,
-    /// Time of the calls longer than p99, as a share of `time_ns`.
-    pub above_p99: f64,
+    /// Time of the calls longer than p99, as a share of `time_ns`; `None` where p99 is not known, or so short that
+    /// the hook's cost blurs it.
+    pub above_p99: Option<f64>,
     /// How many threads made calls longer than p99.
     pub threads_above_p99: usize,
     /// Those that made most of them.
@@ -89,12 +93,12 @@ pub struct TailContext {
     pub calls: u64,
     /// Those longer than p99 of all contexts.
     pub calls_above_p99: u64,
-    /// Quantiles of this context alone.
-    pub p50_ns: Ns,
+    /// Quantiles of this context alone, where known.
+    pub p50_ns: Option<Ns>,
     /// 99 % took no longer.
-    pub p99_ns: Ns,
+    pub p99_ns: Option<Ns>,
     /// 99.9 % took no longer.
-    pub p999_ns: Ns,
+    pub p999_ns: Option<Ns>,
     /// The longest.
     pub max_ns: Ns,
 }
@@ -114,7 +118,8 @@ pub(super) struct Count {
 
 struct ApiTail {
     durations: Durations,
-    /// Bucket of p99, in reference ticks, and the same as nanoseconds with the hook's cost.
+    /// Bucket of p99, in reference ticks, and the same as nanoseconds with the hook's cost; beyond all
+    /// where p99 is not known.
     p99: usize,
     threshold_ns: f64,
     contexts: Vec<TailContext>,
@@ -136,6 +141,11 @@ impl Holders {
             tail.durations.merge(durations);
         }
         for tail in by_api.values_mut() {
+            tail.p99 = usize::MAX;
+            tail.threshold_ns = f64::INFINITY;
+            if tail.durations.quantile_ns(0.99).is_none() {
+                continue;
+            }
             tail.p99 = tail.durations.bucket(0.99);
             let end = chase_recorder::histogram::bucket_start(tail.p99 + 1) as f64;
             tail.threshold_ns = end * tail.durations.ns_per_reference_tick();
@@ -146,7 +156,7 @@ impl Holders {
             if durations.histogram.count() == 0 {
                 continue;
             }
-            let quantile = |q| Ns::from_f64(durations.quantile_ns(q).unwrap_or(0.0));
+            let quantile = |q| durations.quantile_ns(q).map(Ns::from_f64);
             tail.contexts.push(TailContext {
                 context,
                 calls: durations.histogram.count(),
@@ -235,8 +245,7 @@ impl<'a> BySyscall<'a> {
 /// The row, and the time of the calls above p99.
 fn row(group: u32, api: u32, tail: ApiTail, syscalls: &BySyscall<'_>) -> (f64, TailRow) {
     let ApiTail { durations, p99, mut contexts, by_thread, .. } = tail;
-    let quantile = |q| Ns::from_f64(durations.quantile_ns(q).unwrap_or(0.0));
-    let (calls_above_p99, above_ns) = durations.above(p99);
+    let quantile = |q| durations.quantile_ns(q).map(Ns::from_f64);
     let all_ns = durations.all_ns();
     contexts.sort_by_key(|context| {
         (std::cmp::Reverse((context.calls_above_p99, context.calls)), context.context)
@@ -248,26 +257,35 @@ fn row(group: u32, api: u32, tail: ApiTail, syscalls: &BySyscall<'_>) -> (f64, T
         .collect();
     threads.sort_by_key(|holder| (std::cmp::Reverse(holder.calls_above_p99), holder.thread));
     threads.truncate(HOLDERS);
-    let (p50_ns, p999_ns) = (quantile(0.5), quantile(0.999));
+    let (p50_ns, p99_ns, p999_ns) = (quantile(0.5), quantile(0.99), quantile(0.999));
+    let (calls_above_p99, above_ns) = durations.above(p99);
+    let is_told = p99_ns.is_some_and(|p99| p99.as_f64() >= LEAST_NS) && all_ns > 0.0;
+    let above_ns = if is_told { above_ns } else { 0.0 };
     let row = TailRow {
         group,
         api,
         calls: durations.histogram.count(),
         time_ns: Ns::from_f64(all_ns),
+        sampled: durations.is_partial(),
         p50_ns,
         p90_ns: quantile(0.9),
-        p99_ns: quantile(0.99),
+        p99_ns,
         p999_ns,
         p9999_ns: quantile(0.9999),
         max_ns: Ns::from_f64(durations.ns(durations.histogram.max() as f64)),
-        tail_ratio: (p50_ns.as_f64() >= LEAST_MEDIAN_NS)
-            .then(|| p999_ns.as_f64() / p50_ns.as_f64()),
+        tail_ratio: ratio(p999_ns, p50_ns),
         calls_above_p99,
-        above_p99: if all_ns > 0.0 { (above_ns / all_ns).min(1.0) } else { 0.0 },
+        above_p99: is_told.then(|| (above_ns / all_ns).min(1.0)),
         threads_above_p99,
         threads,
         syscalls: syscalls.of(&contexts),
         contexts,
     };
     (above_ns, row)
+}
+
+/// p99.9 / p50, where that says something.
+fn ratio(p999_ns: Option<Ns>, p50_ns: Option<Ns>) -> Option<f64> {
+    let median = p50_ns?.as_f64();
+    (median >= LEAST_NS).then_some(p999_ns?.as_f64() / median)
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::waiting::{self, PREEMPTED};
 use super::{
-    PERCENT, QUANTILES, SELF, Show, TIMED, TOTAL, calls, estimates, left_out, legend, longest,
+    PERCENT, QUANTILES, SELF, Show, TIMED, TOTAL, calls, estimates, left_out, legend, longest_of,
     marked, of_call, self_time, share,
 };
 use crate::args::{ApiFilter, LibFilter, matches};
@@ -81,7 +81,7 @@ impl Show for Apis<'_> {
                 of_call(measures.p50_ns).into(),
                 of_call(measures.p99_ns).into(),
                 of_call(measures.p999_ns).into(),
-                longest(measures).into(),
+                longest_of(measures).into(),
                 waits_for(row).into(),
             ]);
         }

@@ -168,6 +168,7 @@ fn facts(report: &Report) -> Facts {
                 wall_ns: process.wall_ns.as_f64(),
                 threads: process.totals.threads,
                 calls: process.totals.calls,
+                calls_estimated: process.totals.calls_estimated,
                 ended: processes::brief_ending(process.ending).into(),
             })
             .collect(),

@@ -4,7 +4,7 @@ use chase_analyzer::{LibraryKind, LibraryRow};
 
 use super::waiting::{self, PREEMPTED};
 use super::{
-    PERCENT, QUANTILES, SELF, Show, TOTAL, calls, estimates, left_out, legend, longest, marked,
+    PERCENT, QUANTILES, SELF, Show, TOTAL, calls, estimates, left_out, legend, longest_of, marked,
     of_call, self_time, share,
 };
 use crate::args::{LibFilter, matches};
@@ -77,7 +77,7 @@ fn table<'r>(report: &Report, rows: impl Iterator<Item = &'r LibraryRow>) -> Tab
             of_call(measures.p50_ns).into(),
             of_call(measures.p99_ns).into(),
             of_call(measures.p999_ns).into(),
-            longest(measures).into(),
+            longest_of(measures).into(),
         ]);
     }
     table

@@ -107,10 +107,15 @@ fn of_call(time: Option<Ns>) -> String {
     time.map_or_else(String::new, |time| terminal::duration(time.0))
 }
 
+/// The longest call, if any was timed.
+fn longest_of(measures: &Measures) -> String {
+    measures.max_ns.map_or_else(String::new, |timed| longest(timed, measures.samples_only()))
+}
+
 /// The longest call; of calls that were not all timed, one at least as long as any that was.
-fn longest(measures: &Measures) -> String {
-    let mark = if measures.samples_only() { "≥" } else { "" };
-    measures.max_ns.map_or_else(String::new, |max| format!("{mark}{}", terminal::duration(max.0)))
+fn longest(timed: Ns, sampled: bool) -> String {
+    let mark = if sampled { "≥" } else { "" };
+    format!("{mark}{}", terminal::duration(timed.0))
 }
 
 /// A figure that rests on estimates is marked.
@@ -118,9 +123,14 @@ fn marked(measures: &Measures, figure: String) -> String {
     if measures.estimated && !figure.is_empty() { format!("~{figure}") } else { figure }
 }
 
-/// Self time, and how far off an estimate of it may be.
+/// Self time, and how far off an estimate of it may be; where that is as much as itself, only how much it
+/// may be at most.
 fn self_time(measures: &Measures) -> String {
-    let figure = marked(measures, terminal::elapsed(measures.self_ns.0));
+    let (found, ci95) = (measures.self_ns.0, measures.ci95_ns.0);
+    if measures.estimated && ci95 > 0 && ci95 >= found {
+        return format!("≤{}", terminal::elapsed(found.saturating_add(ci95)));
+    }
+    let figure = marked(measures, terminal::elapsed(found));
     match measures.ci95_share() {
         Some(share) if share >= 0.0005 => format!("{figure} ±{}", terminal::percent(share)),
         _ => figure,
@@ -215,12 +225,16 @@ const SELF_SHARE: (&str, &str) = (
 const TOTAL: (&str, &str) = ("total", "with the library calls made inside");
 const PERCENT: (&str, &str) = ("%", "share of application time and all library calls");
 const ESTIMATE: (&str, &str) = (
-    "~, ±, ≥",
-    "an estimate: of hot, short, even calls only some were timed, each for a block of calls; ± is its 95 % confidence interval, ≥ the longest that was timed. Counts are exact. CHASE_TIMING=all times every call",
+    "~, ±, ≤, ≥",
+    "an estimate: of hot, short, even calls only some were timed, each for a block of calls; ± is its 95 % confidence interval, ≤ its end where that is all that is known, ≥ the longest that was timed. Counts are exact. CHASE_TIMING=all times every call",
 );
 const ESTIMATE_OF_CALLS: (&str, &str) = (
-    "~, ±, ≥",
-    "an estimate: to keep to CHASE_BUDGET, some functions were seen in short windows, which stand for the time worked between them, and of hot, short, even calls only some were timed, each for a block of calls; ± is its 95 % confidence interval, ≥ the longest that was timed. Counts without ~ are exact",
+    "~, ±, ≤, ≥",
+    "an estimate: to keep to CHASE_BUDGET, some functions were seen in short windows, which stand for the time worked between them, and of hot, short, even calls only some were timed, each for a block of calls; ± is its 95 % confidence interval, ≤ its end where that is all that is known, ≥ the longest that was timed. Counts without ~ are exact",
+);
+const SAMPLED: (&str, &str) = (
+    "~, ≥",
+    "estimates: only some calls were timed, each for a block of calls; ≥ the longest that was timed. A quantile that too few of them tell is left out. CHASE_TIMING=all times every call",
 );
 const TIMED: (&str, &str) = (
     "timed",

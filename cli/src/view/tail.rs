@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::apis::is_wanted;
 use super::groups::{chosen, name_threads};
-use super::{Show, approximate, left_out, legend};
+use super::{SAMPLED, Show, approximate, left_out, legend, longest, of_call};
 use crate::args::{ApiFilter, GroupFilter, LibFilter};
 use crate::machine::{self, Rows};
 use crate::report::Report;
@@ -54,38 +54,43 @@ impl Show for Tail<'_> {
         .may_drop(["p90", "Library", "p99.99", "calls", "by", "system calls"]);
         for row in rows.iter().take(top) {
             let api = &report.analysis.apis[row.api as usize];
+            let guess = |figure: String| match row.sampled && !figure.is_empty() {
+                true => format!("~{figure}"),
+                false => figure,
+            };
             table.row([
                 report.names.short(row.api as usize).into(),
                 Cell::new(report.names.object(api.object), Look::Faint),
                 (&*report.groups().rows[row.group as usize].label).into(),
                 approximate(api.measures.calls_estimated, count(row.calls)).into(),
-                duration(row.p50_ns.0).into(),
-                duration(row.p90_ns.0).into(),
-                duration(row.p99_ns.0).into(),
-                duration(row.p999_ns.0).into(),
-                duration(row.p9999_ns.0).into(),
-                duration(row.max_ns.0).into(),
+                of_call(row.p50_ns).into(),
+                of_call(row.p90_ns).into(),
+                of_call(row.p99_ns).into(),
+                of_call(row.p999_ns).into(),
+                of_call(row.p9999_ns).into(),
+                longest(row.max_ns, row.sampled).into(),
                 row.tail_ratio.map_or_else(String::new, |ratio| format!("{ratio:.1}")).into(),
-                percent(row.above_p99).into(),
-                holders(report, row).into(),
+                guess(row.above_p99.map_or_else(String::new, percent)).into(),
+                guess(holders(report, row)).into(),
                 syscalls(row).into(),
             ]);
         }
         let mut out = table.render(terminal);
         out.push_str(&left_out(rows.len(), top, "functions"));
-        out.push_str(&legend(
-            terminal,
-            &[
-                (
-                    "p50 … p99.99",
-                    "so many per cent of the calls took no longer; service time of single calls, within 6.25 %",
-                ),
-                ("ratio", "p99.9 / p50, where p50 is 10 ns and more"),
-                ("> p99", "share of the function's time in calls longer than p99"),
-                ("by", "the thread that makes most of them, and how many threads make any"),
-                ("system calls", "those of the function with the longest single call, and that"),
-            ],
-        ));
+        let mut terms = vec![
+            (
+                "p50 … p99.99",
+                "so many per cent of the calls took no longer; service time of single calls, within 6.25 %",
+            ),
+            ("ratio", "p99.9 / p50, where p50 is 10 ns and more"),
+            ("> p99", "share of the function's time in calls longer than p99"),
+            ("by", "the thread that makes most of them, and how many threads make any"),
+            ("system calls", "those of the function with the longest single call, and that"),
+        ];
+        if rows.iter().any(|row| row.sampled) {
+            terms.push(SAMPLED);
+        }
+        out.push_str(&legend(terminal, &terms));
         Ok(out)
     }
 
@@ -113,6 +118,7 @@ impl Show for Tail<'_> {
             "symbol",
             "calls",
             "time_ns",
+            "sampled",
             "p50_ns",
             "p90_ns",
             "p99_ns",

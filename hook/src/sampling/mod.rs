@@ -107,9 +107,14 @@ pub(crate) fn choose(mode: u32, listens: bool) {
     alike::allow(mode == TIMING_ADAPTIVE);
 }
 
+/// Whether a companion may look at contexts.
+pub(crate) fn companion_listens() -> bool {
+    LISTENS.load(Ordering::Relaxed)
+}
+
 /// Whether calls of `slot` need frames to be seen, whatever they call.
 fn is_watched(slot: u32) -> bool {
-    STRESS || LISTENS.load(Ordering::Relaxed) && !has(slot, PURE)
+    STRESS || companion_listens() && !has(slot, PURE)
 }
 
 /// `TIMING_*`.
@@ -143,7 +148,7 @@ pub(crate) fn describe_twin(slot: usize, of: usize) {
 /// companion wants to know their context, they make no system calls either.)
 pub(crate) fn may_be_unhooked(slot: u32) -> bool {
     !has(slot, EVERY_CALL | SPECIAL | LOCK | HAS_CHILDREN)
-        && (has(slot, PURE) || !LISTENS.load(Ordering::Relaxed))
+        && (has(slot, PURE) || !companion_listens())
 }
 
 /// From now on every call of the slot of this node is timed, in all threads: a call did not return,

@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 
 use chase_analyzer::{
-    Analysis, Finding, FindingKind, Groups, LibraryKind, LibraryRow, Tails, WaitCause,
+    Analysis, Finding, FindingKind, Groups, LibraryKind, LibraryRow, Measures, Tails, WaitCause,
     WaitSource as Source,
 };
 
 use super::{
-    Edge, Function, Header, Library, Process, Report, WaitSource, Waiting, groups, syscalls,
-    tables, tails,
+    Edge, Estimates, Function, Header, Library, Process, Report, WaitSource, Waiting, groups,
+    syscalls, tables, tails,
 };
 use crate::Label;
 use crate::page::SectionId;
@@ -108,6 +108,29 @@ fn header(analysis: &Analysis, facts: Facts) -> Header {
         more_processes: facts.more_processes,
         threads: totals.threads,
         whole_ns: totals.application_ns.as_f64() + totals.library_ns.as_f64(),
+        estimates: match analysis.libraries.iter().any(|row| row.measures.estimated) {
+            _ if totals.calls_estimated => Estimates::Calls,
+            true => Estimates::Times,
+            false => Estimates::None,
+        },
+    }
+}
+
+/// Half the width of the 95 % confidence interval of a self time, ns; `None` where it is exact.
+pub(super) fn self_error(measures: &Measures) -> Option<f64> {
+    measures.estimated.then(|| measures.ci95_ns.as_f64())
+}
+
+/// The same of a number of calls.
+pub(super) fn calls_error(measures: &Measures) -> Option<f64> {
+    measures.calls_estimated.then_some(measures.calls_ci95 as f64)
+}
+
+/// The error of a sum of figures whose errors have nothing to do with each other.
+fn error_of_sum(sum: Option<f64>, error: Option<f64>) -> Option<f64> {
+    match (sum, error) {
+        (Some(sum), Some(error)) => Some(sum.hypot(error)),
+        (known, None) | (None, known) => known,
     }
 }
 
@@ -126,11 +149,13 @@ fn libraries(analysis: &Analysis, names: &dyn Names) -> Vec<Library> {
             path: Label::from(&row.path),
             is_application,
             self_ns: own,
+            self_error_ns: self_error(&row.measures),
             waiting: waiting(analysis, row, apis),
             preempted_ns: row.measures.preempted_ns.map(|ns| ns.as_f64()),
             // Of an application it is what the other rows show.
             callees_ns: if is_application { 0.0 } else { (total - own).max(0.0) },
             calls: row.measures.calls,
+            calls_error: calls_error(&row.measures),
             functions: apis.iter().map(|&api| function(analysis, names, api)).collect(),
         }
     };
@@ -173,7 +198,9 @@ fn function(analysis: &Analysis, names: &dyn Names, api: usize) -> Function {
     Function {
         name: names.function(api).into(),
         calls: measures.calls,
+        calls_error: calls_error(measures),
         self_ns: measures.self_ns.as_f64(),
+        self_error_ns: self_error(measures),
         total_ns: measures.total_ns.as_f64(),
         p50_ns: measures.p50_ns.map(|ns| ns.as_f64()),
         p999_ns: measures.p999_ns.map(|ns| ns.as_f64()),
@@ -181,23 +208,27 @@ fn function(analysis: &Analysis, names: &dyn Names, api: usize) -> Function {
 }
 
 fn edges(analysis: &Analysis, names: &dyn Names) -> Vec<Edge> {
-    let mut sums: HashMap<(u32, u32), (u64, f64)> = HashMap::new();
+    let mut edges: HashMap<(u32, u32), Edge> = HashMap::new();
     for row in &analysis.callers {
         let Some(api) = analysis.apis.get(row.api as usize) else { continue };
-        let (calls, ns) = sums.entry((row.caller, api.object)).or_default();
-        *calls = calls.saturating_add(row.measures.calls);
-        *ns += row.measures.self_ns.as_f64();
+        let edge = edges.entry((row.caller, api.object)).or_insert_with(|| Edge {
+            caller: names.object(row.caller).into(),
+            callee: names.object(api.object).into(),
+            calls: 0,
+            calls_error: None,
+            self_ns: 0.0,
+            self_error_ns: None,
+        });
+        edge.calls = edge.calls.saturating_add(row.measures.calls);
+        edge.calls_error = error_of_sum(edge.calls_error, calls_error(&row.measures));
+        edge.self_ns += row.measures.self_ns.as_f64();
+        edge.self_error_ns = error_of_sum(edge.self_error_ns, self_error(&row.measures));
     }
-    let mut sums: Vec<_> =
-        sums.into_iter().filter(|(_, (calls, ns))| *calls > 0 || *ns > 0.0).collect();
-    sums.sort_by(|(a, (a_calls, a_ns)), (b, (b_calls, b_ns))| {
-        b_ns.total_cmp(a_ns).then(b_calls.cmp(a_calls)).then(a.cmp(b))
+    let mut edges: Vec<_> =
+        edges.into_iter().filter(|(_, edge)| edge.calls > 0 || edge.self_ns > 0.0).collect();
+    edges.sort_by(|(a, of_a), (b, of_b)| {
+        let longer = of_b.self_ns.total_cmp(&of_a.self_ns);
+        longer.then(of_b.calls.cmp(&of_a.calls)).then(a.cmp(b))
     });
-    let edge = |((caller, callee), (calls, self_ns)): ((u32, u32), _)| Edge {
-        caller: names.object(caller).into(),
-        callee: names.object(callee).into(),
-        calls,
-        self_ns,
-    };
-    sums.into_iter().map(edge).collect()
+    edges.into_iter().map(|(_, edge)| edge).collect()
 }

@@ -14,7 +14,7 @@ use crate::Label;
 use crate::page::SectionId;
 
 pub use from_analysis::{Facts, Figures, Names};
-pub use tables::{Column, ColumnKind, RawTable, Value};
+pub use tables::{Column, ColumnKind, Mark, RawTable, Value};
 
 /// A page's worth of a run, or of two.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -64,6 +64,20 @@ pub struct Header {
     pub threads: usize,
     /// Application time and all self times, nanoseconds.
     pub whole_ns: f64,
+    /// What rests on samples.
+    pub estimates: Estimates,
+}
+
+/// Which figures are estimates, of some functions. Errors are half the widths of 95 % confidence intervals.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Estimates {
+    /// None.
+    #[default]
+    None,
+    /// Times: only some calls were timed.
+    Times,
+    /// Times and numbers of calls: some were not even seen.
+    Calls,
 }
 
 /// A process of a run.
@@ -79,6 +93,8 @@ pub struct Process {
     pub threads: usize,
     /// Library calls.
     pub calls: u64,
+    /// Whether that is an estimate.
+    pub calls_estimated: bool,
     /// How it ended.
     pub ended: Label,
 }
@@ -103,6 +119,8 @@ pub struct Library {
     pub is_application: bool,
     /// Time without the library calls made inside, nanoseconds.
     pub self_ns: f64,
+    /// Its error, if it is an estimate, nanoseconds.
+    pub self_error_ns: Option<f64>,
     /// The part of it that was waiting, by cause.
     pub waiting: Vec<Waiting>,
     /// The part of it in which a thread could have run and another did, where the scheduler was
@@ -112,6 +130,8 @@ pub struct Library {
     pub callees_ns: f64,
     /// Calls.
     pub calls: u64,
+    /// Their error, if they are an estimate.
+    pub calls_error: Option<f64>,
     /// Its functions, longest self time first.
     pub functions: Vec<Function>,
 }
@@ -144,8 +164,12 @@ pub struct Function {
     pub name: Label,
     /// Calls.
     pub calls: u64,
+    /// Their error, if they are an estimate.
+    pub calls_error: Option<f64>,
     /// Time without the library calls made inside, nanoseconds.
     pub self_ns: f64,
+    /// Its error, if it is an estimate, nanoseconds.
+    pub self_error_ns: Option<f64>,
     /// With them.
     pub total_ns: f64,
     /// Median, nanoseconds.
@@ -230,7 +254,11 @@ pub struct Tail {
     pub group: Label,
     /// Calls that were completed.
     pub calls: u64,
-    /// Its quantiles.
+    /// Whether only some of them were timed.
+    pub sampled: bool,
+    /// The longest that was timed, nanoseconds.
+    pub longest_ns: f64,
+    /// Its quantiles, as far as they are known.
     pub now: TailCurve,
     /// Those of the run that this one is compared with.
     pub before: Option<TailCurve>,
@@ -248,7 +276,7 @@ pub struct Tail {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct TailCurve {
     /// 1/(1 − q) and the duration there in nanoseconds, both ascending. The maximum of *n* calls is
-    /// at *n*.
+    /// at *n*; where only some calls were timed, it is not known.
     pub points: Vec<(f64, f64)>,
 }
 
@@ -293,8 +321,12 @@ pub struct Edge {
     pub callee: Label,
     /// Calls.
     pub calls: u64,
+    /// Their error, if they are an estimate.
+    pub calls_error: Option<f64>,
     /// Self time of the functions called so, nanoseconds.
     pub self_ns: f64,
+    /// Its error, if it is an estimate, nanoseconds.
+    pub self_error_ns: Option<f64>,
 }
 
 /// A flame graph.

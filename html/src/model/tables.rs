@@ -33,6 +33,21 @@ pub struct Column {
     pub kind: ColumnKind,
     /// Whether it is shown without being asked for.
     pub shown: bool,
+    /// What is to be said of its values in rows that have something in another column: what, and the position of
+    /// that column.
+    pub mark: Option<(Mark, usize)>,
+}
+
+/// How a value that is not exact is marked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mark {
+    /// It is an estimate.
+    About,
+    /// It is an estimate, whose error the other column has.
+    PlusMinus,
+    /// It is more, or that.
+    AtLeast,
 }
 
 /// How values are written.
@@ -100,13 +115,13 @@ pub(super) fn of(figures: Figures<'_>, names: &dyn Names) -> Vec<RawTable> {
 }
 
 fn column(name: &str, kind: ColumnKind, shown: bool) -> Column {
-    Column { name: name.to_owned(), kind, shown }
+    Column { name: name.to_owned(), kind, shown, mark: None }
 }
 
-/// Columns of the figures, in the order of [`figures`].
-fn figure_columns() -> Vec<Column> {
+/// Columns of the figures, in the order of [`figures`]; so many others are before them.
+fn figure_columns(before: usize) -> Vec<Column> {
     use ColumnKind::{Count, Share, Time};
-    vec![
+    let mut columns = vec![
         column("share", Share, true),
         column("self", Time, true),
         column("total", Time, true),
@@ -122,7 +137,22 @@ fn figure_columns() -> Vec<Column> {
         column("untimed", Count, false),
         column("unwound", Count, false),
         column("open", Count, false),
-    ]
+        column("self ±", Time, false),
+        column("calls ±", Count, false),
+        column("timed", Count, false),
+    ];
+    let at = |name: &str| before + columns.iter().take_while(|column| column.name != name).count();
+    let (self_error, calls_error, timed) = (at("self ±"), at("calls ±"), at("timed"));
+    for column in &mut columns {
+        column.mark = match &*column.name {
+            "self" => Some((Mark::PlusMinus, self_error)),
+            "calls" => Some((Mark::PlusMinus, calls_error)),
+            "share" | "total" | "mean" => Some((Mark::About, self_error)),
+            "max" => Some((Mark::AtLeast, timed)),
+            _ => None,
+        };
+    }
+    columns
 }
 
 fn figures(measures: &Measures) -> Vec<Value> {
@@ -143,6 +173,9 @@ fn figures(measures: &Measures) -> Vec<Value> {
         measures.untimed.into(),
         measures.unwound.into(),
         measures.open.into(),
+        if measures.estimated { measures.ci95_ns.into() } else { Value::None },
+        if measures.calls_estimated { measures.calls_ci95.into() } else { Value::None },
+        if measures.samples_only() { measures.timed.into() } else { Value::None },
     ]
 }
 
@@ -153,7 +186,7 @@ fn functions(analysis: &Analysis, names: &dyn Names) -> RawTable {
         column("version", ColumnKind::Text, false),
         column("whole name", ColumnKind::Text, false),
     ];
-    columns.extend(figure_columns());
+    columns.extend(figure_columns(columns.len()));
     let row = |(number, api): (usize, &chase_analyzer::ApiRow)| {
         let whole = names.whole_function(number);
         let short = names.function(number);
@@ -176,7 +209,7 @@ fn callers(analysis: &Analysis, names: &dyn Names) -> RawTable {
         column("function", ColumnKind::Text, true),
         column("library", ColumnKind::Text, true),
     ];
-    columns.extend(figure_columns());
+    columns.extend(figure_columns(columns.len()));
     let row = |row: &chase_analyzer::CallerRow| {
         let api = analysis.apis.get(row.api as usize);
         let mut values = vec![
@@ -193,7 +226,7 @@ fn callers(analysis: &Analysis, names: &dyn Names) -> RawTable {
 
 fn threads(analysis: &Analysis, groups: &Groups) -> RawTable {
     use ColumnKind::{Count, Text, Time};
-    let columns = vec![
+    let mut columns = vec![
         column("thread", Text, true),
         column("TID", Count, true),
         column("PID", Count, false),
@@ -207,9 +240,21 @@ fn threads(analysis: &Analysis, groups: &Groups) -> RawTable {
         column("calls", Count, true),
         column("cost of recording", Time, false),
         column("calls not recorded", Count, false),
+        column("library ±", Time, false),
+        column("calls ±", Count, false),
     ];
+    for (name, error) in
+        [("application", "library ±"), ("library", "library ±"), ("calls", "calls ±")]
+    {
+        let at = columns.iter().position(|column| column.name == error);
+        let marked = columns.iter_mut().find(|column| column.name == name);
+        if let (Some(column), Some(at)) = (marked, at) {
+            column.mark = Some((Mark::PlusMinus, at));
+        }
+    }
     let row = |(thread, &group): (&chase_analyzer::ThreadRow, &u32)| {
         let pid = analysis.processes.get(thread.process).map_or(0, |process| process.pid);
+        let measures = &thread.measures;
         vec![
             Value::from(&*thread.name),
             u64::from(thread.tid).into(),
@@ -224,6 +269,8 @@ fn threads(analysis: &Analysis, groups: &Groups) -> RawTable {
             thread.measures.calls.into(),
             thread.own_cost_ns.into(),
             thread.lost_calls.into(),
+            if measures.estimated { measures.ci95_ns.into() } else { Value::None },
+            if measures.calls_estimated { measures.calls_ci95.into() } else { Value::None },
         ]
     };
     let rows = analysis.threads.iter().zip(&groups.of_thread).take(ROWS).map(row).collect();
@@ -237,7 +284,7 @@ fn contexts(analysis: &Analysis, names: &dyn Names) -> RawTable {
         column("function", ColumnKind::Text, true),
         column("caller", ColumnKind::Text, false),
     ];
-    columns.extend(figure_columns());
+    columns.extend(figure_columns(columns.len()));
     let mut costliest: Vec<usize> = (0..analysis.contexts.len()).collect();
     costliest.sort_by_key(|&at| (std::cmp::Reverse(analysis.contexts[at].measures.self_ns), at));
     let row = |at: usize| {

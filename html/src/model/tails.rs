@@ -65,10 +65,12 @@ fn tail(figures: Figures<'_>, names: &dyn Names, row: &TailRow) -> Tail {
         library: names.object(object).into(),
         group: Label::from(&group.label),
         calls: row.calls,
+        sampled: row.sampled,
+        longest_ns: row.max_ns.as_f64(),
         now: curve(row),
         before: None,
         ratio: row.tail_ratio,
-        share_above_p99: Some(row.above_p99),
+        share_above_p99: row.above_p99,
         syscalls: syscalls(row),
         held_by: (group.threads > 1).then(|| holder(figures, row)).flatten(),
     }
@@ -92,7 +94,9 @@ fn curve(row: &TailRow) -> TailCurve {
         (10_000.0, row.p9999_ns),
     ];
     let mut points = Vec::new();
-    for (inverse, ns) in quantiles.into_iter().chain([(row.calls as f64, row.max_ns)]) {
+    let longest = (row.calls as f64, (!row.sampled).then_some(row.max_ns));
+    for (inverse, ns) in quantiles.into_iter().chain([longest]) {
+        let Some(ns) = ns else { continue };
         // With few calls the last quantiles are the maximum; durations of 0 have no place on
         // a logarithmic axis, and are below what the clock tells.
         if inverse <= row.calls as f64 && points.last().is_none_or(|&(last, _)| last < inverse) {

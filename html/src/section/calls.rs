@@ -3,7 +3,7 @@
 use chase_viz::{Cell, Chart, Heading, HeatRow, Sheet, Unit, heat, quantity};
 use maud::{Markup, html};
 
-use crate::figure::{WIDE, count, figure, name, plural, share, table, time};
+use crate::figure::{WIDE, about, count_about, figure, name, plural, share, table, time_about};
 use crate::model::Edge;
 use crate::{Error, Label, Report};
 
@@ -39,10 +39,13 @@ pub(crate) fn draw(report: &Report, sheet: &Sheet<'_>) -> Result<Chart, Error> {
         let Some(edge) = found else {
             return Cell { detail: "no calls".to_owned(), ..Cell::default() };
         };
+        let mark = |is_estimate: bool| if is_estimate { "~" } else { "" };
         let time = quantity(edge.self_ns, Unit::Nanoseconds);
+        let time = format!("{}{time}", mark(edge.self_error_ns.is_some()));
         let part =
             if edge.self_ns > 0.0 { 1.0 + (edge.self_ns / most).log10() / DECADES } else { 0.0 };
         let calls = quantity(edge.calls as f64, Unit::Count("calls"));
+        let calls = format!("{}{calls}", mark(edge.calls_error.is_some()));
         // Some shade tells a call from none, however short.
         Cell { part: part.clamp(0.01, 1.0), detail: format!("{time}, {calls} calls"), text: time }
     };
@@ -81,9 +84,9 @@ fn numbers(report: &Report) -> Markup {
         vec![
             name(&edge.caller),
             name(&edge.callee),
-            count(edge.calls),
-            time(edge.self_ns),
-            share(edge.self_ns, report.header.whole_ns),
+            count_about(edge.calls, edge.calls_error),
+            time_about(edge.self_ns, edge.self_error_ns),
+            about(edge.self_error_ns.is_some(), &share(edge.self_ns, report.header.whole_ns)),
         ]
     };
     let rows: Vec<_> = report.edges.iter().take(TABLE).map(row).collect();

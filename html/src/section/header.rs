@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use crate::Report;
-use crate::figure::{count, plural, table, time};
+use crate::figure::{about, count, plural, table, time};
 
 pub(crate) fn render(report: &Report) -> Markup {
     let header = &report.header;
@@ -50,7 +50,7 @@ fn processes(report: &Report) -> Markup {
             html! { (process.program) },
             time(process.wall_ns),
             html! { (process.threads) },
-            count(process.calls),
+            about(process.calls_estimated, &count(process.calls)),
             html! { (process.ended) },
         ]
     };

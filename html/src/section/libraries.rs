@@ -3,7 +3,7 @@
 use chase_viz::{Chart, Group, GroupKind, Heading, Sheet, StackRow, Unit, stacked};
 use maud::{Markup, html};
 
-use crate::figure::{WIDE, figure, time};
+use crate::figure::{WIDE, about, figure, time};
 use crate::model::{Library, Report, WaitSource};
 use crate::{Error, Label};
 
@@ -111,7 +111,9 @@ fn numbers(report: &Report) -> Markup {
     let columns: Vec<(&str, bool)> =
         columns.iter().map(|(name, number)| (&**name, *number)).collect();
     let row = |library: &Library| {
-        let mut row = vec![crate::figure::name(&library.name), time(running(library))];
+        let is_estimate = library.self_error_ns.is_some();
+        let running = about(is_estimate, &time(running(library)));
+        let mut row = vec![crate::figure::name(&library.name), running];
         row.extend(causes.iter().map(|cause| match waiting(library, cause) {
             0.0 => html! {},
             ns => time(ns),

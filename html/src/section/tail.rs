@@ -3,7 +3,7 @@
 use chase_viz::{Chart, Curve, Heading, Sheet, Unit, percentiles};
 use maud::{Markup, html};
 
-use crate::figure::{WIDE, count, figure, name, table, time};
+use crate::figure::{WIDE, about, count, figure, name, table, time};
 use crate::model::{Tail, TailCurve};
 use crate::{Error, Report};
 
@@ -20,6 +20,10 @@ pub(super) fn render(report: &Report) -> Result<Option<Markup>, Error> {
         "Each step to the right has a tenth of the calls of the one before; the last point of a curve "
         "is its longest call. Durations of single calls, with what they call inside: service times. A "
         "curve that climbs steeply at the right has a tail."
+        @if report.tails.iter().any(|tail| tail.sampled) {
+            " Of functions that were called very often only some calls were timed: the longest of all is not "
+            "known (≥ is that of the timed ones), nor are quantiles that too few of them tell."
+        }
         @if report.tails.iter().any(|tail| tail.before.is_some()) { " Dashed: before." }
     };
     let picture = figure(&heading, WIDE, &caption, |sheet| draw(report, sheet))?;
@@ -88,7 +92,6 @@ fn numbers(report: &Report) -> Markup {
             let found = tail.now.points.iter().find(|&&(known, _)| known == inverse);
             found.filter(|_| inverse <= tail.calls as f64).map(|&(_, ns)| ns)
         };
-        let longest = tail.now.points.last().map(|&(_, ns)| ns);
         let shown = |ns: Option<f64>| html! { @if let Some(ns) = ns { (time(ns)) } };
         let mut row = vec![name(&tail.function), name(&tail.library)];
         if has_groups {
@@ -101,14 +104,16 @@ fn numbers(report: &Report) -> Markup {
             shown(at(100.0)),
             shown(at(1000.0)),
             shown(at(10_000.0)),
-            shown(longest),
+            html! { @if tail.sampled { "≥ " } (time(tail.longest_ns)) },
             html! { @if let Some(ratio) = tail.ratio { (chase_viz::quantity(ratio, Unit::Count(""))) } },
         ]);
         if has_share {
-            row.push(html! { @if let Some(share) = tail.share_above_p99 { (format!("{:.1} %", share * 100.0)) } });
+            let share = tail.share_above_p99.map(|share| format!("{:.1} %", share * 100.0));
+            row.push(about(tail.sampled, &html! { (share.unwrap_or_default()) }));
         }
         if has_holder {
-            row.push(html! { @if let Some(held_by) = &tail.held_by { (name(held_by)) } });
+            let holder = html! { @if let Some(held_by) = &tail.held_by { (name(held_by)) } };
+            row.push(about(tail.sampled, &holder));
         }
         if has_syscalls {
             row.push(name(&tail.syscalls));

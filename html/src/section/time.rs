@@ -3,8 +3,11 @@
 use chase_viz::{Chart, Group, GroupKind, Heading, Part, Segment, Sheet, Unit, sunburst};
 use maud::{Markup, html};
 
-use crate::figure::{count, figure, groups, name, plural, share, table, time, time_if};
-use crate::model::{Function, Library};
+use crate::figure::{
+    about, count, count_about, figure, groups, name, plural, share, table, time, time_about,
+    time_if,
+};
+use crate::model::{Estimates, Function, Library};
 use crate::{Error, Report};
 
 /// Libraries that can be looked into.
@@ -22,6 +25,10 @@ pub(super) fn render(report: &Report) -> Result<Option<Markup>, Error> {
     let caption = html! {
         "Inside: libraries by self time, and the application’s own time, with nothing around it. "
         "Outside: their functions. Choose a library to go into it."
+        @if report.header.estimates != Estimates::None {
+            " Times of functions that were called very often are estimates: ~, and how sure they are, in the "
+            "tables."
+        }
     };
     let rings = figure(&heading, RINGS, &caption, |sheet| draw(report, sheet))?;
     let mut panels = Vec::new();
@@ -87,12 +94,12 @@ fn libraries(report: &Report) -> Markup {
                 @if links.contains(&number) { a href={ "#time-" (number) } { (text) } }
                 @else { span { (text) } }
             } },
-            share(library.self_ns, report.header.whole_ns),
-            time(library.self_ns),
+            about(library.self_error_ns.is_some(), &share(library.self_ns, report.header.whole_ns)),
+            time_about(library.self_ns, library.self_error_ns),
             if library.is_application {
                 html! {}
             } else {
-                count(library.calls)
+                count_about(library.calls, library.calls_error)
             },
             if library.is_application {
                 html! {}
@@ -134,14 +141,15 @@ fn panel(library: &Library) -> Result<Markup, Error> {
     let groups: Vec<Group> = segments.into_iter().map(|segment| segment.group).collect();
     let colours = chase_viz::colours(&groups);
     let row = |(number, function): (usize, &Function)| {
+        let is_estimate = function.self_error_ns.is_some();
         vec![
             html! { span.entry {
                 i.swatch style={ "--c:" (colours[number]) } {} (name(&function.name))
             } },
-            share(function.self_ns, library.self_ns),
-            time(function.self_ns),
-            time(function.total_ns),
-            count(function.calls),
+            about(is_estimate, &share(function.self_ns, library.self_ns)),
+            time_about(function.self_ns, function.self_error_ns),
+            about(is_estimate, &time(function.total_ns)),
+            count_about(function.calls, function.calls_error),
             time_if(function.p50_ns),
             time_if(function.p999_ns),
         ]

@@ -1,0 +1,52 @@
+//! What a distribution rests on, where only some of the calls were timed.
+
+use chase_recorder::histogram::bucket_of;
+use chase_recorder::reader::Histogram;
+
+/// A quantile of an estimated distribution is known only if so many timed calls took longer, and if
+/// both ends of its 95 % confidence interval are in its bucket or the next.
+const CALLS_BEYOND: f64 = 10.0;
+/// Standard deviations within which 95 % of a normal distribution are.
+pub(crate) const NORMAL_95: f64 = 1.96;
+
+/// The calls behind a histogram.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Evidence {
+    /// Calls that it stands for.
+    pub(crate) calls: u64,
+    /// Those that were timed.
+    pub(crate) timed: u64,
+    /// Σ w², w the calls that each of them stands for.
+    pub(crate) squared_weights: f64,
+}
+
+impl Evidence {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.calls = self.calls.saturating_add(other.calls);
+        self.timed = self.timed.saturating_add(other.timed);
+        self.squared_weights += other.squared_weights;
+    }
+
+    /// Whether only some of the calls were timed.
+    pub(crate) fn is_partial(self) -> bool {
+        self.timed < self.calls
+    }
+
+    /// The quantile `q` of `histogram`, in ticks, if enough calls were timed to tell it.
+    pub(crate) fn quantile(self, histogram: &Histogram, q: f64) -> Option<u64> {
+        histogram.quantile(q).filter(|&ticks| !self.is_partial() || self.tells(histogram, q, ticks))
+    }
+
+    fn tells(self, histogram: &Histogram, q: f64, ticks: u64) -> bool {
+        // As many calls as would tell as much if each stood for as many others.
+        let completed = histogram.count() as f64;
+        let told = completed * completed / self.squared_weights.max(1.0);
+        // The rank of a sample's quantile is binomial.
+        let error = NORMAL_95 * (q * (1.0 - q) / told).sqrt();
+        let is_near = |q| {
+            let other = histogram.quantile(q).map(bucket_of);
+            other.is_some_and(|other| other.abs_diff(bucket_of(ticks)) <= 1)
+        };
+        (1.0 - q) * told >= CALLS_BEYOND && is_near(q - error) && is_near(q + error)
+    }
+}
