@@ -1,7 +1,7 @@
 //! The slow half of the call path: what `call.S` does not do by itself.
 
 use core::ptr;
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{Ordering, compiler_fence};
 
 use chase_format::layout::Node;
 
@@ -131,14 +131,19 @@ impl Thread {
         // SAFETY: the frame was claimed for this call; the caller's stack holds its return address.
         unsafe {
             (*frame).node = node;
-            (*frame).sp.store(sp, Ordering::Relaxed);
+            (*frame).weight = 0;
             (*frame).saved_rbx = rbx;
             (*frame).return_address = *(sp as *const usize);
-            (*frame).weight = weight;
+            compiler_fence(Ordering::SeqCst);
+            (*frame).sp.store(sp, Ordering::Relaxed);
+            // A handler may jump out from here on: what has not begun is not taken back.
+            compiler_fence(Ordering::SeqCst);
             if weight == 0 {
                 (*node).calls += 1;
             } else {
                 (*sampling::samples_of(node)).begun += 1;
+                compiler_fence(Ordering::SeqCst);
+                (*frame).weight = weight;
             }
         }
         frame
@@ -179,6 +184,7 @@ pub(crate) unsafe extern "C" fn leave_slow(frame: *mut Frame, now_ticks: u64) {
             let ended = &raw mut (*sampling::samples_of(node)).ended;
             if thread.is_innermost(frame) {
                 (*frame).sp.store(DEAD, Ordering::Relaxed);
+                compiler_fence(Ordering::SeqCst);
                 *ended += 1;
                 sampling::record(thread, node, ticks, weight);
                 thread.leave_innermost(frame);

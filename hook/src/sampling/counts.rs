@@ -3,7 +3,7 @@
 use core::cell::Cell;
 use core::mem::offset_of;
 use core::ptr;
-use core::sync::atomic::{AtomicI16, AtomicPtr, AtomicU16, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicI16, AtomicPtr, AtomicU16, AtomicU32, Ordering, compiler_fence};
 
 use chase_format::layout::Node;
 
@@ -155,10 +155,9 @@ impl Counts {
     pub(super) fn make(&self, mut change: Change, calls: u32, sp: usize) {
         // SAFETY: the node is this thread's.
         change.calls = unsafe { (*change.node).calls } + u64::from(calls);
-        self.change.set(change);
-        self.change_sp.set(sp);
+        let outer = self.begin_change(change, sp);
         self.apply(change);
-        self.change_sp.set(0);
+        self.end_change(outer);
     }
 
     /// The same for a change after which blocks are as long as before, with frames or without.
@@ -166,8 +165,7 @@ impl Counts {
     pub(super) fn make_alike(&self, mut change: Change, known: &Slot, calls: u32, sp: usize) {
         // SAFETY: as above.
         change.calls = unsafe { (*change.node).calls } + u64::from(calls);
-        self.change.set(change);
-        self.change_sp.set(sp);
+        let outer = self.begin_change(change, sp);
         // SAFETY: as above.
         unsafe { (*change.node).calls = change.calls };
         known.node.store(change.node, Ordering::Relaxed);
@@ -175,7 +173,34 @@ impl Counts {
         if let Some(left) = self.left(change.slot) {
             left.store(change.left, Ordering::Relaxed);
         }
+        self.end_change(outer);
+    }
+
+    /// Notes a change for who jumps out of it. Gives the one that a handler has interrupted to call this,
+    /// if any: the handler may jump too, once it is done.
+    #[inline]
+    fn begin_change(&self, change: Change, sp: usize) -> Option<(Change, usize)> {
+        let outer_sp = self.change_sp.get();
+        let outer = (outer_sp != 0).then(|| (self.change.get(), outer_sp));
         self.change_sp.set(0);
+        compiler_fence(Ordering::SeqCst);
+        self.change.set(change);
+        compiler_fence(Ordering::SeqCst);
+        self.change_sp.set(sp);
+        compiler_fence(Ordering::SeqCst);
+        outer
+    }
+
+    #[inline]
+    fn end_change(&self, outer: Option<(Change, usize)>) {
+        compiler_fence(Ordering::SeqCst);
+        self.change_sp.set(0);
+        if let Some((change, sp)) = outer {
+            compiler_fence(Ordering::SeqCst);
+            self.change.set(change);
+            compiler_fence(Ordering::SeqCst);
+            self.change_sp.set(sp);
+        }
     }
 
     pub(super) fn apply(&self, change: Change) {
