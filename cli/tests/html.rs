@@ -10,7 +10,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use chase_recorder::builder::Builder;
+use chase_recorder::builder::{Builder, sample};
 
 const BROWSER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/browser");
 
@@ -79,6 +79,7 @@ fn in_a_browser() {
         ("hostile", recordings::hostile(), 2 << 20),
         ("compressor", recordings::compressor(), 2 << 20),
         ("pool", recordings::pool(), 2 << 20),
+        ("estimates", sample(), 2 << 20),
         ("apis-300", recordings::many_apis(300), 2 << 20),
         ("threads-10000", recordings::many_threads(10_000), 10 << 20),
     ] {

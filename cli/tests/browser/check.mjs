@@ -44,6 +44,7 @@ async function check(file, name) {
   await findings(page);
   await drillDown(page);
   await rows(page);
+  if (name === "estimates") await marks(page);
   await flame(page);
   for (const scheme of ["light", "dark"]) {
     await page.emulateMedia({ colorScheme: scheme });
@@ -124,6 +125,16 @@ async function drillDown(page) {
   await inner.waitFor({ state: "visible" });
   await page.goBack();
   await all.waitFor({ state: "visible" });
+}
+
+// Of the functions of that page one was sampled, and seen in windows.
+async function marks(page) {
+  const row = page.locator("#raw-rows tbody tr", { hasText: "malloc" }).first();
+  const cells = (await row.locator("td").allTextContents()).join(" | ");
+  assert.match(cells, /~18\.6 % \| ~1\.17 ms ± 4\.0 % \| ~1\.17 ms \| ~2\.36 k ± 1\.0 % \|/);
+  assert.match(cells, /≥ 1\.0/);
+  const others = await page.locator("#raw-rows tbody tr", { hasText: "pthread_cond_wait" }).first().textContent();
+  assert.doesNotMatch(others, /[~±≥≤]/, "an exact figure is marked");
 }
 
 async function rows(page) {
