@@ -45,43 +45,29 @@ pub(super) enum Phase {
 }
 
 pub(super) struct Twin {
-    pub(super) entry: Entry,
+    entry: Entry,
     pub(super) of: u32,
     pub(super) level: usize,
     pub(super) phase: Phase,
     /// When it is to be opened, or closed.
     pub(super) edge_ticks: u64,
     /// The latest edge, and the pause that was chosen then.
-    pub(super) since: Moment,
-    pub(super) pause_ns: u64,
+    since: Moment,
+    pause_ns: u64,
     /// Up to there, CPU time of all threads, and the time in which they worked.
-    pub(super) cpu_ns: u64,
-    pub(super) worked_ns: u64,
+    cpu_ns: u64,
+    worked_ns: u64,
     /// The latest window, and the pause since then, if a window is to stand for it.
     window: Option<Window>,
     paused_ns: u64,
     /// Pauses that ended too late.
-    pub(super) late: u32,
+    late: u32,
     /// It is of the process that this one is a fork of.
     pub(super) inherited: bool,
     pub(super) record: *mut TwinRecord,
 }
 
 impl Twin {
-    /// Calls in the latest window.
-    pub(super) fn calls(&self) -> u64 {
-        self.window.map_or(0, |window| window.calls)
-    }
-
-    /// No window comes after the latest pause.
-    pub(super) fn end_pause(&mut self) {
-        if let (Some(window), false) = (self.window, self.record.is_null()) {
-            // SAFETY: the record is in the mapping.
-            unsafe { (*self.record).add_pause(window, self.paused_ns) };
-            self.paused_ns = 0;
-        }
-    }
-
     /// One whose first pause begins.
     pub(super) fn new(
         entry: Entry,
@@ -105,6 +91,20 @@ impl Twin {
             late: 0,
             inherited: false,
             record,
+        }
+    }
+
+    /// Calls in the latest window.
+    pub(super) fn calls(&self) -> u64 {
+        self.window.map_or(0, |window| window.calls)
+    }
+
+    /// No window comes after the latest pause.
+    pub(super) fn end_pause(&mut self) {
+        if let (Some(window), false) = (self.window, self.record.is_null()) {
+            // SAFETY: the record is in the mapping.
+            unsafe { (*self.record).add_pause(window, self.paused_ns) };
+            self.paused_ns = 0;
         }
     }
 
