@@ -41,9 +41,10 @@
 //!
 //! Where calls were seen in windows alone, calls and times of the twin's contexts are multiplied by
 //! 1 + calls between windows / calls in windows, each pause being taken to have had calls at the rate of the
-//! window after it; the hook's cost is not, since calls between windows have none. The differences between windows give
-//! the variance *V* of the number of all calls (see
-//! [`chase_recorder::reader::Twin::relative_variance`]), and mean²·*V* is added to that of the time. Pauses that no window stands for are in no figure; [`NotSeen::not_observed`] lists them.
+//! window after it; the hook's cost is not, since calls between windows have none. The differences between
+//! windows give the variance *V* of the number of all calls (see
+//! [`chase_recorder::reader::Twin::relative_variance`]), and mean²·*V* is added to that of the time. Pauses
+//! that no window stands for are in no figure; [`NotSeen::not_observed`] lists them.
 //!
 //! Recorded recursion is folded into an ancestor: self times stay exact, and the tree shows folded
 //! calls in that ancestor. The total of an API or a library counts its outermost calls only, so

@@ -67,7 +67,7 @@ if (raw) {
     if (mark === "at-least") return "≥ " + text;
     if (mark === "about") return "~" + text;
     if (error > 0 && error >= value) return "≤ " + written(value + error, column.kind, column.name);
-    return "~" + text + (error >= value * 0.0005 ? " ± " + written(error / value, "share") : "");
+    return "~" + text + (error > 0 && error >= value * 0.0005 ? " ± " + written(error / value, "share") : "");
   };
   const element = (name, text, parent) => {
     const made = document.createElement(name);

@@ -141,6 +141,7 @@ async function rows(page) {
   const status = () => page.locator("#raw-status").textContent();
   const first = () => page.locator("#raw-rows tbody tr").first().textContent();
   const before = await page.locator("#raw-rows tbody tr").count();
+  assert.doesNotMatch(await page.locator("#raw-rows").textContent(), /NaN|Infinity/);
   assert(before > 0, "has rows");
   const name = await page.locator("#raw-rows tbody th").first().textContent();
   await page.fill("#raw-search", name.slice(0, 40));

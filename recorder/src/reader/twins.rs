@@ -82,8 +82,8 @@ impl Twin {
     /// Variance of the estimate of all calls, as a fraction of its square: that of the calls between
     /// windows ([`TwinRecord::add_window`]; n windows have n − 1 differences), and what is not known of the
     /// cost of calls in windows, which was subtracted from their time: a 95 % interval holds it to be wrong
-    /// by up to 1.5 times as much (seen: 1.2 times). 1 where fewer than two windows had calls, and before version 5;
-    /// 0 where nothing is estimated.
+    /// by up to 1.5 times as much (seen: 1.2 times). 1 where there were fewer than two windows, or no calls in any,
+    /// and before version 5; 0 where nothing is estimated.
     #[must_use]
     pub fn relative_variance(&self) -> f64 {
         let TwinRecord { windows, on_ns, off_ns, calls, calls_between, .. } = self.record;
