@@ -1,7 +1,7 @@
 //! The recording's clock: the time stamp counter where it can be trusted, otherwise
 //! `CLOCK_MONOTONIC`, and pairs of both by which a report turns ticks into nanoseconds.
 
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use chase_format::layout::{CLOCK_MONOTONIC, CLOCK_TSC, ClockPair};
 
@@ -11,16 +11,24 @@ use crate::{arch, recording, sys};
 pub(crate) fn choose() -> u32 {
     let trusted = arch::time_stamp_is_invariant() && sys::may_read_time_stamp();
     let kind = if trusted { CLOCK_TSC } else { CLOCK_MONOTONIC };
-    arch::CLOCK_KIND.store(kind, Ordering::Relaxed);
+    KIND.store(kind, Ordering::Relaxed);
+    arch::use_time_stamp(trusted);
     kind
 }
 
-/// [`arch::CLOCK_KIND`] of a clock that stands still: the process may not read any.
+/// `CLOCK_TSC`, `CLOCK_MONOTONIC`, or [`FROZEN`].
+static KIND: AtomicU32 = AtomicU32::new(CLOCK_TSC);
+/// A clock that stands still: the process may not read any.
 const FROZEN: u32 = u32::MAX;
+
+/// Which clock it is.
+pub(crate) fn kind() -> u32 {
+    KIND.load(Ordering::Relaxed)
+}
 
 /// Now, in ticks.
 pub(crate) fn now() -> u64 {
-    match arch::CLOCK_KIND.load(Ordering::Relaxed) {
+    match kind() {
         CLOCK_TSC => arch::time_stamp(),
         FROZEN => arch::FROZEN_TICKS.load(Ordering::Relaxed),
         _ => sys::clock_ns(libc::CLOCK_MONOTONIC),
@@ -29,7 +37,7 @@ pub(crate) fn now() -> u64 {
 
 /// Whether the clock is the time stamp counter.
 pub(crate) fn is_time_stamp() -> bool {
-    arch::CLOCK_KIND.load(Ordering::Relaxed) == CLOCK_TSC
+    kind() == CLOCK_TSC
 }
 
 /// The process's first pair, by which the clock's rate is known before its end.
@@ -66,7 +74,8 @@ pub(crate) fn ticks_per_us() -> Option<u64> {
 /// Stops the clock, before reading it becomes an offence.
 pub(crate) fn freeze() {
     arch::FROZEN_TICKS.store(now(), Ordering::Relaxed);
-    arch::CLOCK_KIND.store(FROZEN, Ordering::Relaxed);
+    KIND.store(FROZEN, Ordering::Relaxed);
+    arch::use_time_stamp(false);
 }
 
 /// The clocks at one moment: of a few tries, the one with the least time between its reads.

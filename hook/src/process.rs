@@ -284,7 +284,7 @@ fn open_recording(origin: u32) -> Result<(), Refused> {
     (header.parent_pid, header.process_group, header.session) = (parent, group, session);
     header.process_start = process_start(&mut this.buffer);
     header.origin = origin;
-    header.clock_kind = arch::CLOCK_KIND.load(Ordering::Relaxed);
+    header.clock_kind = clock::kind();
     // A child's clock has run since its parent's start, which makes its rate known at once.
     header.clock_start = if origin == ORIGIN_FORK { start } else { this.first_pair };
     header.clock_latest = if origin == ORIGIN_FORK { this.first_pair } else { start };

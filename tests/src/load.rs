@@ -6,8 +6,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use chase_analyzer::{Analysis, Image, Selection};
+use chase_recorder::histogram::{bucket_of, bucket_start};
 use chase_recorder::layout::{
-    EXTENSION, NONE, ORIGIN_FORK, STOP_NONE, SlotClass, THREAD_CREATED, THREAD_ENDED,
+    END_EXIT, EXTENSION, NONE, ORIGIN_FORK, STOP_NONE, SlotClass, THREAD_CREATED, THREAD_ENDED,
 };
 use chase_recorder::reader::{Context, Recording as Reader, Slot};
 
@@ -50,6 +51,10 @@ fn process(path: &Path) -> Process {
     );
 
     let header = reader.header();
+    // Who is killed, or jumps, may do it in the middle of a change.
+    if header.end_kind == END_EXIT && reader.threads().count() == 1 && sum(|api| api.unwound) == 0 {
+        reader.threads().flat_map(|thread| thread.contexts()).for_each(|it| check_durations(&it));
+    }
     let executable = reader.meta_value("executable").unwrap_or_default();
     let skipped =
         reader.objects().map(|object| (file_name(&object.path()), object.record().skipped));
@@ -98,6 +103,22 @@ fn apis(reader: &Reader) -> Vec<Api> {
         api.open += open_calls(&context, &slot);
     }
     apis.into_values().collect()
+}
+
+/// The call path chose the buckets; the total and the longest tell which are possible.
+fn check_durations(context: &Context) {
+    let (node, histogram) = (context.node(), context.histogram());
+    if context.samples().is_some() || context.is_inherited() || context.twin().is_some() {
+        return;
+    }
+    let sum = |edge: fn(usize) -> u64| {
+        histogram.buckets().map(|(bucket, count)| edge(bucket) * count).sum::<u64>()
+    };
+    let (least, most) = (sum(bucket_start), sum(|bucket| bucket_start(bucket + 1)));
+    assert!((least..=most).contains(&node.total_ticks), "{node:?}: {least} to {most} ticks");
+    let highest = histogram.buckets().map(|(bucket, _)| bucket).max();
+    let longest = highest.map(|_| bucket_of(node.max_ticks));
+    assert_eq!(highest, longest, "{node:?}: {histogram:?}");
 }
 
 fn in_windows(reader: &Reader) -> Vec<(String, String)> {

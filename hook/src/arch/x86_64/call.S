@@ -31,17 +31,14 @@ chase_counted_\of:                      # r11 = slot, flags = those of its count
     .cfi_startproc
     jns .Ldue_\of                       # below zero, every call is timed
 chase_enter_\of:                        # r11 = slot, (rsp) = return address
-    save %rax                          # al: number of vector arguments of a variadic call
-    save %rdx
-    save %rcx
-    save %rsi
-
+    stash
     load_thread \of %rcx                # rcx = thread
-    movq {TOP}(%rcx), %rax              # rax = the frame to claim
+    {{disp32}} movq {TOP}(%rcx), %rax   # rax = the frame to claim
+    whole 11
     testl ${SEGMENT_MASK}, %eax         # end of the segment, or no thread
     jz .Lenter_slow_\of
-    leaq 32(%rsp), %rdx
-    cmpq %rdx, {SP}-{FRAME}(%rax)       # the top frame must enclose this call
+    whole 10
+    cmpq %rsp, {SP}-{FRAME}(%rax)       # the top frame must enclose this call
     jbe .Lenter_outside_\of
 .Lenclosed_\of:
     movq {NODE}-{FRAME}(%rax), %rdx     # the caller's node
@@ -54,84 +51,80 @@ chase_enter_\of:                        # r11 = slot, (rsp) = return address
 .Lprobe_\of:
     andq {MASK}(%rcx), %rsi
     addq {TABLE}(%rcx), %rsi
+    whole 9
     cmpq %rdx, (%rsi)
     jne .Lcollision_\of
-    movq 8(%rsi), %rsi                  # rsi = node
+    {{disp32}} movq 8(%rsi), %rsi       # rsi = node
     movl ${FRAME}, %edx
     xaddq %rdx, {TOP}(%rcx)             # claimed: one instruction, so no signal handler gets it too
+    whole 9
     cmpq %rdx, %rax
     jne .Lenter_moved_\of
-    movq %rsi, {NODE}(%rax)
-    leaq 32(%rsp), %rdx
-    movq %rdx, {SP}(%rax)               # from here on the frame encloses calls of signal handlers
-    movq %rbx, {RBX}(%rax)
-    movq 32(%rsp), %rdx
-    movq %rdx, {RET}(%rax)
+    {{disp32}} movq %rsi, {NODE}(%rax)
+    {{disp32}} movq %rbx, {RBX}(%rax)
+    {{disp32}} movq %rsp, {SP}(%rax)    # from here on the frame encloses calls of signal handlers
     movq %rax, %rbx                     # rbx = frame
     cfi_rbx_in_frame
+    popq {RET}(%rbx)
+    cfi_return_in_frame
     leaq {routes}(%rip), %rcx
     shlq $4, %r11
     movq (%rcx,%r11), %r11              # r11 = the real function
-    incq {CALLS}(%rsi)
+    {{disp32}} incq {CALLS}(%rsi)
     show_context \of %rsi %rcx
     read_clock .Lenter_clock_\of
 .Lstarted_\of:
     movq %rax, {START}(%rbx)
     movq %rax, {LAST_START}(%rsi)
-    restore %rsi
-    restore %rcx
-    restore %rdx
-    restore %rax
-    leaq 8(%rsp), %rsp                  # the return address is in the frame
-    cfi_return_in_frame
+    {{disp32}} movq -40(%rsp), %rsi
+    movq -32(%rsp), %rcx
+    movq -24(%rsp), %rdx
+    movq -16(%rsp), %rax
 .Lcall_\of:
+    whole 3
     callq *%r11
 
     .hidden chase_exit_\of
     .globl chase_exit_\of
 chase_exit_\of:                         # rbx = frame
-    movq %rax, %r9                      # results are in rax and rdx by the ABI; rcx and r8 hold
-    movq %rdx, %r11                     # more by other conventions, like Swift's
-    movq %rcx, {SAVED_RCX}(%rbx)
+    movq %rax, %r9                      # results are in rax and rdx by the ABI; rcx and r8, which stay,
+    movq %rdx, %r11                     # hold more by other conventions, like Swift's
     read_clock .Lexit_clock_\of
 .Lended_\of:
     load_thread \of %r10                # r10 = thread, perhaps another one than at entry
     leaq {FRAME}(%rbx), %rdx
+    whole 9
     cmpq %rdx, {TOP}(%r10)
     jne .Lleave_slow_\of                # not the top frame of this thread
     movq {NODE}(%rbx), %rsi             # rsi = node
-    movq %rax, %rdi
-    subq {START}(%rbx), %rdi            # rdi = ticks
-    movq %rdi, %rdx
-    orq ${LINEAR_LIMIT}, %rdx
-    bsrq %rdx, %rcx
-    cmpl ${MAX_EXPONENT}, %ecx
-    ja .Lleave_slow_\of
-    subl ${SUB_BITS}, %ecx
-    movq %rdi, %rdx
-    shrq %cl, %rdx
-    leal -16(%rdx,%rcx,8), %edx         # edx = bucket, as histogram::bucket_of
-    movl %edx, %ecx
-    shrl $4, %ecx
-    movl {PAGES}(%rsi,%rcx,4), %ecx
-    testl %ecx, %ecx
-    jz .Lleave_slow_\of                 # the first call in this page of the histogram
-    andl $15, %edx
-    shlq $7, %rcx
-    addq {base}(%rip), %rcx
+    subq {START}(%rbx), %rax            # rax = ticks
+    whole 8
+    cmpq ${SHORT}, %rax
+    jae .Llong_\of
+    leaq {short_buckets}(%rip), %rdx
+    movzbl 1(%rdx,%rax,2), %edi         # edi = page of the histogram, and edx = bucket in it, as
+    movzbl (%rdx,%rax,2), %edx          # histogram::bucket_of
+.Lbucket_\of:
+    movl {PAGES}(%rsi,%rdi,4), %edi
+    whole 8
+    testl %edi, %edi
+    jz .Lleave_unrecorded_\of           # the first call in this page
+    shlq $7, %rdi
+    addq {base}(%rip), %rdi
     movq $0, {SP}(%rbx)                 # ended: a cancellation from here on finds no open call
-    incq (%rcx,%rdx,8)
-    addq %rdi, {TOTAL}(%rsi)
-    cmpq {MAX}(%rsi), %rdi
+    incq (%rdi,%rdx,8)
+    addq %rax, {TOTAL}(%rsi)
+    whole 6
+    cmpq {MAX}(%rsi), %rax
     ja .Lmaximum_\of
 .Lrecorded_\of:
     pushq {RET}(%rbx)
     cfi_return_on_stack
     movq {RBX}(%rbx), %rdi              # rdi = the caller's rbx
     .cfi_register rbx, rdi
-    movq {SAVED_RCX}(%rbx), %rcx
     movq {NODE}-{FRAME}(%rbx), %rsi     # rsi = the caller's node
     subq ${FRAME}, {TOP}(%r10)          # released: one instruction, for signal handlers
+    whole 9
     cmpq %rbx, {TOP}(%r10)              # ... unless one has switched stacks in between
     jne .Lleave_moved_\of
     show_context \of %rsi %r10
@@ -139,17 +132,38 @@ chase_exit_\of:                         # rbx = frame
     .cfi_restore rbx
     movq %r9, %rax
     movq %r11, %rdx
+    whole 1
     retq
 
 # ---- out of line --------------------------------------------------------------------------------
 .Lmaximum_\of:
     cfi_return_in_frame
     cfi_rbx_in_frame
-    movq %rdi, {MAX}(%rsi)
+    movq %rax, {MAX}(%rsi)
     jmp .Lrecorded_\of
 
+.Llong_\of:                             # histogram::bucket_of
+    movq %rcx, %rdi
+    movq %rax, %rcx
+    orq ${LINEAR_LIMIT}, %rcx
+    bsrq %rcx, %rcx
+    cmpl ${MAX_EXPONENT}, %ecx
+    ja .Llast_bucket_\of
+    subl ${SUB_BITS}, %ecx
+    movq %rax, %rdx
+    shrq %cl, %rdx
+    leal -16(%rdx,%rcx,8), %edx
+    movq %rdi, %rcx
+    movl %edx, %edi
+    shrl $4, %edi
+    andl $15, %edx
+    jmp .Lbucket_\of
+
+.Llast_bucket_\of:
+    movq %rdi, %rcx
+.Lleave_unrecorded_\of:
+    addq {START}(%rbx), %rax
 .Lleave_slow_\of:                       # rax = now
-    movq {SAVED_RCX}(%rbx), %rcx
     pushq {RET}(%rbx)
     cfi_return_on_stack
     pushq {RBX}(%rbx)
@@ -178,9 +192,9 @@ chase_exit_\of:                         # rbx = frame
     retq
 
 .Lenter_outside_\of:                    # a tail call takes over its caller's place on the stack
-    .cfi_def_cfa rsp, 40
+    .cfi_def_cfa rsp, 8
     jb .Lenter_slow_\of
-    jump_if_exit 32(%rsp) .Lenclosed_\of
+    jump_if_exit (%rsp) .Lenclosed_\of
     jmp .Lenter_slow_\of
 
 .Lcollision_\of:                        # linear probing; an empty entry ends it
@@ -191,11 +205,7 @@ chase_exit_\of:                         # rbx = frame
     jmp .Lprobe_\of
 
 .Ldue_\of:                              # flags still tell where the countdown is
-    .cfi_def_cfa rsp, 8
-    save %rax
-    save %rdx
-    save %rcx
-    save %rsi
+    stash
     movl ${SAMPLE}, %esi                # zero: this call stands for others
     jz .Lenter_slow_moved_\of
     movl ${LOOK}, %esi                  # it wrapped round: time to look at how the slot is used
@@ -207,6 +217,7 @@ chase_exit_\of:                         # rbx = frame
 .Lenter_slow_\of:
     xorl %esi, %esi                     # rsi = 0, why, or a frame that was claimed in vain
 .Lenter_slow_moved_\of:
+    keep_stash
     save %rdi
     save %r8
     save %r9
@@ -250,7 +261,9 @@ chase_exit_\of:                         # rbx = frame
     jmp .Lcall_\of
 
 .Lbypass_\of:                           # no frame to be had: the call runs untimed
+    cfi_return_on_stack
     .cfi_restore rbx
+    .cfi_adjust_cfa_offset 32
     restore %rsi
     restore %rcx
     restore %rdx
@@ -258,9 +271,14 @@ chase_exit_\of:                         # rbx = frame
     jmpq *%r11
 
 .Lenter_clock_\of:
-    .cfi_def_cfa rsp, 40
     cfi_rbx_in_frame
+    cfi_return_in_frame
+    subq $40, %rsp                      # the stash, and the return address: it is still there
+    cfi_return_on_stack
+    .cfi_adjust_cfa_offset 32
     callq chase_clock
+    addq $40, %rsp
+    cfi_return_in_frame
     jmp .Lstarted_\of
 
 .Lexit_clock_\of:

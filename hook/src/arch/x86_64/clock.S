@@ -13,8 +13,8 @@ chase_start:                            # rbx = frame
     save %rax
     save %rdx
     save %rcx
-    cmpl $0, {clock_kind}(%rip)
-    jne 2f
+    cmpq {clock_limit}(%rip), %rbx
+    ja 2f
     lfence
     rdtsc
     shlq $32, %rdx

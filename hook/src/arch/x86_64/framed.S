@@ -10,22 +10,24 @@
     .type chase_framed_\of, @function
 chase_framed_\of:                       # r11 = slot, (rsp) = return address
     .cfi_startproc
-    save %rax
+    movq %rax, -8(%rsp)                 # a stash, one by one
     load_counts \of %rax                # rax = the thread's countdowns
+    whole 13
     cmpw $0, {PLACE}(%rax,%r11,{COUNTDOWN}) # the bit for frames is the sign
     jns .Lframed_leaf_\of
-    save %rdx
-    save %rcx
-    save %rsi
+    movq %rcx, -24(%rsp)
     load_thread \of %rcx                # rcx = thread
-    movq {TOP}(%rcx), %rax              # rax = the frame to claim
+    {{disp32}} movq %rdx, -16(%rsp)
+    {{disp32}} movq %rsi, -32(%rsp)
+    {{disp32}} movq {TOP}(%rcx), %rax   # rax = the frame to claim
+    whole 11
     testl ${SEGMENT_MASK}, %eax
     jz .Lframed_slow_\of
-    leaq 32(%rsp), %rdx
-    cmpq %rdx, {SP}-{FRAME}(%rax)
+    whole 10
+    cmpq %rsp, {SP}-{FRAME}(%rax)
     jbe .Lframed_outside_\of
 .Lframed_enclosed_\of:
-    movq {NODE}-{FRAME}(%rax), %rdx
+    {{disp32}} movq {NODE}-{FRAME}(%rax), %rdx
     movl {SCOPE}(%rdx), %edx
     shlq $32, %rdx
     orq %r11, %rdx
@@ -36,33 +38,30 @@ chase_framed_\of:                       # r11 = slot, (rsp) = return address
 .Lframed_probe_\of:
     andq {MASK}(%rcx), %rsi
     addq {TABLE}(%rcx), %rsi
+    whole 9
     cmpq %rdx, (%rsi)
     jne .Lframed_collision_\of
-    movq 8(%rsi), %rsi                  # rsi = node
+    {{disp32}} movq 8(%rsi), %rsi       # rsi = node
     movl ${FRAME}, %edx
     xaddq %rdx, {TOP}(%rcx)
+    whole 9
     cmpq %rdx, %rax
     jne .Lenter_moved_\of
     movq %rsi, {NODE}(%rax)
     movl $0, {WEIGHT}(%rax)             # it stands for no call: not timed
-    leaq 32(%rsp), %rdx
-    movq %rdx, {SP}(%rax)
     movq %rbx, {RBX}(%rax)
-    movq 32(%rsp), %rdx
-    movq %rdx, {RET}(%rax)
+    movq %rsp, {SP}(%rax)
     movq %rax, %rbx                     # rbx = frame
     cfi_rbx_in_frame
+    popq {RET}(%rbx)
+    cfi_return_in_frame
     leaq {routes}(%rip), %rcx
     shlq $4, %r11
     movq (%rcx,%r11), %r11
     incq {CALLS}(%rsi)
     show_context \of %rsi %rcx
-    restore %rsi
-    restore %rcx
-    restore %rdx
-    restore %rax
-    leaq 8(%rsp), %rsp
-    cfi_return_in_frame
+    unstash 8
+    whole 3
     callq *%r11
 
     .hidden chase_framed_exit_\of
@@ -70,20 +69,23 @@ chase_framed_\of:                       # r11 = slot, (rsp) = return address
 chase_framed_exit_\of:                  # rbx = frame; rax rdx rcx r8 may hold results
     load_thread \of %r10                # r10 = thread, perhaps another one than at entry
     leaq {FRAME}(%rbx), %rdi
+    whole 9
     cmpq %rdi, {TOP}(%r10)
     jne .Lframed_leave_slow_\of
     movq $0, {SP}(%rbx)
     pushq {RET}(%rbx)
     cfi_return_on_stack
-    movq {RBX}(%rbx), %rdi
+    {{disp32}} movq {RBX}(%rbx), %rdi
     .cfi_register rbx, rdi
-    movq {NODE}-{FRAME}(%rbx), %rsi     # rsi = the caller's node
+    {{disp32}} movq {NODE}-{FRAME}(%rbx), %rsi # rsi = the caller's node
     subq ${FRAME}, {TOP}(%r10)
+    whole 9
     cmpq %rbx, {TOP}(%r10)
     jne .Lframed_leave_moved_\of
     show_context \of %rsi %r9
     movq %rdi, %rbx
     .cfi_restore rbx
+    whole 1
     retq
 
 # ---- out of line --------------------------------------------------------------------------------
@@ -112,18 +114,16 @@ chase_framed_exit_\of:                  # rbx = frame; rax rdx rcx r8 may hold r
     jmp .Lleave_moved_\of
 
 .Lframed_leaf_\of:                      # on this thread its calls get no frames
-    .cfi_def_cfa rsp, 16
     .cfi_restore rbx
     leaq {routes}(%rip), %rax
     shlq $4, %r11
     movq (%rax,%r11), %r11
-    restore %rax
+    movq -8(%rsp), %rax
     jmpq *%r11
 
 .Lframed_outside_\of:
-    .cfi_def_cfa rsp, 40
     jb .Lframed_slow_\of
-    jump_if_exit 32(%rsp) .Lframed_enclosed_\of
+    jump_if_exit (%rsp) .Lframed_enclosed_\of
     jmp .Lframed_slow_\of
 
 .Lframed_collision_\of:

@@ -9,6 +9,34 @@
     .cfi_adjust_cfa_offset -8
 .endm
 
+# What follows, a jump of so many bytes with its comparison, neither crosses a multiple of 32 nor ends
+# there. Some processors decode such a one each time, which takes long while the other thread of their
+# core wants to decode too. A few {{disp32}} before it make the nop unnecessary, in `near` at least.
+.macro whole bytes
+    .p2align 5, , \bytes
+.endm
+
+# The registers that the call path needs for itself, in the red zone of the function that is called: the
+# stack stays as it is, and signal handlers leave 128 bytes below it alone. `popped` is what has been
+# popped since.
+.macro stash
+    movq %rax, -8(%rsp)                 # al: number of vector arguments of a variadic call
+    movq %rdx, -16(%rsp)
+    movq %rcx, -24(%rsp)
+    movq %rsi, -32(%rsp)
+.endm
+.macro unstash popped=0
+    movq -32-\popped(%rsp), %rsi
+    movq -24-\popped(%rsp), %rcx
+    movq -16-\popped(%rsp), %rdx
+    movq -8-\popped(%rsp), %rax
+.endm
+# Makes them part of the stack, for calls, as if they had been saved in this order.
+.macro keep_stash
+    subq $32, %rsp
+    .cfi_adjust_cfa_offset 32
+.endm
+
 # The vector registers that hold arguments. Rust code here touches no more of them than their lower
 # halves; the upper ones stay as they are.
 .macro push_vectors
@@ -78,10 +106,13 @@
     .cfi_restore rsp
 .endm
 
-# rax = now, rdx is lost. A clock that is not the time stamp counter is read out of line.
+# rax = now, rdx is lost; rbx = frame. A clock that is not the time stamp counter is read out of line,
+# for all frames: their addresses are above its limit. (That is one micro-operation, and three if the
+# clock's kind were compared to a constant.)
 .macro read_clock slow
-    cmpl $0, {clock_kind}(%rip)
-    jne \slow
+    whole 13
+    cmpq {clock_limit}(%rip), %rbx
+    ja \slow
     rdtsc
     shlq $32, %rdx
     orq %rdx, %rax

@@ -3,10 +3,10 @@
 use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 use core::arch::{asm, global_asm};
 use core::mem::offset_of;
-use core::sync::atomic::{AtomicI16, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicI16, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
-use chase_format::histogram::{LINEAR_LIMIT, MAX_EXPONENT, SUB_BITS};
-use chase_format::layout::{CLOCK_TSC, FRAMED, Node, OWN_CONTEXT_REF, SAMPLED, UNIT};
+use chase_format::histogram::{LINEAR_LIMIT, MAX_EXPONENT, PAGE_BUCKETS, SUB_BITS, bucket_of};
+use chase_format::layout::{FRAMED, Node, OWN_CONTEXT_REF, SAMPLED, TIMING_ALL, UNIT};
 
 use crate::frames::{self, FRAME, Frame, SEGMENT};
 use crate::sampling::{self, Counts};
@@ -23,8 +23,11 @@ compile_error!(
 pub(crate) const STUBS: usize = 1 << 17;
 /// How many of them can be functions that are not ordinary.
 pub(crate) const SPECIAL_STUBS: usize = 1 << 13;
-/// Bytes of a stub, and of one of a function that is not ordinary.
+/// How many slots have a stub for when all calls are timed: address space can be scarce.
+const TIMED_STUBS: usize = 1 << 14;
+/// Bytes of a stub, of one where all calls are timed, and of one of a function that is not ordinary.
 const STUB: usize = 32;
+const TIMED_STUB: usize = 16;
 const SPECIAL_STUB: usize = 16;
 /// Bytes of a stub's end, how many share a jump, and bytes of those and the jump.
 const END: usize = 8;
@@ -58,12 +61,28 @@ struct Route {
 /// By slot: the call path finds them by its number, and knows their size.
 static ROUTES: [Route; STUBS] =
     [const { Route { target: AtomicUsize::new(0), counted: AtomicUsize::new(0) } }; STUBS];
-/// Which clock the call path reads: `CLOCK_TSC` or `CLOCK_MONOTONIC`.
-pub(crate) static CLOCK_KIND: AtomicU32 = AtomicU32::new(CLOCK_TSC);
+/// Calls whose frames are at most at this address read the time stamp counter: all or none.
+static CLOCK_LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
 /// What the clock shows once it stands still; 0 as long as it runs.
 pub(crate) static FROZEN_TICKS: AtomicU64 = AtomicU64::new(0);
 /// Where the recording is mapped.
 pub(crate) static BASE: AtomicUsize = AtomicUsize::new(0);
+
+/// Ticks below which the call path looks the bucket up.
+const SHORT: usize = 1024;
+/// By ticks: the bucket in its page of the histogram, and the page.
+static SHORT_BUCKETS: [[u8; 2]; SHORT] = short_buckets();
+
+const fn short_buckets() -> [[u8; 2]; SHORT] {
+    let mut buckets = [[0; 2]; SHORT];
+    let mut ticks = 0;
+    while ticks < SHORT {
+        let bucket = bucket_of(ticks as u64);
+        buckets[ticks] = [(bucket % PAGE_BUCKETS) as u8, (bucket / PAGE_BUCKETS) as u8];
+        ticks += 1;
+    }
+    buckets
+}
 
 const _: () = assert!(size_of::<Route>() == 16);
 
@@ -76,7 +95,9 @@ global_asm!(
     include_str!("special.S"),
     no_thread = sym thread::NO_THREAD,
     no_counts = sym sampling::NO_COUNTS,
-    clock_kind = sym CLOCK_KIND,
+    clock_limit = sym CLOCK_LIMIT,
+    short_buckets = sym SHORT_BUCKETS,
+    SHORT = const SHORT,
     frozen_ticks = sym FROZEN_TICKS,
     routes = sym ROUTES,
     base = sym BASE,
@@ -135,6 +156,8 @@ global_asm!(
     END = const END,
     ENDS = const ENDS,
     ENDS_BLOCK = const ENDS_BLOCK,
+    TIMED_STUB = const TIMED_STUB,
+    TIMED_STUBS = const TIMED_STUBS,
     SPECIAL_STUB = const SPECIAL_STUB,
     STUBS = const STUBS,
     SPECIAL_STUBS = const SPECIAL_STUBS,
@@ -147,6 +170,7 @@ unsafe extern "C" {
     static chase_framed_ends: u8;
     static chase_distant_stubs: u8;
     static chase_special_stubs: u8;
+    static chase_timed_stubs: u8;
     static chase_exit_near: u8;
     static chase_exit_far: u8;
     static chase_framed_exit_near: u8;
@@ -159,10 +183,13 @@ unsafe extern "C" {
 
 /// Address of the stub of `slot`.
 pub(crate) fn stub(slot: usize) -> usize {
-    if words_are_near() {
-        &raw const chase_stubs as usize + slot * STUB
-    } else {
+    if !words_are_near() {
         end_of(&raw const chase_distant_stubs, slot)
+    } else if sampling::mode() == TIMING_ALL && slot < TIMED_STUBS {
+        // There is nothing to count down.
+        &raw const chase_timed_stubs as usize + slot * TIMED_STUB
+    } else {
+        &raw const chase_stubs as usize + slot * STUB
     }
 }
 
@@ -178,8 +205,13 @@ pub(crate) fn special_stub(number: usize) -> usize {
 
 /// Whether `address` is one of the stubs.
 pub(crate) fn is_stub(address: usize) -> bool {
-    address.wrapping_sub(stub(0)) < stub(STUBS) - stub(0)
-        || address.wrapping_sub(special_stub(0)) < SPECIAL_STUBS * SPECIAL_STUB
+    let tables = [
+        (&raw const chase_stubs, STUBS * STUB),
+        (&raw const chase_timed_stubs, TIMED_STUBS * TIMED_STUB),
+        (&raw const chase_distant_stubs, STUBS / ENDS * ENDS_BLOCK),
+        (&raw const chase_special_stubs, SPECIAL_STUBS * SPECIAL_STUB),
+    ];
+    tables.iter().any(|&(table, len)| address.wrapping_sub(table as usize) < len)
 }
 
 /// Where functions return to that are not ordinary and were called by us.
@@ -394,6 +426,11 @@ pub(crate) fn thread_control_word(offset: usize) -> usize {
             options(att_syntax, nostack, readonly, preserves_flags));
     }
     word
+}
+
+/// Has the call path read the time stamp counter, or another clock.
+pub(crate) fn use_time_stamp(is_trusted: bool) {
+    CLOCK_LIMIT.store(if is_trusted { usize::MAX } else { 0 }, Ordering::Relaxed);
 }
 
 /// Reads the time stamp counter.
