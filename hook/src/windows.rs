@@ -110,9 +110,9 @@ pub(crate) fn pass_by(now: u64, slot: u32) {
 }
 
 /// Makes calls of a slot rarer to be seen: unhooks an import, or, of a twin, makes its windows rarer.
-/// False if that can't be.
-pub(crate) fn lower(slot: u32) -> bool {
-    change(|state, moment| state.lower(slot, moment)).unwrap_or(false)
+/// False if that can't be; `None` if it can't be now, since somebody else changes entries.
+pub(crate) fn lower(slot: u32) -> Option<bool> {
+    change(|state, moment| state.lower(slot, moment))
 }
 
 /// A number that differs whenever [`lower`] has changed anything.

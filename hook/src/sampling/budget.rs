@@ -87,11 +87,11 @@ pub(crate) fn pass_by(thread: &Thread, slot: u32) {
         if !recording::stopped() && !ENDING.load(Ordering::Relaxed) {
             let cpu_ns = sys::clock_ns(libc::CLOCK_THREAD_CPUTIME_ID);
             let worked_ns = cpu_ns.saturating_sub(counts.checked_cpu_ns.replace(cpu_ns));
-            counts.check(elapsed, worked_ns / (LEAST_PACE_US * 1000));
+            counts.check(elapsed, worked_ns / 1000);
         }
         for known in counts.all_known() {
             known.visits.set(0);
-            known.cost.set(0);
+            known.earlier_cost.set(known.cost.replace(0));
         }
     }
 }
@@ -166,16 +166,31 @@ impl Slot {
     fn is_reliable(&self) -> bool {
         self.steady.get() >= STEADY && !windows::is_twin(self.number)
     }
+
+    /// What its calls cost each time. Where its thread had to wait for a processor, they seem to be rare, and
+    /// it takes the slow path more often than `most_visits` for a while; and where they change, they are all
+    /// timed for a while.
+    fn lasting_cost(&self, most_visits: u64) -> u64 {
+        let (cost, visits) = (self.cost.get(), u64::from(self.visits.get()));
+        if windows::is_twin(self.number) {
+            return cost;
+        }
+        (cost / visits.max(1) * visits.min(most_visits)).min(self.earlier_cost.get())
+    }
 }
 
 impl Counts {
-    /// Unhooks what it takes, if the last `elapsed` ticks cost too much. `least_visits`: that many make a
-    /// slot one that others can rely on.
-    fn check(&self, elapsed: u64, least_visits: u64) {
+    /// Unhooks what it takes, if the last `elapsed` ticks, of which the thread worked for `worked_us`, cost
+    /// too much.
+    fn check(&self, elapsed: u64, worked_us: u64) {
         let budget = elapsed.saturating_mul(SHARE.load(Ordering::Relaxed)) / MILLION * 1024;
-        let mut spent: u64 = self.all_known().map(|known| known.cost.get()).sum();
+        // That many make a slot one that others can rely on.
+        let least_visits = (worked_us / LEAST_PACE_US).max(1);
+        let most_visits = (worked_us * 5 / 4 / PACE_US).max(1);
+        let lasting = |known: &Slot| known.lasting_cost(most_visits);
+        let mut spent: u64 = self.all_known().map(lasting).sum();
         for known in self.all_known() {
-            let is_steady = u64::from(known.visits.get()) >= least_visits.max(1);
+            let is_steady = u64::from(known.visits.get()) >= least_visits;
             let steady = known.steady.get();
             known.steady.set(match known.visits.get() {
                 0 => 0,
@@ -194,8 +209,9 @@ impl Counts {
                 return;
             }
             let candidates = self.all_known().filter(|known| self.is_candidate(known));
-            let Some(dearest) = candidates.max_by_key(|known| known.cost.get()) else { return };
-            let cost = dearest.cost.replace(0);
+            let Some(dearest) = candidates.max_by_key(|known| lasting(known)) else { return };
+            let cost = lasting(dearest);
+            dearest.cost.set(0);
             if cost <= budget / SMALL_PART && !STRESS {
                 return;
             }
@@ -208,10 +224,15 @@ impl Counts {
             if !self.all_known().any(|known| is_other(&known)) && !STRESS {
                 return;
             }
-            if windows::lower(dearest.number) {
-                dearest.steady.set(0);
-                // Windows of the next level see a quarter.
-                spent -= cost / 4 * 3;
+            match windows::lower(dearest.number) {
+                Some(true) => {
+                    dearest.steady.set(0);
+                    // Windows of the next level see a quarter.
+                    spent -= cost / 4 * 3;
+                }
+                Some(false) if windows::changes() == self.changes.get() => {}
+                // Another thread was faster, perhaps with the same: what it leaves is to be seen first.
+                _ => return,
             }
         }
     }
