@@ -5,8 +5,8 @@
 //! [`LINEAR_WIDTH`] ticks wide: finer than a pair of clock reads can tell. Buckets are stored in
 //! pages of [`PAGE_BUCKETS`] (two powers of two), each allocated when its first value arrives.
 //!
-//! The hook's assembly computes `bucket_of` with the same constants; a test in the hook compares
-//! the two.
+//! The hook's assembly computes `bucket_of` with the same constants; chase-tests holds each recording's
+//! buckets against its sums and longest calls.
 
 /// log2 of the number of sub-buckets per power of two.
 pub const SUB_BITS: u32 = 3;
