@@ -35,8 +35,37 @@ pub(crate) unsafe fn first_segment(segment: *mut Segment, owner: *mut Thread, ro
 }
 
 impl Thread {
-    /// Enters the next segment.
+    /// Enters the next segment. Calls may go to and fro between two, so one that is there already is
+    /// entered without system calls.
     pub(super) fn grow(&self) -> bool {
+        self.enter_next(self.top.load(Ordering::Relaxed)) || self.add_next()
+    }
+
+    /// Enters the next segment if there is one, and `top` is where it was. A handler in between may have
+    /// done the same, or be about to, with the same values.
+    fn enter_next(&self, top: usize) -> bool {
+        // SAFETY: `top` is never below the first frame of a segment, and where it is at the end of one,
+        // the segment before it is linked to the next, if there is one; segments live as long as the
+        // thread.
+        unsafe {
+            if !top.is_multiple_of(SEGMENT) {
+                return true;
+            }
+            let last = (top - FRAME) as *mut Frame;
+            let next = (*segment_of(last)).next;
+            if next.is_null() {
+                return false;
+            }
+            let sp = (*last).sp.load(Ordering::Relaxed);
+            (*next).sp.store(sp, Ordering::Relaxed);
+            (*next).node = (*last).node;
+            self.move_top(top, bottom(next));
+        }
+        true
+    }
+
+    /// Links another segment, and enters it.
+    fn add_next(&self) -> bool {
         let _signals = SignalsBlocked::new();
         let top = self.top.load(Ordering::Relaxed);
         if !top.is_multiple_of(SEGMENT) {
@@ -45,11 +74,9 @@ impl Thread {
         // SAFETY: `top` is at the end of the segment before it; segments live as long as the
         // thread, and a new one is ours.
         unsafe {
-            let last = (top - FRAME) as *mut Frame;
-            let segment = segment_of(last);
-            let mut next = (*segment).next;
-            if next.is_null() {
-                next = self.unused_segment(segment);
+            let segment = segment_of((top - FRAME) as *const Frame);
+            if (*segment).next.is_null() {
+                let mut next = self.unused_segment(segment);
                 if next.is_null() {
                     if self.segments.get() >= MANY_SEGMENTS {
                         return false;
@@ -65,12 +92,8 @@ impl Thread {
                 (*next).next = ptr::null_mut();
                 (*segment).next = next;
             }
-            let sp = (*last).sp.load(Ordering::Relaxed);
-            (*next).sp.store(sp, Ordering::Relaxed);
-            (*next).node = (*last).node;
-            self.top.store(bottom(next), Ordering::Relaxed);
         }
-        true
+        self.enter_next(top)
     }
 
     /// Takes a segment without a live frame out of the chain below `top`, if one of the last few

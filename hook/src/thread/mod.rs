@@ -177,9 +177,7 @@ impl Thread {
 
     /// Records a completed call of `ticks` outside the call path.
     pub(crate) fn record(&self, node: *mut Node, ticks: u64) {
-        let may_add_page = !self.is_busy();
-        let _signals = SignalsBlocked::new();
-        self.tree.record(node, ticks, may_add_page);
+        self.tree.record(node, ticks, !self.is_busy());
     }
 
     /// Counts a call of this thread that was not recorded.
