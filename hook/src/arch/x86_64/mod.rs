@@ -3,16 +3,23 @@
 use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 use core::arch::{asm, global_asm};
 use core::mem::offset_of;
-use core::sync::atomic::{AtomicI16, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use chase_format::histogram::{LINEAR_LIMIT, MAX_EXPONENT, PAGE_BUCKETS, SUB_BITS, bucket_of};
 use chase_format::layout::{FRAMED, Node, OWN_CONTEXT_REF, SAMPLED, TIMING_ALL, UNIT};
 
 use crate::frames::{self, FRAME, Frame, SEGMENT};
-use crate::sampling::{self, Counts};
+use crate::sampling;
 use crate::special;
 use crate::thread::{self, Thread};
 use crate::tree::HASH;
+
+mod words;
+
+use self::words::{CONTEXT, NEAR, NEAR_COUNTDOWNS, THREAD, WORDS, WORDS_ALIGN, words_are_near};
+pub(crate) use self::words::{
+    NearCountdowns, context, context_offset, current_thread, set_context, set_current_thread,
+};
 
 #[cfg(target_feature = "avx")]
 compile_error!(
@@ -33,16 +40,6 @@ const SPECIAL_STUB: usize = 16;
 const END: usize = 8;
 const ENDS: usize = 16;
 const ENDS_BLOCK: usize = END * ENDS + 8;
-/// Where a thread's words are, from the thread pointer, if the executable has little of its own there.
-const WORDS: isize = -1536;
-const WORDS_ALIGN: usize = 512;
-/// Where the thread and its context are, behind the word that names its countdowns.
-const THREAD: usize = 8;
-const CONTEXT: usize = 16;
-/// And where the countdowns of the first slots: how many have them there, and who uses them.
-const NEAR: usize = 512;
-const NEAR_OWNER: usize = 24;
-const NEAR_COUNTDOWNS: usize = 32;
 /// What a slot's number has as a key of the tree, where its calls get frames and are not all timed.
 const FRAMED_KEY: u32 = SAMPLED | FRAMED;
 /// ELF machine number.
@@ -257,133 +254,6 @@ pub(crate) fn forbid_frames(slot: usize) {
     if let Some(route) = ROUTES.get(slot) {
         route.counted.store(route.target.load(Ordering::Relaxed), Ordering::Relaxed);
     }
-}
-
-/// This thread's [`Thread`]; [`thread::NO_THREAD`] if it has none.
-pub(crate) fn current_thread() -> *mut Thread {
-    let thread: *mut Thread;
-    // SAFETY: reads one word of this thread's static TLS, which exists for every thread.
-    unsafe {
-        asm!(
-            "movq chase_thread@gottpoff(%rip), {0}",
-            "movq %fs:{offset}({0}), {0}",
-            out(reg) thread,
-            offset = const THREAD,
-            options(att_syntax, nostack, readonly, preserves_flags)
-        );
-    }
-    thread
-}
-
-/// Makes `thread` this thread's, with its countdowns, and `context` its context.
-pub(crate) fn set_current_thread(thread: *mut Thread, counts: *const Counts, context: *const Node) {
-    // SAFETY: writes words of this thread's static TLS that are ours.
-    unsafe {
-        asm!(
-            "movq chase_thread@gottpoff(%rip), {0}",
-            "movq {1}, %fs:({0})",
-            "movq {2}, %fs:{thread}({0})",
-            out(reg) _,
-            in(reg) counts,
-            in(reg) thread,
-            thread = const THREAD,
-            options(att_syntax, nostack, preserves_flags)
-        );
-    }
-    set_context(context as usize);
-}
-
-/// The word by which the companion sees this thread's context: the address of a node, or 0.
-pub(crate) fn context() -> usize {
-    let context: usize;
-    // SAFETY: as in `current_thread`.
-    unsafe {
-        asm!(
-            "movq chase_thread@gottpoff(%rip), {0}",
-            "movq %fs:{offset}({0}), {0}",
-            out(reg) context,
-            offset = const CONTEXT,
-            options(att_syntax, nostack, readonly, preserves_flags)
-        );
-    }
-    context
-}
-
-/// Sets that word.
-pub(crate) fn set_context(context: usize) {
-    // SAFETY: as in `set_current_thread`.
-    unsafe {
-        asm!(
-            "movq chase_thread@gottpoff(%rip), {0}",
-            "movq {1}, %fs:{offset}({0})",
-            out(reg) _,
-            in(reg) context,
-            offset = const CONTEXT,
-            options(att_syntax, nostack, preserves_flags)
-        );
-    }
-}
-
-/// Where that word is, from the thread pointer.
-pub(crate) fn context_offset() -> isize {
-    words_offset() + CONTEXT as isize
-}
-
-/// The countdowns of the first slots, which are beside a thread's words, if these are where stubs expect
-/// them. They are gone when the thread is.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct NearCountdowns {
-    /// Address of the thread's words.
-    words: usize,
-}
-
-impl NearCountdowns {
-    /// Those of the calling thread.
-    pub(crate) fn own() -> Option<Self> {
-        let thread_pointer = thread_control_word(0);
-        words_are_near().then(|| Self { words: thread_pointer.wrapping_add_signed(words_offset()) })
-    }
-
-    /// That of `slot`, if it is one of the first.
-    ///
-    /// # Safety
-    /// The thread is there.
-    pub(crate) unsafe fn of(self, slot: u32) -> Option<&'static AtomicI16> {
-        let place = self.words + NEAR_COUNTDOWNS + slot as usize * size_of::<AtomicI16>();
-        // SAFETY: the caller vouches for the thread, of whose words it is one.
-        ((slot as usize) < NEAR).then(|| unsafe { &*(place as *const AtomicI16) })
-    }
-
-    /// Who uses them.
-    ///
-    /// # Safety
-    /// The thread is there.
-    pub(crate) unsafe fn owner(self) -> &'static AtomicPtr<Counts> {
-        // SAFETY: as above.
-        unsafe { &*((self.words + NEAR_OWNER) as *const AtomicPtr<Counts>) }
-    }
-
-    /// Addresses of the first and of the last byte.
-    pub(crate) fn ends(self) -> [usize; 2] {
-        [self.words, self.words + NEAR_COUNTDOWNS + NEAR * size_of::<AtomicI16>() - 1]
-    }
-}
-
-/// Whether a thread's words are where stubs expect them. (Under stress they are not, since in most tests
-/// they are.)
-fn words_are_near() -> bool {
-    words_offset() == WORDS && !cfg!(feature = "stress")
-}
-
-/// Where the thread's words are, from the thread pointer.
-fn words_offset() -> isize {
-    let offset: isize;
-    // SAFETY: reads a word that the dynamic linker has filled in.
-    unsafe {
-        asm!("movq chase_thread@gottpoff(%rip), {0}", out(reg) offset,
-            options(att_syntax, nostack, readonly, preserves_flags));
-    }
-    offset
 }
 
 /// Adds to a word that the calling thread alone writes, and its signal handlers: one instruction, and
