@@ -20,7 +20,7 @@ pub(super) const NEAR: usize = 512;
 const NEAR_OWNER: usize = 24;
 pub(super) const NEAR_COUNTDOWNS: usize = 32;
 
-/// This thread's [`Thread`]; [`thread::NO_THREAD`] if it has none.
+/// This thread's [`Thread`]; [`crate::thread::NO_THREAD`] if it has none.
 pub(crate) fn current_thread() -> *mut Thread {
     let thread: *mut Thread;
     // SAFETY: reads one word of this thread's static TLS, which exists for every thread.
