@@ -5,6 +5,7 @@
 //! Where a process's file is complete, its waits replace the estimate of waits by name.
 
 mod collect;
+mod errors;
 mod names;
 mod rows;
 mod sums;

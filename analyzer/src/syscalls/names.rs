@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use chase_recorder::syscalls::COMPAT;
 use serde::Serialize;
 
-use super::table::{CALLS, ERRORS};
+use super::errors::ERRORS;
+use super::table::CALLS;
 
 /// What a system call is about. The kernel has no such word; the categories are those by which
 /// people look for calls, in the manner of strace's classes.
