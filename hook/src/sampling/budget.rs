@@ -2,7 +2,7 @@
 //!
 //! What a slot's calls have cost is told at the slow paths that they take anyway, by the costs measured at
 //! the start. Every 10 ms of its time a thread that passes by adds up; if it is too much, the slots that
-//! cost most are unhooked ([`crate::windows`]), as many as it takes.
+//! cost most, and did so the time before, are unhooked ([`crate::windows`]), as many as it takes.
 //!
 //! Somebody has to pass by to open the windows. So a slot is unhooked only beside another one that has
 //! passed by at least every millisecond for some time: where a program calls one function and no other,
@@ -170,12 +170,15 @@ impl Slot {
     /// What its calls cost each time. Where its thread had to wait for a processor, they seem to be rare, and
     /// it takes the slow path more often than `most_visits` for a while; and where they change, they are all
     /// timed for a while.
-    fn lasting_cost(&self, most_visits: u64) -> u64 {
+    fn find_lasting_cost(&self, most_visits: u64) -> u64 {
         let (cost, visits) = (self.cost.get(), u64::from(self.visits.get()));
-        if windows::is_twin(self.number) {
-            return cost;
-        }
-        (cost / visits.max(1) * visits.min(most_visits)).min(self.earlier_cost.get())
+        let lasting = if STRESS || windows::is_twin(self.number) {
+            cost
+        } else {
+            (cost / visits.max(1) * visits.min(most_visits)).min(self.earlier_cost.get())
+        };
+        self.lasting_cost.set(lasting);
+        lasting
     }
 }
 
@@ -187,8 +190,8 @@ impl Counts {
         // That many make a slot one that others can rely on.
         let least_visits = (worked_us / LEAST_PACE_US).max(1);
         let most_visits = (worked_us * 5 / 4 / PACE_US).max(1);
-        let lasting = |known: &Slot| known.lasting_cost(most_visits);
-        let mut spent: u64 = self.all_known().map(lasting).sum();
+        let mut spent: u64 =
+            self.all_known().map(|known| known.find_lasting_cost(most_visits)).sum();
         for known in self.all_known() {
             let is_steady = u64::from(known.visits.get()) >= least_visits;
             let steady = known.steady.get();
@@ -209,9 +212,10 @@ impl Counts {
                 return;
             }
             let candidates = self.all_known().filter(|known| self.is_candidate(known));
-            let Some(dearest) = candidates.max_by_key(|known| lasting(known)) else { return };
-            let cost = lasting(dearest);
-            dearest.cost.set(0);
+            let Some(dearest) = candidates.max_by_key(|known| known.lasting_cost.get()) else {
+                return;
+            };
+            let cost = dearest.lasting_cost.replace(0);
             if cost <= budget / SMALL_PART && !STRESS {
                 return;
             }
@@ -240,7 +244,7 @@ impl Counts {
     /// Whether a slot has cost something, and may be unhooked.
     fn is_candidate(&self, known: &Slot) -> bool {
         let is_sampled = known.block.load(Ordering::Relaxed) > 0;
-        known.cost.get() > 0
+        known.lasting_cost.get() > 0
             && (is_sampled && !self.is_framed(known.number) || STRESS)
             && !is_to_be_timed(known.number)
             && may_be_unhooked(known.number)

@@ -93,8 +93,9 @@ pub(super) struct Slot {
     /// How often, one after the other, they were many.
     pub(super) steady: Cell<u32>,
     pub(super) cost: Cell<u64>,
-    /// What they cost in the time before that.
+    /// What they cost in the time before that, and what of the cost seems to last.
     pub(super) earlier_cost: Cell<u64>,
+    pub(super) lasting_cost: Cell<u64>,
 }
 
 /// What the next values of a slot are after a sample.
