@@ -5,11 +5,13 @@
 
 use core::cell::{Cell, UnsafeCell};
 use core::ptr;
+use core::sync::atomic::AtomicUsize;
 
 use chase_format::histogram::{PAGE_BUCKETS, bucket_of};
 use chase_format::layout::{FRAMED, NONE, Node, PAGE, ROOT_SLOT, SAMPLED, UNIT};
 use chase_format::writer::NodeSpace;
 
+use crate::arch::add_to_own;
 use crate::pages;
 use crate::recording::{self, Lost};
 use crate::sampling::{self, SLOT_MASK};
@@ -264,7 +266,7 @@ impl Tree {
         self.count_durations(node, ticks, 1, may_add_page);
         // SAFETY: the node is one of this thread's, which is the only one to write it.
         unsafe {
-            (*node).total_ticks += ticks;
+            add_to(&raw mut (*node).total_ticks, ticks);
             (*node).max_ticks = (*node).max_ticks.max(ticks);
         }
     }
@@ -318,7 +320,7 @@ impl Tree {
                 (*node).unwound += 1;
             } else {
                 let page = node_at(*page_ref).cast::<u64>();
-                *page.add(bucket % PAGE_BUCKETS) += calls;
+                add_to(page.add(bucket % PAGE_BUCKETS), calls);
             }
         }
     }
@@ -444,6 +446,15 @@ impl Tree {
             index += 1;
         }
     }
+}
+
+/// Adds to a number of the calling thread's, in one instruction: a handler may do the same.
+///
+/// # Safety
+/// It can be written.
+unsafe fn add_to(number: *mut u64, more: u64) {
+    // SAFETY: the caller vouches for it; a word has 64 bits.
+    add_to_own(unsafe { AtomicUsize::from_ptr(number.cast()) }, more as usize);
 }
 
 /// The scope that a recursive call of `slot` folds into.

@@ -75,11 +75,8 @@ chase_enter_\of:                        # r11 = slot, (rsp) = return address
     read_clock .Lenter_clock_\of
 .Lstarted_\of:
     movq %rax, {START}(%rbx)
-    movq %rax, {LAST_START}(%rsi)
-    {{disp32}} movq -40(%rsp), %rsi
-    movq -32(%rsp), %rcx
-    movq -24(%rsp), %rdx
-    movq -16(%rsp), %rax
+    {{disp32}} movq %rax, {LAST_START}(%rsi)
+    unstash
 .Lcall_\of:
     whole 3
     callq *%r11

@@ -60,7 +60,7 @@ chase_framed_\of:                       # r11 = slot, (rsp) = return address
     movq (%rcx,%r11), %r11
     incq {CALLS}(%rsi)
     show_context \of %rsi %rcx
-    unstash 8
+    unstash
     whole 3
     callq *%r11
 

@@ -17,19 +17,19 @@
 .endm
 
 # The registers that the call path needs for itself, in the red zone of the function that is called: the
-# stack stays as it is, and signal handlers leave 128 bytes below it alone. `popped` is what has been
-# popped since.
+# stack stays as it is, and signal handlers leave 128 bytes below it alone.
 .macro stash
     movq %rax, -8(%rsp)                 # al: number of vector arguments of a variadic call
     movq %rdx, -16(%rsp)
     movq %rcx, -24(%rsp)
     movq %rsi, -32(%rsp)
 .endm
-.macro unstash popped=0
-    movq -32-\popped(%rsp), %rsi
-    movq -24-\popped(%rsp), %rcx
-    movq -16-\popped(%rsp), %rdx
-    movq -8-\popped(%rsp), %rax
+# The return address has been popped since.
+.macro unstash
+    movq -40(%rsp), %rsi
+    movq -32(%rsp), %rcx
+    movq -24(%rsp), %rdx
+    movq -16(%rsp), %rax
 .endm
 # Makes them part of the stack, for calls, as if they had been saved in this order.
 .macro keep_stash

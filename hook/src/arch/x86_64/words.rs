@@ -20,20 +20,25 @@ pub(super) const NEAR: usize = 512;
 const NEAR_OWNER: usize = 24;
 pub(super) const NEAR_COUNTDOWNS: usize = 32;
 
-/// This thread's [`Thread`]; [`crate::thread::NO_THREAD`] if it has none.
-pub(crate) fn current_thread() -> *mut Thread {
-    let thread: *mut Thread;
+/// This thread's word at `OFFSET`.
+fn word<const OFFSET: usize>() -> usize {
+    let word: usize;
     // SAFETY: reads one word of this thread's static TLS, which exists for every thread.
     unsafe {
         asm!(
             "movq chase_thread@gottpoff(%rip), {0}",
             "movq %fs:{offset}({0}), {0}",
-            out(reg) thread,
-            offset = const THREAD,
+            out(reg) word,
+            offset = const OFFSET,
             options(att_syntax, nostack, readonly, preserves_flags)
         );
     }
-    thread
+    word
+}
+
+/// This thread's [`Thread`]; [`crate::thread::NO_THREAD`] if it has none.
+pub(crate) fn current_thread() -> *mut Thread {
+    word::<THREAD>() as *mut Thread
 }
 
 /// Makes `thread` this thread's, with its countdowns, and `context` its context.
@@ -56,18 +61,7 @@ pub(crate) fn set_current_thread(thread: *mut Thread, counts: *const Counts, con
 
 /// The word by which the companion sees this thread's context: the address of a node, or 0.
 pub(crate) fn context() -> usize {
-    let context: usize;
-    // SAFETY: as in `current_thread`.
-    unsafe {
-        asm!(
-            "movq chase_thread@gottpoff(%rip), {0}",
-            "movq %fs:{offset}({0}), {0}",
-            out(reg) context,
-            offset = const CONTEXT,
-            options(att_syntax, nostack, readonly, preserves_flags)
-        );
-    }
-    context
+    word::<CONTEXT>()
 }
 
 /// Sets that word.
