@@ -60,11 +60,13 @@ pub(crate) struct Cost {
     pub(crate) empty: u64,
     /// As `counted`, of a call that gets a frame.
     pub(crate) framed: u64,
+    /// As `empty`, of a sample.
+    pub(crate) probed: u64,
 }
 
 impl Cost {
     pub(crate) const NONE: Self =
-        Self { inside: 0, outside: 0, counted: 0, sampled: 0, empty: 0, framed: 0 };
+        Self { inside: 0, outside: 0, counted: 0, sampled: 0, empty: 0, framed: 0, probed: 0 };
 }
 
 extern "C" fn nothing() {}
@@ -87,7 +89,7 @@ pub(crate) fn measure(thread: &Thread) -> Cost {
     }
     let (mut least_direct, mut least_hooked, mut least_recorded) = (u64::MAX, u64::MAX, u64::MAX);
     let (mut least_counted, mut least_framed) = (u64::MAX, u64::MAX);
-    let mut least_sampled = u64::MAX;
+    let (mut least_sampled, mut probed) = (u64::MAX, 0);
     for _ in 0..BATCHES {
         let stub = arch::stub(SLOT);
         least_direct = least_direct.min(time_calls(direct, CALLS));
@@ -108,6 +110,7 @@ pub(crate) fn measure(thread: &Thread) -> Cost {
         if let Some(samples) = time_samples(thread, sampled_node) {
             least_sampled = least_sampled.min(samples.took.saturating_sub(samples.recorded));
         }
+        probed = sampling::probe(thread);
         if sampling::prepare_framed(thread, SLOT as u32, 2 * CALLS as u32) {
             least_framed = least_framed.min(time_calls(stub, CALLS));
             sampling::prepare_framed(thread, SLOT as u32, 0);
@@ -122,6 +125,7 @@ pub(crate) fn measure(thread: &Thread) -> Cost {
         sampled: per_call(least_sampled, SAMPLES),
         empty: per_call(least_recorded, CALLS),
         framed: per_call(least_framed, CALLS).saturating_sub(per_call(least_direct, CALLS)),
+        probed: probed * SCALE,
     }
 }
 

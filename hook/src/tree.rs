@@ -293,6 +293,7 @@ impl Tree {
     }
 
     /// Adds `calls` of `ticks` each to the histogram of a node.
+    #[inline(always)]
     pub(crate) fn count_durations(
         &self,
         node: *mut Node,

@@ -33,7 +33,7 @@ pub(crate) fn sample_alike(
     if block == 0
         || samples >= SAMPLES_PER_CHOICE
         || !ALLOWED.load(Ordering::Relaxed)
-        || counts.is_probe_due()
+        || counts.is_new()
         || !thread.tree.is_open()
     {
         return None;
@@ -44,7 +44,6 @@ pub(crate) fn sample_alike(
         return None;
     }
     known.samples.set(samples);
-    counts.probes.set(counts.probes.get().wrapping_add(1));
     let place = counts.random_up_to(block);
     let left = (block - known.place.load(Ordering::Relaxed) + place) as i16;
     let change = Change { node, calls: 0, slot, block, place, left, framed };

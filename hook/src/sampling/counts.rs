@@ -51,7 +51,7 @@ pub(crate) struct Counts {
     pub(super) change_sp: Cell<usize>,
     /// What the timing of short calls has cost, about.
     pub(super) spent_ticks: Cell<u64>,
-    /// Samples made, and what is recorded of an empty one, in ticks: a sum of some.
+    /// How often it was asked what is recorded of an empty sample, and the answer, in ticks: a sum of some.
     pub(super) probes: Cell<u32>,
     pub(super) probed_ticks: Cell<u64>,
     /// Preemptions of the thread when it was last asked for them.
@@ -164,7 +164,7 @@ impl Counts {
     }
 
     /// The same for a change after which blocks are as long as before, with frames or without.
-    #[inline]
+    #[inline(always)]
     pub(super) fn make_alike(&self, mut change: Change, known: &Slot, calls: u32, sp: usize) {
         // SAFETY: as above.
         change.calls = unsafe { (*change.node).calls } + u64::from(calls);

@@ -48,7 +48,7 @@ pub(crate) use self::memory::{
     NO_COUNTS, after_fork_in_child, after_fork_in_parent, before_fork, give_back, no_counts, take,
 };
 use self::policy::Plan;
-pub(crate) use self::policy::{SAMPLES_PER_CHOICE, note_cost};
+pub(crate) use self::policy::{SAMPLES_PER_CHOICE, note_cost, probe};
 pub(crate) use self::prepare::{prepare_counted, prepare_framed, prepare_samples};
 pub(crate) use self::record::record;
 use self::waits::{Waits, waits_of};
@@ -381,7 +381,6 @@ pub(crate) fn sample(thread: &Thread, slot: u32, sp: usize, context: *mut Node) 
     unsafe { (*samples_of(latest)).adjust = 0 };
     // What got a frame is credited already.
     counts.make(change, if framed { 1 } else { weight }, sp);
-    counts.probe();
     if budget::is_kept() {
         budget::spend_sampled(known, weight, framed);
     }

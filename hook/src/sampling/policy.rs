@@ -22,6 +22,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use chase_format::histogram::{PAGE_BUCKETS, PAGES, bucket_middle};
 use chase_format::layout::{FRAMED, Node, SAMPLED};
 
+use super::record::interruption_ticks;
 use super::{
     Counts, FIRST_LOOK, HAS_CHILDREN, LONGEST, STRESS, Slot, budget, has, is_framed, is_sampled,
     is_to_be_timed, is_watched, samples_of,
@@ -47,11 +48,13 @@ const SHORTEST_BLOCK: u64 = 8;
 /// 1/ε for a standard error of 1.3 % of the total, or 1/δ for one of 0.02 % of the thread's time.
 const PRECISION: u64 = 75;
 const PRECISION_OF_LIFE: u64 = 5_000;
+/// What nobody expects of an error, in standard errors.
+const MANY_ERRORS: u64 = 4;
 /// A thread is taken to live as long at least: an error of 20 µs is nobody's concern.
 const LEAST_LIFE_US: u64 = 100_000;
 /// What timing may take of a thread's time, in 1/1024; and κ in ticks where it takes just that. It
 /// grows with the fourth power.
-const BUDGET: u64 = 20;
+const BUDGET: u64 = 15;
 const KAPPA: u64 = 4_000;
 /// The part of a thread's time that the timing of a slot's calls may take before it is looked at again.
 const UNLOOKED_PART: u64 = 400;
@@ -65,9 +68,8 @@ const LEAST_SPREAD: u64 = 100;
 pub(crate) const SAMPLES_PER_CHOICE: u32 = 16;
 /// Such choices, for which it is asked once whether the calls need frames: that is a search.
 const CHOICES_PER_SEARCH: u32 = 8;
-/// Samples, after the first ones, for which it is asked once what they cost; how many such answers
-/// make the mean; and from how many means on one was interrupted.
-const SAMPLES_PER_PROBE: u32 = 8;
+/// What a sample costs is asked before so many of the first ones of a thread, and then with each choice;
+/// how many such answers make the mean; and from how many means on one was interrupted.
 const FIRST_PROBES: u32 = 8;
 const PROBES_KEPT: u64 = 16;
 const INTERRUPTED_PROBE: u64 = 4;
@@ -90,6 +92,8 @@ static COST_TIMED: AtomicU64 = AtomicU64::new(0);
 static COST_SAMPLED: AtomicU64 = AtomicU64::new(0);
 /// What is recorded of an empty call that is timed like all others, in ticks.
 static EMPTY: AtomicU64 = AtomicU64::new(0);
+/// What was recorded of an empty sample at the start, in ticks.
+static PROBED: AtomicU64 = AtomicU64::new(0);
 
 /// Notes what calls cost.
 pub(crate) fn note_cost(cost: &Cost) {
@@ -97,6 +101,15 @@ pub(crate) fn note_cost(cost: &Cost) {
     COST_TIMED.store((cost.inside + cost.outside) / SCALE, Ordering::Relaxed);
     COST_SAMPLED.store((cost.inside + cost.sampled) / SCALE, Ordering::Relaxed);
     EMPTY.store(cost.empty / SCALE, Ordering::Relaxed);
+    PROBED.store(cost.probed / SCALE, Ordering::Relaxed);
+}
+
+/// Asks what is recorded of an empty sample of this thread at the moment. Gives the mean of some such
+/// answers, in ticks; 0 if it is not known.
+pub(crate) fn probe(thread: &Thread) -> u64 {
+    let Some(counts) = thread.counts.get() else { return 0 };
+    counts.probe();
+    counts.probed()
 }
 
 /// How the next calls of a slot are timed.
@@ -143,13 +156,13 @@ pub(super) fn first(thread: &Thread, counts: &Counts, known: &Slot, context: *mu
     }
     let durations = Durations::of(thread, context, known.number);
     let mut block = 0;
-    if let Some(moments) = durations.moments(0) {
+    if let Some(moments) = durations.moments(0, ticks_per_us) {
         block = moments.longest_block(thread, counts, ticks_per_us);
         known.moments.set(moments);
     }
     // Perhaps because the kernel took the processor away, which takes longer to find out.
     if block < SHORTEST_BLOCK
-        && let Some(moments) = durations.moments(preemptions(counts))
+        && let Some(moments) = durations.moments(preemptions(counts), ticks_per_us)
     {
         block = moments.longest_block(thread, counts, ticks_per_us);
         known.moments.set(moments);
@@ -164,6 +177,9 @@ pub(super) fn first(thread: &Thread, counts: &Counts, known: &Slot, context: *mu
             1.. if budget::is_kept() => budget::pace(calls, elapsed, ticks_per_us),
             _ => until_next_look(thread, calls),
         });
+    } else {
+        // What was preempted so far is of no sample.
+        preemptions(counts);
     }
     plan
 }
@@ -185,10 +201,14 @@ pub(super) fn next(thread: &Thread, counts: &Counts, known: &Slot, context: *mut
     }
     let samples = known.samples.get() + 1;
     if samples < SAMPLES_PER_CHOICE {
+        if counts.is_new() {
+            counts.probe();
+        }
         known.samples.set(samples);
         let block = known.block.load(Ordering::Relaxed);
         return Plan { block, framed: counts.is_framed(known.number) };
     }
+    counts.probe();
     known.samples.set(0);
     counts.spend(counts.at_present(u64::from(samples) * COST_SAMPLED.load(Ordering::Relaxed)));
     let Some(ticks_per_us) = clock::ticks_per_us() else { return Plan::ALL };
@@ -271,6 +291,11 @@ impl Moments {
         forget
     }
 
+    /// Whether so many ticks are many times of what the error of the total may be.
+    pub(super) fn is_much(&self, ticks: u64) -> bool {
+        ticks > self.all_total / PRECISION * MANY_ERRORS
+    }
+
     /// The longest block that is good enough; 0 if the calls are not short.
     fn longest_block(&self, thread: &Thread, counts: &Counts, ticks_per_us: u64) -> u64 {
         if STRESS {
@@ -343,20 +368,20 @@ impl Durations {
         })
     }
 
-    /// Their moments. As many of the longest as the thread was preempted are left out: a call is not
-    /// uneven because the kernel took the processor away.
-    fn moments(&self, preemptions: u64) -> Option<Moments> {
+    /// Their moments. As many of the longest as the thread was preempted are left out, if they took as
+    /// long as that does: a call is not uneven because the kernel took the processor away.
+    fn moments(&self, preemptions: u64, ticks_per_us: u64) -> Option<Moments> {
         let (mut all, mut total) = (0_u64, 0_u64);
         for (ticks, calls) in self.buckets() {
             all += calls;
             total = total.saturating_add(ticks.saturating_mul(calls));
         }
         let rough_mean = total.checked_div(all)?;
+        let least = rough_mean.saturating_mul(OUTLIER).max(interruption_ticks(ticks_per_us));
         let mut left_out = preemptions;
         let mut moments = Moments::NONE;
         for (ticks, calls) in self.buckets() {
-            let ignored =
-                if ticks > rough_mean.saturating_mul(OUTLIER) { left_out.min(calls) } else { 0 };
+            let ignored = if ticks > least { left_out.min(calls) } else { 0 };
             left_out -= ignored;
             moments.add(ticks, calls - ignored);
         }
@@ -365,39 +390,42 @@ impl Durations {
 }
 
 impl Counts {
-    /// Before a sample: now and then, asks what one costs just now. It differs from what it was at the
-    /// start by as much as tiny calls take: when the other half of the processor works, for one.
-    pub(super) fn probe(&self) {
-        let is_due = self.is_probe_due();
-        self.probes.set(self.probes.get().wrapping_add(1));
-        if !is_due || !clock::is_time_stamp() {
+    /// Asks what a sample costs just now. It differs from what it was at the start by as much as tiny
+    /// calls take: when the other half of the processor works, for one.
+    fn probe(&self) {
+        self.probes.set(self.probes.get().saturating_add(1));
+        if !clock::is_time_stamp() {
             return;
         }
         let ticks = chase_probe();
         let latest = self.probed_ticks.get();
-        if latest == 0 {
+        // The first ones find cold caches: what counts is the least of them.
+        if latest == 0 || self.probes.get() <= FIRST_PROBES && ticks < self.probed() {
             self.probed_ticks.set(ticks * PROBES_KEPT);
-        } else if ticks < latest / PROBES_KEPT * INTERRUPTED_PROBE {
-            self.probed_ticks.set(latest - latest / PROBES_KEPT + ticks);
+        } else if ticks < self.probed() * INTERRUPTED_PROBE {
+            self.probed_ticks.set(latest - self.probed() + ticks);
         }
     }
 
-    pub(super) fn is_probe_due(&self) -> bool {
-        let number = self.probes.get();
-        number.is_multiple_of(SAMPLES_PER_PROBE) || number <= FIRST_PROBES
+    /// Whether it is to be asked before each sample what it costs.
+    pub(super) fn is_new(&self) -> bool {
+        self.probes.get() < FIRST_PROBES
+    }
+
+    /// What is recorded of an empty sample now, in ticks; 0 if it is not known.
+    fn probed(&self) -> u64 {
+        self.probed_ticks.get() / PROBES_KEPT
     }
 
     /// What takes so many ticks at the start takes now.
     fn at_present(&self, ticks: u64) -> u64 {
-        let (probed, empty) =
-            (self.probed_ticks.get() / PROBES_KEPT, EMPTY.load(Ordering::Relaxed));
-        if probed == 0 || empty == 0 { ticks } else { ticks * probed / empty }
+        let (now, then) = (self.probed(), PROBED.load(Ordering::Relaxed));
+        if now == 0 || then == 0 { ticks } else { ticks * now / then }
     }
 
     /// What would be recorded of a sample of `ticks` if it were timed like all other calls.
     pub(super) fn comparable(&self, ticks: u64) -> u64 {
-        let (probed, empty) =
-            (self.probed_ticks.get() / PROBES_KEPT, EMPTY.load(Ordering::Relaxed));
+        let (probed, empty) = (self.probed(), EMPTY.load(Ordering::Relaxed));
         if probed == 0 || empty == 0 { ticks } else { (ticks + empty).saturating_sub(probed) }
     }
 

@@ -8,15 +8,16 @@ use crate::recording::is_confined;
 use crate::thread::Thread;
 use crate::{clock, sys};
 
-/// One of this many means may be an interruption, if it also takes as long as that; so many of them,
-/// among the calls that are remembered, are none.
+/// One of this many means may be an interruption, if it also takes as long as that, and so may any that
+/// would add much to the total; so many of them, among the calls that are remembered, are none.
 const INTERRUPTION: u64 = 64;
 const INTERRUPTION_NS: u64 = 20_000;
 const BELIEVED: u32 = 3;
 
 /// Samples that took so long that an interruption of the whole machine may be in them, which nobody
 /// tells. Such a one counts once, until there are more of its kind: then it was the call's own doing,
-/// and what was held back is added. So one interruption is not multiplied, and a tail is.
+/// and what was held back is added. So one interruption is not multiplied, and a tail is. As long as it
+/// is not known which it was, it makes blocks shorter, and the interval wider.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Suspects {
     count: u32,
@@ -36,7 +37,7 @@ pub(crate) unsafe fn record(thread: &Thread, node: *mut Node, ticks: u64, weight
         let samples = samples_of(node);
         (samples, (*samples).weight, (*node).total_ticks, (*node).slot & SLOT_MASK)
     };
-    let mut judged = Judged { weight, typical: ticks, held_back: 0 };
+    let mut judged = Judged { weight, typical: ticks, possible: ticks, held_back: 0 };
     if let Some(counts) = counts
         && let Some(known) = counts.known(slot)
     {
@@ -45,16 +46,16 @@ pub(crate) unsafe fn record(thread: &Thread, node: *mut Node, ticks: u64, weight
             judged = known.judge(counts, ticks, weight, total / known_weight);
         }
         let mut moments = known.moments.get();
-        if moments.add(judged.typical, u64::from(weight)) {
+        if moments.add(judged.possible, u64::from(weight)) {
             let count = known.suspects.get().count / 2;
             known.suspects.set(Suspects { count, ticks: 0 });
         }
         known.moments.set(moments);
     }
-    let Judged { weight: own_weight, typical, held_back } = judged;
+    let Judged { weight: own_weight, typical, possible, held_back } = judged;
     let rest = weight - own_weight;
     let pairs = u64::from(weight) * u64::from(weight - 1);
-    let squares = pairs.saturating_mul(typical.saturating_mul(typical)) / SQUARES;
+    let squares = pairs.saturating_mul(possible.saturating_mul(possible)) / SQUARES;
     // SAFETY: as above; a handler of the same thread may come in between, and only what tells the
     // precision is not updated by single instructions.
     unsafe {
@@ -68,9 +69,14 @@ pub(crate) unsafe fn record(thread: &Thread, node: *mut Node, ticks: u64, weight
         (*samples).weight += u64::from(weight);
         (*samples).pairs += pairs;
         (*samples).pairs_ticks =
-            (*samples).pairs_ticks.saturating_add(pairs.saturating_mul(typical));
+            (*samples).pairs_ticks.saturating_add(pairs.saturating_mul(possible));
         (*samples).pairs_squares = (*samples).pairs_squares.saturating_add(squares);
     }
+}
+
+/// The least that an interruption takes.
+pub(super) fn interruption_ticks(ticks_per_us: u64) -> u64 {
+    ticks_per_us * (INTERRUPTION_NS / 1000)
 }
 
 /// How a sample counts.
@@ -79,6 +85,8 @@ struct Judged {
     weight: u32,
     /// What the others are taken to have taken, in ticks.
     typical: u64,
+    /// What they may have taken, as far as is known.
+    possible: u64,
     /// What was held back of earlier ones, in ticks.
     held_back: u64,
 }
@@ -89,30 +97,24 @@ impl Slot {
     fn judge(&self, counts: &Counts, ticks: u64, weight: u32, mean: u64) -> Judged {
         // Perhaps the calls are not as even as they seemed.
         self.samples.set(SAMPLES_PER_CHOICE);
-        let long_ticks = clock::ticks_per_us().unwrap_or(0) * (INTERRUPTION_NS / 1000);
-        if ticks < mean.saturating_mul(INTERRUPTION).max(long_ticks) {
-            return Judged { weight, typical: ticks, held_back: 0 };
-        }
+        let long_ticks = interruption_ticks(clock::ticks_per_us().unwrap_or(0));
+        let is_long = ticks >= mean.saturating_mul(INTERRUPTION).max(long_ticks);
         let excess = u64::from(weight - 1).saturating_mul(ticks - mean);
-        let (own_weight, held_back) = self.suspect(counts, weight, excess);
-        let typical = if own_weight < weight { mean } else { ticks };
-        Judged { weight: own_weight, typical, held_back }
-    }
-
-    /// A sample was very long: its weight, and what was held back of earlier ones and is due now.
-    /// `excess`: what it adds if it is believed.
-    fn suspect(&self, counts: &Counts, weight: u32, excess: u64) -> (u32, u64) {
-        if was_preempted(counts) {
-            return (1, 0);
+        if !is_long && !self.moments.get().is_much(excess) {
+            return Judged { weight, typical: ticks, possible: ticks, held_back: 0 };
         }
-        let Suspects { count, ticks } = self.suspects.get();
-        if count + 1 < BELIEVED {
-            let ticks = ticks.saturating_add(excess);
-            self.suspects.set(Suspects { count: count + 1, ticks });
-            return (1, 0);
+        if is_long && was_preempted(counts) {
+            return Judged { weight: 1, typical: mean, possible: mean, held_back: 0 };
         }
-        self.suspects.set(Suspects { count: count + 1, ticks: 0 });
-        (weight, ticks)
+        let Suspects { count, ticks: before } = self.suspects.get();
+        let is_believed = count + 1 >= BELIEVED;
+        let held_back = if is_believed { 0 } else { before.saturating_add(excess) };
+        self.suspects.set(Suspects { count: count + 1, ticks: held_back });
+        if is_believed {
+            Judged { weight, typical: ticks, possible: ticks, held_back: before }
+        } else {
+            Judged { weight: 1, typical: mean, possible: ticks, held_back: 0 }
+        }
     }
 }
 

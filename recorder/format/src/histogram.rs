@@ -28,6 +28,7 @@ pub const MAX_EXPONENT: u32 = MIN_EXPONENT - 1 + (BUCKETS as u32 >> SUB_BITS) - 
 
 /// The bucket that counts a duration of `ticks`.
 #[must_use]
+#[inline(always)]
 pub const fn bucket_of(ticks: u64) -> usize {
     let exponent = (ticks | LINEAR_LIMIT).ilog2();
     if exponent > MAX_EXPONENT {
