@@ -1,5 +1,5 @@
-/* Many short calls of scripted durations. Tells how long they took in all, and how much of that was
- * taken by others.
+/* Many short calls of scripted durations. Tells how long they took in all, how much of that was taken
+ * by others, and what one in a thousand took at least.
  * usage: script KIND THREADS CALLS FILE */
 #define _GNU_SOURCE
 #include "trap.h"
@@ -18,7 +18,7 @@ uint64_t script_spin(uint64_t ticks, uint64_t *taken);
 static const char *kind;
 static long calls;
 
-struct thread { pthread_t id; long number; uint64_t spun, taken; };
+struct thread { pthread_t id; long number; uint64_t spun, taken; uint32_t *durations; };
 
 static uint64_t random_of(uint64_t *state)
 {
@@ -56,9 +56,18 @@ static void *run(void *argument)
 {
     struct thread *thread = argument;
     uint64_t state = (uint64_t)thread->number * 7919 + 12345;
-    for (long i = 0; i < calls; i++)
-        thread->spun += script_spin(duration(i, thread->number, &state), &thread->taken);
+    for (long i = 0; i < calls; i++) {
+        uint64_t spun = script_spin(duration(i, thread->number, &state), &thread->taken);
+        thread->spun += spun;
+        thread->durations[i] = spun < UINT32_MAX ? (uint32_t)spun : UINT32_MAX;
+    }
     return NULL;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
+    return (left > right) - (left < right);
 }
 
 static uint64_t monotonic_ns(void)
@@ -80,9 +89,15 @@ int main(int argc, char **argv)
     long threads = atol(argv[2]);
     calls = atol(argv[3]);
     struct thread all[16] = {0};
+    CHECK(threads <= 16);
+    size_t count = (size_t)(threads * calls);
+    uint32_t *durations = malloc(count * sizeof *durations);
+    CHECK(durations != NULL);
+    memset(durations, 1, count * sizeof *durations);
     uint64_t ns = monotonic_ns(), ticks = __rdtsc();
     for (long i = 0; i < threads; i++) {
         all[i].number = i;
+        all[i].durations = durations + i * calls;
         if (i > 0)
             CHECK(pthread_create(&all[i].id, NULL, run, &all[i]) == 0);
     }
@@ -111,5 +126,9 @@ int main(int argc, char **argv)
     trap_tell(argv[4], "preempted", after.ru_nivcsw - before.ru_nivcsw);
     trap_tell(argv[4], "total_ns", (long)(total * (double)ns / (double)ticks));
     trap_tell(argv[4], "taken_ns", (long)((double)taken * (double)ns / (double)ticks));
+    qsort(durations, count, sizeof *durations, by_value);
+    double p999 = durations[count - 1 - count / 1000];
+    trap_tell(argv[4], "p999_ns", (long)(p999 * (double)ns / (double)ticks));
+    free(durations);
     return 0;
 }
