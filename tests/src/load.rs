@@ -26,7 +26,7 @@ pub(crate) fn recording(directory: &Path) -> Recording {
             processes.push(process(&path));
         }
     }
-    processes.sort_by_key(|process| process.pid);
+    processes.sort_by_key(|process| (process.pid, process.start_ticks));
     Recording { processes, disk_bytes }
 }
 
@@ -61,6 +61,7 @@ fn process(path: &Path) -> Process {
     Process {
         pid: header.pid,
         parent_pid: header.parent_pid,
+        start_ticks: header.clock_start.ticks,
         forked: header.origin == ORIGIN_FORK,
         executable: file_name(&executable),
         end: (header.end_kind, header.end_status),

@@ -23,6 +23,8 @@ pub struct Process {
     pub pid: u32,
     /// Process id of the parent.
     pub parent_pid: u32,
+    /// When the recording of this image began.
+    pub start_ticks: u64,
     /// Whether it is the child of a fork, and not an image that exec started.
     pub forked: bool,
     /// File name of the executable.
