@@ -154,9 +154,11 @@ fn map_new(path: &Text<4096>, fd: i32, file_limit: usize, header: &Header) -> Re
     let place = if old.is_null() { PLACE } else { old as usize + LARGEST };
     let base = sys::map_file(ptr::without_provenance_mut(place), fd, length)
         .map_err(refused("can't map the recording"))?;
+    // A fault in the middle of a long sparse file would have the kernel read what is around it, as far
+    // as it reads ahead: megabytes of zeros, perhaps.
+    let _ = sys::advise(base, length, libc::MADV_RANDOM);
     let mut room = STEP.min(length);
-    // Written first, the pages are single ones: a fault in the middle of a long sparse file makes
-    // the kernel take, and clear, a large one.
+    // Written first, the pages take one system call, and not a fault each.
     let populated =
         sys::write_zeros(fd, room).and_then(|()| sys::advise(base, room, MADV_POPULATE_WRITE));
     if let Err(errno) = populated {
