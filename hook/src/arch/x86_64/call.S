@@ -41,7 +41,7 @@ chase_enter_\of:                        # r11 = slot, (rsp) = return address
     cmpq %rsp, {SP}-{FRAME}(%rax)       # the top frame must enclose this call
     jbe .Lenter_outside_\of
 .Lenclosed_\of:
-    movq {NODE}-{FRAME}(%rax), %rdx     # the caller's node
+    load_context \of %rdx               # the caller's node: the top frame's, but sooner known
     movl {SCOPE}(%rdx), %edx
     shlq $32, %rdx
     orq %r11, %rdx                      # rdx = (scope, slot), the key
@@ -70,10 +70,10 @@ chase_enter_\of:                        # r11 = slot, (rsp) = return address
     leaq {routes}(%rip), %rcx
     shlq $4, %r11
     movq (%rcx,%r11), %r11              # r11 = the real function
-    {{disp32}} incq {CALLS}(%rsi)
     show_context \of %rsi %rcx
     read_clock .Lenter_clock_\of
 .Lstarted_\of:
+    incq {CALLS}(%rsi)                  # (the clock would wait for that)
     movq %rax, {START}(%rbx)
     {{disp32}} movq %rax, {LAST_START}(%rsi)
     unstash
@@ -99,10 +99,13 @@ chase_exit_\of:                         # rbx = frame
     cmpq ${SHORT}, %rax
     jae .Llong_\of
     leaq {short_buckets}(%rip), %rdx
-    movzbl 1(%rdx,%rax,2), %edi         # edi = page of the histogram, and edx = bucket in it, as
-    movzbl (%rdx,%rax,2), %edx          # histogram::bucket_of
-.Lbucket_\of:
-    movl {PAGES}(%rsi,%rdi,4), %edi
+    movl {PAGES}(%rsi), %edi            # edi = page of the histogram, and edx = bucket in it, as
+    cmpl ${SECOND_PAGE}, %eax           # histogram::bucket_of
+    cmovael {PAGES}+4(%rsi), %edi
+    cmpl ${THIRD_PAGE}, %eax
+    cmovael {PAGES}+8(%rsi), %edi
+    movzbl (%rdx,%rax), %edx
+.Lpage_\of:
     whole 8
     testl %edi, %edi
     jz .Lleave_unrecorded_\of           # the first call in this page
@@ -154,7 +157,8 @@ chase_exit_\of:                         # rbx = frame
     movl %edx, %edi
     shrl $4, %edi
     andl $15, %edx
-    jmp .Lbucket_\of
+    movl {PAGES}(%rsi,%rdi,4), %edi
+    jmp .Lpage_\of
 
 .Llast_bucket_\of:
     movq %rdi, %rcx

@@ -27,7 +27,7 @@ chase_framed_\of:                       # r11 = slot, (rsp) = return address
     cmpq %rsp, {SP}-{FRAME}(%rax)
     jbe .Lframed_outside_\of
 .Lframed_enclosed_\of:
-    {{disp32}} movq {NODE}-{FRAME}(%rax), %rdx
+    load_context \of %rdx
     movl {SCOPE}(%rdx), %edx
     shlq $32, %rdx
     orq %r11, %rdx

@@ -136,6 +136,14 @@
     movq %fs:(\to), \to
     .endif
 .endm
+.macro load_context of to
+    .ifc \of, near
+    movq %fs:{WORDS}+{CONTEXT}, \to
+    .else
+    movq chase_thread@gottpoff(%rip), \to
+    movq %fs:{CONTEXT}(\to), \to
+    .endif
+.endm
 # Makes the node in `from` the context. `scratch` is lost.
 .macro show_context of from scratch
     .ifc \of, near

@@ -5,7 +5,9 @@ use core::arch::{asm, global_asm};
 use core::mem::offset_of;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use chase_format::histogram::{LINEAR_LIMIT, MAX_EXPONENT, PAGE_BUCKETS, SUB_BITS, bucket_of};
+use chase_format::histogram::{
+    LINEAR_LIMIT, MAX_EXPONENT, PAGE_BUCKETS, SUB_BITS, bucket_of, bucket_start,
+};
 use chase_format::layout::{FRAMED, Node, OWN_CONTEXT_REF, SAMPLED, TIMING_ALL, UNIT};
 
 use crate::frames::{self, FRAME, Frame, SEGMENT};
@@ -65,17 +67,16 @@ pub(crate) static FROZEN_TICKS: AtomicU64 = AtomicU64::new(0);
 /// Where the recording is mapped.
 pub(crate) static BASE: AtomicUsize = AtomicUsize::new(0);
 
-/// Ticks below which the call path looks the bucket up.
-const SHORT: usize = 1024;
-/// By ticks: the bucket in its page of the histogram, and the page.
-static SHORT_BUCKETS: [[u8; 2]; SHORT] = short_buckets();
+/// Ticks below which the call path looks the bucket up: those of the first three pages of a histogram.
+const SHORT: usize = bucket_start(3 * PAGE_BUCKETS) as usize;
+/// By ticks: the bucket in its page.
+static SHORT_BUCKETS: [u8; SHORT] = short_buckets();
 
-const fn short_buckets() -> [[u8; 2]; SHORT] {
-    let mut buckets = [[0; 2]; SHORT];
+const fn short_buckets() -> [u8; SHORT] {
+    let mut buckets = [0; SHORT];
     let mut ticks = 0;
     while ticks < SHORT {
-        let bucket = bucket_of(ticks as u64);
-        buckets[ticks] = [(bucket % PAGE_BUCKETS) as u8, (bucket / PAGE_BUCKETS) as u8];
+        buckets[ticks] = (bucket_of(ticks as u64) % PAGE_BUCKETS) as u8;
         ticks += 1;
     }
     buckets
@@ -95,6 +96,8 @@ global_asm!(
     clock_limit = sym CLOCK_LIMIT,
     short_buckets = sym SHORT_BUCKETS,
     SHORT = const SHORT,
+    SECOND_PAGE = const bucket_start(PAGE_BUCKETS),
+    THIRD_PAGE = const bucket_start(2 * PAGE_BUCKETS),
     frozen_ticks = sym FROZEN_TICKS,
     routes = sym ROUTES,
     base = sym BASE,
