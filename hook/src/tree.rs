@@ -17,8 +17,11 @@ use crate::recording::{self, Lost};
 use crate::sampling::{self, SLOT_MASK};
 use crate::signals::SignalsBlocked;
 
-/// Multiplier of the table's hash: 2^64 by the golden ratio (Knuth's multiplicative hashing).
-pub(crate) const HASH: u64 = 0x9e37_79b9_7f4a_7c15;
+/// What a slot's number is multiplied by in the table's hash: an odd number (2^28 by the golden ratio) of
+/// entries, so that slots are spread over the table.
+pub(crate) const HASH: u32 = 0x9e3_779b * size_of::<Entry>() as u32;
+/// And what is added for calls that get frames and are not all timed.
+pub(crate) const FRAMED_HASH: u32 = 85 * size_of::<Entry>() as u32;
 /// Contexts of one thread before further ones are put under its root.
 const MANY_NODES: usize = 1 << 14;
 /// Entries of one thread's table before calls in new contexts are no longer recorded.
@@ -28,7 +31,9 @@ const DOUBLINGS: usize = (MANY_ENTRIES / FIRST_ENTRIES).ilog2() as usize;
 /// Entries of a thread's first table, which lies in the thread's own page.
 pub(crate) const FIRST_ENTRIES: usize = 128;
 
-/// An entry of the table: the key is `scope << 32 | slot`, zero for a free entry.
+/// An entry of the table. The key has the lower half of the caller's node's address, and the slot; it is
+/// zero for a free entry. Callers of one scope share the nodes of what they call: those are first in the
+/// scope's entries, and in those of other callers once these have called.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(crate) struct Entry {
@@ -80,8 +85,14 @@ pub(crate) fn node_at(reference: u32) -> *mut Node {
     recording::base().wrapping_add(reference as usize * UNIT).cast()
 }
 
-fn key(scope: u32, slot: u32) -> u64 {
-    u64::from(scope) << 32 | u64::from(slot)
+fn key(caller: *const Node, slot: u32) -> u64 {
+    (caller.addr() as u64) << 32 | u64::from(slot)
+}
+
+/// The node in whose scope the calls of `caller` are.
+fn scope_of(caller: *const Node) -> *mut Node {
+    // SAFETY: nodes live as long as the mapping.
+    node_at(unsafe { (*caller).scope_ref })
 }
 
 impl Tree {
@@ -154,23 +165,34 @@ impl Tree {
 
     /// The node of calls of `slot` made in the context of `parent`; null if there is none.
     pub(crate) fn find(&self, parent: *const Node, slot: u32) -> *mut Node {
-        // SAFETY: nodes live as long as the mapping.
-        let key = key(unsafe { (*parent).scope_ref }, slot);
+        self.entry_of(scope_of(parent), slot)
+    }
+
+    fn entry_of(&self, caller: *const Node, slot: u32) -> *mut Node {
+        let key = key(caller, slot);
         let entry = self.place(key);
         // SAFETY: `place` stays inside the table.
         unsafe { if (*entry).key == key { (*entry).node } else { ptr::null_mut() } }
     }
 
-    /// The same, added if it is missing; null if the recording has no room.
+    /// The same, added if it is missing, and where the call path will look for it; null if the recording
+    /// has no room.
     pub(crate) fn find_or_add(&self, parent: *mut Node, slot: u32) -> *mut Node {
-        let found = self.find(parent, slot);
-        if !found.is_null() || recording::stopped() {
+        let scope = scope_of(parent);
+        let is_looked_for = !ptr::eq(scope, parent) && (slot & SAMPLED == 0 || slot & FRAMED != 0);
+        let is_missing = || is_looked_for && self.entry_of(parent, slot).is_null();
+        let found = self.entry_of(scope, slot);
+        if if found.is_null() { recording::stopped() } else { !is_missing() } {
             return found;
         }
         let _signals = SignalsBlocked::new();
         // A handler may have added it before the signals were blocked.
-        let found = self.find(parent, slot);
-        if !found.is_null() { found } else { self.add(parent, slot) }
+        let found = self.entry_of(scope, slot);
+        let node = if found.is_null() { self.add(parent, slot) } else { found };
+        if !node.is_null() && is_missing() {
+            self.insert(key(parent, slot), node);
+        }
+        node
     }
 
     fn add(&self, parent: *mut Node, slot: u32) -> *mut Node {
@@ -190,7 +212,7 @@ impl Tree {
             recording::unseen(Lost::ContextUnderRoot);
             self.find_or_add_at_root(slot)
         };
-        if node.is_null() || !self.insert(key(scope, slot), node) {
+        if node.is_null() || !self.insert(key(node_at(scope), slot), node) {
             return ptr::null_mut();
         }
         node
@@ -199,11 +221,11 @@ impl Tree {
     /// The node of calls of `slot` that get frames and are not all timed, added if it is missing, next
     /// to that of timed ones; null if the recording has no room.
     pub(crate) fn find_or_add_framed(&self, parent: *mut Node, slot: u32) -> *mut Node {
-        let found = self.find(parent, slot | SAMPLED | FRAMED);
-        if !found.is_null() || self.find_or_add(parent, slot).is_null() {
-            return found;
+        let framed = slot | SAMPLED | FRAMED;
+        if self.find(parent, framed).is_null() && self.find_or_add(parent, slot).is_null() {
+            return ptr::null_mut();
         }
-        self.find_or_add(parent, slot | SAMPLED | FRAMED)
+        self.find_or_add(parent, framed)
     }
 
     /// The scope of the timed calls beside those that get frames and are not all timed.
@@ -278,13 +300,14 @@ impl Tree {
         if entries > MANY {
             return None;
         }
+        let callers = scopes.map(|scope| node_at(scope).addr() as u32);
         let mut calls = 0;
         for i in 0..entries {
             // SAFETY: `i` is inside the table; nodes live as long as the mapping.
             unsafe {
                 let entry = *table.add(i);
-                let scope = (entry.key >> 32) as u32;
-                if entry.key != 0 && scopes.contains(&scope) && !entry.node.is_null() {
+                let caller = (entry.key >> 32) as u32;
+                if entry.key != 0 && callers.contains(&caller) && !entry.node.is_null() {
                     calls += (*entry.node).calls;
                 }
             }
@@ -343,7 +366,7 @@ impl Tree {
                 (*node).page_refs.fill(page);
             }
         }
-        page != 0 && self.insert(key(reference(self.root.get()), slot), node)
+        page != 0 && self.insert(key(self.root.get(), slot), node)
     }
 
     fn push_page(&self) -> u32 {
@@ -434,8 +457,7 @@ impl Tree {
     /// The entry with `key`, or the free one where it would be.
     fn place(&self, key: u64) -> *mut Entry {
         let (table, mask) = (self.table.get(), self.entries.get() - 1);
-        // As in call.S, where the table's mask is one of bytes.
-        let mut index = (key.wrapping_mul(HASH) >> 32) as usize / size_of::<Entry>();
+        let mut index = hash(key) as usize / size_of::<Entry>();
         loop {
             // SAFETY: the index is masked to the table, which is never full.
             let entry = unsafe { table.add(index & mask) };
@@ -447,6 +469,16 @@ impl Tree {
             index += 1;
         }
     }
+}
+
+/// Where a key's search begins, in bytes, before it is confined to the table. As in call.S, where the sum
+/// is known soon after the caller is. Neighbours are nine entries apart, so that what is called
+/// from many neighbours does not fill runs of entries.
+fn hash(key: u64) -> u32 {
+    let (caller, slot) = ((key >> 32) as u32, key as u32);
+    let caller = caller / (UNIT / size_of::<Entry>()) as u32;
+    let hash = caller.wrapping_mul(9).wrapping_add(slot.wrapping_mul(HASH));
+    if slot & FRAMED == 0 { hash } else { hash.wrapping_add(FRAMED_HASH) }
 }
 
 /// Adds to a number of the calling thread's, in one instruction: a handler may do the same.

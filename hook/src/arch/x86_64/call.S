@@ -33,6 +33,12 @@ chase_counted_\of:                      # r11 = slot, flags = those of its count
 chase_enter_\of:                        # r11 = slot, (rsp) = return address
     stash
     load_thread \of %rcx                # rcx = thread
+    load_context \of %rdx               # rdx = the caller's node
+    imull ${HASH}, %r11d, %esi
+    movl %edx, %eax
+    shrl $3, %eax
+    leal (%rax,%rax,8), %eax
+    addl %eax, %esi                     # rsi = hash of both, as tree::hash
     {{disp32}} movq {TOP}(%rcx), %rax   # rax = the frame to claim
     whole 11
     testl ${SEGMENT_MASK}, %eax         # end of the segment, or no thread
@@ -41,13 +47,8 @@ chase_enter_\of:                        # r11 = slot, (rsp) = return address
     cmpq %rsp, {SP}-{FRAME}(%rax)       # the top frame must enclose this call
     jbe .Lenter_outside_\of
 .Lenclosed_\of:
-    load_context \of %rdx               # the caller's node: the top frame's, but sooner known
-    movl {SCOPE}(%rdx), %edx
     shlq $32, %rdx
-    orq %r11, %rdx                      # rdx = (scope, slot), the key
-    movabsq ${HASH}, %rsi
-    imulq %rdx, %rsi
-    shrq $32, %rsi                      # the upper half of the product is the better mixed one
+    orq %r11, %rdx                      # rdx = (caller, slot), the key
 .Lprobe_\of:
     andq {MASK}(%rcx), %rsi
     addq {TABLE}(%rcx), %rsi
@@ -195,8 +196,11 @@ chase_exit_\of:                         # rbx = frame
 .Lenter_outside_\of:                    # a tail call takes over its caller's place on the stack
     .cfi_def_cfa rsp, 8
     jb .Lenter_slow_\of
-    jump_if_exit (%rsp) .Lenclosed_\of
+    jump_if_exit (%rsp) 1f
     jmp .Lenter_slow_\of
+1:
+    load_context \of %rdx
+    jmp .Lenclosed_\of
 
 .Lcollision_\of:                        # linear probing; an empty entry ends it
     cmpq $0, (%rsi)

@@ -19,6 +19,12 @@ chase_framed_\of:                       # r11 = slot, (rsp) = return address
     load_thread \of %rcx                # rcx = thread
     {{disp32}} movq %rdx, -16(%rsp)
     {{disp32}} movq %rsi, -32(%rsp)
+    load_context \of %rdx               # rdx = the caller's node
+    imull ${HASH}, %r11d, %esi
+    movl %edx, %eax
+    shrl $3, %eax
+    leal (%rax,%rax,8), %eax
+    leal {FRAMED_HASH}(%rsi,%rax), %esi # rsi = hash of both, as tree::hash
     {{disp32}} movq {TOP}(%rcx), %rax   # rax = the frame to claim
     whole 11
     testl ${SEGMENT_MASK}, %eax
@@ -27,14 +33,9 @@ chase_framed_\of:                       # r11 = slot, (rsp) = return address
     cmpq %rsp, {SP}-{FRAME}(%rax)
     jbe .Lframed_outside_\of
 .Lframed_enclosed_\of:
-    load_context \of %rdx
-    movl {SCOPE}(%rdx), %edx
     shlq $32, %rdx
     orq %r11, %rdx
     orq ${FRAMED}, %rdx
-    movabsq ${HASH}, %rsi
-    imulq %rdx, %rsi
-    shrq $32, %rsi
 .Lframed_probe_\of:
     andq {MASK}(%rcx), %rsi
     addq {TABLE}(%rcx), %rsi
@@ -123,8 +124,11 @@ chase_framed_exit_\of:                  # rbx = frame; rax rdx rcx r8 may hold r
 
 .Lframed_outside_\of:
     jb .Lframed_slow_\of
-    jump_if_exit (%rsp) .Lframed_enclosed_\of
+    jump_if_exit (%rsp) 1f
     jmp .Lframed_slow_\of
+1:
+    load_context \of %rdx
+    jmp .Lframed_enclosed_\of
 
 .Lframed_collision_\of:
     cmpq $0, (%rsi)

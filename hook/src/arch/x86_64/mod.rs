@@ -14,7 +14,7 @@ use crate::frames::{self, FRAME, Frame, SEGMENT};
 use crate::sampling;
 use crate::special;
 use crate::thread::{self, Thread};
-use crate::tree::HASH;
+use crate::tree::{FRAMED_HASH, HASH};
 
 mod words;
 
@@ -133,13 +133,13 @@ global_asm!(
     NODE = const offset_of!(Frame, node),
     CONTEXT = const CONTEXT,
     OWN_CONTEXT = const OWN_CONTEXT_REF as usize * UNIT,
-    SCOPE = const offset_of!(Node, scope_ref),
     CALLS = const offset_of!(Node, calls),
     TOTAL = const offset_of!(Node, total_ticks),
     MAX = const offset_of!(Node, max_ticks),
     LAST_START = const offset_of!(Node, last_start_ticks),
     PAGES = const offset_of!(Node, page_refs),
     HASH = const HASH,
+    FRAMED_HASH = const FRAMED_HASH,
     LINEAR_LIMIT = const LINEAR_LIMIT,
     MAX_EXPONENT = const MAX_EXPONENT,
     SUB_BITS = const SUB_BITS,
