@@ -178,21 +178,26 @@ impl Tree {
     /// The same, added if it is missing, and where the call path will look for it; null if the recording
     /// has no room.
     pub(crate) fn find_or_add(&self, parent: *mut Node, slot: u32) -> *mut Node {
-        let scope = scope_of(parent);
-        let is_looked_for = !ptr::eq(scope, parent) && (slot & SAMPLED == 0 || slot & FRAMED != 0);
-        let is_missing = || is_looked_for && self.entry_of(parent, slot).is_null();
-        let found = self.entry_of(scope, slot);
-        if if found.is_null() { recording::stopped() } else { !is_missing() } {
+        let found = self.find(parent, slot);
+        let is_complete = !found.is_null() && self.is_found_from(parent, slot);
+        if is_complete || found.is_null() && recording::stopped() {
             return found;
         }
         let _signals = SignalsBlocked::new();
         // A handler may have added it before the signals were blocked.
-        let found = self.entry_of(scope, slot);
+        let found = self.find(parent, slot);
         let node = if found.is_null() { self.add(parent, slot) } else { found };
-        if !node.is_null() && is_missing() {
+        if !node.is_null() && !self.is_found_from(parent, slot) {
             self.insert(key(parent, slot), node);
         }
         node
+    }
+
+    /// Whether the call path finds, from this caller, what its scope has, or never looks for it.
+    fn is_found_from(&self, parent: *const Node, slot: u32) -> bool {
+        slot & (SAMPLED | FRAMED) == SAMPLED
+            || ptr::eq(scope_of(parent), parent)
+            || !self.entry_of(parent, slot).is_null()
     }
 
     fn add(&self, parent: *mut Node, slot: u32) -> *mut Node {
@@ -480,6 +485,9 @@ fn hash(key: u64) -> u32 {
     let hash = caller.wrapping_mul(9).wrapping_add(slot.wrapping_mul(HASH));
     if slot & FRAMED == 0 { hash } else { hash.wrapping_add(FRAMED_HASH) }
 }
+
+// The call path multiplies the number alone, without these bits.
+const _: () = assert!((SAMPLED | FRAMED).wrapping_mul(HASH) == 0);
 
 /// Adds to a number of the calling thread's, in one instruction: a handler may do the same.
 ///
