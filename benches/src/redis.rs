@@ -19,10 +19,11 @@ const PART: &str = "redis";
 const BAR: f64 = 0.97;
 const BAR_WATCHED: f64 = 0.85;
 
-const LIMIT: Limit = Limit { least: 3, most: 7, time: Duration::from_secs(150) };
+/// Many short turns: the machine does not stay the same for long.
+const LIMIT: Limit = Limit { least: 5, most: 100, time: Duration::from_secs(150) };
 const PEER_LIMIT: Limit = Limit { least: 1, most: 3, time: Duration::from_secs(10) };
 /// Requests of each kind in a run, from 50 clients that wait for each answer.
-const REQUESTS: (u32, u32) = (300_000, 20_000);
+const REQUESTS: (u32, u32) = (40_000, 20_000);
 const PEER_REQUESTS: (u32, u32) = (30_000, 10_000);
 /// Until the server answers, and from the request to end until it has ended.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -64,8 +65,15 @@ fn against_bare(bench: &Bench, report: &mut Report, directory: &Path) {
     let requests = bench.count(REQUESTS.0, REQUESTS.1);
     let unwatchable = unwatchable();
     let runs: [Runs; 4] = Default::default();
+    // These wait for their turns. What watches system calls takes time of all processes, so that
+    // server is there in its turns only.
+    let waiting: [RefCell<Option<Server<'_>>>; 3] = Default::default();
     let run = |at: usize, under| {
-        let server = Server::start(bench, directory, under)?;
+        let mut server = waiting[at].borrow_mut();
+        if server.is_none() {
+            *server = Some(Server::start(bench, directory, under)?);
+        }
+        let Some(server) = &*server else { bail!("no server") };
         noted(&runs[at], server.measure(bench, requests, RUN_LIMIT)?)
     };
     let [bare, adaptive, all, watched] = in_turns(
@@ -75,7 +83,10 @@ fn against_bare(bench: &Bench, report: &mut Report, directory: &Path) {
             Turn::new(|| run(1, Under::Chase)),
             Turn::new(|| run(2, Under::ChaseAll)),
             Turn::new(|| match &unwatchable {
-                None => run(3, Under::ChaseWithSyscalls),
+                None => {
+                    let server = Server::start(bench, directory, Under::ChaseWithSyscalls)?;
+                    noted(&runs[3], server.measure_and_end(bench, requests, RUN_LIMIT)?)
+                }
                 Some(why) => bail!("{why}"),
             }),
         ],
@@ -83,6 +94,10 @@ fn against_bare(bench: &Bench, report: &mut Report, directory: &Path) {
     if let Err(why) = bare {
         return report.skipped(PART, "SET and GET", &format!("{why:#}"));
     }
+    let end = |at: usize| waiting[at].take().map_or(Ok(()), Server::end);
+    let _ = end(0);
+    let adaptive = adaptive.and_then(|values| end(1).map(|()| values));
+    let all = all.and_then(|values| end(2).map(|()| values));
     let bare = runs[0].borrow();
     for (at, how, bar, outcome) in [
         (1, "adaptive", Some(BAR), adaptive),
@@ -117,19 +132,19 @@ fn against_peers(bench: &Bench, report: &mut Report, directory: &Path) {
                 Turn::new(|| {
                     let start = Instant::now();
                     let server = Server::start(bench, directory, Under::Nothing)?;
-                    let value = noted(&runs[0], server.measure(bench, requests, RUN_LIMIT)?);
+                    let served = server.measure_and_end(bench, requests, RUN_LIMIT)?;
                     last_bare.set(start.elapsed());
-                    value
+                    noted(&runs[0], served)
                 }),
                 Turn::new(|| {
                     let limit = peers::patience(last_bare.get());
                     let server = Server::under_peer(bench, directory, &peer)?;
-                    noted(&runs[1], server.measure(bench, requests, limit)?)
+                    noted(&runs[1], server.measure_and_end(bench, requests, limit)?)
                 }),
                 Turn::new(|| {
                     ensure!(peer.records_the_same(), "not to be compared with");
                     let server = Server::start(bench, directory, Under::ChaseAll)?;
-                    noted(&runs[2], server.measure(bench, requests, RUN_LIMIT)?)
+                    noted(&runs[2], server.measure_and_end(bench, requests, RUN_LIMIT)?)
                 }),
             ],
         );
@@ -248,8 +263,8 @@ impl<'a> Server<'a> {
         Ok(String::from_utf8_lossy(&answer[..length]).into_owned())
     }
 
-    /// Sends `requests` of each kind, checks what the server then has, and ends it.
-    fn measure(self, bench: &Bench, requests: u32, limit: Duration) -> Result<[Served; 2]> {
+    /// Sends `requests` of each kind, and checks what the server then has.
+    fn measure(&self, bench: &Bench, requests: u32, limit: Duration) -> Result<[Served; 2]> {
         let (port, requests) = (self.port.to_string(), requests.to_string());
         let client = ["redis-benchmark", "-p", &port, "-t", "set,get", "-n", &requests];
         let client = [&client[..], &["-c", "50", "-P", "1", "--csv"]].concat();
@@ -258,13 +273,24 @@ impl<'a> Server<'a> {
         // What redis-benchmark sets.
         let (keys, value) = (self.ask("DBSIZE")?, self.ask("GET key:__rand_int__")?);
         ensure!(keys == ":1\r\n" && value == "$3\r\nVXK\r\n", "wrong answers: {keys:?}, {value:?}");
+        Ok(served)
+    }
+
+    fn measure_and_end(self, bench: &Bench, requests: u32, limit: Duration) -> Result<[Served; 2]> {
+        let served = self.measure(bench, requests, limit)?;
+        self.end()?;
+        Ok(served)
+    }
+
+    /// Ends the server, and checks that its peer has seen it.
+    fn end(self) -> Result<()> {
         // It closes the connection instead of an answer.
         self.ask("SHUTDOWN NOSAVE")?;
         self.running.finish(PATIENCE)?;
         if let Some((peer, output)) = &self.peer {
             peer.must_have_seen(output)?;
         }
-        Ok(served)
+        Ok(())
     }
 }
 
