@@ -143,7 +143,7 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
     thread::watch_ends(loading::find);
     let Some(main) = thread::register(&Origin::MAIN) else { return };
     this.cost = calibrate::measure(main);
-    sampling::note_cost(&this.cost);
+    sampling::note_cost(&this.cost, main);
     begin_budget(this);
     let header = recording::header();
     // SAFETY: the header is in the first page of the mapping.

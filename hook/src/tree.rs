@@ -61,14 +61,14 @@ static CLOSED: Closed = Closed(Entry { key: 0, node: ptr::null_mut() });
 #[repr(C)]
 pub(crate) struct Tree {
     pub(crate) shown: Shown,
+    table: Cell<*mut Entry>,
+    entries: Cell<usize>,
     /// The thread, as the recording numbers it.
     pub(crate) owner: Cell<u32>,
     pub(crate) root: Cell<*mut Node>,
     /// Used only with signals blocked.
     space: UnsafeCell<NodeSpace>,
     nodes: Cell<usize>,
-    table: Cell<*mut Entry>,
-    entries: Cell<usize>,
     used: Cell<usize>,
     /// Tables that were outgrown, each of twice the size of the one before it. A signal handler may
     /// have enlarged the table while the call path was looking at it, so they stay.
@@ -100,12 +100,12 @@ impl Tree {
     pub(crate) const fn new() -> Self {
         Self {
             shown: Shown { mask: Cell::new(0), table: Cell::new(&raw const CLOSED.0) },
+            table: Cell::new(ptr::null_mut()),
+            entries: Cell::new(0),
             owner: Cell::new(NONE),
             root: Cell::new(ptr::null_mut()),
             space: UnsafeCell::new(NodeSpace::none()),
             nodes: Cell::new(0),
-            table: Cell::new(ptr::null_mut()),
-            entries: Cell::new(0),
             used: Cell::new(0),
             outgrown: [const { Cell::new(ptr::null_mut()) }; DOUBLINGS],
         }
@@ -321,7 +321,7 @@ impl Tree {
     }
 
     /// Adds `calls` of `ticks` each to the histogram of a node.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn count_durations(
         &self,
         node: *mut Node,
@@ -340,16 +340,28 @@ impl Tree {
             };
             let page_ref = page_refs.add(bucket / PAGE_BUCKETS);
             if *page_ref == 0 && may_add_page {
-                let _signals = SignalsBlocked::new();
-                if *page_ref == 0 {
-                    *page_ref = self.push_page();
-                }
+                self.add_page(page_ref);
             }
             if *page_ref == 0 {
                 (*node).unwound += 1;
             } else {
                 let page = node_at(*page_ref).cast::<u64>();
                 add_to(page.add(bucket % PAGE_BUCKETS), calls);
+            }
+        }
+    }
+
+    /// The first duration in a page of a histogram: makes that page.
+    ///
+    /// # Safety
+    /// The place is in one of this thread's nodes.
+    #[cold]
+    unsafe fn add_page(&self, page_ref: *mut u32) {
+        let _signals = SignalsBlocked::new();
+        // SAFETY: the caller vouches for the place.
+        unsafe {
+            if *page_ref == 0 {
+                *page_ref = self.push_page();
             }
         }
     }

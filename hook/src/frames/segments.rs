@@ -37,6 +37,7 @@ pub(crate) unsafe fn first_segment(segment: *mut Segment, owner: *mut Thread, ro
 impl Thread {
     /// Enters the next segment. Calls may go to and fro between two, so one that is there already is
     /// entered without system calls.
+    #[cold]
     pub(super) fn grow(&self) -> bool {
         self.enter_next(self.top.load(Ordering::Relaxed)) || self.add_next()
     }

@@ -42,18 +42,21 @@ pub(crate) const COUNTDOWN: usize = size_of::<Countdown>();
 pub(crate) struct Counts {
     /// By slot. The first ones' countdowns are elsewhere where they can be near.
     pub(super) slots: [Countdown; STUBS],
+    // What each sample needs, in two cache lines.
     pub(super) near: Cell<Option<NearCountdowns>>,
-    pub(super) known: memory::Known,
-    /// State of a xorshift generator, never 0.
-    pub(super) random: Cell<u64>,
     /// What a sample is about to change, and where on the stack its call is made; 0 if none is.
     pub(super) change: Cell<Change>,
     pub(super) change_sp: Cell<usize>,
-    /// What the timing of short calls has cost, about.
-    pub(super) spent_ticks: Cell<u64>,
+    /// State of a xorshift generator, never 0.
+    pub(super) random: Cell<u64>,
+    /// What is recorded of a sample beyond what would be of another timed call, in ticks.
+    pub(super) excess_ticks: Cell<u64>,
     /// How often it was asked what is recorded of an empty sample, and the answer, in ticks: a sum of some.
     pub(super) probes: Cell<u32>,
     pub(super) probed_ticks: Cell<u64>,
+    pub(super) known: memory::Known,
+    /// What the timing of short calls has cost, about.
+    pub(super) spent_ticks: Cell<u64>,
     /// Preemptions of the thread when it was last asked for them.
     pub(super) preemptions: Cell<u64>,
     /// When it was last looked whether the budget is kept.
@@ -75,17 +78,18 @@ pub(super) struct Slot {
     pub(super) block: AtomicU32,
     /// Where in it the sample is, from 1.
     pub(super) place: AtomicU32,
-    /// Node of the latest sample, or the one that was made ready for the first.
-    pub(super) node: AtomicPtr<Node>,
     /// Samples since the length of blocks was chosen.
     pub(super) samples: Cell<u32>,
+    /// Node of the latest sample, or the one that was made ready for the first.
+    pub(super) node: AtomicPtr<Node>,
+    /// Of the durations of calls, each sample with its weight.
+    pub(super) moments: Cell<Moments>,
+    // So far what each sample needs, in a cache line.
     /// How often it was chosen again.
     pub(super) choices: Cell<u32>,
     /// Calls from the latest look to the next.
     pub(super) interval: Cell<u32>,
     pub(super) since_ticks: Cell<u64>,
-    /// Of the durations of calls, each sample with its weight.
-    pub(super) moments: Cell<Moments>,
     pub(super) suspects: Cell<Suspects>,
     /// Since it was last looked whether the budget is kept: how often its calls took the slow path, and
     /// what they cost, in 1/1024 ticks.

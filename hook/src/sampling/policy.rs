@@ -95,13 +95,16 @@ static EMPTY: AtomicU64 = AtomicU64::new(0);
 /// What was recorded of an empty sample at the start, in ticks.
 static PROBED: AtomicU64 = AtomicU64::new(0);
 
-/// Notes what calls cost.
-pub(crate) fn note_cost(cost: &Cost) {
+/// Notes what calls cost, as measured by this thread, the only one.
+pub(crate) fn note_cost(cost: &Cost, thread: &Thread) {
     const SCALE: u64 = 1024;
     COST_TIMED.store((cost.inside + cost.outside) / SCALE, Ordering::Relaxed);
     COST_SAMPLED.store((cost.inside + cost.sampled) / SCALE, Ordering::Relaxed);
     EMPTY.store(cost.empty / SCALE, Ordering::Relaxed);
     PROBED.store(cost.probed / SCALE, Ordering::Relaxed);
+    if let Some(counts) = thread.counts.get() {
+        counts.note_excess();
+    }
 }
 
 /// Asks what is recorded of an empty sample of this thread at the moment. Gives the mean of some such
@@ -405,6 +408,16 @@ impl Counts {
         } else if ticks < self.probed() * INTERRUPTED_PROBE {
             self.probed_ticks.set(latest - self.probed() + ticks);
         }
+        self.note_excess();
+    }
+
+    /// Notes what is recorded of a sample beyond what would be if it were timed like all other calls. (Not
+    /// asked at each sample: that would be a division, and two more places in memory.)
+    fn note_excess(&self) {
+        let empty = EMPTY.load(Ordering::Relaxed);
+        // Whatever else the machine does makes an ordinary call slower too.
+        let excess = self.probed().saturating_sub(self.at_present(empty));
+        self.excess_ticks.set(if empty == 0 { 0 } else { excess });
     }
 
     /// Whether it is to be asked before each sample what it costs.
@@ -425,12 +438,7 @@ impl Counts {
 
     /// What would be recorded of a sample of `ticks` if it were timed like all other calls.
     pub(super) fn comparable(&self, ticks: u64) -> u64 {
-        let (probed, empty) = (self.probed(), EMPTY.load(Ordering::Relaxed));
-        if probed == 0 || empty == 0 {
-            return ticks;
-        }
-        // Whatever else the machine does makes an ordinary call slower too.
-        (ticks + self.at_present(empty)).saturating_sub(probed)
+        ticks.saturating_sub(self.excess_ticks.get())
     }
 
     /// What the timing of short calls took of a thread's life of so many ticks, in 1/1024.

@@ -61,7 +61,7 @@ pub(crate) unsafe fn record(thread: &Thread, node: *mut Node, ticks: u64, weight
     unsafe {
         thread.tree.count_durations(node, ticks, u64::from(own_weight), !thread.is_busy());
         if rest > 0 {
-            thread.tree.count_durations(node, typical, u64::from(rest), !thread.is_busy());
+            count_rest(thread, node, typical, rest);
         }
         let added = u64::from(own_weight) * ticks + u64::from(rest) * typical + held_back;
         (*node).total_ticks += added;
@@ -72,6 +72,12 @@ pub(crate) unsafe fn record(thread: &Thread, node: *mut Node, ticks: u64, weight
             (*samples).pairs_ticks.saturating_add(pairs.saturating_mul(possible));
         (*samples).pairs_squares = (*samples).pairs_squares.saturating_add(squares);
     }
+}
+
+/// Those that an interrupted sample stands for are taken to be like earlier ones.
+#[cold]
+fn count_rest(thread: &Thread, node: *mut Node, typical: u64, rest: u32) {
+    thread.tree.count_durations(node, typical, u64::from(rest), !thread.is_busy());
 }
 
 /// The least that an interruption takes.

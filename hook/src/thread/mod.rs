@@ -38,6 +38,10 @@ pub(crate) use self::start::{
 pub(crate) struct Thread {
     /// Where the next frame goes. The call path claims and releases by single instructions.
     pub(crate) top: AtomicUsize,
+    /// Its countdowns; `None`: every call is timed.
+    pub(crate) counts: Cell<Option<&'static Counts>>,
+    /// How many [`SignalsBlocked`] of this thread there are.
+    busy: Cell<u32>,
     pub(crate) tree: Tree,
     pub(crate) stack: Stack,
     /// When the latest `longjmp` was made; 0 for none since the latest exception.
@@ -48,10 +52,6 @@ pub(crate) struct Thread {
     destructor_rounds: Cell<u32>,
     /// Segments of its shadow stack.
     pub(crate) segments: Cell<usize>,
-    /// Its countdowns; `None`: every call is timed.
-    pub(crate) counts: Cell<Option<&'static Counts>>,
-    /// How many [`SignalsBlocked`] of this thread there are.
-    busy: Cell<u32>,
 }
 
 /// Work that waits for a thread's next call. The tree is closed as long as there is any.
@@ -143,6 +143,8 @@ impl Thread {
     const fn new(stack: Stack) -> Self {
         Self {
             top: AtomicUsize::new(0),
+            counts: Cell::new(None),
+            busy: Cell::new(0),
             tree: Tree::new(),
             stack,
             last_jump_ticks: Cell::new(0),
@@ -150,8 +152,6 @@ impl Thread {
             record: Cell::new(ptr::null_mut()),
             destructor_rounds: Cell::new(0),
             segments: Cell::new(1),
-            counts: Cell::new(None),
-            busy: Cell::new(0),
         }
     }
 
