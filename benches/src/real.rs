@@ -16,7 +16,10 @@ use crate::turns::{Limit, Turn, in_turns, paired};
 use crate::workloads::{self, Workload};
 
 const PART: &str = "real";
+/// Of what a bar is set for, more: single runs differ by as much as the bar allows.
+const BARRED_LIMIT: Limit = Limit { least: 7, most: 15, time: Duration::from_secs(20) };
 const LIMIT: Limit = Limit { least: 3, most: 9, time: Duration::from_secs(12) };
+const PEER_BARRED_LIMIT: Limit = Limit { least: 3, most: 5, time: Duration::from_secs(8) };
 const PEER_LIMIT: Limit = Limit { least: 1, most: 5, time: Duration::from_secs(8) };
 
 const ADAPTIVE: &str = "adaptive";
@@ -64,11 +67,14 @@ fn against_bare(
         same.check(&run, workload)?;
         Ok(milliseconds(&run))
     };
-    let [bare, adaptive, all, watched] = in_turns(
+    let [bare, adaptive] = in_turns(
+        bench.limit(BARRED_LIMIT),
+        [Turn::new(|| run(Under::Nothing)), Turn::new(|| run(Under::Chase))],
+    );
+    let [bare_again, all, watched] = in_turns(
         bench.limit(LIMIT),
         [
             Turn::new(|| run(Under::Nothing)),
-            Turn::new(|| run(Under::Chase)),
             Turn::new(|| run(Under::ChaseAll)),
             Turn::new(|| match unwatchable {
                 None => run(Under::ChaseWithSyscalls),
@@ -76,21 +82,23 @@ fn against_bare(
             }),
         ],
     );
-    let bare = match bare {
-        Ok(bare) => bare,
-        Err(why) => {
+    let (bare, bare_again) = match (bare, bare_again) {
+        (Ok(bare), Ok(again)) => (bare, again),
+        (Err(why), _) | (_, Err(why)) => {
             report.skipped(PART, workload.what, &format!("{why:#}"));
             return None;
         }
     };
     let mut ratios = None;
-    for (how, bar, chase) in
-        [("adaptive", Some(BAR), adaptive), ("all", None, all), (WATCHED, None, watched)]
-    {
+    for (how, bar, bare, chase) in [
+        (ADAPTIVE, Some(BAR), &bare, adaptive),
+        ("all", None, &bare_again, all),
+        (WATCHED, None, &bare_again, watched),
+    ] {
         let what = format!("{}, {how}", workload.what);
         match chase {
             Ok(chase) => {
-                let values = paired(&chase, &bare, |chase, bare| chase / bare);
+                let values = paired(&chase, bare, |chase, bare| chase / bare);
                 if how == ADAPTIVE {
                     ratios = Some(values.clone());
                 }
@@ -195,7 +203,7 @@ fn against_peer(
     let last_bare = Cell::new(Duration::ZERO);
     let checked = |run: Run| -> Result<Run> { same.check(&run, workload).map(|()| run) };
     let [bare, with, chase] = in_turns(
-        bench.limit(PEER_LIMIT),
+        bench.limit(if peer.records_the_same() { PEER_BARRED_LIMIT } else { PEER_LIMIT }),
         [
             Turn::new(|| {
                 let run = checked(bench.run_in(directory, Under::Nothing, command)?)?;
