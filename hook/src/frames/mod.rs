@@ -250,7 +250,7 @@ impl Thread {
         self.top.load(Ordering::Relaxed) == frame as usize + FRAME
     }
 
-    /// Shows the companion the context that the innermost frame is in.
+    /// Makes the innermost frame's node the context.
     fn show_context(&self) {
         set_context(self.innermost_node() as usize);
     }

@@ -8,7 +8,7 @@
 chase_thread:
     .quad {no_counts}                   # its countdowns; at first those by which all calls are timed
     .quad {no_thread}                   # this thread's Thread; at first the one that has no frames
-    .quad 0                             # the node of the innermost call, for who looks from outside
+    .quad 0                             # the context: the node of the innermost call
     .quad 0                             # whose the near countdowns are: the countdowns that go on with them
     .zero 2 * {NEAR}                    # the near countdowns
 

@@ -59,7 +59,9 @@ pub(crate) fn set_current_thread(thread: *mut Thread, counts: *const Counts, con
     set_context(context as usize);
 }
 
-/// The word by which the companion sees this thread's context: the address of a node, or 0.
+/// The word that has this thread's context: the address of a node, or 0. The call path takes it for the
+/// caller, and the companion looks at it. In a system call of chase's own it is a context that has no
+/// entry in the table.
 pub(crate) fn context() -> usize {
     word::<CONTEXT>()
 }
