@@ -68,6 +68,7 @@ fn process(path: &Path) -> Process {
         stop_reason: header.stop_reason,
         unseen: header.unseen,
         apis,
+        callers: callers(reader),
         in_windows: in_windows(reader),
         figures: figures(&analysis),
         not_observed_share: not_observed_share(&analysis),
@@ -104,6 +105,24 @@ fn apis(reader: &Reader) -> Vec<Api> {
         api.open += open_calls(&context, &slot);
     }
     apis.into_values().collect()
+}
+
+fn callers(reader: &Reader) -> BTreeMap<(String, String), u64> {
+    let mut callers = BTreeMap::new();
+    for thread in reader.threads() {
+        let contexts: Vec<_> = thread.contexts().collect();
+        let name = |context: &Context| {
+            reader.slot(context.slot()).map(|slot| slot.name().into_owned()).unwrap_or_default()
+        };
+        for context in &contexts {
+            let caller = context.caller.and_then(|number| contexts.get(number as usize));
+            assert_eq!(caller.map(|caller| caller.number), context.caller);
+            let pair = (caller.map(name).unwrap_or_default(), name(context));
+            *callers.entry(pair).or_default() += context.calls();
+        }
+    }
+    callers.retain(|_, calls| *calls > 0);
+    callers
 }
 
 /// The call path chose the buckets; the total and the longest tell which are possible.

@@ -1,6 +1,7 @@
 //! What the tests see of a recording. All knowledge of the reader's and the analyzer's interfaces
 //! is in `load.rs`.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 pub use chase_recorder::layout::Unseen;
@@ -37,6 +38,9 @@ pub struct Process {
     pub unseen: Unseen,
     /// Calls by importer, provider and API.
     pub apis: Vec<Api>,
+    /// Calls of an API made directly inside of calls of another one, by the names of both; that of the caller
+    /// is empty outside of all library calls.
+    pub callers: BTreeMap<(String, String), u64>,
     /// Library and name of the APIs that were unhooked to keep to the budget.
     pub in_windows: Vec<(String, String)>,
     /// What the analyzer says of APIs, by name of the library and of the API.
@@ -226,6 +230,13 @@ impl Process {
     /// If any differs.
     pub fn expect_unwound(&self, wanted: &[(&str, &str, u64)]) {
         self.hold("unwound calls", wanted, |provider, api| self.unwound(provider, api));
+    }
+
+    /// Who called an API, with the number of calls, by name; the empty one stands for the application.
+    #[must_use]
+    pub fn callers(&self, api: &str) -> Vec<(&str, u64)> {
+        let of_api = self.callers.iter().filter(|((_, called), _)| called == api);
+        of_api.map(|((caller, _), calls)| (caller.as_str(), *calls)).collect()
     }
 
     /// Holds that each call into `provider` either returned or is known to have been left.

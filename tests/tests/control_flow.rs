@@ -115,7 +115,7 @@ fn recursion_through_the_plt() {
     let odd = Build::library("libodd.c").build();
     let even = Build::library("libeven.c").with(&odd).build();
     let program = Build::program("recursion.c").flags("-rdynamic").with(&even).with(&odd).build();
-    let recording = Trial::new(program).compare();
+    let recording = Trial::new(&program).compare();
     recording.only().expect(&[
         ("libeven.so", "trap_even", 501),
         ("libodd.so", "trap_odd", 500),
@@ -125,6 +125,13 @@ fn recursion_through_the_plt() {
         ("libeven.so", "trap_use_interposed", 501),
         ("recursion", "trap_interposed", 501),
     ]);
+    // A function that is called inside of itself goes on in the context of the first call.
+    let recording = Trial::new(program).hooked_env("CHASE_TIMING", "all").compare();
+    let callers = |api| recording.only().callers(api);
+    assert_eq!(callers("trap_even"), [("", 1), ("trap_odd", 500)]);
+    assert_eq!(callers("trap_odd"), [("trap_even", 500)]);
+    assert_eq!(callers("trap_use_interposed"), [("", 1), ("trap_interposed", 500)]);
+    assert_eq!(callers("trap_interposed"), [("trap_use_interposed", 501)]);
 }
 
 #[test]

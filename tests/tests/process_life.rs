@@ -31,6 +31,12 @@ fn vfork_and_posix_spawn() {
         ("libc.so", "_exit", 2 * rounds),
     ]);
     parents[0].expect_nothing_open(TRAP);
+    // Neither what a child calls last nor an exec that fails is anybody's caller.
+    for api in ["trap_empty", "trap_add", "waitpid", "execve"] {
+        let callers = parents[0].callers(api);
+        let known = |(name, _): &(&str, u64)| ["", "trap_call"].contains(name);
+        assert!(callers.iter().all(known), "{api}: {callers:?}");
+    }
     assert_eq!(parents[0].end, (END_EXIT, 0), "a child's end is not its parent's");
     assert_eq!(recording.of("true").len() as u64, 2 * rounds);
 }
