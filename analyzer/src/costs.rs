@@ -323,6 +323,9 @@ impl Cost {
         let is_timed = ended > 0;
         let timed = if is_timed { calls.saturating_sub(open) } else { 0 };
         let mean = if is_timed { node.total_ticks as f64 / weight } else { 0.0 };
+        // A duration has no more of it than there is. What is too much counts for all calls, so it must
+        // not be left to the own cost, which is that of samples.
+        let inside = hook.inside.min(mean);
         let pairs = samples.pairs as f64;
         let untimed = if context.is_framed() { hook.framed } else { hook.counted };
         let variance = samples.pairs_squares as f64 * SQUARES as f64
@@ -340,7 +343,7 @@ impl Cost {
             variance: variance.max(0.0),
             unwound: 0,
             open,
-            measured: (mean - hook.inside) * timed as f64,
+            measured: (mean - inside) * timed as f64,
             open_time: 0.0,
             self_time: 0.0,
             total: 0.0,
@@ -353,7 +356,7 @@ impl Cost {
             first_scope: context.scope,
             last_start: node.last_start_ticks,
             own_cost: 0.0,
-            inside_cost: hook.inside * ended as f64,
+            inside_cost: inside * ended as f64,
             outside_cost: hook.sampled * ended as f64
                 + untimed * calls.saturating_sub(ended) as f64,
         }

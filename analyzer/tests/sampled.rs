@@ -37,6 +37,20 @@ fn counts_are_exact_and_times_are_those_of_the_samples() {
     assert_eq!(analysis.totals.own_cost_ns, Ns(own_cost));
 }
 
+/// The cost is one number, and what a tiny call adds to it may be less than none. That counts for all calls.
+#[test]
+fn a_cost_calibrated_too_high_contradicts_nothing() {
+    let (mut process, _) = sampled(|_| 40);
+    process.builder.header.cost_inside = 70 * 1024;
+    let analysis = process.analysis();
+    assert_eq!(api(&analysis, "inner").measures.self_ns, Ns(0));
+    assert_eq!(analysis.totals.overlap_ns, Ns(0));
+    // A call cost what was recorded of it, 60, and no more.
+    let of_samples = 50 * (60 + 200) + (50 * 99 + 60) * 3;
+    let calls = 500 * (60 + 30);
+    assert_eq!(analysis.totals.own_cost_ns, Ns(of_samples + calls));
+}
+
 #[test]
 fn even_samples_leave_no_doubt_and_uneven_ones_do() {
     let (process, _) = sampled(|_| 40);
