@@ -58,6 +58,8 @@ pub(crate) struct Cost {
     pub(crate) calls: u64,
     /// Those among them that were not seen: they were made between windows.
     pub(crate) unseen: u64,
+    /// There may have been others, which are in no figure.
+    pub(crate) incomplete: bool,
     /// Variance of the estimate of `calls`; 0 where all were seen.
     pub(crate) calls_variance: f64,
     /// Calls that ended, with their time, which may be an estimate.
@@ -104,7 +106,8 @@ pub(crate) fn of(
     mut each: impl FnMut(&Context<'_>, &Histogram) -> SlotClass,
 ) -> ThreadCosts {
     let (start, end) = image.lifetime(thread.record());
-    let hook = Hook::of(image.recording.header());
+    let mut hook = Hook::of(image.recording.header());
+    hook.sampled = thread.sample_cost().unwrap_or(hook.sampled);
     let mut contexts: Vec<_> = thread
         .contexts()
         .map(|context| {
@@ -270,6 +273,7 @@ impl Cost {
             // A reader may come between the two updates of a call.
             calls: if inherited { 0 } else { node.calls.max(timed) },
             unseen: 0,
+            incomplete: context.is_incomplete(),
             calls_variance: 0.0,
             timed,
             unwound,
@@ -336,6 +340,7 @@ impl Cost {
             scope: context.scope,
             calls,
             unseen: 0,
+            incomplete: context.is_incomplete(),
             calls_variance: 0.0,
             timed,
             samples: ended,

@@ -15,9 +15,10 @@ pub struct Measures {
     /// Calls begun; exact, unless `calls_estimated`.
     pub calls: u64,
     /// Whether some of the calls were not seen, because they were made while an import was unhooked, and
-    /// are estimated: then so are times.
+    /// are estimated, as are their times; or missing ([`NotSeen::not_observed`](crate::NotSeen::not_observed)).
     pub calls_estimated: bool,
-    /// Half the width of the 95 % confidence interval of `calls`; 0 where they are exact.
+    /// Half the width of the 95 % confidence interval of `calls`; 0 where they are exact. What is missing is
+    /// not in it.
     pub calls_ci95: u64,
     /// Those among them that were counted and not timed.
     pub untimed: u64,

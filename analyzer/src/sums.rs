@@ -17,6 +17,7 @@ const SAME_RATE: f64 = 0.01;
 pub(crate) struct Sums {
     pub(crate) calls: u64,
     pub(crate) unseen: u64,
+    incomplete: bool,
     calls_variance: f64,
     timed: u64,
     samples: u64,
@@ -92,6 +93,7 @@ impl Sums {
         }
         self.calls = self.calls.saturating_add(cost.calls);
         self.unseen = self.unseen.saturating_add(cost.unseen);
+        self.incomplete |= cost.incomplete;
         self.calls_variance += cost.calls_variance;
         self.timed = self.timed.saturating_add(cost.timed);
         self.samples = self.samples.saturating_add(cost.samples);
@@ -106,6 +108,7 @@ impl Sums {
     pub(crate) fn add(&mut self, other: &Self) {
         self.calls = self.calls.saturating_add(other.calls);
         self.unseen = self.unseen.saturating_add(other.unseen);
+        self.incomplete |= other.incomplete;
         self.calls_variance += other.calls_variance;
         self.timed = self.timed.saturating_add(other.timed);
         self.samples = self.samples.saturating_add(other.samples);
@@ -162,7 +165,7 @@ impl Sums {
         }
         Measures {
             calls: self.calls,
-            calls_estimated: self.unseen > 0,
+            calls_estimated: self.unseen > 0 || self.incomplete,
             calls_ci95: (NORMAL_95 * self.calls_variance.sqrt()).round() as u64,
             untimed: self.calls.saturating_sub(self.timed.saturating_add(self.open)),
             timed: self.samples,

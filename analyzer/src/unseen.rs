@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 use chase_recorder::layout::{
-    OWN_CONTEXT_REF, SKIP_REASONS, STOP_LIMIT, STOP_NO_MEMORY, STOP_NO_SPACE, STOP_NONE,
+    END_NONE, Header, LONGEST_COUNTDOWN, OWN_CONTEXT_REF, SKIP_REASONS, STOP_LIMIT, STOP_NO_MEMORY,
+    STOP_NO_SPACE, STOP_NONE, THREAD_ENDED, TIMING_ADAPTIVE, TIMING_ALL, longest_block,
 };
 use serde::Serialize;
 
@@ -36,6 +37,9 @@ pub struct NotSeen {
     pub late_loads: u64,
     /// Contexts whose callers were not kept: their time counts as their callers' self time too.
     pub contexts_under_root: u64,
+    /// Calls, at most, that processes whose end was not seen have made since the latest sample of each thread
+    /// and slot: they were killed, or run on.
+    pub latest_calls: u64,
     /// Functions that were called in a time for which nothing stands, because nothing could be seen of
     /// them; longest first.
     pub not_observed: Vec<NotObserved>,
@@ -144,6 +148,7 @@ impl NotSeen {
         ] {
             *sum = sum.saturating_add(count);
         }
+        self.add_latest(image);
         self.add_skipped(image);
         self.add_twins(image);
         if let Some(why) = image.recording.meta_value("budget").filter(|why| why != "on") {
@@ -180,6 +185,29 @@ impl NotSeen {
                 problem: problem.to_string(),
             }),
         );
+    }
+
+    fn add_latest(&mut self, image: &Image) {
+        let Header { timing, end_kind, .. } = *image.recording.header();
+        if timing == TIMING_ALL || end_kind != END_NONE {
+            return;
+        }
+        let has_budget = image.recording.meta_value("budget").is_some_and(|it| it == "on");
+        let has_blocks = timing == TIMING_ADAPTIVE && !has_budget;
+        for thread in image.recording.threads() {
+            // Framed calls are credited as they are made; and a thread that ended has credited all.
+            if thread.record().state == THREAD_ENDED {
+                continue;
+            }
+            let mut calls: HashMap<u32, u64> = HashMap::new();
+            for context in thread.contexts().filter(|it| it.is_sampled() && !it.is_framed()) {
+                let calls = calls.entry(context.slot()).or_default();
+                *calls = calls.saturating_add(context.calls());
+            }
+            let most = |&calls| if has_blocks { longest_block(calls) } else { LONGEST_COUNTDOWN };
+            let missing: u64 = calls.values().map(most).map(|block| block - 1).sum();
+            self.latest_calls = self.latest_calls.saturating_add(missing);
+        }
     }
 
     fn add_twins(&mut self, image: &Image) {

@@ -2,6 +2,7 @@
 
 mod process;
 
+use chase_analyzer::recorder::layout::{END_EXIT, THREAD_LIVE, TIMING_ADAPTIVE};
 use chase_analyzer::{Analysis, Groups, Ns, Selection, Tails, Unnamed};
 use process::{Process, api};
 
@@ -9,6 +10,7 @@ use process::{Process, api};
 /// adds 20 to a sample, and 3 to a call that it only counts.
 fn sampled(ticks: impl Fn(u64) -> u64) -> (Process, u64) {
     let mut process = Process::new();
+    process.builder.header.timing = TIMING_ADAPTIVE;
     process.builder.header.cost_inside = 20 * 1024;
     process.builder.header.cost_outside = 30 * 1024;
     process.builder.header.cost_counted = 3 * 1024;
@@ -35,6 +37,28 @@ fn counts_are_exact_and_times_are_those_of_the_samples() {
     assert_eq!(analysis.totals.application_ns, Ns(1_500));
     let own_cost = 500 * (20 + 30) + 50 * (20 + 200) + (50 * 99 + 60) * 3;
     assert_eq!(analysis.totals.own_cost_ns, Ns(own_cost));
+}
+
+#[test]
+fn what_a_sample_was_measured_to_cost_is_believed() {
+    let (mut process, _) = sampled(|_| 40);
+    let before = process.analysis();
+    let record = process.builder.thread_mut(process.main);
+    (record.samples, record.samples_ticks) = (40, 40 * 205 + 20);
+    let after = process.analysis();
+    let more = (5.5 * 50.0) as u64;
+    assert_eq!(after.totals.own_cost_ns, Ns(before.totals.own_cost_ns.0 + more));
+    assert_eq!(after.totals.application_ns, Ns(before.totals.application_ns.0 - more));
+}
+
+#[test]
+fn after_a_kill_less_than_a_block_is_missing() {
+    let (mut process, _) = sampled(|_| 40);
+    assert_eq!(process.analysis().not_seen.latest_calls, 0, "the thread has ended");
+    process.builder.thread_mut(process.main).state = THREAD_LIVE;
+    assert_eq!(process.analysis().not_seen.latest_calls, 255, "of 5,060 calls");
+    process.builder.end(END_EXIT, 0);
+    assert_eq!(process.analysis().not_seen.latest_calls, 0);
 }
 
 /// The cost is one number, and what a tiny call adds to it may be less than none. That counts for all calls.

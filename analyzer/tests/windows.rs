@@ -68,3 +68,20 @@ fn without_windows_all_is_exact() {
     let measures = api(&process.analysis(), "inner").measures.clone();
     assert_eq!((measures.calls, measures.calls_estimated, measures.estimated), (8, false, false));
 }
+
+/// It was unhooked, and the process ended before there was a window.
+#[test]
+fn what_nothing_stands_for_is_not_exact() {
+    for (off_ns, unseen_ns) in [(5_000, 0), (0, 5_000)] {
+        let mut process = Process::new();
+        let (outer, inner) = process.slots();
+        process.builder.twin(inner, TwinRecord { off_ns, unseen_ns, ..TwinRecord::default() });
+        process.builder.timeline(process.main).calls(inner, 40, 5).calls(outer, 40, 3).end();
+        let analysis = process.analysis();
+        let of = |symbol| {
+            (api(&analysis, symbol).measures.calls, api(&analysis, symbol).measures.calls_estimated)
+        };
+        assert_eq!((of("inner"), of("outer")), ((5, true), (3, false)));
+        assert!(analysis.totals.calls_estimated);
+    }
+}

@@ -62,11 +62,21 @@ pub(crate) struct Cost {
     pub(crate) framed: u64,
     /// As `empty`, of a sample.
     pub(crate) probed: u64,
+    /// What is in `sampled` and is not measured of each sample.
+    pub(crate) unmeasured: u64,
 }
 
 impl Cost {
-    pub(crate) const NONE: Self =
-        Self { inside: 0, outside: 0, counted: 0, sampled: 0, empty: 0, framed: 0, probed: 0 };
+    pub(crate) const NONE: Self = Self {
+        inside: 0,
+        outside: 0,
+        counted: 0,
+        sampled: 0,
+        empty: 0,
+        framed: 0,
+        probed: 0,
+        unmeasured: 0,
+    };
 }
 
 extern "C" fn nothing() {}
@@ -89,7 +99,7 @@ pub(crate) fn measure(thread: &Thread) -> Cost {
     }
     let (mut least_direct, mut least_hooked, mut least_recorded) = (u64::MAX, u64::MAX, u64::MAX);
     let (mut least_counted, mut least_framed) = (u64::MAX, u64::MAX);
-    let (mut least_sampled, mut probed) = (u64::MAX, 0);
+    let (mut samples, mut probed) = (Sampled { outside: u64::MAX, measured: 0 }, 0);
     for _ in 0..BATCHES {
         let stub = arch::stub(SLOT);
         least_direct = least_direct.min(time_calls(direct, CALLS));
@@ -107,8 +117,10 @@ pub(crate) fn measure(thread: &Thread) -> Cost {
         if sampling::mode() != TIMING_ADAPTIVE {
             continue;
         }
-        if let Some(samples) = time_samples(thread, sampled_node) {
-            least_sampled = least_sampled.min(samples.took.saturating_sub(samples.recorded));
+        if let Some(latest) = time_samples(thread, sampled_node)
+            && latest.outside < samples.outside
+        {
+            samples = latest;
         }
         probed = sampling::probe(thread);
         if sampling::prepare_framed(thread, SLOT as u32, 2 * CALLS as u32) {
@@ -122,18 +134,20 @@ pub(crate) fn measure(thread: &Thread) -> Cost {
         inside: per_call(least_recorded.saturating_sub(least_direct), CALLS),
         outside: per_call(least_hooked.saturating_sub(least_recorded), CALLS),
         counted: per_call(least_counted, CALLS).saturating_sub(per_call(least_direct, CALLS)),
-        sampled: per_call(least_sampled, SAMPLES),
+        sampled: per_call(samples.outside, SAMPLES),
         empty: per_call(least_recorded, CALLS),
         framed: per_call(least_framed, CALLS).saturating_sub(per_call(least_direct, CALLS)),
         probed: probed * SCALE,
+        unmeasured: per_call(samples.outside, SAMPLES)
+            .saturating_sub(per_call(samples.measured, SAMPLES)),
     }
 }
 
-/// What samples took in all, in ticks.
+/// What samples cost in all, in ticks, but for what they add to their own durations.
 struct Sampled {
-    took: u64,
-    /// In their own view.
-    recorded: u64,
+    outside: u64,
+    /// As each of them has measured it.
+    measured: u64,
 }
 
 /// Makes [`SAMPLES`] samples. `None` if there is no room, or if one was interrupted, which makes the
@@ -146,11 +160,14 @@ fn time_samples(thread: &Thread, node: *mut Node) -> Option<Sampled> {
     let samples = unsafe { sampling::samples_of(node) };
     // SAFETY: as above.
     unsafe { ((*node).total_ticks, (*samples).weight) = (0, 0) };
+    sampling::take_spent(thread);
     let took = time_calls(arch::stub(SLOT), SAMPLES);
+    let measured = sampling::take_spent(thread);
     // SAFETY: as above.
     let (recorded, weight) = unsafe { ((*node).total_ticks, (*samples).weight) };
     sampling::prepare_samples(thread, SLOT as u32, ptr::null_mut());
-    (weight == SAMPLES).then_some(Sampled { took, recorded })
+    let outside = took.saturating_sub(recorded);
+    (weight == SAMPLES).then_some(Sampled { outside, measured })
 }
 
 fn time_calls(address: usize, calls: u64) -> u64 {

@@ -1,4 +1,5 @@
-//! Private memory for shadow stacks, threads and tables: whole pages, zeroed, kept when given back.
+//! Private memory for shadow stacks, threads and tables: whole pages, zeroed. One or two are kept when given
+//! back.
 
 use core::cell::UnsafeCell;
 use core::ptr;
@@ -6,9 +7,11 @@ use core::ptr;
 use crate::lock::Lock;
 use crate::sys;
 
-const PAGE: usize = 4096;
-/// Single pages are carved from mappings of this size, so that a thousand threads are no thousand
-/// mappings.
+/// Bytes of a page.
+pub(crate) const PAGE: usize = 4096;
+/// So many pages, and fewer, are carved from mappings of this size, so that a thousand threads are no
+/// thousand mappings.
+const FEW: usize = 2;
 const SLAB: usize = 64 * PAGE;
 
 struct Pages {
@@ -17,11 +20,17 @@ struct Pages {
 }
 
 struct State {
+    /// By number of pages less 1.
+    blocks: [Blocks; FEW],
+    names: *mut u8,
+    names_left: usize,
+}
+
+/// Blocks of equally many pages.
+struct Blocks {
     free: *mut u8,
     slab: *mut u8,
     slab_left: usize,
-    names: *mut u8,
-    names_left: usize,
 }
 
 // SAFETY: `state` is touched only by who holds `lock`.
@@ -30,54 +39,61 @@ unsafe impl Sync for Pages {}
 static PAGES: Pages = Pages {
     lock: Lock::new(),
     state: UnsafeCell::new(State {
-        free: ptr::null_mut(),
-        slab: ptr::null_mut(),
-        slab_left: 0,
+        blocks: [const { Blocks { free: ptr::null_mut(), slab: ptr::null_mut(), slab_left: 0 } };
+            FEW],
         names: ptr::null_mut(),
         names_left: 0,
     }),
 };
 
-/// `len` bytes, zeroed and aligned to a page; null if there is no memory. Signals are blocked.
+/// `len` bytes, zeroed and aligned to a page, or to `len` if that is two pages; null if there is no memory.
+/// Signals are blocked.
 pub(crate) fn take(len: usize) -> *mut u8 {
     let len = len.next_multiple_of(PAGE);
-    if len > PAGE {
-        return sys::map_anonymous(len);
-    }
     let _held = PAGES.lock.hold();
-    // SAFETY: the lock is held; free pages are linked by their first word.
+    // SAFETY: the lock is held; free blocks are linked by their first word.
     unsafe {
-        let state = &mut *PAGES.state.get();
-        if !state.free.is_null() {
-            let page = state.free;
-            state.free = *page.cast::<*mut u8>();
-            ptr::write_bytes(page, 0, PAGE);
-            return page;
+        let Some(blocks) = Blocks::of(len) else { return sys::map_anonymous(len) };
+        if !blocks.free.is_null() {
+            let block = blocks.free;
+            blocks.free = *block.cast::<*mut u8>();
+            ptr::write_bytes(block, 0, len);
+            return block;
         }
-        if state.slab_left == 0 {
-            state.slab = sys::map_anonymous(SLAB);
-            if state.slab.is_null() {
+        if blocks.slab_left == 0 {
+            let slab = sys::map_anonymous(SLAB);
+            if slab.is_null() {
                 return ptr::null_mut();
             }
-            state.slab_left = SLAB;
+            let unaligned = slab.align_offset(len);
+            blocks.slab = slab.add(unaligned);
+            blocks.slab_left = (SLAB - unaligned) / len * len;
         }
-        state.slab_left -= PAGE;
-        state.slab.add(state.slab_left)
+        blocks.slab_left -= len;
+        blocks.slab.add(blocks.slab_left)
     }
 }
 
 /// Takes back what [`take`] gave for the same `len`. Signals are blocked.
 pub(crate) fn give_back(memory: *mut u8, len: usize) {
     let len = len.next_multiple_of(PAGE);
-    if len > PAGE {
-        return sys::unmap(memory, len);
-    }
     let _held = PAGES.lock.hold();
-    // SAFETY: the lock is held, and nobody uses the page any more.
+    // SAFETY: the lock is held, and nobody uses the memory any more.
     unsafe {
-        let state = &mut *PAGES.state.get();
-        *memory.cast::<*mut u8>() = state.free;
-        state.free = memory;
+        let Some(blocks) = Blocks::of(len) else { return sys::unmap(memory, len) };
+        *memory.cast::<*mut u8>() = blocks.free;
+        blocks.free = memory;
+    }
+}
+
+impl Blocks {
+    /// Those of `len` bytes; `None` if that is more than a few pages.
+    ///
+    /// # Safety
+    /// The lock is held.
+    unsafe fn of(len: usize) -> Option<&'static mut Self> {
+        // SAFETY: the caller holds the lock.
+        unsafe { (*PAGES.state.get()).blocks.get_mut((len / PAGE).checked_sub(1)?) }
     }
 }
 

@@ -72,6 +72,7 @@ fn process(path: &Path) -> Process {
         in_windows: in_windows(reader),
         figures: figures(&analysis),
         not_observed_share: not_observed_share(&analysis),
+        latest_calls: analysis.not_seen.latest_calls,
         self_ns: self_times(&analysis),
         threads: threads(reader, &analysis),
         bindings: bindings(reader),
@@ -188,10 +189,12 @@ fn self_times(analysis: &Analysis) -> Vec<(String, String, f64)> {
 }
 
 fn threads(reader: &Reader, analysis: &Analysis) -> Vec<Thread> {
-    let records: BTreeMap<u32, _> =
-        reader.threads().map(|thread| (thread.record().index, *thread.record())).collect();
+    let threads: BTreeMap<u32, _> =
+        reader.threads().map(|thread| (thread.record().index, thread)).collect();
+    let warm_cost = reader.header().cost_sampled as f64 / 1024.0;
     let thread = |row: &chase_analyzer::ThreadRow| {
-        let record = &records[&row.thread];
+        let thread = &threads[&row.thread];
+        let record = thread.record();
         let of_api = |api: &chase_analyzer::ThreadApi| {
             (analysis.apis[api.api as usize].symbol.clone(), api.self_ns.as_f64())
         };
@@ -205,6 +208,7 @@ fn threads(reader: &Reader, analysis: &Analysis) -> Vec<Thread> {
             own_cost_ns: row.own_cost_ns.as_f64(),
             overlap_ns: row.overlap_ns.as_f64(),
             self_ns: row.apis.iter().map(of_api).collect(),
+            sample_cost: thread.sample_cost().map(|cost| (cost, warm_cost)),
         }
     };
     analysis.threads.iter().map(thread).collect()

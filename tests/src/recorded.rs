@@ -47,6 +47,8 @@ pub struct Process {
     pub figures: Vec<(String, String, Figures)>,
     /// CPU time in which the API that was observed least was not observed, as a share of the threads' lifetimes.
     pub not_observed_share: f64,
+    /// Calls, at most, that it made without crediting them, since it was killed.
+    pub latest_calls: u64,
     /// Self time by name of the library and of the API, as the analyzer has it.
     pub self_ns: Vec<(String, String, f64)>,
     /// Threads, by number.
@@ -108,6 +110,8 @@ pub struct Thread {
     pub overlap_ns: f64,
     /// Self time by API name.
     pub self_ns: Vec<(String, f64)>,
+    /// What a sample cost its caller, ticks, and what that is where caches have all that it needs.
+    pub sample_cost: Option<(f64, f64)>,
 }
 
 /// One hooked import. Paths are as the dynamic linker has them.

@@ -167,6 +167,11 @@ pub(super) fn not_seen(report: &Report) -> Vec<String> {
         (not_seen.objects, "object", "whose tables could not be read"),
         (not_seen.late_loads, "dlopen call", "whose libraries were hooked a little later"),
         (not_seen.contexts_under_root, "context", "whose callers were not kept"),
+        (
+            not_seen.latest_calls,
+            "call",
+            "at most, of hot functions, since each was last timed: by processes killed, or still running",
+        ),
     ];
     let mut lines: Vec<String> = counts
         .iter()

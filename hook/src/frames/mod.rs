@@ -1,6 +1,6 @@
 //! The shadow stack of a thread, and the slow half of the call path.
 //!
-//! A frame holds what the call path took off the real stack. Frames live in segments of one page,
+//! A frame holds what the call path took off the real stack. Frames live in segments of two pages,
 //! linked in the order in which they were entered; the first frame's place holds the link. The
 //! call path claims and releases frames by single instructions on [`Thread::top`], so a signal
 //! handler between any two instructions finds a consistent stack.
@@ -28,6 +28,7 @@ use chase_format::layout::Node;
 
 use crate::arch::{add_to_own, is_exit, move_own, set_context, stack_pointer};
 use crate::clock;
+use crate::pages::PAGE;
 use crate::sampling::{self, SLOT_MASK};
 use crate::thread::Thread;
 use crate::tree::node_at;
@@ -38,8 +39,8 @@ pub(crate) use self::slow_path::{enter_sample, enter_slow, leave_framed, leave_m
 
 /// Bytes of a frame.
 pub(crate) const FRAME: usize = 64;
-/// Bytes, and alignment, of a segment.
-pub(crate) const SEGMENT: usize = 4096;
+/// Bytes, and alignment, of a segment: 127 frames. (Calls that go to and fro between two take the slow path.)
+pub(crate) const SEGMENT: usize = 2 * PAGE;
 /// Frames that are looked at for one that encloses a call on another stack.
 const MANY_STACKS: usize = 64;
 
@@ -69,6 +70,8 @@ pub(crate) struct Frame {
     pub(crate) saved_rcx: usize,
     /// Where only some calls are timed: how many this one stands for; 0: it is not timed.
     pub(crate) weight: u32,
+    /// When the making of a sample began; 0: not known.
+    pub(crate) began_ticks: u64,
 }
 
 /// What is in the place of a segment's first frame. `sp` and `node` are those of the frame below,

@@ -1,4 +1,4 @@
-//! Where frames live: segments of one page, as many as it takes.
+//! Where frames live: segments of two pages, as many as it takes.
 
 use core::ptr;
 use core::sync::atomic::Ordering;
@@ -12,19 +12,19 @@ use crate::signals::SignalsBlocked;
 use crate::thread::Thread;
 
 /// Segments of one thread before calls run untimed: a million frames.
-const MANY_SEGMENTS: usize = 1 << 14;
+const MANY_SEGMENTS: usize = 1 << 13;
 
 /// Where `top` is when the segment is empty.
 fn bottom(segment: *mut Segment) -> usize {
     segment as usize + FRAME
 }
 
-/// Makes the first segment of a thread, in a zeroed page.
+/// Makes the first segment of a thread, in zeroed memory.
 ///
 /// # Safety
-/// `segment` is a page of ours that nobody uses.
+/// `segment` is memory of ours that nobody uses.
 pub(crate) unsafe fn first_segment(segment: *mut Segment, owner: *mut Thread, root: *mut Node) {
-    // SAFETY: the caller vouches for the page.
+    // SAFETY: the caller vouches for the memory.
     unsafe {
         (*segment).owner = owner;
         (*segment).previous = ptr::null_mut();

@@ -23,6 +23,7 @@ pub(crate) unsafe extern "C" fn enter_sample(
     rbx: usize,
     why: *mut Frame,
 ) -> *mut Frame {
+    let began_ticks = sampling::spending_clock();
     // SAFETY: that of no thread is never written, and has no countdowns.
     let thread = unsafe { &*current_thread() };
     let top = thread.top.load(Ordering::Relaxed);
@@ -34,11 +35,11 @@ pub(crate) unsafe extern "C" fn enter_sample(
             && let Some((node, weight)) = sampling::sample_alike(thread, slot, sp, context)
         {
             // SAFETY: the caller vouches for the place.
-            return unsafe { thread.enter_frame(node, weight, sp, rbx) };
+            return unsafe { thread.enter_frame(node, weight, began_ticks, sp, rbx) };
         }
     }
     // SAFETY: as the caller says.
-    unsafe { enter_slow(slot, sp, rbx, why) }
+    unsafe { enter(slot, began_ticks, sp, rbx, why) }
 }
 
 /// The slow half of the entry: whatever the call path found, does the entry from start to end but
@@ -54,6 +55,15 @@ pub(crate) unsafe extern "C" fn enter_slow(
     rbx: usize,
     why: *mut Frame,
 ) -> *mut Frame {
+    // SAFETY: as the caller says.
+    unsafe { enter(slot, 0, sp, rbx, why) }
+}
+
+/// The same. What is made a sample began to be one at `began_ticks`.
+///
+/// # Safety
+/// As for [`enter_slow`].
+unsafe fn enter(slot: u32, began_ticks: u64, sp: usize, rbx: usize, why: *mut Frame) -> *mut Frame {
     let due = why.addr();
     // At once: a handler may come, and jump, at any time.
     let missed = if due == LOOK { sampling::stop_countdown(slot) } else { 0 };
@@ -106,7 +116,7 @@ pub(crate) unsafe extern "C" fn enter_slow(
     }
     sampling::pass_by(thread, slot);
     // SAFETY: the caller vouches for the place.
-    unsafe { thread.enter_frame(node, weight, sp, rbx) }
+    unsafe { thread.enter_frame(node, weight, began_ticks, sp, rbx) }
 }
 
 impl Thread {
@@ -120,6 +130,7 @@ impl Thread {
         &self,
         node: *mut Node,
         weight: u32,
+        began_ticks: u64,
         sp: usize,
         rbx: usize,
     ) -> *mut Frame {
@@ -132,6 +143,7 @@ impl Thread {
         unsafe {
             (*frame).node = node;
             (*frame).weight = 0;
+            (*frame).began_ticks = began_ticks;
             (*frame).saved_rbx = rbx;
             (*frame).return_address = *(sp as *const usize);
             compiler_fence(Ordering::SeqCst);
@@ -182,6 +194,7 @@ pub(crate) unsafe extern "C" fn leave_slow(frame: *mut Frame, now_ticks: u64) {
             // Ended, in two instructions beside each other: a handler that jumps out from here on, or a
             // cancellation, finds no open call.
             let ended = &raw mut (*sampling::samples_of(node)).ended;
+            let (began_ticks, start_ticks) = ((*frame).began_ticks, (*frame).start_ticks);
             if thread.is_innermost(frame) {
                 (*frame).sp.store(DEAD, Ordering::Relaxed);
                 compiler_fence(Ordering::SeqCst);
@@ -193,6 +206,7 @@ pub(crate) unsafe extern "C" fn leave_slow(frame: *mut Frame, now_ticks: u64) {
                 *ended += 1;
                 sampling::record(thread, node, ticks, weight);
             }
+            sampling::note_spent(thread, began_ticks, start_ticks, now_ticks);
         } else {
             thread.record(node, ticks);
             thread.leave(frame);

@@ -54,6 +54,9 @@ pub(crate) struct Counts {
     /// How often it was asked what is recorded of an empty sample, and the answer, in ticks: a sum of some.
     pub(super) probes: Cell<u32>,
     pub(super) probed_ticks: Cell<u64>,
+    /// Samples since the latest choice that were measured what they cost, and that, in ticks.
+    pub(super) samples: Cell<u32>,
+    pub(super) samples_ticks: Cell<u64>,
     pub(super) known: memory::Known,
     /// What the timing of short calls has cost, about.
     pub(super) spent_ticks: Cell<u64>,
@@ -297,6 +300,8 @@ impl Counts {
     pub(crate) fn forget(&self) {
         self.change_sp.set(0);
         self.spent_ticks.set(0);
+        self.samples.set(0);
+        self.samples_ticks.set(0);
         self.checked_ticks.set(0);
         for known in self.all_known() {
             known.block.store(0, Ordering::Relaxed);

@@ -21,6 +21,7 @@
 
 mod alike;
 mod budget;
+mod cost;
 mod counts;
 mod memory;
 mod policy;
@@ -31,7 +32,8 @@ mod waits;
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 
 use chase_format::layout::{
-    FRAMED, INHERITED, Node, SAMPLED, Samples, TIMING_ADAPTIVE, TIMING_ALL, TIMING_COUNT,
+    FRAMED, INHERITED, LONGEST_COUNTDOWN, Node, SAMPLED, Samples, TIMING_ADAPTIVE, TIMING_ALL,
+    TIMING_COUNT,
 };
 
 use crate::arch::STUBS;
@@ -41,6 +43,7 @@ use crate::{recording, thread};
 
 pub(crate) use self::alike::sample_alike;
 pub(crate) use self::budget::{begin as keep_budget, pass_by};
+pub(crate) use self::cost::{note_cost, note_spent, probe, spending_clock, take_spent};
 pub(crate) use self::counts::{COUNTDOWN, Counts, PLACE};
 use self::counts::{Change, Slot, after};
 use self::memory::settle_all;
@@ -48,7 +51,7 @@ pub(crate) use self::memory::{
     NO_COUNTS, after_fork_in_child, after_fork_in_parent, before_fork, give_back, no_counts, take,
 };
 use self::policy::Plan;
-pub(crate) use self::policy::{SAMPLES_PER_CHOICE, note_cost, probe};
+pub(crate) use self::policy::SAMPLES_PER_CHOICE;
 pub(crate) use self::prepare::{prepare_counted, prepare_framed, prepare_samples};
 pub(crate) use self::record::record;
 use self::waits::{Waits, waits_of};
@@ -62,7 +65,7 @@ const STRESS: bool = cfg!(feature = "stress");
 /// Calls of a slot before it is looked at for the first time.
 const FIRST_LOOK: u32 = if STRESS { 2 } else { 256 };
 /// Most calls from one look to the next.
-const LONGEST: u32 = i16::MAX as u32;
+const LONGEST: u32 = LONGEST_COUNTDOWN as u32;
 
 /// Calls of it are all timed.
 const EVERY_CALL: u8 = 1 << 0;

@@ -17,30 +17,22 @@
 //! from what is known before a block begins, so the estimate stays unbiased whatever the order of the
 //! calls is.
 
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::Ordering;
 
 use chase_format::histogram::{PAGE_BUCKETS, PAGES, bucket_middle};
-use chase_format::layout::{FRAMED, Node, SAMPLED};
+use chase_format::layout::{self, FRAMED, Node, SAMPLED};
 
 use super::record::interruption_ticks;
 use super::{
-    Counts, FIRST_LOOK, HAS_CHILDREN, LONGEST, STRESS, Slot, budget, has, is_framed, is_sampled,
-    is_to_be_timed, is_watched, samples_of,
+    Counts, FIRST_LOOK, HAS_CHILDREN, LONGEST, STRESS, Slot, budget, cost, has, is_framed,
+    is_sampled, is_to_be_timed, is_watched, samples_of,
 };
-use crate::arch::chase_probe;
-use crate::calibrate::Cost;
 use crate::recording::is_confined;
 use crate::thread::{Pending, Thread};
 use crate::tree::node_at;
 use crate::{clock, recording, sys, windows};
 
-/// Longest block: so few calls are missing where a process is killed. Of many calls it may be this
-/// part.
-const LONGEST_BLOCK: u64 = 256;
-const LONGEST_PART: u64 = 256;
-/// However many calls there are.
-const LONGEST_EVER: u64 = 1024;
-/// The same where there is a budget: the rest of a block and what is before the sample of the next one have
+/// Longest block where there is a budget: the rest of a block and what is before the sample of the next one have
 /// to be one countdown.
 const LONGEST_WITH_BUDGET: u64 = LONGEST as u64 / 2;
 /// Shortest: a sample costs as much as several timed calls.
@@ -54,25 +46,19 @@ const MANY_ERRORS: u64 = 4;
 const LEAST_LIFE_US: u64 = 100_000;
 /// What timing may take of a thread's time, in 1/1024; and κ in ticks where it takes just that. It
 /// grows with the fourth power.
-const BUDGET: u64 = 10;
+const BUDGET: u64 = 13;
 const KAPPA: u64 = 4_000;
 /// The part of a thread's time that the timing of a slot's calls may take before it is looked at again.
 const UNLOOKED_PART: u64 = 400;
-/// The share of a thread's time is told from this many µs on.
-const FIRST_SHARE_US: u64 = 1_000;
 /// As many calls, at least, for one that is made inside of them.
 const CALLS_PER_CHILD: u64 = 1024;
 /// The least cv² that is believed, as 1/x: clock reads and buckets are no finer.
 const LEAST_SPREAD: u64 = 100;
 /// Samples between two choices of the block.
 pub(crate) const SAMPLES_PER_CHOICE: u32 = 16;
-/// Such choices, for which it is asked once whether the calls need frames: that is a search.
-const CHOICES_PER_SEARCH: u32 = 8;
-/// What a sample costs is asked before so many of the first ones of a thread, and then with each choice;
-/// how many such answers make the mean; and from how many means on one was interrupted.
-const FIRST_PROBES: u32 = 8;
-const PROBES_KEPT: u64 = 16;
-const INTERRUPTED_PROBE: u64 = 4;
+/// Such choices, for which it is asked once whether the calls need frames: that is a search. (The first
+/// ones are asked more often.)
+const CHOICES_PER_SEARCH: u32 = 32;
 /// Calls after which half of what is known of the durations of earlier ones is forgotten.
 const MEMORY: u64 = 1 << 18;
 /// Calls are many at this many ns from one to the next or less; where the timing takes much of what it
@@ -86,34 +72,6 @@ pub(super) const OUTLIER: u64 = 16;
 /// Nodes of one slot in one context: of calls that were all timed, of samples among those without a
 /// frame, and among those with one.
 const NODES: usize = 3;
-
-/// What a timed call and a sample cost, in ticks.
-static COST_TIMED: AtomicU64 = AtomicU64::new(0);
-static COST_SAMPLED: AtomicU64 = AtomicU64::new(0);
-/// What is recorded of an empty call that is timed like all others, in ticks.
-static EMPTY: AtomicU64 = AtomicU64::new(0);
-/// What was recorded of an empty sample at the start, in ticks.
-static PROBED: AtomicU64 = AtomicU64::new(0);
-
-/// Notes what calls cost, as measured by this thread, the only one.
-pub(crate) fn note_cost(cost: &Cost, thread: &Thread) {
-    const SCALE: u64 = 1024;
-    COST_TIMED.store((cost.inside + cost.outside) / SCALE, Ordering::Relaxed);
-    COST_SAMPLED.store((cost.inside + cost.sampled) / SCALE, Ordering::Relaxed);
-    EMPTY.store(cost.empty / SCALE, Ordering::Relaxed);
-    PROBED.store(cost.probed / SCALE, Ordering::Relaxed);
-    if let Some(counts) = thread.counts.get() {
-        counts.note_excess();
-    }
-}
-
-/// Asks what is recorded of an empty sample of this thread at the moment. Gives the mean of some such
-/// answers, in ticks; 0 if it is not known.
-pub(crate) fn probe(thread: &Thread) -> u64 {
-    let Some(counts) = thread.counts.get() else { return 0 };
-    counts.probe();
-    counts.probed()
-}
 
 /// How the next calls of a slot are timed.
 #[derive(Clone, Copy)]
@@ -137,7 +95,7 @@ pub(super) fn first(thread: &Thread, counts: &Counts, known: &Slot, context: *mu
     let now = clock::now();
     let elapsed = now.wrapping_sub(known.since_ticks.replace(now));
     let calls = known.interval.replace(FIRST_LOOK);
-    counts.spend(u64::from(calls.max(FIRST_LOOK)) * COST_TIMED.load(Ordering::Relaxed));
+    counts.spend_timed(calls.max(FIRST_LOOK));
     budget::spend_timed(known, calls);
     let Some(ticks_per_us) = clock::ticks_per_us() else { return Plan::ALL };
     let far = if counts.timing_share(thread.life_ticks(), ticks_per_us) > BUDGET / 2 {
@@ -190,8 +148,7 @@ pub(super) fn first(thread: &Thread, counts: &Counts, known: &Slot, context: *mu
 /// Calls up to the next look at a slot whose calls are all timed, `calls` after the one before: twice as
 /// many, unless their timing took too much of the thread's time before anybody looked.
 fn until_next_look(thread: &Thread, calls: u32) -> u32 {
-    let cost = COST_TIMED.load(Ordering::Relaxed).max(1);
-    let affordable = thread.life_ticks() / UNLOOKED_PART / cost;
+    let affordable = thread.life_ticks() / UNLOOKED_PART / cost::timed_call().max(1);
     (calls * 2).min(LONGEST).min(affordable.min(u64::from(LONGEST)) as u32).max(FIRST_LOOK)
 }
 
@@ -213,7 +170,7 @@ pub(super) fn next(thread: &Thread, counts: &Counts, known: &Slot, context: *mut
     }
     counts.probe();
     known.samples.set(0);
-    counts.spend(counts.at_present(u64::from(samples) * COST_SAMPLED.load(Ordering::Relaxed)));
+    counts.spend_samples(thread, samples);
     let Some(ticks_per_us) = clock::ticks_per_us() else { return Plan::ALL };
     known.interval.set(FIRST_LOOK);
     let block = known.moments.get().longest_block(thread, counts, ticks_per_us);
@@ -221,10 +178,10 @@ pub(super) fn next(thread: &Thread, counts: &Counts, known: &Slot, context: *mut
     let elapsed = now.saturating_sub(known.since_ticks.replace(now));
     let calls = samples.saturating_mul(known.block.load(Ordering::Relaxed));
     let block = at_most(block, budget::longest_block(known, calls, elapsed, ticks_per_us));
-    let choices = known.choices.get();
-    known.choices.set(choices.wrapping_add(1));
+    let choices = known.choices.get().wrapping_add(1);
+    known.choices.set(choices);
     let framed = is_watched(known.number)
-        || if choices.is_multiple_of(CHOICES_PER_SEARCH) {
+        || if choices.is_power_of_two() || choices.is_multiple_of(CHOICES_PER_SEARCH) {
             has(known.number, HAS_CHILDREN) && !hardly_calls(thread, context, known.number)
         } else {
             counts.is_framed(known.number)
@@ -323,7 +280,7 @@ impl Moments {
         let longest = if budget::is_kept() {
             LONGEST_WITH_BUDGET
         } else {
-            (self.all_calls / LONGEST_PART).clamp(LONGEST_BLOCK, LONGEST_EVER)
+            layout::longest_block(self.all_calls)
         };
         by_error.max(by_cost).min(longest)
     }
@@ -389,66 +346,6 @@ impl Durations {
             moments.add(ticks, calls - ignored);
         }
         (moments.calls > 0).then_some(moments)
-    }
-}
-
-impl Counts {
-    /// Asks what a sample costs just now. It differs from what it was at the start by as much as tiny
-    /// calls take: when the other half of the processor works, for one.
-    fn probe(&self) {
-        self.probes.set(self.probes.get().saturating_add(1));
-        if !clock::is_time_stamp() {
-            return;
-        }
-        let ticks = chase_probe();
-        let latest = self.probed_ticks.get();
-        // The first ones find cold caches: what counts is the least of them.
-        if latest == 0 || self.probes.get() <= FIRST_PROBES && ticks < self.probed() {
-            self.probed_ticks.set(ticks * PROBES_KEPT);
-        } else if ticks < self.probed() * INTERRUPTED_PROBE {
-            self.probed_ticks.set(latest - self.probed() + ticks);
-        }
-        self.note_excess();
-    }
-
-    /// Notes what is recorded of a sample beyond what would be if it were timed like all other calls. (Not
-    /// asked at each sample: that would be a division, and two more places in memory.)
-    fn note_excess(&self) {
-        let empty = EMPTY.load(Ordering::Relaxed);
-        // Whatever else the machine does makes an ordinary call slower too.
-        let excess = self.probed().saturating_sub(self.at_present(empty));
-        self.excess_ticks.set(if empty == 0 { 0 } else { excess });
-    }
-
-    /// Whether it is to be asked before each sample what it costs.
-    pub(super) fn is_new(&self) -> bool {
-        self.probes.get() < FIRST_PROBES
-    }
-
-    /// What is recorded of an empty sample now, in ticks; 0 if it is not known.
-    fn probed(&self) -> u64 {
-        self.probed_ticks.get() / PROBES_KEPT
-    }
-
-    /// What takes so many ticks at the start takes now.
-    fn at_present(&self, ticks: u64) -> u64 {
-        let (now, then) = (self.probed(), PROBED.load(Ordering::Relaxed));
-        if now == 0 || then == 0 { ticks } else { ticks * now / then }
-    }
-
-    /// What would be recorded of a sample of `ticks` if it were timed like all other calls.
-    pub(super) fn comparable(&self, ticks: u64) -> u64 {
-        ticks.saturating_sub(self.excess_ticks.get())
-    }
-
-    /// What the timing of short calls took of a thread's life of so many ticks, in 1/1024.
-    fn timing_share(&self, life_ticks: u64, ticks_per_us: u64) -> u64 {
-        self.spent_ticks.get().saturating_mul(1024) / life_ticks.max(FIRST_SHARE_US * ticks_per_us)
-    }
-
-    /// Adds to what the timing of short calls has cost this thread.
-    fn spend(&self, ticks: u64) {
-        self.spent_ticks.set(self.spent_ticks.get().saturating_add(ticks));
     }
 }
 

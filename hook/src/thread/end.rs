@@ -11,6 +11,7 @@ use super::{ENDED, Thread, current};
 use crate::arch::set_current_thread;
 use crate::frames::SEGMENT;
 use crate::pages;
+use crate::pages::PAGE;
 use crate::sampling::{self, no_counts};
 use crate::signals::SignalsBlocked;
 
@@ -115,6 +116,6 @@ impl Thread {
         let first = (self.top.load(Ordering::Relaxed) & !(SEGMENT - 1)) as *mut u8;
         self.tree.release();
         pages::give_back(first, SEGMENT);
-        pages::give_back((&raw const *self).cast_mut().cast(), SEGMENT);
+        pages::give_back((&raw const *self).cast_mut().cast(), PAGE);
     }
 }

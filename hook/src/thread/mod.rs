@@ -21,6 +21,7 @@ use chase_format::layout::{
 use self::end::{DESTRUCTOR_ROUNDS, forget, watch_end};
 use crate::arch::{current_thread, set_current_thread};
 use crate::frames::{SEGMENT, first_segment};
+use crate::pages::PAGE;
 use crate::recording::Lost;
 use crate::sampling::{self, Counts, no_counts};
 use crate::signals::SignalsBlocked;
@@ -211,6 +212,15 @@ impl Thread {
         }
     }
 
+    /// Adds samples to those that it is known of what they cost, in ticks.
+    pub(crate) fn note_samples(&self, samples: u64, ticks: u64) {
+        // SAFETY: as in `count_untimed`.
+        unsafe {
+            (*self.record.get()).samples += samples;
+            (*self.record.get()).samples_ticks += ticks;
+        }
+    }
+
     /// Its time so far, in ticks.
     pub(crate) fn life_ticks(&self) -> u64 {
         // SAFETY: as in `count_untimed`.
@@ -252,16 +262,16 @@ impl Thread {
 
     fn first_table(&self) -> *mut crate::tree::Entry {
         let page = &raw const *self as usize;
-        (page + SEGMENT - TABLE_LEN) as *mut crate::tree::Entry
+        (page + PAGE - TABLE_LEN) as *mut crate::tree::Entry
     }
 }
 
 const TABLE_LEN: usize = crate::tree::FIRST_ENTRIES * size_of::<crate::tree::Entry>();
-const _: () = assert!(size_of::<Thread>() + TABLE_LEN <= SEGMENT);
+const _: () = assert!(size_of::<Thread>() + TABLE_LEN <= PAGE);
 
 /// Makes the calling thread's [`Thread`]. Signals are blocked.
 fn create(origin: &Origin) -> *mut Thread {
-    let (page, segment) = (pages::take(SEGMENT), pages::take(SEGMENT));
+    let (page, segment) = (pages::take(PAGE), pages::take(SEGMENT));
     if page.is_null() || segment.is_null() {
         return ptr::null_mut();
     }
@@ -270,7 +280,7 @@ fn create(origin: &Origin) -> *mut Thread {
     unsafe {
         thread.write(Thread::new(Stack::of_thread(origin)));
         if !(*thread).enroll(origin) {
-            pages::give_back(page, SEGMENT);
+            pages::give_back(page, PAGE);
             pages::give_back(segment, SEGMENT);
             return ptr::null_mut();
         }

@@ -7,8 +7,8 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use chase_format::layout::{OriginRecord, THREAD_CREATED};
 
 use super::{Origin, Thread, creation, current, register};
-use crate::frames::SEGMENT;
 use crate::lock::Lock;
+use crate::pages::PAGE;
 use crate::signals::SignalsBlocked;
 use crate::{pages, recording};
 
@@ -86,11 +86,11 @@ fn take() -> *mut Start {
     unsafe {
         let free = STARTS.free.get();
         if (*free).is_null() {
-            let page = pages::take(SEGMENT).cast::<Start>();
+            let page = pages::take(PAGE).cast::<Start>();
             if page.is_null() {
                 return page;
             }
-            for i in 0..SEGMENT / size_of::<Start>() {
+            for i in 0..PAGE / size_of::<Start>() {
                 (*page.add(i)).next = *free;
                 *free = page.add(i);
             }

@@ -59,7 +59,8 @@
 //!
 //! * `calls` + [`Samples::adjust`] = calls begun, exact over the contexts of a (thread, slot): the
 //!   share of each context is an estimate. Until the thread, the process or the image ends in a way
-//!   that was seen, it lacks what was called since the latest sample: fewer calls than a block.
+//!   that was seen, it lacks what was called since the latest sample: fewer calls than a block
+//!   ([`longest_block`]).
 //! * Where the calls themselves call others, each is counted in its own context, timed or not: the node
 //!   has the bit [`FRAMED`] too, and its `calls` are exact. (Its `adjust` is 0, unless the slot's calls have
 //!   just ceased to be counted that way.) Its scope is that of the node of the calls which were all timed,
@@ -290,7 +291,7 @@ pub struct Header {
     pub reserved: u32,
     /// The hook's share of a call that is counted and not timed, in 1/1024 ticks; its caller sees it.
     pub cost_counted: u64,
-    /// As `cost_outside`, of a call that is a sample.
+    /// As `cost_outside`, of a call that is a sample, where caches have all that it needs.
     pub cost_sampled: u64,
     /// As `cost_counted`, of a call that gets a frame.
     pub cost_framed: u64,

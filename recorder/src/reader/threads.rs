@@ -114,6 +114,13 @@ impl<'r> Thread<'r> {
         self.recording.origins.get(&self.recording.bytes, self.entry.index)
     }
 
+    /// What the hook's share of a sample was that only the caller sees, in ticks: the mean, if it was measured.
+    #[must_use]
+    pub fn sample_cost(&self) -> Option<f64> {
+        let ThreadRecord { samples, samples_ticks, .. } = self.entry.record;
+        (samples > 0).then(|| samples_ticks as f64 / samples as f64)
+    }
+
     /// Its contexts, callers before callees, numbered from 0 in this order.
     pub fn contexts(&self) -> impl ExactSizeIterator<Item = Context<'r>> + use<'r> {
         let thread = *self;
@@ -198,6 +205,13 @@ impl Context<'_> {
     #[must_use]
     pub fn twin(&self) -> Option<&Twin> {
         self.thread.recording.twin(self.slot())
+    }
+
+    /// Whether its slot was called at times for which nothing stands: between two windows that were too far
+    /// apart, or where there was none.
+    #[must_use]
+    pub fn is_incomplete(&self) -> bool {
+        self.thread.recording.twins.is_incomplete(self.slot())
     }
 
     /// Adds the durations of its completed calls, each with its weight, and the longest that was

@@ -8,6 +8,8 @@ use crate::layout::{TWIN_USED, TwinRecord, UNIT};
 #[derive(Debug, Default)]
 pub(super) struct TwinIndex {
     twins: Vec<Twin>,
+    /// Slots of which some calls are in no figure, by number.
+    incomplete: Vec<u32>,
 }
 
 impl TwinIndex {
@@ -41,7 +43,17 @@ impl TwinIndex {
         if count > 0 {
             problems.push(Problem::Twins { count });
         }
-        Self { twins }
+        let mut incomplete: Vec<u32> = twins
+            .iter()
+            .filter(|twin| twin.is_incomplete())
+            .flat_map(|twin| [twin.record.slot, twin.record.of])
+            .collect();
+        incomplete.sort_unstable();
+        Self { twins, incomplete }
+    }
+
+    pub(super) fn is_incomplete(&self, slot: u32) -> bool {
+        self.incomplete.binary_search(&slot).is_ok()
     }
 
     pub(super) fn get(&self, slot: u32) -> Option<&Twin> {
@@ -65,6 +77,12 @@ impl Twin {
     #[must_use]
     pub fn record(&self) -> &TwinRecord {
         &self.record
+    }
+
+    /// Whether there were pauses that no window stands for.
+    fn is_incomplete(&self) -> bool {
+        let TwinRecord { unseen_ns, off_ns, windows, .. } = self.record;
+        unseen_ns > 0 || off_ns > 0 && windows == 0
     }
 
     /// How many calls each one that was seen stands for: 1 + those between windows / those in windows, at

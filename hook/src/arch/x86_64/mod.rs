@@ -306,6 +306,11 @@ pub(crate) fn use_time_stamp(is_trusted: bool) {
     CLOCK_LIMIT.store(if is_trusted { usize::MAX } else { 0 }, Ordering::Relaxed);
 }
 
+/// Whether the call path reads the time stamp counter.
+pub(crate) fn uses_time_stamp() -> bool {
+    CLOCK_LIMIT.load(Ordering::Relaxed) > 0
+}
+
 /// Reads the time stamp counter.
 pub(crate) fn time_stamp() -> u64 {
     // SAFETY: the instruction is part of the baseline; `clock` checks that it is allowed.
@@ -321,15 +326,22 @@ pub(crate) fn time_stamp_is_invariant() -> bool {
         && __cpuid(ADVANCED_POWER_MANAGEMENT).edx & INVARIANT_TSC != 0
 }
 
-/// Bytes that [`with_vectors_saved`] needs for its area.
+/// Bytes that [`with_vectors_saved`] needs for its area; 0 if the processor has no such instructions.
 pub(crate) fn vector_area_len() -> usize {
     use core::arch::x86_64::{__cpuid, __cpuid_count};
     const XSAVE_LEAF: u32 = 0xd;
     const OSXSAVE: u32 = 1 << 27;
-    if __cpuid(1).ecx & OSXSAVE == 0 {
-        return 0;
+    const UNKNOWN: usize = usize::MAX;
+    // A hypervisor takes tens of microseconds to answer.
+    static KNOWN: AtomicUsize = AtomicUsize::new(UNKNOWN);
+    let known = KNOWN.load(Ordering::Relaxed);
+    if known != UNKNOWN {
+        return known;
     }
-    __cpuid_count(XSAVE_LEAF, 0).ebx as usize
+    let has_xsave = __cpuid(1).ecx & OSXSAVE != 0;
+    let len = if has_xsave { __cpuid_count(XSAVE_LEAF, 0).ebx as usize } else { 0 };
+    KNOWN.store(len, Ordering::Relaxed);
+    len
 }
 
 /// Runs `f` with the whole vector state saved before and restored after it, so that `f` may call

@@ -58,3 +58,20 @@ pub struct Samples {
     /// Histogram pages, with weights for counts.
     pub page_refs: [u32; PAGES],
 }
+
+/// The longest block of a (thread, slot) that was called so often: so few calls are missing where a process
+/// is killed. With a budget, or where calls are only counted, it is [`LONGEST_COUNTDOWN`].
+#[must_use]
+pub const fn longest_block(calls: u64) -> u64 {
+    const FIRST: u64 = 256;
+    const EVER: u64 = 4096;
+    const PART: u64 = 64;
+    match calls / PART {
+        ..FIRST => FIRST,
+        part @ FIRST..EVER => part,
+        EVER.. => EVER,
+    }
+}
+
+/// Most calls from one that takes the slow path to the next.
+pub const LONGEST_COUNTDOWN: u64 = i16::MAX as u64;

@@ -47,8 +47,12 @@ pub struct ThreadRecord {
     pub untimed_calls: u64,
     /// Name as of `prctl(PR_GET_NAME)`, NUL-padded.
     pub name: [u8; 16],
+    /// Samples of which it was measured what they cost: not the latest ones.
+    pub samples: u64,
+    /// What they cost in all, as [`Header::cost_sampled`](super::Header::cost_sampled), but in ticks.
+    pub samples_ticks: u64,
     /// Room for what a later version knows of a thread.
-    pub reserved: [u64; 5],
+    pub reserved: [u64; 3],
 }
 
 /// [`OriginRecord::state`]: the record is complete.

@@ -1,0 +1,167 @@
+//! What timing costs a thread: as measured at the start, and of each sample as it is made.
+//!
+//! At the start caches have all that a sample needs; what is made so rarely finds them cold in most
+//! programs, and costs three times as much there.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use super::Counts;
+use crate::arch::{self, chase_probe};
+use crate::calibrate::Cost;
+use crate::clock;
+use crate::thread::Thread;
+
+/// The share of a thread's time is told from this many µs on.
+const FIRST_SHARE_US: u64 = 1_000;
+/// What a sample costs is asked before so many of the first ones of a thread, and then with each choice;
+/// how many such answers make the mean; and from how many means on one was interrupted.
+const FIRST_PROBES: u32 = 8;
+const PROBES_KEPT: u64 = 16;
+const INTERRUPTED_PROBE: u64 = 4;
+/// What a sample costs at most, in ticks: beyond that, it was interrupted.
+const INTERRUPTED_SAMPLE: u64 = 1 << 13;
+/// Costs are told in 1/1024 ticks.
+const SCALE: u64 = 1024;
+
+/// What a timed call and a sample cost, in ticks.
+static COST_TIMED: AtomicU64 = AtomicU64::new(0);
+static COST_SAMPLED: AtomicU64 = AtomicU64::new(0);
+/// What is in that of a sample's own duration, and what else no clock is read for.
+static COST_INSIDE: AtomicU64 = AtomicU64::new(0);
+static COST_UNMEASURED: AtomicU64 = AtomicU64::new(0);
+/// What is recorded of an empty call that is timed like all others, in ticks.
+static EMPTY: AtomicU64 = AtomicU64::new(0);
+/// What was recorded of an empty sample at the start, in ticks.
+static PROBED: AtomicU64 = AtomicU64::new(0);
+
+/// Notes what calls cost, as measured by this thread, the only one.
+pub(crate) fn note_cost(cost: &Cost, thread: &Thread) {
+    COST_TIMED.store((cost.inside + cost.outside) / SCALE, Ordering::Relaxed);
+    COST_SAMPLED.store((cost.inside + cost.sampled) / SCALE, Ordering::Relaxed);
+    COST_INSIDE.store(cost.inside / SCALE, Ordering::Relaxed);
+    COST_UNMEASURED.store(cost.unmeasured / SCALE, Ordering::Relaxed);
+    EMPTY.store(cost.empty / SCALE, Ordering::Relaxed);
+    PROBED.store(cost.probed / SCALE, Ordering::Relaxed);
+    if let Some(counts) = thread.counts.get() {
+        counts.note_excess();
+    }
+}
+
+/// What a timed call costs, in ticks.
+pub(super) fn timed_call() -> u64 {
+    COST_TIMED.load(Ordering::Relaxed)
+}
+
+/// Asks what is recorded of an empty sample of this thread at the moment. Gives the mean of some such
+/// answers, in ticks; 0 if it is not known.
+pub(crate) fn probe(thread: &Thread) -> u64 {
+    let Some(counts) = thread.counts.get() else { return 0 };
+    counts.probe();
+    counts.probed()
+}
+
+/// The time, for [`note_spent`]; 0 where reading it would cost more than the sample.
+#[inline]
+pub(crate) fn spending_clock() -> u64 {
+    if arch::uses_time_stamp() { arch::time_stamp() } else { 0 }
+}
+
+/// A sample that began to be one at `began`, the call in it at `start`, and which ended at `end`, has been
+/// recorded just now. All in ticks; `began` may be 0.
+#[inline]
+pub(crate) fn note_spent(thread: &Thread, began: u64, start: u64, end: u64) {
+    if began > 0
+        && let Some(counts) = thread.counts.get()
+    {
+        let (before, now) = (start.saturating_sub(began), spending_clock());
+        let spent = before + now.saturating_sub(end) + counts.excess_ticks.get();
+        counts.samples_ticks.set(counts.samples_ticks.get() + spent.min(INTERRUPTED_SAMPLE));
+        counts.samples.set(counts.samples.get() + 1);
+    }
+}
+
+/// What the samples of this thread were measured to cost since it was last asked, in ticks.
+pub(crate) fn take_spent(thread: &Thread) -> u64 {
+    thread.counts.get().map_or(0, |counts| {
+        counts.samples.set(0);
+        counts.samples_ticks.replace(0)
+    })
+}
+
+impl Counts {
+    /// Asks what a sample costs just now. It differs from what it was at the start by as much as tiny
+    /// calls take: when the other half of the processor works, for one.
+    pub(super) fn probe(&self) {
+        self.probes.set(self.probes.get().saturating_add(1));
+        if !clock::is_time_stamp() {
+            return;
+        }
+        let ticks = chase_probe();
+        let latest = self.probed_ticks.get();
+        // The first ones find cold caches: what counts is the least of them.
+        if latest == 0 || self.probes.get() <= FIRST_PROBES && ticks < self.probed() {
+            self.probed_ticks.set(ticks * PROBES_KEPT);
+        } else if ticks < self.probed() * INTERRUPTED_PROBE {
+            self.probed_ticks.set(latest - self.probed() + ticks);
+        }
+        self.note_excess();
+    }
+
+    /// Notes what is recorded of a sample beyond what would be if it were timed like all other calls. (Not
+    /// asked at each sample: that would be a division, and two more places in memory.)
+    fn note_excess(&self) {
+        let empty = EMPTY.load(Ordering::Relaxed);
+        // Whatever else the machine does makes an ordinary call slower too.
+        let excess = self.probed().saturating_sub(self.at_present(empty));
+        self.excess_ticks.set(if empty == 0 { 0 } else { excess });
+    }
+
+    /// Whether it is to be asked before each sample what it costs.
+    pub(super) fn is_new(&self) -> bool {
+        self.probes.get() < FIRST_PROBES
+    }
+
+    /// What is recorded of an empty sample now, in ticks; 0 if it is not known.
+    fn probed(&self) -> u64 {
+        self.probed_ticks.get() / PROBES_KEPT
+    }
+
+    /// What takes so many ticks at the start takes now.
+    fn at_present(&self, ticks: u64) -> u64 {
+        let (now, then) = (self.probed(), PROBED.load(Ordering::Relaxed));
+        if now == 0 || then == 0 { ticks } else { ticks * now / then }
+    }
+
+    /// What would be recorded of a sample of `ticks` if it were timed like all other calls.
+    pub(super) fn comparable(&self, ticks: u64) -> u64 {
+        ticks.saturating_sub(self.excess_ticks.get())
+    }
+
+    /// What the timing of short calls took of a thread's life of so many ticks, in 1/1024.
+    pub(super) fn timing_share(&self, life_ticks: u64, ticks_per_us: u64) -> u64 {
+        self.spent_ticks.get().saturating_mul(1024) / life_ticks.max(FIRST_SHARE_US * ticks_per_us)
+    }
+
+    /// So many calls of a slot were timed, like all before them.
+    pub(super) fn spend_timed(&self, calls: u32) {
+        self.spend(u64::from(calls) * timed_call());
+    }
+
+    /// So many samples of a slot were made. Tells the recording what samples were measured to cost.
+    pub(super) fn spend_samples(&self, thread: &Thread, samples: u32) {
+        let measured = self.samples.replace(0);
+        if measured == 0 {
+            return self.spend(u64::from(samples) * COST_SAMPLED.load(Ordering::Relaxed));
+        }
+        let measured = u64::from(measured);
+        let outside =
+            self.samples_ticks.replace(0) + measured * COST_UNMEASURED.load(Ordering::Relaxed);
+        thread.note_samples(measured, outside);
+        self.spend(outside + measured * COST_INSIDE.load(Ordering::Relaxed));
+    }
+
+    /// Adds to what the timing of short calls has cost this thread.
+    fn spend(&self, ticks: u64) {
+        self.spent_ticks.set(self.spent_ticks.get().saturating_add(ticks));
+    }
+}
