@@ -32,8 +32,8 @@
 //! Where a companion watched the system calls, what that cost per call (calibrated, in its file) is
 //! taken out of the self time of each context as well, of the totals around it, and of application
 //! time; it is own cost.
-//! Where calls were sampled, `c(n)` is the number of samples in the cost, and calls that were only
-//! counted cost their caller what the header says; `M(n) − i·c(n)` is the mean of the samples, each
+//! Where calls were sampled, `c(n)` is the number of samples in the cost, *o* is what the thread's samples
+//! were measured to cost in the mean, and calls that were only counted cost their caller what the header says; `M(n) − i·c(n)` is the mean of the samples, each
 //! with its weight, less *i* but not below zero, times the calls. The variance of that, Σ w·(w − 1)·(x − mean)² over samples *x*
 //! of weight *w*, makes the confidence interval of the self time, and of its caller's. A quantile
 //! is shown if ten effective samples of (Σw)²/Σw² are beyond it, and if both ends of its 95 %

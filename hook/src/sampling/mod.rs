@@ -333,10 +333,7 @@ pub(crate) fn sample(thread: &Thread, slot: u32, sp: usize, context: *mut Node) 
     let Some(counts) = thread.counts.get() else { return Choice::Timed };
     let known = counts.known(slot).filter(|known| known.block.load(Ordering::Relaxed) > 0);
     let Some(known) = known else {
-        // It wrapped round, and a handler jumped out before that was noticed: what has been counted
-        // since, but for this call, was not timed.
-        counts.time_every_call(slot);
-        credit_counted(thread, slot, LONGEST - 1, context);
+        credit_unnoticed(thread, counts, slot, sp, context);
         return Choice::Timed;
     };
     let block = known.block.load(Ordering::Relaxed);
@@ -409,6 +406,18 @@ pub(crate) fn stop_countdown(slot: u32) -> u32 {
     let Some(left) = counts.left(slot) else { return 0 };
     let seen = left.swap(-1, Ordering::Relaxed);
     if seen > 0 { u32::from((i16::MAX - seen).unsigned_abs()) } else { 0 }
+}
+
+/// A countdown wrapped round, and a handler jumped out before that was noticed: what has been counted since,
+/// up to the call of `slot` at `sp`, was not timed. Another jump may come at any time.
+fn credit_unnoticed(thread: &Thread, counts: &Counts, slot: u32, sp: usize, context: *mut Node) {
+    let node = thread.tree.find_or_add(context, slot | SAMPLED);
+    if node.is_null() || counts.know(slot).is_none() {
+        return counts.time_every_call(slot);
+    }
+    let framed = counts.is_framed(slot);
+    let change = Change { node, slot, block: 0, place: 0, calls: 0, left: -1, framed };
+    counts.make(change, LONGEST - 1, sp);
 }
 
 /// Credits calls of a slot that was not sampled to the node for those that were not timed.
