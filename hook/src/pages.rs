@@ -46,10 +46,15 @@ static PAGES: Pages = Pages {
     }),
 };
 
-/// `len` bytes, zeroed and aligned to a page, or to `len` if that is two pages; null if there is no memory.
+/// At least one.
+fn whole_pages(len: usize) -> usize {
+    len.max(1).next_multiple_of(PAGE)
+}
+
+/// `len` bytes, zeroed and aligned to a page, and to two if it takes two; null if there is no memory.
 /// Signals are blocked.
 pub(crate) fn take(len: usize) -> *mut u8 {
-    let len = len.next_multiple_of(PAGE);
+    let len = whole_pages(len);
     let _held = PAGES.lock.hold();
     // SAFETY: the lock is held; free blocks are linked by their first word.
     unsafe {
@@ -76,7 +81,7 @@ pub(crate) fn take(len: usize) -> *mut u8 {
 
 /// Takes back what [`take`] gave for the same `len`. Signals are blocked.
 pub(crate) fn give_back(memory: *mut u8, len: usize) {
-    let len = len.next_multiple_of(PAGE);
+    let len = whole_pages(len);
     let _held = PAGES.lock.hold();
     // SAFETY: the lock is held, and nobody uses the memory any more.
     unsafe {

@@ -1,7 +1,7 @@
 //! What timing costs a thread: as measured at the start, and of each sample as it is made.
 //!
 //! At the start caches have all that a sample needs; what is made so rarely finds them cold in most
-//! programs, and costs three times as much there.
+//! programs, and costs twice as much there.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 

@@ -65,7 +65,7 @@ pub struct Samples {
 pub const fn longest_block(calls: u64) -> u64 {
     const FIRST: u64 = 256;
     const EVER: u64 = 4096;
-    const PART: u64 = 64;
+    const PART: u64 = 128;
     match calls / PART {
         ..FIRST => FIRST,
         part @ FIRST..EVER => part,
