@@ -84,7 +84,10 @@ extern "C" fn nothing() {}
 /// What a call of this thread costs.
 pub(crate) fn measure(thread: &Thread) -> Cost {
     let direct = nothing as *const () as usize;
-    arch::set_target(SLOT, direct);
+    if !arch::set_target(SLOT, direct) {
+        return Cost::NONE;
+    }
+    arch::make_direct(SLOT..SLOT + 1);
     let nodes = SCRATCH.0.get().cast::<Node>();
     // SAFETY: the nodes are ours alone, one behind the other.
     let (node, sampled_node, framed_node) = unsafe { (nodes, nodes.add(1), nodes.add(3)) };

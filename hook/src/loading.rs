@@ -10,7 +10,7 @@ use core::ptr;
 
 use chase_format::layout::{NONE, OBJECT_CHASE, OBJECT_DLOPENED};
 
-use crate::arch::{exit_of_special, vector_area_len, with_vectors_saved};
+use crate::arch::{exit_of_special, make_direct, vector_area_len, with_vectors_saved};
 use crate::config::Config;
 use crate::elf::Image;
 use crate::lock::{Held, Lock};
@@ -137,11 +137,13 @@ unsafe extern "C" fn update(_info: *mut c_void, _len: usize, look: *mut c_void) 
         recording::unseen(Lost::Object);
     }
     objects.prepare();
+    let first_new = slots.count();
     for id in 0..objects.count as u32 {
         if objects.get(id).is_some_and(|object| object.loaded && !object.described) {
             look.changed |= slots.hook(objects, id, config);
         }
     }
+    make_direct(first_new..slots.count());
     1
 }
 

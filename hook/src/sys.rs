@@ -361,6 +361,13 @@ pub(crate) fn extend_mapping(address: *mut u8, len: usize, new_len: usize) -> Re
     check(call3(libc::SYS_mremap, address as usize, len, new_len)).map(drop)
 }
 
+/// Moves a mapping to `to`, in the place of what is mapped there.
+pub(crate) fn move_mapping(address: *mut u8, len: usize, to: usize) -> Result<(), Errno> {
+    let flags = (libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED) as usize;
+    let arguments = [address as usize, len, len, flags, to, 0];
+    check(system_call(libc::SYS_mremap as usize, arguments)).map(drop)
+}
+
 /// Takes a mapping away.
 pub(crate) fn unmap(address: *mut u8, len: usize) {
     call3(libc::SYS_munmap, address as usize, len, 0);

@@ -245,7 +245,9 @@ impl State {
         if let Some(place) = place {
             self.end(place, moment);
         }
-        arch::set_target(new_slot as usize, arch::target(of as usize));
+        if !arch::set_target(new_slot as usize, arch::target(of as usize)) {
+            return false;
+        }
         sampling::describe_twin(new_slot as usize, of as usize);
         let random = self.random(moment);
         let mut twin = Twin::new(entry, of, level, moment, record);

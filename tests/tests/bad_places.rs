@@ -205,6 +205,28 @@ fn strict_seccomp_stops_the_recording_and_not_the_program() {
 }
 
 #[test]
+fn new_code_is_never_writable_and_may_be_forbidden() {
+    let calls = 300_000;
+    let check = |trial: Trial, is_allowed: bool| {
+        let recording = trial.compare();
+        recording.only().expect(&[(TRAP, "trap_add", calls)]);
+        let told = trial.told("code");
+        assert_eq!(told["writable_code"], 0);
+        assert_eq!(told["new_code"] > 0, is_allowed, "{} bytes", told["new_code"]);
+    };
+    let trial =
+        || Trial::new(Build::program("new_code.c").build()).args([&calls.to_string(), "code"]);
+    check(trial(), true);
+    let forbid = Build::program("no_new_code.c").without_libtrap().build();
+    let forbid = forbid.to_str().expect("a path of text");
+    let complaint = trial().inside(&[forbid]).bare().stderr;
+    if String::from_utf8_lossy(&complaint).contains("PR_SET_MDWE") {
+        return need::skip("a process that may not make code", "the kernel is older than 6.3");
+    }
+    check(trial().inside(&[forbid]), false);
+}
+
+#[test]
 fn a_memory_limit_set_later_leaves_room() {
     let script = "ulimit -v 2000000; numbers=$(seq 1 20000); echo ${#numbers}";
     drop(Trial::new("/bin/bash").arg("-c").arg(script).compare());

@@ -162,6 +162,24 @@ fn a_library_that_comes_back_larger() {
 }
 
 #[test]
+fn a_library_that_comes_back_while_its_provider_moves() {
+    let calls = 100_000;
+    let caller = built("libmoved.c", "libcaller.so", "-DCALLER=1");
+    let provider = built("libmoved.c", "libmoved.so", "-DCALLER=0");
+    let program = Build::program("moved.c").build();
+    let trial = Trial::new(program).args([&caller, &provider]).args([&calls.to_string(), "places"]);
+    let recording = trial.compare();
+    let places = trial.told("places");
+    assert_eq!(
+        (places["stayed"], places["moved"]),
+        (1, 1),
+        "the place of the caller, and of the other"
+    );
+    let process = recording.only();
+    assert_eq!(process.calls_from("libcaller.so", "libmoved.so", "of_another"), 2 * calls);
+}
+
+#[test]
 fn deep_binding_keeps_its_own_functions() {
     let program = Build::program("deep_binding.c").flags("-rdynamic").without_libtrap().build();
     let libraries = [

@@ -35,7 +35,7 @@ use crate::tree::node_at;
 
 pub(crate) use self::segments::first_segment;
 use self::slow_path::is_timed;
-pub(crate) use self::slow_path::{enter_sample, enter_slow, leave_framed, leave_moved, leave_slow};
+pub(crate) use self::slow_path::{enter_due, enter_slow, leave_framed, leave_moved, leave_slow};
 
 /// Bytes of a frame.
 pub(crate) const FRAME: usize = 64;
@@ -51,11 +51,10 @@ const DEAD: usize = 1;
 /// The same, on another thread, which has recorded the call as its own.
 const MOVED: usize = 2;
 
-/// Why the slow half of the entry is called, where it is told no frame: the call is due to be a
-/// sample, or its slot to be looked at, or it is only counted and gets a frame.
-pub(crate) const SAMPLE: usize = 1;
-pub(crate) const LOOK: usize = 2;
-pub(crate) const FRAMED_CALL: usize = 3;
+/// Why the slow half of the entry is called, where it is told no frame: the slot's countdown is at zero, or it
+/// has wrapped round.
+pub(crate) const AT_ZERO: usize = 1;
+pub(crate) const WRAPPED: usize = 2;
 
 /// A call under way.
 #[repr(C, align(64))]

@@ -5,41 +5,45 @@ use core::sync::atomic::{Ordering, compiler_fence};
 
 use chase_format::layout::Node;
 
-use super::{DEAD, FRAME, FRAMED_CALL, Frame, LOOK, MOVED, SAMPLE, SEGMENT, segment_of};
+use super::{AT_ZERO, DEAD, FRAME, Frame, MOVED, SEGMENT, WRAPPED, segment_of};
 use crate::arch::{add_to_own, current_thread};
 use crate::recording::Lost;
 use crate::sampling::{self, Choice};
 use crate::thread::{self, Thread};
 use crate::{loading, recording};
 
-/// The slow half of the entry of a call that is due to be a sample. Most are made like the ones before
+/// The slow half of the entry of a call whose countdown is at its end. Most are made samples like the ones before
 /// them, by little code: what runs so rarely is in no cache.
 ///
 /// # Safety
 /// As for [`enter_slow`].
-pub(crate) unsafe extern "C" fn enter_sample(
+pub(crate) unsafe extern "C" fn enter_due(
     slot: u32,
     sp: usize,
     rbx: usize,
     why: *mut Frame,
 ) -> *mut Frame {
     let began_ticks = sampling::spending_clock();
+    let has_wrapped = why.addr() == WRAPPED;
+    // At once: a handler may come, and jump, at any time.
+    let missed = if has_wrapped { sampling::stop_countdown(slot) } else { 0 };
     // SAFETY: that of no thread is never written, and has no countdowns.
     let thread = unsafe { &*current_thread() };
     let top = thread.top.load(Ordering::Relaxed);
-    if !top.is_multiple_of(SEGMENT) && !thread.is_busy() {
+    if missed == 0 && !top.is_multiple_of(SEGMENT) && !thread.is_busy() {
         let below = (top - FRAME) as *const Frame;
         // SAFETY: below `top` is a frame, or a segment's link, which has both in the same places.
         let (at, context) = unsafe { ((*below).sp.load(Ordering::Relaxed), (*below).node) };
         if at > sp
-            && let Some((node, weight)) = sampling::sample_alike(thread, slot, sp, context)
+            && let Some((node, weight)) =
+                sampling::sample_alike(thread, slot, has_wrapped, sp, context)
         {
             // SAFETY: the caller vouches for the place.
             return unsafe { thread.enter_frame(node, weight, began_ticks, sp, rbx) };
         }
     }
     // SAFETY: as the caller says.
-    unsafe { enter(slot, began_ticks, sp, rbx, why) }
+    unsafe { enter(slot, Due { why: why.addr(), missed, began_ticks }, sp, rbx) }
 }
 
 /// The slow half of the entry: whatever the call path found, does the entry from start to end but
@@ -47,52 +51,56 @@ pub(crate) unsafe extern "C" fn enter_sample(
 ///
 /// # Safety
 /// Called by the call path: `sp` is where the return address is; `vain` is null or a frame that was
-/// claimed and is not wanted; or why the call is not like others, [`SAMPLE`], [`LOOK`] or
-/// [`FRAMED_CALL`].
+/// claimed and is not wanted. ([`enter_due`]: [`AT_ZERO`] or [`WRAPPED`].)
 pub(crate) unsafe extern "C" fn enter_slow(
     slot: u32,
     sp: usize,
     rbx: usize,
-    why: *mut Frame,
+    vain: *mut Frame,
 ) -> *mut Frame {
+    if !vain.is_null() {
+        give_up(vain);
+    }
     // SAFETY: as the caller says.
-    unsafe { enter(slot, 0, sp, rbx, why) }
+    unsafe { enter(slot, Due { why: 0, missed: 0, began_ticks: 0 }, sp, rbx) }
 }
 
-/// The same. What is made a sample began to be one at `began_ticks`.
+/// What is due at a call.
+struct Due {
+    /// 0, [`AT_ZERO`] or [`WRAPPED`].
+    why: usize,
+    /// Calls that were only counted since the countdown wrapped round.
+    missed: u32,
+    /// When that began to be found out.
+    began_ticks: u64,
+}
+
+/// The same.
 ///
 /// # Safety
 /// As for [`enter_slow`].
-unsafe fn enter(slot: u32, began_ticks: u64, sp: usize, rbx: usize, why: *mut Frame) -> *mut Frame {
-    let due = why.addr();
-    // At once: a handler may come, and jump, at any time.
-    let missed = if due == LOOK { sampling::stop_countdown(slot) } else { 0 };
-    if due > FRAMED_CALL {
-        give_up(why);
-    }
+unsafe fn enter(slot: u32, due: Due, sp: usize, rbx: usize) -> *mut Frame {
     let Some(thread) = thread::current_or_adopt() else {
         sampling::without_thread(slot);
         recording::unseen(Lost::CallWithoutThread);
         return ptr::null_mut();
     };
-    if due == FRAMED_CALL && !sampling::makes_frames(thread, slot) {
-        // Counted already.
-        return ptr::null_mut();
-    }
     if thread.is_busy() {
         // A handler of a synchronous signal, in the middle of a change.
-        let is_due = due == SAMPLE || due == LOOK;
-        if !is_due || !sampling::postpone(thread, slot, thread.innermost_node()) {
+        if due.why == 0 || !sampling::postpone(thread, slot, thread.innermost_node()) {
             thread.count_untimed();
         }
         return ptr::null_mut();
     }
     loading::catch_up(thread, sp);
     let context = thread.enclosing(sp);
-    let choice = match due {
-        SAMPLE => sampling::sample(thread, slot, sp, context),
-        // One that the call path found no place for counts for itself.
-        LOOK | FRAMED_CALL => Choice::Timed,
+    sampling::credit_counted(thread, slot, due.missed, context);
+    let is_framed = sampling::makes_frames(thread, slot);
+    let is_to_be_looked_at = due.why == WRAPPED && !is_framed;
+    let choice = match due.why {
+        AT_ZERO => sampling::sample(thread, slot, sp, context),
+        WRAPPED if is_framed => sampling::sample_framed(thread, slot, sp, context),
+        WRAPPED => Choice::Timed,
         _ => sampling::begin(thread, slot, context),
     };
     let (node, weight) = match choice {
@@ -111,12 +119,12 @@ unsafe fn enter(slot: u32, began_ticks: u64, sp: usize, rbx: usize, why: *mut Fr
         // For the calls that follow.
         thread.tree.find_or_add_framed(context, slot);
     }
-    if due == LOOK {
-        sampling::look(thread, slot, missed, context);
+    if is_to_be_looked_at {
+        sampling::look(thread, slot, context);
     }
     sampling::pass_by(thread, slot);
     // SAFETY: the caller vouches for the place.
-    unsafe { thread.enter_frame(node, weight, began_ticks, sp, rbx) }
+    unsafe { thread.enter_frame(node, weight, due.began_ticks, sp, rbx) }
 }
 
 impl Thread {

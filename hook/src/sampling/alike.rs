@@ -4,7 +4,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 use chase_format::layout::{FRAMED, Node, SAMPLED};
 
-use super::counts::Change;
+use super::counts::{Change, until_sample};
 use super::{SAMPLES_PER_CHOICE, samples_of};
 use crate::thread::Thread;
 
@@ -17,12 +17,13 @@ pub(super) fn allow(allowed: bool) {
     ALLOWED.store(allowed, Ordering::Relaxed);
 }
 
-/// A call of `slot` at `sp` in `context` is due to be a sample: makes it one, if nothing is to be decided,
-/// asked or added for that. Otherwise `None`, and nothing has changed. Gives the node, and for how many
-/// calls it counts.
+/// The countdown of `slot` is at its end, that of calls that get frames if it has wrapped round: makes this call, at
+/// `sp` in `context`, a sample, if nothing is to be decided, asked or added for that. Otherwise `None`, and
+/// nothing has changed. Gives the node, and for how many calls it counts.
 pub(crate) fn sample_alike(
     thread: &Thread,
     slot: u32,
+    framed: bool,
     sp: usize,
     context: *mut Node,
 ) -> Option<(*mut Node, u32)> {
@@ -31,6 +32,7 @@ pub(crate) fn sample_alike(
     let block = known.block.load(Ordering::Relaxed);
     let samples = known.samples.get() + 1;
     if block == 0
+        || counts.is_framed(slot) != framed
         || samples >= SAMPLES_PER_CHOICE
         || !ALLOWED.load(Ordering::Relaxed)
         || counts.is_new()
@@ -38,17 +40,20 @@ pub(crate) fn sample_alike(
     {
         return None;
     }
-    let framed = counts.is_framed(slot);
     let node = thread.tree.find(context, slot | if framed { SAMPLED | FRAMED } else { SAMPLED });
     if node.is_null() {
         return None;
     }
     known.samples.set(samples);
     let place = counts.random_up_to(block);
-    let left = (block - known.place.load(Ordering::Relaxed) + place) as i16;
+    let left = until_sample(block - known.place.load(Ordering::Relaxed) + place, framed);
     let change = Change { node, calls: 0, slot, block, place, left, framed };
     // SAFETY: the node is this thread's, and of sampled calls.
     unsafe { (*samples_of(known.node.load(Ordering::Relaxed))).adjust = 0 };
-    counts.make_alike(change, known, if framed { 1 } else { block }, sp);
+    if framed {
+        // SAFETY: the node is this thread's.
+        unsafe { (*node).calls += 1 };
+    }
+    counts.make_alike(change, known, if framed { 0 } else { block }, sp);
     Some((node, block))
 }

@@ -9,12 +9,11 @@ use chase_format::layout::Node;
 
 use super::policy::Moments;
 use super::record::Suspects;
-use super::{FIRST_LOOK, LONGEST, has_threads, memory};
-use crate::arch::{NearCountdowns, STUBS, allow_frames, forbid_frames};
+use super::{FIRST_LOOK, LONGEST, memory};
+use crate::arch::{NearCountdowns, STUBS};
 use crate::signals::SignalsBlocked;
 
-/// Bit in [`Countdown::place`]: calls that are only counted get frames. The call path tests it as the
-/// sign.
+/// Bit in [`Countdown::place`]: calls that are not timed get frames. The call path tests it as the sign.
 pub(super) const FRAMES: u16 = 1 << 15;
 
 /// What the call path needs to know of a slot, in one place.
@@ -110,6 +109,7 @@ pub(super) struct Slot {
 #[repr(C)]
 pub(super) struct Change {
     pub(super) node: *mut Node,
+    /// How many calls the node has then; 0: what it has.
     pub(super) calls: u64,
     pub(super) slot: u32,
     pub(super) block: u32,
@@ -121,9 +121,9 @@ pub(super) struct Change {
 
 impl Slot {
     /// A handler may have jumped out of what was to be a sample, and so prevented that call: those
-    /// before it are credited.
-    pub(super) fn credit_prevented(&self, framed: bool) {
-        if self.block.swap(0, Ordering::Relaxed) > 0 && !framed {
+    /// before it, which got no frames, are credited.
+    pub(super) fn credit_prevented(&self) {
+        if self.block.swap(0, Ordering::Relaxed) > 0 {
             let node = self.node.load(Ordering::Relaxed);
             // SAFETY: the node is this thread's.
             unsafe { (*node).calls += u64::from(self.place.load(Ordering::Relaxed) - 1) };
@@ -139,9 +139,31 @@ impl Slot {
     }
 }
 
+impl Change {
+    fn expect(&mut self, calls: u32) {
+        if calls > 0 {
+            // SAFETY: the node is this thread's.
+            self.calls = unsafe { (*self.node).calls } + u64::from(calls);
+        }
+    }
+
+    fn credit(&self) {
+        if self.calls > 0 {
+            // SAFETY: the node is this thread's.
+            unsafe { (*self.node).calls = self.calls };
+        }
+    }
+}
+
 /// The countdown from which `calls` are timed until it wraps round.
 pub(super) fn after(calls: u32) -> i16 {
     i16::MIN + calls.clamp(1, LONGEST) as i16 - 1
+}
+
+/// The countdown by which the last of as many calls is the next sample: that of calls which get frames is below
+/// zero, so that stubs lead to the call path.
+pub(super) fn until_sample(calls: u32, framed: bool) -> i16 {
+    if framed { after(calls) } else { calls.min(LONGEST) as i16 }
 }
 
 impl Counts {
@@ -160,11 +182,11 @@ impl Counts {
     }
 
     /// Credits a sample's `calls` and makes the rest of its change. A handler in between that calls
-    /// the same slot finds its countdown below zero, and changes none of this; one that jumps out of
-    /// it leaves it to `Thread::finish_change`.
+    /// the same slot finds its countdown below zero, and changes none of this, unless calls get frames, which
+    /// are credited as they are made: then `calls` is 0. One that jumps out of it leaves it to
+    /// `Thread::finish_change`.
     pub(super) fn make(&self, mut change: Change, calls: u32, sp: usize) {
-        // SAFETY: the node is this thread's.
-        change.calls = unsafe { (*change.node).calls } + u64::from(calls);
+        change.expect(calls);
         let outer = self.begin_change(change, sp);
         self.apply(change);
         self.end_change(outer);
@@ -173,11 +195,9 @@ impl Counts {
     /// The same for a change after which blocks are as long as before, with frames or without.
     #[inline(always)]
     pub(super) fn make_alike(&self, mut change: Change, known: &Slot, calls: u32, sp: usize) {
-        // SAFETY: as above.
-        change.calls = unsafe { (*change.node).calls } + u64::from(calls);
+        change.expect(calls);
         let outer = self.begin_change(change, sp);
-        // SAFETY: as above.
-        unsafe { (*change.node).calls = change.calls };
+        change.credit();
         known.node.store(change.node, Ordering::Relaxed);
         known.place.store(change.place, Ordering::Relaxed);
         if let Some(left) = self.left(change.slot) {
@@ -215,8 +235,7 @@ impl Counts {
 
     pub(super) fn apply(&self, change: Change) {
         if let (Some(known), Some(left)) = (self.known(change.slot), self.left(change.slot)) {
-            // SAFETY: the node is this thread's.
-            unsafe { (*change.node).calls = change.calls };
+            change.credit();
             known.node.store(change.node, Ordering::Relaxed);
             known.place.store(change.place, Ordering::Relaxed);
             known.block.store(change.block, Ordering::Relaxed);
@@ -225,9 +244,10 @@ impl Counts {
         }
     }
 
-    pub(super) fn set(&self, slot: u32, calls: u32) {
+    /// Makes the last of the next `calls` a sample.
+    pub(super) fn set(&self, slot: u32, calls: u32, framed: bool) {
         if let Some(left) = self.left(slot) {
-            left.store(calls.min(LONGEST) as i16, Ordering::Relaxed);
+            left.store(until_sample(calls, framed), Ordering::Relaxed);
         }
     }
 
@@ -258,25 +278,20 @@ impl Counts {
         self.known.get(usize::from(place).checked_sub(1)?)
     }
 
-    /// Whether calls of a slot that are only counted get frames.
+    /// What is known of a slot whose calls are not all timed.
+    pub(super) fn sampled(&self, slot: u32) -> Option<&Slot> {
+        self.known(slot).filter(|known| known.block.load(Ordering::Relaxed) > 0)
+    }
+
+    /// Whether calls of a slot that are not timed get frames.
     pub(super) fn is_framed(&self, slot: u32) -> bool {
         self.place(slot).is_some_and(|it| it.load(Ordering::Relaxed) & FRAMES != 0)
     }
 
     pub(super) fn set_framed(&self, slot: u32, framed: bool) {
         let Some(place) = self.place(slot) else { return };
-        let before = place.load(Ordering::Relaxed);
-        if framed {
-            allow_frames(slot as usize);
-            place.store(before | FRAMES, Ordering::Relaxed);
-        } else if before & FRAMES != 0 {
-            // No handler comes in between that wants them.
-            let _signals = SignalsBlocked::new();
-            place.store(before & !FRAMES, Ordering::Relaxed);
-            if !has_threads() {
-                forbid_frames(slot as usize);
-            }
-        }
+        let place_alone = place.load(Ordering::Relaxed) & !FRAMES;
+        place.store(place_alone | if framed { FRAMES } else { 0 }, Ordering::Relaxed);
     }
 
     /// What is known of a slot, noted now if there was nothing; `None` if there is no room.

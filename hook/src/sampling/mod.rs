@@ -4,9 +4,10 @@
 //!
 //! | countdown | the call is | its next value is set by |
 //! | --- | --- | --- |
-//! | 0 or less before the call | timed | the stub; from the least value on, [`look`] |
 //! | 2 or more | only counted | the stub |
 //! | 1 | a sample, timed for those that were only counted | [`sample`] |
+//! | 0 or less | timed | the stub |
+//! | the least value | timed | [`look`] |
 //!
 //! So zeroed memory is right, and no number of calls makes a slot untimed by itself. What was only
 //! counted shows in the countdown until it is credited to a node of the recording; for each (thread,
@@ -14,9 +15,11 @@
 //!
 //! > calls credited + `place` − countdown = calls made
 //!
-//! (Calls that get frames are credited as they are made: there, calls credited = calls made.)
+//! where `place` is that of the next sample in its block.
 //!
-//! where `place` is that of the next sample in its block. Only its own thread changes a thread's
+//! Where calls get frames, the countdown is below zero, too: they are credited as they are made, and not timed. At
+//! the least value there is a sample ([`sample_framed`]).
+//! Only its own thread changes a thread's
 //! countdowns. At the end of the process, whoever ends it tells the recording what they show.
 
 mod alike;
@@ -45,7 +48,7 @@ pub(crate) use self::alike::sample_alike;
 pub(crate) use self::budget::{begin as keep_budget, pass_by};
 pub(crate) use self::cost::{note_cost, note_spent, probe, spending_clock, take_spent};
 pub(crate) use self::counts::{COUNTDOWN, Counts, PLACE};
-use self::counts::{Change, Slot, after};
+use self::counts::{Change, Slot, after, until_sample};
 use self::memory::settle_all;
 pub(crate) use self::memory::{
     NO_COUNTS, after_fork_in_child, after_fork_in_parent, before_fork, give_back, no_counts, take,
@@ -257,7 +260,7 @@ pub(crate) fn without_thread(slot: u32) {
     NO_COUNTS.time_every_call(slot);
 }
 
-/// Whether calls of `slot` that are only counted get frames.
+/// Whether calls of `slot` that are not timed get frames.
 pub(crate) fn makes_frames(thread: &Thread, slot: u32) -> bool {
     thread.counts.get().is_some_and(|counts| counts.is_framed(slot))
 }
@@ -267,9 +270,8 @@ pub(crate) fn makes_frames(thread: &Thread, slot: u32) -> bool {
 /// credited.
 pub(crate) fn postpone(thread: &Thread, slot: u32, context: *const Node) -> bool {
     let Some(counts) = thread.counts.get() else { return false };
-    if let Some(known) = counts.known(slot).filter(|known| known.block.load(Ordering::Relaxed) > 0)
-    {
-        counts.set(slot, 1);
+    if let Some(known) = counts.sampled(slot) {
+        counts.set(slot, 1, counts.is_framed(slot));
         // SAFETY: the node is this thread's.
         unsafe { (*known.node.load(Ordering::Relaxed)).calls += 1 };
         return true;
@@ -323,32 +325,54 @@ fn begin_counting(thread: &Thread, counts: &Counts, slot: u32, context: *mut Nod
         known.node.store(node, Ordering::Relaxed);
         known.block.store(place, Ordering::Relaxed);
         known.place.store(place, Ordering::Relaxed);
-        counts.set(slot, place);
+        counts.set(slot, place, false);
     }
     Choice::Counted
 }
 
-/// A call of `slot` at `sp` in `context` is due to be a sample.
+/// A call of `slot` at `sp` in `context` is due to be a sample, of calls that are only counted.
 pub(crate) fn sample(thread: &Thread, slot: u32, sp: usize, context: *mut Node) -> Choice {
     let Some(counts) = thread.counts.get() else { return Choice::Timed };
-    let known = counts.known(slot).filter(|known| known.block.load(Ordering::Relaxed) > 0);
-    let Some(known) = known else {
+    let Some(known) = counts.sampled(slot).filter(|_| !counts.is_framed(slot)) else {
         credit_unnoticed(thread, counts, slot, sp, context);
         return Choice::Timed;
     };
-    let block = known.block.load(Ordering::Relaxed);
-    let place = known.place.load(Ordering::Relaxed);
-    let latest = known.node.load(Ordering::Relaxed);
     if mode() == TIMING_COUNT {
+        let (block, place) =
+            (known.block.load(Ordering::Relaxed), known.place.load(Ordering::Relaxed));
+        let node = known.node.load(Ordering::Relaxed);
         let next = if budget::is_kept() { budget::next_stop(known, place) } else { LONGEST };
-        let left = next as i16;
-        let change =
-            Change { node: latest, slot, block, place: next, calls: 0, left, framed: false };
+        let left = until_sample(next, false);
+        let change = Change { node, slot, block, place: next, calls: 0, left, framed: false };
         counts.make(change, place, sp);
         budget::spend_counted(known, place);
         return Choice::Counted;
     }
-    let framed = counts.is_framed(slot);
+    make_sample(thread, counts, known, false, sp, context)
+}
+
+/// The same, of calls that get frames.
+pub(crate) fn sample_framed(thread: &Thread, slot: u32, sp: usize, context: *mut Node) -> Choice {
+    let Some(counts) = thread.counts.get() else { return Choice::Timed };
+    let Some(known) = counts.sampled(slot) else {
+        counts.set_framed(slot, false);
+        return Choice::Timed;
+    };
+    make_sample(thread, counts, known, true, sp, context)
+}
+
+fn make_sample(
+    thread: &Thread,
+    counts: &Counts,
+    known: &Slot,
+    framed: bool,
+    sp: usize,
+    context: *mut Node,
+) -> Choice {
+    let slot = known.number;
+    let block = known.block.load(Ordering::Relaxed);
+    let place = known.place.load(Ordering::Relaxed);
+    let latest = known.node.load(Ordering::Relaxed);
     let node = sampled_node(thread, slot, framed, context);
     if node.is_null() {
         // No room for the context: this call counts for itself.
@@ -364,23 +388,22 @@ pub(crate) fn sample(thread: &Thread, slot: u32, sp: usize, context: *mut Node) 
     let Plan { block: next, framed: next_framed } = policy::next(thread, counts, known, context);
     let mut change =
         Change { slot, node, block: next, place: 0, calls: 0, left: 0, framed: next_framed };
-    let weight;
-    if next == 0 || next_framed != framed {
-        // The block ends here: the sample stands for what it was made of so far.
-        weight = place;
-        change.left = after(known.interval.get());
-    } else {
-        weight = block;
-        change.left = (block - place) as i16;
-    }
+    // Unless blocks go on, this one ends here: the sample stands for what it was made of so far.
+    let goes_on = next > 0 && next_framed == framed;
+    let (weight, rest) = if goes_on { (block, block - place) } else { (place, 0) };
     if next > 0 {
         change.place = counts.random_up_to(next);
-        change.left = if next_framed == framed { change.left } else { 0 } + change.place as i16;
+        change.left = until_sample(rest + change.place, next_framed);
+    } else {
+        change.left = after(known.interval.get());
     }
     // SAFETY: the node is this thread's, and of sampled calls.
     unsafe { (*samples_of(latest)).adjust = 0 };
-    // What got a frame is credited already.
-    counts.make(change, if framed { 1 } else { weight }, sp);
+    if framed {
+        // SAFETY: as above.
+        unsafe { (*node).calls += 1 };
+    }
+    counts.make(change, if framed { 0 } else { weight }, sp);
     if budget::is_kept() {
         budget::spend_sampled(known, weight, framed);
     }
@@ -396,7 +419,7 @@ fn sampled_node(thread: &Thread, slot: u32, framed: bool, context: *mut Node) ->
     }
 }
 
-/// The countdown of `slot` has wrapped round: calls are timed again. Gives the number of those that
+/// The countdown of `slot` has wrapped round: it is below zero again. Gives the number of those that
 /// handlers have made since, and that were only counted.
 pub(crate) fn stop_countdown(slot: u32) -> u32 {
     let Some(counts) = thread::current().and_then(|thread| thread.counts.get()) else {
@@ -415,13 +438,13 @@ fn credit_unnoticed(thread: &Thread, counts: &Counts, slot: u32, sp: usize, cont
     if node.is_null() || counts.know(slot).is_none() {
         return counts.time_every_call(slot);
     }
-    let framed = counts.is_framed(slot);
-    let change = Change { node, slot, block: 0, place: 0, calls: 0, left: -1, framed };
+    let change = Change { node, slot, block: 0, place: 0, calls: 0, left: -1, framed: false };
     counts.make(change, LONGEST - 1, sp);
 }
 
-/// Credits calls of a slot that was not sampled to the node for those that were not timed.
-fn credit_counted(thread: &Thread, slot: u32, calls: u32, context: *mut Node) {
+/// Credits calls of a slot that were only counted since its countdown wrapped round, from [`stop_countdown`], to the
+/// node for those that were not timed.
+pub(crate) fn credit_counted(thread: &Thread, slot: u32, calls: u32, context: *mut Node) {
     if calls == 0 {
         return;
     }
@@ -433,15 +456,12 @@ fn credit_counted(thread: &Thread, slot: u32, calls: u32, context: *mut Node) {
 }
 
 /// Enough calls of `slot` were timed to look at how it is used, after the latest of them.
-/// `missed` is from [`stop_countdown`].
-pub(crate) fn look(thread: &Thread, slot: u32, missed: u32, context: *mut Node) {
-    credit_counted(thread, slot, missed, context);
+pub(crate) fn look(thread: &Thread, slot: u32, context: *mut Node) {
     let Some(counts) = thread.counts.get() else { return };
     if let Some(known) = counts.known(slot)
         && counts.left(slot).is_some_and(|left| left.load(Ordering::Relaxed) <= 0)
     {
-        known.credit_prevented(counts.is_framed(slot));
-        counts.set_framed(slot, false);
+        known.credit_prevented();
     }
     if mode() != TIMING_ADAPTIVE
         || is_to_be_timed(slot) && !budget::is_kept()
@@ -471,7 +491,7 @@ pub(crate) fn look(thread: &Thread, slot: u32, missed: u32, context: *mut Node) 
     known.place.store(place, Ordering::Relaxed);
     known.block.store(block, Ordering::Relaxed);
     counts.set_framed(slot, framed);
-    counts.set(slot, place);
+    counts.set(slot, place, framed);
 }
 
 impl Thread {

@@ -10,7 +10,7 @@ use crate::thread::Thread;
 /// only counted; with 0, all that follow are timed.
 pub(crate) fn prepare_counted(thread: &Thread, slot: u32, calls: u32) {
     if let Some(counts) = thread.counts.get() {
-        counts.set(slot, calls);
+        counts.set(slot, calls, false);
     }
 }
 
@@ -24,7 +24,7 @@ pub(crate) fn prepare_samples(thread: &Thread, slot: u32, node: *mut Node) -> bo
     known.samples.set(0);
     known.block.store(u32::from(!node.is_null()), Ordering::Relaxed);
     known.place.store(1, Ordering::Relaxed);
-    counts.set(slot, u32::from(!node.is_null()));
+    counts.set(slot, u32::from(!node.is_null()), false);
     true
 }
 
@@ -35,6 +35,6 @@ pub(crate) fn prepare_framed(thread: &Thread, slot: u32, calls: u32) -> bool {
         return false;
     };
     counts.set_framed(slot, calls > 0);
-    counts.set(slot, calls);
+    counts.set(slot, calls, calls > 0);
     true
 }

@@ -44,6 +44,11 @@ impl Slots {
         }
     }
 
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.count
+    }
+
     /// Slot and kind behind a special stub.
     pub(crate) fn special(&self, number: usize) -> (u32, Kind) {
         self.special.get(number).copied().unwrap_or((0, Kind::Alone))
@@ -211,7 +216,10 @@ impl Slots {
             let Patch { got, real, kind, name } = unsafe { *description.patches.add(i) };
             let slot = description.first_slot as usize + i;
             sampling::describe(slot, name, kind != Kind::Ordinary);
-            arch::set_target(slot, real);
+            if !arch::set_target(slot, real) {
+                recording::unseen(Lost::SlotWithoutStub);
+                continue;
+            }
             let stub = match kind {
                 Kind::Ordinary => arch::stub(slot),
                 kind => self.special_stub(slot as u32, kind),

@@ -23,15 +23,13 @@
     .text
 .macro call_path of
     .p2align 6
-    .hidden chase_counted_\of
-    .type chase_counted_\of, @function
     .hidden chase_enter_\of
     .type chase_enter_\of, @function
-chase_counted_\of:                      # r11 = slot, flags = those of its countdown
-    .cfi_startproc
-    jns .Ldue_\of                       # below zero, every call is timed
 chase_enter_\of:                        # r11 = slot, (rsp) = return address
-    stash
+    .cfi_startproc
+    stash_rax
+.Lenter_stashed_\of:
+    stash_others
     load_thread \of %rcx                # rcx = thread
     load_context \of %rdx               # rdx = the caller's node
     imull ${HASH}, %r11d, %esi
@@ -68,9 +66,7 @@ chase_enter_\of:                        # r11 = slot, (rsp) = return address
     cfi_rbx_in_frame
     popq {RET}(%rbx)
     cfi_return_in_frame
-    leaq {routes}(%rip), %rcx
-    shlq $4, %r11
-    movq (%rcx,%r11), %r11              # r11 = the real function
+    load_target %r11 %rcx               # r11 = the real function
     show_context \of %rsi %rcx
     read_clock .Lenter_clock_\of
 .Lstarted_\of:
@@ -112,8 +108,8 @@ chase_exit_\of:                         # rbx = frame
     jz .Lleave_unrecorded_\of           # the first call in this page
     shlq $7, %rdi
     addq {base}(%rip), %rdi
-    movq $0, {SP}(%rbx)                 # ended: a cancellation from here on finds no open call
     incq (%rdi,%rdx,8)
+    movq $0, {SP}(%rbx)                 # a cancellation before this finds a call to leave, and after this none
     addq %rax, {TOTAL}(%rsi)
     whole 6
     cmpq {MAX}(%rsi), %rax
@@ -211,9 +207,10 @@ chase_exit_\of:                         # rbx = frame
 
 .Ldue_\of:                              # flags still tell where the countdown is
     stash
-    movl ${SAMPLE}, %esi                # zero: this call stands for others
+    movl ${AT_ZERO}, %esi                # zero: this call stands for others
     jz .Lenter_slow_moved_\of
-    movl ${LOOK}, %esi                  # it wrapped round: time to look at how the slot is used
+    movl ${WRAPPED}, %esi               # it wrapped round: time to look at how the slot is used, or, where calls
+                                        # get frames, for a sample
     jmp .Lenter_slow_moved_\of
 
 .Lenter_moved_\of:                      # somebody claimed between our look and our claim
@@ -233,12 +230,14 @@ chase_exit_\of:                         # rbx = frame
     movq %rsi, %rcx
     leaq 200(%rsp), %rsi                # where the return address is
     movq %rbx, %rdx
-    cmpl ${SAMPLE}, %ecx
-    jne 1f
-    callq {enter_sample}
+    cmpl ${AT_ZERO}, %ecx
+    je 1f
+    cmpl ${WRAPPED}, %ecx
+    je 1f
+    callq {enter_slow}
     jmp 2f
 1:
-    callq {enter_slow}
+    callq {enter_due}
 2:
     pop_vectors
     restore %r11
@@ -246,9 +245,7 @@ chase_exit_\of:                         # rbx = frame
     restore %r9
     restore %r8
     restore %rdi
-    leaq {routes}(%rip), %rcx
-    shlq $4, %r11
-    movq (%rcx,%r11), %r11
+    load_target %r11 %rcx
     testq %rax, %rax
     jz .Lbypass_\of
     movq %rax, %rbx
@@ -293,7 +290,6 @@ chase_exit_\of:                         # rbx = frame
     jmp .Lended_\of
     .cfi_endproc
     .size chase_enter_\of, . - chase_enter_\of
-    .size chase_counted_\of, . - chase_counted_\of
 .endm
 
     call_path near

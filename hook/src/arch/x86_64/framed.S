@@ -1,20 +1,22 @@
-# The path of a call that is not timed and yet gets a frame, since it calls other functions, which are
-# in its context: stub -> chase_framed -> the real function -> chase_framed_exit -> the application.
+# The path of a call whose countdown is not above zero: a timed one goes on in call.S. One that is not
+# timed and yet gets a frame, since it calls other functions, which are in its context:
+# stub -> chase_counted -> the real function -> chase_framed_exit -> the application.
 #
-# All of it is as in call.S, less the clock and what is recorded with it.
+# That is as in call.S, less the clock and what is recorded with it.
 
     .text
 .macro framed_path of
     .p2align 6
-    .hidden chase_framed_\of
-    .type chase_framed_\of, @function
-chase_framed_\of:                       # r11 = slot, (rsp) = return address
+    .hidden chase_counted_\of
+    .type chase_counted_\of, @function
+chase_counted_\of:                      # r11 = slot, (rsp) = return address, flags = those of its countdown
     .cfi_startproc
-    movq %rax, -8(%rsp)                 # a stash, one by one
+    jns .Ldue_\of
+    stash_rax                           # the others one by one
     load_counts \of %rax                # rax = the thread's countdowns
     whole 13
     cmpw $0, {PLACE}(%rax,%r11,{COUNTDOWN}) # the bit for frames is the sign
-    jns .Lframed_leaf_\of
+    jns .Lenter_stashed_\of             # timed
     movq %rcx, -24(%rsp)
     load_thread \of %rcx                # rcx = thread
     {{disp32}} movq %rdx, -16(%rsp)
@@ -56,9 +58,7 @@ chase_framed_\of:                       # r11 = slot, (rsp) = return address
     cfi_rbx_in_frame
     popq {RET}(%rbx)
     cfi_return_in_frame
-    leaq {routes}(%rip), %rcx
-    shlq $4, %r11
-    movq (%rcx,%r11), %r11
+    load_target %r11 %rcx
     incq {CALLS}(%rsi)
     show_context \of %rsi %rcx
     unstash
@@ -114,15 +114,8 @@ chase_framed_exit_\of:                  # rbx = frame; rax rdx rcx r8 may hold r
     movq %rdx, %r11
     jmp .Lleave_moved_\of
 
-.Lframed_leaf_\of:                      # on this thread its calls get no frames
-    .cfi_restore rbx
-    leaq {routes}(%rip), %rax
-    shlq $4, %r11
-    movq (%rax,%r11), %r11
-    movq -8(%rsp), %rax
-    jmpq *%r11
-
 .Lframed_outside_\of:
+    .cfi_restore rbx
     jb .Lframed_slow_\of
     jump_if_exit (%rsp) 1f
     jmp .Lframed_slow_\of
@@ -138,10 +131,9 @@ chase_framed_exit_\of:                  # rbx = frame; rax rdx rcx r8 may hold r
     jmp .Lframed_probe_\of
 
 .Lframed_slow_\of:
-    movl ${FRAMED_CALL}, %esi
-    jmp .Lenter_slow_moved_\of
+    jmp .Lenter_slow_\of
     .cfi_endproc
-    .size chase_framed_\of, . - chase_framed_\of
+    .size chase_counted_\of, . - chase_counted_\of
 .endm
 
     framed_path near

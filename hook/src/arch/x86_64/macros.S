@@ -18,11 +18,17 @@
 
 # The registers that the call path needs for itself, in the red zone of the function that is called: the
 # stack stays as it is, and signal handlers leave 128 bytes below it alone.
-.macro stash
+.macro stash_rax
     movq %rax, -8(%rsp)                 # al: number of vector arguments of a variadic call
+.endm
+.macro stash_others
     movq %rdx, -16(%rsp)
     movq %rcx, -24(%rsp)
     movq %rsi, -32(%rsp)
+.endm
+.macro stash
+    stash_rax
+    stash_others
 .endm
 # The return address has been popped since.
 .macro unstash
@@ -116,6 +122,12 @@
     rdtsc
     shlq $32, %rdx
     orq %rdx, %rax
+.endm
+
+# to = the real function of slot `to`. `scratch` is lost.
+.macro load_target to scratch
+    leaq {targets}(%rip), \scratch
+    movq (\scratch,\to,8), \to
 .endm
 
 # ---- the thread's words -------------------------------------------------------------------------

@@ -16,8 +16,10 @@ use crate::special;
 use crate::thread::{self, Thread};
 use crate::tree::{FRAMED_HASH, HASH};
 
+mod direct;
 mod words;
 
+pub(crate) use self::direct::make_direct;
 use self::words::{CONTEXT, NEAR, NEAR_COUNTDOWNS, THREAD, WORDS, WORDS_ALIGN, words_are_near};
 pub(crate) use self::words::{
     NearCountdowns, context, context_offset, current_thread, set_context, set_current_thread,
@@ -47,19 +49,8 @@ const FRAMED_KEY: u32 = SAMPLED | FRAMED;
 /// ELF machine number.
 pub(crate) const MACHINE: u32 = 62;
 
-/// Where calls of a slot go.
-#[repr(C, align(16))]
-struct Route {
-    /// The real function.
-    target: AtomicUsize,
-    /// Where the stub sends calls that are only counted: to the real function, or to where they get a
-    /// frame.
-    counted: AtomicUsize,
-}
-
-/// By slot: the call path finds them by its number, and knows their size.
-static ROUTES: [Route; STUBS] =
-    [const { Route { target: AtomicUsize::new(0), counted: AtomicUsize::new(0) } }; STUBS];
+/// The real functions, by slot.
+static TARGETS: [AtomicUsize; STUBS] = [const { AtomicUsize::new(0) }; STUBS];
 /// Calls whose frames are at most at this address read the time stamp counter: all or none.
 static CLOCK_LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
 /// What the clock shows once it stands still; 0 as long as it runs.
@@ -82,8 +73,6 @@ const fn short_buckets() -> [u8; SHORT] {
     buckets
 }
 
-const _: () = assert!(size_of::<Route>() == 16);
-
 global_asm!(
     include_str!("macros.S"),
     include_str!("words.S"),
@@ -99,10 +88,10 @@ global_asm!(
     SECOND_PAGE = const bucket_start(PAGE_BUCKETS),
     THIRD_PAGE = const bucket_start(2 * PAGE_BUCKETS),
     frozen_ticks = sym FROZEN_TICKS,
-    routes = sym ROUTES,
+    targets = sym TARGETS,
     base = sym BASE,
     enter_slow = sym frames::enter_slow,
-    enter_sample = sym frames::enter_sample,
+    enter_due = sym frames::enter_due,
     leave_slow = sym frames::leave_slow,
     leave_moved = sym frames::leave_moved,
     leave_framed = sym frames::leave_framed,
@@ -110,9 +99,8 @@ global_asm!(
     thread_begin = sym thread::begin,
     FRAME = const FRAME,
     SEGMENT_MASK = const SEGMENT - 1,
-    SAMPLE = const frames::SAMPLE,
-    LOOK = const frames::LOOK,
-    FRAMED_CALL = const frames::FRAMED_CALL,
+    AT_ZERO = const frames::AT_ZERO,
+    WRAPPED = const frames::WRAPPED,
     FRAMED = const FRAMED_KEY,
     WORDS = const WORDS,
     WORDS_ALIGN = const WORDS_ALIGN,
@@ -147,7 +135,7 @@ global_asm!(
 );
 global_asm!(
     include_str!("stubs.S"),
-    routes = sym ROUTES,
+    targets = sym TARGETS,
     WORDS = const WORDS,
     NEAR = const NEAR,
     NEAR_COUNTDOWNS = const NEAR_COUNTDOWNS,
@@ -167,7 +155,6 @@ global_asm!(include_str!("memory.S"), options(att_syntax));
 
 unsafe extern "C" {
     static chase_stubs: u8;
-    static chase_framed_ends: u8;
     static chase_distant_stubs: u8;
     static chase_special_stubs: u8;
     static chase_timed_stubs: u8;
@@ -230,33 +217,21 @@ pub(crate) fn is_exit(address: usize) -> bool {
     exits.iter().any(|&exit| exit as usize == address)
 }
 
-/// Makes `target` the real function of `slot`.
-pub(crate) fn set_target(slot: usize, target: usize) {
-    if let Some(route) = ROUTES.get(slot) {
-        route.target.store(target, Ordering::Relaxed);
-        route.counted.store(target, Ordering::Relaxed);
+/// Makes `target` the real function of `slot`. False if its stub leads to another one, and can't be changed:
+/// it had one before. Called while there is one thread, or by who holds the lock of what is loaded.
+pub(crate) fn set_target(slot: usize, target: usize) -> bool {
+    if let Some(place) = TARGETS.get(slot) {
+        place.store(target, Ordering::Relaxed);
+    }
+    direct::leads_to(slot, target) || {
+        make_direct(slot..slot + 1);
+        direct::leads_to(slot, target)
     }
 }
 
 /// The real function of `slot`; 0 if it has none.
 pub(crate) fn target(slot: usize) -> usize {
-    ROUTES.get(slot).map_or(0, |route| route.target.load(Ordering::Relaxed))
-}
-
-/// From now on calls of `slot` that are only counted may get frames: the thread's countdowns tell.
-pub(crate) fn allow_frames(slot: usize) {
-    // Where the words are far, it looks for itself.
-    if let Some(route) = ROUTES.get(slot).filter(|_| words_are_near()) {
-        let end = end_of(&raw const chase_framed_ends, slot);
-        route.counted.store(end, Ordering::Relaxed);
-    }
-}
-
-/// Calls of `slot` that are only counted go straight to the real function again: no thread's get frames.
-pub(crate) fn forbid_frames(slot: usize) {
-    if let Some(route) = ROUTES.get(slot) {
-        route.counted.store(route.target.load(Ordering::Relaxed), Ordering::Relaxed);
-    }
+    TARGETS.get(slot).map_or(0, |target| target.load(Ordering::Relaxed))
 }
 
 /// Adds to a word that the calling thread alone writes, and its signal handlers: one instruction, and

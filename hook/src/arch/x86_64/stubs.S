@@ -15,8 +15,8 @@
 #     decw {COUNTDOWN}*number(%r11)
 #
 #     jle its place in chase_stub_ends      # zero, negative, or from the least to the greatest
-#     jmpq *routes+16*number+8(%rip)        # counted only: the real function, the stack as it was;
-#                                           # or the other end, if it gets a frame
+#     jmpq *targets+8*number(%rip)          # counted only: the real function, the stack as it was.
+#                                           # (direct.rs makes that a jmp to the function itself)
 #
 # Where the thread's words are is known before the program is: chase_thread is aligned so that the
 # little that an executable has of its own fits beside it. Loading that place first, as position
@@ -37,14 +37,14 @@
     .byte 0x0f, 0x8e
     .long chase_stub_ends + {ENDS_BLOCK} * (number / {ENDS}) + {END} * (number % {ENDS}) - . - 4
     .byte 0xff, 0x25
-    .long {routes} + 16 * number + 8 - . - 4
+    .long {targets} + 8 * number - . - 4
     .p2align 5, 0xcc
     .set number, number + 1
     .endr
 .endm
 
 # What is left of such a call, and all of it where the thread's words are elsewhere. The flags stay as
-# the countdown has set them. In {END} bytes, {ENDS} of which share a jump: there are some of these for
+# the countdown has set them. In {END} bytes, {ENDS} of which share a jump: there are two of these for
 # each slot, and address space can be scarce.
 #
 #     movl $number, %r11d
@@ -93,7 +93,7 @@
 .endm
 
     .text
-    .p2align 6
+    .p2align 12
     .hidden chase_stubs
     .globl chase_stubs
     .type chase_stubs, @function
@@ -110,16 +110,6 @@ chase_stub_ends:
     stub_ends chase_counted_near, {STUBS}
     .cfi_endproc
     .size chase_stub_ends, . - chase_stub_ends
-
-    .p2align 6
-    .hidden chase_framed_ends
-    .globl chase_framed_ends
-    .type chase_framed_ends, @function
-chase_framed_ends:
-    .cfi_startproc
-    stub_ends chase_framed_near, {STUBS}
-    .cfi_endproc
-    .size chase_framed_ends, . - chase_framed_ends
 
     .p2align 6
     .hidden chase_distant_stubs

@@ -21,20 +21,12 @@ chase_distant:                          # r11 = slot, (rsp) = return address
     load_counts far %rax
     decw (%rax,%r11,{COUNTDOWN})
     jle 1f
-    cmpw $0, {PLACE}(%rax,%r11,{COUNTDOWN}) # the bit for frames is the sign
-    js 2f
-    leaq {routes}(%rip), %rax
-    shlq $4, %r11
-    movq (%rax,%r11), %r11
+    load_target %r11 %rax
     restore %rax
     jmpq *%r11
 1:
     .cfi_def_cfa_offset 16
     restore %rax                        # the flags stay
     jmp chase_counted_far
-2:
-    .cfi_def_cfa_offset 16
-    restore %rax
-    jmp chase_framed_far
     .cfi_endproc
     .size chase_distant, . - chase_distant

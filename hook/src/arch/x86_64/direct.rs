@@ -1,0 +1,102 @@
+//! Stubs that jump straight to the real function.
+//!
+//! To a processor the jump through the table of targets is as much work as the rest of a stub. But targets are
+//! known only once the program runs, and code is never writable. So stubs are copied to other memory, and
+//! changed there; that is made executable, and takes the place of the library's pages, in one step: a thread
+//! finds a stub either as it was or as it is to be. Where that is forbidden, or the function is too far away, the
+//! stub stays as it is.
+
+use core::ops::Range;
+use core::ptr;
+
+use chase_format::layout::{PAGE, TIMING_ALL};
+
+use super::words::{NEAR, words_are_near};
+use super::{STUB, STUBS, TARGETS, chase_stubs, target};
+use crate::{recording, sampling, sys};
+
+/// The jump that ends a stub: through the table, or direct and followed by what is never run. Behind the code are
+/// 32 bits of distance, from the jump's own end.
+type Jump = [u8; 6];
+const INDIRECT: [u8; 2] = [0xff, 0x25];
+const DIRECT: u8 = 0xe9;
+const DIRECT_LEN: usize = 5;
+const NEVER_RUN: u8 = 0xcc;
+/// Where it is: in the stubs of the first slots, and in others (`stubs.S`).
+const NEAR_JUMP: usize = 15;
+const FAR_JUMP: usize = 23;
+
+/// Makes the jumps of these stubs direct, where that can be. Called while there is one thread, or by who holds the
+/// lock of what is loaded.
+pub(crate) fn make_direct(slots: Range<usize>) {
+    if !words_are_near() || sampling::mode() == TIMING_ALL || recording::is_confined() {
+        return;
+    }
+    let changes = || {
+        slots.clone().filter_map(|slot| {
+            let (at, wanted) = (jump_of(slot), wanted(slot)?);
+            (read(at) != wanted).then_some((at, wanted))
+        })
+    };
+    if changes().next().is_none() {
+        return;
+    }
+    let stub = |slot| &raw const chase_stubs as usize + slot * STUB;
+    let start = stub(slots.start) & !(PAGE - 1);
+    let len = stub(slots.end).next_multiple_of(PAGE) - start;
+    let copy = sys::map_populated(len);
+    if copy.is_null() {
+        return;
+    }
+    // SAFETY: the table of stubs begins and ends with a page; the memory is ours, and as long.
+    unsafe {
+        ptr::copy_nonoverlapping(ptr::with_exposed_provenance(start), copy, len);
+        for (at, wanted) in changes() {
+            copy.add(at - start).cast::<Jump>().write_unaligned(wanted);
+        }
+    }
+    let executable = libc::PROT_READ | libc::PROT_EXEC;
+    if sys::protect(copy as usize, len, executable).is_err()
+        || sys::move_mapping(copy, len, start).is_err()
+    {
+        sys::unmap(copy, len);
+    }
+}
+
+/// Whether the stub of `slot` leads to `target`, if the table says so.
+pub(super) fn leads_to(slot: usize, target: usize) -> bool {
+    slot >= STUBS || destination(jump_of(slot)).is_none_or(|destination| destination == target)
+}
+
+/// Address of a stub's jump.
+fn jump_of(slot: usize) -> usize {
+    let place = if slot < NEAR { NEAR_JUMP } else { FAR_JUMP };
+    &raw const chase_stubs as usize + slot * STUB + place
+}
+
+fn read(at: usize) -> Jump {
+    // SAFETY: there is a stub's jump.
+    unsafe { ptr::with_exposed_provenance::<Jump>(at).read_unaligned() }
+}
+
+/// Where the jump at `at` leads, unless that is in the table.
+fn destination(at: usize) -> Option<usize> {
+    let [code, a, b, c, d, _] = read(at);
+    let distance = i32::from_le_bytes([a, b, c, d]) as isize;
+    (code == DIRECT).then(|| (at + DIRECT_LEN).wrapping_add_signed(distance))
+}
+
+/// The jump that a stub should have; `None` if it leads nowhere yet.
+fn wanted(slot: usize) -> Option<Jump> {
+    let target = Some(target(slot)).filter(|&target| target != 0)?;
+    let at = jump_of(slot);
+    let distance = |to: usize, len| i32::try_from(to.wrapping_sub(at + len) as isize).ok();
+    if let Some(distance) = distance(target, DIRECT_LEN) {
+        let [a, b, c, d] = distance.to_le_bytes();
+        return Some([DIRECT, a, b, c, d, NEVER_RUN]);
+    }
+    let [code, kind] = INDIRECT;
+    let place = TARGETS.get(slot)?.as_ptr() as usize;
+    let [a, b, c, d] = distance(place, size_of::<Jump>())?.to_le_bytes();
+    Some([code, kind, a, b, c, d])
+}
