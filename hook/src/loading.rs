@@ -143,6 +143,7 @@ unsafe extern "C" fn update(_info: *mut c_void, _len: usize, look: *mut c_void) 
             look.changed |= slots.hook(objects, id, config);
         }
     }
+    // All at once, though their entries point to them already: it is a few system calls.
     make_direct(first_new..slots.count());
     1
 }
