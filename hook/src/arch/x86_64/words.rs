@@ -126,10 +126,9 @@ impl NearCountdowns {
     }
 }
 
-/// Whether a thread's words are where stubs expect them. (Under stress they are not, since in most tests
-/// they are.)
+/// Whether a thread's words are where stubs expect them.
 pub(super) fn words_are_near() -> bool {
-    words_offset() == WORDS && !cfg!(feature = "stress")
+    words_offset() == WORDS && !cfg!(feature = "far")
 }
 
 /// Where the thread's words are, from the thread pointer.
