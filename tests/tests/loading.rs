@@ -180,6 +180,28 @@ fn a_library_that_comes_back_while_its_provider_moves() {
 }
 
 #[test]
+fn libraries_come_while_threads_call() {
+    let libraries = 100;
+    let caller = built("libmoved.c", "libcaller.so", "-DCALLER=1");
+    let provider = built("libmoved.c", "libmoved.so", "-DCALLER=0");
+    let program = Build::program("growing.c").build();
+    let trial = Trial::new(program).arg(provider).args([&libraries.to_string(), "calls"]);
+    let trial = trial.setup(move |work| {
+        for number in 0..libraries {
+            let place = work.join(format!("caller{number}.so"));
+            fs::copy(&caller, place).expect("copy a library");
+        }
+    });
+    let recording = trial.compare();
+    let told = trial.told("calls");
+    let process = recording.only();
+    process.expect(&[
+        (TRAP, "trap_leaf", told["leaves"]),
+        ("libmoved.so", "of_another", told["called"]),
+    ]);
+}
+
+#[test]
 fn deep_binding_keeps_its_own_functions() {
     let program = Build::program("deep_binding.c").flags("-rdynamic").without_libtrap().build();
     let libraries = [
