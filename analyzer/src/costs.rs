@@ -386,7 +386,8 @@ fn mark_open_calls(contexts: &mut [Cost], end: u64) {
     }
     let mut chain = Vec::new();
     let mut at = latest[contexts.len()];
-    let mut since = 0;
+    // 0 is no time: a call begins there that was only counted.
+    let mut since = 1;
     while at != NOBODY {
         let context = &mut contexts[at as usize];
         let begun = if context.inherited { 1 } else { context.calls };

@@ -2,7 +2,7 @@
 
 use chase_format::layout::{END_ABORT, END_EXEC, END_IMMEDIATE, Node, SlotClass};
 
-use crate::arch::{chase_thread_start, jump_target_sp, set_context, target};
+use crate::arch::{chase_thread_start, jump_target_sp, own_thread_pointer, set_context, target};
 use crate::names::Names;
 use crate::recording::Lost;
 use crate::thread::{Pending, Thread};
@@ -272,7 +272,7 @@ fn act(thread: &Thread, kind: Kind, arguments: &mut Arguments, sp: usize, slot: 
             true
         }
         Kind::Clone => {
-            fork_or_share(thread, arguments.rdx);
+            fork_or_share(thread, arguments.rdx, arguments.r9);
             false
         }
         Kind::Open => {
@@ -305,11 +305,12 @@ fn act(thread: &Thread, kind: Kind, arguments: &mut Arguments, sp: usize, slot: 
                 confine(arguments.rsi == STRICT);
             }
             match number {
-                libc::SYS_fork => fork_or_share(thread, 0),
-                libc::SYS_clone => fork_or_share(thread, arguments.rsi),
+                libc::SYS_fork => fork_or_share(thread, 0, 0),
+                libc::SYS_clone => fork_or_share(thread, arguments.rsi, arguments.r9),
                 libc::SYS_clone3 => {
-                    // SAFETY: the kernel reads the same word: the first of its arguments.
-                    fork_or_share(thread, unsafe { *(arguments.rsi as *const usize) });
+                    // SAFETY: the kernel reads the same words of its arguments.
+                    let new = unsafe { &*(arguments.rsi as *const libc::clone_args) };
+                    fork_or_share(thread, new.flags as usize, new.tls as usize);
                 }
                 libc::SYS_vfork => {}
                 libc::SYS_exit => {
@@ -336,6 +337,11 @@ fn act(thread: &Thread, kind: Kind, arguments: &mut Arguments, sp: usize, slot: 
     };
     if !timed {
         let node = count(thread, sp, slot);
+        if kind.class() == SlotClass::Timed && !node.is_null() {
+            // It does not stay open, as a call that has begun would.
+            // SAFETY: the node is this thread's.
+            unsafe { (*node).unwound += 1 };
+        }
         let leaves = matches!(kind, Kind::Leave | Kind::Exec | Kind::Exit | Kind::Abort);
         // (Whose process this is takes a system call to know.)
         if leaves && !node.is_null() && sampling::companion_listens() && process::is_own() {
@@ -366,12 +372,17 @@ fn wrap_start(thread: &Thread, plan: &thread::Plan<'_>, routine: &mut usize, arg
 }
 
 /// A new process or thread is about to be made with these `CLONE_*` flags. One with memory of its
-/// own is a fork; one that shares even this thread's data makes the thread unfit for recording.
-fn fork_or_share(thread: &Thread, flags: usize) {
+/// own is a fork; one that shares even this thread's data makes the thread unfit for recording. One
+/// that has thread data of its own at `thread_pointer` is not recorded if they are no C library's.
+fn fork_or_share(thread: &Thread, flags: usize, thread_pointer: usize) {
     let has = |flag: i32| flags & flag as usize != 0;
+    let has_own = has(libc::CLONE_SETTLS) && thread_pointer != own_thread_pointer();
+    if has_own {
+        thread::expect_foreign(thread, thread_pointer);
+    }
     if !has(libc::CLONE_VM) {
         thread.defer(Pending { fork: true, ..thread.pending.get() });
-    } else if !has(libc::CLONE_SETTLS) && !has(libc::CLONE_VFORK) {
+    } else if !has_own && !has(libc::CLONE_VFORK) {
         thread::leave();
     }
 }

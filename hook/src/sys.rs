@@ -398,6 +398,13 @@ pub(crate) fn can_read(address: usize) -> bool {
     check(system_call(libc::SYS_rt_sigprocmask as usize, arguments)) == Err(libc::EINVAL)
 }
 
+/// Whether the eight bytes at `address` can be written. That puts something else there: the kernel
+/// copies this thread's signal mask to it.
+pub(crate) fn can_overwrite(address: usize) -> bool {
+    let arguments = [0, 0, address, size_of::<u64>(), 0, 0];
+    check(system_call(libc::SYS_rt_sigprocmask as usize, arguments)).is_ok()
+}
+
 /// A time of the kernel's clocks, ns.
 pub(crate) fn clock_ns(clock: i32) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };

@@ -100,3 +100,15 @@ fn a_task_that_shares_its_creators_thread_data() {
     let program = Build::program("shared_clone.c").without_libtrap().build();
     drop(Trial::new(program).compare());
 }
+
+#[test]
+fn tasks_with_thread_data_of_their_own() {
+    for timing in ["adaptive", "all", "count"] {
+        let program = Build::program("own_tls.c").without_libtrap().build();
+        let recording = Trial::new(program).hooked_env("CHASE_TIMING", timing).compare();
+        let process = recording.only();
+        process.expect(&[("libc.so", "qsort", 200_000), ("libc.so", "waitpid", 18)]);
+        process.expect_unwound(&[("libc.so", "syscall", 12)]);
+        process.expect_nothing_open("libc.so");
+    }
+}

@@ -158,7 +158,11 @@ pub(super) fn brief_ending(ending: Ending) -> String {
 pub(super) fn not_seen(report: &Report) -> Vec<String> {
     let not_seen = &report.analysis.not_seen;
     let counts = [
-        (not_seen.calls_without_thread, "call", "by threads that were starting or ending"),
+        (
+            not_seen.calls_without_thread,
+            "call",
+            "by threads that were starting or ending, or are not recorded",
+        ),
         (not_seen.calls_without_space, "call", "for which the recording had no room"),
         (not_seen.calls_too_deep, "call", "nested too deep to be timed"),
         (not_seen.lost_calls, "call", "that threads made unrecorded"),

@@ -19,7 +19,7 @@ use chase_format::layout::{
 };
 
 use self::end::{DESTRUCTOR_ROUNDS, forget, watch_end};
-use crate::arch::{current_thread, set_current_thread};
+use crate::arch::{self, current_thread, set_current_thread};
 use crate::frames::{SEGMENT, first_segment};
 use crate::pages::PAGE;
 use crate::recording::Lost;
@@ -307,6 +307,18 @@ pub(crate) fn register(origin: &Origin) -> Option<&'static Thread> {
         sampling::expect_threads(thread);
     }
     thread
+}
+
+/// A task is about to be made that has its thread data at `thread_pointer`. Who makes one without the C
+/// library may give it a few pages of zeros, enough for `errno`, or a copy of what this thread has; the
+/// hook's words there must be those of a thread that is not recorded. Any others are the dynamic
+/// linker's, or no thread data at all.
+pub(crate) fn expect_foreign(thread: &Thread, thread_pointer: usize) {
+    let Some((found, counts)) = arch::thread_at(thread_pointer) else { return };
+    if (found.is_null() && counts.is_null()) || ptr::eq(found, thread) {
+        arch::set_thread_at(thread_pointer, ENDED.0.get(), no_counts());
+        recording::unseen(Lost::Thread);
+    }
 }
 
 /// The calling thread is not recorded any more.

@@ -6,7 +6,9 @@ use core::sync::atomic::{AtomicI16, AtomicPtr};
 use chase_format::layout::Node;
 
 use super::thread_control_word;
+use crate::readable::Reader;
 use crate::sampling::Counts;
+use crate::sys;
 use crate::thread::Thread;
 
 /// Where a thread's words are, from the thread pointer, if the executable has little of its own there.
@@ -19,6 +21,11 @@ pub(super) const CONTEXT: usize = 16;
 pub(super) const NEAR: usize = 512;
 const NEAR_OWNER: usize = 24;
 pub(super) const NEAR_COUNTDOWNS: usize = 32;
+
+/// This thread's thread pointer; 0 if it does not point to itself, as the C library's do.
+pub(crate) fn own_thread_pointer() -> usize {
+    thread_control_word(0)
+}
 
 /// This thread's word at `OFFSET`.
 fn word<const OFFSET: usize>() -> usize {
@@ -59,6 +66,28 @@ pub(crate) fn set_current_thread(thread: *mut Thread, counts: *const Counts, con
     set_context(context as usize);
 }
 
+/// The words of a thread that is about to have its thread data at `thread_pointer`: its [`Thread`] and its
+/// countdowns. `None` if nobody can know.
+pub(crate) fn thread_at(thread_pointer: usize) -> Option<(*const Thread, *const Counts)> {
+    let words = thread_pointer.wrapping_add_signed(words_offset());
+    let mut reader = Reader::new()?;
+    let (thread, counts) = (reader.word(words.wrapping_add(THREAD))?, reader.word(words)?);
+    Some((thread as *const Thread, counts as *const Counts))
+}
+
+/// Makes `thread` that one's, with these countdowns, if the place can be written to.
+pub(crate) fn set_thread_at(thread_pointer: usize, thread: *mut Thread, counts: *const Counts) {
+    let words = thread_pointer.wrapping_add_signed(words_offset());
+    if sys::can_overwrite(words) && sys::can_overwrite(words + CONTEXT) {
+        // SAFETY: the words are ours as soon as that thread runs, and nobody else's before.
+        unsafe {
+            *(words as *mut *const Counts) = counts;
+            *((words + THREAD) as *mut *mut Thread) = thread;
+            *((words + CONTEXT) as *mut usize) = 0;
+        }
+    }
+}
+
 /// The word that has this thread's context: the address of a node, or 0. The call path takes it for the
 /// caller, and the companion looks at it. In a system call of chase's own it is a context that has no
 /// entry in the table.
@@ -97,8 +126,10 @@ pub(crate) struct NearCountdowns {
 impl NearCountdowns {
     /// Those of the calling thread.
     pub(crate) fn own() -> Option<Self> {
-        let thread_pointer = thread_control_word(0);
-        words_are_near().then(|| Self { words: thread_pointer.wrapping_add_signed(words_offset()) })
+        let thread_pointer = own_thread_pointer();
+        // (A thread that the C library has not made may have none.)
+        (thread_pointer != 0 && words_are_near())
+            .then(|| Self { words: thread_pointer.wrapping_add_signed(words_offset()) })
     }
 
     /// That of `slot`, if it is one of the first.
