@@ -112,8 +112,11 @@ fn sort_by_start(found: &mut [(PathBuf, Header)]) {
 #[derive(Default)]
 struct Grouping {
     runs: Vec<Run>,
-    /// Latest image of each process id: its run and its place there.
+    /// Latest image of each process id: its run and its place there. Processes in different pid
+    /// namespaces may have the same.
     latest: HashMap<(Boot, u32), (usize, usize)>,
+    /// Latest image of each process, by its id and its start.
+    processes: HashMap<(Boot, u32, u64), (usize, usize)>,
     /// Latest run of each session and process group.
     groups: HashMap<(Boot, u32, u32), usize>,
 }
@@ -133,20 +136,22 @@ impl Grouping {
         let parent = origin.map(|(_, parent, link)| (parent, link));
         members.push(Member { path, header, parent });
         self.latest.insert((header.boot_id, header.pid), (run, place));
+        self.processes.insert((header.boot_id, header.pid, header.process_start), (run, place));
         self.groups.insert((header.boot_id, header.session, header.process_group), run);
     }
 
     /// The run and the member that an image came from.
     fn origin(&self, header: &Header) -> Option<(usize, usize, Link)> {
         let start = Ns(header.clock_start.monotonic_ns);
-        if header.origin == ORIGIN_EXEC && header.process_start != 0 {
-            let same_process = self
-                .latest
-                .get(&(header.boot_id, header.pid))
-                .filter(|&&at| self.member(at).header.process_start == header.process_start);
-            if let Some(&(run, member)) = same_process {
-                return Some((run, member, Link::Exec));
-            }
+        let process =
+            |pid, start| self.processes.get(&(header.boot_id, pid, start)).filter(|_| start != 0);
+        if header.origin == ORIGIN_EXEC
+            && let Some(&(run, member)) = process(header.pid, header.process_start)
+        {
+            return Some((run, member, Link::Exec));
+        }
+        if let Some(&(run, member)) = process(header.parent_pid, header.parent_start) {
+            return Some((run, member, Link::Child));
         }
         if unrecorded::is_exec(header) {
             // Nothing else than the number tells that it is the same process.

@@ -71,6 +71,35 @@ fn children_belong_to_the_run_of_their_parent() {
 }
 
 #[test]
+fn pid_namespaces_have_their_own_numbers() {
+    let child_of = |pid, parent: &Builder, parent_pid, start| {
+        let parent_start = parent.header.process_start;
+        changed(process(pid, parent_pid, start, 5 * SECOND), |h| {
+            h.origin = ORIGIN_FORK;
+            h.parent_start = parent_start;
+        })
+    };
+    let first = process(10, 1, 0, 9 * SECOND);
+    // Two sandboxes, each with a process 1 that makes a process 2.
+    let init = child_of(1, &first, 10, SECOND);
+    let other_init = child_of(1, &first, 10, 2 * SECOND);
+    let image = changed(process(1, 0, SECOND + 9, SECOND), |h| h.origin = ORIGIN_EXEC);
+    let worker = child_of(2, &init, 1, 3 * SECOND);
+    let other_worker = child_of(2, &other_init, 1, 3 * SECOND + 1);
+    let runs = shapes_of(&[first, init, image, other_init, worker, other_worker]);
+    let child_of = |parent| Some((parent, Link::Child));
+    let expected = vec![
+        (10, None),
+        (1, child_of(0)),
+        (1, Some((1, Link::Exec))),
+        (1, child_of(0)),
+        (2, child_of(2)),
+        (2, child_of(3)),
+    ];
+    assert_eq!(runs, [expected]);
+}
+
+#[test]
 fn commands_given_one_after_the_other_are_runs_of_their_own() {
     let runs = shapes_of(&[process(10, 1, 0, SECOND), process(20, 1, 2 * SECOND, SECOND)]);
     assert_eq!(runs, [[(20, None)], [(10, None)]], "the newest first");

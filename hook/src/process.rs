@@ -38,6 +38,8 @@ struct Process {
     first_pair: chase_format::layout::ClockPair,
     config: Config,
     boot_id: [u8; 16],
+    /// Start of the process that the recording belongs to, as in its header.
+    start: u64,
     /// The companion's session.
     session: Option<u64>,
     /// Where the recording is put, and room to read a file: too large for the stack of a thread
@@ -58,6 +60,7 @@ static PROCESS: Shared = Shared(UnsafeCell::new(Process {
     first_pair: chase_format::layout::ClockPair { ticks: 0, monotonic_ns: 0, realtime_ns: 0 },
     config: Config::DEFAULT,
     boot_id: [0; 16],
+    start: 0,
     session: None,
     path: Text::new(),
     buffer: [0; 1024],
@@ -282,7 +285,12 @@ fn open_recording(origin: u32) -> Result<(), Refused> {
     header.boot_id = this.boot_id;
     header.pid = pid;
     (header.parent_pid, header.process_group, header.session) = (parent, group, session);
-    header.process_start = process_start(&mut this.buffer);
+    if origin == ORIGIN_FORK && this.start != 0 {
+        // That is who forked, even if it has ended since, or is in another pid namespace.
+        (header.parent_pid, header.parent_start) = (OWNER.load(Ordering::Relaxed), this.start);
+    }
+    this.start = process_start(&mut this.buffer);
+    header.process_start = this.start;
     header.origin = origin;
     header.clock_kind = clock::kind();
     // A child's clock has run since its parent's start, which makes its rate known at once.

@@ -6,6 +6,7 @@ use chase_recorder::layout::{
     END_ABORT, END_EXEC, END_EXIT, END_IMMEDIATE, END_NONE, ORIGIN_EXEC, STOP_NONE,
 };
 use chase_tests::compile::Build;
+use chase_tests::need;
 use chase_tests::recorded::Recording;
 use chase_tests::trial::Trial;
 
@@ -61,6 +62,19 @@ fn fork_tree() {
         assert_eq!(process.threads.len(), 1, "level {level}");
     }
     assert_eq!(per_level, [1, 3, 9, 27, 81]);
+}
+
+#[test]
+fn sandboxes() {
+    let program = Build::program("sandbox.c").without_libtrap().build();
+    let trial = Trial::new(program);
+    if String::from_utf8_lossy(&trial.bare().stderr).contains("clone") {
+        return need::skip("processes in user namespaces", "the kernel forbids them");
+    }
+    let recording = trial.compare();
+    assert_eq!(recording.processes.len(), 1 + 2 * 3);
+    let run = chase_analyzer::load(&trial.output()).expect("recordings");
+    assert_eq!((run.images.len(), run.other_runs), (7, 0), "one run has them all");
 }
 
 /// How many forks a process is away from the first one.

@@ -248,7 +248,9 @@ pub struct Header {
     pub boot_id: [u8; 16],
     /// Process id, in the process's own pid namespace.
     pub pid: u32,
-    /// Parent's process id at the start of the recording.
+    /// Process id of the process that forked it, in that one's own pid namespace, where `parent_start`
+    /// is not 0; otherwise the parent's at the start of the recording, 0 if it is in another pid
+    /// namespace.
     pub parent_pid: u32,
     /// Process group id.
     pub process_group: u32,
@@ -296,6 +298,8 @@ pub struct Header {
     pub cost_sampled: u64,
     /// As `cost_counted`, of a call that gets a frame.
     pub cost_framed: u64,
+    /// `process_start` of the process that forked it; 0 if nobody knows.
+    pub parent_start: u64,
 }
 
 /// What a chunk holds.
@@ -356,6 +360,6 @@ const _: () = {
     assert!(size_of::<ObjectRecord>() == 160);
     assert!(size_of::<Segment>() == 24);
     assert!(size_of::<SlotRecord>() == 32);
-    assert!(size_of::<Header>() == 336);
+    assert!(size_of::<Header>() == 344);
     assert!(PAGE.is_multiple_of(UNIT));
 };
