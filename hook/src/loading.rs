@@ -136,6 +136,9 @@ unsafe extern "C" fn update(_info: *mut c_void, _len: usize, look: *mut c_void) 
     for _ in 0..unreadable {
         recording::unseen(Lost::Object);
     }
+    if recording::is_confined() {
+        return 1;
+    }
     objects.prepare();
     let first_new = slots.count();
     for id in 0..objects.count as u32 {
@@ -246,6 +249,11 @@ pub(crate) fn keep_addresses(words: &mut [u64], small: u64) {
             *word = 0;
         }
     }
+}
+
+/// Keeps all GOT entries as they are as long as the result lives. Signals are blocked.
+pub(crate) fn hold() -> Held<'static> {
+    LOADING.lock.hold()
 }
 
 /// Keeps all GOT entries as they are, but for what the caller does, as long as the result lives; `None`

@@ -23,7 +23,7 @@ use crate::lock::Lock;
 use crate::signals::SignalsBlocked;
 use crate::sys::{self, Errno};
 use crate::text::Text;
-use crate::{clock, process, windows};
+use crate::{clock, loading, process, windows};
 
 /// Longest recording, bytes.
 pub(crate) const LARGEST: usize = 4 << 30;
@@ -276,13 +276,23 @@ fn stop(reason: u32, errno: Errno) {
 }
 
 /// Before the process gives up the right to some system calls: none is made from here on, so what
-/// is not in the recording yet is not recorded.
-pub(crate) fn confine() {
-    if is_open() && !is_confined() {
-        windows::finish();
+/// is not in the recording yet is not recorded. It may give up the clock, too.
+pub(crate) fn confine(without_clock: bool) {
+    if !is_open() {
+        return;
     }
-    if is_open() && !CONFINED.swap(true, Ordering::Relaxed) {
+    if !is_confined() {
+        windows::finish();
         clock::note_latest();
+    }
+    if without_clock {
+        clock::freeze();
+    }
+    let _signals = SignalsBlocked::new();
+    // Nobody is in the middle of what takes several of them: changing entries, making room.
+    let _patching = loading::hold();
+    let _held = RECORDING.lock.hold();
+    if !CONFINED.swap(true, Ordering::Relaxed) {
         stop(STOP_CONFINED, 0);
     }
 }

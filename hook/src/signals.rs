@@ -41,7 +41,8 @@ impl Drop for SignalsBlocked {
         if let Some(thread) = self.thread {
             thread.set_busy(false);
         }
-        if let Some(before) = self.before.filter(|_| !is_confined()) {
+        // (Another thread may have confined the process since. This call is one that programs need.)
+        if let Some(before) = self.before {
             set_signal_mask(before);
         }
     }

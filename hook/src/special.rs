@@ -217,6 +217,7 @@ pub(crate) unsafe extern "C" fn enter(arguments: *mut Arguments) -> u32 {
             act(thread, kind, arguments, sp, slot)
         }
         None => {
+            confine_if_asked(kind, arguments);
             recording::unseen(Lost::CallWithoutThread);
             kind.class() == SlotClass::Timed
         }
@@ -299,12 +300,8 @@ fn act(thread: &Thread, kind: Kind, arguments: &mut Arguments, sp: usize, slot: 
             false
         }
         Kind::System => {
-            let number = arguments.rdi as i64;
-            const STRICT: usize = 0;
-            if number == libc::SYS_seccomp {
-                confine(arguments.rsi == STRICT);
-            }
-            match number {
+            confine_if_asked(kind, arguments);
+            match arguments.rdi as i64 {
                 libc::SYS_fork => fork_or_share(thread, 0, 0),
                 libc::SYS_clone => fork_or_share(thread, arguments.rsi, arguments.r9),
                 libc::SYS_clone3 => {
@@ -323,15 +320,7 @@ fn act(thread: &Thread, kind: Kind, arguments: &mut Arguments, sp: usize, slot: 
             false
         }
         Kind::Control => {
-            const PR_SET_TSC: usize = 26;
-            const STRICT: usize = 1;
-            match arguments.rdi {
-                PR_SET_TSC => confine(true),
-                option if option == libc::PR_SET_SECCOMP as usize => {
-                    confine(arguments.rsi == STRICT)
-                }
-                _ => {}
-            }
+            confine_if_asked(kind, arguments);
             true
         }
     };
@@ -353,12 +342,25 @@ fn act(thread: &Thread, kind: Kind, arguments: &mut Arguments, sp: usize, slot: 
     timed
 }
 
-/// The thread is about to give up the right to some system calls, and perhaps to the clock.
-fn confine(without_clock: bool) {
-    recording::confine();
-    if without_clock {
-        clock::freeze();
-    }
+/// Whether the process is about to give up the right to some system calls, and perhaps to the clock. (Who
+/// only asks whether the kernel knows filters passes none.)
+fn confine_if_asked(kind: Kind, arguments: &Arguments) {
+    const PR_SET_TSC: i32 = 26;
+    let (option, mode, filter) = match kind {
+        // Its operations are the modes, numbered from 0.
+        Kind::System if arguments.rdi as i64 == libc::SYS_seccomp => {
+            (libc::PR_SET_SECCOMP, (arguments.rsi as u32).wrapping_add(1), arguments.rcx)
+        }
+        Kind::Control => (arguments.rdi as i32, arguments.rsi as u32, arguments.rdx),
+        _ => return,
+    };
+    let without_clock = match (option, mode) {
+        (PR_SET_TSC, _) | (libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_STRICT) => true,
+        (libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER) if filter != 0 => false,
+        _ => return,
+    };
+    // A filter may not know of the system call, since programs read that clock without one.
+    recording::confine(without_clock || !clock::is_time_stamp());
 }
 
 /// Puts our start of a thread in the place of the application's.

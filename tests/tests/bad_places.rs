@@ -4,7 +4,7 @@
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 
-use chase_recorder::layout::{STOP_NO_MEMORY, STOP_NO_SPACE, STOP_NONE};
+use chase_recorder::layout::{STOP_CONFINED, STOP_NO_MEMORY, STOP_NO_SPACE, STOP_NONE};
 use chase_tests::compile::Build;
 use chase_tests::need;
 use chase_tests::recorded::{Process, Recording};
@@ -202,6 +202,22 @@ fn strict_seccomp_stops_the_recording_and_not_the_program() {
     let program = Build::program("confined.c").without_libtrap().build();
     let recording = Trial::new(program).compare();
     recording.only().expect(&[("libc.so", "write", 2)]);
+}
+
+#[test]
+fn a_filter_of_system_calls_finds_none_of_the_hooks() {
+    for timing in ["adaptive", "all", "count"] {
+        let program = Build::program("filtered.c").flags("-pthread").without_libtrap().build();
+        let recording = Trial::new(program).hooked_env("CHASE_TIMING", timing).compare();
+        let (children, parents): (Vec<_>, Vec<_>) =
+            recording.processes.iter().partition(|process| process.forked);
+        assert_eq!((parents.len(), children.len()), (1, 1), "none of a process with a filter");
+        // Who only asks for filters has none, and nothing is missing.
+        assert_eq!((parents[0].stop_reason, children[0].stop_reason), (STOP_NONE, STOP_CONFINED));
+        parents[0].expect(&[("libc.so", "qsort", 100_000), ("libc.so", "strpbrk", 1)]);
+        // Threads that were there before go on counting.
+        children[0].expect(&[("libc.so", "qsort", 200_000), ("libc.so", "strpbrk", 0)]);
+    }
 }
 
 #[test]

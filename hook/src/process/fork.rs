@@ -65,7 +65,7 @@ fn become_child() {
         return;
     }
     let open_calls = thread::current().map(|thread| (thread.open_calls(), thread));
-    if open_recording(ORIGIN_FORK).is_err() {
+    if recording::is_confined() || open_recording(ORIGIN_FORK).is_err() {
         // Calls run unrecorded from now on; those that are open return through their frames.
         recording::close();
         arch::set_current_thread(no_thread(), no_counts(), ptr::null());

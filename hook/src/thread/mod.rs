@@ -204,9 +204,9 @@ impl Thread {
 
     /// Puts the thread's end into the recording, as of now.
     pub(crate) fn stamp_end(&self) {
+        self.note_name();
         // SAFETY: as in `count_untimed`.
         unsafe {
-            (*self.record.get()).name = sys::thread_name();
             (*self.record.get()).end_ticks = clock::now();
             (*self.record.get()).state = THREAD_ENDED;
         }
@@ -229,8 +229,10 @@ impl Thread {
 
     /// Puts the thread's name into the recording.
     pub(crate) fn note_name(&self) {
-        // SAFETY: as in `count_untimed`.
-        unsafe { (*self.record.get()).name = sys::thread_name() };
+        if let Some(name) = sys::thread_name() {
+            // SAFETY: as in `count_untimed`.
+            unsafe { (*self.record.get()).name = name };
+        }
     }
 
     /// Enters the thread into the (new) recording: a record, a root.
@@ -254,7 +256,7 @@ impl Thread {
             (*record).creation_site_avma = origin.creation_site as u64;
             (*record).creator = origin.creator;
             (*record).root_ref = reference(self.tree.root.get());
-            (*record).name = sys::thread_name();
+            (*record).name = sys::thread_name().unwrap_or_default();
             AtomicU32::from_ptr(&raw mut (*record).state).store(THREAD_LIVE, Ordering::Release);
         }
         true
