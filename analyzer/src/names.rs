@@ -15,6 +15,9 @@ pub(crate) struct Names {
     pub(crate) apis: Vec<Api>,
     pub(crate) imports: Vec<Import>,
     object_numbers: HashMap<String, u32>,
+    /// By file name and build id: `/lib` and `/usr/lib` may be one directory, and processes differ in the
+    /// path that they have found a file by.
+    builds: HashMap<(String, String), u32>,
     api_numbers: HashMap<Api, u32>,
     import_numbers: HashMap<Import, u32>,
     causes: Vec<Option<Cause>>,
@@ -54,15 +57,12 @@ impl Names {
     pub(crate) fn image<'r>(&mut self, recording: &'r Recording<'static>) -> ImageNames<'r> {
         let mut objects = HashMap::new();
         for object in recording.objects() {
-            let path = object.path();
-            let number = self.object(&path);
+            let build_id: String = object.build_id().iter().map(|b| format!("{b:02x}")).collect();
+            let number = self.object(&object.path(), &build_id);
             let row = &mut self.objects[number as usize];
             let soname = object.soname();
             if !soname.is_empty() {
                 row.name = soname.into_owned();
-            }
-            if row.build_id.is_empty() {
-                row.build_id = object.build_id().iter().map(|b| format!("{b:02x}")).collect();
             }
             row.executable |= object.record().flags & OBJECT_EXECUTABLE != 0;
             objects.insert(object.record().id, number);
@@ -74,13 +74,10 @@ impl Names {
     pub(crate) fn merge(&mut self, part: Self) -> Renumbered {
         let mut objects = Vec::with_capacity(part.objects.len());
         for row in part.objects {
-            let number = self.object(&row.path);
+            let number = self.object(&row.path, &row.build_id);
             let known = &mut self.objects[number as usize];
             if row.name != default_name(&row.path) {
                 known.name = row.name;
-            }
-            if known.build_id.is_empty() {
-                known.build_id = row.build_id;
             }
             known.executable |= row.executable;
             objects.push(number);
@@ -112,7 +109,7 @@ impl Names {
         let (caller, provider) = slot.map_or((NONE, NONE), |s| (s.importer, s.record().provider));
         let mut object = |id| match image.objects.get(&id) {
             Some(&number) => number,
-            None => self.object(""),
+            None => self.object("", ""),
         };
         let (caller, object) = (object(caller), object(provider));
         let api = Api {
@@ -149,26 +146,32 @@ impl Names {
         number
     }
 
-    /// The object with this path; the empty path is that of an object not known.
-    fn object(&mut self, path: &str) -> u32 {
-        if let Some(&number) = self.object_numbers.get(path) {
-            return number;
-        }
-        let number = self.objects.len() as u32;
-        let name = default_name(path);
-        self.object_numbers.insert(path.into(), number);
-        self.objects.push(ObjectRow {
-            path: path.into(),
-            name: name.into(),
-            build_id: String::new(),
-            executable: false,
+    /// The object with this path, or another path to the same build; the empty path is that of an object
+    /// not known, and the empty build id that of a build not known.
+    fn object(&mut self, path: &str, build_id: &str) -> u32 {
+        let build = (file_name(path).to_owned(), build_id.to_owned());
+        let known = self.object_numbers.get(path).or_else(|| self.builds.get(&build)).copied();
+        let number = known.unwrap_or_else(|| {
+            self.objects.push(ObjectRow {
+                path: path.into(),
+                name: default_name(path).into(),
+                build_id: String::new(),
+                executable: false,
+            });
+            self.objects.len() as u32 - 1
         });
+        self.object_numbers.entry(path.into()).or_insert(number);
+        let row = &mut self.objects[number as usize];
+        if row.build_id.is_empty() && !build_id.is_empty() {
+            row.build_id = build.1.clone();
+            self.builds.entry(build).or_insert(number);
+        }
         number
     }
 
     /// The executable's object, for a path that may be none of the recording's objects.
     pub(crate) fn executable(&mut self, path: &str) -> u32 {
-        let number = self.object(path);
+        let number = self.object(path, "");
         self.objects[number as usize].executable = true;
         number
     }

@@ -122,6 +122,29 @@ fn recordings_of_several_machines_have_one_time() {
 }
 
 #[test]
+fn one_build_found_by_two_paths_is_one_library() {
+    let at = |path: &str, build: u8| {
+        let mut builder = Builder::new();
+        let app = builder.executable("/opt/app");
+        let library = builder.object(path);
+        let record = builder.object_mut(library);
+        (record.build_id_len, record.build_id[0]) = (4, build);
+        let slot = builder.slot(app, Some(library), "work");
+        let thread = builder.thread("main");
+        builder.timeline(thread).call(slot, SECOND).end();
+        image(&builder)
+    };
+    let images = [at("/lib/libone.so", 1), at("/usr/lib/libone.so", 1), at("/opt/libone.so", 2)];
+    for workers in [Workers::new(1), Workers::new(3)] {
+        let analysis = Analysis::new_with(&images, Selection::All, workers, &mut |_| {});
+        let calls: Vec<_> = (analysis.apis.iter())
+            .map(|api| (analysis.objects[api.object as usize].path.as_str(), api.measures.calls))
+            .collect();
+        assert_eq!(calls, [("/lib/libone.so", 2), ("/opt/libone.so", 1)]);
+    }
+}
+
+#[test]
 fn damaged_recordings_of_a_fleet_are_named() {
     let directory = fleet(20);
     fs::write(directory.path().join("7.chase"), "no recording").unwrap();
