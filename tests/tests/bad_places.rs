@@ -221,6 +221,58 @@ fn a_filter_of_system_calls_finds_none_of_the_hooks() {
 }
 
 #[test]
+fn filters_that_refuse_what_a_recording_needs() {
+    const CALLS: [i64; 30] = [
+        libc::SYS_openat,
+        libc::SYS_close,
+        libc::SYS_read,
+        libc::SYS_pread64,
+        libc::SYS_pwrite64,
+        libc::SYS_pwritev,
+        libc::SYS_fstat,
+        libc::SYS_ftruncate,
+        libc::SYS_fallocate,
+        libc::SYS_mkdir,
+        libc::SYS_unlink,
+        libc::SYS_readlink,
+        libc::SYS_getcwd,
+        libc::SYS_mmap,
+        libc::SYS_mprotect,
+        libc::SYS_mremap,
+        libc::SYS_munmap,
+        libc::SYS_madvise,
+        libc::SYS_mincore,
+        libc::SYS_rt_sigprocmask,
+        libc::SYS_futex,
+        libc::SYS_prctl,
+        libc::SYS_prlimit64,
+        libc::SYS_clock_gettime,
+        libc::SYS_getrusage,
+        libc::SYS_getpid,
+        libc::SYS_gettid,
+        libc::SYS_getppid,
+        libc::SYS_getsid,
+        libc::SYS_uname,
+    ];
+    let refused = Build::program("refused.c").without_libtrap().build();
+    let refused = refused.to_str().expect("a path of text");
+    let mut survived = 0;
+    for errno in [libc::EPERM, libc::ENOSYS] {
+        for call in CALLS {
+            let filter = [refused, &errno.to_string(), &call.to_string()];
+            let trial = Trial::new(steady()).arg("nothing").inside(&filter);
+            // (Without some, no program begins.)
+            if trial.bare().status.success() {
+                println!("error {errno} for system call {call}");
+                trial.compare_outcomes();
+                survived += 1;
+            }
+        }
+    }
+    assert!(survived > CALLS.len(), "{survived}");
+}
+
+#[test]
 fn new_code_is_never_writable_and_may_be_forbidden() {
     let calls = 300_000;
     let check = |trial: Trial, is_allowed: bool| {
