@@ -1,9 +1,12 @@
 //! Functions that are not ordinary: which they are, and what is done about them.
 
+use core::mem::offset_of;
+
 use chase_format::layout::{END_ABORT, END_EXEC, END_IMMEDIATE, Node, SlotClass};
 
 use crate::arch::{chase_thread_start, jump_target_sp, own_thread_pointer, set_context, target};
 use crate::names::Names;
+use crate::readable::Reader;
 use crate::recording::Lost;
 use crate::thread::{Pending, Thread};
 use crate::{clock, loading, process, recording, sampling, thread};
@@ -305,9 +308,13 @@ fn act(thread: &Thread, kind: Kind, arguments: &mut Arguments, sp: usize, slot: 
                 libc::SYS_fork => fork_or_share(thread, 0, 0),
                 libc::SYS_clone => fork_or_share(thread, arguments.rsi, arguments.r9),
                 libc::SYS_clone3 => {
-                    // SAFETY: the kernel reads the same words of its arguments.
-                    let new = unsafe { &*(arguments.rsi as *const libc::clone_args) };
-                    fork_or_share(thread, new.flags as usize, new.tls as usize);
+                    // (Who only asks whether the kernel knows the call passes nonsense.)
+                    let word = |offset| Reader::new()?.word(arguments.rsi.wrapping_add(offset));
+                    let flags = word(offset_of!(libc::clone_args, flags));
+                    let thread_pointer = word(offset_of!(libc::clone_args, tls));
+                    if let (Some(flags), Some(thread_pointer)) = (flags, thread_pointer) {
+                        fork_or_share(thread, flags, thread_pointer);
+                    }
                 }
                 libc::SYS_vfork => {}
                 libc::SYS_exit => {
@@ -359,8 +366,11 @@ fn confine_if_asked(kind: Kind, arguments: &Arguments) {
         (libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER) if filter != 0 => false,
         _ => return,
     };
-    // A filter may not know of the system call, since programs read that clock without one.
-    recording::confine(without_clock || !clock::is_time_stamp());
+    // A child of `vfork` gives up nothing of its parent's.
+    if process::is_own() {
+        // A filter may not know of the system call, since programs read that clock without one.
+        recording::confine(without_clock || !clock::is_time_stamp());
+    }
 }
 
 /// Puts our start of a thread in the place of the application's.

@@ -1,5 +1,6 @@
 /* A child gives up most system calls, in all of its threads, and has a handler told of any other. It calls
- * more functions, starts threads and forks. Its parent has only asked whether the kernel knows filters. */
+ * more functions, starts threads and forks. Its parent has only asked whether the kernel knows filters, and
+ * lent its memory to a child with one. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/audit.h>
@@ -128,15 +129,24 @@ static int confined(void)
     return ended(pid) == 5 && more() ? 7 : 3;
 }
 
+static pid_t give_up_alone(void)
+{
+    pid_t pid = vfork();
+    if (pid == 0)
+        _exit(give_up() ? 6 : 1);
+    return pid;
+}
+
 int main(void)
 {
-    int unknown = prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL) == -1 && errno == EFAULT;
-    unknown += syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, NULL) == -1 && errno == EFAULT;
+    int right = prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL) == -1 && errno == EFAULT;
+    right += syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, NULL) == -1 && errno == EFAULT;
     work(NULL);
+    right += ended(give_up_alone()) == 6;
     pid_t pid = fork();
     if (pid == 0)
         exit(confined());
-    printf("%d %d\n", unknown, ended(pid));
+    printf("%d %d\n", right, ended(pid));
     work(NULL);
     return more() ? 0 : 1;
 }

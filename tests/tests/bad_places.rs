@@ -263,7 +263,6 @@ fn filters_that_refuse_what_a_recording_needs() {
             let trial = Trial::new(steady()).arg("nothing").inside(&filter);
             // (Without some, no program begins.)
             if trial.bare().status.success() {
-                println!("error {errno} for system call {call}");
                 trial.compare_outcomes();
                 survived += 1;
             }

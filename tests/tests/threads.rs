@@ -108,7 +108,7 @@ fn tasks_with_thread_data_of_their_own() {
         let recording = Trial::new(program).hooked_env("CHASE_TIMING", timing).compare();
         let process = recording.only();
         process.expect(&[("libc.so", "qsort", 200_000), ("libc.so", "waitpid", 18)]);
-        process.expect_unwound(&[("libc.so", "syscall", 12)]);
+        process.expect_unwound(&[("libc.so", "syscall", 13)]);
         process.expect_nothing_open("libc.so");
     }
 }
