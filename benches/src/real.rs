@@ -12,7 +12,7 @@ use crate::bench::{Bench, Run, Under, unwatchable};
 use crate::peers::{self, Peer};
 use crate::programs::libc;
 use crate::report::{Figure, Report};
-use crate::turns::{Limit, Turn, in_turns, paired};
+use crate::turns::{Limit, Turn, in_turns, paired, quantiles};
 use crate::workloads::{self, Workload};
 
 const PART: &str = "real";
@@ -120,7 +120,7 @@ fn against_bare(
     ratios
 }
 
-/// A row: the geometric mean over programs, of each round that all of them have.
+/// A row: the geometric mean over programs.
 fn mean(report: &mut Report, in_mean: Result<Vec<Vec<f64>>, &str>) {
     let what = "geometric mean of the first eight, adaptive".to_owned();
     let ratios = match in_mean {
@@ -139,14 +139,17 @@ fn mean(report: &mut Report, in_mean: Result<Vec<Vec<f64>>, &str>) {
     });
 }
 
-/// Of the first values, of the second ones, and so on, as far as all have one.
+/// Of the least values, of the lower quartiles, of the medians, and so on, so that the median of these is
+/// the mean of the medians, and their quartiles are the means of the quartiles; nothing if one has no value.
+/// (Rounds of different programs have nothing in common.)
 fn geometric_means(of: &[Vec<f64>]) -> Vec<f64> {
-    let rounds = of.iter().map(Vec::len).min().unwrap_or(0);
-    let mean = |round: usize| {
-        let logarithms = of.iter().filter_map(|values| values.get(round)).map(|value| value.ln());
-        (logarithms.sum::<f64>() / of.len() as f64).exp()
+    const QUANTILES: [f64; 5] = [0.0, 0.25, 0.5, 0.75, 1.0];
+    let all: Option<Vec<_>> = of.iter().map(|values| quantiles(values, QUANTILES)).collect();
+    let Some(all) = all.filter(|all| !all.is_empty()) else { return Vec::new() };
+    let mean = |at: usize| {
+        (all.iter().map(|of_one| of_one[at].ln()).sum::<f64>() / all.len() as f64).exp()
     };
-    (0..rounds).map(mean).collect()
+    (0..QUANTILES.len()).map(mean).collect()
 }
 
 /// Rows of what others take, and how what chase takes compares with the one that records the same.
@@ -284,12 +287,16 @@ impl Same {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::turns::Spread;
 
     #[test]
-    fn the_mean_is_of_rounds_that_all_programs_have() {
-        let means = geometric_means(&[vec![1.0, 2.0, 9.0], vec![4.0, 8.0]]);
-        assert!(means.len() == 2 && (means[0] - 2.0).abs() < 1e-9 && (means[1] - 4.0).abs() < 1e-9);
-        assert!(geometric_means(&[]).is_empty());
+    fn the_median_of_the_means_is_the_mean_of_the_medians() {
+        let means = geometric_means(&[vec![2.0, 9.0, 1.0], vec![8.0, 8.0]]);
+        let spread = Spread::of(&means).unwrap();
+        let near = |a: f64, b: f64| (a - b).abs() < 1e-9;
+        assert!(near(spread.median, 4.0), "{spread:?}");
+        assert!(near(spread.low, 12_f64.sqrt()) && near(spread.high, 44_f64.sqrt()), "{spread:?}");
+        assert!(geometric_means(&[]).is_empty() && geometric_means(&[vec![]]).is_empty());
     }
 
     #[test]

@@ -21,17 +21,21 @@ pub(crate) struct Spread {
 impl Spread {
     /// `None` without values.
     pub(crate) fn of(values: &[f64]) -> Option<Self> {
-        let mut sorted = values.to_vec();
-        sorted.sort_by(f64::total_cmp);
-        let (rounds, last) = (sorted.len(), sorted.len().checked_sub(1)?);
-        // Linear between the two nearest values (Hyndman and Fan's type 7).
-        let quantile = |q: f64| {
-            let at = q * last as f64;
-            let (below, above) = (sorted[at.floor() as usize], sorted[at.ceil() as usize]);
-            below + (above - below) * at.fract()
-        };
-        Some(Self { median: quantile(0.5), low: quantile(0.25), high: quantile(0.75), rounds })
+        let [low, median, high] = quantiles(values, [0.25, 0.5, 0.75])?;
+        Some(Self { median, low, high, rounds: values.len() })
     }
+}
+
+/// Quantiles, linear between the two nearest values (Hyndman and Fan's type 7); `None` without values.
+pub(crate) fn quantiles<const N: usize>(values: &[f64], of: [f64; N]) -> Option<[f64; N]> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let last = sorted.len().checked_sub(1)?;
+    Some(of.map(|q| {
+        let at = q * last as f64;
+        let (below, above) = (sorted[at.floor() as usize], sorted[at.ceil() as usize]);
+        below + (above - below) * at.fract()
+    }))
 }
 
 /// One of the things that are measured in turns.
