@@ -144,3 +144,10 @@ fn version_5_tells_calls_between_windows() {
     assert!((twin.factor() - 5.0).abs() < 1e-9);
     assert!(twin.relative_variance() < 0.01);
 }
+
+#[test]
+fn version_6_knows_the_parent_in_another_pid_namespace() {
+    let header = |version| *Recording::parse(&fixture(version)).unwrap().header();
+    assert_eq!((header(5).parent_pid, header(5).parent_start), (1, 0));
+    assert_eq!((header(6).parent_pid, header(6).parent_start), (1, 90));
+}

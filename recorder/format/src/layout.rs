@@ -1,4 +1,4 @@
-//! The format, version 4.
+//! The format, version 6.
 //!
 //! ```text
 //! offset 0      4096          4096·k                                    committed        end of file
@@ -94,6 +94,7 @@
 //! | 3 | 3 | sampled calls: [`SAMPLED`], [`FRAMED`], [`Samples`], [`Header::timing`] and three costs |
 //! | 4 | 4 | [`ChunkKind::Twins`]: calls seen in windows; without any, the oldest reader is 3 |
 //! | 5 | 5 | [`TwinRecord::calls_between`] and its variance; without twins, the oldest reader is 3 |
+//! | 6 | 5 | [`Header::parent_start`]; without twins, the oldest reader is 3 |
 //!
 //! A reader accepts any file whose `reader_min` is at most its own [`VERSION`], ignores chunk kinds
 //! it does not know, and takes fields beyond the end of an older record as zero.
@@ -113,7 +114,7 @@ pub use self::windows::*;
 /// First bytes of every recording.
 pub const MAGIC: [u8; 8] = *b"CHASEREC";
 /// Version of the format written by this crate.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 /// The oldest reader that understands what this crate writes.
 pub const READER_MIN: u32 = 3;
 /// The same, where calls may be seen in windows alone.

@@ -14,6 +14,7 @@ pub fn sample() -> Builder {
     let mut builder = Builder::new();
     builder.header.cost_inside = 20 * 1024;
     builder.header.cost_outside = 30 * 1024 + 512;
+    builder.header.parent_start = 90;
     builder.header.timing = TIMING_ADAPTIVE;
     builder.header.cost_counted = 3 * 1024;
     builder.header.cost_sampled = 200 * 1024;
