@@ -147,7 +147,7 @@ fn version_5_tells_calls_between_windows() {
 
 #[test]
 fn version_6_knows_the_parent_in_another_pid_namespace() {
-    let header = |version| *Recording::parse(&fixture(version)).unwrap().header();
+    let header = |version| *Recording::parse(fixture(version)).unwrap().header();
     assert_eq!((header(5).parent_pid, header(5).parent_start), (1, 0));
     assert_eq!((header(6).parent_pid, header(6).parent_start), (1, 90));
 }
