@@ -19,8 +19,8 @@ use crate::thread::Thread;
 
 /// The slot that is called; no import has it.
 const SLOT: usize = 0;
-const CALLS: u64 = 200;
-const BATCHES: usize = 12;
+const CALLS: u64 = 100;
+const BATCHES: usize = 8;
 /// Fewer than would make the sampling look whether it is worth it.
 const SAMPLES: u64 = SAMPLES_PER_CHOICE as u64 - 2;
 /// Costs are kept in 1/1024 ticks.

@@ -131,8 +131,12 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
     this.boot_id = boot_id();
     fill_meta(this, argument_count, arguments);
     find_directory(this);
-    make_directories(&this.directory);
-    if let Err(refused) = open_recording(ORIGIN_EXEC) {
+    let mut opened = open_recording(ORIGIN_EXEC);
+    if let Err(Refused { errno: libc::ENOENT, .. }) = opened {
+        make_directories(&this.directory);
+        opened = open_recording(ORIGIN_EXEC);
+    }
+    if let Err(refused) = opened {
         tell(&config, b"nothing is recorded: ", &refused);
         if config.syscalls == Syscalls::Require {
             sys::exit(1);

@@ -33,7 +33,7 @@ const FIRST_LENGTH: usize = 4 << 20;
 /// Where the file is mapped if that is free: far from where the kernel puts things by itself.
 const PLACE: usize = 0x2a00_0000_0000;
 /// What is populated at first, and at least each further time.
-const STEP: usize = 128 << 10;
+const STEP: usize = 64 << 10;
 const LARGEST_STEP: usize = 4 << 20;
 /// What is allocated at the start where nothing can be populated later.
 const FIXED: usize = FIRST_LENGTH;
@@ -305,15 +305,17 @@ pub(crate) fn is_confined() -> bool {
 static CONFINED: AtomicBool = AtomicBool::new(false);
 
 /// At the process's end: gives the file its true length. Other threads may go on counting in what
-/// is populated; no more is.
+/// is in it; one that needs more makes it longer again.
 pub(crate) fn trim() {
     let _signals = SignalsBlocked::new();
     let _held = RECORDING.lock.hold();
     let state = state();
-    let room = state.writer.room();
-    if set_length(state, room).is_ok() {
-        sys::unmap(base().wrapping_add(room), state.length - room);
-        state.length = room;
+    let used = state.writer.committed();
+    if set_length(state, used).is_ok() {
+        // SAFETY: less room needs nothing.
+        unsafe { state.writer.set_room(used) };
+        sys::unmap(base().wrapping_add(used), state.length - used);
+        state.length = used;
     }
 }
 

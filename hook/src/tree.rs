@@ -320,6 +320,21 @@ impl Tree {
         Some(calls)
     }
 
+    /// No call is open any more. A cancellation may have come between two instructions, of which one tells
+    /// that a sample began or ended, and the other whether its frame is live.
+    pub(crate) fn close_samples(&self) {
+        for i in 0..self.entries.get() {
+            // SAFETY: `i` is inside the table; nodes live as long as the mapping.
+            unsafe {
+                let node = (*self.table.get().add(i)).node;
+                if !node.is_null() && sampling::is_sampled(node) {
+                    let samples = sampling::samples_of(node);
+                    (*samples).begun = (*samples).ended;
+                }
+            }
+        }
+    }
+
     /// Adds `calls` of `ticks` each to the histogram of a node.
     #[inline]
     pub(crate) fn count_durations(

@@ -169,6 +169,7 @@ impl Thread {
     /// Ends a frame that nothing will return through: when the latest jump was made, if that was
     /// after its start, otherwise now.
     fn abandon(&self, frame: *mut Frame) {
+        self.was_left.set(true);
         // SAFETY: the frame is this thread's and live, so its node is one of this thread's.
         unsafe {
             if !is_timed(frame) {

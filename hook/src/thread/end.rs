@@ -103,6 +103,9 @@ unsafe extern "C" fn end(value: *mut c_void) {
         let _signals = SignalsBlocked::new();
         thread.release_segments()
     };
+    if idle && thread.was_left.get() {
+        thread.tree.close_samples();
+    }
     forget();
     if idle {
         let _signals = SignalsBlocked::new();

@@ -47,6 +47,8 @@ pub(crate) struct Thread {
     pub(crate) stack: Stack,
     /// When the latest `longjmp` was made; 0 for none since the latest exception.
     pub(crate) last_jump_ticks: Cell<u64>,
+    /// Whether calls of it were left without a return.
+    pub(crate) was_left: Cell<bool>,
     /// What [`crate::loading`] and [`crate::process`] have to do at the next call.
     pub(crate) pending: Cell<Pending>,
     record: Cell<*mut ThreadRecord>,
@@ -149,6 +151,7 @@ impl Thread {
             tree: Tree::new(),
             stack,
             last_jump_ticks: Cell::new(0),
+            was_left: Cell::new(false),
             pending: Cell::new(Pending::NONE),
             record: Cell::new(ptr::null_mut()),
             destructor_rounds: Cell::new(0),
