@@ -3,8 +3,11 @@
 //! Everything here was mapped and used by the dynamic linker before, which is why it is trusted as
 //! far as the linker trusts it; sizes that the linker does not check are bounded here.
 
+mod versions;
+
 use core::ptr;
 
+pub(crate) use self::versions::{HIDDEN, ImportVersions, Version};
 use crate::text::c_bytes;
 
 /// Program header.
@@ -139,13 +142,6 @@ pub(crate) struct Image {
     pub(crate) start: usize,
     pub(crate) end: usize,
     relro: (usize, usize),
-}
-
-/// What an object asks for by a versioned symbol.
-#[derive(Clone, Copy)]
-pub(crate) struct Version {
-    pub(crate) name: &'static [u8],
-    pub(crate) hash: u32,
 }
 
 impl Image {
@@ -356,64 +352,6 @@ impl Image {
             let at: *const u8 = ptr::with_exposed_provenance(self.strings + offset);
             *at.add(name.len()) == 0 && core::slice::from_raw_parts(at, name.len()) == name
         }
-    }
-
-    /// Number of a symbol's version, with the hidden bit; `None` if the object has no versions.
-    pub(crate) fn version_number(&self, index: u32) -> Option<u16> {
-        if self.versions == 0 {
-            return None;
-        }
-        // SAFETY: the table has an entry for each symbol.
-        Some(unsafe { *ptr::with_exposed_provenance::<u16>(self.versions).add(index as usize) })
-    }
-
-    /// The version that an undefined symbol asks for.
-    pub(crate) fn wanted_version(&self, index: u32) -> Option<Version> {
-        let wanted = self.version_number(index)? & 0x7fff;
-        let mut need = self.version_needs;
-        while need != 0 && wanted > 1 {
-            // SAFETY: the chain of needs is the dynamic linker's; offsets of 0 end it.
-            unsafe {
-                let auxiliary_offset = ptr::read((need + 8) as *const u32);
-                let next = ptr::read((need + 12) as *const u32);
-                let mut auxiliary = need + auxiliary_offset as usize;
-                loop {
-                    let hash = ptr::read(auxiliary as *const u32);
-                    let number = ptr::read((auxiliary + 6) as *const u16) & 0x7fff;
-                    let name = ptr::read((auxiliary + 8) as *const u32);
-                    if number == wanted {
-                        let name = c_bytes(self.strings + name as usize);
-                        return Some(Version { name, hash });
-                    }
-                    match ptr::read((auxiliary + 12) as *const u32) {
-                        0 => break,
-                        offset => auxiliary += offset as usize,
-                    }
-                }
-                need = if next == 0 { 0 } else { need + next as usize };
-            }
-        }
-        self.defined_version(wanted)
-    }
-
-    /// The version that this object defines under `number`.
-    pub(crate) fn defined_version(&self, number: u16) -> Option<Version> {
-        let mut definition = self.version_definitions;
-        while definition != 0 && number > 1 {
-            // SAFETY: the chain of definitions is the dynamic linker's; an offset of 0 ends it.
-            unsafe {
-                let index = ptr::read((definition + 4) as *const u16) & 0x7fff;
-                let hash = ptr::read((definition + 8) as *const u32);
-                let auxiliary = ptr::read((definition + 12) as *const u32);
-                let next = ptr::read((definition + 16) as *const u32);
-                if index == number {
-                    let name = ptr::read((definition + auxiliary as usize) as *const u32);
-                    return Some(Version { name: c_bytes(self.strings + name as usize), hash });
-                }
-                definition = if next == 0 { 0 } else { definition + next as usize };
-            }
-        }
-        None
     }
 
     /// Whether `address` is in one of its segments, or between them.

@@ -15,7 +15,7 @@ use crate::resolve::for_each_hash;
 use crate::sys;
 
 /// Places at first, a power of 2; a name takes two to four.
-const FIRST_ROOM: usize = 1 << 14;
+const FIRST_ROOM: usize = 1 << 12;
 
 pub(crate) struct Index {
     /// Open addressing; see [`Entry`].
@@ -85,12 +85,19 @@ impl Index {
         self.room > 0
     }
 
+    /// Makes room for so many names more, which takes less than to make it as they are added.
+    pub(crate) fn reserve(&mut self, names: usize) {
+        if !self.given_up && (self.used + names) * 2 > self.room {
+            self.grow(self.used + names);
+        }
+    }
+
     /// Adds the names that `image`, the object with this number, defines. Without memory for them
     /// there is no table from then on.
     pub(crate) fn add(&mut self, image: &Image, object: u32) {
         let mut fits = !self.given_up;
         for_each_hash(image, |hash, symbol| {
-            fits = fits && (self.used * 2 < self.room || self.grow());
+            fits = fits && (self.used * 2 < self.room || self.grow(self.used + 1));
             if fits {
                 self.insert(Entry::new(hash >> 1, symbol, object));
             }
@@ -152,9 +159,9 @@ impl Index {
         (key.wrapping_mul(MIX) >> 8) as usize & (self.room - 1)
     }
 
-    /// Makes a table twice as large.
-    fn grow(&mut self) -> bool {
-        let room = (self.room * 2).max(FIRST_ROOM);
+    /// Makes a table for so many names.
+    fn grow(&mut self, names: usize) -> bool {
+        let room = (names * 2).next_power_of_two().max(FIRST_ROOM);
         let places: *mut Entry = sys::map_populated(room * size_of::<Entry>()).cast();
         if places.is_null() {
             return false;

@@ -1,5 +1,5 @@
 //! Tables of function names, made by the compiler, for names that are looked up by the hundred
-//! thousand: most names are in no table, and that shows by their length or their first bytes.
+//! thousand: most names are in no table, and that shows by their length and some of their bytes.
 
 /// A row: names separated by spaces, and what they have in common. One that ends in `*` is the
 /// start of names.
@@ -12,15 +12,16 @@ type Entry<T> = Option<(&'static [u8], T)>;
 const STARTS: usize = 32;
 /// Starts are at least as long.
 const PREFIX: usize = 3;
-/// Words of the filter of starts.
+/// Words of the filter of starts, and of that of whole names.
 const FILTER: usize = 8;
+const WHOLE_FILTER: usize = 64;
 
 /// A table with room for less than `ROOM` whole names, a power of 2.
 pub(crate) struct Names<T, const ROOM: usize> {
     /// Whole names, each at the first free place from the one that its hash gives it.
     whole: [Entry<T>; ROOM],
-    /// Bit n: there is a whole name of n bytes.
-    lengths: u64,
+    /// Bits of the whole names.
+    whole_filter: [u64; WHOLE_FILTER],
     starts: [Entry<T>; STARTS],
     /// Bits of the first bytes of the starts.
     filter: [u64; FILTER],
@@ -32,7 +33,7 @@ impl<T: Copy, const ROOM: usize> Names<T, ROOM> {
     pub(crate) const fn new(rows: &[Row<T>]) -> Self {
         let mut this = Self {
             whole: [const { None }; ROOM],
-            lengths: 0,
+            whole_filter: [0; WHOLE_FILTER],
             starts: [const { None }; STARTS],
             filter: [0; FILTER],
         };
@@ -59,7 +60,6 @@ impl<T: Copy, const ROOM: usize> Names<T, ROOM> {
     }
 
     const fn add(&mut self, name: &'static [u8], value: T) {
-        assert!(name.len() < u64::BITS as usize);
         let (mut at, mut taken) = (place(name, ROOM), 0);
         while self.whole[at].is_some() {
             (at, taken) = ((at + 1) % ROOM, taken + 1);
@@ -67,7 +67,8 @@ impl<T: Copy, const ROOM: usize> Names<T, ROOM> {
             assert!(taken < ROOM - 1);
         }
         self.whole[at] = Some((name, value));
-        self.lengths |= 1 << name.len();
+        let (word, bit) = whole_bit(name);
+        self.whole_filter[word] |= bit;
     }
 
     const fn add_start(&mut self, start: &'static [u8], value: T) {
@@ -116,7 +117,11 @@ impl<T: Copy, const ROOM: usize> Names<T, ROOM> {
     }
 
     const fn find_whole(&self, name: &[u8]) -> Option<usize> {
-        if name.len() >= u64::BITS as usize || self.lengths >> name.len() & 1 == 0 {
+        if name.is_empty() {
+            return None;
+        }
+        let (word, bit) = whole_bit(name);
+        if self.whole_filter[word] & bit == 0 {
             return None;
         }
         let mut at = place(name, ROOM);
@@ -163,9 +168,20 @@ const fn place(name: &[u8], room: usize) -> usize {
 
 /// The bit of the filter for names that begin like `name`.
 const fn filter_bit(name: &[u8]) -> (usize, u64) {
-    let [a, b, c] = [name[0] as usize, name[1] as usize, name[2] as usize];
-    let hash = (a * 37 + b * 11 + c) % (FILTER * u64::BITS as usize);
-    (hash / u64::BITS as usize, 1 << (hash % u64::BITS as usize))
+    bit_of(name[0] as usize * 37 + name[1] as usize * 11 + name[2] as usize, FILTER)
+}
+
+/// The bit of the filter for names as long as `name`, with the same bytes at its start, in its middle and at its
+/// end.
+const fn whole_bit(name: &[u8]) -> (usize, u64) {
+    let len = name.len();
+    let [a, b, c] = [name[0] as usize, name[len / 2] as usize, name[len - 1] as usize];
+    bit_of(a * 5 + b * 67 + c * 977 + len * 331, WHOLE_FILTER)
+}
+
+/// Word and bit in a filter of so many words.
+const fn bit_of(hash: usize, words: usize) -> (usize, u64) {
+    (hash / u64::BITS as usize % words, 1 << (hash % u64::BITS as usize))
 }
 
 const fn starts_with(name: &[u8], start: &[u8]) -> bool {

@@ -3,7 +3,7 @@
 //! Not by `dlsym`: in a position-dependent executable that gives the executable's own PLT entry
 //! for every function whose address it takes, and a slot that points there would call itself.
 
-use crate::elf::{Image, SHN_UNDEF, STB_LOCAL, STT_GNU_IFUNC, STT_TLS, Symbol, Version};
+use crate::elf::{HIDDEN, Image, SHN_UNDEF, STB_LOCAL, STT_GNU_IFUNC, STT_TLS, Symbol, Version};
 
 /// A name being looked up.
 #[derive(Clone, Copy)]
@@ -96,7 +96,6 @@ enum Fit {
 
 /// The rules of versions, as in glibc's `check_match`.
 fn fits(image: &Image, index: u32, wanted: Option<&Version>) -> Fit {
-    const HIDDEN: u16 = 0x8000;
     const FIRST_DEFINED: u16 = 3;
     let Some(number) = image.version_number(index) else { return Fit::Yes };
     match wanted {
@@ -167,13 +166,9 @@ fn walk_sysv<T>(image: &Image, hash: u32, check: &mut impl FnMut(u32) -> Option<
 /// number. (The lowest bit of a hash may be wrong.)
 pub(crate) fn for_each_hash(image: &Image, mut f: impl FnMut(u32, u32)) {
     if image.gnu_hash != 0 {
-        let table = image.gnu_hash as *const u32;
         // SAFETY: as in `walk_gnu`; the last chain is the one that begins last.
         unsafe {
-            let (buckets, first, words) = (*table, *table.add(1), *table.add(2));
-            let heads = table.add(4).cast::<u64>().add(words as usize).cast::<u32>();
-            let chains = heads.add(buckets as usize);
-            let last = (0..buckets as usize).map(|at| *heads.add(at)).max().unwrap_or(0);
+            let (first, last, chains) = gnu_chains(image);
             let mut index = first;
             while last >= first.max(1) {
                 let hash = *chains.add((index - first) as usize);
@@ -185,15 +180,47 @@ pub(crate) fn for_each_hash(image: &Image, mut f: impl FnMut(u32, u32)) {
             }
         }
     } else if image.sysv_hash != 0 {
-        // SAFETY: as in `walk_sysv`; there are as many chains as symbols.
-        let symbols = unsafe { *(image.sysv_hash as *const u32).add(1) };
-        for index in 1..symbols {
+        for index in 1..sysv_symbols(image) {
             let symbol = image.symbol(index);
             if is_definition(symbol) {
                 f(gnu_hash(image.name(symbol)), index);
             }
         }
     }
+}
+
+/// About how many names that are, if not a few more.
+pub(crate) fn hash_count(image: &Image) -> usize {
+    if image.gnu_hash != 0 {
+        // SAFETY: as in `for_each_hash`.
+        let (first, last, _) = unsafe { gnu_chains(image) };
+        (last.saturating_sub(first)) as usize
+    } else if image.sysv_hash != 0 {
+        sysv_symbols(image) as usize
+    } else {
+        0
+    }
+}
+
+/// The first symbol in the GNU hash table, the one that begins the last chain, and the chains.
+///
+/// # Safety
+/// There is such a table.
+unsafe fn gnu_chains(image: &Image) -> (u32, u32, *const u32) {
+    let table = image.gnu_hash as *const u32;
+    // SAFETY: as in `walk_gnu`.
+    unsafe {
+        let (buckets, first, words) = (*table, *table.add(1), *table.add(2));
+        let heads = table.add(4).cast::<u64>().add(words as usize).cast::<u32>();
+        let last = (0..buckets as usize).map(|at| *heads.add(at)).max().unwrap_or(0);
+        (first, last, heads.add(buckets as usize))
+    }
+}
+
+/// How many symbols an object with a System V hash table has.
+fn sysv_symbols(image: &Image) -> u32 {
+    // SAFETY: as in `walk_sysv`; there are as many chains as symbols.
+    unsafe { *(image.sysv_hash as *const u32).add(1) }
 }
 
 /// Address in the process of a definition. For an IFUNC its resolver is asked, which is code of

@@ -8,7 +8,7 @@ use super::{Object, Objects};
 use crate::arch;
 use crate::elf::{Image, Symbol};
 use crate::index::Definer;
-use crate::resolve::{Wanted, find_at, find_in, gnu_hash};
+use crate::resolve::{Wanted, find_at, find_in, gnu_hash, hash_count};
 
 /// Most objects that one is followed to by what it needs.
 const MANY_NEEDED: usize = 256;
@@ -63,6 +63,8 @@ impl Objects {
         if !self.index.is_open() && imports * self.range_count < FEW_QUESTIONS {
             return;
         }
+        let new = self.all().iter().filter(|object| object.loaded && !object.indexed);
+        self.index.reserve(new.map(|object| hash_count(&object.image)).sum());
         for id in 0..self.count as u32 {
             if let Some(&Object { image, loaded: true, indexed: false, .. }) = self.get(id) {
                 self.index.add(&image, id);

@@ -290,7 +290,7 @@ impl Moments {
 fn kappa(share: u64, may: u64) -> u64 {
     // A ratio in 1/16, and at most 8: its fourth power has 28 bits, and 16 of them are its fraction.
     let fourth = (share.min(1024) * 16 / may).min(128).pow(4);
-    ((KAPPA * fourth >> 16) * fourth) >> 16
+    (((KAPPA * fourth) >> 16) * fourth) >> 16
 }
 
 /// The longest block with which the total of so many calls has a standard error of `error`.

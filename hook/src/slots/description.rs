@@ -6,7 +6,7 @@ use chase_format::layout::{ChunkKind, ObjectRecord, Segment, SkipReason, SlotCla
 use chase_format::writer::Writer;
 
 use super::imports::Import;
-use crate::elf::{PF_R, PT_LOAD, R_X86_64_GLOB_DAT, R_X86_64_JUMP_SLOT};
+use crate::elf::{ImportVersions, PF_R, PT_LOAD, R_X86_64_GLOB_DAT, R_X86_64_JUMP_SLOT};
 use crate::objects::{Object, Objects};
 use crate::special::Kind;
 use crate::{clock, recording, sys};
@@ -97,6 +97,7 @@ impl Size {
             slots: 0,
             strings: object.path.len() + object.image.soname().len() + 3,
         };
+        let mut versions = ImportVersions::of(image);
         for relocation in image.relocations() {
             if matches!(relocation.kind(), R_X86_64_JUMP_SLOT | R_X86_64_GLOB_DAT)
                 && relocation.symbol() != 0
@@ -104,9 +105,8 @@ impl Size {
                 size.slots += 1;
                 let symbol = image.symbol(relocation.symbol());
                 size.strings += image.name(symbol).len() + 1;
-                size.strings += image
-                    .wanted_version(relocation.symbol())
-                    .map_or(0, |version| version.name.len() + 1);
+                let version = versions.wanted(relocation.symbol());
+                size.strings += version.map_or(0, |version| version.name.len() + 1);
             }
         }
         size

@@ -10,8 +10,8 @@ use crate::arch;
 use crate::callsites::{ENTRY, Entries};
 use crate::config::Config;
 use crate::elf::{
-    Image, R_X86_64_GLOB_DAT, R_X86_64_JUMP_SLOT, Relocation, STB_WEAK, STT_OBJECT, STT_TLS,
-    Symbol, Version,
+    Image, ImportVersions, R_X86_64_GLOB_DAT, R_X86_64_JUMP_SLOT, Relocation, STB_WEAK, STT_OBJECT,
+    STT_TLS, Symbol, Version,
 };
 use crate::objects::{Object, Objects};
 use crate::resolve::{Wanted, address_of};
@@ -51,6 +51,7 @@ pub(super) fn judge(
     relocation: &Relocation,
     config: &Config,
     uses: &Uses,
+    versions: &mut ImportVersions<'_>,
 ) -> Verdict {
     let kind = relocation.kind();
     if relocation.symbol() == 0 || kind != R_X86_64_JUMP_SLOT && kind != R_X86_64_GLOB_DAT {
@@ -76,7 +77,7 @@ pub(super) fn judge(
         return Verdict::Ignore;
     }
     let name = image.name(symbol);
-    let version = image.wanted_version(relocation.symbol());
+    let version = versions.wanted(relocation.symbol());
     let direct = if image.contains(bound) { None } else { objects.at(bound) };
     let global = kind == R_X86_64_GLOB_DAT;
     if global {

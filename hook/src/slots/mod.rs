@@ -13,6 +13,7 @@ use self::description::{Description, Patch, Size, write_object};
 use self::imports::{Uses, Verdict, judge};
 use crate::arch::{self, SPECIAL_STUBS, STUBS};
 use crate::config::Config;
+use crate::elf::ImportVersions;
 use crate::objects::{Hashes, Object, Objects};
 use crate::recording::Lost;
 use crate::special::Kind;
@@ -159,10 +160,11 @@ impl Slots {
     ) {
         let Some(object) = objects.get(id) else { return };
         let uses = Uses::of(objects, object);
+        let mut versions = ImportVersions::of(&object.image);
         let mut hashes = Hashes::NONE;
         for (at, relocation) in object.image.relocations().enumerate() {
             objects.look_ahead(&object.image, at, &mut hashes);
-            match judge(objects, id, relocation, config, &uses) {
+            match judge(objects, id, relocation, config, &uses, &mut versions) {
                 Verdict::Ignore => {}
                 Verdict::NotReady => {
                     description.not_ready = true;

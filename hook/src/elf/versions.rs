@@ -1,0 +1,104 @@
+//! The versions of symbols: which one an import asks for, and what an object defines.
+
+use core::ptr;
+
+use super::Image;
+use crate::text::c_bytes;
+
+/// What an object asks for by a versioned symbol.
+#[derive(Clone, Copy)]
+pub(crate) struct Version {
+    pub(crate) name: &'static [u8],
+    pub(crate) hash: u32,
+}
+
+/// In a symbol's version number: only who asks for that version finds it.
+pub(crate) const HIDDEN: u16 = 0x8000;
+/// Numbers of which [`ImportVersions`] knows the version.
+const KEPT: usize = 8;
+
+/// The versions that an object's imports ask for. There are few, and each has to be searched for: those
+/// that were found last are kept.
+pub(crate) struct ImportVersions<'a> {
+    image: &'a Image,
+    known: [Option<(u16, Option<Version>)>; KEPT],
+}
+
+impl<'a> ImportVersions<'a> {
+    pub(crate) fn of(image: &'a Image) -> Self {
+        Self { image, known: [None; KEPT] }
+    }
+
+    /// The version that the undefined symbol with this index asks for.
+    pub(crate) fn wanted(&mut self, index: u32) -> Option<Version> {
+        let number = self.image.version_number(index)? & !HIDDEN;
+        let place = self.known.get_mut(usize::from(number) % KEPT)?;
+        match *place {
+            Some((known, version)) if known == number => version,
+            _ => {
+                let version = self.image.wanted_version(number);
+                *place = Some((number, version));
+                version
+            }
+        }
+    }
+}
+
+impl Image {
+    /// Number of a symbol's version, with the hidden bit; `None` if the object has no versions.
+    pub(crate) fn version_number(&self, index: u32) -> Option<u16> {
+        if self.versions == 0 {
+            return None;
+        }
+        // SAFETY: the table has an entry for each symbol.
+        Some(unsafe { *ptr::with_exposed_provenance::<u16>(self.versions).add(index as usize) })
+    }
+
+    /// The version that undefined symbols with this number ask for.
+    fn wanted_version(&self, wanted: u16) -> Option<Version> {
+        let mut need = self.version_needs;
+        while need != 0 && wanted > 1 {
+            // SAFETY: the chain of needs is the dynamic linker's; offsets of 0 end it.
+            unsafe {
+                let auxiliary_offset = ptr::read((need + 8) as *const u32);
+                let next = ptr::read((need + 12) as *const u32);
+                let mut auxiliary = need + auxiliary_offset as usize;
+                loop {
+                    let hash = ptr::read(auxiliary as *const u32);
+                    let number = ptr::read((auxiliary + 6) as *const u16) & 0x7fff;
+                    let name = ptr::read((auxiliary + 8) as *const u32);
+                    if number == wanted {
+                        let name = c_bytes(self.strings + name as usize);
+                        return Some(Version { name, hash });
+                    }
+                    match ptr::read((auxiliary + 12) as *const u32) {
+                        0 => break,
+                        offset => auxiliary += offset as usize,
+                    }
+                }
+                need = if next == 0 { 0 } else { need + next as usize };
+            }
+        }
+        self.defined_version(wanted)
+    }
+
+    /// The version that this object defines under `number`.
+    pub(crate) fn defined_version(&self, number: u16) -> Option<Version> {
+        let mut definition = self.version_definitions;
+        while definition != 0 && number > 1 {
+            // SAFETY: the chain of definitions is the dynamic linker's; an offset of 0 ends it.
+            unsafe {
+                let index = ptr::read((definition + 4) as *const u16) & 0x7fff;
+                let hash = ptr::read((definition + 8) as *const u32);
+                let auxiliary = ptr::read((definition + 12) as *const u32);
+                let next = ptr::read((definition + 16) as *const u32);
+                if index == number {
+                    let name = ptr::read((definition + auxiliary as usize) as *const u32);
+                    return Some(Version { name: c_bytes(self.strings + name as usize), hash });
+                }
+                definition = if next == 0 { 0 } else { definition + next as usize };
+            }
+        }
+        None
+    }
+}
