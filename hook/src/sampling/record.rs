@@ -9,20 +9,50 @@ use crate::thread::Thread;
 use crate::{clock, sys};
 
 /// One of this many means may be an interruption, if it also takes as long as that, and so may any that
-/// would add much to the total; so many of them, among the calls that are remembered, are none.
+/// would add much to the total; so many of them or of longer ones, among the calls that are remembered,
+/// are none.
 const INTERRUPTION: u64 = 64;
 const INTERRUPTION_NS: u64 = 20_000;
-const BELIEVED: u32 = 3;
+const BELIEVED: u8 = 3;
+/// Kinds of them: below so many means, from there to the next, and above.
+const KINDS: usize = 3;
+const LONGER: [u64; KINDS - 1] = [128, 1024];
+/// What is held back is kept in this many ticks.
+const HELD_UNIT: u64 = 1024;
 
 /// Samples that took so long that an interruption of the whole machine may be in them, which nobody
 /// tells. Such a one counts once, until there are more of its kind: then it was the call's own doing,
 /// and what was held back is added. So one interruption is not multiplied, and a tail is. As long as it
 /// is not known which it was, it makes blocks shorter, and the interval wider.
+///
+/// Of each kind: that some calls take 30 times as long as the mean tells nothing of one that took 1000
+/// times as long.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Suspects {
-    count: u32,
     /// What they would have added.
-    ticks: u64,
+    held_back: [u32; KINDS],
+    counts: [u8; KINDS],
+}
+
+impl Suspects {
+    /// One more, with what it would add: what was held back of its kind, in ticks, if it is believed.
+    fn add(&mut self, kind: usize, excess: u64) -> Option<u64> {
+        self.counts[kind] = self.counts[kind].saturating_add(1);
+        let alike = self.counts[kind..].iter().fold(0, |sum: u8, &count| sum.saturating_add(count));
+        let before = u64::from(self.held_back[kind]) * HELD_UNIT;
+        if alike >= BELIEVED {
+            self.held_back[kind] = 0;
+            return Some(before);
+        }
+        let held_back = before.saturating_add(excess) / HELD_UNIT;
+        self.held_back[kind] = u32::try_from(held_back).unwrap_or(u32::MAX);
+        None
+    }
+
+    /// Half of those before are as long ago as half of the calls that are remembered.
+    fn forget(&mut self) {
+        *self = Self { held_back: [0; KINDS], counts: self.counts.map(|count| count / 2) };
+    }
 }
 
 /// Records a sample of `ticks` that stands for `weight` calls and was counted as ended.
@@ -47,8 +77,9 @@ pub(crate) unsafe fn record(thread: &Thread, node: *mut Node, ticks: u64, weight
         }
         let mut moments = known.moments.get();
         if moments.add(judged.possible, u64::from(weight)) {
-            let count = known.suspects.get().count / 2;
-            known.suspects.set(Suspects { count, ticks: 0 });
+            let mut suspects = known.suspects.get();
+            suspects.forget();
+            known.suspects.set(suspects);
         }
         known.moments.set(moments);
     }
@@ -112,14 +143,13 @@ impl Slot {
         if is_long && was_preempted(counts) {
             return Judged { weight: 1, typical: mean, possible: mean, held_back: 0 };
         }
-        let Suspects { count, ticks: before } = self.suspects.get();
-        let is_believed = count + 1 >= BELIEVED;
-        let held_back = if is_believed { 0 } else { before.saturating_add(excess) };
-        self.suspects.set(Suspects { count: count + 1, ticks: held_back });
-        if is_believed {
-            Judged { weight, typical: ticks, possible: ticks, held_back: before }
-        } else {
-            Judged { weight: 1, typical: mean, possible: ticks, held_back: 0 }
+        let kind = LONGER.iter().filter(|&&means| ticks >= mean.saturating_mul(means)).count();
+        let mut suspects = self.suspects.get();
+        let believed = suspects.add(kind, excess);
+        self.suspects.set(suspects);
+        match believed {
+            Some(held_back) => Judged { weight, typical: ticks, possible: ticks, held_back },
+            None => Judged { weight: 1, typical: mean, possible: ticks, held_back: 0 },
         }
     }
 }
