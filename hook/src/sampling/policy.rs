@@ -234,21 +234,18 @@ pub(super) struct Moments {
 impl Moments {
     const NONE: Self = Self { calls: 0, total: 0, squares: 0, all_calls: 0, all_total: 0 };
 
-    /// True if half of them are forgotten now.
-    pub(super) fn add(&mut self, ticks: u64, calls: u64) -> bool {
+    pub(super) fn add(&mut self, ticks: u64, calls: u64) {
         let total = ticks.saturating_mul(calls);
         self.all_calls += calls;
         self.all_total = self.all_total.saturating_add(total);
         self.calls += calls;
         self.total = self.total.saturating_add(total);
         self.squares = self.squares.saturating_add(ticks.saturating_mul(total));
-        let forget = self.calls > MEMORY;
-        if forget {
+        if self.calls > MEMORY {
             self.calls /= 2;
             self.total /= 2;
             self.squares /= 2;
         }
-        forget
     }
 
     /// Whether so many ticks are many times of what the error of the total may be.

@@ -9,8 +9,7 @@ use crate::thread::Thread;
 use crate::{clock, sys};
 
 /// One of this many means may be an interruption, if it also takes as long as that, and so may any that
-/// would add much to the total; so many of them or of longer ones, among the calls that are remembered,
-/// are none.
+/// would add much to the total; so many of them or of longer ones are none.
 const INTERRUPTION: u64 = 64;
 const INTERRUPTION_NS: u64 = 20_000;
 const BELIEVED: u8 = 3;
@@ -26,7 +25,7 @@ const HELD_UNIT: u64 = 1024;
 /// is not known which it was, it makes blocks shorter, and the interval wider.
 ///
 /// Of each kind: that some calls take 30 times as long as the mean tells nothing of one that took 1000
-/// times as long.
+/// times as long. However long ago they were: of a tail of which a sample is rare, all would be held back.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Suspects {
     /// What they would have added.
@@ -47,11 +46,6 @@ impl Suspects {
         let held_back = before.saturating_add(excess) / HELD_UNIT;
         self.held_back[kind] = u32::try_from(held_back).unwrap_or(u32::MAX);
         None
-    }
-
-    /// Half of those before are as long ago as half of the calls that are remembered.
-    fn forget(&mut self) {
-        *self = Self { held_back: [0; KINDS], counts: self.counts.map(|count| count / 2) };
     }
 }
 
@@ -76,11 +70,7 @@ pub(crate) unsafe fn record(thread: &Thread, node: *mut Node, ticks: u64, weight
             judged = known.judge(counts, ticks, weight, total / known_weight);
         }
         let mut moments = known.moments.get();
-        if moments.add(judged.possible, u64::from(weight)) {
-            let mut suspects = known.suspects.get();
-            suspects.forget();
-            known.suspects.set(suspects);
-        }
+        moments.add(judged.possible, u64::from(weight));
         known.moments.set(moments);
     }
     let Judged { weight: own_weight, typical, possible, held_back } = judged;
