@@ -32,6 +32,9 @@ const UFTRACE_CALLS: u64 = 200_000;
 const FEW_CALLS: u64 = 2_000;
 
 const LIMIT: Limit = Limit { least: 3, most: 11, time: Duration::from_secs(5) };
+/// Runs that take both processors, of which others may take some for a while: long ones, and more of them.
+const SHARING_CALLS: u64 = 5 * CALLS;
+const SHARING_LIMIT: Limit = Limit { least: 9, most: 21, time: Duration::from_secs(5) };
 const PEER_LIMIT: Limit = Limit { least: 2, most: 5, time: Duration::from_secs(5) };
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -197,11 +200,11 @@ fn sharing(
     program: &Path,
     what: String,
 ) {
-    let calls = if under == Under::ChaseAll { CALLS } else { COUNTED_CALLS };
+    let calls = if under == Under::ChaseAll { SHARING_CALLS } else { COUNTED_CALLS };
     let run = |threads, under| Loop { program, mode: Mode::Call, threads }.run(bench, under, calls);
     let measured = TwoProcessors::take().map(|_both| {
         in_turns(
-            bench.limit(LIMIT),
+            bench.limit(SHARING_LIMIT),
             [
                 Turn::new(|| run(1, Under::Nothing)),
                 Turn::new(|| run(1, under)),
