@@ -31,7 +31,7 @@ const UFTRACE_CALLS: u64 = 200_000;
 /// Others stop the process twice per call, or send it into the kernel.
 const FEW_CALLS: u64 = 2_000;
 
-const LIMIT: Limit = Limit { least: 3, most: 11, time: Duration::from_secs(5) };
+const LIMIT: Limit = Limit { least: 7, most: 11, time: Duration::from_secs(5) };
 /// Runs that take both processors, of which others may take some for a while: long ones, and more of them.
 const SHARING_CALLS: u64 = 5 * CALLS;
 const SHARING_LIMIT: Limit = Limit { least: 9, most: 21, time: Duration::from_secs(5) };

@@ -20,7 +20,7 @@ const BAR: f64 = 0.97;
 const BAR_WATCHED: f64 = 0.85;
 
 /// Many short turns: the machine does not stay the same for long, and single ones differ by a tenth.
-const LIMIT: Limit = Limit { least: 40, most: 100, time: Duration::from_secs(150) };
+const LIMIT: Limit = Limit { least: 80, most: 100, time: Duration::from_secs(150) };
 const PEER_LIMIT: Limit = Limit { least: 1, most: 3, time: Duration::from_secs(10) };
 /// Requests of each kind in a run, from 50 clients that wait for each answer.
 const REQUESTS: (u32, u32) = (40_000, 20_000);
