@@ -23,12 +23,13 @@ pub(crate) unsafe extern "C" fn enter_due(
     rbx: usize,
     why: *mut Frame,
 ) -> *mut Frame {
-    let began_ticks = sampling::spending_clock();
+    // SAFETY: that of no thread is never written, and has no countdowns.
+    let thread = unsafe { &*current_thread() };
     let has_wrapped = why.addr() == WRAPPED;
     // At once: a handler may come, and jump, at any time.
     let missed = if has_wrapped { sampling::stop_countdown(slot) } else { 0 };
-    // SAFETY: that of no thread is never written, and has no countdowns.
-    let thread = unsafe { &*current_thread() };
+    let outer = sampling::note_due(thread, slot, if has_wrapped { 0 } else { sp });
+    let began_ticks = sampling::spending_clock();
     let top = thread.top.load(Ordering::Relaxed);
     if missed == 0 && !top.is_multiple_of(SEGMENT) && !thread.is_busy() {
         let below = (top - FRAME) as *const Frame;
@@ -38,12 +39,15 @@ pub(crate) unsafe extern "C" fn enter_due(
             && let Some((node, weight)) =
                 sampling::sample_alike(thread, slot, has_wrapped, sp, context)
         {
+            sampling::note_due(thread, outer.0, outer.1);
             // SAFETY: the caller vouches for the place.
             return unsafe { thread.enter_frame(node, weight, began_ticks, sp, rbx) };
         }
     }
     // SAFETY: as the caller says.
-    unsafe { enter(slot, Due { why: why.addr(), missed, began_ticks }, sp, rbx) }
+    let frame = unsafe { enter(slot, Due { why: why.addr(), missed, began_ticks }, sp, rbx) };
+    sampling::note_due(thread, outer.0, outer.1);
+    frame
 }
 
 /// The slow half of the entry: whatever the call path found, does the entry from start to end but

@@ -46,6 +46,10 @@ pub(crate) struct Counts {
     /// What a sample is about to change, and where on the stack its call is made; 0 if none is.
     pub(super) change: Cell<Change>,
     pub(super) change_sp: Cell<usize>,
+    /// Slot of a call whose countdown is at zero and for which nothing was changed yet, and where on the
+    /// stack that call is made; 0 if there is none.
+    pub(super) due_slot: Cell<u32>,
+    pub(super) due_sp: Cell<usize>,
     /// State of a xorshift generator, never 0.
     pub(super) random: Cell<u64>,
     /// What is recorded of a sample beyond what would be of another timed call, in ticks.
@@ -218,7 +222,18 @@ impl Counts {
         compiler_fence(Ordering::SeqCst);
         self.change_sp.set(sp);
         compiler_fence(Ordering::SeqCst);
+        self.due_sp.set(0);
         outer
+    }
+
+    #[inline]
+    pub(super) fn set_due(&self, slot: u32, sp: usize) {
+        self.due_sp.set(0);
+        compiler_fence(Ordering::SeqCst);
+        self.due_slot.set(slot);
+        compiler_fence(Ordering::SeqCst);
+        self.due_sp.set(sp);
+        compiler_fence(Ordering::SeqCst);
     }
 
     #[inline]
@@ -314,6 +329,7 @@ impl Counts {
     /// In a fork's child: what was counted is its parent's to tell.
     pub(crate) fn forget(&self) {
         self.change_sp.set(0);
+        self.due_sp.set(0);
         self.spent_ticks.set(0);
         self.samples.set(0);
         self.samples_ticks.set(0);

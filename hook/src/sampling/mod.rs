@@ -419,6 +419,16 @@ fn sampled_node(thread: &Thread, slot: u32, framed: bool, context: *mut Node) ->
     }
 }
 
+/// Notes that the call of `slot` at `sp` is due to be a sample, for who jumps out of it before it is; 0: that it
+/// is not. Gives what was noted before, by the call that a handler has interrupted.
+#[inline]
+pub(crate) fn note_due(thread: &Thread, slot: u32, sp: usize) -> (u32, usize) {
+    let Some(counts) = thread.counts.get() else { return (0, 0) };
+    let outer = (counts.due_slot.get(), counts.due_sp.get());
+    counts.set_due(slot, sp);
+    outer
+}
+
 /// The countdown of `slot` has wrapped round: it is below zero again. Gives the number of those that
 /// handlers have made since, and that were only counted.
 pub(crate) fn stop_countdown(slot: u32) -> u32 {
@@ -498,11 +508,28 @@ impl Thread {
     /// A jump to `target_sp` may leave the middle of a sample's change: makes it, once more or for the
     /// first time. Its values are absolute.
     pub(crate) fn finish_change(&self, target_sp: usize) {
-        if let Some(counts) = self.counts.get()
-            && (1..target_sp).contains(&counts.change_sp.get())
-        {
+        let Some(counts) = self.counts.get() else { return };
+        let due_sp = counts.due_sp.replace(0);
+        if (1..target_sp).contains(&counts.change_sp.get()) {
             counts.apply(counts.change.get());
             counts.change_sp.set(0);
+        } else if (1..target_sp).contains(&due_sp) && !self.is_busy() {
+            self.prevent(counts, counts.due_slot.get(), due_sp);
+        }
+    }
+
+    /// A jump prevents the call of `slot` at `sp`, which was due to be a sample: credits those before it.
+    #[cold]
+    fn prevent(&self, counts: &Counts, slot: u32, sp: usize) {
+        if counts.left(slot).is_none_or(|left| left.load(Ordering::Relaxed) > 0) {
+            return;
+        }
+        match counts.sampled(slot).filter(|_| !counts.is_framed(slot)) {
+            Some(known) => {
+                known.credit_prevented();
+                counts.look_after(slot, FIRST_LOOK);
+            }
+            None => credit_unnoticed(self, counts, slot, sp, self.enclosing(sp)),
         }
     }
 
