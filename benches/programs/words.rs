@@ -5,7 +5,7 @@ use std::sync::mpsc;
 use std::thread;
 
 fn main() {
-    let text = std::fs::read_to_string("some-lines").expect("the text");
+    let text = std::fs::read_to_string("more-lines").expect("the text");
     let lines: Vec<&str> = text.lines().collect();
     let (sender, receiver) = mpsc::channel();
     thread::scope(|scope| {

@@ -1,4 +1,4 @@
-open my $in, '<', 'some-lines' or die;
+open my $in, '<', 'more-lines' or die;
 my (%seen, $sum);
 while (<$in>) {
     chomp;

@@ -46,7 +46,8 @@ const PLANS: [Plan; 12] = [
     },
     Plan {
         what: "python3, json, re and sort",
-        command: &["python3", "work.py"],
+        // -S: what a machine's packages import at each start is not this work.
+        command: &["python3", "-S", "work.py"],
         in_mean: true,
         prepare: |_| python().map(Some),
         ..PLAN
@@ -146,7 +147,8 @@ fn inputs(directory: &Path) -> Result<()> {
     };
     let lines = lines(1_000_000);
     write("lines", &lines)?;
-    write("some-lines", &lines[..17 * 117_647])?;
+    write("some-lines", &lines[..LINE * 117_647])?;
+    write("more-lines", &lines[..LINE * 350_000])?;
     for name in ["rows.sql", "work.py", "work.pl", "work.js"] {
         std::fs::copy(source(name), directory.join(name))
             .with_context(|| format!("copying {name}"))?;
@@ -165,9 +167,12 @@ fn inputs(directory: &Path) -> Result<()> {
     write("work.c", &functions)
 }
 
+/// Bytes of one of [`lines`].
+const LINE: usize = 17;
+
 /// Lines of 16 hexadecimal digits in no order.
 fn lines(count: usize) -> String {
-    let mut text = String::with_capacity(17 * count);
+    let mut text = String::with_capacity(LINE * count);
     let mut state: u64 = 1;
     for _ in 0..count {
         // Knuth's MMIX generator.
