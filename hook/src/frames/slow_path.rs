@@ -105,7 +105,7 @@ unsafe fn enter(slot: u32, due: Due, sp: usize, rbx: usize) -> *mut Frame {
         AT_ZERO => sampling::sample(thread, slot, sp, context),
         WRAPPED if is_framed => sampling::sample_framed(thread, slot, sp, context),
         WRAPPED => Choice::Timed,
-        _ => sampling::begin(thread, slot, context),
+        _ => sampling::begin(thread, slot, sp, context),
     };
     let (node, weight) = match choice {
         Choice::Counted => {
@@ -124,7 +124,7 @@ unsafe fn enter(slot: u32, due: Due, sp: usize, rbx: usize) -> *mut Frame {
         thread.tree.find_or_add_framed(context, slot);
     }
     if is_to_be_looked_at {
-        sampling::look(thread, slot, context);
+        sampling::look(thread, slot, sp, context);
     }
     sampling::pass_by(thread, slot);
     // SAFETY: the caller vouches for the place.

@@ -124,16 +124,6 @@ pub(super) struct Change {
 }
 
 impl Slot {
-    /// A handler may have jumped out of what was to be a sample, and so prevented that call: those
-    /// before it, which got no frames, are credited.
-    pub(super) fn credit_prevented(&self) {
-        if self.block.swap(0, Ordering::Relaxed) > 0 {
-            let node = self.node.load(Ordering::Relaxed);
-            // SAFETY: the node is this thread's.
-            unsafe { (*node).calls += u64::from(self.place.load(Ordering::Relaxed) - 1) };
-        }
-    }
-
     /// Calls made and not credited, at this countdown; below zero if it is the other way round.
     pub(super) fn missing(&self, left: i16, framed: bool) -> i32 {
         if framed {
@@ -208,6 +198,16 @@ impl Counts {
             left.store(change.left, Ordering::Relaxed);
         }
         self.end_change(outer);
+    }
+
+    /// A handler has jumped out of what was to be a sample, and so prevented that call: those before it, which
+    /// got no frames, are credited, and all that follow are timed, at this countdown.
+    pub(super) fn credit_prevented(&self, known: &Slot, left: i16, sp: usize) {
+        let (node, place) =
+            (known.node.load(Ordering::Relaxed), known.place.load(Ordering::Relaxed));
+        let slot = known.number;
+        let change = Change { node, slot, block: 0, place: 0, calls: 0, left, framed: false };
+        self.make(change, place - 1, sp);
     }
 
     /// Notes a change for who jumps out of it. Gives the one that a handler has interrupted to call this,

@@ -289,8 +289,8 @@ pub(crate) fn postpone(thread: &Thread, slot: u32, context: *const Node) -> bool
     true
 }
 
-/// A call of `slot` in `context` for which the call path has found no node: its first one, mostly.
-pub(crate) fn begin(thread: &Thread, slot: u32, context: *mut Node) -> Choice {
+/// A call of `slot` at `sp` in `context` for which the call path has found no node: its first one, mostly.
+pub(crate) fn begin(thread: &Thread, slot: u32, sp: usize, context: *mut Node) -> Choice {
     let Some(counts) = thread.counts.get() else { return Choice::Timed };
     let Some(left) = counts.left(slot) else { return Choice::Timed };
     match mode() {
@@ -303,12 +303,18 @@ pub(crate) fn begin(thread: &Thread, slot: u32, context: *mut Node) -> Choice {
             }
             Choice::Timed
         }
-        TIMING_COUNT if !has(slot, SPECIAL) => begin_counting(thread, counts, slot, context),
+        TIMING_COUNT if !has(slot, SPECIAL) => begin_counting(thread, counts, slot, sp, context),
         _ => Choice::Timed,
     }
 }
 
-fn begin_counting(thread: &Thread, counts: &Counts, slot: u32, context: *mut Node) -> Choice {
+fn begin_counting(
+    thread: &Thread,
+    counts: &Counts,
+    slot: u32,
+    sp: usize,
+    context: *mut Node,
+) -> Choice {
     let node = thread.tree.find_or_add(context, slot | SAMPLED);
     if node.is_null() {
         return Choice::Timed;
@@ -322,10 +328,9 @@ fn begin_counting(thread: &Thread, counts: &Counts, slot: u32, context: *mut Nod
         && known.block.load(Ordering::Relaxed) == 0
     {
         let place = if budget::is_kept() { FIRST_LOOK } else { LONGEST };
-        known.node.store(node, Ordering::Relaxed);
-        known.block.store(place, Ordering::Relaxed);
-        known.place.store(place, Ordering::Relaxed);
-        counts.set(slot, place, false);
+        let left = until_sample(place, false);
+        let change = Change { node, slot, block: place, place, calls: 0, left, framed: false };
+        counts.make(change, 0, sp);
     }
     Choice::Counted
 }
@@ -465,13 +470,13 @@ pub(crate) fn credit_counted(thread: &Thread, slot: u32, calls: u32, context: *m
     }
 }
 
-/// Enough calls of `slot` were timed to look at how it is used, after the latest of them.
-pub(crate) fn look(thread: &Thread, slot: u32, context: *mut Node) {
+/// Enough calls of `slot` were timed to look at how it is used, after the latest of them, which is made at `sp`.
+pub(crate) fn look(thread: &Thread, slot: u32, sp: usize, context: *mut Node) {
     let Some(counts) = thread.counts.get() else { return };
-    if let Some(known) = counts.known(slot)
+    if let Some(known) = counts.sampled(slot)
         && counts.left(slot).is_some_and(|left| left.load(Ordering::Relaxed) <= 0)
     {
-        known.credit_prevented();
+        counts.credit_prevented(known, -1, sp);
     }
     if mode() != TIMING_ADAPTIVE
         || is_to_be_timed(slot) && !budget::is_kept()
@@ -497,11 +502,8 @@ pub(crate) fn look(thread: &Thread, slot: u32, context: *mut Node) {
         return;
     }
     let place = counts.random_up_to(block);
-    known.node.store(node, Ordering::Relaxed);
-    known.place.store(place, Ordering::Relaxed);
-    known.block.store(block, Ordering::Relaxed);
-    counts.set_framed(slot, framed);
-    counts.set(slot, place, framed);
+    let left = until_sample(place, framed);
+    counts.make(Change { node, slot, block, place, calls: 0, left, framed }, 0, sp);
 }
 
 impl Thread {
@@ -525,10 +527,7 @@ impl Thread {
             return;
         }
         match counts.sampled(slot).filter(|_| !counts.is_framed(slot)) {
-            Some(known) => {
-                known.credit_prevented();
-                counts.look_after(slot, FIRST_LOOK);
-            }
+            Some(known) => counts.credit_prevented(known, after(FIRST_LOOK), sp),
             None => credit_unnoticed(self, counts, slot, sp, self.enclosing(sp)),
         }
     }
