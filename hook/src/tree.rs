@@ -366,6 +366,17 @@ impl Tree {
         }
     }
 
+    /// The durations in the histogram of a node.
+    pub(crate) fn completed(&self, node: *const Node) -> u64 {
+        // SAFETY: the node is one of this thread's; pages lie in the mapping.
+        let page_refs = unsafe { (*node).page_refs };
+        let pages = page_refs.iter().filter(|&&page_ref| page_ref != 0);
+        // SAFETY: as above.
+        pages
+            .flat_map(|&page_ref| unsafe { *node_at(page_ref).cast::<[u64; PAGE_BUCKETS]>() })
+            .sum()
+    }
+
     /// The first duration in a page of a histogram: makes that page.
     ///
     /// # Safety

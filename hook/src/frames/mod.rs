@@ -313,6 +313,9 @@ impl Thread {
         self.last_jump_ticks.set(clock::now());
         self.finish_change(target_sp);
         let here = stack_pointer();
+        if self.stack.holds(target_sp) {
+            self.tell_of_uncounted();
+        }
         if target_sp <= here || !self.stack.holds(here) || !self.stack.holds(target_sp) {
             // From or to another stack: nothing is proved, but where it goes on is known.
             return self.show_context_at(target_sp);
@@ -328,6 +331,41 @@ impl Thread {
         }
         self.drop_dead();
         self.show_context();
+    }
+
+    /// What is left behind may have been about to count a call that had ended, whose frame is free by then:
+    /// counts it as one that was left. Frames that are claimed and not filled look the same, so the node's
+    /// calls tell whether one is missing.
+    fn tell_of_uncounted(&self) {
+        let is_free = |&frame: &*mut Frame| {
+            // SAFETY: frames below `top` are initialised.
+            unsafe { (*frame).sp.load(Ordering::Relaxed) == FREE }
+        };
+        for frame in self.frames().take_while(is_free) {
+            // SAFETY: as above; the node is one of this thread's, or null where the place was never used.
+            unsafe {
+                let node = (*frame).node;
+                if !node.is_null() && !sampling::is_sampled(node) && self.misses_call(node) {
+                    (*node).unwound += 1;
+                }
+            }
+        }
+    }
+
+    /// Whether a call of this node is neither open, nor completed, nor left.
+    ///
+    /// # Safety
+    /// The node is this thread's, and its calls are all timed.
+    #[cold]
+    unsafe fn misses_call(&self, node: *mut Node) -> bool {
+        let is_open = |&frame: &*mut Frame| {
+            // SAFETY: frames below `top` are initialised.
+            unsafe { (*frame).sp.load(Ordering::Relaxed) >= MOVED && (*frame).node == node }
+        };
+        let open = self.frames().filter(is_open).count() as u64;
+        // SAFETY: the caller vouches for the node.
+        let (calls, unwound) = unsafe { ((*node).calls, u64::from((*node).unwound)) };
+        calls > self.tree.completed(node) + unwound + open
     }
 
     fn claim(&self) -> *mut Frame {
@@ -360,6 +398,7 @@ impl Thread {
 
     /// When the start routine has been left: nothing on the thread's own stack is running.
     pub(crate) fn abandon_own_stack(&self) {
+        self.tell_of_uncounted();
         for frame in self.frames() {
             // SAFETY: frames below `top` are initialised.
             let at = unsafe { (*frame).sp.load(Ordering::Relaxed) };

@@ -5,7 +5,7 @@ use core::sync::atomic::{Ordering, compiler_fence};
 
 use chase_format::layout::Node;
 
-use super::{AT_ZERO, DEAD, FRAME, Frame, MOVED, SEGMENT, WRAPPED, segment_of};
+use super::{AT_ZERO, DEAD, FRAME, FREE, Frame, MOVED, SEGMENT, WRAPPED, segment_of};
 use crate::arch::{add_to_own, current_thread};
 use crate::recording::Lost;
 use crate::sampling::{self, Choice};
@@ -219,6 +219,11 @@ pub(crate) unsafe extern "C" fn leave_slow(frame: *mut Frame, now_ticks: u64) {
                 sampling::record(thread, node, ticks, weight);
             }
             sampling::note_spent(thread, began_ticks, start_ticks, now_ticks);
+        } else if thread.is_innermost(frame) {
+            (*frame).sp.store(FREE, Ordering::Relaxed);
+            compiler_fence(Ordering::SeqCst);
+            thread.record(node, ticks);
+            thread.leave_innermost(frame);
         } else {
             thread.record(node, ticks);
             thread.leave(frame);

@@ -108,8 +108,8 @@ chase_exit_\of:                         # rbx = frame
     jz .Lleave_unrecorded_\of           # the first call in this page
     shlq $7, %rdi
     addq {base}(%rip), %rdi
-    incq (%rdi,%rdx,8)
-    movq $0, {SP}(%rbx)                 # a cancellation before this finds a call to leave, and after this none
+    movq $0, {SP}(%rbx)                 # a jump or a cancellation from here on finds no call to leave, and in
+    incq (%rdi,%rdx,8)                  # between one to be told of (Thread::tell_of_uncounted)
     addq %rax, {TOTAL}(%rsi)
     whole 6
     cmpq {MAX}(%rsi), %rax
