@@ -149,7 +149,7 @@ pub(crate) fn measure(thread: &Thread) -> Cost {
 /// What samples cost in all, in ticks, but for what they add to their own durations.
 struct Sampled {
     outside: u64,
-    /// As each of them has measured it.
+    /// As those have measured it that did.
     measured: u64,
 }
 
@@ -165,11 +165,13 @@ fn time_samples(thread: &Thread, node: *mut Node) -> Option<Sampled> {
     unsafe { ((*node).total_ticks, (*samples).weight) = (0, 0) };
     sampling::take_spent(thread);
     let took = time_calls(arch::stub(SLOT), SAMPLES);
-    let measured = sampling::take_spent(thread);
+    let (count, ticks) = sampling::take_spent(thread);
     // SAFETY: as above.
     let (recorded, weight) = unsafe { ((*node).total_ticks, (*samples).weight) };
     sampling::prepare_samples(thread, SLOT as u32, ptr::null_mut());
     let outside = took.saturating_sub(recorded);
+    // Some of them were measured, or none.
+    let measured = (ticks * SAMPLES).checked_div(count).unwrap_or(outside);
     (weight == SAMPLES).then_some(Sampled { outside, measured })
 }
 

@@ -336,7 +336,6 @@ impl Tree {
     }
 
     /// Adds `calls` of `ticks` each to the histogram of a node.
-    #[inline]
     pub(crate) fn count_durations(
         &self,
         node: *mut Node,
@@ -344,15 +343,34 @@ impl Tree {
         calls: u64,
         may_add_page: bool,
     ) {
-        // SAFETY: the node is one of this thread's, which is the only one to write it; pages are
-        // as large as a page of the histogram and lie in the mapping.
+        // SAFETY: the node is one of this thread's, which is the only one to write it.
         unsafe {
-            let bucket = bucket_of(ticks);
             let page_refs = if sampling::is_sampled(node) {
                 (&raw mut (*sampling::samples_of(node)).page_refs).cast::<u32>()
             } else {
                 (&raw mut (*node).page_refs).cast::<u32>()
             };
+            self.count_in_pages(page_refs, node, ticks, calls, may_add_page);
+        }
+    }
+
+    /// The same, where it is known that these are the pages of its histogram.
+    ///
+    /// # Safety
+    /// They are, and the node is one of this thread's, which is the only one to write it.
+    #[inline]
+    pub(crate) unsafe fn count_in_pages(
+        &self,
+        page_refs: *mut u32,
+        node: *mut Node,
+        ticks: u64,
+        calls: u64,
+        may_add_page: bool,
+    ) {
+        let bucket = bucket_of(ticks);
+        // SAFETY: the caller vouches for the node; pages are as large as a page of the histogram and lie in
+        // the mapping.
+        unsafe {
             let page_ref = page_refs.add(bucket / PAGE_BUCKETS);
             if *page_ref == 0 && may_add_page {
                 self.add_page(page_ref);

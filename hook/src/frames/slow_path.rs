@@ -28,8 +28,7 @@ pub(crate) unsafe extern "C" fn enter_due(
     let has_wrapped = why.addr() == WRAPPED;
     // At once: a handler may come, and jump, at any time.
     let missed = if has_wrapped { sampling::stop_countdown(slot) } else { 0 };
-    let outer = sampling::note_due(thread, slot, if has_wrapped { 0 } else { sp });
-    let began_ticks = sampling::spending_clock();
+    let due = sampling::note_due(thread, slot, if has_wrapped { 0 } else { sp });
     let top = thread.top.load(Ordering::Relaxed);
     if missed == 0 && !top.is_multiple_of(SEGMENT) && !thread.is_busy() {
         let below = (top - FRAME) as *const Frame;
@@ -39,14 +38,15 @@ pub(crate) unsafe extern "C" fn enter_due(
             && let Some((node, weight)) =
                 sampling::sample_alike(thread, slot, has_wrapped, sp, context)
         {
-            sampling::note_due(thread, outer.0, outer.1);
+            sampling::forget_due(thread, &due);
             // SAFETY: the caller vouches for the place.
-            return unsafe { thread.enter_frame(node, weight, began_ticks, sp, rbx) };
+            return unsafe { thread.enter_frame(node, weight, due.began_ticks, sp, rbx) };
         }
     }
+    let reason = Reason { why: why.addr(), missed, began_ticks: due.began_ticks };
     // SAFETY: as the caller says.
-    let frame = unsafe { enter(slot, Due { why: why.addr(), missed, began_ticks }, sp, rbx) };
-    sampling::note_due(thread, outer.0, outer.1);
+    let frame = unsafe { enter(slot, reason, sp, rbx) };
+    sampling::forget_due(thread, &due);
     frame
 }
 
@@ -66,11 +66,11 @@ pub(crate) unsafe extern "C" fn enter_slow(
         give_up(vain);
     }
     // SAFETY: as the caller says.
-    unsafe { enter(slot, Due { why: 0, missed: 0, began_ticks: 0 }, sp, rbx) }
+    unsafe { enter(slot, Reason { why: 0, missed: 0, began_ticks: 0 }, sp, rbx) }
 }
 
-/// What is due at a call.
-struct Due {
+/// Why a call takes the slow path.
+struct Reason {
     /// 0, [`AT_ZERO`] or [`WRAPPED`].
     why: usize,
     /// Calls that were only counted since the countdown wrapped round.
@@ -83,7 +83,8 @@ struct Due {
 ///
 /// # Safety
 /// As for [`enter_slow`].
-unsafe fn enter(slot: u32, due: Due, sp: usize, rbx: usize) -> *mut Frame {
+#[inline(never)]
+unsafe fn enter(slot: u32, reason: Reason, sp: usize, rbx: usize) -> *mut Frame {
     let Some(thread) = thread::current_or_adopt() else {
         sampling::without_thread(slot);
         recording::unseen(Lost::CallWithoutThread);
@@ -91,17 +92,17 @@ unsafe fn enter(slot: u32, due: Due, sp: usize, rbx: usize) -> *mut Frame {
     };
     if thread.is_busy() {
         // A handler of a synchronous signal, in the middle of a change.
-        if due.why == 0 || !sampling::postpone(thread, slot, thread.innermost_node()) {
+        if reason.why == 0 || !sampling::postpone(thread, slot, thread.innermost_node()) {
             thread.count_untimed();
         }
         return ptr::null_mut();
     }
     loading::catch_up(thread, sp);
     let context = thread.enclosing(sp);
-    sampling::credit_counted(thread, slot, due.missed, context);
+    sampling::credit_counted(thread, slot, reason.missed, context);
     let is_framed = sampling::makes_frames(thread, slot);
-    let is_to_be_looked_at = due.why == WRAPPED && !is_framed;
-    let choice = match due.why {
+    let is_to_be_looked_at = reason.why == WRAPPED && !is_framed;
+    let choice = match reason.why {
         AT_ZERO => sampling::sample(thread, slot, sp, context),
         WRAPPED if is_framed => sampling::sample_framed(thread, slot, sp, context),
         WRAPPED => Choice::Timed,
@@ -128,7 +129,7 @@ unsafe fn enter(slot: u32, due: Due, sp: usize, rbx: usize) -> *mut Frame {
     }
     sampling::pass_by(thread, slot);
     // SAFETY: the caller vouches for the place.
-    unsafe { thread.enter_frame(node, weight, due.began_ticks, sp, rbx) }
+    unsafe { thread.enter_frame(node, weight, reason.began_ticks, sp, rbx) }
 }
 
 impl Thread {
@@ -191,33 +192,50 @@ fn give_up(vain: *mut Frame) {
 /// Called by the call path, with a frame that was live and has just returned.
 pub(crate) unsafe extern "C" fn leave_slow(frame: *mut Frame, now_ticks: u64) {
     let current = current_thread();
-    // SAFETY: the frame is live, so it and its node are initialised.
+    // SAFETY: the frame is live, so it and its node are initialised; its owner's `Thread` is there.
     unsafe {
-        // A clock that stepped back makes no time.
-        let (node, ticks) = ((*frame).node, now_ticks.saturating_sub((*frame).start_ticks));
-        let (owner, weight) = ((*segment_of(frame)).owner, (*frame).weight);
-        if owner != current {
+        let node = (*frame).node;
+        if (*segment_of(frame)).owner != current
+            || !sampling::is_sampled(node)
+            || !(*current).is_innermost(frame)
+        {
+            return leave_rarely(current, frame, now_ticks);
+        }
+        let thread = &*current;
+        let (began_ticks, start_ticks) = ((*frame).began_ticks, (*frame).start_ticks);
+        // Ended, in two instructions beside each other: a handler that jumps out from here on, or a
+        // cancellation, finds no open call.
+        (*frame).sp.store(DEAD, Ordering::Relaxed);
+        compiler_fence(Ordering::SeqCst);
+        (*sampling::samples_of(node)).ended += 1;
+        // (A clock that stepped back makes no time.)
+        sampling::record(thread, node, now_ticks.saturating_sub(start_ticks), (*frame).weight);
+        thread.leave_innermost(frame);
+        sampling::note_spent(thread, began_ticks, start_ticks, now_ticks);
+    }
+}
+
+/// The same where that is not of a sample, or another frame is on top.
+///
+/// # Safety
+/// As for [`leave_slow`]; `current` is the calling thread's.
+#[inline(never)]
+unsafe fn leave_rarely(current: *mut Thread, frame: *mut Frame, now_ticks: u64) {
+    // SAFETY: as in `leave_slow`.
+    unsafe {
+        let (node, start_ticks) = ((*frame).node, (*frame).start_ticks);
+        let ticks = now_ticks.saturating_sub(start_ticks);
+        if (*segment_of(frame)).owner != current {
             sampling::time_every_call(node);
             leave_elsewhere(node, Some(ticks));
             return give_away(frame, node);
         }
         let thread = &*current;
         if sampling::is_sampled(node) {
-            // Ended, in two instructions beside each other: a handler that jumps out from here on, or a
-            // cancellation, finds no open call.
-            let ended = &raw mut (*sampling::samples_of(node)).ended;
-            let (began_ticks, start_ticks) = ((*frame).began_ticks, (*frame).start_ticks);
-            if thread.is_innermost(frame) {
-                (*frame).sp.store(DEAD, Ordering::Relaxed);
-                compiler_fence(Ordering::SeqCst);
-                *ended += 1;
-                sampling::record(thread, node, ticks, weight);
-                thread.leave_innermost(frame);
-            } else {
-                thread.leave(frame);
-                *ended += 1;
-                sampling::record(thread, node, ticks, weight);
-            }
+            let (weight, began_ticks) = ((*frame).weight, (*frame).began_ticks);
+            thread.leave(frame);
+            (*sampling::samples_of(node)).ended += 1;
+            sampling::record(thread, node, ticks, weight);
             sampling::note_spent(thread, began_ticks, start_ticks, now_ticks);
         } else if thread.is_innermost(frame) {
             (*frame).sp.store(FREE, Ordering::Relaxed);

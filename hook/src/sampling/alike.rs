@@ -40,7 +40,12 @@ pub(crate) fn sample_alike(
     {
         return None;
     }
-    let node = thread.tree.find(context, slot | if framed { SAMPLED | FRAMED } else { SAMPLED });
+    let node = node_like(
+        thread,
+        known.node.load(Ordering::Relaxed),
+        slot | if framed { SAMPLED | FRAMED } else { SAMPLED },
+        context,
+    );
     if node.is_null() {
         return None;
     }
@@ -56,4 +61,12 @@ pub(crate) fn sample_alike(
     }
     counts.make_alike(change, known, if framed { 0 } else { block }, sp);
     Some((node, block))
+}
+
+/// The node of `key` in `context`: mostly that of the latest sample, and so without a search; null if there is none.
+#[inline]
+fn node_like(thread: &Thread, latest: *mut Node, key: u32, context: *mut Node) -> *mut Node {
+    // SAFETY: both are nodes of this thread.
+    let is_same = unsafe { (*latest).slot == key && (*latest).parent_ref == (*context).scope_ref };
+    if is_same { latest } else { thread.tree.find(context, key) }
 }

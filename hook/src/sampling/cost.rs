@@ -18,6 +18,8 @@ const FIRST_SHARE_US: u64 = 1_000;
 const FIRST_PROBES: u32 = 8;
 const PROBES_KEPT: u64 = 16;
 const INTERRUPTED_PROBE: u64 = 4;
+/// One in so many samples is measured what it costs.
+const MEASURED: u64 = 4;
 /// What a sample costs at most, in ticks: beyond that, it was interrupted.
 const INTERRUPTED_SAMPLE: u64 = 1 << 13;
 /// Costs are told in 1/1024 ticks.
@@ -60,9 +62,16 @@ pub(crate) fn probe(thread: &Thread) -> u64 {
     counts.probed()
 }
 
-/// The time, for [`note_spent`]; 0 where reading it would cost more than the sample.
+/// The time at which the making of a sample begins, for [`note_spent`]; 0 if this one is not to be measured. One
+/// of [`MEASURED`] is, at random: two clock reads are as much as a tenth of a sample.
 #[inline]
-pub(crate) fn spending_clock() -> u64 {
+pub(crate) fn begin_spending(counts: &Counts) -> u64 {
+    if counts.random.get().is_multiple_of(MEASURED) { spending_clock() } else { 0 }
+}
+
+/// The time; 0 where reading it would cost more than the sample.
+#[inline]
+fn spending_clock() -> u64 {
     if arch::uses_time_stamp() { arch::time_stamp() } else { 0 }
 }
 
@@ -70,9 +79,13 @@ pub(crate) fn spending_clock() -> u64 {
 /// recorded just now. All in ticks; `began` may be 0.
 #[inline]
 pub(crate) fn note_spent(thread: &Thread, began: u64, start: u64, end: u64) {
-    if began > 0
-        && let Some(counts) = thread.counts.get()
-    {
+    if began > 0 {
+        note_measured(thread, began, start, end);
+    }
+}
+
+fn note_measured(thread: &Thread, began: u64, start: u64, end: u64) {
+    if let Some(counts) = thread.counts.get() {
         let (before, now) = (start.saturating_sub(began), spending_clock());
         let spent = before + now.saturating_sub(end) + counts.excess_ticks.get();
         counts.samples_ticks.set(counts.samples_ticks.get() + spent.min(INTERRUPTED_SAMPLE));
@@ -80,11 +93,10 @@ pub(crate) fn note_spent(thread: &Thread, began: u64, start: u64, end: u64) {
     }
 }
 
-/// What the samples of this thread were measured to cost since it was last asked, in ticks.
-pub(crate) fn take_spent(thread: &Thread) -> u64 {
-    thread.counts.get().map_or(0, |counts| {
-        counts.samples.set(0);
-        counts.samples_ticks.replace(0)
+/// How many samples of this thread were measured what they cost since it was last asked, and that, in ticks.
+pub(crate) fn take_spent(thread: &Thread) -> (u64, u64) {
+    thread.counts.get().map_or((0, 0), |counts| {
+        (u64::from(counts.samples.replace(0)), counts.samples_ticks.replace(0))
     })
 }
 
@@ -157,7 +169,10 @@ impl Counts {
         let outside =
             self.samples_ticks.replace(0) + measured * COST_UNMEASURED.load(Ordering::Relaxed);
         thread.note_samples(measured, outside);
-        self.spend(outside + measured * COST_INSIDE.load(Ordering::Relaxed));
+        let each = outside / measured + COST_INSIDE.load(Ordering::Relaxed);
+        // What it has found cold was in use by the application, which finds as much cold then.
+        let cold = each.saturating_sub(COST_SAMPLED.load(Ordering::Relaxed));
+        self.spend(u64::from(samples) * (each + cold));
     }
 
     /// Adds to what the timing of short calls has cost this thread.

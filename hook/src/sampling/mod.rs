@@ -46,7 +46,7 @@ use crate::{recording, thread};
 
 pub(crate) use self::alike::sample_alike;
 pub(crate) use self::budget::{begin as keep_budget, pass_by};
-pub(crate) use self::cost::{note_cost, note_spent, probe, spending_clock, take_spent};
+pub(crate) use self::cost::{note_cost, note_spent, probe, take_spent};
 pub(crate) use self::counts::{COUNTDOWN, Counts, PLACE};
 use self::counts::{Change, Slot, after, until_sample};
 use self::memory::settle_all;
@@ -424,18 +424,35 @@ fn sampled_node(thread: &Thread, slot: u32, framed: bool, context: *mut Node) ->
     }
 }
 
-/// Notes that the call of `slot` at `sp` is due to be a sample, for who jumps out of it before it is; 0: that it
-/// is not. Gives what was noted before, by the call that a handler has interrupted.
+/// A call that is due to be a sample.
+pub(crate) struct Due {
+    /// What was noted before, by the call that a handler has interrupted: its slot, and where it is made.
+    outer: (u32, usize),
+    /// When it began to be found out; 0: not known.
+    pub(crate) began_ticks: u64,
+}
+
+/// Notes that the call of `slot` at `sp` is due to be a sample, for who jumps out of it before it is; 0: that
+/// nobody is to care.
 #[inline]
-pub(crate) fn note_due(thread: &Thread, slot: u32, sp: usize) -> (u32, usize) {
-    let Some(counts) = thread.counts.get() else { return (0, 0) };
+pub(crate) fn note_due(thread: &Thread, slot: u32, sp: usize) -> Due {
+    let Some(counts) = thread.counts.get() else { return Due { outer: (0, 0), began_ticks: 0 } };
     let outer = (counts.due_slot.get(), counts.due_sp.get());
     counts.set_due(slot, sp);
-    outer
+    Due { outer, began_ticks: cost::begin_spending(counts) }
+}
+
+/// It is a sample, or will not be one.
+#[inline]
+pub(crate) fn forget_due(thread: &Thread, due: &Due) {
+    if let Some(counts) = thread.counts.get() {
+        counts.set_due(due.outer.0, due.outer.1);
+    }
 }
 
 /// The countdown of `slot` has wrapped round: it is below zero again. Gives the number of those that
 /// handlers have made since, and that were only counted.
+#[inline(never)]
 pub(crate) fn stop_countdown(slot: u32) -> u32 {
     let Some(counts) = thread::current().and_then(|thread| thread.counts.get()) else {
         without_thread(slot);

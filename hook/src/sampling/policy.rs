@@ -46,7 +46,7 @@ const MANY_ERRORS: u64 = 4;
 const LEAST_LIFE_US: u64 = 100_000;
 /// What timing may take of a thread's time, in 1/1024; and κ in ticks where it takes just that. It
 /// grows with the eighth power: with the fourth, timing took twice as much where calls are uneven.
-const BUDGET: u64 = 14;
+const BUDGET: u64 = 12;
 const KAPPA: u64 = 4_000;
 /// The part of a thread's time that the timing of a slot's calls may take before it is looked at again.
 const UNLOOKED_PART: u64 = 400;

@@ -80,7 +80,9 @@ pub(crate) unsafe fn record(thread: &Thread, node: *mut Node, ticks: u64, weight
     // SAFETY: as above; a handler of the same thread may come in between, and only what tells the
     // precision is not updated by single instructions.
     unsafe {
-        thread.tree.count_durations(node, ticks, u64::from(own_weight), !thread.is_busy());
+        let page_refs = (&raw mut (*samples).page_refs).cast();
+        let may_add_page = !thread.is_busy();
+        thread.tree.count_in_pages(page_refs, node, ticks, u64::from(own_weight), may_add_page);
         if rest > 0 {
             count_rest(thread, node, typical, rest);
         }
