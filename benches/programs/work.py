@@ -1,7 +1,7 @@
 import json
 import re
 
-rows = [{"id": i, "name": f"item {i * 7919 % 20011}", "tags": ["a", "b", str(i % 7)]} for i in range(20000)]
+rows = [{"id": i, "name": f"item {i * 7919 % 50021}", "tags": ["a", "b", str(i % 7)]} for i in range(50000)]
 for _ in range(3):
     text = json.dumps(rows)
     rows = json.loads(text)

@@ -39,7 +39,7 @@ const PLAN: Plan =
 const PLANS: [Plan; 12] = [
     Plan { what: "sort, 1M lines", command: &["sort", "lines"], in_mean: true, ..PLAN },
     Plan {
-        what: "sqlite3, 100k rows, group by",
+        what: "sqlite3, 250k rows, group by",
         command: &["sqlite3", "-init", "rows.sql", ":memory:", ".exit"],
         in_mean: true,
         ..PLAN
