@@ -344,13 +344,17 @@ impl Tree {
         may_add_page: bool,
     ) {
         // SAFETY: the node is one of this thread's, which is the only one to write it.
+        unsafe { self.count_in_pages(page_refs_of(node), node, ticks, calls, may_add_page) }
+    }
+
+    /// Makes sure that the histogram of a node has a page for `ticks`, if there is room.
+    pub(crate) fn make_page(&self, node: *mut Node, ticks: u64) {
+        // SAFETY: the node is one of this thread's.
         unsafe {
-            let page_refs = if sampling::is_sampled(node) {
-                (&raw mut (*sampling::samples_of(node)).page_refs).cast::<u32>()
-            } else {
-                (&raw mut (*node).page_refs).cast::<u32>()
-            };
-            self.count_in_pages(page_refs, node, ticks, calls, may_add_page);
+            let page_ref = page_refs_of(node).add(bucket_of(ticks) / PAGE_BUCKETS);
+            if *page_ref == 0 {
+                self.add_page(page_ref);
+            }
         }
     }
 
@@ -552,6 +556,21 @@ const _: () = assert!((SAMPLED | FRAMED).wrapping_mul(HASH) == 0);
 unsafe fn add_to(number: *mut u64, more: u64) {
     // SAFETY: the caller vouches for it; a word has 64 bits.
     add_to_own(unsafe { AtomicUsize::from_ptr(number.cast()) }, more as usize);
+}
+
+/// The pages of a node's histogram.
+///
+/// # Safety
+/// It is a node.
+unsafe fn page_refs_of(node: *mut Node) -> *mut u32 {
+    // SAFETY: the caller vouches for the node; what is behind that of sampled calls belongs to it.
+    unsafe {
+        if sampling::is_sampled(node) {
+            (&raw mut (*sampling::samples_of(node)).page_refs).cast()
+        } else {
+            (&raw mut (*node).page_refs).cast()
+        }
+    }
 }
 
 /// The scope that a recursive call of `slot` folds into.

@@ -238,6 +238,8 @@ unsafe fn leave_rarely(current: *mut Thread, frame: *mut Frame, now_ticks: u64) 
             sampling::record(thread, node, ticks, weight);
             sampling::note_spent(thread, began_ticks, start_ticks, now_ticks);
         } else if thread.is_innermost(frame) {
+            // As long as the frame encloses what a handler calls, which is not recorded otherwise if it comes then.
+            thread.make_room(node, ticks);
             (*frame).sp.store(FREE, Ordering::Relaxed);
             compiler_fence(Ordering::SeqCst);
             thread.record(node, ticks);

@@ -184,6 +184,13 @@ impl Thread {
         self.tree.record(node, ticks, !self.is_busy());
     }
 
+    /// Makes room for a call of `ticks`, which has completed.
+    pub(crate) fn make_room(&self, node: *mut Node, ticks: u64) {
+        if !self.is_busy() {
+            self.tree.make_page(node, ticks);
+        }
+    }
+
     /// Counts a call of this thread that was not recorded.
     pub(crate) fn count_untimed(&self) {
         // SAFETY: the record is this thread's own, in the mapping.
