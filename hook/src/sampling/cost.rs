@@ -1,4 +1,4 @@
-//! What timing costs a thread: as measured at the start, and of each sample as it is made.
+//! What timing costs a thread: as measured at the start, and of some samples as they are made.
 //!
 //! At the start caches have all that a sample needs; what is made so rarely finds them cold in most
 //! programs, and costs twice as much there.

@@ -44,8 +44,8 @@ const PRECISION_OF_LIFE: u64 = 5_000;
 const MANY_ERRORS: u64 = 4;
 /// A thread is taken to live as long at least: an error of 20 µs is nobody's concern.
 const LEAST_LIFE_US: u64 = 100_000;
-/// What timing may take of a thread's time, in 1/1024; and κ in ticks where it takes just that. It
-/// grows with the eighth power: with the fourth, timing took twice as much where calls are uneven.
+/// What timing may take of a thread's time, in 1/1024, with what it makes others find cold; and κ in ticks where it
+/// takes just that. It grows with the eighth power: with the fourth, timing took twice as much where calls are uneven.
 const BUDGET: u64 = 12;
 const KAPPA: u64 = 4_000;
 /// The part of a thread's time that the timing of a slot's calls may take before it is looked at again.
