@@ -20,8 +20,6 @@ use crate::thread::Thread;
 /// The slot that is called; no import has it.
 const SLOT: usize = 0;
 const CALLS: u64 = 100;
-/// Of calls that are not timed and take as long as a tick or less, more: some processors' counters advance by 26 ticks at once.
-const MANY_CALLS: u64 = 500;
 const BATCHES: usize = 8;
 /// Fewer than would make the sampling look whether it is worth it.
 const SAMPLES: u64 = SAMPLES_PER_CHOICE as u64 - 2;
@@ -103,7 +101,7 @@ pub(crate) fn measure(thread: &Thread) -> Cost {
         return Cost::NONE;
     }
     let (mut least_direct, mut least_hooked, mut least_recorded) = (u64::MAX, u64::MAX, u64::MAX);
-    let (mut least_many, mut least_counted, mut least_framed) = (u64::MAX, u64::MAX, u64::MAX);
+    let (mut least_counted, mut least_framed) = (u64::MAX, u64::MAX);
     let (mut samples, mut probed) = (Sampled { outside: u64::MAX, measured: 0 }, 0);
     for _ in 0..BATCHES {
         let stub = arch::stub(SLOT);
@@ -116,9 +114,8 @@ pub(crate) fn measure(thread: &Thread) -> Cost {
         if sampling::mode() == TIMING_ALL {
             continue;
         }
-        least_many = least_many.min(time_calls(direct, MANY_CALLS));
-        sampling::prepare_counted(thread, SLOT as u32, 2 * MANY_CALLS as u32);
-        least_counted = least_counted.min(time_calls(stub, MANY_CALLS));
+        sampling::prepare_counted(thread, SLOT as u32, 2 * CALLS as u32);
+        least_counted = least_counted.min(time_calls(stub, CALLS));
         sampling::prepare_counted(thread, SLOT as u32, 0);
         if sampling::mode() != TIMING_ADAPTIVE {
             continue;
@@ -129,22 +126,20 @@ pub(crate) fn measure(thread: &Thread) -> Cost {
             samples = latest;
         }
         probed = sampling::probe(thread);
-        if sampling::prepare_framed(thread, SLOT as u32, 2 * MANY_CALLS as u32) {
-            least_framed = least_framed.min(time_calls(stub, MANY_CALLS));
+        if sampling::prepare_framed(thread, SLOT as u32, 2 * CALLS as u32) {
+            least_framed = least_framed.min(time_calls(stub, CALLS));
             sampling::prepare_framed(thread, SLOT as u32, 0);
         }
     }
     let per_call =
         |ticks: u64, calls: u64| if ticks == u64::MAX { 0 } else { ticks * SCALE / calls };
-    let beyond_direct =
-        |least: u64| per_call(least, MANY_CALLS).saturating_sub(per_call(least_many, MANY_CALLS));
     Cost {
         inside: per_call(least_recorded.saturating_sub(least_direct), CALLS),
         outside: per_call(least_hooked.saturating_sub(least_recorded), CALLS),
-        counted: beyond_direct(least_counted),
+        counted: per_call(least_counted, CALLS).saturating_sub(per_call(least_direct, CALLS)),
         sampled: per_call(samples.outside, SAMPLES),
         empty: per_call(least_recorded, CALLS),
-        framed: beyond_direct(least_framed),
+        framed: per_call(least_framed, CALLS).saturating_sub(per_call(least_direct, CALLS)),
         probed: probed * SCALE,
         unmeasured: per_call(samples.outside, SAMPLES)
             .saturating_sub(per_call(samples.measured, SAMPLES)),
