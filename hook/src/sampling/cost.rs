@@ -63,7 +63,7 @@ pub(crate) fn probe(thread: &Thread) -> u64 {
 }
 
 /// The time at which the making of a sample begins, for [`note_spent`]; 0 if this one is not to be measured. One
-/// of [`MEASURED`] is, at random: two clock reads are as much as a tenth of a sample.
+/// of [`MEASURED`] is, at random: two more clock reads cost too much.
 #[inline]
 pub(crate) fn begin_spending(counts: &Counts) -> u64 {
     if counts.random.get().is_multiple_of(MEASURED) { spending_clock() } else { 0 }
