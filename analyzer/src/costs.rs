@@ -20,6 +20,7 @@ struct Hook {
     counted: f64,
     sampled: f64,
     framed: f64,
+    error: f64,
 }
 
 impl Hook {
@@ -31,6 +32,7 @@ impl Hook {
             counted: ticks(header.cost_counted),
             sampled: ticks(header.cost_sampled),
             framed: ticks(header.cost_framed),
+            error: ticks(header.cost_error.into()),
         }
     }
 }
@@ -335,6 +337,8 @@ impl Cost {
         let variance = samples.pairs_squares as f64 * SQUARES as f64
             - 2.0 * mean * samples.pairs_ticks as f64
             + mean * mean * pairs;
+        // What is taken off all of them may be wrong by the same.
+        let common = hook.error * timed as f64;
         Self {
             caller: context.caller.unwrap_or(NOBODY),
             scope: context.scope,
@@ -345,7 +349,7 @@ impl Cost {
             timed,
             samples: ended,
             squared_weights: pairs + weight,
-            variance: variance.max(0.0),
+            variance: variance.max(0.0) + common * common,
             unwound: 0,
             open,
             measured: (mean - inside) * timed as f64,

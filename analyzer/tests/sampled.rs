@@ -52,6 +52,18 @@ fn what_a_sample_was_measured_to_cost_is_believed() {
 }
 
 #[test]
+fn what_is_taken_off_all_samples_may_be_wrong_by_the_same() {
+    let (mut process, calls) = sampled(|_| 40);
+    let interval = |process: &Process| api(&process.analysis(), "inner").measures.ci95_ns.as_f64();
+    assert_eq!(interval(&process), 0.0, "samples are all alike");
+    process.builder.header.cost_error = 512;
+    let sampled_calls = (calls - 500) as f64;
+    let expected = 1.96 * 0.5 * sampled_calls;
+    let found = interval(&process);
+    assert!((found / expected - 1.0).abs() < 0.01, "{found} instead of {expected}");
+}
+
+#[test]
 fn after_a_kill_less_than_a_block_is_missing() {
     let (mut process, _) = sampled(|_| 40);
     assert_eq!(process.analysis().not_seen.latest_calls, 0, "the thread has ended");

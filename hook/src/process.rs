@@ -157,7 +157,7 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
     unsafe {
         ((*header).cost_inside, (*header).cost_outside) = (this.cost.inside, this.cost.outside);
         ((*header).cost_counted, (*header).cost_sampled) = (this.cost.counted, this.cost.sampled);
-        (*header).cost_framed = this.cost.framed;
+        ((*header).cost_framed, (*header).cost_error) = (this.cost.framed, this.cost.error);
     }
     watch_process();
     loading::hook_all();
@@ -302,7 +302,7 @@ fn open_recording(origin: u32) -> Result<(), Refused> {
     header.clock_latest = if origin == ORIGIN_FORK { this.first_pair } else { start };
     (header.cost_inside, header.cost_outside) = (this.cost.inside, this.cost.outside);
     (header.cost_counted, header.cost_sampled) = (this.cost.counted, this.cost.sampled);
-    header.cost_framed = this.cost.framed;
+    (header.cost_framed, header.cost_error) = (this.cost.framed, this.cost.error);
     header.timing = sampling::mode();
     const MOST_IMAGES: u64 = 10_000;
     for number in 0..MOST_IMAGES {

@@ -14,9 +14,11 @@ use crate::thread::Thread;
 /// The share of a thread's time is told from this many µs on.
 const FIRST_SHARE_US: u64 = 1_000;
 /// What a sample costs is asked before so many of the first ones of a thread, and then with each choice;
-/// how many such answers make the mean; and from how many means on one was interrupted.
+/// how many such answers what was measured at the start is worth, and how many make the mean; and from how many
+/// means on one was interrupted, or found cold caches.
 const FIRST_PROBES: u32 = 8;
-const PROBES_KEPT: u64 = 16;
+const PROBES_KNOWN: u64 = 8;
+const PROBES_KEPT: u64 = 32;
 const INTERRUPTED_PROBE: u64 = 4;
 /// One in so many samples is measured what it costs.
 const MEASURED: u64 = 4;
@@ -31,9 +33,9 @@ static COST_SAMPLED: AtomicU64 = AtomicU64::new(0);
 /// What is in that of a sample's own duration, and what else no clock is read for.
 static COST_INSIDE: AtomicU64 = AtomicU64::new(0);
 static COST_UNMEASURED: AtomicU64 = AtomicU64::new(0);
-/// What is recorded of an empty call that is timed like all others, in ticks.
+/// What is recorded of an empty call that is timed like all others, in 1/1024 ticks.
 static EMPTY: AtomicU64 = AtomicU64::new(0);
-/// What was recorded of an empty sample at the start, in ticks.
+/// What was recorded of an empty sample at the start, in 1/1024 ticks.
 static PROBED: AtomicU64 = AtomicU64::new(0);
 
 /// Notes what calls cost, as measured by this thread, the only one.
@@ -42,8 +44,8 @@ pub(crate) fn note_cost(cost: &Cost, thread: &Thread) {
     COST_SAMPLED.store((cost.inside + cost.sampled) / SCALE, Ordering::Relaxed);
     COST_INSIDE.store(cost.inside / SCALE, Ordering::Relaxed);
     COST_UNMEASURED.store(cost.unmeasured / SCALE, Ordering::Relaxed);
-    EMPTY.store(cost.empty / SCALE, Ordering::Relaxed);
-    PROBED.store(cost.probed / SCALE, Ordering::Relaxed);
+    EMPTY.store(cost.empty, Ordering::Relaxed);
+    PROBED.store(cost.probed, Ordering::Relaxed);
     if let Some(counts) = thread.counts.get() {
         counts.note_excess();
     }
@@ -54,12 +56,9 @@ pub(super) fn timed_call() -> u64 {
     COST_TIMED.load(Ordering::Relaxed)
 }
 
-/// Asks what is recorded of an empty sample of this thread at the moment. Gives the mean of some such
-/// answers, in ticks; 0 if it is not known.
-pub(crate) fn probe(thread: &Thread) -> u64 {
-    let Some(counts) = thread.counts.get() else { return 0 };
-    counts.probe();
-    counts.probed()
+/// What is recorded of so many empty samples at the moment, in ticks; 0 if that is not known.
+pub(crate) fn probe(samples: u64) -> u64 {
+    if clock::is_time_stamp() { (0..samples).map(|_| chase_probe()).sum() } else { 0 }
 }
 
 /// The time at which the making of a sample begins, for [`note_spent`]; 0 if this one is not to be measured. One
@@ -87,7 +86,7 @@ pub(crate) fn note_spent(thread: &Thread, began: u64, start: u64, end: u64) {
 fn note_measured(thread: &Thread, began: u64, start: u64, end: u64) {
     if let Some(counts) = thread.counts.get() {
         let (before, now) = (start.saturating_sub(began), spending_clock());
-        let spent = before + now.saturating_sub(end) + counts.excess_ticks.get();
+        let spent = before + now.saturating_sub(end) + counts.excess.get() / SCALE;
         counts.samples_ticks.set(counts.samples_ticks.get() + spent.min(INTERRUPTED_SAMPLE));
         counts.samples.set(counts.samples.get() + 1);
     }
@@ -108,13 +107,11 @@ impl Counts {
         if !clock::is_time_stamp() {
             return;
         }
-        let ticks = chase_probe();
-        let latest = self.probed_ticks.get();
-        // The first ones find cold caches: what counts is the least of them.
-        if latest == 0 || self.probes.get() <= FIRST_PROBES && ticks < self.probed() {
-            self.probed_ticks.set(ticks * PROBES_KEPT);
-        } else if ticks < self.probed() * INTERRUPTED_PROBE {
-            self.probed_ticks.set(latest - self.probed() + ticks);
+        let (ticks, mean) = (chase_probe() * SCALE, self.probed());
+        if ticks < mean * INTERRUPTED_PROBE {
+            let answers = PROBES_KEPT.min(PROBES_KNOWN + u64::from(self.probes.get()));
+            // What the latest differs by counts as one of them.
+            self.probed.set(mean - mean / answers + ticks / answers);
         }
         self.note_excess();
     }
@@ -123,9 +120,10 @@ impl Counts {
     /// asked at each sample: that would be a division, and two more places in memory.)
     fn note_excess(&self) {
         let empty = EMPTY.load(Ordering::Relaxed);
+        let (now, then) = (self.probed(), PROBED.load(Ordering::Relaxed));
         // Whatever else the machine does makes an ordinary call slower too.
-        let excess = self.probed().saturating_sub(self.at_present(empty));
-        self.excess_ticks.set(if empty == 0 { 0 } else { excess });
+        let empty_now = (empty * now).checked_div(then).unwrap_or(empty);
+        self.excess.set(if empty == 0 { 0 } else { now.saturating_sub(empty_now) });
     }
 
     /// Whether it is to be asked before each sample what it costs.
@@ -133,20 +131,19 @@ impl Counts {
         self.probes.get() < FIRST_PROBES
     }
 
-    /// What is recorded of an empty sample now, in ticks; 0 if it is not known.
+    /// What is recorded of an empty sample now, in 1/1024 ticks; 0 if it is not known.
     fn probed(&self) -> u64 {
-        self.probed_ticks.get() / PROBES_KEPT
+        match self.probed.get() {
+            0 => PROBED.load(Ordering::Relaxed),
+            probed => probed,
+        }
     }
 
-    /// What takes so many ticks at the start takes now.
-    fn at_present(&self, ticks: u64) -> u64 {
-        let (now, then) = (self.probed(), PROBED.load(Ordering::Relaxed));
-        if now == 0 || then == 0 { ticks } else { ticks * now / then }
-    }
-
-    /// What would be recorded of a sample of `ticks` if it were timed like all other calls.
+    /// What would be recorded of a sample of `ticks` if it were timed like all other calls: whole ticks, such that
+    /// the mean of many is right.
     pub(super) fn comparable(&self, ticks: u64) -> u64 {
-        ticks.saturating_sub(self.excess_ticks.get())
+        let part = self.random.get() % SCALE;
+        ticks.saturating_sub((self.excess.get() + part) / SCALE)
     }
 
     /// What the timing of short calls took of a thread's life of so many ticks, in 1/1024.

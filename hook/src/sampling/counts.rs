@@ -52,11 +52,12 @@ pub(crate) struct Counts {
     pub(super) due_sp: Cell<usize>,
     /// State of a xorshift generator, never 0.
     pub(super) random: Cell<u64>,
-    /// What is recorded of a sample beyond what would be of another timed call, in ticks.
-    pub(super) excess_ticks: Cell<u64>,
-    /// How often it was asked what is recorded of an empty sample, and the answer, in ticks: a sum of some.
+    /// What is recorded of a sample beyond what would be of another timed call, in 1/1024 ticks.
+    pub(super) excess: Cell<u64>,
+    /// How often it was asked what is recorded of an empty sample, and the mean of the answers, in 1/1024 ticks; 0: as
+    /// at the start.
     pub(super) probes: Cell<u32>,
-    pub(super) probed_ticks: Cell<u64>,
+    pub(super) probed: Cell<u64>,
     /// Samples since the latest choice that were measured what they cost, and that, in ticks.
     pub(super) samples: Cell<u32>,
     pub(super) samples_ticks: Cell<u64>,

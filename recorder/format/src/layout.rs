@@ -291,8 +291,9 @@ pub struct Header {
     pub unseen: Unseen,
     /// `TIMING_*`.
     pub timing: u32,
-    /// Padding.
-    pub reserved: u32,
+    /// Standard error of what is taken off a sample's measured duration, in 1/1024 ticks, the same for all of them; 0:
+    /// not known.
+    pub cost_error: u32,
     /// The hook's share of a call that is counted and not timed, in 1/1024 ticks; its caller sees it.
     pub cost_counted: u64,
     /// As `cost_outside`, of a call that is a sample, where caches have all that it needs.
