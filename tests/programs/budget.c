@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 /* About 0.9 s. What is called often costs so little that a slow start of the machine does not make it dear. */
-enum { BATCHES = 400, BEATS = 333, SPINS = 60, PARTS = 40 };
+enum { BATCHES = 400, BEATS = 333, SPINS = 60, PARTS = 40, TINY = 400000000 };
 
 static const char *file, *plugin;
 static void (*volatile between)(void);
@@ -88,6 +88,14 @@ int main(int argc, char **argv)
         for (long i = 0; i < BATCHES * BEATS * SPINS; i++)
             trap_spin(100);
         trap_tell(file, "trap_spin", (long)BATCHES * BEATS * SPINS);
+    } else if (!strcmp(how, "tiny")) {
+        for (long i = 0; i < TINY; i++) {
+            trap_add(i, 1);
+            if (i % 64 == 0)
+                trap_empty();
+        }
+        trap_tell(file, "trap_add", TINY);
+        trap_tell(file, "trap_empty", TINY / 64);
     } else if (!strcmp(how, "threads")) {
         batches(BATCHES);
         run_threads(2, work);

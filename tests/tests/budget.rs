@@ -62,6 +62,27 @@ fn what_is_called_very_often_is_estimated() {
     }
 }
 
+/// More of its calls are made in half of a millisecond than a countdown can count.
+#[test]
+fn what_takes_next_to_no_time_is_estimated_too() {
+    // Below what counting each call costs, and above what as many calls as fit into countdowns would.
+    let program = program("");
+    let trial = Trial::new(&program).args(["tiny", "made"]).hooked_env("CHASE_BUDGET", "10%");
+    hold(|| {
+        let recording = trial.compare();
+        let (process, told) = (recording.only(), trial.told("made"));
+        let (hot, made) = (process.figures(TRAP, "trap_add"), told["trap_add"]);
+        let beside = process.figures(TRAP, "trap_empty");
+        assert_eq!((beside.calls, beside.estimated), (told["trap_empty"], false), "{beside:?}");
+        let off = hot.calls.abs_diff(made) as f64;
+        let unseen = made as f64 * process.not_observed_share;
+        if hot.estimated && off <= hot.ci95 as f64 + unseen {
+            return Ok(());
+        }
+        Err(format!("{hot:?} of {made}, {unseen} not observed"))
+    });
+}
+
 #[test]
 fn by_several_threads_too() {
     for flags in ["", "-Wl,-z,now"] {
