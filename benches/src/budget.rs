@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -17,9 +18,11 @@ const LIMIT: Limit = Limit { least: 3, most: 11, time: Duration::from_secs(40) }
 const CALLS: u32 = 1_200_000_000;
 const LEAST_CALLS: u32 = 600_000_000;
 const LINES: u32 = 2_000_000;
+const CHANGED_CALLS: u32 = 50_000_000;
 
 pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     let directory = bench.directory(PART)?;
+    changed(bench, report, &directory)?;
     let empty = source("empty.c").display().to_string();
     gcc(&directory, &["-fPIC", "-shared", &empty, "-o", "libempty.so"])?;
     let (program, code) = (directory.join("budget").display().to_string(), source("budget.c"));
@@ -37,6 +40,30 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     rows(report, bench, "sort, 2M lines", "ms", |under| {
         Ok(bench.run_in(&directory, under, &sort)?.wall.as_secs_f64() * 1e3)
     });
+    Ok(())
+}
+
+/// What remains of a call that is unhooked: its entry was changed.
+fn changed(bench: &Bench, report: &mut Report, directory: &Path) -> Result<()> {
+    let (program, code) = (directory.join("changed").display().to_string(), source("changed.c"));
+    gcc(directory, &["-no-pie", &code.display().to_string(), "-o", &program])?;
+    let command = [program.as_str(), &CHANGED_CALLS.to_string()];
+    let what = "a call through an entry that was changed, and changed back";
+    let [more] = in_turns(
+        bench.limit(LIMIT),
+        [Turn::new(|| bench.run(Under::Nothing, &command)?.number(0))],
+    );
+    match more {
+        Ok(values) => report.measured(Figure {
+            part: PART,
+            what: what.to_owned(),
+            unit: "ns more",
+            bar: None,
+            values,
+            details: Vec::new(),
+        }),
+        Err(why) => report.failed(PART, what, None, &format!("{why:#}")),
+    }
     Ok(())
 }
 
