@@ -3,15 +3,14 @@
 //! The call path looks nodes up by itself (`call.S`); what is here adds nodes and histogram pages,
 //! each once. All of it runs with signals blocked, since a handler may call libraries too.
 
+mod durations;
+
 use core::cell::{Cell, UnsafeCell};
 use core::ptr;
-use core::sync::atomic::AtomicUsize;
 
-use chase_format::histogram::{PAGE_BUCKETS, bucket_of};
 use chase_format::layout::{FRAMED, NONE, Node, PAGE, ROOT_SLOT, SAMPLED, UNIT};
 use chase_format::writer::NodeSpace;
 
-use crate::arch::add_to_own;
 use crate::pages;
 use crate::recording::{self, Lost};
 use crate::sampling::{self, SLOT_MASK};
@@ -288,16 +287,6 @@ impl Tree {
         }
     }
 
-    /// Records a completed call of `ticks` outside the call path.
-    pub(crate) fn record(&self, node: *mut Node, ticks: u64, may_add_page: bool) {
-        self.count_durations(node, ticks, 1, may_add_page);
-        // SAFETY: the node is one of this thread's, which is the only one to write it.
-        unsafe {
-            add_to(&raw mut (*node).total_ticks, ticks);
-            (*node).max_ticks = (*node).max_ticks.max(ticks);
-        }
-    }
-
     /// Calls made in these scopes (0: none); `None` if there are too many contexts to look.
     pub(crate) fn calls_in<const N: usize>(&self, scopes: [u32; N]) -> Option<u64> {
         const MANY: usize = 1 << 12;
@@ -331,85 +320,6 @@ impl Tree {
                     let samples = sampling::samples_of(node);
                     (*samples).begun = (*samples).ended;
                 }
-            }
-        }
-    }
-
-    /// Adds `calls` of `ticks` each to the histogram of a node.
-    pub(crate) fn count_durations(
-        &self,
-        node: *mut Node,
-        ticks: u64,
-        calls: u64,
-        may_add_page: bool,
-    ) {
-        // SAFETY: the node is one of this thread's, which is the only one to write it.
-        unsafe { self.count_in_pages(page_refs_of(node), node, ticks, calls, may_add_page) }
-    }
-
-    /// Makes sure that the histogram of a node has a page for `ticks`, if there is room.
-    pub(crate) fn make_page(&self, node: *mut Node, ticks: u64) {
-        // SAFETY: the node is one of this thread's.
-        unsafe {
-            let page_ref = page_refs_of(node).add(bucket_of(ticks) / PAGE_BUCKETS);
-            if *page_ref == 0 {
-                self.add_page(page_ref);
-            }
-        }
-    }
-
-    /// The same, where it is known that these are the pages of its histogram.
-    ///
-    /// # Safety
-    /// They are, and the node is one of this thread's, which is the only one to write it.
-    #[inline]
-    pub(crate) unsafe fn count_in_pages(
-        &self,
-        page_refs: *mut u32,
-        node: *mut Node,
-        ticks: u64,
-        calls: u64,
-        may_add_page: bool,
-    ) {
-        let bucket = bucket_of(ticks);
-        // SAFETY: the caller vouches for the node; pages are as large as a page of the histogram and lie in
-        // the mapping.
-        unsafe {
-            let page_ref = page_refs.add(bucket / PAGE_BUCKETS);
-            if *page_ref == 0 && may_add_page {
-                self.add_page(page_ref);
-            }
-            if *page_ref == 0 {
-                (*node).unwound += 1;
-            } else {
-                let page = node_at(*page_ref).cast::<u64>();
-                add_to(page.add(bucket % PAGE_BUCKETS), calls);
-            }
-        }
-    }
-
-    /// The durations in the histogram of a node.
-    pub(crate) fn completed(&self, node: *const Node) -> u64 {
-        // SAFETY: the node is one of this thread's; pages lie in the mapping.
-        let page_refs = unsafe { (*node).page_refs };
-        let pages = page_refs.iter().filter(|&&page_ref| page_ref != 0);
-        // SAFETY: as above.
-        pages
-            .flat_map(|&page_ref| unsafe { *node_at(page_ref).cast::<[u64; PAGE_BUCKETS]>() })
-            .sum()
-    }
-
-    /// The first duration in a page of a histogram: makes that page.
-    ///
-    /// # Safety
-    /// The place is in one of this thread's nodes.
-    #[cold]
-    unsafe fn add_page(&self, page_ref: *mut u32) {
-        let _signals = SignalsBlocked::new();
-        // SAFETY: the caller vouches for the place.
-        unsafe {
-            if *page_ref == 0 {
-                *page_ref = self.push_page();
             }
         }
     }
@@ -548,30 +458,6 @@ fn hash(key: u64) -> u32 {
 
 // The call path multiplies the number alone, without these bits.
 const _: () = assert!((SAMPLED | FRAMED).wrapping_mul(HASH) == 0);
-
-/// Adds to a number of the calling thread's, in one instruction: a handler may do the same.
-///
-/// # Safety
-/// It can be written.
-unsafe fn add_to(number: *mut u64, more: u64) {
-    // SAFETY: the caller vouches for it; a word has 64 bits.
-    add_to_own(unsafe { AtomicUsize::from_ptr(number.cast()) }, more as usize);
-}
-
-/// The pages of a node's histogram.
-///
-/// # Safety
-/// It is a node.
-unsafe fn page_refs_of(node: *mut Node) -> *mut u32 {
-    // SAFETY: the caller vouches for the node; what is behind that of sampled calls belongs to it.
-    unsafe {
-        if sampling::is_sampled(node) {
-            (&raw mut (*sampling::samples_of(node)).page_refs).cast()
-        } else {
-            (&raw mut (*node).page_refs).cast()
-        }
-    }
-}
 
 /// The scope that a recursive call of `slot` folds into.
 fn ancestor_with(scope: u32, slot: u32) -> Option<u32> {
