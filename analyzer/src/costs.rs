@@ -305,7 +305,8 @@ impl Cost {
     /// the calls, so that it is whole again where the contexts are added up.
     fn extrapolated(mut self, twin: &Twin) -> Self {
         let (factor, seen) = (twin.factor(), self.calls);
-        let times = |calls: u64| (calls as f64 * factor).round() as u64;
+        // No fewer: numbers beyond 2⁵³ are rounded.
+        let times = |calls: u64| ((calls as f64 * factor).round() as u64).max(calls);
         let of_twin = twin.record().calls.max(seen) as f64;
         self.calls_variance = factor * factor * twin.relative_variance() * of_twin * seen as f64;
         let mean = if self.timed > 0 { self.measured / self.timed as f64 } else { 0.0 };

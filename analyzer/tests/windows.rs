@@ -69,6 +69,17 @@ fn without_windows_all_is_exact() {
     assert_eq!((measures.calls, measures.calls_estimated, measures.estimated), (8, false, false));
 }
 
+/// As a damaged recording may say: more than a floating-point number holds to the last digit.
+#[test]
+fn no_number_of_calls_is_too_large() {
+    let mut process = Process::new();
+    let (_, inner) = process.slots();
+    let twin = process.builder.twin(inner, TwinRecord { on_ns: 1, ..TwinRecord::default() });
+    let calls = (1 << 53) + 1;
+    process.builder.timeline(process.main).calls(twin, 0, calls).end();
+    assert_eq!(api(&process.analysis(), "inner").measures.calls, calls);
+}
+
 /// It was unhooked, and the process ended before there was a window.
 #[test]
 fn what_nothing_stands_for_is_not_exact() {
