@@ -7,6 +7,7 @@ use chase_recorder::reader::{Context, Histogram, Thread, Twin};
 
 use crate::clock::Ticks;
 use crate::image::Image;
+use crate::uncertainty::Uncertainty;
 use crate::walk::NOBODY;
 
 /// Parts of a tick, the unit of the hook's cost.
@@ -44,8 +45,7 @@ pub(crate) struct ThreadCosts {
     pub(crate) start: Ticks,
     pub(crate) end: Ticks,
     pub(crate) application: f64,
-    /// Variance of what is estimated in it.
-    pub(crate) application_variance: f64,
+    pub(crate) application_uncertainty: Uncertainty,
     pub(crate) own_cost: f64,
     pub(crate) overlap: f64,
 }
@@ -70,8 +70,8 @@ pub(crate) struct Cost {
     pub(crate) samples: u64,
     /// Σ w² over them, w the number of calls that each stands for.
     pub(crate) squared_weights: f64,
-    /// Variance of the estimate of the self time, ticks²; 0 where all is measured.
-    pub(crate) variance: f64,
+    /// That of the self time, in ticks.
+    pub(crate) uncertainty: Uncertainty,
     pub(crate) unwound: u64,
     pub(crate) open: u64,
     /// Measured time of the calls that ended, less the inside cost.
@@ -134,8 +134,8 @@ pub(crate) fn of(
 
     let mut application = (end.0 - start.0) as f64;
     let mut application_cost = 0.0;
-    let mut application_variance = 0.0;
-    let measured_variances: Vec<f64> = contexts.iter().map(|context| context.variance).collect();
+    let mut application_uncertainty = Uncertainty::default();
+    let of_measured: Vec<_> = contexts.iter().map(|context| context.uncertainty).collect();
     for at in 0..contexts.len() {
         let Cost { caller, scope, measured, open_time, inside_cost, outside_cost, .. } =
             contexts[at];
@@ -144,20 +144,20 @@ pub(crate) fn of(
         own.own_cost += inside_cost;
         let seen_by_caller = measured + open_time + inside_cost + outside_cost;
         // What is estimated too high here is missing there.
-        let variance = measured_variances[at];
+        let uncertainty = of_measured[at];
         if caller == NOBODY {
             application -= seen_by_caller;
             application_cost += outside_cost;
-            application_variance += variance;
+            application_uncertainty -= uncertainty;
         } else {
             let caller = &mut contexts[caller as usize];
             caller.self_time -= seen_by_caller;
             caller.own_cost += outside_cost;
-            caller.variance += variance;
+            caller.uncertainty -= uncertainty;
         }
     }
 
-    fill_in(&mut contexts, &mut application, &mut application_variance);
+    fill_in(&mut contexts, &mut application, &mut application_uncertainty);
     let mut overlap = clamp(&mut application, &mut application_cost);
     let mut own_cost = application_cost;
     for at in (0..contexts.len()).rev() {
@@ -176,13 +176,17 @@ pub(crate) fn of(
             caller.first_scope = caller.first_scope.min(first_scope);
         }
     }
-    ThreadCosts { contexts, start, end, application, application_variance, own_cost, overlap }
+    ThreadCosts { contexts, start, end, application, application_uncertainty, own_cost, overlap }
 }
 
 /// Estimates the time of framed calls in contexts where none of them was timed: the self time of a call
 /// is taken to be the mean over the thread's other contexts of the slot. (Their callees are known, and
 /// what was called more often than a few hundred times was timed.) The error may be all of it.
-fn fill_in(contexts: &mut [Cost], application: &mut f64, application_variance: &mut f64) {
+fn fill_in(
+    contexts: &mut [Cost],
+    application: &mut f64,
+    application_uncertainty: &mut Uncertainty,
+) {
     let is_unknown = |context: &Cost| context.framed && context.timed == 0 && context.calls > 0;
     if !contexts.iter().any(is_unknown) {
         return;
@@ -217,15 +221,16 @@ fn fill_in(contexts: &mut [Cost], application: &mut f64, application_variance: &
         contexts[at].measured = missing;
         contexts[at].timed = context.calls;
         contexts[scope].self_time += missing;
-        contexts[scope].variance += missing * missing;
+        let all_of_it = Uncertainty { variance: missing * missing, common: 0.0 };
+        contexts[scope].uncertainty += all_of_it;
         match context.caller {
             NOBODY => {
                 *application -= missing;
-                *application_variance += missing * missing;
+                *application_uncertainty -= all_of_it;
             }
             caller => {
                 contexts[caller as usize].self_time -= missing;
-                contexts[caller as usize].variance += missing * missing;
+                contexts[caller as usize].uncertainty -= all_of_it;
             }
         }
     }
@@ -282,7 +287,7 @@ impl Cost {
             open: if class == SlotClass::Timed { begun.saturating_sub(timed) } else { 0 },
             samples: timed,
             squared_weights: timed as f64,
-            variance: 0.0,
+            uncertainty: Uncertainty::default(),
             measured: node.total_ticks as f64 - hook.inside * timed as f64,
             open_time: 0.0,
             self_time: 0.0,
@@ -310,7 +315,8 @@ impl Cost {
         let of_twin = twin.record().calls.max(seen) as f64;
         self.calls_variance = factor * factor * twin.relative_variance() * of_twin * seen as f64;
         let mean = if self.timed > 0 { self.measured / self.timed as f64 } else { 0.0 };
-        self.variance = factor * factor * self.variance + mean * mean * self.calls_variance;
+        self.uncertainty = self.uncertainty * factor;
+        self.uncertainty.variance += mean * mean * self.calls_variance;
         self.calls = times(seen);
         self.unseen = self.calls - seen;
         self.timed = times(self.timed);
@@ -338,8 +344,6 @@ impl Cost {
         let variance = samples.pairs_squares as f64 * SQUARES as f64
             - 2.0 * mean * samples.pairs_ticks as f64
             + mean * mean * pairs;
-        // What is taken off all of them may be wrong by the same.
-        let common = hook.error * timed as f64;
         Self {
             caller: context.caller.unwrap_or(NOBODY),
             scope: context.scope,
@@ -350,7 +354,10 @@ impl Cost {
             timed,
             samples: ended,
             squared_weights: pairs + weight,
-            variance: variance.max(0.0) + common * common,
+            uncertainty: Uncertainty {
+                variance: variance.max(0.0),
+                common: hook.error * timed as f64,
+            },
             unwound: 0,
             open,
             measured: (mean - inside) * timed as f64,

@@ -35,7 +35,8 @@
 //! Where calls were sampled, `c(n)` is the number of samples in the cost, *o* is what the thread's samples
 //! were measured to cost in the mean, and calls that were only counted cost their caller what the header says; `M(n) − i·c(n)` is the mean of the samples, each
 //! with its weight, less *i* but not below zero, times the calls. The variance of that, Σ w·(w − 1)·(x − mean)² over samples *x*
-//! of weight *w*, and (*e* · calls)², with the standard error *e* of *i*, make the confidence interval of the self time, and of its caller's. A quantile
+//! of weight *w*, and (Σ *e* · calls)², with the standard error *e* of what is taken off all samples alike, make the confidence interval of the self time, and of its
+//! caller's, where *e* counts the other way round. A quantile
 //! is shown if ten effective samples of (Σw)²/Σw² are beyond it, and if both ends of its 95 %
 //! confidence interval (its rank is binomial) are in its bucket or the next.
 //!
@@ -80,6 +81,7 @@ mod stats;
 mod sums;
 mod syscalls;
 mod tail;
+mod uncertainty;
 mod unrecorded;
 mod unseen;
 mod waits;

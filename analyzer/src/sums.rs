@@ -8,6 +8,7 @@ use crate::costs::Cost;
 use crate::evidence::{Evidence, NORMAL_95};
 use crate::rows::Measures;
 use crate::syscalls::OffCpu;
+use crate::uncertainty::Uncertainty;
 
 /// Rates that differ by less than this are the same clock, calibrated twice.
 const SAME_RATE: f64 = 0.01;
@@ -22,8 +23,8 @@ pub(crate) struct Sums {
     timed: u64,
     samples: u64,
     squared_weights: f64,
-    /// Of what is estimated in the self time, ns².
-    pub(crate) variance: f64,
+    /// That of the self time, in ns.
+    pub(crate) uncertainty: Uncertainty,
     unwound: u64,
     open: u64,
     pub(crate) self_ns: f64,
@@ -86,7 +87,7 @@ impl Sums {
         let ns = |ticks: f64| ticks * scale.ns_per_tick;
         self.self_ns += ns(cost.self_time);
         self.off_cpu.add(off_cpu);
-        self.variance += ns(ns(cost.variance));
+        self.uncertainty += cost.uncertainty * scale.ns_per_tick;
         self.total_is_cut |= cost.total_is_cut;
         if cost.inherited {
             return;
@@ -113,7 +114,7 @@ impl Sums {
         self.timed = self.timed.saturating_add(other.timed);
         self.samples = self.samples.saturating_add(other.samples);
         self.squared_weights += other.squared_weights;
-        self.variance += other.variance;
+        self.uncertainty += other.uncertainty;
         self.unwound = self.unwound.saturating_add(other.unwound);
         self.open = self.open.saturating_add(other.open);
         self.self_ns += other.self_ns;
@@ -169,8 +170,8 @@ impl Sums {
             calls_ci95: (NORMAL_95 * self.calls_variance.sqrt()).round() as u64,
             untimed: self.calls.saturating_sub(self.timed.saturating_add(self.open)),
             timed: self.samples,
-            estimated: estimated || self.variance > 0.0,
-            ci95_ns: Ns::from_f64(NORMAL_95 * self.variance.sqrt()),
+            estimated: estimated || self.uncertainty.is_some(),
+            ci95_ns: Ns::from_f64(self.uncertainty.ci95()),
             unwound: self.unwound,
             open: self.open,
             total_ns,

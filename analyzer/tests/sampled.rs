@@ -3,7 +3,7 @@
 mod process;
 
 use chase_analyzer::recorder::layout::{END_EXIT, THREAD_LIVE, TIMING_ADAPTIVE};
-use chase_analyzer::{Analysis, Groups, Ns, Selection, Tails, Unnamed};
+use chase_analyzer::{Analysis, Groups, LibraryKind, LibraryRow, Ns, Selection, Tails, Unnamed};
 use process::{Process, api};
 
 /// 50 blocks of 100 calls, and 60 calls after the last sample. Each call takes 40 ticks; the hook
@@ -61,6 +61,24 @@ fn what_is_taken_off_all_samples_may_be_wrong_by_the_same() {
     let expected = 1.96 * 0.5 * sampled_calls;
     let found = interval(&process);
     assert!((found / expected - 1.0).abs() < 0.01, "{found} instead of {expected}");
+}
+
+/// In all contexts, that is; and what is too much there is missing in the caller.
+#[test]
+fn what_is_wrong_by_the_same_adds_up() {
+    let mut process = Process::new();
+    process.builder.header.timing = TIMING_ADAPTIVE;
+    process.builder.header.cost_error = 1024;
+    let (outer, inner) = process.slots();
+    let mut thread = process.builder.timeline(process.main);
+    thread.work(1_000).block(inner, 40, 100).enter(outer).work(9_000).block(inner, 40, 200);
+    thread.leave().work(9_000).end();
+    let analysis = process.analysis();
+    let interval = |symbol| api(&analysis, symbol).measures.ci95_ns.0;
+    assert_eq!((interval("inner"), interval("outer")), (588, 392));
+    let is_application = |row: &&LibraryRow| row.kind == LibraryKind::Application;
+    let application = analysis.libraries.iter().find(is_application).unwrap();
+    assert_eq!(application.measures.ci95_ns, Ns(196), "{application:?}");
 }
 
 #[test]

@@ -18,6 +18,7 @@ use crate::rows::{
 };
 use crate::sums::{Scale, Sums};
 use crate::syscalls::{Collected, OffCpu, Places, Scheduler, TracingCost, has_all_waits};
+use crate::uncertainty::Uncertainty;
 use crate::unseen::NotSeen;
 use crate::walk::{Forest, NOBODY};
 use crate::workers::{PART, parts};
@@ -62,8 +63,8 @@ pub(super) struct CollectedThread {
     pub(super) lifetime_ns: f64,
     pub(super) application_ns: f64,
     pub(super) application_off_cpu: OffCpu,
-    /// ns²
-    pub(super) application_variance: f64,
+    /// In ns.
+    pub(super) application_uncertainty: Uncertainty,
     pub(super) own_cost_ns: f64,
     pub(super) overlap_ns: f64,
 }
@@ -283,7 +284,7 @@ impl Collector {
         let apis = self.thread_apis(&costs.contexts, &off_cpu, &imports, &scene.scale);
         let ns = |ticks: f64| ticks * scene.scale.ns_per_tick;
         let ThreadCosts {
-            start, end, application, application_variance, own_cost, overlap, ..
+            start, end, application, application_uncertainty, own_cost, overlap, ..
         } = costs;
         let application_off_cpu = match &mut scene.scheduler {
             None => OffCpu::default(),
@@ -303,7 +304,7 @@ impl Collector {
             off_cpu: sums.off_cpu,
             lifetime_ns: ns((end.0 - start.0) as f64),
             application_ns: ns(application),
-            application_variance: ns(ns(application_variance)),
+            application_uncertainty: application_uncertainty * scene.scale.ns_per_tick,
             own_cost_ns: ns(own_cost),
             overlap_ns: ns(overlap),
         };

@@ -199,7 +199,7 @@ fn application_rows(
     for thread in threads {
         let sums = by_executable.entry(thread.executable).or_default();
         sums.self_ns += thread.application_ns;
-        sums.variance += thread.application_variance;
+        sums.uncertainty += thread.application_uncertainty;
         sums.total_ns += thread.lifetime_ns;
         sums.off_cpu.add(thread.application_off_cpu);
     }

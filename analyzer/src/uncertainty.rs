@@ -1,0 +1,50 @@
+//! How wrong an estimated time may be.
+
+use std::ops::{AddAssign, Mul, SubAssign};
+
+use crate::evidence::NORMAL_95;
+
+/// Of one time, or a sum or difference of some.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Uncertainty {
+    /// Variance of what differs from sample to sample.
+    pub(crate) variance: f64,
+    /// Standard error of what is taken off all samples alike: what is too much in a call is missing in its caller, so it
+    /// has a sign.
+    pub(crate) common: f64,
+}
+
+impl Uncertainty {
+    /// Whether anything is estimated.
+    pub(crate) fn is_some(self) -> bool {
+        self.variance > 0.0 || self.common != 0.0
+    }
+
+    /// Half the width of the 95 % confidence interval.
+    pub(crate) fn ci95(self) -> f64 {
+        NORMAL_95 * (self.variance + self.common * self.common).sqrt()
+    }
+}
+
+impl AddAssign for Uncertainty {
+    fn add_assign(&mut self, other: Self) {
+        self.variance += other.variance;
+        self.common += other.common;
+    }
+}
+
+impl SubAssign for Uncertainty {
+    fn sub_assign(&mut self, other: Self) {
+        self.variance += other.variance;
+        self.common -= other.common;
+    }
+}
+
+/// That of so many times the time.
+impl Mul<f64> for Uncertainty {
+    type Output = Self;
+
+    fn mul(self, times: f64) -> Self {
+        Self { variance: self.variance * times * times, common: self.common * times }
+    }
+}
