@@ -10,7 +10,7 @@ use core::hint::black_box;
 use core::ptr;
 
 use chase_format::histogram::PAGES;
-use chase_format::layout::{FRAMED, Node, SAMPLED, TIMING_ADAPTIVE, TIMING_ALL};
+use chase_format::layout::{FRAMED, Header, Node, SAMPLED, TIMING_ADAPTIVE, TIMING_ALL};
 
 use crate::arch;
 use crate::clock;
@@ -80,6 +80,13 @@ impl Cost {
         unmeasured: 0,
         error: 0,
     };
+
+    /// Puts what reports subtract into the header of a recording.
+    pub(crate) fn tell(&self, header: &mut Header) {
+        (header.cost_inside, header.cost_outside) = (self.inside, self.outside);
+        (header.cost_counted, header.cost_sampled) = (self.counted, self.sampled);
+        (header.cost_framed, header.cost_error) = (self.framed, self.error);
+    }
 }
 
 extern "C" fn nothing() {}

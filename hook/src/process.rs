@@ -152,13 +152,8 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
     this.cost = calibrate::measure(main);
     sampling::note_cost(&this.cost, main);
     begin_budget(this);
-    let header = recording::header();
-    // SAFETY: the header is in the first page of the mapping.
-    unsafe {
-        ((*header).cost_inside, (*header).cost_outside) = (this.cost.inside, this.cost.outside);
-        ((*header).cost_counted, (*header).cost_sampled) = (this.cost.counted, this.cost.sampled);
-        ((*header).cost_framed, (*header).cost_error) = (this.cost.framed, this.cost.error);
-    }
+    // SAFETY: the header is in the first page of the mapping, and there is one thread.
+    this.cost.tell(unsafe { &mut *recording::header() });
     watch_process();
     loading::hook_all();
     clock::note_latest();
@@ -300,9 +295,7 @@ fn open_recording(origin: u32) -> Result<(), Refused> {
     // A child's clock has run since its parent's start, which makes its rate known at once.
     header.clock_start = if origin == ORIGIN_FORK { start } else { this.first_pair };
     header.clock_latest = if origin == ORIGIN_FORK { this.first_pair } else { start };
-    (header.cost_inside, header.cost_outside) = (this.cost.inside, this.cost.outside);
-    (header.cost_counted, header.cost_sampled) = (this.cost.counted, this.cost.sampled);
-    (header.cost_framed, header.cost_error) = (this.cost.framed, this.cost.error);
+    this.cost.tell(&mut header);
     header.timing = sampling::mode();
     const MOST_IMAGES: u64 = 10_000;
     for number in 0..MOST_IMAGES {

@@ -95,7 +95,7 @@ pub(crate) fn pass_by(thread: &Thread, slot: u32) {
         }
         for known in counts.all_known() {
             known.visits.set(0);
-            known.told.set(0);
+            known.calls.set(0);
             known.earlier_cost.set(known.cost.replace(0));
         }
     }
@@ -158,7 +158,7 @@ fn spend(known: &Slot, calls: u32, each: usize, more: u64) {
         let cost = u64::from(calls).saturating_mul(cost_of(each)).saturating_add(more);
         known.cost.set(known.cost.get().saturating_add(cost));
         known.visits.set(known.visits.get() + 1);
-        known.told.set(known.told.get().saturating_add(calls));
+        known.calls.set(known.calls.get().saturating_add(calls));
         windows::count(known.number, calls.into(), cost);
     }
 }
@@ -182,7 +182,7 @@ impl Slot {
             cost
         } else {
             // However fast its calls are, a block of them is no longer than that.
-            let most_visits = most_visits.max(u64::from(self.told.get()) / u64::from(LONGEST));
+            let most_visits = most_visits.max(u64::from(self.calls.get()) / u64::from(LONGEST));
             (cost / visits.max(1) * visits.min(most_visits)).min(self.earlier_cost.get())
         };
         self.lasting_cost.set(lasting);

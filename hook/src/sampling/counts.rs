@@ -101,8 +101,8 @@ pub(super) struct Slot {
     /// Since it was last looked whether the budget is kept: how often its calls took the slow path, and
     /// what they cost, in 1/1024 ticks.
     pub(super) visits: Cell<u32>,
-    /// How many calls were told of then.
-    pub(super) told: Cell<u32>,
+    /// How many calls that was.
+    pub(super) calls: Cell<u32>,
     /// How often, one after the other, they were many.
     pub(super) steady: Cell<u32>,
     pub(super) cost: Cell<u64>,

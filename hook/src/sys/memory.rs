@@ -1,0 +1,86 @@
+//! What is mapped.
+
+use super::{Errno, call3, check, system_call};
+
+/// Private anonymous memory, zeroed; null if there is none.
+pub(crate) fn map_anonymous(len: usize) -> *mut u8 {
+    map_private(len, 0)
+}
+
+/// The same, for memory of which most is about to be used: the pages come all at once, which takes
+/// less than one fault for each.
+pub(crate) fn map_populated(len: usize) -> *mut u8 {
+    map_private(len, libc::MAP_POPULATE)
+}
+
+fn map_private(len: usize, more: i32) -> *mut u8 {
+    let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
+    let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | more) as usize;
+    let result = system_call(libc::SYS_mmap as usize, [0, len, protection, flags, usize::MAX, 0]);
+    check(result).map_or(core::ptr::null_mut(), |address| address as *mut u8)
+}
+
+/// Replaces what is mapped at `address` by private anonymous memory, zeroed.
+pub(crate) fn map_anonymous_at(address: *mut u8, len: usize) {
+    let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
+    let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED;
+    let arguments = [address as usize, len, protection, kind as usize, usize::MAX, 0];
+    system_call(libc::SYS_mmap as usize, arguments);
+}
+
+/// Maps a file, shared and writable: at `place` if that is free, or elsewhere.
+pub(crate) fn map_file(place: *mut u8, fd: i32, len: usize) -> Result<*mut u8, Errno> {
+    let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
+    let flags = (libc::MAP_SHARED | libc::MAP_NORESERVE) as usize;
+    let arguments = [place as usize, len, protection, flags, fd as usize, 0];
+    check(system_call(libc::SYS_mmap as usize, arguments)).map(|address| address as *mut u8)
+}
+
+/// Makes a mapping longer where it is.
+pub(crate) fn extend_mapping(address: *mut u8, len: usize, new_len: usize) -> Result<(), Errno> {
+    check(call3(libc::SYS_mremap, address as usize, len, new_len)).map(drop)
+}
+
+/// Moves a mapping to `to`, in the place of what is mapped there.
+pub(crate) fn move_mapping(address: *mut u8, len: usize, to: usize) -> Result<(), Errno> {
+    let flags = (libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED) as usize;
+    let arguments = [address as usize, len, len, flags, to, 0];
+    check(system_call(libc::SYS_mremap as usize, arguments)).map(drop)
+}
+
+/// Takes a mapping away.
+pub(crate) fn unmap(address: *mut u8, len: usize) {
+    call3(libc::SYS_munmap, address as usize, len, 0);
+}
+
+/// Changes the protection of whole pages.
+pub(crate) fn protect(address: usize, len: usize, protection: i32) -> Result<(), Errno> {
+    check(call3(libc::SYS_mprotect, address, len, protection as usize)).map(drop)
+}
+
+/// `madvise`.
+pub(crate) fn advise(address: *mut u8, len: usize, advice: i32) -> Result<(), Errno> {
+    check(call3(libc::SYS_madvise, address as usize, len, advice as usize)).map(drop)
+}
+
+/// Whether the page at `address` is mapped.
+pub(crate) fn is_mapped(address: usize) -> bool {
+    let mut resident = 0u8;
+    let page = address & !4095;
+    check(call3(libc::SYS_mincore, page, 1, &raw mut resident as usize)).is_ok()
+}
+
+/// Whether the eight bytes at `address` can be read. The kernel copies a signal mask from there
+/// before it finds that it is not told what to do with it.
+pub(crate) fn can_read(address: usize) -> bool {
+    const NONSENSE: usize = 1 << 20;
+    let arguments = [NONSENSE, address, 0, size_of::<u64>(), 0, 0];
+    check(system_call(libc::SYS_rt_sigprocmask as usize, arguments)) == Err(libc::EINVAL)
+}
+
+/// Whether the eight bytes at `address` can be written. That puts something else there: the kernel
+/// copies this thread's signal mask to it.
+pub(crate) fn can_overwrite(address: usize) -> bool {
+    let arguments = [0, 0, address, size_of::<u64>(), 0, 0];
+    check(system_call(libc::SYS_rt_sigprocmask as usize, arguments)).is_ok()
+}
