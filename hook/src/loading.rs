@@ -10,7 +10,7 @@ use core::ptr;
 
 use chase_format::layout::{NONE, OBJECT_CHASE, OBJECT_DLOPENED};
 
-use crate::arch::{exit_of_special, make_direct, vector_area_len, with_vectors_saved};
+use crate::arch::{is_exit, make_direct, vector_area_len, with_vectors_saved};
 use crate::config::Config;
 use crate::elf::Image;
 use crate::lock::{Held, Lock};
@@ -158,7 +158,8 @@ pub(crate) fn expect(thread: &Thread, sp: usize, mode: usize, gets_frame: bool) 
     let outer_sp = thread.pending.get().outer_sp.max(sp);
     // SAFETY: the call's return address is there.
     let own = unsafe { *(sp as *const usize) };
-    let return_address = if gets_frame { exit_of_special() } else { own };
+    // (Of one that gets a frame it is not known which.)
+    let return_address = if gets_frame { 0 } else { own };
     thread.defer(Pending {
         load_sp: sp,
         return_address,
@@ -194,7 +195,12 @@ pub(crate) fn catch_up(thread: &Thread, sp: usize) {
     const TRIES: u32 = 64;
     // SAFETY: the place is on a stack that this thread has been on.
     let there = unsafe { *(pending.load_sp as *const usize) };
-    let returned = sp >= pending.load_sp || there != pending.return_address;
+    let runs = if pending.return_address == 0 {
+        is_exit(there)
+    } else {
+        there == pending.return_address
+    };
+    let returned = sp >= pending.load_sp || !runs;
     if !returned && pending.tries >= TRIES {
         return;
     }

@@ -125,6 +125,7 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
         if executable.is_empty() { c_bytes(auxiliary.executable_name) } else { executable };
     this.executable.push(executable);
     let Some(image) = auxiliary.executable_image() else { return };
+    arch::connect_pads();
     if !loading::survey(image, auxiliary.vdso, process().executable.as_bytes(), config) {
         return;
     }

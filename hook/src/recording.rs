@@ -415,6 +415,7 @@ pub(crate) enum Lost {
     Object = offset_of!(Unseen, objects),
     LateLoad = offset_of!(Unseen, late_loads),
     ContextUnderRoot = offset_of!(Unseen, contexts_under_root),
+    StackSliced = offset_of!(Unseen, stacks_sliced),
 }
 
 /// Counts something that was not seen.

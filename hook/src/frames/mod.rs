@@ -1,22 +1,22 @@
 //! The shadow stack of a thread, and the slow half of the call path.
 //!
-//! A frame holds what the call path took off the real stack. Frames live in segments of two pages,
-//! linked in the order in which they were entered; the first frame's place holds the link. The
-//! call path claims and releases frames by single instructions on [`Thread::top`], so a signal
-//! handler between any two instructions finds a consistent stack.
+//! A frame holds what the call path took off the real stack, and is named by the address that its call returns to
+//! (`pads.S`). Frames live in segments, linked in the order in which they were entered; the first frame's place
+//! holds the link. The call path claims and releases frames by single instructions on [`Thread::top`], so a
+//! signal handler between any two instructions finds a consistent stack.
 //!
 //! Frames can be left behind: by `longjmp`, by exceptions, by coroutines that return in any order
 //! and on any stack or thread. Two rules keep this safe:
 //!
-//! * A live frame is never overwritten: `top` moves down past dead frames only, and a frame is
-//!   declared dead only on proof. Proof is that it lies deeper than a frame that is running on the
-//!   same stack, and two addresses are on the same stack only if both are on the thread's own, or
-//!   are equal. (A tail call has its caller's address too, but returns to our exit.)
+//! * A live frame is never overwritten: `top` moves down past frames only that have returned. One that
+//!   looks left (it lies deeper than a frame that is running on the same stack, and two addresses are on the same
+//!   stack only if both are on the thread's own, or are equal) is set aside: `left.rs`.
 //! * A frame that ends on another thread than it began on is recorded in that thread's tree, and
 //!   its owner takes the call out of its own tree when it meets the dead frame.
 
 mod callers;
 mod inherited;
+mod left;
 mod segments;
 mod slow_path;
 
@@ -26,21 +26,25 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 
 use chase_format::layout::Node;
 
-use crate::arch::{add_to_own, is_exit, move_own, set_context, stack_pointer};
+use crate::arch::{add_to_own, frame_of, move_own, set_context, stack_pointer};
 use crate::clock;
-use crate::pages::PAGE;
 use crate::sampling::{self, SLOT_MASK};
 use crate::thread::Thread;
 use crate::tree::node_at;
 
-pub(crate) use self::segments::first_segment;
+pub(crate) use self::left::leave_left;
+use self::left::{infers, is_left};
+pub(crate) use self::segments::{
+    after_fork_in_child, after_fork_in_parent, before_fork, first_segment, give_back_segment,
+    take_segment,
+};
 use self::slow_path::is_timed;
 pub(crate) use self::slow_path::{enter_due, enter_slow, leave_framed, leave_moved, leave_slow};
 
 /// Bytes of a frame.
 pub(crate) const FRAME: usize = 64;
-/// Bytes, and alignment, of a segment: 127 frames. (Calls that go to and fro between two take the slow path.)
-pub(crate) const SEGMENT: usize = 2 * PAGE;
+/// Bytes, and alignment, of a segment: 31 frames. (Calls that go to and fro between two take the slow path.)
+pub(crate) const SEGMENT: usize = 32 * FRAME;
 /// Frames that are looked at for one that encloses a call on another stack.
 const MANY_STACKS: usize = 64;
 
@@ -60,15 +64,18 @@ pub(crate) const WRAPPED: usize = 2;
 #[repr(C, align(64))]
 pub(crate) struct Frame {
     pub(crate) return_address: usize,
-    pub(crate) saved_rbx: usize,
+    /// What the pad calls.
+    pub(crate) target: usize,
+    /// Where the pad goes when that has returned. (Until `chase_start` has run: the real function.)
+    pub(crate) exit: usize,
     /// Where the return address was on the real stack; or a state.
     pub(crate) sp: AtomicUsize,
     pub(crate) start_ticks: u64,
     pub(crate) node: *mut Node,
-    /// For the exit; and before, for the start of a call that the slow half has begun.
-    pub(crate) saved_rcx: usize,
     /// Where only some calls are timed: how many this one stands for; 0: it is not timed.
     pub(crate) weight: u32,
+    /// Of a frame that is set aside: the reference of its node.
+    pub(crate) own_ref: u32,
     /// When the making of a sample began; 0: not known.
     pub(crate) began_ticks: u64,
 }
@@ -79,8 +86,9 @@ pub(crate) struct Frame {
 pub(crate) struct Segment {
     owner: *mut Thread,
     previous: *mut Segment,
-    sp: AtomicUsize,
     next: *mut Segment,
+    sp: AtomicUsize,
+    unused: u64,
     node: *mut Node,
 }
 
@@ -88,15 +96,15 @@ const _: () = {
     assert!(size_of::<Frame>() == FRAME && size_of::<Segment>() == FRAME);
     assert!(offset_of!(Frame, sp) == offset_of!(Segment, sp));
     assert!(offset_of!(Frame, node) == offset_of!(Segment, node));
-    // The CFI in macros.S knows these two.
-    assert!(offset_of!(Frame, return_address) == 0 && offset_of!(Frame, saved_rbx) == 8);
+    // The CFI knows this.
+    assert!(offset_of!(Frame, return_address) == 0);
 };
 
 fn segment_of(frame: *const Frame) -> *mut Segment {
     (frame as usize & !(SEGMENT - 1)) as *mut Segment
 }
 
-/// The frames of a thread from the top down, over all its segments.
+/// The frames of a thread from the top down, over all its segments, but for those that are set aside.
 struct Below {
     at: usize,
 }
@@ -105,17 +113,23 @@ impl Iterator for Below {
     type Item = *mut Frame;
 
     fn next(&mut self) -> Option<*mut Frame> {
-        let mut frame = self.at.wrapping_sub(FRAME);
-        while frame.is_multiple_of(SEGMENT) {
-            // SAFETY: a frame's place at a segment's start is its link.
-            let previous = unsafe { (*(frame as *const Segment)).previous };
-            if previous.is_null() {
-                return None;
+        loop {
+            let mut frame = self.at.wrapping_sub(FRAME);
+            while frame.is_multiple_of(SEGMENT) {
+                // SAFETY: a frame's place at a segment's start is its link.
+                let previous = unsafe { (*(frame as *const Segment)).previous };
+                if previous.is_null() {
+                    return None;
+                }
+                frame = previous as usize + SEGMENT - FRAME;
             }
-            frame = previous as usize + SEGMENT - FRAME;
+            self.at = frame;
+            let frame = frame as *mut Frame;
+            // SAFETY: frames below `top` are initialised.
+            if !unsafe { is_left(frame) } {
+                return Some(frame);
+            }
         }
-        self.at = frame;
-        Some(frame as *mut Frame)
     }
 }
 
@@ -139,7 +153,7 @@ impl Thread {
                     }
                     let end = previous as usize + SEGMENT;
                     let last = (end - FRAME) as *mut Frame;
-                    if (*last).sp.load(Ordering::Relaxed) > MOVED {
+                    if (*last).sp.load(Ordering::Relaxed) > MOVED || is_left(last) {
                         return;
                     }
                     if !self.move_top(top, end) {
@@ -148,7 +162,7 @@ impl Thread {
                     continue;
                 }
                 let state = (*frame).sp.load(Ordering::Acquire);
-                if state != DEAD && state != MOVED {
+                if is_left(frame) || state != DEAD && state != MOVED {
                     return;
                 }
                 if state == MOVED {
@@ -175,7 +189,7 @@ impl Thread {
             if !is_timed(frame) {
                 let node = self.node_of_left((*frame).node, 0);
                 (*node).unwound += u32::from(!sampling::is_sampled(node));
-                return mark_dead(frame);
+                return self.set_aside(frame);
             }
             let start = (*frame).start_ticks;
             let end = if self.last_jump_ticks.get() > start {
@@ -186,7 +200,7 @@ impl Thread {
             let node = self.node_of_left((*frame).node, (*frame).weight);
             (*node).total_ticks += end.saturating_sub(start);
             (*node).unwound += 1;
-            mark_dead(frame);
+            self.set_aside(frame);
         }
     }
 
@@ -217,19 +231,19 @@ impl Thread {
         let mut found = self.tree.root.get();
         let mut looked_at = 0;
         // SAFETY: the call's return address is there.
-        let tail_call = is_exit(unsafe { *(sp as *const usize) });
+        let named = frame_of(unsafe { *(sp as *const usize) });
         for frame in self.frames() {
             // SAFETY: frames below `top` are initialised.
             let at = unsafe { (*frame).sp.load(Ordering::Relaxed) };
             let encloses = at > sp && (self.stack.holds(at) || !self.stack.holds(sp));
-            if encloses || at == sp && tail_call {
+            if encloses || named == Some(frame as usize) {
                 // SAFETY: as above.
                 found = unsafe { (*frame).node };
                 break;
             }
             if at > MOVED && at <= sp {
                 let (frame_is_own, call_is_own) = (self.stack.holds(at), self.stack.holds(sp));
-                if at == sp || frame_is_own && call_is_own {
+                if infers() && (at == sp || frame_is_own && call_is_own) {
                     self.abandon(frame);
                 } else if frame_is_own {
                     // A handler on its own stack, or a coroutine: what the thread does is part of
@@ -245,6 +259,7 @@ impl Thread {
             }
         }
         self.drop_dead();
+        self.refresh_left();
         set_context(found as usize);
         found
     }
@@ -282,7 +297,7 @@ impl Thread {
     fn leave(&self, frame: *mut Frame) {
         // SAFETY: the frame is this thread's, and was live until now.
         let sp = unsafe { (*frame).sp.load(Ordering::Relaxed) };
-        if sp > MOVED && self.stack.holds(sp) {
+        if sp > MOVED && self.stack.holds(sp) && infers() {
             // Deeper frames of this stack can't be running.
             for deeper in self.frames().take_while(|&above| above != frame) {
                 // SAFETY: frames below `top` are initialised.
@@ -295,6 +310,7 @@ impl Thread {
         // SAFETY: as above.
         unsafe { mark_dead(frame) };
         self.drop_dead();
+        self.refresh_left();
         self.show_context();
     }
 
@@ -320,6 +336,9 @@ impl Thread {
             // From or to another stack: nothing is proved, but where it goes on is known.
             return self.show_context_at(target_sp);
         }
+        if !infers() {
+            return self.show_context_at(target_sp);
+        }
         for frame in self.frames() {
             // SAFETY: frames below `top` are initialised.
             let at = unsafe { (*frame).sp.load(Ordering::Relaxed) };
@@ -330,6 +349,7 @@ impl Thread {
             }
         }
         self.drop_dead();
+        self.refresh_left();
         self.show_context();
     }
 
@@ -407,6 +427,7 @@ impl Thread {
             }
         }
         self.drop_dead();
+        self.refresh_left();
     }
 }
 

@@ -1,18 +1,119 @@
-//! Where frames live: segments of two pages, as many as it takes.
+//! Where frames live: segments of a few, taken from those of the process as a thread needs them.
 
+use core::cell::UnsafeCell;
 use core::ptr;
 use core::sync::atomic::Ordering;
 
 use chase_format::layout::Node;
 
-use super::{FRAME, FREE, Frame, MOVED, SEGMENT, Segment, segment_of};
-use crate::pages;
+use super::{FRAME, FREE, Frame, MOVED, SEGMENT, Segment, is_left, segment_of};
+use crate::arch::{FRAMES, first_frame};
+use crate::lock::Lock;
 use crate::sampling;
 use crate::signals::SignalsBlocked;
 use crate::thread::Thread;
 
-/// Segments of one thread before calls run untimed: a million frames.
-const MANY_SEGMENTS: usize = 1 << 13;
+/// Segments of a process.
+const SEGMENTS: usize = FRAMES * FRAME / SEGMENT;
+/// Segments with frames that were set aside, before the one that has waited longest is used again though there are
+/// others: 8,000 frames and their pads are what a processor can keep at hand.
+const MANY_LEFT: usize = 256;
+
+/// The segments that no thread uses. Lists are linked by `Segment::next`.
+struct Pool {
+    lock: Lock,
+    state: UnsafeCell<State>,
+}
+
+struct State {
+    /// How many were ever used.
+    used: usize,
+    /// Without frames that are set aside, latest first.
+    free: *mut Segment,
+    /// With such, in the order in which they came.
+    first_left: *mut Segment,
+    last_left: *mut Segment,
+    left: usize,
+}
+
+// SAFETY: `state` is touched only by who holds `lock`.
+unsafe impl Sync for Pool {}
+static POOL: Pool = Pool {
+    lock: Lock::new(),
+    state: UnsafeCell::new(State {
+        used: 0,
+        free: ptr::null_mut(),
+        first_left: ptr::null_mut(),
+        last_left: ptr::null_mut(),
+        left: 0,
+    }),
+};
+
+/// A segment, zeroed; null if there is none. Signals are blocked.
+pub(crate) fn take_segment() -> *mut Segment {
+    let _held = POOL.lock.hold();
+    // SAFETY: the lock is held; what is in the lists is used by nobody, nor is what was never used.
+    unsafe {
+        let state = &mut *POOL.state.get();
+        if state.left < MANY_LEFT {
+            if !state.free.is_null() {
+                let segment = state.free;
+                state.free = (*segment).next;
+                ptr::write_bytes(segment.cast::<u8>(), 0, SEGMENT);
+                return segment;
+            }
+            if state.used < SEGMENTS {
+                let segment = first_frame() + state.used * SEGMENT;
+                state.used += 1;
+                return ptr::with_exposed_provenance_mut(segment);
+            }
+        }
+        let segment = state.first_left;
+        if !segment.is_null() {
+            state.first_left = (*segment).next;
+            state.left -= 1;
+            ptr::write_bytes(segment.cast::<u8>(), 0, SEGMENT);
+        }
+        segment
+    }
+}
+
+/// Takes back what a thread does not use any more: no frame is live. Signals are blocked.
+pub(crate) fn give_back_segment(segment: *mut Segment) {
+    let _held = POOL.lock.hold();
+    // SAFETY: the lock is held, and the segment is nobody's.
+    unsafe {
+        let state = &mut *POOL.state.get();
+        if !frames_in(segment).any(|frame| is_left(frame)) {
+            (*segment).next = state.free;
+            state.free = segment;
+            return;
+        }
+        (*segment).next = ptr::null_mut();
+        if state.left == 0 {
+            state.first_left = segment;
+        } else {
+            (*state.last_left).next = segment;
+        }
+        state.last_left = segment;
+        state.left += 1;
+    }
+}
+
+/// Before a fork, in the forking thread: nobody else is in the middle of a change.
+pub(crate) fn before_fork() {
+    POOL.lock.acquire();
+}
+
+/// After a fork, in the parent.
+pub(crate) fn after_fork_in_parent() {
+    POOL.lock.release();
+}
+
+/// After a fork, in the child. (What other threads had stays theirs: who knows who goes on with their coroutines.)
+pub(crate) fn after_fork_in_child() {
+    POOL.lock.reset();
+}
 
 /// Where `top` is when the segment is empty.
 fn bottom(segment: *mut Segment) -> usize {
@@ -79,11 +180,7 @@ impl Thread {
             if (*segment).next.is_null() {
                 let mut next = self.unused_segment(segment);
                 if next.is_null() {
-                    if self.segments.get() >= MANY_SEGMENTS {
-                        return false;
-                    }
-                    next = pages::take(SEGMENT).cast();
-                    self.segments.set(self.segments.get() + 1);
+                    next = take_segment();
                 }
                 if next.is_null() {
                     return false;
@@ -113,11 +210,20 @@ impl Thread {
                 if is_unused(previous) {
                     (*at).previous = (*previous).previous;
                     (*(*previous).previous).next = at;
+                    let mut has_left = false;
                     for frame in frames_in(previous) {
+                        if is_left(frame) {
+                            has_left = true;
+                            continue;
+                        }
                         if (*frame).sp.load(Ordering::Acquire) == MOVED {
                             sampling::take_back((*frame).node, (*frame).weight);
                         }
                         (*frame).sp.store(FREE, Ordering::Relaxed);
+                    }
+                    if has_left {
+                        give_back_segment(previous);
+                        continue;
                     }
                     return previous;
                 }
@@ -142,7 +248,7 @@ impl Thread {
             (*first).next = ptr::null_mut();
             while !segment.is_null() {
                 let next = (*segment).next;
-                pages::give_back(segment.cast(), SEGMENT);
+                give_back_segment(segment);
                 segment = next;
             }
         }
@@ -156,5 +262,6 @@ fn frames_in(segment: *mut Segment) -> impl Iterator<Item = *mut Frame> {
 
 fn is_unused(segment: *mut Segment) -> bool {
     // SAFETY: the frames of a segment are initialised, zero at first.
-    frames_in(segment).all(|frame| unsafe { (*frame).sp.load(Ordering::Acquire) } <= MOVED)
+    frames_in(segment)
+        .all(|frame| unsafe { is_left(frame) || (*frame).sp.load(Ordering::Acquire) <= MOVED })
 }

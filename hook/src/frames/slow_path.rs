@@ -20,7 +20,6 @@ use crate::{loading, recording};
 pub(crate) unsafe extern "C" fn enter_due(
     slot: u32,
     sp: usize,
-    rbx: usize,
     why: *mut Frame,
 ) -> *mut Frame {
     // SAFETY: that of no thread is never written, and has no countdowns.
@@ -40,12 +39,12 @@ pub(crate) unsafe extern "C" fn enter_due(
         {
             sampling::forget_due(thread, &due);
             // SAFETY: the caller vouches for the place.
-            return unsafe { thread.enter_frame(node, weight, due.began_ticks, sp, rbx) };
+            return unsafe { thread.enter_frame(node, weight, due.began_ticks, sp) };
         }
     }
     let reason = Reason { why: why.addr(), missed, began_ticks: due.began_ticks };
     // SAFETY: as the caller says.
-    let frame = unsafe { enter(slot, reason, sp, rbx) };
+    let frame = unsafe { enter(slot, reason, sp) };
     sampling::forget_due(thread, &due);
     frame
 }
@@ -59,14 +58,13 @@ pub(crate) unsafe extern "C" fn enter_due(
 pub(crate) unsafe extern "C" fn enter_slow(
     slot: u32,
     sp: usize,
-    rbx: usize,
     vain: *mut Frame,
 ) -> *mut Frame {
     if !vain.is_null() {
         give_up(vain);
     }
     // SAFETY: as the caller says.
-    unsafe { enter(slot, Reason { why: 0, missed: 0, began_ticks: 0 }, sp, rbx) }
+    unsafe { enter(slot, Reason { why: 0, missed: 0, began_ticks: 0 }, sp) }
 }
 
 /// Why a call takes the slow path.
@@ -84,7 +82,7 @@ struct Reason {
 /// # Safety
 /// As for [`enter_slow`].
 #[inline(never)]
-unsafe fn enter(slot: u32, reason: Reason, sp: usize, rbx: usize) -> *mut Frame {
+unsafe fn enter(slot: u32, reason: Reason, sp: usize) -> *mut Frame {
     let Some(thread) = thread::current_or_adopt() else {
         sampling::without_thread(slot);
         recording::unseen(Lost::CallWithoutThread);
@@ -129,7 +127,7 @@ unsafe fn enter(slot: u32, reason: Reason, sp: usize, rbx: usize) -> *mut Frame 
     }
     sampling::pass_by(thread, slot);
     // SAFETY: the caller vouches for the place.
-    unsafe { thread.enter_frame(node, weight, reason.began_ticks, sp, rbx) }
+    unsafe { thread.enter_frame(node, weight, reason.began_ticks, sp) }
 }
 
 impl Thread {
@@ -145,11 +143,18 @@ impl Thread {
         weight: u32,
         began_ticks: u64,
         sp: usize,
-        rbx: usize,
     ) -> *mut Frame {
         let frame = self.claim();
         if frame.is_null() {
             recording::unseen(Lost::CallTooDeep);
+            if weight == 0 {
+                // Counted, and not open: it passes through.
+                // SAFETY: the node is this thread's.
+                unsafe {
+                    (*node).calls += 1;
+                    (*node).unwound += 1;
+                }
+            }
             return ptr::null_mut();
         }
         // SAFETY: the frame was claimed for this call; the caller's stack holds its return address.
@@ -157,7 +162,7 @@ impl Thread {
             (*frame).node = node;
             (*frame).weight = 0;
             (*frame).began_ticks = began_ticks;
-            (*frame).saved_rbx = rbx;
+            (*frame).exit = 0;
             (*frame).return_address = *(sp as *const usize);
             compiler_fence(Ordering::SeqCst);
             (*frame).sp.store(sp, Ordering::Relaxed);

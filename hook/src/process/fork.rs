@@ -9,7 +9,7 @@ use super::{greet_companion, memory_is_ours, open_recording, process};
 use crate::sampling::no_counts;
 use crate::signals::SignalsBlocked;
 use crate::thread::{Origin, no_thread};
-use crate::{arch, loading, pages, recording, sampling, thread, windows};
+use crate::{arch, frames, loading, pages, recording, sampling, thread, windows};
 
 /// Signals of the forking thread, which is the one that holds the locks.
 struct ForkSignals(UnsafeCell<Option<SignalsBlocked>>);
@@ -26,6 +26,7 @@ pub(super) unsafe extern "C" fn before_fork() {
     thread::before_fork();
     sampling::before_fork();
     pages::before_fork();
+    frames::before_fork();
     // SAFETY: the locks are held.
     unsafe { *FORK_SIGNALS.0.get() = Some(signals) };
 }
@@ -33,6 +34,7 @@ pub(super) unsafe extern "C" fn before_fork() {
 pub(super) unsafe extern "C" fn after_fork_in_parent() {
     // SAFETY: the locks are held.
     let _signals = unsafe { (*FORK_SIGNALS.0.get()).take() };
+    frames::after_fork_in_parent();
     pages::after_fork_in_parent();
     sampling::after_fork_in_parent();
     thread::after_fork_in_parent();
@@ -59,6 +61,7 @@ fn become_child() {
     thread::after_fork_in_child();
     sampling::after_fork_in_child(thread::current().and_then(|thread| thread.counts.get()));
     pages::after_fork_in_child();
+    frames::after_fork_in_child();
     recording::after_fork_in_child();
     loading::after_fork_in_child();
     if !recording::is_open() {

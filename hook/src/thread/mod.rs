@@ -20,7 +20,7 @@ use chase_format::layout::{
 
 use self::end::{DESTRUCTOR_ROUNDS, forget, watch_end};
 use crate::arch::{self, current_thread, set_current_thread};
-use crate::frames::{SEGMENT, first_segment};
+use crate::frames::{first_segment, give_back_segment, take_segment};
 use crate::pages::PAGE;
 use crate::recording::Lost;
 use crate::sampling::{self, Counts, no_counts};
@@ -53,8 +53,6 @@ pub(crate) struct Thread {
     pub(crate) pending: Cell<Pending>,
     record: Cell<*mut ThreadRecord>,
     destructor_rounds: Cell<u32>,
-    /// Segments of its shadow stack.
-    pub(crate) segments: Cell<usize>,
 }
 
 /// Work that waits for a thread's next call. The tree is closed as long as there is any.
@@ -66,7 +64,7 @@ pub(crate) struct Pending {
     pub(crate) outer_sp: usize,
     /// What it loads is for all objects to find.
     pub(crate) global: bool,
-    /// What is on the stack at `load_sp` as long as it runs.
+    /// What is on the stack at `load_sp` as long as it runs; 0: the address of a frame's pad.
     pub(crate) return_address: usize,
     /// It has not been entered yet.
     pub(crate) entering: bool,
@@ -155,7 +153,6 @@ impl Thread {
             pending: Cell::new(Pending::NONE),
             record: Cell::new(ptr::null_mut()),
             destructor_rounds: Cell::new(0),
-            segments: Cell::new(1),
         }
     }
 
@@ -283,8 +280,13 @@ const _: () = assert!(size_of::<Thread>() + TABLE_LEN <= PAGE);
 
 /// Makes the calling thread's [`Thread`]. Signals are blocked.
 fn create(origin: &Origin) -> *mut Thread {
-    let (page, segment) = (pages::take(PAGE), pages::take(SEGMENT));
-    if page.is_null() || segment.is_null() {
+    let page = pages::take(PAGE);
+    if page.is_null() {
+        return ptr::null_mut();
+    }
+    let segment = take_segment();
+    if segment.is_null() {
+        pages::give_back(page, PAGE);
         return ptr::null_mut();
     }
     let thread = page.cast::<Thread>();
@@ -293,10 +295,10 @@ fn create(origin: &Origin) -> *mut Thread {
         thread.write(Thread::new(Stack::of_thread(origin)));
         if !(*thread).enroll(origin) {
             pages::give_back(page, PAGE);
-            pages::give_back(segment, SEGMENT);
+            give_back_segment(segment);
             return ptr::null_mut();
         }
-        first_segment(segment.cast(), thread, (*thread).tree.root.get());
+        first_segment(segment, thread, (*thread).tree.root.get());
         (*thread).counts.set(sampling::take());
     }
     thread

@@ -227,8 +227,10 @@ pub struct Unseen {
     /// Contexts put under their thread's root because there were too many: their time is missing
     /// from the total of their callers and so too high in the callers' self time.
     pub contexts_under_root: u64,
+    /// 1 if a call returned that had looked left for good: the process copies pieces of stacks away and back.
+    pub stacks_sliced: u64,
     /// Room for later counters.
-    pub reserved: [u64; 8],
+    pub reserved: [u64; 7],
 }
 
 /// The first page of a recording.

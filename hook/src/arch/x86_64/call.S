@@ -1,20 +1,15 @@
-# The path of one call: stub -> chase_enter -> the real function -> chase_exit -> the application.
-# (A call that is only counted goes from the stub straight into the real function: stubs.S.)
+# The path of one call: stub -> chase_enter -> the frame's pad -> the real function -> the pad -> chase_exit
+# -> the application. (A call that is only counted goes from the stub straight into the real function: stubs.S.)
 #
 # chase_enter changes no register that the callee may read (rdi rsi rdx rcx r8 r9, al, r10, all
-# vector registers, the stack) and none that it must preserve but rbx, which it saves in the frame.
-# chase_exit preserves every register that may hold a result (rax rdx rcx r8, xmm0 xmm1, st0 st1).
+# vector registers, the stack) and none that it must preserve. chase_exit preserves every register that
+# may hold a result (rax rdx rcx r8, xmm0 xmm1, st0 st1).
 #
-# In the callee the return address is chase_exit, and the frame's address is in rbx, which the
-# callee preserves; so the caller's registers are found by plain unwinding:
-#     rsp as it is, return address at [rbx], rbx at [rbx + 8].
-# The CFA only serves to tell frames apart. With CFA = rsp this frame and the callee's would be one,
-# and after a tail call there are two of ours at one rsp. So it is rsp + 15 less the frame's number
-# modulo 8: it lies between the callee's (rsp) and the caller's (rsp + 16 or more), and grows
-# outwards, which debuggers insist on.
+# The return address moves from the stack into the frame, and the pad's call puts its own where that was. How
+# pads are unwound through is in pads.S.
 #
-# There is no personality routine: a frame that an exception or a cancellation passes is dropped,
-# like one that longjmp passes, when the thread's next call proves it dead. (LLVM's libunwind takes
+# There is no personality routine: a frame that an exception or a cancellation passes is set aside,
+# like one that longjmp passes, when the thread's next call finds it left. (LLVM's libunwind takes
 # a frame for the handler's if it has the same rsp, as ours and the caller's do, and would end the
 # process when a personality did not act as the handler.)
 
@@ -59,39 +54,43 @@ chase_enter_\of:                        # r11 = slot, (rsp) = return address
     whole 9
     cmpq %rdx, %rax
     jne .Lenter_moved_\of
-    {{disp32}} movq %rsi, {NODE}(%rax)
-    {{disp32}} movq %rbx, {RBX}(%rax)
-    {{disp32}} movq %rsp, {SP}(%rax)    # from here on the frame encloses calls of signal handlers
-    movq %rax, %rbx                     # rbx = frame
-    cfi_rbx_in_frame
-    popq {RET}(%rbx)
-    cfi_return_in_frame
+    movq %rsi, {NODE}(%rax)
+    movq (%rsp), %rdx
+    movq %rdx, {RET}(%rax)
+    leaq chase_exit_\of(%rip), %rdx
+    movq %rdx, {EXIT}(%rax)
     load_target %r11 %rcx               # r11 = the real function
-    show_context \of %rsi %rcx
-    read_clock .Lenter_clock_\of
+    movq %r11, {TARGET}(%rax)
+    movq %rsp, {SP}(%rax)               # from here on the frame encloses calls of signal handlers
+    movq %rax, %rcx                     # rcx = frame
+    show_context \of %rsi %rdx
+    read_clock %rcx .Lenter_clock_\of
 .Lstarted_\of:
     incq {CALLS}(%rsi)                  # (the clock would wait for that)
-    movq %rax, {START}(%rbx)
-    {{disp32}} movq %rax, {LAST_START}(%rsi)
+    movq %rax, {START}(%rcx)
+    movq %rax, {LAST_START}(%rsi)
+    movq %rcx, %r11
+    addq {distance}(%rip), %r11         # r11 = the frame's pad
     unstash
-.Lcall_\of:
-    whole 3
-    callq *%r11
+    leaq 8(%rsp), %rsp                  # the pad's call puts its own return address there
+    .cfi_def_cfa_offset 0
+    jmpq *%r11
 
     .hidden chase_exit_\of
     .globl chase_exit_\of
-chase_exit_\of:                         # rbx = frame
+chase_exit_\of:                         # r11 = frame
+    cfi_return_in_frame
     movq %rax, %r9                      # results are in rax and rdx by the ABI; rcx and r8, which stay,
-    movq %rdx, %r11                     # hold more by other conventions, like Swift's
-    read_clock .Lexit_clock_\of
+    movq %rdx, %r10                     # hold more by other conventions, like Swift's
+    read_clock %r11 .Lexit_clock_\of
 .Lended_\of:
-    load_thread \of %r10                # r10 = thread, perhaps another one than at entry
-    leaq {FRAME}(%rbx), %rdx
+    load_thread \of %rdx                # rdx = thread, perhaps another one than at entry
+    leaq {FRAME}(%r11), %rdi
     whole 9
-    cmpq %rdx, {TOP}(%r10)
+    cmpq %rdi, {TOP}(%rdx)
     jne .Lleave_slow_\of                # not the top frame of this thread
-    movq {NODE}(%rbx), %rsi             # rsi = node
-    subq {START}(%rbx), %rax            # rax = ticks
+    movq {NODE}(%r11), %rsi             # rsi = node
+    subq {START}(%r11), %rax            # rax = ticks
     whole 8
     cmpq ${SHORT}, %rax
     jae .Llong_\of
@@ -108,34 +107,30 @@ chase_exit_\of:                         # rbx = frame
     jz .Lleave_unrecorded_\of           # the first call in this page
     shlq $7, %rdi
     addq {base}(%rip), %rdi
-    movq $0, {SP}(%rbx)                 # a jump or a cancellation from here on finds no call to leave, and in
+    movq $0, {SP}(%r11)                 # a jump or a cancellation from here on finds no call to leave, and in
     incq (%rdi,%rdx,8)                  # between one to be told of (Thread::tell_of_uncounted)
     addq %rax, {TOTAL}(%rsi)
     whole 6
     cmpq {MAX}(%rsi), %rax
     ja .Lmaximum_\of
 .Lrecorded_\of:
-    pushq {RET}(%rbx)
+    pushq {RET}(%r11)
     cfi_return_on_stack
-    movq {RBX}(%rbx), %rdi              # rdi = the caller's rbx
-    .cfi_register rbx, rdi
-    movq {NODE}-{FRAME}(%rbx), %rsi     # rsi = the caller's node
-    subq ${FRAME}, {TOP}(%r10)          # released: one instruction, for signal handlers
+    movq {NODE}-{FRAME}(%r11), %rsi     # rsi = the caller's node
+    load_thread \of %rdi
+    subq ${FRAME}, {TOP}(%rdi)          # released: one instruction, for signal handlers
     whole 9
-    cmpq %rbx, {TOP}(%r10)              # ... unless one has switched stacks in between
+    cmpq %r11, {TOP}(%rdi)              # ... unless one has switched stacks in between
     jne .Lleave_moved_\of
-    show_context \of %rsi %r10
-    movq %rdi, %rbx
-    .cfi_restore rbx
+    show_context \of %rsi %rdi
     movq %r9, %rax
-    movq %r11, %rdx
+    movq %r10, %rdx
     whole 1
     retq
 
 # ---- out of line --------------------------------------------------------------------------------
 .Lmaximum_\of:
     cfi_return_in_frame
-    cfi_rbx_in_frame
     movq %rax, {MAX}(%rsi)
     jmp .Lrecorded_\of
 
@@ -160,39 +155,30 @@ chase_exit_\of:                         # rbx = frame
 .Llast_bucket_\of:
     movq %rdi, %rcx
 .Lleave_unrecorded_\of:
-    addq {START}(%rbx), %rax
+    addq {START}(%r11), %rax
 .Lleave_slow_\of:                       # rax = now
-    pushq {RET}(%rbx)
+    pushq {RET}(%r11)
     cfi_return_on_stack
-    pushq {RBX}(%rbx)
-    .cfi_def_cfa_offset 16
-    .cfi_offset rbx, -16
     push_results
-    movq %rbx, %rdi
+    movq %r11, %rdi
     movq %rax, %rsi
     callq {leave_slow}
     pop_results
-    restore %rbx
-    .cfi_restore rbx
     retq
 
 .Lleave_moved_\of:                      # recorded, but not on top any more
-    .cfi_register rbx, rdi
-    pushq %rdi
-    .cfi_def_cfa_offset 16
-    .cfi_offset rbx, -16
     push_results
-    movq %rbx, %rdi
+    movq %r11, %rdi
     callq {leave_moved}
     pop_results
-    restore %rbx
-    .cfi_restore rbx
     retq
 
 .Lenter_outside_\of:                    # a tail call takes over its caller's place on the stack
     .cfi_def_cfa rsp, 8
+    .cfi_offset rip, -8
+    .cfi_restore rsp
     jb .Lenter_slow_\of
-    jump_if_exit (%rsp) 1f
+    jump_if_named (%rsp) %rax 1f
     jmp .Lenter_slow_\of
 1:
     load_context \of %rdx
@@ -229,7 +215,7 @@ chase_exit_\of:                         # rbx = frame
     movl %r11d, %edi
     movq %rsi, %rcx
     leaq 200(%rsp), %rsi                # where the return address is
-    movq %rbx, %rdx
+    movq %rcx, %rdx
     cmpl ${AT_ZERO}, %ecx
     je 1f
     cmpl ${WRAPPED}, %ecx
@@ -248,24 +234,23 @@ chase_exit_\of:                         # rbx = frame
     load_target %r11 %rcx
     testq %rax, %rax
     jz .Lbypass_\of
-    movq %rax, %rbx
-    cfi_rbx_in_frame
-    movq {NODE}(%rbx), %rsi
+    movq %r11, {EXIT}(%rax)             # until chase_start has read it
+    leaq chase_start_\of(%rip), %rcx
+    movq %rcx, {TARGET}(%rax)
+    movq {NODE}(%rax), %rsi
     show_context \of %rsi %rcx
-    movq %r11, {SAVED_RCX}(%rbx)        # free until the exit
-    leaq chase_start(%rip), %r11
+    movq %rax, %r11
+    addq {distance}(%rip), %r11
     restore %rsi
     restore %rcx
     restore %rdx
     restore %rax
     leaq 8(%rsp), %rsp
-    cfi_return_in_frame
-    jmp .Lcall_\of
+    .cfi_def_cfa_offset 0
+    jmpq *%r11
 
 .Lbypass_\of:                           # no frame to be had: the call runs untimed
-    cfi_return_on_stack
-    .cfi_restore rbx
-    .cfi_adjust_cfa_offset 32
+    .cfi_def_cfa_offset 40
     restore %rsi
     restore %rcx
     restore %rdx
@@ -273,19 +258,15 @@ chase_exit_\of:                         # rbx = frame
     jmpq *%r11
 
 .Lenter_clock_\of:
-    cfi_rbx_in_frame
-    cfi_return_in_frame
-    subq $40, %rsp                      # the stash, and the return address: it is still there
-    cfi_return_on_stack
+    subq $32, %rsp                      # the stash
     .cfi_adjust_cfa_offset 32
     callq chase_clock
-    addq $40, %rsp
-    cfi_return_in_frame
+    addq $32, %rsp
+    .cfi_adjust_cfa_offset -32
     jmp .Lstarted_\of
 
 .Lexit_clock_\of:
     cfi_return_in_frame
-    cfi_rbx_in_frame
     callq chase_clock
     jmp .Lended_\of
     .cfi_endproc
@@ -294,3 +275,21 @@ chase_exit_\of:                         # rbx = frame
 
     call_path near
     call_path far
+
+# The exit of a frame that was taken for one that is left for good: its call has returned all the same.
+    .p2align 4
+    .hidden chase_exit_left
+    .globl chase_exit_left
+    .type chase_exit_left, @function
+chase_exit_left:                        # r11 = frame
+    .cfi_startproc
+    pushq {RET}(%r11)
+    movq %rax, %r9
+    movq %rdx, %r10
+    push_results
+    movq %r11, %rdi
+    callq {leave_left}
+    pop_results
+    retq
+    .cfi_endproc
+    .size chase_exit_left, . - chase_exit_left

@@ -7,23 +7,29 @@
 # done, and the jump is one that the processor never foresees, whatever came before: a return to
 # somewhere else than where the call came from, by a pair that leaves other returns foreseen. So
 # chase_probe can tell what that is at the moment.
-    .type chase_start, @function
-chase_start:                            # rbx = frame
+.macro start_path of
+    .type chase_start_\of, @function
+chase_start_\of:                        # (rsp) = in the frame's pad
     .cfi_startproc
     save %rax
     save %rdx
     save %rcx
-    cmpq {clock_limit}(%rip), %rbx
+    movq 24(%rsp), %rcx
+    subq {distance}(%rip), %rcx
+    subq ${PAD_CALL}, %rcx              # rcx = frame
+    cmpq {clock_limit}(%rip), %rcx
     ja 2f
     lfence
     rdtsc
     shlq $32, %rdx
     orq %rdx, %rax
 1:
-    movq {NODE}(%rbx), %rcx
-    movq %rax, {START}(%rbx)
-    movq %rax, {LAST_START}(%rcx)
-    movq {SAVED_RCX}(%rbx), %r11        # the real function
+    movq {NODE}(%rcx), %rdx
+    movq %rax, {START}(%rcx)
+    movq %rax, {LAST_START}(%rdx)
+    leaq chase_exit_\of(%rip), %rax
+    movq {EXIT}(%rcx), %r11             # the real function
+    movq %rax, {EXIT}(%rcx)
     restore %rcx
     restore %rdx
     restore %rax
@@ -38,7 +44,11 @@ chase_start:                            # rbx = frame
     movq %r11, (%rsp)
     retq
     .cfi_endproc
-    .size chase_start, . - chase_start
+    .size chase_start_\of, . - chase_start_\of
+.endm
+
+    start_path near
+    start_path far
 
 # rax = what is recorded, at this moment, of a call of an empty function that chase_start begins.
     .hidden chase_probe

@@ -52,72 +52,64 @@ chase_counted_\of:                      # r11 = slot, (rsp) = return address, fl
     jne .Lenter_moved_\of
     movq %rsi, {NODE}(%rax)
     movl $0, {WEIGHT}(%rax)             # it stands for no call: not timed
-    movq %rbx, {RBX}(%rax)
-    movq %rsp, {SP}(%rax)
-    movq %rax, %rbx                     # rbx = frame
-    cfi_rbx_in_frame
-    popq {RET}(%rbx)
-    cfi_return_in_frame
+    movq (%rsp), %rdx
+    movq %rdx, {RET}(%rax)
+    leaq chase_framed_exit_\of(%rip), %rdx
+    movq %rdx, {EXIT}(%rax)
     load_target %r11 %rcx
+    movq %r11, {TARGET}(%rax)
+    movq %rsp, {SP}(%rax)
     incq {CALLS}(%rsi)
     show_context \of %rsi %rcx
+    movq %rax, %r11
+    addq {distance}(%rip), %r11
     unstash
-    whole 3
-    callq *%r11
+    leaq 8(%rsp), %rsp
+    .cfi_def_cfa_offset 0
+    jmpq *%r11
 
     .hidden chase_framed_exit_\of
     .globl chase_framed_exit_\of
-chase_framed_exit_\of:                  # rbx = frame; rax rdx rcx r8 may hold results
-    load_thread \of %r10                # r10 = thread, perhaps another one than at entry
-    leaq {FRAME}(%rbx), %rdi
+chase_framed_exit_\of:                  # r11 = frame; rax rdx rcx r8 may hold results
+    cfi_return_in_frame
+    load_thread \of %r9                 # r9 = thread, perhaps another one than at entry
+    leaq {FRAME}(%r11), %rdi
     whole 9
-    cmpq %rdi, {TOP}(%r10)
+    cmpq %rdi, {TOP}(%r9)
     jne .Lframed_leave_slow_\of
-    movq $0, {SP}(%rbx)
-    pushq {RET}(%rbx)
+    movq $0, {SP}(%r11)
+    pushq {RET}(%r11)
     cfi_return_on_stack
-    {{disp32}} movq {RBX}(%rbx), %rdi
-    .cfi_register rbx, rdi
-    {{disp32}} movq {NODE}-{FRAME}(%rbx), %rsi # rsi = the caller's node
-    subq ${FRAME}, {TOP}(%r10)
+    {{disp32}} movq {NODE}-{FRAME}(%r11), %rsi # rsi = the caller's node
+    subq ${FRAME}, {TOP}(%r9)
     whole 9
-    cmpq %rbx, {TOP}(%r10)
+    cmpq %r11, {TOP}(%r9)
     jne .Lframed_leave_moved_\of
     show_context \of %rsi %r9
-    movq %rdi, %rbx
-    .cfi_restore rbx
     whole 1
     retq
 
 # ---- out of line --------------------------------------------------------------------------------
 .Lframed_leave_slow_\of:
     cfi_return_in_frame
-    cfi_rbx_in_frame
-    pushq {RET}(%rbx)
+    pushq {RET}(%r11)
     cfi_return_on_stack
-    pushq {RBX}(%rbx)
-    .cfi_def_cfa_offset 16
-    .cfi_offset rbx, -16
     movq %rax, %r9
-    movq %rdx, %r11
+    movq %rdx, %r10
     push_results
-    movq %rbx, %rdi
+    movq %r11, %rdi
     callq {leave_framed}
     pop_results
-    restore %rbx
-    .cfi_restore rbx
     retq
 
 .Lframed_leave_moved_\of:
-    .cfi_register rbx, rdi
     movq %rax, %r9
-    movq %rdx, %r11
+    movq %rdx, %r10
     jmp .Lleave_moved_\of
 
 .Lframed_outside_\of:
-    .cfi_restore rbx
     jb .Lframed_slow_\of
-    jump_if_exit (%rsp) 1f
+    jump_if_named (%rsp) %rax 1f
     jmp .Lframed_slow_\of
 1:
     load_context \of %rdx

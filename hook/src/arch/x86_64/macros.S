@@ -30,12 +30,11 @@
     stash_rax
     stash_others
 .endm
-# The return address has been popped since.
 .macro unstash
-    movq -40(%rsp), %rsi
-    movq -32(%rsp), %rcx
-    movq -24(%rsp), %rdx
-    movq -16(%rsp), %rax
+    movq -32(%rsp), %rsi
+    movq -24(%rsp), %rcx
+    movq -16(%rsp), %rdx
+    movq -8(%rsp), %rax
 .endm
 # Makes them part of the stack, for calls, as if they had been saved in this order.
 .macro keep_stash
@@ -70,10 +69,13 @@
     .cfi_adjust_cfa_offset -128
 .endm
 
-# All that may hold a result.
+# All that may hold a result: what was in rax and rdx is in r9 and r10. Behind the return address, the stack is
+# aligned by 8 more.
 .macro push_results
+    subq $8, %rsp
+    .cfi_adjust_cfa_offset 8
     save %r9
-    save %r11
+    save %r10
     save %rcx
     save %r8
     subq $32, %rsp
@@ -90,18 +92,17 @@
     restore %rcx
     restore %rdx
     restore %rax
+    addq $8, %rsp
+    .cfi_adjust_cfa_offset -8
 .endm
 
 # ---- CFI ----------------------------------------------------------------------------------------
-# rbx = *(rbx + 8): the caller's rbx is in the frame (DW_CFA_expression, DW_OP_breg3).
-.macro cfi_rbx_in_frame
-    .cfi_escape 0x10, 0x03, 0x02, 0x73, {RBX}
-.endm
-# The return address has moved from the stack to the frame, see above.
+# In an exit the return address is in the frame, which r11 points to. (Only signal handlers and debuggers
+# unwind from there, who know r11.) CFA and rsp are as in the pads.
 .macro cfi_return_in_frame
-    # CFA = rsp + 15 - ((rbx >> 6) & 7) (DW_CFA_def_cfa_expression)
-    .cfi_escape 0x0f, 0x09, 0x77, 0x0f, 0x73, 0x00, 0x36, 0x25, 0x37, 0x1a, 0x1c
-    .cfi_escape 0x10, 0x10, 0x02, 0x73, {RET}       # return address = *(rbx + 0)
+    # CFA = rsp + 15 - ((r11 >> 6) & 7) (DW_CFA_def_cfa_expression)
+    .cfi_escape 0x0f, 0x09, 0x77, 0x0f, 0x7b, 0x00, 0x36, 0x25, 0x37, 0x1a, 0x1c
+    .cfi_escape 0x10, 0x10, 0x02, 0x7b, {RET}       # return address = *(r11 + 0)
     .cfi_escape 0x16, 0x07, 0x02, 0x77, 0x00        # rsp = rsp (DW_CFA_val_expression)
 .endm
 # The return address is on the stack again, at the top. (Not `.cfi_restore rip`: libgcc takes that
@@ -112,12 +113,12 @@
     .cfi_restore rsp
 .endm
 
-# rax = now, rdx is lost; rbx = frame. A clock that is not the time stamp counter is read out of line,
+# rax = now, rdx is lost. A clock that is not the time stamp counter is read out of line,
 # for all frames: their addresses are above its limit. (That is one micro-operation, and three if the
 # clock's kind were compared to a constant.)
-.macro read_clock slow
+.macro read_clock frame slow
     whole 13
-    cmpq {clock_limit}(%rip), %rbx
+    cmpq {clock_limit}(%rip), \frame
     ja \slow
     rdtsc
     shlq $32, %rdx
@@ -166,11 +167,11 @@
     .endif
 .endm
 
-# Jumps to `to` if the return address in `place` is one of ours. rdx is lost.
-.macro jump_if_exit place to
-    .irp exit, chase_exit_near, chase_exit_far, chase_framed_exit_near, chase_framed_exit_far
-    leaq \exit(%rip), %rdx
-    cmpq %rdx, \place
+# Jumps to `to` if the return address in `place` is in the pad of the frame below `top`. rdx is lost.
+.macro jump_if_named place top to
+    movq \place, %rdx
+    subq {distance}(%rip), %rdx
+    addq ${FRAME} - {PAD_CALL}, %rdx
+    cmpq %rdx, \top
     je \to
-    .endr
 .endm

@@ -45,6 +45,10 @@ const SPECIAL_STUB: usize = 16;
 const END: usize = 8;
 const ENDS: usize = 16;
 const ENDS_BLOCK: usize = END * ENDS + 8;
+/// Frames of a process, of all threads together. (Each takes a line of the library's text, too, touched where it is used.)
+pub(crate) const FRAMES: usize = 1 << 17;
+/// Bytes of a pad's call: a call returns to so many behind the pad.
+const PAD_CALL: usize = 6;
 /// What a slot's number has as a key of the tree, where its calls get frames and are not all timed.
 const FRAMED_KEY: u32 = SAMPLED | FRAMED;
 /// ELF machine number.
@@ -56,6 +60,8 @@ static TARGETS: [AtomicUsize; STUBS] = [const { AtomicUsize::new(0) }; STUBS];
 static CLOCK_LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
 /// What the clock shows once it stands still; 0 as long as it runs.
 pub(crate) static FROZEN_TICKS: AtomicU64 = AtomicU64::new(0);
+/// How far each pad is behind its frame.
+static PAD_DISTANCE: AtomicUsize = AtomicUsize::new(0);
 /// Where the recording is mapped.
 pub(crate) static BASE: AtomicUsize = AtomicUsize::new(0);
 
@@ -81,6 +87,13 @@ global_asm!(
     include_str!("framed.S"),
     include_str!("clock.S"),
     include_str!("special.S"),
+    include_str!("pads.S"),
+    distance = sym PAD_DISTANCE,
+    leave_left = sym frames::leave_left,
+    FRAMES = const FRAMES,
+    PAD_CALL = const PAD_CALL,
+    TARGET = const offset_of!(Frame, target),
+    EXIT = const offset_of!(Frame, exit),
     no_thread = sym thread::NO_THREAD,
     no_counts = sym sampling::NO_COUNTS,
     clock_limit = sym CLOCK_LIMIT,
@@ -115,9 +128,7 @@ global_asm!(
     MASK = const offset_of!(Thread, tree.shown.mask),
     TABLE = const offset_of!(Thread, tree.shown.table),
     RET = const offset_of!(Frame, return_address),
-    RBX = const offset_of!(Frame, saved_rbx),
     SP = const offset_of!(Frame, sp),
-    SAVED_RCX = const offset_of!(Frame, saved_rcx),
     START = const offset_of!(Frame, start_ticks),
     NODE = const offset_of!(Frame, node),
     CONTEXT = const CONTEXT,
@@ -159,10 +170,9 @@ unsafe extern "C" {
     static chase_distant_stubs: u8;
     static chase_special_stubs: u8;
     static chase_timed_stubs: u8;
-    static chase_exit_near: u8;
-    static chase_exit_far: u8;
-    static chase_framed_exit_near: u8;
-    static chase_framed_exit_far: u8;
+    static chase_frames: u8;
+    static chase_pads: u8;
+    static chase_exit_left: u8;
     /// What is recorded of an empty call that is a sample, in ticks of the time stamp counter.
     pub(crate) safe fn chase_probe() -> u64;
     /// What a new thread runs first; its argument is a `Start` of `thread::start`.
@@ -202,20 +212,31 @@ pub(crate) fn is_stub(address: usize) -> bool {
     tables.iter().any(|&(table, len)| address.wrapping_sub(table as usize) < len)
 }
 
-/// Where functions return to that are not ordinary and were called by us.
-pub(crate) fn exit_of_special() -> usize {
-    &raw const chase_exit_far as usize
+/// Has frames find their pads: before the first call.
+pub(crate) fn connect_pads() {
+    let distance = (&raw const chase_pads as usize).wrapping_sub(first_frame());
+    PAD_DISTANCE.store(distance, Ordering::Relaxed);
 }
 
-/// Whether a call that returns to `address` is a tail call of a function that was called by us.
+/// Address of the first of all frames.
+pub(crate) fn first_frame() -> usize {
+    &raw const chase_frames as usize
+}
+
+/// The frame of the call that returns to `address`; `None` if that is none of ours.
+pub(crate) fn frame_of(address: usize) -> Option<usize> {
+    let offset = address.wrapping_sub(&raw const chase_pads as usize + PAD_CALL);
+    (offset < FRAMES * FRAME && offset.is_multiple_of(FRAME)).then(|| first_frame() + offset)
+}
+
+/// Whether a call that returns to `address` is made from, or is a tail call of, a function that was called by us.
 pub(crate) fn is_exit(address: usize) -> bool {
-    let exits = [
-        &raw const chase_exit_near,
-        &raw const chase_exit_far,
-        &raw const chase_framed_exit_near,
-        &raw const chase_framed_exit_far,
-    ];
-    exits.iter().any(|&exit| exit as usize == address)
+    frame_of(address).is_some()
+}
+
+/// Where a frame leads that is taken for left.
+pub(crate) fn exit_of_left() -> usize {
+    &raw const chase_exit_left as usize
 }
 
 /// Makes `target` the real function of `slot`. False if its stub leads to another one, and can't be changed:
