@@ -36,15 +36,16 @@ pub(crate) use self::left::leave_left;
 use self::left::{infers, is_left};
 pub(crate) use self::segments::{
     after_fork_in_child, after_fork_in_parent, before_fork, first_segment, give_back_segment,
-    take_segment,
+    take_first_segment,
 };
 use self::slow_path::is_timed;
 pub(crate) use self::slow_path::{enter_due, enter_slow, leave_framed, leave_moved, leave_slow};
 
 /// Bytes of a frame.
 pub(crate) const FRAME: usize = 64;
-/// Bytes, and alignment, of a segment: 31 frames. (Calls that go to and fro between two take the slow path.)
-pub(crate) const SEGMENT: usize = 32 * FRAME;
+/// Bytes, and alignment, of a segment: 63 frames. (Calls that go to and fro between two take the slow path; with larger
+/// ones there would be fewer threads that get one.)
+pub(crate) const SEGMENT: usize = 64 * FRAME;
 /// Frames that are looked at for one that encloses a call on another stack.
 const MANY_STACKS: usize = 64;
 

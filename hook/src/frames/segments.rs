@@ -9,6 +9,7 @@ use chase_format::layout::Node;
 use super::{FRAME, FREE, Frame, MOVED, SEGMENT, Segment, is_left, segment_of};
 use crate::arch::{FRAMES, first_frame};
 use crate::lock::Lock;
+use crate::pages;
 use crate::sampling;
 use crate::signals::SignalsBlocked;
 use crate::thread::Thread;
@@ -80,6 +81,9 @@ pub(crate) fn take_segment() -> *mut Segment {
 
 /// Takes back what a thread does not use any more: no frame is live. Signals are blocked.
 pub(crate) fn give_back_segment(segment: *mut Segment) {
+    if !is_real(segment) {
+        return pages::give_back(segment.cast(), SEGMENT);
+    }
     let _held = POOL.lock.hold();
     // SAFETY: the lock is held, and the segment is nobody's.
     unsafe {
@@ -120,11 +124,32 @@ fn bottom(segment: *mut Segment) -> usize {
     segment as usize + FRAME
 }
 
+/// A segment for a new thread, zeroed; null if there is no memory. When the process has no more frames, its calls are
+/// counted and pass through, until there are some: it gets a place that looks full.
+pub(crate) fn take_first_segment() -> *mut Segment {
+    let segment = take_segment();
+    if segment.is_null() { pages::take(SEGMENT).cast() } else { segment }
+}
+
+/// Whether a segment has pads.
+fn is_real(segment: *const Segment) -> bool {
+    segment.addr().wrapping_sub(first_frame()) < FRAMES * FRAME
+}
+
 /// Makes the first segment of a thread, in zeroed memory.
 ///
 /// # Safety
 /// `segment` is memory of ours that nobody uses.
 pub(crate) unsafe fn first_segment(segment: *mut Segment, owner: *mut Thread, root: *mut Node) {
+    if !is_real(segment) {
+        // SAFETY: the caller vouches for the memory; the last frame's place is what the call path looks at.
+        unsafe {
+            (*((segment as usize + SEGMENT - FRAME) as *mut Frame)).node = root;
+            (*segment).owner = owner;
+            (*owner).top.store(segment as usize + SEGMENT, Ordering::Relaxed);
+        }
+        return;
+    }
     // SAFETY: the caller vouches for the memory.
     unsafe {
         (*segment).owner = owner;
@@ -233,17 +258,30 @@ impl Thread {
         ptr::null_mut()
     }
 
+    /// The first segment.
+    pub(crate) fn lowest_segment(&self) -> *mut Segment {
+        let mut segment = segment_of((self.top.load(Ordering::Relaxed) - FRAME) as *const Frame);
+        // SAFETY: links lead to the first segment; segments live as long as the thread.
+        unsafe {
+            while !(*segment).previous.is_null() {
+                segment = (*segment).previous;
+            }
+        }
+        segment
+    }
+
     /// At the thread's end: gives back the segments behind the first, and says whether no frame
     /// was live.
     pub(crate) fn release_segments(&self) -> bool {
         self.settle_moved();
         self.drop_dead();
-        if self.frames().next().is_some() {
+        // SAFETY: frames below `top` are initialised.
+        if self.frames().any(|frame| unsafe { (*frame).sp.load(Ordering::Relaxed) } > MOVED) {
             return false;
         }
         // SAFETY: no frame is live, so nothing refers to the segments.
         unsafe {
-            let first = segment_of((self.top.load(Ordering::Relaxed) - FRAME) as *const Frame);
+            let first = self.lowest_segment();
             let mut segment = (*first).next;
             (*first).next = ptr::null_mut();
             while !segment.is_null() {

@@ -9,7 +9,7 @@ use chase_format::layout::NONE;
 use super::start::set_get_stack_size;
 use super::{ENDED, Thread, current};
 use crate::arch::set_current_thread;
-use crate::frames::{SEGMENT, give_back_segment};
+use crate::frames::give_back_segment;
 use crate::pages;
 use crate::pages::PAGE;
 use crate::sampling::{self, no_counts};
@@ -116,9 +116,9 @@ unsafe extern "C" fn end(value: *mut c_void) {
 impl Thread {
     /// Gives its memory back. Nothing refers to it any more.
     fn give_back(&self) {
-        let first = self.top.load(Ordering::Relaxed) & !(SEGMENT - 1);
+        let first = self.lowest_segment();
         self.tree.release();
-        give_back_segment(first as *mut _);
+        give_back_segment(first);
         pages::give_back((&raw const *self).cast_mut().cast(), PAGE);
     }
 }

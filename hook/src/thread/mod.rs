@@ -20,7 +20,7 @@ use chase_format::layout::{
 
 use self::end::{DESTRUCTOR_ROUNDS, forget, watch_end};
 use crate::arch::{self, current_thread, set_current_thread};
-use crate::frames::{first_segment, give_back_segment, take_segment};
+use crate::frames::{first_segment, give_back_segment, take_first_segment};
 use crate::pages::PAGE;
 use crate::recording::Lost;
 use crate::sampling::{self, Counts, no_counts};
@@ -284,7 +284,7 @@ fn create(origin: &Origin) -> *mut Thread {
     if page.is_null() {
         return ptr::null_mut();
     }
-    let segment = take_segment();
+    let segment = take_first_segment();
     if segment.is_null() {
         pages::give_back(page, PAGE);
         return ptr::null_mut();

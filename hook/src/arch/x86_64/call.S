@@ -73,7 +73,7 @@ chase_enter_\of:                        # r11 = slot, (rsp) = return address
     addq {distance}(%rip), %r11         # r11 = the frame's pad
     unstash
     leaq 8(%rsp), %rsp                  # the pad's call puts its own return address there
-    .cfi_def_cfa_offset 0
+    cfi_return_below
     jmpq *%r11
 
     .hidden chase_exit_\of
@@ -246,11 +246,13 @@ chase_exit_\of:                         # r11 = frame
     restore %rdx
     restore %rax
     leaq 8(%rsp), %rsp
-    .cfi_def_cfa_offset 0
+    cfi_return_below
     jmpq *%r11
 
 .Lbypass_\of:                           # no frame to be had: the call runs untimed
-    .cfi_def_cfa_offset 40
+    .cfi_def_cfa rsp, 40
+    .cfi_offset rip, -8
+    .cfi_restore rsp
     restore %rsi
     restore %rcx
     restore %rdx

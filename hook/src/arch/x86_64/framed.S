@@ -65,7 +65,7 @@ chase_counted_\of:                      # r11 = slot, (rsp) = return address, fl
     addq {distance}(%rip), %r11
     unstash
     leaq 8(%rsp), %rsp
-    .cfi_def_cfa_offset 0
+    cfi_return_below
     jmpq *%r11
 
     .hidden chase_framed_exit_\of

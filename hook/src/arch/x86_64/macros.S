@@ -105,6 +105,12 @@
     .cfi_escape 0x10, 0x10, 0x02, 0x7b, {RET}       # return address = *(r11 + 0)
     .cfi_escape 0x16, 0x07, 0x02, 0x77, 0x00        # rsp = rsp (DW_CFA_val_expression)
 .endm
+# Before the jump to the pad, which r11 points to, the return address is below the stack pointer still.
+.macro cfi_return_below
+    .cfi_escape 0x0f, 0x09, 0x77, 0x0f, 0x7b, 0x00, 0x36, 0x25, 0x37, 0x1a, 0x1c
+    .cfi_escape 0x10, 0x10, 0x02, 0x77, 0x78        # return address = *(rsp - 8)
+    .cfi_escape 0x16, 0x07, 0x02, 0x77, 0x00
+.endm
 # The return address is on the stack again, at the top. (Not `.cfi_restore rip`: libgcc takes that
 # for "unchanged", and finds the same frame again.)
 .macro cfi_return_on_stack
