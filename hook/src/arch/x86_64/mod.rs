@@ -46,7 +46,7 @@ const END: usize = 8;
 const ENDS: usize = 16;
 const ENDS_BLOCK: usize = END * ENDS + 8;
 /// Frames of a process, of all threads together. (Each takes a line of the library's text, too, touched where it is used.)
-pub(crate) const FRAMES: usize = 1 << 18;
+pub(crate) const FRAMES: usize = 1 << 17;
 /// Bytes of a pad's call: a call returns to so many behind the pad.
 const PAD_CALL: usize = 6;
 /// What a slot's number has as a key of the tree, where its calls get frames and are not all timed.
