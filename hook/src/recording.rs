@@ -7,6 +7,8 @@
 //! start, and that is all there is. The mapping is small at first, since it counts where the
 //! application limits or locks its memory.
 
+mod place;
+
 use core::cell::UnsafeCell;
 use core::mem::offset_of;
 use core::ptr;
@@ -30,8 +32,6 @@ pub(crate) const LARGEST: usize = 4 << 30;
 /// Length that the file has, and is mapped, at first. It is sparse, and gets its true length at the
 /// end.
 const FIRST_LENGTH: usize = 4 << 20;
-/// Where the file is mapped if that is free: far from where the kernel puts things by itself.
-const PLACE: usize = 0x2a00_0000_0000;
 /// What is populated at first, and at least each further time.
 const STEP: usize = 64 << 10;
 const LARGEST_STEP: usize = 4 << 20;
@@ -151,9 +151,8 @@ fn map_new(path: &Text<4096>, fd: i32, file_limit: usize, header: &Header) -> Re
     let length = FIRST_LENGTH.min(file_limit & !(PAGE - 1)).min(address_space & !(PAGE - 1));
     let (old, old_length) = (base(), state().length);
     sys::ftruncate(fd, length).map_err(refused("can't size the recording"))?;
-    let place = if old.is_null() { PLACE } else { old as usize + LARGEST };
-    let base = sys::map_file(ptr::without_provenance_mut(place), fd, length)
-        .map_err(refused("can't map the recording"))?;
+    let place = if old.is_null() { place::first() } else { place::beneath(old as usize) };
+    let base = map_with_room(place, fd, length).map_err(refused("can't map the recording"))?;
     // A fault in the middle of a long sparse file would have the kernel read what is around it, as far
     // as it reads ahead: megabytes of zeros, perhaps.
     let _ = sys::advise(base, length, libc::MADV_RANDOM);
@@ -188,6 +187,18 @@ fn map_new(path: &Text<4096>, fd: i32, file_limit: usize, header: &Header) -> Re
     RECORDING.stopped.store(false, Ordering::Relaxed);
     RECORDING.open.store(true, Ordering::Release);
     Ok(())
+}
+
+/// Maps the file at `place`, or where else it can grow.
+fn map_with_room(place: usize, fd: i32, len: usize) -> Result<*mut u8, Errno> {
+    let map_at = |place| sys::map_file(ptr::without_provenance_mut(place), fd, len);
+    let base = map_at(place)?;
+    if base as usize == place {
+        return Ok(base);
+    }
+    let Some(other) = place::other() else { return Ok(base) };
+    sys::unmap(base, len);
+    map_at(other)
 }
 
 fn state() -> &'static mut State {
