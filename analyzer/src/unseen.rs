@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 use chase_recorder::layout::{
-    END_NONE, Header, LONGEST_COUNTDOWN, OWN_CONTEXT_REF, SKIP_REASONS, STOP_CONFINED, STOP_LIMIT,
-    STOP_NO_MEMORY, STOP_NO_SPACE, STOP_NONE, THREAD_ENDED, TIMING_ADAPTIVE, TIMING_ALL,
-    longest_block,
+    END_NONE, Header, LONGEST_COUNTDOWN, OWN_CONTEXT_REF, SKIP_REASONS, STOP_CONFINED,
+    STOP_CUT_OFF, STOP_LIMIT, STOP_NO_MEMORY, STOP_NO_SPACE, STOP_NONE, THREAD_ENDED,
+    TIMING_ADAPTIVE, TIMING_ALL, longest_block,
 };
 use serde::Serialize;
 
@@ -168,6 +168,7 @@ impl NotSeen {
                     STOP_LIMIT => "size limit of a recording reached",
                     STOP_NO_MEMORY => "no more memory could be mapped",
                     STOP_CONFINED => "system calls were confined (seccomp)",
+                    STOP_CUT_OFF => "cut off: the program mapped other memory over the recording",
                     _ => "reason unknown to this version",
                 },
                 errno: header.stop_errno,

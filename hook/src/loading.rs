@@ -16,7 +16,7 @@ use crate::elf::Image;
 use crate::lock::{Held, Lock};
 use crate::objects::{Object, Objects};
 use crate::recording::Lost;
-use crate::resolve::{Wanted, address_of};
+use crate::resolve::{Wanted, address_of, find_in};
 use crate::signals::SignalsBlocked;
 use crate::slots::{Entry, Slots, entry_of, write_description};
 use crate::special::Kind;
@@ -72,13 +72,16 @@ pub(crate) fn survey(executable: Image, vdso: usize, path: &'static [u8], config
     state.iterate != 0 && find(c"gnu_get_libc_version") != 0
 }
 
-/// A function of the program's global scope; 0 if it has none.
+/// A function of the C library that the program uses; 0 if it has none. Whatever stands before it in
+/// the scope of all is for the program's calls and not for ours: a sanitizer's function of this name,
+/// in the executable perhaps, is not ready yet when we call it, and one of a library may do anything.
 pub(crate) fn find(name: &CStr) -> usize {
     let objects = &state().objects;
     let wanted = Wanted::new(name.to_bytes(), None);
-    let found = objects.lookup(0, &wanted);
-    let image = found.and_then(|found| Some((objects.get(found.object)?, found.symbol)));
-    image.map_or(0, |(object, symbol)| address_of(&object.image, symbol))
+    objects
+        .c_library()
+        .find_map(|object| Some(address_of(&object.image, find_in(&object.image, &wanted)?)))
+        .unwrap_or(0)
 }
 
 /// Path of this library, as the dynamic linker knows it.

@@ -166,6 +166,18 @@ impl Objects {
         unsafe { core::slice::from_raw_parts(self.objects, self.count) }
     }
 
+    /// The parts of the program's own C library.
+    pub(crate) fn c_library(&self) -> impl Iterator<Item = &Object> {
+        // Before version 2.34, functions for threads were in a library beside it.
+        const PARTS: [&[u8]; 2] = [b"libc.so.6", b"libpthread.so.0"];
+        PARTS.iter().filter_map(|part| {
+            let is_part = |object: &&Object| {
+                object.loaded && object.namespace == 0 && object.image.soname() == *part
+            };
+            self.all().iter().find(is_part)
+        })
+    }
+
     pub(crate) fn get(&self, id: u32) -> Option<&Object> {
         self.all().get(id as usize)
     }

@@ -446,7 +446,7 @@ pub(crate) fn is_own() -> bool {
 /// The process, or its image, is about to end in this way. A `vfork`'s child is not the process.
 pub(crate) fn end(kind: u32, status: i32) {
     let confined = recording::is_confined();
-    if !recording::is_open() || !is_own() {
+    if !recording::is_open() || !is_own() || recording::end_if_gone(kind, status) {
         return;
     }
     windows::finish();

@@ -7,6 +7,9 @@
 //! start, and that is all there is. The mapping is small at first, since it counts where the
 //! application limits or locks its memory.
 
+mod cut_off;
+mod place;
+
 use core::cell::UnsafeCell;
 use core::mem::offset_of;
 use core::ptr;
@@ -18,6 +21,7 @@ use chase_format::layout::{
 };
 use chase_format::writer::{Chunk, Writer, records_per_chunk};
 
+pub(crate) use self::cut_off::end_if_gone;
 use crate::arch;
 use crate::lock::Lock;
 use crate::signals::SignalsBlocked;
@@ -30,8 +34,6 @@ pub(crate) const LARGEST: usize = 4 << 30;
 /// Length that the file has, and is mapped, at first. It is sparse, and gets its true length at the
 /// end.
 const FIRST_LENGTH: usize = 4 << 20;
-/// Where the file is mapped if that is free: far from where the kernel puts things by itself.
-const PLACE: usize = 0x2a00_0000_0000;
 /// What is populated at first, and at least each further time.
 const STEP: usize = 64 << 10;
 const LARGEST_STEP: usize = 4 << 20;
@@ -151,9 +153,8 @@ fn map_new(path: &Text<4096>, fd: i32, file_limit: usize, header: &Header) -> Re
     let length = FIRST_LENGTH.min(file_limit & !(PAGE - 1)).min(address_space & !(PAGE - 1));
     let (old, old_length) = (base(), state().length);
     sys::ftruncate(fd, length).map_err(refused("can't size the recording"))?;
-    let place = if old.is_null() { PLACE } else { old as usize + LARGEST };
-    let base = sys::map_file(ptr::without_provenance_mut(place), fd, length)
-        .map_err(refused("can't map the recording"))?;
+    let place = if old.is_null() { place::first() } else { place::beneath(old as usize) };
+    let base = map_with_room(place, fd, length).map_err(refused("can't map the recording"))?;
     // A fault in the middle of a long sparse file would have the kernel read what is around it, as far
     // as it reads ahead: megabytes of zeros, perhaps.
     let _ = sys::advise(base, length, libc::MADV_RANDOM);
@@ -170,10 +171,7 @@ fn map_new(path: &Text<4096>, fd: i32, file_limit: usize, header: &Header) -> Re
         }
         room = fixed;
     }
-    // Whatever still refers to the parent's recording finds zeros, and changes nothing.
-    if old_length > 0 {
-        sys::map_anonymous_at(old, old_length);
-    }
+    forget_parents(old_length);
     arch::set_base(base);
     let state = state();
     state.path = *path;
@@ -188,6 +186,26 @@ fn map_new(path: &Text<4096>, fd: i32, file_limit: usize, header: &Header) -> Re
     RECORDING.stopped.store(false, Ordering::Relaxed);
     RECORDING.open.store(true, Ordering::Release);
     Ok(())
+}
+
+/// Whatever still refers to the parent's recording finds zeros, and changes nothing. (What the program
+/// has put in its place is the program's.)
+fn forget_parents(length: usize) {
+    if length > 0 && !cut_off::is_gone() {
+        sys::map_anonymous_at(base(), length);
+    }
+}
+
+/// Maps the file at `place`, or where else it can grow.
+fn map_with_room(place: usize, fd: i32, len: usize) -> Result<*mut u8, Errno> {
+    let map_at = |place| sys::map_file(ptr::without_provenance_mut(place), fd, len);
+    let base = map_at(place)?;
+    if base as usize == place {
+        return Ok(base);
+    }
+    let Some(other) = place::other() else { return Ok(base) };
+    sys::unmap(base, len);
+    map_at(other)
 }
 
 fn state() -> &'static mut State {
@@ -208,6 +226,10 @@ fn chunk_locked(kind: ChunkKind, owner: u32, len: usize) -> Option<Chunk> {
         return None;
     }
     let state = state();
+    if cut_off::is_gone() {
+        cut_off::stop(state);
+        return None;
+    }
     while state.writer.room() - state.writer.committed() < len {
         if let Err((reason, errno)) = make_room(state) {
             stop(reason, errno);
@@ -254,14 +276,19 @@ fn lengthen(state: &mut State, wanted: usize) -> Result<(), (u32, Errno)> {
 }
 
 fn set_length(state: &State, length: usize) -> Result<(), Errno> {
-    let fd = sys::open(state.path.as_c_str(), libc::O_RDWR | libc::O_NOFOLLOW, 0)?;
-    let result = if sys::file_identity(fd) == Some(state.identity) {
-        sys::ftruncate(fd, length)
-    } else {
-        Err(libc::ESTALE)
-    };
+    let fd = open_again(state)?;
+    let result = sys::ftruncate(fd, length);
     sys::close(fd);
     result
+}
+
+fn open_again(state: &State) -> Result<i32, Errno> {
+    let fd = sys::open(state.path.as_c_str(), libc::O_RDWR | libc::O_NOFOLLOW, 0)?;
+    if sys::file_identity(fd) == Some(state.identity) {
+        return Ok(fd);
+    }
+    sys::close(fd);
+    Err(libc::ESTALE)
 }
 
 fn stop(reason: u32, errno: Errno) {
@@ -456,5 +483,5 @@ pub(crate) fn after_fork_in_child() {
 /// The child could get no recording. What still refers to its parent's must not reach it.
 pub(crate) fn close() {
     RECORDING.open.store(false, Ordering::Relaxed);
-    sys::map_anonymous_at(base(), state().length);
+    forget_parents(state().length);
 }

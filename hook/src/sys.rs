@@ -10,7 +10,7 @@ use crate::{arch, recording};
 
 pub(crate) use self::memory::{
     advise, can_overwrite, can_read, extend_mapping, is_mapped, map_anonymous, map_anonymous_at,
-    map_file, map_populated, move_mapping, protect, unmap,
+    map_file, map_nothing, map_populated, move_mapping, protect, unmap,
 };
 
 /// An error number of the kernel, positive.

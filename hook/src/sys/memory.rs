@@ -20,6 +20,13 @@ fn map_private(len: usize, more: i32) -> *mut u8 {
     check(result).map_or(core::ptr::null_mut(), |address| address as *mut u8)
 }
 
+/// Maps what nobody may touch.
+pub(crate) fn map_nothing(len: usize) -> Result<*mut u8, Errno> {
+    let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE) as usize;
+    let arguments = [0, len, libc::PROT_NONE as usize, flags, usize::MAX, 0];
+    check(system_call(libc::SYS_mmap as usize, arguments)).map(|address| address as *mut u8)
+}
+
 /// Replaces what is mapped at `address` by private anonymous memory, zeroed.
 pub(crate) fn map_anonymous_at(address: *mut u8, len: usize) {
     let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;

@@ -192,6 +192,9 @@ pub const STOP_NO_MEMORY: u32 = 3;
 /// [`Header::stop_reason`]: the process gave up the right to system calls that recording needs
 /// (seccomp), or to the clock. What was known before goes on counting.
 pub const STOP_CONFINED: u32 = 4;
+/// [`Header::stop_reason`]: the program mapped other memory over the recording. What was in it goes no
+/// further; `stop_ticks` is when that was noticed.
+pub const STOP_CUT_OFF: u32 = 5;
 
 /// A moment on the recording's own clock and on the system's.
 #[repr(C)]
