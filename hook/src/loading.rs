@@ -198,11 +198,8 @@ pub(crate) fn catch_up(thread: &Thread, sp: usize) {
     const TRIES: u32 = 64;
     // SAFETY: the place is on a stack that this thread has been on.
     let there = unsafe { *(pending.load_sp as *const usize) };
-    let runs = if pending.return_address == 0 {
-        is_exit(there)
-    } else {
-        there == pending.return_address
-    };
+    let runs =
+        if pending.return_address == 0 { is_exit(there) } else { there == pending.return_address };
     let returned = sp >= pending.load_sp || !runs;
     if !returned && pending.tries >= TRIES {
         return;

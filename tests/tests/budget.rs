@@ -90,21 +90,6 @@ fn by_several_threads_too() {
     }
 }
 
-/// Where threads sleep, and are interrupted, it may be seldom enough, so that it is counted.
-#[test]
-fn or_counted_where_others_are_seldom_called() {
-    let trial = trial(&program(""), "crowd");
-    hold(|| {
-        let recording = trial.compare();
-        let hot = recording.only().figures(TRAP, "trap_spin");
-        if hot.estimated {
-            return check(recording.only(), &trial.told("made"), "");
-        }
-        assert_eq!(hot.calls, trial.told("made")["trap_spin"]);
-        Ok(())
-    });
-}
-
 #[test]
 fn where_calls_are_only_counted() {
     compare(&trial(&program(""), "plain").hooked_env("CHASE_TIMING", "count"));

@@ -55,10 +55,10 @@ impl Thread {
                 return;
             }
             let live = self.frames().find(|&frame| (*frame).sp.load(Ordering::Relaxed) > MOVED);
-            let (sp, node): (usize, *mut Node) = live.map_or(
-                (usize::MAX, self.tree.root.get()),
-                |frame| ((*frame).sp.load(Ordering::Relaxed), (*frame).node),
-            );
+            let (sp, node): (usize, *mut Node) = live
+                .map_or((usize::MAX, self.tree.root.get()), |frame| {
+                    ((*frame).sp.load(Ordering::Relaxed), (*frame).node)
+                });
             while live.is_none_or(|live| live as usize != at) {
                 if at.is_multiple_of(SEGMENT) {
                     let segment = at as *mut Segment;

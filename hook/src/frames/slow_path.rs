@@ -17,11 +17,7 @@ use crate::{loading, recording};
 ///
 /// # Safety
 /// As for [`enter_slow`].
-pub(crate) unsafe extern "C" fn enter_due(
-    slot: u32,
-    sp: usize,
-    why: *mut Frame,
-) -> *mut Frame {
+pub(crate) unsafe extern "C" fn enter_due(slot: u32, sp: usize, why: *mut Frame) -> *mut Frame {
     // SAFETY: that of no thread is never written, and has no countdowns.
     let thread = unsafe { &*current_thread() };
     let has_wrapped = why.addr() == WRAPPED;
@@ -55,11 +51,7 @@ pub(crate) unsafe extern "C" fn enter_due(
 /// # Safety
 /// Called by the call path: `sp` is where the return address is; `vain` is null or a frame that was
 /// claimed and is not wanted. ([`enter_due`]: [`AT_ZERO`] or [`WRAPPED`].)
-pub(crate) unsafe extern "C" fn enter_slow(
-    slot: u32,
-    sp: usize,
-    vain: *mut Frame,
-) -> *mut Frame {
+pub(crate) unsafe extern "C" fn enter_slow(slot: u32, sp: usize, vain: *mut Frame) -> *mut Frame {
     if !vain.is_null() {
         give_up(vain);
     }
