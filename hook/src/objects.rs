@@ -181,6 +181,12 @@ impl Objects {
         })
     }
 
+    /// Whether this library is the first of its kind: it may have been loaded from two places.
+    pub(crate) fn is_first_chase(&self) -> bool {
+        let first = self.all().iter().find(|object| object.loaded && is_chase(&object.image));
+        first.is_none_or(|object| object.flags & OBJECT_CHASE != 0)
+    }
+
     pub(crate) fn get(&self, id: u32) -> Option<&Object> {
         self.all().get(id as usize)
     }
@@ -379,6 +385,24 @@ impl Objects {
         let range = ranges.get(after.checked_sub(1)?)?;
         (address < range.1).then_some(range.2)
     }
+}
+
+/// A note in the file, by which one copy of this library knows another. Nobody can bind to it.
+#[used]
+#[unsafe(link_section = ".note.chase")]
+static MARK: Note = Note { name_len: 6, len: 0, kind: 1, name: *NOTE_NAME };
+const NOTE_NAME: &[u8; 8] = b"CHASE\0\0\0";
+
+#[repr(C)]
+struct Note {
+    name_len: u32,
+    len: u32,
+    kind: u32,
+    name: [u8; 8],
+}
+
+fn is_chase(image: &Image) -> bool {
+    image.note(MARK.kind, NOTE_NAME).is_some()
 }
 
 /// Whether an object defines what only a sanitizer's run-time system does: a shared one, or the

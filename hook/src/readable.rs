@@ -1,10 +1,12 @@
 //! Reading the application's memory where it may not be mapped.
 //!
 //! What an address is, is the application's business: a word that looks like one may be a number.
-//! So the kernel is asked first, by a call that only copies from the address in question. That is
-//! `rt_sigprocmask` with a nonsensical first argument, which fails in one of two ways: it is among
-//! the system calls that the hook makes anyway, so no sandbox minds. (`process_vm_readv` is made
-//! for this, and is what sandboxes forbid.)
+//! So the kernel is asked first: to have the page ready for reading, which it can't where there is
+//! nothing to read. Where it is too old for that, or where that system call may be an offence by now,
+//! it is asked by a call that only copies from the address in question: `rt_sigprocmask` with a
+//! nonsensical first argument, which fails in one of two ways. That is among the system calls that the
+//! hook makes anyway, so no sandbox minds; but valgrind takes it for an error of the program's.
+//! (`process_vm_readv` is made for this, and is what sandboxes forbid, and may kill for.)
 //!
 //! Between the question and the read, another thread may unmap the page. Only memory that the
 //! application is in the middle of handing over is read, so it would have to pull it from under its
@@ -12,6 +14,7 @@
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
+use crate::recording::is_confined;
 use crate::sys;
 
 const PAGE: usize = 4096;
@@ -22,19 +25,36 @@ const KNOWN: usize = 64;
 /// What the kernel's answers are worth: not known yet, good, or no good.
 static ANSWERS: AtomicU32 = AtomicU32::new(UNTESTED);
 const UNTESTED: u32 = 0;
-const RIGHT: u32 = 1;
-const WRONG: u32 = 2;
+const OF_PAGES: u32 = 1;
+const OF_MASKS: u32 = 2;
+const WRONG: u32 = 3;
 
-/// Whether the kernel tells readable addresses from others.
-fn can_tell() -> bool {
+/// How the kernel tells readable addresses from others.
+fn answers() -> u32 {
     let mut answers = ANSWERS.load(Ordering::Relaxed);
     if answers == UNTESTED {
         let word = 0usize;
-        let right = sys::can_read(&raw const word as usize) && !sys::can_read(WORD);
-        answers = if right { RIGHT } else { WRONG };
+        let is_right =
+            |can_read: fn(usize) -> bool| can_read(&raw const word as usize) && !can_read(WORD);
+        answers = if !is_confined() && is_right(sys::can_read_page) {
+            OF_PAGES
+        } else if is_right(sys::can_read_mask) {
+            OF_MASKS
+        } else {
+            WRONG
+        };
         ANSWERS.store(answers, Ordering::Relaxed);
     }
-    answers == RIGHT
+    answers
+}
+
+/// Whether the eight bytes at `address`, which is aligned, can be read. False if nobody knows.
+pub(crate) fn can_read(address: usize) -> bool {
+    match answers() {
+        OF_PAGES if !is_confined() => sys::can_read_page(address),
+        OF_PAGES | OF_MASKS => sys::can_read_mask(address),
+        _ => false,
+    }
 }
 
 /// Reads words, and remembers which pages may be read. Not to be kept: pages may go.
@@ -45,7 +65,7 @@ pub(crate) struct Reader {
 impl Reader {
     /// `None` if it can't be known what may be read.
     pub(crate) fn new() -> Option<Self> {
-        can_tell().then_some(Self { pages: [0; KNOWN] })
+        (answers() != WRONG).then_some(Self { pages: [0; KNOWN] })
     }
 
     /// The word at `address`; `None` if it is not aligned or may not be read.
@@ -57,7 +77,7 @@ impl Reader {
         let page = address & !(PAGE - 1);
         let known = self.pages.get_mut(page / PAGE % KNOWN)?;
         if *known != page {
-            if !sys::can_read(address) {
+            if !can_read(address) {
                 return None;
             }
             *known = page;

@@ -93,7 +93,6 @@ fn address_sanitizer_runs() {
     compare_fine("gcc", "address");
     compare_fine("gcc", "address -static-libasan");
     compare_fine("clang", "address");
-    compare_fine("clang", "address -shared-libsan");
 }
 
 #[test]
