@@ -77,19 +77,23 @@ pub(crate) fn is_mapped(address: usize) -> bool {
     check(call3(libc::SYS_mincore, page, 1, &raw mut resident as usize)).is_ok()
 }
 
-/// Whether the page at `address` can be read: the kernel has it ready then. False also where the kernel
-/// is too old to be asked (before 5.14).
-pub(crate) fn can_read_page(address: usize) -> bool {
-    const MADV_POPULATE_READ: i32 = 22;
-    advise((address & !4095) as *mut u8, 4096, MADV_POPULATE_READ).is_ok()
-}
-
 /// Whether the eight bytes at `address` can be read. The kernel copies a signal mask from there
 /// before it finds that it is not told what to do with it.
-pub(crate) fn can_read_mask(address: usize) -> bool {
+pub(crate) fn can_read(address: usize) -> bool {
     const NONSENSE: usize = 1 << 20;
     let arguments = [NONSENSE, address, 0, size_of::<u64>(), 0, 0];
     check(system_call(libc::SYS_rt_sigprocmask as usize, arguments)) == Err(libc::EINVAL)
+}
+
+/// The word at `address`, copied by the kernel, if it can be read.
+pub(crate) fn copy_word(address: usize) -> Option<usize> {
+    let mut word = 0usize;
+    let to = [&raw mut word as usize, size_of::<usize>()];
+    let from = [address, size_of::<usize>()];
+    let (to, from) = (to.as_ptr() as usize, from.as_ptr() as usize);
+    let arguments = [super::getpid() as usize, to, 1, from, 1, 0];
+    let copied = check(system_call(libc::SYS_process_vm_readv as usize, arguments));
+    (copied == Ok(size_of::<usize>())).then_some(word)
 }
 
 /// Whether the eight bytes at `address` can be written. That puts something else there: the kernel
