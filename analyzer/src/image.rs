@@ -37,7 +37,7 @@ pub enum Ending {
     Abort,
     /// It runs.
     Running,
-    /// No end was seen: it was killed (or runs on another machine).
+    /// No end was seen: it was killed, or ended by a system call of its own (or runs on another machine).
     Killed,
     /// Only its system calls were seen, which don't tell.
     Unknown,

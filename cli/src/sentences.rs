@@ -47,8 +47,8 @@ pub(crate) fn sentence(report: &Report, finding: &Finding) -> String {
             )
         }
         FindingKind::BarrierStraggler { useful_ns, median_ns, all_wait_ns, .. } => format!(
-            "The threads of {} wait at a barrier for {who}: {} {place}, the median thread {}; they wait {} together; {saves}.",
-            group.label,
+            "{} wait at a barrier for {who}: {} {place}, the median thread {}; they wait {} together; {saves}.",
+            the_threads(&group.label),
             elapsed(useful_ns.0),
             elapsed(median_ns.0),
             elapsed(all_wait_ns.0),
@@ -75,7 +75,7 @@ pub(crate) fn sentence(report: &Report, finding: &Finding) -> String {
                 format!("{} mostly in {place} ({})", part.threads, percent(part.share))
             };
             let parts: Vec<String> = parts.iter().map(part).collect();
-            format!("The threads of {} do different things: {}.", group.label, parts.join(", "))
+            format!("{} do different things: {}.", the_threads(&group.label), parts.join(", "))
         }
     }
 }
@@ -98,6 +98,15 @@ pub(crate) fn command(report: &Report, finding: &Finding) -> String {
             format!("chase-report waits {group}")
         }
         FindingKind::ManyTinyCalls { .. } => format!("chase-report tree {group}{api}"),
+    }
+}
+
+/// All threads of a group, at the start of a sentence. Some groups are called after being threads.
+fn the_threads(label: &str) -> String {
+    if label.starts_with("threads of ") {
+        format!("The {label}")
+    } else {
+        format!("The threads of {label}")
     }
 }
 
@@ -148,7 +157,15 @@ fn quoted(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::quoted;
+    use super::{quoted, the_threads};
+
+    #[test]
+    fn threads_are_not_threads_of_threads() {
+        assert_eq!(the_threads("serve"), "The threads of serve");
+        assert_eq!(the_threads("threads of app"), "The threads of app");
+        let found = "threads of app not seen to start";
+        assert_eq!(the_threads(found), "The threads of app not seen to start");
+    }
 
     #[test]
     fn shells_take_it_as_it_is() {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use bytemuck::Zeroable;
 use chase_format::layout::{Header, MAGIC};
-use chase_format::syscalls::{EXTENSION, STATE_COMPLETE, STATE_STOPPED, SyscallsHeader};
+use chase_format::syscalls::{EXTENSION, STATE_COMPLETE, SyscallsHeader};
 
 use crate::calibrate::Cost;
 use crate::file::{Place, SyscallsFile};
@@ -140,6 +140,7 @@ impl Drain {
                 None => file.add(row).map(|at| place = Some(at)),
             };
             if let Err(error) = result {
+                file.stop();
                 target.file = None;
                 self.failed.get_or_insert((path_of(process, &self.directory), error));
             }
@@ -180,8 +181,7 @@ impl Drain {
     pub fn stop(&mut self) {
         for target in self.targets.values_mut() {
             if let Some(file) = &mut target.file {
-                file.header.state = STATE_STOPPED;
-                let _ = file.write_header();
+                file.stop();
             }
         }
     }

@@ -1,13 +1,15 @@
 //! A `.syscalls` file, being written. Rows keep their place.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
 use bytemuck::{Zeroable, bytes_of};
 use chase_format::layout::{CHUNK_MAGIC, COMMITTED, ChunkHeader, ChunkKind, NONE, PAGE};
-use chase_format::syscalls::{MAGIC, READER_MIN, SyscallRow, SyscallsHeader, VERSION, WaitRow};
+use chase_format::syscalls::{
+    MAGIC, READER_MIN, STATE_STOPPED, SyscallRow, SyscallsHeader, VERSION, WaitRow,
+};
 
 use crate::shared::{Row, WAIT_PREEMPTED, WAIT_VOLUNTARY};
 
@@ -63,9 +65,23 @@ impl SyscallsFile {
         this.header.reader_min = READER_MIN;
         this.header.header_len = size_of::<SyscallsHeader>() as u32;
         this.header.committed = PAGE as u64;
-        this.file.set_len(PAGE as u64)?;
-        this.write_header()?;
+        if let Err(error) = this.begin() {
+            // On a full disk. A file that says nothing would be taken for a damaged one.
+            let _ = fs::remove_file(path);
+            return Err(error);
+        }
         Ok(this)
+    }
+
+    fn begin(&self) -> io::Result<()> {
+        self.file.set_len(PAGE as u64)?;
+        self.write_header()
+    }
+
+    /// Says that no more comes. There is room for that, since there was for the header.
+    pub fn stop(&mut self) {
+        self.header.state = STATE_STOPPED;
+        let _ = self.write_header();
     }
 
     /// Writes the first page.

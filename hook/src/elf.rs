@@ -402,12 +402,17 @@ impl Image {
     /// The GNU build id, empty if it has none.
     pub(crate) fn build_id(&self) -> &'static [u8] {
         const NT_GNU_BUILD_ID: u32 = 3;
+        self.note(NT_GNU_BUILD_ID, b"GNU\0").unwrap_or(&[])
+    }
+
+    /// The contents of the note of this kind and name, which is filled up with NULs.
+    pub(crate) fn note(&self, kind: u32, name: &[u8]) -> Option<&'static [u8]> {
         for header in self.program_headers().iter().filter(|header| header.kind == PT_NOTE) {
             let mut at = self.bias.wrapping_add(header.vaddr as usize);
             let end = at + header.memsz as usize;
             while at + 12 <= end {
                 // SAFETY: the note segment is loaded, and `at` is inside it.
-                let [name_len, len, kind] = unsafe { *(at as *const [u32; 3]) };
+                let [name_len, len, found] = unsafe { *(at as *const [u32; 3]) };
                 let name_end = at + 12 + (name_len as usize).next_multiple_of(4);
                 let next = name_end + (len as usize).next_multiple_of(4);
                 if next > end {
@@ -415,17 +420,15 @@ impl Image {
                 }
                 // SAFETY: name and contents end before `end`.
                 unsafe {
-                    if kind == NT_GNU_BUILD_ID
-                        && name_len == 4
-                        && *((at + 12) as *const [u8; 4]) == *b"GNU\0"
-                    {
-                        return core::slice::from_raw_parts(name_end as *const u8, len as usize);
+                    let bytes = |at: usize, len| core::slice::from_raw_parts(at as *const u8, len);
+                    if found == kind && bytes(at + 12, name_end - at - 12) == name {
+                        return Some(bytes(name_end, len as usize));
                     }
                 }
                 at = next;
             }
         }
-        &[]
+        None
     }
 }
 

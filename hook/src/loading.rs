@@ -68,6 +68,9 @@ pub(crate) fn survey(executable: Image, vdso: usize, path: &'static [u8], config
         return false;
     }
     state.objects.refresh(&executable, 0, true);
+    if !state.objects.is_first_chase() {
+        return false;
+    }
     state.iterate = find(c"dl_iterate_phdr");
     state.iterate != 0 && find(c"gnu_get_libc_version") != 0
 }

@@ -1,4 +1,4 @@
-//! `/proc/<pid>/maps`, read in pieces, without memory of its own.
+//! `/proc/<pid>/maps` and the like, read in pieces, without memory of its own.
 
 use core::ffi::CStr;
 

@@ -12,6 +12,7 @@ pub(crate) use self::lookup::Hashes;
 use self::lookup::Home;
 use crate::elf::Image;
 use crate::index::Index;
+use crate::resolve::{Wanted, find_in};
 use crate::text::{c_bytes, file_name};
 use crate::{clock, sys};
 
@@ -51,6 +52,8 @@ pub(crate) struct Object {
     seen: bool,
     /// In the scope that every object of the namespace searches.
     pub(crate) global: bool,
+    /// It is, or has in it, a sanitizer's run-time system.
+    pub(crate) is_sanitizer: bool,
     /// The object whose loading brought this one in.
     pub(crate) root: u32,
     /// Its chunk is in the recording, and its slots are patched.
@@ -176,6 +179,12 @@ impl Objects {
             };
             self.all().iter().find(is_part)
         })
+    }
+
+    /// Whether this library is the first of its kind: it may have been loaded from two places.
+    pub(crate) fn is_first_chase(&self) -> bool {
+        let first = self.all().iter().find(|object| object.loaded && is_chase(&object.image));
+        first.is_none_or(|object| object.flags & OBJECT_CHASE != 0)
     }
 
     pub(crate) fn get(&self, id: u32) -> Option<&Object> {
@@ -326,6 +335,7 @@ impl Objects {
             flags,
             loaded: true,
             seen: true,
+            is_sanitizer: has_sanitizer(&image),
             global: global || new_flags & OBJECT_DLOPENED == 0,
             root: if root as usize == self.count { id } else { root },
             described: false,
@@ -375,6 +385,38 @@ impl Objects {
         let range = ranges.get(after.checked_sub(1)?)?;
         (address < range.1).then_some(range.2)
     }
+}
+
+/// A note in the file, by which one copy of this library knows another. Nobody can bind to it.
+#[used]
+#[unsafe(link_section = ".note.chase")]
+static MARK: Note = Note { name_len: 6, len: 0, kind: 1, name: *NOTE_NAME };
+const NOTE_NAME: &[u8; 8] = b"CHASE\0\0\0";
+
+#[repr(C)]
+struct Note {
+    name_len: u32,
+    len: u32,
+    kind: u32,
+    name: [u8; 8],
+}
+
+fn is_chase(image: &Image) -> bool {
+    image.note(MARK.kind, NOTE_NAME).is_some()
+}
+
+/// Whether an object defines what only a sanitizer's run-time system does: a shared one, or the
+/// executable that it is linked into.
+fn has_sanitizer(image: &Image) -> bool {
+    const STARTS: [&[u8]; 6] = [
+        b"__asan_init",
+        b"__hwasan_init",
+        b"__lsan_init",
+        b"__lsan_do_leak_check",
+        b"__msan_init",
+        b"__tsan_init",
+    ];
+    STARTS.iter().any(|name| find_in(image, &Wanted::new(name, None)).is_some())
 }
 
 /// A copy of a name that outlives the dynamic linker's.

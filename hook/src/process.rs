@@ -1,6 +1,8 @@
 //! The life of the process: its start, its forks, its end.
 
+mod arguments;
 mod auxiliary;
+mod directories;
 mod fork;
 
 use core::cell::UnsafeCell;
@@ -14,6 +16,7 @@ use chase_format::layout::{
 };
 
 use self::auxiliary::Auxiliary;
+use self::directories::make_directories;
 pub(crate) use self::fork::notice_fork;
 use self::fork::{after_fork_in_child, after_fork_in_parent, before_fork};
 use crate::calibrate::Cost;
@@ -105,6 +108,9 @@ fn process() -> &'static mut Process {
 static START: extern "C" fn(i32, *const usize, *const usize) = start;
 
 extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *const usize) {
+    if !arguments::are_those_of_glibc(argument_count, arguments, environment) {
+        return;
+    }
     // SAFETY: the dynamic linker passes what the kernel has put on the stack: the environment ends
     // with null, and behind it is the auxiliary vector.
     let (config, auxiliary) =
@@ -327,15 +333,6 @@ fn open_recording(origin: u32) -> Result<(), Refused> {
         }
     }
     Err(Refused { doing: "too many recordings of this process", errno: libc::EEXIST })
-}
-
-/// Makes the directory and those above it; whether that worked shows when the file is created.
-fn make_directories(directory: &Text<4096>) {
-    let mut path = Text::<4096>::new();
-    for component in directory.as_bytes().split(|&byte| byte == b'/').filter(|c| !c.is_empty()) {
-        path.push(b"/").push(component);
-        let _ = sys::mkdir(path.as_c_str());
-    }
 }
 
 /// Finds or starts a companion, and notes what came of it.

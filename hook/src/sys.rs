@@ -9,8 +9,8 @@ use crate::text::Text;
 use crate::{arch, recording};
 
 pub(crate) use self::memory::{
-    advise, can_overwrite, can_read, extend_mapping, is_mapped, map_anonymous, map_anonymous_at,
-    map_file, map_nothing, map_populated, move_mapping, protect, unmap,
+    advise, can_overwrite, can_read, copy_word, extend_mapping, is_mapped, map_anonymous,
+    map_anonymous_at, map_file, map_nothing, map_populated, move_mapping, protect, unmap,
 };
 
 /// An error number of the kernel, positive.

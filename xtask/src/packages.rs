@@ -25,6 +25,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("libunwind-14-dev", "/usr/lib/llvm-14/lib/libunwind.so"),
     ("lld", "/usr/bin/ld.lld"),
     ("mold", "/usr/bin/mold"),
+    ("musl-tools", "/usr/bin/musl-gcc"),
     ("nodejs", "/usr/bin/node"),
     ("npm", "/usr/bin/npm"),
     ("openssl", "/usr/bin/openssl"),
@@ -38,6 +39,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("sqlite3", "/usr/bin/sqlite3"),
     ("strace", "/usr/bin/strace"),
     ("util-linux", "/usr/bin/unshare"),
+    ("valgrind", "/usr/bin/valgrind"),
     ("xz-utils", "/usr/bin/xz"),
 ];
 

@@ -136,7 +136,9 @@ pub(super) fn ending(ending: Ending) -> String {
         Ending::Exec => "went on as another program (exec)".to_owned(),
         Ending::Abort => "aborted".to_owned(),
         Ending::Running => "still running".to_owned(),
-        Ending::Killed => "killed: no end was seen".to_owned(),
+        Ending::Killed => {
+            "its end was not seen: killed, or it ended by a system call of its own".to_owned()
+        }
         Ending::Unknown => "only its system calls were seen".to_owned(),
     }
 }
@@ -149,7 +151,7 @@ pub(super) fn brief_ending(ending: Ending) -> String {
         Ending::Exec => "exec".to_owned(),
         Ending::Abort => "aborted".to_owned(),
         Ending::Running => "running".to_owned(),
-        Ending::Killed => "killed".to_owned(),
+        Ending::Killed => "not seen".to_owned(),
         Ending::Unknown => "unknown".to_owned(),
     }
 }
@@ -174,7 +176,7 @@ pub(super) fn not_seen(report: &Report) -> Vec<String> {
         (
             not_seen.latest_calls,
             "call",
-            "at most, of hot functions, since each was last timed: by processes killed, or still running",
+            "at most, of hot functions, since each was last timed: by processes whose end was not seen, or still running",
         ),
     ];
     let mut lines: Vec<String> = counts

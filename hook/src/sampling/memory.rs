@@ -10,9 +10,9 @@ use super::counts::Countdown;
 use super::{Counts, Slot, samples_of};
 use crate::arch::{NearCountdowns, STUBS, time_stamp};
 use crate::lock::Lock;
+use crate::readable::can_read;
 use crate::recording::is_confined;
 use crate::signals::SignalsBlocked;
-use crate::sys::can_read;
 use crate::{pages, sys};
 
 const PAGE: usize = 4096;

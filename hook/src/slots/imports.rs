@@ -124,6 +124,12 @@ pub(super) fn judge(
     if provider == importer && !config.wants_internal(object.name()) {
         return Verdict::Skip(SkipReason::Internal);
     }
+    // Its functions walk the stack from their caller, which reports of errors are to name. (What opens
+    // objects, forbids system calls or ends the process must be known all the same.)
+    let reports_caller = matches!(special, Kind::Ordinary | Kind::Thread | Kind::ThreadC11);
+    if reports_caller && objects.get(provider).is_some_and(|provider| provider.is_sanitizer) {
+        return Verdict::Skip(SkipReason::Sanitizer);
+    }
     if config.filters() {
         let provider_name = objects.get(provider).map_or(&b""[..], |provider| provider.name());
         if !config.wants(provider_name, name) {

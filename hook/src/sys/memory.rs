@@ -85,6 +85,17 @@ pub(crate) fn can_read(address: usize) -> bool {
     check(system_call(libc::SYS_rt_sigprocmask as usize, arguments)) == Err(libc::EINVAL)
 }
 
+/// The word at `address`, copied by the kernel, if it can be read.
+pub(crate) fn copy_word(address: usize) -> Option<usize> {
+    let mut word = 0usize;
+    let to = [&raw mut word as usize, size_of::<usize>()];
+    let from = [address, size_of::<usize>()];
+    let (to, from) = (to.as_ptr() as usize, from.as_ptr() as usize);
+    let arguments = [super::getpid() as usize, to, 1, from, 1, 0];
+    let copied = check(system_call(libc::SYS_process_vm_readv as usize, arguments));
+    (copied == Ok(size_of::<usize>())).then_some(word)
+}
+
 /// Whether the eight bytes at `address` can be written. That puts something else there: the kernel
 /// copies this thread's signal mask to it.
 pub(crate) fn can_overwrite(address: usize) -> bool {

@@ -18,12 +18,15 @@ pub enum Error {
     },
     /// The process ended, or was looked at, before the header was complete.
     #[error(
-        "the recording was never begun: its first {} bytes are zero; \
-         the process ended while it started, record it again", MAGIC.len()
+        "the recording was never begun: its first {} bytes are zero; the disk was full, or who \
+         writes it ended just then: free space there if it is full, and record again", MAGIC.len()
     )]
     NeverBegun,
     /// Fewer bytes than a header has.
-    #[error("cut off in the header: {len} bytes found, at least {expected} expected; record again")]
+    #[error(
+        "cut off in the header: {len} bytes found, at least {expected} expected; \
+         free space there if the disk is full, and record again"
+    )]
     TooShort {
         /// Bytes found.
         len: usize,

@@ -137,7 +137,10 @@ pub(in crate::view) fn not_seen(report: &Report) -> Vec<String> {
         .collect();
     for stopped in &not_seen.stopped {
         let why = match stopped.state {
-            SyscallsState::Stopped => "the companion stopped before it ended",
+            SyscallsState::Stopped => {
+                "the companion stopped before it ended, or could write no more: is the disk full? \
+                 Free space there and record again"
+            }
             _ => "it runs, or the companion was killed",
         };
         lines.push(format!(

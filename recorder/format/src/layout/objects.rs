@@ -127,10 +127,12 @@ pub enum SkipReason {
     Private = 7,
     /// Bound by the dynamic linker at its first call, to an object loaded later.
     Late = 8,
+    /// Bound to a sanitizer's run-time system, whose functions look at their caller's frame.
+    Sanitizer = 9,
 }
 
 /// Names of the [`SkipReason`]s, in order, as reports show them.
-pub const SKIP_REASONS: [&str; 9] = [
+pub const SKIP_REASONS: [&str; 10] = [
     "nothing provides it",
     "used as a function pointer, or taken to be",
     "call within one object",
@@ -140,4 +142,5 @@ pub const SKIP_REASONS: [&str; 9] = [
     "page could not be made writable",
     "private to the C library",
     "bound late to a dlopened object",
+    "bound to a sanitizer, which looks at its callers",
 ];

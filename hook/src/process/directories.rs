@@ -1,0 +1,29 @@
+//! Directories for recordings.
+
+use crate::text::Text;
+use crate::{maps, sys};
+
+/// Makes the directory and those above it; whether that worked shows when the file is created. Under
+/// `chroot`, which may be into anything, none is made: the path is meant for the system outside.
+pub(super) fn make_directories(directory: &Text<4096>) {
+    if !is_root_mounted() {
+        return;
+    }
+    let mut path = Text::<4096>::new();
+    for component in directory.as_bytes().split(|&byte| byte == b'/').filter(|c| !c.is_empty()) {
+        path.push(b"/").push(component);
+        let _ = sys::mkdir(path.as_c_str());
+    }
+}
+
+/// Whether the process's root directory is one that something is mounted on, as it always is but after
+/// `chroot`. False if nobody knows.
+fn is_root_mounted() -> bool {
+    const MOUNT_POINT: usize = 4;
+    let mut found = false;
+    maps::for_each_line(c"/proc/self/mountinfo", |line| {
+        found = line.split(|&byte| byte == b' ').nth(MOUNT_POINT) == Some(b"/");
+        found
+    });
+    found
+}

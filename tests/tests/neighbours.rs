@@ -1,0 +1,102 @@
+//! Who else is in the process, or around it: another C library, another copy of the hook, valgrind, a root
+//! directory that is not the system's.
+
+use std::fs;
+use std::process::Command;
+
+use chase_tests::compile::Build;
+use chase_tests::need;
+use chase_tests::recorded::Recording;
+use chase_tests::trial::{Trial, libchase};
+
+fn any_libc() -> Build {
+    Build::program("any_libc.c").without_libtrap()
+}
+
+#[test]
+fn a_program_with_musl_runs() {
+    if need::tool("programs with musl", "musl-gcc").is_none() {
+        return;
+    }
+    let program = any_libc().named("any_libc_musl").tool("musl-gcc").build();
+    Trial::new(&program).arg("directly").compare_outcomes();
+    // The shell is hooked, and hands the library on.
+    let script = "\"$0\" below; echo $?; exec \"$0\" at last";
+    let trial = Trial::new("/bin/sh").args(["-c".as_ref(), script.as_ref(), program.as_os_str()]);
+    let recording = trial.compare();
+    assert!(!recording.processes.is_empty(), "the shell's");
+    assert!(recording.of("any_libc_musl").is_empty());
+}
+
+#[test]
+fn a_second_copy_steps_aside() {
+    let program = any_libc().build();
+    let copy = tempfile::tempdir().expect("create a directory");
+    let copied = copy.path().join("libother.so");
+    fs::copy(libchase(), &copied).expect("copy the library");
+    let preload = format!("{}:{}", libchase().display(), copied.display());
+    for preload in [preload, format!("{}:{}", copied.display(), libchase().display())] {
+        let trial = Trial::new(&program).arg("twice").hooked_env("LD_PRELOAD", &preload);
+        let recording = trial.compare();
+        let process = recording.only();
+        process.expect(&[("libc.so", "strtol", 1000), ("libc.so", "printf", 1)]);
+        let own = process.apis.iter().filter(|api| {
+            [&api.importer, &api.provider].iter().any(|name| name.starts_with("lib"))
+                && !api.provider.starts_with("libc.so")
+        });
+        assert_eq!(own.count(), 0, "{:?}", process.apis);
+    }
+}
+
+#[test]
+fn valgrind_finds_nothing_of_the_hooks() {
+    let Some(valgrind) = need::tool("valgrind", "valgrind") else { return };
+    let program = Build::program("small_argument.c").without_libtrap().build();
+    let trial = Trial::new(&program);
+    let _ = trial.hooked();
+    let output = Command::new(valgrind)
+        .args(["-q", "--error-exitcode=9"])
+        .arg(&program)
+        .env("LD_PRELOAD", libchase())
+        .env("CHASE_OUTPUT", trial.output())
+        .env("CHASE_SYSCALLS", "off")
+        .output()
+        .expect("run valgrind");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!((said.as_ref(), output.status.code()), ("", Some(3)));
+    // The first one is the run without valgrind.
+    let recording = Recording::load(&trial.output());
+    assert_eq!(recording.of("small_argument").len(), 2);
+}
+
+/// A shell that changes the root directory for its child.
+#[test]
+fn no_directories_are_made_in_another_root() {
+    let what = "chroot";
+    if !need::root(what) || need::tool(what, "chroot").is_none() {
+        return;
+    }
+    // All that a program needs: the linker, the C library, and the hook in its place.
+    let root = tempfile::tempdir().expect("create a directory");
+    let program = any_libc().build();
+    let put = |from: &std::path::Path, to: &std::path::Path| {
+        let to = root.path().join(to.strip_prefix("/").unwrap_or(to));
+        fs::create_dir_all(to.parent().expect("a directory")).expect("create a directory");
+        fs::copy(from, to).expect("copy a file");
+    };
+    for file in ["/lib64/ld-linux-x86-64.so.2", "/lib/x86_64-linux-gnu/libc.so.6"] {
+        let Some(file) = need::file(what, &[file]) else { return };
+        put(&file, &file);
+    }
+    put(&program, "program".as_ref());
+    put(&libchase(), &libchase());
+    let script = "chroot \"$0\" /program inside; echo $?";
+    let trial =
+        Trial::new("/bin/sh").args(["-c".as_ref(), script.as_ref(), root.path().as_os_str()]);
+    let recording = trial.compare();
+    assert!(!recording.of("sh").is_empty() || !recording.of("dash").is_empty());
+    let inside = trial.output();
+    let inside = root.path().join(inside.strip_prefix("/").unwrap_or(&inside));
+    assert!(!inside.exists(), "{} was made", inside.display());
+    assert!(recording.of("program").is_empty());
+}
