@@ -38,6 +38,9 @@ pub struct NotSeen {
     pub late_loads: u64,
     /// Contexts whose callers were not kept: their time counts as their callers' self time too.
     pub contexts_under_root: u64,
+    /// Processes that copy pieces of stacks away and back (greenlets): calls that one piece makes while
+    /// another is away may be under the other's, and calls that were away when frames ran out are untimed.
+    pub processes_sliced: u64,
     /// Calls, at most, that processes whose end was not seen have made since the latest sample of each thread
     /// and slot: they were killed, or run on.
     pub latest_calls: u64,
@@ -146,6 +149,7 @@ impl NotSeen {
             (&mut self.objects, unseen.objects),
             (&mut self.late_loads, unseen.late_loads),
             (&mut self.contexts_under_root, unseen.contexts_under_root),
+            (&mut self.processes_sliced, unseen.stacks_sliced),
         ] {
             *sum = sum.saturating_add(count);
         }

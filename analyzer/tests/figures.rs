@@ -236,6 +236,7 @@ fn what_was_not_seen_is_passed_on() {
     let image = Image::of("cut.chase".into(), Recording::parse(cut).unwrap());
     let not_seen = Analysis::new(&[image], Selection::All).not_seen;
     assert_eq!((not_seen.calls_too_deep, not_seen.late_loads), (7, 1));
+    assert_eq!(not_seen.processes_sliced, 1);
     assert_eq!(not_seen.skipped[0].reason, "used as a function pointer, or taken to be");
     assert_eq!(not_seen.skipped[0].imports, 3);
     assert_eq!(not_seen.unreadable.len(), 1);

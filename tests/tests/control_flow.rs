@@ -348,6 +348,7 @@ fn a_coroutine_in_the_mapping_of_its_threads_stack() {
 fn slices_of_the_stack_that_are_copied_away_and_back() {
     let program = Build::program("stack_slice.c").flags("-O1 -fno-builtin").build();
     for timing in ["adaptive", "all", "count"] {
-        Trial::new(program.clone()).hooked_env("CHASE_TIMING", timing).compare();
+        let recording = Trial::new(program.clone()).hooked_env("CHASE_TIMING", timing).compare();
+        assert_eq!(recording.calls("libc.so", "qsort"), 2, "{timing}");
     }
 }

@@ -174,6 +174,11 @@ pub(super) fn not_seen(report: &Report) -> Vec<String> {
         (not_seen.late_loads, "dlopen call", "whose libraries were hooked a little later"),
         (not_seen.contexts_under_root, "context", "whose callers were not kept"),
         (
+            not_seen.processes_sliced,
+            "process",
+            "where stacks are copied away and back (greenlets): callers may be taken for others",
+        ),
+        (
             not_seen.latest_calls,
             "call",
             "at most, of hot functions, since each was last timed: by processes whose end was not seen, or still running",
@@ -226,5 +231,10 @@ pub(super) fn not_seen(report: &Report) -> Vec<String> {
 }
 
 pub(super) fn plural(number: u64, what: &str) -> String {
-    format!("{} {what}{}", count(number), if number == 1 { "" } else { "s" })
+    let ending = match number {
+        1 => "",
+        _ if what.ends_with('s') => "es",
+        _ => "s",
+    };
+    format!("{} {what}{ending}", count(number))
 }

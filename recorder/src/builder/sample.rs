@@ -18,7 +18,8 @@ pub fn sample() -> Builder {
     builder.header.timing = TIMING_ADAPTIVE;
     builder.header.cost_counted = 3 * 1024;
     builder.header.cost_sampled = 200 * 1024;
-    builder.header.unseen = Unseen { calls_too_deep: 7, late_loads: 1, ..Unseen::default() };
+    builder.header.unseen =
+        Unseen { calls_too_deep: 7, late_loads: 1, stacks_sliced: 1, ..Unseen::default() };
     builder.header.clock_latest =
         ClockPair { ticks: 1_001_000_000, monotonic_ns: 1_001_000_000, realtime_ns: 1 << 60 };
     builder.depth_limit = 3;
