@@ -5,7 +5,7 @@ use std::path::Path;
 
 use chase_tests::compile::Build;
 use chase_tests::need;
-use chase_tests::recorded::Recording;
+use chase_tests::recorded::{Process, Recording};
 use chase_tests::trial::Trial;
 
 const TRAP: &str = "libtrap.so";
@@ -150,8 +150,31 @@ fn contexts_swapped_between_threads() {
             // There, and back; once more at the end of each coroutine.
             ("libc.so", "swapcontext", coroutines * (2 * suspensions + 2)),
         ]);
-        process.expect_unwound(&[(TRAP, "trap_call", 0)]);
+        // Those that are suspended are timed until then, and not to their ends.
+        let unwound = process.unwound(TRAP, "trap_call");
+        assert!(unwound <= process.calls(TRAP, "trap_call"), "{unwound} left");
         process.expect_nothing_open(TRAP);
+        expect_times_once(process);
+    }
+}
+
+/// Holds that no time is given twice.
+fn expect_times_once(process: &Process) {
+    for thread in &process.threads {
+        assert!(thread.overlap_ns < thread.lifetime_ns / 1000.0, "{thread:?}");
+    }
+}
+
+#[test]
+fn coroutines_that_are_suspended_inside_calls() {
+    let program = Build::program("coroutine_in_call.c").build();
+    for timing in ["adaptive", "all"] {
+        let recording = Trial::new(&program).hooked_env("CHASE_TIMING", timing).compare();
+        let process = recording.only();
+        process.expect(&[("libc.so", "qsort", 2), ("libc.so", "usleep", 2)]);
+        expect_times_once(process);
+        let in_qsort = process.self_ns("libc.so", "qsort");
+        assert!(in_qsort < 20e6, "{in_qsort}");
     }
 }
 
@@ -177,7 +200,9 @@ fn boost_fibers_between_threads() {
         // A fiber may be destroyed after the end of the thread that it was suspended in, whose
         // calls then stay open.
         let open: u64 = process.of(TRAP, "trap_call").map(|api| api.open).sum();
-        assert_eq!(process.unwound(TRAP, "trap_call") + open, fibers / 4);
+        let left = process.unwound(TRAP, "trap_call") + open;
+        assert!((fibers / 4..=suspensions).contains(&left), "{left} left");
+        expect_times_once(process);
         assert!(threads > 1 || open == 0, "{open} calls open");
     }
 }

@@ -1,26 +1,30 @@
-//! Frames that look left for good: by `longjmp`, by an exception, with their thread.
+//! Frames of calls that were left: by `longjmp`, by an exception, with their thread, or by a switch to another stack.
 //!
-//! A look is no proof: greenlet copies slices of the stack away and back, and what lies deeper than a running call may
+//! Such a call may yet return. On another stack anything may: a coroutine goes on. And on the thread's own a look is no
+//! proof: greenlet copies slices of the stack away and back, and what lies deeper than a running call may
 //! be there again later. So such a frame is not used again at once; it is set aside, with all that its call needs to
-//! return, until very many others were. In the shadow stack it stands for the frame below it from then on. If its
-//! call returns after all, stacks are sliced in this process, and nothing is inferred from addresses any more:
-//! frames that are left for good are lost then, and when none are to be had, calls run without.
+//! return: for good if it is on another stack, otherwise until very many others were. In the shadow stack it stands
+//! for the frame below it from then on. If a call returns that looked left on the thread's own stack, stacks are
+//! sliced in this process, and no frame that is set aside is used again from then on.
+//!
+//! Frames whose calls never return are lost then; and when none are to be had, calls run without.
 
+use core::ptr;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use chase_format::layout::Node;
 
+use super::segments::returned;
 use super::{Frame, MOVED, SEGMENT, Segment, mark_dead, segment_of};
-use crate::arch::{exit_of_left, set_context};
+use crate::arch::exit_of_left;
 use crate::recording::Lost;
 use crate::thread::Thread;
-use crate::tree::{node_at, reference};
 use crate::{recording, thread};
 
 /// Whether a call has returned whose frame was set aside.
 static SLICED: AtomicBool = AtomicBool::new(false);
 
-/// Whether a frame may be taken for left because of where it is.
+/// Whether what is deeper on the thread's own stack than a call that runs is taken not to return.
 pub(super) fn infers() -> bool {
     !SLICED.load(Ordering::Relaxed)
 }
@@ -35,11 +39,11 @@ pub(super) unsafe fn is_left(frame: *const Frame) -> bool {
 }
 
 impl Thread {
-    /// Sets a frame aside whose call is accounted for.
-    pub(super) fn set_aside(&self, frame: *mut Frame) {
+    /// Sets a frame aside whose call is accounted for. `may_return`: its place is not used again before it has.
+    pub(super) fn set_aside(&self, frame: *mut Frame, may_return: bool) {
         // SAFETY: the frame is this thread's, and live.
         unsafe {
-            (*frame).own_ref = reference((*frame).node);
+            (*frame).may_return = u32::from(may_return);
             (*frame).exit = exit_of_left();
             mark_dead(frame);
         }
@@ -78,24 +82,29 @@ impl Thread {
     }
 }
 
-/// The call of a frame that was set aside has returned: it was accounted for, and nothing is inferred any more.
+/// The call of a frame that was set aside has returned: it was accounted for.
 ///
 /// # Safety
 /// Called by the call path, with a frame that was set aside and has just returned.
 pub(crate) unsafe extern "C" fn leave_left(frame: *mut Frame) {
-    if !SLICED.swap(true, Ordering::Relaxed) {
-        recording::unseen(Lost::StackSliced);
-    }
-    // SAFETY: the frame's segment is not used again before its owner knows; its node lives as long as the mapping.
+    // SAFETY: the frame's segment is not used again before its owner knows; owners' `Thread`s stay.
     unsafe {
-        let caller = node_at((*node_at((*frame).own_ref)).parent_ref);
+        if (*frame).may_return == 0 && !SLICED.swap(true, Ordering::Relaxed) {
+            recording::unseen(Lost::StackSliced);
+        }
         let owner = (*segment_of(frame)).owner;
-        mark_dead(frame);
-        if let Some(thread) = thread::current().filter(|thread| core::ptr::eq(*thread, owner)) {
-            (*frame).exit = 0;
-            thread.drop_dead();
-            thread.refresh_left();
-            set_context(caller as usize);
+        let thread = thread::current();
+        match thread {
+            Some(thread) if ptr::eq(thread, owner) => {
+                mark_dead(frame);
+                (*frame).exit = 0;
+                thread.drop_dead();
+                thread.refresh_left();
+            }
+            _ => returned(frame),
+        }
+        if let Some(thread) = thread {
+            thread.show_context();
         }
     }
 }

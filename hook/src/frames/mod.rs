@@ -6,17 +6,18 @@
 //! signal handler between any two instructions finds a consistent stack.
 //!
 //! Frames can be left behind: by `longjmp`, by exceptions, by coroutines that return in any order
-//! and on any stack or thread. Two rules keep this safe:
+//! and on any stack or thread. Three rules keep this safe:
 //!
-//! * A live frame is never overwritten: `top` moves down past frames only that have returned. One that
-//!   looks left (it lies deeper than a frame that is running on the same stack, and two addresses are on the same
-//!   stack only if both are on the thread's own, or are equal) is set aside: `left.rs`.
-//! * A frame that ends on another thread than it began on is recorded in that thread's tree, and
+//! * A live frame is never overwritten: `top` moves down past frames only that have returned. One whose call is
+//!   left, or seems to be, is set aside with all that it needs to return: `left.rs`.
+//! * What is open around a call that is not the innermost is told by `nesting.rs`.
+//! * A frame that ends on another thread than it began on is counted in that thread's tree, and
 //!   its owner takes the call out of its own tree when it meets the dead frame.
 
 mod callers;
 mod inherited;
 mod left;
+mod nesting;
 mod segments;
 mod slow_path;
 
@@ -26,14 +27,13 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 
 use chase_format::layout::Node;
 
-use crate::arch::{add_to_own, frame_of, move_own, set_context, stack_pointer};
+use crate::arch::{add_to_own, move_own, set_context};
 use crate::clock;
-use crate::sampling::{self, SLOT_MASK};
+use crate::sampling;
 use crate::thread::Thread;
-use crate::tree::node_at;
 
+use self::left::is_left;
 pub(crate) use self::left::leave_left;
-use self::left::{infers, is_left};
 pub(crate) use self::segments::{
     after_fork_in_child, after_fork_in_parent, before_fork, first_segment, give_back_segment,
     take_first_segment,
@@ -46,8 +46,6 @@ pub(crate) const FRAME: usize = 64;
 /// Bytes, and alignment, of a segment: 63 frames. (Calls that go to and fro between two take the slow path; with larger
 /// ones there would be fewer threads that get one.)
 pub(crate) const SEGMENT: usize = 64 * FRAME;
-/// Frames that are looked at for one that encloses a call on another stack.
-const MANY_STACKS: usize = 64;
 
 /// [`Frame::sp`] of a frame that is free, or claimed and not filled yet.
 const FREE: usize = 0;
@@ -75,8 +73,8 @@ pub(crate) struct Frame {
     pub(crate) node: *mut Node,
     /// Where only some calls are timed: how many this one stands for; 0: it is not timed.
     pub(crate) weight: u32,
-    /// Of a frame that is set aside: the reference of its node.
-    pub(crate) own_ref: u32,
+    /// Of a frame that is set aside: not 0 if its call may return after all.
+    pub(crate) may_return: u32,
     /// When the making of a sample began; 0: not known.
     pub(crate) began_ticks: u64,
 }
@@ -181,90 +179,6 @@ impl Thread {
         move_own(&self.top, from, to)
     }
 
-    /// Ends a frame that nothing will return through: when the latest jump was made, if that was
-    /// after its start, otherwise now.
-    fn abandon(&self, frame: *mut Frame) {
-        self.was_left.set(true);
-        // SAFETY: the frame is this thread's and live, so its node is one of this thread's.
-        unsafe {
-            if !is_timed(frame) {
-                let node = self.node_of_left((*frame).node, 0);
-                (*node).unwound += u32::from(!sampling::is_sampled(node));
-                return self.set_aside(frame);
-            }
-            let start = (*frame).start_ticks;
-            let end = if self.last_jump_ticks.get() > start {
-                self.last_jump_ticks.get()
-            } else {
-                clock::now()
-            };
-            let node = self.node_of_left((*frame).node, (*frame).weight);
-            (*node).total_ticks += end.saturating_sub(start);
-            (*node).unwound += 1;
-            self.set_aside(frame);
-        }
-    }
-
-    /// The node in which a call is noted that is left: a sample that does not return stands for
-    /// itself alone, and is a timed call like others.
-    fn node_of_left(&self, node: *mut Node, weight: u32) -> *mut Node {
-        sampling::time_every_call(node);
-        // SAFETY: the node is one of this thread's, and its parent is its caller's scope.
-        unsafe {
-            if !sampling::is_sampled(node) {
-                return node;
-            }
-            let caller = node_at((*node).parent_ref);
-            let timed = self.tree.find_or_add(caller, (*node).slot & SLOT_MASK);
-            if timed.is_null() {
-                return node;
-            }
-            sampling::take_back(node, weight);
-            (*timed).calls += 1;
-            timed
-        }
-    }
-
-    /// The node in whose context a call at `sp` is made. Drops the frames that such a call proves
-    /// dead.
-    pub(crate) fn enclosing(&self, sp: usize) -> *mut Node {
-        self.drop_dead();
-        let mut found = self.tree.root.get();
-        let mut looked_at = 0;
-        // SAFETY: the call's return address is there.
-        let named = frame_of(unsafe { *(sp as *const usize) });
-        for frame in self.frames() {
-            // SAFETY: frames below `top` are initialised.
-            let at = unsafe { (*frame).sp.load(Ordering::Relaxed) };
-            let encloses = at > sp && (self.stack.holds(at) || !self.stack.holds(sp));
-            if encloses || named == Some(frame as usize) {
-                // SAFETY: as above.
-                found = unsafe { (*frame).node };
-                break;
-            }
-            if at > MOVED && at <= sp {
-                let (frame_is_own, call_is_own) = (self.stack.holds(at), self.stack.holds(sp));
-                if infers() && (at == sp || frame_is_own && call_is_own) {
-                    self.abandon(frame);
-                } else if frame_is_own {
-                    // A handler on its own stack, or a coroutine: what the thread does is part of
-                    // the call that is open on its own stack.
-                    // SAFETY: as above.
-                    found = unsafe { (*frame).node };
-                    break;
-                }
-            }
-            looked_at += 1;
-            if looked_at == MANY_STACKS {
-                break;
-            }
-        }
-        self.drop_dead();
-        self.refresh_left();
-        set_context(found as usize);
-        found
-    }
-
     fn is_innermost(&self, frame: *const Frame) -> bool {
         self.top.load(Ordering::Relaxed) == frame as usize + FRAME
     }
@@ -281,76 +195,13 @@ impl Thread {
         unsafe { (*innermost).node }
     }
 
-    /// The same, for code that goes on with this stack pointer.
-    fn show_context_at(&self, sp: usize) {
-        let encloses = |frame: &*mut Frame| {
-            // SAFETY: frames below `top` are initialised.
-            let at = unsafe { (**frame).sp.load(Ordering::Relaxed) };
-            at > sp && (self.stack.holds(at) || !self.stack.holds(sp))
-        };
-        let found = self.frames().take(MANY_STACKS).find(encloses);
-        // SAFETY: as above.
-        let node = found.map_or(self.tree.root.get(), |frame| unsafe { (*frame).node });
-        set_context(node as usize);
-    }
-
-    /// Drops a frame whose call is recorded, and those that its return proves dead.
-    fn leave(&self, frame: *mut Frame) {
-        // SAFETY: the frame is this thread's, and was live until now.
-        let sp = unsafe { (*frame).sp.load(Ordering::Relaxed) };
-        if sp > MOVED && self.stack.holds(sp) && infers() {
-            // Deeper frames of this stack can't be running.
-            for deeper in self.frames().take_while(|&above| above != frame) {
-                // SAFETY: frames below `top` are initialised.
-                let at = unsafe { (*deeper).sp.load(Ordering::Relaxed) };
-                if at > MOVED && at < sp && self.stack.holds(at) {
-                    self.abandon(deeper);
-                }
-            }
-        }
-        // SAFETY: as above.
-        unsafe { mark_dead(frame) };
-        self.drop_dead();
-        self.refresh_left();
-        self.show_context();
-    }
-
-    /// The same for the innermost frame. What is dead below it is dropped at the next call.
+    /// Drops the innermost frame, whose call is recorded. What is dead below it is dropped at the next call.
     fn leave_innermost(&self, frame: *mut Frame) {
         // SAFETY: as above.
         unsafe { (*frame).sp.store(FREE, Ordering::Relaxed) };
         if !self.move_top(frame as usize + FRAME, frame as usize) {
-            return self.leave(frame);
+            return self.leave(frame, clock::now());
         }
-        self.show_context();
-    }
-
-    /// Drops the frames that a jump from here to `target_sp` leaves behind.
-    pub(crate) fn jump(&self, target_sp: usize) {
-        self.last_jump_ticks.set(clock::now());
-        self.finish_change(target_sp);
-        let here = stack_pointer();
-        if self.stack.holds(target_sp) {
-            self.tell_of_uncounted();
-        }
-        if target_sp <= here || !self.stack.holds(here) || !self.stack.holds(target_sp) {
-            // From or to another stack: nothing is proved, but where it goes on is known.
-            return self.show_context_at(target_sp);
-        }
-        if !infers() {
-            return self.show_context_at(target_sp);
-        }
-        for frame in self.frames() {
-            // SAFETY: frames below `top` are initialised.
-            let at = unsafe { (*frame).sp.load(Ordering::Relaxed) };
-            if at > MOVED && at < target_sp && self.stack.holds(at) {
-                self.abandon(frame);
-            } else if at > MOVED {
-                break;
-            }
-        }
-        self.drop_dead();
-        self.refresh_left();
         self.show_context();
     }
 
@@ -415,20 +266,6 @@ impl Thread {
                 }
             }
         }
-    }
-
-    /// When the start routine has been left: nothing on the thread's own stack is running.
-    pub(crate) fn abandon_own_stack(&self) {
-        self.tell_of_uncounted();
-        for frame in self.frames() {
-            // SAFETY: frames below `top` are initialised.
-            let at = unsafe { (*frame).sp.load(Ordering::Relaxed) };
-            if at > MOVED && self.stack.holds(at) {
-                self.abandon(frame);
-            }
-        }
-        self.drop_dead();
-        self.refresh_left();
     }
 }
 

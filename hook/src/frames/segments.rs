@@ -6,6 +6,7 @@ use core::sync::atomic::Ordering;
 
 use chase_format::layout::Node;
 
+use super::left::infers;
 use super::{FRAME, FREE, Frame, MOVED, SEGMENT, Segment, is_left, segment_of};
 use crate::arch::{FRAMES, first_frame};
 use crate::lock::Lock;
@@ -56,7 +57,8 @@ pub(crate) fn take_segment() -> *mut Segment {
     // SAFETY: the lock is held; what is in the lists is used by nobody, nor is what was never used.
     unsafe {
         let state = &mut *POOL.state.get();
-        if state.left < MANY_LEFT {
+        let is_reused = infers() && state.left >= MANY_LEFT;
+        if !is_reused {
             if !state.free.is_null() {
                 let segment = state.free;
                 state.free = (*segment).next;
@@ -69,7 +71,7 @@ pub(crate) fn take_segment() -> *mut Segment {
                 return ptr::with_exposed_provenance_mut(segment);
             }
         }
-        let segment = state.first_left;
+        let segment = if infers() { state.first_left } else { ptr::null_mut() };
         if !segment.is_null() {
             state.first_left = (*segment).next;
             state.left -= 1;
@@ -87,20 +89,56 @@ pub(crate) fn give_back_segment(segment: *mut Segment) {
     let _held = POOL.lock.hold();
     // SAFETY: the lock is held, and the segment is nobody's.
     unsafe {
-        let state = &mut *POOL.state.get();
-        if !frames_in(segment).any(|frame| is_left(frame)) {
-            (*segment).next = state.free;
-            state.free = segment;
-            return;
+        (*segment).owner = ptr::null_mut();
+        (*POOL.state.get()).put(segment);
+    }
+}
+
+impl State {
+    /// Puts a segment into the list for it; into none if calls may return there.
+    ///
+    /// # Safety
+    /// The segment is nobody's.
+    unsafe fn put(&mut self, segment: *mut Segment) {
+        // SAFETY: the caller vouches for the segment; those of the lists are nobody's either.
+        unsafe {
+            (*segment).next = ptr::null_mut();
+            if frames_in(segment).any(|frame| is_left(frame) && (*frame).may_return != 0) {
+                return;
+            }
+            if !frames_in(segment).any(|frame| is_left(frame)) {
+                (*segment).next = self.free;
+                self.free = segment;
+                return;
+            }
+            if self.left == 0 {
+                self.first_left = segment;
+            } else {
+                (*self.last_left).next = segment;
+            }
+            self.last_left = segment;
+            self.left += 1;
         }
-        (*segment).next = ptr::null_mut();
-        if state.left == 0 {
-            state.first_left = segment;
-        } else {
-            (*state.last_left).next = segment;
+    }
+}
+
+/// A call has returned whose frame was set aside, by another thread than the calling one, or in a segment that was
+/// given back since.
+///
+/// # Safety
+/// The frame is one that was set aside.
+pub(super) unsafe fn returned(frame: *mut Frame) {
+    let _signals = SignalsBlocked::new();
+    let _held = POOL.lock.hold();
+    // SAFETY: the lock is held: an owner does not give the segment back meanwhile. Without one, nobody else has it.
+    unsafe {
+        let segment = segment_of(frame);
+        let is_waiting = (*frame).may_return != 0;
+        (*frame).may_return = 0;
+        if (*segment).owner.is_null() && is_waiting {
+            (*frame).exit = 0;
+            (*POOL.state.get()).put(segment);
         }
-        state.last_left = segment;
-        state.left += 1;
     }
 }
 

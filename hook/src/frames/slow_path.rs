@@ -10,7 +10,7 @@ use crate::arch::{add_to_own, current_thread};
 use crate::recording::Lost;
 use crate::sampling::{self, Choice};
 use crate::thread::{self, Thread};
-use crate::{loading, recording};
+use crate::{clock, loading, recording};
 
 /// The slow half of the entry of a call whose countdown is at its end. Most are made samples like the ones before
 /// them, by little code: what runs so rarely is in no cache.
@@ -224,13 +224,13 @@ unsafe fn leave_rarely(current: *mut Thread, frame: *mut Frame, now_ticks: u64) 
         let ticks = now_ticks.saturating_sub(start_ticks);
         if (*segment_of(frame)).owner != current {
             sampling::time_every_call(node);
-            leave_elsewhere(node, Some(ticks));
+            leave_elsewhere(node);
             return give_away(frame, node);
         }
         let thread = &*current;
         if sampling::is_sampled(node) {
             let (weight, began_ticks) = ((*frame).weight, (*frame).began_ticks);
-            thread.leave(frame);
+            thread.leave(frame, now_ticks);
             (*sampling::samples_of(node)).ended += 1;
             sampling::record(thread, node, ticks, weight);
             sampling::note_spent(thread, began_ticks, start_ticks, now_ticks);
@@ -243,7 +243,7 @@ unsafe fn leave_rarely(current: *mut Thread, frame: *mut Frame, now_ticks: u64) 
             thread.leave_innermost(frame);
         } else {
             thread.record(node, ticks);
-            thread.leave(frame);
+            thread.leave(frame, now_ticks);
         }
     }
 }
@@ -258,16 +258,17 @@ pub(crate) unsafe extern "C" fn leave_framed(frame: *mut Frame) {
     unsafe {
         let (node, owner) = ((*frame).node, (*segment_of(frame)).owner);
         if owner == current {
-            return (*current).leave(frame);
+            return (*current).leave(frame, clock::now());
         }
         sampling::time_every_call(node);
-        leave_elsewhere(node, None);
+        leave_elsewhere(node);
         give_away(frame, node);
     }
 }
 
-/// Records a call of another thread that returned here: of so many ticks, if it was timed.
-fn leave_elsewhere(node: *const Node, ticks: Option<u64>) {
+/// Counts a call of another thread that returned here. Most of its time may have been there, and there
+/// is no telling.
+fn leave_elsewhere(node: *const Node) {
     let Some(thread) = thread::current() else {
         return recording::unseen(Lost::CallWithoutThread);
     };
@@ -276,11 +277,9 @@ fn leave_elsewhere(node: *const Node, ticks: Option<u64>) {
         return recording::unseen(Lost::CallWithoutSpace);
     }
     // SAFETY: the node is this thread's.
-    unsafe { (*node).calls += 1 };
-    match ticks {
-        Some(ticks) => thread.record(node, ticks),
-        // SAFETY: as above.
-        None => unsafe { (*node).unwound += 1 },
+    unsafe {
+        (*node).calls += 1;
+        (*node).unwound += 1;
     }
 }
 
@@ -312,7 +311,7 @@ pub(crate) unsafe extern "C" fn leave_moved(frame: *mut Frame) {
     // SAFETY: the frame's owner is the calling thread.
     let thread = unsafe { &*(*segment_of(frame)).owner };
     add_to_own(&thread.top, FRAME);
-    thread.leave(frame);
+    thread.leave(frame, clock::now());
 }
 
 /// Whether the clock was read when the call began.

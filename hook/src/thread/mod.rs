@@ -45,8 +45,6 @@ pub(crate) struct Thread {
     busy: Cell<u32>,
     pub(crate) tree: Tree,
     pub(crate) stack: Stack,
-    /// When the latest `longjmp` was made; 0 for none since the latest exception.
-    pub(crate) last_jump_ticks: Cell<u64>,
     /// Whether calls of it were left without a return.
     pub(crate) was_left: Cell<bool>,
     /// What [`crate::loading`] and [`crate::process`] have to do at the next call.
@@ -148,7 +146,6 @@ impl Thread {
             busy: Cell::new(0),
             tree: Tree::new(),
             stack,
-            last_jump_ticks: Cell::new(0),
             was_left: Cell::new(false),
             pending: Cell::new(Pending::NONE),
             record: Cell::new(ptr::null_mut()),
