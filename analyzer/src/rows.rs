@@ -29,7 +29,7 @@ pub struct Measures {
     pub estimated: bool,
     /// Half the width of the 95 % confidence interval of `self_ns`; 0 where nothing is estimated.
     pub ci95_ns: Ns,
-    /// Calls left by an exception, a `longjmp` or a cancellation.
+    /// Calls left by an exception, a `longjmp` or a cancellation, or suspended when their thread went on on another stack.
     pub unwound: u64,
     /// Calls that had not returned at the end; the time of the latest chain of them is included.
     pub open: u64,

@@ -44,11 +44,11 @@
 //! the writer keeps puts further ones under its root, and counts them in
 //! [`Unseen::contexts_under_root`].
 //!
-//! [`Node::calls`] counts calls begun. Calls completed are the sum of the histogram, calls that an
-//! exception passed through are [`Node::unwound`], like those that could not be timed (such as a
-//! `clone` by `syscall`), and what is left is still open (or was when the process ended), since
-//! [`Node::last_start_ticks`]. Slots of class [`SlotClass::Counted`] are never timed; their nodes only
-//! count.
+//! [`Node::calls`] counts calls begun. Calls completed are the sum of the histogram. Calls that an
+//! exception passed through are [`Node::unwound`], like those whose thread went on on another stack (timed
+//! until then), and those that could not be timed (such as a `clone` by `syscall`). What is left is still open (or
+//! was when the process ended), since [`Node::last_start_ticks`]. Slots of class [`SlotClass::Counted`] are
+//! never timed; their nodes only count.
 //!
 //! # Sampled calls
 //!

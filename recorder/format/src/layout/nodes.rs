@@ -22,8 +22,8 @@ pub struct Node {
     pub last_start_ticks: u64,
     /// Node in whose scope callees are looked up: itself, or an ancestor where recursion folds.
     pub scope_ref: u32,
-    /// Calls that ended but are in no histogram: left by an exception, a longjmp or a cancellation
-    /// (or completed when the recording had no room for a page). Their time is in `total_ticks`.
+    /// Calls that ended but are in no histogram: left by an exception, a longjmp or a cancellation,
+    /// or suspended on another stack (or completed when the recording had no room for a page). Their time is in `total_ticks`.
     pub unwound: u32,
     /// Histogram pages, each [`PAGE_BUCKETS`](crate::histogram::PAGE_BUCKETS) × u64. A page is taken
     /// when its first duration arrives, so the one taken first (in the earliest chunk, and the
