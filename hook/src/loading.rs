@@ -22,7 +22,7 @@ use crate::slots::{Entry, Slots, entry_of, write_description};
 use crate::special::Kind;
 use crate::text::c_bytes;
 use crate::thread::{Pending, Thread};
-use crate::{clock, pages, process, recording};
+use crate::{clock, pages, process, recording, thread};
 
 struct Loading {
     lock: Lock,
@@ -184,6 +184,7 @@ pub(crate) fn catch_up(thread: &Thread, sp: usize) {
     }
     if pending.fork {
         thread.settle();
+        thread::keep_no_more();
         process::notice_fork();
         if pending.load_sp != 0 {
             thread.defer(Pending { fork: false, ..pending });

@@ -299,7 +299,7 @@ fn act(thread: &Thread, kind: Kind, arguments: &mut Arguments, sp: usize, slot: 
             arguments.rdi != RTLD_DEFAULT && arguments.rdi != RTLD_NEXT
         }
         Kind::Fork => {
-            thread.defer(Pending { fork: true, ..thread.pending.get() });
+            expect_fork(thread);
             false
         }
         Kind::System => {
@@ -393,10 +393,16 @@ fn fork_or_share(thread: &Thread, flags: usize, thread_pointer: usize) {
         thread::expect_foreign(thread, thread_pointer);
     }
     if !has(libc::CLONE_VM) {
-        thread.defer(Pending { fork: true, ..thread.pending.get() });
+        expect_fork(thread);
     } else if !has_own && !has(libc::CLONE_VFORK) {
         thread::leave();
     }
+}
+
+/// The thread may fork, in the call that it is about to make.
+fn expect_fork(thread: &Thread) {
+    thread.defer(Pending { fork: true, ..thread.pending.get() });
+    thread::keep();
 }
 
 /// Counts a call that gets no frame, and gives its node, or null.

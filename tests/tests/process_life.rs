@@ -125,6 +125,45 @@ fn fork_handlers_and_forks_without_them() {
     assert_eq!(recording.calls(TRAP, "trap_leaf"), forks);
 }
 
+#[test]
+fn forks_that_nobody_announces() {
+    let calls = 30_000;
+    let program = Build::program("unannounced.c").build();
+    for way in ["instruction", "_Fork", "syscall", "clone", "deep", "in_thread", "threads"] {
+        for timing in ["adaptive", "all", "count"] {
+            let trial = Trial::new(&program).args([way, &calls.to_string()]);
+            let recording = trial.hooked_env("CHASE_TIMING", timing).compare();
+            let (children, parents): (Vec<_>, Vec<_>) =
+                recording.processes.iter().partition(|process| process.forked);
+            assert_eq!((children.len(), parents.len()), (1, 1), "{way}, {timing}");
+            let (child, parent) = (children[0], parents[0]);
+            assert_eq!(child.parent_pid, parent.pid);
+            let more = u64::from(way == "in_thread");
+            let nests = if way == "deep" { 201 } else { 0 };
+            parent.expect(&[
+                (TRAP, "trap_add", (3 + more) * calls),
+                (TRAP, "trap_call", u64::from(nests == 0)),
+                (TRAP, "trap_nest", nests + 3 * (1 + more)),
+                ("libc.so", "waitpid", 1),
+            ]);
+            parent.expect_nothing_open(TRAP);
+            // (The child of clone returns, into the C library.)
+            let returns = u64::from(way != "clone");
+            child.expect(&[(TRAP, "trap_call", 0), (TRAP, "trap_nest", 3 * returns)]);
+            let made = (2 + returns + u64::from(way == "threads")) * calls;
+            let found = child.calls(TRAP, "trap_add");
+            let most = if timing == "all" { 0 } else { child.unseen.calls_since_fork };
+            // Where the end was not seen, either.
+            let latest = child.latest_calls;
+            assert!(
+                (made.saturating_sub(most + latest)..=made + latest).contains(&found),
+                "{way}, {timing}: {found} of {made}, but for {most} and {latest}"
+            );
+            child.expect_nothing_open(TRAP);
+        }
+    }
+}
+
 /// Runs `killed.c` and holds the recording against what it had counted when it ended.
 fn ends(how: &str, signal: Option<i32>, status: Option<i32>, end: (u32, i32)) {
     let program = Build::program("killed.c").build();

@@ -15,7 +15,7 @@ use crate::arch::{exit_of_left, set_context};
 use crate::recording::Lost;
 use crate::thread::Thread;
 use crate::tree::{node_at, reference};
-use crate::{recording, thread};
+use crate::{process, recording, thread};
 
 /// Whether a call has returned whose frame was set aside.
 static SLICED: AtomicBool = AtomicBool::new(false);
@@ -85,6 +85,9 @@ impl Thread {
 pub(crate) unsafe extern "C" fn leave_left(frame: *mut Frame) {
     if !SLICED.swap(true, Ordering::Relaxed) {
         recording::unseen(Lost::StackSliced);
+    }
+    if thread::current().is_some_and(Thread::is_wiped) {
+        process::notice_fork();
     }
     // SAFETY: the frame's segment is not used again before its owner knows; its node lives as long as the mapping.
     unsafe {

@@ -32,11 +32,12 @@ use crate::sampling::{self, SLOT_MASK};
 use crate::thread::Thread;
 use crate::tree::node_at;
 
+pub(crate) use self::inherited::OpenCalls;
 pub(crate) use self::left::leave_left;
 use self::left::{infers, is_left};
 pub(crate) use self::segments::{
     after_fork_in_child, after_fork_in_parent, before_fork, first_segment, give_back_segment,
-    take_first_segment,
+    take_first_segment, top_of,
 };
 use self::slow_path::is_timed;
 pub(crate) use self::slow_path::{enter_due, enter_slow, leave_framed, leave_moved, leave_slow};
@@ -135,6 +136,11 @@ impl Iterator for Below {
 }
 
 impl Thread {
+    /// Whether `address` is on the thread's own stack.
+    fn holds(&self, address: usize) -> bool {
+        self.stack.get().holds(address)
+    }
+
     fn frames(&self) -> Below {
         Below { at: self.top.load(Ordering::Relaxed) }
     }
@@ -236,14 +242,14 @@ impl Thread {
         for frame in self.frames() {
             // SAFETY: frames below `top` are initialised.
             let at = unsafe { (*frame).sp.load(Ordering::Relaxed) };
-            let encloses = at > sp && (self.stack.holds(at) || !self.stack.holds(sp));
+            let encloses = at > sp && (self.holds(at) || !self.holds(sp));
             if encloses || named == Some(frame as usize) {
                 // SAFETY: as above.
                 found = unsafe { (*frame).node };
                 break;
             }
             if at > MOVED && at <= sp {
-                let (frame_is_own, call_is_own) = (self.stack.holds(at), self.stack.holds(sp));
+                let (frame_is_own, call_is_own) = (self.holds(at), self.holds(sp));
                 if infers() && (at == sp || frame_is_own && call_is_own) {
                     self.abandon(frame);
                 } else if frame_is_own {
@@ -286,7 +292,7 @@ impl Thread {
         let encloses = |frame: &*mut Frame| {
             // SAFETY: frames below `top` are initialised.
             let at = unsafe { (**frame).sp.load(Ordering::Relaxed) };
-            at > sp && (self.stack.holds(at) || !self.stack.holds(sp))
+            at > sp && (self.holds(at) || !self.holds(sp))
         };
         let found = self.frames().take(MANY_STACKS).find(encloses);
         // SAFETY: as above.
@@ -298,12 +304,12 @@ impl Thread {
     fn leave(&self, frame: *mut Frame) {
         // SAFETY: the frame is this thread's, and was live until now.
         let sp = unsafe { (*frame).sp.load(Ordering::Relaxed) };
-        if sp > MOVED && self.stack.holds(sp) && infers() {
+        if sp > MOVED && self.holds(sp) && infers() {
             // Deeper frames of this stack can't be running.
             for deeper in self.frames().take_while(|&above| above != frame) {
                 // SAFETY: frames below `top` are initialised.
                 let at = unsafe { (*deeper).sp.load(Ordering::Relaxed) };
-                if at > MOVED && at < sp && self.stack.holds(at) {
+                if at > MOVED && at < sp && self.holds(at) {
                     self.abandon(deeper);
                 }
             }
@@ -330,10 +336,10 @@ impl Thread {
         self.last_jump_ticks.set(clock::now());
         self.finish_change(target_sp);
         let here = stack_pointer();
-        if self.stack.holds(target_sp) {
+        if self.holds(target_sp) {
             self.tell_of_uncounted();
         }
-        if target_sp <= here || !self.stack.holds(here) || !self.stack.holds(target_sp) {
+        if target_sp <= here || !self.holds(here) || !self.holds(target_sp) {
             // From or to another stack: nothing is proved, but where it goes on is known.
             return self.show_context_at(target_sp);
         }
@@ -343,7 +349,7 @@ impl Thread {
         for frame in self.frames() {
             // SAFETY: frames below `top` are initialised.
             let at = unsafe { (*frame).sp.load(Ordering::Relaxed) };
-            if at > MOVED && at < target_sp && self.stack.holds(at) {
+            if at > MOVED && at < target_sp && self.holds(at) {
                 self.abandon(frame);
             } else if at > MOVED {
                 break;
@@ -423,7 +429,7 @@ impl Thread {
         for frame in self.frames() {
             // SAFETY: frames below `top` are initialised.
             let at = unsafe { (*frame).sp.load(Ordering::Relaxed) };
-            if at > MOVED && self.stack.holds(at) {
+            if at > MOVED && self.holds(at) {
                 self.abandon(frame);
             }
         }

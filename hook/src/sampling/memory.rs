@@ -177,6 +177,13 @@ pub(crate) fn after_fork_in_child(own: Option<&'static Counts>) {
     }
 }
 
+/// In a fork's child: another thread, with these, is to be recorded.
+pub(crate) fn rejoin(own: &'static Counts) {
+    let _held = MEMORY.lock.hold();
+    own.links.next.set(MEMORY.all.replace(own));
+    own.forget();
+}
+
 impl Known {
     pub(super) fn count(&self) -> usize {
         self.count.load(Ordering::Relaxed)

@@ -232,8 +232,11 @@ pub struct Unseen {
     pub contexts_under_root: u64,
     /// 1 if a call returned that had looked left for good: the process copies pieces of stacks away and back.
     pub stacks_sliced: u64,
+    /// Calls, at most, that a fork's child made before it was noticed, and that were only counted: the fork was a
+    /// system call that nobody saw coming. Where they were made is not known.
+    pub calls_since_fork: u64,
     /// Room for later counters.
-    pub reserved: [u64; 7],
+    pub reserved: [u64; 6],
 }
 
 /// The first page of a recording.
