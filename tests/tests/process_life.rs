@@ -153,6 +153,8 @@ fn forks_that_nobody_announces() {
             let made = (2 + returns + u64::from(way == "threads")) * calls;
             let found = child.calls(TRAP, "trap_add");
             let most = if timing == "all" { 0 } else { child.unseen.calls_since_fork };
+            let is_estimate = child.figures(TRAP, "trap_add").estimated;
+            assert_eq!(is_estimate, most + child.latest_calls > 0, "{way}, {timing}");
             // Where the end was not seen, either.
             let latest = child.latest_calls;
             assert!(

@@ -56,6 +56,10 @@ pub(super) unsafe extern "C" fn after_fork_in_child() {
 
 /// A thread calls after something that may have been a fork, or is found wiped, as in a fork's child.
 pub(crate) fn notice_fork() {
+    if thread::has_ended() {
+        // It is one with thread data of its own, perhaps, of which nothing is recorded.
+        return;
+    }
     if recording::is_open() && !memory_is_ours() && is_to_be_parted() {
         become_child();
     } else if thread::current().is_some_and(Thread::is_wiped) {

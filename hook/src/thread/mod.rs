@@ -106,7 +106,7 @@ pub(crate) fn no_thread() -> *mut Thread {
 
 /// Whether the calling thread is not recorded any more. What the C library still calls for it,
 /// after all destructors, is.
-fn has_ended() -> bool {
+pub(crate) fn has_ended() -> bool {
     ptr::eq(current_thread(), ENDED.0.get())
 }
 
