@@ -4,12 +4,15 @@
 //! return but at the thread's next call: nothing can use a new object before it has been looked
 //! for. What constructors call before such a call is not seen.
 
+mod interposed;
+
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_void};
 use core::ptr;
 
 use chase_format::layout::{NONE, OBJECT_CHASE, OBJECT_DLOPENED};
 
+pub(crate) use self::interposed::{find_real, is_interposed, real};
 use crate::arch::{is_exit, make_direct, vector_area_len, with_vectors_saved};
 use crate::config::Config;
 use crate::elf::Image;
@@ -68,6 +71,7 @@ pub(crate) fn survey(executable: Image, vdso: usize, path: &'static [u8], config
         return false;
     }
     state.objects.refresh(&executable, 0, true);
+    interposed::find_in_place(&state.objects);
     if !state.objects.is_first_chase() {
         return false;
     }

@@ -23,6 +23,7 @@ use self::memory::{claim_memory, is_to_be_parted};
 pub(crate) use self::memory::{knows_its_memory, memory_is_ours};
 use crate::calibrate::Cost;
 use crate::config::{Budget, Config, Syscalls};
+use crate::elf::Image;
 use crate::recording::Refused;
 use crate::signals::SignalsBlocked;
 use crate::text::{Text, c_bytes, file_name};
@@ -86,14 +87,14 @@ static START: extern "C" fn(i32, *const usize, *const usize) = start;
 
 extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *const usize) {
     if !arguments::are_those_of_glibc(argument_count, arguments, environment) {
-        return;
+        return loading::find_real();
     }
     // SAFETY: the dynamic linker passes what the kernel has put on the stack: the environment ends
     // with null, and behind it is the auxiliary vector.
     let (config, auxiliary) =
         unsafe { (Config::read(environment), Auxiliary::behind(environment)) };
     if auxiliary.secure {
-        return;
+        return loading::find_real();
     }
     let this = process();
     this.config = config;
@@ -187,6 +188,12 @@ fn tell(config: &Config, what: &[u8], refused: &Refused) {
         line.push(b" (errno ").push_number(refused.errno as u64).push(b")\n");
         sys::write_stderr(line.as_bytes());
     }
+}
+
+/// The executable, and the start of the vDSO, by what the kernel tells of the process.
+pub(crate) fn executable() -> Option<(Image, usize)> {
+    let auxiliary = Auxiliary::read();
+    Some((auxiliary.executable_image()?, auxiliary.vdso))
 }
 
 // ---- where to, and what of ----------------------------------------------------------------------

@@ -3,7 +3,8 @@
 use std::os::unix::process::ExitStatusExt;
 
 use chase_recorder::layout::{
-    END_ABORT, END_EXEC, END_EXIT, END_IMMEDIATE, END_NONE, ORIGIN_EXEC, STOP_NONE,
+    END_ABORT, END_EXEC, END_EXIT, END_IMMEDIATE, END_NONE, LONGEST_COUNTDOWN, ORIGIN_EXEC,
+    STOP_NONE, longest_block,
 };
 use chase_tests::compile::Build;
 use chase_tests::need;
@@ -193,6 +194,44 @@ fn ends_by_exit_in_a_callback() {
     ends("_exit", None, Some(43), (END_IMMEDIATE, 43));
     ends("quick_exit", None, Some(44), (END_IMMEDIATE, 44));
     ends("exit", None, Some(45), (END_EXIT, 45));
+}
+
+/// Ends that nobody announces, of a process that ends with 5.
+#[test]
+fn ends_by_system_calls() {
+    let calls = 123_456;
+    let program = Build::program("raw_exit.c").build();
+    for how in ["exit_group", "exit", "clone", "instruction", "thread"] {
+        for timing in ["adaptive", "all", "count"] {
+            let trial = Trial::new(&program).args([how, &calls.to_string()]);
+            let hooked = trial.hooked_env("CHASE_TIMING", timing);
+            assert_eq!(hooked.compare_outcomes().status.code(), Some(5), "{how}, {timing}");
+            let recording = Recording::load(&hooked.output());
+            if how == "instruction" || how == "thread" {
+                let process = recording.only();
+                assert_eq!(process.end.0, END_NONE);
+                let made = if how == "thread" { 2 * calls } else { calls };
+                let figures = process.figures(TRAP, "trap_add");
+                assert!(figures.calls.abs_diff(made) <= figures.ci95, "{timing}: {figures:?}");
+                assert_eq!(figures.estimated, timing != "all", "{timing}");
+                // Of that thread alone whose end was not seen.
+                let most =
+                    if timing == "adaptive" { longest_block(made) } else { LONGEST_COUNTDOWN };
+                assert!(figures.ci95 < most, "{timing}: {figures:?}");
+                assert!(figures.ci95 <= process.latest_calls, "{timing}");
+                continue;
+            }
+            assert_eq!(recording.processes.len(), if how == "clone" { 2 } else { 1 }, "{how}");
+            for process in &recording.processes {
+                let is_first = how == "clone" && !process.forked;
+                let end = if is_first { END_EXIT } else { END_IMMEDIATE };
+                assert_eq!(process.end, (end, 5), "{how}, {timing}");
+                process.expect(&[(TRAP, "trap_add", calls)]);
+                process.expect_nothing_open("libc.so");
+                assert!(!process.figures(TRAP, "trap_add").estimated, "{how}, {timing}");
+            }
+        }
+    }
 }
 
 #[test]
