@@ -4,7 +4,8 @@
 use std::collections::HashMap;
 
 use chase_recorder::layout::{
-    END_NONE, Header, LONGEST_COUNTDOWN, THREAD_ENDED, TIMING_ADAPTIVE, TIMING_ALL, longest_block,
+    END_NONE, Header, LONGEST_COUNTDOWN, THREAD_ENDED, TIMING_ADAPTIVE, TIMING_ALL,
+    VERSION_COUNT_BLOCKS, longest_block,
 };
 use chase_recorder::reader::Thread;
 
@@ -20,13 +21,13 @@ pub(crate) struct Latest {
 
 /// Those of a thread; none where all was credited.
 pub(crate) fn of(image: &Image, thread: Thread<'_>) -> Vec<Latest> {
-    let Header { timing, end_kind, .. } = *image.recording.header();
+    let Header { version, timing, end_kind, .. } = *image.recording.header();
     // A thread that ended has credited all.
     if timing == TIMING_ALL || end_kind != END_NONE || thread.record().state == THREAD_ENDED {
         return Vec::new();
     }
     let has_budget = image.recording.meta_value("budget").is_some_and(|it| it == "on");
-    let has_blocks = timing == TIMING_ADAPTIVE && !has_budget;
+    let has_blocks = !has_budget && (timing == TIMING_ADAPTIVE || version >= VERSION_COUNT_BLOCKS);
     // By slot: calls, and the context with most of them, and how many those are.
     let mut slots: HashMap<u32, (u64, u32, u64)> = HashMap::new();
     // Framed calls are credited as they are made.

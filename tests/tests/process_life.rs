@@ -3,8 +3,7 @@
 use std::os::unix::process::ExitStatusExt;
 
 use chase_recorder::layout::{
-    END_ABORT, END_EXEC, END_EXIT, END_IMMEDIATE, END_NONE, LONGEST_COUNTDOWN, ORIGIN_EXEC,
-    STOP_NONE, longest_block,
+    END_ABORT, END_EXEC, END_EXIT, END_IMMEDIATE, END_NONE, ORIGIN_EXEC, STOP_NONE, longest_block,
 };
 use chase_tests::compile::Build;
 use chase_tests::need;
@@ -216,11 +215,7 @@ fn ends_by_system_calls() {
                 assert_eq!(figures.estimated, process.latest_calls > 0, "{timing}");
                 assert!(figures.estimated || timing != "count");
                 // Of that thread alone whose end was not seen.
-                let most = if timing == "adaptive" {
-                    longest_block(figures.calls)
-                } else {
-                    LONGEST_COUNTDOWN
-                };
+                let most = longest_block(figures.calls);
                 assert!(figures.ci95 < most, "{timing}: {figures:?}");
                 assert!(figures.ci95 <= process.latest_calls, "{timing}");
                 continue;

@@ -95,6 +95,7 @@
 //! | 4 | 4 | [`ChunkKind::Twins`]: calls seen in windows; without any, the oldest reader is 3 |
 //! | 5 | 5 | [`TwinRecord::calls_between`] and its variance; without twins, the oldest reader is 3 |
 //! | 6 | 5 | [`Header::parent_start`]; without twins, the oldest reader is 3 |
+//! | 7 | 5 | [`Unseen::calls_since_fork`]; calls that are only counted are credited as often as others; without twins, the oldest reader is 3 |
 //!
 //! A reader accepts any file whose `reader_min` is at most its own [`VERSION`], ignores chunk kinds
 //! it does not know, and takes fields beyond the end of an older record as zero.
@@ -114,7 +115,9 @@ pub use self::windows::*;
 /// First bytes of every recording.
 pub const MAGIC: [u8; 8] = *b"CHASEREC";
 /// Version of the format written by this crate.
-pub const VERSION: u32 = 6;
+pub const VERSION: u32 = 7;
+/// Since this one, calls that are only counted are credited as often as others ([`longest_block`]).
+pub const VERSION_COUNT_BLOCKS: u32 = 7;
 /// The oldest reader that understands what this crate writes.
 pub const READER_MIN: u32 = 3;
 /// The same, where calls may be seen in windows alone.
