@@ -22,8 +22,10 @@ pub(crate) struct Latest {
 /// Those of a thread; none where all was credited.
 pub(crate) fn of(image: &Image, thread: Thread<'_>) -> Vec<Latest> {
     let Header { version, timing, end_kind, .. } = *image.recording.header();
+    let record = thread.record();
     // A thread that ended has credited all.
-    if timing == TIMING_ALL || end_kind != END_NONE || thread.record().state == THREAD_ENDED {
+    let is_told = record.state == THREAD_ENDED || end_kind != END_NONE && record.untold == 0;
+    if timing == TIMING_ALL || is_told {
         return Vec::new();
     }
     let has_budget = image.recording.meta_value("budget").is_some_and(|it| it == "on");

@@ -331,6 +331,7 @@ fn act(thread: &Thread, kind: Kind, arguments: &mut Arguments, sp: usize, slot: 
                 // Nobody else notices this end of a thread, and its countdowns go with it.
                 libc::SYS_exit if sampling::has_threads() => {
                     thread.stop_sampling();
+                    thread.stamp_end();
                     return true;
                 }
                 libc::SYS_exit => process::end(END_IMMEDIATE, arguments.rsi as i32),

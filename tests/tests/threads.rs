@@ -52,6 +52,20 @@ fn that_vanish() {
         let process = recording.only();
         process.expect(&[(TRAP, "trap_add", threads * calls)]);
         assert_eq!(process.created_threads() as u64, threads);
+        assert!(!process.figures(TRAP, "trap_add").estimated, "{how}");
+        let ended = process.threads.iter().filter(|thread| thread.ended).count() as u64;
+        assert_eq!(ended, if how == "function" { threads } else { 0 });
+    }
+    // Where another thread has the memory of one that has vanished, its latest calls are not known.
+    for timing in ["adaptive", "all", "count"] {
+        let trial = Trial::new(&program).args(["joined", &threads.to_string(), &calls.to_string()]);
+        let recording = trial.hooked_env("CHASE_TIMING", timing).compare();
+        let figures = recording.only().figures(TRAP, "trap_add");
+        let wrong = figures.calls.abs_diff(threads * calls);
+        assert!(wrong <= figures.ci95, "{timing}: {figures:?}");
+        assert_eq!(figures.estimated, figures.ci95 > 0, "{timing}");
+        assert!(figures.estimated || timing != "count");
+        assert!(figures.ci95 <= 256 * threads, "{timing}");
     }
 }
 

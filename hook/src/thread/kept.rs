@@ -12,6 +12,8 @@ use core::mem::MaybeUninit;
 use core::ptr;
 use core::sync::atomic::Ordering;
 
+use chase_format::layout::ThreadRecord;
+
 use super::{Thread, current, known, no_thread};
 use crate::arch::{current_counts, current_thread, set_current_thread};
 use crate::frames::{Segment, top_of};
@@ -23,12 +25,27 @@ use crate::stack::Stack;
 pub(crate) struct Kept {
     stack: Cell<Stack>,
     lowest: Cell<*mut Segment>,
+    record: Cell<*mut ThreadRecord>,
     /// The whole of it, before a fork that was seen coming.
     has_copy: Cell<bool>,
     copy: UnsafeCell<MaybeUninit<Thread>>,
 }
 
 impl Kept {
+    /// These are of a thread that has gone without a word, and its countdowns with it.
+    pub(crate) fn tell_untold(&self) {
+        let record = self.record.get();
+        if !record.is_null() {
+            // SAFETY: it is in the mapping, and the thread does not write it any more.
+            unsafe { (*record).untold = 1 };
+        }
+    }
+
+    /// The thread has credited all.
+    pub(crate) fn forget_record(&self) {
+        self.record.set(ptr::null_mut());
+    }
+
     /// In a fork's child: whether the fork was seen coming.
     pub(crate) fn was_copied(&self) -> bool {
         self.has_copy.get()
@@ -99,6 +116,7 @@ impl Thread {
             counts.kept.stack.set(self.stack.get());
             counts.kept.lowest.set(self.lowest_segment());
             counts.kept.has_copy.set(false);
+            counts.kept.record.set(self.record.get());
         }
     }
 }

@@ -254,6 +254,7 @@ impl Thread {
             return false;
         }
         self.record.set(record);
+        self.expect_fork();
         // SAFETY: the record was handed to this thread; `state` makes it readable, last.
         unsafe {
             (*record).tid = sys::gettid();

@@ -95,7 +95,7 @@
 //! | 4 | 4 | [`ChunkKind::Twins`]: calls seen in windows; without any, the oldest reader is 3 |
 //! | 5 | 5 | [`TwinRecord::calls_between`] and its variance; without twins, the oldest reader is 3 |
 //! | 6 | 5 | [`Header::parent_start`]; without twins, the oldest reader is 3 |
-//! | 7 | 5 | [`Unseen::calls_since_fork`]; calls that are only counted are credited as often as others; without twins, the oldest reader is 3 |
+//! | 7 | 5 | [`Unseen::calls_since_fork`], [`ThreadRecord::untold`]; calls that are only counted are credited as often as others; without twins, the oldest reader is 3 |
 //!
 //! A reader accepts any file whose `reader_min` is at most its own [`VERSION`], ignores chunk kinds
 //! it does not know, and takes fields beyond the end of an older record as zero.
