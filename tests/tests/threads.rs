@@ -64,7 +64,7 @@ fn that_vanish() {
         let wrong = figures.calls.abs_diff(threads * calls);
         assert!(wrong <= figures.ci95, "{timing}: {figures:?}");
         assert_eq!(figures.estimated, figures.ci95 > 0, "{timing}");
-        assert!(figures.estimated || timing != "count");
+        // (Countdowns that are far from the thread are there still.)
         assert!(figures.ci95 <= 256 * threads, "{timing}");
     }
 }

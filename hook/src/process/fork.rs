@@ -6,7 +6,8 @@ use core::ptr;
 use chase_format::layout::ORIGIN_FORK;
 
 use super::{
-    claim_memory, greet_companion, is_to_be_parted, memory_is_ours, open_recording, process,
+    claim_memory, greet_companion, is_to_be_parted, knows_its_memory, memory_is_ours,
+    open_recording, process,
 };
 use crate::frames::OpenCalls;
 use crate::recording::Lost;
@@ -51,7 +52,10 @@ pub(super) unsafe extern "C" fn after_fork_in_parent() {
 pub(super) unsafe extern "C" fn after_fork_in_child() {
     // SAFETY: there is no other thread.
     let _signals = unsafe { (*FORK_SIGNALS.0.get()).take() };
-    become_child();
+    // (A handler that was there before ours may have called something, and that was noticed.)
+    if !knows_its_memory() || is_to_be_parted() {
+        become_child();
+    }
 }
 
 /// A thread calls after something that may have been a fork, or is found wiped, as in a fork's child.
