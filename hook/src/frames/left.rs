@@ -19,7 +19,7 @@ use super::{Frame, MOVED, SEGMENT, Segment, mark_dead, segment_of};
 use crate::arch::exit_of_left;
 use crate::recording::Lost;
 use crate::thread::Thread;
-use crate::{recording, thread};
+use crate::{process, recording, thread};
 
 /// Whether a call has returned whose frame was set aside.
 static SLICED: AtomicBool = AtomicBool::new(false);
@@ -87,6 +87,9 @@ impl Thread {
 /// # Safety
 /// Called by the call path, with a frame that was set aside and has just returned.
 pub(crate) unsafe extern "C" fn leave_left(frame: *mut Frame) {
+    if thread::current().is_some_and(Thread::is_wiped) {
+        process::notice_fork();
+    }
     // SAFETY: the frame's segment is not used again before its owner knows; owners' `Thread`s stay.
     unsafe {
         if (*frame).may_return == 0 && !SLICED.swap(true, Ordering::Relaxed) {

@@ -32,11 +32,12 @@ use crate::clock;
 use crate::sampling;
 use crate::thread::Thread;
 
+pub(crate) use self::inherited::OpenCalls;
 use self::left::is_left;
 pub(crate) use self::left::leave_left;
 pub(crate) use self::segments::{
     after_fork_in_child, after_fork_in_parent, before_fork, first_segment, give_back_segment,
-    take_first_segment,
+    take_first_segment, top_of,
 };
 use self::slow_path::is_timed;
 pub(crate) use self::slow_path::{enter_due, enter_slow, leave_framed, leave_moved, leave_slow};
@@ -133,6 +134,11 @@ impl Iterator for Below {
 }
 
 impl Thread {
+    /// Whether `address` is on the thread's own stack.
+    fn holds(&self, address: usize) -> bool {
+        self.stack.get().holds(address)
+    }
+
     fn frames(&self) -> Below {
         Below { at: self.top.load(Ordering::Relaxed) }
     }

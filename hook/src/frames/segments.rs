@@ -169,6 +169,28 @@ pub(crate) fn take_first_segment() -> *mut Segment {
     if segment.is_null() { pages::take(SEGMENT).cast() } else { segment }
 }
 
+/// Where the top is of the thread whose first segment this is, by its frames: behind the last one that is in use.
+///
+/// # Safety
+/// The segment and those linked behind it are the thread's.
+pub(crate) unsafe fn top_of(lowest: *mut Segment) -> usize {
+    if !is_real(lowest) {
+        return lowest as usize + SEGMENT;
+    }
+    let mut top = bottom(lowest);
+    let mut segment = lowest;
+    while !segment.is_null() {
+        // SAFETY: the caller vouches for the segments, whose frames are initialised.
+        unsafe {
+            let in_use = |frame: &*mut Frame| (**frame).sp.load(Ordering::Relaxed) != FREE;
+            top =
+                frames_in(segment).filter(in_use).last().map_or(top, |last| last as usize + FRAME);
+            segment = (*segment).next;
+        }
+    }
+    top
+}
+
 /// Whether a segment has pads.
 fn is_real(segment: *const Segment) -> bool {
     segment.addr().wrapping_sub(first_frame()) < FRAMES * FRAME
