@@ -1,6 +1,6 @@
 /* Coroutines that run on slices of one stack, which are copied away and back, as greenlet does, and give way in the
  * middle of calls of libraries, in an order that a seed decides. Some jump out of such calls, and a few are never
- * gone on with.
+ * gone on with. Threads that do so end while others go on.
  * usage: slices ROUNDS SEED */
 #include "trap.h"
 
@@ -8,7 +8,7 @@
 #include <setjmp.h>
 #include <string.h>
 
-enum { COROUTINES = 24, CALLS = 40, DEEPEST = 4 };
+enum { COROUTINES = 24, CALLS = 40, DEEPEST = 4, THREADS = 12 };
 
 struct coroutine {
     void *registers[8];
@@ -174,16 +174,17 @@ static uint64_t round_of(uint64_t seed)
     return sum;
 }
 
-static void *run(void *thread)
+static uint64_t sums[THREADS];
+
+static void *run(void *sum)
 {
     end_of_slices = (char *)__builtin_frame_address(0) - 40000;
     char *memory = malloc(65536);
     scratch = memory + 65536;
-    uint64_t sum = 0;
-    for (long i = 0; i < rounds; i++)
-        sum = sum * 7 + round_of(first_seed + (uint64_t)(i * 10 + (long)thread));
+    uint64_t thread = (uint64_t)((uint64_t *)sum - sums);
+    for (uint64_t i = 0; i < (uint64_t)rounds; i++)
+        sums[thread] = sums[thread] * 7 + round_of(first_seed + i * THREADS + thread);
     free(memory);
-    printf("thread %ld: %lx\n", (long)thread, (unsigned long)sum);
     return NULL;
 }
 
@@ -192,11 +193,17 @@ int main(int argc, char **argv)
     CHECK(argc == 3);
     rounds = atol(argv[1]);
     first_seed = (uint64_t)atol(argv[2]);
-    run(NULL);
-    for (long i = 1; i < 3; i++) {
-        pthread_t thread;
-        CHECK(pthread_create(&thread, NULL, run, (void *)i) == 0);
-        CHECK(pthread_join(thread, NULL) == 0);
+    run(&sums[0]);
+    /* Each is created when the one before the latest has ended. */
+    pthread_t threads[THREADS];
+    for (int i = 1; i < THREADS; i++) {
+        CHECK(pthread_create(&threads[i], NULL, run, &sums[i]) == 0);
+        if (i > 2)
+            CHECK(pthread_join(threads[i - 2], NULL) == 0);
     }
+    for (int i = THREADS - 2; i < THREADS; i++)
+        CHECK(pthread_join(threads[i], NULL) == 0);
+    for (int i = 0; i < THREADS; i++)
+        printf("thread %d: %lx\n", i, (unsigned long)sums[i]);
     return 0;
 }
