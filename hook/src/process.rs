@@ -5,6 +5,7 @@ mod auxiliary;
 mod directories;
 mod fork;
 mod memory;
+mod roots;
 
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_void};
@@ -109,6 +110,7 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
         if executable.is_empty() { c_bytes(auxiliary.executable_name) } else { executable };
     this.executable.push(executable);
     let Some(image) = auxiliary.executable_image() else { return };
+    roots::hide_own();
     arch::connect_pads();
     if !loading::survey(image, auxiliary.vdso, process().executable.as_bytes(), config) {
         return;

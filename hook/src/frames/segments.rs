@@ -342,6 +342,10 @@ impl Thread {
         // SAFETY: no frame is live, so nothing refers to the segments.
         unsafe {
             let first = self.lowest_segment();
+            // Frames that are set aside stay below `top`, which must not lead into segments that are others' by then.
+            if segment_of((self.top.load(Ordering::Relaxed) - FRAME) as *const Frame) != first {
+                self.top.store(first as usize + SEGMENT, Ordering::Relaxed);
+            }
             let mut segment = (*first).next;
             (*first).next = ptr::null_mut();
             while !segment.is_null() {
