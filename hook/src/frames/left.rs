@@ -2,7 +2,7 @@
 //!
 //! A look is no proof: greenlet copies slices of the stack away and back, and what lies deeper than a running call may
 //! be there again later. So such a frame is not used again at once; it is set aside, with all that its call needs to
-//! return, until very many others were. In the shadow stack it stands for the frame below it from then on. If its
+//! return, until very many others were; or never, if the thread has never called what jumps or unwinds. In the shadow stack it stands for the frame below it from then on. If its
 //! call returns after all, stacks are sliced in this process, and nothing is inferred from addresses any more:
 //! frames that are left for good are lost then, and when none are to be had, calls run without.
 
@@ -41,6 +41,8 @@ impl Thread {
         unsafe {
             (*frame).own_ref = reference((*frame).node);
             (*frame).exit = exit_of_left();
+            // Nothing that this thread is known to do leaves frames, so its stack is sliced, most likely.
+            (*segment_of(frame)).keeps |= !self.jumps.get();
             mark_dead(frame);
         }
     }

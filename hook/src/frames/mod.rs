@@ -89,7 +89,8 @@ pub(crate) struct Segment {
     previous: *mut Segment,
     next: *mut Segment,
     sp: AtomicUsize,
-    unused: u64,
+    /// Whether a frame is set aside in it that no jump has left: it is not used again.
+    keeps: bool,
     node: *mut Node,
 }
 

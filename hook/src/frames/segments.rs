@@ -93,6 +93,9 @@ pub(crate) fn give_back_segment(segment: *mut Segment) {
             state.free = segment;
             return;
         }
+        if (*segment).keeps {
+            return;
+        }
         (*segment).next = ptr::null_mut();
         if state.left == 0 {
             state.first_left = segment;
@@ -288,8 +291,11 @@ impl Thread {
             }
             let mut segment = (*first).next;
             (*first).next = ptr::null_mut();
+            (*first).keeps = false;
             while !segment.is_null() {
                 let next = (*segment).next;
+                // Who would come back would do so on this thread's stack.
+                (*segment).keeps = false;
                 give_back_segment(segment);
                 segment = next;
             }
