@@ -52,6 +52,14 @@ fn greenlets() {
 }
 
 #[test]
+fn very_many_greenlets() {
+    let module = ["/usr/lib/python3/dist-packages/greenlet"];
+    if need::file("greenlets", &module).is_some() {
+        Trial::new(PYTHON).arg(programs().join("real/many_greenlets.py")).compare_outcomes();
+    }
+}
+
+#[test]
 fn greenlets_with_an_event_loop() {
     let module = ["/usr/lib/python3/dist-packages/gevent"];
     if need::file("gevent", &module).is_none() {

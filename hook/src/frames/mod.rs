@@ -74,7 +74,7 @@ pub(crate) struct Frame {
     pub(crate) node: *mut Node,
     /// Where only some calls are timed: how many this one stands for; 0: it is not timed.
     pub(crate) weight: u32,
-    /// Of a frame that is set aside: not 0 if its call may return after all.
+    /// Of a frame that is set aside: 0 if its place may be used again; otherwise why its call may return (`left.rs`).
     pub(crate) may_return: u32,
     /// When the making of a sample began; 0: not known.
     pub(crate) began_ticks: u64,
