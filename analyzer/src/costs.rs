@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use chase_recorder::layout::{Header, SQUARES, SlotClass, THREAD_MAIN};
-use chase_recorder::reader::{Context, Histogram, Thread, Twin};
+use chase_recorder::reader::{Context, Histogram, Thread};
 
 use crate::clock::Ticks;
 use crate::image::Image;
@@ -59,13 +59,9 @@ pub(crate) struct Cost {
     pub(crate) caller: u32,
     pub(crate) scope: u32,
     pub(crate) calls: u64,
-    /// Those among them that were not seen: they were made between windows.
-    pub(crate) unseen: u64,
     /// There may have been others, which are in no figure.
     pub(crate) incomplete: bool,
-    /// Variance of the estimate of `calls`; 0 where all were seen.
-    pub(crate) calls_variance: f64,
-    /// How many `calls` may be too few or too many beside that.
+    /// How many `calls` may be too few or too many, of the latest.
     pub(crate) calls_bound: u64,
     /// Calls that ended, with their time, which may be an estimate.
     pub(crate) timed: u64,
@@ -118,12 +114,7 @@ pub(crate) fn of(
         .map(|context| {
             let histogram = context.histogram();
             let class = each(&context, &histogram);
-            match context.twin() {
-                None => Cost::new(&context, histogram.count(), class, hook),
-                Some(twin) => {
-                    Cost::new(&context, context.completed(), class, hook).extrapolated(twin)
-                }
-            }
+            Cost::new(&context, histogram.count(), class, hook)
         })
         .collect();
     mark_uncredited(&mut contexts, image, thread);
@@ -298,9 +289,7 @@ impl Cost {
             scope: context.scope,
             // A reader may come between the two updates of a call.
             calls: if inherited { 0 } else { node.calls.max(timed) },
-            unseen: 0,
             incomplete: context.is_incomplete(),
-            calls_variance: 0.0,
             calls_bound: 0,
             timed,
             unwound,
@@ -326,25 +315,6 @@ impl Cost {
         }
     }
 
-    /// The same with the calls between windows. The variance of all calls of the twin is shared out by
-    /// the calls, so that it is whole again where the contexts are added up.
-    fn extrapolated(mut self, twin: &Twin) -> Self {
-        let (factor, seen) = (twin.factor(), self.calls);
-        // No fewer: numbers beyond 2⁵³ are rounded.
-        let times = |calls: u64| ((calls as f64 * factor).round() as u64).max(calls);
-        let of_twin = twin.record().calls.max(seen) as f64;
-        self.calls_variance = factor * factor * twin.relative_variance() * of_twin * seen as f64;
-        let mean = if self.timed > 0 { self.measured / self.timed as f64 } else { 0.0 };
-        self.uncertainty = self.uncertainty * factor;
-        self.uncertainty.variance += mean * mean * self.calls_variance;
-        self.calls = times(seen);
-        self.unseen = self.calls - seen;
-        self.timed = times(self.timed);
-        self.squared_weights *= factor * factor;
-        self.measured *= factor;
-        self
-    }
-
     /// Of calls of which only some were timed, or none. The estimate of their time is the ratio
     /// estimator: the mean of the samples, each with its weight, times the calls.
     fn of_samples(context: &Context<'_>, class: SlotClass, hook: Hook) -> Self {
@@ -368,9 +338,7 @@ impl Cost {
             caller: context.caller.unwrap_or(NOBODY),
             scope: context.scope,
             calls,
-            unseen: 0,
             incomplete: context.is_incomplete(),
-            calls_variance: 0.0,
             calls_bound: 0,
             timed,
             samples: ended,

@@ -40,13 +40,6 @@
 //! is shown if ten effective samples of (Σw)²/Σw² are beyond it, and if both ends of its 95 %
 //! confidence interval (its rank is binomial) are in its bucket or the next.
 //!
-//! Where calls were seen in windows alone, calls and times of the twin's contexts are multiplied by
-//! 1 + calls between windows / calls in windows, each pause being taken to have had calls at the rate of the
-//! window after it; the hook's cost is not, since calls between windows have none. The differences between
-//! windows give the variance *V* of the number of all calls (see
-//! [`chase_recorder::reader::Twin::relative_variance`]), and mean²·*V* is added to that of the time. Pauses
-//! that no window stands for are in no figure; [`NotSeen::not_observed`] lists them.
-//!
 //! Recorded recursion is folded into an ancestor: self times stay exact, and the tree shows folded
 //! calls in that ancestor. The total of an API or a library counts its outermost calls only, so
 //! that nothing is counted twice. It is a lower bound where the API takes part in the recursion
@@ -120,8 +113,6 @@ pub use syscalls::{
     by_syscall as syscalls_by_number, syscall, syscall_name, total as syscalls_total,
 };
 pub use tail::{TailContext, TailRow, TailSyscall, TailThread, Tails};
-pub use unseen::{
-    NotObserved, NotSeen, Skipped, Stopped, SyscallsNotSeen, SyscallsStopped, Unreadable,
-};
+pub use unseen::{NotSeen, Skipped, Stopped, SyscallsNotSeen, SyscallsStopped, Unreadable};
 pub use waits::{WaitRow, waits};
 pub use workers::Workers;

@@ -5,7 +5,7 @@ use chase_recorder::reader::Histogram;
 
 use crate::clock::Ns;
 use crate::costs::Cost;
-use crate::evidence::{Evidence, NORMAL_95};
+use crate::evidence::Evidence;
 use crate::rows::Measures;
 use crate::syscalls::OffCpu;
 use crate::uncertainty::Uncertainty;
@@ -17,9 +17,7 @@ const SAME_RATE: f64 = 0.01;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sums {
     pub(crate) calls: u64,
-    pub(crate) unseen: u64,
     incomplete: bool,
-    calls_variance: f64,
     calls_bound: u64,
     timed: u64,
     samples: u64,
@@ -94,9 +92,7 @@ impl Sums {
             return;
         }
         self.calls = self.calls.saturating_add(cost.calls);
-        self.unseen = self.unseen.saturating_add(cost.unseen);
         self.incomplete |= cost.incomplete;
-        self.calls_variance += cost.calls_variance;
         self.calls_bound = self.calls_bound.saturating_add(cost.calls_bound);
         self.timed = self.timed.saturating_add(cost.timed);
         self.samples = self.samples.saturating_add(cost.samples);
@@ -110,9 +106,7 @@ impl Sums {
     /// Adds all of `other` but its total.
     pub(crate) fn add(&mut self, other: &Self) {
         self.calls = self.calls.saturating_add(other.calls);
-        self.unseen = self.unseen.saturating_add(other.unseen);
         self.incomplete |= other.incomplete;
-        self.calls_variance += other.calls_variance;
         self.calls_bound = self.calls_bound.saturating_add(other.calls_bound);
         self.timed = self.timed.saturating_add(other.timed);
         self.samples = self.samples.saturating_add(other.samples);
@@ -169,9 +163,8 @@ impl Sums {
         }
         Measures {
             calls: self.calls,
-            calls_estimated: self.unseen > 0 || self.incomplete,
-            calls_ci95: ((NORMAL_95 * self.calls_variance.sqrt()).round() as u64)
-                .saturating_add(self.calls_bound),
+            calls_estimated: self.incomplete,
+            calls_ci95: self.calls_bound,
             untimed: self.calls.saturating_sub(self.timed.saturating_add(self.open)),
             timed: self.samples,
             estimated: estimated || self.uncertainty.is_some(),

@@ -47,11 +47,9 @@ pub struct NotSeen {
     /// Calls, at most, that forks' children made before they were noticed: the forks were system calls that nobody
     /// saw coming.
     pub calls_since_fork: u64,
-    /// Functions that were called in a time for which nothing stands, because nothing could be seen of
-    /// them; longest first.
-    pub not_observed: Vec<NotObserved>,
-    /// Processes whose `CHASE_BUDGET` was not kept to, and why.
-    pub no_budget: Vec<String>,
+    /// Processes whose hottest functions were unhooked but for short windows, as older versions did to keep
+    /// to a budget (`CHASE_BUDGET`): their other calls are in no figure.
+    pub processes_in_windows: u64,
     /// Imports that were left alone, by reason; most first.
     pub skipped: Vec<Skipped>,
     /// Recordings that stopped before the process did.
@@ -93,18 +91,6 @@ pub struct SyscallsStopped {
     pub state: SyscallsState,
     /// Up to when, since the start of the process.
     pub after_ns: Ns,
-}
-
-/// A function of which nothing was seen for some time, while it was unhooked to keep to the budget. Its
-/// calls in this time are in no figure.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct NotObserved {
-    /// The function's name in the symbol table.
-    pub symbol: String,
-    /// The library that it is in, by its soname or file name.
-    pub library: String,
-    /// CPU time of the process, of all its threads, in which nothing was seen of it.
-    pub cpu_ns: Ns,
 }
 
 /// Imports that were left alone.
@@ -159,13 +145,7 @@ impl NotSeen {
         }
         self.add_latest(image);
         self.add_skipped(image);
-        self.add_twins(image);
-        if let Some(why) = image.recording.meta_value("budget").filter(|why| why != "on") {
-            let why = why.into_owned();
-            if !self.no_budget.contains(&why) {
-                self.no_budget.push(why);
-            }
-        }
+        self.processes_in_windows += u64::from(image.recording.has_windows());
         if header.stop_reason != STOP_NONE {
             let start = image.clock.monotonic(image.start());
             let stop = image.clock.monotonic(Ticks(header.stop_ticks));
@@ -202,30 +182,6 @@ impl NotSeen {
         let threads = image.recording.threads();
         let bounds = threads.flat_map(|thread| latest::of(image, thread)).map(|it| it.bound);
         self.latest_calls = bounds.fold(self.latest_calls, u64::saturating_add);
-    }
-
-    fn add_twins(&mut self, image: &Image) {
-        for twin in image.recording.twins().filter(|twin| twin.record().unseen_ns > 0) {
-            let Some(slot) = image.recording.slot(twin.record().slot) else { continue };
-            let provider = image.recording.object(slot.record().provider);
-            let library = provider.map_or_else(String::new, |object| match object.soname() {
-                soname if soname.is_empty() => object.path().into_owned(),
-                soname => soname.into_owned(),
-            });
-            let symbol = slot.name().into_owned();
-            let known = self
-                .not_observed
-                .iter_mut()
-                .find(|it| it.symbol == symbol && it.library == library);
-            let cpu_ns = Ns(twin.record().unseen_ns);
-            match known {
-                Some(known) => known.cpu_ns = Ns(known.cpu_ns.0.saturating_add(cpu_ns.0)),
-                None => self.not_observed.push(NotObserved { symbol, library, cpu_ns }),
-            }
-        }
-        self.not_observed.sort_by(|a, b| {
-            (b.cpu_ns, &a.symbol, &a.library).cmp(&(a.cpu_ns, &b.symbol, &b.library))
-        });
     }
 
     fn add_skipped(&mut self, image: &Image) {

@@ -34,8 +34,6 @@ pub(crate) enum Under {
     ChaseAll,
     /// With calls counted and not timed.
     ChaseCount,
-    /// As [`Under::Chase`], with `CHASE_BUDGET=2%`.
-    ChaseBudget,
 }
 
 /// The hook, and a place for programs and recordings.
@@ -133,18 +131,13 @@ impl Bench {
         let mut name = file.to_string_lossy().into_owned();
         let mut command = Command::new(program);
         command.args(arguments).env("LC_ALL", "C").env_remove("LD_PRELOAD");
-        for other in
-            ["CHASE_LIBS", "CHASE_EXCLUDE", "CHASE_INTERNAL", "CHASE_VERBOSE", "CHASE_BUDGET"]
-        {
+        for other in ["CHASE_LIBS", "CHASE_EXCLUDE", "CHASE_INTERNAL", "CHASE_VERBOSE"] {
             command.env_remove(other);
         }
         if let Some(timing) = under.timing() {
             let syscalls = if under == Under::ChaseWithSyscalls { "require" } else { "off" };
             command.env("LD_PRELOAD", &self.lib).env("CHASE_OUTPUT", &output);
             command.env("CHASE_SYSCALLS", syscalls).env("CHASE_TIMING", timing);
-            if under == Under::ChaseBudget {
-                command.env("CHASE_BUDGET", "2%");
-            }
             name += " under chase";
         }
         let stdout = tempfile::tempfile()?;
@@ -226,7 +219,7 @@ impl Under {
     fn timing(self) -> Option<&'static str> {
         match self {
             Self::Nothing => None,
-            Self::Chase | Self::ChaseWithSyscalls | Self::ChaseBudget => Some("adaptive"),
+            Self::Chase | Self::ChaseWithSyscalls => Some("adaptive"),
             Self::ChaseAll => Some("all"),
             Self::ChaseCount => Some("count"),
         }

@@ -12,7 +12,6 @@
 mod accuracy;
 mod analysis;
 mod bench;
-mod budget;
 mod calls;
 mod machine;
 mod memory;
@@ -69,8 +68,6 @@ struct Options {
 enum Part {
     /// Nanoseconds added per call
     Calls,
-    /// What a budget leaves of it
-    Budget,
     /// Microseconds added to a thread, a fork, an exec
     Processes,
     /// How near estimates are to the truth
@@ -93,7 +90,6 @@ impl Part {
     fn run(self, bench: &Bench, report: &mut Report) -> Result<()> {
         match self {
             Self::Calls => calls::measure(bench, report),
-            Self::Budget => budget::measure(bench, report),
             Self::Processes => processes::measure(bench, report),
             Self::Accuracy => accuracy::measure(bench, report),
             Self::Startup => startup::measure(bench, report),

@@ -17,8 +17,6 @@ pub(crate) struct Config {
     internal: &'static [u8],
     /// `CHASE_TIMING`: which calls are timed, `TIMING_*`.
     pub(crate) timing: u32,
-    /// `CHASE_BUDGET`: what chase may cost.
-    pub(crate) budget: Budget,
     /// `CHASE_SYSCALLS`: whether a companion is looked for.
     pub(crate) syscalls: Syscalls,
     /// `CHASE_VERBOSE`: say on stderr where the recording goes, or why there is none.
@@ -36,44 +34,6 @@ pub(crate) enum Syscalls {
     Require,
     /// Nothing that is known.
     Unknown,
-}
-
-/// What `CHASE_BUDGET` says.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Budget {
-    /// There is none.
-    None,
-    /// This share of a thread's time, in 1/1,000,000.
-    Share(u64),
-    /// Nothing that makes sense.
-    Unknown,
-}
-
-impl Budget {
-    /// `2%`, `2` or `0.5%`: more than 0, at most 100, with up to four decimal places.
-    fn read(value: &[u8]) -> Self {
-        const PLACES: usize = 4;
-        if value.is_empty() {
-            return Self::None;
-        }
-        let number = value.strip_suffix(b"%").unwrap_or(value);
-        let point = number.iter().position(|&byte| byte == b'.').unwrap_or(number.len());
-        let (whole, places) = number.split_at(point);
-        let places = places.get(1..).unwrap_or_default();
-        let digits = || whole.iter().chain(places);
-        if digits().any(|byte| !byte.is_ascii_digit())
-            || !(1..=3).contains(&whole.len())
-            || places.len() > PLACES
-            || point < number.len() && places.is_empty()
-        {
-            return Self::Unknown;
-        }
-        let parts = digits().chain([b'0'; PLACES].iter().skip(places.len()));
-        match parts.fold(0, |parts, digit| parts * 10 + u64::from(digit - b'0')) {
-            share @ 1..=1_000_000 => Self::Share(share),
-            _ => Self::Unknown,
-        }
-    }
 }
 
 impl Syscalls {
@@ -94,7 +54,6 @@ impl Config {
         exclude: b"",
         internal: b"",
         timing: TIMING_ADAPTIVE,
-        budget: Budget::None,
         syscalls: Syscalls::Auto,
         verbose: false,
     };
@@ -120,8 +79,6 @@ impl Config {
                 config.internal = value;
             } else if let Some(value) = value(b"CHASE_TIMING") {
                 config.timing = timing(value);
-            } else if let Some(value) = value(b"CHASE_BUDGET") {
-                config.budget = Budget::read(value);
             } else if let Some(value) = value(b"CHASE_SYSCALLS") {
                 config.syscalls = Syscalls::read(value);
             } else if let Some(value) = value(b"CHASE_VERBOSE") {

@@ -365,11 +365,6 @@ impl Image {
         (self.relro.0..self.relro.1).contains(&address)
     }
 
-    /// Address and length of the pages that are read-only since relocation.
-    pub(crate) fn relro(&self) -> (usize, usize) {
-        (self.relro.0, self.relro.1 - self.relro.0)
-    }
-
     /// Whether the dynamic linker is done with the object: the last thing that it does is to make
     /// the pages read-only that only relocations write. Where there are none, the entries tell.
     pub(crate) fn is_relocated(&self) -> bool {

@@ -7,8 +7,7 @@
 //!
 //! The order of things: [`process`] starts and ends it; [`loading`] finds [`objects`], reads their
 //! [`elf`] tables, [`resolve`]s names and patches [`slots`]; [`special`] knows the functions that
-//! are not ordinary; [`sampling`] chooses which calls are timed, and [`windows`] which are not even counted; [`thread`] follows threads from
-//! start to end.
+//! are not ordinary; [`sampling`] chooses which calls are timed; [`thread`] follows threads from start to end.
 //!
 //! Constraints, since this runs inside other people's programs: no allocation from the
 //! application's heap, no stdio, no `errno`, no panic, no lock held while calling out, no file
@@ -49,7 +48,6 @@ mod sys;
 mod text;
 mod thread;
 mod tree;
-mod windows;
 
 /// There is no heap here. Cargo may turn on features of shared dependencies that link `alloc`, which
 /// then asks for one; nothing of ours does.

@@ -10,18 +10,18 @@ use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_void};
 use core::ptr;
 
-use chase_format::layout::{NONE, OBJECT_CHASE, OBJECT_DLOPENED};
+use chase_format::layout::{OBJECT_CHASE, OBJECT_DLOPENED};
 
 pub(crate) use self::interposed::{find_real, is_interposed, real};
 use crate::arch::{is_exit, make_direct, vector_area_len, with_vectors_saved};
 use crate::config::Config;
 use crate::elf::Image;
 use crate::lock::{Held, Lock};
-use crate::objects::{Object, Objects};
+use crate::objects::Objects;
 use crate::recording::Lost;
 use crate::resolve::{Wanted, address_of, find_in};
 use crate::signals::SignalsBlocked;
-use crate::slots::{Entry, Slots, entry_of, write_description};
+use crate::slots::{Slots, write_description};
 use crate::special::Kind;
 use crate::text::c_bytes;
 use crate::thread::{Pending, Thread};
@@ -268,30 +268,6 @@ pub(crate) fn keep_addresses(words: &mut [u64], small: u64) {
 /// Keeps all GOT entries as they are as long as the result lives. Signals are blocked.
 pub(crate) fn hold() -> Held<'static> {
     LOADING.lock.hold()
-}
-
-/// Keeps all GOT entries as they are, but for what the caller does, as long as the result lives; `None`
-/// if somebody is changing some. Signals are blocked.
-pub(crate) fn try_patching() -> Option<Held<'static>> {
-    LOADING.lock.try_hold()
-}
-
-/// The GOT entry of an ordinary function that an object imports which is loaded for good. It may be
-/// changed from now on, by who holds what [`try_patching`] gives, as the caller does.
-pub(crate) fn lasting_entry(slot: u32) -> Option<Entry> {
-    let objects = &mut state().objects;
-    let is_importer = |object: &Object| {
-        object.first_slot != NONE && (slot.wrapping_sub(object.first_slot)) < object.slot_count
-    };
-    let id = objects.all().iter().position(is_importer)?;
-    let object = objects.get_mut(id as u32)?;
-    let passes = object.flags & (OBJECT_DLOPENED | OBJECT_CHASE) != 0;
-    if passes || !object.loaded || !object.described {
-        return None;
-    }
-    let entry = entry_of(object, slot)?;
-    object.expect_change_at(entry.got);
-    Some(entry)
 }
 
 /// Slot and kind behind a special stub.

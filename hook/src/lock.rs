@@ -23,12 +23,6 @@ impl Lock {
         Held(self)
     }
 
-    /// Takes the lock if nobody holds it; it is released when the result is dropped.
-    pub(crate) fn try_hold(&self) -> Option<Held<'_>> {
-        self.0.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).ok()?;
-        Some(Held(self))
-    }
-
     /// Waits for the lock; the caller releases it.
     pub(crate) fn acquire(&self) {
         if self.0.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok() {

@@ -114,13 +114,6 @@ impl Object {
         }
     }
 
-    /// Its GOT entry `got` is about to be changed, or changed back.
-    pub(crate) fn expect_change_at(&mut self, got: usize) {
-        if self.witness.0 == got {
-            self.witness = (0, 0);
-        }
-    }
-
     fn answers_to(&self, needed: &[u8]) -> bool {
         self.image.soname() == needed || self.path == needed || file_name(self.path) == needed
     }

@@ -12,8 +12,7 @@ use core::ffi::{CStr, c_void};
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use chase_format::layout::{
-    ChunkKind, END_EXIT, EXTENSION, Header, ORIGIN_EXEC, ORIGIN_FORK, READER_MIN, READER_MIN_TWINS,
-    TIMING_ALL, VERSION,
+    ChunkKind, END_EXIT, EXTENSION, Header, ORIGIN_EXEC, ORIGIN_FORK, READER_MIN, VERSION,
 };
 
 use self::auxiliary::Auxiliary;
@@ -23,15 +22,13 @@ use self::fork::{after_fork_in_child, after_fork_in_parent, before_fork};
 use self::memory::{claim_memory, is_to_be_parted};
 pub(crate) use self::memory::{knows_its_memory, memory_is_ours};
 use crate::calibrate::Cost;
-use crate::config::{Budget, Config, Syscalls};
+use crate::config::{Config, Syscalls};
 use crate::elf::Image;
 use crate::recording::Refused;
 use crate::signals::SignalsBlocked;
 use crate::text::{Text, c_bytes, file_name};
 use crate::thread::Origin;
-use crate::{
-    arch, calibrate, clock, companion, loading, maps, recording, sampling, sys, thread, windows,
-};
+use crate::{arch, calibrate, clock, companion, loading, maps, recording, sampling, sys, thread};
 
 const DEFAULT_OUTPUT: &[u8] = b"chase.data";
 
@@ -138,7 +135,6 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
     let Some(main) = thread::register(&Origin::MAIN) else { return };
     this.cost = calibrate::measure(main);
     sampling::note_cost(&this.cost, main);
-    begin_budget(this);
     // SAFETY: the header is in the first page of the mapping, and there is one thread.
     this.cost.tell(unsafe { &mut *recording::header() });
     watch_process();
@@ -148,37 +144,6 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
     if config.verbose {
         let mut line = Text::<4352>::new();
         line.push(b"chase: recording to ").push(this.path.as_bytes()).push(b"\n");
-        sys::write_stderr(line.as_bytes());
-    }
-}
-
-/// Begins to keep to the budget, and notes what came of it.
-fn begin_budget(this: &mut Process) {
-    let refused: &[u8] = match this.config.budget {
-        Budget::None => return,
-        Budget::Unknown => b"CHASE_BUDGET must be a share like 2% or 0.5%, up to 100%",
-        Budget::Share(_) if sampling::mode() == TIMING_ALL => {
-            b"CHASE_BUDGET has no effect with CHASE_TIMING=all"
-        }
-        Budget::Share(share) => {
-            sampling::keep_budget(share, &this.cost);
-            // SAFETY: the header is in the first page of the mapping.
-            unsafe { (*recording::header()).reader_min = READER_MIN_TWINS };
-            b""
-        }
-    };
-    // Of the recording, and of those of this process's forks.
-    let mut entry = Text::<128>::new();
-    let found = if refused.is_empty() { b"on" } else { refused };
-    entry.push(b"budget\0").push(found).push(b"\0");
-    this.meta.push(entry.as_bytes());
-    {
-        let _signals = SignalsBlocked::new();
-        recording::write_chunk(ChunkKind::Meta, entry.as_bytes());
-    }
-    if this.config.verbose && !refused.is_empty() {
-        let mut line = Text::<160>::new();
-        line.push(b"chase: there is no budget: ").push(refused).push(b"\n");
         sys::write_stderr(line.as_bytes());
     }
 }
@@ -270,8 +235,7 @@ fn open_recording(origin: u32) -> Result<(), Refused> {
     // SAFETY: all-zero is a valid header.
     let mut header: Header = unsafe { core::mem::zeroed() };
     header.version = VERSION;
-    header.reader_min =
-        if windows::first_twin() == arch::STUBS { READER_MIN } else { READER_MIN_TWINS };
+    header.reader_min = READER_MIN;
     header.machine = arch::MACHINE;
     header.header_len = size_of::<Header>() as u32;
     header.boot_id = this.boot_id;
@@ -432,7 +396,6 @@ pub(crate) fn end(kind: u32, status: i32) {
     if !recording::is_open() || !is_own() || recording::end_if_gone(kind, status) {
         return;
     }
-    windows::finish();
     sampling::finish(kind == END_EXIT);
     if let Some(thread) = thread::current() {
         thread.settle_moved();

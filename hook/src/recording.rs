@@ -17,7 +17,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use chase_format::layout::{
     ChunkKind, Header, NONE, OriginRecord, PAGE, STOP_CONFINED, STOP_LIMIT, STOP_NO_MEMORY,
-    STOP_NO_SPACE, THREAD_LIVE, ThreadRecord, TwinRecord, UNIT, Unseen,
+    STOP_NO_SPACE, THREAD_LIVE, ThreadRecord, UNIT, Unseen,
 };
 use chase_format::writer::{Chunk, Writer, records_per_chunk};
 
@@ -27,7 +27,7 @@ use crate::lock::Lock;
 use crate::signals::SignalsBlocked;
 use crate::sys::{self, Errno};
 use crate::text::Text;
-use crate::{clock, loading, process, windows};
+use crate::{clock, loading, process};
 
 /// Longest recording, bytes.
 pub(crate) const LARGEST: usize = 4 << 30;
@@ -70,8 +70,6 @@ struct State {
     first_thread_chunks: usize,
     origins: Chunk,
     origins_used: usize,
-    twins: Chunk,
-    twins_used: usize,
 }
 
 // SAFETY: `state` is touched only by who holds `lock`, or before there is a second thread.
@@ -91,8 +89,6 @@ static RECORDING: Recording = Recording {
         first_thread_chunks: 0,
         origins: Chunk::none(),
         origins_used: 0,
-        twins: Chunk::none(),
-        twins_used: 0,
     }),
     open: AtomicBool::new(false),
     stopped: AtomicBool::new(false),
@@ -179,7 +175,6 @@ fn map_new(path: &Text<4096>, fd: i32, file_limit: usize, header: &Header) -> Re
     state.length = length;
     (state.threads, state.threads_used, state.thread_count) = (Chunk::none(), 0, 0);
     (state.origins, state.origins_used) = (Chunk::none(), 0);
-    (state.twins, state.twins_used) = (Chunk::none(), 0);
     state.first_thread_chunks = 0;
     // SAFETY: the first `room` bytes of the mapping are populated, zero and ours alone.
     state.writer = unsafe { Writer::begin(base, room, header) };
@@ -309,7 +304,6 @@ pub(crate) fn confine(without_clock: bool) {
         return;
     }
     if !is_confined() {
-        windows::finish();
         clock::note_latest();
     }
     if without_clock {
@@ -412,21 +406,6 @@ pub(crate) fn origin_record() -> Option<*mut OriginRecord> {
     }
     let record = state.origins.contents().cast::<OriginRecord>().wrapping_add(state.origins_used);
     state.origins_used += 1;
-    Some(record)
-}
-
-/// An empty record for a slot whose calls are seen in windows. Signals are blocked.
-pub(crate) fn twin_record() -> Option<*mut TwinRecord> {
-    const PER_CHUNK: usize = records_per_chunk(PAGE, size_of::<TwinRecord>());
-    let _held = RECORDING.lock.hold();
-    let state = state();
-    if state.twins_used.is_multiple_of(PER_CHUNK) {
-        state.twins = chunk_locked(ChunkKind::Twins, NONE, PAGE)?;
-        state.twins.commit(PER_CHUNK);
-        state.twins_used = 0;
-    }
-    let record = state.twins.contents().cast::<TwinRecord>().wrapping_add(state.twins_used);
-    state.twins_used += 1;
     Some(record)
 }
 

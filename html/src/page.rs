@@ -120,10 +120,9 @@ fn sureness(estimates: Estimates) -> &'static str {
         }
         Estimates::Calls => {
             "counts without ~ are exact. ~ an estimate: of hot, short, even calls only some were timed, each for a \
-             block of calls; with CHASE_BUDGET, some functions were seen in short windows, which stand for the \
-             time worked between them; where the end of a process, or its start as a fork, was not seen, its \
-             latest or first calls are missing; ± its 95 % confidence interval, ≤ the end of that where it \
-             is all that is known, ≥ the longest that was timed."
+             block of calls; where the end of a process, or its start as a fork, was not seen, its latest or first \
+             calls are missing; ± its 95 % confidence interval, ≤ the end of that where it is all that is known, \
+             ≥ the longest that was timed."
         }
     }
 }

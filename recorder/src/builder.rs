@@ -38,7 +38,7 @@ pub use timeline::Timeline;
 use crate::layout::{
     CLOCK_MONOTONIC, ClockPair, Header, MAGIC, NONE, OBJECT_EXECUTABLE, ORIGIN_COMPLETE,
     ObjectRecord, OriginRecord, READER_MIN, Segment, SlotClass, SlotRecord, THREAD_CREATED,
-    THREAD_LIVE, THREAD_MAIN, ThreadRecord, TwinRecord, VERSION,
+    THREAD_LIVE, THREAD_MAIN, ThreadRecord, VERSION,
 };
 use timeline::Tree;
 
@@ -51,8 +51,6 @@ pub struct ObjectId(pub u32);
 pub struct SlotId {
     object: ObjectId,
     at: usize,
-    /// Place among the twins.
-    twin: Option<usize>,
 }
 
 /// A thread of the process being described: its number.
@@ -74,7 +72,6 @@ pub struct Builder {
     meta: Vec<(String, String)>,
     objects: Vec<Object>,
     threads: Vec<Thread>,
-    twins: Vec<(SlotId, TwinRecord)>,
 }
 
 #[derive(Clone, Debug)]
@@ -140,7 +137,6 @@ impl Builder {
             meta: Vec::new(),
             objects: Vec::new(),
             threads: Vec::new(),
-            twins: Vec::new(),
         }
     }
 
@@ -214,13 +210,7 @@ impl Builder {
             ..SlotRecord::zeroed()
         };
         slots.push(Slot { record, name: name.into(), version: version.into() });
-        SlotId { object: importer, at, twin: None }
-    }
-
-    /// Adds a twin of an import, with what is known of its windows.
-    pub fn twin(&mut self, of: SlotId, record: TwinRecord) -> SlotId {
-        self.twins.push((of, record));
-        SlotId { twin: Some(self.twins.len() - 1), ..of }
+        SlotId { object: importer, at }
     }
 
     /// Adds a thread that starts with the process. The first is the main thread, and each other

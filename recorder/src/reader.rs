@@ -34,7 +34,6 @@ pub use objects::{Object, Slot};
 pub use origins::Origin;
 pub use syscalls::{SyscallsFile, parse_syscalls_header};
 pub use threads::{Context, Thread};
-pub use twins::Twin;
 
 use crate::layout::{ChunkKind, Header, PAGE};
 use chunks::Chunk;
@@ -75,12 +74,7 @@ impl<'a> Recording<'a> {
         let meta = of_kind(ChunkKind::Meta).copied().collect();
         let objects = ObjectIndex::new(&bytes, of_kind(ChunkKind::Object), &mut problems);
         let origins = OriginIndex::new(&bytes, of_kind(ChunkKind::Origins));
-        let twins = TwinIndex::new(
-            &bytes,
-            of_kind(ChunkKind::Twins),
-            |slot| objects.has(slot),
-            &mut problems,
-        );
+        let twins = TwinIndex::new(&bytes, of_kind(ChunkKind::Twins));
         let mut nodes = NodeIndex::new(of_kind(ChunkKind::Nodes), &mut problems);
         let mut threads =
             threads::find(&bytes, &header, of_kind(ChunkKind::Threads), &nodes, &mut problems);
@@ -153,19 +147,15 @@ impl<'a> Recording<'a> {
     /// The import with this number, or whose twin has it.
     #[must_use]
     pub fn slot(&self, number: u32) -> Option<Slot<'_>> {
-        let number = self.twin(number).map_or(number, |twin| twin.record().of);
-        self.objects.slot(&self.bytes, number)
+        let slot = |number| self.objects.slot(&self.bytes, number);
+        slot(number).or_else(|| slot(self.twins.import_of(number)?))
     }
 
-    /// What is known of a slot whose calls were seen in windows alone.
+    /// Whether calls are missing, because functions were seen in windows alone; only older versions have
+    /// recorded in that way.
     #[must_use]
-    pub fn twin(&self, slot: u32) -> Option<&Twin> {
-        self.twins.get(slot)
-    }
-
-    /// All such slots, by number.
-    pub fn twins(&self) -> impl ExactSizeIterator<Item = &Twin> {
-        self.twins.iter()
+    pub fn has_windows(&self) -> bool {
+        self.twins.have_pauses()
     }
 
     /// Threads by their number.

@@ -25,7 +25,7 @@ fn all_that_was_described_is_read() {
     assert!(recording.object(4).is_none());
 
     let threads: Vec<_> = recording.threads().collect();
-    assert_eq!(threads.len(), 7);
+    assert_eq!(threads.len(), 6);
     assert_eq!((threads[0].name(), threads[1].name()), ("app".into(), "worker".into()));
     assert_eq!((threads[0].record().creator, threads[1].record().creator), (NONE, 0));
     let malloc = threads[0].contexts().next().unwrap();

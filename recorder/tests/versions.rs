@@ -9,7 +9,7 @@ use std::sync::Once;
 
 use chase_recorder::builder::sample;
 use chase_recorder::layout::VERSION;
-use chase_recorder::reader::Recording;
+use chase_recorder::reader::{Context, Recording};
 
 fn path(version: u32) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/fixtures/v{version}.chase"))
@@ -117,32 +117,26 @@ fn the_fixture_is_what_this_version_writes() {
     );
 }
 
+/// What was counted in windows are calls of the import as well.
 #[test]
-fn version_4_is_readable() {
-    let bytes = fixture(4);
-    let recording = Recording::parse(&bytes).unwrap();
-    assert_eq!(recording.problems(), []);
-    let [twin] = recording.twins().collect::<Vec<_>>()[..] else { panic!("one twin") };
-    let record = twin.record();
-    assert_eq!((record.windows, record.unseen_ns, record.cost_ns), (3, 700, 60));
-    assert!((twin.factor() - 5.0).abs() < 1e-9, "by the time");
-    assert!((twin.relative_variance() - 1.0).abs() < 1e-9, "not known");
-    assert_eq!(recording.slot(record.slot).unwrap().name(), "malloc");
-    let contexts = recording.threads().flat_map(|thread| thread.contexts().collect::<Vec<_>>());
-    let seen: Vec<u64> = contexts.filter(|it| it.twin().is_some()).map(|it| it.calls()).collect();
-    assert_eq!(seen, [4, 26]);
-}
-
-#[test]
-fn version_5_tells_calls_between_windows() {
-    let bytes = fixture(5);
-    let recording = Recording::parse(&bytes).unwrap();
-    assert_eq!(recording.problems(), []);
-    let [twin] = recording.twins().collect::<Vec<_>>()[..] else { panic!("one twin") };
-    let record = twin.record();
-    assert_eq!((record.calls, record.calls_between, record.variance_between), (30, 120, 90));
-    assert!((twin.factor() - 5.0).abs() < 1e-9);
-    assert!(twin.relative_variance() < 0.01);
+fn versions_4_to_6_saw_calls_in_windows() {
+    for version in 4..=6 {
+        let bytes = fixture(version);
+        let recording = Recording::parse(&bytes).unwrap();
+        assert_eq!(recording.problems(), []);
+        assert!(recording.has_windows());
+        let thread = recording.threads().find(|thread| thread.name() == "windowed").unwrap();
+        let seen = |context: &Context<'_>| {
+            let name = recording.slot(context.slot()).unwrap().name().into_owned();
+            (name, context.calls())
+        };
+        let seen: Vec<_> = thread.contexts().map(|context| seen(&context)).collect();
+        assert_eq!(seen, [12, 4, 26].map(|calls| ("malloc".to_owned(), calls)));
+        assert!(thread.contexts().all(|context| context.is_incomplete()));
+    }
+    for version in [3, VERSION] {
+        assert!(!Recording::parse(fixture(version)).unwrap().has_windows());
+    }
 }
 
 #[test]

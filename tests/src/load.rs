@@ -44,11 +44,7 @@ fn process(path: &Path) -> Process {
     let sum = |number: fn(&Api) -> u64| apis.iter().map(number).sum::<u64>();
     let (found, least) = (analysis.totals.calls, sum(|api| api.calls));
     let possible = least..=least + sum(|api| api.unwound);
-    let estimated = analysis.totals.calls_estimated;
-    assert!(
-        estimated || possible.contains(&found),
-        "the analyzer counts {found} calls, the tests {possible:?}"
-    );
+    assert!(possible.contains(&found), "the analyzer counts {found} calls, the tests {possible:?}");
 
     let header = reader.header();
     // Who is killed, or jumps, may do it in the middle of a change.
@@ -69,9 +65,7 @@ fn process(path: &Path) -> Process {
         unseen: header.unseen,
         apis,
         callers: callers(reader),
-        in_windows: in_windows(reader),
         figures: figures(&analysis),
-        not_observed_share: not_observed_share(&analysis),
         latest_calls: analysis.not_seen.latest_calls,
         self_ns: self_times(&analysis),
         threads: threads(reader, &analysis),
@@ -129,7 +123,7 @@ fn callers(reader: &Reader) -> BTreeMap<(String, String), u64> {
 /// The call path chose the buckets; the total and the longest tell which are possible.
 fn check_durations(context: &Context) {
     let (node, histogram) = (context.node(), context.histogram());
-    if context.samples().is_some() || context.is_inherited() || context.twin().is_some() {
+    if context.samples().is_some() || context.is_inherited() {
         return;
     }
     let sum = |edge: fn(usize) -> u64| {
@@ -140,13 +134,6 @@ fn check_durations(context: &Context) {
     let highest = histogram.buckets().map(|(bucket, _)| bucket).max();
     let longest = highest.map(|_| bucket_of(node.max_ticks));
     assert_eq!(highest, longest, "{node:?}: {histogram:?}");
-}
-
-fn in_windows(reader: &Reader) -> Vec<(String, String)> {
-    let slots = reader.twins().filter_map(|twin| reader.slot(twin.record().slot));
-    slots
-        .map(|slot| (object_name(reader, slot.record().provider), slot.name().into_owned()))
-        .collect()
 }
 
 /// Calls begun that neither returned nor were left. Only those that are timed can tell.
@@ -161,7 +148,7 @@ fn open_calls(context: &Context, slot: &Slot) -> u64 {
         assert!(samples.ended <= samples.begun, "{}: {samples:?}", slot.name());
         return u64::from(samples.begun - samples.ended);
     }
-    let (node, completed) = (context.node(), context.completed());
+    let (node, completed) = (context.node(), context.histogram().count());
     let unwound = u64::from(node.unwound);
     assert!(completed <= node.calls, "{}: {completed} of {} returned", slot.name(), node.calls);
     node.calls.saturating_sub(completed + unwound)
@@ -175,11 +162,6 @@ fn figures(analysis: &Analysis) -> Vec<(String, String, Figures)> {
         (row.library.clone(), row.symbol.clone(), figures)
     };
     analysis.apis.iter().map(of).collect()
-}
-
-fn not_observed_share(analysis: &Analysis) -> f64 {
-    let longest = analysis.not_seen.not_observed.first().map_or(0.0, |it| it.cpu_ns.as_f64());
-    longest / analysis.totals.lifetime_ns.as_f64().max(1.0)
 }
 
 fn self_times(analysis: &Analysis) -> Vec<(String, String, f64)> {

@@ -41,12 +41,8 @@ pub struct Process {
     /// Calls of an API made directly inside of calls of another one, by the names of both; that of the caller
     /// is empty outside of all library calls.
     pub callers: BTreeMap<(String, String), u64>,
-    /// Library and name of the APIs that were unhooked to keep to the budget.
-    pub in_windows: Vec<(String, String)>,
     /// What the analyzer says of APIs, by name of the library and of the API.
     pub figures: Vec<(String, String, Figures)>,
-    /// CPU time in which the API that was observed least was not observed, as a share of the threads' lifetimes.
-    pub not_observed_share: f64,
     /// Calls, at most, that it made without crediting them, since it was killed.
     pub latest_calls: u64,
     /// Self time by name of the library and of the API, as the analyzer has it.
@@ -83,9 +79,9 @@ pub struct Api {
 pub struct Figures {
     /// Calls begun.
     pub calls: u64,
-    /// Whether some of them were not seen.
+    /// Whether some of them may be missing.
     pub estimated: bool,
-    /// Half the width of the 95 % confidence interval of `calls`.
+    /// How many of the latest are missing, or too many, at most.
     pub ci95: u64,
 }
 
@@ -181,12 +177,6 @@ impl Process {
         self.of(provider, api).filter(|a| a.importer.starts_with(importer)).map(|a| a.calls).sum()
     }
 
-    /// Whether an API was unhooked, so that some of its calls were perhaps not seen.
-    #[must_use]
-    pub fn is_in_windows(&self, provider: &str, api: &str) -> bool {
-        self.in_windows.iter().any(|(p, a)| a == api && p.starts_with(provider))
-    }
-
     /// What the analyzer says of an API.
     ///
     /// # Panics
@@ -217,8 +207,7 @@ impl Process {
         self.threads.iter().filter(|thread| thread.created).count()
     }
 
-    /// Holds numbers of calls against `(provider, API, calls)`; shows all that differ. Of what was seen in
-    /// windows, there may be fewer.
+    /// Holds numbers of calls against `(provider, API, calls)`; shows all that differ.
     ///
     /// # Panics
     ///
@@ -258,9 +247,7 @@ impl Process {
         let differing: Vec<String> = wanted
             .iter()
             .map(|&(provider, api, expected)| (provider, api, expected, found(provider, api)))
-            .filter(|&(provider, api, expected, found)| {
-                found > expected || found < expected && !self.is_in_windows(provider, api)
-            })
+            .filter(|&(.., expected, found)| found != expected)
             .map(|(provider, api, expected, found)| {
                 format!("  {provider} {api}: expected {expected}, found {found}")
             })

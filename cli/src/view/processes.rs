@@ -188,20 +188,17 @@ pub(super) fn not_seen(report: &Report) -> Vec<String> {
             "call",
             "at most, by forks' children before they were noticed: by a system call that nobody saw coming",
         ),
+        (
+            not_seen.processes_in_windows,
+            "process",
+            "recorded with CHASE_BUDGET by an older version: of its hottest functions, only calls in short windows are counted and timed; what it estimated of the others is no longer shown",
+        ),
     ];
     let mut lines: Vec<String> = counts
         .iter()
         .filter(|(number, ..)| *number > 0)
         .map(|&(number, what, why)| format!("{} {why}", plural(number, what)))
         .collect();
-    for not_observed in &not_seen.not_observed {
-        let (symbol, library) = (&not_observed.symbol, &not_observed.library);
-        let time = elapsed(not_observed.cpu_ns.0);
-        lines.push(format!(
-            "calls of {symbol} ({library}) in {time} of CPU time: unhooked, for the budget"
-        ));
-    }
-    lines.extend(not_seen.no_budget.iter().map(|why| format!("no budget: {why}")));
     for skipped in &not_seen.skipped {
         lines.push(format!("{} left alone: {}", plural(skipped.imports, "import"), skipped.reason));
     }

@@ -99,10 +99,7 @@ unsafe fn enter(slot: u32, reason: Reason, sp: usize) -> *mut Frame {
         _ => sampling::begin(thread, slot, sp, context),
     };
     let (node, weight) = match choice {
-        Choice::Counted => {
-            sampling::pass_by(thread, slot);
-            return ptr::null_mut();
-        }
+        Choice::Counted => return ptr::null_mut(),
         Choice::Sample(node, weight) => (node, weight),
         Choice::Timed => (thread.tree.find_or_add(context, slot), 0),
     };
@@ -117,7 +114,6 @@ unsafe fn enter(slot: u32, reason: Reason, sp: usize) -> *mut Frame {
     if is_to_be_looked_at {
         sampling::look(thread, slot, sp, context);
     }
-    sampling::pass_by(thread, slot);
     // SAFETY: the caller vouches for the place.
     unsafe { thread.enter_frame(node, weight, reason.began_ticks, sp) }
 }

@@ -14,7 +14,7 @@ use crate::recording::Lost;
 use crate::sampling::{Counts, no_counts};
 use crate::signals::SignalsBlocked;
 use crate::thread::{Origin, Thread, no_thread};
-use crate::{arch, frames, loading, pages, recording, sampling, thread, windows};
+use crate::{arch, frames, loading, pages, recording, sampling, thread};
 
 /// Signals of the forking thread, which is the one that holds the locks.
 struct ForkSignals(UnsafeCell<Option<SignalsBlocked>>);
@@ -96,7 +96,6 @@ fn become_child() {
     }
     recording::add_unseen(Lost::CallSinceFork, uncredited);
     loading::describe_again();
-    windows::after_fork_in_child();
     greet_companion(process());
     if let Some((open_calls, thread)) = open_calls {
         enroll(thread, &open_calls);

@@ -8,8 +8,7 @@ use super::counts::{Change, until_sample};
 use super::{SAMPLES_PER_CHOICE, samples_of};
 use crate::thread::Thread;
 
-/// Whether samples may be made like the ones before them, without asking: there is no budget to keep,
-/// and calls are not only counted.
+/// Whether samples may be made like the ones before them, without asking: calls are not only counted.
 static ALLOWED: AtomicBool = AtomicBool::new(false);
 
 /// Says whether they may be. Called while there is one thread.

@@ -67,14 +67,6 @@ pub(crate) struct Counts {
     pub(super) spent_ticks: Cell<u64>,
     /// Preemptions of the thread when it was last asked for them.
     pub(super) preemptions: Cell<u64>,
-    /// When it was last looked whether the budget is kept.
-    pub(super) checked_ticks: Cell<u64>,
-    /// CPU time of the thread then.
-    pub(super) checked_cpu_ns: Cell<u64>,
-    /// How often, one after the other, it was not.
-    pub(super) too_much: Cell<u32>,
-    /// What [`crate::windows::changes`] was then.
-    pub(super) changes: Cell<u32>,
     pub(super) links: memory::Links,
     /// What a fork's child needs of the thread.
     pub(crate) kept: Kept,
@@ -101,17 +93,6 @@ pub(super) struct Slot {
     pub(super) interval: Cell<u32>,
     pub(super) since_ticks: Cell<u64>,
     pub(super) suspects: Cell<Suspects>,
-    /// Since it was last looked whether the budget is kept: how often its calls took the slow path, and
-    /// what they cost, in 1/1024 ticks.
-    pub(super) visits: Cell<u32>,
-    /// How many calls that was.
-    pub(super) calls: Cell<u32>,
-    /// How often, one after the other, they were many.
-    pub(super) steady: Cell<u32>,
-    pub(super) cost: Cell<u64>,
-    /// What they cost in the time before that, and what of the cost seems to last.
-    pub(super) earlier_cost: Cell<u64>,
-    pub(super) lasting_cost: Cell<u64>,
 }
 
 /// What the next values of a slot are after a sample.
@@ -349,11 +330,9 @@ impl Counts {
         self.spent_ticks.set(0);
         self.samples.set(0);
         self.samples_ticks.set(0);
-        self.checked_ticks.set(0);
         for known in self.all_known() {
             known.block.store(0, Ordering::Relaxed);
             known.node.store(ptr::null_mut(), Ordering::Relaxed);
-            known.steady.set(0);
             self.set_framed(known.number, false);
             self.look_after(known.number, FIRST_LOOK);
         }

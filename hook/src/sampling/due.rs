@@ -8,8 +8,8 @@ use super::counts::{Change, Counts, Slot, after, until_sample};
 use super::memory::NO_COUNTS;
 use super::policy::{self, Plan};
 use super::{
-    Choice, ENDING, EVERY_CALL, FIRST_LOOK, LONGEST, SPECIAL, budget, cost, has, is_to_be_timed,
-    mode, samples_of,
+    Choice, ENDING, EVERY_CALL, FIRST_LOOK, LONGEST, SPECIAL, cost, has, is_to_be_timed, mode,
+    samples_of,
 };
 use crate::recording;
 use crate::signals::SignalsBlocked;
@@ -54,9 +54,7 @@ pub(crate) fn begin(thread: &Thread, slot: u32, sp: usize, context: *mut Node) -
     let Some(counts) = thread.counts.get() else { return Choice::Timed };
     let Some(left) = counts.left(slot) else { return Choice::Timed };
     match mode() {
-        TIMING_ADAPTIVE
-            if (!has(slot, EVERY_CALL) || budget::is_kept()) && counts.known(slot).is_none() =>
-        {
+        TIMING_ADAPTIVE if !has(slot, EVERY_CALL) && counts.known(slot).is_none() => {
             // Unless it has been called already.
             if left.load(Ordering::Relaxed) > i16::MIN / 2 {
                 left.store(after(FIRST_LOOK), Ordering::Relaxed);
@@ -87,7 +85,7 @@ fn begin_counting(
         // Otherwise a sample is being made, or was prevented: see `look`.
         && known.block.load(Ordering::Relaxed) == 0
     {
-        let place = if budget::is_kept() { FIRST_LOOK } else { until_credit(node) };
+        let place = until_credit(node);
         let left = until_sample(place, false);
         let change = Change { node, slot, block: place, place, calls: 0, left, framed: false };
         counts.make(change, 0, sp);
@@ -113,12 +111,10 @@ pub(crate) fn sample(thread: &Thread, slot: u32, sp: usize, context: *mut Node) 
         let (block, place) =
             (known.block.load(Ordering::Relaxed), known.place.load(Ordering::Relaxed));
         let node = known.node.load(Ordering::Relaxed);
-        let next =
-            if budget::is_kept() { budget::next_stop(known, place) } else { until_credit(node) };
+        let next = until_credit(node);
         let left = until_sample(next, false);
         let change = Change { node, slot, block, place: next, calls: 0, left, framed: false };
         counts.make(change, place, sp);
-        budget::spend_counted(known, place);
         return Choice::Counted;
     }
     make_sample(thread, counts, known, false, sp, context)
@@ -177,9 +173,6 @@ fn make_sample(
         unsafe { (*node).calls += 1 };
     }
     counts.make(change, if framed { 0 } else { weight }, sp);
-    if budget::is_kept() {
-        budget::spend_sampled(known, weight, framed);
-    }
     Choice::Sample(node, weight)
 }
 
@@ -264,7 +257,7 @@ pub(crate) fn look(thread: &Thread, slot: u32, sp: usize, context: *mut Node) {
         counts.credit_prevented(known, -1, sp);
     }
     if mode() != TIMING_ADAPTIVE
-        || is_to_be_timed(slot) && !budget::is_kept()
+        || is_to_be_timed(slot)
         || recording::stopped()
         || ENDING.load(Ordering::Relaxed)
         || thread.pending.get() != Pending::NONE
@@ -272,9 +265,6 @@ pub(crate) fn look(thread: &Thread, slot: u32, sp: usize, context: *mut Node) {
         return;
     }
     let Some(known) = counts.know(slot) else { return };
-    if is_to_be_timed(slot) {
-        return counts.look_after(slot, budget::next_look(known));
-    }
     if known.block.load(Ordering::Relaxed) > 0 {
         return;
     }

@@ -87,9 +87,6 @@ pub(crate) fn take() -> Option<&'static Counts> {
         }
         (*counts).near.set(near);
         (*counts).spent_ticks.set(0);
-        (*counts).checked_ticks.set(0);
-        (*counts).checked_cpu_ns.set(0);
-        (*counts).too_much.set(0);
         // Different in each thread and each run.
         (*counts).random.set((time_stamp() ^ counts as u64) | 1);
         Some(&*counts)

@@ -23,7 +23,6 @@
 //! countdowns. At the end of the process, whoever ends it tells the recording what they show.
 
 mod alike;
-mod budget;
 mod cost;
 mod counts;
 mod due;
@@ -43,7 +42,6 @@ use crate::arch::STUBS;
 use crate::thread::{self, Thread};
 
 pub(crate) use self::alike::sample_alike;
-pub(crate) use self::budget::{begin as keep_budget, pass_by};
 pub(crate) use self::cost::{note_cost, note_spent, probe, take_spent};
 use self::counts::Slot;
 pub(crate) use self::counts::{COUNTDOWN, Counts, PLACE};
@@ -143,20 +141,6 @@ pub(crate) fn describe(slot: usize, name: &[u8], is_special: bool) {
     if let Some(traits) = TRAITS.get(slot) {
         traits.store(known, Ordering::Relaxed);
     }
-}
-
-/// Makes a slot's calls like those of another one.
-pub(crate) fn describe_twin(slot: usize, of: usize) {
-    if let (Some(traits), Some(known)) = (TRAITS.get(slot), TRAITS.get(of)) {
-        traits.store(known.load(Ordering::Relaxed), Ordering::Relaxed);
-    }
-}
-
-/// Whether calls of a slot, as far as is known, neither call others, nor wait, nor are special. (Where a
-/// companion wants to know their context, they make no system calls either.)
-pub(crate) fn may_be_unhooked(slot: u32) -> bool {
-    !has(slot, EVERY_CALL | SPECIAL | LOCK | HAS_CHILDREN)
-        && (has(slot, PURE) || !companion_listens())
 }
 
 /// From now on every call of the slot of this node is timed, in all threads: a call did not return,

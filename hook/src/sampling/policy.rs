@@ -24,17 +24,14 @@ use chase_format::layout::{self, FRAMED, Node, SAMPLED};
 
 use super::record::interruption_ticks;
 use super::{
-    Counts, FIRST_LOOK, HAS_CHILDREN, LONGEST, STRESS, Slot, budget, cost, has, is_framed,
-    is_sampled, is_to_be_timed, is_watched, samples_of,
+    Counts, FIRST_LOOK, HAS_CHILDREN, LONGEST, STRESS, Slot, cost, has, is_framed, is_sampled,
+    is_to_be_timed, is_watched, samples_of,
 };
 use crate::recording::is_confined;
 use crate::thread::{Pending, Thread};
 use crate::tree::node_at;
-use crate::{clock, recording, sys, windows};
+use crate::{clock, recording, sys};
 
-/// Longest block where there is a budget: the rest of a block and what is before the sample of the next one have
-/// to be one countdown.
-const LONGEST_WITH_BUDGET: u64 = LONGEST as u64 / 2;
 /// Shortest: a sample costs as much as several timed calls.
 const SHORTEST_BLOCK: u64 = 8;
 /// 1/ε for a standard error of 1.3 % of the total, or 1/δ for one of 0.02 % of the thread's time.
@@ -96,21 +93,16 @@ pub(super) fn first(thread: &Thread, counts: &Counts, known: &Slot, context: *mu
     let elapsed = now.wrapping_sub(known.since_ticks.replace(now));
     let calls = known.interval.replace(FIRST_LOOK);
     counts.spend_timed(calls.max(FIRST_LOOK));
-    budget::spend_timed(known, calls);
     let Some(ticks_per_us) = clock::ticks_per_us() else { return Plan::ALL };
     let far = if counts.timing_share(thread.life_ticks(), ticks_per_us) > BUDGET / 2 {
         MANY_TOGETHER_NS
     } else {
         MANY_NS
     };
-    // What has windows alone is called very often in them.
-    let many = STRESS
-        || windows::is_twin(known.number)
-        || calls > 0 && elapsed / u64::from(calls) * 1000 <= far * ticks_per_us;
+    let many = STRESS || calls > 0 && elapsed / u64::from(calls) * 1000 <= far * ticks_per_us;
     if !many {
         known.interval.set(match calls {
             0 => FIRST_LOOK,
-            _ if budget::is_kept() => budget::pace(calls, elapsed, ticks_per_us),
             _ => until_next_look(thread, calls),
         });
         return Plan::ALL;
@@ -130,14 +122,9 @@ pub(super) fn first(thread: &Thread, counts: &Counts, known: &Slot, context: *mu
     }
     let framed = is_watched(known.number)
         || has(known.number, HAS_CHILDREN) && !hardly_calls(thread, context, known.number);
-    let at_least_calls = calls.max(FIRST_LOOK);
-    let longest = budget::longest_block(known, at_least_calls, elapsed, ticks_per_us);
-    let plan = Plan::of(at_most(block, longest), framed);
+    let plan = Plan::of(block, framed);
     if plan.block == 0 {
-        known.interval.set(match calls {
-            1.. if budget::is_kept() => budget::pace(calls, elapsed, ticks_per_us),
-            _ => until_next_look(thread, calls),
-        });
+        known.interval.set(until_next_look(thread, calls));
     } else {
         // What was preempted so far is of no sample.
         preemptions(counts);
@@ -156,7 +143,7 @@ fn until_next_look(thread: &Thread, calls: u32) -> u32 {
 pub(super) fn next(thread: &Thread, counts: &Counts, known: &Slot, context: *mut Node) -> Plan {
     if is_to_be_timed(known.number) || recording::stopped() || thread.pending.get() != Pending::NONE
     {
-        known.interval.set(if budget::is_kept() { FIRST_LOOK } else { LONGEST });
+        known.interval.set(LONGEST);
         return Plan::ALL;
     }
     let samples = known.samples.get() + 1;
@@ -174,10 +161,7 @@ pub(super) fn next(thread: &Thread, counts: &Counts, known: &Slot, context: *mut
     let Some(ticks_per_us) = clock::ticks_per_us() else { return Plan::ALL };
     known.interval.set(FIRST_LOOK);
     let block = known.moments.get().longest_block(thread, counts, ticks_per_us);
-    let now = clock::now();
-    let elapsed = now.saturating_sub(known.since_ticks.replace(now));
-    let calls = samples.saturating_mul(known.block.load(Ordering::Relaxed));
-    let block = at_most(block, budget::longest_block(known, calls, elapsed, ticks_per_us));
+    known.since_ticks.set(clock::now());
     let choices = known.choices.get().wrapping_add(1);
     known.choices.set(choices);
     let framed = is_watched(known.number)
@@ -187,11 +171,6 @@ pub(super) fn next(thread: &Thread, counts: &Counts, known: &Slot, context: *mut
             counts.is_framed(known.number)
         };
     Plan::of(block, framed)
-}
-
-/// A block of this length, or of the longest that may be; 0 stays 0.
-fn at_most(block: u64, longest: u32) -> u64 {
-    block.min(u64::from(longest).max(SHORTEST_BLOCK))
 }
 
 /// Whether next to nothing is called in the calls of a slot made in `context`.
@@ -272,14 +251,9 @@ impl Moments {
         let error = (self.all_total / PRECISION).max(life / PRECISION_OF_LIFE);
         let by_error = longest_within(error.saturating_mul(16), self.all_calls, variance);
         let share = counts.timing_share(now, ticks_per_us);
-        let kappa = kappa(share, budget::timing_share(BUDGET));
+        let kappa = kappa(share, BUDGET);
         let by_cost = kappa * 16 / variance.isqrt().max(1);
-        let longest = if budget::is_kept() {
-            LONGEST_WITH_BUDGET
-        } else {
-            layout::longest_block(self.all_calls)
-        };
-        by_error.max(by_cost).min(longest)
+        by_error.max(by_cost).min(layout::longest_block(self.all_calls))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use core::ptr;
 
-use chase_format::layout::{ChunkKind, ObjectRecord, Segment, SkipReason, SlotClass, SlotRecord};
+use chase_format::layout::{ChunkKind, ObjectRecord, Segment, SkipReason, SlotRecord};
 use chase_format::writer::Writer;
 
 use super::imports::Import;
@@ -20,37 +20,6 @@ pub(crate) fn write_object(contents: &[u8], id: u32) -> *mut ObjectRecord {
     unsafe { ptr::copy_nonoverlapping(contents.as_ptr(), chunk.contents(), contents.len()) };
     chunk.commit(1);
     chunk.contents().cast()
-}
-
-/// A GOT entry that a function is called through.
-#[derive(Clone, Copy)]
-pub(crate) struct Entry {
-    pub(crate) got: usize,
-    /// Address and length of the pages that have to be made writable for a change; length 0: none.
-    pub(crate) relro: (usize, usize),
-}
-
-/// The entry of the ordinary function with this slot of a described object.
-pub(crate) fn entry_of(object: &Object, slot: u32) -> Option<Entry> {
-    let at = slot.checked_sub(object.first_slot)?;
-    let (description, _len) = object.description;
-    if description == 0 || at >= object.slot_count {
-        return None;
-    }
-    // SAFETY: descriptions are kept, and begin with a record, segments and slots.
-    let (record, bias) = unsafe {
-        let record = &*(description as *const ObjectRecord);
-        let slots = description
-            + size_of::<ObjectRecord>()
-            + record.segment_count as usize * size_of::<Segment>();
-        ((slots as *const SlotRecord).add(at as usize).read_unaligned(), record.bias)
-    };
-    if record.class != SlotClass::Timed as u16 {
-        return None;
-    }
-    let got = bias.wrapping_add(record.got_svma) as usize;
-    let relro = if object.image.is_relro(got) { object.image.relro() } else { (0, 0) };
-    Some(Entry { got, relro })
 }
 
 /// What is done to one GOT entry.

@@ -17,9 +17,9 @@ use crate::elf::ImportVersions;
 use crate::objects::{Hashes, Object, Objects};
 use crate::recording::Lost;
 use crate::special::Kind;
-use crate::{recording, sampling, sys, windows};
+use crate::{recording, sampling, sys};
 
-pub(crate) use self::description::{Entry, entry_of, write_object as write_description};
+pub(crate) use self::description::write_object as write_description;
 
 /// Chunks of one object before it gets no more for further places that it is loaded at.
 const MANY_LOADS: u32 = 16;
@@ -174,7 +174,7 @@ impl Slots {
                 Verdict::Hook(import) => {
                     let slot = description.first_slot as usize + description.slot_count;
                     let special = import.kind != Kind::Ordinary;
-                    if slot >= windows::first_twin().min(STUBS)
+                    if slot >= STUBS
                         || special
                             && self.special_count + description.special_count >= SPECIAL_STUBS
                     {

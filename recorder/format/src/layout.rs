@@ -29,7 +29,7 @@
 //! | [`Node::page_refs`] | its owner | the page is zero before its reference is stored |
 //! | [`ThreadRecord`] | its own thread (the first fields by its creator) | `state` is stored last |
 //! | [`OriginRecord`] | the thread that it is about, once | `state` is stored last |
-//! | [`TwinRecord`] | a thread that holds the patching lock, at the edges of windows | `state` is stored last; its times may be one window apart |
+//! | [`TwinRecord`] | nobody any more | `state` was stored last |
 //! | [`ObjectRecord::unload_ticks`] | a thread that holds the patching lock | at any time |
 //!
 //! # The calling-context tree
@@ -71,19 +71,12 @@
 //! * A call in which the kernel took the processor away counts once; the rest of its block stands
 //!   in the histogram and in the total with the mean so far.
 //!
-//! # Calls that are seen in windows
+//! # Calls that were seen in windows
 //!
-//! With a budget, an import that is called very often is unhooked, and hooked again for short windows.
-//! What it was called before is in the nodes of its own slot, complete; what it is called in windows is
-//! in nodes of a slot of its own, the *twin*, which no object has. A [`TwinRecord`] says whose twin it
-//! is. A pause is taken to have had as many calls as the window after it, in proportion to how long they
-//! were while the process worked; so what is in the twin's nodes stands for 1 + `calls_between` / `calls`
-//! times as much.
-//!
-//! A window is opened by the first other call that passes by after it is due. If none came in time,
-//! the pause before it is in `unseen_ns` and no window stands for it: when a window is due is random,
-//! so the share of such pauses is that of the time in which no window can open. An import may have
-//! several twins, one after the other, whose windows are ever rarer.
+//! Versions 4 to 7 could unhook an import that was called very often, and hook it again for short windows; no
+//! file is written with that any more. What it was called before is in the nodes of its own slot, complete;
+//! what it was called in windows is in nodes of a slot of its own, the *twin*, which no object has. A
+//! [`TwinRecord`] says whose twin it is, and for how long nothing was seen.
 //!
 //! # Versions
 //!
@@ -93,7 +86,7 @@
 //! | 2 | 1 | [`ChunkKind::Origins`]: what is known of a thread's creation |
 //! | 3 | 3 | sampled calls: [`SAMPLED`], [`FRAMED`], [`Samples`], [`Header::timing`] and three costs |
 //! | 4 | 4 | [`ChunkKind::Twins`]: calls seen in windows; without any, the oldest reader is 3 |
-//! | 5 | 5 | [`TwinRecord::calls_between`] and its variance; without twins, the oldest reader is 3 |
+//! | 5 | 5 | estimates of calls between windows; without twins, the oldest reader is 3 |
 //! | 6 | 5 | [`Header::parent_start`]; without twins, the oldest reader is 3 |
 //! | 7 | 5 | [`Unseen::calls_since_fork`], [`ThreadRecord::untold`]; calls that are only counted are credited as often as others; without twins, the oldest reader is 3 |
 //!
@@ -103,14 +96,14 @@
 mod nodes;
 mod objects;
 mod threads;
-mod windows;
+mod twins;
 
 use bytemuck::{Pod, Zeroable};
 
 pub use self::nodes::*;
 pub use self::objects::*;
 pub use self::threads::*;
-pub use self::windows::*;
+pub use self::twins::*;
 
 /// First bytes of every recording.
 pub const MAGIC: [u8; 8] = *b"CHASEREC";
@@ -120,8 +113,6 @@ pub const VERSION: u32 = 7;
 pub const VERSION_COUNT_BLOCKS: u32 = 7;
 /// The oldest reader that understands what this crate writes.
 pub const READER_MIN: u32 = 3;
-/// The same, where calls may be seen in windows alone.
-pub const READER_MIN_TWINS: u32 = 5;
 /// File name extension of a recording, without the dot.
 pub const EXTENSION: &str = "chase";
 
@@ -321,8 +312,8 @@ pub struct Header {
 pub enum ChunkKind {
     /// Key and value strings: `key NUL value NUL ...`; `count` is the number of bytes. Keys:
     /// `executable`, `command` (arguments joined by 0x1f), `directory`, `host`, `kernel`, `writer`,
-    /// `syscalls` (`on`, or why they are not recorded), `budget` (`on`, or why there is none; missing
-    /// where none was asked for).
+    /// `syscalls` (`on`, or why they are not recorded); in older files also `budget` (`on` where calls
+    /// may have been seen in windows alone).
     Meta = 1,
     /// One loaded object: [`ObjectRecord`], its segments, its slots, their strings.
     Object = 2,
@@ -337,7 +328,7 @@ pub enum ChunkKind {
     Waits = 6,
     /// [`OriginRecord`]s, each readable by its own `state`.
     Origins = 7,
-    /// [`TwinRecord`]s, each readable by its own `state`.
+    /// [`TwinRecord`]s, each readable by its own `state`; only in files of older versions.
     Twins = 8,
 }
 

@@ -7,11 +7,8 @@ use super::{Builder, Object, SlotId, Thread};
 use crate::histogram::PAGE_BUCKETS;
 use crate::layout::{
     CHUNK_MAGIC, COMMITTED, ChunkHeader, ChunkKind, ClockPair, FRAMED, INHERITED, NONE, Node, PAGE,
-    ROOT_SLOT, SAMPLED, SAMPLES_SLOT, Samples, TWIN_USED, TwinRecord, UNIT,
+    ROOT_SLOT, SAMPLED, SAMPLES_SLOT, Samples, UNIT,
 };
-
-/// Numbers of twins: beyond those of all objects.
-const FIRST_TWIN: u32 = 100_000;
 
 pub(super) fn write(builder: &Builder) -> Vec<u8> {
     write_with_refs(builder).0
@@ -52,17 +49,6 @@ pub(super) fn write_with_refs(builder: &Builder) -> (Vec<u8>, Vec<Vec<u32>>) {
         chunk(&mut file, ChunkKind::Origins, NONE, count, cast_slice(&origins));
     }
 
-    let twin = |(at, &(of, record)): (usize, &(SlotId, TwinRecord))| TwinRecord {
-        state: TWIN_USED,
-        slot: FIRST_TWIN + at as u32,
-        of: number_of(of, &first_slots),
-        ..record
-    };
-    let twins: Vec<_> = builder.twins.iter().enumerate().map(twin).collect();
-    if !twins.is_empty() {
-        chunk(&mut file, ChunkKind::Twins, NONE, twins.len() as u32, cast_slice(&twins));
-    }
-
     let mut header = builder.header;
     header.committed = file.len() as u64;
     if header.clock_latest == ClockPair::default() {
@@ -80,10 +66,7 @@ pub(super) fn write_with_refs(builder: &Builder) -> (Vec<u8>, Vec<Vec<u32>>) {
 
 /// Number of a slot in the file.
 fn number_of(slot: SlotId, first_slots: &[u32]) -> u32 {
-    match slot.twin {
-        Some(at) => FIRST_TWIN + at as u32,
-        None => first_slots[slot.object.0 as usize] + slot.at as u32,
-    }
+    first_slots[slot.object.0 as usize] + slot.at as u32
 }
 
 pub(super) fn chunk(file: &mut Vec<u8>, kind: ChunkKind, owner: u32, count: u32, contents: &[u8]) {

@@ -3,11 +3,11 @@
 use super::Builder;
 use crate::layout::{
     ClockPair, END_EXIT, OBJECT_DLOPENED, SkipReason, SlotClass, THREAD_FOUND, TIMING_ADAPTIVE,
-    TwinRecord, Unseen,
+    Unseen,
 };
 
 /// A small process with some of everything that a recording can hold: versions, all slot classes,
-/// several threads (of one, the creation was seen) and chunks, folded recursion, sampled calls, calls seen in windows, exceptions, open and inherited calls, an unloaded
+/// several threads (of one, the creation was seen) and chunks, folded recursion, sampled calls, exceptions, open and inherited calls, an unloaded
 /// object, counters of what was not seen. Its figures are made up and never change.
 #[must_use]
 pub fn sample() -> Builder {
@@ -97,21 +97,6 @@ pub fn sample() -> Builder {
     let found = builder.thread("");
     builder.thread_mut(found).origin = THREAD_FOUND;
     builder.timeline(found).inherit(run).work(20).call(malloc, 5).leave();
-    let windows = TwinRecord {
-        windows: 3,
-        on_ns: 2_000,
-        off_ns: 8_000,
-        unseen_ns: 700,
-        calls: 30,
-        cost_ns: 60,
-        calls_between: 120,
-        variance_between: 90,
-        ..TwinRecord::default()
-    };
-    let twin = builder.twin(malloc, windows);
-    let windowed = builder.thread("windowed");
-    let mut thread = builder.timeline(windowed);
-    thread.work(100).calls(malloc, 40, 12).calls(twin, 40, 4).block(twin, 41, 26).work(80).end();
     builder.end(END_EXIT, 0);
     builder
 }

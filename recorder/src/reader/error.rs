@@ -156,14 +156,6 @@ pub enum Problem {
         /// How many.
         count: u32,
     },
-    /// Records of calls that were seen in windows that contradict themselves or others.
-    #[error(
-        "{count} records of calls seen in windows make no sense; these look like calls of an unknown function"
-    )]
-    Twins {
-        /// How many.
-        count: u32,
-    },
     /// Histogram pages that are not where they are said to be.
     #[error("{count} histogram pages of thread {thread} are missing; their calls look unfinished")]
     Pages {

@@ -57,14 +57,6 @@ impl ObjectIndex {
         (entry.id == id).then(|| entry.view(bytes))
     }
 
-    /// Whether an object has a slot of this number.
-    pub(super) fn has(&self, number: u32) -> bool {
-        let end =
-            self.by_slot.partition_point(|&at| self.entries[at as usize].first_slot <= number);
-        let entry = self.by_slot[..end].last().map(|&at| &self.entries[at as usize]);
-        entry.is_some_and(|entry| number - entry.first_slot < entry.slots)
-    }
-
     pub(super) fn slot<'r>(&'r self, bytes: &'r [u8], number: u32) -> Option<Slot<'r>> {
         let end =
             self.by_slot.partition_point(|&at| self.entries[at as usize].first_slot <= number);

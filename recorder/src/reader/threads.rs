@@ -5,8 +5,7 @@ use std::ops::Range;
 
 use super::chunks::Chunk;
 use super::nodes::{Entry, NodeIndex, samples_behind};
-use super::{Histogram, Origin, Problem, Recording, Twin, pod_at, text};
-use crate::histogram::PAGE_BUCKETS;
+use super::{Histogram, Origin, Problem, Recording, pod_at, text};
 use crate::layout::{
     FRAMED, Header, INHERITED, NONE, Node, SAMPLED, Samples, THREAD_ENDED, THREAD_FOUND,
     THREAD_FREE, THREAD_LIVE, ThreadRecord, UNIT,
@@ -187,12 +186,18 @@ impl Context<'_> {
         self.is_sampled() && self.node.slot & FRAMED != 0
     }
 
-    /// Calls begun, of those that were seen. Where they were sampled and not framed, exact only when summed over the contexts
+    /// Calls begun. Where they were sampled and not framed, exact only when summed over the contexts
     /// of a thread and slot.
     #[must_use]
     pub fn calls(&self) -> u64 {
         let adjust = self.samples.map_or(0, |samples| i64::from(samples.adjust));
         self.node.calls.saturating_add_signed(adjust)
+    }
+
+    /// Whether there may have been other calls, of which nothing was seen: only older versions have recorded in that way.
+    #[must_use]
+    pub fn is_incomplete(&self) -> bool {
+        self.thread.recording.twins.is_incomplete(self.slot())
     }
 
     /// Whether it stands for a call that was open when a fork made the process; see [`INHERITED`].
@@ -201,43 +206,10 @@ impl Context<'_> {
         self.node.slot & INHERITED != 0
     }
 
-    /// What is known of its slot, where its calls were seen in windows alone.
+    /// Durations of its completed calls, in ticks, each with its weight, the hook's inside cost included.
     #[must_use]
-    pub fn twin(&self) -> Option<&Twin> {
-        self.thread.recording.twin(self.slot())
-    }
-
-    /// Whether its slot was called at times for which nothing stands: between two windows that were too far
-    /// apart, or where there was none.
-    #[must_use]
-    pub fn is_incomplete(&self) -> bool {
-        self.thread.recording.twins.is_incomplete(self.slot())
-    }
-
-    /// Adds the durations of its completed calls, each with its weight, and the longest that was
-    /// measured to `histogram`. One that was seen in a window also stands for those between windows.
-    pub fn add_to(&self, histogram: &mut Histogram) {
-        let factor = self.twin().map(Twin::factor);
-        self.for_each_page(|number, mut counts| {
-            if let Some(factor) = factor {
-                counts = counts.map(|count| (count as f64 * factor).round() as u64);
-            }
-            histogram.add_page(number, &counts);
-        });
-        histogram.raise_max(self.node.max_ticks);
-    }
-
-    /// Calls that completed, each with its weight as a sample, but without those between windows.
-    #[must_use]
-    pub fn completed(&self) -> u64 {
-        let mut completed = 0_u64;
-        self.for_each_page(|_, counts| {
-            completed = counts.iter().fold(completed, |sum, &count| sum.saturating_add(count));
-        });
-        completed
-    }
-
-    fn for_each_page(&self, mut each: impl FnMut(u8, [u64; PAGE_BUCKETS])) {
+    pub fn histogram(&self) -> Histogram {
+        let mut histogram = Histogram::default();
         let (recording, chunks) = (self.thread.recording, &self.thread.entry.chunks);
         let page_refs = self.samples.map_or(self.node.page_refs, |samples| samples.page_refs);
         for (number, &reference) in (0_u8..).zip(&page_refs) {
@@ -245,16 +217,10 @@ impl Context<'_> {
                 && let Some(counts) =
                     recording.nodes.page(&recording.bytes, chunks.clone(), reference)
             {
-                each(number, counts);
+                histogram.add_page(number, &counts);
             }
         }
-    }
-
-    /// Durations of its completed calls, in ticks, the hook's inside cost included.
-    #[must_use]
-    pub fn histogram(&self) -> Histogram {
-        let mut histogram = Histogram::default();
-        self.add_to(&mut histogram);
+        histogram.raise_max(self.node.max_ticks);
         histogram
     }
 

@@ -1,4 +1,4 @@
-//! Contexts, samples, and windows of calls.
+//! Contexts and samples.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -60,7 +60,7 @@ pub struct Samples {
 }
 
 /// The longest block of a (thread, slot) that was called so often: so few calls are missing where a process
-/// is killed. With a budget it is [`LONGEST_COUNTDOWN`], and before version 7 also where calls are only counted.
+/// is killed. Before version 7 it is [`LONGEST_COUNTDOWN`] where calls are only counted, and with a budget in any file.
 #[must_use]
 pub const fn longest_block(calls: u64) -> u64 {
     const FIRST: u64 = 256;
