@@ -1,20 +1,12 @@
 //! Samples that are made like the ones before them: most of them, by little code.
 
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::Ordering;
 
-use chase_format::layout::{FRAMED, Node, SAMPLED};
+use chase_format::layout::{FRAMED, Node, SAMPLED, TIMING_ADAPTIVE};
 
 use super::counts::{Change, until_sample};
-use super::{SAMPLES_PER_CHOICE, samples_of};
+use super::{SAMPLES_PER_CHOICE, mode, samples_of};
 use crate::thread::Thread;
-
-/// Whether samples may be made like the ones before them, without asking: calls are not only counted.
-static ALLOWED: AtomicBool = AtomicBool::new(false);
-
-/// Says whether they may be. Called while there is one thread.
-pub(super) fn allow(allowed: bool) {
-    ALLOWED.store(allowed, Ordering::Relaxed);
-}
 
 /// The countdown of `slot` is at its end, that of calls that get frames if it has wrapped round: makes this call, at
 /// `sp` in `context`, a sample, if nothing is to be decided, asked or added for that. Otherwise `None`, and
@@ -33,7 +25,7 @@ pub(crate) fn sample_alike(
     if block == 0
         || counts.is_framed(slot) != framed
         || samples >= SAMPLES_PER_CHOICE
-        || !ALLOWED.load(Ordering::Relaxed)
+        || mode() != TIMING_ADAPTIVE
         || counts.is_new()
         || !thread.tree.is_open()
     {

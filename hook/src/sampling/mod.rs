@@ -35,7 +35,7 @@ mod waits;
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 
 use chase_format::layout::{
-    FRAMED, INHERITED, LONGEST_COUNTDOWN, Node, SAMPLED, Samples, TIMING_ADAPTIVE, TIMING_ALL,
+    FRAMED, INHERITED, LONGEST_COUNTDOWN, Node, SAMPLED, Samples, TIMING_ALL,
 };
 
 use crate::arch::STUBS;
@@ -110,7 +110,6 @@ pub(crate) enum Choice {
 pub(crate) fn choose(mode: u32, listens: bool) {
     MODE.store(mode, Ordering::Relaxed);
     LISTENS.store(listens, Ordering::Relaxed);
-    alike::allow(mode == TIMING_ADAPTIVE);
 }
 
 /// Whether a companion may look at contexts.
