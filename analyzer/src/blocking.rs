@@ -28,7 +28,7 @@ pub enum Cause {
 /// What `symbol`, a name from a symbol table, waits for. The C library's internal (`__poll`) and
 /// checked (`__poll_chk`) variants count as the function.
 #[must_use]
-pub fn cause_of(symbol: &str) -> Option<Cause> {
+pub(crate) fn cause_of(symbol: &str) -> Option<Cause> {
     let name = symbol.trim_start_matches('_');
     let name = name.strip_suffix("_chk").unwrap_or(name);
     TABLE.iter().find(|(_, names)| names.contains(&name)).map(|&(cause, _)| cause)

@@ -26,9 +26,9 @@ use crate::tail::Tails;
 /// Findings at most.
 const MOST: usize = 7;
 /// Least saving as a share of the wall time.
-pub const MATERIAL_SHARE: f64 = 0.05;
+pub(crate) const MATERIAL_SHARE: f64 = 0.05;
 /// Least saving.
-pub const MATERIAL_NS: f64 = 1e6;
+pub(crate) const MATERIAL_NS: f64 = 1e6;
 
 /// Something that costs time, and what it costs.
 #[derive(Clone, Debug, Serialize)]

@@ -84,7 +84,7 @@ mod workers;
 
 pub use address::CodeAddress;
 pub use analysis::{Analysis, Selection};
-pub use blocking::{Cause as WaitCause, cause_of as wait_cause_of};
+pub use blocking::Cause as WaitCause;
 pub use chase_recorder as recorder;
 pub use clock::{Clock, Ns, Ticks};
 pub use compare::{
@@ -92,7 +92,7 @@ pub use compare::{
     TotalChanges, Verdict, compare, match_apis,
 };
 pub use error::{Cause as FailureCause, Error, Failure};
-pub use findings::{Finding, FindingKind, MATERIAL_NS, MATERIAL_SHARE, SubGroupSummary, findings};
+pub use findings::{Finding, FindingKind, SubGroupSummary, findings};
 pub use group_tree::{GroupContext, group_tree};
 pub use groups::{
     CausedWait, GroupApi, GroupComparison, GroupKey, GroupKind, GroupRow, Groups, Naming, Outlier,
@@ -110,7 +110,7 @@ pub use stats::{Imbalance, Robust, imbalance, median};
 pub use syscalls::{
     All, Category, CategoryRow, ErrorCount, Nested, OfApi, OfContext, OfLibrary, OfThread, Syscall,
     SyscallMeasures, SyscallRow, Syscalls, by_category as syscalls_by_category,
-    by_syscall as syscalls_by_number, syscall, syscall_name, total as syscalls_total,
+    by_syscall as syscalls_by_number, syscall, syscall_name,
 };
 pub use tail::{TailContext, TailRow, TailSyscall, TailThread, Tails};
 pub use unseen::{NotSeen, Skipped, Stopped, SyscallsNotSeen, SyscallsStopped, Unreadable};

@@ -17,7 +17,7 @@ pub(crate) use collect::{Collected, OffCpu, Places, Scheduler, TracingCost, has_
 pub use names::{Category, Syscall, syscall, syscall_name};
 pub use rows::{
     All, CategoryRow, Nested, OfApi, OfContext, OfLibrary, OfThread, SyscallRow, Syscalls,
-    by_category, by_syscall, total,
+    by_category, by_syscall,
 };
 pub use sums::{ErrorCount, SyscallMeasures};
 pub(crate) use tables::{Surroundings, of as tables_of};

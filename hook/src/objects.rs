@@ -247,7 +247,6 @@ impl Objects {
                 && object.loaded
                 && !object.seen
             {
-                object.loaded = false;
                 object.retire();
                 gone = true;
             }

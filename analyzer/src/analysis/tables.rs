@@ -228,7 +228,6 @@ fn context_rows(
             let context = &contexts.list[at as usize];
             let import = names.imports[context.import as usize];
             let row = rows.len() as u32;
-            row_of[at as usize] = row;
             rows.push(ContextRow {
                 depth: open.len() as u32,
                 parent: (context.caller != NOBODY).then(|| open.last().copied()).flatten(),

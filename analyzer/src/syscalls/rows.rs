@@ -189,7 +189,9 @@ pub fn by_category<'r, K: 'r>(
 }
 
 /// Figures of all rows together.
-pub fn total<'r, K: 'r>(rows: impl IntoIterator<Item = &'r SyscallRow<K>>) -> SyscallMeasures {
+pub(super) fn total<'r, K: 'r>(
+    rows: impl IntoIterator<Item = &'r SyscallRow<K>>,
+) -> SyscallMeasures {
     sum_by(rows, |_| ()).into_values().next().unwrap_or_default().measures()
 }
 
