@@ -191,7 +191,8 @@ fn mark_uncredited(contexts: &mut [Cost], image: &Image, thread: Thread<'_>) {
 
 /// Estimates the time of framed calls in contexts where none of them was timed: the self time of a call
 /// is taken to be the mean over the thread's other contexts of the slot. (Their callees are known, and
-/// what was called more often than a few hundred times was timed.) The error may be all of it.
+/// what was called more often than a few hundred times was timed.) They can't have taken longer than the call that they
+/// are in, if that is known. The error may be all of it.
 fn fill_in(
     contexts: &mut [Cost],
     application: &mut f64,
@@ -227,7 +228,14 @@ fn fill_in(
             Some(&(time, of)) if of > 0 => time / of as f64,
             _ => 0.0,
         };
-        let missing = (mean * calls[scope] as f64 - contexts[scope].self_time).max(0.0);
+        let most = match context.caller {
+            NOBODY => *application,
+            caller if is_whole[contexts[caller as usize].scope as usize] => {
+                contexts[caller as usize].self_time
+            }
+            _ => f64::INFINITY,
+        };
+        let missing = (mean * calls[scope] as f64 - contexts[scope].self_time).min(most).max(0.0);
         contexts[at].measured = missing;
         contexts[at].timed = context.calls;
         contexts[scope].self_time += missing;

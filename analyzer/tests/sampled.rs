@@ -211,3 +211,31 @@ fn framed_calls_are_in_their_contexts() {
     assert_eq!(analysis.totals.application_ns, Ns(1_000));
     assert_eq!(analysis.totals.own_cost_ns, Ns(100 * 200 + 750 * 10));
 }
+
+/// In a context of which no sample was taken they can't take longer than the call that they are in, however long they
+/// take elsewhere.
+#[test]
+fn framed_calls_take_no_longer_than_their_caller() {
+    let mut process = Process::new();
+    process.builder.header.cost_framed = 10 * 1024;
+    process.builder.header.cost_sampled = 200 * 1024;
+    let (outer, inner) = process.slots();
+    let mut thread = process.builder.timeline(process.main);
+    thread.call(inner, 4_000);
+    for _ in 0..100 {
+        thread.framed(inner, 4_000, 1);
+    }
+    thread.work(1_000).enter(outer).work(10).call(inner, 4);
+    for _ in 0..50 {
+        thread.framed(inner, 4, 0);
+    }
+    thread.leave().end();
+    let analysis = process.analysis();
+    assert_eq!(analysis.totals.overlap_ns, Ns(0));
+    let measures = &api(&analysis, "inner").measures;
+    assert_eq!(measures.calls, 152);
+    assert_eq!(measures.self_ns, Ns(101 * 4_000 + 51 * 4 + 10));
+    assert_eq!(api(&analysis, "outer").measures.self_ns, Ns(0));
+    assert_eq!(analysis.totals.application_ns, Ns(1_000));
+    assert_eq!(analysis.totals.own_cost_ns, Ns(100 * 200 + 50 * 10));
+}
