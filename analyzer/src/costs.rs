@@ -1,5 +1,6 @@
 //! What each context of a thread cost: the formulas of the crate's documentation.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use chase_recorder::layout::{Header, SQUARES, SlotClass, THREAD_MAIN};
@@ -218,23 +219,17 @@ fn fill_in(
             *of = of.saturating_add(calls[at]);
         }
     }
-    for at in (0..contexts.len()).rev() {
+    // Callees first: what their callers have to give is known then. (A context may have come later than its scope.)
+    let mut unknown: Vec<_> = (0..contexts.len()).filter(|&at| is_unknown(&contexts[at])).collect();
+    unknown.sort_by_key(|&at| Reverse(contexts[at].scope));
+    for at in unknown {
         let context = contexts[at];
-        if !is_unknown(&context) {
-            continue;
-        }
         let scope = context.scope as usize;
         let mean = match known.get(&context.slot) {
             Some(&(time, of)) if of > 0 => time / of as f64,
             _ => 0.0,
         };
-        let most = match context.caller {
-            NOBODY => *application,
-            caller if is_whole[contexts[caller as usize].scope as usize] => {
-                contexts[caller as usize].self_time
-            }
-            _ => f64::INFINITY,
-        };
+        let most = time_around(contexts, &is_whole, context.caller, *application);
         let missing = (mean * calls[scope] as f64 - contexts[scope].self_time).min(most).max(0.0);
         contexts[at].measured = missing;
         contexts[at].timed = context.calls;
@@ -252,6 +247,21 @@ fn fill_in(
             }
         }
     }
+}
+
+/// Time that calls made in `caller` may have taken beside what is known: its own, and, as long as that is unknown, that
+/// of those further out.
+fn time_around(contexts: &[Cost], is_whole: &[bool], caller: u32, application: f64) -> f64 {
+    let (mut caller, mut time) = (caller, 0.0);
+    while caller != NOBODY {
+        let context = &contexts[caller as usize];
+        time += context.self_time;
+        if is_whole[context.scope as usize] {
+            return time;
+        }
+        caller = context.caller;
+    }
+    time + application
 }
 
 impl ThreadCosts {
@@ -339,9 +349,16 @@ impl Cost {
         let inside = hook.inside.min(mean);
         let pairs = samples.pairs as f64;
         let untimed = if context.is_framed() { hook.framed } else { hook.counted };
-        let variance = samples.pairs_squares as f64 * SQUARES as f64
-            - 2.0 * mean * samples.pairs_ticks as f64
-            + mean * mean * pairs;
+        let measured = (mean - inside) * timed as f64;
+        let variance = match ended {
+            // The error may be all of it: one sample says nothing of how the others differ.
+            1 if timed > 1 => measured * measured,
+            _ => {
+                samples.pairs_squares as f64 * SQUARES as f64
+                    - 2.0 * mean * samples.pairs_ticks as f64
+                    + mean * mean * pairs
+            }
+        };
         Self {
             caller: context.caller.unwrap_or(NOBODY),
             scope: context.scope,
@@ -357,7 +374,7 @@ impl Cost {
             },
             unwound: 0,
             open,
-            measured: (mean - inside) * timed as f64,
+            measured,
             open_time: 0.0,
             self_time: 0.0,
             total: 0.0,

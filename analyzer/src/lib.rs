@@ -27,7 +27,8 @@
 //! so that for each thread **application time + Σ self + own cost = lifetime**. A self time
 //! below zero (the cost of a call varies, its calibration is one number) counts as zero, and own
 //! cost is lowered by what was subtracted too much. What remains beyond that is no cost but a
-//! contradiction in the data, such as coroutines that overlap: it is shown as overlap.
+//! contradiction in the data, such as coroutines that overlap, or an estimate that is too high: it is
+//! shown as overlap.
 //!
 //! Where a companion watched the system calls, what that cost per call (calibrated, in its file) is
 //! taken out of the self time of each context as well, of the totals around it, and of application
@@ -36,7 +37,8 @@
 //! were measured to cost in the mean, and calls that were only counted cost their caller what the header says; `M(n) − i·c(n)` is the mean of the samples, each
 //! with its weight, less *i* but not below zero, times the calls. The variance of that, Σ w·(w − 1)·(x − mean)² over samples *x*
 //! of weight *w*, and (Σ *e* · calls)², with the standard error *e* of what is taken off all samples alike, make the confidence interval of the self time, and of its
-//! caller's, where *e* counts the other way round. A quantile
+//! caller's, where *e* counts the other way round. Of one sample, and of framed calls without any, which are taken to
+//! last as long as elsewhere if their caller lasted so long, the standard error is all of the estimate. A quantile
 //! is shown if ten effective samples of (Σw)²/Σw² are beyond it, and if both ends of its 95 %
 //! confidence interval (its rank is binomial) are in its bucket or the next.
 //!

@@ -39,6 +39,19 @@ fn counts_are_exact_and_times_are_those_of_the_samples() {
     assert_eq!(analysis.totals.own_cost_ns, Ns(own_cost));
 }
 
+/// It differs from no other, which says nothing of how the calls differ that it stands for.
+#[test]
+fn one_sample_may_be_wrong_by_all_of_it() {
+    let mut process = Process::new();
+    process.builder.header.timing = TIMING_ADAPTIVE;
+    let (_, inner) = process.slots();
+    let mut thread = process.builder.timeline(process.main);
+    thread.work(1_000).calls(inner, 40, 500).block(inner, 40, 100).end();
+    let measures = api(&process.analysis(), "inner").measures.clone();
+    assert_eq!((measures.calls, measures.timed, measures.self_ns), (600, 501, Ns(600 * 40)));
+    assert_eq!(measures.ci95_ns, Ns((1.96 * 100.0 * 40.0) as u64));
+}
+
 #[test]
 fn what_a_sample_was_measured_to_cost_is_believed() {
     let (mut process, _) = sampled(|_| 40);
@@ -71,8 +84,8 @@ fn what_is_wrong_by_the_same_adds_up() {
     process.builder.header.cost_error = 1024;
     let (outer, inner) = process.slots();
     let mut thread = process.builder.timeline(process.main);
-    thread.work(1_000).block(inner, 40, 100).enter(outer).work(9_000).block(inner, 40, 200);
-    thread.leave().work(9_000).end();
+    thread.work(1_000).block(inner, 40, 50).block(inner, 40, 50).enter(outer).work(9_000);
+    thread.block(inner, 40, 100).block(inner, 40, 100).leave().work(9_000).end();
     let analysis = process.analysis();
     let interval = |symbol| api(&analysis, symbol).measures.ci95_ns.0;
     assert_eq!((interval("inner"), interval("outer")), (588, 392));
@@ -238,4 +251,26 @@ fn framed_calls_take_no_longer_than_their_caller() {
     assert_eq!(api(&analysis, "outer").measures.self_ns, Ns(0));
     assert_eq!(analysis.totals.application_ns, Ns(1_000));
     assert_eq!(analysis.totals.own_cost_ns, Ns(100 * 200 + 50 * 10));
+}
+
+/// Nor, where of that call nothing is known either, than what is around it.
+#[test]
+fn framed_calls_take_no_longer_than_there_was_time() {
+    let mut process = Process::new();
+    let (outer, inner) = process.slots();
+    let mut thread = process.builder.timeline(process.main);
+    thread.call(inner, 4_000);
+    for _ in 0..100 {
+        thread.framed(inner, 4_000, 1);
+    }
+    thread.work(1_000).enter(outer).work(10).call(inner, 4);
+    for _ in 0..50 {
+        thread.framed(inner, 4, 0);
+    }
+    thread.leave().framed(outer, 40, 0).end();
+    let analysis = process.analysis();
+    assert_eq!(analysis.totals.overlap_ns, Ns(0));
+    assert_eq!(api(&analysis, "outer").measures.calls, 2);
+    let longest = 101 * 4_000 + 51 * 4 + 10 + 40 + 1_000;
+    assert_eq!(api(&analysis, "inner").measures.self_ns, Ns(longest));
 }

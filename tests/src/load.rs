@@ -189,6 +189,7 @@ fn threads(reader: &Reader, analysis: &Analysis) -> Vec<Thread> {
             application_ns: row.application_ns.as_f64(),
             own_cost_ns: row.own_cost_ns.as_f64(),
             overlap_ns: row.overlap_ns.as_f64(),
+            ci95_ns: row.measures.ci95_ns.as_f64(),
             self_ns: row.apis.iter().map(of_api).collect(),
             sample_cost: thread.sample_cost().map(|cost| (cost, warm_cost)),
         }

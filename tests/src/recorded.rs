@@ -104,6 +104,8 @@ pub struct Thread {
     pub own_cost_ns: f64,
     /// Time that is in two parts at once, as of coroutines.
     pub overlap_ns: f64,
+    /// Half the width of the 95 % confidence interval of all self times; 0 where all calls were timed.
+    pub ci95_ns: f64,
     /// Self time by API name.
     pub self_ns: Vec<(String, f64)>,
     /// What a sample cost its caller, ticks, and what that is where caches have all that it needs.
