@@ -7,6 +7,7 @@ use std::os::fd::FromRawFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode};
+use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -45,9 +46,29 @@ struct Arguments {
     /// Give up when no process has asked for so many seconds
     #[arg(long, default_value_t = 10.0)]
     patience: f64,
+    /// Samples of what runs, per second and CPU, or "off"
+    #[arg(long, default_value = "997", value_parser = Frequency::from_str)]
+    sample: Frequency,
     /// Start this program, with the session in `CHASE_SESSION`, and end with its status
     #[arg(last = true)]
     command: Vec<std::ffi::OsString>,
+}
+
+/// Samples a second; 0 for none.
+#[derive(Clone, Copy, Debug)]
+struct Frequency(u64);
+
+impl FromStr for Frequency {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        const MOST: u64 = 10_000;
+        if text == "off" {
+            return Ok(Self(0));
+        }
+        let hz = text.parse().ok().filter(|hz| (1..=MOST).contains(hz));
+        hz.map(Self).ok_or_else(|| format!("a number from 1 to {MOST}, or off"))
+    }
 }
 
 static STOP: AtomicBool = AtomicBool::new(false);
@@ -96,10 +117,18 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
     own_limits();
     let session = arguments.session.map_or_else(random, Ok)?;
     let mut program = Program::start(session, user)?;
+    let mut no_samples = None;
     fs::create_dir_all(&arguments.output)
         .with_context(|| format!("can't create {}", arguments.output.display()))?;
     let cost = Cost::measure(&mut program, session);
-    let mut drain = Drain::new(arguments.output.clone(), cost);
+    let mut sample_hz = arguments.sample.0;
+    if sample_hz > 0
+        && let Err(error) = program.sample(sample_hz)
+    {
+        sample_hz = 0;
+        no_samples = Some(format!("chase: no samples are taken: {error}"));
+    }
+    let mut drain = Drain::new(arguments.output.clone(), cost, sample_hz);
     // The process that was measured is no result.
     drain.forget(&mut program);
     // What a terminal sends to all is for the application to obey: its end is still to be seen.
@@ -148,8 +177,19 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
     if let Some((path, error)) = drain.failure() {
         tell(arguments, &format!("chase: syscalls are incomplete: {}: {error}", path.display()));
     }
-    let Totals { refused, dropped, lost_calls, lost_waits, lost_processes, lost_threads, .. } =
-        program.totals();
+    if let Some(line) = no_samples {
+        tell(arguments, &line);
+    }
+    let Totals {
+        refused,
+        dropped,
+        lost_calls,
+        lost_waits,
+        lost_processes,
+        lost_threads,
+        lost_samples,
+        ..
+    } = program.totals();
     let left_out = [
         (refused, "processes of another user (or another version of chase)"),
         (dropped, "set-id images"),
@@ -157,6 +197,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
         (lost_threads, "threads for want of room"),
         (lost_calls, "calls for want of room"),
         (lost_waits, "waits for want of room"),
+        (lost_samples, "samples for want of room"),
     ];
     for (count, what) in left_out.into_iter().filter(|(count, _)| *count > 0) {
         tell(arguments, &format!("chase: left out: {count} {what}"));
