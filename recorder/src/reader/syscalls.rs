@@ -53,6 +53,12 @@ pub fn parse_syscalls_header(bytes: &[u8]) -> Result<SyscallsHeader, Error> {
     Ok(header)
 }
 
+/// The path of a mapping, or what the kernel calls it; empty for memory of no file.
+#[must_use]
+pub fn mapping_path(mapping: &MappingRow) -> Cow<'_, str> {
+    text(&mapping.path)
+}
+
 impl<'a> SyscallsFile<'a> {
     /// Reads `bytes`, a slice or a vector.
     ///
