@@ -42,7 +42,7 @@ pub struct Analysis {
     pub processes: Vec<ProcessRow>,
     /// Threads by process and number.
     pub threads: Vec<ThreadRow>,
-    /// Libraries and applications by self time, longest first.
+    /// Libraries and applications, longest first: by time on the CPU where samples were taken, then by self time.
     pub libraries: Vec<LibraryRow>,
     /// APIs by self time, longest first.
     pub apis: Vec<ApiRow>,

@@ -57,8 +57,19 @@ pub struct OnCpuAddress {
     pub address: CodeAddress,
     /// The object, by number in [`Analysis::objects`](crate::Analysis::objects).
     pub object: u32,
+    /// A process that it is of, by number in [`Analysis::processes`](crate::Analysis::processes).
+    pub process: usize,
     /// Its time.
     pub time: SampledTime,
+}
+
+impl OnCpu {
+    /// Half the width of the 95 % confidence interval of the time of so many of the samples.
+    #[must_use]
+    pub fn ci95_ns(&self, samples: u64) -> Ns {
+        let sampled = self.on_cpu_ns.0.saturating_sub(self.not_sampled_ns.0);
+        Ns::from_f64(tables::wilson(samples, self.samples) * sampled as f64)
+    }
 }
 
 /// Time on the CPU that samples stand for.

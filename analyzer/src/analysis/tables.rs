@@ -65,7 +65,13 @@ pub(super) fn of(collector: Collector) -> Analysis {
     let mut libraries = library_rows(&names, &by_object, &ruler);
     libraries.extend(application_rows(&names, &threads, &ruler));
     add_on_cpu(&mut libraries, &on_cpu, &names);
-    libraries.sort_by(|a, b| order(&a.measures, &b.measures).then_with(|| a.path.cmp(&b.path)));
+    let on_cpu_ns = |row: &LibraryRow| row.on_cpu.map(|time| time.on_cpu_ns);
+    libraries.sort_by(|a, b| {
+        on_cpu_ns(b)
+            .cmp(&on_cpu_ns(a))
+            .then_with(|| order(&a.measures, &b.measures))
+            .then_with(|| a.path.cmp(&b.path))
+    });
     let (context_rows, row_of) = context_rows(&names, &contexts, &new_api, &ruler);
 
     let totals = sum_threads(threads.iter());

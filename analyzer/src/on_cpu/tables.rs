@@ -39,7 +39,7 @@ impl Sum {
 }
 
 /// Half the width of the 95 % interval of a share of `k` in `n`, by Wilson.
-fn wilson(k: u64, n: u64) -> f64 {
+pub(super) fn wilson(k: u64, n: u64) -> f64 {
     if n == 0 {
         return 0.0;
     }
@@ -64,7 +64,12 @@ pub(crate) fn tables_of(
         by_object.entry(sample.object).or_default().add(sample, each_ns);
         let address = sample.address;
         let key = (sample.object, address.svma.unwrap_or(address.avma));
-        let row = OnCpuAddress { address, object: sample.object, time: SampledTime::default() };
+        let row = OnCpuAddress {
+            address,
+            object: sample.object,
+            process: sample.thread.0 as usize,
+            time: SampledTime::default(),
+        };
         by_address.entry(key).or_insert((row, Sum::default())).1.add(sample, each_ns);
         if let Some(context) = contexts.list.get(sample.place as usize) {
             let api = names.imports[context.import as usize].api;
