@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 
-use chase_recorder::layout::{Header, SQUARES, SlotClass};
+use chase_recorder::layout::{Header, SQUARES, SlotClass, THREAD_MAIN};
 use chase_recorder::reader::{Context, Histogram, Thread, Twin};
 
 use crate::clock::Ticks;
 use crate::image::Image;
+use crate::latest;
 use crate::uncertainty::Uncertainty;
 use crate::walk::NOBODY;
 
@@ -64,6 +65,8 @@ pub(crate) struct Cost {
     pub(crate) incomplete: bool,
     /// Variance of the estimate of `calls`; 0 where all were seen.
     pub(crate) calls_variance: f64,
+    /// How many `calls` may be too few or too many beside that.
+    pub(crate) calls_bound: u64,
     /// Calls that ended, with their time, which may be an estimate.
     pub(crate) timed: u64,
     /// Those among them that a clock was read for.
@@ -123,6 +126,7 @@ pub(crate) fn of(
             }
         })
         .collect();
+    mark_uncredited(&mut contexts, image, thread);
     for at in 0..contexts.len() {
         // Framed calls share the scope of the timed ones beside them, which folds nothing.
         let scope = contexts[at].scope as usize;
@@ -177,6 +181,21 @@ pub(crate) fn of(
         }
     }
     ThreadCosts { contexts, start, end, application, application_uncertainty, own_cost, overlap }
+}
+
+/// Notes of which calls the recording was not told.
+fn mark_uncredited(contexts: &mut [Cost], image: &Image, thread: Thread<'_>) {
+    for latest in latest::of(image, thread) {
+        let context = &mut contexts[latest.context as usize];
+        (context.calls_bound, context.incomplete) = (latest.bound, true);
+    }
+    // It is not known what was called then, only who has called it: what special functions count is exact.
+    let is_forked = image.recording.header().unseen.calls_since_fork > 0;
+    if is_forked && thread.record().origin == THREAD_MAIN {
+        for (cost, context) in contexts.iter_mut().zip(thread.contexts()) {
+            cost.incomplete |= cost.class == SlotClass::Timed || context.is_sampled();
+        }
+    }
 }
 
 /// Estimates the time of framed calls in contexts where none of them was timed: the self time of a call
@@ -282,6 +301,7 @@ impl Cost {
             unseen: 0,
             incomplete: context.is_incomplete(),
             calls_variance: 0.0,
+            calls_bound: 0,
             timed,
             unwound,
             open: if class == SlotClass::Timed { begun.saturating_sub(timed) } else { 0 },
@@ -351,6 +371,7 @@ impl Cost {
             unseen: 0,
             incomplete: context.is_incomplete(),
             calls_variance: 0.0,
+            calls_bound: 0,
             timed,
             samples: ended,
             squared_weights: pairs + weight,

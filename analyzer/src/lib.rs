@@ -73,6 +73,7 @@ mod findings;
 mod group_tree;
 mod groups;
 mod image;
+mod latest;
 mod load;
 mod names;
 mod on_cpu;

@@ -16,10 +16,12 @@ pub struct Measures {
     /// Calls begun; exact, unless `calls_estimated`.
     pub calls: u64,
     /// Whether some of the calls were not seen, because they were made while an import was unhooked, and
-    /// are estimated, as are their times; or missing ([`NotSeen::not_observed`](crate::NotSeen::not_observed)).
+    /// are estimated, as are their times; or missing ([`NotSeen::not_observed`](crate::NotSeen::not_observed)); or nobody has
+    /// told the recording of the latest ([`NotSeen::latest_calls`](crate::NotSeen::latest_calls)), or of those of a fork's
+    /// child ([`NotSeen::calls_since_fork`](crate::NotSeen::calls_since_fork)).
     pub calls_estimated: bool,
-    /// Half the width of the 95 % confidence interval of `calls`; 0 where they are exact. What is missing is
-    /// not in it.
+    /// Half the width of the 95 % confidence interval of `calls`, and the latest calls, at most; 0 where they are
+    /// exact. What else is missing is not in it.
     pub calls_ci95: u64,
     /// Those among them that were counted and not timed.
     pub untimed: u64,

@@ -20,6 +20,7 @@ pub(crate) struct Sums {
     pub(crate) unseen: u64,
     incomplete: bool,
     calls_variance: f64,
+    calls_bound: u64,
     timed: u64,
     samples: u64,
     squared_weights: f64,
@@ -96,6 +97,7 @@ impl Sums {
         self.unseen = self.unseen.saturating_add(cost.unseen);
         self.incomplete |= cost.incomplete;
         self.calls_variance += cost.calls_variance;
+        self.calls_bound = self.calls_bound.saturating_add(cost.calls_bound);
         self.timed = self.timed.saturating_add(cost.timed);
         self.samples = self.samples.saturating_add(cost.samples);
         self.squared_weights += cost.squared_weights;
@@ -111,6 +113,7 @@ impl Sums {
         self.unseen = self.unseen.saturating_add(other.unseen);
         self.incomplete |= other.incomplete;
         self.calls_variance += other.calls_variance;
+        self.calls_bound = self.calls_bound.saturating_add(other.calls_bound);
         self.timed = self.timed.saturating_add(other.timed);
         self.samples = self.samples.saturating_add(other.samples);
         self.squared_weights += other.squared_weights;
@@ -167,7 +170,8 @@ impl Sums {
         Measures {
             calls: self.calls,
             calls_estimated: self.unseen > 0 || self.incomplete,
-            calls_ci95: (NORMAL_95 * self.calls_variance.sqrt()).round() as u64,
+            calls_ci95: ((NORMAL_95 * self.calls_variance.sqrt()).round() as u64)
+                .saturating_add(self.calls_bound),
             untimed: self.calls.saturating_sub(self.timed.saturating_add(self.open)),
             timed: self.samples,
             estimated: estimated || self.uncertainty.is_some(),

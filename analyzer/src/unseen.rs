@@ -4,14 +4,14 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 use chase_recorder::layout::{
-    END_NONE, Header, LONGEST_COUNTDOWN, OWN_CONTEXT_REF, SKIP_REASONS, STOP_CONFINED,
-    STOP_CUT_OFF, STOP_LIMIT, STOP_NO_MEMORY, STOP_NO_SPACE, STOP_NONE, THREAD_ENDED,
-    TIMING_ADAPTIVE, TIMING_ALL, longest_block,
+    OWN_CONTEXT_REF, SKIP_REASONS, STOP_CONFINED, STOP_CUT_OFF, STOP_LIMIT, STOP_NO_MEMORY,
+    STOP_NO_SPACE, STOP_NONE,
 };
 use serde::Serialize;
 
 use crate::clock::{Ns, Ticks};
 use crate::image::Image;
+use crate::latest;
 use crate::rows::SyscallsState;
 use crate::syscalls::syscall;
 use crate::unrecorded::file_of;
@@ -41,9 +41,12 @@ pub struct NotSeen {
     /// Processes that copy pieces of stacks away and back (greenlets): calls that one piece makes while
     /// another is away may be under the other's, and calls that were away when frames ran out are untimed.
     pub processes_sliced: u64,
-    /// Calls, at most, that processes whose end was not seen have made since the latest sample of each thread
-    /// and slot: they were killed, or run on.
+    /// Calls, at most, by which the counts of processes whose end was not seen are too low or too high: those since
+    /// the latest sample of each thread and slot. They were killed, ended by themselves, or run on.
     pub latest_calls: u64,
+    /// Calls, at most, that forks' children made before they were noticed: the forks were system calls that nobody
+    /// saw coming.
+    pub calls_since_fork: u64,
     /// Functions that were called in a time for which nothing stands, because nothing could be seen of
     /// them; longest first.
     pub not_observed: Vec<NotObserved>,
@@ -150,6 +153,7 @@ impl NotSeen {
             (&mut self.late_loads, unseen.late_loads),
             (&mut self.contexts_under_root, unseen.contexts_under_root),
             (&mut self.processes_sliced, unseen.stacks_sliced),
+            (&mut self.calls_since_fork, unseen.calls_since_fork),
         ] {
             *sum = sum.saturating_add(count);
         }
@@ -195,26 +199,9 @@ impl NotSeen {
     }
 
     fn add_latest(&mut self, image: &Image) {
-        let Header { timing, end_kind, .. } = *image.recording.header();
-        if timing == TIMING_ALL || end_kind != END_NONE {
-            return;
-        }
-        let has_budget = image.recording.meta_value("budget").is_some_and(|it| it == "on");
-        let has_blocks = timing == TIMING_ADAPTIVE && !has_budget;
-        for thread in image.recording.threads() {
-            // Framed calls are credited as they are made; and a thread that ended has credited all.
-            if thread.record().state == THREAD_ENDED {
-                continue;
-            }
-            let mut calls: HashMap<u32, u64> = HashMap::new();
-            for context in thread.contexts().filter(|it| it.is_sampled() && !it.is_framed()) {
-                let calls = calls.entry(context.slot()).or_default();
-                *calls = calls.saturating_add(context.calls());
-            }
-            let most = |&calls| if has_blocks { longest_block(calls) } else { LONGEST_COUNTDOWN };
-            let missing: u64 = calls.values().map(most).map(|block| block - 1).sum();
-            self.latest_calls = self.latest_calls.saturating_add(missing);
-        }
+        let threads = image.recording.threads();
+        let bounds = threads.flat_map(|thread| latest::of(image, thread)).map(|it| it.bound);
+        self.latest_calls = bounds.fold(self.latest_calls, u64::saturating_add);
     }
 
     fn add_twins(&mut self, image: &Image) {

@@ -86,9 +86,26 @@ fn after_a_kill_less_than_a_block_is_missing() {
     let (mut process, _) = sampled(|_| 40);
     assert_eq!(process.analysis().not_seen.latest_calls, 0, "the thread has ended");
     process.builder.thread_mut(process.main).state = THREAD_LIVE;
-    assert_eq!(process.analysis().not_seen.latest_calls, 255, "of 5,060 calls");
+    let analysis = process.analysis();
+    assert_eq!(analysis.not_seen.latest_calls, 255, "of 5,060 calls");
+    let measures = &api(&analysis, "inner").measures;
+    assert!(measures.calls_estimated && analysis.totals.calls_estimated);
+    assert_eq!(measures.calls_ci95, 255);
     process.builder.end(END_EXIT, 0);
-    assert_eq!(process.analysis().not_seen.latest_calls, 0);
+    let analysis = process.analysis();
+    assert_eq!(analysis.not_seen.latest_calls, 0);
+    assert!(!analysis.totals.calls_estimated);
+}
+
+#[test]
+fn what_a_fork_called_before_it_was_noticed_is_missing() {
+    let (mut process, calls) = sampled(|_| 40);
+    process.builder.header.unseen.calls_since_fork = 70;
+    let analysis = process.analysis();
+    assert_eq!(analysis.not_seen.calls_since_fork, 70);
+    let measures = &api(&analysis, "inner").measures;
+    assert!(measures.calls_estimated);
+    assert_eq!((measures.calls, measures.calls_ci95), (calls, 0));
 }
 
 /// The cost is one number, and what a tiny call adds to it may be less than none. That counts for all calls.

@@ -4,12 +4,15 @@
 //! return but at the thread's next call: nothing can use a new object before it has been looked
 //! for. What constructors call before such a call is not seen.
 
+mod interposed;
+
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_void};
 use core::ptr;
 
 use chase_format::layout::{NONE, OBJECT_CHASE, OBJECT_DLOPENED};
 
+pub(crate) use self::interposed::{find_real, is_interposed, real};
 use crate::arch::{is_exit, make_direct, vector_area_len, with_vectors_saved};
 use crate::config::Config;
 use crate::elf::Image;
@@ -22,7 +25,7 @@ use crate::slots::{Entry, Slots, entry_of, write_description};
 use crate::special::Kind;
 use crate::text::c_bytes;
 use crate::thread::{Pending, Thread};
-use crate::{clock, pages, process, recording};
+use crate::{clock, pages, process, recording, thread};
 
 struct Loading {
     lock: Lock,
@@ -68,6 +71,7 @@ pub(crate) fn survey(executable: Image, vdso: usize, path: &'static [u8], config
         return false;
     }
     state.objects.refresh(&executable, 0, true);
+    interposed::find_in_place(&state.objects);
     if !state.objects.is_first_chase() {
         return false;
     }
@@ -184,6 +188,7 @@ pub(crate) fn catch_up(thread: &Thread, sp: usize) {
     }
     if pending.fork {
         thread.settle();
+        thread::keep_no_more();
         process::notice_fork();
         if pending.load_sp != 0 {
             thread.defer(Pending { fork: false, ..pending });

@@ -54,6 +54,8 @@ pub(crate) struct Object {
     pub(crate) global: bool,
     /// It is, or has in it, a sanitizer's run-time system.
     pub(crate) is_sanitizer: bool,
+    /// It is this library, or another copy of it.
+    pub(crate) is_chase: bool,
     /// The object whose loading brought this one in.
     pub(crate) root: u32,
     /// Its chunk is in the recording, and its slots are patched.
@@ -79,6 +81,11 @@ impl Object {
     pub(crate) fn name(&self) -> &'static [u8] {
         let soname = self.image.soname();
         if soname.is_empty() { file_name(self.path) } else { soname }
+    }
+
+    /// Whether `dlopen` gives this for it.
+    pub(crate) fn is_handle(&self, handle: usize) -> bool {
+        self.map as usize == handle
     }
 
     /// Whether its GOT still is as we left it.
@@ -181,9 +188,20 @@ impl Objects {
         })
     }
 
+    /// What is behind this library in the order in which names are looked up, but for others of its kind.
+    pub(crate) fn behind_chase(&self) -> impl Iterator<Item = &Object> {
+        let others = self.all().iter().skip_while(|object| object.flags & OBJECT_CHASE == 0);
+        others.filter(|object| object.loaded && object.namespace == 0 && !object.is_chase)
+    }
+
+    /// What is in front of it.
+    pub(crate) fn before_chase(&self) -> impl Iterator<Item = &Object> {
+        self.all().iter().take_while(|object| object.flags & OBJECT_CHASE == 0)
+    }
+
     /// Whether this library is the first of its kind: it may have been loaded from two places.
     pub(crate) fn is_first_chase(&self) -> bool {
-        let first = self.all().iter().find(|object| object.loaded && is_chase(&object.image));
+        let first = self.all().iter().find(|object| object.loaded && object.is_chase);
         first.is_none_or(|object| object.flags & OBJECT_CHASE != 0)
     }
 
@@ -336,6 +354,7 @@ impl Objects {
             loaded: true,
             seen: true,
             is_sanitizer: has_sanitizer(&image),
+            is_chase: is_chase(&image),
             global: global || new_flags & OBJECT_DLOPENED == 0,
             root: if root as usize == self.count { id } else { root },
             described: false,

@@ -5,7 +5,7 @@ use core::cell::UnsafeCell;
 use core::ptr;
 
 use crate::lock::Lock;
-use crate::sys;
+use crate::{process, sys};
 
 /// Bytes of a page.
 pub(crate) const PAGE: usize = 4096;
@@ -22,6 +22,8 @@ struct Pages {
 struct State {
     /// By number of pages less 1.
     blocks: [Blocks; FEW],
+    /// Single pages that a fork's child finds zeroed.
+    wiped: Blocks,
     names: *mut u8,
     names_left: usize,
 }
@@ -39,8 +41,8 @@ unsafe impl Sync for Pages {}
 static PAGES: Pages = Pages {
     lock: Lock::new(),
     state: UnsafeCell::new(State {
-        blocks: [const { Blocks { free: ptr::null_mut(), slab: ptr::null_mut(), slab_left: 0 } };
-            FEW],
+        blocks: [const { Blocks::NONE }; FEW],
+        wiped: Blocks::NONE,
         names: ptr::null_mut(),
         names_left: 0,
     }),
@@ -56,26 +58,39 @@ fn whole_pages(len: usize) -> usize {
 pub(crate) fn take(len: usize) -> *mut u8 {
     let len = whole_pages(len);
     let _held = PAGES.lock.hold();
-    // SAFETY: the lock is held; free blocks are linked by their first word.
+    // SAFETY: the lock is held.
     unsafe {
         let Some(blocks) = Blocks::of(len) else { return sys::map_anonymous(len) };
-        if !blocks.free.is_null() {
-            let block = blocks.free;
-            blocks.free = *block.cast::<*mut u8>();
-            ptr::write_bytes(block, 0, len);
-            return block;
+        blocks.take(len, sys::map_anonymous)
+    }
+}
+
+/// A page, zeroed, that a fork's child will find zeroed, if the kernel can do that and forks are told from their
+/// parents at all; null if there is no memory. Signals are blocked.
+pub(crate) fn take_wiped() -> *mut u8 {
+    let _held = PAGES.lock.hold();
+    // SAFETY: the lock is held.
+    let blocks = unsafe { &mut (*PAGES.state.get()).wiped };
+    let map = |len| {
+        let memory = sys::map_anonymous(len);
+        if !memory.is_null() && process::knows_its_memory() {
+            let _ = sys::advise(memory, len, libc::MADV_WIPEONFORK);
         }
-        if blocks.slab_left == 0 {
-            let slab = sys::map_anonymous(SLAB);
-            if slab.is_null() {
-                return ptr::null_mut();
-            }
-            let unaligned = slab.align_offset(len);
-            blocks.slab = slab.add(unaligned);
-            blocks.slab_left = (SLAB - unaligned) / len * len;
-        }
-        blocks.slab_left -= len;
-        blocks.slab.add(blocks.slab_left)
+        memory
+    };
+    // SAFETY: as above.
+    unsafe { blocks.take(PAGE, map) }
+}
+
+/// Takes back what [`take_wiped`] gave. Signals are blocked.
+pub(crate) fn give_back_wiped(memory: *mut u8) {
+    let _held = PAGES.lock.hold();
+    // SAFETY: the lock is held, and nobody uses the memory any more. (Of what was free at a fork, its child finds
+    // the first page only, which does not lead to others.)
+    unsafe {
+        let blocks = &mut (*PAGES.state.get()).wiped;
+        *memory.cast::<*mut u8>() = blocks.free;
+        blocks.free = memory;
     }
 }
 
@@ -92,6 +107,35 @@ pub(crate) fn give_back(memory: *mut u8, len: usize) {
 }
 
 impl Blocks {
+    const NONE: Self = Self { free: ptr::null_mut(), slab: ptr::null_mut(), slab_left: 0 };
+
+    /// One of these blocks, of `len` bytes; `map` gives memory for more.
+    ///
+    /// # Safety
+    /// The lock is held.
+    unsafe fn take(&mut self, len: usize, map: impl Fn(usize) -> *mut u8) -> *mut u8 {
+        if !self.free.is_null() {
+            let block = self.free;
+            // SAFETY: free blocks are linked by their first word.
+            unsafe {
+                self.free = *block.cast::<*mut u8>();
+                ptr::write_bytes(block, 0, len);
+            }
+            return block;
+        }
+        if self.slab_left == 0 {
+            let slab = map(SLAB);
+            if slab.is_null() {
+                return ptr::null_mut();
+            }
+            let unaligned = slab.align_offset(len);
+            self.slab = slab.wrapping_add(unaligned);
+            self.slab_left = (SLAB - unaligned) / len * len;
+        }
+        self.slab_left -= len;
+        self.slab.wrapping_add(self.slab_left)
+    }
+
     /// Those of `len` bytes; `None` if that is more than a few pages.
     ///
     /// # Safety

@@ -4,23 +4,27 @@ mod arguments;
 mod auxiliary;
 mod directories;
 mod fork;
+mod memory;
+mod roots;
 
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_void};
-use core::ptr;
-use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU32, Ordering};
 
 use chase_format::layout::{
-    ChunkKind, END_EXIT, EXTENSION, Header, ORIGIN_EXEC, ORIGIN_FORK, PAGE, READER_MIN,
-    READER_MIN_TWINS, TIMING_ALL, VERSION,
+    ChunkKind, END_EXIT, EXTENSION, Header, ORIGIN_EXEC, ORIGIN_FORK, READER_MIN, READER_MIN_TWINS,
+    TIMING_ALL, VERSION,
 };
 
 use self::auxiliary::Auxiliary;
 use self::directories::make_directories;
 pub(crate) use self::fork::notice_fork;
 use self::fork::{after_fork_in_child, after_fork_in_parent, before_fork};
+use self::memory::{claim_memory, is_to_be_parted};
+pub(crate) use self::memory::{knows_its_memory, memory_is_ours};
 use crate::calibrate::Cost;
 use crate::config::{Budget, Config, Syscalls};
+use crate::elf::Image;
 use crate::recording::Refused;
 use crate::signals::SignalsBlocked;
 use crate::text::{Text, c_bytes, file_name};
@@ -72,31 +76,6 @@ static PROCESS: Shared = Shared(UnsafeCell::new(Process {
 /// The process that the recording belongs to; 0 if there is none.
 static OWNER: AtomicU32 = AtomicU32::new(0);
 
-/// A word that the kernel clears in a fork's child, but not in one that shares our memory.
-static MEMORY_IS_OURS: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
-
-/// Marks this memory as that of the process that the recording belongs to.
-fn claim_memory() {
-    let mut page = MEMORY_IS_OURS.load(Ordering::Relaxed);
-    if page.is_null() {
-        page = sys::map_anonymous(PAGE);
-        if page.is_null() || sys::advise(page, PAGE, libc::MADV_WIPEONFORK).is_err() {
-            return;
-        }
-        MEMORY_IS_OURS.store(page, Ordering::Relaxed);
-    }
-    // SAFETY: the page is ours.
-    unsafe { page.write_volatile(1) };
-}
-
-/// Whether this is the memory that the recording is written from: false in a fork's child that has
-/// not been noticed yet.
-pub(crate) fn memory_is_ours() -> bool {
-    let page = MEMORY_IS_OURS.load(Ordering::Relaxed);
-    // SAFETY: the page is ours.
-    page.is_null() || unsafe { page.read_volatile() } == 1
-}
-
 fn process() -> &'static mut Process {
     // SAFETY: see `Shared`.
     unsafe { &mut *PROCESS.0.get() }
@@ -109,14 +88,14 @@ static START: extern "C" fn(i32, *const usize, *const usize) = start;
 
 extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *const usize) {
     if !arguments::are_those_of_glibc(argument_count, arguments, environment) {
-        return;
+        return loading::find_real();
     }
     // SAFETY: the dynamic linker passes what the kernel has put on the stack: the environment ends
     // with null, and behind it is the auxiliary vector.
     let (config, auxiliary) =
         unsafe { (Config::read(environment), Auxiliary::behind(environment)) };
     if auxiliary.secure {
-        return;
+        return loading::find_real();
     }
     let this = process();
     this.config = config;
@@ -131,6 +110,7 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
         if executable.is_empty() { c_bytes(auxiliary.executable_name) } else { executable };
     this.executable.push(executable);
     let Some(image) = auxiliary.executable_image() else { return };
+    roots::hide_own();
     arch::connect_pads();
     if !loading::survey(image, auxiliary.vdso, process().executable.as_bytes(), config) {
         return;
@@ -210,6 +190,12 @@ fn tell(config: &Config, what: &[u8], refused: &Refused) {
         line.push(b" (errno ").push_number(refused.errno as u64).push(b")\n");
         sys::write_stderr(line.as_bytes());
     }
+}
+
+/// The executable, and the start of the vDSO, by what the kernel tells of the process.
+pub(crate) fn executable() -> Option<(Image, usize)> {
+    let auxiliary = Auxiliary::read();
+    Some((auxiliary.executable_image()?, auxiliary.vdso))
 }
 
 // ---- where to, and what of ----------------------------------------------------------------------
@@ -472,5 +458,6 @@ pub(crate) fn end(kind: u32, status: i32) {
 
 /// The last of the exit handlers.
 unsafe extern "C" fn exited(status: i32, _: *mut c_void) {
+    notice_fork();
     end(END_EXIT, status);
 }

@@ -443,16 +443,22 @@ pub(crate) enum Lost {
     LateLoad = offset_of!(Unseen, late_loads),
     ContextUnderRoot = offset_of!(Unseen, contexts_under_root),
     StackSliced = offset_of!(Unseen, stacks_sliced),
+    CallSinceFork = offset_of!(Unseen, calls_since_fork),
 }
 
 /// Counts something that was not seen.
 pub(crate) fn unseen(what: Lost) {
+    add_unseen(what, 1);
+}
+
+/// The same of several.
+pub(crate) fn add_unseen(what: Lost, count: u64) {
     if !is_open() {
         return;
     }
     let counter = base().wrapping_add(offset_of!(Header, unseen) + what as usize).cast();
     // SAFETY: the counter is an aligned word of the header, which others may be adding to.
-    unsafe { AtomicU64::from_ptr(counter) }.fetch_add(1, Ordering::Relaxed);
+    unsafe { AtomicU64::from_ptr(counter) }.fetch_add(count, Ordering::Relaxed);
 }
 
 /// Adds a chunk that holds `contents`. Signals are blocked.

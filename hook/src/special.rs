@@ -1,14 +1,17 @@
 //! Functions that are not ordinary: which they are, and what is done about them.
 
+mod tasks;
+
 use core::mem::offset_of;
 
 use chase_format::layout::{END_ABORT, END_EXEC, END_IMMEDIATE, Node, SlotClass};
 
-use crate::arch::{chase_thread_start, jump_target_sp, own_thread_pointer, set_context, target};
+pub(crate) use self::tasks::clone_returned;
+use crate::arch::{SPECIAL_STUBS, chase_thread_start, jump_target_sp, set_context, target};
 use crate::names::Names;
 use crate::readable::Reader;
 use crate::recording::Lost;
-use crate::thread::{Pending, Thread};
+use crate::thread::Thread;
 use crate::{clock, loading, process, recording, sampling, thread};
 
 /// What kind of function it is.
@@ -207,6 +210,10 @@ const JUMP: u32 = 1;
 pub(crate) unsafe extern "C" fn enter(arguments: *mut Arguments) -> u32 {
     // SAFETY: the assembly passes its own stack.
     let arguments = unsafe { &mut *arguments };
+    if let Some(function) = arguments.r11.checked_sub(SPECIAL_STUBS) {
+        tasks::interposed(function, arguments);
+        return JUMP;
+    }
     let (slot, kind) = loading::special_slot(arguments.r11);
     let target = target(slot as usize);
     let sp = &raw const arguments.return_address as usize;
@@ -231,6 +238,9 @@ pub(crate) unsafe extern "C" fn enter(arguments: *mut Arguments) -> u32 {
 
 /// Does what the kind asks for, and says whether the call gets a frame.
 fn act(thread: &Thread, kind: Kind, arguments: &mut Arguments, sp: usize, slot: u32) -> bool {
+    if matches!(kind, Kind::Capture | Kind::Leave | Kind::Jump) {
+        thread.jumps.set(true);
+    }
     let timed = match kind {
         Kind::Ordinary | Kind::Alone => true,
         Kind::Capture | Kind::Leave => false,
@@ -276,7 +286,7 @@ fn act(thread: &Thread, kind: Kind, arguments: &mut Arguments, sp: usize, slot: 
             true
         }
         Kind::Clone => {
-            fork_or_share(thread, arguments.rdx, arguments.r9);
+            tasks::clone(thread, arguments);
             false
         }
         Kind::Open => {
@@ -296,32 +306,38 @@ fn act(thread: &Thread, kind: Kind, arguments: &mut Arguments, sp: usize, slot: 
         Kind::Find => {
             const RTLD_DEFAULT: usize = 0;
             const RTLD_NEXT: usize = usize::MAX;
+            if loading::is_interposed(arguments.rdi, arguments.rsi, arguments.return_address) {
+                arguments.rdi = RTLD_DEFAULT;
+            }
             arguments.rdi != RTLD_DEFAULT && arguments.rdi != RTLD_NEXT
         }
         Kind::Fork => {
-            thread.defer(Pending { fork: true, ..thread.pending.get() });
+            tasks::expect_fork(thread);
             false
         }
         Kind::System => {
             confine_if_asked(kind, arguments);
             match arguments.rdi as i64 {
-                libc::SYS_fork => fork_or_share(thread, 0, 0),
-                libc::SYS_clone => fork_or_share(thread, arguments.rsi, arguments.r9),
+                libc::SYS_fork => tasks::make(thread, 0, 0),
+                libc::SYS_clone => tasks::make(thread, arguments.rsi, arguments.r9),
                 libc::SYS_clone3 => {
                     // (Who only asks whether the kernel knows the call passes nonsense.)
                     let word = |offset| Reader::new()?.word(arguments.rsi.wrapping_add(offset));
                     let flags = word(offset_of!(libc::clone_args, flags));
                     let thread_pointer = word(offset_of!(libc::clone_args, tls));
                     if let (Some(flags), Some(thread_pointer)) = (flags, thread_pointer) {
-                        fork_or_share(thread, flags, thread_pointer);
+                        tasks::make(thread, flags, thread_pointer);
                     }
                 }
                 libc::SYS_vfork => {}
-                libc::SYS_exit => {
-                    // Nobody else notices this end of a thread, and its countdowns go with it.
+                libc::SYS_exit_group => process::end(END_IMMEDIATE, arguments.rsi as i32),
+                // Nobody else notices this end of a thread, and its countdowns go with it.
+                libc::SYS_exit if sampling::has_threads() => {
                     thread.stop_sampling();
+                    thread.stamp_end();
                     return true;
                 }
+                libc::SYS_exit => process::end(END_IMMEDIATE, arguments.rsi as i32),
                 _ => return true,
             }
             false
@@ -380,22 +396,6 @@ fn wrap_start(thread: &Thread, plan: &thread::Plan<'_>, routine: &mut usize, arg
     if !start.is_null() {
         *routine = chase_thread_start as *const () as usize;
         *argument = start as usize;
-    }
-}
-
-/// A new process or thread is about to be made with these `CLONE_*` flags. One with memory of its
-/// own is a fork; one that shares even this thread's data makes the thread unfit for recording. One
-/// that has thread data of its own at `thread_pointer` is not recorded if they are no C library's.
-fn fork_or_share(thread: &Thread, flags: usize, thread_pointer: usize) {
-    let has = |flag: i32| flags & flag as usize != 0;
-    let has_own = has(libc::CLONE_SETTLS) && thread_pointer != own_thread_pointer();
-    if has_own {
-        thread::expect_foreign(thread, thread_pointer);
-    }
-    if !has(libc::CLONE_VM) {
-        thread.defer(Pending { fork: true, ..thread.pending.get() });
-    } else if !has_own && !has(libc::CLONE_VFORK) {
-        thread::leave();
     }
 }
 

@@ -9,6 +9,7 @@ use crate::sys;
 use crate::thread::Origin;
 
 /// Bounds of a thread's own stack.
+#[derive(Clone, Copy)]
 pub(crate) struct Stack {
     low: usize,
     high: usize,

@@ -119,9 +119,10 @@ fn sureness(estimates: Estimates) -> &'static str {
              longest that was timed. CHASE_TIMING=all times every call."
         }
         Estimates::Calls => {
-            "counts without ~ are exact. ~ an estimate: to keep to CHASE_BUDGET, some functions were seen in short \
-             windows, which stand for the time worked between them, and of hot, short, even calls only some \
-             were timed, each for a block of calls; ± its 95 % confidence interval, ≤ the end of that where it \
+            "counts without ~ are exact. ~ an estimate: of hot, short, even calls only some were timed, each for a \
+             block of calls; with CHASE_BUDGET, some functions were seen in short windows, which stand for the \
+             time worked between them; where the end of a process, or its start as a fork, was not seen, its \
+             latest or first calls are missing; ± its 95 % confidence interval, ≤ the end of that where it \
              is all that is known, ≥ the longest that was timed."
         }
     }

@@ -1,5 +1,5 @@
 /* Threads that end by a system call, so that the C library does not notice.
- * usage: vanish function|instruction THREADS CALLS */
+ * usage: vanish function|instruction|joined THREADS CALLS */
 #define _GNU_SOURCE
 #include "trap.h"
 
@@ -39,7 +39,7 @@ int main(int argc, char **argv)
         id = 0;
         if (pthread_create(&thread, NULL, vanish, &part) != 0)
             return 1;
-        if (strcmp(how, "function") == 0) {
+        if (strcmp(how, "instruction") != 0) {
             /* The next one gets its stack. */
             pthread_join(thread, NULL);
         } else {

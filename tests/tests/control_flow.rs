@@ -377,3 +377,28 @@ fn slices_of_the_stack_that_are_copied_away_and_back() {
         assert_eq!(recording.calls("libc.so", "qsort"), 2, "{timing}");
     }
 }
+
+/// The same, in any order. What is counted does not depend on what is timed.
+#[test]
+fn slices_of_the_stack_that_change_in_any_order() {
+    let program = Build::program("slices.c").build();
+    for seed in 1..=3 {
+        let record = |timing| {
+            let trial = Trial::new(&program).args(["20", &seed.to_string()]);
+            trial.hooked_env("CHASE_TIMING", timing).compare()
+        };
+        let all = record("all");
+        let calls = [
+            ("libtrap.so", "trap_add"),
+            ("libtrap.so", "trap_empty"),
+            ("libtrap.so", "trap_call"),
+            ("libtrap.so", "trap_nest"),
+            ("libc.so", "qsort"),
+            ("libc.so", "longjmp"),
+        ]
+        .map(|(provider, api)| (provider, api, all.calls(provider, api)));
+        assert!(calls.iter().all(|(.., calls)| *calls > 100), "{calls:?}");
+        record("adaptive").only().expect(&calls);
+        record("count").only().expect(&calls);
+    }
+}

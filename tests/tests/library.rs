@@ -76,8 +76,8 @@ fn hides_what_is_its_own() {
         .filter(|fields| fields[6].parse::<u32>().is_ok())
         .map(|fields| fields[7])
         .collect();
-    let foreign: Vec<_> = exported.iter().filter(|name| !name.starts_with("chase_")).collect();
-    assert!(foreign.is_empty(), "programs would bind to {foreign:?}");
+    // Who calls these by their address makes tasks that must be known of.
+    assert_eq!(exported, ["__clone", "clone"], "programs would bind to others");
 }
 
 /// An unwinder comes by at any instruction, in a signal handler.

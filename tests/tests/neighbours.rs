@@ -26,6 +26,23 @@ fn a_program_with_musl_runs() {
     let recording = trial.compare();
     assert!(!recording.processes.is_empty(), "the shell's");
     assert!(recording.of("any_libc_musl").is_empty());
+    let clones = Build::program("address_of_clone.c").without_libtrap();
+    let program = clones.named("address_of_clone_musl").tool("musl-gcc").build();
+    Trial::new(&program).compare_outcomes();
+}
+
+/// What programs bind to here works where nothing is recorded, too.
+#[test]
+fn what_is_exported_leads_to_the_c_library() {
+    let program = Build::program("address_of_clone.c").without_libtrap().build();
+    let recording = Trial::new(&program).compare();
+    assert_eq!(recording.processes.len(), 3);
+    Trial::new(&program).hooked_env("CHASE_OUTPUT", "/proc/nowhere").compare_outcomes();
+    let copy = tempfile::tempdir().expect("create a directory");
+    let copied = copy.path().join("libother.so");
+    fs::copy(libchase(), &copied).expect("copy the library");
+    let preload = format!("{}:{}", copied.display(), libchase().display());
+    Trial::new(&program).hooked_env("LD_PRELOAD", &preload).compare_outcomes();
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::os::unix::process::ExitStatusExt;
 
 use chase_recorder::layout::{
-    END_ABORT, END_EXEC, END_EXIT, END_IMMEDIATE, END_NONE, ORIGIN_EXEC, STOP_NONE,
+    END_ABORT, END_EXEC, END_EXIT, END_IMMEDIATE, END_NONE, ORIGIN_EXEC, STOP_NONE, longest_block,
 };
 use chase_tests::compile::Build;
 use chase_tests::need;
@@ -125,6 +125,47 @@ fn fork_handlers_and_forks_without_them() {
     assert_eq!(recording.calls(TRAP, "trap_leaf"), forks);
 }
 
+#[test]
+fn forks_that_nobody_announces() {
+    let calls = 30_000;
+    let program = Build::program("unannounced.c").build();
+    for way in ["instruction", "_Fork", "syscall", "clone", "deep", "in_thread", "threads"] {
+        for timing in ["adaptive", "all", "count"] {
+            let trial = Trial::new(&program).args([way, &calls.to_string()]);
+            let recording = trial.hooked_env("CHASE_TIMING", timing).compare();
+            let (children, parents): (Vec<_>, Vec<_>) =
+                recording.processes.iter().partition(|process| process.forked);
+            assert_eq!((children.len(), parents.len()), (1, 1), "{way}, {timing}");
+            let (child, parent) = (children[0], parents[0]);
+            assert_eq!(child.parent_pid, parent.pid);
+            let more = u64::from(way == "in_thread");
+            let nests = if way == "deep" { 201 } else { 0 };
+            parent.expect(&[
+                (TRAP, "trap_add", (3 + more) * calls),
+                (TRAP, "trap_call", u64::from(nests == 0)),
+                (TRAP, "trap_nest", nests + 3 * (1 + more)),
+                ("libc.so", "waitpid", 1),
+            ]);
+            parent.expect_nothing_open(TRAP);
+            // (The child of clone returns, into the C library.)
+            let returns = u64::from(way != "clone");
+            child.expect(&[(TRAP, "trap_call", 0), (TRAP, "trap_nest", 3 * returns)]);
+            let made = (2 + returns + u64::from(way == "threads")) * calls;
+            let found = child.calls(TRAP, "trap_add");
+            let most = if timing == "all" { 0 } else { child.unseen.calls_since_fork };
+            let is_estimate = child.figures(TRAP, "trap_add").estimated;
+            assert_eq!(is_estimate, most + child.latest_calls > 0, "{way}, {timing}");
+            // Where the end was not seen, either.
+            let latest = child.latest_calls;
+            assert!(
+                (made.saturating_sub(most + latest)..=made + latest).contains(&found),
+                "{way}, {timing}: {found} of {made}, but for {most} and {latest}"
+            );
+            child.expect_nothing_open(TRAP);
+        }
+    }
+}
+
 /// Runs `killed.c` and holds the recording against what it had counted when it ended.
 fn ends(how: &str, signal: Option<i32>, status: Option<i32>, end: (u32, i32)) {
     let program = Build::program("killed.c").build();
@@ -152,6 +193,44 @@ fn ends_by_exit_in_a_callback() {
     ends("_exit", None, Some(43), (END_IMMEDIATE, 43));
     ends("quick_exit", None, Some(44), (END_IMMEDIATE, 44));
     ends("exit", None, Some(45), (END_EXIT, 45));
+}
+
+/// Ends that nobody announces, of a process that ends with 5.
+#[test]
+fn ends_by_system_calls() {
+    let calls = 123_456;
+    let program = Build::program("raw_exit.c").build();
+    for how in ["exit_group", "exit", "clone", "instruction", "thread"] {
+        for timing in ["adaptive", "all", "count"] {
+            let trial = Trial::new(&program).args([how, &calls.to_string()]);
+            let hooked = trial.hooked_env("CHASE_TIMING", timing);
+            assert_eq!(hooked.compare_outcomes().status.code(), Some(5), "{how}, {timing}");
+            let recording = Recording::load(&hooked.output());
+            if how == "instruction" || how == "thread" {
+                let process = recording.only();
+                assert_eq!(process.end.0, END_NONE);
+                let made = if how == "thread" { 2 * calls } else { calls };
+                let figures = process.figures(TRAP, "trap_add");
+                assert!(figures.calls.abs_diff(made) <= figures.ci95, "{timing}: {figures:?}");
+                assert_eq!(figures.estimated, process.latest_calls > 0, "{timing}");
+                assert!(figures.estimated || timing != "count");
+                // Of that thread alone whose end was not seen.
+                let most = longest_block(figures.calls);
+                assert!(figures.ci95 < most, "{timing}: {figures:?}");
+                assert!(figures.ci95 <= process.latest_calls, "{timing}");
+                continue;
+            }
+            assert_eq!(recording.processes.len(), if how == "clone" { 2 } else { 1 }, "{how}");
+            for process in &recording.processes {
+                let is_first = how == "clone" && !process.forked;
+                let end = if is_first { END_EXIT } else { END_IMMEDIATE };
+                assert_eq!(process.end, (end, 5), "{how}, {timing}");
+                process.expect(&[(TRAP, "trap_add", calls)]);
+                process.expect_nothing_open("libc.so");
+                assert!(!process.figures(TRAP, "trap_add").estimated, "{how}, {timing}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -176,6 +176,7 @@ fn missing_when(how: &str, timing: &str) -> u64 {
 fn less_than_a_block_is_missing_after_a_kill() {
     assert!(missing_when("kill", "adaptive") < longest_block(CALLS));
     assert!(missing_when("fault", "adaptive") < longest_block(CALLS));
+    assert!(missing_when("kill", "count") < longest_block(CALLS));
     assert_eq!(missing_when("kill", "all"), 0);
     for end in ["exit", "_exit", "quick_exit", "abort"] {
         assert_eq!(missing_when(end, "adaptive"), 0, "{end}");

@@ -1,5 +1,6 @@
 //! Threads: many, short ones, and all the ways in which they end.
 
+use chase_recorder::layout::END_IMMEDIATE;
 use chase_tests::compile::Build;
 use chase_tests::trial::Trial;
 
@@ -51,6 +52,20 @@ fn that_vanish() {
         let process = recording.only();
         process.expect(&[(TRAP, "trap_add", threads * calls)]);
         assert_eq!(process.created_threads() as u64, threads);
+        assert!(!process.figures(TRAP, "trap_add").estimated, "{how}");
+        let ended = process.threads.iter().filter(|thread| thread.ended).count() as u64;
+        assert_eq!(ended, if how == "function" { threads } else { 0 });
+    }
+    // Where another thread has the memory of one that has vanished, its latest calls are not known.
+    for timing in ["adaptive", "all", "count"] {
+        let trial = Trial::new(&program).args(["joined", &threads.to_string(), &calls.to_string()]);
+        let recording = trial.hooked_env("CHASE_TIMING", timing).compare();
+        let figures = recording.only().figures(TRAP, "trap_add");
+        let wrong = figures.calls.abs_diff(threads * calls);
+        assert!(wrong <= figures.ci95, "{timing}: {figures:?}");
+        assert_eq!(figures.estimated, figures.ci95 > 0, "{timing}");
+        // (Countdowns that are far from the thread are there still.)
+        assert!(figures.ci95 <= 256 * threads, "{timing}");
     }
 }
 
@@ -110,5 +125,34 @@ fn tasks_with_thread_data_of_their_own() {
         process.expect(&[("libc.so", "qsort", 200_000), ("libc.so", "waitpid", 18)]);
         process.expect_unwound(&[("libc.so", "syscall", 13)]);
         process.expect_nothing_open("libc.so");
+    }
+}
+
+#[test]
+fn tasks_made_through_pointers() {
+    let calls = 30_000;
+    let program = Build::program("clone_pointers.c").build();
+    for way in ["copied", "waits", "shared", "silent", "borrowed"] {
+        for timing in ["adaptive", "all", "count"] {
+            let trial = Trial::new(&program).args([way, &calls.to_string()]);
+            let recording = trial.hooked_env("CHASE_TIMING", timing).compare();
+            let (children, parents): (Vec<_>, Vec<_>) =
+                recording.processes.iter().partition(|process| process.forked);
+            assert_eq!(parents.len(), 1, "{way}, {timing}");
+            if ["shared", "silent"].contains(&way) {
+                // Neither task is recorded from then on.
+                assert!(parents[0].calls(TRAP, "trap_add") < calls, "{way}, {timing}");
+                assert!(parents[0].unseen.threads > 0, "{way}, {timing}");
+                continue;
+            }
+            // What borrows its parent's thread data while that waits is recorded with it.
+            let borrows = u64::from(way == "borrowed");
+            assert_eq!(children.len() as u64, 3 * (1 - borrows), "{way}, {timing}");
+            parents[0].expect(&[(TRAP, "trap_add", (3 + 3 * borrows) * calls)]);
+            for child in children {
+                child.expect(&[(TRAP, "trap_add", calls)]);
+                assert_eq!(child.end, (END_IMMEDIATE, 7), "{way}, {timing}");
+            }
+        }
     }
 }

@@ -56,6 +56,36 @@ fn every_register() {
     }
 }
 
+/// A conservative garbage collector's roots may be in these only.
+#[test]
+fn callees_find_every_register_that_they_must_keep() {
+    let rounds = 4_000;
+    let library = Build::library("libkept.S").flags("-Wl,-z,lazy").build();
+    for flags in ["-Wl,-z,lazy", "-DBY_GOT -Wl,-z,now", "-no-pie -Wl,-z,lazy -DROOM=4096"] {
+        let program = Build::program("kept.c").flags(flags).with(&library).build();
+        for timing in ["adaptive", "all", "count"] {
+            let trial = Trial::new(&program).arg(rounds.to_string());
+            // It calls itself, in calls that are open, and by tail calls.
+            let trial = trial.hooked_env("CHASE_INTERNAL", "libkept.so");
+            let recording = trial.hooked_env("CHASE_TIMING", timing).compare();
+            let process = recording.only();
+            // One round in four is repeated by a callback.
+            let all = 2 * (rounds + rounds / 4);
+            process.expect(&[
+                ("libkept.so", "kept_outer", all),
+                ("libkept.so", "kept_plain", 2 * all),
+                ("libkept.so", "kept_tail_again", all),
+                ("libkept.so", "kept_again", all),
+                ("libkept.so", "kept_once_15", 1),
+                (TRAP, "trap_call", 2 * rounds / 4),
+            ]);
+            for special in ["co_switch", "_longjmp", "__clone", "dlvsym", "syscall", "prctl"] {
+                assert!(process.calls("libkept.so", special) > 0, "{special} with {timing}");
+            }
+        }
+    }
+}
+
 fn vectors(width: u32, flag: &str) {
     let rounds = 1_000;
     let flags = format!("{flag} -DWIDTH={width}");

@@ -44,7 +44,7 @@ fn under_stress() -> Outcome {
         let mut build = cargo(["build", "--release", "-p", "chase-hook", "--features", features]);
         run(build.arg("--target-dir").arg(&directory))
     };
-    let suites = ["control_flow", "loading", "process_life", "threads", "values"];
+    let suites = ["control_flow", "loading", "process_life", "threads", "values", "collectors"];
     let programs = |suites: &[&str]| {
         let mut programs = cargo(["test", "-p", "chase-tests", "--no-fail-fast"]);
         programs.args(suites.iter().flat_map(|suite| ["--test", suite])).env("CHASE_LIB", &library);

@@ -132,7 +132,7 @@ fn facts(report: &Report) -> Facts {
     let estimated = analysis.totals.calls_estimated;
     add("Library calls", approximate(estimated, count(analysis.totals.calls)));
     if estimated {
-        add("Counts", "of functions that were unhooked for CHASE_BUDGET are estimates".to_owned());
+        add("Counts", "marked with ~ are estimates".to_owned());
     }
     add("Cost of recording", format!("about {}", processes::overhead(&analysis.totals)));
     add("Ended", first.map(|process| processes::ending(process.ending)).unwrap_or_default());

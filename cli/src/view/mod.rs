@@ -233,7 +233,7 @@ const ESTIMATE: (&str, &str) = (
 );
 const ESTIMATE_OF_CALLS: (&str, &str) = (
     "~, ±, ≤, ≥",
-    "an estimate: to keep to CHASE_BUDGET, some functions were seen in short windows, which stand for the time worked between them, and of hot, short, even calls only some were timed, each for a block of calls; ± is its 95 % confidence interval, ≤ its end where that is all that is known, ≥ the longest that was timed. Counts without ~ are exact",
+    "an estimate: of hot, short, even calls only some were timed, each for a block of calls; with CHASE_BUDGET, some functions were seen in short windows, which stand for the time worked between them; where the end of a process, or its start as a fork, was not seen, its latest or first calls are missing; ± is its 95 % confidence interval, ≤ its end where that is all that is known, ≥ the longest that was timed. Counts without ~ are exact",
 );
 const SAMPLED: (&str, &str) = (
     "~, ≥",

@@ -181,7 +181,12 @@ pub(super) fn not_seen(report: &Report) -> Vec<String> {
         (
             not_seen.latest_calls,
             "call",
-            "at most, of hot functions, since each was last timed: by processes whose end was not seen, or still running",
+            "at most, of hot functions, too few or too many, since each was last timed: by processes or threads whose end was not seen, or that still run",
+        ),
+        (
+            not_seen.calls_since_fork,
+            "call",
+            "at most, by forks' children before they were noticed: by a system call that nobody saw coming",
         ),
     ];
     let mut lines: Vec<String> = counts

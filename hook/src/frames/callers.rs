@@ -18,7 +18,7 @@ impl Thread {
             // SAFETY: frames below `top` are initialised.
             let (at, address) =
                 unsafe { ((*frame).sp.load(Ordering::Relaxed), (*frame).return_address) };
-            let encloses = at > MOVED && at > sp && self.stack.holds(at) && self.stack.holds(sp);
+            let encloses = at > MOVED && at > sp && self.holds(at) && self.holds(sp);
             // A tail call returns to our exit: its caller's frame has the address.
             if !encloses || is_exit(address) {
                 continue;

@@ -3,9 +3,10 @@
 //! Such a call may yet return. On another stack anything may: a coroutine goes on. And on the thread's own a look is no
 //! proof: greenlet copies slices of the stack away and back, and what lies deeper than a running call may
 //! be there again later. So such a frame is not used again at once; it is set aside, with all that its call needs to
-//! return: for good if it is on another stack, otherwise until very many others were. In the shadow stack it stands
-//! for the frame below it from then on. If a call returns that looked left on the thread's own stack, stacks are
-//! sliced in this process, and no frame that is set aside is used again from then on.
+//! return: for good if it is on another stack, or if its thread has never called what jumps or unwinds; otherwise until
+//! very many others were. In the shadow stack it stands for the frame below it from then on. If a call returns that
+//! looked left on the thread's own stack, stacks are sliced in this process, and no frame that is set aside is used
+//! again from then on.
 //!
 //! Frames whose calls never return are lost then; and when none are to be had, calls run without.
 
@@ -19,7 +20,14 @@ use super::{Frame, MOVED, SEGMENT, Segment, mark_dead, segment_of};
 use crate::arch::exit_of_left;
 use crate::recording::Lost;
 use crate::thread::Thread;
-use crate::{recording, thread};
+use crate::{process, recording, thread};
+
+/// [`Frame::may_return`] of a frame that is set aside: a jump has left it, or so it seems.
+pub(super) const LEFT: u32 = 0;
+/// The same, of one on another stack than that which goes on.
+pub(super) const ELSEWHERE: u32 = 1;
+/// The same, of one on the thread's own stack, though nothing that the thread is known to have done leaves frames.
+pub(super) const NOT_JUMPED: u32 = 2;
 
 /// Whether a call has returned whose frame was set aside.
 static SLICED: AtomicBool = AtomicBool::new(false);
@@ -39,11 +47,17 @@ pub(super) unsafe fn is_left(frame: *const Frame) -> bool {
 }
 
 impl Thread {
-    /// Sets a frame aside whose call is accounted for. `may_return`: its place is not used again before it has.
-    pub(super) fn set_aside(&self, frame: *mut Frame, may_return: bool) {
+    /// Sets a frame aside whose call is accounted for. `is_elsewhere`: it is on another stack than what goes on, or in a
+    /// piece that is away.
+    pub(super) fn set_aside(&self, frame: *mut Frame, is_elsewhere: bool) {
+        let may_return = match is_elsewhere {
+            true => ELSEWHERE,
+            false if self.jumps.get() => LEFT,
+            false => NOT_JUMPED,
+        };
         // SAFETY: the frame is this thread's, and live.
         unsafe {
-            (*frame).may_return = u32::from(may_return);
+            (*frame).may_return = may_return;
             (*frame).exit = exit_of_left();
             mark_dead(frame);
         }
@@ -87,9 +101,12 @@ impl Thread {
 /// # Safety
 /// Called by the call path, with a frame that was set aside and has just returned.
 pub(crate) unsafe extern "C" fn leave_left(frame: *mut Frame) {
+    if thread::current().is_some_and(Thread::is_wiped) {
+        process::notice_fork();
+    }
     // SAFETY: the frame's segment is not used again before its owner knows; owners' `Thread`s stay.
     unsafe {
-        if (*frame).may_return == 0 && !SLICED.swap(true, Ordering::Relaxed) {
+        if (*frame).may_return != ELSEWHERE && !SLICED.swap(true, Ordering::Relaxed) {
             recording::unseen(Lost::StackSliced);
         }
         let owner = (*segment_of(frame)).owner;

@@ -32,11 +32,12 @@ use crate::clock;
 use crate::sampling;
 use crate::thread::Thread;
 
+pub(crate) use self::inherited::OpenCalls;
 use self::left::is_left;
 pub(crate) use self::left::leave_left;
 pub(crate) use self::segments::{
     after_fork_in_child, after_fork_in_parent, before_fork, first_segment, give_back_segment,
-    take_first_segment,
+    take_first_segment, top_of,
 };
 use self::slow_path::is_timed;
 pub(crate) use self::slow_path::{enter_due, enter_slow, leave_framed, leave_moved, leave_slow};
@@ -73,7 +74,7 @@ pub(crate) struct Frame {
     pub(crate) node: *mut Node,
     /// Where only some calls are timed: how many this one stands for; 0: it is not timed.
     pub(crate) weight: u32,
-    /// Of a frame that is set aside: not 0 if its call may return after all.
+    /// Of a frame that is set aside: 0 if its place may be used again; otherwise why its call may return (`left.rs`).
     pub(crate) may_return: u32,
     /// When the making of a sample began; 0: not known.
     pub(crate) began_ticks: u64,
@@ -133,6 +134,11 @@ impl Iterator for Below {
 }
 
 impl Thread {
+    /// Whether `address` is on the thread's own stack.
+    fn holds(&self, address: usize) -> bool {
+        self.stack.get().holds(address)
+    }
+
     fn frames(&self) -> Below {
         Below { at: self.top.load(Ordering::Relaxed) }
     }

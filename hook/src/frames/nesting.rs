@@ -41,7 +41,7 @@ impl Thread {
     pub(crate) fn jump(&self, target_sp: usize) {
         let now_ticks = clock::now();
         self.finish_change(target_sp);
-        if self.stack.holds(target_sp) {
+        if self.holds(target_sp) {
             self.tell_of_uncounted();
         }
         // (What goes on there is inside of a call whose return address is right there.)
@@ -82,7 +82,7 @@ impl Thread {
     /// What it means that code goes on with `sp` while there is this frame, whose return address was at `at`. Two
     /// places are on the same stack for sure only if they are on the thread's own, or are equal.
     fn place(&self, frame: *const Frame, at: usize, sp: usize) -> Place {
-        match (self.stack.holds(at), self.stack.holds(sp)) {
+        match (self.holds(at), self.holds(sp)) {
             (true, true) if at > sp => {
                 // SAFETY: what is above the stack pointer, on the thread's own stack, is there to be read.
                 let is_there =
@@ -110,7 +110,7 @@ impl Thread {
             let at = unsafe { (*inner).sp.load(Ordering::Relaxed) };
             if at > MOVED {
                 // Deeper ones of this stack can't be running.
-                let is_deeper = at < sp && self.stack.holds(at) && self.stack.holds(sp);
+                let is_deeper = at < sp && self.holds(at) && self.holds(sp);
                 self.leave_behind(inner, now_ticks, !(is_deeper && infers()));
             }
         }
@@ -127,7 +127,7 @@ impl Thread {
         for frame in self.frames() {
             // SAFETY: frames below `top` are initialised.
             let at = unsafe { (*frame).sp.load(Ordering::Relaxed) };
-            if at > MOVED && self.stack.holds(at) {
+            if at > MOVED && self.holds(at) {
                 self.leave_behind(frame, clock::now(), !infers());
             }
         }

@@ -6,7 +6,7 @@ use core::sync::atomic::Ordering;
 
 use chase_format::layout::Node;
 
-use super::left::infers;
+use super::left::{LEFT, NOT_JUMPED, infers};
 use super::{FRAME, FREE, Frame, MOVED, SEGMENT, Segment, is_left, segment_of};
 use crate::arch::{FRAMES, first_frame};
 use crate::lock::Lock;
@@ -103,7 +103,7 @@ impl State {
         // SAFETY: the caller vouches for the segment; those of the lists are nobody's either.
         unsafe {
             (*segment).next = ptr::null_mut();
-            if frames_in(segment).any(|frame| is_left(frame) && (*frame).may_return != 0) {
+            if frames_in(segment).any(|frame| is_left(frame) && (*frame).may_return != LEFT) {
                 return;
             }
             if !frames_in(segment).any(|frame| is_left(frame)) {
@@ -133,8 +133,8 @@ pub(super) unsafe fn returned(frame: *mut Frame) {
     // SAFETY: the lock is held: an owner does not give the segment back meanwhile. Without one, nobody else has it.
     unsafe {
         let segment = segment_of(frame);
-        let is_waiting = (*frame).may_return != 0;
-        (*frame).may_return = 0;
+        let is_waiting = (*frame).may_return != LEFT;
+        (*frame).may_return = LEFT;
         if (*segment).owner.is_null() && is_waiting {
             (*frame).exit = 0;
             (*POOL.state.get()).put(segment);
@@ -167,6 +167,28 @@ fn bottom(segment: *mut Segment) -> usize {
 pub(crate) fn take_first_segment() -> *mut Segment {
     let segment = take_segment();
     if segment.is_null() { pages::take(SEGMENT).cast() } else { segment }
+}
+
+/// Where the top is of the thread whose first segment this is, by its frames: behind the last one that is in use.
+///
+/// # Safety
+/// The segment and those linked behind it are the thread's.
+pub(crate) unsafe fn top_of(lowest: *mut Segment) -> usize {
+    if !is_real(lowest) {
+        return lowest as usize + SEGMENT;
+    }
+    let mut top = bottom(lowest);
+    let mut segment = lowest;
+    while !segment.is_null() {
+        // SAFETY: the caller vouches for the segments, whose frames are initialised.
+        unsafe {
+            let in_use = |frame: &*mut Frame| (**frame).sp.load(Ordering::Relaxed) != FREE;
+            top =
+                frames_in(segment).filter(in_use).last().map_or(top, |last| last as usize + FRAME);
+            segment = (*segment).next;
+        }
+    }
+    top
 }
 
 /// Whether a segment has pads.
@@ -320,15 +342,36 @@ impl Thread {
         // SAFETY: no frame is live, so nothing refers to the segments.
         unsafe {
             let first = self.lowest_segment();
+            // Frames that are set aside stay below `top`, which must not lead into segments that are others' by then.
+            if segment_of((self.top.load(Ordering::Relaxed) - FRAME) as *const Frame) != first {
+                self.top.store(first as usize + SEGMENT, Ordering::Relaxed);
+            }
             let mut segment = (*first).next;
             (*first).next = ptr::null_mut();
+            forget_stack(first);
             while !segment.is_null() {
                 let next = (*segment).next;
+                forget_stack(segment);
                 give_back_segment(segment);
                 segment = next;
             }
         }
         true
+    }
+}
+
+/// The stack of its thread is no more: no call returns there.
+///
+/// # Safety
+/// The segment is the calling thread's, which ends.
+unsafe fn forget_stack(segment: *mut Segment) {
+    // SAFETY: the frames of a segment are initialised, zero at first.
+    unsafe {
+        for frame in frames_in(segment).filter(|&frame| is_left(frame)) {
+            if (*frame).may_return == NOT_JUMPED {
+                (*frame).may_return = LEFT;
+            }
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use crate::arch::{add_to_own, current_thread};
 use crate::recording::Lost;
 use crate::sampling::{self, Choice};
 use crate::thread::{self, Thread};
-use crate::{clock, loading, recording};
+use crate::{clock, loading, process, recording};
 
 /// The slow half of the entry of a call whose countdown is at its end. Most are made samples like the ones before
 /// them, by little code: what runs so rarely is in no cache.
@@ -218,6 +218,7 @@ pub(crate) unsafe extern "C" fn leave_slow(frame: *mut Frame, now_ticks: u64) {
 /// As for [`leave_slow`]; `current` is the calling thread's.
 #[inline(never)]
 unsafe fn leave_rarely(current: *mut Thread, frame: *mut Frame, now_ticks: u64) {
+    let current = noticed(current);
     // SAFETY: as in `leave_slow`.
     unsafe {
         let (node, start_ticks) = ((*frame).node, (*frame).start_ticks);
@@ -253,7 +254,7 @@ unsafe fn leave_rarely(current: *mut Thread, frame: *mut Frame, now_ticks: u64) 
 /// # Safety
 /// As for [`leave_slow`].
 pub(crate) unsafe extern "C" fn leave_framed(frame: *mut Frame) {
-    let current = current_thread();
+    let current = noticed(current_thread());
     // SAFETY: as in `leave_slow`.
     unsafe {
         let (node, owner) = ((*frame).node, (*segment_of(frame)).owner);
@@ -264,6 +265,15 @@ pub(crate) unsafe extern "C" fn leave_framed(frame: *mut Frame) {
         leave_elsewhere(node);
         give_away(frame, node);
     }
+}
+
+/// The calling thread, which `current` is; in a fork's child that has not been noticed yet, what it is from now on.
+fn noticed(current: *mut Thread) -> *mut Thread {
+    // SAFETY: it is the calling thread's, or that of none.
+    if unsafe { (*current).is_wiped() } {
+        process::notice_fork();
+    }
+    current_thread()
 }
 
 /// Counts a call of another thread that returned here. Most of its time may have been there, and there

@@ -66,8 +66,12 @@ impl Objects {
         let new = self.all().iter().filter(|object| object.loaded && !object.indexed);
         self.index.reserve(new.map(|object| hash_count(&object.image)).sum());
         for id in 0..self.count as u32 {
-            if let Some(&Object { image, loaded: true, indexed: false, .. }) = self.get(id) {
-                self.index.add(&image, id);
+            if let Some(&Object { image, loaded: true, indexed: false, is_chase, .. }) =
+                self.get(id)
+            {
+                if !is_chase {
+                    self.index.add(&image, id);
+                }
                 if let Some(object) = self.get_mut(id) {
                     object.indexed = true;
                 }
@@ -150,7 +154,8 @@ impl Objects {
 
     /// The definition in object `id`, if `definer`, who may define the name, does not rule that out.
     fn ask(&self, id: u32, wanted: &Wanted<'_>, definer: Definer) -> Option<Definition> {
-        let object = self.get(id)?;
+        // What it defines is in the place of what others do.
+        let object = self.get(id).filter(|object| !object.is_chase)?;
         let symbol = match definer {
             Definer::Nobody => None,
             Definer::Only(other, _) if other != id => None,

@@ -1,6 +1,7 @@
 //! The auxiliary vector.
 
 use crate::elf::{Image, ProgramHeader, executable_bias};
+use crate::sys;
 
 /// What the kernel tells a new image.
 #[derive(Clone, Copy, Default)]
@@ -25,19 +26,36 @@ impl Auxiliary {
             }
             at = at.add(1);
             while *at != libc::AT_NULL as usize {
-                let value = *at.add(1);
-                match *at as u64 {
-                    libc::AT_PHDR => this.headers = value,
-                    libc::AT_PHNUM => this.header_count = value,
-                    libc::AT_SECURE => this.secure = value != 0,
-                    libc::AT_SYSINFO_EHDR => this.vdso = value,
-                    libc::AT_EXECFN => this.executable_name = value,
-                    _ => {}
-                }
+                this.note(*at as u64, *at.add(1));
                 at = at.add(2);
             }
         }
         this
+    }
+
+    /// The same from the kernel, as far as it tells.
+    pub(super) fn read() -> Self {
+        const WORD: usize = size_of::<usize>();
+        let mut this = Self::default();
+        let mut buffer = [0; 1024];
+        let vector = sys::read_file(c"/proc/self/auxv", &mut buffer);
+        for entry in vector.as_chunks::<{ 2 * WORD }>().0 {
+            let (kind, value) = entry.split_at(WORD);
+            let word = |bytes: &[u8]| bytes.try_into().map_or(0, usize::from_ne_bytes);
+            this.note(word(kind) as u64, word(value));
+        }
+        this
+    }
+
+    fn note(&mut self, kind: u64, value: usize) {
+        match kind {
+            libc::AT_PHDR => self.headers = value,
+            libc::AT_PHNUM => self.header_count = value,
+            libc::AT_SECURE => self.secure = value != 0,
+            libc::AT_SYSINFO_EHDR => self.vdso = value,
+            libc::AT_EXECFN => self.executable_name = value,
+            _ => {}
+        }
     }
 
     pub(super) fn executable_image(&self) -> Option<Image> {

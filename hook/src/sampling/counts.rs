@@ -12,6 +12,7 @@ use super::record::Suspects;
 use super::{FIRST_LOOK, LONGEST, memory};
 use crate::arch::{NearCountdowns, STUBS};
 use crate::signals::SignalsBlocked;
+use crate::thread::Kept;
 
 /// Bit in [`Countdown::place`]: calls that are not timed get frames. The call path tests it as the sign.
 pub(super) const FRAMES: u16 = 1 << 15;
@@ -75,6 +76,8 @@ pub(crate) struct Counts {
     /// What [`crate::windows::changes`] was then.
     pub(super) changes: Cell<u32>,
     pub(super) links: memory::Links,
+    /// What a fork's child needs of the thread.
+    pub(crate) kept: Kept,
 }
 
 /// A slot of one thread that was looked at.
@@ -327,6 +330,16 @@ impl Counts {
 
     pub(super) fn all_known(&self) -> impl Iterator<Item = &Slot> {
         (0..self.known.count()).map_while(|place| self.known.get(place))
+    }
+
+    /// Calls, at most, that were only counted and are not credited, or will not be.
+    pub(crate) fn uncredited(&self) -> u64 {
+        let sampled = self.all_known().filter(|known| known.block.load(Ordering::Relaxed) > 0);
+        let missing = sampled.filter_map(|known| {
+            let left = self.left(known.number)?.load(Ordering::Relaxed);
+            Some(known.missing(left, self.is_framed(known.number)).max(0) as u64)
+        });
+        missing.sum()
     }
 
     /// In a fork's child: what was counted is its parent's to tell.

@@ -2,7 +2,7 @@
 
 use core::sync::atomic::Ordering;
 
-use chase_format::layout::{Node, SAMPLED, TIMING_ADAPTIVE, TIMING_COUNT};
+use chase_format::layout::{Node, SAMPLED, TIMING_ADAPTIVE, TIMING_COUNT, longest_block};
 
 use super::counts::{Change, Counts, Slot, after, until_sample};
 use super::memory::NO_COUNTS;
@@ -87,12 +87,19 @@ fn begin_counting(
         // Otherwise a sample is being made, or was prevented: see `look`.
         && known.block.load(Ordering::Relaxed) == 0
     {
-        let place = if budget::is_kept() { FIRST_LOOK } else { LONGEST };
+        let place = if budget::is_kept() { FIRST_LOOK } else { until_credit(node) };
         let left = until_sample(place, false);
         let change = Change { node, slot, block: place, place, calls: 0, left, framed: false };
         counts.make(change, 0, sp);
     }
     Choice::Counted
+}
+
+/// Calls up to the next that is credited, of those of a node that are only counted: few, compared to what it has, so
+/// that few are missing when the end is not seen.
+fn until_credit(node: *const Node) -> u32 {
+    // SAFETY: the node is this thread's.
+    longest_block(unsafe { (*node).calls }) as u32
 }
 
 /// A call of `slot` at `sp` in `context` is due to be a sample, of calls that are only counted.
@@ -106,7 +113,8 @@ pub(crate) fn sample(thread: &Thread, slot: u32, sp: usize, context: *mut Node) 
         let (block, place) =
             (known.block.load(Ordering::Relaxed), known.place.load(Ordering::Relaxed));
         let node = known.node.load(Ordering::Relaxed);
-        let next = if budget::is_kept() { budget::next_stop(known, place) } else { LONGEST };
+        let next =
+            if budget::is_kept() { budget::next_stop(known, place) } else { until_credit(node) };
         let left = until_sample(next, false);
         let change = Change { node, slot, block, place: next, calls: 0, left, framed: false };
         counts.make(change, place, sp);

@@ -100,6 +100,7 @@ pub(crate) fn take() -> Option<&'static Counts> {
 /// blocked.
 pub(crate) fn give_back(counts: &'static Counts) {
     let _held = MEMORY.lock.hold();
+    counts.kept.forget_record();
     if let Some(near) = counts.near.take() {
         // SAFETY: they are the calling thread's.
         unsafe { near.owner() }.store(ptr::null_mut(), Ordering::Relaxed);
@@ -128,6 +129,9 @@ pub(super) fn settle_all() {
         let counts = unsafe { &*at };
         at = counts.links.next.get();
         if !counts.near_ones_are_there() {
+            if counts.may_lack_calls() {
+                counts.kept.tell_untold();
+            }
             continue;
         }
         for known in counts.all_known().filter(|known| known.block.load(Ordering::Relaxed) > 0) {
@@ -144,6 +148,12 @@ pub(super) fn settle_all() {
 }
 
 impl Counts {
+    /// Whether calls may have been only counted, and not credited.
+    fn may_lack_calls(&self) -> bool {
+        self.all_known()
+            .any(|known| known.block.load(Ordering::Relaxed) > 0 && !self.is_framed(known.number))
+    }
+
     /// Whether the near ones can be read. A thread may be gone without having said so, by a system call:
     /// then another one may have its place, or nobody.
     fn near_ones_are_there(&self) -> bool {
@@ -175,6 +185,13 @@ pub(crate) fn after_fork_in_child(own: Option<&'static Counts>) {
         own.links.next.set(ptr::null());
         own.forget();
     }
+}
+
+/// In a fork's child: another thread, with these, is to be recorded.
+pub(crate) fn rejoin(own: &'static Counts) {
+    let _held = MEMORY.lock.hold();
+    own.links.next.set(MEMORY.all.replace(own));
+    own.forget();
 }
 
 impl Known {

@@ -53,7 +53,8 @@ pub(crate) use self::due::{
 };
 use self::memory::settle_all;
 pub(crate) use self::memory::{
-    NO_COUNTS, after_fork_in_child, after_fork_in_parent, before_fork, give_back, no_counts, take,
+    NO_COUNTS, after_fork_in_child, after_fork_in_parent, before_fork, give_back, no_counts,
+    rejoin, take,
 };
 pub(crate) use self::policy::SAMPLES_PER_CHOICE;
 pub(crate) use self::prepare::{prepare_counted, prepare_framed, prepare_samples};

@@ -78,7 +78,9 @@ pub(super) fn judge(
     }
     let name = image.name(symbol);
     let version = versions.wanted(relocation.symbol());
-    let direct = if image.contains(bound) { None } else { objects.at(bound) };
+    let is_ours = |id: &u32| objects.get(*id).is_some_and(|object| object.is_chase);
+    let direct =
+        if image.contains(bound) { None } else { objects.at(bound).filter(|id| !is_ours(id)) };
     let global = kind == R_X86_64_GLOB_DAT;
     if global {
         // Data of another object (or a pointer to it) is none of our business.

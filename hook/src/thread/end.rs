@@ -10,10 +10,9 @@ use super::start::set_get_stack_size;
 use super::{ENDED, Thread, current};
 use crate::arch::set_current_thread;
 use crate::frames::give_back_segment;
-use crate::pages;
-use crate::pages::PAGE;
 use crate::sampling::{self, no_counts};
 use crate::signals::SignalsBlocked;
+use crate::{pages, process};
 
 /// The C library's functions for thread-specific data, by which a thread's end is noticed.
 type CreateKey = unsafe extern "C" fn(*mut u32, Option<unsafe extern "C" fn(*mut c_void)>) -> i32;
@@ -91,6 +90,9 @@ pub(super) fn forget() {
 
 /// Destructor of the key.
 unsafe extern "C" fn end(value: *mut c_void) {
+    if current().is_some_and(Thread::is_wiped) {
+        process::notice_fork();
+    }
     let Some(thread) = current() else { return };
     thread.abandon_own_stack();
     thread.stamp_end();
@@ -119,6 +121,6 @@ impl Thread {
         let first = self.lowest_segment();
         self.tree.release();
         give_back_segment(first);
-        pages::give_back((&raw const *self).cast_mut().cast(), PAGE);
+        pages::give_back_wiped((&raw const *self).cast_mut().cast());
     }
 }

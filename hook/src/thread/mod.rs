@@ -6,6 +6,7 @@
 
 mod creation;
 mod end;
+mod kept;
 mod python;
 mod python_objects;
 mod start;
@@ -27,14 +28,15 @@ use crate::sampling::{self, Counts, no_counts};
 use crate::signals::SignalsBlocked;
 use crate::stack::Stack;
 use crate::tree::{Tree, reference};
-use crate::{clock, pages, recording, sys};
+use crate::{clock, pages, process, recording, sys};
 
 pub(crate) use self::end::watch_ends;
+pub(crate) use self::kept::{Kept, keep, keep_no_more, restore};
 pub(crate) use self::start::{
     Plan, after_fork_in_child, after_fork_in_parent, before_fork, begin, prepare,
 };
 
-/// One thread, in a page of its own together with its first table.
+/// One thread, in a page of its own together with its first table. In a fork's child it is zeroed: see `kept.rs`.
 #[repr(C, align(64))]
 pub(crate) struct Thread {
     /// Where the next frame goes. The call path claims and releases by single instructions.
@@ -44,9 +46,11 @@ pub(crate) struct Thread {
     /// How many [`SignalsBlocked`] of this thread there are.
     busy: Cell<u32>,
     pub(crate) tree: Tree,
-    pub(crate) stack: Stack,
+    pub(crate) stack: Cell<Stack>,
     /// Whether calls of it were left without a return.
     pub(crate) was_left: Cell<bool>,
+    /// Whether it has called a function that jumps, unwinds, or notes where it is for that.
+    pub(crate) jumps: Cell<bool>,
     /// What [`crate::loading`] and [`crate::process`] have to do at the next call.
     pub(crate) pending: Cell<Pending>,
     record: Cell<*mut ThreadRecord>,
@@ -102,7 +106,7 @@ pub(crate) fn no_thread() -> *mut Thread {
 
 /// Whether the calling thread is not recorded any more. What the C library still calls for it,
 /// after all destructors, is.
-fn has_ended() -> bool {
+pub(crate) fn has_ended() -> bool {
     ptr::eq(current_thread(), ENDED.0.get())
 }
 
@@ -145,8 +149,9 @@ impl Thread {
             counts: Cell::new(None),
             busy: Cell::new(0),
             tree: Tree::new(),
-            stack,
+            stack: Cell::new(stack),
             was_left: Cell::new(false),
+            jumps: Cell::new(false),
             pending: Cell::new(Pending::NONE),
             record: Cell::new(ptr::null_mut()),
             destructor_rounds: Cell::new(0),
@@ -249,6 +254,7 @@ impl Thread {
             return false;
         }
         self.record.set(record);
+        self.expect_fork();
         // SAFETY: the record was handed to this thread; `state` makes it readable, last.
         unsafe {
             (*record).tid = sys::gettid();
@@ -277,13 +283,13 @@ const _: () = assert!(size_of::<Thread>() + TABLE_LEN <= PAGE);
 
 /// Makes the calling thread's [`Thread`]. Signals are blocked.
 fn create(origin: &Origin) -> *mut Thread {
-    let page = pages::take(PAGE);
+    let page = pages::take_wiped();
     if page.is_null() {
         return ptr::null_mut();
     }
     let segment = take_first_segment();
     if segment.is_null() {
-        pages::give_back(page, PAGE);
+        pages::give_back_wiped(page);
         return ptr::null_mut();
     }
     let thread = page.cast::<Thread>();
@@ -291,12 +297,13 @@ fn create(origin: &Origin) -> *mut Thread {
     unsafe {
         thread.write(Thread::new(Stack::of_thread(origin)));
         if !(*thread).enroll(origin) {
-            pages::give_back(page, PAGE);
+            pages::give_back_wiped(page);
             give_back_segment(segment);
             return ptr::null_mut();
         }
         first_segment(segment, thread, (*thread).tree.root.get());
         (*thread).counts.set(sampling::take());
+        (*thread).expect_fork();
     }
     thread
 }
@@ -340,8 +347,14 @@ pub(crate) fn leave() {
 
 /// The calling thread's [`Thread`], made now if it has none and has not ended.
 pub(crate) fn current_or_adopt() -> Option<&'static Thread> {
-    if let Some(thread) = current() {
-        return Some(thread);
+    match current() {
+        Some(thread) if thread.is_wiped() => {
+            process::notice_fork();
+            return current();
+        }
+        Some(thread) => return Some(thread),
+        // A fork's child that has not been noticed yet may make threads.
+        None => process::notice_fork(),
     }
     if !recording::is_open() || recording::stopped() || has_ended() {
         return None;

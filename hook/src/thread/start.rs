@@ -10,7 +10,7 @@ use super::{Origin, Thread, creation, current, register};
 use crate::lock::Lock;
 use crate::pages::PAGE;
 use crate::signals::SignalsBlocked;
-use crate::{pages, recording};
+use crate::{pages, process, recording};
 
 /// What a new thread is told by its creator.
 #[repr(C)]
@@ -138,6 +138,7 @@ pub(crate) struct Begun {
 /// `start` is from [`prepare`], and this is its only use; the start routine's stack ends at
 /// `stack_end`.
 pub(crate) unsafe extern "C" fn begin(start: *mut Start, stack_end: usize) -> Begun {
+    process::notice_fork();
     let _signals = SignalsBlocked::new();
     // SAFETY: the caller vouches for `start`, which is this thread's until it is given back.
     let start_data = unsafe { &*start };

@@ -95,6 +95,7 @@
 //! | 4 | 4 | [`ChunkKind::Twins`]: calls seen in windows; without any, the oldest reader is 3 |
 //! | 5 | 5 | [`TwinRecord::calls_between`] and its variance; without twins, the oldest reader is 3 |
 //! | 6 | 5 | [`Header::parent_start`]; without twins, the oldest reader is 3 |
+//! | 7 | 5 | [`Unseen::calls_since_fork`], [`ThreadRecord::untold`]; calls that are only counted are credited as often as others; without twins, the oldest reader is 3 |
 //!
 //! A reader accepts any file whose `reader_min` is at most its own [`VERSION`], ignores chunk kinds
 //! it does not know, and takes fields beyond the end of an older record as zero.
@@ -114,7 +115,9 @@ pub use self::windows::*;
 /// First bytes of every recording.
 pub const MAGIC: [u8; 8] = *b"CHASEREC";
 /// Version of the format written by this crate.
-pub const VERSION: u32 = 6;
+pub const VERSION: u32 = 7;
+/// Since this one, calls that are only counted are credited as often as others ([`longest_block`]).
+pub const VERSION_COUNT_BLOCKS: u32 = 7;
 /// The oldest reader that understands what this crate writes.
 pub const READER_MIN: u32 = 3;
 /// The same, where calls may be seen in windows alone.
@@ -232,8 +235,11 @@ pub struct Unseen {
     pub contexts_under_root: u64,
     /// 1 if a call returned that had looked left for good: the process copies pieces of stacks away and back.
     pub stacks_sliced: u64,
+    /// Calls, at most, that a fork's child made before it was noticed, and that were only counted: the fork was a
+    /// system call that nobody saw coming. Where they were made is not known.
+    pub calls_since_fork: u64,
     /// Room for later counters.
-    pub reserved: [u64; 7],
+    pub reserved: [u64; 6],
 }
 
 /// The first page of a recording.

@@ -17,13 +17,14 @@ use crate::thread::{self, Thread};
 use crate::tree::{FRAMED_HASH, HASH};
 
 mod direct;
+mod exported;
 mod words;
 
 pub(crate) use self::direct::make_direct;
 use self::words::{CONTEXT, NEAR, NEAR_COUNTDOWNS, THREAD, WORDS, WORDS_ALIGN, words_are_near};
 pub(crate) use self::words::{
-    NearCountdowns, context, context_offset, current_thread, own_thread_pointer, set_context,
-    set_current_thread, set_thread_at, thread_at,
+    NearCountdowns, context, context_offset, current_counts, current_thread, own_thread_pointer,
+    set_context, set_current_thread, set_thread_at, thread_at,
 };
 
 #[cfg(target_feature = "avx")]
@@ -111,6 +112,8 @@ global_asm!(
     leave_framed = sym frames::leave_framed,
     special = sym special::enter,
     thread_begin = sym thread::begin,
+    clone_returned = sym special::clone_returned,
+    SPECIAL_STUBS = const SPECIAL_STUBS,
     FRAME = const FRAME,
     SEGMENT_MASK = const SEGMENT - 1,
     AT_ZERO = const frames::AT_ZERO,
@@ -175,6 +178,10 @@ unsafe extern "C" {
     static chase_exit_left: u8;
     /// What is recorded of an empty call that is a sample, in ticks of the time stamp counter.
     pub(crate) safe fn chase_probe() -> u64;
+    /// What the child of `clone` runs first, where it has memory of its own; its argument is what it is to run.
+    pub(crate) fn chase_clone_start(begun: *mut core::ffi::c_void) -> i32;
+    /// In the place of a function that is not to be found.
+    pub(crate) fn chase_no_function();
     /// What a new thread runs first; its argument is a `Start` of `thread::start`.
     pub(crate) fn chase_thread_start(start: *mut core::ffi::c_void) -> *mut core::ffi::c_void;
 }

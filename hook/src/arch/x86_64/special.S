@@ -44,6 +44,60 @@ chase_special:                          # r11 = number of the special stub
     .cfi_endproc
     .size chase_special, . - chase_special
 
+# ---- in the place of the C library's functions ---------------------------------------------------
+# For who calls them through pointers. Nobody else is bound to them: hooked objects call the real ones.
+    .macro interposed name, number
+    .p2align 4
+    .globl chase_\name
+    .hidden chase_\name
+    .type chase_\name, @function
+chase_\name:
+    .cfi_startproc
+    endbr64
+    movl ${SPECIAL_STUBS} + \number, %r11d
+    jmp chase_special
+    .cfi_endproc
+    .size chase_\name, . - chase_\name
+    .endm
+    interposed clone, 0
+    interposed __clone, 1
+
+# The real function is not to be found: there is none, it seems.
+    .p2align 4
+    .hidden chase_no_function
+    .globl chase_no_function
+    .type chase_no_function, @function
+chase_no_function:
+    .cfi_startproc
+    movq $-1, %rax
+    retq
+    .cfi_endproc
+    .size chase_no_function, . - chase_no_function
+
+# ---- the children of clone ----------------------------------------------------------------------
+# Calls the routine, in a process of its own, which ends when this returns.
+    .p2align 4
+    .hidden chase_clone_start
+    .globl chase_clone_start
+    .type chase_clone_start, @function
+chase_clone_start:                      # rdi = routine and argument
+    .cfi_startproc
+    .cfi_undefined rip                  # this is the outermost function
+    subq $8, %rsp
+    .cfi_adjust_cfa_offset 8
+    movq (%rdi), %rax
+    movq 8(%rdi), %rdi
+    callq *%rax
+    movl %eax, (%rsp)
+    movl %eax, %edi
+    callq {clone_returned}
+    movl (%rsp), %eax
+    addq $8, %rsp
+    .cfi_adjust_cfa_offset -8
+    retq
+    .cfi_endproc
+    .size chase_clone_start, . - chase_clone_start
+
 # ---- new threads --------------------------------------------------------------------------------
 # Runs in place of the start routine and jumps into it, so that no frame of ours stays on the stack.
     .p2align 4

@@ -48,6 +48,11 @@ pub(crate) fn current_thread() -> *mut Thread {
     word::<THREAD>() as *mut Thread
 }
 
+/// The countdowns that this thread's stubs use.
+pub(crate) fn current_counts() -> *const Counts {
+    word::<0>() as *const Counts
+}
+
 /// Makes `thread` this thread's, with its countdowns, and `context` its context.
 pub(crate) fn set_current_thread(thread: *mut Thread, counts: *const Counts, context: *const Node) {
     // SAFETY: writes words of this thread's static TLS that are ours.

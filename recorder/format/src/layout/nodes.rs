@@ -60,7 +60,7 @@ pub struct Samples {
 }
 
 /// The longest block of a (thread, slot) that was called so often: so few calls are missing where a process
-/// is killed. With a budget, or where calls are only counted, it is [`LONGEST_COUNTDOWN`].
+/// is killed. With a budget it is [`LONGEST_COUNTDOWN`], and before version 7 also where calls are only counted.
 #[must_use]
 pub const fn longest_block(calls: u64) -> u64 {
     const FIRST: u64 = 256;

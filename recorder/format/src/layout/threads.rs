@@ -51,8 +51,11 @@ pub struct ThreadRecord {
     pub samples: u64,
     /// What they cost in all, as [`Header::cost_sampled`](super::Header::cost_sampled), but in ticks.
     pub samples_ticks: u64,
+    /// 1 if the thread was gone, and its countdowns with it, when the process's end was seen: its latest calls are as
+    /// little known as where that was not.
+    pub untold: u64,
     /// Room for what a later version knows of a thread.
-    pub reserved: [u64; 3],
+    pub reserved: [u64; 2],
 }
 
 /// [`OriginRecord::state`]: the record is complete.

@@ -1,0 +1,80 @@
+//! Functions that this library exports in the place of the C library's, and the real ones.
+//!
+//! They make tasks that share their creator's thread data, which nobody must be recorded with any more, or end in
+//! a way that nobody else sees. Where an object calls them by its GOT entry, that is hooked, like others; only who
+//! takes their address comes here. So all find the same address.
+
+use core::cell::UnsafeCell;
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+use super::{LOADING, state};
+use crate::arch::chase_no_function;
+use crate::objects::Objects;
+use crate::process;
+use crate::resolve::{Wanted, address_of, find_in};
+use crate::signals::SignalsBlocked;
+use crate::text::c_bytes;
+
+/// Their names, in the order of the assembly.
+const NAMES: [&[u8]; 2] = [b"clone", b"__clone"];
+static REAL: [AtomicUsize; NAMES.len()] = [const { AtomicUsize::new(0) }; NAMES.len()];
+
+/// What is loaded, where nothing is recorded.
+struct Unrecorded(UnsafeCell<Objects>);
+// SAFETY: it is touched only by who holds the lock of what is loaded.
+unsafe impl Sync for Unrecorded {}
+static UNRECORDED: Unrecorded = Unrecorded(UnsafeCell::new(Objects::new()));
+
+/// Finds the real functions: the next ones behind this library.
+pub(super) fn find_in_place(objects: &Objects) {
+    for (name, real) in NAMES.iter().zip(&REAL) {
+        let wanted = Wanted::new(name, None);
+        let address = objects
+            .behind_chase()
+            .find_map(|object| Some(address_of(&object.image, find_in(&object.image, &wanted)?)));
+        if let Some(address) = address {
+            real.store(address, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Whether the function that `name` is in what `handle` stands for is one of the C library's for which whoever looks
+/// in the scope of all finds ours: `caller` is to find that, too.
+pub(crate) fn is_interposed(handle: usize, name: usize, caller: usize) -> bool {
+    if !NAMES.contains(&c_bytes(name)) {
+        return false;
+    }
+    let _signals = SignalsBlocked::new();
+    let _held = LOADING.lock.hold();
+    let objects = &state().objects;
+    let wanted = Wanted::new(c_bytes(name), None);
+    let is_first = objects.before_chase().all(|it| find_in(&it.image, &wanted).is_none());
+    let is_in_scope =
+        objects.at(caller).and_then(|id| objects.get(id)).is_some_and(|it| it.namespace == 0);
+    is_first && is_in_scope && objects.c_library().any(|object| object.is_handle(handle))
+}
+
+/// Finds the real functions where nothing is recorded, or nothing has begun.
+pub(crate) fn find_real() {
+    let Some((executable, vdso)) = process::executable() else { return };
+    let _signals = SignalsBlocked::new();
+    let _held = LOADING.lock.hold();
+    // SAFETY: the lock is held.
+    let objects = unsafe { &mut *UNRECORDED.0.get() };
+    if objects.open(&executable, vdso, b"") {
+        objects.refresh(&executable, 0, true);
+        find_in_place(objects);
+    }
+}
+
+/// The real function of this number.
+pub(crate) fn real(function: usize) -> usize {
+    let known = || REAL.get(function).map_or(0, |real| real.load(Ordering::Relaxed));
+    if known() == 0 {
+        find_real();
+    }
+    match known() {
+        0 => chase_no_function as *const () as usize,
+        real => real,
+    }
+}
