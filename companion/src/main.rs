@@ -7,7 +7,6 @@ use std::os::fd::FromRawFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode};
-use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -46,28 +45,27 @@ struct Arguments {
     /// Give up when no process has asked for so many seconds
     #[arg(long, default_value_t = 10.0)]
     patience: f64,
-    /// Samples of what runs, per second and CPU, or "off"
-    #[arg(long, default_value = "997", value_parser = Frequency::from_str)]
-    sample: Frequency,
+    /// Samples of what runs, per second and CPU, or "off" [default: $CHASE_SAMPLE, or 997]
+    #[arg(long)]
+    sample: Option<String>,
     /// Start this program, with the session in `CHASE_SESSION`, and end with its status
     #[arg(last = true)]
     command: Vec<std::ffi::OsString>,
 }
 
-/// Samples a second; 0 for none.
-#[derive(Clone, Copy, Debug)]
-struct Frequency(u64);
+/// Samples a second: a prime, so that nothing that comes in step with a clock is always met, or never.
+const SAMPLE_HZ: u64 = 997;
 
-impl FromStr for Frequency {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        const MOST: u64 = 10_000;
-        if text == "off" {
-            return Ok(Self(0));
-        }
-        let hz = text.parse().ok().filter(|hz| (1..=MOST).contains(hz));
-        hz.map(Self).ok_or_else(|| format!("a number from 1 to {MOST}, or off"))
+/// Samples a second that are asked for; 0 for none.
+fn sample_hz(wish: Option<&str>) -> Result<u64> {
+    const MOST: u64 = 10_000;
+    match wish {
+        None | Some("") => Ok(SAMPLE_HZ),
+        Some("off") => Ok(0),
+        Some(wish) => match wish.parse() {
+            Ok(hz @ 1..=MOST) => Ok(hz),
+            _ => bail!("CHASE_SAMPLE must be off, or samples per second, from 1 to {MOST}"),
+        },
     }
 }
 
@@ -116,12 +114,13 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
     own_limits();
     let session = arguments.session.map_or_else(random, Ok)?;
+    let wish = arguments.sample.clone().or_else(|| std::env::var("CHASE_SAMPLE").ok());
+    let mut sample_hz = sample_hz(wish.as_deref())?;
     let mut program = Program::start(session, user)?;
     let mut no_samples = None;
     fs::create_dir_all(&arguments.output)
         .with_context(|| format!("can't create {}", arguments.output.display()))?;
     let cost = Cost::measure(&mut program, session);
-    let mut sample_hz = arguments.sample.0;
     if sample_hz > 0
         && let Err(error) = program.sample(sample_hz)
     {

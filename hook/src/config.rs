@@ -21,6 +21,8 @@ pub(crate) struct Config {
     pub(crate) budget: Budget,
     /// `CHASE_SYSCALLS`: whether a companion is looked for.
     pub(crate) syscalls: Syscalls,
+    /// `CHASE_SAMPLE`, which the companion reads; empty for its default.
+    pub(crate) sample: &'static [u8],
     /// `CHASE_VERBOSE`: say on stderr where the recording goes, or why there is none.
     pub(crate) verbose: bool,
 }
@@ -96,6 +98,7 @@ impl Config {
         timing: TIMING_ADAPTIVE,
         budget: Budget::None,
         syscalls: Syscalls::Auto,
+        sample: b"",
         verbose: false,
     };
 
@@ -124,6 +127,8 @@ impl Config {
                 config.budget = Budget::read(value);
             } else if let Some(value) = value(b"CHASE_SYSCALLS") {
                 config.syscalls = Syscalls::read(value);
+            } else if let Some(value) = value(b"CHASE_SAMPLE") {
+                config.sample = value;
             } else if let Some(value) = value(b"CHASE_VERBOSE") {
                 config.verbose = !matches!(value, b"" | b"0");
             }
