@@ -25,12 +25,6 @@ struct Growing {
     header: ChunkHeader,
 }
 
-impl Growing {
-    fn new(kind: ChunkKind) -> Self {
-        Self { kind, at: 0, header: ChunkHeader::zeroed() }
-    }
-}
-
 /// A file being written.
 #[derive(Debug)]
 pub struct SyscallsFile {
@@ -147,6 +141,10 @@ impl SyscallsFile {
 }
 
 impl Growing {
+    fn new(kind: ChunkKind) -> Self {
+        Self { kind, at: 0, header: ChunkHeader::zeroed() }
+    }
+
     fn add<T: NoUninit>(
         &mut self,
         file: &File,

@@ -3,7 +3,6 @@
 use std::collections::{HashMap, HashSet};
 use std::io;
 
-use bytemuck::Zeroable;
 use chase_format::syscalls::SampleRow;
 
 use crate::file::{Place, SyscallsFile};
@@ -14,6 +13,9 @@ use crate::shared::{Process, Sample};
 /// looked at for more.
 const MANY_STRANGE: usize = 64;
 const PAGE_BITS: u32 = 12;
+
+/// Places of a process that are told apart, before further ones are one for each thread: an address that is in no object.
+const MANY: usize = 1 << 18;
 
 /// What is told apart: thread, context and address.
 type Key = (u32, u32, u64);
@@ -32,7 +34,7 @@ pub struct Samples {
     counts: HashMap<Key, Counts>,
     changed: Vec<Key>,
     mappings: Vec<Mapping>,
-    /// How many of the mappings are written, which those are that samples lie in.
+    /// Which of them are written: those that samples lie in.
     written_mappings: HashSet<(u64, u64)>,
     /// Pages of addresses that were in no mapping when those were read.
     strange: HashSet<u64>,
@@ -41,7 +43,10 @@ pub struct Samples {
 impl Samples {
     /// Adds one.
     pub fn add(&mut self, sample: &Sample) {
-        let key = (sample.tid, sample.context, sample.address);
+        let mut key = (sample.tid, sample.context, sample.address);
+        if self.counts.len() >= MANY && !self.counts.contains_key(&key) {
+            key = (sample.tid, 0, 0);
+        }
         let counts = self.counts.entry(key).or_insert(Counts {
             user: 0,
             kernel: 0,
@@ -88,14 +93,8 @@ impl Samples {
             let Some(counts) = self.counts.get_mut(&key) else { continue };
             counts.is_written = true;
             let (tid, context_ref, address) = key;
-            let row = SampleRow {
-                context_ref,
-                tid,
-                address,
-                user: counts.user,
-                kernel: counts.kernel,
-                ..SampleRow::zeroed()
-            };
+            let row =
+                SampleRow { context_ref, tid, address, user: counts.user, kernel: counts.kernel };
             match counts.place {
                 Some(place) => file.update_samples(place, &row)?,
                 None => counts.place = Some(file.add_samples(&row)?),
