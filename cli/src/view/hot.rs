@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use anyhow::bail;
-use chase_analyzer::{OnCpuAddress, SampledTime};
+use chase_analyzer::{OnCpuAddress, OnCpuObject, SampledTime};
+use chase_html::{Ran, RanFunction, RanObject};
 use serde_json::Value;
 
 use super::sampled::{self, CPU_LEGEND, KERNEL};
@@ -29,6 +30,71 @@ struct Function {
     time: SampledTime,
 }
 
+/// What samples say of the functions of all objects, for the page; `None` where none were taken.
+pub(super) fn ran(report: &Report) -> Option<Ran> {
+    let on_cpu = &report.analysis.on_cpu;
+    if !sampled::is_sampled(report) {
+        return None;
+    }
+    let mut functions: HashMap<(u32, Option<String>), Function> = HashMap::new();
+    for row in &on_cpu.addresses {
+        add(&mut functions, report, row);
+    }
+    let mut by_object: HashMap<u32, Vec<Function>> = HashMap::new();
+    for function in sorted(functions) {
+        by_object.entry(function.object).or_default().push(function);
+    }
+    let mut object = |row: &OnCpuObject| RanObject {
+        name: report.names.object(row.object).into(),
+        is_application: report.analysis.objects[row.object as usize].executable,
+        ns: row.time.on_cpu_ns.as_f64(),
+        error_ns: row.time.on_cpu_ci95_ns.as_f64(),
+        kernel_ns: row.time.on_cpu_kernel_ns.as_f64(),
+        functions: by_object
+            .remove(&row.object)
+            .unwrap_or_default()
+            .iter()
+            .map(|function| RanFunction {
+                name: function.shown().into(),
+                ns: function.time.on_cpu_ns.as_f64(),
+                line: function.hottest_line().into(),
+            })
+            .collect(),
+    };
+    Some(Ran {
+        samples: on_cpu.samples,
+        on_cpu_ns: on_cpu.on_cpu_ns.as_f64(),
+        not_sampled_ns: on_cpu.not_sampled_ns.as_f64(),
+        objects: on_cpu.objects.iter().map(&mut object).collect(),
+    })
+}
+
+/// Longest first.
+fn sorted(functions: HashMap<(u32, Option<String>), Function>) -> Vec<Function> {
+    let mut functions: Vec<_> = functions.into_values().collect();
+    functions.sort_by(|a, b| {
+        (b.time.on_cpu_ns, a.object, &a.name).cmp(&(a.time.on_cpu_ns, b.object, &b.name))
+    });
+    functions
+}
+
+impl Function {
+    fn shown(&self) -> String {
+        match &self.name {
+            Some(name) => chase_symbols::shorten(name).into_owned(),
+            None => "(no name)".to_owned(),
+        }
+    }
+
+    /// Empty if it is not known.
+    fn hottest_line(&self) -> String {
+        match (&self.file, self.line) {
+            (Some(file), Some(line)) => format!("{}:{line}", file_name(file)),
+            _ => String::new(),
+        }
+    }
+}
+
 impl Hot<'_> {
     /// Functions, longest first.
     fn functions(&self, report: &Report) -> anyhow::Result<Vec<Function>> {
@@ -45,11 +111,7 @@ impl Hot<'_> {
             }
             add(&mut functions, report, row);
         }
-        let mut functions: Vec<_> = functions.into_values().collect();
-        functions.sort_by(|a, b| {
-            (b.time.on_cpu_ns, a.object, &a.name).cmp(&(a.time.on_cpu_ns, b.object, &b.name))
-        });
-        Ok(functions)
+        Ok(sorted(functions))
     }
 }
 
@@ -97,21 +159,14 @@ impl Show for Hot<'_> {
         ])
         .may_drop([KERNEL, "hottest line"]);
         for function in functions.iter().take(top) {
-            let name = function.name.as_deref().map(chase_symbols::shorten);
-            let line = match (&function.file, function.line) {
-                (Some(file), Some(line)) => format!("{}:{line}", file_name(file)),
-                _ => String::new(),
-            };
+            let look = if function.name.is_some() { Look::Plain } else { Look::Faint };
             table.row([
-                match name {
-                    Some(name) => (&*name).into(),
-                    None => Cell::new("(no name)", Look::Faint),
-                },
+                Cell::new(function.shown(), look),
                 Cell::new(report.names.object(function.object), Look::Faint),
                 sampled::share(report, Some(function.time)).into(),
                 sampled::kernel(report, Some(function.time)).into(),
                 elapsed(function.time.on_cpu_ns.0).into(),
-                line.into(),
+                function.hottest_line().into(),
             ]);
         }
         let mut out = table.render(terminal);

@@ -173,6 +173,7 @@ fn facts(report: &Report) -> Facts {
             })
             .collect(),
         more_processes: analysis.processes.len().saturating_sub(PROCESSES),
+        processor: super::hot::ran(report),
     }
 }
 
