@@ -6,7 +6,7 @@ use chase_analyzer::Analysis;
 use chase_symbols::{demangle, shorten};
 
 /// The library that records, which samples find at work too.
-const OWN: &str = "libchase.so";
+pub(crate) const OWN: &str = "libchase.so";
 
 /// Names by number in the analysis.
 pub(crate) struct Names {

@@ -134,7 +134,7 @@ fn facts(report: &Report) -> Facts {
     if estimated {
         add("Counts", "marked with ~ are estimates".to_owned());
     }
-    add("Cost of recording", format!("about {}", processes::overhead(&analysis.totals)));
+    add("Cost of recording", format!("about {}", processes::overhead(analysis)));
     add("Ended", first.map(|process| processes::ending(process.ending)).unwrap_or_default());
     let hosts = hosts(report);
     if let Some(image) = report.loaded.images.first() {

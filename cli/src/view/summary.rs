@@ -32,7 +32,7 @@ impl Show for Summary {
             if top == super::DEFAULT_TOP { (TOP, TOP_PROCESSES) } else { (top, top) };
         let mut terms = Vec::new();
         let mut out = match &*report.analysis.processes {
-            [process] => processes::headline(process, terminal),
+            [process] => processes::headline(&report.analysis, process, terminal),
             _ => {
                 let table = processes::table(report, terminal, top_processes);
                 // Narrow terminals may have no room for the column.

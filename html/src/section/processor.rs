@@ -3,7 +3,7 @@
 use chase_viz::{Chart, Group, GroupKind, Heading, Part, Segment, Sheet, Unit, sunburst};
 use maud::{Markup, html};
 
-use crate::figure::{figure, name, share, table, time, time_about};
+use crate::figure::{figure, name, share, table, time};
 use crate::model::{Ran, RanObject};
 use crate::{Error, Report};
 
@@ -14,10 +14,12 @@ const FUNCTIONS: usize = 25;
 
 pub(super) fn render(report: &Report) -> Result<Option<Markup>, Error> {
     let Some(ran) = &report.processor else { return Ok(None) };
+    let widest = ran.objects.iter().map(|object| object.error_ns).fold(0.0, f64::max);
     let heading = Heading { title: "Processor time by object and function", subtitle: "" };
     let caption = html! {
         "By " (ran.samples) " samples of what ran, whoever called whom. Inside: the executable and libraries, each with "
-        "what the kernel did for it. Outside: their functions."
+        "what the kernel did for it. Outside: their functions. Shares are within "
+        (share(widest, ran.on_cpu_ns)) ", with a confidence of 95 %."
         @if ran.not_sampled_ns > 0.0 {
             " No sample tells of " (time(ran.not_sampled_ns)) "."
         }
@@ -54,7 +56,7 @@ fn objects(ran: &Ran) -> Markup {
                 span { (name(&object.name)) @if object.is_application { " (application)" } }
             } },
             share(object.ns, ran.on_cpu_ns),
-            time_about(object.ns, Some(object.error_ns)),
+            time(object.ns),
             if object.kernel_ns > 0.0 {
                 share(object.kernel_ns, ran.on_cpu_ns)
             } else {
