@@ -19,6 +19,8 @@ pub(super) const ENDED: (&str, &str) = (
     "ended",
     "exec: went on as the program in the next row of its PID; _exit: without exit handlers",
 );
+/// What shares rest on where no samples were taken.
+const NO_SAMPLES: &str = "where the processor was: no samples were taken, so time is that of calls, and what a library calls back is in its own (samples need chase-companion: root, or setcap cap_bpf,cap_perfmon+ep)";
 /// From this fraction of the threads' lifetime on, times that contradict each other are mentioned.
 const NOTABLE_OVERLAP: f64 = 0.01;
 
@@ -226,6 +228,9 @@ pub(super) fn not_seen(report: &Report) -> Vec<String> {
         lines.push(format!("part of {}: {}", part.path.display(), part.problem));
     }
     lines.extend(super::syscalls::not_seen(report));
+    if report.analysis.on_cpu.sample_hz == 0 {
+        lines.push(NO_SAMPLES.to_owned());
+    }
     for failure in &report.loaded.failures {
         lines.push(format!("{}: {}", failure.path.display(), failure.cause));
     }
