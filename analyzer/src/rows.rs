@@ -212,6 +212,9 @@ pub struct ThreadRow {
     pub application_wait_ns: Option<Ns>,
     /// The part of it in which the thread could have run and another did.
     pub application_preempted_ns: Option<Ns>,
+    /// Time on the CPU, from switch to switch, where a companion measured it; what the hook and the kernel did for it is
+    /// included.
+    pub on_cpu_ns: Option<Ns>,
     /// What the hook cost this thread; it is in no other figure.
     pub own_cost_ns: Ns,
     /// By how much the parts exceed the lifetime, which only contradictory data do.

@@ -374,6 +374,7 @@ impl Collector {
             application_ns: Ns(0),
             application_wait_ns: None,
             application_preempted_ns: None,
+            on_cpu_ns: None,
             own_cost_ns: Ns(0),
             overlap_ns: Ns(0),
             start_routine: code(record.start_routine_avma),

@@ -58,6 +58,7 @@ pub(super) fn of(collector: Collector) -> Analysis {
     let by_api = sum_by(&contexts, &forest, names.apis.len(), |at| api_of(import_of(at)));
     let by_object = sum_by(&contexts, &forest, names.objects.len(), |at| object_of(import_of(at)));
 
+    let of_threads = on_cpu.of_threads();
     let (on_cpu, of_apis) = on_cpu::tables_of(&on_cpu, &names, &contexts);
     let of_apis = (of_apis.as_slice(), on_cpu.sample_hz > 0);
     let (apis, new_api) = api_rows(&names, &by_api, of_apis, &ruler);
@@ -76,8 +77,14 @@ pub(super) fn of(collector: Collector) -> Analysis {
 
     let totals = sum_threads(threads.iter());
     add_process_totals(&mut processes, &threads);
-    let threads: Vec<_> =
-        threads.into_iter().map(|thread| thread_row(thread, &new_api, &row_of, &ruler)).collect();
+    let threads: Vec<_> = threads
+        .into_iter()
+        .map(|thread| {
+            let key = (thread.row.process as u32, thread.row.thread);
+            let row = thread_row(thread, &new_api, &row_of, &ruler);
+            ThreadRow { on_cpu_ns: of_threads.get(&key).copied(), ..row }
+        })
+        .collect();
     let around = Surroundings {
         names: &names,
         contexts: &contexts,

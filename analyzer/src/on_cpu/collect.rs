@@ -7,6 +7,7 @@ use chase_recorder::reader::mapping_path;
 use chase_recorder::syscalls::MappingRow;
 
 use crate::address::{AddressMap, CodeAddress};
+use crate::clock::Ns;
 use crate::image::Image;
 use crate::names::{Names, Renumbered};
 use crate::syscalls::{Place, Places};
@@ -47,6 +48,14 @@ pub(super) struct Sample {
 }
 
 impl Collected {
+    /// Time on the CPU by number of the process and of the thread, where only one thread had its id.
+    pub(crate) fn of_threads(&self) -> HashMap<(u32, u32), Ns> {
+        let known = |(&(process, _), time): (&ThreadKey, &ThreadTime)| {
+            Some(((process, time.thread?), Ns(time.on_cpu_ns)))
+        };
+        self.threads.iter().filter_map(known).collect()
+    }
+
     /// Adds what was found in a part, whose contexts have the numbers `places` here.
     pub(crate) fn merge(&mut self, part: Self, numbers: &Renumbered, places: &[Place]) {
         self.sample_hz = self.sample_hz.max(part.sample_hz);
