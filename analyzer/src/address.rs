@@ -53,6 +53,17 @@ impl AddressMap {
         Self { segments }
     }
 
+    /// What was at `avma` at any time, latest first.
+    pub(crate) fn find_ever(&self, avma: u64) -> CodeAddress {
+        let found = self.segments.iter().filter(|m| (m.start..m.end).contains(&avma));
+        let found = found.max_by_key(|mapped| mapped.load);
+        CodeAddress {
+            avma,
+            object: found.and_then(|mapped| mapped.object),
+            svma: found.map(|mapped| avma.wrapping_sub(mapped.bias)),
+        }
+    }
+
     /// What was at `avma` at `moment`. An object that was found loaded only later counts if no
     /// other one was there: it is noticed some time after it was mapped.
     pub(crate) fn find(&self, avma: u64, moment: Ticks) -> CodeAddress {

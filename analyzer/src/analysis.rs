@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::clock::Ns;
 use crate::image::Image;
+use crate::on_cpu::OnCpu;
 use crate::rows::{
     ApiRow, CallerRow, ContextRow, LibraryRow, ObjectRow, ProcessRow, ThreadRow, Totals, WaitSource,
 };
@@ -41,7 +42,7 @@ pub struct Analysis {
     pub processes: Vec<ProcessRow>,
     /// Threads by process and number.
     pub threads: Vec<ThreadRow>,
-    /// Libraries and applications by self time, longest first.
+    /// Libraries and applications, longest first: by time on the CPU where samples were taken, then by self time.
     pub libraries: Vec<LibraryRow>,
     /// APIs by self time, longest first.
     pub apis: Vec<ApiRow>,
@@ -55,6 +56,8 @@ pub struct Analysis {
     pub not_seen: NotSeen,
     /// System calls, where a companion was there to see them.
     pub syscalls: Syscalls,
+    /// Where the processor was, where samples were taken.
+    pub on_cpu: OnCpu,
     /// What the rows of `apis` are the sums of.
     #[serde(skip)]
     pub(crate) api_sums: Vec<Sums>,

@@ -71,6 +71,7 @@ mod image;
 mod latest;
 mod load;
 mod names;
+mod on_cpu;
 mod rows;
 mod run;
 mod stats;
@@ -102,6 +103,7 @@ pub use groups::{
 };
 pub use image::{Ending, Image};
 pub use load::{Loaded, load, load_run, load_run_with, scan, scan_all};
+pub use on_cpu::{OnCpu, OnCpuAddress, OnCpuObject, OnCpuOfApi, SampledTime};
 pub use rows::{
     ApiRow, CallerRow, ContextRow, LibraryKind, LibraryRow, Measures, ObjectRow, ProcessRow,
     SyscallsState, ThreadApi, ThreadContext, ThreadCreation, ThreadOrigin, ThreadRow, Totals,

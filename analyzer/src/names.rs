@@ -169,6 +169,11 @@ impl Names {
         number
     }
 
+    /// The object of a mapping that is none of the recording's objects; the empty path is that of one not known.
+    pub(crate) fn mapped(&mut self, path: &str) -> u32 {
+        self.object(path, "")
+    }
+
     /// The executable's object, for a path that may be none of the recording's objects.
     pub(crate) fn executable(&mut self, path: &str) -> u32 {
         let number = self.object(path, "");

@@ -8,6 +8,7 @@ use crate::address::CodeAddress;
 use crate::blocking::Cause;
 use crate::clock::Ns;
 use crate::image::Ending;
+use crate::on_cpu::{OnCpuOfApi, SampledTime};
 
 /// Figures of a set of calls. Times are free of the hook's own cost; see the crate's documentation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -119,6 +120,10 @@ pub struct LibraryRow {
     pub name: String,
     /// Its path.
     pub path: String,
+    /// Where the processor was, by samples, whoever called what. Of an object with rows of both kinds, in that of the
+    /// application. Missing where no samples were taken, as in [`ApiRow`].
+    #[serde(flatten)]
+    pub on_cpu: Option<SampledTime>,
     /// Its figures. Of an application: `self_ns` is application time, `total_ns` lifetime.
     #[serde(flatten)]
     pub measures: Measures,
@@ -137,6 +142,9 @@ pub struct ApiRow {
     pub version: String,
     /// What it waits for, if it is known to wait.
     pub waits_for: Option<Cause>,
+    /// Where the processor was during its calls, by samples.
+    #[serde(flatten)]
+    pub on_cpu: Option<OnCpuOfApi>,
     /// Its figures.
     #[serde(flatten)]
     pub measures: Measures,
@@ -204,6 +212,9 @@ pub struct ThreadRow {
     pub application_wait_ns: Option<Ns>,
     /// The part of it in which the thread could have run and another did.
     pub application_preempted_ns: Option<Ns>,
+    /// Time on the CPU, from switch to switch, where a companion measured it; what the hook and the kernel did for it is
+    /// included.
+    pub on_cpu_ns: Option<Ns>,
     /// What the hook cost this thread; it is in no other figure.
     pub own_cost_ns: Ns,
     /// By how much the parts exceed the lifetime, which only contradictory data do.

@@ -11,6 +11,7 @@ Examples:
   LD_PRELOAD=libchase.so ./app         record: writes chase.data/
   chase-report                         what the newest run in chase.data did
   chase-report apis --lib 'libz*'      the functions of one library
+  chase-report hot                     the functions that the processor was in, with lines
   chase-report tree --thread worker    what the threads called worker call, and from where
   chase-report threads --json          every thread, for a program to read
   chase-report tree --group worker     where the threads of one group differ
@@ -59,6 +60,7 @@ impl Cli {
         let of_view = self.view.as_ref().map_or(&[][..], |view| match view {
             View::Libs { path, .. }
             | View::Apis { path, .. }
+            | View::Hot { path, .. }
             | View::Threads { path, .. }
             | View::Tail { path, .. }
             | View::Waits { path, .. }
@@ -163,6 +165,13 @@ pub(crate) enum View {
         lib: LibFilter,
         #[command(flatten)]
         api: ApiFilter,
+    },
+    /// Functions by the time that the processor was in them, own code as well as libraries', whoever called them
+    Hot {
+        #[command(flatten)]
+        path: PathArg,
+        #[command(flatten)]
+        lib: LibFilter,
     },
     /// Thread groups, how evenly they share work and which threads differ; then each thread: who
     /// started it where, how long it lived, what it did

@@ -33,6 +33,9 @@ pub(crate) const MEASURES: [&str; 20] = [
     "calls_ci95",
 ];
 
+/// Columns of what samples say; empty where none were taken.
+pub(crate) const ON_CPU: [&str; 4] = ["samples", "on_cpu_ns", "on_cpu_kernel_ns", "on_cpu_ci95_ns"];
+
 /// The rows of a view under their name in JSON, and the columns that they have as CSV.
 pub(crate) struct Rows {
     pub(crate) name: &'static str,
@@ -71,6 +74,7 @@ pub(crate) fn json(report: &Report, view: &str, tables: Vec<Rows>) -> anyhow::Re
         "processes": analysis.processes,
         "objects": analysis.objects,
         "wait_source": analysis.wait_source(),
+        "on_cpu": analysis.on_cpu,
         "not_seen": analysis.not_seen,
         "unreadable_files": failures,
         "older_runs": report.loaded.other_runs,

@@ -5,6 +5,9 @@ use std::collections::HashMap;
 use chase_analyzer::Analysis;
 use chase_symbols::{demangle, shorten};
 
+/// The library that records, which samples find at work too.
+pub(crate) const OWN: &str = "libchase.so";
+
 /// Names by number in the analysis.
 pub(crate) struct Names {
     objects: Vec<String>,
@@ -23,6 +26,9 @@ impl Names {
             *same_name.entry(&object.name).or_default() += 1;
         }
         let object_name = |object: &chase_analyzer::ObjectRow| {
+            if object.name == OWN {
+                return "chase itself".to_owned();
+            }
             // Two files with one soname are told apart by their paths.
             let unique = same_name[&*object.name] == 1 || object.path.is_empty();
             if unique { object.name.clone() } else { object.path.clone() }

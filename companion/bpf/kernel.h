@@ -80,10 +80,13 @@ enum {
 	MAP_ARRAY = 2,
 	MAP_PER_CPU_ARRAY = 6,
 	MAP_QUEUE = 22,
+	MAP_RING = 27,
 
 	MAP_MMAPABLE = 1 << 10,
 
 	UPDATE_ANY = 0,
+
+	RING_NO_WAKEUP = 1,
 };
 
 static void *(*bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
@@ -95,7 +98,10 @@ static long (*bpf_map_pop_elem)(void *map, void *value) = (void *)88;
 static long (*bpf_probe_read_user)(void *to, u32 size, const void *from) = (void *)112;
 static long (*bpf_probe_read_kernel)(void *to, u32 size, const void *from) = (void *)113;
 static long (*bpf_probe_read_user_str)(void *to, u32 size, const void *from) = (void *)114;
+static void *(*bpf_ringbuf_reserve)(void *ring, u64 size, u64 flags) = (void *)131;
+static void (*bpf_ringbuf_submit)(void *record, u64 flags) = (void *)132;
 static struct task_struct *(*bpf_get_current_task_btf)(void) = (void *)158;
+static struct pt_regs *(*bpf_task_pt_regs)(struct task_struct *task) = (void *)175;
 
 /* What a pointer in a structure of the kernel's leads to. To follow one directly is faster, but has
  * the verifier search all types of the kernel by name, several times: some 25 ms in all. So this is

@@ -45,8 +45,10 @@ static __attribute__((noinline)) u32 make_row(struct state *state, u32 context, 
 	row->tid = state->tid;
 	row->context = context;
 	row->syscall = syscall;
-	if (bpf_map_update_elem(&row_of, &key, &number, UPDATE_ANY))
+	if (bpf_map_update_elem(&row_of, &key, &number, UPDATE_ANY)) {
+		bpf_map_push_elem(&free_rows, &number, UPDATE_ANY);
 		return ROWS;
+	}
 	return number;
 }
 
@@ -103,6 +105,30 @@ INLINE void add_error(struct row *row, u64 number)
 			return;
 		}
 	}
+}
+
+/* The thread has been on the CPU until now. It is the one that was interrupted, or that is switched away from;
+ * or this is said by itself. (With a row of its own in `state`: a sample may come in the middle of row_for.) */
+INLINE void add_on_cpu(struct state *state, u64 now)
+{
+	u32 number = state->cpu_row;
+	struct row *row;
+
+	if (!state->on_cpu_ns)
+		return;
+	if (!number) {
+		number = make_row(state, 0, ON_CPU) + 1;
+		if (number > ROWS)
+			return;
+		state->cpu_row = number;
+	}
+	number--;
+	row = bpf_map_lookup_elem(&rows, &number);
+	if (!row)
+		return;
+	row->total_ns += now - state->on_cpu_ns;
+	row->count++;
+	state->on_cpu_ns = now;
 }
 
 /* The thread runs again. */

@@ -12,6 +12,7 @@
 #define NO_SYSCALL 0xffffffff
 #define WAIT_VOLUNTARY 0xfffffffe
 #define WAIT_PREEMPTED 0xfffffffd
+#define ON_CPU 0xfffffffc /* time on the CPU, in pieces */
 /* Added to the number of a syscall made through int 0x80, which are others. */
 #define COMPAT 0x20000000
 
@@ -22,6 +23,8 @@
 #define FIRST_BUCKET 6
 #define ERRNOS 6
 #define PATH 960
+/* Of samples that wait for the companion: more than a second of 250 processors. */
+#define SAMPLES_BYTES (8 << 20)
 
 struct hello {
 	u32 version;
@@ -38,7 +41,7 @@ struct row {
 	u32 process;  /* number in `processes` */
 	u32 tid;      /* in the process's own pid namespace */
 	u32 context;  /* node in the recording, 0: none */
-	u32 syscall;  /* number, or WAIT_* */
+	u32 syscall;  /* number, or WAIT_*, or ON_CPU */
 	u64 count;
 	u64 total_ns;
 	u64 max_ns;
@@ -49,6 +52,15 @@ struct row {
 	u64 unfinished;  /* never returned */
 	u64 errnos[ERRNOS]; /* errno << 48 | count: the first ones met */
 	u64 histogram[BUCKETS]; /* bucket i: below 2^(FIRST_BUCKET+i) ns, the last has no limit */
+};
+
+/* What a thread did when the clock of its CPU struck. */
+struct sample {
+	u32 process;
+	u32 tid;
+	u32 context;
+	u32 in_kernel;
+	u64 address; /* of the instruction in user space that it was at, or is to go on at */
 };
 
 enum process_state {
@@ -83,4 +95,5 @@ struct totals {
 	u64 lost_threads;   /* the same */
 	u64 refused;      /* hellos from another user or of another version */
 	u64 dropped;      /* set-id images */
+	u64 lost_samples; /* found no room */
 };

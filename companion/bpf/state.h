@@ -21,6 +21,8 @@ struct state {
 	u64 base, mapped; /* mapped is 0 before the hello */
 	u64 entered_ns;
 	u64 off_cpu_ns; /* during it */
+	u64 on_cpu_ns;  /* when it was last put on the CPU, or since when its time there is to be added */
+	u32 cpu_row;    /* that it is added to, plus one; 0: not known yet */
 	u64 left_ns;    /* when it was last taken off the CPU; 0: not since it is traced */
 	struct cached cache[CACHED];
 };
@@ -90,6 +92,11 @@ struct {
 	NUMBER(max_entries, ROWS);
 	TYPE(value, u32);
 } free_rows SEC(".maps");
+
+struct {
+	NUMBER(type, MAP_RING);
+	NUMBER(max_entries, SAMPLES_BYTES);
+} samples SEC(".maps");
 
 struct {
 	NUMBER(type, MAP_ARRAY);

@@ -19,6 +19,8 @@
 #define NR_EXIT_GROUP 231
 #define CLONE_VM 0x100
 #define TS_COMPAT 2
+/* Where cs is in what a program for events gets: the registers, each of eight bytes. */
+#define CS_IN_REGISTERS 17
 
 /* ---- the hello -------------------------------------------------------------------------------- */
 
@@ -53,6 +55,7 @@ static __attribute__((noinline)) int greet(u64 address)
 			leave_process(number);
 			return 0;
 		}
+		state->on_cpu_ns = bpf_ktime_get_ns();
 		forget_running();
 	}
 	state->syscall = NO_SYSCALL;
@@ -143,18 +146,23 @@ int sched_switch(u64 *arguments)
 	struct task_struct *previous = (void *)arguments[1], *next = (void *)arguments[2];
 	u32 previous_state = arguments[3];
 	struct state *state = state_of(previous->pid);
+	u64 now;
 
 	forget_running();
+	now = bpf_ktime_get_ns();
 	if (state) {
+		add_on_cpu(state, now);
+		state->on_cpu_ns = 0;
 		state->left_kind = !(preempted & 1) && previous_state ? WAIT_VOLUNTARY : WAIT_PREEMPTED;
 		state->left_context =
 			state->syscall == NO_SYSCALL ? context_of(state) : state->context;
-		state->left_ns = bpf_ktime_get_ns();
+		state->left_ns = now;
 	}
 	state = state_of(next->pid);
 	if (!state)
 		return 0;
 	state->word = next->thread.fsbase + state->tls_offset;
+	state->on_cpu_ns = now;
 	if (state->left_ns)
 		end_wait(state);
 	return 0;
@@ -208,6 +216,8 @@ int sched_process_exec(u64 *arguments)
 	if (!state)
 		return 0;
 	close_syscall(state, 1);
+	add_on_cpu(state, bpf_ktime_get_ns());
+	state->cpu_row = 0;
 	if (gains_privilege(image) || !is_owner(task)) {
 		COUNT(dropped);
 		drop(old_thread, state);
@@ -247,7 +257,35 @@ int sched_process_exit(u64 *arguments __attribute__((unused)))
 	if (!state)
 		return 0;
 	close_syscall(state, state->syscall == NR_EXIT || state->syscall == NR_EXIT_GROUP);
+	add_on_cpu(state, bpf_ktime_get_ns());
 	drop(task->pid, state);
+	return 0;
+}
+
+/* The clock of a CPU, so many times a second. The thread may be anywhere, in the middle of any program here too. */
+SEC("perf_event")
+int take_sample(u64 *registers)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct state *state = state_of(task->pid);
+	struct pt_regs *in_user_space;
+	struct sample *sample;
+
+	if (!state)
+		return 0;
+	add_on_cpu(state, bpf_ktime_get_ns());
+	sample = bpf_ringbuf_reserve(&samples, sizeof(*sample), 0);
+	if (!sample) {
+		COUNT(lost_samples);
+		return 0;
+	}
+	in_user_space = bpf_task_pt_regs(task);
+	sample->process = state->process;
+	sample->tid = state->tid;
+	sample->context = context_of(state);
+	sample->in_kernel = !(registers[CS_IN_REGISTERS] & 3);
+	sample->address = READ(in_user_space, ip);
+	bpf_ringbuf_submit(sample, RING_NO_WAKEUP);
 	return 0;
 }
 

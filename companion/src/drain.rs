@@ -15,7 +15,8 @@ use chase_format::syscalls::{EXTENSION, STATE_COMPLETE, SyscallsHeader};
 use crate::calibrate::Cost;
 use crate::file::{Place, SyscallsFile};
 use crate::program::Program;
-use crate::shared::{PROCESS_FREE, PROCESS_GREETED, Process, Row};
+use crate::samples::Samples;
+use crate::shared::{PROCESS_FREE, PROCESS_GREETED, Process, Row, Totals};
 
 /// A process that has rows.
 #[derive(Debug)]
@@ -23,6 +24,18 @@ struct Target {
     /// `None` when the file could not be created or written any more.
     file: Option<SyscallsFile>,
     rows: Vec<u32>,
+}
+
+impl Target {
+    /// Brings what the header says of all processes up to date.
+    fn refresh(&mut self, totals: &Totals) {
+        let Some(SyscallsFile { header, .. }) = &mut self.file else { return };
+        header.written_ns = now_ns(libc::CLOCK_MONOTONIC);
+        (header.lost_calls, header.lost_waits) = (totals.lost_calls, totals.lost_waits);
+        (header.lost_processes, header.lost_threads) = (totals.lost_processes, totals.lost_threads);
+        header.dropped_images = totals.dropped;
+        header.lost_samples = totals.lost_samples;
+    }
 }
 
 /// What was last written of a row.
@@ -37,7 +50,9 @@ struct Written {
 pub struct Drain {
     directory: PathBuf,
     cost: Cost,
+    sample_hz: u64,
     targets: HashMap<u32, Target>,
+    samples: HashMap<u32, Samples>,
     written: Vec<Option<Written>>,
     /// Files that could not be written, the first with its error.
     failed: Option<(PathBuf, io::Error)>,
@@ -53,10 +68,19 @@ pub struct Found {
 }
 
 impl Drain {
-    /// Nothing yet. Files of processes without a recording go to `directory`.
+    /// Nothing yet. Files of processes without a recording go to `directory`. `sample_hz`: samples per second and
+    /// CPU, 0 where none are taken.
     #[must_use]
-    pub fn new(directory: PathBuf, cost: Cost) -> Self {
-        Self { directory, cost, targets: HashMap::new(), written: Vec::new(), failed: None }
+    pub fn new(directory: PathBuf, cost: Cost, sample_hz: u64) -> Self {
+        Self {
+            directory,
+            cost,
+            sample_hz,
+            targets: HashMap::new(),
+            samples: HashMap::new(),
+            written: Vec::new(),
+            failed: None,
+        }
     }
 
     /// The first file that could not be written.
@@ -71,7 +95,11 @@ impl Drain {
         let processes = program.totals().processes as u32;
         let all: Vec<Process> =
             (0..processes).map(|i| program.processes.read(i as usize)).collect();
+        while let Some(sample) = program.next_sample() {
+            self.samples.entry(sample.process).or_default().add(&sample);
+        }
         self.write_rows(program, &all);
+        self.write_samples(program, &all);
         let mut found = Found { live: 0, ended: 0 };
         for (number, process) in (0..).zip(&all) {
             if process.state == PROCESS_FREE {
@@ -108,33 +136,18 @@ impl Drain {
 
     fn write_row(&mut self, number: usize, row: &Row, processes: &[Process], program: &Program) {
         let Some(process) = processes.get(row.process as usize) else { return };
-        // It began after the processes were read.
-        if process.state == PROCESS_FREE {
+        if !has_name(process) {
             return;
         }
-        // The name of the recording comes with the hello.
-        if process.state != PROCESS_GREETED && process.live > 0 {
-            return;
-        }
-        let target = self.targets.entry(row.process).or_insert_with(|| {
-            let path = path_of(process, &self.directory);
-            let result = SyscallsFile::create(&path, header_of(process, processes, self.cost));
-            let file = result.map_err(|error| self.failed.get_or_insert((path, error))).ok();
-            Target { file, rows: Vec::new() }
-        });
+        self.make_target(row.process, processes);
+        let Some(target) = self.targets.get_mut(&row.process) else { return };
         let written = self.written[number];
         if written.is_none() {
             target.rows.push(number as u32);
         }
         let mut place = written.and_then(|written| written.place);
+        target.refresh(&program.totals());
         if let Some(file) = &mut target.file {
-            let totals = program.totals();
-            file.header.written_ns = now_ns(libc::CLOCK_MONOTONIC);
-            (file.header.lost_calls, file.header.lost_waits) =
-                (totals.lost_calls, totals.lost_waits);
-            file.header.lost_processes = totals.lost_processes;
-            file.header.lost_threads = totals.lost_threads;
-            file.header.dropped_images = totals.dropped;
             let result = match place {
                 Some(at) => file.update(at, row),
                 None => file.add(row).map(|at| place = Some(at)),
@@ -148,8 +161,45 @@ impl Drain {
         self.written[number] = Some(Written { place, count: row.count });
     }
 
+    fn make_target(&mut self, number: u32, processes: &[Process]) {
+        if self.targets.contains_key(&number) {
+            return;
+        }
+        let process = &processes[number as usize];
+        let path = path_of(process, &self.directory);
+        let header = header_of(process, processes, self.cost);
+        let header = SyscallsHeader { sample_hz: self.sample_hz, ..header };
+        let result = SyscallsFile::create(&path, header);
+        let file = result.map_err(|error| self.failed.get_or_insert((path, error))).ok();
+        self.targets.insert(number, Target { file, rows: Vec::new() });
+    }
+
+    fn write_samples(&mut self, program: &Program, processes: &[Process]) {
+        let now = now_ns(libc::CLOCK_MONOTONIC);
+        let mut all = std::mem::take(&mut self.samples);
+        for (&number, samples) in &mut all {
+            let Some(process) = processes.get(number as usize) else { continue };
+            // As long as it lives, or there is no telling any more.
+            samples.look_up(process, now);
+            if !has_name(process) {
+                continue;
+            }
+            self.make_target(number, processes);
+            let Some(target) = self.targets.get_mut(&number) else { continue };
+            target.refresh(&program.totals());
+            let Some(file) = &mut target.file else { continue };
+            if let Err(error) = samples.write(file) {
+                file.stop();
+                target.file = None;
+                self.failed.get_or_insert((path_of(process, &self.directory), error));
+            }
+        }
+        self.samples = all;
+    }
+
     /// A process has ended, and its rows are written.
     fn finish(&mut self, program: &mut Program, number: u32, process: &Process) {
+        self.samples.remove(&number);
         if let Some(mut target) = self.targets.remove(&number) {
             if let Some(file) = &mut target.file {
                 file.header.state = STATE_COMPLETE;
@@ -169,6 +219,7 @@ impl Drain {
 
     /// Gives all places of ended processes back and writes nothing of them.
     pub fn forget(&mut self, program: &mut Program) {
+        while program.next_sample().is_some() {}
         for row in 0..program.totals().rows as u32 {
             let _ = program.free_row(row);
         }
@@ -185,6 +236,12 @@ impl Drain {
             }
         }
     }
+}
+
+/// Whether what is seen of a process can be written: the name of its recording comes with the hello. (One that is free
+/// began after the processes were read.)
+fn has_name(process: &Process) -> bool {
+    process.state != PROCESS_FREE && (process.state == PROCESS_GREETED || process.live == 0)
 }
 
 fn header_of(process: &Process, all: &[Process], cost: Cost) -> SyscallsHeader {

@@ -5,19 +5,17 @@ use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
-use bytemuck::{Zeroable, bytes_of};
+use bytemuck::{NoUninit, Zeroable, bytes_of};
 use chase_format::layout::{CHUNK_MAGIC, COMMITTED, ChunkHeader, ChunkKind, NONE, PAGE};
 use chase_format::syscalls::{
-    MAGIC, READER_MIN, STATE_STOPPED, SyscallRow, SyscallsHeader, VERSION, WaitRow,
+    MAGIC, MappingRow, OnCpuRow, READER_MIN, STATE_STOPPED, SampleRow, SyscallRow, SyscallsHeader,
+    VERSION, WaitRow,
 };
 
-use crate::shared::{Row, WAIT_PREEMPTED, WAIT_VOLUNTARY};
+use crate::shared::{ON_CPU, Row, WAIT_PREEMPTED, WAIT_VOLUNTARY};
 
 /// Bytes of a chunk.
 const CHUNK: usize = 4 * PAGE;
-/// Bytes of a row of either kind.
-const ROW: usize = size_of::<SyscallRow>();
-const IN_CHUNK: usize = (CHUNK - size_of::<ChunkHeader>()) / ROW;
 
 /// The chunk that rows of one kind go to.
 #[derive(Debug)]
@@ -25,12 +23,6 @@ struct Growing {
     kind: ChunkKind,
     at: u64,
     header: ChunkHeader,
-}
-
-impl Growing {
-    fn new(kind: ChunkKind) -> Self {
-        Self { kind, at: 0, header: ChunkHeader::zeroed() }
-    }
 }
 
 /// A file being written.
@@ -41,6 +33,9 @@ pub struct SyscallsFile {
     pub header: SyscallsHeader,
     syscalls: Growing,
     waits: Growing,
+    on_cpu: Growing,
+    samples: Growing,
+    mappings: Growing,
 }
 
 /// Where a row is in its file.
@@ -60,6 +55,9 @@ impl SyscallsFile {
             header,
             syscalls: Growing::new(ChunkKind::Syscalls),
             waits: Growing::new(ChunkKind::Waits),
+            on_cpu: Growing::new(ChunkKind::OnCpu),
+            samples: Growing::new(ChunkKind::Samples),
+            mappings: Growing::new(ChunkKind::Mappings),
         };
         (this.header.magic, this.header.version) = (MAGIC, VERSION);
         this.header.reader_min = READER_MIN;
@@ -97,50 +95,90 @@ impl SyscallsFile {
     /// # Errors
     /// When it can't be written.
     pub fn add(&mut self, row: &Row) -> io::Result<Place> {
-        let growing = if is_wait(row) { &mut self.waits } else { &mut self.syscalls };
-        if growing.at == 0 || growing.header.count as usize == IN_CHUNK {
-            let at = self.header.committed;
-            growing.header = ChunkHeader {
-                magic: CHUNK_MAGIC,
-                kind: growing.kind as u32,
-                len: CHUNK as u64,
-                state: COMMITTED,
-                owner: NONE,
-                ..ChunkHeader::zeroed()
-            };
-            self.file.set_len(at + CHUNK as u64)?;
-            self.file.write_all_at(bytes_of(&growing.header), at)?;
-            self.header.committed = at + CHUNK as u64;
-            growing.at = at;
-            self.file.write_all_at(bytes_of(&self.header), 0)?;
+        let Self { file, header, .. } = self;
+        match row.syscall {
+            WAIT_VOLUNTARY | WAIT_PREEMPTED => self.waits.add(file, header, &wait_row(row)),
+            ON_CPU => self.on_cpu.add(file, header, &on_cpu_row(row)),
+            _ => self.syscalls.add(file, header, &syscall_row(row)),
         }
-        let offset = size_of::<ChunkHeader>() + growing.header.count as usize * ROW;
-        let place = Place(growing.at + offset as u64);
-        write_row(&self.file, place, row)?;
-        growing.header.count += 1;
-        self.file.write_all_at(bytes_of(&growing.header), growing.at)?;
-        Ok(place)
+    }
+
+    /// Adds a row of samples.
+    ///
+    /// # Errors
+    /// When it can't be written.
+    pub fn add_samples(&mut self, row: &SampleRow) -> io::Result<Place> {
+        self.samples.add(&self.file, &mut self.header, row)
+    }
+
+    /// Adds a mapping.
+    ///
+    /// # Errors
+    /// When it can't be written.
+    pub fn add_mapping(&mut self, row: &MappingRow) -> io::Result<()> {
+        self.mappings.add(&self.file, &mut self.header, row).map(drop)
     }
 
     /// Writes a row again.
     ///
     /// # Errors
     /// When it can't be written.
-    pub fn update(&self, place: Place, row: &Row) -> io::Result<()> {
-        write_row(&self.file, place, row)
+    pub fn update(&self, Place(at): Place, row: &Row) -> io::Result<()> {
+        match row.syscall {
+            WAIT_VOLUNTARY | WAIT_PREEMPTED => self.file.write_all_at(bytes_of(&wait_row(row)), at),
+            ON_CPU => self.file.write_all_at(bytes_of(&on_cpu_row(row)), at),
+            _ => self.file.write_all_at(bytes_of(&syscall_row(row)), at),
+        }
+    }
+
+    /// Writes a row of samples again.
+    ///
+    /// # Errors
+    /// When it can't be written.
+    pub fn update_samples(&self, Place(at): Place, row: &SampleRow) -> io::Result<()> {
+        self.file.write_all_at(bytes_of(row), at)
     }
 }
 
-fn is_wait(row: &Row) -> bool {
-    matches!(row.syscall, WAIT_VOLUNTARY | WAIT_PREEMPTED)
+impl Growing {
+    fn new(kind: ChunkKind) -> Self {
+        Self { kind, at: 0, header: ChunkHeader::zeroed() }
+    }
+
+    fn add<T: NoUninit>(
+        &mut self,
+        file: &File,
+        header: &mut SyscallsHeader,
+        row: &T,
+    ) -> io::Result<Place> {
+        let in_chunk = (CHUNK - size_of::<ChunkHeader>()) / size_of::<T>();
+        if self.at == 0 || self.header.count as usize == in_chunk {
+            let at = header.committed;
+            self.header = ChunkHeader {
+                magic: CHUNK_MAGIC,
+                kind: self.kind as u32,
+                len: CHUNK as u64,
+                state: COMMITTED,
+                owner: NONE,
+                ..ChunkHeader::zeroed()
+            };
+            file.set_len(at + CHUNK as u64)?;
+            file.write_all_at(bytes_of(&self.header), at)?;
+            header.committed = at + CHUNK as u64;
+            self.at = at;
+            file.write_all_at(bytes_of(header), 0)?;
+        }
+        let offset = size_of::<ChunkHeader>() + self.header.count as usize * size_of::<T>();
+        let at = self.at + offset as u64;
+        file.write_all_at(bytes_of(row), at)?;
+        self.header.count += 1;
+        file.write_all_at(bytes_of(&self.header), self.at)?;
+        Ok(Place(at))
+    }
 }
 
-fn write_row(file: &File, Place(at): Place, row: &Row) -> io::Result<()> {
-    if is_wait(row) {
-        file.write_all_at(bytes_of(&wait_row(row)), at)
-    } else {
-        file.write_all_at(bytes_of(&syscall_row(row)), at)
-    }
+fn on_cpu_row(row: &Row) -> OnCpuRow {
+    OnCpuRow { tid: row.tid, reserved: 0, on_cpu_ns: row.total_ns }
 }
 
 fn syscall_row(row: &Row) -> SyscallRow {

@@ -1,8 +1,8 @@
 //! Watches, by an eBPF program, which syscalls each library call of a recorded process makes and
-//! how long its threads are off the CPU, and writes that beside the recordings.
+//! how long its threads are off the CPU, and takes samples of what they run; writes that beside the recordings.
 //!
 //! The data flows one way: the program in the kernel (`bpf/syscalls.bpf.c`) counts into rows of
-//! shared memory ([`shared`], [`mapping`]); the companion copies them, while the processes run,
+//! shared memory ([`shared`], [`mapping`]), and lines samples up; the companion copies both, while the processes run,
 //! into files ([`drain`], [`file`](mod@file)), whose format is [`chase_format::syscalls`].
 //!
 //! A process asks to be traced by a hello ([`shared::Hello`]); its children are traced with it.
@@ -18,7 +18,9 @@ pub mod empty;
 pub mod file;
 pub mod greeter;
 pub mod mapping;
+pub mod maps;
 pub mod program;
+pub mod samples;
 pub mod session;
 pub mod shared;
 pub mod types;

@@ -45,9 +45,28 @@ struct Arguments {
     /// Give up when no process has asked for so many seconds
     #[arg(long, default_value_t = 10.0)]
     patience: f64,
+    /// Samples of what runs, per second and CPU, or "off" [default: $CHASE_SAMPLE, or 997]
+    #[arg(long)]
+    sample: Option<String>,
     /// Start this program, with the session in `CHASE_SESSION`, and end with its status
     #[arg(last = true)]
     command: Vec<std::ffi::OsString>,
+}
+
+/// Samples a second: a prime, so that nothing that comes in step with a clock is always met, or never.
+const SAMPLE_HZ: u64 = 997;
+
+/// Samples a second that are asked for; 0 for none.
+fn sample_hz(wish: Option<&str>) -> Result<u64> {
+    const MOST: u64 = 10_000;
+    match wish {
+        None | Some("") => Ok(SAMPLE_HZ),
+        Some("off") => Ok(0),
+        Some(wish) => match wish.parse() {
+            Ok(hz @ 1..=MOST) => Ok(hz),
+            _ => bail!("CHASE_SAMPLE must be off, or samples per second, from 1 to {MOST}"),
+        },
+    }
 }
 
 static STOP: AtomicBool = AtomicBool::new(false);
@@ -95,11 +114,20 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
     own_limits();
     let session = arguments.session.map_or_else(random, Ok)?;
+    let wish = arguments.sample.clone().or_else(|| std::env::var("CHASE_SAMPLE").ok());
+    let mut sample_hz = sample_hz(wish.as_deref())?;
     let mut program = Program::start(session, user)?;
+    let mut no_samples = None;
     fs::create_dir_all(&arguments.output)
         .with_context(|| format!("can't create {}", arguments.output.display()))?;
     let cost = Cost::measure(&mut program, session);
-    let mut drain = Drain::new(arguments.output.clone(), cost);
+    if sample_hz > 0
+        && let Err(error) = program.sample(sample_hz)
+    {
+        sample_hz = 0;
+        no_samples = Some(format!("chase: no samples are taken: {error}"));
+    }
+    let mut drain = Drain::new(arguments.output.clone(), cost, sample_hz);
     // The process that was measured is no result.
     drain.forget(&mut program);
     // What a terminal sends to all is for the application to obey: its end is still to be seen.
@@ -148,8 +176,19 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
     if let Some((path, error)) = drain.failure() {
         tell(arguments, &format!("chase: syscalls are incomplete: {}: {error}", path.display()));
     }
-    let Totals { refused, dropped, lost_calls, lost_waits, lost_processes, lost_threads, .. } =
-        program.totals();
+    if let Some(line) = no_samples {
+        tell(arguments, &line);
+    }
+    let Totals {
+        refused,
+        dropped,
+        lost_calls,
+        lost_waits,
+        lost_processes,
+        lost_threads,
+        lost_samples,
+        ..
+    } = program.totals();
     let left_out = [
         (refused, "processes of another user (or another version of chase)"),
         (dropped, "set-id images"),
@@ -157,6 +196,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
         (lost_threads, "threads for want of room"),
         (lost_calls, "calls for want of room"),
         (lost_waits, "waits for want of room"),
+        (lost_samples, "samples for want of room"),
     ];
     for (count, what) in left_out.into_iter().filter(|(count, _)| *count > 0) {
         tell(arguments, &format!("chase: left out: {count} {what}"));

@@ -3,13 +3,15 @@
 use std::fs;
 use std::io;
 
-use aya::maps::{HashMap, Map, MapData, MapError, Queue};
-use aya::programs::{BtfTracePoint, ProgramError};
+use aya::maps::{HashMap, Map, MapData, MapError, Queue, RingBuf};
+use aya::programs::perf_event::{PerfEventConfig, PerfEventScope, SamplePolicy, SoftwareEvent};
+use aya::programs::{BtfTracePoint, PerfEvent, ProgramError};
+use aya::util::online_cpus;
 use aya::{Btf, Ebpf, EbpfError, include_bytes_aligned};
 use bytemuck::{Pod, Zeroable};
 
 use crate::mapping::Mapping;
-use crate::shared::{PROCESSES, Process, ROWS, Row, Totals};
+use crate::shared::{PROCESSES, Process, ROWS, Row, Sample, Totals};
 use crate::types;
 
 /// The compiled program, built from `bpf/syscalls.bpf.c`.
@@ -25,6 +27,12 @@ const PROGRAMS: [&str; 6] = [
     "sys_exit",
     "sys_enter",
 ];
+
+/// The program that takes samples.
+const TAKE_SAMPLE: &str = "take_sample";
+
+/// Room for samples that wait to be copied, of each CPU: 2,000, which is two seconds.
+const SAMPLES_BYTES: u32 = 1 << 16;
 
 /// Threads that the table by thread number holds in one element.
 const THREADS_IN_BLOCK: u32 = 64;
@@ -54,6 +62,9 @@ pub enum Error {
         /// What the kernel said.
         source: ProgramError,
     },
+    /// Which CPUs there are can't be told.
+    #[error("can't read which CPUs there are: {0}")]
+    Cpus(io::Error),
     /// The object could not be loaded.
     #[error("can't load the eBPF object: {0}")]
     Load(Box<EbpfError>),
@@ -103,6 +114,8 @@ pub struct Program {
     row_of: HashMap<MapData, RowKey, u32>,
     free_rows: Queue<MapData, u32>,
     free_processes: Queue<MapData, u32>,
+    samples: RingBuf<MapData>,
+    sampler_error: Option<ProgramError>,
     loaded: Ebpf,
 }
 
@@ -134,8 +147,10 @@ impl Program {
     /// Without BTF or permission, and when the kernel refuses.
     pub fn start(session: u64, owner: u32) -> Result<Self, Error> {
         let btf = types::of_kernel(OBJECT)?;
+        let cpus = online_cpus().map_or(1, |cpus| cpus.len() as u32);
         let mut loaded = types::loader(&btf)
             .map_max_entries("blocks", most_threads() / THREADS_IN_BLOCK + 1)
+            .map_max_entries("samples", (SAMPLES_BYTES * cpus).next_power_of_two())
             .override_global("session", &session, true)
             .override_global("owner_uid", &owner, true)
             .load(OBJECT)
@@ -145,6 +160,8 @@ impl Program {
         for name in PROGRAMS {
             load(&mut loaded, name, &btf).map_err(|source| refused(name, source))?;
         }
+        // While its maps are there. What is wrong with it is no reason to go without the others.
+        let sampler = sampler(&mut loaded).and_then(PerfEvent::load).err();
         let mut this = Self {
             rows: map(&mut loaded, "rows", ROWS)?,
             processes: map(&mut loaded, "processes", PROCESSES)?,
@@ -152,6 +169,8 @@ impl Program {
             row_of: take(&mut loaded, "row_of")?,
             free_rows: take(&mut loaded, "free_rows")?,
             free_processes: take(&mut loaded, "free_processes")?,
+            samples: take(&mut loaded, "samples")?,
+            sampler_error: sampler,
             loaded,
         };
         for name in PROGRAMS {
@@ -164,6 +183,30 @@ impl Program {
         let program = self.loaded.program_mut(name).ok_or(ProgramError::NotLoaded)?;
         let program: &mut BtfTracePoint = program.try_into()?;
         program.attach().map(drop)
+    }
+
+    /// Takes so many samples a second on each CPU, from now on.
+    ///
+    /// # Errors
+    /// Without permission for `perf_event_open`, and when the kernel refuses.
+    pub fn sample(&mut self, hz: u64) -> Result<(), Error> {
+        let refused = |source| refused(TAKE_SAMPLE, source);
+        if let Some(error) = self.sampler_error.take() {
+            return Err(refused(error));
+        }
+        let program = sampler(&mut self.loaded).map_err(refused)?;
+        let clock = PerfEventConfig::Software(SoftwareEvent::CpuClock);
+        for cpu in online_cpus().map_err(|(_, error)| Error::Cpus(error))? {
+            let scope = PerfEventScope::AllProcessesOneCpu { cpu };
+            program.attach(clock, scope, SamplePolicy::Frequency(hz), false).map_err(refused)?;
+        }
+        Ok(())
+    }
+
+    /// The next sample, in the order in which they were taken.
+    pub fn next_sample(&mut self) -> Option<Sample> {
+        let item = self.samples.next()?;
+        bytemuck::try_pod_read_unaligned(&item).ok()
     }
 
     /// Sums as of now.
@@ -195,6 +238,10 @@ impl Program {
 
 fn refused(name: &'static str, source: ProgramError) -> Error {
     if is_permission(&source) { Error::NotPermitted } else { Error::Program { name, source } }
+}
+
+fn sampler(loaded: &mut Ebpf) -> Result<&mut PerfEvent, ProgramError> {
+    loaded.program_mut(TAKE_SAMPLE).ok_or(ProgramError::NotLoaded)?.try_into()
 }
 
 fn load(loaded: &mut Ebpf, name: &'static str, btf: &Btf) -> Result<(), ProgramError> {

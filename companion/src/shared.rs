@@ -16,6 +16,8 @@ pub const HELLO_VERSION: u32 = 1;
 pub const WAIT_VOLUNTARY: u32 = 0xffff_fffe;
 /// [`Row::syscall`] of time off the CPU while the thread was ready to run.
 pub const WAIT_PREEMPTED: u32 = 0xffff_fffd;
+/// [`Row::syscall`] of time on the CPU; its count is that of pieces.
+pub const ON_CPU: u32 = 0xffff_fffc;
 
 /// Most rows at a time.
 pub const ROWS: usize = 65536;
@@ -58,7 +60,7 @@ pub struct Row {
     pub tid: u32,
     /// The context's `_ref` in the recording; 0 for none.
     pub context: u32,
-    /// Number of the syscall, or `WAIT_*`.
+    /// Number of the syscall, or `WAIT_*`, or [`ON_CPU`].
     pub syscall: u32,
     /// Calls, or waits.
     pub count: u64,
@@ -81,6 +83,22 @@ pub struct Row {
     /// Bucket `i`: calls shorter than `2^(6+i)` ns and not in a bucket before; the last has no
     /// limit.
     pub histogram: [u64; BUCKETS],
+}
+
+/// What a thread did when the clock of its CPU struck.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+pub struct Sample {
+    /// Number of the process in [`Process`]es.
+    pub process: u32,
+    /// Thread id in the process's own pid namespace.
+    pub tid: u32,
+    /// The context's `_ref` in the recording; 0 for none.
+    pub context: u32,
+    /// 1 if it was in the kernel.
+    pub in_kernel: u32,
+    /// Of the instruction in user space that it was at, or is to go on at.
+    pub address: u64,
 }
 
 /// [`Process::state`]: the place is free.
@@ -142,10 +160,13 @@ pub struct Totals {
     pub refused: u64,
     /// Processes that started a set-id image.
     pub dropped: u64,
+    /// Samples that found no room.
+    pub lost_samples: u64,
 }
 
 const _: () = {
     assert!(size_of::<Hello>() == 48);
     assert!(size_of::<Row>() == 384);
+    assert!(size_of::<Sample>() == 24);
     assert!(size_of::<Process>() == 1024);
 };

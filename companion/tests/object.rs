@@ -6,7 +6,7 @@ use std::mem::offset_of;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use chase_companion::shared::{HELLO, Hello, PROCESSES, Process, ROWS, Row, Totals};
+use chase_companion::shared::{HELLO, Hello, PROCESSES, Process, ROWS, Row, Sample, Totals};
 use chase_format::syscalls::{SyscallRow, WaitRow};
 use tempfile::TempDir;
 
@@ -40,10 +40,10 @@ fn both_languages_lay_the_structures_out_alike() {
     let program = directory.path().join("sizes");
     let source = directory.path().join("sizes.c");
     let text = "#include <stddef.h>\n#include <stdio.h>\n#include \"shared_user.h\"\n\
-        int main(void) { printf(\"%zu %zu %zu %zu %zu %zu %zu %zu %u %d %d\", sizeof(struct hello), \
+        int main(void) { printf(\"%zu %zu %zu %zu %zu %zu %zu %zu %zu %u %d %d\", sizeof(struct hello), \
         offsetof(struct hello, path), sizeof(struct row), offsetof(struct row, errnos), \
         offsetof(struct row, unfinished), sizeof(struct process), offsetof(struct process, path), \
-        sizeof(struct totals), HELLO, ROWS, PROCESSES); }";
+        sizeof(struct totals), sizeof(struct sample), HELLO, ROWS, PROCESSES); }";
     fs::write(&source, text).expect("written");
     let mut compile = Command::new("cc");
     let compiled = compile.arg("-I").arg(sources()).arg("-o").arg(&program).arg(&source).status();
@@ -58,6 +58,7 @@ fn both_languages_lay_the_structures_out_alike() {
         size_of::<Process>(),
         offset_of!(Process, path),
         size_of::<Totals>(),
+        size_of::<Sample>(),
         HELLO as usize,
         ROWS,
         PROCESSES,

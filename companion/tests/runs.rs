@@ -184,6 +184,43 @@ fn compare_waits() -> Result<(), String> {
     Ok(())
 }
 
+#[test]
+fn samples_are_where_the_time_is() {
+    let _alone = ALONE.lock();
+    if !possible() {
+        return;
+    }
+    let run = Run::new();
+    let output = run.run(&["samples"]);
+    let text = String::from_utf8(output.stdout).expect("text");
+    let (cpu_ns, address) = text.trim().split_once(' ').expect("two words");
+    let cpu_ns: f64 = cpu_ns.parse().expect("a number");
+    let address = u64::from_str_radix(address, 16).expect("an address");
+    let bytes = fs::read(run.directory.path().join("target.chase.syscalls")).expect("written");
+    let file = SyscallsFile::parse(bytes).expect("well-formed");
+    assert_eq!((file.problems(), file.header().sample_hz), (&[][..], 997));
+    assert_eq!(file.header().lost_samples, 0);
+
+    // From switch to switch, it is what the thread's own clock says; that was asked before the end.
+    let on_cpu_ns: u64 = file.on_cpu().map(|row| row.on_cpu_ns).sum();
+    assert!((on_cpu_ns as f64 / cpu_ns - 1.0).abs() < 0.02, "{on_cpu_ns} of {cpu_ns}");
+
+    let in_context = |context: u32| -> f64 {
+        let of_context = file.samples().filter(|row| row.context_ref == context);
+        of_context.map(|row| f64::from(row.user + row.kernel)).sum()
+    };
+    let (first, second) = (in_context(41), in_context(42));
+    // 997 a second of 1.12 s: within five standard deviations.
+    let all = first + second;
+    assert!((all / (1.12 * 997.0) - 1.0).abs() < 0.1, "{all}");
+    assert!((first - all / 4.0).abs() < 5.0 * (all * 3.0 / 16.0).sqrt(), "{first} and {second}");
+
+    // The program is where they are, and the mapping says so.
+    let mapping = file.mappings().find(|row| (row.start..row.end).contains(&address));
+    let path = mapping.map(|row| chase_recorder::reader::mapping_path(&row).into_owned());
+    assert_eq!(path.as_deref(), run.target.to_str());
+}
+
 /// Calls by name, of all processes.
 fn by_name(files: &[Seen]) -> BTreeMap<String, u64> {
     let mut calls = BTreeMap::new();

@@ -216,6 +216,38 @@ static void waits(void)
 	fflush(stdout);
 }
 
+static unsigned long long cpu_ns(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return now.tv_sec * 1000000000ull + now.tv_nsec;
+}
+
+static __attribute__((noinline)) void compute(unsigned long long ns)
+{
+	unsigned long long start = cpu_ns(CLOCK_THREAD_CPUTIME_ID);
+
+	while (cpu_ns(CLOCK_THREAD_CPUTIME_ID) - start < ns)
+		for (volatile int i = 0; i < 10000; i++)
+			;
+}
+
+/* Its processor time is 1 : 3 in two contexts, in turns. Says what it was in all, and where that was. */
+static void samples(void)
+{
+	for (int i = 0; i < 40; i++) {
+		enter(41);
+		compute(7000000);
+		leave();
+		enter(42);
+		compute(21000000);
+		leave();
+	}
+	printf("%llu %lx\n", cpu_ns(CLOCK_THREAD_CPUTIME_ID), (unsigned long)compute);
+	fflush(stdout);
+}
+
 static void tree(int depth)
 {
 	for (int i = 0; depth > 0 && i < 3; i++) {
@@ -255,6 +287,8 @@ int main(int count, char **arguments)
 		counts();
 	else if (!strcmp(mode, "waits"))
 		waits();
+	else if (!strcmp(mode, "samples"))
+		samples();
 	else if (!strcmp(mode, "threads"))
 		many_threads();
 	else if (!strcmp(mode, "tree"))

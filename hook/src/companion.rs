@@ -37,14 +37,22 @@ const SESSION: &[u8] = b"session ";
 /// When, and why.
 const FAILED: &[u8] = b"failed ";
 
-/// The session of a companion that listens for recordings in `directory`; it is started if need be.
-/// `library` is the path of this library. Where there is none, `reason` is given.
-pub(crate) fn find(
-    wish: Syscalls,
-    directory: &[u8],
-    library: &[u8],
-    reason: &mut Reason,
-) -> Option<u64> {
+/// Which companion is looked for.
+#[derive(Clone, Copy)]
+pub(crate) struct Wanted<'a> {
+    /// Whether one is.
+    pub(crate) wish: Syscalls,
+    /// What `CHASE_SAMPLE` says.
+    pub(crate) sample: &'a [u8],
+    /// Where the recordings are.
+    pub(crate) directory: &'a [u8],
+    /// Path of this library.
+    pub(crate) library: &'a [u8],
+}
+
+/// The session of a companion that listens; it is started if need be. Where there is none, `reason` is given.
+pub(crate) fn find(wanted: Wanted<'_>, reason: &mut Reason) -> Option<u64> {
+    let Wanted { wish, directory, .. } = wanted;
     match wish {
         Syscalls::Off => {
             reason.push(b"CHASE_SYSCALLS=off");
@@ -70,7 +78,7 @@ pub(crate) fn find(
             reason.push(b"can't open ").push(file.as_bytes());
             return None;
         };
-        let found = ask(wish, fd, directory, library, reason);
+        let found = ask(wanted, fd, reason);
         sys::close(fd);
         match found {
             Found::Session(session) => return Some(session),
@@ -95,7 +103,7 @@ enum Found {
     Nothing,
 }
 
-fn ask(wish: Syscalls, fd: i32, directory: &[u8], library: &[u8], reason: &mut Reason) -> Found {
+fn ask(wanted: Wanted<'_>, fd: i32, reason: &mut Reason) -> Found {
     let mut buffer = [0u8; 640];
     if !sys::is_own_file(fd) {
         reason.push(b"companion.session is no file of this user");
@@ -114,8 +122,8 @@ fn ask(wish: Syscalls, fd: i32, directory: &[u8], library: &[u8], reason: &mut R
             reason.push(b"can't lock companion.session");
             Found::Nothing
         }
-        Ok(()) if wish == Syscalls::Auto && has_failed(said, reason) => Found::Nothing,
-        Ok(()) if !start(wish, fd, directory, library, reason) => Found::Nothing,
+        Ok(()) if wanted.wish == Syscalls::Auto && has_failed(said, reason) => Found::Nothing,
+        Ok(()) if !start(wanted, fd, reason) => Found::Nothing,
         Ok(()) => {
             let said = second_line(sys::read_start(fd, &mut buffer));
             if let (true, Some(session)) = (reason.as_bytes().is_empty(), session(said)) {
@@ -195,7 +203,8 @@ fn say(fd: i32, line: &Reason) {
 
 /// Starts a companion, which gets the lock of `lock`, and waits until it is ready or has said why
 /// not: then there is a `reason`. False if none was started.
-fn start(wish: Syscalls, lock: i32, directory: &[u8], library: &[u8], reason: &mut Reason) -> bool {
+fn start(wanted: Wanted<'_>, lock: i32, reason: &mut Reason) -> bool {
+    let Wanted { wish, directory, library, sample } = wanted;
     let mut path = Text::new();
     if !executable(library, &mut path) {
         reason.push(b"there is no chase-companion beside ").push(library);
@@ -223,7 +232,7 @@ fn start(wish: Syscalls, lock: i32, directory: &[u8], library: &[u8], reason: &m
                 let mut line = Reason::new();
                 line.push(STARTING).push_number(u64::from(sys::getpid()));
                 say(lock, &line);
-                run(&path, directory, write, lock);
+                run(&path, directory, sample, write, lock);
             }
             sys::exit(0);
         }
@@ -281,7 +290,7 @@ fn executable(library: &[u8], path: &mut Text<4096>) -> bool {
 }
 
 /// Becomes the companion, with nothing of the application's but its limits and its user.
-fn run(path: &Text<4096>, directory: &[u8], ready: i32, lock: i32) -> ! {
+fn run(path: &Text<4096>, directory: &[u8], sample: &[u8], ready: i32, lock: i32) -> ! {
     const READY: i32 = 3;
     const LOCK: i32 = 4;
     /// Above the descriptors that are set up.
@@ -321,7 +330,10 @@ fn run(path: &Text<4096>, directory: &[u8], ready: i32, lock: i32) -> ! {
         for (address, argument) in addresses.iter_mut().zip(arguments) {
             *address = argument.as_ptr() as usize;
         }
-        sys::execute(place, &addresses, &[0]);
+        let mut variable = Text::<64>::new();
+        variable.push(b"CHASE_SAMPLE=").push(sample);
+        let environment = [variable.as_c_str().as_ptr() as usize, 0];
+        sys::execute(place, &addresses, &environment);
         sys::write(READY, b"the companion can't be started\n");
     }
     sys::exit(1);

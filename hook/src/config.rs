@@ -19,6 +19,8 @@ pub(crate) struct Config {
     pub(crate) timing: u32,
     /// `CHASE_SYSCALLS`: whether a companion is looked for.
     pub(crate) syscalls: Syscalls,
+    /// `CHASE_SAMPLE`, which the companion reads; empty for its default.
+    pub(crate) sample: &'static [u8],
     /// `CHASE_VERBOSE`: say on stderr where the recording goes, or why there is none.
     pub(crate) verbose: bool,
 }
@@ -55,6 +57,7 @@ impl Config {
         internal: b"",
         timing: TIMING_ADAPTIVE,
         syscalls: Syscalls::Auto,
+        sample: b"",
         verbose: false,
     };
 
@@ -81,6 +84,8 @@ impl Config {
                 config.timing = timing(value);
             } else if let Some(value) = value(b"CHASE_SYSCALLS") {
                 config.syscalls = Syscalls::read(value);
+            } else if let Some(value) = value(b"CHASE_SAMPLE") {
+                config.sample = value;
             } else if let Some(value) = value(b"CHASE_VERBOSE") {
                 config.verbose = !matches!(value, b"" | b"0");
             }

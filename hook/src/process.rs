@@ -289,8 +289,13 @@ fn open_recording(origin: u32) -> Result<(), Refused> {
 fn find_companion(this: &mut Process) {
     let wish = this.config.syscalls;
     let mut reason = companion::Reason::new();
-    let directory = this.directory.as_bytes();
-    this.session = companion::find(wish, directory, loading::library_path(), &mut reason);
+    let wanted = companion::Wanted {
+        wish,
+        sample: this.config.sample,
+        directory: this.directory.as_bytes(),
+        library: loading::library_path(),
+    };
+    this.session = companion::find(wanted, &mut reason);
     let found = if this.session.is_some() { &b"on"[..] } else { reason.as_bytes() };
     // Of the recording, and of those of this process's forks.
     let mut entry = Text::<640>::new();

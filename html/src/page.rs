@@ -19,6 +19,8 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 
 pub enum SectionId {
     /// What stands out.
     Findings,
+    /// Objects and functions that ran, as rings.
+    Processor,
     /// Libraries and their functions as rings.
     Time,
     /// What the time of each library is made of.
@@ -45,6 +47,7 @@ impl SectionId {
     pub fn anchor(self) -> &'static str {
         match self {
             Self::Findings => "findings",
+            Self::Processor => "processor",
             Self::Time => "time",
             Self::Libraries => "libraries",
             Self::Threads => "threads",

@@ -29,6 +29,11 @@ pub fn pictures(report: &Report, subtitle: &str) -> Result<Vec<Picture>, Error> 
         pictures.push(Picture { name: name.to_owned(), chart });
         Ok::<(), Error>(())
     };
+    if let Some(ran) = &report.processor {
+        add("processor", "Processor time by object and function", &|s| {
+            section::draw_processor(ran, report, s)
+        })?;
+    }
     if report.header.whole_ns > 0.0 {
         add("sunburst", "Time by library and function", &|s| section::draw_time(report, s))?;
         add("running-and-waiting", "What the time of each library is made of", &|s| {

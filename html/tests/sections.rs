@@ -7,8 +7,9 @@ use std::path::Path;
 use chase_export::{Frame, Node, Stacks};
 use chase_html::{
     ApiSyscalls, Balance, Change, Comparison, Edge, Estimates, Finding, Flame, FlameKind, Function,
-    FunctionChange, Header, Library, Member, Outlier, Report, SectionId, SelfParts, SubGroup,
-    Syscall, Tail, TailCurve, ThreadGroup, Verdict, WaitSource, Waiting, page, pictures,
+    FunctionChange, Header, Library, Member, Outlier, Ran, RanFunction, RanObject, Report,
+    SectionId, SelfParts, SubGroup, Syscall, Tail, TailCurve, ThreadGroup, Verdict, WaitSource,
+    Waiting, page, pictures,
 };
 use roxmltree::Document;
 
@@ -179,6 +180,23 @@ fn made_up() -> Report {
             Finding { text: "Deep.".into(), shown_in: Some(SectionId::Flame) },
             Finding { text: "That is all.".into(), shown_in: None },
         ],
+        processor: Some(Ran {
+            samples: 4_000,
+            on_cpu_ns: 4e9,
+            not_sampled_ns: 0.0,
+            objects: vec![RanObject {
+                name: "app".into(),
+                is_application: true,
+                ns: 4e9,
+                error_ns: 4e6,
+                kernel_ns: 1e9,
+                functions: vec![RanFunction {
+                    name: "compare_rows".into(),
+                    ns: 4e9,
+                    line: "rows.c:12".into(),
+                }],
+            }],
+        }),
         libraries: libraries(),
         waits: WaitSource::Scheduler,
         groups: vec![group(), main_thread()],
@@ -277,7 +295,8 @@ fn every_section_shows_what_it_is_given() {
 
 #[test]
 fn estimates_are_marked() {
-    let mut report = made_up();
+    // What samples say is always one.
+    let mut report = Report { processor: None, ..made_up() };
     let exact = page(&report).expect("a page");
     assert!(exact.contains("counts are exact."));
     let exact = outline(&exact);
@@ -317,8 +336,17 @@ fn a_section_without_data_is_not_there() {
     let empty = page(&Report::default()).expect("a page");
     assert!(!empty.contains("<section"), "{empty}");
     let full = page(&made_up()).expect("a page");
-    let sections =
-        ["findings", "compare", "time", "libraries", "threads", "tail", "syscalls", "calls"];
+    let sections = [
+        "findings",
+        "compare",
+        "processor",
+        "time",
+        "libraries",
+        "threads",
+        "tail",
+        "syscalls",
+        "calls",
+    ];
     for section in sections {
         assert!(full.contains(&format!("<section id=\"{section}\"")), "{section}");
         assert!(

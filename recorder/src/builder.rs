@@ -181,6 +181,13 @@ impl Builder {
         &mut self.objects[object.0 as usize].record
     }
 
+    /// Address in the process of the code that is so far into an object's first segment.
+    #[must_use]
+    pub fn code_address(&self, object: ObjectId, offset: u64) -> u64 {
+        let object = &self.objects[object.0 as usize];
+        object.record.bias + object.segments[0].svma + offset
+    }
+
     /// Its segments.
     pub fn segments_mut(&mut self, object: ObjectId) -> &mut Vec<Segment> {
         &mut self.objects[object.0 as usize].segments

@@ -32,7 +32,7 @@ pub use header::parse_header;
 pub use histogram::Histogram;
 pub use objects::{Object, Slot};
 pub use origins::Origin;
-pub use syscalls::{SyscallsFile, parse_syscalls_header};
+pub use syscalls::{SyscallsFile, mapping_path, parse_syscalls_header};
 pub use threads::{Context, Thread};
 
 use crate::layout::{ChunkKind, Header, PAGE};

@@ -72,7 +72,7 @@ fn foreign_bytes_and_later_versions_are_named() {
     assert!(recording.to_string().contains("begins with \"CHASEREC\""), "{recording}");
     assert_eq!(SyscallsFile::parse([0; 4096].as_slice()).unwrap_err(), Error::NeverBegun);
     let cut = SyscallsFile::parse(&bytes[..100]).unwrap_err();
-    assert_eq!(cut, Error::TooShort { len: 100, expected: 160 });
+    assert_eq!(cut, Error::TooShort { len: 100, expected: 176 });
     let at = offset_of!(SyscallsHeader, reader_min);
     let later = SyscallsFile::parse(patched(&bytes, at, &2_u32.to_le_bytes())).unwrap_err();
     assert_eq!(later, Error::LaterSyscalls { version: 1, reader_min: 2 });
@@ -88,7 +88,7 @@ fn foreign_bytes_and_later_versions_are_named() {
 fn a_cut_file_gives_what_is_left() {
     let bytes = syscalls_sample().build();
     let whole = walk(&bytes).unwrap();
-    for len in (160..bytes.len()).step_by(97) {
+    for len in (176..bytes.len()).step_by(97) {
         assert!(walk(&bytes[..len]).expect("the header is there") <= whole);
         let problems = SyscallsFile::parse(&bytes[..len]).unwrap().problems().to_vec();
         let committed = bytes.len() as u64;
@@ -151,14 +151,27 @@ fn random_damage_is_survived() {
 #[test]
 fn version_1_is_readable() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/v1.syscalls");
-    if std::env::var_os("CHASE_BLESS").is_some() {
-        std::fs::write(&path, syscalls_sample().build()).unwrap();
-    }
     let bytes = std::fs::read(&path).unwrap();
     let file = SyscallsFile::parse(&bytes).unwrap();
     assert_eq!(file.problems(), []);
+    // Samples came later.
+    assert_eq!((file.header().sample_hz, file.samples().count(), file.on_cpu().count()), (0, 0, 0));
     assert_eq!((file.header().pid, file.header().cost_inside_ns), (1000, 70));
     assert_eq!((file.syscalls().count(), file.waits().count()), (201, 200));
     assert_eq!(file.syscalls().map(|row| row.errors).sum::<u64>(), 400);
-    assert!(bytes == syscalls_sample().build(), "the builder writes other bytes than version 1");
+    let mut builder = syscalls_sample();
+    (builder.header.header_len, builder.header.sample_hz) = (160, 0);
+    (builder.samples, builder.on_cpu, builder.mappings) = Default::default();
+    assert!(bytes == builder.build(), "the builder writes other bytes than version 1");
+}
+
+#[test]
+fn samples_are_read_back() {
+    let builder = syscalls_sample();
+    let bytes = builder.build();
+    let file = SyscallsFile::parse(&bytes).unwrap();
+    assert_eq!(file.header().sample_hz, 997);
+    assert_eq!(file.samples().collect::<Vec<_>>(), builder.samples);
+    assert_eq!(file.on_cpu().collect::<Vec<_>>(), builder.on_cpu);
+    assert_eq!(file.mappings().collect::<Vec<_>>(), builder.mappings);
 }

@@ -12,6 +12,7 @@ use crate::contexts::Contexts;
 use crate::costs::{self, Cost, PARTS, ThreadCosts};
 use crate::image::Image;
 use crate::names::{ImageNames, Names, Renumbered};
+use crate::on_cpu;
 use crate::rows::{
     ProcessRow, SyscallsState, ThreadApi, ThreadContext, ThreadCreation, ThreadOrigin, ThreadRow,
     Totals, WaitSource,
@@ -31,6 +32,7 @@ pub(super) struct Collector {
     pub(super) threads: Vec<CollectedThread>,
     pub(super) not_seen: NotSeen,
     pub(super) syscalls: Collected,
+    pub(super) on_cpu: on_cpu::Collected,
     /// First start and last end of what was selected.
     pub(super) span: Option<(Ns, Ns)>,
     pub(super) scales: Scales,
@@ -141,6 +143,7 @@ impl Collector {
             threads: Vec::new(),
             not_seen: NotSeen::default(),
             syscalls: Collected::default(),
+            on_cpu: on_cpu::Collected::default(),
             span: None,
             scales,
             scratch: Vec::new(),
@@ -222,6 +225,8 @@ impl Collector {
         };
         if let Some(places) = &scene.places {
             collector.syscalls.add(process, image, places, wanted);
+            let (addresses, names) = (&scene.addresses, &mut collector.names);
+            collector.on_cpu.add(process, image, places, addresses, names, wanted);
         }
         collector
     }
@@ -231,6 +236,7 @@ impl Collector {
         let numbers = self.names.merge(part.names);
         let places = self.contexts.merge(part.contexts, &numbers.imports);
         self.syscalls.merge(part.syscalls, &places);
+        self.on_cpu.merge(part.on_cpu, &numbers, &places);
         if let Some((start, end)) = part.span {
             self.widen_span(start, end);
         }
@@ -368,6 +374,7 @@ impl Collector {
             application_ns: Ns(0),
             application_wait_ns: None,
             application_preempted_ns: None,
+            on_cpu_ns: None,
             own_cost_ns: Ns(0),
             overlap_ns: Ns(0),
             start_routine: code(record.start_routine_avma),

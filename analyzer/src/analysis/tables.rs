@@ -7,6 +7,7 @@ use super::collect::{CollectedThread, Collector};
 use crate::clock::Ns;
 use crate::contexts::Contexts;
 use crate::names::Names;
+use crate::on_cpu::{self, OnCpu, OnCpuOfApi, SampledTime};
 use crate::rows::{
     ApiRow, CallerRow, ContextRow, LibraryKind, LibraryRow, Measures, ProcessRow, ThreadRow, Totals,
 };
@@ -40,6 +41,7 @@ pub(super) fn of(collector: Collector) -> Analysis {
         threads,
         not_seen,
         syscalls,
+        on_cpu,
         span,
         scales,
         ..
@@ -56,17 +58,33 @@ pub(super) fn of(collector: Collector) -> Analysis {
     let by_api = sum_by(&contexts, &forest, names.apis.len(), |at| api_of(import_of(at)));
     let by_object = sum_by(&contexts, &forest, names.objects.len(), |at| object_of(import_of(at)));
 
-    let (apis, new_api) = api_rows(&names, &by_api, &ruler);
+    let of_threads = on_cpu.of_threads();
+    let (on_cpu, of_apis) = on_cpu::tables_of(&on_cpu, &names, &contexts);
+    let of_apis = (of_apis.as_slice(), on_cpu.sample_hz > 0);
+    let (apis, new_api) = api_rows(&names, &by_api, of_apis, &ruler);
     let callers = caller_rows(&names, &by_import, &new_api, &ruler);
     let mut libraries = library_rows(&names, &by_object, &ruler);
     libraries.extend(application_rows(&names, &threads, &ruler));
-    libraries.sort_by(|a, b| order(&a.measures, &b.measures).then_with(|| a.path.cmp(&b.path)));
+    add_on_cpu(&mut libraries, &on_cpu, &names);
+    let on_cpu_ns = |row: &LibraryRow| row.on_cpu.map(|time| time.on_cpu_ns);
+    libraries.sort_by(|a, b| {
+        on_cpu_ns(b)
+            .cmp(&on_cpu_ns(a))
+            .then_with(|| order(&a.measures, &b.measures))
+            .then_with(|| a.path.cmp(&b.path))
+    });
     let (context_rows, row_of) = context_rows(&names, &contexts, &new_api, &ruler);
 
     let totals = sum_threads(threads.iter());
     add_process_totals(&mut processes, &threads);
-    let threads: Vec<_> =
-        threads.into_iter().map(|thread| thread_row(thread, &new_api, &row_of, &ruler)).collect();
+    let threads: Vec<_> = threads
+        .into_iter()
+        .map(|thread| {
+            let key = (thread.row.process as u32, thread.row.thread);
+            let row = thread_row(thread, &new_api, &row_of, &ruler);
+            ThreadRow { on_cpu_ns: of_threads.get(&key).copied(), ..row }
+        })
+        .collect();
     let around = Surroundings {
         names: &names,
         contexts: &contexts,
@@ -89,6 +107,7 @@ pub(super) fn of(collector: Collector) -> Analysis {
         callers,
         contexts: context_rows,
         syscalls,
+        on_cpu,
         api_sums: in_new_order(&by_api, &new_api),
         ns_per_reference_tick: ruler.ns_per_reference_tick,
         objects: names.objects,
@@ -122,12 +141,19 @@ fn sum_by(
 }
 
 /// The table of APIs, and the place in it of each API.
-fn api_rows(names: &Names, by_api: &[Sums], ruler: &Ruler) -> (Vec<ApiRow>, Vec<u32>) {
+fn api_rows(
+    names: &Names,
+    by_api: &[Sums],
+    (on_cpu, is_sampled): (&[OnCpuOfApi], bool),
+    ruler: &Ruler,
+) -> (Vec<ApiRow>, Vec<u32>) {
     let mut rows: Vec<(usize, ApiRow)> = names
         .apis
         .iter()
         .zip(by_api)
-        .map(|(api, sums)| ApiRow {
+        .zip(on_cpu)
+        .map(|((api, sums), &on_cpu)| ApiRow {
+            on_cpu: is_sampled.then_some(on_cpu),
             object: api.object,
             library: names.objects[api.object as usize].name.clone(),
             symbol: api.symbol.clone(),
@@ -182,6 +208,27 @@ fn caller_rows(
     rows
 }
 
+/// What each object ran, in its row, or in one of its own if it was never called.
+fn add_on_cpu(libraries: &mut Vec<LibraryRow>, on_cpu: &OnCpu, names: &Names) {
+    if on_cpu.sample_hz > 0 {
+        libraries.iter_mut().for_each(|row| row.on_cpu = Some(SampledTime::default()));
+    }
+    for of_object in &on_cpu.objects {
+        let rows =
+            || libraries.iter().enumerate().filter(|(_, row)| row.object == of_object.object);
+        let is_application = |(_, row): &(usize, &LibraryRow)| row.kind == LibraryKind::Application;
+        let at = rows().find(is_application).or_else(|| rows().next()).map(|(at, _)| at);
+        match at {
+            Some(at) => libraries[at].on_cpu = Some(of_object.time),
+            None => {
+                let kind = LibraryKind::Library;
+                let row = library_row(names, kind, of_object.object, Measures::default());
+                libraries.push(LibraryRow { on_cpu: Some(of_object.time), ..row });
+            }
+        }
+    }
+}
+
 fn library_rows(names: &Names, by_object: &[Sums], ruler: &Ruler) -> Vec<LibraryRow> {
     let called = (0..).zip(by_object).filter(|(_, sums)| sums.calls > 0 || sums.self_ns > 0.0);
     called
@@ -210,7 +257,14 @@ fn application_rows(
 
 fn library_row(names: &Names, kind: LibraryKind, object: u32, measures: Measures) -> LibraryRow {
     let row = &names.objects[object as usize];
-    LibraryRow { kind, object, name: row.name.clone(), path: row.path.clone(), measures }
+    LibraryRow {
+        kind,
+        object,
+        name: row.name.clone(),
+        path: row.path.clone(),
+        on_cpu: None,
+        measures,
+    }
 }
 
 /// The rows, and the row of each merged context.

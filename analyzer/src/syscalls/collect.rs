@@ -148,6 +148,17 @@ impl Places {
     pub(crate) fn add_context(&mut self, thread: u32, tid: u32, reference: u32, place: Place) {
         self.contexts.insert(reference, (thread, tid, place));
     }
+
+    /// The thread's number, and the place, of what a row tells by a context's reference and a thread id.
+    pub(crate) fn of(&self, reference: u32, tid: u32) -> (Option<u32>, Place) {
+        let by_tid = || self.threads.get(&tid).copied().flatten();
+        match self.contexts.get(&reference).filter(|_| reference != 0) {
+            Some(&(thread, own_tid, place)) if own_tid == tid => (Some(thread), place),
+            // A child on its parent's memory is in its parent's context.
+            Some(&(_, _, place)) => (by_tid(), place),
+            None => (by_tid(), UNRECORDED),
+        }
+    }
 }
 
 impl Collected {
@@ -172,14 +183,7 @@ impl Collected {
         let Some(file) = &image.syscalls else { return };
         let header = file.header();
         for row in file.syscalls() {
-            let known = places.contexts.get(&row.context_ref).filter(|_| row.context_ref != 0);
-            let by_tid = || places.threads.get(&row.tid).copied().flatten();
-            let (thread, place) = match known {
-                Some(&(thread, tid, place)) if tid == row.tid => (Some(thread), place),
-                // A child on its parent's memory is in its parent's context.
-                Some(&(_, _, place)) => (by_tid(), place),
-                None => (by_tid(), UNRECORDED),
-            };
+            let (thread, place) = places.of(row.context_ref, row.tid);
             if !wanted(thread) {
                 continue;
             }

@@ -92,7 +92,7 @@ pub(super) fn subtitle(report: &Report) -> String {
         elapsed(analysis.wall_ns.0),
         analysis.totals.threads,
         approximate(analysis.totals.calls_estimated, count(analysis.totals.calls)),
-        processes::overhead(&analysis.totals),
+        processes::overhead(analysis),
     )
 }
 

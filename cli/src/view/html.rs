@@ -134,7 +134,7 @@ fn facts(report: &Report) -> Facts {
     if estimated {
         add("Counts", "marked with ~ are estimates".to_owned());
     }
-    add("Cost of recording", format!("about {}", processes::overhead(&analysis.totals)));
+    add("Cost of recording", format!("about {}", processes::overhead(analysis)));
     add("Ended", first.map(|process| processes::ending(process.ending)).unwrap_or_default());
     let hosts = hosts(report);
     if let Some(image) = report.loaded.images.first() {
@@ -173,6 +173,7 @@ fn facts(report: &Report) -> Facts {
             })
             .collect(),
         more_processes: analysis.processes.len().saturating_sub(PROCESSES),
+        processor: super::hot::ran(report),
     }
 }
 

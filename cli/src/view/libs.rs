@@ -2,13 +2,14 @@
 
 use chase_analyzer::{LibraryKind, LibraryRow};
 
+use super::sampled::{self, CPU, CPU_LEGEND, KERNEL};
 use super::waiting::{self, PREEMPTED};
 use super::{
     PERCENT, QUANTILES, SELF, Show, TOTAL, calls, estimates, left_out, legend, longest_of, marked,
     of_call, self_time, share,
 };
 use crate::args::{LibFilter, matches};
-use crate::machine::{self, MEASURES, Rows};
+use crate::machine::{self, MEASURES, ON_CPU, Rows};
 use crate::report::Report;
 use crate::terminal::{Align, Cell, Look, Table, Terminal, elapsed};
 
@@ -30,8 +31,12 @@ impl Show for Libs<'_> {
         let rows = self.rows(report);
         let mut out = table(report, rows.iter().take(top).copied()).render(terminal);
         out.push_str(&left_out(rows.len(), top, "libraries"));
-        let mut terms =
-            [&[PERCENT, SELF, TOTAL][..], &waiting::legend(report), &[QUANTILES]].concat();
+        let mut terms = match sampled::is_sampled(report) {
+            true => vec![CPU_LEGEND],
+            false => Vec::new(),
+        };
+        terms
+            .extend([&[PERCENT, SELF, TOTAL][..], &waiting::legend(report), &[QUANTILES]].concat());
         terms.extend(estimates(report));
         out.push_str(&legend(terminal, &terms));
         Ok(out)
@@ -39,7 +44,7 @@ impl Show for Libs<'_> {
 
     fn tables(&self, report: &Report, top: usize) -> anyhow::Result<Vec<Rows>> {
         let rows = self.rows(report).into_iter().take(top).map(|row| machine::row(row, []));
-        let columns = [&["kind", "name", "path"][..], &MEASURES].concat();
+        let columns = [&["kind", "name", "path"][..], &MEASURES, &ON_CPU].concat();
         Ok(vec![Rows { name: "libraries", columns, rows: rows.collect::<Result<_, _>>()? }])
     }
 }
@@ -47,6 +52,8 @@ impl Show for Libs<'_> {
 fn table<'r>(report: &Report, rows: impl Iterator<Item = &'r LibraryRow>) -> Table {
     let mut table = Table::new([
         ("Library", Align::Name),
+        (CPU, Align::Number),
+        (KERNEL, Align::Number),
         ("%", Align::Number),
         ("self", Align::Number),
         ("total", Align::Number),
@@ -59,11 +66,15 @@ fn table<'r>(report: &Report, rows: impl Iterator<Item = &'r LibraryRow>) -> Tab
         ("max", Align::Number),
     ])
     .only_if(waiting::is_measured(report), PREEMPTED)
-    .may_drop(["p99", "max", "total", PREEMPTED, "p99.9"]);
+    .only_if(sampled::is_sampled(report), CPU)
+    .only_if(sampled::is_sampled(report), KERNEL)
+    .may_drop(["p99", "max", "total", PREEMPTED, KERNEL, "p99.9"]);
     for row in rows {
         let measures = &row.measures;
         table.row([
             name(report, row),
+            sampled::share(report, row.on_cpu).into(),
+            sampled::kernel(report, row.on_cpu).into(),
             marked(measures, share(report, measures.self_ns)).into(),
             self_time(measures).into(),
             match row.kind {

@@ -6,9 +6,11 @@ pub(crate) mod compare;
 mod export;
 mod findings;
 mod groups;
+mod hot;
 mod html;
 mod libs;
 mod processes;
+mod sampled;
 mod summary;
 mod syscalls;
 mod tail;
@@ -48,6 +50,7 @@ pub(crate) fn show(cli: &Cli, report: &Report, terminal: Terminal) -> anyhow::Re
         Some(View::Apis { lib, api, .. }) => {
             render(&apis::Apis { lib, api }, cli, report, terminal)
         }
+        Some(View::Hot { lib, .. }) => render(&hot::Hot { lib }, cli, report, terminal),
         Some(View::Threads { group, only_groups: true, .. }) => {
             render(&groups::OnlyGroups { group }, cli, report, terminal)
         }

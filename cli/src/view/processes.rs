@@ -2,10 +2,11 @@
 
 use std::cmp::Reverse;
 
-use chase_analyzer::{Ending, Ns, ProcessRow, Totals};
+use chase_analyzer::{Analysis, Ending, Ns, ProcessRow, Totals};
 use unicode_width::UnicodeWidthStr;
 
 use super::approximate;
+use crate::names::OWN;
 use crate::report::{Report, file_name, fraction};
 use crate::terminal::{Align, Look, Table, Terminal, clean, count, elapsed, moment, percent};
 
@@ -18,12 +19,21 @@ pub(super) const ENDED: (&str, &str) = (
     "ended",
     "exec: went on as the program in the next row of its PID; _exit: without exit handlers",
 );
+/// What shares rest on where no samples were taken.
+const NO_SAMPLES: &str = "where the processor was: no samples were taken, so time is that of calls, and what a library calls back is in its own (samples need chase-companion: root, or setcap cap_bpf,cap_perfmon+ep)";
 /// From this fraction of the threads' lifetime on, times that contradict each other are mentioned.
 const NOTABLE_OVERLAP: f64 = 0.01;
 
-/// What was spent on being recorded, in words.
-pub(super) fn overhead(totals: &Totals) -> String {
-    overhead_of(totals.own_cost_ns, totals)
+/// What chase cost, as a part of what the run would have taken without it: by the calls that it recorded, or, where that
+/// is more, by what samples found of itself on the processor, its start among it.
+pub(super) fn overhead(analysis: &Analysis) -> String {
+    let totals = &analysis.totals;
+    let on_cpu = &analysis.on_cpu;
+    let own = on_cpu.objects.iter().find(|row| row.name == OWN).map(|row| row.time.on_cpu_ns);
+    let own = own.unwrap_or_default();
+    let sampled = fraction(own, on_cpu.on_cpu_ns.as_f64() - own.as_f64());
+    let cost = totals.own_cost_ns;
+    percent(sampled.max(fraction(cost, totals.lifetime_ns.as_f64() - cost.as_f64())))
 }
 
 /// `cost` as a part of what the threads would have taken without it.
@@ -32,7 +42,7 @@ pub(super) fn overhead_of(cost: Ns, totals: &Totals) -> String {
 }
 
 /// `compressor  pid 4711  212 ms wall, 3 threads, …`, and how it ended.
-pub(super) fn headline(process: &ProcessRow, terminal: Terminal) -> String {
+pub(super) fn headline(analysis: &Analysis, process: &ProcessRow, terminal: Terminal) -> String {
     let about = if process.end_is_estimate { "about " } else { "" };
     let totals = &process.totals;
     let facts = format!(
@@ -41,7 +51,7 @@ pub(super) fn headline(process: &ProcessRow, terminal: Terminal) -> String {
         elapsed(process.wall_ns.0),
         plural(totals.threads as u64, "thread"),
         approximate(totals.calls_estimated, plural(totals.calls, "library call")),
-        overhead(totals),
+        overhead(analysis),
         ending(process.ending),
     );
     line(&process.executable, &facts, terminal)
@@ -67,7 +77,7 @@ pub(super) fn table(report: &Report, terminal: Terminal, top: usize) -> String {
         elapsed(analysis.wall_ns.0),
         plural(analysis.totals.threads as u64, "thread"),
         approximate(analysis.totals.calls_estimated, plural(analysis.totals.calls, "library call"),),
-        overhead(&analysis.totals),
+        overhead(analysis),
     );
     let mut out = line(first, &facts, terminal) + "\n";
     let mut table = Table::new([
@@ -215,6 +225,9 @@ pub(super) fn not_seen(report: &Report) -> Vec<String> {
         lines.push(format!("part of {}: {}", part.path.display(), part.problem));
     }
     lines.extend(super::syscalls::not_seen(report));
+    if report.analysis.on_cpu.sample_hz == 0 {
+        lines.push(NO_SAMPLES.to_owned());
+    }
     for failure in &report.loaded.failures {
         lines.push(format!("{}: {}", failure.path.display(), failure.cause));
     }

@@ -4,6 +4,7 @@ use chase_analyzer::{LibraryKind, LibraryRow, Ns};
 
 use super::apis::Apis;
 use super::libs::{self, Libs};
+use super::sampled::{self, CALLBACKS, CPU, CPU_LEGEND, CPU_OF_CALLS, KERNEL};
 use super::threads::Threads;
 use super::{
     QUANTILES, SELF_SHARE, Show, calls, estimates, findings, groups, legend, marked, of_call,
@@ -31,7 +32,7 @@ impl Show for Summary {
             if top == super::DEFAULT_TOP { (TOP, TOP_PROCESSES) } else { (top, top) };
         let mut terms = Vec::new();
         let mut out = match &*report.analysis.processes {
-            [process] => processes::headline(process, terminal),
+            [process] => processes::headline(&report.analysis, process, terminal),
             _ => {
                 let table = processes::table(report, terminal, top_processes);
                 // Narrow terminals may have no room for the column.
@@ -41,6 +42,8 @@ impl Show for Summary {
                 table
             }
         };
+        terms.extend(sampled::is_sampled(report).then_some(CPU_LEGEND));
+        terms.extend(sampled::is_sampled(report).then_some(CPU_OF_CALLS));
         terms.push(SELF_SHARE);
         terms.extend(waiting::legend(report).first());
         terms.push(QUANTILES);
@@ -85,14 +88,21 @@ impl Show for Summary {
 fn libraries(report: &Report, terminal: Terminal, top: usize) -> String {
     let mut table = Table::new([
         ("Library", Align::Name),
+        (CPU, Align::Number),
+        (KERNEL, Align::Number),
         ("self", Align::Number),
         (waiting::heading(report), Align::Number),
         ("calls", Align::Number),
         ("p50", Align::Number),
         ("p99.9", Align::Number),
-    ]);
+    ])
+    .only_if(sampled::is_sampled(report), CPU)
+    .only_if(sampled::is_sampled(report), KERNEL)
+    .may_drop([KERNEL]);
     let is_small = |row: &&LibraryRow| {
-        row.kind == LibraryKind::Application && row.measures.share < SMALL_APPLICATION
+        row.kind == LibraryKind::Application
+            && row.measures.share < SMALL_APPLICATION
+            && row.on_cpu.is_none_or(|time| time.samples == 0)
     };
     let (mut small, mut rows): (Vec<_>, Vec<_>) =
         report.analysis.libraries.iter().partition(is_small);
@@ -105,6 +115,8 @@ fn libraries(report: &Report, terminal: Terminal, top: usize) -> String {
         let measures = &row.measures;
         table.row([
             libs::name(report, row),
+            sampled::share(report, row.on_cpu).into(),
+            sampled::kernel(report, row.on_cpu).into(),
             marked(measures, share(report, measures.self_ns)).into(),
             share(report, measures.wait_ns).into(),
             calls(measures).into(),
@@ -117,6 +129,8 @@ fn libraries(report: &Report, terminal: Terminal, top: usize) -> String {
         let name = format!("{} more applications", small.len());
         table.row([
             Cell::new(name, Look::Strong),
+            "".into(),
+            "".into(),
             share(report, Ns(sum)).into(),
             "".into(),
             "".into(),
@@ -131,16 +145,22 @@ fn functions(report: &Report, top: usize) -> Table {
     let mut table = Table::new([
         ("Function", Align::Name),
         ("Library", Align::Name),
+        (CPU, Align::Number),
+        (CALLBACKS, Align::Number),
         ("self", Align::Number),
         ("calls", Align::Number),
         ("p50", Align::Number),
         ("p99.9", Align::Number),
-    ]);
+    ])
+    .only_if(sampled::is_sampled(report), CPU)
+    .only_if(sampled::is_sampled(report), CALLBACKS);
     for (number, row) in report.analysis.apis.iter().enumerate().take(top) {
         let measures = &row.measures;
         table.row([
             report.names.short(number).into(),
             Cell::new(report.names.object(row.object), Look::Faint),
+            sampled::share(report, row.on_cpu.map(|on_cpu| on_cpu.time)).into(),
+            sampled::callbacks(row).into(),
             marked(measures, share(report, measures.self_ns)).into(),
             calls(measures).into(),
             of_call(measures.p50_ns).into(),

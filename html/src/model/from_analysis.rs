@@ -8,7 +8,7 @@ use chase_analyzer::{
 };
 
 use super::{
-    Edge, Estimates, Function, Header, Library, Process, Report, WaitSource, Waiting, groups,
+    Edge, Estimates, Function, Header, Library, Process, Ran, Report, WaitSource, Waiting, groups,
     syscalls, tables, tails,
 };
 use crate::Label;
@@ -54,18 +54,22 @@ pub struct Facts {
     pub processes: Vec<Process>,
     /// For [`Header::more_processes`].
     pub more_processes: usize,
+    /// For [`Report::processor`].
+    pub processor: Option<Ran>,
 }
 
 impl Report {
     /// What there is to be shown of `figures`. [`flames`](Self::flames) and
     /// [`comparison`](Self::comparison) are left empty.
     #[must_use]
-    pub fn new(figures: Figures<'_>, names: &dyn Names, facts: Facts) -> Self {
+    pub fn new(figures: Figures<'_>, names: &dyn Names, mut facts: Facts) -> Self {
+        let processor = facts.processor.take();
         let analysis = figures.analysis;
         let (syscalls, more_syscalls) = syscalls::of(analysis, names);
         Self {
             header: header(analysis, facts),
             findings: figures.findings.iter().map(|finding| sentence(names, finding)).collect(),
+            processor,
             libraries: libraries(analysis, names),
             waits: match analysis.wait_source() {
                 Source::Scheduler => WaitSource::Scheduler,

@@ -23,6 +23,8 @@ pub struct Report {
     pub header: Header,
     /// What stands out, most important first.
     pub findings: Vec<Finding>,
+    /// Where the processor was, where samples were taken.
+    pub processor: Option<Ran>,
     /// Libraries and applications by self time, longest first, with their functions.
     pub libraries: Vec<Library>,
     /// Where waits are from.
@@ -43,6 +45,47 @@ pub struct Report {
     pub comparison: Option<Comparison>,
     /// Everything, to be searched.
     pub tables: Vec<RawTable>,
+}
+
+/// What ran on the processor, by samples.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Ran {
+    /// Samples.
+    pub samples: u64,
+    /// Time on the CPU of all threads that were watched, nanoseconds.
+    pub on_cpu_ns: f64,
+    /// The part of it that no sample tells of, nanoseconds.
+    pub not_sampled_ns: f64,
+    /// By object, longest first.
+    pub objects: Vec<RanObject>,
+}
+
+/// What ran of one object.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RanObject {
+    /// Name.
+    pub name: Label,
+    /// Whether it is an executable.
+    pub is_application: bool,
+    /// Its time, nanoseconds.
+    pub ns: f64,
+    /// Half the width of the 95 % confidence interval, nanoseconds.
+    pub error_ns: f64,
+    /// The part of it in the kernel, nanoseconds.
+    pub kernel_ns: f64,
+    /// Its functions, longest first.
+    pub functions: Vec<RanFunction>,
+}
+
+/// What ran of one function.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RanFunction {
+    /// Name.
+    pub name: Label,
+    /// Its time, nanoseconds.
+    pub ns: f64,
+    /// The line with most samples; empty if it is not known.
+    pub line: Label,
 }
 
 /// Of what run a page is.

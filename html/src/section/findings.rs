@@ -23,6 +23,7 @@ pub(super) fn render(report: &Report) -> Result<Option<Markup>, Error> {
 /// Whether the page has what a link would lead to.
 fn is_there(report: &Report, section: SectionId) -> bool {
     match section {
+        SectionId::Processor => report.processor.is_some(),
         SectionId::Threads => !report.groups.is_empty(),
         SectionId::Tail => !report.tails.is_empty(),
         SectionId::Syscalls => !report.syscalls.is_empty(),

@@ -7,6 +7,7 @@ mod findings;
 mod flame;
 mod header;
 mod libraries;
+mod processor;
 mod rows;
 mod syscalls;
 mod tail;
@@ -23,6 +24,7 @@ pub(crate) use compare::{draw as draw_compare, has_parts};
 pub(crate) use flame::svg as flame_svg;
 pub(crate) use header::render as header;
 pub(crate) use libraries::draw as draw_libraries;
+pub(crate) use processor::draw as draw_processor;
 pub(crate) use syscalls::draw as draw_syscalls;
 pub(crate) use tail::draw as draw_tail;
 pub(crate) use threads::{
@@ -42,6 +44,11 @@ pub(crate) struct Section {
 pub(crate) const SECTIONS: &[Section] = &[
     Section { id: SectionId::Findings, title: "Findings", render: findings::render },
     Section { id: SectionId::Compare, title: "What changed", render: compare::render },
+    Section {
+        id: SectionId::Processor,
+        title: "Where the processor was",
+        render: processor::render,
+    },
     Section { id: SectionId::Time, title: "Where the time went", render: time::render },
     Section { id: SectionId::Libraries, title: "Running and waiting", render: libraries::render },
     Section { id: SectionId::Threads, title: "Thread groups", render: threads::render },

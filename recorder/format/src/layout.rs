@@ -330,6 +330,12 @@ pub enum ChunkKind {
     Origins = 7,
     /// [`TwinRecord`]s, each readable by its own `state`; only in files of older versions.
     Twins = 8,
+    /// [`SampleRow`](crate::syscalls::SampleRow)s, `count` of them; only in `.syscalls` files.
+    Samples = 9,
+    /// [`OnCpuRow`](crate::syscalls::OnCpuRow)s, `count` of them; only in `.syscalls` files.
+    OnCpu = 10,
+    /// [`MappingRow`](crate::syscalls::MappingRow)s, `count` of them; only in `.syscalls` files.
+    Mappings = 11,
 }
 
 /// The first [`UNIT`] bytes of each chunk.

@@ -32,6 +32,14 @@
 //! not that thread's (a child on its parent's memory, as of `vfork`), it is the thread named by
 //! `tid`.
 //!
+//! # Samples
+//!
+//! The clock of each CPU strikes [`SyscallsHeader::sample_hz`] times a second, and a sample is taken of the thread that
+//! runs, if it is traced. What it was doing is told by [`SampleRow`]s, of which there is one for each (context,
+//! thread, address); how long it ran, by [`OnCpuRow`]s, from switch to switch. So the time of a part of a thread's
+//! samples is that part of its time on the CPU. Addresses are to be looked up in the recording's objects, and
+//! in [`MappingRow`]s where these have none; of several mappings of one address the latest counts.
+//!
 //! Times are in ns of `CLOCK_MONOTONIC`. Those of syscalls contain
 //! [`SyscallsHeader::cost_inside_ns`] per call.
 //!
@@ -133,6 +141,10 @@ pub struct SyscallsHeader {
     pub boot_id: [u8; 16],
     /// Name of the process when the image began, padded with NUL.
     pub name: [u8; 16],
+    /// Samples of what runs, per second and CPU; 0: none are taken. (Missing in older files, as is what follows.)
+    pub sample_hz: u64,
+    /// Samples of all processes of the run for which there was no room.
+    pub lost_samples: u64,
 }
 
 /// What one thread did in one context by one syscall.
@@ -194,10 +206,60 @@ pub struct WaitRow {
     pub histogram: [u64; BUCKETS],
 }
 
+/// How often one thread was found at one address in one context, by the clock of its CPU.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+pub struct SampleRow {
+    /// The context's node in the recording; 0 for none.
+    pub context_ref: u32,
+    /// Thread id in the process's own pid namespace.
+    pub tid: u32,
+    /// Of the instruction in user space that it was at, or is to go on at after what it does in the kernel.
+    pub address: u64,
+    /// Samples in user space.
+    pub user: u32,
+    /// Samples in the kernel.
+    pub kernel: u32,
+}
+
+/// How long one thread has been on the CPU in all, from the beginning of its tracing.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+pub struct OnCpuRow {
+    /// Thread id in the process's own pid namespace. There may be several rows of one; they add up.
+    pub tid: u32,
+    /// Padding.
+    pub reserved: u32,
+    /// The time.
+    pub on_cpu_ns: u64,
+}
+
+/// Bytes of [`MappingRow::path`].
+pub const MAPPING_PATH: usize = 480;
+
+/// Executable memory of the process in which samples lie, as `/proc/PID/maps` had it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+pub struct MappingRow {
+    /// First address.
+    pub start: u64,
+    /// End.
+    pub end: u64,
+    /// Where in the file that is.
+    pub offset: u64,
+    /// When it was seen, `CLOCK_MONOTONIC`.
+    pub seen_ns: u64,
+    /// The file, or what the kernel calls it (`[vdso]`), padded with NUL; empty for memory of no file.
+    pub path: [u8; MAPPING_PATH],
+}
+
 const _: () = {
+    assert!(size_of::<SampleRow>() == 24);
+    assert!(size_of::<OnCpuRow>() == 16);
+    assert!(size_of::<MappingRow>() == 512);
     assert!(size_of::<SyscallRow>() == 384);
     assert!(size_of::<WaitRow>() == 384);
-    assert!(size_of::<SyscallsHeader>() == 160);
+    assert!(size_of::<SyscallsHeader>() == 176);
     assert!(bucket_end_ns(0).unwrap() == 64);
     assert!(bucket_end_ns(BUCKETS - 1).is_none());
 };

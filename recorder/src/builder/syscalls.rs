@@ -5,8 +5,8 @@ use bytemuck::{Zeroable, bytes_of, cast_slice};
 use super::file::chunk;
 use crate::layout::{ChunkKind, NONE, PAGE, UNIT};
 use crate::syscalls::{
-    BUCKETS, ERRNO_SHIFT, ERRNOS, MAGIC, READER_MIN, STATE_COMPLETE, SyscallRow, SyscallsHeader,
-    VERSION, WaitRow, bucket_end_ns,
+    BUCKETS, ERRNO_SHIFT, ERRNOS, MAGIC, MAPPING_PATH, MappingRow, OnCpuRow, READER_MIN,
+    STATE_COMPLETE, SampleRow, SyscallRow, SyscallsHeader, VERSION, WaitRow, bucket_end_ns,
 };
 
 /// Describes what the companion saw of a process.
@@ -18,6 +18,12 @@ pub struct SyscallsBuilder {
     pub syscalls: Vec<SyscallRow>,
     /// Rows of waits.
     pub waits: Vec<WaitRow>,
+    /// Rows of samples.
+    pub samples: Vec<SampleRow>,
+    /// Times on the CPU.
+    pub on_cpu: Vec<OnCpuRow>,
+    /// Executable mappings.
+    pub mappings: Vec<MappingRow>,
 }
 
 impl SyscallsBuilder {
@@ -39,7 +45,14 @@ impl SyscallsBuilder {
             boot_id: [0xb0; 16],
             ..SyscallsHeader::zeroed()
         };
-        Self { header, syscalls: Vec::new(), waits: Vec::new() }
+        Self {
+            header,
+            syscalls: Vec::new(),
+            waits: Vec::new(),
+            samples: Vec::new(),
+            on_cpu: Vec::new(),
+            mappings: Vec::new(),
+        }
     }
 
     /// The name of the process.
@@ -98,17 +111,55 @@ impl SyscallsBuilder {
         self
     }
 
+    /// Adds samples, in user space and in the kernel.
+    pub fn samples(
+        &mut self,
+        context_ref: u32,
+        tid: u32,
+        address: u64,
+        user: u32,
+        kernel: u32,
+    ) -> &mut Self {
+        self.samples.push(SampleRow { context_ref, tid, address, user, kernel });
+        self
+    }
+
+    /// Adds time of a thread on the CPU.
+    pub fn on_cpu(&mut self, tid: u32, on_cpu_ns: u64) -> &mut Self {
+        self.on_cpu.push(OnCpuRow { tid, reserved: 0, on_cpu_ns });
+        self
+    }
+
+    /// Adds an executable mapping of a file, from its start.
+    pub fn mapping(&mut self, start: u64, end: u64, path: &str) -> &mut Self {
+        let mut row = MappingRow { start, end, offset: 0, seen_ns: 0, path: [0; MAPPING_PATH] };
+        row.path[..path.len()].copy_from_slice(path.as_bytes());
+        self.mappings.push(row);
+        self
+    }
+
     /// The file's bytes.
     #[must_use]
     pub fn build(&self) -> Vec<u8> {
         // Several chunks, as in a file that grew.
         const IN_CHUNK: usize = (PAGE - UNIT) / size_of::<SyscallRow>();
+        const SAMPLES_IN_CHUNK: usize = (PAGE - UNIT) / size_of::<SampleRow>();
+        const MAPPINGS_IN_CHUNK: usize = (PAGE - UNIT) / size_of::<MappingRow>();
         let mut file = vec![0; PAGE];
         for rows in self.syscalls.chunks(IN_CHUNK) {
             chunk(&mut file, ChunkKind::Syscalls, NONE, rows.len() as u32, cast_slice(rows));
         }
         for rows in self.waits.chunks(IN_CHUNK) {
             chunk(&mut file, ChunkKind::Waits, NONE, rows.len() as u32, cast_slice(rows));
+        }
+        for rows in self.samples.chunks(SAMPLES_IN_CHUNK) {
+            chunk(&mut file, ChunkKind::Samples, NONE, rows.len() as u32, cast_slice(rows));
+        }
+        for rows in self.on_cpu.chunks(SAMPLES_IN_CHUNK) {
+            chunk(&mut file, ChunkKind::OnCpu, NONE, rows.len() as u32, cast_slice(rows));
+        }
+        for rows in self.mappings.chunks(MAPPINGS_IN_CHUNK) {
+            chunk(&mut file, ChunkKind::Mappings, NONE, rows.len() as u32, cast_slice(rows));
         }
         let header = SyscallsHeader { committed: file.len() as u64, ..self.header };
         file[..size_of_val(&header)].copy_from_slice(bytes_of(&header));
@@ -149,6 +200,20 @@ pub fn syscalls_sample() -> SyscallsBuilder {
         row.returned = 4096;
         builder.wait(context_ref, tid, context_ref % 2, 2, 500);
     }
+    builder.header.sample_hz = 997;
+    for thread in 0..6 {
+        builder.on_cpu(1000 + thread, 1_000_000 * u64::from(thread));
+        for at in 0..40 {
+            builder.samples(
+                at * 5,
+                1000 + thread,
+                0x40_0000 + u64::from(at) * 0x1_0001,
+                at,
+                at % 3,
+            );
+        }
+    }
+    builder.mapping(0x40_0000, 0x42_0000, "/usr/bin/app").mapping(0x44_0000, 0x48_0000, "");
     builder.syscall(u32::MAX, 9, u32::MAX, 1, u64::MAX >> 20).unfinished = 1;
     builder
 }

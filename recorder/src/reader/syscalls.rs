@@ -2,10 +2,14 @@
 
 use std::borrow::Cow;
 
+use bytemuck::Zeroable;
+
 use super::chunks::{self, Chunk};
 use super::{Error, Problem, extent, pod_at, text};
 use crate::layout::{ChunkKind, UNIT};
-use crate::syscalls::{MAGIC, SyscallRow, SyscallsHeader, VERSION, WaitRow};
+use crate::syscalls::{
+    MAGIC, MappingRow, OnCpuRow, SampleRow, SyscallRow, SyscallsHeader, VERSION, WaitRow,
+};
 
 /// What the companion wrote of one process image. Like [`Recording`](super::Recording), it takes
 /// any bytes; rows are read from them when asked for.
@@ -15,6 +19,9 @@ pub struct SyscallsFile<'a> {
     header: SyscallsHeader,
     syscalls: Vec<Chunk>,
     waits: Vec<Chunk>,
+    samples: Vec<Chunk>,
+    on_cpu: Vec<Chunk>,
+    mappings: Vec<Chunk>,
     problems: Vec<Problem>,
 }
 
@@ -38,7 +45,18 @@ pub fn parse_syscalls_header(bytes: &[u8]) -> Result<SyscallsHeader, Error> {
     if reader_min > VERSION {
         return Err(Error::LaterSyscalls { version, reader_min });
     }
-    pod_at(bytes, 0).ok_or(too_short)
+    let header_len = number(16)? as usize;
+    // What an older writer did not know is zero; the rest of its page may be missing.
+    let known = bytes.get(..header_len.min(size_of::<SyscallsHeader>())).ok_or(too_short)?;
+    let mut header = SyscallsHeader::zeroed();
+    bytemuck::bytes_of_mut(&mut header)[..known.len()].copy_from_slice(known);
+    Ok(header)
+}
+
+/// The path of a mapping, or what the kernel calls it; empty for memory of no file.
+#[must_use]
+pub fn mapping_path(mapping: &MappingRow) -> Cow<'_, str> {
+    text(&mapping.path)
 }
 
 impl<'a> SyscallsFile<'a> {
@@ -53,13 +71,16 @@ impl<'a> SyscallsFile<'a> {
         let mut problems = Vec::new();
         let end = extent(header.committed, bytes.len(), &mut problems);
         let chunks = chunks::scan(&bytes, end, &mut problems);
-        let mut of_kind = |kind: ChunkKind, what| {
+        let mut of_kind = |kind: ChunkKind, size, what| {
             let chunks = chunks.iter().filter(|chunk| chunk.kind == kind as u32);
-            chunks.map(|chunk| limited(chunk, what, &mut problems)).collect()
+            chunks.map(|chunk| limited(chunk, size, what, &mut problems)).collect()
         };
-        let syscalls = of_kind(ChunkKind::Syscalls, "rows of syscalls");
-        let waits = of_kind(ChunkKind::Waits, "rows of waits");
-        Ok(Self { bytes, header, syscalls, waits, problems })
+        let syscalls = of_kind(ChunkKind::Syscalls, size_of::<SyscallRow>(), "rows of syscalls");
+        let waits = of_kind(ChunkKind::Waits, size_of::<WaitRow>(), "rows of waits");
+        let samples = of_kind(ChunkKind::Samples, size_of::<SampleRow>(), "rows of samples");
+        let on_cpu = of_kind(ChunkKind::OnCpu, size_of::<OnCpuRow>(), "rows of times on the CPU");
+        let mappings = of_kind(ChunkKind::Mappings, size_of::<MappingRow>(), "rows of mappings");
+        Ok(Self { bytes, header, syscalls, waits, samples, on_cpu, mappings, problems })
     }
 
     /// The header.
@@ -90,6 +111,21 @@ impl<'a> SyscallsFile<'a> {
         self.rows(&self.waits)
     }
 
+    /// Rows of samples, in no particular order.
+    pub fn samples(&self) -> impl Iterator<Item = SampleRow> {
+        self.rows(&self.samples)
+    }
+
+    /// Times on the CPU, in no particular order.
+    pub fn on_cpu(&self) -> impl Iterator<Item = OnCpuRow> {
+        self.rows(&self.on_cpu)
+    }
+
+    /// Executable mappings, in the order in which they were seen.
+    pub fn mappings(&self) -> impl Iterator<Item = MappingRow> {
+        self.rows(&self.mappings)
+    }
+
     fn rows<'s, T: bytemuck::AnyBitPattern>(
         &'s self,
         chunks: &'s [Chunk],
@@ -102,9 +138,8 @@ impl<'a> SyscallsFile<'a> {
 }
 
 /// The chunk with as many rows as fit into it.
-fn limited(chunk: &Chunk, what: &'static str, problems: &mut Vec<Problem>) -> Chunk {
-    // Rows of both kinds are of one size.
-    let room = ((chunk.len - UNIT) / size_of::<SyscallRow>()) as u32;
+fn limited(chunk: &Chunk, size: usize, what: &'static str, problems: &mut Vec<Problem>) -> Chunk {
+    let room = ((chunk.len - UNIT) / size) as u32;
     if chunk.count > room {
         problems.push(Problem::Count {
             offset: chunk.offset as u64,

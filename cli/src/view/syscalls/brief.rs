@@ -130,8 +130,10 @@ pub(in crate::view) fn not_seen(report: &Report) -> Vec<String> {
             "that never returned, because the thread ended; counted with the time until then",
         ),
     ];
+    let lost_samples = report.analysis.on_cpu.lost_samples;
+    let lost_samples = (lost_samples, "sample", "of what ran, for which the companion had no room");
+    let counts = counts.iter().chain([&lost_samples]);
     let mut lines: Vec<String> = counts
-        .iter()
         .filter(|(number, ..)| *number > 0)
         .map(|&(number, what, why)| format!("{} {why}", plural(number, what)))
         .collect();

@@ -1,0 +1,100 @@
+//! Where the processor was: samples of what each thread ran, by the clock of its CPU.
+//!
+//! Let a thread have *n* samples and *T* time on the CPU, from switch to switch. *k* of them stand for a time of
+//! *T·k/n*: what the clock finds is proportional to the time that is spent there. Threads with few samples are taken
+//! together, by process, so that what many short ones did is there in the sum. The confidence interval is Wilson's, of
+//! *k* in all *n*.
+
+mod collect;
+mod tables;
+
+use serde::Serialize;
+
+use crate::address::CodeAddress;
+use crate::clock::Ns;
+
+pub(crate) use collect::Collected;
+pub(crate) use tables::tables_of;
+
+/// Time on the CPU, by samples; all times are free of none of chase's own cost, which has rows of its own.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct OnCpu {
+    /// Samples per second and CPU; 0 where none were taken.
+    pub sample_hz: u64,
+    /// Samples of what was selected.
+    pub samples: u64,
+    /// Samples of the run for which there was no room.
+    pub lost_samples: u64,
+    /// Time on the CPU of all threads that were watched, measured from switch to switch.
+    pub on_cpu_ns: Ns,
+    /// The part of it that no sample tells of: threads of processes without a single one.
+    pub not_sampled_ns: Ns,
+    /// By object, longest first. With `not_sampled_ns`, they add up to `on_cpu_ns`.
+    pub objects: Vec<OnCpuObject>,
+    /// By address, longest first. Not in JSON, where functions are.
+    #[serde(skip)]
+    pub addresses: Vec<OnCpuAddress>,
+}
+
+/// What was in one object.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct OnCpuObject {
+    /// The object, by number in [`Analysis::objects`](crate::Analysis::objects).
+    pub object: u32,
+    /// Its name.
+    pub name: String,
+    /// Its path.
+    pub path: String,
+    /// Its time.
+    #[serde(flatten)]
+    pub time: SampledTime,
+}
+
+/// What was at one address.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct OnCpuAddress {
+    /// The address.
+    pub address: CodeAddress,
+    /// The object, by number in [`Analysis::objects`](crate::Analysis::objects).
+    pub object: u32,
+    /// A process that it is of, by number in [`Analysis::processes`](crate::Analysis::processes).
+    pub process: usize,
+    /// Its time.
+    pub time: SampledTime,
+}
+
+impl OnCpu {
+    /// Half the width of the 95 % confidence interval of the time of so many of the samples.
+    #[must_use]
+    pub fn ci95_ns(&self, samples: u64) -> Ns {
+        let sampled = self.on_cpu_ns.0.saturating_sub(self.not_sampled_ns.0);
+        Ns::from_f64(tables::wilson(samples, self.samples) * sampled as f64)
+    }
+}
+
+/// Time on the CPU that samples stand for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct SampledTime {
+    /// Samples.
+    pub samples: u64,
+    /// Time: in user space, and in the kernel on behalf of what is there.
+    pub on_cpu_ns: Ns,
+    /// The part of it in the kernel.
+    pub on_cpu_kernel_ns: Ns,
+    /// Half the width of the 95 % confidence interval of `on_cpu_ns`.
+    pub on_cpu_ci95_ns: Ns,
+}
+
+/// Where the processor was during the calls of an API, without the library calls made inside.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct OnCpuOfApi {
+    /// All of it.
+    #[serde(flatten)]
+    pub time: SampledTime,
+    /// In the library itself.
+    pub on_cpu_inside_ns: Ns,
+    /// In the application, which the library called back.
+    pub on_cpu_application_ns: Ns,
+    /// In other libraries.
+    pub on_cpu_elsewhere_ns: Ns,
+}

@@ -1,0 +1,123 @@
+//! From the rows of `.syscalls` files to samples in merged contexts.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use chase_recorder::reader::mapping_path;
+use chase_recorder::syscalls::MappingRow;
+
+use crate::address::{AddressMap, CodeAddress};
+use crate::clock::Ns;
+use crate::image::Image;
+use crate::names::{Names, Renumbered};
+use crate::syscalls::{Place, Places};
+
+/// What memory of no file that is executed is called.
+const GENERATED: &str = "[generated code]";
+/// What `/proc/PID/maps` says behind the path of a file that is no more.
+const DELETED: &str = " (deleted)";
+
+/// Samples, and times on the CPU, of what was looked at.
+#[derive(Default)]
+pub(crate) struct Collected {
+    pub(super) sample_hz: u64,
+    pub(super) lost_samples: u64,
+    pub(super) threads: HashMap<ThreadKey, ThreadTime>,
+    pub(super) samples: Vec<Sample>,
+}
+
+/// A thread: process and thread id.
+pub(super) type ThreadKey = (u32, u32);
+
+#[derive(Clone, Copy, Default)]
+pub(super) struct ThreadTime {
+    /// Number of the thread in its process.
+    pub(super) thread: Option<u32>,
+    pub(super) on_cpu_ns: u64,
+    pub(super) samples: u64,
+}
+
+/// Samples of one thread in one context at one address.
+pub(super) struct Sample {
+    pub(super) thread: ThreadKey,
+    pub(super) place: Place,
+    pub(super) address: CodeAddress,
+    pub(super) object: u32,
+    pub(super) user: u64,
+    pub(super) kernel: u64,
+}
+
+impl Collected {
+    /// Time on the CPU by number of the process and of the thread, where only one thread had its id.
+    pub(crate) fn of_threads(&self) -> HashMap<(u32, u32), Ns> {
+        let known = |(&(process, _), time): (&ThreadKey, &ThreadTime)| {
+            Some(((process, time.thread?), Ns(time.on_cpu_ns)))
+        };
+        self.threads.iter().filter_map(known).collect()
+    }
+
+    /// Adds what was found in a part, whose contexts have the numbers `places` here.
+    pub(crate) fn merge(&mut self, part: Self, numbers: &Renumbered, places: &[Place]) {
+        self.sample_hz = self.sample_hz.max(part.sample_hz);
+        // The companion counts over all processes: the latest it wrote is the largest.
+        self.lost_samples = self.lost_samples.max(part.lost_samples);
+        self.threads.extend(part.threads);
+        self.samples.extend(part.samples.into_iter().map(|mut sample| {
+            sample.place = places.get(sample.place as usize).copied().unwrap_or(sample.place);
+            sample.object = numbers.objects[sample.object as usize];
+            sample.address.object = sample.address.object.map(|_| sample.object);
+            sample
+        }));
+    }
+
+    /// Adds the samples of an image, if `wanted` says so of the number of their thread.
+    pub(crate) fn add(
+        &mut self,
+        process: usize,
+        image: &Image,
+        places: &Places,
+        addresses: &AddressMap,
+        names: &mut Names,
+        wanted: impl Fn(Option<u32>) -> bool,
+    ) {
+        let Some(file) = &image.syscalls else { return };
+        self.sample_hz = self.sample_hz.max(file.header().sample_hz);
+        self.lost_samples = self.lost_samples.max(file.header().lost_samples);
+        for row in file.on_cpu() {
+            let (thread, _) = places.of(0, row.tid);
+            if wanted(thread) {
+                let time = self.threads.entry((process as u32, row.tid)).or_default();
+                time.thread = thread;
+                time.on_cpu_ns = time.on_cpu_ns.saturating_add(row.on_cpu_ns);
+            }
+        }
+        let mappings: Vec<MappingRow> = file.mappings().collect();
+        for row in file.samples() {
+            let (thread, place) = places.of(row.context_ref, row.tid);
+            if !wanted(thread) {
+                continue;
+            }
+            let key = (process as u32, row.tid);
+            let (user, kernel) = (u64::from(row.user), u64::from(row.kernel));
+            let time = self.threads.entry(key).or_default();
+            time.thread = thread;
+            time.samples = time.samples.saturating_add(user + kernel);
+            let address = addresses.find_ever(row.address);
+            let object = match address.object {
+                Some(object) => object,
+                None => names.mapped(&name_of(&mappings, row.address)),
+            };
+            self.samples.push(Sample { thread: key, place, address, object, user, kernel });
+        }
+    }
+}
+
+/// What was mapped at an address that is in no object of the recording; empty if nobody knows.
+fn name_of(mappings: &[MappingRow], address: u64) -> Cow<'_, str> {
+    let holds = |mapping: &&MappingRow| (mapping.start..mapping.end).contains(&address);
+    match mappings.iter().rfind(holds).map(mapping_path) {
+        None => "".into(),
+        Some(path) if path.is_empty() => GENERATED.into(),
+        Some(path) => path.strip_suffix(DELETED).map(|path| path.to_owned().into()).unwrap_or(path),
+    }
+}

@@ -1,0 +1,166 @@
+//! From samples to tables.
+
+use std::collections::HashMap;
+
+use super::collect::{Collected, Sample, ThreadKey};
+use super::{OnCpu, OnCpuAddress, OnCpuObject, OnCpuOfApi, SampledTime};
+use crate::clock::Ns;
+use crate::contexts::Contexts;
+use crate::names::Names;
+
+/// Threads with fewer samples than this are taken together.
+const FEW: u64 = 10;
+/// Standard deviations of a 95 % interval.
+const Z: f64 = 1.96;
+
+/// Sums of samples, each with the time that it stands for.
+#[derive(Clone, Copy, Default)]
+struct Sum {
+    samples: u64,
+    kernel_ns: f64,
+    ns: f64,
+}
+
+impl Sum {
+    fn add(&mut self, sample: &Sample, each_ns: f64) {
+        self.samples = self.samples.saturating_add(sample.user + sample.kernel);
+        self.ns += (sample.user + sample.kernel) as f64 * each_ns;
+        self.kernel_ns += sample.kernel as f64 * each_ns;
+    }
+
+    fn time(self, all: Sum) -> SampledTime {
+        SampledTime {
+            samples: self.samples,
+            on_cpu_ns: Ns::from_f64(self.ns),
+            on_cpu_kernel_ns: Ns::from_f64(self.kernel_ns),
+            on_cpu_ci95_ns: Ns::from_f64(wilson(self.samples, all.samples) * all.ns),
+        }
+    }
+}
+
+/// Half the width of the 95 % interval of a share of `k` in `n`, by Wilson.
+pub(super) fn wilson(k: u64, n: u64) -> f64 {
+    if n == 0 {
+        return 0.0;
+    }
+    let (p, n) = (k as f64 / n as f64, n as f64);
+    Z * (p * (1.0 - p) / n + Z * Z / (4.0 * n * n)).sqrt() / (1.0 + Z * Z / n)
+}
+
+/// The tables, and the split of each API, by its old number.
+pub(crate) fn tables_of(
+    collected: &Collected,
+    names: &Names,
+    contexts: &Contexts,
+) -> (OnCpu, Vec<OnCpuOfApi>) {
+    let weights = weights(collected);
+    let mut all = Sum::default();
+    let mut by_object: HashMap<u32, Sum> = HashMap::new();
+    let mut by_address: HashMap<(u32, u64), (OnCpuAddress, Sum)> = HashMap::new();
+    let mut of_apis = vec![[Sum::default(); PARTS]; names.apis.len()];
+    for sample in &collected.samples {
+        let each_ns = weights.get(&sample.thread).copied().unwrap_or(0.0);
+        all.add(sample, each_ns);
+        by_object.entry(sample.object).or_default().add(sample, each_ns);
+        let address = sample.address;
+        let key = (sample.object, address.svma.unwrap_or(address.avma));
+        let row = OnCpuAddress {
+            address,
+            object: sample.object,
+            process: sample.thread.0 as usize,
+            time: SampledTime::default(),
+        };
+        by_address.entry(key).or_insert((row, Sum::default())).1.add(sample, each_ns);
+        if let Some(context) = contexts.list.get(sample.place as usize) {
+            let api = names.imports[context.import as usize].api;
+            let part = part_of(sample.object, names.apis[api as usize].object, names);
+            of_apis[api as usize][part].add(sample, each_ns);
+        }
+    }
+    let mut objects: Vec<_> = by_object
+        .into_iter()
+        .map(|(object, sum)| OnCpuObject {
+            object,
+            name: names.objects[object as usize].name.clone(),
+            path: names.objects[object as usize].path.clone(),
+            time: sum.time(all),
+        })
+        .collect();
+    objects.sort_by(|a, b| (b.time.on_cpu_ns, &a.path).cmp(&(a.time.on_cpu_ns, &b.path)));
+    let mut addresses: Vec<_> = by_address
+        .into_values()
+        .map(|(row, sum)| OnCpuAddress { time: sum.time(all), ..row })
+        .collect();
+    addresses
+        .sort_by_key(|row| (std::cmp::Reverse(row.time.on_cpu_ns), row.object, row.address.avma));
+    let on_cpu = collected.threads.values().map(|time| time.on_cpu_ns as f64).sum::<f64>();
+    let on_cpu = OnCpu {
+        sample_hz: collected.sample_hz,
+        samples: all.samples,
+        lost_samples: collected.lost_samples,
+        on_cpu_ns: Ns::from_f64(on_cpu),
+        not_sampled_ns: Ns::from_f64((on_cpu - all.ns).max(0.0)),
+        objects,
+        addresses,
+    };
+    (on_cpu, of_apis.into_iter().map(|parts| of_api(parts, all)).collect())
+}
+
+/// In the library itself, in an application, elsewhere.
+const PARTS: usize = 3;
+
+fn part_of(object: u32, library: u32, names: &Names) -> usize {
+    if object == library {
+        0
+    } else if names.objects[object as usize].executable {
+        1
+    } else {
+        2
+    }
+}
+
+fn of_api(parts: [Sum; PARTS], all: Sum) -> OnCpuOfApi {
+    let [inside, application, elsewhere] = parts.map(|sum| Ns::from_f64(sum.ns));
+    let sum = parts.iter().fold(Sum::default(), |sum, part| Sum {
+        samples: sum.samples + part.samples,
+        kernel_ns: sum.kernel_ns + part.kernel_ns,
+        ns: sum.ns + part.ns,
+    });
+    OnCpuOfApi {
+        time: sum.time(all),
+        on_cpu_inside_ns: inside,
+        on_cpu_application_ns: application,
+        on_cpu_elsewhere_ns: elsewhere,
+    }
+}
+
+/// What a sample of each thread stands for, in ns.
+fn weights(collected: &Collected) -> HashMap<ThreadKey, f64> {
+    let mut few: HashMap<u32, (u64, u64)> = HashMap::new();
+    for ((process, _), time) in &collected.threads {
+        if time.samples < FEW {
+            let (ns, samples) = few.entry(*process).or_default();
+            *ns = ns.saturating_add(time.on_cpu_ns);
+            *samples += time.samples;
+        }
+    }
+    let weight = |(&key, time): (&ThreadKey, &super::collect::ThreadTime)| {
+        let (ns, samples) =
+            if time.samples < FEW { few[&key.0] } else { (time.on_cpu_ns, time.samples) };
+        (key, if samples == 0 { 0.0 } else { ns as f64 / samples as f64 })
+    };
+    collected.threads.iter().map(weight).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::wilson;
+
+    #[test]
+    fn intervals_are_wilsons() {
+        // 10 of 100: 0.0552 to 0.1744.
+        assert!((wilson(10, 100) - (0.1744 - 0.0552) / 2.0).abs() < 1e-4);
+        assert!(wilson(0, 100) > 0.0 && wilson(100, 100) > 0.0);
+        assert!(wilson(0, 0) == 0.0);
+    }
+}

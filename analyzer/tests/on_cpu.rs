@@ -1,0 +1,132 @@
+//! Samples of what ran: the tables must say where the processor was, and add up.
+
+mod process;
+
+use chase_analyzer::recorder::builder::SyscallsBuilder;
+use chase_analyzer::recorder::layout::END_EXIT;
+use chase_analyzer::recorder::reader::SyscallsFile;
+use chase_analyzer::{Analysis, LibraryKind, LibraryRow, Selection};
+use process::{Process, api, assert_conserved};
+
+/// A call of `outer`, and what samples say of it.
+struct Scene {
+    process: Process,
+    seen: SyscallsBuilder,
+    outer: u32,
+    root: u32,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let mut process = Process::new();
+        let (outer, _) = process.slots();
+        process.builder.timeline(process.main).enter(outer).work(8_000_000).leave().end();
+        process.builder.end(END_EXIT, 0);
+        let refs = process.builder.context_refs()[0].clone();
+        let mut seen = SyscallsBuilder::new(1000);
+        seen.header.sample_hz = 1_000;
+        Self { process, seen, outer: refs[1], root: refs[0] }
+    }
+
+    fn analysis(&self) -> Analysis {
+        let file = SyscallsFile::parse(self.seen.build()).unwrap();
+        let image = self.process.image().with_syscalls(Some(file));
+        let analysis = Analysis::new(&[image], Selection::All);
+        assert_conserved(&analysis);
+        assert_adds_up(&analysis);
+        analysis
+    }
+}
+
+/// Parts never exceed the whole.
+fn assert_adds_up(analysis: &Analysis) {
+    let on_cpu = &analysis.on_cpu;
+    let objects: u64 = on_cpu.objects.iter().map(|row| row.time.on_cpu_ns.0).sum();
+    let all = on_cpu.on_cpu_ns.0;
+    assert!((objects + on_cpu.not_sampled_ns.0).abs_diff(all) <= on_cpu.objects.len() as u64);
+    let addresses: u64 = on_cpu.addresses.iter().map(|row| row.time.on_cpu_ns.0).sum();
+    assert!(addresses.abs_diff(objects) <= on_cpu.addresses.len() as u64);
+    for row in &on_cpu.objects {
+        assert!(row.time.on_cpu_kernel_ns <= row.time.on_cpu_ns, "{row:?}");
+    }
+    let libraries: u64 =
+        analysis.libraries.iter().filter_map(|row| row.on_cpu).map(|time| time.on_cpu_ns.0).sum();
+    assert!(libraries.abs_diff(objects) <= on_cpu.objects.len() as u64);
+}
+
+fn library<'a>(analysis: &'a Analysis, name: &str) -> &'a LibraryRow {
+    let mut rows = analysis.libraries.iter().filter(|row| row.name == name);
+    rows.next().unwrap_or_else(|| panic!("no row for {name}"))
+}
+
+#[test]
+fn what_is_called_back_runs_in_its_own_object() {
+    let mut scene = Scene::new();
+    let app = scene.process.builder.code_address(scene.process.app, 0x40);
+    let liba = scene.process.builder.code_address(scene.process.liba, 0x80);
+    // In the call of `outer`: mostly the application, called back.
+    scene.seen.samples(scene.outer, 1000, app, 600, 0);
+    scene.seen.samples(scene.outer, 1000, app + 8, 100, 50);
+    scene.seen.samples(scene.outer, 1000, liba, 40, 10);
+    // A library that nobody ever called, and generated code, outside of calls.
+    scene.seen.mapping(0x7000_0000, 0x7001_0000, "/lib/libplug.so (deleted)");
+    scene.seen.mapping(0x7100_0000, 0x7101_0000, "");
+    scene.seen.samples(scene.root, 1000, 0x7000_1000, 150, 0);
+    scene.seen.samples(scene.root, 1000, 0x7100_1000, 40, 0);
+    scene.seen.samples(0, 1000, 0x10, 10, 0);
+    scene.seen.on_cpu(1000, 2_000_000_000);
+    let analysis = scene.analysis();
+    assert_eq!((analysis.on_cpu.samples, analysis.on_cpu.on_cpu_ns.0), (1_000, 2_000_000_000));
+    let time = |name| library(&analysis, name).on_cpu.unwrap();
+    assert_eq!(
+        (time("app").on_cpu_ns.0, time("app").on_cpu_kernel_ns.0),
+        (1_500_000_000, 100_000_000)
+    );
+    assert_eq!(library(&analysis, "app").kind, LibraryKind::Application);
+    assert_eq!(time("liba.so").on_cpu_ns.0, 100_000_000);
+    assert_eq!(time("libplug.so").on_cpu_ns.0, 300_000_000);
+    assert_eq!(library(&analysis, "libplug.so").measures.calls, 0);
+    assert_eq!(time("[generated code]").on_cpu_ns.0, 80_000_000);
+    assert_eq!(time("(unknown)").on_cpu_ns.0, 20_000_000);
+    // 750 of 1,000: 0.7222 to 0.7758.
+    let half = time("app").on_cpu_ci95_ns.0 as f64 / 2e9;
+    assert!((half - 0.0268).abs() < 0.0002, "{half}");
+    let outer = api(&analysis, "outer").on_cpu.unwrap();
+    assert_eq!(outer.time.samples, 800);
+    assert_eq!(outer.on_cpu_application_ns.0, 1_500_000_000);
+    assert_eq!(outer.on_cpu_inside_ns.0, 100_000_000);
+    assert_eq!(outer.on_cpu_elsewhere_ns.0, 0);
+    // The first row is where the processor was most.
+    assert_eq!(analysis.libraries[0].name, "app");
+}
+
+#[test]
+fn short_threads_are_told_together() {
+    let mut scene = Scene::new();
+    let app = scene.process.builder.code_address(scene.process.app, 0x40);
+    let liba = scene.process.builder.code_address(scene.process.liba, 0x80);
+    scene.seen.samples(scene.root, 1000, app, 20, 0);
+    scene.seen.on_cpu(1000, 40_000_000);
+    // Of 30 threads of 1 ms, 10 have a sample.
+    for thread in 0..30 {
+        scene.seen.on_cpu(2000 + thread, 1_000_000);
+        if thread % 3 == 0 {
+            scene.seen.samples(0, 2000 + thread, liba, 1, 0);
+        }
+    }
+    let analysis = scene.analysis();
+    assert_eq!(library(&analysis, "liba.so").on_cpu.unwrap().on_cpu_ns.0, 30_000_000);
+    assert_eq!(library(&analysis, "app").on_cpu.unwrap().on_cpu_ns.0, 40_000_000);
+    assert_eq!(analysis.on_cpu.not_sampled_ns.0, 0);
+}
+
+#[test]
+fn without_samples_nothing_is_claimed() {
+    let mut scene = Scene::new();
+    scene.seen.header.sample_hz = 0;
+    scene.seen.on_cpu(1000, 5_000_000);
+    let analysis = scene.analysis();
+    assert_eq!(analysis.on_cpu.not_sampled_ns.0, 5_000_000);
+    assert!(analysis.libraries.iter().all(|row| row.on_cpu.is_none()));
+    assert!(analysis.apis.iter().all(|row| row.on_cpu.is_none()));
+}

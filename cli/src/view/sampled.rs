@@ -1,0 +1,60 @@
+//! What samples of the processor say, in columns of other tables.
+
+use chase_analyzer::{ApiRow, SampledTime};
+
+use crate::report::{Report, fraction};
+use crate::terminal::percent;
+
+/// Heading of the share of the time on the CPU.
+pub(super) const CPU: &str = "cpu";
+/// Heading of the part of it in the kernel.
+pub(super) const KERNEL: &str = "kernel";
+/// Heading of the part of a function's time in which the application ran.
+pub(super) const CALLBACKS: &str = "callbacks";
+
+/// A smaller part is not worth a figure.
+const LEAST_CALLBACKS: f64 = 0.01;
+
+pub(super) const CPU_LEGEND: (&str, &str) = (
+    "cpu",
+    "where the processor was, by samples of what ran, whoever called whom, as a share of all time on it; ± in points, with a confidence of 95 %",
+);
+pub(super) const CPU_OF_CALLS: (&str, &str) = (
+    "cpu",
+    "time on the processor during the calls of a function, without library calls made inside, by samples, as a share of all; callbacks: how much of it was in the application, called back",
+);
+
+/// Whether samples were taken.
+pub(super) fn is_sampled(report: &Report) -> bool {
+    report.analysis.on_cpu.samples > 0
+}
+
+/// A share of all time on the CPU, with how far off it may be; empty for nothing.
+pub(super) fn share(report: &Report, time: Option<SampledTime>) -> String {
+    let all = report.analysis.on_cpu.on_cpu_ns.as_f64();
+    match time {
+        Some(time) if time.samples > 0 => {
+            let points = fraction(time.on_cpu_ci95_ns, all) * 100.0;
+            format!("{} ±{points:.1}", percent(fraction(time.on_cpu_ns, all)))
+        }
+        _ => String::new(),
+    }
+}
+
+/// How much of the time on the CPU in calls of a function the application ran, called back; empty for next to nothing.
+pub(super) fn callbacks(row: &ApiRow) -> String {
+    let Some(on_cpu) = row.on_cpu else { return String::new() };
+    let share = fraction(on_cpu.on_cpu_application_ns, on_cpu.time.on_cpu_ns.as_f64());
+    if share < LEAST_CALLBACKS { String::new() } else { percent(share) }
+}
+
+/// The part of it in the kernel; empty for nothing.
+pub(super) fn kernel(report: &Report, time: Option<SampledTime>) -> String {
+    let all = report.analysis.on_cpu.on_cpu_ns.as_f64();
+    let time = time.unwrap_or_default();
+    if time.on_cpu_kernel_ns.0 == 0 {
+        String::new()
+    } else {
+        percent(fraction(time.on_cpu_kernel_ns, all))
+    }
+}

@@ -1,0 +1,102 @@
+//! Executable memory of a process, from `/proc/PID/maps`.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+
+use chase_format::syscalls::{MAPPING_PATH, MappingRow};
+
+use crate::shared::Process;
+
+/// Inode of the pid namespace that all others are in.
+const FIRST_NAMESPACE: u64 = 0xeffffffc;
+
+/// One mapping.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mapping {
+    /// First address.
+    pub start: u64,
+    /// When it was seen, `CLOCK_MONOTONIC`.
+    pub seen_ns: u64,
+    end: u64,
+    offset: u64,
+    path: Vec<u8>,
+}
+
+impl Mapping {
+    /// Whether the address is in it.
+    #[must_use]
+    pub fn holds(&self, address: u64) -> bool {
+        (self.start..self.end).contains(&address)
+    }
+
+    /// Whether the other one is of the same memory, whenever it was seen.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        (self.start, self.end, self.offset) == (other.start, other.end, other.offset)
+            && self.path == other.path
+    }
+
+    /// As in the file.
+    #[must_use]
+    pub fn row(&self) -> MappingRow {
+        let Self { start, end, offset, seen_ns, .. } = *self;
+        let mut row = MappingRow { start, end, offset, seen_ns, path: [0; MAPPING_PATH] };
+        let len = self.path.len().min(MAPPING_PATH - 1);
+        row.path[..len].copy_from_slice(&self.path[..len]);
+        row
+    }
+}
+
+/// The executable mappings of a process, as of now.
+///
+/// # Errors
+/// When it has ended, or may not be looked at.
+pub fn executable_of(process: &Process) -> io::Result<Vec<Mapping>> {
+    // Numbers in /proc are those of the namespace that the companion is in. The process's are known for the first one and
+    // its own.
+    let is_first = fs::metadata("/proc/self/ns/pid")?.ino() == FIRST_NAMESPACE;
+    let pid = if is_first { process.pid } else { process.own_pid };
+    let text = fs::read(format!("/proc/{pid}/maps"))?;
+    Ok(text
+        .split(|&byte| byte == b'\n')
+        .filter_map(parse)
+        .filter(|one| one.1)
+        .map(|one| one.0)
+        .collect())
+}
+
+/// A line, and whether what it tells of is executable.
+fn parse(line: &[u8]) -> Option<(Mapping, bool)> {
+    // start-end rwxp offset device inode     path
+    let mut fields = line.splitn(6, |&byte| byte == b' ');
+    let mut field = || fields.next().and_then(|field| std::str::from_utf8(field).ok());
+    let (start, end) = field()?.split_once('-')?;
+    let hexadecimal = |text| u64::from_str_radix(text, 16).ok();
+    let (start, end) = (hexadecimal(start)?, hexadecimal(end)?);
+    let is_executable = field()?.as_bytes().get(2) == Some(&b'x');
+    let offset = hexadecimal(field()?)?;
+    let (_device, _inode) = (field()?, field()?);
+    let path = fields.next().unwrap_or_default().trim_ascii().to_vec();
+    Some((Mapping { start, end, offset, seen_ns: 0, path }, is_executable))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse;
+
+    #[test]
+    fn lines_are_taken_apart() {
+        let line = b"7f00-7fff r-xp 00001000 08:01 123                        /lib/with space.so (deleted)";
+        let (mapping, is_executable) = parse(line).expect("a line");
+        assert!(is_executable && mapping.holds(0x7f00) && !mapping.holds(0x7fff));
+        assert_eq!(
+            (mapping.offset, mapping.path.as_slice()),
+            (0x1000, &b"/lib/with space.so (deleted)"[..])
+        );
+        let (mapping, is_executable) = parse(b"10-20 rw-p 0 00:00 0 ").expect("a line");
+        assert!(!is_executable && mapping.path.is_empty());
+        assert_eq!(parse(b""), None);
+        assert_eq!(parse(b"nonsense r-xp 0 0 0"), None);
+    }
+}

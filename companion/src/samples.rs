@@ -1,0 +1,112 @@
+//! Samples of what ran, summed up by process, thread, context and address.
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+
+use chase_format::syscalls::SampleRow;
+
+use crate::file::{Place, SyscallsFile};
+use crate::maps::{self, Mapping};
+use crate::shared::{Process, Sample};
+
+/// Pages of addresses that are in no mapping, of which a process may have so many before its mappings are no longer
+/// looked at for more.
+const MANY_STRANGE: usize = 64;
+const PAGE_BITS: u32 = 12;
+
+/// Places of a process that are told apart, before further ones are one for each thread: an address that is in no object.
+const MANY: usize = 1 << 18;
+
+/// What is told apart: thread, context and address.
+type Key = (u32, u32, u64);
+
+#[derive(Debug)]
+struct Counts {
+    user: u32,
+    kernel: u32,
+    place: Option<Place>,
+    is_written: bool,
+}
+
+/// Samples of one process.
+#[derive(Debug, Default)]
+pub struct Samples {
+    counts: HashMap<Key, Counts>,
+    changed: Vec<Key>,
+    mappings: Vec<Mapping>,
+    /// Which of them are written: those that samples lie in.
+    written_mappings: HashSet<(u64, u64)>,
+    /// Pages of addresses that were in no mapping when those were read.
+    strange: HashSet<u64>,
+}
+
+impl Samples {
+    /// Adds one.
+    pub fn add(&mut self, sample: &Sample) {
+        let mut key = (sample.tid, sample.context, sample.address);
+        if self.counts.len() >= MANY && !self.counts.contains_key(&key) {
+            key = (sample.tid, 0, 0);
+        }
+        let counts = self.counts.entry(key).or_insert(Counts {
+            user: 0,
+            kernel: 0,
+            place: None,
+            is_written: true,
+        });
+        let count = if sample.in_kernel == 0 { &mut counts.user } else { &mut counts.kernel };
+        *count = count.saturating_add(1);
+        if counts.is_written {
+            counts.is_written = false;
+            self.changed.push(key);
+        }
+    }
+
+    /// Reads the process's mappings if it was seen where none is known. It may have ended.
+    pub fn look_up(&mut self, process: &Process, now_ns: u64) {
+        let is_new = |&&(_, _, address): &&Key| {
+            !self.mappings.iter().any(|mapping| mapping.holds(address))
+                && !self.strange.contains(&(address >> PAGE_BITS))
+        };
+        if self.strange.len() >= MANY_STRANGE || !self.changed.iter().any(|key| is_new(&key)) {
+            return;
+        }
+        let Ok(read) = maps::executable_of(process) else { return };
+        for mut mapping in read {
+            if !self.mappings.iter().any(|known| known.is_same(&mapping)) {
+                mapping.seen_ns = now_ns;
+                self.mappings.push(mapping);
+            }
+        }
+        for (_, _, address) in &self.changed {
+            if !self.mappings.iter().any(|mapping| mapping.holds(*address)) {
+                self.strange.insert(address >> PAGE_BITS);
+            }
+        }
+    }
+
+    /// Writes what has changed.
+    ///
+    /// # Errors
+    /// When it can't be written.
+    pub fn write(&mut self, file: &mut SyscallsFile) -> io::Result<()> {
+        for key in std::mem::take(&mut self.changed) {
+            let Some(counts) = self.counts.get_mut(&key) else { continue };
+            counts.is_written = true;
+            let (tid, context_ref, address) = key;
+            let row =
+                SampleRow { context_ref, tid, address, user: counts.user, kernel: counts.kernel };
+            match counts.place {
+                Some(place) => file.update_samples(place, &row)?,
+                None => counts.place = Some(file.add_samples(&row)?),
+            }
+            // The latest that holds it.
+            let mapping = self.mappings.iter().rev().find(|mapping| mapping.holds(address));
+            if let Some(mapping) = mapping
+                && self.written_mappings.insert((mapping.start, mapping.seen_ns))
+            {
+                file.add_mapping(&mapping.row())?;
+            }
+        }
+        Ok(())
+    }
+}
