@@ -239,7 +239,7 @@ pub(crate) unsafe extern "C" fn enter(arguments: *mut Arguments) -> u32 {
 /// Does what the kind asks for, and says whether the call gets a frame.
 fn act(thread: &Thread, kind: Kind, arguments: &mut Arguments, sp: usize, slot: u32) -> bool {
     if matches!(kind, Kind::Capture | Kind::Leave | Kind::Jump) {
-        thread.jumps.set(true);
+        thread.last_leaving_ticks.set(clock::now());
     }
     let timed = match kind {
         Kind::Ordinary | Kind::Alone => true,

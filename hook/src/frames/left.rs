@@ -3,7 +3,7 @@
 //! Such a call may yet return. On another stack anything may: a coroutine goes on. And on the thread's own a look is no
 //! proof: greenlet copies slices of the stack away and back, and what lies deeper than a running call may
 //! be there again later. So such a frame is not used again at once; it is set aside, with all that its call needs to
-//! return: for good if it is on another stack, or if its thread has never called what jumps or unwinds; otherwise until
+//! return: for good if it is on another stack, or if its thread has called nothing that jumps or unwinds since; otherwise until
 //! very many others were. In the shadow stack it stands for the frame below it from then on. If a call returns that
 //! looked left on the thread's own stack, stacks are sliced in this process, and no frame that is set aside is used
 //! again from then on.
@@ -15,6 +15,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 use chase_format::layout::Node;
 
+use super::is_timed;
 use super::segments::returned;
 use super::{Frame, MOVED, SEGMENT, Segment, mark_dead, segment_of};
 use crate::arch::exit_of_left;
@@ -52,7 +53,8 @@ impl Thread {
     pub(super) fn set_aside(&self, frame: *mut Frame, is_elsewhere: bool) {
         let may_return = match is_elsewhere {
             true => ELSEWHERE,
-            false if self.jumps.get() => LEFT,
+            // SAFETY: the frame is this thread's, and live.
+            false if unsafe { self.may_have_left(frame) } => LEFT,
             false => NOT_JUMPED,
         };
         // SAFETY: the frame is this thread's, and live.
@@ -61,6 +63,16 @@ impl Thread {
             (*frame).exit = exit_of_left();
             mark_dead(frame);
         }
+    }
+
+    /// Whether what this thread is known to have called since a frame was entered may have left it.
+    ///
+    /// # Safety
+    /// The frame is this thread's, and live.
+    unsafe fn may_have_left(&self, frame: *const Frame) -> bool {
+        let last = self.last_leaving_ticks.get();
+        // SAFETY: as the caller says. (When calls began that are not timed, nobody knows.)
+        unsafe { last > 0 && (!is_timed(frame) || last > (*frame).start_ticks) }
     }
 
     /// Has the frames that are set aside at the top stand for the one below them.

@@ -49,8 +49,8 @@ pub(crate) struct Thread {
     pub(crate) stack: Cell<Stack>,
     /// Whether calls of it were left without a return.
     pub(crate) was_left: Cell<bool>,
-    /// Whether it has called a function that jumps, unwinds, or notes where it is for that.
-    pub(crate) jumps: Cell<bool>,
+    /// When it last called a function that jumps, unwinds, or notes where it is for that; 0: never.
+    pub(crate) last_leaving_ticks: Cell<u64>,
     /// What [`crate::loading`] and [`crate::process`] have to do at the next call.
     pub(crate) pending: Cell<Pending>,
     record: Cell<*mut ThreadRecord>,
@@ -151,7 +151,7 @@ impl Thread {
             tree: Tree::new(),
             stack: Cell::new(stack),
             was_left: Cell::new(false),
-            jumps: Cell::new(false),
+            last_leaving_ticks: Cell::new(0),
             pending: Cell::new(Pending::NONE),
             record: Cell::new(ptr::null_mut()),
             destructor_rounds: Cell::new(0),
