@@ -152,7 +152,6 @@ impl Sums {
         let pure = self.pure();
         let duration = |ticks| self.duration(ticks, ns_per_reference_tick);
         let evidence = self.evidence();
-        let quantile = |q| evidence.quantile(&self.histogram, q).map(duration);
         let estimated = evidence.is_partial();
         let mut total_ns = Ns::from_f64(self.total_ns);
         let mut max_ns = (self.timed > 0).then(|| duration(self.histogram.max()));
@@ -161,6 +160,11 @@ impl Sums {
         } else {
             max_ns = max_ns.map(|max| max.min(total_ns));
         }
+        // (A bucket's value may be beyond the longest call in it.)
+        let quantile = |q| {
+            let found = evidence.quantile(&self.histogram, q).map(duration);
+            found.map(|ns| max_ns.map_or(ns, |max| ns.min(max)))
+        };
         Measures {
             calls: self.calls,
             calls_estimated: self.incomplete,

@@ -1,5 +1,7 @@
 //! What threads wait for, and where.
 
+use std::collections::HashMap;
+
 use serde::Serialize;
 
 use crate::analysis::Analysis;
@@ -30,10 +32,28 @@ pub struct WaitRow {
     pub max: ThreadSpan,
 }
 
+/// Who of each group waited longest in each API, or in its own code.
+fn longest(analysis: &Analysis, groups: &Groups) -> HashMap<(u32, Option<u32>), ThreadSpan> {
+    let mut longest: HashMap<(u32, Option<u32>), ThreadSpan> = HashMap::new();
+    for ((number, thread), &group) in (0..).zip(&analysis.threads).zip(&groups.of_thread) {
+        let of_apis = thread.apis.iter().map(|api| (Some(api.api), api.wait_ns));
+        let own = thread.application_wait_ns.map(|ns| (None, ns));
+        for (api, ns) in of_apis.chain(own).filter(|(_, ns)| ns.0 > 0) {
+            let span = ThreadSpan { thread: number, ns };
+            let known = longest.entry((group, api)).or_insert(span);
+            if ns > known.ns {
+                *known = span;
+            }
+        }
+    }
+    longest
+}
+
 /// All waits, longest first.
 #[must_use]
 pub fn waits(analysis: &Analysis, groups: &Groups) -> Vec<WaitRow> {
     let mut rows = Vec::new();
+    let longest = longest(analysis, groups);
     for (number, group) in (0..).zip(&groups.rows) {
         for row in group.apis.iter().filter(|row| row.wait_ns.0 > 0) {
             let known = row.api.and_then(|api| analysis.apis[api as usize].waits_for);
@@ -45,7 +65,11 @@ pub fn waits(analysis: &Analysis, groups: &Groups) -> Vec<WaitRow> {
                 wait_ns: row.wait_ns,
                 of_lifetime: row.wait_ns.as_f64() / group.lifetime_ns.as_f64().max(1.0),
                 threads: row.threads,
-                max: ThreadSpan { thread: row.spread.max_thread, ns: row.spread.max_ns },
+                // (Without any, what the group waited was told otherwise.)
+                max: longest.get(&(number, row.api)).copied().unwrap_or(ThreadSpan {
+                    thread: row.spread.max_thread,
+                    ns: row.spread.max_ns.min(row.wait_ns),
+                }),
             });
         }
     }

@@ -3,7 +3,7 @@
 
 use chase_analyzer::recorder::builder::{Builder, ObjectId, SlotId, ThreadId};
 use chase_analyzer::recorder::reader::Recording;
-use chase_analyzer::{Analysis, ApiRow, Image, Measures, Selection};
+use chase_analyzer::{Analysis, ApiRow, Groups, Image, Measures, Selection, Unnamed};
 
 /// A process with an application, two libraries and a main thread.
 pub struct Process {
@@ -51,6 +51,20 @@ pub fn analyse(builder: &Builder) -> Analysis {
 
 /// The law that holds for all threads, whatever they did.
 pub fn assert_conserved(analysis: &Analysis) {
+    let of_libraries = analysis.libraries.iter().map(|row| &row.measures);
+    let of_apis = analysis.apis.iter().map(|row| &row.measures);
+    for measures in of_libraries.chain(of_apis) {
+        let Measures { p50_ns, p90_ns, p99_ns, p999_ns, max_ns, .. } = measures;
+        let quantiles: Vec<_> =
+            [p50_ns, p90_ns, p99_ns, p999_ns, max_ns].into_iter().flatten().collect();
+        assert!(quantiles.is_sorted(), "{measures:?}");
+        let off_cpu = measures.wait_ns.0 + measures.preempted_ns.unwrap_or_default().0;
+        assert!(off_cpu <= measures.self_ns.0 + 1, "{measures:?}");
+    }
+    let groups = Groups::new(analysis, &Unnamed);
+    for row in chase_analyzer::waits(analysis, &groups) {
+        assert!(row.max.ns <= row.wait_ns, "{row:?}");
+    }
     for thread in &analysis.threads {
         let parts = thread.application_ns.0 + thread.measures.self_ns.0 + thread.own_cost_ns.0;
         let lifetime = thread.lifetime_ns.0 + thread.overlap_ns.0;

@@ -87,10 +87,10 @@ fn total_ns(rows: &[&SyscallRow<OfApi>]) -> u64 {
     rows.iter().fold(0, |sum, row| sum.saturating_add(row.measures.total_ns.0))
 }
 
-/// `read 18.2k, lseek 3, …`
+/// `read 18.2k, lseek 3, …`: what took longest first, however rare.
 fn named(rows: &[&SyscallRow<OfApi>]) -> String {
     let mut rows = rows.to_vec();
-    rows.sort_by_key(|row| std::cmp::Reverse(row.measures.calls));
+    rows.sort_by_key(|row| std::cmp::Reverse((row.measures.total_ns, row.measures.calls)));
     let name = |row: &&SyscallRow<OfApi>| format!("{} {}", row.syscall, count(row.measures.calls));
     let mut names: Vec<String> = rows.iter().take(NAMED).map(name).collect();
     if rows.len() > NAMED {
