@@ -7,6 +7,7 @@
 //! its own share in the details: what chase itself takes, which the bare program does not have, and the
 //! samples without such a place (perf has none where a process has given up its memory to end).
 
+mod clock;
 mod cost;
 mod perf;
 mod programs;

@@ -22,8 +22,17 @@ pub(super) fn measure(bench: &Bench, report: &mut Report, programs: &[Program]) 
     for program in programs.iter().filter(|program| program.is_costed) {
         let what = format!("{}: samples add", program.what);
         let seconds = |sample| seconds(bench, program, sample);
-        let measured =
-            in_turns(bench.limit(LIMIT), [Turn::new(|| seconds("off")), Turn::new(|| seconds(""))]);
+        let measured = in_turns(
+            bench.limit(LIMIT),
+            [
+                Turn::new(|| seconds("off")),
+                Turn::new(|| seconds("")),
+                Turn::new(|| {
+                    let _clock = Clock::start()?;
+                    seconds("off")
+                }),
+            ],
+        );
         match measured {
             [Ok(off), Ok(on), Ok(clock)] => report.measured(Figure {
                 part: PART,
