@@ -4,6 +4,10 @@
 //! *T·k/n*: what the clock finds is proportional to the time that is spent there. Threads with few samples are taken
 //! together, by process, so that what many short ones did is there in the sum. The confidence interval is Wilson's, of
 //! *k* in all *n*.
+//!
+//! What it takes to watch a system call is time in the kernel that the application would not spend. The companion has
+//! measured it, and the system calls are counted: so much is taken off each thread's time in the kernel, off every sample
+//! there alike, and told as a part of its own.
 
 mod collect;
 mod tables;
@@ -16,7 +20,7 @@ use crate::clock::Ns;
 pub(crate) use collect::Collected;
 pub(crate) use tables::tables_of;
 
-/// Time on the CPU, by samples; all times are free of none of chase's own cost, which has rows of its own.
+/// Time on the CPU, by samples; what chase itself takes in the process is in it, as an object of its own.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct OnCpu {
     /// Samples per second and CPU; 0 where none were taken.
@@ -29,7 +33,9 @@ pub struct OnCpu {
     pub on_cpu_ns: Ns,
     /// The part of it that no sample tells of: threads of processes without a single one.
     pub not_sampled_ns: Ns,
-    /// By object, longest first. With `not_sampled_ns`, they add up to `on_cpu_ns`.
+    /// The part of it that watching system calls took, in the kernel.
+    pub watching_ns: Ns,
+    /// By object, longest first. With `not_sampled_ns` and `watching_ns`, they add up to `on_cpu_ns`.
     pub objects: Vec<OnCpuObject>,
     /// By address, longest first. Not in JSON, where functions are.
     #[serde(skip)]
@@ -67,7 +73,8 @@ impl OnCpu {
     /// Half the width of the 95 % confidence interval of the time of so many of the samples.
     #[must_use]
     pub fn ci95_ns(&self, samples: u64) -> Ns {
-        let sampled = self.on_cpu_ns.0.saturating_sub(self.not_sampled_ns.0);
+        let others = self.not_sampled_ns.0.saturating_add(self.watching_ns.0);
+        let sampled = self.on_cpu_ns.0.saturating_sub(others);
         Ns::from_f64(tables::wilson(samples, self.samples) * sampled as f64)
     }
 }

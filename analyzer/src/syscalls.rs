@@ -13,7 +13,9 @@ mod sums;
 mod table;
 mod tables;
 
-pub(crate) use collect::{Collected, OffCpu, Place, Places, Scheduler, TracingCost, has_all_waits};
+pub(crate) use collect::{
+    Collected, OffCpu, Place, Places, Scheduler, TracingCost, each_ns, has_all_waits,
+};
 pub use names::{Category, Syscall, syscall, syscall_name};
 pub use rows::{
     All, CategoryRow, Nested, OfApi, OfContext, OfLibrary, OfThread, SyscallRow, Syscalls,

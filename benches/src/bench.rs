@@ -118,7 +118,18 @@ impl Bench {
         self.start(directory, under, command)?.finish(RUN_LIMIT)
     }
 
-    /// The same, but returns at once.
+    /// The same; `look` is shown the directory of the recordings before that is removed.
+    pub(crate) fn run_and_look<T>(
+        &self,
+        directory: &Path,
+        under: Under,
+        command: &[impl AsRef<OsStr>],
+        look: impl FnOnce(&Path) -> Result<T>,
+    ) -> Result<(Run, T)> {
+        self.start(directory, under, command)?.finish_and_look(RUN_LIMIT, look)
+    }
+
+    /// The same as [`Self::run_in`], but returns at once.
     pub(crate) fn start(
         &self,
         directory: &Path,
@@ -131,8 +142,8 @@ impl Bench {
         let mut name = file.to_string_lossy().into_owned();
         let mut command = Command::new(program);
         command.args(arguments).env("LC_ALL", "C").env_remove("LD_PRELOAD");
-        for other in ["CHASE_LIBS", "CHASE_EXCLUDE", "CHASE_INTERNAL", "CHASE_VERBOSE"] {
-            command.env_remove(other);
+        for other in ["LIBS", "EXCLUDE", "INTERNAL", "VERBOSE", "SAMPLE"] {
+            command.env_remove(format!("CHASE_{other}"));
         }
         if let Some(timing) = under.timing() {
             let syscalls = if under == Under::ChaseWithSyscalls { "require" } else { "off" };
@@ -158,7 +169,16 @@ impl Bench {
 impl Running {
     /// Waits for its end; kills it with all that it started when that takes longer than `limit`
     /// from now on, and then returns [`TooLong`].
-    pub(crate) fn finish(mut self, limit: Duration) -> Result<Run> {
+    pub(crate) fn finish(self, limit: Duration) -> Result<Run> {
+        Ok(self.finish_and_look(limit, |_| Ok(()))?.0)
+    }
+
+    /// The same; `look` is shown the directory of the recordings before that is removed.
+    fn finish_and_look<T>(
+        mut self,
+        limit: Duration,
+        look: impl FnOnce(&Path) -> Result<T>,
+    ) -> Result<(Run, T)> {
         let status = self.child.wait_timeout(limit)?;
         let wall = self.start.elapsed();
         let Some(status) = status else {
@@ -173,16 +193,19 @@ impl Running {
             bail!("{} {how}{}", self.name, last_line(&mut self.stderr)?);
         }
         if self.under != Under::Nothing {
-            self.remove_recording()?;
+            self.check_recording()?;
         }
+        let looked = look(&self.output)?;
+        // If a companion is still writing, the rest is removed with all else in the end.
+        let _ = std::fs::remove_dir_all(&self.output);
         let mut stdout = Vec::new();
         self.stdout.rewind()?;
         self.stdout.read_to_end(&mut stdout)?;
-        Ok(Run { wall, stdout })
+        Ok((Run { wall, stdout }, looked))
     }
 
-    /// Makes sure that there was one.
-    fn remove_recording(&mut self) -> Result<()> {
+    /// Makes sure that there is one, and that the companion is done with it.
+    fn check_recording(&mut self) -> Result<()> {
         let is_recording = |entry: std::io::Result<std::fs::DirEntry>| {
             entry.is_ok_and(|entry| entry.path().extension().is_some_and(|e| e == "chase"))
         };
@@ -195,8 +218,6 @@ impl Running {
             session.context("no companion has been at work")?.lock()?;
             std::thread::sleep(COMPANION_ENDS);
         }
-        // If a companion is still writing, the rest is removed with all else in the end.
-        let _ = std::fs::remove_dir_all(&self.output);
         Ok(())
     }
 }

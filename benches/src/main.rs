@@ -5,7 +5,7 @@
 //! bar say whether it is met; what can't be measured here says why.
 //!
 //! Constraints: needs gcc at run time; what else is missing, or not allowed, costs a row. Every run
-//! has a time limit; the whole takes a quarter of an hour, and an hour with peers. Nothing is
+//! has a time limit; the whole takes half an hour, and an hour with peers. Nothing is
 //! written but what was asked for. It does not look into recordings: it makes sure that there is
 //! one, and makes large ones for the report to read.
 
@@ -21,6 +21,7 @@ mod programs;
 mod real;
 mod redis;
 mod report;
+mod shares;
 mod startup;
 mod syscalls;
 mod text;
@@ -78,6 +79,8 @@ enum Part {
     Memory,
     /// What a system call that is watched takes more
     Syscalls,
+    /// Where the processor was, against perf, and what its samples cost
+    Where,
     /// Wall time of real programs
     Real,
     /// Throughput and latency of a server
@@ -95,6 +98,7 @@ impl Part {
             Self::Startup => startup::measure(bench, report),
             Self::Memory => memory::measure(bench, report),
             Self::Syscalls => syscalls::measure(bench, report),
+            Self::Where => shares::measure(bench, report),
             Self::Real => real::measure(bench, report),
             Self::Redis => redis::measure(bench, report),
             Self::Analysis => analysis::measure(bench, report),

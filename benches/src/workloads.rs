@@ -168,10 +168,10 @@ fn inputs(directory: &Path) -> Result<()> {
 }
 
 /// Bytes of one of [`lines`].
-const LINE: usize = 17;
+pub(crate) const LINE: usize = 17;
 
 /// Lines of 16 hexadecimal digits in no order.
-fn lines(count: usize) -> String {
+pub(crate) fn lines(count: usize) -> String {
     let mut text = String::with_capacity(LINE * count);
     let mut state: u64 = 1;
     for _ in 0..count {

@@ -19,9 +19,10 @@ const CALLS: u32 = 2_000;
 const ROUNDS: u32 = 8;
 
 impl Cost {
-    /// Measures with `getppid`, which does nothing itself. Takes about 10 ms.
-    pub fn measure(program: &mut Program, session: u64) -> Self {
-        let untraced = fastest_ns();
+    /// Measures with `getppid`, which does nothing itself. Takes about 10 ms. `before_ns` is what [`untraced_ns`] said
+    /// before the program was attached: from then on, the kernel takes a slower way into system calls and out of them, in
+    /// processes that are not watched, too.
+    pub fn measure(program: &mut Program, session: u64, before_ns: u64) -> Self {
         let greeter = Greeter::new(session, 1);
         let traced = fastest_ns();
         drop(greeter);
@@ -33,8 +34,14 @@ impl Cost {
             }
         }
         let inside_ns = row.total_ns.checked_div(row.count).unwrap_or(0);
-        Self { inside_ns, outside_ns: traced.saturating_sub(untraced + inside_ns) }
+        Self { inside_ns, outside_ns: traced.saturating_sub(before_ns + inside_ns) }
     }
+}
+
+/// What a system call takes while nothing of ours is attached.
+#[must_use]
+pub fn untraced_ns() -> u64 {
+    fastest_ns()
 }
 
 /// What a call takes, in the round with the least disturbance.

@@ -12,7 +12,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use chase_companion::calibrate::Cost;
+use chase_companion::calibrate::{Cost, untraced_ns};
 use chase_companion::drain::Drain;
 use chase_companion::program::Program;
 use chase_companion::session::Session;
@@ -116,11 +116,12 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
     let session = arguments.session.map_or_else(random, Ok)?;
     let wish = arguments.sample.clone().or_else(|| std::env::var("CHASE_SAMPLE").ok());
     let mut sample_hz = sample_hz(wish.as_deref())?;
+    let before_ns = untraced_ns();
     let mut program = Program::start(session, user)?;
     let mut no_samples = None;
     fs::create_dir_all(&arguments.output)
         .with_context(|| format!("can't create {}", arguments.output.display()))?;
-    let cost = Cost::measure(&mut program, session);
+    let cost = Cost::measure(&mut program, session, before_ns);
     if sample_hz > 0
         && let Err(error) = program.sample(sample_hz)
     {

@@ -10,7 +10,7 @@ use crate::address::{AddressMap, CodeAddress};
 use crate::clock::Ns;
 use crate::image::Image;
 use crate::names::{Names, Renumbered};
-use crate::syscalls::{Place, Places};
+use crate::syscalls::{Place, Places, each_ns};
 
 /// What memory of no file that is executed is called.
 const GENERATED: &str = "[generated code]";
@@ -35,6 +35,10 @@ pub(super) struct ThreadTime {
     pub(super) thread: Option<u32>,
     pub(super) on_cpu_ns: u64,
     pub(super) samples: u64,
+    /// How many of them were in the kernel.
+    pub(super) kernel_samples: u64,
+    /// What watching its system calls took.
+    pub(super) watching_ns: u64,
 }
 
 /// Samples of one thread in one context at one address.
@@ -91,6 +95,15 @@ impl Collected {
                 time.on_cpu_ns = time.on_cpu_ns.saturating_add(row.on_cpu_ns);
             }
         }
+        let each_ns = each_ns(file.header());
+        for row in file.syscalls() {
+            let (thread, _) = places.of(row.context_ref, row.tid);
+            if wanted(thread) {
+                let time = self.threads.entry((process as u32, row.tid)).or_default();
+                let cost_ns = each_ns.saturating_mul(row.calls);
+                time.watching_ns = time.watching_ns.saturating_add(cost_ns);
+            }
+        }
         let mappings: Vec<MappingRow> = file.mappings().collect();
         for row in file.samples() {
             let (thread, place) = places.of(row.context_ref, row.tid);
@@ -102,6 +115,7 @@ impl Collected {
             let time = self.threads.entry(key).or_default();
             time.thread = thread;
             time.samples = time.samples.saturating_add(user + kernel);
+            time.kernel_samples = time.kernel_samples.saturating_add(kernel);
             let address = addresses.find_ever(row.address);
             let object = match address.object {
                 Some(object) => object,

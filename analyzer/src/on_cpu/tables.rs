@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::collect::{Collected, Sample, ThreadKey};
+use super::collect::{Collected, Sample, ThreadKey, ThreadTime};
 use super::{OnCpu, OnCpuAddress, OnCpuObject, OnCpuOfApi, SampledTime};
 use crate::clock::Ns;
 use crate::contexts::Contexts;
@@ -22,10 +22,11 @@ struct Sum {
 }
 
 impl Sum {
-    fn add(&mut self, sample: &Sample, each_ns: f64) {
+    fn add(&mut self, sample: &Sample, weight: Weight) {
         self.samples = self.samples.saturating_add(sample.user + sample.kernel);
-        self.ns += (sample.user + sample.kernel) as f64 * each_ns;
-        self.kernel_ns += sample.kernel as f64 * each_ns;
+        let kernel_ns = sample.kernel as f64 * weight.kernel_ns;
+        self.ns += sample.user as f64 * weight.user_ns + kernel_ns;
+        self.kernel_ns += kernel_ns;
     }
 
     fn time(self, all: Sum) -> SampledTime {
@@ -55,13 +56,15 @@ pub(crate) fn tables_of(
 ) -> (OnCpu, Vec<OnCpuOfApi>) {
     let weights = weights(collected);
     let mut all = Sum::default();
+    let mut watching_ns = 0.0;
     let mut by_object: HashMap<u32, Sum> = HashMap::new();
     let mut by_address: HashMap<(u32, u64), (OnCpuAddress, Sum)> = HashMap::new();
     let mut of_apis = vec![[Sum::default(); PARTS]; names.apis.len()];
     for sample in &collected.samples {
-        let each_ns = weights.get(&sample.thread).copied().unwrap_or(0.0);
-        all.add(sample, each_ns);
-        by_object.entry(sample.object).or_default().add(sample, each_ns);
+        let weight = weights.get(&sample.thread).copied().unwrap_or_default();
+        all.add(sample, weight);
+        watching_ns += sample.kernel as f64 * (weight.user_ns - weight.kernel_ns);
+        by_object.entry(sample.object).or_default().add(sample, weight);
         let address = sample.address;
         let key = (sample.object, address.svma.unwrap_or(address.avma));
         let row = OnCpuAddress {
@@ -70,11 +73,11 @@ pub(crate) fn tables_of(
             process: sample.thread.0 as usize,
             time: SampledTime::default(),
         };
-        by_address.entry(key).or_insert((row, Sum::default())).1.add(sample, each_ns);
+        by_address.entry(key).or_insert((row, Sum::default())).1.add(sample, weight);
         if let Some(context) = contexts.list.get(sample.place as usize) {
             let api = names.imports[context.import as usize].api;
             let part = part_of(sample.object, names.apis[api as usize].object, names);
-            of_apis[api as usize][part].add(sample, each_ns);
+            of_apis[api as usize][part].add(sample, weight);
         }
     }
     let mut objects: Vec<_> = by_object
@@ -99,7 +102,8 @@ pub(crate) fn tables_of(
         samples: all.samples,
         lost_samples: collected.lost_samples,
         on_cpu_ns: Ns::from_f64(on_cpu),
-        not_sampled_ns: Ns::from_f64((on_cpu - all.ns).max(0.0)),
+        not_sampled_ns: Ns::from_f64((on_cpu - all.ns - watching_ns).max(0.0)),
+        watching_ns: Ns::from_f64(watching_ns),
         objects,
         addresses,
     };
@@ -134,27 +138,52 @@ fn of_api(parts: [Sum; PARTS], all: Sum) -> OnCpuOfApi {
     }
 }
 
-/// What a sample of each thread stands for, in ns.
-fn weights(collected: &Collected) -> HashMap<ThreadKey, f64> {
-    let mut few: HashMap<u32, (u64, u64)> = HashMap::new();
+/// What a sample stands for, in ns.
+#[derive(Clone, Copy, Default)]
+struct Weight {
+    user_ns: f64,
+    /// Less, by what watching system calls took.
+    kernel_ns: f64,
+}
+
+impl Weight {
+    fn of(time: &ThreadTime) -> Self {
+        if time.samples == 0 {
+            return Self::default();
+        }
+        let each_ns = time.on_cpu_ns as f64 / time.samples as f64;
+        let in_kernel_ns = each_ns * time.kernel_samples as f64;
+        let own = if time.watching_ns == 0 {
+            0.0
+        } else {
+            // What few samples tell may be less than what was measured.
+            (time.watching_ns as f64 / in_kernel_ns).min(1.0)
+        };
+        Self { user_ns: each_ns, kernel_ns: each_ns * (1.0 - own) }
+    }
+}
+
+/// What a sample of each thread stands for.
+fn weights(collected: &Collected) -> HashMap<ThreadKey, Weight> {
+    let mut few: HashMap<u32, ThreadTime> = HashMap::new();
     for ((process, _), time) in &collected.threads {
         if time.samples < FEW {
-            let (ns, samples) = few.entry(*process).or_default();
-            *ns = ns.saturating_add(time.on_cpu_ns);
-            *samples += time.samples;
+            let all = few.entry(*process).or_default();
+            all.on_cpu_ns = all.on_cpu_ns.saturating_add(time.on_cpu_ns);
+            all.samples += time.samples;
+            all.kernel_samples += time.kernel_samples;
+            all.watching_ns = all.watching_ns.saturating_add(time.watching_ns);
         }
     }
-    let weight = |(&key, time): (&ThreadKey, &super::collect::ThreadTime)| {
-        let (ns, samples) =
-            if time.samples < FEW { few[&key.0] } else { (time.on_cpu_ns, time.samples) };
-        (key, if samples == 0 { 0.0 } else { ns as f64 / samples as f64 })
+    let weight = |(&key, time): (&ThreadKey, &ThreadTime)| {
+        (key, Weight::of(if time.samples < FEW { &few[&key.0] } else { time }))
     };
     collected.threads.iter().map(weight).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::wilson;
+    use super::{ThreadTime, Weight, wilson};
 
     #[test]
     fn intervals_are_wilsons() {
@@ -162,5 +191,24 @@ mod tests {
         assert!((wilson(10, 100) - (0.1744 - 0.0552) / 2.0).abs() < 1e-4);
         assert!(wilson(0, 100) > 0.0 && wilson(100, 100) > 0.0);
         assert!(wilson(0, 0) == 0.0);
+    }
+
+    #[test]
+    fn what_watching_took_is_taken_off_the_kernel_part_and_no_more_than_all_of_it() {
+        let time = ThreadTime {
+            on_cpu_ns: 1_000,
+            samples: 100,
+            kernel_samples: 40,
+            watching_ns: 100,
+            ..ThreadTime::default()
+        };
+        let weight = Weight::of(&time);
+        assert!((weight.user_ns - 10.0).abs() < 1e-9 && (weight.kernel_ns - 7.5).abs() < 1e-9);
+        let weight = Weight::of(&ThreadTime { watching_ns: 500, ..time });
+        assert!((weight.user_ns - 10.0).abs() < 1e-9 && weight.kernel_ns.abs() < 1e-9);
+        // None was seen there.
+        let weight = Weight::of(&ThreadTime { kernel_samples: 0, ..time });
+        assert!(weight.kernel_ns.abs() < 1e-9);
+        assert!(Weight::of(&ThreadTime::default()).user_ns.abs() < 1e-9);
     }
 }

@@ -118,7 +118,7 @@ impl TracingCost {
 }
 
 /// What watching one system call costs.
-fn each_ns(header: &SyscallsHeader) -> u64 {
+pub(crate) fn each_ns(header: &SyscallsHeader) -> u64 {
     header.cost_inside_ns.saturating_add(header.cost_outside_ns)
 }
 

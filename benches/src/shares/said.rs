@@ -1,0 +1,40 @@
+//! Shares as `chase-report` has them.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use super::{Shares, name_of};
+use crate::bench::Bench;
+
+/// Of the run that was recorded in `output`.
+pub(super) fn shares(bench: &Bench, output: &Path) -> Result<Shares> {
+    let mut reporter = Command::new(bench.lib.with_file_name("chase-report"));
+    reporter.args(["libs", "--json"]).arg(output);
+    let shown = reporter.output().context("starting chase-report")?;
+    let document: Value = serde_json::from_slice(&shown.stdout).context("reading the report")?;
+    let on_cpu = &document["on_cpu"];
+    let itself = name_of(&bench.lib.display().to_string());
+    let mut objects = BTreeMap::new();
+    let mut of_chase = 0.0;
+    for row in on_cpu["objects"].as_array().context("a report without where the CPU was")? {
+        let time = number(&row["on_cpu_ns"]).context("an object without a time")?;
+        let name = name_of(row["path"].as_str().unwrap_or_default());
+        if name == itself {
+            of_chase += time;
+        } else {
+            *objects.entry(name).or_insert(0.0) += time;
+        }
+    }
+    let samples = number(&on_cpu["samples"]).context("a report without samples")?;
+    ensure!(samples > 0.0, "no samples were taken");
+    Ok(Shares::of(objects, of_chase, samples))
+}
+
+/// Numbers that may not fit are strings.
+fn number(value: &Value) -> Option<f64> {
+    value.as_f64().or_else(|| value.as_str()?.parse().ok())
+}
