@@ -32,7 +32,7 @@ fuzz_target!(|bytes: &[u8]| {
             let _ = recording.slot(context.slot()).map(|slot| slot.class());
             assert!(context.samples().is_none() || context.is_sampled());
             let _ = context.calls();
-            context.add_to(&mut sum);
+            sum.merge(&context.histogram());
             contexts += 1;
         }
     }

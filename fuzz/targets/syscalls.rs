@@ -3,13 +3,17 @@
 
 use chase_analyzer::{Analysis, Groups, Image, Selection, Tails, Unnamed, findings, waits};
 use chase_recorder::builder::sample;
-use chase_recorder::reader::{Recording, SyscallsFile};
+use chase_recorder::reader::{Recording, SyscallsFile, mapping_path};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(file) = SyscallsFile::parse(bytes.to_vec()) else { return };
     let rows = file.syscalls().count() + file.waits().count();
     assert!(rows * 384 <= bytes.len());
+    assert!(file.samples().count() * 24 <= bytes.len());
+    assert!(file.on_cpu().count() * 16 <= bytes.len());
+    let paths = file.mappings().map(|row| mapping_path(&row).len());
+    assert!(paths.sum::<usize>() <= 3 * bytes.len());
     assert!(file.problems().len() <= bytes.len() / 64);
     let recording = Recording::parse(sample().build()).expect("whole");
     let images = [
@@ -19,6 +23,10 @@ fuzz_target!(|bytes: &[u8]| {
     let analysis = Analysis::new(&images, Selection::All);
     for row in &analysis.syscalls.by_api {
         assert!(row.of.api.is_none_or(|api| (api as usize) < analysis.apis.len()));
+    }
+    for row in &analysis.on_cpu.objects {
+        assert!((row.object as usize) < analysis.objects.len());
+        assert!(row.time.on_cpu_kernel_ns <= row.time.on_cpu_ns);
     }
     // Groups compare the waits that the file has, and tails name its system calls.
     let groups = Groups::new(&analysis, &Unnamed);
