@@ -3,7 +3,6 @@
 use std::collections::{HashMap, HashSet};
 use std::io;
 
-use bytemuck::Zeroable;
 use chase_format::syscalls::SampleRow;
 
 use crate::file::{Place, SyscallsFile};
@@ -88,14 +87,8 @@ impl Samples {
             let Some(counts) = self.counts.get_mut(&key) else { continue };
             counts.is_written = true;
             let (tid, context_ref, address) = key;
-            let row = SampleRow {
-                context_ref,
-                tid,
-                address,
-                user: counts.user,
-                kernel: counts.kernel,
-                ..SampleRow::zeroed()
-            };
+            let row =
+                SampleRow { context_ref, tid, address, user: counts.user, kernel: counts.kernel };
             match counts.place {
                 Some(place) => file.update_samples(place, &row)?,
                 None => counts.place = Some(file.add_samples(&row)?),
