@@ -403,3 +403,22 @@ fn any_place_in_the_file_may_be_damaged() {
         assert!(serde_json::to_string(&analysis.syscalls).is_ok());
     }
 }
+
+#[test]
+fn what_watching_them_took_is_no_time_of_the_objects() {
+    let mut scene = Scene::new();
+    scene.seen.header.sample_hz = 997;
+    scene.seen.header.cost_inside_ns = 70;
+    scene.seen.header.cost_outside_ns = 30;
+    let outer = scene.main[1];
+    scene.seen.syscall(outer, 1000, READ, 20, 1_000);
+    scene.seen.on_cpu(1000, 10_000);
+    scene.seen.samples(outer, 1000, 0x10, 10, 10);
+    let on_cpu = scene.analysis().on_cpu;
+    assert_eq!(
+        (on_cpu.on_cpu_ns, on_cpu.watching_ns, on_cpu.not_sampled_ns),
+        (Ns(10_000), Ns(2_000), Ns(0))
+    );
+    let time = on_cpu.objects[0].time;
+    assert_eq!((time.on_cpu_ns, time.on_cpu_kernel_ns), (Ns(8_000), Ns(3_000)));
+}

@@ -165,8 +165,9 @@ impl Build {
 
     fn is_stale(&self, output: &Path) -> bool {
         let Some(built) = modified(output) else { return true };
-        let headers = ["trap.h", "vectors.h", "versions.map", "known/known.h", "known/known.rs"]
-            .map(|name| programs().join(name));
+        let headers =
+            ["trap.h", "spin.h", "vectors.h", "versions.map", "known/known.h", "known/known.rs"]
+                .map(|name| programs().join(name));
         let mut inputs = [&self.source].into_iter().chain(&headers).chain(&self.libraries);
         inputs.any(|input| modified(input).is_none_or(|changed| changed > built))
     }

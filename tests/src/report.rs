@@ -28,19 +28,29 @@ pub struct Function {
 /// If `chase-report` is not beside the hook, or fails.
 #[must_use]
 pub fn thread_functions(directory: &Path) -> Vec<Function> {
+    let rows = document(directory, "threads");
+    let mut rows: Vec<&Value> = rows["threads"].as_array().expect("a list").iter().collect();
+    rows.sort_by_key(|row| (row["start_ns"].as_u64(), row["thread"].as_u64()));
+    rows.into_iter().filter_map(function).collect()
+}
+
+/// A view of the recordings in `directory`, as JSON.
+///
+/// # Panics
+///
+/// If `chase-report` is not beside the hook, or fails.
+#[must_use]
+pub fn document(directory: &Path, view: &str) -> Value {
     let program = libchase().with_file_name("chase-report");
     let output = Command::new(&program)
-        .args(["threads", "--json"])
+        .args([view, "--json"])
         .arg(directory)
         .env_remove("LD_PRELOAD")
         .output()
         .unwrap_or_else(|error| panic!("can't run {}: {error}", program.display()));
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{}: {text}", program.display());
-    let rows: Value = serde_json::from_slice(&output.stdout).expect("JSON of the threads");
-    let mut rows: Vec<&Value> = rows["threads"].as_array().expect("a list").iter().collect();
-    rows.sort_by_key(|row| (row["start_ns"].as_u64(), row["thread"].as_u64()));
-    rows.into_iter().filter_map(function).collect()
+    serde_json::from_slice(&output.stdout).expect("JSON of a report")
 }
 
 fn function(row: &Value) -> Option<Function> {

@@ -76,6 +76,8 @@ const PLANS: [Plan; 17] = [
         what: "convert -blur (OpenMP)",
         command: &[
             "convert-im6.q16",
+            "-seed",
+            "1",
             "-size",
             "1300x1300",
             "plasma:fractal",

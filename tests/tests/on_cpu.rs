@@ -1,0 +1,97 @@
+//! Where the processor was, by samples, in programs that know it.
+//!
+//! Each test needs root, BTF and the clock of the CPU; it says so and passes where they are missing.
+
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use chase_tests::compile::Build;
+use chase_tests::need;
+use chase_tests::report::document;
+use chase_tests::steal;
+use chase_tests::tagged::{Tagged, companion};
+use chase_tests::trial::Trial;
+use serde_json::Value;
+
+/// Points that a share may be off.
+const NEAR: f64 = 5.0;
+const ATTEMPTS: usize = 5;
+
+/// One test at a time: two would have half a processor each.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Runs one part of `on_cpu.c`, and compares the shares of objects, in percent.
+fn expect(what: &str, shares: &[(&str, f64)]) {
+    let _alone = alone();
+    if companion(what).is_none() {
+        return;
+    }
+    let library = Build::library("libspin.c").build();
+    let plugin = Build::library("libspin.c").named("libplugged.so").build();
+    let program = Build::program("on_cpu.c").without_libtrap().flags("-ldl").with(&library).build();
+    let trial = Trial::new(program).arg(what).arg(&plugin).hooked_env("CHASE_SYSCALLS", "require");
+    trial.compare_outcomes();
+    // That was to see that nothing is changed. Of others, each of these may be disturbed.
+    let failures = steal::attempts(ATTEMPTS, || {
+        let outcome = trial.hooked();
+        assert!(outcome.status.success(), "{outcome:?}");
+        let _ = Tagged::finished(&trial.output());
+        let taken = trial.told("taken")["ns"] as f64;
+        check(what, &trial.output(), taken, shares)
+    });
+    assert!(failures.is_empty(), "{failures:#?}");
+}
+
+/// What is wrong with the report of a run whose process took so much time.
+fn check(what: &str, output: &Path, taken_ns: f64, shares: &[(&str, f64)]) -> Result<(), String> {
+    let on_cpu = &document(output, "libs")["on_cpu"];
+    if number(&on_cpu["sample_hz"]) == 0.0 {
+        need::skip(what, "no samples can be taken");
+        return Ok(());
+    }
+    let all = number(&on_cpu["on_cpu_ns"]);
+    let objects = on_cpu["objects"].as_array().expect("objects");
+    let mut sum = number(&on_cpu["not_sampled_ns"]) + number(&on_cpu["watching_ns"]);
+    for object in objects {
+        let (time, kernel) = (number(&object["on_cpu_ns"]), number(&object["on_cpu_kernel_ns"]));
+        assert!(kernel <= time, "{object}");
+        sum += time;
+    }
+    assert!((sum / all - 1.0).abs() < 0.01, "{sum} of {all}: {on_cpu}");
+    assert_eq!(number(&on_cpu["lost_samples"]), 0.0);
+    if all > taken_ns * 1.02 || all < taken_ns * 0.9 {
+        return Err(format!("{all} ns on the CPU, and the process took {taken_ns}"));
+    }
+    for &(name, share) in shares {
+        let object = objects.iter().find(|object| object["name"] == name);
+        let found = object.map_or(0.0, |object| 100.0 * number(&object["on_cpu_ns"]) / all);
+        if (found - share).abs() > NEAR {
+            return Err(format!("{name}: {found:.1} % instead of {share} %"));
+        }
+    }
+    Ok(())
+}
+
+/// Numbers that may not fit are strings.
+fn number(value: &Value) -> f64 {
+    let number = value.as_f64().or_else(|| value.as_str()?.parse().ok());
+    number.unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+#[test]
+fn what_qsort_calls_back_is_the_programs() {
+    expect("sort", &[("on_cpu", 98.0), ("libc.so.6", 2.0)]);
+}
+
+#[test]
+fn sources_of_a_loop_are_the_programs_and_the_loop_is_the_librarys() {
+    expect("loop", &[("on_cpu", 75.0), ("libspin.so", 25.0)]);
+}
+
+#[test]
+fn what_is_called_by_a_pointer_into_a_plug_in_is_the_plug_ins() {
+    expect("plugin", &[("on_cpu", 40.0), ("libplugged.so", 60.0), ("libspin.so", 0.0)]);
+}
