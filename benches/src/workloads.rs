@@ -153,8 +153,13 @@ fn inputs(directory: &Path) -> Result<()> {
         std::fs::copy(source(name), directory.join(name))
             .with_context(|| format!("copying {name}"))?;
     }
+    write("work.c", &functions(150))
+}
+
+/// So many functions in C, for a compiler to work on.
+pub(crate) fn functions(number: usize) -> String {
     let mut functions = String::from("#include <stdio.h>\n#include <string.h>\n");
-    for i in 0..150 {
+    for i in 0..number {
         // Writing to a String can't fail.
         let _ = writeln!(
             functions,
@@ -164,7 +169,7 @@ fn inputs(directory: &Path) -> Result<()> {
             i % 7
         );
     }
-    write("work.c", &functions)
+    functions
 }
 
 /// Bytes of one of [`lines`].

@@ -1,6 +1,5 @@
 //! Programs whose time is spent in very different places, two or three seconds of each.
 
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -186,16 +185,5 @@ fn inputs(directory: &Path) -> Result<()> {
         std::fs::copy(text(name), directory.join(name))
             .with_context(|| format!("copying {name}"))?;
     }
-    let mut functions = String::from("#include <stdio.h>\n#include <string.h>\n");
-    for i in 0..1500 {
-        // Writing to a String can't fail.
-        let _ = writeln!(
-            functions,
-            "int f{i}(const char *s, int n) {{ int x = {i}; char b[64];
- for (int i = 0; i < n; i++) {{ x = x * 31 + s[i]; if (x % 7 == {}) x ^= (int)strlen(s); }}
- snprintf(b, sizeof b, \"%d %s\", x, s); return b[0] + x; }}",
-            i % 7
-        );
-    }
-    write("work.c", &functions)
+    write("work.c", &crate::workloads::functions(1500))
 }
