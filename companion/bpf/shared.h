@@ -23,8 +23,6 @@
 #define FIRST_BUCKET 6
 #define ERRNOS 6
 #define PATH 960
-/* Of samples that wait for the companion: more than a second of 250 processors. */
-#define SAMPLES_BYTES (8 << 20)
 
 struct hello {
 	u32 version;

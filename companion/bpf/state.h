@@ -93,9 +93,10 @@ struct {
 	TYPE(value, u32);
 } free_rows SEC(".maps");
 
+/* Of so many bytes; set by the companion. */
 struct {
 	NUMBER(type, MAP_RING);
-	NUMBER(max_entries, SAMPLES_BYTES);
+	NUMBER(max_entries, 1 << 16);
 } samples SEC(".maps");
 
 struct {
