@@ -6,6 +6,7 @@
 //! * [`Analysis`] turns the images of a run, or a [`Selection`] of them, into tables: libraries,
 //!   APIs, callers, threads, processes, the calling-context tree, system calls, and what was not
 //!   seen.
+//! * [`OnCpu`] is where the processor was, by samples, whoever called whom.
 //! * [`compare()`] tells two sides apart: runs before and after a change, or two APIs.
 //!
 //! * [`Groups`] are the threads that run the same code, and how they compare; [`Tails`] the slowest

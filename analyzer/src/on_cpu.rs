@@ -70,6 +70,12 @@ pub struct OnCpuAddress {
 }
 
 impl OnCpu {
+    /// What shares are of: all time on the CPU but what watching system calls took.
+    #[must_use]
+    pub fn whole_ns(&self) -> Ns {
+        Ns(self.on_cpu_ns.0.saturating_sub(self.watching_ns.0))
+    }
+
     /// Half the width of the 95 % confidence interval of the time of so many of the samples.
     #[must_use]
     pub fn ci95_ns(&self, samples: u64) -> Ns {

@@ -63,7 +63,7 @@ pub(super) fn ran(report: &Report) -> Option<Ran> {
     };
     Some(Ran {
         samples: on_cpu.samples,
-        on_cpu_ns: on_cpu.on_cpu_ns.as_f64(),
+        on_cpu_ns: on_cpu.whole_ns().as_f64(),
         not_sampled_ns: on_cpu.not_sampled_ns.as_f64(),
         objects: on_cpu.objects.iter().map(&mut object).collect(),
     })

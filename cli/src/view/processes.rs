@@ -20,17 +20,17 @@ pub(super) const ENDED: (&str, &str) = (
     "exec: went on as the program in the next row of its PID; _exit: without exit handlers",
 );
 /// What shares rest on where no samples were taken.
-const NO_SAMPLES: &str = "where the processor was: no samples were taken, so time is that of calls, and what a library calls back is in its own (samples need chase-companion: root, or setcap cap_bpf,cap_perfmon+ep)";
+const NO_SAMPLES: &str = "where the processor was: no samples were taken, so time is that of calls, and what a library calls back is in its own (samples need chase-companion: root, or setcap cap_bpf,cap_perfmon+ep; and CHASE_SAMPLE not off)";
 /// From this fraction of the threads' lifetime on, times that contradict each other are mentioned.
 const NOTABLE_OVERLAP: f64 = 0.01;
 
 /// What chase cost, as a part of what the run would have taken without it: by the calls that it recorded, or, where that
-/// is more, by what samples found of itself on the processor, its start among it.
+/// is more, by what was found of itself on the processor, its start and the watching of system calls among it.
 pub(super) fn overhead(analysis: &Analysis) -> String {
     let totals = &analysis.totals;
     let on_cpu = &analysis.on_cpu;
     let own = on_cpu.objects.iter().find(|row| row.name == OWN).map(|row| row.time.on_cpu_ns);
-    let own = own.unwrap_or_default();
+    let own = Ns(own.unwrap_or_default().0.saturating_add(on_cpu.watching_ns.0));
     let sampled = fraction(own, on_cpu.on_cpu_ns.as_f64() - own.as_f64());
     let cost = totals.own_cost_ns;
     percent(sampled.max(fraction(cost, totals.lifetime_ns.as_f64() - cost.as_f64())))

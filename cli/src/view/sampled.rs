@@ -17,12 +17,10 @@ const LEAST_CALLBACKS: f64 = 0.01;
 
 pub(super) const CPU_LEGEND: (&str, &str) = (
     "cpu",
-    "where the processor was, by samples of what ran, whoever called whom, as a share of all time on it; ± in points, with a confidence of 95 %",
+    "where the processor was, by samples of what ran, whoever called whom, as a share of all time on it; of functions, during their calls, without library calls made inside. ± in points, with a confidence of 95 %",
 );
-pub(super) const CPU_OF_CALLS: (&str, &str) = (
-    "cpu",
-    "time on the processor during the calls of a function, without library calls made inside, by samples, as a share of all; callbacks: how much of it was in the application, called back",
-);
+pub(super) const CALLBACKS_LEGEND: (&str, &str) =
+    ("callbacks", "how much of that was in the application, which the function called back");
 
 /// Whether samples were taken.
 pub(super) fn is_sampled(report: &Report) -> bool {
@@ -31,7 +29,7 @@ pub(super) fn is_sampled(report: &Report) -> bool {
 
 /// A share of all time on the CPU, with how far off it may be; empty for nothing.
 pub(super) fn share(report: &Report, time: Option<SampledTime>) -> String {
-    let all = report.analysis.on_cpu.on_cpu_ns.as_f64();
+    let all = report.analysis.on_cpu.whole_ns().as_f64();
     match time {
         Some(time) if time.samples > 0 => {
             let points = fraction(time.on_cpu_ci95_ns, all) * 100.0;
@@ -50,7 +48,7 @@ pub(super) fn callbacks(row: &ApiRow) -> String {
 
 /// The part of it in the kernel; empty for nothing.
 pub(super) fn kernel(report: &Report, time: Option<SampledTime>) -> String {
-    let all = report.analysis.on_cpu.on_cpu_ns.as_f64();
+    let all = report.analysis.on_cpu.whole_ns().as_f64();
     let time = time.unwrap_or_default();
     if time.on_cpu_kernel_ns.0 == 0 {
         String::new()

@@ -4,7 +4,7 @@ use chase_analyzer::{LibraryKind, LibraryRow, Ns};
 
 use super::apis::Apis;
 use super::libs::{self, Libs};
-use super::sampled::{self, CALLBACKS, CPU, CPU_LEGEND, CPU_OF_CALLS, KERNEL};
+use super::sampled::{self, CALLBACKS, CALLBACKS_LEGEND, CPU, CPU_LEGEND, KERNEL};
 use super::threads::Threads;
 use super::{
     QUANTILES, SELF_SHARE, Show, calls, estimates, findings, groups, legend, marked, of_call,
@@ -43,7 +43,7 @@ impl Show for Summary {
             }
         };
         terms.extend(sampled::is_sampled(report).then_some(CPU_LEGEND));
-        terms.extend(sampled::is_sampled(report).then_some(CPU_OF_CALLS));
+        terms.extend(sampled::is_sampled(report).then_some(CALLBACKS_LEGEND));
         terms.push(SELF_SHARE);
         terms.extend(waiting::legend(report).first());
         terms.push(QUANTILES);

@@ -52,7 +52,7 @@ pub struct Report {
 pub struct Ran {
     /// Samples.
     pub samples: u64,
-    /// Time on the CPU of all threads that were watched, nanoseconds.
+    /// Time on the CPU of all threads that were watched, without what watching took, nanoseconds.
     pub on_cpu_ns: f64,
     /// The part of it that no sample tells of, nanoseconds.
     pub not_sampled_ns: f64,
