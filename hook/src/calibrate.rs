@@ -10,12 +10,12 @@ use core::hint::black_box;
 use core::ptr;
 
 use chase_format::histogram::PAGES;
-use chase_format::layout::{FRAMED, Header, Node, SAMPLED, TIMING_ADAPTIVE, TIMING_ALL};
+use chase_format::layout::{FRAMED, Node, SAMPLED, TIMING_ADAPTIVE, TIMING_ALL};
 
-use crate::arch;
-use crate::clock;
-use crate::sampling::{self, SAMPLES_PER_CHOICE};
+use crate::node::samples_of;
+use crate::sampling::{self, Cost, SAMPLES_PER_CHOICE};
 use crate::thread::Thread;
+use crate::{clock, stubs};
 
 /// The slot that is called; no import has it.
 const SLOT: usize = 0;
@@ -47,57 +47,17 @@ static SCRATCH: Scratch = Scratch(UnsafeCell::new(
     }; 5],
 ));
 
-/// What a call costs, in 1/1024 ticks.
-#[derive(Clone, Copy)]
-pub(crate) struct Cost {
-    pub(crate) inside: u64,
-    pub(crate) outside: u64,
-    /// Of a call that is only counted; its caller sees it.
-    pub(crate) counted: u64,
-    /// As `outside`, of a call that is a sample.
-    pub(crate) sampled: u64,
-    /// The recorded duration of a call of an empty function.
-    pub(crate) empty: u64,
-    /// As `counted`, of a call that gets a frame.
-    pub(crate) framed: u64,
-    /// As `empty`, of a sample.
-    pub(crate) probed: u64,
-    /// What is in `sampled` and is not measured of each sample.
-    pub(crate) unmeasured: u64,
-    /// Standard error of what is taken off a sample's duration.
-    pub(crate) error: u32,
-}
-
-impl Cost {
-    pub(crate) const NONE: Self = Self {
-        inside: 0,
-        outside: 0,
-        counted: 0,
-        sampled: 0,
-        empty: 0,
-        framed: 0,
-        probed: 0,
-        unmeasured: 0,
-        error: 0,
-    };
-
-    /// Puts what reports subtract into the header of a recording.
-    pub(crate) fn tell(&self, header: &mut Header) {
-        (header.cost_inside, header.cost_outside) = (self.inside, self.outside);
-        (header.cost_counted, header.cost_sampled) = (self.counted, self.sampled);
-        (header.cost_framed, header.cost_error) = (self.framed, self.error);
-    }
-}
-
 extern "C" fn nothing() {}
 
 /// What a call of this thread costs.
 pub(crate) fn measure(thread: &Thread) -> Cost {
     let address = nothing as *const () as usize;
-    if !arch::set_target(SLOT, address) {
+    if !stubs::set_target(SLOT, address) {
         return Cost::NONE;
     }
-    arch::make_direct(SLOT..SLOT + 1);
+    if sampling::mode() != TIMING_ALL {
+        stubs::make_direct(SLOT..SLOT + 1);
+    }
     let nodes = SCRATCH.0.get().cast::<Node>();
     // SAFETY: the nodes are ours alone, one behind the other.
     let (node, sampled_node, framed_node) = unsafe { (nodes, nodes.add(1), nodes.add(3)) };
@@ -114,7 +74,7 @@ pub(crate) fn measure(thread: &Thread) -> Cost {
     let [mut counted, mut framed, mut probed] = [Batches::NONE; 3];
     let mut samples = Sampled { outside: u64::MAX, measured: 0 };
     for _ in 0..BATCHES {
-        let stub = arch::stub(SLOT);
+        let stub = stubs::stub(SLOT);
         direct.add(time_calls(address, CALLS));
         // SAFETY: the node is ours alone.
         unsafe { (*node).total_ticks = 0 };
@@ -215,11 +175,11 @@ fn time_samples(thread: &Thread, node: *mut Node) -> Option<Sampled> {
         return None;
     }
     // SAFETY: only the start uses the node, and what is behind it.
-    let samples = unsafe { sampling::samples_of(node) };
+    let samples = unsafe { samples_of(node) };
     // SAFETY: as above.
     unsafe { ((*node).total_ticks, (*samples).weight) = (0, 0) };
     sampling::take_spent(thread);
-    let took = time_calls(arch::stub(SLOT), SAMPLES);
+    let took = time_calls(stubs::stub(SLOT), SAMPLES);
     let (count, ticks) = sampling::take_spent(thread);
     // SAFETY: as above.
     let (recorded, weight) = unsafe { ((*node).total_ticks, (*samples).weight) };

@@ -5,7 +5,8 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use chase_format::layout::{CLOCK_MONOTONIC, CLOCK_TSC, ClockPair};
 
-use crate::{arch, recording, sys};
+use crate::abi::FROZEN_TICKS;
+use crate::{arch, sys};
 
 /// Chooses the clock.
 pub(crate) fn choose() -> u32 {
@@ -30,7 +31,7 @@ pub(crate) fn kind() -> u32 {
 pub(crate) fn now() -> u64 {
     match kind() {
         CLOCK_TSC => arch::time_stamp(),
-        FROZEN => arch::FROZEN_TICKS.load(Ordering::Relaxed),
+        FROZEN => FROZEN_TICKS.load(Ordering::Relaxed),
         _ => sys::clock_ns(libc::CLOCK_MONOTONIC),
     }
 }
@@ -57,7 +58,7 @@ pub(crate) fn ticks_per_us() -> Option<u64> {
     if known > 0 {
         return Some(known);
     }
-    if recording::is_confined() {
+    if sys::is_confined() {
         return None;
     }
     let (ticks, ns) = (now(), sys::clock_ns(libc::CLOCK_MONOTONIC));
@@ -73,7 +74,7 @@ pub(crate) fn ticks_per_us() -> Option<u64> {
 
 /// Stops the clock, before reading it becomes an offence.
 pub(crate) fn freeze() {
-    arch::FROZEN_TICKS.store(now(), Ordering::Relaxed);
+    FROZEN_TICKS.store(now(), Ordering::Relaxed);
     KIND.store(FROZEN, Ordering::Relaxed);
     arch::use_time_stamp(false);
 }
@@ -95,12 +96,4 @@ pub(crate) fn pair() -> ClockPair {
     }
     best.realtime_ns = sys::clock_ns(libc::CLOCK_REALTIME);
     best
-}
-
-/// Puts a fresh pair into the recording.
-pub(crate) fn note_latest() {
-    if recording::is_open() {
-        // SAFETY: the header is in the first page of the mapping.
-        unsafe { (*recording::header()).clock_latest = pair() };
-    }
 }

@@ -8,6 +8,7 @@
 
 use core::ffi::CStr;
 
+use crate::abi::BASE;
 use crate::arch;
 use crate::config::Syscalls;
 use crate::sys;
@@ -367,7 +368,7 @@ pub(crate) fn greet(session: u64, path: &Text<4096>) {
         len: size_of::<Hello>() as u32,
         session,
         tls_offset: arch::context_offset() as i64,
-        base: arch::BASE.load(core::sync::atomic::Ordering::Relaxed) as u64,
+        base: BASE.load(core::sync::atomic::Ordering::Relaxed) as u64,
         // It grows where it is, and a context that is not in it can only come from a broken process.
         mapped: crate::recording::LARGEST as u64,
         path: path.as_c_str().as_ptr() as u64,

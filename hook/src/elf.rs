@@ -3,10 +3,12 @@
 //! Everything here was mapped and used by the dynamic linker before, which is why it is trusted as
 //! far as the linker trusts it; sizes that the linker does not check are bounded here.
 
+mod auxiliary;
 mod versions;
 
 use core::ptr;
 
+pub(crate) use self::auxiliary::Auxiliary;
 pub(crate) use self::versions::{HIDDEN, ImportVersions, Version};
 use crate::text::c_bytes;
 

@@ -10,10 +10,11 @@ use core::ptr;
 
 use crate::arch;
 use crate::elf::Image;
-use crate::objects::MANY;
 use crate::resolve::for_each_hash;
 use crate::sys;
 
+/// Most objects that a process can have had.
+pub(crate) const OBJECTS: usize = 4096;
 /// Places at first, a power of 2; a name takes two to four.
 const FIRST_ROOM: usize = 1 << 12;
 
@@ -40,7 +41,7 @@ struct Entry(u64);
 const KEY_BITS: u32 = 31;
 const SYMBOL_BITS: u32 = 20;
 const SEVERAL: u32 = (1 << SYMBOL_BITS) - 1;
-const _: () = assert!(MANY <= 1 << (u64::BITS - KEY_BITS - SYMBOL_BITS));
+const _: () = assert!(OBJECTS <= 1 << (u64::BITS - KEY_BITS - SYMBOL_BITS));
 
 impl Entry {
     const FREE: Self = Self(0);

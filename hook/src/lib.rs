@@ -20,34 +20,51 @@
 )]
 #![no_std]
 
+// Each module uses only those above it: from the machine ...
+mod abi;
 mod arch;
-mod calibrate;
 mod callsites;
 mod clock;
-mod companion;
 mod config;
 mod elf;
-mod frames;
+mod fork_word;
 mod index;
-mod loading;
 mod lock;
 mod maps;
+mod moments;
 mod names;
-mod objects;
 mod pages;
-mod process;
 mod readable;
-mod recording;
 mod resolve;
-mod sampling;
 mod signals;
-mod slots;
-mod special;
 mod stack;
+mod stubs;
+mod suspects;
 mod sys;
 mod text;
+// ... over what is kept of calls, threads and objects ...
+mod counts;
+mod kinds;
+mod node;
+mod objects;
+mod recording;
+mod segments;
+mod slots;
 mod thread;
+mod traits;
 mod tree;
+// ... and what is decided about calls ...
+mod calibrate;
+mod frames;
+mod sampling;
+// ... to what the program does, and where it is noticed.
+mod companion;
+mod entry;
+mod loading;
+mod process;
+mod special;
+mod start;
+mod thread_life;
 
 /// There is no heap here. Cargo may turn on features of shared dependencies that link `alloc`, which
 /// then asks for one; nothing of ours does.

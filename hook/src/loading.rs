@@ -6,33 +6,28 @@
 
 mod interposed;
 
-use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_void};
 use core::ptr;
 
-use chase_format::layout::{OBJECT_CHASE, OBJECT_DLOPENED};
+use chase_format::layout::{OBJECT_CHASE, OBJECT_DLOPENED, TIMING_ALL};
 
 pub(crate) use self::interposed::{find_real, is_interposed, real};
-use crate::arch::{is_exit, make_direct, vector_area_len, with_vectors_saved};
+use crate::arch::{vector_area_len, with_vectors_saved};
 use crate::config::Config;
 use crate::elf::Image;
-use crate::lock::{Held, Lock};
+use crate::lock::{Fork, Held, Lock};
 use crate::objects::Objects;
 use crate::recording::Lost;
 use crate::resolve::{Wanted, address_of, find_in};
 use crate::signals::SignalsBlocked;
 use crate::slots::{Slots, write_description};
-use crate::special::Kind;
+use crate::stubs::{is_exit, make_direct};
 use crate::text::c_bytes;
 use crate::thread::{Pending, Thread};
-use crate::{clock, pages, process, recording, thread};
+use crate::{clock, pages, recording, sampling, sys};
 
-struct Loading {
-    lock: Lock,
-    state: UnsafeCell<State>,
-}
-
-struct State {
+/// What is loaded, and what is done with it.
+pub(crate) struct State {
     objects: Objects,
     slots: Slots,
     config: Config,
@@ -41,30 +36,18 @@ struct State {
     iterate: usize,
 }
 
-// SAFETY: `state` is touched only by who holds `lock`, or before there is a second thread; but
-// for the special stubs, which are written before they are published.
-unsafe impl Sync for Loading {}
-
-static LOADING: Loading = Loading {
-    lock: Lock::new(),
-    state: UnsafeCell::new(State {
-        objects: Objects::new(),
-        slots: Slots::new(),
-        config: Config::DEFAULT,
-        executable: None,
-        iterate: 0,
-    }),
-};
-
-fn state() -> &'static mut State {
-    // SAFETY: every caller holds the lock or is the only thread.
-    unsafe { &mut *LOADING.state.get() }
-}
+static LOADING: Lock<State> = Lock::new(State {
+    objects: Objects::new(),
+    slots: Slots::new(),
+    config: Config::DEFAULT,
+    executable: None,
+    iterate: 0,
+});
 
 /// Finds the objects that were loaded at the start. False if the program is none that can be
 /// hooked. Called while there is one thread.
 pub(crate) fn survey(executable: Image, vdso: usize, path: &'static [u8], config: Config) -> bool {
-    let state = state();
+    let state = &mut *LOADING.hold();
     state.config = config;
     state.executable = Some(executable);
     if !state.objects.open(&executable, vdso, path) {
@@ -75,15 +58,18 @@ pub(crate) fn survey(executable: Image, vdso: usize, path: &'static [u8], config
     if !state.objects.is_first_chase() {
         return false;
     }
-    state.iterate = find(c"dl_iterate_phdr");
-    state.iterate != 0 && find(c"gnu_get_libc_version") != 0
+    state.iterate = find_among(&state.objects, c"dl_iterate_phdr");
+    state.iterate != 0 && find_among(&state.objects, c"gnu_get_libc_version") != 0
 }
 
 /// A function of the C library that the program uses; 0 if it has none. Whatever stands before it in
 /// the scope of all is for the program's calls and not for ours: a sanitizer's function of this name,
 /// in the executable perhaps, is not ready yet when we call it, and one of a library may do anything.
 pub(crate) fn find(name: &CStr) -> usize {
-    let objects = &state().objects;
+    find_among(&LOADING.hold().objects, name)
+}
+
+fn find_among(objects: &Objects, name: &CStr) -> usize {
     let wanted = Wanted::new(name.to_bytes(), None);
     objects
         .c_library()
@@ -93,7 +79,8 @@ pub(crate) fn find(name: &CStr) -> usize {
 
 /// Path of this library, as the dynamic linker knows it.
 pub(crate) fn library_path() -> &'static [u8] {
-    let found = state().objects.all().iter().find(|object| object.flags & OBJECT_CHASE != 0);
+    let loading = LOADING.hold();
+    let found = loading.objects.all().iter().find(|object| object.flags & OBJECT_CHASE != 0);
     found.map_or(b"", |object| object.path)
 }
 
@@ -119,10 +106,11 @@ fn pass(flags: u32, global: bool) -> bool {
     if area.is_null() {
         return false;
     }
+    let iterate = LOADING.hold().iterate;
     // SAFETY: the area is ours, zeroed, and aligned to a page; the function is the C library's.
     unsafe {
         with_vectors_saved(area, || {
-            let iterate: Iterate = core::mem::transmute(state().iterate);
+            let iterate: Iterate = core::mem::transmute(iterate);
             iterate(update, (&raw mut look).cast());
         });
     }
@@ -136,17 +124,16 @@ type Iterate = unsafe extern "C" fn(Visit, *mut c_void) -> i32;
 /// Called back once by the C library, with the list locked.
 unsafe extern "C" fn update(_info: *mut c_void, _len: usize, look: *mut c_void) -> i32 {
     // The C library's lock first, then ours: an application's own walk may fork or load.
-    let _held = LOADING.lock.hold();
+    let State { objects, slots, config, executable, .. } = &mut *LOADING.hold();
     // SAFETY: `pass` passes it.
     let look = unsafe { &mut *look.cast::<Look>() };
-    let State { objects, slots, config, executable, .. } = state();
     let Some(executable) = executable else { return 1 };
     let (unreadable, gone) = objects.refresh(executable, look.flags, look.global);
     look.changed = gone;
     for _ in 0..unreadable {
         recording::unseen(Lost::Object);
     }
-    if recording::is_confined() {
+    if sys::is_confined() {
         return 1;
     }
     objects.prepare();
@@ -157,7 +144,9 @@ unsafe extern "C" fn update(_info: *mut c_void, _len: usize, look: *mut c_void) 
         }
     }
     // All at once, though their entries point to them already: it is a few system calls.
-    make_direct(first_new..slots.count());
+    if sampling::mode() != TIMING_ALL {
+        make_direct(first_new..slots.count());
+    }
     1
 }
 
@@ -180,19 +169,11 @@ pub(crate) fn expect(thread: &Thread, sp: usize, mode: usize, gets_frame: bool) 
     });
 }
 
-/// Does what is pending, if a call at `sp` shows that its time has come.
+/// Looks at what was loaded, if that is pending and a call at `sp` shows that its time has come.
 pub(crate) fn catch_up(thread: &Thread, sp: usize) {
     let pending = thread.pending.get();
     if pending == Pending::NONE {
         return;
-    }
-    if pending.fork {
-        thread.settle();
-        thread::keep_no_more();
-        process::notice_fork();
-        if pending.load_sp != 0 {
-            thread.defer(Pending { fork: false, ..pending });
-        }
     }
     if pending.entering {
         thread.pending.set(Pending { entering: false, ..pending });
@@ -230,8 +211,7 @@ pub(crate) fn depends_on_caller(name: usize, caller: usize) -> bool {
         return false;
     }
     let _signals = SignalsBlocked::new();
-    let _held = LOADING.lock.hold();
-    let objects = &state().objects;
+    let objects = &LOADING.hold().objects;
     let object = objects.at(caller).and_then(|id| objects.get(id));
     let depends = object.is_none_or(|object| {
         let image = &object.image;
@@ -248,16 +228,14 @@ pub(crate) fn depends_on_caller(name: usize, caller: usize) -> bool {
 
 /// What `look` finds in the image of the object that `address` is in.
 pub(crate) fn with_image<T>(address: usize, look: impl FnOnce(&Image) -> T) -> Option<T> {
-    let _held = LOADING.lock.hold();
-    let objects = &state().objects;
+    let objects = &LOADING.hold().objects;
     let object = objects.at(address).and_then(|id| objects.get(id))?;
     Some(look(&object.image))
 }
 
 /// Makes zero of the words that are neither addresses in loaded objects nor smaller than `small`.
 pub(crate) fn keep_addresses(words: &mut [u64], small: u64) {
-    let _held = LOADING.lock.hold();
-    let objects = &state().objects;
+    let objects = &LOADING.hold().objects;
     for word in words {
         if *word >= small && objects.at(*word as usize).is_none() {
             *word = 0;
@@ -266,18 +244,13 @@ pub(crate) fn keep_addresses(words: &mut [u64], small: u64) {
 }
 
 /// Keeps all GOT entries as they are as long as the result lives. Signals are blocked.
-pub(crate) fn hold() -> Held<'static> {
-    LOADING.lock.hold()
-}
-
-/// Slot and kind behind a special stub.
-pub(crate) fn special_slot(number: usize) -> (u32, Kind) {
-    state().slots.special(number)
+pub(crate) fn hold() -> Held<'static, State> {
+    LOADING.hold()
 }
 
 /// In a fork's child: describes the objects in the new recording.
 pub(crate) fn describe_again() {
-    let objects = &mut state().objects;
+    let objects = &mut LOADING.hold().objects;
     for id in 0..objects.count as u32 {
         let Some(object) = objects.get_mut(id) else { continue };
         let (at, len) = object.description;
@@ -296,17 +269,7 @@ pub(crate) fn describe_again() {
     }
 }
 
-/// Before a fork, in the forking thread: nobody else is in the middle of a change.
-pub(crate) fn before_fork() {
-    LOADING.lock.acquire();
-}
-
-/// After a fork, in the parent.
-pub(crate) fn after_fork_in_parent() {
-    LOADING.lock.release();
-}
-
-/// After a fork, in the child, which is the only thread.
-pub(crate) fn after_fork_in_child() {
-    LOADING.lock.reset();
+/// Sees to the lock in a fork.
+pub(crate) fn fork(moment: Fork) {
+    LOADING.fork(moment);
 }

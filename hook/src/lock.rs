@@ -1,6 +1,8 @@
 //! A lock for the slow paths. It is taken with signals blocked, is never held while application
 //! code or the C library runs (but for the loader's own walk), and is reset in a fork's child.
 
+use core::cell::UnsafeCell;
+use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use crate::sys;
@@ -9,46 +11,83 @@ const FREE: u32 = 0;
 const HELD: u32 = 1;
 const CONTENDED: u32 = 2;
 
-/// Mutual exclusion between threads.
-pub(crate) struct Lock(AtomicU32);
+/// State that threads share. Only who holds the lock gets at it.
+pub(crate) struct Lock<T> {
+    word: AtomicU32,
+    state: UnsafeCell<T>,
+}
 
-impl Lock {
-    pub(crate) const fn new() -> Self {
-        Self(AtomicU32::new(FREE))
+// SAFETY: `state` is touched through `Held` only, of which there is one at a time. What states point to belongs to no
+// thread.
+unsafe impl<T> Sync for Lock<T> {}
+
+/// A moment in a fork at which each lock must be seen to, so that nobody is in the middle of a change in the child.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fork {
+    /// Before it, in the forking thread, which holds the lock from then on.
+    Before,
+    /// After it, in the parent.
+    InParent,
+    /// After it, in the child, whose only thread holds nothing.
+    InChild,
+}
+
+impl<T> Lock<T> {
+    pub(crate) const fn new(state: T) -> Self {
+        Self { word: AtomicU32::new(FREE), state: UnsafeCell::new(state) }
     }
 
     /// Waits for the lock; it is released when the result is dropped.
-    pub(crate) fn hold(&self) -> Held<'_> {
+    pub(crate) fn hold(&self) -> Held<'_, T> {
         self.acquire();
         Held(self)
     }
 
-    /// Waits for the lock; the caller releases it.
-    pub(crate) fn acquire(&self) {
-        if self.0.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+    /// Does what this moment of a fork asks for.
+    pub(crate) fn fork(&self, moment: Fork) {
+        match moment {
+            Fork::Before => self.acquire(),
+            Fork::InParent => self.release(),
+            Fork::InChild => self.word.store(FREE, Ordering::Relaxed),
+        }
+    }
+
+    fn acquire(&self) {
+        if self.word.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok() {
             return;
         }
-        while self.0.swap(CONTENDED, Ordering::Acquire) != FREE {
-            sys::futex_wait(&self.0, CONTENDED);
+        while self.word.swap(CONTENDED, Ordering::Acquire) != FREE {
+            sys::futex_wait(&self.word, CONTENDED);
         }
     }
 
-    pub(crate) fn release(&self) {
-        if self.0.swap(FREE, Ordering::Release) == CONTENDED {
-            sys::futex_wake(&self.0);
+    fn release(&self) {
+        if self.word.swap(FREE, Ordering::Release) == CONTENDED {
+            sys::futex_wake(&self.word);
         }
-    }
-
-    /// In a fork's child, whose only thread holds nothing.
-    pub(crate) fn reset(&self) {
-        self.0.store(FREE, Ordering::Relaxed);
     }
 }
 
 /// The lock is held for as long as this lives.
-pub(crate) struct Held<'a>(&'a Lock);
+pub(crate) struct Held<'a, T>(&'a Lock<T>);
 
-impl Drop for Held<'_> {
+impl<T> Deref for Held<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        // SAFETY: the lock is held.
+        unsafe { &*self.0.state.get() }
+    }
+}
+
+impl<T> DerefMut for Held<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: the lock is held, by this alone.
+        unsafe { &mut *self.0.state.get() }
+    }
+}
+
+impl<T> Drop for Held<'_, T> {
     fn drop(&mut self) {
         self.0.release();
     }

@@ -11,13 +11,11 @@ use chase_format::layout::{NONE, OBJECT_CHASE, OBJECT_DLOPENED, OBJECT_EXECUTABL
 pub(crate) use self::lookup::Hashes;
 use self::lookup::Home;
 use crate::elf::Image;
-use crate::index::Index;
+use crate::index::{Index, OBJECTS};
 use crate::resolve::{Wanted, find_in};
 use crate::text::{c_bytes, file_name};
-use crate::{clock, sys};
+use crate::{clock, pages, sys};
 
-/// Most objects that a process can have had.
-pub(crate) const MANY: usize = 4096;
 /// The dynamic linker's entry for an object.
 #[repr(C)]
 struct LinkMap {
@@ -156,8 +154,8 @@ impl Objects {
         self.list = ptr::with_exposed_provenance(executable.debug_address());
         self.vdso = vdso;
         self.executable_path = path;
-        self.objects = sys::map_anonymous(MANY * size_of::<Object>()).cast();
-        self.ranges = sys::map_anonymous(MANY * size_of::<(usize, usize, u32)>()).cast();
+        self.objects = sys::map_anonymous(OBJECTS * size_of::<Object>()).cast();
+        self.ranges = sys::map_anonymous(OBJECTS * size_of::<(usize, usize, u32)>()).cast();
         !self.list.is_null() && !self.objects.is_null() && !self.ranges.is_null()
     }
 
@@ -290,10 +288,10 @@ impl Objects {
             unsafe { Image::at_header(entry.bias, entry.bias) }
         };
         let Some(image) = image else { return false };
-        if self.count == MANY {
+        if self.count == OBJECTS {
             return false;
         }
-        let own = crate::arch::stub(0);
+        let own = crate::stubs::stub(0);
         let mut flags = new_flags;
         if is_executable {
             flags |= OBJECT_EXECUTABLE;
@@ -335,7 +333,7 @@ impl Objects {
                 other.record,
                 other.path,
             ),
-            None => (NONE, 0, 0, (0, 0), ptr::null_mut(), keep(path)),
+            None => (NONE, 0, 0, (0, 0), ptr::null_mut(), pages::keep(path)),
         };
         let object = Object {
             map,
@@ -428,20 +426,4 @@ fn has_sanitizer(image: &Image) -> bool {
         b"__tsan_init",
     ];
     STARTS.iter().any(|name| find_in(image, &Wanted::new(name, None)).is_some())
-}
-
-/// A copy of a name that outlives the dynamic linker's.
-fn keep(name: &[u8]) -> &'static [u8] {
-    if name.is_empty() {
-        return b"";
-    }
-    let memory = crate::pages::keep(name.len());
-    if memory.is_null() {
-        return b"";
-    }
-    // SAFETY: the memory is ours for ever and long enough.
-    unsafe {
-        ptr::copy_nonoverlapping(name.as_ptr(), memory, name.len());
-        core::slice::from_raw_parts(memory, name.len())
-    }
 }

@@ -1,11 +1,10 @@
 //! Private memory for shadow stacks, threads and tables: whole pages, zeroed. One or two are kept when given
 //! back.
 
-use core::cell::UnsafeCell;
 use core::ptr;
 
-use crate::lock::Lock;
-use crate::{process, sys};
+use crate::lock::{Fork, Lock};
+use crate::{fork_word, sys};
 
 /// Bytes of a page.
 pub(crate) const PAGE: usize = 4096;
@@ -15,11 +14,6 @@ const FEW: usize = 2;
 const SLAB: usize = 64 * PAGE;
 
 struct Pages {
-    lock: Lock,
-    state: UnsafeCell<State>,
-}
-
-struct State {
     /// By number of pages less 1.
     blocks: [Blocks; FEW],
     /// Single pages that a fork's child finds zeroed.
@@ -35,18 +29,12 @@ struct Blocks {
     slab_left: usize,
 }
 
-// SAFETY: `state` is touched only by who holds `lock`.
-unsafe impl Sync for Pages {}
-
-static PAGES: Pages = Pages {
-    lock: Lock::new(),
-    state: UnsafeCell::new(State {
-        blocks: [const { Blocks::NONE }; FEW],
-        wiped: Blocks::NONE,
-        names: ptr::null_mut(),
-        names_left: 0,
-    }),
-};
+static PAGES: Lock<Pages> = Lock::new(Pages {
+    blocks: [const { Blocks::NONE }; FEW],
+    wiped: Blocks::NONE,
+    names: ptr::null_mut(),
+    names_left: 0,
+});
 
 /// At least one.
 fn whole_pages(len: usize) -> usize {
@@ -57,52 +45,60 @@ fn whole_pages(len: usize) -> usize {
 /// Signals are blocked.
 pub(crate) fn take(len: usize) -> *mut u8 {
     let len = whole_pages(len);
-    let _held = PAGES.lock.hold();
-    // SAFETY: the lock is held.
-    unsafe {
-        let Some(blocks) = Blocks::of(len) else { return sys::map_anonymous(len) };
-        blocks.take(len, sys::map_anonymous)
+    match PAGES.hold().blocks_of(len) {
+        Some(blocks) => blocks.take(len, sys::map_anonymous),
+        None => sys::map_anonymous(len),
     }
 }
 
 /// A page, zeroed, that a fork's child will find zeroed, if the kernel can do that and forks are told from their
 /// parents at all; null if there is no memory. Signals are blocked.
 pub(crate) fn take_wiped() -> *mut u8 {
-    let _held = PAGES.lock.hold();
-    // SAFETY: the lock is held.
-    let blocks = unsafe { &mut (*PAGES.state.get()).wiped };
     let map = |len| {
         let memory = sys::map_anonymous(len);
-        if !memory.is_null() && process::knows_its_memory() {
+        if !memory.is_null() && fork_word::is_known() {
             let _ = sys::advise(memory, len, libc::MADV_WIPEONFORK);
         }
         memory
     };
-    // SAFETY: as above.
-    unsafe { blocks.take(PAGE, map) }
+    PAGES.hold().wiped.take(PAGE, map)
 }
 
-/// Takes back what [`take_wiped`] gave. Signals are blocked.
+/// Takes back what [`take_wiped`] gave, which nobody uses any more. Signals are blocked. (Of what was free at a fork,
+/// its child finds the first page only, which does not lead to others.)
 pub(crate) fn give_back_wiped(memory: *mut u8) {
-    let _held = PAGES.lock.hold();
-    // SAFETY: the lock is held, and nobody uses the memory any more. (Of what was free at a fork, its child finds
-    // the first page only, which does not lead to others.)
-    unsafe {
-        let blocks = &mut (*PAGES.state.get()).wiped;
-        *memory.cast::<*mut u8>() = blocks.free;
-        blocks.free = memory;
+    PAGES.hold().wiped.put(memory);
+}
+
+/// Takes back what [`take`] gave for the same `len`, and nobody uses any more. Signals are blocked.
+pub(crate) fn give_back(memory: *mut u8, len: usize) {
+    let len = whole_pages(len);
+    match PAGES.hold().blocks_of(len) {
+        Some(blocks) => blocks.put(memory),
+        None => sys::unmap(memory, len),
     }
 }
 
-/// Takes back what [`take`] gave for the same `len`. Signals are blocked.
-pub(crate) fn give_back(memory: *mut u8, len: usize) {
-    let len = whole_pages(len);
-    let _held = PAGES.lock.hold();
-    // SAFETY: the lock is held, and nobody uses the memory any more.
-    unsafe {
-        let Some(blocks) = Blocks::of(len) else { return sys::unmap(memory, len) };
-        *memory.cast::<*mut u8>() = blocks.free;
-        blocks.free = memory;
+impl Pages {
+    /// `len` bytes for a name, carved from a block of so many; null if there is no memory.
+    fn carve(&mut self, len: usize, block: usize) -> *mut u8 {
+        if self.names_left < len {
+            self.names_left = 0;
+            self.names = sys::map_anonymous(block);
+            if self.names.is_null() {
+                return self.names;
+            }
+            self.names_left = block;
+        }
+        let memory = self.names;
+        self.names = memory.wrapping_add(len);
+        self.names_left -= len;
+        memory
+    }
+
+    /// The blocks of `len` bytes; `None` if that is more than a few pages.
+    fn blocks_of(&mut self, len: usize) -> Option<&mut Blocks> {
+        self.blocks.get_mut((len / PAGE).checked_sub(1)?)
     }
 }
 
@@ -110,10 +106,7 @@ impl Blocks {
     const NONE: Self = Self { free: ptr::null_mut(), slab: ptr::null_mut(), slab_left: 0 };
 
     /// One of these blocks, of `len` bytes; `map` gives memory for more.
-    ///
-    /// # Safety
-    /// The lock is held.
-    unsafe fn take(&mut self, len: usize, map: impl Fn(usize) -> *mut u8) -> *mut u8 {
+    fn take(&mut self, len: usize, map: impl Fn(usize) -> *mut u8) -> *mut u8 {
         if !self.free.is_null() {
             let block = self.free;
             // SAFETY: free blocks are linked by their first word.
@@ -136,52 +129,29 @@ impl Blocks {
         self.slab.wrapping_add(self.slab_left)
     }
 
-    /// Those of `len` bytes; `None` if that is more than a few pages.
-    ///
-    /// # Safety
-    /// The lock is held.
-    unsafe fn of(len: usize) -> Option<&'static mut Self> {
-        // SAFETY: the caller holds the lock.
-        unsafe { (*PAGES.state.get()).blocks.get_mut((len / PAGE).checked_sub(1)?) }
+    fn put(&mut self, block: *mut u8) {
+        // SAFETY: nobody uses the block any more, which is at least a page.
+        unsafe { *block.cast::<*mut u8>() = self.free };
+        self.free = block;
     }
 }
 
-/// Before a fork, in the forking thread: nobody else is in the middle of a change.
-pub(crate) fn before_fork() {
-    PAGES.lock.acquire();
+/// Sees to the lock in a fork.
+pub(crate) fn fork(moment: Fork) {
+    PAGES.fork(moment);
 }
 
-/// After a fork, in the parent.
-pub(crate) fn after_fork_in_parent() {
-    PAGES.lock.release();
-}
-
-/// After a fork, in the child, which is the only thread.
-pub(crate) fn after_fork_in_child() {
-    PAGES.lock.reset();
-}
-
-/// `len` bytes that are never given back, for names; null if there is no memory.
-pub(crate) fn keep(len: usize) -> *mut u8 {
+/// A copy of a name that stays; empty if there is no memory. Signals are blocked, or there is one thread.
+pub(crate) fn keep(name: &[u8]) -> &'static [u8] {
     const BLOCK: usize = 16 * PAGE;
-    if len > BLOCK {
-        return sys::map_anonymous(len);
+    let len = name.len();
+    let memory = if len > BLOCK { sys::map_anonymous(len) } else { PAGES.hold().carve(len, BLOCK) };
+    if memory.is_null() {
+        return b"";
     }
-    let _held = PAGES.lock.hold();
-    // SAFETY: the lock is held.
+    // SAFETY: the memory is ours for ever and long enough.
     unsafe {
-        let state = &mut *PAGES.state.get();
-        if state.names_left < len {
-            state.names = sys::map_anonymous(BLOCK);
-            if state.names.is_null() {
-                state.names_left = 0;
-                return ptr::null_mut();
-            }
-            state.names_left = BLOCK;
-        }
-        let memory = state.names;
-        state.names = memory.add(len);
-        state.names_left -= len;
-        memory
+        ptr::copy_nonoverlapping(name.as_ptr(), memory, len);
+        core::slice::from_raw_parts(memory, len)
     }
 }

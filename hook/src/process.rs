@@ -1,234 +1,65 @@
-//! The life of the process: its start, its forks, its end.
+//! The life of the process: its recording, its forks, its end.
 
-mod arguments;
-mod auxiliary;
-mod directories;
 mod fork;
-mod memory;
-mod roots;
 
-use core::cell::UnsafeCell;
-use core::ffi::{CStr, c_void};
+use core::ffi::c_void;
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use chase_format::layout::{
-    ChunkKind, END_EXIT, EXTENSION, Header, ORIGIN_EXEC, ORIGIN_FORK, READER_MIN, VERSION,
+    ChunkKind, ClockPair, END_EXIT, EXTENSION, Header, ORIGIN_FORK, READER_MIN, VERSION,
 };
 
-use self::auxiliary::Auxiliary;
-use self::directories::make_directories;
-pub(crate) use self::fork::notice_fork;
 use self::fork::{after_fork_in_child, after_fork_in_parent, before_fork};
-use self::memory::{claim_memory, is_to_be_parted};
-pub(crate) use self::memory::{knows_its_memory, memory_is_ours};
-use crate::calibrate::Cost;
-use crate::config::{Config, Syscalls};
-use crate::elf::Image;
+pub(crate) use self::fork::{catch_up, notice_fork};
+use crate::lock::{Held, Lock};
 use crate::recording::Refused;
+use crate::sampling::Cost;
 use crate::signals::SignalsBlocked;
-use crate::text::{Text, c_bytes, file_name};
-use crate::thread::Origin;
-use crate::{arch, calibrate, clock, companion, loading, maps, recording, sampling, sys, thread};
-
-const DEFAULT_OUTPUT: &[u8] = b"chase.data";
+use crate::text::{Text, file_name};
+use crate::{arch, clock, companion, fork_word, loading, recording, sampling, sys, thread};
 
 /// What is known of the process from its start, for its recording and its children's.
-struct Process {
-    directory: Text<4096>,
-    executable: Text<4096>,
+pub(crate) struct Process {
+    pub(crate) directory: Text<4096>,
+    pub(crate) executable: Text<4096>,
     /// Key and value strings, each ended by NUL.
-    meta: Text<8192>,
-    cost: Cost,
-    first_pair: chase_format::layout::ClockPair,
-    config: Config,
-    boot_id: [u8; 16],
+    pub(crate) meta: Text<8192>,
+    pub(crate) cost: Cost,
+    pub(crate) first_pair: ClockPair,
+    pub(crate) boot_id: [u8; 16],
     /// Start of the process that the recording belongs to, as in its header.
     start: u64,
     /// The companion's session.
-    session: Option<u64>,
+    pub(crate) session: Option<u64>,
     /// Where the recording is put, and room to read a file: too large for the stack of a thread
     /// that forks.
-    path: Text<4096>,
+    pub(crate) path: Text<4096>,
     buffer: [u8; 1024],
 }
 
-struct Shared(UnsafeCell<Process>);
-// SAFETY: it is written before there is a second thread, and then only read.
-unsafe impl Sync for Shared {}
-
-static PROCESS: Shared = Shared(UnsafeCell::new(Process {
+static PROCESS: Lock<Process> = Lock::new(Process {
     directory: Text::new(),
     executable: Text::new(),
     meta: Text::new(),
     cost: Cost::NONE,
-    first_pair: chase_format::layout::ClockPair { ticks: 0, monotonic_ns: 0, realtime_ns: 0 },
-    config: Config::DEFAULT,
+    first_pair: ClockPair { ticks: 0, monotonic_ns: 0, realtime_ns: 0 },
     boot_id: [0; 16],
     start: 0,
     session: None,
     path: Text::new(),
     buffer: [0; 1024],
-}));
+});
 
 /// The process that the recording belongs to; 0 if there is none.
 static OWNER: AtomicU32 = AtomicU32::new(0);
 
-fn process() -> &'static mut Process {
-    // SAFETY: see `Shared`.
-    unsafe { &mut *PROCESS.0.get() }
-}
-
-/// The library's constructor: runs before those of all other objects (`-z initfirst`).
-#[used]
-#[unsafe(link_section = ".init_array")]
-static START: extern "C" fn(i32, *const usize, *const usize) = start;
-
-extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *const usize) {
-    if !arguments::are_those_of_glibc(argument_count, arguments, environment) {
-        return loading::find_real();
-    }
-    // SAFETY: the dynamic linker passes what the kernel has put on the stack: the environment ends
-    // with null, and behind it is the auxiliary vector.
-    let (config, auxiliary) =
-        unsafe { (Config::read(environment), Auxiliary::behind(environment)) };
-    if auxiliary.secure {
-        return loading::find_real();
-    }
-    let this = process();
-    this.config = config;
-    this.first_pair = {
-        clock::choose();
-        clock::pair()
-    };
-    clock::begin(&this.first_pair);
-    let mut buffer = [0u8; 4095];
-    let executable = sys::read_link(c"/proc/self/exe", &mut buffer);
-    let executable =
-        if executable.is_empty() { c_bytes(auxiliary.executable_name) } else { executable };
-    this.executable.push(executable);
-    let Some(image) = auxiliary.executable_image() else { return };
-    roots::hide_own();
-    arch::connect_pads();
-    if !loading::survey(image, auxiliary.vdso, process().executable.as_bytes(), config) {
-        return;
-    }
-    this.boot_id = boot_id();
-    fill_meta(this, argument_count, arguments);
-    find_directory(this);
-    let mut opened = open_recording(ORIGIN_EXEC);
-    if let Err(Refused { errno: libc::ENOENT, .. }) = opened {
-        make_directories(&this.directory);
-        opened = open_recording(ORIGIN_EXEC);
-    }
-    if let Err(refused) = opened {
-        tell(&config, b"nothing is recorded: ", &refused);
-        if config.syscalls == Syscalls::Require {
-            sys::exit(1);
-        }
-        return;
-    }
-    find_companion(this);
-    sampling::choose(config.timing, this.session.is_some());
-    // SAFETY: the header is in the first page of the mapping.
-    unsafe { (*recording::header()).timing = sampling::mode() };
-    thread::watch_ends(loading::find);
-    let Some(main) = thread::register(&Origin::MAIN) else { return };
-    this.cost = calibrate::measure(main);
-    sampling::note_cost(&this.cost, main);
-    // SAFETY: the header is in the first page of the mapping, and there is one thread.
-    this.cost.tell(unsafe { &mut *recording::header() });
-    watch_process();
-    loading::hook_all();
-    clock::note_latest();
-    greet_companion(this);
-    if config.verbose {
-        let mut line = Text::<4352>::new();
-        line.push(b"chase: recording to ").push(this.path.as_bytes()).push(b"\n");
-        sys::write_stderr(line.as_bytes());
-    }
-}
-
-fn tell(config: &Config, what: &[u8], refused: &Refused) {
-    if config.verbose || config.syscalls == Syscalls::Require {
-        let mut line = Text::<512>::new();
-        line.push(b"chase: ").push(what).push(refused.doing.as_bytes());
-        line.push(b" (errno ").push_number(refused.errno as u64).push(b")\n");
-        sys::write_stderr(line.as_bytes());
-    }
-}
-
-/// The executable, and the start of the vDSO, by what the kernel tells of the process.
-pub(crate) fn executable() -> Option<(Image, usize)> {
-    let auxiliary = Auxiliary::read();
-    Some((auxiliary.executable_image()?, auxiliary.vdso))
-}
-
-// ---- where to, and what of ----------------------------------------------------------------------
-
-fn fill_meta(this: &mut Process, argument_count: i32, arguments: *const usize) {
-    let names = sys::system_names();
-    let mut buffer = [0u8; 4096];
-    let directory = sys::working_directory(&mut buffer);
-    let c_field = |field: &[libc::c_char; 65]| {
-        // SAFETY: the kernel ends its names with NUL.
-        unsafe { CStr::from_ptr(field.as_ptr()) }.to_bytes()
-    };
-    let meta = &mut this.meta;
-    let mut entry = |key: &[u8], value: &[u8]| {
-        meta.push(key).push(b"\0").push(value).push(b"\0");
-    };
-    entry(b"executable", this.executable.as_bytes());
-    entry(b"directory", directory);
-    entry(b"host", c_field(&names.nodename));
-    entry(b"kernel", c_field(&names.release));
-    entry(b"writer", concat!("chase ", env!("CARGO_PKG_VERSION")).as_bytes());
-    meta.push(b"command\0");
-    for i in 0..argument_count.max(0) as usize {
-        // SAFETY: there are as many arguments.
-        let argument = c_bytes(unsafe { *arguments.add(i) });
-        meta.push(if i > 0 { b"\x1f" } else { b"" }).push(argument);
-    }
-    meta.push(b"\0");
-}
-
-/// The directory for recordings, absolute. A relative one is looked for where the parent writes
-/// its recording, so that a run's recordings stay together wherever its processes go.
-fn find_directory(this: &mut Process) {
-    let output = this.config.output;
-    let relative = if output.is_empty() { DEFAULT_OUTPUT } else { output };
-    let directory = &mut this.directory;
-    if relative.first() == Some(&b'/') {
-        directory.push(relative);
-        return;
-    }
-    let (parent, ..) = sys::family();
-    let mut maps_path = Text::<32>::new();
-    maps_path.push(b"/proc/").push_number(u64::from(parent)).push(b"/maps");
-    maps::for_each_line(maps_path.as_c_str(), |line| {
-        let Some(path) = recording_in(line) else { return false };
-        let name_len = file_name(path).len() + 1;
-        let parent_directory = path.get(..path.len().saturating_sub(name_len)).unwrap_or(b"");
-        if parent_directory.ends_with(relative) {
-            directory.push(parent_directory);
-        }
-        true
-    });
-    if directory.as_bytes().is_empty() {
-        let mut buffer = [0u8; 4096];
-        directory.push(sys::working_directory(&mut buffer)).push(b"/").push(relative);
-    }
-}
-
-/// The path in a line of `maps`, if it is that of a recording.
-fn recording_in(line: &[u8]) -> Option<&[u8]> {
-    let path = line.get(line.iter().position(|&byte| byte == b'/')?..)?;
-    let extension = file_name(path).rsplit(|&byte| byte == b'.').next()?;
-    (extension == EXTENSION.as_bytes()).then_some(path)
+/// What is known of it. Held at the start, and by who gives a fork's child its recording.
+pub(crate) fn hold() -> Held<'static, Process> {
+    PROCESS.hold()
 }
 
 /// Creates this process's recording, with everything in it that does not depend on what it does.
-fn open_recording(origin: u32) -> Result<(), Refused> {
-    let this = process();
+pub(crate) fn open_recording(this: &mut Process, origin: u32) -> Result<(), Refused> {
     let pid = sys::getpid();
     let (parent, group, session) = sys::family();
     let start = clock::pair();
@@ -252,7 +83,7 @@ fn open_recording(origin: u32) -> Result<(), Refused> {
     // A child's clock has run since its parent's start, which makes its rate known at once.
     header.clock_start = if origin == ORIGIN_FORK { start } else { this.first_pair };
     header.clock_latest = if origin == ORIGIN_FORK { this.first_pair } else { start };
-    this.cost.tell(&mut header);
+    this.cost.put_into(&mut header);
     header.timing = sampling::mode();
     const MOST_IMAGES: u64 = 10_000;
     for number in 0..MOST_IMAGES {
@@ -275,7 +106,7 @@ fn open_recording(origin: u32) -> Result<(), Refused> {
             Err(refused) => return Err(refused),
             Ok(()) => {
                 OWNER.store(pid, Ordering::Relaxed);
-                claim_memory();
+                fork_word::claim();
                 let _signals = SignalsBlocked::new();
                 recording::write_chunk(ChunkKind::Meta, this.meta.as_bytes());
                 return Ok(());
@@ -285,63 +116,11 @@ fn open_recording(origin: u32) -> Result<(), Refused> {
     Err(Refused { doing: "too many recordings of this process", errno: libc::EEXIST })
 }
 
-/// Finds or starts a companion, and notes what came of it.
-fn find_companion(this: &mut Process) {
-    let wish = this.config.syscalls;
-    let mut reason = companion::Reason::new();
-    let wanted = companion::Wanted {
-        wish,
-        sample: this.config.sample,
-        directory: this.directory.as_bytes(),
-        library: loading::library_path(),
-    };
-    this.session = companion::find(wanted, &mut reason);
-    let found = if this.session.is_some() { &b"on"[..] } else { reason.as_bytes() };
-    // Of the recording, and of those of this process's forks.
-    let mut entry = Text::<640>::new();
-    entry.push(b"syscalls\0").push(found).push(b"\0");
-    this.meta.push(entry.as_bytes());
-    {
-        let _signals = SignalsBlocked::new();
-        recording::write_chunk(ChunkKind::Meta, entry.as_bytes());
-    }
-    let required = wish == Syscalls::Require;
-    if this.session.is_none() && (this.config.verbose || required) {
-        let mut line = Text::<640>::new();
-        line.push(b"chase: syscalls are not recorded: ").push(reason.as_bytes()).push(b"\n");
-        sys::write_stderr(line.as_bytes());
-        if required {
-            sys::unlink(this.path.as_c_str());
-            sys::exit(1);
-        }
-    }
-    // Waiting for the companion is no part of the run.
-    this.first_pair = clock::pair();
-    let header = recording::header();
-    // SAFETY: the header is in the first page of the mapping.
-    unsafe {
-        ((*header).clock_start, (*header).clock_latest) = (this.first_pair, this.first_pair);
-    }
-}
-
 /// Shows the companion this process and its recording.
-fn greet_companion(this: &Process) {
-    if let Some(session) = this.session.filter(|_| !recording::is_confined()) {
+pub(crate) fn greet_companion(this: &Process) {
+    if let Some(session) = this.session.filter(|_| !sys::is_confined()) {
         companion::greet(session, &this.path);
     }
-}
-
-fn boot_id() -> [u8; 16] {
-    let mut buffer = [0u8; 64];
-    let text = sys::read_file(c"/proc/sys/kernel/random/boot_id", &mut buffer);
-    let mut id = [0u8; 16];
-    let digits = text.iter().filter_map(|&byte| (byte as char).to_digit(16));
-    for (i, digit) in digits.take(32).enumerate() {
-        if let Some(byte) = id.get_mut(i / 2) {
-            *byte = *byte << 4 | digit as u8;
-        }
-    }
-    id
 }
 
 /// Field 22 of `/proc/self/stat`: when the process started, in clock ticks since boot.
@@ -355,8 +134,6 @@ fn process_start(buffer: &mut [u8]) -> u64 {
     field.iter().fold(0, |number, &byte| number * 10 + u64::from(byte.wrapping_sub(b'0') % 10))
 }
 
-// ---- forks --------------------------------------------------------------------------------------
-
 type ExitHandler = unsafe extern "C" fn(i32, *mut c_void);
 type OnExit = unsafe extern "C" fn(ExitHandler, *mut c_void) -> i32;
 type ForkHandler = unsafe extern "C" fn();
@@ -365,7 +142,7 @@ type RegisterAtFork =
 
 /// Asks the C library to tell of forks and of the exit. Being the first to ask, chase is told of
 /// a fork's child before all others, and of the exit after them.
-fn watch_process() {
+pub(crate) fn watch_process() {
     let (on_exit, at_fork) = (loading::find(c"on_exit"), loading::find(c"__register_atfork"));
     if on_exit != 0 {
         // SAFETY: the function is the C library's, of this type.
@@ -382,22 +159,38 @@ fn watch_process() {
                 before_fork,
                 after_fork_in_parent,
                 after_fork_in_child,
-                (&raw const START).cast(),
+                (&raw const PROCESS).cast(),
             )
         };
     }
 }
 
-// ---- the end ------------------------------------------------------------------------------------
+/// Before the process gives up the right to some system calls: the recording makes none from here on. The process may
+/// give up the clock, too.
+pub(crate) fn confine(without_clock: bool) {
+    if !recording::is_open() {
+        return;
+    }
+    if !sys::is_confined() {
+        recording::note_latest();
+    }
+    if without_clock {
+        clock::freeze();
+    }
+    let _signals = SignalsBlocked::new();
+    // Nobody is in the middle of changing entries.
+    let _patching = loading::hold();
+    recording::confine();
+}
 
 /// Whether this is the process that the recording belongs to, and no child that shares its memory.
 pub(crate) fn is_own() -> bool {
-    recording::is_confined() || OWNER.load(Ordering::Relaxed) == sys::getpid()
+    sys::is_confined() || OWNER.load(Ordering::Relaxed) == sys::getpid()
 }
 
 /// The process, or its image, is about to end in this way. A `vfork`'s child is not the process.
 pub(crate) fn end(kind: u32, status: i32) {
-    let confined = recording::is_confined();
+    let confined = sys::is_confined();
     if !recording::is_open() || !is_own() || recording::end_if_gone(kind, status) {
         return;
     }
@@ -410,7 +203,7 @@ pub(crate) fn end(kind: u32, status: i32) {
         }
     }
     if !confined {
-        clock::note_latest();
+        recording::note_latest();
     }
     let header = recording::header();
     // SAFETY: the header is in the first page of the mapping.

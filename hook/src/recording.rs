@@ -10,7 +10,6 @@
 mod cut_off;
 mod place;
 
-use core::cell::UnsafeCell;
 use core::mem::offset_of;
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -22,12 +21,12 @@ use chase_format::layout::{
 use chase_format::writer::{Chunk, Writer, records_per_chunk};
 
 pub(crate) use self::cut_off::end_if_gone;
-use crate::arch;
-use crate::lock::Lock;
+use crate::abi::BASE;
+use crate::lock::{Fork, Lock};
 use crate::signals::SignalsBlocked;
 use crate::sys::{self, Errno};
 use crate::text::Text;
-use crate::{clock, loading, process};
+use crate::{clock, fork_word};
 
 /// Longest recording, bytes.
 pub(crate) const LARGEST: usize = 4 << 30;
@@ -48,13 +47,6 @@ const THREADS_PER_CHUNK: usize = records_per_chunk(PAGE, UNIT);
 
 const MADV_POPULATE_WRITE: i32 = 23;
 
-struct Recording {
-    lock: Lock,
-    state: UnsafeCell<State>,
-    open: AtomicBool,
-    stopped: AtomicBool,
-}
-
 struct State {
     writer: Writer,
     /// Where the file is, absolute.
@@ -72,31 +64,28 @@ struct State {
     origins_used: usize,
 }
 
-// SAFETY: `state` is touched only by who holds `lock`, or before there is a second thread.
-unsafe impl Sync for Recording {}
+static RECORDING: Lock<State> = Lock::new(State {
+    writer: Writer::unopened(),
+    path: Text::new(),
+    identity: (0, 0),
+    length: 0,
+    threads: Chunk::none(),
+    threads_used: 0,
+    thread_count: 0,
+    first_threads: [Chunk::none(); NAMED_CHUNKS],
+    first_thread_chunks: 0,
+    origins: Chunk::none(),
+    origins_used: 0,
+});
 
-static RECORDING: Recording = Recording {
-    lock: Lock::new(),
-    state: UnsafeCell::new(State {
-        writer: Writer::unopened(),
-        path: Text::new(),
-        identity: (0, 0),
-        length: 0,
-        threads: Chunk::none(),
-        threads_used: 0,
-        thread_count: 0,
-        first_threads: [Chunk::none(); NAMED_CHUNKS],
-        first_thread_chunks: 0,
-        origins: Chunk::none(),
-        origins_used: 0,
-    }),
-    open: AtomicBool::new(false),
-    stopped: AtomicBool::new(false),
-};
+/// Whether there is a recording.
+static OPEN: AtomicBool = AtomicBool::new(false);
+/// Whether it has no room any more.
+static STOPPED: AtomicBool = AtomicBool::new(false);
 
 /// Start of the mapping.
 pub(crate) fn base() -> *mut u8 {
-    ptr::with_exposed_provenance_mut(arch::BASE.load(Ordering::Relaxed))
+    ptr::with_exposed_provenance_mut(BASE.load(Ordering::Relaxed))
 }
 
 /// The header; meaningless unless the recording is open.
@@ -106,12 +95,12 @@ pub(crate) fn header() -> *mut Header {
 
 /// Whether there is a recording.
 pub(crate) fn is_open() -> bool {
-    RECORDING.open.load(Ordering::Acquire)
+    OPEN.load(Ordering::Acquire)
 }
 
 /// Whether the recording has no room any more. What is in it goes on counting.
 pub(crate) fn stopped() -> bool {
-    RECORDING.stopped.load(Ordering::Relaxed)
+    STOPPED.load(Ordering::Relaxed)
 }
 
 /// Why there is no recording.
@@ -147,7 +136,9 @@ fn map_new(path: &Text<4096>, fd: i32, file_limit: usize, header: &Header) -> Re
     let address_space = sys::limit(libc::RLIMIT_AS) / ADDRESS_SPACE_SHARE;
     let address_space = usize::try_from(address_space).unwrap_or(usize::MAX);
     let length = FIRST_LENGTH.min(file_limit & !(PAGE - 1)).min(address_space & !(PAGE - 1));
-    let (old, old_length) = (base(), state().length);
+    // Signals are blocked, or there is one thread.
+    let state = &mut *RECORDING.hold();
+    let (old, old_length) = (base(), state.length);
     sys::ftruncate(fd, length).map_err(refused("can't size the recording"))?;
     let place = if old.is_null() { place::first() } else { place::beneath(old as usize) };
     let base = map_with_room(place, fd, length).map_err(refused("can't map the recording"))?;
@@ -168,8 +159,7 @@ fn map_new(path: &Text<4096>, fd: i32, file_limit: usize, header: &Header) -> Re
         room = fixed;
     }
     forget_parents(old_length);
-    arch::set_base(base);
-    let state = state();
+    BASE.store(base as usize, Ordering::Relaxed);
     state.path = *path;
     state.identity = sys::file_identity(fd).unwrap_or_default();
     state.length = length;
@@ -178,8 +168,8 @@ fn map_new(path: &Text<4096>, fd: i32, file_limit: usize, header: &Header) -> Re
     state.first_thread_chunks = 0;
     // SAFETY: the first `room` bytes of the mapping are populated, zero and ours alone.
     state.writer = unsafe { Writer::begin(base, room, header) };
-    RECORDING.stopped.store(false, Ordering::Relaxed);
-    RECORDING.open.store(true, Ordering::Release);
+    STOPPED.store(false, Ordering::Relaxed);
+    OPEN.store(true, Ordering::Release);
     Ok(())
 }
 
@@ -203,24 +193,17 @@ fn map_with_room(place: usize, fd: i32, len: usize) -> Result<*mut u8, Errno> {
     map_at(other)
 }
 
-fn state() -> &'static mut State {
-    // SAFETY: every caller holds the lock or is the only thread.
-    unsafe { &mut *RECORDING.state.get() }
-}
-
 /// A chunk of `len` bytes, populated; `None` if there is no room, and then the recording stops.
 /// Signals are blocked.
 pub(crate) fn chunk(kind: ChunkKind, owner: u32, len: usize) -> Option<Chunk> {
-    let _held = RECORDING.lock.hold();
-    chunk_locked(kind, owner, len)
+    append(&mut RECORDING.hold(), kind, owner, len)
 }
 
-fn chunk_locked(kind: ChunkKind, owner: u32, len: usize) -> Option<Chunk> {
+fn append(state: &mut State, kind: ChunkKind, owner: u32, len: usize) -> Option<Chunk> {
     // A fork's child that has not been noticed yet must not append to its parent's file.
-    if stopped() || !is_open() || !process::memory_is_ours() {
+    if stopped() || !is_open() || !fork_word::is_ours() {
         return None;
     }
-    let state = state();
     if cut_off::is_gone() {
         cut_off::stop(state);
         return None;
@@ -253,7 +236,7 @@ fn make_room(state: &mut State) -> Result<(), (u32, Errno)> {
     )?;
     // SAFETY: the part behind the old room is populated now.
     unsafe { state.writer.set_room(wanted) };
-    clock::note_latest();
+    note_latest();
     Ok(())
 }
 
@@ -287,7 +270,7 @@ fn open_again(state: &State) -> Result<i32, Errno> {
 }
 
 fn stop(reason: u32, errno: Errno) {
-    RECORDING.stopped.store(true, Ordering::Relaxed);
+    STOPPED.store(true, Ordering::Relaxed);
     let header = header();
     // SAFETY: the header is in the first page of the mapping.
     unsafe {
@@ -297,40 +280,29 @@ fn stop(reason: u32, errno: Errno) {
     }
 }
 
+/// Puts a fresh pair of clocks into the header.
+pub(crate) fn note_latest() {
+    if is_open() {
+        // SAFETY: the header is in the first page of the mapping.
+        unsafe { (*header()).clock_latest = clock::pair() };
+    }
+}
+
 /// Before the process gives up the right to some system calls: none is made from here on, so what
-/// is not in the recording yet is not recorded. It may give up the clock, too.
-pub(crate) fn confine(without_clock: bool) {
-    if !is_open() {
-        return;
-    }
-    if !is_confined() {
-        clock::note_latest();
-    }
-    if without_clock {
-        clock::freeze();
-    }
-    let _signals = SignalsBlocked::new();
-    // Nobody is in the middle of what takes several of them: changing entries, making room.
-    let _patching = loading::hold();
-    let _held = RECORDING.lock.hold();
-    if !CONFINED.swap(true, Ordering::Relaxed) {
+/// is not in the recording yet is not recorded. Signals are blocked.
+pub(crate) fn confine() {
+    // Nobody is in the middle of making room.
+    let _held = RECORDING.hold();
+    if !sys::confine() {
         stop(STOP_CONFINED, 0);
     }
 }
-
-/// Whether the process may have given up the right to system calls that recording needs.
-pub(crate) fn is_confined() -> bool {
-    CONFINED.load(Ordering::Relaxed)
-}
-
-static CONFINED: AtomicBool = AtomicBool::new(false);
 
 /// At the process's end: gives the file its true length. Other threads may go on counting in what
 /// is in it; one that needs more makes it longer again.
 pub(crate) fn trim() {
     let _signals = SignalsBlocked::new();
-    let _held = RECORDING.lock.hold();
-    let state = state();
+    let state = &mut *RECORDING.hold();
     let used = state.writer.committed();
     if set_length(state, used).is_ok() {
         // SAFETY: less room needs nothing.
@@ -347,10 +319,9 @@ pub(crate) fn nodes_chunk(owner: u32, len: usize) -> Option<Chunk> {
 
 /// An empty thread record and its number. Signals are blocked.
 pub(crate) fn thread_record() -> Option<(*mut ThreadRecord, u32)> {
-    let _held = RECORDING.lock.hold();
-    let state = state();
+    let state = &mut *RECORDING.hold();
     if state.thread_count == 0 || state.threads_used == THREADS_PER_CHUNK {
-        state.threads = chunk_locked(ChunkKind::Threads, NONE, PAGE)?;
+        state.threads = append(state, ChunkKind::Threads, NONE, PAGE)?;
         state.threads.commit(THREADS_PER_CHUNK);
         state.threads_used = 0;
         if let Some(place) = state.first_threads.get_mut(state.first_thread_chunks) {
@@ -370,8 +341,7 @@ pub(crate) fn thread_record() -> Option<(*mut ThreadRecord, u32)> {
 /// microseconds, so only the first threads are asked for.
 pub(crate) fn note_names() {
     let _signals = SignalsBlocked::new();
-    let _held = RECORDING.lock.hold();
-    let state = state();
+    let state = &mut *RECORDING.hold();
     let chunks = state.first_threads.get(..state.first_thread_chunks).unwrap_or_default();
     if state.thread_count < 2 {
         return;
@@ -397,10 +367,9 @@ pub(crate) fn note_names() {
 pub(crate) fn origin_record() -> Option<*mut OriginRecord> {
     const CHUNK: usize = 4 * PAGE;
     const PER_CHUNK: usize = records_per_chunk(CHUNK, size_of::<OriginRecord>());
-    let _held = RECORDING.lock.hold();
-    let state = state();
+    let state = &mut *RECORDING.hold();
     if state.origins_used.is_multiple_of(PER_CHUNK) {
-        state.origins = chunk_locked(ChunkKind::Origins, NONE, CHUNK)?;
+        state.origins = append(state, ChunkKind::Origins, NONE, CHUNK)?;
         state.origins.commit(PER_CHUNK);
         state.origins_used = 0;
     }
@@ -430,7 +399,7 @@ pub(crate) fn unseen(what: Lost) {
     add_unseen(what, 1);
 }
 
-/// The same of several.
+/// Counts as many things of a kind that were not seen.
 pub(crate) fn add_unseen(what: Lost, count: u64) {
     if !is_open() {
         return;
@@ -450,23 +419,13 @@ pub(crate) fn write_chunk(kind: ChunkKind, contents: &[u8]) -> bool {
     true
 }
 
-/// Before a fork, in the forking thread: nobody else is in the middle of a change.
-pub(crate) fn before_fork() {
-    RECORDING.lock.acquire();
-}
-
-/// After a fork, in the parent.
-pub(crate) fn after_fork_in_parent() {
-    RECORDING.lock.release();
-}
-
-/// After a fork, in the child, which is the only thread.
-pub(crate) fn after_fork_in_child() {
-    RECORDING.lock.reset();
+/// Sees to the lock in a fork.
+pub(crate) fn fork(moment: Fork) {
+    RECORDING.fork(moment);
 }
 
 /// The child could get no recording. What still refers to its parent's must not reach it.
 pub(crate) fn close() {
-    RECORDING.open.store(false, Ordering::Relaxed);
-    forget_parents(state().length);
+    OPEN.store(false, Ordering::Relaxed);
+    forget_parents(RECORDING.hold().length);
 }

@@ -1,8 +1,8 @@
 //! Sections that no signal handler may interrupt.
 
-use crate::recording::is_confined;
-use crate::sys::set_signal_mask;
-use crate::thread::{self, Thread};
+use crate::abi::ThreadHead;
+use crate::arch::current_thread;
+use crate::sys::{is_confined, set_signal_mask};
 
 /// Signals that an instruction of this thread raises. Blocked, they would end the process; if one
 /// comes (a debugger's or a sandbox's), its handler's calls are not recorded.
@@ -13,7 +13,7 @@ const SYNCHRONOUS: [i32; 6] =
 /// structures half changed, and no cancellation leaves a lock behind.
 pub(crate) struct SignalsBlocked {
     before: Option<u64>,
-    thread: Option<&'static Thread>,
+    thread: Option<&'static ThreadHead>,
 }
 
 impl SignalsBlocked {
@@ -21,16 +21,17 @@ impl SignalsBlocked {
     pub(crate) fn new() -> Self {
         let asynchronous =
             SYNCHRONOUS.iter().fold(u64::MAX, |mask, signal| mask & !(1 << (signal - 1)));
-        let thread = thread::current();
+        // SAFETY: it is the calling thread's own, which stays until the thread's end, or stands for none.
+        let thread = Some(unsafe { &*current_thread() }).filter(|head| !head.is_nobody);
         // In another such section of this thread they are blocked already. Where the system call may be
         // an offence, the recording changes no more either.
-        let before = if is_confined() || thread.is_some_and(Thread::is_busy) {
+        let before = if is_confined() || thread.is_some_and(|head| head.busy.get() > 0) {
             None
         } else {
             Some(set_signal_mask(asynchronous))
         };
-        if let Some(thread) = thread {
-            thread.set_busy(true);
+        if let Some(head) = thread {
+            head.busy.set(head.busy.get() + 1);
         }
         Self { before, thread }
     }
@@ -38,8 +39,8 @@ impl SignalsBlocked {
 
 impl Drop for SignalsBlocked {
     fn drop(&mut self) {
-        if let Some(thread) = self.thread {
-            thread.set_busy(false);
+        if let Some(head) = self.thread {
+            head.busy.set(head.busy.get() - 1);
         }
         // (Another thread may have confined the process since. This call is one that programs need.)
         if let Some(before) = self.before {

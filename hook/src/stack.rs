@@ -6,7 +6,6 @@ use chase_format::layout::{THREAD_CREATED, THREAD_MAIN};
 
 use crate::arch::stack_pointer;
 use crate::sys;
-use crate::thread::Origin;
 
 /// Bounds of a thread's own stack.
 #[derive(Clone, Copy)]
@@ -28,10 +27,11 @@ impl Stack {
         Self { low: 0, high: 0 }
     }
 
-    /// The stack of the calling thread. That of a thread that was found in mid-life is not known:
+    /// The stack of the calling thread, which came to be in this way; for one whose creation was seen, with the end and
+    /// size of what it was given. That of a thread that was found in mid-life is not known:
     /// it may be running on any.
-    pub(crate) fn of_thread(origin: &Origin) -> Self {
-        match origin.kind {
+    pub(crate) fn of_thread(kind: u32, (end, size): (usize, usize)) -> Self {
+        match kind {
             THREAD_MAIN => {
                 // The kernel keeps this much below the start of the stack free of mappings.
                 let limit = sys::limit(libc::RLIMIT_STACK);
@@ -40,7 +40,6 @@ impl Stack {
                 Self { low: sp.saturating_sub(size), high: sp + ARGUMENTS }
             }
             THREAD_CREATED => {
-                let (end, size) = origin.stack;
                 Self { low: end - size.saturating_sub(LIBRARY_DATA).min(end), high: end }
             }
             _ => Self::unknown(),

@@ -4,9 +4,10 @@
 mod memory;
 
 use core::ffi::CStr;
+use core::sync::atomic::{AtomicBool, Ordering};
 
+use crate::arch;
 use crate::text::Text;
-use crate::{arch, recording};
 
 pub(crate) use self::memory::{
     advise, can_overwrite, can_read, copy_word, extend_mapping, is_mapped, map_anonymous,
@@ -15,6 +16,18 @@ pub(crate) use self::memory::{
 
 /// An error number of the kernel, positive.
 pub(crate) type Errno = i32;
+
+static CONFINED: AtomicBool = AtomicBool::new(false);
+
+/// Whether the process may have given up the right to system calls that recording needs.
+pub(crate) fn is_confined() -> bool {
+    CONFINED.load(Ordering::Relaxed)
+}
+
+/// From now on, only harmless system calls are made. Gives what was before.
+pub(crate) fn confine() -> bool {
+    CONFINED.swap(true, Ordering::Relaxed)
+}
 
 /// What the hook goes on calling when the process has given up the right to some system calls: to end what
 /// it had begun, to part a child's memory from its parent's, and what no program of several threads can do
@@ -32,7 +45,7 @@ fn is_harmless(number: i64) -> bool {
 
 /// The kernel's answer: a result, or an error number, negative.
 fn system_call(number: usize, arguments: [usize; 6]) -> isize {
-    if recording::is_confined() && !is_harmless(number as i64) {
+    if is_confined() && !is_harmless(number as i64) {
         return -libc::EPERM as isize;
     }
     arch::system_call(number, arguments)

@@ -11,16 +11,12 @@ use core::ptr;
 use chase_format::layout::{FRAMED, NONE, Node, PAGE, ROOT_SLOT, SAMPLED, UNIT};
 use chase_format::writer::NodeSpace;
 
-use crate::pages;
+use crate::abi::{Entry, FRAMED_HASH, HASH};
+use crate::node::{SLOT_MASK, is_sampled, node_at, reference, samples_of};
 use crate::recording::{self, Lost};
-use crate::sampling::{self, SLOT_MASK};
 use crate::signals::SignalsBlocked;
+use crate::{pages, traits};
 
-/// What a slot's number is multiplied by in the table's hash: an odd number (2^28 by the golden ratio) of
-/// entries, so that slots are spread over the table.
-pub(crate) const HASH: u32 = 0x9e3_779b * size_of::<Entry>() as u32;
-/// And what is added for calls that get frames and are not all timed.
-pub(crate) const FRAMED_HASH: u32 = 85 * size_of::<Entry>() as u32;
 /// Contexts of one thread before further ones are put under its root.
 const MANY_NODES: usize = 1 << 14;
 /// Entries of one thread's table before calls in new contexts are no longer recorded.
@@ -29,16 +25,6 @@ const MANY_ENTRIES: usize = 1 << 21;
 const DOUBLINGS: usize = (MANY_ENTRIES / FIRST_ENTRIES).ilog2() as usize;
 /// Entries of a thread's first table, which lies in the thread's own page.
 pub(crate) const FIRST_ENTRIES: usize = 128;
-
-/// An entry of the table. The key has the lower half of the caller's node's address, and the slot; it is
-/// zero for a free entry. Callers of one scope share the nodes of what they call: those are first in the
-/// scope's entries, and in those of other callers once these have called.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub(crate) struct Entry {
-    key: u64,
-    node: *mut Node,
-}
 
 /// What the call path reads of the table. It is the table itself, or [`CLOSED`] to send every call
 /// through the slow path.
@@ -72,16 +58,6 @@ pub(crate) struct Tree {
     /// Tables that were outgrown, each of twice the size of the one before it. A signal handler may
     /// have enlarged the table while the call path was looking at it, so they stay.
     outgrown: [Cell<*mut Entry>; DOUBLINGS],
-}
-
-/// The `_ref` of a node or page.
-pub(crate) fn reference<T>(of: *const T) -> u32 {
-    ((of as usize - recording::base() as usize) / UNIT) as u32
-}
-
-/// The node behind a `_ref`.
-pub(crate) fn node_at(reference: u32) -> *mut Node {
-    recording::base().wrapping_add(reference as usize * UNIT).cast()
 }
 
 fn key(caller: *const Node, slot: u32) -> u64 {
@@ -204,7 +180,7 @@ impl Tree {
         let scope = unsafe { (*parent).scope_ref };
         let node = if self.nodes.get() < MANY_NODES || scope == reference(self.root.get()) {
             if scope != reference(self.root.get()) {
-                sampling::note_child(parent);
+                traits::note_child(parent);
             }
             let folded = if slot & FRAMED == 0 {
                 ancestor_with(scope, slot)
@@ -316,8 +292,8 @@ impl Tree {
             // SAFETY: `i` is inside the table; nodes live as long as the mapping.
             unsafe {
                 let node = (*self.table.get().add(i)).node;
-                if !node.is_null() && sampling::is_sampled(node) {
-                    let samples = sampling::samples_of(node);
+                if !node.is_null() && is_sampled(node) {
+                    let samples = samples_of(node);
                     (*samples).begun = (*samples).ended;
                 }
             }
@@ -335,8 +311,8 @@ impl Tree {
         unsafe {
             (*node).slot = slot;
             (*node).scope_ref = reference(self.root.get());
-            if sampling::is_sampled(node) {
-                (*sampling::samples_of(node)).page_refs.fill(page);
+            if is_sampled(node) {
+                (*samples_of(node)).page_refs.fill(page);
             } else {
                 (*node).page_refs.fill(page);
             }

@@ -2,8 +2,8 @@
 
 use core::sync::atomic::Ordering;
 
-use super::MOVED;
-use crate::arch::is_exit;
+use crate::abi::MOVED;
+use crate::stubs::is_exit;
 use crate::thread::Thread;
 
 /// Frames that are looked at.

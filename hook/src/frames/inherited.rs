@@ -4,7 +4,9 @@ use core::sync::atomic::Ordering;
 
 use chase_format::layout::{FRAMED, INHERITED, SAMPLED};
 
-use super::{DEAD, FRAME, Frame, MOVED, SEGMENT, is_timed, segment_of};
+use super::is_timed;
+use crate::abi::{DEAD, FRAME, Frame, MOVED, SEGMENT, segment_of};
+use crate::node::add_unwound;
 use crate::thread::Thread;
 use crate::{clock, pages};
 
@@ -67,14 +69,16 @@ impl Thread {
                 (*call.frame).start_ticks = now;
                 (*node).last_start_ticks = now;
                 // Its return will not be timed either.
-                (*node).unwound += u32::from(!call.is_timed);
+                if !call.is_timed {
+                    add_unwound(node);
+                }
                 parent = node;
             }
         }
         // SAFETY: links lead to the first segment.
         unsafe {
             let mut segment =
-                segment_of((self.top.load(Ordering::Relaxed) - FRAME) as *const Frame);
+                segment_of((self.head.top.load(Ordering::Relaxed) - FRAME) as *const Frame);
             while !(*segment).previous.is_null() {
                 let last = ((*segment).previous as usize + SEGMENT - FRAME) as *const Frame;
                 let live = (*last).sp.load(Ordering::Relaxed) > MOVED;

@@ -11,41 +11,16 @@
 //! Frames whose calls never return are lost then; and when none are to be had, calls run without.
 
 use core::ptr;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::Ordering;
 
 use chase_format::layout::Node;
 
-use super::is_timed;
-use super::segments::returned;
-use super::{Frame, MOVED, SEGMENT, Segment, mark_dead, segment_of};
-use crate::arch::exit_of_left;
-use crate::recording::Lost;
-use crate::thread::Thread;
-use crate::{process, recording, thread};
-
-/// [`Frame::may_return`] of a frame that is set aside: a jump has left it, or so it seems.
-pub(super) const LEFT: u32 = 0;
-/// The same, of one on another stack than that which goes on.
-pub(super) const ELSEWHERE: u32 = 1;
-/// The same, of one on the thread's own stack, though nothing that the thread is known to have done leaves frames.
-pub(super) const NOT_JUMPED: u32 = 2;
-
-/// Whether a call has returned whose frame was set aside.
-static SLICED: AtomicBool = AtomicBool::new(false);
-
-/// Whether what is deeper on the thread's own stack than a call that runs is taken not to return.
-pub(super) fn infers() -> bool {
-    !SLICED.load(Ordering::Relaxed)
-}
-
-/// Whether a frame is set aside.
-///
-/// # Safety
-/// The frame is below the top of its thread.
-pub(super) unsafe fn is_left(frame: *const Frame) -> bool {
-    // SAFETY: the caller vouches for the frame.
-    unsafe { (*frame).exit == exit_of_left() }
-}
+use super::{is_timed, mark_dead};
+use crate::abi::{Frame, MOVED, SEGMENT, Segment, segment_of};
+use crate::recording::{self, Lost};
+use crate::segments::{ELSEWHERE, LEFT, NOT_JUMPED, is_left, returned, stop_inferring};
+use crate::stubs::exit_of_left;
+use crate::thread::{self, Thread};
 
 impl Thread {
     /// Sets a frame aside whose call is accounted for. `is_elsewhere`: it is on another stack than what goes on, or in a
@@ -77,7 +52,7 @@ impl Thread {
 
     /// Has the frames that are set aside at the top stand for the one below them.
     pub(super) fn refresh_left(&self) {
-        let top = self.top.load(Ordering::Relaxed);
+        let top = self.head.top.load(Ordering::Relaxed);
         let mut at = top - size_of::<Frame>();
         // SAFETY: frames and links below `top` are initialised, and live as long as the thread.
         unsafe {
@@ -111,20 +86,17 @@ impl Thread {
 /// The call of a frame that was set aside has returned: it was accounted for.
 ///
 /// # Safety
-/// Called by the call path, with a frame that was set aside and has just returned.
-pub(crate) unsafe extern "C" fn leave_left(frame: *mut Frame) {
-    if thread::current().is_some_and(Thread::is_wiped) {
-        process::notice_fork();
-    }
+/// The frame was set aside, and its call has just returned on the calling thread.
+pub(crate) unsafe fn has_returned(frame: *mut Frame) {
     // SAFETY: the frame's segment is not used again before its owner knows; owners' `Thread`s stay.
     unsafe {
-        if (*frame).may_return != ELSEWHERE && !SLICED.swap(true, Ordering::Relaxed) {
+        if (*frame).may_return != ELSEWHERE && stop_inferring() {
             recording::unseen(Lost::StackSliced);
         }
         let owner = (*segment_of(frame)).owner;
         let thread = thread::current();
         match thread {
-            Some(thread) if ptr::eq(thread, owner) => {
+            Some(thread) if ptr::eq(&raw const thread.head, owner) => {
                 mark_dead(frame);
                 (*frame).exit = 0;
                 thread.drop_dead();

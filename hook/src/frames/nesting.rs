@@ -10,13 +10,15 @@ use core::sync::atomic::Ordering;
 
 use chase_format::layout::Node;
 
-use super::left::infers;
-use super::{Frame, MOVED, is_timed, mark_dead};
-use crate::arch::{frame_of, set_context};
+use super::{is_timed, mark_dead};
+use crate::abi::{Frame, MOVED};
+use crate::arch::set_context;
 use crate::clock;
-use crate::sampling::{self, SLOT_MASK};
+use crate::node::{SLOT_MASK, add_calls, add_ticks, add_unwound, is_sampled, node_at, take_back};
+use crate::segments::infers;
+use crate::stubs::frame_of;
 use crate::thread::Thread;
-use crate::tree::node_at;
+use crate::traits;
 
 /// What the place of a frame tells of it, where the thread goes on.
 enum Place {
@@ -37,10 +39,8 @@ impl Thread {
         self.go_on_at(sp, named, clock::now)
     }
 
-    /// Leaves the calls that a jump from here to `target_sp` leaves.
-    pub(crate) fn jump(&self, target_sp: usize) {
-        let now_ticks = clock::now();
-        self.finish_change(target_sp);
+    /// Leaves the calls that a jump from here to `target_sp` leaves, at this time.
+    pub(crate) fn leave_by_jump(&self, target_sp: usize, now_ticks: u64) {
         if self.holds(target_sp) {
             self.tell_of_uncounted();
         }
@@ -100,7 +100,7 @@ impl Thread {
     }
 
     /// Drops a frame whose call has ended and is recorded, and leaves those further in.
-    pub(super) fn leave(&self, frame: *mut Frame, now_ticks: u64) {
+    pub(crate) fn leave(&self, frame: *mut Frame, now_ticks: u64) {
         // SAFETY: the frame is this thread's.
         let sp = unsafe { (*frame).sp.load(Ordering::Relaxed) };
         // (Otherwise a signal handler has dropped it already.)
@@ -143,11 +143,13 @@ impl Thread {
         unsafe {
             if is_timed(frame) {
                 let node = self.node_of_left((*frame).node, (*frame).weight);
-                (*node).total_ticks += now_ticks.saturating_sub((*frame).start_ticks);
-                (*node).unwound += 1;
+                add_ticks(node, now_ticks.saturating_sub((*frame).start_ticks));
+                add_unwound(node);
             } else {
                 let node = self.node_of_left((*frame).node, 0);
-                (*node).unwound += u32::from(!sampling::is_sampled(node));
+                if !is_sampled(node) {
+                    add_unwound(node);
+                }
             }
             self.set_aside(frame, may_return);
         }
@@ -156,10 +158,10 @@ impl Thread {
     /// The node in which a call is noted that is left: a sample that does not return stands for
     /// itself alone, and is a timed call like others.
     fn node_of_left(&self, node: *mut Node, weight: u32) -> *mut Node {
-        sampling::time_every_call(node);
+        traits::time_every_call(node);
         // SAFETY: the node is one of this thread's, and its parent is its caller's scope.
         unsafe {
-            if !sampling::is_sampled(node) {
+            if !is_sampled(node) {
                 return node;
             }
             let caller = node_at((*node).parent_ref);
@@ -167,8 +169,8 @@ impl Thread {
             if timed.is_null() {
                 return node;
             }
-            sampling::take_back(node, weight);
-            (*timed).calls += 1;
+            take_back(node, weight);
+            add_calls(timed, 1);
             timed
         }
     }

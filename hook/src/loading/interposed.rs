@@ -4,15 +4,15 @@
 //! a way that nobody else sees. Where an object calls them by its GOT entry, that is hooked, like others; only who
 //! takes their address comes here. So all find the same address.
 
-use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-use super::{LOADING, state};
-use crate::arch::chase_no_function;
+use super::LOADING;
+use crate::elf::Auxiliary;
+use crate::lock::Lock;
 use crate::objects::Objects;
-use crate::process;
 use crate::resolve::{Wanted, address_of, find_in};
 use crate::signals::SignalsBlocked;
+use crate::stubs::chase_no_function;
 use crate::text::c_bytes;
 
 /// Their names, in the order of the assembly.
@@ -20,10 +20,7 @@ const NAMES: [&[u8]; 2] = [b"clone", b"__clone"];
 static REAL: [AtomicUsize; NAMES.len()] = [const { AtomicUsize::new(0) }; NAMES.len()];
 
 /// What is loaded, where nothing is recorded.
-struct Unrecorded(UnsafeCell<Objects>);
-// SAFETY: it is touched only by who holds the lock of what is loaded.
-unsafe impl Sync for Unrecorded {}
-static UNRECORDED: Unrecorded = Unrecorded(UnsafeCell::new(Objects::new()));
+static UNRECORDED: Lock<Objects> = Lock::new(Objects::new());
 
 /// Finds the real functions: the next ones behind this library.
 pub(super) fn find_in_place(objects: &Objects) {
@@ -45,8 +42,7 @@ pub(crate) fn is_interposed(handle: usize, name: usize, caller: usize) -> bool {
         return false;
     }
     let _signals = SignalsBlocked::new();
-    let _held = LOADING.lock.hold();
-    let objects = &state().objects;
+    let objects = &LOADING.hold().objects;
     let wanted = Wanted::new(c_bytes(name), None);
     let is_first = objects.before_chase().all(|it| find_in(&it.image, &wanted).is_none());
     let is_in_scope =
@@ -56,14 +52,13 @@ pub(crate) fn is_interposed(handle: usize, name: usize, caller: usize) -> bool {
 
 /// Finds the real functions where nothing is recorded, or nothing has begun.
 pub(crate) fn find_real() {
-    let Some((executable, vdso)) = process::executable() else { return };
+    let auxiliary = Auxiliary::read();
+    let Some(executable) = auxiliary.executable_image() else { return };
     let _signals = SignalsBlocked::new();
-    let _held = LOADING.lock.hold();
-    // SAFETY: the lock is held.
-    let objects = unsafe { &mut *UNRECORDED.0.get() };
-    if objects.open(&executable, vdso, b"") {
+    let mut objects = UNRECORDED.hold();
+    if objects.open(&executable, auxiliary.vdso, b"") {
         objects.refresh(&executable, 0, true);
-        find_in_place(objects);
+        find_in_place(&objects);
     }
 }
 

@@ -1,20 +1,20 @@
 //! Forks of the process.
 
 use core::cell::UnsafeCell;
-use core::ptr;
 
 use chase_format::layout::ORIGIN_FORK;
 
-use super::{
-    claim_memory, greet_companion, is_to_be_parted, knows_its_memory, memory_is_ours,
-    open_recording, process,
-};
+use super::{greet_companion, hold, open_recording};
 use crate::frames::OpenCalls;
+use crate::lock::Fork;
 use crate::recording::Lost;
-use crate::sampling::{Counts, no_counts};
 use crate::signals::SignalsBlocked;
-use crate::thread::{Origin, Thread, no_thread};
-use crate::{arch, frames, loading, pages, recording, sampling, thread};
+use crate::thread::{Origin, Pending, Thread, have_none};
+use crate::{counts, fork_word, loading, pages, recording, segments, sys, thread};
+
+/// All locks, in the order in which they are taken elsewhere.
+const LOCKS: [fn(Fork); 6] =
+    [loading::fork, recording::fork, thread::fork, counts::fork, pages::fork, segments::fork];
 
 /// Signals of the forking thread, which is the one that holds the locks.
 struct ForkSignals(UnsafeCell<Option<SignalsBlocked>>);
@@ -23,15 +23,9 @@ unsafe impl Sync for ForkSignals {}
 static FORK_SIGNALS: ForkSignals = ForkSignals(UnsafeCell::new(None));
 
 pub(super) unsafe extern "C" fn before_fork() {
-    // A signal handler in this thread would wait for the locks for ever. They are taken in the
-    // order in which they are taken elsewhere.
+    // A signal handler in this thread would wait for the locks for ever.
     let signals = SignalsBlocked::new();
-    loading::before_fork();
-    recording::before_fork();
-    thread::before_fork();
-    sampling::before_fork();
-    pages::before_fork();
-    frames::before_fork();
+    LOCKS.iter().for_each(|lock| lock(Fork::Before));
     // SAFETY: the locks are held.
     unsafe { *FORK_SIGNALS.0.get() = Some(signals) };
     thread::keep();
@@ -41,19 +35,14 @@ pub(super) unsafe extern "C" fn after_fork_in_parent() {
     // SAFETY: the locks are held.
     let _signals = unsafe { (*FORK_SIGNALS.0.get()).take() };
     thread::keep_no_more();
-    frames::after_fork_in_parent();
-    pages::after_fork_in_parent();
-    sampling::after_fork_in_parent();
-    thread::after_fork_in_parent();
-    recording::after_fork_in_parent();
-    loading::after_fork_in_parent();
+    LOCKS.iter().rev().for_each(|lock| lock(Fork::InParent));
 }
 
 pub(super) unsafe extern "C" fn after_fork_in_child() {
     // SAFETY: there is no other thread.
     let _signals = unsafe { (*FORK_SIGNALS.0.get()).take() };
     // (A handler that was there before ours may have called something, and that was noticed.)
-    if !knows_its_memory() || is_to_be_parted() {
+    if !fork_word::is_known() || fork_word::is_to_be_parted() {
         become_child();
     }
 }
@@ -64,7 +53,7 @@ pub(crate) fn notice_fork() {
         // It is one with thread data of its own, perhaps, of which nothing is recorded.
         return;
     }
-    if recording::is_open() && !memory_is_ours() && is_to_be_parted() {
+    if recording::is_open() && !fork_word::is_ours() && fork_word::is_to_be_parted() {
         become_child();
     } else if thread::current().is_some_and(Thread::is_wiped) {
         rejoin();
@@ -74,29 +63,25 @@ pub(crate) fn notice_fork() {
 /// Gives a fork's child, in which only the calling thread is recorded, a recording of its own.
 fn become_child() {
     let _signals = SignalsBlocked::new();
+    LOCKS.iter().for_each(|lock| lock(Fork::InChild));
     thread::restore();
-    thread::after_fork_in_child();
-    let uncredited = uncredited();
+    let uncredited = thread::uncredited();
     thread::keep_no_more();
-    sampling::after_fork_in_child(thread::current().and_then(|thread| thread.counts.get()));
-    pages::after_fork_in_child();
-    frames::after_fork_in_child();
-    recording::after_fork_in_child();
-    loading::after_fork_in_child();
+    counts::after_fork_in_child(thread::current().and_then(|thread| thread.counts.get()));
     if !recording::is_open() {
         return;
     }
     let open_calls = thread::current().map(|thread| (thread.open_calls(), thread));
-    if recording::is_confined() || open_recording(ORIGIN_FORK).is_err() {
+    let this = &mut *hold();
+    if sys::is_confined() || open_recording(this, ORIGIN_FORK).is_err() {
         // Calls run unrecorded from now on; those that are open return through their frames.
         recording::close();
-        claim_memory();
-        arch::set_current_thread(no_thread(), no_counts(), ptr::null());
-        return;
+        fork_word::claim();
+        return have_none();
     }
     recording::add_unseen(Lost::CallSinceFork, uncredited);
     loading::describe_again();
-    greet_companion(process());
+    greet_companion(this);
     if let Some((open_calls, thread)) = open_calls {
         enroll(thread, &open_calls);
     }
@@ -107,13 +92,13 @@ fn rejoin() {
     let _signals = SignalsBlocked::new();
     thread::restore();
     let Some(thread) = thread::current() else { return };
-    recording::add_unseen(Lost::CallSinceFork, uncredited());
+    recording::add_unseen(Lost::CallSinceFork, thread::uncredited());
     thread::keep_no_more();
     if let Some(counts) = thread.counts.get() {
-        sampling::rejoin(counts);
+        counts::rejoin(counts);
     }
     if !recording::is_open() {
-        return arch::set_current_thread(no_thread(), no_counts(), ptr::null());
+        return have_none();
     }
     enroll(thread, &thread.open_calls());
 }
@@ -122,13 +107,20 @@ fn enroll(thread: &Thread, open_calls: &OpenCalls) {
     if thread.enroll(&Origin::MAIN) {
         thread.inherit(open_calls);
     } else {
-        arch::set_current_thread(no_thread(), no_counts(), ptr::null());
+        have_none();
     }
 }
 
-/// What this thread may have called, and only counted, since a fork that nobody saw coming: before others, all was
-/// credited or is the parent's.
-fn uncredited() -> u64 {
-    let counts = thread::current().and_then(|thread| thread.counts.get());
-    counts.filter(|counts| !counts.kept.was_copied()).map_or(0, Counts::uncredited)
+/// Does what is pending, if a call at `sp` shows that its time has come.
+pub(crate) fn catch_up(thread: &Thread, sp: usize) {
+    let pending = thread.pending.get();
+    if pending.fork {
+        thread.settle();
+        thread::keep_no_more();
+        notice_fork();
+        if pending.load_sp != 0 {
+            thread.defer(Pending { fork: false, ..pending });
+        }
+    }
+    loading::catch_up(thread, sp);
 }

@@ -5,7 +5,7 @@ use core::sync::atomic::Ordering;
 
 use chase_format::layout::{END_NONE, Header, MAGIC, STOP_CUT_OFF};
 
-use super::{RECORDING, State, header, open_again, state};
+use super::{RECORDING, STOPPED, State, header, open_again};
 use crate::signals::SignalsBlocked;
 use crate::{clock, sys};
 
@@ -38,8 +38,7 @@ pub(crate) fn end_if_gone(kind: u32, status: i32) -> bool {
         return false;
     }
     let _signals = SignalsBlocked::new();
-    let _held = RECORDING.lock.hold();
-    tell(state(), kind, status);
+    tell(&RECORDING.hold(), kind, status);
     true
 }
 
@@ -49,7 +48,7 @@ pub(super) fn stop(state: &State) {
 }
 
 fn tell(state: &State, end_kind: u32, end_status: i32) {
-    RECORDING.stopped.store(true, Ordering::Relaxed);
+    STOPPED.store(true, Ordering::Relaxed);
     let now = clock::now();
     let told = Told {
         end_kind,

@@ -9,7 +9,7 @@
 //! and recordings are beneath, so far that few programs ever map as much.
 
 use super::LARGEST;
-use crate::{arch, sys};
+use crate::{stubs, sys};
 
 /// How far beneath this library, which the kernel has put where it puts things. `ThreadSanitizer` has
 /// an application's libraries in the uppermost 1.5 TB, of which the kernel leaves up to 1 TB free.
@@ -17,7 +17,7 @@ const DISTANCE: usize = 256 << 30;
 
 /// For the process's first recording. (Where the kernel goes up, all that it maps is above.)
 pub(super) fn first() -> usize {
-    arch::stub(0).saturating_sub(DISTANCE) & !(LARGEST - 1)
+    stubs::stub(0).saturating_sub(DISTANCE) & !(LARGEST - 1)
 }
 
 /// For a fork's child, whose parent has its recording at `parent`: there is room for the longest.

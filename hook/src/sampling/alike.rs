@@ -4,8 +4,9 @@ use core::sync::atomic::Ordering;
 
 use chase_format::layout::{FRAMED, Node, SAMPLED, TIMING_ADAPTIVE};
 
-use super::counts::{Change, until_sample};
-use super::{SAMPLES_PER_CHOICE, mode, samples_of};
+use super::{SAMPLES_PER_CHOICE, mode};
+use crate::counts::{Change, until_sample};
+use crate::node::{add_calls, samples_of};
 use crate::thread::Thread;
 
 /// The countdown of `slot` is at its end, that of calls that get frames if it has wrapped round: makes this call, at
@@ -48,7 +49,7 @@ pub(crate) fn sample_alike(
     unsafe { (*samples_of(known.node.load(Ordering::Relaxed))).adjust = 0 };
     if framed {
         // SAFETY: the node is this thread's.
-        unsafe { (*node).calls += 1 };
+        unsafe { add_calls(node, 1) };
     }
     counts.make_alike(change, known, if framed { 0 } else { block }, sp);
     Some((node, block))

@@ -5,11 +5,12 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use super::Counts;
-use crate::arch::{self, chase_probe};
-use crate::calibrate::Cost;
-use crate::clock;
+use chase_format::layout::Header;
+
+use crate::counts::Counts;
+use crate::stubs::chase_probe;
 use crate::thread::Thread;
+use crate::{arch, clock};
 
 /// The share of a thread's time is told from this many µs on.
 const FIRST_SHARE_US: u64 = 1_000;
@@ -26,6 +27,48 @@ const MEASURED: u64 = 4;
 const INTERRUPTED_SAMPLE: u64 = 1 << 13;
 /// Costs are told in 1/1024 ticks.
 const SCALE: u64 = 1024;
+
+/// What a call costs, in 1/1024 ticks.
+#[derive(Clone, Copy)]
+pub(crate) struct Cost {
+    pub(crate) inside: u64,
+    pub(crate) outside: u64,
+    /// Of a call that is only counted; its caller sees it.
+    pub(crate) counted: u64,
+    /// As `outside`, of a call that is a sample.
+    pub(crate) sampled: u64,
+    /// The recorded duration of a call of an empty function.
+    pub(crate) empty: u64,
+    /// As `counted`, of a call that gets a frame.
+    pub(crate) framed: u64,
+    /// As `empty`, of a sample.
+    pub(crate) probed: u64,
+    /// What is in `sampled` and is not measured of each sample.
+    pub(crate) unmeasured: u64,
+    /// Standard error of what is taken off a sample's duration.
+    pub(crate) error: u32,
+}
+
+impl Cost {
+    pub(crate) const NONE: Self = Self {
+        inside: 0,
+        outside: 0,
+        counted: 0,
+        sampled: 0,
+        empty: 0,
+        framed: 0,
+        probed: 0,
+        unmeasured: 0,
+        error: 0,
+    };
+
+    /// Puts what reports subtract into the header of a recording.
+    pub(crate) fn put_into(&self, header: &mut Header) {
+        (header.cost_inside, header.cost_outside) = (self.inside, self.outside);
+        (header.cost_counted, header.cost_sampled) = (self.counted, self.sampled);
+        (header.cost_framed, header.cost_error) = (self.framed, self.error);
+    }
+}
 
 /// What a timed call and a sample cost, in ticks.
 static COST_TIMED: AtomicU64 = AtomicU64::new(0);

@@ -4,20 +4,19 @@ use core::sync::atomic::Ordering;
 
 use chase_format::layout::{Node, SAMPLED, TIMING_ADAPTIVE, TIMING_COUNT, longest_block};
 
-use super::counts::{Change, Counts, Slot, after, until_sample};
-use super::memory::NO_COUNTS;
 use super::policy::{self, Plan};
-use super::{
-    Choice, ENDING, EVERY_CALL, FIRST_LOOK, LONGEST, SPECIAL, cost, has, is_to_be_timed, mode,
-    samples_of,
+use super::{Choice, ENDING, cost, is_to_be_timed, mode};
+use crate::counts::{
+    Change, Counts, FIRST_LOOK, LONGEST, Slot, after, time_every_call_of_nobody, until_sample,
 };
+use crate::node::{add_calls, add_unwound, samples_of};
 use crate::recording;
-use crate::signals::SignalsBlocked;
 use crate::thread::{self, Pending, Thread};
+use crate::traits::{EVERY_CALL, SPECIAL, has};
 
 /// The countdown of `slot` is at its end, and there is no [`Thread`] to ask.
 pub(crate) fn without_thread(slot: u32) {
-    NO_COUNTS.time_every_call(slot);
+    time_every_call_of_nobody(slot);
 }
 
 /// Whether calls of `slot` that are not timed get frames.
@@ -33,7 +32,7 @@ pub(crate) fn postpone(thread: &Thread, slot: u32, context: *const Node) -> bool
     if let Some(known) = counts.sampled(slot) {
         counts.set(slot, 1, counts.is_framed(slot));
         // SAFETY: the node is this thread's.
-        unsafe { (*known.node.load(Ordering::Relaxed)).calls += 1 };
+        unsafe { add_calls(known.node.load(Ordering::Relaxed), 1) };
         return true;
     }
     counts.look_after(slot, FIRST_LOOK);
@@ -43,8 +42,8 @@ pub(crate) fn postpone(thread: &Thread, slot: u32, context: *const Node) -> bool
     }
     // SAFETY: as above.
     unsafe {
-        (*node).calls += 1;
-        (*node).unwound += 1;
+        add_calls(node, 1);
+        add_unwound(node);
     }
     true
 }
@@ -78,7 +77,7 @@ fn begin_counting(
         return Choice::Timed;
     }
     // SAFETY: the node is this thread's.
-    unsafe { (*node).calls += 1 };
+    unsafe { add_calls(node, 1) };
     if thread.pending.get() == Pending::NONE
         && !ENDING.load(Ordering::Relaxed)
         && let Some(known) = counts.know(slot)
@@ -120,7 +119,7 @@ pub(crate) fn sample(thread: &Thread, slot: u32, sp: usize, context: *mut Node) 
     make_sample(thread, counts, known, false, sp, context)
 }
 
-/// The same, of calls that get frames.
+/// A call of `slot` at `sp` in `context` is due to be a sample, of calls that get frames.
 pub(crate) fn sample_framed(thread: &Thread, slot: u32, sp: usize, context: *mut Node) -> Choice {
     let Some(counts) = thread.counts.get() else { return Choice::Timed };
     let Some(known) = counts.sampled(slot) else {
@@ -150,7 +149,7 @@ fn make_sample(
         counts.set_framed(slot, false);
         if !framed {
             // SAFETY: the node is this thread's.
-            unsafe { (*latest).calls += u64::from(place - 1) };
+            unsafe { add_calls(latest, u64::from(place - 1)) };
         }
         return Choice::Timed;
     }
@@ -170,7 +169,7 @@ fn make_sample(
     unsafe { (*samples_of(latest)).adjust = 0 };
     if framed {
         // SAFETY: as above.
-        unsafe { (*node).calls += 1 };
+        unsafe { add_calls(node, 1) };
     }
     counts.make(change, if framed { 0 } else { weight }, sp);
     Choice::Sample(node, weight)
@@ -244,7 +243,7 @@ pub(crate) fn credit_counted(thread: &Thread, slot: u32, calls: u32, context: *m
     let node = thread.tree.find_or_add(context, slot | SAMPLED);
     if !node.is_null() {
         // SAFETY: the node is this thread's.
-        unsafe { (*node).calls += u64::from(calls) };
+        unsafe { add_calls(node, u64::from(calls)) };
     }
 }
 
@@ -304,25 +303,6 @@ impl Thread {
         match counts.sampled(slot).filter(|_| !counts.is_framed(slot)) {
             Some(known) => counts.credit_prevented(known, after(FIRST_LOOK), sp),
             None => credit_unnoticed(self, counts, slot, sp, self.enclosing(sp)),
-        }
-    }
-
-    /// Credits what was only counted, and times every call until slots are looked at again.
-    pub(crate) fn stop_sampling(&self) {
-        let Some(counts) = self.counts.get() else { return };
-        let _signals = SignalsBlocked::new();
-        for known in counts.all_known().filter(|known| known.block.load(Ordering::Relaxed) > 0) {
-            let Some(left) = counts.left(known.number) else { continue };
-            let left = left.swap(after(FIRST_LOOK), Ordering::Relaxed);
-            known.block.store(0, Ordering::Relaxed);
-            let missing = known.missing(left, counts.is_framed(known.number));
-            counts.set_framed(known.number, false);
-            let node = known.node.load(Ordering::Relaxed);
-            // SAFETY: the node is this thread's, and of sampled calls.
-            unsafe {
-                (*node).calls = (*node).calls.wrapping_add_signed(i64::from(missing));
-                (*samples_of(node)).adjust = 0;
-            }
         }
     }
 }

@@ -14,7 +14,7 @@ pub(crate) fn prepare_counted(thread: &Thread, slot: u32, calls: u32) {
     }
 }
 
-/// The same for calls that are samples, each of itself, credited to `node`. False if there is no
+/// Readies it for calls that are samples, each of itself, credited to `node`. False if there is no
 /// room.
 pub(crate) fn prepare_samples(thread: &Thread, slot: u32, node: *mut Node) -> bool {
     let Some((counts, known)) = thread.counts.get().and_then(|c| Some((c, c.know(slot)?))) else {
@@ -28,7 +28,7 @@ pub(crate) fn prepare_samples(thread: &Thread, slot: u32, node: *mut Node) -> bo
     true
 }
 
-/// The same for calls that get frames and are not timed; with 0, all that follow are. False if there
+/// Readies it for calls that get frames and are not timed; with 0, all that follow are. False if there
 /// is no room.
 pub(crate) fn prepare_framed(thread: &Thread, slot: u32, calls: u32) -> bool {
     let Some((counts, _)) = thread.counts.get().and_then(|c| Some((c, c.know(slot)?))) else {

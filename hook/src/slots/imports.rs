@@ -6,17 +6,16 @@ use chase_format::layout::{
     OBJECT_DLOPENED, OBJECT_EXECUTABLE, OBJECT_FIXED, SLOT_GLOBAL, SLOT_JUMP, SkipReason,
 };
 
-use crate::arch;
 use crate::callsites::{ENTRY, Entries};
 use crate::config::Config;
 use crate::elf::{
     Image, ImportVersions, R_X86_64_GLOB_DAT, R_X86_64_JUMP_SLOT, Relocation, STB_WEAK, STT_OBJECT,
     STT_TLS, Symbol, Version,
 };
+use crate::kinds::{Kind, kind_of};
 use crate::objects::{Object, Objects};
 use crate::resolve::{Wanted, address_of};
-use crate::special::{Kind, kind_of};
-use crate::sys;
+use crate::{stubs, sys};
 
 /// An import that can be hooked.
 pub(super) struct Import {
@@ -45,7 +44,7 @@ const LITTLE_CODE: usize = 256 << 10;
 /// jump slot.
 const JUMP_SLOTS_PER_CANDIDATE: usize = 4;
 
-pub(super) fn judge(
+pub(super) fn verdict_on(
     objects: &Objects,
     importer: u32,
     relocation: &Relocation,
@@ -73,7 +72,7 @@ pub(super) fn judge(
         let counts = symbol.binding() == STB_WEAK && kind == R_X86_64_JUMP_SLOT;
         return if counts { Verdict::Skip(SkipReason::Undefined) } else { Verdict::Ignore };
     }
-    if arch::is_stub(bound) {
+    if stubs::is_stub(bound) {
         return Verdict::Ignore;
     }
     let name = image.name(symbol);
@@ -217,7 +216,7 @@ impl Uses {
                         let entry = ptr::with_exposed_provenance::<usize>(got);
                         // SAFETY: it is an entry of a loaded object.
                         let bound = unsafe { entry.read_volatile() };
-                        !arch::is_stub(bound)
+                        !stubs::is_stub(bound)
                             && is_function_of_another(objects, image, bound)
                             && kind_of(image.name(symbol)) != Kind::Alone
                     };

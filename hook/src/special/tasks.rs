@@ -3,8 +3,10 @@
 use chase_format::layout::END_IMMEDIATE;
 
 use super::Arguments;
-use crate::arch::{chase_clone_start, own_thread_pointer};
+use crate::arch::own_thread_pointer;
+use crate::stubs::chase_clone_start;
 use crate::thread::{Pending, Thread};
+use crate::thread_life::current_or_adopt;
 use crate::{loading, process, thread};
 
 /// `clone(routine, stack, flags, argument, ...)` is about to be called.
@@ -45,7 +47,7 @@ pub(crate) extern "C" fn clone_returned(status: i32) {
 /// object that is not hooked.
 pub(super) fn interposed(function: usize, arguments: &mut Arguments) {
     let target = loading::real(function);
-    if let Some(thread) = thread::current_or_adopt()
+    if let Some(thread) = current_or_adopt()
         && !thread.is_busy()
     {
         clone(thread, arguments);

@@ -12,43 +12,30 @@ use core::mem::MaybeUninit;
 use core::ptr;
 use core::sync::atomic::Ordering;
 
-use chase_format::layout::ThreadRecord;
-
-use super::{Thread, current, known, no_thread};
-use crate::arch::{current_counts, current_thread, set_current_thread};
-use crate::frames::{Segment, top_of};
-use crate::sampling::{Counts, no_counts};
+use super::{Thread, current, have_none};
+use crate::abi::Segment;
+use crate::arch::current_counts;
+use crate::counts::{Counts, KEPT, no_counts};
+use crate::segments::{lowest_segment, top_of};
 use crate::stack::Stack;
 
 /// What is kept of a thread. All-zero is a valid one, of no thread.
 #[repr(C)]
-pub(crate) struct Kept {
+struct Kept {
     stack: Cell<Stack>,
     lowest: Cell<*mut Segment>,
-    record: Cell<*mut ThreadRecord>,
     /// The whole of it, before a fork that was seen coming.
     has_copy: Cell<bool>,
     copy: UnsafeCell<MaybeUninit<Thread>>,
 }
 
+const _: () = assert!(size_of::<Kept>() <= KEPT && align_of::<Kept>() <= 64);
+
 impl Kept {
-    /// These are of a thread that has gone without a word, and its countdowns with it.
-    pub(crate) fn tell_untold(&self) {
-        let record = self.record.get();
-        if !record.is_null() {
-            // SAFETY: it is in the mapping, and the thread does not write it any more.
-            unsafe { (*record).untold = 1 };
-        }
-    }
-
-    /// The thread has credited all.
-    pub(crate) fn forget_record(&self) {
-        self.record.set(ptr::null_mut());
-    }
-
-    /// In a fork's child: whether the fork was seen coming.
-    pub(crate) fn was_copied(&self) -> bool {
-        self.has_copy.get()
+    /// Of the thread that has these countdowns.
+    fn beside(counts: &Counts) -> &Self {
+        // SAFETY: the place is large enough, aligned, and zero at first.
+        unsafe { &*counts.kept.get().cast() }
     }
 
     fn set_copy(&self, of: Option<&Thread>) {
@@ -64,8 +51,15 @@ impl Kept {
 /// The countdowns that the call path uses; `None` if they are nobody's.
 fn own_counts() -> Option<&'static Counts> {
     let counts = current_counts();
-    // SAFETY: others are this thread's, and mapped for good.
-    (!counts.is_null() && !ptr::eq(counts, no_counts())).then(|| unsafe { &*counts })
+    // SAFETY: others are this thread's, mapped for good, and begin with the countdowns.
+    (!counts.is_null() && !ptr::eq(counts, no_counts())).then(|| unsafe { &*counts.cast() })
+}
+
+/// What this thread may have called, and only counted, since a fork that nobody saw coming: before others, all was
+/// credited or is the parent's.
+pub(crate) fn uncredited() -> u64 {
+    let counts = current().and_then(|thread| thread.counts.get());
+    counts.filter(|counts| !Kept::beside(counts).has_copy.get()).map_or(0, Counts::uncredited)
 }
 
 /// The calling thread may fork now.
@@ -73,50 +67,53 @@ pub(crate) fn keep() {
     if let Some(thread) = current()
         && let Some(counts) = thread.counts.get()
     {
-        counts.kept.set_copy(Some(thread));
+        Kept::beside(counts).set_copy(Some(thread));
     }
 }
 
 /// It has not, or this is the parent.
 pub(crate) fn keep_no_more() {
     if let Some(counts) = current().and_then(|thread| thread.counts.get()) {
-        counts.kept.set_copy(None);
+        Kept::beside(counts).set_copy(None);
     }
 }
 
 /// In a fork's child: makes this thread's [`Thread`] what it was, as far as that is known. Signals are blocked.
 pub(crate) fn restore() {
-    let Some(thread) = known(current_thread()).filter(|thread| thread.is_wiped()) else { return };
-    let Some(counts) = own_counts().filter(|counts| !counts.kept.lowest.get().is_null()) else {
-        return set_current_thread(no_thread(), no_counts(), ptr::null());
+    let Some(thread) = current().filter(|thread| thread.is_wiped()) else { return };
+    let Some(counts) = own_counts().filter(|counts| !Kept::beside(counts).lowest.get().is_null())
+    else {
+        return have_none();
     };
-    let kept = &counts.kept;
+    let kept = Kept::beside(counts);
     if kept.has_copy.get() {
-        let (to, busy) = (ptr::from_ref(thread).cast_mut(), thread.busy.get());
+        let (to, busy) = (ptr::from_ref(thread).cast_mut(), thread.head.busy.get());
         // SAFETY: the copy is this thread's, and all of it is in cells.
         unsafe { ptr::copy_nonoverlapping(kept.copy.get().cast(), to, 1) };
-        thread.busy.set(thread.busy.get() + busy);
+        thread.head.busy.set(thread.head.busy.get() + busy);
         return;
     }
     thread.stack.set(kept.stack.get());
     thread.counts.set(Some(counts));
     // SAFETY: it is the first of this thread's segments, which live as long as the thread.
-    thread.top.store(unsafe { top_of(kept.lowest.get()) }, Ordering::Relaxed);
+    thread.head.top.store(unsafe { top_of(kept.lowest.get()) }, Ordering::Relaxed);
 }
 
 impl Thread {
     /// Whether this is a fork's child, and the kernel has zeroed it.
     pub(crate) fn is_wiped(&self) -> bool {
-        self.top.load(Ordering::Relaxed) == 0
+        self.head.top.load(Ordering::Relaxed) == 0
     }
 
     /// Notes what the child of a fork that nobody sees coming will need.
     pub(super) fn expect_fork(&self) {
         if let Some(counts) = self.counts.get() {
-            counts.kept.stack.set(self.stack.get());
-            counts.kept.lowest.set(self.lowest_segment());
-            counts.kept.has_copy.set(false);
-            counts.kept.record.set(self.record.get());
+            let kept = Kept::beside(counts);
+            kept.stack.set(self.stack.get());
+            // SAFETY: this thread has a segment.
+            kept.lowest.set(unsafe { lowest_segment(self.head.top.load(Ordering::Relaxed)) });
+            kept.has_copy.set(false);
+            counts.record.set(self.record.get());
         }
     }
 }

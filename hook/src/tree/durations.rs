@@ -1,13 +1,11 @@
 //! The durations of a node's calls: a histogram, whose pages are added as durations fall into them.
 
-use core::sync::atomic::AtomicUsize;
-
 use chase_format::histogram::{PAGE_BUCKETS, bucket_of};
 use chase_format::layout::Node;
 
-use super::{Tree, node_at};
-use crate::arch::add_to_own;
-use crate::sampling;
+use super::Tree;
+use crate::arch::OwnCounter;
+use crate::node::{add_ticks, add_unwound, is_sampled, node_at, samples_of};
 use crate::signals::SignalsBlocked;
 
 impl Tree {
@@ -16,7 +14,7 @@ impl Tree {
         self.count_durations(node, ticks, 1, may_add_page);
         // SAFETY: the node is one of this thread's, which is the only one to write it.
         unsafe {
-            add_to(&raw mut (*node).total_ticks, ticks);
+            add_ticks(node, ticks);
             (*node).max_ticks = (*node).max_ticks.max(ticks);
         }
     }
@@ -44,7 +42,7 @@ impl Tree {
         }
     }
 
-    /// The same, where it is known that these are the pages of its histogram.
+    /// Adds `calls` of `ticks` each to the histogram of a node, whose pages are known to be these.
     ///
     /// # Safety
     /// They are, and the node is one of this thread's, which is the only one to write it.
@@ -66,10 +64,10 @@ impl Tree {
                 self.add_page(page_ref);
             }
             if *page_ref == 0 {
-                (*node).unwound += 1;
+                add_unwound(node);
             } else {
                 let page = node_at(*page_ref).cast::<u64>();
-                add_to(page.add(bucket % PAGE_BUCKETS), calls);
+                OwnCounter::at(page.add(bucket % PAGE_BUCKETS)).add(calls);
             }
         }
     }
@@ -101,15 +99,6 @@ impl Tree {
     }
 }
 
-/// Adds to a number of the calling thread's, in one instruction: a handler may do the same.
-///
-/// # Safety
-/// It can be written.
-unsafe fn add_to(number: *mut u64, more: u64) {
-    // SAFETY: the caller vouches for it; a word has 64 bits.
-    add_to_own(unsafe { AtomicUsize::from_ptr(number.cast()) }, more as usize);
-}
-
 /// The pages of a node's histogram.
 ///
 /// # Safety
@@ -117,8 +106,8 @@ unsafe fn add_to(number: *mut u64, more: u64) {
 unsafe fn page_refs_of(node: *mut Node) -> *mut u32 {
     // SAFETY: the caller vouches for the node; what is behind that of sampled calls belongs to it.
     unsafe {
-        if sampling::is_sampled(node) {
-            (&raw mut (*sampling::samples_of(node)).page_refs).cast()
+        if is_sampled(node) {
+            (&raw mut (*samples_of(node)).page_refs).cast()
         } else {
             (&raw mut (*node).page_refs).cast()
         }

@@ -66,19 +66,6 @@
     .endr
 .endm
 
-# A call that is timed, as all are: movl $number, %r11d; jmp entry. {TIMED_STUB} bytes.
-.macro timed_stubs entry count
-    .set number, 0
-    .rept \count
-    .byte 0x41, 0xbb
-    .long number
-    .byte 0xe9
-    .long \entry - . - 4
-    .p2align 4, 0xcc
-    .set number, number + 1
-    .endr
-.endm
-
 # A function that is not ordinary: endbr64; movl $number, %r11d; jmp entry. {SPECIAL_STUB} bytes.
 .macro special_stubs entry count
     .set number, 0
@@ -130,13 +117,3 @@ chase_special_stubs:
     special_stubs chase_special, {SPECIAL_STUBS}
     .cfi_endproc
     .size chase_special_stubs, . - chase_special_stubs
-
-    .p2align 6
-    .hidden chase_timed_stubs
-    .globl chase_timed_stubs
-    .type chase_timed_stubs, @function
-chase_timed_stubs:
-    .cfi_startproc
-    timed_stubs chase_enter_near, {TIMED_STUBS}
-    .cfi_endproc
-    .size chase_timed_stubs, . - chase_timed_stubs

@@ -4,48 +4,51 @@
 //! not), or never (no memory, no room); until then, and after its end, it has [`NO_THREAD`], whose
 //! shadow stack is full, so that every call takes the slow path.
 
-mod creation;
-mod end;
 mod kept;
-mod python;
-mod python_objects;
-mod start;
+mod starts;
 
 use core::cell::{Cell, UnsafeCell};
+use core::ffi::c_void;
 use core::ptr;
-use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 use chase_format::layout::{
     NONE, Node, THREAD_ENDED, THREAD_FOUND, THREAD_LIVE, THREAD_MAIN, ThreadRecord,
 };
 
-use self::end::{DESTRUCTOR_ROUNDS, forget, watch_end};
-use crate::arch::{self, current_thread, set_current_thread};
-use crate::frames::{first_segment, give_back_segment, take_first_segment};
+use crate::abi::{Countdown, Entry, ThreadHead};
+use crate::arch::{self, set_words, words_offset};
+use crate::counts::{self, Counts, no_counts};
+use crate::node::reference;
 use crate::pages::PAGE;
+use crate::readable::Reader;
 use crate::recording::Lost;
-use crate::sampling::{self, Counts, no_counts};
+use crate::segments::{first_segment, give_back_segment, take_first_segment};
 use crate::signals::SignalsBlocked;
 use crate::stack::Stack;
-use crate::tree::{Tree, reference};
-use crate::{clock, pages, process, recording, sys};
+use crate::tree::{FIRST_ENTRIES, Tree};
+use crate::{abi, clock, pages, recording, sys};
 
-pub(crate) use self::end::watch_ends;
-pub(crate) use self::kept::{Kept, keep, keep_no_more, restore};
-pub(crate) use self::start::{
-    Plan, after_fork_in_child, after_fork_in_parent, before_fork, begin, prepare,
-};
+pub(crate) use self::kept::{keep, keep_no_more, restore, uncredited};
+pub(crate) use self::starts::{Start, fork, give_back_start, take_start};
+
+/// Rounds of destructors that the C library runs; the last is ours, after all others.
+const DESTRUCTOR_ROUNDS: u32 = 4;
+
+/// Whether the process has, or had, more than one thread.
+static SEVERAL: AtomicBool = AtomicBool::new(false);
+
+/// The C library's key for thread-specific data by which a thread's end is noticed, and its function that sets it.
+static KEY: AtomicU32 = AtomicU32::new(NONE);
+static SET_SPECIFIC: AtomicUsize = AtomicUsize::new(0);
 
 /// One thread, in a page of its own together with its first table. In a fork's child it is zeroed: see `kept.rs`.
 #[repr(C, align(64))]
 pub(crate) struct Thread {
-    /// Where the next frame goes. The call path claims and releases by single instructions.
-    pub(crate) top: AtomicUsize,
+    pub(crate) head: ThreadHead,
+    pub(crate) tree: Tree,
     /// Its countdowns; `None`: every call is timed.
     pub(crate) counts: Cell<Option<&'static Counts>>,
-    /// How many [`SignalsBlocked`] of this thread there are.
-    busy: Cell<u32>,
-    pub(crate) tree: Tree,
     pub(crate) stack: Cell<Stack>,
     /// Whether calls of it were left without a return.
     pub(crate) was_left: Cell<bool>,
@@ -54,7 +57,7 @@ pub(crate) struct Thread {
     /// What [`crate::loading`] and [`crate::process`] have to do at the next call.
     pub(crate) pending: Cell<Pending>,
     record: Cell<*mut ThreadRecord>,
-    destructor_rounds: Cell<u32>,
+    pub(crate) destructor_rounds: Cell<u32>,
 }
 
 /// Work that waits for a thread's next call. The tree is closed as long as there is any.
@@ -88,38 +91,54 @@ impl Pending {
     };
 }
 
+/// A thread that is none.
 #[repr(transparent)]
 pub(crate) struct NoThread(UnsafeCell<Thread>);
 // SAFETY: it is never written: its `top` is 0, so nothing is claimed from it.
 unsafe impl Sync for NoThread {}
 
-/// Stands for the thread that has none.
-pub(crate) static NO_THREAD: NoThread = NoThread(UnsafeCell::new(Thread::new(Stack::unknown())));
+impl NoThread {
+    const fn new() -> Self {
+        Self(UnsafeCell::new(Thread::new(Stack::unknown(), true)))
+    }
 
-/// The same after its end: it gets none again.
-static ENDED: NoThread = NoThread(UnsafeCell::new(Thread::new(Stack::unknown())));
-
-/// Address of [`NO_THREAD`].
-pub(crate) fn no_thread() -> *mut Thread {
-    NO_THREAD.0.get()
+    fn head(&self) -> *mut ThreadHead {
+        self.0.get().cast()
+    }
 }
+
+/// Stands for the thread that has none.
+pub(crate) static NO_THREAD: NoThread = NoThread::new();
+
+/// Stands for a thread after its end: it gets none again.
+static ENDED: NoThread = NoThread::new();
 
 /// Whether the calling thread is not recorded any more. What the C library still calls for it,
 /// after all destructors, is.
 pub(crate) fn has_ended() -> bool {
-    ptr::eq(current_thread(), ENDED.0.get())
+    ptr::eq(arch::current_thread(), ENDED.head())
 }
 
-/// The thread at `current`, unless it stands for none.
-fn known(current: *mut Thread) -> Option<&'static Thread> {
-    // SAFETY: any other is the calling thread's own. It stays until the thread's end, and what
-    // changes in it is in cells.
-    (current != no_thread() && current != ENDED.0.get()).then(|| unsafe { &*current })
+/// The calling thread's [`Thread`], or the one that stands for it.
+pub(crate) fn current_or_nobody() -> &'static Thread {
+    // SAFETY: it stays until the thread's end, what changes in it is in cells, and it begins with its head.
+    unsafe { &*arch::current_thread().cast() }
 }
 
 /// The calling thread's [`Thread`], if it has one.
 pub(crate) fn current() -> Option<&'static Thread> {
-    known(current_thread())
+    Some(current_or_nobody()).filter(|thread| !thread.head.is_nobody)
+}
+
+/// Makes this thread the calling one's.
+fn set_current(thread: &Thread) {
+    let counts = thread.counts.get().map_or(no_counts(), Counts::as_word);
+    set_words(ptr::from_ref(&thread.head).cast_mut(), counts, thread.tree.root.get());
+}
+
+/// The calling thread has no [`Thread`] from now on, until it gets one.
+pub(crate) fn have_none() {
+    set_words(NO_THREAD.head(), no_counts(), ptr::null());
 }
 
 /// How a thread came to be.
@@ -135,7 +154,7 @@ pub(crate) struct Origin {
 
 impl Origin {
     pub(crate) const MAIN: Self = Self::without_start(THREAD_MAIN);
-    const FOUND: Self = Self::without_start(THREAD_FOUND);
+    pub(crate) const FOUND: Self = Self::without_start(THREAD_FOUND);
 
     const fn without_start(kind: u32) -> Self {
         Self { kind, start_routine: 0, argument: 0, creation_site: 0, creator: NONE, stack: (0, 0) }
@@ -143,12 +162,11 @@ impl Origin {
 }
 
 impl Thread {
-    const fn new(stack: Stack) -> Self {
+    const fn new(stack: Stack, is_nobody: bool) -> Self {
         Self {
-            top: AtomicUsize::new(0),
-            counts: Cell::new(None),
-            busy: Cell::new(0),
+            head: ThreadHead { top: AtomicUsize::new(0), busy: Cell::new(0), is_nobody },
             tree: Tree::new(),
+            counts: Cell::new(None),
             stack: Cell::new(stack),
             was_left: Cell::new(false),
             last_leaving_ticks: Cell::new(0),
@@ -170,12 +188,14 @@ impl Thread {
     /// Whether the thread is in the middle of a change, which a handler of a synchronous signal may
     /// have interrupted.
     pub(crate) fn is_busy(&self) -> bool {
-        self.busy.get() > 0
+        self.head.busy.get() > 0
     }
 
-    pub(crate) fn set_busy(&self, more: bool) {
-        let busy = self.busy.get();
-        self.busy.set(if more { busy + 1 } else { busy - 1 });
+    /// Credits what was only counted, and times every call until slots are looked at again.
+    pub(crate) fn stop_sampling(&self) {
+        if let Some(counts) = self.counts.get() {
+            counts.stop();
+        }
     }
 
     /// Records a completed call of `ticks` outside the call path.
@@ -272,13 +292,13 @@ impl Thread {
         true
     }
 
-    fn first_table(&self) -> *mut crate::tree::Entry {
+    fn first_table(&self) -> *mut Entry {
         let page = &raw const *self as usize;
-        (page + PAGE - TABLE_LEN) as *mut crate::tree::Entry
+        (page + PAGE - TABLE_LEN) as *mut Entry
     }
 }
 
-const TABLE_LEN: usize = crate::tree::FIRST_ENTRIES * size_of::<crate::tree::Entry>();
+const TABLE_LEN: usize = FIRST_ENTRIES * size_of::<Entry>();
 const _: () = assert!(size_of::<Thread>() + TABLE_LEN <= PAGE);
 
 /// Makes the calling thread's [`Thread`]. Signals are blocked.
@@ -295,14 +315,14 @@ fn create(origin: &Origin) -> *mut Thread {
     let thread = page.cast::<Thread>();
     // SAFETY: both pages are ours, zeroed and large enough.
     unsafe {
-        thread.write(Thread::new(Stack::of_thread(origin)));
+        thread.write(Thread::new(Stack::of_thread(origin.kind, origin.stack), false));
         if !(*thread).enroll(origin) {
             pages::give_back_wiped(page);
             give_back_segment(segment);
             return ptr::null_mut();
         }
-        first_segment(segment, thread, (*thread).tree.root.get());
-        (*thread).counts.set(sampling::take());
+        first_segment(segment, thread.cast(), (*thread).tree.root.get());
+        (*thread).counts.set(counts::take());
         (*thread).expect_fork();
     }
     thread
@@ -316,15 +336,58 @@ pub(crate) fn register(origin: &Origin) -> Option<&'static Thread> {
         recording::unseen(Lost::Thread);
         return None;
     }
-    // SAFETY: it was just made, with a root.
-    let (counts, root) = unsafe { ((*thread).counts.get(), (*thread).tree.root.get()) };
-    set_current_thread(thread, counts.map_or(no_counts(), ptr::from_ref), root);
-    watch_end(thread);
-    let thread = known(thread);
-    if let Some(thread) = thread.filter(|_| origin.kind != THREAD_MAIN) {
-        sampling::expect_threads(thread);
+    // SAFETY: it was just made.
+    let thread = unsafe { &*thread };
+    set_current(thread);
+    set_specific(ptr::from_ref(thread).cast());
+    if origin.kind != THREAD_MAIN {
+        expect_several(thread);
     }
-    thread
+    Some(thread)
+}
+
+/// `thread` is about to create another one, or to be one of several: locks may be waited for.
+pub(crate) fn expect_several(thread: &Thread) {
+    if !SEVERAL.swap(true, Ordering::Relaxed) {
+        thread.stop_sampling();
+    }
+}
+
+/// Whether the process has, or had, more than one thread.
+pub(crate) fn are_several() -> bool {
+    SEVERAL.load(Ordering::Relaxed)
+}
+
+/// Notes by which key of thread-specific data the end of threads is noticed, and the function that sets it.
+pub(crate) fn set_key(key: u32, set_specific: usize) {
+    SET_SPECIFIC.store(set_specific, Ordering::Relaxed);
+    KEY.store(key, Ordering::Release);
+}
+
+/// Sets the calling thread's data of that key: null, and its end is not noticed.
+pub(crate) fn set_specific(value: *const c_void) {
+    type SetSpecific = unsafe extern "C" fn(u32, *const c_void) -> i32;
+    let (key, set) = (KEY.load(Ordering::Acquire), SET_SPECIFIC.load(Ordering::Relaxed));
+    if key != NONE {
+        // SAFETY: the function is the C library's, of this type; the key exists.
+        let set: SetSpecific = unsafe { core::mem::transmute(set) };
+        // SAFETY: as above.
+        unsafe { set(key, value) };
+    }
+}
+
+/// The calling thread has no [`Thread`] from now on, and gets none.
+pub(crate) fn forget() {
+    let thread = current();
+    set_specific(ptr::null());
+    set_words(ENDED.head(), no_counts(), ptr::null());
+    if let Some(thread) = thread {
+        thread.stop_sampling();
+        let _signals = SignalsBlocked::new();
+        if let Some(counts) = thread.counts.take() {
+            counts::give_back(counts);
+        }
+    }
 }
 
 /// A task is about to be made that has its thread data at `thread_pointer`. Who makes one without the C
@@ -332,9 +395,23 @@ pub(crate) fn register(origin: &Origin) -> Option<&'static Thread> {
 /// hook's words there must be those of a thread that is not recorded. Any others are the dynamic
 /// linker's, or no thread data at all.
 pub(crate) fn expect_foreign(thread: &Thread, thread_pointer: usize) {
-    let Some((found, counts)) = arch::thread_at(thread_pointer) else { return };
-    if (found.is_null() && counts.is_null()) || ptr::eq(found, thread) {
-        arch::set_thread_at(thread_pointer, ENDED.0.get(), no_counts());
+    let words = thread_pointer.wrapping_add_signed(words_offset());
+    let Some(mut reader) = Reader::new() else { return };
+    let (Some(found), Some(counts)) =
+        (reader.word(words.wrapping_add(abi::THREAD)), reader.word(words))
+    else {
+        return;
+    };
+    if found == 0 && counts == 0 || found == ptr::from_ref(thread).addr() {
+        let context = words + abi::CONTEXT;
+        if sys::can_overwrite(words) && sys::can_overwrite(context) {
+            // SAFETY: the words are ours as soon as that thread runs, and nobody else's before.
+            unsafe {
+                *(words as *mut *const Countdown) = no_counts();
+                *((words + abi::THREAD) as *mut *mut ThreadHead) = ENDED.head();
+                *(context as *mut usize) = 0;
+            }
+        }
         recording::unseen(Lost::Thread);
     }
 }
@@ -343,21 +420,4 @@ pub(crate) fn expect_foreign(thread: &Thread, thread_pointer: usize) {
 pub(crate) fn leave() {
     forget();
     recording::unseen(Lost::Thread);
-}
-
-/// The calling thread's [`Thread`], made now if it has none and has not ended.
-pub(crate) fn current_or_adopt() -> Option<&'static Thread> {
-    match current() {
-        Some(thread) if thread.is_wiped() => {
-            process::notice_fork();
-            return current();
-        }
-        Some(thread) => return Some(thread),
-        // A fork's child that has not been noticed yet may make threads.
-        None => process::notice_fork(),
-    }
-    if !recording::is_open() || recording::stopped() || has_ended() {
-        return None;
-    }
-    register(&Origin::FOUND)
 }

@@ -5,19 +5,19 @@ mod description;
 mod imports;
 
 use core::ptr;
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use chase_format::layout::{NONE, OBJECT_CHASE, OBJECT_DLOPENED, PAGE, SkipReason};
 
 use self::description::{Description, Patch, Size, write_object};
-use self::imports::{Uses, Verdict, judge};
-use crate::arch::{self, SPECIAL_STUBS, STUBS};
+use self::imports::{Uses, Verdict, verdict_on};
+use crate::abi::{SPECIAL_STUBS, STUBS};
 use crate::config::Config;
 use crate::elf::ImportVersions;
+use crate::kinds::Kind;
 use crate::objects::{Hashes, Object, Objects};
 use crate::recording::Lost;
-use crate::special::Kind;
-use crate::{recording, sampling, sys};
+use crate::{recording, stubs, sys, traits};
 
 pub(crate) use self::description::write_object as write_description;
 
@@ -28,31 +28,30 @@ const MANY_LOADS: u32 = 16;
 pub(crate) struct Slots {
     count: usize,
     special_count: usize,
-    /// Slot and kind of each special stub.
-    special: [(u32, Kind); SPECIAL_STUBS],
     /// The last slot that has a special stub.
     last_special: u32,
+}
+
+/// Slot and kind of each special stub, which is used only after they were stored.
+static SPECIAL: [[AtomicU32; 2]; SPECIAL_STUBS] =
+    [const { [const { AtomicU32::new(0) }; 2] }; SPECIAL_STUBS];
+
+/// Slot and kind behind a special stub.
+pub(crate) fn special_slot(number: usize) -> (u32, Kind) {
+    SPECIAL.get(number).map_or((0, Kind::Alone), |[slot, kind]| {
+        (slot.load(Ordering::Relaxed), Kind::from_number(kind.load(Ordering::Relaxed)))
+    })
 }
 
 impl Slots {
     /// Slot 0 is the one that [`crate::calibrate`] calls.
     pub(crate) const fn new() -> Self {
-        Self {
-            count: 1,
-            special_count: 0,
-            special: [(0, Kind::Alone); SPECIAL_STUBS],
-            last_special: 0,
-        }
+        Self { count: 1, special_count: 0, last_special: 0 }
     }
 
     /// How many there are.
     pub(crate) fn count(&self) -> usize {
         self.count
-    }
-
-    /// Slot and kind behind a special stub.
-    pub(crate) fn special(&self, number: usize) -> (u32, Kind) {
-        self.special.get(number).copied().unwrap_or((0, Kind::Alone))
     }
 
     /// Describes object `id` in the recording and patches its slots. False: another thread is still
@@ -164,7 +163,7 @@ impl Slots {
         let mut hashes = Hashes::NONE;
         for (at, relocation) in object.image.relocations().enumerate() {
             objects.look_ahead(&object.image, at, &mut hashes);
-            match judge(objects, id, relocation, config, &uses, &mut versions) {
+            match verdict_on(objects, id, relocation, config, &uses, &mut versions) {
                 Verdict::Ignore => {}
                 Verdict::NotReady => {
                     description.not_ready = true;
@@ -190,22 +189,20 @@ impl Slots {
     }
 
     fn special_stub(&mut self, slot: u32, kind: Kind) -> usize {
-        let stubs = self.special.get(..self.special_count).unwrap_or_default();
-        let known = if slot > self.last_special {
-            None
-        } else {
-            stubs.iter().position(|entry| *entry == (slot, kind))
-        };
+        let is_known = |&number: &usize| special_slot(number) == (slot, kind);
+        let known =
+            if slot > self.last_special { None } else { (0..self.special_count).find(is_known) };
         self.last_special = self.last_special.max(slot);
         let number = known.unwrap_or_else(|| {
             let number = self.special_count;
-            if let Some(entry) = self.special.get_mut(number) {
-                *entry = (slot, kind);
+            if let Some([slot_of, kind_of]) = SPECIAL.get(number) {
+                slot_of.store(slot, Ordering::Relaxed);
+                kind_of.store(kind as u32, Ordering::Relaxed);
             }
             self.special_count += 1;
             number
         });
-        arch::special_stub(number)
+        stubs::special_stub(number)
     }
 
     /// Connects the slots with the real functions, and stores the stubs' addresses into the GOT.
@@ -217,13 +214,13 @@ impl Slots {
             // SAFETY: `i` is a slot of the description.
             let Patch { got, real, kind, name } = unsafe { *description.patches.add(i) };
             let slot = description.first_slot as usize + i;
-            sampling::describe(slot, name, kind != Kind::Ordinary);
-            if !arch::set_target(slot, real) {
+            traits::describe(slot, name, kind != Kind::Ordinary);
+            if !stubs::set_target(slot, real) {
                 recording::unseen(Lost::SlotWithoutStub);
                 continue;
             }
             let stub = match kind {
-                Kind::Ordinary => arch::stub(slot),
+                Kind::Ordinary => stubs::stub(slot),
                 kind => self.special_stub(slot as u32, kind),
             };
             if object.image.is_relro(got) && !unprotected {

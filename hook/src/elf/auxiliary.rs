@@ -1,22 +1,22 @@
 //! The auxiliary vector.
 
-use crate::elf::{Image, ProgramHeader, executable_bias};
+use super::{Image, ProgramHeader, executable_bias};
 use crate::sys;
 
 /// What the kernel tells a new image.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Auxiliary {
-    pub(super) headers: usize,
-    pub(super) header_count: usize,
-    pub(super) secure: bool,
-    pub(super) vdso: usize,
-    pub(super) executable_name: usize,
+pub(crate) struct Auxiliary {
+    pub(crate) headers: usize,
+    pub(crate) header_count: usize,
+    pub(crate) secure: bool,
+    pub(crate) vdso: usize,
+    pub(crate) executable_name: usize,
 }
 
 impl Auxiliary {
     /// # Safety
     /// `environment` is the kernel's array, with the auxiliary vector behind it.
-    pub(super) unsafe fn behind(environment: *const usize) -> Self {
+    pub(crate) unsafe fn behind(environment: *const usize) -> Self {
         let mut this = Self::default();
         let mut at = environment;
         // SAFETY: vouched for by the caller; AT_NULL ends the vector.
@@ -33,8 +33,8 @@ impl Auxiliary {
         this
     }
 
-    /// The same from the kernel, as far as it tells.
-    pub(super) fn read() -> Self {
+    /// What the kernel tells of it in a file, as far as it does.
+    pub(crate) fn read() -> Self {
         const WORD: usize = size_of::<usize>();
         let mut this = Self::default();
         let mut buffer = [0; 1024];
@@ -58,7 +58,7 @@ impl Auxiliary {
         }
     }
 
-    pub(super) fn executable_image(&self) -> Option<Image> {
+    pub(crate) fn executable_image(&self) -> Option<Image> {
         if self.headers == 0 {
             return None;
         }

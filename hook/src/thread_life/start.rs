@@ -1,51 +1,15 @@
 //! How threads start: what the creator tells the new thread, and what that does first.
 
-use core::cell::UnsafeCell;
-use core::ptr;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-use chase_format::layout::{OriginRecord, THREAD_CREATED};
+use chase_format::layout::THREAD_CREATED;
 
-use super::{Origin, Thread, creation, current, register};
-use crate::lock::Lock;
-use crate::pages::PAGE;
+use super::creation;
 use crate::signals::SignalsBlocked;
-use crate::{pages, process, recording};
-
-/// What a new thread is told by its creator.
-#[repr(C)]
-pub(crate) struct Start {
-    routine: usize,
-    argument: usize,
-    creation_site: usize,
-    stack_size: usize,
-    creator: u32,
-    next: *mut Start,
-    noted: OriginRecord,
-}
-
-struct Starts {
-    lock: Lock,
-    free: UnsafeCell<*mut Start>,
-}
-// SAFETY: `free` is touched only by who holds the lock.
-unsafe impl Sync for Starts {}
-static STARTS: Starts = Starts { lock: Lock::new(), free: UnsafeCell::new(ptr::null_mut()) };
-
-/// Before a fork, in the forking thread: nobody else is in the middle of a change.
-pub(crate) fn before_fork() {
-    STARTS.lock.acquire();
-}
-
-/// After a fork, in the parent.
-pub(crate) fn after_fork_in_parent() {
-    STARTS.lock.release();
-}
-
-/// After a fork, in the child, which is the only thread.
-pub(crate) fn after_fork_in_child() {
-    STARTS.lock.reset();
-}
+use crate::thread::{
+    Origin, Start, Thread, current, give_back_start, has_ended, register, take_start,
+};
+use crate::{process, recording};
 
 /// A thread that is about to be created.
 pub(crate) struct Plan<'a> {
@@ -63,7 +27,7 @@ pub(crate) struct Plan<'a> {
 pub(crate) fn prepare(plan: &Plan<'_>) -> *mut Start {
     let stack_size = stack_size(plan.attributes);
     let _signals = SignalsBlocked::new();
-    let start = take();
+    let start = take_start();
     if start.is_null() {
         return start;
     }
@@ -79,33 +43,11 @@ pub(crate) fn prepare(plan: &Plan<'_>) -> *mut Start {
     start
 }
 
-/// An entry that is free; null if there is no memory. Signals are blocked.
-fn take() -> *mut Start {
-    let _held = STARTS.lock.hold();
-    // SAFETY: the lock is held; entries of the list are free.
-    unsafe {
-        let free = STARTS.free.get();
-        if (*free).is_null() {
-            let page = pages::take(PAGE).cast::<Start>();
-            if page.is_null() {
-                return page;
-            }
-            for i in 0..PAGE / size_of::<Start>() {
-                (*page.add(i)).next = *free;
-                *free = page.add(i);
-            }
-        }
-        let start = *free;
-        *free = (*start).next;
-        start
-    }
-}
-
 type GetStackSize = unsafe extern "C" fn(usize, *mut usize) -> i32;
 static GET_STACK_SIZE: AtomicUsize = AtomicUsize::new(0);
 
 /// Notes the C library's `pthread_attr_getstacksize`.
-pub(super) fn set_get_stack_size(address: usize) {
+pub(crate) fn set_get_stack_size(address: usize) {
     GET_STACK_SIZE.store(address, Ordering::Relaxed);
 }
 
@@ -157,11 +99,23 @@ pub(crate) unsafe extern "C" fn begin(start: *mut Start, stack_end: usize) -> Be
     {
         creation::write(&start_data.noted, thread.index());
     }
-    let _held = STARTS.lock.hold();
-    // SAFETY: the lock is held, and the entry is not used any more.
-    unsafe {
-        (*start).next = *STARTS.free.get();
-        *STARTS.free.get() = start;
-    }
+    give_back_start(start);
     Begun { routine: origin.start_routine, argument: origin.argument }
+}
+
+/// The calling thread's [`Thread`], made now if it has none and has not ended.
+pub(crate) fn current_or_adopt() -> Option<&'static Thread> {
+    match current() {
+        Some(thread) if thread.is_wiped() => {
+            process::notice_fork();
+            return current();
+        }
+        Some(thread) => return Some(thread),
+        // A fork's child that has not been noticed yet may make threads.
+        None => process::notice_fork(),
+    }
+    if !recording::is_open() || recording::stopped() || has_ended() {
+        return None;
+    }
+    register(&Origin::FOUND)
 }

@@ -5,12 +5,16 @@ use core::sync::atomic::{Ordering, compiler_fence};
 
 use chase_format::layout::Node;
 
-use super::{AT_ZERO, DEAD, FRAME, FREE, Frame, MOVED, SEGMENT, WRAPPED, segment_of};
-use crate::arch::{add_to_own, current_thread};
+use crate::abi::{AT_ZERO, DEAD, FRAME, FREE, Frame, MOVED, SEGMENT, WRAPPED, segment_of};
+use crate::arch::{OwnCounter, add_to_own};
+use crate::frames::has_returned;
+use crate::node::{add_calls, add_unwound, is_sampled, samples_of, take_back};
 use crate::recording::Lost;
 use crate::sampling::{self, Choice};
-use crate::thread::{self, Thread};
-use crate::{clock, loading, process, recording};
+use crate::thread::{self, Thread, current_or_nobody};
+use crate::thread_life::current_or_adopt;
+use crate::traits::time_every_call;
+use crate::{clock, process, recording};
 
 /// The slow half of the entry of a call whose countdown is at its end. Most are made samples like the ones before
 /// them, by little code: what runs so rarely is in no cache.
@@ -18,13 +22,13 @@ use crate::{clock, loading, process, recording};
 /// # Safety
 /// As for [`enter_slow`].
 pub(crate) unsafe extern "C" fn enter_due(slot: u32, sp: usize, why: *mut Frame) -> *mut Frame {
-    // SAFETY: that of no thread is never written, and has no countdowns.
-    let thread = unsafe { &*current_thread() };
+    // (That of no thread is never written, and has no countdowns.)
+    let thread = current_or_nobody();
     let has_wrapped = why.addr() == WRAPPED;
     // At once: a handler may come, and jump, at any time.
     let missed = if has_wrapped { sampling::stop_countdown(slot) } else { 0 };
     let due = sampling::note_due(thread, slot, if has_wrapped { 0 } else { sp });
-    let top = thread.top.load(Ordering::Relaxed);
+    let top = thread.head.top.load(Ordering::Relaxed);
     if missed == 0 && !top.is_multiple_of(SEGMENT) && !thread.is_busy() {
         let below = (top - FRAME) as *const Frame;
         // SAFETY: below `top` is a frame, or a segment's link, which has both in the same places.
@@ -35,7 +39,7 @@ pub(crate) unsafe extern "C" fn enter_due(slot: u32, sp: usize, why: *mut Frame)
         {
             sampling::forget_due(thread, &due);
             // SAFETY: the caller vouches for the place.
-            return unsafe { thread.enter_frame(node, weight, due.began_ticks, sp) };
+            return unsafe { enter_frame(thread, node, weight, due.began_ticks, sp) };
         }
     }
     let reason = Reason { why: why.addr(), missed, began_ticks: due.began_ticks };
@@ -69,13 +73,13 @@ struct Reason {
     began_ticks: u64,
 }
 
-/// The same.
+/// Does the entry of a call from start to end, but for the clock, for this reason.
 ///
 /// # Safety
 /// As for [`enter_slow`].
 #[inline(never)]
 unsafe fn enter(slot: u32, reason: Reason, sp: usize) -> *mut Frame {
-    let Some(thread) = thread::current_or_adopt() else {
+    let Some(thread) = current_or_adopt() else {
         sampling::without_thread(slot);
         recording::unseen(Lost::CallWithoutThread);
         return ptr::null_mut();
@@ -87,7 +91,7 @@ unsafe fn enter(slot: u32, reason: Reason, sp: usize) -> *mut Frame {
         }
         return ptr::null_mut();
     }
-    loading::catch_up(thread, sp);
+    process::catch_up(thread, sp);
     let context = thread.enclosing(sp);
     sampling::credit_counted(thread, slot, reason.missed, context);
     let is_framed = sampling::makes_frames(thread, slot);
@@ -115,57 +119,55 @@ unsafe fn enter(slot: u32, reason: Reason, sp: usize) -> *mut Frame {
         sampling::look(thread, slot, sp, context);
     }
     // SAFETY: the caller vouches for the place.
-    unsafe { thread.enter_frame(node, weight, reason.began_ticks, sp) }
+    unsafe { enter_frame(thread, node, weight, reason.began_ticks, sp) }
 }
 
-impl Thread {
-    /// The frame of a call, which is of `node`; null if there is no room. `weight` is 0 of a call that
-    /// counts for itself.
-    ///
-    /// # Safety
-    /// `sp` is where the return address is; the node is this thread's.
-    #[inline]
-    unsafe fn enter_frame(
-        &self,
-        node: *mut Node,
-        weight: u32,
-        began_ticks: u64,
-        sp: usize,
-    ) -> *mut Frame {
-        let frame = self.claim();
-        if frame.is_null() {
-            recording::unseen(Lost::CallTooDeep);
-            if weight == 0 {
-                // Counted, and not open: it passes through.
-                // SAFETY: the node is this thread's.
-                unsafe {
-                    (*node).calls += 1;
-                    (*node).unwound += 1;
-                }
-            }
-            return ptr::null_mut();
-        }
-        // SAFETY: the frame was claimed for this call; the caller's stack holds its return address.
-        unsafe {
-            (*frame).node = node;
-            (*frame).weight = 0;
-            (*frame).began_ticks = began_ticks;
-            (*frame).exit = 0;
-            (*frame).return_address = *(sp as *const usize);
-            compiler_fence(Ordering::SeqCst);
-            (*frame).sp.store(sp, Ordering::Relaxed);
-            // A handler may jump out from here on: what has not begun is not taken back.
-            compiler_fence(Ordering::SeqCst);
-            if weight == 0 {
-                (*node).calls += 1;
-            } else {
-                (*sampling::samples_of(node)).begun += 1;
-                compiler_fence(Ordering::SeqCst);
-                (*frame).weight = weight;
+/// The frame of a call, which is of `node`; null if there is no room. `weight` is 0 of a call that
+/// counts for itself.
+///
+/// # Safety
+/// `sp` is where the return address is; the node is the thread's.
+#[inline]
+unsafe fn enter_frame(
+    thread: &Thread,
+    node: *mut Node,
+    weight: u32,
+    began_ticks: u64,
+    sp: usize,
+) -> *mut Frame {
+    let frame = thread.claim();
+    if frame.is_null() {
+        recording::unseen(Lost::CallTooDeep);
+        if weight == 0 {
+            // Counted, and not open: it passes through.
+            // SAFETY: the node is this thread's.
+            unsafe {
+                add_calls(node, 1);
+                (*node).unwound += 1;
             }
         }
-        frame
+        return ptr::null_mut();
     }
+    // SAFETY: the frame was claimed for this call; the caller's stack holds its return address.
+    unsafe {
+        (*frame).node = node;
+        (*frame).weight = 0;
+        (*frame).began_ticks = began_ticks;
+        (*frame).exit = 0;
+        (*frame).return_address = *(sp as *const usize);
+        compiler_fence(Ordering::SeqCst);
+        (*frame).sp.store(sp, Ordering::Relaxed);
+        // A handler may jump out from here on: what has not begun is not taken back.
+        compiler_fence(Ordering::SeqCst);
+        if weight == 0 {
+            add_calls(node, 1);
+        } else {
+            OwnCounter::at(&raw mut (*samples_of(node)).begun).add(1);
+            compiler_fence(Ordering::SeqCst);
+            (*frame).weight = weight;
+        }
+    }
+    frame
 }
 
 /// The call path claimed this frame after a signal handler had switched stacks in the middle of its
@@ -184,23 +186,19 @@ fn give_up(vain: *mut Frame) {
 /// # Safety
 /// Called by the call path, with a frame that was live and has just returned.
 pub(crate) unsafe extern "C" fn leave_slow(frame: *mut Frame, now_ticks: u64) {
-    let current = current_thread();
+    let thread = current_or_nobody();
     // SAFETY: the frame is live, so it and its node are initialised; its owner's `Thread` is there.
     unsafe {
         let node = (*frame).node;
-        if (*segment_of(frame)).owner != current
-            || !sampling::is_sampled(node)
-            || !(*current).is_innermost(frame)
-        {
-            return leave_rarely(current, frame, now_ticks);
+        if !is_own(thread, frame) || !is_sampled(node) || !thread.is_innermost(frame) {
+            return leave_rarely(thread, frame, now_ticks);
         }
-        let thread = &*current;
         let (began_ticks, start_ticks) = ((*frame).began_ticks, (*frame).start_ticks);
         // Ended, in two instructions beside each other: a handler that jumps out from here on, or a
         // cancellation, finds no open call.
         (*frame).sp.store(DEAD, Ordering::Relaxed);
         compiler_fence(Ordering::SeqCst);
-        (*sampling::samples_of(node)).ended += 1;
+        OwnCounter::at(&raw mut (*samples_of(node)).ended).add(1);
         // (A clock that stepped back makes no time.)
         sampling::record(thread, node, now_ticks.saturating_sub(start_ticks), (*frame).weight);
         thread.leave_innermost(frame);
@@ -208,27 +206,26 @@ pub(crate) unsafe extern "C" fn leave_slow(frame: *mut Frame, now_ticks: u64) {
     }
 }
 
-/// The same where that is not of a sample, or another frame is on top.
+/// The slow half of the exit of a call that is no sample, or has another frame on top of its own.
 ///
 /// # Safety
-/// As for [`leave_slow`]; `current` is the calling thread's.
+/// As for [`leave_slow`]; `thread` is the calling thread's.
 #[inline(never)]
-unsafe fn leave_rarely(current: *mut Thread, frame: *mut Frame, now_ticks: u64) {
-    let current = noticed(current);
+unsafe fn leave_rarely(thread: &Thread, frame: *mut Frame, now_ticks: u64) {
+    let thread = noticed(thread);
     // SAFETY: as in `leave_slow`.
     unsafe {
         let (node, start_ticks) = ((*frame).node, (*frame).start_ticks);
         let ticks = now_ticks.saturating_sub(start_ticks);
-        if (*segment_of(frame)).owner != current {
-            sampling::time_every_call(node);
+        if !is_own(thread, frame) {
+            time_every_call(node);
             leave_elsewhere(node);
             return give_away(frame, node);
         }
-        let thread = &*current;
-        if sampling::is_sampled(node) {
+        if is_sampled(node) {
             let (weight, began_ticks) = ((*frame).weight, (*frame).began_ticks);
             thread.leave(frame, now_ticks);
-            (*sampling::samples_of(node)).ended += 1;
+            OwnCounter::at(&raw mut (*samples_of(node)).ended).add(1);
             sampling::record(thread, node, ticks, weight);
             sampling::note_spent(thread, began_ticks, start_ticks, now_ticks);
         } else if thread.is_innermost(frame) {
@@ -250,26 +247,34 @@ unsafe fn leave_rarely(current: *mut Thread, frame: *mut Frame, now_ticks: u64) 
 /// # Safety
 /// As for [`leave_slow`].
 pub(crate) unsafe extern "C" fn leave_framed(frame: *mut Frame) {
-    let current = noticed(current_thread());
+    let thread = noticed(current_or_nobody());
     // SAFETY: as in `leave_slow`.
     unsafe {
-        let (node, owner) = ((*frame).node, (*segment_of(frame)).owner);
-        if owner == current {
-            return (*current).leave(frame, clock::now());
+        let node = (*frame).node;
+        if is_own(thread, frame) {
+            return thread.leave(frame, clock::now());
         }
-        sampling::time_every_call(node);
+        time_every_call(node);
         leave_elsewhere(node);
         give_away(frame, node);
     }
 }
 
-/// The calling thread, which `current` is; in a fork's child that has not been noticed yet, what it is from now on.
-fn noticed(current: *mut Thread) -> *mut Thread {
-    // SAFETY: it is the calling thread's, or that of none.
-    if unsafe { (*current).is_wiped() } {
+/// Whether a frame belongs to a thread.
+///
+/// # Safety
+/// The frame is live.
+unsafe fn is_own(thread: &Thread, frame: *const Frame) -> bool {
+    // SAFETY: the caller vouches for the frame.
+    ptr::eq(unsafe { (*segment_of(frame)).owner }, &raw const thread.head)
+}
+
+/// The calling thread, which `thread` is; in a fork's child that has not been noticed yet, what it is from now on.
+fn noticed(thread: &Thread) -> &'static Thread {
+    if thread.is_wiped() {
         process::notice_fork();
     }
-    current_thread()
+    current_or_nobody()
 }
 
 /// Counts a call of another thread that returned here. Most of its time may have been there, and there
@@ -284,8 +289,8 @@ fn leave_elsewhere(node: *const Node) {
     }
     // SAFETY: the node is this thread's.
     unsafe {
-        (*node).calls += 1;
-        (*node).unwound += 1;
+        add_calls(node, 1);
+        add_unwound(node);
     }
 }
 
@@ -296,8 +301,8 @@ fn leave_elsewhere(node: *const Node) {
 unsafe fn give_away(frame: *mut Frame, node: *mut Node) {
     // SAFETY: the caller vouches for the frame.
     unsafe {
-        if (*(*segment_of(frame)).owner).has_ended() {
-            sampling::take_back(node, (*frame).weight);
+        if owner_of(frame).has_ended() {
+            take_back(node, (*frame).weight);
             (*frame).sp.store(DEAD, Ordering::Release);
         } else {
             (*frame).sp.store(MOVED, Ordering::Release);
@@ -315,16 +320,28 @@ unsafe fn give_away(frame: *mut Frame, node: *mut Node) {
 /// As for [`leave_slow`]; the frame belongs to the calling thread.
 pub(crate) unsafe extern "C" fn leave_moved(frame: *mut Frame) {
     // SAFETY: the frame's owner is the calling thread.
-    let thread = unsafe { &*(*segment_of(frame)).owner };
-    add_to_own(&thread.top, FRAME);
+    let thread = unsafe { owner_of(frame) };
+    add_to_own(&thread.head.top, FRAME);
     thread.leave(frame, clock::now());
 }
 
-/// Whether the clock was read when the call began.
+/// The thread that a frame belongs to.
 ///
 /// # Safety
 /// The frame is live.
-pub(super) unsafe fn is_timed(frame: *const Frame) -> bool {
-    // SAFETY: a live frame and its node are initialised.
-    unsafe { (*frame).weight > 0 || !sampling::is_framed((*frame).node) }
+unsafe fn owner_of(frame: *const Frame) -> &'static Thread {
+    // SAFETY: the caller vouches for the frame. Its owner's `Thread` is there, and begins with its head.
+    unsafe { &*(*segment_of(frame)).owner.cast() }
+}
+
+/// The call of a frame that was taken for left has returned all the same.
+///
+/// # Safety
+/// Called by the call path, with a frame that was set aside and has just returned.
+pub(crate) unsafe extern "C" fn leave_left(frame: *mut Frame) {
+    if thread::current().is_some_and(Thread::is_wiped) {
+        process::notice_fork();
+    }
+    // SAFETY: as the caller says.
+    unsafe { has_returned(frame) };
 }

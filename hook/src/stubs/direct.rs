@@ -9,11 +9,12 @@
 use core::ops::Range;
 use core::ptr;
 
-use chase_format::layout::{PAGE, TIMING_ALL};
+use chase_format::layout::PAGE;
 
-use super::words::{NEAR, words_are_near};
-use super::{STUB, STUBS, TARGETS, chase_stubs, target};
-use crate::{recording, sampling, sys};
+use super::{chase_stubs, target};
+use crate::abi::{NEAR, STUB, STUBS, TARGETS};
+use crate::arch::words_are_near;
+use crate::sys;
 
 /// The jump that ends a stub: through the table, or direct and followed by what is never run. Behind the code are
 /// 32 bits of distance, from the jump's own end.
@@ -29,7 +30,7 @@ const FAR_JUMP: usize = 23;
 /// Makes the jumps of these stubs direct, where that can be. Called while there is one thread, or by who holds the
 /// lock of what is loaded.
 pub(crate) fn make_direct(slots: Range<usize>) {
-    if !words_are_near() || sampling::mode() == TIMING_ALL || recording::is_confined() {
+    if !words_are_near() || sys::is_confined() {
         return;
     }
     let changes = || {

@@ -1,31 +1,22 @@
 //! How threads end: noticed by a destructor of thread-specific data, after all others.
 
 use core::ffi::{CStr, c_void};
-use core::ptr;
-use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use core::sync::atomic::Ordering;
 
 use chase_format::layout::NONE;
 
 use super::start::set_get_stack_size;
-use super::{ENDED, Thread, current};
-use crate::arch::set_current_thread;
-use crate::frames::give_back_segment;
-use crate::sampling::{self, no_counts};
+use crate::segments::{give_back_segment, lowest_segment};
 use crate::signals::SignalsBlocked;
+use crate::thread::{Thread, current, forget, set_key, set_specific};
 use crate::{pages, process};
 
 /// The C library's functions for thread-specific data, by which a thread's end is noticed.
 type CreateKey = unsafe extern "C" fn(*mut u32, Option<unsafe extern "C" fn(*mut c_void)>) -> i32;
 type DeleteKey = unsafe extern "C" fn(u32) -> i32;
-type SetSpecific = unsafe extern "C" fn(u32, *const c_void) -> i32;
-
-static KEY: AtomicU32 = AtomicU32::new(NONE);
-static SET_SPECIFIC: AtomicUsize = AtomicUsize::new(0);
 
 /// Keys below this one are stored in the thread itself; for others the C library would allocate.
 const INLINE_KEYS: u32 = 32;
-/// Rounds of destructors that the C library runs; the last is ours, after all others.
-pub(super) const DESTRUCTOR_ROUNDS: u32 = 4;
 
 /// Arranges for the end of threads to be noticed. `find` looks a function of the C library up.
 pub(crate) fn watch_ends(find: impl Fn(&CStr) -> usize) {
@@ -55,36 +46,7 @@ pub(crate) fn watch_ends(find: impl Fn(&CStr) -> usize) {
         unsafe { delete(key) };
     }
     if chosen != NONE {
-        SET_SPECIFIC.store(set, Ordering::Relaxed);
-        KEY.store(chosen, Ordering::Release);
-    }
-}
-
-fn set_specific(value: *const c_void) {
-    let (key, set) = (KEY.load(Ordering::Acquire), SET_SPECIFIC.load(Ordering::Relaxed));
-    if key != NONE {
-        // SAFETY: the function is the C library's, of this type; the key exists.
-        let set: SetSpecific = unsafe { core::mem::transmute(set) };
-        // SAFETY: as above.
-        unsafe { set(key, value) };
-    }
-}
-
-pub(super) fn watch_end(thread: *const Thread) {
-    set_specific(thread.cast());
-}
-
-/// The calling thread has no [`Thread`] from now on, and gets none.
-pub(super) fn forget() {
-    let thread = current();
-    set_specific(ptr::null());
-    set_current_thread(ENDED.0.get(), no_counts(), ptr::null());
-    if let Some(thread) = thread {
-        thread.stop_sampling();
-        let _signals = SignalsBlocked::new();
-        if let Some(counts) = thread.counts.take() {
-            sampling::give_back(counts);
-        }
+        set_key(chosen, set);
     }
 }
 
@@ -111,16 +73,15 @@ unsafe extern "C" fn end(value: *mut c_void) {
     forget();
     if idle {
         let _signals = SignalsBlocked::new();
-        thread.give_back();
+        give_back(thread);
     }
 }
 
-impl Thread {
-    /// Gives its memory back. Nothing refers to it any more.
-    fn give_back(&self) {
-        let first = self.lowest_segment();
-        self.tree.release();
-        give_back_segment(first);
-        pages::give_back_wiped((&raw const *self).cast_mut().cast());
-    }
+/// Gives the memory of a thread back. Nothing refers to it any more.
+fn give_back(thread: &Thread) {
+    // SAFETY: the thread has a segment.
+    let first = unsafe { lowest_segment(thread.head.top.load(Ordering::Relaxed)) };
+    thread.tree.release();
+    give_back_segment(first);
+    pages::give_back_wiped((&raw const *thread).cast_mut().cast());
 }

@@ -8,16 +8,17 @@
 //! are the application's own affair. Only Python's functions have names that no file knows, so
 //! those are read here ([`super::python`]).
 
+use core::sync::atomic::{AtomicU32, Ordering};
+
 use chase_format::layout::{
     ORIGIN_COMPLETE, ORIGIN_INNER_WORDS, ORIGIN_SMALL, ORIGIN_TEXT, OriginRecord,
 };
 
 use super::{Plan, python};
-use crate::arch::is_exit;
 use crate::readable::Reader;
+use crate::stubs::is_exit;
 use crate::text::Text;
 use crate::{loading, recording};
-use core::sync::atomic::{AtomicU32, Ordering};
 
 /// Notes the creation of a thread, before it is made. Signals are blocked.
 pub(super) fn note(plan: &Plan<'_>, record: &mut OriginRecord) {

@@ -1,118 +1,109 @@
 //! The countdowns of a thread, and how they change.
 
-use core::cell::Cell;
-use core::mem::offset_of;
+mod memory;
+
+use core::cell::{Cell, UnsafeCell};
 use core::ptr;
 use core::sync::atomic::{AtomicI16, AtomicPtr, AtomicU16, AtomicU32, Ordering, compiler_fence};
 
-use chase_format::layout::Node;
+use chase_format::layout::{LONGEST_COUNTDOWN, Node, ThreadRecord};
 
-use super::policy::Moments;
-use super::record::Suspects;
-use super::{FIRST_LOOK, LONGEST, memory};
-use crate::arch::{NearCountdowns, STUBS};
+pub(crate) use self::memory::{
+    NO_COUNTS, after_fork_in_child, fork, give_back, no_counts, rejoin, settle_all, take,
+    time_every_call_of_nobody,
+};
+use crate::abi::{Countdown, HAS_FRAMES, STUBS};
+use crate::arch::NearCountdowns;
+use crate::moments::Moments;
+use crate::node::samples_of;
 use crate::signals::SignalsBlocked;
-use crate::thread::Kept;
+use crate::suspects::Suspects;
 
-/// Bit in [`Countdown::place`]: calls that are not timed get frames. The call path tests it as the sign.
-pub(super) const FRAMES: u16 = 1 << 15;
-
-/// What the call path needs to know of a slot, in one place.
-#[repr(C)]
-pub(super) struct Countdown {
-    /// The stubs count it down, and know where it is.
-    pub(super) left: AtomicI16,
-    /// Place among the known ones plus 1, or 0; and [`FRAMES`].
-    place: AtomicU16,
-}
-
-impl Countdown {
-    pub(super) const fn new() -> Self {
-        Self { left: AtomicI16::new(0), place: AtomicU16::new(0) }
-    }
-}
-
-/// Where the place is behind a slot's countdown.
-pub(crate) const PLACE: usize = offset_of!(Countdown, place);
-/// Bytes of a slot's countdown, and the stubs know that too.
-pub(crate) const COUNTDOWN: usize = size_of::<Countdown>();
+/// Calls of a slot before it is looked at for the first time. (Tests have the hook sample whatever it can, at once.)
+pub(crate) const FIRST_LOOK: u32 = if cfg!(feature = "stress") { 2 } else { 256 };
+/// Most calls from one look to the next.
+pub(crate) const LONGEST: u32 = LONGEST_COUNTDOWN as u32;
+/// Bytes that `thread` keeps here, for a fork's child.
+pub(crate) const KEPT: usize = 2176;
 
 /// The countdowns of one thread, and what is known of those that were looked at.
 #[repr(C)]
 pub(crate) struct Counts {
     /// By slot. The first ones' countdowns are elsewhere where they can be near.
-    pub(super) slots: [Countdown; STUBS],
+    pub(crate) slots: [Countdown; STUBS],
     // What each sample needs, in two cache lines.
-    pub(super) near: Cell<Option<NearCountdowns>>,
+    pub(crate) near: Cell<Option<NearCountdowns>>,
     /// What a sample is about to change, and where on the stack its call is made; 0 if none is.
-    pub(super) change: Cell<Change>,
-    pub(super) change_sp: Cell<usize>,
+    pub(crate) change: Cell<Change>,
+    pub(crate) change_sp: Cell<usize>,
     /// Slot of a call whose countdown is at zero and for which nothing was changed yet, and where on the
     /// stack that call is made; 0 if there is none.
-    pub(super) due_slot: Cell<u32>,
-    pub(super) due_sp: Cell<usize>,
+    pub(crate) due_slot: Cell<u32>,
+    pub(crate) due_sp: Cell<usize>,
     /// State of a xorshift generator, never 0.
-    pub(super) random: Cell<u64>,
+    pub(crate) random: Cell<u64>,
     /// What is recorded of a sample beyond what would be of another timed call, in 1/1024 ticks.
-    pub(super) excess: Cell<u64>,
+    pub(crate) excess: Cell<u64>,
     /// How often it was asked what is recorded of an empty sample, and the mean of the answers, in 1/1024 ticks; 0: as
     /// at the start.
-    pub(super) probes: Cell<u32>,
-    pub(super) probed: Cell<u64>,
+    pub(crate) probes: Cell<u32>,
+    pub(crate) probed: Cell<u64>,
     /// Samples since the latest choice that were measured what they cost, and that, in ticks.
-    pub(super) samples: Cell<u32>,
-    pub(super) samples_ticks: Cell<u64>,
-    pub(super) known: memory::Known,
+    pub(crate) samples: Cell<u32>,
+    pub(crate) samples_ticks: Cell<u64>,
+    known: memory::Known,
     /// What the timing of short calls has cost, about.
-    pub(super) spent_ticks: Cell<u64>,
+    pub(crate) spent_ticks: Cell<u64>,
     /// Preemptions of the thread when it was last asked for them.
-    pub(super) preemptions: Cell<u64>,
-    pub(super) links: memory::Links,
+    pub(crate) preemptions: Cell<u64>,
+    links: memory::Links,
+    /// The record of the thread that has, or had, these, as long as that has not credited all; or null.
+    pub(crate) record: Cell<*mut ThreadRecord>,
     /// What a fork's child needs of the thread.
-    pub(crate) kept: Kept,
+    pub(crate) kept: UnsafeCell<[u64; KEPT / size_of::<u64>()]>,
 }
 
 /// A slot of one thread that was looked at.
 #[repr(C, align(64))]
-pub(super) struct Slot {
-    pub(super) number: u32,
+pub(crate) struct Slot {
+    pub(crate) number: u32,
     /// Calls in the block that the next sample stands for; 0 while every call is timed.
-    pub(super) block: AtomicU32,
+    pub(crate) block: AtomicU32,
     /// Where in it the sample is, from 1.
-    pub(super) place: AtomicU32,
+    pub(crate) place: AtomicU32,
     /// Samples since the length of blocks was chosen.
-    pub(super) samples: Cell<u32>,
+    pub(crate) samples: Cell<u32>,
     /// Node of the latest sample, or the one that was made ready for the first.
-    pub(super) node: AtomicPtr<Node>,
+    pub(crate) node: AtomicPtr<Node>,
     /// Of the durations of calls, each sample with its weight.
-    pub(super) moments: Cell<Moments>,
+    pub(crate) moments: Cell<Moments>,
     // So far what each sample needs, in a cache line.
     /// How often it was chosen again.
-    pub(super) choices: Cell<u32>,
+    pub(crate) choices: Cell<u32>,
     /// Calls from the latest look to the next.
-    pub(super) interval: Cell<u32>,
-    pub(super) since_ticks: Cell<u64>,
-    pub(super) suspects: Cell<Suspects>,
+    pub(crate) interval: Cell<u32>,
+    pub(crate) since_ticks: Cell<u64>,
+    pub(crate) suspects: Cell<Suspects>,
 }
 
 /// What the next values of a slot are after a sample.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub(super) struct Change {
-    pub(super) node: *mut Node,
+pub(crate) struct Change {
+    pub(crate) node: *mut Node,
     /// How many calls the node has then; 0: what it has.
-    pub(super) calls: u64,
-    pub(super) slot: u32,
-    pub(super) block: u32,
-    pub(super) place: u32,
-    pub(super) left: i16,
+    pub(crate) calls: u64,
+    pub(crate) slot: u32,
+    pub(crate) block: u32,
+    pub(crate) place: u32,
+    pub(crate) left: i16,
     /// Whether calls that are only counted get frames, and are credited as they are made.
-    pub(super) framed: bool,
+    pub(crate) framed: bool,
 }
 
 impl Slot {
     /// Calls made and not credited, at this countdown; below zero if it is the other way round.
-    pub(super) fn missing(&self, left: i16, framed: bool) -> i32 {
+    pub(crate) fn missing(&self, left: i16, framed: bool) -> i32 {
         if framed {
             return 0;
         }
@@ -137,24 +128,24 @@ impl Change {
 }
 
 /// The countdown from which `calls` are timed until it wraps round.
-pub(super) fn after(calls: u32) -> i16 {
+pub(crate) fn after(calls: u32) -> i16 {
     i16::MIN + calls.clamp(1, LONGEST) as i16 - 1
 }
 
 /// The countdown by which the last of as many calls is the next sample: that of calls which get frames is below
 /// zero, so that stubs lead to the call path.
-pub(super) fn until_sample(calls: u32, framed: bool) -> i16 {
+pub(crate) fn until_sample(calls: u32, framed: bool) -> i16 {
     if framed { after(calls) } else { calls.min(LONGEST) as i16 }
 }
 
 impl Counts {
     /// The countdown of `slot`. Its thread is there.
     #[inline]
-    pub(super) fn left(&self, slot: u32) -> Option<&AtomicI16> {
+    pub(crate) fn left(&self, slot: u32) -> Option<&AtomicI16> {
         self.near
             .get()
             // SAFETY: the thread is there.
-            .and_then(|near| unsafe { near.of(slot) })
+            .and_then(|near| unsafe { near.countdown(slot) })
             .or_else(|| self.slots.get(slot as usize).map(|slot| &slot.left))
     }
 
@@ -166,7 +157,7 @@ impl Counts {
     /// the same slot finds its countdown below zero, and changes none of this, unless calls get frames, which
     /// are credited as they are made: then `calls` is 0. One that jumps out of it leaves it to
     /// `Thread::finish_change`.
-    pub(super) fn make(&self, mut change: Change, calls: u32, sp: usize) {
+    pub(crate) fn make(&self, mut change: Change, calls: u32, sp: usize) {
         change.expect(calls);
         let outer = self.begin_change(change, sp);
         self.apply(change);
@@ -175,7 +166,7 @@ impl Counts {
 
     /// The same for a change after which blocks are as long as before, with frames or without.
     #[inline(always)]
-    pub(super) fn make_alike(&self, mut change: Change, known: &Slot, calls: u32, sp: usize) {
+    pub(crate) fn make_alike(&self, mut change: Change, known: &Slot, calls: u32, sp: usize) {
         change.expect(calls);
         let outer = self.begin_change(change, sp);
         change.credit();
@@ -189,7 +180,7 @@ impl Counts {
 
     /// A handler has jumped out of what was to be a sample, and so prevented that call: those before it, which
     /// got no frames, are credited, and all that follow are timed, at this countdown.
-    pub(super) fn credit_prevented(&self, known: &Slot, left: i16, sp: usize) {
+    pub(crate) fn credit_prevented(&self, known: &Slot, left: i16, sp: usize) {
         let (node, place) =
             (known.node.load(Ordering::Relaxed), known.place.load(Ordering::Relaxed));
         let slot = known.number;
@@ -214,7 +205,7 @@ impl Counts {
     }
 
     #[inline]
-    pub(super) fn set_due(&self, slot: u32, sp: usize) {
+    pub(crate) fn set_due(&self, slot: u32, sp: usize) {
         self.due_sp.set(0);
         compiler_fence(Ordering::SeqCst);
         self.due_slot.set(slot);
@@ -235,7 +226,7 @@ impl Counts {
         }
     }
 
-    pub(super) fn apply(&self, change: Change) {
+    pub(crate) fn apply(&self, change: Change) {
         if let (Some(known), Some(left)) = (self.known(change.slot), self.left(change.slot)) {
             change.credit();
             known.node.store(change.node, Ordering::Relaxed);
@@ -247,26 +238,26 @@ impl Counts {
     }
 
     /// Makes the last of the next `calls` a sample.
-    pub(super) fn set(&self, slot: u32, calls: u32, framed: bool) {
+    pub(crate) fn set(&self, slot: u32, calls: u32, framed: bool) {
         if let Some(left) = self.left(slot) {
             left.store(until_sample(calls, framed), Ordering::Relaxed);
         }
     }
 
-    pub(super) fn time_every_call(&self, slot: u32) {
+    pub(crate) fn time_every_call(&self, slot: u32) {
         if let Some(left) = self.left(slot) {
             left.store(-1, Ordering::Relaxed);
         }
     }
 
-    pub(super) fn look_after(&self, slot: u32, calls: u32) {
+    pub(crate) fn look_after(&self, slot: u32, calls: u32) {
         if let Some(left) = self.left(slot) {
             left.store(after(calls), Ordering::Relaxed);
         }
     }
 
     /// A number from 1 to `most`, each as likely (Marsaglia's xorshift, scaled as Lemire does).
-    pub(super) fn random_up_to(&self, most: u32) -> u32 {
+    pub(crate) fn random_up_to(&self, most: u32) -> u32 {
         let mut x = self.random.get();
         x ^= x << 13;
         x ^= x >> 7;
@@ -275,29 +266,29 @@ impl Counts {
         (((x >> 32) * u64::from(most)) >> 32) as u32 + 1
     }
 
-    pub(super) fn known(&self, slot: u32) -> Option<&Slot> {
-        let place = self.place(slot)?.load(Ordering::Relaxed) & !FRAMES;
+    pub(crate) fn known(&self, slot: u32) -> Option<&Slot> {
+        let place = self.place(slot)?.load(Ordering::Relaxed) & !HAS_FRAMES;
         self.known.get(usize::from(place).checked_sub(1)?)
     }
 
     /// What is known of a slot whose calls are not all timed.
-    pub(super) fn sampled(&self, slot: u32) -> Option<&Slot> {
+    pub(crate) fn sampled(&self, slot: u32) -> Option<&Slot> {
         self.known(slot).filter(|known| known.block.load(Ordering::Relaxed) > 0)
     }
 
     /// Whether calls of a slot that are not timed get frames.
-    pub(super) fn is_framed(&self, slot: u32) -> bool {
-        self.place(slot).is_some_and(|it| it.load(Ordering::Relaxed) & FRAMES != 0)
+    pub(crate) fn is_framed(&self, slot: u32) -> bool {
+        self.place(slot).is_some_and(|it| it.load(Ordering::Relaxed) & HAS_FRAMES != 0)
     }
 
-    pub(super) fn set_framed(&self, slot: u32, framed: bool) {
+    pub(crate) fn set_framed(&self, slot: u32, framed: bool) {
         let Some(place) = self.place(slot) else { return };
-        let place_alone = place.load(Ordering::Relaxed) & !FRAMES;
-        place.store(place_alone | if framed { FRAMES } else { 0 }, Ordering::Relaxed);
+        let place_alone = place.load(Ordering::Relaxed) & !HAS_FRAMES;
+        place.store(place_alone | if framed { HAS_FRAMES } else { 0 }, Ordering::Relaxed);
     }
 
     /// What is known of a slot, noted now if there was nothing; `None` if there is no room.
-    pub(super) fn know(&self, slot: u32) -> Option<&Slot> {
+    pub(crate) fn know(&self, slot: u32) -> Option<&Slot> {
         if let known @ Some(_) = self.known(slot) {
             return known;
         }
@@ -309,7 +300,7 @@ impl Counts {
         self.known(slot)
     }
 
-    pub(super) fn all_known(&self) -> impl Iterator<Item = &Slot> {
+    pub(crate) fn all_known(&self) -> impl Iterator<Item = &Slot> {
         (0..self.known.count()).map_while(|place| self.known.get(place))
     }
 
@@ -321,6 +312,29 @@ impl Counts {
             Some(known.missing(left, self.is_framed(known.number)).max(0) as u64)
         });
         missing.sum()
+    }
+
+    /// The calling thread's countdowns, for its words.
+    pub(crate) fn as_word(&self) -> *const Countdown {
+        self.slots.as_ptr()
+    }
+
+    /// Credits what was only counted, and times every call until slots are looked at again.
+    pub(crate) fn stop(&self) {
+        let _signals = SignalsBlocked::new();
+        for known in self.all_known().filter(|known| known.block.load(Ordering::Relaxed) > 0) {
+            let Some(left) = self.left(known.number) else { continue };
+            let left = left.swap(after(FIRST_LOOK), Ordering::Relaxed);
+            known.block.store(0, Ordering::Relaxed);
+            let missing = known.missing(left, self.is_framed(known.number));
+            self.set_framed(known.number, false);
+            let node = known.node.load(Ordering::Relaxed);
+            // SAFETY: the node is this thread's, and of sampled calls.
+            unsafe {
+                (*node).calls = (*node).calls.wrapping_add_signed(i64::from(missing));
+                (*samples_of(node)).adjust = 0;
+            }
+        }
     }
 
     /// In a fork's child: what was counted is its parent's to tell.

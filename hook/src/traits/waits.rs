@@ -62,7 +62,7 @@ const LOCKS: &[u8] = b"\
     pthread_rwlock_rdlock* pthread_rwlock_wrlock* pthread_rwlock_timed* pthread_rwlock_clock* \
     pthread_spin_lock* pthread_once* mtx_lock* mtx_timedlock*";
 
-/// The same.
+/// Starts of names.
 const STARTS: &[u8] = b"\
     pthread_cond_* pthread_barrier_wait* pthread_join* pthread_timedjoin* pthread_clockjoin* \
     cnd_* thrd_* sem_wait* sem_timedwait* sem_clockwait* sem_post* epoll_* inotify_* mq_* \

@@ -1,4 +1,4 @@
-//! The shadow stack of a thread, and the slow half of the call path.
+//! The shadow stack of a thread, and what is known from it.
 //!
 //! A frame holds what the call path took off the real stack, and is named by the address that its call returns to
 //! (`pads.S`). Frames live in segments, linked in the order in which they were entered; the first frame's place
@@ -15,94 +15,25 @@
 //!   its owner takes the call out of its own tree when it meets the dead frame.
 
 mod callers;
+mod chain;
 mod inherited;
 mod left;
 mod nesting;
-mod segments;
-mod slow_path;
 
-use core::mem::offset_of;
 use core::ptr;
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::sync::atomic::Ordering;
 
 use chase_format::layout::Node;
 
+use crate::abi::{DEAD, FRAME, FREE, Frame, MOVED, SEGMENT, Segment, segment_of};
 use crate::arch::{add_to_own, move_own, set_context};
 use crate::clock;
-use crate::sampling;
+use crate::node::{add_unwound, is_framed, is_sampled, take_back};
+use crate::segments::is_left;
 use crate::thread::Thread;
 
 pub(crate) use self::inherited::OpenCalls;
-use self::left::is_left;
-pub(crate) use self::left::leave_left;
-pub(crate) use self::segments::{
-    after_fork_in_child, after_fork_in_parent, before_fork, first_segment, give_back_segment,
-    take_first_segment, top_of,
-};
-use self::slow_path::is_timed;
-pub(crate) use self::slow_path::{enter_due, enter_slow, leave_framed, leave_moved, leave_slow};
-
-/// Bytes of a frame.
-pub(crate) const FRAME: usize = 64;
-/// Bytes, and alignment, of a segment: 63 frames. (Calls that go to and fro between two take the slow path; with larger
-/// ones there would be fewer threads that get one.)
-pub(crate) const SEGMENT: usize = 64 * FRAME;
-
-/// [`Frame::sp`] of a frame that is free, or claimed and not filled yet.
-const FREE: usize = 0;
-/// [`Frame::sp`] of a frame that has ended while it was not on top.
-const DEAD: usize = 1;
-/// The same, on another thread, which has recorded the call as its own.
-const MOVED: usize = 2;
-
-/// Why the slow half of the entry is called, where it is told no frame: the slot's countdown is at zero, or it
-/// has wrapped round.
-pub(crate) const AT_ZERO: usize = 1;
-pub(crate) const WRAPPED: usize = 2;
-
-/// A call under way.
-#[repr(C, align(64))]
-pub(crate) struct Frame {
-    pub(crate) return_address: usize,
-    /// What the pad calls.
-    pub(crate) target: usize,
-    /// Where the pad goes when that has returned. (Until `chase_start` has run: the real function.)
-    pub(crate) exit: usize,
-    /// Where the return address was on the real stack; or a state.
-    pub(crate) sp: AtomicUsize,
-    pub(crate) start_ticks: u64,
-    pub(crate) node: *mut Node,
-    /// Where only some calls are timed: how many this one stands for; 0: it is not timed.
-    pub(crate) weight: u32,
-    /// Of a frame that is set aside: 0 if its place may be used again; otherwise why its call may return (`left.rs`).
-    pub(crate) may_return: u32,
-    /// When the making of a sample began; 0: not known.
-    pub(crate) began_ticks: u64,
-}
-
-/// What is in the place of a segment's first frame. `sp` and `node` are those of the frame below,
-/// since the call path looks there for the caller.
-#[repr(C, align(64))]
-pub(crate) struct Segment {
-    owner: *mut Thread,
-    previous: *mut Segment,
-    next: *mut Segment,
-    sp: AtomicUsize,
-    unused: u64,
-    node: *mut Node,
-}
-
-const _: () = {
-    assert!(size_of::<Frame>() == FRAME && size_of::<Segment>() == FRAME);
-    assert!(offset_of!(Frame, sp) == offset_of!(Segment, sp));
-    assert!(offset_of!(Frame, node) == offset_of!(Segment, node));
-    // The CFI knows this.
-    assert!(offset_of!(Frame, return_address) == 0);
-};
-
-fn segment_of(frame: *const Frame) -> *mut Segment {
-    (frame as usize & !(SEGMENT - 1)) as *mut Segment
-}
+pub(crate) use self::left::has_returned;
 
 /// The frames of a thread from the top down, over all its segments, but for those that are set aside.
 struct Below {
@@ -140,13 +71,13 @@ impl Thread {
     }
 
     fn frames(&self) -> Below {
-        Below { at: self.top.load(Ordering::Relaxed) }
+        Below { at: self.head.top.load(Ordering::Relaxed) }
     }
 
     /// Moves `top` down past dead frames.
-    fn drop_dead(&self) {
+    pub(crate) fn drop_dead(&self) {
         loop {
-            let top = self.top.load(Ordering::Relaxed);
+            let top = self.head.top.load(Ordering::Relaxed);
             let frame = (top.wrapping_sub(FRAME)) as *mut Frame;
             // SAFETY: `top` is never below the first frame of a segment; frames and links live as
             // long as the thread.
@@ -171,7 +102,7 @@ impl Thread {
                     return;
                 }
                 if state == MOVED {
-                    sampling::take_back((*frame).node, (*frame).weight);
+                    take_back((*frame).node, (*frame).weight);
                 }
                 (*frame).sp.store(FREE, Ordering::Relaxed);
                 if !self.move_top(top, frame as usize) {
@@ -181,28 +112,28 @@ impl Thread {
         }
     }
 
-    fn move_top(&self, from: usize, to: usize) -> bool {
-        move_own(&self.top, from, to)
+    pub(crate) fn move_top(&self, from: usize, to: usize) -> bool {
+        move_own(&self.head.top, from, to)
     }
 
-    fn is_innermost(&self, frame: *const Frame) -> bool {
-        self.top.load(Ordering::Relaxed) == frame as usize + FRAME
+    pub(crate) fn is_innermost(&self, frame: *const Frame) -> bool {
+        self.head.top.load(Ordering::Relaxed) == frame as usize + FRAME
     }
 
     /// Makes the innermost frame's node the context.
-    fn show_context(&self) {
+    pub(crate) fn show_context(&self) {
         set_context(self.innermost_node() as usize);
     }
 
     /// The node of the innermost frame, or of the thread itself.
-    fn innermost_node(&self) -> *mut Node {
-        let innermost = (self.top.load(Ordering::Relaxed) - FRAME) as *const Frame;
+    pub(crate) fn innermost_node(&self) -> *mut Node {
+        let innermost = (self.head.top.load(Ordering::Relaxed) - FRAME) as *const Frame;
         // SAFETY: below `top` is a frame, or a segment's link, whose node is in the same place.
         unsafe { (*innermost).node }
     }
 
     /// Drops the innermost frame, whose call is recorded. What is dead below it is dropped at the next call.
-    fn leave_innermost(&self, frame: *mut Frame) {
+    pub(crate) fn leave_innermost(&self, frame: *mut Frame) {
         // SAFETY: as above.
         unsafe { (*frame).sp.store(FREE, Ordering::Relaxed) };
         if !self.move_top(frame as usize + FRAME, frame as usize) {
@@ -223,8 +154,8 @@ impl Thread {
             // SAFETY: as above; the node is one of this thread's, or null where the place was never used.
             unsafe {
                 let node = (*frame).node;
-                if !node.is_null() && !sampling::is_sampled(node) && self.misses_call(node) {
-                    (*node).unwound += 1;
+                if !node.is_null() && !is_sampled(node) && self.misses_call(node) {
+                    add_unwound(node);
                 }
             }
         }
@@ -246,13 +177,13 @@ impl Thread {
         calls > self.tree.completed(node) + unwound + open
     }
 
-    fn claim(&self) -> *mut Frame {
+    pub(crate) fn claim(&self) -> *mut Frame {
         loop {
-            let top = self.top.load(Ordering::Relaxed);
+            let top = self.head.top.load(Ordering::Relaxed);
             if top.is_multiple_of(SEGMENT) && !self.grow() {
                 return ptr::null_mut();
             }
-            let frame = add_to_own(&self.top, FRAME);
+            let frame = add_to_own(&self.head.top, FRAME);
             if !frame.is_multiple_of(SEGMENT) {
                 return frame as *mut Frame;
             }
@@ -267,12 +198,21 @@ impl Thread {
             // SAFETY: frames below `top` are initialised; a moved one's node is this thread's.
             unsafe {
                 if (*frame).sp.load(Ordering::Acquire) == MOVED {
-                    sampling::take_back((*frame).node, (*frame).weight);
+                    take_back((*frame).node, (*frame).weight);
                     (*frame).sp.store(DEAD, Ordering::Relaxed);
                 }
             }
         }
     }
+}
+
+/// Whether the clock was read when the call began.
+///
+/// # Safety
+/// The frame is live.
+pub(crate) unsafe fn is_timed(frame: *const Frame) -> bool {
+    // SAFETY: a live frame and its node are initialised.
+    unsafe { (*frame).weight > 0 || !is_framed((*frame).node) }
 }
 
 /// Marks a frame as ended. If it is the last of its segment, the next one's link shows it still.

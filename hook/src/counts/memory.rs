@@ -6,13 +6,14 @@ use core::cell::Cell;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
-use super::counts::Countdown;
-use super::{Counts, Slot, samples_of};
-use crate::arch::{NearCountdowns, STUBS, time_stamp};
-use crate::lock::Lock;
+use super::{Counts, Slot};
+use crate::abi::{Countdown, STUBS};
+use crate::arch::{NearCountdowns, time_stamp};
+use crate::lock::{Fork, Lock};
+use crate::node::samples_of;
 use crate::readable::can_read;
-use crate::recording::is_confined;
 use crate::signals::SignalsBlocked;
+use crate::sys::is_confined;
 use crate::{pages, sys};
 
 const PAGE: usize = 4096;
@@ -33,43 +34,36 @@ pub(super) struct Links {
     next_free: Cell<*const Counts>,
 }
 
-/// Countdowns of which none is ever above zero: every call is timed.
-#[repr(transparent)]
-pub(crate) struct NoCounts([Countdown; STUBS]);
+/// The countdowns of threads that have none of their own. None is ever above zero: every call is timed.
+pub(crate) static NO_COUNTS: [Countdown; STUBS] = [const { Countdown::new() }; STUBS];
 
-/// The countdowns of threads that have none of their own.
-pub(crate) static NO_COUNTS: NoCounts = NoCounts([const { Countdown::new() }; STUBS]);
-
-/// Address of [`NO_COUNTS`], for the stubs alone.
-pub(crate) fn no_counts() -> *const Counts {
-    (&raw const NO_COUNTS).cast()
+/// Address of [`NO_COUNTS`], for a thread's words.
+pub(crate) fn no_counts() -> *const Countdown {
+    NO_COUNTS.as_ptr()
 }
 
-impl NoCounts {
-    pub(super) fn time_every_call(&self, slot: u32) {
-        // SAFETY: they are the calling thread's.
-        let near = NearCountdowns::own().and_then(|near| unsafe { near.of(slot) });
-        if let Some(left) = near.or(self.0.get(slot as usize).map(|slot| &slot.left)) {
-            left.store(-1, Ordering::Relaxed);
-        }
+/// The countdown of `slot` is at its end in a thread that has none of its own.
+pub(crate) fn time_every_call_of_nobody(slot: u32) {
+    // SAFETY: they are the calling thread's.
+    let near = NearCountdowns::own().and_then(|near| unsafe { near.countdown(slot) });
+    if let Some(left) = near.or(NO_COUNTS.get(slot as usize).map(|slot| &slot.left)) {
+        left.store(-1, Ordering::Relaxed);
     }
 }
 
-struct Memory {
-    lock: Lock,
-    /// All, and those that no thread uses.
-    all: Cell<*const Counts>,
-    free: Cell<*const Counts>,
+/// What is in the lists is mapped for good.
+struct Lists {
+    all: *const Counts,
+    /// Those that no thread uses.
+    free: *const Counts,
 }
-// SAFETY: the lists are touched only by who holds the lock.
-unsafe impl Sync for Memory {}
-static MEMORY: Memory =
-    Memory { lock: Lock::new(), all: Cell::new(ptr::null()), free: Cell::new(ptr::null()) };
+
+static LISTS: Lock<Lists> = Lock::new(Lists { all: ptr::null(), free: ptr::null() });
 
 /// Countdowns for the calling thread; `None` if there is no memory. Signals are blocked.
 pub(crate) fn take() -> Option<&'static Counts> {
-    let _held = MEMORY.lock.hold();
-    let mut counts = MEMORY.free.get();
+    let mut lists = LISTS.hold();
+    let mut counts = lists.free;
     // SAFETY: the lock is held; what is in the lists is mapped for good.
     unsafe {
         if counts.is_null() {
@@ -77,17 +71,18 @@ pub(crate) fn take() -> Option<&'static Counts> {
             if counts.is_null() {
                 return None;
             }
-            (*counts).links.next.set(MEMORY.all.replace(counts));
+            (*counts).links.next.set(lists.all);
+            lists.all = counts;
         } else {
-            MEMORY.free.set((*counts).links.next_free.get());
+            lists.free = (*counts).links.next_free.get();
         }
         let near = NearCountdowns::own();
         if let Some(near) = near {
-            near.owner().store(counts.cast_mut(), Ordering::Relaxed);
+            near.owner().store(counts.cast_mut().cast(), Ordering::Relaxed);
         }
         (*counts).near.set(near);
         (*counts).spent_ticks.set(0);
-        // Different in each thread and each run.
+        // Another number in each thread and each run.
         (*counts).random.set((time_stamp() ^ counts as u64) | 1);
         Some(&*counts)
     }
@@ -96,8 +91,8 @@ pub(crate) fn take() -> Option<&'static Counts> {
 /// Takes back what the calling thread does not use any more: no countdown is above zero. Signals are
 /// blocked.
 pub(crate) fn give_back(counts: &'static Counts) {
-    let _held = MEMORY.lock.hold();
-    counts.kept.forget_record();
+    let mut lists = LISTS.hold();
+    counts.record.set(ptr::null_mut());
     if let Some(near) = counts.near.take() {
         // SAFETY: they are the calling thread's.
         unsafe { near.owner() }.store(ptr::null_mut(), Ordering::Relaxed);
@@ -112,22 +107,23 @@ pub(crate) fn give_back(counts: &'static Counts) {
     let (start, len) = (ptr::from_ref(counts), size_of_val(&counts.slots));
     // What locks its memory, or forbids the call, keeps these.
     if sys::advise(start.cast_mut().cast(), len, libc::MADV_DONTNEED).is_ok() {
-        counts.links.next_free.set(MEMORY.free.replace(counts));
+        counts.links.next_free.set(lists.free);
+        lists.free = counts;
     }
 }
 
 /// Tells the recording of the calls that were only counted, of all threads, as of now.
-pub(super) fn settle_all() {
+pub(crate) fn settle_all() {
     let _signals = SignalsBlocked::new();
-    let _held = MEMORY.lock.hold();
-    let mut at = MEMORY.all.get();
+    let lists = LISTS.hold();
+    let mut at = lists.all;
     while !at.is_null() {
         // SAFETY: what is in the list is mapped for good.
         let counts = unsafe { &*at };
         at = counts.links.next.get();
         if !counts.near_ones_are_there() {
             if counts.may_lack_calls() {
-                counts.kept.tell_untold();
+                counts.note_untold();
             }
             continue;
         }
@@ -145,6 +141,15 @@ pub(super) fn settle_all() {
 }
 
 impl Counts {
+    /// These are of a thread that has gone without a word, and its near countdowns with it.
+    fn note_untold(&self) {
+        let record = self.record.get();
+        if !record.is_null() {
+            // SAFETY: it is in the mapping, and the thread does not write it any more.
+            unsafe { (*record).untold = 1 };
+        }
+    }
+
     /// Whether calls may have been only counted, and not credited.
     fn may_lack_calls(&self) -> bool {
         self.all_known()
@@ -159,25 +164,18 @@ impl Counts {
             || !is_confined()
                 && near.ends().into_iter().all(|end| can_read(end & !(size_of::<u64>() - 1)))
                 // SAFETY: the first one can be read.
-                && ptr::eq(unsafe { near.owner() }.load(Ordering::Relaxed), self)
+                && ptr::eq(unsafe { near.owner() }.load(Ordering::Relaxed), self.as_word())
     }
 }
 
-/// Before a fork, in the forking thread: nobody else is in the middle of a change.
-pub(crate) fn before_fork() {
-    MEMORY.lock.acquire();
+/// Sees to the lock in a fork. In the child, [`after_fork_in_child`] is called, too.
+pub(crate) fn fork(moment: Fork) {
+    LISTS.fork(moment);
 }
 
-/// After a fork, in the parent.
-pub(crate) fn after_fork_in_parent() {
-    MEMORY.lock.release();
-}
-
-/// After a fork, in the child, whose only thread has these countdowns.
+/// In a fork's child, whose only thread has these countdowns.
 pub(crate) fn after_fork_in_child(own: Option<&'static Counts>) {
-    MEMORY.lock.reset();
-    MEMORY.free.set(ptr::null());
-    MEMORY.all.set(own.map_or(ptr::null(), ptr::from_ref));
+    *LISTS.hold() = Lists { all: own.map_or(ptr::null(), ptr::from_ref), free: ptr::null() };
     if let Some(own) = own {
         own.links.next.set(ptr::null());
         own.forget();
@@ -186,8 +184,9 @@ pub(crate) fn after_fork_in_child(own: Option<&'static Counts>) {
 
 /// In a fork's child: another thread, with these, is to be recorded.
 pub(crate) fn rejoin(own: &'static Counts) {
-    let _held = MEMORY.lock.hold();
-    own.links.next.set(MEMORY.all.replace(own));
+    let mut lists = LISTS.hold();
+    own.links.next.set(lists.all);
+    lists.all = own;
     own.forget();
 }
 

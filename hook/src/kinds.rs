@@ -1,0 +1,209 @@
+//! Functions that are not ordinary: which they are.
+
+use chase_format::layout::SlotClass;
+
+use crate::names::Names;
+
+/// What kind of function it is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Nothing special.
+    Ordinary,
+    /// Returns twice or captures the context that it is called in: a frame of ours would be part of
+    /// it. Counted, and entered with the stack as it is.
+    Capture,
+    /// Never returns to its caller. Counted only.
+    Leave,
+    /// `longjmp` and its kin, with a `jmp_buf` of the C library. The frames in between are dropped.
+    Jump,
+    /// `exec*`: the image ends, if it succeeds.
+    Exec,
+    /// Ends the process without handlers; its argument is the status.
+    Exit,
+    /// `abort`.
+    Abort,
+    /// `pthread_create(thread, attributes, routine, argument)`: the last two are wrapped.
+    Thread,
+    /// `thrd_create(thread, routine, argument)`: the same.
+    ThreadC11,
+    /// `clone(routine, stack, flags, ...)`: the child has a stack of its own, and perhaps memory.
+    Clone,
+    /// `dlopen(name, mode)`: the search may depend on the object that the call returns to.
+    Open,
+    /// `dlmopen(namespace, name, mode)`: the same.
+    OpenIn,
+    /// `dlclose`: objects may go.
+    Close,
+    /// `dlsym`, `dlvsym`: two handles mean something that depends on the caller.
+    Find,
+    /// Forks without telling the C library's handlers.
+    Fork,
+    /// `syscall(number, ...)`: may fork, or end the thread.
+    System,
+    /// `prctl(option, ...)`: may forbid system calls or the time stamp counter.
+    Control,
+    /// Has a calling convention of its own, is part of a runtime that looks at its callers, or
+    /// runs the application itself. Left alone.
+    Alone,
+}
+
+impl Kind {
+    /// All, in their order.
+    const ALL: [Self; 18] = [
+        Self::Ordinary,
+        Self::Capture,
+        Self::Leave,
+        Self::Jump,
+        Self::Exec,
+        Self::Exit,
+        Self::Abort,
+        Self::Thread,
+        Self::ThreadC11,
+        Self::Clone,
+        Self::Open,
+        Self::OpenIn,
+        Self::Close,
+        Self::Find,
+        Self::Fork,
+        Self::System,
+        Self::Control,
+        Self::Alone,
+    ];
+
+    /// The kind that `as u32` makes this number of.
+    pub(crate) fn from_number(number: u32) -> Self {
+        Self::ALL.get(number as usize).copied().unwrap_or(Self::Alone)
+    }
+
+    /// How the calls of such a slot appear in the recording.
+    pub(crate) fn class(self) -> SlotClass {
+        match self {
+            Self::Ordinary
+            | Self::Control
+            | Self::Thread
+            | Self::ThreadC11
+            | Self::Close
+            | Self::System
+            | Self::Alone => SlotClass::Timed,
+            Self::Open | Self::OpenIn | Self::Find => SlotClass::Sometimes,
+            Self::Capture
+            | Self::Leave
+            | Self::Jump
+            | Self::Exec
+            | Self::Exit
+            | Self::Abort
+            | Self::Fork
+            | Self::Clone => SlotClass::Counted,
+        }
+    }
+}
+
+const _: () = {
+    let mut number = 0;
+    while number < Kind::ALL.len() {
+        assert!(Kind::ALL[number] as usize == number);
+        number += 1;
+    }
+};
+
+/// The table. Each group says why.
+static TABLE: Names<Kind, 256> = Names::new(&[
+    // Return twice: the second time, their frame would be gone.
+    (b"setjmp", Kind::Capture),
+    (b"_setjmp", Kind::Capture),
+    (b"sigsetjmp", Kind::Capture),
+    (b"__sigsetjmp", Kind::Capture),
+    (b"vfork", Kind::Capture),
+    (b"__vfork", Kind::Capture),
+    (b"_Fork", Kind::Fork),
+    // The child returns somewhere else.
+    (b"clone", Kind::Clone),
+    (b"__clone", Kind::Clone),
+    // Capture or switch the context that they are called in.
+    (b"getcontext", Kind::Capture),
+    (b"setcontext", Kind::Capture),
+    (b"swapcontext", Kind::Capture),
+    (b"jump_fcontext", Kind::Capture),
+    (b"ontop_fcontext", Kind::Capture),
+    (b"co_switch", Kind::Capture),
+    (b"coro_transfer", Kind::Capture),
+    (b"unw_getcontext", Kind::Capture),
+    (b"_Ux86_64_getcontext", Kind::Capture),
+    (b"_ULx86_64_*", Kind::Alone),
+    (b"backtrace", Kind::Capture),
+    (b"_Unwind_Backtrace", Kind::Capture),
+    // Unwind the stack from where they are called; they come back only when nobody catches.
+    (b"_Unwind_RaiseException", Kind::Capture),
+    (b"_Unwind_Resume", Kind::Leave),
+    (b"_Unwind_Resume_or_Rethrow", Kind::Capture),
+    (b"_Unwind_ForcedUnwind", Kind::Capture),
+    (b"__cxa_throw", Kind::Leave),
+    (b"__cxa_rethrow", Kind::Leave),
+    (b"_ZSt17rethrow_exceptionNSt15__exception_ptr13exception_ptrE", Kind::Leave),
+    (b"__pthread_unwind_next", Kind::Leave),
+    (b"pthread_exit", Kind::Leave),
+    (b"thrd_exit", Kind::Leave),
+    // Jump.
+    (b"longjmp", Kind::Jump),
+    (b"_longjmp", Kind::Jump),
+    (b"siglongjmp", Kind::Jump),
+    (b"__longjmp_chk", Kind::Jump),
+    // End the process or the image.
+    (b"exit", Kind::Leave),
+    (b"_exit", Kind::Exit),
+    (b"_Exit", Kind::Exit),
+    (b"quick_exit", Kind::Exit),
+    (b"abort", Kind::Abort),
+    (b"__stack_chk_fail", Kind::Leave),
+    (b"__assert_fail", Kind::Leave),
+    (b"__fortify_fail", Kind::Leave),
+    (b"_ZSt9terminatev", Kind::Leave),
+    (b"execve", Kind::Exec),
+    (b"execv", Kind::Exec),
+    (b"execvp", Kind::Exec),
+    (b"execvpe", Kind::Exec),
+    (b"execl", Kind::Exec),
+    (b"execlp", Kind::Exec),
+    (b"execle", Kind::Exec),
+    (b"fexecve", Kind::Exec),
+    (b"execveat", Kind::Exec),
+    // Start threads.
+    (b"pthread_create", Kind::Thread),
+    (b"thrd_create", Kind::ThreadC11),
+    // Look at their return address, or change what is loaded.
+    (b"dlopen", Kind::Open),
+    (b"dlmopen", Kind::OpenIn),
+    (b"dlclose", Kind::Close),
+    (b"dlsym", Kind::Find),
+    (b"dlvsym", Kind::Find),
+    (b"syscall", Kind::System),
+    (b"prctl", Kind::Control),
+    // Calling conventions of their own.
+    (b"__svml_*", Kind::Alone),
+    (b"__tls_get_addr", Kind::Alone),
+    (b"___tls_get_addr", Kind::Alone),
+    (b"__fentry__", Kind::Alone),
+    (b"mcount", Kind::Alone),
+    (b"_mcount", Kind::Alone),
+    (b"__morestack*", Kind::Alone),
+    (b"_ZGV*", Kind::Alone),
+    // Run the application itself: its own code would be in a library call for ever.
+    (b"__libc_start_main", Kind::Alone),
+    // Look at their callers by design.
+    (b"__asan_*", Kind::Alone),
+    (b"__tsan_*", Kind::Alone),
+    (b"__msan_*", Kind::Alone),
+    (b"__ubsan_*", Kind::Alone),
+    (b"__sanitizer_*", Kind::Alone),
+    (b"__gcov_*", Kind::Alone),
+    (b"__cyg_profile_*", Kind::Alone),
+    // Hooks of the start files, called once, mostly absent.
+    (b"__gmon_start__", Kind::Alone),
+    (b"_ITM_*", Kind::Alone),
+    (b"__cxa_finalize", Kind::Alone),
+]);
+
+/// The kind of the function `name`.
+pub(crate) fn kind_of(name: &[u8]) -> Kind {
+    TABLE.get(name).unwrap_or(Kind::Ordinary)
+}

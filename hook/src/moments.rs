@@ -1,0 +1,118 @@
+//! What is known of the durations of a slot's calls, and how many calls one sample may stand for. No floating point: it
+//! would change the application's exception flags.
+//!
+//! With one random call out of each block of N timed, the standard error of the total of n calls is
+//! at most `√(N·n) · σ`, where σ is the standard deviation of a call. Three lengths are good enough:
+//!
+//! * `(ε·S)²/(n·σ²)`: the error is a fraction ε of the total so far, S.
+//! * `(δ·T)²/(n·σ²)`: it is a fraction δ of the thread's time so far, T.
+//! * `κ/σ`: where the timing takes more of T than it may, it is done where it tells most. Of all ways
+//!   to spend a number of samples on several slots, the one with the least error takes from each in
+//!   proportion to its σ (Neyman's allocation). κ grows with the share of T that was spent.
+//!
+//! The longest counts, so heavy tails keep blocks short as long as that can be afforded. It is chosen
+//! from what is known before a block begins, so the estimate stays unbiased whatever the order of the
+//! calls is.
+
+use chase_format::layout;
+
+/// 1/ε for a standard error of 1.3 % of the total, or 1/δ for one of 0.02 % of the thread's time.
+const PRECISION: u64 = 75;
+const PRECISION_OF_LIFE: u64 = 5_000;
+/// An error of as many standard errors is one that nobody expects.
+const MANY_ERRORS: u64 = 4;
+/// A thread is taken to live as long at least: an error of 20 µs is nobody's concern.
+const LEAST_LIFE_US: u64 = 100_000;
+/// What timing may take of a thread's time, in 1/1024, with what it makes others find cold; and κ in ticks where it
+/// takes just that. It grows with the eighth power: with the fourth, timing took twice as much where calls are uneven.
+pub(crate) const BUDGET: u64 = 12;
+const KAPPA: u64 = 4_000;
+/// The least squared coefficient of variation that is believed is one over this: clock reads and buckets are no finer.
+const LEAST_SPREAD: u64 = 100;
+/// Calls after which half of what is known of the durations of earlier ones is forgotten.
+const MEMORY: u64 = 1 << 18;
+/// Calls are short at this many ns each.
+const SHORT_NS: u64 = 1_000;
+
+/// Sums over the durations of calls, in ticks.
+#[derive(Clone, Copy)]
+pub(crate) struct Moments {
+    calls: u64,
+    total: u64,
+    squares: u64,
+    /// Of all calls, forgotten or not.
+    all_calls: u64,
+    all_total: u64,
+}
+
+/// What a thread has lived, and what the timing of short calls took of that.
+#[derive(Clone, Copy)]
+pub(crate) struct Life {
+    pub(crate) ticks: u64,
+    pub(crate) ticks_per_us: u64,
+    /// In 1/1024.
+    pub(crate) timing_share: u64,
+}
+
+impl Moments {
+    pub(crate) const NONE: Self =
+        Self { calls: 0, total: 0, squares: 0, all_calls: 0, all_total: 0 };
+
+    pub(crate) fn add(&mut self, ticks: u64, calls: u64) {
+        let total = ticks.saturating_mul(calls);
+        self.all_calls += calls;
+        self.all_total = self.all_total.saturating_add(total);
+        self.calls += calls;
+        self.total = self.total.saturating_add(total);
+        self.squares = self.squares.saturating_add(ticks.saturating_mul(total));
+        if self.calls > MEMORY {
+            self.calls /= 2;
+            self.total /= 2;
+            self.squares /= 2;
+        }
+    }
+
+    /// Whether so many ticks are many times of what the error of the total may be.
+    pub(crate) fn is_much(&self, ticks: u64) -> bool {
+        ticks > self.all_total / PRECISION * MANY_ERRORS
+    }
+
+    /// Whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.calls == 0
+    }
+
+    /// The longest block that is good enough; 0 if the calls are not short.
+    pub(crate) fn longest_block(&self, life: Life) -> u64 {
+        let Life { ticks, ticks_per_us, timing_share } = life;
+        let calls = self.calls.clamp(1, u64::from(u32::MAX));
+        // In 1/16 and 1/256 ticks.
+        let mean = self.total.saturating_mul(16) / calls;
+        if mean.saturating_mul(1000) > 16 * SHORT_NS * ticks_per_us {
+            return 0;
+        }
+        let square = mean * mean;
+        let of_squares = self.squares / calls * 256 + self.squares % calls * 256 / calls;
+        let variance = of_squares.saturating_sub(square).max(square / LEAST_SPREAD).max(1);
+        let life = ticks.max(LEAST_LIFE_US * ticks_per_us);
+        let error = (self.all_total / PRECISION).max(life / PRECISION_OF_LIFE);
+        let by_error = longest_within(error.saturating_mul(16), self.all_calls, variance);
+        let by_cost = kappa(timing_share) * 16 / variance.isqrt().max(1);
+        by_error.max(by_cost).min(layout::longest_block(self.all_calls))
+    }
+}
+
+/// κ in ticks, where timing has taken this share of a thread's time, in 1/1024.
+fn kappa(share: u64) -> u64 {
+    // A ratio in 1/16, and at most 8: its fourth power has 28 bits, and 16 of them are its fraction.
+    let fourth = (share.min(1024) * 16 / BUDGET).min(128).pow(4);
+    (((KAPPA * fourth) >> 16) * fourth) >> 16
+}
+
+/// The longest block with which the total of so many calls has a standard error of `error`.
+fn longest_within(error: u64, calls: u64, variance: u64) -> u64 {
+    // Squared, it has to fit a word.
+    let shift = (u64::BITS / 2).saturating_sub(error.leading_zeros());
+    let error = error >> shift;
+    error * error / (calls.saturating_mul(variance) >> (2 * shift)).max(1)
+}

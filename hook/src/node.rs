@@ -1,0 +1,93 @@
+//! Nodes of the calling-context tree, as they lie in the recording.
+//!
+//! A node is written by its own thread only, whose signal handlers may come between any two instructions: what is
+//! added is added in one.
+
+use chase_format::layout::{FRAMED, INHERITED, Node, SAMPLED, Samples, UNIT};
+
+use crate::arch::OwnCounter;
+use crate::recording;
+
+/// The part of [`Node::slot`] that is the number of a slot.
+pub(crate) const SLOT_MASK: u32 = !(SAMPLED | FRAMED | INHERITED);
+
+/// The `_ref` of a node or page.
+pub(crate) fn reference<T>(of: *const T) -> u32 {
+    ((of as usize - recording::base() as usize) / UNIT) as u32
+}
+
+/// The node behind a `_ref`.
+pub(crate) fn node_at(reference: u32) -> *mut Node {
+    recording::base().wrapping_add(reference as usize * UNIT).cast()
+}
+
+/// What is behind a node of sampled calls.
+///
+/// # Safety
+/// The node is one of those.
+pub(crate) unsafe fn samples_of(node: *mut Node) -> *mut Samples {
+    // SAFETY: it was made together with what is behind it.
+    unsafe { node.add(1).cast() }
+}
+
+/// Whether a node is that of sampled calls.
+///
+/// # Safety
+/// It is a node.
+pub(crate) unsafe fn is_sampled(node: *const Node) -> bool {
+    // SAFETY: the caller vouches for the node.
+    let slot = unsafe { (*node).slot };
+    slot & SAMPLED != 0 && slot & INHERITED == 0
+}
+
+/// Whether a node is that of calls which get frames and are not all timed.
+///
+/// # Safety
+/// It is a node.
+pub(crate) unsafe fn is_framed(node: *const Node) -> bool {
+    // SAFETY: the caller vouches for the node.
+    unsafe { is_sampled(node) && (*node).slot & FRAMED != 0 }
+}
+
+/// Adds to the calls of a node.
+///
+/// # Safety
+/// The node is one of the calling thread's.
+pub(crate) unsafe fn add_calls(node: *mut Node, calls: u64) {
+    // SAFETY: the caller vouches for the node.
+    unsafe { OwnCounter::at(&raw mut (*node).calls) }.add(calls);
+}
+
+/// Counts a call of a node that has no duration: it was left, or nobody timed it.
+///
+/// # Safety
+/// The node is one of the calling thread's.
+pub(crate) unsafe fn add_unwound(node: *mut Node) {
+    // SAFETY: the caller vouches for the node.
+    unsafe { OwnCounter::at(&raw mut (*node).unwound) }.add(1);
+}
+
+/// Adds to the time of a node, in ticks.
+///
+/// # Safety
+/// The node is one of the calling thread's.
+pub(crate) unsafe fn add_ticks(node: *mut Node, ticks: u64) {
+    // SAFETY: the caller vouches for the node.
+    unsafe { OwnCounter::at(&raw mut (*node).total_ticks) }.add(ticks);
+}
+
+/// Takes one call, whose frame has this weight, out of the node that it is credited to.
+///
+/// # Safety
+/// The node is one of the calling thread's.
+pub(crate) unsafe fn take_back(node: *mut Node, weight: u32) {
+    // SAFETY: the caller vouches for the node.
+    unsafe {
+        // A handler may have jumped out of it before it was counted.
+        (*node).calls = (*node).calls.saturating_sub(1);
+        if is_sampled(node) && weight > 0 {
+            let begun = &raw mut (*samples_of(node)).begun;
+            *begun = (*begun).saturating_sub(1);
+        }
+    }
+}

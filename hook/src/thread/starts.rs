@@ -1,0 +1,57 @@
+//! What new threads are told by their creators.
+
+use core::ptr;
+
+use chase_format::layout::OriginRecord;
+
+use crate::lock::{Fork, Lock};
+use crate::pages::{self, PAGE};
+
+/// What a new thread is told by its creator.
+#[repr(C)]
+pub(crate) struct Start {
+    pub(crate) routine: usize,
+    pub(crate) argument: usize,
+    pub(crate) creation_site: usize,
+    pub(crate) stack_size: usize,
+    pub(crate) creator: u32,
+    next: *mut Start,
+    pub(crate) noted: OriginRecord,
+}
+
+/// The free entries.
+static FREE: Lock<*mut Start> = Lock::new(ptr::null_mut());
+
+/// An entry that is free, all-zero or as it was; null if there is no memory. Signals are blocked.
+pub(crate) fn take_start() -> *mut Start {
+    let mut free = FREE.hold();
+    // SAFETY: the lock is held; entries of the list are free.
+    unsafe {
+        if free.is_null() {
+            let page = pages::take(PAGE).cast::<Start>();
+            if page.is_null() {
+                return page;
+            }
+            for i in 0..PAGE / size_of::<Start>() {
+                (*page.add(i)).next = *free;
+                *free = page.add(i);
+            }
+        }
+        let start = *free;
+        *free = (*start).next;
+        start
+    }
+}
+
+/// Takes back an entry of [`take_start`], which is not used any more. Signals are blocked.
+pub(crate) fn give_back_start(start: *mut Start) {
+    let mut free = FREE.hold();
+    // SAFETY: the entry is nobody's.
+    unsafe { (*start).next = *free };
+    *free = start;
+}
+
+/// Sees to the lock in a fork.
+pub(crate) fn fork(moment: Fork) {
+    FREE.fork(moment);
+}

@@ -1,0 +1,10 @@
+//! How threads start and end, and what is noted of that.
+
+mod creation;
+mod end;
+mod python;
+mod python_objects;
+mod start;
+
+pub(crate) use self::end::watch_ends;
+pub(crate) use self::start::{Plan, begin, current_or_adopt, prepare};

@@ -1,0 +1,64 @@
+//! What is known of each slot's function, for all threads: by its name, and by what its calls did.
+
+mod waits;
+
+use core::sync::atomic::{AtomicU8, Ordering};
+
+use chase_format::layout::Node;
+
+use self::waits::{Waits, waits_of};
+use crate::abi::STUBS;
+use crate::node::SLOT_MASK;
+
+/// All of its calls are timed.
+pub(crate) const EVERY_CALL: u8 = 1 << 0;
+/// It is not ordinary: even where calls are only counted, these are timed.
+pub(crate) const SPECIAL: u8 = 1 << 1;
+/// It waits for other threads: its calls are all timed once there are any.
+pub(crate) const LOCK: u8 = 1 << 2;
+/// Something was called inside.
+pub(crate) const HAS_CHILDREN: u8 = 1 << 3;
+/// It makes no system calls and waits for nothing.
+pub(crate) const PURE: u8 = 1 << 4;
+
+static TRAITS: [AtomicU8; STUBS] = [const { AtomicU8::new(0) }; STUBS];
+
+/// Notes what an import says of its slot, before the slot is used.
+pub(crate) fn describe(slot: usize, name: &[u8], is_special: bool) {
+    let by_kind = if is_special { SPECIAL | EVERY_CALL } else { 0 };
+    let by_name = match waits_of(name) {
+        Some(Waits::Threads) => LOCK,
+        Some(Waits::Anything) => EVERY_CALL,
+        Some(Waits::Nothing) => PURE,
+        None => 0,
+    };
+    if let Some(traits) = TRAITS.get(slot) {
+        traits.store(by_kind | by_name, Ordering::Relaxed);
+    }
+}
+
+/// From now on every call of the slot of this node is timed, in all threads: a call did not return,
+/// or returned on another thread.
+pub(crate) fn time_every_call(of: *const Node) {
+    note(of, EVERY_CALL);
+}
+
+/// Something is called inside a call of the slot of this node.
+pub(crate) fn note_child(of: *const Node) {
+    note(of, HAS_CHILDREN);
+}
+
+fn note(of: *const Node, what: u8) {
+    // SAFETY: nodes live as long as the mapping.
+    let slot = unsafe { (*of).slot } & SLOT_MASK;
+    if let Some(traits) = TRAITS.get(slot as usize)
+        && traits.load(Ordering::Relaxed) & what == 0
+    {
+        traits.fetch_or(what, Ordering::Relaxed);
+    }
+}
+
+/// Whether a slot has one of the `wanted` traits.
+pub(crate) fn has(slot: u32, wanted: u8) -> bool {
+    TRAITS.get(slot as usize).is_none_or(|traits| traits.load(Ordering::Relaxed) & wanted != 0)
+}
