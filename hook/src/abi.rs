@@ -7,6 +7,7 @@ use core::sync::atomic::{AtomicI16, AtomicU16, AtomicU64, AtomicUsize};
 
 use chase_format::histogram::{PAGE_BUCKETS, bucket_of, bucket_start};
 use chase_format::layout::{FRAMED, Node, SAMPLED};
+use chase_logic::hash::ENTRY;
 
 // ---- stubs --------------------------------------------------------------------------------------
 
@@ -152,11 +153,8 @@ pub(crate) struct Entry {
     pub(crate) node: *mut Node,
 }
 
-/// What a slot's number is multiplied by in the table's hash: an odd number (2^28 by the golden ratio) of
-/// entries, so that slots are spread over the table.
-pub(crate) const HASH: u32 = 0x9e3_779b * size_of::<Entry>() as u32;
-/// And what is added for calls that get frames and are not all timed.
-pub(crate) const FRAMED_HASH: u32 = 85 * size_of::<Entry>() as u32;
+const _: () = assert!(size_of::<Entry>() == ENTRY);
+
 /// What a slot's number has as a key of the tree, where its calls get frames and are not all timed.
 pub(crate) const FRAMED_KEY: u32 = SAMPLED | FRAMED;
 

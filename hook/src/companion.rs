@@ -10,9 +10,9 @@ use core::ffi::CStr;
 
 use crate::abi::BASE;
 use crate::arch;
-use crate::config::Syscalls;
 use crate::sys;
-use crate::text::{Text, file_name};
+use chase_logic::config::Syscalls;
+use chase_logic::text::{Text, file_name};
 
 /// Why system calls are not recorded, for people.
 pub(crate) type Reason = Text<512>;

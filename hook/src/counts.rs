@@ -6,7 +6,8 @@ use core::cell::{Cell, UnsafeCell};
 use core::ptr;
 use core::sync::atomic::{AtomicI16, AtomicPtr, AtomicU16, AtomicU32, Ordering, compiler_fence};
 
-use chase_format::layout::{LONGEST_COUNTDOWN, Node, ThreadRecord};
+use chase_format::layout::{Node, ThreadRecord};
+use chase_logic::countdown::{self, until_sample, wrapping_after};
 
 pub(crate) use self::memory::{
     NO_COUNTS, after_fork_in_child, fork, give_back, no_counts, rejoin, settle_all, take,
@@ -14,15 +15,12 @@ pub(crate) use self::memory::{
 };
 use crate::abi::{Countdown, HAS_FRAMES, STUBS};
 use crate::arch::NearCountdowns;
-use crate::moments::Moments;
+use crate::for_tests::FIRST_LOOK;
 use crate::node::samples_of;
 use crate::signals::SignalsBlocked;
-use crate::suspects::Suspects;
+use chase_logic::moments::Moments;
+use chase_logic::suspects::Suspects;
 
-/// Calls of a slot before it is looked at for the first time. (Tests have the hook sample whatever it can, at once.)
-pub(crate) const FIRST_LOOK: u32 = if cfg!(feature = "stress") { 2 } else { 256 };
-/// Most calls from one look to the next.
-pub(crate) const LONGEST: u32 = LONGEST_COUNTDOWN as u32;
 /// Bytes that `thread` keeps here, for a fork's child.
 pub(crate) const KEPT: usize = 2176;
 
@@ -104,10 +102,7 @@ pub(crate) struct Change {
 impl Slot {
     /// Calls made and not credited, at this countdown; below zero if it is the other way round.
     pub(crate) fn missing(&self, left: i16, framed: bool) -> i32 {
-        if framed {
-            return 0;
-        }
-        self.place.load(Ordering::Relaxed) as i32 - i32::from(left.max(0))
+        countdown::uncredited(self.place.load(Ordering::Relaxed), left, framed)
     }
 }
 
@@ -125,17 +120,6 @@ impl Change {
             unsafe { (*self.node).calls = self.calls };
         }
     }
-}
-
-/// The countdown from which `calls` are timed until it wraps round.
-pub(crate) fn after(calls: u32) -> i16 {
-    i16::MIN + calls.clamp(1, LONGEST) as i16 - 1
-}
-
-/// The countdown by which the last of as many calls is the next sample: that of calls which get frames is below
-/// zero, so that stubs lead to the call path.
-pub(crate) fn until_sample(calls: u32, framed: bool) -> i16 {
-    if framed { after(calls) } else { calls.min(LONGEST) as i16 }
 }
 
 impl Counts {
@@ -252,18 +236,15 @@ impl Counts {
 
     pub(crate) fn look_after(&self, slot: u32, calls: u32) {
         if let Some(left) = self.left(slot) {
-            left.store(after(calls), Ordering::Relaxed);
+            left.store(wrapping_after(calls), Ordering::Relaxed);
         }
     }
 
-    /// A number from 1 to `most`, each as likely (Marsaglia's xorshift, scaled as Lemire does).
+    /// A number from 1 to `most`, each as likely.
     pub(crate) fn random_up_to(&self, most: u32) -> u32 {
-        let mut x = self.random.get();
-        x ^= x << 13;
-        x ^= x >> 7;
-        x ^= x << 17;
-        self.random.set(x);
-        (((x >> 32) * u64::from(most)) >> 32) as u32 + 1
+        let (state, number) = countdown::random_up_to(self.random.get(), most);
+        self.random.set(state);
+        number
     }
 
     pub(crate) fn known(&self, slot: u32) -> Option<&Slot> {
@@ -324,7 +305,7 @@ impl Counts {
         let _signals = SignalsBlocked::new();
         for known in self.all_known().filter(|known| known.block.load(Ordering::Relaxed) > 0) {
             let Some(left) = self.left(known.number) else { continue };
-            let left = left.swap(after(FIRST_LOOK), Ordering::Relaxed);
+            let left = left.swap(wrapping_after(FIRST_LOOK), Ordering::Relaxed);
             known.block.store(0, Ordering::Relaxed);
             let missing = known.missing(left, self.is_framed(known.number));
             self.set_framed(known.number, false);

@@ -10,7 +10,7 @@ use core::ptr;
 
 pub(crate) use self::auxiliary::Auxiliary;
 pub(crate) use self::versions::{HIDDEN, ImportVersions, Version};
-use crate::text::c_bytes;
+use chase_logic::text::c_bytes;
 
 /// Program header.
 #[repr(C)]

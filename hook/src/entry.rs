@@ -9,6 +9,8 @@ use core::mem::offset_of;
 use chase_format::histogram::{LINEAR_LIMIT, MAX_EXPONENT, PAGE_BUCKETS, SUB_BITS, bucket_start};
 use chase_format::layout::{Node, OWN_CONTEXT_REF, UNIT};
 
+use chase_logic::hash;
+
 use crate::abi::{self, Countdown, Frame};
 use crate::thread::{self, Thread};
 use crate::{counts, special, thread_life};
@@ -73,8 +75,8 @@ global_asm!(
     MAX = const offset_of!(Node, max_ticks),
     LAST_START = const offset_of!(Node, last_start_ticks),
     PAGES = const offset_of!(Node, page_refs),
-    HASH = const abi::HASH,
-    FRAMED_HASH = const abi::FRAMED_HASH,
+    HASH = const hash::HASH,
+    FRAMED_HASH = const hash::FRAMED_HASH,
     LINEAR_LIMIT = const LINEAR_LIMIT,
     MAX_EXPONENT = const MAX_EXPONENT,
     SUB_BITS = const SUB_BITS,

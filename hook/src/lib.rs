@@ -23,28 +23,22 @@
 // Each module uses only those above it: from the machine ...
 mod abi;
 mod arch;
-mod callsites;
 mod clock;
-mod config;
 mod elf;
+mod for_tests;
 mod fork_word;
 mod index;
 mod lock;
 mod maps;
-mod moments;
-mod names;
 mod pages;
 mod readable;
 mod resolve;
 mod signals;
 mod stack;
 mod stubs;
-mod suspects;
 mod sys;
-mod text;
 // ... over what is kept of calls, threads and objects ...
 mod counts;
-mod kinds;
 mod node;
 mod objects;
 mod recording;

@@ -13,7 +13,6 @@ use chase_format::layout::{OBJECT_CHASE, OBJECT_DLOPENED, TIMING_ALL};
 
 pub(crate) use self::interposed::{find_real, is_interposed, real};
 use crate::arch::{vector_area_len, with_vectors_saved};
-use crate::config::Config;
 use crate::elf::Image;
 use crate::lock::{Fork, Held, Lock};
 use crate::objects::Objects;
@@ -22,9 +21,10 @@ use crate::resolve::{Wanted, address_of, find_in};
 use crate::signals::SignalsBlocked;
 use crate::slots::{Slots, write_description};
 use crate::stubs::{is_exit, make_direct};
-use crate::text::c_bytes;
 use crate::thread::{Pending, Thread};
 use crate::{clock, pages, recording, sampling, sys};
+use chase_logic::config::Config;
+use chase_logic::text::c_bytes;
 
 /// What is loaded, and what is done with it.
 pub(crate) struct State {

@@ -13,8 +13,8 @@ use self::lookup::Home;
 use crate::elf::Image;
 use crate::index::{Index, OBJECTS};
 use crate::resolve::{Wanted, find_in};
-use crate::text::{c_bytes, file_name};
 use crate::{clock, pages, sys};
+use chase_logic::text::{c_bytes, file_name};
 
 /// The dynamic linker's entry for an object.
 #[repr(C)]

@@ -15,8 +15,8 @@ use crate::lock::{Held, Lock};
 use crate::recording::Refused;
 use crate::sampling::Cost;
 use crate::signals::SignalsBlocked;
-use crate::text::{Text, file_name};
 use crate::{arch, clock, companion, fork_word, loading, recording, sampling, sys, thread};
+use chase_logic::text::{Text, file_name};
 
 /// What is known of the process from its start, for its recording and its children's.
 pub(crate) struct Process {

@@ -25,8 +25,8 @@ use crate::abi::BASE;
 use crate::lock::{Fork, Lock};
 use crate::signals::SignalsBlocked;
 use crate::sys::{self, Errno};
-use crate::text::Text;
 use crate::{clock, fork_word};
+use chase_logic::text::Text;
 
 /// Longest recording, bytes.
 pub(crate) const LARGEST: usize = 4 << 30;

@@ -45,9 +45,6 @@ use crate::counts::settle_all;
 use crate::thread::{self, are_several};
 use crate::traits::{EVERY_CALL, LOCK, PURE, has};
 
-/// Whether the hook is built to sample whatever can be, at once, and in frames: tests run programs that
-/// are hard to hook with it, whose calls are too few, too long or too uneven otherwise.
-const STRESS: bool = cfg!(feature = "stress");
 /// Samples between two choices of the block.
 pub(crate) const SAMPLES_PER_CHOICE: u32 = 16;
 
@@ -83,7 +80,7 @@ pub(crate) fn companion_listens() -> bool {
 
 /// Whether calls of `slot` need frames to be seen, whatever they call.
 fn is_watched(slot: u32) -> bool {
-    STRESS || companion_listens() && !has(slot, PURE)
+    companion_listens() && !has(slot, PURE)
 }
 
 /// `TIMING_*`.

@@ -12,12 +12,12 @@ use chase_format::layout::{NONE, OBJECT_CHASE, OBJECT_DLOPENED, PAGE, SkipReason
 use self::description::{Description, Patch, Size, write_object};
 use self::imports::{Uses, Verdict, verdict_on};
 use crate::abi::{SPECIAL_STUBS, STUBS};
-use crate::config::Config;
 use crate::elf::ImportVersions;
-use crate::kinds::Kind;
 use crate::objects::{Hashes, Object, Objects};
 use crate::recording::Lost;
 use crate::{recording, stubs, sys, traits};
+use chase_logic::config::Config;
+use chase_logic::kinds::Kind;
 
 pub(crate) use self::description::write_object as write_description;
 

@@ -9,7 +9,6 @@ use chase_format::layout::{END_ABORT, END_EXEC, END_IMMEDIATE, Node, SlotClass};
 pub(crate) use self::tasks::clone_returned;
 use crate::abi::SPECIAL_STUBS;
 use crate::arch::{jump_target_sp, set_context};
-use crate::kinds::Kind;
 use crate::node::{add_calls, add_unwound};
 use crate::readable::Reader;
 use crate::recording::Lost;
@@ -17,6 +16,7 @@ use crate::stubs::{chase_thread_start, target};
 use crate::thread::{Thread, are_several, expect_several};
 use crate::thread_life::{Plan, current_or_adopt, prepare};
 use crate::{clock, loading, process, recording, sampling, slots};
+use chase_logic::kinds::Kind;
 
 /// The registers that hold arguments, as the assembly saved them.
 #[repr(C)]

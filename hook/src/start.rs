@@ -9,17 +9,17 @@ use core::ffi::CStr;
 use chase_format::layout::{ChunkKind, EXTENSION, ORIGIN_EXEC};
 
 use self::directories::make_directories;
-use crate::config::{Config, Syscalls};
 use crate::elf::Auxiliary;
 use crate::process::{self, Process, greet_companion, open_recording, watch_process};
 use crate::recording::Refused;
 use crate::signals::SignalsBlocked;
-use crate::text::{Text, c_bytes, file_name};
 use crate::thread::Origin;
 use crate::thread_life::watch_ends;
 use crate::{
     calibrate, clock, companion, loading, maps, pages, recording, sampling, stubs, sys, thread,
 };
+use chase_logic::config::{Config, Syscalls};
+use chase_logic::text::{Text, c_bytes, file_name};
 
 const DEFAULT_OUTPUT: &[u8] = b"chase.data";
 

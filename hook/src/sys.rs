@@ -7,7 +7,7 @@ use core::ffi::CStr;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use crate::arch;
-use crate::text::Text;
+use chase_logic::text::Text;
 
 pub(crate) use self::memory::{
     advise, can_overwrite, can_read, copy_word, extend_mapping, is_mapped, map_anonymous,

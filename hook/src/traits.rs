@@ -1,14 +1,12 @@
 //! What is known of each slot's function, for all threads: by its name, and by what its calls did.
 
-mod waits;
-
 use core::sync::atomic::{AtomicU8, Ordering};
 
 use chase_format::layout::Node;
 
-use self::waits::{Waits, waits_of};
 use crate::abi::STUBS;
 use crate::node::SLOT_MASK;
+use chase_logic::waits::{Waits, waits_of};
 
 /// All of its calls are timed.
 pub(crate) const EVERY_CALL: u8 = 1 << 0;

@@ -11,7 +11,9 @@ use core::ptr;
 use chase_format::layout::{FRAMED, NONE, Node, PAGE, ROOT_SLOT, SAMPLED, UNIT};
 use chase_format::writer::NodeSpace;
 
-use crate::abi::{Entry, FRAMED_HASH, HASH};
+use chase_logic::hash;
+
+use crate::abi::Entry;
 use crate::node::{SLOT_MASK, is_sampled, node_at, reference, samples_of};
 use crate::recording::{self, Lost};
 use crate::signals::SignalsBlocked;
@@ -61,7 +63,7 @@ pub(crate) struct Tree {
 }
 
 fn key(caller: *const Node, slot: u32) -> u64 {
-    (caller.addr() as u64) << 32 | u64::from(slot)
+    hash::key(caller.addr(), slot)
 }
 
 /// The node in whose scope the calls of `caller` are.
@@ -276,7 +278,7 @@ impl Tree {
             // SAFETY: `i` is inside the table; nodes live as long as the mapping.
             unsafe {
                 let entry = *table.add(i);
-                let caller = (entry.key >> 32) as u32;
+                let caller = hash::caller_of(entry.key);
                 if entry.key != 0 && callers.contains(&caller) && !entry.node.is_null() {
                     calls += (*entry.node).calls;
                 }
@@ -408,7 +410,7 @@ impl Tree {
     /// The entry with `key`, or the free one where it would be.
     fn place(&self, key: u64) -> *mut Entry {
         let (table, mask) = (self.table.get(), self.entries.get() - 1);
-        let mut index = hash(key) as usize / size_of::<Entry>();
+        let mut index = hash::hash(key) as usize / size_of::<Entry>();
         loop {
             // SAFETY: the index is masked to the table, which is never full.
             let entry = unsafe { table.add(index & mask) };
@@ -421,19 +423,6 @@ impl Tree {
         }
     }
 }
-
-/// Where a key's search begins, in bytes, before it is confined to the table. As in call.S, where the sum
-/// is known soon after the caller is. Neighbours are nine entries apart, so that what is called
-/// from many neighbours does not fill runs of entries.
-fn hash(key: u64) -> u32 {
-    let (caller, slot) = ((key >> 32) as u32, key as u32);
-    let caller = caller / (UNIT / size_of::<Entry>()) as u32;
-    let hash = caller.wrapping_mul(9).wrapping_add(slot.wrapping_mul(HASH));
-    if slot & FRAMED == 0 { hash } else { hash.wrapping_add(FRAMED_HASH) }
-}
-
-// The call path multiplies the number alone, without these bits.
-const _: () = assert!((SAMPLED | FRAMED).wrapping_mul(HASH) == 0);
 
 /// The scope that a recursive call of `slot` folds into.
 fn ancestor_with(scope: u32, slot: u32) -> Option<u32> {

@@ -3,7 +3,7 @@
 use core::ptr;
 
 use super::Image;
-use crate::text::c_bytes;
+use chase_logic::text::c_bytes;
 
 /// What an object asks for by a versioned symbol.
 #[derive(Clone, Copy)]

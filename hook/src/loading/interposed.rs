@@ -13,7 +13,7 @@ use crate::objects::Objects;
 use crate::resolve::{Wanted, address_of, find_in};
 use crate::signals::SignalsBlocked;
 use crate::stubs::chase_no_function;
-use crate::text::c_bytes;
+use chase_logic::text::c_bytes;
 
 /// Their names, in the order of the assembly.
 const NAMES: [&[u8]; 2] = [b"clone", b"__clone"];

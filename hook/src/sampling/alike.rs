@@ -5,7 +5,9 @@ use core::sync::atomic::Ordering;
 use chase_format::layout::{FRAMED, Node, SAMPLED, TIMING_ADAPTIVE};
 
 use super::{SAMPLES_PER_CHOICE, mode};
-use crate::counts::{Change, until_sample};
+use chase_logic::countdown::until_sample;
+
+use crate::counts::Change;
 use crate::node::{add_calls, samples_of};
 use crate::thread::Thread;
 

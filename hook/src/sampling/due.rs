@@ -6,9 +6,10 @@ use chase_format::layout::{Node, SAMPLED, TIMING_ADAPTIVE, TIMING_COUNT, longest
 
 use super::policy::{self, Plan};
 use super::{Choice, ENDING, cost, is_to_be_timed, mode};
-use crate::counts::{
-    Change, Counts, FIRST_LOOK, LONGEST, Slot, after, time_every_call_of_nobody, until_sample,
-};
+use chase_logic::countdown::{LONGEST, counted_since_wrap, until_sample, wrapping_after};
+
+use crate::counts::{Change, Counts, Slot, time_every_call_of_nobody};
+use crate::for_tests::FIRST_LOOK;
 use crate::node::{add_calls, add_unwound, samples_of};
 use crate::recording;
 use crate::thread::{self, Pending, Thread};
@@ -56,7 +57,7 @@ pub(crate) fn begin(thread: &Thread, slot: u32, sp: usize, context: *mut Node) -
         TIMING_ADAPTIVE if !has(slot, EVERY_CALL) && counts.known(slot).is_none() => {
             // Unless it has been called already.
             if left.load(Ordering::Relaxed) > i16::MIN / 2 {
-                left.store(after(FIRST_LOOK), Ordering::Relaxed);
+                left.store(wrapping_after(FIRST_LOOK), Ordering::Relaxed);
             }
             Choice::Timed
         }
@@ -163,7 +164,7 @@ fn make_sample(
         change.place = counts.random_up_to(next);
         change.left = until_sample(rest + change.place, next_framed);
     } else {
-        change.left = after(known.interval.get());
+        change.left = wrapping_after(known.interval.get());
     }
     // SAFETY: the node is this thread's, and of sampled calls.
     unsafe { (*samples_of(latest)).adjust = 0 };
@@ -219,8 +220,7 @@ pub(crate) fn stop_countdown(slot: u32) -> u32 {
         return 0;
     };
     let Some(left) = counts.left(slot) else { return 0 };
-    let seen = left.swap(-1, Ordering::Relaxed);
-    if seen > 0 { u32::from((i16::MAX - seen).unsigned_abs()) } else { 0 }
+    counted_since_wrap(left.swap(-1, Ordering::Relaxed))
 }
 
 /// A countdown wrapped round, and a handler jumped out before that was noticed: what has been counted since,
@@ -301,7 +301,7 @@ impl Thread {
             return;
         }
         match counts.sampled(slot).filter(|_| !counts.is_framed(slot)) {
-            Some(known) => counts.credit_prevented(known, after(FIRST_LOOK), sp),
+            Some(known) => counts.credit_prevented(known, wrapping_after(FIRST_LOOK), sp),
             None => credit_unnoticed(self, counts, slot, sp, self.enclosing(sp)),
         }
     }

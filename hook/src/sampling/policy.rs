@@ -10,14 +10,17 @@ use chase_format::histogram::{PAGE_BUCKETS, PAGES, bucket_middle};
 use chase_format::layout::{FRAMED, Node, SAMPLED};
 
 use super::record::interruption_ticks;
-use super::{SAMPLES_PER_CHOICE, STRESS, cost, is_to_be_timed, is_watched};
-use crate::counts::{Counts, FIRST_LOOK, LONGEST, Slot};
-use crate::moments::{BUDGET, Life, Moments};
+use super::{SAMPLES_PER_CHOICE, cost, is_to_be_timed, is_watched};
+use chase_logic::countdown::LONGEST;
+
+use crate::counts::{Counts, Slot};
+use crate::for_tests::{FIRST_LOOK, FORCED_BLOCK};
 use crate::node::{is_framed, is_sampled, node_at, samples_of};
 use crate::sys::is_confined;
 use crate::thread::{Pending, Thread};
 use crate::traits::{HAS_CHILDREN, has};
 use crate::{clock, recording, sys};
+use chase_logic::moments::{BUDGET, Life, Moments};
 
 /// Shortest: a sample costs as much as several timed calls.
 const SHORTEST_BLOCK: u64 = 8;
@@ -62,12 +65,15 @@ pub(super) fn first(thread: &Thread, counts: &Counts, known: &Slot, context: *mu
     let calls = known.interval.replace(FIRST_LOOK);
     counts.spend_timed(calls.max(FIRST_LOOK));
     let Some(ticks_per_us) = clock::ticks_per_us() else { return Plan::ALL };
+    if let Some(block) = FORCED_BLOCK {
+        return Plan::of(block, true);
+    }
     let far = if life(thread, counts, ticks_per_us).timing_share > BUDGET / 2 {
         MANY_TOGETHER_NS
     } else {
         MANY_NS
     };
-    let many = STRESS || calls > 0 && elapsed / u64::from(calls) * 1000 <= far * ticks_per_us;
+    let many = calls > 0 && elapsed / u64::from(calls) * 1000 <= far * ticks_per_us;
     if !many {
         known.interval.set(match calls {
             0 => FIRST_LOOK,
@@ -128,6 +134,9 @@ pub(super) fn next(thread: &Thread, counts: &Counts, known: &Slot, context: *mut
     counts.spend_samples(thread, samples);
     let Some(ticks_per_us) = clock::ticks_per_us() else { return Plan::ALL };
     known.interval.set(FIRST_LOOK);
+    if let Some(block) = FORCED_BLOCK {
+        return Plan::of(block, true);
+    }
     let block = longest_block(&known.moments.get(), thread, counts, ticks_per_us);
     known.since_ticks.set(clock::now());
     let choices = known.choices.get().wrapping_add(1);
@@ -148,7 +157,7 @@ fn life(thread: &Thread, counts: &Counts, ticks_per_us: u64) -> Life {
 
 /// The longest block that is good enough for calls of such durations; 0 if they are not short.
 fn longest_block(moments: &Moments, thread: &Thread, counts: &Counts, ticks_per_us: u64) -> u64 {
-    if STRESS { SHORTEST_BLOCK } else { moments.longest_block(life(thread, counts, ticks_per_us)) }
+    moments.longest_block(life(thread, counts, ticks_per_us))
 }
 
 /// Whether next to nothing is called in the calls of a slot made in `context`.

@@ -7,9 +7,9 @@ use chase_format::writer::Writer;
 
 use super::imports::Import;
 use crate::elf::{ImportVersions, PF_R, PT_LOAD, R_X86_64_GLOB_DAT, R_X86_64_JUMP_SLOT};
-use crate::kinds::Kind;
 use crate::objects::{Object, Objects};
 use crate::{clock, recording, sys};
+use chase_logic::kinds::Kind;
 
 /// Puts a description into the recording, and gives the place of its record; null if there is no
 /// room.

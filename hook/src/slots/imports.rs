@@ -6,16 +6,16 @@ use chase_format::layout::{
     OBJECT_DLOPENED, OBJECT_EXECUTABLE, OBJECT_FIXED, SLOT_GLOBAL, SLOT_JUMP, SkipReason,
 };
 
-use crate::callsites::{ENTRY, Entries};
-use crate::config::Config;
 use crate::elf::{
     Image, ImportVersions, R_X86_64_GLOB_DAT, R_X86_64_JUMP_SLOT, Relocation, STB_WEAK, STT_OBJECT,
     STT_TLS, Symbol, Version,
 };
-use crate::kinds::{Kind, kind_of};
 use crate::objects::{Object, Objects};
 use crate::resolve::{Wanted, address_of};
 use crate::{stubs, sys};
+use chase_logic::callsites::{ENTRY, Entries};
+use chase_logic::config::Config;
+use chase_logic::kinds::{Kind, kind_of};
 
 /// An import that can be hooked.
 pub(super) struct Import {

@@ -1,7 +1,7 @@
 //! Directories for recordings.
 
-use crate::text::Text;
 use crate::{maps, sys};
+use chase_logic::text::Text;
 
 /// Makes the directory and those above it; whether that worked shows when the file is created. Under
 /// `chroot`, which may be into anything, none is made: the path is meant for the system outside.

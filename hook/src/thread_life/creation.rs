@@ -17,8 +17,8 @@ use chase_format::layout::{
 use super::{Plan, python};
 use crate::readable::Reader;
 use crate::stubs::is_exit;
-use crate::text::Text;
 use crate::{loading, recording};
+use chase_logic::text::Text;
 
 /// Notes the creation of a thread, before it is made. Signals are blocked.
 pub(super) fn note(plan: &Plan<'_>, record: &mut OriginRecord) {

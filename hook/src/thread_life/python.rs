@@ -17,7 +17,7 @@ use super::python_objects::{Layout, Name, Objects};
 use crate::elf::Image;
 use crate::readable::Reader;
 use crate::resolve::{Wanted, find_in};
-use crate::text::Text;
+use chase_logic::text::Text;
 
 /// Addresses of the types that objects are checked against.
 #[derive(Clone, Copy)]

@@ -9,6 +9,7 @@ use super::thread_control_word;
 use crate::abi::{
     CONTEXT, Countdown, NEAR, NEAR_COUNTDOWNS, NEAR_OWNER, THREAD, ThreadHead, WORDS,
 };
+use crate::for_tests::WORDS_ARE_FAR;
 
 /// This thread's thread pointer; 0 if it does not point to itself, as the C library's do.
 pub(crate) fn own_thread_pointer() -> usize {
@@ -130,7 +131,7 @@ impl NearCountdowns {
 
 /// Whether a thread's words are where stubs expect them.
 pub(crate) fn words_are_near() -> bool {
-    words_offset() == WORDS && !cfg!(feature = "far")
+    words_offset() == WORDS && !WORDS_ARE_FAR
 }
 
 /// Where the thread's words are, from the thread pointer.

@@ -6,9 +6,9 @@ use crate::text::{c_bytes, file_name, glob};
 
 /// What the environment asks for.
 #[derive(Clone, Copy)]
-pub(crate) struct Config {
+pub struct Config {
     /// `CHASE_OUTPUT`: the directory for recordings, empty for the default.
-    pub(crate) output: &'static [u8],
+    pub output: &'static [u8],
     /// `CHASE_LIBS`: if not empty, only calls that a pattern here matches are recorded.
     libs: &'static [u8],
     /// `CHASE_EXCLUDE`: calls that a pattern here matches are not recorded.
@@ -16,18 +16,18 @@ pub(crate) struct Config {
     /// `CHASE_INTERNAL`: objects whose calls to themselves are recorded too.
     internal: &'static [u8],
     /// `CHASE_TIMING`: which calls are timed, `TIMING_*`.
-    pub(crate) timing: u32,
+    pub timing: u32,
     /// `CHASE_SYSCALLS`: whether a companion is looked for.
-    pub(crate) syscalls: Syscalls,
+    pub syscalls: Syscalls,
     /// `CHASE_SAMPLE`, which the companion reads; empty for its default.
-    pub(crate) sample: &'static [u8],
+    pub sample: &'static [u8],
     /// `CHASE_VERBOSE`: say on stderr where the recording goes, or why there is none.
-    pub(crate) verbose: bool,
+    pub verbose: bool,
 }
 
 /// What `CHASE_SYSCALLS` says.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Syscalls {
+pub enum Syscalls {
     /// System calls are not recorded.
     Off,
     /// They are, where that is possible.
@@ -50,7 +50,8 @@ impl Syscalls {
 }
 
 impl Config {
-    pub(crate) const DEFAULT: Self = Self {
+    /// What an empty environment asks for.
+    pub const DEFAULT: Self = Self {
         output: b"",
         libs: b"",
         exclude: b"",
@@ -65,7 +66,7 @@ impl Config {
     ///
     /// # Safety
     /// It is the process's own, as the kernel made it.
-    pub(crate) unsafe fn read(environment: *const usize) -> Self {
+    pub unsafe fn read(environment: *const usize) -> Self {
         let mut config = Self::DEFAULT;
         let mut at = environment;
         // SAFETY: the array ends with null, which is not passed.
@@ -95,18 +96,18 @@ impl Config {
     }
 
     /// Whether some calls are not to be recorded.
-    pub(crate) fn filters(&self) -> bool {
+    pub fn filters(&self) -> bool {
         !self.libs.is_empty() || !self.exclude.is_empty()
     }
 
     /// Whether calls of `api` in the object `provider` (soname, or a path) are recorded.
-    pub(crate) fn wants(&self, provider: &[u8], api: &[u8]) -> bool {
+    pub fn wants(&self, provider: &[u8], api: &[u8]) -> bool {
         (self.libs.is_empty() || matches(self.libs, provider, api))
             && !matches(self.exclude, provider, api)
     }
 
     /// Whether calls of an object (soname, or a path) to itself are recorded.
-    pub(crate) fn wants_internal(&self, object: &[u8]) -> bool {
+    pub fn wants_internal(&self, object: &[u8]) -> bool {
         matches(self.internal, object, b"")
     }
 }
@@ -129,4 +130,51 @@ fn matches(list: &[u8], object: &[u8], api: &[u8]) -> bool {
         let of_api = parts.next().unwrap_or(b"*");
         (of_object.is_empty() || glob(of_object, object)) && glob(of_api, api)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use core::ffi::CStr;
+
+    use super::*;
+
+    fn read(variables: &[&'static CStr]) -> Config {
+        let mut environment: std::vec::Vec<usize> =
+            variables.iter().map(|variable| variable.as_ptr().expose_provenance()).collect();
+        environment.push(0);
+        // SAFETY: it ends with null.
+        unsafe { Config::read(environment.as_ptr()) }
+    }
+
+    #[test]
+    fn an_empty_environment_asks_for_the_defaults() {
+        let config = read(&[c"PATH=/bin", c"CHASE", c"CHASE_OUTPUTS=x"]);
+        assert!(config.output.is_empty() && !config.filters() && !config.verbose);
+        assert_eq!(config.timing, TIMING_ADAPTIVE);
+        assert!(config.syscalls == Syscalls::Auto);
+    }
+
+    #[test]
+    fn what_is_not_known_estimates_nothing() {
+        let config = read(&[c"CHASE_TIMING=sometimes", c"CHASE_SYSCALLS=maybe"]);
+        assert_eq!(config.timing, TIMING_ALL);
+        assert!(config.syscalls == Syscalls::Unknown);
+        assert_eq!(read(&[c"CHASE_TIMING=count"]).timing, TIMING_COUNT);
+    }
+
+    #[test]
+    fn calls_are_chosen_by_object_and_function() {
+        let config =
+            read(&[c"CHASE_LIBS=libz.so*,libc.so.6:str*,:mem?py", c"CHASE_EXCLUDE=:strlen"]);
+        assert!(config.filters());
+        let wanted: [(&[u8], &[u8]); 4] = [
+            (b"/usr/lib/libz.so.1", b"deflate"),
+            (b"libc.so.6", b"strcmp"),
+            (b"libc.so.6", b"memcpy"),
+            (b"other.so", b"memcpy"),
+        ];
+        assert!(wanted.iter().all(|(object, api)| config.wants(object, api)));
+        assert!(!config.wants(b"libc.so.6", b"strlen"));
+        assert!(!config.wants(b"libm.so.6", b"sin"));
+    }
 }

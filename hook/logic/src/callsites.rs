@@ -21,7 +21,7 @@ const CALLED: u8 = 2;
 const USED_OTHERWISE: u8 = 4;
 
 /// Size of an entry.
-pub(crate) const ENTRY: usize = 8;
+pub const ENTRY: usize = 8;
 /// Bytes of code that are looked at together.
 const BLOCK: usize = 16;
 /// The bits of ModRM that make an operand rip-relative, and their value.
@@ -32,26 +32,26 @@ const IMMEDIATES: [usize; 4] = [0, 1, 2, 4];
 
 /// GOT entries whose uses are wanted, and what was found: a byte for each entry from the first to
 /// the last.
-pub(crate) struct Entries<'a> {
+pub struct Entries<'a> {
     first: usize,
     states: &'a mut [u8],
 }
 
 impl<'a> Entries<'a> {
     /// Those from the address `first` on; the `states` are zero.
-    pub(crate) fn new(first: usize, states: &'a mut [u8]) -> Self {
+    pub fn new(first: usize, states: &'a mut [u8]) -> Self {
         Self { first, states }
     }
 
     /// The uses of the entry at `address` are wanted.
-    pub(crate) fn want(&mut self, address: usize) {
+    pub fn want(&mut self, address: usize) {
         if let Some(state) = self.at(address) {
             *state |= WANTED;
         }
     }
 
     /// Whether a wanted entry was found to be called through, and to be used in no other way.
-    pub(crate) fn only_called(&self, address: usize) -> bool {
+    pub fn only_called(&self, address: usize) -> bool {
         self.index(address)
             .and_then(|index| self.states.get(index))
             .is_some_and(|state| *state == WANTED | CALLED)
@@ -75,7 +75,7 @@ impl<'a> Entries<'a> {
     ///
     /// # Safety
     /// The code is readable.
-    pub(crate) unsafe fn scan(&mut self, start: usize, end: usize) {
+    pub unsafe fn scan(&mut self, start: usize, end: usize) {
         const MORE: usize = 4 + 3;
         let mut at = start + 2;
         // SAFETY: SSE2 is part of the baseline. A block's loads reach 3 bytes beyond it, which the
@@ -139,5 +139,101 @@ impl<'a> Entries<'a> {
                 *state |= USED_OTHERWISE;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::vec::Vec;
+
+    use super::*;
+
+    /// Code and the entries that it may use, as an object has them: in one piece of memory.
+    struct Object {
+        memory: Vec<u64>,
+        states: [u8; ENTRIES],
+    }
+
+    const ENTRIES: usize = 4;
+    const CODE: usize = 256;
+    const NOP: u8 = 0x90;
+
+    impl Object {
+        fn new() -> Self {
+            let mut memory = std::vec![u64::from_ne_bytes([NOP; 8]); CODE / 8];
+            memory.extend([0; ENTRIES]);
+            Self { memory, states: [0; ENTRIES] }
+        }
+
+        fn start(&self) -> usize {
+            self.memory.as_ptr().expose_provenance()
+        }
+
+        fn entry(&self, number: usize) -> usize {
+            self.start() + CODE + number * ENTRY
+        }
+
+        /// Puts an instruction at a place that uses an entry by an operand behind `opcode`, with a `immediate` behind.
+        fn put(&mut self, at: usize, opcode: &[u8], entry: usize, immediate: &[u8]) {
+            let end = self.start() + at + opcode.len() + 4 + immediate.len();
+            let displacement = (self.entry(entry) as i64 - end as i64) as i32;
+            let bytes = [opcode, &displacement.to_le_bytes(), immediate].concat();
+            let code: *mut u8 = self.memory.as_mut_ptr().cast();
+            for (i, &byte) in bytes.iter().enumerate() {
+                // SAFETY: the place is in the code.
+                unsafe { *code.add(at + i) = byte };
+            }
+        }
+
+        /// Which entries are only called, where the uses of all but the last are wanted.
+        fn only_called(&mut self) -> [bool; ENTRIES] {
+            let (start, first) = (self.start(), self.entry(0));
+            let all = [0, 1, 2, 3].map(|number| self.entry(number));
+            let mut entries = Entries::new(first, &mut self.states);
+            all[..ENTRIES - 1].iter().for_each(|&entry| entries.want(entry));
+            // SAFETY: the code is ours.
+            unsafe { entries.scan(start, start + CODE) };
+            all.map(|entry| entries.only_called(entry))
+        }
+    }
+
+    const CALL: &[u8] = &[0xff, 0x15];
+    const JUMP: &[u8] = &[0xff, 0x25];
+    const LOAD: &[u8] = &[0x48, 0x8b, 0x05];
+    const COMPARE: &[u8] = &[0x48, 0x81, 0x3d];
+
+    #[test]
+    fn calls_and_jumps_are_told_from_other_uses_wherever_they_are() {
+        for at in 0..CODE - 32 {
+            let mut object = Object::new();
+            object.put(at, CALL, 0, &[]);
+            object.put(at + 6, JUMP, 1, &[]);
+            object.put(at + 12, LOAD, 2, &[]);
+            assert_eq!(object.only_called(), [true, true, false, false], "at {at}");
+        }
+    }
+
+    #[test]
+    fn an_entry_that_is_also_used_otherwise_is_not_only_called() {
+        for immediate in [&[][..], &[1], &[1, 2], &[1, 2, 3, 4]] {
+            let mut object = Object::new();
+            object.put(0, CALL, 0, &[]);
+            object.put(100, COMPARE, 0, immediate);
+            assert_eq!(object.only_called(), [false; ENTRIES], "{immediate:?}");
+        }
+    }
+
+    #[test]
+    fn what_nobody_wants_or_uses_is_not_only_called() {
+        let mut object = Object::new();
+        object.put(0, CALL, ENTRIES - 1, &[]);
+        assert_eq!(object.only_called(), [false; ENTRIES]);
+    }
+
+    #[test]
+    fn the_last_bytes_of_the_code_are_looked_at() {
+        let mut object = Object::new();
+        object.put(CODE - 6, CALL, 1, &[]);
+        assert_eq!(object.only_called(), [false, true, false, false]);
     }
 }

@@ -3,7 +3,7 @@
 
 /// A row: names separated by spaces, and what they have in common. One that ends in `*` is the
 /// start of names.
-pub(crate) type Row<T> = (&'static [u8], T);
+pub type Row<T> = (&'static [u8], T);
 
 /// A name, or the start of names, and what is known of it.
 type Entry<T> = Option<(&'static [u8], T)>;
@@ -17,7 +17,7 @@ const FILTER: usize = 8;
 const WHOLE_FILTER: usize = 64;
 
 /// A table with room for less than `ROOM` whole names, a power of 2.
-pub(crate) struct Names<T, const ROOM: usize> {
+pub struct Names<T, const ROOM: usize> {
     /// Whole names, each at the first free place from the one that its hash gives it.
     whole: [Entry<T>; ROOM],
     /// Bits of the whole names.
@@ -30,7 +30,7 @@ pub(crate) struct Names<T, const ROOM: usize> {
 impl<T: Copy, const ROOM: usize> Names<T, ROOM> {
     /// The table of these rows. Does not compile if names are too many, or more than one row fits a
     /// name of the table.
-    pub(crate) const fn new(rows: &[Row<T>]) -> Self {
+    pub const fn new(rows: &[Row<T>]) -> Self {
         let mut this = Self {
             whole: [const { None }; ROOM],
             whole_filter: [0; WHOLE_FILTER],
@@ -102,7 +102,7 @@ impl<T: Copy, const ROOM: usize> Names<T, ROOM> {
 
     /// What is known of `name`.
     #[inline]
-    pub(crate) const fn get(&self, name: &[u8]) -> Option<T> {
+    pub const fn get(&self, name: &[u8]) -> Option<T> {
         let found = match self.find_whole(name) {
             Some(at) => self.whole[at],
             None => match self.find_start(name) {
@@ -198,20 +198,42 @@ const fn starts_with(name: &[u8], start: &[u8]) -> bool {
     true
 }
 
-// What the tables rest on, checked by the compiler: there is nothing to run this crate's tests with.
-const _: () = {
-    const SOME: Names<u32, 8> =
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    static SOME: Names<u32, 8> =
         Names::new(&[(b"read write", 1), (b"sem_*", 2), (b"a  _x mq_*", 3), (b"", 4)]);
-    const fn is(name: &[u8], value: u32) -> bool {
-        matches!(SOME.get(name), Some(found) if found == value)
+
+    #[test]
+    fn whole_names_and_starts_of_names_are_found() {
+        let found: [(&[u8], u32); 7] = [
+            (b"read", 1),
+            (b"write", 1),
+            (b"a", 3),
+            (b"_x", 3),
+            (b"sem_", 2),
+            (b"sem_wait", 2),
+            (b"mq_open", 3),
+        ];
+        for (name, value) in found {
+            assert_eq!(SOME.get(name), Some(value), "{}", name.escape_ascii());
+        }
     }
-    assert!(is(b"read", 1) && is(b"write", 1) && is(b"a", 3) && is(b"_x", 3));
-    assert!(is(b"sem_", 2) && is(b"sem_wait", 2) && is(b"mq_open", 3));
-    let others: [&[u8]; 9] =
-        [b"", b"rea", b"reads", b"Read", b"b", b"sem", b"semop", b"sen_wait", &[b'a'; 100]];
-    let mut at = 0;
-    while at < others.len() {
-        assert!(SOME.get(others[at]).is_none());
-        at += 1;
+
+    #[test]
+    fn other_names_are_not_found() {
+        let others: [&[u8]; 9] =
+            [b"", b"rea", b"reads", b"Read", b"b", b"sem", b"semop", b"sen_wait", &[b'a'; 100]];
+        for name in others {
+            assert_eq!(SOME.get(name), None, "{}", name.escape_ascii());
+        }
     }
-};
+
+    #[test]
+    fn a_full_table_finds_all_and_nothing_else() {
+        static FULL: Names<u32, 4> = Names::new(&[(b"a b c", 1)]);
+        assert!([b"a", b"b", b"c"].iter().all(|&name| FULL.get(name) == Some(1)));
+        assert!((b'd'..=b'z').all(|byte| FULL.get(&[byte]).is_none()));
+    }
+}

@@ -6,7 +6,7 @@ use crate::names::Names;
 
 /// What kind of function it is.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// Nothing special.
     Ordinary,
     /// Returns twice or captures the context that it is called in: a frame of ours would be part of
@@ -71,12 +71,12 @@ impl Kind {
     ];
 
     /// The kind that `as u32` makes this number of.
-    pub(crate) fn from_number(number: u32) -> Self {
+    pub fn from_number(number: u32) -> Self {
         Self::ALL.get(number as usize).copied().unwrap_or(Self::Alone)
     }
 
     /// How the calls of such a slot appear in the recording.
-    pub(crate) fn class(self) -> SlotClass {
+    pub fn class(self) -> SlotClass {
         match self {
             Self::Ordinary
             | Self::Control
@@ -204,6 +204,32 @@ static TABLE: Names<Kind, 256> = Names::new(&[
 ]);
 
 /// The kind of the function `name`.
-pub(crate) fn kind_of(name: &[u8]) -> Kind {
+pub fn kind_of(name: &[u8]) -> Kind {
     TABLE.get(name).unwrap_or(Kind::Ordinary)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_that_are_not_ordinary_are_known_by_their_names() {
+        let known: [(&[u8], Kind); 6] = [
+            (b"setjmp", Kind::Capture),
+            (b"pthread_create", Kind::Thread),
+            (b"dlopen", Kind::Open),
+            (b"__asan_init", Kind::Alone),
+            (b"execve", Kind::Exec),
+            (b"memcpy", Kind::Ordinary),
+        ];
+        for (name, kind) in known {
+            assert!(kind_of(name) == kind, "{}", name.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn kinds_are_known_by_their_numbers() {
+        assert!(Kind::ALL.iter().all(|&kind| Kind::from_number(kind as u32) == kind));
+        assert!(Kind::from_number(u32::MAX) == Kind::Alone);
+    }
 }

@@ -16,7 +16,7 @@ const HELD_UNIT: u64 = 1024;
 /// Of each kind: that some calls take 30 times as long as the mean tells nothing of one that took 1000
 /// times as long. However long ago they were: of a tail of which a sample is rare, all would be held back.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Suspects {
+pub struct Suspects {
     /// What they would have added.
     held_back: [u32; KINDS],
     counts: [u8; KINDS],
@@ -25,7 +25,7 @@ pub(crate) struct Suspects {
 impl Suspects {
     /// Adds one of `ticks`, where the mean is `mean`, and the ticks that it would add to the total beyond what it took
     /// itself. If it is believed: the ticks that were held back of its kind.
-    pub(crate) fn add(&mut self, ticks: u64, mean: u64, excess: u64) -> Option<u64> {
+    pub fn add(&mut self, ticks: u64, mean: u64, excess: u64) -> Option<u64> {
         let kind = LONGER.iter().filter(|&&means| ticks >= mean.saturating_mul(means)).count();
         self.counts[kind] = self.counts[kind].saturating_add(1);
         let alike = self.counts[kind..].iter().fold(0, |sum: u8, &count| sum.saturating_add(count));
@@ -37,5 +37,53 @@ impl Suspects {
         let held_back = before.saturating_add(excess) / HELD_UNIT;
         self.held_back[kind] = u32::try_from(held_back).unwrap_or(u32::MAX);
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MEAN: u64 = 1_000;
+
+    #[test]
+    fn a_lone_interruption_is_held_back() {
+        let mut suspects = Suspects::default();
+        assert_eq!(suspects.add(100 * MEAN, MEAN, 1 << 20), None);
+        assert_eq!(suspects.add(100 * MEAN, MEAN, 1 << 20), None);
+    }
+
+    #[test]
+    fn what_was_held_back_of_a_tail_is_added_once() {
+        let mut suspects = Suspects::default();
+        let excess = 5 * HELD_UNIT;
+        for _ in 1..BELIEVED {
+            assert_eq!(suspects.add(100 * MEAN, MEAN, excess), None);
+        }
+        assert_eq!(suspects.add(100 * MEAN, MEAN, excess), Some(u64::from(BELIEVED - 1) * excess));
+        assert_eq!(suspects.add(100 * MEAN, MEAN, excess), Some(0));
+    }
+
+    #[test]
+    fn longer_ones_tell_of_shorter_ones_and_not_the_other_way_round() {
+        let mut suspects = Suspects::default();
+        for _ in 0..BELIEVED {
+            suspects.add(100 * MEAN, MEAN, HELD_UNIT);
+        }
+        assert_eq!(suspects.add(2_000 * MEAN, MEAN, HELD_UNIT), None);
+        let mut suspects = Suspects::default();
+        for _ in 0..BELIEVED {
+            suspects.add(2_000 * MEAN, MEAN, HELD_UNIT);
+        }
+        assert_eq!(suspects.add(100 * MEAN, MEAN, HELD_UNIT), Some(0));
+    }
+
+    #[test]
+    fn no_number_is_too_large() {
+        let mut suspects = Suspects::default();
+        for _ in 0..1_000 {
+            suspects.add(u64::MAX, u64::MAX, u64::MAX);
+        }
+        assert_eq!(suspects.add(u64::MAX, 1, u64::MAX), Some(0));
     }
 }

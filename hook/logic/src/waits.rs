@@ -9,7 +9,7 @@ use crate::names::Names;
 
 /// What a function may wait for.
 #[derive(Clone, Copy)]
-pub(super) enum Waits {
+pub enum Waits {
     /// Other threads of the process. (A lock that processes share is taken for one of threads.)
     Threads,
     /// The kernel, other processes, time.
@@ -20,7 +20,7 @@ pub(super) enum Waits {
 
 /// What `name`, a symbol of any library, may wait for, if it is known to. Leading underscores and the
 /// checked and cancellable variants of the C library make no difference.
-pub(super) fn waits_of(name: &[u8]) -> Option<Waits> {
+pub fn waits_of(name: &[u8]) -> Option<Waits> {
     let mut name = name;
     while let [b'_', rest @ ..] = name {
         name = rest;
@@ -85,3 +85,25 @@ const NAMES: &[u8] = b"\
     wait wait3 wait4 waitid waitpid system popen pclose fork posix_spawn posix_spawnp getpid \
     getppid gettid getuid geteuid getrusage times futex getrandom getentropy eventfd_read \
     eventfd_write fflush fclose fopen fopen64 freopen";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_that_wait_are_known_by_their_names() {
+        assert!(matches!(waits_of(b"pthread_mutex_lock"), Some(Waits::Threads)));
+        assert!(matches!(waits_of(b"read"), Some(Waits::Anything)));
+        assert!(matches!(waits_of(b"sem_wait"), Some(Waits::Anything)));
+        assert!(matches!(waits_of(b"memcpy"), Some(Waits::Nothing)));
+        assert!(waits_of(b"deflate").is_none());
+    }
+
+    #[test]
+    fn the_variants_of_the_c_library_are_the_same_functions() {
+        assert!(matches!(waits_of(b"__read_chk"), Some(Waits::Anything)));
+        assert!(matches!(waits_of(b"__write_nocancel"), Some(Waits::Anything)));
+        assert!(matches!(waits_of(b"__memcpy_chk"), Some(Waits::Nothing)));
+        assert!(waits_of(b"____").is_none() && waits_of(b"").is_none());
+    }
+}

@@ -9,25 +9,27 @@ use core::ptr;
 
 /// Up to `N - 1` bytes and a NUL behind them.
 #[derive(Clone, Copy)]
-pub(crate) struct Text<const N: usize> {
+pub struct Text<const N: usize> {
     bytes: [u8; N],
     len: usize,
     cut: bool,
 }
 
 impl<const N: usize> Text<N> {
-    pub(crate) const fn new() -> Self {
+    /// Empty.
+    #[must_use]
+    pub const fn new() -> Self {
         Self { bytes: [0; N], len: 0, cut: false }
     }
 
     /// Makes it empty.
-    pub(crate) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.bytes.fill(0);
         (self.len, self.cut) = (0, false);
     }
 
     /// Appends bytes; a NUL in them ends the C string early.
-    pub(crate) fn push(&mut self, bytes: &[u8]) -> &mut Self {
+    pub fn push(&mut self, bytes: &[u8]) -> &mut Self {
         for &byte in bytes {
             match self.bytes.get_mut(self.len) {
                 Some(place) if self.len + 1 < N => *place = byte,
@@ -42,34 +44,39 @@ impl<const N: usize> Text<N> {
     }
 
     /// Appends a number in decimal.
-    pub(crate) fn push_number(&mut self, number: u64) -> &mut Self {
+    pub fn push_number(&mut self, number: u64) -> &mut Self {
         if number >= 10 {
             self.push_number(number / 10);
         }
         self.push(&[b'0' + (number % 10) as u8])
     }
 
-    pub(crate) fn as_bytes(&self) -> &[u8] {
+    /// What is in it, without the NUL.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
         self.bytes.get(..self.len).unwrap_or(&[])
     }
 
-    pub(crate) fn as_c_str(&self) -> &CStr {
+    /// What is in it, up to the first NUL.
+    #[must_use]
+    pub fn as_c_str(&self) -> &CStr {
         CStr::from_bytes_until_nul(&self.bytes).unwrap_or(c"")
     }
 
     /// Whether something did not fit.
-    pub(crate) fn is_cut(&self) -> bool {
+    pub fn is_cut(&self) -> bool {
         self.cut
     }
 }
 
 /// The last component of a path.
-pub(crate) fn file_name(path: &[u8]) -> &[u8] {
+pub fn file_name(path: &[u8]) -> &[u8] {
     path.rsplit(|&byte| byte == b'/').next().unwrap_or(path)
 }
 
 /// The bytes of a C string at `address`; empty for null.
-pub(crate) fn c_bytes(address: usize) -> &'static [u8] {
+#[inline]
+pub fn c_bytes(address: usize) -> &'static [u8] {
     if address == 0 {
         return &[];
     }
@@ -92,7 +99,7 @@ pub(crate) fn c_bytes(address: usize) -> &'static [u8] {
 }
 
 /// Whether `text` matches `pattern`, in which `*` stands for any bytes and `?` for any one.
-pub(crate) fn glob(pattern: &[u8], text: &[u8]) -> bool {
+pub fn glob(pattern: &[u8], text: &[u8]) -> bool {
     let (mut p, mut t) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
     while t < text.len() {
@@ -113,4 +120,82 @@ pub(crate) fn glob(pattern: &[u8], text: &[u8]) -> bool {
         }
     }
     pattern.get(p..).unwrap_or(&[]).iter().all(|&byte| byte == b'*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_that_does_not_fit_is_cut_and_says_so() {
+        let mut text = Text::<6>::new();
+        text.push(b"ab").push_number(90);
+        assert_eq!((text.as_bytes(), text.is_cut()), (&b"ab90"[..], false));
+        text.push(b"cd");
+        assert_eq!((text.as_c_str(), text.is_cut()), (c"ab90c", true));
+        text.clear();
+        assert_eq!((text.as_bytes(), text.is_cut()), (&b""[..], false));
+    }
+
+    #[test]
+    fn numbers_are_decimal() {
+        for number in [0, 9, 10, 12_345, u64::MAX] {
+            let mut text = Text::<24>::new();
+            text.push_number(number);
+            assert_eq!(text.as_bytes(), std::format!("{number}").as_bytes());
+        }
+    }
+
+    #[test]
+    fn the_length_of_a_c_string_is_found_wherever_it_begins() {
+        // A multiple of 16 bytes, of which every block has the string's bytes to its end.
+        #[repr(align(16))]
+        struct Block([u8; 64]);
+        let mut block = Block([b'x'; 64]);
+        for end in 0..64 {
+            block.0.fill(b'x');
+            block.0[end] = 0;
+            for start in 0..=end {
+                let found = c_bytes((&raw const block.0[start]).expose_provenance());
+                assert_eq!(found.len(), end - start, "from {start} to {end}");
+            }
+        }
+        assert!(c_bytes(0).is_empty());
+    }
+
+    #[test]
+    fn globs() {
+        let matching: [(&[u8], &[u8]); 9] = [
+            (b"", b""),
+            (b"*", b""),
+            (b"*", b"anything"),
+            (b"lib*.so.?", b"libc.so.6"),
+            (b"*.so*", b"libz.so.1.2"),
+            (b"a*b*c", b"a__b_bc"),
+            (b"**", b"x"),
+            (b"?", b"x"),
+            (b"*ab", b"aab"),
+        ];
+        for (pattern, text) in matching {
+            assert!(glob(pattern, text), "{} {}", pattern.escape_ascii(), text.escape_ascii());
+        }
+        let others: [(&[u8], &[u8]); 6] = [
+            (b"", b"a"),
+            (b"?", b""),
+            (b"a", b"ab"),
+            (b"a*b", b"ac"),
+            (b"*ab", b"abc"),
+            (b"ab", b"a"),
+        ];
+        for (pattern, text) in others {
+            assert!(!glob(pattern, text), "{} {}", pattern.escape_ascii(), text.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn file_names() {
+        assert_eq!(file_name(b"/a/b.so"), b"b.so");
+        assert_eq!(file_name(b"b.so"), b"b.so");
+        assert_eq!(file_name(b"/a/"), b"");
+    }
 }

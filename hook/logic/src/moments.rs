@@ -25,7 +25,7 @@ const MANY_ERRORS: u64 = 4;
 const LEAST_LIFE_US: u64 = 100_000;
 /// What timing may take of a thread's time, in 1/1024, with what it makes others find cold; and κ in ticks where it
 /// takes just that. It grows with the eighth power: with the fourth, timing took twice as much where calls are uneven.
-pub(crate) const BUDGET: u64 = 12;
+pub const BUDGET: u64 = 12;
 const KAPPA: u64 = 4_000;
 /// The least squared coefficient of variation that is believed is one over this: clock reads and buckets are no finer.
 const LEAST_SPREAD: u64 = 100;
@@ -36,7 +36,7 @@ const SHORT_NS: u64 = 1_000;
 
 /// Sums over the durations of calls, in ticks.
 #[derive(Clone, Copy)]
-pub(crate) struct Moments {
+pub struct Moments {
     calls: u64,
     total: u64,
     squares: u64,
@@ -47,18 +47,22 @@ pub(crate) struct Moments {
 
 /// What a thread has lived, and what the timing of short calls took of that.
 #[derive(Clone, Copy)]
-pub(crate) struct Life {
-    pub(crate) ticks: u64,
-    pub(crate) ticks_per_us: u64,
+pub struct Life {
+    /// Its time so far.
+    pub ticks: u64,
+    /// The clock's rate.
+    pub ticks_per_us: u64,
     /// In 1/1024.
-    pub(crate) timing_share: u64,
+    pub timing_share: u64,
 }
 
 impl Moments {
-    pub(crate) const NONE: Self =
-        Self { calls: 0, total: 0, squares: 0, all_calls: 0, all_total: 0 };
+    /// Of no calls.
+    pub const NONE: Self = Self { calls: 0, total: 0, squares: 0, all_calls: 0, all_total: 0 };
 
-    pub(crate) fn add(&mut self, ticks: u64, calls: u64) {
+    /// Adds so many calls of `ticks` each.
+    #[inline]
+    pub fn add(&mut self, ticks: u64, calls: u64) {
         let total = ticks.saturating_mul(calls);
         self.all_calls += calls;
         self.all_total = self.all_total.saturating_add(total);
@@ -73,17 +77,21 @@ impl Moments {
     }
 
     /// Whether so many ticks are many times of what the error of the total may be.
-    pub(crate) fn is_much(&self, ticks: u64) -> bool {
+    #[must_use]
+    #[inline]
+    pub fn is_much(&self, ticks: u64) -> bool {
         ticks > self.all_total / PRECISION * MANY_ERRORS
     }
 
     /// Whether there are none.
-    pub(crate) fn is_empty(&self) -> bool {
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
         self.calls == 0
     }
 
     /// The longest block that is good enough; 0 if the calls are not short.
-    pub(crate) fn longest_block(&self, life: Life) -> u64 {
+    #[must_use]
+    pub fn longest_block(&self, life: Life) -> u64 {
         let Life { ticks, ticks_per_us, timing_share } = life;
         let calls = self.calls.clamp(1, u64::from(u32::MAX));
         // In 1/16 and 1/256 ticks.
@@ -115,4 +123,90 @@ fn longest_within(error: u64, calls: u64, variance: u64) -> u64 {
     let shift = (u64::BITS / 2).saturating_sub(error.leading_zeros());
     let error = error >> shift;
     error * error / (calls.saturating_mul(variance) >> (2 * shift)).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TICKS_PER_US: u64 = 1_000;
+
+    fn life(seconds: u64, timing_share: u64) -> Life {
+        Life { ticks: seconds * 1_000_000 * TICKS_PER_US, ticks_per_us: TICKS_PER_US, timing_share }
+    }
+
+    /// So many calls, half of each of these durations.
+    fn moments(calls: u64, durations: [u64; 2]) -> Moments {
+        let mut moments = Moments::NONE;
+        for _ in 0..calls / 2 {
+            durations.iter().for_each(|&ticks| moments.add(ticks, 1));
+        }
+        moments
+    }
+
+    #[test]
+    fn long_calls_are_all_timed() {
+        let ticks = SHORT_NS * TICKS_PER_US / 1_000 + 1;
+        assert_eq!(moments(1_000, [ticks, ticks]).longest_block(life(1, 0)), 0);
+        assert!(moments(1_000, [ticks / 2, ticks / 2]).longest_block(life(1, 0)) > 0);
+    }
+
+    #[test]
+    fn uneven_calls_have_shorter_blocks() {
+        let even = moments(10_000, [1_000, 1_000]).longest_block(life(1, 0));
+        let uneven = moments(10_000, [1, 1_999]).longest_block(life(1, 0));
+        assert!(uneven < even, "{uneven} {even}");
+    }
+
+    #[test]
+    fn blocks_grow_with_the_share_that_timing_takes() {
+        // As few calls as the error of their total makes short blocks of.
+        let calls = moments(100_000, [10, 400]);
+        let blocks: std::vec::Vec<u64> =
+            [0, BUDGET, 4 * BUDGET, 1024].map(|share| calls.longest_block(life(0, share))).into();
+        assert!(blocks.is_sorted() && blocks[0] < blocks[3], "{blocks:?}");
+    }
+
+    /// The bound that the block is chosen by: `√(N·n) · σ` is at most the fraction of the total, or of the life.
+    #[test]
+    fn the_error_is_within_what_it_may_be() {
+        for durations in [[90, 110], [10, 190], [1, 999]] {
+            let (calls, life) = (50_000, life(0, 0));
+            let block = moments(calls, durations).longest_block(life);
+            let mean = durations.iter().sum::<u64>() as f64 / 2.0;
+            let sigma = durations[0].abs_diff(durations[1]) as f64 / 2.0;
+            let error = (block as f64 * calls as f64).sqrt() * sigma;
+            let by_total = mean * calls as f64 / PRECISION as f64;
+            let by_life = (LEAST_LIFE_US * TICKS_PER_US / PRECISION_OF_LIFE) as f64;
+            assert!(error <= by_total.max(by_life) * 1.01, "{durations:?}: {block}");
+        }
+    }
+
+    #[test]
+    fn no_sums_overflow() {
+        let mut moments = Moments::NONE;
+        assert!(moments.is_empty());
+        moments.add(u64::MAX, u64::from(u32::MAX));
+        moments.add(u64::MAX, 1);
+        assert_eq!(moments.longest_block(life(1, 1024)), 0);
+        assert!(
+            Moments::NONE.longest_block(Life { ticks: u64::MAX, ticks_per_us: 1, timing_share: 0 })
+                > 0
+        );
+    }
+
+    #[test]
+    fn old_durations_are_forgotten() {
+        let mut moments = moments(MEMORY, [5_000, 5_000]);
+        (0..20).for_each(|_| moments.add(10, MEMORY));
+        assert!(moments.longest_block(life(1, 0)) > 0);
+    }
+
+    #[test]
+    fn kappa_grows_with_the_eighth_power() {
+        assert_eq!(kappa(0), 0);
+        assert_eq!(kappa(BUDGET), KAPPA * 16_u64.pow(8) >> 32);
+        assert_eq!(kappa(2 * BUDGET), kappa(BUDGET) << 8);
+        assert_eq!(kappa(1024), kappa(8 * BUDGET));
+    }
 }

@@ -1,0 +1,135 @@
+//! The arithmetic of countdowns.
+//!
+//! A stub counts a countdown down at each call. The call is only counted while the result is above zero; else it goes
+//! the long way: at zero it is a sample, below zero it is timed, or gets a frame, and at the greatest number, to which
+//! the least one wraps round, something is due.
+
+use chase_format::layout::LONGEST_COUNTDOWN;
+
+/// Most calls from one look to the next.
+pub const LONGEST: u32 = LONGEST_COUNTDOWN as u32;
+
+/// The countdown that wraps round at the last of so many calls, 1 to [`LONGEST`].
+#[must_use]
+#[inline]
+pub const fn wrapping_after(calls: u32) -> i16 {
+    let calls = if calls == 0 {
+        1
+    } else if calls > LONGEST {
+        LONGEST
+    } else {
+        calls
+    };
+    i16::MIN + calls as i16 - 1
+}
+
+/// The countdown by which the last of as many calls is the next sample: that of calls which get frames is below
+/// zero, so that stubs lead to the call path.
+#[must_use]
+#[inline]
+pub const fn until_sample(calls: u32, framed: bool) -> i16 {
+    if framed {
+        wrapping_after(calls)
+    } else if calls > LONGEST {
+        LONGEST as i16
+    } else {
+        calls as i16
+    }
+}
+
+/// Calls made and not credited where `place` calls lead to the next sample, at this countdown; below zero if it is the
+/// other way round. (Calls with frames are credited as they are made.)
+#[must_use]
+#[inline]
+pub const fn uncredited(place: u32, left: i16, framed: bool) -> i32 {
+    if framed { 0 } else { place as i32 - if left > 0 { left as i32 } else { 0 } }
+}
+
+/// Calls that were only counted since a countdown wrapped round, up to this one.
+#[must_use]
+#[inline]
+pub const fn counted_since_wrap(left: i16) -> u32 {
+    if left > 0 { (i16::MAX - left) as u32 } else { 0 }
+}
+
+/// The next state of a xorshift generator (Marsaglia), which is not 0, and a number from 1 to `most`, each as likely
+/// (scaled as Lemire does).
+#[must_use]
+#[inline]
+pub const fn random_up_to(state: u64, most: u32) -> (u64, u32) {
+    let mut x = state;
+    x ^= x << 13;
+    x ^= x >> 7;
+    x ^= x << 17;
+    (x, (((x >> 32) * most as u64) >> 32) as u32 + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a stub does at a call: the countdown, and whether the call is only counted.
+    fn call(left: i16) -> (i16, bool) {
+        let left = left.wrapping_sub(1);
+        // `jle` after `decw`: zero, below zero, or an overflow, which only the least number makes.
+        (left, left > 0 && left != i16::MAX)
+    }
+
+    #[test]
+    fn the_last_call_of_a_block_is_the_sample() {
+        for calls in [1, 2, 3, 100, LONGEST] {
+            let mut left = until_sample(calls, false);
+            for made in 1..calls {
+                let (next, is_counted) = call(left);
+                left = next;
+                assert!(is_counted, "call {made} of {calls}");
+                assert_eq!(uncredited(calls, left, false), made as i32);
+            }
+            assert_eq!(call(left), (0, false), "of {calls}");
+        }
+    }
+
+    #[test]
+    fn a_countdown_below_zero_wraps_round_at_the_last_call() {
+        for calls in [1, 2, 3, 100, LONGEST] {
+            let mut left = wrapping_after(calls);
+            assert_eq!(left, until_sample(calls, true));
+            for _ in 1..calls {
+                left = call(left).0;
+                assert!(left < 0);
+            }
+            assert_eq!(call(left), (i16::MAX, false), "of {calls}");
+        }
+    }
+
+    #[test]
+    fn numbers_out_of_range_are_the_nearest_in_it() {
+        assert_eq!(wrapping_after(0), wrapping_after(1));
+        assert_eq!(wrapping_after(u32::MAX), wrapping_after(LONGEST));
+        assert_eq!(until_sample(u32::MAX, false), LONGEST as i16);
+        assert!(until_sample(LONGEST, true) < 0);
+    }
+
+    #[test]
+    fn what_was_counted_since_a_wrap_is_known() {
+        assert_eq!(counted_since_wrap(-1), 0);
+        assert_eq!(counted_since_wrap(i16::MAX), 0);
+        assert_eq!(counted_since_wrap(i16::MAX - 7), 7);
+    }
+
+    #[test]
+    fn random_places_are_all_as_likely() {
+        const MOST: u32 = 10;
+        const TURNS: u32 = if cfg!(miri) { 2_000 } else { 100_000 };
+        let mut state = 0x1234_5678_9abc_def1;
+        let mut counts = [0; MOST as usize];
+        for _ in 0..TURNS {
+            let (next, place) = random_up_to(state, MOST);
+            state = next;
+            counts[place as usize - 1] += 1;
+        }
+        // Five standard deviations of a count.
+        let (mean, apart) = (TURNS / MOST, 5 * ((TURNS / MOST) as f64).sqrt() as u32);
+        assert!(counts.iter().all(|count| mean.abs_diff(*count) < apart), "{counts:?}");
+    }
+}
