@@ -60,6 +60,8 @@ mod special;
 mod start;
 mod thread_life;
 
+use chase_logic::text::Text;
+
 /// There is no heap here. Cargo may turn on features of shared dependencies that link `alloc`, which
 /// then asks for one; nothing of ours does.
 struct NoHeap;
@@ -76,11 +78,18 @@ unsafe impl core::alloc::GlobalAlloc for NoHeap {
 #[global_allocator]
 static NO_HEAP: NoHeap = NoHeap;
 
-/// Nothing in this crate panics on purpose; if it happened, there would be no way to go on that
-/// does not harm the application less than this.
+/// Nothing panics in a release build: there is no code in it that would (`tests/tests/library.rs` looks). Whoever builds
+/// another one is told where it did. There is no way back into the application from the middle of a change, with locks
+/// held; so the process ends, and does not hang.
 #[panic_handler]
-fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
-    loop {
-        core::hint::spin_loop();
+fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
+    const ABORTED: i32 = 134;
+    let mut line = Text::<512>::new();
+    line.push(b"chase: internal error");
+    if let Some(place) = info.location() {
+        line.push(b" at ").push(place.file().as_bytes());
+        line.push(b":").push_number(u64::from(place.line()));
     }
+    sys::write_stderr(line.push(b"\n").as_bytes());
+    sys::exit(ABORTED)
 }

@@ -20,8 +20,7 @@ pub(crate) fn for_each_line(path: &CStr, mut f: impl FnMut(&[u8]) -> bool) {
         if done || read == 0 && used == 0 {
             break;
         }
-        buffer.copy_within(used..len, 0);
-        len -= used;
+        len = keep_rest(&mut buffer, used, len);
     }
     sys::close(fd);
 }
@@ -37,4 +36,13 @@ fn whole_lines(text: &[u8], f: &mut impl FnMut(&[u8]) -> bool) -> (usize, bool) 
         }
     }
     (used, false)
+}
+
+/// Moves the bytes from `used` up to `len` to the start, and gives how many they are.
+fn keep_rest(buffer: &mut [u8], used: usize, len: usize) -> usize {
+    if used > len || len > buffer.len() {
+        return 0;
+    }
+    buffer.copy_within(used..len, 0);
+    len - used
 }

@@ -121,9 +121,10 @@ impl Blocks {
             if slab.is_null() {
                 return ptr::null_mut();
             }
-            let unaligned = slab.align_offset(len);
+            // (One page or two: a power of 2.)
+            let unaligned = slab.addr().wrapping_neg() & (len - 1);
             self.slab = slab.wrapping_add(unaligned);
-            self.slab_left = (SLAB - unaligned) / len * len;
+            self.slab_left = (SLAB - unaligned) & !(len - 1);
         }
         self.slab_left -= len;
         self.slab.wrapping_add(self.slab_left)

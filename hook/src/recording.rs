@@ -54,13 +54,12 @@ struct State {
     identity: (u64, u64),
     /// Length of the file, and of its mapping.
     length: usize,
-    threads: Chunk,
+    threads: Option<Chunk>,
     threads_used: usize,
     thread_count: u32,
     /// The first chunks of thread records.
-    first_threads: [Chunk; NAMED_CHUNKS],
-    first_thread_chunks: usize,
-    origins: Chunk,
+    first_threads: [Option<Chunk>; NAMED_CHUNKS],
+    origins: Option<Chunk>,
     origins_used: usize,
 }
 
@@ -69,12 +68,11 @@ static RECORDING: Lock<State> = Lock::new(State {
     path: Text::new(),
     identity: (0, 0),
     length: 0,
-    threads: Chunk::none(),
+    threads: None,
     threads_used: 0,
     thread_count: 0,
-    first_threads: [Chunk::none(); NAMED_CHUNKS],
-    first_thread_chunks: 0,
-    origins: Chunk::none(),
+    first_threads: [None; NAMED_CHUNKS],
+    origins: None,
     origins_used: 0,
 });
 
@@ -163,9 +161,9 @@ fn map_new(path: &Text<4096>, fd: i32, file_limit: usize, header: &Header) -> Re
     state.path = *path;
     state.identity = sys::file_identity(fd).unwrap_or_default();
     state.length = length;
-    (state.threads, state.threads_used, state.thread_count) = (Chunk::none(), 0, 0);
-    (state.origins, state.origins_used) = (Chunk::none(), 0);
-    state.first_thread_chunks = 0;
+    (state.threads, state.threads_used, state.thread_count) = (None, 0, 0);
+    (state.origins, state.origins_used) = (None, 0);
+    state.first_threads = [None; NAMED_CHUNKS];
     // SAFETY: the first `room` bytes of the mapping are populated, zero and ours alone.
     state.writer = unsafe { Writer::begin(base, room, header) };
     STOPPED.store(false, Ordering::Relaxed);
@@ -320,16 +318,19 @@ pub(crate) fn nodes_chunk(owner: u32, len: usize) -> Option<Chunk> {
 /// An empty thread record and its number. Signals are blocked.
 pub(crate) fn thread_record() -> Option<(*mut ThreadRecord, u32)> {
     let state = &mut *RECORDING.hold();
-    if state.thread_count == 0 || state.threads_used == THREADS_PER_CHUNK {
-        state.threads = append(state, ChunkKind::Threads, NONE, PAGE)?;
-        state.threads.commit(THREADS_PER_CHUNK);
-        state.threads_used = 0;
-        if let Some(place) = state.first_threads.get_mut(state.first_thread_chunks) {
-            *place = state.threads;
-            state.first_thread_chunks += 1;
+    let chunk = match state.threads.filter(|_| state.threads_used < THREADS_PER_CHUNK) {
+        Some(chunk) => chunk,
+        None => {
+            let chunk = append(state, ChunkKind::Threads, NONE, PAGE)?;
+            chunk.commit(THREADS_PER_CHUNK);
+            (state.threads, state.threads_used) = (Some(chunk), 0);
+            if let Some(free) = state.first_threads.iter_mut().find(|place| place.is_none()) {
+                *free = Some(chunk);
+            }
+            chunk
         }
-    }
-    let record = state.threads.contents().cast::<ThreadRecord>().wrapping_add(state.threads_used);
+    };
+    let record = chunk.contents().cast::<ThreadRecord>().wrapping_add(state.threads_used);
     let index = state.thread_count;
     state.threads_used += 1;
     state.thread_count += 1;
@@ -342,11 +343,10 @@ pub(crate) fn thread_record() -> Option<(*mut ThreadRecord, u32)> {
 pub(crate) fn note_names() {
     let _signals = SignalsBlocked::new();
     let state = &mut *RECORDING.hold();
-    let chunks = state.first_threads.get(..state.first_thread_chunks).unwrap_or_default();
     if state.thread_count < 2 {
         return;
     }
-    for chunk in chunks {
+    for chunk in state.first_threads.iter().flatten() {
         let records = chunk.contents().cast::<ThreadRecord>();
         for record in (0..THREADS_PER_CHUNK).map(|i| records.wrapping_add(i)) {
             // SAFETY: the records are in the mapping. A thread that ends meanwhile writes the
@@ -368,12 +368,16 @@ pub(crate) fn origin_record() -> Option<*mut OriginRecord> {
     const CHUNK: usize = 4 * PAGE;
     const PER_CHUNK: usize = records_per_chunk(CHUNK, size_of::<OriginRecord>());
     let state = &mut *RECORDING.hold();
-    if state.origins_used.is_multiple_of(PER_CHUNK) {
-        state.origins = append(state, ChunkKind::Origins, NONE, CHUNK)?;
-        state.origins.commit(PER_CHUNK);
-        state.origins_used = 0;
-    }
-    let record = state.origins.contents().cast::<OriginRecord>().wrapping_add(state.origins_used);
+    let chunk = match state.origins.filter(|_| state.origins_used < PER_CHUNK) {
+        Some(chunk) => chunk,
+        None => {
+            let chunk = append(state, ChunkKind::Origins, NONE, CHUNK)?;
+            chunk.commit(PER_CHUNK);
+            (state.origins, state.origins_used) = (Some(chunk), 0);
+            chunk
+        }
+    };
+    let record = chunk.contents().cast::<OriginRecord>().wrapping_add(state.origins_used);
     state.origins_used += 1;
     Some(record)
 }

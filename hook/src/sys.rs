@@ -11,7 +11,8 @@ use chase_logic::text::Text;
 
 pub(crate) use self::memory::{
     advise, can_overwrite, can_read, copy_word, extend_mapping, is_mapped, map_anonymous,
-    map_anonymous_at, map_file, map_nothing, map_populated, move_mapping, protect, unmap,
+    map_anonymous_at, map_file, map_movable, map_nothing, map_populated, move_mapping, protect,
+    unmap,
 };
 
 /// An error number of the kernel, positive.

@@ -401,7 +401,9 @@ impl Tree {
         if open {
             self.open();
         }
-        if let Some(place) = self.outgrown.get((old_entries / FIRST_ENTRIES).ilog2() as usize) {
+        if let Some(place) =
+            self.outgrown.get((old_entries / FIRST_ENTRIES).trailing_zeros() as usize)
+        {
             place.set(old);
         }
         true

@@ -13,13 +13,40 @@ fn readelf(option: &str) -> Option<String> {
 }
 
 #[test]
-fn needs_the_c_library_only() {
+fn needs_no_other_library() {
     let Some(dynamic) = readelf("-d") else { return };
     let needed = dynamic.lines().filter(|line| line.contains("(NEEDED)"));
-    let names: Vec<_> = needed.filter_map(|line| line.split(['[', ']']).nth(1)).collect();
-    let allowed = ["libc.so.6", "ld-linux-x86-64.so.2"];
-    assert!(names.iter().all(|name| allowed.contains(name)), "{names:?}");
+    assert_eq!(needed.count(), 0, "{dynamic}");
     assert!(!dynamic.contains("TEXTREL"));
+}
+
+/// All that the library needs of others it finds by itself, so that no name of it can be bound to something else.
+#[test]
+fn leaves_no_symbol_to_be_bound() {
+    let Some(symbols) = readelf("--dyn-syms") else { return };
+    let undefined: Vec<&str> = symbols
+        .lines()
+        .filter(|line| line.split_whitespace().nth(6) == Some("UND"))
+        .filter_map(|line| line.split_whitespace().nth(7))
+        .collect();
+    assert!(undefined.is_empty(), "{undefined:?}");
+}
+
+/// A panic would have no way out, in the middle of a program that knows of none.
+#[test]
+fn has_no_code_that_panics() {
+    let Some(symbols) = readelf("--symbols") else { return };
+    assert!(symbols.contains("chase_enter_near"), "the library has no symbols to look at");
+    let panics: Vec<&str> = symbols
+        .lines()
+        .filter_map(|line| line.split_whitespace().nth(7))
+        .filter(|name| {
+            ["panicking", "panic_", "unwrap_failed", "expect_failed", "slice_index_fail"]
+                .iter()
+                .any(|part| name.contains(part))
+        })
+        .collect();
+    assert!(panics.is_empty(), "{panics:#?}");
 }
 
 #[test]

@@ -104,9 +104,9 @@ impl<T: Copy, const ROOM: usize> Names<T, ROOM> {
     #[inline]
     pub const fn get(&self, name: &[u8]) -> Option<T> {
         let found = match self.find_whole(name) {
-            Some(at) => self.whole[at],
+            Some(at) => self.whole[at % ROOM],
             None => match self.find_start(name) {
-                Some(at) => self.starts[at],
+                Some(at) => self.starts[at % STARTS],
                 None => None,
             },
         };

@@ -1,6 +1,7 @@
 //! Text in a fixed buffer: paths and lines, made without memory. What does not fit is cut, and
 //! [`Text::is_cut`] says so.
 
+#[cfg(not(miri))]
 use core::arch::x86_64::{
     __m128i, _mm_cmpeq_epi8, _mm_load_si128, _mm_movemask_epi8, _mm_setzero_si128,
 };
@@ -80,6 +81,17 @@ pub fn c_bytes(address: usize) -> &'static [u8] {
     if address == 0 {
         return &[];
     }
+    #[cfg(miri)]
+    // SAFETY: as below. (Whole blocks may be read of a page, but not of what Miri knows to be a piece of memory.)
+    return unsafe { CStr::from_ptr(ptr::with_exposed_provenance(address)) }.to_bytes();
+    #[cfg(not(miri))]
+    blocks_until_nul(address)
+}
+
+/// The bytes of a C string at `address`, read in blocks.
+#[cfg(not(miri))]
+#[inline]
+fn blocks_until_nul(address: usize) -> &'static [u8] {
     // Names of symbols are long, and there are many: sixteen bytes at once. Such a block, at a
     // multiple of its size, is on one page.
     let mut block: *const __m128i = ptr::with_exposed_provenance(address & !15);

@@ -191,7 +191,8 @@ impl Counts {
 
     /// What the timing of short calls took of a thread's life of so many ticks, in 1/1024.
     pub(super) fn timing_share(&self, life_ticks: u64, ticks_per_us: u64) -> u64 {
-        self.spent_ticks.get().saturating_mul(1024) / life_ticks.max(FIRST_SHARE_US * ticks_per_us)
+        let life_ticks = life_ticks.max(FIRST_SHARE_US * ticks_per_us);
+        self.spent_ticks.get().saturating_mul(1024).checked_div(life_ticks).unwrap_or(0)
     }
 
     /// So many calls of a slot were timed, like all before them.

@@ -73,7 +73,8 @@ pub(super) fn first(thread: &Thread, counts: &Counts, known: &Slot, context: *mu
     } else {
         MANY_NS
     };
-    let many = calls > 0 && elapsed / u64::from(calls) * 1000 <= far * ticks_per_us;
+    let apart = elapsed.checked_div(u64::from(calls));
+    let many = apart.is_some_and(|ticks| ticks * 1000 <= far * ticks_per_us);
     if !many {
         known.interval.set(match calls {
             0 => FIRST_LOOK,
@@ -209,7 +210,7 @@ impl Durations {
     fn buckets(&self) -> impl Iterator<Item = (u64, u64)> {
         (0..PAGES).rev().flat_map(move |page| {
             (0..PAGE_BUCKETS).rev().filter_map(move |at| {
-                let count = |refs: &[u32; PAGES]| match refs[page] {
+                let count = |refs: &[u32; PAGES]| match refs.get(page).copied().unwrap_or(0) {
                     0 => 0,
                     // SAFETY: a page lives as long as the mapping, and is as large.
                     reference => unsafe { *node_at(reference).cast::<u64>().add(at) },

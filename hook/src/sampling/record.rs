@@ -33,7 +33,13 @@ pub(crate) unsafe fn record(thread: &Thread, node: *mut Node, ticks: u64, weight
     {
         // Without a division, which takes as long as all the rest.
         if ticks.saturating_mul(known_weight) > total.saturating_mul(OUTLIER) {
-            weighed = weigh_outlier(known, counts, ticks, weight, total / known_weight);
+            weighed = weigh_outlier(
+                known,
+                counts,
+                ticks,
+                weight,
+                total.checked_div(known_weight).unwrap_or(0),
+            );
         }
         let mut moments = known.moments.get();
         moments.add(weighed.possible, u64::from(weight));

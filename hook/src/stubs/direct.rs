@@ -45,7 +45,7 @@ pub(crate) fn make_direct(slots: Range<usize>) {
     let stub = |slot| &raw const chase_stubs as usize + slot * STUB;
     let start = stub(slots.start) & !(PAGE - 1);
     let len = stub(slots.end).next_multiple_of(PAGE) - start;
-    let copy = sys::map_populated(len);
+    let copy = sys::map_movable(len);
     if copy.is_null() {
         return;
     }

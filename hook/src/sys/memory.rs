@@ -7,7 +7,7 @@ pub(crate) fn map_anonymous(len: usize) -> *mut u8 {
     map_private(len, 0)
 }
 
-/// The same, for memory of which most is about to be used: the pages come all at once, which takes
+/// Private anonymous memory of which most is about to be used, zeroed; null if there is none: the pages come all at once, which takes
 /// less than one fault for each.
 pub(crate) fn map_populated(len: usize) -> *mut u8 {
     map_private(len, libc::MAP_POPULATE)
@@ -16,6 +16,16 @@ pub(crate) fn map_populated(len: usize) -> *mut u8 {
 fn map_private(len: usize, more: i32) -> *mut u8 {
     let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
     let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | more) as usize;
+    let result = system_call(libc::SYS_mmap as usize, [0, len, protection, flags, usize::MAX, 0]);
+    check(result).map_or(core::ptr::null_mut(), |address| address as *mut u8)
+}
+
+/// Memory of a shared mapping, zeroed, whose pages come all at once; null if there is none. It is accounted for where it
+/// is made, and not with the mapping: so a move of that needs no more memory, and can't fail for want of it when what
+/// was in the other place is gone already.
+pub(crate) fn map_movable(len: usize) -> *mut u8 {
+    let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
+    let flags = (libc::MAP_SHARED | libc::MAP_ANONYMOUS | libc::MAP_POPULATE) as usize;
     let result = system_call(libc::SYS_mmap as usize, [0, len, protection, flags, usize::MAX, 0]);
     check(result).map_or(core::ptr::null_mut(), |address| address as *mut u8)
 }
@@ -48,7 +58,7 @@ pub(crate) fn extend_mapping(address: *mut u8, len: usize, new_len: usize) -> Re
     check(call3(libc::SYS_mremap, address as usize, len, new_len)).map(drop)
 }
 
-/// Moves a mapping to `to`, in the place of what is mapped there.
+/// Moves a mapping of [`map_movable`] to `to`, in the place of what is mapped there.
 pub(crate) fn move_mapping(address: *mut u8, len: usize, to: usize) -> Result<(), Errno> {
     let flags = (libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED) as usize;
     let arguments = [address as usize, len, len, flags, to, 0];

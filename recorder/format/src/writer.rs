@@ -71,10 +71,10 @@ impl Writer {
         (size_of::<ChunkHeader>() + contents).next_multiple_of(PAGE)
     }
 
-    /// Appends a chunk of `len` bytes (a multiple of [`PAGE`]) whose contents are zero and not yet
-    /// readable. `None` if there is no room for it.
+    /// Appends a chunk of `len` bytes (a multiple of [`PAGE`], and at least one) whose contents are zero and not yet
+    /// readable. `None` if there is no room for it, or no chunk has this length.
     pub fn chunk(&mut self, kind: ChunkKind, owner: u32, len: usize) -> Option<Chunk> {
-        if len > self.room.saturating_sub(self.committed) {
+        if len == 0 || !len.is_multiple_of(PAGE) || len > self.room.saturating_sub(self.committed) {
             return None;
         }
         // SAFETY: the bytes from `committed` to `room` are ours and zero (`begin`, `set_room`).
@@ -101,12 +101,6 @@ pub struct Chunk {
 }
 
 impl Chunk {
-    /// No chunk: it has room for nothing.
-    #[must_use]
-    pub const fn none() -> Self {
-        Self { header: ptr::null_mut(), len: 0 }
-    }
-
     /// Where the contents start.
     #[must_use]
     pub fn contents(&self) -> *mut u8 {
@@ -134,7 +128,7 @@ impl Chunk {
 /// back, and a new chunk is taken when the two meet.
 #[derive(Debug)]
 pub struct NodeSpace {
-    chunk: Chunk,
+    chunk: Option<Chunk>,
     nodes: usize,
     units_left: usize,
 }
@@ -143,7 +137,7 @@ impl NodeSpace {
     /// Space for nothing.
     #[must_use]
     pub const fn none() -> Self {
-        Self { chunk: Chunk::none(), nodes: 0, units_left: 0 }
+        Self { chunk: None, nodes: 0, units_left: 0 }
     }
 
     /// Goes on in `chunk`, of kind [`ChunkKind::Nodes`]; what is left of the one before is lost.
@@ -151,15 +145,16 @@ impl NodeSpace {
         chunk.commit(0);
         self.nodes = 0;
         self.units_left = chunk.len / UNIT - 1;
-        self.chunk = chunk;
+        self.chunk = Some(chunk);
     }
 
     /// Adds a node; `None` when the chunk is full.
     pub fn node(&mut self, parent_ref: u32, slot: u32) -> Option<*mut Node> {
+        let chunk = self.chunk?;
         self.units_left = self.units_left.checked_sub(1)?;
         // SAFETY: `units_left` counts the units between the last node and the first page, all of
         // them ours and zero.
-        let node = unsafe { self.chunk.contents().cast::<Node>().add(self.nodes) };
+        let node = unsafe { chunk.contents().cast::<Node>().add(self.nodes) };
         // SAFETY: as above.
         unsafe {
             (*node).parent_ref = parent_ref;
@@ -182,15 +177,18 @@ impl NodeSpace {
 
     /// Makes the nodes added so far readable.
     pub fn publish(&self) {
-        self.chunk.set_count(self.nodes);
+        if let Some(chunk) = self.chunk {
+            chunk.set_count(self.nodes);
+        }
     }
 
     /// Adds a histogram page, zeroed; `None` when the chunk is full.
     pub fn page(&mut self) -> Option<*mut u64> {
+        let chunk = self.chunk?;
         self.units_left = self.units_left.checked_sub(1)?;
         let unit = self.nodes + self.units_left;
         // SAFETY: as in `node`; the page is the last free unit.
-        Some(unsafe { self.chunk.contents().add(unit * UNIT).cast() })
+        Some(unsafe { chunk.contents().add(unit * UNIT).cast() })
     }
 }
 
@@ -198,4 +196,73 @@ impl NodeSpace {
 #[must_use]
 pub const fn records_per_chunk(len: usize, size: usize) -> usize {
     (len - size_of::<ChunkHeader>()) / size
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use super::*;
+
+    #[repr(align(4096))]
+    struct Memory([u8; 4 * PAGE]);
+
+    fn memory() -> std::boxed::Box<Memory> {
+        std::boxed::Box::new(Memory([0; 4 * PAGE]))
+    }
+
+    fn writer(memory: &mut Memory) -> Writer {
+        // SAFETY: all-zero is a valid header.
+        let header: Header = unsafe { core::mem::zeroed() };
+        // SAFETY: the memory is zero, aligned, and the test's alone.
+        unsafe { Writer::begin(memory.0.as_mut_ptr(), memory.0.len(), &header) }
+    }
+
+    #[test]
+    fn space_for_nothing_takes_nothing() {
+        let mut space = NodeSpace::none();
+        assert!(space.node(0, 1).is_none());
+        assert!(space.sampled_node(0, 1).is_none());
+        assert!(space.page().is_none());
+        space.publish();
+    }
+
+    #[test]
+    fn a_writer_that_has_not_begun_gives_no_chunk() {
+        let mut writer = Writer::unopened();
+        assert!(writer.chunk(ChunkKind::Nodes, 0, PAGE).is_none());
+        assert!(writer.chunk(ChunkKind::Nodes, 0, 0).is_none());
+    }
+
+    #[test]
+    fn chunks_have_whole_pages_as_long_as_there_are_any() {
+        let mut memory = memory();
+        let mut writer = writer(&mut memory);
+        assert!(writer.chunk(ChunkKind::Nodes, 0, 0).is_none());
+        assert!(writer.chunk(ChunkKind::Nodes, 0, PAGE - 1).is_none());
+        assert!(writer.chunk(ChunkKind::Nodes, 0, 3 * PAGE).is_some());
+        assert!(writer.chunk(ChunkKind::Nodes, 0, PAGE).is_none());
+        assert_eq!(writer.committed(), writer.room());
+    }
+
+    /// Nodes and pages meet in the middle, and none is where another one is.
+    #[test]
+    fn a_chunk_is_filled_from_both_ends() {
+        let mut memory = memory();
+        let mut writer = writer(&mut memory);
+        let mut space = NodeSpace::none();
+        space.enter(writer.chunk(ChunkKind::Nodes, 0, PAGE).unwrap());
+        let units = PAGE / UNIT - 1;
+        let mut taken = std::collections::BTreeSet::new();
+        for turn in 0..units {
+            let place = match turn % 3 {
+                0 => space.page().map(|page| page.addr()),
+                _ => space.node(0, turn as u32).map(|node| node.addr()),
+            };
+            assert!(taken.insert(place.unwrap()), "unit {turn}");
+        }
+        assert!(space.node(0, 0).is_none() && space.page().is_none());
+        let (first, last) = (*taken.first().unwrap(), *taken.last().unwrap());
+        assert_eq!((last - first) / UNIT + 1, units);
+    }
 }
