@@ -6,5 +6,6 @@ mod python;
 mod python_objects;
 mod start;
 
+pub(crate) use self::creation::Plan;
 pub(crate) use self::end::watch_ends;
-pub(crate) use self::start::{Plan, begin, current_or_adopt, prepare};
+pub(crate) use self::start::{begin, current_or_adopt, prepare};

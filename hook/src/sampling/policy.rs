@@ -9,7 +9,7 @@ use core::sync::atomic::Ordering;
 use chase_format::histogram::{PAGE_BUCKETS, PAGES, bucket_middle};
 use chase_format::layout::{FRAMED, Node, SAMPLED};
 
-use super::record::interruption_ticks;
+use super::record::{OUTLIER, interruption_ticks};
 use super::{SAMPLES_PER_CHOICE, cost, is_to_be_timed, is_watched};
 use chase_logic::countdown::LONGEST;
 
@@ -35,8 +35,6 @@ const CHOICES_PER_SEARCH: u32 = 32;
 /// may, at ten times as many, since it may be that of many such functions.
 const MANY_NS: u64 = 10_000;
 const MANY_TOGETHER_NS: u64 = 100_000;
-/// A call that is this many means long is looked at.
-pub(super) const OUTLIER: u64 = 16;
 /// Nodes of one slot in one context: of calls that were all timed, of samples among those without a
 /// frame, and among those with one.
 const NODES: usize = 3;

@@ -3,13 +3,14 @@
 use chase_format::layout::{Node, SQUARES};
 
 use super::SAMPLES_PER_CHOICE;
-use super::policy::OUTLIER;
 use crate::counts::{Counts, Slot};
 use crate::node::{SLOT_MASK, add_ticks, samples_of};
 use crate::sys::is_confined;
 use crate::thread::Thread;
 use crate::{clock, sys};
 
+/// A call that is this many means long is looked at.
+pub(super) const OUTLIER: u64 = 16;
 /// One of this many means may be an interruption, if it also takes as long as that, and so may any that
 /// would add much to the total.
 const INTERRUPTION: u64 = 64;

@@ -14,11 +14,24 @@ use chase_format::layout::{
     ORIGIN_COMPLETE, ORIGIN_INNER_WORDS, ORIGIN_SMALL, ORIGIN_TEXT, OriginRecord,
 };
 
-use super::{Plan, python};
+use super::{python, python_objects};
 use crate::readable::Reader;
 use crate::stubs::is_exit;
+use crate::thread::Thread;
 use crate::{loading, recording};
 use chase_logic::text::Text;
+
+/// A thread that is about to be created.
+pub(crate) struct Plan<'a> {
+    pub(crate) routine: usize,
+    pub(crate) argument: usize,
+    pub(crate) creation_site: usize,
+    pub(crate) creator: &'a Thread,
+    /// Stack pointer at the call.
+    pub(crate) sp: usize,
+    /// The `pthread_attr_t`, or null.
+    pub(crate) attributes: usize,
+}
 
 /// Notes the creation of a thread, before it is made. Signals are blocked.
 pub(super) fn note(plan: &Plan<'_>, record: &mut OriginRecord) {
@@ -40,7 +53,7 @@ pub(super) fn note(plan: &Plan<'_>, record: &mut OriginRecord) {
         record.inner_words = words;
     }
     let mut text = Text::<{ ORIGIN_TEXT + 1 }>::new();
-    if let Some(types) = loading::with_image(plan.routine, python::Types::of).flatten() {
+    if let Some(types) = loading::with_image(plan.routine, python_objects::Types::of).flatten() {
         python::name(&mut reader, &types, record, &mut text);
     }
     loading::keep_addresses(&mut record.words, ORIGIN_SMALL);

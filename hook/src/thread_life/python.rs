@@ -13,43 +13,9 @@
 
 use chase_format::layout::OriginRecord;
 
-use super::python_objects::{Layout, Name, Objects};
-use crate::elf::Image;
+use super::python_objects::{Layout, Name, Objects, Types};
 use crate::readable::Reader;
-use crate::resolve::{Wanted, find_in};
 use chase_logic::text::Text;
-
-/// Addresses of the types that objects are checked against.
-#[derive(Clone, Copy)]
-pub(super) struct Types {
-    pub(super) method: usize,
-    pub(super) function: usize,
-    pub(super) builtin: usize,
-    pub(super) unicode: usize,
-    pub(super) dict: usize,
-    pub(super) tuple: usize,
-    /// `Py_Version`, from 3.11 on; otherwise 0.
-    version: usize,
-}
-
-impl Types {
-    /// Those of the interpreter in `image`, if it is one.
-    pub(super) fn of(image: &Image) -> Option<Self> {
-        let find = |name: &[u8]| {
-            let symbol = find_in(image, &Wanted::new(name, None))?;
-            Some(image.bias.wrapping_add(symbol.value as usize))
-        };
-        Some(Self {
-            method: find(b"PyMethod_Type")?,
-            function: find(b"PyFunction_Type")?,
-            builtin: find(b"PyCFunction_Type")?,
-            unicode: find(b"PyUnicode_Type")?,
-            dict: find(b"PyDict_Type")?,
-            tuple: find(b"PyTuple_Type")?,
-            version: find(b"Py_Version").unwrap_or(0),
-        })
-    }
-}
 
 static RUN: Name = Name::new(b"run");
 static TARGET: Name = Name::new(b"_target");

@@ -2,8 +2,9 @@
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-use super::python::Types;
+use crate::elf::Image;
 use crate::readable::Reader;
+use crate::resolve::{Wanted, find_in};
 
 const REF: usize = size_of::<usize>();
 /// Attributes of an object, and entries of a class, that are looked at.
@@ -26,6 +27,38 @@ mod type_offset {
     pub(super) const DICT: usize = 264;
     pub(super) const DICT_OFFSET: usize = 288;
     pub(super) const MRO: usize = 344;
+}
+
+/// Addresses of the types that objects are checked against.
+#[derive(Clone, Copy)]
+pub(super) struct Types {
+    pub(super) method: usize,
+    pub(super) function: usize,
+    pub(super) builtin: usize,
+    pub(super) unicode: usize,
+    pub(super) dict: usize,
+    pub(super) tuple: usize,
+    /// `Py_Version`, from 3.11 on; otherwise 0.
+    pub(super) version: usize,
+}
+
+impl Types {
+    /// Those of the interpreter in `image`, if it is one.
+    pub(super) fn of(image: &Image) -> Option<Self> {
+        let find = |name: &[u8]| {
+            let symbol = find_in(image, &Wanted::new(name, None))?;
+            Some(image.bias.wrapping_add(symbol.value as usize))
+        };
+        Some(Self {
+            method: find(b"PyMethod_Type")?,
+            function: find(b"PyFunction_Type")?,
+            builtin: find(b"PyCFunction_Type")?,
+            unicode: find(b"PyUnicode_Type")?,
+            dict: find(b"PyDict_Type")?,
+            tuple: find(b"PyTuple_Type")?,
+            version: find(b"Py_Version").unwrap_or(0),
+        })
+    }
 }
 
 /// What differs between versions.

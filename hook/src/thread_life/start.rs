@@ -4,24 +4,12 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 
 use chase_format::layout::THREAD_CREATED;
 
-use super::creation;
+use super::creation::{self, Plan};
 use crate::signals::SignalsBlocked;
 use crate::thread::{
     Origin, Start, Thread, current, give_back_start, has_ended, register, take_start,
 };
 use crate::{process, recording};
-
-/// A thread that is about to be created.
-pub(crate) struct Plan<'a> {
-    pub(crate) routine: usize,
-    pub(crate) argument: usize,
-    pub(crate) creation_site: usize,
-    pub(crate) creator: &'a Thread,
-    /// Stack pointer at the call.
-    pub(crate) sp: usize,
-    /// The `pthread_attr_t`, or null.
-    pub(crate) attributes: usize,
-}
 
 /// Notes how a thread is about to be created; null if there is no memory.
 pub(crate) fn prepare(plan: &Plan<'_>) -> *mut Start {
