@@ -154,8 +154,8 @@ impl Batches {
     /// In the order of what they took, and how many are the faster half.
     fn sorted(self) -> ([u64; BATCHES], usize) {
         let mut ticks = self.ticks;
-        if let Some(known) = ticks.get_mut(..self.count) {
-            known.sort_unstable();
+        if let Some(measured) = ticks.get_mut(..self.count) {
+            measured.sort_unstable();
         }
         (ticks, self.count.div_ceil(2))
     }
@@ -178,9 +178,9 @@ fn time_samples(thread: &Thread, node: *mut Node) -> Option<Sampled> {
     let samples = unsafe { samples_of(node) };
     // SAFETY: as above.
     unsafe { ((*node).total_ticks, (*samples).weight) = (0, 0) };
-    sampling::take_spent(thread);
+    sampling::take_measured(thread);
     let took = time_calls(stubs::stub(SLOT), SAMPLES);
-    let (count, ticks) = sampling::take_spent(thread);
+    let (count, ticks) = sampling::take_measured(thread);
     // SAFETY: as above.
     let (recorded, weight) = unsafe { ((*node).total_ticks, (*samples).weight) };
     sampling::prepare_samples(thread, SLOT as u32, ptr::null_mut());

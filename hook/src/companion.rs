@@ -113,7 +113,7 @@ fn ask(wanted: Wanted<'_>, fd: i32, reason: &mut Reason) -> Found {
     let locked = sys::lock_file(fd, libc::LOCK_EX | libc::LOCK_NB);
     let text = sys::read_start(fd, &mut buffer);
     if !text.is_empty() && !text.starts_with(FIRST_LINE) {
-        reason.push(b"companion.session is no file of chase's");
+        reason.push(b"companion.session is a file of another program");
         return Found::Nothing;
     }
     let said = second_line(text);

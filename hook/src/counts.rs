@@ -34,22 +34,22 @@ pub(crate) struct Counts {
     /// What a sample is about to change, and where on the stack its call is made; 0 if none is.
     pub(crate) change: Cell<Change>,
     pub(crate) change_sp: Cell<usize>,
-    /// Slot of a call whose countdown is at zero and for which nothing was changed yet, and where on the
+    /// SlotState of a call whose countdown is at zero and for which nothing was changed yet, and where on the
     /// stack that call is made; 0 if there is none.
     pub(crate) due_slot: Cell<u32>,
     pub(crate) due_sp: Cell<usize>,
     /// State of a xorshift generator, never 0.
     pub(crate) random: Cell<u64>,
-    /// What is recorded of a sample beyond what would be of another timed call, in 1/1024 ticks.
+    /// By how much the recorded duration of a sample is longer than that of another timed call, in 1/1024 ticks.
     pub(crate) excess: Cell<u64>,
-    /// How often it was asked what is recorded of an empty sample, and the mean of the answers, in 1/1024 ticks; 0: as
-    /// at the start.
+    /// Probes: how many empty samples were timed, and the mean of what was recorded of them, in 1/1024 ticks; 0: as at
+    /// the start.
     pub(crate) probes: Cell<u32>,
     pub(crate) probed: Cell<u64>,
-    /// Samples since the latest choice that were measured what they cost, and that, in ticks.
+    /// Of the samples since the latest choice: those whose cost was measured, and the sum of these costs, in ticks.
     pub(crate) samples: Cell<u32>,
     pub(crate) samples_ticks: Cell<u64>,
-    known: memory::Known,
+    slot_states: memory::SlotStates,
     /// What the timing of short calls has cost, about.
     pub(crate) spent_ticks: Cell<u64>,
     /// Preemptions of the thread when it was last asked for them.
@@ -61,9 +61,9 @@ pub(crate) struct Counts {
     pub(crate) kept: UnsafeCell<[u64; KEPT / size_of::<u64>()]>,
 }
 
-/// A slot of one thread that was looked at.
+/// What is known of a slot in one thread, from the first look at how it is used.
 #[repr(C, align(64))]
-pub(crate) struct Slot {
+pub(crate) struct SlotState {
     pub(crate) number: u32,
     /// Calls in the block that the next sample stands for; 0 while every call is timed.
     pub(crate) block: AtomicU32,
@@ -76,7 +76,7 @@ pub(crate) struct Slot {
     /// Of the durations of calls, each sample with its weight.
     pub(crate) moments: Cell<Moments>,
     // So far what each sample needs, in a cache line.
-    /// How often it was chosen again.
+    /// How often the length of blocks was chosen.
     pub(crate) choices: Cell<u32>,
     /// Calls from the latest look to the next.
     pub(crate) interval: Cell<u32>,
@@ -99,7 +99,7 @@ pub(crate) struct Change {
     pub(crate) framed: bool,
 }
 
-impl Slot {
+impl SlotState {
     /// Calls made and not credited, at this countdown; below zero if it is the other way round.
     pub(crate) fn missing(&self, left: i16, framed: bool) -> i32 {
         countdown::uncredited(self.place.load(Ordering::Relaxed), left, framed)
@@ -141,21 +141,27 @@ impl Counts {
     /// the same slot finds its countdown below zero, and changes none of this, unless calls get frames, which
     /// are credited as they are made: then `calls` is 0. One that jumps out of it leaves it to
     /// `Thread::finish_change`.
-    pub(crate) fn make(&self, mut change: Change, calls: u32, sp: usize) {
+    pub(crate) fn commit(&self, mut change: Change, calls: u32, sp: usize) {
         change.expect(calls);
         let outer = self.begin_change(change, sp);
         self.apply(change);
         self.end_change(outer);
     }
 
-    /// The same for a change after which blocks are as long as before, with frames or without.
+    /// As [`Counts::commit`], for a change after which blocks are as long as before, with frames or without.
     #[inline(always)]
-    pub(crate) fn make_alike(&self, mut change: Change, known: &Slot, calls: u32, sp: usize) {
+    pub(crate) fn commit_same_block(
+        &self,
+        mut change: Change,
+        state: &SlotState,
+        calls: u32,
+        sp: usize,
+    ) {
         change.expect(calls);
         let outer = self.begin_change(change, sp);
         change.credit();
-        known.node.store(change.node, Ordering::Relaxed);
-        known.place.store(change.place, Ordering::Relaxed);
+        state.node.store(change.node, Ordering::Relaxed);
+        state.place.store(change.place, Ordering::Relaxed);
         if let Some(left) = self.left(change.slot) {
             left.store(change.left, Ordering::Relaxed);
         }
@@ -164,12 +170,12 @@ impl Counts {
 
     /// A handler has jumped out of what was to be a sample, and so prevented that call: those before it, which
     /// got no frames, are credited, and all that follow are timed, at this countdown.
-    pub(crate) fn credit_prevented(&self, known: &Slot, left: i16, sp: usize) {
+    pub(crate) fn credit_prevented(&self, state: &SlotState, left: i16, sp: usize) {
         let (node, place) =
-            (known.node.load(Ordering::Relaxed), known.place.load(Ordering::Relaxed));
-        let slot = known.number;
+            (state.node.load(Ordering::Relaxed), state.place.load(Ordering::Relaxed));
+        let slot = state.number;
         let change = Change { node, slot, block: 0, place: 0, calls: 0, left, framed: false };
-        self.make(change, place - 1, sp);
+        self.commit(change, place - 1, sp);
     }
 
     /// Notes a change for who jumps out of it. Gives the one that a handler has interrupted to call this,
@@ -211,11 +217,11 @@ impl Counts {
     }
 
     pub(crate) fn apply(&self, change: Change) {
-        if let (Some(known), Some(left)) = (self.known(change.slot), self.left(change.slot)) {
+        if let (Some(state), Some(left)) = (self.state_of(change.slot), self.left(change.slot)) {
             change.credit();
-            known.node.store(change.node, Ordering::Relaxed);
-            known.place.store(change.place, Ordering::Relaxed);
-            known.block.store(change.block, Ordering::Relaxed);
+            state.node.store(change.node, Ordering::Relaxed);
+            state.place.store(change.place, Ordering::Relaxed);
+            state.block.store(change.block, Ordering::Relaxed);
             self.set_framed(change.slot, change.framed);
             left.store(change.left, Ordering::Relaxed);
         }
@@ -247,14 +253,14 @@ impl Counts {
         number
     }
 
-    pub(crate) fn known(&self, slot: u32) -> Option<&Slot> {
+    pub(crate) fn state_of(&self, slot: u32) -> Option<&SlotState> {
         let place = self.place(slot)?.load(Ordering::Relaxed) & !HAS_FRAMES;
-        self.known.get(usize::from(place).checked_sub(1)?)
+        self.slot_states.get(usize::from(place).checked_sub(1)?)
     }
 
-    /// What is known of a slot whose calls are not all timed.
-    pub(crate) fn sampled(&self, slot: u32) -> Option<&Slot> {
-        self.known(slot).filter(|known| known.block.load(Ordering::Relaxed) > 0)
+    /// The state of a slot whose calls are not all timed.
+    pub(crate) fn sampled(&self, slot: u32) -> Option<&SlotState> {
+        self.state_of(slot).filter(|state| state.block.load(Ordering::Relaxed) > 0)
     }
 
     /// Whether calls of a slot that are not timed get frames.
@@ -268,29 +274,29 @@ impl Counts {
         place.store(place_alone | if framed { HAS_FRAMES } else { 0 }, Ordering::Relaxed);
     }
 
-    /// What is known of a slot, noted now if there was nothing; `None` if there is no room.
-    pub(crate) fn know(&self, slot: u32) -> Option<&Slot> {
-        if let known @ Some(_) = self.known(slot) {
-            return known;
+    /// The state of a slot, made now if there was none; `None` if there is no room.
+    pub(crate) fn make_state(&self, slot: u32) -> Option<&SlotState> {
+        if let state @ Some(_) = self.state_of(slot) {
+            return state;
         }
         let _signals = SignalsBlocked::new();
         let place = self.place(slot)?;
         if place.load(Ordering::Relaxed) == 0 {
-            place.store(self.known.add(slot)?, Ordering::Relaxed);
+            place.store(self.slot_states.add(slot)?, Ordering::Relaxed);
         }
-        self.known(slot)
+        self.state_of(slot)
     }
 
-    pub(crate) fn all_known(&self) -> impl Iterator<Item = &Slot> {
-        (0..self.known.count()).map_while(|place| self.known.get(place))
+    pub(crate) fn states(&self) -> impl Iterator<Item = &SlotState> {
+        (0..self.slot_states.count()).map_while(|place| self.slot_states.get(place))
     }
 
     /// Calls, at most, that were only counted and are not credited, or will not be.
     pub(crate) fn uncredited(&self) -> u64 {
-        let sampled = self.all_known().filter(|known| known.block.load(Ordering::Relaxed) > 0);
-        let missing = sampled.filter_map(|known| {
-            let left = self.left(known.number)?.load(Ordering::Relaxed);
-            Some(known.missing(left, self.is_framed(known.number)).max(0) as u64)
+        let sampled = self.states().filter(|state| state.block.load(Ordering::Relaxed) > 0);
+        let missing = sampled.filter_map(|state| {
+            let left = self.left(state.number)?.load(Ordering::Relaxed);
+            Some(state.missing(left, self.is_framed(state.number)).max(0) as u64)
         });
         missing.sum()
     }
@@ -303,13 +309,13 @@ impl Counts {
     /// Credits what was only counted, and times every call until slots are looked at again.
     pub(crate) fn stop(&self) {
         let _signals = SignalsBlocked::new();
-        for known in self.all_known().filter(|known| known.block.load(Ordering::Relaxed) > 0) {
-            let Some(left) = self.left(known.number) else { continue };
+        for state in self.states().filter(|state| state.block.load(Ordering::Relaxed) > 0) {
+            let Some(left) = self.left(state.number) else { continue };
             let left = left.swap(wrapping_after(FIRST_LOOK), Ordering::Relaxed);
-            known.block.store(0, Ordering::Relaxed);
-            let missing = known.missing(left, self.is_framed(known.number));
-            self.set_framed(known.number, false);
-            let node = known.node.load(Ordering::Relaxed);
+            state.block.store(0, Ordering::Relaxed);
+            let missing = state.missing(left, self.is_framed(state.number));
+            self.set_framed(state.number, false);
+            let node = state.node.load(Ordering::Relaxed);
             // SAFETY: the node is this thread's, and of sampled calls.
             unsafe {
                 (*node).calls = (*node).calls.wrapping_add_signed(i64::from(missing));
@@ -325,11 +331,11 @@ impl Counts {
         self.spent_ticks.set(0);
         self.samples.set(0);
         self.samples_ticks.set(0);
-        for known in self.all_known() {
-            known.block.store(0, Ordering::Relaxed);
-            known.node.store(ptr::null_mut(), Ordering::Relaxed);
-            self.set_framed(known.number, false);
-            self.look_after(known.number, FIRST_LOOK);
+        for state in self.states() {
+            state.block.store(0, Ordering::Relaxed);
+            state.node.store(ptr::null_mut(), Ordering::Relaxed);
+            self.set_framed(state.number, false);
+            self.look_after(state.number, FIRST_LOOK);
         }
     }
 }

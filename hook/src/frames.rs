@@ -145,7 +145,7 @@ impl Thread {
     /// What is left behind may have been about to count a call that had ended, whose frame is free by then:
     /// counts it as one that was left. Frames that are claimed and not filled look the same, so the node's
     /// calls tell whether one is missing.
-    fn tell_of_uncounted(&self) {
+    fn count_uncounted(&self) {
         let is_free = |&frame: &*mut Frame| {
             // SAFETY: frames below `top` are initialised.
             unsafe { (*frame).sp.load(Ordering::Relaxed) == FREE }

@@ -22,9 +22,9 @@
 //! Only its own thread changes a thread's
 //! countdowns. At the end of the process, whoever ends it tells the recording what they show.
 
-mod alike;
 mod cost;
 mod due;
+mod fast_path;
 mod policy;
 mod prepare;
 mod record;
@@ -33,12 +33,12 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use chase_format::layout::{Node, TIMING_ALL};
 
-pub(crate) use self::alike::sample_alike;
-pub(crate) use self::cost::{Cost, note_cost, note_spent, probe, take_spent};
+pub(crate) use self::cost::{Cost, measure_sample, note_cost, probe, take_measured};
 pub(crate) use self::due::{
     begin, credit_counted, forget_due, look, makes_frames, note_due, postpone, sample,
     sample_framed, stop_countdown, without_thread,
 };
+pub(crate) use self::fast_path::sample_fast;
 pub(crate) use self::prepare::{prepare_counted, prepare_framed, prepare_samples};
 pub(crate) use self::record::record;
 use crate::counts::settle_all;

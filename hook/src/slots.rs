@@ -62,7 +62,7 @@ impl Slots {
             return false;
         }
         objects.prepare_for(id);
-        let size = Size::of(&object);
+        let size = Size::needed_for(&object);
         let capacity = size.capacity();
         let memory = sys::map_populated(capacity);
         if memory.is_null() {
@@ -158,8 +158,8 @@ impl Slots {
         description: &mut Description,
     ) {
         let Some(object) = objects.get(id) else { return };
-        let uses = Uses::of(objects, object);
-        let mut versions = ImportVersions::of(&object.image);
+        let uses = Uses::found_in(objects, object);
+        let mut versions = ImportVersions::new(&object.image);
         let mut hashes = Hashes::NONE;
         for (at, relocation) in object.image.relocations().enumerate() {
             objects.look_ahead(&object.image, at, &mut hashes);

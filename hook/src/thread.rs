@@ -241,7 +241,7 @@ impl Thread {
         }
     }
 
-    /// Adds samples to those that it is known of what they cost, in ticks.
+    /// Adds to the number of samples whose cost was measured, and to the sum of these costs, in ticks.
     pub(crate) fn note_samples(&self, samples: u64, ticks: u64) {
         // SAFETY: as in `count_untimed`.
         unsafe {

@@ -16,6 +16,12 @@ pub struct Text<const N: usize> {
     cut: bool,
 }
 
+impl<const N: usize> Default for Text<N> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl<const N: usize> Text<N> {
     /// Empty.
     #[must_use]

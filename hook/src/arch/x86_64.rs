@@ -102,7 +102,7 @@ pub(crate) fn thread_control_word(offset: usize) -> usize {
     word
 }
 
-/// Has the call path read the time stamp counter, or another clock.
+/// Makes the call path read the time stamp counter, if that can be trusted, or else a clock of the kernel's.
 pub(crate) fn use_time_stamp(is_trusted: bool) {
     CLOCK_LIMIT.store(if is_trusted { usize::MAX } else { 0 }, Ordering::Relaxed);
 }

@@ -6,7 +6,7 @@ use core::cell::Cell;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
-use super::{Counts, Slot};
+use super::{Counts, SlotState};
 use crate::abi::{Countdown, STUBS};
 use crate::arch::{NearCountdowns, time_stamp};
 use crate::lock::{Fork, Lock};
@@ -17,13 +17,13 @@ use crate::sys::is_confined;
 use crate::{pages, sys};
 
 const PAGE: usize = 4096;
-const SLOTS_PER_PAGE: usize = PAGE / size_of::<Slot>();
+const SLOTS_PER_PAGE: usize = PAGE / size_of::<SlotState>();
 const MANY_PAGES: usize = 128;
 
 /// Slots that were looked at. They stay where they are: a handler may add one at any time.
 #[repr(C)]
-pub(super) struct Known {
-    pages: [AtomicPtr<Slot>; MANY_PAGES],
+pub(super) struct SlotStates {
+    pages: [AtomicPtr<SlotState>; MANY_PAGES],
     count: AtomicUsize,
 }
 
@@ -97,13 +97,13 @@ pub(crate) fn give_back(counts: &'static Counts) {
         // SAFETY: they are the calling thread's.
         unsafe { near.owner() }.store(ptr::null_mut(), Ordering::Relaxed);
     }
-    for page in &counts.known.pages {
+    for page in &counts.slot_states.pages {
         let page = page.swap(ptr::null_mut(), Ordering::Relaxed);
         if !page.is_null() {
             pages::give_back(page.cast(), PAGE);
         }
     }
-    counts.known.count.store(0, Ordering::Relaxed);
+    counts.slot_states.count.store(0, Ordering::Relaxed);
     let (start, len) = (ptr::from_ref(counts), size_of_val(&counts.slots));
     // What locks its memory, or forbids the call, keeps these.
     if sys::advise(start.cast_mut().cast(), len, libc::MADV_DONTNEED).is_ok() {
@@ -127,14 +127,14 @@ pub(crate) fn settle_all() {
             }
             continue;
         }
-        for known in counts.all_known().filter(|known| known.block.load(Ordering::Relaxed) > 0) {
-            let Some(left) = counts.left(known.number) else { continue };
-            let node = known.node.load(Ordering::Relaxed);
+        for state in counts.states().filter(|state| state.block.load(Ordering::Relaxed) > 0) {
+            let Some(left) = counts.left(state.number) else { continue };
+            let node = state.node.load(Ordering::Relaxed);
             // SAFETY: the node is of sampled calls; `adjust` is one word, which whoever stores it
             // computes anew.
             unsafe {
                 (*samples_of(node)).adjust =
-                    known.missing(left.load(Ordering::Relaxed), counts.is_framed(known.number))
+                    state.missing(left.load(Ordering::Relaxed), counts.is_framed(state.number))
             };
         }
     }
@@ -152,8 +152,8 @@ impl Counts {
 
     /// Whether calls may have been only counted, and not credited.
     fn may_lack_calls(&self) -> bool {
-        self.all_known()
-            .any(|known| known.block.load(Ordering::Relaxed) > 0 && !self.is_framed(known.number))
+        self.states()
+            .any(|state| state.block.load(Ordering::Relaxed) > 0 && !self.is_framed(state.number))
     }
 
     /// Whether the near ones can be read. A thread may be gone without having said so, by a system call:
@@ -190,12 +190,12 @@ pub(crate) fn rejoin(own: &'static Counts) {
     own.forget();
 }
 
-impl Known {
+impl SlotStates {
     pub(super) fn count(&self) -> usize {
         self.count.load(Ordering::Relaxed)
     }
 
-    pub(super) fn get(&self, place: usize) -> Option<&Slot> {
+    pub(super) fn get(&self, place: usize) -> Option<&SlotState> {
         let page = self.pages.get(place / SLOTS_PER_PAGE)?.load(Ordering::Relaxed);
         // SAFETY: a page, once there, holds as many slots, zeroed at first, until the thread ends.
         (!page.is_null()).then(|| unsafe { &*page.add(place % SLOTS_PER_PAGE) })
@@ -206,7 +206,7 @@ impl Known {
         let place = self.count();
         let page = self.pages.get(place / SLOTS_PER_PAGE)?;
         if page.load(Ordering::Relaxed).is_null() {
-            let memory = pages::take(PAGE).cast::<Slot>();
+            let memory = pages::take(PAGE).cast::<SlotState>();
             if memory.is_null() {
                 return None;
             }

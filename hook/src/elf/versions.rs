@@ -25,7 +25,7 @@ pub(crate) struct ImportVersions<'a> {
 }
 
 impl<'a> ImportVersions<'a> {
-    pub(crate) fn of(image: &'a Image) -> Self {
+    pub(crate) fn new(image: &'a Image) -> Self {
         Self { image, known: [None; KEPT] }
     }
 

@@ -35,7 +35,7 @@ pub(crate) unsafe extern "C" fn enter_due(slot: u32, sp: usize, why: *mut Frame)
         let (at, context) = unsafe { ((*below).sp.load(Ordering::Relaxed), (*below).node) };
         if at > sp
             && let Some((node, weight)) =
-                sampling::sample_alike(thread, slot, has_wrapped, sp, context)
+                sampling::sample_fast(thread, slot, has_wrapped, sp, context)
         {
             sampling::forget_due(thread, &due);
             // SAFETY: the caller vouches for the place.
@@ -53,11 +53,15 @@ pub(crate) unsafe extern "C" fn enter_due(slot: u32, sp: usize, why: *mut Frame)
 /// for the clock. Null: the call can't be recorded.
 ///
 /// # Safety
-/// Called by the call path: `sp` is where the return address is; `vain` is null or a frame that was
-/// claimed and is not wanted. ([`enter_due`]: [`AT_ZERO`] or [`WRAPPED`].)
-pub(crate) unsafe extern "C" fn enter_slow(slot: u32, sp: usize, vain: *mut Frame) -> *mut Frame {
-    if !vain.is_null() {
-        give_up(vain);
+/// Called by the call path: `sp` is where the return address is; `unwanted` is null or a frame that was
+/// claimed for this call and is not its own. ([`enter_due`]: [`AT_ZERO`] or [`WRAPPED`].)
+pub(crate) unsafe extern "C" fn enter_slow(
+    slot: u32,
+    sp: usize,
+    unwanted: *mut Frame,
+) -> *mut Frame {
+    if !unwanted.is_null() {
+        give_back(unwanted);
     }
     // SAFETY: as the caller says.
     unsafe { enter(slot, Reason { why: 0, missed: 0, began_ticks: 0 }, sp) }
@@ -69,7 +73,7 @@ struct Reason {
     why: usize,
     /// Calls that were only counted since the countdown wrapped round.
     missed: u32,
-    /// When that began to be found out.
+    /// When the call entered the hook; 0: not measured.
     began_ticks: u64,
 }
 
@@ -172,12 +176,12 @@ unsafe fn enter_frame(
 
 /// The call path claimed this frame after a signal handler had switched stacks in the middle of its
 /// look-up: it is not the one that it looked at.
-fn give_up(vain: *mut Frame) {
-    if !(vain as usize).is_multiple_of(SEGMENT) {
+fn give_back(unwanted: *mut Frame) {
+    if !(unwanted as usize).is_multiple_of(SEGMENT) {
         // SAFETY: the call path claimed it for this thread.
-        unsafe { (*vain).sp.store(DEAD, Ordering::Relaxed) };
+        unsafe { (*unwanted).sp.store(DEAD, Ordering::Relaxed) };
     } else if let Some(thread) = thread::current() {
-        thread.move_top(vain as usize + FRAME, vain as usize);
+        thread.move_top(unwanted as usize + FRAME, unwanted as usize);
     }
 }
 
@@ -202,7 +206,7 @@ pub(crate) unsafe extern "C" fn leave_slow(frame: *mut Frame, now_ticks: u64) {
         // (A clock that stepped back makes no time.)
         sampling::record(thread, node, now_ticks.saturating_sub(start_ticks), (*frame).weight);
         thread.leave_innermost(frame);
-        sampling::note_spent(thread, began_ticks, start_ticks, now_ticks);
+        sampling::measure_sample(thread, began_ticks, start_ticks, now_ticks);
     }
 }
 
@@ -227,7 +231,7 @@ unsafe fn leave_rarely(thread: &Thread, frame: *mut Frame, now_ticks: u64) {
             thread.leave(frame, now_ticks);
             OwnCounter::at(&raw mut (*samples_of(node)).ended).add(1);
             sampling::record(thread, node, ticks, weight);
-            sampling::note_spent(thread, began_ticks, start_ticks, now_ticks);
+            sampling::measure_sample(thread, began_ticks, start_ticks, now_ticks);
         } else if thread.is_innermost(frame) {
             // As long as the frame encloses what a handler calls, which is not recorded otherwise if it comes then.
             thread.make_room(node, ticks);

@@ -42,7 +42,7 @@ impl Thread {
     /// Leaves the calls that a jump from here to `target_sp` leaves, at this time.
     pub(crate) fn leave_by_jump(&self, target_sp: usize, now_ticks: u64) {
         if self.holds(target_sp) {
-            self.tell_of_uncounted();
+            self.count_uncounted();
         }
         // (What goes on there is inside of a call whose return address is right there.)
         self.go_on_at(target_sp.wrapping_sub(1), None, || now_ticks);
@@ -123,7 +123,7 @@ impl Thread {
 
     /// When the start routine has been left: nothing on the thread's own stack is running.
     pub(crate) fn abandon_own_stack(&self) {
-        self.tell_of_uncounted();
+        self.count_uncounted();
         for frame in self.frames() {
             // SAFETY: frames below `top` are initialised.
             let at = unsafe { (*frame).sp.load(Ordering::Relaxed) };

@@ -50,7 +50,7 @@ pub(crate) struct Hashes([u32; PLACES_AHEAD + 1]);
 impl Hashes {
     pub(crate) const NONE: Self = Self([0; PLACES_AHEAD + 1]);
 
-    fn of(&mut self, import: usize) -> &mut u32 {
+    fn place_of(&mut self, import: usize) -> &mut u32 {
         &mut self.0[import % (PLACES_AHEAD + 1)]
     }
 }
@@ -124,13 +124,13 @@ impl Objects {
         };
         if let Some(relocation) = image.jump_slots().get(at + PLACES_AHEAD) {
             let hash = gnu_hash(image.name(image.symbol(relocation.symbol())));
-            *hashes.of(at + PLACES_AHEAD) = hash;
+            *hashes.place_of(at + PLACES_AHEAD) = hash;
             self.index.prefetch(hash);
         }
-        if let Some((image, symbol)) = defined(*hashes.of(at + SYMBOLS_AHEAD)) {
+        if let Some((image, symbol)) = defined(*hashes.place_of(at + SYMBOLS_AHEAD)) {
             arch::prefetch(ptr::from_ref(image.symbol(symbol)).addr());
         }
-        if let Some((image, symbol)) = defined(*hashes.of(at + NAMES_AHEAD)) {
+        if let Some((image, symbol)) = defined(*hashes.place_of(at + NAMES_AHEAD)) {
             let name = image.name_address(image.symbol(symbol));
             arch::prefetch(name);
             arch::prefetch(name + CACHE_LINE);

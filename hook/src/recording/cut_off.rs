@@ -9,9 +9,9 @@ use super::{RECORDING, STOPPED, State, header, open_again};
 use crate::signals::SignalsBlocked;
 use crate::{clock, sys};
 
-/// What the file's header is told, as it stands there.
+/// What is written into the file's header, as it stands there.
 #[repr(C)]
-struct Told {
+struct Ending {
     end_kind: u32,
     end_status: i32,
     end_ticks: u64,
@@ -21,7 +21,7 @@ struct Told {
 }
 
 const _: () = assert!(
-    offset_of!(Header, stop_ticks) - offset_of!(Header, end_kind) == offset_of!(Told, stop_ticks)
+    offset_of!(Header, stop_ticks) - offset_of!(Header, end_kind) == offset_of!(Ending, stop_ticks)
 );
 
 /// Whether the header is not where it was. (Where nothing can be read, the next call that is recorded
@@ -38,19 +38,19 @@ pub(crate) fn end_if_gone(kind: u32, status: i32) -> bool {
         return false;
     }
     let _signals = SignalsBlocked::new();
-    tell(&RECORDING.hold(), kind, status);
+    write_ending(&RECORDING.hold(), kind, status);
     true
 }
 
 /// Stops a recording that is gone.
 pub(super) fn stop(state: &State) {
-    tell(state, END_NONE, 0);
+    write_ending(state, END_NONE, 0);
 }
 
-fn tell(state: &State, end_kind: u32, end_status: i32) {
+fn write_ending(state: &State, end_kind: u32, end_status: i32) {
     STOPPED.store(true, Ordering::Relaxed);
     let now = clock::now();
-    let told = Told {
+    let ending = Ending {
         end_kind,
         end_status,
         end_ticks: if end_kind == END_NONE { 0 } else { now },
@@ -61,7 +61,7 @@ fn tell(state: &State, end_kind: u32, end_status: i32) {
     if let Ok(fd) = open_again(state) {
         // SAFETY: it has no padding.
         let bytes = unsafe {
-            core::slice::from_raw_parts((&raw const told).cast::<u8>(), size_of::<Told>())
+            core::slice::from_raw_parts((&raw const ending).cast::<u8>(), size_of::<Ending>())
         };
         sys::write_at(fd, bytes, offset_of!(Header, end_kind));
         sys::close(fd);

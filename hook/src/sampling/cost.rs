@@ -12,20 +12,20 @@ use crate::stubs::chase_probe;
 use crate::thread::Thread;
 use crate::{arch, clock};
 
-/// The share of a thread's time is told from this many µs on.
+/// A thread is taken to have run for so many µs at least when timing's share of its time is computed.
 const FIRST_SHARE_US: u64 = 1_000;
-/// What a sample costs is asked before so many of the first ones of a thread, and then with each choice;
-/// how many such answers what was measured at the start is worth, and how many make the mean; and from how many
-/// means on one was interrupted, or found cold caches.
+/// A probe times an empty sample: before each of so many first samples of a thread, and then with each choice of a block.
+/// What was measured at the start counts as so many probes; the mean is over so many, about; and a probe that took as
+/// many means was interrupted, or found cold caches.
 const FIRST_PROBES: u32 = 8;
 const PROBES_KNOWN: u64 = 8;
 const PROBES_KEPT: u64 = 32;
 const INTERRUPTED_PROBE: u64 = 4;
-/// One in so many samples is measured what it costs.
+/// Of one in so many samples the cost is measured.
 const MEASURED: u64 = 4;
 /// What a sample costs at most, in ticks: beyond that, it was interrupted.
 const INTERRUPTED_SAMPLE: u64 = 1 << 13;
-/// Costs are told in 1/1024 ticks.
+/// Costs are kept in 1/1024 ticks.
 const SCALE: u64 = 1024;
 
 /// What a call costs, in 1/1024 ticks.
@@ -104,46 +104,47 @@ pub(crate) fn probe(samples: u64) -> u64 {
     if clock::is_time_stamp() { (0..samples).map(|_| chase_probe()).sum() } else { 0 }
 }
 
-/// The time at which the making of a sample begins, for [`note_spent`]; 0 if this one is not to be measured. One
+/// The time at which the making of a sample begins, for [`measure_sample`]; 0 if this one is not to be measured. One
 /// of [`MEASURED`] is, at random: two more clock reads cost too much.
 #[inline]
-pub(crate) fn begin_spending(counts: &Counts) -> u64 {
-    if counts.random.get().is_multiple_of(MEASURED) { spending_clock() } else { 0 }
+pub(crate) fn start_measuring(counts: &Counts) -> u64 {
+    if counts.random.get().is_multiple_of(MEASURED) { measuring_clock() } else { 0 }
 }
 
 /// The time; 0 where reading it would cost more than the sample.
 #[inline]
-fn spending_clock() -> u64 {
+fn measuring_clock() -> u64 {
     if arch::uses_time_stamp() { arch::time_stamp() } else { 0 }
 }
 
 /// A sample that began to be one at `began`, the call in it at `start`, and which ended at `end`, has been
 /// recorded just now. All in ticks; `began` may be 0.
 #[inline]
-pub(crate) fn note_spent(thread: &Thread, began: u64, start: u64, end: u64) {
+pub(crate) fn measure_sample(thread: &Thread, began: u64, start: u64, end: u64) {
     if began > 0 {
-        note_measured(thread, began, start, end);
+        add_measured(thread, began, start, end);
     }
 }
 
-fn note_measured(thread: &Thread, began: u64, start: u64, end: u64) {
+fn add_measured(thread: &Thread, began: u64, start: u64, end: u64) {
     if let Some(counts) = thread.counts.get() {
-        let (before, now) = (start.saturating_sub(began), spending_clock());
+        let (before, now) = (start.saturating_sub(began), measuring_clock());
         let spent = before + now.saturating_sub(end) + counts.excess.get() / SCALE;
         counts.samples_ticks.set(counts.samples_ticks.get() + spent.min(INTERRUPTED_SAMPLE));
         counts.samples.set(counts.samples.get() + 1);
     }
 }
 
-/// How many samples of this thread were measured what they cost since it was last asked, and that, in ticks.
-pub(crate) fn take_spent(thread: &Thread) -> (u64, u64) {
+/// Takes the number of this thread's samples whose cost was measured since the last call, and the sum of these costs,
+/// in ticks.
+pub(crate) fn take_measured(thread: &Thread) -> (u64, u64) {
     thread.counts.get().map_or((0, 0), |counts| {
         (u64::from(counts.samples.replace(0)), counts.samples_ticks.replace(0))
     })
 }
 
 impl Counts {
-    /// Asks what a sample costs just now. It differs from what it was at the start by as much as tiny
+    /// Measures what a sample costs just now. That differs from what it was at the start by as much as tiny
     /// calls take: when the other half of the processor works, for one.
     pub(super) fn probe(&self) {
         self.probes.set(self.probes.get().saturating_add(1));
@@ -169,7 +170,7 @@ impl Counts {
         self.excess.set(if empty == 0 { 0 } else { now.saturating_sub(empty_now) });
     }
 
-    /// Whether it is to be asked before each sample what it costs.
+    /// Whether each sample is to be probed before.
     pub(super) fn is_new(&self) -> bool {
         self.probes.get() < FIRST_PROBES
     }

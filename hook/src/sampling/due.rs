@@ -8,7 +8,7 @@ use super::policy::{self, Plan};
 use super::{Choice, ENDING, cost, is_to_be_timed, mode};
 use chase_logic::countdown::{LONGEST, counted_since_wrap, until_sample, wrapping_after};
 
-use crate::counts::{Change, Counts, Slot, time_every_call_of_nobody};
+use crate::counts::{Change, Counts, SlotState, time_every_call_of_nobody};
 use crate::for_tests::FIRST_LOOK;
 use crate::node::{add_calls, add_unwound, samples_of};
 use crate::recording;
@@ -30,10 +30,10 @@ pub(crate) fn makes_frames(thread: &Thread, slot: u32) -> bool {
 /// credited.
 pub(crate) fn postpone(thread: &Thread, slot: u32, context: *const Node) -> bool {
     let Some(counts) = thread.counts.get() else { return false };
-    if let Some(known) = counts.sampled(slot) {
+    if let Some(state) = counts.sampled(slot) {
         counts.set(slot, 1, counts.is_framed(slot));
         // SAFETY: the node is this thread's.
-        unsafe { add_calls(known.node.load(Ordering::Relaxed), 1) };
+        unsafe { add_calls(state.node.load(Ordering::Relaxed), 1) };
         return true;
     }
     counts.look_after(slot, FIRST_LOOK);
@@ -54,7 +54,7 @@ pub(crate) fn begin(thread: &Thread, slot: u32, sp: usize, context: *mut Node) -
     let Some(counts) = thread.counts.get() else { return Choice::Timed };
     let Some(left) = counts.left(slot) else { return Choice::Timed };
     match mode() {
-        TIMING_ADAPTIVE if !has(slot, EVERY_CALL) && counts.known(slot).is_none() => {
+        TIMING_ADAPTIVE if !has(slot, EVERY_CALL) && counts.state_of(slot).is_none() => {
             // Unless it has been called already.
             if left.load(Ordering::Relaxed) > i16::MIN / 2 {
                 left.store(wrapping_after(FIRST_LOOK), Ordering::Relaxed);
@@ -81,14 +81,14 @@ fn begin_counting(
     unsafe { add_calls(node, 1) };
     if thread.pending.get() == Pending::NONE
         && !ENDING.load(Ordering::Relaxed)
-        && let Some(known) = counts.know(slot)
+        && let Some(state) = counts.make_state(slot)
         // Otherwise a sample is being made, or was prevented: see `look`.
-        && known.block.load(Ordering::Relaxed) == 0
+        && state.block.load(Ordering::Relaxed) == 0
     {
         let place = until_credit(node);
         let left = until_sample(place, false);
         let change = Change { node, slot, block: place, place, calls: 0, left, framed: false };
-        counts.make(change, 0, sp);
+        counts.commit(change, 0, sp);
     }
     Choice::Counted
 }
@@ -103,49 +103,49 @@ fn until_credit(node: *const Node) -> u32 {
 /// A call of `slot` at `sp` in `context` is due to be a sample, of calls that are only counted.
 pub(crate) fn sample(thread: &Thread, slot: u32, sp: usize, context: *mut Node) -> Choice {
     let Some(counts) = thread.counts.get() else { return Choice::Timed };
-    let Some(known) = counts.sampled(slot).filter(|_| !counts.is_framed(slot)) else {
+    let Some(state) = counts.sampled(slot).filter(|_| !counts.is_framed(slot)) else {
         credit_unnoticed(thread, counts, slot, sp, context);
         return Choice::Timed;
     };
     if mode() == TIMING_COUNT {
         let (block, place) =
-            (known.block.load(Ordering::Relaxed), known.place.load(Ordering::Relaxed));
-        let node = known.node.load(Ordering::Relaxed);
+            (state.block.load(Ordering::Relaxed), state.place.load(Ordering::Relaxed));
+        let node = state.node.load(Ordering::Relaxed);
         let next = until_credit(node);
         let left = until_sample(next, false);
         let change = Change { node, slot, block, place: next, calls: 0, left, framed: false };
-        counts.make(change, place, sp);
+        counts.commit(change, place, sp);
         return Choice::Counted;
     }
-    make_sample(thread, counts, known, false, sp, context)
+    make_sample(thread, counts, state, false, sp, context)
 }
 
 /// A call of `slot` at `sp` in `context` is due to be a sample, of calls that get frames.
 pub(crate) fn sample_framed(thread: &Thread, slot: u32, sp: usize, context: *mut Node) -> Choice {
     let Some(counts) = thread.counts.get() else { return Choice::Timed };
-    let Some(known) = counts.sampled(slot) else {
+    let Some(state) = counts.sampled(slot) else {
         counts.set_framed(slot, false);
         return Choice::Timed;
     };
-    make_sample(thread, counts, known, true, sp, context)
+    make_sample(thread, counts, state, true, sp, context)
 }
 
 fn make_sample(
     thread: &Thread,
     counts: &Counts,
-    known: &Slot,
+    state: &SlotState,
     framed: bool,
     sp: usize,
     context: *mut Node,
 ) -> Choice {
-    let slot = known.number;
-    let block = known.block.load(Ordering::Relaxed);
-    let place = known.place.load(Ordering::Relaxed);
-    let latest = known.node.load(Ordering::Relaxed);
+    let slot = state.number;
+    let block = state.block.load(Ordering::Relaxed);
+    let place = state.place.load(Ordering::Relaxed);
+    let latest = state.node.load(Ordering::Relaxed);
     let node = sampled_node(thread, slot, framed, context);
     if node.is_null() {
         // No room for the context: this call counts for itself.
-        known.block.store(0, Ordering::Relaxed);
+        state.block.store(0, Ordering::Relaxed);
         counts.time_every_call(slot);
         counts.set_framed(slot, false);
         if !framed {
@@ -154,7 +154,7 @@ fn make_sample(
         }
         return Choice::Timed;
     }
-    let Plan { block: next, framed: next_framed } = policy::next(thread, counts, known, context);
+    let Plan { block: next, framed: next_framed } = policy::next(thread, counts, state, context);
     let mut change =
         Change { slot, node, block: next, place: 0, calls: 0, left: 0, framed: next_framed };
     // Unless blocks go on, this one ends here: the sample stands for what it was made of so far.
@@ -164,7 +164,7 @@ fn make_sample(
         change.place = counts.random_up_to(next);
         change.left = until_sample(rest + change.place, next_framed);
     } else {
-        change.left = wrapping_after(known.interval.get());
+        change.left = wrapping_after(state.interval.get());
     }
     // SAFETY: the node is this thread's, and of sampled calls.
     unsafe { (*samples_of(latest)).adjust = 0 };
@@ -172,7 +172,7 @@ fn make_sample(
         // SAFETY: as above.
         unsafe { add_calls(node, 1) };
     }
-    counts.make(change, if framed { 0 } else { weight }, sp);
+    counts.commit(change, if framed { 0 } else { weight }, sp);
     Choice::Sample(node, weight)
 }
 
@@ -189,18 +189,18 @@ fn sampled_node(thread: &Thread, slot: u32, framed: bool, context: *mut Node) ->
 pub(crate) struct Due {
     /// What was noted before, by the call that a handler has interrupted: its slot, and where it is made.
     outer: (u32, usize),
-    /// When it began to be found out; 0: not known.
+    /// When the call entered the hook; 0: not measured.
     pub(crate) began_ticks: u64,
 }
 
-/// Notes that the call of `slot` at `sp` is due to be a sample, for who jumps out of it before it is; 0: that
-/// nobody is to care.
+/// Notes that the call of `slot` at `sp` is due to be a sample, so that a signal handler that jumps out of it before it
+/// is one can credit the calls before it. With `sp` 0 there is nothing to credit.
 #[inline]
 pub(crate) fn note_due(thread: &Thread, slot: u32, sp: usize) -> Due {
     let Some(counts) = thread.counts.get() else { return Due { outer: (0, 0), began_ticks: 0 } };
     let outer = (counts.due_slot.get(), counts.due_sp.get());
     counts.set_due(slot, sp);
-    Due { outer, began_ticks: cost::begin_spending(counts) }
+    Due { outer, began_ticks: cost::start_measuring(counts) }
 }
 
 /// It is a sample, or will not be one.
@@ -227,11 +227,11 @@ pub(crate) fn stop_countdown(slot: u32) -> u32 {
 /// up to the call of `slot` at `sp`, was not timed. Another jump may come at any time.
 fn credit_unnoticed(thread: &Thread, counts: &Counts, slot: u32, sp: usize, context: *mut Node) {
     let node = thread.tree.find_or_add(context, slot | SAMPLED);
-    if node.is_null() || counts.know(slot).is_none() {
+    if node.is_null() || counts.make_state(slot).is_none() {
         return counts.time_every_call(slot);
     }
     let change = Change { node, slot, block: 0, place: 0, calls: 0, left: -1, framed: false };
-    counts.make(change, LONGEST - 1, sp);
+    counts.commit(change, LONGEST - 1, sp);
 }
 
 /// Credits calls of a slot that were only counted since its countdown wrapped round, from [`stop_countdown`], to the
@@ -250,10 +250,10 @@ pub(crate) fn credit_counted(thread: &Thread, slot: u32, calls: u32, context: *m
 /// Enough calls of `slot` were timed to look at how it is used, after the latest of them, which is made at `sp`.
 pub(crate) fn look(thread: &Thread, slot: u32, sp: usize, context: *mut Node) {
     let Some(counts) = thread.counts.get() else { return };
-    if let Some(known) = counts.sampled(slot)
+    if let Some(state) = counts.sampled(slot)
         && counts.left(slot).is_some_and(|left| left.load(Ordering::Relaxed) <= 0)
     {
-        counts.credit_prevented(known, -1, sp);
+        counts.credit_prevented(state, -1, sp);
     }
     if mode() != TIMING_ADAPTIVE
         || is_to_be_timed(slot)
@@ -263,13 +263,13 @@ pub(crate) fn look(thread: &Thread, slot: u32, sp: usize, context: *mut Node) {
     {
         return;
     }
-    let Some(known) = counts.know(slot) else { return };
-    if known.block.load(Ordering::Relaxed) > 0 {
+    let Some(state) = counts.make_state(slot) else { return };
+    if state.block.load(Ordering::Relaxed) > 0 {
         return;
     }
-    let Plan { block, framed } = policy::first(thread, counts, known, context);
+    let Plan { block, framed } = policy::first(thread, counts, state, context);
     if block == 0 {
-        return counts.look_after(slot, known.interval.get());
+        return counts.look_after(slot, state.interval.get());
     }
     let node = sampled_node(thread, slot, framed, context);
     if node.is_null() {
@@ -277,7 +277,7 @@ pub(crate) fn look(thread: &Thread, slot: u32, sp: usize, context: *mut Node) {
     }
     let place = counts.random_up_to(block);
     let left = until_sample(place, framed);
-    counts.make(Change { node, slot, block, place, calls: 0, left, framed }, 0, sp);
+    counts.commit(Change { node, slot, block, place, calls: 0, left, framed }, 0, sp);
 }
 
 impl Thread {
@@ -301,7 +301,7 @@ impl Thread {
             return;
         }
         match counts.sampled(slot).filter(|_| !counts.is_framed(slot)) {
-            Some(known) => counts.credit_prevented(known, wrapping_after(FIRST_LOOK), sp),
+            Some(state) => counts.credit_prevented(state, wrapping_after(FIRST_LOOK), sp),
             None => credit_unnoticed(self, counts, slot, sp, self.enclosing(sp)),
         }
     }

@@ -13,7 +13,7 @@ use super::record::{OUTLIER, interruption_ticks};
 use super::{SAMPLES_PER_CHOICE, cost, is_to_be_timed, is_watched};
 use chase_logic::countdown::LONGEST;
 
-use crate::counts::{Counts, Slot};
+use crate::counts::{Counts, SlotState};
 use crate::for_tests::{FIRST_LOOK, FORCED_BLOCK};
 use crate::node::{is_framed, is_sampled, node_at, samples_of};
 use crate::sys::is_confined;
@@ -26,10 +26,10 @@ use chase_logic::moments::{BUDGET, Life, Moments};
 const SHORTEST_BLOCK: u64 = 8;
 /// The part of a thread's time that the timing of a slot's calls may take before it is looked at again.
 const UNLOOKED_PART: u64 = 400;
-/// As many calls, at least, for one that is made inside of them.
+/// Calls hardly call others if there are as many of them, at least, for one call made inside of them.
 const CALLS_PER_CHILD: u64 = 1024;
-/// Such choices, for which it is asked once whether the calls need frames: that is a search. (The first
-/// ones are asked more often.)
+/// Whether the calls of a slot need frames takes a search of the tree: once in so many choices of the block. (More often
+/// in the first ones.)
 const CHOICES_PER_SEARCH: u32 = 32;
 /// Calls are many at this many ns from one to the next or less; where the timing takes much of what it
 /// may, at ten times as many, since it may be that of many such functions.
@@ -51,20 +51,25 @@ pub(super) struct Plan {
 impl Plan {
     const ALL: Self = Self { block: 0, framed: false };
 
-    fn of(block: u64, framed: bool) -> Self {
+    fn with_block(block: u64, framed: bool) -> Self {
         if block < SHORTEST_BLOCK { Self::ALL } else { Self { block: block as u32, framed } }
     }
 }
 
 /// The first plan for a slot of which every call was timed so far. Sets when to look again.
-pub(super) fn first(thread: &Thread, counts: &Counts, known: &Slot, context: *mut Node) -> Plan {
+pub(super) fn first(
+    thread: &Thread,
+    counts: &Counts,
+    state: &SlotState,
+    context: *mut Node,
+) -> Plan {
     let now = clock::now();
-    let elapsed = now.wrapping_sub(known.since_ticks.replace(now));
-    let calls = known.interval.replace(FIRST_LOOK);
+    let elapsed = now.wrapping_sub(state.since_ticks.replace(now));
+    let calls = state.interval.replace(FIRST_LOOK);
     counts.spend_timed(calls.max(FIRST_LOOK));
     let Some(ticks_per_us) = clock::ticks_per_us() else { return Plan::ALL };
     if let Some(block) = FORCED_BLOCK {
-        return Plan::of(block, true);
+        return Plan::with_block(block, true);
     }
     let far = if life(thread, counts, ticks_per_us).timing_share > BUDGET / 2 {
         MANY_TOGETHER_NS
@@ -74,30 +79,30 @@ pub(super) fn first(thread: &Thread, counts: &Counts, known: &Slot, context: *mu
     let apart = elapsed.checked_div(u64::from(calls));
     let many = apart.is_some_and(|ticks| ticks * 1000 <= far * ticks_per_us);
     if !many {
-        known.interval.set(match calls {
+        state.interval.set(match calls {
             0 => FIRST_LOOK,
             _ => until_next_look(thread, calls),
         });
         return Plan::ALL;
     }
-    let durations = Durations::of(thread, context, known.number);
+    let durations = Durations::in_context(thread, context, state.number);
     let mut block = 0;
     if let Some(moments) = durations.moments(0, ticks_per_us) {
         block = longest_block(&moments, thread, counts, ticks_per_us);
-        known.moments.set(moments);
+        state.moments.set(moments);
     }
     // Perhaps because the kernel took the processor away, which takes longer to find out.
     if block < SHORTEST_BLOCK
         && let Some(moments) = durations.moments(preemptions(counts), ticks_per_us)
     {
         block = longest_block(&moments, thread, counts, ticks_per_us);
-        known.moments.set(moments);
+        state.moments.set(moments);
     }
-    let framed = is_watched(known.number)
-        || has(known.number, HAS_CHILDREN) && !hardly_calls(thread, context, known.number);
-    let plan = Plan::of(block, framed);
+    let framed = is_watched(state.number)
+        || has(state.number, HAS_CHILDREN) && !hardly_calls(thread, context, state.number);
+    let plan = Plan::with_block(block, framed);
     if plan.block == 0 {
-        known.interval.set(until_next_look(thread, calls));
+        state.interval.set(until_next_look(thread, calls));
     } else {
         // What was preempted so far is of no sample.
         preemptions(counts);
@@ -113,40 +118,45 @@ fn until_next_look(thread: &Thread, calls: u32) -> u32 {
 }
 
 /// The next plan for a slot that is sampled.
-pub(super) fn next(thread: &Thread, counts: &Counts, known: &Slot, context: *mut Node) -> Plan {
-    if is_to_be_timed(known.number) || recording::stopped() || thread.pending.get() != Pending::NONE
+pub(super) fn next(
+    thread: &Thread,
+    counts: &Counts,
+    state: &SlotState,
+    context: *mut Node,
+) -> Plan {
+    if is_to_be_timed(state.number) || recording::stopped() || thread.pending.get() != Pending::NONE
     {
-        known.interval.set(LONGEST);
+        state.interval.set(LONGEST);
         return Plan::ALL;
     }
-    let samples = known.samples.get() + 1;
+    let samples = state.samples.get() + 1;
     if samples < SAMPLES_PER_CHOICE {
         if counts.is_new() {
             counts.probe();
         }
-        known.samples.set(samples);
-        let block = known.block.load(Ordering::Relaxed);
-        return Plan { block, framed: counts.is_framed(known.number) };
+        state.samples.set(samples);
+        let block = state.block.load(Ordering::Relaxed);
+        return Plan { block, framed: counts.is_framed(state.number) };
     }
     counts.probe();
-    known.samples.set(0);
+    state.samples.set(0);
     counts.spend_samples(thread, samples);
     let Some(ticks_per_us) = clock::ticks_per_us() else { return Plan::ALL };
-    known.interval.set(FIRST_LOOK);
+    state.interval.set(FIRST_LOOK);
     if let Some(block) = FORCED_BLOCK {
-        return Plan::of(block, true);
+        return Plan::with_block(block, true);
     }
-    let block = longest_block(&known.moments.get(), thread, counts, ticks_per_us);
-    known.since_ticks.set(clock::now());
-    let choices = known.choices.get().wrapping_add(1);
-    known.choices.set(choices);
-    let framed = is_watched(known.number)
+    let block = longest_block(&state.moments.get(), thread, counts, ticks_per_us);
+    state.since_ticks.set(clock::now());
+    let choices = state.choices.get().wrapping_add(1);
+    state.choices.set(choices);
+    let framed = is_watched(state.number)
         || if choices.is_power_of_two() || choices.is_multiple_of(CHOICES_PER_SEARCH) {
-            has(known.number, HAS_CHILDREN) && !hardly_calls(thread, context, known.number)
+            has(state.number, HAS_CHILDREN) && !hardly_calls(thread, context, state.number)
         } else {
-            counts.is_framed(known.number)
+            counts.is_framed(state.number)
         };
-    Plan::of(block, framed)
+    Plan::with_block(block, framed)
 }
 
 fn life(thread: &Thread, counts: &Counts, ticks_per_us: u64) -> Life {
@@ -191,7 +201,7 @@ struct Durations {
 }
 
 impl Durations {
-    fn of(thread: &Thread, context: *mut Node, slot: u32) -> Self {
+    fn in_context(thread: &Thread, context: *mut Node, slot: u32) -> Self {
         let pages = nodes_of(thread, context, slot).map(|node| {
             if node.is_null() {
                 return [0; PAGES];

@@ -17,13 +17,14 @@ pub(crate) fn prepare_counted(thread: &Thread, slot: u32, calls: u32) {
 /// Readies it for calls that are samples, each of itself, credited to `node`. False if there is no
 /// room.
 pub(crate) fn prepare_samples(thread: &Thread, slot: u32, node: *mut Node) -> bool {
-    let Some((counts, known)) = thread.counts.get().and_then(|c| Some((c, c.know(slot)?))) else {
+    let Some((counts, state)) = thread.counts.get().and_then(|c| Some((c, c.make_state(slot)?)))
+    else {
         return false;
     };
-    known.node.store(node, Ordering::Relaxed);
-    known.samples.set(0);
-    known.block.store(u32::from(!node.is_null()), Ordering::Relaxed);
-    known.place.store(1, Ordering::Relaxed);
+    state.node.store(node, Ordering::Relaxed);
+    state.samples.set(0);
+    state.block.store(u32::from(!node.is_null()), Ordering::Relaxed);
+    state.place.store(1, Ordering::Relaxed);
     counts.set(slot, u32::from(!node.is_null()), false);
     true
 }
@@ -31,7 +32,7 @@ pub(crate) fn prepare_samples(thread: &Thread, slot: u32, node: *mut Node) -> bo
 /// Readies it for calls that get frames and are not timed; with 0, all that follow are. False if there
 /// is no room.
 pub(crate) fn prepare_framed(thread: &Thread, slot: u32, calls: u32) -> bool {
-    let Some((counts, _)) = thread.counts.get().and_then(|c| Some((c, c.know(slot)?))) else {
+    let Some((counts, _)) = thread.counts.get().and_then(|c| Some((c, c.make_state(slot)?))) else {
         return false;
     };
     counts.set_framed(slot, calls > 0);

@@ -3,7 +3,7 @@
 use chase_format::layout::{Node, SQUARES};
 
 use super::SAMPLES_PER_CHOICE;
-use crate::counts::{Counts, Slot};
+use crate::counts::{Counts, SlotState};
 use crate::node::{SLOT_MASK, add_ticks, samples_of};
 use crate::sys::is_confined;
 use crate::thread::Thread;
@@ -24,27 +24,27 @@ pub(crate) unsafe fn record(thread: &Thread, node: *mut Node, ticks: u64, weight
     let counts = thread.counts.get();
     let ticks = counts.map_or(ticks, |counts| counts.comparable(ticks));
     // SAFETY: the caller vouches for the node, and for what is behind it.
-    let (samples, known_weight, total, slot) = unsafe {
+    let (samples, weight_before, total, slot) = unsafe {
         let samples = samples_of(node);
         (samples, (*samples).weight, (*node).total_ticks, (*node).slot & SLOT_MASK)
     };
     let mut weighed = Weighed { weight, typical: ticks, possible: ticks, held_back: 0 };
     if let Some(counts) = counts
-        && let Some(known) = counts.known(slot)
+        && let Some(state) = counts.state_of(slot)
     {
         // Without a division, which takes as long as all the rest.
-        if ticks.saturating_mul(known_weight) > total.saturating_mul(OUTLIER) {
+        if ticks.saturating_mul(weight_before) > total.saturating_mul(OUTLIER) {
             weighed = weigh_outlier(
-                known,
+                state,
                 counts,
                 ticks,
                 weight,
-                total.checked_div(known_weight).unwrap_or(0),
+                total.checked_div(weight_before).unwrap_or(0),
             );
         }
-        let mut moments = known.moments.get();
+        let mut moments = state.moments.get();
         moments.add(weighed.possible, u64::from(weight));
-        known.moments.set(moments);
+        state.moments.set(moments);
     }
     let Weighed { weight: own_weight, typical, possible, held_back } = weighed;
     let rest = weight - own_weight;
@@ -95,21 +95,27 @@ struct Weighed {
 
 /// How a sample counts that took many times as long as the mean of those before it.
 #[cold]
-fn weigh_outlier(known: &Slot, counts: &Counts, ticks: u64, weight: u32, mean: u64) -> Weighed {
+fn weigh_outlier(
+    state: &SlotState,
+    counts: &Counts,
+    ticks: u64,
+    weight: u32,
+    mean: u64,
+) -> Weighed {
     // Perhaps the calls are not as even as they seemed.
-    known.samples.set(SAMPLES_PER_CHOICE);
+    state.samples.set(SAMPLES_PER_CHOICE);
     let long_ticks = interruption_ticks(clock::ticks_per_us().unwrap_or(0));
     let is_long = ticks >= mean.saturating_mul(INTERRUPTION).max(long_ticks);
     let excess = u64::from(weight - 1).saturating_mul(ticks - mean);
-    if !is_long && !known.moments.get().is_much(excess) {
+    if !is_long && !state.moments.get().is_much(excess) {
         return Weighed { weight, typical: ticks, possible: ticks, held_back: 0 };
     }
     if is_long && was_preempted(counts) {
         return Weighed { weight: 1, typical: mean, possible: mean, held_back: 0 };
     }
-    let mut suspects = known.suspects.get();
+    let mut suspects = state.suspects.get();
     let believed = suspects.add(ticks, mean, excess);
-    known.suspects.set(suspects);
+    state.suspects.set(suspects);
     match believed {
         Some(held_back) => Weighed { weight, typical: ticks, possible: ticks, held_back },
         None => Weighed { weight: 1, typical: mean, possible: ticks, held_back: 0 },

@@ -59,14 +59,14 @@ pub(super) struct Size {
 }
 
 impl Size {
-    pub(super) fn of(object: &Object) -> Self {
+    pub(super) fn needed_for(object: &Object) -> Self {
         let image = &object.image;
         let mut size = Self {
             segments: image.program_headers().len(),
             slots: 0,
             strings: object.path.len() + object.image.soname().len() + 3,
         };
-        let mut versions = ImportVersions::of(image);
+        let mut versions = ImportVersions::new(image);
         for relocation in image.relocations() {
             if matches!(relocation.kind(), R_X86_64_JUMP_SLOT | R_X86_64_GLOB_DAT)
                 && relocation.symbol() != 0

@@ -203,7 +203,7 @@ pub(super) struct Uses {
 }
 
 impl Uses {
-    pub(super) fn of(objects: &Objects, object: &Object) -> Self {
+    pub(super) fn found_in(objects: &Objects, object: &Object) -> Self {
         let image = &object.image;
         let wanted = || {
             image.relocations().filter_map(|relocation| {

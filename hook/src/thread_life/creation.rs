@@ -53,7 +53,8 @@ pub(super) fn note(plan: &Plan<'_>, record: &mut OriginRecord) {
         record.inner_words = words;
     }
     let mut text = Text::<{ ORIGIN_TEXT + 1 }>::new();
-    if let Some(types) = loading::with_image(plan.routine, python_objects::Types::of).flatten() {
+    if let Some(types) = loading::with_image(plan.routine, python_objects::Types::find_in).flatten()
+    {
         python::name(&mut reader, &types, record, &mut text);
     }
     loading::keep_addresses(&mut record.words, ORIGIN_SMALL);

@@ -37,7 +37,7 @@ pub(super) fn name(
 ) {
     let Some(&callable) = record.inner_words.get(CALLABLE) else { return };
     let version = if types.version == 0 { None } else { reader.word(types.version) };
-    let Some(layout) = Layout::of(version) else { return };
+    let Some(layout) = Layout::of_version(version) else { return };
     let mut objects = Objects { reader, types, layout };
     let callable = callable as usize;
     // `threading` passes the bound method `_bootstrap` of a `Thread` object.

@@ -44,7 +44,7 @@ pub(super) struct Types {
 
 impl Types {
     /// Those of the interpreter in `image`, if it is one.
-    pub(super) fn of(image: &Image) -> Option<Self> {
+    pub(super) fn find_in(image: &Image) -> Option<Self> {
         let find = |name: &[u8]| {
             let symbol = find_in(image, &Wanted::new(name, None))?;
             Some(image.bias.wrapping_add(symbol.value as usize))
@@ -76,7 +76,7 @@ pub(super) enum Layout {
 
 impl Layout {
     /// The layout of the version in `Py_Version`, which there is from 3.11 on.
-    pub(super) fn of(version: Option<usize>) -> Option<Self> {
+    pub(super) fn of_version(version: Option<usize>) -> Option<Self> {
         match version.map(|version| version >> 16) {
             None => Some(Self::Dicts),
             Some(0x030b) => Some(Self::Values311),

@@ -203,7 +203,7 @@ chase_exit_\of:                         # r11 = frame
     movq %rdx, %rsi
     jmp .Lenter_slow_moved_\of
 .Lenter_slow_\of:
-    xorl %esi, %esi                     # rsi = 0, why, or a frame that was claimed in vain
+    xorl %esi, %esi                     # rsi = 0, why, or a frame that was claimed and is not wanted
 .Lenter_slow_moved_\of:
     keep_stash
     save %rdi

@@ -6,7 +6,7 @@
     .type chase_thread, @object
     .size chase_thread, {NEAR_COUNTDOWNS} + 2 * {NEAR}
 chase_thread:
-    .quad {no_counts}                   # its countdowns; at first those by which all calls are timed
+    .quad {no_counts}                   # its countdowns; at first those of threads that have none: every call is timed
     .quad {no_thread}                   # this thread's Thread; at first the one that has no frames
     .quad 0                             # the context: the node of the innermost call
     .quad 0                             # whose the near countdowns are: the countdowns that go on with them

@@ -14,7 +14,7 @@ use crate::thread::Thread;
 /// The countdown of `slot` is at its end, that of calls that get frames if it has wrapped round: makes this call, at
 /// `sp` in `context`, a sample, if nothing is to be decided, asked or added for that. Otherwise `None`, and
 /// nothing has changed. Gives the node, and for how many calls it counts.
-pub(crate) fn sample_alike(
+pub(crate) fn sample_fast(
     thread: &Thread,
     slot: u32,
     framed: bool,
@@ -22,9 +22,9 @@ pub(crate) fn sample_alike(
     context: *mut Node,
 ) -> Option<(*mut Node, u32)> {
     let counts = thread.counts.get()?;
-    let known = counts.known(slot)?;
-    let block = known.block.load(Ordering::Relaxed);
-    let samples = known.samples.get() + 1;
+    let state = counts.state_of(slot)?;
+    let block = state.block.load(Ordering::Relaxed);
+    let samples = state.samples.get() + 1;
     if block == 0
         || counts.is_framed(slot) != framed
         || samples >= SAMPLES_PER_CHOICE
@@ -34,32 +34,32 @@ pub(crate) fn sample_alike(
     {
         return None;
     }
-    let node = node_like(
+    let node = same_or_found(
         thread,
-        known.node.load(Ordering::Relaxed),
+        state.node.load(Ordering::Relaxed),
         slot | if framed { SAMPLED | FRAMED } else { SAMPLED },
         context,
     );
     if node.is_null() {
         return None;
     }
-    known.samples.set(samples);
+    state.samples.set(samples);
     let place = counts.random_up_to(block);
-    let left = until_sample(block - known.place.load(Ordering::Relaxed) + place, framed);
+    let left = until_sample(block - state.place.load(Ordering::Relaxed) + place, framed);
     let change = Change { node, calls: 0, slot, block, place, left, framed };
     // SAFETY: the node is this thread's, and of sampled calls.
-    unsafe { (*samples_of(known.node.load(Ordering::Relaxed))).adjust = 0 };
+    unsafe { (*samples_of(state.node.load(Ordering::Relaxed))).adjust = 0 };
     if framed {
         // SAFETY: the node is this thread's.
         unsafe { add_calls(node, 1) };
     }
-    counts.make_alike(change, known, if framed { 0 } else { block }, sp);
+    counts.commit_same_block(change, state, if framed { 0 } else { block }, sp);
     Some((node, block))
 }
 
 /// The node of `key` in `context`: mostly that of the latest sample, and so without a search; null if there is none.
 #[inline]
-fn node_like(thread: &Thread, latest: *mut Node, key: u32, context: *mut Node) -> *mut Node {
+fn same_or_found(thread: &Thread, latest: *mut Node, key: u32, context: *mut Node) -> *mut Node {
     // SAFETY: both are nodes of this thread.
     let is_same = unsafe { (*latest).slot == key && (*latest).parent_ref == (*context).scope_ref };
     if is_same { latest } else { thread.tree.find(context, key) }
