@@ -4,7 +4,6 @@
 //! An empty function is called through a stub, and directly. *Inside* is what the recorded duration
 //! has above the direct call's; *outside* is the rest of what the caller pays.
 
-use core::cell::UnsafeCell;
 use core::ffi::c_void;
 use core::hint::black_box;
 use core::ptr;
@@ -12,6 +11,7 @@ use core::ptr;
 use chase_format::histogram::PAGES;
 use chase_format::layout::{FRAMED, Node, SAMPLED, TIMING_ADAPTIVE, TIMING_ALL};
 
+use crate::lock::Lock;
 use crate::node::samples_of;
 use crate::sampling::{self, Cost, SAMPLES_PER_CHOICE};
 use crate::thread::Thread;
@@ -28,10 +28,7 @@ const SCALE: u64 = 1024;
 
 /// Nodes of these calls, which are none of the application's: of those that are timed; of samples,
 /// and what belongs behind it; of those that get frames.
-struct Scratch(UnsafeCell<[Node; 5]>);
-// SAFETY: only the start, with one thread, uses it.
-unsafe impl Sync for Scratch {}
-static SCRATCH: Scratch = Scratch(UnsafeCell::new(
+static SCRATCH: Lock<[Node; 5]> = Lock::new(
     [const {
         Node {
             parent_ref: 0,
@@ -45,7 +42,7 @@ static SCRATCH: Scratch = Scratch(UnsafeCell::new(
             page_refs: [0; PAGES],
         }
     }; 5],
-));
+);
 
 extern "C" fn nothing() {}
 
@@ -58,7 +55,8 @@ pub(crate) fn measure(thread: &Thread) -> Cost {
     if sampling::mode() != TIMING_ALL {
         stubs::make_direct(SLOT..SLOT + 1);
     }
-    let nodes = SCRATCH.0.get().cast::<Node>();
+    let mut scratch = SCRATCH.hold();
+    let nodes = scratch.as_mut_ptr();
     // SAFETY: the nodes are ours alone, one behind the other.
     let (node, sampled_node, framed_node) = unsafe { (nodes, nodes.add(1), nodes.add(3)) };
     // SAFETY: as above.

@@ -12,6 +12,7 @@ use crate::abi::BASE;
 use crate::arch;
 use crate::sys;
 use chase_logic::config::Syscalls;
+use chase_logic::session::{STARTING, number, second_line, started_since};
 use chase_logic::text::{Text, file_name};
 
 /// Why system calls are not recorded, for people.
@@ -31,8 +32,6 @@ const FAILURE_HOLDS_S: u64 = 60;
 const FILE: &[u8] = b"/companion.session";
 /// The first line of the file; the second begins with one of the words below.
 const FIRST_LINE: &[u8] = b"chase companion 1";
-/// The process that becomes the companion.
-const STARTING: &[u8] = b"starting ";
 /// The number that goes into the hello.
 const SESSION: &[u8] = b"session ";
 /// When, and why.
@@ -116,7 +115,8 @@ fn ask(wanted: Wanted<'_>, fd: i32, reason: &mut Reason) -> Found {
         reason.push(b"companion.session is a file of another program");
         return Found::Nothing;
     }
-    let said = second_line(text);
+    let before = second_line(text);
+    let said = before;
     match locked {
         Err(libc::EWOULDBLOCK) => session(said).map_or(Found::Later, Found::Session),
         Err(_) => {
@@ -126,6 +126,7 @@ fn ask(wanted: Wanted<'_>, fd: i32, reason: &mut Reason) -> Found {
         Ok(()) if wanted.wish == Syscalls::Auto && has_failed(said, reason) => Found::Nothing,
         Ok(()) if !start(wanted, fd, reason) => Found::Nothing,
         Ok(()) => {
+            let mut buffer = [0u8; 640];
             let said = second_line(sys::read_start(fd, &mut buffer));
             if let (true, Some(session)) = (reason.as_bytes().is_empty(), session(said)) {
                 return Found::Session(session);
@@ -134,8 +135,8 @@ fn ask(wanted: Wanted<'_>, fd: i32, reason: &mut Reason) -> Found {
                 reason.push(b"the companion has ended at once");
             }
             // It has the lock too, if it hangs.
-            if let Some(process) = said.strip_prefix(STARTING).and_then(number) {
-                sys::kill(process as i32);
+            if let Some(process) = started_since(before, said) {
+                sys::kill(process);
             }
             let mut line = Reason::new();
             line.push(FAILED).push_number(now_s()).push(b" ").push(reason.as_bytes());
@@ -147,13 +148,6 @@ fn ask(wanted: Wanted<'_>, fd: i32, reason: &mut Reason) -> Found {
 
 fn patience_ms(wish: Syscalls) -> i32 {
     if wish == Syscalls::Require { PATIENCE_REQUIRED_MS } else { PATIENCE_MS }
-}
-
-/// What the file says; nothing while somebody writes it.
-fn second_line(text: &[u8]) -> &[u8] {
-    let mut lines = text.split(|&byte| byte == b'\n').skip(1);
-    // Behind the end of the last line, there is an empty piece.
-    lines.next().filter(|_| lines.next().is_some()).unwrap_or(&[])
 }
 
 fn session(said: &[u8]) -> Option<u64> {
@@ -174,10 +168,6 @@ fn has_failed(said: &[u8], reason: &mut Reason) -> bool {
 
 fn now_s() -> u64 {
     sys::clock_ns(libc::CLOCK_REALTIME) / 1_000_000_000
-}
-
-fn number(digits: &[u8]) -> Option<u64> {
-    core::str::from_utf8(digits).ok()?.parse().ok()
 }
 
 /// Makes this the second line of the file.

@@ -1,13 +1,13 @@
 //! `libchase.so`: preloaded into a program, it times every call from one loaded object to another.
 //!
 //! It patches the GOT entries of all objects so that calls go through stubs of its own
-//! ([`arch`]), and keeps, per thread, a shadow stack of the calls under way ([`frames`]) and a
+//! ([`stubs`], [`call_path`]), and keeps, per thread, a shadow stack of the calls under way ([`frames`]) and a
 //! calling-context tree of those that ended ([`tree`]), written in place into a mapped file
 //! ([`recording`]). A [`companion`], where there is one, is shown each thread's context.
 //!
-//! The order of things: [`process`] starts and ends it; [`loading`] finds [`objects`], reads their
-//! [`elf`] tables, [`resolve`]s names and patches [`slots`]; [`special`] knows the functions that
-//! are not ordinary; [`sampling`] chooses which calls are timed; [`thread`] follows threads from start to end.
+//! The order of things: [`start`] begins, and [`process`] ends it; [`loading`] finds [`objects`], reads their
+//! [`elf`] tables, [`resolve`]s names and patches [`slots`]; [`special`] sees to functions that
+//! are not ordinary; [`sampling`] chooses which calls are timed; [`thread_life`] follows threads from start to end.
 //!
 //! Constraints, since this runs inside other people's programs: no allocation from the
 //! application's heap, no stdio, no `errno`, no panic, no lock held while calling out, no file
@@ -52,8 +52,8 @@ mod calibrate;
 mod frames;
 mod sampling;
 // ... to what the program does, and where it is noticed.
+mod call_path;
 mod companion;
-mod entry;
 mod loading;
 mod process;
 mod special;

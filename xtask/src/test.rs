@@ -24,6 +24,9 @@ pub(crate) fn test(filter: Option<&str>) -> Outcome {
     let apart = ["chase-hook", "chase-tests"];
     let exclude = apart.iter().flat_map(|package| ["--exclude", package]);
     run(cargo(["test", "--workspace"]).args(exclude).args(filter))?;
+    if filter.is_none() {
+        under_miri()?;
+    }
     say("Testing programs under the hook (each compared with its bare run)");
     let mut programs = cargo(["test", "-p", "chase-tests", "--no-fail-fast"]);
     run(programs.args(filter).env("CHASE_LIB", library()))?;
@@ -32,6 +35,26 @@ pub(crate) fn test(filter: Option<&str>) -> Outcome {
         fuzz(20)?;
     }
     Ok(())
+}
+
+/// The tests of what needs no process, interpreted, where a nightly toolchain has Miri: reads that are out of bounds or
+/// of nothing show there.
+fn under_miri() -> Outcome {
+    let miri = || {
+        let mut command = Command::new("cargo");
+        command.args(["+nightly", "miri"]).current_dir(root());
+        // Addresses of the dynamic linker's are numbers, wherever they come from.
+        command.env("MIRIFLAGS", "-Zmiri-permissive-provenance");
+        command
+    };
+    if !miri().arg("--version").output().is_ok_and(|output| output.status.success()) {
+        say(
+            "Not interpreted by Miri, which is not installed: rustup toolchain install nightly --component miri,rust-src",
+        );
+        return Ok(());
+    }
+    say("Interpreting the tests of what needs no process (Miri)");
+    run(miri().args(["test", "-p", "chase-logic", "-p", "chase-format"]))
 }
 
 /// The programs that are hard to hook, with a hook that samples all it can: what they do is far from hot, so that the

@@ -15,6 +15,7 @@ pub mod hash;
 pub mod kinds;
 pub mod moments;
 pub mod names;
+pub mod session;
 pub mod suspects;
 pub mod text;
 pub mod waits;

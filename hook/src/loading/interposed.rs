@@ -55,6 +55,8 @@ pub(crate) fn find_real() {
     let auxiliary = Auxiliary::read();
     let Some(executable) = auxiliary.executable_image() else { return };
     let _signals = SignalsBlocked::new();
+    // (This one is held at a fork, so that the other is free in its child.)
+    let _loading = LOADING.hold();
     let mut objects = UNRECORDED.hold();
     if objects.open(&executable, auxiliary.vdso, b"") {
         objects.refresh(&executable, 0, true);

@@ -1,12 +1,10 @@
 //! Forks of the process.
 
-use core::cell::UnsafeCell;
-
 use chase_format::layout::ORIGIN_FORK;
 
 use super::{greet_companion, hold, open_recording};
 use crate::frames::OpenCalls;
-use crate::lock::Fork;
+use crate::lock::{Fork, Lock};
 use crate::recording::Lost;
 use crate::signals::SignalsBlocked;
 use crate::thread::{Origin, Pending, Thread, have_none};
@@ -17,30 +15,24 @@ const LOCKS: [fn(Fork); 6] =
     [loading::fork, recording::fork, thread::fork, counts::fork, pages::fork, segments::fork];
 
 /// Signals of the forking thread, which is the one that holds the locks.
-struct ForkSignals(UnsafeCell<Option<SignalsBlocked>>);
-// SAFETY: it is touched only by who holds the locks.
-unsafe impl Sync for ForkSignals {}
-static FORK_SIGNALS: ForkSignals = ForkSignals(UnsafeCell::new(None));
+static FORK_SIGNALS: Lock<Option<SignalsBlocked>> = Lock::new(None);
 
 pub(super) unsafe extern "C" fn before_fork() {
     // A signal handler in this thread would wait for the locks for ever.
     let signals = SignalsBlocked::new();
     LOCKS.iter().for_each(|lock| lock(Fork::Before));
-    // SAFETY: the locks are held.
-    unsafe { *FORK_SIGNALS.0.get() = Some(signals) };
+    *FORK_SIGNALS.hold() = Some(signals);
     thread::keep();
 }
 
 pub(super) unsafe extern "C" fn after_fork_in_parent() {
-    // SAFETY: the locks are held.
-    let _signals = unsafe { (*FORK_SIGNALS.0.get()).take() };
+    let _signals = FORK_SIGNALS.hold().take();
     thread::keep_no_more();
     LOCKS.iter().rev().for_each(|lock| lock(Fork::InParent));
 }
 
 pub(super) unsafe extern "C" fn after_fork_in_child() {
-    // SAFETY: there is no other thread.
-    let _signals = unsafe { (*FORK_SIGNALS.0.get()).take() };
+    let _signals = FORK_SIGNALS.hold().take();
     // (A handler that was there before ours may have called something, and that was noticed.)
     if !fork_word::is_known() || fork_word::is_to_be_parted() {
         become_child();
