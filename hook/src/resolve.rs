@@ -79,7 +79,7 @@ pub(crate) fn find_in(image: &Image, wanted: &Wanted<'_>) -> Option<&'static Sym
     found.or(if fallbacks == 1 { fallback } else { None })
 }
 
-/// The same if `index` is the only symbol of this name in the object, or none is.
+/// The definition of `wanted` in one object, where `index` is the only symbol of this name, or none is.
 pub(crate) fn find_at(image: &Image, index: u32, wanted: &Wanted<'_>) -> Option<&'static Symbol> {
     let symbol = image.symbol(index);
     let found = is_definition(symbol)

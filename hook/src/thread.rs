@@ -17,7 +17,7 @@ use chase_format::layout::{
 };
 
 use crate::abi::{Countdown, Entry, ThreadHead};
-use crate::arch::{self, set_words, words_offset};
+use crate::arch::{self, OwnCounter, set_words, words_offset};
 use crate::counts::{self, Counts, no_counts};
 use crate::node::reference;
 use crate::pages::PAGE;
@@ -213,7 +213,7 @@ impl Thread {
     /// Counts a call of this thread that was not recorded.
     pub(crate) fn count_untimed(&self) {
         // SAFETY: the record is this thread's own, in the mapping.
-        unsafe { (*self.record.get()).untimed_calls += 1 };
+        unsafe { OwnCounter::at(&raw mut (*self.record.get()).untimed_calls) }.add(1);
     }
 
     /// Sends the thread's next call through the slow path, to do `pending`.
@@ -245,8 +245,8 @@ impl Thread {
     pub(crate) fn note_samples(&self, samples: u64, ticks: u64) {
         // SAFETY: as in `count_untimed`.
         unsafe {
-            (*self.record.get()).samples += samples;
-            (*self.record.get()).samples_ticks += ticks;
+            OwnCounter::at(&raw mut (*self.record.get()).samples).add(samples);
+            OwnCounter::at(&raw mut (*self.record.get()).samples_ticks).add(ticks);
         }
     }
 

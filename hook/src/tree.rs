@@ -152,7 +152,7 @@ impl Tree {
         unsafe { if (*entry).key == key { (*entry).node } else { ptr::null_mut() } }
     }
 
-    /// The same, added if it is missing, and where the call path will look for it; null if the recording
+    /// The node of calls of `slot` made in the context of `parent`, added if it is missing, and where the call path will look for it; null if the recording
     /// has no room.
     pub(crate) fn find_or_add(&self, parent: *mut Node, slot: u32) -> *mut Node {
         let found = self.find(parent, slot);
@@ -334,7 +334,7 @@ impl Tree {
         space.page().map_or(0, |page| reference(page))
     }
 
-    /// The same context in this tree as `node` in another thread's.
+    /// The node that has the same context in this tree as `node` has in another thread's.
     pub(crate) fn translate(&self, node: *const Node) -> *mut Node {
         const DEEP: usize = 64;
         let mut path = [NONE; DEEP];

@@ -147,7 +147,7 @@ unsafe fn enter_frame(
             // SAFETY: the node is this thread's.
             unsafe {
                 add_calls(node, 1);
-                (*node).unwound += 1;
+                add_unwound(node);
             }
         }
         return ptr::null_mut();

@@ -3,6 +3,7 @@
 use chase_format::layout::{Node, SQUARES};
 
 use super::SAMPLES_PER_CHOICE;
+use crate::arch::OwnCounter;
 use crate::counts::{Counts, SlotState};
 use crate::node::{SLOT_MASK, add_ticks, samples_of};
 use crate::sys::is_confined;
@@ -62,8 +63,8 @@ pub(crate) unsafe fn record(thread: &Thread, node: *mut Node, ticks: u64, weight
         let added = u64::from(own_weight) * ticks + u64::from(rest) * typical + held_back;
         add_ticks(node, added);
         (*node).max_ticks = (*node).max_ticks.max(ticks);
-        (*samples).weight += u64::from(weight);
-        (*samples).pairs += pairs;
+        OwnCounter::at(&raw mut (*samples).weight).add(u64::from(weight));
+        OwnCounter::at(&raw mut (*samples).pairs).add(pairs);
         (*samples).pairs_ticks =
             (*samples).pairs_ticks.saturating_add(pairs.saturating_mul(possible));
         (*samples).pairs_squares = (*samples).pairs_squares.saturating_add(squares);
