@@ -2,7 +2,7 @@
 //!
 //! A frame holds what the call path took off the real stack, and is named by the address that its call returns to
 //! (`pads.S`). Frames live in segments, linked in the order in which they were entered; the first frame's place
-//! holds the link. The call path claims and releases frames by single instructions on [`Thread::top`], so a
+//! holds the link. The call path claims and releases frames by single instructions on `ThreadHead::top`, so a
 //! signal handler between any two instructions finds a consistent stack.
 //!
 //! Frames can be left behind: by `longjmp`, by exceptions, by coroutines that return in any order

@@ -205,7 +205,7 @@ mod tests {
     #[test]
     fn kappa_grows_with_the_eighth_power() {
         assert_eq!(kappa(0), 0);
-        assert_eq!(kappa(BUDGET), KAPPA * 16_u64.pow(8) >> 32);
+        assert_eq!(kappa(BUDGET), (KAPPA * 16_u64.pow(8)) >> 32);
         assert_eq!(kappa(2 * BUDGET), kappa(BUDGET) << 8);
         assert_eq!(kappa(1024), kappa(8 * BUDGET));
     }
