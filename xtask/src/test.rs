@@ -39,7 +39,8 @@ pub(crate) fn test(filter: Option<&str>) -> Outcome {
 fn under_stress() -> Outcome {
     let directory = root().join("target/stress");
     let library = directory.join("release/libchase.so");
-    let suites = ["control_flow", "loading", "process_life", "threads", "values", "collectors"];
+    let suites =
+        ["control_flow", "loading", "process_life", "threads", "values", "collectors", "foreign"];
     // Once by each of the two call paths: for words that are far, and for those that are not.
     for features in ["stress,far", "stress"] {
         say(&format!("Testing programs under a hook that samples whatever it can ({features})"));
@@ -50,6 +51,14 @@ fn under_stress() -> Outcome {
         run(&mut programs)?;
     }
     Ok(())
+}
+
+/// Runtimes of other languages, with those that are too large to be installed for each run of the tests.
+pub(crate) fn foreign() -> Outcome {
+    packages::install_foreign()?;
+    build()?;
+    let mut programs = cargo(["test", "-p", "chase-tests", "--no-fail-fast", "--test", "foreign"]);
+    run(programs.args(["--", "--include-ignored"]).env("CHASE_LIB", library()))
 }
 
 /// What chase costs.
