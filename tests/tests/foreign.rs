@@ -22,7 +22,12 @@ fn same(mut trial: Trial, apis: &[(&str, &str)]) {
         let recording = trial.compare();
         for (provider, api) in apis {
             let calls: u64 = recording.processes.iter().map(|p| p.calls(provider, api)).sum();
-            assert!(calls > 0, "no call to {api} of {provider}, {timing}");
+            let called = recording.processes.iter().flat_map(|p| &p.apis);
+            let others: Vec<_> = called
+                .filter(|a| a.calls > 0 && a.provider.starts_with(provider))
+                .map(|a| &a.name)
+                .collect();
+            assert!(calls > 0, "{timing}: no call to {api} of {provider}, but to {others:?}");
         }
     }
 }
@@ -85,7 +90,7 @@ fn erlang() {
     let erlang = need::package("erlang-base", "/usr/bin/erl");
     let made = made("erlc $from/processes.erl");
     let trial = Trial::new(erlang).args(["-noinput", "-pa"]).arg(made.path());
-    same(trial.args(["-s", "processes", "main"]), &[("libz.so", "deflate")]);
+    same(trial.args(["-s", "processes", "main"]), &[("libz.so", "deflateInit2_")]);
 }
 
 #[test]
@@ -98,7 +103,7 @@ fn luajit() {
 fn pyqt() {
     need::package("python3-pyqt5", "/usr/lib/python3/dist-packages/PyQt5");
     let trial = interpreted(PYTHON, "widgets.py").env("QT_QPA_PLATFORM", "minimal");
-    same(trial, &[("libQt5Core.so", "QThread::start"), ("libc.so", "memcpy")]);
+    same(trial, &[("libQt5Core.so", "_ZN7QThread5startENS_8PriorityE"), ("libc.so", "memcpy")]);
 }
 
 #[test]
@@ -126,7 +131,7 @@ fn gccgo() {
 #[test]
 fn ruby_fibers() {
     let ruby = need::package("ruby", "/usr/bin/ruby");
-    same(interpreted(ruby, "fibers.rb"), &[("libz.so", "crc32")]);
+    same(interpreted(ruby, "fibers.rb"), &[("libz.so", "inflateInit_")]);
 }
 
 #[test]
@@ -139,7 +144,8 @@ fn php_fibers() {
 fn chicken() {
     need::package("chicken-bin", "/usr/bin/csc");
     let made = made("csc -O2 -o chicken $from/chicken.scm");
-    let apis = [("libchicken.so", "C_reclaim"), ("libc.so", "qsort"), ("libc.so", "strlen")];
+    let apis =
+        [("libchicken.so", "C_save_and_reclaim"), ("libc.so", "qsort"), ("libc.so", "strlen")];
     same(Trial::new(made.path().join("chicken")), &apis);
 }
 
