@@ -39,15 +39,16 @@ pub(crate) fn test(filter: Option<&str>) -> Outcome {
 fn under_stress() -> Outcome {
     let directory = root().join("target/stress");
     let library = directory.join("release/libchase.so");
-    let suites =
-        ["control_flow", "loading", "process_life", "threads", "values", "collectors", "foreign"];
-    // Once by each of the two call paths: for words that are far, and for those that are not.
-    for features in ["stress,far", "stress"] {
+    let suites = ["control_flow", "loading", "process_life", "threads", "values", "collectors"];
+    // Once by each of the two call paths: for words that are far, and for those that are not. Other languages' runtimes once,
+    // since they take long.
+    for (features, more) in [("stress,far", None), ("stress", Some("foreign"))] {
         say(&format!("Testing programs under a hook that samples whatever it can ({features})"));
         let mut build = cargo(["build", "--release", "-p", "chase-hook", "--features", features]);
         run(build.arg("--target-dir").arg(&directory))?;
         let mut programs = cargo(["test", "-p", "chase-tests", "--no-fail-fast"]);
-        programs.args(suites.iter().flat_map(|suite| ["--test", suite])).env("CHASE_LIB", &library);
+        let suites = suites.iter().copied().chain(more);
+        programs.args(suites.flat_map(|suite| ["--test", suite])).env("CHASE_LIB", &library);
         run(&mut programs)?;
     }
     Ok(())
