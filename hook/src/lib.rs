@@ -20,7 +20,7 @@
 )]
 #![no_std]
 
-// Each module uses only those above it: from the machine ...
+// Each group uses only those above it, and its own one way (ARCHITECTURE.md): from the machine ...
 mod abi;
 mod arch;
 mod clock;
