@@ -23,6 +23,7 @@ use self::memory::{claim_memory, is_to_be_parted};
 pub(crate) use self::memory::{knows_its_memory, memory_is_ours};
 use crate::calibrate::Cost;
 use crate::config::{Config, Syscalls};
+use crate::cost::{self, Spent};
 use crate::elf::Image;
 use crate::recording::Refused;
 use crate::signals::SignalsBlocked;
@@ -94,6 +95,7 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
     if auxiliary.secure {
         return loading::find_real();
     }
+    let spent = Spent::now();
     let this = process();
     this.config = config;
     this.first_pair = {
@@ -140,6 +142,7 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
     watch_process();
     loading::hook_all();
     clock::note_latest();
+    cost::add_start(spent.with_loading_ns());
     greet_companion(this);
     if config.verbose {
         let mut line = Text::<4352>::new();
@@ -401,6 +404,7 @@ pub(crate) fn end(kind: u32, status: i32) {
     if !recording::is_open() || !is_own() || recording::end_if_gone(kind, status) {
         return;
     }
+    let spent = cost::Start::begin();
     sampling::finish(kind == END_EXIT);
     if let Some(thread) = thread::current() {
         thread.settle_moved();
@@ -421,6 +425,8 @@ pub(crate) fn end(kind: u32, status: i32) {
     }
     if !confined {
         recording::trim();
+        drop(spent);
+        cost::note_process();
     }
 }
 

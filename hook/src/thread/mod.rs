@@ -6,6 +6,7 @@
 
 mod creation;
 mod end;
+mod found;
 mod kept;
 mod python;
 mod python_objects;
@@ -230,6 +231,15 @@ impl Thread {
         }
     }
 
+    /// Adds what the slow path took before a call, in ticks.
+    pub(crate) fn note_slow(&self, ticks: u64) {
+        let record = self.record.get();
+        if !record.is_null() {
+            // SAFETY: as in `count_untimed`.
+            unsafe { (*record).slow_ticks += ticks };
+        }
+    }
+
     /// Its time so far, in ticks.
     pub(crate) fn life_ticks(&self) -> u64 {
         // SAFETY: as in `count_untimed`.
@@ -359,5 +369,6 @@ pub(crate) fn current_or_adopt() -> Option<&'static Thread> {
     if !recording::is_open() || recording::stopped() || has_ended() {
         return None;
     }
-    register(&Origin::FOUND)
+    let _signals = SignalsBlocked::new();
+    register(&found::origin())
 }
