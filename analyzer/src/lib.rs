@@ -73,6 +73,7 @@ mod latest;
 mod load;
 mod names;
 mod on_cpu;
+mod overhead;
 mod rows;
 mod run;
 mod stats;
@@ -96,7 +97,7 @@ pub use compare::{
     TotalChanges, Verdict, compare, match_apis,
 };
 pub use error::{Cause as FailureCause, Error, Failure};
-pub use findings::{Finding, FindingKind, SubGroupSummary, findings};
+pub use findings::{Finding, FindingKind, Inside, SubGroupSummary, findings};
 pub use group_tree::{GroupContext, group_tree};
 pub use groups::{
     CausedWait, GroupApi, GroupComparison, GroupKey, GroupKind, GroupRow, Groups, Naming, Outlier,
@@ -105,6 +106,7 @@ pub use groups::{
 pub use image::{Ending, Image};
 pub use load::{Loaded, load, load_run, load_run_with, scan, scan_all};
 pub use on_cpu::{OnCpu, OnCpuAddress, OnCpuObject, OnCpuOfApi, SampledTime};
+pub use overhead::Overhead;
 pub use rows::{
     ApiRow, CallerRow, ContextRow, LibraryKind, LibraryRow, Measures, ObjectRow, ProcessRow,
     SyscallsState, ThreadApi, ThreadContext, ThreadCreation, ThreadOrigin, ThreadRow, Totals,

@@ -36,7 +36,7 @@ impl Spent {
 }
 
 /// Processor time of the calling thread; 0 if it can't be asked for.
-fn thread_ns() -> u64 {
+pub(crate) fn thread_ns() -> u64 {
     sys::clock_ns(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 

@@ -410,6 +410,7 @@ pub(crate) fn end(kind: u32, status: i32) {
         thread.settle_moved();
         if !confined {
             thread.note_name();
+            thread.note_cpu();
             recording::note_names();
         }
     }

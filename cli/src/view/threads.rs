@@ -156,6 +156,7 @@ impl Show for Threads<'_> {
             "lifetime_ns",
             "end_is_estimate",
             "application_ns",
+            "unattributed_ns",
             "own_cost_ns",
             "overlap_ns",
             "lost_calls",

@@ -29,7 +29,7 @@ use crate::sampling::{self, Counts, no_counts};
 use crate::signals::SignalsBlocked;
 use crate::stack::Stack;
 use crate::tree::{Tree, reference};
-use crate::{clock, pages, process, recording, sys};
+use crate::{clock, cost, pages, process, recording, sys};
 
 pub(crate) use self::end::watch_ends;
 pub(crate) use self::kept::{Kept, keep, keep_no_more, restore};
@@ -55,6 +55,8 @@ pub(crate) struct Thread {
     /// What [`crate::loading`] and [`crate::process`] have to do at the next call.
     pub(crate) pending: Cell<Pending>,
     record: Cell<*mut ThreadRecord>,
+    /// Its time on the CPU before its record began, ns.
+    cpu_before_ns: Cell<u64>,
     destructor_rounds: Cell<u32>,
 }
 
@@ -155,6 +157,7 @@ impl Thread {
             last_leaving_ticks: Cell::new(0),
             pending: Cell::new(Pending::NONE),
             record: Cell::new(ptr::null_mut()),
+            cpu_before_ns: Cell::new(0),
             destructor_rounds: Cell::new(0),
         }
     }
@@ -215,6 +218,7 @@ impl Thread {
     /// Puts the thread's end into the recording, as of now.
     pub(crate) fn stamp_end(&self) {
         self.note_name();
+        self.note_cpu();
         // SAFETY: as in `count_untimed`.
         unsafe {
             (*self.record.get()).end_ticks = clock::now();
@@ -246,6 +250,13 @@ impl Thread {
         clock::now().saturating_sub(unsafe { (*self.record.get()).start_ticks })
     }
 
+    /// Puts the thread's time on the CPU into the recording.
+    pub(crate) fn note_cpu(&self) {
+        let ns = cost::thread_ns().saturating_sub(self.cpu_before_ns.get());
+        // SAFETY: as in `count_untimed`.
+        unsafe { (*self.record.get()).cpu_ns = ns };
+    }
+
     /// Puts the thread's name into the recording.
     pub(crate) fn note_name(&self) {
         if let Some(name) = sys::thread_name() {
@@ -264,6 +275,7 @@ impl Thread {
             return false;
         }
         self.record.set(record);
+        self.cpu_before_ns.set(cost::thread_ns());
         self.expect_fork();
         // SAFETY: the record was handed to this thread; `state` makes it readable, last.
         unsafe {

@@ -56,8 +56,9 @@ pub struct ThreadRecord {
     pub untold: u64,
     /// What calls took whose context was new, or that met anything else out of the ordinary, before they began, in ticks.
     pub slow_ticks: u64,
-    /// Room for what a later version knows of a thread.
-    pub reserved: u64,
+    /// Its time on the CPU from its start to its end, or to that of the process if it is the one that ended it, ns; 0: not
+    /// known.
+    pub cpu_ns: u64,
 }
 
 /// [`OriginRecord::state`]: the record is complete.
