@@ -22,6 +22,7 @@ use self::fork::{after_fork_in_child, after_fork_in_parent, before_fork};
 use self::memory::{claim_memory, is_to_be_parted};
 pub(crate) use self::memory::{knows_its_memory, memory_is_ours};
 use crate::calibrate::Cost;
+use crate::companion::Starting;
 use crate::config::{Config, Syscalls};
 use crate::cost::{self, Spent};
 use crate::elf::Image;
@@ -95,6 +96,7 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
     if auxiliary.secure {
         return loading::find_real();
     }
+    let starting = (config.syscalls != Syscalls::Off).then(Starting::begin);
     let spent = Spent::now();
     let this = process();
     this.config = config;
@@ -143,7 +145,9 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
     loading::hook_all();
     clock::note_latest();
     cost::add_start(spent.with_loading_ns());
-    greet_companion(this);
+    if greet_companion(this) {
+        core::mem::forget(starting);
+    }
     if config.verbose {
         let mut line = Text::<4352>::new();
         line.push(b"chase: recording to ").push(this.path.as_bytes()).push(b"\n");
@@ -327,11 +331,10 @@ fn find_companion(this: &mut Process) {
     }
 }
 
-/// Shows the companion this process and its recording.
-fn greet_companion(this: &Process) {
-    if let Some(session) = this.session.filter(|_| !recording::is_confined()) {
-        companion::greet(session, &this.path);
-    }
+/// Shows the companion this process and its recording, if there is one.
+fn greet_companion(this: &Process) -> bool {
+    let session = this.session.filter(|_| !recording::is_confined());
+    session.inspect(|&session| companion::greet(session, &this.path)).is_some()
 }
 
 fn boot_id() -> [u8; 16] {

@@ -9,6 +9,7 @@ use super::{
     claim_memory, greet_companion, is_to_be_parted, knows_its_memory, memory_is_ours,
     open_recording, process,
 };
+use crate::companion::Starting;
 use crate::cost::{Later, Start};
 use crate::frames::OpenCalls;
 use crate::recording::Lost;
@@ -76,6 +77,7 @@ pub(crate) fn notice_fork() {
 
 /// Gives a fork's child, in which only the calling thread is recorded, a recording of its own.
 fn become_child() {
+    let starting = process().session.map(|_| Starting::begin());
     let _cost = Start::begin();
     let _signals = SignalsBlocked::new();
     thread::restore();
@@ -100,7 +102,9 @@ fn become_child() {
     }
     recording::add_unseen(Lost::CallSinceFork, uncredited);
     loading::describe_again();
-    greet_companion(process());
+    if greet_companion(process()) {
+        core::mem::forget(starting);
+    }
     if let Some((open_calls, thread)) = open_calls {
         enroll(thread, &open_calls);
     }
