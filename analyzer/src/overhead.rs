@@ -81,7 +81,9 @@ pub(crate) fn of(
     let calls_ns = sum(|row| row.own_cost_ns).saturating_sub(watching_ns);
     let found = on_cpu.objects.iter().find(|row| row.name == OWN);
     let found_ns = found.map_or(0, |row| row.time.on_cpu_ns.0);
-    let more_ns = found_ns.saturating_sub(calls_ns.saturating_add(later_ns));
+    // Starts of what was watched before are in it.
+    let known_ns = calls_ns.saturating_add(later_ns).saturating_add(start_ns);
+    let more_ns = found_ns.saturating_sub(known_ns);
     let cpu_ns = cpu_ns(images(), threads);
     let inside = [calls_ns, more_ns, start_ns, later_ns, watching_ns];
     let inside_ns = inside.iter().fold(0, |sum: u64, &part| sum.saturating_add(part));
