@@ -99,7 +99,7 @@ impl Analysis {
             done += parts[at].contexts;
             progress(done as f64 / all.max(1) as f64);
         });
-        let mut analysis = collector.finish();
+        let mut analysis = tables::of(collector.finish());
         analysis.overhead = overhead::of(
             images,
             |number| selection.has_process(number),

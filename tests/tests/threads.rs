@@ -172,7 +172,10 @@ fn that_nobody_saw_being_made_are_known_by_what_they_run() {
     let found = rows.iter().find(|row| row["origin"] == "found").expect("a thread in mid-life");
     let start = &found["start_routine"];
     assert_eq!(start["function"], "work");
-    assert!(start["object"].as_str().is_some_and(|path| path.ends_with("/libworker.so")), "{start}");
+    assert!(
+        start["object"].as_str().is_some_and(|path| path.ends_with("/libworker.so")),
+        "{start}"
+    );
     let libs = document(&trial.output(), "libs");
     let row = libs["libraries"].as_array().expect("a list").iter();
     let mut row = row.filter(|row| row["name"] == "libworker.so" && row["kind"] == "library");

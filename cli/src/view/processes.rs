@@ -2,12 +2,14 @@
 
 use std::cmp::Reverse;
 
-use chase_analyzer::{Analysis, Ending, Ns, ProcessRow, Totals};
+use chase_analyzer::{Analysis, Ending, ProcessRow};
 use unicode_width::UnicodeWidthStr;
 
 use super::approximate;
 use crate::report::{Report, file_name, fraction};
-use crate::terminal::{Align, Look, Table, Terminal, clean, count, elapsed, moment, percent};
+use crate::terminal::{
+    Align, Look, Table, Terminal, clean, count, elapsed, moment, percent, plural,
+};
 
 /// Headings of columns, and what they mean.
 pub(super) const LIBRARY_SUM: (&str, &str) = (
@@ -26,11 +28,6 @@ const NOTABLE_OVERLAP: f64 = 0.01;
 /// What chase cost, as a part of the processor time that the run would have taken without it.
 pub(super) fn overhead(analysis: &Analysis) -> String {
     percent(analysis.overhead.share())
-}
-
-/// `cost` as a part of what the threads would have taken without it.
-pub(super) fn overhead_of(cost: Ns, totals: &Totals) -> String {
-    percent(fraction(cost, totals.lifetime_ns.as_f64() - cost.as_f64()))
 }
 
 /// `compressor  pid 4711  212 ms wall, 3 threads, …`, and how it ended.
@@ -235,13 +232,4 @@ pub(super) fn not_seen(report: &Report) -> Vec<String> {
         ));
     }
     lines
-}
-
-pub(super) fn plural(number: u64, what: &str) -> String {
-    let ending = match number {
-        1 => "",
-        _ if what.ends_with('s') => "es",
-        _ => "s",
-    };
-    format!("{} {what}{ending}", count(number))
 }
