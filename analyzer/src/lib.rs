@@ -25,7 +25,8 @@
 //! * application time of a thread = lifetime − `Σ (M(k) + o·c(k))` over its outermost calls
 //! * own cost of a thread = `Σ (i + o)·c(k)` over all contexts
 //!
-//! so that for each thread **application time + Σ self + own cost = lifetime**. A self time
+//! so that for each thread **application time + Σ self + own cost = lifetime** (a part of application time is set aside
+//! where it is what others had of the processor: [`ThreadRow::unattributed_ns`]). A self time
 //! below zero (the cost of a call varies, its calibration is one number) counts as zero, and own
 //! cost is lowered by what was subtracted too much. What remains beyond that is no cost but a
 //! contradiction in the data, such as coroutines that overlap, or an estimate that is too high: it is
