@@ -69,8 +69,8 @@ pub(crate) fn of(
         let header = image.recording.header();
         start_ns = start_ns.saturating_add(header.cost_start_ns);
         let slow = image.recording.threads().map(|thread| thread.record().slow_ticks as f64);
-        let slow_ns = Ns::from_f64(slow.sum::<f64>() * image.clock.ns_per_tick());
-        later_ns = later_ns.saturating_add(header.cost_later_ns).saturating_add(slow_ns.0);
+        let ticks = header.cost_later_ticks as f64 + slow.sum::<f64>();
+        later_ns = later_ns.saturating_add(Ns::from_f64(ticks * image.clock.ns_per_tick()).0);
         let companion = image.syscalls.as_ref().map_or(0, |file| file.header().companion_cpu_ns);
         companion_ns = companion_ns.max(companion);
     }

@@ -145,7 +145,7 @@ fn what_chase_cost_is_stated_by_processor_time() {
     process.builder.thread_mut(process.main).slow_ticks = 10_000;
     process.builder.header.cpu_ns = 2_500_000;
     process.builder.header.cost_start_ns = 900_000;
-    process.builder.header.cost_later_ns = 90_000;
+    process.builder.header.cost_later_ticks = 90_000;
     process.builder.end(END_EXIT, 0);
     let mut seen = SyscallsBuilder::new(1000);
     seen.header.companion_cpu_ns = 750_000;

@@ -1,13 +1,14 @@
 //! What recording takes of the processor beside calls: starts and ends of processes and threads, forks, libraries.
 //!
-//! It is measured where it happens, by the thread's own clock, so that what others do meanwhile is not in it.
+//! It is measured where it happens; what takes long, by the thread's own clock, so that what others do meanwhile is not in
+//! it.
 
 use core::mem::offset_of;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use chase_format::layout::Header;
 
-use crate::{recording, sys};
+use crate::{clock, recording, sys};
 
 /// Pages that the dynamic linker meets when it loads and binds this library, and the kernel when it unmaps it: `true` has
 /// 50.7 page faults without, and 61.7 with the library if that does nothing at all (which takes 0.10 ms, of 0.7).
@@ -40,22 +41,23 @@ pub(crate) fn thread_ns() -> u64 {
     sys::clock_ns(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
-/// Adds what the calling thread takes as long as it lives to what the recording says of that.
+/// Adds the time that it lives to what the recording says of that. (By the clock of calls: it is a few microseconds, of
+/// which asking the kernel would take as many.)
 pub(crate) struct Later(u64);
 
 impl Later {
     pub(crate) fn begin() -> Self {
-        Self(thread_ns())
+        Self(clock::now())
     }
 }
 
 impl Drop for Later {
     fn drop(&mut self) {
-        add(offset_of!(Header, cost_later_ns), thread_ns().saturating_sub(self.0));
+        add(offset_of!(Header, cost_later_ticks), clock::now().saturating_sub(self.0));
     }
 }
 
-/// The same for what belongs to the beginning or the end of the image.
+/// The same for what belongs to the beginning or the end of the image, by the thread's processor time.
 pub(crate) struct Start(u64);
 
 impl Start {
@@ -75,11 +77,11 @@ pub(crate) fn add_start(ns: u64) {
     add(offset_of!(Header, cost_start_ns), ns);
 }
 
-fn add(offset: usize, ns: u64) {
+fn add(offset: usize, time: u64) {
     if recording::is_open() {
         let field = recording::header().wrapping_byte_add(offset).cast();
         // SAFETY: the header is in the first page of the mapping, and its fields are aligned.
-        unsafe { AtomicU64::from_ptr(field) }.fetch_add(ns, Ordering::Relaxed);
+        unsafe { AtomicU64::from_ptr(field) }.fetch_add(time, Ordering::Relaxed);
     }
 }
 

@@ -103,6 +103,7 @@ unsafe extern "C" fn end(value: *mut c_void) {
     if !thread.has_ended() {
         return set_specific(value);
     }
+    thread.note_cpu();
     // A coroutine that is suspended inside a call may go on elsewhere: its frame stays.
     let idle = {
         let _signals = SignalsBlocked::new();

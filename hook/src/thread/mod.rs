@@ -218,7 +218,6 @@ impl Thread {
     /// Puts the thread's end into the recording, as of now.
     pub(crate) fn stamp_end(&self) {
         self.note_name();
-        self.note_cpu();
         // SAFETY: as in `count_untimed`.
         unsafe {
             (*self.record.get()).end_ticks = clock::now();

@@ -309,8 +309,8 @@ pub struct Header {
     pub cpu_ns: u64,
     /// Processor time that chase took to start and to end in this image, the loading of its library included, ns.
     pub cost_start_ns: u64,
-    /// Processor time that it took later on beside calls, of threads and forks and of libraries that were loaded, ns.
-    pub cost_later_ns: u64,
+    /// Time that it took later on beside calls, for threads and forks, in ticks.
+    pub cost_later_ticks: u64,
 }
 
 /// What a chunk holds.
