@@ -31,8 +31,7 @@ pub(super) fn bound(contexts: &mut [Cost], lifetime: f64) {
         }
     }
     // Callers come before callees, so that what is left of a call is known when those inside are looked at.
-    for at in 0..contexts.len() {
-        let context = &contexts[at];
+    for (at, context) in contexts.iter_mut().enumerate() {
         let caller = place_of(context.caller);
         let excess = outside[caller] - inside[caller];
         if excess <= 0.0 || estimated[caller] <= 0.0 || !is_estimate(at, context) {
@@ -41,7 +40,7 @@ pub(super) fn bound(contexts: &mut [Cost], lifetime: f64) {
         let factor = (1.0 - excess / estimated[caller]).max(0.0);
         let scope = place_of(context.scope);
         inside[scope] -= context.measured * (1.0 - factor);
-        contexts[at].measured *= factor;
+        context.measured *= factor;
     }
 }
 
