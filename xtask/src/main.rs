@@ -13,6 +13,7 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 cargo xtask demo             build all, record rustc compiling a program, show where its time went
 cargo xtask test [FILTER]    install what the tests need, check the code, run all tests
+cargo xtask foreign          test runtimes of other languages, also those that take most to install
 cargo xtask layers            see that no modules of a crate import each other in a circle
 cargo xtask bench [--peers]  what chase costs, and with --peers what other tools do (--help for more)
 cargo xtask fuzz [SECONDS]   fuzz the readers of recordings, a minute each by default
@@ -27,6 +28,7 @@ fn main() -> ExitCode {
         ["layers"] => layers::check(),
         ["test"] => test::test(None),
         ["test", filter] => test::test(Some(filter)),
+        ["foreign"] => test::foreign(),
         ["bench", options @ ..] => test::bench(options),
         ["fuzz"] => test::fuzz(60),
         ["fuzz", seconds] => match seconds.parse() {
