@@ -25,7 +25,8 @@
 //! * application time of a thread = lifetime − `Σ (M(k) + o·c(k))` over its outermost calls
 //! * own cost of a thread = `Σ (i + o)·c(k)` over all contexts
 //!
-//! so that for each thread **application time + Σ self + own cost = lifetime**. A self time
+//! so that for each thread **application time + Σ self + own cost = lifetime** (a part of application time is set aside
+//! where it is what others had of the processor: [`ThreadRow::unattributed_ns`]). A self time
 //! below zero (the cost of a call varies, its calibration is one number) counts as zero, and own
 //! cost is lowered by what was subtracted too much. What remains beyond that is no cost but a
 //! contradiction in the data, such as coroutines that overlap, or an estimate that is too high: it is
@@ -77,6 +78,7 @@ mod load;
 mod names;
 mod off_cpu;
 mod on_cpu;
+mod overhead;
 mod rows;
 mod run;
 mod sampled;
@@ -101,7 +103,7 @@ pub use compare::{
     TotalChanges, Verdict, compare, match_apis,
 };
 pub use error::{Cause as FailureCause, Error, Failure};
-pub use findings::{Finding, FindingKind, SubGroupSummary, findings};
+pub use findings::{Finding, FindingKind, Inside, SubGroupSummary, findings};
 pub use group_tree::{GroupContext, group_tree};
 pub use groups::{
     CausedWait, GroupApi, GroupComparison, GroupKey, GroupKind, GroupRow, Groups, Naming, Outlier,
@@ -110,6 +112,7 @@ pub use groups::{
 pub use image::{Ending, Image, SyscallsState};
 pub use load::{Loaded, load, load_run, load_run_with, scan, scan_all};
 pub use on_cpu::{OnCpu, OnCpuAddress, OnCpuObject};
+pub use overhead::Overhead;
 pub use rows::{
     ApiRow, CallerRow, ContextRow, LibraryKind, LibraryRow, Measures, ObjectRow, ProcessRow,
     ThreadApi, ThreadContext, ThreadCreation, ThreadOrigin, ThreadRow, Totals, WaitSource,

@@ -103,10 +103,12 @@ pub struct ObjectRow {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LibraryKind {
-    /// The application's own time: lifetime of its threads less their library calls.
+    /// The application's own time: lifetime of the threads that run its code less their library calls.
     Application,
-    /// Calls into a library.
+    /// Calls into a library, and the own code of threads that run it.
     Library,
+    /// Time of which nobody knows whose it is ([`ThreadRow::unattributed_ns`]).
+    Unattributed,
 }
 
 /// A library, or an executable's own time.
@@ -120,6 +122,8 @@ pub struct LibraryRow {
     pub name: String,
     /// Its path.
     pub path: String,
+    /// The part of `self_ns` in no library call: what threads spent in their own code ([`ThreadRow::own_object`]).
+    pub own_code_ns: Ns,
     /// Where the processor was, by samples, whoever called what. Of an object with rows of both kinds, in that of the
     /// application. Missing where no samples were taken, as in [`ApiRow`].
     #[serde(flatten)]
@@ -205,15 +209,21 @@ pub struct ThreadRow {
     pub lifetime_ns: Ns,
     /// Whether `end_ns` is only the latest moment that left a trace.
     pub end_is_estimate: bool,
-    /// Lifetime less the outermost library calls.
+    /// Lifetime less the outermost library calls: the thread's own code.
     pub application_ns: Ns,
-    /// The part of it in which the thread waited, off the CPU; `None` where the scheduler was not
+    /// The object that this code is in, by number in [`Analysis::objects`](crate::Analysis::objects): that of the start
+    /// routine, or, where that is a runtime's, of what the thread was made to run; otherwise the executable.
+    pub own_object: u32,
+    /// Time that is neither in `application_ns` nor in any call: how long others had the processor during calls that
+    /// were not timed, where the scheduler was not asked. An estimate.
+    pub unattributed_ns: Ns,
+    /// The part of `application_ns` in which the thread waited, off the CPU; `None` where the scheduler was not
     /// asked.
     pub application_wait_ns: Option<Ns>,
     /// The part of it in which the thread could have run and another did.
     pub application_preempted_ns: Option<Ns>,
-    /// Time on the CPU, from switch to switch, where a companion measured it; what the hook and the kernel did for it is
-    /// included.
+    /// Time on the CPU: from switch to switch, where a companion measured it, or by the thread's clock, if its end was
+    /// seen. What the hook and the kernel did for it is included.
     pub on_cpu_ns: Option<Ns>,
     /// What the hook cost this thread; it is in no other figure.
     pub own_cost_ns: Ns,
@@ -274,7 +284,8 @@ impl ThreadRow {
     /// fraction of it.
     #[must_use]
     pub fn conservation_error(&self) -> f64 {
-        let parts = [self.application_ns, self.measures.self_ns, self.own_cost_ns];
+        let parts =
+            [self.application_ns, self.unattributed_ns, self.measures.self_ns, self.own_cost_ns];
         let lifetime = self.lifetime_ns.as_f64();
         let missed = (parts.iter().map(|part| part.as_f64()).sum::<f64>() - lifetime).abs();
         if missed == 0.0 { 0.0 } else { missed / lifetime }
@@ -382,6 +393,8 @@ pub struct Totals {
     pub lifetime_ns: Ns,
     /// Their application times.
     pub application_ns: Ns,
+    /// What is neither in those nor in library calls; see [`ThreadRow::unattributed_ns`].
+    pub unattributed_ns: Ns,
     /// Self times of all their library calls.
     pub library_ns: Ns,
     /// The part of it spent waiting; see [`Measures::wait_ns`].
@@ -396,6 +409,15 @@ pub struct Totals {
     pub own_cost_ns: Ns,
     /// By how much the parts exceed the lifetimes.
     pub overlap_ns: Ns,
+}
+
+impl Totals {
+    /// What shares are of: application time, library calls, and what nobody knows whose it is.
+    #[must_use]
+    pub fn whole_ns(&self) -> Ns {
+        let parts = [self.application_ns, self.unattributed_ns, self.library_ns];
+        Ns(parts.iter().fold(0, |sum, part| sum.saturating_add(part.0)))
+    }
 }
 
 /// serde refuses paths that are not UTF-8, and with them the whole document.

@@ -173,6 +173,37 @@ fn a_slow_first_call() {
     assert_eq!((*first_ns, *calls), (Ns(80 * MS), 1_001));
 }
 
+/// What is slow inside is called once, so that it has no usual time to be slow by. Times are net of the hook's cost, as those
+/// of the tails are.
+#[test]
+fn a_slow_first_call_is_that_of_the_slow_call_inside() {
+    let mut pool = Pool::new();
+    (pool.process.builder.header.cost_inside, pool.process.builder.header.cost_outside) =
+        (300 * 1024, 200 * 1024);
+    let main = pool.process.main;
+    let (app, liba, libb) = (pool.process.app, pool.process.liba, pool.process.libb);
+    let load = pool.process.builder.slot(liba, Some(libb), "load");
+    let step = pool.process.builder.slot(libb, Some(app), "step");
+    let mut timeline = pool.process.builder.timeline(main);
+    timeline.enter(pool.work).work(MS).enter(load).calls(step, 10, 50_000).work(80 * MS).leave();
+    timeline.leave();
+    for _ in 0..1_000 {
+        timeline.enter(pool.work).work(100 * US).leave();
+    }
+    let outcome = pool.finish();
+    let [finding] = &*outcome.findings else { panic!("{:#?}", outcome.findings) };
+    assert_eq!(outcome.api(finding.api), Some("work"));
+    let FindingKind::SlowFirstCall { first_ns, inside, .. } = &finding.kind else {
+        panic!("{finding:?}")
+    };
+    let inside = inside.expect("a call inside");
+    assert_eq!((outcome.api(Some(inside.api)), inside.calls), (Some("load"), 1));
+    assert!(inside.total_ns <= *first_ns, "{inside:?} of {first_ns:?}");
+    let mut tails = outcome.tails.rows.iter();
+    let tail = tails.find(|row| outcome.api(Some(row.api)) == Some("work")).expect("a tail");
+    assert!(first_ns.0.abs_diff(tail.max_ns.0) <= 1, "{first_ns:?} and {:?}", tail.max_ns);
+}
+
 #[test]
 fn a_slow_first_call_of_one_thread_makes_it_no_slow_thread() {
     let mut pool = Pool::new();

@@ -422,3 +422,19 @@ fn what_watching_them_took_is_no_time_of_the_objects() {
     let time = on_cpu.objects[0].time;
     assert_eq!((time.on_cpu_ns, time.on_cpu_kernel_ns), (Ns(8_000), Ns(3_000)));
 }
+
+/// What watching takes was measured when the processor was slower.
+#[test]
+fn watching_a_call_takes_no_longer_than_the_call() {
+    let mut scene = Scene::new();
+    scene.seen.header.cost_inside_ns = 400;
+    // 74 of them, one much longer than the others: 300 ns each, the cost included.
+    let row = scene.seen.syscall(scene.main[1], 1000, READ, 74, 0);
+    (row.total_ns, row.max_ns) = (73 * 300 + 5_000, 5_000);
+    row.histogram.fill(0);
+    (row.histogram[3], row.histogram[7]) = (73, 1);
+    let analysis = scene.analysis();
+    let measures = &analysis.syscalls.totals;
+    assert!(measures.total_ns >= measures.max_ns && measures.max_ns > Ns(4_000), "{measures:?}");
+    assert!(measures.total_ns > Ns(74 * 10), "{measures:?}");
+}

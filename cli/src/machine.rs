@@ -75,6 +75,7 @@ pub(crate) fn json(report: &Report, view: &str, tables: Vec<Rows>) -> anyhow::Re
         "objects": analysis.objects,
         "wait_source": analysis.wait_source(),
         "on_cpu": analysis.on_cpu,
+        "overhead": analysis.overhead,
         "not_seen": analysis.not_seen,
         "unreadable_files": failures,
         "older_runs": report.loaded.other_runs,

@@ -109,7 +109,7 @@ impl Report {
     /// A time as a fraction of all that was spent: application time and library calls.
     pub(crate) fn share(&self, time: Ns) -> f64 {
         let totals = &self.analysis.totals;
-        fraction(time, totals.application_ns.as_f64() + totals.library_ns.as_f64())
+        fraction(time, totals.whole_ns().as_f64())
     }
 }
 

@@ -35,6 +35,7 @@ impl Target {
         (header.lost_processes, header.lost_threads) = (totals.lost_processes, totals.lost_threads);
         header.dropped_images = totals.dropped;
         header.lost_samples = totals.lost_samples;
+        header.companion_cpu_ns = now_ns(libc::CLOCK_PROCESS_CPUTIME_ID);
     }
 }
 
@@ -201,6 +202,7 @@ impl Drain {
     fn finish(&mut self, program: &mut Program, number: u32, process: &Process) {
         self.samples.remove(&number);
         if let Some(mut target) = self.targets.remove(&number) {
+            target.refresh(&program.totals());
             if let Some(file) = &mut target.file {
                 file.header.state = STATE_COMPLETE;
                 file.header.ended_ns = process.ended_ns;

@@ -26,6 +26,7 @@ mod callsites;
 mod clock;
 mod companion;
 mod config;
+mod cost;
 mod elf;
 mod frames;
 mod index;

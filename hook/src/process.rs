@@ -22,7 +22,9 @@ use self::fork::{after_fork_in_child, after_fork_in_parent, before_fork};
 use self::memory::{claim_memory, is_to_be_parted};
 pub(crate) use self::memory::{knows_its_memory, memory_is_ours};
 use crate::calibrate::Cost;
+use crate::companion::Starting;
 use crate::config::{Config, Syscalls};
+use crate::cost::{self, Spent};
 use crate::elf::Image;
 use crate::recording::Refused;
 use crate::signals::SignalsBlocked;
@@ -94,6 +96,8 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
     if auxiliary.secure {
         return loading::find_real();
     }
+    let starting = (config.syscalls != Syscalls::Off).then(Starting::begin);
+    let spent = Spent::now();
     let this = process();
     this.config = config;
     this.first_pair = {
@@ -140,7 +144,10 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
     watch_process();
     loading::hook_all();
     clock::note_latest();
-    greet_companion(this);
+    cost::add_start(spent.with_loading_ns());
+    if greet_companion(this) {
+        core::mem::forget(starting);
+    }
     if config.verbose {
         let mut line = Text::<4352>::new();
         line.push(b"chase: recording to ").push(this.path.as_bytes()).push(b"\n");
@@ -324,11 +331,10 @@ fn find_companion(this: &mut Process) {
     }
 }
 
-/// Shows the companion this process and its recording.
-fn greet_companion(this: &Process) {
-    if let Some(session) = this.session.filter(|_| !recording::is_confined()) {
-        companion::greet(session, &this.path);
-    }
+/// Shows the companion this process and its recording, if there is one.
+fn greet_companion(this: &Process) -> bool {
+    let session = this.session.filter(|_| !recording::is_confined());
+    session.inspect(|&session| companion::greet(session, &this.path)).is_some()
 }
 
 fn boot_id() -> [u8; 16] {
@@ -401,11 +407,13 @@ pub(crate) fn end(kind: u32, status: i32) {
     if !recording::is_open() || !is_own() || recording::end_if_gone(kind, status) {
         return;
     }
+    let spent = cost::Start::begin();
     sampling::finish(kind == END_EXIT);
     if let Some(thread) = thread::current() {
         thread.settle_moved();
         if !confined {
             thread.note_name();
+            thread.note_cpu();
             recording::note_names();
         }
     }
@@ -421,6 +429,8 @@ pub(crate) fn end(kind: u32, status: i32) {
     }
     if !confined {
         recording::trim();
+        drop(spent);
+        cost::note_process();
     }
 }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use chase_recorder::layout::{NONE, ORIGIN_FORK, THREAD_CREATED, THREAD_MAIN, ThreadRecord};
 use chase_recorder::reader::Thread;
 
-use super::Selection;
+use super::{Selection, own_code};
 use crate::address::CodeAddress;
 use crate::address_map::AddressMap;
 use crate::clock::{Ns, Ticks};
@@ -62,11 +62,12 @@ pub(super) struct Part {
 pub(super) struct CollectedThread {
     /// All is there but the share of its measures.
     pub(super) row: ThreadRow,
-    pub(super) executable: u32,
+    pub(super) is_own_code_application: bool,
     pub(super) self_ns: f64,
     pub(super) off_cpu: OffCpu,
     pub(super) lifetime_ns: f64,
     pub(super) application_ns: f64,
+    pub(super) unattributed_ns: f64,
     pub(super) application_off_cpu: OffCpu,
     /// In ns.
     pub(super) application_uncertainty: Uncertainty,
@@ -303,16 +304,31 @@ impl Collector {
                 off_cpu.within(ns(application))
             }
         };
+        let lifetime_ns = ns((end.0 - start.0) as f64);
+        let unattributed_ns = match scene.scheduler {
+            Some(_) => 0.0,
+            None => own_code::unattributed_ns(
+                &costs.contexts,
+                &scene.scale,
+                record.cpu_ns as f64,
+                lifetime_ns - sums.off_cpu.wait_ns,
+            ),
+        };
+        let unattributed_ns = unattributed_ns.min(ns(application));
+        let application_ns = ns(application) - unattributed_ns;
         let measures = sums.measures(0.0, scene.scale.ns_per_reference_tick);
         let row = self.thread_row(scene, thread, (start, end));
+        let own_object = own_code::object(&row, &self.names, scene.executable);
+        let on_cpu_ns = (record.cpu_ns > 0).then_some(Ns(record.cpu_ns));
         let collected = CollectedThread {
             application_off_cpu,
-            row: ThreadRow { measures, apis, contexts, ..row },
-            executable: scene.executable,
+            row: ThreadRow { measures, apis, contexts, own_object, on_cpu_ns, ..row },
+            is_own_code_application: own_object == scene.executable,
             self_ns: sums.self_ns,
             off_cpu: sums.off_cpu,
-            lifetime_ns: ns((end.0 - start.0) as f64),
-            application_ns: ns(application),
+            lifetime_ns,
+            application_ns,
+            unattributed_ns,
             application_uncertainty: application_uncertainty * scene.scale.ns_per_tick,
             own_cost_ns: ns(own_cost),
             overlap_ns: ns(overlap),
@@ -375,6 +391,8 @@ impl Collector {
             end_is_estimate: scene.image.end_is_estimate
                 && record.state != chase_recorder::layout::THREAD_ENDED,
             application_ns: Ns(0),
+            own_object: scene.executable,
+            unattributed_ns: Ns(0),
             application_wait_ns: None,
             application_preempted_ns: None,
             on_cpu_ns: None,
@@ -450,7 +468,7 @@ impl Collector {
 impl CollectedThread {
     /// Replaces the numbers of a part by those of the whole.
     fn renumber(&mut self, numbers: &Renumbered, places: &[u32]) {
-        self.executable = numbers.objects[self.executable as usize];
+        self.row.own_object = numbers.objects[self.row.own_object as usize];
         let ThreadRow { start_routine, creation_site, creation, apis, contexts, .. } =
             &mut self.row;
         let ThreadCreation { stack, words, inner_words, .. } = creation;

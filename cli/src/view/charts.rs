@@ -49,7 +49,7 @@ fn groups(report: &Report) -> Vec<Group> {
         name: report.names.object(row.object).to_owned(),
         kind: match row.kind {
             LibraryKind::Application => GroupKind::Application,
-            LibraryKind::Library => GroupKind::Library,
+            LibraryKind::Library | LibraryKind::Unattributed => GroupKind::Library,
         },
         value: row.measures.self_ns.as_f64(),
     };

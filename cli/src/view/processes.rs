@@ -2,11 +2,10 @@
 
 use std::cmp::Reverse;
 
-use chase_analyzer::{Analysis, Ending, Ns, ProcessRow};
+use chase_analyzer::{Analysis, Ending, ProcessRow};
 use unicode_width::UnicodeWidthStr;
 
 use super::approximate;
-use crate::names::OWN;
 use crate::report::{Report, file_name, fraction};
 use crate::terminal::{
     Align, Look, Table, Terminal, clean, count, elapsed, moment, percent, plural,
@@ -26,16 +25,9 @@ const NO_SAMPLES: &str = "where the processor was: no samples were taken, so tim
 /// From this fraction of the threads' lifetime on, times that contradict each other are mentioned.
 const NOTABLE_OVERLAP: f64 = 0.01;
 
-/// What chase cost, as a part of what the run would have taken without it: by the calls that it recorded, or, where that
-/// is more, by what was found of itself on the processor, its start and the watching of system calls among it.
+/// What chase cost, as a part of the processor time that the run would have taken without it.
 pub(super) fn overhead(analysis: &Analysis) -> String {
-    let totals = &analysis.totals;
-    let on_cpu = &analysis.on_cpu;
-    let own = on_cpu.objects.iter().find(|row| row.name == OWN).map(|row| row.time.on_cpu_ns);
-    let own = Ns(own.unwrap_or_default().0.saturating_add(on_cpu.watching_ns.0));
-    let sampled = fraction(own, on_cpu.on_cpu_ns.as_f64() - own.as_f64());
-    let cost = totals.own_cost_ns;
-    percent(sampled.max(fraction(cost, totals.lifetime_ns.as_f64() - cost.as_f64())))
+    percent(analysis.overhead.share())
 }
 
 /// `compressor  pid 4711  212 ms wall, 3 threads, …`, and how it ended.

@@ -9,6 +9,8 @@ use super::{
     claim_memory, greet_companion, is_to_be_parted, knows_its_memory, memory_is_ours,
     open_recording, process,
 };
+use crate::companion::Starting;
+use crate::cost::{Later, Start};
 use crate::frames::OpenCalls;
 use crate::recording::Lost;
 use crate::sampling::{Counts, no_counts};
@@ -23,6 +25,7 @@ unsafe impl Sync for ForkSignals {}
 static FORK_SIGNALS: ForkSignals = ForkSignals(UnsafeCell::new(None));
 
 pub(super) unsafe extern "C" fn before_fork() {
+    let _cost = Later::begin();
     // A signal handler in this thread would wait for the locks for ever. They are taken in the
     // order in which they are taken elsewhere.
     let signals = SignalsBlocked::new();
@@ -38,6 +41,7 @@ pub(super) unsafe extern "C" fn before_fork() {
 }
 
 pub(super) unsafe extern "C" fn after_fork_in_parent() {
+    let _cost = Later::begin();
     // SAFETY: the locks are held.
     let _signals = unsafe { (*FORK_SIGNALS.0.get()).take() };
     thread::keep_no_more();
@@ -73,6 +77,8 @@ pub(crate) fn notice_fork() {
 
 /// Gives a fork's child, in which only the calling thread is recorded, a recording of its own.
 fn become_child() {
+    let starting = process().session.map(|_| Starting::begin());
+    let _cost = Start::begin();
     let _signals = SignalsBlocked::new();
     thread::restore();
     thread::after_fork_in_child();
@@ -96,7 +102,9 @@ fn become_child() {
     }
     recording::add_unseen(Lost::CallSinceFork, uncredited);
     loading::describe_again();
-    greet_companion(process());
+    if greet_companion(process()) {
+        core::mem::forget(starting);
+    }
     if let Some((open_calls, thread)) = open_calls {
         enroll(thread, &open_calls);
     }

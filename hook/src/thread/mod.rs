@@ -6,6 +6,7 @@
 
 mod creation;
 mod end;
+mod found;
 mod kept;
 mod python;
 mod python_objects;
@@ -28,7 +29,7 @@ use crate::sampling::{self, Counts, no_counts};
 use crate::signals::SignalsBlocked;
 use crate::stack::Stack;
 use crate::tree::{Tree, reference};
-use crate::{clock, pages, process, recording, sys};
+use crate::{clock, cost, pages, process, recording, sys};
 
 pub(crate) use self::end::watch_ends;
 pub(crate) use self::kept::{Kept, keep, keep_no_more, restore};
@@ -54,6 +55,8 @@ pub(crate) struct Thread {
     /// What [`crate::loading`] and [`crate::process`] have to do at the next call.
     pub(crate) pending: Cell<Pending>,
     record: Cell<*mut ThreadRecord>,
+    /// Its time on the CPU before its record began, ns.
+    cpu_before_ns: Cell<u64>,
     destructor_rounds: Cell<u32>,
 }
 
@@ -154,6 +157,7 @@ impl Thread {
             last_leaving_ticks: Cell::new(0),
             pending: Cell::new(Pending::NONE),
             record: Cell::new(ptr::null_mut()),
+            cpu_before_ns: Cell::new(0),
             destructor_rounds: Cell::new(0),
         }
     }
@@ -230,10 +234,26 @@ impl Thread {
         }
     }
 
+    /// Adds what the slow path took before a call, in ticks.
+    pub(crate) fn note_slow(&self, ticks: u64) {
+        let record = self.record.get();
+        if !record.is_null() {
+            // SAFETY: as in `count_untimed`.
+            unsafe { (*record).slow_ticks += ticks };
+        }
+    }
+
     /// Its time so far, in ticks.
     pub(crate) fn life_ticks(&self) -> u64 {
         // SAFETY: as in `count_untimed`.
         clock::now().saturating_sub(unsafe { (*self.record.get()).start_ticks })
+    }
+
+    /// Puts the thread's time on the CPU into the recording.
+    pub(crate) fn note_cpu(&self) {
+        let ns = cost::thread_ns().saturating_sub(self.cpu_before_ns.get());
+        // SAFETY: as in `count_untimed`.
+        unsafe { (*self.record.get()).cpu_ns = ns };
     }
 
     /// Puts the thread's name into the recording.
@@ -254,6 +274,7 @@ impl Thread {
             return false;
         }
         self.record.set(record);
+        self.cpu_before_ns.set(cost::thread_ns());
         self.expect_fork();
         // SAFETY: the record was handed to this thread; `state` makes it readable, last.
         unsafe {
@@ -359,5 +380,6 @@ pub(crate) fn current_or_adopt() -> Option<&'static Thread> {
     if !recording::is_open() || recording::stopped() || has_ended() {
         return None;
     }
-    register(&Origin::FOUND)
+    let _signals = SignalsBlocked::new();
+    register(&found::origin())
 }

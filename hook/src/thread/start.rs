@@ -7,6 +7,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use chase_format::layout::{OriginRecord, THREAD_CREATED};
 
 use super::{Origin, Thread, creation, current, register};
+use crate::cost::Later;
 use crate::lock::Lock;
 use crate::pages::PAGE;
 use crate::signals::SignalsBlocked;
@@ -61,6 +62,7 @@ pub(crate) struct Plan<'a> {
 
 /// Notes how a thread is about to be created; null if there is no memory.
 pub(crate) fn prepare(plan: &Plan<'_>) -> *mut Start {
+    let _cost = Later::begin();
     let stack_size = stack_size(plan.attributes);
     let _signals = SignalsBlocked::new();
     let start = take();
@@ -139,6 +141,7 @@ pub(crate) struct Begun {
 /// `stack_end`.
 pub(crate) unsafe extern "C" fn begin(start: *mut Start, stack_end: usize) -> Begun {
     process::notice_fork();
+    let _cost = Later::begin();
     let _signals = SignalsBlocked::new();
     // SAFETY: the caller vouches for `start`, which is this thread's until it is given back.
     let start_data = unsafe { &*start };

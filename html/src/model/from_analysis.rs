@@ -67,7 +67,7 @@ fn header(analysis: &Analysis, facts: Facts) -> Header {
         processes: facts.processes,
         more_processes: facts.more_processes,
         threads: totals.threads,
-        whole_ns: totals.application_ns.as_f64() + totals.library_ns.as_f64(),
+        whole_ns: totals.whole_ns().as_f64(),
         estimates: match analysis.libraries.iter().any(|row| row.measures.estimated) {
             _ if totals.calls_estimated => Estimates::Calls,
             true => Estimates::Times,
@@ -117,9 +117,10 @@ fn waiting(analysis: &Analysis, row: &LibraryRow, apis: &[usize]) -> Vec<Waiting
         let row = &analysis.apis[api];
         (row.waits_for.unwrap_or(WaitCause::Scheduler), row.measures.wait_ns.as_f64())
     };
-    // In an application's own code it can only be from the scheduler.
-    let own = (row.kind == LibraryKind::Application)
-        .then(|| (WaitCause::Scheduler, row.measures.wait_ns.as_f64()));
+    // In threads' own code it can only be from the scheduler.
+    let of_calls: f64 = apis.iter().map(|api| of_api(api).1).sum();
+    let own = (WaitCause::Scheduler, (row.measures.wait_ns.as_f64() - of_calls).max(0.0));
+    let own = (row.own_code_ns.0 > 0).then_some(own);
     let mut by_cause: Vec<(WaitCause, f64)> = Vec::new();
     for (cause, ns) in apis.iter().map(of_api).chain(own) {
         match by_cause.iter_mut().find(|(known, _)| *known == cause) {

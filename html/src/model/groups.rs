@@ -47,12 +47,18 @@ impl<'a> Columns<'a> {
                 libraries.insert(0, first);
             }
         }
-        let column_of = |object: u32| {
-            libraries.iter().position(|&row| !is_application(row) && rows[row].object == object)
-        };
-        let of_api = analysis.apis.iter().map(|api| column_of(api.object)).collect();
         let application = libraries.iter().position(|&row| is_application(row));
-        Self { analysis, of_api, application, libraries }
+        let mut columns = Self { analysis, of_api: Vec::new(), application, libraries };
+        let of_api = analysis.apis.iter().map(|api| columns.column_of(api.object)).collect();
+        columns.of_api = of_api;
+        columns
+    }
+
+    fn column_of(&self, object: u32) -> Option<usize> {
+        let rows = &self.analysis.libraries;
+        let is_it =
+            |&row: &usize| rows[row].kind == LibraryKind::Library && rows[row].object == object;
+        self.libraries.iter().position(is_it)
     }
 
     fn group(&self, row: &GroupRow, names: &dyn Names) -> ThreadGroup {
@@ -79,8 +85,12 @@ impl<'a> Columns<'a> {
     fn member(&self, thread: u32) -> Member {
         let thread = &self.analysis.threads[thread as usize];
         let mut in_libraries_ns = vec![0.0; self.libraries.len()];
-        if let Some(application) = self.application {
-            in_libraries_ns[application] = thread.application_ns.as_f64() as f32;
+        let own_column = match self.analysis.objects[thread.own_object as usize].executable {
+            true => self.application,
+            false => self.column_of(thread.own_object),
+        };
+        if let Some(column) = own_column {
+            in_libraries_ns[column] = thread.application_ns.as_f64() as f32;
         }
         for api in &thread.apis {
             if let Some(Some(column)) = self.of_api.get(api.api as usize) {
