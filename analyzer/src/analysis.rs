@@ -2,6 +2,7 @@
 
 mod collect;
 mod tables;
+mod thread;
 
 use serde::Serialize;
 

@@ -106,9 +106,9 @@ pub use image::{Ending, Image};
 pub use load::{Loaded, load, load_run, load_run_with, scan, scan_all};
 pub use on_cpu::{OnCpu, OnCpuAddress, OnCpuObject, OnCpuOfApi, SampledTime};
 pub use rows::{
-    ApiRow, CallerRow, ContextRow, LibraryKind, LibraryRow, Measures, ObjectRow, ProcessRow,
-    SyscallsState, ThreadApi, ThreadContext, ThreadCreation, ThreadOrigin, ThreadRow, Totals,
-    WaitSource,
+    ApiRow, CallerRow, ContextRow, LibraryKind, LibraryRow, MeasuredOffCpu, Measures, ObjectRow,
+    ProcessRow, SyscallsState, ThreadApi, ThreadContext, ThreadCreation, ThreadOrigin, ThreadRow,
+    Totals, WaitSource,
 };
 pub use run::{Catalog, Link, Member, Run};
 pub use stats::{Imbalance, Robust, imbalance, median};

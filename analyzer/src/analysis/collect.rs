@@ -2,24 +2,26 @@
 
 use std::ops::Range;
 
-use chase_recorder::layout::{NONE, ORIGIN_FORK, THREAD_CREATED, THREAD_MAIN, ThreadRecord};
+use chase_recorder::layout::{
+    NONE, ORIGIN_FORK, OWN_CONTEXT_REF, THREAD_CREATED, THREAD_MAIN, ThreadRecord,
+};
 use chase_recorder::reader::Thread;
 
+use super::thread::CollectedThread;
 use super::{Analysis, Selection};
 use crate::address::{AddressMap, CodeAddress};
 use crate::clock::{CommonTime, Ns, Ticks};
 use crate::contexts::Contexts;
 use crate::costs::{self, Cost, PARTS, ThreadCosts};
 use crate::image::Image;
-use crate::names::{ImageNames, Names, Renumbered};
+use crate::names::{ImageNames, Names};
 use crate::on_cpu;
 use crate::rows::{
-    ProcessRow, SyscallsState, ThreadApi, ThreadContext, ThreadCreation, ThreadOrigin, ThreadRow,
-    Totals, WaitSource,
+    MeasuredOffCpu, ProcessRow, SyscallsState, ThreadApi, ThreadContext, ThreadCreation,
+    ThreadOrigin, ThreadRow, Totals, WaitSource,
 };
 use crate::sums::{Scale, Sums};
-use crate::syscalls::{Collected, OffCpu, Places, Scheduler, TracingCost, has_all_waits};
-use crate::uncertainty::Uncertainty;
+use crate::syscalls::{Collected, Measured, OffCpu, Places, Scheduler, TracingCost, has_all_waits};
 use crate::unseen::NotSeen;
 use crate::walk::{Forest, NOBODY};
 use crate::workers::{PART, parts};
@@ -53,22 +55,6 @@ pub(super) struct Part {
     pub(super) process: usize,
     threads: Range<usize>,
     pub(super) contexts: usize,
-}
-
-/// A thread's row, to be completed when all is known.
-pub(super) struct CollectedThread {
-    /// All is there but the share of its measures.
-    pub(super) row: ThreadRow,
-    pub(super) executable: u32,
-    pub(super) self_ns: f64,
-    pub(super) off_cpu: OffCpu,
-    pub(super) lifetime_ns: f64,
-    pub(super) application_ns: f64,
-    pub(super) application_off_cpu: OffCpu,
-    /// In ns.
-    pub(super) application_uncertainty: Uncertainty,
-    pub(super) own_cost_ns: f64,
-    pub(super) overlap_ns: f64,
 }
 
 /// What the threads of one image share.
@@ -293,13 +279,18 @@ impl Collector {
             start, end, application, application_uncertainty, own_cost, overlap, ..
         } = costs;
         let application_off_cpu = match &mut scene.scheduler {
-            None => OffCpu::default(),
+            None => OffCpu { measured: Measured::NOTHING, ..OffCpu::default() },
             Some(scheduler) => {
                 let mut off_cpu = scheduler.take(record.root_ref, record.tid);
                 off_cpu.add(scheduler.take(0, record.tid));
                 off_cpu.within(ns(application))
             }
         };
+        let mut measured = sums.off_cpu.measured;
+        measured.add(application_off_cpu.measured);
+        if let Some(scheduler) = &mut scene.scheduler {
+            measured.add(scheduler.take(OWN_CONTEXT_REF, record.tid).measured);
+        }
         let measures = sums.measures(0.0, scene.scale.ns_per_reference_tick);
         let row = self.thread_row(scene, thread, (start, end));
         let collected = CollectedThread {
@@ -308,6 +299,7 @@ impl Collector {
             executable: scene.executable,
             self_ns: sums.self_ns,
             off_cpu: sums.off_cpu,
+            measured,
             lifetime_ns: ns((end.0 - start.0) as f64),
             application_ns: ns(application),
             application_uncertainty: application_uncertainty * scene.scale.ns_per_tick,
@@ -330,6 +322,7 @@ impl Collector {
             let by_name = |(cost, &import): (&Cost, &u32)| OffCpu {
                 wait_ns: self.names.cause(import).map_or(0.0, |_| self_ns(cost)),
                 preempted_ns: None,
+                measured: Measured::NOTHING,
             };
             return costs.iter().zip(imports).map(by_name).collect();
         };
@@ -375,6 +368,7 @@ impl Collector {
             application_wait_ns: None,
             application_preempted_ns: None,
             on_cpu_ns: None,
+            off_cpu: MeasuredOffCpu::default(),
             own_cost_ns: Ns(0),
             overlap_ns: Ns(0),
             start_routine: code(record.start_routine_avma),
@@ -440,22 +434,6 @@ impl Collector {
         let anything = self.processes.iter().any(|row| row.syscalls != SyscallsState::None);
         self.not_seen.syscalls.finish(anything);
         super::tables::of(self)
-    }
-}
-
-impl CollectedThread {
-    /// Replaces the numbers of a part by those of the whole.
-    fn renumber(&mut self, numbers: &Renumbered, places: &[u32]) {
-        self.executable = numbers.objects[self.executable as usize];
-        let ThreadRow { start_routine, creation_site, creation, apis, contexts, .. } =
-            &mut self.row;
-        let ThreadCreation { stack, words, inner_words, .. } = creation;
-        let lists = [stack, words, inner_words].into_iter().flatten();
-        for address in start_routine.iter_mut().chain(creation_site).chain(lists) {
-            address.object = address.object.map(|object| numbers.objects[object as usize]);
-        }
-        apis.iter_mut().for_each(|api| api.api = numbers.apis[api.api as usize]);
-        contexts.iter_mut().for_each(|part| part.context = places[part.context as usize]);
     }
 }
 

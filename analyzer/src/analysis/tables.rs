@@ -3,16 +3,18 @@
 use std::collections::HashMap;
 
 use super::Analysis;
-use super::collect::{CollectedThread, Collector};
+use super::collect::Collector;
+use super::thread::CollectedThread;
 use crate::clock::Ns;
 use crate::contexts::Contexts;
 use crate::names::Names;
 use crate::on_cpu::{self, OnCpu, OnCpuOfApi, SampledTime};
 use crate::rows::{
-    ApiRow, CallerRow, ContextRow, LibraryKind, LibraryRow, Measures, ProcessRow, ThreadRow, Totals,
+    ApiRow, CallerRow, ContextRow, LibraryKind, LibraryRow, MeasuredOffCpu, Measures, ProcessRow,
+    ThreadRow, Totals,
 };
 use crate::sums::Sums;
-use crate::syscalls::{self, OffCpu, Surroundings};
+use crate::syscalls::{self, Measured, OffCpu, Surroundings};
 use crate::walk::{Forest, NOBODY, Step};
 
 /// Makes figures of sums.
@@ -154,6 +156,7 @@ fn api_rows(
         .zip(on_cpu)
         .map(|((api, sums), &on_cpu)| ApiRow {
             on_cpu: is_sampled.then_some(on_cpu),
+            off_cpu: sums.off_cpu.measured.off_cpu(),
             object: api.object,
             library: names.objects[api.object as usize].name.clone(),
             symbol: api.symbol.clone(),
@@ -223,7 +226,9 @@ fn add_on_cpu(libraries: &mut Vec<LibraryRow>, on_cpu: &OnCpu, names: &Names) {
             None => {
                 let kind = LibraryKind::Library;
                 let row = library_row(names, kind, of_object.object, Measures::default());
-                libraries.push(LibraryRow { on_cpu: Some(of_object.time), ..row });
+                // Nobody waits in what is never called.
+                let off_cpu = Measured::default().off_cpu();
+                libraries.push(LibraryRow { on_cpu: Some(of_object.time), off_cpu, ..row });
             }
         }
     }
@@ -232,7 +237,10 @@ fn add_on_cpu(libraries: &mut Vec<LibraryRow>, on_cpu: &OnCpu, names: &Names) {
 fn library_rows(names: &Names, by_object: &[Sums], ruler: &Ruler) -> Vec<LibraryRow> {
     let called = (0..).zip(by_object).filter(|(_, sums)| sums.calls > 0 || sums.self_ns > 0.0);
     called
-        .map(|(object, sums)| library_row(names, LibraryKind::Library, object, ruler.measure(sums)))
+        .map(|(object, sums)| LibraryRow {
+            off_cpu: sums.off_cpu.measured.off_cpu(),
+            ..library_row(names, LibraryKind::Library, object, ruler.measure(sums))
+        })
         .collect()
 }
 
@@ -251,7 +259,8 @@ fn application_rows(
         sums.off_cpu.add(thread.application_off_cpu);
     }
     by_executable.into_iter().map(|(object, sums)| {
-        library_row(names, LibraryKind::Application, object, ruler.measure(&sums))
+        let row = library_row(names, LibraryKind::Application, object, ruler.measure(&sums));
+        LibraryRow { off_cpu: sums.off_cpu.measured.off_cpu(), ..row }
     })
 }
 
@@ -263,6 +272,7 @@ fn library_row(names: &Names, kind: LibraryKind, object: u32, measures: Measures
         name: row.name.clone(),
         path: row.path.clone(),
         on_cpu: None,
+        off_cpu: MeasuredOffCpu::default(),
         measures,
     }
 }
@@ -309,6 +319,7 @@ fn thread_row(
     row.measures.share = ruler.share(thread.self_ns);
     row.application_ns = Ns::from_f64(thread.application_ns);
     (row.application_wait_ns, row.application_preempted_ns) = told(thread.application_off_cpu);
+    row.off_cpu = thread.measured.off_cpu();
     row.own_cost_ns = Ns::from_f64(thread.own_cost_ns);
     row.overlap_ns = Ns::from_f64(thread.overlap_ns);
     for api in &mut row.apis {

@@ -6,7 +6,9 @@ use chase_recorder::layout::OWN_CONTEXT_REF;
 use chase_recorder::syscalls::{STATE_COMPLETE, SyscallsHeader, WAIT_PREEMPTED, WAIT_VOLUNTARY};
 
 use super::sums::SyscallSums;
+use crate::clock::Ns;
 use crate::image::Image;
+use crate::rows::MeasuredOffCpu;
 use crate::walk::NOBODY;
 
 /// Where a system call was made: number of the merged context, [`NOBODY`] outside of any, or
@@ -44,6 +46,33 @@ pub(crate) struct OffCpu {
     pub(crate) wait_ns: f64,
     /// Ready to run while another thread did; `None` where the scheduler was not asked.
     pub(crate) preempted_ns: Option<f64>,
+    /// Both as they were measured, whatever time the calls are thought to have taken.
+    pub(crate) measured: Measured,
+}
+
+/// What the scheduler has measured of a set of calls, in ns.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Measured {
+    blocked: f64,
+    runnable: f64,
+    /// Some of it nobody measured.
+    is_partial: bool,
+}
+
+impl Measured {
+    /// Of calls that nobody watched.
+    pub(crate) const NOTHING: Self = Self { blocked: 0.0, runnable: 0.0, is_partial: true };
+
+    pub(crate) fn add(&mut self, other: Self) {
+        self.blocked += other.blocked;
+        self.runnable += other.runnable;
+        self.is_partial |= other.is_partial;
+    }
+
+    pub(crate) fn off_cpu(self) -> MeasuredOffCpu {
+        let told = |ns| (!self.is_partial).then(|| Ns::from_f64(ns));
+        MeasuredOffCpu { blocked_ns: told(self.blocked), runnable_ns: told(self.runnable) }
+    }
 }
 
 impl OffCpu {
@@ -51,7 +80,8 @@ impl OffCpu {
     pub(crate) fn within(self, time_ns: f64) -> Self {
         let wait_ns = self.wait_ns.min(time_ns).max(0.0);
         let rest = (time_ns - wait_ns).max(0.0);
-        Self { wait_ns, preempted_ns: self.preempted_ns.map(|ns| ns.min(rest)) }
+        let preempted_ns = self.preempted_ns.map(|ns| ns.min(rest));
+        Self { wait_ns, preempted_ns, measured: self.measured }
     }
 
     pub(crate) fn add(&mut self, other: Self) {
@@ -59,6 +89,7 @@ impl OffCpu {
         if let Some(ns) = other.preempted_ns {
             *self.preempted_ns.get_or_insert(0.0) += ns;
         }
+        self.measured.add(other.measured);
     }
 }
 
@@ -80,7 +111,8 @@ impl Scheduler {
                 WAIT_PREEMPTED => preempted_ns = row.total_ns as f64,
                 _ => continue,
             }
-            let off_cpu = OffCpu { wait_ns, preempted_ns: Some(preempted_ns) };
+            let measured = Measured { blocked: wait_ns, runnable: preempted_ns, is_partial: false };
+            let off_cpu = OffCpu { wait_ns, preempted_ns: Some(preempted_ns), measured };
             waits.entry((row.context_ref, row.tid)).or_default().add(off_cpu);
         }
         Some(Self { waits })
@@ -89,7 +121,7 @@ impl Scheduler {
     /// How long thread `tid` was off the CPU in a context. It is told once: of several threads of
     /// one id, the first gets what belongs to no context.
     pub(crate) fn take(&mut self, reference: u32, tid: u32) -> OffCpu {
-        let none = OffCpu { wait_ns: 0.0, preempted_ns: Some(0.0) };
+        let none = OffCpu { preempted_ns: Some(0.0), ..OffCpu::default() };
         self.waits.remove(&(reference, tid)).unwrap_or(none)
     }
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::waiting::{self, PREEMPTED};
 use super::{Show, approximate, groups, left_out, legend, marked};
 use crate::args::{GroupFilter, ThreadFilter, matches};
-use crate::machine::{self, MEASURES, Rows};
+use crate::machine::{self, MEASURES, OFF_CPU, Rows};
 use crate::places::AddressKind;
 use crate::report::Report;
 use crate::terminal::{Align, Look, Table, Terminal, clean, count, elapsed, moment};
@@ -156,6 +156,7 @@ impl Show for Threads<'_> {
             "lifetime_ns",
             "end_is_estimate",
             "application_ns",
+            "on_cpu_ns",
             "own_cost_ns",
             "overlap_ns",
             "lost_calls",
@@ -175,7 +176,7 @@ impl Show for Threads<'_> {
             "creation_site.object",
             "creation_site.svma",
         ];
-        let columns = [&columns[..], &MEASURES].concat();
+        let columns = [&columns[..], &MEASURES, &OFF_CPU].concat();
         let mut tables =
             vec![Rows { name: "threads", columns, rows: rows.collect::<Result<_, _>>()? }];
         if self.thread.threads.is_empty() {
