@@ -10,7 +10,7 @@
 //! * [`compare()`] tells two sides apart: runs before and after a change, or two APIs.
 //!
 //! * [`Groups`] are the threads that run the same code, and how they compare; [`Tails`] the slowest
-//!   calls of each; [`waits()`] what they wait for; [`group_tree()`] one tree for all threads of one.
+//!   calls of each; [`waits()`] what they wait for, [`blocked()`] what those that matter are blocked by; [`group_tree()`] one tree for all threads of one.
 //! * [`findings()`] are the few things worth a sentence. Names come from outside, by [`Naming`].
 //!
 //! # What is measured, and what is subtracted
@@ -57,6 +57,7 @@
 
 mod address;
 mod analysis;
+mod blocked;
 mod blocking;
 mod clock;
 mod clusters;
@@ -88,6 +89,7 @@ mod workers;
 
 pub use address::CodeAddress;
 pub use analysis::{Analysis, Selection};
+pub use blocked::{Blocked, BlockedRow, IdleRow, Runnable, blocked};
 pub use blocking::Cause as WaitCause;
 pub use chase_recorder as recorder;
 pub use clock::{Clock, Ns, Ticks};

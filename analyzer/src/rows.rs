@@ -425,6 +425,9 @@ pub struct Totals {
     pub application_wait_ns: Option<Ns>,
     /// The part of the application times spent preempted.
     pub application_preempted_ns: Option<Ns>,
+    /// Time off the CPU, as it was measured.
+    #[serde(flatten)]
+    pub off_cpu: MeasuredOffCpu,
     /// What the hook cost them.
     pub own_cost_ns: Ns,
     /// By how much the parts exceed the lifetimes.

@@ -353,6 +353,9 @@ fn sum_threads<'t>(threads: impl Iterator<Item = &'t CollectedThread> + Clone) -
         application.add(thread.application_off_cpu);
     }
     let (application_wait_ns, application_preempted_ns) = told(application);
+    let none = threads.clone().next().is_none();
+    let mut measured = if none { Measured::NOTHING } else { Measured::default() };
+    threads.clone().for_each(|thread| measured.add(thread.measured));
     Totals {
         threads: threads.clone().count(),
         calls: threads
@@ -366,6 +369,7 @@ fn sum_threads<'t>(threads: impl Iterator<Item = &'t CollectedThread> + Clone) -
         preempted_ns: library.preempted_ns.map(Ns::from_f64),
         application_wait_ns,
         application_preempted_ns,
+        off_cpu: measured.off_cpu(),
         own_cost_ns: sum(|thread| thread.own_cost_ns),
         overlap_ns: sum(|thread| thread.overlap_ns),
     }

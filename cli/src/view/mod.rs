@@ -1,6 +1,7 @@
 //! One file per view. Each can show itself to people and to programs.
 
 mod apis;
+mod blocked;
 mod charts;
 pub(crate) mod compare;
 mod export;
