@@ -101,8 +101,8 @@ pub use error::{Cause as FailureCause, Error, Failure};
 pub use findings::{Finding, FindingKind, SubGroupSummary, findings};
 pub use group_tree::{GroupContext, group_tree};
 pub use groups::{
-    CausedWait, GroupApi, GroupComparison, GroupKey, GroupKind, GroupRow, Groups, Naming, Outlier,
-    OutlierApi, Spread, SubGroup, ThreadSpan, Unnamed, group_of,
+    CausedWait, GroupApi, GroupComparison, GroupKey, GroupKind, GroupPart, GroupRow, Groups,
+    Naming, Outlier, OutlierApi, PartLevel, Spread, SubGroup, ThreadSpan, Unnamed, group_of,
 };
 pub use image::{Ending, Image};
 pub use load::{Loaded, load, load_run, load_run_with, scan, scan_all};

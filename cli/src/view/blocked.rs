@@ -35,19 +35,31 @@ pub(super) fn text(report: &Report, terminal: Terminal, top: usize) -> String {
         out.push_str(&table(report, &found, &rows[..rows.len().min(top)]).render(terminal));
         out.push_str(&super::summary::more(rows.len(), top, "waits"));
     }
-    if let Some(runnable) = found.runnable {
-        let text = format!(
-            "  {}, {} of the time in which threads wanted one; {} concerned",
-            elapsed(runnable.runnable_ns.0),
-            percent(runnable.of_wanted),
-            plural(runnable.threads as u64, "thread"),
-        );
+    if let Some(runnable) = runnable(report) {
+        let text = format!("  {runnable}");
         out.push('\n');
         out.push_str(&terminal.paint(Look::Strong, "Waiting for a processor"));
         out.push_str(&super::wrap(text.split(' '), 24, 2, terminal.width.unwrap_or(usize::MAX)));
         out.push('\n');
     }
     out
+}
+
+/// How long threads waited for a processor, where that matters.
+pub(super) fn runnable(report: &Report) -> Option<String> {
+    let found = blocked(&report.analysis).runnable?;
+    Some(format!(
+        "{}, {} of the time in which threads wanted one; {} concerned",
+        elapsed(found.runnable_ns.0),
+        percent(found.of_wanted),
+        plural(found.threads as u64, "thread"),
+    ))
+}
+
+/// The idle threads in one line; empty if there are none.
+pub(super) fn idle_threads(report: &Report) -> String {
+    let found = blocked(&report.analysis);
+    if found.idle.is_empty() { String::new() } else { idle(report, &found) }
 }
 
 /// `Blocked  0.24 s in 3 threads; 8 idle threads: 7 in pthread_cond_wait, …`.
@@ -72,7 +84,7 @@ fn heading(report: &Report, found: &Blocked, terminal: Terminal) -> String {
 }
 
 /// The idle threads in one line.
-pub(super) fn idle(report: &Report, found: &Blocked) -> String {
+fn idle(report: &Report, found: &Blocked) -> String {
     let where_ = |row: &IdleRow| format!("{} in {}", row.threads, function(report, row.api));
     let mut places: Vec<String> = found.idle.iter().take(IDLE).map(where_).collect();
     let named: usize = found.idle.iter().take(IDLE).map(|row| row.threads).sum();

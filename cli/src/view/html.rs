@@ -174,6 +174,8 @@ fn facts(report: &Report) -> Facts {
             .collect(),
         more_processes: analysis.processes.len().saturating_sub(PROCESSES),
         processor: super::hot::ran(report),
+        idle: super::blocked::idle_threads(report),
+        runnable: super::blocked::runnable(report),
     }
 }
 

@@ -25,6 +25,9 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// Where the processor was, where samples were taken.
     pub processor: Option<Ran>,
+    /// What threads that have work are blocked by.
+    #[serde(default)]
+    pub blocked: Blocked,
     /// Libraries and applications by self time, longest first, with their functions.
     pub libraries: Vec<Library>,
     /// Where waits are from.
@@ -86,6 +89,32 @@ pub struct RanFunction {
     pub ns: f64,
     /// The line with most samples; empty if it is not known.
     pub line: Label,
+}
+
+/// Where threads are off the CPU.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Blocked {
+    /// Of threads that have work, longest first.
+    pub rows: Vec<BlockedIn>,
+    /// The others in words; empty if there are none.
+    pub idle: Label,
+    /// How long threads waited for a processor, in words, where it matters.
+    pub runnable: Option<Label>,
+}
+
+/// Waits in a function.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct BlockedIn {
+    /// What for.
+    pub cause: Label,
+    /// The function.
+    pub function: Label,
+    /// Its library; empty for the threads' own code.
+    pub library: Label,
+    /// How long, nanoseconds.
+    pub ns: f64,
+    /// How many threads.
+    pub threads: usize,
 }
 
 /// Of what run a page is.
