@@ -181,6 +181,7 @@ impl Drain {
             let Some(process) = processes.get(number as usize) else { continue };
             // As long as it lives, or there is no telling any more.
             samples.look_up(process, now);
+            samples.look_for_names(process);
             if !has_name(process) {
                 continue;
             }
@@ -199,7 +200,15 @@ impl Drain {
 
     /// A process has ended, and its rows are written.
     fn finish(&mut self, program: &mut Program, number: u32, process: &Process) {
-        self.samples.remove(&number);
+        let names = self.samples.remove(&number).and_then(Samples::names);
+        if let Some(names) = names
+            && process.state == PROCESS_GREETED
+        {
+            let path = path_of(process, &self.directory).with_extension("");
+            if let Err(error) = names.keep(process, &path) {
+                self.failed.get_or_insert((path, error));
+            }
+        }
         if let Some(mut target) = self.targets.remove(&number) {
             if let Some(file) = &mut target.file {
                 file.header.state = STATE_COMPLETE;
@@ -309,6 +318,11 @@ fn is_recording(path: &Path, pid: u32) -> bool {
         file.read_exact(bytemuck::bytes_of_mut(&mut header))
     });
     read.is_ok() && header.magic == MAGIC && header.pid == pid
+}
+
+/// Since the machine was started.
+pub(crate) fn monotonic_ns() -> u64 {
+    now_ns(libc::CLOCK_MONOTONIC)
 }
 
 /// `CLOCK_MONOTONIC` is the clock that the program reads.

@@ -16,6 +16,7 @@ pub mod calibrate;
 pub mod drain;
 pub mod empty;
 pub mod file;
+pub mod generated;
 pub mod greeter;
 pub mod mapping;
 pub mod maps;
