@@ -350,6 +350,8 @@ pub struct ProcessRow {
     pub parent: Option<usize>,
     /// Whether a fork made it, and no exec followed.
     pub forked: bool,
+    /// What it was started as: the name of the executable, or of the link to it by which it was called.
+    pub program: String,
     /// Path of the executable.
     pub executable: String,
     /// Arguments, the program's name first.

@@ -146,6 +146,7 @@ impl Collector {
             parent_pid: header.parent_pid,
             parent: image.parent,
             forked: header.origin == ORIGIN_FORK,
+            program: image.program(),
             executable: image.executable(),
             command: image.command(),
             start_ns: self.scales.since_start(start),

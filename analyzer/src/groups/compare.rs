@@ -85,6 +85,7 @@ pub(super) fn row(
         label: key::label(analysis, &key, first),
         kind: key.kind,
         executable: key.executable,
+        program: key.program,
         start_routine: first.start_routine.filter(|_| key.routine.is_some()),
         creation_site: first.creation_site.filter(|_| key.routine.is_some()),
         name: common_name(&threads),

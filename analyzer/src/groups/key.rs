@@ -55,6 +55,8 @@ pub struct GroupKey {
     pub kind: GroupKind,
     /// Executable of the process.
     pub executable: String,
+    /// What it was started as.
+    pub program: String,
     /// The process that forked them, where that makes the group.
     pub parent: Option<usize>,
     /// Where the start routine is.
@@ -81,6 +83,7 @@ pub fn group_of(analysis: &Analysis, thread: &ThreadRow, naming: &dyn Naming) ->
     let key = GroupKey {
         kind: GroupKind::Created,
         executable: process.executable.clone(),
+        program: process.program.clone(),
         parent: None,
         routine: place_of(thread.process, thread.start_routine),
         runs: None,
@@ -139,7 +142,7 @@ pub(super) fn collect(analysis: &Analysis, naming: &dyn Naming) -> Vec<(GroupKey
 
 /// What a group is called, before it is told apart from others.
 pub(super) fn label(analysis: &Analysis, key: &GroupKey, sample: &ThreadRow) -> String {
-    let executable = key.executable.rsplit('/').next().unwrap_or_default();
+    let executable = &key.program;
     match key.kind {
         GroupKind::Main => format!("main of {executable}"),
         GroupKind::Forked => format!("forks of {executable}"),
@@ -167,7 +170,7 @@ pub(super) fn tell_apart(analysis: &Analysis, rows: &mut [GroupRow]) {
     type Tell = fn(&Analysis, &GroupRow) -> Option<String>;
     let tells: [Tell; 3] = [
         |_, row| (!row.name.is_empty()).then(|| format!("“{}”", row.name)),
-        |_, row| Some(format!("of {}", row.executable.rsplit('/').next()?)),
+        |_, row| Some(format!("of {}", row.program)),
         |analysis, row| {
             let site = row.creation_site.as_ref()?;
             Some(format!("from {}", place_label(analysis, site)))

@@ -16,6 +16,8 @@ pub struct GroupRow {
     pub kind: GroupKind,
     /// Path of their executable.
     pub executable: String,
+    /// What their programs were started as.
+    pub program: String,
     /// Start routine.
     pub start_routine: Option<CodeAddress>,
     /// Where they were created: return address of the call.

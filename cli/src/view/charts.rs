@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::{Show, approximate, processes};
 use crate::machine::Rows;
-use crate::report::{Report, file_name};
+use crate::report::Report;
 use crate::terminal::{Terminal, clean, count, elapsed};
 
 /// Functions that get a bar of their own.
@@ -80,7 +80,7 @@ fn bars(report: &Report) -> Vec<Bar> {
 
 pub(super) fn subtitle(report: &Report) -> String {
     let analysis = &report.analysis;
-    let first = analysis.processes.first().map_or("", |process| file_name(&process.executable));
+    let first = analysis.processes.first().map_or("", |process| &*process.program);
     let processes = match &*analysis.processes {
         [_] => String::new(),
         several => format!("{}, ", processes::number(several)),
