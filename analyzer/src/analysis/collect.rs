@@ -7,21 +7,24 @@ use chase_recorder::layout::{
 };
 use chase_recorder::reader::Thread;
 
+use super::Selection;
 use super::thread::CollectedThread;
-use super::{Analysis, Selection};
-use crate::address::{AddressMap, CodeAddress};
-use crate::clock::{CommonTime, Ns, Ticks};
+use crate::address::CodeAddress;
+use crate::address_map::AddressMap;
+use crate::clock::{Ns, Ticks};
+use crate::common_time::CommonTime;
 use crate::contexts::Contexts;
 use crate::costs::{self, Cost, PARTS, ThreadCosts};
-use crate::image::Image;
+use crate::image::{Image, SyscallsState};
 use crate::names::{ImageNames, Names};
+use crate::off_cpu::{Measured, OffCpu};
 use crate::on_cpu;
 use crate::rows::{
-    MeasuredOffCpu, ProcessRow, SyscallsState, ThreadApi, ThreadContext, ThreadCreation,
-    ThreadOrigin, ThreadRow, Totals, WaitSource,
+    MeasuredOffCpu, ProcessRow, ThreadApi, ThreadContext, ThreadCreation, ThreadOrigin, ThreadRow,
+    Totals, WaitSource,
 };
 use crate::sums::{Scale, Sums};
-use crate::syscalls::{Collected, Measured, OffCpu, Places, Scheduler, TracingCost, has_all_waits};
+use crate::syscalls::{Collected, Places, Scheduler, TracingCost, has_all_waits};
 use crate::unseen::NotSeen;
 use crate::walk::{Forest, NOBODY};
 use crate::workers::{PART, parts};
@@ -431,10 +434,11 @@ impl Collector {
         self.span = Some((first.min(start), last.max(end)));
     }
 
-    pub(super) fn finish(mut self) -> Analysis {
+    /// What is known now that all parts are in.
+    pub(super) fn finish(mut self) -> Self {
         let anything = self.processes.iter().any(|row| row.syscalls != SyscallsState::None);
         self.not_seen.syscalls.finish(anything);
-        super::tables::of(self)
+        self
     }
 }
 

@@ -1,8 +1,8 @@
 //! Threads, before all is known of the run.
 
 use crate::names::Renumbered;
+use crate::off_cpu::{Measured, OffCpu};
 use crate::rows::{ThreadCreation, ThreadRow};
-use crate::syscalls::{Measured, OffCpu};
 use crate::uncertainty::Uncertainty;
 
 /// A thread's row, to be completed when all is known.

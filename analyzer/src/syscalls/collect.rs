@@ -6,9 +6,8 @@ use chase_recorder::layout::OWN_CONTEXT_REF;
 use chase_recorder::syscalls::{STATE_COMPLETE, SyscallsHeader, WAIT_PREEMPTED, WAIT_VOLUNTARY};
 
 use super::sums::SyscallSums;
-use crate::clock::Ns;
 use crate::image::Image;
-use crate::rows::MeasuredOffCpu;
+use crate::off_cpu::{Measured, OffCpu};
 use crate::walk::NOBODY;
 
 /// Where a system call was made: number of the merged context, [`NOBODY`] outside of any, or
@@ -40,59 +39,6 @@ pub(super) struct Maker {
     pub(super) number: u32,
 }
 
-/// Time off the CPU, in ns.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct OffCpu {
-    pub(crate) wait_ns: f64,
-    /// Ready to run while another thread did; `None` where the scheduler was not asked.
-    pub(crate) preempted_ns: Option<f64>,
-    /// Both as they were measured, whatever time the calls are thought to have taken.
-    pub(crate) measured: Measured,
-}
-
-/// What the scheduler has measured of a set of calls, in ns.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Measured {
-    blocked: f64,
-    runnable: f64,
-    /// Some of it nobody measured.
-    is_partial: bool,
-}
-
-impl Measured {
-    /// Of calls that nobody watched.
-    pub(crate) const NOTHING: Self = Self { blocked: 0.0, runnable: 0.0, is_partial: true };
-
-    pub(crate) fn add(&mut self, other: Self) {
-        self.blocked += other.blocked;
-        self.runnable += other.runnable;
-        self.is_partial |= other.is_partial;
-    }
-
-    pub(crate) fn off_cpu(self) -> MeasuredOffCpu {
-        let told = |ns| (!self.is_partial).then(|| Ns::from_f64(ns));
-        MeasuredOffCpu { blocked_ns: told(self.blocked), runnable_ns: told(self.runnable) }
-    }
-}
-
-impl OffCpu {
-    /// The part of `time_ns` that this is: measured twice, the two may differ a little.
-    pub(crate) fn within(self, time_ns: f64) -> Self {
-        let wait_ns = self.wait_ns.min(time_ns).max(0.0);
-        let rest = (time_ns - wait_ns).max(0.0);
-        let preempted_ns = self.preempted_ns.map(|ns| ns.min(rest));
-        Self { wait_ns, preempted_ns, measured: self.measured }
-    }
-
-    pub(crate) fn add(&mut self, other: Self) {
-        self.wait_ns += other.wait_ns;
-        if let Some(ns) = other.preempted_ns {
-            *self.preempted_ns.get_or_insert(0.0) += ns;
-        }
-        self.measured.add(other.measured);
-    }
-}
-
 /// What the scheduler says of the threads of one image.
 pub(crate) struct Scheduler {
     /// By reference of the context and thread id.
@@ -111,7 +57,7 @@ impl Scheduler {
                 WAIT_PREEMPTED => preempted_ns = row.total_ns as f64,
                 _ => continue,
             }
-            let measured = Measured { blocked: wait_ns, runnable: preempted_ns, is_partial: false };
+            let measured = Measured::of(wait_ns, preempted_ns);
             let off_cpu = OffCpu { wait_ns, preempted_ns: Some(preempted_ns), measured };
             waits.entry((row.context_ref, row.tid)).or_default().add(off_cpu);
         }

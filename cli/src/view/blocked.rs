@@ -3,13 +3,12 @@
 use chase_analyzer::{Blocked, BlockedRow, IdleRow, WaitSource, blocked};
 use serde_json::Value;
 
-use super::processes::plural;
 use super::waits::OWN_CODE;
 use super::{apis, waiting};
 use crate::machine::{self, Rows};
 use crate::report::{Report, fraction};
 use crate::sentences;
-use crate::terminal::{Align, Cell, Look, Table, Terminal, clean, elapsed, percent};
+use crate::terminal::{Align, Cell, Look, Table, Terminal, clean, elapsed, percent, plural};
 
 /// Functions that idle threads are said to wait in.
 const IDLE: usize = 3;
@@ -33,7 +32,7 @@ pub(super) fn text(report: &Report, terminal: Terminal, top: usize) -> String {
     let rows: Vec<_> = found.rows.iter().filter(is_seen).collect();
     if !rows.is_empty() {
         out.push_str(&table(report, &found, &rows[..rows.len().min(top)]).render(terminal));
-        out.push_str(&super::summary::more(rows.len(), top, "waits"));
+        out.push_str(&super::more(rows.len(), top, "waits"));
     }
     if let Some(runnable) = runnable(report) {
         let text = format!("  {runnable}");

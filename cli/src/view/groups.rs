@@ -4,13 +4,13 @@ use anyhow::bail;
 use chase_analyzer::{CodeAddress, GroupPart, GroupRow, Outlier, PartLevel};
 use serde_json::{Map, Value, json};
 
-use super::{Show, approximate, left_out, legend, processes, share, waiting};
+use super::{Show, approximate, left_out, legend, share, waiting};
 use crate::args::{GroupFilter, matches};
 use crate::machine::{self, Rows};
 use crate::places::AddressKind;
 use crate::report::Report;
 use crate::sentences;
-use crate::terminal::{Align, Look, Table, Terminal, clean, count, elapsed, percent};
+use crate::terminal::{Align, Look, Table, Terminal, clean, count, elapsed, percent, plural};
 
 /// Differing threads that a group names to people.
 const OUTLIERS: usize = 3;
@@ -125,7 +125,7 @@ fn details(report: &Report, row: &GroupRow, terminal: Terminal) -> String {
         };
         lines.push(format!(
             "{} {who}: {} useful, {} waiting",
-            processes::plural(part.threads as u64, "thread"),
+            plural(part.threads as u64, "thread"),
             elapsed(part.useful_ns.0),
             elapsed(part.wait_ns.0),
         ));
@@ -275,7 +275,9 @@ pub(super) fn json_rows(report: &Report, filter: &GroupFilter, top: usize) -> an
 fn json_row(report: &Report, row: &GroupRow) -> anyhow::Result<Map<String, Value>> {
     let process = row.members.first().map_or(0, |&at| report.analysis.threads[at as usize].process);
     let place = |address: &Option<CodeAddress>, kind| match address {
-        Some(address) => serde_json::to_value(report.places.find(report, process, address, kind)),
+        Some(address) => {
+            serde_json::to_value(report.places.find(report.files(), process, address, kind))
+        }
         None => Ok(Value::Null),
     };
     let members: Vec<Value> = row.members.iter().map(|&at| tid(report, at)).collect();

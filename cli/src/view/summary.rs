@@ -7,7 +7,7 @@ use super::libs::{self, Libs};
 use super::sampled::{self, CALLBACKS, CALLBACKS_LEGEND, CPU, CPU_LEGEND, KERNEL};
 use super::threads::Threads;
 use super::{
-    QUANTILES, SELF_SHARE, Show, blocked, calls, estimates, findings, groups, legend, marked,
+    QUANTILES, SELF_SHARE, Show, blocked, calls, estimates, findings, groups, legend, marked, more,
     of_call, processes, share, syscalls, waiting,
 };
 use crate::args::{ApiFilter, GroupFilter, LibFilter, Runs, ThreadFilter};
@@ -193,13 +193,6 @@ fn not_seen(report: &Report, terminal: Terminal) -> String {
     }
     let lines = lines.iter().map(|line| format!("  {}\n", clean(line)));
     format!("\n{}\n{}", terminal.paint(Look::Warning, "Not seen"), lines.collect::<String>())
-}
-
-pub(super) fn more(all: usize, top: usize, view: &str) -> String {
-    match all.saturating_sub(top) {
-        0 => String::new(),
-        more => format!("… and {more} more: chase-report {view}\n"),
-    }
 }
 
 /// What to type next.

@@ -1,6 +1,8 @@
 //! What a page shows.
 
+mod blocked;
 mod comparison;
+mod figures;
 mod from_analysis;
 mod groups;
 mod syscalls;
@@ -11,9 +13,10 @@ use chase_export::Stacks;
 use serde::{Deserialize, Serialize};
 
 use crate::Label;
-use crate::page::SectionId;
+use crate::section_id::SectionId;
 
-pub use from_analysis::{Facts, Figures, Names};
+pub use blocked::{Blocked, BlockedIn};
+pub use figures::{Facts, Figures, Names};
 pub use tables::{Column, ColumnKind, Mark, RawTable, Value};
 
 /// A page's worth of a run, or of two.
@@ -89,32 +92,6 @@ pub struct RanFunction {
     pub ns: f64,
     /// The line with most samples; empty if it is not known.
     pub line: Label,
-}
-
-/// Where threads are off the CPU.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Blocked {
-    /// Of threads that have work, longest first.
-    pub rows: Vec<BlockedIn>,
-    /// The others in words; empty if there are none.
-    pub idle: Label,
-    /// How long threads waited for a processor, in words, where it matters.
-    pub runnable: Option<Label>,
-}
-
-/// Waits in a function.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct BlockedIn {
-    /// What for.
-    pub cause: Label,
-    /// The function.
-    pub function: Label,
-    /// Its library; empty for the threads' own code.
-    pub library: Label,
-    /// How long, nanoseconds.
-    pub ns: f64,
-    /// How many threads.
-    pub threads: usize,
 }
 
 /// Of what run a page is.

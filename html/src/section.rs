@@ -17,7 +17,7 @@ mod time;
 
 use maud::Markup;
 
-use crate::page::SectionId;
+use crate::section_id::SectionId;
 use crate::{Error, Report};
 
 pub(crate) use blocked::draw as draw_blocked;
