@@ -181,7 +181,7 @@ impl Drain {
             let Some(process) = processes.get(number as usize) else { continue };
             // As long as it lives, or there is no telling any more.
             samples.look_up(process, now);
-            samples.look_for_names(process);
+            samples.look_for_names(process, now);
             if !has_name(process) {
                 continue;
             }
@@ -205,7 +205,7 @@ impl Drain {
             && process.state == PROCESS_GREETED
         {
             let path = path_of(process, &self.directory).with_extension("");
-            if let Err(error) = names.keep(process, &path) {
+            if let Err(error) = names.keep(process, &path, now_ns(libc::CLOCK_MONOTONIC)) {
                 self.failed.get_or_insert((path, error));
             }
         }
@@ -318,11 +318,6 @@ fn is_recording(path: &Path, pid: u32) -> bool {
         file.read_exact(bytemuck::bytes_of_mut(&mut header))
     });
     read.is_ok() && header.magic == MAGIC && header.pid == pid
-}
-
-/// Since the machine was started.
-pub(crate) fn monotonic_ns() -> u64 {
-    now_ns(libc::CLOCK_MONOTONIC)
 }
 
 /// `CLOCK_MONOTONIC` is the clock that the program reads.

@@ -20,11 +20,11 @@ pub struct Names {
 }
 
 impl Names {
-    /// Opens the list while the process lives, since its `/tmp` may be no other's.
-    pub fn look(&mut self, process: &Process) {
+    /// Opens the list, at the moment `now_ns` of `CLOCK_MONOTONIC`, while the process lives, since its `/tmp` may be no other's.
+    pub fn look(&mut self, process: &Process, now_ns: u64) {
         if self.list.is_none() {
             let root = maps::number_of(process).map(|pid| format!("/proc/{pid}/root"));
-            self.list = root.and_then(|root| open(Path::new(&root), process)).ok();
+            self.list = root.and_then(|root| open(Path::new(&root), process, now_ns)).ok();
         }
     }
 
@@ -33,12 +33,13 @@ impl Names {
     ///
     /// # Errors
     /// When the copy can't be written.
-    pub fn keep(mut self, process: &Process, recording: &Path) -> io::Result<()> {
+    pub fn keep(mut self, process: &Process, recording: &Path, now_ns: u64) -> io::Result<()> {
         let Ok(owner) = fs::metadata(recording).map(|recording| recording.uid()) else {
             return Ok(());
         };
         // A short life may have been missed.
-        let Some(list) = self.list.take().or_else(|| open(Path::new("/"), process).ok()) else {
+        let Some(list) = self.list.take().or_else(|| open(Path::new("/"), process, now_ns).ok())
+        else {
             return Ok(());
         };
         if list.metadata()?.uid() != owner {
@@ -64,13 +65,13 @@ fn with_extension(recording: &Path) -> PathBuf {
 }
 
 /// The list of a process under `root`; a regular file that was written in its time.
-fn open(root: &Path, process: &Process) -> io::Result<File> {
+fn open(root: &Path, process: &Process, now_ns: u64) -> io::Result<File> {
     let path = root.join(format!("tmp/perf-{}.map", process.own_pid));
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     let list = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
     let metadata = list.metadata()?;
     let age = metadata.modified()?.elapsed().unwrap_or_default();
-    let lives_ns = crate::drain::monotonic_ns().saturating_sub(process.began_ns);
+    let lives_ns = now_ns.saturating_sub(process.began_ns);
     if !metadata.is_file() || age.as_nanos() > u128::from(lives_ns) {
         return Err(io::ErrorKind::NotFound.into());
     }
