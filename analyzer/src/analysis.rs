@@ -3,6 +3,7 @@
 mod collect;
 mod own_code;
 mod tables;
+mod thread;
 
 use serde::Serialize;
 

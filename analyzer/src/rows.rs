@@ -86,6 +86,16 @@ impl Measures {
     }
 }
 
+/// Time off the CPU as the scheduler has measured it. Unlike [`Measures::wait_ns`] it is no part of a self time, which
+/// may be an estimate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct MeasuredOffCpu {
+    /// Waiting for anything but a processor; `None` where it was not measured of all threads.
+    pub blocked_ns: Option<Ns>,
+    /// Waiting for a processor; likewise.
+    pub runnable_ns: Option<Ns>,
+}
+
 /// A file that was loaded, in any process of the run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ObjectRow {
@@ -128,6 +138,9 @@ pub struct LibraryRow {
     /// application. Missing where no samples were taken, as in [`ApiRow`].
     #[serde(flatten)]
     pub on_cpu: Option<SampledTime>,
+    /// Time off the CPU in calls of it, without library calls made inside; of an application, in own code.
+    #[serde(flatten)]
+    pub off_cpu: MeasuredOffCpu,
     /// Its figures. Of an application: `self_ns` is application time, `total_ns` lifetime.
     #[serde(flatten)]
     pub measures: Measures,
@@ -149,6 +162,9 @@ pub struct ApiRow {
     /// Where the processor was during its calls, by samples.
     #[serde(flatten)]
     pub on_cpu: Option<OnCpuOfApi>,
+    /// Time off the CPU during its calls, without library calls made inside.
+    #[serde(flatten)]
+    pub off_cpu: MeasuredOffCpu,
     /// Its figures.
     #[serde(flatten)]
     pub measures: Measures,
@@ -225,6 +241,9 @@ pub struct ThreadRow {
     /// Time on the CPU: from switch to switch, where a companion measured it, or by the thread's clock, if its end was
     /// seen. What the hook and the kernel did for it is included.
     pub on_cpu_ns: Option<Ns>,
+    /// Time off the CPU. It and `on_cpu_ns` add up to the lifetime.
+    #[serde(flatten)]
+    pub off_cpu: MeasuredOffCpu,
     /// What the hook cost this thread; it is in no other figure.
     pub own_cost_ns: Ns,
     /// By how much the parts exceed the lifetime, which only contradictory data do.
@@ -342,6 +361,8 @@ pub struct ProcessRow {
     pub parent: Option<usize>,
     /// Whether a fork made it, and no exec followed.
     pub forked: bool,
+    /// What it was started as: the name of the executable, or of the link to it by which it was called.
+    pub program: String,
     /// Path of the executable.
     pub executable: String,
     /// Arguments, the program's name first.
@@ -405,6 +426,9 @@ pub struct Totals {
     pub application_wait_ns: Option<Ns>,
     /// The part of the application times spent preempted.
     pub application_preempted_ns: Option<Ns>,
+    /// Time off the CPU, as it was measured.
+    #[serde(flatten)]
+    pub off_cpu: MeasuredOffCpu,
     /// What the hook cost them.
     pub own_cost_ns: Ns,
     /// By how much the parts exceed the lifetimes.

@@ -5,8 +5,8 @@ mod process;
 
 use chase_analyzer::recorder::builder::{SlotId, ThreadId};
 use chase_analyzer::{
-    Analysis, Finding, FindingKind, GroupKind, Groups, Image, Ns, Selection, Tails, Unnamed,
-    findings, group_tree, waits,
+    Analysis, Finding, FindingKind, GroupKind, Groups, Image, Ns, PartLevel, Selection, Tails,
+    Unnamed, findings, group_tree, waits,
 };
 use process::Process;
 
@@ -420,13 +420,45 @@ fn groups_keep_apart_what_runs_different_code() {
     let mut labels: Vec<_> =
         outcome.groups.rows.iter().map(|row| (row.label.as_str(), row.threads)).collect();
     labels.sort_unstable();
-    let expected = [
-        ("app+0x1100 “cpu-*”", 1),
-        ("app+0x1100 “io-*”", 2),
-        ("app+0x1200", 1),
-        ("main of app", 1),
-    ];
-    assert_eq!(labels, expected);
+    assert_eq!(labels, [("app+0x1100", 3), ("app+0x1200", 1), ("main of app", 1)]);
+    // They all do the same, whatever they are called.
+    assert!(outcome.groups.rows.iter().all(|row| row.parts.is_empty()));
+}
+
+/// Names and creation sites open a level below the start routine where they go with what threads do.
+#[test]
+fn levels_of_a_group_are_opened_where_they_tell_something() {
+    let parts = |of: &dyn Fn(usize) -> (&'static str, u64), does: &dyn Fn(usize) -> u64| {
+        let mut pool = Pool::new();
+        for number in 0..6 {
+            let (name, site) = of(number);
+            let thread = pool.thread(&format!("{name}-{number}"), 0x100);
+            let object = pool.process.builder.object_mut(pool.process.app).bias;
+            pool.process.builder.thread_mut(thread).creation_site_avma = object + 0x1000 + site;
+            pool.call(thread, pool.work, MS, does(number));
+            pool.call(thread, pool.lock, MS, 100 - does(number));
+            pool.process.builder.timeline(thread).end();
+        }
+        let outcome = pool.finish();
+        let group = outcome.groups.rows.iter().find(|row| row.threads == 6).unwrap();
+        let parts = group.parts.iter().map(|part| (part.level, part.name.clone(), part.threads));
+        let all: usize = group.parts.iter().map(|part| part.members.len()).sum();
+        assert!(all == 0 || all == 6);
+        (parts.collect::<Vec<_>>(), group.outliers.len())
+    };
+    let two_kinds = |number: usize| if number < 2 { 90 } else { 40 };
+    let alike = |_: usize| 60;
+    let by_name = |number: usize| (if number < 2 { "cpu" } else { "io" }, 0x10);
+    let by_site = |number: usize| ("worker", if number < 2 { 0x10 } else { 0x900 });
+    let near = |number: usize| ("worker", if number < 2 { 0x10 } else { 0x30 });
+    let name = |name: &str, threads| (PartLevel::Name, format!("{name}-*"), threads);
+    assert_eq!(parts(&by_name, &two_kinds), (vec![name("cpu", 2), name("io", 4)], 0));
+    let site = |threads| (PartLevel::CreationSite, "worker-*".to_owned(), threads);
+    assert_eq!(parts(&by_site, &two_kinds), (vec![site(2), site(4)], 0));
+    for of in [&by_name as &dyn Fn(usize) -> (&'static str, u64), &by_site] {
+        assert_eq!(parts(of, &alike).0, []);
+    }
+    assert_eq!(parts(&near, &two_kinds).0, [], "an unrolled loop");
 }
 
 #[test]

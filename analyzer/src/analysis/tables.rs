@@ -3,15 +3,17 @@
 use std::collections::BTreeMap;
 
 use super::Analysis;
-use super::collect::{CollectedThread, Collector};
+use super::collect::Collector;
+use super::thread::CollectedThread;
 use crate::clock::Ns;
 use crate::contexts::Contexts;
 use crate::names::Names;
-use crate::off_cpu::OffCpu;
+use crate::off_cpu::{Measured, OffCpu};
 use crate::on_cpu::{self, OnCpu};
 use crate::overhead::Overhead;
 use crate::rows::{
-    ApiRow, CallerRow, ContextRow, LibraryKind, LibraryRow, Measures, ProcessRow, ThreadRow, Totals,
+    ApiRow, CallerRow, ContextRow, LibraryKind, LibraryRow, MeasuredOffCpu, Measures, ProcessRow,
+    ThreadRow, Totals,
 };
 use crate::sampled::{OnCpuOfApi, SampledTime};
 use crate::sums::Sums;
@@ -178,6 +180,7 @@ fn api_rows(
         .zip(on_cpu)
         .map(|((api, sums), &on_cpu)| ApiRow {
             on_cpu: is_sampled.then_some(on_cpu),
+            off_cpu: sums.off_cpu.measured.off_cpu(),
             object: api.object,
             library: names.objects[api.object as usize].name.clone(),
             symbol: api.symbol.clone(),
@@ -247,7 +250,9 @@ fn add_on_cpu(libraries: &mut Vec<LibraryRow>, on_cpu: &OnCpu, names: &Names) {
             None => {
                 let kind = LibraryKind::Library;
                 let row = library_row(names, kind, of_object.object, Measures::default());
-                libraries.push(LibraryRow { on_cpu: Some(of_object.time), ..row });
+                // Nobody waits in what is never called.
+                let off_cpu = Measured::default().off_cpu();
+                libraries.push(LibraryRow { on_cpu: Some(of_object.time), off_cpu, ..row });
             }
         }
     }
@@ -283,19 +288,16 @@ fn library_rows(
             continue;
         }
         let own_ns = own.map_or(0.0, |own| own.self_ns);
-        let measures = match own {
-            None => ruler.measure(sums),
-            Some(own) => {
-                let mut sums = sums.clone();
-                sums.self_ns += own.self_ns;
-                sums.total_ns += own.self_ns;
-                sums.uncertainty += own.uncertainty;
-                sums.off_cpu.add(own.off_cpu);
-                ruler.measure(&sums)
-            }
-        };
-        let row = library_row(names, LibraryKind::Library, object, measures);
-        rows.push(LibraryRow { own_code_ns: Ns::from_f64(own_ns), ..row });
+        let mut sums = sums.clone();
+        if let Some(own) = own {
+            sums.self_ns += own.self_ns;
+            sums.total_ns += own.self_ns;
+            sums.uncertainty += own.uncertainty;
+            sums.off_cpu.add(own.off_cpu);
+        }
+        let row = library_row(names, LibraryKind::Library, object, ruler.measure(&sums));
+        let off_cpu = sums.off_cpu.measured.off_cpu();
+        rows.push(LibraryRow { own_code_ns: Ns::from_f64(own_ns), off_cpu, ..row });
     }
     rows
 }
@@ -309,7 +311,8 @@ fn application_rows(
     let applications = own_code.iter().filter(|((is_application, _), _)| *is_application);
     applications.map(|(&(_, object), sums)| {
         let row = library_row(names, LibraryKind::Application, object, ruler.measure(sums));
-        LibraryRow { own_code_ns: row.measures.self_ns, ..row }
+        let off_cpu = sums.off_cpu.measured.off_cpu();
+        LibraryRow { own_code_ns: row.measures.self_ns, off_cpu, ..row }
     })
 }
 
@@ -322,6 +325,7 @@ fn library_row(names: &Names, kind: LibraryKind, object: u32, measures: Measures
         path: row.path.clone(),
         own_code_ns: Ns(0),
         on_cpu: None,
+        off_cpu: MeasuredOffCpu::default(),
         measures,
     }
 }
@@ -369,6 +373,7 @@ fn thread_row(
     row.application_ns = Ns::from_f64(thread.application_ns);
     row.unattributed_ns = Ns::from_f64(thread.unattributed_ns);
     (row.application_wait_ns, row.application_preempted_ns) = told(thread.application_off_cpu);
+    row.off_cpu = thread.measured.off_cpu();
     row.own_cost_ns = Ns::from_f64(thread.own_cost_ns);
     row.overlap_ns = Ns::from_f64(thread.overlap_ns);
     for api in &mut row.apis {
@@ -402,6 +407,9 @@ fn sum_threads<'t>(threads: impl Iterator<Item = &'t CollectedThread> + Clone) -
         application.add(thread.application_off_cpu);
     }
     let (application_wait_ns, application_preempted_ns) = told(application);
+    let none = threads.clone().next().is_none();
+    let mut measured = if none { Measured::NOTHING } else { Measured::default() };
+    threads.clone().for_each(|thread| measured.add(thread.measured));
     Totals {
         threads: threads.clone().count(),
         calls: threads
@@ -416,6 +424,7 @@ fn sum_threads<'t>(threads: impl Iterator<Item = &'t CollectedThread> + Clone) -
         preempted_ns: library.preempted_ns.map(Ns::from_f64),
         application_wait_ns,
         application_preempted_ns,
+        off_cpu: measured.off_cpu(),
         own_cost_ns: sum(|thread| thread.own_cost_ns),
         overlap_ns: sum(|thread| thread.overlap_ns),
     }

@@ -9,7 +9,7 @@ use super::{
     of_call, self_time, share,
 };
 use crate::args::{LibFilter, matches};
-use crate::machine::{self, MEASURES, ON_CPU, Rows};
+use crate::machine::{self, MEASURES, OFF_CPU, ON_CPU, Rows};
 use crate::report::Report;
 use crate::terminal::{Align, Cell, Look, Table, Terminal, elapsed};
 
@@ -44,7 +44,8 @@ impl Show for Libs<'_> {
 
     fn tables(&self, report: &Report, top: usize) -> anyhow::Result<Vec<Rows>> {
         let rows = self.rows(report).into_iter().take(top).map(|row| machine::row(row, []));
-        let columns = [&["kind", "name", "path", "own_code_ns"][..], &MEASURES, &ON_CPU].concat();
+        let columns =
+            [&["kind", "name", "path", "own_code_ns"][..], &MEASURES, &ON_CPU, &OFF_CPU].concat();
         Ok(vec![Rows { name: "libraries", columns, rows: rows.collect::<Result<_, _>>()? }])
     }
 }

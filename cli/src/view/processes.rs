@@ -6,7 +6,7 @@ use chase_analyzer::{Analysis, Ending, ProcessRow};
 use unicode_width::UnicodeWidthStr;
 
 use super::approximate;
-use crate::report::{Report, file_name, fraction};
+use crate::report::{Report, fraction};
 use crate::terminal::{
     Align, Look, Table, Terminal, clean, count, elapsed, moment, percent, plural,
 };
@@ -43,12 +43,12 @@ pub(super) fn headline(analysis: &Analysis, process: &ProcessRow, terminal: Term
         overhead(analysis),
         ending(process.ending),
     );
-    line(&process.executable, &facts, terminal)
+    line(&process.program, &facts, terminal)
 }
 
 /// The name of a program and what is to be said of it, in lines that fit the terminal.
-fn line(executable: &str, facts: &str, terminal: Terminal) -> String {
-    let name = clean(file_name(executable));
+fn line(program: &str, facts: &str, terminal: Terminal) -> String {
+    let name = clean(program);
     let width = terminal.width.unwrap_or(usize::MAX);
     // A number stays with its unit.
     let facts = facts.split_inclusive([',', ';']).map(str::trim_start);
@@ -59,7 +59,7 @@ fn line(executable: &str, facts: &str, terminal: Terminal) -> String {
 /// A line for the run, and a table of its processes.
 pub(super) fn table(report: &Report, terminal: Terminal, top: usize) -> String {
     let analysis = &report.analysis;
-    let first = analysis.processes.first().map_or("", |process| &*process.executable);
+    let first = analysis.processes.first().map_or("", |process| &*process.program);
     let facts = format!(
         "{}  {} wall, {}, {}, overhead about {}",
         number(&analysis.processes),
@@ -86,7 +86,7 @@ pub(super) fn table(report: &Report, terminal: Terminal, top: usize) -> String {
         table.row([
             process.pid.to_string().into(),
             process.parent_pid.to_string().into(),
-            file_name(&process.executable).into(),
+            (&*process.program).into(),
             moment(process.start_ns.0).into(),
             elapsed(process.wall_ns.0).into(),
             count(totals.threads as u64).into(),

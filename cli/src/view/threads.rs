@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::waiting::{self, PREEMPTED};
 use super::{Show, approximate, groups, left_out, legend, marked};
 use crate::args::{GroupFilter, ThreadFilter, matches};
-use crate::machine::{self, MEASURES, Rows};
+use crate::machine::{self, MEASURES, OFF_CPU, Rows};
 use crate::places::AddressKind;
 use crate::report::Report;
 use crate::terminal::{Align, Look, Table, Terminal, clean, count, elapsed, moment};
@@ -163,6 +163,7 @@ impl Show for Threads<'_> {
             "application_wait_ns",
             "application_preempted_ns",
             "unattributed_ns",
+            "on_cpu_ns",
             "own_cost_ns",
             "overlap_ns",
             "lost_calls",
@@ -182,7 +183,7 @@ impl Show for Threads<'_> {
             "creation_site.object",
             "creation_site.svma",
         ];
-        let columns = [&columns[..], &MEASURES].concat();
+        let columns = [&columns[..], &MEASURES, &OFF_CPU].concat();
         let mut tables =
             vec![Rows { name: "threads", columns, rows: rows.collect::<Result<_, _>>()? }];
         if self.thread.threads.is_empty() {

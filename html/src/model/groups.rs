@@ -1,7 +1,8 @@
 //! Thread groups as the page shows them.
 
 use chase_analyzer::{
-    Analysis, GroupRow, LibraryKind, Outlier as Differs, SubGroup as Alike, ThreadRow,
+    Analysis, GroupPart, GroupRow, LibraryKind, Outlier as Differs, PartLevel, SubGroup as Alike,
+    ThreadRow,
 };
 use chase_viz::{Unit, quantity};
 
@@ -77,7 +78,10 @@ impl<'a> Columns<'a> {
                 parallel_efficiency: comparison.parallel_efficiency,
             }),
             outliers: outliers(row, names),
-            sub_groups: row.sub_groups.iter().map(|part| sub_group(part, names)).collect(),
+            sub_groups: match *row.parts {
+                [] => row.sub_groups.iter().map(|part| sub_group(part, names)).collect(),
+                _ => row.parts.iter().map(part).collect(),
+            },
             note: note(row).map(Label::from),
         }
     }
@@ -135,6 +139,16 @@ fn sub_group(part: &Alike, names: &dyn Names) -> SubGroup {
     };
     let shares: Vec<String> = part.apis.iter().map(share).collect();
     SubGroup { name: shares.join(", ").into(), threads: part.members.len() }
+}
+
+/// What tells threads of a group apart, and goes with what they do.
+fn part(part: &GroupPart) -> SubGroup {
+    let name = match (part.level, &part.created_in) {
+        (PartLevel::Name, _) => format!("called “{}”", part.name),
+        (PartLevel::CreationSite, Some(function)) => format!("created in {function}"),
+        (PartLevel::CreationSite, None) => "created at a place of their own".to_owned(),
+    };
+    SubGroup { name: name.into(), threads: part.threads }
 }
 
 fn place(api: Option<u32>, names: &dyn Names) -> &str {
