@@ -1,13 +1,16 @@
 //! The tables.
 
 mod collect;
+mod own_code;
 mod tables;
+mod thread;
 
 use serde::Serialize;
 
 use crate::clock::Ns;
 use crate::image::Image;
 use crate::on_cpu::OnCpu;
+use crate::overhead::{self, Overhead};
 use crate::rows::{
     ApiRow, CallerRow, ContextRow, LibraryRow, ObjectRow, ProcessRow, ThreadRow, Totals, WaitSource,
 };
@@ -58,6 +61,8 @@ pub struct Analysis {
     pub syscalls: Syscalls,
     /// Where the processor was, where samples were taken.
     pub on_cpu: OnCpu,
+    /// What chase cost.
+    pub overhead: Overhead,
     /// What the rows of `apis` are the sums of.
     #[serde(skip)]
     pub(crate) api_sums: Vec<Sums>,
@@ -95,7 +100,15 @@ impl Analysis {
             done += parts[at].contexts;
             progress(done as f64 / all.max(1) as f64);
         });
-        tables::of(collector.finish())
+        let mut analysis = tables::of(collector.finish());
+        analysis.overhead = overhead::of(
+            images,
+            |number| selection.has_process(number),
+            &analysis.threads,
+            &analysis.on_cpu,
+            analysis.syscalls.tracing_cost_ns.0,
+        );
+        analysis
     }
 }
 

@@ -29,10 +29,48 @@ pub enum Cause {
 /// checked (`__poll_chk`) variants count as the function.
 #[must_use]
 pub(crate) fn cause_of(symbol: &str) -> Option<Cause> {
-    let name = symbol.trim_start_matches('_');
-    let name = name.strip_suffix("_chk").unwrap_or(name);
+    let name = plain(symbol);
     TABLE.iter().find(|(_, names)| names.contains(&name)).map(|&(cause, _)| cause)
 }
+
+/// Whether who waits in `symbol` mostly waits to be told of work. `measured`: the time was spent waiting, whatever the
+/// function is.
+#[must_use]
+pub(crate) fn is_for_work(symbol: &str, measured: bool) -> bool {
+    let name = plain(symbol);
+    match cause_of(symbol) {
+        Some(Cause::Condition | Cause::Join | Cause::Sleep) => true,
+        Some(_) => FOR_WORK.contains(&name),
+        // Runtimes that have condition variables of their own call futex by it.
+        None => measured && name == "syscall",
+    }
+}
+
+/// A name from a symbol table without what the C library's variants add to it.
+fn plain(symbol: &str) -> &str {
+    let name = symbol.trim_start_matches('_');
+    name.strip_suffix("_chk").unwrap_or(name)
+}
+
+/// Functions that wait for something to do, among those that may as well wait for something under way.
+const FOR_WORK: &[&str] = &[
+    "sem_wait",
+    "sem_timedwait",
+    "sem_clockwait",
+    "poll",
+    "ppoll",
+    "select",
+    "pselect",
+    "epoll_wait",
+    "epoll_pwait",
+    "epoll_pwait2",
+    "accept",
+    "accept4",
+    "mq_receive",
+    "mq_timedreceive",
+    "msgrcv",
+    "io_getevents",
+];
 
 const TABLE: &[(Cause, &[&str])] = &[
     (
@@ -140,6 +178,9 @@ mod tests {
     fn variants_of_the_c_library_are_known() {
         assert_eq!(cause_of("__poll_chk"), Some(Cause::Io));
         assert_eq!(cause_of("__pthread_mutex_lock"), Some(Cause::Lock));
+        assert!(is_for_work("__poll_chk", false) && is_for_work("pthread_cond_wait", false));
+        assert!(!is_for_work("pthread_mutex_lock", true) && !is_for_work("fsync", true));
+        assert!(is_for_work("syscall", true) && !is_for_work("syscall", false));
         assert_eq!(cause_of("read"), None);
         assert_eq!(cause_of("waitpid_of_mine"), None);
     }

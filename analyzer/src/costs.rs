@@ -1,7 +1,6 @@
 //! What each context of a thread cost: the formulas of the crate's documentation.
 
-use std::cmp::Reverse;
-use std::collections::HashMap;
+mod estimates;
 
 use chase_recorder::layout::{Header, SQUARES, SlotClass, THREAD_MAIN};
 use chase_recorder::reader::{Context, Histogram, Thread};
@@ -127,6 +126,7 @@ pub(crate) fn of(
         }
     }
     mark_open_calls(&mut contexts, end.0);
+    estimates::bound(&mut contexts, (end.0 - start.0) as f64);
 
     let mut application = (end.0 - start.0) as f64;
     let mut application_cost = 0.0;
@@ -153,7 +153,8 @@ pub(crate) fn of(
         }
     }
 
-    fill_in(&mut contexts, &mut application, &mut application_uncertainty);
+    estimates::fill_in(&mut contexts, &mut application, &mut application_uncertainty);
+    estimates::limit_errors(&mut contexts, &mut application_uncertainty, (end.0 - start.0) as f64);
     let mut overlap = clamp(&mut application, &mut application_cost);
     let mut own_cost = application_cost;
     for at in (0..contexts.len()).rev() {
@@ -188,80 +189,6 @@ fn mark_uncredited(contexts: &mut [Cost], image: &Image, thread: Thread<'_>) {
             cost.incomplete |= cost.class == SlotClass::Timed || context.is_sampled();
         }
     }
-}
-
-/// Estimates the time of framed calls in contexts where none of them was timed: the self time of a call
-/// is taken to be the mean over the thread's other contexts of the slot. (Their callees are known, and
-/// what was called more often than a few hundred times was timed.) They can't have taken longer than the call that they
-/// are in, if that is known. The error may be all of it.
-fn fill_in(
-    contexts: &mut [Cost],
-    application: &mut f64,
-    application_uncertainty: &mut Uncertainty,
-) {
-    let is_unknown = |context: &Cost| context.framed && context.timed == 0 && context.calls > 0;
-    if !contexts.iter().any(is_unknown) {
-        return;
-    }
-    // Self time and calls of each slot where it is known, and calls in each scope.
-    let mut known: HashMap<u32, (f64, u64)> = HashMap::new();
-    let mut calls = vec![0_u64; contexts.len()];
-    let mut is_whole = vec![true; contexts.len()];
-    for context in contexts.iter() {
-        let calls = &mut calls[context.scope as usize];
-        *calls = calls.saturating_add(context.calls);
-        is_whole[context.scope as usize] &= !is_unknown(context);
-    }
-    for (at, context) in contexts.iter().enumerate() {
-        if context.scope as usize == at && is_whole[at] {
-            let (time, of) = known.entry(context.slot).or_default();
-            *time += context.self_time.max(0.0);
-            *of = of.saturating_add(calls[at]);
-        }
-    }
-    // Callees first: what their callers have to give is known then. (A context may have come later than its scope.)
-    let mut unknown: Vec<_> = (0..contexts.len()).filter(|&at| is_unknown(&contexts[at])).collect();
-    unknown.sort_by_key(|&at| Reverse(contexts[at].scope));
-    for at in unknown {
-        let context = contexts[at];
-        let scope = context.scope as usize;
-        let mean = match known.get(&context.slot) {
-            Some(&(time, of)) if of > 0 => time / of as f64,
-            _ => 0.0,
-        };
-        let most = time_around(contexts, &is_whole, context.caller, *application);
-        let missing = (mean * calls[scope] as f64 - contexts[scope].self_time).min(most).max(0.0);
-        contexts[at].measured = missing;
-        contexts[at].timed = context.calls;
-        contexts[scope].self_time += missing;
-        let all_of_it = Uncertainty { variance: missing * missing, common: 0.0 };
-        contexts[scope].uncertainty += all_of_it;
-        match context.caller {
-            NOBODY => {
-                *application -= missing;
-                *application_uncertainty -= all_of_it;
-            }
-            caller => {
-                contexts[caller as usize].self_time -= missing;
-                contexts[caller as usize].uncertainty -= all_of_it;
-            }
-        }
-    }
-}
-
-/// Time that calls made in `caller` may have taken beside what is known: its own, and, as long as that is unknown, that
-/// of those further out.
-fn time_around(contexts: &[Cost], is_whole: &[bool], caller: u32, application: f64) -> f64 {
-    let (mut caller, mut time) = (caller, 0.0);
-    while caller != NOBODY {
-        let context = &contexts[caller as usize];
-        time += context.self_time;
-        if is_whole[context.scope as usize] {
-            return time;
-        }
-        caller = context.caller;
-    }
-    time + application
 }
 
 impl ThreadCosts {

@@ -78,6 +78,8 @@ pub enum FindingKind {
         calls: u64,
         /// Excess of all the threads concerned.
         excess_ns: Ns,
+        /// The innermost library call inside that took most of it, if it was made too seldom to have a usual time.
+        inside: Option<Inside>,
     },
     /// A few calls took most of the time.
     RareSlowCalls {
@@ -151,6 +153,17 @@ pub enum FindingKind {
         /// Mean silhouette of the clustering.
         silhouette: f64,
     },
+}
+
+/// What a slow call spent its time in.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Inside {
+    /// The API, by number in [`Analysis::apis`].
+    pub api: u32,
+    /// How often that thread called it there.
+    pub calls: u64,
+    /// How long those calls took together.
+    pub total_ns: Ns,
 }
 
 /// One behaviour of a group.

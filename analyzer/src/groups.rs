@@ -3,6 +3,7 @@
 mod compare;
 mod key;
 mod labels;
+mod parts;
 mod rows;
 mod vectors;
 
@@ -12,8 +13,8 @@ use crate::rows::ThreadRow;
 pub(crate) use compare::spread;
 pub use key::{GroupKey, GroupKind, Naming, Unnamed, group_of};
 pub use rows::{
-    CausedWait, GroupApi, GroupComparison, GroupRow, Outlier, OutlierApi, Spread, SubGroup,
-    ThreadSpan,
+    CausedWait, GroupApi, GroupComparison, GroupPart, GroupRow, Outlier, OutlierApi, PartLevel,
+    Spread, SubGroup, ThreadSpan,
 };
 
 /// The groups of all threads of an analysis.
@@ -36,8 +37,10 @@ impl Groups {
     #[must_use]
     pub fn new(analysis: &Analysis, naming: &dyn Naming) -> Self {
         let groups = key::collect(analysis, naming);
-        let mut rows: Vec<GroupRow> =
-            groups.into_iter().map(|(key, members)| compare::row(analysis, key, members)).collect();
+        let mut rows: Vec<GroupRow> = groups
+            .into_iter()
+            .map(|(key, members)| compare::row(analysis, naming, key, members))
+            .collect();
         rows.sort_by(|a, b| {
             (b.lifetime_ns, &a.label, a.members.first()).cmp(&(
                 a.lifetime_ns,

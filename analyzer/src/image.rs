@@ -159,6 +159,18 @@ impl Image {
         }
     }
 
+    /// What the program was started as. One file may be several programs, by the names of links to it.
+    #[must_use]
+    pub fn program(&self) -> String {
+        let command = self.command();
+        let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
+        // Shells that are told to be a login shell have a dash before the name; some programs make a title of it.
+        let called = command.first().map(|path| name(path.trim_start_matches('-')));
+        let is_name =
+            |name: &String| !name.is_empty() && !name.contains([' ', ':', '\t', '\n', '\x1b']);
+        called.filter(is_name).unwrap_or_else(|| name(&self.executable()))
+    }
+
     /// The arguments of the command, the program's name first.
     #[must_use]
     pub fn command(&self) -> Vec<String> {

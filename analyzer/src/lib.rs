@@ -10,7 +10,7 @@
 //! * [`compare()`] tells two sides apart: runs before and after a change, or two APIs.
 //!
 //! * [`Groups`] are the threads that run the same code, and how they compare; [`Tails`] the slowest
-//!   calls of each; [`waits()`] what they wait for; [`group_tree()`] one tree for all threads of one.
+//!   calls of each; [`waits()`] what they wait for, [`blocked()`] what those that matter are blocked by; [`group_tree()`] one tree for all threads of one.
 //! * [`findings()`] are the few things worth a sentence. Names come from outside, by [`Naming`].
 //!
 //! # What is measured, and what is subtracted
@@ -25,7 +25,8 @@
 //! * application time of a thread = lifetime − `Σ (M(k) + o·c(k))` over its outermost calls
 //! * own cost of a thread = `Σ (i + o)·c(k)` over all contexts
 //!
-//! so that for each thread **application time + Σ self + own cost = lifetime**. A self time
+//! so that for each thread **application time + Σ self + own cost = lifetime** (a part of application time is set aside
+//! where it is what others had of the processor: [`ThreadRow::unattributed_ns`]). A self time
 //! below zero (the cost of a call varies, its calibration is one number) counts as zero, and own
 //! cost is lowered by what was subtracted too much. What remains beyond that is no cost but a
 //! contradiction in the data, such as coroutines that overlap, or an estimate that is too high: it is
@@ -58,6 +59,7 @@
 mod address;
 mod address_map;
 mod analysis;
+mod blocked;
 mod blocking;
 mod clock;
 mod clusters;
@@ -77,6 +79,7 @@ mod load;
 mod names;
 mod off_cpu;
 mod on_cpu;
+mod overhead;
 mod rows;
 mod run;
 mod sampled;
@@ -93,6 +96,7 @@ mod workers;
 
 pub use address::CodeAddress;
 pub use analysis::{Analysis, Selection};
+pub use blocked::{Blocked, BlockedRow, IdleRow, Runnable, blocked};
 pub use blocking::Cause as WaitCause;
 pub use chase_recorder as recorder;
 pub use clock::{Clock, Ns, Ticks};
@@ -101,18 +105,20 @@ pub use compare::{
     TotalChanges, Verdict, compare, match_apis,
 };
 pub use error::{Cause as FailureCause, Error, Failure};
-pub use findings::{Finding, FindingKind, SubGroupSummary, findings};
+pub use findings::{Finding, FindingKind, Inside, SubGroupSummary, findings};
 pub use group_tree::{GroupContext, group_tree};
 pub use groups::{
-    CausedWait, GroupApi, GroupComparison, GroupKey, GroupKind, GroupRow, Groups, Naming, Outlier,
-    OutlierApi, Spread, SubGroup, ThreadSpan, Unnamed, group_of,
+    CausedWait, GroupApi, GroupComparison, GroupKey, GroupKind, GroupPart, GroupRow, Groups,
+    Naming, Outlier, OutlierApi, PartLevel, Spread, SubGroup, ThreadSpan, Unnamed, group_of,
 };
 pub use image::{Ending, Image, SyscallsState};
 pub use load::{Loaded, load, load_run, load_run_with, scan, scan_all};
 pub use on_cpu::{OnCpu, OnCpuAddress, OnCpuObject};
+pub use overhead::Overhead;
 pub use rows::{
-    ApiRow, CallerRow, ContextRow, LibraryKind, LibraryRow, Measures, ObjectRow, ProcessRow,
-    ThreadApi, ThreadContext, ThreadCreation, ThreadOrigin, ThreadRow, Totals, WaitSource,
+    ApiRow, CallerRow, ContextRow, LibraryKind, LibraryRow, MeasuredOffCpu, Measures, ObjectRow,
+    ProcessRow, ThreadApi, ThreadContext, ThreadCreation, ThreadOrigin, ThreadRow, Totals,
+    WaitSource,
 };
 pub use run::{Catalog, Link, Member, Run};
 pub use sampled::{OnCpuOfApi, SampledTime};

@@ -1,11 +1,45 @@
 //! Time off the CPU.
 
+use crate::clock::Ns;
+use crate::rows::MeasuredOffCpu;
+
 /// Time off the CPU, in ns.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OffCpu {
     pub(crate) wait_ns: f64,
     /// Ready to run while another thread did; `None` where the scheduler was not asked.
     pub(crate) preempted_ns: Option<f64>,
+    /// Both as they were measured, whatever time the calls are thought to have taken.
+    pub(crate) measured: Measured,
+}
+
+/// What the scheduler has measured of a set of calls, in ns.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Measured {
+    blocked: f64,
+    runnable: f64,
+    /// Some of it nobody measured.
+    is_partial: bool,
+}
+
+impl Measured {
+    /// Of calls that nobody watched.
+    pub(crate) const NOTHING: Self = Self { blocked: 0.0, runnable: 0.0, is_partial: true };
+
+    pub(crate) fn of(blocked: f64, runnable: f64) -> Self {
+        Self { blocked, runnable, is_partial: false }
+    }
+
+    pub(crate) fn add(&mut self, other: Self) {
+        self.blocked += other.blocked;
+        self.runnable += other.runnable;
+        self.is_partial |= other.is_partial;
+    }
+
+    pub(crate) fn off_cpu(self) -> MeasuredOffCpu {
+        let told = |ns| (!self.is_partial).then(|| Ns::from_f64(ns));
+        MeasuredOffCpu { blocked_ns: told(self.blocked), runnable_ns: told(self.runnable) }
+    }
 }
 
 impl OffCpu {
@@ -13,7 +47,8 @@ impl OffCpu {
     pub(crate) fn within(self, time_ns: f64) -> Self {
         let wait_ns = self.wait_ns.min(time_ns).max(0.0);
         let rest = (time_ns - wait_ns).max(0.0);
-        Self { wait_ns, preempted_ns: self.preempted_ns.map(|ns| ns.min(rest)) }
+        let preempted_ns = self.preempted_ns.map(|ns| ns.min(rest));
+        Self { wait_ns, preempted_ns, measured: self.measured }
     }
 
     pub(crate) fn add(&mut self, other: Self) {
@@ -21,5 +56,6 @@ impl OffCpu {
         if let Some(ns) = other.preempted_ns {
             *self.preempted_ns.get_or_insert(0.0) += ns;
         }
+        self.measured.add(other.measured);
     }
 }

@@ -86,6 +86,16 @@ impl Measures {
     }
 }
 
+/// Time off the CPU as the scheduler has measured it. Unlike [`Measures::wait_ns`] it is no part of a self time, which
+/// may be an estimate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct MeasuredOffCpu {
+    /// Waiting for anything but a processor; `None` where it was not measured of all threads.
+    pub blocked_ns: Option<Ns>,
+    /// Waiting for a processor; likewise.
+    pub runnable_ns: Option<Ns>,
+}
+
 /// A file that was loaded, in any process of the run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ObjectRow {
@@ -103,10 +113,12 @@ pub struct ObjectRow {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LibraryKind {
-    /// The application's own time: lifetime of its threads less their library calls.
+    /// The application's own time: lifetime of the threads that run its code less their library calls.
     Application,
-    /// Calls into a library.
+    /// Calls into a library, and the own code of threads that run it.
     Library,
+    /// Time of which nobody knows whose it is ([`ThreadRow::unattributed_ns`]).
+    Unattributed,
 }
 
 /// A library, or an executable's own time.
@@ -120,10 +132,15 @@ pub struct LibraryRow {
     pub name: String,
     /// Its path.
     pub path: String,
+    /// The part of `self_ns` in no library call: what threads spent in their own code ([`ThreadRow::own_object`]).
+    pub own_code_ns: Ns,
     /// Where the processor was, by samples, whoever called what. Of an object with rows of both kinds, in that of the
     /// application. Missing where no samples were taken, as in [`ApiRow`].
     #[serde(flatten)]
     pub on_cpu: Option<SampledTime>,
+    /// Time off the CPU in calls of it, without library calls made inside; of an application, in own code.
+    #[serde(flatten)]
+    pub off_cpu: MeasuredOffCpu,
     /// Its figures. Of an application: `self_ns` is application time, `total_ns` lifetime.
     #[serde(flatten)]
     pub measures: Measures,
@@ -145,6 +162,9 @@ pub struct ApiRow {
     /// Where the processor was during its calls, by samples.
     #[serde(flatten)]
     pub on_cpu: Option<OnCpuOfApi>,
+    /// Time off the CPU during its calls, without library calls made inside.
+    #[serde(flatten)]
+    pub off_cpu: MeasuredOffCpu,
     /// Its figures.
     #[serde(flatten)]
     pub measures: Measures,
@@ -205,16 +225,25 @@ pub struct ThreadRow {
     pub lifetime_ns: Ns,
     /// Whether `end_ns` is only the latest moment that left a trace.
     pub end_is_estimate: bool,
-    /// Lifetime less the outermost library calls.
+    /// Lifetime less the outermost library calls: the thread's own code.
     pub application_ns: Ns,
-    /// The part of it in which the thread waited, off the CPU; `None` where the scheduler was not
+    /// The object that this code is in, by number in [`Analysis::objects`](crate::Analysis::objects): that of the start
+    /// routine, or, where that is a runtime's, of what the thread was made to run; otherwise the executable.
+    pub own_object: u32,
+    /// Time that is neither in `application_ns` nor in any call: how long others had the processor during calls that
+    /// were not timed, where the scheduler was not asked. An estimate.
+    pub unattributed_ns: Ns,
+    /// The part of `application_ns` in which the thread waited, off the CPU; `None` where the scheduler was not
     /// asked.
     pub application_wait_ns: Option<Ns>,
     /// The part of it in which the thread could have run and another did.
     pub application_preempted_ns: Option<Ns>,
-    /// Time on the CPU, from switch to switch, where a companion measured it; what the hook and the kernel did for it is
-    /// included.
+    /// Time on the CPU: from switch to switch, where a companion measured it, or by the thread's clock, if its end was
+    /// seen. What the hook and the kernel did for it is included.
     pub on_cpu_ns: Option<Ns>,
+    /// Time off the CPU. It and `on_cpu_ns` add up to the lifetime.
+    #[serde(flatten)]
+    pub off_cpu: MeasuredOffCpu,
     /// What the hook cost this thread; it is in no other figure.
     pub own_cost_ns: Ns,
     /// By how much the parts exceed the lifetime, which only contradictory data do.
@@ -274,7 +303,8 @@ impl ThreadRow {
     /// fraction of it.
     #[must_use]
     pub fn conservation_error(&self) -> f64 {
-        let parts = [self.application_ns, self.measures.self_ns, self.own_cost_ns];
+        let parts =
+            [self.application_ns, self.unattributed_ns, self.measures.self_ns, self.own_cost_ns];
         let lifetime = self.lifetime_ns.as_f64();
         let missed = (parts.iter().map(|part| part.as_f64()).sum::<f64>() - lifetime).abs();
         if missed == 0.0 { 0.0 } else { missed / lifetime }
@@ -331,6 +361,8 @@ pub struct ProcessRow {
     pub parent: Option<usize>,
     /// Whether a fork made it, and no exec followed.
     pub forked: bool,
+    /// What it was started as: the name of the executable, or of the link to it by which it was called.
+    pub program: String,
     /// Path of the executable.
     pub executable: String,
     /// Arguments, the program's name first.
@@ -382,6 +414,8 @@ pub struct Totals {
     pub lifetime_ns: Ns,
     /// Their application times.
     pub application_ns: Ns,
+    /// What is neither in those nor in library calls; see [`ThreadRow::unattributed_ns`].
+    pub unattributed_ns: Ns,
     /// Self times of all their library calls.
     pub library_ns: Ns,
     /// The part of it spent waiting; see [`Measures::wait_ns`].
@@ -392,10 +426,22 @@ pub struct Totals {
     pub application_wait_ns: Option<Ns>,
     /// The part of the application times spent preempted.
     pub application_preempted_ns: Option<Ns>,
+    /// Time off the CPU, as it was measured.
+    #[serde(flatten)]
+    pub off_cpu: MeasuredOffCpu,
     /// What the hook cost them.
     pub own_cost_ns: Ns,
     /// By how much the parts exceed the lifetimes.
     pub overlap_ns: Ns,
+}
+
+impl Totals {
+    /// What shares are of: application time, library calls, and what nobody knows whose it is.
+    #[must_use]
+    pub fn whole_ns(&self) -> Ns {
+        let parts = [self.application_ns, self.unattributed_ns, self.library_ns];
+        Ns(parts.iter().fold(0, |sum, part| sum.saturating_add(part.0)))
+    }
 }
 
 /// serde refuses paths that are not UTF-8, and with them the whole document.

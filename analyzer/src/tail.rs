@@ -17,7 +17,7 @@ use crate::rows::{ContextRow, ThreadContext, ThreadRow};
 use crate::sums::Scale;
 use crate::workers::{PART, Workers, parts};
 
-pub(crate) use first::FirstCall;
+pub(crate) use first::{FirstCall, LEAST_CALLS};
 pub(crate) use measure::Durations;
 pub use rows::{TailContext, TailRow, TailSyscall, TailThread};
 pub(crate) use slow::SlowCalls;
@@ -73,8 +73,13 @@ impl Tails {
                 durations.entry(key).or_default().merge(&more);
             }
         });
+        let pure = measure::pure_by_api(&durations, |context| analysis.contexts[context].api);
+        for call in &mut first_calls {
+            *call = call.net(pure.get(&(call.group, call.api)).copied().unwrap_or(1.0));
+        }
         let mut holders = rows::Holders::new(analysis, &durations);
-        let slow = slow::Thresholds::new(&durations);
+        let slow =
+            slow::Thresholds::new(&durations, &pure, |context| analysis.contexts[context].api);
         let count = |at: usize| {
             let (mut counts, mut slow_calls) = (Vec::new(), Vec::new());
             each_context(&threads[parts[at].clone()], |visit| {

@@ -5,8 +5,8 @@ mod process;
 
 use chase_analyzer::recorder::builder::{SlotId, ThreadId};
 use chase_analyzer::{
-    Analysis, Finding, FindingKind, GroupKind, Groups, Image, Ns, Selection, Tails, Unnamed,
-    findings, group_tree, waits,
+    Analysis, Finding, FindingKind, GroupKind, Groups, Image, Ns, PartLevel, Selection, Tails,
+    Unnamed, findings, group_tree, waits,
 };
 use process::Process;
 
@@ -171,6 +171,37 @@ fn a_slow_first_call() {
     let kind = outcome.only(Some("work"), &[0], 79_900 * US);
     let FindingKind::SlowFirstCall { first_ns, calls, .. } = kind else { panic!("{kind:?}") };
     assert_eq!((*first_ns, *calls), (Ns(80 * MS), 1_001));
+}
+
+/// What is slow inside is called once, so that it has no usual time to be slow by. Times are net of the hook's cost, as those
+/// of the tails are.
+#[test]
+fn a_slow_first_call_is_that_of_the_slow_call_inside() {
+    let mut pool = Pool::new();
+    (pool.process.builder.header.cost_inside, pool.process.builder.header.cost_outside) =
+        (300 * 1024, 200 * 1024);
+    let main = pool.process.main;
+    let (app, liba, libb) = (pool.process.app, pool.process.liba, pool.process.libb);
+    let load = pool.process.builder.slot(liba, Some(libb), "load");
+    let step = pool.process.builder.slot(libb, Some(app), "step");
+    let mut timeline = pool.process.builder.timeline(main);
+    timeline.enter(pool.work).work(MS).enter(load).calls(step, 10, 50_000).work(80 * MS).leave();
+    timeline.leave();
+    for _ in 0..1_000 {
+        timeline.enter(pool.work).work(100 * US).leave();
+    }
+    let outcome = pool.finish();
+    let [finding] = &*outcome.findings else { panic!("{:#?}", outcome.findings) };
+    assert_eq!(outcome.api(finding.api), Some("work"));
+    let FindingKind::SlowFirstCall { first_ns, inside, .. } = &finding.kind else {
+        panic!("{finding:?}")
+    };
+    let inside = inside.expect("a call inside");
+    assert_eq!((outcome.api(Some(inside.api)), inside.calls), (Some("load"), 1));
+    assert!(inside.total_ns <= *first_ns, "{inside:?} of {first_ns:?}");
+    let mut tails = outcome.tails.rows.iter();
+    let tail = tails.find(|row| outcome.api(Some(row.api)) == Some("work")).expect("a tail");
+    assert!(first_ns.0.abs_diff(tail.max_ns.0) <= 1, "{first_ns:?} and {:?}", tail.max_ns);
 }
 
 #[test]
@@ -389,13 +420,45 @@ fn groups_keep_apart_what_runs_different_code() {
     let mut labels: Vec<_> =
         outcome.groups.rows.iter().map(|row| (row.label.as_str(), row.threads)).collect();
     labels.sort_unstable();
-    let expected = [
-        ("app+0x1100 “cpu-*”", 1),
-        ("app+0x1100 “io-*”", 2),
-        ("app+0x1200", 1),
-        ("main of app", 1),
-    ];
-    assert_eq!(labels, expected);
+    assert_eq!(labels, [("app+0x1100", 3), ("app+0x1200", 1), ("main of app", 1)]);
+    // They all do the same, whatever they are called.
+    assert!(outcome.groups.rows.iter().all(|row| row.parts.is_empty()));
+}
+
+/// Names and creation sites open a level below the start routine where they go with what threads do.
+#[test]
+fn levels_of_a_group_are_opened_where_they_tell_something() {
+    let parts = |of: &dyn Fn(usize) -> (&'static str, u64), does: &dyn Fn(usize) -> u64| {
+        let mut pool = Pool::new();
+        for number in 0..6 {
+            let (name, site) = of(number);
+            let thread = pool.thread(&format!("{name}-{number}"), 0x100);
+            let object = pool.process.builder.object_mut(pool.process.app).bias;
+            pool.process.builder.thread_mut(thread).creation_site_avma = object + 0x1000 + site;
+            pool.call(thread, pool.work, MS, does(number));
+            pool.call(thread, pool.lock, MS, 100 - does(number));
+            pool.process.builder.timeline(thread).end();
+        }
+        let outcome = pool.finish();
+        let group = outcome.groups.rows.iter().find(|row| row.threads == 6).unwrap();
+        let parts = group.parts.iter().map(|part| (part.level, part.name.clone(), part.threads));
+        let all: usize = group.parts.iter().map(|part| part.members.len()).sum();
+        assert!(all == 0 || all == 6);
+        (parts.collect::<Vec<_>>(), group.outliers.len())
+    };
+    let two_kinds = |number: usize| if number < 2 { 90 } else { 40 };
+    let alike = |_: usize| 60;
+    let by_name = |number: usize| (if number < 2 { "cpu" } else { "io" }, 0x10);
+    let by_site = |number: usize| ("worker", if number < 2 { 0x10 } else { 0x900 });
+    let near = |number: usize| ("worker", if number < 2 { 0x10 } else { 0x30 });
+    let name = |name: &str, threads| (PartLevel::Name, format!("{name}-*"), threads);
+    assert_eq!(parts(&by_name, &two_kinds), (vec![name("cpu", 2), name("io", 4)], 0));
+    let site = |threads| (PartLevel::CreationSite, "worker-*".to_owned(), threads);
+    assert_eq!(parts(&by_site, &two_kinds), (vec![site(2), site(4)], 0));
+    for of in [&by_name as &dyn Fn(usize) -> (&'static str, u64), &by_site] {
+        assert_eq!(parts(of, &alike).0, []);
+    }
+    assert_eq!(parts(&near, &two_kinds).0, [], "an unrolled loop");
 }
 
 #[test]

@@ -10,7 +10,10 @@ use chase_analyzer::recorder::builder::Builder;
 use chase_analyzer::recorder::layout::{
     CLOCK_TSC, END_EXEC, END_EXIT, Header, ORIGIN_EXEC, ORIGIN_FORK,
 };
-use chase_analyzer::{Analysis, Ending, Error, Link, Ns, Run, Selection, load, load_run, scan};
+use chase_analyzer::recorder::reader::Recording;
+use chase_analyzer::{
+    Analysis, Ending, Error, Groups, Image, Link, Ns, Run, Selection, Unnamed, load, load_run, scan,
+};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -306,4 +309,28 @@ fn paths_that_are_not_utf8_become_json() {
     assert!(!analysis.not_seen.unreadable.is_empty(), "the cut is noticed");
     let not_seen = serde_json::to_string(&analysis.not_seen).unwrap();
     assert!(not_seen.contains("data\u{fffd}/a.chase"), "{not_seen}");
+}
+
+#[test]
+fn programs_are_called_as_they_were_started() {
+    for (executable, command, program) in [
+        ("/usr/bin/redis-check-rdb", "redis-server\x1f*:6379", "redis-server"),
+        ("/usr/bin/busybox", "/bin/ls\x1f-l", "ls"),
+        ("/usr/bin/dash", "-sh", "sh"),
+        // A title, a name that was taken away, and none that is known.
+        ("/usr/sbin/nginx", "nginx: worker process", "nginx"),
+        ("/usr/bin/env", "/x/\x1fy", "env"),
+        ("/usr/bin/env", "", "env"),
+    ] {
+        let mut builder = Builder::new();
+        builder.meta("executable", executable);
+        builder.meta("command", command);
+        let main = builder.thread("main");
+        builder.timeline(main).work(1_000).end();
+        let image = Image::of("a.chase".into(), Recording::parse(builder.build()).unwrap());
+        assert_eq!(image.program(), program, "{command:?}");
+        let analysis = Analysis::new(&[image], Selection::All);
+        assert_eq!(analysis.processes[0].program, program);
+        assert_eq!(Groups::new(&analysis, &Unnamed).rows[0].label, format!("main of {program}"));
+    }
 }

@@ -11,8 +11,8 @@ use chase_analyzer::recorder::syscalls::{
     STATE_STOPPED, SyscallsHeader, WAIT_PREEMPTED, WAIT_VOLUNTARY,
 };
 use chase_analyzer::{
-    Analysis, Category, Ending, Image, Ns, OfApi, Selection, SyscallRow, SyscallsState, WaitSource,
-    load, scan,
+    Analysis, Category, Ending, Image, MeasuredOffCpu, Ns, OfApi, Selection, SyscallRow,
+    SyscallsState, WaitSource, load, scan,
 };
 use process::{Process, api, assert_conserved};
 use tempfile::TempDir;
@@ -227,6 +227,15 @@ fn waits_are_those_of_the_scheduler() {
         (worker.measures.wait_ns, worker.measures.preempted_ns),
         (Ns(3_000_000), Some(Ns(0)))
     );
+    // As it was measured, whatever the calls are thought to have taken.
+    let measured = |of: MeasuredOffCpu| (of.blocked_ns.unwrap().0, of.runnable_ns.unwrap().0);
+    assert_eq!(measured(api(&analysis, "outer").off_cpu), (0, 200_000));
+    assert_eq!(measured(api(&analysis, "inner").off_cpu), (6_000_400, 501_000));
+    assert_eq!(measured(main.off_cpu), (3_100_000, 740_000));
+    assert_eq!(measured(worker.off_cpu), (3_000_400, 1_000));
+    let of_libraries = analysis.libraries.iter().map(|row| measured(row.off_cpu));
+    let sum = of_libraries.fold((0, 0), |sum, row| (sum.0 + row.0, sum.1 + row.1));
+    assert_eq!(sum, (6_100_400, 741_000));
     let totals = &analysis.totals;
     assert_eq!((totals.wait_ns, totals.preempted_ns), (Ns(6_000_000), Some(Ns(700_000))));
     assert_eq!(totals.application_wait_ns, Some(Ns(100_000)));
@@ -253,6 +262,10 @@ fn an_incomplete_file_is_not_asked_for_waits() {
         assert_eq!(analysis.wait_source(), WaitSource::Name);
         assert_eq!(analysis.totals.wait_ns, Ns(0));
         assert_eq!(analysis.totals.preempted_ns, None);
+        let unknown = MeasuredOffCpu::default();
+        assert!(analysis.threads.iter().all(|row| row.off_cpu == unknown));
+        assert!(analysis.libraries.iter().all(|row| row.off_cpu == unknown));
+        assert_eq!(api(&analysis, "outer").off_cpu, unknown);
         assert_eq!(analysis.syscalls.totals.calls, 1, "what was seen is still there");
         let not_seen = &analysis.not_seen.syscalls;
         assert!(not_seen.stopped.len() == 1 || not_seen.lost_waits == 1);
@@ -421,4 +434,20 @@ fn what_watching_them_took_is_no_time_of_the_objects() {
     );
     let time = on_cpu.objects[0].time;
     assert_eq!((time.on_cpu_ns, time.on_cpu_kernel_ns), (Ns(8_000), Ns(3_000)));
+}
+
+/// What watching takes was measured when the processor was slower.
+#[test]
+fn watching_a_call_takes_no_longer_than_the_call() {
+    let mut scene = Scene::new();
+    scene.seen.header.cost_inside_ns = 400;
+    // 74 of them, one much longer than the others: 300 ns each, the cost included.
+    let row = scene.seen.syscall(scene.main[1], 1000, READ, 74, 0);
+    (row.total_ns, row.max_ns) = (73 * 300 + 5_000, 5_000);
+    row.histogram.fill(0);
+    (row.histogram[3], row.histogram[7]) = (73, 1);
+    let analysis = scene.analysis();
+    let measures = &analysis.syscalls.totals;
+    assert!(measures.total_ns >= measures.max_ns && measures.max_ns > Ns(4_000), "{measures:?}");
+    assert!(measures.total_ns > Ns(74 * 10), "{measures:?}");
 }

@@ -13,6 +13,7 @@ mod accuracy;
 mod analysis;
 mod bench;
 mod calls;
+mod children;
 mod machine;
 mod memory;
 mod peers;
@@ -23,6 +24,7 @@ mod redis;
 mod report;
 mod shares;
 mod startup;
+mod stated;
 mod syscalls;
 mod text;
 mod turns;
@@ -81,6 +83,8 @@ enum Part {
     Syscalls,
     /// Where the processor was, against perf, and what its samples cost
     Where,
+    /// What chase says that it cost, against what it did cost
+    Stated,
     /// Wall time of real programs
     Real,
     /// Throughput and latency of a server
@@ -99,6 +103,7 @@ impl Part {
             Self::Memory => memory::measure(bench, report),
             Self::Syscalls => syscalls::measure(bench, report),
             Self::Where => shares::measure(bench, report),
+            Self::Stated => stated::measure(bench, report),
             Self::Real => real::measure(bench, report),
             Self::Redis => redis::measure(bench, report),
             Self::Analysis => analysis::measure(bench, report),

@@ -11,7 +11,7 @@ use globset::GlobMatcher;
 use crate::args::{CompareArgs, Runs, SourceArgs, Usage, matches};
 use crate::companion;
 use crate::names::Names;
-use crate::report::{default_path, file_name};
+use crate::report::default_path;
 
 /// Functions named where a glob matches too many.
 const NAMED: usize = 8;
@@ -130,7 +130,7 @@ fn is_file(path: &Path) -> bool {
 
 /// What was run: its arguments, with the program by its name alone.
 fn command(image: &Image) -> Vec<String> {
-    let program = file_name(&image.executable()).to_owned();
+    let program = image.program();
     std::iter::once(program).chain(image.command().into_iter().skip(1)).collect()
 }
 

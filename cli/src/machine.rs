@@ -36,6 +36,9 @@ pub(crate) const MEASURES: [&str; 20] = [
 /// Columns of what samples say; empty where none were taken.
 pub(crate) const ON_CPU: [&str; 4] = ["samples", "on_cpu_ns", "on_cpu_kernel_ns", "on_cpu_ci95_ns"];
 
+/// Columns of what the scheduler has measured; empty where it was not asked.
+pub(crate) const OFF_CPU: [&str; 2] = ["blocked_ns", "runnable_ns"];
+
 /// The rows of a view under their name in JSON, and the columns that they have as CSV.
 pub(crate) struct Rows {
     pub(crate) name: &'static str,
@@ -75,6 +78,7 @@ pub(crate) fn json(report: &Report, view: &str, tables: Vec<Rows>) -> anyhow::Re
         "objects": analysis.objects,
         "wait_source": analysis.wait_source(),
         "on_cpu": analysis.on_cpu,
+        "overhead": analysis.overhead,
         "not_seen": analysis.not_seen,
         "unreadable_files": failures,
         "older_runs": report.loaded.other_runs,

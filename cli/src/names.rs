@@ -19,15 +19,31 @@ struct Function {
     full: String,
 }
 
+/// What executables were started as, by path, unless it was several programs.
+fn programs(analysis: &Analysis) -> HashMap<&str, &str> {
+    let mut programs: HashMap<&str, Option<&str>> = HashMap::new();
+    for process in &analysis.processes {
+        let known = programs.entry(&process.executable).or_insert(Some(&process.program));
+        *known = known.filter(|known| *known == process.program);
+    }
+    let file = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
+    let told = programs.into_iter().filter_map(|(path, program)| Some((path, program?)));
+    told.filter(|(path, program)| file(path) != *program).collect()
+}
+
 impl Names {
     pub(crate) fn new(analysis: &Analysis) -> Self {
         let mut same_name: HashMap<&str, usize> = HashMap::new();
         for object in &analysis.objects {
             *same_name.entry(&object.name).or_default() += 1;
         }
+        let programs = programs(analysis);
         let object_name = |object: &chase_analyzer::ObjectRow| {
             if object.name == OWN {
                 return "chase itself".to_owned();
+            }
+            if let Some(program) = programs.get(&*object.path).filter(|_| object.executable) {
+                return (*program).to_owned();
             }
             // Two files with one soname are told apart by their paths.
             let unique = same_name[&*object.name] == 1 || object.path.is_empty();

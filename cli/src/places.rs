@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use chase_analyzer::{CodeAddress, Image, ObjectRow};
-use chase_symbols::{DebugDirs, Frame, ObjectKey, Symbolizer, ThreadFunction, shorten};
+use chase_symbols::{DebugDirs, Frame, ObjectKey, PerfMap, Symbolizer, ThreadFunction, shorten};
 use serde::Serialize;
 
 /// The files that addresses are in.
@@ -28,6 +28,8 @@ pub(crate) struct Places {
     /// What was found: thousands of threads start at a few places.
     known: RefCell<HashMap<(usize, CodeAddress, AddressKind), Place>>,
     pub(crate) thread_functions: RefCell<HashMap<Fingerprint, Option<ThreadFunction>>>,
+    /// Names of generated code by process.
+    generated: RefCell<HashMap<usize, Option<PerfMap>>>,
 }
 
 /// A place in the code. What is not known is left out.
@@ -71,6 +73,7 @@ impl Places {
             missing: RefCell::default(),
             known: RefCell::default(),
             thread_functions: RefCell::default(),
+            generated: RefCell::default(),
         }
     }
 
@@ -105,7 +108,10 @@ impl Places {
             object: object.map(|object| object.path.clone()),
             ..Place::default()
         };
-        let (Some(object), Some(svma)) = (object, address.svma) else { return place };
+        let (Some(object), Some(svma)) = (object, address.svma) else {
+            place.function = self.generated(files, process, address.avma);
+            return place;
+        };
         let key = key(object, files.images.get(process));
         let found = match kind {
             AddressKind::Function => self.symbolizer.locate(&key, svma),
@@ -120,6 +126,17 @@ impl Places {
             self.miss_lines(object, &key);
         }
         place
+    }
+
+    /// The function at an address in no file, if who generated it has listed it.
+    fn generated(&self, files: Files<'_>, process: usize, avma: u64) -> Option<String> {
+        let mut known = self.generated.borrow_mut();
+        let list = known.entry(process).or_insert_with(|| {
+            let mut path = files.images.get(process)?.path.clone().into_os_string();
+            path.push(".perf-map");
+            PerfMap::read(Path::new(&path)).ok()
+        });
+        list.as_ref()?.name(avma).map(str::to_owned)
     }
 
     /// Notes that a line of `object` was asked for and is not known.

@@ -109,7 +109,7 @@ impl Report {
     /// A time as a fraction of all that was spent: application time and library calls.
     pub(crate) fn share(&self, time: Ns) -> f64 {
         let totals = &self.analysis.totals;
-        fraction(time, totals.application_ns.as_f64() + totals.library_ns.as_f64())
+        fraction(time, totals.whole_ns().as_f64())
     }
 }
 
@@ -148,10 +148,8 @@ fn load(paths: &[PathBuf], wanted: Runs, progress: &mut Progress) -> anyhow::Res
 pub(crate) fn of_process(images: Vec<Image>, pid: u32) -> anyhow::Result<Vec<Image>> {
     let pid_of = |image: &Image| image.recording.header().pid;
     let mut new_places = vec![None; images.len()];
-    let known: Vec<String> = images
-        .iter()
-        .map(|image| format!("{} {}", pid_of(image), file_name(&image.executable())))
-        .collect();
+    let known: Vec<String> =
+        images.iter().map(|image| format!("{} {}", pid_of(image), image.program())).collect();
     let mut kept: Vec<Image> = Vec::new();
     for (place, mut image) in images.into_iter().enumerate() {
         if pid_of(&image) == pid {

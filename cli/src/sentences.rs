@@ -22,11 +22,22 @@ pub(crate) fn sentence(report: &Report, finding: &Finding) -> String {
                 elapsed(median_ns.0),
             )
         }
-        FindingKind::SlowFirstCall { first_ns, median_ns, .. } => format!(
-            "The first call of {api} takes {} in {who}, later ones {}; {saves}.",
-            elapsed(first_ns.0),
-            elapsed(median_ns.0),
-        ),
+        FindingKind::SlowFirstCall { first_ns, median_ns, inside, .. } => {
+            let inside = inside.map_or_else(String::new, |inside| {
+                let often = if inside.calls == 1 {
+                    "called once".to_owned()
+                } else {
+                    format!("called {} times", count(inside.calls))
+                };
+                let api = self::api(report, Some(inside.api));
+                format!(", {} of it in {api}, {often}", elapsed(inside.total_ns.0))
+            });
+            format!(
+                "The first call of {api} takes {} in {who}{inside}, later ones {}; {saves}.",
+                elapsed(first_ns.0),
+                elapsed(median_ns.0),
+            )
+        }
         FindingKind::RareSlowCalls { calls, slow_calls, slow_ns, median_ns, .. } => format!(
             "{} of {} calls of {api} in {} take {} together, the usual one {}; {saves}.",
             count(*slow_calls),

@@ -16,11 +16,13 @@ struct Context {
     self_ns: Ns,
 }
 
-/// The contexts of `analysis`. Each application is a root with its own time; calls made in no
+/// The contexts of `analysis`. Each application is a root with its own time, and so is a library that threads run; calls made in no
 /// other call are in that of the program that made them.
 pub(crate) fn of(analysis: &Analysis, names: &Names) -> Stacks {
-    let is_application = |row: &&chase_analyzer::LibraryRow| row.kind == LibraryKind::Application;
-    let applications = analysis.libraries.iter().filter(is_application);
+    let has_own_code = |row: &&chase_analyzer::LibraryRow| {
+        row.kind == LibraryKind::Application || row.own_code_ns > Ns(0)
+    };
+    let roots = analysis.libraries.iter().filter(has_own_code);
     let contexts = analysis.contexts.iter().map(|row| Context {
         parent: row.parent,
         caller: row.caller,
@@ -28,7 +30,7 @@ pub(crate) fn of(analysis: &Analysis, names: &Names) -> Stacks {
         calls: row.measures.calls,
         self_ns: row.measures.self_ns,
     });
-    build(analysis, names, applications.map(|row| (row.object, row.measures.self_ns)), contexts)
+    build(analysis, names, roots.map(|row| (row.object, row.own_code_ns)), contexts)
 }
 
 /// The contexts of a thread group.
@@ -56,7 +58,11 @@ fn build(
     for (object, self_ns) in applications {
         root(&mut stacks, &mut roots, analysis, names, object, self_ns.0);
     }
-    let only = if roots.len() == 1 { roots.values().next().copied() } else { None };
+    let mut programs = roots
+        .iter()
+        .filter(|(object, _)| analysis.objects.get(**object as usize).is_some_and(|o| o.executable))
+        .map(|(_, &root)| root);
+    let only = programs.next().filter(|_| programs.next().is_none());
     let first_api = stacks.frames.len() as u32;
     let apis = analysis.apis.iter().enumerate();
     let apis = apis.map(|(number, api)| frame(analysis, names, api.object, names.full(number)));

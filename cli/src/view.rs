@@ -1,6 +1,7 @@
 //! One file per view. Each can show itself to people and to programs.
 
 mod apis;
+mod blocked;
 mod charts;
 pub(crate) mod compare;
 mod export;
@@ -173,6 +174,14 @@ fn left_out(all: usize, top: usize, what: &str) -> String {
     match all.saturating_sub(top) {
         0 => String::new(),
         more => format!("… and {more} more {what}: --top 0 shows all\n"),
+    }
+}
+
+/// Names the view that shows all rows, if some were left out.
+fn more(all: usize, top: usize, view: &str) -> String {
+    match all.saturating_sub(top) {
+        0 => String::new(),
+        more => format!("… and {more} more: chase-report {view}\n"),
     }
 }
 

@@ -5,6 +5,7 @@ mod recordings;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use chase_tests::check::contradictions;
 use tempfile::TempDir;
 
 /// `chase-report` in `dir`, undisturbed by the environment that the tests run in.
@@ -65,6 +66,12 @@ fn accept(name: &str, output: Output) {
     let text = String::from_utf8(output.stdout).expect("UTF-8");
     assert!(!text.contains('\x1b') || name.contains("colour"), "{name}: an escape got through");
 
+    if name.ends_with(".json") {
+        let document = serde_json::from_str(&text).expect("JSON");
+        // Filters leave rows out.
+        let found = contradictions(&document, name == "summary.json");
+        assert!(found.is_empty(), "{name}: figures contradict each other: {found:#?}");
+    }
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/goldens").join(name);
     if std::env::var_os("CHASE_BLESS").is_some() {
         std::fs::create_dir_all(path.parent().expect("a directory")).expect("directory made");

@@ -5,11 +5,16 @@
 
 #define UNIT 128
 
+/* Of what chase itself does; OWN_CONTEXT_REF in the file's format. */
+#define OWN_CONTEXT 1
+
 /* Called in the thread's own memory: it is current, or just being switched away from. */
 INLINE u32 context_of(struct state *state)
 {
 	u64 node;
 
+	if (state->starting)
+		return OWN_CONTEXT;
 	if (!state->mapped || bpf_probe_read_user(&node, 8, (void *)state->word))
 		return 0;
 	node -= state->base;

@@ -19,6 +19,7 @@ struct state {
 	s64 tls_offset;
 	u64 word; /* address of the word at tls_offset */
 	u64 base, mapped; /* mapped is 0 before the hello */
+	u32 starting;     /* between STARTING and the hello */
 	u64 entered_ns;
 	u64 off_cpu_ns; /* during it */
 	u64 on_cpu_ns;  /* when it was last put on the CPU, or since when its time there is to be added */

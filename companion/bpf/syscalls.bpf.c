@@ -59,6 +59,7 @@ static __attribute__((noinline)) int greet(u64 address)
 		forget_running();
 	}
 	state->syscall = NO_SYSCALL;
+	state->starting = 0;
 	state->tls_offset = hello.tls_offset;
 	state->word = task->thread.fsbase + hello.tls_offset;
 	state->base = hello.base;
@@ -90,6 +91,8 @@ int sys_enter(u64 *arguments)
 			drop(bpf_get_current_task_btf()->pid, state);
 			return 0;
 		}
+		if ((u32)regs->di == STARTING && state)
+			state->starting = regs->si;
 	}
 	if (!state)
 		return 0;
@@ -231,6 +234,7 @@ int sched_process_exec(u64 *arguments)
 	leave_process(state->process);
 	state->process = number;
 	state->mapped = 0;
+	state->starting = 0;
 	state->left_ns = 0;
 	__builtin_memset(state->cache, 0, sizeof(state->cache));
 	if (old_thread == (u32)task->pid)

@@ -35,6 +35,7 @@ impl Target {
         (header.lost_processes, header.lost_threads) = (totals.lost_processes, totals.lost_threads);
         header.dropped_images = totals.dropped;
         header.lost_samples = totals.lost_samples;
+        header.companion_cpu_ns = now_ns(libc::CLOCK_PROCESS_CPUTIME_ID);
     }
 }
 
@@ -181,6 +182,7 @@ impl Drain {
             let Some(process) = processes.get(number as usize) else { continue };
             // As long as it lives, or there is no telling any more.
             samples.look_up(process, now);
+            samples.look_for_names(process, now);
             if !has_name(process) {
                 continue;
             }
@@ -199,8 +201,17 @@ impl Drain {
 
     /// A process has ended, and its rows are written.
     fn finish(&mut self, program: &mut Program, number: u32, process: &Process) {
-        self.samples.remove(&number);
+        let names = self.samples.remove(&number).and_then(Samples::names);
+        if let Some(names) = names
+            && process.state == PROCESS_GREETED
+        {
+            let path = path_of(process, &self.directory).with_extension("");
+            if let Err(error) = names.keep(process, &path, now_ns(libc::CLOCK_MONOTONIC)) {
+                self.failed.get_or_insert((path, error));
+            }
+        }
         if let Some(mut target) = self.targets.remove(&number) {
+            target.refresh(&program.totals());
             if let Some(file) = &mut target.file {
                 file.header.state = STATE_COMPLETE;
                 file.header.ended_ns = process.ended_ns;

@@ -17,6 +17,7 @@ pub mod drain;
 pub mod empty;
 pub mod error;
 pub mod file;
+pub mod generated;
 pub mod greeter;
 pub mod mapping;
 pub mod maps;

@@ -30,6 +30,12 @@ impl Mapping {
         (self.start..self.end).contains(&address)
     }
 
+    /// Whether it is memory of no file, such as compilers fill.
+    #[must_use]
+    pub fn is_anonymous(&self) -> bool {
+        self.path.is_empty()
+    }
+
     /// Whether the other one is of the same memory, whenever it was seen.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
@@ -48,15 +54,23 @@ impl Mapping {
     }
 }
 
+/// The number of a process in `/proc`.
+///
+/// # Errors
+/// When `/proc` can't be read.
+pub fn number_of(process: &Process) -> io::Result<u32> {
+    // Numbers in /proc are those of the namespace that the companion is in. The process's are known for the first one and
+    // its own.
+    let is_first = fs::metadata("/proc/self/ns/pid")?.ino() == FIRST_NAMESPACE;
+    Ok(if is_first { process.pid } else { process.own_pid })
+}
+
 /// The executable mappings of a process, as of now.
 ///
 /// # Errors
 /// When it has ended, or may not be looked at.
 pub fn executable_of(process: &Process) -> io::Result<Vec<Mapping>> {
-    // Numbers in /proc are those of the namespace that the companion is in. The process's are known for the first one and
-    // its own.
-    let is_first = fs::metadata("/proc/self/ns/pid")?.ino() == FIRST_NAMESPACE;
-    let pid = if is_first { process.pid } else { process.own_pid };
+    let pid = number_of(process)?;
     let text = fs::read(format!("/proc/{pid}/maps"))?;
     Ok(text
         .split(|&byte| byte == b'\n')

@@ -6,6 +6,7 @@ use std::io;
 use chase_format::syscalls::SampleRow;
 
 use crate::file::{Place, SyscallsFile};
+use crate::generated::Names;
 use crate::maps::{self, Mapping};
 use crate::shared::{Process, Sample};
 
@@ -38,6 +39,8 @@ pub struct Samples {
     written_mappings: HashSet<(u64, u64)>,
     /// Pages of addresses that were in no mapping when those were read.
     strange: HashSet<u64>,
+    /// Where code was generated.
+    names: Option<Names>,
 }
 
 impl Samples {
@@ -84,6 +87,19 @@ impl Samples {
         }
     }
 
+    /// Looks for names of the code that the process generates, if it does.
+    pub fn look_for_names(&mut self, process: &Process, now_ns: u64) {
+        if let Some(names) = &mut self.names {
+            names.look(process, now_ns);
+        }
+    }
+
+    /// Names of generated code, if any of it ran.
+    #[must_use]
+    pub fn names(self) -> Option<Names> {
+        self.names
+    }
+
     /// Writes what has changed.
     ///
     /// # Errors
@@ -101,6 +117,9 @@ impl Samples {
             }
             // The latest that holds it.
             let mapping = self.mappings.iter().rev().find(|mapping| mapping.holds(address));
+            if mapping.is_some_and(Mapping::is_anonymous) {
+                self.names.get_or_insert_default();
+            }
             if let Some(mapping) = mapping
                 && self.written_mappings.insert((mapping.start, mapping.seen_ns))
             {

@@ -9,6 +9,9 @@ use bytemuck::{Pod, Zeroable};
 pub const HELLO: u32 = u32::from_le_bytes(*b"CHAS");
 /// First argument of the `prctl` by which a thread ends its tracing.
 pub const GOODBYE: u32 = HELLO + 1;
+/// First argument of the `prctl` between which, with a second argument of 1 and of 0 or a hello, a thread's doings are
+/// chase's own.
+pub const STARTING: u32 = HELLO + 2;
 /// [`Hello::version`].
 pub const HELLO_VERSION: u32 = 1;
 

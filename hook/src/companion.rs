@@ -351,6 +351,30 @@ fn say_goodbye() {
     sys::control(HELLO + 1, 0);
 }
 
+/// As long as it lives, what this thread does is chase's own, for a companion that watches it already: it is a fork's
+/// child, or what another program has gone on as. A hello ends that too.
+pub(crate) struct Starting;
+
+impl Starting {
+    pub(crate) fn begin() -> Self {
+        Self::say(true);
+        Self
+    }
+
+    /// (A filter of system calls may kill for one that it does not expect.)
+    fn say(is_starting: bool) {
+        if !sys::has_seccomp_filter() {
+            sys::control(HELLO + 2, usize::from(is_starting));
+        }
+    }
+}
+
+impl Drop for Starting {
+    fn drop(&mut self) {
+        Self::say(false);
+    }
+}
+
 /// Tells the companion of `session` where this process keeps its contexts and its recording.
 pub(crate) fn greet(session: u64, path: &Text<4096>) {
     let hello = Hello {

@@ -38,6 +38,7 @@ mod stack;
 mod stubs;
 mod sys;
 // ... over what is kept of calls, threads and objects ...
+mod cost;
 mod counts;
 mod node;
 mod objects;

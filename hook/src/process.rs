@@ -15,7 +15,7 @@ use crate::lock::{Held, Lock};
 use crate::recording::Refused;
 use crate::sampling::Cost;
 use crate::signals::SignalsBlocked;
-use crate::{arch, clock, companion, fork_word, loading, recording, sampling, sys, thread};
+use crate::{arch, clock, companion, cost, fork_word, loading, recording, sampling, sys, thread};
 use chase_logic::text::{Text, file_name};
 
 /// What is known of the process from its start, for its recording and its children's.
@@ -116,11 +116,10 @@ pub(crate) fn open_recording(this: &mut Process, origin: u32) -> Result<(), Refu
     Err(Refused { doing: "too many recordings of this process", errno: libc::EEXIST })
 }
 
-/// Shows the companion this process and its recording.
-pub(crate) fn greet_companion(this: &Process) {
-    if let Some(session) = this.session.filter(|_| !sys::is_confined()) {
-        companion::greet(session, &this.path);
-    }
+/// Shows the companion this process and its recording, if there is one.
+pub(crate) fn greet_companion(this: &Process) -> bool {
+    let session = this.session.filter(|_| !sys::is_confined());
+    session.inspect(|&session| companion::greet(session, &this.path)).is_some()
 }
 
 /// Field 22 of `/proc/self/stat`: when the process started, in clock ticks since boot.
@@ -194,11 +193,13 @@ pub(crate) fn end(kind: u32, status: i32) {
     if !recording::is_open() || !is_own() || recording::end_if_gone(kind, status) {
         return;
     }
+    let spent = cost::Start::begin();
     sampling::finish(kind == END_EXIT);
     if let Some(thread) = thread::current() {
         thread.settle_moved();
         if !confined {
             thread.note_name();
+            thread.note_cpu();
             recording::note_names();
         }
     }
@@ -214,6 +215,8 @@ pub(crate) fn end(kind: u32, status: i32) {
     }
     if !confined {
         recording::trim();
+        drop(spent);
+        cost::note_process();
     }
 }
 

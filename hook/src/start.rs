@@ -9,6 +9,8 @@ use core::ffi::CStr;
 use chase_format::layout::{ChunkKind, EXTENSION, ORIGIN_EXEC};
 
 use self::directories::make_directories;
+use crate::companion::Starting;
+use crate::cost::{self, Spent};
 use crate::elf::Auxiliary;
 use crate::process::{self, Process, greet_companion, open_recording, watch_process};
 use crate::recording::Refused;
@@ -39,6 +41,8 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
     if auxiliary.secure {
         return loading::find_real();
     }
+    let starting = (config.syscalls != Syscalls::Off).then(Starting::begin);
+    let spent = Spent::now();
     let this = &mut *process::hold();
     this.first_pair = {
         clock::choose();
@@ -85,7 +89,10 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
     watch_process();
     loading::hook_all();
     recording::note_latest();
-    greet_companion(this);
+    cost::add_start(spent.with_loading_ns());
+    if greet_companion(this) {
+        core::mem::forget(starting);
+    }
     if config.verbose {
         let mut line = Text::<4352>::new();
         line.push(b"chase: recording to ").push(this.path.as_bytes()).push(b"\n");

@@ -432,12 +432,22 @@ pub(crate) fn futex_wake(word: &core::sync::atomic::AtomicU32) {
     call3(libc::SYS_futex, word.as_ptr() as usize, wake, 1);
 }
 
-/// How often the kernel took the processor away from the calling thread.
-pub(crate) fn preemptions() -> u64 {
+/// What the kernel counts of the calling thread; zeros if it can't be asked.
+fn usage() -> libc::rusage {
     // SAFETY: all-zero is a valid `rusage`.
     let mut usage: libc::rusage = unsafe { core::mem::zeroed() };
     call3(libc::SYS_getrusage, libc::RUSAGE_THREAD as usize, &raw mut usage as usize, 0);
-    usage.ru_nivcsw as u64
+    usage
+}
+
+/// How often the kernel took the processor away from the calling thread.
+pub(crate) fn preemptions() -> u64 {
+    usage().ru_nivcsw as u64
+}
+
+/// Page faults of the calling thread that needed nothing from a disk.
+pub(crate) fn page_faults() -> u64 {
+    usage().ru_minflt as u64
 }
 
 /// Sets the signals that are blocked in this thread, and gives those that were.

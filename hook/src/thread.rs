@@ -27,7 +27,7 @@ use crate::segments::{first_segment, give_back_segment, take_first_segment};
 use crate::signals::SignalsBlocked;
 use crate::stack::Stack;
 use crate::tree::{FIRST_ENTRIES, Tree};
-use crate::{abi, clock, pages, recording, sys};
+use crate::{abi, clock, cost, pages, recording, sys};
 
 pub(crate) use self::kept::{keep, keep_no_more, restore, uncredited};
 pub(crate) use self::starts::{Start, fork, give_back_start, take_start};
@@ -57,6 +57,8 @@ pub(crate) struct Thread {
     /// What [`crate::loading`] and [`crate::process`] have to do at the next call.
     pub(crate) pending: Cell<Pending>,
     record: Cell<*mut ThreadRecord>,
+    /// Its time on the CPU before its record began, ns.
+    cpu_before_ns: Cell<u64>,
     pub(crate) destructor_rounds: Cell<u32>,
 }
 
@@ -172,6 +174,7 @@ impl Thread {
             last_leaving_ticks: Cell::new(0),
             pending: Cell::new(Pending::NONE),
             record: Cell::new(ptr::null_mut()),
+            cpu_before_ns: Cell::new(0),
             destructor_rounds: Cell::new(0),
         }
     }
@@ -250,10 +253,26 @@ impl Thread {
         }
     }
 
+    /// Adds what the slow path took before a call, in ticks.
+    pub(crate) fn note_slow(&self, ticks: u64) {
+        let record = self.record.get();
+        if !record.is_null() {
+            // SAFETY: as in `count_untimed`.
+            unsafe { OwnCounter::at(&raw mut (*record).slow_ticks) }.add(ticks);
+        }
+    }
+
     /// Its time so far, in ticks.
     pub(crate) fn life_ticks(&self) -> u64 {
         // SAFETY: as in `count_untimed`.
         clock::now().saturating_sub(unsafe { (*self.record.get()).start_ticks })
+    }
+
+    /// Puts the thread's time on the CPU into the recording.
+    pub(crate) fn note_cpu(&self) {
+        let ns = cost::thread_ns().saturating_sub(self.cpu_before_ns.get());
+        // SAFETY: as in `count_untimed`.
+        unsafe { (*self.record.get()).cpu_ns = ns };
     }
 
     /// Puts the thread's name into the recording.
@@ -274,6 +293,7 @@ impl Thread {
             return false;
         }
         self.record.set(record);
+        self.cpu_before_ns.set(cost::thread_ns());
         self.expect_fork();
         // SAFETY: the record was handed to this thread; `state` makes it readable, last.
         unsafe {

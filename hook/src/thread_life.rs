@@ -2,6 +2,7 @@
 
 mod creation;
 mod end;
+mod found;
 mod python;
 mod python_objects;
 mod start;

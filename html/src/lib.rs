@@ -34,10 +34,11 @@ mod section_id;
 pub use error::Error;
 pub use label::Label;
 pub use model::{
-    ApiSyscalls, Balance, Change, Column, ColumnKind, Comparison, Edge, Estimates, Facts, Figures,
-    Finding, Flame, FlameKind, Function, FunctionChange, Header, Library, Mark, Member, Names,
-    Outlier, Process, Ran, RanFunction, RanObject, RawTable, Report, SelfParts, SubGroup, Syscall,
-    Tail, TailCurve, ThreadGroup, Value, Verdict, WaitSource, Waiting,
+    ApiSyscalls, Balance, Blocked, BlockedIn, Change, Column, ColumnKind, Comparison, Edge,
+    Estimates, Facts, Figures, Finding, Flame, FlameKind, Function, FunctionChange, Header,
+    Library, Mark, Member, Names, Outlier, Process, Ran, RanFunction, RanObject, RawTable, Report,
+    SelfParts, SubGroup, Syscall, Tail, TailCurve, ThreadGroup, Value, Verdict, WaitSource,
+    Waiting,
 };
 pub use page::page;
 pub use pictures::{Picture, pictures};

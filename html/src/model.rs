@@ -1,5 +1,6 @@
 //! What a page shows.
 
+mod blocked;
 mod comparison;
 mod figures;
 mod from_analysis;
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::Label;
 use crate::section_id::SectionId;
 
+pub use blocked::{Blocked, BlockedIn};
 pub use figures::{Facts, Figures, Names};
 pub use tables::{Column, ColumnKind, Mark, RawTable, Value};
 
@@ -26,6 +28,9 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// Where the processor was, where samples were taken.
     pub processor: Option<Ran>,
+    /// What threads that have work are blocked by.
+    #[serde(default)]
+    pub blocked: Blocked,
     /// Libraries and applications by self time, longest first, with their functions.
     pub libraries: Vec<Library>,
     /// Where waits are from.

@@ -34,6 +34,9 @@ pub fn pictures(report: &Report, subtitle: &str) -> Result<Vec<Picture>, Error> 
             section::draw_processor(ran, report, s)
         })?;
     }
+    if !report.blocked.rows.is_empty() {
+        add("blocked", "Blocked by cause and function", &|s| section::draw_blocked(report, s))?;
+    }
     if report.header.whole_ns > 0.0 {
         add("sunburst", "Time by library and function", &|s| section::draw_time(report, s))?;
         add("running-and-waiting", "What the time of each library is made of", &|s| {

@@ -1,6 +1,7 @@
 //! The sections of the page, a file each. Each is handed the report, and gives nothing where the
 //! report has nothing for it.
 
+mod blocked;
 mod calls;
 mod compare;
 mod findings;
@@ -19,6 +20,7 @@ use maud::Markup;
 use crate::section_id::SectionId;
 use crate::{Error, Report};
 
+pub(crate) use blocked::draw as draw_blocked;
 pub(crate) use calls::draw as draw_calls;
 pub(crate) use compare::{draw as draw_compare, has_parts};
 pub(crate) use flame::svg as flame_svg;
@@ -49,7 +51,12 @@ pub(crate) const SECTIONS: &[Section] = &[
         title: "Where the processor was",
         render: processor::render,
     },
-    Section { id: SectionId::Time, title: "Where the time went", render: time::render },
+    Section {
+        id: SectionId::Blocked,
+        title: "What threads were blocked by",
+        render: blocked::render,
+    },
+    Section { id: SectionId::Time, title: "Time by calls", render: time::render },
     Section { id: SectionId::Libraries, title: "Running and waiting", render: libraries::render },
     Section { id: SectionId::Threads, title: "Thread groups", render: threads::render },
     Section { id: SectionId::Tail, title: "Tail latency", render: tail::render },

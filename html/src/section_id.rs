@@ -10,6 +10,8 @@ pub enum SectionId {
     Findings,
     /// Objects and functions that ran, as rings.
     Processor,
+    /// What threads waited for, as rings.
+    Blocked,
     /// Libraries and their functions as rings.
     Time,
     /// What the time of each library is made of.
@@ -37,6 +39,7 @@ impl SectionId {
         match self {
             Self::Findings => "findings",
             Self::Processor => "processor",
+            Self::Blocked => "blocked",
             Self::Time => "time",
             Self::Libraries => "libraries",
             Self::Threads => "threads",

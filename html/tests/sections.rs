@@ -6,10 +6,10 @@ use std::path::Path;
 
 use chase_export::{Frame, Node, Stacks};
 use chase_html::{
-    ApiSyscalls, Balance, Change, Comparison, Edge, Estimates, Finding, Flame, FlameKind, Function,
-    FunctionChange, Header, Library, Member, Outlier, Ran, RanFunction, RanObject, Report,
-    SectionId, SelfParts, SubGroup, Syscall, Tail, TailCurve, ThreadGroup, Verdict, WaitSource,
-    Waiting, page, pictures,
+    ApiSyscalls, Balance, Blocked, BlockedIn, Change, Comparison, Edge, Estimates, Finding, Flame,
+    FlameKind, Function, FunctionChange, Header, Library, Member, Outlier, Ran, RanFunction,
+    RanObject, Report, SectionId, SelfParts, SubGroup, Syscall, Tail, TailCurve, ThreadGroup,
+    Verdict, WaitSource, Waiting, page, pictures,
 };
 use roxmltree::Document;
 
@@ -59,6 +59,11 @@ fn libraries() -> Vec<Library> {
         library("app", true, 3e9),
         library("libz.so.1", false, 1e9),
     ]
+}
+
+fn blocked(cause: &str, function: &str, ns: f64, threads: usize) -> BlockedIn {
+    let (cause, function) = (cause.into(), function.into());
+    BlockedIn { cause, function, library: "libc.so.6".into(), ns, threads }
 }
 
 fn edge(caller: &str, callee: &str, calls: u64, self_ns: f64) -> Edge {
@@ -197,6 +202,15 @@ fn made_up() -> Report {
                 }],
             }],
         }),
+        blocked: Blocked {
+            rows: vec![
+                blocked("a lock", "pthread_mutex_lock", 3e9, 4),
+                blocked("input or output", "fsync", 1e9, 1),
+                blocked("a lock", "sem_wait", 1e8, 1),
+            ],
+            idle: "24 threads idle in pthread_cond_wait".into(),
+            runnable: Some("1.20 s, 23 % of the time in which threads wanted one".into()),
+        },
         libraries: libraries(),
         waits: WaitSource::Scheduler,
         groups: vec![group(), main_thread()],
@@ -340,6 +354,7 @@ fn a_section_without_data_is_not_there() {
         "findings",
         "compare",
         "processor",
+        "blocked",
         "time",
         "libraries",
         "threads",

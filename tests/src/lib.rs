@@ -9,6 +9,7 @@
 //! * [`trial`] runs a program bare and hooked, and compares.
 //! * [`run`] is one run of one command, with a time limit.
 //! * [`recorded`] is what the tests see of a recording.
+//! * [`check`] looks for figures that contradict each other, in every recording that is loaded.
 //! * [`report`] is what `chase-report`, beside the hook, says of a recording.
 //! * [`steal`] repeats tests of times while the machine's host disturbs them.
 //! * [`tagged`] is what they see of system calls.
@@ -17,6 +18,7 @@
 //! The hook is taken from `$CHASE_LIB`, by default `target/release/libchase.so`. A missing one is
 //! a failure, never a skipped test.
 
+pub mod check;
 pub mod compile;
 mod load;
 pub mod need;

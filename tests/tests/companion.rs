@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use chase_tests::compile::Build;
 use chase_tests::need;
-use chase_tests::tagged::{Tagged, companion};
+use chase_tests::tagged::{Tagged, Where, companion};
 use chase_tests::trial::libchase;
 use tempfile::TempDir;
 
@@ -121,4 +121,26 @@ fn descriptors_of_the_application_are_no_limit() {
     let tagged = Tagged::finished(output.path());
     let slept = tagged.rows.iter().filter(|row| row.name == "clock_nanosleep").count();
     assert_eq!(slept, 21, "{:?}", tagged.headers);
+}
+
+/// A program that another has become is watched before chase has begun there. What chase then does is its own.
+#[test]
+fn what_chase_does_to_start_is_not_the_programs() {
+    if companion("what_chase_does_to_start_is_not_the_programs").is_none() {
+        return;
+    }
+    let output = TempDir::new().expect("a scratch directory");
+    let script = "for i in 1 2 3 4 5; do /bin/true; done; exec /bin/true";
+    let mut shell = hooked("/bin/sh", output.path());
+    assert!(shell.args(["-c", script]).stderr(Stdio::null()).status().expect("runs").success());
+    let tagged = Tagged::finished(output.path());
+    let calls = |name: &str, own: bool| -> u64 {
+        let rows = tagged.rows.iter().filter(|row| row.name == name);
+        rows.filter(|row| (row.place == Where::Own) == own).map(|row| row.calls).sum()
+    };
+    // Neither program asks for the time or for its limits of files, by a system call.
+    for name in ["clock_gettime", "uname", "ftruncate", "flock"] {
+        assert_eq!(calls(name, false), 0, "{name}");
+    }
+    assert!(calls("clock_gettime", true) > 0);
 }

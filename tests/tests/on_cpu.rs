@@ -95,3 +95,24 @@ fn sources_of_a_loop_are_the_programs_and_the_loop_is_the_librarys() {
 fn what_is_called_by_a_pointer_into_a_plug_in_is_the_plug_ins() {
     expect("plugin", &[("on_cpu", 40.0), ("libplugged.so", 60.0), ("libspin.so", 0.0)]);
 }
+
+#[test]
+fn generated_code_has_the_names_that_its_compiler_lists() {
+    const SCRIPT: &str = "let x = 0; function spinning(n) { for (let i = 0; i < n; i++) x = (x * 31 + i) % 1000003 } \
+                          for (let k = 0; k < 60; k++) spinning(5e6); console.log(x)";
+    let what = "generated code";
+    let _alone = alone();
+    let (Some(node), Some(_)) = (need::tool(what, "node"), companion(what)) else { return };
+    let trial = Trial::new(node).hooked_env("CHASE_SYSCALLS", "require");
+    let trial = trial.arg("--perf-basic-prof").arg("-e").arg(SCRIPT);
+    trial.compare_outcomes();
+    let _ = Tagged::finished(&trial.output());
+    let report = document(&trial.output(), "hot");
+    if number(&report["on_cpu"]["sample_hz"]) == 0.0 {
+        return need::skip(what, "no samples can be taken");
+    }
+    // It is most of what runs.
+    let first = &report["functions"][0];
+    assert!(first["function"].as_str().is_some_and(|name| name.contains("spinning")), "{first}");
+    assert_eq!(first["library"], "[generated code]");
+}

@@ -1,7 +1,8 @@
 //! Threads: many, short ones, and all the ways in which they end.
 
 use chase_recorder::layout::END_IMMEDIATE;
-use chase_tests::compile::Build;
+use chase_tests::compile::{Build, libtrap};
+use chase_tests::report::document;
 use chase_tests::trial::Trial;
 
 const TRAP: &str = "libtrap.so";
@@ -155,4 +156,29 @@ fn tasks_made_through_pointers() {
             }
         }
     }
+}
+
+/// The constructor of a library that is being loaded makes a thread before its calls can be seen. What that thread runs, the C
+/// library knows; its own code is the library's.
+#[test]
+fn that_nobody_saw_being_made_are_known_by_what_they_run() {
+    let library = Build::library("libworker.c").with(&libtrap()).build();
+    let program = Build::program("worker.c").flags("-ldl").build();
+    let trial = Trial::new(program).arg(&library);
+    let recording = trial.compare();
+    recording.only().expect(&[(TRAP, "trap_empty", 10)]);
+    let threads = document(&trial.output(), "threads");
+    let rows = threads["threads"].as_array().expect("a list");
+    let found = rows.iter().find(|row| row["origin"] == "found").expect("a thread in mid-life");
+    let start = &found["start_routine"];
+    assert_eq!(start["function"], "work");
+    assert!(
+        start["object"].as_str().is_some_and(|path| path.ends_with("/libworker.so")),
+        "{start}"
+    );
+    let libs = document(&trial.output(), "libs");
+    let row = libs["libraries"].as_array().expect("a list").iter();
+    let mut row = row.filter(|row| row["name"] == "libworker.so" && row["kind"] == "library");
+    let own_ns = row.next().map_or(0, |row| row["own_code_ns"].as_u64().expect("a number"));
+    assert!(own_ns > 1_000_000, "{own_ns} ns of {found}");
 }

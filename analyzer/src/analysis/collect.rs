@@ -2,10 +2,13 @@
 
 use std::ops::Range;
 
-use chase_recorder::layout::{NONE, ORIGIN_FORK, THREAD_CREATED, THREAD_MAIN, ThreadRecord};
+use chase_recorder::layout::{
+    NONE, ORIGIN_FORK, OWN_CONTEXT_REF, THREAD_CREATED, THREAD_MAIN, ThreadRecord,
+};
 use chase_recorder::reader::Thread;
 
-use super::Selection;
+use super::thread::CollectedThread;
+use super::{Selection, own_code};
 use crate::address::CodeAddress;
 use crate::address_map::AddressMap;
 use crate::clock::{Ns, Ticks};
@@ -13,16 +16,15 @@ use crate::common_time::CommonTime;
 use crate::contexts::Contexts;
 use crate::costs::{self, Cost, PARTS, ThreadCosts};
 use crate::image::{Image, SyscallsState};
-use crate::names::{ImageNames, Names, Renumbered};
-use crate::off_cpu::OffCpu;
+use crate::names::{ImageNames, Names};
+use crate::off_cpu::{Measured, OffCpu};
 use crate::on_cpu;
 use crate::rows::{
-    ProcessRow, ThreadApi, ThreadContext, ThreadCreation, ThreadOrigin, ThreadRow, Totals,
-    WaitSource,
+    MeasuredOffCpu, ProcessRow, ThreadApi, ThreadContext, ThreadCreation, ThreadOrigin, ThreadRow,
+    Totals, WaitSource,
 };
 use crate::sums::{Scale, Sums};
 use crate::syscalls::{Collected, Places, Scheduler, TracingCost, has_all_waits};
-use crate::uncertainty::Uncertainty;
 use crate::unseen::NotSeen;
 use crate::walk::{Forest, NOBODY};
 use crate::workers::{PART, parts};
@@ -56,22 +58,6 @@ pub(super) struct Part {
     pub(super) process: usize,
     threads: Range<usize>,
     pub(super) contexts: usize,
-}
-
-/// A thread's row, to be completed when all is known.
-pub(super) struct CollectedThread {
-    /// All is there but the share of its measures.
-    pub(super) row: ThreadRow,
-    pub(super) executable: u32,
-    pub(super) self_ns: f64,
-    pub(super) off_cpu: OffCpu,
-    pub(super) lifetime_ns: f64,
-    pub(super) application_ns: f64,
-    pub(super) application_off_cpu: OffCpu,
-    /// In ns.
-    pub(super) application_uncertainty: Uncertainty,
-    pub(super) own_cost_ns: f64,
-    pub(super) overlap_ns: f64,
 }
 
 /// What the threads of one image share.
@@ -163,6 +149,7 @@ impl Collector {
             parent_pid: header.parent_pid,
             parent: image.parent,
             forked: header.origin == ORIGIN_FORK,
+            program: image.program(),
             executable: image.executable(),
             command: image.command(),
             start_ns: self.scales.since_start(start),
@@ -296,23 +283,44 @@ impl Collector {
             start, end, application, application_uncertainty, own_cost, overlap, ..
         } = costs;
         let application_off_cpu = match &mut scene.scheduler {
-            None => OffCpu::default(),
+            None => OffCpu { measured: Measured::NOTHING, ..OffCpu::default() },
             Some(scheduler) => {
                 let mut off_cpu = scheduler.take(record.root_ref, record.tid);
                 off_cpu.add(scheduler.take(0, record.tid));
                 off_cpu.within(ns(application))
             }
         };
+        let lifetime_ns = ns((end.0 - start.0) as f64);
+        let unattributed_ns = match scene.scheduler {
+            Some(_) => 0.0,
+            None => own_code::unattributed_ns(
+                &costs.contexts,
+                &scene.scale,
+                record.cpu_ns as f64,
+                lifetime_ns - sums.off_cpu.wait_ns,
+            ),
+        };
+        let unattributed_ns = unattributed_ns.min(ns(application));
+        let application_ns = ns(application) - unattributed_ns;
+        let mut measured = sums.off_cpu.measured;
+        measured.add(application_off_cpu.measured);
+        if let Some(scheduler) = &mut scene.scheduler {
+            measured.add(scheduler.take(OWN_CONTEXT_REF, record.tid).measured);
+        }
         let measures = sums.measures(0.0, scene.scale.ns_per_reference_tick);
         let row = self.thread_row(scene, thread, (start, end));
+        let own_object = own_code::object(&row, &self.names, scene.executable);
+        let on_cpu_ns = (record.cpu_ns > 0).then_some(Ns(record.cpu_ns));
         let collected = CollectedThread {
             application_off_cpu,
-            row: ThreadRow { measures, apis, contexts, ..row },
-            executable: scene.executable,
+            row: ThreadRow { measures, apis, contexts, own_object, on_cpu_ns, ..row },
+            is_own_code_application: own_object == scene.executable,
             self_ns: sums.self_ns,
             off_cpu: sums.off_cpu,
-            lifetime_ns: ns((end.0 - start.0) as f64),
-            application_ns: ns(application),
+            measured,
+            lifetime_ns,
+            application_ns,
+            unattributed_ns,
             application_uncertainty: application_uncertainty * scene.scale.ns_per_tick,
             own_cost_ns: ns(own_cost),
             overlap_ns: ns(overlap),
@@ -333,6 +341,7 @@ impl Collector {
             let by_name = |(cost, &import): (&Cost, &u32)| OffCpu {
                 wait_ns: self.names.cause(import).map_or(0.0, |_| self_ns(cost)),
                 preempted_ns: None,
+                measured: Measured::NOTHING,
             };
             return costs.iter().zip(imports).map(by_name).collect();
         };
@@ -375,9 +384,12 @@ impl Collector {
             end_is_estimate: scene.image.end_is_estimate
                 && record.state != chase_recorder::layout::THREAD_ENDED,
             application_ns: Ns(0),
+            own_object: scene.executable,
+            unattributed_ns: Ns(0),
             application_wait_ns: None,
             application_preempted_ns: None,
             on_cpu_ns: None,
+            off_cpu: MeasuredOffCpu::default(),
             own_cost_ns: Ns(0),
             overlap_ns: Ns(0),
             start_routine: code(record.start_routine_avma),
@@ -444,22 +456,6 @@ impl Collector {
         let anything = self.processes.iter().any(|row| row.syscalls != SyscallsState::None);
         self.not_seen.syscalls.finish(anything);
         self
-    }
-}
-
-impl CollectedThread {
-    /// Replaces the numbers of a part by those of the whole.
-    fn renumber(&mut self, numbers: &Renumbered, places: &[u32]) {
-        self.executable = numbers.objects[self.executable as usize];
-        let ThreadRow { start_routine, creation_site, creation, apis, contexts, .. } =
-            &mut self.row;
-        let ThreadCreation { stack, words, inner_words, .. } = creation;
-        let lists = [stack, words, inner_words].into_iter().flatten();
-        for address in start_routine.iter_mut().chain(creation_site).chain(lists) {
-            address.object = address.object.map(|object| numbers.objects[object as usize]);
-        }
-        apis.iter_mut().for_each(|api| api.api = numbers.apis[api.api as usize]);
-        contexts.iter_mut().for_each(|part| part.context = places[part.context as usize]);
     }
 }
 

@@ -1,21 +1,27 @@
 //! From what was collected to sorted tables.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use super::Analysis;
-use super::collect::{CollectedThread, Collector};
+use super::collect::Collector;
+use super::thread::CollectedThread;
 use crate::clock::Ns;
 use crate::contexts::Contexts;
 use crate::names::Names;
-use crate::off_cpu::OffCpu;
+use crate::off_cpu::{Measured, OffCpu};
 use crate::on_cpu::{self, OnCpu};
+use crate::overhead::Overhead;
 use crate::rows::{
-    ApiRow, CallerRow, ContextRow, LibraryKind, LibraryRow, Measures, ProcessRow, ThreadRow, Totals,
+    ApiRow, CallerRow, ContextRow, LibraryKind, LibraryRow, MeasuredOffCpu, Measures, ProcessRow,
+    ThreadRow, Totals,
 };
 use crate::sampled::{OnCpuOfApi, SampledTime};
 use crate::sums::Sums;
 use crate::syscalls::{self, Surroundings};
 use crate::walk::{Forest, NOBODY, Step};
+
+/// What time of which nobody knows whose it is is called.
+const NOT_ATTRIBUTED: &str = "[not attributed]";
 
 /// Makes figures of sums.
 #[derive(Clone, Copy)]
@@ -37,7 +43,7 @@ impl Ruler {
 
 pub(super) fn of(collector: Collector) -> Analysis {
     let Collector {
-        names,
+        mut names,
         mut contexts,
         mut processes,
         threads,
@@ -49,7 +55,12 @@ pub(super) fn of(collector: Collector) -> Analysis {
         ..
     } = collector;
     contexts.sum_totals();
-    let used = threads.iter().map(|thread| thread.application_ns + thread.self_ns);
+    let is_any_unattributed = threads.iter().any(|thread| thread.unattributed_ns > 0.0);
+    // Objects have numbers from now on.
+    let nobody = if is_any_unattributed { names.mapped(NOT_ATTRIBUTED) } else { 0 };
+    let used = threads
+        .iter()
+        .map(|thread| thread.application_ns + thread.unattributed_ns + thread.self_ns);
     let ruler = Ruler { whole_ns: used.sum(), ns_per_reference_tick: scales.ns_per_reference_tick };
 
     let forest = contexts.forest();
@@ -59,15 +70,26 @@ pub(super) fn of(collector: Collector) -> Analysis {
     let by_import = sum_by(&contexts, &forest, names.imports.len(), import_of);
     let by_api = sum_by(&contexts, &forest, names.apis.len(), |at| api_of(import_of(at)));
     let by_object = sum_by(&contexts, &forest, names.objects.len(), |at| object_of(import_of(at)));
+    let unattributed: f64 = threads.iter().map(|thread| thread.unattributed_ns).sum();
 
     let of_threads = on_cpu.of_threads();
     let (on_cpu, of_apis) = on_cpu::tables_of(&on_cpu, &names, &contexts);
     let of_apis = (of_apis.as_slice(), on_cpu.sample_hz > 0);
     let (apis, new_api) = api_rows(&names, &by_api, of_apis, &ruler);
     let callers = caller_rows(&names, &by_import, &new_api, &ruler);
-    let mut libraries = library_rows(&names, &by_object, &ruler);
-    libraries.extend(application_rows(&names, &threads, &ruler));
+    let own_code = own_code(&threads);
+    let mut libraries = library_rows(&names, &by_object, &own_code, &ruler);
+    libraries.extend(application_rows(&names, &own_code, &ruler));
     add_on_cpu(&mut libraries, &on_cpu, &names);
+    if unattributed > 0.0 {
+        let mut sums = Sums::default();
+        (sums.self_ns, sums.total_ns) = (unattributed, unattributed);
+        let measures = Measures { estimated: true, ..ruler.measure(&sums) };
+        libraries.push(LibraryRow {
+            on_cpu: (on_cpu.sample_hz > 0).then(SampledTime::default),
+            ..library_row(&names, LibraryKind::Unattributed, nobody, measures)
+        });
+    }
     let on_cpu_ns = |row: &LibraryRow| row.on_cpu.map(|time| time.on_cpu_ns);
     libraries.sort_by(|a, b| {
         on_cpu_ns(b)
@@ -84,7 +106,8 @@ pub(super) fn of(collector: Collector) -> Analysis {
         .map(|thread| {
             let key = (thread.row.process as u32, thread.row.thread);
             let row = thread_row(thread, &new_api, &row_of, &ruler);
-            ThreadRow { on_cpu_ns: of_threads.get(&key).copied(), ..row }
+            let on_cpu_ns = of_threads.get(&key).copied().or(row.on_cpu_ns);
+            ThreadRow { on_cpu_ns, ..row }
         })
         .collect();
     let around = Surroundings {
@@ -110,6 +133,7 @@ pub(super) fn of(collector: Collector) -> Analysis {
         contexts: context_rows,
         syscalls,
         on_cpu,
+        overhead: Overhead::default(),
         api_sums: in_new_order(&by_api, &new_api),
         ns_per_reference_tick: ruler.ns_per_reference_tick,
         objects: names.objects,
@@ -156,6 +180,7 @@ fn api_rows(
         .zip(on_cpu)
         .map(|((api, sums), &on_cpu)| ApiRow {
             on_cpu: is_sampled.then_some(on_cpu),
+            off_cpu: sums.off_cpu.measured.off_cpu(),
             object: api.object,
             library: names.objects[api.object as usize].name.clone(),
             symbol: api.symbol.clone(),
@@ -225,35 +250,69 @@ fn add_on_cpu(libraries: &mut Vec<LibraryRow>, on_cpu: &OnCpu, names: &Names) {
             None => {
                 let kind = LibraryKind::Library;
                 let row = library_row(names, kind, of_object.object, Measures::default());
-                libraries.push(LibraryRow { on_cpu: Some(of_object.time), ..row });
+                // Nobody waits in what is never called.
+                let off_cpu = Measured::default().off_cpu();
+                libraries.push(LibraryRow { on_cpu: Some(of_object.time), off_cpu, ..row });
             }
         }
     }
 }
 
-fn library_rows(names: &Names, by_object: &[Sums], ruler: &Ruler) -> Vec<LibraryRow> {
-    let called = (0..).zip(by_object).filter(|(_, sums)| sums.calls > 0 || sums.self_ns > 0.0);
-    called
-        .map(|(object, sums)| library_row(names, LibraryKind::Library, object, ruler.measure(sums)))
-        .collect()
-}
+/// What threads spent in their own code, by object, and whether that is an application.
+type OwnCode = BTreeMap<(bool, u32), Sums>;
 
-/// One row for each executable: the time of the threads of its processes.
-fn application_rows(
-    names: &Names,
-    threads: &[CollectedThread],
-    ruler: &Ruler,
-) -> impl Iterator<Item = LibraryRow> {
-    let mut by_executable: HashMap<u32, Sums> = HashMap::new();
+fn own_code(threads: &[CollectedThread]) -> OwnCode {
+    let mut all = OwnCode::new();
     for thread in threads {
-        let sums = by_executable.entry(thread.executable).or_default();
+        let key = (thread.is_own_code_application, thread.row.own_object);
+        let sums = all.entry(key).or_default();
         sums.self_ns += thread.application_ns;
         sums.uncertainty += thread.application_uncertainty;
         sums.total_ns += thread.lifetime_ns;
         sums.off_cpu.add(thread.application_off_cpu);
     }
-    by_executable.into_iter().map(|(object, sums)| {
-        library_row(names, LibraryKind::Application, object, ruler.measure(&sums))
+    all
+}
+
+/// Calls of each library, and the threads that are at home there.
+fn library_rows(
+    names: &Names,
+    by_object: &[Sums],
+    own_code: &OwnCode,
+    ruler: &Ruler,
+) -> Vec<LibraryRow> {
+    let mut rows = Vec::new();
+    for (object, sums) in (0..).zip(by_object) {
+        let own = own_code.get(&(false, object));
+        if sums.calls == 0 && sums.self_ns <= 0.0 && own.is_none() {
+            continue;
+        }
+        let own_ns = own.map_or(0.0, |own| own.self_ns);
+        let mut sums = sums.clone();
+        if let Some(own) = own {
+            sums.self_ns += own.self_ns;
+            sums.total_ns += own.self_ns;
+            sums.uncertainty += own.uncertainty;
+            sums.off_cpu.add(own.off_cpu);
+        }
+        let row = library_row(names, LibraryKind::Library, object, ruler.measure(&sums));
+        let off_cpu = sums.off_cpu.measured.off_cpu();
+        rows.push(LibraryRow { own_code_ns: Ns::from_f64(own_ns), off_cpu, ..row });
+    }
+    rows
+}
+
+/// One row for each executable: the time of the threads that run it.
+fn application_rows(
+    names: &Names,
+    own_code: &OwnCode,
+    ruler: &Ruler,
+) -> impl Iterator<Item = LibraryRow> {
+    let applications = own_code.iter().filter(|((is_application, _), _)| *is_application);
+    applications.map(|(&(_, object), sums)| {
+        let row = library_row(names, LibraryKind::Application, object, ruler.measure(sums));
+        let off_cpu = sums.off_cpu.measured.off_cpu();
+        LibraryRow { own_code_ns: row.measures.self_ns, off_cpu, ..row }
     })
 }
 
@@ -264,7 +323,9 @@ fn library_row(names: &Names, kind: LibraryKind, object: u32, measures: Measures
         object,
         name: row.name.clone(),
         path: row.path.clone(),
+        own_code_ns: Ns(0),
         on_cpu: None,
+        off_cpu: MeasuredOffCpu::default(),
         measures,
     }
 }
@@ -310,7 +371,9 @@ fn thread_row(
     let mut row = thread.row;
     row.measures.share = ruler.share(thread.self_ns);
     row.application_ns = Ns::from_f64(thread.application_ns);
+    row.unattributed_ns = Ns::from_f64(thread.unattributed_ns);
     (row.application_wait_ns, row.application_preempted_ns) = told(thread.application_off_cpu);
+    row.off_cpu = thread.measured.off_cpu();
     row.own_cost_ns = Ns::from_f64(thread.own_cost_ns);
     row.overlap_ns = Ns::from_f64(thread.overlap_ns);
     for api in &mut row.apis {
@@ -344,6 +407,9 @@ fn sum_threads<'t>(threads: impl Iterator<Item = &'t CollectedThread> + Clone) -
         application.add(thread.application_off_cpu);
     }
     let (application_wait_ns, application_preempted_ns) = told(application);
+    let none = threads.clone().next().is_none();
+    let mut measured = if none { Measured::NOTHING } else { Measured::default() };
+    threads.clone().for_each(|thread| measured.add(thread.measured));
     Totals {
         threads: threads.clone().count(),
         calls: threads
@@ -352,11 +418,13 @@ fn sum_threads<'t>(threads: impl Iterator<Item = &'t CollectedThread> + Clone) -
         calls_estimated: threads.clone().any(|thread| thread.row.measures.calls_estimated),
         lifetime_ns: sum(|thread| thread.lifetime_ns),
         application_ns: sum(|thread| thread.application_ns),
+        unattributed_ns: sum(|thread| thread.unattributed_ns),
         library_ns: sum(|thread| thread.self_ns),
         wait_ns: Ns::from_f64(library.wait_ns),
         preempted_ns: library.preempted_ns.map(Ns::from_f64),
         application_wait_ns,
         application_preempted_ns,
+        off_cpu: measured.off_cpu(),
         own_cost_ns: sum(|thread| thread.own_cost_ns),
         overlap_ns: sum(|thread| thread.overlap_ns),
     }

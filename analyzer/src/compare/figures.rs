@@ -98,7 +98,7 @@ impl Figures {
         if sums.calls == 0 {
             return None;
         }
-        let whole_ns = run.totals.application_ns.as_f64() + run.totals.library_ns.as_f64();
+        let whole_ns = run.totals.whole_ns().as_f64();
         let measures = sums.measures(whole_ns, run.ns_per_reference_tick);
         let timed = measures.calls.saturating_sub(measures.untimed);
         let per_call = |ns: f64| (timed > 0).then(|| ns / timed as f64);

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::{Evidence, Finding, FindingKind};
+use super::{Evidence, Finding, FindingKind, Inside};
 use crate::clock::Ns;
-use crate::tail::{FirstCall, SlowCalls};
+use crate::tail::{FirstCall, LEAST_CALLS, SlowCalls};
 
 /// A call that explains this share of the excess of the one that it was made in stands for it.
 const EXPLAINS: f64 = 0.5;
@@ -157,12 +157,36 @@ pub(super) fn first(evidence: &Evidence<'_>, explained: &Explained) -> Vec<Findi
             median_ns: Ns::from_f64(longest.median_ns),
             calls: longest.calls,
             excess_ns: Ns::from_f64(shares.all()),
+            inside: inside(evidence, longest),
         };
         evidence
             .is_material(saves_ns)
             .then(|| evidence.finding(group, threads, Some(api), saves_ns, kind))
     };
     by_api.into_iter().filter_map(finding).collect()
+}
+
+/// The innermost call made inside a slow first call, once or so, that explains it.
+fn inside(evidence: &Evidence<'_>, call: &FirstCall) -> Option<Inside> {
+    let rows = &evidence.analysis.contexts;
+    let depth = rows[call.context as usize].depth;
+    // Rows are depth first.
+    let first = call.context as usize + 1;
+    let more = rows[first..].iter().take_while(|row| row.depth > depth).count();
+    let mut of_rows: BTreeMap<u32, (u64, Ns)> = BTreeMap::new();
+    for part in &evidence.analysis.threads[call.thread as usize].contexts {
+        if (first..first + more).contains(&(part.context as usize)) {
+            let (calls, total_ns) = of_rows.entry(part.context).or_default();
+            *calls = calls.saturating_add(part.calls);
+            *total_ns = Ns(total_ns.0.saturating_add(part.total_ns.0));
+        }
+    }
+    let explains = |&(_, &(calls, total_ns)): &(&u32, &(u64, Ns))| {
+        (1..=LEAST_CALLS).contains(&calls) && total_ns.as_f64() >= EXPLAINS * call.excess_ns()
+    };
+    let (&row, &(calls, total_ns)) =
+        of_rows.iter().filter(explains).max_by_key(|&(&row, _)| rows[row as usize].depth)?;
+    Some(Inside { api: rows[row as usize].api, calls, total_ns })
 }
 
 /// Rare slow calls.

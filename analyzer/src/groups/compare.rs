@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::key::{self, GroupKey, GroupKind};
+use super::key::{self, GroupKey, GroupKind, Naming};
+use super::parts;
 use super::rows::{
     CausedWait, GroupApi, GroupComparison, GroupRow, Outlier, OutlierApi, Spread, SubGroup,
     ThreadSpan,
@@ -12,7 +13,7 @@ use crate::analysis::Analysis;
 use crate::blocking::Cause;
 use crate::clock::Ns;
 use crate::clusters;
-use crate::rows::ThreadRow;
+use crate::rows::{ThreadOrigin, ThreadRow};
 use crate::stats::{Robust, imbalance};
 
 /// Lifetimes whose longest is more than so many times the shortest are unlike.
@@ -32,7 +33,12 @@ fn wait_ns(thread: &ThreadRow) -> Ns {
     Ns(thread.measures.wait_ns.0.saturating_add(thread.application_wait_ns.unwrap_or(Ns(0)).0))
 }
 
-pub(super) fn row(analysis: &Analysis, key: GroupKey, members: Vec<u32>) -> GroupRow {
+pub(super) fn row(
+    analysis: &Analysis,
+    naming: &dyn Naming,
+    key: GroupKey,
+    members: Vec<u32>,
+) -> GroupRow {
     let threads: Vec<&ThreadRow> =
         members.iter().map(|&thread| &analysis.threads[thread as usize]).collect();
     let first = threads[0];
@@ -51,15 +57,26 @@ pub(super) fn row(analysis: &Analysis, key: GroupKey, members: Vec<u32>) -> Grou
     let sub_groups = sub_groups(&vectors, &members);
     // Commands that ran one after the other share no work.
     let comparable = key.kind != GroupKind::Main;
+    let parts = match comparable {
+        true => parts::parts(analysis, naming, &members, &vectors),
+        false => Vec::new(),
+    };
+    // What names and sites tell apart needs no guess.
+    let sub_groups = if parts.is_empty() { sub_groups } else { Vec::new() };
+    let alike: Vec<&[u32]> = match *parts {
+        [] => sub_groups.iter().map(|part| &*part.members).collect(),
+        _ => parts.iter().map(|part| &*part.members).collect(),
+    };
     let outliers =
-        if comparable { outliers(&vectors, &members, &sub_groups, as_rates) } else { Vec::new() };
+        if comparable { outliers(&vectors, &members, &alike, as_rates) } else { Vec::new() };
     GroupRow {
         label: key::label(analysis, &key, first),
         kind: key.kind,
         executable: key.executable,
+        program: key.program,
         start_routine: first.start_routine.filter(|_| key.routine.is_some()),
         creation_site: first.creation_site.filter(|_| key.routine.is_some()),
-        name: key.name,
+        name: common_name(&threads),
         threads: threads.len(),
         concurrency: concurrency(&threads),
         wall_ns,
@@ -82,9 +99,20 @@ pub(super) fn row(analysis: &Analysis, key: GroupKey, members: Vec<u32>) -> Grou
         waits: waits(analysis, &vectors, &members),
         apis: api_rows(&vectors, &members),
         outliers,
+        parts,
         sub_groups: if comparable { sub_groups } else { Vec::new() },
         members,
     }
+}
+
+/// The name that all have, digits at its end folded; empty if they have several, and for main threads.
+fn common_name(threads: &[&ThreadRow]) -> String {
+    let name = |thread: &ThreadRow| match thread.origin {
+        ThreadOrigin::Main => String::new(),
+        _ => key::folded(&thread.name),
+    };
+    let first = name(threads[0]);
+    if threads.iter().all(|thread| name(thread) == first) { first } else { String::new() }
 }
 
 /// Least, median and most of one value for each member.
@@ -226,17 +254,12 @@ fn sub_groups(vectors: &Vectors, members: &[u32]) -> Vec<SubGroup> {
 }
 
 /// Threads that differ from those that behave like them.
-fn outliers(
-    vectors: &Vectors,
-    members: &[u32],
-    sub_groups: &[SubGroup],
-    as_rates: bool,
-) -> Vec<Outlier> {
+fn outliers(vectors: &Vectors, members: &[u32], alike: &[&[u32]], as_rates: bool) -> Vec<Outlier> {
     let all = || vec![(0..members.len() as u32).collect::<Vec<u32>>()];
     let place = |thread: &u32| members.binary_search(thread).unwrap_or(0) as u32;
-    let parts = match sub_groups {
+    let parts = match alike {
         [] => all(),
-        _ => sub_groups.iter().map(|part| part.members.iter().map(place).collect()).collect(),
+        _ => alike.iter().map(|part| part.iter().map(place).collect()).collect(),
     };
     let mut found: Vec<Outlier> = parts
         .iter()

@@ -15,8 +15,7 @@ pub trait Naming {
     /// behind it. Threads of which it differs are of different groups.
     fn runs(&self, thread: &ThreadRow) -> Option<String>;
 
-    /// Name of the function that created it. Threads of which it differs are of different groups;
-    /// where it is not known, the places of the calls decide, as far as they are apart.
+    /// Name of the function that created it. It makes no groups, but may make parts of one.
     fn created_in(&self, thread: &ThreadRow) -> Option<String>;
 }
 
@@ -33,10 +32,6 @@ impl Naming for Unnamed {
         None
     }
 }
-
-/// Calls that are no further apart, in bytes of code, may be one call in the source: compilers
-/// unroll the loops in which threads are created.
-const NEAR: u64 = 256;
 
 /// What sort of threads a group has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -59,17 +54,15 @@ pub struct GroupKey {
     pub kind: GroupKind,
     /// Executable of the process.
     pub executable: String,
+    /// What it was started as.
+    pub program: String,
     /// The process that forked them, where that makes the group.
     pub parent: Option<usize>,
     /// Where the start routine is.
     pub routine: Option<Place>,
     /// Name of what they run, if it is known.
     pub runs: Option<String>,
-    /// The function that created them, if it is known.
-    pub created_in: Option<String>,
-    /// Where they were created, if the function is not known.
-    pub site: Option<Place>,
-    /// Their name, with the digits at its end folded to `*`; empty for main threads.
+    /// Their name, with the digits at its end folded to `*`, where nothing else tells what they run; empty otherwise.
     pub name: String,
 }
 
@@ -86,39 +79,43 @@ pub enum Place {
 #[must_use]
 pub fn group_of(analysis: &Analysis, thread: &ThreadRow, naming: &dyn Naming) -> GroupKey {
     let process = &analysis.processes[thread.process];
-    let place = |address: Option<CodeAddress>| {
-        address.map(|address| match (address.object, address.svma) {
-            (Some(object), Some(svma)) => Place::File(object, svma),
-            _ => Place::Process(thread.process, address.avma),
-        })
-    };
     let key = GroupKey {
         kind: GroupKind::Created,
         executable: process.executable.clone(),
+        program: process.program.clone(),
         parent: None,
-        routine: place(thread.start_routine),
+        routine: place_of(thread.process, thread.start_routine),
         runs: None,
-        created_in: None,
-        site: place(thread.creation_site),
-        name: folded(&thread.name),
+        name: String::new(),
     };
-    let main = GroupKey { routine: None, site: None, name: String::new(), ..key.clone() };
+    let main = GroupKey { routine: None, ..key.clone() };
     match thread.origin {
         ThreadOrigin::Main if process.forked && process.parent.is_some() => {
             GroupKey { kind: GroupKind::Forked, parent: process.parent, ..main }
         }
         ThreadOrigin::Main => GroupKey { kind: GroupKind::Main, ..main },
         ThreadOrigin::Created => {
-            let created_in = thread.creation_site.and_then(|_| naming.created_in(thread));
-            let site = key.site.filter(|_| created_in.is_none());
-            GroupKey { runs: naming.runs(thread), created_in, site, ..key }
+            let runs = naming.runs(thread);
+            let is_known = runs.is_some() || key.routine.is_some();
+            let name = if is_known { String::new() } else { folded(&thread.name) };
+            GroupKey { runs, name, ..key }
         }
-        ThreadOrigin::Found => GroupKey { kind: GroupKind::Found, ..key },
+        ThreadOrigin::Found => {
+            GroupKey { kind: GroupKind::Found, name: folded(&thread.name), ..key }
+        }
     }
 }
 
+/// An address that means the same in all processes, if it is in a file.
+pub(super) fn place_of(process: usize, address: Option<CodeAddress>) -> Option<Place> {
+    address.map(|address| match (address.object, address.svma) {
+        (Some(object), Some(svma)) => Place::File(object, svma),
+        _ => Place::Process(process, address.avma),
+    })
+}
+
 /// `worker-12` as `worker-*`: pools number their threads.
-fn folded(name: &str) -> String {
+pub(super) fn folded(name: &str) -> String {
     let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
     if stem.len() == name.len() { name.to_owned() } else { format!("{stem}*") }
 }
@@ -127,9 +124,7 @@ fn folded(name: &str) -> String {
 pub(super) fn collect(analysis: &Analysis, naming: &dyn Naming) -> Vec<(GroupKey, Vec<u32>)> {
     let mut numbers: HashMap<GroupKey, usize> = HashMap::new();
     let mut groups: Vec<(GroupKey, Vec<u32>)> = Vec::new();
-    let mut keys: Vec<GroupKey> =
-        analysis.threads.iter().map(|thread| group_of(analysis, thread, naming)).collect();
-    join_near_sites(&mut keys);
+    let keys = analysis.threads.iter().map(|thread| group_of(analysis, thread, naming));
     for (at, key) in (0..).zip(keys) {
         let number = match numbers.get(&key) {
             Some(&number) => number,
@@ -144,35 +139,9 @@ pub(super) fn collect(analysis: &Analysis, naming: &dyn Naming) -> Vec<(GroupKey
     groups
 }
 
-/// Gives sites that are near each other, and differ in nothing else, the place of the first.
-fn join_near_sites(keys: &mut [GroupKey]) {
-    let mut sites: HashMap<GroupKey, Vec<u64>> = HashMap::new();
-    let without = |key: &GroupKey| match key.site {
-        Some(Place::File(object, svma)) => {
-            Some((GroupKey { site: Some(Place::File(object, 0)), ..key.clone() }, object, svma))
-        }
-        _ => None,
-    };
-    for (key, _, svma) in keys.iter().filter_map(without) {
-        sites.entry(key).or_default().push(svma);
-    }
-    for all in sites.values_mut() {
-        all.sort_unstable();
-        all.dedup();
-    }
-    for key in keys {
-        let Some((rest, object, svma)) = without(key) else { continue };
-        let all = &sites[&rest];
-        let at = all.partition_point(|&site| site < svma);
-        let chain = (1..=at).rev().take_while(|&at| all[at] - all[at - 1] <= NEAR);
-        let first = chain.last().map_or(at, |at| at - 1);
-        key.site = Some(Place::File(object, all[first]));
-    }
-}
-
 /// What a group is called, before it is told apart from others.
 pub(super) fn label(analysis: &Analysis, key: &GroupKey, sample: &ThreadRow) -> String {
-    let executable = key.executable.rsplit('/').next().unwrap_or_default();
+    let executable = &key.program;
     match key.kind {
         GroupKind::Main => format!("main of {executable}"),
         GroupKind::Forked => format!("forks of {executable}"),

@@ -12,7 +12,7 @@ pub(super) fn tell_apart(analysis: &Analysis, rows: &mut [GroupRow]) {
     type Tell = fn(&Analysis, &GroupRow) -> Option<String>;
     let tells: [Tell; 3] = [
         |_, row| (!row.name.is_empty()).then(|| format!("“{}”", row.name)),
-        |_, row| Some(format!("of {}", row.executable.rsplit('/').next()?)),
+        |_, row| Some(format!("of {}", row.program)),
         |analysis, row| {
             let site = row.creation_site.as_ref()?;
             Some(format!("from {}", place_label(analysis, site)))

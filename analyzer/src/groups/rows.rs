@@ -16,11 +16,13 @@ pub struct GroupRow {
     pub kind: GroupKind,
     /// Path of their executable.
     pub executable: String,
+    /// What their programs were started as.
+    pub program: String,
     /// Start routine.
     pub start_routine: Option<CodeAddress>,
     /// Where they were created: return address of the call.
     pub creation_site: Option<CodeAddress>,
-    /// Name of the threads, digits at its end folded.
+    /// Name of the threads, digits at its end folded; empty where they have several.
     pub name: String,
     /// How many there were.
     pub threads: usize,
@@ -58,6 +60,8 @@ pub struct GroupRow {
     pub apis: Vec<GroupApi>,
     /// Threads that differ from the others, by what it costs.
     pub outliers: Vec<Outlier>,
+    /// What tells its threads apart, if that goes with what they do; empty otherwise.
+    pub parts: Vec<GroupPart>,
     /// Behaviours behind the one start routine, if there are several.
     pub sub_groups: Vec<SubGroup>,
     /// Threads, by number in [`Analysis::threads`](crate::Analysis::threads).
@@ -164,6 +168,37 @@ pub struct OutlierApi {
     pub excess_ns: i64,
     /// Robust standard deviations from the median; more than 3.5 either way.
     pub score: f64,
+}
+
+/// By what the threads of a group are told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PartLevel {
+    /// The function that created them, or the place in it.
+    CreationSite,
+    /// Their name, digits at its end folded.
+    Name,
+}
+
+/// Threads of a group that are alike in where they were created, or in their name.
+#[derive(Clone, Debug, Serialize)]
+pub struct GroupPart {
+    /// In which of the two.
+    pub level: PartLevel,
+    /// The function that created them, if it is known and makes the part.
+    pub created_in: Option<String>,
+    /// Where the first of them was created.
+    pub creation_site: Option<CodeAddress>,
+    /// Name of the first of them, digits at its end folded.
+    pub name: String,
+    /// How many there are.
+    pub threads: usize,
+    /// Their useful time.
+    pub useful_ns: Ns,
+    /// Their waits.
+    pub wait_ns: Ns,
+    /// Threads, by number in [`Analysis::threads`](crate::Analysis::threads).
+    pub members: Vec<u32>,
 }
 
 /// Threads of a group that spend their time alike.

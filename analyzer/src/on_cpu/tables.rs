@@ -59,7 +59,7 @@ pub(crate) fn tables_of(
     let mut all = Sum::default();
     let mut watching_ns = 0.0;
     let mut by_object: HashMap<u32, Sum> = HashMap::new();
-    let mut by_address: HashMap<(u32, u64), (OnCpuAddress, Sum)> = HashMap::new();
+    let mut by_address: HashMap<(u32, u64, Option<u32>), (OnCpuAddress, Sum)> = HashMap::new();
     let mut of_apis = vec![[Sum::default(); PARTS]; names.apis.len()];
     for sample in &collected.samples {
         let weight = weights.get(&sample.thread).copied().unwrap_or_default();
@@ -67,7 +67,9 @@ pub(crate) fn tables_of(
         watching_ns += sample.kernel as f64 * (weight.user_ns - weight.kernel_ns);
         by_object.entry(sample.object).or_default().add(sample, weight);
         let address = sample.address;
-        let key = (sample.object, address.svma.unwrap_or(address.avma));
+        // Code in no file is another one in each process.
+        let process = address.svma.is_none().then_some(sample.thread.0);
+        let key = (sample.object, address.svma.unwrap_or(address.avma), process);
         let row = OnCpuAddress {
             address,
             object: sample.object,

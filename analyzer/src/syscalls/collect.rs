@@ -7,7 +7,7 @@ use chase_recorder::syscalls::{STATE_COMPLETE, SyscallsHeader, WAIT_PREEMPTED, W
 
 use super::sums::SyscallSums;
 use crate::image::Image;
-use crate::off_cpu::OffCpu;
+use crate::off_cpu::{Measured, OffCpu};
 use crate::walk::NOBODY;
 
 /// Where a system call was made: number of the merged context, [`NOBODY`] outside of any, or
@@ -57,7 +57,8 @@ impl Scheduler {
                 WAIT_PREEMPTED => preempted_ns = row.total_ns as f64,
                 _ => continue,
             }
-            let off_cpu = OffCpu { wait_ns, preempted_ns: Some(preempted_ns) };
+            let measured = Measured::of(wait_ns, preempted_ns);
+            let off_cpu = OffCpu { wait_ns, preempted_ns: Some(preempted_ns), measured };
             waits.entry((row.context_ref, row.tid)).or_default().add(off_cpu);
         }
         Some(Self { waits })
@@ -66,7 +67,7 @@ impl Scheduler {
     /// How long thread `tid` was off the CPU in a context. It is told once: of several threads of
     /// one id, the first gets what belongs to no context.
     pub(crate) fn take(&mut self, reference: u32, tid: u32) -> OffCpu {
-        let none = OffCpu { wait_ns: 0.0, preempted_ns: Some(0.0) };
+        let none = OffCpu { preempted_ns: Some(0.0), ..OffCpu::default() };
         self.waits.remove(&(reference, tid)).unwrap_or(none)
     }
 }

@@ -68,17 +68,21 @@ pub(crate) struct SyscallSums {
 }
 
 impl SyscallSums {
-    /// Adds a row of a file whose calls each contain `inside_ns` of the tracing.
+    /// Adds a row of a file whose calls each contain `inside_ns` of the tracing: as it was measured beforehand. That can't be
+    /// more than what the shortest of them took, and no call is longer than all together.
     pub(crate) fn add_row(&mut self, row: &SyscallRow, inside_ns: u64) {
+        let inside_ns = inside_ns.min(shortest_below_ns(row));
+        let max_ns = row.max_ns.saturating_sub(inside_ns);
+        let total_ns = row.total_ns.saturating_sub(inside_ns.saturating_mul(row.calls));
         let add = |sum: &mut u64, value: u64| *sum = sum.saturating_add(value);
         add(&mut self.calls, row.calls);
         add(&mut self.errors, row.errors);
         add(&mut self.restarts, row.restarts);
         add(&mut self.unfinished, row.unfinished);
         // Of calls that were slower, the cost is the same; of very short ones it may be less.
-        add(&mut self.total_ns, row.total_ns.saturating_sub(inside_ns.saturating_mul(row.calls)));
+        add(&mut self.total_ns, total_ns.max(max_ns));
         add(&mut self.off_cpu_ns, row.off_cpu_ns);
-        self.max_ns = self.max_ns.max(row.max_ns.saturating_sub(inside_ns));
+        self.max_ns = self.max_ns.max(max_ns);
         self.inside_ns = self.inside_ns.max(inside_ns);
         if returns_bytes(row.number) {
             self.bytes = Some(self.bytes.unwrap_or(0).saturating_add(row.returned));
@@ -157,4 +161,13 @@ impl SyscallSums {
         let end = bucket_end_ns(bucket.unwrap_or(BUCKETS - 1)).unwrap_or(u64::MAX);
         Some(Ns(end.saturating_sub(self.inside_ns).min(self.max_ns)))
     }
+}
+
+/// What the shortest call of a row took less than: half of the end of its bucket, for that is where the bucket begins, and
+/// never more than the mean.
+fn shortest_below_ns(row: &SyscallRow) -> u64 {
+    let mean_ns = row.total_ns.checked_div(row.calls).unwrap_or(0);
+    let first = row.histogram.iter().position(|&count| count > 0);
+    let begins_ns = first.and_then(bucket_end_ns).map_or(mean_ns, |end| end / 2);
+    begins_ns.min(mean_ns)
 }

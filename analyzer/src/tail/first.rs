@@ -11,7 +11,7 @@ use chase_recorder::reader::Histogram;
 use super::Visit;
 
 /// Later calls there must be.
-const LEAST_CALLS: u64 = 5;
+pub(crate) const LEAST_CALLS: u64 = 5;
 /// A first call is slow if it took so many times the median of all.
 const SLOW: f64 = 10.0;
 /// Shorter ones aren't worth keeping: no thread has enough contexts to make them matter.
@@ -32,6 +32,12 @@ pub(crate) struct FirstCall {
 impl FirstCall {
     pub(crate) fn excess_ns(&self) -> f64 {
         self.first_ns - self.median_ns
+    }
+
+    /// The same less the hook's cost in nested calls, of which the tables of tails are free as well: `pure` is the share of
+    /// the time of such calls that was the program's.
+    pub(super) fn net(self, pure: f64) -> Self {
+        Self { first_ns: self.first_ns * pure, median_ns: self.median_ns * pure, ..self }
     }
 }
 

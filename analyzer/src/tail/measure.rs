@@ -1,8 +1,11 @@
 //! Times of some of the calls in a histogram.
 
+use std::collections::HashMap;
+
 use chase_recorder::histogram::{bucket_middle, bucket_of, bucket_start};
 use chase_recorder::reader::{Context, Histogram};
 
+use super::ByContext;
 use crate::evidence::Evidence;
 use crate::rows::ThreadContext;
 use crate::sums::Scale;
@@ -76,7 +79,7 @@ impl Durations {
 
     /// The share of the measured time that was the program's and not the hook's in nested calls.
     pub(crate) fn pure(&self) -> f64 {
-        if self.measured_ns > 0.0 { (self.pure_ns / self.measured_ns).min(1.0) } else { 1.0 }
+        pure_share(self.pure_ns, self.measured_ns)
     }
 
     /// The duration that a fraction `q` of the calls did not exceed, where it is known.
@@ -110,6 +113,24 @@ impl Durations {
     pub(crate) fn all_ns(&self) -> f64 {
         self.measured_ns * self.pure()
     }
+}
+
+/// [`Durations::pure`] of each API in each group, for what is told of single calls beside the API's own durations.
+pub(super) fn pure_by_api(
+    durations: &ByContext,
+    api_of: impl Fn(usize) -> u32,
+) -> HashMap<(u32, u32), f64> {
+    let mut times: HashMap<(u32, u32), (f64, f64)> = HashMap::new();
+    for (&(group, context), of_context) in durations {
+        let (pure_ns, measured_ns) = times.entry((group, api_of(context as usize))).or_default();
+        *pure_ns += of_context.pure_ns;
+        *measured_ns += of_context.measured_ns;
+    }
+    times.into_iter().map(|(key, (pure, measured))| (key, pure_share(pure, measured))).collect()
+}
+
+fn pure_share(pure_ns: f64, measured_ns: f64) -> f64 {
+    if measured_ns > 0.0 { (pure_ns / measured_ns).min(1.0) } else { 1.0 }
 }
 
 /// How many durations are longer than those of `bucket`, and their sum in ticks.

@@ -48,11 +48,18 @@ pub(super) struct Threshold {
 }
 
 impl Thresholds {
-    pub(super) fn new(durations: &ByContext) -> Self {
+    /// `pure` is of an API in a group, as [`pure_by_api`](super::measure::pure_by_api) has it; `api_of` a context's API.
+    pub(super) fn new(
+        durations: &ByContext,
+        pure: &HashMap<(u32, u32), f64>,
+        api_of: impl Fn(usize) -> u32,
+    ) -> Self {
         let threshold = |(&key, of_group): (&(u32, u32), &Durations)| {
-            let median_ns = of_group.quantile_ns(0.5);
+            let pure = pure.get(&(key.0, api_of(key.1 as usize))).copied().unwrap_or(1.0);
+            let own_pure = of_group.pure().max(f64::MIN_POSITIVE);
+            let median_ns = of_group.quantile_ns(0.5).map(|ns| ns / own_pure * pure);
             let threshold_ns = median_ns.map_or(f64::INFINITY, |median| SLOW * median);
-            (key, Threshold { threshold_ns, median_ns, pure: of_group.pure() })
+            (key, Threshold { threshold_ns, median_ns, pure })
         };
         Self(durations.iter().map(threshold).collect())
     }

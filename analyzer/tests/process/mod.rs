@@ -66,7 +66,8 @@ pub fn assert_conserved(analysis: &Analysis) {
         assert!(row.max.ns <= row.wait_ns, "{row:?}");
     }
     for thread in &analysis.threads {
-        let parts = thread.application_ns.0 + thread.measures.self_ns.0 + thread.own_cost_ns.0;
+        let own_code = thread.application_ns.0 + thread.unattributed_ns.0;
+        let parts = own_code + thread.measures.self_ns.0 + thread.own_cost_ns.0;
         let lifetime = thread.lifetime_ns.0 + thread.overlap_ns.0;
         assert!(parts.abs_diff(lifetime) <= 3, "{parts} of {lifetime} in {thread:?}");
         let apis: u64 = thread.apis.iter().map(|api| api.self_ns.0).sum();
@@ -75,7 +76,7 @@ pub fn assert_conserved(analysis: &Analysis) {
     let self_of = |measures: &Measures| measures.self_ns.0 as f64;
     let libraries: f64 = analysis.libraries.iter().map(|row| self_of(&row.measures)).sum();
     let totals = &analysis.totals;
-    let expected = totals.application_ns.as_f64() + totals.library_ns.as_f64();
+    let expected = totals.whole_ns().as_f64();
     assert!((libraries - expected).abs() <= 2.0 + analysis.libraries.len() as f64);
     for table in [
         analysis.apis.iter().map(|row| self_of(&row.measures)).sum::<f64>(),

@@ -10,6 +10,7 @@ use super::PART;
 use super::clock::Clock;
 use super::programs::Program;
 use crate::bench::{Bench, Under};
+use crate::children::cpu_seconds;
 use crate::report::{Figure, Report};
 use crate::turns::{Limit, Turn, in_turns, paired};
 
@@ -69,22 +70,11 @@ fn seconds(bench: &Bench, program: &Program, sample: &str) -> Result<f64> {
     let words = ["env", &sample, &companion, "--output", &path, "--", "env", &preload, &to];
     let mut all: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
     all.extend_from_slice(command);
-    let before = of_children();
+    let before = cpu_seconds();
     bench.run_in(&program.directory, Under::Nothing, &all)?;
-    let taken = of_children() - before;
+    let taken = cpu_seconds() - before;
     let was_watched = std::fs::read_dir(&output)?
         .any(|entry| entry.is_ok_and(|e| e.path().extension().is_some_and(|e| e == "syscalls")));
     let _ = std::fs::remove_dir_all(&output);
     if was_watched { Ok(taken) } else { bail!("{} was not watched", program.what) }
-}
-
-/// Seconds that children that have ended took.
-fn of_children() -> f64 {
-    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: the pointer is to a structure of that type, to which the call writes.
-    unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, usage.as_mut_ptr()) };
-    // SAFETY: it is plain integers, all of which are zero where the call has written nothing.
-    let usage = unsafe { usage.assume_init() };
-    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
-    seconds(usage.ru_utime) + seconds(usage.ru_stime)
 }

@@ -9,7 +9,7 @@ use super::{
     marked, of_call, self_time, share,
 };
 use crate::args::{ApiFilter, LibFilter, matches};
-use crate::machine::{self, MEASURES, Rows};
+use crate::machine::{self, MEASURES, OFF_CPU, ON_CPU, Rows};
 use crate::names::Names;
 use crate::report::Report;
 use crate::terminal::{Align, Cell, Look, Table, Terminal, count, elapsed, percent};
@@ -104,7 +104,7 @@ impl Show for Apis<'_> {
         };
         let rows = self.rows(report).into_iter().take(top).map(row);
         let columns = ["library", "function", "symbol", "version", "waits_for"];
-        let columns = [&columns[..], &MEASURES].concat();
+        let columns = [&columns[..], &MEASURES, &ON_CPU, &OFF_CPU].concat();
         Ok(vec![Rows { name: "apis", columns, rows: rows.collect::<Result<_, _>>()? }])
     }
 }

@@ -9,7 +9,7 @@ use chase_viz::{Bar, Chart, Group, GroupKind, Heading, Unit};
 
 use super::files::Files;
 use super::{approximate, processes};
-use crate::report::{Report, file_name};
+use crate::report::Report;
 use crate::terminal::{count, elapsed};
 
 /// Functions that get a bar of their own.
@@ -49,7 +49,7 @@ fn groups(report: &Report) -> Vec<Group> {
         name: report.names.object(row.object).to_owned(),
         kind: match row.kind {
             LibraryKind::Application => GroupKind::Application,
-            LibraryKind::Library => GroupKind::Library,
+            LibraryKind::Library | LibraryKind::Unattributed => GroupKind::Library,
         },
         value: row.measures.self_ns.as_f64(),
     };
@@ -74,7 +74,7 @@ fn bars(report: &Report) -> Vec<Bar> {
 
 pub(super) fn subtitle(report: &Report) -> String {
     let analysis = &report.analysis;
-    let first = analysis.processes.first().map_or("", |process| file_name(&process.executable));
+    let first = analysis.processes.first().map_or("", |process| &*process.program);
     let processes = match &*analysis.processes {
         [_] => String::new(),
         several => format!("{}, ", processes::number(several)),

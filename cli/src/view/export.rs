@@ -11,7 +11,7 @@ use super::html::profiles;
 use super::{Show, tree};
 use crate::args::{ApiFilter, ExportFormat, GroupFilter, LibFilter, ThreadFilter};
 use crate::machine::{self, Rows};
-use crate::report::{Report, file_name};
+use crate::report::Report;
 use crate::stacks;
 use crate::terminal::clean_json;
 
@@ -49,7 +49,7 @@ fn contexts(report: &Report) -> anyhow::Result<Vec<Rows>> {
 
 fn speedscope(report: &Report) -> anyhow::Result<String> {
     let program = report.analysis.processes.first();
-    let program = program.map_or("", |process| file_name(&process.executable));
+    let program = program.map_or("", |process| &*process.program);
     let exporter = concat!("chase-report ", env!("CARGO_PKG_VERSION"));
     let profiles = profiles(report);
     Ok(chase_export::speedscope(program, exporter, &profiles)?)

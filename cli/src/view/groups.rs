@@ -1,7 +1,7 @@
 //! Thread groups: how evenly they share work, and which threads differ.
 
 use anyhow::bail;
-use chase_analyzer::{CodeAddress, GroupRow, Outlier};
+use chase_analyzer::{CodeAddress, GroupPart, GroupRow, Outlier, PartLevel};
 use serde_json::{Map, Value, json};
 
 use super::{Show, approximate, left_out, legend, share, waiting};
@@ -10,7 +10,7 @@ use crate::machine::{self, Rows};
 use crate::places::AddressKind;
 use crate::report::Report;
 use crate::sentences;
-use crate::terminal::{Align, Look, Table, Terminal, clean, count, elapsed, percent};
+use crate::terminal::{Align, Look, Table, Terminal, clean, count, elapsed, percent, plural};
 
 /// Differing threads that a group names to people.
 const OUTLIERS: usize = 3;
@@ -117,6 +117,19 @@ fn details(report: &Report, row: &GroupRow, terminal: Terminal) -> String {
     if row.outliers.len() > OUTLIERS {
         lines.push(format!("… and {} more that differ", row.outliers.len() - OUTLIERS));
     }
+    for part in &row.parts {
+        let who = match (part.level, &part.created_in) {
+            (PartLevel::Name, _) => format!("called “{}”", part.name),
+            (PartLevel::CreationSite, Some(function)) => format!("created in {function}"),
+            (PartLevel::CreationSite, None) => format!("created {}", created_at(report, part)),
+        };
+        lines.push(format!(
+            "{} {who}: {} useful, {} waiting",
+            plural(part.threads as u64, "thread"),
+            elapsed(part.useful_ns.0),
+            elapsed(part.wait_ns.0),
+        ));
+    }
     for part in &row.sub_groups {
         let apis = part
             .apis
@@ -140,6 +153,16 @@ fn details(report: &Report, row: &GroupRow, terminal: Terminal) -> String {
     let heading = terminal.paint(Look::Strong, &clean(&row.label));
     let lines: String = lines.iter().map(|line| format!("  {}\n", clean(line))).collect();
     format!("\n{heading}\n{lines}")
+}
+
+/// `at app+0x1234`.
+fn created_at(report: &Report, part: &GroupPart) -> String {
+    match part.creation_site {
+        Some(CodeAddress { object: Some(object), svma: Some(svma), .. }) => {
+            format!("at {}+{svma:#x}", report.names.object(object))
+        }
+        _ => "elsewhere".to_owned(),
+    }
 }
 
 fn describe(report: &Report, outlier: &Outlier) -> Option<String> {

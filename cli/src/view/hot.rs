@@ -22,6 +22,8 @@ pub(super) struct Hot<'a> {
 /// One function, or what is in no function that has a name.
 struct Function {
     name: Option<String>,
+    /// Its name is what a compiler in the process made up, in no language that could be shortened.
+    is_generated: bool,
     object: u32,
     /// Of the address with most samples.
     file: Option<String>,
@@ -81,6 +83,7 @@ fn sorted(functions: HashMap<(u32, Option<String>), Function>) -> Vec<Function> 
 impl Function {
     fn shown(&self) -> String {
         match &self.name {
+            Some(name) if self.is_generated => name.clone(),
             Some(name) => chase_symbols::shorten(name).into_owned(),
             None => "(no name)".to_owned(),
         }
@@ -128,6 +131,7 @@ fn add(
         .map_or((place.file.clone(), place.line), |inlined| (inlined.file.clone(), inlined.line));
     let function = functions.entry((row.object, place.function.clone())).or_insert(Function {
         name: place.function,
+        is_generated: row.address.object.is_none(),
         object: row.object,
         file: None,
         line: None,

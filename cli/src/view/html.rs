@@ -14,7 +14,7 @@ use super::files::Files;
 use super::{approximate, compare as views, processes};
 use crate::args::{Cli, CompareArgs};
 use crate::compare::Compared;
-use crate::report::{Report, file_name};
+use crate::report::Report;
 use crate::sentences::sentence;
 use crate::stacks;
 use crate::terminal::{count, elapsed};
@@ -157,14 +157,14 @@ fn facts(report: &Report) -> Facts {
     }
     add("Report", format!("chase-report {}", env!("CARGO_PKG_VERSION")));
     Facts {
-        program: first.map(|p| file_name(&p.executable).to_owned()).unwrap_or_default(),
+        program: first.map(|process| process.program.clone()).unwrap_or_default(),
         command: first.map(|process| command(&process.command)).unwrap_or_default(),
         facts,
         not_seen: processes::not_seen(report),
         processes: processes::costliest(&analysis.processes, PROCESSES)
             .map(|process| Process {
                 pid: process.pid,
-                program: file_name(&process.executable).into(),
+                program: (&*process.program).into(),
                 wall_ns: process.wall_ns.as_f64(),
                 threads: process.totals.threads,
                 calls: process.totals.calls,
@@ -174,6 +174,8 @@ fn facts(report: &Report) -> Facts {
             .collect(),
         more_processes: analysis.processes.len().saturating_sub(PROCESSES),
         processor: super::hot::ran(report),
+        idle: super::blocked::idle_threads(report),
+        runnable: super::blocked::runnable(report),
     }
 }
 

@@ -9,7 +9,7 @@ use super::{
     of_call, self_time, share,
 };
 use crate::args::{LibFilter, matches};
-use crate::machine::{self, MEASURES, ON_CPU, Rows};
+use crate::machine::{self, MEASURES, OFF_CPU, ON_CPU, Rows};
 use crate::report::Report;
 use crate::terminal::{Align, Cell, Look, Table, Terminal, elapsed};
 
@@ -44,7 +44,8 @@ impl Show for Libs<'_> {
 
     fn tables(&self, report: &Report, top: usize) -> anyhow::Result<Vec<Rows>> {
         let rows = self.rows(report).into_iter().take(top).map(|row| machine::row(row, []));
-        let columns = [&["kind", "name", "path"][..], &MEASURES, &ON_CPU].concat();
+        let columns =
+            [&["kind", "name", "path", "own_code_ns"][..], &MEASURES, &ON_CPU, &OFF_CPU].concat();
         Ok(vec![Rows { name: "libraries", columns, rows: rows.collect::<Result<_, _>>()? }])
     }
 }
@@ -79,6 +80,7 @@ fn table<'r>(report: &Report, rows: impl Iterator<Item = &'r LibraryRow>) -> Tab
             self_time(measures).into(),
             match row.kind {
                 LibraryKind::Application => String::new(),
+                LibraryKind::Unattributed => String::new(),
                 LibraryKind::Library => marked(measures, elapsed(measures.total_ns.0)),
             }
             .into(),
@@ -99,6 +101,6 @@ pub(super) fn name(report: &Report, row: &LibraryRow) -> Cell {
     let name = report.names.object(row.object);
     match row.kind {
         LibraryKind::Application => Cell::new(format!("{name} (application)"), Look::Strong),
-        LibraryKind::Library => name.into(),
+        LibraryKind::Library | LibraryKind::Unattributed => name.into(),
     }
 }

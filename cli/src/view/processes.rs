@@ -2,12 +2,11 @@
 
 use std::cmp::Reverse;
 
-use chase_analyzer::{Analysis, Ending, Ns, ProcessRow};
+use chase_analyzer::{Analysis, Ending, ProcessRow};
 use unicode_width::UnicodeWidthStr;
 
 use super::approximate;
-use crate::names::OWN;
-use crate::report::{Report, file_name, fraction};
+use crate::report::{Report, fraction};
 use crate::terminal::{
     Align, Look, Table, Terminal, clean, count, elapsed, moment, percent, plural,
 };
@@ -26,16 +25,9 @@ const NO_SAMPLES: &str = "where the processor was: no samples were taken, so tim
 /// From this fraction of the threads' lifetime on, times that contradict each other are mentioned.
 const NOTABLE_OVERLAP: f64 = 0.01;
 
-/// What chase cost, as a part of what the run would have taken without it: by the calls that it recorded, or, where that
-/// is more, by what was found of itself on the processor, its start and the watching of system calls among it.
+/// What chase cost, as a part of the processor time that the run would have taken without it.
 pub(super) fn overhead(analysis: &Analysis) -> String {
-    let totals = &analysis.totals;
-    let on_cpu = &analysis.on_cpu;
-    let own = on_cpu.objects.iter().find(|row| row.name == OWN).map(|row| row.time.on_cpu_ns);
-    let own = Ns(own.unwrap_or_default().0.saturating_add(on_cpu.watching_ns.0));
-    let sampled = fraction(own, on_cpu.on_cpu_ns.as_f64() - own.as_f64());
-    let cost = totals.own_cost_ns;
-    percent(sampled.max(fraction(cost, totals.lifetime_ns.as_f64() - cost.as_f64())))
+    percent(analysis.overhead.share())
 }
 
 /// `compressor  pid 4711  212 ms wall, 3 threads, …`, and how it ended.
@@ -51,12 +43,12 @@ pub(super) fn headline(analysis: &Analysis, process: &ProcessRow, terminal: Term
         overhead(analysis),
         ending(process.ending),
     );
-    line(&process.executable, &facts, terminal)
+    line(&process.program, &facts, terminal)
 }
 
 /// The name of a program and what is to be said of it, in lines that fit the terminal.
-fn line(executable: &str, facts: &str, terminal: Terminal) -> String {
-    let name = clean(file_name(executable));
+fn line(program: &str, facts: &str, terminal: Terminal) -> String {
+    let name = clean(program);
     let width = terminal.width.unwrap_or(usize::MAX);
     // A number stays with its unit.
     let facts = facts.split_inclusive([',', ';']).map(str::trim_start);
@@ -67,7 +59,7 @@ fn line(executable: &str, facts: &str, terminal: Terminal) -> String {
 /// A line for the run, and a table of its processes.
 pub(super) fn table(report: &Report, terminal: Terminal, top: usize) -> String {
     let analysis = &report.analysis;
-    let first = analysis.processes.first().map_or("", |process| &*process.executable);
+    let first = analysis.processes.first().map_or("", |process| &*process.program);
     let facts = format!(
         "{}  {} wall, {}, {}, overhead about {}",
         number(&analysis.processes),
@@ -94,7 +86,7 @@ pub(super) fn table(report: &Report, terminal: Terminal, top: usize) -> String {
         table.row([
             process.pid.to_string().into(),
             process.parent_pid.to_string().into(),
-            file_name(&process.executable).into(),
+            (&*process.program).into(),
             moment(process.start_ns.0).into(),
             elapsed(process.wall_ns.0).into(),
             count(totals.threads as u64).into(),

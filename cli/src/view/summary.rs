@@ -7,13 +7,13 @@ use super::libs::{self, Libs};
 use super::sampled::{self, CALLBACKS, CALLBACKS_LEGEND, CPU, CPU_LEGEND, KERNEL};
 use super::threads::Threads;
 use super::{
-    QUANTILES, SELF_SHARE, Show, calls, estimates, findings, groups, legend, marked, of_call,
-    processes, share, syscalls, waiting,
+    QUANTILES, SELF_SHARE, Show, blocked, calls, estimates, findings, groups, legend, marked, more,
+    of_call, processes, share, syscalls, waiting,
 };
 use crate::args::{ApiFilter, GroupFilter, LibFilter, Runs, ThreadFilter};
 use crate::machine::Rows;
-use crate::report::Report;
-use crate::terminal::{Align, Cell, Look, Table, Terminal, clean};
+use crate::report::{Report, fraction};
+use crate::terminal::{Align, Cell, Look, Table, Terminal, clean, elapsed, percent};
 
 /// Rows of each table.
 const TOP: usize = 10;
@@ -54,7 +54,11 @@ impl Show for Summary {
             out.push_str(&findings);
         }
         out.push('\n');
+        out.push_str(&processor(report, terminal));
         out.push_str(&libraries(report, terminal, top));
+        let blocked = blocked::text(report, terminal, top);
+        terms.extend((!blocked.is_empty()).then_some(blocked::IDLE_LEGEND));
+        out.push_str(&blocked);
         if !report.analysis.apis.is_empty() {
             out.push('\n');
             out.push_str(&functions(report, top).render(terminal));
@@ -80,9 +84,21 @@ impl Show for Summary {
         tables.append(&mut Apis { lib: &lib, api: &api }.tables(report, top)?);
         tables.append(&mut Threads { thread: &thread, group: &group }.tables(report, top)?);
         tables.push(findings::rows(report)?);
+        tables.extend(blocked::rows(report)?);
         tables.extend(syscalls::for_summary(report, top)?);
         Ok(tables)
     }
+}
+
+/// How long threads were on it, where samples tell; the rows below share that.
+fn processor(report: &Report, terminal: Terminal) -> String {
+    if !sampled::is_sampled(report) {
+        return String::new();
+    }
+    let on_cpu = report.analysis.on_cpu.whole_ns();
+    let of_one = percent(fraction(on_cpu, report.analysis.wall_ns.as_f64()));
+    let heading = terminal.paint(Look::Strong, "Processor");
+    format!("{heading}  {}, {of_one} of one processor\n", elapsed(on_cpu.0))
 }
 
 fn libraries(report: &Report, terminal: Terminal, top: usize) -> String {
@@ -177,13 +193,6 @@ fn not_seen(report: &Report, terminal: Terminal) -> String {
     }
     let lines = lines.iter().map(|line| format!("  {}\n", clean(line)));
     format!("\n{}\n{}", terminal.paint(Look::Warning, "Not seen"), lines.collect::<String>())
-}
-
-fn more(all: usize, top: usize, view: &str) -> String {
-    match all.saturating_sub(top) {
-        0 => String::new(),
-        more => format!("… and {more} more: chase-report {view}\n"),
-    }
 }
 
 /// What to type next.

@@ -3,13 +3,13 @@
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
-use chase_analyzer::{CodeAddress, ThreadRow};
+use chase_analyzer::{CodeAddress, Ns, ThreadRow};
 use serde_json::Value;
 
 use super::waiting::{self, PREEMPTED};
 use super::{Show, approximate, groups, left_out, legend, marked};
 use crate::args::{GroupFilter, ThreadFilter, matches};
-use crate::machine::{self, MEASURES, Rows};
+use crate::machine::{self, MEASURES, OFF_CPU, Rows};
 use crate::places::AddressKind;
 use crate::report::Report;
 use crate::terminal::{Align, Look, Table, Terminal, clean, count, elapsed, moment};
@@ -85,8 +85,8 @@ impl Show for Threads<'_> {
                 format!("{about}{}", elapsed(row.lifetime_ns.0)).into(),
                 elapsed(row.application_ns.0).into(),
                 marked(&row.measures, elapsed(row.measures.self_ns.0)).into(),
-                elapsed(row.measures.wait_ns.0).into(),
-                row.measures.preempted_ns.map_or_else(String::new, |ns| elapsed(ns.0)).into(),
+                elapsed(wait_ns(row).0).into(),
+                preempted_ns(row).map_or_else(String::new, |ns| elapsed(ns.0)).into(),
                 approximate(row.measures.calls_estimated, count(row.measures.calls)).into(),
             ]);
         }
@@ -160,6 +160,10 @@ impl Show for Threads<'_> {
             "lifetime_ns",
             "end_is_estimate",
             "application_ns",
+            "application_wait_ns",
+            "application_preempted_ns",
+            "unattributed_ns",
+            "on_cpu_ns",
             "own_cost_ns",
             "overlap_ns",
             "lost_calls",
@@ -179,7 +183,7 @@ impl Show for Threads<'_> {
             "creation_site.object",
             "creation_site.svma",
         ];
-        let columns = [&columns[..], &MEASURES].concat();
+        let columns = [&columns[..], &MEASURES, &OFF_CPU].concat();
         let mut tables =
             vec![Rows { name: "threads", columns, rows: rows.collect::<Result<_, _>>()? }];
         if self.thread.threads.is_empty() {
@@ -187,6 +191,18 @@ impl Show for Threads<'_> {
         }
         Ok(tables)
     }
+}
+
+/// What a thread waited, in library calls and, where the scheduler told, in its own code.
+fn wait_ns(row: &ThreadRow) -> Ns {
+    let own = row.application_wait_ns.unwrap_or_default();
+    Ns(row.measures.wait_ns.0.saturating_add(own.0))
+}
+
+/// For how long it could have run while others did, likewise.
+fn preempted_ns(row: &ThreadRow) -> Option<Ns> {
+    let own = row.application_preempted_ns.unwrap_or_default();
+    row.measures.preempted_ns.map(|ns| Ns(ns.0.saturating_add(own.0)))
 }
 
 /// A thread without a name has its number.

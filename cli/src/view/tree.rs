@@ -273,7 +273,7 @@ impl Show for Tree<'_> {
 
 fn table(part: &Part<'_>, rows: &[usize], with_waits: bool) -> Table {
     let totals = &part.analysis.totals;
-    let whole = totals.application_ns.as_f64() + totals.library_ns.as_f64();
+    let whole = totals.whole_ns().as_f64();
     let mut table = Table::new([
         ("total", Align::Number),
         ("%", Align::Number),

@@ -49,7 +49,13 @@ pub(super) fn legend_of_library(report: &Report) -> Vec<(&'static str, &'static 
             "wait by name",
             "the part of it in functions known to wait: a guess by name, not measured",
         )],
-        WaitSource::Scheduler | WaitSource::Mixed => legend(report),
+        WaitSource::Scheduler | WaitSource::Mixed => vec![
+            (
+                heading(report),
+                "off the CPU, waiting, in library calls and in its own code: from the scheduler",
+            ),
+            (PREEMPTED, "could have run, but others did, likewise: from the scheduler"),
+        ],
     }
 }
 

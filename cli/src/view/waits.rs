@@ -12,7 +12,7 @@ use crate::report::Report;
 use crate::terminal::{Align, Cell, Look, Table, Terminal, count, elapsed, percent};
 
 /// What stands for the code outside of library calls.
-const OWN_CODE: &str = "(own code)";
+pub(super) const OWN_CODE: &str = "(own code)";
 
 pub(super) struct Waits<'a> {
     pub(super) lib: &'a LibFilter,

@@ -63,8 +63,13 @@ pub(crate) unsafe extern "C" fn enter_slow(
     if !unwanted.is_null() {
         give_back(unwanted);
     }
+    let began = clock::now();
     // SAFETY: as the caller says.
-    unsafe { enter(slot, Reason { why: 0, missed: 0, began_ticks: 0 }, sp) }
+    let frame = unsafe { enter(slot, Reason { why: 0, missed: 0, began_ticks: 0 }, sp) };
+    if let Some(thread) = thread::current() {
+        thread.note_slow(clock::now().saturating_sub(began));
+    }
+    frame
 }
 
 /// Why a call takes the slow path.

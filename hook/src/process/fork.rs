@@ -3,6 +3,8 @@
 use chase_format::layout::ORIGIN_FORK;
 
 use super::{greet_companion, hold, open_recording};
+use crate::companion::Starting;
+use crate::cost::{Later, Start};
 use crate::frames::OpenCalls;
 use crate::lock::{Fork, Lock};
 use crate::recording::Lost;
@@ -18,6 +20,7 @@ const LOCKS: [fn(Fork); 6] =
 static FORK_SIGNALS: Lock<Option<SignalsBlocked>> = Lock::new(None);
 
 pub(super) unsafe extern "C" fn before_fork() {
+    let _cost = Later::begin();
     // A signal handler in this thread would wait for the locks for ever.
     let signals = SignalsBlocked::new();
     LOCKS.iter().for_each(|lock| lock(Fork::Before));
@@ -26,6 +29,7 @@ pub(super) unsafe extern "C" fn before_fork() {
 }
 
 pub(super) unsafe extern "C" fn after_fork_in_parent() {
+    let _cost = Later::begin();
     let _signals = FORK_SIGNALS.hold().take();
     thread::keep_no_more();
     LOCKS.iter().rev().for_each(|lock| lock(Fork::InParent));
@@ -54,6 +58,8 @@ pub(crate) fn notice_fork() {
 
 /// Gives a fork's child, in which only the calling thread is recorded, a recording of its own.
 fn become_child() {
+    let starting = hold().session.map(|_| Starting::begin());
+    let _cost = Start::begin();
     let _signals = SignalsBlocked::new();
     LOCKS.iter().for_each(|lock| lock(Fork::InChild));
     thread::restore();
@@ -73,7 +79,9 @@ fn become_child() {
     }
     recording::add_unseen(Lost::CallSinceFork, uncredited);
     loading::describe_again();
-    greet_companion(this);
+    if greet_companion(this) {
+        core::mem::forget(starting);
+    }
     if let Some((open_calls, thread)) = open_calls {
         enroll(thread, &open_calls);
     }

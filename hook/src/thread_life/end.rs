@@ -5,7 +5,9 @@ use core::sync::atomic::Ordering;
 
 use chase_format::layout::NONE;
 
+use super::found;
 use super::start::set_get_stack_size;
+use crate::cost::Later;
 use crate::segments::{give_back_segment, lowest_segment};
 use crate::signals::SignalsBlocked;
 use crate::thread::{Thread, current, forget, set_key, set_specific};
@@ -21,6 +23,7 @@ const INLINE_KEYS: u32 = 32;
 /// Arranges for the end of threads to be noticed. `find` looks a function of the C library up.
 pub(crate) fn watch_ends(find: impl Fn(&CStr) -> usize) {
     set_get_stack_size(find(c"pthread_attr_getstacksize"));
+    found::learn(&find);
     let create = find(c"pthread_key_create");
     let delete = find(c"pthread_key_delete");
     let set = find(c"pthread_setspecific");
@@ -56,12 +59,14 @@ unsafe extern "C" fn end(value: *mut c_void) {
         process::notice_fork();
     }
     let Some(thread) = current() else { return };
+    let _cost = Later::begin();
     thread.abandon_own_stack();
     thread.stamp_end();
     thread.destructor_rounds.set(thread.destructor_rounds.get() + 1);
     if !thread.has_ended() {
         return set_specific(value);
     }
+    thread.note_cpu();
     // A coroutine that is suspended inside a call may go on elsewhere: its frame stays.
     let idle = {
         let _signals = SignalsBlocked::new();

@@ -5,6 +5,8 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use chase_format::layout::THREAD_CREATED;
 
 use super::creation::{self, Plan};
+use super::found;
+use crate::cost::Later;
 use crate::signals::SignalsBlocked;
 use crate::thread::{
     Origin, Start, Thread, current, give_back_start, has_ended, register, take_start,
@@ -13,6 +15,7 @@ use crate::{process, recording};
 
 /// Notes how a thread is about to be created; null if there is no memory.
 pub(crate) fn prepare(plan: &Plan<'_>) -> *mut Start {
+    let _cost = Later::begin();
     let stack_size = stack_size(plan.attributes);
     let _signals = SignalsBlocked::new();
     let start = take_start();
@@ -69,6 +72,7 @@ pub(crate) struct Begun {
 /// `stack_end`.
 pub(crate) unsafe extern "C" fn begin(start: *mut Start, stack_end: usize) -> Begun {
     process::notice_fork();
+    let _cost = Later::begin();
     let _signals = SignalsBlocked::new();
     // SAFETY: the caller vouches for `start`, which is this thread's until it is given back.
     let start_data = unsafe { &*start };
@@ -105,5 +109,6 @@ pub(crate) fn current_or_adopt() -> Option<&'static Thread> {
     if !recording::is_open() || recording::stopped() || has_ended() {
         return None;
     }
-    register(&Origin::FOUND)
+    let _signals = SignalsBlocked::new();
+    register(&found::origin())
 }

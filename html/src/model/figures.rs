@@ -46,6 +46,10 @@ pub struct Facts {
     pub more_processes: usize,
     /// For [`Report::processor`].
     pub processor: Option<Ran>,
+    /// For [`Blocked::idle`](super::Blocked::idle).
+    pub idle: String,
+    /// For [`Blocked::runnable`](super::Blocked::runnable).
+    pub runnable: Option<String>,
 }
 
 /// Half the width of the 95 % confidence interval of a self time, ns; `None` where it is exact.

@@ -1,15 +1,17 @@
 //! From an analysis to a report.
 
 use std::collections::HashMap;
+use std::mem::take;
 
 use chase_analyzer::{
-    Analysis, Finding, FindingKind, LibraryKind, LibraryRow, WaitCause, WaitSource as Source,
+    Analysis, BlockedRow, Finding, FindingKind, LibraryKind, LibraryRow, WaitCause,
+    WaitSource as Source,
 };
 
 use super::figures::{Facts, Figures, Names, calls_error, self_error};
 use super::{
-    Edge, Estimates, Function, Header, Library, Report, WaitSource, Waiting, groups, syscalls,
-    tables, tails,
+    Blocked, BlockedIn, Edge, Estimates, Function, Header, Library, Report, WaitSource, Waiting,
+    groups, syscalls, tables, tails,
 };
 use crate::Label;
 use crate::section_id::SectionId;
@@ -20,12 +22,18 @@ impl Report {
     #[must_use]
     pub fn new(figures: Figures<'_>, names: &dyn Names, mut facts: Facts) -> Self {
         let processor = facts.processor.take();
+        let (idle, runnable) = (take(&mut facts.idle), facts.runnable.take());
         let analysis = figures.analysis;
         let (syscalls, more_syscalls) = syscalls::of(analysis, names);
         Self {
             header: header(analysis, facts),
             findings: figures.findings.iter().map(|finding| sentence(names, finding)).collect(),
             processor,
+            blocked: Blocked {
+                rows: blocked_in(figures.analysis, names),
+                idle: idle.into(),
+                runnable: runnable.map(Label::from),
+            },
             libraries: libraries(analysis, names),
             waits: match analysis.wait_source() {
                 Source::Scheduler => WaitSource::Scheduler,
@@ -49,9 +57,8 @@ fn sentence(names: &dyn Names, finding: &Finding) -> super::Finding {
         | FindingKind::BarrierStraggler { .. }
         | FindingKind::SubGroups { .. } => SectionId::Threads,
         FindingKind::SlowFirstCall { .. } | FindingKind::RareSlowCalls { .. } => SectionId::Tail,
-        FindingKind::SerialisingLock { .. } | FindingKind::StarvedConsumers { .. } => {
-            SectionId::Libraries
-        }
+        FindingKind::SerialisingLock { .. } => SectionId::Blocked,
+        FindingKind::StarvedConsumers { .. } => SectionId::Libraries,
         FindingKind::ManyTinyCalls { .. } => SectionId::Flame,
     };
     super::Finding { text: names.sentence(finding).into(), shown_in: Some(shown_in) }
@@ -67,7 +74,7 @@ fn header(analysis: &Analysis, facts: Facts) -> Header {
         processes: facts.processes,
         more_processes: facts.more_processes,
         threads: totals.threads,
-        whole_ns: totals.application_ns.as_f64() + totals.library_ns.as_f64(),
+        whole_ns: totals.whole_ns().as_f64(),
         estimates: match analysis.libraries.iter().any(|row| row.measures.estimated) {
             _ if totals.calls_estimated => Estimates::Calls,
             true => Estimates::Times,
@@ -117,9 +124,10 @@ fn waiting(analysis: &Analysis, row: &LibraryRow, apis: &[usize]) -> Vec<Waiting
         let row = &analysis.apis[api];
         (row.waits_for.unwrap_or(WaitCause::Scheduler), row.measures.wait_ns.as_f64())
     };
-    // In an application's own code it can only be from the scheduler.
-    let own = (row.kind == LibraryKind::Application)
-        .then(|| (WaitCause::Scheduler, row.measures.wait_ns.as_f64()));
+    // In threads' own code it can only be from the scheduler.
+    let of_calls: f64 = apis.iter().map(|api| of_api(api).1).sum();
+    let own = (WaitCause::Scheduler, (row.measures.wait_ns.as_f64() - of_calls).max(0.0));
+    let own = (row.own_code_ns.0 > 0).then_some(own);
     let mut by_cause: Vec<(WaitCause, f64)> = Vec::new();
     for (cause, ns) in apis.iter().map(of_api).chain(own) {
         match by_cause.iter_mut().find(|(known, _)| *known == cause) {
@@ -129,6 +137,17 @@ fn waiting(analysis: &Analysis, row: &LibraryRow, apis: &[usize]) -> Vec<Waiting
     }
     let waiting = |(cause, ns)| Waiting { cause: cause_name(cause).into(), ns };
     by_cause.into_iter().filter(|(_, ns)| *ns > 0.0).map(waiting).collect()
+}
+
+fn blocked_in(analysis: &Analysis, names: &dyn Names) -> Vec<BlockedIn> {
+    let row = |row: &BlockedRow| BlockedIn {
+        cause: cause_name(row.cause).into(),
+        function: row.api.map_or("own code", |api| names.function(api as usize)).into(),
+        library: row.api.map_or("", |api| names.object(analysis.apis[api as usize].object)).into(),
+        ns: row.wait_ns.as_f64(),
+        threads: row.threads,
+    };
+    chase_analyzer::blocked(analysis).rows.iter().map(row).collect()
 }
 
 fn cause_name(cause: WaitCause) -> &'static str {

@@ -1,7 +1,8 @@
 //! Thread groups as the page shows them.
 
 use chase_analyzer::{
-    Analysis, GroupRow, LibraryKind, Outlier as Differs, SubGroup as Alike, ThreadRow,
+    Analysis, GroupPart, GroupRow, LibraryKind, Outlier as Differs, PartLevel, SubGroup as Alike,
+    ThreadRow,
 };
 use chase_viz::{Unit, quantity};
 
@@ -47,12 +48,18 @@ impl<'a> Columns<'a> {
                 libraries.insert(0, first);
             }
         }
-        let column_of = |object: u32| {
-            libraries.iter().position(|&row| !is_application(row) && rows[row].object == object)
-        };
-        let of_api = analysis.apis.iter().map(|api| column_of(api.object)).collect();
         let application = libraries.iter().position(|&row| is_application(row));
-        Self { analysis, of_api, application, libraries }
+        let mut columns = Self { analysis, of_api: Vec::new(), application, libraries };
+        let of_api = analysis.apis.iter().map(|api| columns.column_of(api.object)).collect();
+        columns.of_api = of_api;
+        columns
+    }
+
+    fn column_of(&self, object: u32) -> Option<usize> {
+        let rows = &self.analysis.libraries;
+        let is_it =
+            |&row: &usize| rows[row].kind == LibraryKind::Library && rows[row].object == object;
+        self.libraries.iter().position(is_it)
     }
 
     fn group(&self, row: &GroupRow, names: &dyn Names) -> ThreadGroup {
@@ -71,7 +78,10 @@ impl<'a> Columns<'a> {
                 parallel_efficiency: comparison.parallel_efficiency,
             }),
             outliers: outliers(row, names),
-            sub_groups: row.sub_groups.iter().map(|part| sub_group(part, names)).collect(),
+            sub_groups: match *row.parts {
+                [] => row.sub_groups.iter().map(|part| sub_group(part, names)).collect(),
+                _ => row.parts.iter().map(part).collect(),
+            },
             note: note(row).map(Label::from),
         }
     }
@@ -79,8 +89,12 @@ impl<'a> Columns<'a> {
     fn member(&self, thread: u32) -> Member {
         let thread = &self.analysis.threads[thread as usize];
         let mut in_libraries_ns = vec![0.0; self.libraries.len()];
-        if let Some(application) = self.application {
-            in_libraries_ns[application] = thread.application_ns.as_f64() as f32;
+        let own_column = match self.analysis.objects[thread.own_object as usize].executable {
+            true => self.application,
+            false => self.column_of(thread.own_object),
+        };
+        if let Some(column) = own_column {
+            in_libraries_ns[column] = thread.application_ns.as_f64() as f32;
         }
         for api in &thread.apis {
             if let Some(Some(column)) = self.of_api.get(api.api as usize) {
@@ -125,6 +139,16 @@ fn sub_group(part: &Alike, names: &dyn Names) -> SubGroup {
     };
     let shares: Vec<String> = part.apis.iter().map(share).collect();
     SubGroup { name: shares.join(", ").into(), threads: part.members.len() }
+}
+
+/// What tells threads of a group apart, and goes with what they do.
+fn part(part: &GroupPart) -> SubGroup {
+    let name = match (part.level, &part.created_in) {
+        (PartLevel::Name, _) => format!("called “{}”", part.name),
+        (PartLevel::CreationSite, Some(function)) => format!("created in {function}"),
+        (PartLevel::CreationSite, None) => "created at a place of their own".to_owned(),
+    };
+    SubGroup { name: name.into(), threads: part.threads }
 }
 
 fn place(api: Option<u32>, names: &dyn Names) -> &str {

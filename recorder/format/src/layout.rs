@@ -304,6 +304,13 @@ pub struct Header {
     pub cost_framed: u64,
     /// `process_start` of the process that forked it; 0 if nobody knows.
     pub parent_start: u64,
+    /// Processor time of the process up to the end that was noted, ns: it begins at 0 in a fork's child and goes on
+    /// through exec. 0: not known.
+    pub cpu_ns: u64,
+    /// Processor time that chase took to start and to end in this image, the loading of its library included, ns.
+    pub cost_start_ns: u64,
+    /// Time that it took later on beside calls, for threads and forks, in ticks.
+    pub cost_later_ticks: u64,
 }
 
 /// What a chunk holds.
@@ -370,6 +377,6 @@ const _: () = {
     assert!(size_of::<ObjectRecord>() == 160);
     assert!(size_of::<Segment>() == 24);
     assert!(size_of::<SlotRecord>() == 32);
-    assert!(size_of::<Header>() == 344);
+    assert!(size_of::<Header>() == 368);
     assert!(PAGE.is_multiple_of(UNIT));
 };

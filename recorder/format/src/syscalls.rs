@@ -145,6 +145,8 @@ pub struct SyscallsHeader {
     pub sample_hz: u64,
     /// Samples of all processes of the run for which there was no room.
     pub lost_samples: u64,
+    /// Processor time of the companion so far, for all processes that it watches, ns.
+    pub companion_cpu_ns: u64,
 }
 
 /// What one thread did in one context by one syscall.
@@ -259,7 +261,7 @@ const _: () = {
     assert!(size_of::<MappingRow>() == 512);
     assert!(size_of::<SyscallRow>() == 384);
     assert!(size_of::<WaitRow>() == 384);
-    assert!(size_of::<SyscallsHeader>() == 176);
+    assert!(size_of::<SyscallsHeader>() == 184);
     assert!(bucket_end_ns(0).unwrap() == 64);
     assert!(bucket_end_ns(BUCKETS - 1).is_none());
 };

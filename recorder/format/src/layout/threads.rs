@@ -54,8 +54,11 @@ pub struct ThreadRecord {
     /// 1 if the thread was gone, and its countdowns with it, when the process's end was seen: its latest calls are as
     /// little known as where that was not.
     pub untold: u64,
-    /// Room for what a later version knows of a thread.
-    pub reserved: [u64; 2],
+    /// What calls took whose context was new, or that met anything else out of the ordinary, before they began, in ticks.
+    pub slow_ticks: u64,
+    /// Its time on the CPU from its start to its end, or to that of the process if it is the one that ended it, ns; 0: not
+    /// known.
+    pub cpu_ns: u64,
 }
 
 /// [`OriginRecord::state`]: the record is complete.

@@ -1,0 +1,41 @@
+//! Threads, before all is known of the run.
+
+use crate::names::Renumbered;
+use crate::off_cpu::{Measured, OffCpu};
+use crate::rows::{ThreadCreation, ThreadRow};
+use crate::uncertainty::Uncertainty;
+
+/// A thread's row, to be completed when all is known.
+pub(super) struct CollectedThread {
+    /// All is there but the share of its measures.
+    pub(super) row: ThreadRow,
+    pub(super) is_own_code_application: bool,
+    pub(super) self_ns: f64,
+    pub(super) off_cpu: OffCpu,
+    /// In library calls, in its own code, and in what chase did there.
+    pub(super) measured: Measured,
+    pub(super) lifetime_ns: f64,
+    pub(super) application_ns: f64,
+    pub(super) unattributed_ns: f64,
+    pub(super) application_off_cpu: OffCpu,
+    /// In ns.
+    pub(super) application_uncertainty: Uncertainty,
+    pub(super) own_cost_ns: f64,
+    pub(super) overlap_ns: f64,
+}
+
+impl CollectedThread {
+    /// Replaces the numbers of a part by those of the whole.
+    pub(super) fn renumber(&mut self, numbers: &Renumbered, places: &[u32]) {
+        self.row.own_object = numbers.objects[self.row.own_object as usize];
+        let ThreadRow { start_routine, creation_site, creation, apis, contexts, .. } =
+            &mut self.row;
+        let ThreadCreation { stack, words, inner_words, .. } = creation;
+        let lists = [stack, words, inner_words].into_iter().flatten();
+        for address in start_routine.iter_mut().chain(creation_site).chain(lists) {
+            address.object = address.object.map(|object| numbers.objects[object as usize]);
+        }
+        apis.iter_mut().for_each(|api| api.api = numbers.apis[api.api as usize]);
+        contexts.iter_mut().for_each(|part| part.context = places[part.context as usize]);
+    }
+}

@@ -1,0 +1,168 @@
+//! What the threads that matter are blocked by, and who waits for a processor.
+//!
+//! Most threads of large programs have nothing to do: workers of a pool, helpers of a runtime, a main thread that joins
+//! the others. Together they wait longer than all else takes, and it means nothing. So a thread is *idle* if it spent at
+//! least [`IDLE`] of its lifetime waiting to be told of work: on a condition, a semaphore, for readiness of descriptors, a
+//! connection, time to pass, the end of a thread or process, or, where the scheduler was asked, in a system call of its
+//! own code or by `syscall`. Waits for locks, barriers, and for input and output that is under way are no idleness,
+//! however long: something is to be done that can't go on.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use serde::Serialize;
+
+use crate::analysis::Analysis;
+use crate::blocking::{Cause, is_for_work};
+use crate::clock::Ns;
+use crate::groups::ThreadSpan;
+use crate::rows::ThreadRow;
+
+/// The part of its lifetime that an idle thread waits for work.
+const IDLE: f64 = 0.95;
+/// Waiting for a processor matters from this part of the time that threads wanted one.
+const SCARCE: f64 = 0.02;
+
+/// Where threads are off the CPU. Waits are from the scheduler or told by name, as
+/// [`Analysis::wait_source`] says.
+#[derive(Clone, Debug, Default)]
+pub struct Blocked {
+    /// Waits of the threads that are not idle, longest first.
+    pub rows: Vec<BlockedRow>,
+    /// Their sum.
+    pub wait_ns: Ns,
+    /// How many threads they are of.
+    pub threads: usize,
+    /// Idle threads, by where they wait most; most threads first.
+    pub idle: Vec<IdleRow>,
+    /// Waiting for a processor, where that matters.
+    pub runnable: Option<Runnable>,
+}
+
+/// Waits in one function.
+#[derive(Clone, Debug, Serialize)]
+pub struct BlockedRow {
+    /// What for.
+    pub cause: Cause,
+    /// The API, by number in [`Analysis::apis`]; `None` for the threads' own code.
+    pub api: Option<u32>,
+    /// Waits of all threads that are not idle.
+    pub wait_ns: Ns,
+    /// How many they are.
+    pub threads: usize,
+    /// The one that waited most.
+    pub max: ThreadSpan,
+}
+
+/// Idle threads that wait in one function.
+#[derive(Clone, Debug, Serialize)]
+pub struct IdleRow {
+    /// Where they wait most: the API, by number in [`Analysis::apis`]; `None` for their own code.
+    pub api: Option<u32>,
+    /// How many they are.
+    pub threads: usize,
+    /// All their waits.
+    pub wait_ns: Ns,
+    /// Threads, by number in [`Analysis::threads`].
+    pub members: Vec<u32>,
+}
+
+/// Threads that could have run while others did.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Runnable {
+    /// How long, together.
+    pub runnable_ns: Ns,
+    /// As a part of the time that all threads wanted a processor: on it, or waiting for it.
+    pub of_wanted: f64,
+    /// Threads to which that happened for as large a part of the time that they wanted one.
+    pub threads: usize,
+}
+
+impl Blocked {
+    /// Idle threads.
+    #[must_use]
+    pub fn idle_threads(&self) -> usize {
+        self.idle.iter().map(|row| row.threads).sum()
+    }
+}
+
+/// Waits of a thread by API, and in its own code.
+fn waits_of(thread: &ThreadRow) -> impl Iterator<Item = (Option<u32>, Ns)> {
+    let of_apis = thread.apis.iter().map(|api| (Some(api.api), api.wait_ns));
+    let own = thread.application_wait_ns.map(|ns| (None, ns));
+    of_apis.chain(own).filter(|(_, ns)| ns.0 > 0)
+}
+
+/// Where the thread waited most, if it was idle.
+fn idle_in(analysis: &Analysis, thread: &ThreadRow) -> Option<Option<u32>> {
+    let is_measured = thread.application_wait_ns.is_some();
+    let for_work = |&(api, _): &(Option<u32>, Ns)| match api {
+        Some(api) => is_for_work(&analysis.apis[api as usize].symbol, is_measured),
+        None => is_measured,
+    };
+    let waited: f64 = waits_of(thread).filter(for_work).map(|(_, ns)| ns.as_f64()).sum();
+    let longest = waits_of(thread).filter(for_work).max_by_key(|&(api, ns)| (ns, Reverse(api)));
+    longest.filter(|_| waited >= IDLE * thread.lifetime_ns.as_f64()).map(|(api, _)| api)
+}
+
+/// What threads are blocked by.
+#[must_use]
+pub fn blocked(analysis: &Analysis) -> Blocked {
+    let mut blocked = Blocked { runnable: runnable(analysis), ..Blocked::default() };
+    let mut rows: HashMap<Option<u32>, BlockedRow> = HashMap::new();
+    let mut idle: HashMap<Option<u32>, IdleRow> = HashMap::new();
+    for (number, thread) in (0..).zip(&analysis.threads) {
+        let waited = waits_of(thread).fold(0_u64, |sum, (_, ns)| sum.saturating_add(ns.0));
+        if let Some(api) = idle_in(analysis, thread) {
+            let none = IdleRow { api, threads: 0, wait_ns: Ns(0), members: Vec::new() };
+            let row = idle.entry(api).or_insert(none);
+            row.threads += 1;
+            row.wait_ns.0 = row.wait_ns.0.saturating_add(waited);
+            row.members.push(number);
+            continue;
+        }
+        blocked.threads += usize::from(waited > 0);
+        blocked.wait_ns.0 = blocked.wait_ns.0.saturating_add(waited);
+        for (api, ns) in waits_of(thread) {
+            let known = api.and_then(|api| analysis.apis[api as usize].waits_for);
+            let max = ThreadSpan { thread: number, ns };
+            let row = rows.entry(api).or_insert(BlockedRow {
+                cause: known.unwrap_or(Cause::Scheduler),
+                api,
+                wait_ns: Ns(0),
+                threads: 0,
+                max,
+            });
+            row.wait_ns.0 = row.wait_ns.0.saturating_add(ns.0);
+            row.threads += 1;
+            if ns > row.max.ns {
+                row.max = max;
+            }
+        }
+    }
+    blocked.rows = rows.into_values().collect();
+    blocked.rows.sort_by_key(|row| (Reverse(row.wait_ns), row.api));
+    blocked.idle = idle.into_values().collect();
+    blocked.idle.sort_by_key(|row| (Reverse(row.threads), Reverse(row.wait_ns), row.api));
+    blocked
+}
+
+/// `None` where it was not measured, or is next to nothing.
+fn runnable(analysis: &Analysis) -> Option<Runnable> {
+    let scarce = |thread: &ThreadRow| {
+        let runnable = thread.off_cpu.runnable_ns?.as_f64();
+        let wanted = thread.on_cpu_ns?.as_f64() + runnable;
+        Some((runnable, wanted))
+    };
+    let (mut runnable, mut wanted, mut threads) = (0.0, 0.0, 0);
+    for (of_one, wanted_by_one) in analysis.threads.iter().filter_map(scarce) {
+        runnable += of_one;
+        wanted += wanted_by_one;
+        threads += usize::from(of_one > 0.0 && of_one >= SCARCE * wanted_by_one);
+    }
+    (runnable > 0.0 && runnable >= SCARCE * wanted).then(|| Runnable {
+        runnable_ns: Ns::from_f64(runnable),
+        of_wanted: runnable / wanted,
+        threads,
+    })
+}

@@ -1,0 +1,98 @@
+//! What threads are blocked by: the idle ones are told apart.
+
+mod process;
+
+use chase_analyzer::recorder::builder::SyscallsBuilder;
+use chase_analyzer::recorder::layout::END_EXIT;
+use chase_analyzer::recorder::reader::SyscallsFile;
+use chase_analyzer::recorder::syscalls::{WAIT_PREEMPTED, WAIT_VOLUNTARY};
+use chase_analyzer::{Analysis, Ns, Selection, WaitCause, blocked};
+use process::Process;
+
+const MS: u64 = 1_000_000;
+
+/// Threads that call one function each: how long, and how long they run before and after.
+fn threads(of: &[(&str, u64, u64)]) -> Process {
+    let mut process = Process::new();
+    let (app, liba) = (process.app, process.liba);
+    for (number, &(symbol, waits, works)) in of.iter().enumerate() {
+        let slot = process.builder.slot(app, Some(liba), symbol);
+        let thread = process.builder.thread(&format!("thread {number}"));
+        process.builder.timeline(thread).work(works).call(slot, waits).end();
+    }
+    process.builder.timeline(process.main).work(100 * MS).end();
+    process.builder.end(END_EXIT, 0);
+    process
+}
+
+fn rows(analysis: &Analysis) -> Vec<(&str, u64, usize)> {
+    let name = |api: Option<u32>| api.map_or("", |api| &*analysis.apis[api as usize].symbol);
+    let rows = blocked(analysis).rows;
+    rows.iter().map(|row| (name(row.api), row.wait_ns.0 / MS, row.threads)).collect()
+}
+
+#[test]
+fn threads_that_only_wait_for_work_are_idle() {
+    let analysis = threads(&[
+        ("pthread_cond_wait", 99 * MS, MS),
+        ("pthread_cond_wait", 99 * MS, MS),
+        ("epoll_wait", 99 * MS, MS),
+        ("sem_wait", 99 * MS, MS),
+        // It has something to do half of the time.
+        ("pthread_cond_wait", 50 * MS, 50 * MS),
+        // All day, but something is to be done.
+        ("pthread_mutex_lock", 99 * MS, MS),
+        ("fsync", 98 * MS, 2 * MS),
+    ])
+    .analysis();
+    let found = blocked(&analysis);
+    let expected = [("pthread_mutex_lock", 99, 1), ("fsync", 98, 1), ("pthread_cond_wait", 50, 1)];
+    assert_eq!(rows(&analysis), expected);
+    assert_eq!((found.threads, found.wait_ns), (3, Ns(247 * MS)));
+    assert_eq!(found.rows[0].cause, WaitCause::Lock);
+    assert_eq!(analysis.threads[found.rows[0].max.thread as usize].name, "thread 5");
+    assert_eq!(found.idle_threads(), 4);
+    assert_eq!((found.idle[0].threads, found.idle[0].wait_ns), (2, Ns(198 * MS)));
+    // All waits are in one of the two.
+    let all: u64 = analysis.threads.iter().map(|row| row.measures.wait_ns.0).sum();
+    let idle: u64 = found.idle.iter().map(|row| row.wait_ns.0).sum();
+    assert_eq!(found.wait_ns.0 + idle, all);
+    assert!(found.runnable.is_none(), "nobody measured it");
+}
+
+#[test]
+fn the_scheduler_knows_of_waits_without_a_name() {
+    let process = threads(&[("syscall", 99 * MS, MS), ("read", 99 * MS, MS)]);
+    let refs = process.builder.context_refs().to_vec();
+    let tids: Vec<u32> = process.analysis().threads.iter().map(|row| row.tid).collect();
+    let mut seen = SyscallsBuilder::new(tids[0]);
+    seen.wait(refs[1][1], tids[1], WAIT_VOLUNTARY, 1, 99 * MS);
+    seen.wait(refs[2][1], tids[2], WAIT_VOLUNTARY, 1, 90 * MS);
+    seen.wait(refs[2][1], tids[2], WAIT_PREEMPTED, 1, 9 * MS);
+    seen.on_cpu(tids[2], MS);
+    seen.on_cpu(tids[0], 100 * MS);
+    let file = SyscallsFile::parse(seen.build()).unwrap();
+    let analysis = Analysis::new(&[process.image().with_syscalls(Some(file))], Selection::All);
+    let found = blocked(&analysis);
+    assert_eq!(rows(&analysis), [("read", 90, 1)]);
+    assert_eq!(found.idle_threads(), 1);
+    let runnable = found.runnable.expect("9 ms of 110");
+    assert_eq!((runnable.runnable_ns, runnable.threads), (Ns(9 * MS), 1));
+    assert!((runnable.of_wanted - 9.0 / 110.0).abs() < 1e-9, "{runnable:?}");
+}
+
+#[test]
+fn waiting_for_a_processor_is_told_where_it_matters() {
+    let process = threads(&[]);
+    let tid = process.analysis().threads[0].tid;
+    let root = process.builder.context_refs()[0][0];
+    for (runnable, matters) in [(MS, false), (3 * MS, true)] {
+        let mut seen = SyscallsBuilder::new(tid);
+        seen.wait(root, tid, WAIT_PREEMPTED, 1, runnable);
+        seen.on_cpu(tid, 100 * MS - runnable);
+        let file = SyscallsFile::parse(seen.build()).unwrap();
+        let image = process.image().with_syscalls(Some(file));
+        let analysis = Analysis::new(&[image], Selection::All);
+        assert_eq!(blocked(&analysis).runnable.is_some(), matters, "{runnable}");
+    }
+}

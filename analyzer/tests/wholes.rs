@@ -1,0 +1,163 @@
+//! Parts and their wholes: estimates are no longer than what there was, own code is where threads are at home, and what
+//! chase cost is what was measured of it.
+
+mod process;
+
+use chase_analyzer::recorder::builder::{SyscallsBuilder, ThreadId};
+use chase_analyzer::recorder::layout::{END_EXIT, TIMING_ADAPTIVE};
+use chase_analyzer::recorder::reader::SyscallsFile;
+use chase_analyzer::{Analysis, LibraryKind, LibraryRow, Ns, Selection};
+use process::{Process, api, assert_conserved};
+
+fn library<'a>(analysis: &'a Analysis, kind: LibraryKind, name: &str) -> Option<&'a LibraryRow> {
+    analysis.libraries.iter().find(|row| row.kind == kind && row.name == name)
+}
+
+/// A thread that ends after so many ticks, whatever its calls are estimated to have taken.
+fn cut(mut process: Process, ticks: u64) -> Analysis {
+    let start = process.builder.header.clock_start.ticks;
+    process.builder.thread_mut(process.main).end_ticks = start + ticks;
+    process.analysis()
+}
+
+#[test]
+fn estimates_take_no_longer_than_the_thread_lived() {
+    let mut process = Process::new();
+    process.builder.header.timing = TIMING_ADAPTIVE;
+    let (_, inner) = process.slots();
+    let mut thread = process.builder.timeline(process.main);
+    // The one that was timed took long, and stands for a hundred.
+    thread.work(100).calls(inner, 40, 50).block(inner, 4_000, 100).end();
+    let analysis = cut(process, 42_100);
+    let measures = &api(&analysis, "inner").measures;
+    assert_eq!(measures.self_ns, Ns(42_100), "certain are 2,000 of it");
+    assert!(measures.estimated && measures.ci95_ns <= Ns(42_100), "{measures:?}");
+    assert_eq!((analysis.totals.overlap_ns, analysis.totals.application_ns), (Ns(0), Ns(0)));
+}
+
+#[test]
+fn estimates_take_no_longer_than_the_call_that_they_are_in() {
+    let mut process = Process::new();
+    process.builder.header.timing = TIMING_ADAPTIVE;
+    let (outer, inner) = process.slots();
+    let mut thread = process.builder.timeline(process.main);
+    thread.work(1_000).enter(outer).work(500).block(inner, 4_000, 100);
+    // These are shorter than the one that was timed.
+    thread.rest(inner, 10, 100).leave().work(1_000).end();
+    let analysis = process.analysis();
+    let self_ns = |symbol| api(&analysis, symbol).measures.self_ns;
+    assert_eq!((self_ns("inner"), self_ns("outer")), (Ns(400_000 + 1_000 + 500), Ns(0)));
+    let totals = &analysis.totals;
+    assert_eq!((totals.application_ns, totals.overlap_ns), (Ns(2_000), Ns(0)));
+}
+
+/// Workers whose start routine is in a library: their own code is that library's.
+#[test]
+fn own_code_of_a_librarys_threads_is_the_librarys() {
+    let mut process = Process::new();
+    let (outer, _) = process.slots();
+    process.builder.timeline(process.main).work(1_000).call(outer, 500).end();
+    let worker = process.builder.thread("worker");
+    let routine = process.builder.code_address(process.libb, 0x40);
+    process.builder.thread_mut(worker).start_routine_avma = routine;
+    process.builder.timeline(worker).work(7_000).end();
+    let analysis = process.analysis();
+    let row = library(&analysis, LibraryKind::Library, "libb.so").expect("a row");
+    assert_eq!(
+        (row.measures.self_ns, row.own_code_ns, row.measures.calls),
+        (Ns(7_000), Ns(7_000), 0)
+    );
+    let app = library(&analysis, LibraryKind::Application, "app").expect("a row");
+    assert_eq!((app.measures.self_ns, app.own_code_ns), (Ns(1_000), Ns(1_000)));
+    let objects: Vec<_> = analysis
+        .threads
+        .iter()
+        .map(|row| &*analysis.objects[row.own_object as usize].name)
+        .collect();
+    assert_eq!(objects, ["app", "libb.so"]);
+}
+
+/// A thread of a runtime's runs what it was given: the first word of its argument says whose that is.
+#[test]
+fn own_code_of_a_runtimes_threads_is_that_of_what_they_run() {
+    let mut process = Process::new();
+    let runtime = process.builder.object("/lib/libstdc++.so.6");
+    let routine = process.builder.code_address(runtime, 0x40);
+    let of_app = process.builder.code_address(process.app, 0x80);
+    let of_library = process.builder.code_address(process.liba, 0x80);
+    process.builder.timeline(process.main).work(1_000).end();
+    let mut thread = |word: Option<u64>, work: u64| -> ThreadId {
+        let thread = process.builder.thread("worker");
+        process.builder.thread_mut(thread).start_routine_avma = routine;
+        if let Some(word) = word {
+            let origin = process.builder.origin_mut(thread);
+            (origin.words[0], origin.word_count) = (word, 1);
+        }
+        process.builder.timeline(thread).work(work).end();
+        thread
+    };
+    thread(Some(of_app), 10);
+    thread(Some(of_library), 200);
+    thread(Some(7), 3_000);
+    thread(None, 40_000);
+    let analysis = process.analysis();
+    let own = |kind, name| library(&analysis, kind, name).map(|row| row.own_code_ns.0);
+    assert_eq!(own(LibraryKind::Application, "app"), Some(1_000 + 10 + 3_000));
+    assert_eq!(own(LibraryKind::Library, "liba.so"), Some(200));
+    assert_eq!(own(LibraryKind::Library, "libstdc++.so.6"), Some(40_000));
+}
+
+/// Half of the time others had the processor. What of that fell into calls that were not timed looks like own code.
+#[test]
+fn what_others_took_of_the_processor_is_not_the_applications() {
+    let scene = |cpu_ns: u64| {
+        let mut process = Process::new();
+        process.builder.header.timing = TIMING_ADAPTIVE;
+        let (_, inner) = process.slots();
+        let mut thread = process.builder.timeline(process.main);
+        thread.work(1_000);
+        for _ in 0..100 {
+            thread.block(inner, 40, 100);
+        }
+        // As many ticks again, of which the samples know nothing.
+        thread.work(400_000 + 1_000).end();
+        process.builder.thread_mut(process.main).cpu_ns = cpu_ns;
+        process.analysis()
+    };
+    let quiet = scene(802_000);
+    assert_eq!(quiet.totals.application_ns, Ns(402_000));
+    assert_eq!(quiet.totals.unattributed_ns, Ns(0));
+    let busy = scene(401_000);
+    let row = library(&busy, LibraryKind::Unattributed, "[not attributed]").expect("a row");
+    assert_eq!((row.measures.self_ns, busy.totals.unattributed_ns), (Ns(400_000), Ns(400_000)));
+    assert_eq!(busy.totals.application_ns, Ns(2_000));
+    assert_eq!(api(&busy, "inner").measures.self_ns, Ns(400_000));
+    assert_eq!(busy.threads[0].on_cpu_ns, Some(Ns(401_000)));
+    assert!(busy.threads[0].conservation_error() < 0.01);
+}
+
+/// What chase took is of no use to the program, and what the companion took is beside it.
+#[test]
+fn what_chase_cost_is_stated_by_processor_time() {
+    let mut process = Process::new();
+    let (outer, _) = process.slots();
+    process.builder.timeline(process.main).work(1_000_000).call(outer, 500_000).end();
+    process.builder.thread_mut(process.main).slow_ticks = 10_000;
+    process.builder.header.cpu_ns = 2_500_000;
+    process.builder.header.cost_start_ns = 900_000;
+    process.builder.header.cost_later_ticks = 90_000;
+    process.builder.end(END_EXIT, 0);
+    let mut seen = SyscallsBuilder::new(1000);
+    seen.header.companion_cpu_ns = 750_000;
+    let image = process.image().with_syscalls(Some(SyscallsFile::parse(seen.build()).unwrap()));
+    let analysis = Analysis::new(&[image], Selection::All);
+    assert_conserved(&analysis);
+    let overhead = analysis.overhead;
+    assert_eq!((overhead.calls_ns, overhead.beside_calls_ns), (Ns(0), Ns(1_000_000)));
+    assert_eq!((overhead.companion_ns, overhead.without_ns), (Ns(750_000), Ns(1_500_000)));
+    assert!((overhead.share() - 1.75 / 1.5).abs() < 1e-9, "{}", overhead.share());
+    // Where its end was not seen, its thread's time that was no waiting is all that is known.
+    process.builder.header.end_kind = 0;
+    let overhead = process.analysis().overhead;
+    assert_eq!(overhead.without_ns, Ns(1_500_000 - 1_000_000));
+}

@@ -1,0 +1,58 @@
+//! What threads run whose creation was not seen: those that constructors of loaded libraries make.
+//!
+//! The C library keeps a thread's start routine in the thread's control block, where its thread pointer leads, and tells
+//! debuggers where: `libthread_db` reads descriptions of the fields from variables that the C library exports. So
+//! nothing has to be known of its versions, and where it has no such variable, nothing is read.
+
+use core::ffi::CStr;
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::arch::own_thread_pointer;
+use crate::readable::Reader;
+use crate::stubs::chase_thread_start;
+use crate::thread::Origin;
+
+/// As `libthread_db` describes a field: its bits, how many there are, and where.
+#[repr(C)]
+struct Description {
+    bits: u32,
+    count: u32,
+    offset: u32,
+}
+
+/// Where the start routine is in a control block; 0: not known.
+static START_ROUTINE: AtomicUsize = AtomicUsize::new(0);
+
+/// Learns the place of the start routine. `find` looks a symbol of the C library up.
+pub(super) fn learn(find: impl Fn(&CStr) -> usize) {
+    const WORD: usize = size_of::<usize>();
+    let field = find(c"_thread_db_pthread_start_routine") as *const Description;
+    let size = find(c"_thread_db_sizeof_pthread") as *const u32;
+    if field.is_null() || size.is_null() {
+        return;
+    }
+    // SAFETY: the C library has variables of these types for debuggers.
+    let (Description { bits, count, offset }, size) = unsafe { (field.read(), size.read()) };
+    let (offset, size) = (offset as usize, size as usize);
+    let is_word = bits == usize::BITS && count == 1 && offset.is_multiple_of(WORD);
+    if is_word && offset > 0 && offset + WORD <= size {
+        START_ROUTINE.store(offset, Ordering::Relaxed);
+    }
+}
+
+/// How the calling thread came to be, as far as that can be told afterwards. Signals are blocked.
+pub(super) fn origin() -> Origin {
+    Origin { start_routine: start_routine().unwrap_or(0), ..Origin::FOUND }
+}
+
+fn start_routine() -> Option<usize> {
+    let offset = START_ROUTINE.load(Ordering::Relaxed);
+    let block = own_thread_pointer();
+    if offset == 0 || block == 0 {
+        return None;
+    }
+    // Who makes threads without the C library may give them less than it does.
+    let routine = Reader::new()?.word(block + offset)?;
+    // Not if its creation was seen after all.
+    (routine != chase_thread_start as *const () as usize).then_some(routine)
+}

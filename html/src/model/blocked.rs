@@ -1,0 +1,31 @@
+//! What threads are blocked by.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Label;
+
+/// Where threads are off the CPU.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Blocked {
+    /// Of threads that have work, longest first.
+    pub rows: Vec<BlockedIn>,
+    /// The others in words; empty if there are none.
+    pub idle: Label,
+    /// How long threads waited for a processor, in words, where it matters.
+    pub runnable: Option<Label>,
+}
+
+/// Waits in a function.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct BlockedIn {
+    /// What for.
+    pub cause: Label,
+    /// The function.
+    pub function: Label,
+    /// Its library; empty for the threads' own code.
+    pub library: Label,
+    /// How long, nanoseconds.
+    pub ns: f64,
+    /// How many threads.
+    pub threads: usize,
+}

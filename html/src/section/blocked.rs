@@ -1,0 +1,101 @@
+//! What the threads that have work are blocked by: rings of causes and functions.
+
+use chase_viz::{Chart, Group, GroupKind, Heading, Part, Segment, Sheet, Unit, sunburst};
+use maud::{Markup, html};
+
+use crate::figure::{count, figure, name, share, table, time};
+use crate::model::{BlockedIn, WaitSource};
+use crate::{Error, Label, Report};
+
+/// Width of the rings beside their table, pixels.
+const RINGS: f64 = 540.0;
+/// Functions of the table.
+const ROWS: usize = 15;
+
+pub(super) fn render(report: &Report) -> Result<Option<Markup>, Error> {
+    let blocked = &report.blocked;
+    if blocked.rows.is_empty() && blocked.idle.as_str().is_empty() && blocked.runnable.is_none() {
+        return Ok(None);
+    }
+    let heading = Heading { title: "Blocked by cause and function", subtitle: "" };
+    let caption = html! {
+        "Inside: what threads waited for. Outside: the functions in which they did. "
+        @match report.waits {
+            WaitSource::Scheduler => { "From the scheduler." }
+            WaitSource::Mixed => { "From the scheduler, or, where it was not asked, by the names of functions." }
+            WaitSource::Name => { "Told by the names of functions known to wait: a guess, not measured." }
+        }
+    };
+    let picture = match &*blocked.rows {
+        [] => html! {},
+        rows => {
+            let rings = figure(&heading, RINGS, &caption, |sheet| draw(report, sheet))?;
+            html! { div.beside { (rings) (functions(rows)) } }
+        }
+    };
+    Ok(Some(html! {
+        @if !blocked.idle.as_str().is_empty() {
+            p { (blocked.idle) ": waiting to be told of work for 95 % of their lives or more. They are left out here." }
+        }
+        (picture)
+        @if let Some(runnable) = &blocked.runnable {
+            p { "Waiting for a processor: " (runnable) "." }
+        }
+    }))
+}
+
+pub(crate) fn draw(report: &Report, sheet: &Sheet<'_>) -> Result<Chart, Error> {
+    let segments: Vec<Segment> = causes(&report.blocked.rows).into_iter().map(segment).collect();
+    Ok(sunburst(sheet, Unit::Nanoseconds, report.header.program.as_str(), &segments)?)
+}
+
+/// Rows by cause, the longest first.
+fn causes(rows: &[BlockedIn]) -> Vec<(&Label, Vec<&BlockedIn>)> {
+    let mut causes: Vec<(&Label, Vec<&BlockedIn>)> = Vec::new();
+    for row in rows {
+        match causes.iter_mut().find(|(cause, _)| **cause == row.cause) {
+            Some((_, of_cause)) => of_cause.push(row),
+            None => causes.push((&row.cause, vec![row])),
+        }
+    }
+    causes.sort_by(|(_, a), (_, b)| sum(b).total_cmp(&sum(a)));
+    causes
+}
+
+fn sum(rows: &[&BlockedIn]) -> f64 {
+    rows.iter().map(|row| row.ns).sum()
+}
+
+fn segment((cause, rows): (&Label, Vec<&BlockedIn>)) -> Segment {
+    let part = |row: &&BlockedIn| Part { label: row.function.to_string(), value: row.ns };
+    Segment {
+        group: Group { name: cause.to_string(), kind: GroupKind::Library, value: sum(&rows) },
+        parts: rows.iter().map(part).collect(),
+        key: None,
+    }
+}
+
+fn functions(rows: &[BlockedIn]) -> Markup {
+    let whole = rows.iter().map(|row| row.ns).sum();
+    let columns =
+        [("function", false), ("for", false), ("share", true), ("time", true), ("threads", true)];
+    let causes = causes(rows);
+    let groups: Vec<Group> =
+        causes.iter().map(|(cause, rows)| segment((cause, rows.clone())).group).collect();
+    let colours = chase_viz::colours(&groups);
+    let row = |row: &BlockedIn| {
+        let colour = causes.iter().position(|(cause, _)| **cause == row.cause).unwrap_or(0);
+        vec![
+            html! { span.entry {
+                i.swatch style={ "--c:" (colours[colour]) } {}
+                span { (name(&row.function)) }
+            } },
+            name(&row.cause),
+            share(row.ns, whole),
+            time(row.ns),
+            count(row.threads as u64),
+        ]
+    };
+    let rows: Vec<_> = rows.iter().take(ROWS).map(row).collect();
+    table("Blocked by function", &columns, &rows)
+}

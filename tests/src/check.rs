@@ -1,0 +1,245 @@
+//! Whether the figures of a report contradict each other.
+//!
+//! It reads what anybody gets, the JSON, and knows of no formula but those that `docs/json.md` states: parts are no more than
+//! their whole, for each thread the time on the processor, waiting for one and blocked are its lifetime, and tables of the
+//! same time add up to the same.
+
+use serde_json::{Map, Value};
+
+/// Rounding to whole nanoseconds, and sums of floating-point numbers.
+const ROUNDING: f64 = 1e-6;
+/// Times of the kernel and of the hook, which see a thread begin and end at different moments: a part of the lifetime,
+/// and ns.
+const CLOCKS: (f64, f64) = (0.01, 2e6);
+
+/// All contradictions in a document of `chase-report`, or in the analysis behind one, as sentences. With `whole`, its
+/// tables have all rows.
+#[must_use]
+pub fn contradictions(document: &Value, whole: bool) -> Vec<String> {
+    let mut found = Vec::new();
+    rows(document, "", &mut found);
+    let list = |name: &str| document[name].as_array().map_or(&[][..], Vec::as_slice);
+    for thread in list("threads") {
+        lifetime(thread, &mut found);
+    }
+    on_cpu(document, &mut found);
+    let mut add_up = |what: &str, parts: f64, all: &Value| {
+        let Some(all) = all.as_f64() else { return };
+        // Numbers of calls are exact.
+        let slack = if what.contains("_ns") || what.contains("time") { slack(all) } else { 0.0 };
+        if parts > all + slack || (whole && parts < all - slack) {
+            found.push(format!("{what} add up to {parts}, not {all}"));
+        }
+    };
+    let totals = &document["totals"];
+    for (field, of_thread) in [
+        ("lifetime_ns", "lifetime_ns"),
+        ("application_ns", "application_ns"),
+        ("library_ns", "self_ns"),
+        ("wait_ns", "wait_ns"),
+        ("preempted_ns", "preempted_ns"),
+        ("application_wait_ns", "application_wait_ns"),
+        ("own_cost_ns", "own_cost_ns"),
+        ("overlap_ns", "overlap_ns"),
+        ("calls", "calls"),
+        ("blocked_ns", "blocked_ns"),
+        ("runnable_ns", "runnable_ns"),
+    ] {
+        if !list("threads").is_empty() {
+            add_up(&format!("threads' {field}"), sum(list("threads"), of_thread), &totals[field]);
+        }
+        // Of those that are selected; the others have no figures.
+        let processes: Vec<Value> =
+            list("processes").iter().filter(|row| !row[field].is_null()).cloned().collect();
+        if !processes.is_empty() {
+            add_up(&format!("processes' {field}"), sum(&processes, field), &totals[field]);
+        }
+    }
+    let (applications, libraries): (Vec<Value>, Vec<Value>) =
+        list("libraries").iter().cloned().partition(|row| row["kind"] == "application");
+    let tables =
+        [("libraries", &*libraries), ("apis", list("apis")), ("contexts", list("contexts"))];
+    for (name, table) in tables.into_iter().filter(|(_, table)| !table.is_empty()) {
+        add_up(&format!("self times of {name}"), sum(table, "self_ns"), &totals["library_ns"]);
+        add_up(&format!("wait times of {name}"), sum(table, "wait_ns"), &totals["wait_ns"]);
+        add_up(&format!("calls of {name}"), sum(table, "calls"), &totals["calls"]);
+    }
+    if !applications.is_empty() {
+        let own = sum(&applications, "self_ns");
+        add_up("self times of applications", own, &totals["application_ns"]);
+    }
+    let syscalls = &document["syscalls"];
+    for table in ["by_syscall", "by_category", "by_api", "by_library", "by_thread", "by_context"] {
+        let rows = syscalls[table].as_array().map_or(&[][..], Vec::as_slice);
+        for field in ["calls", "errors", "total_ns"].into_iter().filter(|_| !rows.is_empty()) {
+            let what = format!("{field} of system calls {table}");
+            add_up(&what, sum(rows, field), &syscalls["totals"][field]);
+        }
+    }
+    found
+}
+
+fn slack(all: f64) -> f64 {
+    // A nanosecond for each row of the largest tables.
+    all * ROUNDING + 5_000.0
+}
+
+fn sum(rows: &[Value], field: &str) -> f64 {
+    rows.iter().filter_map(|row| row[field].as_f64()).sum()
+}
+
+/// Looks at every row, wherever it is.
+fn rows(value: &Value, place: &str, found: &mut Vec<String>) {
+    match value {
+        Value::Object(row) => {
+            row_of(row, place, found);
+            row.iter().for_each(|(name, value)| rows(value, &format!("{place}.{name}"), found));
+        }
+        Value::Array(all) => {
+            for (at, value) in all.iter().enumerate() {
+                rows(value, &format!("{place}[{at}]"), found);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Parts, and the whole that they are of.
+const PARTS: [(&[&str], &str); 9] = [
+    (&["wait_ns", "preempted_ns"], "self_ns"),
+    (&["application_wait_ns", "application_preempted_ns"], "application_ns"),
+    (&["on_cpu_kernel_ns"], "on_cpu_ns"),
+    (&["on_cpu_inside_ns", "on_cpu_application_ns", "on_cpu_elsewhere_ns"], "on_cpu_ns"),
+    (&["off_cpu_ns", "cpu_ns"], "total_ns"),
+    (&["untimed", "open"], "calls"),
+    (&["errors"], "calls"),
+    (&["not_sampled_ns", "watching_ns"], "on_cpu_ns"),
+    (&["useful_ns", "wait_ns"], "lifetime_ns"),
+];
+/// Each is no more than the next.
+const ASCENDING: [&str; 5] = ["p50_ns", "p90_ns", "p99_ns", "p999_ns", "max_ns"];
+/// Fractions of 1.
+const FRACTIONS: [&str; 5] = ["share", "load_balance", "imbalance", "of_lifetime", "above_p99"];
+
+fn row_of(row: &Map<String, Value>, place: &str, found: &mut Vec<String>) {
+    let number = |field: &str| row.get(field).and_then(Value::as_f64);
+    for (parts, whole) in PARTS {
+        let Some(all) = number(whole) else { continue };
+        let sum: f64 = parts.iter().filter_map(|part| number(part)).sum();
+        if sum > all + all * ROUNDING + parts.len() as f64 {
+            found.push(format!("{place}: {} are {sum}, of {whole} {all}", parts.join(" + ")));
+        }
+    }
+    let known: Vec<(&str, f64)> =
+        ASCENDING.iter().filter_map(|field| Some((*field, number(field)?))).collect();
+    for pair in known.windows(2).filter(|pair| pair[0].1 > pair[1].1) {
+        found.push(format!("{place}: {:?} above {:?}", pair[0], pair[1]));
+    }
+    for field in FRACTIONS {
+        if let Some(value) = number(field).filter(|value| !(-1e-9..=1.0 + 1e-6).contains(value)) {
+            found.push(format!("{place}: {field} is {value}"));
+        }
+    }
+}
+
+/// A thread's time has two partitions.
+fn lifetime(thread: &Value, found: &mut Vec<String>) {
+    let number = |field: &str| thread[field].as_f64();
+    let who = || format!("thread {} {}", thread["tid"], thread["name"]);
+    let sum = |fields: &[&str]| fields.iter().map(|field| number(field)).sum::<Option<f64>>();
+    let Some(lifetime) = number("lifetime_ns") else { return };
+    if let Some(parts) = sum(&["application_ns", "self_ns", "own_cost_ns"]) {
+        let all = lifetime + number("overlap_ns").unwrap_or(0.0);
+        if (parts - all).abs() > 0.01 * all + 100.0 {
+            found.push(format!("{}: calls and own code are {parts}, of {all}", who()));
+        }
+    }
+    // Until when it lived is not known.
+    if thread["end_is_estimate"] == Value::Bool(true) {
+        return;
+    }
+    if let Some(parts) = sum(&["on_cpu_ns", "blocked_ns", "runnable_ns"]) {
+        let slack = CLOCKS.0 * lifetime + CLOCKS.1;
+        // A process is watched from its first instruction, and recorded from when the hook was loaded.
+        let is_early = thread["origin"] != "created" && parts > lifetime;
+        if (parts - lifetime).abs() > slack && !is_early {
+            let each = ["on_cpu_ns", "runnable_ns", "blocked_ns"].map(|field| &thread[field]);
+            found.push(format!("{}: {each:?} of a lifetime of {lifetime}", who()));
+        }
+    }
+}
+
+/// Tables of samples.
+fn on_cpu(document: &Value, found: &mut Vec<String>) {
+    let all = &document["on_cpu"];
+    let Some(whole) = all["on_cpu_ns"].as_f64().filter(|_| all["samples"] != 0) else { return };
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let objects = list(&all["objects"]);
+    let outside = ["not_sampled_ns", "watching_ns"].map(|field| all[field].as_f64());
+    let sampled = sum(&objects, "on_cpu_ns");
+    let parts = sampled + outside.into_iter().flatten().sum::<f64>();
+    if (parts - whole).abs() > slack(whole) {
+        found.push(format!("objects on the processor add up to {parts}, not {whole}"));
+    }
+    if sum(&objects, "samples") != all["samples"].as_f64().unwrap_or(0.0) {
+        found.push(format!("samples of objects are not {}", all["samples"]));
+    }
+    for table in ["libraries", "functions", "apis"] {
+        let parts = sum(&list(&document[table]), "on_cpu_ns");
+        if parts > sampled + slack(sampled) {
+            found.push(format!("{table} on the processor add up to {parts} of {sampled}"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::contradictions;
+
+    fn sound() -> Value {
+        json!({
+            "totals": {"lifetime_ns": 100_000_000, "application_ns": 60_000_000, "library_ns": 40_000_000, "calls": 4},
+            "threads": [{
+                "tid": 7, "origin": "created", "lifetime_ns": 100_000_000, "application_ns": 60_000_000,
+                "self_ns": 40_000_000, "wait_ns": 10_000_000, "own_cost_ns": 0, "calls": 4,
+                "on_cpu_ns": 70_000_000, "blocked_ns": 20_000_000, "runnable_ns": 10_000_000,
+            }],
+            "apis": [{"self_ns": 40_000_000, "wait_ns": 10_000_000, "calls": 4, "p50_ns": 5, "max_ns": 9, "share": 0.4}],
+            "on_cpu": {"samples": 70, "on_cpu_ns": 70_000_000, "not_sampled_ns": 0, "watching_ns": 0,
+                "objects": [{"samples": 70, "on_cpu_ns": 70_000_000, "on_cpu_kernel_ns": 1}]},
+        })
+    }
+
+    #[test]
+    fn what_adds_up_is_no_contradiction() {
+        assert_eq!(contradictions(&sound(), true), Vec::<String>::new());
+    }
+
+    #[test]
+    fn every_rule_finds_what_breaks_it() {
+        let broken = [
+            ("/threads/0/wait_ns", json!(41_000_000)),
+            ("/threads/0/blocked_ns", json!(60_000_000)),
+            ("/threads/0/runnable_ns", json!(0)),
+            ("/threads/0/application_ns", json!(50_000_000)),
+            ("/totals/calls", json!(5)),
+            ("/apis/0/self_ns", json!(30_000_000)),
+            ("/apis/0/p50_ns", json!(10)),
+            ("/apis/0/share", json!(1.2)),
+            ("/on_cpu/objects/0/on_cpu_ns", json!(60_000_000)),
+            ("/on_cpu/objects/0/samples", json!(71)),
+            ("/on_cpu/objects/0/on_cpu_kernel_ns", json!(80_000_000)),
+        ];
+        for (place, value) in broken {
+            let mut document = sound();
+            *document.pointer_mut(place).expect(place) = value;
+            assert!(!contradictions(&document, true).is_empty(), "{place}");
+        }
+        // Some rows are not all.
+        let mut document = sound();
+        document["apis"][0]["self_ns"] = json!(30_000_000);
+        assert_eq!(contradictions(&document, false), Vec::<String>::new());
+    }
+}
