@@ -174,7 +174,7 @@ mod tests {
             block.0.fill(b'x');
             block.0[end] = 0;
             for start in 0..=end {
-                let found = c_bytes((&raw const block.0[start]).expose_provenance());
+                let found = c_bytes(block.0.as_ptr().expose_provenance() + start);
                 assert_eq!(found.len(), end - start, "from {start} to {end}");
             }
         }
