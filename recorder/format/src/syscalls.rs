@@ -145,6 +145,9 @@ pub struct SyscallsHeader {
     pub sample_hz: u64,
     /// Samples of all processes of the run for which there was no room.
     pub lost_samples: u64,
+    /// 1 if samples are of time in user space alone: they were taken without privilege, and nothing else was seen. Each
+    /// stands for one part of a second in `sample_hz`; what threads lack in samples, they were in the kernel.
+    pub user_only: u64,
 }
 
 /// What one thread did in one context by one syscall.
@@ -259,7 +262,7 @@ const _: () = {
     assert!(size_of::<MappingRow>() == 512);
     assert!(size_of::<SyscallRow>() == 384);
     assert!(size_of::<WaitRow>() == 384);
-    assert!(size_of::<SyscallsHeader>() == 176);
+    assert!(size_of::<SyscallsHeader>() == 184);
     assert!(bucket_end_ns(0).unwrap() == 64);
     assert!(bucket_end_ns(BUCKETS - 1).is_none());
 };
