@@ -34,6 +34,7 @@ mod lock;
 mod maps;
 mod names;
 mod objects;
+mod off_cpu;
 mod pages;
 mod process;
 mod readable;

@@ -28,7 +28,7 @@ use crate::recording::Refused;
 use crate::signals::SignalsBlocked;
 use crate::text::{Text, c_bytes, file_name};
 use crate::thread::Origin;
-use crate::{arch, calibrate, clock, companion, loading, maps, recording, sampling, sys, thread};
+use crate::{arch, calibrate, clock, companion, loading, maps, off_cpu, recording, sampling, sys, thread};
 
 const DEFAULT_OUTPUT: &[u8] = b"chase.data";
 
@@ -296,6 +296,9 @@ fn find_companion(this: &mut Process) {
         library: loading::library_path(),
     };
     this.session = companion::find(wanted, &mut reason);
+    if this.session.is_none() && !sys::has_seccomp_filter() {
+        off_cpu::start();
+    }
     let found = if this.session.is_some() { &b"on"[..] } else { reason.as_bytes() };
     // Of the recording, and of those of this process's forks.
     let mut entry = Text::<640>::new();
@@ -406,6 +409,7 @@ pub(crate) fn end(kind: u32, status: i32) {
         thread.settle_moved();
         if !confined {
             thread.note_name();
+            thread.ask_at_end();
             recording::note_names();
         }
     }

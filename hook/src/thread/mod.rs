@@ -22,6 +22,7 @@ use chase_format::layout::{
 use self::end::{DESTRUCTOR_ROUNDS, forget, watch_end};
 use crate::arch::{self, current_thread, set_current_thread};
 use crate::frames::{first_segment, give_back_segment, take_first_segment};
+use crate::off_cpu::OffCpu;
 use crate::pages::PAGE;
 use crate::recording::Lost;
 use crate::sampling::{self, Counts, no_counts};
@@ -54,6 +55,7 @@ pub(crate) struct Thread {
     /// What [`crate::loading`] and [`crate::process`] have to do at the next call.
     pub(crate) pending: Cell<Pending>,
     record: Cell<*mut ThreadRecord>,
+    pub(crate) off_cpu: OffCpu,
     destructor_rounds: Cell<u32>,
 }
 
@@ -154,6 +156,7 @@ impl Thread {
             last_leaving_ticks: Cell::new(0),
             pending: Cell::new(Pending::NONE),
             record: Cell::new(ptr::null_mut()),
+            off_cpu: OffCpu::new(),
             destructor_rounds: Cell::new(0),
         }
     }
@@ -214,6 +217,7 @@ impl Thread {
     /// Puts the thread's end into the recording, as of now.
     pub(crate) fn stamp_end(&self) {
         self.note_name();
+        self.ask_at_end();
         // SAFETY: as in `count_untimed`.
         unsafe {
             (*self.record.get()).end_ticks = clock::now();
@@ -228,6 +232,11 @@ impl Thread {
             (*self.record.get()).samples += samples;
             (*self.record.get()).samples_ticks += ticks;
         }
+    }
+
+    /// Its record.
+    pub(crate) fn own_record(&self) -> *mut ThreadRecord {
+        self.record.get()
     }
 
     /// Its time so far, in ticks.
@@ -267,8 +276,11 @@ impl Thread {
             (*record).creator = origin.creator;
             (*record).root_ref = reference(self.tree.root.get());
             (*record).name = sys::thread_name().unwrap_or_default();
-            AtomicU32::from_ptr(&raw mut (*record).state).store(THREAD_LIVE, Ordering::Release);
         }
+        self.begin_asking(record);
+        // SAFETY: as above.
+        unsafe { AtomicU32::from_ptr(&raw mut (*record).state) }
+            .store(THREAD_LIVE, Ordering::Release);
         true
     }
 

@@ -54,8 +54,11 @@ pub struct ThreadRecord {
     /// 1 if the thread was gone, and its countdowns with it, when the process's end was seen: its latest calls are as
     /// little known as where that was not.
     pub untold: u64,
-    /// Room for what a later version knows of a thread.
-    pub reserved: [u64; 2],
+    /// How often it asked how long it had run: once at its start, then at the end of long calls. 0: it never did, and its
+    /// [`OffCpuRow`](super::OffCpuRow)s are missing.
+    pub asks: u64,
+    /// How long it had run since its start when it last asked, or at its end, in ns.
+    pub on_cpu_ns: u64,
 }
 
 /// [`OriginRecord::state`]: the record is complete.
