@@ -362,10 +362,12 @@ pub struct ProcessRow {
 pub enum WaitSource {
     /// The kernel's scheduler: measured.
     Scheduler,
+    /// The threads themselves, which asked after each call of 50 µs or more: measured, but for what was shorter.
+    Asked,
     /// The names of functions: an estimate.
     #[default]
     Name,
-    /// The scheduler for some processes, names for the others.
+    /// Different for some processes and for others.
     Mixed,
 }
 

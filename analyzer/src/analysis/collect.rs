@@ -14,11 +14,10 @@ use crate::image::Image;
 use crate::names::{ImageNames, Names, Renumbered};
 use crate::on_cpu;
 use crate::rows::{
-    ProcessRow, SyscallsState, ThreadApi, ThreadContext, ThreadCreation, ThreadOrigin, ThreadRow,
-    Totals, WaitSource,
+    ProcessRow, SyscallsState, ThreadApi, ThreadContext, ThreadCreation, ThreadOrigin, ThreadRow, Totals,
 };
 use crate::sums::{Scale, Sums};
-use crate::syscalls::{Collected, OffCpu, Places, Scheduler, TracingCost, has_all_waits};
+use crate::syscalls::{Collected, OffCpu, Places, Scheduler, TracingCost, wait_source};
 use crate::uncertainty::Uncertainty;
 use crate::unseen::NotSeen;
 use crate::walk::{Forest, NOBODY};
@@ -169,10 +168,7 @@ impl Collector {
             clock_is_calibrated: image.clock.is_calibrated(),
             is_recorded: image.is_recorded,
             syscalls: image.syscalls_state(),
-            wait_source: match has_all_waits(image) {
-                true => WaitSource::Scheduler,
-                false => WaitSource::Name,
-            },
+            wait_source: wait_source(image),
             totals: Totals::default(),
         });
         if !selection.has_process(process) {

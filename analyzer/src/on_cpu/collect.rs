@@ -21,6 +21,7 @@ const DELETED: &str = " (deleted)";
 #[derive(Default)]
 pub(crate) struct Collected {
     pub(super) sample_hz: u64,
+    pub(super) user_only: bool,
     pub(super) lost_samples: u64,
     pub(super) threads: HashMap<ThreadKey, ThreadTime>,
     pub(super) samples: Vec<Sample>,
@@ -37,6 +38,8 @@ pub(super) struct ThreadTime {
     pub(super) samples: u64,
     /// How many of them were in the kernel.
     pub(super) kernel_samples: u64,
+    /// What a sample stands for at most; 0: no limit, as samples are of all that it does.
+    pub(super) most_ns: u64,
     /// What watching its system calls took.
     pub(super) watching_ns: u64,
 }
@@ -63,6 +66,7 @@ impl Collected {
     /// Adds what was found in a part, whose contexts have the numbers `places` here.
     pub(crate) fn merge(&mut self, part: Self, numbers: &Renumbered, places: &[Place]) {
         self.sample_hz = self.sample_hz.max(part.sample_hz);
+        self.user_only |= part.user_only;
         // The companion counts over all processes: the latest it wrote is the largest.
         self.lost_samples = self.lost_samples.max(part.lost_samples);
         self.threads.extend(part.threads);
@@ -95,6 +99,10 @@ impl Collected {
                 time.on_cpu_ns = time.on_cpu_ns.saturating_add(row.on_cpu_ns);
             }
         }
+        if file.header().user_only != 0 {
+            self.user_only = true;
+            self.add_asked(process, image, places, &wanted);
+        }
         let each_ns = each_ns(file.header());
         for row in file.syscalls() {
             let (thread, _) = places.of(row.context_ref, row.tid);
@@ -122,6 +130,38 @@ impl Collected {
                 None => names.mapped(&name_of(&mappings, row.address)),
             };
             self.samples.push(Sample { thread: key, place, address, object, user, kernel });
+        }
+    }
+}
+
+impl Collected {
+    /// How long threads have run as they say themselves, exactly, where that is more than the companion knows of them;
+    /// and what samples in user space stand for.
+    fn add_asked(
+        &mut self,
+        process: usize,
+        image: &Image,
+        places: &Places,
+        wanted: impl Fn(Option<u32>) -> bool,
+    ) {
+        let Some(header) = image.syscalls.as_ref().map(|file| *file.header()) else { return };
+        let mut asked: HashMap<u32, u64> = HashMap::new();
+        for thread in image.recording.threads().filter(|thread| thread.asked()) {
+            let on_cpu_ns = asked.entry(thread.record().tid).or_default();
+            *on_cpu_ns = on_cpu_ns.saturating_add(thread.record().on_cpu_ns);
+        }
+        for (tid, on_cpu_ns) in asked {
+            let (thread, _) = places.of(0, tid);
+            if wanted(thread) {
+                let time = self.threads.entry((process as u32, tid)).or_default();
+                time.thread = thread;
+                time.on_cpu_ns = time.on_cpu_ns.max(on_cpu_ns);
+            }
+        }
+        for ((of, _), time) in &mut self.threads {
+            if *of == process as u32 {
+                time.most_ns = 1_000_000_000 / header.sample_hz.max(1);
+            }
         }
     }
 }
