@@ -140,7 +140,10 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
         watcher.follow(started.id())?;
         child = Some(started);
         // Nobody reads the file for that.
-        later.extend(said.strip_prefix(SAMPLES).map(|why| format!("chase: syscalls are not recorded: {why}")));
+        later.extend(
+            said.strip_prefix(SAMPLES)
+                .map(|why| format!("chase: syscalls are not recorded: {why}")),
+        );
     } else {
         tell(arguments, if said.starts_with(SAMPLES) { &said } else { "ready" });
     }

@@ -111,9 +111,8 @@ impl Event {
     /// When the kernel refuses.
     pub fn write_to(&self, ring: &Ring) -> io::Result<()> {
         // SAFETY: both are events; nothing but their descriptors is passed.
-        let result = unsafe {
-            libc::ioctl(self.fd.as_raw_fd(), SET_OUTPUT, ring.event.fd.as_raw_fd())
-        };
+        let result =
+            unsafe { libc::ioctl(self.fd.as_raw_fd(), SET_OUTPUT, ring.event.fd.as_raw_fd()) };
         if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 }
@@ -273,7 +272,8 @@ mod tests {
 
     #[test]
     fn records_are_taken_apart() {
-        let sample: Vec<u8> = [9 | 40 << 48, 0x1234, 7 | 8 << 32, 99].map(u64::to_ne_bytes).concat();
+        let sample: Vec<u8> =
+            [9 | 40 << 48, 0x1234, 7 | 8 << 32, 99].map(u64::to_ne_bytes).concat();
         let expected = Record { time_ns: 99, pid: 7, tid: 8, what: What::Sample(0x1234) };
         assert_eq!(parse(&sample), Some(expected));
         assert_eq!(parse(&sample[..20]), None);

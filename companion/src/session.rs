@@ -120,13 +120,17 @@ mod tests {
     #[test]
     fn one_companion_per_directory() {
         let directory = tempfile::TempDir::new().expect("a directory");
-        let first = Session::announce(directory.path(), Session::line(7)).expect("written").expect("the first");
+        let first = Session::announce(directory.path(), Session::line(7))
+            .expect("written")
+            .expect("the first");
         assert!(Session::announce(directory.path(), Session::line(8)).expect("opened").is_none());
         let path = directory.path().join(super::FILE_NAME);
         let text = std::fs::read_to_string(path).expect("readable");
         assert_eq!(text, "chase companion 1\nsession 7\n");
         first.close().expect("unlocked");
-        let second = Session::announce(directory.path(), Session::line(8)).expect("written").expect("the next");
+        let second = Session::announce(directory.path(), Session::line(8))
+            .expect("written")
+            .expect("the next");
         assert!(!first.reopen().expect("asked"));
         drop(second);
         assert!(first.reopen().expect("asked"));

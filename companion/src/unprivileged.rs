@@ -12,15 +12,15 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use aya::util::online_cpus;
+use bytemuck::Zeroable;
 use chase_format::layout::{EXTENSION, Header};
 use chase_format::syscalls::{STATE_COMPLETE, SyscallsHeader};
-use bytemuck::Zeroable;
 
 use crate::drain::{Found, Watcher, boot_id, now_ns, path_of, realtime_of, recording_header};
 use crate::file::{Place, SyscallsFile};
 use crate::perf::{Event, Record, Ring, What};
 use crate::samples::Samples;
-use crate::shared::{PROCESS_EXECED, PROCESS_GREETED, Process, Row, ON_CPU, Sample};
+use crate::shared::{ON_CPU, PROCESS_EXECED, PROCESS_GREETED, Process, Row, Sample};
 
 /// Records of one CPU may be lined up this much later than those of another.
 const SLACK_NS: u64 = 5_000_000;
@@ -269,7 +269,8 @@ impl Unprivileged {
                 && (process.ended_ns == 0 || began_ns <= process.ended_ns)
         };
         let living = self.living.get_mut(&header.pid).map(|living| &mut living.image);
-        if let Some(image) = self.ended.iter_mut().chain(living).find(|image| holds(&image.process)) {
+        if let Some(image) = self.ended.iter_mut().chain(living).find(|image| holds(&image.process))
+        {
             image.is_recorded_in(path, header);
             return;
         }
@@ -440,7 +441,8 @@ fn refused(error: io::Error) -> Error {
     match error.raw_os_error() {
         Some(libc::EACCES | libc::EPERM | libc::ENOSYS) => {
             let path = "/proc/sys/kernel/perf_event_paranoid";
-            let level = fs::read_to_string(path).map_or("not there".to_owned(), |text| text.trim().to_owned());
+            let level = fs::read_to_string(path)
+                .map_or("not there".to_owned(), |text| text.trim().to_owned());
             Error::NotPermitted { level }
         }
         _ => Error::Refused(error),

@@ -1,6 +1,6 @@
 //! Runs a stand-in for a recorded program under the companion and checks what was seen of it.
 //!
-//! Needs root (or the capabilities) and BTF; says so and passes where they are missing.
+//! Mostly needs root (or the capabilities) and BTF; says so and passes where they are missing.
 #![allow(clippy::print_stderr, reason = "a skipped test says why")]
 
 use std::collections::BTreeMap;
@@ -191,7 +191,8 @@ fn samples_are_where_the_time_is() {
         return;
     }
     let run = Run::new();
-    let output = run.run(&["samples"]);
+    let output = run.companion(&["samples"]).env("CHASE_SAMPLE", "997").output().expect("runs");
+    assert!(output.status.success(), "{output:?}");
     let text = String::from_utf8(output.stdout).expect("text");
     let (cpu_ns, address) = text.trim().split_once(' ').expect("two words");
     let cpu_ns: f64 = cpu_ns.parse().expect("a number");
@@ -375,10 +376,11 @@ fn two_capabilities_are_enough_and_one_is_not() {
     let run = Run::new();
     for missing in ["cap_bpf+ep", "cap_perfmon+ep"] {
         let Some(mut command) = as_nobody(&run, missing) else { return };
-        let output = command.arg("tree").output().expect("runs");
+        command.env("CHASE_SAMPLE", "off").arg("tree");
+        let output = command.output().expect("runs");
         assert_eq!(output.status.code(), Some(1), "{missing}: {output:?}");
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(text.contains("no permission for bpf(2)") && text.lines().count() == 1, "{text}");
+        assert!(text.contains("no privilege for bpf(2)") && text.lines().count() == 1, "{text}");
     }
     let Some(mut command) = as_nobody(&run, "cap_bpf,cap_perfmon+ep") else { return };
     let output = command.arg("tree").output().expect("runs");
@@ -442,6 +444,7 @@ fn without_privilege_one_line_says_so() {
     mode(run.directory.path()).expect("changed");
     let mut command = Command::new("setpriv");
     command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]).arg(&copy);
+    command.env("CHASE_SAMPLE", "off");
     let started = Instant::now();
     let Ok(output) = command.output() else {
         return eprintln!("skipped: setpriv is not installed");
@@ -452,6 +455,76 @@ fn without_privilege_one_line_says_so() {
     let text = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(text.lines().count(), 1, "{text}");
-    assert!(text.contains("no permission for bpf(2)"), "{text}");
+    assert!(text.contains("no privilege for bpf(2)"), "{text}");
     assert!(started.elapsed() < Duration::from_secs(5));
+}
+
+/// The companion as an ordinary user, without any capability; `None` where that can't be done.
+fn as_ordinary_user(run: &Run, before: &[&Path]) -> Option<Command> {
+    // SAFETY: it only asks for a number.
+    if unsafe { libc::geteuid() } != 0 {
+        eprintln!("skipped: not root");
+        return None;
+    }
+    let copy = run.directory.path().join("companion");
+    fs::copy(COMPANION, &copy).expect("copied");
+    let given = Command::new("chown").arg("-R").arg("65534").arg(run.directory.path()).status();
+    assert!(given.expect("chown").success());
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]).args(before);
+    command.arg(&copy).arg("--output").arg(run.directory.path());
+    Some(command)
+}
+
+#[test]
+fn without_privilege_there_are_samples() {
+    let _alone = ALONE.lock();
+    let run = Run::new();
+    let Some(mut command) = as_ordinary_user(&run, &[]) else { return };
+    command.args(["--sample", "499", "--"]).arg(&run.target).arg(run.recording()).arg("samples");
+    let output = command.output().expect("runs");
+    assert!(output.status.success(), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("no privilege for bpf(2)") && said.lines().count() == 1, "{said}");
+    let text = String::from_utf8(output.stdout).expect("text");
+    let (cpu_ns, address) = text.trim().split_once(' ').expect("two words");
+    let cpu_ns: f64 = cpu_ns.parse().expect("a number");
+    let address = u64::from_str_radix(address, 16).expect("an address");
+    let entries = fs::read_dir(run.directory.path()).expect("readable");
+    let mut paths = entries.map(|entry| entry.expect("readable").path());
+    let path = paths.find(|path| path.extension().is_some_and(|e| e == "syscalls"));
+    let file =
+        SyscallsFile::parse(fs::read(path.expect("a file")).expect("read")).expect("well-formed");
+    let header = file.header();
+    assert_eq!((file.problems(), header.sample_hz, header.user_only), (&[][..], 499, 1));
+    assert_eq!((header.state, header.lost_samples), (STATE_COMPLETE, 0));
+    assert_eq!((file.syscalls().count(), file.waits().count()), (0, 0));
+    // The target's contexts are not known, and the kernel's part is not seen.
+    assert!(file.samples().all(|row| row.context_ref == 0 && row.kernel == 0));
+    let samples: f64 = file.samples().map(|row| f64::from(row.user)).sum();
+    let expected = cpu_ns / 1e9 * 499.0;
+    assert!((samples / expected - 1.0).abs() < 0.1, "{samples} instead of {expected}");
+    let on_cpu_ns: u64 = file.on_cpu().map(|row| row.on_cpu_ns).sum();
+    assert!((on_cpu_ns as f64 / cpu_ns - 1.0).abs() < 0.1, "{on_cpu_ns} of {cpu_ns}");
+    let mapping = file.mappings().find(|row| (row.start..row.end).contains(&address));
+    let path = mapping.map(|row| chase_recorder::reader::mapping_path(&row).into_owned());
+    assert_eq!(path.as_deref(), run.target.to_str());
+}
+
+/// Where the kernel refuses that too, one line says what would permit it.
+#[test]
+fn without_events_one_line_says_what_permits_them() {
+    let _alone = ALONE.lock();
+    let run = Run::new();
+    let refuse = run.directory.path().join("refuse");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/refuse.c");
+    let mut compile = Command::new("cc");
+    compile.args(["-O1", "-Wall", "-Werror", "-o"]).arg(&refuse).arg(source);
+    assert!(compile.status().expect("cc").success());
+    let Some(mut command) = as_ordinary_user(&run, &[&refuse]) else { return };
+    let output = command.output().expect("runs");
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("sysctl kernel.perf_event_paranoid=2"), "{said}");
+    assert!(said.contains("setcap cap_bpf,cap_perfmon+ep") && said.lines().count() == 1, "{said}");
 }

@@ -27,6 +27,11 @@ const FIRST_LIMIT: u64 = 150_000;
 /// Less may be an interrupt, or what asking takes.
 const NOISE_NS: u64 = 8_000;
 
+/// What asking has taken at least, in ticks.
+static LEAST_COST: AtomicU64 = AtomicU64::new(u64::MAX);
+/// What asking costs is less than so many times the least.
+const UNDISTURBED: u64 = 4;
+
 /// Rows of a thread are in a few tables, each larger than the one before.
 const TABLES: usize = 6;
 /// Places that a row may be in, in each.
@@ -95,7 +100,9 @@ impl Thread {
         if !is_on() {
             return;
         }
-        self.take_stretch(clock::now());
+        let began_ticks = clock::now();
+        self.take_stretch(began_ticks);
+        LEAST_COST.fetch_min(clock::now().saturating_sub(began_ticks), Ordering::Relaxed);
         own.first_cpu_ns.set(own.cpu_ns.get());
         own.voluntary.set(sys::voluntary_switches());
         // SAFETY: the record is this thread's.
@@ -123,7 +130,8 @@ impl Thread {
         let stretch = self.take_stretch(end_ticks);
         if stretch.off_ns > 0 {
             let gap_ticks = stretch.ticks.saturating_sub(ticks);
-            let (call_ns, gap_ns) = (stretch.ns_of(ticks.min(stretch.ticks)), stretch.ns_of(gap_ticks));
+            let (call_ns, gap_ns) =
+                (stretch.ns_of(ticks.min(stretch.ticks)), stretch.ns_of(gap_ticks));
             // SAFETY: the node is one of this thread's.
             let (others, total) = unsafe { ((*node).calls.saturating_sub(1), (*node).total_ticks) };
             let usual = total.saturating_sub(ticks).checked_div(others).unwrap_or(0);
@@ -146,10 +154,11 @@ impl Thread {
         {
             LIMIT.store(rate.saturating_mul(LIMIT_US), Ordering::Relaxed);
         }
-        // It is in the time of who called.
+        // It is in the time of who called. What is far above the least was no cost: the thread did not run.
         let cost_ticks = clock::now().saturating_sub(end_ticks);
+        let least = LEAST_COST.fetch_min(cost_ticks, Ordering::Relaxed).min(cost_ticks);
         if let Some(row) = self.row(self.innermost_node()) {
-            row.cost_ticks += cost_ticks;
+            row.cost_ticks += cost_ticks.min(least.saturating_mul(UNDISTURBED));
         }
     }
 
@@ -191,7 +200,13 @@ impl Thread {
             let voluntary = sys::voluntary_switches();
             is_blocked = own.voluntary.replace(voluntary) != voluntary;
         }
-        Stretch { began_ticks, ticks: now_ticks.saturating_sub(began_ticks), ns, off_ns, is_blocked }
+        Stretch {
+            began_ticks,
+            ticks: now_ticks.saturating_sub(began_ticks),
+            ns,
+            off_ns,
+            is_blocked,
+        }
     }
 
     fn add_off_cpu(&self, node: *mut Node, ns: u64, is_blocked: bool) {
@@ -208,7 +223,10 @@ impl Thread {
     }
 
     /// The row of a node; `None` if there is no room.
-    #[expect(clippy::mut_from_ref, reason = "rows are this thread's, and none is held when another is asked for")]
+    #[expect(
+        clippy::mut_from_ref,
+        reason = "rows are this thread's, and none is held when another is asked for"
+    )]
     fn row(&self, node: *mut Node) -> Option<&mut OffCpuRow> {
         let node_ref = reference(node);
         let hash = (node_ref.wrapping_mul(0x9e37_79b1) >> 8) as usize;

@@ -28,7 +28,9 @@ use crate::recording::Refused;
 use crate::signals::SignalsBlocked;
 use crate::text::{Text, c_bytes, file_name};
 use crate::thread::Origin;
-use crate::{arch, calibrate, clock, companion, loading, maps, off_cpu, recording, sampling, sys, thread};
+use crate::{
+    arch, calibrate, clock, companion, loading, maps, off_cpu, recording, sampling, sys, thread,
+};
 
 const DEFAULT_OUTPUT: &[u8] = b"chase.data";
 

@@ -14,7 +14,8 @@ use crate::image::Image;
 use crate::names::{ImageNames, Names, Renumbered};
 use crate::on_cpu;
 use crate::rows::{
-    ProcessRow, SyscallsState, ThreadApi, ThreadContext, ThreadCreation, ThreadOrigin, ThreadRow, Totals,
+    ProcessRow, SyscallsState, ThreadApi, ThreadContext, ThreadCreation, ThreadOrigin, ThreadRow,
+    Totals,
 };
 use crate::sums::{Scale, Sums};
 use crate::syscalls::{Collected, OffCpu, Places, Scheduler, TracingCost, wait_source};
