@@ -147,9 +147,9 @@ fn threads_have_the_time_that_they_ran_and_waited() {
             let found = number(&thread["on_cpu_ns"]);
             if *expected > 1e8 {
                 near("a thread", found, *expected, 0.01)?;
-                // What the clock struck is as often as it ran.
-            } else {
-                near("sleep", number(&thread["wait_ns"]), 0.303e9, 0.1)?;
+            } else if number(&thread["wait_ns"]) < 0.3e9 {
+                // It is longer where it does not get a processor at once.
+                return Err(format!("slept 300 ms: {thread}"));
             }
         }
         let on_cpu = &document(&installed.output(), "libs")["on_cpu"];

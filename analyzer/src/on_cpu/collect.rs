@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
+use chase_recorder::layout::THREAD_ENDED;
 use chase_recorder::reader::mapping_path;
 use chase_recorder::syscalls::MappingRow;
 
@@ -145,17 +146,20 @@ impl Collected {
         wanted: impl Fn(Option<u32>) -> bool,
     ) {
         let Some(header) = image.syscalls.as_ref().map(|file| *file.header()) else { return };
-        let mut asked: HashMap<u32, u64> = HashMap::new();
+        // By thread id: time, and whether it is all of it, as all that had this number have ended.
+        let mut asked: HashMap<u32, (u64, bool)> = HashMap::new();
         for thread in image.recording.threads().filter(|thread| thread.asked()) {
-            let on_cpu_ns = asked.entry(thread.record().tid).or_default();
-            *on_cpu_ns = on_cpu_ns.saturating_add(thread.record().on_cpu_ns);
+            let record = thread.record();
+            let (on_cpu_ns, is_all) = asked.entry(record.tid).or_insert((0, true));
+            *on_cpu_ns = on_cpu_ns.saturating_add(record.on_cpu_ns);
+            *is_all &= record.state == THREAD_ENDED;
         }
-        for (tid, on_cpu_ns) in asked {
+        for (tid, (on_cpu_ns, is_all)) in asked {
             let (thread, _) = places.of(0, tid);
             if wanted(thread) {
                 let time = self.threads.entry((process as u32, tid)).or_default();
                 time.thread = thread;
-                time.on_cpu_ns = time.on_cpu_ns.max(on_cpu_ns);
+                time.on_cpu_ns = if is_all { on_cpu_ns } else { time.on_cpu_ns.max(on_cpu_ns) };
             }
         }
         for ((of, _), time) in &mut self.threads {
