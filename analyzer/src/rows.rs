@@ -7,8 +7,9 @@ use serde::{Serialize, Serializer};
 use crate::address::CodeAddress;
 use crate::blocking::Cause;
 use crate::clock::Ns;
-use crate::image::Ending;
-use crate::on_cpu::{OnCpuOfApi, SampledTime};
+use crate::image::{Ending, SyscallsState};
+pub use crate::off_cpu::WaitSource;
+use crate::sampled::{OnCpuOfApi, SampledTime};
 
 /// Figures of a set of calls. Times are free of the hook's own cost; see the crate's documentation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -354,35 +355,6 @@ pub struct ProcessRow {
     /// Its figures.
     #[serde(flatten)]
     pub totals: Totals,
-}
-
-/// Where waits are from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum WaitSource {
-    /// The kernel's scheduler: measured.
-    Scheduler,
-    /// The threads themselves, which asked after each call of 50 µs or more: measured, but for what was shorter.
-    Asked,
-    /// The names of functions: an estimate.
-    #[default]
-    Name,
-    /// Different for some processes and for others.
-    Mixed,
-}
-
-/// What is known of the system calls of a process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum SyscallsState {
-    /// Nothing.
-    None,
-    /// All of them.
-    Complete,
-    /// Those up to some moment: the process runs, or the companion was killed.
-    Open,
-    /// Those up to some moment: the companion stopped before the process ended.
-    Stopped,
 }
 
 /// Figures of a process or of all that was selected.

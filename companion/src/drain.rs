@@ -17,7 +17,7 @@ use crate::file::{Place, SyscallsFile};
 use crate::program::Program;
 use crate::samples::Samples;
 use crate::shared::{PROCESS_FREE, PROCESS_GREETED, Process, Row, Totals};
-use crate::unprivileged;
+use crate::watcher::{Found, Watcher};
 
 /// A process that has rows.
 #[derive(Debug)]
@@ -57,38 +57,6 @@ pub struct Drain {
     written: Vec<Option<Written>>,
     /// Files that could not be written, the first with its error.
     failed: Option<(PathBuf, io::Error)>,
-}
-
-/// What a round found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Found {
-    /// Processes that live.
-    pub live: usize,
-    /// Processes that have ended since the last round.
-    pub ended: usize,
-}
-
-/// Who watches processes and writes what is seen of them.
-pub trait Watcher {
-    /// Watches a process, and what it starts from now on; nothing to do where processes ask for it themselves.
-    ///
-    /// # Errors
-    /// When it can't be watched.
-    fn follow(&mut self, _pid: u32) -> Result<(), unprivileged::Error> {
-        Ok(())
-    }
-
-    /// Writes what has changed, and lets go of what has ended.
-    fn round(&mut self) -> Found;
-
-    /// Marks the files of processes that live as incomplete.
-    fn stop(&mut self);
-
-    /// The first file that could not be written.
-    fn failure(&self) -> Option<&(PathBuf, io::Error)>;
-
-    /// What was left out, as counts of what.
-    fn left_out(&self) -> Vec<(u64, &'static str)>;
 }
 
 /// By the program in the kernel.

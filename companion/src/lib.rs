@@ -15,6 +15,7 @@
 pub mod calibrate;
 pub mod drain;
 pub mod empty;
+pub mod error;
 pub mod file;
 pub mod greeter;
 pub mod mapping;
@@ -27,3 +28,4 @@ pub mod session;
 pub mod shared;
 pub mod types;
 pub mod unprivileged;
+pub mod watcher;

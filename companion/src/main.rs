@@ -13,11 +13,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use chase_companion::calibrate::{Cost, untraced_ns};
-use chase_companion::drain::{Drain, Traced, Watcher};
+use chase_companion::drain::{Drain, Traced};
 use chase_companion::program::Program;
 use chase_companion::rate::Rate;
 use chase_companion::session::Session;
 use chase_companion::unprivileged::Unprivileged;
+use chase_companion::watcher::Watcher;
 use clap::Parser;
 
 /// How often rows are copied.
@@ -110,7 +111,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
     fs::create_dir_all(&arguments.output)
         .with_context(|| format!("can't create {}", arguments.output.display()))?;
     if let Some(pid) = arguments.watch {
-        watcher.follow(pid)?;
+        watcher.follow(pid).map_err(anyhow::Error::from_boxed)?;
     }
     // What a terminal sends to all is for the application to obey: its end is still to be seen.
     // A limit on files shows as an error of the write.
@@ -137,7 +138,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
         let mut command = Command::new(name);
         command.args(rest).env("CHASE_SESSION", session.to_string());
         let started = command.spawn().with_context(|| format!("can't start {}", name.display()))?;
-        watcher.follow(started.id())?;
+        watcher.follow(started.id()).map_err(anyhow::Error::from_boxed)?;
         child = Some(started);
         // Nobody reads the file for that.
         later.extend(

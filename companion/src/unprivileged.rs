@@ -16,11 +16,12 @@ use bytemuck::Zeroable;
 use chase_format::layout::{EXTENSION, Header};
 use chase_format::syscalls::{STATE_COMPLETE, SyscallsHeader};
 
-use crate::drain::{Found, Watcher, boot_id, now_ns, path_of, realtime_of, recording_header};
+use crate::drain::{boot_id, now_ns, path_of, realtime_of, recording_header};
 use crate::file::{Place, SyscallsFile};
 use crate::perf::{Event, Record, Ring, What};
 use crate::samples::Samples;
 use crate::shared::{ON_CPU, PROCESS_EXECED, PROCESS_GREETED, Process, Row, Sample};
+use crate::watcher::{Found, Watcher};
 
 /// Records of one CPU may be lined up this much later than those of another.
 const SLACK_NS: u64 = 5_000_000;
@@ -319,7 +320,7 @@ impl Unprivileged {
 }
 
 impl Watcher for Unprivileged {
-    fn follow(&mut self, pid: u32) -> Result<(), Error> {
+    fn follow(&mut self, pid: u32) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         let tids = threads_of(pid).map_err(Error::Refused)?;
         let began_ns = now_ns(libc::CLOCK_MONOTONIC);
         for &tid in &tids {

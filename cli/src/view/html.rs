@@ -10,7 +10,7 @@ use chase_analyzer::{Finding, GroupRow};
 use chase_export::{Profile, Stacks};
 use chase_html::{Comparison, Facts, Figures, Flame, FlameKind, Process};
 
-use super::charts::Charts;
+use super::files::Files;
 use super::{approximate, compare as views, processes};
 use crate::args::{Cli, CompareArgs};
 use crate::compare::Compared;
@@ -30,7 +30,7 @@ pub(super) fn write(
     report: &Report,
     recordings: &[PathBuf],
     output: &Path,
-) -> anyhow::Result<Charts> {
+) -> anyhow::Result<Files> {
     let mut model = model(report)?;
     if let [before, now] = recordings {
         let arguments =
@@ -40,7 +40,7 @@ pub(super) fn write(
     }
     let page = chase_html::page(&model).context("cannot make the page")?;
     fs::write(output, page).with_context(|| format!("cannot write {}", output.display()))?;
-    Ok(Charts::of(output.to_owned()))
+    Ok(Files::of(output.to_owned()))
 }
 
 /// What the page, and the charts, are made from.

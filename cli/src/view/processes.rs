@@ -2,13 +2,15 @@
 
 use std::cmp::Reverse;
 
-use chase_analyzer::{Analysis, Ending, Ns, ProcessRow, Totals};
+use chase_analyzer::{Analysis, Ending, Ns, ProcessRow};
 use unicode_width::UnicodeWidthStr;
 
 use super::approximate;
 use crate::names::OWN;
 use crate::report::{Report, file_name, fraction};
-use crate::terminal::{Align, Look, Table, Terminal, clean, count, elapsed, moment, percent};
+use crate::terminal::{
+    Align, Look, Table, Terminal, clean, count, elapsed, moment, percent, plural,
+};
 
 /// Headings of columns, and what they mean.
 pub(super) const LIBRARY_SUM: (&str, &str) = (
@@ -36,11 +38,6 @@ pub(super) fn overhead(analysis: &Analysis) -> String {
     let sampled = fraction(own, on_cpu.on_cpu_ns.as_f64() - own.as_f64());
     let cost = totals.own_cost_ns;
     percent(sampled.max(fraction(cost, totals.lifetime_ns.as_f64() - cost.as_f64())))
-}
-
-/// `cost` as a part of what the threads would have taken without it.
-pub(super) fn overhead_of(cost: Ns, totals: &Totals) -> String {
-    percent(fraction(cost, totals.lifetime_ns.as_f64() - cost.as_f64()))
 }
 
 /// `compressor  pid 4711  212 ms wall, 3 threads, …`, and how it ended.
@@ -178,7 +175,11 @@ pub(super) fn not_seen(report: &Report) -> Vec<String> {
             "by threads that were starting or ending, or are not recorded",
         ),
         (not_seen.calls_without_space, "call", "for which the recording had no room"),
-        (not_seen.calls_too_deep, "call", "nested too deep to be timed"),
+        (
+            not_seen.calls_too_deep,
+            "call",
+            "untimed: frames were exhausted, by deep nesting or by calls left on other stacks",
+        ),
         (not_seen.lost_calls, "call", "that threads made unrecorded"),
         (not_seen.threads, "thread", "without a record"),
         (not_seen.slots_without_stub, "import", "for which no stub was left"),
@@ -248,13 +249,4 @@ pub(super) fn not_seen(report: &Report) -> Vec<String> {
         ));
     }
     lines
-}
-
-pub(super) fn plural(number: u64, what: &str) -> String {
-    let ending = match number {
-        1 => "",
-        _ if what.ends_with('s') => "es",
-        _ => "s",
-    };
-    format!("{} {what}{ending}", count(number))
 }

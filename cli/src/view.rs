@@ -4,6 +4,7 @@ mod apis;
 mod charts;
 pub(crate) mod compare;
 mod export;
+mod files;
 mod findings;
 mod groups;
 mod hot;
