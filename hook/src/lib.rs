@@ -34,7 +34,6 @@ mod lock;
 mod maps;
 mod names;
 mod objects;
-mod off_cpu;
 mod pages;
 mod process;
 mod readable;

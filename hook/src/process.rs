@@ -28,9 +28,7 @@ use crate::recording::Refused;
 use crate::signals::SignalsBlocked;
 use crate::text::{Text, c_bytes, file_name};
 use crate::thread::Origin;
-use crate::{
-    arch, calibrate, clock, companion, loading, maps, off_cpu, recording, sampling, sys, thread,
-};
+use crate::{arch, calibrate, clock, companion, loading, maps, recording, sampling, sys, thread};
 
 const DEFAULT_OUTPUT: &[u8] = b"chase.data";
 
@@ -299,7 +297,7 @@ fn find_companion(this: &mut Process) {
     };
     this.session = companion::find(wanted, &mut reason);
     if this.session.is_none() && !sys::has_seccomp_filter() {
-        off_cpu::start();
+        thread::start_asking();
     }
     let found = if this.session.is_some() { &b"on"[..] } else { reason.as_bytes() };
     // Of the recording, and of those of this process's forks.

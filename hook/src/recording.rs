@@ -27,7 +27,7 @@ use crate::lock::Lock;
 use crate::signals::SignalsBlocked;
 use crate::sys::{self, Errno};
 use crate::text::Text;
-use crate::{clock, loading, off_cpu, process};
+use crate::{clock, loading, process};
 
 /// Longest recording, bytes.
 pub(crate) const LARGEST: usize = 4 << 30;
@@ -306,7 +306,6 @@ pub(crate) fn confine(without_clock: bool) {
     if !is_confined() {
         clock::note_latest();
     }
-    off_cpu::stop();
     if without_clock {
         clock::freeze();
     }

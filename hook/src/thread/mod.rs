@@ -7,6 +7,7 @@
 mod creation;
 mod end;
 mod kept;
+mod off_cpu;
 mod python;
 mod python_objects;
 mod start;
@@ -20,9 +21,9 @@ use chase_format::layout::{
 };
 
 use self::end::{DESTRUCTOR_ROUNDS, forget, watch_end};
+use self::off_cpu::OffCpu;
 use crate::arch::{self, current_thread, set_current_thread};
 use crate::frames::{first_segment, give_back_segment, take_first_segment};
-use crate::off_cpu::OffCpu;
 use crate::pages::PAGE;
 use crate::recording::Lost;
 use crate::sampling::{self, Counts, no_counts};
@@ -33,6 +34,7 @@ use crate::{clock, pages, process, recording, sys};
 
 pub(crate) use self::end::watch_ends;
 pub(crate) use self::kept::{Kept, keep, keep_no_more, restore};
+pub(crate) use self::off_cpu::{LIMIT as ASK_LIMIT, start as start_asking};
 pub(crate) use self::start::{
     Plan, after_fork_in_child, after_fork_in_parent, before_fork, begin, prepare,
 };

@@ -11,7 +11,6 @@ use chase_format::histogram::{
 use chase_format::layout::{FRAMED, Node, OWN_CONTEXT_REF, SAMPLED, TIMING_ALL, UNIT};
 
 use crate::frames::{self, FRAME, Frame, SEGMENT};
-use crate::off_cpu;
 use crate::sampling;
 use crate::special;
 use crate::thread::{self, Thread};
@@ -104,7 +103,7 @@ global_asm!(
     SECOND_PAGE = const bucket_start(PAGE_BUCKETS),
     THIRD_PAGE = const bucket_start(2 * PAGE_BUCKETS),
     frozen_ticks = sym FROZEN_TICKS,
-    ask_limit = sym off_cpu::LIMIT,
+    ask_limit = sym thread::ASK_LIMIT,
     targets = sym TARGETS,
     base = sym BASE,
     enter_slow = sym frames::enter_slow,

@@ -12,8 +12,8 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use chase_format::layout::{ChunkKind, Node, OffCpuRow, PAGE, ThreadRecord};
 use chase_format::writer::records_per_chunk;
 
+use super::Thread;
 use crate::signals::SignalsBlocked;
-use crate::thread::Thread;
 use crate::tree::reference;
 use crate::{clock, recording, sys};
 
@@ -51,11 +51,6 @@ pub(crate) struct OffCpu {
 /// From now on, threads ask.
 pub(crate) fn start() {
     LIMIT.store(FIRST_LIMIT, Ordering::Relaxed);
-}
-
-/// From now on, nobody does.
-pub(crate) fn stop() {
-    LIMIT.store(u64::MAX, Ordering::Relaxed);
 }
 
 fn is_on() -> bool {
