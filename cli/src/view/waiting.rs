@@ -37,10 +37,15 @@ pub(super) fn legend(report: &Report) -> Vec<(&'static str, &'static str)> {
     };
     let mut entries = vec![(heading(report), wait)];
     if is_measured(report) {
-        entries.push((
-            PREEMPTED,
-            "the part of self in which the thread could have run, but others did",
-        ));
+        let preempted = match report.analysis.wait_source() {
+            WaitSource::Asked => {
+                "the part of self in which the thread could have run, but others did: measured by the threads themselves"
+            }
+            _ => {
+                "the part of self in which the thread could have run, but others did: from the scheduler"
+            }
+        };
+        entries.push((PREEMPTED, preempted));
     }
     entries
 }
