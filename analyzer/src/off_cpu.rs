@@ -1,7 +1,24 @@
 //! Time off the CPU.
 
+use serde::Serialize;
+
 use crate::clock::Ns;
 use crate::rows::MeasuredOffCpu;
+
+/// Where waits are from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WaitSource {
+    /// The kernel's scheduler: measured.
+    Scheduler,
+    /// The threads themselves, which asked after each call of 50 µs or more: measured, but for what was shorter.
+    Asked,
+    /// The names of functions: an estimate.
+    #[default]
+    Name,
+    /// Different for some processes and for others.
+    Mixed,
+}
 
 /// Time off the CPU, in ns.
 #[derive(Clone, Copy, Debug, Default)]

@@ -8,6 +8,7 @@ use crate::address::CodeAddress;
 use crate::blocking::Cause;
 use crate::clock::Ns;
 use crate::image::{Ending, SyscallsState};
+pub use crate::off_cpu::WaitSource;
 use crate::sampled::{OnCpuOfApi, SampledTime};
 
 /// Figures of a set of calls. Times are free of the hook's own cost; see the crate's documentation.
@@ -386,19 +387,6 @@ pub struct ProcessRow {
     /// Its figures.
     #[serde(flatten)]
     pub totals: Totals,
-}
-
-/// Where waits are from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum WaitSource {
-    /// The kernel's scheduler: measured.
-    Scheduler,
-    /// The names of functions: an estimate.
-    #[default]
-    Name,
-    /// The scheduler for some processes, names for the others.
-    Mixed,
 }
 
 /// Figures of a process or of all that was selected.

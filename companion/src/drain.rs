@@ -17,6 +17,7 @@ use crate::file::{Place, SyscallsFile};
 use crate::program::Program;
 use crate::samples::Samples;
 use crate::shared::{PROCESS_FREE, PROCESS_GREETED, Process, Row, Totals};
+use crate::watcher::{Found, Watcher};
 
 /// A process that has rows.
 #[derive(Debug)]
@@ -59,13 +60,39 @@ pub struct Drain {
     failed: Option<(PathBuf, io::Error)>,
 }
 
-/// What a round found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Found {
-    /// Processes that live.
-    pub live: usize,
-    /// Processes that have ended since the last round.
-    pub ended: usize,
+/// By the program in the kernel.
+pub struct Traced {
+    /// The program.
+    pub program: Program,
+    /// Where its rows go.
+    pub drain: Drain,
+}
+
+impl Watcher for Traced {
+    fn round(&mut self) -> Found {
+        self.drain.round(&mut self.program)
+    }
+
+    fn stop(&mut self) {
+        self.drain.stop();
+    }
+
+    fn failure(&self) -> Option<&(PathBuf, io::Error)> {
+        self.drain.failed.as_ref()
+    }
+
+    fn left_out(&self) -> Vec<(u64, &'static str)> {
+        let totals = self.program.totals();
+        vec![
+            (totals.refused, "processes of another user (or another version of chase)"),
+            (totals.dropped, "set-id images"),
+            (totals.lost_processes, "processes for want of room"),
+            (totals.lost_threads, "threads for want of room"),
+            (totals.lost_calls, "calls for want of room"),
+            (totals.lost_waits, "waits for want of room"),
+            (totals.lost_samples, "samples for want of room"),
+        ]
+    }
 }
 
 impl Drain {
@@ -82,12 +109,6 @@ impl Drain {
             written: Vec::new(),
             failed: None,
         }
-    }
-
-    /// The first file that could not be written.
-    #[must_use]
-    pub fn failure(&self) -> Option<&(PathBuf, io::Error)> {
-        self.failed.as_ref()
     }
 
     /// Writes what has changed, and lets go of what has ended.
@@ -260,8 +281,7 @@ fn header_of(process: &Process, all: &[Process], cost: Cost) -> SyscallsHeader {
         pid: process.own_pid,
         parent_pid: parent_pid_of(process, all),
         began_ns: process.began_ns,
-        began_realtime_ns: now_ns(libc::CLOCK_REALTIME)
-            .saturating_sub(now_ns(libc::CLOCK_MONOTONIC).saturating_sub(process.began_ns)),
+        began_realtime_ns: realtime_of(process.began_ns),
         boot_id: boot_id(),
         cost_inside_ns: cost.inside_ns,
         cost_outside_ns: cost.outside_ns,
@@ -278,7 +298,13 @@ fn parent_pid_of(process: &Process, all: &[Process]) -> u32 {
     parent.filter(is_it).map_or(0, |parent| parent.own_pid)
 }
 
-fn boot_id() -> [u8; 16] {
+/// A moment of `CLOCK_MONOTONIC`, in ns since 1970.
+pub(crate) fn realtime_of(monotonic_ns: u64) -> u64 {
+    let ago_ns = now_ns(libc::CLOCK_MONOTONIC).saturating_sub(monotonic_ns);
+    now_ns(libc::CLOCK_REALTIME).saturating_sub(ago_ns)
+}
+
+pub(crate) fn boot_id() -> [u8; 16] {
     let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
     u128::from_str_radix(&digits, 16).map_or([0; 16], u128::to_be_bytes)
@@ -290,7 +316,7 @@ fn until_nul(bytes: &[u8]) -> &[u8] {
 
 /// Beside the recording; where there is none, in the directory of the run. The path comes from a
 /// traced process, so it has to lead to what is its recording.
-fn path_of(process: &Process, directory: &Path) -> PathBuf {
+pub(crate) fn path_of(process: &Process, directory: &Path) -> PathBuf {
     let recording = Path::new(OsStr::from_bytes(until_nul(&process.path)));
     if process.state == PROCESS_GREETED && is_recording(recording, process.own_pid) {
         let mut path = recording.as_os_str().to_owned();
@@ -308,22 +334,28 @@ fn path_of(process: &Process, directory: &Path) -> PathBuf {
 }
 
 fn is_recording(path: &Path, pid: u32) -> bool {
+    recording_header(path).is_ok_and(|header| header.pid == pid)
+}
+
+/// The header of a recording.
+pub(crate) fn recording_header(path: &Path) -> io::Result<Header> {
+    let refused = || io::Error::from(io::ErrorKind::InvalidInput);
     let mut header = Header::zeroed();
     let mut options = OpenOptions::new();
     let open = options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
-    let is_file = path.symlink_metadata().is_ok_and(|metadata| metadata.is_file());
-    let read = if is_file { open.open(path) } else { Err(io::ErrorKind::InvalidInput.into()) };
-    let read = read.and_then(|mut file| {
-        if !file.metadata()?.is_file() {
-            return Err(io::ErrorKind::InvalidInput.into());
-        }
-        file.read_exact(bytemuck::bytes_of_mut(&mut header))
-    });
-    read.is_ok() && header.magic == MAGIC && header.pid == pid
+    if !path.symlink_metadata()?.is_file() {
+        return Err(refused());
+    }
+    let mut file = open.open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(refused());
+    }
+    file.read_exact(bytemuck::bytes_of_mut(&mut header))?;
+    if header.magic == MAGIC { Ok(header) } else { Err(refused()) }
 }
 
 /// `CLOCK_MONOTONIC` is the clock that the program reads.
-fn now_ns(clock: libc::clockid_t) -> u64 {
+pub(crate) fn now_ns(clock: libc::clockid_t) -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the kernel fills in the structure.
     unsafe { libc::clock_gettime(clock, &raw mut now) };

@@ -13,10 +13,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use chase_companion::calibrate::{Cost, untraced_ns};
-use chase_companion::drain::Drain;
+use chase_companion::drain::{Drain, Traced};
 use chase_companion::program::Program;
+use chase_companion::rate::Rate;
 use chase_companion::session::Session;
-use chase_companion::shared::Totals;
+use chase_companion::unprivileged::Unprivileged;
+use chase_companion::watcher::Watcher;
 use clap::Parser;
 
 /// How often rows are copied.
@@ -45,28 +47,16 @@ struct Arguments {
     /// Give up when no process has asked for so many seconds
     #[arg(long, default_value_t = 10.0)]
     patience: f64,
-    /// Samples of what runs, per second and CPU, or "off" [default: $CHASE_SAMPLE, or 997]
+    /// Watch this process from the start, where only samples can be taken
+    #[arg(long, hide = true)]
+    watch: Option<u32>,
+    /// Samples of what runs, per second and CPU, or "off" [default: $CHASE_SAMPLE, or 997, or less where that would
+    /// cost more than 1 %]
     #[arg(long)]
     sample: Option<String>,
     /// Start this program, with the session in `CHASE_SESSION`, and end with its status
     #[arg(last = true)]
     command: Vec<std::ffi::OsString>,
-}
-
-/// Samples a second: a prime, so that nothing that comes in step with a clock is always met, or never.
-const SAMPLE_HZ: u64 = 997;
-
-/// Samples a second that are asked for; 0 for none.
-fn sample_hz(wish: Option<&str>) -> Result<u64> {
-    const MOST: u64 = 10_000;
-    match wish {
-        None | Some("") => Ok(SAMPLE_HZ),
-        Some("off") => Ok(0),
-        Some(wish) => match wish.parse() {
-            Ok(hz @ 1..=MOST) => Ok(hz),
-            _ => bail!("CHASE_SAMPLE must be off, or samples per second, from 1 to {MOST}"),
-        },
-    }
 }
 
 static STOP: AtomicBool = AtomicBool::new(false);
@@ -115,22 +105,14 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
     own_limits();
     let session = arguments.session.map_or_else(random, Ok)?;
     let wish = arguments.sample.clone().or_else(|| std::env::var("CHASE_SAMPLE").ok());
-    let mut sample_hz = sample_hz(wish.as_deref())?;
-    let before_ns = untraced_ns();
-    let mut program = Program::start(session, user)?;
-    let mut no_samples = None;
+    let rate = Rate::wished(wish.as_deref())?;
+    let begun = begin(arguments, session, user, rate)?;
+    let Begun { mut watcher, said, mut later } = begun;
     fs::create_dir_all(&arguments.output)
         .with_context(|| format!("can't create {}", arguments.output.display()))?;
-    let cost = Cost::measure(&mut program, session, before_ns);
-    if sample_hz > 0
-        && let Err(error) = program.sample(sample_hz)
-    {
-        sample_hz = 0;
-        no_samples = Some(format!("chase: no samples are taken: {error}"));
+    if let Some(pid) = arguments.watch {
+        watcher.follow(pid).map_err(anyhow::Error::from_boxed)?;
     }
-    let mut drain = Drain::new(arguments.output.clone(), cost, sample_hz);
-    // The process that was measured is no result.
-    drain.forget(&mut program);
     // What a terminal sends to all is for the application to obey: its end is still to be seen.
     // A limit on files shows as an error of the write.
     for (signal, handler) in [
@@ -145,8 +127,8 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
     let place = || format!("can't announce the session in {}", arguments.output.display());
     let announced = match arguments.lock_fd {
         // SAFETY: who started this passed the descriptor to be used and closed here.
-        Some(fd) => Session::adopt(unsafe { File::from_raw_fd(fd) }, session).map(Some),
-        None => Session::announce(&arguments.output, session),
+        Some(fd) => Session::adopt(unsafe { File::from_raw_fd(fd) }, said.clone()).map(Some),
+        None => Session::announce(&arguments.output, said.clone()),
     };
     let Some(announced) = announced.with_context(place)? else {
         bail!("another companion is at work in {}", arguments.output.display());
@@ -155,60 +137,102 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
     if let [name, rest @ ..] = arguments.command.as_slice() {
         let mut command = Command::new(name);
         command.args(rest).env("CHASE_SESSION", session.to_string());
-        child = Some(command.spawn().with_context(|| format!("can't start {}", name.display()))?);
+        let started = command.spawn().with_context(|| format!("can't start {}", name.display()))?;
+        watcher.follow(started.id()).map_err(anyhow::Error::from_boxed)?;
+        child = Some(started);
+        // Nobody reads the file for that.
+        later.extend(
+            said.strip_prefix(SAMPLES)
+                .map(|why| format!("chase: syscalls are not recorded: {why}")),
+        );
     } else {
-        tell(arguments, "ready");
+        tell(arguments, if said.starts_with(SAMPLES) { &said } else { "ready" });
     }
     let patience = Duration::from_secs_f64(arguments.patience);
-    let status = watch(&mut program, &mut drain, child, patience)?;
+    let status = watch(&mut *watcher, child, patience)?;
     announced.close()?;
     sleep(LAST_LOOK);
     // Somebody may have said hello in the last moment.
-    while drain.round(&mut program).live > 0 && !STOP.load(Ordering::Relaxed) {
+    while watcher.round().live > 0 && !STOP.load(Ordering::Relaxed) {
         // Another companion may take hellos by now; these processes are ours.
         let again = announced.reopen()?;
-        watch(&mut program, &mut drain, None, Duration::ZERO)?;
+        watch(&mut *watcher, None, Duration::ZERO)?;
         if again {
             announced.close()?;
         }
         sleep(LAST_LOOK);
     }
-    drain.stop();
-    if let Some((path, error)) = drain.failure() {
+    watcher.stop();
+    if let Some((path, error)) = watcher.failure() {
         tell(arguments, &format!("chase: syscalls are incomplete: {}: {error}", path.display()));
     }
-    if let Some(line) = no_samples {
+    for line in later {
         tell(arguments, &line);
     }
-    let Totals {
-        refused,
-        dropped,
-        lost_calls,
-        lost_waits,
-        lost_processes,
-        lost_threads,
-        lost_samples,
-        ..
-    } = program.totals();
-    let left_out = [
-        (refused, "processes of another user (or another version of chase)"),
-        (dropped, "set-id images"),
-        (lost_processes, "processes for want of room"),
-        (lost_threads, "threads for want of room"),
-        (lost_calls, "calls for want of room"),
-        (lost_waits, "waits for want of room"),
-        (lost_samples, "samples for want of room"),
-    ];
-    for (count, what) in left_out.into_iter().filter(|(count, _)| *count > 0) {
+    for (count, what) in watcher.left_out().into_iter().filter(|(count, _)| *count > 0) {
         tell(arguments, &format!("chase: left out: {count} {what}"));
     }
     Ok(status)
 }
 
+/// A session that has samples alone begins so, and goes on with why.
+const SAMPLES: &str = "samples ";
+
+/// What was begun.
+struct Begun {
+    watcher: Box<dyn Watcher>,
+    /// The session, for the processes that look for it.
+    said: String,
+    /// Lines for people, for the end.
+    later: Vec<String>,
+}
+
+/// Watches by the program in the kernel, or takes samples alone where that is not possible.
+fn begin(arguments: &Arguments, session: u64, user: u32, rate: Rate) -> Result<Begun> {
+    let before_ns = untraced_ns();
+    match Program::start(session, user) {
+        Ok(program) => Ok(trace(program, arguments, session, rate, before_ns)),
+        Err(error) if rate == Rate::Off => Err(error.into()),
+        Err(error) => {
+            let hz = rate.hz();
+            match Unprivileged::start(&arguments.output, hz) {
+                Ok(sampled) => Ok(Begun {
+                    watcher: Box::new(sampled),
+                    said: format!("{SAMPLES}{error}"),
+                    later: Vec::new(),
+                }),
+                Err(no_samples) => bail!("{error}; nor are samples taken: {no_samples}"),
+            }
+        }
+    }
+}
+
+fn trace(
+    mut program: Program,
+    arguments: &Arguments,
+    session: u64,
+    rate: Rate,
+    before_ns: u64,
+) -> Begun {
+    let cost = Cost::measure(&mut program, session, before_ns);
+    let mut sample_hz = rate.hz();
+    let mut later = Vec::new();
+    if sample_hz > 0
+        && let Err(error) = program.sample(sample_hz)
+    {
+        sample_hz = 0;
+        later.push(format!("chase: no samples are taken: {error}"));
+    }
+    let mut drain = Drain::new(arguments.output.clone(), cost, sample_hz);
+    // The process that was measured is no result.
+    drain.forget(&mut program);
+    let watcher = Box::new(Traced { program, drain });
+    Begun { watcher, said: Session::line(session), later }
+}
+
 /// Until the last process has ended, nobody came, or a signal says so.
 fn watch(
-    program: &mut Program,
-    drain: &mut Drain,
+    watcher: &mut dyn Watcher,
     mut child: Option<Child>,
     patience: Duration,
 ) -> Result<ExitCode> {
@@ -216,7 +240,7 @@ fn watch(
     let mut any = false;
     let mut status = ExitCode::SUCCESS;
     loop {
-        let found = drain.round(program);
+        let found = watcher.round();
         any |= found.live + found.ended > 0;
         if let Some(running) = &mut child
             && let Some(ended) = running.try_wait()?

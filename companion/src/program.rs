@@ -78,6 +78,16 @@ fn most_threads() -> u32 {
     text.trim().parse().unwrap_or(LARGEST)
 }
 
+/// Whether there is a chance: without, the kernel's types are read for nothing.
+fn has_capabilities() -> bool {
+    const ADMIN: u64 = 1 << 21;
+    const PERFMON_AND_BPF: u64 = 1 << 38 | 1 << 39;
+    let text = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let effective = line.and_then(|digits| u64::from_str_radix(digits.trim(), 16).ok());
+    effective.is_none_or(|all| all & ADMIN != 0 || all & PERFMON_AND_BPF == PERFMON_AND_BPF)
+}
+
 /// Whether any error of the chain is that of a missing permission.
 fn is_permission(error: &(dyn std::error::Error + 'static)) -> bool {
     let mut at = Some(error);
@@ -98,6 +108,9 @@ impl Program {
     /// # Errors
     /// Without BTF or permission, and when the kernel refuses.
     pub fn start(session: u64, owner: u32) -> Result<Self, Error> {
+        if !has_capabilities() {
+            return Err(Error::NotPermitted);
+        }
         let btf = types::of_kernel(OBJECT)?;
         let cpus = online_cpus().map_or(1, |cpus| cpus.len() as u32);
         let mut loaded = types::loader(&btf)

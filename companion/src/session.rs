@@ -1,7 +1,8 @@
 //! The file by which processes find the companion of their run: `<output>/companion.session`.
 //!
 //! Its first line says what it is, the second `session N`, N being the number that a hello must
-//! have. It is locked (`flock`) as long as the companion takes hellos. A process that gets the lock
+//! have. Where the companion takes samples alone, that line is `samples REASON`: no hello is heard, and the reason says
+//! why. It is locked (`flock`) as long as the companion takes hellos. A process that gets the lock
 //! knows that nobody listens; it starts a companion, which inherits the lock with the open file.
 
 use std::fs::{File, OpenOptions, TryLockError};
@@ -23,15 +24,22 @@ const BETWEEN_TRIES: Duration = Duration::from_millis(1);
 #[derive(Debug)]
 pub struct Session {
     file: File,
-    number: u64,
+    /// The second line.
+    said: String,
 }
 
 impl Session {
-    /// Announces session `number` in `directory`; `None` if another companion is at work there.
+    /// What is said of session `number`.
+    #[must_use]
+    pub fn line(number: u64) -> String {
+        format!("session {number}")
+    }
+
+    /// Announces a session in `directory`; `None` if another companion is at work there.
     ///
     /// # Errors
     /// When the file can't be written, or is something else.
-    pub fn announce(directory: &Path, number: u64) -> io::Result<Option<Self>> {
+    pub fn announce(directory: &Path, said: String) -> io::Result<Option<Self>> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
         let mut file = options
@@ -48,15 +56,15 @@ impl Session {
         if !lock(&file)? {
             return Ok(None);
         }
-        Self::adopt(file, number).map(Some)
+        Self::adopt(file, said).map(Some)
     }
 
     /// The same with a file that is open and locked.
     ///
     /// # Errors
     /// When it can't be written.
-    pub fn adopt(file: File, number: u64) -> io::Result<Self> {
-        let this = Self { file, number };
+    pub fn adopt(file: File, said: String) -> io::Result<Self> {
+        let this = Self { file, said };
         this.write()?;
         Ok(this)
     }
@@ -68,7 +76,7 @@ impl Session {
         let first = format!("{FIRST_LINE}\n");
         self.file.write_all_at(first.as_bytes(), 0)?;
         self.file.set_len(first.len() as u64)?;
-        let second = format!("session {}\n", self.number);
+        let second = format!("{}\n", self.said);
         self.file.write_all_at(second.as_bytes(), first.len() as u64)
     }
 
@@ -112,13 +120,17 @@ mod tests {
     #[test]
     fn one_companion_per_directory() {
         let directory = tempfile::TempDir::new().expect("a directory");
-        let first = Session::announce(directory.path(), 7).expect("written").expect("the first");
-        assert!(Session::announce(directory.path(), 8).expect("opened").is_none());
+        let first = Session::announce(directory.path(), Session::line(7))
+            .expect("written")
+            .expect("the first");
+        assert!(Session::announce(directory.path(), Session::line(8)).expect("opened").is_none());
         let path = directory.path().join(super::FILE_NAME);
         let text = std::fs::read_to_string(path).expect("readable");
         assert_eq!(text, "chase companion 1\nsession 7\n");
         first.close().expect("unlocked");
-        let second = Session::announce(directory.path(), 8).expect("written").expect("the next");
+        let second = Session::announce(directory.path(), Session::line(8))
+            .expect("written")
+            .expect("the next");
         assert!(!first.reopen().expect("asked"));
         drop(second);
         assert!(first.reopen().expect("asked"));
@@ -129,7 +141,7 @@ mod tests {
         let directory = tempfile::TempDir::new().expect("a directory");
         let path = directory.path().join(super::FILE_NAME);
         std::fs::write(&path, "precious").expect("written");
-        assert!(Session::announce(directory.path(), 7).is_err());
+        assert!(Session::announce(directory.path(), Session::line(7)).is_err());
         assert_eq!(std::fs::read_to_string(path).expect("readable"), "precious");
     }
 }

@@ -34,6 +34,8 @@ const FIRST_LINE: &[u8] = b"chase companion 1";
 const STARTING: &[u8] = b"starting ";
 /// The number that goes into the hello.
 const SESSION: &[u8] = b"session ";
+/// A companion that takes samples alone: there is nobody to greet. Why.
+const SAMPLES: &[u8] = b"samples ";
 /// When, and why.
 const FAILED: &[u8] = b"failed ";
 
@@ -117,6 +119,7 @@ fn ask(wanted: Wanted<'_>, fd: i32, reason: &mut Reason) -> Found {
     }
     let said = second_line(text);
     match locked {
+        Err(libc::EWOULDBLOCK) if has_samples_alone(said, reason) => Found::Nothing,
         Err(libc::EWOULDBLOCK) => session(said).map_or(Found::Later, Found::Session),
         Err(_) => {
             reason.push(b"can't lock companion.session");
@@ -128,6 +131,9 @@ fn ask(wanted: Wanted<'_>, fd: i32, reason: &mut Reason) -> Found {
             let said = second_line(sys::read_start(fd, &mut buffer));
             if let (true, Some(session)) = (reason.as_bytes().is_empty(), session(said)) {
                 return Found::Session(session);
+            }
+            if reason.as_bytes().is_empty() && has_samples_alone(said, reason) {
+                return Found::Nothing;
             }
             if reason.as_bytes().is_empty() {
                 reason.push(b"the companion has ended at once");
@@ -157,6 +163,13 @@ fn second_line(text: &[u8]) -> &[u8] {
 
 fn session(said: &[u8]) -> Option<u64> {
     said.strip_prefix(SESSION).and_then(number)
+}
+
+/// Whether the companion takes samples alone, and why.
+fn has_samples_alone(said: &[u8], reason: &mut Reason) -> bool {
+    let why = said.strip_prefix(SAMPLES);
+    reason.push(why.unwrap_or(&[]));
+    why.is_some()
 }
 
 /// Whether one failed to start a short time ago, and why.
@@ -210,11 +223,6 @@ fn start(wanted: Wanted<'_>, lock: i32, reason: &mut Reason) -> bool {
         reason.push(b"there is no chase-companion beside ").push(library);
         return false;
     }
-    if !sys::may_load_programs() && !sys::has_file_capabilities(path.as_c_str()) {
-        reason.push(b"no privilege: be root, or setcap cap_bpf,cap_perfmon+ep ");
-        reason.push(path.as_bytes());
-        return false;
-    }
     if sys::adopts_orphans() {
         reason.push(b"this process would be the companion's parent: start it by hand");
         return false;
@@ -223,6 +231,7 @@ fn start(wanted: Wanted<'_>, lock: i32, reason: &mut Reason) -> bool {
         reason.push(b"no pipe to the companion");
         return false;
     };
+    let process = sys::getpid();
     let forked = sys::fork_unnoticed();
     match forked {
         Ok(0) => {
@@ -232,7 +241,7 @@ fn start(wanted: Wanted<'_>, lock: i32, reason: &mut Reason) -> bool {
                 let mut line = Reason::new();
                 line.push(STARTING).push_number(u64::from(sys::getpid()));
                 say(lock, &line);
-                run(&path, directory, sample, write, lock);
+                run(&path, directory, sample, process, (write, lock));
             }
             sys::exit(0);
         }
@@ -270,6 +279,7 @@ fn hear(read: i32, patience_ms: i32, reason: &mut Reason) {
     let text = buffer.get(..len).unwrap_or(&[]);
     match text.split(|&byte| byte == b'\n').next().unwrap_or(&[]) {
         b"ready" => {}
+        line if line.starts_with(SAMPLES) => {}
         b"" => {
             reason.push(b"the companion did not answer");
         }
@@ -289,14 +299,23 @@ fn executable(library: &[u8], path: &mut Text<4096>) -> bool {
     })
 }
 
-/// Becomes the companion, with nothing of the application's but its limits and its user.
-fn run(path: &Text<4096>, directory: &[u8], sample: &[u8], ready: i32, lock: i32) -> ! {
+/// Becomes the companion, with nothing of the application's but its limits and its user. Where it takes samples alone,
+/// `process` is the first that it watches.
+fn run(
+    path: &Text<4096>,
+    directory: &[u8],
+    sample: &[u8],
+    process: u32,
+    (ready, lock): (i32, i32),
+) -> ! {
     const READY: i32 = 3;
     const LOCK: i32 = 4;
     /// Above the descriptors that are set up.
     const ASIDE: i32 = 10;
     let mut output = Text::<4096>::new();
     output.push(directory);
+    let mut watched = Text::<16>::new();
+    watched.push_number(u64::from(process));
     // The path may be relative to where the application is.
     let place = sys::open(path.as_c_str(), libc::O_PATH, 0);
     let null = sys::open(c"/dev/null", libc::O_RDWR, 0);
@@ -317,7 +336,7 @@ fn run(path: &Text<4096>, directory: &[u8], sample: &[u8], ready: i32, lock: i32
         sys::duplicate_to(ready, READY);
         sys::duplicate_to(lock, LOCK);
         sys::close_others(LOCK, place);
-        let arguments: [&CStr; 7] = [
+        let arguments: [&CStr; 9] = [
             c"chase-companion",
             c"--output",
             output.as_c_str(),
@@ -325,8 +344,10 @@ fn run(path: &Text<4096>, directory: &[u8], sample: &[u8], ready: i32, lock: i32
             c"3",
             c"--lock-fd",
             c"4",
+            c"--watch",
+            watched.as_c_str(),
         ];
-        let mut addresses = [0usize; 8];
+        let mut addresses = [0usize; 10];
         for (address, argument) in addresses.iter_mut().zip(arguments) {
             *address = argument.as_ptr() as usize;
         }

@@ -303,6 +303,9 @@ fn find_companion(this: &mut Process) {
         library: loading::library_path(),
     };
     this.session = companion::find(wanted, &mut reason);
+    if this.session.is_none() && !sys::has_seccomp_filter() {
+        thread::start_asking();
+    }
     let found = if this.session.is_some() { &b"on"[..] } else { reason.as_bytes() };
     // Of the recording, and of those of this process's forks.
     let mut entry = Text::<640>::new();
@@ -413,6 +416,7 @@ pub(crate) fn end(kind: u32, status: i32) {
         thread.settle_moved();
         if !confined {
             thread.note_name();
+            thread.ask_at_end();
             thread.note_cpu();
             recording::note_names();
         }

@@ -41,9 +41,24 @@ pub fn thread_functions(directory: &Path) -> Vec<Function> {
 /// If `chase-report` is not beside the hook, or fails.
 #[must_use]
 pub fn document(directory: &Path, view: &str) -> Value {
+    json(directory, &[view])
+}
+
+/// The summary, as JSON.
+///
+/// # Panics
+///
+/// As [`document`].
+#[must_use]
+pub fn summary(directory: &Path) -> Value {
+    json(directory, &[])
+}
+
+fn json(directory: &Path, view: &[&str]) -> Value {
     let program = libchase().with_file_name("chase-report");
     let output = Command::new(&program)
-        .args([view, "--json"])
+        .args(view)
+        .arg("--json")
         .arg(directory)
         .env_remove("LD_PRELOAD")
         .output()

@@ -21,7 +21,9 @@ pub(super) const ENDED: (&str, &str) = (
     "exec: went on as the program in the next row of its PID; _exit: without exit handlers",
 );
 /// What shares rest on where no samples were taken.
-const NO_SAMPLES: &str = "where the processor was: no samples were taken, so time is that of calls, and what a library calls back is in its own (samples need chase-companion: root, or setcap cap_bpf,cap_perfmon+ep; and CHASE_SAMPLE not off)";
+const NO_SAMPLES: &str = "where the processor was: no samples were taken, so shares rest on which library was entered alone, and what a library calls back is in its own (samples need chase-companion and CHASE_SAMPLE not off; and kernel.perf_event_paranoid of 2 or less, or root, or setcap cap_bpf,cap_perfmon+ep)";
+/// Samples of user space.
+const USER_ONLY: &str = "the processor in the kernel: samples were taken without privilege, of user space alone, and not by context";
 /// From this fraction of the threads' lifetime on, times that contradict each other are mentioned.
 const NOTABLE_OVERLAP: f64 = 0.01;
 
@@ -220,6 +222,9 @@ pub(super) fn not_seen(report: &Report) -> Vec<String> {
     lines.extend(super::syscalls::not_seen(report));
     if report.analysis.on_cpu.sample_hz == 0 {
         lines.push(NO_SAMPLES.to_owned());
+    } else if report.analysis.on_cpu.user_only {
+        let rest = elapsed(report.analysis.on_cpu.not_sampled_ns.0);
+        lines.push(format!("{USER_ONLY}: {rest} in the kernel, or of threads without a sample"));
     }
     for failure in &report.loaded.failures {
         lines.push(format!("{}: {}", failure.path.display(), failure.cause));

@@ -195,10 +195,22 @@ impl Thread {
     }
 
     /// The node of the innermost frame, or of the thread itself.
-    fn innermost_node(&self) -> *mut Node {
+    pub(crate) fn innermost_node(&self) -> *mut Node {
         let innermost = (self.top.load(Ordering::Relaxed) - FRAME) as *const Frame;
         // SAFETY: below `top` is a frame, or a segment's link, whose node is in the same place.
         unsafe { (*innermost).node }
+    }
+
+    /// The node of the innermost open call that had begun at a time and whose beginning is known.
+    pub(crate) fn innermost_since(&self, ticks: u64) -> Option<*mut Node> {
+        // SAFETY: frames below `top` are initialised, and those that are not free are live.
+        let is_open = |frame: &*mut Frame| unsafe {
+            (**frame).sp.load(Ordering::Relaxed) > MOVED
+                && slow_path::is_timed(*frame)
+                && (**frame).start_ticks <= ticks
+        };
+        // SAFETY: as above.
+        self.frames().find(is_open).map(|frame| unsafe { (*frame).node })
     }
 
     /// Drops the innermost frame, whose call is recorded. What is dead below it is dropped at the next call.

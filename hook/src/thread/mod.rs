@@ -8,6 +8,7 @@ mod creation;
 mod end;
 mod found;
 mod kept;
+mod off_cpu;
 mod python;
 mod python_objects;
 mod start;
@@ -21,6 +22,7 @@ use chase_format::layout::{
 };
 
 use self::end::{DESTRUCTOR_ROUNDS, forget, watch_end};
+use self::off_cpu::OffCpu;
 use crate::arch::{self, current_thread, set_current_thread};
 use crate::frames::{first_segment, give_back_segment, take_first_segment};
 use crate::pages::PAGE;
@@ -33,6 +35,7 @@ use crate::{clock, cost, pages, process, recording, sys};
 
 pub(crate) use self::end::watch_ends;
 pub(crate) use self::kept::{Kept, keep, keep_no_more, restore};
+pub(crate) use self::off_cpu::{LIMIT as ASK_LIMIT, start as start_asking};
 pub(crate) use self::start::{
     Plan, after_fork_in_child, after_fork_in_parent, before_fork, begin, prepare,
 };
@@ -57,6 +60,7 @@ pub(crate) struct Thread {
     record: Cell<*mut ThreadRecord>,
     /// Its time on the CPU before its record began, ns.
     cpu_before_ns: Cell<u64>,
+    pub(crate) off_cpu: OffCpu,
     destructor_rounds: Cell<u32>,
 }
 
@@ -158,6 +162,7 @@ impl Thread {
             pending: Cell::new(Pending::NONE),
             record: Cell::new(ptr::null_mut()),
             cpu_before_ns: Cell::new(0),
+            off_cpu: OffCpu::new(),
             destructor_rounds: Cell::new(0),
         }
     }
@@ -218,6 +223,7 @@ impl Thread {
     /// Puts the thread's end into the recording, as of now.
     pub(crate) fn stamp_end(&self) {
         self.note_name();
+        self.ask_at_end();
         // SAFETY: as in `count_untimed`.
         unsafe {
             (*self.record.get()).end_ticks = clock::now();
@@ -243,6 +249,11 @@ impl Thread {
         }
     }
 
+    /// Its record.
+    pub(crate) fn own_record(&self) -> *mut ThreadRecord {
+        self.record.get()
+    }
+
     /// Its time so far, in ticks.
     pub(crate) fn life_ticks(&self) -> u64 {
         // SAFETY: as in `count_untimed`.
@@ -253,7 +264,10 @@ impl Thread {
     pub(crate) fn note_cpu(&self) {
         let ns = cost::thread_ns().saturating_sub(self.cpu_before_ns.get());
         // SAFETY: as in `count_untimed`.
-        unsafe { (*self.record.get()).cpu_ns = ns };
+        unsafe {
+            (*self.record.get()).cpu_ns = ns;
+            (*self.record.get()).cpu_is_final = 1;
+        }
     }
 
     /// Puts the thread's name into the recording.
@@ -288,8 +302,11 @@ impl Thread {
             (*record).creator = origin.creator;
             (*record).root_ref = reference(self.tree.root.get());
             (*record).name = sys::thread_name().unwrap_or_default();
-            AtomicU32::from_ptr(&raw mut (*record).state).store(THREAD_LIVE, Ordering::Release);
         }
+        self.begin_asking(record);
+        // SAFETY: as above.
+        unsafe { AtomicU32::from_ptr(&raw mut (*record).state) }
+            .store(THREAD_LIVE, Ordering::Release);
         true
     }
 

@@ -147,6 +147,9 @@ pub struct SyscallsHeader {
     pub lost_samples: u64,
     /// Processor time of the companion so far, for all processes that it watches, ns.
     pub companion_cpu_ns: u64,
+    /// 1 if samples are of time in user space alone: they were taken without privilege, and nothing else was seen. Each
+    /// stands for one part of a second in `sample_hz`; what threads lack in samples, they were in the kernel.
+    pub user_only: u64,
 }
 
 /// What one thread did in one context by one syscall.
@@ -261,7 +264,7 @@ const _: () = {
     assert!(size_of::<MappingRow>() == 512);
     assert!(size_of::<SyscallRow>() == 384);
     assert!(size_of::<WaitRow>() == 384);
-    assert!(size_of::<SyscallsHeader>() == 184);
+    assert!(size_of::<SyscallsHeader>() == 192);
     assert!(bucket_end_ns(0).unwrap() == 64);
     assert!(bucket_end_ns(BUCKETS - 1).is_none());
 };

@@ -103,6 +103,7 @@ global_asm!(
     SECOND_PAGE = const bucket_start(PAGE_BUCKETS),
     THIRD_PAGE = const bucket_start(2 * PAGE_BUCKETS),
     frozen_ticks = sym FROZEN_TICKS,
+    ask_limit = sym thread::ASK_LIMIT,
     targets = sym TARGETS,
     base = sym BASE,
     enter_slow = sym frames::enter_slow,
