@@ -27,6 +27,7 @@ mod clock;
 mod companion;
 mod config;
 mod elf;
+mod entry;
 mod frames;
 mod index;
 mod loading;

@@ -3,6 +3,7 @@
 mod arguments;
 mod auxiliary;
 mod directories;
+mod follow;
 mod fork;
 mod memory;
 mod roots;
@@ -30,6 +31,9 @@ use crate::text::{Text, c_bytes, file_name};
 use crate::thread::Origin;
 use crate::{arch, calibrate, clock, companion, loading, maps, recording, sampling, sys, thread};
 
+/// Said whether or not the user wants to be told of anything: the run is not what was asked for.
+const TIMING_UNKNOWN: &[u8] =
+    b"chase: CHASE_TIMING must be adaptive, all or count; all calls are timed\n";
 const DEFAULT_OUTPUT: &[u8] = b"chase.data";
 
 /// What is known of the process from its start, for its recording and its children's.
@@ -106,6 +110,12 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
     let executable =
         if executable.is_empty() { c_bytes(auxiliary.executable_name) } else { executable };
     this.executable.push(executable);
+    if !follow::is_wanted(config.follow, executable, argument_count, arguments) {
+        if config.syscalls != Syscalls::Off {
+            companion::leave();
+        }
+        return loading::find_real();
+    }
     let Some(image) = auxiliary.executable_image() else { return };
     roots::hide_own();
     arch::connect_pads();
@@ -141,6 +151,9 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
     loading::hook_all();
     clock::note_latest();
     greet_companion(this);
+    if config.timing_is_unknown {
+        sys::write_stderr(TIMING_UNKNOWN);
+    }
     if config.verbose {
         let mut line = Text::<4352>::new();
         line.push(b"chase: recording to ").push(this.path.as_bytes()).push(b"\n");
