@@ -1,10 +1,6 @@
-//! From an address in a process to an object and an address in its file.
+//! Addresses of code.
 
-use chase_recorder::reader::Recording;
 use serde::Serialize;
-
-use crate::clock::Ticks;
-use crate::names::ImageNames;
 
 /// An address of code, and what was loaded there at the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -16,67 +12,4 @@ pub struct CodeAddress {
     pub object: Option<u32>,
     /// Address in the object's file.
     pub svma: Option<u64>,
-}
-
-/// The segments of a process, over all of its life.
-pub(crate) struct AddressMap {
-    segments: Vec<Mapped>,
-}
-
-struct Mapped {
-    start: u64,
-    end: u64,
-    bias: u64,
-    load: u64,
-    unload: u64,
-    object: Option<u32>,
-}
-
-impl AddressMap {
-    pub(crate) fn new(recording: &Recording<'static>, names: &ImageNames<'_>) -> Self {
-        let mut segments = Vec::new();
-        for object in recording.objects() {
-            let record = *object.record();
-            let number = names.object(record.id);
-            segments.extend(object.segments().map(|segment| {
-                let start = segment.svma.wrapping_add(record.bias);
-                Mapped {
-                    start,
-                    end: start.saturating_add(segment.len),
-                    bias: record.bias,
-                    load: record.load_ticks,
-                    unload: if record.unload_ticks == 0 { u64::MAX } else { record.unload_ticks },
-                    object: number,
-                }
-            }));
-        }
-        Self { segments }
-    }
-
-    /// What was at `avma` at any time, latest first.
-    pub(crate) fn find_ever(&self, avma: u64) -> CodeAddress {
-        let found = self.segments.iter().filter(|m| (m.start..m.end).contains(&avma));
-        let found = found.max_by_key(|mapped| mapped.load);
-        CodeAddress {
-            avma,
-            object: found.and_then(|mapped| mapped.object),
-            svma: found.map(|mapped| avma.wrapping_sub(mapped.bias)),
-        }
-    }
-
-    /// What was at `avma` at `moment`. An object that was found loaded only later counts if no
-    /// other one was there: it is noticed some time after it was mapped.
-    pub(crate) fn find(&self, avma: u64, moment: Ticks) -> CodeAddress {
-        let candidates = || {
-            let holds = move |m: &&Mapped| (m.start..m.end).contains(&avma);
-            self.segments.iter().filter(holds).filter(|m| moment.0 <= m.unload)
-        };
-        let at_the_time = candidates().rfind(|mapped| mapped.load <= moment.0);
-        let found = at_the_time.or_else(|| candidates().next());
-        CodeAddress {
-            avma,
-            object: found.and_then(|mapped| mapped.object),
-            svma: found.map(|mapped| avma.wrapping_sub(mapped.bias)),
-        }
-    }
 }

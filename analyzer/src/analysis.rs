@@ -95,7 +95,7 @@ impl Analysis {
             done += parts[at].contexts;
             progress(done as f64 / all.max(1) as f64);
         });
-        collector.finish()
+        tables::of(collector.finish())
     }
 }
 

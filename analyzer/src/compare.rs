@@ -21,10 +21,10 @@ mod matching;
 mod rank;
 mod rows;
 
+pub use figures::Parts;
 pub use matching::{ApiName, Pair, match_apis};
 pub use rows::{
-    ApiChange, Basis, Change, Comparison, Metrics, Parts, SyscallChange, Totals as TotalChanges,
-    Verdict,
+    ApiChange, Basis, Change, Comparison, Metrics, SyscallChange, Totals as TotalChanges, Verdict,
 };
 
 use crate::analysis::Analysis;

@@ -2,6 +2,7 @@
 
 mod compare;
 mod key;
+mod labels;
 mod rows;
 mod vectors;
 
@@ -44,7 +45,7 @@ impl Groups {
                 b.members.first(),
             ))
         });
-        key::tell_apart(analysis, &mut rows);
+        labels::tell_apart(analysis, &mut rows);
         let mut of_thread = vec![0; analysis.threads.len()];
         for (number, row) in (0..).zip(&rows) {
             row.members.iter().for_each(|&thread| of_thread[thread as usize] = number);

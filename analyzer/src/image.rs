@@ -10,7 +10,6 @@ use chase_recorder::syscalls::{STATE_COMPLETE, STATE_STOPPED};
 use serde::Serialize;
 
 use crate::clock::{Clock, Ns, Ticks};
-use crate::rows::SyscallsState;
 use crate::unrecorded;
 
 /// Other threads may begin calls while one ends the process; calls later than this after the
@@ -205,4 +204,18 @@ fn latest_trace(recording: &Recording<'_>) -> Ticks {
     });
     let clock = [header.clock_start.ticks, header.clock_latest.ticks, header.end_ticks];
     Ticks(threads.chain(clock).max().unwrap_or_default())
+}
+
+/// What is known of the system calls of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SyscallsState {
+    /// Nothing.
+    None,
+    /// All of them.
+    Complete,
+    /// Those up to some moment: the process runs, or the companion was killed.
+    Open,
+    /// Those up to some moment: the companion stopped before the process ended.
+    Stopped,
 }

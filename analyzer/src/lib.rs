@@ -56,10 +56,12 @@
 //! names as they are in symbol tables.
 
 mod address;
+mod address_map;
 mod analysis;
 mod blocking;
 mod clock;
 mod clusters;
+mod common_time;
 mod compare;
 mod contexts;
 mod costs;
@@ -70,11 +72,14 @@ mod group_tree;
 mod groups;
 mod image;
 mod latest;
+mod liveness;
 mod load;
 mod names;
+mod off_cpu;
 mod on_cpu;
 mod rows;
 mod run;
+mod sampled;
 mod stats;
 mod sums;
 mod syscalls;
@@ -102,15 +107,15 @@ pub use groups::{
     CausedWait, GroupApi, GroupComparison, GroupKey, GroupKind, GroupRow, Groups, Naming, Outlier,
     OutlierApi, Spread, SubGroup, ThreadSpan, Unnamed, group_of,
 };
-pub use image::{Ending, Image};
+pub use image::{Ending, Image, SyscallsState};
 pub use load::{Loaded, load, load_run, load_run_with, scan, scan_all};
-pub use on_cpu::{OnCpu, OnCpuAddress, OnCpuObject, OnCpuOfApi, SampledTime};
+pub use on_cpu::{OnCpu, OnCpuAddress, OnCpuObject};
 pub use rows::{
     ApiRow, CallerRow, ContextRow, LibraryKind, LibraryRow, Measures, ObjectRow, ProcessRow,
-    SyscallsState, ThreadApi, ThreadContext, ThreadCreation, ThreadOrigin, ThreadRow, Totals,
-    WaitSource,
+    ThreadApi, ThreadContext, ThreadCreation, ThreadOrigin, ThreadRow, Totals, WaitSource,
 };
 pub use run::{Catalog, Link, Member, Run};
+pub use sampled::{OnCpuOfApi, SampledTime};
 pub use stats::{Imbalance, Robust, imbalance, median};
 pub use syscalls::{
     All, Category, CategoryRow, ErrorCount, Nested, OfApi, OfContext, OfLibrary, OfThread, Syscall,

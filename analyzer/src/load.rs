@@ -13,6 +13,7 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::clock::{Clock, Ns};
 use crate::error::{Cause, Error, Failure};
 use crate::image::{Image, Liveness};
+use crate::liveness::is_running;
 use crate::run::{Catalog, Member, Run, group};
 use crate::unrecorded::{self, file_of, is_alone};
 use crate::workers::Workers;
@@ -227,23 +228,6 @@ fn liveness(members: &[Member]) -> Vec<Liveness> {
 fn now() -> Ns {
     let now = clock_gettime(ClockId::Monotonic);
     Ns((now.tv_sec as u64).saturating_mul(1_000_000_000) + now.tv_nsec as u64)
-}
-
-/// Whether the process is there now, on this machine: same boot, and a process with the same
-/// number that started at the same moment.
-pub(crate) fn is_running(header: &Header) -> bool {
-    let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    let digits: String = boot_id.chars().filter(char::is_ascii_hexdigit).collect();
-    let recorded: String = header.boot_id.iter().map(|byte| format!("{byte:02x}")).collect();
-    if digits != recorded || header.process_start == 0 {
-        return false;
-    }
-    let stat = fs::read_to_string(format!("/proc/{}/stat", header.pid)).unwrap_or_default();
-    // Fields are counted after the name, which may hold blanks and brackets. A zombie has ended.
-    let mut fields = stat.rsplit_once(") ").unwrap_or_default().1.split(' ');
-    let state = fields.next().unwrap_or("Z");
-    let start = fields.nth(18).and_then(|field| field.parse().ok());
-    state != "Z" && state != "X" && start == Some(header.process_start)
 }
 
 fn list(directory: &Path) -> Result<Vec<PathBuf>, Error> {

@@ -16,6 +16,7 @@ use serde::Serialize;
 
 use crate::address::CodeAddress;
 use crate::clock::Ns;
+use crate::sampled::SampledTime;
 
 pub(crate) use collect::Collected;
 pub(crate) use tables::tables_of;
@@ -83,31 +84,4 @@ impl OnCpu {
         let sampled = self.on_cpu_ns.0.saturating_sub(others);
         Ns::from_f64(tables::wilson(samples, self.samples) * sampled as f64)
     }
-}
-
-/// Time on the CPU that samples stand for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct SampledTime {
-    /// Samples.
-    pub samples: u64,
-    /// Time: in user space, and in the kernel on behalf of what is there.
-    pub on_cpu_ns: Ns,
-    /// The part of it in the kernel.
-    pub on_cpu_kernel_ns: Ns,
-    /// Half the width of the 95 % confidence interval of `on_cpu_ns`.
-    pub on_cpu_ci95_ns: Ns,
-}
-
-/// Where the processor was during the calls of an API, without the library calls made inside.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct OnCpuOfApi {
-    /// All of it.
-    #[serde(flatten)]
-    pub time: SampledTime,
-    /// In the library itself.
-    pub on_cpu_inside_ns: Ns,
-    /// In the application, which the library called back.
-    pub on_cpu_application_ns: Ns,
-    /// In other libraries.
-    pub on_cpu_elsewhere_ns: Ns,
 }

@@ -7,8 +7,8 @@ use serde::{Serialize, Serializer};
 use crate::address::CodeAddress;
 use crate::blocking::Cause;
 use crate::clock::Ns;
-use crate::image::Ending;
-use crate::on_cpu::{OnCpuOfApi, SampledTime};
+use crate::image::{Ending, SyscallsState};
+use crate::sampled::{OnCpuOfApi, SampledTime};
 
 /// Figures of a set of calls. Times are free of the hook's own cost; see the crate's documentation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -367,20 +367,6 @@ pub enum WaitSource {
     Name,
     /// The scheduler for some processes, names for the others.
     Mixed,
-}
-
-/// What is known of the system calls of a process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum SyscallsState {
-    /// Nothing.
-    None,
-    /// All of them.
-    Complete,
-    /// Those up to some moment: the process runs, or the companion was killed.
-    Open,
-    /// Those up to some moment: the companion stopped before the process ended.
-    Stopped,
 }
 
 /// Figures of a process or of all that was selected.

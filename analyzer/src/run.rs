@@ -7,6 +7,7 @@ use chase_recorder::layout::{END_NONE, Header, ORIGIN_EXEC};
 
 use crate::clock::{Clock, Ns, Ticks};
 use crate::error::Failure;
+use crate::liveness::is_running;
 use crate::unrecorded;
 
 /// How far the end of a process and the start of its child may seem to be reversed.
@@ -189,7 +190,7 @@ fn lives_at(member: &Member, moment: Ns) -> bool {
 /// Whether something says that the process still lived.
 fn outlived(member: &Member, moment: Ns) -> bool {
     let latest = Ns(member.header.clock_latest.monotonic_ns);
-    end_of(member).unwrap_or(latest) >= moment || crate::load::is_running(&member.header)
+    end_of(member).unwrap_or(latest) >= moment || is_running(&member.header)
 }
 
 fn end_of(member: &Member) -> Option<Ns> {

@@ -6,8 +6,8 @@ use chase_recorder::reader::Histogram;
 use crate::clock::Ns;
 use crate::costs::Cost;
 use crate::evidence::Evidence;
+use crate::off_cpu::OffCpu;
 use crate::rows::Measures;
-use crate::syscalls::OffCpu;
 use crate::uncertainty::Uncertainty;
 
 /// Rates that differ by less than this are the same clock, calibrated twice.

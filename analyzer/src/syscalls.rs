@@ -14,7 +14,7 @@ mod table;
 mod tables;
 
 pub(crate) use collect::{
-    Collected, OffCpu, Place, Places, Scheduler, TracingCost, each_ns, has_all_waits,
+    Collected, Place, Places, Scheduler, TracingCost, each_ns, has_all_waits,
 };
 pub use names::{Category, Syscall, syscall, syscall_name};
 pub use rows::{

@@ -11,8 +11,8 @@ use serde::Serialize;
 
 use crate::clock::{Ns, Ticks};
 use crate::image::Image;
+use crate::image::SyscallsState;
 use crate::latest;
-use crate::rows::SyscallsState;
 use crate::syscalls::syscall;
 use crate::unrecorded::file_of;
 

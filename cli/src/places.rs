@@ -9,8 +9,17 @@ use chase_analyzer::{CodeAddress, Image, ObjectRow};
 use chase_symbols::{DebugDirs, Frame, ObjectKey, Symbolizer, ThreadFunction, shorten};
 use serde::Serialize;
 
-use crate::report::{Report, file_name};
-use crate::thread_functions::Fingerprint;
+/// The files that addresses are in.
+#[derive(Clone, Copy)]
+pub(crate) struct Files<'r> {
+    /// By number of the object.
+    pub(crate) objects: &'r [ObjectRow],
+    /// By number of the process.
+    pub(crate) images: &'r [Image],
+}
+
+/// All that a thread's function depends on: threads alike in this have the same.
+pub(crate) type Fingerprint = (usize, Vec<(usize, u64)>, String);
 
 /// Finds source places, and remembers what it could not find.
 pub(crate) struct Places {
@@ -68,7 +77,7 @@ impl Places {
     /// What is at `address` of a thread of process `process`.
     pub(crate) fn find(
         &self,
-        report: &Report,
+        files: Files<'_>,
         process: usize,
         address: &CodeAddress,
         kind: AddressKind,
@@ -77,19 +86,19 @@ impl Places {
         if let Some(known) = self.known.borrow().get(&key) {
             return known.clone();
         }
-        let place = self.look_up(report, process, address, kind);
+        let place = self.look_up(files, process, address, kind);
         self.known.borrow_mut().insert(key, place.clone());
         place
     }
 
     fn look_up(
         &self,
-        report: &Report,
+        files: Files<'_>,
         process: usize,
         address: &CodeAddress,
         kind: AddressKind,
     ) -> Place {
-        let object = address.object.and_then(|number| report.analysis.objects.get(number as usize));
+        let object = address.object.and_then(|number| files.objects.get(number as usize));
         let mut place = Place {
             avma: address.avma,
             svma: address.svma,
@@ -97,7 +106,7 @@ impl Places {
             ..Place::default()
         };
         let (Some(object), Some(svma)) = (object, address.svma) else { return place };
-        let key = key(object, report.loaded.images.get(process));
+        let key = key(object, files.images.get(process));
         let found = match kind {
             AddressKind::Function => self.symbolizer.locate(&key, svma),
             AddressKind::ReturnAddress => self.symbolizer.locate_call(&key, svma),
@@ -187,4 +196,9 @@ fn bytes(hex: &str) -> Vec<u8> {
         .filter_map(|pair| std::str::from_utf8(pair).ok())
         .filter_map(|pair| u8::from_str_radix(pair, 16).ok())
         .collect()
+}
+
+/// The last part of a path.
+pub(crate) fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(path)
 }

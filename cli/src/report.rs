@@ -12,7 +12,8 @@ use chase_analyzer::{
 use crate::args::{Cli, Runs};
 use crate::companion;
 use crate::names::Names;
-use crate::places::Places;
+pub(crate) use crate::places::file_name;
+use crate::places::{Files, Places};
 use crate::progress::Progress;
 use crate::routines::Routines;
 
@@ -83,9 +84,16 @@ impl Report {
         })
     }
 
+    /// The files that its addresses are in.
+    pub(crate) fn files(&self) -> Files<'_> {
+        Files { objects: &self.analysis.objects, images: &self.loaded.images }
+    }
+
     /// The threads in groups, named by what they run.
     pub(crate) fn groups(&self) -> &Groups {
-        self.groups.get_or_init(|| Groups::new(&self.analysis, &Routines { report: self }))
+        self.groups.get_or_init(|| {
+            Groups::new(&self.analysis, &Routines { files: self.files(), places: &self.places })
+        })
     }
 
     /// The slowest calls of each group.
@@ -156,9 +164,4 @@ pub(crate) fn of_process(images: Vec<Image>, pid: u32) -> anyhow::Result<Vec<Ima
         bail!("no process {pid} in this run; it has: {}", known.join(", "));
     }
     Ok(kept)
-}
-
-/// The last part of a path.
-pub(crate) fn file_name(path: &str) -> &str {
-    path.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(path)
 }

@@ -3,13 +3,13 @@
 use chase_analyzer::{CodeAddress, Naming, ThreadRow};
 use chase_symbols::shorten;
 
-use crate::places::AddressKind;
-use crate::report::Report;
+use crate::places::{AddressKind, Files, Places};
 use crate::thread_functions;
 
 /// Names start routines from symbol tables.
 pub(crate) struct Routines<'r> {
-    pub(crate) report: &'r Report,
+    pub(crate) files: Files<'r>,
+    pub(crate) places: &'r Places,
 }
 
 impl Routines<'_> {
@@ -19,23 +19,21 @@ impl Routines<'_> {
         address: Option<&CodeAddress>,
         kind: AddressKind,
     ) -> Option<String> {
-        let report = self.report;
-        let place = report.places.find(report, thread.process, address?, kind);
+        let place = self.places.find(self.files, thread.process, address?, kind);
         place.function.map(|function| shorten(&function).into_owned())
     }
 }
 
 impl Naming for Routines<'_> {
     fn runs(&self, thread: &ThreadRow) -> Option<String> {
-        let report = self.report;
-        let found = report.places.thread_function(report, thread);
+        let found = self.places.thread_function(self.files, thread);
         found
             .map(|function| thread_functions::short_name(&function))
             .or_else(|| self.function(thread, thread.start_routine.as_ref(), AddressKind::Function))
     }
 
     fn created_in(&self, thread: &ThreadRow) -> Option<String> {
-        let site = self.report.places.creation_site(self.report, thread);
+        let site = self.places.creation_site(self.files, thread);
         self.function(thread, site.as_ref(), AddressKind::ReturnAddress)
     }
 }

@@ -6,11 +6,7 @@ use chase_analyzer::{CodeAddress, ThreadRow};
 use chase_symbols::{ObjectKey, ThreadFunction, ThreadKind, ThreadStart, Word, shorten};
 use serde::Serialize;
 
-use crate::places::{AddressKind, Places, key};
-use crate::report::{Report, file_name};
-
-/// All that a thread's function depends on: threads alike in this have the same.
-pub(crate) type Fingerprint = (usize, Vec<(usize, u64)>, String);
+use crate::places::{AddressKind, Files, Fingerprint, Places, file_name, key};
 
 /// A thread's function as JSON has it.
 #[derive(Clone, Debug, Serialize)]
@@ -26,48 +22,48 @@ impl Places {
     /// whose creation was not seen.
     pub(crate) fn thread_function(
         &self,
-        report: &Report,
+        files: Files<'_>,
         row: &ThreadRow,
     ) -> Option<ThreadFunction> {
         let fingerprint = fingerprint(row);
         if let Some(found) = self.thread_functions.borrow().get(&fingerprint) {
             return found.clone();
         }
-        let found = self.find_thread_function(report, row);
+        let found = self.find_thread_function(files, row);
         self.thread_functions.borrow_mut().insert(fingerprint, found.clone());
         found
     }
 
     /// Where the program's own code had the thread created, as a return address; the call in the
     /// runtime if no more is known.
-    pub(crate) fn creation_site(&self, report: &Report, row: &ThreadRow) -> Option<CodeAddress> {
-        let keys = keys(report, row);
+    pub(crate) fn creation_site(&self, files: Files<'_>, row: &ThreadRow) -> Option<CodeAddress> {
+        let keys = keys(files, row);
         let site = thread_start(row, &keys).user_site();
         let stack = || row.creation.stack.iter();
         let own = site.and_then(|site| stack().find(|address| address.avma == site.avma).copied());
         own.or(row.creation_site)
     }
 
-    fn find_thread_function(&self, report: &Report, row: &ThreadRow) -> Option<ThreadFunction> {
-        let keys = keys(report, row);
+    fn find_thread_function(&self, files: Files<'_>, row: &ThreadRow) -> Option<ThreadFunction> {
+        let keys = keys(files, row);
         let found = self.symbolizer.thread_function(&thread_start(row, &keys))?;
         if let (None, Some((object, svma))) = (&found.source, &found.code)
             && let Some((number, _)) = keys.iter().find(|(_, key)| *key == object)
         {
             // It notes why there is no line.
             let address = CodeAddress { avma: 0, object: Some(*number), svma: Some(*svma) };
-            let _ = self.find(report, row.process, &address, AddressKind::Function);
+            let _ = self.find(files, row.process, &address, AddressKind::Function);
         }
         Some(found)
     }
 }
 
 /// The objects that a thread's addresses are in.
-fn keys(report: &Report, row: &ThreadRow) -> BTreeMap<u32, ObjectKey> {
+fn keys(files: Files<'_>, row: &ThreadRow) -> BTreeMap<u32, ObjectKey> {
     let mut keys = BTreeMap::new();
     for number in all_addresses(row).filter_map(|(_, address)| address.object) {
-        if let Some(object) = report.analysis.objects.get(number as usize) {
-            let image = report.loaded.images.get(row.process);
+        if let Some(object) = files.objects.get(number as usize) {
+            let image = files.images.get(row.process);
             keys.entry(number).or_insert_with(|| key(object, image));
         }
     }

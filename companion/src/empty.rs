@@ -3,7 +3,7 @@
 use aya::programs::BtfTracePoint;
 use aya::{Btf, Ebpf, include_bytes_aligned};
 
-use crate::program::Error;
+use crate::error::Error;
 use crate::types;
 
 static OBJECT: &[u8] = include_bytes_aligned!("../bpf/empty.bpf.o");

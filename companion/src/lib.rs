@@ -15,6 +15,7 @@
 pub mod calibrate;
 pub mod drain;
 pub mod empty;
+pub mod error;
 pub mod file;
 pub mod greeter;
 pub mod mapping;

@@ -16,7 +16,7 @@ use aya::{Btf, EbpfLoader, Endianness};
 use memmap2::MmapOptions;
 use object::{Object, ObjectSection};
 
-use crate::program::Error;
+use crate::error::Error;
 
 /// Where the kernel gives them.
 pub const KERNEL: &str = "/sys/kernel/btf/vmlinux";

@@ -2,6 +2,7 @@
 #![allow(clippy::print_stdout, reason = "a task says what it does while it does it")]
 
 mod demo;
+mod layers;
 mod packages;
 mod run;
 mod syscalls;
@@ -12,6 +13,7 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 cargo xtask demo             build all, record rustc compiling a program, show where its time went
 cargo xtask test [FILTER]    install what the tests need, check the code, run all tests
+cargo xtask layers            see that no modules of a crate import each other in a circle
 cargo xtask bench [--peers]  what chase costs, and with --peers what other tools do (--help for more)
 cargo xtask fuzz [SECONDS]   fuzz the readers of recordings, a minute each by default
 cargo xtask bpf              build the eBPF programs anew (clang 14)
@@ -22,6 +24,7 @@ fn main() -> ExitCode {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let result = match arguments.as_slice() {
         ["demo"] => demo::demo(),
+        ["layers"] => layers::check(),
         ["test"] => test::test(None),
         ["test", filter] => test::test(Some(filter)),
         ["bench", options @ ..] => test::bench(options),

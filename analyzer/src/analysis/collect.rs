@@ -5,20 +5,23 @@ use std::ops::Range;
 use chase_recorder::layout::{NONE, ORIGIN_FORK, THREAD_CREATED, THREAD_MAIN, ThreadRecord};
 use chase_recorder::reader::Thread;
 
-use super::{Analysis, Selection};
-use crate::address::{AddressMap, CodeAddress};
-use crate::clock::{CommonTime, Ns, Ticks};
+use super::Selection;
+use crate::address::CodeAddress;
+use crate::address_map::AddressMap;
+use crate::clock::{Ns, Ticks};
+use crate::common_time::CommonTime;
 use crate::contexts::Contexts;
 use crate::costs::{self, Cost, PARTS, ThreadCosts};
-use crate::image::Image;
+use crate::image::{Image, SyscallsState};
 use crate::names::{ImageNames, Names, Renumbered};
+use crate::off_cpu::OffCpu;
 use crate::on_cpu;
 use crate::rows::{
-    ProcessRow, SyscallsState, ThreadApi, ThreadContext, ThreadCreation, ThreadOrigin, ThreadRow,
-    Totals, WaitSource,
+    ProcessRow, ThreadApi, ThreadContext, ThreadCreation, ThreadOrigin, ThreadRow, Totals,
+    WaitSource,
 };
 use crate::sums::{Scale, Sums};
-use crate::syscalls::{Collected, OffCpu, Places, Scheduler, TracingCost, has_all_waits};
+use crate::syscalls::{Collected, Places, Scheduler, TracingCost, has_all_waits};
 use crate::uncertainty::Uncertainty;
 use crate::unseen::NotSeen;
 use crate::walk::{Forest, NOBODY};
@@ -436,10 +439,11 @@ impl Collector {
         self.span = Some((first.min(start), last.max(end)));
     }
 
-    pub(super) fn finish(mut self) -> Analysis {
+    /// What is known now that all parts are in.
+    pub(super) fn finish(mut self) -> Self {
         let anything = self.processes.iter().any(|row| row.syscalls != SyscallsState::None);
         self.not_seen.syscalls.finish(anything);
-        super::tables::of(self)
+        self
     }
 }
 

@@ -7,12 +7,14 @@ use super::collect::{CollectedThread, Collector};
 use crate::clock::Ns;
 use crate::contexts::Contexts;
 use crate::names::Names;
-use crate::on_cpu::{self, OnCpu, OnCpuOfApi, SampledTime};
+use crate::off_cpu::OffCpu;
+use crate::on_cpu::{self, OnCpu};
 use crate::rows::{
     ApiRow, CallerRow, ContextRow, LibraryKind, LibraryRow, Measures, ProcessRow, ThreadRow, Totals,
 };
+use crate::sampled::{OnCpuOfApi, SampledTime};
 use crate::sums::Sums;
-use crate::syscalls::{self, OffCpu, Surroundings};
+use crate::syscalls::{self, Surroundings};
 use crate::walk::{Forest, NOBODY, Step};
 
 /// Makes figures of sums.

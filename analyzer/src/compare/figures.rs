@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use serde::Serialize;
+
 use super::matching::ApiName;
-use super::rows::Parts;
 use crate::analysis::Analysis;
 use crate::rows::WaitSource;
 use crate::sums::Sums;
@@ -13,6 +14,21 @@ use crate::syscalls::{OfApi, SyscallRow};
 const QUANTILE_ERROR: f64 = 0.0625;
 /// Of fewer calls, the spread is not known.
 const ENOUGH_CALLS: u64 = 20;
+
+/// What the time of a call was spent on, mean over the calls, in ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Parts {
+    /// The API's own code, on the CPU.
+    pub code_ns: f64,
+    /// System calls made by itself, on the CPU.
+    pub syscalls_ns: f64,
+    /// Waiting.
+    pub wait_ns: f64,
+    /// Ready to run while another thread did.
+    pub preempted_ns: f64,
+    /// Library calls made inside.
+    pub nested_ns: f64,
+}
 
 /// A run, with its rows by API.
 pub(super) struct Run<'a> {

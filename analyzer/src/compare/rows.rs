@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::figures::{Figures, Run, wait_source};
+use super::figures::{Figures, Parts, Run, wait_source};
 use super::matching::{ApiName, Pair};
 use super::rank::p_value;
 use crate::analysis::Analysis;
@@ -143,21 +143,6 @@ pub struct SyscallChange {
     pub syscall: String,
     /// Per call of the API.
     pub per_call: Change,
-}
-
-/// What the time of a call was spent on, mean over the calls, in ns.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Parts {
-    /// The API's own code, on the CPU.
-    pub code_ns: f64,
-    /// System calls made by itself, on the CPU.
-    pub syscalls_ns: f64,
-    /// Waiting.
-    pub wait_ns: f64,
-    /// Ready to run while another thread did.
-    pub preempted_ns: f64,
-    /// Library calls made inside.
-    pub nested_ns: f64,
 }
 
 impl Change {

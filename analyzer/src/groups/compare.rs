@@ -27,18 +27,6 @@ const LEAST_EXCESS: f64 = 0.05;
 const SUB_GROUP_APIS: usize = 3;
 const SUB_GROUP_SHARE: f64 = 0.1;
 
-/// Application and library time on the CPU, as far as that is known: without waits, and without the
-/// time in which other threads ran instead.
-pub(super) fn useful_ns(thread: &ThreadRow) -> f64 {
-    let on_cpu = |all: Ns, wait: Option<Ns>, preempted: Option<Ns>| {
-        let off = [wait, preempted].into_iter().flatten().map(Ns::as_f64).sum::<f64>();
-        (all.as_f64() - off).max(0.0)
-    };
-    let library = &thread.measures;
-    on_cpu(library.self_ns, Some(library.wait_ns), library.preempted_ns)
-        + on_cpu(thread.application_ns, thread.application_wait_ns, thread.application_preempted_ns)
-}
-
 /// Waits in library calls and, where the scheduler knows of them, in the thread's own code.
 fn wait_ns(thread: &ThreadRow) -> Ns {
     Ns(thread.measures.wait_ns.0.saturating_add(thread.application_wait_ns.unwrap_or(Ns(0)).0))

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::analysis::Analysis;
 use crate::clock::Ns;
 use crate::clusters::Point;
+use crate::rows::ThreadRow;
 
 /// Stands for a thread's own code among its APIs.
 pub(super) const OWN_CODE: u32 = u32::MAX;
@@ -62,7 +63,7 @@ impl Vectors {
             }
         }
         let apis = apis.into_values().collect();
-        let useful = threads().map(super::compare::useful_ns).collect();
+        let useful = threads().map(useful_ns).collect();
         let lifetimes = threads().map(|row| row.lifetime_ns.as_f64()).collect();
         Self { useful, lifetimes, apis }
     }
@@ -80,4 +81,16 @@ impl Vectors {
         }
         points
     }
+}
+
+/// Application and library time on the CPU, as far as that is known: without waits, and without the
+/// time in which other threads ran instead.
+pub(super) fn useful_ns(thread: &ThreadRow) -> f64 {
+    let on_cpu = |all: Ns, wait: Option<Ns>, preempted: Option<Ns>| {
+        let off = [wait, preempted].into_iter().flatten().map(Ns::as_f64).sum::<f64>();
+        (all.as_f64() - off).max(0.0)
+    };
+    let library = &thread.measures;
+    on_cpu(library.self_ns, Some(library.wait_ns), library.preempted_ns)
+        + on_cpu(thread.application_ns, thread.application_wait_ns, thread.application_preempted_ns)
 }

@@ -6,7 +6,8 @@ use std::collections::HashMap;
 use chase_recorder::reader::mapping_path;
 use chase_recorder::syscalls::MappingRow;
 
-use crate::address::{AddressMap, CodeAddress};
+use crate::address::CodeAddress;
+use crate::address_map::AddressMap;
 use crate::clock::Ns;
 use crate::image::Image;
 use crate::names::{Names, Renumbered};

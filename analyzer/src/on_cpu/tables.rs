@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 
 use super::collect::{Collected, Sample, ThreadKey, ThreadTime};
-use super::{OnCpu, OnCpuAddress, OnCpuObject, OnCpuOfApi, SampledTime};
+use super::{OnCpu, OnCpuAddress, OnCpuObject};
 use crate::clock::Ns;
 use crate::contexts::Contexts;
 use crate::names::Names;
+use crate::sampled::{OnCpuOfApi, SampledTime};
 
 /// Threads with fewer samples than this are taken together.
 const FEW: u64 = 10;

@@ -252,7 +252,9 @@ pub(super) fn json_rows(report: &Report, filter: &GroupFilter, top: usize) -> an
 fn json_row(report: &Report, row: &GroupRow) -> anyhow::Result<Map<String, Value>> {
     let process = row.members.first().map_or(0, |&at| report.analysis.threads[at as usize].process);
     let place = |address: &Option<CodeAddress>, kind| match address {
-        Some(address) => serde_json::to_value(report.places.find(report, process, address, kind)),
+        Some(address) => {
+            serde_json::to_value(report.places.find(report.files(), process, address, kind))
+        }
         None => Ok(Value::Null),
     };
     let members: Vec<Value> = row.members.iter().map(|&at| tid(report, at)).collect();

@@ -120,7 +120,8 @@ fn add(
     report: &Report,
     row: &OnCpuAddress,
 ) {
-    let place = report.places.find(report, row.process, &row.address, AddressKind::Function);
+    let place =
+        report.places.find(report.files(), row.process, &row.address, AddressKind::Function);
     // The line is that of the code itself, which may be inlined from elsewhere.
     let innermost = place.inlined.first();
     let (file, line) = innermost

@@ -117,18 +117,22 @@ impl Show for Threads<'_> {
             let group = group_of.get(&(row.process, row.thread));
             let group = group.map(|&group| &*report.groups().rows[group as usize].label);
             let place = |address: &Option<CodeAddress>, kind| match address {
-                Some(address) => {
-                    serde_json::to_value(report.places.find(report, row.process, address, kind))
-                }
+                Some(address) => serde_json::to_value(report.places.find(
+                    report.files(),
+                    row.process,
+                    address,
+                    kind,
+                )),
                 None => Ok(Value::Null),
             };
             let start = place(&row.start_routine, AddressKind::Function)?;
-            let site = report.places.creation_site(report, row);
+            let site = report.places.creation_site(report.files(), row);
             let site = place(&site, AddressKind::ReturnAddress)?;
             let stack = row.creation.stack.iter();
             let stack: Result<Vec<_>, _> =
                 stack.map(|address| place(&Some(*address), AddressKind::ReturnAddress)).collect();
-            let function = report.places.thread_function(report, row).map(thread_functions::field);
+            let function =
+                report.places.thread_function(report.files(), row).map(thread_functions::field);
             let function = serde_json::to_value(function)?;
             let pid = report.analysis.processes.get(row.process).map(|process| process.pid);
             machine::row(
@@ -192,14 +196,14 @@ fn name(row: &ThreadRow) -> String {
 
 /// The program's function that the thread runs.
 fn function(report: &Report, row: &ThreadRow) -> String {
-    let function = report.places.thread_function(report, row);
+    let function = report.places.thread_function(report.files(), row);
     function.as_ref().map(thread_functions::short).unwrap_or_default()
 }
 
 /// Where the program had the thread created.
 fn created_in(report: &Report, row: &ThreadRow) -> String {
-    let Some(site) = report.places.creation_site(report, row) else { return String::new() };
-    let place = report.places.find(report, row.process, &site, AddressKind::ReturnAddress);
+    let Some(site) = report.places.creation_site(report.files(), row) else { return String::new() };
+    let place = report.places.find(report.files(), row.process, &site, AddressKind::ReturnAddress);
     place.short(site.object.map_or("", |number| report.names.object(number)))
 }
 

@@ -1,0 +1,48 @@
+//! No two groups are called the same.
+
+use std::collections::HashMap;
+
+use super::key::place_label;
+use super::rows::GroupRow;
+use crate::analysis::Analysis;
+
+/// Groups of one label get what tells them apart: the thread's name, the executable, the creation
+/// site, and a number as a last resort.
+pub(super) fn tell_apart(analysis: &Analysis, rows: &mut [GroupRow]) {
+    type Tell = fn(&Analysis, &GroupRow) -> Option<String>;
+    let tells: [Tell; 3] = [
+        |_, row| (!row.name.is_empty()).then(|| format!("“{}”", row.name)),
+        |_, row| Some(format!("of {}", row.executable.rsplit('/').next()?)),
+        |analysis, row| {
+            let site = row.creation_site.as_ref()?;
+            Some(format!("from {}", place_label(analysis, site)))
+        },
+    ];
+    for tell in tells {
+        for same in same_label(rows) {
+            let more: Vec<_> = same.iter().map(|&at| tell(analysis, &rows[at])).collect();
+            if more.iter().any(|text| *text != more[0]) {
+                for (at, text) in same.into_iter().zip(more) {
+                    let text = text.map(|text| format!(" {text}")).unwrap_or_default();
+                    rows[at].label.push_str(&text);
+                }
+            }
+        }
+    }
+    for same in same_label(rows) {
+        for (number, at) in (1..).zip(same) {
+            rows[at].label.push_str(&format!(" #{number}"));
+        }
+    }
+}
+
+/// Places of rows that share a label, for each label that more than one has.
+fn same_label(rows: &[GroupRow]) -> Vec<Vec<usize>> {
+    let mut by_label: HashMap<&str, Vec<usize>> = HashMap::new();
+    for (at, row) in rows.iter().enumerate() {
+        by_label.entry(&row.label).or_default().push(at);
+    }
+    let mut same: Vec<_> = by_label.into_values().filter(|rows| rows.len() > 1).collect();
+    same.sort();
+    same
+}

@@ -1,0 +1,56 @@
+//! Why nothing can be watched.
+
+use std::io;
+
+use aya::EbpfError;
+use aya::maps::MapError;
+use aya::programs::ProgramError;
+
+/// Why syscalls can't be watched; each is one line for people.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The kernel describes no types.
+    #[error(
+        "the kernel has no BTF (/sys/kernel/btf/vmlinux): it must be built with CONFIG_DEBUG_INFO_BTF"
+    )]
+    NoBtf,
+    /// They can't be read.
+    #[error("can't read the kernel's types: {0}")]
+    Btf(io::Error),
+    /// `bpf(2)` refused.
+    #[error(
+        "no permission for bpf(2): run as root, or give this file the capabilities by \
+         `setcap cap_bpf,cap_perfmon+ep`, or allow bpf(2) in the container"
+    )]
+    NotPermitted,
+    /// A program did not get past the verifier, or could not be attached.
+    #[error("the kernel refused the program for {name}: {source}")]
+    Program {
+        /// Name of the tracepoint.
+        name: &'static str,
+        /// What the kernel said.
+        source: ProgramError,
+    },
+    /// Which CPUs there are can't be told.
+    #[error("can't read which CPUs there are: {0}")]
+    Cpus(io::Error),
+    /// The object could not be loaded.
+    #[error("can't load the eBPF object: {0}")]
+    Load(Box<EbpfError>),
+    /// A map is missing or could not be used.
+    #[error("map {name}: {source}")]
+    Map {
+        /// Name of the map.
+        name: &'static str,
+        /// What happened.
+        source: MapError,
+    },
+    /// A map could not be mapped into memory.
+    #[error("can't map {name} into memory: {source}")]
+    Mmap {
+        /// Name of the map.
+        name: &'static str,
+        /// What the kernel said.
+        source: io::Error,
+    },
+}
