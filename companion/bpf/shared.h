@@ -3,7 +3,7 @@
 #pragma once
 
 /* prctl(HELLO, &hello): no such option exists, so the kernel answers EINVAL. "CHAS" as a number.
- * prctl(GOODBYE) ends the tracing of the thread that calls it. */
+ * With an empty path, nothing of this process is to be written. prctl(GOODBYE) ends the tracing of the thread that calls it. */
 #define HELLO 0x53414843
 #define GOODBYE 0x53414844
 #define HELLO_VERSION 1

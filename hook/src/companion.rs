@@ -383,11 +383,25 @@ struct Hello {
 
 const HELLO: usize = u32::from_le_bytes(*b"CHAS") as usize;
 
-/// No companion watches this thread any more, if that can be said without harm.
-pub(crate) fn leave() {
-    if !sys::has_seccomp_filter() {
+/// This process is not to be recorded: a companion in `directory`, if there is one, watches it no more, and forgets what it
+/// has seen of it.
+pub(crate) fn decline(directory: &[u8]) {
+    if sys::has_seccomp_filter() {
+        return;
+    }
+    let mut file = Text::<4096>::new();
+    file.push(directory).push(b"/").push(FILE_NAME.as_bytes());
+    let flags = libc::O_RDWR | libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let Ok(fd) = sys::open(file.as_c_str(), flags, 0) else { return };
+    let mut buffer = [0u8; 640];
+    if sys::is_own_file(fd)
+        && sys::lock_file(fd, libc::LOCK_SH | libc::LOCK_NB) == Err(libc::EWOULDBLOCK)
+        && let Some(session) = session(second_line(sys::read_start(fd, &mut buffer)))
+    {
+        greet(session, &Text::new());
         say_goodbye();
     }
+    sys::close(fd);
 }
 
 /// No companion watches this thread any more.
@@ -395,7 +409,8 @@ fn say_goodbye() {
     sys::control(HELLO + 1, 0);
 }
 
-/// Tells the companion of `session` where this process keeps its contexts and its recording.
+/// Tells the companion of `session` where this process keeps its contexts and its recording; with an empty path, that it
+/// has none and wants none.
 pub(crate) fn greet(session: u64, path: &Text<4096>) {
     let hello = Hello {
         version: 1,

@@ -112,7 +112,8 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
     this.executable.push(executable);
     if !follow::is_wanted(config.follow, executable, argument_count, arguments) {
         if config.syscalls != Syscalls::Off {
-            companion::leave();
+            find_directory(this);
+            companion::decline(this.directory.as_bytes());
         }
         return loading::find_real();
     }
@@ -235,8 +236,8 @@ fn find_directory(this: &mut Process) {
 /// The path in a line of `maps`, if it is that of a recording.
 fn recording_in(line: &[u8]) -> Option<&[u8]> {
     let path = line.get(line.iter().position(|&byte| byte == b'/')?..)?;
-    let extension = file_name(path).rsplit(|&byte| byte == b'.').next()?;
-    (extension == EXTENSION.as_bytes()).then_some(path)
+    let stem = file_name(path).strip_suffix(EXTENSION.as_bytes())?;
+    stem.ends_with(b".").then_some(path)
 }
 
 /// Creates this process's recording, with everything in it that does not depend on what it does.

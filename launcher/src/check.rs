@@ -80,13 +80,13 @@ pub(crate) fn check(arguments: &CheckArgs) -> anyhow::Result<i32> {
 
 fn imports(program: &Program) -> String {
     let calls = match program.called {
-        1 => "1 function that is called through the PLT is hooked".to_owned(),
-        calls => format!("{calls} functions that are called through the PLT are hooked"),
+        1 => "1 function is called through the PLT, and can be hooked".to_owned(),
+        calls => format!("{calls} functions are called through the PLT, and can be hooked"),
     };
     match program.in_got {
         0 => calls,
         got => format!(
-            "{calls}; of {got} whose address is in the GOT, those that are only called (seen when it is loaded; others may be compared, and are left alone)"
+            "{calls}; of {got} whose address is in the GOT, those that are only called (that shows when it is loaded; others are left alone, since pointers to them may be compared)"
         ),
     }
 }
@@ -99,6 +99,9 @@ fn row_of_names(program: &Program, row: &mut impl FnMut(&str, String)) {
         }
         (false, false) => {
             let by = match &program.build_id {
+                Some(id) if program.has_link => format!(
+                    "its debug information is in another file (build id {id}): install that, or --debug-dir"
+                ),
                 Some(id) => format!(
                     "debug information is looked for by build id {id}: install it, or --debug-dir"
                 ),

@@ -40,8 +40,10 @@ pub(crate) struct Program {
     pub(crate) imports: Vec<String>,
     /// Has a symbol table beside the dynamic one.
     pub(crate) has_symbols: bool,
-    /// Has debug information, or says where it is.
+    /// Has debug information.
     pub(crate) has_lines: bool,
+    /// Says that it is in another file (`.gnu_debuglink`).
+    pub(crate) has_link: bool,
     /// Where its debug information may be found by.
     pub(crate) build_id: Option<String>,
     /// Made by Go.
@@ -105,7 +107,8 @@ fn parse(bytes: &[u8]) -> anyhow::Result<Kind> {
     program.has_symbols = sections.iter().any(|section| section.sh_type(endian) == SHT_SYMTAB);
     let file = object::read::elf::ElfFile64::<Endianness>::parse(bytes)?;
     let has = |name: &str| file.section_by_name(name).is_some_and(|section| section.size() > 0);
-    program.has_lines = has(".debug_line") || has(".gnu_debuglink") || has(".zdebug_line");
+    program.has_lines = has(".debug_line") || has(".zdebug_line");
+    program.has_link = has(".gnu_debuglink");
     program.is_go = has(".note.go.buildid");
     let build_id = file.build_id()?;
     program.build_id = build_id.map(|id| id.iter().map(|byte| format!("{byte:02x}")).collect());

@@ -4,14 +4,17 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{IsTerminal, stderr};
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::SystemTime;
 
 use anyhow::Context;
+use chase_format::layout::EXTENSION;
 
 use crate::args::RecordArgs;
 use crate::child::{self, Ended};
 use crate::config_file::ConfigFile;
-use crate::settings::Settings;
+use crate::settings::{DEFAULT_OUTPUT, Settings};
 use crate::{check, companion, parts, print, say};
 
 /// Runs the program; gives its exit status, or does not return where a signal killed it.
@@ -31,6 +34,7 @@ pub(crate) fn record(arguments: &RecordArgs) -> anyhow::Result<i32> {
     if settings.quiet {
         return Ok(child::become_it(&arguments.command, &variables));
     }
+    let since = SystemTime::now();
     let child = child::start(&arguments.command, &variables)?;
     let (pid, child) = match child {
         child::Started::Running(pid) => (pid, child::wait(pid)?),
@@ -38,7 +42,7 @@ pub(crate) fn record(arguments: &RecordArgs) -> anyhow::Result<i32> {
     };
     // Who closed standard error before has another file there, perhaps.
     if child::standard_error_was_open() {
-        summarise(&settings, pid, &arguments.command);
+        summarise(&settings, pid, since, &arguments.command);
     }
     Ok(match child {
         Ended::Status(status) => status,
@@ -58,21 +62,22 @@ fn preload() -> anyhow::Result<OsString> {
 
 /// The command that does the same, for a shell.
 fn shown(variables: &[(&str, OsString)], command: &[OsString]) -> String {
-    let quoted = |word: &OsStr| {
-        let bytes =
-            shlex::bytes::try_quote(word.as_bytes()).unwrap_or_else(|_| word.as_bytes().into());
-        String::from_utf8_lossy(&bytes).into_owned()
-    };
     let set = variables.iter().map(|(name, value)| format!("{name}={}", quoted(value)));
     let words = command.iter().map(|word| quoted(word));
     set.chain(words).collect::<Vec<_>>().join(" ") + "\n"
 }
 
+/// A word for a shell.
+fn quoted(word: &OsStr) -> String {
+    let bytes = shlex::bytes::try_quote(word.as_bytes()).unwrap_or_else(|_| word.as_bytes().into());
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
 /// What came of it, on standard error.
-fn summarise(settings: &Settings, pid: i32, command: &[OsString]) {
+fn summarise(settings: &Settings, pid: i32, since: SystemTime, command: &[OsString]) {
     let shown = settings.shown_output.display();
-    let text = match brief(settings, pid) {
-        Ok(text) => text,
+    let text = match brief(settings, pid, since) {
+        Ok(text) => text + &place(settings, pid) + &next(settings),
         Err(why) => {
             let why = check::why_nothing(&command[0]).unwrap_or(why);
             format!("chase: nothing was recorded in {shown}: {why}\n")
@@ -81,11 +86,36 @@ fn summarise(settings: &Settings, pid: i32, command: &[OsString]) {
     say(&text);
 }
 
+/// Where the recording of the process is.
+fn place(settings: &Settings, pid: i32) -> String {
+    let is_its = |name: &str| name.ends_with(&format!(".{pid}.{EXTENSION}"));
+    let entries = fs::read_dir(&settings.output).into_iter().flatten().flatten();
+    let mut names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    // Where the first program is not recorded (`--follow`), those that it started are there.
+    let name = names.find(|name| is_its(name)).unwrap_or_default();
+    format!("Recorded in {}\n", settings.shown_output.join(name).display())
+}
+
+/// What to type next, with this program as it was typed.
+fn next(settings: &Settings) -> String {
+    let own = std::env::args_os().next().unwrap_or_else(|| "chase".into());
+    let mut words = vec![own, "report".into()];
+    if settings.shown_output != Path::new(DEFAULT_OUTPUT) {
+        words.push(settings.shown_output.clone().into());
+    }
+    let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+    format!("Next: {}    (html makes a page of it; --help has more)\n", words.join(" "))
+}
+
 /// The summary, by `chase-report`; or why there is none.
-fn brief(settings: &Settings, pid: i32) -> Result<String, String> {
+fn brief(settings: &Settings, pid: i32, since: SystemTime) -> Result<String, String> {
     let report = parts::report().map_err(|error| format!("{error:#}"))?;
+    let since = since.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    // SAFETY: it only asks for a number.
+    let session = unsafe { libc::getsid(0) };
+    let launched = format!("{pid},{session},{}", since.as_nanos());
     let mut command = Command::new(report);
-    command.args(["brief", "--no-pager", "--launched"]).arg(pid.to_string());
+    command.args(["brief", "--no-pager", "--launched"]).arg(launched);
     command.arg(&settings.shown_output).stdin(Stdio::null()).env_remove("LD_PRELOAD");
     let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
         || std::env::var_os("TERM").is_some_and(|term| term == "dumb");

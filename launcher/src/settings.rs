@@ -10,7 +10,7 @@ use crate::args::RecordArgs;
 use crate::config_file::ConfigFile;
 
 /// As `libchase.so` has it.
-const DEFAULT_OUTPUT: &str = "chase.data";
+pub(crate) const DEFAULT_OUTPUT: &str = "chase.data";
 
 /// What `chase record` does.
 #[derive(Debug)]

@@ -88,8 +88,8 @@ fn become_child() {
     }
     let open_calls = thread::current().map(|thread| (thread.open_calls(), thread));
     let is_wanted = follow::forks_are_wanted(process().config.follow);
-    if !is_wanted && process().session.is_some() {
-        companion::leave();
+    if !is_wanted && process().session.is_some() && !recording::is_confined() {
+        companion::decline(process().directory.as_bytes());
     }
     if recording::is_confined() || !is_wanted || open_recording(ORIGIN_FORK).is_err() {
         // Calls run unrecorded from now on; those that are open return through their frames.

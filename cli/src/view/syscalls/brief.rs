@@ -153,10 +153,16 @@ pub(in crate::view) fn not_seen(report: &Report) -> Vec<String> {
     }
     match &*not_seen.processes_without {
         [] => {}
-        [process] => lines.push(format!(
-            "system calls of process {}, which was not watched: its waits are told by name",
-            pid(*process)
-        )),
+        [process] => {
+            let image = report.loaded.images.get(*process);
+            let noted = image.and_then(|image| image.recording.meta_value("syscalls"));
+            let noted = noted.filter(|why| why != "on");
+            let why = noted.map_or_else(String::new, |why| format!(" ({why})"));
+            lines.push(format!(
+                "system calls of process {}, which was not watched{why}: its waits are told by name",
+                pid(*process)
+            ));
+        }
         several => lines.push(format!(
             "system calls of {} processes, which were not watched: their waits are told by name",
             several.len()
