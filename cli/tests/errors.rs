@@ -42,7 +42,7 @@ fn fails(dir: &Path, arguments: &[&str], status: i32, message: &str) {
 #[test]
 fn nothing_to_read() {
     let dir = TempDir::new().expect("a directory for the test");
-    fails(dir.path(), &[], 1, "LD_PRELOAD=libchase.so ./app");
+    fails(dir.path(), &[], 1, "chase record ./app");
     fails(dir.path(), &["libs", "no/such"], 1, "no/such");
     fs::create_dir(dir.path().join("chase.data")).expect("directory made");
     fails(dir.path(), &[], 1, "no recording (*.chase) in chase.data");

@@ -305,10 +305,11 @@ fn hear(read: i32, patience_ms: i32, reason: &mut Reason) -> bool {
     true
 }
 
-/// The companion's executable: beside the library, or in the `bin` beside its directory.
+/// The companion's executable: beside the library, or in the `bin` beside its directory, or above that (where
+/// libraries of each processor have a directory of their own).
 fn executable(library: &[u8], path: &mut Text<4096>) -> bool {
     let directory = library.get(..library.len() - file_name(library).len()).unwrap_or(b"");
-    [&b"."[..], b"../bin"].iter().any(|place| {
+    [&b"."[..], b"../bin", b"../../bin"].iter().any(|place| {
         path.clear();
         path.push(directory).push(place).push(NAME);
         sys::is_executable(path.as_c_str())

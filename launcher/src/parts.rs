@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 /// Directories for the library, from that of this program.
 const LIBRARY: [&str; 4] = [".", "../lib", "../lib/chase", "../lib/x86_64-linux-gnu"];
 /// And for programs.
-const PROGRAMS: [&str; 2] = [".", "../lib/chase"];
+const PROGRAMS: [&str; 1] = ["."];
 
 /// The library that is preloaded.
 pub(crate) fn library() -> anyhow::Result<PathBuf> {
@@ -39,7 +39,7 @@ fn find(name: &str, places: &[&str]) -> anyhow::Result<PathBuf> {
     let directory = own.parent().unwrap_or(Path::new("/"));
     let found = places.iter().map(|place| directory.join(place).join(name)).find(|at| at.is_file());
     let Some(found) = found else {
-        bail!("there is no {name} in {} (nor in {})", directory.display(), places[1..].join(", "));
+        bail!("there is no {name} in {}, nor where an installation has it", directory.display());
     };
     found.canonicalize().with_context(|| found.display().to_string())
 }
