@@ -29,6 +29,7 @@ mod model;
 mod page;
 mod pictures;
 mod section;
+mod section_id;
 
 pub use error::Error;
 pub use label::Label;
@@ -38,5 +39,6 @@ pub use model::{
     Outlier, Process, Ran, RanFunction, RanObject, RawTable, Report, SelfParts, SubGroup, Syscall,
     Tail, TailCurve, ThreadGroup, Value, Verdict, WaitSource, Waiting,
 };
-pub use page::{SectionId, page};
+pub use page::page;
 pub use pictures::{Picture, pictures};
+pub use section_id::SectionId;

@@ -1,7 +1,6 @@
 //! The frame around the sections.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
-use serde::{Deserialize, Serialize};
 
 use crate::model::Estimates;
 use crate::section::SECTIONS;
@@ -12,54 +11,6 @@ const SCRIPT: &str = include_str!("../assets/report.js");
 /// The page may use what is in it, and fetch nothing.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
                       img-src data:; base-uri 'none'; form-action 'none'";
-
-/// A section of the page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum SectionId {
-    /// What stands out.
-    Findings,
-    /// Objects and functions that ran, as rings.
-    Processor,
-    /// Libraries and their functions as rings.
-    Time,
-    /// What the time of each library is made of.
-    Libraries,
-    /// Thread groups.
-    Threads,
-    /// Quantiles.
-    Tail,
-    /// Syscalls per function.
-    Syscalls,
-    /// Calls between libraries.
-    Calls,
-    /// Flame graphs.
-    Flame,
-    /// What changed.
-    Compare,
-    /// All rows.
-    Rows,
-}
-
-impl SectionId {
-    /// Its `id` in the page.
-    #[must_use]
-    pub fn anchor(self) -> &'static str {
-        match self {
-            Self::Findings => "findings",
-            Self::Processor => "processor",
-            Self::Time => "time",
-            Self::Libraries => "libraries",
-            Self::Threads => "threads",
-            Self::Tail => "tail",
-            Self::Syscalls => "syscalls",
-            Self::Calls => "calls",
-            Self::Flame => "flame",
-            Self::Compare => "compare",
-            Self::Rows => "rows",
-        }
-    }
-}
 
 /// The page, as HTML.
 ///

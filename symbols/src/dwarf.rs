@@ -5,7 +5,7 @@ use std::path::Path;
 use addr2line::Loader;
 
 use crate::demangle::demangle;
-use crate::symbolizer::Frame;
+use crate::location::Frame;
 
 /// The debug information of one object.
 pub(crate) struct Dwarf {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use object::{Object, ObjectSection, ReadCache};
 
-use crate::identity::Reason;
+use crate::refusal::Reason;
 use crate::symtab::SymbolTable;
 
 /// Largest symbol table unpacked from `.gnu_debugdata`, in bytes.

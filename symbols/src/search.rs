@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use crate::candidates::DebugDirs;
 use crate::dwarf::Dwarf;
 use crate::elf::Elf;
-use crate::identity::{ObjectKey, Reason, Refusal, verify};
-use crate::symbolizer::Status;
+use crate::identity::{ObjectKey, verify};
+use crate::location::Status;
+use crate::refusal::{Reason, Refusal};
 
 /// The search for one object's files.
 pub(crate) struct Search<'a> {

@@ -2,7 +2,7 @@
 
 use object::{Object, ObjectSymbol, ReadRef, SymbolKind};
 
-use crate::symbolizer::Source;
+use crate::location::Source;
 
 /// The functions of one object, from all the symbol tables that are known of it.
 #[derive(Debug, Default)]

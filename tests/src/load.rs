@@ -14,7 +14,19 @@ use chase_recorder::reader::{Context, Recording as Reader, Slot};
 
 use crate::recorded::{Api, Binding, Figures, Process, Recording, Thread};
 
-pub(crate) fn recording(directory: &Path) -> Recording {
+impl Recording {
+    /// Reads every recording in `directory`.
+    ///
+    /// # Panics
+    ///
+    /// If one can't be read.
+    #[must_use]
+    pub fn load(directory: &Path) -> Recording {
+        recording(directory)
+    }
+}
+
+fn recording(directory: &Path) -> Recording {
     let entries = fs::read_dir(directory)
         .unwrap_or_else(|error| panic!("no recordings in {}: {error}", directory.display()));
     let mut processes = Vec::new();

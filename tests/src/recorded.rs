@@ -2,11 +2,8 @@
 //! is in `load.rs`.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 pub use chase_recorder::layout::Unseen;
-
-use crate::load;
 
 /// All recordings of a run.
 #[derive(Debug)]
@@ -126,16 +123,6 @@ pub struct Binding {
 }
 
 impl Recording {
-    /// Reads every recording in `directory`.
-    ///
-    /// # Panics
-    ///
-    /// If one can't be read.
-    #[must_use]
-    pub fn load(directory: &Path) -> Recording {
-        load::recording(directory)
-    }
-
     /// The recording of a run that has only one.
     ///
     /// # Panics

@@ -79,6 +79,16 @@ fn digits(value: f64, significant: usize) -> String {
     format!("{value:.*}", significant.saturating_sub(whole))
 }
 
+/// `1 thread`, `3 threads`.
+pub(crate) fn plural(number: u64, what: &str) -> String {
+    let ending = match number {
+        1 => "",
+        _ if what.ends_with('s') => "es",
+        _ => "s",
+    };
+    format!("{} {what}{ending}", count(number))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,25 +6,19 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use chase_analyzer::LibraryKind;
 use chase_viz::{Bar, Chart, Group, GroupKind, Heading, Unit};
-use serde_json::{Map, Value};
 
-use super::{Show, approximate, processes};
-use crate::machine::Rows;
+use super::files::Files;
+use super::{approximate, processes};
 use crate::report::{Report, file_name};
-use crate::terminal::{Terminal, clean, count, elapsed};
+use crate::terminal::{count, elapsed};
 
 /// Functions that get a bar of their own.
 const TOP: usize = 25;
 /// Width of the PNG files, in pixels.
 const PNG_WIDTH: u32 = 1280;
 
-/// The files that were written.
-pub(super) struct Charts {
-    files: Vec<PathBuf>,
-}
-
 /// Draws all charts into `dir`.
-pub(super) fn draw(report: &Report, dir: &Path, top: Option<usize>) -> anyhow::Result<Charts> {
+pub(super) fn draw(report: &Report, dir: &Path, top: Option<usize>) -> anyhow::Result<Files> {
     let groups = groups(report);
     let subtitle = subtitle(report);
     let top = match top {
@@ -47,7 +41,7 @@ pub(super) fn draw(report: &Report, dir: &Path, top: Option<usize>) -> anyhow::R
     for picture in chase_html::pictures(&model, &subtitle).context("cannot draw the charts")? {
         files.extend(save(dir, &picture.name, &picture.chart)?);
     }
-    Ok(Charts { files })
+    Ok(Files { files })
 }
 
 fn groups(report: &Report) -> Vec<Group> {
@@ -105,29 +99,4 @@ fn save(dir: &Path, name: &str, chart: &Chart) -> anyhow::Result<Vec<PathBuf>> {
         Ok(path)
     };
     files.into_iter().map(write).collect()
-}
-
-impl Charts {
-    /// A file that another view wrote.
-    pub(super) fn of(file: PathBuf) -> Self {
-        Self { files: vec![file] }
-    }
-}
-
-impl Show for Charts {
-    const NAME: &'static str = "charts";
-
-    fn text(&self, _: &Report, _: Terminal, _: usize) -> anyhow::Result<String> {
-        let line = |file: &PathBuf| format!("{}\n", clean(&file.display().to_string()));
-        Ok(self.files.iter().map(line).collect())
-    }
-
-    fn tables(&self, _: &Report, _: usize) -> anyhow::Result<Vec<Rows>> {
-        let row = |file: &PathBuf| {
-            let path = Value::from(file.display().to_string());
-            Map::from_iter([("file".to_owned(), path)])
-        };
-        let rows = self.files.iter().map(row).collect();
-        Ok(vec![Rows { name: "files", columns: vec!["file"], rows }])
-    }
 }

@@ -11,7 +11,7 @@ use chase_analyzer::{Finding, GroupRow};
 use chase_export::{Profile, Stacks};
 use chase_html::{Comparison, Facts, Figures, Flame, FlameKind, Process};
 
-use super::charts::Charts;
+use super::files::Files;
 use super::not_seen::NotSeen;
 use super::{approximate, compare as views, processes};
 use crate::args::{Cli, CompareArgs};
@@ -32,7 +32,7 @@ pub(super) fn write(
     report: &Report,
     recordings: &[PathBuf],
     output: &Path,
-) -> anyhow::Result<Charts> {
+) -> anyhow::Result<Files> {
     let mut model = model(report)?;
     if let [before, now] = recordings {
         let arguments =
@@ -42,7 +42,7 @@ pub(super) fn write(
     }
     let page = chase_html::page(&model).context("cannot make the page")?;
     fs::write(output, page).with_context(|| format!("cannot write {}", output.display()))?;
-    Ok(Charts::of(output.to_owned()))
+    Ok(Files::of(output.to_owned()))
 }
 
 /// A page that is there may be another run's: asks whether to overwrite it, on a terminal; elsewhere it says how.

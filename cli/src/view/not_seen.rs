@@ -1,10 +1,9 @@
 //! What the figures of a run do not contain, by how much it matters.
 
 use super::Show;
-use super::processes::plural;
 use crate::machine::Rows;
 use crate::report::{Report, fraction};
-use crate::terminal::{Look, Terminal, clean, elapsed};
+use crate::terminal::{Look, Terminal, clean, elapsed, plural};
 
 /// What shares rest on where no samples were taken, and mostly why.
 const NO_SAMPLES: &str = "where the processor was: no samples were taken, so time is that of calls, and what a library calls back is in its own";

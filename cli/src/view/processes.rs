@@ -1,14 +1,16 @@
-//! The processes of a run, how each ended, and what was not seen of them.
+//! The processes of a run, how each ended.
 
 use std::cmp::Reverse;
 
-use chase_analyzer::{Analysis, Ending, Ns, ProcessRow, Totals};
+use chase_analyzer::{Analysis, Ending, Ns, ProcessRow};
 use unicode_width::UnicodeWidthStr;
 
 use super::approximate;
 use crate::names::OWN;
 use crate::report::{Report, file_name, fraction};
-use crate::terminal::{Align, Look, Table, Terminal, clean, count, elapsed, moment, percent};
+use crate::terminal::{
+    Align, Look, Table, Terminal, clean, count, elapsed, moment, percent, plural,
+};
 
 /// Headings of columns, and what they mean.
 pub(super) const LIBRARY_SUM: (&str, &str) = (
@@ -29,11 +31,6 @@ pub(super) fn overhead(analysis: &Analysis) -> String {
     let sampled = fraction(own, on_cpu.on_cpu_ns.as_f64() - own.as_f64());
     let cost = totals.own_cost_ns;
     percent(sampled.max(fraction(cost, totals.lifetime_ns.as_f64() - cost.as_f64())))
-}
-
-/// `cost` as a part of what the threads would have taken without it.
-pub(super) fn overhead_of(cost: Ns, totals: &Totals) -> String {
-    percent(fraction(cost, totals.lifetime_ns.as_f64() - cost.as_f64()))
 }
 
 /// `compressor  pid 4711  212 ms wall, 3 threads, …`, and how it ended.
@@ -165,13 +162,4 @@ pub(super) fn brief_ending(ending: Ending) -> String {
         Ending::Killed => "not seen".to_owned(),
         Ending::Unknown => "unknown".to_owned(),
     }
-}
-
-pub(super) fn plural(number: u64, what: &str) -> String {
-    let ending = match number {
-        1 => "",
-        _ if what.ends_with('s') => "es",
-        _ => "s",
-    };
-    format!("{} {what}{ending}", count(number))
 }

@@ -196,7 +196,7 @@ fn resolve(
 /// Uses of the object's `GLOB_DAT` entries that hold functions of others. Where there are none, its
 /// code is not searched: for that of the C library, each process would pay most of what its start
 /// costs. Nor is much code searched of an object that calls most functions through jump slots, since
-/// what it has in other entries are pointers then (`docs/cost.md`). To search `libLLVM` took a tenth
+/// what it has in other entries are pointers then (`docs/history.md`). To search `libLLVM` took a tenth
 /// of a second, and would read all of a browser from the disk.
 pub(super) struct Uses {
     entries: Entries<'static>,

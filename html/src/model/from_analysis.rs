@@ -3,60 +3,16 @@
 use std::collections::HashMap;
 
 use chase_analyzer::{
-    Analysis, Finding, FindingKind, Groups, LibraryKind, LibraryRow, Measures, Tails, WaitCause,
-    WaitSource as Source,
+    Analysis, Finding, FindingKind, LibraryKind, LibraryRow, WaitCause, WaitSource as Source,
 };
 
+use super::figures::{Facts, Figures, Names, calls_error, self_error};
 use super::{
-    Edge, Estimates, Function, Header, Library, Process, Ran, Report, WaitSource, Waiting, groups,
-    syscalls, tables, tails,
+    Edge, Estimates, Function, Header, Library, Report, WaitSource, Waiting, groups, syscalls,
+    tables, tails,
 };
 use crate::Label;
-use crate::page::SectionId;
-
-/// What things are called.
-pub trait Names {
-    /// Name of an object of the analysis.
-    fn object(&self, number: u32) -> &str;
-    /// Short name of a function of the analysis, by number of the API.
-    fn function(&self, api: usize) -> &str;
-    /// Its whole name.
-    fn whole_function(&self, api: usize) -> &str;
-    /// A finding in words.
-    fn sentence(&self, finding: &Finding) -> String;
-}
-
-/// What the analyzer found out of a run.
-#[derive(Clone, Copy, Debug)]
-pub struct Figures<'a> {
-    /// The tables.
-    pub analysis: &'a Analysis,
-    /// Its threads in groups.
-    pub groups: &'a Groups,
-    /// The slowest calls of each group.
-    pub tails: &'a Tails,
-    /// What is worth a sentence.
-    pub findings: &'a [Finding],
-}
-
-/// What the analysis doesn't know of a run.
-#[derive(Clone, Debug, Default)]
-pub struct Facts {
-    /// For [`Header::program`].
-    pub program: String,
-    /// For [`Header::command`].
-    pub command: String,
-    /// For [`Header::facts`].
-    pub facts: Vec<(String, String)>,
-    /// For [`Header::not_seen`].
-    pub not_seen: Vec<String>,
-    /// For [`Header::processes`].
-    pub processes: Vec<Process>,
-    /// For [`Header::more_processes`].
-    pub more_processes: usize,
-    /// For [`Report::processor`].
-    pub processor: Option<Ran>,
-}
+use crate::section_id::SectionId;
 
 impl Report {
     /// What there is to be shown of `figures`. [`flames`](Self::flames) and
@@ -118,16 +74,6 @@ fn header(analysis: &Analysis, facts: Facts) -> Header {
             false => Estimates::None,
         },
     }
-}
-
-/// Half the width of the 95 % confidence interval of a self time, ns; `None` where it is exact.
-pub(super) fn self_error(measures: &Measures) -> Option<f64> {
-    measures.estimated.then(|| measures.ci95_ns.as_f64())
-}
-
-/// The same of a number of calls.
-pub(super) fn calls_error(measures: &Measures) -> Option<f64> {
-    measures.calls_estimated.then_some(measures.calls_ci95 as f64)
 }
 
 /// The error of a sum of figures whose errors have nothing to do with each other.

@@ -1,13 +1,12 @@
 //! What the summary says of system calls.
 
-use chase_analyzer::{OfApi, SyscallRow, SyscallsState};
+use chase_analyzer::{Ns, OfApi, SyscallRow, SyscallsState, Totals};
 
-use super::super::processes::{overhead_of, plural};
 use super::{Part, Syscalls, is_there, nobody, tables};
 use crate::args::{ApiFilter, LibFilter, ThreadFilter};
 use crate::machine::Rows;
-use crate::report::Report;
-use crate::terminal::{Align, Cell, Look, Table, Terminal, count, elapsed};
+use crate::report::{Report, fraction};
+use crate::terminal::{Align, Cell, Look, Table, Terminal, count, elapsed, percent, plural};
 
 /// System calls named in a row.
 const NAMED: usize = 4;
@@ -169,4 +168,9 @@ pub(in crate::view) fn not_seen(report: &Report) -> Vec<String> {
         });
     }
     lines
+}
+
+/// `cost` as a part of what the threads would have taken without it.
+fn overhead_of(cost: Ns, totals: &Totals) -> String {
+    percent(fraction(cost, totals.lifetime_ns.as_f64() - cost.as_f64()))
 }

@@ -5,6 +5,7 @@ mod brief;
 mod charts;
 pub(crate) mod compare;
 mod export;
+mod files;
 mod filters;
 mod findings;
 mod groups;

@@ -16,7 +16,7 @@ mod time;
 
 use maud::Markup;
 
-use crate::page::SectionId;
+use crate::section_id::SectionId;
 use crate::{Error, Report};
 
 pub(crate) use calls::draw as draw_calls;

@@ -1,6 +1,7 @@
 //! What a page shows.
 
 mod comparison;
+mod figures;
 mod from_analysis;
 mod groups;
 mod syscalls;
@@ -11,9 +12,9 @@ use chase_export::Stacks;
 use serde::{Deserialize, Serialize};
 
 use crate::Label;
-use crate::page::SectionId;
+use crate::section_id::SectionId;
 
-pub use from_analysis::{Facts, Figures, Names};
+pub use figures::{Facts, Figures, Names};
 pub use tables::{Column, ColumnKind, Mark, RawTable, Value};
 
 /// A page's worth of a run, or of two.

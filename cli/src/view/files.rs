@@ -1,0 +1,40 @@
+//! The files that a view wrote.
+
+use std::path::PathBuf;
+
+use serde_json::{Map, Value};
+
+use super::Show;
+use crate::machine::Rows;
+use crate::report::Report;
+use crate::terminal::{Terminal, clean};
+
+/// The files that were written.
+pub(super) struct Files {
+    pub(super) files: Vec<PathBuf>,
+}
+
+impl Files {
+    /// A file that another view wrote.
+    pub(super) fn of(file: PathBuf) -> Self {
+        Self { files: vec![file] }
+    }
+}
+
+impl Show for Files {
+    const NAME: &'static str = "charts";
+
+    fn text(&self, _: &Report, _: Terminal, _: usize) -> anyhow::Result<String> {
+        let line = |file: &PathBuf| format!("{}\n", clean(&file.display().to_string()));
+        Ok(self.files.iter().map(line).collect())
+    }
+
+    fn tables(&self, _: &Report, _: usize) -> anyhow::Result<Vec<Rows>> {
+        let row = |file: &PathBuf| {
+            let path = Value::from(file.display().to_string());
+            Map::from_iter([("file".to_owned(), path)])
+        };
+        let rows = self.files.iter().map(row).collect();
+        Ok(vec![Rows { name: "files", columns: vec!["file"], rows }])
+    }
+}
