@@ -86,7 +86,7 @@ fn stays_for_the_next_run() {
     };
     assert!(hooked(true_program(), output.path()).output().expect("runs").status.success());
     let first = session(output.path());
-    Tagged::finished(output.path());
+    let _ = Tagged::finished(output.path());
     assert!(at_will(true_program(), output.path()).output().expect("runs").status.success());
     assert_eq!(session(output.path()), first);
     assert_eq!(Tagged::finished(output.path()).headers.len(), 2);
