@@ -17,6 +17,7 @@ const PACKAGE: &str = "chase-profiler";
 
 /// Installs below `prefix`.
 pub(crate) fn install(prefix: &Path) -> Outcome {
+    let prefix = &std::path::absolute(prefix).map_err(|error| error.to_string())?;
     let built = build(&root().join("target"), &[])?;
     say(&format!("Installing below {}", prefix.display()));
     lay_out(&built, prefix, Path::new("lib"))?;
@@ -33,22 +34,30 @@ pub(crate) fn install(prefix: &Path) -> Outcome {
     Ok(())
 }
 
-/// Makes the tarball and the Debian package in `target/package`.
-pub(crate) fn package() -> Outcome {
+/// Makes the tarball and the Debian package in `target/package`, of the programs in `built`, or of new ones.
+pub(crate) fn package(built: Option<&Path>) -> Outcome {
     let place = root().join("target/package");
-    // Paths of this machine are no part of what is built: two builds give the same bytes.
-    let home = std::env::var("CARGO_HOME")
-        .or_else(|_| std::env::var("HOME").map(|home| format!("{home}/.cargo")));
-    let home = home.map_err(|_| "neither CARGO_HOME nor HOME is set".to_owned())?;
-    let flags =
-        format!("--remap-path-prefix={}=chase --remap-path-prefix={home}=cargo", root().display());
-    let built = build(
-        &place.join("build"),
-        &[("RUSTFLAGS", &flags), ("CARGO_PROFILE_RELEASE_STRIP", "debuginfo")],
-    )?;
+    let built = match built {
+        Some(built) => {
+            built.canonicalize().map_err(|error| format!("{}: {error}", built.display()))?
+        }
+        None => build_anywhere(&place.join("build"))?,
+    };
+    fs::create_dir_all(&place).map_err(|error| format!("{}: {error}", place.display()))?;
     let name = format!("chase-{}-x86_64-linux", env!("CARGO_PKG_VERSION"));
     tarball(&built, &place, &name)?;
     debian(&built, &place)
+}
+
+/// Builds with no path of this machine in what is built, so that two builds give the same bytes.
+fn build_anywhere(target: &Path) -> Result<PathBuf, String> {
+    let home = std::env::var("CARGO_HOME")
+        .or_else(|_| std::env::var("HOME").map(|home| format!("{home}/.cargo")))
+        .map_err(|_| "neither CARGO_HOME nor HOME is set".to_owned())?;
+    let root = root();
+    let flags =
+        format!("--remap-path-prefix={}=chase --remap-path-prefix={home}=cargo", root.display());
+    build(target, &[("RUSTFLAGS", &flags), ("CARGO_PROFILE_RELEASE_STRIP", "debuginfo")])
 }
 
 /// Builds all that a user runs; gives the directory that it is in.
@@ -152,7 +161,7 @@ fn debian(built: &Path, place: &Path) -> Outcome {
         fs::write(&path, text).map_err(failed)?;
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).map_err(failed)
     };
-    let depends = depends(built)?;
+    let depends = depends(built, place)?;
     write(
         "control",
         &format!(
@@ -193,12 +202,15 @@ fi
 }
 
 /// The packages that the programs need, by what they are linked with.
-fn depends(built: &Path) -> Result<String, String> {
+fn depends(built: &Path, place: &Path) -> Result<String, String> {
     // It wants to be where a source package is.
-    let scratch = built.join("shlibdeps");
+    let scratch = place.join("shlibdeps");
     fs::create_dir_all(scratch.join("debian")).map_err(|error| error.to_string())?;
-    fs::write(scratch.join("debian/control"), "Source: chase\n\nPackage: chase\n")
-        .map_err(|error| error.to_string())?;
+    fs::write(
+        scratch.join("debian/control"),
+        "Source: chase\n\nPackage: chase\nArchitecture: amd64\n",
+    )
+    .map_err(|error| error.to_string())?;
     let mut command = Command::new("dpkg-shlibdeps");
     let output = command
         .arg("-O")

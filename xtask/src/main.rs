@@ -17,7 +17,9 @@ cargo xtask test [FILTER]    install what the tests need, check the code, run al
 cargo xtask layers            see that no modules of a crate import each other in a circle
 cargo xtask install [--prefix DIR]
                              build all and install it below DIR, by default /usr/local
-cargo xtask package          a Debian package, and a tarball that runs from anywhere, in target/package
+cargo xtask package [--built DIR]
+                             a Debian package, and a tarball that runs from anywhere, in target/package; of
+                             what is in DIR, else built anew, the same bytes wherever that is
 cargo xtask bench [--peers]  what chase costs, and with --peers what other tools do (--help for more)
 cargo xtask fuzz [SECONDS]   fuzz the readers of recordings, a minute each by default
 cargo xtask bpf              build the eBPF programs anew (clang 14)
@@ -33,7 +35,8 @@ fn main() -> ExitCode {
         ["test", filter] => test::test(Some(filter)),
         ["install"] => install::install("/usr/local".as_ref()),
         ["install", "--prefix", prefix] => install::install(prefix.as_ref()),
-        ["package"] => install::package(),
+        ["package"] => install::package(None),
+        ["package", "--built", built] => install::package(Some(built.as_ref())),
         ["bench", options @ ..] => test::bench(options),
         ["fuzz"] => test::fuzz(60),
         ["fuzz", seconds] => match seconds.parse() {
