@@ -24,7 +24,7 @@ pub struct NotSeen {
     pub calls_without_thread: u64,
     /// Calls for whose context the recording had no room.
     pub calls_without_space: u64,
-    /// Calls that found the shadow stack full.
+    /// Calls that ran untimed, for frames were exhausted: by nesting, or by calls that were left on other stacks.
     pub calls_too_deep: u64,
     /// Other calls that threads know they made unrecorded.
     pub lost_calls: u64,

@@ -1,5 +1,5 @@
 //! What a machine may lack. A test that can't run says so on standard error, past the capture of
-//! the test harness, and passes.
+//! the test harness, and passes; or it fails, where what it lacks is a package like any other.
 
 use std::env;
 use std::io::{self, Write};
@@ -52,4 +52,15 @@ pub fn file(what: &str, candidates: &[&str]) -> Option<PathBuf> {
         skip(what, &format!("none of {candidates:?} is there"));
     }
     found
+}
+
+/// A file of a Debian package that a test can't do without.
+///
+/// # Panics
+///
+/// If it is not there; the message names the package.
+pub fn package(package: &str, file: &str) -> PathBuf {
+    let path = PathBuf::from(file);
+    assert!(path.exists(), "{file} is missing: apt-get install --no-install-recommends {package}");
+    path
 }

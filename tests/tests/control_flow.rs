@@ -179,6 +179,19 @@ fn coroutines_that_are_suspended_inside_calls() {
 }
 
 #[test]
+fn calls_left_on_other_stacks_exhaust_frames() {
+    let coroutines = 150_000;
+    let program = Build::program("left_calls.c").without_libtrap().build();
+    let trial = Trial::new(program).arg(coroutines.to_string());
+    let recording = trial.hooked_env("CHASE_TIMING", "all").compare();
+    let process = recording.only();
+    // None is nested: what they ran out of is room for calls that may yet return. They are counted for all that.
+    let untimed = process.unseen.calls_too_deep;
+    assert!(untimed > 0, "frames for all of them");
+    process.expect(&[("libc.so", "qsort", coroutines), ("libc.so", "getcontext", coroutines)]);
+}
+
+#[test]
 fn boost_fibers_between_threads() {
     let what = "fibers of boost.context";
     if need::file(what, &["/usr/include/boost/context/fiber.hpp"]).is_none() {

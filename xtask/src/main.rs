@@ -14,6 +14,7 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 cargo xtask demo             build all, record rustc compiling a program, show where its time went
 cargo xtask test [FILTER]    install what the tests need, check the code, run all tests
+cargo xtask foreign          test runtimes of other languages, also those that take most to install
 cargo xtask layers            see that no modules of a crate import each other in a circle
 cargo xtask install [--prefix DIR]
                              build all and install it below DIR, by default /usr/local
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
         ["install", "--prefix", prefix] => install::install(prefix.as_ref()),
         ["package"] => install::package(None),
         ["package", "--built", built] => install::package(Some(built.as_ref())),
+        ["foreign"] => test::foreign(),
         ["bench", options @ ..] => test::bench(options),
         ["fuzz"] => test::fuzz(60),
         ["fuzz", seconds] => match seconds.parse() {

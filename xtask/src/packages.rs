@@ -7,14 +7,21 @@ use crate::run::{Outcome, run, say};
 /// Debian's packages, each with a file that shows it is there.
 const PACKAGES: &[(&str, &str)] = &[
     ("binutils", "/usr/bin/objcopy"),
+    ("chicken-bin", "/usr/bin/csc"),
     ("chromium", "/usr/bin/chromium"),
     ("clang", "/usr/bin/clang"),
+    ("crystal", "/usr/bin/crystal"),
     ("default-jdk-headless", "/usr/bin/javac"),
+    ("emacs-nox", "/usr/bin/emacs"),
+    ("erlang-base", "/usr/bin/erl"),
     ("g++", "/usr/bin/g++"),
     ("gcc", "/usr/bin/gcc"),
+    ("gccgo", "/usr/bin/gccgo"),
     ("gdb", "/usr/bin/gdb"),
+    ("gir1.2-gtk-3.0", "/usr/lib/x86_64-linux-gnu/girepository-1.0/Gtk-3.0.typelib"),
     ("git", "/usr/bin/git"),
     ("golang-go", "/usr/bin/go"),
+    ("guile-3.0", "/usr/bin/guile"),
     ("imagemagick", "/usr/bin/convert-im6.q16"),
     ("libboost-context-dev", "/usr/include/boost/context/fiber.hpp"),
     ("libc++-14-dev", "/usr/lib/llvm-14/lib/libc++.so"),
@@ -25,10 +32,14 @@ const PACKAGES: &[(&str, &str)] = &[
     ("libjemalloc2", "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"),
     ("libomp-14-dev", "/usr/lib/llvm-14/lib/libomp.so"),
     ("libopenblas0-pthread", "/usr/lib/x86_64-linux-gnu/openblas-pthread/libblas.so.3"),
+    ("libpth-dev", "/usr/include/pth.h"),
     ("libunwind-14-dev", "/usr/lib/llvm-14/lib/libunwind.so"),
     ("linux-perf", "/usr/bin/perf"),
     ("lld", "/usr/bin/ld.lld"),
+    ("luajit", "/usr/bin/luajit"),
     ("mold", "/usr/bin/mold"),
+    ("mono-mcs", "/usr/bin/mcs"),
+    ("mono-runtime", "/usr/bin/mono"),
     ("musl-tools", "/usr/bin/musl-gcc"),
     ("nodejs", "/usr/bin/node"),
     ("npm", "/usr/bin/npm"),
@@ -40,22 +51,41 @@ const PACKAGES: &[(&str, &str)] = &[
     ("procps", "/usr/bin/ps"),
     ("python3", "/usr/bin/python3"),
     ("python3-gevent", "/usr/lib/python3/dist-packages/gevent"),
+    ("python3-gi", "/usr/lib/python3/dist-packages/gi"),
     ("python3-greenlet", "/usr/lib/python3/dist-packages/greenlet"),
     ("python3-numpy", "/usr/lib/python3/dist-packages/numpy"),
+    ("python3-pyqt5", "/usr/lib/python3/dist-packages/PyQt5"),
+    ("r-base-core", "/usr/bin/Rscript"),
     ("redis-server", "/usr/bin/redis-server"),
     ("redis-tools", "/usr/bin/redis-benchmark"),
     ("ruby", "/usr/bin/ruby"),
+    ("sbcl", "/usr/bin/sbcl"),
     ("sqlite3", "/usr/bin/sqlite3"),
     ("strace", "/usr/bin/strace"),
     ("util-linux", "/usr/bin/unshare"),
     ("valgrind", "/usr/bin/valgrind"),
+    ("xauth", "/usr/bin/xauth"),
+    ("xvfb", "/usr/bin/xvfb-run"),
     ("xz-utils", "/usr/bin/xz"),
 ];
+
+/// What only `cargo xtask foreign` installs: too much for each run of the tests.
+const FOREIGN: &[(&str, &str)] =
+    &[("ocaml-nox", "/usr/bin/ocamlopt"), ("octave", "/usr/bin/octave-cli")];
 
 /// Installs what is missing, where that is possible; otherwise says what is missing, and the tests
 /// that need it say so too.
 pub(crate) fn install() -> Outcome {
-    let missing: Vec<&str> = PACKAGES
+    install_all(PACKAGES)
+}
+
+/// The same, with what the largest of other languages' runtimes need.
+pub(crate) fn install_foreign() -> Outcome {
+    install_all(&[PACKAGES, FOREIGN].concat())
+}
+
+fn install_all(packages: &[(&str, &str)]) -> Outcome {
+    let missing: Vec<&str> = packages
         .iter()
         .filter(|(package, file)| !std::path::Path::new(file).exists() && !is_installed(package))
         .map(|(package, _)| *package)
@@ -64,7 +94,7 @@ pub(crate) fn install() -> Outcome {
         return Ok(());
     }
     if !is_root() || !exists("apt-get") {
-        say(&format!("Missing: {}. Tests that need them are skipped.", missing.join(" ")));
+        say(&format!("Missing: {}. Tests that need them are skipped, or fail.", missing.join(" ")));
         return Ok(());
     }
     run(Command::new("apt-get").arg("update").stdout(Stdio::null()))?;
@@ -72,7 +102,7 @@ pub(crate) fn install() -> Outcome {
         missing.into_iter().partition(|package| is_known(package));
     if !unknown.is_empty() {
         say(&format!(
-            "Not to be had here: {}. Tests that need them are skipped.",
+            "Not to be had here: {}. Tests that need them are skipped, or fail.",
             unknown.join(" ")
         ));
     }

@@ -40,16 +40,26 @@ fn under_stress() -> Outcome {
     let directory = root().join("target/stress");
     let library = directory.join("release/libchase.so");
     let suites = ["control_flow", "loading", "process_life", "threads", "values", "collectors"];
-    // Once by each of the two call paths: for words that are far, and for those that are not.
-    for features in ["stress,far", "stress"] {
+    // Once by each of the two call paths: for words that are far, and for those that are not. Other languages' runtimes once,
+    // since they take long.
+    for (features, more) in [("stress,far", None), ("stress", Some("foreign"))] {
         say(&format!("Testing programs under a hook that samples whatever it can ({features})"));
         let mut build = cargo(["build", "--release", "-p", "chase-hook", "--features", features]);
         run(build.arg("--target-dir").arg(&directory))?;
         let mut programs = cargo(["test", "-p", "chase-tests", "--no-fail-fast"]);
-        programs.args(suites.iter().flat_map(|suite| ["--test", suite])).env("CHASE_LIB", &library);
+        let suites = suites.iter().copied().chain(more);
+        programs.args(suites.flat_map(|suite| ["--test", suite])).env("CHASE_LIB", &library);
         run(&mut programs)?;
     }
     Ok(())
+}
+
+/// Runtimes of other languages, with those that are too large to be installed for each run of the tests.
+pub(crate) fn foreign() -> Outcome {
+    packages::install_foreign()?;
+    build()?;
+    let mut programs = cargo(["test", "-p", "chase-tests", "--no-fail-fast", "--test", "foreign"]);
+    run(programs.args(["--", "--include-ignored"]).env("CHASE_LIB", library()))
 }
 
 /// What chase costs.

@@ -88,7 +88,11 @@ fn gaps(report: &Report) -> Vec<String> {
             "by threads that were starting or ending, or are not recorded",
         ),
         (not_seen.calls_without_space, "call", "for which the recording had no room"),
-        (not_seen.calls_too_deep, "call", "nested too deep to be timed"),
+        (
+            not_seen.calls_too_deep,
+            "call",
+            "untimed: frames were exhausted, by deep nesting or by calls left on other stacks",
+        ),
         (not_seen.lost_calls, "call", "that threads made unrecorded"),
         (not_seen.threads, "thread", "without a record"),
         (not_seen.slots_without_stub, "import", "for which no stub was left"),

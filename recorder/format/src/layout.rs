@@ -210,7 +210,7 @@ pub struct Unseen {
     pub calls_without_thread: u64,
     /// Calls counted nowhere because the recording had no room for their context.
     pub calls_without_space: u64,
-    /// Calls that found the shadow stack full, and ran untimed.
+    /// Calls that ran untimed since frames were exhausted: by deep nesting, or by calls left on other stacks.
     pub calls_too_deep: u64,
     /// Threads that got no record.
     pub threads: u64,
