@@ -142,7 +142,7 @@ fn without_privilege_time_in_the_kernel_is_in_no_object() {
     scene.seen.on_cpu(1000, 900_000_000);
     let main = scene.process.main;
     scene.process.builder.thread_mut(main).asks = 1;
-    scene.process.builder.thread_mut(main).on_cpu_ns = 1_000_000_000;
+    scene.process.builder.thread_mut(main).cpu_ns = 1_000_000_000;
     let analysis = scene.analysis();
     let on_cpu = &analysis.on_cpu;
     assert!(on_cpu.user_only);

@@ -6,6 +6,7 @@
 mod args;
 mod companion;
 mod compare;
+mod generate;
 mod machine;
 mod names;
 mod places;
@@ -49,6 +50,7 @@ fn main() -> ExitCode {
 
 fn run(cli: &Cli) -> anyhow::Result<()> {
     let text = match &cli.view {
+        Some(View::Generate { directory }) => return generate::generate(directory),
         Some(View::Compare(arguments)) => view::compare::show(cli, arguments, terminal(cli))?,
         _ => view::show(cli, &Report::open(cli)?, terminal(cli))?,
     };

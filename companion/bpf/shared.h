@@ -3,8 +3,8 @@
 #pragma once
 
 /* prctl(HELLO, &hello): no such option exists, so the kernel answers EINVAL. "CHAS" as a number.
- * prctl(GOODBYE) ends the tracing of the thread that calls it. What a thread does from prctl(STARTING, 1) on, until it
- * says hello or prctl(STARTING, 0), is chase's own: an image that starts to record. */
+ * With an empty path, nothing of this process is to be written. prctl(GOODBYE) ends the tracing of the thread that calls it. What a thread
+ * does from prctl(STARTING, 1) on, until it says hello or prctl(STARTING, 0), is chase's own: an image that starts to record. */
 #define HELLO 0x53414843
 #define GOODBYE 0x53414844
 #define STARTING 0x53414845

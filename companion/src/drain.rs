@@ -270,9 +270,12 @@ impl Drain {
     }
 }
 
-/// Whether what is seen of a process can be written: the name of its recording comes with the hello. (One that is free
-/// began after the processes were read.)
+/// Whether what is seen of a process can be written: the name of its recording comes with the hello, and one without a
+/// name asks for nothing to be written. (One that is free began after the processes were read.)
 fn has_name(process: &Process) -> bool {
+    if process.state == PROCESS_GREETED && until_nul(&process.path).is_empty() {
+        return false;
+    }
     process.state != PROCESS_FREE && (process.state == PROCESS_GREETED || process.live == 0)
 }
 

@@ -19,6 +19,7 @@ use chase_companion::rate::Rate;
 use chase_companion::session::Session;
 use chase_companion::unprivileged::Unprivileged;
 use chase_companion::watcher::Watcher;
+use chase_format::session::SAMPLES;
 use clap::Parser;
 
 /// How often rows are copied.
@@ -47,6 +48,9 @@ struct Arguments {
     /// Give up when no process has asked for so many seconds
     #[arg(long, default_value_t = 10.0)]
     patience: f64,
+    /// Stay for so many seconds after the last process has ended, so that the next one need not wait
+    #[arg(long, default_value_t = 0.0)]
+    linger: f64,
     /// Watch this process from the start, where only samples can be taken
     #[arg(long, hide = true)]
     watch: Option<u32>,
@@ -76,6 +80,7 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             tell(&arguments, &format!("chase: syscalls are not recorded: {error:#}"));
+            note_failure(&arguments, &format!("{error:#}"));
             ExitCode::FAILURE
         }
     }
@@ -94,6 +99,15 @@ fn tell(arguments: &Arguments, line: &str) {
     });
     // Nobody is left to be told.
     let _ = told;
+}
+
+/// Leaves the reason for the processes that come next: who started this may wait no longer.
+fn note_failure(arguments: &Arguments, reason: &str) {
+    let Some(fd) = arguments.lock_fd else { return };
+    // SAFETY: the caller passed the descriptor to be used; it is not closed here.
+    let file = ManuallyDrop::new(unsafe { File::from_raw_fd(fd) });
+    // Where that fails, the next process finds out by itself.
+    let _ = Session::fail(&file, reason);
 }
 
 fn run(arguments: &Arguments) -> Result<ExitCode> {
@@ -146,17 +160,24 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
                 .map(|why| format!("chase: syscalls are not recorded: {why}")),
         );
     } else {
-        tell(arguments, if said.starts_with(SAMPLES) { &said } else { "ready" });
+        let answer = if said.starts_with(SAMPLES) { &said } else { "ready" };
+        match arguments.ready_fd {
+            // Who started this may have gone on without it.
+            // SAFETY: as in `tell`.
+            Some(fd) => drop(writeln!(unsafe { File::from_raw_fd(fd) }, "{answer}")),
+            None => tell(arguments, answer),
+        }
     }
     let patience = Duration::from_secs_f64(arguments.patience);
-    let status = watch(&mut *watcher, child, patience)?;
+    let linger = Duration::from_secs_f64(arguments.linger);
+    let status = watch(&mut *watcher, &announced, child, patience, linger)?;
     announced.close()?;
     sleep(LAST_LOOK);
     // Somebody may have said hello in the last moment.
     while watcher.round().live > 0 && !STOP.load(Ordering::Relaxed) {
         // Another companion may take hellos by now; these processes are ours.
         let again = announced.reopen()?;
-        watch(&mut *watcher, None, Duration::ZERO)?;
+        watch(&mut *watcher, &announced, None, Duration::ZERO, Duration::ZERO)?;
         if again {
             announced.close()?;
         }
@@ -174,9 +195,6 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
     Ok(status)
 }
-
-/// A session that has samples alone begins so, and goes on with why.
-const SAMPLES: &str = "samples ";
 
 /// What was begun.
 struct Begun {
@@ -230,18 +248,31 @@ fn trace(
     Begun { watcher, said: Session::line(session), later }
 }
 
-/// Until the last process has ended, nobody came, or a signal says so.
+/// Until the last process has ended and nobody came for a while (`linger`), nobody came at all (`patience`), or a signal
+/// says so.
 fn watch(
     watcher: &mut dyn Watcher,
+    session: &Session,
     mut child: Option<Child>,
     patience: Duration,
+    linger: Duration,
 ) -> Result<ExitCode> {
     let start = Instant::now();
     let mut any = false;
+    let mut latest = start;
+    let mut said_idle = false;
     let mut status = ExitCode::SUCCESS;
     loop {
+        let round_ns = monotonic_ns();
         let found = watcher.round();
-        any |= found.live + found.ended > 0;
+        if found.live + found.ended > 0 {
+            (any, latest) = (true, Instant::now());
+        }
+        let is_idle = found.live == 0;
+        if is_idle || said_idle {
+            session.say_idle(if is_idle { round_ns } else { 0 })?;
+            said_idle = is_idle;
+        }
         if let Some(running) = &mut child
             && let Some(ended) = running.try_wait()?
         {
@@ -252,7 +283,10 @@ fn watch(
             (child, any) = (None, true);
             continue;
         }
-        let over = if any { found.live == 0 } else { start.elapsed() > patience };
+        let over = match any {
+            true => is_idle && (latest.elapsed() >= linger || session.is_gone()),
+            false => start.elapsed() > patience || session.is_gone(),
+        };
         if child.is_none() && over || STOP.load(Ordering::Relaxed) {
             return Ok(status);
         }
@@ -281,6 +315,14 @@ fn own_limits() {
         }
         libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const all);
     }
+}
+
+/// The clock of `companion.session`.
+fn monotonic_ns() -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel fills in the structure.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
 fn random() -> Result<u64> {

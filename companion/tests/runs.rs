@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use chase_analyzer::syscall;
 use chase_companion::program::{Error, Program};
-use chase_companion::session::FILE_NAME;
+use chase_format::session::FILE_NAME;
 use chase_format::syscalls::{
     COMPAT, STATE_COMPLETE, STATE_OPEN, SyscallRow, SyscallsHeader, WAIT_PREEMPTED, WAIT_VOLUNTARY,
     WaitRow,

@@ -28,6 +28,7 @@ mod companion;
 mod config;
 mod cost;
 mod elf;
+mod entry;
 mod frames;
 mod index;
 mod loading;

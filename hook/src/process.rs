@@ -3,6 +3,7 @@
 mod arguments;
 mod auxiliary;
 mod directories;
+mod follow;
 mod fork;
 mod memory;
 mod roots;
@@ -32,6 +33,9 @@ use crate::text::{Text, c_bytes, file_name};
 use crate::thread::Origin;
 use crate::{arch, calibrate, clock, companion, loading, maps, recording, sampling, sys, thread};
 
+/// Said whether or not the user wants to be told of anything: the run is not what was asked for.
+const TIMING_UNKNOWN: &[u8] =
+    b"chase: CHASE_TIMING must be adaptive, all or count; all calls are timed\n";
 const DEFAULT_OUTPUT: &[u8] = b"chase.data";
 
 /// What is known of the process from its start, for its recording and its children's.
@@ -110,6 +114,13 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
     let executable =
         if executable.is_empty() { c_bytes(auxiliary.executable_name) } else { executable };
     this.executable.push(executable);
+    if !follow::is_wanted(config.follow, executable, argument_count, arguments) {
+        if config.syscalls != Syscalls::Off {
+            find_directory(this);
+            companion::decline(this.directory.as_bytes());
+        }
+        return loading::find_real();
+    }
     let Some(image) = auxiliary.executable_image() else { return };
     roots::hide_own();
     arch::connect_pads();
@@ -147,6 +158,9 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
     cost::add_start(spent.with_loading_ns());
     if greet_companion(this) {
         core::mem::forget(starting);
+    }
+    if config.timing_is_unknown {
+        sys::write_stderr(TIMING_UNKNOWN);
     }
     if config.verbose {
         let mut line = Text::<4352>::new();
@@ -229,8 +243,8 @@ fn find_directory(this: &mut Process) {
 /// The path in a line of `maps`, if it is that of a recording.
 fn recording_in(line: &[u8]) -> Option<&[u8]> {
     let path = line.get(line.iter().position(|&byte| byte == b'/')?..)?;
-    let extension = file_name(path).rsplit(|&byte| byte == b'.').next()?;
-    (extension == EXTENSION.as_bytes()).then_some(path)
+    let stem = file_name(path).strip_suffix(EXTENSION.as_bytes())?;
+    stem.ends_with(b".").then_some(path)
 }
 
 /// Creates this process's recording, with everything in it that does not depend on what it does.

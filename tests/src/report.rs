@@ -68,6 +68,22 @@ fn json(directory: &Path, view: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).expect("JSON of a report")
 }
 
+/// What `chase-report` prints with these words, of the recordings in `directory`.
+///
+/// # Panics
+///
+/// If it is not beside the hook, or fails.
+#[must_use]
+pub fn text(directory: &Path, words: &[&str]) -> String {
+    let program = libchase().with_file_name("chase-report");
+    let output =
+        Command::new(&program).args(words).arg(directory).env_remove("LD_PRELOAD").output();
+    let output = output.unwrap_or_else(|error| panic!("can't run {}: {error}", program.display()));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}: {said}", program.display());
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
 fn function(row: &Value) -> Option<Function> {
     let function = row["function"].as_object()?;
     let text = |value: &Value| value.as_str().map(str::to_owned);

@@ -6,7 +6,7 @@ use core::ptr;
 use chase_format::layout::ORIGIN_FORK;
 
 use super::{
-    claim_memory, greet_companion, is_to_be_parted, knows_its_memory, memory_is_ours,
+    claim_memory, follow, greet_companion, is_to_be_parted, knows_its_memory, memory_is_ours,
     open_recording, process,
 };
 use crate::companion::Starting;
@@ -16,7 +16,7 @@ use crate::recording::Lost;
 use crate::sampling::{Counts, no_counts};
 use crate::signals::SignalsBlocked;
 use crate::thread::{Origin, Thread, no_thread};
-use crate::{arch, frames, loading, pages, recording, sampling, thread};
+use crate::{arch, companion, frames, loading, pages, recording, sampling, thread};
 
 /// Signals of the forking thread, which is the one that holds the locks.
 struct ForkSignals(UnsafeCell<Option<SignalsBlocked>>);
@@ -93,7 +93,11 @@ fn become_child() {
         return;
     }
     let open_calls = thread::current().map(|thread| (thread.open_calls(), thread));
-    if recording::is_confined() || open_recording(ORIGIN_FORK).is_err() {
+    let is_wanted = follow::forks_are_wanted(process().config.follow);
+    if !is_wanted && process().session.is_some() && !recording::is_confined() {
+        companion::decline(process().directory.as_bytes());
+    }
+    if recording::is_confined() || !is_wanted || open_recording(ORIGIN_FORK).is_err() {
         // Calls run unrecorded from now on; those that are open return through their frames.
         recording::close();
         claim_memory();
