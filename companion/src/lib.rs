@@ -13,6 +13,7 @@
 //!
 
 pub mod calibrate;
+pub mod causes;
 pub mod drain;
 pub mod empty;
 pub mod error;
@@ -20,6 +21,7 @@ pub mod file;
 pub mod greeter;
 pub mod mapping;
 pub mod maps;
+pub mod objects;
 pub mod program;
 pub mod samples;
 pub mod session;

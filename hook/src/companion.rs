@@ -351,6 +351,7 @@ struct Hello {
     base: u64,
     mapped: u64,
     path: u64,
+    thread_offset: i64,
 }
 
 const HELLO: usize = u32::from_le_bytes(*b"CHAS") as usize;
@@ -363,7 +364,7 @@ fn say_goodbye() {
 /// Tells the companion of `session` where this process keeps its contexts and its recording.
 pub(crate) fn greet(session: u64, path: &Text<4096>) {
     let hello = Hello {
-        version: 1,
+        version: 2,
         len: size_of::<Hello>() as u32,
         session,
         tls_offset: arch::context_offset() as i64,
@@ -371,6 +372,7 @@ pub(crate) fn greet(session: u64, path: &Text<4096>) {
         // It grows where it is, and a context that is not in it can only come from a broken process.
         mapped: crate::recording::LARGEST as u64,
         path: path.as_c_str().as_ptr() as u64,
+        thread_offset: arch::thread_offset() as i64,
     };
     sys::control(HELLO, &raw const hello as usize);
 }

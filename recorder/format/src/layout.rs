@@ -336,6 +336,8 @@ pub enum ChunkKind {
     OnCpu = 10,
     /// [`MappingRow`](crate::syscalls::MappingRow)s, `count` of them; only in `.syscalls` files.
     Mappings = 11,
+    /// [`CauseRow`](crate::syscalls::CauseRow)s, `count` of them; only in `.syscalls` files.
+    Causes = 13,
 }
 
 /// The first [`UNIT`] bytes of each chunk.
