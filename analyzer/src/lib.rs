@@ -10,7 +10,7 @@
 //! * [`compare()`] tells two sides apart: runs before and after a change, or two APIs.
 //!
 //! * [`Groups`] are the threads that run the same code, and how they compare; [`Tails`] the slowest
-//!   calls of each; [`waits()`] what they wait for; [`group_tree()`] one tree for all threads of one.
+//!   calls of each; [`waits()`] what they wait for, and [`causes()`] who lets them wait; [`group_tree()`] one tree for all threads of one.
 //! * [`findings()`] are the few things worth a sentence. Names come from outside, by [`Naming`].
 //!
 //! # What is measured, and what is subtracted
@@ -59,6 +59,7 @@ mod address;
 mod address_map;
 mod analysis;
 mod blocking;
+mod causes;
 mod clock;
 mod clusters;
 mod common_time;
@@ -94,6 +95,7 @@ mod workers;
 pub use address::CodeAddress;
 pub use analysis::{Analysis, Selection};
 pub use blocking::Cause as WaitCause;
+pub use causes::{CauseRow, Party, PartyKind, WaitObject, causes};
 pub use chase_recorder as recorder;
 pub use clock::{Clock, Ns, Ticks};
 pub use compare::{

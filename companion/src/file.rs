@@ -8,8 +8,8 @@ use std::path::Path;
 use bytemuck::{NoUninit, Zeroable, bytes_of};
 use chase_format::layout::{CHUNK_MAGIC, COMMITTED, ChunkHeader, ChunkKind, NONE, PAGE};
 use chase_format::syscalls::{
-    CauseRow, MAGIC, MappingRow, OnCpuRow, READER_MIN, STATE_STOPPED, SampleRow, SyscallRow, SyscallsHeader,
-    VERSION, WaitRow,
+    CauseRow, MAGIC, MappingRow, OnCpuRow, READER_MIN, STATE_STOPPED, SampleRow, SyscallRow,
+    SyscallsHeader, VERSION, WaitRow,
 };
 
 use crate::shared::{ON_CPU, Row, WAIT_PREEMPTED, WAIT_VOLUNTARY};

@@ -12,9 +12,7 @@ use bytemuck::{Pod, Zeroable};
 
 pub use crate::error::Error;
 use crate::mapping::Mapping;
-use crate::shared::{
-    PROCESSES, Process, ROWS, Row, Sample, Totals, WAITS, Wait, WaitKey,
-};
+use crate::shared::{PROCESSES, Process, ROWS, Row, Sample, Totals, WAITS, Wait, WaitKey};
 use crate::types;
 
 /// The compiled program, built from `bpf/syscalls.bpf.c`.
