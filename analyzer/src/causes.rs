@@ -201,6 +201,8 @@ struct Run<'a> {
     images: Vec<OfImage>,
     /// By process id and the moment when watching it began.
     by_began: HashMap<(u32, u64), usize>,
+    /// By process id: the latest image.
+    by_pid: HashMap<u32, usize>,
 }
 
 #[derive(Default)]
@@ -230,7 +232,7 @@ impl<'a> Run<'a> {
         let builds: HashMap<&str, u32> =
             (0..).zip(&analysis.objects).map(|(number, row)| (&*row.build_id, number)).collect();
         let mut of_images = Vec::with_capacity(images.len());
-        let mut by_began = HashMap::new();
+        let (mut by_began, mut by_pid) = (HashMap::new(), HashMap::new());
         for (process, image) in images.iter().enumerate() {
             let mut of_image = OfImage::default();
             let Some(file) = &image.syscalls else {
@@ -238,6 +240,7 @@ impl<'a> Run<'a> {
                 continue;
             };
             by_began.insert((file.header().pid, file.header().began_ns), process);
+            by_pid.insert(file.header().pid, process);
             for thread in image.recording.threads() {
                 let record = thread.record();
                 let Some(&number) = rows.get(&(process, record.index)) else { continue };
@@ -267,7 +270,7 @@ impl<'a> Run<'a> {
             }
             of_images.push(of_image);
         }
-        Self { analysis, groups, images: of_images, by_began }
+        Self { analysis, groups, images: of_images, by_began, by_pid }
     }
 
     fn add(&self, process: usize, row: &Recorded, sums: &mut HashMap<Key, Sums>) {
@@ -294,7 +297,7 @@ impl<'a> Run<'a> {
         if !sums.threads.contains(&thread) {
             sums.threads.push(thread);
         }
-        let mut note = |parties: &mut HashMap<PartyKey, (u64, u64)>, key: PartyKey| {
+        let note = |parties: &mut HashMap<PartyKey, (u64, u64)>, key: PartyKey| {
             let (waits, ns) = parties.entry(key).or_default();
             add(waits, row.waits);
             add(ns, row.total_ns);
@@ -303,10 +306,10 @@ impl<'a> Run<'a> {
             let key = self.thread(process, row.holder_context_ref, row.holder, row.holder_site);
             note(&mut sums.holders, key);
         }
-        note(&mut sums.wakers, self.waker(process, row));
+        note(&mut sums.wakers, self.waker(row));
     }
 
-    fn waker(&self, process: usize, row: &Recorded) -> PartyKey {
+    fn waker(&self, row: &Recorded) -> PartyKey {
         let name = until_nul(&row.waker_name);
         match row.waker_kind {
             WAKER_THREAD => {
@@ -316,7 +319,11 @@ impl<'a> Run<'a> {
                     None => (PartyKind::Process, None, None, None, name, None),
                 }
             }
-            WAKER_PROCESS => (PartyKind::Process, None, None, None, name, None),
+            // One that ends is no longer watched when it wakes who waits for that: its first thread stands for it.
+            WAKER_PROCESS => match self.by_pid.get(&row.waker_pid) {
+                Some(&at) => self.thread(at, 0, row.waker_pid, 0),
+                None => (PartyKind::Process, None, None, None, name, None),
+            },
             WAKER_KERNEL => (PartyKind::Kernel, None, None, None, String::new(), None),
             WAKER_INTERRUPT => (PartyKind::Interrupt, None, None, None, String::new(), None),
             _ => (PartyKind::Unknown, None, None, None, String::new(), None),

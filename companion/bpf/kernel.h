@@ -45,7 +45,26 @@ struct thread_info {
 };
 
 struct inode {
+	unsigned short i_mode;
 	unsigned long i_ino;
+};
+
+struct in6_addr {
+	u32 in6_u;
+};
+
+struct sock_common {
+	u32 skc_daddr, skc_rcv_saddr;
+	unsigned short skc_dport, skc_num, skc_family;
+	struct in6_addr skc_v6_daddr, skc_v6_rcv_saddr;
+};
+
+struct sock {
+	struct sock_common __sk_common;
+};
+
+struct socket {
+	struct sock *sk;
 };
 
 struct qstr {
@@ -63,6 +82,7 @@ struct path {
 struct file {
 	struct inode *f_inode;
 	struct path f_path;
+	void *private_data;
 };
 
 struct fdtable {

@@ -90,13 +90,24 @@ struct wait_key {
 	u32 reserved;
 };
 
+/* Of a socket: zero where it has no such addresses. */
+struct ends {
+	unsigned short family, local_port, remote_port /* in network order */, reserved;
+	unsigned char local[16], remote[16]; /* of IPv4 the first four */
+};
+
 struct wait {
 	struct wait_key key;
 	u64 count;
 	u64 total_ns; /* blocked, until it ran again */
 	u64 max_ns;
 	u64 ready_ns; /* the part after it was woken */
-	char name[32];       /* of the file, without its directory */
+	u32 mode;            /* of the inode: what kind of file it is */
+	u32 reserved;
+	union {
+		char name[48]; /* of the file, without its directory */
+		struct ends ends;    /* of a socket */
+	};
 	char waker_name[16]; /* of the thread that woke it last */
 };
 

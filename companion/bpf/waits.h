@@ -19,6 +19,10 @@ INLINE u32 context_of(struct state *state)
 #define NR_FUTEX 202
 #define NR_NANOSLEEP 35
 #define NR_CLOCK_NANOSLEEP 230
+#define S_IFMT 0170000
+#define S_IFSOCK 0140000
+#define AF_INET 2
+#define AF_INET6 10
 #define PF_KTHREAD 0x00200000
 #define PF_EXITING 0x4
 #define FUTEX_COMMAND 0x7f
@@ -120,6 +124,36 @@ static __attribute__((noinline)) int note_wait(struct state *state, struct task_
 	return 0;
 }
 
+/* Notes what file it is. Its path is found by the companion, if it is still open then. */
+static __attribute__((noinline)) int describe(struct wait *wait, struct file *file)
+{
+	struct socket *socket;
+	struct sock *sock;
+
+	if (!wait || !file)
+		return 0;
+	wait->mode = READ(READ(file, f_inode), i_mode);
+	if ((wait->mode & S_IFMT) != S_IFSOCK) {
+		bpf_probe_read_kernel_str(wait->name, sizeof(wait->name), READ(READ(file, f_path.dentry), d_name.name));
+		return 0;
+	}
+	socket = READ(file, private_data);
+	sock = READ(socket, sk);
+	wait->ends.family = READ(sock, __sk_common.skc_family);
+	if (wait->ends.family != AF_INET && wait->ends.family != AF_INET6)
+		return 0;
+	wait->ends.local_port = READ(sock, __sk_common.skc_num);
+	wait->ends.remote_port = READ(sock, __sk_common.skc_dport);
+	if (wait->ends.family == AF_INET) {
+		bpf_probe_read_kernel(wait->ends.local, 4, &sock->__sk_common.skc_rcv_saddr);
+		bpf_probe_read_kernel(wait->ends.remote, 4, &sock->__sk_common.skc_daddr);
+	} else {
+		bpf_probe_read_kernel(wait->ends.local, 16, &sock->__sk_common.skc_v6_rcv_saddr);
+		bpf_probe_read_kernel(wait->ends.remote, 16, &sock->__sk_common.skc_v6_daddr);
+	}
+	return 0;
+}
+
 /* Its place in `waits`, or WAITS. */
 static __attribute__((noinline)) u32 make_wait(struct state *state, struct task_struct *task)
 {
@@ -143,7 +177,7 @@ static __attribute__((noinline)) u32 make_wait(struct state *state, struct task_
 	if (wait->key.object && wait->key.syscall != NR_FUTEX) {
 		file = file_of(task, wait->key.detail);
 		if (file)
-			bpf_probe_read_kernel_str(wait->name, sizeof(wait->name), READ(READ(file, f_path.dentry), d_name.name));
+			describe(wait, file);
 	}
 	if (bpf_map_update_elem(&wait_of, &wait->key, &number, UPDATE_ANY)) {
 		bpf_map_push_elem(&free_waits, &number, UPDATE_ANY);
@@ -183,6 +217,9 @@ static __attribute__((noinline)) int add_wait(struct state *state, struct task_s
  * what is sent through the loopback device is received in an interrupt of the sender's.) */
 INLINE int can_wake(struct wait_key *wait, s64 syscall, u64 first, u32 operation, u32 exiting)
 {
+	/* Who sleeps is woken by time, or by a signal. */
+	if (wait->syscall == NR_NANOSLEEP || wait->syscall == NR_CLOCK_NANOSLEEP)
+		return syscall == 62 || syscall == 200 || syscall == 234 || syscall == 424;
 	if (exiting)
 		return 1;
 	switch (syscall) {
@@ -205,7 +242,7 @@ INLINE int can_wake(struct wait_key *wait, s64 syscall, u64 first, u32 operation
 	case 73: case 233: case 275: case 276: case 278: case 286: case 288: case 292: case 296: case 307: case 326: case 426:
 	case 436:
 	case 0: case 17: case 19: case 45: case 47: case 299: /* a reader makes room for who writes */
-		return wait->syscall != NR_FUTEX && wait->syscall != NR_NANOSLEEP && wait->syscall != NR_CLOCK_NANOSLEEP;
+		return wait->syscall != NR_FUTEX;
 	}
 	return 0;
 }

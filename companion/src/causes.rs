@@ -47,8 +47,7 @@ impl Causes {
             });
             if written.name.is_empty() && has_descriptor(&wait) {
                 let objects = self.objects.entry(wait.key.process).or_default();
-                let name = objects.name(process.pid, wait.key.detail, wait.key.object);
-                name.clone_into(&mut written.name);
+                written.name = objects.name(process.pid, &wait);
             }
             // Of a process that has ended, all are written: one seen in the middle of its last change has the count and
             // not yet the rest.
@@ -131,9 +130,6 @@ fn row_of(wait: &Wait, name: &[u8], processes: &[Process]) -> CauseRow {
         waker_name: wait.waker_name,
         name: [0; OBJECT_NAME],
     };
-    // Without its directory, if it was closed before its path could be read.
-    let short = wait.name.split(|&byte| byte == 0).next().unwrap_or_default();
-    let name = if name.is_empty() { short } else { name };
     // The end of a long path says more than its beginning.
     let name = &name[name.len().saturating_sub(OBJECT_NAME - 1)..];
     row.name[..name.len()].copy_from_slice(name);

@@ -154,9 +154,27 @@ pub struct WaitKey {
 // SAFETY: plain integers without padding.
 unsafe impl aya::Pod for WaitKey {}
 
-/// Waits that are alike.
+/// The ends of a socket, if they are addresses of the internet.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+pub struct Ends {
+    /// `AF_*`.
+    pub family: u16,
+    /// Its own port.
+    pub local_port: u16,
+    /// The other one's, in network order.
+    pub remote_port: u16,
+    /// Padding.
+    pub reserved: u16,
+    /// Its own address; of IPv4 the first four bytes.
+    pub local: [u8; 16],
+    /// The other one's.
+    pub remote: [u8; 16],
+}
+
+/// Waits that are alike.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 pub struct Wait {
     /// What they have in common.
     pub key: WaitKey,
@@ -168,8 +186,12 @@ pub struct Wait {
     pub max_ns: u64,
     /// The part of the time after the thread was woken.
     pub ready_ns: u64,
-    /// Name of the file, without its directory, padded with NUL.
-    pub name: [u8; 32],
+    /// Of the inode: what kind of file it is.
+    pub mode: u32,
+    /// Padding.
+    pub reserved: u32,
+    /// Name of the file, without its directory, padded with NUL; of a socket, [`Ends`].
+    pub name: [u8; 48],
     /// Name of the thread that has woken it last.
     pub waker_name: [u8; 16],
 }
@@ -244,7 +266,8 @@ pub struct Totals {
 const _: () = {
     assert!(size_of::<Hello>() == 56);
     assert!(size_of::<WaitKey>() == 80);
-    assert!(size_of::<Wait>() == 160);
+    assert!(size_of::<Wait>() == 184);
+    assert!(size_of::<Ends>() <= 48);
     assert!(size_of::<Row>() == 384);
     assert!(size_of::<Sample>() == 24);
     assert!(size_of::<Process>() == 1024);

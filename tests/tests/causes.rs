@@ -75,7 +75,7 @@ fn two_threads_in_turns_wake_each_other() {
         ("condition", "pthread_cond_wait", "pthread_cond_signal", "turn_changed"),
         ("semaphore", "sem_wait", "sem_post", "_turn"),
         ("pipe", "read", "write", "pipe "),
-        ("socket", "read", "write", "tcp 127.0.0.1:"),
+        ("socket", "read", "write", "socket 127.0.0.1:"),
     ] {
         let Some(rows) = causes(what) else { return };
         let mut rows = in_function(&rows, waits);
