@@ -72,11 +72,7 @@ pub(crate) fn party(report: &Report, party: &Party) -> String {
 }
 
 /// What made threads of `group` wait longest in `api`.
-pub(crate) fn longest<'r>(
-    report: &'r Report,
-    group: u32,
-    api: Option<u32>,
-) -> Option<&'r CauseRow> {
+pub(crate) fn longest(report: &Report, group: u32, api: Option<u32>) -> Option<&CauseRow> {
     report.causes().iter().find(|row| row.group == group && row.api == api)
 }
 
