@@ -4,6 +4,7 @@
 //! the charts. This program finds out what was asked for, and lays it out.
 
 mod args;
+mod causes;
 mod companion;
 mod compare;
 mod generate;

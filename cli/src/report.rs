@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use chase_analyzer::{
-    Analysis, Catalog, Finding, Groups, Image, Loaded, Ns, Run, Selection, Tails, Workers,
-    findings, load_run_with,
+    Analysis, Catalog, CauseRow, Finding, Groups, Image, Loaded, Ns, Run, Selection, Tails,
+    Workers, causes, findings, load_run_with,
 };
 use clap::CommandFactory;
 
@@ -39,6 +39,7 @@ pub(crate) struct Report {
     groups: OnceCell<Groups>,
     tails: OnceCell<Tails>,
     findings: OnceCell<Vec<Finding>>,
+    causes: OnceCell<Vec<CauseRow>>,
 }
 
 impl Report {
@@ -85,6 +86,7 @@ impl Report {
             groups: OnceCell::new(),
             tails: OnceCell::new(),
             findings: OnceCell::new(),
+            causes: OnceCell::new(),
         })
     }
 
@@ -108,6 +110,11 @@ impl Report {
     /// What is worth a sentence.
     pub(crate) fn findings(&self) -> &[Finding] {
         self.findings.get_or_init(|| findings(&self.analysis, self.groups(), self.tails()))
+    }
+
+    /// What threads waited for and who ended that, longest first.
+    pub(crate) fn causes(&self) -> &[CauseRow] {
+        self.causes.get_or_init(|| causes(&self.loaded.images, &self.analysis, self.groups()))
     }
 
     /// A time as a fraction of all that was spent: application time and library calls.

@@ -13,6 +13,7 @@ use chase_format::layout::{Header, MAGIC};
 use chase_format::syscalls::{EXTENSION, STATE_COMPLETE, SyscallsHeader};
 
 use crate::calibrate::Cost;
+use crate::causes::Causes;
 use crate::file::{Place, SyscallsFile};
 use crate::program::Program;
 use crate::samples::Samples;
@@ -37,6 +38,7 @@ impl Target {
         header.dropped_images = totals.dropped;
         header.lost_samples = totals.lost_samples;
         header.companion_cpu_ns = now_ns(libc::CLOCK_PROCESS_CPUTIME_ID);
+        header.lost_causes = totals.lost_wakers;
     }
 }
 
@@ -55,6 +57,7 @@ pub struct Drain {
     sample_hz: u64,
     targets: HashMap<u32, Target>,
     samples: HashMap<u32, Samples>,
+    causes: Causes,
     written: Vec<Option<Written>>,
     /// Files that could not be written, the first with its error.
     failed: Option<(PathBuf, io::Error)>,
@@ -106,6 +109,7 @@ impl Drain {
             sample_hz,
             targets: HashMap::new(),
             samples: HashMap::new(),
+            causes: Causes::default(),
             written: Vec::new(),
             failed: None,
         }
@@ -122,6 +126,7 @@ impl Drain {
         }
         self.write_rows(program, &all);
         self.write_samples(program, &all);
+        self.write_causes(program, &all);
         let mut found = Found { live: 0, ended: 0 };
         for (number, process) in (0..).zip(&all) {
             if process.state == PROCESS_FREE {
@@ -220,8 +225,27 @@ impl Drain {
         self.samples = all;
     }
 
+    fn write_causes(&mut self, program: &Program, processes: &[Process]) {
+        for (number, changed) in self.causes.changed(program, processes) {
+            let process = &processes[number as usize];
+            if !has_name(process) {
+                continue;
+            }
+            self.make_target(number, processes);
+            let Some(target) = self.targets.get_mut(&number) else { continue };
+            target.refresh(&program.totals());
+            let Some(file) = &mut target.file else { continue };
+            if let Err(error) = self.causes.write(&changed, program, processes, file) {
+                file.stop();
+                target.file = None;
+                self.failed.get_or_insert((path_of(process, &self.directory), error));
+            }
+        }
+    }
+
     /// A process has ended, and its rows are written.
     fn finish(&mut self, program: &mut Program, number: u32, process: &Process) {
+        self.causes.finish(number, program);
         let names = self.samples.remove(&number).and_then(Samples::names);
         if let Some(names) = names
             && process.state == PROCESS_GREETED
@@ -254,6 +278,9 @@ impl Drain {
         while program.next_sample().is_some() {}
         for row in 0..program.totals().rows as u32 {
             let _ = program.free_row(row);
+        }
+        for wait in 0..program.totals().waits as u32 {
+            let _ = program.free_wait(wait);
         }
         for number in 0..program.totals().processes as u32 {
             let _ = program.free_process(number);

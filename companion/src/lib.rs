@@ -13,6 +13,7 @@
 //!
 
 pub mod calibrate;
+pub mod causes;
 pub mod drain;
 pub mod empty;
 pub mod error;
@@ -21,6 +22,7 @@ pub mod generated;
 pub mod greeter;
 pub mod mapping;
 pub mod maps;
+pub mod objects;
 pub mod perf;
 pub mod program;
 pub mod rate;

@@ -399,6 +399,7 @@ struct Hello {
     base: u64,
     mapped: u64,
     path: u64,
+    thread_offset: i64,
 }
 
 const HELLO: usize = u32::from_le_bytes(*b"CHAS") as usize;
@@ -457,7 +458,7 @@ impl Drop for Starting {
 /// has none and wants none.
 pub(crate) fn greet(session: u64, path: &Text<4096>) {
     let hello = Hello {
-        version: 1,
+        version: 2,
         len: size_of::<Hello>() as u32,
         session,
         tls_offset: arch::context_offset() as i64,
@@ -465,6 +466,7 @@ pub(crate) fn greet(session: u64, path: &Text<4096>) {
         // It grows where it is, and a context that is not in it can only come from a broken process.
         mapped: crate::recording::LARGEST as u64,
         path: path.as_c_str().as_ptr() as u64,
+        thread_offset: arch::thread_offset() as i64,
     };
     sys::control(HELLO, &raw const hello as usize);
 }

@@ -349,6 +349,8 @@ pub enum ChunkKind {
     Mappings = 11,
     /// [`OffCpuRow`]s of thread `owner`, `count` of them, in no order.
     OffCpu = 12,
+    /// [`CauseRow`](crate::syscalls::CauseRow)s, `count` of them; only in `.syscalls` files.
+    Causes = 13,
 }
 
 /// The first [`UNIT`] bytes of each chunk.

@@ -24,7 +24,7 @@ pub(crate) use self::direct::make_direct;
 use self::words::{CONTEXT, NEAR, NEAR_COUNTDOWNS, THREAD, WORDS, WORDS_ALIGN, words_are_near};
 pub(crate) use self::words::{
     NearCountdowns, context, context_offset, current_counts, current_thread, own_thread_pointer,
-    set_context, set_current_thread, set_thread_at, thread_at,
+    set_context, set_current_thread, set_thread_at, thread_at, thread_offset,
 };
 
 #[cfg(target_feature = "avx")]
