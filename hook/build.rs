@@ -8,6 +8,8 @@ fn main() {
     // Nothing of ours may be missing at run time.
     println!("cargo::rustc-cdylib-link-arg=-Wl,-z,now");
     println!("cargo::rustc-cdylib-link-arg=-Wl,--no-undefined");
+    // Run as a program, it says what it is.
+    println!("cargo::rustc-cdylib-link-arg=-Wl,-e,chase_entry");
     println!("cargo::rustc-cdylib-link-arg=-nostartfiles");
     println!("cargo::rustc-cdylib-link-arg=-nodefaultlibs");
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use chase_recorder::reader;
 
 /// How recordings are made, for errors that find none.
-const HOW: &str = "record a program with `LD_PRELOAD=libchase.so ./app`";
+const HOW: &str = "record a program with `chase record ./app`";
 
 /// Recordings could not be found or read.
 #[derive(Debug, thiserror::Error)]

@@ -122,7 +122,9 @@ impl Image {
     /// What is known of its system calls.
     #[must_use]
     pub fn syscalls_state(&self) -> SyscallsState {
-        match self.syscalls.as_ref().map(|file| file.header().state) {
+        // Samples alone are none.
+        let traced = self.syscalls.as_ref().filter(|file| file.header().user_only == 0);
+        match traced.map(|file| file.header().state) {
             None => SyscallsState::None,
             Some(STATE_COMPLETE) => SyscallsState::Complete,
             Some(STATE_STOPPED) => SyscallsState::Stopped,

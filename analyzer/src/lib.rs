@@ -10,7 +10,8 @@
 //! * [`compare()`] tells two sides apart: runs before and after a change, or two APIs.
 //!
 //! * [`Groups`] are the threads that run the same code, and how they compare; [`Tails`] the slowest
-//!   calls of each; [`waits()`] what they wait for, [`blocked()`] what those that matter are blocked by; [`group_tree()`] one tree for all threads of one.
+//!   calls of each; [`waits()`] what they wait for, [`blocked()`] what those that matter are blocked by, and [`causes()`] who lets them
+//!   wait; [`group_tree()`] one tree for all threads of one.
 //! * [`findings()`] are the few things worth a sentence. Names come from outside, by [`Naming`].
 //!
 //! # What is measured, and what is subtracted
@@ -61,6 +62,7 @@ mod address_map;
 mod analysis;
 mod blocked;
 mod blocking;
+mod causes;
 mod clock;
 mod clusters;
 mod common_time;
@@ -98,6 +100,7 @@ pub use address::CodeAddress;
 pub use analysis::{Analysis, Selection};
 pub use blocked::{Blocked, BlockedRow, IdleRow, Runnable, blocked};
 pub use blocking::Cause as WaitCause;
+pub use causes::{CauseRow, Party, PartyKind, WaitObject, causes};
 pub use chase_recorder as recorder;
 pub use clock::{Clock, Ns, Ticks};
 pub use compare::{

@@ -1,7 +1,33 @@
 //! Time off the CPU.
 
+use serde::Serialize;
+
 use crate::clock::Ns;
-use crate::rows::MeasuredOffCpu;
+
+/// Where waits are from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WaitSource {
+    /// The kernel's scheduler: measured.
+    Scheduler,
+    /// The threads themselves, which asked after each call of 50 µs or more: measured, but for what was shorter.
+    Asked,
+    /// The names of functions: an estimate.
+    #[default]
+    Name,
+    /// Different for some processes and for others.
+    Mixed,
+}
+
+/// Time off the CPU as the scheduler has measured it. Unlike [`Measures::wait_ns`](crate::Measures::wait_ns) it is no part of a self time, which
+/// may be an estimate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct MeasuredOffCpu {
+    /// Waiting for anything but a processor; `None` where it was not measured of all threads.
+    pub blocked_ns: Option<Ns>,
+    /// Waiting for a processor; likewise.
+    pub runnable_ns: Option<Ns>,
+}
 
 /// Time off the CPU, in ns.
 #[derive(Clone, Copy, Debug, Default)]

@@ -5,6 +5,9 @@
 //! together, by process, so that what many short ones did is there in the sum. The confidence interval is Wilson's, of
 //! *k* in all *n*.
 //!
+//! Samples that were taken without privilege are of user space alone. Each stands for the time between two strokes of the
+//! clock, which runs while the thread does; what a thread lacks then it was in the kernel, nobody knows on whose behalf.
+//!
 //! What it takes to watch a system call is time in the kernel that the application would not spend. The companion has
 //! measured it, and the system calls are counted: so much is taken off each thread's time in the kernel, off every sample
 //! there alike, and told as a part of its own.
@@ -28,11 +31,14 @@ pub struct OnCpu {
     pub sample_hz: u64,
     /// Samples of what was selected.
     pub samples: u64,
+    /// Whether samples are of time in user space alone, in some process at least: taken without privilege.
+    pub user_only: bool,
     /// Samples of the run for which there was no room.
     pub lost_samples: u64,
-    /// Time on the CPU of all threads that were watched, measured from switch to switch.
+    /// Time on the CPU of all threads that were watched, measured.
     pub on_cpu_ns: Ns,
-    /// The part of it that no sample tells of: threads of processes without a single one.
+    /// The part of it that no sample tells of: threads of processes without a single one, and time in the kernel where
+    /// samples are of user space alone.
     pub not_sampled_ns: Ns,
     /// The part of it that watching system calls took, in the kernel.
     pub watching_ns: Ns,

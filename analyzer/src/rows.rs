@@ -8,6 +8,7 @@ use crate::address::CodeAddress;
 use crate::blocking::Cause;
 use crate::clock::Ns;
 use crate::image::{Ending, SyscallsState};
+pub use crate::off_cpu::{MeasuredOffCpu, WaitSource};
 use crate::sampled::{OnCpuOfApi, SampledTime};
 
 /// Figures of a set of calls. Times are free of the hook's own cost; see the crate's documentation.
@@ -84,16 +85,6 @@ impl Measures {
         (self.estimated && self.self_ns.0 > 0)
             .then(|| self.ci95_ns.as_f64() / self.self_ns.as_f64())
     }
-}
-
-/// Time off the CPU as the scheduler has measured it. Unlike [`Measures::wait_ns`] it is no part of a self time, which
-/// may be an estimate.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct MeasuredOffCpu {
-    /// Waiting for anything but a processor; `None` where it was not measured of all threads.
-    pub blocked_ns: Option<Ns>,
-    /// Waiting for a processor; likewise.
-    pub runnable_ns: Option<Ns>,
 }
 
 /// A file that was loaded, in any process of the run.
@@ -386,19 +377,6 @@ pub struct ProcessRow {
     /// Its figures.
     #[serde(flatten)]
     pub totals: Totals,
-}
-
-/// Where waits are from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum WaitSource {
-    /// The kernel's scheduler: measured.
-    Scheduler,
-    /// The names of functions: an estimate.
-    #[default]
-    Name,
-    /// The scheduler for some processes, names for the others.
-    Mixed,
 }
 
 /// Figures of a process or of all that was selected.

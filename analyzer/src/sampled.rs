@@ -11,8 +11,8 @@ pub struct SampledTime {
     pub samples: u64,
     /// Time: in user space, and in the kernel on behalf of what is there.
     pub on_cpu_ns: Ns,
-    /// The part of it in the kernel.
-    pub on_cpu_kernel_ns: Ns,
+    /// The part of it in the kernel; `None` where samples are of user space alone: then it is not in `on_cpu_ns`.
+    pub on_cpu_kernel_ns: Option<Ns>,
     /// Half the width of the 95 % confidence interval of `on_cpu_ns`.
     pub on_cpu_ci95_ns: Ns,
 }

@@ -13,9 +13,7 @@ mod sums;
 mod table;
 mod tables;
 
-pub(crate) use collect::{
-    Collected, Place, Places, Scheduler, TracingCost, each_ns, has_all_waits,
-};
+pub(crate) use collect::{Collected, Place, Places, Scheduler, TracingCost, each_ns, wait_source};
 pub use names::{Category, Syscall, syscall, syscall_name};
 pub use rows::{
     All, CategoryRow, Nested, OfApi, OfContext, OfLibrary, OfThread, SyscallRow, Syscalls,

@@ -203,7 +203,8 @@ impl NotSeen {
 
 impl SyscallsNotSeen {
     fn add_image(&mut self, process: usize, image: &Image) {
-        let Some(file) = &image.syscalls else {
+        let traced = image.syscalls.as_ref().filter(|file| file.header().user_only == 0);
+        let Some(file) = traced else {
             self.processes_without.push(process);
             return;
         };

@@ -5,7 +5,7 @@ mod process;
 use chase_analyzer::recorder::builder::SyscallsBuilder;
 use chase_analyzer::recorder::layout::END_EXIT;
 use chase_analyzer::recorder::reader::SyscallsFile;
-use chase_analyzer::{Analysis, LibraryKind, LibraryRow, Selection};
+use chase_analyzer::{Analysis, LibraryKind, LibraryRow, Selection, SyscallsState};
 use process::{Process, api, assert_conserved};
 
 /// A call of `outer`, and what samples say of it.
@@ -47,7 +47,7 @@ fn assert_adds_up(analysis: &Analysis) {
     let addresses: u64 = on_cpu.addresses.iter().map(|row| row.time.on_cpu_ns.0).sum();
     assert!(addresses.abs_diff(objects) <= on_cpu.addresses.len() as u64);
     for row in &on_cpu.objects {
-        assert!(row.time.on_cpu_kernel_ns <= row.time.on_cpu_ns, "{row:?}");
+        assert!(row.time.on_cpu_kernel_ns.is_none_or(|ns| ns <= row.time.on_cpu_ns), "{row:?}");
     }
     let libraries: u64 =
         analysis.libraries.iter().filter_map(|row| row.on_cpu).map(|time| time.on_cpu_ns.0).sum();
@@ -79,7 +79,7 @@ fn what_is_called_back_runs_in_its_own_object() {
     assert_eq!((analysis.on_cpu.samples, analysis.on_cpu.on_cpu_ns.0), (1_000, 2_000_000_000));
     let time = |name| library(&analysis, name).on_cpu.unwrap();
     assert_eq!(
-        (time("app").on_cpu_ns.0, time("app").on_cpu_kernel_ns.0),
+        (time("app").on_cpu_ns.0, time("app").on_cpu_kernel_ns.unwrap().0),
         (1_500_000_000, 100_000_000)
     );
     assert_eq!(library(&analysis, "app").kind, LibraryKind::Application);
@@ -129,4 +129,30 @@ fn without_samples_nothing_is_claimed() {
     assert_eq!(analysis.on_cpu.not_sampled_ns.0, 5_000_000);
     assert!(analysis.libraries.iter().all(|row| row.on_cpu.is_none()));
     assert!(analysis.apis.iter().all(|row| row.on_cpu.is_none()));
+}
+
+/// Each sample stands for the time between two strokes of the clock, and nobody knows what the kernel did for whom.
+#[test]
+fn without_privilege_time_in_the_kernel_is_in_no_object() {
+    let mut scene = Scene::new();
+    scene.seen.header.user_only = 1;
+    let app = scene.process.builder.code_address(scene.process.app, 0x40);
+    scene.seen.samples(0, 1000, app, 600, 0);
+    // What the companion read last, and what the thread itself said in the end.
+    scene.seen.on_cpu(1000, 900_000_000);
+    let main = scene.process.main;
+    scene.process.builder.thread_mut(main).asks = 1;
+    scene.process.builder.thread_mut(main).cpu_ns = 1_000_000_000;
+    let analysis = scene.analysis();
+    let on_cpu = &analysis.on_cpu;
+    assert!(on_cpu.user_only);
+    assert_eq!((on_cpu.on_cpu_ns.0, on_cpu.not_sampled_ns.0), (1_000_000_000, 400_000_000));
+    let time = library(&analysis, "app").on_cpu.unwrap();
+    assert_eq!((time.on_cpu_ns.0, time.on_cpu_kernel_ns), (600_000_000, None));
+    assert_eq!(analysis.processes[0].syscalls, SyscallsState::None);
+    assert_eq!(analysis.threads[0].on_cpu_ns.unwrap().0, 1_000_000_000);
+    // The clock may have struck more often than it should.
+    scene.seen.samples(0, 1000, app + 8, 600, 0);
+    let on_cpu = scene.analysis().on_cpu;
+    assert_eq!((on_cpu.on_cpu_ns.0, on_cpu.not_sampled_ns.0), (1_000_000_000, 0));
 }

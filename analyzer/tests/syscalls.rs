@@ -4,8 +4,8 @@ mod process;
 
 use std::path::Path;
 
-use chase_analyzer::recorder::builder::{Builder, SyscallsBuilder, errnos};
-use chase_analyzer::recorder::layout::{END_EXIT, Header, OWN_CONTEXT_REF};
+use chase_analyzer::recorder::builder::{Builder, SyscallsBuilder, ThreadId, errnos};
+use chase_analyzer::recorder::layout::{END_EXIT, Header, OWN_CONTEXT_REF, OffCpuRow};
 use chase_analyzer::recorder::reader::{Recording, SyscallsFile};
 use chase_analyzer::recorder::syscalls::{
     STATE_STOPPED, SyscallsHeader, WAIT_PREEMPTED, WAIT_VOLUNTARY,
@@ -245,6 +245,50 @@ fn waits_are_those_of_the_scheduler() {
     assert_eq!(nested.measures.wait_ns, Ns(3_000_000));
 }
 
+/// Where no companion was there, threads know themselves; what asking took is their own cost.
+#[test]
+fn waits_are_those_that_threads_asked_for() {
+    let mut scene = Scene::new();
+    let main = scene.process.main;
+    let row = |blocked_ns, preempted_ns, cost_ticks| OffCpuRow {
+        blocked_ns,
+        preempted_ns,
+        cost_ticks,
+        times: 1,
+        ..OffCpuRow::default()
+    };
+    let builder = &mut scene.process.builder;
+    builder.off_cpu(main, 1, row(0, 200_000, 0));
+    builder.off_cpu(main, 2, row(300_000, 50_000, 0));
+    builder.off_cpu(main, 0, row(100_000, 40_000, 0));
+    let image = |scene: &Scene| process::image(&scene.process.builder);
+    let by_name = Analysis::new(&[image(&scene)], Selection::All);
+    assert_eq!(by_name.wait_source(), WaitSource::Name, "one thread did not ask");
+    let own_cost = by_name.threads[0].own_cost_ns;
+
+    scene.process.builder.thread_mut(ThreadId(1)).asks = 1;
+    scene.process.builder.off_cpu(main, 1, row(0, 0, 7_000));
+    let analysis = Analysis::new(&[image(&scene)], Selection::All);
+    assert_conserved(&analysis);
+    assert_eq!(analysis.wait_source(), WaitSource::Asked);
+    let thread = &analysis.threads[0];
+    assert_eq!(
+        (thread.measures.wait_ns, thread.measures.preempted_ns),
+        (Ns(300_000), Some(Ns(250_000)))
+    );
+    assert_eq!(thread.application_wait_ns, Some(Ns(100_000)));
+    assert_eq!(thread.application_preempted_ns, Some(Ns(40_000)));
+    assert_eq!(thread.own_cost_ns.0, own_cost.0 + 7_000);
+    // A companion that saw all knows better.
+    scene.seen.wait(scene.main[1], 1000, WAIT_VOLUNTARY, 1, 1_000);
+    let traced = scene.analysis();
+    assert_eq!(traced.wait_source(), WaitSource::Scheduler);
+    assert_eq!(traced.threads[0].measures.wait_ns, Ns(1_000));
+    // One that took samples alone knows nothing of waits.
+    scene.seen.header.user_only = 1;
+    assert_eq!(scene.analysis().wait_source(), WaitSource::Asked);
+}
+
 /// Nobody knows what is missing in a file that is not complete: then waits are told by name.
 #[test]
 fn an_incomplete_file_is_not_asked_for_waits() {
@@ -433,7 +477,7 @@ fn what_watching_them_took_is_no_time_of_the_objects() {
         (Ns(10_000), Ns(2_000), Ns(0))
     );
     let time = on_cpu.objects[0].time;
-    assert_eq!((time.on_cpu_ns, time.on_cpu_kernel_ns), (Ns(8_000), Ns(3_000)));
+    assert_eq!((time.on_cpu_ns, time.on_cpu_kernel_ns), (Ns(8_000), Some(Ns(3_000))));
 }
 
 /// What watching takes was measured when the processor was slower.

@@ -6,9 +6,15 @@ use std::str::FromStr;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use globset::{GlobBuilder, GlobMatcher};
 
+/// With the commit that a package was made of.
+const VERSION: &str = match option_env!("CHASE_VERSION") {
+    Some(version) => version,
+    None => env!("CARGO_PKG_VERSION"),
+};
+
 const EXAMPLES: &str = "\
 Examples:
-  LD_PRELOAD=libchase.so ./app         record: writes chase.data/
+  chase record ./app                   record: writes chase.data/
   chase-report                         what the newest run in chase.data did
   chase-report apis --lib 'libz*'      the functions of one library
   chase-report hot                     the functions that the processor was in, with lines
@@ -39,9 +45,9 @@ or more into one directory per side (CHASE_OUTPUT).";
 
 /// Shows where a program's time went, library by library.
 ///
-/// Reads recordings made with LD_PRELOAD=libchase.so. Without a view it prints a summary.
+/// Reads recordings made by `chase record`, or with LD_PRELOAD=libchase.so. Without a view it prints a summary.
 #[derive(Debug, Parser)]
-#[command(name = "chase-report", version, after_help = EXAMPLES, max_term_width = 100)]
+#[command(name = "chase-report", version = VERSION, after_help = EXAMPLES, max_term_width = 100)]
 #[command(subcommand_precedence_over_arg = true)]
 pub(crate) struct Cli {
     #[command(flatten)]
@@ -66,10 +72,12 @@ impl Cli {
             | View::Waits { path, .. }
             | View::Tree { path, .. }
             | View::Syscalls { path, .. }
+            | View::NotSeen { path }
+            | View::Brief { path }
             | View::Charts { path, .. }
             | View::Export { path, .. } => &path.paths,
             View::Html { recordings, .. } => &recordings[recordings.len().saturating_sub(1)..],
-            View::Compare(_) => &[],
+            View::Compare(_) | View::Generate { .. } => &[],
         });
         if of_view.is_empty() { self.path.paths.clone() } else { of_view.to_vec() }
     }
@@ -102,6 +110,30 @@ impl FromStr for Runs {
     }
 }
 
+/// A program that was started.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Launched {
+    pub(crate) pid: u32,
+    /// The session that it belongs to at first.
+    pub(crate) session: u32,
+    /// When, ns since 1970.
+    pub(crate) since_ns: u64,
+}
+
+impl FromStr for Launched {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let numbers: Vec<u64> = text.split(',').filter_map(|number| number.parse().ok()).collect();
+        match *numbers {
+            [pid, session, since_ns] => {
+                Ok(Self { pid: pid as u32, session: session as u32, since_ns })
+            }
+            _ => Err("three numbers".to_owned()),
+        }
+    }
+}
+
 /// What is looked at.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Selection")]
@@ -113,6 +145,9 @@ pub(crate) struct SourceArgs {
     /// Only this process of the run; without it all of them, added up
     #[arg(long, value_name = "PID", global = true)]
     pub(crate) process: Option<u32>,
+    /// Instead, the run of what `chase record` has started
+    #[arg(long, value_name = "PID,SESSION,NS", global = true, hide = true, conflicts_with = "run")]
+    pub(crate) launched: Option<Launched>,
     /// Look for debug information here first (build-id tree, mirror of absolute paths, or loose
     /// files); may be repeated
     #[arg(long, value_name = "DIR", global = true)]
@@ -235,6 +270,23 @@ pub(crate) enum View {
         #[arg(long, value_name = "TABLE", value_enum)]
         by: Option<SyscallsBy>,
     },
+    /// What the figures do not contain, in full
+    NotSeen {
+        #[command(flatten)]
+        path: PathArg,
+    },
+    /// The run in a few lines, as `chase record` ends with
+    #[command(hide = true)]
+    Brief {
+        #[command(flatten)]
+        path: PathArg,
+    },
+    /// Write man pages and completions
+    #[command(hide = true)]
+    Generate {
+        /// Where to
+        directory: PathBuf,
+    },
     /// What changed between two recordings, or how two functions differ
     #[command(after_help = COMPARE_EXAMPLES)]
     Compare(CompareArgs),
@@ -248,6 +300,9 @@ pub(crate) enum View {
         /// The file to write
         #[arg(short, long, value_name = "FILE", default_value = "report.html")]
         output: PathBuf,
+        /// Overwrite the file, if it is there, without asking
+        #[arg(long)]
+        force: bool,
     },
     /// The calling contexts in the format of another tool
     Export {

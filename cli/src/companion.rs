@@ -3,15 +3,15 @@
 
 use std::collections::BTreeSet;
 use std::fs::{File, TryLockError};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use chase_analyzer::recorder::layout::{END_NONE, Header};
+use chase_analyzer::recorder::session::{FILE_NAME, idle_since};
 use chase_analyzer::{Catalog, Error, Run};
 
-/// Locked as long as a companion listens; in the directory of the recordings.
-const SESSION: &str = "companion.session";
 /// It looks every tenth of a second, and twice in the end.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -34,18 +34,36 @@ pub(crate) fn scan(paths: &[PathBuf]) -> Result<Catalog, Error> {
 /// Waits until the companion in `directory` has finished, if no process of the runs lives. Says
 /// whether there was anything to wait for.
 fn await_end(directory: &Path, runs: &[Run]) -> bool {
-    let Ok(session) = File::open(directory.join(SESSION)) else { return false };
+    let Ok(session) = File::open(directory.join(FILE_NAME)) else { return false };
     let mut members = runs.iter().flat_map(|run| &run.members);
     if !is_locked(&session) || members.any(|member| is_alive(&member.header)) {
         return false;
     }
-    let start = Instant::now();
+    let (start, start_ns) = (Instant::now(), monotonic_ns());
     while is_locked(&session) && start.elapsed() < PATIENCE {
-        sleep(Duration::from_millis(20));
+        // It stays for the next run, but has nothing left to do since a look that began after this one.
+        if idle_at(&session).is_some_and(|idle_ns| idle_ns >= start_ns) {
+            return true;
+        }
+        sleep(Duration::from_millis(10));
     }
     // Its last look.
     sleep(Duration::from_millis(50));
     true
+}
+
+fn idle_at(session: &File) -> Option<u64> {
+    let mut text = [0; 256];
+    let len = session.read_at(&mut text, 0).ok()?;
+    idle_since(&text[..len])
+}
+
+/// The clock of the session's file.
+fn monotonic_ns() -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel fills in the structure.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
 fn is_locked(session: &File) -> bool {

@@ -4,8 +4,10 @@
 //! the charts. This program finds out what was asked for, and lays it out.
 
 mod args;
+mod causes;
 mod companion;
 mod compare;
+mod generate;
 mod machine;
 mod names;
 mod places;
@@ -49,6 +51,7 @@ fn main() -> ExitCode {
 
 fn run(cli: &Cli) -> anyhow::Result<()> {
     let text = match &cli.view {
+        Some(View::Generate { directory }) => return generate::generate(directory),
         Some(View::Compare(arguments)) => view::compare::show(cli, arguments, terminal(cli))?,
         _ => view::show(cli, &Report::open(cli)?, terminal(cli))?,
     };

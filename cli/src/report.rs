@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use chase_analyzer::{
-    Analysis, Catalog, Finding, Groups, Image, Loaded, Ns, Run, Selection, Tails, Workers,
-    findings, load_run_with,
+    Analysis, Catalog, CauseRow, Finding, Groups, Image, Loaded, Ns, Run, Selection, Tails,
+    Workers, causes, findings, load_run_with,
 };
+use clap::CommandFactory;
 
-use crate::args::{Cli, Runs};
+use crate::args::{Cli, Launched, Runs, Usage};
 use crate::companion;
 use crate::names::Names;
 pub(crate) use crate::places::file_name;
@@ -38,6 +39,7 @@ pub(crate) struct Report {
     groups: OnceCell<Groups>,
     tails: OnceCell<Tails>,
     findings: OnceCell<Vec<Finding>>,
+    causes: OnceCell<Vec<CauseRow>>,
 }
 
 impl Report {
@@ -53,7 +55,10 @@ impl Report {
         let default = if paths.len() == 1 { Runs::Nth(1) } else { Runs::All };
         let runs = cli.source.run.unwrap_or(default);
         let mut progress = Progress::new();
-        let mut loaded = load(&paths, runs, &mut progress)?;
+        let mut loaded = match cli.source.launched {
+            Some(launched) => load_launched(&paths, launched, &mut progress)?,
+            None => load(&paths, runs, &mut progress)?,
+        };
         if let Some(pid) = cli.source.process {
             loaded.images = of_process(loaded.images, pid)?;
         }
@@ -81,6 +86,7 @@ impl Report {
             groups: OnceCell::new(),
             tails: OnceCell::new(),
             findings: OnceCell::new(),
+            causes: OnceCell::new(),
         })
     }
 
@@ -106,6 +112,11 @@ impl Report {
         self.findings.get_or_init(|| findings(&self.analysis, self.groups(), self.tails()))
     }
 
+    /// What threads waited for and who ended that, longest first.
+    pub(crate) fn causes(&self) -> &[CauseRow] {
+        self.causes.get_or_init(|| causes(&self.loaded.images, &self.analysis, self.groups()))
+    }
+
     /// A time as a fraction of all that was spent: application time and library calls.
     pub(crate) fn share(&self, time: Ns) -> f64 {
         let totals = &self.analysis.totals;
@@ -125,7 +136,11 @@ pub(crate) fn default_path() -> PathBuf {
 
 /// Those of the runs at `paths` that are wanted, as one.
 fn load(paths: &[PathBuf], wanted: Runs, progress: &mut Progress) -> anyhow::Result<Loaded> {
-    let Catalog { mut runs, mut failures } = companion::scan(paths)?;
+    let scanned = companion::scan(paths);
+    let Catalog { mut runs, mut failures } = scanned.map_err(|error| match mistyped(paths) {
+        Some(view) => anyhow::Error::new(Usage(format!("{error}; did you mean `{view}`?"))),
+        None => error.into(),
+    })?;
     let found = runs.len();
     if let Runs::Nth(number) = wanted {
         let Some(at) = number.checked_sub(1).filter(|&at| at < found) else {
@@ -142,6 +157,44 @@ fn load(paths: &[PathBuf], wanted: Runs, progress: &mut Progress) -> anyhow::Res
     let mut loaded = load_run_with(&run, &mut |part| progress.show("reading", part * READING))?;
     failures.append(&mut loaded.failures);
     Ok(Loaded { failures, other_runs, ..loaded })
+}
+
+/// The view whose name looks like the one path that was given, and is not there.
+fn mistyped(paths: &[PathBuf]) -> Option<String> {
+    const ALIKE: f64 = 0.8;
+    let [path] = paths else { return None };
+    let typed = path.to_str().filter(|_| !path.exists())?;
+    let likeness = |name: &str| strsim::jaro_winkler(typed, name);
+    let command = Cli::command();
+    let shown = command.get_subcommands().filter(|view| !view.is_hide_set());
+    let names = shown.map(|view| view.get_name().to_owned());
+    let nearest = names.max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?;
+    (likeness(&nearest) >= ALIKE).then_some(nearest)
+}
+
+/// The run that a program began; where it was not recorded itself, those of what it started.
+fn load_launched(
+    paths: &[PathBuf],
+    launched: Launched,
+    progress: &mut Progress,
+) -> anyhow::Result<Loaded> {
+    let Catalog { runs, mut failures } = companion::scan(paths)?;
+    let is_of = |run: &&Run| run.members.iter().any(|member| member.header.pid == launched.pid);
+    let run = runs.iter().find(is_of).filter(|run| is_since(run, launched)).cloned();
+    let of_session =
+        |run: &Run| run.root().header.session == launched.session && is_since(run, launched);
+    let run = run.or_else(|| Run::together(runs.into_iter().filter(of_session).collect()));
+    let run = run.with_context(|| {
+        format!("neither process {} nor what it started left a recording", launched.pid)
+    })?;
+    let mut loaded = load_run_with(&run, &mut |part| progress.show("reading", part * READING))?;
+    failures.append(&mut loaded.failures);
+    Ok(Loaded { failures, other_runs: 0, ..loaded })
+}
+
+/// A process number may have been another's before.
+fn is_since(run: &Run, launched: Launched) -> bool {
+    run.start_realtime().0 >= launched.since_ns
 }
 
 /// The images of one process: an exec gives it a further one.

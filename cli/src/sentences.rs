@@ -2,6 +2,7 @@
 
 use chase_analyzer::{Finding, FindingKind, GroupRow, Ns, SubGroupSummary};
 
+use crate::causes;
 use crate::report::Report;
 use crate::terminal::{count, elapsed, percent};
 
@@ -51,10 +52,11 @@ pub(crate) fn sentence(report: &Report, finding: &Finding) -> String {
                 format!(", called in {},", self::api(report, Some(inside)))
             });
             format!(
-                "A lock serialises {}: {api}{inside} takes {} of the threads' time, {} together; {saves}.",
+                "A lock serialises {}: {api}{inside} takes {} of the threads' time, {} together{}; {saves}.",
                 group.label,
                 percent(*of_lifetime),
                 elapsed(all_wait_ns.0),
+                lock(report, finding),
             )
         }
         FindingKind::BarrierStraggler { useful_ns, median_ns, all_wait_ns, .. } => format!(
@@ -89,6 +91,25 @@ pub(crate) fn sentence(report: &Report, finding: &Finding) -> String {
             format!("{} do different things: {}.", the_threads(&group.label), parts.join(", "))
         }
     }
+}
+
+/// Which lock it is, where it is taken, and who holds it meanwhile, doing what.
+fn lock(report: &Report, finding: &Finding) -> String {
+    let Some(row) = causes::longest(report, finding.group, finding.api) else {
+        return String::new();
+    };
+    let mut words =
+        format!(", {} of it for {}", elapsed(row.wait_ns.0), causes::object(report, row));
+    let site = causes::site(report, row.process, row.site);
+    if !site.is_empty() {
+        words += &format!(" at {site}");
+    }
+    if let Some(holder) = row.holders.first() {
+        words += &format!(", held by {}", causes::party(report, holder));
+    } else if let Some(waker) = row.wakers.first() {
+        words += &format!(", ended by {}", causes::party(report, waker));
+    }
+    words
 }
 
 /// The command that shows more.

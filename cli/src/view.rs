@@ -2,15 +2,18 @@
 
 mod apis;
 mod blocked;
+mod brief;
 mod charts;
 pub(crate) mod compare;
 mod export;
 mod files;
+mod filters;
 mod findings;
 mod groups;
 mod hot;
 mod html;
 mod libs;
+mod not_seen;
 mod processes;
 mod sampled;
 mod summary;
@@ -46,6 +49,7 @@ trait Show {
 
 /// Everything that the command line asks for, as text.
 pub(crate) fn show(cli: &Cli, report: &Report, terminal: Terminal) -> anyhow::Result<String> {
+    filters::look(cli, report)?;
     match &cli.view {
         None => render(&summary::Summary, cli, report, terminal),
         Some(View::Libs { lib, .. }) => render(&libs::Libs { lib }, cli, report, terminal),
@@ -73,7 +77,11 @@ pub(crate) fn show(cli: &Cli, report: &Report, terminal: Terminal) -> anyhow::Re
         }
         // It has recordings of its own.
         Some(View::Compare(arguments)) => compare::show(cli, arguments, terminal),
-        Some(View::Html { recordings, output }) => {
+        Some(View::NotSeen { .. }) => render(&not_seen::Full, cli, report, terminal),
+        Some(View::Brief { .. }) => brief::text(report, terminal),
+        Some(View::Generate { .. }) => anyhow::bail!("that needs no recording"),
+        Some(View::Html { recordings, output, force }) => {
+            html::may_write(output, *force)?;
             render(&html::write(cli, report, recordings, output)?, cli, report, terminal)
         }
         Some(View::Export { format, output, .. }) => {

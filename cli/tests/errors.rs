@@ -42,7 +42,7 @@ fn fails(dir: &Path, arguments: &[&str], status: i32, message: &str) {
 #[test]
 fn nothing_to_read() {
     let dir = TempDir::new().expect("a directory for the test");
-    fails(dir.path(), &[], 1, "LD_PRELOAD=libchase.so ./app");
+    fails(dir.path(), &[], 1, "chase record ./app");
     fails(dir.path(), &["libs", "no/such"], 1, "no/such");
     fs::create_dir(dir.path().join("chase.data")).expect("directory made");
     fails(dir.path(), &[], 1, "no recording (*.chase) in chase.data");
@@ -307,4 +307,50 @@ fn charts_are_files() {
     let read = |name: &str| fs::read(dir.path().join("out/of/it").join(name)).expect("a chart");
     assert!(String::from_utf8(read("apis.svg")).expect("UTF-8").contains("pthread_join"));
     assert!(read("libraries.png").starts_with(b"\x89PNG"));
+}
+
+#[test]
+fn filters_that_match_nothing() {
+    let dir = with_recording();
+    fails(dir.path(), &["libs", "--lib", "libnone*"], 1, "no library of that name; there are: ");
+    fails(dir.path(), &["apis", "--api", "none"], 1, "no function of that name");
+    fails(dir.path(), &["threads", "--thread", "none"], 1, "no thread of that name");
+    // One of two is enough to be told of.
+    fails(dir.path(), &["libs", "--lib", "libz*", "--lib", "libnone*"], 1, "--lib libnone*");
+    // A program gets its empty table.
+    let (status, output, errors) = run(dir.path(), &["libs", "--lib", "libnone*", "--csv"]);
+    assert_eq!((status, output.lines().count()), (0, 1), "{output}");
+    assert!(errors.contains("no library of that name"), "{errors}");
+}
+
+#[test]
+fn mistyped_views() {
+    let dir = with_recording();
+    fails(dir.path(), &["thraeds"], 2, "did you mean `threads`?");
+    fails(dir.path(), &["apsi"], 2, "did you mean `apis`?");
+    let (_, _, errors) = run(dir.path(), &["other.data"]);
+    assert!(errors.contains("no other.data") && !errors.contains("did you mean"), "{errors}");
+}
+
+#[test]
+fn a_page_is_not_overwritten_unasked() {
+    let dir = with_recording();
+    let page = dir.path().join("report.html");
+    fs::write(&page, "precious").expect("written");
+    fails(dir.path(), &["html"], 1, "--force");
+    assert_eq!(fs::read_to_string(&page).expect("there"), "precious");
+    assert_eq!(run(dir.path(), &["html", "--force"]).0, 0);
+    assert_ne!(fs::read_to_string(&page).expect("there"), "precious");
+}
+
+/// What is missing comes before all figures.
+#[test]
+fn a_cut_recording_says_so_first() {
+    let dir = with_recording();
+    let path = dir.path().join("chase.data/a.chase");
+    let bytes = fs::read(&path).expect("there");
+    fs::write(&path, &bytes[..bytes.len() - 200]).expect("written");
+    let (status, output, errors) = run(dir.path(), &[]);
+    assert_eq!(status, 0, "{errors}");
+    assert!(output.starts_with("Incomplete\n  part of chase.data/a.chase"), "{output}");
 }

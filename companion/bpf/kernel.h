@@ -11,7 +11,7 @@ typedef long long s64;
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 struct pt_regs {
-	unsigned long cx, si, di, ip;
+	unsigned long cx, si, di, orig_ax, ip;
 };
 
 typedef struct {
@@ -44,9 +44,61 @@ struct thread_info {
 	u32 status;
 };
 
+struct inode {
+	unsigned short i_mode;
+	unsigned long i_ino;
+};
+
+struct in6_addr {
+	u32 in6_u;
+};
+
+struct sock_common {
+	u32 skc_daddr, skc_rcv_saddr;
+	unsigned short skc_dport, skc_num, skc_family;
+	struct in6_addr skc_v6_daddr, skc_v6_rcv_saddr;
+};
+
+struct sock {
+	struct sock_common __sk_common;
+};
+
+struct socket {
+	struct sock *sk;
+};
+
+struct qstr {
+	const unsigned char *name;
+};
+
+struct dentry {
+	struct qstr d_name;
+};
+
+struct path {
+	struct dentry *dentry;
+};
+
+struct file {
+	struct inode *f_inode;
+	struct path f_path;
+	void *private_data;
+};
+
+struct fdtable {
+	u32 max_fds;
+	struct file **fd;
+};
+
+struct files_struct {
+	struct fdtable *fdt;
+};
+
 struct task_struct {
 	struct thread_info thread_info;
+	u32 flags;
 	int pid, tgid;
+	struct files_struct *files;
 	u64 start_boottime;
 	struct task_struct *group_leader;
 	struct pid *thread_pid;
@@ -98,6 +150,7 @@ static long (*bpf_map_pop_elem)(void *map, void *value) = (void *)88;
 static long (*bpf_probe_read_user)(void *to, u32 size, const void *from) = (void *)112;
 static long (*bpf_probe_read_kernel)(void *to, u32 size, const void *from) = (void *)113;
 static long (*bpf_probe_read_user_str)(void *to, u32 size, const void *from) = (void *)114;
+static long (*bpf_probe_read_kernel_str)(void *to, u32 size, const void *from) = (void *)115;
 static void *(*bpf_ringbuf_reserve)(void *ring, u64 size, u64 flags) = (void *)131;
 static void (*bpf_ringbuf_submit)(void *record, u64 flags) = (void *)132;
 static struct task_struct *(*bpf_get_current_task_btf)(void) = (void *)158;

@@ -1,25 +1,7 @@
 /* The context that a thread is in, and the rows that are counted in. */
 #pragma once
 
-#include "state.h"
-
-#define UNIT 128
-
-/* Of what chase itself does; OWN_CONTEXT_REF in the file's format. */
-#define OWN_CONTEXT 1
-
-/* Called in the thread's own memory: it is current, or just being switched away from. */
-INLINE u32 context_of(struct state *state)
-{
-	u64 node;
-
-	if (state->starting)
-		return OWN_CONTEXT;
-	if (!state->mapped || bpf_probe_read_user(&node, 8, (void *)state->word))
-		return 0;
-	node -= state->base;
-	return node < state->mapped ? node / UNIT : 0;
-}
+#include "waits.h"
 
 static __attribute__((noinline)) u32 make_row(struct state *state, u32 context, u32 syscall)
 {
@@ -136,8 +118,8 @@ INLINE void add_on_cpu(struct state *state, u64 now)
 	state->on_cpu_ns = now;
 }
 
-/* The thread runs again. */
-INLINE void end_wait(struct state *state)
+/* The thread, which is this one, runs again. */
+INLINE void end_wait(struct state *state, struct task_struct *task)
 {
 	u64 ns = bpf_ktime_get_ns() - state->left_ns;
 	struct row *row = row_for(state, state->left_context, state->left_kind);
@@ -148,6 +130,8 @@ INLINE void end_wait(struct state *state)
 		add(row, ns);
 	else
 		COUNT(lost_waits);
+	if (state->left_kind == WAIT_VOLUNTARY)
+		add_wait(state, task, ns);
 }
 
 /* The syscall under way never returns to where it was made. */

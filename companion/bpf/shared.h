@@ -3,12 +3,12 @@
 #pragma once
 
 /* prctl(HELLO, &hello): no such option exists, so the kernel answers EINVAL. "CHAS" as a number.
- * prctl(GOODBYE) ends the tracing of the thread that calls it. What a thread does from prctl(STARTING, 1) on, until it
- * says hello or prctl(STARTING, 0), is chase's own: an image that starts to record. */
+ * With an empty path, nothing of this process is to be written. prctl(GOODBYE) ends the tracing of the thread that calls it. What a thread
+ * does from prctl(STARTING, 1) on, until it says hello or prctl(STARTING, 0), is chase's own: an image that starts to record. */
 #define HELLO 0x53414843
 #define GOODBYE 0x53414844
 #define STARTING 0x53414845
-#define HELLO_VERSION 1
+#define HELLO_VERSION 2
 
 /* Numbers of a syscall that stand for something else. */
 #define NO_SYSCALL 0xffffffff
@@ -19,6 +19,7 @@
 #define COMPAT 0x20000000
 
 #define ROWS 65536
+#define WAITS 32768
 #define PROCESSES 8192
 #define THREADS 16384
 #define BUCKETS 32
@@ -34,6 +35,8 @@ struct hello {
 	u64 base;    /* of the recording's mapping */
 	u64 mapped;  /* bytes that it may grow to */
 	u64 path;    /* of the recording: address of a C string */
+	s64 thread_offset; /* the word at fs base + this holds the address of what is known of the thread, which begins with the
+			    * place of its next frame */
 };
 
 /* One row: what one thread did in one context by one syscall. One writer at a time. */
@@ -52,6 +55,62 @@ struct row {
 	u64 unfinished;  /* never returned */
 	u64 errnos[ERRNOS]; /* errno << 48 | count: the first ones met */
 	u64 histogram[BUCKETS]; /* bucket i: below 2^(FIRST_BUCKET+i) ns, the last has no limit */
+};
+
+/* Frames of the calls under way, on the hook's side (hook/src/abi.rs). */
+#define FRAME 64
+#define SEGMENT 4096 /* of frames; aligned, and the first of them is none */
+
+struct frame {
+	u64 return_address, target, exit, sp, start, node;
+};
+
+enum waker {
+	WAKER_UNKNOWN,
+	WAKER_THREAD,    /* of a traced process */
+	WAKER_PROCESS,   /* another one */
+	WAKER_KERNEL,    /* a thread of the kernel's */
+	WAKER_INTERRUPT, /* a device, the network or a timer */
+};
+
+/* Waits that are alike: of which thread, where, for what, and who ended them, doing what. */
+struct wait_key {
+	u32 process, tid; /* as in a row, and so are contexts */
+	u32 context;
+	u32 syscall;      /* that it waited in; NO_SYSCALL: none, as in a page fault */
+	u64 site;         /* return address of the library call that it waited in, 0: not known */
+	u64 object;       /* the futex's address; or the inode behind a descriptor */
+	u32 detail;       /* the futex's operation; the descriptor; the child */
+	u32 holder;       /* the thread that is the owner, if the futex is that of a mutex */
+	u32 holder_context;
+	u32 waker_kind;
+	u64 holder_site;
+	u64 waker_site;
+	u32 waker_process; /* number in `processes`, or WAKER_PROCESS: process id */
+	u32 waker;         /* thread */
+	u32 waker_context;
+	u32 reserved;
+};
+
+/* Of a socket: zero where it has no such addresses. */
+struct ends {
+	unsigned short family, local_port, remote_port /* in network order */, reserved;
+	unsigned char local[16], remote[16]; /* of IPv4 the first four */
+};
+
+struct wait {
+	struct wait_key key;
+	u64 count;
+	u64 total_ns; /* blocked, until it ran again */
+	u64 max_ns;
+	u64 ready_ns; /* the part after it was woken */
+	u32 mode;            /* of the inode: what kind of file it is */
+	u32 reserved;
+	union {
+		char name[48]; /* of the file, without its directory */
+		struct ends ends;    /* of a socket */
+	};
+	char waker_name[16]; /* of the thread that woke it last */
 };
 
 /* What a thread did when the clock of its CPU struck. */
@@ -96,4 +155,6 @@ struct totals {
 	u64 refused;      /* hellos from another user or of another version */
 	u64 dropped;      /* set-id images */
 	u64 lost_samples; /* found no room */
+	u64 waits;        /* places handed out by counting */
+	u64 lost_wakers;  /* waits whose cause found no place */
 };

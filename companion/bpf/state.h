@@ -25,6 +25,10 @@ struct state {
 	u64 on_cpu_ns;  /* when it was last put on the CPU, or since when its time there is to be added */
 	u32 cpu_row;    /* that it is added to, plus one; 0: not known yet */
 	u64 left_ns;    /* when it was last taken off the CPU; 0: not since it is traced */
+	s64 thread_offset; /* as in the hello; 0 before it */
+	struct wait_key wait; /* what it waits for, and who has woken it */
+	u64 woken_ns;         /* when */
+	char waker_name[16];
 	struct cached cache[CACHED];
 };
 
@@ -93,6 +97,27 @@ struct {
 	NUMBER(max_entries, ROWS);
 	TYPE(value, u32);
 } free_rows SEC(".maps");
+
+struct {
+	NUMBER(type, MAP_ARRAY);
+	NUMBER(max_entries, WAITS);
+	NUMBER(map_flags, MAP_MMAPABLE);
+	TYPE(key, u32);
+	TYPE(value, struct wait);
+} waits SEC(".maps");
+
+struct {
+	NUMBER(type, MAP_HASH);
+	NUMBER(max_entries, WAITS);
+	TYPE(key, struct wait_key);
+	TYPE(value, u32);
+} wait_of SEC(".maps");
+
+struct {
+	NUMBER(type, MAP_QUEUE);
+	NUMBER(max_entries, WAITS);
+	TYPE(value, u32);
+} free_waits SEC(".maps");
 
 /* Of so many bytes; set by the companion. */
 struct {

@@ -64,6 +64,7 @@ static __attribute__((noinline)) int greet(u64 address)
 	state->word = task->thread.fsbase + hello.tls_offset;
 	state->base = hello.base;
 	state->mapped = hello.mapped;
+	state->thread_offset = hello.thread_offset;
 	number = state->process;
 	process = bpf_map_lookup_elem(&processes, &number);
 	if (!process)
@@ -120,7 +121,7 @@ int sys_exit(u64 *arguments)
 	now = bpf_ktime_get_ns();
 	/* Some kernels don't show every switch. */
 	if (state->left_ns)
-		end_wait(state);
+		end_wait(state, bpf_get_current_task_btf());
 	ns = now - state->entered_ns;
 	/* Its result is that of the syscall that the signal interrupted. */
 	if (state->syscall == NR_RT_SIGRETURN)
@@ -160,6 +161,8 @@ int sched_switch(u64 *arguments)
 		state->left_context =
 			state->syscall == NO_SYSCALL ? context_of(state) : state->context;
 		state->left_ns = now;
+		if (state->left_kind == WAIT_VOLUNTARY)
+			note_wait(state, previous);
 	}
 	state = state_of(next->pid);
 	if (!state)
@@ -167,7 +170,19 @@ int sched_switch(u64 *arguments)
 	state->word = next->thread.fsbase + state->tls_offset;
 	state->on_cpu_ns = now;
 	if (state->left_ns)
-		end_wait(state);
+		end_wait(state, next);
+	return 0;
+}
+
+/* In the waker, or in an interrupt of whoever runs. */
+SEC("tp_btf/sched_waking")
+int sched_waking(u64 *arguments)
+{
+	struct task_struct *task = (void *)arguments[0];
+	struct state *state = state_of(task->pid);
+
+	if (state && state->left_ns && state->left_kind == WAIT_VOLUNTARY)
+		note_waker(state);
 	return 0;
 }
 
@@ -204,6 +219,7 @@ int task_newtask(u64 *arguments)
 		state->word = task->thread.fsbase + creator->tls_offset;
 		state->base = creator->base;
 		state->mapped = creator->mapped;
+		state->thread_offset = creator->thread_offset;
 	}
 	return 0;
 }

@@ -13,10 +13,12 @@ use chase_format::layout::{Header, MAGIC};
 use chase_format::syscalls::{EXTENSION, STATE_COMPLETE, SyscallsHeader};
 
 use crate::calibrate::Cost;
+use crate::causes::Causes;
 use crate::file::{Place, SyscallsFile};
 use crate::program::Program;
 use crate::samples::Samples;
 use crate::shared::{PROCESS_FREE, PROCESS_GREETED, Process, Row, Totals};
+use crate::watcher::{Found, Watcher};
 
 /// A process that has rows.
 #[derive(Debug)]
@@ -36,6 +38,7 @@ impl Target {
         header.dropped_images = totals.dropped;
         header.lost_samples = totals.lost_samples;
         header.companion_cpu_ns = now_ns(libc::CLOCK_PROCESS_CPUTIME_ID);
+        header.lost_causes = totals.lost_wakers;
     }
 }
 
@@ -54,18 +57,45 @@ pub struct Drain {
     sample_hz: u64,
     targets: HashMap<u32, Target>,
     samples: HashMap<u32, Samples>,
+    causes: Causes,
     written: Vec<Option<Written>>,
     /// Files that could not be written, the first with its error.
     failed: Option<(PathBuf, io::Error)>,
 }
 
-/// What a round found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Found {
-    /// Processes that live.
-    pub live: usize,
-    /// Processes that have ended since the last round.
-    pub ended: usize,
+/// By the program in the kernel.
+pub struct Traced {
+    /// The program.
+    pub program: Program,
+    /// Where its rows go.
+    pub drain: Drain,
+}
+
+impl Watcher for Traced {
+    fn round(&mut self) -> Found {
+        self.drain.round(&mut self.program)
+    }
+
+    fn stop(&mut self) {
+        self.drain.stop();
+    }
+
+    fn failure(&self) -> Option<&(PathBuf, io::Error)> {
+        self.drain.failed.as_ref()
+    }
+
+    fn left_out(&self) -> Vec<(u64, &'static str)> {
+        let totals = self.program.totals();
+        vec![
+            (totals.refused, "processes of another user (or another version of chase)"),
+            (totals.dropped, "set-id images"),
+            (totals.lost_processes, "processes for want of room"),
+            (totals.lost_threads, "threads for want of room"),
+            (totals.lost_calls, "calls for want of room"),
+            (totals.lost_waits, "waits for want of room"),
+            (totals.lost_samples, "samples for want of room"),
+        ]
+    }
 }
 
 impl Drain {
@@ -79,15 +109,10 @@ impl Drain {
             sample_hz,
             targets: HashMap::new(),
             samples: HashMap::new(),
+            causes: Causes::default(),
             written: Vec::new(),
             failed: None,
         }
-    }
-
-    /// The first file that could not be written.
-    #[must_use]
-    pub fn failure(&self) -> Option<&(PathBuf, io::Error)> {
-        self.failed.as_ref()
     }
 
     /// Writes what has changed, and lets go of what has ended.
@@ -101,6 +126,7 @@ impl Drain {
         }
         self.write_rows(program, &all);
         self.write_samples(program, &all);
+        self.write_causes(program, &all);
         let mut found = Found { live: 0, ended: 0 };
         for (number, process) in (0..).zip(&all) {
             if process.state == PROCESS_FREE {
@@ -199,8 +225,27 @@ impl Drain {
         self.samples = all;
     }
 
+    fn write_causes(&mut self, program: &Program, processes: &[Process]) {
+        for (number, changed) in self.causes.changed(program, processes) {
+            let process = &processes[number as usize];
+            if !has_name(process) {
+                continue;
+            }
+            self.make_target(number, processes);
+            let Some(target) = self.targets.get_mut(&number) else { continue };
+            target.refresh(&program.totals());
+            let Some(file) = &mut target.file else { continue };
+            if let Err(error) = self.causes.write(&changed, program, processes, file) {
+                file.stop();
+                target.file = None;
+                self.failed.get_or_insert((path_of(process, &self.directory), error));
+            }
+        }
+    }
+
     /// A process has ended, and its rows are written.
     fn finish(&mut self, program: &mut Program, number: u32, process: &Process) {
+        self.causes.finish(number, program);
         let names = self.samples.remove(&number).and_then(Samples::names);
         if let Some(names) = names
             && process.state == PROCESS_GREETED
@@ -234,6 +279,9 @@ impl Drain {
         for row in 0..program.totals().rows as u32 {
             let _ = program.free_row(row);
         }
+        for wait in 0..program.totals().waits as u32 {
+            let _ = program.free_wait(wait);
+        }
         for number in 0..program.totals().processes as u32 {
             let _ = program.free_process(number);
         }
@@ -249,9 +297,12 @@ impl Drain {
     }
 }
 
-/// Whether what is seen of a process can be written: the name of its recording comes with the hello. (One that is free
-/// began after the processes were read.)
+/// Whether what is seen of a process can be written: the name of its recording comes with the hello, and one without a
+/// name asks for nothing to be written. (One that is free began after the processes were read.)
 fn has_name(process: &Process) -> bool {
+    if process.state == PROCESS_GREETED && until_nul(&process.path).is_empty() {
+        return false;
+    }
     process.state != PROCESS_FREE && (process.state == PROCESS_GREETED || process.live == 0)
 }
 
@@ -260,8 +311,7 @@ fn header_of(process: &Process, all: &[Process], cost: Cost) -> SyscallsHeader {
         pid: process.own_pid,
         parent_pid: parent_pid_of(process, all),
         began_ns: process.began_ns,
-        began_realtime_ns: now_ns(libc::CLOCK_REALTIME)
-            .saturating_sub(now_ns(libc::CLOCK_MONOTONIC).saturating_sub(process.began_ns)),
+        began_realtime_ns: realtime_of(process.began_ns),
         boot_id: boot_id(),
         cost_inside_ns: cost.inside_ns,
         cost_outside_ns: cost.outside_ns,
@@ -278,7 +328,13 @@ fn parent_pid_of(process: &Process, all: &[Process]) -> u32 {
     parent.filter(is_it).map_or(0, |parent| parent.own_pid)
 }
 
-fn boot_id() -> [u8; 16] {
+/// A moment of `CLOCK_MONOTONIC`, in ns since 1970.
+pub(crate) fn realtime_of(monotonic_ns: u64) -> u64 {
+    let ago_ns = now_ns(libc::CLOCK_MONOTONIC).saturating_sub(monotonic_ns);
+    now_ns(libc::CLOCK_REALTIME).saturating_sub(ago_ns)
+}
+
+pub(crate) fn boot_id() -> [u8; 16] {
     let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
     u128::from_str_radix(&digits, 16).map_or([0; 16], u128::to_be_bytes)
@@ -290,7 +346,7 @@ fn until_nul(bytes: &[u8]) -> &[u8] {
 
 /// Beside the recording; where there is none, in the directory of the run. The path comes from a
 /// traced process, so it has to lead to what is its recording.
-fn path_of(process: &Process, directory: &Path) -> PathBuf {
+pub(crate) fn path_of(process: &Process, directory: &Path) -> PathBuf {
     let recording = Path::new(OsStr::from_bytes(until_nul(&process.path)));
     if process.state == PROCESS_GREETED && is_recording(recording, process.own_pid) {
         let mut path = recording.as_os_str().to_owned();
@@ -308,22 +364,28 @@ fn path_of(process: &Process, directory: &Path) -> PathBuf {
 }
 
 fn is_recording(path: &Path, pid: u32) -> bool {
+    recording_header(path).is_ok_and(|header| header.pid == pid)
+}
+
+/// The header of a recording.
+pub(crate) fn recording_header(path: &Path) -> io::Result<Header> {
+    let refused = || io::Error::from(io::ErrorKind::InvalidInput);
     let mut header = Header::zeroed();
     let mut options = OpenOptions::new();
     let open = options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
-    let is_file = path.symlink_metadata().is_ok_and(|metadata| metadata.is_file());
-    let read = if is_file { open.open(path) } else { Err(io::ErrorKind::InvalidInput.into()) };
-    let read = read.and_then(|mut file| {
-        if !file.metadata()?.is_file() {
-            return Err(io::ErrorKind::InvalidInput.into());
-        }
-        file.read_exact(bytemuck::bytes_of_mut(&mut header))
-    });
-    read.is_ok() && header.magic == MAGIC && header.pid == pid
+    if !path.symlink_metadata()?.is_file() {
+        return Err(refused());
+    }
+    let mut file = open.open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(refused());
+    }
+    file.read_exact(bytemuck::bytes_of_mut(&mut header))?;
+    if header.magic == MAGIC { Ok(header) } else { Err(refused()) }
 }
 
 /// `CLOCK_MONOTONIC` is the clock that the program reads.
-fn now_ns(clock: libc::clockid_t) -> u64 {
+pub(crate) fn now_ns(clock: libc::clockid_t) -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the kernel fills in the structure.
     unsafe { libc::clock_gettime(clock, &raw mut now) };

@@ -19,7 +19,7 @@ pub enum Error {
     Btf(io::Error),
     /// `bpf(2)` refused.
     #[error(
-        "no permission for bpf(2): run as root, or give this file the capabilities by \
+        "no privilege for bpf(2): be root, or give chase-companion the capabilities by \
          `setcap cap_bpf,cap_perfmon+ep`, or allow bpf(2) in the container"
     )]
     NotPermitted,

@@ -8,8 +8,8 @@ use std::path::Path;
 use bytemuck::{NoUninit, Zeroable, bytes_of};
 use chase_format::layout::{CHUNK_MAGIC, COMMITTED, ChunkHeader, ChunkKind, NONE, PAGE};
 use chase_format::syscalls::{
-    MAGIC, MappingRow, OnCpuRow, READER_MIN, STATE_STOPPED, SampleRow, SyscallRow, SyscallsHeader,
-    VERSION, WaitRow,
+    CauseRow, MAGIC, MappingRow, OnCpuRow, READER_MIN, STATE_STOPPED, SampleRow, SyscallRow,
+    SyscallsHeader, VERSION, WaitRow,
 };
 
 use crate::shared::{ON_CPU, Row, WAIT_PREEMPTED, WAIT_VOLUNTARY};
@@ -36,6 +36,7 @@ pub struct SyscallsFile {
     on_cpu: Growing,
     samples: Growing,
     mappings: Growing,
+    causes: Growing,
 }
 
 /// Where a row is in its file.
@@ -58,6 +59,7 @@ impl SyscallsFile {
             on_cpu: Growing::new(ChunkKind::OnCpu),
             samples: Growing::new(ChunkKind::Samples),
             mappings: Growing::new(ChunkKind::Mappings),
+            causes: Growing::new(ChunkKind::Causes),
         };
         (this.header.magic, this.header.version) = (MAGIC, VERSION);
         this.header.reader_min = READER_MIN;
@@ -117,6 +119,22 @@ impl SyscallsFile {
     /// When it can't be written.
     pub fn add_mapping(&mut self, row: &MappingRow) -> io::Result<()> {
         self.mappings.add(&self.file, &mut self.header, row).map(drop)
+    }
+
+    /// Adds waits that are alike.
+    ///
+    /// # Errors
+    /// When it can't be written.
+    pub fn add_cause(&mut self, row: &CauseRow) -> io::Result<Place> {
+        self.causes.add(&self.file, &mut self.header, row)
+    }
+
+    /// Writes them again.
+    ///
+    /// # Errors
+    /// When it can't be written.
+    pub fn update_cause(&self, Place(at): Place, row: &CauseRow) -> io::Result<()> {
+        self.file.write_all_at(bytes_of(row), at)
     }
 
     /// Writes a row again.

@@ -36,6 +36,7 @@ impl Greeter {
             base: BASE,
             mapped: (1 << 16) * UNIT,
             path: c"".as_ptr() as u64,
+            thread_offset: 0,
         };
         prctl(HELLO, ptr::from_ref(&hello) as usize);
         Self(())

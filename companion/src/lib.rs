@@ -13,6 +13,7 @@
 //!
 
 pub mod calibrate;
+pub mod causes;
 pub mod drain;
 pub mod empty;
 pub mod error;
@@ -21,8 +22,13 @@ pub mod generated;
 pub mod greeter;
 pub mod mapping;
 pub mod maps;
+pub mod objects;
+pub mod perf;
 pub mod program;
+pub mod rate;
 pub mod samples;
 pub mod session;
 pub mod shared;
 pub mod types;
+pub mod unprivileged;
+pub mod watcher;

@@ -13,10 +13,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use chase_companion::calibrate::{Cost, untraced_ns};
-use chase_companion::drain::Drain;
+use chase_companion::drain::{Drain, Traced};
 use chase_companion::program::Program;
+use chase_companion::rate::Rate;
 use chase_companion::session::Session;
-use chase_companion::shared::Totals;
+use chase_companion::unprivileged::Unprivileged;
+use chase_companion::watcher::Watcher;
+use chase_format::session::SAMPLES;
 use clap::Parser;
 
 /// How often rows are copied.
@@ -45,28 +48,19 @@ struct Arguments {
     /// Give up when no process has asked for so many seconds
     #[arg(long, default_value_t = 10.0)]
     patience: f64,
-    /// Samples of what runs, per second and CPU, or "off" [default: $CHASE_SAMPLE, or 997]
+    /// Stay for so many seconds after the last process has ended, so that the next one need not wait
+    #[arg(long, default_value_t = 0.0)]
+    linger: f64,
+    /// Watch this process from the start, where only samples can be taken
+    #[arg(long, hide = true)]
+    watch: Option<u32>,
+    /// Samples of what runs, per second and CPU, or "off" [default: $CHASE_SAMPLE, or 997, or less where that would
+    /// cost more than 1 %]
     #[arg(long)]
     sample: Option<String>,
     /// Start this program, with the session in `CHASE_SESSION`, and end with its status
     #[arg(last = true)]
     command: Vec<std::ffi::OsString>,
-}
-
-/// Samples a second: a prime, so that nothing that comes in step with a clock is always met, or never.
-const SAMPLE_HZ: u64 = 997;
-
-/// Samples a second that are asked for; 0 for none.
-fn sample_hz(wish: Option<&str>) -> Result<u64> {
-    const MOST: u64 = 10_000;
-    match wish {
-        None | Some("") => Ok(SAMPLE_HZ),
-        Some("off") => Ok(0),
-        Some(wish) => match wish.parse() {
-            Ok(hz @ 1..=MOST) => Ok(hz),
-            _ => bail!("CHASE_SAMPLE must be off, or samples per second, from 1 to {MOST}"),
-        },
-    }
 }
 
 static STOP: AtomicBool = AtomicBool::new(false);
@@ -86,6 +80,7 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             tell(&arguments, &format!("chase: syscalls are not recorded: {error:#}"));
+            note_failure(&arguments, &format!("{error:#}"));
             ExitCode::FAILURE
         }
     }
@@ -106,6 +101,15 @@ fn tell(arguments: &Arguments, line: &str) {
     let _ = told;
 }
 
+/// Leaves the reason for the processes that come next: who started this may wait no longer.
+fn note_failure(arguments: &Arguments, reason: &str) {
+    let Some(fd) = arguments.lock_fd else { return };
+    // SAFETY: the caller passed the descriptor to be used; it is not closed here.
+    let file = ManuallyDrop::new(unsafe { File::from_raw_fd(fd) });
+    // Where that fails, the next process finds out by itself.
+    let _ = Session::fail(&file, reason);
+}
+
 fn run(arguments: &Arguments) -> Result<ExitCode> {
     // SAFETY: they only ask for numbers.
     let (user, effective) = unsafe { (libc::getuid(), libc::geteuid()) };
@@ -115,22 +119,14 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
     own_limits();
     let session = arguments.session.map_or_else(random, Ok)?;
     let wish = arguments.sample.clone().or_else(|| std::env::var("CHASE_SAMPLE").ok());
-    let mut sample_hz = sample_hz(wish.as_deref())?;
-    let before_ns = untraced_ns();
-    let mut program = Program::start(session, user)?;
-    let mut no_samples = None;
+    let rate = Rate::wished(wish.as_deref())?;
+    let begun = begin(arguments, session, user, rate)?;
+    let Begun { mut watcher, said, mut later } = begun;
     fs::create_dir_all(&arguments.output)
         .with_context(|| format!("can't create {}", arguments.output.display()))?;
-    let cost = Cost::measure(&mut program, session, before_ns);
-    if sample_hz > 0
-        && let Err(error) = program.sample(sample_hz)
-    {
-        sample_hz = 0;
-        no_samples = Some(format!("chase: no samples are taken: {error}"));
+    if let Some(pid) = arguments.watch {
+        watcher.follow(pid).map_err(anyhow::Error::from_boxed)?;
     }
-    let mut drain = Drain::new(arguments.output.clone(), cost, sample_hz);
-    // The process that was measured is no result.
-    drain.forget(&mut program);
     // What a terminal sends to all is for the application to obey: its end is still to be seen.
     // A limit on files shows as an error of the write.
     for (signal, handler) in [
@@ -145,8 +141,8 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
     let place = || format!("can't announce the session in {}", arguments.output.display());
     let announced = match arguments.lock_fd {
         // SAFETY: who started this passed the descriptor to be used and closed here.
-        Some(fd) => Session::adopt(unsafe { File::from_raw_fd(fd) }, session).map(Some),
-        None => Session::announce(&arguments.output, session),
+        Some(fd) => Session::adopt(unsafe { File::from_raw_fd(fd) }, said.clone()).map(Some),
+        None => Session::announce(&arguments.output, said.clone()),
     };
     let Some(announced) = announced.with_context(place)? else {
         bail!("another companion is at work in {}", arguments.output.display());
@@ -155,69 +151,128 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
     if let [name, rest @ ..] = arguments.command.as_slice() {
         let mut command = Command::new(name);
         command.args(rest).env("CHASE_SESSION", session.to_string());
-        child = Some(command.spawn().with_context(|| format!("can't start {}", name.display()))?);
+        let started = command.spawn().with_context(|| format!("can't start {}", name.display()))?;
+        watcher.follow(started.id()).map_err(anyhow::Error::from_boxed)?;
+        child = Some(started);
+        // Nobody reads the file for that.
+        later.extend(
+            said.strip_prefix(SAMPLES)
+                .map(|why| format!("chase: syscalls are not recorded: {why}")),
+        );
     } else {
-        tell(arguments, "ready");
+        let answer = if said.starts_with(SAMPLES) { &said } else { "ready" };
+        match arguments.ready_fd {
+            // Who started this may have gone on without it.
+            // SAFETY: as in `tell`.
+            Some(fd) => drop(writeln!(unsafe { File::from_raw_fd(fd) }, "{answer}")),
+            None => tell(arguments, answer),
+        }
     }
     let patience = Duration::from_secs_f64(arguments.patience);
-    let status = watch(&mut program, &mut drain, child, patience)?;
+    let linger = Duration::from_secs_f64(arguments.linger);
+    let status = watch(&mut *watcher, &announced, child, patience, linger)?;
     announced.close()?;
     sleep(LAST_LOOK);
     // Somebody may have said hello in the last moment.
-    while drain.round(&mut program).live > 0 && !STOP.load(Ordering::Relaxed) {
+    while watcher.round().live > 0 && !STOP.load(Ordering::Relaxed) {
         // Another companion may take hellos by now; these processes are ours.
         let again = announced.reopen()?;
-        watch(&mut program, &mut drain, None, Duration::ZERO)?;
+        watch(&mut *watcher, &announced, None, Duration::ZERO, Duration::ZERO)?;
         if again {
             announced.close()?;
         }
         sleep(LAST_LOOK);
     }
-    drain.stop();
-    if let Some((path, error)) = drain.failure() {
+    watcher.stop();
+    if let Some((path, error)) = watcher.failure() {
         tell(arguments, &format!("chase: syscalls are incomplete: {}: {error}", path.display()));
     }
-    if let Some(line) = no_samples {
+    for line in later {
         tell(arguments, &line);
     }
-    let Totals {
-        refused,
-        dropped,
-        lost_calls,
-        lost_waits,
-        lost_processes,
-        lost_threads,
-        lost_samples,
-        ..
-    } = program.totals();
-    let left_out = [
-        (refused, "processes of another user (or another version of chase)"),
-        (dropped, "set-id images"),
-        (lost_processes, "processes for want of room"),
-        (lost_threads, "threads for want of room"),
-        (lost_calls, "calls for want of room"),
-        (lost_waits, "waits for want of room"),
-        (lost_samples, "samples for want of room"),
-    ];
-    for (count, what) in left_out.into_iter().filter(|(count, _)| *count > 0) {
+    for (count, what) in watcher.left_out().into_iter().filter(|(count, _)| *count > 0) {
         tell(arguments, &format!("chase: left out: {count} {what}"));
     }
     Ok(status)
 }
 
-/// Until the last process has ended, nobody came, or a signal says so.
+/// What was begun.
+struct Begun {
+    watcher: Box<dyn Watcher>,
+    /// The session, for the processes that look for it.
+    said: String,
+    /// Lines for people, for the end.
+    later: Vec<String>,
+}
+
+/// Watches by the program in the kernel, or takes samples alone where that is not possible.
+fn begin(arguments: &Arguments, session: u64, user: u32, rate: Rate) -> Result<Begun> {
+    let before_ns = untraced_ns();
+    match Program::start(session, user) {
+        Ok(program) => Ok(trace(program, arguments, session, rate, before_ns)),
+        Err(error) if rate == Rate::Off => Err(error.into()),
+        Err(error) => {
+            let hz = rate.hz();
+            match Unprivileged::start(&arguments.output, hz) {
+                Ok(sampled) => Ok(Begun {
+                    watcher: Box::new(sampled),
+                    said: format!("{SAMPLES}{error}"),
+                    later: Vec::new(),
+                }),
+                Err(no_samples) => bail!("{error}; nor are samples taken: {no_samples}"),
+            }
+        }
+    }
+}
+
+fn trace(
+    mut program: Program,
+    arguments: &Arguments,
+    session: u64,
+    rate: Rate,
+    before_ns: u64,
+) -> Begun {
+    let cost = Cost::measure(&mut program, session, before_ns);
+    let mut sample_hz = rate.hz();
+    let mut later = Vec::new();
+    if sample_hz > 0
+        && let Err(error) = program.sample(sample_hz)
+    {
+        sample_hz = 0;
+        later.push(format!("chase: no samples are taken: {error}"));
+    }
+    let mut drain = Drain::new(arguments.output.clone(), cost, sample_hz);
+    // The process that was measured is no result.
+    drain.forget(&mut program);
+    let watcher = Box::new(Traced { program, drain });
+    Begun { watcher, said: Session::line(session), later }
+}
+
+/// Until the last process has ended and nobody came for a while (`linger`), nobody came at all (`patience`), or a signal
+/// says so.
 fn watch(
-    program: &mut Program,
-    drain: &mut Drain,
+    watcher: &mut dyn Watcher,
+    session: &Session,
     mut child: Option<Child>,
     patience: Duration,
+    linger: Duration,
 ) -> Result<ExitCode> {
     let start = Instant::now();
     let mut any = false;
+    let mut latest = start;
+    let mut said_idle = false;
     let mut status = ExitCode::SUCCESS;
     loop {
-        let found = drain.round(program);
-        any |= found.live + found.ended > 0;
+        let round_ns = monotonic_ns();
+        let found = watcher.round();
+        if found.live + found.ended > 0 {
+            (any, latest) = (true, Instant::now());
+        }
+        let is_idle = found.live == 0;
+        if is_idle || said_idle {
+            session.say_idle(if is_idle { round_ns } else { 0 })?;
+            said_idle = is_idle;
+        }
         if let Some(running) = &mut child
             && let Some(ended) = running.try_wait()?
         {
@@ -228,7 +283,10 @@ fn watch(
             (child, any) = (None, true);
             continue;
         }
-        let over = if any { found.live == 0 } else { start.elapsed() > patience };
+        let over = match any {
+            true => is_idle && (latest.elapsed() >= linger || session.is_gone()),
+            false => start.elapsed() > patience || session.is_gone(),
+        };
         if child.is_none() && over || STOP.load(Ordering::Relaxed) {
             return Ok(status);
         }
@@ -257,6 +315,14 @@ fn own_limits() {
         }
         libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const all);
     }
+}
+
+/// The clock of `companion.session`.
+fn monotonic_ns() -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel fills in the structure.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
 fn random() -> Result<u64> {

@@ -12,7 +12,7 @@ use bytemuck::{Pod, Zeroable};
 
 pub use crate::error::Error;
 use crate::mapping::Mapping;
-use crate::shared::{PROCESSES, Process, ROWS, Row, Sample, Totals};
+use crate::shared::{PROCESSES, Process, ROWS, Row, Sample, Totals, WAITS, Wait, WaitKey};
 use crate::types;
 
 /// The compiled program, built from `bpf/syscalls.bpf.c`.
@@ -20,11 +20,12 @@ pub static OBJECT: &[u8] = include_bytes_aligned!("../bpf/syscalls.bpf.o");
 
 /// The programs and their tracepoints, which have the same names, in the order of attaching: ends
 /// before beginnings, so that nothing that began before is taken for whole.
-const PROGRAMS: [&str; 6] = [
+const PROGRAMS: [&str; 7] = [
     "sched_process_exit",
     "sched_process_exec",
     "task_newtask",
     "sched_switch",
+    "sched_waking",
     "sys_exit",
     "sys_enter",
 ];
@@ -63,6 +64,10 @@ pub struct Program {
     pub processes: Mapping<Process>,
     /// One element.
     pub totals: Mapping<Totals>,
+    /// All kinds of waits; the first [`Totals::waits`] have been used.
+    pub waits: Mapping<Wait>,
+    wait_of: HashMap<MapData, WaitKey, u32>,
+    free_waits: Queue<MapData, u32>,
     row_of: HashMap<MapData, RowKey, u32>,
     free_rows: Queue<MapData, u32>,
     free_processes: Queue<MapData, u32>,
@@ -76,6 +81,16 @@ fn most_threads() -> u32 {
     const LARGEST: u32 = 1 << 22;
     let text = fs::read_to_string("/proc/sys/kernel/pid_max").unwrap_or_default();
     text.trim().parse().unwrap_or(LARGEST)
+}
+
+/// Whether there is a chance: without, the kernel's types are read for nothing.
+fn has_capabilities() -> bool {
+    const ADMIN: u64 = 1 << 21;
+    const PERFMON_AND_BPF: u64 = 1 << 38 | 1 << 39;
+    let text = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let effective = line.and_then(|digits| u64::from_str_radix(digits.trim(), 16).ok());
+    effective.is_none_or(|all| all & ADMIN != 0 || all & PERFMON_AND_BPF == PERFMON_AND_BPF)
 }
 
 /// Whether any error of the chain is that of a missing permission.
@@ -98,6 +113,9 @@ impl Program {
     /// # Errors
     /// Without BTF or permission, and when the kernel refuses.
     pub fn start(session: u64, owner: u32) -> Result<Self, Error> {
+        if !has_capabilities() {
+            return Err(Error::NotPermitted);
+        }
         let btf = types::of_kernel(OBJECT)?;
         let cpus = online_cpus().map_or(1, |cpus| cpus.len() as u32);
         let mut loaded = types::loader(&btf)
@@ -118,6 +136,9 @@ impl Program {
             rows: map(&mut loaded, "rows", ROWS)?,
             processes: map(&mut loaded, "processes", PROCESSES)?,
             totals: map(&mut loaded, "totals", 1)?,
+            waits: map(&mut loaded, "waits", WAITS)?,
+            wait_of: take(&mut loaded, "wait_of")?,
+            free_waits: take(&mut loaded, "free_waits")?,
             row_of: take(&mut loaded, "row_of")?,
             free_rows: take(&mut loaded, "free_rows")?,
             free_processes: take(&mut loaded, "free_processes")?,
@@ -176,6 +197,16 @@ impl Program {
         self.row_of.remove(&RowKey { process, tid, context, syscall })?;
         self.rows.write(number as usize, Row::zeroed());
         self.free_rows.push(number, 0)
+    }
+
+    /// Gives a kind of waits back for others to use. Its process has ended.
+    ///
+    /// # Errors
+    /// When the kernel refuses; the place is lost then.
+    pub fn free_wait(&mut self, number: u32) -> Result<(), MapError> {
+        self.wait_of.remove(&self.waits.read(number as usize).key)?;
+        self.waits.write(number as usize, Wait::zeroed());
+        self.free_waits.push(number, 0)
     }
 
     /// Gives a process's place back. It has ended, and its rows are free.

@@ -1,20 +1,17 @@
-//! The file by which processes find the companion of their run: `<output>/companion.session`.
+//! The file by which processes find the companion of their run: `<output>/companion.session`
+//! (`chase_format::session` has its format).
 //!
-//! Its first line says what it is, the second `session N`, N being the number that a hello must
-//! have. It is locked (`flock`) as long as the companion takes hellos. A process that gets the lock
-//! knows that nobody listens; it starts a companion, which inherits the lock with the open file.
+//! A process that gets its lock knows that nobody listens; it starts a companion, which inherits the
+//! lock with the open file.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-/// Name of the file, in the directory of the run's recordings.
-pub const FILE_NAME: &str = "companion.session";
-/// Its first line.
-pub const FIRST_LINE: &str = "chase companion 1";
+use chase_format::session::{FAILED, FILE_NAME, FIRST_LINE, IDLE, SESSION};
 
 const TRIES: u32 = 20;
 const BETWEEN_TRIES: Duration = Duration::from_millis(1);
@@ -23,15 +20,22 @@ const BETWEEN_TRIES: Duration = Duration::from_millis(1);
 #[derive(Debug)]
 pub struct Session {
     file: File,
-    number: u64,
+    /// The second line.
+    said: String,
 }
 
 impl Session {
-    /// Announces session `number` in `directory`; `None` if another companion is at work there.
+    /// What is said of session `number`.
+    #[must_use]
+    pub fn line(number: u64) -> String {
+        format!("{SESSION}{number}")
+    }
+
+    /// Announces a session in `directory`; `None` if another companion is at work there.
     ///
     /// # Errors
     /// When the file can't be written, or is something else.
-    pub fn announce(directory: &Path, number: u64) -> io::Result<Option<Self>> {
+    pub fn announce(directory: &Path, said: String) -> io::Result<Option<Self>> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
         let mut file = options
@@ -48,28 +52,46 @@ impl Session {
         if !lock(&file)? {
             return Ok(None);
         }
-        Self::adopt(file, number).map(Some)
+        Self::adopt(file, said).map(Some)
     }
 
     /// The same with a file that is open and locked.
     ///
     /// # Errors
     /// When it can't be written.
-    pub fn adopt(file: File, number: u64) -> io::Result<Self> {
-        let this = Self { file, number };
+    pub fn adopt(file: File, said: String) -> io::Result<Self> {
+        let this = Self { file, said };
         this.write()?;
         Ok(this)
     }
 
-    /// The first line stays: a file that was emptied and written again is written to the disk at
-    /// once by some file systems (ext4), and its blocks are freed the next time, which may take a
-    /// second.
+    /// Leaves the reason why there is no session, for processes that look for one in the next minute.
+    ///
+    /// # Errors
+    /// When it can't be written.
+    pub fn fail(file: &File, reason: &str) -> io::Result<()> {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let reason = reason.replace('\n', " ");
+        write_second_line(file, &format!("{FAILED}{} {reason}\n", now.as_secs()))
+    }
+
     fn write(&self) -> io::Result<()> {
-        let first = format!("{FIRST_LINE}\n");
-        self.file.write_all_at(first.as_bytes(), 0)?;
-        self.file.set_len(first.len() as u64)?;
-        let second = format!("session {}\n", self.number);
-        self.file.write_all_at(second.as_bytes(), first.len() as u64)
+        write_second_line(&self.file, &format!("{}\n", self.said))
+    }
+
+    /// Says that nothing is left to do since `since_ns` (`CLOCK_MONOTONIC`), or with 0 that something is.
+    ///
+    /// # Errors
+    /// When it can't be written.
+    pub fn say_idle(&self, since_ns: u64) -> io::Result<()> {
+        let before = format!("{FIRST_LINE}\n{}\n", self.said).len();
+        self.file.write_all_at(format!("{IDLE}{since_ns:020}\n").as_bytes(), before as u64)
+    }
+
+    /// Whether no process can find the session any more: its file was removed.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        self.file.metadata().is_ok_and(|metadata| metadata.nlink() == 0)
     }
 
     /// No hello is taken any more, but for those of who has looked before.
@@ -93,6 +115,16 @@ impl Session {
     }
 }
 
+/// The first line stays: a file that was emptied and written again is written to the disk at
+/// once by some file systems (ext4), and its blocks are freed the next time, which may take a
+/// second.
+fn write_second_line(file: &File, line: &str) -> io::Result<()> {
+    let first = format!("{FIRST_LINE}\n");
+    file.write_all_at(first.as_bytes(), 0)?;
+    file.set_len(first.len() as u64)?;
+    file.write_all_at(line.as_bytes(), first.len() as u64)
+}
+
 /// Processes that look for a companion may have the lock for a moment.
 fn lock(file: &File) -> io::Result<bool> {
     for _ in 0..TRIES {
@@ -107,18 +139,26 @@ fn lock(file: &File) -> io::Result<bool> {
 
 #[cfg(test)]
 mod tests {
-    use super::Session;
+    use super::{FILE_NAME, Session};
 
     #[test]
     fn one_companion_per_directory() {
         let directory = tempfile::TempDir::new().expect("a directory");
-        let first = Session::announce(directory.path(), 7).expect("written").expect("the first");
-        assert!(Session::announce(directory.path(), 8).expect("opened").is_none());
-        let path = directory.path().join(super::FILE_NAME);
+        let first = Session::announce(directory.path(), Session::line(7))
+            .expect("written")
+            .expect("the first");
+        assert!(Session::announce(directory.path(), Session::line(8)).expect("opened").is_none());
+        let path = directory.path().join(FILE_NAME);
         let text = std::fs::read_to_string(path).expect("readable");
         assert_eq!(text, "chase companion 1\nsession 7\n");
+        first.say_idle(42).expect("written");
+        let text = std::fs::read(directory.path().join(FILE_NAME)).expect("readable");
+        assert_eq!(chase_format::session::idle_since(&text), Some(42));
+        assert!(!first.is_gone());
         first.close().expect("unlocked");
-        let second = Session::announce(directory.path(), 8).expect("written").expect("the next");
+        let second = Session::announce(directory.path(), Session::line(8))
+            .expect("written")
+            .expect("the next");
         assert!(!first.reopen().expect("asked"));
         drop(second);
         assert!(first.reopen().expect("asked"));
@@ -127,9 +167,9 @@ mod tests {
     #[test]
     fn what_is_no_session_is_left_alone() {
         let directory = tempfile::TempDir::new().expect("a directory");
-        let path = directory.path().join(super::FILE_NAME);
+        let path = directory.path().join(FILE_NAME);
         std::fs::write(&path, "precious").expect("written");
-        assert!(Session::announce(directory.path(), 7).is_err());
+        assert!(Session::announce(directory.path(), Session::line(7)).is_err());
         assert_eq!(std::fs::read_to_string(path).expect("readable"), "precious");
     }
 }

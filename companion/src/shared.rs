@@ -13,7 +13,7 @@ pub const GOODBYE: u32 = HELLO + 1;
 /// chase's own.
 pub const STARTING: u32 = HELLO + 2;
 /// [`Hello::version`].
-pub const HELLO_VERSION: u32 = 1;
+pub const HELLO_VERSION: u32 = 2;
 
 /// [`Row::syscall`] of time off the CPU that the thread gave up by itself.
 pub const WAIT_VOLUNTARY: u32 = 0xffff_fffe;
@@ -24,6 +24,8 @@ pub const ON_CPU: u32 = 0xffff_fffc;
 
 /// Most rows at a time.
 pub const ROWS: usize = 65536;
+/// Most kinds of waits at a time.
+pub const WAITS: usize = 32768;
 /// Most processes at a time.
 pub const PROCESSES: usize = 8192;
 /// Buckets of a row's histogram.
@@ -51,6 +53,8 @@ pub struct Hello {
     pub mapped: u64,
     /// Address of the recording's path, absolute, ended by NUL.
     pub path: u64,
+    /// Offset from the thread pointer of the word that holds the address of what is known of the thread.
+    pub thread_offset: i64,
 }
 
 /// What one thread did in one context by one syscall; or how long it was off the CPU there.
@@ -102,6 +106,97 @@ pub struct Sample {
     pub in_kernel: u32,
     /// Of the instruction in user space that it was at, or is to go on at.
     pub address: u64,
+}
+
+/// [`WaitKey::syscall`]: the thread was in none.
+pub const NO_SYSCALL: u32 = u32::MAX;
+
+/// [`WaitKey::waker_kind`]: a thread of a traced process.
+pub const WAKER_THREAD: u32 = 1;
+/// [`WaitKey::waker_kind`]: another process.
+pub const WAKER_PROCESS: u32 = 2;
+
+/// What waits have in common that are counted together: whose they are, where, for what, and who ended them, doing what.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+pub struct WaitKey {
+    /// Number of the process in [`Process`]es.
+    pub process: u32,
+    /// Thread id in the process's own pid namespace.
+    pub tid: u32,
+    /// The context's `_ref` in the recording; 0 for none.
+    pub context: u32,
+    /// The syscall that it waited in, or [`NO_SYSCALL`].
+    pub syscall: u32,
+    /// Return address of the library call that it waited in; 0: not known.
+    pub site: u64,
+    /// Address of the futex, or inode behind the descriptor.
+    pub object: u64,
+    /// Operation of the futex, or the descriptor.
+    pub detail: u32,
+    /// Thread that owned the mutex; 0: not known.
+    pub holder: u32,
+    /// Context that the owner was in.
+    pub holder_context: u32,
+    /// `WAKER_*`.
+    pub waker_kind: u32,
+    /// Return address of the library call that the owner was in.
+    pub holder_site: u64,
+    /// Return address of the library call by which the waker has woken it.
+    pub waker_site: u64,
+    /// Number of the waker's process in [`Process`]es; of another process, its id.
+    pub waker_process: u32,
+    /// The thread that has woken it.
+    pub waker: u32,
+    /// Context that this was in.
+    pub waker_context: u32,
+    /// Padding.
+    pub reserved: u32,
+}
+
+// SAFETY: plain integers without padding.
+unsafe impl aya::Pod for WaitKey {}
+
+/// The ends of a socket, if they are addresses of the internet.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+pub struct Ends {
+    /// `AF_*`.
+    pub family: u16,
+    /// Its own port.
+    pub local_port: u16,
+    /// The other one's, in network order.
+    pub remote_port: u16,
+    /// Padding.
+    pub reserved: u16,
+    /// Its own address; of IPv4 the first four bytes.
+    pub local: [u8; 16],
+    /// The other one's.
+    pub remote: [u8; 16],
+}
+
+/// Waits that are alike.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+pub struct Wait {
+    /// What they have in common.
+    pub key: WaitKey,
+    /// How many.
+    pub count: u64,
+    /// Their time, until the thread ran again.
+    pub total_ns: u64,
+    /// The longest.
+    pub max_ns: u64,
+    /// The part of the time after the thread was woken.
+    pub ready_ns: u64,
+    /// Of the inode: what kind of file it is.
+    pub mode: u32,
+    /// Padding.
+    pub reserved: u32,
+    /// Name of the file, without its directory, padded with NUL; of a socket, [`Ends`].
+    pub name: [u8; 48],
+    /// Name of the thread that has woken it last.
+    pub waker_name: [u8; 16],
 }
 
 /// [`Process::state`]: the place is free.
@@ -165,10 +260,17 @@ pub struct Totals {
     pub dropped: u64,
     /// Samples that found no room.
     pub lost_samples: u64,
+    /// Kinds of waits in use or free again.
+    pub waits: u64,
+    /// Waits whose cause found no place.
+    pub lost_wakers: u64,
 }
 
 const _: () = {
-    assert!(size_of::<Hello>() == 48);
+    assert!(size_of::<Hello>() == 56);
+    assert!(size_of::<WaitKey>() == 80);
+    assert!(size_of::<Wait>() == 184);
+    assert!(size_of::<Ends>() <= 48);
     assert!(size_of::<Row>() == 384);
     assert!(size_of::<Sample>() == 24);
     assert!(size_of::<Process>() == 1024);

@@ -1,6 +1,6 @@
 //! Runs a stand-in for a recorded program under the companion and checks what was seen of it.
 //!
-//! Needs root (or the capabilities) and BTF; says so and passes where they are missing.
+//! Mostly needs root (or the capabilities) and BTF; says so and passes where they are missing.
 #![allow(clippy::print_stderr, reason = "a skipped test says why")]
 
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use chase_analyzer::syscall;
 use chase_companion::program::{Error, Program};
-use chase_companion::session::FILE_NAME;
+use chase_format::session::FILE_NAME;
 use chase_format::syscalls::{
     COMPAT, STATE_COMPLETE, STATE_OPEN, SyscallRow, SyscallsHeader, WAIT_PREEMPTED, WAIT_VOLUNTARY,
     WaitRow,
@@ -191,7 +191,8 @@ fn samples_are_where_the_time_is() {
         return;
     }
     let run = Run::new();
-    let output = run.run(&["samples"]);
+    let output = run.companion(&["samples"]).env("CHASE_SAMPLE", "997").output().expect("runs");
+    assert!(output.status.success(), "{output:?}");
     let text = String::from_utf8(output.stdout).expect("text");
     let (cpu_ns, address) = text.trim().split_once(' ').expect("two words");
     let cpu_ns: f64 = cpu_ns.parse().expect("a number");
@@ -375,10 +376,11 @@ fn two_capabilities_are_enough_and_one_is_not() {
     let run = Run::new();
     for missing in ["cap_bpf+ep", "cap_perfmon+ep"] {
         let Some(mut command) = as_nobody(&run, missing) else { return };
-        let output = command.arg("tree").output().expect("runs");
+        command.env("CHASE_SAMPLE", "off").arg("tree");
+        let output = command.output().expect("runs");
         assert_eq!(output.status.code(), Some(1), "{missing}: {output:?}");
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(text.contains("no permission for bpf(2)") && text.lines().count() == 1, "{text}");
+        assert!(text.contains("no privilege for bpf(2)") && text.lines().count() == 1, "{text}");
     }
     let Some(mut command) = as_nobody(&run, "cap_bpf,cap_perfmon+ep") else { return };
     let output = command.arg("tree").output().expect("runs");
@@ -442,6 +444,7 @@ fn without_privilege_one_line_says_so() {
     mode(run.directory.path()).expect("changed");
     let mut command = Command::new("setpriv");
     command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]).arg(&copy);
+    command.env("CHASE_SAMPLE", "off");
     let started = Instant::now();
     let Ok(output) = command.output() else {
         return eprintln!("skipped: setpriv is not installed");
@@ -452,6 +455,6 @@ fn without_privilege_one_line_says_so() {
     let text = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(text.lines().count(), 1, "{text}");
-    assert!(text.contains("no permission for bpf(2)"), "{text}");
+    assert!(text.contains("no privilege for bpf(2)"), "{text}");
     assert!(started.elapsed() < Duration::from_secs(5));
 }

@@ -164,6 +164,8 @@ pub(crate) const FRAMED_KEY: u32 = SAMPLED | FRAMED;
 pub(crate) static CLOCK_LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
 /// What the clock shows once it stands still; 0 as long as it runs.
 pub(crate) static FROZEN_TICKS: AtomicU64 = AtomicU64::new(0);
+/// Calls that took so many ticks are asked about: whether the thread ran. Never as long as nobody asks.
+pub(crate) static ASK_LIMIT: AtomicU64 = AtomicU64::new(u64::MAX);
 /// Where the recording is mapped.
 pub(crate) static BASE: AtomicUsize = AtomicUsize::new(0);
 

@@ -37,6 +37,7 @@ global_asm!(
     SECOND_PAGE = const bucket_start(PAGE_BUCKETS),
     THIRD_PAGE = const bucket_start(2 * PAGE_BUCKETS),
     frozen_ticks = sym abi::FROZEN_TICKS,
+    ask_limit = sym abi::ASK_LIMIT,
     targets = sym abi::TARGETS,
     base = sym abi::BASE,
     enter_slow = sym slow_path::enter_slow,

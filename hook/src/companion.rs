@@ -8,6 +8,8 @@
 
 use core::ffi::CStr;
 
+use chase_format::session::{FAILED, FILE_NAME, FIRST_LINE, SAMPLES, SESSION};
+
 use crate::abi::BASE;
 use crate::arch;
 use crate::sys;
@@ -20,22 +22,22 @@ pub(crate) type Reason = Text<512>;
 
 /// Name of the companion's executable.
 const NAME: &[u8] = b"/chase-companion";
-/// How long it may take to get ready; a program waits that long to start.
-const PATIENCE_MS: i32 = 3_000;
+/// A program waits that long for it to get ready, or to say why it can't. It mostly takes longer, and then watches
+/// the programs that come next.
+const PATIENCE_MS: i32 = 5;
 /// Where the program is not to run without it.
 const PATIENCE_REQUIRED_MS: i32 = 30_000;
+/// Why a process was not watched that began sooner.
+const NOT_READY: &[u8] =
+    b"the companion was still starting when this process began: programs that start in the \
+    next seconds are watched (chase record, and CHASE_SYSCALLS=require, wait for it)";
 /// Others look so often whether it is.
-const PAUSE_MS: i32 = 3;
+const PAUSE_MS: i32 = 2;
 /// A failure is not tried again by the processes of the same run: for so long.
 const FAILURE_HOLDS_S: u64 = 60;
 
-const FILE: &[u8] = b"/companion.session";
-/// The first line of the file; the second begins with one of the words below.
-const FIRST_LINE: &[u8] = b"chase companion 1";
-/// The number that goes into the hello.
-const SESSION: &[u8] = b"session ";
-/// When, and why.
-const FAILED: &[u8] = b"failed ";
+/// The companion stays that long after its last process.
+const LINGER_S: &CStr = c"5";
 
 /// Which companion is looked for.
 #[derive(Clone, Copy)]
@@ -70,7 +72,7 @@ pub(crate) fn find(wanted: Wanted<'_>, reason: &mut Reason) -> Option<u64> {
         return None;
     }
     let mut file = Text::<4096>::new();
-    file.push(directory).push(FILE);
+    file.push(directory).push(b"/").push(FILE_NAME.as_bytes());
     let mut waited_ms = 0;
     loop {
         let flags = libc::O_RDWR | libc::O_CREAT | libc::O_NOFOLLOW | libc::O_NONBLOCK;
@@ -84,7 +86,7 @@ pub(crate) fn find(wanted: Wanted<'_>, reason: &mut Reason) -> Option<u64> {
             Found::Session(session) => return Some(session),
             Found::Nothing => return None,
             Found::Later if waited_ms >= patience_ms(wish) => {
-                reason.push(b"the companion does not get ready");
+                reason.push(NOT_READY);
                 return None;
             }
             Found::Later => {
@@ -111,25 +113,39 @@ fn ask(wanted: Wanted<'_>, fd: i32, reason: &mut Reason) -> Found {
     }
     let locked = sys::lock_file(fd, libc::LOCK_EX | libc::LOCK_NB);
     let text = sys::read_start(fd, &mut buffer);
-    if !text.is_empty() && !text.starts_with(FIRST_LINE) {
+    if !text.is_empty() && !text.starts_with(FIRST_LINE.as_bytes()) {
         reason.push(b"companion.session is a file of another program");
         return Found::Nothing;
     }
     let before = second_line(text);
     let said = before;
     match locked {
+        Err(libc::EWOULDBLOCK) if has_samples_alone(said, reason) => Found::Nothing,
         Err(libc::EWOULDBLOCK) => session(said).map_or(Found::Later, Found::Session),
         Err(_) => {
             reason.push(b"can't lock companion.session");
             Found::Nothing
         }
         Ok(()) if wanted.wish == Syscalls::Auto && has_failed(said, reason) => Found::Nothing,
-        Ok(()) if !start(wanted, fd, reason) => Found::Nothing,
         Ok(()) => {
+            match start(wanted, fd, reason) {
+                Started::No => return Found::Nothing,
+                Started::NotYet if wanted.wish == Syscalls::Auto => {
+                    reason.push(NOT_READY);
+                    return Found::Nothing;
+                }
+                Started::NotYet => {
+                    reason.push(b"the companion does not get ready");
+                }
+                Started::Answered => {}
+            }
             let mut buffer = [0u8; 640];
             let said = second_line(sys::read_start(fd, &mut buffer));
             if let (true, Some(session)) = (reason.as_bytes().is_empty(), session(said)) {
                 return Found::Session(session);
+            }
+            if reason.as_bytes().is_empty() && has_samples_alone(said, reason) {
+                return Found::Nothing;
             }
             if reason.as_bytes().is_empty() {
                 reason.push(b"the companion has ended at once");
@@ -139,7 +155,7 @@ fn ask(wanted: Wanted<'_>, fd: i32, reason: &mut Reason) -> Found {
                 sys::kill(process);
             }
             let mut line = Reason::new();
-            line.push(FAILED).push_number(now_s()).push(b" ").push(reason.as_bytes());
+            line.push(FAILED.as_bytes()).push_number(now_s()).push(b" ").push(reason.as_bytes());
             say(fd, &line);
             Found::Nothing
         }
@@ -151,12 +167,19 @@ fn patience_ms(wish: Syscalls) -> i32 {
 }
 
 fn session(said: &[u8]) -> Option<u64> {
-    said.strip_prefix(SESSION).and_then(number)
+    said.strip_prefix(SESSION.as_bytes()).and_then(number)
+}
+
+/// Whether the companion takes samples alone, and why.
+fn has_samples_alone(said: &[u8], reason: &mut Reason) -> bool {
+    let why = said.strip_prefix(SAMPLES.as_bytes());
+    reason.push(why.unwrap_or(&[]));
+    why.is_some()
 }
 
 /// Whether one failed to start a short time ago, and why.
 fn has_failed(said: &[u8], reason: &mut Reason) -> bool {
-    let Some(failure) = said.strip_prefix(FAILED) else { return false };
+    let Some(failure) = said.strip_prefix(FAILED.as_bytes()) else { return false };
     let mut parts = failure.splitn(2, |&byte| byte == b' ');
     let then_s = parts.next().and_then(number).unwrap_or(0);
     let is_recent = now_s().abs_diff(then_s) < FAILURE_HOLDS_S;
@@ -180,7 +203,7 @@ fn say(fd: i32, line: &Reason) {
         return;
     }
     let mut text = Text::<640>::new();
-    text.push(FIRST_LINE).push(b"\n");
+    text.push(FIRST_LINE.as_bytes()).push(b"\n");
     let first = text.as_bytes().len();
     sys::write_at(fd, text.as_bytes(), 0);
     if sys::ftruncate(fd, first).is_ok() {
@@ -192,30 +215,36 @@ fn say(fd: i32, line: &Reason) {
 
 // ---- starting one -------------------------------------------------------------------------------
 
-/// Starts a companion, which gets the lock of `lock`, and waits until it is ready or has said why
-/// not: then there is a `reason`. False if none was started.
-fn start(wanted: Wanted<'_>, lock: i32, reason: &mut Reason) -> bool {
+/// What came of starting one.
+enum Started {
+    /// None was; there is a `reason`.
+    No,
+    /// It is at work on it.
+    NotYet,
+    /// It is ready, or there is a `reason`.
+    Answered,
+}
+
+/// Starts a companion, which gets the lock of `lock`, and waits a while until it is ready or has said why
+/// not.
+fn start(wanted: Wanted<'_>, lock: i32, reason: &mut Reason) -> Started {
     let Wanted { wish, directory, library, sample } = wanted;
     let mut path = Text::new();
     if !executable(library, &mut path) {
         reason.push(b"there is no chase-companion beside ").push(library);
-        return false;
-    }
-    if !sys::may_load_programs() && !sys::has_file_capabilities(path.as_c_str()) {
-        reason.push(b"no privilege: be root, or setcap cap_bpf,cap_perfmon+ep ");
-        reason.push(path.as_bytes());
-        return false;
+        return Started::No;
     }
     if sys::adopts_orphans() {
         reason.push(b"this process would be the companion's parent: start it by hand");
-        return false;
+        return Started::No;
     }
     let Ok((read, write)) = sys::pipe() else {
         reason.push(b"no pipe to the companion");
-        return false;
+        return Started::No;
     };
-    let forked = sys::fork_unnoticed();
-    match forked {
+    let process = sys::getpid();
+    let mut started = Started::Answered;
+    match sys::fork_unnoticed() {
         Ok(0) => {
             // Where another companion watches this run, it is not to watch that one.
             say_goodbye();
@@ -223,32 +252,35 @@ fn start(wanted: Wanted<'_>, lock: i32, reason: &mut Reason) -> bool {
                 let mut line = Reason::new();
                 line.push(STARTING).push_number(u64::from(sys::getpid()));
                 say(lock, &line);
-                run(&path, directory, sample, write, lock);
+                run(&path, directory, sample, process, (write, lock));
             }
             sys::exit(0);
         }
         Ok(child) => {
             sys::wait_unnoticed(child);
             sys::close(write);
-            hear(read, patience_ms(wish), reason);
+            if !hear(read, patience_ms(wish), reason) {
+                started = Started::NotYet;
+            }
         }
         Err(errno) => {
             sys::close(write);
             reason.push(b"can't fork (errno ").push_number(errno as u64).push(b")");
+            started = Started::No;
         }
     }
     sys::close(read);
-    forked.is_ok()
+    started
 }
 
-/// What the companion says: nothing else than that it is ready, or why not.
-fn hear(read: i32, patience_ms: i32, reason: &mut Reason) {
+/// What the companion says: nothing else than that it is ready, or why not. False if it has not said it yet.
+fn hear(read: i32, patience_ms: i32, reason: &mut Reason) -> bool {
     const PREFIX: &[u8] = b"chase: syscalls are not recorded: ";
     let mut buffer = [0u8; 480];
     let mut len = 0;
     while let Some(free) = buffer.get_mut(len..).filter(|free| !free.is_empty()) {
         if !sys::is_readable(read, patience_ms) {
-            break;
+            return false;
         }
         match sys::read_some(read, free) {
             0 => break,
@@ -261,6 +293,7 @@ fn hear(read: i32, patience_ms: i32, reason: &mut Reason) {
     let text = buffer.get(..len).unwrap_or(&[]);
     match text.split(|&byte| byte == b'\n').next().unwrap_or(&[]) {
         b"ready" => {}
+        line if line.starts_with(SAMPLES.as_bytes()) => {}
         b"" => {
             reason.push(b"the companion did not answer");
         }
@@ -268,26 +301,37 @@ fn hear(read: i32, patience_ms: i32, reason: &mut Reason) {
             reason.push(line.strip_prefix(PREFIX).unwrap_or(line));
         }
     }
+    true
 }
 
-/// The companion's executable: beside the library, or in the `bin` beside its directory.
+/// The companion's executable: beside the library, or in the `bin` beside its directory, or above that (where
+/// libraries of each processor have a directory of their own).
 fn executable(library: &[u8], path: &mut Text<4096>) -> bool {
     let directory = library.get(..library.len() - file_name(library).len()).unwrap_or(b"");
-    [&b"."[..], b"../bin"].iter().any(|place| {
+    [&b"."[..], b"../bin", b"../../bin"].iter().any(|place| {
         path.clear();
         path.push(directory).push(place).push(NAME);
         sys::is_executable(path.as_c_str())
     })
 }
 
-/// Becomes the companion, with nothing of the application's but its limits and its user.
-fn run(path: &Text<4096>, directory: &[u8], sample: &[u8], ready: i32, lock: i32) -> ! {
+/// Becomes the companion, with nothing of the application's but its limits and its user. Where it takes samples alone,
+/// `process` is the first that it watches.
+fn run(
+    path: &Text<4096>,
+    directory: &[u8],
+    sample: &[u8],
+    process: u32,
+    (ready, lock): (i32, i32),
+) -> ! {
     const READY: i32 = 3;
     const LOCK: i32 = 4;
     /// Above the descriptors that are set up.
     const ASIDE: i32 = 10;
     let mut output = Text::<4096>::new();
     output.push(directory);
+    let mut watched = Text::<16>::new();
+    watched.push_number(u64::from(process));
     // The path may be relative to where the application is.
     let place = sys::open(path.as_c_str(), libc::O_PATH, 0);
     let null = sys::open(c"/dev/null", libc::O_RDWR, 0);
@@ -308,7 +352,7 @@ fn run(path: &Text<4096>, directory: &[u8], sample: &[u8], ready: i32, lock: i32
         sys::duplicate_to(ready, READY);
         sys::duplicate_to(lock, LOCK);
         sys::close_others(LOCK, place);
-        let arguments: [&CStr; 7] = [
+        let arguments: [&CStr; 11] = [
             c"chase-companion",
             c"--output",
             output.as_c_str(),
@@ -316,8 +360,12 @@ fn run(path: &Text<4096>, directory: &[u8], sample: &[u8], ready: i32, lock: i32
             c"3",
             c"--lock-fd",
             c"4",
+            c"--watch",
+            watched.as_c_str(),
+            c"--linger",
+            LINGER_S,
         ];
-        let mut addresses = [0usize; 8];
+        let mut addresses = [0usize; 12];
         for (address, argument) in addresses.iter_mut().zip(arguments) {
             *address = argument.as_ptr() as usize;
         }
@@ -342,9 +390,31 @@ struct Hello {
     base: u64,
     mapped: u64,
     path: u64,
+    thread_offset: i64,
 }
 
 const HELLO: usize = u32::from_le_bytes(*b"CHAS") as usize;
+
+/// This process is not to be recorded: a companion in `directory`, if there is one, watches it no more, and forgets what it
+/// has seen of it.
+pub(crate) fn decline(directory: &[u8]) {
+    if sys::has_seccomp_filter() {
+        return;
+    }
+    let mut file = Text::<4096>::new();
+    file.push(directory).push(b"/").push(FILE_NAME.as_bytes());
+    let flags = libc::O_RDWR | libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let Ok(fd) = sys::open(file.as_c_str(), flags, 0) else { return };
+    let mut buffer = [0u8; 640];
+    if sys::is_own_file(fd)
+        && sys::lock_file(fd, libc::LOCK_SH | libc::LOCK_NB) == Err(libc::EWOULDBLOCK)
+        && let Some(session) = session(second_line(sys::read_start(fd, &mut buffer)))
+    {
+        greet(session, &Text::new());
+        say_goodbye();
+    }
+    sys::close(fd);
+}
 
 /// No companion watches this thread any more.
 fn say_goodbye() {
@@ -375,10 +445,11 @@ impl Drop for Starting {
     }
 }
 
-/// Tells the companion of `session` where this process keeps its contexts and its recording.
+/// Tells the companion of `session` where this process keeps its contexts and its recording; with an empty path, that it
+/// has none and wants none.
 pub(crate) fn greet(session: u64, path: &Text<4096>) {
     let hello = Hello {
-        version: 1,
+        version: 2,
         len: size_of::<Hello>() as u32,
         session,
         tls_offset: arch::context_offset() as i64,
@@ -386,6 +457,7 @@ pub(crate) fn greet(session: u64, path: &Text<4096>) {
         // It grows where it is, and a context that is not in it can only come from a broken process.
         mapped: crate::recording::LARGEST as u64,
         path: path.as_c_str().as_ptr() as u64,
+        thread_offset: arch::thread_offset() as i64,
     };
     sys::control(HELLO, &raw const hello as usize);
 }

@@ -14,6 +14,7 @@
 //! * A frame that ends on another thread than it began on is counted in that thread's tree, and
 //!   its owner takes the call out of its own tree when it meets the dead frame.
 
+mod asking;
 mod callers;
 mod chain;
 mod inherited;
@@ -130,6 +131,18 @@ impl Thread {
         let innermost = (self.head.top.load(Ordering::Relaxed) - FRAME) as *const Frame;
         // SAFETY: below `top` is a frame, or a segment's link, whose node is in the same place.
         unsafe { (*innermost).node }
+    }
+
+    /// The node of the innermost open call that had begun at a time and whose beginning is known.
+    pub(crate) fn innermost_since(&self, ticks: u64) -> Option<*mut Node> {
+        // SAFETY: frames below `top` are initialised, and those that are not free are live.
+        let is_open = |frame: &*mut Frame| unsafe {
+            (**frame).sp.load(Ordering::Relaxed) > MOVED
+                && is_timed(*frame)
+                && (**frame).start_ticks <= ticks
+        };
+        // SAFETY: as above.
+        self.frames().find(is_open).map(|frame| unsafe { (*frame).node })
     }
 
     /// Drops the innermost frame, whose call is recorded. What is dead below it is dropped at the next call.

@@ -25,6 +25,7 @@ mod abi;
 mod arch;
 mod clock;
 mod elf;
+mod entry;
 mod for_tests;
 mod fork_word;
 mod index;

@@ -26,6 +26,8 @@ pub(crate) struct Process {
     pub(crate) meta: Text<8192>,
     pub(crate) cost: Cost,
     pub(crate) first_pair: ClockPair,
+    /// Whether its forks are recorded (`CHASE_FOLLOW`).
+    pub(crate) forks_are_followed: bool,
     pub(crate) boot_id: [u8; 16],
     /// Start of the process that the recording belongs to, as in its header.
     start: u64,
@@ -43,6 +45,7 @@ static PROCESS: Lock<Process> = Lock::new(Process {
     meta: Text::new(),
     cost: Cost::NONE,
     first_pair: ClockPair { ticks: 0, monotonic_ns: 0, realtime_ns: 0 },
+    forks_are_followed: true,
     boot_id: [0; 16],
     start: 0,
     session: None,
@@ -199,6 +202,7 @@ pub(crate) fn end(kind: u32, status: i32) {
         thread.settle_moved();
         if !confined {
             thread.note_name();
+            thread.ask_at_end();
             thread.note_cpu();
             recording::note_names();
         }

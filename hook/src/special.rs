@@ -177,6 +177,7 @@ fn prepare_call(
                 // Nobody else notices this end of a thread, and its countdowns go with it.
                 libc::SYS_exit if are_several() => {
                     thread.stop_sampling();
+                    thread.ask_at_end();
                     thread.stamp_end();
                     return true;
                 }

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod directories;
+mod follow;
 mod roots;
 
 use core::ffi::CStr;
@@ -23,6 +24,9 @@ use crate::{
 use chase_logic::config::{Config, Syscalls};
 use chase_logic::text::{Text, c_bytes, file_name};
 
+/// Said whether or not the user wants to be told of anything: the run is not what was asked for.
+const TIMING_UNKNOWN: &[u8] =
+    b"chase: CHASE_TIMING must be adaptive, all or count; all calls are timed\n";
 const DEFAULT_OUTPUT: &[u8] = b"chase.data";
 
 /// The library's constructor: runs before those of all other objects (`-z initfirst`).
@@ -55,6 +59,14 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
         if executable.is_empty() { c_bytes(auxiliary.executable_name) } else { executable };
     let executable = pages::keep(executable);
     this.executable.push(executable);
+    if !follow::is_wanted(config.follow, executable, argument_count, arguments) {
+        if config.syscalls != Syscalls::Off {
+            find_directory(this, config.output);
+            companion::decline(this.directory.as_bytes());
+        }
+        return loading::find_real();
+    }
+    this.forks_are_followed = follow::forks_are_wanted(config.follow);
     let Some(image) = auxiliary.executable_image() else { return };
     roots::hide_own();
     stubs::connect_pads();
@@ -92,6 +104,9 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
     cost::add_start(spent.with_loading_ns());
     if greet_companion(this) {
         core::mem::forget(starting);
+    }
+    if config.timing_is_unknown {
+        sys::write_stderr(TIMING_UNKNOWN);
     }
     if config.verbose {
         let mut line = Text::<4352>::new();
@@ -165,8 +180,8 @@ fn find_directory(this: &mut Process, output: &[u8]) {
 /// The path in a line of `maps`, if it is that of a recording.
 fn recording_in(line: &[u8]) -> Option<&[u8]> {
     let path = line.get(line.iter().position(|&byte| byte == b'/')?..)?;
-    let extension = file_name(path).rsplit(|&byte| byte == b'.').next()?;
-    (extension == EXTENSION.as_bytes()).then_some(path)
+    let stem = file_name(path).strip_suffix(EXTENSION.as_bytes())?;
+    stem.ends_with(b".").then_some(path)
 }
 
 /// Finds or starts a companion, and notes what came of it.
@@ -180,6 +195,9 @@ fn find_companion(this: &mut Process, config: &Config) {
         library: loading::library_path(),
     };
     this.session = companion::find(wanted, &mut reason);
+    if this.session.is_none() && !sys::has_seccomp_filter() {
+        thread::start_asking();
+    }
     let found = if this.session.is_some() { &b"on"[..] } else { reason.as_bytes() };
     // Of the recording, and of those of this process's forks.
     let mut entry = Text::<640>::new();

@@ -243,32 +243,6 @@ pub(crate) fn is_executable(path: &CStr) -> bool {
     check(call3(libc::SYS_faccessat, at, path, libc::X_OK as usize)).is_ok()
 }
 
-/// Whether an executable has capabilities of its own.
-pub(crate) fn has_file_capabilities(path: &CStr) -> bool {
-    let name = c"security.capability".as_ptr() as usize;
-    check(call3(libc::SYS_getxattr, path.as_ptr() as usize, name, 0)).is_ok()
-}
-
-/// Whether this process has the capabilities that tracing programs need.
-pub(crate) fn may_load_programs() -> bool {
-    const VERSION_3: u32 = 0x2008_0522;
-    const CAP_SYS_ADMIN: u32 = 21;
-    const CAP_PERFMON: u32 = 38;
-    const CAP_BPF: u32 = 39;
-    let header = [VERSION_3, 0];
-    // Effective, permitted, inheritable; the upper halves behind the lower ones.
-    let mut data = [0u32; 6];
-    let (at, to) = (header.as_ptr() as usize, data.as_mut_ptr() as usize);
-    if check(call3(libc::SYS_capget, at, to, 0)).is_err() {
-        return false;
-    }
-    let has = |capability: u32| {
-        data.get(capability as usize / 32 * 3)
-            .is_some_and(|bits| bits >> (capability % 32) & 1 == 1)
-    };
-    has(CAP_SYS_ADMIN) || has(CAP_BPF) && has(CAP_PERFMON)
-}
-
 /// Whether processes whose parents have ended become this one's children.
 pub(crate) fn adopts_orphans() -> bool {
     let mut adopts = 0i32;
@@ -370,6 +344,16 @@ pub(crate) fn clock_ns(clock: i32) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     call3(libc::SYS_clock_gettime, clock as usize, &raw mut time as usize, 0);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// How often the calling thread has given the CPU up by itself.
+pub(crate) fn voluntary_switches() -> u64 {
+    const RUSAGE_THREAD: usize = 1;
+    // `struct rusage`: two times, twelve numbers, and last the voluntary and the involuntary switches.
+    let mut usage = [0u64; 18];
+    call3(libc::SYS_getrusage, RUSAGE_THREAD, usage.as_mut_ptr() as usize, 0);
+    let [.., voluntary, _] = usage;
+    voluntary
 }
 
 /// Whether the process may read the time stamp counter.

@@ -5,6 +5,7 @@
 //! shadow stack is full, so that every call takes the slow path.
 
 mod kept;
+mod off_cpu;
 mod starts;
 
 use core::cell::{Cell, UnsafeCell};
@@ -16,6 +17,7 @@ use chase_format::layout::{
     NONE, Node, THREAD_ENDED, THREAD_FOUND, THREAD_LIVE, THREAD_MAIN, ThreadRecord,
 };
 
+use self::off_cpu::OffCpu;
 use crate::abi::{Countdown, Entry, ThreadHead};
 use crate::arch::{self, OwnCounter, set_words, words_offset};
 use crate::counts::{self, Counts, no_counts};
@@ -30,6 +32,7 @@ use crate::tree::{FIRST_ENTRIES, Tree};
 use crate::{abi, clock, cost, pages, recording, sys};
 
 pub(crate) use self::kept::{keep, keep_no_more, restore, uncredited};
+pub(crate) use self::off_cpu::{LEAST_COST, is_on as is_asking, start as start_asking};
 pub(crate) use self::starts::{Start, fork, give_back_start, take_start};
 
 /// Rounds of destructors that the C library runs; the last is ours, after all others.
@@ -59,6 +62,7 @@ pub(crate) struct Thread {
     record: Cell<*mut ThreadRecord>,
     /// Its time on the CPU before its record began, ns.
     cpu_before_ns: Cell<u64>,
+    pub(crate) off_cpu: OffCpu,
     pub(crate) destructor_rounds: Cell<u32>,
 }
 
@@ -175,6 +179,7 @@ impl Thread {
             pending: Cell::new(Pending::NONE),
             record: Cell::new(ptr::null_mut()),
             cpu_before_ns: Cell::new(0),
+            off_cpu: OffCpu::new(),
             destructor_rounds: Cell::new(0),
         }
     }
@@ -262,6 +267,11 @@ impl Thread {
         }
     }
 
+    /// Its record.
+    pub(crate) fn own_record(&self) -> *mut ThreadRecord {
+        self.record.get()
+    }
+
     /// Its time so far, in ticks.
     pub(crate) fn life_ticks(&self) -> u64 {
         // SAFETY: as in `count_untimed`.
@@ -272,7 +282,10 @@ impl Thread {
     pub(crate) fn note_cpu(&self) {
         let ns = cost::thread_ns().saturating_sub(self.cpu_before_ns.get());
         // SAFETY: as in `count_untimed`.
-        unsafe { (*self.record.get()).cpu_ns = ns };
+        unsafe {
+            (*self.record.get()).cpu_ns = ns;
+            (*self.record.get()).cpu_is_final = 1;
+        }
     }
 
     /// Puts the thread's name into the recording.
@@ -307,8 +320,11 @@ impl Thread {
             (*record).creator = origin.creator;
             (*record).root_ref = reference(self.tree.root.get());
             (*record).name = sys::thread_name().unwrap_or_default();
-            AtomicU32::from_ptr(&raw mut (*record).state).store(THREAD_LIVE, Ordering::Release);
         }
+        self.begin_asking(record);
+        // SAFETY: as above.
+        unsafe { AtomicU32::from_ptr(&raw mut (*record).state) }
+            .store(THREAD_LIVE, Ordering::Release);
         true
     }
 

@@ -62,6 +62,9 @@ pub struct Ran {
     pub on_cpu_ns: f64,
     /// The part of it that no sample tells of, nanoseconds.
     pub not_sampled_ns: f64,
+    /// Whether samples are of user space alone: then that has the time in the kernel.
+    #[serde(default)]
+    pub user_only: bool,
     /// By object, longest first.
     pub objects: Vec<RanObject>,
 }
@@ -77,8 +80,8 @@ pub struct RanObject {
     pub ns: f64,
     /// Half the width of the 95 % confidence interval, nanoseconds.
     pub error_ns: f64,
-    /// The part of it in the kernel, nanoseconds.
-    pub kernel_ns: f64,
+    /// The part of it in the kernel, nanoseconds; `None` if nobody knows.
+    pub kernel_ns: Option<f64>,
     /// Its functions, longest first.
     pub functions: Vec<RanFunction>,
 }
@@ -190,10 +193,12 @@ pub struct Library {
 pub enum WaitSource {
     /// Measured by the scheduler.
     Scheduler,
+    /// Measured by the threads themselves, in long calls.
+    Asked,
     /// Told by the names of functions that are known to wait.
     #[default]
     Name,
-    /// Measured in some processes, by name in the others.
+    /// Different in some processes and in others.
     Mixed,
 }
 

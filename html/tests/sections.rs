@@ -189,12 +189,13 @@ fn made_up() -> Report {
             samples: 4_000,
             on_cpu_ns: 4e9,
             not_sampled_ns: 0.0,
+            user_only: false,
             objects: vec![RanObject {
                 name: "app".into(),
                 is_application: true,
                 ns: 4e9,
                 error_ns: 4e6,
-                kernel_ns: 1e9,
+                kernel_ns: Some(1e9),
                 functions: vec![RanFunction {
                     name: "compare_rows".into(),
                     ns: 4e9,

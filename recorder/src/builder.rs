@@ -37,8 +37,8 @@ pub use timeline::Timeline;
 
 use crate::layout::{
     CLOCK_MONOTONIC, ClockPair, Header, MAGIC, NONE, OBJECT_EXECUTABLE, ORIGIN_COMPLETE,
-    ObjectRecord, OriginRecord, READER_MIN, Segment, SlotClass, SlotRecord, THREAD_CREATED,
-    THREAD_LIVE, THREAD_MAIN, ThreadRecord, VERSION,
+    ObjectRecord, OffCpuRow, OriginRecord, READER_MIN, Segment, SlotClass, SlotRecord,
+    THREAD_CREATED, THREAD_LIVE, THREAD_MAIN, ThreadRecord, VERSION,
 };
 use timeline::Tree;
 
@@ -94,6 +94,7 @@ struct Slot {
 struct Thread {
     record: ThreadRecord,
     origin: Option<OriginRecord>,
+    off_cpu: Vec<(usize, OffCpuRow)>,
     tree: Tree,
 }
 
@@ -235,7 +236,12 @@ impl Builder {
         };
         let len = name.len().min(record.name.len() - 1);
         record.name[..len].copy_from_slice(&name.as_bytes()[..len]);
-        self.threads.push(Thread { record, origin: None, tree: Tree::default() });
+        self.threads.push(Thread {
+            record,
+            origin: None,
+            off_cpu: Vec::new(),
+            tree: Tree::default(),
+        });
         ThreadId(index)
     }
 
@@ -251,6 +257,14 @@ impl Builder {
             thread: thread.0,
             ..OriginRecord::EMPTY
         })
+    }
+
+    /// Adds what a thread, which asks, has found out of a context of its: number 0 is its root. `node_ref` is filled in.
+    pub fn off_cpu(&mut self, thread: ThreadId, context: usize, row: OffCpuRow) -> &mut Self {
+        let Thread { record, off_cpu, .. } = &mut self.threads[thread.0 as usize];
+        record.asks += 1;
+        off_cpu.push((context, row));
+        self
     }
 
     /// Goes on with what a thread does.

@@ -53,6 +53,7 @@ pub struct Recording<'a> {
     threads: Vec<ThreadEntry>,
     origins: OriginIndex,
     twins: TwinIndex,
+    off_cpu: Vec<Chunk>,
     nodes: NodeIndex,
     problems: Vec<Problem>,
 }
@@ -75,6 +76,8 @@ impl<'a> Recording<'a> {
         let objects = ObjectIndex::new(&bytes, of_kind(ChunkKind::Object), &mut problems);
         let origins = OriginIndex::new(&bytes, of_kind(ChunkKind::Origins));
         let twins = TwinIndex::new(&bytes, of_kind(ChunkKind::Twins));
+        let mut off_cpu: Vec<Chunk> = of_kind(ChunkKind::OffCpu).copied().collect();
+        off_cpu.sort_by_key(|chunk| chunk.owner);
         let mut nodes = NodeIndex::new(of_kind(ChunkKind::Nodes), &mut problems);
         let mut threads =
             threads::find(&bytes, &header, of_kind(ChunkKind::Threads), &nodes, &mut problems);
@@ -82,7 +85,7 @@ impl<'a> Recording<'a> {
             let chunks = thread.chunks.clone();
             thread.nodes = nodes.add_thread(&bytes, thread.index, chunks, &mut problems);
         }
-        Ok(Self { header, meta, objects, threads, origins, twins, nodes, problems, bytes })
+        Ok(Self { header, meta, objects, threads, origins, twins, off_cpu, nodes, problems, bytes })
     }
 
     /// A recording of nothing but a header, for a process that only its `.syscalls` file tells of.
@@ -96,6 +99,7 @@ impl<'a> Recording<'a> {
             threads: Vec::new(),
             origins: OriginIndex::default(),
             twins: TwinIndex::default(),
+            off_cpu: Vec::new(),
             nodes: NodeIndex::default(),
             problems: Vec::new(),
         }

@@ -62,8 +62,8 @@ impl Elf {
         Some((path(name), build_id.to_vec()))
     }
 
-    /// Adds the functions of its symbol tables, packed ones (`.gnu_debugdata`) too.
-    pub(crate) fn add_functions(&self, table: &mut SymbolTable) {
+    /// Adds what is in its symbol tables, packed ones (`.gnu_debugdata`) too.
+    pub(crate) fn add_symbols(&self, table: &mut SymbolTable) {
         let Ok(file) = self.parse() else { return };
         table.add(&file);
         let packed = file.section_by_name(".gnu_debugdata").and_then(|section| section.data().ok());

@@ -59,6 +59,14 @@ impl Symbolizer {
         self.locate(object, return_svma.saturating_sub(1))
     }
 
+    /// The variable that `svma` lies in, by the symbol tables: demangled name, and how far behind its start that is.
+    #[must_use]
+    pub fn variable(&self, object: &ObjectKey, svma: u64) -> Option<(String, u64)> {
+        let loaded = self.load(object);
+        let (start, _, name) = loaded.variables.find_range(svma)?;
+        Some((demangle(name).into_owned(), svma - start))
+    }
+
     /// What was found for `object`.
     #[must_use]
     pub fn status(&self, object: &ObjectKey) -> Status {
@@ -91,6 +99,7 @@ impl Symbolizer {
 struct Loaded {
     dwarf: Option<Dwarf>,
     functions: SymbolTable,
+    variables: SymbolTable,
     image: Option<Rc<Image>>,
     status: Status,
 }
@@ -99,6 +108,7 @@ impl Loaded {
     fn open(key: &ObjectKey, dirs: &DebugDirs) -> Self {
         let mut search = Search { key, dirs, status: Status::default() };
         let mut functions = SymbolTable::default();
+        let mut variables = SymbolTable::of_variables();
         let own =
             if key.path.is_absolute() { search.first(vec![key.path.clone()], None) } else { None };
         search.status.object = own.as_ref().map(|(path, _)| path.clone());
@@ -110,10 +120,11 @@ impl Loaded {
             }
         };
         for (_, elf) in own.iter().chain(&separate) {
-            elf.add_functions(&mut functions);
+            elf.add_symbols(&mut functions);
+            elf.add_symbols(&mut variables);
         }
         let image = own.map(|(_, elf)| Rc::new(Image::new(elf)));
-        Self { dwarf, functions, image, status: search.status }
+        Self { dwarf, functions, variables, image, status: search.status }
     }
 
     fn locate(&self, svma: u64) -> Option<CodeLocation> {

@@ -1,12 +1,13 @@
-//! Symbol tables: which function an address lies in.
+//! Symbol tables: which function, or which variable, an address lies in.
 
 use object::{Object, ObjectSymbol, ReadRef, SymbolKind};
 
 use crate::location::Source;
 
-/// The functions of one object, from all the symbol tables that are known of it.
+/// The functions, or the variables, of one object, from all the symbol tables that are known of it.
 #[derive(Debug, Default)]
 pub(crate) struct SymbolTable {
+    has_variables: bool,
     /// By address, the best name for one address first.
     functions: Vec<Function>,
     /// For each function, the furthest end of it and all before it: how far back to look.
@@ -24,10 +25,16 @@ struct Function {
 }
 
 impl SymbolTable {
-    /// Adds the functions of both symbol tables of `file`.
+    /// One for variables instead of functions.
+    pub(crate) fn of_variables() -> Self {
+        Self { has_variables: true, ..Self::default() }
+    }
+
+    /// Adds what is in both symbol tables of `file`.
     pub(crate) fn add<'data, R: ReadRef<'data>>(&mut self, file: &object::File<'data, R>) {
-        self.functions.extend(functions(file.symbols(), Source::SymbolTable));
-        self.functions.extend(functions(file.dynamic_symbols(), Source::DynamicSymbols));
+        let what = self.has_variables;
+        self.functions.extend(functions(file.symbols(), Source::SymbolTable, what));
+        self.functions.extend(functions(file.dynamic_symbols(), Source::DynamicSymbols, what));
         self.index();
     }
 
@@ -82,15 +89,20 @@ impl SymbolTable {
 fn functions<'data>(
     symbols: impl Iterator<Item = impl ObjectSymbol<'data>>,
     source: Source,
+    has_variables: bool,
 ) -> impl Iterator<Item = Function> {
     symbols.filter_map(move |symbol| {
-        let function = matches!(symbol.kind(), SymbolKind::Text | SymbolKind::Unknown);
+        let wanted = match symbol.kind() {
+            SymbolKind::Data => has_variables,
+            SymbolKind::Text | SymbolKind::Unknown => !has_variables,
+            _ => false,
+        };
         let name = symbol.name().ok().filter(|name| !name.is_empty())?;
-        if !function || symbol.is_undefined() {
+        if !wanted || symbol.is_undefined() {
             return None;
         }
         // Typed before untyped, exported before weak before local.
-        let untyped = u8::from(symbol.kind() != SymbolKind::Text) * 4;
+        let untyped = u8::from(symbol.kind() == SymbolKind::Unknown) * 4;
         let binding = if symbol.is_local() { 2 } else { u8::from(symbol.is_weak()) };
         let (svma, len) = (symbol.address(), symbol.size());
         Some(Function { svma, len, rank: untyped + binding, source, name: name.into() })
@@ -115,7 +127,7 @@ mod tests {
             name: name.into(),
         };
         let functions = functions.iter().map(function).collect();
-        let mut table = SymbolTable { functions, furthest_end: Vec::new() };
+        let mut table = SymbolTable { functions, ..SymbolTable::default() };
         table.index();
         table
     }

@@ -41,9 +41,24 @@ pub fn thread_functions(directory: &Path) -> Vec<Function> {
 /// If `chase-report` is not beside the hook, or fails.
 #[must_use]
 pub fn document(directory: &Path, view: &str) -> Value {
+    json(directory, &[view])
+}
+
+/// The summary, as JSON.
+///
+/// # Panics
+///
+/// As [`document`].
+#[must_use]
+pub fn summary(directory: &Path) -> Value {
+    json(directory, &[])
+}
+
+fn json(directory: &Path, view: &[&str]) -> Value {
     let program = libchase().with_file_name("chase-report");
     let output = Command::new(&program)
-        .args([view, "--json"])
+        .args(view)
+        .arg("--json")
         .arg(directory)
         .env_remove("LD_PRELOAD")
         .output()
@@ -51,6 +66,22 @@ pub fn document(directory: &Path, view: &str) -> Value {
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{}: {text}", program.display());
     serde_json::from_slice(&output.stdout).expect("JSON of a report")
+}
+
+/// What `chase-report` prints with these words, of the recordings in `directory`.
+///
+/// # Panics
+///
+/// If it is not beside the hook, or fails.
+#[must_use]
+pub fn text(directory: &Path, words: &[&str]) -> String {
+    let program = libchase().with_file_name("chase-report");
+    let output =
+        Command::new(&program).args(words).arg(directory).env_remove("LD_PRELOAD").output();
+    let output = output.unwrap_or_else(|error| panic!("can't run {}: {error}", program.display()));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}: {said}", program.display());
+    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 fn function(row: &Value) -> Option<Function> {

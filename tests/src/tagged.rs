@@ -1,6 +1,6 @@
 //! System calls as the companion tagged them, read from the files themselves.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use chase_analyzer::syscall_name;
 use chase_recorder::layout::{EXTENSION, OWN_CONTEXT_REF};
 use chase_recorder::reader::{Recording as Reader, SyscallsFile};
+use chase_recorder::session::{FILE_NAME, idle_since};
 use chase_recorder::syscalls::{STATE_COMPLETE, SyscallsHeader, WAIT_VOLUNTARY};
 
 use crate::need;
@@ -115,13 +116,17 @@ impl Tagged {
     #[must_use]
     pub fn finished(directory: &Path) -> Self {
         let start = Instant::now();
+        let (path, mut looks) = (directory.join(FILE_NAME), BTreeSet::new());
         loop {
-            // As long as the companion listens it keeps the lock.
-            let session = fs::File::open(directory.join("companion.session")).expect("a session");
-            if session.try_lock_shared().is_ok() {
-                drop(session);
+            // As long as the companion listens it keeps the lock. It stays for a while when it has nothing left to do.
+            let session = fs::File::open(&path).expect("a session");
+            let is_free = session.try_lock_shared().is_ok();
+            drop(session);
+            looks.extend(idle_since(&fs::read(&path).expect("readable")));
+            // The first may have begun before the last process ended, and the second before this began.
+            if is_free || looks.len() > 2 {
                 // Its last look.
-                sleep(Duration::from_millis(100));
+                sleep(Duration::from_millis(if is_free { 100 } else { 0 }));
                 let this = Self::read(directory);
                 if this.headers.iter().all(|header| header.state == STATE_COMPLETE) {
                     return this;

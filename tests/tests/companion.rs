@@ -16,7 +16,14 @@ use tempfile::TempDir;
 fn hooked(program: impl AsRef<Path>, output: &Path) -> Command {
     let mut command = Command::new(program.as_ref());
     command.env("LD_PRELOAD", libchase()).env("CHASE_OUTPUT", output);
-    command.env("CHASE_SYSCALLS", "auto").env("CHASE_VERBOSE", "1").stdout(Stdio::null());
+    command.env("CHASE_SYSCALLS", "require").env("CHASE_VERBOSE", "1").stdout(Stdio::null());
+    command
+}
+
+/// The same where it may run without.
+fn at_will(program: impl AsRef<Path>, output: &Path) -> Command {
+    let mut command = hooked(program, output);
+    command.env("CHASE_SYSCALLS", "auto");
     command
 }
 
@@ -41,6 +48,79 @@ fn many_that_start_at_once_share_one() {
     tagged.assert_nothing_lost();
 }
 
+/// The first process does not wait for the companion that it starts, and says so; those that come when it is ready are watched.
+#[test]
+fn nobody_waits_for_it_to_start() {
+    if companion("nobody_waits_for_it_to_start").is_none() {
+        return;
+    }
+    let output = TempDir::new().expect("a scratch directory");
+    let first = at_will(true_program(), output.path()).output().expect("runs");
+    let said = String::from_utf8_lossy(&first.stderr).into_owned();
+    assert!(first.status.success() && said.contains("still starting"), "{said}");
+    let start = Instant::now();
+    loop {
+        let next = at_will(true_program(), output.path()).output().expect("runs");
+        let said = String::from_utf8_lossy(&next.stderr).into_owned();
+        if !said.contains("syscalls are not recorded") {
+            break;
+        }
+        assert!(start.elapsed() < Duration::from_secs(20), "{said}");
+    }
+    let tagged = Tagged::finished(output.path());
+    assert_eq!(tagged.headers.len(), 1, "those before were not watched");
+    let document = chase_tests::report::text(output.path(), &["not-seen", "--run", "all"]);
+    assert!(document.contains("still starting"), "{document}");
+}
+
+/// It stays for a while after its last process, and the next run finds it; it goes when its directory does.
+#[test]
+fn stays_for_the_next_run() {
+    if companion("stays_for_the_next_run").is_none() {
+        return;
+    }
+    let output = TempDir::new().expect("a scratch directory");
+    let session = |output: &Path| {
+        let text = fs::read_to_string(output.join("companion.session")).expect("readable");
+        text.lines().nth(1).expect("a session").to_owned()
+    };
+    assert!(hooked(true_program(), output.path()).output().expect("runs").status.success());
+    let first = session(output.path());
+    let _ = Tagged::finished(output.path());
+    assert!(at_will(true_program(), output.path()).output().expect("runs").status.success());
+    assert_eq!(session(output.path()), first);
+    assert_eq!(Tagged::finished(output.path()).headers.len(), 2);
+    let file = fs::File::open(output.path().join("companion.session")).expect("there");
+    drop(output);
+    let start = Instant::now();
+    while file.try_lock_shared().is_err() {
+        assert!(start.elapsed() < Duration::from_secs(3), "it stays for nobody");
+    }
+}
+
+/// Why one can't start is known to the processes that come next, though the first did not wait to hear it.
+#[test]
+fn a_failure_is_kept() {
+    if companion("a_failure_is_kept").is_none() {
+        return;
+    }
+    let output = TempDir::new().expect("a scratch directory");
+    let run = || {
+        let mut command = at_will(true_program(), output.path());
+        let outcome = command.env("CHASE_SAMPLE", "0").output().expect("runs");
+        assert!(outcome.status.success());
+        String::from_utf8_lossy(&outcome.stderr).into_owned()
+    };
+    let start = Instant::now();
+    while !run().contains("CHASE_SAMPLE must be") {
+        assert!(start.elapsed() < Duration::from_secs(20), "{}", run());
+    }
+    let text = fs::read_to_string(output.path().join("companion.session")).expect("readable");
+    assert!(text.lines().nth(1).is_some_and(|line| line.starts_with("failed ")), "{text}");
+    let log = fs::read_to_string(output.path().join("companion.log")).unwrap_or_default();
+    assert!(!log.contains("ready"), "{log}");
+}
+
 #[test]
 fn a_file_of_somebody_else_stays_as_it_is() {
     if companion("a_file_of_somebody_else_stays_as_it_is").is_none() {
@@ -49,7 +129,7 @@ fn a_file_of_somebody_else_stays_as_it_is() {
     let output = TempDir::new().expect("a scratch directory");
     let path = output.path().join("companion.session");
     fs::write(&path, "precious\n").expect("written");
-    let outcome = hooked(true_program(), output.path()).output().expect("runs");
+    let outcome = at_will(true_program(), output.path()).output().expect("runs");
     let said = String::from_utf8_lossy(&outcome.stderr).into_owned();
     assert!(outcome.status.success() && said.contains("a file of another program"), "{said}");
     assert_eq!(fs::read_to_string(&path).expect("readable"), "precious\n");
@@ -58,7 +138,7 @@ fn a_file_of_somebody_else_stays_as_it_is() {
     fs::remove_file(&path).expect("removed");
     assert!(Command::new("mkfifo").arg(&path).status().expect("mkfifo").success());
     let begin = Instant::now();
-    assert!(hooked(true_program(), output.path()).output().expect("runs").status.success());
+    assert!(at_will(true_program(), output.path()).output().expect("runs").status.success());
     assert!(begin.elapsed() < Duration::from_secs(5));
 }
 

@@ -68,3 +68,12 @@ fn chase_verbose_says_where_the_recording_is() {
     assert!(said.contains(&trial.output().display().to_string()), "said: {said:?}");
     Recording::load(&trial.output()).only().expect(&[(TRAP, "trap_swap", 10)]);
 }
+
+/// The run is not what was asked for: that is said, whoever listens.
+#[test]
+fn chase_timing_that_is_not_known_is_told() {
+    let trial = values().hooked_env("CHASE_TIMING", "al");
+    let said = |trial: &Trial| String::from_utf8_lossy(&trial.hooked().stderr).into_owned();
+    assert!(said(&trial).contains("CHASE_TIMING must be"), "{}", said(&trial));
+    assert!(!said(&values().hooked_env("CHASE_TIMING", "")).contains("CHASE_TIMING"));
+}

@@ -92,6 +92,15 @@ fn leaves_room_on_small_stacks() {
     recording.only().expect(&[("libtrap.so", "trap_add", calls), ("libc.so", "getppid", calls)]);
 }
 
+/// Run as a program, it says what it is, with no dynamic linker to help it.
+#[test]
+fn says_what_it_is() {
+    let output = Command::new(libchase()).output().expect("can be run");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{:?}", output.status);
+    assert!(said.starts_with("libchase.so of chase ") && said.contains("chase record"), "{said}");
+}
+
 #[test]
 fn hides_what_is_its_own() {
     let Some(symbols) = readelf("--dyn-syms") else { return };

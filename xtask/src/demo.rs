@@ -4,7 +4,7 @@
 use std::fs;
 use std::process::Command;
 
-use crate::run::{Outcome, build, library, report, root, run, say};
+use crate::run::{Outcome, build, launcher, report, root, run, say};
 
 /// Words counted in parallel: something for the compiler to chew on.
 const PROGRAM: &str = r#"
@@ -39,10 +39,11 @@ pub(crate) fn demo() -> Outcome {
     fs::create_dir_all(&directory).map_err(failed("make a directory"))?;
     fs::write(directory.join("words.rs"), PROGRAM).map_err(failed("write the program"))?;
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    run(Command::new(rustc)
+    run(Command::new(launcher())
+        .args(["record", "--"])
+        .arg(rustc)
         .args(["-O", "-C", "codegen-units=8", "words.rs"])
-        .env("LD_PRELOAD", library())
-        .env("CHASE_OUTPUT", directory.join("chase.data"))
+        .env_remove("CHASE_OUTPUT")
         .current_dir(&directory))?;
     say("Where its time went");
     let recording = directory.join("chase.data");

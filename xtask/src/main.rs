@@ -2,6 +2,7 @@
 #![allow(clippy::print_stdout, reason = "a task says what it does while it does it")]
 
 mod demo;
+mod install;
 mod layers;
 mod packages;
 mod run;
@@ -15,6 +16,11 @@ cargo xtask demo             build all, record rustc compiling a program, show w
 cargo xtask test [FILTER]    install what the tests need, check the code, run all tests
 cargo xtask foreign          test runtimes of other languages, also those that take most to install
 cargo xtask layers            see that no modules of a crate import each other in a circle
+cargo xtask install [--prefix DIR]
+                             build all and install it below DIR, by default /usr/local
+cargo xtask package [--built DIR]
+                             a Debian package, and a tarball that runs from anywhere, in target/package; of
+                             what is in DIR, else built anew, the same bytes wherever that is
 cargo xtask bench [--peers]  what chase costs, and with --peers what other tools do (--help for more)
 cargo xtask fuzz [SECONDS]   fuzz the readers of recordings, a minute each by default
 cargo xtask bpf              build the eBPF programs anew (clang 14)
@@ -28,6 +34,10 @@ fn main() -> ExitCode {
         ["layers"] => layers::check(),
         ["test"] => test::test(None),
         ["test", filter] => test::test(Some(filter)),
+        ["install"] => install::install("/usr/local".as_ref()),
+        ["install", "--prefix", prefix] => install::install(prefix.as_ref()),
+        ["package"] => install::package(None),
+        ["package", "--built", built] => install::package(Some(built.as_ref())),
         ["foreign"] => test::foreign(),
         ["bench", options @ ..] => test::bench(options),
         ["fuzz"] => test::fuzz(60),

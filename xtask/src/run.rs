@@ -18,6 +18,11 @@ pub(crate) fn library() -> PathBuf {
 }
 
 /// See [`library`].
+pub(crate) fn launcher() -> PathBuf {
+    root().join("target/release/chase")
+}
+
+/// See [`library`].
 pub(crate) fn report() -> PathBuf {
     root().join("target/release/chase-report")
 }
@@ -53,7 +58,8 @@ fn shown(command: &Command) -> String {
 
 /// Builds what a user runs: the library, the report, the companion.
 pub(crate) fn build() -> Outcome {
-    say("Building libchase.so, chase-report and chase-companion (release)");
-    let packages = ["-p", "chase-hook", "-p", "chase-cli", "-p", "chase-companion"];
+    say("Building libchase.so, chase, chase-report and chase-companion (release)");
+    let packages =
+        ["-p", "chase-hook", "-p", "chase-cli", "-p", "chase-companion", "-p", "chase-launcher"];
     run(cargo(["build", "--release"]).args(packages))
 }

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::packages;
+use crate::{layers, packages};
 use crate::run::{Outcome, build, cargo, library, root, run, say};
 
 /// All tests, cheapest first.
@@ -17,6 +17,7 @@ pub(crate) fn test(filter: Option<&str>) -> Outcome {
         run(&mut cargo(["clippy", "-p", "chase-hook", "--lib", "--", "-D", "warnings"]))?;
         let all = ["clippy", "--workspace", "--exclude", "chase-hook", "--all-targets"];
         run(cargo(all).args(["--", "-D", "warnings"]))?;
+        layers::check()?;
         let doc = ["doc", "--workspace", "--no-deps", "--document-private-items"];
         run(cargo(doc).env("RUSTDOCFLAGS", "-D warnings"))?;
     }

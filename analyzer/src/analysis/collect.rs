@@ -21,10 +21,10 @@ use crate::off_cpu::{Measured, OffCpu};
 use crate::on_cpu;
 use crate::rows::{
     MeasuredOffCpu, ProcessRow, ThreadApi, ThreadContext, ThreadCreation, ThreadOrigin, ThreadRow,
-    Totals, WaitSource,
+    Totals,
 };
 use crate::sums::{Scale, Sums};
-use crate::syscalls::{Collected, Places, Scheduler, TracingCost, has_all_waits};
+use crate::syscalls::{Collected, Places, Scheduler, TracingCost, wait_source};
 use crate::unseen::NotSeen;
 use crate::walk::{Forest, NOBODY};
 use crate::workers::{PART, parts};
@@ -159,10 +159,7 @@ impl Collector {
             clock_is_calibrated: image.clock.is_calibrated(),
             is_recorded: image.is_recorded,
             syscalls: image.syscalls_state(),
-            wait_source: match has_all_waits(image) {
-                true => WaitSource::Scheduler,
-                false => WaitSource::Name,
-            },
+            wait_source: wait_source(image),
             totals: Totals::default(),
         });
         if !selection.has_process(process) {
@@ -291,12 +288,14 @@ impl Collector {
             }
         };
         let lifetime_ns = ns((end.0 - start.0) as f64);
+        // As of when it last asked, it says nothing of what came after.
+        let final_cpu_ns = if record.cpu_is_final == 1 { record.cpu_ns } else { 0 };
         let unattributed_ns = match scene.scheduler {
             Some(_) => 0.0,
             None => own_code::unattributed_ns(
                 &costs.contexts,
                 &scene.scale,
-                record.cpu_ns as f64,
+                final_cpu_ns as f64,
                 lifetime_ns - sums.off_cpu.wait_ns,
             ),
         };
@@ -310,7 +309,7 @@ impl Collector {
         let measures = sums.measures(0.0, scene.scale.ns_per_reference_tick);
         let row = self.thread_row(scene, thread, (start, end));
         let own_object = own_code::object(&row, &self.names, scene.executable);
-        let on_cpu_ns = (record.cpu_ns > 0).then_some(Ns(record.cpu_ns));
+        let on_cpu_ns = (final_cpu_ns > 0).then_some(Ns(final_cpu_ns));
         let collected = CollectedThread {
             application_off_cpu,
             row: ThreadRow { measures, apis, contexts, own_object, on_cpu_ns, ..row },

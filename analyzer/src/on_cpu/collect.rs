@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
+use chase_recorder::layout::THREAD_ENDED;
 use chase_recorder::reader::mapping_path;
 use chase_recorder::syscalls::MappingRow;
 
@@ -22,6 +23,7 @@ const DELETED: &str = " (deleted)";
 #[derive(Default)]
 pub(crate) struct Collected {
     pub(super) sample_hz: u64,
+    pub(super) user_only: bool,
     pub(super) lost_samples: u64,
     pub(super) threads: HashMap<ThreadKey, ThreadTime>,
     pub(super) samples: Vec<Sample>,
@@ -38,6 +40,8 @@ pub(super) struct ThreadTime {
     pub(super) samples: u64,
     /// How many of them were in the kernel.
     pub(super) kernel_samples: u64,
+    /// What a sample stands for at most; 0: no limit, as samples are of all that it does.
+    pub(super) most_ns: u64,
     /// What watching its system calls took.
     pub(super) watching_ns: u64,
 }
@@ -64,6 +68,7 @@ impl Collected {
     /// Adds what was found in a part, whose contexts have the numbers `places` here.
     pub(crate) fn merge(&mut self, part: Self, numbers: &Renumbered, places: &[Place]) {
         self.sample_hz = self.sample_hz.max(part.sample_hz);
+        self.user_only |= part.user_only;
         // The companion counts over all processes: the latest it wrote is the largest.
         self.lost_samples = self.lost_samples.max(part.lost_samples);
         self.threads.extend(part.threads);
@@ -96,6 +101,10 @@ impl Collected {
                 time.on_cpu_ns = time.on_cpu_ns.saturating_add(row.on_cpu_ns);
             }
         }
+        if file.header().user_only != 0 {
+            self.user_only = true;
+            self.add_asked(process, image, places, &wanted);
+        }
         let each_ns = each_ns(file.header());
         for row in file.syscalls() {
             let (thread, _) = places.of(row.context_ref, row.tid);
@@ -123,6 +132,41 @@ impl Collected {
                 None => names.mapped(&name_of(&mappings, row.address)),
             };
             self.samples.push(Sample { thread: key, place, address, object, user, kernel });
+        }
+    }
+}
+
+impl Collected {
+    /// How long threads have run as they say themselves, exactly, where that is more than the companion knows of them;
+    /// and what samples in user space stand for.
+    fn add_asked(
+        &mut self,
+        process: usize,
+        image: &Image,
+        places: &Places,
+        wanted: impl Fn(Option<u32>) -> bool,
+    ) {
+        let Some(header) = image.syscalls.as_ref().map(|file| *file.header()) else { return };
+        // By thread id: time, and whether it is all of it, as all that had this number have ended.
+        let mut asked: HashMap<u32, (u64, bool)> = HashMap::new();
+        for thread in image.recording.threads().filter(|thread| thread.asked()) {
+            let record = thread.record();
+            let (on_cpu_ns, is_all) = asked.entry(record.tid).or_insert((0, true));
+            *on_cpu_ns = on_cpu_ns.saturating_add(record.cpu_ns);
+            *is_all &= record.state == THREAD_ENDED;
+        }
+        for (tid, (on_cpu_ns, is_all)) in asked {
+            let (thread, _) = places.of(0, tid);
+            if wanted(thread) {
+                let time = self.threads.entry((process as u32, tid)).or_default();
+                time.thread = thread;
+                time.on_cpu_ns = if is_all { on_cpu_ns } else { time.on_cpu_ns.max(on_cpu_ns) };
+            }
+        }
+        for ((of, _), time) in &mut self.threads {
+            if *of == process as u32 {
+                time.most_ns = 1_000_000_000 / header.sample_hz.max(1);
+            }
         }
     }
 }

@@ -30,11 +30,11 @@ impl Sum {
         self.kernel_ns += kernel_ns;
     }
 
-    fn time(self, all: Sum) -> SampledTime {
+    fn time(self, all: Sum, user_only: bool) -> SampledTime {
         SampledTime {
             samples: self.samples,
             on_cpu_ns: Ns::from_f64(self.ns),
-            on_cpu_kernel_ns: Ns::from_f64(self.kernel_ns),
+            on_cpu_kernel_ns: (!user_only).then(|| Ns::from_f64(self.kernel_ns)),
             on_cpu_ci95_ns: Ns::from_f64(wilson(self.samples, all.samples) * all.ns),
         }
     }
@@ -56,6 +56,7 @@ pub(crate) fn tables_of(
     contexts: &Contexts,
 ) -> (OnCpu, Vec<OnCpuOfApi>) {
     let weights = weights(collected);
+    let user_only = collected.user_only;
     let mut all = Sum::default();
     let mut watching_ns = 0.0;
     let mut by_object: HashMap<u32, Sum> = HashMap::new();
@@ -89,13 +90,13 @@ pub(crate) fn tables_of(
             object,
             name: names.objects[object as usize].name.clone(),
             path: names.objects[object as usize].path.clone(),
-            time: sum.time(all),
+            time: sum.time(all, user_only),
         })
         .collect();
     objects.sort_by(|a, b| (b.time.on_cpu_ns, &a.path).cmp(&(a.time.on_cpu_ns, &b.path)));
     let mut addresses: Vec<_> = by_address
         .into_values()
-        .map(|(row, sum)| OnCpuAddress { time: sum.time(all), ..row })
+        .map(|(row, sum)| OnCpuAddress { time: sum.time(all, user_only), ..row })
         .collect();
     addresses
         .sort_by_key(|row| (std::cmp::Reverse(row.time.on_cpu_ns), row.object, row.address.avma));
@@ -103,6 +104,7 @@ pub(crate) fn tables_of(
     let on_cpu = OnCpu {
         sample_hz: collected.sample_hz,
         samples: all.samples,
+        user_only,
         lost_samples: collected.lost_samples,
         on_cpu_ns: Ns::from_f64(on_cpu),
         not_sampled_ns: Ns::from_f64((on_cpu - all.ns - watching_ns).max(0.0)),
@@ -110,7 +112,7 @@ pub(crate) fn tables_of(
         objects,
         addresses,
     };
-    (on_cpu, of_apis.into_iter().map(|parts| of_api(parts, all)).collect())
+    (on_cpu, of_apis.into_iter().map(|parts| of_api(parts, all, user_only)).collect())
 }
 
 /// In the library itself, in an application, elsewhere.
@@ -126,7 +128,7 @@ fn part_of(object: u32, library: u32, names: &Names) -> usize {
     }
 }
 
-fn of_api(parts: [Sum; PARTS], all: Sum) -> OnCpuOfApi {
+fn of_api(parts: [Sum; PARTS], all: Sum, user_only: bool) -> OnCpuOfApi {
     let [inside, application, elsewhere] = parts.map(|sum| Ns::from_f64(sum.ns));
     let sum = parts.iter().fold(Sum::default(), |sum, part| Sum {
         samples: sum.samples + part.samples,
@@ -134,7 +136,7 @@ fn of_api(parts: [Sum; PARTS], all: Sum) -> OnCpuOfApi {
         ns: sum.ns + part.ns,
     });
     OnCpuOfApi {
-        time: sum.time(all),
+        time: sum.time(all, user_only),
         on_cpu_inside_ns: inside,
         on_cpu_application_ns: application,
         on_cpu_elsewhere_ns: elsewhere,
@@ -155,6 +157,7 @@ impl Weight {
             return Self::default();
         }
         let each_ns = time.on_cpu_ns as f64 / time.samples as f64;
+        let each_ns = if time.most_ns == 0 { each_ns } else { each_ns.min(time.most_ns as f64) };
         let in_kernel_ns = each_ns * time.kernel_samples as f64;
         let own = if time.watching_ns == 0 {
             0.0
@@ -174,6 +177,7 @@ fn weights(collected: &Collected) -> HashMap<ThreadKey, Weight> {
             let all = few.entry(*process).or_default();
             all.on_cpu_ns = all.on_cpu_ns.saturating_add(time.on_cpu_ns);
             all.samples += time.samples;
+            all.most_ns = all.most_ns.max(time.most_ns);
             all.kernel_samples += time.kernel_samples;
             all.watching_ns = all.watching_ns.saturating_add(time.watching_ns);
         }

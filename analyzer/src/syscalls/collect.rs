@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, HashMap};
 
 use chase_recorder::layout::OWN_CONTEXT_REF;
+use chase_recorder::reader::Thread;
 use chase_recorder::syscalls::{STATE_COMPLETE, SyscallsHeader, WAIT_PREEMPTED, WAIT_VOLUNTARY};
 
 use super::sums::SyscallSums;
 use crate::image::Image;
-use crate::off_cpu::{Measured, OffCpu};
+use crate::off_cpu::{Measured, OffCpu, WaitSource};
 use crate::walk::NOBODY;
 
 /// Where a system call was made: number of the merged context, [`NOBODY`] outside of any, or
@@ -39,16 +40,23 @@ pub(super) struct Maker {
     pub(super) number: u32,
 }
 
-/// What the scheduler says of the threads of one image.
+/// What the scheduler says of the threads of one image, or what they have asked themselves.
 pub(crate) struct Scheduler {
     /// By reference of the context and thread id.
     waits: HashMap<(u32, u32), OffCpu>,
+    /// What is known of a context that it does not name.
+    others: Measured,
 }
 
 impl Scheduler {
     /// Only a complete file is believed: of another one, nobody knows what is missing.
     pub(crate) fn of(image: &Image) -> Option<Self> {
-        let file = image.syscalls.as_ref().filter(|_| has_all_waits(image))?;
+        match wait_source(image) {
+            WaitSource::Asked => return Some(Self::of_asked(image)),
+            WaitSource::Scheduler => {}
+            WaitSource::Name | WaitSource::Mixed => return None,
+        }
+        let file = image.syscalls.as_ref()?;
         let mut waits: HashMap<_, OffCpu> = HashMap::new();
         for row in file.waits() {
             let (mut wait_ns, mut preempted_ns) = (0.0, 0.0);
@@ -61,18 +69,32 @@ impl Scheduler {
             let off_cpu = OffCpu { wait_ns, preempted_ns: Some(preempted_ns), measured };
             waits.entry((row.context_ref, row.tid)).or_default().add(off_cpu);
         }
-        Some(Self { waits })
+        Some(Self { waits, others: Measured::default() })
+    }
+
+    fn of_asked(image: &Image) -> Self {
+        let mut waits: HashMap<_, OffCpu> = HashMap::new();
+        for thread in image.recording.threads() {
+            for row in thread.off_cpu() {
+                let (wait_ns, preempted_ns) = (row.blocked_ns as f64, row.preempted_ns as f64);
+                // Not all of it: what was too short to be asked about is missing.
+                let measured = Measured::NOTHING;
+                let off_cpu = OffCpu { wait_ns, preempted_ns: Some(preempted_ns), measured };
+                waits.entry((row.node_ref, thread.record().tid)).or_default().add(off_cpu);
+            }
+        }
+        Self { waits, others: Measured::NOTHING }
     }
 
     /// How long thread `tid` was off the CPU in a context. It is told once: of several threads of
     /// one id, the first gets what belongs to no context.
     pub(crate) fn take(&mut self, reference: u32, tid: u32) -> OffCpu {
-        let none = OffCpu { preempted_ns: Some(0.0), ..OffCpu::default() };
+        let none = OffCpu { wait_ns: 0.0, preempted_ns: Some(0.0), measured: self.others };
         self.waits.remove(&(reference, tid)).unwrap_or(none)
     }
 }
 
-/// What watching the system calls of one image cost its threads, in ns.
+/// What watching the system calls of one image cost its threads, and what asking for their time did, in ns.
 pub(crate) struct TracingCost {
     /// By reference of the context and thread id.
     ns: HashMap<(u32, u32), f64>,
@@ -80,13 +102,20 @@ pub(crate) struct TracingCost {
 
 impl TracingCost {
     pub(crate) fn of(image: &Image) -> Option<Self> {
-        let file = image.syscalls.as_ref()?;
-        let each = each_ns(file.header()) as f64;
         let mut ns: HashMap<_, f64> = HashMap::new();
-        for row in file.syscalls() {
-            *ns.entry((row.context_ref, row.tid)).or_default() += row.calls as f64 * each;
+        if let Some(file) = &image.syscalls {
+            let each = each_ns(file.header()) as f64;
+            for row in file.syscalls() {
+                *ns.entry((row.context_ref, row.tid)).or_default() += row.calls as f64 * each;
+            }
         }
-        Some(Self { ns })
+        for thread in image.recording.threads().filter(Thread::asked) {
+            for row in thread.off_cpu().filter(|row| row.cost_ticks > 0) {
+                let cost_ns = row.cost_ticks as f64 * image.clock.ns_per_tick();
+                *ns.entry((row.node_ref, thread.record().tid)).or_default() += cost_ns;
+            }
+        }
+        (!ns.is_empty()).then_some(Self { ns })
     }
 
     /// What it cost thread `tid` in a context. It is told once, as by [`Scheduler::take`].
@@ -100,12 +129,23 @@ pub(crate) fn each_ns(header: &SyscallsHeader) -> u64 {
     header.cost_inside_ns.saturating_add(header.cost_outside_ns)
 }
 
-/// Whether all waits of the process are in its file.
-pub(crate) fn has_all_waits(image: &Image) -> bool {
-    image.syscalls.as_ref().is_some_and(|file| {
+/// Where the waits of a process are from.
+pub(crate) fn wait_source(image: &Image) -> WaitSource {
+    let has_all = image.syscalls.as_ref().is_some_and(|file| {
         let header = file.header();
-        header.state == STATE_COMPLETE && header.lost_waits == 0 && file.problems().is_empty()
-    })
+        header.state == STATE_COMPLETE
+            && header.lost_waits == 0
+            && header.user_only == 0
+            && file.problems().is_empty()
+    });
+    let mut threads = image.recording.threads().peekable();
+    if has_all {
+        WaitSource::Scheduler
+    } else if threads.peek().is_some() && threads.all(|thread| thread.asked()) {
+        WaitSource::Asked
+    } else {
+        WaitSource::Name
+    }
 }
 
 /// Where the contexts of an image are among the merged ones, and whose they are.

@@ -65,8 +65,9 @@ fn heading(compared: &Compared, terminal: Terminal) -> String {
     let mut line = |letter: &str, of: &Side, source| {
         let waits = match source {
             WaitSource::Scheduler => "from the scheduler",
+            WaitSource::Asked => "measured by the threads",
             WaitSource::Name => "by name",
-            WaitSource::Mixed => "partly by name",
+            WaitSource::Mixed => "from different sources",
         };
         let letter = terminal.paint(Look::Strong, letter);
         let _ = writeln!(out, "{letter}  {}; waits {waits}", side(of));

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use anyhow::bail;
-use chase_analyzer::{OnCpuAddress, OnCpuObject, SampledTime};
+use chase_analyzer::{Ns, OnCpuAddress, OnCpuObject, SampledTime};
 use chase_html::{Ran, RanFunction, RanObject};
 use serde_json::Value;
 
@@ -51,7 +51,7 @@ pub(super) fn ran(report: &Report) -> Option<Ran> {
         is_application: report.analysis.objects[row.object as usize].executable,
         ns: row.time.on_cpu_ns.as_f64(),
         error_ns: row.time.on_cpu_ci95_ns.as_f64(),
-        kernel_ns: row.time.on_cpu_kernel_ns.as_f64(),
+        kernel_ns: row.time.on_cpu_kernel_ns.map(Ns::as_f64),
         functions: by_object
             .remove(&row.object)
             .unwrap_or_default()
@@ -67,6 +67,7 @@ pub(super) fn ran(report: &Report) -> Option<Ran> {
         samples: on_cpu.samples,
         on_cpu_ns: on_cpu.whole_ns().as_f64(),
         not_sampled_ns: on_cpu.not_sampled_ns.as_f64(),
+        user_only: on_cpu.user_only,
         objects: on_cpu.objects.iter().map(&mut object).collect(),
     })
 }
@@ -145,7 +146,8 @@ fn add(
     let time = &mut function.time;
     time.samples += row.time.samples;
     time.on_cpu_ns.0 += row.time.on_cpu_ns.0;
-    time.on_cpu_kernel_ns.0 += row.time.on_cpu_kernel_ns.0;
+    time.on_cpu_kernel_ns =
+        row.time.on_cpu_kernel_ns.map(|ns| Ns(ns.0 + time.on_cpu_kernel_ns.unwrap_or_default().0));
     time.on_cpu_ci95_ns = report.analysis.on_cpu.ci95_ns(time.samples);
 }
 

@@ -2,22 +2,24 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::{IsTerminal, Write, stderr, stdin};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use chase_analyzer::{Finding, GroupRow};
 use chase_export::{Profile, Stacks};
 use chase_html::{Comparison, Facts, Figures, Flame, FlameKind, Process};
 
 use super::files::Files;
+use super::not_seen::NotSeen;
 use super::{approximate, compare as views, processes};
 use crate::args::{Cli, CompareArgs};
 use crate::compare::Compared;
 use crate::report::Report;
 use crate::sentences::sentence;
 use crate::stacks;
-use crate::terminal::{count, elapsed};
+use crate::terminal::{clean, count, elapsed};
 
 /// Thread groups that get stacks of their own.
 const GROUPS: usize = 6;
@@ -41,6 +43,24 @@ pub(super) fn write(
     let page = chase_html::page(&model).context("cannot make the page")?;
     fs::write(output, page).with_context(|| format!("cannot write {}", output.display()))?;
     Ok(Files::of(output.to_owned()))
+}
+
+/// A page that is there may be another run's: asks whether to overwrite it, on a terminal; elsewhere it says how.
+pub(super) fn may_write(output: &Path, force: bool) -> anyhow::Result<()> {
+    // Devices and pipes hold nothing that could be lost.
+    if force || !output.is_file() {
+        return Ok(());
+    }
+    let shown = clean(&output.display().to_string()).into_owned();
+    if stdin().is_terminal() && stderr().is_terminal() {
+        write!(stderr(), "{shown} is there. Overwrite it? [y/N] ")?;
+        let mut answer = String::new();
+        stdin().read_line(&mut answer)?;
+        if matches!(answer.trim(), "y" | "Y" | "yes") {
+            return Ok(());
+        }
+    }
+    bail!("{shown} is there: --force overwrites it, -o writes another")
 }
 
 /// What the page, and the charts, are made from.
@@ -160,7 +180,7 @@ fn facts(report: &Report) -> Facts {
         program: first.map(|process| process.program.clone()).unwrap_or_default(),
         command: first.map(|process| command(&process.command)).unwrap_or_default(),
         facts,
-        not_seen: processes::not_seen(report),
+        not_seen: NotSeen::of(report).lines(),
         processes: processes::costliest(&analysis.processes, PROCESSES)
             .map(|process| Process {
                 pid: process.pid,

@@ -1,4 +1,4 @@
-//! The processes of a run, how each ended, and what was not seen of them.
+//! The processes of a run, how each ended.
 
 use std::cmp::Reverse;
 
@@ -6,7 +6,7 @@ use chase_analyzer::{Analysis, Ending, ProcessRow};
 use unicode_width::UnicodeWidthStr;
 
 use super::approximate;
-use crate::report::{Report, fraction};
+use crate::report::Report;
 use crate::terminal::{
     Align, Look, Table, Terminal, clean, count, elapsed, moment, percent, plural,
 };
@@ -20,11 +20,6 @@ pub(super) const ENDED: (&str, &str) = (
     "ended",
     "exec: went on as the program in the next row of its PID; _exit: without exit handlers",
 );
-/// What shares rest on where no samples were taken.
-const NO_SAMPLES: &str = "where the processor was: no samples were taken, so time is that of calls, and what a library calls back is in its own (samples need chase-companion: root, or setcap cap_bpf,cap_perfmon+ep; and CHASE_SAMPLE not off)";
-/// From this fraction of the threads' lifetime on, times that contradict each other are mentioned.
-const NOTABLE_OVERLAP: f64 = 0.01;
-
 /// What chase cost, as a part of the processor time that the run would have taken without it.
 pub(super) fn overhead(analysis: &Analysis) -> String {
     percent(analysis.overhead.share())
@@ -56,8 +51,8 @@ fn line(program: &str, facts: &str, terminal: Terminal) -> String {
     format!("{}  {facts}\n", terminal.paint(Look::Strong, &name))
 }
 
-/// A line for the run, and a table of its processes.
-pub(super) fn table(report: &Report, terminal: Terminal, top: usize) -> String {
+/// A line for a run of several processes.
+pub(super) fn run_headline(report: &Report, terminal: Terminal) -> String {
     let analysis = &report.analysis;
     let first = analysis.processes.first().map_or("", |process| &*process.program);
     let facts = format!(
@@ -68,7 +63,13 @@ pub(super) fn table(report: &Report, terminal: Terminal, top: usize) -> String {
         approximate(analysis.totals.calls_estimated, plural(analysis.totals.calls, "library call"),),
         overhead(analysis),
     );
-    let mut out = line(first, &facts, terminal) + "\n";
+    line(first, &facts, terminal)
+}
+
+/// That line, and a table of its processes.
+pub(super) fn table(report: &Report, terminal: Terminal, top: usize) -> String {
+    let analysis = &report.analysis;
+    let mut out = run_headline(report, terminal) + "\n";
     let mut table = Table::new([
         ("PID", Align::Number),
         ("parent", Align::Number),
@@ -153,87 +154,4 @@ pub(super) fn brief_ending(ending: Ending) -> String {
         Ending::Killed => "not seen".to_owned(),
         Ending::Unknown => "unknown".to_owned(),
     }
-}
-
-/// What the figures do not contain; empty if they contain everything.
-pub(super) fn not_seen(report: &Report) -> Vec<String> {
-    let not_seen = &report.analysis.not_seen;
-    let counts = [
-        (
-            not_seen.calls_without_thread,
-            "call",
-            "by threads that were starting or ending, or are not recorded",
-        ),
-        (not_seen.calls_without_space, "call", "for which the recording had no room"),
-        (
-            not_seen.calls_too_deep,
-            "call",
-            "untimed: frames were exhausted, by deep nesting or by calls left on other stacks",
-        ),
-        (not_seen.lost_calls, "call", "that threads made unrecorded"),
-        (not_seen.threads, "thread", "without a record"),
-        (not_seen.slots_without_stub, "import", "for which no stub was left"),
-        (not_seen.objects, "object", "whose tables could not be read"),
-        (not_seen.late_loads, "dlopen call", "whose libraries were hooked a little later"),
-        (not_seen.contexts_under_root, "context", "whose callers were not kept"),
-        (
-            not_seen.processes_sliced,
-            "process",
-            "where stacks are copied away and back (greenlets): callers may be taken for others",
-        ),
-        (
-            not_seen.latest_calls,
-            "call",
-            "at most, of hot functions, too few or too many, since each was last timed: by processes or threads whose end was not seen, or that still run",
-        ),
-        (
-            not_seen.calls_since_fork,
-            "call",
-            "at most, by forks' children before they were noticed: by a system call that nobody saw coming",
-        ),
-        (
-            not_seen.processes_in_windows,
-            "process",
-            "recorded with CHASE_BUDGET by an older version: of its hottest functions, only calls in short windows are counted and timed; what it estimated of the others is no longer shown",
-        ),
-    ];
-    let mut lines: Vec<String> = counts
-        .iter()
-        .filter(|(number, ..)| *number > 0)
-        .map(|&(number, what, why)| format!("{} {why}", plural(number, what)))
-        .collect();
-    for skipped in &not_seen.skipped {
-        lines.push(format!("{} left alone: {}", plural(skipped.imports, "import"), skipped.reason));
-    }
-    for stopped in &not_seen.stopped {
-        let pid = report.analysis.processes.get(stopped.process).map_or(0, |process| process.pid);
-        let errno = match stopped.errno {
-            0 => String::new(),
-            errno => format!(" ({})", std::io::Error::from_raw_os_error(errno as i32)),
-        };
-        let after = elapsed(stopped.after_ns.0);
-        lines.push(format!("process {pid} after {after}: {}{errno}", stopped.reason));
-    }
-    for part in &not_seen.unreadable {
-        lines.push(format!("part of {}: {}", part.path.display(), part.problem));
-    }
-    lines.extend(super::syscalls::not_seen(report));
-    if report.analysis.on_cpu.sample_hz == 0 {
-        lines.push(NO_SAMPLES.to_owned());
-    }
-    for failure in &report.loaded.failures {
-        lines.push(format!("{}: {}", failure.path.display(), failure.cause));
-    }
-    for process in report.analysis.processes.iter().filter(|process| !process.clock_is_calibrated) {
-        let pid = process.pid;
-        lines.push(format!("the clock's rate in process {pid}: its times are in ticks, not in ns"));
-    }
-    let totals = &report.analysis.totals;
-    if fraction(totals.overlap_ns, totals.lifetime_ns.as_f64()) > NOTABLE_OVERLAP {
-        let (overlap, lifetime) = (elapsed(totals.overlap_ns.0), elapsed(totals.lifetime_ns.0));
-        lines.push(format!(
-            "contradictory times: calls exceed the threads' {lifetime} by {overlap}, so shares mislead"
-        ));
-    }
-    lines
 }

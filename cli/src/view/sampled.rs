@@ -1,6 +1,6 @@
 //! What samples of the processor say, in columns of other tables.
 
-use chase_analyzer::{ApiRow, SampledTime};
+use chase_analyzer::{ApiRow, Ns, SampledTime};
 
 use crate::report::{Report, fraction};
 use crate::terminal::percent;
@@ -11,6 +11,9 @@ pub(super) const CPU: &str = "cpu";
 pub(super) const KERNEL: &str = "kernel";
 /// Heading of the part of a function's time in which the application ran.
 pub(super) const CALLBACKS: &str = "callbacks";
+
+/// Instead of the part in the kernel, where samples are of user space alone.
+const UNKNOWN: &str = "?";
 
 /// A smaller part is not worth a figure.
 const LEAST_CALLBACKS: f64 = 0.01;
@@ -49,10 +52,9 @@ pub(super) fn callbacks(row: &ApiRow) -> String {
 /// The part of it in the kernel; empty for nothing.
 pub(super) fn kernel(report: &Report, time: Option<SampledTime>) -> String {
     let all = report.analysis.on_cpu.whole_ns().as_f64();
-    let time = time.unwrap_or_default();
-    if time.on_cpu_kernel_ns.0 == 0 {
-        String::new()
-    } else {
-        percent(fraction(time.on_cpu_kernel_ns, all))
+    match time.and_then(|time| time.on_cpu_kernel_ns) {
+        None if report.analysis.on_cpu.user_only => UNKNOWN.to_owned(),
+        None | Some(Ns(0)) => String::new(),
+        Some(kernel_ns) => percent(fraction(kernel_ns, all)),
     }
 }

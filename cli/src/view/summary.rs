@@ -4,6 +4,7 @@ use chase_analyzer::{LibraryKind, LibraryRow, Ns};
 
 use super::apis::Apis;
 use super::libs::{self, Libs};
+use super::not_seen::{NotSeen, section};
 use super::sampled::{self, CALLBACKS, CALLBACKS_LEGEND, CPU, CPU_LEGEND, KERNEL};
 use super::threads::Threads;
 use super::{
@@ -31,7 +32,12 @@ impl Show for Summary {
         let (top, top_processes) =
             if top == super::DEFAULT_TOP { (TOP, TOP_PROCESSES) } else { (top, top) };
         let mut terms = Vec::new();
-        let mut out = match &*report.analysis.processes {
+        let not_seen = NotSeen::of(report);
+        let mut out = match &*not_seen.incomplete {
+            [] => String::new(),
+            lines => section("Incomplete", lines, terminal) + "\n",
+        };
+        out += &match &*report.analysis.processes {
             [process] => processes::headline(&report.analysis, process, terminal),
             _ => {
                 let table = processes::table(report, terminal, top_processes);
@@ -71,7 +77,7 @@ impl Show for Summary {
             terms.push(groups::LB);
         }
         out.push_str(&syscalls::brief(report, terminal, top));
-        out.push_str(&not_seen(report, terminal));
+        out.push_str(&self::not_seen(not_seen, terminal));
         out.push_str(&legend(terminal, &terms));
         out.push_str(&next(report));
         Ok(out)
@@ -186,13 +192,11 @@ fn functions(report: &Report, top: usize) -> Table {
     table
 }
 
-fn not_seen(report: &Report, terminal: Terminal) -> String {
-    let lines = processes::not_seen(report);
-    if lines.is_empty() {
-        return String::new();
+fn not_seen(not_seen: NotSeen, terminal: Terminal) -> String {
+    match not_seen.folded() {
+        lines if lines.is_empty() => String::new(),
+        lines => format!("\n{}", section("Not seen", &lines, terminal)),
     }
-    let lines = lines.iter().map(|line| format!("  {}\n", clean(line)));
-    format!("\n{}\n{}", terminal.paint(Look::Warning, "Not seen"), lines.collect::<String>())
 }
 
 /// What to type next.

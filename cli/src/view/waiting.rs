@@ -5,18 +5,18 @@ use chase_analyzer::{Measures, Ns, WaitSource};
 use super::share;
 use crate::report::Report;
 
-/// Heading of the column of preemption, which only the scheduler knows.
+/// Heading of the column of preemption, which no name tells.
 pub(super) const PREEMPTED: &str = "preempted";
 
 /// Heading of the column of waits.
 pub(super) fn heading(report: &Report) -> &'static str {
     match report.analysis.wait_source() {
         WaitSource::Name => "wait by name",
-        WaitSource::Scheduler | WaitSource::Mixed => "wait",
+        WaitSource::Scheduler | WaitSource::Asked | WaitSource::Mixed => "wait",
     }
 }
 
-/// Whether the scheduler was asked of any process.
+/// Whether waits were measured in any process.
 pub(super) fn is_measured(report: &Report) -> bool {
     report.analysis.wait_source() != WaitSource::Name
 }
@@ -28,16 +28,24 @@ pub(super) fn legend(report: &Report) -> Vec<(&'static str, &'static str)> {
             "the part of self in functions known to wait (lock, join, sleep, poll): a guess by name, not measured"
         }
         WaitSource::Scheduler => "the part of self off the CPU, waiting: from the scheduler",
+        WaitSource::Asked => {
+            "the part of self off the CPU, waiting, in calls of 50 µs or more: measured by the threads themselves"
+        }
         WaitSource::Mixed => {
-            "the part of self off the CPU, waiting: from the scheduler, but for processes whose system calls were not recorded (by name there)"
+            "the part of self off the CPU, waiting: from the scheduler, but by the threads themselves, or by name, for processes whose system calls were not recorded"
         }
     };
     let mut entries = vec![(heading(report), wait)];
     if is_measured(report) {
-        entries.push((
-            PREEMPTED,
-            "the part of self in which the thread could have run, but others did: from the scheduler",
-        ));
+        let preempted = match report.analysis.wait_source() {
+            WaitSource::Asked => {
+                "the part of self in which the thread could have run, but others did: measured by the threads themselves"
+            }
+            _ => {
+                "the part of self in which the thread could have run, but others did: from the scheduler"
+            }
+        };
+        entries.push((PREEMPTED, preempted));
     }
     entries
 }
@@ -56,6 +64,7 @@ pub(super) fn legend_of_library(report: &Report) -> Vec<(&'static str, &'static 
             ),
             (PREEMPTED, "could have run, but others did, likewise: from the scheduler"),
         ],
+        WaitSource::Asked => legend(report),
     }
 }
 
@@ -64,8 +73,9 @@ pub(super) fn of_groups(report: &Report) -> &'static str {
     match report.analysis.wait_source() {
         WaitSource::Name => "time in functions known to wait: a guess by name, not measured",
         WaitSource::Scheduler => "time off the CPU, waiting: from the scheduler",
+        WaitSource::Asked => "time off the CPU, waiting: measured by the threads themselves",
         WaitSource::Mixed => {
-            "time off the CPU, waiting: from the scheduler, but by name where it was not asked"
+            "time off the CPU, waiting: from the scheduler, but by the threads themselves, or by name, where it was not asked"
         }
     }
 }

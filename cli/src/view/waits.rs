@@ -1,12 +1,13 @@
 //! What threads wait for.
 
-use chase_analyzer::{WaitRow, waits};
+use chase_analyzer::{CauseRow, WaitRow, syscall_name, waits};
 use serde_json::Value;
 
 use super::apis::{cause, is_wanted};
 use super::groups::{chosen, name_threads, rows as group_rows};
 use super::{Show, left_out, legend, share, waiting};
 use crate::args::{ApiFilter, GroupFilter, LibFilter};
+use crate::causes;
 use crate::machine::{self, Rows};
 use crate::report::Report;
 use crate::terminal::{Align, Cell, Look, Table, Terminal, count, elapsed, percent};
@@ -36,6 +37,88 @@ impl Waits<'_> {
         });
         Ok(rows)
     }
+
+    /// Who waits where for what, and who ends that.
+    fn causes<'r>(&self, report: &'r Report) -> anyhow::Result<Vec<&'r CauseRow>> {
+        let chosen = chosen(report, self.group)?;
+        let wanted = |row: &&CauseRow| {
+            chosen[row.group as usize]
+                && match row.api {
+                    None => self.lib.libs.is_empty() && self.api.apis.is_empty(),
+                    Some(api) => {
+                        let (analysis, names) = (&report.analysis, &report.names);
+                        is_wanted(analysis, names, api as usize, self.lib, self.api)
+                    }
+                }
+        };
+        Ok(report.causes().iter().filter(wanted).collect())
+    }
+}
+
+/// Who waits where, for what, held and ended by whom.
+fn causes_table(report: &Report, rows: &[&CauseRow], top: usize) -> Table {
+    let mut table = Table::new([
+        ("Waits in", Align::Name),
+        ("at", Align::Name),
+        ("Group", Align::Name),
+        ("for", Align::Name),
+        ("wait", Align::Number),
+        ("waits", Align::Number),
+        ("held by", Align::Name),
+        ("ended by", Align::Name),
+    ])
+    .may_drop(["waits", "Group"]);
+    for row in rows.iter().take(top) {
+        let call = row.api.map_or(OWN_CODE, |api| report.names.short(api as usize));
+        let party = |parties: &[chase_analyzer::Party]| {
+            parties.first().map(|party| causes::party(report, party)).unwrap_or_default()
+        };
+        table.row([
+            call.into(),
+            causes::site(report, row.process, row.site).into(),
+            (&*report.groups().rows[row.group as usize].label).into(),
+            causes::brief(&causes::object(report, row)).into(),
+            elapsed(row.wait_ns.0).into(),
+            count(row.waits).into(),
+            party(&row.holders).into(),
+            party(&row.wakers).into(),
+        ]);
+    }
+    table
+}
+
+/// A row as JSON and CSV have it.
+fn cause_row(report: &Report, row: &CauseRow) -> anyhow::Result<serde_json::Map<String, Value>> {
+    let function = |api: Option<u32>| Value::from(api.map(|api| report.names.full(api as usize)));
+    let site = |process, site: Option<chase_analyzer::CodeAddress>| match site {
+        Some(site) => serde_json::to_value(causes::place(report, process, &site)),
+        None => Ok(Value::Null),
+    };
+    let parties = |parties: &[chase_analyzer::Party]| -> anyhow::Result<Value> {
+        let one = |party: &chase_analyzer::Party| -> anyhow::Result<Value> {
+            let group = party.group.map(|group| &*report.groups().rows[group as usize].label);
+            let fields = [
+                ("group", Value::from(group)),
+                ("function", function(party.api)),
+                ("site", site(party.process, party.site)?),
+            ];
+            Ok(Value::Object(machine::row(party, fields)?))
+        };
+        Ok(Value::Array(parties.iter().map(one).collect::<anyhow::Result<_>>()?))
+    };
+    let name = row.syscall.map(syscall_name);
+    machine::row(
+        row,
+        [
+            ("group", Value::from(&*report.groups().rows[row.group as usize].label)),
+            ("function", function(row.api)),
+            ("site", site(row.process, row.site)?),
+            ("syscall", Value::from(name.map(String::from))),
+            ("object_name", Value::from(causes::object(report, row))),
+            ("holders", parties(&row.holders)?),
+            ("wakers", parties(&row.wakers)?),
+        ],
+    )
 }
 
 impl Show for Waits<'_> {
@@ -102,6 +185,12 @@ impl Show for Waits<'_> {
             out.push_str(&table.render(terminal));
             out.push_str(&left_out(rows.len(), top, "functions"));
         }
+        let causes = self.causes(report)?;
+        if !causes.is_empty() {
+            out.push('\n');
+            out.push_str(&causes_table(report, &causes, top).render(terminal));
+            out.push_str(&left_out(causes.len(), top, "causes"));
+        }
         out.push_str(&legend(
             terminal,
             &[
@@ -148,6 +237,28 @@ impl Show for Waits<'_> {
             "max.tid",
             "max.ns",
         ];
-        Ok(vec![Rows { name: "waits", columns: columns.into(), rows }])
+        let waits = Rows { name: "waits", columns: columns.into(), rows };
+        let causes = self.causes(report)?;
+        let rows = causes.iter().take(top).map(|row| cause_row(report, row));
+        let columns = [
+            "group",
+            "function",
+            "site.function",
+            "site.file",
+            "site.line",
+            "syscall",
+            "object_name",
+            "waits",
+            "wait_ns",
+            "max_ns",
+            "ready_ns",
+            "threads",
+        ];
+        let causes = Rows {
+            name: "causes",
+            columns: columns.into(),
+            rows: rows.collect::<anyhow::Result<_>>()?,
+        };
+        Ok(vec![waits, causes])
     }
 }

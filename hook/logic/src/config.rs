@@ -15,8 +15,12 @@ pub struct Config {
     exclude: &'static [u8],
     /// `CHASE_INTERNAL`: objects whose calls to themselves are recorded too.
     internal: &'static [u8],
+    /// `CHASE_FOLLOW`: which programs of those that are started are recorded; `start/follow.rs` in the hook.
+    pub follow: &'static [u8],
     /// `CHASE_TIMING`: which calls are timed, `TIMING_*`.
     pub timing: u32,
+    /// It says something that is not known.
+    pub timing_is_unknown: bool,
     /// `CHASE_SYSCALLS`: whether a companion is looked for.
     pub syscalls: Syscalls,
     /// `CHASE_SAMPLE`, which the companion reads; empty for its default.
@@ -56,7 +60,9 @@ impl Config {
         libs: b"",
         exclude: b"",
         internal: b"",
+        follow: b"",
         timing: TIMING_ADAPTIVE,
+        timing_is_unknown: false,
         syscalls: Syscalls::Auto,
         sample: b"",
         verbose: false,
@@ -81,8 +87,10 @@ impl Config {
                 config.exclude = value;
             } else if let Some(value) = value(b"CHASE_INTERNAL") {
                 config.internal = value;
+            } else if let Some(value) = value(b"CHASE_FOLLOW") {
+                config.follow = value;
             } else if let Some(value) = value(b"CHASE_TIMING") {
-                config.timing = timing(value);
+                (config.timing, config.timing_is_unknown) = timing(value);
             } else if let Some(value) = value(b"CHASE_SYSCALLS") {
                 config.syscalls = Syscalls::read(value);
             } else if let Some(value) = value(b"CHASE_SAMPLE") {
@@ -112,12 +120,12 @@ impl Config {
     }
 }
 
-/// What `CHASE_TIMING` says. What is not known is taken for `all`: nothing is estimated then.
-fn timing(value: &[u8]) -> u32 {
+/// What `CHASE_TIMING` says, and whether that is not known: then it is taken for `all`, so that nothing is estimated.
+fn timing(value: &[u8]) -> (u32, bool) {
     match value {
-        b"adaptive" => TIMING_ADAPTIVE,
-        b"count" => TIMING_COUNT,
-        _ => TIMING_ALL,
+        b"adaptive" | b"" => (TIMING_ADAPTIVE, false),
+        b"count" => (TIMING_COUNT, false),
+        _ => (TIMING_ALL, value != b"all"),
     }
 }
 

@@ -13,7 +13,7 @@ mod words;
 
 pub(crate) use self::words::{
     NearCountdowns, context, context_offset, current_counts, current_thread, own_thread_pointer,
-    set_context, set_words, words_are_near, words_offset,
+    set_context, set_words, thread_offset, words_are_near, words_offset,
 };
 
 #[cfg(target_feature = "avx")]

@@ -10,7 +10,7 @@ use crate::lock::{Fork, Lock};
 use crate::recording::Lost;
 use crate::signals::SignalsBlocked;
 use crate::thread::{Origin, Pending, Thread, have_none};
-use crate::{counts, fork_word, loading, pages, recording, segments, sys, thread};
+use crate::{companion, counts, fork_word, loading, pages, recording, segments, sys, thread};
 
 /// All locks, in the order in which they are taken elsewhere.
 const LOCKS: [fn(Fork); 6] =
@@ -71,7 +71,11 @@ fn become_child() {
     }
     let open_calls = thread::current().map(|thread| (thread.open_calls(), thread));
     let this = &mut *hold();
-    if sys::is_confined() || open_recording(this, ORIGIN_FORK).is_err() {
+    if !this.forks_are_followed && this.session.is_some() && !sys::is_confined() {
+        companion::decline(this.directory.as_bytes());
+    }
+    if sys::is_confined() || !this.forks_are_followed || open_recording(this, ORIGIN_FORK).is_err()
+    {
         // Calls run unrecorded from now on; those that are open return through their frames.
         recording::close();
         fork_word::claim();

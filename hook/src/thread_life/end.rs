@@ -61,6 +61,7 @@ unsafe extern "C" fn end(value: *mut c_void) {
     let Some(thread) = current() else { return };
     let _cost = Later::begin();
     thread.abandon_own_stack();
+    thread.ask_at_end();
     thread.stamp_end();
     thread.destructor_rounds.set(thread.destructor_rounds.get() + 1);
     if !thread.has_ended() {

@@ -37,6 +37,7 @@ impl Report {
             libraries: libraries(analysis, names),
             waits: match analysis.wait_source() {
                 Source::Scheduler => WaitSource::Scheduler,
+                Source::Asked => WaitSource::Asked,
                 Source::Name => WaitSource::Name,
                 Source::Mixed => WaitSource::Mixed,
             },

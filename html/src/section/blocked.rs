@@ -22,6 +22,7 @@ pub(super) fn render(report: &Report) -> Result<Option<Markup>, Error> {
         "Inside: what threads waited for. Outside: the functions in which they did. "
         @match report.waits {
             WaitSource::Scheduler => { "From the scheduler." }
+            WaitSource::Asked => { "As the threads themselves asked, after calls of 50 µs or more." }
             WaitSource::Mixed => { "From the scheduler, or, where it was not asked, by the names of functions." }
             WaitSource::Name => { "Told by the names of functions known to wait: a guess, not measured." }
         }

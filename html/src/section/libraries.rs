@@ -25,9 +25,14 @@ pub(super) fn render(report: &Report) -> Result<Option<Markup>, Error> {
                 "Waits were measured by the scheduler, and so was preemption: a thread could have "
                 "run, but another did."
             }
+            WaitSource::Asked => {
+                "Waits were measured by the threads themselves, in calls of 50 µs or more, and so was "
+                "preemption: a thread could have run, but another did."
+            }
             WaitSource::Mixed => {
                 "Waits were measured by the scheduler, but for processes whose system calls were not "
-                "recorded: there they are told by the names of functions known to wait."
+                "recorded: there the threads have measured them, or they are told by the names of "
+                "functions known to wait."
             }
             WaitSource::Name => {
                 "Waits are told by the names of functions known to wait: a guess, not measured."

@@ -18,10 +18,11 @@ pub(super) fn render(report: &Report) -> Result<Option<Markup>, Error> {
     let heading = Heading { title: "Processor time by object and function", subtitle: "" };
     let caption = html! {
         "By " (ran.samples) " samples of what ran, whoever called whom. Inside: the executable and libraries, each with "
-        "what the kernel did for it. Outside: their functions. Shares are within "
+        "what the kernel did for it" @if ran.user_only { " left out" } ". Outside: their functions. Shares are within "
         (share(widest, ran.on_cpu_ns)) ", with a confidence of 95 %."
         @if ran.not_sampled_ns > 0.0 {
-            " No sample tells of " (time(ran.not_sampled_ns)) "."
+            " No sample tells of " (time(ran.not_sampled_ns))
+            @if ran.user_only { ", what the kernel did among it: these are samples of user space" } "."
         }
     };
     let rings = figure(&heading, RINGS, &caption, |sheet| draw(ran, report, sheet))?;
@@ -57,10 +58,10 @@ fn objects(ran: &Ran) -> Markup {
             } },
             share(object.ns, ran.on_cpu_ns),
             time(object.ns),
-            if object.kernel_ns > 0.0 {
-                share(object.kernel_ns, ran.on_cpu_ns)
-            } else {
-                html! {}
+            match object.kernel_ns {
+                None => html! { "?" },
+                Some(kernel_ns) if kernel_ns > 0.0 => share(kernel_ns, ran.on_cpu_ns),
+                Some(_) => html! {},
             },
         ]
     };

@@ -1,4 +1,4 @@
-//! The format, version 6.
+//! The format, version 8.
 //!
 //! ```text
 //! offset 0      4096          4096·k                                    committed        end of file
@@ -28,6 +28,7 @@
 //! | counters of a [`Node`], a histogram page | the one thread that owns the node, by single instructions | at any time; the fields of one node may be one call apart |
 //! | [`Node::page_refs`] | its owner | the page is zero before its reference is stored |
 //! | [`ThreadRecord`] | its own thread (the first fields by its creator) | `state` is stored last |
+//! | [`OffCpuRow`] | its own thread | at any time; the fields of one may be one call apart |
 //! | [`OriginRecord`] | the thread that it is about, once | `state` is stored last |
 //! | [`TwinRecord`] | nobody any more | `state` was stored last |
 //! | [`ObjectRecord::unload_ticks`] | a thread that holds the patching lock | at any time |
@@ -89,12 +90,14 @@
 //! | 5 | 5 | estimates of calls between windows; without twins, the oldest reader is 3 |
 //! | 6 | 5 | [`Header::parent_start`]; without twins, the oldest reader is 3 |
 //! | 7 | 5 | [`Unseen::calls_since_fork`], [`ThreadRecord::untold`]; calls that are only counted are credited as often as others; without twins, the oldest reader is 3 |
+//! | 8 | 5 | [`OffCpuRow`], [`ThreadRecord::asks`], [`ThreadRecord::cpu_ns`], [`ThreadRecord::slow_ticks`]; without twins, the oldest reader is 3 |
 //!
 //! A reader accepts any file whose `reader_min` is at most its own [`VERSION`], ignores chunk kinds
 //! it does not know, and takes fields beyond the end of an older record as zero.
 
 mod nodes;
 mod objects;
+mod off_cpu;
 mod threads;
 mod twins;
 
@@ -102,13 +105,14 @@ use bytemuck::{Pod, Zeroable};
 
 pub use self::nodes::*;
 pub use self::objects::*;
+pub use self::off_cpu::*;
 pub use self::threads::*;
 pub use self::twins::*;
 
 /// First bytes of every recording.
 pub const MAGIC: [u8; 8] = *b"CHASEREC";
 /// Version of the format written by this crate.
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 8;
 /// Since this one, calls that are only counted are credited as often as others ([`longest_block`]).
 pub const VERSION_COUNT_BLOCKS: u32 = 7;
 /// The oldest reader that understands what this crate writes.
@@ -343,6 +347,10 @@ pub enum ChunkKind {
     OnCpu = 10,
     /// [`MappingRow`](crate::syscalls::MappingRow)s, `count` of them; only in `.syscalls` files.
     Mappings = 11,
+    /// [`OffCpuRow`]s of thread `owner`, `count` of them, in no order.
+    OffCpu = 12,
+    /// [`CauseRow`](crate::syscalls::CauseRow)s, `count` of them; only in `.syscalls` files.
+    Causes = 13,
 }
 
 /// The first [`UNIT`] bytes of each chunk.
@@ -368,6 +376,7 @@ pub struct ChunkHeader {
 const _: () = {
     assert!(size_of::<Samples>() == UNIT);
     assert!(size_of::<TwinRecord>() == UNIT);
+    assert!(size_of::<OffCpuRow>() == 32);
     assert!(core::mem::offset_of!(Samples, slot) == core::mem::offset_of!(Node, slot));
     assert!(size_of::<Header>() <= PAGE);
     assert!(size_of::<ChunkHeader>() == UNIT);

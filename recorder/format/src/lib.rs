@@ -2,6 +2,7 @@
 //!
 //! * [`layout`] is the format: its prose, its version history and every structure in it.
 //! * [`syscalls`] is that of the file beside it, in which the companion writes what the kernel saw.
+//! * [`session`] is how processes find the companion, and readers see that it has finished.
 //! * [`histogram`] is the bucket arithmetic that writer, reader and the hook's assembly share.
 //! * [`writer`] lays structures into memory that the caller has mapped.
 //!
@@ -12,5 +13,6 @@
 
 pub mod histogram;
 pub mod layout;
+pub mod session;
 pub mod syscalls;
 pub mod writer;

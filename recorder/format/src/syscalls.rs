@@ -40,6 +40,12 @@
 //! samples is that part of its time on the CPU. Addresses are to be looked up in the recording's objects, and
 //! in [`MappingRow`]s where these have none; of several mappings of one address the latest counts.
 //!
+//! # Causes
+//!
+//! A [`CauseRow`] is what waits have in common that are counted together: of which thread, in which context, for what, and who
+//! ended them. Their sums are those of the [`WaitRow`]s of kind [`WAIT_VOLUNTARY`], but for waits that found no place
+//! ([`SyscallsHeader::lost_causes`]).
+//!
 //! Times are in ns of `CLOCK_MONOTONIC`. Those of syscalls contain
 //! [`SyscallsHeader::cost_inside_ns`] per call.
 //!
@@ -147,6 +153,11 @@ pub struct SyscallsHeader {
     pub lost_samples: u64,
     /// Processor time of the companion so far, for all processes that it watches, ns.
     pub companion_cpu_ns: u64,
+    /// 1 if samples are of time in user space alone: they were taken without privilege, and nothing else was seen. Each
+    /// stands for one part of a second in `sample_hz`; what threads lack in samples, they were in the kernel.
+    pub user_only: u64,
+    /// Waits of all processes of the run whose cause found no room.
+    pub lost_causes: u64,
 }
 
 /// What one thread did in one context by one syscall.
@@ -236,6 +247,71 @@ pub struct OnCpuRow {
     pub on_cpu_ns: u64,
 }
 
+/// [`CauseRow::waker_kind`]: not known.
+pub const WAKER_UNKNOWN: u32 = 0;
+/// [`CauseRow::waker_kind`]: a thread of a process that is traced.
+pub const WAKER_THREAD: u32 = 1;
+/// [`CauseRow::waker_kind`]: another process.
+pub const WAKER_PROCESS: u32 = 2;
+/// [`CauseRow::waker_kind`]: a thread of the kernel's.
+pub const WAKER_KERNEL: u32 = 3;
+/// [`CauseRow::waker_kind`]: an interrupt, of a device, of the network, or of a timer.
+pub const WAKER_INTERRUPT: u32 = 4;
+
+/// [`CauseRow::number`]: the thread waited outside of any syscall, as for a page.
+pub const NO_SYSCALL: u32 = u32::MAX;
+
+/// Bytes of [`CauseRow::name`].
+pub const OBJECT_NAME: usize = 256;
+
+/// Waits that are alike.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+pub struct CauseRow {
+    /// The context's node in the recording; 0 for none.
+    pub context_ref: u32,
+    /// Thread id in the process's own pid namespace.
+    pub tid: u32,
+    /// Number of the syscall that it waited in, or [`NO_SYSCALL`].
+    pub number: u32,
+    /// Operation of the futex, or the descriptor.
+    pub detail: u32,
+    /// Return address of the library call that it waited in; 0: not known.
+    pub site: u64,
+    /// Address of the futex, or inode behind the descriptor; 0: not known.
+    pub object: u64,
+    /// Thread that owned the mutex while this one waited; 0: not known, or it is no mutex.
+    pub holder: u32,
+    /// Context that the owner was in.
+    pub holder_context_ref: u32,
+    /// Return address of the library call that the owner was in.
+    pub holder_site: u64,
+    /// `WAKER_*`.
+    pub waker_kind: u32,
+    /// The thread that has woken it.
+    pub waker: u32,
+    /// Process of the waker, in its own pid namespace.
+    pub waker_pid: u32,
+    /// Context that the waker was in.
+    pub waker_context_ref: u32,
+    /// Return address of the library call by which it has woken.
+    pub waker_site: u64,
+    /// [`SyscallsHeader::began_ns`] of the waker's image.
+    pub waker_began_ns: u64,
+    /// How many waits.
+    pub waits: u64,
+    /// Their time, until the thread ran again.
+    pub total_ns: u64,
+    /// The longest.
+    pub max_ns: u64,
+    /// The part of the time after the thread was woken.
+    pub ready_ns: u64,
+    /// Name of the thread that has woken it last, padded with NUL.
+    pub waker_name: [u8; 16],
+    /// What the descriptor was of, padded with NUL: a path, the ends of a connection; empty where that is not known.
+    pub name: [u8; OBJECT_NAME],
+}
+
 /// Bytes of [`MappingRow::path`].
 pub const MAPPING_PATH: usize = 480;
 
@@ -261,7 +337,8 @@ const _: () = {
     assert!(size_of::<MappingRow>() == 512);
     assert!(size_of::<SyscallRow>() == 384);
     assert!(size_of::<WaitRow>() == 384);
-    assert!(size_of::<SyscallsHeader>() == 184);
+    assert!(size_of::<SyscallsHeader>() == 200);
+    assert!(size_of::<CauseRow>() == 384);
     assert!(bucket_end_ns(0).unwrap() == 64);
     assert!(bucket_end_ns(BUCKETS - 1).is_none());
 };

@@ -6,8 +6,8 @@ use super::timeline::{Kind, TreeNode};
 use super::{Builder, Object, SlotId, Thread};
 use crate::histogram::PAGE_BUCKETS;
 use crate::layout::{
-    CHUNK_MAGIC, COMMITTED, ChunkHeader, ChunkKind, ClockPair, FRAMED, INHERITED, NONE, Node, PAGE,
-    ROOT_SLOT, SAMPLED, SAMPLES_SLOT, Samples, UNIT,
+    CHUNK_MAGIC, COMMITTED, ChunkHeader, ChunkKind, ClockPair, FRAMED, INHERITED, NONE, Node,
+    OffCpuRow, PAGE, ROOT_SLOT, SAMPLED, SAMPLES_SLOT, Samples, UNIT,
 };
 
 pub(super) fn write(builder: &Builder) -> Vec<u8> {
@@ -28,6 +28,7 @@ pub(super) fn write_with_refs(builder: &Builder) -> (Vec<u8>, Vec<Vec<u32>>) {
     }
     let mut records = Vec::new();
     let mut trees = Vec::new();
+    let mut off_cpu = Vec::new();
     // The records come before the trees in the file, and they say where the trees are.
     let threads_len = (UNIT + builder.threads.len() * UNIT).next_multiple_of(PAGE);
     let trees_at = file.len() + threads_len;
@@ -37,12 +38,16 @@ pub(super) fn write_with_refs(builder: &Builder) -> (Vec<u8>, Vec<Vec<u32>>) {
         let mut record = thread.record;
         let refs = place_tree(&mut space, thread, &first_slots);
         record.root_ref = refs[0];
+        off_cpu.push(off_cpu_rows(thread, &refs));
         all_refs.push(refs);
         records.push(record);
         trees = space.file;
     }
     chunk(&mut file, ChunkKind::Threads, NONE, records.len() as u32, cast_slice(&records));
     file.append(&mut trees);
+    for (thread, rows) in (0..).zip(&off_cpu).filter(|(_, rows)| !rows.is_empty()) {
+        chunk(&mut file, ChunkKind::OffCpu, thread, rows.len() as u32, cast_slice(rows));
+    }
     let origins: Vec<_> = builder.threads.iter().filter_map(|thread| thread.origin).collect();
     if !origins.is_empty() {
         let count = origins.len() as u32;
@@ -62,6 +67,14 @@ pub(super) fn write_with_refs(builder: &Builder) -> (Vec<u8>, Vec<Vec<u32>>) {
     }
     file[..size_of_val(&header)].copy_from_slice(bytes_of(&header));
     (file, all_refs)
+}
+
+/// Among empty places, as a hash table leaves them.
+fn off_cpu_rows(thread: &Thread, refs: &[u32]) -> Vec<OffCpuRow> {
+    let row = |&(context, row): &(usize, OffCpuRow)| {
+        [OffCpuRow::zeroed(), OffCpuRow { node_ref: refs[context], ..row }]
+    };
+    thread.off_cpu.iter().flat_map(row).collect()
 }
 
 /// Number of a slot in the file.

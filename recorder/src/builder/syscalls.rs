@@ -5,7 +5,7 @@ use bytemuck::{Zeroable, bytes_of, cast_slice};
 use super::file::chunk;
 use crate::layout::{ChunkKind, NONE, PAGE, UNIT};
 use crate::syscalls::{
-    BUCKETS, ERRNO_SHIFT, ERRNOS, MAGIC, MAPPING_PATH, MappingRow, OnCpuRow, READER_MIN,
+    BUCKETS, CauseRow, ERRNO_SHIFT, ERRNOS, MAGIC, MAPPING_PATH, MappingRow, OnCpuRow, READER_MIN,
     STATE_COMPLETE, SampleRow, SyscallRow, SyscallsHeader, VERSION, WaitRow, bucket_end_ns,
 };
 
@@ -24,6 +24,8 @@ pub struct SyscallsBuilder {
     pub on_cpu: Vec<OnCpuRow>,
     /// Executable mappings.
     pub mappings: Vec<MappingRow>,
+    /// Causes of waits.
+    pub causes: Vec<CauseRow>,
 }
 
 impl SyscallsBuilder {
@@ -52,6 +54,7 @@ impl SyscallsBuilder {
             samples: Vec::new(),
             on_cpu: Vec::new(),
             mappings: Vec::new(),
+            causes: Vec::new(),
         }
     }
 
@@ -138,6 +141,12 @@ impl SyscallsBuilder {
         self
     }
 
+    /// Adds a cause of waits.
+    pub fn cause(&mut self, row: CauseRow) -> &mut Self {
+        self.causes.push(row);
+        self
+    }
+
     /// The file's bytes.
     #[must_use]
     pub fn build(&self) -> Vec<u8> {
@@ -160,6 +169,9 @@ impl SyscallsBuilder {
         }
         for rows in self.mappings.chunks(MAPPINGS_IN_CHUNK) {
             chunk(&mut file, ChunkKind::Mappings, NONE, rows.len() as u32, cast_slice(rows));
+        }
+        for rows in self.causes.chunks(IN_CHUNK) {
+            chunk(&mut file, ChunkKind::Causes, NONE, rows.len() as u32, cast_slice(rows));
         }
         let header = SyscallsHeader { committed: file.len() as u64, ..self.header };
         file[..size_of_val(&header)].copy_from_slice(bytes_of(&header));

@@ -8,7 +8,7 @@ use super::chunks::{self, Chunk};
 use super::{Error, Problem, extent, pod_at, text};
 use crate::layout::{ChunkKind, UNIT};
 use crate::syscalls::{
-    MAGIC, MappingRow, OnCpuRow, SampleRow, SyscallRow, SyscallsHeader, VERSION, WaitRow,
+    CauseRow, MAGIC, MappingRow, OnCpuRow, SampleRow, SyscallRow, SyscallsHeader, VERSION, WaitRow,
 };
 
 /// What the companion wrote of one process image. Like [`Recording`](super::Recording), it takes
@@ -22,6 +22,7 @@ pub struct SyscallsFile<'a> {
     samples: Vec<Chunk>,
     on_cpu: Vec<Chunk>,
     mappings: Vec<Chunk>,
+    causes: Vec<Chunk>,
     problems: Vec<Problem>,
 }
 
@@ -80,7 +81,8 @@ impl<'a> SyscallsFile<'a> {
         let samples = of_kind(ChunkKind::Samples, size_of::<SampleRow>(), "rows of samples");
         let on_cpu = of_kind(ChunkKind::OnCpu, size_of::<OnCpuRow>(), "rows of times on the CPU");
         let mappings = of_kind(ChunkKind::Mappings, size_of::<MappingRow>(), "rows of mappings");
-        Ok(Self { bytes, header, syscalls, waits, samples, on_cpu, mappings, problems })
+        let causes = of_kind(ChunkKind::Causes, size_of::<CauseRow>(), "rows of causes");
+        Ok(Self { bytes, header, syscalls, waits, samples, on_cpu, mappings, causes, problems })
     }
 
     /// The header.
@@ -124,6 +126,11 @@ impl<'a> SyscallsFile<'a> {
     /// Executable mappings, in the order in which they were seen.
     pub fn mappings(&self) -> impl Iterator<Item = MappingRow> {
         self.rows(&self.mappings)
+    }
+
+    /// Causes of waits, in no particular order.
+    pub fn causes(&self) -> impl Iterator<Item = CauseRow> {
+        self.rows(&self.causes)
     }
 
     fn rows<'s, T: bytemuck::AnyBitPattern>(

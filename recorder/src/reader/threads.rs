@@ -7,7 +7,7 @@ use super::chunks::Chunk;
 use super::nodes::{Entry, NodeIndex, samples_behind};
 use super::{Histogram, Origin, Problem, Recording, pod_at, text};
 use crate::layout::{
-    FRAMED, Header, INHERITED, NONE, Node, SAMPLED, Samples, THREAD_ENDED, THREAD_FOUND,
+    FRAMED, Header, INHERITED, NONE, Node, OffCpuRow, SAMPLED, Samples, THREAD_ENDED, THREAD_FOUND,
     THREAD_FREE, THREAD_LIVE, ThreadRecord, UNIT,
 };
 
@@ -118,6 +118,28 @@ impl<'r> Thread<'r> {
     pub fn sample_cost(&self) -> Option<f64> {
         let ThreadRecord { samples, samples_ticks, .. } = self.entry.record;
         (samples > 0).then(|| samples_ticks as f64 / samples as f64)
+    }
+
+    /// Whether it asked how long it was off the CPU: then [`off_cpu`](Self::off_cpu) has all but what was too short.
+    #[must_use]
+    pub fn asked(&self) -> bool {
+        self.entry.record.asks > 0
+    }
+
+    /// How long it was off the CPU where, in no order; there may be several rows of a node, and rows of nodes that it
+    /// does not have.
+    pub fn off_cpu(&self) -> impl Iterator<Item = OffCpuRow> + use<'r> {
+        let (recording, owner) = (self.recording, self.entry.index);
+        let chunks = &recording.off_cpu;
+        let first = chunks.partition_point(|chunk| chunk.owner < owner);
+        let own = chunks[first..].iter().take_while(move |chunk| chunk.owner == owner);
+        let rows = own.flat_map(move |chunk| {
+            let contents = chunk.contents(&recording.bytes);
+            let size = size_of::<OffCpuRow>();
+            (0..(contents.len() / size).min(chunk.count as usize))
+                .filter_map(move |place| pod_at::<OffCpuRow>(contents, place * size))
+        });
+        rows.filter(|row| row.node_ref != 0)
     }
 
     /// Its contexts, callers before callees, numbered from 0 in this order.

@@ -150,16 +150,22 @@ pub(in crate::view) fn not_seen(report: &Report) -> Vec<String> {
             elapsed(stopped.after_ns.0)
         ));
     }
-    match &*not_seen.processes_without {
-        [] => {}
-        [process] => lines.push(format!(
-            "system calls of process {}, which was not watched: its waits are told by name",
-            pid(*process)
-        )),
-        several => lines.push(format!(
-            "system calls of {} processes, which were not watched: their waits are told by name",
-            several.len()
-        )),
+    if let [first, others @ ..] = &*not_seen.processes_without {
+        // As the first of them noted it.
+        let image = report.loaded.images.get(*first);
+        let noted = image.and_then(|image| image.recording.meta_value("syscalls"));
+        let noted = noted.filter(|why| why != "on");
+        let why = noted.map_or_else(String::new, |why| format!(" ({why})"));
+        lines.push(match others.len() {
+            0 => format!(
+                "system calls of process {}, which was not watched{why}: its waits are told by name",
+                pid(*first)
+            ),
+            more => format!(
+                "system calls of {} processes, which were not watched{why}: their waits are told by name",
+                more + 1
+            ),
+        });
     }
     lines
 }

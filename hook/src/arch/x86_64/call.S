@@ -134,7 +134,10 @@ chase_exit_\of:                         # r11 = frame
     movq %rax, {MAX}(%rsi)
     jmp .Lrecorded_\of
 
-.Llong_\of:                             # histogram::bucket_of
+.Llong_\of:
+    cmpq {ask_limit}(%rip), %rax        # so long that it is asked whether the thread ran
+    jae .Lleave_unrecorded_\of
+    # histogram::bucket_of
     movq %rcx, %rdi
     movq %rax, %rcx
     orq ${LINEAR_LIMIT}, %rcx

@@ -87,6 +87,11 @@ pub(crate) fn context_offset() -> isize {
     words_offset() + CONTEXT as isize
 }
 
+/// Where the word is, from the thread pointer, that names the thread's `Thread`.
+pub(crate) fn thread_offset() -> isize {
+    words_offset() + THREAD as isize
+}
+
 /// The countdowns of the first slots, which are beside a thread's words, if these are where stubs expect
 /// them. They are gone when the thread is.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -53,11 +53,16 @@ pub struct ThreadRecord {
     pub samples_ticks: u64,
     /// 1 if the thread was gone, and its countdowns with it, when the process's end was seen: its latest calls are as
     /// little known as where that was not.
-    pub untold: u64,
+    pub untold: u16,
+    /// 1 if `cpu_ns` is as of its end, or that of the process.
+    pub cpu_is_final: u16,
+    /// How often it asked how long it had run: once at its start, then at the end of long calls. 0: it never did, and its
+    /// [`OffCpuRow`](super::OffCpuRow)s are missing.
+    pub asks: u32,
     /// What calls took whose context was new, or that met anything else out of the ordinary, before they began, in ticks.
     pub slow_ticks: u64,
-    /// Its time on the CPU from its start to its end, or to that of the process if it is the one that ended it, ns; 0: not
-    /// known.
+    /// Its time on the CPU since its start, ns: as of its end, or that of the process if it is the one that ended it; until then as of
+    /// when it last asked. 0: not known.
     pub cpu_ns: u64,
 }
 

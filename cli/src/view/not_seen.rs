@@ -1,0 +1,181 @@
+//! What the figures of a run do not contain, by how much it matters.
+
+use super::Show;
+use crate::machine::Rows;
+use crate::report::{Report, fraction};
+use crate::terminal::{Look, Terminal, clean, elapsed, plural};
+
+/// What shares rest on where no samples were taken.
+const NO_SAMPLES: &str = "where the processor was: no samples were taken, so shares rest on which library was entered alone, and what a library calls back is in its own";
+const WHY_NO_SAMPLES: &str = "samples need chase-companion and CHASE_SAMPLE not off; and kernel.perf_event_paranoid of 2 or less, or root, or setcap cap_bpf,cap_perfmon+ep";
+/// Samples of user space.
+const USER_ONLY: &str = "the processor in the kernel: samples were taken without privilege, of user space alone, and not by context";
+/// From this fraction of the threads' lifetime on, times that contradict each other are mentioned.
+const NOTABLE_OVERLAP: f64 = 0.01;
+
+/// What is missing, most important first.
+pub(super) struct NotSeen {
+    /// Of the run: recordings that can't be read, wholly or in part, or that stopped before their process.
+    pub(super) incomplete: Vec<String>,
+    /// Of what was recorded.
+    pub(super) gaps: Vec<String>,
+    /// Imports that are left alone everywhere, for reasons of their own, and how many that are.
+    by_design: Vec<String>,
+    imports: u64,
+}
+
+impl NotSeen {
+    pub(super) fn of(report: &Report) -> Self {
+        Self {
+            incomplete: incomplete(report),
+            gaps: gaps(report),
+            by_design: by_design(report),
+            imports: report.analysis.not_seen.skipped.iter().map(|row| row.imports).sum(),
+        }
+    }
+
+    /// All of it.
+    pub(super) fn lines(self) -> Vec<String> {
+        [self.incomplete, self.gaps, self.by_design].concat()
+    }
+
+    /// All but what makes the run incomplete, with what is left alone by design in one line.
+    pub(super) fn folded(self) -> Vec<String> {
+        let mut lines = self.gaps;
+        match self.by_design.len() {
+            0 | 1 => lines.extend(self.by_design),
+            _ => lines.push(format!(
+                "calls by {} that are left alone (chase-report not-seen says why)",
+                plural(self.imports, "import")
+            )),
+        }
+        lines
+    }
+}
+
+fn incomplete(report: &Report) -> Vec<String> {
+    let not_seen = &report.analysis.not_seen;
+    let mut lines = Vec::new();
+    for failure in &report.loaded.failures {
+        lines.push(format!("{}: {}", failure.path.display(), failure.cause));
+    }
+    for stopped in &not_seen.stopped {
+        let pid = report.analysis.processes.get(stopped.process).map_or(0, |process| process.pid);
+        let errno = match stopped.errno {
+            0 => String::new(),
+            errno => format!(" ({})", std::io::Error::from_raw_os_error(errno as i32)),
+        };
+        let after = elapsed(stopped.after_ns.0);
+        lines.push(format!("process {pid} after {after}: {}{errno}", stopped.reason));
+    }
+    for part in &not_seen.unreadable {
+        lines.push(format!("part of {}: {}", part.path.display(), part.problem));
+    }
+    lines
+}
+
+fn by_design(report: &Report) -> Vec<String> {
+    let line = |row: &chase_analyzer::Skipped| {
+        format!("{} left alone: {}", plural(row.imports, "import"), row.reason)
+    };
+    report.analysis.not_seen.skipped.iter().map(line).collect()
+}
+
+fn gaps(report: &Report) -> Vec<String> {
+    let not_seen = &report.analysis.not_seen;
+    let counts = [
+        (
+            not_seen.calls_without_thread,
+            "call",
+            "by threads that were starting or ending, or are not recorded",
+        ),
+        (not_seen.calls_without_space, "call", "for which the recording had no room"),
+        (
+            not_seen.calls_too_deep,
+            "call",
+            "untimed: frames were exhausted, by deep nesting or by calls left on other stacks",
+        ),
+        (not_seen.lost_calls, "call", "that threads made unrecorded"),
+        (not_seen.threads, "thread", "without a record"),
+        (not_seen.slots_without_stub, "import", "for which no stub was left"),
+        (not_seen.objects, "object", "whose tables could not be read"),
+        (not_seen.late_loads, "dlopen call", "whose libraries were hooked a little later"),
+        (not_seen.contexts_under_root, "context", "whose callers were not kept"),
+        (
+            not_seen.processes_sliced,
+            "process",
+            "where stacks are copied away and back (greenlets): callers may be taken for others",
+        ),
+        (
+            not_seen.latest_calls,
+            "call",
+            "at most, of hot functions, too few or too many, since each was last timed: by processes or threads whose end was not seen, or that still run",
+        ),
+        (
+            not_seen.calls_since_fork,
+            "call",
+            "at most, by forks' children before they were noticed: by a system call that nobody saw coming",
+        ),
+        (
+            not_seen.processes_in_windows,
+            "process",
+            "recorded with CHASE_BUDGET by an older version: of its hottest functions, only calls in short windows are counted and timed; what it estimated of the others is no longer shown",
+        ),
+    ];
+    let mut gaps: Vec<String> = counts
+        .iter()
+        .filter(|(number, ..)| *number > 0)
+        .map(|&(number, what, why)| format!("{} {why}", plural(number, what)))
+        .collect();
+    gaps.extend(super::syscalls::not_seen(report));
+    if report.analysis.on_cpu.sample_hz == 0 {
+        // As the recorded program noted it.
+        let images = report.loaded.images.iter();
+        let noted = images.filter_map(|image| image.recording.meta_value("syscalls")).next();
+        let why = noted.as_deref().filter(|why| *why != "on").unwrap_or(WHY_NO_SAMPLES);
+        gaps.push(format!("{NO_SAMPLES} ({why})"));
+    } else if report.analysis.on_cpu.user_only {
+        let rest = elapsed(report.analysis.on_cpu.not_sampled_ns.0);
+        gaps.push(format!("{USER_ONLY}: {rest} in the kernel, or of threads without a sample"));
+    }
+    for process in report.analysis.processes.iter().filter(|process| !process.clock_is_calibrated) {
+        let pid = process.pid;
+        gaps.push(format!("the clock's rate in process {pid}: its times are in ticks, not in ns"));
+    }
+    let totals = &report.analysis.totals;
+    if fraction(totals.overlap_ns, totals.lifetime_ns.as_f64()) > NOTABLE_OVERLAP {
+        let (overlap, lifetime) = (elapsed(totals.overlap_ns.0), elapsed(totals.lifetime_ns.0));
+        gaps.push(format!(
+            "contradictory times: calls exceed the threads' {lifetime} by {overlap}, so shares mislead"
+        ));
+    }
+
+    gaps
+}
+
+/// `chase-report not-seen`.
+pub(super) struct Full;
+
+impl Show for Full {
+    const NAME: &'static str = "not-seen";
+
+    fn text(&self, report: &Report, terminal: Terminal, _: usize) -> anyhow::Result<String> {
+        let lines = NotSeen::of(report).lines();
+        if lines.is_empty() {
+            return Ok("Nothing is missing.\n".to_owned());
+        }
+        Ok(section("Not seen", &lines, terminal))
+    }
+
+    fn tables(&self, report: &Report, _: usize) -> anyhow::Result<Vec<Rows>> {
+        let row = |text: String| serde_json::Map::from_iter([("text".to_owned(), text.into())]);
+        let rows = NotSeen::of(report).lines().into_iter().map(row).collect();
+        Ok(vec![Rows { name: "not_seen", columns: vec!["text"], rows }])
+    }
+}
+
+/// A heading and lines below it.
+pub(super) fn section(heading: &str, lines: &[String], terminal: Terminal) -> String {
+    let lines = lines.iter().map(|line| format!("  {}\n", clean(line)));
+    format!("{}\n{}", terminal.paint(Look::Warning, heading), lines.collect::<String>())
+}

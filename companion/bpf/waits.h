@@ -1,0 +1,300 @@
+/* What threads wait for, and who ends that. */
+#pragma once
+
+#include "state.h"
+
+#define UNIT 128
+
+/* Of what chase itself does; OWN_CONTEXT_REF in the file's format. */
+#define OWN_CONTEXT 1
+
+/* Called in the thread's own memory: it is current, or just being switched away from. */
+INLINE u32 context_of(struct state *state)
+{
+	u64 node;
+
+	if (state->starting)
+		return OWN_CONTEXT;
+	if (!state->mapped || bpf_probe_read_user(&node, 8, (void *)state->word))
+		return 0;
+	node -= state->base;
+	return node < state->mapped ? node / UNIT : 0;
+}
+
+#define NR_FUTEX 202
+#define NR_NANOSLEEP 35
+#define NR_CLOCK_NANOSLEEP 230
+#define S_IFMT 0170000
+#define S_IFSOCK 0140000
+#define AF_INET 2
+#define AF_INET6 10
+#define PF_KTHREAD 0x00200000
+#define PF_EXITING 0x4
+#define FUTEX_COMMAND 0x7f
+#define FUTEX_LOCK_PI 6
+#define FUTEX_LOCK_PI2 13
+#define FUTEX_OWNER 0x3fffffff
+
+/* Where a thread's innermost library call returns to; 0 if the call has no frame. In the memory of the thread's process. */
+static __attribute__((noinline)) u64 site_of(struct state *state)
+{
+	struct frame frame = {};
+	u64 node = 0, thread = 0, top = 0;
+
+	if (!state || !state->mapped || !state->thread_offset)
+		return 0;
+	if (bpf_probe_read_user(&node, 8, (void *)state->word) ||
+	    bpf_probe_read_user(&thread, 8, (void *)(state->word - state->tls_offset + state->thread_offset)) ||
+	    bpf_probe_read_user(&top, 8, (void *)thread))
+		return 0;
+	top -= FRAME;
+	if (!(top % SEGMENT) || bpf_probe_read_user(&frame, sizeof(frame), (void *)top))
+		return 0;
+	return frame.node == node ? frame.return_address : 0;
+}
+
+/* Those whose first argument is a descriptor, and that may wait. */
+INLINE int waits_for_descriptor(u32 syscall)
+{
+	switch (syscall) {
+	case 0: case 1: case 16: case 17: case 18: case 19: case 20: case 40: case 42: case 43: case 44: case 45:
+	case 46: case 47: case 72: case 73: case 74: case 75: case 76: case 77: case 78: case 217: case 232:
+	case 275: case 277: case 281: case 285: case 288: case 295: case 296: case 299: case 306: case 307:
+	case 326: case 426: case 441:
+		return 1;
+	}
+	return 0;
+}
+
+INLINE struct file *file_of(struct task_struct *task, u32 descriptor)
+{
+	struct fdtable *table = READ(READ(task, files), fdt);
+	struct file **files = READ(table, fd), *file = 0;
+
+	if (descriptor >= READ(table, max_fds))
+		return 0;
+	bpf_probe_read_kernel(&file, sizeof(file), files + descriptor);
+	return file;
+}
+
+/* The thread that owns the mutex whose futex this is, if it is one. Glibc has the number of its thread at 8. */
+INLINE void note_holder(struct state *state, u64 object, u32 command)
+{
+	struct wait_key *wait = &state->wait;
+	struct state *holder;
+	u32 words[3] = {}, owner;
+
+	if (bpf_probe_read_user(words, sizeof(words), (void *)object))
+		return;
+	owner = command == FUTEX_LOCK_PI || command == FUTEX_LOCK_PI2 ? words[0] & FUTEX_OWNER : words[2];
+	holder = owner ? state_of(owner) : 0;
+	if (!holder || holder->process != state->process || holder->tid != owner || holder == state)
+		return;
+	wait->holder = owner;
+	wait->holder_context = context_of(holder);
+	wait->holder_site = site_of(holder);
+}
+
+/* The thread, which is being switched away from, waits. */
+static __attribute__((noinline)) int note_wait(struct state *state, struct task_struct *task)
+{
+	struct wait_key *wait;
+	struct pt_regs *registers;
+	struct file *file;
+	u64 first;
+
+	if (!state || !task)
+		return 0;
+	wait = &state->wait;
+	__builtin_memset(wait, 0, sizeof(*wait));
+	wait->process = state->process;
+	wait->tid = state->tid;
+	wait->context = state->left_context;
+	wait->syscall = state->syscall;
+	wait->site = site_of(state);
+	if (state->syscall == NO_SYSCALL)
+		return 0;
+	registers = bpf_task_pt_regs(task);
+	first = READ(registers, di);
+	if (state->syscall == NR_FUTEX) {
+		wait->object = first;
+		wait->detail = READ(registers, si);
+		note_holder(state, first, wait->detail & FUTEX_COMMAND);
+	} else if (waits_for_descriptor(state->syscall)) {
+		wait->detail = first;
+		file = file_of(task, first);
+		if (file)
+			wait->object = READ(READ(file, f_inode), i_ino);
+	}
+	return 0;
+}
+
+/* Notes what file it is. Its path is found by the companion, if it is still open then. */
+static __attribute__((noinline)) int describe(struct wait *wait, struct file *file)
+{
+	struct socket *socket;
+	struct sock *sock;
+
+	if (!wait || !file)
+		return 0;
+	wait->mode = READ(READ(file, f_inode), i_mode);
+	if ((wait->mode & S_IFMT) != S_IFSOCK) {
+		bpf_probe_read_kernel_str(wait->name, sizeof(wait->name), READ(READ(file, f_path.dentry), d_name.name));
+		return 0;
+	}
+	socket = READ(file, private_data);
+	sock = READ(socket, sk);
+	wait->ends.family = READ(sock, __sk_common.skc_family);
+	if (wait->ends.family != AF_INET && wait->ends.family != AF_INET6)
+		return 0;
+	wait->ends.local_port = READ(sock, __sk_common.skc_num);
+	wait->ends.remote_port = READ(sock, __sk_common.skc_dport);
+	if (wait->ends.family == AF_INET) {
+		bpf_probe_read_kernel(wait->ends.local, 4, &sock->__sk_common.skc_rcv_saddr);
+		bpf_probe_read_kernel(wait->ends.remote, 4, &sock->__sk_common.skc_daddr);
+	} else {
+		bpf_probe_read_kernel(wait->ends.local, 16, &sock->__sk_common.skc_v6_rcv_saddr);
+		bpf_probe_read_kernel(wait->ends.remote, 16, &sock->__sk_common.skc_v6_daddr);
+	}
+	return 0;
+}
+
+/* Its place in `waits`, or WAITS. */
+static __attribute__((noinline)) u32 make_wait(struct state *state, struct task_struct *task)
+{
+	struct wait *wait;
+	struct file *file;
+	struct totals *t;
+	u32 number;
+
+	if (!state || !task)
+		return WAITS;
+	if (bpf_map_pop_elem(&free_waits, &number)) {
+		t = sums();
+		if (!t || t->waits >= WAITS)
+			return WAITS;
+		number = __sync_fetch_and_add(&t->waits, 1);
+	}
+	wait = bpf_map_lookup_elem(&waits, &number);
+	if (!wait)
+		return WAITS;
+	__builtin_memcpy(&wait->key, &state->wait, sizeof(wait->key));
+	if (wait->key.object && wait->key.syscall != NR_FUTEX) {
+		file = file_of(task, wait->key.detail);
+		if (file)
+			describe(wait, file);
+	}
+	if (bpf_map_update_elem(&wait_of, &wait->key, &number, UPDATE_ANY)) {
+		bpf_map_push_elem(&free_waits, &number, UPDATE_ANY);
+		return WAITS;
+	}
+	return number;
+}
+
+/* The thread has waited so long. */
+static __attribute__((noinline)) int add_wait(struct state *state, struct task_struct *task, u64 ns)
+{
+	struct wait *wait;
+	u32 *known, number;
+
+	if (!state)
+		return 0;
+	known = bpf_map_lookup_elem(&wait_of, &state->wait);
+	number = known ? *known : make_wait(state, task);
+	wait = bpf_map_lookup_elem(&waits, &number);
+	if (!wait) {
+		COUNT(lost_wakers);
+		return 0;
+	}
+	wait->count++;
+	wait->total_ns += ns;
+	if (ns > wait->max_ns)
+		wait->max_ns = ns;
+	if (state->wait.waker_kind) {
+		wait->ready_ns += bpf_ktime_get_ns() - state->woken_ns;
+		__builtin_memcpy(wait->waker_name, state->waker_name, sizeof(wait->waker_name));
+	}
+	return 0;
+}
+
+/* Whether a syscall of the running task's can be what ends this wait. An interrupt that comes at that moment finds the same task; but mostly one
+ * that does something else. (The kernel's own count of interrupts under way is a variable that a program can't reach on all kernels. And
+ * what is sent through the loopback device is received in an interrupt of the sender's.) */
+INLINE int can_wake(struct wait_key *wait, s64 syscall, u64 first, u32 operation, u32 exiting)
+{
+	/* Who sleeps is woken by time, or by a signal. */
+	if (wait->syscall == NR_NANOSLEEP || wait->syscall == NR_CLOCK_NANOSLEEP)
+		return syscall == 62 || syscall == 200 || syscall == 234 || syscall == 424;
+	if (exiting)
+		return 1;
+	switch (syscall) {
+	case NR_FUTEX:
+		if (wait->syscall != NR_FUTEX)
+			return 0;
+		switch (operation & FUTEX_COMMAND) {
+		case 1: case 7: case 10: /* wake */
+			return first == wait->object;
+		case 3: case 4: case 5: case 12: /* two futexes */
+			return 1;
+		}
+		return 0;
+	case 60: case 231: /* exit, exit_group */
+	case 62: case 200: case 234: case 424: /* kill and its like */
+		return 1;
+	case 56: case 57: case 58: case 59: case 435: /* clone, fork, vfork, execve */
+	case 322: /* execveat */
+	case 1: case 3: case 18: case 20: case 32: case 33: case 40: case 42: case 43: case 44: case 46: case 48: case 72:
+	case 73: case 233: case 275: case 276: case 278: case 286: case 288: case 292: case 296: case 307: case 326: case 426:
+	case 436:
+	case 0: case 17: case 19: case 45: case 47: case 299: /* a reader makes room for who writes */
+		return wait->syscall != NR_FUTEX;
+	}
+	return 0;
+}
+
+/* The running thread, or what interrupts it, wakes one that is traced. */
+static __attribute__((noinline)) int note_waker(struct state *state)
+{
+	struct task_struct *current = bpf_get_current_task_btf();
+	struct state *waker = state_of(current->pid);
+	struct pt_regs *registers = bpf_task_pt_regs(current);
+	struct process *process;
+	struct wait_key *wait;
+	u32 number;
+
+	if (!state)
+		return 0;
+	wait = &state->wait;
+	state->woken_ns = bpf_ktime_get_ns();
+	wait->waker_process = wait->waker = wait->waker_context = 0;
+	wait->waker_site = 0;
+	if (current->flags & PF_KTHREAD) {
+		wait->waker_kind = current->pid ? WAKER_KERNEL : WAKER_INTERRUPT;
+		return 0;
+	}
+	if (!can_wake(wait, READ(registers, orig_ax), READ(registers, di), READ(registers, si), current->flags & PF_EXITING)) {
+		wait->waker_kind = WAKER_INTERRUPT;
+		return 0;
+	}
+	bpf_get_current_comm(state->waker_name, sizeof(state->waker_name));
+	if (waker) {
+		wait->waker_kind = WAKER_THREAD;
+		wait->waker_process = waker->process;
+		wait->waker = waker->tid;
+		wait->waker_context = context_of(waker);
+		wait->waker_site = site_of(waker);
+		return 0;
+	}
+	/* One that ends may no longer be traced when it wakes who joins it. */
+	number = state->process;
+	process = bpf_map_lookup_elem(&processes, &number);
+	if (process && process->pid == (u32)current->tgid) {
+		wait->waker_kind = WAKER_THREAD;
+		wait->waker_process = state->process;
+		wait->waker = current->pid;
+		return 0;
+	}
+	wait->waker_kind = WAKER_PROCESS;
+	wait->waker_process = current->tgid;
+	return 0;
+}

@@ -1,0 +1,137 @@
+//! Copies what threads waited for, and who ended that, into the files of their processes.
+
+use std::collections::HashMap;
+use std::io;
+
+use chase_format::syscalls::{CauseRow, OBJECT_NAME};
+
+use crate::file::{Place, SyscallsFile};
+use crate::objects::Objects;
+use crate::program::Program;
+use crate::shared::{Process, WAKER_PROCESS, WAKER_THREAD, Wait};
+
+/// `futex(2)`, whose object is an address.
+const FUTEX: u32 = 202;
+
+/// What was written of a kind of waits.
+#[derive(Debug)]
+struct Written {
+    place: Option<Place>,
+    count: u64,
+    /// What the object is called, as it was when that could be seen.
+    name: Vec<u8>,
+}
+
+/// Kinds of waits, by their number in the program.
+#[derive(Debug, Default)]
+pub struct Causes {
+    written: HashMap<u32, Written>,
+    of_process: HashMap<u32, Vec<u32>>,
+    objects: HashMap<u32, Objects>,
+}
+
+impl Causes {
+    /// What has changed, by process: numbers of kinds of waits. Names of what they wait for are looked up, as long as
+    /// that is there.
+    pub fn changed(&mut self, program: &Program, processes: &[Process]) -> HashMap<u32, Vec<u32>> {
+        let mut changed: HashMap<u32, Vec<u32>> = HashMap::new();
+        for number in 0..program.totals().waits as u32 {
+            let wait = program.waits.read(number as usize);
+            let Some(process) = processes.get(wait.key.process as usize) else { continue };
+            if wait.count == 0 {
+                continue;
+            }
+            let written = self.written.entry(number).or_insert_with(|| {
+                self.of_process.entry(wait.key.process).or_default().push(number);
+                Written { place: None, count: 0, name: Vec::new() }
+            });
+            if written.name.is_empty() && has_descriptor(&wait) {
+                let objects = self.objects.entry(wait.key.process).or_default();
+                written.name = objects.name(process.pid, &wait);
+            }
+            // Of a process that has ended, all are written: one seen in the middle of its last change has the count and
+            // not yet the rest.
+            if process.live == 0 || written.count != wait.count {
+                changed.entry(wait.key.process).or_default().push(number);
+            }
+        }
+        changed
+    }
+
+    /// Writes kinds of waits of one process.
+    ///
+    /// # Errors
+    /// When it can't be written.
+    pub fn write(
+        &mut self,
+        numbers: &[u32],
+        program: &Program,
+        processes: &[Process],
+        file: &mut SyscallsFile,
+    ) -> io::Result<()> {
+        for number in numbers {
+            let wait = program.waits.read(*number as usize);
+            let Some(written) = self.written.get_mut(number) else { continue };
+            let row = row_of(&wait, &written.name, processes);
+            match written.place {
+                Some(place) => file.update_cause(place, &row)?,
+                None => written.place = Some(file.add_cause(&row)?),
+            }
+            written.count = wait.count;
+        }
+        Ok(())
+    }
+
+    /// A process has ended, and all is written: its places are given back.
+    pub fn finish(&mut self, process: u32, program: &mut Program) {
+        self.objects.remove(&process);
+        for number in self.of_process.remove(&process).unwrap_or_default() {
+            self.written.remove(&number);
+            // A place that can't be given back is lost, and counted when places run out.
+            let _ = program.free_wait(number);
+        }
+    }
+}
+
+fn has_descriptor(wait: &Wait) -> bool {
+    wait.key.syscall != FUTEX && wait.key.object != 0
+}
+
+fn row_of(wait: &Wait, name: &[u8], processes: &[Process]) -> CauseRow {
+    let key = &wait.key;
+    let waker = match key.waker_kind {
+        WAKER_THREAD => processes.get(key.waker_process as usize),
+        _ => None,
+    };
+    let waker_pid = match key.waker_kind {
+        WAKER_PROCESS => key.waker_process,
+        _ => waker.map_or(0, |process| process.own_pid),
+    };
+    let mut row = CauseRow {
+        context_ref: key.context,
+        tid: key.tid,
+        number: key.syscall,
+        detail: key.detail,
+        site: key.site,
+        object: key.object,
+        holder: key.holder,
+        holder_context_ref: key.holder_context,
+        holder_site: key.holder_site,
+        waker_kind: key.waker_kind,
+        waker: key.waker,
+        waker_pid,
+        waker_context_ref: key.waker_context,
+        waker_site: key.waker_site,
+        waker_began_ns: waker.map_or(0, |process| process.began_ns),
+        waits: wait.count,
+        total_ns: wait.total_ns,
+        max_ns: wait.max_ns,
+        ready_ns: wait.ready_ns,
+        waker_name: wait.waker_name,
+        name: [0; OBJECT_NAME],
+    };
+    // The end of a long path says more than its beginning.
+    let name = &name[name.len().saturating_sub(OBJECT_NAME - 1)..];
+    row.name[..name.len()].copy_from_slice(name);
+    row
+}

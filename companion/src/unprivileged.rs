@@ -1,0 +1,470 @@
+//! Samples without privilege: of processes of the same user, in user space, without contexts.
+//!
+//! The process that started the companion is watched, and all that it starts from then on: the kernel hands the events
+//! ([`crate::perf`]) on to new threads and processes. Others that record into the same directory are found there by their
+//! recordings. What a process maps, and how long its threads were on the CPU, is read from `/proc`. Nothing in a watched process
+//! shows that it is watched.
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use aya::util::online_cpus;
+use bytemuck::Zeroable;
+use chase_format::layout::{EXTENSION, Header};
+use chase_format::syscalls::{STATE_COMPLETE, SyscallsHeader};
+
+use crate::drain::{boot_id, now_ns, path_of, realtime_of, recording_header};
+use crate::file::{Place, SyscallsFile};
+use crate::perf::{Event, Record, Ring, What};
+use crate::samples::Samples;
+use crate::shared::{ON_CPU, PROCESS_EXECED, PROCESS_GREETED, Process, Row, Sample};
+use crate::watcher::{Found, Watcher};
+
+/// Records of one CPU may be lined up this much later than those of another.
+const SLACK_NS: u64 = 5_000_000;
+/// With more threads, their times are not read in each round.
+const MANY_THREADS: usize = 64;
+/// But in each of so many.
+const ROUNDS: u64 = 10;
+
+/// Why no samples can be taken, as one line for people.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Which CPUs there are can't be told.
+    #[error("can't read which CPUs there are: {0}")]
+    Cpus(io::Error),
+    /// The kernel does not let ordinary users.
+    #[error(
+        "perf_event_open is not permitted (kernel.perf_event_paranoid is {level}): \
+         `sysctl kernel.perf_event_paranoid=2` permits it"
+    )]
+    NotPermitted {
+        /// Of `kernel.perf_event_paranoid`.
+        level: String,
+    },
+    /// Another reason.
+    #[error("perf_event_open: {0}")]
+    Refused(io::Error),
+}
+
+/// Time on the CPU of a thread.
+#[derive(Debug, Default)]
+struct Thread {
+    /// In all of its life, as last read.
+    read_ns: u64,
+    /// The same when its image began.
+    before_ns: u64,
+    samples: u64,
+    place: Option<Place>,
+    is_written: bool,
+}
+
+/// One program image of one process.
+#[derive(Debug)]
+struct Image {
+    process: Process,
+    file: Option<SyscallsFile>,
+    samples: Samples,
+    threads: HashMap<u32, Thread>,
+}
+
+/// A process that lives.
+#[derive(Debug)]
+struct Living {
+    image: Image,
+    /// Its threads, as far as was seen.
+    tids: HashSet<u32>,
+}
+
+/// All that is watched.
+#[derive(Debug)]
+pub struct Unprivileged {
+    directory: PathBuf,
+    hz: u64,
+    cpus: Vec<u32>,
+    /// One for each CPU.
+    rings: Vec<Ring>,
+    events: Vec<Event>,
+    living: HashMap<u32, Living>,
+    /// Images that have ended, and whose recording may not have been found yet.
+    ended: Vec<Image>,
+    /// Records that are too new to be in order.
+    pending: Vec<Record>,
+    /// When the directory was last changed, and what was found there.
+    changed: Option<SystemTime>,
+    recordings: HashSet<PathBuf>,
+    lost: u64,
+    rounds: u64,
+    failed: Option<(PathBuf, io::Error)>,
+}
+
+impl Unprivileged {
+    /// Nothing is watched yet. Recordings are in `directory`.
+    ///
+    /// # Errors
+    /// Where it isn't allowed to watch oneself.
+    pub fn start(directory: &Path, hz: u64) -> Result<Self, Error> {
+        let cpus = online_cpus().map_err(|(_, error)| Error::Cpus(error))?;
+        Event::of_this_thread(hz).map_err(refused)?;
+        Ok(Self {
+            directory: directory.to_owned(),
+            hz,
+            cpus,
+            rings: Vec::new(),
+            events: Vec::new(),
+            living: HashMap::new(),
+            ended: Vec::new(),
+            pending: Vec::new(),
+            changed: None,
+            recordings: HashSet::new(),
+            lost: 0,
+            rounds: 0,
+            failed: None,
+        })
+    }
+
+    fn open(&mut self, tid: u32) -> io::Result<()> {
+        for at in 0..self.cpus.len() {
+            let event = Event::open(tid, self.cpus[at], self.hz)?;
+            match self.rings.get(at) {
+                Some(ring) => {
+                    event.write_to(ring)?;
+                    self.events.push(event);
+                }
+                None => self.rings.push(Ring::of(event)?),
+            }
+        }
+        Ok(())
+    }
+
+    /// What the kernel has told of until `until_ns`, in order.
+    fn take_records(&mut self, until_ns: u64) -> Vec<Record> {
+        for ring in &self.rings {
+            ring.take(&mut self.pending);
+        }
+        // (Stable: what one CPU tells of one moment stays in order.)
+        self.pending.sort_by_key(|record| record.time_ns);
+        let ready = self.pending.partition_point(|record| record.time_ns <= until_ns);
+        self.pending.drain(..ready).collect()
+    }
+
+    fn note(&mut self, record: &Record) {
+        let Record { time_ns, pid, tid, what } = *record;
+        match what {
+            What::Lost(count) => self.lost += count,
+            What::Fork(parent) if parent != pid => {
+                let name = self.living.get(&parent).map(|parent| parent.image.process.name);
+                let image = Image::new(pid, time_ns, &name.unwrap_or_default());
+                let living = Living { image, tids: HashSet::from([tid]) };
+                if let Some(before) = self.living.insert(pid, living) {
+                    self.end(before.image, time_ns);
+                }
+            }
+            What::Fork(_) => {
+                if let Some(living) = self.living.get_mut(&pid) {
+                    living.tids.insert(tid);
+                }
+            }
+            What::Exec(name) => {
+                let Some(living) = self.living.get_mut(&pid) else { return };
+                let mut image = Image::new(pid, time_ns, &name);
+                image.process.state = PROCESS_EXECED;
+                let read_ns = on_cpu_ns(pid, pid).unwrap_or(0);
+                let thread = Thread { read_ns, before_ns: read_ns, ..Thread::default() };
+                image.threads.insert(pid, thread);
+                living.tids = HashSet::from([pid]);
+                let before = std::mem::replace(&mut living.image, image);
+                self.end(before, time_ns);
+            }
+            What::Exit => {
+                let Some(living) = self.living.get_mut(&pid) else { return };
+                living.tids.remove(&tid);
+                if living.tids.is_empty()
+                    && let Some(living) = self.living.remove(&pid)
+                {
+                    self.end(living.image, time_ns);
+                }
+            }
+            What::Sample(address) => {
+                let Some(Living { image, .. }) = self.living.get_mut(&pid) else { return };
+                image.samples.add(&Sample { process: pid, tid, context: 0, in_kernel: 0, address });
+                let thread = image.threads.entry(tid).or_default();
+                thread.samples += 1;
+                thread.is_written = false;
+            }
+        }
+    }
+
+    fn end(&mut self, mut image: Image, time_ns: u64) {
+        (image.process.live, image.process.ended_ns) = (0, time_ns);
+        self.ended.push(image);
+    }
+
+    /// Reads how long threads have been on the CPU, and sees who is gone without a word.
+    fn read_times(&mut self) {
+        let mut gone = Vec::new();
+        for (&pid, living) in &mut self.living {
+            let Ok(tids) = threads_of(pid) else {
+                gone.push(pid);
+                continue;
+            };
+            if tids.len() > MANY_THREADS && !self.rounds.is_multiple_of(ROUNDS) {
+                continue;
+            }
+            for tid in tids {
+                let Ok(read_ns) = on_cpu_ns(pid, tid) else { continue };
+                let thread = living.image.threads.entry(tid).or_default();
+                thread.is_written &= thread.read_ns == read_ns;
+                thread.read_ns = read_ns;
+            }
+        }
+        // Their last record may be on its way.
+        if self.rounds.is_multiple_of(ROUNDS) {
+            let now = now_ns(libc::CLOCK_MONOTONIC);
+            for pid in gone {
+                if let Some(living) = self.living.remove(&pid) {
+                    self.end(living.image, now);
+                }
+            }
+        }
+    }
+
+    /// Looks for recordings that are new.
+    fn find_recordings(&mut self) {
+        let changed = fs::metadata(&self.directory).and_then(|metadata| metadata.modified()).ok();
+        if changed.is_some() && changed == self.changed {
+            return;
+        }
+        let Ok(entries) = fs::read_dir(&self.directory) else { return };
+        let mut is_whole = true;
+        for path in entries.filter_map(Result::ok).map(|entry| entry.path()) {
+            let is_recording = path.extension().is_some_and(|extension| extension == EXTENSION);
+            if !is_recording || self.recordings.contains(&path) {
+                continue;
+            }
+            // It may have no header yet.
+            match recording_header(&path) {
+                Ok(header) => {
+                    self.found(&path, &header);
+                    self.recordings.insert(path);
+                }
+                Err(_) => is_whole = false,
+            }
+        }
+        // Files may come within the time that one moment of the file system lasts.
+        let is_old = changed.is_some_and(|changed| {
+            changed.elapsed().is_ok_and(|elapsed| elapsed.as_millis() > 100)
+        });
+        self.changed = changed.filter(|_| is_whole && is_old);
+    }
+
+    fn found(&mut self, path: &Path, header: &Header) {
+        let began_ns = header.clock_start.monotonic_ns;
+        let holds = |process: &Process| {
+            process.own_pid == header.pid
+                && process.state != PROCESS_GREETED
+                && process.began_ns <= began_ns
+                && (process.ended_ns == 0 || began_ns <= process.ended_ns)
+        };
+        let living = self.living.get_mut(&header.pid).map(|living| &mut living.image);
+        if let Some(image) = self.ended.iter_mut().chain(living).find(|image| holds(&image.process))
+        {
+            image.is_recorded_in(path, header);
+            return;
+        }
+        let is_it = start_of(header.pid).is_some_and(|start| start == header.process_start);
+        if header.boot_id != boot_id() || !is_it {
+            return;
+        }
+        // The recording of an image that was there before it was watched.
+        if !self.living.contains_key(&header.pid) && self.follow(header.pid).is_err() {
+            return;
+        }
+        if let Some(Living { image, .. }) = self.living.get_mut(&header.pid)
+            && image.process.state != PROCESS_GREETED
+        {
+            image.is_recorded_in(path, header);
+        }
+    }
+
+    fn write(&mut self) {
+        let (hz, lost, now) = (self.hz, self.lost, now_ns(libc::CLOCK_MONOTONIC));
+        let mut failed = None;
+        for Living { image, .. } in self.living.values_mut() {
+            image.samples.look_up(&image.process, now);
+            // Of others it is not known yet whether there will be a recording.
+            if image.process.state == PROCESS_GREETED {
+                failed = image.write(&self.directory, hz, lost).or(failed);
+            }
+        }
+        for mut image in std::mem::take(&mut self.ended) {
+            failed = image.write(&self.directory, hz, lost).or(failed);
+            failed = image.finish().or(failed);
+        }
+        if self.failed.is_none() {
+            self.failed = failed.map(|error| (self.directory.clone(), error));
+        }
+    }
+
+    fn handle(&mut self, until_ns: u64) {
+        for record in self.take_records(until_ns) {
+            self.note(&record);
+        }
+        self.read_times();
+        self.find_recordings();
+        self.write();
+    }
+}
+
+impl Watcher for Unprivileged {
+    fn follow(&mut self, pid: u32) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+        let tids = threads_of(pid).map_err(Error::Refused)?;
+        let began_ns = now_ns(libc::CLOCK_MONOTONIC);
+        for &tid in &tids {
+            self.open(tid).map_err(refused)?;
+        }
+        let name = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
+        let mut image = Image::new(pid, began_ns, &name);
+        for &tid in &tids {
+            let before_ns = on_cpu_ns(pid, tid).unwrap_or(0);
+            let thread = Thread { read_ns: before_ns, before_ns, ..Thread::default() };
+            image.threads.insert(tid, thread);
+        }
+        self.living.insert(pid, Living { image, tids: tids.into_iter().collect() });
+        Ok(())
+    }
+
+    fn round(&mut self) -> Found {
+        self.rounds += 1;
+        self.handle(now_ns(libc::CLOCK_MONOTONIC) - SLACK_NS);
+        // An end that was seen is told of when all of it is written.
+        Found { live: self.living.len(), ended: self.ended.len() }
+    }
+
+    fn stop(&mut self) {
+        self.handle(u64::MAX);
+        for living in self.living.values_mut() {
+            if let Some(file) = &mut living.image.file {
+                file.stop();
+            }
+        }
+    }
+
+    fn failure(&self) -> Option<&(PathBuf, io::Error)> {
+        self.failed.as_ref()
+    }
+
+    fn left_out(&self) -> Vec<(u64, &'static str)> {
+        vec![(self.lost, "samples for want of room")]
+    }
+}
+
+impl Image {
+    fn new(pid: u32, began_ns: u64, name: &[u8]) -> Self {
+        let mut process = Process { pid, own_pid: pid, began_ns, live: 1, ..Process::zeroed() };
+        let name = name.trim_ascii_end();
+        let len = name.len().min(process.name.len() - 1);
+        process.name[..len].copy_from_slice(&name[..len]);
+        Self { process, file: None, samples: Samples::default(), threads: HashMap::new() }
+    }
+
+    fn is_recorded_in(&mut self, path: &Path, header: &Header) {
+        let bytes = path.as_os_str().as_encoded_bytes();
+        if bytes.len() < self.process.path.len() {
+            self.process.path[..bytes.len()].copy_from_slice(bytes);
+            self.process.state = PROCESS_GREETED;
+            self.process.parent = header.parent_pid;
+        }
+    }
+
+    /// Writes what has changed, if there is anything.
+    fn write(&mut self, directory: &Path, hz: u64, lost: u64) -> Option<io::Error> {
+        if self.file.is_none() {
+            let is_recorded = self.process.state == PROCESS_GREETED;
+            if !is_recorded && self.threads.values().all(|thread| thread.samples == 0) {
+                return None;
+            }
+            let header = SyscallsHeader {
+                pid: self.process.own_pid,
+                parent_pid: self.process.parent,
+                began_ns: self.process.began_ns,
+                began_realtime_ns: realtime_of(self.process.began_ns),
+                boot_id: boot_id(),
+                name: self.process.name,
+                sample_hz: hz,
+                user_only: 1,
+                ..SyscallsHeader::zeroed()
+            };
+            match SyscallsFile::create(&path_of(&self.process, directory), header) {
+                Ok(file) => self.file = Some(file),
+                Err(error) => return Some(error),
+            }
+        }
+        let file = self.file.as_mut()?;
+        file.header.written_ns = now_ns(libc::CLOCK_MONOTONIC);
+        file.header.lost_samples = lost;
+        let mut result = self.samples.write(file);
+        for (&tid, thread) in &mut self.threads {
+            if result.is_ok() && !thread.is_written {
+                result = thread.write(tid, hz, file);
+            }
+        }
+        result.err()
+    }
+
+    fn finish(&mut self) -> Option<io::Error> {
+        let file = self.file.as_mut()?;
+        file.header.state = STATE_COMPLETE;
+        file.header.ended_ns = self.process.ended_ns;
+        file.write_header().err()
+    }
+}
+
+impl Thread {
+    /// What `/proc` said last, or what samples found since, if that is more.
+    fn write(&mut self, tid: u32, hz: u64, file: &mut SyscallsFile) -> io::Result<()> {
+        let sampled_ns = self.samples * (1_000_000_000 / hz);
+        let total_ns = self.read_ns.saturating_sub(self.before_ns).max(sampled_ns);
+        let row = Row { tid, syscall: ON_CPU, count: 1, total_ns, ..Row::default() };
+        match self.place {
+            Some(place) => file.update(place, &row)?,
+            None => self.place = Some(file.add(&row)?),
+        }
+        self.is_written = true;
+        Ok(())
+    }
+}
+
+fn refused(error: io::Error) -> Error {
+    match error.raw_os_error() {
+        Some(libc::EACCES | libc::EPERM | libc::ENOSYS) => {
+            let path = "/proc/sys/kernel/perf_event_paranoid";
+            let level = fs::read_to_string(path)
+                .map_or("not there".to_owned(), |text| text.trim().to_owned());
+            Error::NotPermitted { level }
+        }
+        _ => Error::Refused(error),
+    }
+}
+
+fn threads_of(pid: u32) -> io::Result<Vec<u32>> {
+    let entries = fs::read_dir(format!("/proc/{pid}/task"))?;
+    Ok(entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect())
+}
+
+/// How long a thread has been on the CPU in all its life: the first number of `schedstat`, a tick old at most.
+fn on_cpu_ns(pid: u32, tid: u32) -> io::Result<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/task/{tid}/schedstat"))?;
+    let first = text.split(' ').next().and_then(|number| number.parse().ok());
+    first.ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
+
+/// When a process was started, in clock ticks since boot: field 22 of `stat`.
+fn start_of(pid: u32) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, behind_name) = text.rsplit_once(')')?;
+    behind_name.split_ascii_whitespace().nth(19)?.parse().ok()
+}

@@ -1,0 +1,86 @@
+//! When a thread asks how long it was off the CPU, and which calls that is said to be of.
+
+use core::sync::atomic::Ordering;
+
+use chase_format::layout::Node;
+
+use crate::abi::ASK_LIMIT;
+use crate::clock;
+use crate::thread::{LEAST_COST, Thread, is_asking};
+
+/// Calls of so much time are asked about.
+const LIMIT_US: u64 = 50;
+/// What asking costs is less than so many times the least.
+const UNDISTURBED: u64 = 4;
+
+impl Thread {
+    /// A call of `node` has ended, and its frame is gone.
+    #[inline]
+    pub(crate) fn ask_about(&self, node: *mut Node, start_ticks: u64, end_ticks: u64) {
+        let ticks = end_ticks.saturating_sub(start_ticks);
+        if ticks >= ASK_LIMIT.load(Ordering::Relaxed) {
+            self.ask(node, ticks, end_ticks);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn ask(&self, node: *mut Node, ticks: u64, end_ticks: u64) {
+        let record = self.own_record();
+        // SAFETY: the record is this thread's.
+        let was_asked = unsafe { (*record).asks > 0 };
+        if !is_asking() || !was_asked || self.is_busy() {
+            return;
+        }
+        let stretch = self.take_stretch(end_ticks);
+        if stretch.off_ns > 0 {
+            let gap_ticks = stretch.ticks.saturating_sub(ticks);
+            let (call_ns, gap_ns) =
+                (stretch.ns_of(ticks.min(stretch.ticks)), stretch.ns_of(gap_ticks));
+            // SAFETY: the node is one of this thread's.
+            let (others, total) = unsafe { ((*node).calls.saturating_sub(1), (*node).total_ticks) };
+            let usual = total.saturating_sub(ticks).checked_div(others).unwrap_or(0);
+            let likely_ns = if stretch.is_blocked {
+                call_ns
+            } else {
+                call_ns.saturating_sub(stretch.ns_of(usual))
+            };
+            let least_ns = stretch.off_ns.saturating_sub(gap_ns).min(call_ns);
+            let in_call_ns = stretch.off_ns.min(likely_ns).max(least_ns);
+            self.add_off_cpu(node, in_call_ns, stretch.is_blocked);
+            let rest_ns = stretch.off_ns - in_call_ns;
+            self.add_off_cpu(self.node_at(stretch.began_ticks), rest_ns, stretch.is_blocked);
+        }
+        // SAFETY: as above.
+        unsafe { (*record).asks += 1 };
+        self.note_on_cpu(record);
+        if let Some(rate) = clock::ticks_per_us()
+            && is_asking()
+        {
+            ASK_LIMIT.store(rate.saturating_mul(LIMIT_US), Ordering::Relaxed);
+        }
+        // It is in the time of who called. What is far above the least was no cost: the thread did not run.
+        let cost_ticks = clock::now().saturating_sub(end_ticks);
+        let least = LEAST_COST.fetch_min(cost_ticks, Ordering::Relaxed).min(cost_ticks);
+        if let Some(row) = self.row(self.innermost_node()) {
+            row.cost_ticks += cost_ticks.min(least.saturating_mul(UNDISTURBED));
+        }
+    }
+
+    /// The node of the innermost call that was open at a time, or of the thread itself.
+    fn node_at(&self, ticks: u64) -> *mut Node {
+        self.innermost_since(ticks).unwrap_or(self.tree.root.get())
+    }
+
+    /// The thread, or the process, ends: what is missing since it asked last is where it has been since.
+    pub(crate) fn ask_at_end(&self) {
+        let record = self.own_record();
+        // SAFETY: the record is this thread's.
+        if !is_asking() || record.is_null() || unsafe { (*record).asks } == 0 {
+            return;
+        }
+        let stretch = self.take_stretch(clock::now());
+        self.add_off_cpu(self.node_at(stretch.began_ticks), stretch.off_ns, stretch.is_blocked);
+        self.note_on_cpu(record);
+    }
+}

@@ -1,0 +1,100 @@
+//! Which of the programs that a recorded one starts are recorded: `CHASE_FOLLOW`.
+//!
+//! Nothing is handed on from process to process but the environment, which is the application's. So the rule is
+//! applied to what the kernel shows of the parent: whether it has this library, or a recording, mapped.
+
+use super::recording_in;
+use crate::{maps, sys};
+use chase_logic::text::{Text, c_bytes, file_name, glob};
+
+/// Longest command line that a pattern is held against; of a longer one, its beginning.
+const COMMAND: usize = 4096;
+
+/// Whether this image is recorded: all are (`all`, or nothing), or those whose parent does not have the library (`none`), or
+/// those that an item of the list matches, and all that they start.
+pub(super) fn is_wanted(
+    rule: &[u8],
+    executable: &[u8],
+    argument_count: i32,
+    arguments: *const usize,
+) -> bool {
+    match rule {
+        b"" | b"all" => true,
+        b"none" => {
+            let own = own_path();
+            !parent_maps(|path| path == own.as_bytes())
+        }
+        list => {
+            is_named(list, executable, argument_count, arguments)
+                || parent_maps(|path| recording_in(path).is_some())
+        }
+    }
+}
+
+/// Whether a fork of a recorded process is recorded too.
+pub(super) fn forks_are_wanted(rule: &[u8]) -> bool {
+    rule != b"none"
+}
+
+/// Whether an item of the comma-separated list is a glob for the program: with a space in it for the command line,
+/// with a slash for the executable's path, else for its file name or that of the first or second argument (an
+/// interpreter's script).
+fn is_named(list: &[u8], executable: &[u8], argument_count: i32, arguments: *const usize) -> bool {
+    let mut command = Text::<COMMAND>::new();
+    let mut names = [file_name(executable), b"", b""];
+    for i in 0..argument_count.max(0) as usize {
+        // SAFETY: there are as many arguments.
+        let argument = c_bytes(unsafe { *arguments.add(i) });
+        command.push(if i > 0 { b" " } else { b"" }).push(argument);
+        if let Some(name) = names.get_mut(1 + i) {
+            *name = file_name(argument);
+        }
+    }
+    list.split(|&byte| byte == b',').filter(|item| !item.is_empty()).any(|item| {
+        if item.contains(&b' ') {
+            glob(item, command.as_bytes())
+        } else if item.contains(&b'/') {
+            glob(item, executable)
+        } else {
+            names.iter().any(|name| !name.is_empty() && glob(item, name))
+        }
+    })
+}
+
+/// Whether the parent has a file mapped that `f` says so of, by its path. False if it may not be looked at.
+fn parent_maps(mut f: impl FnMut(&[u8]) -> bool) -> bool {
+    let (parent, ..) = sys::family();
+    let mut file = Text::<32>::new();
+    file.push(b"/proc/").push_number(u64::from(parent)).push(b"/maps");
+    let mut found = false;
+    maps::for_each_line(file.as_c_str(), |line| {
+        found = path_in(line).is_some_and(&mut f);
+        found
+    });
+    found
+}
+
+/// Path of this library, as the kernel knows it.
+fn own_path() -> Text<4096> {
+    let here = own_path as *const () as usize;
+    let mut path = Text::new();
+    maps::for_each_line(c"/proc/self/maps", |line| {
+        let mut ends = line.split(|&byte| byte == b'-' || byte == b' ').map(hex);
+        let is_here = ends.next().is_some_and(|start| start <= here)
+            && ends.next().is_some_and(|end| here < end);
+        if is_here {
+            path.push(path_in(line).unwrap_or(b""));
+        }
+        is_here
+    });
+    path
+}
+
+fn path_in(line: &[u8]) -> Option<&[u8]> {
+    line.get(line.iter().position(|&byte| byte == b'/')?..)
+}
+
+fn hex(digits: &[u8]) -> usize {
+    let value = |&byte: &u8| (byte as char).to_digit(16).unwrap_or(0) as usize;
+    digits.iter().map(value).fold(0, |number, digit| number << 4 | digit)
+}

@@ -1,0 +1,174 @@
+//! Time off the CPU, where no companion watches the scheduler: the thread asks for it.
+//!
+//! A thread that is off the CPU for long is so in a call that takes long, or in its own code before the next such call. So it
+//! asks at the end of each call of 50 µs or more how long it has run since it asked last. What is missing lies in that call, or in
+//! the stretch before: as much in the call as it took longer than others of its kind, and all of it where the thread blocked,
+//! which own code hardly does. (When it asks is in `frames/asking.rs`.)
+
+use core::cell::Cell;
+use core::ptr;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use chase_format::layout::{ChunkKind, Node, OffCpuRow, PAGE, ThreadRecord};
+use chase_format::writer::records_per_chunk;
+
+use super::Thread;
+use crate::abi::ASK_LIMIT;
+use crate::node::reference;
+use crate::signals::SignalsBlocked;
+use crate::{clock, recording, sys};
+
+/// Until the clock's rate is known: 50 µs of a counter of 3 GHz.
+const FIRST_LIMIT: u64 = 150_000;
+/// Less may be an interrupt, or what asking takes.
+const NOISE_NS: u64 = 8_000;
+
+/// What asking has taken at least, in ticks.
+pub(crate) static LEAST_COST: AtomicU64 = AtomicU64::new(u64::MAX);
+/// Rows of a thread are in a few tables, each larger than the one before.
+const TABLES: usize = 6;
+/// Places that a row may be in, in each.
+const PROBES: usize = 8;
+
+/// What a thread knew when it last asked, and where its rows are.
+pub(crate) struct OffCpu {
+    ticks: Cell<u64>,
+    wall_ns: Cell<u64>,
+    cpu_ns: Cell<u64>,
+    voluntary: Cell<u64>,
+    /// Processor time when its record began.
+    first_cpu_ns: Cell<u64>,
+    tables: [Cell<*mut OffCpuRow>; TABLES],
+}
+
+/// From now on, threads ask.
+pub(crate) fn start() {
+    ASK_LIMIT.store(FIRST_LIMIT, Ordering::Relaxed);
+}
+
+pub(crate) fn is_on() -> bool {
+    ASK_LIMIT.load(Ordering::Relaxed) != u64::MAX && !sys::is_confined()
+}
+
+impl OffCpu {
+    pub(crate) const fn new() -> Self {
+        Self {
+            ticks: Cell::new(0),
+            wall_ns: Cell::new(0),
+            cpu_ns: Cell::new(0),
+            voluntary: Cell::new(0),
+            first_cpu_ns: Cell::new(0),
+            tables: [const { Cell::new(ptr::null_mut()) }; TABLES],
+        }
+    }
+}
+
+/// A stretch of time, from when the thread last asked.
+pub(crate) struct Stretch {
+    pub(crate) began_ticks: u64,
+    pub(crate) ticks: u64,
+    pub(crate) ns: u64,
+    pub(crate) off_ns: u64,
+    pub(crate) is_blocked: bool,
+}
+
+impl Stretch {
+    /// So many of its ticks, in ns.
+    pub(crate) fn ns_of(&self, ticks: u64) -> u64 {
+        let ns = u128::from(ticks) * u128::from(self.ns) / u128::from(self.ticks.max(1));
+        u64::try_from(ns).unwrap_or(u64::MAX)
+    }
+}
+
+impl Thread {
+    /// The thread, with a new record, asks for the first time.
+    pub(crate) fn begin_asking(&self, record: *mut ThreadRecord) {
+        let own = &self.off_cpu;
+        own.tables.iter().for_each(|table| table.set(ptr::null_mut()));
+        if !is_on() {
+            return;
+        }
+        let began_ticks = clock::now();
+        self.take_stretch(began_ticks);
+        LEAST_COST.fetch_min(clock::now().saturating_sub(began_ticks), Ordering::Relaxed);
+        own.first_cpu_ns.set(own.cpu_ns.get());
+        own.voluntary.set(sys::voluntary_switches());
+        // SAFETY: the record is this thread's.
+        unsafe { (*record).asks = 1 };
+    }
+
+    pub(crate) fn note_on_cpu(&self, record: *mut ThreadRecord) {
+        let own = &self.off_cpu;
+        // SAFETY: the record is this thread's.
+        unsafe { (*record).cpu_ns = own.cpu_ns.get().saturating_sub(own.first_cpu_ns.get()) };
+    }
+
+    /// What was since it was last asked. (A handler that asks in between makes this stretch shorter, or nothing.)
+    pub(crate) fn take_stretch(&self, now_ticks: u64) -> Stretch {
+        let own = &self.off_cpu;
+        let wall_ns = sys::clock_ns(libc::CLOCK_MONOTONIC);
+        let cpu_ns = sys::clock_ns(libc::CLOCK_THREAD_CPUTIME_ID);
+        let began_ticks = own.ticks.replace(now_ticks);
+        let ns = wall_ns.saturating_sub(own.wall_ns.replace(wall_ns));
+        let ran_ns = cpu_ns.saturating_sub(own.cpu_ns.replace(cpu_ns));
+        let missing_ns = ns.saturating_sub(ran_ns);
+        let off_ns = if missing_ns < NOISE_NS { 0 } else { missing_ns };
+        let mut is_blocked = false;
+        if off_ns > 0 && began_ticks > 0 {
+            let voluntary = sys::voluntary_switches();
+            is_blocked = own.voluntary.replace(voluntary) != voluntary;
+        }
+        Stretch {
+            began_ticks,
+            ticks: now_ticks.saturating_sub(began_ticks),
+            ns,
+            off_ns,
+            is_blocked,
+        }
+    }
+
+    pub(crate) fn add_off_cpu(&self, node: *mut Node, ns: u64, is_blocked: bool) {
+        if ns == 0 {
+            return;
+        }
+        let Some(row) = self.row(node) else { return };
+        row.times += 1;
+        if is_blocked {
+            row.blocked_ns += ns;
+        } else {
+            row.preempted_ns += ns;
+        }
+    }
+
+    /// The row of a node; `None` if there is no room.
+    #[expect(
+        clippy::mut_from_ref,
+        reason = "rows are this thread's, and none is held when another is asked for"
+    )]
+    pub(crate) fn row(&self, node: *mut Node) -> Option<&mut OffCpuRow> {
+        let node_ref = reference(node);
+        let hash = (node_ref.wrapping_mul(0x9e37_79b1) >> 8) as usize;
+        for (number, table) in self.off_cpu.tables.iter().enumerate() {
+            let bytes = PAGE << number;
+            let places = records_per_chunk(bytes, size_of::<OffCpuRow>());
+            if table.get().is_null() {
+                let _signals = SignalsBlocked::new();
+                let chunk = recording::chunk(ChunkKind::OffCpu, self.index(), bytes)?;
+                chunk.commit(places);
+                table.set(chunk.contents().cast());
+            }
+            for probe in 0..PROBES {
+                let place = table.get().wrapping_add((hash + probe) % places);
+                // SAFETY: it is one of the places of the table, which is in the mapping and this thread's.
+                let row = unsafe { &mut *place };
+                if row.node_ref == 0 {
+                    row.node_ref = node_ref;
+                }
+                if row.node_ref == node_ref {
+                    return Some(row);
+                }
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,155 @@
+//! What can be typed.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// With the commit that a package was made of.
+const VERSION: &str = match option_env!("CHASE_VERSION") {
+    Some(version) => version,
+    None => env!("CARGO_PKG_VERSION"),
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  chase record ./app --its-option      run it and record; ends with a summary
+  chase report                         the newest run, in full (chase-report)
+  chase check ./app                    what can be seen of it, before it runs
+  chase doctor                         what works on this machine
+
+Exit status of record: the program's own; 125 if chase failed, 126 if the program can't be started,
+127 if it was not found.";
+
+const RECORD_EXAMPLES: &str = "\
+Examples:
+  chase record ./app --its-option             writes chase.data/
+  chase record -o before -- make -j4          all that make starts, into before/
+  chase record --follow none -- ./test.sh     the shell, and not what it starts
+  chase record --follow 'cc1*,ld' -- make     the compiler and the linker
+  chase record --libs 'libz*,:pthread_*' -- ./app
+  chase record --timing all -q -- ./app       every call timed; no summary
+  chase record --print-env -- ./app           how to do the same without chase
+
+Options are also taken from chase.toml, here or in $XDG_CONFIG_HOME/chase/, and from the variables
+CHASE_OUTPUT, CHASE_TIMING, ... The command line comes first, then variables, then the files:
+
+  timing = \"all\"
+  exclude = [\":pthread_mutex_*\"]
+
+Signals that are sent to chase by other processes reach the program; those of the terminal do so
+anyway. With -q there is no chase beside the program: it is started in its place.";
+
+/// Records which shared-library calls a program makes, and where their time goes
+#[derive(Debug, Parser)]
+#[command(name = "chase", version = VERSION, after_help = EXAMPLES, max_term_width = 100)]
+#[command(arg_required_else_help = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) task: Task,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Task {
+    /// Run a program and record it
+    #[command(after_help = RECORD_EXAMPLES)]
+    Record(RecordArgs),
+    /// Say what can and can't be seen of a program, without running it
+    Check(CheckArgs),
+    /// Say what works on this machine, and what to do about the rest
+    Doctor,
+    /// Show a recording: the same as chase-report
+    #[command(disable_help_flag = true)]
+    Report {
+        /// What chase-report takes
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
+    },
+    /// Write man pages and completions
+    #[command(hide = true)]
+    Generate {
+        /// Where to
+        directory: PathBuf,
+    },
+}
+
+/// How a program is recorded.
+#[derive(Debug, Args)]
+pub(crate) struct RecordArgs {
+    /// Directory for the recordings [default: chase.data]
+    #[arg(short, long, value_name = "DIR")]
+    pub(crate) output: Option<PathBuf>,
+    /// Which calls are timed [default: adaptive]
+    #[arg(long, value_name = "WHICH", value_enum)]
+    pub(crate) timing: Option<Timing>,
+    /// Whether system calls, waits and samples are recorded, by the companion [default: auto]
+    #[arg(long, value_name = "WHETHER", value_enum)]
+    pub(crate) syscalls: Option<Syscalls>,
+    /// Samples of what runs, per second and processor, or off [default: 997]
+    #[arg(long, value_name = "HZ|off", value_parser = sample)]
+    pub(crate) sample: Option<String>,
+    /// Only calls that an item matches: OBJECT, OBJECT:FUNCTION or :FUNCTION, globs; may be repeated
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub(crate) libs: Vec<String>,
+    /// Not calls that an item matches
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub(crate) exclude: Vec<String>,
+    /// Objects whose calls to themselves through their own PLT are recorded too
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub(crate) internal: Vec<String>,
+    /// Which programs: all that are started; none but the first; or those that a glob matches, with
+    /// all that they start. A glob is for the name of the executable or script, with a slash for the
+    /// executable's path, with a space for the command line [default: all]
+    #[arg(long, value_name = "all|none|GLOB", value_delimiter = ',')]
+    pub(crate) follow: Vec<String>,
+    /// No summary; the program takes chase's place
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+    /// Say at the start where each recording is, or why there is none
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
+    /// Show the command that does the same without chase, and run nothing
+    #[arg(long)]
+    pub(crate) print_env: bool,
+    /// The program and its arguments
+    #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true)]
+    #[arg(allow_hyphen_values = false)]
+    pub(crate) command: Vec<OsString>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Timing {
+    /// All, but of hot, short, even calls a random sample
+    Adaptive,
+    /// All
+    All,
+    /// None: calls are counted
+    Count,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Syscalls {
+    /// If that is possible
+    Auto,
+    /// Not
+    Off,
+    /// If that is not possible, the program is not started
+    Require,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    /// The program, as it would be typed
+    #[arg(value_name = "PROGRAM")]
+    pub(crate) program: PathBuf,
+}
+
+/// A number of samples, as the companion takes it.
+pub(crate) fn sample(text: &str) -> Result<String, String> {
+    const MOST: u32 = 10_000;
+    match text.parse::<u32>() {
+        Ok(1..=MOST) => Ok(text.to_owned()),
+        _ if text == "off" => Ok(text.to_owned()),
+        _ => Err(format!("off, or samples per second, from 1 to {MOST}")),
+    }
+}

@@ -1,0 +1,136 @@
+//! `chase doctor`: what works on this machine. It tries things, rather than to guess from versions.
+
+use std::ffi::CStr;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::Context;
+
+use crate::{parts, print};
+
+const BTF: &str = "/sys/kernel/btf/vmlinux";
+/// What is recorded to see that recording works: it is on every system, and ends at once.
+const TRIAL: &str = "/bin/true";
+
+/// Says what works. Exit status 1 if nothing can be recorded.
+pub(crate) fn doctor() -> anyhow::Result<i32> {
+    let library = library();
+    let works = library.is_ok();
+    let rows = [
+        system(),
+        library.map_or_else(|why| ("no", why), |text| ("ok", text)),
+        companion(),
+        report(),
+        clock(),
+        place(),
+    ];
+    let mut out = String::new();
+    for (mark, text) in rows {
+        out.push_str(&format!("  {mark:4} {text}\n"));
+    }
+    out.push_str(match works {
+        true => "\nRecord something: chase record ./app\n",
+        false => "\nNothing can be recorded here yet.\n",
+    });
+    print(&out)?;
+    Ok(i32::from(!works))
+}
+
+fn system() -> (&'static str, String) {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    // SAFETY: the C library gives a string of its own, which lives for ever.
+    let glibc = unsafe { CStr::from_ptr(libc::gnu_get_libc_version()) }.to_string_lossy();
+    ("ok", format!("Linux {}, glibc {glibc}, x86-64", release.trim()))
+}
+
+/// Records a program that does nothing.
+fn library() -> Result<String, String> {
+    let library = parts::library().map_err(|error| format!("{error:#}"))?;
+    let shown = library.display();
+    let tried = || -> anyhow::Result<bool> {
+        let scratch = tempfile::TempDir::new().context("no temporary directory")?;
+        let mut command = Command::new(TRIAL);
+        command.env("LD_PRELOAD", &library).env("CHASE_OUTPUT", scratch.path());
+        command.env("CHASE_SYSCALLS", "off").env("CHASE_VERBOSE", "1").env_remove("CHASE_FOLLOW");
+        let output = command.output().context(TRIAL)?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        let any = fs::read_dir(scratch.path())?.flatten().count() > 0;
+        anyhow::ensure!(any || said.is_empty(), "{}", said.trim());
+        Ok(any)
+    };
+    match tried() {
+        Ok(true) => Ok(format!("{shown} records")),
+        Ok(false) => Err(format!(
+            "{shown} was not loaded into {TRIAL}, or wrote nothing: is preloading forbidden here?"
+        )),
+        Err(error) => Err(format!("{shown}: {error:#}")),
+    }
+}
+
+/// Whether system calls, waits and samples can be recorded: by starting the companion.
+pub(crate) fn companion() -> (&'static str, String) {
+    const WHAT: &str = "system calls, waits and samples of what runs";
+    let program = match parts::companion() {
+        Ok(program) => program,
+        Err(error) => return ("no", format!("{WHAT}: {error:#}")),
+    };
+    let tried = || -> anyhow::Result<std::process::Output> {
+        let scratch = tempfile::TempDir::new().context("no temporary directory")?;
+        let mut command = Command::new(&program);
+        command.args(["--patience", "0", "--output"]).arg(scratch.path());
+        Ok(command.env_remove("CHASE_SAMPLE").stdin(Stdio::null()).output()?)
+    };
+    match tried() {
+        Ok(output) if output.stdout.is_empty() && output.stderr.starts_with(b"ready") => {
+            let said = String::from_utf8_lossy(&output.stderr);
+            let also = said.lines().nth(1).map_or(String::new(), |line| format!(" ({line})"));
+            ("ok", format!("{WHAT}, by {}{also}", program.display()))
+        }
+        Ok(output) => {
+            let said = String::from_utf8_lossy(&output.stderr);
+            let why = said.trim().trim_start_matches("chase: syscalls are not recorded: ");
+            let advice = match Path::new(BTF).exists() {
+                false => format!("the kernel has no {BTF}"),
+                true => format!("be root, or: setcap cap_bpf,cap_perfmon+ep {}", program.display()),
+            };
+            ("no", format!("{WHAT}: {why}\n       {advice}. Calls are timed all the same."))
+        }
+        Err(error) => ("no", format!("{WHAT}: {error:#}")),
+    }
+}
+
+fn report() -> (&'static str, String) {
+    match parts::report() {
+        Ok(path) => ("ok", format!("{} shows recordings", path.display())),
+        Err(error) => ("no", format!("{error:#}: recordings can be shown on another machine")),
+    }
+}
+
+/// The hook reads the processor's time stamp counter where it runs evenly.
+fn clock() -> (&'static str, String) {
+    let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let flags = info.lines().find(|line| line.starts_with("flags")).unwrap_or_default();
+    let has = |flag: &str| flags.split_whitespace().any(|found| found == flag);
+    match has("constant_tsc") && has("nonstop_tsc") {
+        true => ("ok", "the processor's time stamp counter runs evenly".to_owned()),
+        false => (
+            "note",
+            "the processor's time stamp counter may not run evenly: times may be of a slower clock"
+                .to_owned(),
+        ),
+    }
+}
+
+/// Whether recordings can be written here.
+fn place() -> (&'static str, String) {
+    match tempfile::Builder::new().prefix(".chase").tempdir_in(".") {
+        Ok(_) => ("ok", "this directory can take recordings (chase.data)".to_owned()),
+        Err(error) => (
+            "no",
+            format!(
+                "no recordings in this directory: {error}\n       choose another: chase record -o DIR"
+            ),
+        ),
+    }
+}

@@ -1,0 +1,160 @@
+//! What an executable's file tells of how it can be recorded.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use object::elf::{
+    DT_NEEDED, EM_X86_64, ET_DYN, ET_EXEC, FileHeader64, PT_DYNAMIC, PT_INTERP, R_X86_64_64,
+    R_X86_64_GLOB_DAT, R_X86_64_JUMP_SLOT, SHT_SYMTAB, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE,
+};
+use object::read::elf::{Dyn, FileHeader, ProgramHeader, Rela, SectionHeader, Sym};
+use object::{Endianness, Object, ObjectSection};
+
+type Header = FileHeader64<Endianness>;
+
+/// What a file is.
+#[derive(Debug)]
+pub(crate) enum Kind {
+    /// Begins with `#!`: this is what runs, and what follows it there.
+    Script(PathBuf),
+    /// An x86-64 ELF executable.
+    Program(Box<Program>),
+    /// Something that can't be recorded, and why.
+    Other(&'static str),
+}
+
+/// An executable.
+#[derive(Debug, Default)]
+pub(crate) struct Program {
+    /// The dynamic linker; none in a static program.
+    pub(crate) interpreter: Option<PathBuf>,
+    /// `DT_NEEDED`.
+    pub(crate) needed: Vec<String>,
+    /// Functions of other objects that are called through the PLT.
+    pub(crate) called: u64,
+    /// Functions of others whose address is in the GOT: called through it, or taken.
+    pub(crate) in_got: u64,
+    /// Functions of others whose address is in data.
+    pub(crate) in_data: u64,
+    /// Names of functions that are imported.
+    pub(crate) imports: Vec<String>,
+    /// Has a symbol table beside the dynamic one.
+    pub(crate) has_symbols: bool,
+    /// Has debug information.
+    pub(crate) has_lines: bool,
+    /// Says that it is in another file (`.gnu_debuglink`).
+    pub(crate) has_link: bool,
+    /// Where its debug information may be found by.
+    pub(crate) build_id: Option<String>,
+    /// Made by Go.
+    pub(crate) is_go: bool,
+}
+
+/// Reads the file at `path`.
+///
+/// # Errors
+/// When it can't be read, or is damaged.
+pub(crate) fn read(path: &Path) -> anyhow::Result<Kind> {
+    let bytes = std::fs::read(path).with_context(|| path.display().to_string())?;
+    if let Some(line) = bytes.strip_prefix(b"#!") {
+        let line = line.split(|&byte| byte == b'\n').next().unwrap_or_default();
+        let words = String::from_utf8_lossy(line).into_owned();
+        let mut words = words.split_whitespace();
+        let interpreter = words.next().unwrap_or("/bin/sh");
+        // env looks the next word up, after options and variables.
+        if interpreter.ends_with("/env")
+            && let Some(name) = words.find(|word| !word.starts_with('-') && !word.contains('='))
+        {
+            return Ok(Kind::Script(name.into()));
+        }
+        return Ok(Kind::Script(interpreter.into()));
+    }
+    if !bytes.starts_with(b"\x7fELF") {
+        return Ok(Kind::Other("it is no ELF file"));
+    }
+    const CLASS: usize = 4;
+    const CLASS_64: u8 = 2;
+    if bytes.get(CLASS) != Some(&CLASS_64) {
+        return Ok(Kind::Other("it is a 32-bit program: chase has a 64-bit library only"));
+    }
+    parse(&bytes).with_context(|| path.display().to_string())
+}
+
+fn parse(bytes: &[u8]) -> anyhow::Result<Kind> {
+    let header = Header::parse(bytes)?;
+    let endian = header.endian()?;
+    if header.e_machine(endian) != EM_X86_64 {
+        return Ok(Kind::Other("it is for another processor: chase is for x86-64"));
+    }
+    if ![ET_EXEC, ET_DYN].contains(&header.e_type(endian)) {
+        return Ok(Kind::Other("it is no executable"));
+    }
+    let mut program = Program::default();
+    let segments = header.program_headers(endian, bytes)?;
+    let mut is_dynamic = false;
+    for segment in segments {
+        is_dynamic |= segment.p_type(endian) == PT_DYNAMIC;
+        if segment.p_type(endian) == PT_INTERP {
+            let path = segment.data(endian, bytes).unwrap_or_default();
+            let path = String::from_utf8_lossy(path);
+            program.interpreter = Some(PathBuf::from(path.trim_end_matches('\0')));
+        }
+    }
+    if is_dynamic && program.interpreter.is_some() {
+        read_dynamic(bytes, header, endian, &mut program)?;
+    }
+    let sections = header.sections(endian, bytes)?;
+    program.has_symbols = sections.iter().any(|section| section.sh_type(endian) == SHT_SYMTAB);
+    let file = object::read::elf::ElfFile64::<Endianness>::parse(bytes)?;
+    let has = |name: &str| file.section_by_name(name).is_some_and(|section| section.size() > 0);
+    program.has_lines = has(".debug_line") || has(".zdebug_line");
+    program.has_link = has(".gnu_debuglink");
+    program.is_go = has(".note.go.buildid");
+    let build_id = file.build_id()?;
+    program.build_id = build_id.map(|id| id.iter().map(|byte| format!("{byte:02x}")).collect());
+    Ok(Kind::Program(Box::new(program)))
+}
+
+fn read_dynamic(
+    bytes: &[u8],
+    header: &Header,
+    endian: Endianness,
+    program: &mut Program,
+) -> anyhow::Result<()> {
+    let sections = header.sections(endian, bytes)?;
+    let symbols = sections.symbols(endian, bytes, object::elf::SHT_DYNSYM)?;
+    let strings = symbols.strings();
+    if let Some((dynamic, _)) = sections.dynamic(endian, bytes)? {
+        for entry in dynamic {
+            if entry.d_tag(endian) == DT_NEEDED {
+                let name = entry.string(endian, strings).unwrap_or_default();
+                program.needed.push(String::from_utf8_lossy(name).into_owned());
+            }
+        }
+    } else {
+        bail!("its sections are missing, so its imports can't be told");
+    }
+    for section in sections.iter() {
+        let Some((relocations, _)) = section.rela(endian, bytes)? else { continue };
+        for relocation in relocations {
+            let Some(index) = relocation.symbol(endian, false) else { continue };
+            let symbol = symbols.symbol(index)?;
+            // What an executable imports has mostly no type yet in old ones.
+            let is_function = [STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE].contains(&symbol.st_type());
+            if !symbol.is_undefined(endian) || !is_function {
+                continue;
+            }
+            match relocation.r_type(endian, false) {
+                R_X86_64_JUMP_SLOT => program.called += 1,
+                R_X86_64_GLOB_DAT => program.in_got += 1,
+                R_X86_64_64 => program.in_data += 1,
+                _ => continue,
+            }
+            let name = String::from_utf8_lossy(symbol.name(endian, strings).unwrap_or_default());
+            program.imports.push(name.into_owned());
+        }
+    }
+    program.imports.sort_unstable();
+    program.imports.dedup();
+    Ok(())
+}

@@ -1,0 +1,79 @@
+//! What is to be recorded, from the command line, the environment and the file, in this order.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::ValueEnum;
+
+use crate::args::RecordArgs;
+use crate::config_file::ConfigFile;
+
+/// As `libchase.so` has it.
+pub(crate) const DEFAULT_OUTPUT: &str = "chase.data";
+
+/// What `chase record` does.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    /// Where recordings go, absolute.
+    pub(crate) output: PathBuf,
+    /// The same as the user knows it.
+    pub(crate) shown_output: PathBuf,
+    /// Variables for the program, without `LD_PRELOAD`.
+    pub(crate) variables: Vec<(&'static str, OsString)>,
+    /// Whether a companion is wanted at all.
+    pub(crate) wants_companion: bool,
+    /// What `CHASE_SAMPLE` will be.
+    pub(crate) sample: OsString,
+    /// No summary.
+    pub(crate) quiet: bool,
+}
+
+impl Settings {
+    /// # Errors
+    /// When the file is wrong, or the working directory is gone.
+    pub(crate) fn new(arguments: &RecordArgs, file: &ConfigFile) -> anyhow::Result<Self> {
+        let joined = |list: &[String]| (!list.is_empty()).then(|| list.join(","));
+        let of_file =
+            |list: &Option<crate::config_file::List>| list.as_ref().map(|list| list.joined());
+        let mut variables = Vec::new();
+        let mut choose = |name, typed: Option<String>, file: Option<String>| {
+            let set = || std::env::var_os(name).filter(|value| !value.is_empty());
+            let value = typed.map(OsString::from).or_else(set).or(file.map(OsString::from));
+            if let Some(value) = &value {
+                variables.push((name, value.clone()));
+            }
+            value.unwrap_or_default()
+        };
+        choose("CHASE_TIMING", arguments.timing.map(name), file.timing.clone());
+        let syscalls =
+            choose("CHASE_SYSCALLS", arguments.syscalls.map(name), file.syscalls.clone());
+        let sample = choose("CHASE_SAMPLE", arguments.sample.clone(), file.sample_text());
+        choose("CHASE_LIBS", joined(&arguments.libs), of_file(&file.libs));
+        choose("CHASE_EXCLUDE", joined(&arguments.exclude), of_file(&file.exclude));
+        choose("CHASE_INTERNAL", joined(&arguments.internal), of_file(&file.internal));
+        choose("CHASE_FOLLOW", joined(&arguments.follow), of_file(&file.follow));
+        let verbose = arguments.verbose || file.verbose == Some(true);
+        choose("CHASE_VERBOSE", verbose.then(|| "1".to_owned()), None);
+        let set = std::env::var_os("CHASE_OUTPUT").filter(|value| !value.is_empty());
+        let shown_output = arguments.output.clone().or(set.map(PathBuf::from));
+        let shown_output = shown_output.or_else(|| file.output.clone());
+        let shown_output = shown_output.unwrap_or_else(|| Path::new(DEFAULT_OUTPUT).to_owned());
+        let output = std::path::absolute(&shown_output)
+            .with_context(|| format!("can't tell where {} is", shown_output.display()))?;
+        variables.push(("CHASE_OUTPUT", output.clone().into_os_string()));
+        Ok(Self {
+            output,
+            shown_output,
+            variables,
+            wants_companion: syscalls != "off" && syscalls != "0",
+            sample,
+            quiet: arguments.quiet || file.quiet == Some(true),
+        })
+    }
+}
+
+/// The word for a value.
+fn name(value: impl ValueEnum) -> String {
+    value.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+}

@@ -1,0 +1,171 @@
+/* Waits with known causes. The argument says which. */
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { ROUNDS = 300, HOLDERS = 4 };
+
+pthread_mutex_t stats_mu = PTHREAD_MUTEX_INITIALIZER, other_mu = PTHREAD_MUTEX_INITIALIZER, turn_mu = PTHREAD_MUTEX_INITIALIZER;
+pthread_cond_t turn_changed = PTHREAD_COND_INITIALIZER;
+pthread_rwlock_t table_lock = PTHREAD_RWLOCK_INITIALIZER;
+sem_t first_turn, second_turn;
+static int turn, pair[2], back[2];
+static long total;
+
+static void nap(long us)
+{
+    struct timespec time = {0, us * 1000};
+    nanosleep(&time, NULL);
+}
+
+/* A convoy: everybody sleeps with one of two locks held. */
+__attribute__((noinline)) static void update_stats(void)
+{
+    pthread_mutex_lock(&stats_mu);
+    total++;
+    nap(1000);
+    pthread_mutex_unlock(&stats_mu);
+}
+
+static void *holder(void *argument)
+{
+    for (int round = 0; round < 50; round++) {
+        update_stats();
+        pthread_mutex_lock(&other_mu);
+        total++;
+        pthread_mutex_unlock(&other_mu);
+    }
+    return argument;
+}
+
+/* Ping-pong: two threads in turns. */
+static void *by_condition(void *argument)
+{
+    int own = argument != NULL;
+    for (int round = 0; round < ROUNDS; round++) {
+        pthread_mutex_lock(&turn_mu);
+        while (turn != own)
+            pthread_cond_wait(&turn_changed, &turn_mu);
+        turn = !own;
+        pthread_cond_signal(&turn_changed);
+        pthread_mutex_unlock(&turn_mu);
+    }
+    return NULL;
+}
+
+static void *by_semaphore(void *argument)
+{
+    for (int round = 0; round < ROUNDS; round++) {
+        sem_wait(argument ? &second_turn : &first_turn);
+        sem_post(argument ? &first_turn : &second_turn);
+    }
+    return NULL;
+}
+
+static void *by_descriptor(void *argument)
+{
+    char byte = 0;
+    int from = argument ? pair[0] : back[0], to = argument ? back[1] : pair[1];
+    if (!argument && write(to, &byte, 1) != 1)
+        exit(2);
+    for (int round = 0; round < ROUNDS; round++)
+        if (read(from, &byte, 1) != 1 || (write(to, &byte, 1) != 1 && round < ROUNDS - 1))
+            exit(3);
+    return NULL;
+}
+
+static void *writer(void *argument)
+{
+    for (int round = 0; round < 50; round++) {
+        pthread_rwlock_wrlock(&table_lock);
+        nap(1000);
+        pthread_rwlock_unlock(&table_lock);
+    }
+    return argument;
+}
+
+static void *sleeper(void *argument)
+{
+    for (int round = 0; round < ROUNDS; round++)
+        nap(100);
+    return argument;
+}
+
+static void *busy(void *argument)
+{
+    for (int round = 0; round < ROUNDS * 20; round++) {
+        int null = open("/dev/null", O_WRONLY);
+        if (write(null, "", 1) != 1)
+            exit(4);
+        close(null);
+    }
+    return argument;
+}
+
+static void run(int count, void *(*first)(void *), void *(*others)(void *))
+{
+    pthread_t threads[HOLDERS];
+    for (int i = 0; i < count; i++)
+        pthread_create(&threads[i], NULL, i ? others : first, i ? &turn : NULL);
+    for (int i = 0; i < count; i++)
+        pthread_join(threads[i], NULL);
+}
+
+/* Both ends of a connection through the loopback device, in `ends`. */
+static void connect_to_self(int ends[2])
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t length = sizeof(address);
+    int listening = socket(AF_INET, SOCK_STREAM, 0);
+    if (bind(listening, (void *)&address, length) || listen(listening, 1) ||
+        getsockname(listening, (void *)&address, &length))
+        exit(5);
+    ends[1] = socket(AF_INET, SOCK_STREAM, 0);
+    if (connect(ends[1], (void *)&address, length))
+        exit(6);
+    ends[0] = accept(listening, NULL, NULL);
+    close(listening);
+}
+
+int main(int count, char **arguments)
+{
+    const char *what = count > 1 ? arguments[1] : "";
+    if (!strcmp(what, "convoy")) {
+        run(HOLDERS, holder, holder);
+    } else if (!strcmp(what, "condition")) {
+        run(2, by_condition, by_condition);
+    } else if (!strcmp(what, "semaphore")) {
+        sem_init(&first_turn, 0, 1);
+        sem_init(&second_turn, 0, 0);
+        run(2, by_semaphore, by_semaphore);
+    } else if (!strcmp(what, "pipe")) {
+        if (pipe(pair) || pipe(back))
+            return 1;
+        run(2, by_descriptor, by_descriptor);
+    } else if (!strcmp(what, "socket")) {
+        connect_to_self(pair);
+        connect_to_self(back);
+        run(2, by_descriptor, by_descriptor);
+    } else if (!strcmp(what, "rwlock")) {
+        run(3, writer, writer);
+    } else if (!strcmp(what, "timer")) {
+        run(2, sleeper, busy);
+    } else if (!strcmp(what, "child")) {
+        if (!fork()) {
+            nap(20000);
+            _exit(0);
+        }
+        wait(NULL);
+    }
+    puts("done");
+    return 0;
+}

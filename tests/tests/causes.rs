@@ -1,0 +1,118 @@
+//! What threads waited for, and who ended that, in programs that know it.
+//!
+//! Each test needs root and BTF; it says so and passes where they are missing.
+
+use chase_tests::compile::Build;
+use chase_tests::report::document;
+use chase_tests::tagged::{Tagged, companion};
+use chase_tests::trial::Trial;
+use serde_json::Value;
+
+/// Part of the waits that have to be right.
+const NEARLY_ALL: f64 = 0.99;
+
+/// Rows of causes of one part of `waits.c`; `None` if they can't be seen here.
+fn causes(what: &str) -> Option<Vec<Value>> {
+    companion(what)?;
+    let program = Build::program("waits.c").without_libtrap().flags("-pthread -g").build();
+    let trial = Trial::new(program).arg(what).hooked_env("CHASE_SYSCALLS", "require");
+    trial.compare_outcomes();
+    let _ = Tagged::finished(&trial.output());
+    Some(document(&trial.output(), "waits")["causes"].as_array().expect("causes").clone())
+}
+
+fn text<'v>(value: &'v Value, field: &str) -> &'v str {
+    value[field].as_str().unwrap_or_default()
+}
+
+fn number(value: &Value) -> f64 {
+    let number = value.as_f64().or_else(|| value.as_str()?.parse().ok());
+    number.unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+fn in_function<'v>(rows: &'v [Value], function: &str) -> Vec<&'v Value> {
+    let rows: Vec<_> = rows.iter().filter(|row| text(row, "function") == function).collect();
+    assert!(!rows.is_empty(), "nothing waits in {function}");
+    rows
+}
+
+/// Of the waits in these rows, the part that threads of the program ended by a call to `function`.
+fn woken_by(rows: &[&Value], function: &str) -> f64 {
+    let (mut all, mut right) = (0.0, 0.0);
+    for row in rows {
+        all += number(&row["waits"]);
+        for waker in row["wakers"].as_array().expect("wakers") {
+            if text(waker, "kind") == "thread" && text(waker, "function") == function {
+                right += number(&waker["waits"]);
+            }
+        }
+    }
+    right / all
+}
+
+#[test]
+fn a_convoy_has_a_lock_a_holder_and_lines() {
+    let Some(rows) = causes("convoy") else { return };
+    let locks = in_function(&rows, "pthread_mutex_lock");
+    let longest = locks[0];
+    assert_eq!(text(longest, "object_name"), "stats_mu");
+    assert_eq!(text(&longest["site"], "function"), "update_stats");
+    assert_eq!(text(&longest["holders"][0], "function"), "nanosleep");
+    assert_eq!(text(&longest["holders"][0]["site"], "function"), "nap");
+    assert_eq!(text(&longest["wakers"][0], "function"), "pthread_mutex_unlock");
+    assert_eq!(text(&longest["wakers"][0]["site"], "function"), "update_stats");
+    let held =
+        longest["holders"].as_array().expect("holders").iter().map(|row| number(&row["waits"]));
+    assert!(held.sum::<f64>() >= 0.95 * number(&longest["waits"]), "{longest}");
+    let other = locks.iter().filter(|row| text(row, "object_name") == "other_mu");
+    let ns = other.map(|row| number(&row["wait_ns"])).sum::<f64>();
+    assert!(ns < 0.05 * number(&longest["wait_ns"]), "{locks:#?}");
+}
+
+#[test]
+fn two_threads_in_turns_wake_each_other() {
+    for (what, waits, wakes, object) in [
+        ("condition", "pthread_cond_wait", "pthread_cond_signal", "turn_changed"),
+        ("semaphore", "sem_wait", "sem_post", "_turn"),
+        ("pipe", "read", "write", "pipe "),
+        ("socket", "read", "write", "socket 127.0.0.1:"),
+    ] {
+        let Some(rows) = causes(what) else { return };
+        let mut rows = in_function(&rows, waits);
+        // Whoever is woken for a condition may have to wait for its mutex.
+        rows.retain(|row| row["holders"].as_array().is_some_and(Vec::is_empty));
+        let right = woken_by(&rows, wakes);
+        assert!(right >= NEARLY_ALL, "{what}: {right}, {rows:#?}");
+        for row in rows {
+            let name = text(row, "object_name");
+            assert!(name.contains(object), "{what}: {name}");
+        }
+    }
+}
+
+#[test]
+fn who_writes_is_waited_for() {
+    let Some(rows) = causes("rwlock") else { return };
+    let rows = in_function(&rows, "pthread_rwlock_wrlock");
+    assert!(rows.iter().all(|row| text(row, "object_name") == "table_lock"), "{rows:#?}");
+    assert!(woken_by(&rows, "pthread_rwlock_unlock") >= NEARLY_ALL, "{rows:#?}");
+}
+
+#[test]
+fn nobody_ends_a_sleep() {
+    let Some(rows) = causes("timer") else { return };
+    for row in in_function(&rows, "nanosleep") {
+        for waker in row["wakers"].as_array().expect("wakers") {
+            let kind = text(waker, "kind");
+            assert!(kind == "interrupt" || kind == "kernel", "{row:#}");
+        }
+    }
+}
+
+#[test]
+fn a_child_ends_the_wait_for_it() {
+    let Some(rows) = causes("child") else { return };
+    let rows = in_function(&rows, "wait");
+    let wakers = rows[0]["wakers"].as_array().expect("wakers");
+    assert_eq!(text(&wakers[0], "kind"), "thread", "{rows:#?}");
+}

@@ -1,0 +1,224 @@
+//! `cargo xtask install` and `cargo xtask package`: chase as files below a prefix, as a tarball that runs from anywhere, and
+//! as a Debian package.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::run::{Outcome, cargo, root, run, say};
+
+const PROGRAMS: [&str; 3] = ["chase", "chase-report", "chase-companion"];
+const LIBRARY: &str = "libchase.so";
+/// What the companion needs, to be used by everybody.
+const CAPABILITIES: &str = "cap_bpf,cap_perfmon+ep";
+/// Not `chase`: Debian has another program of that name.
+const PACKAGE: &str = "chase-profiler";
+
+/// Installs below `prefix`.
+pub(crate) fn install(prefix: &Path) -> Outcome {
+    let prefix = &std::path::absolute(prefix).map_err(|error| error.to_string())?;
+    let built = build(&root().join("target"), &[])?;
+    say(&format!("Installing below {}", prefix.display()));
+    lay_out(&built, prefix, Path::new("lib"))?;
+    let companion = prefix.join("bin/chase-companion");
+    let may =
+        Command::new("setcap").arg(CAPABILITIES).arg(&companion).stderr(Stdio::null()).status();
+    if !may.is_ok_and(|status| status.success()) {
+        say(&format!(
+            "For system calls, waits and samples without root: setcap {CAPABILITIES} {}",
+            companion.display()
+        ));
+    }
+    println!("\n{}/bin/chase doctor says what works here.", prefix.display());
+    Ok(())
+}
+
+/// Makes the tarball and the Debian package in `target/package`, of the programs in `built`, or of new ones.
+pub(crate) fn package(built: Option<&Path>) -> Outcome {
+    let place = root().join("target/package");
+    let built = match built {
+        Some(built) => {
+            built.canonicalize().map_err(|error| format!("{}: {error}", built.display()))?
+        }
+        None => build_anywhere(&place.join("build"))?,
+    };
+    fs::create_dir_all(&place).map_err(|error| format!("{}: {error}", place.display()))?;
+    let name = format!("chase-{}-x86_64-linux", env!("CARGO_PKG_VERSION"));
+    tarball(&built, &place, &name)?;
+    debian(&built, &place)
+}
+
+/// Builds with no path of this machine in what is built, so that two builds give the same bytes.
+fn build_anywhere(target: &Path) -> Result<PathBuf, String> {
+    let home = std::env::var("CARGO_HOME")
+        .or_else(|_| std::env::var("HOME").map(|home| format!("{home}/.cargo")))
+        .map_err(|_| "neither CARGO_HOME nor HOME is set".to_owned())?;
+    let root = root();
+    let flags =
+        format!("--remap-path-prefix={}=chase --remap-path-prefix={home}=cargo", root.display());
+    build(target, &[("RUSTFLAGS", &flags), ("CARGO_PROFILE_RELEASE_STRIP", "debuginfo")])
+}
+
+/// Builds all that a user runs; gives the directory that it is in.
+fn build(target: &Path, variables: &[(&str, &str)]) -> Result<PathBuf, String> {
+    say("Building chase (release)");
+    let packages =
+        ["-p", "chase-hook", "-p", "chase-cli", "-p", "chase-companion", "-p", "chase-launcher"];
+    let mut command = cargo(["build", "--release", "--locked"]);
+    command.args(packages).env("CHASE_VERSION", version()).env("CARGO_TARGET_DIR", target);
+    run(command.envs(variables.iter().copied()))?;
+    Ok(target.join("release"))
+}
+
+/// `0.1.0 (d1f70b7aa3c1)`, with a plus where the tree differs from the commit; the number alone outside of a repository.
+fn version() -> String {
+    let number = env!("CARGO_PKG_VERSION");
+    let Some(commit) = git(&["rev-parse", "--short=12", "HEAD"]) else { return number.to_owned() };
+    let changed =
+        git(&["status", "--porcelain", "--untracked-files=no"]).is_none_or(|s| !s.is_empty());
+    format!("{number} ({commit}{})", if changed { "+" } else { "" })
+}
+
+/// When the commit was made: the time of all that is packed.
+fn commit_time() -> String {
+    git(&["log", "-1", "--format=%ct"]).unwrap_or_else(|| "0".to_owned())
+}
+
+fn git(arguments: &[&str]) -> Option<String> {
+    let output = Command::new("git").args(arguments).current_dir(root()).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    output.status.success().then(|| text.trim().to_owned())
+}
+
+/// Programs, library, man pages, completions and documents below `prefix`. `library` is the library's directory there.
+fn lay_out(built: &Path, prefix: &Path, library: &Path) -> Outcome {
+    let put = |from: &Path, to: PathBuf, mode: u32| -> Outcome {
+        let failed = |error: std::io::Error| format!("{}: {error}", to.display());
+        if let Some(directory) = to.parent() {
+            fs::create_dir_all(directory).map_err(failed)?;
+        }
+        // Under another name first: it may be in use.
+        let aside = to.with_extension("new");
+        fs::copy(from, &aside).map_err(|error| format!("{}: {error}", from.display()))?;
+        fs::set_permissions(&aside, fs::Permissions::from_mode(mode)).map_err(failed)?;
+        fs::rename(&aside, &to).map_err(failed)
+    };
+    for program in PROGRAMS {
+        put(&built.join(program), prefix.join("bin").join(program), 0o755)?;
+    }
+    put(&built.join(LIBRARY), prefix.join(library).join(LIBRARY), 0o755)?;
+    for document in ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"] {
+        put(&root().join(document), prefix.join("share/doc").join(PACKAGE).join(document), 0o644)?;
+    }
+    for program in ["chase", "chase-report"] {
+        run(Command::new(prefix.join("bin").join(program)).arg("generate").arg(prefix))?;
+    }
+    Ok(())
+}
+
+/// A directory that runs wherever it is unpacked.
+fn tarball(built: &Path, place: &Path, name: &str) -> Outcome {
+    say("Packing a tarball");
+    let directory = place.join(name);
+    let _ = fs::remove_dir_all(&directory);
+    lay_out(built, &directory, Path::new("lib"))?;
+    let file = place.join(format!("{name}.tar.gz"));
+    run(Command::new("tar")
+        .args([
+            "--sort=name",
+            "--owner=0",
+            "--group=0",
+            "--numeric-owner",
+            "--use-compress-program=gzip -n",
+        ])
+        .arg(format!("--mtime=@{}", commit_time()))
+        .arg("-cf")
+        .arg(&file)
+        .arg("-C")
+        .arg(place)
+        .arg(name))?;
+    println!("{}", file.display());
+    Ok(())
+}
+
+fn debian(built: &Path, place: &Path) -> Outcome {
+    say("Packing a Debian package");
+    let number = env!("CARGO_PKG_VERSION");
+    let directory = place.join("debian");
+    let _ = fs::remove_dir_all(&directory);
+    // Where the dynamic linker looks: LD_PRELOAD=libchase.so is enough.
+    lay_out(built, &directory.join("usr"), Path::new("lib/x86_64-linux-gnu"))?;
+    let pages = directory.join("usr/share/man/man1");
+    let all = fs::read_dir(&pages).map_err(|error| error.to_string())?.flatten();
+    for page in all {
+        run(Command::new("gzip").args(["-9n"]).arg(page.path()))?;
+    }
+    let write = |name: &str, text: &str, mode: u32| -> Outcome {
+        let path = directory.join("DEBIAN").join(name);
+        let failed = |error: std::io::Error| format!("{}: {error}", path.display());
+        fs::create_dir_all(directory.join("DEBIAN")).map_err(failed)?;
+        fs::write(&path, text).map_err(failed)?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).map_err(failed)
+    };
+    let depends = depends(built, place)?;
+    write(
+        "control",
+        &format!(
+            "\
+Package: {PACKAGE}
+Version: {number}
+Architecture: amd64
+Maintainer: The chase developers <chase@localhost>
+Depends: {depends}
+Recommends: libcap2-bin
+Conflicts: chase
+Section: devel
+Priority: optional
+Description: shows where a program's time goes among the libraries it uses
+ Every call from one shared library to another is counted and timed, per
+ thread, without recompiling anything. With an eBPF companion also system
+ calls, waits, and samples of what runs.
+"
+        ),
+        0o644,
+    )?;
+    write("postinst", &format!("\
+#!/bin/sh
+set -e
+# So that users who are not root have system calls, waits and samples too.
+if [ \"$1\" = configure ] && command -v setcap >/dev/null; then
+	setcap {CAPABILITIES} /usr/bin/chase-companion || echo \"chase: system calls are recorded for root only\"
+fi
+"), 0o755)?;
+    let file = place.join(format!("{PACKAGE}_{number}_amd64.deb"));
+    run(Command::new("dpkg-deb")
+        .args(["--root-owner-group", "--build"])
+        .arg(&directory)
+        .arg(&file)
+        .env("SOURCE_DATE_EPOCH", commit_time()))?;
+    println!("{}", file.display());
+    Ok(())
+}
+
+/// The packages that the programs need, by what they are linked with.
+fn depends(built: &Path, place: &Path) -> Result<String, String> {
+    // It wants to be where a source package is.
+    let scratch = place.join("shlibdeps");
+    fs::create_dir_all(scratch.join("debian")).map_err(|error| error.to_string())?;
+    fs::write(
+        scratch.join("debian/control"),
+        "Source: chase\n\nPackage: chase\nArchitecture: amd64\n",
+    )
+    .map_err(|error| error.to_string())?;
+    let mut command = Command::new("dpkg-shlibdeps");
+    let output = command
+        .arg("-O")
+        .args(PROGRAMS.map(|program| built.join(program)))
+        .current_dir(&scratch)
+        .output();
+    let output = output.map_err(|error| format!("dpkg-shlibdeps (package dpkg-dev): {error}"))?;
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let depends = said.lines().find_map(|line| line.strip_prefix("shlibs:Depends="));
+    depends.map(str::to_owned).ok_or_else(|| String::from_utf8_lossy(&output.stderr).into_owned())
+}
