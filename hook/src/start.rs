@@ -195,7 +195,7 @@ fn find_companion(this: &mut Process, config: &Config) {
         library: loading::library_path(),
     };
     this.session = companion::find(wanted, &mut reason);
-    if this.session.is_none() && !sys::has_seccomp_filter() {
+    if this.session.is_none() && wish != Syscalls::Off && !sys::has_seccomp_filter() {
         thread::start_asking();
     }
     let found = if this.session.is_some() { &b"on"[..] } else { reason.as_bytes() };

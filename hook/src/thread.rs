@@ -280,6 +280,9 @@ impl Thread {
 
     /// Puts the thread's time on the CPU into the recording.
     pub(crate) fn note_cpu(&self) {
+        if sys::is_confined() {
+            return;
+        }
         let ns = cost::thread_ns().saturating_sub(self.cpu_before_ns.get());
         // SAFETY: as in `count_untimed`.
         unsafe {

@@ -56,16 +56,23 @@ pub fn contradictions(document: &Value, whole: bool) -> Vec<String> {
         }
     }
     let (applications, libraries): (Vec<Value>, Vec<Value>) =
-        list("libraries").iter().cloned().partition(|row| row["kind"] == "application");
+        list("libraries").iter().cloned().partition(|row| row["kind"] != "library");
+    // What threads did that are at home in a library is in its row, and in the application's time.
+    let at_home = sum(&libraries, "own_code_ns");
     let tables =
         [("libraries", &*libraries), ("apis", list("apis")), ("contexts", list("contexts"))];
     for (name, table) in tables.into_iter().filter(|(_, table)| !table.is_empty()) {
-        add_up(&format!("self times of {name}"), sum(table, "self_ns"), &totals["library_ns"]);
-        add_up(&format!("wait times of {name}"), sum(table, "wait_ns"), &totals["wait_ns"]);
+        let at_home = if name == "libraries" { at_home } else { 0.0 };
+        let own = sum(table, "self_ns") - at_home;
+        add_up(&format!("self times of {name}"), own, &totals["library_ns"]);
+        // (How much of it they waited is not told apart.)
+        if at_home == 0.0 {
+            add_up(&format!("wait times of {name}"), sum(table, "wait_ns"), &totals["wait_ns"]);
+        }
         add_up(&format!("calls of {name}"), sum(table, "calls"), &totals["calls"]);
     }
     if !applications.is_empty() {
-        let own = sum(&applications, "self_ns");
+        let own = sum(&applications, "own_code_ns") + at_home;
         add_up("self times of applications", own, &totals["application_ns"]);
     }
     let syscalls = &document["syscalls"];
@@ -149,6 +156,7 @@ fn lifetime(thread: &Value, found: &mut Vec<String>) {
     let sum = |fields: &[&str]| fields.iter().map(|field| number(field)).sum::<Option<f64>>();
     let Some(lifetime) = number("lifetime_ns") else { return };
     if let Some(parts) = sum(&["application_ns", "self_ns", "own_cost_ns"]) {
+        let parts = parts + number("unattributed_ns").unwrap_or(0.0);
         let all = lifetime + number("overlap_ns").unwrap_or(0.0);
         if (parts - all).abs() > 0.01 * all + 100.0 {
             found.push(format!("{}: calls and own code are {parts}, of {all}", who()));

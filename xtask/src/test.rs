@@ -2,8 +2,8 @@
 
 use std::process::Command;
 
-use crate::{layers, packages};
 use crate::run::{Outcome, build, cargo, library, root, run, say};
+use crate::{layers, packages};
 
 /// All tests, cheapest first.
 pub(crate) fn test(filter: Option<&str>) -> Outcome {
