@@ -122,6 +122,7 @@ fn what_others_took_of_the_processor_is_not_the_applications() {
         // As many ticks again, of which the samples know nothing.
         thread.work(400_000 + 1_000).end();
         process.builder.thread_mut(process.main).cpu_ns = cpu_ns;
+        process.builder.thread_mut(process.main).cpu_is_final = 1;
         process.analysis()
     };
     let quiet = scene(802_000);

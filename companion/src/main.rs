@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use chase_companion::calibrate::{Cost, untraced_ns};
 use chase_companion::drain::{Drain, Traced};
+use chase_companion::error::Error;
 use chase_companion::program::Program;
 use chase_companion::rate::Rate;
 use chase_companion::session::Session;
@@ -208,11 +209,13 @@ struct Begun {
 /// Watches by the program in the kernel, or takes samples alone where that is not possible.
 fn begin(arguments: &Arguments, session: u64, user: u32, rate: Rate) -> Result<Begun> {
     let before_ns = untraced_ns();
-    match Program::start(session, user) {
+    // To find out by loading it would take longer than a program waits.
+    let started = if may_load() { Program::start(session, user) } else { Err(Error::NotPermitted) };
+    match started {
         Ok(program) => Ok(trace(program, arguments, session, rate, before_ns)),
         Err(error) if rate == Rate::Off => Err(error.into()),
         Err(error) => {
-            let hz = rate.hz();
+            let hz = rate.unprivileged_hz();
             match Unprivileged::start(&arguments.output, hz) {
                 Ok(sampled) => Ok(Begun {
                     watcher: Box::new(sampled),
@@ -223,6 +226,22 @@ fn begin(arguments: &Arguments, session: u64, user: u32, rate: Rate) -> Result<B
             }
         }
     }
+}
+
+/// Whether this process has the capabilities that tracing programs need.
+fn may_load() -> bool {
+    const SYS_ADMIN: u32 = 21;
+    const PERFMON: u32 = 38;
+    const BPF: u32 = 39;
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let Some(effective) = effective.and_then(|digits| u64::from_str_radix(digits.trim(), 16).ok())
+    else {
+        // The kernel will say.
+        return true;
+    };
+    let has = |capability: u32| effective >> capability & 1 == 1;
+    has(SYS_ADMIN) || has(BPF) && has(PERFMON)
 }
 
 fn trace(

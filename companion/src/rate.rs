@@ -54,6 +54,12 @@ impl Rate {
             Self::Measured => sample_ns().map_or(UNKNOWN, affordable),
         }
     }
+
+    /// The same where a program waits for the first sample: nothing is measured.
+    #[must_use]
+    pub fn unprivileged_hz(self) -> u64 {
+        if self == Self::Measured { UNKNOWN } else { self.hz() }
+    }
 }
 
 /// The highest rate at which samples of so much each take at most 1 %, or the lowest there is.

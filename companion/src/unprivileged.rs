@@ -232,8 +232,8 @@ impl Unprivileged {
         }
     }
 
-    /// Looks for recordings that are new.
-    fn find_recordings(&mut self) {
+    /// Looks for recordings that are new, of processes of which the kernel would have told by now if they were watched.
+    fn find_recordings(&mut self, until_ns: u64) {
         let changed = fs::metadata(&self.directory).and_then(|metadata| metadata.modified()).ok();
         if changed.is_some() && changed == self.changed {
             return;
@@ -247,6 +247,7 @@ impl Unprivileged {
             }
             // It may have no header yet.
             match recording_header(&path) {
+                Ok(header) if header.clock_start.monotonic_ns > until_ns => is_whole = false,
                 Ok(header) => {
                     self.found(&path, &header);
                     self.recordings.insert(path);
@@ -314,7 +315,7 @@ impl Unprivileged {
             self.note(&record);
         }
         self.read_times();
-        self.find_recordings();
+        self.find_recordings(until_ns);
         self.write();
     }
 }

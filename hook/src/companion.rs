@@ -24,7 +24,7 @@ pub(crate) type Reason = Text<512>;
 const NAME: &[u8] = b"/chase-companion";
 /// A program waits that long for it to get ready, or to say why it can't. It mostly takes longer, and then watches
 /// the programs that come next.
-const PATIENCE_MS: i32 = 5;
+const PATIENCE_MS: i32 = 10;
 /// Where the program is not to run without it.
 const PATIENCE_REQUIRED_MS: i32 = 30_000;
 /// Why a process was not watched that began sooner.

@@ -8,39 +8,57 @@ use crate::evidence::NORMAL_95;
 use crate::uncertainty::Uncertainty;
 use crate::walk::NOBODY;
 
+/// What may be wrong of each call alike, in ticks: a clock read doesn't wait for what the processor still has to finish, and a function of a
+/// few nanoseconds takes less where nothing waits for it.
+const PER_CALL_TICKS: f64 = 5.0;
+
 /// Makes estimates no longer than what there was: of the calls made in a call, or in a thread's own code, those that
-/// were all timed are certain, and the others have taken what is left at most. They are lowered all by the same factor.
+/// were all timed are certain, and the others have taken what is left at most. What is too much is taken off each in proportion
+/// to its variance, which is what least squares say of estimates with a known sum.
 /// (What a sample costs is no part of it: it is subtracted, as far as there is room.)
 pub(super) fn bound(contexts: &mut [Cost], lifetime: f64) {
     let place_of = |caller: u32| if caller == NOBODY { 0 } else { caller as usize + 1 };
     let duration = |context: &Cost| context.measured + context.open_time;
-    // Of the thread, then of each scope: time in it, that of the calls made in it, and the part that may be lowered.
+    // Of the thread, then of each scope: time in it, that of the calls made in it, and which of them may be lowered.
     let mut inside = vec![0.0; contexts.len() + 1];
     let mut outside = vec![0.0; contexts.len() + 1];
-    let mut estimated = vec![0.0; contexts.len() + 1];
-    let is_estimate = |at: usize, context: &Cost| {
-        let folds = context.scope as usize != at && !context.framed;
-        !folds && context.samples < context.timed
-    };
+    let mut estimates: Vec<Vec<usize>> = vec![Vec::new(); contexts.len() + 1];
     inside[0] = lifetime;
     for (at, context) in contexts.iter().enumerate() {
         inside[place_of(context.scope)] += duration(context);
-        outside[place_of(context.caller)] += duration(context);
-        if is_estimate(at, context) {
-            estimated[place_of(context.caller)] += context.measured;
+        let caller = place_of(context.caller);
+        outside[caller] += duration(context);
+        let folds = context.scope as usize != at && !context.framed;
+        if !folds && context.samples < context.timed {
+            estimates[caller].push(at);
         }
     }
     // Callers come before callees, so that what is left of a call is known when those inside are looked at.
-    for (at, context) in contexts.iter_mut().enumerate() {
-        let caller = place_of(context.caller);
-        let excess = outside[caller] - inside[caller];
-        if excess <= 0.0 || estimated[caller] <= 0.0 || !is_estimate(at, context) {
-            continue;
+    for caller in 0..estimates.len() {
+        let mut excess = outside[caller] - inside[caller];
+        let mut lowered = std::mem::take(&mut estimates[caller]);
+        // Whoever has no time left leaves the rest to the others.
+        while excess > 0.0 && !lowered.is_empty() {
+            let weight = |context: &Cost| {
+                let Uncertainty { variance, common } = context.uncertainty;
+                let common = common + PER_CALL_TICKS * context.timed as f64;
+                (variance + common * common).max(f64::MIN_POSITIVE)
+            };
+            let all: f64 = lowered.iter().map(|&at| weight(&contexts[at])).sum();
+            let mut taken = 0.0;
+            for &at in &lowered {
+                let context = &mut contexts[at];
+                let part = (excess * weight(context) / all).min(context.measured.max(0.0));
+                context.measured -= part;
+                inside[place_of(context.scope)] -= part;
+                taken += part;
+            }
+            if taken <= excess * 1e-9 {
+                break;
+            }
+            excess -= taken;
+            lowered.retain(|&at| contexts[at].measured > 0.0);
         }
-        let factor = (1.0 - excess / estimated[caller]).max(0.0);
-        let scope = place_of(context.scope);
-        inside[scope] -= context.measured * (1.0 - factor);
-        context.measured *= factor;
     }
 }
 

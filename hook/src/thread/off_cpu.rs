@@ -156,6 +156,8 @@ impl Thread {
                 let chunk = recording::chunk(ChunkKind::OffCpu, self.index(), bytes)?;
                 chunk.commit(places);
                 table.set(chunk.contents().cast());
+                // What had to be waited for meanwhile is no wait of the next stretch.
+                self.off_cpu.voluntary.set(sys::voluntary_switches());
             }
             for probe in 0..PROBES {
                 let place = table.get().wrapping_add((hash + probe) % places);
