@@ -56,7 +56,7 @@ pub(crate) fn sentence(report: &Report, finding: &Finding) -> String {
                 group.label,
                 percent(*of_lifetime),
                 elapsed(all_wait_ns.0),
-                lock(report, finding),
+                cause(report, finding),
             )
         }
         FindingKind::BarrierStraggler { useful_ns, median_ns, all_wait_ns, .. } => format!(
@@ -67,9 +67,10 @@ pub(crate) fn sentence(report: &Report, finding: &Finding) -> String {
             elapsed(all_wait_ns.0),
         ),
         FindingKind::StarvedConsumers { of_lifetime, producer, producer_busy, .. } => format!(
-            "{} starves: {} of its threads' time in {api}, while {} is busy for {} of its own; {saves}.",
+            "{} starves: {} of its threads' time in {api}{}, while {} is busy for {} of its own; {saves}.",
             group.label,
             percent(*of_lifetime),
+            cause(report, finding),
             thread(report, *producer),
             percent(*producer_busy),
         ),
@@ -93,16 +94,19 @@ pub(crate) fn sentence(report: &Report, finding: &Finding) -> String {
     }
 }
 
-/// Which lock it is, where it is taken, and who holds it meanwhile, doing what.
-fn lock(report: &Report, finding: &Finding) -> String {
+/// What the longest waits are for, where, and who holds it meanwhile or ends them, doing what.
+fn cause(report: &Report, finding: &Finding) -> String {
     let Some(row) = causes::longest(report, finding.group, finding.api) else {
         return String::new();
     };
-    let mut words =
-        format!(", {} of it for {}", elapsed(row.wait_ns.0), causes::object(report, row));
-    let site = causes::site(report, row.process, row.site);
-    if !site.is_empty() {
-        words += &format!(" at {site}");
+    let mut words = format!(", {} of it", elapsed(row.wait_ns.0));
+    for (before, what) in [
+        (" for ", causes::object(report, row)),
+        (" at ", causes::site(report, row.process, row.site)),
+    ] {
+        if !what.is_empty() {
+            words += &format!("{before}{what}");
+        }
     }
     if let Some(holder) = row.holders.first() {
         words += &format!(", held by {}", causes::party(report, holder));

@@ -292,15 +292,16 @@ fn charts_are_files() {
     let names = [
         "libraries",
         "apis",
+        "blocked",
         "sunburst",
         "running-and-waiting",
         "groups",
+        "threads-1",
         "tail",
         "calls",
         "flame",
         "flame-1",
         "flame-2",
-        "flame-3",
     ];
     let both = |name| ["svg", "png"].map(|kind| format!("out/of/it/{name}.{kind}"));
     assert_eq!(files, names.into_iter().flat_map(both).collect::<Vec<_>>());

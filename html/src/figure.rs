@@ -119,8 +119,7 @@ pub(crate) fn name(label: &Label) -> Markup {
 
 /// `3 threads`, `1 thread`.
 pub(crate) fn plural(number: usize, what: &str) -> String {
-    let shown = chase_viz::quantity(number as f64, Unit::Count(""));
-    format!("{shown} {what}{}", if number == 1 { "" } else { "s" })
+    chase_viz::plural(number as u64, what)
 }
 
 /// What charts call the libraries of the report; all of them, so that each has its colour.

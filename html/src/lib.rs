@@ -34,8 +34,8 @@ mod section_id;
 pub use error::Error;
 pub use label::Label;
 pub use model::{
-    ApiSyscalls, Balance, Blocked, BlockedIn, Change, Column, ColumnKind, Comparison, Edge,
-    Estimates, Facts, Figures, Finding, Flame, FlameKind, Function, FunctionChange, Header,
+    ApiSyscalls, Balance, Blocked, BlockedIn, CauseOfWait, Change, Column, ColumnKind, Comparison,
+    Edge, Estimates, Facts, Figures, Finding, Flame, FlameKind, Function, FunctionChange, Header,
     Library, Mark, Member, Names, Outlier, Process, Ran, RanFunction, RanObject, RawTable, Report,
     SelfParts, SubGroup, Syscall, Tail, TailCurve, ThreadGroup, Value, Verdict, WaitSource,
     Waiting,

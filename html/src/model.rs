@@ -28,6 +28,9 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// Where the processor was, where samples were taken.
     pub processor: Option<Ran>,
+    /// What threads waited for and who ended that, longest first.
+    #[serde(default)]
+    pub causes: Vec<CauseOfWait>,
     /// What threads that have work are blocked by.
     #[serde(default)]
     pub blocked: Blocked,
@@ -95,6 +98,27 @@ pub struct RanFunction {
     pub ns: f64,
     /// The line with most samples; empty if it is not known.
     pub line: Label,
+}
+
+/// Waits that are alike: who waits where for what, and who ends that.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct CauseOfWait {
+    /// The function that threads wait in.
+    pub function: Label,
+    /// Where they call it.
+    pub site: Label,
+    /// Their group.
+    pub group: Label,
+    /// What for: a lock, a file.
+    pub object: Label,
+    /// Their time, nanoseconds.
+    pub ns: f64,
+    /// How many waits.
+    pub waits: u64,
+    /// Who holds it meanwhile; empty if that is not known.
+    pub holder: Label,
+    /// Who ends the waits.
+    pub waker: Label,
 }
 
 /// Of what run a page is.

@@ -6,10 +6,10 @@ use std::path::Path;
 
 use chase_export::{Frame, Node, Stacks};
 use chase_html::{
-    ApiSyscalls, Balance, Blocked, BlockedIn, Change, Comparison, Edge, Estimates, Finding, Flame,
-    FlameKind, Function, FunctionChange, Header, Library, Member, Outlier, Ran, RanFunction,
-    RanObject, Report, SectionId, SelfParts, SubGroup, Syscall, Tail, TailCurve, ThreadGroup,
-    Verdict, WaitSource, Waiting, page, pictures,
+    ApiSyscalls, Balance, Blocked, BlockedIn, CauseOfWait, Change, Comparison, Edge, Estimates,
+    Finding, Flame, FlameKind, Function, FunctionChange, Header, Library, Member, Outlier, Ran,
+    RanFunction, RanObject, Report, SectionId, SelfParts, SubGroup, Syscall, Tail, TailCurve,
+    ThreadGroup, Verdict, WaitSource, Waiting, page, pictures,
 };
 use roxmltree::Document;
 
@@ -185,6 +185,16 @@ fn made_up() -> Report {
             Finding { text: "Deep.".into(), shown_in: Some(SectionId::Flame) },
             Finding { text: "That is all.".into(), shown_in: None },
         ],
+        causes: vec![CauseOfWait {
+            function: "pthread_mutex_lock".into(),
+            site: "update <stats> app.c:14".into(),
+            group: "worker".into(),
+            object: "stats_mu".into(),
+            ns: 3.1e9,
+            waits: 398,
+            holder: "worker, in nanosleep".into(),
+            waker: "worker, in pthread_mutex_unlock".into(),
+        }],
         processor: Some(Ran {
             samples: 4_000,
             on_cpu_ns: 4e9,
@@ -331,8 +341,8 @@ fn estimates_are_marked() {
     let cells = [
         // The library; of the functions, share, self, total and calls.
         "~4.00 s ± 5.0 %</td>",
-        "~2.40 k ± 5.0 %</td>",
-        "~75.0 %</td><td class=\"number\">~3.00 s ± 10.0 %</td><td class=\"number\">~4.50 s</td><td class=\"number\">~1.20 k</td>",
+        "~2400 ± 5.0 %</td>",
+        "~75.0 %</td><td class=\"number\">~3.00 s ± 10.0 %</td><td class=\"number\">~4.50 s</td><td class=\"number\">~1200</td>",
         // As much as itself, or more.
         "~25.0 %</td><td class=\"number\">≤ 3.00 s</td>",
         "~4.00 s ± 25.0 %</td>",

@@ -46,6 +46,6 @@ pub use label::visible;
 pub use palette::colours;
 pub use percentiles::{Curve, percentiles};
 pub use pie::pie;
-pub use quantity::{quantity, share};
+pub use quantity::{bytes, count, plural, quantity, rough_duration, share};
 pub use stacked::{StackRow, stacked};
 pub use sunburst::{Part, Segment, sunburst};

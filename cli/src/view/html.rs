@@ -7,14 +7,15 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, bail};
-use chase_analyzer::{Finding, GroupRow};
+use chase_analyzer::{CauseRow, Finding, GroupRow, Party};
 use chase_export::{Profile, Stacks};
-use chase_html::{Comparison, Facts, Figures, Flame, FlameKind, Process};
+use chase_html::{CauseOfWait, Comparison, Facts, Figures, Flame, FlameKind, Process};
 
 use super::files::Files;
 use super::not_seen::NotSeen;
 use super::{approximate, compare as views, processes};
 use crate::args::{Cli, CompareArgs};
+use crate::causes;
 use crate::compare::Compared;
 use crate::report::Report;
 use crate::sentences::sentence;
@@ -23,6 +24,8 @@ use crate::terminal::{clean, count, elapsed};
 
 /// Thread groups that get stacks of their own.
 const GROUPS: usize = 6;
+/// Causes of waits.
+const CAUSES: usize = 50;
 /// Rows of the table of processes.
 const PROCESSES: usize = 50;
 
@@ -194,6 +197,7 @@ fn facts(report: &Report) -> Facts {
             .collect(),
         more_processes: analysis.processes.len().saturating_sub(PROCESSES),
         processor: super::hot::ran(report),
+        causes: report.causes().iter().take(CAUSES).map(|row| cause(report, row)).collect(),
         idle: super::blocked::idle_threads(report),
         runnable: super::blocked::runnable(report),
     }
@@ -209,4 +213,23 @@ fn hosts(report: &Report) -> usize {
 fn command(arguments: &[String]) -> String {
     let quoted = shlex::try_join(arguments.iter().map(String::as_str));
     quoted.unwrap_or_else(|_| arguments.join(" "))
+}
+
+/// Waits that are alike, in words.
+fn cause(report: &Report, row: &CauseRow) -> CauseOfWait {
+    let party = |parties: &[Party]| {
+        let first = parties.first().map(|party| causes::party(report, party));
+        first.unwrap_or_default().as_str().into()
+    };
+    let function = row.api.map_or("(own code)", |api| report.names.short(api as usize));
+    CauseOfWait {
+        function: function.into(),
+        site: causes::site(report, row.process, row.site).as_str().into(),
+        group: report.groups().rows[row.group as usize].label.as_str().into(),
+        object: causes::object(report, row).as_str().into(),
+        ns: row.wait_ns.as_f64(),
+        waits: row.waits,
+        holder: party(&row.holders),
+        waker: party(&row.wakers),
+    }
 }

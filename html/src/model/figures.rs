@@ -2,7 +2,7 @@
 
 use chase_analyzer::{Analysis, Finding, Groups, Measures, Tails};
 
-use super::{Process, Ran};
+use super::{CauseOfWait, Process, Ran};
 
 /// What things are called.
 pub trait Names {
@@ -32,20 +32,22 @@ pub struct Figures<'a> {
 /// What the analysis doesn't know of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
-    /// For [`Header::program`].
+    /// For [`Header::program`](super::Header::program).
     pub program: String,
-    /// For [`Header::command`].
+    /// For [`Header::command`](super::Header::command).
     pub command: String,
-    /// For [`Header::facts`].
+    /// For [`Header::facts`](super::Header::facts).
     pub facts: Vec<(String, String)>,
-    /// For [`Header::not_seen`].
+    /// For [`Header::not_seen`](super::Header::not_seen).
     pub not_seen: Vec<String>,
-    /// For [`Header::processes`].
+    /// For [`Header::processes`](super::Header::processes).
     pub processes: Vec<Process>,
-    /// For [`Header::more_processes`].
+    /// For [`Header::more_processes`](super::Header::more_processes).
     pub more_processes: usize,
-    /// For [`Report::processor`].
+    /// For [`Report::processor`](super::Report::processor).
     pub processor: Option<Ran>,
+    /// For [`Report::causes`](super::Report::causes).
+    pub causes: Vec<CauseOfWait>,
     /// For [`Blocked::idle`](super::Blocked::idle).
     pub idle: String,
     /// For [`Blocked::runnable`](super::Blocked::runnable).

@@ -22,6 +22,7 @@ impl Report {
     #[must_use]
     pub fn new(figures: Figures<'_>, names: &dyn Names, mut facts: Facts) -> Self {
         let processor = facts.processor.take();
+        let causes = std::mem::take(&mut facts.causes);
         let (idle, runnable) = (take(&mut facts.idle), facts.runnable.take());
         let analysis = figures.analysis;
         let (syscalls, more_syscalls) = syscalls::of(analysis, names);
@@ -29,6 +30,7 @@ impl Report {
             header: header(analysis, facts),
             findings: figures.findings.iter().map(|finding| sentence(names, finding)).collect(),
             processor,
+            causes,
             blocked: Blocked {
                 rows: blocked_in(figures.analysis, names),
                 idle: idle.into(),

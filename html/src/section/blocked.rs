@@ -4,7 +4,7 @@ use chase_viz::{Chart, Group, GroupKind, Heading, Part, Segment, Sheet, Unit, su
 use maud::{Markup, html};
 
 use crate::figure::{count, figure, name, share, table, time};
-use crate::model::{BlockedIn, WaitSource};
+use crate::model::{BlockedIn, CauseOfWait, WaitSource};
 use crate::{Error, Label, Report};
 
 /// Width of the rings beside their table, pixels.
@@ -39,6 +39,10 @@ pub(super) fn render(report: &Report) -> Result<Option<Markup>, Error> {
             p { (blocked.idle) ": waiting to be told of work for 95 % of their lives or more. They are left out here." }
         }
         (picture)
+        @if !report.causes.is_empty() {
+            p { "Who waits where, for what, and who holds it and ends that, as the kernel saw it:" }
+            (causes_of_waits(&report.causes))
+        }
         @if let Some(runnable) = &blocked.runnable {
             p { "Waiting for a processor: " (runnable) "." }
         }
@@ -74,6 +78,33 @@ fn segment((cause, rows): (&Label, Vec<&BlockedIn>)) -> Segment {
         parts: rows.iter().map(part).collect(),
         key: None,
     }
+}
+
+fn causes_of_waits(rows: &[CauseOfWait]) -> Markup {
+    let columns = [
+        ("function", false),
+        ("at", false),
+        ("threads of", false),
+        ("for", false),
+        ("time", true),
+        ("waits", true),
+        ("held by", false),
+        ("ended by", false),
+    ];
+    let row = |row: &CauseOfWait| {
+        vec![
+            name(&row.function),
+            name(&row.site),
+            name(&row.group),
+            name(&row.object),
+            time(row.ns),
+            count(row.waits),
+            name(&row.holder),
+            name(&row.waker),
+        ]
+    };
+    let rows: Vec<_> = rows.iter().take(ROWS).map(row).collect();
+    table("Causes of waits", &columns, &rows)
 }
 
 fn functions(rows: &[BlockedIn]) -> Markup {
