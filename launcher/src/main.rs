@@ -5,7 +5,8 @@
 //!
 //! There is no `main` of Rust's: before that, the standard library would ignore SIGPIPE and open descriptors that
 //! are closed, and the program would inherit both.
-#![no_main]
+#![cfg_attr(not(test), no_main)]
+#![cfg_attr(test, allow(dead_code, reason = "the harness has a main of its own"))]
 
 mod args;
 mod check;
@@ -32,8 +33,8 @@ use args::{Cli, Task};
 /// Exit status where it is chase that failed, as with `env` and `timeout`.
 pub(crate) const OWN_FAILURE: i32 = 125;
 
-#[unsafe(no_mangle)]
-extern "C" fn main(_: c_int, _: *const *const c_char) -> c_int {
+#[cfg_attr(not(test), unsafe(export_name = "main"))]
+extern "C" fn run(_: c_int, _: *const *const c_char) -> c_int {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return explain(&error),
