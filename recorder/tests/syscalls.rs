@@ -72,7 +72,7 @@ fn foreign_bytes_and_later_versions_are_named() {
     assert!(recording.to_string().contains("begins with \"CHASEREC\""), "{recording}");
     assert_eq!(SyscallsFile::parse([0; 4096].as_slice()).unwrap_err(), Error::NeverBegun);
     let cut = SyscallsFile::parse(&bytes[..100]).unwrap_err();
-    assert_eq!(cut, Error::TooShort { len: 100, expected: 176 });
+    assert_eq!(cut, Error::TooShort { len: 100, expected: size_of::<SyscallsHeader>() });
     let at = offset_of!(SyscallsHeader, reader_min);
     let later = SyscallsFile::parse(patched(&bytes, at, &2_u32.to_le_bytes())).unwrap_err();
     assert_eq!(later, Error::LaterSyscalls { version: 1, reader_min: 2 });
@@ -88,7 +88,7 @@ fn foreign_bytes_and_later_versions_are_named() {
 fn a_cut_file_gives_what_is_left() {
     let bytes = syscalls_sample().build();
     let whole = walk(&bytes).unwrap();
-    for len in (176..bytes.len()).step_by(97) {
+    for len in (size_of::<SyscallsHeader>()..bytes.len()).step_by(97) {
         assert!(walk(&bytes[..len]).expect("the header is there") <= whole);
         let problems = SyscallsFile::parse(&bytes[..len]).unwrap().problems().to_vec();
         let committed = bytes.len() as u64;
