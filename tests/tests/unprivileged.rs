@@ -142,8 +142,8 @@ fn threads_have_the_time_that_they_ran_and_waited() {
             // What was below 50 µs at a time, and what asking took.
             near("a lifetime", parts, part("lifetime_ns"), 0.02)?;
         }
-        for (number_of, expected) in told.iter().enumerate() {
-            let is_it = |thread: &&Value| thread["thread"] == number_of + 1;
+        for (routine, expected) in ["long_one", "short_one", "sleeper"].iter().zip(&told) {
+            let is_it = |thread: &&Value| thread["function"]["name"] == **routine;
             let thread = threads.iter().find(is_it).expect("recorded");
             let found = number(&thread["on_cpu_ns"]);
             if *expected > 1e8 {

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::run::{Outcome, build, cargo, library, root, run, say};
+use crate::run::{Outcome, build, cargo, library, report, root, run, say};
 use crate::{layers, packages};
 
 /// All tests, cheapest first.
@@ -70,6 +70,9 @@ fn under_stress() -> Outcome {
         say(&format!("Testing programs under a hook that samples whatever it can ({features})"));
         let mut build = cargo(["build", "--release", "-p", "chase-hook", "--features", features]);
         run(build.arg("--target-dir").arg(&directory))?;
+        // Tests look for it beside the library.
+        std::fs::copy(report(), directory.join("release/chase-report"))
+            .map_err(|error| format!("can't copy chase-report: {error}"))?;
         let mut programs = cargo(["test", "-p", "chase-tests", "--no-fail-fast"]);
         let suites = suites.iter().copied().chain(more);
         programs.args(suites.flat_map(|suite| ["--test", suite])).env("CHASE_LIB", &library);
