@@ -25,33 +25,25 @@ impl Waits<'_> {
     fn rows(&self, report: &Report) -> anyhow::Result<Vec<WaitRow>> {
         let chosen = chosen(report, self.group)?;
         let mut rows = waits(&report.analysis, report.groups());
-        rows.retain(|row| {
-            chosen[row.group as usize]
-                && match row.api {
-                    None => self.lib.libs.is_empty() && self.api.apis.is_empty(),
-                    Some(api) => {
-                        let (analysis, names) = (&report.analysis, &report.names);
-                        is_wanted(analysis, names, api as usize, self.lib, self.api)
-                    }
-                }
-        });
+        rows.retain(|row| chosen[row.group as usize] && self.takes(report, row.api));
         Ok(rows)
     }
 
     /// Who waits where for what, and who ends that.
     fn causes<'r>(&self, report: &'r Report) -> anyhow::Result<Vec<&'r CauseRow>> {
         let chosen = chosen(report, self.group)?;
-        let wanted = |row: &&CauseRow| {
-            chosen[row.group as usize]
-                && match row.api {
-                    None => self.lib.libs.is_empty() && self.api.apis.is_empty(),
-                    Some(api) => {
-                        let (analysis, names) = (&report.analysis, &report.names);
-                        is_wanted(analysis, names, api as usize, self.lib, self.api)
-                    }
-                }
-        };
+        let wanted = |row: &&CauseRow| chosen[row.group as usize] && self.takes(report, row.api);
         Ok(report.causes().iter().filter(wanted).collect())
+    }
+
+    /// Whether the filters take waits in an API, or in own code.
+    fn takes(&self, report: &Report, api: Option<u32>) -> bool {
+        match api {
+            None => self.lib.libs.is_empty() && self.api.apis.is_empty(),
+            Some(api) => {
+                is_wanted(&report.analysis, &report.names, api as usize, self.lib, self.api)
+            }
+        }
     }
 }
 
