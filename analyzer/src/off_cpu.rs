@@ -1,11 +1,11 @@
 //! Time off the CPU.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::clock::Ns;
 
 /// Where waits are from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WaitSource {
     /// The kernel's scheduler: measured.

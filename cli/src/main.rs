@@ -7,7 +7,6 @@ mod args;
 mod causes;
 mod companion;
 mod compare;
-mod generate;
 mod machine;
 mod names;
 mod places;
@@ -51,7 +50,9 @@ fn main() -> ExitCode {
 
 fn run(cli: &Cli) -> anyhow::Result<()> {
     let text = match &cli.view {
-        Some(View::Generate { directory }) => return generate::generate(directory),
+        Some(View::Generate { directory }) => {
+            return Ok(chase_manual::generate(Cli::command(), directory)?);
+        }
         Some(View::Compare(arguments)) => view::compare::show(cli, arguments, terminal(cli))?,
         _ => view::show(cli, &Report::open(cli)?, terminal(cli))?,
     };

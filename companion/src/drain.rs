@@ -162,28 +162,19 @@ impl Drain {
     }
 
     fn write_row(&mut self, number: usize, row: &Row, processes: &[Process], program: &Program) {
-        let Some(process) = processes.get(row.process as usize) else { return };
-        if !has_name(process) {
+        if !processes.get(row.process as usize).is_some_and(has_name) {
             return;
         }
-        self.make_target(row.process, processes);
-        let Some(target) = self.targets.get_mut(&row.process) else { return };
         let written = self.written[number];
-        if written.is_none() {
-            target.rows.push(number as u32);
-        }
         let mut place = written.and_then(|written| written.place);
-        target.refresh(&program.totals());
-        if let Some(file) = &mut target.file {
-            let result = match place {
-                Some(at) => file.update(at, row),
-                None => file.add(row).map(|at| place = Some(at)),
-            };
-            if let Err(error) = result {
-                file.stop();
-                target.file = None;
-                self.failed.get_or_insert((path_of(process, &self.directory), error));
-            }
+        self.write_with(row.process, program, processes, |file| match place {
+            Some(at) => file.update(at, row),
+            None => file.add(row).map(|at| place = Some(at)),
+        });
+        if written.is_none()
+            && let Some(target) = self.targets.get_mut(&row.process)
+        {
+            target.rows.push(number as u32);
         }
         self.written[number] = Some(Written { place, count: row.count });
     }
@@ -209,37 +200,41 @@ impl Drain {
             // As long as it lives, or there is no telling any more.
             samples.look_up(process, now);
             samples.look_for_names(process, now);
-            if !has_name(process) {
-                continue;
-            }
-            self.make_target(number, processes);
-            let Some(target) = self.targets.get_mut(&number) else { continue };
-            target.refresh(&program.totals());
-            let Some(file) = &mut target.file else { continue };
-            if let Err(error) = samples.write(file) {
-                file.stop();
-                target.file = None;
-                self.failed.get_or_insert((path_of(process, &self.directory), error));
-            }
+            self.write_with(number, program, processes, |file| samples.write(file));
         }
         self.samples = all;
     }
 
     fn write_causes(&mut self, program: &Program, processes: &[Process]) {
-        for (number, changed) in self.causes.changed(program, processes) {
-            let process = &processes[number as usize];
-            if !has_name(process) {
-                continue;
-            }
-            self.make_target(number, processes);
-            let Some(target) = self.targets.get_mut(&number) else { continue };
-            target.refresh(&program.totals());
-            let Some(file) = &mut target.file else { continue };
-            if let Err(error) = self.causes.write(&changed, program, processes, file) {
-                file.stop();
-                target.file = None;
-                self.failed.get_or_insert((path_of(process, &self.directory), error));
-            }
+        let mut causes = std::mem::take(&mut self.causes);
+        for (number, changed) in causes.changed(program, processes) {
+            self.write_with(number, program, processes, |file| {
+                causes.write(&changed, program, processes, file)
+            });
+        }
+        self.causes = causes;
+    }
+
+    /// Writes something into the file of a process, if that can be written. A file that can't be written is left as it is.
+    fn write_with(
+        &mut self,
+        number: u32,
+        program: &Program,
+        processes: &[Process],
+        write: impl FnOnce(&mut SyscallsFile) -> io::Result<()>,
+    ) {
+        let process = &processes[number as usize];
+        if !has_name(process) {
+            return;
+        }
+        self.make_target(number, processes);
+        let Some(target) = self.targets.get_mut(&number) else { return };
+        target.refresh(&program.totals());
+        let Some(file) = &mut target.file else { return };
+        if let Err(error) = write(file) {
+            file.stop();
+            target.file = None;
+            self.failed.get_or_insert((path_of(process, &self.directory), error));
         }
     }
 

@@ -15,7 +15,9 @@ use serde::{Deserialize, Serialize};
 use crate::Label;
 use crate::section_id::SectionId;
 
-pub use blocked::{Blocked, BlockedIn};
+pub use chase_analyzer::{Verdict, WaitSource};
+
+pub use blocked::{Blocked, BlockedIn, CauseOfWait};
 pub use figures::{Facts, Figures, Names};
 pub use tables::{Column, ColumnKind, Mark, RawTable, Value};
 
@@ -98,27 +100,6 @@ pub struct RanFunction {
     pub ns: f64,
     /// The line with most samples; empty if it is not known.
     pub line: Label,
-}
-
-/// Waits that are alike: who waits where for what, and who ends that.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct CauseOfWait {
-    /// The function that threads wait in.
-    pub function: Label,
-    /// Where they call it.
-    pub site: Label,
-    /// Their group.
-    pub group: Label,
-    /// What for: a lock, a file.
-    pub object: Label,
-    /// Their time, nanoseconds.
-    pub ns: f64,
-    /// How many waits.
-    pub waits: u64,
-    /// Who holds it meanwhile; empty if that is not known.
-    pub holder: Label,
-    /// Who ends the waits.
-    pub waker: Label,
 }
 
 /// Of what run a page is.
@@ -210,20 +191,6 @@ pub struct Library {
     pub calls_error: Option<f64>,
     /// Its functions, longest self time first.
     pub functions: Vec<Function>,
-}
-
-/// Where waits are from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum WaitSource {
-    /// Measured by the scheduler.
-    Scheduler,
-    /// Measured by the threads themselves, in long calls.
-    Asked,
-    /// Told by the names of functions that are known to wait.
-    #[default]
-    Name,
-    /// Different in some processes and in others.
-    Mixed,
 }
 
 /// Time spent waiting.
@@ -488,21 +455,4 @@ pub struct SelfParts {
     pub wait_ns: f64,
     /// Ready to run while another thread did.
     pub preempted_ns: f64,
-}
-
-/// What became of the time per call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Verdict {
-    /// It became longer.
-    Slower,
-    /// It became shorter.
-    Faster,
-    /// It may have stayed the same.
-    NoClearChange,
-    /// There were too few calls or runs to tell.
-    TooFew,
-    /// Called before only.
-    OnlyBefore,
-    /// Called now only.
-    OnlyNow,
 }

@@ -273,7 +273,7 @@ fn made_up() -> Report {
             functions: vec![
                 changed("fread", 41.0, 82.0, Verdict::Slower),
                 changed("close", 90.0, 70.0, Verdict::Faster),
-                changed("open", 0.0, 5.0, Verdict::OnlyNow),
+                changed("open", 0.0, 5.0, Verdict::OnlyAfter),
                 changed("stat", 5.0, 5.1, Verdict::NoClearChange),
             ],
             more_functions: 2,

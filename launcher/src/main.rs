@@ -15,7 +15,6 @@ mod companion;
 mod config_file;
 mod doctor;
 mod elf;
-mod generate;
 mod parts;
 mod record;
 mod settings;
@@ -25,8 +24,8 @@ use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use clap::Parser;
 use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser};
 
 use args::{Cli, Task};
 
@@ -44,7 +43,9 @@ extern "C" fn run(_: c_int, _: *const *const c_char) -> c_int {
         Task::Check(arguments) => check::check(&arguments),
         Task::Doctor => doctor::doctor(),
         Task::Report { arguments } => report(arguments),
-        Task::Generate { directory } => generate::generate(&directory),
+        Task::Generate { directory } => {
+            chase_manual::generate(Cli::command(), &directory).map(|()| 0).map_err(Into::into)
+        }
     };
     result.unwrap_or_else(|error| {
         say(&format!("chase: {error:#}\n"));

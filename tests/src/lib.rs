@@ -20,6 +20,8 @@
 
 pub mod check;
 pub mod compile;
+pub mod foreign;
+pub mod launcher;
 mod load;
 pub mod need;
 pub mod recorded;

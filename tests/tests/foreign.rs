@@ -1,46 +1,14 @@
 //! Runtimes of other languages, each with what is hard in it: collections while C code runs, errors that leave it,
 //! callbacks from it, fibers and threads on stacks of their own. Each does bare what it does with every timing.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
-use chase_tests::compile::{Build, programs};
+use chase_tests::compile::Build;
+use chase_tests::foreign::{made, same, source};
 use chase_tests::need;
 use chase_tests::trial::Trial;
-use tempfile::TempDir;
 
 const PYTHON: &str = "/usr/bin/python3";
-
-fn source(name: &str) -> PathBuf {
-    programs().join("foreign").join(name)
-}
-
-/// A program started bare and with each timing. Some process of it must have called each of `apis`.
-fn same(mut trial: Trial, apis: &[(&str, &str)]) {
-    for timing in ["adaptive", "all"] {
-        trial = trial.hooked_env("CHASE_TIMING", timing);
-        let recording = trial.compare();
-        for (provider, api) in apis {
-            let calls: u64 = recording.processes.iter().map(|p| p.calls(provider, api)).sum();
-            let called = recording.processes.iter().flat_map(|p| &p.apis);
-            let others: Vec<_> = called
-                .filter(|a| a.calls > 0 && a.provider.starts_with(provider))
-                .map(|a| &a.name)
-                .collect();
-            assert!(calls > 0, "{timing}: no call to {api} of {provider}, but to {others:?}");
-        }
-    }
-}
-
-/// What a shell script makes in a directory of its own from the files in `$from`.
-fn made(script: &str) -> TempDir {
-    let directory = tempfile::tempdir().expect("make a directory");
-    let mut shell = Command::new("/bin/sh");
-    shell.args(["-ec", script]).env("from", source("")).env_remove("LD_LIBRARY_PATH");
-    let output = shell.current_dir(directory.path()).output().expect("start a shell");
-    assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));
-    directory
-}
 
 fn interpreted(interpreter: impl AsRef<Path>, name: &str) -> Trial {
     Trial::new(interpreter.as_ref()).arg(source(name))
@@ -169,28 +137,4 @@ fn crystal() {
 fn sbcl() {
     let sbcl = need::package("sbcl", "/usr/bin/sbcl");
     same(Trial::new(sbcl).arg("--script").arg(source("runtime.lisp")), &[("libc.so", "memcpy")]);
-}
-
-#[test]
-#[ignore = "takes 110 MB of packages: cargo xtask foreign"]
-fn ocaml() {
-    need::package("ocaml-nox", "/usr/bin/ocamlopt");
-    let libraries = "-I +threads unix.cmxa threads.cmxa";
-    let made = made(&format!(
-        "cp $from/runtime.ml .; ocamlopt -o native {libraries} runtime.ml; \
-         ocamlc -o bytecode {} runtime.ml",
-        libraries.replace("cmxa", "cma")
-    ));
-    for kind in ["native", "bytecode"] {
-        let program = made.path().join(kind);
-        same(Trial::new(program), &[("libc.so", "pthread_create")]);
-    }
-}
-
-#[test]
-#[ignore = "takes 135 packages: cargo xtask foreign"]
-fn octave() {
-    let octave = need::package("octave", "/usr/bin/octave-cli");
-    let trial = Trial::new(octave).args(["--norc", "--no-history"]).arg(source("runtime.m"));
-    same(trial, &[("libc.so", "memcpy")]);
 }

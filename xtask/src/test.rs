@@ -85,8 +85,9 @@ fn under_stress() -> Outcome {
 pub(crate) fn foreign() -> Outcome {
     packages::install_foreign()?;
     build()?;
-    let mut programs = cargo(["test", "-p", "chase-tests", "--no-fail-fast", "--test", "foreign"]);
-    run(programs.args(["--", "--include-ignored"]).env("CHASE_LIB", library()))
+    let suites = ["--test", "foreign", "--test", "foreign_large"];
+    let mut programs = cargo(["test", "-p", "chase-tests", "--no-fail-fast"]);
+    run(programs.args(suites).env("CHASE_LIB", library()))
 }
 
 /// What chase costs.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::figures::{Figures, Parts, Run, wait_source};
 use super::matching::{ApiName, Pair};
@@ -92,7 +92,7 @@ pub struct ApiChange {
 }
 
 /// What became of the time per call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// It became longer.

@@ -29,3 +29,24 @@ pub struct BlockedIn {
     /// How many threads.
     pub threads: usize,
 }
+
+/// Waits that are alike: who waits where for what, and who ends that.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct CauseOfWait {
+    /// The function that threads wait in.
+    pub function: Label,
+    /// Where they call it.
+    pub site: Label,
+    /// Their group.
+    pub group: Label,
+    /// What for: a lock, a file.
+    pub object: Label,
+    /// Their time, nanoseconds.
+    pub ns: f64,
+    /// How many waits.
+    pub waits: u64,
+    /// Who holds it meanwhile; empty if that is not known.
+    pub holder: Label,
+    /// Who ends the waits.
+    pub waker: Label,
+}

@@ -2,7 +2,7 @@
 
 use chase_analyzer::{ApiChange, ApiName, Change as Figure, Comparison as Compared, Parts};
 
-use super::{Change, Comparison, FunctionChange, SelfParts, Verdict};
+use super::{Change, Comparison, FunctionChange, SelfParts};
 use crate::Label;
 
 /// Functions shown.
@@ -47,7 +47,6 @@ fn change(measure: &str, figure: &Figure, is_time: bool) -> Change {
 }
 
 fn function_change(row: &ApiChange, function: &dyn Fn(&ApiName) -> String) -> FunctionChange {
-    use chase_analyzer::Verdict as Found;
     let of = |name: &dyn Fn(&ApiName) -> String| {
         let [before, now] = [&row.before, &row.after].map(|side| side.as_ref().map(name));
         match (before, now) {
@@ -59,14 +58,7 @@ fn function_change(row: &ApiChange, function: &dyn Fn(&ApiName) -> String) -> Fu
     FunctionChange {
         function: of(function).into(),
         library: of(&|name| name.library.clone()).into(),
-        verdict: match row.verdict {
-            Found::Slower => Verdict::Slower,
-            Found::Faster => Verdict::Faster,
-            Found::NoClearChange => Verdict::NoClearChange,
-            Found::TooFew => Verdict::TooFew,
-            Found::OnlyBefore => Verdict::OnlyBefore,
-            Found::OnlyAfter => Verdict::OnlyNow,
-        },
+        verdict: row.verdict,
         figures: vec![
             change("per call", &metrics.time_per_call_ns, true),
             change("self", &metrics.self_ns, true),

@@ -5,13 +5,12 @@ use std::mem::take;
 
 use chase_analyzer::{
     Analysis, BlockedRow, Finding, FindingKind, LibraryKind, LibraryRow, WaitCause,
-    WaitSource as Source,
 };
 
 use super::figures::{Facts, Figures, Names, calls_error, self_error};
 use super::{
-    Blocked, BlockedIn, Edge, Estimates, Function, Header, Library, Report, WaitSource, Waiting,
-    groups, syscalls, tables, tails,
+    Blocked, BlockedIn, Edge, Estimates, Function, Header, Library, Report, Waiting, groups,
+    syscalls, tables, tails,
 };
 use crate::Label;
 use crate::section_id::SectionId;
@@ -37,12 +36,7 @@ impl Report {
                 runnable: runnable.map(Label::from),
             },
             libraries: libraries(analysis, names),
-            waits: match analysis.wait_source() {
-                Source::Scheduler => WaitSource::Scheduler,
-                Source::Asked => WaitSource::Asked,
-                Source::Name => WaitSource::Name,
-                Source::Mixed => WaitSource::Mixed,
-            },
+            waits: analysis.wait_source(),
             groups: groups::of(figures, names),
             tails: tails::of(figures, names),
             syscalls,

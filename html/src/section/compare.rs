@@ -161,6 +161,6 @@ fn words(verdict: Verdict) -> &'static str {
         Verdict::NoClearChange => "no clear change",
         Verdict::TooFew => "too few to tell",
         Verdict::OnlyBefore => "only before",
-        Verdict::OnlyNow => "only now",
+        Verdict::OnlyAfter => "only now",
     }
 }

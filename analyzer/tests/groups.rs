@@ -1,0 +1,155 @@
+//! Groups of threads: who is in which, how they compare, what they wait for.
+
+mod pool;
+mod process;
+
+use chase_analyzer::{FindingKind, Ns, PartLevel, group_tree, waits};
+use pool::{MS, Pool, US};
+
+/// Ten thousand threads, fifty at a time.
+#[test]
+fn short_lived_threads_fold_into_one_group_with_their_extremes() {
+    let mut pool = Pool::new();
+    let start = pool.process.builder.header.clock_start.ticks;
+    for number in 0..10_000_u64 {
+        let thread = pool.thread("task", 0x100);
+        pool.process.builder.thread_mut(thread).start_ticks = start + number / 50 * MS;
+        let ticks = match number {
+            7_777 => 40 * MS,
+            3_333 => 10 * US,
+            _ => 900 * US,
+        };
+        pool.process.builder.timeline(thread).call(pool.work, ticks).end();
+    }
+    let outcome = pool.finish();
+    assert_eq!(outcome.groups.rows.len(), 2);
+    let group = outcome.group(10_000);
+    assert_eq!(group.concurrency, 51, "one lives on while later ones come and go");
+    let lifetime = group.lifetime;
+    assert_eq!((lifetime.min_ns, lifetime.min_thread), (Ns(10 * US), 3_334));
+    assert_eq!((lifetime.max_ns, lifetime.max_thread), (Ns(40 * MS), 7_778));
+    assert_eq!(lifetime.median_ns, Ns(900 * US));
+    assert!(group.unlike_lifetimes && !group.as_rates);
+    let kind = outcome.only(Some("work"), &[7_778], 39_100 * US);
+    assert!(matches!(kind, FindingKind::SlowThreads { .. }), "{kind:?}");
+}
+
+/// A pool that grows: later threads did less because they had less time.
+#[test]
+fn threads_that_end_together_are_compared_by_rate() {
+    let mut pool = Pool::new();
+    let start = pool.process.builder.header.clock_start.ticks;
+    pool.workers(8, |pool, number, thread| {
+        let late = number as u64 * 100;
+        pool.process.builder.thread_mut(thread).start_ticks = start + late * MS;
+        pool.call(thread, pool.work, MS, 1_000 - late);
+    });
+    let outcome = pool.finish();
+    assert!(outcome.findings.is_empty(), "{:#?}", outcome.findings);
+    let group = outcome.group(8);
+    assert!(group.as_rates && group.unlike_lifetimes && group.outliers.is_empty());
+    assert!(group.comparison.imbalance < 0.001 && group.comparison.load_balance > 0.999);
+}
+
+#[test]
+fn groups_keep_apart_what_runs_different_code() {
+    let mut pool = Pool::new();
+    for (name, routine) in [("io-1", 0x100), ("io-2", 0x100), ("cpu-1", 0x100), ("io-1", 0x200)] {
+        let thread = pool.thread(name, routine);
+        pool.process.builder.timeline(thread).work(MS).end();
+    }
+    let outcome = pool.finish();
+    let mut labels: Vec<_> =
+        outcome.groups.rows.iter().map(|row| (row.label.as_str(), row.threads)).collect();
+    labels.sort_unstable();
+    assert_eq!(labels, [("app+0x1100", 3), ("app+0x1200", 1), ("main of app", 1)]);
+    // They all do the same, whatever they are called.
+    assert!(outcome.groups.rows.iter().all(|row| row.parts.is_empty()));
+}
+
+/// Names and creation sites open a level below the start routine where they go with what threads do.
+#[test]
+fn levels_of_a_group_are_opened_where_they_tell_something() {
+    let parts = |of: &dyn Fn(usize) -> (&'static str, u64), does: &dyn Fn(usize) -> u64| {
+        let mut pool = Pool::new();
+        for number in 0..6 {
+            let (name, site) = of(number);
+            let thread = pool.thread(&format!("{name}-{number}"), 0x100);
+            let object = pool.process.builder.object_mut(pool.process.app).bias;
+            pool.process.builder.thread_mut(thread).creation_site_avma = object + 0x1000 + site;
+            pool.call(thread, pool.work, MS, does(number));
+            pool.call(thread, pool.lock, MS, 100 - does(number));
+            pool.process.builder.timeline(thread).end();
+        }
+        let outcome = pool.finish();
+        let group = outcome.groups.rows.iter().find(|row| row.threads == 6).unwrap();
+        let parts = group.parts.iter().map(|part| (part.level, part.name.clone(), part.threads));
+        let all: usize = group.parts.iter().map(|part| part.members.len()).sum();
+        assert!(all == 0 || all == 6);
+        (parts.collect::<Vec<_>>(), group.outliers.len())
+    };
+    let two_kinds = |number: usize| if number < 2 { 90 } else { 40 };
+    let alike = |_: usize| 60;
+    let by_name = |number: usize| (if number < 2 { "cpu" } else { "io" }, 0x10);
+    let by_site = |number: usize| ("worker", if number < 2 { 0x10 } else { 0x900 });
+    let near = |number: usize| ("worker", if number < 2 { 0x10 } else { 0x30 });
+    let name = |name: &str, threads| (PartLevel::Name, format!("{name}-*"), threads);
+    assert_eq!(parts(&by_name, &two_kinds), (vec![name("cpu", 2), name("io", 4)], 0));
+    let site = |threads| (PartLevel::CreationSite, "worker-*".to_owned(), threads);
+    assert_eq!(parts(&by_site, &two_kinds), (vec![site(2), site(4)], 0));
+    for of in [&by_name as &dyn Fn(usize) -> (&'static str, u64), &by_site] {
+        assert_eq!(parts(of, &alike).0, []);
+    }
+    assert_eq!(parts(&near, &two_kinds).0, [], "an unrolled loop");
+}
+
+#[test]
+fn waits_by_cause_and_group() {
+    let mut pool = Pool::new();
+    pool.workers(2, |pool, _, thread| {
+        pool.call(thread, pool.barrier, 10 * MS, 2);
+        pool.call(thread, pool.lock, 5 * MS, 2);
+        pool.call(thread, pool.work, 10 * MS, 1);
+    });
+    let outcome = pool.finish();
+    let group = outcome.group(2);
+    let found: Vec<_> = group.waits.iter().map(|w| (format!("{:?}", w.cause), w.wait_ns)).collect();
+    assert_eq!(found, [("Barrier".to_owned(), Ns(40 * MS)), ("Lock".to_owned(), Ns(20 * MS))]);
+    assert_eq!(group.wait_ns, Ns(60 * MS));
+    assert_eq!((group.useful.median_ns, group.comparison.load_balance), (Ns(10 * MS), 1.0));
+    assert!((group.comparison.parallel_efficiency - 0.25).abs() < 1e-9);
+    let rows = waits(&outcome.analysis, &outcome.groups);
+    let rows: Vec<_> =
+        rows.iter().map(|row| (outcome.api(row.api).unwrap(), row.wait_ns.0 / MS)).collect();
+    let expected = [("pthread_barrier_wait", 40), ("pthread_join", 40), ("pthread_mutex_lock", 20)];
+    assert_eq!(rows, expected);
+}
+
+#[test]
+fn the_branch_in_which_a_thread_differs_stands_out() {
+    let mut pool = Pool::new();
+    let inner = pool.process.builder.slot(pool.process.liba, Some(pool.process.libb), "inner");
+    pool.workers(5, |pool, number, thread| {
+        let ticks = if number == 3 { 9 * MS } else { MS };
+        let mut timeline = pool.process.builder.timeline(thread);
+        timeline.enter(pool.other).work(MS).call(inner, ticks).leave().call(pool.work, MS);
+    });
+    let outcome = pool.finish();
+    let tree = group_tree(&outcome.analysis, outcome.group(5));
+    let rows: Vec<_> = tree
+        .iter()
+        .map(|row| {
+            let spread = [row.spread.min_ns, row.spread.median_ns, row.spread.max_ns];
+            (
+                row.depth,
+                outcome.api(Some(row.api)).unwrap(),
+                spread.map(|ns| ns.0 / MS),
+                row.threads,
+            )
+        })
+        .collect();
+    let expected =
+        [(0, "other", [2, 2, 10], 5), (1, "inner", [1, 1, 9], 5), (0, "work", [1, 1, 1], 5)];
+    assert_eq!(rows, expected);
+    assert_eq!(tree[1].spread.max_thread, 4);
+}
