@@ -346,14 +346,14 @@ pub(crate) fn clock_ns(clock: i32) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// How often the calling thread has given the CPU up by itself.
-pub(crate) fn voluntary_switches() -> u64 {
+/// How often the calling thread has given the CPU up by itself, and how often it was taken off it.
+pub(crate) fn switches() -> (u64, u64) {
     const RUSAGE_THREAD: usize = 1;
     // `struct rusage`: two times, twelve numbers, and last the voluntary and the involuntary switches.
     let mut usage = [0u64; 18];
     call3(libc::SYS_getrusage, RUSAGE_THREAD, usage.as_mut_ptr() as usize, 0);
-    let [.., voluntary, _] = usage;
-    voluntary
+    let [.., voluntary, involuntary] = usage;
+    (voluntary, involuntary)
 }
 
 /// Whether the process may read the time stamp counter.

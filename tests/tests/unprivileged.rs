@@ -197,7 +197,7 @@ fn a_busy_machine_makes_no_slow_calls() {
         let sort = apis.iter().find(|api| api["symbol"] == "qsort").expect("qsort");
         // Twelve threads on a few processors: most of the time others ran.
         let (own, preempted) = (number(&sort["self_ns"]), number(&sort["preempted_ns"]));
-        // They fault pages while others change the map: a little of it they do wait.
+        // They wait a few times, in page faults, and then for a processor; nobody tells the two apart.
         assert!(number(&sort["wait_ns"]) < 0.1 * own, "{sort}");
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         if processors <= 4 && preempted < 0.4 * own {

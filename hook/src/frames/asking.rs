@@ -40,16 +40,16 @@ impl Thread {
             // SAFETY: the node is one of this thread's.
             let (others, total) = unsafe { ((*node).calls.saturating_sub(1), (*node).total_ticks) };
             let usual = total.saturating_sub(ticks).checked_div(others).unwrap_or(0);
-            let likely_ns = if stretch.is_blocked {
+            let likely_ns = if stretch.is_blocked() {
                 call_ns
             } else {
                 call_ns.saturating_sub(stretch.ns_of(usual))
             };
             let least_ns = stretch.off_ns.saturating_sub(gap_ns).min(call_ns);
             let in_call_ns = stretch.off_ns.min(likely_ns).max(least_ns);
-            self.add_off_cpu(node, in_call_ns, stretch.is_blocked);
+            self.add_off_cpu(node, in_call_ns, &stretch);
             let rest_ns = stretch.off_ns - in_call_ns;
-            self.add_off_cpu(self.node_at(stretch.began_ticks), rest_ns, stretch.is_blocked);
+            self.add_off_cpu(self.node_at(stretch.began_ticks), rest_ns, &stretch);
         }
         // SAFETY: as above.
         unsafe { (*record).asks += 1 };
@@ -80,7 +80,7 @@ impl Thread {
             return;
         }
         let stretch = self.take_stretch(clock::now());
-        self.add_off_cpu(self.node_at(stretch.began_ticks), stretch.off_ns, stretch.is_blocked);
+        self.add_off_cpu(self.node_at(stretch.began_ticks), stretch.off_ns, &stretch);
         self.note_on_cpu(record);
     }
 }

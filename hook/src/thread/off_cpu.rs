@@ -35,7 +35,7 @@ pub(crate) struct OffCpu {
     ticks: Cell<u64>,
     wall_ns: Cell<u64>,
     cpu_ns: Cell<u64>,
-    voluntary: Cell<u64>,
+    switches: Cell<(u64, u64)>,
     /// Processor time when its record began.
     first_cpu_ns: Cell<u64>,
     tables: [Cell<*mut OffCpuRow>; TABLES],
@@ -56,7 +56,7 @@ impl OffCpu {
             ticks: Cell::new(0),
             wall_ns: Cell::new(0),
             cpu_ns: Cell::new(0),
-            voluntary: Cell::new(0),
+            switches: Cell::new((0, 0)),
             first_cpu_ns: Cell::new(0),
             tables: [const { Cell::new(ptr::null_mut()) }; TABLES],
         }
@@ -69,10 +69,24 @@ pub(crate) struct Stretch {
     pub(crate) ticks: u64,
     pub(crate) ns: u64,
     pub(crate) off_ns: u64,
-    pub(crate) is_blocked: bool,
+    /// How often the thread gave the CPU up by itself meanwhile, and how often it was taken off.
+    switches: (u64, u64),
 }
 
 impl Stretch {
+    /// Whether the thread waited, and was not pushed aside.
+    pub(crate) fn is_blocked(&self) -> bool {
+        self.switches.0 > 0 && self.switches.1 == 0
+    }
+
+    /// The part of `ns` that it waited.
+    fn blocked_part(&self, ns: u64) -> u64 {
+        let (voluntary, involuntary) = self.switches;
+        let part = u128::from(ns) * u128::from(voluntary);
+        let part = part.checked_div(u128::from(voluntary) + u128::from(involuntary)).unwrap_or(0);
+        u64::try_from(part).unwrap_or(ns)
+    }
+
     /// So many of its ticks, in ns.
     pub(crate) fn ns_of(&self, ticks: u64) -> u64 {
         let ns = u128::from(ticks) * u128::from(self.ns) / u128::from(self.ticks.max(1));
@@ -92,7 +106,7 @@ impl Thread {
         self.take_stretch(began_ticks);
         LEAST_COST.fetch_min(clock::now().saturating_sub(began_ticks), Ordering::Relaxed);
         own.first_cpu_ns.set(own.cpu_ns.get());
-        own.voluntary.set(sys::voluntary_switches());
+        own.switches.set(sys::switches());
         // SAFETY: the record is this thread's.
         unsafe { (*record).asks = 1 };
     }
@@ -113,31 +127,26 @@ impl Thread {
         let ran_ns = cpu_ns.saturating_sub(own.cpu_ns.replace(cpu_ns));
         let missing_ns = ns.saturating_sub(ran_ns);
         let off_ns = if missing_ns < NOISE_NS { 0 } else { missing_ns };
-        let mut is_blocked = false;
+        let mut switches = (0, 0);
         if off_ns > 0 && began_ticks > 0 {
-            let voluntary = sys::voluntary_switches();
-            is_blocked = own.voluntary.replace(voluntary) != voluntary;
+            let now = sys::switches();
+            let before = own.switches.replace(now);
+            switches = (now.0.saturating_sub(before.0), now.1.saturating_sub(before.1));
         }
-        Stretch {
-            began_ticks,
-            ticks: now_ticks.saturating_sub(began_ticks),
-            ns,
-            off_ns,
-            is_blocked,
-        }
+        Stretch { began_ticks, ticks: now_ticks.saturating_sub(began_ticks), ns, off_ns, switches }
     }
 
-    pub(crate) fn add_off_cpu(&self, node: *mut Node, ns: u64, is_blocked: bool) {
+    /// Adds so much of what a stretch lacks to a node. Where the thread both waited and was pushed aside, nobody knows how long
+    /// each took: it is split by how often.
+    pub(crate) fn add_off_cpu(&self, node: *mut Node, ns: u64, of: &Stretch) {
         if ns == 0 {
             return;
         }
         let Some(row) = self.row(node) else { return };
         row.times += 1;
-        if is_blocked {
-            row.blocked_ns += ns;
-        } else {
-            row.preempted_ns += ns;
-        }
+        let blocked_ns = of.blocked_part(ns);
+        row.blocked_ns += blocked_ns;
+        row.preempted_ns += ns - blocked_ns;
     }
 
     /// The row of a node; `None` if there is no room.
@@ -157,7 +166,7 @@ impl Thread {
                 chunk.commit(places);
                 table.set(chunk.contents().cast());
                 // What had to be waited for meanwhile is no wait of the next stretch.
-                self.off_cpu.voluntary.set(sys::voluntary_switches());
+                self.off_cpu.switches.set(sys::switches());
             }
             for probe in 0..PROBES {
                 let place = table.get().wrapping_add((hash + probe) % places);
