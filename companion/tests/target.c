@@ -229,7 +229,7 @@ static __attribute__((noinline)) void compute(unsigned long long ns)
 	unsigned long long start = cpu_ns(CLOCK_THREAD_CPUTIME_ID);
 
 	while (cpu_ns(CLOCK_THREAD_CPUTIME_ID) - start < ns)
-		for (volatile int i = 0; i < 10000; i++)
+		for (volatile int i = 0; i < 100000; i++)
 			;
 }
 
