@@ -94,6 +94,12 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
     unsafe { (*recording::header()).timing = sampling::mode() };
     watch_ends(loading::find);
     let Some(main) = thread::register(&Origin::MAIN) else { return };
+    // All of the thread's recorded life is watched; what follows here is chase's own.
+    let is_watched = greet_companion(this);
+    if is_watched {
+        core::mem::forget(starting);
+    }
+    let _own = is_watched.then(Starting::begin);
     this.cost = calibrate::measure(main);
     sampling::note_cost(&this.cost, main);
     // SAFETY: the header is in the first page of the mapping, and there is one thread.
@@ -102,9 +108,6 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
     loading::hook_all();
     recording::note_latest();
     cost::add_start(spent.with_loading_ns());
-    if greet_companion(this) {
-        core::mem::forget(starting);
-    }
     if config.timing_is_unknown {
         sys::write_stderr(TIMING_UNKNOWN);
     }

@@ -12,9 +12,6 @@ const ROUNDING: f64 = 1e-6;
 /// and ns.
 const CLOCKS: (f64, f64) = (0.01, 2e6);
 
-/// What hooking takes at the start, ns.
-const START_NS: f64 = 20e6;
-
 /// All contradictions in a document of `chase-report`, or in the analysis behind one, as sentences. With `whole`, its
 /// tables have all rows.
 #[must_use]
@@ -171,11 +168,9 @@ fn lifetime(thread: &Value, found: &mut Vec<String>) {
     }
     if let Some(parts) = sum(&["on_cpu_ns", "blocked_ns", "runnable_ns"]) {
         let slack = CLOCKS.0 * lifetime + CLOCKS.1;
-        // A process that another started is watched from its first instruction, and recorded from when the hook was loaded; the
-        // first is watched when its functions are hooked.
-        let is_early = thread["origin"] != "created";
-        let slack = if is_early && parts < lifetime { slack + START_NS } else { slack };
-        if (parts - lifetime).abs() > slack && !(is_early && parts > lifetime) {
+        // A process is watched from its first instruction, and recorded from when the hook was loaded.
+        let is_early = thread["origin"] != "created" && parts > lifetime;
+        if (parts - lifetime).abs() > slack && !is_early {
             let each = ["on_cpu_ns", "runnable_ns", "blocked_ns"].map(|field| &thread[field]);
             found.push(format!("{}: {each:?} of a lifetime of {lifetime}", who()));
         }
