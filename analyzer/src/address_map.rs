@@ -1,10 +1,9 @@
 //! From an address in a process to an object and an address in its file.
 
-use chase_recorder::reader::Recording;
+use chase_recorder::reader::{Object, Recording};
 
 use crate::address::CodeAddress;
 use crate::clock::Ticks;
-use crate::names::ImageNames;
 
 /// The segments of a process, over all of its life.
 pub(crate) struct AddressMap {
@@ -21,11 +20,15 @@ struct Mapped {
 }
 
 impl AddressMap {
-    pub(crate) fn new(recording: &Recording<'static>, names: &ImageNames<'_>) -> Self {
+    /// `object_of` gives the number of an object among those of the run, as the recording has it.
+    pub(crate) fn new(
+        recording: &Recording<'static>,
+        object_of: impl Fn(&Object<'_>) -> Option<u32>,
+    ) -> Self {
         let mut segments = Vec::new();
         for object in recording.objects() {
             let record = *object.record();
-            let number = names.object(record.id);
+            let number = object_of(&object);
             segments.extend(object.segments().map(|segment| {
                 let start = segment.svma.wrapping_add(record.bias);
                 Mapped {

@@ -4,16 +4,19 @@
 use std::collections::HashMap;
 
 use chase_recorder::layout::OWN_CONTEXT_REF;
+use chase_recorder::reader::Object;
 use chase_recorder::syscalls::{
     CauseRow as Recorded, NO_SYSCALL, WAKER_INTERRUPT, WAKER_KERNEL, WAKER_PROCESS, WAKER_THREAD,
 };
 use serde::Serialize;
 
 use crate::address::CodeAddress;
+use crate::address_map::AddressMap;
 use crate::analysis::Analysis;
 use crate::clock::Ns;
 use crate::groups::Groups;
 use crate::image::Image;
+use crate::syscalls::Places;
 
 /// `futex(2)`.
 const FUTEX: u32 = 202;
@@ -198,27 +201,17 @@ fn parties(of: HashMap<PartyKey, (u64, u64)>, process: usize) -> Vec<Party> {
 struct Run<'a> {
     analysis: &'a Analysis,
     groups: &'a Groups,
-    images: Vec<OfImage>,
+    images: Vec<Option<OfImage>>,
     /// By process id and the moment when watching it began.
     by_began: HashMap<(u32, u64), usize>,
     /// By process id: the latest image.
     by_pid: HashMap<u32, usize>,
 }
 
-#[derive(Default)]
+/// Of an image that was watched: its threads by number in the analysis, its contexts by API.
 struct OfImage {
-    /// By reference: thread by number in the analysis, and API.
-    contexts: HashMap<u32, (u32, Option<u32>)>,
-    /// By thread id, if only one thread had it.
-    threads: HashMap<u32, Option<u32>>,
-    segments: Vec<Segment>,
-}
-
-struct Segment {
-    start: u64,
-    end: u64,
-    bias: u64,
-    object: Option<u32>,
+    places: Places,
+    addresses: AddressMap,
 }
 
 impl<'a> Run<'a> {
@@ -234,41 +227,30 @@ impl<'a> Run<'a> {
         let mut of_images = Vec::with_capacity(images.len());
         let (mut by_began, mut by_pid) = (HashMap::new(), HashMap::new());
         for (process, image) in images.iter().enumerate() {
-            let mut of_image = OfImage::default();
             let Some(file) = &image.syscalls else {
-                of_images.push(of_image);
+                of_images.push(None);
                 continue;
             };
             by_began.insert((file.header().pid, file.header().began_ns), process);
             by_pid.insert(file.header().pid, process);
+            let mut places = Places::default();
             for thread in image.recording.threads() {
                 let record = thread.record();
                 let Some(&number) = rows.get(&(process, record.index)) else { continue };
-                let row = &analysis.threads[number];
-                let number = number as u32;
-                of_image
-                    .threads
-                    .entry(record.tid)
-                    .and_modify(|known| *known = None)
-                    .or_insert(Some(number));
-                of_image.contexts.insert(record.root_ref, (number, None));
-                for (context, part) in thread.contexts().zip(&row.contexts) {
+                places.add_thread(number as u32, record.tid, record.root_ref);
+                for (context, part) in thread.contexts().zip(&analysis.threads[number].contexts) {
                     let api = analysis.contexts[part.context as usize].api;
-                    of_image.contexts.insert(context.reference, (number, Some(api)));
+                    places.add_context(number as u32, record.tid, context.reference, api);
                 }
             }
-            for object in image.recording.objects() {
-                let bias = object.record().bias;
+            let object_of = |object: &Object<'_>| {
                 let build_id: String =
-                    object.build_id().iter().map(|b| format!("{b:02x}")).collect();
+                    object.build_id().iter().map(|byte| format!("{byte:02x}")).collect();
                 let by_build = || builds.get(&*build_id).filter(|_| !build_id.is_empty());
-                let number = objects.get(&*object.path()).or_else(by_build).copied();
-                of_image.segments.extend(object.segments().map(|segment| {
-                    let start = segment.svma.wrapping_add(bias);
-                    Segment { start, end: start.saturating_add(segment.len), bias, object: number }
-                }));
-            }
-            of_images.push(of_image);
+                objects.get(&*object.path()).or_else(by_build).copied()
+            };
+            let addresses = AddressMap::new(&image.recording, object_of);
+            of_images.push(Some(OfImage { places, addresses }));
         }
         Self { analysis, groups, images: of_images, by_began, by_pid }
     }
@@ -341,27 +323,15 @@ impl<'a> Run<'a> {
 
     /// The thread, by number in the analysis, and the API.
     fn place(&self, process: usize, reference: u32, tid: u32) -> (Option<u32>, Option<u32>) {
-        let image = &self.images[process];
-        let by_tid = || image.threads.get(&tid).copied().flatten();
-        match image.contexts.get(&reference).filter(|_| reference != 0) {
-            Some(&(thread, api)) if self.analysis.threads[thread as usize].tid == tid => {
-                (Some(thread), api)
-            }
-            Some(&(_, api)) => (by_tid(), api),
-            None => (by_tid(), None),
-        }
+        let Some(image) = &self.images[process] else { return (None, None) };
+        let (thread, place) = image.places.of(reference, tid);
+        // What stands for no context is beyond all numbers.
+        (thread, Some(place).filter(|&api| (api as usize) < self.analysis.apis.len()))
     }
 
     fn address(&self, process: usize, avma: u64) -> Option<CodeAddress> {
-        let holds = |segment: &&Segment| (segment.start..segment.end).contains(&avma);
-        (avma != 0).then(|| {
-            let found = self.images[process].segments.iter().rfind(holds);
-            CodeAddress {
-                avma,
-                object: found.and_then(|segment| segment.object),
-                svma: found.map(|segment| avma.wrapping_sub(segment.bias)),
-            }
-        })
+        let image = self.images[process].as_ref().filter(|_| avma != 0)?;
+        Some(image.addresses.find_ever(avma))
     }
 
     fn object(&self, process: usize, row: &Recorded, api: Option<u32>) -> WaitObject {

@@ -100,10 +100,11 @@ int sys_enter(u64 *arguments)
 	/* The syscall instruction leaves its return address in rcx; int 0x80 doesn't. */
 	if (regs->cx != regs->ip && bpf_get_current_task_btf()->thread_info.status & TS_COMPAT)
 		number += COMPAT;
+	if (!state->on_cpu_ns)
+		find_running(state);
 	state->syscall = number;
 	state->context = context_of(state);
 	state->off_cpu_ns = 0;
-	state->left_ns = 0;
 	state->entered_ns = bpf_ktime_get_ns();
 	return 0;
 }
@@ -119,9 +120,8 @@ int sys_exit(u64 *arguments)
 	if (!state || state->syscall == NO_SYSCALL)
 		return 0;
 	now = bpf_ktime_get_ns();
-	/* Some kernels don't show every switch. */
-	if (state->left_ns)
-		end_wait(state, bpf_get_current_task_btf());
+	if (!state->on_cpu_ns)
+		find_running(state);
 	ns = now - state->entered_ns;
 	/* Its result is that of the syscall that the signal interrupted. */
 	if (state->syscall == NR_RT_SIGRETURN)
@@ -293,7 +293,10 @@ int take_sample(u64 *registers)
 
 	if (!state)
 		return 0;
-	add_on_cpu(state, bpf_ktime_get_ns());
+	if (state->on_cpu_ns)
+		add_on_cpu(state, bpf_ktime_get_ns());
+	else
+		find_running(state);
 	sample = bpf_ringbuf_reserve(&samples, sizeof(*sample), 0);
 	if (!sample) {
 		COUNT(lost_samples);

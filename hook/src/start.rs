@@ -89,17 +89,17 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
         return;
     }
     find_companion(this, &config);
-    sampling::choose(config.timing, this.session.is_some());
-    // SAFETY: the header is in the first page of the mapping.
-    unsafe { (*recording::header()).timing = sampling::mode() };
-    watch_ends(loading::find);
-    let Some(main) = thread::register(&Origin::MAIN) else { return };
-    // All of the thread's recorded life is watched; what follows here is chase's own.
+    // Before the thread has a record, so that all of its recorded life is watched. What is done here is chase's own.
     let is_watched = greet_companion(this);
     if is_watched {
         core::mem::forget(starting);
     }
     let _own = is_watched.then(Starting::begin);
+    sampling::choose(config.timing, this.session.is_some());
+    // SAFETY: the header is in the first page of the mapping.
+    unsafe { (*recording::header()).timing = sampling::mode() };
+    watch_ends(loading::find);
+    let Some(main) = thread::register(&Origin::MAIN) else { return };
     this.cost = calibrate::measure(main);
     sampling::note_cost(&this.cost, main);
     // SAFETY: the header is in the first page of the mapping, and there is one thread.

@@ -189,7 +189,7 @@ impl Collector {
         let mut scene = Scene {
             image,
             process,
-            addresses: AddressMap::new(&image.recording, &names),
+            addresses: AddressMap::new(&image.recording, |object| names.object(object.record().id)),
             names,
             executable,
             scale: Scale {
