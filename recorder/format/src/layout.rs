@@ -66,7 +66,8 @@
 //! * Where the calls themselves call others, each is counted in its own context, timed or not: the node
 //!   has the bit [`FRAMED`] too, and its `calls` are exact. (Its `adjust` is 0, unless the slot's calls have
 //!   just ceased to be counted that way.) Its scope is that of the node of the calls which were all timed,
-//!   of which there is always one.
+//!   of which there is always one. (Where calls are only counted, there is none: it has those that signal handlers
+//!   made while others were being credited.)
 //! * `total_ticks` = Σ w·x over the durations x that were measured; the histogram, whose pages are in
 //!   [`Samples::page_refs`] (those of the node stay 0), counts each with its weight.
 //! * A call in which the kernel took the processor away counts once; the rest of its block stands

@@ -56,7 +56,10 @@ pub(super) fn find<'c>(
         twice
     });
     for owner in nodes.owners() {
-        if records.binary_search_by_key(&owner, |(_, record)| record.index).is_err() {
+        // (A thread may have been about to begin when the process was killed, or when its recording was read.)
+        if records.binary_search_by_key(&owner, |(_, record)| record.index).is_err()
+            && nodes.has_begun(owner)
+        {
             problems.push(Problem::ThreadMissing { thread: owner });
             records.push((0, unknown_thread(header, owner)));
         }
