@@ -41,6 +41,7 @@ mod sys;
 // ... over what is kept of calls, threads and objects ...
 mod cost;
 mod counts;
+mod marks;
 mod node;
 mod objects;
 mod recording;

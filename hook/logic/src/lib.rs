@@ -11,6 +11,7 @@ extern crate std;
 pub mod callsites;
 pub mod config;
 pub mod countdown;
+pub mod events;
 pub mod hash;
 pub mod kinds;
 pub mod moments;

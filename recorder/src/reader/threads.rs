@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::chunks::Chunk;
 use super::nodes::{Entry, NodeIndex, samples_behind};
-use super::{Histogram, Origin, Problem, Recording, pod_at, text};
+use super::{Events, Histogram, Origin, Problem, Recording, pod_at, text};
 use crate::layout::{
     FRAMED, Header, INHERITED, NONE, Node, OffCpuRow, SAMPLED, Samples, THREAD_ENDED, THREAD_FOUND,
     THREAD_FREE, THREAD_LIVE, ThreadRecord, UNIT,
@@ -140,6 +140,12 @@ impl<'r> Thread<'r> {
                 .filter_map(move |place| pod_at::<OffCpuRow>(contents, place * size))
         });
         rows.filter(|row| row.node_ref != 0)
+    }
+
+    /// What is kept of its single calls and marks.
+    #[must_use]
+    pub fn events(&self) -> Events {
+        self.recording.events.of(&self.recording.bytes, self.entry.index)
     }
 
     /// Its contexts, callers before callees, numbered from 0 in this order.
