@@ -8,6 +8,7 @@ mod packages;
 mod run;
 mod syscalls;
 mod test;
+mod torture;
 
 use std::process::ExitCode;
 
@@ -22,6 +23,9 @@ cargo xtask package [--built DIR]
                              a Debian package, and a tarball that runs from anywhere, in target/package; of
                              what is in DIR, else built anew, the same bytes wherever that is
 cargo xtask bench [--peers]  what chase costs, and with --peers what other tools do (--help for more)
+cargo xtask torture [--minutes N] [--seed N] [--timing MODE]
+                             random programs under the hook, a minute by default; a seed alone runs its program again
+cargo xtask faults           each system call of the hook fails in each way, and is the last one before a kill
 cargo xtask fuzz [SECONDS]   fuzz the readers of recordings, a minute each by default
 cargo xtask bpf              build the eBPF programs anew (clang 14)
 cargo xtask syscall-table    write the table of system calls anew, from this machine's kernel (root)";
@@ -45,6 +49,11 @@ fn main() -> ExitCode {
             Ok(seconds) => test::fuzz(seconds),
             Err(_) => return usage(),
         },
+        ["torture", options @ ..] => match torture::Options::parse(options) {
+            Some(options) => torture::torture(&options),
+            None => return usage(),
+        },
+        ["faults"] => torture::faults(),
         ["bpf"] => syscalls::bpf(),
         ["syscall-table"] => syscalls::table(),
         _ => return usage(),
