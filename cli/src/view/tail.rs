@@ -134,7 +134,7 @@ impl Show for Tail<'_> {
     }
 }
 
-/// `futex ≤12ms, write ≤30µs`.
+/// `futex ≤12 ms, write ≤30 µs`.
 fn syscalls(row: &TailRow) -> String {
     const NAMED: usize = 2;
     let named = row.syscalls.iter().take(NAMED);
