@@ -7,7 +7,7 @@ mod roots;
 
 use core::ffi::CStr;
 
-use chase_format::layout::{ChunkKind, EXTENSION, ORIGIN_EXEC};
+use chase_format::layout::{ChunkKind, EXTENSION, ORIGIN_EXEC, TIMING_COUNT};
 
 use self::directories::make_directories;
 use crate::companion::Starting;
@@ -96,6 +96,9 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
     }
     let _own = is_watched.then(Starting::begin);
     sampling::choose(config.timing, this.session.is_some());
+    if config.arguments && config.timing != TIMING_COUNT {
+        crate::arguments::start();
+    }
     // SAFETY: the header is in the first page of the mapping.
     unsafe { (*recording::header()).timing = sampling::mode() };
     watch_ends(loading::find);

@@ -12,6 +12,7 @@
 //! It does no I/O. A recording in the making is a sparse file: read only the first
 //! [`Header::committed`] bytes of it, in one go, with the header first.
 
+mod arguments;
 mod bytes;
 mod chunks;
 mod error;
@@ -26,6 +27,7 @@ mod twins;
 
 use std::borrow::Cow;
 
+pub use arguments::Arguments;
 pub use bytes::Bytes;
 pub use error::{Error, Problem};
 pub use header::parse_header;
@@ -54,6 +56,7 @@ pub struct Recording<'a> {
     origins: OriginIndex,
     twins: TwinIndex,
     off_cpu: Vec<Chunk>,
+    arguments: Vec<Chunk>,
     nodes: NodeIndex,
     problems: Vec<Problem>,
 }
@@ -76,8 +79,12 @@ impl<'a> Recording<'a> {
         let objects = ObjectIndex::new(&bytes, of_kind(ChunkKind::Object), &mut problems);
         let origins = OriginIndex::new(&bytes, of_kind(ChunkKind::Origins));
         let twins = TwinIndex::new(&bytes, of_kind(ChunkKind::Twins));
-        let mut off_cpu: Vec<Chunk> = of_kind(ChunkKind::OffCpu).copied().collect();
-        off_cpu.sort_by_key(|chunk| chunk.owner);
+        let by_owner = |kind: ChunkKind| {
+            let mut chunks: Vec<Chunk> = of_kind(kind).copied().collect();
+            chunks.sort_by_key(|chunk| chunk.owner);
+            chunks
+        };
+        let (off_cpu, arguments) = (by_owner(ChunkKind::OffCpu), by_owner(ChunkKind::Arguments));
         let mut nodes = NodeIndex::new(of_kind(ChunkKind::Nodes), &mut problems);
         let mut threads =
             threads::find(&bytes, &header, of_kind(ChunkKind::Threads), &nodes, &mut problems);
@@ -85,7 +92,19 @@ impl<'a> Recording<'a> {
             let chunks = thread.chunks.clone();
             thread.nodes = nodes.add_thread(&bytes, thread.index, chunks, &mut problems);
         }
-        Ok(Self { header, meta, objects, threads, origins, twins, off_cpu, nodes, problems, bytes })
+        Ok(Self {
+            header,
+            meta,
+            objects,
+            threads,
+            origins,
+            twins,
+            off_cpu,
+            arguments,
+            nodes,
+            problems,
+            bytes,
+        })
     }
 
     /// A recording of nothing but a header, for a process that only its `.syscalls` file tells of.
@@ -100,6 +119,7 @@ impl<'a> Recording<'a> {
             origins: OriginIndex::default(),
             twins: TwinIndex::default(),
             off_cpu: Vec::new(),
+            arguments: Vec::new(),
             nodes: NodeIndex::default(),
             problems: Vec::new(),
         }

@@ -25,6 +25,8 @@ pub struct Config {
     pub syscalls: Syscalls,
     /// `CHASE_SAMPLE`, which the companion reads; empty for its default.
     pub sample: &'static [u8],
+    /// `CHASE_ARGUMENTS`: whether arguments that say how much a call has to do are noted.
+    pub arguments: bool,
     /// `CHASE_VERBOSE`: say on stderr where the recording goes, or why there is none.
     pub verbose: bool,
 }
@@ -65,6 +67,7 @@ impl Config {
         timing_is_unknown: false,
         syscalls: Syscalls::Auto,
         sample: b"",
+        arguments: true,
         verbose: false,
     };
 
@@ -95,6 +98,8 @@ impl Config {
                 config.syscalls = Syscalls::read(value);
             } else if let Some(value) = value(b"CHASE_SAMPLE") {
                 config.sample = value;
+            } else if let Some(value) = value(b"CHASE_ARGUMENTS") {
+                config.arguments = !matches!(value, b"off" | b"0");
             } else if let Some(value) = value(b"CHASE_VERBOSE") {
                 config.verbose = !matches!(value, b"" | b"0");
             }
@@ -159,7 +164,8 @@ mod tests {
         let config = read(&[c"PATH=/bin", c"CHASE", c"CHASE_OUTPUTS=x"]);
         assert!(config.output.is_empty() && !config.filters() && !config.verbose);
         assert_eq!(config.timing, TIMING_ADAPTIVE);
-        assert!(config.syscalls == Syscalls::Auto);
+        assert!(config.syscalls == Syscalls::Auto && config.arguments);
+        assert!(!read(&[c"CHASE_ARGUMENTS=off"]).arguments);
     }
 
     #[test]
