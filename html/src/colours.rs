@@ -8,6 +8,9 @@ use chase_viz::{Group, GroupKind, State, state_colour};
 use crate::Label;
 use crate::model::{Library, RanObject, Report};
 
+/// What chase's own time in a process is called. It is no library of the program, and grey.
+pub const CHASE_ITSELF: &str = "chase itself";
+
 /// The colours of libraries and applications. Those that matter most, by the processor's time or by that of the calls, have
 /// one of their own.
 pub(crate) struct Colours<'r> {
@@ -31,7 +34,8 @@ impl<'r> Colours<'r> {
             let waiting: f64 = library.waiting.iter().map(|waiting| waiting.ns).sum();
             add(&library.name, library.is_application, (library.self_ns - waiting) / whole);
         }
-        let mut ranked: Vec<_> = shares.into_iter().collect();
+        let is_own = |name: &Label| name.as_str() == CHASE_ITSELF;
+        let mut ranked: Vec<_> = shares.into_iter().filter(|(key, _)| !is_own(key.0)).collect();
         ranked.sort_by(|(a, of_a), (b, of_b)| of_b.total_cmp(of_a).then_with(|| a.cmp(b)));
         let (mut libraries, mut applications) = (0.., 0..);
         let kind = |(key, _): ((&'r Label, bool), f64)| {

@@ -11,6 +11,8 @@ pub(crate) const WIDE: f64 = 1180.0;
 const NARROW: f64 = 360.0;
 /// Tables with more columns have narrower ones.
 const MANY: usize = 6;
+/// Names of no more characters are not broken into lines.
+const SHORT: usize = 20;
 /// Heading of a column of bars.
 pub(crate) const BAR: &str = "";
 
@@ -161,7 +163,8 @@ pub(crate) fn share(part: f64, whole: f64) -> Markup {
 
 /// A name, cut by the style sheet where it is long, and whole in its tooltip.
 pub(crate) fn name(label: &Label) -> Markup {
-    html! { span.name title=(label) { (label) } }
+    let is_long = label.as_str().chars().nth(SHORT).is_some();
+    html! { span.name.long[is_long] title=(label) { (label) } }
 }
 
 /// `3 threads`, `1 thread`.

@@ -33,7 +33,7 @@ mod pictures;
 mod section;
 mod section_id;
 
-pub use colours::library_groups;
+pub use colours::{CHASE_ITSELF, library_groups};
 pub use error::Error;
 pub use label::Label;
 pub use model::{

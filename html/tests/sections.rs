@@ -2,7 +2,9 @@
 //!
 //! `CHASE_BLESS=1 cargo test -p chase-html` writes the goldens anew; look at them first.
 
+use std::io::Write;
 use std::path::Path;
+use std::process::Command;
 
 use chase_export::{Frame, Node, Stacks};
 use chase_html::{
@@ -366,6 +368,27 @@ fn every_section_shows_what_it_is_given() {
         Document::parse(svg).expect("well-formed");
         golden(&format!("{name}.svg"), svg);
     }
+}
+
+/// Zoom, groups, window and filter, by mouse and keys.
+#[test]
+fn the_timeline_works_in_a_browser() {
+    let browser = Path::new(env!("CARGO_MANIFEST_DIR")).join("../cli/tests/browser");
+    let chromium = std::env::var_os("CHASE_CHROMIUM").unwrap_or("/usr/bin/chromium".into());
+    let report = Report { comparison: None, ..made_up() };
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("timeline.html");
+    std::fs::write(&file, page(&report).expect("a page")).expect("page written");
+    if !browser.join("node_modules").exists() || !Path::new(&chromium).exists() {
+        // Not by `eprintln`, which is heard only where a test fails.
+        let why =
+            "skipped: the timeline in a browser: no Chromium, or no npm ci in cli/tests/browser";
+        let _ = writeln!(std::io::stderr(), "{why}");
+        return;
+    }
+    let output = Command::new("node").arg("timeline.mjs").arg(&file).current_dir(browser).output();
+    let output = output.expect("node runs");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod demo;
 mod install;
 mod layers;
 mod packages;
+mod picture;
 mod run;
 mod syscalls;
 mod test;
@@ -24,6 +25,7 @@ cargo xtask package [--built DIR]
 cargo xtask bench [--peers]  what chase costs, and with --peers what other tools do (--help for more)
 cargo xtask fuzz [SECONDS]   fuzz the readers of recordings, a minute each by default
 cargo xtask bpf              build the eBPF programs anew (clang 14)
+cargo xtask picture          take the picture of the page in the README anew (node, Chromium)
 cargo xtask syscall-table    write the table of system calls anew, from this machine's kernel (root)";
 
 fn main() -> ExitCode {
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
             Ok(seconds) => test::fuzz(seconds),
             Err(_) => return usage(),
         },
+        ["picture"] => picture::picture(),
         ["bpf"] => syscalls::bpf(),
         ["syscall-table"] => syscalls::table(),
         _ => return usage(),

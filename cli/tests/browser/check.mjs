@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import path from "node:path";
 import { chromium } from "playwright-core";
 import { launch } from "./browser.mjs";
+import { timeline } from "./timeline.mjs";
 
 const axe = readFileSync("node_modules/axe-core/axe.min.js", "utf8");
 const { context, close } = await launch(chromium);
@@ -77,7 +78,7 @@ async function sections(page) {
     const section = page.locator(link);
     const box = await section.boundingBox();
     assert(box && box.height > 60, `${link} is empty`);
-    const shown = await section.locator("svg, table, iframe, li").filter({ visible: true }).count();
+    const shown = await section.locator("svg, table, iframe, li, p").filter({ visible: true }).count();
     assert(shown > 0, `${link} shows nothing`);
   }
 }
@@ -176,41 +177,6 @@ async function choices(page) {
     await page.keyboard.press("ArrowLeft");
     assert(await seen(one) > 0 && await seen(other) === 0, `${name}: and back`);
   }
-}
-
-// The timeline: zoom, fold and a window by the keys, a brush by the mouse.
-async function timeline(page) {
-  const box = page.locator("#timeline-box");
-  if (!(await box.count())) return;
-  const canvas = box.locator("canvas");
-  await canvas.scrollIntoViewIfNeeded();
-  const caption = () => box.locator("caption").textContent();
-  const picture = () => canvas.evaluate((canvas) => canvas.toDataURL());
-  const whole = await caption();
-  assert.match(whole, /^Shown: 0 ns to /);
-  const before = await picture();
-  await canvas.focus();
-  await page.keyboard.press("+");
-  assert.notEqual(await caption(), whole, "zooms by the keys");
-  assert.notEqual(await picture(), before, "and is drawn anew");
-  await page.keyboard.press("0");
-  assert.equal(await caption(), whole);
-  for (let times = 0; times < 3; times += 1) await page.keyboard.press("Shift+ArrowRight");
-  assert.match(await caption(), /^Chosen window: /);
-  await page.keyboard.press("Escape");
-  assert.equal(await caption(), whole);
-  const at = await canvas.boundingBox();
-  const y = at.y + Math.min(at.height - 5, 30);
-  await page.mouse.move(at.x + at.width * 0.5, y);
-  assert.match(await box.locator(".status").textContent(), /: /, "says what is there");
-  await page.mouse.down();
-  await page.mouse.move(at.x + at.width * 0.75, y, { steps: 4 });
-  await page.mouse.up();
-  assert.match(await caption(), /^Chosen window: /, "a brush chooses a window");
-  await box.locator("button[data-do=window]").click();
-  assert.match(await caption(), /^Shown: (?!0 ns)/, "and is zoomed to");
-  await box.locator("button[data-do=all]").click();
-  assert.equal(await caption(), whole);
 }
 
 // What is there to be read is in sight: no column is cut.

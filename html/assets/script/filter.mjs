@@ -31,7 +31,8 @@ function searchFlames(words) {
     const inside = frame.contentWindow;
     if (!inside || typeof inside.search !== "function" || !inside.innerWidth) continue;
     if (escaped) inside.search(escaped);
-    else if (typeof inside.reset_search === "function") inside.reset_search();
+    // What its own button does while something is searched for.
+    else if (inside.searching) inside.search_prompt();
   }
 }
 

@@ -58,7 +58,7 @@ class Timeline {
     const style = getComputedStyle(document.documentElement);
     const get = (name) => style.getPropertyValue(name).trim();
     const width = this.box.clientWidth;
-    this.place = { left: Math.min(Math.max(width * 0.17, 90), 220), width };
+    this.place = { left: Math.round(Math.min(Math.max(width * 0.17, 90), 220)), width };
     this.shown = this.rows();
     const colours = [...this.box.querySelectorAll(".legend .swatch")].map((swatch) =>
       getComputedStyle(swatch).backgroundColor);
