@@ -7,6 +7,7 @@
 //!   APIs, callers, threads, processes, the calling-context tree, system calls, and what was not
 //!   seen.
 //! * [`OnCpu`] is where the processor was, by samples, whoever called whom.
+//! * [`timeline()`] is what happened when: single calls, waits and marks of each thread.
 //! * [`compare()`] tells two sides apart: runs before and after a change, or two APIs.
 //!
 //! * [`Groups`] are the threads that run the same code, and how they compare; [`Tails`] the slowest
@@ -90,6 +91,7 @@ mod stats;
 mod sums;
 mod syscalls;
 mod tail;
+mod timeline;
 mod uncertainty;
 mod unrecorded;
 mod unseen;
@@ -134,6 +136,7 @@ pub use syscalls::{
     by_syscall as syscalls_by_number, syscall, syscall_name,
 };
 pub use tail::{TailContext, TailRow, TailSyscall, TailThread, Tails};
+pub use timeline::{BlockedSpan, Lane, Mark, SpanCause, TimedCall, Timeline, timeline};
 pub use unseen::{NotSeen, Skipped, Stopped, SyscallsNotSeen, SyscallsStopped, Unreadable};
 pub use waits::{WaitRow, waits};
 pub use workers::Workers;

@@ -220,7 +220,7 @@ pub(crate) unsafe extern "C" fn leave_slow(frame: *mut Frame, now_ticks: u64) {
         sampling::record(thread, node, now_ticks.saturating_sub(start_ticks), (*frame).weight);
         thread.leave_innermost(frame);
         sampling::measure_sample(thread, began_ticks, start_ticks, now_ticks);
-        thread.ask_about(node, start_ticks, now_ticks);
+        thread.note_end(node, start_ticks, now_ticks);
     }
 }
 
@@ -271,11 +271,11 @@ unsafe fn leave_rarely(thread: &Thread, frame: *mut Frame, now_ticks: u64) {
             compiler_fence(Ordering::SeqCst);
             thread.record(node, ticks);
             thread.leave_innermost(frame);
-            thread.ask_about(node, start_ticks, now_ticks);
+            thread.note_end(node, start_ticks, now_ticks);
         } else {
             thread.record(node, ticks);
             thread.leave(frame, now_ticks);
-            thread.ask_about(node, start_ticks, now_ticks);
+            thread.note_end(node, start_ticks, now_ticks);
         }
     }
 }
