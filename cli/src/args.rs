@@ -1,10 +1,14 @@
 //! What can be typed. Layers: what is looked at, how it is shown, and what each view adds.
 
+mod sort;
+
 use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use globset::{GlobBuilder, GlobMatcher};
+
+pub(crate) use sort::{Sort, SortArg};
 
 /// With the commit that a package was made of.
 const VERSION: &str = match option_env!("CHASE_VERSION") {
@@ -191,6 +195,8 @@ pub(crate) enum View {
         path: PathArg,
         #[command(flatten)]
         lib: LibFilter,
+        #[command(flatten)]
+        sort: SortArg,
     },
     /// Time and calls of each library function, with its quantiles
     Apis {
@@ -200,6 +206,8 @@ pub(crate) enum View {
         lib: LibFilter,
         #[command(flatten)]
         api: ApiFilter,
+        #[command(flatten)]
+        sort: SortArg,
     },
     /// Functions by the time that the processor was in them, own code as well as libraries', whoever called them
     Hot {
@@ -217,6 +225,8 @@ pub(crate) enum View {
         thread: ThreadFilter,
         #[command(flatten)]
         group: GroupFilter,
+        #[command(flatten)]
+        sort: SortArg,
         /// Only the groups
         #[arg(long = "groups")]
         only_groups: bool,

@@ -16,6 +16,7 @@ mod libs;
 mod not_seen;
 mod processes;
 mod sampled;
+mod sorting;
 mod summary;
 mod syscalls;
 mod tail;
@@ -52,16 +53,18 @@ pub(crate) fn show(cli: &Cli, report: &Report, terminal: Terminal) -> anyhow::Re
     filters::look(cli, report)?;
     match &cli.view {
         None => render(&summary::Summary, cli, report, terminal),
-        Some(View::Libs { lib, .. }) => render(&libs::Libs { lib }, cli, report, terminal),
-        Some(View::Apis { lib, api, .. }) => {
-            render(&apis::Apis { lib, api }, cli, report, terminal)
+        Some(View::Libs { lib, sort, .. }) => {
+            render(&libs::Libs { lib, sort: *sort }, cli, report, terminal)
+        }
+        Some(View::Apis { lib, api, sort, .. }) => {
+            render(&apis::Apis { lib, api, sort: *sort }, cli, report, terminal)
         }
         Some(View::Hot { lib, .. }) => render(&hot::Hot { lib }, cli, report, terminal),
         Some(View::Threads { group, only_groups: true, .. }) => {
             render(&groups::OnlyGroups { group }, cli, report, terminal)
         }
-        Some(View::Threads { thread, group, .. }) => {
-            render(&threads::Threads { thread, group }, cli, report, terminal)
+        Some(View::Threads { thread, group, sort, .. }) => {
+            render(&threads::Threads { thread, group, sort: *sort }, cli, report, terminal)
         }
         Some(View::Tail { lib, api, group, .. }) => {
             render(&tail::Tail { lib, api, group }, cli, report, terminal)

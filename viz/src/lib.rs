@@ -39,11 +39,11 @@ mod sunburst;
 
 pub use bars::bars;
 pub use chart::{Chart, Sheet};
-pub use data::{Bar, Group, GroupKind, Heading, Unit};
+pub use data::{Bar, Group, GroupKind, Heading, State, Unit};
 pub use error::Error;
 pub use heat::{Cell, HeatRow, heat};
 pub use label::visible;
-pub use palette::colours;
+pub use palette::{colours, state_colour};
 pub use percentiles::{Curve, percentiles};
 pub use pie::pie;
 pub use quantity::{bytes, count, plural, quantity, rough_duration, share};

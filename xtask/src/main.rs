@@ -5,6 +5,7 @@ mod demo;
 mod install;
 mod layers;
 mod packages;
+mod picture;
 mod run;
 mod syscalls;
 mod test;
@@ -28,6 +29,7 @@ cargo xtask torture [--minutes N] [--seed N] [--timing MODE]
 cargo xtask faults           each system call of the hook fails in each way, and is the last one before a kill
 cargo xtask fuzz [SECONDS]   fuzz the readers of recordings, a minute each by default
 cargo xtask bpf              build the eBPF programs anew (clang 14)
+cargo xtask picture          take the picture of the page in the README anew (node, Chromium)
 cargo xtask syscall-table    write the table of system calls anew, from this machine's kernel (root)";
 
 fn main() -> ExitCode {
@@ -54,6 +56,7 @@ fn main() -> ExitCode {
             None => return usage(),
         },
         ["faults"] => torture::faults(),
+        ["picture"] => picture::picture(),
         ["bpf"] => syscalls::bpf(),
         ["syscall-table"] => syscalls::table(),
         _ => return usage(),
