@@ -74,6 +74,7 @@ mod costs;
 mod error;
 mod evidence;
 mod findings;
+mod fold;
 mod group_tree;
 mod groups;
 mod image;
@@ -87,6 +88,7 @@ mod overhead;
 mod rows;
 mod run;
 mod sampled;
+mod shelf;
 mod stats;
 mod sums;
 mod syscalls;
@@ -113,6 +115,7 @@ pub use compare::{
 };
 pub use error::{Cause as FailureCause, Error, Failure};
 pub use findings::{Finding, FindingKind, Inside, SubGroupSummary, findings};
+pub use fold::{Folded, fold};
 pub use group_tree::{GroupContext, group_tree};
 pub use groups::{
     CausedWait, GroupApi, GroupComparison, GroupKey, GroupKind, GroupPart, GroupRow, Groups,

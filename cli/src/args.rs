@@ -36,6 +36,13 @@ Examples:
 
 Exit status: 0 all is shown, 1 nothing could be read, 2 wrong usage.";
 
+const FOLD_EXAMPLES: &str = "\
+Examples:
+  chase-report fold                    what is in chase.data
+  lz4 -dc chase.data/folded-*.tar.lz4 | tar -x    the recordings, one by one, again
+
+`chase record` does so by itself after a run of more than 1,000 processes.";
+
 const COMPARE_EXAMPLES: &str = "\
 Examples:
   chase-report compare old.data new.data              all functions, most changed first
@@ -81,7 +88,7 @@ impl Cli {
             | View::Charts { path, .. }
             | View::Export { path, .. } => &path.paths,
             View::Html { recordings, .. } => &recordings[recordings.len().saturating_sub(1)..],
-            View::Compare(_) | View::Generate { .. } => &[],
+            View::Compare(_) | View::Generate { .. } | View::Fold { .. } => &[],
         });
         if of_view.is_empty() { self.path.paths.clone() } else { of_view.to_vec() }
     }
@@ -296,6 +303,13 @@ pub(crate) enum View {
     Generate {
         /// Where to
         directory: PathBuf,
+    },
+    /// Put the recordings of ended processes into one file, a tenth as large; nothing is lost, and reports read it as before
+    #[command(after_help = FOLD_EXAMPLES)]
+    Fold {
+        /// Directories of recordings [default: $CHASE_OUTPUT, or chase.data]
+        #[arg(value_name = "DIRECTORY")]
+        directories: Vec<PathBuf>,
     },
     /// What changed between two recordings, or how two functions differ
     #[command(after_help = COMPARE_EXAMPLES)]

@@ -82,7 +82,7 @@ pub(crate) fn show(cli: &Cli, report: &Report, terminal: Terminal) -> anyhow::Re
         Some(View::Compare(arguments)) => compare::show(cli, arguments, terminal),
         Some(View::NotSeen { .. }) => render(&not_seen::Full, cli, report, terminal),
         Some(View::Brief { .. }) => brief::text(report, terminal),
-        Some(View::Generate { .. }) => anyhow::bail!("that needs no recording"),
+        Some(View::Generate { .. } | View::Fold { .. }) => anyhow::bail!("that needs no recording"),
         Some(View::Html { recordings, output, force }) => {
             html::may_write(output, *force)?;
             render(&html::write(cli, report, recordings, output)?, cli, report, terminal)
