@@ -17,6 +17,7 @@ mod sentences;
 mod stacks;
 mod terminal;
 mod thread_functions;
+mod trace;
 mod view;
 
 use std::io::{IsTerminal, Write, stdout};
