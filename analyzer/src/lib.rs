@@ -63,6 +63,7 @@
 mod address;
 mod address_map;
 mod analysis;
+mod arguments;
 mod blocked;
 mod blocking;
 mod causes;
@@ -104,6 +105,7 @@ mod workers;
 
 pub use address::CodeAddress;
 pub use analysis::{Analysis, Selection};
+pub use arguments::{ArgumentRow, ArgumentSizes, ArgumentUnit};
 pub use blocked::{Blocked, BlockedRow, IdleRow, Runnable, blocked};
 pub use blocking::Cause as WaitCause;
 pub use causes::{CauseRow, Party, PartyKind, WaitObject, causes};
@@ -119,7 +121,7 @@ pub use findings::{Finding, FindingKind, Inside, SubGroupSummary, findings};
 pub use group_tree::{GroupContext, group_tree};
 pub use groups::{
     CausedWait, GroupApi, GroupComparison, GroupKey, GroupKind, GroupPart, GroupRow, Groups,
-    Naming, Outlier, OutlierApi, PartLevel, Spread, SubGroup, ThreadSpan, Unnamed, group_of,
+    Naming, Outlier, OutlierApi, PartLevel, Spread, SubGroup, ThreadSpan, Unnamed, Why, group_of,
 };
 pub use image::{Ending, Image, SyscallsState};
 pub use load::{Loaded, load, load_run, load_run_with, scan, scan_all};

@@ -3,7 +3,7 @@
 
 use core::cell::Cell;
 use core::mem::offset_of;
-use core::sync::atomic::{AtomicI16, AtomicU16, AtomicU64, AtomicUsize};
+use core::sync::atomic::{AtomicI16, AtomicU16, AtomicU32, AtomicU64, AtomicUsize};
 
 use chase_format::histogram::{PAGE_BUCKETS, bucket_of, bucket_start};
 use chase_format::layout::{FRAMED, Node, SAMPLED};
@@ -25,6 +25,13 @@ pub(crate) const ENDS_BLOCK: usize = END * ENDS + 8;
 
 /// The real functions, by slot.
 pub(crate) static TARGETS: [AtomicUsize; STUBS] = [const { AtomicUsize::new(0) }; STUBS];
+
+/// By slot, what is noted of its calls; 0: nothing. From the lowest bits on: where the argument is below the return address,
+/// when the call path has saved the registers (8 bits, signed); likewise what it is multiplied by, or 0;
+/// [`ARGUMENT_IS_INT`]; what it means.
+pub(crate) static ARGUMENTS: [AtomicU32; STUBS] = [const { AtomicU32::new(0) }; STUBS];
+/// The argument has 32 bits. The call path tests the lowest bit of the third byte.
+pub(crate) const ARGUMENT_IS_INT: u32 = 1 << 16;
 
 // ---- frames -------------------------------------------------------------------------------------
 
@@ -68,6 +75,7 @@ pub(crate) struct Frame {
     /// Where only some calls are timed: how many this one stands for; 0: it is not timed.
     pub(crate) weight: u32,
     /// Of a frame that is set aside: 0 if its place may be used again; otherwise why its call may return (`left.rs`).
+    /// Before, of a call that is kept with its argument: where its duration goes, as `tree::Kept` says it.
     pub(crate) may_return: u32,
     /// When the making of a sample began; 0: not known.
     pub(crate) began_ticks: u64,

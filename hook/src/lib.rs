@@ -39,6 +39,7 @@ mod stack;
 mod stubs;
 mod sys;
 // ... over what is kept of calls, threads and objects ...
+mod arguments;
 mod cost;
 mod counts;
 mod marks;

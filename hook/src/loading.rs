@@ -93,18 +93,18 @@ pub(crate) fn hook_all() {
 struct Look {
     flags: u32,
     global: bool,
-    changed: bool,
+    /// The list could not be looked at yet.
+    postponed: bool,
 }
 
-/// Looks at the list again, retires what is gone and hooks what is new and ready. Says whether the
-/// list had changed.
+/// Looks at the list again, retires what is gone and hooks what is new and ready. False if that has to be done later.
 fn pass(flags: u32, global: bool) -> bool {
     let _signals = SignalsBlocked::new();
-    let mut look = Look { flags, global, changed: false };
+    let mut look = Look { flags, global, postponed: false };
     let area_len = vector_area_len();
     let area = pages::take(area_len);
     if area.is_null() {
-        return false;
+        return true;
     }
     let iterate = LOADING.hold().iterate;
     // SAFETY: the area is ours, zeroed, and aligned to a page; the function is the C library's.
@@ -115,7 +115,7 @@ fn pass(flags: u32, global: bool) -> bool {
         });
     }
     pages::give_back(area, area_len);
-    look.changed
+    !look.postponed
 }
 
 type Visit = unsafe extern "C" fn(*mut c_void, usize, *mut c_void) -> i32;
@@ -128,8 +128,11 @@ unsafe extern "C" fn update(_info: *mut c_void, _len: usize, look: *mut c_void) 
     // SAFETY: `pass` passes it.
     let look = unsafe { &mut *look.cast::<Look>() };
     let Some(executable) = executable else { return 1 };
-    let (unreadable, gone) = objects.refresh(executable, look.flags, look.global);
-    look.changed = gone;
+    if objects.are_going() {
+        look.postponed = true;
+        return 1;
+    }
+    let unreadable = objects.refresh(executable, look.flags, look.global);
     for _ in 0..unreadable {
         recording::unseen(Lost::Object);
     }
@@ -140,7 +143,7 @@ unsafe extern "C" fn update(_info: *mut c_void, _len: usize, look: *mut c_void) 
     let first_new = slots.count();
     for id in 0..objects.count as u32 {
         if objects.get(id).is_some_and(|object| object.loaded && !object.described) {
-            look.changed |= slots.hook(objects, id, config);
+            slots.hook(objects, id, config);
         }
     }
     // All at once, though their entries point to them already: it is a few system calls.
@@ -193,7 +196,9 @@ pub(crate) fn catch_up(thread: &Thread, sp: usize) {
     if !returned && pending.tries >= TRIES {
         return;
     }
-    pass(OBJECT_DLOPENED, pending.global);
+    if !pass(OBJECT_DLOPENED, pending.global) {
+        return;
+    }
     if !returned {
         return thread.pending.set(Pending { tries: pending.tries + 1, ..pending });
     }

@@ -396,6 +396,7 @@ pub(crate) enum Lost {
     ContextUnderRoot = offset_of!(Unseen, contexts_under_root),
     StackSliced = offset_of!(Unseen, stacks_sliced),
     CallSinceFork = offset_of!(Unseen, calls_since_fork),
+    ContextWithoutArguments = offset_of!(Unseen, contexts_without_arguments),
     Event = offset_of!(Unseen, events_without_space),
 }
 

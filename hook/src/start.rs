@@ -7,7 +7,7 @@ mod roots;
 
 use core::ffi::CStr;
 
-use chase_format::layout::{ChunkKind, EXTENSION, ORIGIN_EXEC, TIMING_ALL};
+use chase_format::layout::{ChunkKind, EXTENSION, ORIGIN_EXEC, TIMING_ALL, TIMING_COUNT};
 
 use self::directories::make_directories;
 use crate::companion::Starting;
@@ -103,6 +103,9 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
     let timing = if config.events.kept == Kept::All { TIMING_ALL } else { config.timing };
     sampling::choose(timing, this.session.is_some());
     keep_events(this, &config.events);
+    if config.arguments && timing != TIMING_COUNT {
+        crate::arguments::start();
+    }
     // SAFETY: the header is in the first page of the mapping.
     unsafe { (*recording::header()).timing = sampling::mode() };
     watch_ends(loading::find);

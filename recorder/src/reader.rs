@@ -12,6 +12,7 @@
 //! It does no I/O. A recording in the making is a sparse file: read only the first
 //! [`Header::committed`] bytes of it, in one go, with the header first.
 
+mod arguments;
 mod bytes;
 mod chunks;
 mod error;
@@ -27,6 +28,7 @@ mod twins;
 
 use std::borrow::Cow;
 
+pub use arguments::Arguments;
 pub use bytes::Bytes;
 pub use error::{Error, Problem};
 pub use events::Events;
@@ -57,6 +59,7 @@ pub struct Recording<'a> {
     origins: OriginIndex,
     twins: TwinIndex,
     off_cpu: Vec<Chunk>,
+    arguments: Vec<Chunk>,
     events: EventIndex,
     nodes: NodeIndex,
     problems: Vec<Problem>,
@@ -80,8 +83,12 @@ impl<'a> Recording<'a> {
         let objects = ObjectIndex::new(&bytes, of_kind(ChunkKind::Object), &mut problems);
         let origins = OriginIndex::new(&bytes, of_kind(ChunkKind::Origins));
         let twins = TwinIndex::new(&bytes, of_kind(ChunkKind::Twins));
-        let mut off_cpu: Vec<Chunk> = of_kind(ChunkKind::OffCpu).copied().collect();
-        off_cpu.sort_by_key(|chunk| chunk.owner);
+        let by_owner = |kind: ChunkKind| {
+            let mut chunks: Vec<Chunk> = of_kind(kind).copied().collect();
+            chunks.sort_by_key(|chunk| chunk.owner);
+            chunks
+        };
+        let (off_cpu, arguments) = (by_owner(ChunkKind::OffCpu), by_owner(ChunkKind::Arguments));
         let (events, marks) = (of_kind(ChunkKind::Events), of_kind(ChunkKind::Marks));
         let events = EventIndex::new(&bytes, events, marks);
         let mut nodes = NodeIndex::new(of_kind(ChunkKind::Nodes), &mut problems);
@@ -99,6 +106,7 @@ impl<'a> Recording<'a> {
             origins,
             twins,
             off_cpu,
+            arguments,
             events,
             nodes,
             problems,
@@ -118,6 +126,7 @@ impl<'a> Recording<'a> {
             origins: OriginIndex::default(),
             twins: TwinIndex::default(),
             off_cpu: Vec::new(),
+            arguments: Vec::new(),
             events: EventIndex::default(),
             nodes: NodeIndex::default(),
             problems: Vec::new(),

@@ -140,6 +140,18 @@ fn versions_4_to_6_saw_calls_in_windows() {
 }
 
 #[test]
+fn version_9_knows_what_calls_were_asked_to_do() {
+    let bytes = fixture(9);
+    let recording = Recording::parse(&bytes).unwrap();
+    let calls: Vec<_> =
+        recording.threads().flat_map(|thread| thread.arguments()).map(|row| row.calls).collect();
+    assert_eq!(calls, [1_000, 2]);
+    let bytes = fixture(8);
+    let recording = Recording::parse(&bytes).unwrap();
+    assert!(recording.threads().all(|thread| thread.arguments().next().is_none()));
+}
+
+#[test]
 fn version_6_knows_the_parent_in_another_pid_namespace() {
     let header = |version| *Recording::parse(fixture(version)).unwrap().header();
     assert_eq!((header(5).parent_pid, header(5).parent_start), (1, 0));
@@ -147,8 +159,8 @@ fn version_6_knows_the_parent_in_another_pid_namespace() {
 }
 
 #[test]
-fn version_9_keeps_long_calls_and_marks() {
-    let bytes = fixture(9);
+fn version_10_keeps_long_calls_and_marks() {
+    let bytes = fixture(10);
     let recording = Recording::parse(&bytes).unwrap();
     assert_eq!(recording.problems(), []);
     let main = recording.threads().next().unwrap().events();
@@ -158,7 +170,7 @@ fn version_9_keeps_long_calls_and_marks() {
     let calls = main.events.iter().filter(|event| event.kind == EVENT_CALL);
     assert!(calls.clone().count() > 0 && calls.clone().all(|event| event.ticks >= 2_000));
     assert_eq!(
-        Recording::parse(fixture(8)).unwrap().threads().next().unwrap().events(),
+        Recording::parse(fixture(9)).unwrap().threads().next().unwrap().events(),
         Events::default()
     );
 }

@@ -26,6 +26,8 @@ pub struct Config {
     pub syscalls: Syscalls,
     /// `CHASE_SAMPLE`, which the companion reads; empty for its default.
     pub sample: &'static [u8],
+    /// `CHASE_ARGUMENTS`: whether arguments that say how much a call has to do are noted.
+    pub arguments: bool,
     /// `CHASE_NARRATE`: the companion tells system calls one by one.
     pub narrate: bool,
     /// `CHASE_EVENTS`: which single calls are kept.
@@ -70,6 +72,7 @@ impl Config {
         timing_is_unknown: false,
         syscalls: Syscalls::Auto,
         sample: b"",
+        arguments: true,
         narrate: false,
         events: Events::DEFAULT,
         verbose: false,
@@ -102,6 +105,8 @@ impl Config {
                 config.syscalls = Syscalls::read(value);
             } else if let Some(value) = value(b"CHASE_SAMPLE") {
                 config.sample = value;
+            } else if let Some(value) = value(b"CHASE_ARGUMENTS") {
+                config.arguments = !matches!(value, b"off" | b"0");
             } else if let Some(value) = value(b"CHASE_NARRATE") {
                 config.narrate = !matches!(value, b"" | b"0");
             } else if let Some(value) = value(b"CHASE_EVENTS") {
@@ -174,7 +179,8 @@ mod tests {
         let config = read(&[c"PATH=/bin", c"CHASE", c"CHASE_OUTPUTS=x"]);
         assert!(config.output.is_empty() && !config.filters() && !config.verbose);
         assert_eq!(config.timing, TIMING_ADAPTIVE);
-        assert!(config.syscalls == Syscalls::Auto);
+        assert!(config.syscalls == Syscalls::Auto && config.arguments);
+        assert!(!read(&[c"CHASE_ARGUMENTS=off"]).arguments);
     }
 
     #[test]

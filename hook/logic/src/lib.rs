@@ -8,6 +8,7 @@
 #[cfg(test)]
 extern crate std;
 
+pub mod arguments;
 pub mod callsites;
 pub mod config;
 pub mod countdown;

@@ -1,4 +1,4 @@
-//! The format, version 9.
+//! The format, version 10.
 //!
 //! ```text
 //! offset 0      4096          4096·k                                    committed        end of file
@@ -29,6 +29,7 @@
 //! | [`Node::page_refs`] | its owner | the page is zero before its reference is stored |
 //! | [`ThreadRecord`] | its own thread (the first fields by its creator) | `state` is stored last |
 //! | [`OffCpuRow`] | its own thread | at any time; the fields of one may be one call apart |
+//! | [`ArgumentRow`] | its own thread, by single instructions | [`ChunkHeader::count`] covers it; then at any time, the fields of one may be one call apart |
 //! | [`OriginRecord`] | the thread that it is about, once | `state` is stored last |
 //! | [`EventRecord`] | its own thread, again and again | `number` is stored last; see there |
 //! | [`MarkName`] | a thread that holds the lock of marks, once | `state` is stored last |
@@ -68,11 +69,20 @@
 //! * Where the calls themselves call others, each is counted in its own context, timed or not: the node
 //!   has the bit [`FRAMED`] too, and its `calls` are exact. (Its `adjust` is 0, unless the slot's calls have
 //!   just ceased to be counted that way.) Its scope is that of the node of the calls which were all timed,
-//!   of which there is always one.
+//!   of which there is always one. (Where calls are only counted, there is none: it has those that signal handlers
+//!   made while others were being credited.)
 //! * `total_ticks` = Σ w·x over the durations x that were measured; the histogram, whose pages are in
 //!   [`Samples::page_refs`] (those of the node stay 0), counts each with its weight.
 //! * A call in which the kernel took the processor away counts once; the rest of its block stands
 //!   in the histogram and in the total with the mean so far.
+//!
+//! # Arguments
+//!
+//! Of some functions an argument says how much a call has to do: bytes, items, the longest wait. Of their timed calls
+//! the thread keeps a row for each of its contexts, in chunks of its own ([`ChunkKind::Arguments`]): rows lie one
+//! behind the other, [`ArgumentHead::units`] long each, and [`ChunkHeader::count`] has the units that may be read. What is
+//! noted is a number; memory that an argument points to is never looked at. A context that got no row, since there was no
+//! room, is counted in [`Unseen::contexts_without_arguments`].
 //!
 //! # Calls that were seen in windows
 //!
@@ -99,11 +109,13 @@
 //! | 6 | 5 | [`Header::parent_start`]; without twins, the oldest reader is 3 |
 //! | 7 | 5 | [`Unseen::calls_since_fork`], [`ThreadRecord::untold`]; calls that are only counted are credited as often as others; without twins, the oldest reader is 3 |
 //! | 8 | 5 | [`OffCpuRow`], [`ThreadRecord::asks`], [`ThreadRecord::cpu_ns`], [`ThreadRecord::slow_ticks`]; without twins, the oldest reader is 3 |
-//! | 9 | 5 | [`ChunkKind::Events`], [`ChunkKind::Marks`], [`Unseen::events_without_space`]; without twins, the oldest reader is 3 |
+//! | 9 | 5 | [`ChunkKind::Arguments`]: what calls were asked to do; without twins, the oldest reader is 3 |
+//! | 10 | 5 | [`ChunkKind::Events`], [`ChunkKind::Marks`], [`Unseen::events_without_space`]; without twins, the oldest reader is 3 |
 //!
 //! A reader accepts any file whose `reader_min` is at most its own [`VERSION`], ignores chunk kinds
 //! it does not know, and takes fields beyond the end of an older record as zero.
 
+mod arguments;
 mod events;
 mod nodes;
 mod objects;
@@ -113,6 +125,7 @@ mod twins;
 
 use bytemuck::{Pod, Zeroable};
 
+pub use self::arguments::*;
 pub use self::events::*;
 pub use self::nodes::*;
 pub use self::objects::*;
@@ -123,7 +136,7 @@ pub use self::twins::*;
 /// First bytes of every recording.
 pub const MAGIC: [u8; 8] = *b"CHASEREC";
 /// Version of the format written by this crate.
-pub const VERSION: u32 = 9;
+pub const VERSION: u32 = 10;
 /// Since this one, calls that are only counted are credited as often as others ([`longest_block`]).
 pub const VERSION_COUNT_BLOCKS: u32 = 7;
 /// The oldest reader that understands what this crate writes.
@@ -244,10 +257,12 @@ pub struct Unseen {
     /// Calls, at most, that a fork's child made before it was noticed, and that were only counted: the fork was a
     /// system call that nobody saw coming. Where they were made is not known.
     pub calls_since_fork: u64,
+    /// Contexts whose arguments were not noted, or no longer, for want of room.
+    pub contexts_without_arguments: u64,
     /// Events of threads that have no room for any.
     pub events_without_space: u64,
     /// Room for later counters.
-    pub reserved: [u64; 5],
+    pub reserved: [u64; 4],
 }
 
 /// The first page of a recording.
@@ -364,6 +379,8 @@ pub enum ChunkKind {
     OffCpu = 12,
     /// [`CauseRow`](crate::syscalls::CauseRow)s, `count` of them; only in `.syscalls` files.
     Causes = 13,
+    /// [`ArgumentRow`]s and [`ShortArgumentRow`]s of thread `owner`, `count` units of them.
+    Arguments = 14,
     /// [`EventsHead`], then [`EventRecord`]s of thread `owner`, each readable by its own `number`.
     Events = 16,
     /// [`MarkName`]s, each readable by its own `state`.

@@ -2,8 +2,8 @@
 
 use super::Builder;
 use crate::layout::{
-    ClockPair, END_EXIT, OBJECT_DLOPENED, SkipReason, SlotClass, THREAD_FOUND, TIMING_ADAPTIVE,
-    Unseen,
+    ARGUMENT_BYTES, ArgumentPair, ClockPair, END_EXIT, OBJECT_DLOPENED, SkipReason, SlotClass,
+    THREAD_FOUND, TIMING_ADAPTIVE, Unseen,
 };
 
 /// A small process with some of everything that a recording can hold: versions, all slot classes,
@@ -66,6 +66,11 @@ pub fn sample() -> Builder {
         thread.enter(deflate).work(ticks % 1_000_000).call(zalloc, 25).leave();
     }
     thread.work(1_000).mark("packed").count(exit);
+    // Of the first of the contexts, and of the third.
+    let asked = |value| ArgumentPair { value, ticks: 20 + value / 100 };
+    let sizes: Vec<_> = (0..1_000).map(|at| asked(at * 7 % 4_096)).collect();
+    builder.arguments(main, 1, ARGUMENT_BYTES, &sizes);
+    builder.arguments(main, 3, ARGUMENT_BYTES, &[asked(100), asked(1 << 20)]);
 
     for number in 0..3 {
         let worker = builder.thread("worker");
