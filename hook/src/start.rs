@@ -102,10 +102,10 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
     let _own = is_watched.then(Starting::begin);
     let timing = if config.events.kept == Kept::All { TIMING_ALL } else { config.timing };
     sampling::choose(timing, this.session.is_some());
-    keep_events(this, &config.events);
     if config.arguments && timing != TIMING_COUNT {
         crate::arguments::start();
     }
+    keep_events(this, &config.events);
     // SAFETY: the header is in the first page of the mapping.
     unsafe { (*recording::header()).timing = sampling::mode() };
     watch_ends(loading::find);

@@ -94,25 +94,6 @@ fn off_cpu_rows(thread: &Thread, refs: &[u32]) -> Vec<OffCpuRow> {
     thread.off_cpu.iter().flat_map(row).collect()
 }
 
-/// What is in front of them, and the events.
-fn events(thread: &Thread, refs: &[u32]) -> Vec<EventRecord> {
-    let events = (1..).zip(&thread.tree.events).map(|(number, &(context, event))| {
-        let of = context.map_or(event.of, |context| refs[context + 1]);
-        let event = EventRecord { of, number, ..event };
-        EventRecord { check: event.check_of(), ..event }
-    });
-    let mut all = vec![EventRecord::zeroed()];
-    all.extend(events);
-    if all.len() == 1 { Vec::new() } else { all }
-}
-
-fn mark(name: &str) -> MarkName {
-    let len = name.len().min(MARK_NAME);
-    let mut record = MarkName { state: 1, len: len as u32, name: [0; MARK_NAME] };
-    record.name[..len].copy_from_slice(&name.as_bytes()[..len]);
-    record
-}
-
 /// A short row where the calls fit into it; otherwise one that was given up, and a long one.
 fn argument_rows(thread: &Thread, refs: &[u32]) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -150,6 +131,25 @@ fn argument_rows(thread: &Thread, refs: &[u32]) -> Vec<u8> {
         }
     }
     bytes
+}
+
+/// What is in front of them, and the events.
+fn events(thread: &Thread, refs: &[u32]) -> Vec<EventRecord> {
+    let events = (1..).zip(&thread.tree.events).map(|(number, &(context, event))| {
+        let of = context.map_or(event.of, |context| refs[context + 1]);
+        let event = EventRecord { of, number, ..event };
+        EventRecord { check: event.check_of(), ..event }
+    });
+    let mut all = vec![EventRecord::zeroed()];
+    all.extend(events);
+    if all.len() == 1 { Vec::new() } else { all }
+}
+
+fn mark(name: &str) -> MarkName {
+    let len = name.len().min(MARK_NAME);
+    let mut record = MarkName { state: 1, len: len as u32, name: [0; MARK_NAME] };
+    record.name[..len].copy_from_slice(&name.as_bytes()[..len]);
+    record
 }
 
 /// Number of a slot in the file.

@@ -5,9 +5,7 @@ use std::ops::Range;
 
 use super::chunks::Chunk;
 use super::nodes::{Entry, NodeIndex, samples_behind};
-use super::{
-    Arguments, Events, Histogram, Origin, Problem, Recording, arguments, pod_at, text,
-};
+use super::{Arguments, Events, Histogram, Origin, Problem, Recording, arguments, pod_at, text};
 use crate::layout::{
     FRAMED, Header, INHERITED, NONE, Node, OffCpuRow, SAMPLED, Samples, THREAD_ENDED, THREAD_FOUND,
     THREAD_FREE, THREAD_LIVE, ThreadRecord, UNIT,
