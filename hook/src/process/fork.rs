@@ -15,7 +15,8 @@ use crate::{
 };
 
 /// All locks, in the order in which they are taken elsewhere.
-const LOCKS: [fn(Fork); 7] = [
+const LOCKS: [fn(Fork); 8] = [
+    super::fork,
     loading::fork,
     marks::fork,
     recording::fork,
@@ -67,10 +68,10 @@ pub(crate) fn notice_fork() {
 
 /// Gives a fork's child, in which only the calling thread is recorded, a recording of its own.
 fn become_child() {
-    let starting = hold().session.map(|_| Starting::begin());
-    let _cost = Start::begin();
     let _signals = SignalsBlocked::new();
     LOCKS.iter().for_each(|lock| lock(Fork::InChild));
+    let starting = hold().session.map(|_| Starting::begin());
+    let _cost = Start::begin();
     thread::restore();
     let uncredited = thread::uncredited();
     thread::keep_no_more();
