@@ -133,17 +133,19 @@ pub(crate) fn hook_all() {
 struct Look {
     flags: u32,
     global: bool,
-    /// Whether this thread may be in the middle of a `dlclose`, in a signal handler.
-    may_be_inside: bool,
-    /// The list could not be looked at yet.
-    postponed: bool,
 }
 
-/// Looks at the list again, retires what is gone and hooks what is new and ready. False if that has to be done later.
+/// Looks at the list again, retires what is gone and hooks what is new and ready. False if that has to be done later: a
+/// signal handler that this is called in may have interrupted a `dlopen` or a `dlclose`.
 fn pass(flags: u32, global: bool, may_be_inside: bool) -> bool {
-    let mut look = Look { flags, global, may_be_inside, postponed: false };
+    let _signals = SignalsBlocked::new();
+    // The C library may be in the middle of taking the list's lock, or have unmapped what is in the list still.
+    if may_be_inside && LOADING.hold().objects.are_changing() {
+        return false;
+    }
+    let mut look = Look { flags, global };
     walk(update, (&raw mut look).cast());
-    !look.postponed
+    true
 }
 
 /// Has the C library call `visit` with the list locked.
@@ -175,11 +177,6 @@ unsafe extern "C" fn update(_info: *mut c_void, _len: usize, look: *mut c_void) 
     // SAFETY: `pass` passes it.
     let look = unsafe { &mut *look.cast::<Look>() };
     let Some(executable) = executable else { return 1 };
-    // (Others unload with the list locked.)
-    if look.may_be_inside && objects.are_going() {
-        look.postponed = true;
-        return 1;
-    }
     let unreadable = objects.refresh(executable, look.flags, look.global);
     for _ in 0..unreadable {
         recording::unseen(Lost::Object);
