@@ -22,6 +22,7 @@ cargo xtask package [--built DIR]
                              a Debian package, and a tarball that runs from anywhere, in target/package; of
                              what is in DIR, else built anew, the same bytes wherever that is
 cargo xtask bench [--peers]  what chase costs, and with --peers what other tools do (--help for more)
+cargo xtask load             100,000 recordings, read and folded: time, memory, space
 cargo xtask fuzz [SECONDS]   fuzz the readers of recordings, a minute each by default
 cargo xtask bpf              build the eBPF programs anew (clang 14)
 cargo xtask syscall-table    write the table of system calls anew, from this machine's kernel (root)";
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
         ["package", "--built", built] => install::package(Some(built.as_ref())),
         ["foreign"] => test::foreign(),
         ["bench", options @ ..] => test::bench(options),
+        ["load"] => test::bench(&["--only", "load"]),
         ["fuzz"] => test::fuzz(60),
         ["fuzz", seconds] => match seconds.parse() {
             Ok(seconds) => test::fuzz(seconds),
