@@ -20,8 +20,8 @@ use crate::shelf::Shelf;
 use crate::unrecorded::{self, file_of, is_alone};
 use crate::workers::Workers;
 
-/// With more recordings, small ones are not mapped each for itself.
-const MANY_FILES: usize = 1_000;
+/// With more recordings, small ones are not mapped each for itself: a process may have 65,530 mappings.
+const MANY_FILES: usize = 20_000;
 /// A `.syscalls` file that was last written so long before its recording began is another's.
 const STALE_NS: u64 = 1_000_000_000;
 

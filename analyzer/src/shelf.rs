@@ -6,15 +6,17 @@
 use std::fs::File;
 use std::io;
 use std::ops::Range;
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use memmap2::{MmapMut, MmapOptions};
+use memmap2::{Mmap, MmapOptions};
+use rustix::fs::{FallocateFlags, fallocate};
 
 /// Bytes of a piece.
 const PIECE: usize = 64 << 20;
-/// Recordings begin at multiples of this.
-const ALIGN: usize = 64;
+/// Recordings begin at multiples of this, a page: whole pages are written without a look at what was there.
+const ALIGN: usize = 4096;
 
 /// Bytes on a shelf.
 #[derive(Clone, Debug)]
@@ -26,10 +28,7 @@ pub(crate) struct Shelved {
 impl AsRef<[u8]> for Shelved {
     fn as_ref(&self) -> &[u8] {
         match &*self.piece {
-            // SAFETY: the range was given out once, filled before it was, and is not written again.
-            Piece::Mapped(map) => unsafe {
-                std::slice::from_raw_parts(map.as_ptr().add(self.range.start), self.range.len())
-            },
+            Piece::Mapped(map) => &map[self.range.clone()],
             Piece::Owned(bytes) => &bytes[self.range.clone()],
         }
     }
@@ -37,7 +36,7 @@ impl AsRef<[u8]> for Shelved {
 
 #[derive(Debug)]
 enum Piece {
-    Mapped(MmapMut),
+    Mapped(Mmap),
     /// What no file could be had for.
     Owned(Vec<u8>),
 }
@@ -52,10 +51,11 @@ pub(crate) struct Shelf {
 
 #[derive(Debug, Default)]
 struct State {
-    file: Option<File>,
+    file: Option<Arc<File>>,
     /// Length of the file.
-    len: usize,
-    piece: Option<Arc<Piece>>,
+    len: u64,
+    /// The piece that is filled, where it is in the file, and how much of it is in use.
+    piece: Option<(Arc<Piece>, u64)>,
     used: usize,
 }
 
@@ -68,54 +68,43 @@ impl Shelf {
 
     /// Puts bytes there.
     pub(crate) fn put(&self, bytes: &[u8]) -> Shelved {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        self.place(&mut state, bytes).unwrap_or_else(|_| {
+        self.place(bytes).unwrap_or_else(|_| {
             // Anonymous memory has to do.
             Shelved { piece: Arc::new(Piece::Owned(bytes.to_vec())), range: 0..bytes.len() }
         })
     }
 
-    fn place(&self, state: &mut State, bytes: &[u8]) -> io::Result<Shelved> {
-        let has_room = state.piece.is_some() && state.used + bytes.len() <= PIECE;
-        if !has_room {
-            let len = PIECE.max(bytes.len());
-            let piece = Arc::new(Piece::Mapped(self.more(state, len)?));
-            (state.piece, state.used) = (Some(piece), 0);
-        }
-        let range = state.used..state.used + bytes.len();
-        state.used = range.end.next_multiple_of(ALIGN);
-        match state.piece.clone() {
-            Some(piece) => {
-                if let Piece::Mapped(map) = &*piece {
-                    // SAFETY: the range is inside the piece, and nobody else's: `used` is behind it, and the lock is held.
-                    unsafe {
-                        let to = map.as_ptr().cast_mut().add(range.start);
-                        std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len());
-                    }
-                }
-                Ok(Shelved { piece, range })
-            }
-            None => Err(io::ErrorKind::OutOfMemory.into()),
-        }
+    fn place(&self, bytes: &[u8]) -> io::Result<Shelved> {
+        let (file, piece, range, offset) = self.take(bytes.len())?;
+        // Not by the mapping, whose pages would have to be zeroed first.
+        file.write_all_at(bytes, offset)?;
+        Ok(Shelved { piece, range })
     }
 
-    fn more(&self, state: &mut State, len: usize) -> io::Result<MmapMut> {
+    /// Room for so many bytes: the file, the piece, where in the piece and where in the file it is.
+    fn take(&self, len: usize) -> io::Result<(Arc<File>, Arc<Piece>, Range<usize>, u64)> {
+        let state = &mut *self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.file.is_none() {
             let made = self.directories.iter().find_map(|path| tempfile::tempfile_in(path).ok());
-            state.file = Some(made.ok_or(io::ErrorKind::PermissionDenied)?);
+            state.file = Some(Arc::new(made.ok_or(io::ErrorKind::PermissionDenied)?));
         }
-        let Some(file) = &state.file else { return Err(io::ErrorKind::NotFound.into()) };
-        // Its space is there: a full disk is an error here, and no signal later.
-        rustix::fs::fallocate(
-            file,
-            rustix::fs::FallocateFlags::empty(),
-            state.len as u64,
-            len as u64,
-        )?;
-        // SAFETY: the file has no name, so nobody else makes it shorter or writes to it.
-        let map = unsafe { MmapOptions::new().offset(state.len as u64).len(len).map_mut(file)? };
-        state.len += len.next_multiple_of(PIECE);
-        Ok(map)
+        let Some(file) = state.file.clone() else { return Err(io::ErrorKind::NotFound.into()) };
+        if state.piece.is_none() || state.used + len > PIECE {
+            let piece_len = PIECE.max(len).next_multiple_of(ALIGN);
+            let (offset, bytes) = (state.len, piece_len as u64);
+            // Its space is there: a full disk is an error here, and no signal later.
+            fallocate(&*file, FallocateFlags::empty(), offset, bytes)?;
+            // SAFETY: the file has no name, so nobody else makes it shorter. What of a piece is written is read only after that.
+            let map = unsafe { MmapOptions::new().offset(offset).len(piece_len).map(&*file)? };
+            state.len += bytes;
+            (state.piece, state.used) = (Some((Arc::new(Piece::Mapped(map)), offset)), 0);
+        }
+        let Some((piece, at)) = state.piece.clone() else {
+            return Err(io::ErrorKind::NotFound.into());
+        };
+        let range = state.used..state.used + len;
+        state.used = range.end.next_multiple_of(ALIGN);
+        Ok((file, piece, range.clone(), at + range.start as u64))
     }
 }
 

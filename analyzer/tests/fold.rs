@@ -47,7 +47,7 @@ fn calls(directory: &Path) -> Vec<(u32, u64)> {
 fn archives(directory: &Path) -> Vec<std::path::PathBuf> {
     let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
     let mut found: Vec<_> =
-        entries.filter(|path| path.to_string_lossy().ends_with(".chase.tar.lz4")).collect();
+        entries.filter(|path| path.to_string_lossy().ends_with(".chase.tar.zst")).collect();
     found.sort();
     found
 }

@@ -40,7 +40,7 @@ Exit status: 0 all is shown, 1 nothing could be read, 2 wrong usage.";
 const FOLD_EXAMPLES: &str = "\
 Examples:
   chase-report fold                    what is in chase.data
-  lz4 -dc chase.data/folded-*.tar.lz4 | tar -x    the recordings, one by one, again
+  tar -xf chase.data/folded-*.tar.zst  the recordings, one by one, again
 
 `chase record` does so by itself after a run of more than 1,000 processes.";
 
@@ -333,7 +333,7 @@ pub(crate) enum View {
         /// Where to
         directory: PathBuf,
     },
-    /// Put the recordings of ended processes into one file, a tenth as large; nothing is lost, and reports read it as before
+    /// Put the recordings of ended processes into one file, much smaller; nothing is lost, and reports read it as before
     #[command(after_help = FOLD_EXAMPLES)]
     Fold {
         /// Directories of recordings [default: $CHASE_OUTPUT, or chase.data]
