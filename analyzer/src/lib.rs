@@ -7,6 +7,9 @@
 //!   APIs, callers, threads, processes, the calling-context tree, system calls, and what was not
 //!   seen.
 //! * [`OnCpu`] is where the processor was, by samples, whoever called whom.
+//! * [`timeline()`] is what happened when: single calls, waits and marks of each thread.
+//! * [`narration()`] is what happened in order, system call by system call, and [`components()`] which programs a run is made of, and
+//!   what they read and write; both where that was asked for.
 //! * [`compare()`] tells two sides apart: runs before and after a change, or two APIs.
 //!
 //! * [`Groups`] are the threads that run the same code, and how they compare; [`Tails`] the slowest
@@ -68,6 +71,7 @@ mod clock;
 mod clusters;
 mod common_time;
 mod compare;
+mod components;
 mod contexts;
 mod costs;
 mod error;
@@ -81,6 +85,7 @@ mod latest;
 mod liveness;
 mod load;
 mod names;
+mod narration;
 mod off_cpu;
 mod on_cpu;
 mod overhead;
@@ -92,6 +97,7 @@ mod stats;
 mod sums;
 mod syscalls;
 mod tail;
+mod timeline;
 mod uncertainty;
 mod unrecorded;
 mod unseen;
@@ -111,6 +117,7 @@ pub use compare::{
     ApiChange, ApiName, Basis, Change, Comparison, Metrics, Pair, Parts, SyscallChange,
     TotalChanges, Verdict, compare, match_apis,
 };
+pub use components::{Components, Program, Thing, ThingKind, Use, components};
 pub use error::{Cause as FailureCause, Error, Failure};
 pub use findings::{Finding, FindingKind, Inside, SubGroupSummary, findings};
 pub use fold::{Folded, fold};
@@ -121,6 +128,7 @@ pub use groups::{
 };
 pub use image::{Ending, Image, SyscallsState};
 pub use load::{Loaded, load, load_run, load_run_with, scan, scan_all};
+pub use narration::{NarratedCall, Narration, narration};
 pub use on_cpu::{OnCpu, OnCpuAddress, OnCpuObject};
 pub use overhead::Overhead;
 pub use rows::{
@@ -137,6 +145,7 @@ pub use syscalls::{
     by_syscall as syscalls_by_number, syscall, syscall_name,
 };
 pub use tail::{TailContext, TailRow, TailSyscall, TailThread, Tails};
+pub use timeline::{BlockedSpan, Lane, Mark, SpanCause, TimedCall, Timeline, timeline};
 pub use unseen::{NotSeen, Skipped, Stopped, SyscallsNotSeen, SyscallsStopped, Unreadable};
 pub use waits::{WaitRow, waits};
 pub use workers::Workers;

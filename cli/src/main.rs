@@ -18,6 +18,7 @@ mod sentences;
 mod stacks;
 mod terminal;
 mod thread_functions;
+mod trace;
 mod view;
 
 use std::io::{IsTerminal, Write, stdout};

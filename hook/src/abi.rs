@@ -172,12 +172,15 @@ pub(crate) const FRAMED_KEY: u32 = SAMPLED | FRAMED;
 pub(crate) static CLOCK_LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
 /// What the clock shows once it stands still; 0 as long as it runs.
 pub(crate) static FROZEN_TICKS: AtomicU64 = AtomicU64::new(0);
-/// Calls that took so many ticks are asked about: whether the thread ran. Never as long as nobody asks.
-pub(crate) static ASK_LIMIT: AtomicU64 = AtomicU64::new(u64::MAX);
+/// The call path leaves the recording of calls that took so many ticks to the slow half of the exit. Never as long as nobody
+/// wants to know more of them.
+pub(crate) static LONG: AtomicU64 = AtomicU64::new(u64::MAX);
+/// Ticks below which the call path looks the bucket up: [`SHORT`], or 0 where all calls go the slow way.
+pub(crate) static SHORT_LIMIT: AtomicU64 = AtomicU64::new(SHORT as u64);
 /// Where the recording is mapped.
 pub(crate) static BASE: AtomicUsize = AtomicUsize::new(0);
 
-/// Ticks below which the call path looks the bucket up: those of the first three pages of a histogram.
+/// Ticks below which buckets can be looked up: those of the first three pages of a histogram.
 pub(crate) const SHORT: usize = bucket_start(3 * PAGE_BUCKETS) as usize;
 /// By ticks: the bucket in its page.
 pub(crate) static SHORT_BUCKETS: [u8; SHORT] = short_buckets();

@@ -42,6 +42,7 @@ mod sys;
 mod arguments;
 mod cost;
 mod counts;
+mod marks;
 mod node;
 mod objects;
 mod recording;

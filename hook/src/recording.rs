@@ -398,6 +398,7 @@ pub(crate) enum Lost {
     StackSliced = offset_of!(Unseen, stacks_sliced),
     CallSinceFork = offset_of!(Unseen, calls_since_fork),
     ContextWithoutArguments = offset_of!(Unseen, contexts_without_arguments),
+    Event = offset_of!(Unseen, events_without_space),
 }
 
 /// Counts something that was not seen.

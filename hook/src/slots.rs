@@ -212,9 +212,9 @@ impl Slots {
         let mut witness = (0, 0);
         for i in 0..description.slot_count {
             // SAFETY: `i` is a slot of the description.
-            let Patch { got, real, kind, name } = unsafe { *description.patches.add(i) };
+            let Patch { got, real, kind, name, is_chosen } = unsafe { *description.patches.add(i) };
             let slot = description.first_slot as usize + i;
-            traits::describe(slot, name, kind != Kind::Ordinary);
+            traits::describe(slot, name, kind != Kind::Ordinary, is_chosen);
             arguments::describe(slot, name);
             if !stubs::set_target(slot, real) {
                 recording::unseen(Lost::SlotWithoutStub);

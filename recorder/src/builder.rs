@@ -69,6 +69,9 @@ pub struct Builder {
     pub depth_limit: usize,
     /// Bytes of a chunk of nodes.
     pub node_chunk_len: usize,
+    /// Calls of so many ticks are kept as events; `None`: none are, nor marks.
+    pub event_limit: Option<u64>,
+    marks: Vec<String>,
     meta: Vec<(String, String)>,
     objects: Vec<Object>,
     threads: Vec<Thread>,
@@ -136,6 +139,8 @@ impl Builder {
             ticks_per_ns: 1.0,
             depth_limit: 64,
             node_chunk_len: 16 << 10,
+            event_limit: None,
+            marks: Vec::new(),
             meta: Vec::new(),
             objects: Vec::new(),
             threads: Vec::new(),

@@ -16,6 +16,7 @@ mod arguments;
 mod bytes;
 mod chunks;
 mod error;
+mod events;
 mod header;
 mod histogram;
 mod nodes;
@@ -30,6 +31,7 @@ use std::borrow::Cow;
 pub use arguments::Arguments;
 pub use bytes::Bytes;
 pub use error::{Error, Problem};
+pub use events::Events;
 pub use header::parse_header;
 pub use histogram::Histogram;
 pub use objects::{Object, Slot};
@@ -39,6 +41,7 @@ pub use threads::{Context, Thread};
 
 use crate::layout::{ChunkKind, Header, PAGE};
 use chunks::Chunk;
+use events::EventIndex;
 use nodes::NodeIndex;
 use objects::ObjectIndex;
 use origins::OriginIndex;
@@ -57,6 +60,7 @@ pub struct Recording<'a> {
     twins: TwinIndex,
     off_cpu: Vec<Chunk>,
     arguments: Vec<Chunk>,
+    events: EventIndex,
     nodes: NodeIndex,
     problems: Vec<Problem>,
 }
@@ -85,6 +89,8 @@ impl<'a> Recording<'a> {
             chunks
         };
         let (off_cpu, arguments) = (by_owner(ChunkKind::OffCpu), by_owner(ChunkKind::Arguments));
+        let (events, marks) = (of_kind(ChunkKind::Events), of_kind(ChunkKind::Marks));
+        let events = EventIndex::new(&bytes, events, marks);
         let mut nodes = NodeIndex::new(of_kind(ChunkKind::Nodes), &mut problems);
         let mut threads =
             threads::find(&bytes, &header, of_kind(ChunkKind::Threads), &nodes, &mut problems);
@@ -101,6 +107,7 @@ impl<'a> Recording<'a> {
             twins,
             off_cpu,
             arguments,
+            events,
             nodes,
             problems,
             bytes,
@@ -120,6 +127,7 @@ impl<'a> Recording<'a> {
             twins: TwinIndex::default(),
             off_cpu: Vec::new(),
             arguments: Vec::new(),
+            events: EventIndex::default(),
             nodes: NodeIndex::default(),
             problems: Vec::new(),
         }
@@ -185,6 +193,12 @@ impl<'a> Recording<'a> {
     /// Threads by their number.
     pub fn threads(&self) -> impl ExactSizeIterator<Item = Thread<'_>> {
         self.threads.iter().map(|entry| Thread::new(self, entry))
+    }
+
+    /// The name of a mark, by what its event says it is [`of`](crate::layout::EventRecord::of).
+    #[must_use]
+    pub fn mark(&self, of: u32) -> Option<Cow<'_, str>> {
+        self.events.mark(&self.bytes, of)
     }
 
     /// When the latest call began, in ticks; 0 if there was none.

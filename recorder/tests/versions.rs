@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Once;
 
 use chase_recorder::builder::sample;
-use chase_recorder::layout::VERSION;
-use chase_recorder::reader::{Context, Recording};
+use chase_recorder::layout::{EVENT_CALL, VERSION};
+use chase_recorder::reader::{Context, Events, Recording};
 
 fn path(version: u32) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/fixtures/v{version}.chase"))
@@ -156,4 +156,21 @@ fn version_6_knows_the_parent_in_another_pid_namespace() {
     let header = |version| *Recording::parse(fixture(version)).unwrap().header();
     assert_eq!((header(5).parent_pid, header(5).parent_start), (1, 0));
     assert_eq!((header(6).parent_pid, header(6).parent_start), (1, 90));
+}
+
+#[test]
+fn version_10_keeps_long_calls_and_marks() {
+    let bytes = fixture(10);
+    let recording = Recording::parse(&bytes).unwrap();
+    assert_eq!(recording.problems(), []);
+    let main = recording.threads().next().unwrap().events();
+    assert_eq!((main.overwritten, main.torn, main.lost), (0, 0, 0));
+    let mark = main.events.last().unwrap();
+    assert_eq!(recording.mark(mark.of).unwrap(), "packed");
+    let calls = main.events.iter().filter(|event| event.kind == EVENT_CALL);
+    assert!(calls.clone().count() > 0 && calls.clone().all(|event| event.ticks >= 2_000));
+    assert_eq!(
+        Recording::parse(fixture(9)).unwrap().threads().next().unwrap().events(),
+        Events::default()
+    );
 }

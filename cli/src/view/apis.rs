@@ -3,12 +3,13 @@
 use chase_analyzer::{Analysis, ApiRow, ArgumentRow, ArgumentUnit, Measures, WaitCause};
 use serde_json::Value;
 
+use super::sorting;
 use super::waiting::{self, PREEMPTED};
 use super::{
     PERCENT, QUANTILES, SELF, Show, TIMED, TOTAL, calls, estimates, left_out, legend, longest_of,
     marked, of_call, self_time, share,
 };
-use crate::args::{ApiFilter, LibFilter, matches};
+use crate::args::{ApiFilter, LibFilter, SortArg, matches};
 use crate::machine::{self, MEASURES, OFF_CPU, ON_CPU, Rows};
 use crate::names::Names;
 use crate::report::Report;
@@ -19,6 +20,7 @@ use crate::terminal::{
 pub(super) struct Apis<'a> {
     pub(super) lib: &'a LibFilter,
     pub(super) api: &'a ApiFilter,
+    pub(super) sort: SortArg,
 }
 
 impl Apis<'_> {
@@ -28,7 +30,10 @@ impl Apis<'_> {
         let wanted = |(number, _): &(usize, &ApiRow)| {
             is_wanted(analysis, names, *number, self.lib, self.api)
         };
-        report.analysis.apis.iter().enumerate().filter(wanted).collect()
+        let mut rows: Vec<_> = report.analysis.apis.iter().enumerate().filter(wanted).collect();
+        let name = |row: &(usize, &ApiRow)| names.short(row.0).to_owned();
+        sorting::sort(&mut rows, self.sort, |row| &row.1.measures, name);
+        rows
     }
 }
 

@@ -156,7 +156,7 @@ fn by_size(report: &Report, row: &TailRow) -> Option<String> {
     argument.correlation.map(|correlation| format!("{correlation:.2}"))
 }
 
-/// `futex ≤12ms, write ≤30µs`.
+/// `futex ≤12 ms, write ≤30 µs`.
 fn syscalls(row: &TailRow) -> String {
     const NAMED: usize = 2;
     let named = row.syscalls.iter().take(NAMED);

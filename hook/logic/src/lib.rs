@@ -12,6 +12,7 @@ pub mod arguments;
 pub mod callsites;
 pub mod config;
 pub mod countdown;
+pub mod events;
 pub mod hash;
 pub mod kinds;
 pub mod moments;

@@ -15,7 +15,7 @@ use crate::thread::{self, Thread, current_or_nobody};
 use crate::thread_life::current_or_adopt;
 use crate::traits::time_every_call;
 use crate::tree::Kept;
-use crate::{arguments, clock, process, recording};
+use crate::{arguments, clock, loading, process, recording};
 
 /// The slow half of the entry of a call whose countdown is at its end. Most are made samples like the ones before
 /// them, by little code: what runs so rarely is in no cache.
@@ -46,6 +46,7 @@ pub(crate) unsafe extern "C" fn enter_due(slot: u32, sp: usize, why: *mut Frame)
     let reason = Reason { why: why.addr(), missed, began_ticks: due.began_ticks };
     // SAFETY: as the caller says.
     let frame = unsafe { enter(slot, reason, sp) };
+    loading::entered(thread, sp);
     sampling::forget_due(thread, &due);
     frame
 }
@@ -68,6 +69,7 @@ pub(crate) unsafe extern "C" fn enter_slow(
     // SAFETY: as the caller says.
     let frame = unsafe { enter(slot, Reason { why: 0, missed: 0, began_ticks: 0 }, sp) };
     if let Some(thread) = thread::current() {
+        loading::entered(thread, sp);
         thread.note_slow(clock::now().saturating_sub(began));
     }
     frame
@@ -220,7 +222,7 @@ pub(crate) unsafe extern "C" fn leave_slow(frame: *mut Frame, now_ticks: u64) {
         sampling::record(thread, node, now_ticks.saturating_sub(start_ticks), (*frame).weight);
         thread.leave_innermost(frame);
         sampling::measure_sample(thread, began_ticks, start_ticks, now_ticks);
-        thread.ask_about(node, start_ticks, now_ticks);
+        thread.note_end(node, start_ticks, now_ticks);
     }
 }
 
@@ -271,11 +273,11 @@ unsafe fn leave_rarely(thread: &Thread, frame: *mut Frame, now_ticks: u64) {
             compiler_fence(Ordering::SeqCst);
             thread.record(node, ticks);
             thread.leave_innermost(frame);
-            thread.ask_about(node, start_ticks, now_ticks);
+            thread.note_end(node, start_ticks, now_ticks);
         } else {
             thread.record(node, ticks);
             thread.leave(frame, now_ticks);
-            thread.ask_about(node, start_ticks, now_ticks);
+            thread.note_end(node, start_ticks, now_ticks);
         }
     }
 }

@@ -10,11 +10,20 @@ use crate::lock::{Fork, Lock};
 use crate::recording::Lost;
 use crate::signals::SignalsBlocked;
 use crate::thread::{Origin, Pending, Thread, have_none};
-use crate::{companion, counts, fork_word, loading, pages, recording, segments, sys, thread};
+use crate::{
+    companion, counts, fork_word, loading, marks, pages, recording, segments, sys, thread,
+};
 
 /// All locks, in the order in which they are taken elsewhere.
-const LOCKS: [fn(Fork); 6] =
-    [loading::fork, recording::fork, thread::fork, counts::fork, pages::fork, segments::fork];
+const LOCKS: [fn(Fork); 7] = [
+    loading::fork,
+    marks::fork,
+    recording::fork,
+    thread::fork,
+    counts::fork,
+    pages::fork,
+    segments::fork,
+];
 
 /// Signals of the forking thread, which is the one that holds the locks.
 static FORK_SIGNALS: Lock<Option<SignalsBlocked>> = Lock::new(None);

@@ -36,8 +36,12 @@ pub struct Facts {
     pub program: String,
     /// For [`Header::command`](super::Header::command).
     pub command: String,
+    /// For [`Header::lead`](super::Header::lead).
+    pub lead: Vec<(String, String)>,
     /// For [`Header::facts`](super::Header::facts).
     pub facts: Vec<(String, String)>,
+    /// For [`Header::incomplete`](super::Header::incomplete).
+    pub incomplete: Vec<String>,
     /// For [`Header::not_seen`](super::Header::not_seen).
     pub not_seen: Vec<String>,
     /// For [`Header::processes`](super::Header::processes).

@@ -1,8 +1,11 @@
 //! What changed since other runs.
 
-use chase_viz::{Chart, Group, GroupKind, Heading, Sheet, StackRow, Unit, quantity, stacked};
+use chase_viz::{
+    Chart, Group, GroupKind, Heading, Sheet, StackRow, State, Unit, quantity, stacked,
+};
 use maud::{Markup, html};
 
+use crate::colours::series;
 use crate::figure::{WIDE, figure, name, plural, table};
 use crate::model::{Change, Comparison, FunctionChange, SelfParts, Verdict};
 use crate::{Error, Report};
@@ -44,11 +47,12 @@ pub(crate) fn has_parts(comparison: &Comparison) -> bool {
 }
 
 pub(crate) fn draw(comparison: &Comparison, sheet: &Sheet<'_>) -> Result<Chart, Error> {
-    let series = ["own code", "system calls", "waiting", "preempted"].map(|name| Group {
-        name: name.to_owned(),
-        kind: GroupKind::Library,
-        value: 0.0,
-    });
+    let parts = [
+        series("own code", State::Running),
+        Group { kind: GroupKind::Shade(2), ..series("system calls", State::Running) },
+        series("waiting", State::Blocked),
+        series("preempted", State::Runnable),
+    ];
     let mut rows = Vec::new();
     for row in comparison.functions.iter().take(BARS) {
         for (side, parts) in ["before", "now"].into_iter().zip(row.parts) {
@@ -58,7 +62,7 @@ pub(crate) fn draw(comparison: &Comparison, sheet: &Sheet<'_>) -> Result<Chart, 
             rows.push(StackRow { label: format!("{}, {side}", row.function), values });
         }
     }
-    Ok(stacked(sheet, Unit::Nanoseconds, &series, &rows)?)
+    Ok(stacked(sheet, Unit::Nanoseconds, &parts, &rows)?)
 }
 
 fn totals(comparison: &Comparison) -> Markup {

@@ -6,9 +6,9 @@ use super::timeline::{Kind, TreeNode};
 use super::{Builder, Object, SlotId, Thread};
 use crate::histogram::PAGE_BUCKETS;
 use crate::layout::{
-    ArgumentHead, ArgumentRow, CHUNK_MAGIC, COMMITTED, ChunkHeader, ChunkKind, ClockPair, FRAMED,
-    INHERITED, NONE, Node, OffCpuRow, PAGE, ROOT_SLOT, SAMPLED, SAMPLES_SLOT, Samples,
-    ShortArgumentRow, UNIT, argument_bucket,
+    ArgumentHead, ArgumentRow, CHUNK_MAGIC, COMMITTED, ChunkHeader, ChunkKind, ClockPair,
+    EventRecord, FRAMED, INHERITED, MARK_NAME, MarkName, NONE, Node, OffCpuRow, PAGE, ROOT_SLOT,
+    SAMPLED, SAMPLES_SLOT, Samples, ShortArgumentRow, UNIT, argument_bucket,
 };
 
 pub(super) fn write(builder: &Builder) -> Vec<u8> {
@@ -53,6 +53,17 @@ pub(super) fn write_with_refs(builder: &Builder) -> (Vec<u8>, Vec<Vec<u32>>) {
     }
     for (thread, rows) in (0..).zip(&arguments).filter(|(_, rows)| !rows.is_empty()) {
         chunk(&mut file, ChunkKind::Arguments, thread, (rows.len() / UNIT) as u32, rows);
+    }
+    for (thread, refs) in builder.threads.iter().zip(&all_refs) {
+        let events = events(thread, refs);
+        if !events.is_empty() {
+            let (owner, count) = (thread.record.index, events.len() as u32 - 1);
+            chunk(&mut file, ChunkKind::Events, owner, count, cast_slice(&events));
+        }
+    }
+    if !builder.marks.is_empty() {
+        let marks: Vec<MarkName> = builder.marks.iter().map(|name| mark(name)).collect();
+        chunk(&mut file, ChunkKind::Marks, NONE, marks.len() as u32, cast_slice(&marks));
     }
     let origins: Vec<_> = builder.threads.iter().filter_map(|thread| thread.origin).collect();
     if !origins.is_empty() {
@@ -120,6 +131,25 @@ fn argument_rows(thread: &Thread, refs: &[u32]) -> Vec<u8> {
         }
     }
     bytes
+}
+
+/// What is in front of them, and the events.
+fn events(thread: &Thread, refs: &[u32]) -> Vec<EventRecord> {
+    let events = (1..).zip(&thread.tree.events).map(|(number, &(context, event))| {
+        let of = context.map_or(event.of, |context| refs[context + 1]);
+        let event = EventRecord { of, number, ..event };
+        EventRecord { check: event.check_of(), ..event }
+    });
+    let mut all = vec![EventRecord::zeroed()];
+    all.extend(events);
+    if all.len() == 1 { Vec::new() } else { all }
+}
+
+fn mark(name: &str) -> MarkName {
+    let len = name.len().min(MARK_NAME);
+    let mut record = MarkName { state: 1, len: len as u32, name: [0; MARK_NAME] };
+    record.name[..len].copy_from_slice(&name.as_bytes()[..len]);
+    record
 }
 
 /// Number of a slot in the file.

@@ -92,8 +92,8 @@ chase_exit_\of:                         # r11 = frame
     jne .Lleave_slow_\of                # not the top frame of this thread
     movq {NODE}(%r11), %rsi             # rsi = node
     subq {START}(%r11), %rax            # rax = ticks
-    whole 8
-    cmpq ${SHORT}, %rax
+    whole 9
+    cmpq {short_limit}(%rip), %rax
     jae .Llong_\of
     leaq {short_buckets}(%rip), %rdx
     movl {PAGES}(%rsi), %edi            # edi = page of the histogram, and edx = bucket in it, as
@@ -136,7 +136,7 @@ chase_exit_\of:                         # r11 = frame
     jmp .Lrecorded_\of
 
 .Llong_\of:
-    cmpq {ask_limit}(%rip), %rax        # so long that it is asked whether the thread ran
+    cmpq {long}(%rip), %rax             # so long that more is to be known of it
     jae .Lleave_unrecorded_\of
     # histogram::bucket_of
     movq %rcx, %rdi
