@@ -41,6 +41,14 @@ enum Piece {
     Owned(Vec<u8>),
 }
 
+/// Room on a shelf, which nobody else has.
+struct Room {
+    file: Arc<File>,
+    /// Where it is in the file.
+    offset: u64,
+    place: Shelved,
+}
+
 /// The shelf.
 #[derive(Debug)]
 pub(crate) struct Shelf {
@@ -75,14 +83,13 @@ impl Shelf {
     }
 
     fn place(&self, bytes: &[u8]) -> io::Result<Shelved> {
-        let (file, piece, range, offset) = self.take(bytes.len())?;
+        let room = self.take(bytes.len())?;
         // Not by the mapping, whose pages would have to be zeroed first.
-        file.write_all_at(bytes, offset)?;
-        Ok(Shelved { piece, range })
+        room.file.write_all_at(bytes, room.offset)?;
+        Ok(room.place)
     }
 
-    /// Room for so many bytes: the file, the piece, where in the piece and where in the file it is.
-    fn take(&self, len: usize) -> io::Result<(Arc<File>, Arc<Piece>, Range<usize>, u64)> {
+    fn take(&self, len: usize) -> io::Result<Room> {
         let state = &mut *self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.file.is_none() {
             let made = self.directories.iter().find_map(|path| tempfile::tempfile_in(path).ok());
@@ -104,7 +111,8 @@ impl Shelf {
         };
         let range = state.used..state.used + len;
         state.used = range.end.next_multiple_of(ALIGN);
-        Ok((file, piece, range.clone(), at + range.start as u64))
+        let offset = at + range.start as u64;
+        Ok(Room { file, offset, place: Shelved { piece, range } })
     }
 }
 
