@@ -42,12 +42,12 @@ const DEFAULT_OUTPUT: &[u8] = b"chase.data";
 static START: extern "C" fn(i32, *const usize, *const usize) = start;
 
 extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *const usize) {
+    // (In a process that runs, these may have been moved, and what was behind them be anything.)
+    if late::is_to_wait() {
+        return;
+    }
     if !arguments::are_those_of_glibc(argument_count, arguments, environment) {
         return loading::find_real();
-    }
-    let arguments = Arguments { count: argument_count, start: arguments, environment };
-    if late::is_to_wait(&arguments) {
-        return;
     }
     // SAFETY: the dynamic linker passes what the kernel has put on the stack: the environment ends
     // with null, and behind it is the auxiliary vector.
@@ -61,7 +61,7 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
     let this = &mut *process::hold();
     begin_clock(this);
     let executable = find_executable(this, &auxiliary);
-    if !follow::is_wanted(config.follow, executable, argument_count, arguments.start) {
+    if !follow::is_wanted(config.follow, executable, argument_count, arguments) {
         if config.syscalls != Syscalls::Off {
             find_directory(this, config.output);
             companion::decline(this.directory.as_bytes());
@@ -76,7 +76,14 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
         return;
     }
     this.boot_id = boot_id();
-    fill_meta(this, &arguments);
+    fill_meta(this);
+    this.meta.push(b"command\0");
+    for i in 0..argument_count.max(0) as usize {
+        // SAFETY: there are as many arguments.
+        let argument = c_bytes(unsafe { *arguments.add(i) });
+        this.meta.push(if i > 0 { b"\x1f" } else { b"" }).push(argument);
+    }
+    this.meta.push(b"\0");
     find_directory(this, config.output);
     if let Err(refused) = open_in_directory(this) {
         say_refused(&config, &refused);
@@ -138,24 +145,12 @@ fn keep_events(this: &mut Process, events: &Events) {
     recording::write_chunk(ChunkKind::Meta, entry.as_bytes());
 }
 
-/// What the dynamic linker passes to constructors.
-struct Arguments {
-    count: i32,
-    start: *const usize,
-    environment: *const usize,
-}
-
 /// Begins to record a process that runs already, perhaps one that was left before. Called by a thread that is none of the
 /// program's, while those are stopped. `attached` goes into the recording.
 ///
 /// # Errors
 /// With the reason why nothing is recorded.
-fn begin_late(
-    config: Config,
-    auxiliary: Auxiliary,
-    arguments: &Arguments,
-    attached: &[u8],
-) -> Result<(), Refused> {
+fn begin_late(config: Config, auxiliary: Auxiliary, attached: &[u8]) -> Result<(), Refused> {
     let cannot = |doing| Refused { doing, errno: 0 };
     if recording::is_open() {
         return Err(cannot("it is recorded already"));
@@ -185,7 +180,8 @@ fn begin_late(
         loading::set_config(config);
     }
     this.boot_id = boot_id();
-    fill_meta(this, arguments);
+    fill_meta(this);
+    note_command(this);
     this.meta.push(b"attached\0").push(after_name(attached, b"CHASE_ATTACHED")).push(b"\0");
     find_directory(this, config.output);
     open_in_directory(this)?;
@@ -275,7 +271,7 @@ fn say_refused(config: &Config, refused: &Refused) {
     }
 }
 
-fn fill_meta(this: &mut Process, arguments: &Arguments) {
+fn fill_meta(this: &mut Process) {
     let names = sys::system_names();
     let mut buffer = [0u8; 4096];
     let directory = sys::working_directory(&mut buffer);
@@ -292,13 +288,18 @@ fn fill_meta(this: &mut Process, arguments: &Arguments) {
     entry(b"host", c_field(&names.nodename));
     entry(b"kernel", c_field(&names.release));
     entry(b"writer", concat!("chase ", env!("CARGO_PKG_VERSION")).as_bytes());
-    meta.push(b"command\0");
-    for i in 0..arguments.count.max(0) as usize {
-        // SAFETY: there are as many arguments.
-        let argument = c_bytes(unsafe { *arguments.start.add(i) });
-        meta.push(if i > 0 { b"\x1f" } else { b"" }).push(argument);
+}
+
+/// Notes the arguments as the kernel shows them.
+fn note_command(this: &mut Process) {
+    let mut buffer = [0u8; 4096];
+    let arguments = sys::read_file(c"/proc/self/cmdline", &mut buffer);
+    let arguments = arguments.strip_suffix(b"\0").unwrap_or(arguments);
+    this.meta.push(b"command\0");
+    for (i, argument) in arguments.split(|&byte| byte == 0).enumerate() {
+        this.meta.push(if i > 0 { b"\x1f" } else { b"" }).push(argument);
     }
-    meta.push(b"\0");
+    this.meta.push(b"\0");
 }
 
 /// The directory for recordings, absolute. A relative one is looked for where the parent writes

@@ -8,8 +8,8 @@
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
+use super::begin_late;
 use super::leaving::{self, dismiss, dismiss_lingering};
-use super::{Arguments, begin_late};
 use crate::abi::{IS_LATE, ThreadHead};
 use crate::arch::words_offset;
 use crate::elf::Auxiliary;
@@ -93,22 +93,14 @@ impl Order {
     }
 }
 
-/// What the constructor was told.
-static ARGUMENTS: [AtomicUsize; 3] = [const { AtomicUsize::new(0) }; 3];
-
 /// Whether the library is to wait until it is told to begin. Called by its constructor.
-pub(super) fn is_to_wait(arguments: &Arguments) -> bool {
+pub(super) fn is_to_wait() -> bool {
     if ATTACHMENT.mode.load(Ordering::Relaxed) == PRELOADED {
         ATTACHMENT.is_recording.store(1, Ordering::Relaxed);
         return false;
     }
     IS_LATE.store(true, Ordering::Relaxed);
     ATTACHMENT.words.store(words_offset() as usize, Ordering::Relaxed);
-    let words =
-        [arguments.count as usize, arguments.start as usize, arguments.environment as usize];
-    for (place, word) in ARGUMENTS.iter().zip(words) {
-        place.store(word, Ordering::Relaxed);
-    }
     true
 }
 
@@ -120,8 +112,6 @@ pub(super) fn is_to_wait(arguments: &Arguments) -> bool {
 unsafe extern "C" fn attach(order: *mut Order) {
     // SAFETY: the caller vouches for it.
     let order = unsafe { &mut *order };
-    let [count, start, environment] =
-        [0, 1, 2].map(|i: usize| ARGUMENTS.get(i).map_or(0, |it| it.load(Ordering::Relaxed)));
     let settings = (&raw const *order).wrapping_add(1).cast::<u8>();
     // SAFETY: the caller vouches for as many bytes behind the order.
     let settings = unsafe { core::slice::from_raw_parts(settings, order.len as usize) };
@@ -134,14 +124,7 @@ unsafe extern "C" fn attach(order: *mut Order) {
     }
     // SAFETY: the array ends with null, and each text with NUL.
     let config = unsafe { Config::read(variables.as_ptr()) };
-    // SAFETY: the dynamic linker has passed what the kernel put on the stack.
-    let auxiliary = unsafe { Auxiliary::behind(environment as *const usize) };
-    let arguments = Arguments {
-        count: count as i32,
-        start: start as *const usize,
-        environment: environment as *const usize,
-    };
-    match begin_late(config, auxiliary, &arguments, settings) {
+    match begin_late(config, Auxiliary::read(), settings) {
         Ok(()) => {
             ATTACHMENT.is_recording.store(1, Ordering::Relaxed);
             order.result = DONE;
