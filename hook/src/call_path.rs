@@ -32,6 +32,7 @@ global_asm!(
     no_thread = sym thread::NO_THREAD,
     no_counts = sym counts::NO_COUNTS,
     clock_limit = sym abi::CLOCK_LIMIT,
+    words_at = sym abi::WORDS_AT,
     short_buckets = sym abi::SHORT_BUCKETS,
     SHORT = const abi::SHORT,
     SECOND_PAGE = const bucket_start(PAGE_BUCKETS),

@@ -10,6 +10,7 @@ use core::ffi::CStr;
 use chase_format::layout::{ChunkKind, EXTENSION, ORIGIN_EXEC};
 
 use self::directories::make_directories;
+use crate::arch::find_words;
 use crate::companion::Starting;
 use crate::cost::{self, Spent};
 use crate::elf::Auxiliary;
@@ -27,6 +28,8 @@ use chase_logic::text::{Text, c_bytes, file_name};
 /// Said whether or not the user wants to be told of anything: the run is not what was asked for.
 const TIMING_UNKNOWN: &[u8] =
     b"chase: CHASE_TIMING must be adaptive, all or count; all calls are timed\n";
+const NO_ROOM: &[u8] =
+    b"chase: nothing is recorded: the dynamic linker has no room for it, as in programs with LD_AUDIT set\n";
 const DEFAULT_OUTPUT: &[u8] = b"chase.data";
 
 /// The library's constructor: runs before those of all other objects (`-z initfirst`).
@@ -43,6 +46,12 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
     let (config, auxiliary) =
         unsafe { (Config::read(environment), Auxiliary::behind(environment)) };
     if auxiliary.secure {
+        return loading::find_real();
+    }
+    if !find_words() {
+        if config.verbose {
+            sys::write_stderr(NO_ROOM);
+        }
         return loading::find_real();
     }
     let starting = (config.syscalls != Syscalls::Off).then(Starting::begin);
