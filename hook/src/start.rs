@@ -12,6 +12,7 @@ use core::ffi::CStr;
 use chase_format::layout::{ChunkKind, EXTENSION, ORIGIN_EXEC, TIMING_ALL, TIMING_COUNT};
 
 use self::directories::make_directories;
+use crate::arch::find_words;
 use crate::companion::Starting;
 use crate::cost::{self, Spent};
 use crate::elf::Auxiliary;
@@ -34,6 +35,8 @@ const TIMING_UNKNOWN: &[u8] =
 const EVENTS_UNKNOWN: &[u8] =
     b"chase: CHASE_EVENTS must be off, slow, slow:TIME, all, all=OBJECT:FUNCTION, a size like \
     64MB, first or last, or several of these with commas; what is not known of it is ignored\n";
+const NO_ROOM: &[u8] =
+    b"chase: nothing is recorded: the dynamic linker has no room for it, as in programs with LD_AUDIT set\n";
 const DEFAULT_OUTPUT: &[u8] = b"chase.data";
 
 /// The library's constructor: runs before those of all other objects (`-z initfirst`).
@@ -54,6 +57,12 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
     let (config, auxiliary) =
         unsafe { (Config::read(environment), Auxiliary::behind(environment)) };
     if auxiliary.secure {
+        return loading::find_real();
+    }
+    if !find_words() {
+        if config.verbose {
+            sys::write_stderr(NO_ROOM);
+        }
         return loading::find_real();
     }
     let starting = (config.syscalls != Syscalls::Off).then(Starting::begin);

@@ -6,7 +6,7 @@ use super::{greet_companion, hold, open_recording};
 use crate::companion::Starting;
 use crate::cost::{Later, Start};
 use crate::frames::OpenCalls;
-use crate::lock::{Fork, Lock};
+use crate::lock::{Fork, Lock, was_taken_from_fork};
 use crate::recording::Lost;
 use crate::signals::SignalsBlocked;
 use crate::thread::{Origin, Pending, Thread, have_none};
@@ -84,7 +84,11 @@ fn become_child() {
     if !this.forks_are_followed && this.session.is_some() && !sys::is_confined() {
         companion::decline(this.directory.as_bytes());
     }
-    if sys::is_confined() || !this.forks_are_followed || open_recording(this, ORIGIN_FORK).is_err()
+    let is_torn = was_taken_from_fork();
+    if is_torn
+        || sys::is_confined()
+        || !this.forks_are_followed
+        || open_recording(this, ORIGIN_FORK).is_err()
     {
         // Calls run unrecorded from now on; those that are open return through their frames.
         recording::close();

@@ -11,7 +11,7 @@ use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use super::begin_late;
 use super::leaving::{self, dismiss, dismiss_lingering};
 use crate::abi::{IS_LATE, ThreadHead};
-use crate::arch::words_offset;
+use crate::arch::{find_words, words_offset};
 use crate::elf::Auxiliary;
 use crate::pages;
 use crate::recording::{self, Refused};
@@ -100,6 +100,8 @@ pub(super) fn is_to_wait() -> bool {
         return false;
     }
     IS_LATE.store(true, Ordering::Relaxed);
+    // (The launcher refuses if there are none.)
+    find_words();
     ATTACHMENT.words.store(words_offset() as usize, Ordering::Relaxed);
     true
 }
