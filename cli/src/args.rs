@@ -70,6 +70,9 @@ impl Cli {
             | View::Threads { path, .. }
             | View::Tail { path, .. }
             | View::Waits { path, .. }
+            | View::Findings { path }
+            | View::Graph { path, .. }
+            | View::Path { path }
             | View::Tree { path, .. }
             | View::Syscalls { path, .. }
             | View::NotSeen { path }
@@ -243,6 +246,27 @@ pub(crate) enum View {
         #[command(flatten)]
         group: GroupFilter,
     },
+    /// What is worth a sentence: causes that cost time, with the lock, file or thread behind them, and where
+    Findings {
+        #[command(flatten)]
+        path: PathArg,
+    },
+    /// Who waits for whom, thread group by thread group, and which group limits the others
+    Graph {
+        #[command(flatten)]
+        path: PathArg,
+        /// As a picture or for Graphviz, instead of a table
+        #[arg(long, value_name = "FORMAT", value_enum)]
+        format: Option<GraphFormat>,
+        /// The file to write [default: standard output]
+        #[arg(short, long, value_name = "FILE", requires = "format")]
+        output: Option<PathBuf>,
+    },
+    /// The critical path: what the run's length is made of, walked from its end back to its start
+    Path {
+        #[command(flatten)]
+        path: PathArg,
+    },
     /// The calling contexts: which library call was made inside which, and what it took
     Tree {
         #[command(flatten)]
@@ -323,6 +347,14 @@ pub(crate) enum View {
         #[arg(short, long, value_name = "DIR", default_value = "chase.charts")]
         output: PathBuf,
     },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum GraphFormat {
+    /// A picture
+    Svg,
+    /// For Graphviz
+    Dot,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

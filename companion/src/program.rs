@@ -12,7 +12,9 @@ use bytemuck::{Pod, Zeroable};
 
 pub use crate::error::Error;
 use crate::mapping::Mapping;
-use crate::shared::{PROCESSES, Process, ROWS, Row, Sample, Totals, WAITS, Wait, WaitKey};
+use crate::shared::{
+    Interval, PROCESSES, Process, ROWS, Row, Sample, Totals, WAITS, Wait, WaitKey,
+};
 use crate::types;
 
 /// The compiled program, built from `bpf/syscalls.bpf.c`.
@@ -34,7 +36,7 @@ const PROGRAMS: [&str; 7] = [
 const TAKE_SAMPLE: &str = "take_sample";
 
 /// Room for samples that wait to be copied, of each CPU: 2,000, which is two seconds.
-const SAMPLES_BYTES: u32 = 1 << 16;
+const SAMPLES_BYTES: u32 = 1 << 18;
 
 /// Threads that the table by thread number holds in one element.
 const THREADS_IN_BLOCK: u32 = 64;
@@ -72,6 +74,7 @@ pub struct Program {
     free_rows: Queue<MapData, u32>,
     free_processes: Queue<MapData, u32>,
     samples: RingBuf<MapData>,
+    intervals: RingBuf<MapData>,
     sampler_error: Option<ProgramError>,
     loaded: Ebpf,
 }
@@ -143,6 +146,7 @@ impl Program {
             free_rows: take(&mut loaded, "free_rows")?,
             free_processes: take(&mut loaded, "free_processes")?,
             samples: take(&mut loaded, "samples")?,
+            intervals: take(&mut loaded, "intervals")?,
             sampler_error: sampler,
             loaded,
         };
@@ -179,6 +183,12 @@ impl Program {
     /// The next sample, in the order in which they were taken.
     pub fn next_sample(&mut self) -> Option<Sample> {
         let item = self.samples.next()?;
+        bytemuck::try_pod_read_unaligned(&item).ok()
+    }
+
+    /// The next long wait, in the order in which they ended.
+    pub fn next_interval(&mut self) -> Option<Interval> {
+        let item = self.intervals.next()?;
         bytemuck::try_pod_read_unaligned(&item).ok()
     }
 

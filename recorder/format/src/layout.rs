@@ -351,6 +351,10 @@ pub enum ChunkKind {
     OffCpu = 12,
     /// [`CauseRow`](crate::syscalls::CauseRow)s, `count` of them; only in `.syscalls` files.
     Causes = 13,
+    /// [`BlockedRow`](crate::syscalls::BlockedRow)s, `count` of them; only in `.syscalls` files.
+    Blocked = 20,
+    /// [`FileRow`](crate::syscalls::FileRow)s, `count` of them; only in `.syscalls` files.
+    Files = 21,
 }
 
 /// The first [`UNIT`] bytes of each chunk.

@@ -8,7 +8,8 @@ use super::chunks::{self, Chunk};
 use super::{Error, Problem, extent, pod_at, text};
 use crate::layout::{ChunkKind, UNIT};
 use crate::syscalls::{
-    CauseRow, MAGIC, MappingRow, OnCpuRow, SampleRow, SyscallRow, SyscallsHeader, VERSION, WaitRow,
+    BlockedRow, CauseRow, FileRow, MAGIC, MappingRow, OnCpuRow, SampleRow, SyscallRow,
+    SyscallsHeader, VERSION, WaitRow,
 };
 
 /// What the companion wrote of one process image. Like [`Recording`](super::Recording), it takes
@@ -23,6 +24,8 @@ pub struct SyscallsFile<'a> {
     on_cpu: Vec<Chunk>,
     mappings: Vec<Chunk>,
     causes: Vec<Chunk>,
+    blocked: Vec<Chunk>,
+    files: Vec<Chunk>,
     problems: Vec<Problem>,
 }
 
@@ -82,7 +85,21 @@ impl<'a> SyscallsFile<'a> {
         let on_cpu = of_kind(ChunkKind::OnCpu, size_of::<OnCpuRow>(), "rows of times on the CPU");
         let mappings = of_kind(ChunkKind::Mappings, size_of::<MappingRow>(), "rows of mappings");
         let causes = of_kind(ChunkKind::Causes, size_of::<CauseRow>(), "rows of causes");
-        Ok(Self { bytes, header, syscalls, waits, samples, on_cpu, mappings, causes, problems })
+        let blocked = of_kind(ChunkKind::Blocked, size_of::<BlockedRow>(), "rows of long waits");
+        let files = of_kind(ChunkKind::Files, size_of::<FileRow>(), "rows of files");
+        Ok(Self {
+            bytes,
+            header,
+            syscalls,
+            waits,
+            samples,
+            on_cpu,
+            mappings,
+            causes,
+            blocked,
+            files,
+            problems,
+        })
     }
 
     /// The header.
@@ -128,9 +145,19 @@ impl<'a> SyscallsFile<'a> {
         self.rows(&self.mappings)
     }
 
-    /// Causes of waits, in no particular order.
+    /// Causes of waits, in the order that [`BlockedRow::cause`] counts in.
     pub fn causes(&self) -> impl Iterator<Item = CauseRow> {
         self.rows(&self.causes)
+    }
+
+    /// Long waits, in the order in which they ended, but for those that came late.
+    pub fn blocked(&self) -> impl Iterator<Item = BlockedRow> {
+        self.rows(&self.blocked)
+    }
+
+    /// Samples of files, in no particular order.
+    pub fn files(&self) -> impl Iterator<Item = FileRow> {
+        self.rows(&self.files)
     }
 
     fn rows<'s, T: bytemuck::AnyBitPattern>(
