@@ -35,7 +35,12 @@ impl CommonTime {
 
     /// A moment on the clock of `image`.
     pub(crate) fn of(&self, image: &Image, moment: Ticks) -> Ns {
+        self.of_monotonic(image, image.clock.monotonic(moment).0)
+    }
+
+    /// A moment of `CLOCK_MONOTONIC`, ns, on the machine of `image`.
+    pub(crate) fn of_monotonic(&self, image: &Image, ns: u64) -> Ns {
         let boot = self.boots.get(&image.recording.header().boot_id).copied().unwrap_or(0);
-        Ns(boot.saturating_add(image.clock.monotonic(moment).0))
+        Ns(boot.saturating_add(ns))
     }
 }

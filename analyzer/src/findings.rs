@@ -13,15 +13,25 @@
 //! thread; nor is one that others wait for at a barrier, which is a straggler.
 
 mod calls;
+mod joint;
+mod kinds;
+mod locks;
+mod machine;
+mod stages;
+mod system;
 mod threads;
 mod waits;
 
 use serde::Serialize;
 
+use crate::address::CodeAddress;
 use crate::analysis::Analysis;
+use crate::causes::{CauseRow, Party, WaitObject};
 use crate::clock::Ns;
 use crate::groups::{GroupRow, Groups};
 use crate::tail::Tails;
+use crate::watched::Watched;
+pub use kinds::{FindingKind, Inside, SubGroupSummary};
 
 /// Findings at most.
 const MOST: usize = 7;
@@ -44,137 +54,33 @@ pub struct Finding {
     pub saves_ns: Ns,
     /// The same as a share of the wall time of the run.
     pub share: f64,
+    /// For what, where, and because of whom, where a companion saw that.
+    #[serde(skip)]
+    pub blame: Option<Blame>,
     /// What it is, and the figures that show it.
     #[serde(flatten)]
     pub kind: FindingKind,
 }
 
-/// What was found. Times are of the thread that gains most unless said otherwise.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(rename_all = "kebab-case", tag = "kind", content = "evidence")]
-pub enum FindingKind {
-    /// Threads that took longer than others of their group.
-    SlowThreads {
-        /// Useful time in the API.
-        useful_ns: Ns,
-        /// Median of the group.
-        median_ns: Ns,
-        /// Robust standard deviations above it.
-        score: f64,
-        /// Threads that it was compared with.
-        of_threads: usize,
-        /// Excess of all the threads concerned.
-        excess_ns: Ns,
-        /// Whether rates were compared, scaled to this thread's lifetime.
-        as_rates: bool,
-    },
-    /// The first call of an API took longer than later ones.
-    SlowFirstCall {
-        /// The first call.
-        first_ns: Ns,
-        /// Median of the calls of that thread.
-        median_ns: Ns,
-        /// Calls of that thread.
-        calls: u64,
-        /// Excess of all the threads concerned.
-        excess_ns: Ns,
-        /// The innermost library call inside that took most of it, if it was made too seldom to have a usual time.
-        inside: Option<Inside>,
-    },
-    /// A few calls took most of the time.
-    RareSlowCalls {
-        /// Calls of the API by the threads of the group.
-        calls: u64,
-        /// The slow ones.
-        slow_calls: u64,
-        /// Their time.
-        slow_ns: Ns,
-        /// Their excess over the median, in all threads.
-        excess_ns: Ns,
-        /// Median of all calls.
-        median_ns: Ns,
-        /// The longest.
-        max_ns: Ns,
-    },
-    /// Threads wait for a lock that others of them hold.
-    SerialisingLock {
-        /// The longest wait of one thread.
-        wait_ns: Ns,
-        /// Waits of all threads of the group.
-        all_wait_ns: Ns,
-        /// The same as a share of their lifetimes.
-        of_lifetime: f64,
-        /// The library call that the lock was taken in, if it was one.
-        inside: Option<u32>,
-    },
-    /// Others wait at a barrier for one thread.
-    BarrierStraggler {
-        /// Useful time in the API.
-        useful_ns: Ns,
-        /// Median of the group.
-        median_ns: Ns,
-        /// What the straggler waited at barriers.
-        own_wait_ns: Ns,
-        /// What the median thread waited there.
-        median_wait_ns: Ns,
-        /// Waits of all.
-        all_wait_ns: Ns,
-    },
-    /// Consumers wait for a producer that is busy.
-    StarvedConsumers {
-        /// The longest wait of one thread.
-        wait_ns: Ns,
-        /// Waits of all consumers.
-        all_wait_ns: Ns,
-        /// The same as a share of their lifetimes.
-        of_lifetime: f64,
-        /// The producer, by number in [`Analysis::threads`].
-        producer: u32,
-        /// Useful time of the producer as a share of its lifetime.
-        producer_busy: f64,
-        /// How many times it signalled.
-        signals: u64,
-    },
-    /// Most of the time goes to very many short calls.
-    ManyTinyCalls {
-        /// Calls of all threads of the group.
-        calls: u64,
-        /// Mean self time.
-        mean_ns: f64,
-        /// Self time of all.
-        all_ns: Ns,
-        /// The same as a share of the group's lifetimes.
-        of_lifetime: f64,
-    },
-    /// Threads with one start routine that behave differently.
-    SubGroups {
-        /// The behaviours.
-        parts: Vec<SubGroupSummary>,
-        /// Mean silhouette of the clustering.
-        silhouette: f64,
-    },
-}
-
-/// What a slow call spent its time in.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Inside {
-    /// The API, by number in [`Analysis::apis`].
-    pub api: u32,
-    /// How often that thread called it there.
-    pub calls: u64,
-    /// How long those calls took together.
-    pub total_ns: Ns,
-}
-
-/// One behaviour of a group.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct SubGroupSummary {
-    /// How many threads.
-    pub threads: usize,
-    /// Where they spend most of their useful time; `None` for their own code.
+/// For what threads wait or what they use, where, and because of whom.
+#[derive(Clone, Debug, Default)]
+pub struct Blame {
+    /// A process that the addresses are of, by number in [`Analysis::processes`].
+    pub process: usize,
+    /// What they wait for.
+    pub object: Option<WaitObject>,
+    /// Name of the file, where that is known by samples.
+    pub file: Option<String>,
+    /// The API in which they wait longest.
     pub api: Option<u32>,
-    /// The share of it that they spend there.
-    pub share: f64,
+    /// Return address of the call in which they wait longest.
+    pub site: Option<CodeAddress>,
+    /// How long all of them wait.
+    pub wait_ns: Ns,
+    /// Who has it meanwhile, mostly.
+    pub holder: Option<Party>,
+    /// Who ends the waits, mostly.
+    pub waker: Option<Party>,
 }
 
 /// What findings are made from.
@@ -182,13 +88,19 @@ struct Evidence<'a> {
     analysis: &'a Analysis,
     groups: &'a Groups,
     tails: &'a Tails,
+    watched: &'a Watched,
 }
 
 /// What is worth saying of a run, the largest saving first; at most seven findings, and none where
 /// there is nothing to say.
 #[must_use]
-pub fn findings(analysis: &Analysis, groups: &Groups, tails: &Tails) -> Vec<Finding> {
-    let evidence = Evidence { analysis, groups, tails };
+pub fn findings(
+    analysis: &Analysis,
+    groups: &Groups,
+    tails: &Tails,
+    watched: &Watched,
+) -> Vec<Finding> {
+    let evidence = Evidence { analysis, groups, tails, watched };
     let explained = calls::Explained::new(&evidence);
     let mut found = calls::first(&evidence, &explained);
     found.extend(calls::rare(&evidence, &explained));
@@ -196,18 +108,107 @@ pub fn findings(analysis: &Analysis, groups: &Groups, tails: &Tails) -> Vec<Find
     for group in (0..).zip(&groups.rows) {
         found.extend(threads::slow(&evidence, &explained, group));
         found.extend(threads::sub_groups(&evidence, group));
-        found.extend(waits::lock(&evidence, group));
-        found.extend(waits::starved(&evidence, group));
+        if watched.causes.is_empty() {
+            found.extend(waits::lock(&evidence, group));
+            found.extend(waits::starved(&evidence, group));
+        } else {
+            found.extend(locks::find(&evidence, group));
+            found.extend(stages::last_at_barrier(&evidence, group));
+            found.extend(stages::last_to_end(&evidence, group));
+            found.extend(system::slow_peer(&evidence, group));
+            found.extend(system::polling(&evidence, group));
+        }
     }
+    found.extend(stages::limiting(&evidence));
+    found.extend(system::small_transfers(&evidence));
+    found.extend(system::syncing(&evidence));
+    found.extend(system::name_resolution(&evidence));
+    found.extend(system::loading(&evidence));
+    found.extend(system::mapping_churn(&evidence));
+    found.extend(machine::too_many_threads(&evidence));
+    found.extend(machine::short_processes(&evidence));
+    let mut found = claimed_once(found);
     found.sort_by_key(|finding| (std::cmp::Reverse(finding.saves_ns), finding.group));
     found.truncate(MOST);
     found
 }
 
-impl Evidence<'_> {
+/// Without what another finding says better.
+fn claimed_once(found: Vec<Finding>) -> Vec<Finding> {
+    use FindingKind as Kind;
+    let is_said = |finding: &Finding, better: fn(&Kind) -> bool, same_api: bool| {
+        found.iter().any(|other| {
+            better(&other.kind)
+                && other.group == finding.group
+                && (!same_api || other.api == finding.api)
+                && (same_api || other.threads.first() == finding.threads.first())
+        })
+    };
+    let of_calls = |kind: &Kind| {
+        matches!(
+            kind,
+            Kind::Syncing { .. }
+                | Kind::NameResolution { .. }
+                | Kind::SlowLoading { .. }
+                | Kind::SmallTransfers { .. }
+                | Kind::MappingChurn { .. }
+        )
+    };
+    let waits_for_stage = |group: u32| {
+        found.iter().any(|other| {
+            matches!(&other.kind, Kind::LimitingStage { waiting, .. } if waiting.contains(&group))
+        })
+    };
+    let is_needed = |finding: &Finding| match finding.kind {
+        Kind::SlowFirstCall { .. } | Kind::RareSlowCalls { .. }
+            if waits_for_stage(finding.group) =>
+        {
+            false
+        }
+        Kind::SlowFirstCall { .. } | Kind::RareSlowCalls { .. } | Kind::ManyTinyCalls { .. } => {
+            !is_said(finding, of_calls, true)
+        }
+        Kind::LateAtBarrier { .. } => {
+            !is_said(finding, |kind| matches!(kind, Kind::BarrierStraggler { .. }), false)
+        }
+        Kind::LastToEnd { .. } => !is_said(
+            finding,
+            |kind| {
+                matches!(
+                    kind,
+                    Kind::BarrierStraggler { .. }
+                        | Kind::SlowThreads { .. }
+                        | Kind::LateAtBarrier { .. }
+                )
+            },
+            false,
+        ),
+        Kind::SlowThreads { .. } => {
+            !is_said(finding, |kind| matches!(kind, Kind::LateAtBarrier { .. }), false)
+        }
+        _ => true,
+    };
+    let keep: Vec<bool> = found.iter().map(is_needed).collect();
+    found.into_iter().zip(keep).filter_map(|(finding, keep)| keep.then_some(finding)).collect()
+}
+
+impl<'a> Evidence<'a> {
+    /// Why threads of a group wait.
+    fn causes_of(&self, group: u32) -> impl Iterator<Item = &'a CauseRow> + use<'a> {
+        self.watched.causes.iter().filter(move |row| row.group == group)
+    }
+
     /// Whether a saving of a group is worth a sentence.
     fn is_material(&self, saves_ns: f64) -> bool {
         saves_ns >= MATERIAL_NS && saves_ns >= MATERIAL_SHARE * self.analysis.wall_ns.as_f64()
+    }
+
+    /// The same of time on the CPU of a thread: what it waited for a processor is no part of the run.
+    fn is_material_to(&self, thread: u32, saves_ns: f64) -> bool {
+        let row = self.analysis.threads.get(thread as usize);
+        let waited = row.and_then(|row| row.off_cpu.runnable_ns).unwrap_or_default();
+        let wall = self.analysis.wall_ns.0.saturating_sub(waited.0) as f64;
+        saves_ns >= MATERIAL_NS && saves_ns >= MATERIAL_SHARE * wall
     }
 
     fn finding(
@@ -220,7 +221,8 @@ impl Evidence<'_> {
     ) -> Finding {
         let wall = self.analysis.wall_ns.as_f64();
         let share = if wall > 0.0 { saves_ns / wall } else { 0.0 };
-        Finding { group, threads, api, saves_ns: Ns::from_f64(saves_ns), share, kind }
+        let saves_ns = Ns::from_f64(saves_ns);
+        Finding { group, threads, api, saves_ns, share, blame: None, kind }
     }
 
     /// Of each member, its waits in an API.

@@ -14,7 +14,7 @@
 //!
 //! * [`Groups`] are the threads that run the same code, and how they compare; [`Tails`] the slowest
 //!   calls of each; [`waits()`] what they wait for, [`blocked()`] what those that matter are blocked by, and [`causes()`] who lets them
-//!   wait; [`group_tree()`] one tree for all threads of one.
+//!   wait, with [`locks()`], [`wait_graph()`] and [`critical_path()`]; [`group_tree()`] one tree for all threads of one.
 //! * [`findings()`] are the few things worth a sentence. Names come from outside, by [`Naming`].
 //!
 //! # What is measured, and what is subtracted
@@ -74,6 +74,7 @@ mod compare;
 mod components;
 mod contexts;
 mod costs;
+mod critical;
 mod error;
 mod evidence;
 mod findings;
@@ -84,6 +85,7 @@ mod image;
 mod latest;
 mod liveness;
 mod load;
+mod locks;
 mod names;
 mod narration;
 mod off_cpu;
@@ -101,8 +103,10 @@ mod timeline;
 mod uncertainty;
 mod unrecorded;
 mod unseen;
+mod wait_graph;
 mod waits;
 mod walk;
+mod watched;
 mod workers;
 
 pub use address::CodeAddress;
@@ -110,7 +114,7 @@ pub use analysis::{Analysis, Selection};
 pub use arguments::{ArgumentRow, ArgumentSizes, ArgumentUnit};
 pub use blocked::{Blocked, BlockedRow, IdleRow, Runnable, blocked};
 pub use blocking::Cause as WaitCause;
-pub use causes::{CauseRow, Party, PartyKind, WaitObject, causes};
+pub use causes::{CauseRow, NamingPlaces, Party, PartyKind, Purpose, WaitObject, causes};
 pub use chase_recorder as recorder;
 pub use clock::{Clock, Ns, Ticks};
 pub use compare::{
@@ -118,8 +122,9 @@ pub use compare::{
     TotalChanges, Verdict, compare, match_apis,
 };
 pub use components::{Components, Program, Thing, ThingKind, Use, components};
+pub use critical::{CriticalPath, Doing, PathPart, PathStep, PathWait, critical_path};
 pub use error::{Cause as FailureCause, Error, Failure};
-pub use findings::{Finding, FindingKind, Inside, SubGroupSummary, findings};
+pub use findings::{Blame, Finding, FindingKind, Inside, SubGroupSummary, findings};
 pub use fold::{Folded, fold};
 pub use group_tree::{GroupContext, group_tree};
 pub use groups::{
@@ -128,6 +133,7 @@ pub use groups::{
 };
 pub use image::{Ending, Image, SyscallsState};
 pub use load::{Loaded, load, load_run, load_run_with, scan, scan_all};
+pub use locks::{LockRow, locks};
 pub use narration::{NarratedCall, Narration, narration};
 pub use on_cpu::{OnCpu, OnCpuAddress, OnCpuObject};
 pub use overhead::Overhead;
@@ -147,5 +153,7 @@ pub use syscalls::{
 pub use tail::{TailContext, TailRow, TailSyscall, TailThread, Tails};
 pub use timeline::{BlockedSpan, Lane, Mark, SpanCause, TimedCall, Timeline, timeline};
 pub use unseen::{NotSeen, Skipped, Stopped, SyscallsNotSeen, SyscallsStopped, Unreadable};
+pub use wait_graph::{WaitEdge, WaitGraph, wait_graph};
 pub use waits::{WaitRow, waits};
+pub use watched::{FileKind, FileUse, Watched};
 pub use workers::Workers;

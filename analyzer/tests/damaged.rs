@@ -3,7 +3,9 @@
 mod process;
 
 use chase_analyzer::recorder::reader::Recording;
-use chase_analyzer::{Analysis, FindingKind, Groups, Image, Selection, Tails, Unnamed, findings};
+use chase_analyzer::{
+    Analysis, FindingKind, Groups, Image, Selection, Tails, Unnamed, Watched, findings,
+};
 use process::Process;
 
 /// Puts `with` in the place of a count that is in the file once.
@@ -31,7 +33,7 @@ fn counts_of_a_page_that_overflow_together_saturate() {
     let tails = Tails::new(&images, &analysis, &groups);
     assert_eq!(tails.rows[0].calls, u64::MAX);
     assert_eq!(tails.rows[0].contexts[0].calls, u64::MAX);
-    let found = findings(&analysis, &groups, &tails);
+    let found = findings(&analysis, &groups, &tails, &Watched::default());
     let first = found.iter().find(|f| matches!(f.kind, FindingKind::SlowFirstCall { .. }));
     assert!(first.is_none(), "{first:?} was not alone in its page");
 }

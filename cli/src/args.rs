@@ -82,6 +82,9 @@ impl Cli {
             | View::Threads { path, .. }
             | View::Tail { path, .. }
             | View::Waits { path, .. }
+            | View::Findings { path }
+            | View::Graph { path, .. }
+            | View::Path { path }
             | View::Tree { path, .. }
             | View::Syscalls { path, .. }
             | View::Narrate { path, .. }
@@ -263,6 +266,27 @@ pub(crate) enum View {
         #[command(flatten)]
         group: GroupFilter,
     },
+    /// What is worth a sentence: causes that cost time, with the lock, file or thread behind them, and where
+    Findings {
+        #[command(flatten)]
+        path: PathArg,
+    },
+    /// Who waits for whom, thread group by thread group, and which group limits the others
+    Graph {
+        #[command(flatten)]
+        path: PathArg,
+        /// As a picture or for Graphviz, instead of a table
+        #[arg(long, value_name = "FORMAT", value_enum)]
+        format: Option<GraphFormat>,
+        /// The file to write [default: standard output]
+        #[arg(short, long, value_name = "FILE", requires = "format")]
+        output: Option<PathBuf>,
+    },
+    /// The critical path: what the run's length is made of, walked from its end back to its start
+    Path {
+        #[command(flatten)]
+        path: PathArg,
+    },
     /// The calling contexts: which library call was made inside which, and what it took
     Tree {
         #[command(flatten)]
@@ -378,6 +402,15 @@ pub(crate) enum View {
     },
 }
 
+/// How a graph is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum GraphFormat {
+    /// A picture
+    Svg,
+    /// For Graphviz
+    Dot,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ExportFormat {
     /// Folded stacks, for flame graphs: self time in nanoseconds
@@ -394,15 +427,6 @@ pub(crate) enum ExportFormat {
     Csv,
     /// All tables in one document
     Json,
-}
-
-/// How a graph is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum GraphFormat {
-    /// A picture
-    Svg,
-    /// The language of Graphviz
-    Dot,
 }
 
 /// What is compared.

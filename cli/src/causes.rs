@@ -1,9 +1,8 @@
 //! Causes of waits, in words.
 
-use chase_analyzer::{CauseRow, CodeAddress, Party, PartyKind, WaitObject};
-use chase_symbols::shorten;
+use chase_analyzer::{Blame, CodeAddress, NamingPlaces, Party, PartyKind, WaitObject};
 
-use crate::places::{AddressKind, Place, key};
+use crate::places::{AddressKind, Place};
 use crate::report::{Report, file_name};
 
 /// Where a call was made: `update_stats convoy.c:14`; empty if that is not known.
@@ -22,24 +21,22 @@ fn object_name<'r>(report: &'r Report, address: &CodeAddress) -> &'r str {
 }
 
 /// What was waited for: a variable, an address, a file.
-pub(crate) fn object(report: &Report, row: &CauseRow) -> String {
-    match &row.object {
+pub(crate) fn object(report: &Report, process: usize, object: &WaitObject) -> String {
+    match object {
         WaitObject::None => String::new(),
         WaitObject::File { name } if name.is_empty() => "a closed file".to_owned(),
         WaitObject::File { name } => name.clone(),
         WaitObject::Memory(address) => {
-            variable(report, row.process, address).unwrap_or_else(|| memory(report, address))
+            report.routines().variable(process, address).unwrap_or_else(|| memory(report, address))
         }
     }
 }
 
-/// The variable at an address of memory, by the symbols of its file.
-pub(crate) fn variable(report: &Report, process: usize, address: &CodeAddress) -> Option<String> {
-    let object = report.analysis.objects.get(address.object? as usize)?;
-    let key = key(object, report.loaded.images.get(process));
-    let (name, offset) = report.places.symbolizer.variable(&key, address.svma?)?;
-    let name = shorten(&name);
-    Some(if offset == 0 { name.into_owned() } else { format!("{name}+{offset:#x}") })
+/// The same of a finding; or the file that it is about.
+pub(crate) fn blamed_object(report: &Report, blame: &Blame) -> String {
+    let object = blame.object.as_ref().map(|of| object(report, blame.process, of));
+    let object = object.filter(|object| !object.is_empty());
+    object.or_else(|| blame.file.clone()).unwrap_or_default()
 }
 
 fn memory(report: &Report, address: &CodeAddress) -> String {
@@ -60,6 +57,7 @@ pub(crate) fn party(report: &Report, party: &Party) -> String {
         },
         (PartyKind::Kernel, _) => "the kernel".to_owned(),
         (PartyKind::Interrupt, _) => "an interrupt".to_owned(),
+        (PartyKind::Time, _) => "nobody: time was over".to_owned(),
         (PartyKind::Unknown, _) => "(not known)".to_owned(),
     };
     let doing = party.api.map(|api| report.names.short(api as usize).to_owned());
@@ -69,11 +67,6 @@ pub(crate) fn party(report: &Report, party: &Party) -> String {
         (Some(doing), "") => format!("{who}, in {doing}"),
         (Some(doing), at) => format!("{who}, in {doing} at {at}"),
     }
-}
-
-/// What made threads of `group` wait longest in `api`.
-pub(crate) fn longest(report: &Report, group: u32, api: Option<u32>) -> Option<&CauseRow> {
-    report.causes().iter().find(|row| row.group == group && row.api == api)
 }
 
 /// The last parts of a long name.

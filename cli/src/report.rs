@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use chase_analyzer::{
     Analysis, Catalog, CauseRow, Finding, Groups, Image, Loaded, Ns, Run, Selection, Tails,
-    Timeline, Workers, causes, findings, load_run_with,
+    Timeline, Watched, Workers, findings, load_run_with,
 };
 use clap::CommandFactory;
 
@@ -33,14 +33,16 @@ pub(crate) struct Report {
     pub(crate) loaded: Loaded,
     /// Its number among the runs there, 1 for the newest, or all of them.
     pub(crate) runs: Runs,
+    /// The one process that was asked for.
+    pub(crate) process: Option<u32>,
     pub(crate) analysis: Analysis,
     pub(crate) names: Names,
     pub(crate) places: Places,
     groups: OnceCell<Groups>,
     tails: OnceCell<Tails>,
     findings: OnceCell<Vec<Finding>>,
-    causes: OnceCell<Vec<CauseRow>>,
     timeline: OnceCell<Timeline>,
+    watched: OnceCell<Watched>,
 }
 
 impl Report {
@@ -81,14 +83,15 @@ impl Report {
             paths,
             loaded,
             runs,
+            process: cli.source.process,
             analysis,
             names,
             places,
             groups: OnceCell::new(),
             tails: OnceCell::new(),
             findings: OnceCell::new(),
-            causes: OnceCell::new(),
             timeline: OnceCell::new(),
+            watched: OnceCell::new(),
         })
     }
 
@@ -99,9 +102,12 @@ impl Report {
 
     /// The threads in groups, named by what they run.
     pub(crate) fn groups(&self) -> &Groups {
-        self.groups.get_or_init(|| {
-            Groups::new(&self.analysis, &Routines { files: self.files(), places: &self.places })
-        })
+        self.groups.get_or_init(|| Groups::new(&self.analysis, &self.routines()))
+    }
+
+    /// What names its addresses.
+    pub(crate) fn routines(&self) -> Routines<'_> {
+        Routines { files: self.files(), places: &self.places }
     }
 
     /// The slowest calls of each group.
@@ -111,12 +117,21 @@ impl Report {
 
     /// What is worth a sentence.
     pub(crate) fn findings(&self) -> &[Finding] {
-        self.findings.get_or_init(|| findings(&self.analysis, self.groups(), self.tails()))
+        self.findings
+            .get_or_init(|| findings(&self.analysis, self.groups(), self.tails(), self.watched()))
     }
 
     /// What threads waited for and who ended that, longest first.
     pub(crate) fn causes(&self) -> &[CauseRow] {
-        self.causes.get_or_init(|| causes(&self.loaded.images, &self.analysis, self.groups()))
+        &self.watched().causes
+    }
+
+    /// What only a companion has seen.
+    pub(crate) fn watched(&self) -> &Watched {
+        self.watched.get_or_init(|| {
+            let images = &self.loaded.images;
+            Watched::new(images, &self.analysis, self.groups(), &self.routines())
+        })
     }
 
     /// What happened when.

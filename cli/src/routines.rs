@@ -1,9 +1,9 @@
 //! What threads run, by name.
 
-use chase_analyzer::{CodeAddress, Naming, ThreadRow};
+use chase_analyzer::{CodeAddress, Naming, NamingPlaces, ThreadRow};
 use chase_symbols::shorten;
 
-use crate::places::{AddressKind, Files, Places};
+use crate::places::{AddressKind, Files, Places, key};
 use crate::thread_functions;
 
 /// Names start routines from symbol tables.
@@ -35,5 +35,21 @@ impl Naming for Routines<'_> {
     fn created_in(&self, thread: &ThreadRow) -> Option<String> {
         let site = self.places.creation_site(self.files, thread);
         self.function(thread, site.as_ref(), AddressKind::ReturnAddress)
+    }
+}
+
+impl NamingPlaces for Routines<'_> {
+    fn functions(&self, process: usize, site: &CodeAddress) -> Vec<String> {
+        let place = self.places.find(self.files, process, site, AddressKind::ReturnAddress);
+        let inlined = place.inlined.into_iter().filter_map(|inlined| inlined.function);
+        inlined.chain(place.function).collect()
+    }
+
+    fn variable(&self, process: usize, address: &CodeAddress) -> Option<String> {
+        let object = self.files.objects.get(address.object? as usize)?;
+        let key = key(object, self.files.images.get(process));
+        let (name, offset) = self.places.symbolizer.variable(&key, address.svma?)?;
+        let name = shorten(&name);
+        Some(if offset == 0 { name.into_owned() } else { format!("{name}+{offset:#x}") })
     }
 }

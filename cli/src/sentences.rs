@@ -1,10 +1,14 @@
 //! Findings in words, and the commands that show more of them.
 
-use chase_analyzer::{Finding, FindingKind, GroupRow, Ns, SubGroupSummary};
+use chase_analyzer::{Blame, Finding, FindingKind, GroupRow, Ns, PartyKind, SubGroupSummary};
 
+use crate::args::Runs;
 use crate::causes;
 use crate::report::Report;
-use crate::terminal::{count, elapsed, percent};
+use crate::terminal::{count, elapsed, percent, plural};
+
+/// What stands for code outside of library calls.
+const OWN_CODE: &str = "its own code";
 
 /// What was found, in a sentence.
 pub(crate) fn sentence(report: &Report, finding: &Finding) -> String {
@@ -81,6 +85,115 @@ pub(crate) fn sentence(report: &Report, finding: &Finding) -> String {
             percent(*of_lifetime),
             group.label,
         ),
+        FindingKind::StarvedWriter { all_wait_ns, of_lifetime, .. } => format!(
+            "{} starves: readers leave it no room for {} of its time, {} together{}; {saves}.",
+            group.label,
+            percent(*of_lifetime),
+            elapsed(all_wait_ns.0),
+            cause(report, finding),
+        ),
+        FindingKind::AllocatorContention { all_wait_ns, of_lifetime, .. } => format!(
+            "{} wait for memory: a lock inside {api} takes {} of their time, {} together{}; {saves}.",
+            the_threads(&group.label),
+            percent(*of_lifetime),
+            elapsed(all_wait_ns.0),
+            cause(report, finding),
+        ),
+        FindingKind::InterpreterLock { all_wait_ns, of_lifetime, .. } => format!(
+            "{} wait for the Python interpreter, which one thread has at a time (GIL): {} of their time, {} together{}; {saves}.",
+            the_threads(&group.label),
+            percent(*of_lifetime),
+            elapsed(all_wait_ns.0),
+            because(report, finding),
+        ),
+        FindingKind::LimitingStage { all_wait_ns, waiting, .. } => {
+            let label = |&group: &u32| report.groups().rows[group as usize].label.clone();
+            let waiting: Vec<String> = waiting.iter().map(label).collect();
+            format!(
+                "{} limits {}: they wait for it {} together, it waits for nobody; longest in {api}{}; {saves}.",
+                group.label,
+                waiting.join(" and "),
+                elapsed(all_wait_ns.0),
+                cause(report, finding),
+            )
+        }
+        FindingKind::LateAtBarrier { all_wait_ns, .. } => format!(
+            "{} wait at a barrier for {who}, which is the last one there: {} together{}; {saves}.",
+            the_threads(&group.label),
+            elapsed(all_wait_ns.0),
+            cause(report, finding),
+        ),
+        FindingKind::LastToEnd { lifetime_ns, median_ns, .. } => format!(
+            "{who} ends last: it lives {}, the median of the others {}, and is waited for{}; {saves}.",
+            elapsed(lifetime_ns.0),
+            elapsed(median_ns.0),
+            at(report, finding),
+        ),
+        FindingKind::TooManyThreads { runnable, processors, waiting_ns, of_wanted } => format!(
+            "More threads could run than there are processors: {runnable:.1} on average, of {processors}; they wait {} of the time that they want one, {} together. As many as processors would be done as soon.",
+            percent(*of_wanted),
+            elapsed(waiting_ns.0),
+        ),
+        FindingKind::SmallTransfers { syscall, calls, mean_bytes, all_ns } => format!(
+            "{} uses {} in small pieces: {} calls of {syscall} of {mean_bytes:.0} bytes on average, by {api}{}, take {}; {saves}.",
+            group.label,
+            file(report, finding),
+            count(*calls),
+            at(report, finding),
+            elapsed(all_ns.0),
+        ),
+        FindingKind::Syncing { calls, all_ns } => format!(
+            "{} writes {} for good: {} of {api}{} take {}; {saves}.",
+            group.label,
+            file(report, finding),
+            plural(*calls, "call"),
+            at(report, finding),
+            elapsed(all_ns.0),
+        ),
+        FindingKind::NameResolution { calls, all_ns } => format!(
+            "{} looks up names of hosts: {} of {api}{} take {}; {saves}.",
+            group.label,
+            plural(*calls, "call"),
+            at(report, finding),
+            elapsed(all_ns.0),
+        ),
+        FindingKind::SlowPeer { waits, of_lifetime, .. } => format!(
+            "{} waits for the other end of a connection for {} of its time, {}{}; {saves}.",
+            group.label,
+            percent(*of_lifetime),
+            plural(*waits, "wait"),
+            cause(report, finding),
+        ),
+        FindingKind::Polling { waits, mean_ns, per_second } => format!(
+            "{} polls: it waits for {} at a time, {per_second:.0} times a second ({} in all), in {api}{}. To be told would cost nothing.",
+            group.label,
+            elapsed(mean_ns.round() as u64),
+            count(*waits),
+            at(report, finding),
+        ),
+        FindingKind::MappingChurn { calls, all_ns } => format!(
+            "{} asks the system for memory and gives it back again and again: {} system calls, most by {api}, take {}; {saves}.",
+            group.label,
+            count(*calls),
+            elapsed(all_ns.0),
+        ),
+        FindingKind::ShortProcesses { processes, program, median_ns, all_ns } => format!(
+            "{} programs are started that live for {} (median), most of them {program}: {} together; {saves}.",
+            count(*processes as u64),
+            elapsed(median_ns.0),
+            elapsed(all_ns.0),
+        ),
+        FindingKind::SlowLoading { calls, all_ns, library } => {
+            let library = library.map_or_else(String::new, |object| {
+                format!(", most of it to start {}", report.names.object(object))
+            });
+            format!(
+                "{} loads libraries: {} of {api} take {}{library}; {saves}.",
+                group.label,
+                plural(*calls, "call"),
+                elapsed(all_ns.0),
+            )
+        }
         FindingKind::SubGroups { parts, .. } => {
             let part = |part: &SubGroupSummary| {
                 let place = part
@@ -94,47 +207,108 @@ pub(crate) fn sentence(report: &Report, finding: &Finding) -> String {
     }
 }
 
-/// What the longest waits are for, where, and who holds it meanwhile or ends them, doing what.
+/// How long all wait, for what, where, and who holds it meanwhile or ends the waits, doing what.
 fn cause(report: &Report, finding: &Finding) -> String {
-    let Some(row) = causes::longest(report, finding.group, finding.api) else {
-        return String::new();
-    };
-    let mut words = format!(", {} of it", elapsed(row.wait_ns.0));
+    let Some(blame) = &finding.blame else { return String::new() };
+    let mut words = format!(", {} of it", elapsed(blame.wait_ns.0));
+    words += &whereabouts(report, blame);
+    words
+}
+
+/// For what, where, and because of whom.
+fn whereabouts(report: &Report, blame: &Blame) -> String {
+    let mut words = String::new();
     for (before, what) in [
-        (" for ", causes::object(report, row)),
-        (" at ", causes::site(report, row.process, row.site)),
+        (" for ", causes::blamed_object(report, blame)),
+        (" at ", causes::site(report, blame.process, blame.site)),
     ] {
         if !what.is_empty() {
             words += &format!("{before}{what}");
         }
     }
-    if let Some(holder) = row.holders.first() {
-        words += &format!(", held by {}", causes::party(report, holder));
-    } else if let Some(waker) = row.wakers.first() {
-        words += &format!(", ended by {}", causes::party(report, waker));
-    }
-    words
+    words + &because_of(report, blame)
 }
 
-/// The command that shows more.
+/// Because of whom, where that is known.
+fn because(report: &Report, finding: &Finding) -> String {
+    finding.blame.as_ref().map_or_else(String::new, |blame| because_of(report, blame))
+}
+
+fn because_of(report: &Report, blame: &Blame) -> String {
+    if let Some(holder) = &blame.holder {
+        format!(", held by {}", causes::party(report, holder))
+    } else if let Some(waker) = blame.waker.as_ref().filter(|waker| waker.kind != PartyKind::Time) {
+        format!(", ended by {}", causes::party(report, waker))
+    } else {
+        String::new()
+    }
+}
+
+/// The file that a finding is about.
+fn file(report: &Report, finding: &Finding) -> String {
+    let name = finding.blame.as_ref().map(|blame| causes::blamed_object(report, blame));
+    name.filter(|name| !name.is_empty()).unwrap_or_else(|| "a file".to_owned())
+}
+
+/// ` at update_stats convoy.c:14`, where that is known.
+fn at(report: &Report, finding: &Finding) -> String {
+    let blame = finding.blame.as_ref();
+    let site = blame.map(|blame| causes::site(report, blame.process, blame.site));
+    let site = site.filter(|site| !site.is_empty());
+    site.map_or_else(String::new, |site| format!(" at {site}"))
+}
+
+/// The command that shows more of the same recording.
 pub(crate) fn command(report: &Report, finding: &Finding) -> String {
-    let group = format!("--group {}", quoted(&globset::escape(&group(report, finding).label)));
+    let label = &group(report, finding).label;
+    let group = format!("--group {}", quoted(&globset::escape(label)));
     let api = finding.api.map(|api| &report.analysis.apis[api as usize].symbol);
     let api =
         api.map_or_else(String::new, |api| format!(" --api {}", quoted(&globset::escape(api))));
-    match finding.kind {
-        FindingKind::SlowThreads { .. } | FindingKind::BarrierStraggler { .. } => {
-            format!("chase-report tree {group}")
-        }
-        FindingKind::SubGroups { .. } => format!("chase-report threads {group}"),
+    let (view, filters) = match finding.kind {
+        FindingKind::SlowThreads { .. }
+        | FindingKind::BarrierStraggler { .. }
+        | FindingKind::LastToEnd { .. } => ("tree", group),
+        FindingKind::SubGroups { .. } | FindingKind::TooManyThreads { .. } => ("threads", group),
         FindingKind::SlowFirstCall { .. } | FindingKind::RareSlowCalls { .. } => {
-            format!("chase-report tail {group}{api}")
+            ("tail", group + &api)
         }
-        FindingKind::SerialisingLock { .. } | FindingKind::StarvedConsumers { .. } => {
-            format!("chase-report waits {group}")
-        }
-        FindingKind::ManyTinyCalls { .. } => format!("chase-report tree {group}{api}"),
+        FindingKind::SerialisingLock { .. }
+        | FindingKind::StarvedConsumers { .. }
+        | FindingKind::StarvedWriter { .. }
+        | FindingKind::AllocatorContention { .. }
+        | FindingKind::InterpreterLock { .. }
+        | FindingKind::LateAtBarrier { .. }
+        | FindingKind::SlowPeer { .. }
+        | FindingKind::Polling { .. } => ("waits", group),
+        FindingKind::LimitingStage { .. } => ("waits", String::new()),
+        FindingKind::ManyTinyCalls { .. }
+        | FindingKind::NameResolution { .. }
+        | FindingKind::SlowLoading { .. } => ("tree", group + &api),
+        FindingKind::SmallTransfers { .. }
+        | FindingKind::Syncing { .. }
+        | FindingKind::MappingChurn { .. } => ("syscalls", api.trim_start().to_owned()),
+        FindingKind::ShortProcesses { .. } => ("", String::new()),
+    };
+    let recording = recording(report);
+    let words = ["chase-report", view, &recording, &filters];
+    words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+/// The words that lead to the same recording, as it was asked for here.
+fn recording(report: &Report) -> String {
+    let given = |path: &std::path::PathBuf| quoted(&path.display().to_string());
+    let mut words: Vec<String> = report.paths.iter().map(given).collect();
+    match report.runs {
+        Runs::Nth(1) => {}
+        Runs::Nth(number) => words.push(format!("--run {number}")),
+        Runs::All if report.paths.len() > 1 => {}
+        Runs::All => words.push("--run all".to_owned()),
     }
+    if let Some(pid) = report.process {
+        words.push(format!("--process {pid}"));
+    }
+    words.join(" ")
 }
 
 /// All threads of a group, at the start of a sentence. Some groups are called after being threads.
@@ -151,7 +325,7 @@ fn group<'r>(report: &'r Report, finding: &Finding) -> &'r GroupRow {
 }
 
 fn api(report: &Report, api: Option<u32>) -> String {
-    let Some(number) = api else { return String::new() };
+    let Some(number) = api else { return OWN_CODE.to_owned() };
     let row = &report.analysis.apis[number as usize];
     format!("{} ({})", report.names.short(number as usize), report.names.object(row.object))
 }

@@ -10,12 +10,14 @@ mod export;
 mod files;
 mod filters;
 mod findings;
+mod graph;
 mod groups;
 mod hot;
 mod html;
 mod libs;
 mod narrate;
 mod not_seen;
+mod path;
 mod processes;
 mod sampled;
 mod sorting;
@@ -74,6 +76,12 @@ pub(crate) fn show(cli: &Cli, report: &Report, terminal: Terminal) -> anyhow::Re
         Some(View::Waits { lib, api, group, .. }) => {
             render(&waits::Waits { lib, api, group }, cli, report, terminal)
         }
+        Some(View::Findings { .. }) => render(&findings::Findings, cli, report, terminal),
+        Some(View::Graph { format: Some(format), output, .. }) => {
+            graph::write(report, *format, output.as_deref())
+        }
+        Some(View::Graph { .. }) => render(&graph::Graph, cli, report, terminal),
+        Some(View::Path { .. }) => render(&path::Path, cli, report, terminal),
         Some(View::Tree { lib, api, thread, group, .. }) => {
             render(&tree::Tree { lib, api, thread, group }, cli, report, terminal)
         }

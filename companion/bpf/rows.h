@@ -121,17 +121,22 @@ INLINE void add_on_cpu(struct state *state, u64 now)
 /* The thread, which is this one, runs again. */
 INLINE void end_wait(struct state *state, struct task_struct *task)
 {
-	u64 ns = bpf_ktime_get_ns() - state->left_ns;
+	u64 now = bpf_ktime_get_ns(), ns = now - state->left_ns;
 	struct row *row = row_for(state, state->left_context, state->left_kind);
 
+	if (state->left_kind == WAIT_VOLUNTARY) {
+		state->waited_from = state->left_ns;
+		state->waited_to = now;
+	}
 	state->left_ns = 0;
 	state->off_cpu_ns += ns;
 	if (row)
 		add(row, ns);
 	else
 		COUNT(lost_waits);
-	if (state->left_kind == WAIT_VOLUNTARY)
-		add_wait(state, task, ns);
+	/* What a syscall returns tells whether time ended the wait. */
+	if (state->syscall == NO_SYSCALL && state->waited_to)
+		add_wait(state, task);
 }
 
 /* The thread runs, and its switch to the CPU was not shown: some kernels don't show every one (of 360 ms on the CPU, 72 were missing once on
@@ -151,6 +156,8 @@ INLINE void close_syscall(struct state *state, u64 finished)
 {
 	struct row *row;
 
+	if (state->waited_to)
+		add_wait(state, bpf_get_current_task_btf());
 	if (state->syscall == NO_SYSCALL)
 		return;
 	row = row_for(state, state->context, state->syscall);

@@ -73,6 +73,19 @@ enum waker {
 	WAKER_PROCESS,   /* another one */
 	WAKER_KERNEL,    /* a thread of the kernel's */
 	WAKER_INTERRUPT, /* a device, the network or a timer */
+	WAKER_TIME,      /* nobody: as long as it would wait at most was over */
+};
+
+/* Waits from this long on are told one by one. */
+#define LONG_WAIT_NS 1000000
+
+/* One wait. */
+struct interval {
+	u32 wait;      /* number in `waits`, of what it has in common with others */
+	u32 reserved;
+	u64 begin_ns;  /* CLOCK_MONOTONIC */
+	u64 woken_ns;  /* 0: nobody was seen to wake it */
+	u64 end_ns;    /* it ran again */
 };
 
 /* Waits that are alike: of which thread, where, for what, and who ended them, doing what. */
@@ -122,6 +135,10 @@ struct sample {
 	u32 context;
 	u32 in_kernel;
 	u64 address; /* of the instruction in user space that it was at, or is to go on at */
+	u64 file;        /* inode, if it was in a syscall for a descriptor */
+	u32 syscall;     /* that syscall */
+	u32 mode;        /* of the inode */
+	char name[48];   /* of the file, without its directory */
 };
 
 /* Bytes of a text in what is told of a system call. */
@@ -183,4 +200,5 @@ struct totals {
 	u64 waits;        /* places handed out by counting */
 	u64 lost_wakers;  /* waits whose cause found no place */
 	u64 lost_told;    /* system calls that were to be told and found no room */
+	u64 lost_intervals; /* long waits that are in sums alone */
 };

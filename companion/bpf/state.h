@@ -28,6 +28,7 @@ struct state {
 	s64 thread_offset; /* as in the hello; 0 before it */
 	struct wait_key wait; /* what it waits for, and who has woken it */
 	u64 woken_ns;         /* when */
+	u64 waited_from, waited_to; /* the latest wait, until it is known whether time ended it; waited_to is 0 where none is */
 	char waker_name[16];
 	struct cached cache[CACHED];
 	u32 narrates;
@@ -131,6 +132,11 @@ struct {
 	NUMBER(type, MAP_RING);
 	NUMBER(max_entries, 1 << 23);
 } narrated SEC(".maps");
+
+struct {
+	NUMBER(type, MAP_RING);
+	NUMBER(max_entries, 1 << 20);
+} intervals SEC(".maps");
 
 struct {
 	NUMBER(type, MAP_ARRAY);

@@ -129,6 +129,8 @@ int sys_exit(u64 *arguments)
 	if (!state->on_cpu_ns)
 		find_running(state);
 	ns = now - state->entered_ns;
+	if (state->waited_to)
+		settle_wait(state, result);
 	/* Its result is that of the syscall that the signal interrupted. */
 	if (state->syscall == NR_RT_SIGRETURN)
 		result = 0;
@@ -299,6 +301,7 @@ int take_sample(u64 *registers)
 	struct state *state = state_of(task->pid);
 	struct pt_regs *in_user_space;
 	struct sample *sample;
+	struct file *file;
 
 	if (!state)
 		return 0;
@@ -317,6 +320,19 @@ int take_sample(u64 *registers)
 	sample->context = context_of(state);
 	sample->in_kernel = !(registers[CS_IN_REGISTERS] & 3);
 	sample->address = READ(in_user_space, ip);
+	sample->syscall = state->syscall;
+	sample->file = 0;
+	sample->mode = 0;
+	sample->name[0] = 0;
+	if (sample->in_kernel && waits_for_descriptor(state->syscall)) {
+		file = file_of(task, READ(in_user_space, di));
+		if (file) {
+			sample->file = READ(READ(file, f_inode), i_ino);
+			sample->mode = READ(READ(file, f_inode), i_mode);
+			bpf_probe_read_kernel_str(sample->name, sizeof(sample->name),
+						  READ(READ(file, f_path.dentry), d_name.name));
+		}
+	}
 	bpf_ringbuf_submit(sample, RING_NO_WAKEUP);
 	return 0;
 }

@@ -21,6 +21,7 @@ INLINE u32 context_of(struct state *state)
 	return node < state->mapped ? node / UNIT : 0;
 }
 
+#define NR_READ 0
 #define NR_FUTEX 202
 #define NR_NANOSLEEP 35
 #define NR_CLOCK_NANOSLEEP 230
@@ -95,6 +96,8 @@ INLINE void note_holder(struct state *state, u64 object, u32 command)
 	wait->holder_site = site_of(holder);
 }
 
+static int add_wait(struct state *state, struct task_struct *task);
+
 /* The thread, which is being switched away from, waits. */
 static __attribute__((noinline)) int note_wait(struct state *state, struct task_struct *task)
 {
@@ -105,8 +108,12 @@ static __attribute__((noinline)) int note_wait(struct state *state, struct task_
 
 	if (!state || !task)
 		return 0;
+	/* That of a syscall which goes on waiting. */
+	if (state->waited_to)
+		add_wait(state, task);
 	wait = &state->wait;
 	__builtin_memset(wait, 0, sizeof(*wait));
+	state->woken_ns = 0;
 	wait->process = state->process;
 	wait->tid = state->tid;
 	wait->context = state->left_context;
@@ -191,14 +198,17 @@ static __attribute__((noinline)) u32 make_wait(struct state *state, struct task_
 	return number;
 }
 
-/* The thread has waited so long. */
-static __attribute__((noinline)) int add_wait(struct state *state, struct task_struct *task, u64 ns)
+/* What the thread waited for last, and who ended that, is known by now. */
+static __attribute__((noinline)) int add_wait(struct state *state, struct task_struct *task)
 {
+	struct interval *interval;
 	struct wait *wait;
 	u32 *known, number;
+	u64 ns;
 
-	if (!state)
+	if (!state || !state->waited_to)
 		return 0;
+	ns = state->waited_to - state->waited_from;
 	known = bpf_map_lookup_elem(&wait_of, &state->wait);
 	number = known ? *known : make_wait(state, task);
 	wait = bpf_map_lookup_elem(&waits, &number);
@@ -210,11 +220,59 @@ static __attribute__((noinline)) int add_wait(struct state *state, struct task_s
 	wait->total_ns += ns;
 	if (ns > wait->max_ns)
 		wait->max_ns = ns;
-	if (state->wait.waker_kind) {
-		wait->ready_ns += bpf_ktime_get_ns() - state->woken_ns;
-		__builtin_memcpy(wait->waker_name, state->waker_name, sizeof(wait->waker_name));
+	if (state->woken_ns && state->woken_ns < state->waited_to) {
+		wait->ready_ns += state->waited_to - state->woken_ns;
+		if (state->wait.waker_kind == WAKER_PROCESS || state->wait.waker_kind == WAKER_THREAD)
+			__builtin_memcpy(wait->waker_name, state->waker_name, sizeof(wait->waker_name));
+	}
+	if (ns >= LONG_WAIT_NS) {
+		interval = bpf_ringbuf_reserve(&intervals, sizeof(*interval), 0);
+		if (interval) {
+			interval->wait = number;
+			interval->reserved = 0;
+			interval->begin_ns = state->waited_from;
+			interval->woken_ns = state->woken_ns;
+			interval->end_ns = state->waited_to;
+			bpf_ringbuf_submit(interval, RING_NO_WAKEUP);
+		} else {
+			COUNT(lost_intervals);
+		}
+	}
+	state->waited_to = 0;
+	return 0;
+}
+
+/* Whether a syscall with this result ended because it had waited as long as it was to wait at most. */
+INLINE int is_over(u32 syscall, s64 result)
+{
+	switch (syscall) {
+	case NR_NANOSLEEP: case NR_CLOCK_NANOSLEEP:
+	case 7: case 23: case 270: case 271: /* poll, select */
+	case 232: case 281: case 441: /* epoll_wait */
+	case 208: case 333: /* io_getevents */
+		return result == 0;
+	case NR_FUTEX:
+	case 242: case 243: /* mq_timedsend, mq_timedreceive */
+		return result == -110;
+	case 128: case 220: /* rt_sigtimedwait, semtimedop */
+	case NR_READ: case 43: case 45: case 47: case 288: case 299: /* accept, recv */
+	case 1: case 20: case 44: case 46: case 307: /* write, send */
+		return result == -11;
 	}
 	return 0;
+}
+
+/* The syscall that the thread waited in is over. */
+INLINE void settle_wait(struct state *state, s64 result)
+{
+	struct wait_key *wait = &state->wait;
+
+	if (is_over(wait->syscall, result)) {
+		wait->waker_kind = WAKER_TIME;
+		wait->waker_process = wait->waker = wait->waker_context = 0;
+		wait->waker_site = 0;
+	}
+	add_wait(state, bpf_get_current_task_btf());
 }
 
 /* Whether a syscall of the running task's can be what ends this wait. An interrupt that comes at that moment finds the same task; but mostly one

@@ -17,6 +17,8 @@ const FUTEX: u32 = 202;
 #[derive(Debug)]
 struct Written {
     place: Option<Place>,
+    /// Which of the causes in the file it is.
+    number: u32,
     count: u64,
     /// What the object is called, as it was when that could be seen.
     name: Vec<u8>,
@@ -43,7 +45,7 @@ impl Causes {
             }
             let written = self.written.entry(number).or_insert_with(|| {
                 self.of_process.entry(wait.key.process).or_default().push(number);
-                Written { place: None, count: 0, name: Vec::new() }
+                Written { place: None, number: 0, count: 0, name: Vec::new() }
             });
             if written.name.is_empty() && has_descriptor(&wait) {
                 let objects = self.objects.entry(wait.key.process).or_default();
@@ -75,11 +77,21 @@ impl Causes {
             let row = row_of(&wait, &written.name, processes);
             match written.place {
                 Some(place) => file.update_cause(place, &row)?,
-                None => written.place = Some(file.add_cause(&row)?),
+                None => {
+                    written.number = file.causes();
+                    written.place = Some(file.add_cause(&row)?);
+                }
             }
             written.count = wait.count;
         }
         Ok(())
+    }
+
+    /// Which of the causes in its file a kind of waits is, once it is written.
+    #[must_use]
+    pub fn number(&self, wait: u32) -> Option<u32> {
+        let written = self.written.get(&wait)?;
+        written.place.is_some().then_some(written.number)
     }
 
     /// A process has ended, and all is written: its places are given back.

@@ -8,6 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use aya::util::online_cpus;
 use bytemuck::Zeroable;
 use chase_format::layout::{Header, MAGIC};
 use chase_format::syscalls::{EXTENSION, STATE_COMPLETE, SyscallsHeader};
@@ -15,6 +16,7 @@ use chase_format::syscalls::{EXTENSION, STATE_COMPLETE, SyscallsHeader};
 use crate::calibrate::Cost;
 use crate::causes::Causes;
 use crate::file::{Place, SyscallsFile};
+use crate::intervals::Intervals;
 use crate::narration::Narration;
 use crate::program::Program;
 use crate::samples::Samples;
@@ -41,6 +43,7 @@ impl Target {
         header.companion_cpu_ns = now_ns(libc::CLOCK_PROCESS_CPUTIME_ID);
         header.lost_causes = totals.lost_wakers;
         header.lost_told = header.lost_told.max(totals.lost_told);
+        header.lost_blocked = header.lost_blocked.max(totals.lost_intervals);
     }
 }
 
@@ -61,6 +64,7 @@ pub struct Drain {
     samples: HashMap<u32, Samples>,
     causes: Causes,
     narrations: HashMap<u32, Narration>,
+    intervals: HashMap<u32, Intervals>,
     written: Vec<Option<Written>>,
     /// Files that could not be written, the first with its error.
     failed: Option<(PathBuf, io::Error)>,
@@ -98,6 +102,8 @@ impl Watcher for Traced {
             (totals.lost_waits, "waits for want of room"),
             (totals.lost_samples, "samples for want of room"),
             (totals.lost_told, "system calls of the narration for want of room"),
+            (totals.lost_wakers, "causes of waits for want of room"),
+            (totals.lost_intervals, "long waits for want of room"),
         ]
     }
 }
@@ -115,6 +121,7 @@ impl Drain {
             samples: HashMap::new(),
             causes: Causes::default(),
             narrations: HashMap::new(),
+            intervals: HashMap::new(),
             written: Vec::new(),
             failed: None,
         }
@@ -131,6 +138,10 @@ impl Drain {
         }
         while let Some(told) = program.next_told() {
             self.narrations.entry(told.process).or_default().add(&told);
+        }
+        while let Some(interval) = program.next_interval() {
+            let wait = program.waits.read(interval.wait as usize);
+            self.intervals.entry(wait.key.process).or_default().add(&interval, &wait);
         }
         self.write_rows(program, &all);
         self.write_samples(program, &all);
@@ -196,6 +207,8 @@ impl Drain {
         let path = path_of(process, &self.directory);
         let header = header_of(process, processes, self.cost);
         let header = SyscallsHeader { sample_hz: self.sample_hz, ..header };
+        let processors = online_cpus().map_or(0, |cpus| cpus.len() as u64);
+        let header = SyscallsHeader { processors, ..header };
         let result = SyscallsFile::create(&path, header);
         let file = result.map_err(|error| self.failed.get_or_insert((path, error))).ok();
         self.targets.insert(number, Target { file, rows: Vec::new() });
@@ -221,6 +234,15 @@ impl Drain {
                 causes.write(&changed, program, processes, file)
             });
         }
+        let mut all = std::mem::take(&mut self.intervals);
+        for (&number, intervals) in all.iter_mut().filter(|(_, intervals)| !intervals.is_empty()) {
+            if (number as usize) < processes.len() {
+                self.write_with(number, program, processes, |file| {
+                    intervals.write(file, |wait| causes.number(wait))
+                });
+            }
+        }
+        self.intervals = all;
         self.causes = causes;
     }
 
@@ -262,6 +284,7 @@ impl Drain {
     fn finish(&mut self, program: &mut Program, number: u32, process: &Process) {
         self.causes.finish(number, program);
         self.narrations.remove(&number);
+        self.intervals.remove(&number);
         let names = self.samples.remove(&number).and_then(Samples::names);
         if let Some(names) = names
             && process.state == PROCESS_GREETED
@@ -293,6 +316,7 @@ impl Drain {
     pub fn forget(&mut self, program: &mut Program) {
         while program.next_sample().is_some() {}
         while program.next_told().is_some() {}
+        while program.next_interval().is_some() {}
         for row in 0..program.totals().rows as u32 {
             let _ = program.free_row(row);
         }

@@ -8,8 +8,8 @@ use std::path::Path;
 use bytemuck::{NoUninit, Zeroable, bytes_of};
 use chase_format::layout::{CHUNK_MAGIC, COMMITTED, ChunkHeader, ChunkKind, NONE, PAGE};
 use chase_format::syscalls::{
-    CauseRow, MAGIC, MappingRow, OnCpuRow, READER_MIN, STATE_STOPPED, SampleRow, SyscallRow,
-    SyscallsHeader, ToldRow, VERSION, WaitRow,
+    BlockedRow, CauseRow, FileRow, MAGIC, MappingRow, OnCpuRow, READER_MIN, STATE_STOPPED,
+    SampleRow, SyscallRow, SyscallsHeader, ToldRow, VERSION, WaitRow,
 };
 
 use crate::shared::{ON_CPU, Row, WAIT_PREEMPTED, WAIT_VOLUNTARY};
@@ -38,6 +38,9 @@ pub struct SyscallsFile {
     mappings: Growing,
     causes: Growing,
     told: Growing,
+    number_of_causes: u32,
+    blocked: Growing,
+    files: Growing,
 }
 
 /// Where a row is in its file.
@@ -62,6 +65,9 @@ impl SyscallsFile {
             mappings: Growing::new(ChunkKind::Mappings),
             causes: Growing::new(ChunkKind::Causes),
             told: Growing::new(ChunkKind::Told),
+            number_of_causes: 0,
+            blocked: Growing::new(ChunkKind::Blocked),
+            files: Growing::new(ChunkKind::Files),
         };
         (this.header.magic, this.header.version) = (MAGIC, VERSION);
         this.header.reader_min = READER_MIN;
@@ -136,7 +142,38 @@ impl SyscallsFile {
     /// # Errors
     /// When it can't be written.
     pub fn add_cause(&mut self, row: &CauseRow) -> io::Result<Place> {
+        self.number_of_causes += 1;
         self.causes.add(&self.file, &mut self.header, row)
+    }
+
+    /// How many causes there are.
+    #[must_use]
+    pub fn causes(&self) -> u32 {
+        self.number_of_causes
+    }
+
+    /// Adds a long wait.
+    ///
+    /// # Errors
+    /// When it can't be written.
+    pub fn add_blocked(&mut self, row: &BlockedRow) -> io::Result<()> {
+        self.blocked.add(&self.file, &mut self.header, row).map(drop)
+    }
+
+    /// Adds samples of a file.
+    ///
+    /// # Errors
+    /// When it can't be written.
+    pub fn add_file(&mut self, row: &FileRow) -> io::Result<Place> {
+        self.files.add(&self.file, &mut self.header, row)
+    }
+
+    /// Writes them again.
+    ///
+    /// # Errors
+    /// When it can't be written.
+    pub fn update_file(&self, Place(at): Place, row: &FileRow) -> io::Result<()> {
+        self.file.write_all_at(bytes_of(row), at)
     }
 
     /// Writes them again.

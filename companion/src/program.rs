@@ -12,7 +12,9 @@ use bytemuck::{Pod, Zeroable};
 
 pub use crate::error::Error;
 use crate::mapping::Mapping;
-use crate::shared::{PROCESSES, Process, ROWS, Row, Sample, Told, Totals, WAITS, Wait, WaitKey};
+use crate::shared::{
+    Interval, PROCESSES, Process, ROWS, Row, Sample, Told, Totals, WAITS, Wait, WaitKey,
+};
 use crate::types;
 
 /// The compiled program, built from `bpf/syscalls.bpf.c`.
@@ -34,7 +36,7 @@ const PROGRAMS: [&str; 7] = [
 const TAKE_SAMPLE: &str = "take_sample";
 
 /// Room for samples that wait to be copied, of each CPU: 2,000, which is two seconds.
-const SAMPLES_BYTES: u32 = 1 << 16;
+const SAMPLES_BYTES: u32 = 1 << 18;
 
 /// Threads that the table by thread number holds in one element.
 const THREADS_IN_BLOCK: u32 = 64;
@@ -73,6 +75,7 @@ pub struct Program {
     free_processes: Queue<MapData, u32>,
     samples: RingBuf<MapData>,
     narrated: RingBuf<MapData>,
+    intervals: RingBuf<MapData>,
     sampler_error: Option<ProgramError>,
     loaded: Ebpf,
 }
@@ -145,6 +148,7 @@ impl Program {
             free_processes: take(&mut loaded, "free_processes")?,
             samples: take(&mut loaded, "samples")?,
             narrated: take(&mut loaded, "narrated")?,
+            intervals: take(&mut loaded, "intervals")?,
             sampler_error: sampler,
             loaded,
         };
@@ -187,6 +191,12 @@ impl Program {
     /// The next system call that was told, in the order in which they returned.
     pub fn next_told(&mut self) -> Option<Told> {
         let item = self.narrated.next()?;
+        bytemuck::try_pod_read_unaligned(&item).ok()
+    }
+
+    /// The next long wait, in the order in which they ended.
+    pub fn next_interval(&mut self) -> Option<Interval> {
+        let item = self.intervals.next()?;
         bytemuck::try_pod_read_unaligned(&item).ok()
     }
 

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::io;
 
-use chase_format::syscalls::SampleRow;
+use chase_format::syscalls::{FILE_NAME, FileRow, SampleRow};
 
 use crate::file::{Place, SyscallsFile};
 use crate::generated::Names;
@@ -29,11 +29,23 @@ struct Counts {
     is_written: bool,
 }
 
+/// Files of a process that are told apart.
+const MANY_FILES: usize = 1 << 10;
+
+#[derive(Debug)]
+struct FileSamples {
+    row: FileRow,
+    place: Option<Place>,
+    is_written: bool,
+}
+
 /// Samples of one process.
 #[derive(Debug, Default)]
 pub struct Samples {
     counts: HashMap<Key, Counts>,
     changed: Vec<Key>,
+    /// In system calls for a file: by thread, context, system call and inode.
+    files: HashMap<(u32, u32, u32, u64), FileSamples>,
     mappings: Vec<Mapping>,
     /// Which of them are written: those that samples lie in.
     written_mappings: HashSet<(u64, u64)>,
@@ -46,6 +58,9 @@ pub struct Samples {
 impl Samples {
     /// Adds one.
     pub fn add(&mut self, sample: &Sample) {
+        if sample.file != 0 {
+            self.add_file(sample);
+        }
         let mut key = (sample.tid, sample.context, sample.address);
         if self.counts.len() >= MANY && !self.counts.contains_key(&key) {
             key = (sample.tid, 0, 0);
@@ -62,6 +77,29 @@ impl Samples {
             counts.is_written = false;
             self.changed.push(key);
         }
+    }
+
+    fn add_file(&mut self, sample: &Sample) {
+        let key = (sample.tid, sample.context, sample.syscall, sample.file);
+        if self.files.len() >= MANY_FILES && !self.files.contains_key(&key) {
+            return;
+        }
+        let samples = self.files.entry(key).or_insert_with(|| {
+            let mut name = [0; FILE_NAME];
+            name[..sample.name.len()].copy_from_slice(&sample.name);
+            let row = FileRow {
+                context_ref: sample.context,
+                tid: sample.tid,
+                number: sample.syscall,
+                mode: sample.mode,
+                inode: sample.file,
+                samples: 0,
+                name,
+            };
+            FileSamples { row, place: None, is_written: false }
+        });
+        samples.row.samples += 1;
+        samples.is_written = false;
     }
 
     /// Reads the process's mappings if it was seen where none is known. It may have ended.
@@ -105,6 +143,13 @@ impl Samples {
     /// # Errors
     /// When it can't be written.
     pub fn write(&mut self, file: &mut SyscallsFile) -> io::Result<()> {
+        for samples in self.files.values_mut().filter(|samples| !samples.is_written) {
+            samples.is_written = true;
+            match samples.place {
+                Some(place) => file.update_file(place, &samples.row)?,
+                None => samples.place = Some(file.add_file(&samples.row)?),
+            }
+        }
         for key in std::mem::take(&mut self.changed) {
             let Some(counts) = self.counts.get_mut(&key) else { continue };
             counts.is_written = true;

@@ -97,7 +97,7 @@ pub struct Row {
 
 /// What a thread did when the clock of its CPU struck.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 pub struct Sample {
     /// Number of the process in [`Process`]es.
     pub process: u32,
@@ -109,6 +109,30 @@ pub struct Sample {
     pub in_kernel: u32,
     /// Of the instruction in user space that it was at, or is to go on at.
     pub address: u64,
+    /// Inode of the file, if it was in a syscall for a descriptor; otherwise 0.
+    pub file: u64,
+    /// That syscall.
+    pub syscall: u32,
+    /// Of the inode: what kind of file it is.
+    pub mode: u32,
+    /// Name of the file, without its directory, padded with NUL.
+    pub name: [u8; 48],
+}
+
+/// A long wait.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+pub struct Interval {
+    /// Number, among the kinds of waits, of what it has in common with others.
+    pub wait: u32,
+    /// Padding.
+    pub reserved: u32,
+    /// When it began, `CLOCK_MONOTONIC`.
+    pub begin_ns: u64,
+    /// When it was woken; 0: nobody was seen to do so.
+    pub woken_ns: u64,
+    /// When it ran again.
+    pub end_ns: u64,
 }
 
 /// [`WaitKey::syscall`]: the thread was in none.
@@ -306,6 +330,8 @@ pub struct Totals {
     pub lost_wakers: u64,
     /// System calls that were to be told and found no room.
     pub lost_told: u64,
+    /// Long waits that found no room, and are in sums alone.
+    pub lost_intervals: u64,
 }
 
 const _: () = {
@@ -315,6 +341,7 @@ const _: () = {
     assert!(size_of::<Ends>() <= 48);
     assert!(size_of::<Told>() == 352);
     assert!(size_of::<Row>() == 384);
-    assert!(size_of::<Sample>() == 24);
+    assert!(size_of::<Sample>() == 88);
+    assert!(size_of::<Interval>() == 32);
     assert!(size_of::<Process>() == 1024);
 };

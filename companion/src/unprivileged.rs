@@ -190,7 +190,7 @@ impl Unprivileged {
             }
             What::Sample(address) => {
                 let Some(Living { image, .. }) = self.living.get_mut(&pid) else { return };
-                image.samples.add(&Sample { process: pid, tid, context: 0, in_kernel: 0, address });
+                image.samples.add(&Sample { process: pid, tid, address, ..Sample::zeroed() });
                 let thread = image.threads.entry(tid).or_default();
                 thread.samples += 1;
                 thread.is_written = false;

@@ -2,7 +2,7 @@
 #![no_main]
 
 use chase_analyzer::{
-    Analysis, Groups, Image, Selection, Tails, Unnamed, findings, group_tree, waits,
+    Analysis, Groups, Image, Selection, Tails, Unnamed, Watched, findings, group_tree, waits,
 };
 use chase_recorder::reader::Recording;
 use libfuzzer_sys::fuzz_target;
@@ -25,7 +25,7 @@ fuzz_target!(|bytes: &[u8]| {
     let members: usize = groups.rows.iter().map(|row| row.members.len()).sum();
     assert_eq!(members, analysis.threads.len());
     let tails = Tails::new(&images, &analysis, &groups);
-    assert!(findings(&analysis, &groups, &tails).len() <= 7);
+    assert!(findings(&analysis, &groups, &tails, &Watched::default()).len() <= 7);
     let _ = waits(&analysis, &groups);
     let _ = Analysis::new(&images, Selection::Thread(0, 1));
 });

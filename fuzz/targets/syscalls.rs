@@ -1,7 +1,9 @@
 //! Reads any bytes as a `.syscalls` file, and analyses them beside a recording that is whole.
 #![no_main]
 
-use chase_analyzer::{Analysis, Groups, Image, Selection, Tails, Unnamed, findings, waits};
+use chase_analyzer::{
+    Analysis, Groups, Image, Selection, Tails, Unnamed, Watched, findings, waits,
+};
 use chase_recorder::builder::sample;
 use chase_recorder::reader::{Recording, SyscallsFile, mapping_path};
 use libfuzzer_sys::fuzz_target;
@@ -31,6 +33,7 @@ fuzz_target!(|bytes: &[u8]| {
     // Groups compare the waits that the file has, and tails name its system calls.
     let groups = Groups::new(&analysis, &Unnamed);
     let tails = Tails::new(&images, &analysis, &groups);
-    assert!(findings(&analysis, &groups, &tails).len() <= 7);
+    let watched = Watched::new(&images, &analysis, &groups, &Unnamed);
+    assert!(findings(&analysis, &groups, &tails, &watched).len() <= 7);
     let _ = waits(&analysis, &groups);
 });

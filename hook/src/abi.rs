@@ -3,7 +3,9 @@
 
 use core::cell::Cell;
 use core::mem::offset_of;
-use core::sync::atomic::{AtomicBool, AtomicI16, AtomicIsize, AtomicU16, AtomicU32, AtomicU64, AtomicUsize};
+use core::sync::atomic::{
+    AtomicBool, AtomicI16, AtomicIsize, AtomicU16, AtomicU32, AtomicU64, AtomicUsize,
+};
 
 use chase_format::histogram::{PAGE_BUCKETS, bucket_of, bucket_start};
 use chase_format::layout::{FRAMED, Node, SAMPLED};

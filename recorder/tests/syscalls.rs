@@ -7,7 +7,10 @@ use std::time::{Duration, Instant};
 use chase_recorder::builder::{SyscallsBuilder, errnos, sample, syscalls_sample};
 use chase_recorder::layout::{ChunkHeader, PAGE, UNIT};
 use chase_recorder::reader::{Error, Problem, Recording, SyscallsFile};
-use chase_recorder::syscalls::{BUCKETS, SyscallsHeader, WAIT_PREEMPTED, bucket_end_ns};
+use chase_recorder::syscalls::{
+    BUCKETS, BlockedRow, FILE_NAME, FileRow, LONG_WAIT_NS, SyscallsHeader, WAIT_PREEMPTED,
+    bucket_end_ns,
+};
 
 fn patched(bytes: &[u8], at: usize, with: &[u8]) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
@@ -49,6 +52,30 @@ fn what_is_described_is_read() {
     let waits: Vec<_> = file.waits().collect();
     assert_eq!(waits, builder.waits);
     assert_eq!(waits[0].histogram[BUCKETS - 1], 3);
+}
+
+#[test]
+fn long_waits_and_files_are_read() {
+    let mut builder = SyscallsBuilder::new(77);
+    for number in 0..300 {
+        let begin_ns = number * 5_000_000;
+        let row =
+            BlockedRow { cause: number as u32 % 7, tid: 78, begin_ns, ..BlockedRow::default() };
+        builder.blocked(BlockedRow {
+            woken_ns: begin_ns + 1,
+            end_ns: begin_ns + LONG_WAIT_NS,
+            ..row
+        });
+        let mut name = [0; FILE_NAME];
+        name[..3].copy_from_slice(b"log");
+        let (context_ref, mode, inode) = (3, 0o100_600, number);
+        builder.file(FileRow { context_ref, tid: 78, number: 1, mode, inode, samples: 9, name });
+    }
+    let bytes = builder.build();
+    let file = SyscallsFile::parse(&bytes).unwrap();
+    assert_eq!(file.problems(), []);
+    assert_eq!(file.blocked().collect::<Vec<_>>(), builder.blocked);
+    assert_eq!(file.files().collect::<Vec<_>>(), builder.files);
 }
 
 /// The references that the builder gives are those of the nodes.

@@ -40,6 +40,12 @@ impl Build {
         }
     }
 
+    /// A program with a planted problem, by the name of its file in `planted/`.
+    #[must_use]
+    pub fn planted(source: &str) -> Build {
+        Build { source: planted().join(source), plain: true, ..Build::program(source) }
+    }
+
     /// A shared library; its name and soname are the source's, with `.so` for an extension.
     #[must_use]
     pub fn library(source: &str) -> Build {
@@ -168,6 +174,8 @@ impl Build {
         let headers =
             ["trap.h", "spin.h", "vectors.h", "versions.map", "known/known.h", "known/known.rs"]
                 .map(|name| programs().join(name));
+        let headers = headers.into_iter().chain([planted().join("planted.h")]);
+        let headers: Vec<PathBuf> = headers.collect();
         let mut inputs = [&self.source].into_iter().chain(&headers).chain(&self.libraries);
         inputs.any(|input| modified(input).is_none_or(|changed| changed > built))
     }
@@ -191,6 +199,12 @@ pub fn libcrowd(functions: u32) -> PathBuf {
 #[must_use]
 pub fn programs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("programs")
+}
+
+/// Where the sources of programs with planted problems are.
+#[must_use]
+pub fn planted() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("planted")
 }
 
 /// The workspace's target directory.

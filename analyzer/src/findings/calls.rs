@@ -19,6 +19,63 @@ const MANY: u64 = 100_000;
 /// Least share of the group's lifetimes in tiny calls: a quarter dominates what a group does.
 const DOMINATES: f64 = 0.25;
 
+/// Of the C library, what fewer and larger calls, or a value that is kept, can stand for. Of the others, as of the
+/// functions of the mathematical library, each does what its caller needs.
+const BATCHABLE: &[&str] = &[
+    "fgetc",
+    "getc",
+    "getchar",
+    "_IO_getc",
+    "fputc",
+    "putc",
+    "putchar",
+    "_IO_putc",
+    "ungetc",
+    "fread",
+    "fwrite",
+    "fgets",
+    "fputs",
+    "getline",
+    "read",
+    "write",
+    "pread",
+    "pwrite",
+    "pread64",
+    "pwrite64",
+    "lseek",
+    "lseek64",
+    "send",
+    "recv",
+    "clock_gettime",
+    "gettimeofday",
+    "time",
+    "rand",
+    "random",
+    "getenv",
+    "malloc",
+    "free",
+    "realloc",
+    "calloc",
+    "pthread_mutex_lock",
+    "pthread_mutex_unlock",
+    "pthread_getspecific",
+    "getpid",
+    "syscall",
+];
+
+/// Whether calls of an API might be fewer.
+fn can_be_fewer(evidence: &Evidence<'_>, api: u32) -> bool {
+    let row = &evidence.analysis.apis[api as usize];
+    let is = |name: &str| row.library.starts_with(name);
+    match () {
+        () if is("libm.so") || is("libm-") => false,
+        () if is("libc.so") || is("libc-") || is("ld-linux") || is("ld-musl") => {
+            BATCHABLE.contains(&&*row.symbol)
+        }
+        () => true,
+    }
+}
+
 /// Slow calls that stand for themselves, each counted in the innermost API that explains it.
 pub(super) struct Explained {
     firsts: Vec<FirstCall>,
@@ -234,7 +291,7 @@ pub(super) fn tiny(evidence: &Evidence<'_>, explained: &Explained) -> Vec<Findin
         let lifetime = group.lifetime_ns.as_f64();
         for row in &group.apis {
             let Some(api) = row.api else { continue };
-            if row.calls < MANY || row.wait_ns > row.useful_ns {
+            if row.calls < MANY || row.wait_ns > row.useful_ns || !can_be_fewer(evidence, api) {
                 continue;
             }
             // What rare slow calls take is another matter.

@@ -49,7 +49,9 @@ pub(super) fn slow(
         let most = &same[0];
         let named = same.iter().filter(|slow| slow.saves_ns >= NAMED * most.saves_ns);
         let threads: Vec<u32> = named.map(|slow| slow.outlier.thread).collect();
-        if !evidence.is_material(most.saves_ns) || may_be_preempted(evidence, most) {
+        if !evidence.is_material_to(most.outlier.thread, most.saves_ns)
+            || may_be_preempted(evidence, most)
+        {
             continue;
         }
         let kind = straggler(evidence, group, most).unwrap_or_else(|| FindingKind::SlowThreads {

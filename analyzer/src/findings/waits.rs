@@ -7,19 +7,19 @@ use crate::groups::GroupRow;
 use crate::rows::ThreadRow;
 
 /// A lock serialises from this share of the group's lifetimes on.
-const SERIALISES: f64 = 0.1;
+pub(super) const SERIALISES: f64 = 0.1;
 /// Consumers starve from this share of their lifetimes on.
-const STARVES: f64 = 0.3;
+pub(super) const STARVES: f64 = 0.3;
 /// Consumers do something with what they get for at least this share of their lifetimes; threads
 /// that do less are there for rare events.
-const CONSUMES: f64 = 0.05;
+pub(super) const CONSUMES: f64 = 0.05;
 /// A producer is busy from this share of its lifetime on.
 const BUSY: f64 = 0.8;
 /// Who is fed waits often: one wait that is a larger share of all is that for an end, or for a
 /// start.
-const ONE_WAIT: f64 = 0.25;
+pub(super) const ONE_WAIT: f64 = 0.25;
 /// Fewer signals are no production.
-const LEAST_SIGNALS: u64 = 10;
+pub(super) const LEAST_SIGNALS: u64 = 10;
 
 /// What wakes a thread that waits for something to do.
 const SIGNALS: &[&str] = &[
@@ -59,10 +59,16 @@ fn longest_wait(
 
 /// Threads by their wait, the longest first, without those that hardly waited.
 fn by_wait(mut waits: Vec<(f64, u32)>) -> (Vec<u32>, f64) {
-    const NAMED: f64 = 0.1;
     waits.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
     let max = waits.first().map_or(0.0, |wait| wait.0);
-    (waits.into_iter().filter(|wait| wait.0 >= NAMED * max).map(|wait| wait.1).collect(), max)
+    (named(waits), max)
+}
+
+/// The same of waits that are sorted.
+pub(super) fn named(waits: Vec<(f64, u32)>) -> Vec<u32> {
+    const NAMED: f64 = 0.1;
+    let max = waits.first().map_or(0.0, |wait| wait.0);
+    waits.into_iter().filter(|wait| wait.0 >= NAMED * max).map(|wait| wait.1).collect()
 }
 
 pub(super) fn lock(evidence: &Evidence<'_>, (number, group): (u32, &GroupRow)) -> Option<Finding> {
@@ -83,7 +89,7 @@ pub(super) fn lock(evidence: &Evidence<'_>, (number, group): (u32, &GroupRow)) -
 }
 
 /// The library call in which the group calls `api` for longest, if that is not its own code.
-fn inside(evidence: &Evidence<'_>, group: &GroupRow, api: u32) -> Option<u32> {
+pub(super) fn inside(evidence: &Evidence<'_>, group: &GroupRow, api: u32) -> Option<u32> {
     let contexts = &evidence.analysis.contexts;
     let mut by_caller = std::collections::BTreeMap::<Option<u32>, u64>::new();
     for &thread in &group.members {

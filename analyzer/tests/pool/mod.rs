@@ -3,7 +3,7 @@
 
 use chase_analyzer::recorder::builder::{SlotId, ThreadId};
 use chase_analyzer::{
-    Analysis, Finding, FindingKind, Groups, Image, Selection, Tails, Unnamed, findings,
+    Analysis, Finding, FindingKind, Groups, Image, Selection, Tails, Unnamed, Watched, findings,
 };
 
 use crate::process::Process;
@@ -77,7 +77,8 @@ pub fn outcome(images: Vec<Image>) -> Outcome {
     let analysis = Analysis::new(&images, Selection::All);
     let groups = Groups::new(&analysis, &Unnamed);
     let tails = Tails::new(&images, &analysis, &groups);
-    let findings = findings(&analysis, &groups, &tails);
+    let watched = Watched::new(&images, &analysis, &groups, &Unnamed);
+    let findings = findings(&analysis, &groups, &tails, &watched);
     Outcome { analysis, groups, tails, findings }
 }
 

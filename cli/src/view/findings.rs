@@ -1,8 +1,10 @@
 //! What is worth a sentence, above all tables.
 
+use chase_analyzer::Party;
 use serde_json::{Value, json};
 
-use super::wrap;
+use super::{Show, wrap};
+use crate::causes;
 use crate::machine::{self, Rows};
 use crate::report::Report;
 use crate::sentences::{command, sentence};
@@ -10,6 +12,24 @@ use crate::terminal::{Look, Terminal, clean};
 
 /// Lines of text are no longer than this.
 const WIDTH: usize = 100;
+
+/// `findings`.
+pub(super) struct Findings;
+
+impl Show for Findings {
+    const NAME: &'static str = "findings";
+
+    fn text(&self, report: &Report, terminal: Terminal, _: usize) -> anyhow::Result<String> {
+        let text = text(report, terminal);
+        Ok(if text.is_empty() { "Nothing stands out.\n".to_owned() } else { text })
+    }
+
+    fn tables(&self, report: &Report, top: usize) -> anyhow::Result<Vec<Rows>> {
+        let mut rows = rows(report)?;
+        rows.rows.truncate(top);
+        Ok(vec![rows])
+    }
+}
 
 /// The sentences, each with the command that shows more; empty where there is nothing to say.
 pub(super) fn text(report: &Report, terminal: Terminal) -> String {
@@ -42,6 +62,10 @@ pub(super) fn rows(report: &Report) -> anyhow::Result<Rows> {
     for finding in report.findings() {
         let group = &report.groups().rows[finding.group as usize];
         let api = finding.api.map(|api| (api as usize, &report.analysis.apis[api as usize]));
+        let blame = finding.blame.as_ref();
+        let site = blame.map(|blame| causes::site(report, blame.process, blame.site));
+        let party =
+            |party: &Option<Party>| party.as_ref().map(|party| causes::party(report, party));
         let threads: Vec<Value> = finding.threads.iter().map(thread).collect();
         rows.push(machine::row(
             finding,
@@ -51,11 +75,19 @@ pub(super) fn rows(report: &Report) -> anyhow::Result<Rows> {
                 ("api", api.map(|(number, _)| report.names.full(number)).into()),
                 ("symbol", api.map(|(_, row)| &*row.symbol).into()),
                 ("library", api.map(|(_, row)| &*row.library).into()),
+                ("object", blame.map(|blame| causes::blamed_object(report, blame)).into()),
+                ("site", site.into()),
+                ("holder", blame.and_then(|blame| party(&blame.holder)).into()),
+                ("waker", blame.and_then(|blame| party(&blame.waker)).into()),
+                ("wait_ns", blame.map(|blame| blame.wait_ns.0).into()),
                 ("text", sentence(report, finding).into()),
                 ("command", command(report, finding).into()),
             ],
         )?);
     }
-    let columns = ["kind", "group", "api", "library", "saves_ns", "share", "text", "command"];
+    let columns = [
+        "kind", "group", "api", "library", "saves_ns", "share", "object", "site", "holder",
+        "waker", "text", "command",
+    ];
     Ok(Rows { name: "findings", columns: columns.into(), rows })
 }

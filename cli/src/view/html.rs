@@ -249,7 +249,7 @@ fn cause(report: &Report, row: &CauseRow) -> CauseOfWait {
         function: function.into(),
         site: causes::site(report, row.process, row.site).as_str().into(),
         group: report.groups().rows[row.group as usize].label.as_str().into(),
-        object: causes::object(report, row).as_str().into(),
+        object: causes::object(report, row.process, &row.object).as_str().into(),
         ns: row.wait_ns.as_f64(),
         waits: row.waits,
         holder: party(&row.holders),

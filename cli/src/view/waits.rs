@@ -1,6 +1,6 @@
 //! What threads wait for.
 
-use chase_analyzer::{CauseRow, WaitRow, syscall_name, waits};
+use chase_analyzer::{CauseRow, CodeAddress, LockRow, Party, WaitRow, locks, syscall_name, waits};
 use serde_json::Value;
 
 use super::apis::{cause, is_wanted};
@@ -14,6 +14,13 @@ use crate::terminal::{Align, Cell, Look, Table, Terminal, count, elapsed, percen
 
 /// What stands for the code outside of library calls.
 pub(super) const OWN_CODE: &str = "(own code)";
+
+const TAKEN: (&str, &str) = (
+    "taken",
+    "at most: all calls, by threads that waited for the lock, of the functions that they waited in. Locks that nobody waited for are not told apart",
+);
+const HELD_BY: (&str, &str) =
+    ("held by", "while others waited; of locks that don't tell their holder, who ended the waits");
 
 pub(super) struct Waits<'a> {
     pub(super) lib: &'a LibFilter,
@@ -36,6 +43,42 @@ impl Waits<'_> {
         Ok(report.causes().iter().filter(wanted).collect())
     }
 
+    fn locks(&self, report: &Report) -> anyhow::Result<Vec<LockRow>> {
+        let causes: Vec<CauseRow> = self.causes(report)?.into_iter().cloned().collect();
+        Ok(locks(&causes, &report.analysis))
+    }
+
+    fn lock_rows(&self, report: &Report, top: usize) -> anyhow::Result<Rows> {
+        let rows = self.locks(report)?;
+        let row = |row: &LockRow| {
+            let function = row.api.map(|api| report.names.full(api as usize));
+            machine::row(
+                row,
+                [
+                    ("name", causes::object(report, row.process, &row.object).into()),
+                    ("function", function.into()),
+                    ("site", site(report, row.process, row.site)?),
+                    ("holders", parties(report, &row.holders)?),
+                    ("wakers", parties(report, &row.wakers)?),
+                ],
+            )
+        };
+        let rows = rows.iter().take(top).map(row).collect::<anyhow::Result<_>>()?;
+        let columns = [
+            "name",
+            "purpose",
+            "waits",
+            "wait_ns",
+            "max_ns",
+            "threads",
+            "acquisitions_at_most",
+            "function",
+            "site.function",
+            "site.line",
+        ];
+        Ok(Rows { name: "locks", columns: columns.into(), rows })
+    }
+
     /// Whether the filters take waits in an API, or in own code.
     fn takes(&self, report: &Report, api: Option<u32>) -> bool {
         match api {
@@ -44,6 +87,43 @@ impl Waits<'_> {
                 is_wanted(&report.analysis, &report.names, api as usize, self.lib, self.api)
             }
         }
+    }
+}
+
+/// Locks that were waited for.
+fn locks_table(report: &Report, rows: &[LockRow], top: usize) -> Table {
+    let mut table = Table::new([
+        ("Lock", Align::Name),
+        ("wait", Align::Number),
+        ("waits", Align::Number),
+        ("longest", Align::Number),
+        ("threads", Align::Number),
+        ("taken", Align::Number),
+        ("at", Align::Name),
+        ("held by", Align::Name),
+    ])
+    .may_drop(["threads", "taken"]);
+    for row in rows.iter().take(top) {
+        let holder = row.holders.first().or(row.wakers.first());
+        table.row([
+            causes::object(report, row.process, &row.object).into(),
+            elapsed(row.wait_ns.0).into(),
+            count(row.waits).into(),
+            elapsed(row.max_ns.0).into(),
+            count(row.threads as u64).into(),
+            taken(row).into(),
+            causes::site(report, row.process, row.site).into(),
+            holder.map(|party| causes::party(report, party)).unwrap_or_default().into(),
+        ]);
+    }
+    table
+}
+
+/// How often a lock was taken, at most; empty where no function is known that takes it.
+fn taken(row: &LockRow) -> String {
+    match row.acquisitions_at_most {
+        0 => String::new(),
+        most => format!("≤{}", count(most)),
     }
 }
 
@@ -69,7 +149,7 @@ fn causes_table(report: &Report, rows: &[&CauseRow], top: usize) -> Table {
             call.into(),
             causes::site(report, row.process, row.site).into(),
             (&*report.groups().rows[row.group as usize].label).into(),
-            causes::brief(&causes::object(report, row)).into(),
+            causes::brief(&causes::object(report, row.process, &row.object)).into(),
             elapsed(row.wait_ns.0).into(),
             count(row.waits).into(),
             party(&row.holders).into(),
@@ -79,36 +159,42 @@ fn causes_table(report: &Report, rows: &[&CauseRow], top: usize) -> Table {
     table
 }
 
+fn site(report: &Report, process: usize, site: Option<CodeAddress>) -> anyhow::Result<Value> {
+    Ok(match site {
+        Some(site) => serde_json::to_value(causes::place(report, process, &site))?,
+        None => Value::Null,
+    })
+}
+
+/// Holders or wakers as JSON has them.
+fn parties(report: &Report, parties: &[Party]) -> anyhow::Result<Value> {
+    let one = |party: &Party| -> anyhow::Result<Value> {
+        let group = party.group.map(|group| &*report.groups().rows[group as usize].label);
+        let function = party.api.map(|api| report.names.full(api as usize));
+        let fields = [
+            ("group", Value::from(group)),
+            ("function", function.into()),
+            ("site", site(report, party.process, party.site)?),
+        ];
+        Ok(Value::Object(machine::row(party, fields)?))
+    };
+    Ok(Value::Array(parties.iter().map(one).collect::<anyhow::Result<_>>()?))
+}
+
 /// A row as JSON and CSV have it.
 fn cause_row(report: &Report, row: &CauseRow) -> anyhow::Result<serde_json::Map<String, Value>> {
-    let function = |api: Option<u32>| Value::from(api.map(|api| report.names.full(api as usize)));
-    let site = |process, site: Option<chase_analyzer::CodeAddress>| match site {
-        Some(site) => serde_json::to_value(causes::place(report, process, &site)),
-        None => Ok(Value::Null),
-    };
-    let parties = |parties: &[chase_analyzer::Party]| -> anyhow::Result<Value> {
-        let one = |party: &chase_analyzer::Party| -> anyhow::Result<Value> {
-            let group = party.group.map(|group| &*report.groups().rows[group as usize].label);
-            let fields = [
-                ("group", Value::from(group)),
-                ("function", function(party.api)),
-                ("site", site(party.process, party.site)?),
-            ];
-            Ok(Value::Object(machine::row(party, fields)?))
-        };
-        Ok(Value::Array(parties.iter().map(one).collect::<anyhow::Result<_>>()?))
-    };
+    let function = row.api.map(|api| report.names.full(api as usize));
     let name = row.syscall.map(syscall_name);
     machine::row(
         row,
         [
             ("group", Value::from(&*report.groups().rows[row.group as usize].label)),
-            ("function", function(row.api)),
-            ("site", site(row.process, row.site)?),
+            ("function", function.into()),
+            ("site", site(report, row.process, row.site)?),
             ("syscall", Value::from(name.map(String::from))),
-            ("object_name", Value::from(causes::object(report, row))),
-            ("holders", parties(&row.holders)?),
-            ("wakers", parties(&row.wakers)?),
+            ("object_name", Value::from(causes::object(report, row.process, &row.object))),
+            ("holders", parties(report, &row.holders)?),
+            ("wakers", parties(report, &row.wakers)?),
         ],
     )
 }
@@ -177,6 +263,12 @@ impl Show for Waits<'_> {
             out.push_str(&table.render(terminal));
             out.push_str(&left_out(rows.len(), top, "functions"));
         }
+        let locks = self.locks(report)?;
+        if !locks.is_empty() {
+            out.push('\n');
+            out.push_str(&locks_table(report, &locks, top).render(terminal));
+            out.push_str(&left_out(locks.len(), top, "locks"));
+        }
         let causes = self.causes(report)?;
         if !causes.is_empty() {
             out.push('\n');
@@ -195,6 +287,9 @@ impl Show for Waits<'_> {
                 ("most, by", "the longest wait of one thread, and its id"),
             ],
         ));
+        if !locks.is_empty() {
+            out.push_str(&legend(terminal, &[TAKEN, HELD_BY]));
+        }
         Ok(out)
     }
 
@@ -251,6 +346,6 @@ impl Show for Waits<'_> {
             columns: columns.into(),
             rows: rows.collect::<anyhow::Result<_>>()?,
         };
-        Ok(vec![waits, causes])
+        Ok(vec![waits, causes, self.lock_rows(report, top)?])
     }
 }

@@ -53,9 +53,23 @@ fn sentence(names: &dyn Names, finding: &Finding) -> super::Finding {
     let shown_in = match finding.kind {
         FindingKind::SlowThreads { .. }
         | FindingKind::BarrierStraggler { .. }
+        | FindingKind::LastToEnd { .. }
+        | FindingKind::TooManyThreads { .. }
+        | FindingKind::ShortProcesses { .. }
         | FindingKind::SubGroups { .. } => SectionId::Threads,
         FindingKind::SlowFirstCall { .. } | FindingKind::RareSlowCalls { .. } => SectionId::Tail,
-        FindingKind::SerialisingLock { .. } => SectionId::Blocked,
+        FindingKind::SerialisingLock { .. }
+        | FindingKind::StarvedWriter { .. }
+        | FindingKind::AllocatorContention { .. }
+        | FindingKind::InterpreterLock { .. }
+        | FindingKind::LimitingStage { .. }
+        | FindingKind::LateAtBarrier { .. }
+        | FindingKind::SlowPeer { .. }
+        | FindingKind::Polling { .. } => SectionId::Blocked,
+        FindingKind::SmallTransfers { .. }
+        | FindingKind::Syncing { .. }
+        | FindingKind::MappingChurn { .. } => SectionId::Syscalls,
+        FindingKind::NameResolution { .. } | FindingKind::SlowLoading { .. } => SectionId::Flame,
         FindingKind::StarvedConsumers { .. } => SectionId::Libraries,
         FindingKind::ManyTinyCalls { .. } => SectionId::Flame,
     };

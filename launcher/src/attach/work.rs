@@ -303,6 +303,10 @@ impl<'a> Prepared<'a> {
     /// All threads are ones that are not recorded.
     fn take_words(&self, attachment_at: u64, stopped: &Stopped) -> anyhow::Result<()> {
         let attachment = Attachment::read(&self.memory, attachment_at)?;
+        ensure!(
+            attachment.words != 0,
+            "the dynamic linker has no room left for what chase keeps of each thread"
+        );
         let words = [attachment.no_counts, attachment.no_thread, 0].map(u64::to_le_bytes).concat();
         for at in stopped.threads() {
             self.memory.write(at.registers.fs_base.wrapping_add(attachment.words), &words)?;

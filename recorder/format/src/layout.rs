@@ -392,6 +392,10 @@ pub enum ChunkKind {
     Marks = 17,
     /// [`ToldRow`](crate::syscalls::ToldRow)s, `count` of them; only in `.syscalls` files.
     Told = 18,
+    /// [`BlockedRow`](crate::syscalls::BlockedRow)s, `count` of them; only in `.syscalls` files.
+    Blocked = 20,
+    /// [`FileRow`](crate::syscalls::FileRow)s, `count` of them; only in `.syscalls` files.
+    Files = 21,
 }
 
 /// The first [`UNIT`] bytes of each chunk.

@@ -46,10 +46,17 @@
 //! ended them. Their sums are those of the [`WaitRow`]s of kind [`WAIT_VOLUNTARY`], but for waits that found no place
 //! ([`SyscallsHeader::lost_causes`]).
 //!
+//! Waits of [`LONG_WAIT_NS`] and more are told one by one too, as [`BlockedRow`]s, as far as there is room: those that found
+//! none are counted ([`SyscallsHeader::lost_blocked`]).
+//!
 //! # Narration
 //!
 //! Where that was asked for, each system call has a [`ToldRow`], in the order in which they returned; those that found no room are
 //! counted ([`SyscallsHeader::lost_told`]). An `execve` or an exit has one when it begins; an `execve` that failed has another.
+//!
+//! # Files
+//!
+//! Samples that were taken in a system call for a descriptor also count in a [`FileRow`]: which files such calls were for.
 //!
 //! Times are in ns of `CLOCK_MONOTONIC`. Those of syscalls contain
 //! [`SyscallsHeader::cost_inside_ns`] per call.
@@ -165,6 +172,10 @@ pub struct SyscallsHeader {
     pub lost_causes: u64,
     /// System calls that were to be told and found no room: of this process, or of all of the run.
     pub lost_told: u64,
+    /// Processors of the machine; 0: not known.
+    pub processors: u64,
+    /// Long waits without a row of their own, at least: of this process, or of all of the run.
+    pub lost_blocked: u64,
 }
 
 /// What one thread did in one context by one syscall.
@@ -265,6 +276,9 @@ pub const WAKER_KERNEL: u32 = 3;
 /// [`CauseRow::waker_kind`]: an interrupt, of a device, of the network, or of a timer.
 pub const WAKER_INTERRUPT: u32 = 4;
 
+/// [`CauseRow::waker_kind`]: nobody; it had waited as long as it would at most.
+pub const WAKER_TIME: u32 = 5;
+
 /// [`CauseRow::number`]: the thread waited outside of any syscall, as for a page.
 pub const NO_SYSCALL: u32 = u32::MAX;
 
@@ -357,6 +371,48 @@ pub struct ToldRow {
     pub name: [u8; 48],
 }
 
+/// Waits from this long on have a [`BlockedRow`].
+pub const LONG_WAIT_NS: u64 = 1_000_000;
+
+/// One wait, of [`LONG_WAIT_NS`] or more.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+pub struct BlockedRow {
+    /// What it has in common with others: which of the file's [`CauseRow`]s, in their order.
+    pub cause: u32,
+    /// Thread id in the process's own pid namespace.
+    pub tid: u32,
+    /// When it began, `CLOCK_MONOTONIC`.
+    pub begin_ns: u64,
+    /// When it was woken; 0: nobody was seen to do so.
+    pub woken_ns: u64,
+    /// When it ran again.
+    pub end_ns: u64,
+}
+
+/// Bytes of [`FileRow::name`].
+pub const FILE_NAME: usize = 64;
+
+/// How often one thread was found in a system call for one file, by the clock of its CPU.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+pub struct FileRow {
+    /// The context's node in the recording; 0 for none.
+    pub context_ref: u32,
+    /// Thread id in the process's own pid namespace.
+    pub tid: u32,
+    /// Number of the system call.
+    pub number: u32,
+    /// Of the inode: what kind of file it is, as `stat(2)` has it.
+    pub mode: u32,
+    /// Inode.
+    pub inode: u64,
+    /// Samples.
+    pub samples: u64,
+    /// Name of the file, without its directory, padded with NUL.
+    pub name: [u8; FILE_NAME],
+}
+
 /// Bytes of [`MappingRow::path`].
 pub const MAPPING_PATH: usize = 480;
 
@@ -382,7 +438,9 @@ const _: () = {
     assert!(size_of::<MappingRow>() == 512);
     assert!(size_of::<SyscallRow>() == 384);
     assert!(size_of::<WaitRow>() == 384);
-    assert!(size_of::<SyscallsHeader>() == 208);
+    assert!(size_of::<SyscallsHeader>() == 224);
+    assert!(size_of::<BlockedRow>() == 32);
+    assert!(size_of::<FileRow>() == 96);
     assert!(size_of::<ToldRow>() == 352);
     assert!(size_of::<CauseRow>() == 384);
     assert!(bucket_end_ns(0).unwrap() == 64);

@@ -5,8 +5,9 @@ use bytemuck::{Zeroable, bytes_of, cast_slice};
 use super::file::chunk;
 use crate::layout::{ChunkKind, NONE, PAGE, UNIT};
 use crate::syscalls::{
-    BUCKETS, CauseRow, ERRNO_SHIFT, ERRNOS, MAGIC, MAPPING_PATH, MappingRow, OnCpuRow, READER_MIN,
-    STATE_COMPLETE, SampleRow, SyscallRow, SyscallsHeader, VERSION, WaitRow, bucket_end_ns,
+    BUCKETS, BlockedRow, CauseRow, ERRNO_SHIFT, ERRNOS, FileRow, MAGIC, MAPPING_PATH, MappingRow,
+    OnCpuRow, READER_MIN, STATE_COMPLETE, SampleRow, SyscallRow, SyscallsHeader, VERSION, WaitRow,
+    bucket_end_ns,
 };
 
 /// Describes what the companion saw of a process.
@@ -26,6 +27,10 @@ pub struct SyscallsBuilder {
     pub mappings: Vec<MappingRow>,
     /// Causes of waits.
     pub causes: Vec<CauseRow>,
+    /// Long waits.
+    pub blocked: Vec<BlockedRow>,
+    /// Samples of files.
+    pub files: Vec<FileRow>,
 }
 
 impl SyscallsBuilder {
@@ -55,6 +60,8 @@ impl SyscallsBuilder {
             on_cpu: Vec::new(),
             mappings: Vec::new(),
             causes: Vec::new(),
+            blocked: Vec::new(),
+            files: Vec::new(),
         }
     }
 
@@ -147,6 +154,18 @@ impl SyscallsBuilder {
         self
     }
 
+    /// Adds a long wait.
+    pub fn blocked(&mut self, row: BlockedRow) -> &mut Self {
+        self.blocked.push(row);
+        self
+    }
+
+    /// Adds samples of a file.
+    pub fn file(&mut self, row: FileRow) -> &mut Self {
+        self.files.push(row);
+        self
+    }
+
     /// The file's bytes.
     #[must_use]
     pub fn build(&self) -> Vec<u8> {
@@ -172,6 +191,12 @@ impl SyscallsBuilder {
         }
         for rows in self.causes.chunks(IN_CHUNK) {
             chunk(&mut file, ChunkKind::Causes, NONE, rows.len() as u32, cast_slice(rows));
+        }
+        for rows in self.blocked.chunks(SAMPLES_IN_CHUNK / 2) {
+            chunk(&mut file, ChunkKind::Blocked, NONE, rows.len() as u32, cast_slice(rows));
+        }
+        for rows in self.files.chunks(IN_CHUNK) {
+            chunk(&mut file, ChunkKind::Files, NONE, rows.len() as u32, cast_slice(rows));
         }
         let header = SyscallsHeader { committed: file.len() as u64, ..self.header };
         file[..size_of_val(&header)].copy_from_slice(bytes_of(&header));

@@ -8,8 +8,8 @@ use super::chunks::{self, Chunk};
 use super::{Error, Problem, extent, pod_at, text};
 use crate::layout::{ChunkKind, UNIT};
 use crate::syscalls::{
-    CauseRow, MAGIC, MappingRow, OnCpuRow, SampleRow, SyscallRow, SyscallsHeader, ToldRow, VERSION,
-    WaitRow,
+    BlockedRow, CauseRow, FileRow, MAGIC, MappingRow, OnCpuRow, SampleRow, SyscallRow,
+    SyscallsHeader, ToldRow, VERSION, WaitRow,
 };
 
 /// What the companion wrote of one process image. Like [`Recording`](super::Recording), it takes
@@ -25,6 +25,8 @@ pub struct SyscallsFile<'a> {
     mappings: Vec<Chunk>,
     causes: Vec<Chunk>,
     told: Vec<Chunk>,
+    blocked: Vec<Chunk>,
+    files: Vec<Chunk>,
     problems: Vec<Problem>,
 }
 
@@ -85,6 +87,8 @@ impl<'a> SyscallsFile<'a> {
         let mappings = of_kind(ChunkKind::Mappings, size_of::<MappingRow>(), "rows of mappings");
         let causes = of_kind(ChunkKind::Causes, size_of::<CauseRow>(), "rows of causes");
         let told = of_kind(ChunkKind::Told, size_of::<ToldRow>(), "rows of single syscalls");
+        let blocked = of_kind(ChunkKind::Blocked, size_of::<BlockedRow>(), "rows of long waits");
+        let files = of_kind(ChunkKind::Files, size_of::<FileRow>(), "rows of files");
         Ok(Self {
             bytes,
             header,
@@ -95,6 +99,8 @@ impl<'a> SyscallsFile<'a> {
             mappings,
             causes,
             told,
+            blocked,
+            files,
             problems,
         })
     }
@@ -142,7 +148,7 @@ impl<'a> SyscallsFile<'a> {
         self.rows(&self.mappings)
     }
 
-    /// Causes of waits, in no particular order.
+    /// Causes of waits, in the order that [`BlockedRow::cause`] counts in.
     pub fn causes(&self) -> impl Iterator<Item = CauseRow> {
         self.rows(&self.causes)
     }
@@ -150,6 +156,16 @@ impl<'a> SyscallsFile<'a> {
     /// Single system calls, in the order in which they returned; see [`ToldRow`].
     pub fn told(&self) -> impl Iterator<Item = ToldRow> {
         self.rows(&self.told)
+    }
+
+    /// Long waits, in the order in which they ended, but for those that came late.
+    pub fn blocked(&self) -> impl Iterator<Item = BlockedRow> {
+        self.rows(&self.blocked)
+    }
+
+    /// Samples of files, in no particular order.
+    pub fn files(&self) -> impl Iterator<Item = FileRow> {
+        self.rows(&self.files)
     }
 
     fn rows<'s, T: bytemuck::AnyBitPattern>(

@@ -7,7 +7,8 @@ use chase_format::layout::Node;
 
 use super::thread_control_word;
 use crate::abi::{
-    CONTEXT, Countdown, IS_LATE, NEAR, NEAR_COUNTDOWNS, NEAR_OWNER, THREAD, ThreadHead, WORDS, WORDS_AT,
+    CONTEXT, Countdown, IS_LATE, NEAR, NEAR_COUNTDOWNS, NEAR_OWNER, THREAD, ThreadHead, WORDS,
+    WORDS_AT,
 };
 use crate::for_tests::WORDS_ARE_FAR;
 

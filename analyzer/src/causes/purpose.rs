@@ -1,0 +1,193 @@
+//! What it means to wait somewhere: for a lock, for work, for a file.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use super::{CauseRow, PartyKind, WaitObject};
+use crate::blocking::{Cause, cause_of};
+
+/// What threads wait for, as far as it can be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Purpose {
+    /// A lock that one thread has at a time.
+    Lock,
+    /// A read-write lock, to read.
+    ReadLock,
+    /// A read-write lock, to write.
+    WriteLock,
+    /// A lock inside the allocator.
+    Allocator,
+    /// The lock of the Python interpreter.
+    Interpreter,
+    /// A condition that another thread is to make true.
+    Condition,
+    /// Something that another thread is to hand over: by a semaphore, a pipe, a futex of somebody's own.
+    Handover,
+    /// All others, at a barrier.
+    Barrier,
+    /// The end of a thread.
+    Join,
+    /// The end of a process.
+    Child,
+    /// Time to pass.
+    Sleep,
+    /// Readiness of descriptors.
+    Readiness,
+    /// The other end of a connection.
+    Network,
+    /// A file to be written for good.
+    Sync,
+    /// A file.
+    File,
+    /// A page of memory.
+    Page,
+    /// Something else.
+    Other,
+}
+
+/// What is known of a wait. Names are asked for only where they matter.
+pub(super) struct Seen<'a> {
+    /// The system call.
+    pub(super) syscall: u32,
+    /// The API, or empty.
+    pub(super) symbol: &'a str,
+    /// Whether it is for a mutex, whose owner was seen.
+    pub(super) is_owned: bool,
+    /// The file.
+    pub(super) file: Option<&'a str>,
+    /// The variable that is waited on.
+    pub(super) variable: &'a dyn Fn() -> Option<String>,
+    /// The functions that call, what was inlined first.
+    pub(super) functions: &'a dyn Fn() -> Vec<String>,
+}
+
+/// The variable that all of CPython's state is in.
+const PYTHON: &str = "_PyRuntime";
+
+/// What hands out memory, and takes it back.
+pub(crate) const ALLOCATOR: &[&str] = &[
+    "malloc",
+    "calloc",
+    "realloc",
+    "reallocarray",
+    "free",
+    "cfree",
+    "memalign",
+    "aligned_alloc",
+    "posix_memalign",
+    "valloc",
+    "strdup",
+    "_Znwm",
+    "_Znam",
+    "_ZdlPv",
+    "_ZdlPvm",
+    "_ZdaPv",
+];
+
+impl Purpose {
+    pub(super) fn of(seen: &Seen<'_>) -> Self {
+        match seen.syscall {
+            202 => Self::of_futex(seen),
+            35 | 230 => Self::Sleep,
+            7 | 23 | 232 | 270 | 271 | 281 | 441 => Self::Readiness,
+            61 | 247 => Self::Child,
+            26 | 74 | 75 | 162 | 277 | 306 => Self::Sync,
+            u32::MAX => Self::Page,
+            _ => match seen.file {
+                Some(name) if name.starts_with("socket ") => Self::Network,
+                Some(name) if name.starts_with("pipe ") || name.contains("[eventfd]") => {
+                    Self::Handover
+                }
+                Some(_) => Self::File,
+                None => Self::Other,
+            },
+        }
+    }
+
+    fn of_futex(seen: &Seen<'_>) -> Self {
+        let symbol = seen.symbol;
+        let in_python = || (seen.variable)().is_some_and(|name| name.starts_with(PYTHON));
+        if ALLOCATOR.contains(&symbol) {
+            return Self::Allocator;
+        }
+        match cause_of(symbol) {
+            Some(Cause::Condition | Cause::Lock) if in_python() => Self::Interpreter,
+            // Who is woken for a condition may have to wait for its mutex, until who told it lets go of that.
+            Some(Cause::Condition) => Self::Condition,
+            _ if seen.is_owned => Self::Lock,
+            Some(Cause::Lock) if symbol.contains("rwlock") => {
+                if symbol.contains("rdlock") {
+                    Self::ReadLock
+                } else {
+                    Self::WriteLock
+                }
+            }
+            Some(Cause::Lock) if symbol.contains("mutex") || symbol.contains("mtx") => Self::Lock,
+            Some(Cause::Barrier) => Self::Barrier,
+            Some(Cause::Join) => Self::Join,
+            // Runtimes with locks of their own call futex themselves; their functions have names.
+            None if symbol == "syscall" || symbol.is_empty() => {
+                Self::by_function(&(seen.functions)())
+            }
+            // Semaphores; and the locks inside of a library, as of a stream.
+            _ => Self::Handover,
+        }
+    }
+
+    fn by_function(functions: &[String]) -> Self {
+        let any = |part: &str| functions.iter().any(|name| name.contains(part));
+        match () {
+            () if any("read_contended") => Self::ReadLock,
+            () if any("write_contended") => Self::WriteLock,
+            () if any("lock_contended") || any("lock_slow") => Self::Lock,
+            () if any("ondvar") || any("park") => Self::Condition,
+            () => Self::Handover,
+        }
+    }
+
+    /// Whether another thread is to do something first.
+    #[must_use]
+    pub fn is_handover(self) -> bool {
+        matches!(self, Self::Condition | Self::Handover)
+    }
+
+    /// Whether one thread keeps others from going on.
+    #[must_use]
+    pub fn is_lock(self) -> bool {
+        matches!(
+            self,
+            Self::Lock | Self::ReadLock | Self::WriteLock | Self::Allocator | Self::Interpreter
+        )
+    }
+}
+
+/// Where threads end each other's waits for the same word of memory, which is no condition, it is a lock: who hands
+/// something over waits for something else.
+pub(super) fn find_locks(rows: &mut [CauseRow]) {
+    let mut of_objects: BTreeMap<_, (BTreeSet<u32>, BTreeSet<u32>)> = BTreeMap::new();
+    let key = |row: &CauseRow| match &row.object {
+        WaitObject::Memory(at) if row.purpose == Purpose::Handover => {
+            let process = at.svma.is_none().then_some(row.process);
+            Some((at.object, at.avma, process))
+        }
+        _ => None,
+    };
+    for row in rows.iter() {
+        let Some(key) = key(row) else { continue };
+        let (waiting, ending) = of_objects.entry(key).or_default();
+        waiting.extend(row.by_thread.iter().map(|span| span.thread));
+        let wakers = row.wakers.iter().filter(|waker| waker.kind == PartyKind::Thread);
+        ending.extend(wakers.flat_map(|waker| waker.by_thread.iter().map(|span| span.thread)));
+    }
+    for row in rows {
+        let Some((waiting, ending)) = key(row).and_then(|key| of_objects.get(&key)) else {
+            continue;
+        };
+        let both = waiting.intersection(ending).count();
+        if both >= 2 && both == waiting.len() {
+            row.purpose = Purpose::Lock;
+        }
+    }
+}

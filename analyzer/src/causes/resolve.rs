@@ -1,0 +1,269 @@
+//! What references, thread ids and addresses in files stand for.
+
+use std::collections::HashMap;
+
+use chase_recorder::reader::Object;
+use chase_recorder::syscalls::{
+    CauseRow as Recorded, NO_SYSCALL, WAKER_INTERRUPT, WAKER_KERNEL, WAKER_PROCESS, WAKER_THREAD,
+    WAKER_TIME,
+};
+
+use super::purpose::Seen;
+use super::{Key, NamingPlaces, PartyKey, PartyKind, PartySums, Purpose, Sums, WaitObject, add};
+use crate::address::CodeAddress;
+use crate::address_map::AddressMap;
+use crate::analysis::Analysis;
+use crate::critical::PathWait;
+use crate::groups::Groups;
+use crate::image::Image;
+use crate::syscalls::Places;
+
+/// `futex(2)`.
+const FUTEX: u32 = 202;
+/// Where the words that threads wait on are in a `pthread_cond_t`, and in a `pthread_rwlock_t`: two words each, in an object that is
+/// aligned to 8 (glibc since 2.25, `struct_mutex.h` and `bits/thread-shared-types.h`).
+const IN_CONDITION: u64 = 40;
+const IN_RWLOCK: u64 = 8;
+
+/// What is known of the threads, contexts and addresses of all images.
+pub(crate) struct Run<'a> {
+    analysis: &'a Analysis,
+    groups: &'a Groups,
+    naming: &'a dyn NamingPlaces,
+    images: Vec<Option<OfImage>>,
+    /// By process id and the moment when watching it began.
+    by_began: HashMap<(u32, u64), usize>,
+    /// By process id: the latest image.
+    by_pid: HashMap<u32, usize>,
+}
+
+/// Of an image that was watched: its threads by number in the analysis, its contexts by API.
+struct OfImage {
+    places: Places,
+    addresses: AddressMap,
+}
+
+impl<'a> Run<'a> {
+    pub(crate) fn new(
+        images: &[Image],
+        analysis: &'a Analysis,
+        groups: &'a Groups,
+        naming: &'a dyn NamingPlaces,
+    ) -> Self {
+        let rows: HashMap<(usize, u32), usize> = (0..)
+            .zip(&analysis.threads)
+            .map(|(number, row)| ((row.process, row.thread), number))
+            .collect();
+        let objects: HashMap<&str, u32> =
+            (0..).zip(&analysis.objects).map(|(number, row)| (&*row.path, number)).collect();
+        let builds: HashMap<&str, u32> =
+            (0..).zip(&analysis.objects).map(|(number, row)| (&*row.build_id, number)).collect();
+        let mut of_images = Vec::with_capacity(images.len());
+        let (mut by_began, mut by_pid) = (HashMap::new(), HashMap::new());
+        for (process, image) in images.iter().enumerate() {
+            let Some(file) = &image.syscalls else {
+                of_images.push(None);
+                continue;
+            };
+            by_began.insert((file.header().pid, file.header().began_ns), process);
+            by_pid.insert(file.header().pid, process);
+            let mut places = Places::default();
+            for thread in image.recording.threads() {
+                let record = thread.record();
+                let Some(&number) = rows.get(&(process, record.index)) else { continue };
+                places.add_thread(number as u32, record.tid, record.root_ref);
+                for (context, part) in thread.contexts().zip(&analysis.threads[number].contexts) {
+                    let api = analysis.contexts[part.context as usize].api;
+                    places.add_context(number as u32, record.tid, context.reference, api);
+                }
+            }
+            let object_of = |object: &Object<'_>| {
+                let build_id: String =
+                    object.build_id().iter().map(|byte| format!("{byte:02x}")).collect();
+                let by_build = || builds.get(&*build_id).filter(|_| !build_id.is_empty());
+                objects.get(&*object.path()).or_else(by_build).copied()
+            };
+            let addresses = AddressMap::new(&image.recording, object_of);
+            of_images.push(Some(OfImage { places, addresses }));
+        }
+        Self { analysis, groups, naming, images: of_images, by_began, by_pid }
+    }
+
+    pub(super) fn add(&self, process: usize, row: &Recorded, sums: &mut HashMap<Key, Sums>) {
+        let (Some(thread), api) = self.place(process, row.context_ref, row.tid) else { return };
+        let Some(&group) = self.groups.of_thread.get(thread as usize) else { return };
+        let object = self.object(process, row, api);
+        let site = self.address(process, row.site);
+        // What is in no file is this process's own.
+        let in_file = |address: &CodeAddress| address.svma.is_some();
+        let own = match (&object, &site) {
+            (WaitObject::Memory(address), _) if !in_file(address) => Some(process),
+            (_, Some(site)) if !in_file(site) => Some(process),
+            _ => None,
+        };
+        let syscall = (row.number != NO_SYSCALL).then_some(row.number);
+        let purpose = self.purpose(process, row, api, site.as_ref(), &object);
+        let site = site.map(|site| shared(site, own));
+        let key = (group, api, site, syscall, of_all(object, own), purpose, own);
+        let sums = sums.entry(key).or_insert_with(|| Sums { process, ..Sums::default() });
+        add(&mut sums.waits, row.waits);
+        add(&mut sums.wait_ns, row.total_ns);
+        add(&mut sums.ready_ns, row.ready_ns);
+        sums.max_ns = sums.max_ns.max(row.max_ns);
+        add(sums.by_thread.entry(thread).or_default(), row.total_ns);
+        let note = |parties: &mut HashMap<PartyKey, PartySums>, (key, thread)| {
+            let sums: &mut PartySums = parties.entry(key).or_default();
+            add(&mut sums.waits, row.waits);
+            add(&mut sums.wait_ns, row.total_ns);
+            if let Some(thread) = thread {
+                add(sums.by_thread.entry(thread).or_default(), row.total_ns);
+            }
+        };
+        if row.holder != 0 {
+            let holder = self.thread(process, row.holder_context_ref, row.holder, row.holder_site);
+            note(&mut sums.holders, holder);
+        }
+        note(&mut sums.wakers, self.waker(row));
+    }
+
+    /// Where a thread waits in `api`, and for what.
+    pub(crate) fn wait(&self, process: usize, row: &Recorded, api: Option<u32>) -> PathWait {
+        let (object, site) = (self.object(process, row, api), self.address(process, row.site));
+        let purpose = self.purpose(process, row, api, site.as_ref(), &object);
+        let site = site.map(|site| shared(site, None));
+        PathWait { api, site, process, object: of_all(object, None), purpose }
+    }
+
+    fn purpose(
+        &self,
+        process: usize,
+        row: &Recorded,
+        api: Option<u32>,
+        site: Option<&CodeAddress>,
+        object: &WaitObject,
+    ) -> Purpose {
+        let symbol = api.map_or("", |api| &*self.analysis.apis[api as usize].symbol);
+        let variable = || match object {
+            WaitObject::Memory(address) => self.naming.variable(process, address),
+            _ => None,
+        };
+        let functions = || site.map_or_else(Vec::new, |site| self.naming.functions(process, site));
+        let file = match object {
+            WaitObject::File { name } => Some(&**name),
+            _ => None,
+        };
+        Purpose::of(&Seen {
+            syscall: row.number,
+            symbol,
+            is_owned: row.holder != 0,
+            file,
+            variable: &variable,
+            functions: &functions,
+        })
+    }
+
+    /// Who ended a wait, and which thread that is.
+    pub(crate) fn waker(&self, row: &Recorded) -> (PartyKey, Option<u32>) {
+        let name = until_nul(&row.waker_name);
+        match row.waker_kind {
+            WAKER_THREAD => {
+                let at = self.by_began.get(&(row.waker_pid, row.waker_began_ns)).copied();
+                match at {
+                    Some(at) => self.thread(at, row.waker_context_ref, row.waker, row.waker_site),
+                    None => ((PartyKind::Process, None, None, None, name, None), None),
+                }
+            }
+            // One that ends is no longer watched when it wakes who waits for that: its first thread stands for it.
+            WAKER_PROCESS => match self.by_pid.get(&row.waker_pid) {
+                Some(&at) => self.thread(at, 0, row.waker_pid, 0),
+                None => ((PartyKind::Process, None, None, None, name, None), None),
+            },
+            WAKER_KERNEL => (nobody(PartyKind::Kernel), None),
+            WAKER_INTERRUPT => (nobody(PartyKind::Interrupt), None),
+            WAKER_TIME => (nobody(PartyKind::Time), None),
+            _ => (nobody(PartyKind::Unknown), None),
+        }
+    }
+
+    fn thread(
+        &self,
+        process: usize,
+        reference: u32,
+        tid: u32,
+        site: u64,
+    ) -> (PartyKey, Option<u32>) {
+        let (thread, api) = self.place(process, reference, tid);
+        let group = thread.and_then(|thread| self.groups.of_thread.get(thread as usize).copied());
+        let site = self.address(process, site).map(|site| shared(site, None));
+        // What is in no file is this process's own.
+        let own = site.filter(|site| site.svma.is_none()).map(|_| process);
+        ((PartyKind::Thread, group, api, site, String::new(), own), thread)
+    }
+
+    /// The thread, by number in the analysis, and the API.
+    pub(crate) fn place(
+        &self,
+        process: usize,
+        reference: u32,
+        tid: u32,
+    ) -> (Option<u32>, Option<u32>) {
+        let Some(image) = &self.images[process] else { return (None, None) };
+        let (thread, place) = image.places.of(reference, tid);
+        // What stands for no context is beyond all numbers.
+        (thread, Some(place).filter(|&api| (api as usize) < self.analysis.apis.len()))
+    }
+
+    pub(crate) fn address(&self, process: usize, avma: u64) -> Option<CodeAddress> {
+        let image = self.images[process].as_ref().filter(|_| avma != 0)?;
+        Some(image.addresses.find_ever(avma))
+    }
+
+    pub(crate) fn object(&self, process: usize, row: &Recorded, api: Option<u32>) -> WaitObject {
+        if row.number != FUTEX {
+            return match row.object {
+                0 => WaitObject::None,
+                _ => WaitObject::File { name: until_nul(&row.name) },
+            };
+        }
+        // A thread that waits for a condition waits for the mutex as well before it goes on: that has an owner.
+        let symbol = api.map_or("", |api| &*self.analysis.apis[api as usize].symbol);
+        let symbol = symbol.trim_start_matches('_');
+        let start = match () {
+            () if symbol.contains("join") => return WaitObject::None,
+            () if row.holder != 0 => row.object,
+            () if symbol.starts_with("pthread_cond_") => {
+                row.object.saturating_sub(IN_CONDITION) & !7
+            }
+            () if symbol.starts_with("pthread_rwlock_") => {
+                row.object.saturating_sub(IN_RWLOCK) & !7
+            }
+            () if symbol.starts_with("pthread_barrier_") => row.object & !7,
+            () => row.object,
+        };
+        self.address(process, start).map_or(WaitObject::None, WaitObject::Memory)
+    }
+}
+
+fn nobody(kind: PartyKind) -> PartyKey {
+    (kind, None, None, None, String::new(), None)
+}
+
+/// An address without where its file happened to be in one process of several.
+fn shared(address: CodeAddress, own: Option<usize>) -> CodeAddress {
+    match address.svma {
+        Some(svma) if own.is_none() => CodeAddress { avma: svma, ..address },
+        _ => address,
+    }
+}
+
+fn of_all(object: WaitObject, own: Option<usize>) -> WaitObject {
+    match object {
+        WaitObject::Memory(address) => WaitObject::Memory(shared(address, own)),
+        other => other,
+    }
+}
+
+fn until_nul(bytes: &[u8]) -> String {
+    let bytes = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
+    String::from_utf8_lossy(bytes).into_owned()
+}

@@ -1,0 +1,262 @@
+//! The critical path: what the run would have to be quicker at to be over sooner.
+//!
+//! It is walked from the end back. While the thread that it is in runs, the path is there; where the thread had waited, the
+//! path goes on in the thread that woke it, at the moment of waking; where a thread began, in the thread that created it. A
+//! wait that no thread of the run ended (time, a disk, another machine) is itself a part of the path. So the parts follow one
+//! another without gaps, and together they are as long as the run.
+//!
+//! Waits shorter than [`LONG_WAIT_NS`](chase_recorder::syscalls::LONG_WAIT_NS) are not told one by one; they are in the time
+//! in which a thread ran.
+
+use std::collections::HashMap;
+
+use chase_recorder::syscalls::CauseRow as Recorded;
+use serde::Serialize;
+
+use crate::address::CodeAddress;
+use crate::analysis::Analysis;
+use crate::causes::{NamingPlaces, Purpose, Run, WaitObject};
+use crate::clock::{Ns, Ticks};
+use crate::common_time::CommonTime;
+use crate::groups::Groups;
+use crate::image::Image;
+
+/// The path, from the end back.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct CriticalPath {
+    /// Its steps, the latest first. Each ends where the one before it begins.
+    pub steps: Vec<PathStep>,
+    /// Its parts that are alike, longest first.
+    pub parts: Vec<PathPart>,
+    /// Long waits of the run that found no room, at least: where one is missing, the path goes on in its thread.
+    pub lost: u64,
+}
+
+/// A stretch of the path in one thread.
+#[derive(Clone, Debug, Serialize)]
+pub struct PathStep {
+    /// The thread, by number in [`Analysis::threads`].
+    pub thread: u32,
+    /// When it begins, since the start of the run.
+    pub begin_ns: Ns,
+    /// When it ends.
+    pub end_ns: Ns,
+    /// What the thread did.
+    #[serde(flatten)]
+    pub doing: Doing,
+}
+
+/// What a thread does on the path.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase", tag = "doing")]
+pub enum Doing {
+    /// It runs, could run, or waits for less than a millisecond at a time.
+    Running,
+    /// It was woken, and does not run yet.
+    Woken,
+    /// It waits for something that no thread of the run does.
+    Waiting(PathWait),
+}
+
+/// A wait on the path.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct PathWait {
+    /// The API, by number in [`Analysis::apis`].
+    pub api: Option<u32>,
+    /// Return address of the call.
+    pub site: Option<CodeAddress>,
+    /// A process that the addresses are of.
+    #[serde(skip)]
+    pub process: usize,
+    /// What for.
+    pub object: WaitObject,
+    /// What it means.
+    pub purpose: Purpose,
+}
+
+/// Steps of one group that are alike.
+#[derive(Clone, Debug, Serialize)]
+pub struct PathPart {
+    /// The group, by number in [`Groups::rows`].
+    pub group: u32,
+    /// What its threads do.
+    #[serde(flatten)]
+    pub doing: Doing,
+    /// How long, together.
+    pub ns: Ns,
+    /// As a part of the path.
+    pub share: f64,
+    /// Steps.
+    pub steps: usize,
+}
+
+/// A long wait, in the time of the run.
+struct Interval {
+    begin: u64,
+    woken: Option<u64>,
+    end: u64,
+    waker: Option<u32>,
+    wait: PathWait,
+}
+
+/// The path of a run, from its end to its start; `None` where no companion has seen long waits.
+#[must_use]
+pub fn critical_path(
+    images: &[Image],
+    analysis: &Analysis,
+    groups: &Groups,
+    naming: &dyn NamingPlaces,
+) -> Option<CriticalPath> {
+    let files = images.iter().filter_map(|image| image.syscalls.as_ref());
+    let lost = files.map(|file| file.header().lost_blocked).max()?;
+    let threads = intervals(images, analysis, groups, naming);
+    if threads.iter().all(Vec::is_empty) {
+        return None;
+    }
+    let all = (0..).zip(&analysis.threads);
+    let (last, _) = all.max_by_key(|(number, row)| (row.end_ns, std::cmp::Reverse(*number)))?;
+    let steps = walk(analysis, threads, last, analysis.wall_ns.0);
+    let parts = parts(groups, &steps, analysis.wall_ns);
+    Some(CriticalPath { steps, parts, lost })
+}
+
+/// By thread, in the order of their beginnings.
+fn intervals(
+    images: &[Image],
+    analysis: &Analysis,
+    groups: &Groups,
+    naming: &dyn NamingPlaces,
+) -> Vec<Vec<Interval>> {
+    let run = Run::new(images, analysis, groups, naming);
+    let time = CommonTime::new(images);
+    let mut of_threads: Vec<Vec<Interval>> = Vec::new();
+    of_threads.resize_with(analysis.threads.len(), Vec::new);
+    let starts = starts(images, analysis, &time);
+    for (process, image) in images.iter().enumerate() {
+        let (Some(file), Some(start)) = (&image.syscalls, starts) else { continue };
+        let since = |ns: u64| time.of_monotonic(image, ns).0.saturating_sub(start);
+        let causes: Vec<Recorded> = file.causes().collect();
+        for row in file.blocked() {
+            let Some(cause) = causes.get(row.cause as usize).filter(|cause| cause.tid == row.tid)
+            else {
+                continue;
+            };
+            let (thread, api) = run.place(process, cause.context_ref, cause.tid);
+            let Some(own) = thread.and_then(|thread| of_threads.get_mut(thread as usize)) else {
+                continue;
+            };
+            let wait = run.wait(process, cause, api);
+            own.push(Interval {
+                begin: since(row.begin_ns),
+                woken: (row.woken_ns != 0).then(|| since(row.woken_ns)),
+                end: since(row.end_ns),
+                waker: run.waker(cause).1.filter(|&waker| Some(waker) != thread),
+                wait,
+            });
+        }
+    }
+    for own in &mut of_threads {
+        own.retain(|interval| interval.begin < interval.end);
+        own.sort_by_key(|interval| (interval.begin, interval.end));
+    }
+    of_threads
+}
+
+/// The moment that times of an analysis count from.
+fn starts(images: &[Image], analysis: &Analysis, time: &CommonTime) -> Option<u64> {
+    let row = analysis.threads.first()?;
+    let image = images.get(row.process)?;
+    let mut threads = image.recording.threads();
+    let record = *threads.find(|thread| thread.record().index == row.thread)?.record();
+    Some(time.of(image, Ticks(record.start_ticks)).0.saturating_sub(row.start_ns.0))
+}
+
+fn walk(
+    analysis: &Analysis,
+    mut threads: Vec<Vec<Interval>>,
+    last: u32,
+    end: u64,
+) -> Vec<PathStep> {
+    let numbers: HashMap<(usize, u32), u32> = (0..)
+        .zip(&analysis.threads)
+        .map(|(number, row)| ((row.process, row.thread), number))
+        .collect();
+    let (mut thread, mut now) = (last, end);
+    let mut steps = Vec::new();
+    let mut visited = std::collections::HashSet::new();
+    while now > 0 {
+        let mut step = |begin: u64, end: u64, doing: Doing| {
+            if begin < end {
+                steps.push(PathStep { thread, begin_ns: Ns(begin), end_ns: Ns(end), doing });
+            }
+        };
+        let row = &analysis.threads[thread as usize];
+        // Each wait is passed once: the walk ends.
+        let own = &mut threads[thread as usize];
+        while own.last().is_some_and(|interval| interval.begin >= now) {
+            own.pop();
+        }
+        let interval = own.pop().filter(|interval| interval.end > row.start_ns.0);
+        let Some(interval) = interval else {
+            let start = row.start_ns.0.min(now);
+            let creator = row.creator.and_then(|creator| numbers.get(&(row.process, creator)));
+            let parent = || {
+                let parent = analysis.processes.get(row.process)?.parent?;
+                numbers.get(&(parent, 0))
+            };
+            // Each thread begins once.
+            match creator.or_else(parent).filter(|_| visited.insert(thread)) {
+                Some(&before) => {
+                    step(start, now, Doing::Running);
+                    (thread, now) = (before, start);
+                }
+                None => {
+                    step(0, now, Doing::Running);
+                    now = 0;
+                }
+            }
+            continue;
+        };
+        let waited_to = interval.end.min(now);
+        step(waited_to, now, Doing::Running);
+        let woken = interval.woken.filter(|woken| (interval.begin..=waited_to).contains(woken));
+        match (interval.waker, woken) {
+            (Some(waker), Some(woken)) => {
+                step(woken, waited_to, Doing::Woken);
+                (thread, now) = (waker, woken);
+            }
+            _ => {
+                step(interval.begin, waited_to, Doing::Waiting(interval.wait));
+                now = interval.begin;
+            }
+        }
+    }
+    steps
+}
+
+fn parts(groups: &Groups, steps: &[PathStep], wall: Ns) -> Vec<PathPart> {
+    let mut sums: HashMap<(u32, &Doing), (u64, usize)> = HashMap::new();
+    for step in steps {
+        let Some(&group) = groups.of_thread.get(step.thread as usize) else { continue };
+        let (ns, count) = sums.entry((group, &step.doing)).or_default();
+        *ns += step.end_ns.0 - step.begin_ns.0;
+        *count += 1;
+    }
+    let part = |((group, doing), (ns, steps)): ((u32, &Doing), (u64, usize))| PathPart {
+        group,
+        doing: doing.clone(),
+        ns: Ns(ns),
+        share: ns as f64 / wall.as_f64().max(1.0),
+        steps,
+    };
+    let mut parts: Vec<PathPart> = sums.into_iter().map(part).collect();
+    let place = |part: &PathPart| match &part.doing {
+        Doing::Running => (0, None, None),
+        Doing::Woken => (1, None, None),
+        Doing::Waiting(wait) => (2, wait.api, wait.site.map(|site| site.avma)),
+    };
+    parts.sort_by(|a, b| {
+        (b.ns, a.group, place(a), a.steps).cmp(&(a.ns, b.group, place(b), b.steps))
+    });
+    parts
+}

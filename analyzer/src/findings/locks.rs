@@ -1,0 +1,96 @@
+//! Locks, as a companion saw them: which one, who has it, where others wait for it.
+
+use std::collections::BTreeMap;
+
+use super::joint::Joint;
+use super::waits::{SERIALISES, named};
+use super::{Evidence, Finding, FindingKind};
+use crate::causes::{CauseRow, PartyKind, Purpose, WaitObject};
+use crate::clock::Ns;
+use crate::groups::GroupRow;
+
+/// Readers of a lock call for it more often than its writers.
+const READ: &[&str] = &["pthread_rwlock_rdlock", "pthread_rwlock_timedrdlock"];
+
+/// A lock as rows of one group have it; the interpreter's is made of several words.
+type LockKey = Option<(Option<u32>, u64, usize)>;
+
+fn key(row: &CauseRow) -> LockKey {
+    match &row.object {
+        WaitObject::Memory(at) if row.purpose != Purpose::Interpreter => {
+            Some((at.object, at.avma, at.svma.map_or(row.process, |_| usize::MAX)))
+        }
+        _ => None,
+    }
+}
+
+/// For each kind of lock, the one that a group waits for longest.
+pub(super) fn find(evidence: &Evidence<'_>, (number, group): (u32, &GroupRow)) -> Vec<Finding> {
+    let mut of_kinds: BTreeMap<u8, BTreeMap<LockKey, Joint<'_>>> = BTreeMap::new();
+    for row in evidence.causes_of(number).filter(|row| row.purpose.is_lock()) {
+        let kind = match row.purpose {
+            Purpose::Allocator => 1,
+            Purpose::Interpreter => 2,
+            _ => 0,
+        };
+        of_kinds.entry(kind).or_default().entry(key(row)).or_default().rows.push(row);
+    }
+    let longest = |locks: BTreeMap<LockKey, Joint<'_>>| {
+        let joint = locks.into_values().max_by(|a, b| a.wait_ns().total_cmp(&b.wait_ns()))?;
+        lock(evidence, number, group, &joint)
+    };
+    of_kinds.into_values().filter_map(longest).collect()
+}
+
+fn lock(
+    evidence: &Evidence<'_>,
+    number: u32,
+    group: &GroupRow,
+    joint: &Joint<'_>,
+) -> Option<Finding> {
+    let waits = joint.by_thread();
+    let saves_ns = waits.first()?.0;
+    let of_lifetime = joint.wait_ns() / group.lifetime_ns.as_f64().max(1.0);
+    if of_lifetime < SERIALISES || !evidence.is_material(saves_ns) {
+        return None;
+    }
+    let blame = joint.blame()?;
+    let (wait_ns, all_wait_ns) = (Ns::from_f64(saves_ns), Ns::from_f64(joint.wait_ns()));
+    let kind = match joint.rows.first()?.purpose {
+        Purpose::Allocator => {
+            FindingKind::AllocatorContention { wait_ns, all_wait_ns, of_lifetime }
+        }
+        Purpose::Interpreter => FindingKind::InterpreterLock { wait_ns, all_wait_ns, of_lifetime },
+        _ if joint.rows.iter().all(|row| row.purpose == Purpose::WriteLock)
+            && readers_end(evidence, number, joint) =>
+        {
+            FindingKind::StarvedWriter { wait_ns, all_wait_ns, of_lifetime }
+        }
+        _ => FindingKind::SerialisingLock {
+            wait_ns,
+            all_wait_ns,
+            of_lifetime,
+            inside: blame.api.and_then(|api| super::waits::inside(evidence, group, api)),
+        },
+    };
+    let api = blame.api;
+    let finding = evidence.finding(number, named(waits), api, saves_ns, kind);
+    Some(Finding { blame: Some(blame), ..finding })
+}
+
+/// Whether the waits were ended by threads of other groups that read.
+fn readers_end(evidence: &Evidence<'_>, writers: u32, joint: &Joint<'_>) -> bool {
+    let reads = |group: u32| {
+        evidence.groups.rows[group as usize].apis.iter().any(|row| {
+            row.calls > 0
+                && row.api.is_some_and(|api| {
+                    let symbol = &*evidence.analysis.apis[api as usize].symbol;
+                    READ.contains(&symbol.trim_start_matches('_'))
+                })
+        })
+    };
+    joint.ended_by(|waker| {
+        waker.kind == PartyKind::Thread
+            && waker.group.is_some_and(|group| group != writers && reads(group))
+    }) >= 0.5
+}

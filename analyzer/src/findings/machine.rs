@@ -1,0 +1,90 @@
+//! What the run asks of the machine as a whole: processors, processes.
+
+use std::collections::BTreeMap;
+
+use super::{Evidence, Finding, FindingKind};
+use crate::clock::Ns;
+use crate::rows::ThreadRow;
+use crate::stats::median;
+
+/// So many threads for each processor could run on average, before that is worth a word.
+const CROWDED: f64 = 1.5;
+/// The part of the time that threads want a processor, that they wait for one.
+const SCARCE: f64 = 0.25;
+/// Fewer processes are no crowd.
+const MANY_PROCESSES: usize = 20;
+/// Processes that end sooner than this are short.
+const SHORT_LIFE_NS: f64 = 2e8;
+/// The part of the run that short processes take.
+const MUCH: f64 = 0.3;
+
+/// More threads could run than there are processors.
+pub(super) fn too_many_threads(evidence: &Evidence<'_>) -> Option<Finding> {
+    let processors = evidence.watched.processors?;
+    let wanted =
+        |row: &ThreadRow| Some((row.on_cpu_ns?.as_f64(), row.off_cpu.runnable_ns?.as_f64()));
+    let threads = (0..).zip(&evidence.analysis.threads);
+    let wanted: Vec<(u32, f64, f64)> = threads
+        .filter_map(|(number, row)| wanted(row).map(|(on, waiting)| (number, on, waiting)))
+        .collect();
+    let on: f64 = wanted.iter().map(|row| row.1).sum();
+    let waiting: f64 = wanted.iter().map(|row| row.2).sum();
+    let runnable = (on + waiting) / evidence.analysis.wall_ns.as_f64().max(1.0);
+    if runnable < CROWDED * processors as f64
+        || waiting < SCARCE * (on + waiting)
+        || !evidence.is_material(on)
+    {
+        return None;
+    }
+    let mut by_group = BTreeMap::<u32, f64>::new();
+    for &(thread, _, waiting) in &wanted {
+        *by_group.entry(*evidence.groups.of_thread.get(thread as usize)?).or_default() += waiting;
+    }
+    let (&group, _) = by_group.iter().max_by(|a, b| a.1.total_cmp(b.1))?;
+    let kind = FindingKind::TooManyThreads {
+        runnable,
+        processors,
+        waiting_ns: Ns::from_f64(waiting),
+        of_wanted: waiting / (on + waiting),
+    };
+    let threads = evidence.groups.rows[group as usize].members.clone();
+    Some(evidence.finding(group, threads, None, 0.0, kind))
+}
+
+/// Processes that begin and end, one after the other.
+pub(super) fn short_processes(evidence: &Evidence<'_>) -> Option<Finding> {
+    let processes = &evidence.analysis.processes;
+    let short = |&at: &usize| {
+        let row = &processes[at];
+        row.parent.is_some() && row.wall_ns.as_f64() <= SHORT_LIFE_NS
+    };
+    let all: Vec<usize> = (0..processes.len()).filter(short).collect();
+    // An image that a fork left and an exec has replaced is the beginning of the next one.
+    let mut began: Vec<usize> = all.clone();
+    began.retain(|&at| !processes[at].forked);
+    if began.len() < MANY_PROCESSES {
+        return None;
+    }
+    let mut by_program = BTreeMap::<&str, usize>::new();
+    for &at in &began {
+        *by_program.entry(&processes[at].program).or_default() += 1;
+    }
+    let (program, _) = by_program.into_iter().max_by_key(|&(_, count)| count)?;
+    let mut lives: Vec<f64> = began.iter().map(|&at| processes[at].wall_ns.as_f64()).collect();
+    let wall = evidence.analysis.wall_ns.as_f64();
+    let all_ns: f64 = all.iter().map(|&at| processes[at].wall_ns.as_f64()).sum();
+    let saves_ns = all_ns.min(wall);
+    if saves_ns < MUCH * wall || !evidence.is_material(saves_ns) {
+        return None;
+    }
+    let root = (0..processes.len()).find(|&at| processes[at].parent.is_none())?;
+    let main = evidence.analysis.threads.iter().position(|row| row.process == root)?;
+    let group = *evidence.groups.of_thread.get(main)?;
+    let kind = FindingKind::ShortProcesses {
+        processes: began.len(),
+        program: program.to_owned(),
+        median_ns: Ns::from_f64(median(&mut lives)),
+        all_ns: Ns::from_f64(all_ns),
+    };
+    Some(evidence.finding(group, vec![main as u32], None, saves_ns, kind))
+}

@@ -1,0 +1,197 @@
+//! Threads that others wait for: the slow stage of a pipeline, the last at a barrier, the last to end.
+
+use std::collections::BTreeMap;
+
+use super::joint::Joint;
+use super::waits::{CONSUMES, LEAST_SIGNALS, ONE_WAIT, STARVES};
+use super::{Evidence, Finding, FindingKind};
+use crate::causes::{CauseRow, Party, PartyKind, Purpose};
+use crate::clock::Ns;
+use crate::groups::GroupRow;
+use crate::stats::median;
+
+/// Who limits others waits for them no longer than for this part of its life.
+const WAITS_FOR_NOBODY: f64 = 0.2;
+/// The last one at a barrier is the same one for this part of the time that others wait there.
+const MOSTLY_LAST: f64 = 0.6;
+/// Barriers at least: who is last once is so by chance.
+const ROUNDS: u64 = 3;
+/// Others end so much earlier than the last one, as a part of its life.
+const LATE: f64 = 0.25;
+/// Threads that begin within this part of their life share work.
+const TOGETHER: f64 = 0.2;
+
+fn is_of(group: u32) -> impl Fn(&Party) -> bool {
+    move |party| party.kind == PartyKind::Thread && party.group == Some(group)
+}
+
+/// Groups that limit others.
+pub(super) fn limiting(evidence: &Evidence<'_>) -> Vec<Finding> {
+    let mut waiting: BTreeMap<u32, Vec<(u32, Joint<'_>)>> = BTreeMap::new();
+    for (number, _) in (0..).zip(&evidence.groups.rows) {
+        let rows: Joint<'_> =
+            evidence.causes_of(number).filter(|row| row.purpose.is_handover()).collect();
+        let wakers = rows.rows.iter().flat_map(|row| &row.wakers);
+        let mut groups: Vec<u32> = wakers
+            .filter(|waker| waker.kind == PartyKind::Thread)
+            .filter_map(|waker| waker.group)
+            .filter(|&group| group != number)
+            .collect();
+        groups.sort_unstable();
+        groups.dedup();
+        for group in groups {
+            let of_group = rows.rows.iter().filter(|row| row.wakers.iter().any(is_of(group)));
+            waiting.entry(group).or_default().push((number, of_group.copied().collect()));
+        }
+    }
+    waiting.into_iter().filter_map(|(group, by)| stage(evidence, group, by)).collect()
+}
+
+fn stage(evidence: &Evidence<'_>, slow: u32, by: Vec<(u32, Joint<'_>)>) -> Option<Finding> {
+    let part = |row: &CauseRow| {
+        let ended = row.wakers.iter().filter(|waker| is_of(slow)(waker));
+        let ns: f64 = ended.map(|waker| waker.wait_ns.as_f64()).sum();
+        (ns / row.wait_ns.as_f64().max(1.0)).min(1.0)
+    };
+    // Threads that do next to nothing with what they get are there for rare events.
+    let limiting_ns = on_cpu_ns(evidence, &evidence.groups.rows[slow as usize]);
+    let mut kept: Vec<(u32, f64, f64, Joint<'_>)> = by
+        .into_iter()
+        .filter_map(|(number, joint)| {
+            let group = &evidence.groups.rows[number as usize];
+            let lifetime = working_ns(evidence, number, group);
+            let all: f64 = joint.rows.iter().map(|row| part(row) * row.wait_ns.as_f64()).sum();
+            let longest = joint.by_thread_where(part).first()?.0;
+            let is_fed = joint.waits() >= LEAST_SIGNALS && joint.max_ns() <= ONE_WAIT * longest;
+            let works = on_cpu_ns(evidence, group) >= CONSUMES * limiting_ns;
+            (all >= STARVES * lifetime && is_fed && works && evidence.is_material(longest))
+                .then_some((number, all, longest, joint))
+        })
+        .collect();
+    kept.sort_by(|a, b| b.2.total_cmp(&a.2));
+    let group = &evidence.groups.rows[slow as usize];
+    if kept.is_empty() || !waits_for_nobody(evidence, slow, group) {
+        return None;
+    }
+    let (_, _, saves_ns, joint) = &kept[0];
+    let kind = FindingKind::LimitingStage {
+        wait_ns: Ns::from_f64(*saves_ns),
+        all_wait_ns: Ns::from_f64(kept.iter().map(|(_, all, ..)| all).sum()),
+        waiting: kept.iter().map(|&(number, ..)| number).collect(),
+    };
+    let mut blame = joint.blame()?;
+    if !blame.waker.as_ref().is_some_and(is_of(slow)) {
+        let wakers = joint.rows.iter().flat_map(|row| &row.wakers);
+        blame.waker = wakers.filter(|w| is_of(slow)(w)).max_by_key(|w| w.wait_ns).cloned();
+    }
+    let finding = evidence.finding(slow, group.members.clone(), blame.api, *saves_ns, kind);
+    Some(Finding { blame: Some(blame), ..finding })
+}
+
+fn on_cpu_ns(evidence: &Evidence<'_>, group: &GroupRow) -> f64 {
+    let threads = evidence.groups.threads(evidence.analysis, group);
+    threads.filter_map(|row| row.on_cpu_ns).map(Ns::as_f64).sum()
+}
+
+/// Lifetimes of a group, without what it waits for the end of others.
+fn working_ns(evidence: &Evidence<'_>, number: u32, group: &GroupRow) -> f64 {
+    let ends = evidence
+        .causes_of(number)
+        .filter(|row| matches!(row.purpose, Purpose::Join | Purpose::Child));
+    let ends: f64 = ends.map(|row| row.wait_ns.as_f64()).sum();
+    (group.lifetime_ns.as_f64() - ends).max(1.0)
+}
+
+/// Whether it neither waits for others of the run nor lets time pass.
+fn waits_for_nobody(evidence: &Evidence<'_>, number: u32, group: &GroupRow) -> bool {
+    let waits = evidence.causes_of(number).map(|row| match row.purpose {
+        Purpose::Sleep | Purpose::Readiness => row.wait_ns.as_f64(),
+        Purpose::Join | Purpose::Child => 0.0,
+        _ => {
+            let by_others = row.wakers.iter().filter(|waker| {
+                waker.kind == PartyKind::Thread && waker.group.is_some_and(|group| group != number)
+            });
+            by_others.map(|waker| waker.wait_ns.as_f64()).sum()
+        }
+    });
+    waits.sum::<f64>() <= WAITS_FOR_NOBODY * working_ns(evidence, number, group)
+}
+
+/// The thread that comes last to the barriers of its group.
+pub(super) fn last_at_barrier(
+    evidence: &Evidence<'_>,
+    (number, group): (u32, &GroupRow),
+) -> Option<Finding> {
+    let joint: Joint<'_> =
+        evidence.causes_of(number).filter(|row| row.purpose == Purpose::Barrier).collect();
+    let waits = joint.by_thread();
+    let last = *joint.waking_threads().first()?;
+    let own = waits.iter().find(|wait| wait.1 == last.thread).map_or(0.0, |wait| wait.0);
+    let others: Vec<_> = waits.iter().filter(|wait| wait.1 != last.thread).collect();
+    let saves_ns = others.first()?.0;
+    let is_last = last.ns.as_f64() >= MOSTLY_LAST * joint.wait_ns() && own <= LATE * saves_ns;
+    let is_again = joint.waits() >= ROUNDS * others.len() as u64;
+    if !is_last || !is_again || others.len() < 2 || !evidence.is_material(saves_ns) {
+        return None;
+    }
+    let kind = FindingKind::LateAtBarrier {
+        wait_ns: Ns::from_f64(saves_ns),
+        all_wait_ns: Ns::from_f64(joint.wait_ns()),
+        of_threads: group.threads,
+    };
+    let blame = joint.blame()?;
+    let finding = evidence.finding(number, vec![last.thread], blame.api, saves_ns, kind);
+    Some(Finding { blame: Some(blame), ..finding })
+}
+
+/// The thread of a group that ends long after the others, while who has created them waits for that.
+pub(super) fn last_to_end(
+    evidence: &Evidence<'_>,
+    (number, group): (u32, &GroupRow),
+) -> Option<Finding> {
+    if group.members.len() < 3 || group.as_rates {
+        return None;
+    }
+    let row = |&thread: &u32| &evidence.analysis.threads[thread as usize];
+    let last = *group.members.iter().max_by_key(|&thread| row(thread).end_ns)?;
+    let thread = row(&last);
+    let others: Vec<_> = group.members.iter().filter(|&&other| other != last).map(row).collect();
+    let together = others.iter().all(|other| {
+        other.process == thread.process
+            && other.creator == thread.creator
+            && other.start_ns.0.abs_diff(thread.start_ns.0) as f64
+                <= TOGETHER * thread.lifetime_ns.as_f64()
+    });
+    let next_ns = others.iter().map(|other| other.end_ns).max()?;
+    let saves_ns = thread.end_ns.0.saturating_sub(next_ns.0) as f64;
+    let mut lifetimes: Vec<f64> = others.iter().map(|other| other.lifetime_ns.as_f64()).collect();
+    if !together || saves_ns < LATE * thread.lifetime_ns.as_f64() || !evidence.is_material(saves_ns)
+    {
+        return None;
+    }
+    // Who waits for it: its creator.
+    let creator = thread.creator?;
+    let mut all = (0..).zip(&evidence.analysis.threads);
+    let (creator, _) =
+        all.find(|(_, row)| row.process == thread.process && row.thread == creator)?;
+    let its_group = *evidence.groups.of_thread.get(creator as usize)?;
+    let joins: Joint<'_> = evidence
+        .causes_of(its_group)
+        .filter(|row| row.by_thread.iter().any(|span| span.thread == creator))
+        .filter(|row| row.purpose == Purpose::Join || row.purpose.is_handover())
+        .filter(|row| {
+            let mut wakers = row.wakers.iter().flat_map(|waker| &waker.by_thread);
+            wakers.any(|span| span.thread == last)
+        })
+        .collect();
+    if joins.max_ns() < saves_ns / 2.0 {
+        return None;
+    }
+    let kind = FindingKind::LastToEnd {
+        lifetime_ns: thread.lifetime_ns,
+        median_ns: Ns::from_f64(median(&mut lifetimes)),
+        of_threads: group.threads,
+    };
+    let finding = evidence.finding(number, vec![last], None, saves_ns, kind);
+    Some(Finding { blame: joins.blame(), ..finding })
+}

@@ -1,0 +1,298 @@
+//! What threads ask of the system that costs more than it need: files, names, memory, time.
+
+use std::collections::BTreeMap;
+
+use super::joint::Joint;
+use super::waits::{SERIALISES, STARVES, named};
+use super::{Blame, Evidence, Finding, FindingKind};
+use crate::causes::{ALLOCATOR, PartyKind, Purpose};
+use crate::clock::Ns;
+use crate::groups::GroupRow;
+use crate::rows::ThreadRow;
+use crate::syscalls::{OfApi, OfThread, SyscallRow};
+use crate::watched::{FileKind, FileUse};
+
+/// Transfers of fewer bytes than this on average are small: a page takes no longer.
+const SMALL_BYTES: f64 = 512.0;
+/// Fewer calls are few.
+const MANY_TRANSFERS: u64 = 1_000;
+/// Fewer changes of the memory map are no churn.
+const MANY_MAPPINGS: u64 = 100;
+/// Waiting for time shorter than this on average is polling, at so many times a second.
+const SHORT_NS: f64 = 1e7;
+const OFTEN_A_SECOND: f64 = 50.0;
+/// Who polls does little else.
+const MOSTLY: f64 = 0.5;
+/// Waits that nearly all end because time is over.
+const NEARLY_ALL: f64 = 0.9;
+
+/// `read`, `write` and their like.
+const TRANSFERS: &[u32] = &[0, 1, 17, 18, 19, 20, 295, 296, 327, 328];
+/// `msync`, `fsync`, `fdatasync`, `sync`, `sync_file_range`, `syncfs`.
+const SYNCS: &[u32] = &[26, 74, 75, 162, 277, 306];
+/// `mmap`, `munmap`, `brk`, `mremap`, `madvise`.
+const MAPPINGS: &[u32] = &[9, 11, 12, 25, 28];
+const RESOLVERS: &[&str] = &[
+    "getaddrinfo",
+    "gethostbyname",
+    "gethostbyname2",
+    "gethostbyname_r",
+    "gethostbyname2_r",
+    "gethostbyaddr",
+    "gethostbyaddr_r",
+    "getnameinfo",
+    "res_query",
+    "res_search",
+];
+const LOADERS: &[&str] = &["dlopen", "dlmopen"];
+
+fn symbol<'e>(evidence: &Evidence<'e>, api: Option<u32>) -> &'e str {
+    let symbol = api.map_or("", |api| &*evidence.analysis.apis[api as usize].symbol);
+    symbol.trim_start_matches('_')
+}
+
+/// System calls of these numbers, by thread of the analysis: calls and time; longest first.
+fn by_thread(evidence: &Evidence<'_>, numbers: &[u32]) -> Vec<(f64, u32, u64)> {
+    let mut sums = BTreeMap::<u32, (f64, u64)>::new();
+    let number_of = |row: &SyscallRow<OfThread>| {
+        let mut all = (0..).zip(&evidence.analysis.threads);
+        let is_it = |thread: &ThreadRow| {
+            thread.process == row.of.process as usize && Some(thread.thread) == row.of.thread
+        };
+        all.find(|(_, thread)| is_it(thread)).map(|(number, _)| number)
+    };
+    let rows = evidence.analysis.syscalls.by_thread.iter();
+    for row in rows.filter(|row| numbers.contains(&row.number)) {
+        let Some(thread) = number_of(row) else { continue };
+        let (ns, calls) = sums.entry(thread).or_default();
+        *ns += row.measures.total_ns.as_f64();
+        *calls = calls.saturating_add(row.measures.calls);
+    }
+    let mut sums: Vec<_> =
+        sums.into_iter().map(|(thread, (ns, calls))| (ns, thread, calls)).collect();
+    sums.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+    sums
+}
+
+/// Of the system calls that `wanted` chooses, the API that makes them for longest.
+fn longest_api<'e>(
+    evidence: &Evidence<'e>,
+    wanted: impl Fn(&SyscallRow<OfApi>) -> bool,
+) -> Option<&'e SyscallRow<OfApi>> {
+    let rows = evidence.analysis.syscalls.by_api.iter();
+    rows.filter(|row| wanted(row)).max_by_key(|row| row.measures.total_ns)
+}
+
+fn group_of(evidence: &Evidence<'_>, thread: u32) -> Option<u32> {
+    evidence.groups.of_thread.get(thread as usize).copied()
+}
+
+/// What is known of a finding about a file, with where it is used, if threads waited there.
+fn of_file(
+    evidence: &Evidence<'_>,
+    group: u32,
+    api: Option<u32>,
+    file: Option<&FileUse>,
+) -> Option<Blame> {
+    let rows = evidence.causes_of(group).filter(|row| row.api == api);
+    let waited: Joint<'_> =
+        rows.filter(|row| matches!(row.purpose, Purpose::File | Purpose::Sync)).collect();
+    let blame = waited.blame();
+    if file.is_none() && blame.is_none() {
+        return None;
+    }
+    let blame = blame.unwrap_or_default();
+    // It is known by its path where it was waited for.
+    let object = blame.object.filter(|_| file.is_none_or(|file| file.kind == FileKind::File));
+    let named = matches!(&object, Some(crate::causes::WaitObject::File { name }) if file
+        .is_none_or(|file| name.rsplit('/').next() == Some(&*file.name)));
+    let object = object.filter(|_| named);
+    Some(Blame {
+        object,
+        file: file.map(|file| file.name.clone()),
+        api,
+        holder: None,
+        waker: None,
+        ..blame
+    })
+}
+
+/// The file that a group is found most in, in these system calls.
+fn file_of<'e>(evidence: &Evidence<'e>, group: u32, numbers: &[u32]) -> Option<&'e FileUse> {
+    let mut files = evidence.watched.files.iter();
+    files.find(|file| file.group == group && numbers.contains(&file.syscall))
+}
+
+/// Reads or writes of few bytes at a time.
+pub(super) fn small_transfers(evidence: &Evidence<'_>) -> Option<Finding> {
+    let is_small = |row: &SyscallRow<OfApi>| {
+        let bytes = row.measures.bytes.unwrap_or(u64::MAX) as f64;
+        TRANSFERS.contains(&row.number)
+            && row.measures.calls >= MANY_TRANSFERS
+            && bytes / row.measures.calls as f64 <= SMALL_BYTES
+    };
+    let rows = evidence.analysis.syscalls.by_api.iter().filter(|row| is_small(row));
+    let cpu = |row: &SyscallRow<OfApi>| row.measures.cpu_ns.as_f64();
+    let row = rows.max_by(|a, b| cpu(a).total_cmp(&cpu(b)))?;
+    let (most_ns, thread, _) = *by_thread(evidence, &[row.number]).first()?;
+    let group = group_of(evidence, thread)?;
+    let file = file_of(evidence, group, &[row.number])?;
+    let saves_ns = cpu(row).min(most_ns);
+    let is_file = matches!(file.kind, FileKind::File | FileKind::Pipe);
+    if !is_file || !evidence.is_material_to(thread, saves_ns) {
+        return None;
+    }
+    let kind = FindingKind::SmallTransfers {
+        syscall: row.syscall.clone(),
+        calls: row.measures.calls,
+        mean_bytes: row.measures.bytes.unwrap_or(0) as f64 / row.measures.calls as f64,
+        all_ns: row.measures.cpu_ns,
+    };
+    let finding = evidence.finding(group, vec![thread], row.of.api, saves_ns, kind);
+    Some(Finding { blame: of_file(evidence, group, row.of.api, Some(file)), ..finding })
+}
+
+/// Files that are written for good, again and again.
+pub(super) fn syncing(evidence: &Evidence<'_>) -> Option<Finding> {
+    let (saves_ns, thread, calls) = *by_thread(evidence, SYNCS).first()?;
+    let row = longest_api(evidence, |row| SYNCS.contains(&row.number))?;
+    let group = group_of(evidence, thread)?;
+    if !evidence.is_material(saves_ns) {
+        return None;
+    }
+    let kind = FindingKind::Syncing { calls, all_ns: row.measures.total_ns };
+    let finding = evidence.finding(group, vec![thread], row.of.api, saves_ns, kind);
+    let waited = evidence.causes_of(group).any(|row| row.purpose == Purpose::Sync);
+    let file = file_of(evidence, group, SYNCS).filter(|_| !waited);
+    Some(Finding { blame: of_file(evidence, group, row.of.api, file), ..finding })
+}
+
+/// The thread that spends most time in calls of these functions, with it, the function and its calls.
+fn longest_in(evidence: &Evidence<'_>, names: &[&str]) -> Option<(f64, u32, u32, u64)> {
+    let threads = (0..).zip(&evidence.analysis.threads);
+    let calls = threads.flat_map(|(number, thread)| {
+        let wanted =
+            thread.apis.iter().filter(|row| names.contains(&symbol(evidence, Some(row.api))));
+        wanted.map(move |row| (row.total_ns.as_f64(), number, row.api, row.calls))
+    });
+    calls.max_by(|a, b| a.0.total_cmp(&b.0))
+}
+
+/// Names of hosts that take long to be found.
+pub(super) fn name_resolution(evidence: &Evidence<'_>) -> Option<Finding> {
+    let (saves_ns, thread, api, calls) = longest_in(evidence, RESOLVERS)?;
+    let group = group_of(evidence, thread)?;
+    if !evidence.is_material(saves_ns) {
+        return None;
+    }
+    let kind = FindingKind::NameResolution { calls, all_ns: Ns::from_f64(saves_ns) };
+    let finding = evidence.finding(group, vec![thread], Some(api), saves_ns, kind);
+    let waited: Joint<'_> = evidence.causes_of(group).filter(|row| row.api == Some(api)).collect();
+    let blame = waited.blame().map(|blame| Blame { holder: None, waker: None, ..blame });
+    Some(Finding { blame, ..finding })
+}
+
+/// Libraries that take long to be loaded while the program runs.
+pub(super) fn loading(evidence: &Evidence<'_>) -> Option<Finding> {
+    let (saves_ns, thread, api, calls) = longest_in(evidence, LOADERS)?;
+    let group = group_of(evidence, thread)?;
+    if !evidence.is_material(saves_ns) {
+        return None;
+    }
+    // What runs inside belongs to the library whose constructors call it.
+    let contexts = &evidence.analysis.contexts;
+    let mut callers = BTreeMap::<u32, u64>::new();
+    let is_loader = |parent: Option<u32>| {
+        parent.is_some_and(|parent| {
+            LOADERS.contains(&symbol(evidence, Some(contexts[parent as usize].api)))
+        })
+    };
+    for row in contexts.iter().filter(|row| is_loader(row.parent)) {
+        let sum = callers.entry(row.caller).or_default();
+        *sum = sum.saturating_add(row.measures.total_ns.0);
+    }
+    let library = callers.into_iter().max_by_key(|&(_, ns)| ns).map(|(object, _)| object);
+    let kind = FindingKind::SlowLoading { calls, all_ns: Ns::from_f64(saves_ns), library };
+    Some(evidence.finding(group, vec![thread], Some(api), saves_ns, kind))
+}
+
+/// Memory that is asked of the system and given back again and again.
+pub(super) fn mapping_churn(evidence: &Evidence<'_>) -> Option<Finding> {
+    let (saves_ns, thread, calls) = *by_thread(evidence, MAPPINGS).first()?;
+    let group = group_of(evidence, thread)?;
+    if calls < MANY_MAPPINGS || !evidence.is_material_to(thread, saves_ns) {
+        return None;
+    }
+    let wanted = |row: &SyscallRow<OfApi>| {
+        let name = symbol(evidence, row.of.api);
+        let hands_out = ALLOCATOR.iter().any(|known| known.trim_start_matches('_') == name);
+        MAPPINGS.contains(&row.number)
+            && (hands_out || ["mmap", "mmap64", "munmap", "madvise"].contains(&name))
+    };
+    let api = longest_api(evidence, wanted)?.of.api;
+    let kind = FindingKind::MappingChurn { calls, all_ns: Ns::from_f64(saves_ns) };
+    Some(evidence.finding(group, vec![thread], api, saves_ns, kind))
+}
+
+/// The other end of a connection that this end has made keeps threads waiting.
+pub(super) fn slow_peer(
+    evidence: &Evidence<'_>,
+    (number, group): (u32, &GroupRow),
+) -> Option<Finding> {
+    let joint: Joint<'_> =
+        evidence.causes_of(number).filter(|row| row.purpose == Purpose::Network).collect();
+    let waits = joint.by_thread();
+    let saves_ns = waits.first()?.0;
+    let of_lifetime = joint.wait_ns() / group.lifetime_ns.as_f64().max(1.0);
+    if of_lifetime < STARVES || !evidence.is_material(saves_ns) {
+        return None;
+    }
+    // Threads of the run have groups; who waits for those waits for a stage.
+    let within = joint.ended_by(|waker| waker.kind == PartyKind::Thread && waker.group.is_some());
+    let process = evidence.analysis.threads[waits.first()?.1 as usize].process;
+    let calls = |name: &str| {
+        let threads = evidence.analysis.threads.iter().filter(|row| row.process == process);
+        let mut apis = threads.flat_map(|row| &row.apis);
+        apis.any(|row| row.calls > 0 && symbol(evidence, Some(row.api)) == name)
+    };
+    if within >= MOSTLY || !calls("connect") || calls("accept") || calls("accept4") {
+        return None;
+    }
+    let kind = FindingKind::SlowPeer {
+        waits: joint.waits(),
+        wait_ns: Ns::from_f64(saves_ns),
+        of_lifetime,
+    };
+    let blame = joint.blame()?;
+    let finding = evidence.finding(number, named(waits), blame.api, saves_ns, kind);
+    Some(Finding { blame: Some(blame), ..finding })
+}
+
+/// Threads that look again and again whether there is something to do.
+pub(super) fn polling(
+    evidence: &Evidence<'_>,
+    (number, group): (u32, &GroupRow),
+) -> Option<Finding> {
+    let rows = evidence.causes_of(number);
+    let joint: Joint<'_> = rows
+        .filter(|row| matches!(row.purpose, Purpose::Sleep | Purpose::Readiness))
+        .filter(|row| row.wait_ns.as_f64() <= SHORT_NS * row.waits as f64)
+        .collect();
+    let waits = joint.by_thread();
+    let (longest, thread) = *waits.first()?;
+    let lifetime = evidence.analysis.threads[thread as usize].lifetime_ns.as_f64();
+    let mean_ns = joint.wait_ns() / joint.waits().max(1) as f64;
+    let per_second = joint.waits() as f64 * 1e9 / group.lifetime_ns.as_f64().max(1.0);
+    let over = joint.ended_by(|waker| waker.kind == PartyKind::Time);
+    if longest < MOSTLY * lifetime || per_second < OFTEN_A_SECOND || over < NEARLY_ALL {
+        return None;
+    }
+    // Of a short life it is not worth a word.
+    if !evidence.is_material(longest) || longest < SERIALISES * lifetime {
+        return None;
+    }
+    let kind = FindingKind::Polling { waits: joint.waits(), mean_ns, per_second };
+    let blame = joint.blame()?;
+    let finding = evidence.finding(number, named(waits), blame.api, 0.0, kind);
+    Some(Finding { blame: Some(blame), ..finding })
+}

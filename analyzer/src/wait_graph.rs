@@ -1,0 +1,110 @@
+//! Who waits for whom: thread groups, and how long one waits for another.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::causes::{CauseRow, Party, PartyKind, Purpose};
+use crate::clock::Ns;
+use crate::groups::Groups;
+
+/// A group that waits for nobody waits for less than this part of what others wait for it.
+const FOR_NOBODY: f64 = 0.2;
+
+/// Groups and their waits for each other.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct WaitGraph {
+    /// Waits, longest first.
+    pub edges: Vec<WaitEdge>,
+    /// The group that others wait for longest, and that hardly waits for others, by number in [`Groups::rows`].
+    pub bottleneck: Option<u32>,
+}
+
+/// Waits of one group for another, or for what is no thread of the run.
+#[derive(Clone, Debug, Serialize)]
+pub struct WaitEdge {
+    /// Who waits, by number in [`Groups::rows`].
+    pub group: u32,
+    /// What for: a thread of the run, or what else ends waits.
+    pub kind: PartyKind,
+    /// The group waited for, if it is one.
+    pub of_group: Option<u32>,
+    /// How long, together.
+    pub wait_ns: Ns,
+    /// How often.
+    pub waits: u64,
+    /// The longest of the causes that this is the sum of, by number among them.
+    #[serde(skip)]
+    pub longest: usize,
+}
+
+/// Adds up who waits for whom. For a lock that is who has it, for all else who ends the wait. What is not told of a row with
+/// very many parties counts as not known.
+#[must_use]
+pub fn wait_graph(causes: &[CauseRow], groups: &Groups) -> WaitGraph {
+    #[derive(Default)]
+    struct Sums {
+        ns: u64,
+        waits: u64,
+        longest: (u64, usize),
+    }
+    let mut sums: BTreeMap<(u32, PartyKind, Option<u32>), Sums> = BTreeMap::new();
+    for (number, row) in causes.iter().enumerate() {
+        let told = |parties: &[Party]| parties.iter().map(|party| party.wait_ns.0).sum::<u64>();
+        let held = told(&row.holders);
+        let parties = if row.purpose.is_lock() && 2 * held > row.wait_ns.0 {
+            &row.holders
+        } else {
+            &row.wakers
+        };
+        let rest = Party {
+            kind: PartyKind::Unknown,
+            group: None,
+            name: String::new(),
+            api: None,
+            site: None,
+            process: row.process,
+            waits: row.waits.saturating_sub(parties.iter().map(|party| party.waits).sum()),
+            wait_ns: Ns(row.wait_ns.0.saturating_sub(told(parties))),
+            by_thread: Vec::new(),
+        };
+        for party in parties.iter().chain([&rest]).filter(|party| party.wait_ns.0 > 0) {
+            let sums = sums.entry((row.group, party.kind, party.group)).or_default();
+            sums.ns = sums.ns.saturating_add(party.wait_ns.0);
+            sums.waits = sums.waits.saturating_add(party.waits);
+            sums.longest = sums.longest.max((party.wait_ns.0, number));
+        }
+    }
+    let mut edges: Vec<WaitEdge> = sums
+        .into_iter()
+        .map(|((group, kind, of_group), sums)| WaitEdge {
+            group,
+            kind,
+            of_group,
+            wait_ns: Ns(sums.ns),
+            waits: sums.waits,
+            longest: sums.longest.1,
+        })
+        .collect();
+    edges.sort_by_key(|edge| (std::cmp::Reverse(edge.wait_ns), edge.group, edge.kind));
+    WaitGraph { bottleneck: bottleneck(causes, &edges, groups), edges }
+}
+
+fn bottleneck(causes: &[CauseRow], edges: &[WaitEdge], groups: &Groups) -> Option<u32> {
+    // Who waits for the end of threads has no other work; that makes no thread slow.
+    let ends = |edge: &WaitEdge| {
+        let purpose = causes.get(edge.longest).map(|row| row.purpose);
+        matches!(purpose, Some(Purpose::Join | Purpose::Child))
+    };
+    let between = |edge: &&WaitEdge| edge.of_group.is_some_and(|of| of != edge.group);
+    let sum = |wanted: &dyn Fn(&WaitEdge) -> bool| -> f64 {
+        let edges = edges.iter().filter(between).filter(|edge| wanted(edge) && !ends(edge));
+        edges.map(|edge| edge.wait_ns.as_f64()).sum()
+    };
+    let candidates = (0..groups.rows.len() as u32).filter_map(|group| {
+        let awaited = sum(&|edge| edge.of_group == Some(group));
+        let waits = sum(&|edge| edge.group == group);
+        (awaited > 0.0 && waits <= FOR_NOBODY * awaited).then_some((group, awaited))
+    });
+    candidates.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(group, _)| group)
+}

@@ -1,0 +1,126 @@
+//! What only a companion sees of a run, with names: why threads wait, and which files they use.
+
+use std::collections::HashMap;
+
+use chase_recorder::layout::OWN_CONTEXT_REF;
+use serde::Serialize;
+
+use crate::analysis::Analysis;
+use crate::causes::{CauseRow, NamingPlaces, Run, causes};
+use crate::groups::Groups;
+use crate::image::Image;
+
+/// Of a run that was watched; empty otherwise.
+#[derive(Clone, Debug, Default)]
+pub struct Watched {
+    /// Why threads waited, longest first.
+    pub causes: Vec<CauseRow>,
+    /// Files by the samples in system calls for them, most first.
+    pub files: Vec<FileUse>,
+    /// Processors of the machine, where that is known.
+    pub processors: Option<u64>,
+}
+
+/// How often threads of a group were found in a system call for a file.
+#[derive(Clone, Debug, Serialize)]
+pub struct FileUse {
+    /// The group, by number in [`Groups::rows`].
+    pub group: u32,
+    /// The API, by number in [`Analysis::apis`]; `None` for the threads' own code.
+    pub api: Option<u32>,
+    /// Number of the system call.
+    pub syscall: u32,
+    /// What kind of file.
+    pub kind: FileKind,
+    /// Its name, without the directory; empty where it has none.
+    pub name: String,
+    /// Samples.
+    pub samples: u64,
+}
+
+/// Kinds of files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FileKind {
+    /// A regular file.
+    File,
+    /// A pipe.
+    Pipe,
+    /// A socket.
+    Socket,
+    /// A terminal or another device.
+    Device,
+    /// Something else, as what events are read from.
+    Other,
+}
+
+impl FileKind {
+    fn of(mode: u32) -> Self {
+        match mode & 0o170_000 {
+            0o100_000 => Self::File,
+            0o010_000 => Self::Pipe,
+            0o140_000 => Self::Socket,
+            0o020_000 | 0o060_000 => Self::Device,
+            _ => Self::Other,
+        }
+    }
+}
+
+impl Watched {
+    /// What was seen of `images`, which are those of `analysis`.
+    #[must_use]
+    pub fn new(
+        images: &[Image],
+        analysis: &Analysis,
+        groups: &Groups,
+        naming: &dyn NamingPlaces,
+    ) -> Self {
+        let files = images.iter().filter_map(|image| image.syscalls.as_ref());
+        let processors = files.map(|file| file.header().processors).max();
+        Self {
+            causes: causes(images, analysis, groups, naming),
+            files: files_used(images, analysis, groups, naming),
+            processors: processors.filter(|&processors| processors > 0),
+        }
+    }
+}
+
+fn files_used(
+    images: &[Image],
+    analysis: &Analysis,
+    groups: &Groups,
+    naming: &dyn NamingPlaces,
+) -> Vec<FileUse> {
+    let run = Run::new(images, analysis, groups, naming);
+    let mut sums: HashMap<(u32, Option<u32>, u32, FileKind, String), u64> = HashMap::new();
+    for (process, image) in images.iter().enumerate() {
+        let rows = image.syscalls.iter().flat_map(|file| file.files());
+        for row in rows.filter(|row| row.context_ref != OWN_CONTEXT_REF) {
+            let (Some(thread), api) = run.place(process, row.context_ref, row.tid) else {
+                continue;
+            };
+            let Some(&group) = groups.of_thread.get(thread as usize) else { continue };
+            let name = row.name.split(|&byte| byte == 0).next().unwrap_or_default();
+            let name = String::from_utf8_lossy(name).into_owned();
+            let key = (group, api, row.number, FileKind::of(row.mode), name);
+            let sum = sums.entry(key).or_default();
+            *sum = sum.saturating_add(row.samples);
+        }
+    }
+    let mut rows: Vec<FileUse> = sums
+        .into_iter()
+        .map(|((group, api, syscall, kind, name), samples)| FileUse {
+            group,
+            api,
+            syscall,
+            kind,
+            name,
+            samples,
+        })
+        .collect();
+    rows.sort_by(|a, b| {
+        let key = |row: &FileUse| (row.group, row.api, row.syscall, row.kind, row.name.clone());
+        b.samples.cmp(&a.samples).then_with(|| key(a).cmp(&key(b)))
+    });
+    rows
+}

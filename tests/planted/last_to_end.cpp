@@ -1,0 +1,14 @@
+// One of five std::threads ends long after the others.
+// cause: last-to-end
+#include <thread>
+#include <vector>
+#include "planted.h"
+
+int main()
+{
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 5; i++)
+        threads.emplace_back([i] { nap_ms(i == 3 ? 300 : 50); });
+    for (auto &thread : threads)
+        thread.join();
+}

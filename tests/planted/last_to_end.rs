@@ -1,0 +1,16 @@
+// One of four threads ends long after the others.
+// cause: last-to-end
+use std::thread;
+use std::time::Duration;
+
+fn main() {
+    let threads: Vec<_> = (0..4)
+        .map(|number| {
+            let ms = if number == 1 { 300 } else { 50 };
+            thread::spawn(move || thread::sleep(Duration::from_millis(ms)))
+        })
+        .collect();
+    for thread in threads {
+        thread.join().unwrap();
+    }
+}

@@ -1,0 +1,6 @@
+# A thread looks again and again whether there is something to do.
+# cause: polling
+import time
+
+for _ in range(250):
+    time.sleep(0.001)
