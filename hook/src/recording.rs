@@ -92,6 +92,11 @@ pub(crate) fn header() -> *mut Header {
     base().cast()
 }
 
+/// Whether an address is in the mapping.
+pub(crate) fn holds(address: usize) -> bool {
+    address.wrapping_sub(base() as usize) < LARGEST
+}
+
 /// Whether there is a recording.
 pub(crate) fn is_open() -> bool {
     OPEN.load(Ordering::Acquire)

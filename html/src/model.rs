@@ -5,6 +5,7 @@ mod comparison;
 mod figures;
 mod from_analysis;
 mod groups;
+mod lanes;
 mod syscalls;
 mod tables;
 mod tails;

@@ -19,7 +19,7 @@ use crate::{check, companion, parts, print, say};
 
 /// Runs the program; gives its exit status, or does not return where a signal killed it.
 pub(crate) fn record(arguments: &RecordArgs) -> anyhow::Result<i32> {
-    let settings = Settings::new(arguments, &ConfigFile::find()?)?;
+    let settings = Settings::new(&arguments.recording, &ConfigFile::find()?)?;
     let mut variables = settings.variables.clone();
     variables.push(("LD_PRELOAD", preload()?));
     if arguments.print_env {
@@ -127,16 +127,30 @@ fn next(settings: &Settings) -> String {
     format!("Next: {}    (html makes a page of it; --help has more)\n", words.join(" "))
 }
 
+/// The same of one recording.
+pub(crate) fn summarise_recording(settings: &Settings, recording: &Path) {
+    let name = recording.file_name().unwrap_or_default();
+    let shown = settings.shown_output.join(name);
+    say(&match shown_brief(&[], &shown) {
+        Ok(text) => format!("{text}Recorded in {}\n{}", shown.display(), next(settings)),
+        Err(why) => format!("chase: {}: {why}\n", shown.display()),
+    });
+}
+
 /// The summary, by `chase-report`; or why there is none.
 fn brief(settings: &Settings, pid: i32, since: SystemTime) -> Result<String, String> {
-    let report = parts::report().map_err(|error| format!("{error:#}"))?;
     let since = since.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     // SAFETY: it only asks for a number.
     let session = unsafe { libc::getsid(0) };
     let launched = format!("{pid},{session},{}", since.as_nanos());
+    shown_brief(&["--launched", &launched], &settings.shown_output)
+}
+
+fn shown_brief(which: &[&str], place: &Path) -> Result<String, String> {
+    let report = parts::report().map_err(|error| format!("{error:#}"))?;
     let mut command = Command::new(report);
-    command.args(["brief", "--no-pager", "--launched"]).arg(launched);
-    command.arg(&settings.shown_output).stdin(Stdio::null()).env_remove("LD_PRELOAD");
+    command.args(["brief", "--no-pager"]).args(which);
+    command.arg(place).stdin(Stdio::null()).env_remove("LD_PRELOAD");
     let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
         || std::env::var_os("TERM").is_some_and(|term| term == "dumb");
     if stderr().is_terminal() && !plain {

@@ -82,6 +82,8 @@ fn argument(kind: Kind, at: usize, texts: &mut Texts<'_>) -> String {
             let is_empty = row.result == 0 && value != 0;
             text.unwrap_or_else(|| if is_empty { "\"\"".to_owned() } else { address() })
         }
+        Kind::Offset if value == 0 => "0".to_owned(),
+        Kind::Offset => format!("{value:#x}"),
         Kind::Number => value.to_string(),
         Kind::Mode => format!("0{:03o}", value as u32),
         Kind::Pair => {

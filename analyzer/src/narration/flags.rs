@@ -18,12 +18,12 @@ const OPEN: Names = names![
     O_SYNC,
     O_DSYNC,
     O_DIRECT,
-    O_TMPFILE,
-    O_DIRECTORY,
     O_NOFOLLOW,
     O_NOATIME,
     O_CLOEXEC,
     O_PATH,
+    O_TMPFILE,
+    O_DIRECTORY,
 ];
 const PROTECTION: Names = names![PROT_READ, PROT_WRITE, PROT_EXEC];
 const MAPPING: Names = names![

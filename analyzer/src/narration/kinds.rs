@@ -45,6 +45,8 @@ pub(super) enum Kind {
     Clock,
     Resource,
     Ioctl,
+    /// A place in a file.
+    Offset,
     /// Two descriptors that the call gave.
     Pair,
     /// A `timespec`.
@@ -86,6 +88,7 @@ fn kind(letter: u8) -> Kind {
         b'R' => Kind::Resource,
         b'I' => Kind::Ioctl,
         b'q' => Kind::Pair,
+        b'z' => Kind::Offset,
         b't' => Kind::Time,
         b'y' => Kind::Status,
         b'k' => Kind::Prctl,
@@ -153,7 +156,7 @@ const CALLS: &[(&str, &[u8])] = &[
     ("memfd_create", b"px"),
     ("mkdir", b"pm"),
     ("mkdirat", b"dpm"),
-    ("mmap", b"xuPMfu"),
+    ("mmap", b"xuPMfz"),
     ("mprotect", b"xuP"),
     ("mremap", b"xuuxx"),
     ("munmap", b"xu"),

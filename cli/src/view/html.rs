@@ -83,6 +83,7 @@ fn figures(report: &Report) -> Figures<'_> {
         groups: report.groups(),
         tails: report.tails(),
         findings: report.findings(),
+        timeline: report.timeline(),
     }
 }
 

@@ -256,9 +256,7 @@ unsafe fn leave_rarely(thread: &Thread, frame: *mut Frame, now_ticks: u64) {
         let (node, start_ticks) = ((*frame).node, (*frame).start_ticks);
         let ticks = now_ticks.saturating_sub(start_ticks);
         if !is_own(thread, frame) {
-            time_every_call(node);
-            leave_elsewhere(node);
-            return give_away(frame, node);
+            return leave_on_other(frame, node);
         }
         if is_sampled(node) {
             let (weight, began_ticks) = ((*frame).weight, (*frame).began_ticks);
@@ -294,10 +292,23 @@ pub(crate) unsafe extern "C" fn leave_framed(frame: *mut Frame) {
         if is_own(thread, frame) {
             return thread.leave(frame, clock::now());
         }
+        leave_on_other(frame, node);
+    }
+}
+
+/// The exit of a call whose frame is not the calling thread's.
+///
+/// # Safety
+/// As for [`leave_slow`]; the node is the frame's.
+unsafe fn leave_on_other(frame: *mut Frame, node: *mut Node) {
+    // (If not, it was under way when chase left the process.)
+    if recording::holds(node.addr()) {
+        // SAFETY: as the caller says.
         time_every_call(node);
         leave_elsewhere(node);
-        give_away(frame, node);
     }
+    // SAFETY: as the caller says.
+    unsafe { give_away(frame, node) }
 }
 
 /// Whether a frame belongs to a thread.

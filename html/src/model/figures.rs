@@ -1,6 +1,6 @@
 //! What a report is made from.
 
-use chase_analyzer::{Analysis, Finding, Groups, Measures, Tails};
+use chase_analyzer::{Analysis, Finding, Groups, Measures, Tails, Timeline};
 
 use super::{CauseOfWait, Process, Ran};
 
@@ -27,6 +27,8 @@ pub struct Figures<'a> {
     pub tails: &'a Tails,
     /// What is worth a sentence.
     pub findings: &'a [Finding],
+    /// What happened when.
+    pub timeline: &'a Timeline,
 }
 
 /// What the analysis doesn't know of a run.

@@ -9,7 +9,7 @@ use chase_analyzer::{
 
 use super::figures::{Facts, Figures, Names, calls_error, self_error};
 use super::{
-    Blocked, BlockedIn, Edge, Estimates, Function, Header, Library, Report, Waiting, groups,
+    Blocked, BlockedIn, Edge, Estimates, Function, Header, Library, Report, Waiting, groups, lanes,
     syscalls, tables, tails,
 };
 use crate::Label;
@@ -42,6 +42,7 @@ impl Report {
             syscalls,
             more_syscalls,
             edges: edges(analysis, names),
+            timeline: lanes::of(figures, names, figures.timeline),
             tables: tables::of(figures, names),
             ..Self::default()
         }

@@ -74,8 +74,8 @@ fn notes(when: &When, least_ns: u64, left_out: usize) -> Vec<Label> {
     let time = |ns: u64| quantity(ns as f64, Unit::Nanoseconds);
     let sum = |of: fn(&Events) -> u64| when.lanes.iter().map(of).fold(0, u64::saturating_add);
     let mut notes = vec![
-        "Where no call or wait was kept, a thread is shown as running; what it did inside a call, if that \
-         is known."
+        "At work: not known to wait. The thread runs, or could and others have the processors; of short \
+         calls and waits nothing was kept."
             .to_owned(),
     ];
     if let Some(limit) = when.limit_ns.filter(|limit| limit.0 > 0) {
@@ -201,7 +201,11 @@ impl Filling<'_> {
             does,
             text: text.clone(),
             waker,
-            waker_in: if waker.is_some() { self.function(span.waker_api) } else { Label::default() },
+            waker_in: if waker.is_some() {
+                self.function(span.waker_api)
+            } else {
+                Label::default()
+            },
         };
         if woken > from {
             spans.push(part(from, woken, Does::Wait(cause), waker));

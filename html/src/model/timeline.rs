@@ -49,7 +49,7 @@ pub struct Span {
 /// What a thread does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Does {
-    /// It is on a processor, as far as is known.
+    /// It is not known to wait: it runs, or could and others do.
     Run,
     /// It could run, and others do.
     Queue,

@@ -93,6 +93,17 @@ fn cells_of(change: &Change, has_p: bool) -> Vec<Markup> {
     cells
 }
 
+/// The difference, and below it what it is of.
+fn in_short(change: &Change) -> Markup {
+    let [before, now] = [change.before, change.now].map(|value| shown(change, value));
+    html! {
+        (difference(change))
+        @if change.before.is_some() || change.now.is_some() {
+            " " span.note { (before) " → " (now) }
+        }
+    }
+}
+
 fn functions(comparison: &Comparison) -> Markup {
     let Some(first) = comparison.functions.first() else { return html! {} };
     // Of figures that nobody has, no columns.
@@ -111,9 +122,7 @@ fn functions(comparison: &Comparison) -> Markup {
         ("verdict".to_owned(), false),
     ];
     for (place, &at) in figures.iter().enumerate() {
-        columns.push((format!("{}, before", first.figures[at].measure), true));
-        columns.push(("now".to_owned(), true));
-        columns.push(("difference".to_owned(), true));
+        columns.push((first.figures[at].measure.to_string(), true));
         if place == 0 && has_p {
             columns.push(("p".to_owned(), true));
         }
@@ -126,14 +135,20 @@ fn functions(comparison: &Comparison) -> Markup {
         ];
         for (place, &at) in figures.iter().enumerate() {
             let Some(change) = row.figures.get(at) else { continue };
-            cells.extend(cells_of(change, place == 0 && has_p));
+            cells.push(in_short(change));
+            if place == 0 && has_p {
+                cells.push(html! { @if let Some(p) = change.p { (probability(p)) } });
+            }
         }
         cells
     };
     let rows: Vec<_> = comparison.functions.iter().map(row).collect();
     let columns: Vec<(&str, bool)> =
         columns.iter().map(|(name, number)| (&**name, *number)).collect();
-    table("Functions before and now", &columns, &rows)
+    html! {
+        p.note { "In each column the difference, and what was before and is now." }
+        (table("Functions before and now", &columns, &rows))
+    }
 }
 
 fn shown(change: &Change, value: Option<f64>) -> String {

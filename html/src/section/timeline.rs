@@ -102,7 +102,7 @@ fn name_of(button: &str) -> Option<&'static str> {
 
 fn words(does: Does) -> String {
     match does {
-        Does::Run => "running".to_owned(),
+        Does::Run => "at work".to_owned(),
         Does::Queue => "runnable".to_owned(),
         Does::Wait(cause) => format!("waiting for {}", cause_words(cause)),
     }
