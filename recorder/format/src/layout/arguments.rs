@@ -11,17 +11,17 @@ pub const ARGUMENT_PAIRS: usize = 16;
 /// Likewise in a short one.
 pub const ARGUMENT_SHORT_PAIRS: usize = 4;
 
-/// [`ArgumentRow::meaning`]: bytes.
+/// [`ArgumentHead::meaning`]: bytes.
 pub const ARGUMENT_BYTES: u16 = 0;
-/// [`ArgumentRow::meaning`]: how many of something.
+/// [`ArgumentHead::meaning`]: how many of something.
 pub const ARGUMENT_ITEMS: u16 = 1;
-/// [`ArgumentRow::meaning`]: how long to wait at most, in ms. None where it is negative: as long as it takes.
+/// [`ArgumentHead::meaning`]: how long to wait at most, in ms. None where it is negative: as long as it takes.
 pub const ARGUMENT_MS: u16 = 2;
-/// [`ArgumentRow::meaning`]: as [`ARGUMENT_MS`], in µs.
+/// [`ArgumentHead::meaning`]: as [`ARGUMENT_MS`], in µs.
 pub const ARGUMENT_US: u16 = 3;
-/// [`ArgumentRow::meaning`]: as [`ARGUMENT_MS`], in s.
+/// [`ArgumentHead::meaning`]: as [`ARGUMENT_MS`], in s.
 pub const ARGUMENT_S: u16 = 4;
-/// [`ArgumentRow::meaning`]: a level, such as of compression.
+/// [`ArgumentHead::meaning`]: a level, such as of compression.
 pub const ARGUMENT_LEVEL: u16 = 5;
 
 /// A call: the value of its argument, and its duration.
