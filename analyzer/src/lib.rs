@@ -8,6 +8,8 @@
 //!   seen.
 //! * [`OnCpu`] is where the processor was, by samples, whoever called whom.
 //! * [`timeline()`] is what happened when: single calls, waits and marks of each thread.
+//! * [`narration()`] is what happened in order, system call by system call, and [`components()`] which programs a run is made of, and
+//!   what they read and write; both where that was asked for.
 //! * [`compare()`] tells two sides apart: runs before and after a change, or two APIs.
 //!
 //! * [`Groups`] are the threads that run the same code, and how they compare; [`Tails`] the slowest
@@ -69,11 +71,13 @@ mod clock;
 mod clusters;
 mod common_time;
 mod compare;
+mod components;
 mod contexts;
 mod costs;
 mod error;
 mod evidence;
 mod findings;
+mod fold;
 mod group_tree;
 mod groups;
 mod image;
@@ -81,12 +85,14 @@ mod latest;
 mod liveness;
 mod load;
 mod names;
+mod narration;
 mod off_cpu;
 mod on_cpu;
 mod overhead;
 mod rows;
 mod run;
 mod sampled;
+mod shelf;
 mod stats;
 mod sums;
 mod syscalls;
@@ -111,8 +117,10 @@ pub use compare::{
     ApiChange, ApiName, Basis, Change, Comparison, Metrics, Pair, Parts, SyscallChange,
     TotalChanges, Verdict, compare, match_apis,
 };
+pub use components::{Components, Program, Thing, ThingKind, Use, components};
 pub use error::{Cause as FailureCause, Error, Failure};
 pub use findings::{Finding, FindingKind, Inside, SubGroupSummary, findings};
+pub use fold::{Folded, fold};
 pub use group_tree::{GroupContext, group_tree};
 pub use groups::{
     CausedWait, GroupApi, GroupComparison, GroupKey, GroupKind, GroupPart, GroupRow, Groups,
@@ -120,6 +128,7 @@ pub use groups::{
 };
 pub use image::{Ending, Image, SyscallsState};
 pub use load::{Loaded, load, load_run, load_run_with, scan, scan_all};
+pub use narration::{NarratedCall, Narration, narration};
 pub use on_cpu::{OnCpu, OnCpuAddress, OnCpuObject};
 pub use overhead::Overhead;
 pub use rows::{

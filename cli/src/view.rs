@@ -5,6 +5,7 @@ mod blocked;
 mod brief;
 mod charts;
 pub(crate) mod compare;
+mod components;
 mod export;
 mod files;
 mod filters;
@@ -13,6 +14,7 @@ mod groups;
 mod hot;
 mod html;
 mod libs;
+mod narrate;
 mod not_seen;
 mod processes;
 mod sampled;
@@ -80,9 +82,23 @@ pub(crate) fn show(cli: &Cli, report: &Report, terminal: Terminal) -> anyhow::Re
         }
         // It has recordings of its own.
         Some(View::Compare(arguments)) => compare::show(cli, arguments, terminal),
+        Some(View::Narrate { thread, from, to, .. }) => {
+            let all = cli.output.top.is_none().then_some(usize::MAX);
+            let view = narrate::Narrate { thread, from: *from, to: *to };
+            match all.filter(|_| !cli.output.json && !cli.output.csv) {
+                Some(all) => view.text(report, terminal, all),
+                None => render(&view, cli, report, terminal),
+            }
+        }
+        Some(View::Components { graph: Some(format), output, .. }) => {
+            components::Parts::of(report)?.graph(*format, output.as_deref())
+        }
+        Some(View::Components { .. }) => {
+            render(&components::Parts::of(report)?, cli, report, terminal)
+        }
         Some(View::NotSeen { .. }) => render(&not_seen::Full, cli, report, terminal),
         Some(View::Brief { .. }) => brief::text(report, terminal),
-        Some(View::Generate { .. }) => anyhow::bail!("that needs no recording"),
+        Some(View::Generate { .. } | View::Fold { .. }) => anyhow::bail!("that needs no recording"),
         Some(View::Html { recordings, output, force }) => {
             html::may_write(output, *force)?;
             render(&html::write(cli, report, recordings, output)?, cli, report, terminal)

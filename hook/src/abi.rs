@@ -3,7 +3,7 @@
 
 use core::cell::Cell;
 use core::mem::offset_of;
-use core::sync::atomic::{AtomicI16, AtomicU16, AtomicU32, AtomicU64, AtomicUsize};
+use core::sync::atomic::{AtomicBool, AtomicI16, AtomicIsize, AtomicU16, AtomicU32, AtomicU64, AtomicUsize};
 
 use chase_format::histogram::{PAGE_BUCKETS, bucket_of, bucket_start};
 use chase_format::layout::{FRAMED, Node, SAMPLED};
@@ -120,7 +120,9 @@ pub(crate) struct ThreadHead {
     pub(crate) is_nobody: bool,
 }
 
-/// Where the words of a thread are, from the thread pointer, if the executable has little of its own there.
+/// Where the words of a thread are, from the thread pointer; 0: nobody has looked yet, or there are none.
+pub(crate) static WORDS_AT: AtomicIsize = AtomicIsize::new(0);
+/// Where they are if the executable has little of its own there.
 pub(crate) const WORDS: isize = -1536;
 pub(crate) const WORDS_ALIGN: usize = 512;
 /// Where the thread and its context are, behind the word that names its countdowns.
@@ -130,6 +132,10 @@ pub(crate) const CONTEXT: usize = 16;
 pub(crate) const NEAR: usize = 512;
 pub(crate) const NEAR_OWNER: usize = 24;
 pub(crate) const NEAR_COUNTDOWNS: usize = 32;
+
+/// Whether the library came into a process that ran already: then there was room for the words of threads, and for no
+/// countdowns beside them.
+pub(crate) static IS_LATE: AtomicBool = AtomicBool::new(false);
 
 /// What the call path needs to know of a slot in a thread.
 #[repr(C)]

@@ -61,7 +61,7 @@ pub(crate) unsafe fn value(slot: u32, sp: usize) -> Option<u64> {
     let mut value = register(word as u8);
     let second = (word >> 8) as u8;
     if second != 0 {
-        value = value.checked_mul(register(second)).unwrap_or(u64::MAX);
+        value = value.saturating_mul(register(second));
     }
     if word & ARGUMENT_IS_INT != 0 {
         value = i64::from(value as i32) as u64;

@@ -35,6 +35,7 @@ global_asm!(
     no_thread = sym thread::NO_THREAD,
     no_counts = sym counts::NO_COUNTS,
     clock_limit = sym abi::CLOCK_LIMIT,
+    words_at = sym abi::WORDS_AT,
     short_buckets = sym abi::SHORT_BUCKETS,
     short_limit = sym abi::SHORT_LIMIT,
     SECOND_PAGE = const bucket_start(PAGE_BUCKETS),

@@ -3,7 +3,7 @@
 
 use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut};
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use crate::sys;
 
@@ -11,9 +11,21 @@ const FREE: u32 = 0;
 const HELD: u32 = 1;
 const CONTENDED: u32 = 2;
 
+/// Waits, of a tenth of a second, after which a lock is taken from a fork.
+const PATIENCE: u32 = 10;
+/// Whether a lock was taken from the fork that is under way.
+static TAKEN_FROM_FORK: AtomicBool = AtomicBool::new(false);
+
+/// In a fork's child: whether somebody may have been in the middle of a change.
+pub(crate) fn was_taken_from_fork() -> bool {
+    TAKEN_FROM_FORK.swap(false, Ordering::Relaxed)
+}
+
 /// State that threads share. Only who holds the lock gets at it.
 pub(crate) struct Lock<T> {
     word: AtomicU32,
+    /// Held from before a fork to after it: by who changes nothing.
+    by_fork: AtomicBool,
     state: UnsafeCell<T>,
 }
 
@@ -34,7 +46,8 @@ pub(crate) enum Fork {
 
 impl<T> Lock<T> {
     pub(crate) const fn new(state: T) -> Self {
-        Self { word: AtomicU32::new(FREE), state: UnsafeCell::new(state) }
+        let (word, by_fork) = (AtomicU32::new(FREE), AtomicBool::new(false));
+        Self { word, by_fork, state: UnsafeCell::new(state) }
     }
 
     /// Waits for the lock; it is released when the result is dropped.
@@ -46,9 +59,20 @@ impl<T> Lock<T> {
     /// Does what this moment of a fork asks for.
     pub(crate) fn fork(&self, moment: Fork) {
         match moment {
-            Fork::Before => self.acquire(),
-            Fork::InParent => self.release(),
-            Fork::InChild => self.word.store(FREE, Ordering::Relaxed),
+            Fork::Before => {
+                self.acquire();
+                self.by_fork.store(true, Ordering::Release);
+            }
+            Fork::InParent => {
+                TAKEN_FROM_FORK.store(false, Ordering::Relaxed);
+                if self.by_fork.swap(false, Ordering::AcqRel) {
+                    self.release();
+                }
+            }
+            Fork::InChild => {
+                self.by_fork.store(false, Ordering::Relaxed);
+                self.word.store(FREE, Ordering::Relaxed);
+            }
         }
     }
 
@@ -56,9 +80,25 @@ impl<T> Lock<T> {
         if self.word.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok() {
             return;
         }
+        let mut waits = 0;
         while self.word.swap(CONTENDED, Ordering::Acquire) != FREE {
+            if waits >= PATIENCE && self.take_from_fork() {
+                return;
+            }
             sys::futex_wait(&self.word, CONTENDED);
+            waits += 1;
         }
+    }
+
+    /// A fork that holds this waits for a lock of the C library's, perhaps, whose holder waits here, in a signal handler: who
+    /// waits has it from now on. The child is not recorded then.
+    #[cold]
+    fn take_from_fork(&self) -> bool {
+        if !self.by_fork.load(Ordering::Relaxed) {
+            return false;
+        }
+        TAKEN_FROM_FORK.store(true, Ordering::SeqCst);
+        self.by_fork.swap(false, Ordering::AcqRel)
     }
 
     fn release(&self) {

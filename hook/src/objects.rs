@@ -2,6 +2,7 @@
 //!
 //! The table changes only under the lock that [`crate::loading`] holds.
 
+mod later;
 mod lookup;
 
 use core::ptr;
@@ -208,15 +209,14 @@ impl Objects {
         Some(unsafe { &mut *self.objects.add(id as usize) })
     }
 
-    /// Whether objects are being unloaded. A signal handler that has interrupted that finds them in the list, and not in
-    /// memory any more. The caller keeps the list from changing.
-    pub(crate) fn are_going(&self) -> bool {
-        const RT_DELETE: i32 = 2;
+    /// Whether some thread is adding objects to the list or unloading them. (It is not while constructors run.)
+    pub(crate) fn are_changing(&self) -> bool {
+        const RT_CONSISTENT: i32 = 0;
         let mut list = self.list;
         while !list.is_null() {
             // SAFETY: the lists are the dynamic linker's, and stay.
             unsafe {
-                if (&raw const (*list).state).read_volatile() == RT_DELETE {
+                if (&raw const (*list).state).read_volatile() != RT_CONSISTENT {
                     return true;
                 }
                 list = if (*list).version >= 2 { (*list).next } else { ptr::null() };

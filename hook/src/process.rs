@@ -11,7 +11,7 @@ use chase_format::layout::{
 
 use self::fork::{after_fork_in_child, after_fork_in_parent, before_fork};
 pub(crate) use self::fork::{catch_up, notice_fork};
-use crate::lock::{Held, Lock};
+use crate::lock::{Fork, Held, Lock};
 use crate::recording::Refused;
 use crate::sampling::Cost;
 use crate::signals::SignalsBlocked;
@@ -43,6 +43,16 @@ pub(crate) struct Process {
     buffer: [u8; 1024],
 }
 
+impl Process {
+    /// Nothing is known of it, before a further recording of the same image.
+    pub(crate) fn forget(&mut self) {
+        self.directory.clear();
+        self.executable.clear();
+        self.meta.clear();
+        self.session = None;
+    }
+}
+
 static PROCESS: Lock<Process> = Lock::new(Process {
     directory: Text::new(),
     executable: Text::new(),
@@ -64,6 +74,11 @@ static OWNER: AtomicU32 = AtomicU32::new(0);
 /// What is known of it. Held at the start, and by who gives a fork's child its recording.
 pub(crate) fn hold() -> Held<'static, Process> {
     PROCESS.hold()
+}
+
+/// Sees to the lock in a fork: one waits until chase has come into the process, or has left it.
+fn fork(moment: Fork) {
+    PROCESS.fork(moment);
 }
 
 /// Creates this process's recording, with everything in it that does not depend on what it does.

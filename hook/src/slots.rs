@@ -3,6 +3,7 @@
 
 mod description;
 mod imports;
+mod originals;
 
 use core::ptr;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -20,6 +21,7 @@ use chase_logic::config::Config;
 use chase_logic::kinds::Kind;
 
 pub(crate) use self::description::write_object as write_description;
+pub(crate) use self::originals::{keep_originals, restore};
 
 /// Chunks of one object before it gets no more for further places that it is loaded at.
 const MANY_LOADS: u32 = 16;
@@ -233,6 +235,8 @@ impl Slots {
             }
             witness = (got, stub);
             let entry: *mut usize = ptr::with_exposed_provenance_mut(got);
+            // SAFETY: as below.
+            originals::note(slot, unsafe { entry.read_volatile() });
             // SAFETY: the entry is an aligned word of the object's GOT; its page is writable, as
             // the dynamic linker writes it too. Other threads may be reading it.
             unsafe { AtomicUsize::from_ptr(entry) }.store(stub, Ordering::Release);

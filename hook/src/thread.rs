@@ -200,6 +200,20 @@ impl Thread {
         self.destructor_rounds.get() >= DESTRUCTOR_ROUNDS
     }
 
+    /// The calling thread, which this is, was never one of the program's: it has no record and no memory from now on.
+    pub(crate) fn vanish(&self) {
+        let _signals = SignalsBlocked::new();
+        // SAFETY: as in `count_untimed`. Nobody has read it yet.
+        unsafe { (*self.record.get()).state = 0 };
+        self.close_for_good();
+        forget();
+    }
+
+    /// The recording ends, and not the thread: its frames are left to whoever returns through them.
+    pub(crate) fn close_for_good(&self) {
+        self.destructor_rounds.set(DESTRUCTOR_ROUNDS);
+    }
+
     /// Whether the thread is in the middle of a change, which a handler of a synchronous signal may
     /// have interrupted.
     pub(crate) fn is_busy(&self) -> bool {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::ValueEnum;
 
-use crate::args::RecordArgs;
+use crate::args::RecordingArgs;
 use crate::config_file::ConfigFile;
 
 /// As `libchase.so` has it.
@@ -32,7 +32,7 @@ pub(crate) struct Settings {
 impl Settings {
     /// # Errors
     /// When the file is wrong, or the working directory is gone.
-    pub(crate) fn new(arguments: &RecordArgs, file: &ConfigFile) -> anyhow::Result<Self> {
+    pub(crate) fn new(arguments: &RecordingArgs, file: &ConfigFile) -> anyhow::Result<Self> {
         let joined = |list: &[String]| (!list.is_empty()).then(|| list.join(","));
         let of_file =
             |list: &Option<crate::config_file::List>| list.as_ref().map(|list| list.joined());

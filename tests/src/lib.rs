@@ -18,6 +18,7 @@
 //! The hook is taken from `$CHASE_LIB`, by default `target/release/libchase.so`. A missing one is
 //! a failure, never a skipped test.
 
+pub mod attached;
 pub mod check;
 pub mod compile;
 pub mod foreign;

@@ -18,17 +18,42 @@ pub fn attempts<E>(attempts: usize, attempt: impl FnMut() -> Result<(), E>) -> V
     attempts_within(MUCH, attempts, attempt)
 }
 
-/// The same where more than this share of processor time, taken by the host, is a disturbance.
+/// The same until so many have succeeded: then the failures are forgotten.
+///
+/// Where an attempt succeeds with probability q, fewer than k of n do with the probability of a false alarm; where what is
+/// tested is wrong and an attempt passes by chance all the same with probability p, k of n do with that of a false pass.
+/// Both are tails of the binomial distribution. One of 10: with p = 5 %, a false pass in 40 of 100; with q = 50 %, a false
+/// alarm in 0.1. Three of 14: 3.0 and 0.6; with q = 60 %, 0.06.
+pub fn good_of<E>(good: usize, attempts: usize, attempt: impl FnMut() -> Result<(), E>) -> Vec<E> {
+    good_within(MUCH, good, attempts, attempt)
+}
+
+/// As [`attempts`] where more than this share of processor time, taken by the host, is a disturbance.
 pub fn attempts_within<E>(
     share_taken: f64,
     attempts: usize,
+    attempt: impl FnMut() -> Result<(), E>,
+) -> Vec<E> {
+    good_within(share_taken, 1, attempts, attempt)
+}
+
+fn good_within<E>(
+    share_taken: f64,
+    good: usize,
+    attempts: usize,
     mut attempt: impl FnMut() -> Result<(), E>,
 ) -> Vec<E> {
-    let (mut failures, mut counted) = (Vec::new(), 0);
-    while counted < attempts {
+    let (mut failures, mut counted, mut succeeded) = (Vec::new(), 0, 0);
+    while counted + good <= attempts {
         let before = taken_of_all();
         match attempt() {
-            Ok(()) => return Vec::new(),
+            Ok(()) => {
+                succeeded += 1;
+                if succeeded == good {
+                    return Vec::new();
+                }
+                continue;
+            }
             Err(why) => failures.push(why),
         }
         let is_disturbed = share(before, taken_of_all()) > share_taken;
@@ -60,4 +85,22 @@ fn taken_of_all() -> Option<[f64; 2]> {
     let fields: Vec<f64> = line.split_whitespace().filter_map(|field| field.parse().ok()).collect();
     // What guests of ours take is in the first two already.
     Some([*fields.get(STEAL)?, fields.iter().take(STEAL + 1).sum()])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::good_of;
+
+    #[test]
+    fn so_many_of_so_many_must_be_good() {
+        let run = |outcomes: &[bool], good, of| {
+            let mut outcomes = outcomes.iter();
+            good_of(good, of, || {
+                if *outcomes.next().expect("asked too often") { Ok(()) } else { Err(()) }
+            })
+        };
+        assert!(run(&[true, false, true], 2, 3).is_empty());
+        assert_eq!(run(&[false, true, false], 2, 3).len(), 2);
+        assert!(run(&[true], 1, 4).is_empty());
+    }
 }

@@ -117,3 +117,18 @@ fn no_directories_are_made_in_another_root() {
     assert!(!inside.exists(), "{} was made", inside.display());
     assert!(recording.of("program").is_empty());
 }
+
+/// The dynamic linker has no room then for the hook's words in the threads' own storage.
+#[test]
+fn a_program_that_is_audited_starts() {
+    let program = any_libc().build();
+    for flags in ["", "-mtls-dialect=gnu2"] {
+        let auditor = Build::library("libaudit.c").named(&format!("libaudit{flags}.so"));
+        let auditor = auditor.flags(flags).build();
+        let trial = Trial::new(&program).arg("audited").env("LD_AUDIT", &auditor);
+        trial.compare_outcomes();
+        let said = trial.hooked_env("CHASE_VERBOSE", "1").hooked();
+        let said = String::from_utf8_lossy(&said.stderr).into_owned();
+        assert!(said.contains("nothing is recorded") && said.contains("LD_AUDIT"), "{said}");
+    }
+}

@@ -306,3 +306,13 @@ fn calls_of_a_library_that_starts_early() {
     // The hook may be initialised after the library, which then is not hooked yet.
     assert!(process.calls(TRAP, "trap_errno") <= 1);
 }
+
+/// A fork has the hook's locks from before the C library takes its own.
+#[test]
+fn a_fork_waits_for_a_thread_that_calls_with_a_lock_of_the_c_librarys() {
+    let program = Build::program("fork_in_flush.c").build();
+    let recording = Trial::new(program).compare();
+    let parent = recording.processes.iter().find(|process| !process.forked);
+    let parent = parent.expect("a recording of the parent");
+    parent.expect(&[(TRAP, "trap_nest", 3000), (TRAP, "trap_add", 1)]);
+}

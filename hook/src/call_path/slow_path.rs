@@ -15,7 +15,7 @@ use crate::thread::{self, Thread, current_or_nobody};
 use crate::thread_life::current_or_adopt;
 use crate::traits::time_every_call;
 use crate::tree::Kept;
-use crate::{arguments, clock, process, recording};
+use crate::{arguments, clock, loading, process, recording};
 
 /// The slow half of the entry of a call whose countdown is at its end. Most are made samples like the ones before
 /// them, by little code: what runs so rarely is in no cache.
@@ -46,6 +46,7 @@ pub(crate) unsafe extern "C" fn enter_due(slot: u32, sp: usize, why: *mut Frame)
     let reason = Reason { why: why.addr(), missed, began_ticks: due.began_ticks };
     // SAFETY: as the caller says.
     let frame = unsafe { enter(slot, reason, sp) };
+    loading::entered(thread, sp);
     sampling::forget_due(thread, &due);
     frame
 }
@@ -68,6 +69,7 @@ pub(crate) unsafe extern "C" fn enter_slow(
     // SAFETY: as the caller says.
     let frame = unsafe { enter(slot, Reason { why: 0, missed: 0, began_ticks: 0 }, sp) };
     if let Some(thread) = thread::current() {
+        loading::entered(thread, sp);
         thread.note_slow(clock::now().saturating_sub(began));
     }
     frame
@@ -254,9 +256,7 @@ unsafe fn leave_rarely(thread: &Thread, frame: *mut Frame, now_ticks: u64) {
         let (node, start_ticks) = ((*frame).node, (*frame).start_ticks);
         let ticks = now_ticks.saturating_sub(start_ticks);
         if !is_own(thread, frame) {
-            time_every_call(node);
-            leave_elsewhere(node);
-            return give_away(frame, node);
+            return leave_on_other(frame, node);
         }
         if is_sampled(node) {
             let (weight, began_ticks) = ((*frame).weight, (*frame).began_ticks);
@@ -292,10 +292,23 @@ pub(crate) unsafe extern "C" fn leave_framed(frame: *mut Frame) {
         if is_own(thread, frame) {
             return thread.leave(frame, clock::now());
         }
+        leave_on_other(frame, node);
+    }
+}
+
+/// The exit of a call whose frame is not the calling thread's.
+///
+/// # Safety
+/// As for [`leave_slow`]; the node is the frame's.
+unsafe fn leave_on_other(frame: *mut Frame, node: *mut Node) {
+    // (If not, it was under way when chase left the process.)
+    if recording::holds(node.addr()) {
+        // SAFETY: as the caller says.
         time_every_call(node);
         leave_elsewhere(node);
-        give_away(frame, node);
     }
+    // SAFETY: as the caller says.
+    unsafe { give_away(frame, node) }
 }
 
 /// Whether a frame belongs to a thread.

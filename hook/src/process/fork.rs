@@ -6,7 +6,7 @@ use super::{greet_companion, hold, open_recording};
 use crate::companion::Starting;
 use crate::cost::{Later, Start};
 use crate::frames::OpenCalls;
-use crate::lock::{Fork, Lock};
+use crate::lock::{Fork, Lock, was_taken_from_fork};
 use crate::recording::Lost;
 use crate::signals::SignalsBlocked;
 use crate::thread::{Origin, Pending, Thread, have_none};
@@ -15,7 +15,8 @@ use crate::{
 };
 
 /// All locks, in the order in which they are taken elsewhere.
-const LOCKS: [fn(Fork); 7] = [
+const LOCKS: [fn(Fork); 8] = [
+    super::fork,
     loading::fork,
     marks::fork,
     recording::fork,
@@ -67,10 +68,10 @@ pub(crate) fn notice_fork() {
 
 /// Gives a fork's child, in which only the calling thread is recorded, a recording of its own.
 fn become_child() {
-    let starting = hold().session.map(|_| Starting::begin());
-    let _cost = Start::begin();
     let _signals = SignalsBlocked::new();
     LOCKS.iter().for_each(|lock| lock(Fork::InChild));
+    let starting = hold().session.map(|_| Starting::begin());
+    let _cost = Start::begin();
     thread::restore();
     let uncredited = thread::uncredited();
     thread::keep_no_more();
@@ -83,7 +84,11 @@ fn become_child() {
     if !this.forks_are_followed && this.session.is_some() && !sys::is_confined() {
         companion::decline(this.directory.as_bytes());
     }
-    if sys::is_confined() || !this.forks_are_followed || open_recording(this, ORIGIN_FORK).is_err()
+    let is_torn = was_taken_from_fork();
+    if is_torn
+        || sys::is_confined()
+        || !this.forks_are_followed
+        || open_recording(this, ORIGIN_FORK).is_err()
     {
         // Calls run unrecorded from now on; those that are open return through their frames.
         recording::close();

@@ -135,10 +135,8 @@ pub(super) fn verdict_on(
     }
     let provider_name = objects.get(provider).map_or(&b""[..], |provider| provider.name());
     let is_chosen = config.events.choose(provider_name, name);
-    if config.filters() {
-        if !config.wants(provider_name, name) {
-            return Verdict::Skip(SkipReason::Filtered);
-        }
+    if config.filters() && !config.wants(provider_name, name) {
+        return Verdict::Skip(SkipReason::Filtered);
     }
     let relocation = if global { SLOT_GLOBAL } else { SLOT_JUMP };
     Verdict::Hook(Import {

@@ -202,6 +202,9 @@ pub const END_EXEC: u32 = 3;
 /// [`Header::end_kind`]: `abort` was called.
 pub const END_ABORT: u32 = 4;
 
+/// [`Header::end_kind`]: chase has left the process, which goes on.
+pub const END_DETACHED: u32 = 5;
+
 /// [`Header::stop_reason`]: the recording is complete.
 pub const STOP_NONE: u32 = 0;
 /// [`Header::stop_reason`]: no more space (full disk, quota); `stop_errno` says which.
@@ -351,7 +354,9 @@ pub struct Header {
 pub enum ChunkKind {
     /// Key and value strings: `key NUL value NUL ...`; `count` is the number of bytes. Keys:
     /// `executable`, `command` (arguments joined by 0x1f), `directory`, `host`, `kernel`, `writer`,
-    /// `syscalls` (`on`, or why they are not recorded), `events` (see the reader's `EventsKept`); in older files also `budget` (`on` where calls
+    /// `syscalls` (`on`, or why they are not recorded), `events` (see the reader's `EventsKept`), `attached` (of a process
+    /// that ran already: how many threads it had, and in how many of them a call was under way, which is not recorded); in
+    /// older files also `budget` (`on` where calls
     /// may have been seen in windows alone).
     Meta = 1,
     /// One loaded object: [`ObjectRecord`], its segments, its slots, their strings.

@@ -30,6 +30,8 @@ pub(super) fn find<'c>(
     problems: &mut Vec<Problem>,
 ) -> Vec<ThreadEntry> {
     let mut records = Vec::new();
+    // Those that were never the program's, and were taken back: all-zero ones have no number of their own.
+    let mut withdrawn = Vec::new();
     for chunk in chunks {
         for offset in (chunk.offset + UNIT..chunk.offset + chunk.len).step_by(UNIT) {
             let Some(record) = pod_at::<ThreadRecord>(bytes, offset) else { continue };
@@ -37,6 +39,7 @@ pub(super) fn find<'c>(
                 problems.push(Problem::ThreadRecord { offset: offset as u64, what, found });
             };
             match record.state {
+                THREAD_FREE if record.tid != 0 => withdrawn.push(record.index),
                 THREAD_FREE => {}
                 THREAD_LIVE | THREAD_ENDED if record.index == NONE => {
                     left_out("number", record.index);
@@ -55,9 +58,10 @@ pub(super) fn find<'c>(
         }
         twice
     });
-    for owner in nodes.owners() {
+    let known = records.len();
+    for owner in nodes.owners().filter(|owner| !withdrawn.contains(owner)) {
         // (A thread may have been about to begin when the process was killed, or when its recording was read.)
-        if records.binary_search_by_key(&owner, |(_, record)| record.index).is_err()
+        if records[..known].binary_search_by_key(&owner, |(_, record)| record.index).is_err()
             && nodes.has_begun(owner)
         {
             problems.push(Problem::ThreadMissing { thread: owner });

@@ -106,7 +106,7 @@ chase_clock:
     save %rsi
     save %rdi
     save %r11
-    movq chase_thread@gottpoff(%rip), %rcx
+    movq {words_at}(%rip), %rcx
     movq %fs:{CONTEXT}(%rcx), %rax
     save %rax                           # the context, to which this call does not belong
     movq {base}(%rip), %rax

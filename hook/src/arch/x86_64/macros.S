@@ -143,7 +143,7 @@
     .ifc \of, near
     movq %fs:{WORDS}+{THREAD}, \to
     .else
-    movq chase_thread@gottpoff(%rip), \to
+    movq {words_at}(%rip), \to
     movq %fs:{THREAD}(\to), \to
     .endif
 .endm
@@ -151,7 +151,7 @@
     .ifc \of, near
     movq %fs:{WORDS}, \to
     .else
-    movq chase_thread@gottpoff(%rip), \to
+    movq {words_at}(%rip), \to
     movq %fs:(\to), \to
     .endif
 .endm
@@ -159,7 +159,7 @@
     .ifc \of, near
     movq %fs:{WORDS}+{CONTEXT}, \to
     .else
-    movq chase_thread@gottpoff(%rip), \to
+    movq {words_at}(%rip), \to
     movq %fs:{CONTEXT}(\to), \to
     .endif
 .endm
@@ -168,7 +168,7 @@
     .ifc \of, near
     movq \from, %fs:{WORDS}+{CONTEXT}
     .else
-    movq chase_thread@gottpoff(%rip), \scratch
+    movq {words_at}(%rip), \scratch
     movq \from, %fs:{CONTEXT}(\scratch)
     .endif
 .endm

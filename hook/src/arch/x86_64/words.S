@@ -12,6 +12,19 @@ chase_thread:
     .quad 0                             # whose the near countdowns are: the countdowns that go on with them
     .zero 2 * {NEAR}                    # the near countdowns
 
+# What stands for the words of a thread where there is no room for them.
+    .section .data.rel.ro, "aw", @progbits
+    .balign 8
+    .hidden chase_no_words
+    .globl chase_no_words
+    .type chase_no_words, @object
+    .size chase_no_words, {NEAR_COUNTDOWNS}
+chase_no_words:
+    .quad {no_counts}
+    .quad {no_thread}
+    .quad 0
+    .quad 0
+
     .text
     .p2align 6
     .type chase_distant, @function

@@ -1,13 +1,13 @@
 //! The words of a thread, in its static thread-local storage (`words.S`).
 
 use core::arch::asm;
-use core::sync::atomic::{AtomicI16, AtomicPtr};
+use core::sync::atomic::{AtomicI16, AtomicPtr, Ordering};
 
 use chase_format::layout::Node;
 
 use super::thread_control_word;
 use crate::abi::{
-    CONTEXT, Countdown, NEAR, NEAR_COUNTDOWNS, NEAR_OWNER, THREAD, ThreadHead, WORDS,
+    CONTEXT, Countdown, IS_LATE, NEAR, NEAR_COUNTDOWNS, NEAR_OWNER, THREAD, ThreadHead, WORDS, WORDS_AT,
 };
 use crate::for_tests::WORDS_ARE_FAR;
 
@@ -18,18 +18,59 @@ pub(crate) fn own_thread_pointer() -> usize {
 
 /// This thread's word at `OFFSET`.
 fn word<const OFFSET: usize>() -> usize {
+    let at = words_offset();
+    if at == 0 {
+        return no_word::<OFFSET>();
+    }
     let word: usize;
     // SAFETY: reads one word of this thread's static TLS, which exists for every thread.
     unsafe {
         asm!(
-            "movq chase_thread@gottpoff(%rip), {0}",
-            "movq %fs:{offset}({0}), {0}",
+            "movq %fs:{offset}({1}), {0}",
+            out(reg) word,
+            in(reg) at,
+            offset = const OFFSET,
+            options(att_syntax, nostack, readonly, preserves_flags)
+        );
+    }
+    word
+}
+
+/// The word at `OFFSET` of no thread.
+#[cold]
+fn no_word<const OFFSET: usize>() -> usize {
+    let word: usize;
+    // SAFETY: reads a word of ours that nobody changes.
+    unsafe {
+        asm!(
+            "movq {offset} + chase_no_words(%rip), {0}",
             out(reg) word,
             offset = const OFFSET,
             options(att_syntax, nostack, readonly, preserves_flags)
         );
     }
     word
+}
+
+/// Finds out where the words are. False if they are not at the same place in all threads: an auditor (`LD_AUDIT`) has
+/// had the dynamic linker decide on that place before it came to this library, and left too little room. (Were the place
+/// taken from the dynamic linker's table, as usual, no program would start then.)
+pub(crate) fn find_words() -> bool {
+    /// More than any thread has.
+    const MOST: isize = 1 << 24;
+    let descriptor: *const [isize; 2];
+    // SAFETY: takes the address of two words that the dynamic linker has filled in.
+    unsafe {
+        asm!("leaq chase_thread@tlsdesc(%rip), %rax", out("rax") descriptor,
+            options(att_syntax, nostack, nomem, preserves_flags));
+    }
+    // SAFETY: as above. The second is the place, where that is the same in all threads, and else an address.
+    let [_, place] = unsafe { descriptor.read_volatile() };
+    let is_static = (-MOST..0).contains(&place);
+    if is_static {
+        WORDS_AT.store(place, Ordering::Relaxed);
+    }
+    is_static
 }
 
 /// This thread's `Thread`, or what stands for it.
@@ -44,13 +85,16 @@ pub(crate) fn current_counts() -> *const Countdown {
 
 /// Makes `thread` this thread's, with its countdowns, and `context` its context.
 pub(crate) fn set_words(thread: *mut ThreadHead, counts: *const Countdown, context: *const Node) {
+    let at = words_offset();
+    if at == 0 {
+        return;
+    }
     // SAFETY: writes words of this thread's static TLS that are ours.
     unsafe {
         asm!(
-            "movq chase_thread@gottpoff(%rip), {0}",
             "movq {1}, %fs:({0})",
             "movq {2}, %fs:{thread}({0})",
-            out(reg) _,
+            in(reg) at,
             in(reg) counts,
             in(reg) thread,
             thread = const THREAD,
@@ -69,12 +113,15 @@ pub(crate) fn context() -> usize {
 
 /// Sets that word.
 pub(crate) fn set_context(context: usize) {
+    let at = words_offset();
+    if at == 0 {
+        return;
+    }
     // SAFETY: as in `set_words`.
     unsafe {
         asm!(
-            "movq chase_thread@gottpoff(%rip), {0}",
             "movq {1}, %fs:{offset}({0})",
-            out(reg) _,
+            in(reg) at,
             in(reg) context,
             offset = const CONTEXT,
             options(att_syntax, nostack, preserves_flags)
@@ -134,18 +181,17 @@ impl NearCountdowns {
     }
 }
 
-/// Whether a thread's words are where stubs expect them.
-pub(crate) fn words_are_near() -> bool {
-    words_offset() == WORDS && !WORDS_ARE_FAR
+/// Whether the library came into a process that ran already.
+pub(crate) fn is_late() -> bool {
+    IS_LATE.load(Ordering::Relaxed)
 }
 
-/// Where the thread's words are, from the thread pointer.
+/// Whether a thread's words are where stubs expect them, with countdowns beside them.
+pub(crate) fn words_are_near() -> bool {
+    words_offset() == WORDS && !WORDS_ARE_FAR && !is_late()
+}
+
+/// Where the thread's words are, from the thread pointer; 0 if there are none.
 pub(crate) fn words_offset() -> isize {
-    let offset: isize;
-    // SAFETY: reads a word that the dynamic linker has filled in.
-    unsafe {
-        asm!("movq chase_thread@gottpoff(%rip), {0}", out(reg) offset,
-            options(att_syntax, nostack, readonly, preserves_flags));
-    }
-    offset
+    WORDS_AT.load(Ordering::Relaxed)
 }

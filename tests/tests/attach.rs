@@ -1,0 +1,242 @@
+//! `chase attach`: a process that runs already is recorded, and left as it was.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use chase_tests::attached::{Attached, Rounds, attach, entries};
+use chase_tests::compile::{Build, programs};
+use chase_tests::report;
+use tempfile::TempDir;
+
+/// Calls of a function, over all recordings in a directory.
+fn calls(directory: &Path, function: &str) -> u64 {
+    let text = report::text(directory, &["apis", "--run", "all", "--csv"]);
+    let mut lines = text.lines();
+    let heading: Vec<&str> = lines.next().expect("a heading").split(',').collect();
+    let column = |name: &str| heading.iter().position(|it| *it == name).expect("a column");
+    let (name, calls) = (column("function"), column("calls"));
+    let rows = lines.map(|line| line.split(',').collect::<Vec<_>>());
+    let own = rows.filter(|row| row[name] == function);
+    own.map(|row| row[calls].parse::<u64>().expect("a number")).sum()
+}
+
+fn said(mut command: Command) -> (Option<i32>, String) {
+    let output = command.output().expect("chase starts");
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+/// What an undisturbed run says in as many rounds.
+fn bare(command: Command, rounds: usize) -> Vec<String> {
+    let mut program = Rounds::start(command);
+    let lines = (0..rounds).map(|_| program.round()).collect();
+    program.end();
+    lines
+}
+
+/// Attaches in every other round: these have `calls_each` of crc32, which is all that is seen; and nothing else changes.
+fn every_other_round_is_seen(command: impl Fn() -> Command, calls_each: u64) {
+    const SEEN: usize = 3;
+    let scratch = TempDir::new().expect("a directory");
+    let directory = scratch.path().join("out");
+    let expected = bare(command(), 2 * SEEN);
+    let mut program = Rounds::start(command());
+    let before = entries(program.pid());
+    let descriptors =
+        || fs::read_dir(format!("/proc/{}/fd", program.pid())).expect("its files").count();
+    let files = descriptors();
+    let mut lines = Vec::new();
+    for _ in 0..SEEN {
+        let attached = Attached::begin(program.pid(), &directory);
+        assert_ne!(entries(program.pid()), before, "nothing was hooked");
+        lines.push(program.round());
+        attached.end();
+        assert_eq!(changed(&before, &entries(program.pid())), [] as [String; 0]);
+        lines.push(program.round());
+    }
+    assert_eq!(
+        fs::read_dir(format!("/proc/{}/fd", program.pid())).expect("its files").count(),
+        files
+    );
+    assert_eq!(lines, expected);
+    assert_eq!(program.end(), "");
+    assert_eq!(calls(&directory, "crc32"), SEEN as u64 * calls_each);
+}
+
+/// Entries that differ, for people.
+fn changed(
+    before: &BTreeMap<(String, u64), u64>,
+    now: &BTreeMap<(String, u64), u64>,
+) -> Vec<String> {
+    let differ = before.iter().filter(|(place, value)| now.get(place) != Some(value));
+    differ
+        .map(|((file, place), value)| {
+            format!("{file}+{place:#x}: {value:#x}, now {:?}", now.get(&(file.clone(), *place)))
+        })
+        .collect()
+}
+
+fn rounds() -> std::path::PathBuf {
+    Build::program("rounds.cpp").without_libtrap().flags("-pthread -lz").build()
+}
+
+#[test]
+fn threads_of_cpp_are_seen_while_it_is_attached() {
+    let program = rounds();
+    every_other_round_is_seen(
+        || {
+            let mut command = Command::new(&program);
+            // What is called for the first time meanwhile would get its address from the loader.
+            command.env("LD_BIND_NOW", "1");
+            command
+        },
+        64 * 500,
+    );
+}
+
+#[test]
+fn threads_of_python_are_seen_while_it_is_attached() {
+    let command = || {
+        let mut command = Command::new("/usr/bin/python3");
+        command.arg(programs().join("rounds.py")).env("LD_BIND_NOW", "1");
+        command
+    };
+    every_other_round_is_seen(command, 4 * 200);
+}
+
+#[test]
+fn children_of_forks_meanwhile_find_no_lock_held() {
+    let program = Build::program("forks_meanwhile.c").without_libtrap().flags("-pthread").build();
+    let scratch = TempDir::new().expect("a directory");
+    let program = Rounds::start(Command::new(program));
+    for _ in 0..20 {
+        let (status, said) =
+            said(attach(program.pid(), scratch.path(), &["--quiet", "--duration", "10ms"]));
+        assert_eq!(status, Some(0), "{said}");
+    }
+    assert_eq!(program.end(), "0 failed, some were made: 1");
+}
+
+#[test]
+fn what_cannot_be_recorded_is_refused_with_a_reason() {
+    let scratch = TempDir::new().expect("a directory");
+    let refused = |pid: u32, why: &str| {
+        let (status, said) = said(attach(pid, scratch.path(), &["--duration", "10ms"]));
+        assert_eq!(status, Some(125), "{said}");
+        assert!(said.contains(why), "{why}: {said}");
+    };
+    let running = |mut command: Command| {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        Killed(command.spawn().expect("starts"))
+    };
+    let static_program = Build::program("forks_meanwhile.c")
+        .named("forks_static")
+        .without_libtrap()
+        .flags("-pthread -static")
+        .build();
+    refused(running(Command::new(static_program)).0.id(), "it is statically linked");
+    let mut stopped = Rounds::start({
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo ready; read line; echo done"]);
+        command
+    });
+    // SAFETY: it is our child, which runs.
+    unsafe { libc::kill(stopped.pid() as i32, libc::SIGSTOP) };
+    while !fs::read_to_string(format!("/proc/{}/stat", stopped.pid()))
+        .expect("it is there")
+        .contains(") T ")
+    {
+        std::thread::yield_now();
+    }
+    refused(stopped.pid(), "is stopped");
+    // SAFETY: as above.
+    unsafe { libc::kill(stopped.pid() as i32, libc::SIGCONT) };
+    assert_eq!(stopped.round(), "done");
+    let mut filtered = Command::new("sh");
+    filtered.args(["-c", "echo ready; read line; echo done"]);
+    // SAFETY: it makes one system call.
+    unsafe {
+        filtered.pre_exec(|| {
+            // SAFETY: the program is one instruction, that allows everything.
+            let mut allow = libc::sock_filter { code: 6, jt: 0, jf: 0, k: 0x7fff_0000 };
+            let program = libc::sock_fprog { len: 1, filter: &raw mut allow };
+            libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+            libc::prctl(libc::PR_SET_SECCOMP, 2, &raw const program);
+            Ok(())
+        });
+    }
+    refused(Rounds::start(filtered).pid(), "seccomp");
+    refused(i32::MAX as u32, "there is no process");
+    let mut recorded =
+        chase_tests::launcher::record(scratch.path(), &["-q", "--syscalls", "off", "--"]);
+    recorded.args(["sh", "-c", "echo ready; read line; echo done"]);
+    refused(Rounds::start(recorded).pid(), "records itself");
+    let program = rounds();
+    let program = Rounds::start(Command::new(program));
+    let attached = Attached::begin(program.pid(), scratch.path());
+    refused(program.pid(), "is recorded already");
+    attached.end();
+}
+
+/// A process that is killed in the end.
+struct Killed(std::process::Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        // (It may have ended.)
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_process_may_end_while_it_is_attached() {
+    let program = rounds();
+    let scratch = TempDir::new().expect("a directory");
+    let mut program = Rounds::start(Command::new(program));
+    let mut command = attach(program.pid(), scratch.path(), &[]);
+    let mut chase = command.stderr(Stdio::piped()).spawn().expect("chase starts");
+    let mut said = std::io::BufReader::new(chase.stderr.take().expect("piped"));
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut said, &mut line).expect("it says something");
+    program.round();
+    assert_eq!(program.end(), "");
+    let mut rest = String::new();
+    std::io::Read::read_to_string(&mut said, &mut rest).expect("its words");
+    assert!(chase.wait().expect("it ends").success());
+    assert!(rest.contains("has ended") && rest.contains("Recorded in"), "{rest}");
+    assert_eq!(calls(scratch.path(), "crc32"), 64 * 500);
+}
+
+#[test]
+fn a_server_answers_as_before() {
+    let redis = chase_tests::need::package("redis-server", "/usr/bin/redis-server");
+    let scratch = TempDir::new().expect("a directory");
+    let socket = scratch.path().join("socket");
+    let mut server = Command::new(redis);
+    server
+        .args(["--port", "0", "--save", "", "--unixsocket"])
+        .arg(&socket)
+        .current_dir(scratch.path());
+    server.stdout(Stdio::null()).stderr(Stdio::null());
+    let server = Killed(server.spawn().expect("starts"));
+    let ask = |words: &[&str]| {
+        let mut command = Command::new("redis-cli");
+        command.arg("-s").arg(&socket).args(words);
+        let output = command.output().expect("redis-cli starts");
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    };
+    while ask(&["ping"]) != "PONG" {
+        std::thread::yield_now();
+    }
+    let directory = scratch.path().join("out");
+    for number in 1..=3 {
+        let attached = Attached::begin(server.0.id(), &directory);
+        assert_eq!(ask(&["incr", "counter"]), (2 * number - 1).to_string());
+        attached.end();
+        assert_eq!(ask(&["incr", "counter"]), (2 * number).to_string());
+    }
+    assert!(calls(&directory, "epoll_wait") > 0);
+}
