@@ -11,11 +11,12 @@ const STYLES: [&str; 5] = [
     include_str!("../assets/style/print.css"),
 ];
 
-const MODULES: [&str; 14] = [
+const MODULES: [&str; 15] = [
     include_str!("../assets/script/quantities.mjs"),
     include_str!("../assets/script/arranging.mjs"),
     include_str!("../assets/script/elements.mjs"),
     include_str!("../assets/script/filter.mjs"),
+    include_str!("../assets/script/fitting.mjs"),
     include_str!("../assets/script/choices.mjs"),
     include_str!("../assets/script/panels.mjs"),
     include_str!("../assets/script/tables.mjs"),

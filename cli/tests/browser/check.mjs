@@ -67,6 +67,10 @@ async function check(file, name) {
       await accessible(page, `${scheme}, ${width} pixels`);
     }
   }
+  for (const width of [1000, 800]) {
+    await page.setViewportSize({ width, height: 900 });
+    await columns(page, width);
+  }
   const pdf = await page.pdf({ format: "A4" });
   assert(pdf.subarray(0, 5).toString() === "%PDF-" && pdf.length > 20_000, "prints");
   assert.equal(await page.evaluate("globalThis.broken"), undefined, "a name ran as a script");
@@ -145,16 +149,19 @@ async function tables(page) {
 
 // One filter for the page; "/" goes to it, Escape empties it.
 async function filter(page) {
-  const rows = () => page.locator("main .scroll:not(#raw-scroll) tbody tr:visible").count();
+  const rows = () => page.locator("main .scroll:not(#raw-scroll, .window) tbody tr:visible").count();
   const before = await rows();
   await page.locator("h1").click();
   await page.keyboard.press("/");
   assert.equal(await page.evaluate(() => document.activeElement.id), "filter");
   await page.keyboard.type("no such name anywhere");
   await page.waitForFunction(() => document.documentElement.classList.contains("filtered"));
+  // It filters while one types.
+  for (let times = 0; times < 300 && await rows(); times += 1) await page.waitForTimeout(50);
   assert.equal(await rows(), 0, "nothing has these words");
   assert.match(await page.locator("#raw-status").textContent(), /^0 of 0 rows/);
   assert(await page.locator("svg .off").count() > 0, "marks without the words are faint");
+  await page.locator("#filter").focus();
   await page.keyboard.press("Escape");
   await page.waitForFunction(() => !document.documentElement.classList.contains("filtered"));
   assert.equal(await rows(), before);
@@ -186,15 +193,17 @@ async function choices(page) {
 
 // What is there to be read is in sight: no column is cut.
 async function columns(page, width) {
-  const cut = await page.evaluate(() => {
+  const cut = () => {
     const found = [];
     for (const scroll of document.querySelectorAll("main .scroll:not(#raw-scroll), header .scroll")) {
-      if (!scroll.clientWidth || scroll.scrollWidth <= scroll.clientWidth + 1) continue;
+      if (!scroll.checkVisibility() || scroll.scrollWidth <= scroll.clientWidth + 1) continue;
       found.push(`${scroll.getAttribute("aria-label")}: ${scroll.scrollWidth} pixels in ${scroll.clientWidth}`);
     }
     return found;
-  });
-  assert.deepEqual(cut, [], `columns at ${width} pixels`);
+  };
+  // Tables are fitted when the page has been laid out.
+  for (let times = 0; times < 100 && (await page.evaluate(cut)).length; times += 1) await page.waitForTimeout(50);
+  assert.deepEqual(await page.evaluate(cut), [], `columns at ${width} pixels`);
 }
 
 // Findings lead to sections that are there.

@@ -6,7 +6,7 @@ import { launch } from "./browser.mjs";
 const [file, picture] = process.argv.slice(2);
 const { context, close } = await launch(chromium);
 const page = await context.newPage();
-await page.setViewportSize({ width: 1100, height: 760 });
+await page.setViewportSize({ width: 1100, height: 900 });
 await page.goto("file://" + path.resolve(file));
 await page.waitForTimeout(300);
 await page.screenshot({ path: picture });

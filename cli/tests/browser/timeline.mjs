@@ -10,7 +10,9 @@ export async function timeline(page) {
   const box = page.locator("#timeline-box");
   if (!(await box.count())) return;
   const canvas = box.locator("canvas");
-  await canvas.scrollIntoViewIfNeeded();
+  // In the middle, with nothing over it.
+  const intoView = () => canvas.evaluate((canvas) => canvas.scrollIntoView({ block: "center" }));
+  await intoView();
   const caption = () => box.locator("caption").textContent();
   const picture = () => canvas.evaluate((canvas) => canvas.toDataURL());
   const whole = await caption();
@@ -26,14 +28,15 @@ export async function timeline(page) {
   assert.match(await caption(), /^Chosen window: /);
   await page.keyboard.press("Escape");
   assert.equal(await caption(), whole);
+  await intoView();
   const at = await canvas.boundingBox();
   const y = at.y + Math.min(at.height - 5, 30);
   await page.mouse.move(at.x + at.width * 0.5, y);
-  assert.match(await box.locator(".status").textContent(), /: /, "says what is there");
+  await box.locator(".status", { hasText: ": " }).waitFor();
   await page.mouse.down();
   await page.mouse.move(at.x + at.width * 0.75, y, { steps: 4 });
   await page.mouse.up();
-  assert.match(await caption(), /^Chosen window: /, "a brush chooses a window");
+  await box.locator("caption", { hasText: "Chosen window: " }).waitFor();
   await box.locator("button[data-do=window]").click();
   assert.match(await caption(), /^Shown: (?!0 ns)/, "and is zoomed to");
   await box.locator("button[data-do=all]").click();
@@ -51,17 +54,20 @@ async function known(page) {
   const box = page.locator("#timeline-box");
   const canvas = box.locator("canvas");
   await box.locator("button[data-do=unfold]").click();
+  await canvas.evaluate((canvas) => canvas.scrollIntoView({ block: "center" }));
   const at = await canvas.boundingBox();
   const left = Math.round(Math.min(Math.max(at.width * 0.17, 90), 220));
   const x = (seconds) => at.x + left + (seconds / 2) * (at.width - left);
   // Below the axis are the group, its first thread and its second.
   await page.mouse.move(x(1), at.y + 22 + 20 * 2.5);
+  await box.locator(".status", { hasText: "worker 2" }).waitFor();
   const text = await box.locator(".status").textContent();
   assert.match(text, /worker 2: waiting for a lock, pthread_mutex_lock <\/script>, 900 ms, ended by worker 1 in pthread_mutex_unlock/);
   await page.mouse.move(x(0.95), at.y + 60);
   await page.mouse.down();
   await page.mouse.move(x(1.4), at.y + 60, { steps: 3 });
   await page.mouse.up();
+  await box.locator("caption", { hasText: "Chosen window: " }).waitFor();
   const row = box.locator(".window tbody tr", { hasText: "worker 2" });
   const share = Number(/, ([\d.]+) %/.exec(await row.textContent())[1]);
   assert(share > 97, `all of the window is waited in: ${await row.textContent()}`);

@@ -2,6 +2,7 @@
 import { hasAll, nextWay, ordered, wordsOf } from "./arranging.mjs";
 import { element } from "./elements.mjs";
 import { onFilter, pageWords } from "./filter.mjs";
+import { isNarrow } from "./fitting.mjs";
 import { csvOf, marked } from "./values.mjs";
 
 const STEP = 50;
@@ -25,6 +26,7 @@ class Rows {
       this.draw();
     });
     onFilter(() => this.arrange());
+    addEventListener("resize", () => get("scroll").classList.toggle("cards", isNarrow()));
     this.choose(0);
   }
 
@@ -91,6 +93,8 @@ class Rows {
         if (place && !text) cell.classList.add("empty");
       });
     }
+    // With as many columns as are chosen, it scrolls.
+    get("scroll").classList.toggle("cards", isNarrow());
     get("more").hidden = this.order.length <= this.shown;
     const visible = Math.min(this.shown, this.order.length);
     get("status").textContent = `${visible} of ${this.order.length} rows` +

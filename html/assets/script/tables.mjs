@@ -2,11 +2,11 @@
 import { hasAll, nextWay, ordered, wordsOf } from "./arranging.mjs";
 import { element } from "./elements.mjs";
 import { onFilter, pageWords } from "./filter.mjs";
+import { isNarrow, keepFitting } from "./fitting.mjs";
 import { numberOf } from "./quantities.mjs";
 
 // Rows that are shown before more are asked for: fewer where each is a card.
-const isNarrow = matchMedia("(max-width: 760px)");
-const folded = () => (isNarrow.matches ? 6 : 12);
+const folded = () => (isNarrow() ? 6 : 12);
 
 export function startTables() {
   for (const scroll of document.querySelectorAll("main .scroll, header .scroll")) {
@@ -26,8 +26,11 @@ class Sorted {
     this.label();
     this.heads.forEach((head, column) => this.sortButton(head, column));
     this.tools(scroll);
+    this.fit = keepFitting(scroll);
     onFilter(() => this.show());
-    isNarrow.addEventListener("change", () => this.show());
+    addEventListener("resize", () => {
+      if (this.shownAt !== folded()) this.show();
+    });
     this.show();
   }
 
@@ -115,6 +118,8 @@ class Sorted {
     this.more.ariaExpanded = String(this.isOpen);
     this.status.textContent = words.length ? `${found} of ${this.rows.length} rows match` : "";
     this.line.hidden = !isLong && words.length === 0;
+    this.shownAt = folded();
+    this.fit();
   }
 
   textOf(row) {

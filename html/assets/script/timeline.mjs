@@ -3,6 +3,7 @@ import { hasAll } from "./arranging.mjs";
 import { HEAD, ROW, momentAt, paint } from "./drawing.mjs";
 import { element } from "./elements.mjs";
 import { onFilter, pageWords } from "./filter.mjs";
+import { keepFitting } from "./fitting.mjs";
 import { shownRows, spanAt, stateTimes, unpacked } from "./lanes.mjs";
 import { shareText, timeText } from "./quantities.mjs";
 import { moved, within, zoomed } from "./window.mjs";
@@ -24,6 +25,7 @@ class Timeline {
     this.canvas = box.querySelector("canvas");
     this.status = box.querySelector(".status");
     this.list = box.querySelector(".window");
+    this.fit = keepFitting(this.list);
     this.open = new Set();
     this.view = [0, this.data.end];
     this.least = Math.min(1000, this.data.end);
@@ -101,6 +103,7 @@ class Timeline {
       });
     }
     if (rows.length > LISTED) element("p", `… and ${rows.length - LISTED} more threads that ran less.`, this.list).className = "note";
+    this.fit();
   }
 
   act(what) {

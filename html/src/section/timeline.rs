@@ -75,7 +75,7 @@ pub(super) fn render(report: &Report) -> Result<Option<Markup>, Error> {
             } }
             canvas tabindex="0" role="application" aria-label="Threads by time" {}
             p.status role="status" {}
-            div.window {}
+            div.window.scroll role="region" aria-label="Threads in the window" tabindex="0" {}
         }
         noscript { p { "The picture needs the script of this page. The longest waits are below." } }
         @for note in &timeline.notes { p.note { (note) } }
