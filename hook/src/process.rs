@@ -15,7 +15,9 @@ use crate::lock::{Fork, Held, Lock};
 use crate::recording::Refused;
 use crate::sampling::Cost;
 use crate::signals::SignalsBlocked;
-use crate::{arch, clock, companion, cost, fork_word, loading, recording, sampling, sys, thread};
+use crate::{
+    arch, clock, companion, cost, fork_word, loading, marks, recording, sampling, sys, thread,
+};
 use chase_logic::text::{Text, file_name};
 
 /// What is known of the process from its start, for its recording and its children's.
@@ -31,6 +33,8 @@ pub(crate) struct Process {
     pub(crate) boot_id: [u8; 16],
     /// Start of the process that the recording belongs to, as in its header.
     start: u64,
+    /// Whether it is to tell system calls one by one.
+    pub(crate) narrates: bool,
     /// The companion's session.
     pub(crate) session: Option<u64>,
     /// Where the recording is put, and room to read a file: too large for the stack of a thread
@@ -58,6 +62,7 @@ static PROCESS: Lock<Process> = Lock::new(Process {
     forks_are_followed: true,
     boot_id: [0; 16],
     start: 0,
+    narrates: false,
     session: None,
     path: Text::new(),
     buffer: [0; 1024],
@@ -125,7 +130,9 @@ pub(crate) fn open_recording(this: &mut Process, origin: u32) -> Result<(), Refu
             Ok(()) => {
                 OWNER.store(pid, Ordering::Relaxed);
                 fork_word::claim();
+                thread::renew_events();
                 let _signals = SignalsBlocked::new();
+                marks::renew();
                 recording::write_chunk(ChunkKind::Meta, this.meta.as_bytes());
                 return Ok(());
             }
@@ -137,7 +144,7 @@ pub(crate) fn open_recording(this: &mut Process, origin: u32) -> Result<(), Refu
 /// Shows the companion this process and its recording, if there is one.
 pub(crate) fn greet_companion(this: &Process) -> bool {
     let session = this.session.filter(|_| !sys::is_confined());
-    session.inspect(|&session| companion::greet(session, &this.path)).is_some()
+    session.inspect(|&session| companion::greet(session, &this.path, this.narrates)).is_some()
 }
 
 /// Field 22 of `/proc/self/stat`: when the process started, in clock ticks since boot.

@@ -16,7 +16,7 @@ use crate::abi::{SPECIAL_STUBS, STUBS};
 use crate::elf::ImportVersions;
 use crate::objects::{Hashes, Object, Objects};
 use crate::recording::Lost;
-use crate::{recording, stubs, sys, traits};
+use crate::{arguments, recording, stubs, sys, traits};
 use chase_logic::config::Config;
 use chase_logic::kinds::Kind;
 
@@ -214,9 +214,10 @@ impl Slots {
         let mut witness = (0, 0);
         for i in 0..description.slot_count {
             // SAFETY: `i` is a slot of the description.
-            let Patch { got, real, kind, name } = unsafe { *description.patches.add(i) };
+            let Patch { got, real, kind, name, is_chosen } = unsafe { *description.patches.add(i) };
             let slot = description.first_slot as usize + i;
-            traits::describe(slot, name, kind != Kind::Ordinary);
+            traits::describe(slot, name, kind != Kind::Ordinary, is_chosen);
+            arguments::describe(slot, name);
             if !stubs::set_target(slot, real) {
                 recording::unseen(Lost::SlotWithoutStub);
                 continue;

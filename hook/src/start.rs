@@ -9,7 +9,7 @@ mod roots;
 
 use core::ffi::CStr;
 
-use chase_format::layout::{ChunkKind, EXTENSION, ORIGIN_EXEC};
+use chase_format::layout::{ChunkKind, EXTENSION, ORIGIN_EXEC, TIMING_ALL, TIMING_COUNT};
 
 use self::directories::make_directories;
 use crate::companion::Starting;
@@ -19,17 +19,21 @@ use crate::process::{self, Process, greet_companion, open_recording, watch_proce
 use crate::recording::Refused;
 use crate::signals::SignalsBlocked;
 use crate::slots::keep_originals;
-use crate::thread::{Origin, Thread};
+use crate::thread::{Origin, Thread, WantedEvents, want_events};
 use crate::thread_life::{release, watch_ends};
 use crate::{
     calibrate, clock, companion, loading, maps, pages, recording, sampling, stubs, sys, thread,
 };
 use chase_logic::config::{Config, Syscalls};
+use chase_logic::events::{Events, Kept};
 use chase_logic::text::{Text, c_bytes, file_name};
 
 /// Said whether or not the user wants to be told of anything: the run is not what was asked for.
 const TIMING_UNKNOWN: &[u8] =
     b"chase: CHASE_TIMING must be adaptive, all or count; all calls are timed\n";
+const EVENTS_UNKNOWN: &[u8] =
+    b"chase: CHASE_EVENTS must be off, slow, slow:TIME, all, all=OBJECT:FUNCTION, a size like \
+    64MB, first or last, or several of these with commas; what is not known of it is ignored\n";
 const DEFAULT_OUTPUT: &[u8] = b"chase.data";
 
 /// The library's constructor: runs before those of all other objects (`-z initfirst`).
@@ -88,6 +92,7 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
         }
         return;
     }
+    this.narrates = config.narrate;
     find_companion(this, &config);
     // Before the thread has a record, so that all of its recorded life is watched. What is done here is chase's own.
     let is_watched = greet_companion(this);
@@ -106,11 +111,38 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
     if config.timing_is_unknown {
         sys::write_stderr(TIMING_UNKNOWN);
     }
+    if config.events.is_unknown {
+        sys::write_stderr(EVENTS_UNKNOWN);
+    }
     if config.verbose {
         let mut line = Text::<4352>::new();
         line.push(b"chase: recording to ").push(this.path.as_bytes()).push(b"\n");
         sys::write_stderr(line.as_bytes());
     }
+}
+
+/// Sees to the events that are kept, and notes which.
+fn keep_events(this: &mut Process, events: &Events) {
+    let mut entry = Text::<128>::new();
+    entry.push(b"events\0");
+    if events.kept == Kept::Off {
+        entry.push(b"off");
+    } else {
+        want_events(&WantedEvents {
+            limit_ns: events.limit_ns,
+            bytes: events.bytes,
+            keeps_first: events.keeps_first,
+            has_chosen: events.has_chosen,
+        });
+        entry.push_number(events.limit_ns).push(b" ns, ");
+        entry.push(if events.keeps_first { b"first " } else { b"last " });
+        entry.push_number(events.bytes).push(b" bytes");
+        entry.push(if events.has_chosen { b", some functions wholly" } else { b"" });
+    }
+    entry.push(b"\0");
+    this.meta.push(entry.as_bytes());
+    let _signals = SignalsBlocked::new();
+    recording::write_chunk(ChunkKind::Meta, entry.as_bytes());
 }
 
 /// Begins to record a process that runs already, perhaps one that was left before. Called by a thread that is none of the
@@ -211,8 +243,13 @@ fn open_in_directory(this: &mut Process) -> Result<(), Refused> {
     open_recording(this, ORIGIN_EXEC)
 }
 
-fn choose_timing(this: &Process, config: &Config) {
-    sampling::choose(config.timing, this.session.is_some());
+fn choose_timing(this: &mut Process, config: &Config) {
+    let timing = if config.events.kept == Kept::All { TIMING_ALL } else { config.timing };
+    sampling::choose(timing, this.session.is_some());
+    if config.arguments && timing != TIMING_COUNT {
+        crate::arguments::start();
+    }
+    keep_events(this, &config.events);
     // SAFETY: the header is in the first page of the mapping.
     unsafe { (*recording::header()).timing = sampling::mode() };
 }

@@ -120,6 +120,13 @@ pub(crate) struct RecordingArgs {
     /// Samples of what runs, per second and processor, or off [default: 997]
     #[arg(long, value_name = "HZ|off", value_parser = sample)]
     pub(crate) sample: Option<String>,
+    /// Which single calls are kept for the timeline: off, slow, slow:TIME, all, all=OBJECT:FUNCTION, a size like 64MB, first,
+    /// last, or several of these with commas [default: slow:100us,8MB]
+    #[arg(long, value_name = "WHICH")]
+    pub(crate) events: Option<String>,
+    /// Keep each system call with its arguments, for `chase-report narrate` and `components`
+    #[arg(long)]
+    pub(crate) narrate: bool,
     /// Only calls that an item matches: OBJECT, OBJECT:FUNCTION or :FUNCTION, globs; may be repeated
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) libs: Vec<String>,

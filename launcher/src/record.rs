@@ -77,13 +77,33 @@ fn quoted(word: &OsStr) -> String {
 fn summarise(settings: &Settings, pid: i32, since: SystemTime, command: &[OsString]) {
     let shown = settings.shown_output.display();
     let text = match brief(settings, pid, since) {
-        Ok(text) => text + &place(settings, pid) + &next(settings),
+        Ok(text) => {
+            fold(settings);
+            text + &place(settings, pid) + &next(settings)
+        }
         Err(why) => {
             let why = check::why_nothing(&command[0]).unwrap_or(why);
             format!("chase: nothing was recorded in {shown}: {why}\n")
         }
     };
     say(&text);
+}
+
+/// Has the recordings of a run of very many processes put into one file.
+fn fold(settings: &Settings) {
+    const MANY: usize = 1_000;
+    let is_recording = |entry: &fs::DirEntry| {
+        entry.path().extension().is_some_and(|extension| extension == EXTENSION)
+    };
+    let entries = fs::read_dir(&settings.output).into_iter().flatten().flatten();
+    if entries.filter(is_recording).take(MANY + 1).count() <= MANY {
+        return;
+    }
+    let Ok(report) = parts::report() else { return };
+    let mut command = Command::new(report);
+    command.arg("fold").arg(&settings.output).stdin(Stdio::null()).stdout(Stdio::null());
+    // What it can't do it says on standard error, and all recordings are there still.
+    let _ = command.env_remove("LD_PRELOAD").status();
 }
 
 /// Where the recording of the process is.

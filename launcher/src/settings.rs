@@ -49,6 +49,8 @@ impl Settings {
         let syscalls =
             choose("CHASE_SYSCALLS", arguments.syscalls.map(name), file.syscalls.clone());
         let sample = choose("CHASE_SAMPLE", arguments.sample.clone(), file.sample_text());
+        choose("CHASE_EVENTS", arguments.events.clone(), None);
+        choose("CHASE_NARRATE", arguments.narrate.then(|| "1".to_owned()), None);
         choose("CHASE_LIBS", joined(&arguments.libs), of_file(&file.libs));
         choose("CHASE_EXCLUDE", joined(&arguments.exclude), of_file(&file.exclude));
         choose("CHASE_INTERNAL", joined(&arguments.internal), of_file(&file.internal));

@@ -10,12 +10,15 @@ use crate::lock::{Fork, Lock};
 use crate::recording::Lost;
 use crate::signals::SignalsBlocked;
 use crate::thread::{Origin, Pending, Thread, have_none};
-use crate::{companion, counts, fork_word, loading, pages, recording, segments, sys, thread};
+use crate::{
+    companion, counts, fork_word, loading, marks, pages, recording, segments, sys, thread,
+};
 
 /// All locks, in the order in which they are taken elsewhere.
-const LOCKS: [fn(Fork); 7] = [
+const LOCKS: [fn(Fork); 8] = [
     super::fork,
     loading::fork,
+    marks::fork,
     recording::fork,
     thread::fork,
     counts::fork,
