@@ -67,6 +67,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("xauth", "/usr/bin/xauth"),
     ("xvfb", "/usr/bin/xvfb-run"),
     ("xz-utils", "/usr/bin/xz"),
+    ("zlib1g-dev", "/usr/include/zlib.h"),
 ];
 
 /// What only `cargo xtask foreign` installs: too much for each run of the tests.
