@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use chase_analyzer::{
     Analysis, Catalog, CauseRow, Finding, Groups, Image, Loaded, Ns, Run, Selection, Tails,
-    Workers, causes, findings, load_run_with,
+    Timeline, Workers, causes, findings, load_run_with,
 };
 use clap::CommandFactory;
 
@@ -40,6 +40,7 @@ pub(crate) struct Report {
     tails: OnceCell<Tails>,
     findings: OnceCell<Vec<Finding>>,
     causes: OnceCell<Vec<CauseRow>>,
+    timeline: OnceCell<Timeline>,
 }
 
 impl Report {
@@ -87,6 +88,7 @@ impl Report {
             tails: OnceCell::new(),
             findings: OnceCell::new(),
             causes: OnceCell::new(),
+            timeline: OnceCell::new(),
         })
     }
 
@@ -115,6 +117,11 @@ impl Report {
     /// What threads waited for and who ended that, longest first.
     pub(crate) fn causes(&self) -> &[CauseRow] {
         self.causes.get_or_init(|| causes(&self.loaded.images, &self.analysis, self.groups()))
+    }
+
+    /// What happened when.
+    pub(crate) fn timeline(&self) -> &Timeline {
+        self.timeline.get_or_init(|| chase_analyzer::timeline(&self.loaded.images, &self.analysis))
     }
 
     /// A time as a fraction of all that was spent: application time and library calls.

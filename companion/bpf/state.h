@@ -30,6 +30,7 @@ struct state {
 	u64 woken_ns;         /* when */
 	char waker_name[16];
 	struct cached cache[CACHED];
+	u32 narrates;
 };
 
 #define IN_BLOCK 64
@@ -124,6 +125,12 @@ struct {
 	NUMBER(type, MAP_RING);
 	NUMBER(max_entries, 1 << 16);
 } samples SEC(".maps");
+
+/* Of so many bytes. */
+struct {
+	NUMBER(type, MAP_RING);
+	NUMBER(max_entries, 1 << 23);
+} narrated SEC(".maps");
 
 struct {
 	NUMBER(type, MAP_ARRAY);

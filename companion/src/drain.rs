@@ -15,6 +15,7 @@ use chase_format::syscalls::{EXTENSION, STATE_COMPLETE, SyscallsHeader};
 use crate::calibrate::Cost;
 use crate::causes::Causes;
 use crate::file::{Place, SyscallsFile};
+use crate::narration::Narration;
 use crate::program::Program;
 use crate::samples::Samples;
 use crate::shared::{PROCESS_FREE, PROCESS_GREETED, Process, Row, Totals};
@@ -39,6 +40,7 @@ impl Target {
         header.lost_samples = totals.lost_samples;
         header.companion_cpu_ns = now_ns(libc::CLOCK_PROCESS_CPUTIME_ID);
         header.lost_causes = totals.lost_wakers;
+        header.lost_told = header.lost_told.max(totals.lost_told);
     }
 }
 
@@ -58,6 +60,7 @@ pub struct Drain {
     targets: HashMap<u32, Target>,
     samples: HashMap<u32, Samples>,
     causes: Causes,
+    narrations: HashMap<u32, Narration>,
     written: Vec<Option<Written>>,
     /// Files that could not be written, the first with its error.
     failed: Option<(PathBuf, io::Error)>,
@@ -94,6 +97,7 @@ impl Watcher for Traced {
             (totals.lost_calls, "calls for want of room"),
             (totals.lost_waits, "waits for want of room"),
             (totals.lost_samples, "samples for want of room"),
+            (totals.lost_told, "system calls of the narration for want of room"),
         ]
     }
 }
@@ -110,6 +114,7 @@ impl Drain {
             targets: HashMap::new(),
             samples: HashMap::new(),
             causes: Causes::default(),
+            narrations: HashMap::new(),
             written: Vec::new(),
             failed: None,
         }
@@ -124,9 +129,13 @@ impl Drain {
         while let Some(sample) = program.next_sample() {
             self.samples.entry(sample.process).or_default().add(&sample);
         }
+        while let Some(told) = program.next_told() {
+            self.narrations.entry(told.process).or_default().add(&told);
+        }
         self.write_rows(program, &all);
         self.write_samples(program, &all);
         self.write_causes(program, &all);
+        self.write_narrations(program, &all);
         let mut found = Found { live: 0, ended: 0 };
         for (number, process) in (0..).zip(&all) {
             if process.state == PROCESS_FREE {
@@ -215,6 +224,17 @@ impl Drain {
         self.causes = causes;
     }
 
+    fn write_narrations(&mut self, program: &Program, processes: &[Process]) {
+        let mut all = std::mem::take(&mut self.narrations);
+        for (&number, narration) in all.iter_mut().filter(|(_, narration)| !narration.is_empty()) {
+            // As long as it is not known where its file is, they wait.
+            if processes.get(number as usize).is_some_and(has_name) {
+                self.write_with(number, program, processes, |file| narration.write(file));
+            }
+        }
+        self.narrations = all;
+    }
+
     /// Writes something into the file of a process, if that can be written. A file that can't be written is left as it is.
     fn write_with(
         &mut self,
@@ -241,6 +261,7 @@ impl Drain {
     /// A process has ended, and its rows are written.
     fn finish(&mut self, program: &mut Program, number: u32, process: &Process) {
         self.causes.finish(number, program);
+        self.narrations.remove(&number);
         let names = self.samples.remove(&number).and_then(Samples::names);
         if let Some(names) = names
             && process.state == PROCESS_GREETED
@@ -271,6 +292,7 @@ impl Drain {
     /// Gives all places of ended processes back and writes nothing of them.
     pub fn forget(&mut self, program: &mut Program) {
         while program.next_sample().is_some() {}
+        while program.next_told().is_some() {}
         for row in 0..program.totals().rows as u32 {
             let _ = program.free_row(row);
         }

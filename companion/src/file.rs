@@ -9,7 +9,7 @@ use bytemuck::{NoUninit, Zeroable, bytes_of};
 use chase_format::layout::{CHUNK_MAGIC, COMMITTED, ChunkHeader, ChunkKind, NONE, PAGE};
 use chase_format::syscalls::{
     CauseRow, MAGIC, MappingRow, OnCpuRow, READER_MIN, STATE_STOPPED, SampleRow, SyscallRow,
-    SyscallsHeader, VERSION, WaitRow,
+    SyscallsHeader, ToldRow, VERSION, WaitRow,
 };
 
 use crate::shared::{ON_CPU, Row, WAIT_PREEMPTED, WAIT_VOLUNTARY};
@@ -37,6 +37,7 @@ pub struct SyscallsFile {
     samples: Growing,
     mappings: Growing,
     causes: Growing,
+    told: Growing,
 }
 
 /// Where a row is in its file.
@@ -60,6 +61,7 @@ impl SyscallsFile {
             samples: Growing::new(ChunkKind::Samples),
             mappings: Growing::new(ChunkKind::Mappings),
             causes: Growing::new(ChunkKind::Causes),
+            told: Growing::new(ChunkKind::Told),
         };
         (this.header.magic, this.header.version) = (MAGIC, VERSION);
         this.header.reader_min = READER_MIN;
@@ -119,6 +121,14 @@ impl SyscallsFile {
     /// When it can't be written.
     pub fn add_mapping(&mut self, row: &MappingRow) -> io::Result<()> {
         self.mappings.add(&self.file, &mut self.header, row).map(drop)
+    }
+
+    /// Adds a system call.
+    ///
+    /// # Errors
+    /// When it can't be written.
+    pub fn add_told(&mut self, row: &ToldRow) -> io::Result<()> {
+        self.told.add(&self.file, &mut self.header, row).map(drop)
     }
 
     /// Adds waits that are alike.

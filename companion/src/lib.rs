@@ -22,6 +22,7 @@ pub mod generated;
 pub mod greeter;
 pub mod mapping;
 pub mod maps;
+pub mod narration;
 pub mod objects;
 pub mod perf;
 pub mod program;

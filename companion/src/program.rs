@@ -12,7 +12,7 @@ use bytemuck::{Pod, Zeroable};
 
 pub use crate::error::Error;
 use crate::mapping::Mapping;
-use crate::shared::{PROCESSES, Process, ROWS, Row, Sample, Totals, WAITS, Wait, WaitKey};
+use crate::shared::{PROCESSES, Process, ROWS, Row, Sample, Told, Totals, WAITS, Wait, WaitKey};
 use crate::types;
 
 /// The compiled program, built from `bpf/syscalls.bpf.c`.
@@ -72,6 +72,7 @@ pub struct Program {
     free_rows: Queue<MapData, u32>,
     free_processes: Queue<MapData, u32>,
     samples: RingBuf<MapData>,
+    narrated: RingBuf<MapData>,
     sampler_error: Option<ProgramError>,
     loaded: Ebpf,
 }
@@ -143,6 +144,7 @@ impl Program {
             free_rows: take(&mut loaded, "free_rows")?,
             free_processes: take(&mut loaded, "free_processes")?,
             samples: take(&mut loaded, "samples")?,
+            narrated: take(&mut loaded, "narrated")?,
             sampler_error: sampler,
             loaded,
         };
@@ -179,6 +181,12 @@ impl Program {
     /// The next sample, in the order in which they were taken.
     pub fn next_sample(&mut self) -> Option<Sample> {
         let item = self.samples.next()?;
+        bytemuck::try_pod_read_unaligned(&item).ok()
+    }
+
+    /// The next system call that was told, in the order in which they returned.
+    pub fn next_told(&mut self) -> Option<Told> {
+        let item = self.narrated.next()?;
         bytemuck::try_pod_read_unaligned(&item).ok()
     }
 

@@ -12,14 +12,14 @@ use core::ptr;
 use chase_format::layout::{OBJECT_CHASE, OBJECT_DLOPENED, TIMING_ALL};
 
 pub(crate) use self::interposed::{find_real, is_interposed, real};
-use crate::arch::{vector_area_len, with_vectors_saved};
+use crate::arch::{is_late, vector_area_len, with_vectors_saved};
 use crate::elf::Image;
 use crate::lock::{Fork, Held, Lock};
 use crate::objects::Objects;
 use crate::recording::Lost;
 use crate::resolve::{Wanted, address_of, find_in};
 use crate::signals::SignalsBlocked;
-use crate::slots::{Slots, write_description};
+use crate::slots::{Slots, restore, write_description};
 use crate::stubs::{is_exit, make_direct};
 use crate::thread::{Pending, Thread};
 use crate::{clock, pages, recording, sampling, sys};
@@ -54,12 +54,52 @@ pub(crate) fn survey(executable: Image, vdso: usize, path: &'static [u8], config
         return false;
     }
     state.objects.refresh(&executable, 0, true);
+    if is_late() {
+        state.objects.tell_who_came_later();
+    }
     interposed::find_in_place(&state.objects);
     if !state.objects.is_first_chase() {
         return false;
     }
     state.iterate = find_among(&state.objects, c"dl_iterate_phdr");
     state.iterate != 0 && find_among(&state.objects, c"gnu_get_libc_version") != 0
+}
+
+/// What is to be recorded from now on, in a process that was left before.
+pub(crate) fn set_config(config: Config) {
+    LOADING.hold().config = config;
+}
+
+/// Hooks again what was hooked before, and what was loaded since.
+pub(crate) fn hook_again() {
+    describe_again();
+    pass(OBJECT_DLOPENED, false, false);
+}
+
+/// Leaves all GOT entries as they were found; gives how many.
+pub(crate) fn unhook_all() -> u64 {
+    let mut restored = 0u64;
+    walk(restore_all, (&raw mut restored).cast());
+    restored
+}
+
+/// Called back once by the C library, with the list locked.
+unsafe extern "C" fn restore_all(_info: *mut c_void, _len: usize, restored: *mut c_void) -> i32 {
+    let State { objects, executable, .. } = &mut *LOADING.hold();
+    // SAFETY: `unhook_all` passes it.
+    let restored = unsafe { &mut *restored.cast::<u64>() };
+    let Some(executable) = executable else { return 1 };
+    objects.refresh(executable, OBJECT_DLOPENED, false);
+    for id in 0..objects.count as u32 {
+        let Some(object) = objects.get_mut(id) else { continue };
+        if object.loaded && object.described {
+            *restored += restore(object);
+        }
+        object.described = false;
+        object.witness = (0, 0);
+        object.record = ptr::null_mut();
+    }
+    1
 }
 
 /// A function of the C library that the program uses; 0 if it has none. Whatever stands before it in
@@ -104,21 +144,27 @@ fn pass(flags: u32, global: bool, may_be_inside: bool) -> bool {
         return false;
     }
     let mut look = Look { flags, global };
+    walk(update, (&raw mut look).cast());
+    true
+}
+
+/// Has the C library call `visit` with the list locked.
+fn walk(visit: Visit, argument: *mut c_void) {
+    let _signals = SignalsBlocked::new();
     let area_len = vector_area_len();
     let area = pages::take(area_len);
     if area.is_null() {
-        return true;
+        return;
     }
     let iterate = LOADING.hold().iterate;
     // SAFETY: the area is ours, zeroed, and aligned to a page; the function is the C library's.
     unsafe {
         with_vectors_saved(area, || {
             let iterate: Iterate = core::mem::transmute(iterate);
-            iterate(update, (&raw mut look).cast());
+            iterate(visit, argument);
         });
     }
     pages::give_back(area, area_len);
-    true
 }
 
 type Visit = unsafe extern "C" fn(*mut c_void, usize, *mut c_void) -> i32;

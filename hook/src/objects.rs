@@ -2,6 +2,7 @@
 //!
 //! The table changes only under the lock that [`crate::loading`] holds.
 
+mod later;
 mod lookup;
 
 use core::ptr;

@@ -5,6 +5,7 @@ mod demo;
 mod install;
 mod layers;
 mod packages;
+mod picture;
 mod run;
 mod syscalls;
 mod test;
@@ -26,8 +27,10 @@ cargo xtask bench [--peers]  what chase costs, and with --peers what other tools
 cargo xtask torture [--minutes N] [--seed N] [--timing MODE]
                              random programs under the hook, a minute by default; a seed alone runs its program again
 cargo xtask faults           each system call of the hook fails in each way, and is the last one before a kill
+cargo xtask load             100,000 recordings, read and folded: time, memory, space
 cargo xtask fuzz [SECONDS]   fuzz the readers of recordings, a minute each by default
 cargo xtask bpf              build the eBPF programs anew (clang 14)
+cargo xtask picture          take the picture of the page in the README anew (node, Chromium)
 cargo xtask syscall-table    write the table of system calls anew, from this machine's kernel (root)";
 
 fn main() -> ExitCode {
@@ -44,6 +47,7 @@ fn main() -> ExitCode {
         ["package", "--built", built] => install::package(Some(built.as_ref())),
         ["foreign"] => test::foreign(),
         ["bench", options @ ..] => test::bench(options),
+        ["load"] => test::bench(&["--only", "load"]),
         ["fuzz"] => test::fuzz(60),
         ["fuzz", seconds] => match seconds.parse() {
             Ok(seconds) => test::fuzz(seconds),
@@ -54,6 +58,7 @@ fn main() -> ExitCode {
             None => return usage(),
         },
         ["faults"] => torture::faults(),
+        ["picture"] => picture::picture(),
         ["bpf"] => syscalls::bpf(),
         ["syscall-table"] => syscalls::table(),
         _ => return usage(),

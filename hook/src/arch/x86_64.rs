@@ -12,7 +12,7 @@ use crate::abi::{BASE, CLOCK_LIMIT};
 mod words;
 
 pub(crate) use self::words::{
-    NearCountdowns, context, context_offset, current_counts, current_thread, find_words,
+    NearCountdowns, context, context_offset, current_counts, current_thread, find_words, is_late,
     own_thread_pointer, set_context, set_words, thread_offset, words_are_near, words_offset,
 };
 

@@ -84,6 +84,16 @@ unsafe extern "C" fn end(value: *mut c_void) {
     }
 }
 
+/// Gives the memory of a thread back that is not recorded any more. False: calls are to return through its frames.
+/// Signals are blocked.
+pub(crate) fn release(thread: &Thread) -> bool {
+    let idle = thread.release_segments();
+    if idle {
+        give_back(thread);
+    }
+    idle
+}
+
 /// Gives the memory of a thread back. Nothing refers to it any more.
 fn give_back(thread: &Thread) {
     // SAFETY: the thread has a segment.

@@ -8,7 +8,8 @@ use super::chunks::{self, Chunk};
 use super::{Error, Problem, extent, pod_at, text};
 use crate::layout::{ChunkKind, UNIT};
 use crate::syscalls::{
-    CauseRow, MAGIC, MappingRow, OnCpuRow, SampleRow, SyscallRow, SyscallsHeader, VERSION, WaitRow,
+    CauseRow, MAGIC, MappingRow, OnCpuRow, SampleRow, SyscallRow, SyscallsHeader, ToldRow, VERSION,
+    WaitRow,
 };
 
 /// What the companion wrote of one process image. Like [`Recording`](super::Recording), it takes
@@ -23,6 +24,7 @@ pub struct SyscallsFile<'a> {
     on_cpu: Vec<Chunk>,
     mappings: Vec<Chunk>,
     causes: Vec<Chunk>,
+    told: Vec<Chunk>,
     problems: Vec<Problem>,
 }
 
@@ -82,7 +84,19 @@ impl<'a> SyscallsFile<'a> {
         let on_cpu = of_kind(ChunkKind::OnCpu, size_of::<OnCpuRow>(), "rows of times on the CPU");
         let mappings = of_kind(ChunkKind::Mappings, size_of::<MappingRow>(), "rows of mappings");
         let causes = of_kind(ChunkKind::Causes, size_of::<CauseRow>(), "rows of causes");
-        Ok(Self { bytes, header, syscalls, waits, samples, on_cpu, mappings, causes, problems })
+        let told = of_kind(ChunkKind::Told, size_of::<ToldRow>(), "rows of single syscalls");
+        Ok(Self {
+            bytes,
+            header,
+            syscalls,
+            waits,
+            samples,
+            on_cpu,
+            mappings,
+            causes,
+            told,
+            problems,
+        })
     }
 
     /// The header.
@@ -131,6 +145,11 @@ impl<'a> SyscallsFile<'a> {
     /// Causes of waits, in no particular order.
     pub fn causes(&self) -> impl Iterator<Item = CauseRow> {
         self.rows(&self.causes)
+    }
+
+    /// Single system calls, in the order in which they returned; see [`ToldRow`].
+    pub fn told(&self) -> impl Iterator<Item = ToldRow> {
+        self.rows(&self.told)
     }
 
     fn rows<'s, T: bytemuck::AnyBitPattern>(

@@ -7,7 +7,8 @@ use chase_format::layout::Node;
 
 use super::thread_control_word;
 use crate::abi::{
-    CONTEXT, Countdown, NEAR, NEAR_COUNTDOWNS, NEAR_OWNER, THREAD, ThreadHead, WORDS, WORDS_AT,
+    CONTEXT, Countdown, IS_LATE, NEAR, NEAR_COUNTDOWNS, NEAR_OWNER, THREAD, ThreadHead, WORDS,
+    WORDS_AT,
 };
 use crate::for_tests::WORDS_ARE_FAR;
 
@@ -181,9 +182,14 @@ impl NearCountdowns {
     }
 }
 
-/// Whether a thread's words are where stubs expect them.
+/// Whether the library came into a process that ran already.
+pub(crate) fn is_late() -> bool {
+    IS_LATE.load(Ordering::Relaxed)
+}
+
+/// Whether a thread's words are where stubs expect them, with countdowns beside them.
 pub(crate) fn words_are_near() -> bool {
-    words_offset() == WORDS && !WORDS_ARE_FAR
+    words_offset() == WORDS && !WORDS_ARE_FAR && !is_late()
 }
 
 /// Where the thread's words are, from the thread pointer; 0 if there are none.

@@ -1,0 +1,42 @@
+//! Graphs: boxes, circles, and arrows between them.
+
+use layout::backends::svg::SVGWriter;
+use layout::gv::{DotParser, GraphBuilder};
+
+use crate::Error;
+
+/// `dot`, a graph in the language of Graphviz, as an SVG document.
+///
+/// # Errors
+///
+/// If it is no graph.
+pub fn graph(dot: &str) -> Result<String, Error> {
+    let graph = DotParser::new(dot).process().map_err(Error::Draw)?;
+    let mut builder = GraphBuilder::new();
+    builder.visit_graph(&graph);
+    let mut drawn = builder.get();
+    let mut svg = SVGWriter::new();
+    drawn.do_it(false, false, false, &mut svg);
+    Ok(svg.finalize())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_graph_has_its_names_in_it() {
+        let svg = graph(
+            "digraph g { a [shape=box, label=\"cat <1>\"]; b; a -> b [label=\"3 kB\"]; b -> a; }",
+        );
+        let svg = svg.expect("an SVG");
+        let document = roxmltree::Document::parse(&svg).expect("XML");
+        let text: String = document.descendants().filter_map(|node| node.text()).collect();
+        assert!(text.contains("cat <1>") && text.contains("3 kB"), "{text}");
+    }
+
+    #[test]
+    fn what_is_no_graph_is_an_error() {
+        assert!(graph("digraph {").is_err());
+    }
+}
