@@ -45,7 +45,8 @@ const DEFAULT_OUTPUT: &[u8] = b"chase.data";
 static START: extern "C" fn(i32, *const usize, *const usize) = start;
 
 extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *const usize) {
-    // (In a process that runs, these may have been moved, and what was behind them be anything.)
+    let is_room = find_words();
+    // (In a process that runs, the arguments may have been moved, and what was behind them be anything.)
     if late::is_to_wait() {
         return;
     }
@@ -59,7 +60,7 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
     if auxiliary.secure {
         return loading::find_real();
     }
-    if !find_words() {
+    if !is_room {
         if config.verbose {
             sys::write_stderr(NO_ROOM);
         }

@@ -11,7 +11,7 @@ use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use super::begin_late;
 use super::leaving::{self, dismiss, dismiss_lingering};
 use crate::abi::{IS_LATE, ThreadHead};
-use crate::arch::{find_words, words_offset};
+use crate::arch::words_offset;
 use crate::elf::Auxiliary;
 use crate::pages;
 use crate::recording::{self, Refused};
@@ -100,8 +100,6 @@ pub(super) fn is_to_wait() -> bool {
         return false;
     }
     IS_LATE.store(true, Ordering::Relaxed);
-    // (The launcher refuses if there are none.)
-    find_words();
     ATTACHMENT.words.store(words_offset() as usize, Ordering::Relaxed);
     true
 }
@@ -114,6 +112,10 @@ pub(super) fn is_to_wait() -> bool {
 unsafe extern "C" fn attach(order: *mut Order) {
     // SAFETY: the caller vouches for it.
     let order = unsafe { &mut *order };
+    if words_offset() == 0 {
+        return order
+            .refuse("the dynamic linker has no room for it in the threads' own storage", 0);
+    }
     let settings = (&raw const *order).wrapping_add(1).cast::<u8>();
     // SAFETY: the caller vouches for as many bytes behind the order.
     let settings = unsafe { core::slice::from_raw_parts(settings, order.len as usize) };
