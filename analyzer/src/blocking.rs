@@ -3,10 +3,10 @@
 //! Only functions that do little else are in the table. `read` and `write` are not: by name, a
 //! pipe can't be told from a file in the page cache. Nor is `syscall`, whose number is not known.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What a function waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Cause {
     /// A mutex, a read-write lock, a semaphore.

@@ -36,6 +36,14 @@ pub enum Error {
     /// One file can't be read.
     #[error(transparent)]
     File(#[from] Failure),
+    /// Recordings can't be folded.
+    #[error("cannot fold the recordings in {path}")]
+    Fold {
+        /// The directory.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
     /// A directory can't be listed.
     #[error("cannot list {path}")]
     Directory {

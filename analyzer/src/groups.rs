@@ -6,6 +6,7 @@ mod labels;
 mod parts;
 mod rows;
 mod vectors;
+mod why;
 
 use crate::analysis::Analysis;
 use crate::rows::ThreadRow;
@@ -16,6 +17,7 @@ pub use rows::{
     CausedWait, GroupApi, GroupComparison, GroupPart, GroupRow, Outlier, OutlierApi, PartLevel,
     Spread, SubGroup, ThreadSpan,
 };
+pub use why::Why;
 
 /// The groups of all threads of an analysis.
 ///

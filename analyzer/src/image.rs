@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use chase_recorder::layout::{
-    END_ABORT, END_EXEC, END_EXIT, END_IMMEDIATE, THREAD_ENDED, ThreadRecord,
+    END_ABORT, END_DETACHED, END_EXEC, END_EXIT, END_IMMEDIATE, THREAD_ENDED, ThreadRecord,
 };
 use chase_recorder::reader::{Recording, SyscallsFile};
 use chase_recorder::syscalls::{STATE_COMPLETE, STATE_STOPPED};
@@ -34,6 +34,8 @@ pub enum Ending {
     Exec,
     /// `abort`.
     Abort,
+    /// Chase has left the process, which went on.
+    Detached,
     /// It runs.
     Running,
     /// No end was seen: it was killed, or ended by a system call of its own (or runs on another machine).
@@ -192,6 +194,7 @@ fn ending(recording: &Recording<'_>, clock: &Clock, liveness: Liveness) -> (Endi
         END_IMMEDIATE if told => Ending::ImmediateExit { status },
         END_EXEC if told => Ending::Exec,
         END_ABORT if told => Ending::Abort,
+        END_DETACHED if header.end_ticks != 0 => Ending::Detached,
         _ => match liveness {
             Liveness::Gone => Ending::Killed,
             Liveness::RunsAt(_) => Ending::Running,
@@ -205,6 +208,7 @@ fn ending(recording: &Recording<'_>, clock: &Clock, liveness: Liveness) -> (Endi
             (ending, clock.ticks_at(next).max(latest), true)
         }
         (Ending::Killed, _) => (ending, latest, true),
+        (Ending::Detached, _) => (ending, Ticks(header.end_ticks), false),
         _ => (ending, Ticks(header.end_ticks).max(latest_call), false),
     }
 }

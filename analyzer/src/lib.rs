@@ -7,6 +7,9 @@
 //!   APIs, callers, threads, processes, the calling-context tree, system calls, and what was not
 //!   seen.
 //! * [`OnCpu`] is where the processor was, by samples, whoever called whom.
+//! * [`timeline()`] is what happened when: single calls, waits and marks of each thread.
+//! * [`narration()`] is what happened in order, system call by system call, and [`components()`] which programs a run is made of, and
+//!   what they read and write; both where that was asked for.
 //! * [`compare()`] tells two sides apart: runs before and after a change, or two APIs.
 //!
 //! * [`Groups`] are the threads that run the same code, and how they compare; [`Tails`] the slowest
@@ -60,6 +63,7 @@
 mod address;
 mod address_map;
 mod analysis;
+mod arguments;
 mod blocked;
 mod blocking;
 mod causes;
@@ -67,12 +71,14 @@ mod clock;
 mod clusters;
 mod common_time;
 mod compare;
+mod components;
 mod contexts;
 mod costs;
 mod critical;
 mod error;
 mod evidence;
 mod findings;
+mod fold;
 mod group_tree;
 mod groups;
 mod image;
@@ -81,16 +87,19 @@ mod liveness;
 mod load;
 mod locks;
 mod names;
+mod narration;
 mod off_cpu;
 mod on_cpu;
 mod overhead;
 mod rows;
 mod run;
 mod sampled;
+mod shelf;
 mod stats;
 mod sums;
 mod syscalls;
 mod tail;
+mod timeline;
 mod uncertainty;
 mod unrecorded;
 mod unseen;
@@ -102,6 +111,7 @@ mod workers;
 
 pub use address::CodeAddress;
 pub use analysis::{Analysis, Selection};
+pub use arguments::{ArgumentRow, ArgumentSizes, ArgumentUnit};
 pub use blocked::{Blocked, BlockedRow, IdleRow, Runnable, blocked};
 pub use blocking::Cause as WaitCause;
 pub use causes::{CauseRow, NamingPlaces, Party, PartyKind, Purpose, WaitObject, causes};
@@ -111,17 +121,20 @@ pub use compare::{
     ApiChange, ApiName, Basis, Change, Comparison, Metrics, Pair, Parts, SyscallChange,
     TotalChanges, Verdict, compare, match_apis,
 };
+pub use components::{Components, Program, Thing, ThingKind, Use, components};
 pub use critical::{CriticalPath, Doing, PathPart, PathStep, PathWait, critical_path};
 pub use error::{Cause as FailureCause, Error, Failure};
 pub use findings::{Blame, Finding, FindingKind, Inside, SubGroupSummary, findings};
+pub use fold::{Folded, fold};
 pub use group_tree::{GroupContext, group_tree};
 pub use groups::{
     CausedWait, GroupApi, GroupComparison, GroupKey, GroupKind, GroupPart, GroupRow, Groups,
-    Naming, Outlier, OutlierApi, PartLevel, Spread, SubGroup, ThreadSpan, Unnamed, group_of,
+    Naming, Outlier, OutlierApi, PartLevel, Spread, SubGroup, ThreadSpan, Unnamed, Why, group_of,
 };
 pub use image::{Ending, Image, SyscallsState};
 pub use load::{Loaded, load, load_run, load_run_with, scan, scan_all};
 pub use locks::{LockRow, locks};
+pub use narration::{NarratedCall, Narration, narration};
 pub use on_cpu::{OnCpu, OnCpuAddress, OnCpuObject};
 pub use overhead::Overhead;
 pub use rows::{
@@ -138,6 +151,7 @@ pub use syscalls::{
     by_syscall as syscalls_by_number, syscall, syscall_name,
 };
 pub use tail::{TailContext, TailRow, TailSyscall, TailThread, Tails};
+pub use timeline::{BlockedSpan, Lane, Mark, SpanCause, TimedCall, Timeline, timeline};
 pub use unseen::{NotSeen, Skipped, Stopped, SyscallsNotSeen, SyscallsStopped, Unreadable};
 pub use wait_graph::{WaitEdge, WaitGraph, wait_graph};
 pub use waits::{WaitRow, waits};

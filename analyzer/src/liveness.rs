@@ -1,16 +1,20 @@
 //! Whether a process still runs.
 
 use std::fs;
+use std::sync::LazyLock;
 
 use chase_recorder::layout::Header;
 
 /// Whether the process is there now, on this machine: same boot, and a process with the same
 /// number that started at the same moment.
 pub(crate) fn is_running(header: &Header) -> bool {
-    let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    let digits: String = boot_id.chars().filter(char::is_ascii_hexdigit).collect();
+    // Read once: there may be very many recordings.
+    static BOOT_ID: LazyLock<String> = LazyLock::new(|| {
+        let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+        boot_id.chars().filter(char::is_ascii_hexdigit).collect()
+    });
     let recorded: String = header.boot_id.iter().map(|byte| format!("{byte:02x}")).collect();
-    if digits != recorded || header.process_start == 0 {
+    if *BOOT_ID != recorded || header.process_start == 0 {
         return false;
     }
     let stat = fs::read_to_string(format!("/proc/{}/stat", header.pid)).unwrap_or_default();

@@ -12,12 +12,16 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::clock::{Clock, Ns};
 use crate::error::{Cause, Error, Failure};
+use crate::fold::{self, Unfolded};
 use crate::image::{Image, Liveness};
 use crate::liveness::is_running;
-use crate::run::{Catalog, Member, Run, group};
+use crate::run::{Catalog, Found, Member, Run, group};
+use crate::shelf::Shelf;
 use crate::unrecorded::{self, file_of, is_alone};
 use crate::workers::Workers;
 
+/// With more recordings, small ones are not mapped each for itself: a process may have 65,530 mappings.
+const MANY_FILES: usize = 20_000;
 /// A `.syscalls` file that was last written so long before its recording began is another's.
 const STALE_NS: u64 = 1_000_000_000;
 
@@ -65,13 +69,27 @@ pub fn scan_all(paths: &[PathBuf]) -> Result<Catalog, Error> {
     }
     files.sort();
     files.dedup();
+    let (archives, files): (Vec<PathBuf>, Vec<PathBuf>) =
+        files.into_iter().partition(|file| fold::is_archive(file));
     let mut found = Vec::new();
     let mut failures = Vec::new();
-    for file in files {
-        match read_header(&file) {
-            Ok(header) => found.push((file, header)),
+    for path in files {
+        match read_header(&path) {
+            Ok(header) => found.push(Found { path, header, folded: None }),
             Err(failure) => failures.push(failure),
         }
+    }
+    for archive in archives {
+        let shelf = Shelf::new(archive.parent().unwrap_or(Path::new(".")));
+        let (unfolded, failed) = fold::unfold(&archive, &shelf);
+        failures.extend(failed);
+        let headers: Vec<Header> = found.iter().map(|one| one.header).collect();
+        let new = fold::without(unfolded, headers.iter());
+        found.extend(new.map(|Unfolded { path, header, files }| Found {
+            path,
+            header,
+            folded: Some(files),
+        }));
     }
     match (found.is_empty(), paths) {
         (false, _) => Ok(Catalog { runs: group(found), failures }),
@@ -122,9 +140,11 @@ pub fn load_run_with(run: &Run, progress: &mut dyn FnMut(f64)) -> Result<Loaded,
     let mut images: Vec<Image> = Vec::new();
     // Places of the members among the images; those that can't be read have none.
     let mut places: Vec<Option<usize>> = Vec::new();
+    let shelf = Shelf::new(&directory_of(run));
+    let shelf = (run.members.len() > MANY_FILES).then_some(&shelf);
     let read = |at: usize| {
         let member = &run.members[at];
-        (image(member, liveness[at], &clocks), member)
+        (image(member, liveness[at], &clocks, shelf), member)
     };
     Workers::all().in_order(run.members.len(), read, |((read, failed), member)| {
         failures.extend(failed);
@@ -146,17 +166,26 @@ pub fn load_run_with(run: &Run, progress: &mut dyn FnMut(f64)) -> Result<Loaded,
 }
 
 /// What a member's files tell, as far as they can be read, and what can't.
-fn image(member: &Member, liveness: Liveness, clocks: &Clocks) -> (Option<Image>, Vec<Failure>) {
+fn image(
+    member: &Member,
+    liveness: Liveness,
+    clocks: &Clocks,
+    shelf: Option<&Shelf>,
+) -> (Option<Image>, Vec<Failure>) {
     let mut failures = Vec::new();
     let file = syscalls_of(member).unwrap_or_else(|failure| {
         failures.push(failure);
         None
     });
     let path = member.path.clone();
-    let recording = match (is_alone(&path), &file) {
+    let is_alone = member.folded.is_none() && is_alone(&path);
+    let recording = match (is_alone, &file) {
         (true, Some(_)) => return (file.map(|file| Image::unrecorded(path, file)), failures),
         (true, None) => Ok(Recording::empty(member.header)),
-        (false, _) => read(&path, liveness),
+        (false, _) => match &member.folded {
+            Some(files) => parse(&path, Ok(Bytes::of(files.recording.clone()))),
+            None => read(&path, liveness, shelf),
+        },
     };
     let image = match recording {
         Ok(recording) => {
@@ -236,7 +265,7 @@ fn list(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     for entry in fs::read_dir(directory).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
         let is_recording = path.extension().is_some_and(|extension| extension == EXTENSION);
-        if (is_recording || is_alone(&path)) && path.is_file() {
+        if (is_recording || fold::is_archive(&path) || is_alone(&path)) && path.is_file() {
             files.push(path);
         }
     }
@@ -259,12 +288,29 @@ fn read_header(path: &Path) -> Result<Header, Failure> {
 
 /// A recording: of a process that runs, as it is now; that of one that is gone stays in its file,
 /// and in memory is what of it is looked at.
-fn read(path: &Path, liveness: Liveness) -> Result<Recording<'static>, Failure> {
-    let fail = |cause: Cause| Failure { path: path.into(), cause };
-    let bytes = match liveness {
-        Liveness::RunsAt(_) => copy(path).map(Bytes::from),
-        Liveness::Gone | Liveness::ReplacedAt(_) => map(path).map(Bytes::of),
+fn read(
+    path: &Path,
+    liveness: Liveness,
+    shelf: Option<&Shelf>,
+) -> Result<Recording<'static>, Failure> {
+    let bytes = match (liveness, shelf) {
+        (Liveness::RunsAt(_), _) => copy(path).map(Bytes::from),
+        (_, Some(shelf)) if is_small(path) => copy(path).map(|bytes| Bytes::of(shelf.put(&bytes))),
+        _ => map(path).map(Bytes::of),
     };
+    parse(path, bytes)
+}
+
+fn is_small(path: &Path) -> bool {
+    const SMALL: u64 = 4 << 20;
+    fs::metadata(path).is_ok_and(|metadata| metadata.len() <= SMALL)
+}
+
+fn parse(
+    path: &Path,
+    bytes: std::io::Result<Bytes<'static>>,
+) -> Result<Recording<'static>, Failure> {
+    let fail = |cause: Cause| Failure { path: path.into(), cause };
     let bytes = bytes.map_err(|error| fail(error.into()))?;
     Recording::parse(bytes).map_err(|error| fail(error.into()))
 }
@@ -302,12 +348,17 @@ fn begin(mut file: &File) -> Result<(Vec<u8>, u64), std::io::Error> {
 
 /// What the companion wrote of a member; `None` where it was not there.
 fn syscalls_of(member: &Member) -> Result<Option<SyscallsFile<'static>>, Failure> {
-    let path = match is_alone(&member.path) {
-        true => member.path.clone(),
-        false => file_of(&member.path),
-    };
+    let is_alone = member.folded.is_none() && is_alone(&member.path);
+    let path = if is_alone { member.path.clone() } else { file_of(&member.path) };
     let fail = |cause: Cause| Failure { path: path.clone(), cause };
-    let bytes = match fs::read(&path) {
+    let read = match &member.folded {
+        Some(files) => match &files.syscalls {
+            Some(file) => Ok(file.as_ref().to_vec()),
+            None => return Ok(None),
+        },
+        None => fs::read(&path),
+    };
+    let bytes = match read {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(fail(error.into())),

@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 use serde::{Serialize, Serializer};
 
 use crate::address::CodeAddress;
+use crate::arguments::ArgumentRow;
 use crate::blocking::Cause;
 use crate::clock::Ns;
 use crate::image::{Ending, SyscallsState};
+
 pub use crate::off_cpu::{MeasuredOffCpu, WaitSource};
 use crate::sampled::{OnCpuOfApi, SampledTime};
 
@@ -156,6 +158,9 @@ pub struct ApiRow {
     /// Time off the CPU during its calls, without library calls made inside.
     #[serde(flatten)]
     pub off_cpu: MeasuredOffCpu,
+    /// What an argument of its calls was, where it is one that says how much a call has to do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub argument: Option<ArgumentRow>,
     /// Its figures.
     #[serde(flatten)]
     pub measures: Measures,
@@ -190,6 +195,9 @@ pub struct ContextRow {
     pub caller: u32,
     /// The API called, by number in [`Analysis::apis`](crate::Analysis::apis).
     pub api: u32,
+    /// As [`ApiRow::argument`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub argument: Option<ArgumentRow>,
     /// Its figures.
     #[serde(flatten)]
     pub measures: Measures,
@@ -320,7 +328,7 @@ pub struct ThreadCreation {
 }
 
 /// What a thread spent in an API.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ThreadApi {
     /// The API, by number in [`Analysis::apis`](crate::Analysis::apis).
     pub api: u32,
@@ -335,6 +343,9 @@ pub struct ThreadApi {
     /// The part of `self_ns` in which it could have run and another thread did; 0 where the
     /// scheduler was not asked.
     pub preempted_ns: Ns,
+    /// Mean of the argument that says how much a call has to do, where that is known ([`ApiRow::argument`]).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub argument_mean: Option<f32>,
 }
 
 /// A process image.

@@ -7,6 +7,7 @@ use chase_recorder::layout::{END_NONE, Header, ORIGIN_EXEC};
 
 use crate::clock::{Clock, Ns, Ticks};
 use crate::error::Failure;
+use crate::fold::Files;
 use crate::liveness::is_running;
 use crate::unrecorded;
 
@@ -67,6 +68,8 @@ pub struct Member {
     pub header: Header,
     /// The member that it came from, by position, and how.
     pub parent: Option<(usize, Link)>,
+    /// What was folded into an archive; `path` is that and its name in there.
+    pub(crate) folded: Option<Files>,
 }
 
 /// What makes two images members of one run.
@@ -81,14 +84,21 @@ pub enum Link {
     Group,
 }
 
+/// A recording that was found, in a file of its own or in an archive.
+pub(crate) struct Found {
+    pub(crate) path: PathBuf,
+    pub(crate) header: Header,
+    pub(crate) folded: Option<Files>,
+}
+
 type Boot = [u8; 16];
 
 /// Groups recordings into runs, newest first.
-pub(crate) fn group(mut found: Vec<(PathBuf, Header)>) -> Vec<Run> {
+pub(crate) fn group(mut found: Vec<Found>) -> Vec<Run> {
     sort_by_start(&mut found);
     let mut grouping = Grouping::default();
-    for (path, header) in found {
-        grouping.add(path, header);
+    for one in found {
+        grouping.add(one);
     }
     let mut runs = grouping.runs;
     // Equal within a boot: the order of starts, which is that of the list.
@@ -98,14 +108,14 @@ pub(crate) fn group(mut found: Vec<(PathBuf, Header)>) -> Vec<Run> {
 }
 
 /// By the monotonic clock within a boot, which nobody sets, and by the wall clock across boots.
-fn sort_by_start(found: &mut [(PathBuf, Header)]) {
+fn sort_by_start(found: &mut [Found]) {
     let mut boots: HashMap<Boot, u64> = HashMap::new();
-    for (_, header) in found.iter() {
+    for Found { header, .. } in found.iter() {
         let start = header.clock_start;
         let boot = start.realtime_ns.saturating_sub(start.monotonic_ns);
         boots.entry(header.boot_id).and_modify(|first| *first = boot.min(*first)).or_insert(boot);
     }
-    found.sort_by_key(|(_, header)| {
+    found.sort_by_key(|Found { header, .. }| {
         boots[&header.boot_id].saturating_add(header.clock_start.monotonic_ns)
     });
 }
@@ -123,7 +133,7 @@ struct Grouping {
 }
 
 impl Grouping {
-    fn add(&mut self, path: PathBuf, header: Header) {
+    fn add(&mut self, Found { path, header, folded }: Found) {
         let origin = self.origin(&header);
         let run = match origin {
             Some((run, _, _)) => run,
@@ -135,7 +145,7 @@ impl Grouping {
         let members = &mut self.runs[run].members;
         let place = members.len();
         let parent = origin.map(|(_, parent, link)| (parent, link));
-        members.push(Member { path, header, parent });
+        members.push(Member { path, header, parent, folded });
         self.latest.insert((header.boot_id, header.pid), (run, place));
         self.processes.insert((header.boot_id, header.pid, header.process_start), (run, place));
         self.groups.insert((header.boot_id, header.session, header.process_group), run);

@@ -3,6 +3,7 @@
 use chase_recorder::histogram::bucket_middle;
 use chase_recorder::reader::Histogram;
 
+use crate::arguments::ArgumentSums;
 use crate::clock::Ns;
 use crate::costs::Cost;
 use crate::evidence::Evidence;
@@ -39,6 +40,8 @@ pub(crate) struct Sums {
     inside_ticks: f64,
     /// In ticks of the run's first clock.
     pub(crate) histogram: Histogram,
+    /// What the calls were asked to do.
+    pub(crate) arguments: Option<Box<ArgumentSums>>,
 }
 
 /// How the ticks of an image become nanoseconds, and ticks of the run's first clock.
@@ -78,6 +81,14 @@ impl Sums {
     pub(crate) fn add_durations(&mut self, durations: &Histogram, scale: &Scale) {
         scale.add(durations, &mut self.histogram);
         self.inside_ticks += scale.inside * scale.ratio() * durations.count() as f64;
+    }
+
+    /// Adds what calls were asked to do.
+    pub(crate) fn add_arguments(&mut self, more: &ArgumentSums) {
+        match &mut self.arguments {
+            Some(own) => own.add(more),
+            None => self.arguments = Some(Box::new(more.clone())),
+        }
     }
 
     /// Adds a context, but not its total, which may be part of another one's. Of a call that the
@@ -121,6 +132,9 @@ impl Sums {
         self.nested_ns += other.nested_ns;
         self.inside_ticks += other.inside_ticks;
         self.histogram.merge(&other.histogram);
+        if let Some(more) = &other.arguments {
+            self.add_arguments(more);
+        }
     }
 
     /// What a fraction `q` of the calls does not exceed, less what the hook cost; within 6.25 %.

@@ -47,6 +47,8 @@ pub struct NotSeen {
     /// Calls, at most, that forks' children made before they were noticed: the forks were system calls that nobody
     /// saw coming.
     pub calls_since_fork: u64,
+    /// Contexts whose arguments were not noted, or no longer, for want of room.
+    pub contexts_without_arguments: u64,
     /// Processes whose hottest functions were unhooked but for short windows, as older versions did to keep
     /// to a budget (`CHASE_BUDGET`): their other calls are in no figure.
     pub processes_in_windows: u64,
@@ -140,6 +142,7 @@ impl NotSeen {
             (&mut self.contexts_under_root, unseen.contexts_under_root),
             (&mut self.processes_sliced, unseen.stacks_sliced),
             (&mut self.calls_since_fork, unseen.calls_since_fork),
+            (&mut self.contexts_without_arguments, unseen.contexts_without_arguments),
         ] {
             *sum = sum.saturating_add(count);
         }

@@ -36,10 +36,10 @@ const LIMIT: Limit = Limit { least: 3, most: 5, time: Duration::from_secs(20) };
 
 /// What a report took.
 #[derive(Clone, Copy)]
-struct Cost {
-    seconds: f64,
+pub(crate) struct Cost {
+    pub(crate) seconds: f64,
     /// Most anonymous memory at one time, bytes.
-    bytes: f64,
+    pub(crate) bytes: f64,
 }
 
 pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
@@ -139,14 +139,20 @@ fn memory(report: &mut Report, what: &str, bar: Option<f64>, values: Vec<f64>) {
 
 /// A summary of what is at `paths`, with everything that is computed for it.
 fn summary(program: &Path, paths: &[PathBuf]) -> Result<Cost> {
+    let mut command = Command::new(program);
+    command.args(paths);
+    summary_of(command)
+}
+
+/// What a command took that prints a report.
+pub(crate) fn summary_of(mut command: Command) -> Result<Cost> {
     let start = Instant::now();
-    let mut child = Command::new(program)
-        .args(paths)
+    let mut child = command
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
-        .with_context(|| format!("starting {}", program.display()))?;
+        .with_context(|| format!("starting {command:?}"))?;
     let status = format!("/proc/{}/status", child.id());
     let mut kib = 0.0_f64;
     let exit = loop {
@@ -160,7 +166,7 @@ fn summary(program: &Path, paths: &[PathBuf]) -> Result<Cost> {
         std::thread::sleep(Duration::from_millis(2));
     };
     let seconds = start.elapsed().as_secs_f64();
-    ensure!(exit.success(), "{} failed on {}", program.display(), paths[0].display());
+    ensure!(exit.success(), "{command:?} failed");
     Ok(Cost { seconds, bytes: kib * 1024.0 })
 }
 

@@ -14,6 +14,7 @@ mod analysis;
 mod bench;
 mod calls;
 mod children;
+mod load;
 mod machine;
 mod memory;
 mod peers;
@@ -91,6 +92,8 @@ enum Part {
     Redis,
     /// Time and memory of a report on large recordings
     Analysis,
+    /// The same for a run of very many processes
+    Load,
 }
 
 impl Part {
@@ -107,6 +110,7 @@ impl Part {
             Self::Real => real::measure(bench, report),
             Self::Redis => redis::measure(bench, report),
             Self::Analysis => analysis::measure(bench, report),
+            Self::Load => load::measure(bench, report),
         }
     }
 

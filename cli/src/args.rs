@@ -1,10 +1,15 @@
 //! What can be typed. Layers: what is looked at, how it is shown, and what each view adds.
 
+mod sort;
+
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use globset::{GlobBuilder, GlobMatcher};
+
+pub(crate) use sort::{Sort, SortArg};
 
 /// With the commit that a package was made of.
 const VERSION: &str = match option_env!("CHASE_VERSION") {
@@ -31,6 +36,13 @@ Examples:
   chase-report --run all fleet.data    all runs there, added up: one program on many machines
 
 Exit status: 0 all is shown, 1 nothing could be read, 2 wrong usage.";
+
+const FOLD_EXAMPLES: &str = "\
+Examples:
+  chase-report fold                    what is in chase.data
+  tar -xf chase.data/folded-*.tar.zst  the recordings, one by one, again
+
+`chase record` does so by itself after a run of more than 1,000 processes.";
 
 const COMPARE_EXAMPLES: &str = "\
 Examples:
@@ -75,12 +87,14 @@ impl Cli {
             | View::Path { path }
             | View::Tree { path, .. }
             | View::Syscalls { path, .. }
+            | View::Narrate { path, .. }
+            | View::Components { path, .. }
             | View::NotSeen { path }
             | View::Brief { path }
             | View::Charts { path, .. }
             | View::Export { path, .. } => &path.paths,
             View::Html { recordings, .. } => &recordings[recordings.len().saturating_sub(1)..],
-            View::Compare(_) | View::Generate { .. } => &[],
+            View::Compare(_) | View::Generate { .. } | View::Fold { .. } => &[],
         });
         if of_view.is_empty() { self.path.paths.clone() } else { of_view.to_vec() }
     }
@@ -194,6 +208,8 @@ pub(crate) enum View {
         path: PathArg,
         #[command(flatten)]
         lib: LibFilter,
+        #[command(flatten)]
+        sort: SortArg,
     },
     /// Time and calls of each library function, with its quantiles
     Apis {
@@ -203,6 +219,8 @@ pub(crate) enum View {
         lib: LibFilter,
         #[command(flatten)]
         api: ApiFilter,
+        #[command(flatten)]
+        sort: SortArg,
     },
     /// Functions by the time that the processor was in them, own code as well as libraries', whoever called them
     Hot {
@@ -220,6 +238,8 @@ pub(crate) enum View {
         thread: ThreadFilter,
         #[command(flatten)]
         group: GroupFilter,
+        #[command(flatten)]
+        sort: SortArg,
         /// Only the groups
         #[arg(long = "groups")]
         only_groups: bool,
@@ -294,6 +314,32 @@ pub(crate) enum View {
         #[arg(long, value_name = "TABLE", value_enum)]
         by: Option<SyscallsBy>,
     },
+    /// What happened in order, one line for each system call, with its arguments and its result, below the library calls that
+    /// made it; needs a recording made with --narrate
+    Narrate {
+        #[command(flatten)]
+        path: PathArg,
+        #[command(flatten)]
+        thread: ThreadFilter,
+        /// From then on, since the start of the run, such as 1.5s or 20ms
+        #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+        from: Option<Duration>,
+        /// Until then
+        #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+        to: Option<Duration>,
+    },
+    /// What the run is made of: programs, and the files, pipes and sockets that they read and write; needs a recording made
+    /// with --narrate
+    Components {
+        #[command(flatten)]
+        path: PathArg,
+        /// As a graph instead
+        #[arg(long, value_name = "FORMAT", value_enum)]
+        graph: Option<GraphFormat>,
+        /// The file for the graph [default: standard output]
+        #[arg(short, long, value_name = "FILE", requires = "graph")]
+        output: Option<PathBuf>,
+    },
     /// What the figures do not contain, in full
     NotSeen {
         #[command(flatten)]
@@ -310,6 +356,13 @@ pub(crate) enum View {
     Generate {
         /// Where to
         directory: PathBuf,
+    },
+    /// Put the recordings of ended processes into one file, much smaller; nothing is lost, and reports read it as before
+    #[command(after_help = FOLD_EXAMPLES)]
+    Fold {
+        /// Directories of recordings [default: $CHASE_OUTPUT, or chase.data]
+        #[arg(value_name = "DIRECTORY")]
+        directories: Vec<PathBuf>,
     },
     /// What changed between two recordings, or how two functions differ
     #[command(after_help = COMPARE_EXAMPLES)]
@@ -328,7 +381,7 @@ pub(crate) enum View {
         #[arg(long)]
         force: bool,
     },
-    /// The calling contexts in the format of another tool
+    /// The calling contexts, or the timeline, in the format of another tool
     Export {
         #[command(flatten)]
         path: PathArg,
@@ -350,14 +403,6 @@ pub(crate) enum View {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum GraphFormat {
-    /// A picture
-    Svg,
-    /// For Graphviz
-    Dot,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ExportFormat {
     /// Folded stacks, for flame graphs: self time in nanoseconds
     Folded,
@@ -365,10 +410,23 @@ pub(crate) enum ExportFormat {
     Speedscope,
     /// For pprof: calls and self time
     Pprof,
+    /// For Perfetto's viewer: what happened when
+    Perfetto,
+    /// For the Firefox Profiler: what happened when
+    Firefox,
     /// The table of calling contexts
     Csv,
     /// All tables in one document
     Json,
+}
+
+/// How a graph is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum GraphFormat {
+    /// A picture
+    Svg,
+    /// The language of Graphviz
+    Dot,
 }
 
 /// What is compared.

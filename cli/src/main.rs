@@ -7,6 +7,7 @@ mod args;
 mod causes;
 mod companion;
 mod compare;
+mod fold;
 mod machine;
 mod names;
 mod places;
@@ -17,6 +18,7 @@ mod sentences;
 mod stacks;
 mod terminal;
 mod thread_functions;
+mod trace;
 mod view;
 
 use std::io::{IsTerminal, Write, stdout};
@@ -53,6 +55,7 @@ fn run(cli: &Cli) -> anyhow::Result<()> {
         Some(View::Generate { directory }) => {
             return Ok(chase_manual::generate(Cli::command(), directory)?);
         }
+        Some(View::Fold { directories }) => fold::text(directories)?,
         Some(View::Compare(arguments)) => view::compare::show(cli, arguments, terminal(cli))?,
         _ => view::show(cli, &Report::open(cli)?, terminal(cli))?,
     };

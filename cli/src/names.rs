@@ -40,7 +40,7 @@ impl Names {
         let programs = programs(analysis);
         let object_name = |object: &chase_analyzer::ObjectRow| {
             if object.name == OWN {
-                return "chase itself".to_owned();
+                return chase_html::CHASE_ITSELF.to_owned();
             }
             if let Some(program) = programs.get(&*object.path).filter(|_| object.executable) {
                 return (*program).to_owned();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use chase_analyzer::{
     Analysis, Catalog, CauseRow, Finding, Groups, Image, Loaded, Ns, Run, Selection, Tails,
-    Watched, Workers, findings, load_run_with,
+    Timeline, Watched, Workers, findings, load_run_with,
 };
 use clap::CommandFactory;
 
@@ -42,6 +42,7 @@ pub(crate) struct Report {
     tails: OnceCell<Tails>,
     findings: OnceCell<Vec<Finding>>,
     watched: OnceCell<Watched>,
+    timeline: OnceCell<Timeline>,
 }
 
 impl Report {
@@ -90,6 +91,7 @@ impl Report {
             tails: OnceCell::new(),
             findings: OnceCell::new(),
             watched: OnceCell::new(),
+            timeline: OnceCell::new(),
         })
     }
 
@@ -130,6 +132,11 @@ impl Report {
             let images = &self.loaded.images;
             Watched::new(images, &self.analysis, self.groups(), &self.routines())
         })
+    }
+
+    /// What happened when.
+    pub(crate) fn timeline(&self) -> &Timeline {
+        self.timeline.get_or_init(|| chase_analyzer::timeline(&self.loaded.images, &self.analysis))
     }
 
     /// A time as a fraction of all that was spent: application time and library calls.

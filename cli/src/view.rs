@@ -5,6 +5,7 @@ mod blocked;
 mod brief;
 mod charts;
 pub(crate) mod compare;
+mod components;
 mod export;
 mod files;
 mod filters;
@@ -14,10 +15,12 @@ mod groups;
 mod hot;
 mod html;
 mod libs;
+mod narrate;
 mod not_seen;
 mod path;
 mod processes;
 mod sampled;
+mod sorting;
 mod summary;
 mod syscalls;
 mod tail;
@@ -54,16 +57,18 @@ pub(crate) fn show(cli: &Cli, report: &Report, terminal: Terminal) -> anyhow::Re
     filters::look(cli, report)?;
     match &cli.view {
         None => render(&summary::Summary, cli, report, terminal),
-        Some(View::Libs { lib, .. }) => render(&libs::Libs { lib }, cli, report, terminal),
-        Some(View::Apis { lib, api, .. }) => {
-            render(&apis::Apis { lib, api }, cli, report, terminal)
+        Some(View::Libs { lib, sort, .. }) => {
+            render(&libs::Libs { lib, sort: *sort }, cli, report, terminal)
+        }
+        Some(View::Apis { lib, api, sort, .. }) => {
+            render(&apis::Apis { lib, api, sort: *sort }, cli, report, terminal)
         }
         Some(View::Hot { lib, .. }) => render(&hot::Hot { lib }, cli, report, terminal),
         Some(View::Threads { group, only_groups: true, .. }) => {
             render(&groups::OnlyGroups { group }, cli, report, terminal)
         }
-        Some(View::Threads { thread, group, .. }) => {
-            render(&threads::Threads { thread, group }, cli, report, terminal)
+        Some(View::Threads { thread, group, sort, .. }) => {
+            render(&threads::Threads { thread, group, sort: *sort }, cli, report, terminal)
         }
         Some(View::Tail { lib, api, group, .. }) => {
             render(&tail::Tail { lib, api, group }, cli, report, terminal)
@@ -85,9 +90,23 @@ pub(crate) fn show(cli: &Cli, report: &Report, terminal: Terminal) -> anyhow::Re
         }
         // It has recordings of its own.
         Some(View::Compare(arguments)) => compare::show(cli, arguments, terminal),
+        Some(View::Narrate { thread, from, to, .. }) => {
+            let all = cli.output.top.is_none().then_some(usize::MAX);
+            let view = narrate::Narrate { thread, from: *from, to: *to };
+            match all.filter(|_| !cli.output.json && !cli.output.csv) {
+                Some(all) => view.text(report, terminal, all),
+                None => render(&view, cli, report, terminal),
+            }
+        }
+        Some(View::Components { graph: Some(format), output, .. }) => {
+            components::Parts::of(report)?.graph(*format, output.as_deref())
+        }
+        Some(View::Components { .. }) => {
+            render(&components::Parts::of(report)?, cli, report, terminal)
+        }
         Some(View::NotSeen { .. }) => render(&not_seen::Full, cli, report, terminal),
         Some(View::Brief { .. }) => brief::text(report, terminal),
-        Some(View::Generate { .. }) => anyhow::bail!("that needs no recording"),
+        Some(View::Generate { .. } | View::Fold { .. }) => anyhow::bail!("that needs no recording"),
         Some(View::Html { recordings, output, force }) => {
             html::may_write(output, *force)?;
             render(&html::write(cli, report, recordings, output)?, cli, report, terminal)

@@ -325,6 +325,32 @@ fn filters_that_match_nothing() {
 }
 
 #[test]
+fn tables_are_sorted_as_asked() {
+    let dir = with_recording();
+    let column = |arguments: &[&str], name: &str| -> Vec<String> {
+        let (status, output, errors) = run(dir.path(), arguments);
+        assert_eq!(status, 0, "{errors}");
+        let mut rows = csv::Reader::from_reader(output.as_bytes());
+        let at = rows.headers().expect("headings").iter().position(|heading| heading == name);
+        let at = at.expect("the column is there");
+        rows.records().map(|row| row.expect("a row")[at].to_owned()).collect()
+    };
+    let numbers = |sort: &str, name: &str| -> Vec<u64> {
+        let all = column(&["apis", "--sort", sort, "--csv"], name);
+        all.iter().map(|number| number.parse().unwrap_or_default()).collect()
+    };
+    for (sort, name) in [("calls", "calls"), ("self", "self_ns"), ("max", "max_ns")] {
+        let found = numbers(sort, name);
+        assert!(found.len() > 2 && found.is_sorted_by(|a, b| a >= b), "{sort}: {found:?}");
+    }
+    let names = column(&["libs", "--sort", "name", "--csv"], "name");
+    assert!(names.len() > 1);
+    assert!(names.is_sorted_by_key(|name| name.to_lowercase()), "{names:?}");
+    fails(dir.path(), &["apis", "--sort", "none"], 2, "possible values: self, total");
+    fails(dir.path(), &["tree", "--sort", "self"], 2, "unexpected argument");
+}
+
+#[test]
 fn mistyped_views() {
     let dir = with_recording();
     fails(dir.path(), &["thraeds"], 2, "did you mean `threads`?");

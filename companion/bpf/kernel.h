@@ -11,7 +11,7 @@ typedef long long s64;
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 struct pt_regs {
-	unsigned long cx, si, di, orig_ax, ip;
+	unsigned long r10, r9, r8, cx, dx, si, di, orig_ax, ip;
 };
 
 typedef struct {

@@ -8,6 +8,8 @@
 #define HELLO 0x53414843
 #define GOODBYE 0x53414844
 #define STARTING 0x53414845
+/* From then on, the system calls of the thread that calls it, and of all that it starts, are told one by one. */
+#define NARRATE 0x53414846
 #define HELLO_VERSION 2
 
 /* Numbers of a syscall that stand for something else. */
@@ -139,6 +141,29 @@ struct sample {
 	char name[48];   /* of the file, without its directory */
 };
 
+/* Bytes of a text in what is told of a system call. */
+#define TEXT 96
+
+/* One system call. */
+struct told {
+	u32 process, tid; /* as in a row, and so is the context */
+	u32 context;
+	u32 syscall;
+	u64 entered_ns;
+	u64 left_ns; /* 0: it has not returned, and perhaps never will */
+	s64 result;
+	u64 arguments[6];
+	u64 object;  /* inode behind the descriptor that the call is for, or that it gave */
+	u32 mode;    /* of the inode */
+	u32 lens[2]; /* of the texts; 0: not there, or not to be read */
+	u32 reserved;
+	char texts[2][TEXT];
+	union {
+		char name[48]; /* of the file, without its directory */
+		struct ends ends;    /* of a socket */
+	};
+};
+
 enum process_state {
 	PROCESS_FREE,
 	PROCESS_FORKED,  /* goes on in its parent's image; no hello yet */
@@ -175,4 +200,5 @@ struct totals {
 	u64 waits;        /* places handed out by counting */
 	u64 lost_wakers;  /* waits whose cause found no place */
 	u64 lost_intervals; /* long waits that are in sums alone */
+	u64 lost_told;    /* system calls that were to be told and found no room */
 };

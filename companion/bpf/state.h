@@ -31,6 +31,7 @@ struct state {
 	u64 waited_from, waited_to; /* the latest wait, until it is known whether time ended it; waited_to is 0 where none is */
 	char waker_name[16];
 	struct cached cache[CACHED];
+	u32 narrates;
 };
 
 #define IN_BLOCK 64
@@ -125,6 +126,12 @@ struct {
 	NUMBER(type, MAP_RING);
 	NUMBER(max_entries, 1 << 16);
 } samples SEC(".maps");
+
+/* Of so many bytes. */
+struct {
+	NUMBER(type, MAP_RING);
+	NUMBER(max_entries, 1 << 23);
+} narrated SEC(".maps");
 
 struct {
 	NUMBER(type, MAP_RING);

@@ -11,6 +11,7 @@
  *
  * Nothing here waits or takes a lock of ours: a row has one writer at a time, which is its thread, or
  * the switch to its thread. */
+#include "narrate.h"
 #include "processes.h"
 
 #define NR_PRCTL 157
@@ -94,6 +95,8 @@ int sys_enter(u64 *arguments)
 		}
 		if ((u32)regs->di == STARTING && state)
 			state->starting = regs->si;
+		if ((u32)regs->di == NARRATE && state)
+			state->narrates = 1;
 	}
 	if (!state)
 		return 0;
@@ -106,6 +109,9 @@ int sys_enter(u64 *arguments)
 	state->context = context_of(state);
 	state->off_cpu_ns = 0;
 	state->entered_ns = bpf_ktime_get_ns();
+	/* Of these, nothing is left to be told afterwards. */
+	if (state->narrates && (number == NR_EXECVE || number == NR_EXECVEAT || number == NR_EXIT || number == NR_EXIT_GROUP))
+		narrate(state, regs, 0, 1);
 	return 0;
 }
 
@@ -128,6 +134,8 @@ int sys_exit(u64 *arguments)
 	/* Its result is that of the syscall that the signal interrupted. */
 	if (state->syscall == NR_RT_SIGRETURN)
 		result = 0;
+	if (state->narrates)
+		narrate(state, (void *)arguments[0], result, 0);
 	row = row_for(state, state->context, state->syscall);
 	state->syscall = NO_SYSCALL;
 	if (!row) {
@@ -216,6 +224,7 @@ int task_newtask(u64 *arguments)
 		leave_process(number);
 		return 0;
 	}
+	state->narrates = creator->narrates;
 	if (flags & CLONE_VM) {
 		state->tls_offset = creator->tls_offset;
 		state->word = task->thread.fsbase + creator->tls_offset;

@@ -17,6 +17,7 @@ use crate::calibrate::Cost;
 use crate::causes::Causes;
 use crate::file::{Place, SyscallsFile};
 use crate::intervals::Intervals;
+use crate::narration::Narration;
 use crate::program::Program;
 use crate::samples::Samples;
 use crate::shared::{PROCESS_FREE, PROCESS_GREETED, Process, Row, Totals};
@@ -42,6 +43,7 @@ impl Target {
         header.companion_cpu_ns = now_ns(libc::CLOCK_PROCESS_CPUTIME_ID);
         header.lost_causes = totals.lost_wakers;
         header.lost_blocked = header.lost_blocked.max(totals.lost_intervals);
+        header.lost_told = header.lost_told.max(totals.lost_told);
     }
 }
 
@@ -62,6 +64,7 @@ pub struct Drain {
     samples: HashMap<u32, Samples>,
     causes: Causes,
     intervals: HashMap<u32, Intervals>,
+    narrations: HashMap<u32, Narration>,
     written: Vec<Option<Written>>,
     /// Files that could not be written, the first with its error.
     failed: Option<(PathBuf, io::Error)>,
@@ -100,6 +103,7 @@ impl Watcher for Traced {
             (totals.lost_samples, "samples for want of room"),
             (totals.lost_wakers, "causes of waits for want of room"),
             (totals.lost_intervals, "long waits for want of room"),
+            (totals.lost_told, "system calls of the narration for want of room"),
         ]
     }
 }
@@ -117,6 +121,7 @@ impl Drain {
             samples: HashMap::new(),
             causes: Causes::default(),
             intervals: HashMap::new(),
+            narrations: HashMap::new(),
             written: Vec::new(),
             failed: None,
         }
@@ -135,9 +140,13 @@ impl Drain {
             let wait = program.waits.read(interval.wait as usize);
             self.intervals.entry(wait.key.process).or_default().add(&interval, &wait);
         }
+        while let Some(told) = program.next_told() {
+            self.narrations.entry(told.process).or_default().add(&told);
+        }
         self.write_rows(program, &all);
         self.write_samples(program, &all);
         self.write_causes(program, &all);
+        self.write_narrations(program, &all);
         let mut found = Found { live: 0, ended: 0 };
         for (number, process) in (0..).zip(&all) {
             if process.state == PROCESS_FREE {
@@ -237,6 +246,17 @@ impl Drain {
         self.causes = causes;
     }
 
+    fn write_narrations(&mut self, program: &Program, processes: &[Process]) {
+        let mut all = std::mem::take(&mut self.narrations);
+        for (&number, narration) in all.iter_mut().filter(|(_, narration)| !narration.is_empty()) {
+            // As long as it is not known where its file is, they wait.
+            if processes.get(number as usize).is_some_and(has_name) {
+                self.write_with(number, program, processes, |file| narration.write(file));
+            }
+        }
+        self.narrations = all;
+    }
+
     /// Writes something into the file of a process, if that can be written. A file that can't be written is left as it is.
     fn write_with(
         &mut self,
@@ -264,6 +284,7 @@ impl Drain {
     fn finish(&mut self, program: &mut Program, number: u32, process: &Process) {
         self.causes.finish(number, program);
         self.intervals.remove(&number);
+        self.narrations.remove(&number);
         let names = self.samples.remove(&number).and_then(Samples::names);
         if let Some(names) = names
             && process.state == PROCESS_GREETED
@@ -295,6 +316,7 @@ impl Drain {
     pub fn forget(&mut self, program: &mut Program) {
         while program.next_sample().is_some() {}
         while program.next_interval().is_some() {}
+        while program.next_told().is_some() {}
         for row in 0..program.totals().rows as u32 {
             let _ = program.free_row(row);
         }

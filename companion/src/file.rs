@@ -9,7 +9,7 @@ use bytemuck::{NoUninit, Zeroable, bytes_of};
 use chase_format::layout::{CHUNK_MAGIC, COMMITTED, ChunkHeader, ChunkKind, NONE, PAGE};
 use chase_format::syscalls::{
     BlockedRow, CauseRow, FileRow, MAGIC, MappingRow, OnCpuRow, READER_MIN, STATE_STOPPED,
-    SampleRow, SyscallRow, SyscallsHeader, VERSION, WaitRow,
+    SampleRow, SyscallRow, SyscallsHeader, ToldRow, VERSION, WaitRow,
 };
 
 use crate::shared::{ON_CPU, Row, WAIT_PREEMPTED, WAIT_VOLUNTARY};
@@ -40,6 +40,7 @@ pub struct SyscallsFile {
     number_of_causes: u32,
     blocked: Growing,
     files: Growing,
+    told: Growing,
 }
 
 /// Where a row is in its file.
@@ -66,6 +67,7 @@ impl SyscallsFile {
             number_of_causes: 0,
             blocked: Growing::new(ChunkKind::Blocked),
             files: Growing::new(ChunkKind::Files),
+            told: Growing::new(ChunkKind::Told),
         };
         (this.header.magic, this.header.version) = (MAGIC, VERSION);
         this.header.reader_min = READER_MIN;
@@ -125,6 +127,14 @@ impl SyscallsFile {
     /// When it can't be written.
     pub fn add_mapping(&mut self, row: &MappingRow) -> io::Result<()> {
         self.mappings.add(&self.file, &mut self.header, row).map(drop)
+    }
+
+    /// Adds a system call.
+    ///
+    /// # Errors
+    /// When it can't be written.
+    pub fn add_told(&mut self, row: &ToldRow) -> io::Result<()> {
+        self.told.add(&self.file, &mut self.header, row).map(drop)
     }
 
     /// Adds waits that are alike.

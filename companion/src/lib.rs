@@ -23,6 +23,7 @@ pub mod greeter;
 pub mod intervals;
 pub mod mapping;
 pub mod maps;
+pub mod narration;
 pub mod objects;
 pub mod perf;
 pub mod program;

@@ -13,7 +13,7 @@ use bytemuck::{Pod, Zeroable};
 pub use crate::error::Error;
 use crate::mapping::Mapping;
 use crate::shared::{
-    Interval, PROCESSES, Process, ROWS, Row, Sample, Totals, WAITS, Wait, WaitKey,
+    Interval, PROCESSES, Process, ROWS, Row, Sample, Told, Totals, WAITS, Wait, WaitKey,
 };
 use crate::types;
 
@@ -75,6 +75,7 @@ pub struct Program {
     free_processes: Queue<MapData, u32>,
     samples: RingBuf<MapData>,
     intervals: RingBuf<MapData>,
+    narrated: RingBuf<MapData>,
     sampler_error: Option<ProgramError>,
     loaded: Ebpf,
 }
@@ -147,6 +148,7 @@ impl Program {
             free_processes: take(&mut loaded, "free_processes")?,
             samples: take(&mut loaded, "samples")?,
             intervals: take(&mut loaded, "intervals")?,
+            narrated: take(&mut loaded, "narrated")?,
             sampler_error: sampler,
             loaded,
         };
@@ -189,6 +191,12 @@ impl Program {
     /// The next long wait, in the order in which they ended.
     pub fn next_interval(&mut self) -> Option<Interval> {
         let item = self.intervals.next()?;
+        bytemuck::try_pod_read_unaligned(&item).ok()
+    }
+
+    /// The next system call that was told, in the order in which they returned.
+    pub fn next_told(&mut self) -> Option<Told> {
+        let item = self.narrated.next()?;
         bytemuck::try_pod_read_unaligned(&item).ok()
     }
 

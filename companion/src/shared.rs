@@ -12,6 +12,9 @@ pub const GOODBYE: u32 = HELLO + 1;
 /// First argument of the `prctl` between which, with a second argument of 1 and of 0 or a hello, a thread's doings are
 /// chase's own.
 pub const STARTING: u32 = HELLO + 2;
+/// First argument of the `prctl` by which a thread asks that its system calls are told one by one, and those of all that it
+/// starts.
+pub const NARRATE: u32 = HELLO + 3;
 /// [`Hello::version`].
 pub const HELLO_VERSION: u32 = 2;
 
@@ -223,6 +226,43 @@ pub struct Wait {
     pub waker_name: [u8; 16],
 }
 
+/// Bytes of a text in [`Told`].
+pub const TEXT: usize = 96;
+
+/// One system call.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+pub struct Told {
+    /// Number of the process in [`Process`]es.
+    pub process: u32,
+    /// Thread id in the process's own pid namespace.
+    pub tid: u32,
+    /// The context's `_ref` in the recording; 0 for none.
+    pub context: u32,
+    /// Number of the syscall.
+    pub syscall: u32,
+    /// When it began, `CLOCK_MONOTONIC`.
+    pub entered_ns: u64,
+    /// When it returned; 0: it has not.
+    pub left_ns: u64,
+    /// What it returned.
+    pub result: i64,
+    /// As they are in the registers.
+    pub arguments: [u64; 6],
+    /// Inode behind the descriptor that it is for, or that it gave.
+    pub object: u64,
+    /// Of the inode.
+    pub mode: u32,
+    /// Bytes of the texts.
+    pub lens: [u32; 2],
+    /// Padding.
+    pub reserved: u32,
+    /// What arguments lead to.
+    pub texts: [[u8; TEXT]; 2],
+    /// Name of the file, without its directory, padded with NUL; of a socket, [`Ends`].
+    pub name: [u8; 48],
+}
+
 /// [`Process::state`]: the place is free.
 pub const PROCESS_FREE: u32 = 0;
 /// [`Process::state`]: a fork's child before its hello.
@@ -290,6 +330,8 @@ pub struct Totals {
     pub lost_wakers: u64,
     /// Long waits that found no room, and are in sums alone.
     pub lost_intervals: u64,
+    /// System calls that were to be told and found no room.
+    pub lost_told: u64,
 }
 
 const _: () = {
@@ -297,6 +339,7 @@ const _: () = {
     assert!(size_of::<WaitKey>() == 80);
     assert!(size_of::<Wait>() == 184);
     assert!(size_of::<Ends>() <= 48);
+    assert!(size_of::<Told>() == 352);
     assert!(size_of::<Row>() == 384);
     assert!(size_of::<Sample>() == 88);
     assert!(size_of::<Interval>() == 32);

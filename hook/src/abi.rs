@@ -3,7 +3,7 @@
 
 use core::cell::Cell;
 use core::mem::offset_of;
-use core::sync::atomic::{AtomicI16, AtomicU16, AtomicU64, AtomicUsize};
+use core::sync::atomic::{AtomicBool, AtomicI16, AtomicU16, AtomicU32, AtomicU64, AtomicUsize};
 
 use chase_format::histogram::{PAGE_BUCKETS, bucket_of, bucket_start};
 use chase_format::layout::{FRAMED, Node, SAMPLED};
@@ -25,6 +25,13 @@ pub(crate) const ENDS_BLOCK: usize = END * ENDS + 8;
 
 /// The real functions, by slot.
 pub(crate) static TARGETS: [AtomicUsize; STUBS] = [const { AtomicUsize::new(0) }; STUBS];
+
+/// By slot, what is noted of its calls; 0: nothing. From the lowest bits on: where the argument is below the return address,
+/// when the call path has saved the registers (8 bits, signed); likewise what it is multiplied by, or 0;
+/// [`ARGUMENT_IS_INT`]; what it means.
+pub(crate) static ARGUMENTS: [AtomicU32; STUBS] = [const { AtomicU32::new(0) }; STUBS];
+/// The argument has 32 bits. The call path tests the lowest bit of the third byte.
+pub(crate) const ARGUMENT_IS_INT: u32 = 1 << 16;
 
 // ---- frames -------------------------------------------------------------------------------------
 
@@ -68,6 +75,7 @@ pub(crate) struct Frame {
     /// Where only some calls are timed: how many this one stands for; 0: it is not timed.
     pub(crate) weight: u32,
     /// Of a frame that is set aside: 0 if its place may be used again; otherwise why its call may return (`left.rs`).
+    /// Before, of a call that is kept with its argument: where its duration goes, as `tree::Kept` says it.
     pub(crate) may_return: u32,
     /// When the making of a sample began; 0: not known.
     pub(crate) began_ticks: u64,
@@ -123,6 +131,10 @@ pub(crate) const NEAR: usize = 512;
 pub(crate) const NEAR_OWNER: usize = 24;
 pub(crate) const NEAR_COUNTDOWNS: usize = 32;
 
+/// Whether the library came into a process that ran already: then there was room for the words of threads, and for no
+/// countdowns beside them.
+pub(crate) static IS_LATE: AtomicBool = AtomicBool::new(false);
+
 /// What the call path needs to know of a slot in a thread.
 #[repr(C)]
 pub(crate) struct Countdown {
@@ -164,12 +176,15 @@ pub(crate) const FRAMED_KEY: u32 = SAMPLED | FRAMED;
 pub(crate) static CLOCK_LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
 /// What the clock shows once it stands still; 0 as long as it runs.
 pub(crate) static FROZEN_TICKS: AtomicU64 = AtomicU64::new(0);
-/// Calls that took so many ticks are asked about: whether the thread ran. Never as long as nobody asks.
-pub(crate) static ASK_LIMIT: AtomicU64 = AtomicU64::new(u64::MAX);
+/// The call path leaves the recording of calls that took so many ticks to the slow half of the exit. Never as long as nobody
+/// wants to know more of them.
+pub(crate) static LONG: AtomicU64 = AtomicU64::new(u64::MAX);
+/// Ticks below which the call path looks the bucket up: [`SHORT`], or 0 where all calls go the slow way.
+pub(crate) static SHORT_LIMIT: AtomicU64 = AtomicU64::new(SHORT as u64);
 /// Where the recording is mapped.
 pub(crate) static BASE: AtomicUsize = AtomicUsize::new(0);
 
-/// Ticks below which the call path looks the bucket up: those of the first three pages of a histogram.
+/// Ticks below which buckets can be looked up: those of the first three pages of a histogram.
 pub(crate) const SHORT: usize = bucket_start(3 * PAGE_BUCKETS) as usize;
 /// By ticks: the bucket in its page.
 pub(crate) static SHORT_BUCKETS: [u8; SHORT] = short_buckets();

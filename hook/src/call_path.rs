@@ -7,7 +7,9 @@ use core::arch::global_asm;
 use core::mem::offset_of;
 
 use chase_format::histogram::{LINEAR_LIMIT, MAX_EXPONENT, PAGE_BUCKETS, SUB_BITS, bucket_start};
-use chase_format::layout::{Node, OWN_CONTEXT_REF, UNIT};
+use chase_format::layout::{
+    ARGUMENT_BUCKETS, ArgumentHead, ArgumentRow, Node, OWN_CONTEXT_REF, UNIT,
+};
 
 use chase_logic::hash;
 
@@ -19,6 +21,7 @@ global_asm!(
     include_str!("arch/x86_64/macros.S"),
     include_str!("arch/x86_64/words.S"),
     include_str!("arch/x86_64/call.S"),
+    include_str!("arch/x86_64/arguments.S"),
     include_str!("arch/x86_64/framed.S"),
     include_str!("arch/x86_64/clock.S"),
     include_str!("arch/x86_64/special.S"),
@@ -33,11 +36,11 @@ global_asm!(
     no_counts = sym counts::NO_COUNTS,
     clock_limit = sym abi::CLOCK_LIMIT,
     short_buckets = sym abi::SHORT_BUCKETS,
-    SHORT = const abi::SHORT,
+    short_limit = sym abi::SHORT_LIMIT,
     SECOND_PAGE = const bucket_start(PAGE_BUCKETS),
     THIRD_PAGE = const bucket_start(2 * PAGE_BUCKETS),
     frozen_ticks = sym abi::FROZEN_TICKS,
-    ask_limit = sym abi::ASK_LIMIT,
+    long = sym abi::LONG,
     targets = sym abi::TARGETS,
     base = sym abi::BASE,
     enter_slow = sym slow_path::enter_slow,
@@ -45,6 +48,8 @@ global_asm!(
     leave_slow = sym slow_path::leave_slow,
     leave_moved = sym slow_path::leave_moved,
     leave_framed = sym slow_path::leave_framed,
+    leave_kept = sym slow_path::leave_kept,
+    arguments = sym abi::ARGUMENTS,
     special = sym special::enter,
     thread_begin = sym thread_life::begin,
     clone_returned = sym special::clone_returned,
@@ -76,6 +81,16 @@ global_asm!(
     MAX = const offset_of!(Node, max_ticks),
     LAST_START = const offset_of!(Node, last_start_ticks),
     PAGES = const offset_of!(Node, page_refs),
+    WITH_ARGUMENT = const hash::WITH_ARGUMENT.trailing_zeros(),
+    ROW_NODE = const offset_of!(ArgumentHead, node_ref),
+    ROW_UNTIL = const offset_of!(ArgumentHead, until_kept),
+    ROW_CALLS = const offset_of!(ArgumentHead, calls),
+    ROW_WEIGHT = const offset_of!(ArgumentHead, weight),
+    ROW_SUM = const offset_of!(ArgumentHead, sum),
+    ROW_MAX = const offset_of!(ArgumentHead, max),
+    ROW_NEGATIVE = const offset_of!(ArgumentHead, negative),
+    ROW_BUCKETS = const offset_of!(ArgumentRow, buckets),
+    LAST_ARGUMENT = const ARGUMENT_BUCKETS - 1,
     HASH = const hash::HASH,
     FRAMED_HASH = const hash::FRAMED_HASH,
     LINEAR_LIMIT = const LINEAR_LIMIT,

@@ -1,6 +1,7 @@
 //! The recording's clock: the time stamp counter where it can be trusted, otherwise
 //! `CLOCK_MONOTONIC`, and pairs of both by which a report turns ticks into nanoseconds.
 
+use core::ffi::CStr;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use chase_format::layout::{CLOCK_MONOTONIC, CLOCK_TSC, ClockPair};
@@ -10,11 +11,19 @@ use crate::{arch, sys};
 
 /// Chooses the clock.
 pub(crate) fn choose() -> u32 {
-    let trusted = arch::time_stamp_is_invariant() && sys::may_read_time_stamp();
+    let trusted = is_steady() && sys::may_read_time_stamp();
     let kind = if trusted { CLOCK_TSC } else { CLOCK_MONOTONIC };
     KIND.store(kind, Ordering::Relaxed);
     arch::use_time_stamp(trusted);
     kind
+}
+
+/// Whether the time stamp counter runs at one rate. The kernel keeps time by it only then, which is soon read; the
+/// processor's word takes tens of microseconds where a hypervisor gives it.
+fn is_steady() -> bool {
+    const SOURCE: &CStr = c"/sys/devices/system/clocksource/clocksource0/current_clocksource";
+    let mut buffer = [0; 16];
+    sys::read_file(SOURCE, &mut buffer) == b"tsc\n" || arch::time_stamp_is_invariant()
 }
 
 /// `CLOCK_TSC`, `CLOCK_MONOTONIC`, or [`FROZEN`].

@@ -410,7 +410,7 @@ pub(crate) fn decline(directory: &[u8]) {
         && sys::lock_file(fd, libc::LOCK_SH | libc::LOCK_NB) == Err(libc::EWOULDBLOCK)
         && let Some(session) = session(second_line(sys::read_start(fd, &mut buffer)))
     {
-        greet(session, &Text::new());
+        greet(session, &Text::new(), false);
         say_goodbye();
     }
     sys::close(fd);
@@ -446,8 +446,8 @@ impl Drop for Starting {
 }
 
 /// Tells the companion of `session` where this process keeps its contexts and its recording; with an empty path, that it
-/// has none and wants none.
-pub(crate) fn greet(session: u64, path: &Text<4096>) {
+/// has none and wants none. Where the process `narrates`, its system calls are told one by one from then on.
+pub(crate) fn greet(session: u64, path: &Text<4096>, narrates: bool) {
     let hello = Hello {
         version: 2,
         len: size_of::<Hello>() as u32,
@@ -460,4 +460,7 @@ pub(crate) fn greet(session: u64, path: &Text<4096>) {
         thread_offset: arch::thread_offset() as i64,
     };
     sys::control(HELLO, &raw const hello as usize);
+    if narrates {
+        sys::control(HELLO + 3, 0);
+    }
 }

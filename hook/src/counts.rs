@@ -104,6 +104,16 @@ impl SlotState {
     pub(crate) fn missing(&self, left: i16, framed: bool) -> i32 {
         countdown::uncredited(self.place.load(Ordering::Relaxed), left, framed)
     }
+
+    /// Makes the call under way the only one of its block, as the first of `node` that is only counted. False if other
+    /// calls of the slot are: a signal handler has begun it meanwhile, or has interrupted who does.
+    pub(crate) fn claim(&self, node: *mut Node) -> bool {
+        // Whoever sees a block expects a node.
+        if self.node.load(Ordering::Relaxed).is_null() {
+            self.node.store(node, Ordering::Relaxed);
+        }
+        self.block.compare_exchange(0, 1, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
 }
 
 impl Change {
@@ -175,7 +185,7 @@ impl Counts {
             (state.node.load(Ordering::Relaxed), state.place.load(Ordering::Relaxed));
         let slot = state.number;
         let change = Change { node, slot, block: 0, place: 0, calls: 0, left, framed: false };
-        self.commit(change, place - 1, sp);
+        self.commit(change, place.saturating_sub(1), sp);
     }
 
     /// Notes a change for who jumps out of it. Gives the one that a handler has interrupted to call this,
@@ -314,6 +324,7 @@ impl Counts {
             let left = left.swap(wrapping_after(FIRST_LOOK), Ordering::Relaxed);
             state.block.store(0, Ordering::Relaxed);
             let missing = state.missing(left, self.is_framed(state.number));
+            state.place.store(0, Ordering::Relaxed);
             self.set_framed(state.number, false);
             let node = state.node.load(Ordering::Relaxed);
             // SAFETY: the node is this thread's, and of sampled calls.

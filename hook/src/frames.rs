@@ -67,12 +67,18 @@ impl Iterator for Below {
 
 impl Thread {
     /// Whether `address` is on the thread's own stack.
-    fn holds(&self, address: usize) -> bool {
+    pub(crate) fn holds(&self, address: usize) -> bool {
         self.stack.get().holds(address)
     }
 
     fn frames(&self) -> Below {
         Below { at: self.head.top.load(Ordering::Relaxed) }
+    }
+
+    /// Whether a call made at this stack pointer has a frame.
+    pub(crate) fn has_frame_at(&self, sp: usize) -> bool {
+        // SAFETY: frames below `top` are initialised.
+        self.frames().any(|frame| unsafe { (*frame).sp.load(Ordering::Relaxed) } == sp)
     }
 
     /// Moves `top` down past dead frames.

@@ -39,8 +39,10 @@ mod stack;
 mod stubs;
 mod sys;
 // ... over what is kept of calls, threads and objects ...
+mod arguments;
 mod cost;
 mod counts;
+mod marks;
 mod node;
 mod objects;
 mod recording;

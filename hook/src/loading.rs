@@ -12,14 +12,14 @@ use core::ptr;
 use chase_format::layout::{OBJECT_CHASE, OBJECT_DLOPENED, TIMING_ALL};
 
 pub(crate) use self::interposed::{find_real, is_interposed, real};
-use crate::arch::{vector_area_len, with_vectors_saved};
+use crate::arch::{is_late, vector_area_len, with_vectors_saved};
 use crate::elf::Image;
 use crate::lock::{Fork, Held, Lock};
 use crate::objects::Objects;
 use crate::recording::Lost;
 use crate::resolve::{Wanted, address_of, find_in};
 use crate::signals::SignalsBlocked;
-use crate::slots::{Slots, write_description};
+use crate::slots::{Slots, restore, write_description};
 use crate::stubs::{is_exit, make_direct};
 use crate::thread::{Pending, Thread};
 use crate::{clock, pages, recording, sampling, sys};
@@ -54,12 +54,52 @@ pub(crate) fn survey(executable: Image, vdso: usize, path: &'static [u8], config
         return false;
     }
     state.objects.refresh(&executable, 0, true);
+    if is_late() {
+        state.objects.tell_who_came_later();
+    }
     interposed::find_in_place(&state.objects);
     if !state.objects.is_first_chase() {
         return false;
     }
     state.iterate = find_among(&state.objects, c"dl_iterate_phdr");
     state.iterate != 0 && find_among(&state.objects, c"gnu_get_libc_version") != 0
+}
+
+/// What is to be recorded from now on, in a process that was left before.
+pub(crate) fn set_config(config: Config) {
+    LOADING.hold().config = config;
+}
+
+/// Hooks again what was hooked before, and what was loaded since.
+pub(crate) fn hook_again() {
+    describe_again();
+    pass(OBJECT_DLOPENED, false, false);
+}
+
+/// Leaves all GOT entries as they were found; gives how many.
+pub(crate) fn unhook_all() -> u64 {
+    let mut restored = 0u64;
+    walk(restore_all, (&raw mut restored).cast());
+    restored
+}
+
+/// Called back once by the C library, with the list locked.
+unsafe extern "C" fn restore_all(_info: *mut c_void, _len: usize, restored: *mut c_void) -> i32 {
+    let State { objects, executable, .. } = &mut *LOADING.hold();
+    // SAFETY: `unhook_all` passes it.
+    let restored = unsafe { &mut *restored.cast::<u64>() };
+    let Some(executable) = executable else { return 1 };
+    objects.refresh(executable, OBJECT_DLOPENED, false);
+    for id in 0..objects.count as u32 {
+        let Some(object) = objects.get_mut(id) else { continue };
+        if object.loaded && object.described {
+            *restored += restore(object);
+        }
+        object.described = false;
+        object.witness = (0, 0);
+        object.record = ptr::null_mut();
+    }
+    1
 }
 
 /// A function of the C library that the program uses; 0 if it has none. Whatever stands before it in
@@ -86,36 +126,45 @@ pub(crate) fn library_path() -> &'static [u8] {
 
 /// Hooks what was loaded at the start.
 pub(crate) fn hook_all() {
-    pass(0, true);
+    pass(0, true, false);
 }
 
 /// What a look at the list is for, and what came of it.
 struct Look {
     flags: u32,
     global: bool,
-    changed: bool,
 }
 
-/// Looks at the list again, retires what is gone and hooks what is new and ready. Says whether the
-/// list had changed.
-fn pass(flags: u32, global: bool) -> bool {
+/// Looks at the list again, retires what is gone and hooks what is new and ready. False if that has to be done later: a
+/// signal handler that this is called in may have interrupted a `dlopen` or a `dlclose`.
+fn pass(flags: u32, global: bool, may_be_inside: bool) -> bool {
     let _signals = SignalsBlocked::new();
-    let mut look = Look { flags, global, changed: false };
+    // The C library may be in the middle of taking the list's lock, or have unmapped what is in the list still.
+    if may_be_inside && LOADING.hold().objects.are_changing() {
+        return false;
+    }
+    let mut look = Look { flags, global };
+    walk(update, (&raw mut look).cast());
+    true
+}
+
+/// Has the C library call `visit` with the list locked.
+fn walk(visit: Visit, argument: *mut c_void) {
+    let _signals = SignalsBlocked::new();
     let area_len = vector_area_len();
     let area = pages::take(area_len);
     if area.is_null() {
-        return false;
+        return;
     }
     let iterate = LOADING.hold().iterate;
     // SAFETY: the area is ours, zeroed, and aligned to a page; the function is the C library's.
     unsafe {
         with_vectors_saved(area, || {
             let iterate: Iterate = core::mem::transmute(iterate);
-            iterate(update, (&raw mut look).cast());
+            iterate(visit, argument);
         });
     }
     pages::give_back(area, area_len);
-    look.changed
 }
 
 type Visit = unsafe extern "C" fn(*mut c_void, usize, *mut c_void) -> i32;
@@ -128,8 +177,7 @@ unsafe extern "C" fn update(_info: *mut c_void, _len: usize, look: *mut c_void) 
     // SAFETY: `pass` passes it.
     let look = unsafe { &mut *look.cast::<Look>() };
     let Some(executable) = executable else { return 1 };
-    let (unreadable, gone) = objects.refresh(executable, look.flags, look.global);
-    look.changed = gone;
+    let unreadable = objects.refresh(executable, look.flags, look.global);
     for _ in 0..unreadable {
         recording::unseen(Lost::Object);
     }
@@ -140,7 +188,7 @@ unsafe extern "C" fn update(_info: *mut c_void, _len: usize, look: *mut c_void) 
     let first_new = slots.count();
     for id in 0..objects.count as u32 {
         if objects.get(id).is_some_and(|object| object.loaded && !object.described) {
-            look.changed |= slots.hook(objects, id, config);
+            slots.hook(objects, id, config);
         }
     }
     // All at once, though their entries point to them already: it is a few system calls.
@@ -169,17 +217,27 @@ pub(crate) fn expect(thread: &Thread, sp: usize, mode: usize, gets_frame: bool) 
     });
 }
 
+/// The call at `sp` has its frame, or runs without. If it may change what is loaded, it does that from now on.
+pub(crate) fn entered(thread: &Thread, sp: usize) {
+    let pending = thread.pending.get();
+    if pending.entering && pending.load_sp == sp {
+        thread.pending.set(Pending { entering: false, ..pending });
+    }
+}
+
 /// Looks at what was loaded, if that is pending and a call at `sp` shows that its time has come.
 pub(crate) fn catch_up(thread: &Thread, sp: usize) {
     let pending = thread.pending.get();
     if pending == Pending::NONE {
         return;
     }
-    if pending.entering {
-        thread.pending.set(Pending { entering: false, ..pending });
+    if pending.load_sp == 0 {
         return;
     }
-    if pending.load_sp == 0 {
+    // (A handler may have a stack of its own, above the one that it has interrupted.)
+    let is_own = thread.holds(sp) && thread.holds(pending.load_sp);
+    // It is that call's own entry, or a signal handler's, unless a handler has jumped out of that call.
+    if pending.entering && (sp <= pending.load_sp || !is_own) {
         return;
     }
     // A call from above, or another return address in its place, shows that the load is over. If it
@@ -187,13 +245,20 @@ pub(crate) fn catch_up(thread: &Thread, sp: usize) {
     const TRIES: u32 = 64;
     // SAFETY: the place is on a stack that this thread has been on.
     let there = unsafe { *(pending.load_sp as *const usize) };
-    let runs =
-        if pending.return_address == 0 { is_exit(there) } else { there == pending.return_address };
+    let runs = if pending.return_address == 0 {
+        // (What returns to the frame is put there when it has been claimed.)
+        is_exit(there) || thread.has_frame_at(pending.load_sp)
+    } else {
+        there == pending.return_address
+    };
     let returned = sp >= pending.load_sp || !runs;
     if !returned && pending.tries >= TRIES {
         return;
     }
-    pass(OBJECT_DLOPENED, pending.global);
+    let is_over = !runs || sp >= pending.load_sp && is_own;
+    if !pass(OBJECT_DLOPENED, pending.global, !is_over) {
+        return;
+    }
     if !returned {
         return thread.pending.set(Pending { tries: pending.tries + 1, ..pending });
     }

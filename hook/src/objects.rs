@@ -2,6 +2,7 @@
 //!
 //! The table changes only under the lock that [`crate::loading`] holds.
 
+mod later;
 mod lookup;
 
 use core::ptr;
@@ -208,17 +209,28 @@ impl Objects {
         Some(unsafe { &mut *self.objects.add(id as usize) })
     }
 
+    /// Whether some thread is adding objects to the list or unloading them. (It is not while constructors run.)
+    pub(crate) fn are_changing(&self) -> bool {
+        const RT_CONSISTENT: i32 = 0;
+        let mut list = self.list;
+        while !list.is_null() {
+            // SAFETY: the lists are the dynamic linker's, and stay.
+            unsafe {
+                if (&raw const (*list).state).read_volatile() != RT_CONSISTENT {
+                    return true;
+                }
+                list = if (*list).version >= 2 { (*list).next } else { ptr::null() };
+            }
+        }
+        false
+    }
+
     /// Walks the list: adds what is new, and marks as not loaded what is gone. The caller keeps the list from changing. Returns how many could not be
     /// read.
-    pub(crate) fn refresh(
-        &mut self,
-        executable: &Image,
-        new_flags: u32,
-        global: bool,
-    ) -> (u64, bool) {
+    pub(crate) fn refresh(&mut self, executable: &Image, new_flags: u32, global: bool) -> u64 {
         let known = self.count;
         self.home.root = NONE;
-        let (mut unreadable, mut gone) = (0, false);
+        let mut unreadable = 0;
         for id in 0..known {
             if let Some(object) = self.get_mut(id as u32) {
                 object.seen = false;
@@ -246,11 +258,10 @@ impl Objects {
                 && !object.seen
             {
                 object.retire();
-                gone = true;
             }
         }
         self.index();
-        (unreadable, gone)
+        unreadable
     }
 
     /// Takes note of one entry of the list. False if it can't be read.

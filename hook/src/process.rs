@@ -11,11 +11,13 @@ use chase_format::layout::{
 
 use self::fork::{after_fork_in_child, after_fork_in_parent, before_fork};
 pub(crate) use self::fork::{catch_up, notice_fork};
-use crate::lock::{Held, Lock};
+use crate::lock::{Fork, Held, Lock};
 use crate::recording::Refused;
 use crate::sampling::Cost;
 use crate::signals::SignalsBlocked;
-use crate::{arch, clock, companion, cost, fork_word, loading, recording, sampling, sys, thread};
+use crate::{
+    arch, clock, companion, cost, fork_word, loading, marks, recording, sampling, sys, thread,
+};
 use chase_logic::text::{Text, file_name};
 
 /// What is known of the process from its start, for its recording and its children's.
@@ -31,12 +33,24 @@ pub(crate) struct Process {
     pub(crate) boot_id: [u8; 16],
     /// Start of the process that the recording belongs to, as in its header.
     start: u64,
+    /// Whether it is to tell system calls one by one.
+    pub(crate) narrates: bool,
     /// The companion's session.
     pub(crate) session: Option<u64>,
     /// Where the recording is put, and room to read a file: too large for the stack of a thread
     /// that forks.
     pub(crate) path: Text<4096>,
     buffer: [u8; 1024],
+}
+
+impl Process {
+    /// Nothing is known of it, before a further recording of the same image.
+    pub(crate) fn forget(&mut self) {
+        self.directory.clear();
+        self.executable.clear();
+        self.meta.clear();
+        self.session = None;
+    }
 }
 
 static PROCESS: Lock<Process> = Lock::new(Process {
@@ -48,6 +62,7 @@ static PROCESS: Lock<Process> = Lock::new(Process {
     forks_are_followed: true,
     boot_id: [0; 16],
     start: 0,
+    narrates: false,
     session: None,
     path: Text::new(),
     buffer: [0; 1024],
@@ -59,6 +74,11 @@ static OWNER: AtomicU32 = AtomicU32::new(0);
 /// What is known of it. Held at the start, and by who gives a fork's child its recording.
 pub(crate) fn hold() -> Held<'static, Process> {
     PROCESS.hold()
+}
+
+/// Sees to the lock in a fork: one waits until chase has come into the process, or has left it.
+fn fork(moment: Fork) {
+    PROCESS.fork(moment);
 }
 
 /// Creates this process's recording, with everything in it that does not depend on what it does.
@@ -110,7 +130,9 @@ pub(crate) fn open_recording(this: &mut Process, origin: u32) -> Result<(), Refu
             Ok(()) => {
                 OWNER.store(pid, Ordering::Relaxed);
                 fork_word::claim();
+                thread::renew_events();
                 let _signals = SignalsBlocked::new();
+                marks::renew();
                 recording::write_chunk(ChunkKind::Meta, this.meta.as_bytes());
                 return Ok(());
             }
@@ -122,7 +144,7 @@ pub(crate) fn open_recording(this: &mut Process, origin: u32) -> Result<(), Refu
 /// Shows the companion this process and its recording, if there is one.
 pub(crate) fn greet_companion(this: &Process) -> bool {
     let session = this.session.filter(|_| !sys::is_confined());
-    session.inspect(|&session| companion::greet(session, &this.path)).is_some()
+    session.inspect(|&session| companion::greet(session, &this.path, this.narrates)).is_some()
 }
 
 /// Field 22 of `/proc/self/stat`: when the process started, in clock ticks since boot.

@@ -35,7 +35,8 @@ pub(crate) const LARGEST: usize = 4 << 30;
 const FIRST_LENGTH: usize = 4 << 20;
 /// What is populated at first, and at least each further time.
 const STEP: usize = 64 << 10;
-const LARGEST_STEP: usize = 4 << 20;
+/// (A step is made while a call, or the start of a thread, waits for it.)
+const LARGEST_STEP: usize = 256 << 10;
 /// What is allocated at the start where nothing can be populated later.
 const FIXED: usize = FIRST_LENGTH;
 /// Share of an address space limit that the mapping may take.
@@ -89,6 +90,11 @@ pub(crate) fn base() -> *mut u8 {
 /// The header; meaningless unless the recording is open.
 pub(crate) fn header() -> *mut Header {
     base().cast()
+}
+
+/// Whether an address is in the mapping.
+pub(crate) fn holds(address: usize) -> bool {
+    address.wrapping_sub(base() as usize) < LARGEST
 }
 
 /// Whether there is a recording.
@@ -396,6 +402,8 @@ pub(crate) enum Lost {
     ContextUnderRoot = offset_of!(Unseen, contexts_under_root),
     StackSliced = offset_of!(Unseen, stacks_sliced),
     CallSinceFork = offset_of!(Unseen, calls_since_fork),
+    ContextWithoutArguments = offset_of!(Unseen, contexts_without_arguments),
+    Event = offset_of!(Unseen, events_without_space),
 }
 
 /// Counts something that was not seen.

@@ -3,6 +3,7 @@
 
 mod description;
 mod imports;
+mod originals;
 
 use core::ptr;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -15,11 +16,12 @@ use crate::abi::{SPECIAL_STUBS, STUBS};
 use crate::elf::ImportVersions;
 use crate::objects::{Hashes, Object, Objects};
 use crate::recording::Lost;
-use crate::{recording, stubs, sys, traits};
+use crate::{arguments, recording, stubs, sys, traits};
 use chase_logic::config::Config;
 use chase_logic::kinds::Kind;
 
 pub(crate) use self::description::write_object as write_description;
+pub(crate) use self::originals::{keep_originals, restore};
 
 /// Chunks of one object before it gets no more for further places that it is loaded at.
 const MANY_LOADS: u32 = 16;
@@ -212,9 +214,10 @@ impl Slots {
         let mut witness = (0, 0);
         for i in 0..description.slot_count {
             // SAFETY: `i` is a slot of the description.
-            let Patch { got, real, kind, name } = unsafe { *description.patches.add(i) };
+            let Patch { got, real, kind, name, is_chosen } = unsafe { *description.patches.add(i) };
             let slot = description.first_slot as usize + i;
-            traits::describe(slot, name, kind != Kind::Ordinary);
+            traits::describe(slot, name, kind != Kind::Ordinary, is_chosen);
+            arguments::describe(slot, name);
             if !stubs::set_target(slot, real) {
                 recording::unseen(Lost::SlotWithoutStub);
                 continue;
@@ -232,6 +235,8 @@ impl Slots {
             }
             witness = (got, stub);
             let entry: *mut usize = ptr::with_exposed_provenance_mut(got);
+            // SAFETY: as below.
+            originals::note(slot, unsafe { entry.read_volatile() });
             // SAFETY: the entry is an aligned word of the object's GOT; its page is writable, as
             // the dynamic linker writes it too. Other threads may be reading it.
             unsafe { AtomicUsize::from_ptr(entry) }.store(stub, Ordering::Release);

@@ -3,11 +3,13 @@
 mod arguments;
 mod directories;
 mod follow;
+mod late;
+mod leaving;
 mod roots;
 
 use core::ffi::CStr;
 
-use chase_format::layout::{ChunkKind, EXTENSION, ORIGIN_EXEC};
+use chase_format::layout::{ChunkKind, EXTENSION, ORIGIN_EXEC, TIMING_ALL, TIMING_COUNT};
 
 use self::directories::make_directories;
 use crate::companion::Starting;
@@ -16,17 +18,22 @@ use crate::elf::Auxiliary;
 use crate::process::{self, Process, greet_companion, open_recording, watch_process};
 use crate::recording::Refused;
 use crate::signals::SignalsBlocked;
-use crate::thread::Origin;
-use crate::thread_life::watch_ends;
+use crate::slots::keep_originals;
+use crate::thread::{Origin, Thread, WantedEvents, want_events};
+use crate::thread_life::{release, watch_ends};
 use crate::{
     calibrate, clock, companion, loading, maps, pages, recording, sampling, stubs, sys, thread,
 };
 use chase_logic::config::{Config, Syscalls};
+use chase_logic::events::{Events, Kept};
 use chase_logic::text::{Text, c_bytes, file_name};
 
 /// Said whether or not the user wants to be told of anything: the run is not what was asked for.
 const TIMING_UNKNOWN: &[u8] =
     b"chase: CHASE_TIMING must be adaptive, all or count; all calls are timed\n";
+const EVENTS_UNKNOWN: &[u8] =
+    b"chase: CHASE_EVENTS must be off, slow, slow:TIME, all, all=OBJECT:FUNCTION, a size like \
+    64MB, first or last, or several of these with commas; what is not known of it is ignored\n";
 const DEFAULT_OUTPUT: &[u8] = b"chase.data";
 
 /// The library's constructor: runs before those of all other objects (`-z initfirst`).
@@ -38,6 +45,10 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
     if !arguments::are_those_of_glibc(argument_count, arguments, environment) {
         return loading::find_real();
     }
+    let arguments = Arguments { count: argument_count, start: arguments, environment };
+    if late::is_to_wait(&arguments) {
+        return;
+    }
     // SAFETY: the dynamic linker passes what the kernel has put on the stack: the environment ends
     // with null, and behind it is the auxiliary vector.
     let (config, auxiliary) =
@@ -48,18 +59,9 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
     let starting = (config.syscalls != Syscalls::Off).then(Starting::begin);
     let spent = Spent::now();
     let this = &mut *process::hold();
-    this.first_pair = {
-        clock::choose();
-        clock::pair()
-    };
-    clock::begin(&this.first_pair);
-    let mut buffer = [0u8; 4095];
-    let executable = sys::read_link(c"/proc/self/exe", &mut buffer);
-    let executable =
-        if executable.is_empty() { c_bytes(auxiliary.executable_name) } else { executable };
-    let executable = pages::keep(executable);
-    this.executable.push(executable);
-    if !follow::is_wanted(config.follow, executable, argument_count, arguments) {
+    begin_clock(this);
+    let executable = find_executable(this, &auxiliary);
+    if !follow::is_wanted(config.follow, executable, argument_count, arguments.start) {
         if config.syscalls != Syscalls::Off {
             find_directory(this, config.output);
             companion::decline(this.directory.as_bytes());
@@ -74,20 +76,16 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
         return;
     }
     this.boot_id = boot_id();
-    fill_meta(this, argument_count, arguments);
+    fill_meta(this, &arguments);
     find_directory(this, config.output);
-    let mut opened = open_recording(this, ORIGIN_EXEC);
-    if let Err(Refused { errno: libc::ENOENT, .. }) = opened {
-        make_directories(&this.directory);
-        opened = open_recording(this, ORIGIN_EXEC);
-    }
-    if let Err(refused) = opened {
+    if let Err(refused) = open_in_directory(this) {
         say_refused(&config, &refused);
         if config.syscalls == Syscalls::Require {
             sys::exit(1);
         }
         return;
     }
+    this.narrates = config.narrate;
     find_companion(this, &config);
     // Before the thread has a record, so that all of its recorded life is watched. What is done here is chase's own.
     let is_watched = greet_companion(this);
@@ -95,15 +93,10 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
         core::mem::forget(starting);
     }
     let _own = is_watched.then(Starting::begin);
-    sampling::choose(config.timing, this.session.is_some());
-    // SAFETY: the header is in the first page of the mapping.
-    unsafe { (*recording::header()).timing = sampling::mode() };
+    choose_timing(this, &config);
     watch_ends(loading::find);
     let Some(main) = thread::register(&Origin::MAIN) else { return };
-    this.cost = calibrate::measure(main);
-    sampling::note_cost(&this.cost, main);
-    // SAFETY: the header is in the first page of the mapping, and there is one thread.
-    this.cost.put_into(unsafe { &mut *recording::header() });
+    measure_cost(this, main);
     watch_process();
     loading::hook_all();
     recording::note_latest();
@@ -111,11 +104,166 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
     if config.timing_is_unknown {
         sys::write_stderr(TIMING_UNKNOWN);
     }
+    if config.events.is_unknown {
+        sys::write_stderr(EVENTS_UNKNOWN);
+    }
     if config.verbose {
         let mut line = Text::<4352>::new();
         line.push(b"chase: recording to ").push(this.path.as_bytes()).push(b"\n");
         sys::write_stderr(line.as_bytes());
     }
+}
+
+/// Sees to the events that are kept, and notes which.
+fn keep_events(this: &mut Process, events: &Events) {
+    let mut entry = Text::<128>::new();
+    entry.push(b"events\0");
+    if events.kept == Kept::Off {
+        entry.push(b"off");
+    } else {
+        want_events(&WantedEvents {
+            limit_ns: events.limit_ns,
+            bytes: events.bytes,
+            keeps_first: events.keeps_first,
+            has_chosen: events.has_chosen,
+        });
+        entry.push_number(events.limit_ns).push(b" ns, ");
+        entry.push(if events.keeps_first { b"first " } else { b"last " });
+        entry.push_number(events.bytes).push(b" bytes");
+        entry.push(if events.has_chosen { b", some functions wholly" } else { b"" });
+    }
+    entry.push(b"\0");
+    this.meta.push(entry.as_bytes());
+    let _signals = SignalsBlocked::new();
+    recording::write_chunk(ChunkKind::Meta, entry.as_bytes());
+}
+
+/// What the dynamic linker passes to constructors.
+struct Arguments {
+    count: i32,
+    start: *const usize,
+    environment: *const usize,
+}
+
+/// Begins to record a process that runs already, perhaps one that was left before. Called by a thread that is none of the
+/// program's, while those are stopped. `attached` goes into the recording.
+///
+/// # Errors
+/// With the reason why nothing is recorded.
+fn begin_late(
+    config: Config,
+    auxiliary: Auxiliary,
+    arguments: &Arguments,
+    attached: &[u8],
+) -> Result<(), Refused> {
+    let cannot = |doing| Refused { doing, errno: 0 };
+    if recording::is_open() {
+        return Err(cannot("it is recorded already"));
+    }
+    let spent = Spent::now();
+    let this = &mut *process::hold();
+    let is_first = this.executable.as_bytes().is_empty();
+    this.forget();
+    begin_clock(this);
+    let executable = find_executable(this, &auxiliary);
+    this.forks_are_followed = follow::forks_are_wanted(config.follow);
+    if is_first {
+        let image =
+            auxiliary.executable_image().ok_or(cannot("its program headers are not there"))?;
+        roots::hide_own();
+        stubs::connect_pads();
+        if !keep_originals() {
+            return Err(Refused { doing: "no memory", errno: libc::ENOMEM });
+        }
+        if !loading::survey(image, auxiliary.vdso, executable, config) {
+            this.forget();
+            return Err(cannot(
+                "its C library is not glibc, or another copy of libchase.so is loaded",
+            ));
+        }
+    } else {
+        loading::set_config(config);
+    }
+    this.boot_id = boot_id();
+    fill_meta(this, arguments);
+    this.meta.push(b"attached\0").push(after_name(attached, b"CHASE_ATTACHED")).push(b"\0");
+    find_directory(this, config.output);
+    open_in_directory(this)?;
+    find_companion(this, &config);
+    let is_watched = greet_companion(this);
+    let _own = is_watched.then(Starting::begin);
+    choose_timing(this, &config);
+    if is_first {
+        watch_ends(loading::find);
+        watch_process();
+    }
+    // For the time that it takes, the calling thread is one of those that are recorded.
+    let helper = thread::register(&Origin::FOUND).ok_or(cannot("no memory"))?;
+    thread::expect_several(helper);
+    measure_cost(this, helper);
+    if is_first {
+        loading::hook_all()
+    } else {
+        loading::hook_again()
+    }
+    recording::note_latest();
+    cost::add_start(spent.with_loading_ns());
+    helper.vanish();
+    let _signals = SignalsBlocked::new();
+    release(helper);
+    Ok(())
+}
+
+/// What follows `name=` in texts that end with NUL.
+fn after_name<'a>(texts: &'a [u8], name: &[u8]) -> &'a [u8] {
+    let of = |text: &'a [u8]| text.strip_prefix(name)?.strip_prefix(b"=");
+    texts.split(|&byte| byte == 0).find_map(of).unwrap_or(b"")
+}
+
+fn begin_clock(this: &mut Process) {
+    this.first_pair = {
+        clock::choose();
+        clock::pair()
+    };
+    clock::begin(&this.first_pair);
+}
+
+fn find_executable(this: &mut Process, auxiliary: &Auxiliary) -> &'static [u8] {
+    let mut buffer = [0u8; 4095];
+    let executable = sys::read_link(c"/proc/self/exe", &mut buffer);
+    let executable =
+        if executable.is_empty() { c_bytes(auxiliary.executable_name) } else { executable };
+    let executable = pages::keep(executable);
+    this.executable.push(executable);
+    executable
+}
+
+fn open_in_directory(this: &mut Process) -> Result<(), Refused> {
+    let opened = open_recording(this, ORIGIN_EXEC);
+    if !matches!(opened, Err(Refused { errno: libc::ENOENT, .. })) {
+        return opened;
+    }
+    make_directories(&this.directory);
+    open_recording(this, ORIGIN_EXEC)
+}
+
+fn choose_timing(this: &mut Process, config: &Config) {
+    let timing = if config.events.kept == Kept::All { TIMING_ALL } else { config.timing };
+    sampling::choose(timing, this.session.is_some());
+    if config.arguments && timing != TIMING_COUNT {
+        crate::arguments::start();
+    }
+    keep_events(this, &config.events);
+    // SAFETY: the header is in the first page of the mapping.
+    unsafe { (*recording::header()).timing = sampling::mode() };
+}
+
+/// Measures on this thread what a call costs, while nobody else is recorded.
+fn measure_cost(this: &mut Process, thread: &Thread) {
+    this.cost = calibrate::measure(thread);
+    sampling::note_cost(&this.cost, thread);
+    // SAFETY: the header is in the first page of the mapping, and nobody else writes it.
+    this.cost.put_into(unsafe { &mut *recording::header() });
 }
 
 fn say_refused(config: &Config, refused: &Refused) {
@@ -127,7 +275,7 @@ fn say_refused(config: &Config, refused: &Refused) {
     }
 }
 
-fn fill_meta(this: &mut Process, argument_count: i32, arguments: *const usize) {
+fn fill_meta(this: &mut Process, arguments: &Arguments) {
     let names = sys::system_names();
     let mut buffer = [0u8; 4096];
     let directory = sys::working_directory(&mut buffer);
@@ -145,9 +293,9 @@ fn fill_meta(this: &mut Process, argument_count: i32, arguments: *const usize) {
     entry(b"kernel", c_field(&names.release));
     entry(b"writer", concat!("chase ", env!("CARGO_PKG_VERSION")).as_bytes());
     meta.push(b"command\0");
-    for i in 0..argument_count.max(0) as usize {
+    for i in 0..arguments.count.max(0) as usize {
         // SAFETY: there are as many arguments.
-        let argument = c_bytes(unsafe { *arguments.add(i) });
+        let argument = c_bytes(unsafe { *arguments.start.add(i) });
         meta.push(if i > 0 { b"\x1f" } else { b"" }).push(argument);
     }
     meta.push(b"\0");

@@ -404,10 +404,13 @@ pub(crate) fn write_stderr(bytes: &[u8]) {
     write(libc::STDERR_FILENO, bytes);
 }
 
-/// Waits until `word` is no longer `value`, or a moment longer.
+/// Waits until `word` is no longer `value`, or is woken, or for a moment: who was to wake this thread may have been killed.
 pub(crate) fn futex_wait(word: &core::sync::atomic::AtomicU32, value: u32) {
+    let longest = libc::timespec { tv_sec: 0, tv_nsec: 100_000_000 };
     let wait = (libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG) as usize;
-    call3(libc::SYS_futex, word.as_ptr() as usize, wait, value as usize);
+    let limit = &raw const longest as usize;
+    let arguments = [word.as_ptr() as usize, wait, value as usize, limit, 0, 0];
+    system_call(libc::SYS_futex as usize, arguments);
 }
 
 /// Wakes one waiter of `word`.

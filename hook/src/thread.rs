@@ -4,6 +4,7 @@
 //! not), or never (no memory, no room); until then, and after its end, it has [`NO_THREAD`], whose
 //! shadow stack is full, so that every call takes the slow path.
 
+mod events;
 mod kept;
 mod off_cpu;
 mod starts;
@@ -17,6 +18,7 @@ use chase_format::layout::{
     NONE, Node, THREAD_ENDED, THREAD_FOUND, THREAD_LIVE, THREAD_MAIN, ThreadRecord,
 };
 
+use self::events::Events;
 use self::off_cpu::OffCpu;
 use crate::abi::{Countdown, Entry, ThreadHead};
 use crate::arch::{self, OwnCounter, set_words, words_offset};
@@ -31,8 +33,11 @@ use crate::stack::Stack;
 use crate::tree::{FIRST_ENTRIES, Tree};
 use crate::{abi, clock, cost, pages, recording, sys};
 
+pub(crate) use self::events::{Wanted as WantedEvents, renew as renew_events, want as want_events};
 pub(crate) use self::kept::{keep, keep_no_more, restore, uncredited};
-pub(crate) use self::off_cpu::{LEAST_COST, is_on as is_asking, start as start_asking};
+pub(crate) use self::off_cpu::{
+    LEAST_COST, ask_limit, is_on as is_asking, set_ask_limit, start as start_asking,
+};
 pub(crate) use self::starts::{Start, fork, give_back_start, take_start};
 
 /// Rounds of destructors that the C library runs; the last is ours, after all others.
@@ -63,6 +68,7 @@ pub(crate) struct Thread {
     /// Its time on the CPU before its record began, ns.
     cpu_before_ns: Cell<u64>,
     pub(crate) off_cpu: OffCpu,
+    events: Events,
     pub(crate) destructor_rounds: Cell<u32>,
 }
 
@@ -180,6 +186,7 @@ impl Thread {
             record: Cell::new(ptr::null_mut()),
             cpu_before_ns: Cell::new(0),
             off_cpu: OffCpu::new(),
+            events: Events::new(),
             destructor_rounds: Cell::new(0),
         }
     }
@@ -191,6 +198,20 @@ impl Thread {
     /// Whether the thread is gone; its memory stays if a suspended call still refers to it.
     pub(crate) fn has_ended(&self) -> bool {
         self.destructor_rounds.get() >= DESTRUCTOR_ROUNDS
+    }
+
+    /// The calling thread, which this is, was never one of the program's: it has no record and no memory from now on.
+    pub(crate) fn vanish(&self) {
+        let _signals = SignalsBlocked::new();
+        // SAFETY: as in `count_untimed`. Nobody has read it yet.
+        unsafe { (*self.record.get()).state = 0 };
+        self.close_for_good();
+        forget();
+    }
+
+    /// The recording ends, and not the thread: its frames are left to whoever returns through them.
+    pub(crate) fn close_for_good(&self) {
+        self.destructor_rounds.set(DESTRUCTOR_ROUNDS);
     }
 
     /// Whether the thread is in the middle of a change, which a handler of a synchronous signal may
@@ -325,6 +346,7 @@ impl Thread {
             (*record).name = sys::thread_name().unwrap_or_default();
         }
         self.begin_asking(record);
+        self.begin_events();
         // SAFETY: as above.
         unsafe { AtomicU32::from_ptr(&raw mut (*record).state) }
             .store(THREAD_LIVE, Ordering::Release);

@@ -8,5 +8,5 @@ mod python_objects;
 mod start;
 
 pub(crate) use self::creation::Plan;
-pub(crate) use self::end::watch_ends;
+pub(crate) use self::end::{release, watch_ends};
 pub(crate) use self::start::{begin, current_or_adopt, prepare};

@@ -18,11 +18,14 @@ pub(crate) const LOCK: u8 = 1 << 2;
 pub(crate) const HAS_CHILDREN: u8 = 1 << 3;
 /// It makes no system calls and waits for nothing.
 pub(crate) const PURE: u8 = 1 << 4;
+/// All of its calls are timed, and kept as events.
+pub(crate) const CHOSEN: u8 = 1 << 5;
 
 static TRAITS: [AtomicU8; STUBS] = [const { AtomicU8::new(0) }; STUBS];
 
 /// Notes what an import says of its slot, before the slot is used.
-pub(crate) fn describe(slot: usize, name: &[u8], is_special: bool) {
+pub(crate) fn describe(slot: usize, name: &[u8], is_special: bool, is_chosen: bool) {
+    let by_choice = if is_chosen { CHOSEN | EVERY_CALL } else { 0 };
     let by_kind = if is_special { SPECIAL | EVERY_CALL } else { 0 };
     let by_name = match waits_of(name) {
         Some(Waits::Threads) => LOCK,
@@ -31,7 +34,7 @@ pub(crate) fn describe(slot: usize, name: &[u8], is_special: bool) {
         None => 0,
     };
     if let Some(traits) = TRAITS.get(slot) {
-        traits.store(by_kind | by_name, Ordering::Relaxed);
+        traits.store(by_choice | by_kind | by_name, Ordering::Relaxed);
     }
 }
 

@@ -3,16 +3,18 @@
 //! The call path looks nodes up by itself (`call.S`); what is here adds nodes and histogram pages,
 //! each once. All of it runs with signals blocked, since a handler may call libraries too.
 
+mod arguments;
 mod durations;
 
 use core::cell::{Cell, UnsafeCell};
 use core::ptr;
 
 use chase_format::layout::{FRAMED, NONE, Node, PAGE, ROOT_SLOT, SAMPLED, UNIT};
-use chase_format::writer::NodeSpace;
+use chase_format::writer::{NodeSpace, RowSpace};
 
 use chase_logic::hash;
 
+pub(crate) use self::arguments::Kept;
 use crate::abi::Entry;
 use crate::node::{SLOT_MASK, is_sampled, node_at, reference, samples_of};
 use crate::recording::{self, Lost};
@@ -55,6 +57,10 @@ pub(crate) struct Tree {
     pub(crate) root: Cell<*mut Node>,
     /// Used only with signals blocked.
     space: UnsafeCell<NodeSpace>,
+    /// Of rows of arguments; likewise.
+    rows: UnsafeCell<RowSpace>,
+    /// How long they are together, in units.
+    row_units: Cell<usize>,
     nodes: Cell<usize>,
     used: Cell<usize>,
     /// Tables that were outgrown, each of twice the size of the one before it. A signal handler may
@@ -82,6 +88,8 @@ impl Tree {
             owner: Cell::new(NONE),
             root: Cell::new(ptr::null_mut()),
             space: UnsafeCell::new(NodeSpace::none()),
+            rows: UnsafeCell::new(RowSpace::none()),
+            row_units: Cell::new(0),
             nodes: Cell::new(0),
             used: Cell::new(0),
             outgrown: [const { Cell::new(ptr::null_mut()) }; DOUBLINGS],
@@ -98,8 +106,12 @@ impl Tree {
         self.table.set(table);
         self.entries.set(FIRST_ENTRIES);
         self.used.set(0);
+        self.row_units.set(0);
         // SAFETY: signals are blocked.
-        unsafe { *self.space.get() = NodeSpace::none() };
+        unsafe {
+            *self.space.get() = NodeSpace::none();
+            *self.rows.get() = RowSpace::none();
+        }
         self.open();
         self.root.set(self.push_node(0, ROOT_SLOT, None));
         !self.root.get().is_null()
@@ -147,9 +159,13 @@ impl Tree {
 
     fn entry_of(&self, caller: *const Node, slot: u32) -> *mut Node {
         let key = key(caller, slot);
-        let entry = self.place(key);
+        let entry = if arguments::are_noted(slot) {
+            self.with_argument(key).unwrap_or_else(|| self.place(key))
+        } else {
+            self.place(key)
+        };
         // SAFETY: `place` stays inside the table.
-        unsafe { if (*entry).key == key { (*entry).node } else { ptr::null_mut() } }
+        unsafe { if (*entry).key == 0 { ptr::null_mut() } else { arguments::node_of(&*entry) } }
     }
 
     /// The node of calls of `slot` made in the context of `parent`, added if it is missing, and where the call path will look for it; null if the recording
@@ -165,7 +181,7 @@ impl Tree {
         let found = self.find(parent, slot);
         let node = if found.is_null() { self.add(parent, slot) } else { found };
         if !node.is_null() && !self.is_found_from(parent, slot) {
-            self.insert(key(parent, slot), node);
+            self.insert_node(parent, slot, node);
         }
         node
     }
@@ -194,7 +210,7 @@ impl Tree {
             recording::unseen(Lost::ContextUnderRoot);
             self.find_or_add_at_root(slot)
         };
-        if node.is_null() || !self.insert(key(node_at(scope), slot), node) {
+        if node.is_null() || !self.insert_node(node_at(scope), slot, node) {
             return ptr::null_mut();
         }
         node
@@ -280,7 +296,7 @@ impl Tree {
                 let entry = *table.add(i);
                 let caller = hash::caller_of(entry.key);
                 if entry.key != 0 && callers.contains(&caller) && !entry.node.is_null() {
-                    calls += (*entry.node).calls;
+                    calls += (*arguments::node_of(&entry)).calls;
                 }
             }
         }
@@ -293,7 +309,8 @@ impl Tree {
         for i in 0..self.entries.get() {
             // SAFETY: `i` is inside the table; nodes live as long as the mapping.
             unsafe {
-                let node = (*self.table.get().add(i)).node;
+                let entry = *self.table.get().add(i);
+                let node = arguments::node_of(&entry);
                 if !node.is_null() && is_sampled(node) {
                     let samples = samples_of(node);
                     (*samples).begun = (*samples).ended;

@@ -1,15 +1,20 @@
 //! Pictures and tables, as sections put them into the page.
 
-use chase_viz::{Chart, Group, GroupKind, Heading, Sheet, Unit};
+use chase_viz::{Chart, Heading, Sheet, Unit};
 use maud::{Markup, PreEscaped, html};
 
-use crate::model::{Library, Report};
 use crate::{Error, Label};
 
 /// Width of pictures where there is room, pixels.
-pub(crate) const WIDE: f64 = 960.0;
+pub(crate) const WIDE: f64 = 1180.0;
 /// Where there is not: the page shows one or the other, so that text is never scaled down much.
 const NARROW: f64 = 360.0;
+/// Tables with more columns have narrower ones.
+const MANY: usize = 6;
+/// Names of no more characters are not broken into lines.
+const SHORT: usize = 20;
+/// Heading of a column of bars.
+pub(crate) const BAR: &str = "";
 
 /// A picture twice, wide and narrow, with what is to be known to read it.
 pub(crate) fn figure(
@@ -29,11 +34,20 @@ pub(crate) fn figure(
     })
 }
 
-/// A table that scrolls sideways where it must.
+/// A table that scrolls sideways where it must. Columns are headings, and whether numbers are below them.
 pub(crate) fn table(name: &str, columns: &[(&str, bool)], rows: &[Vec<Markup>]) -> Markup {
+    table_of(if columns.len() > MANY { "many" } else { "" }, name, columns, rows)
+}
+
+/// The same with a column of bars.
+pub(crate) fn table_of_bars(name: &str, columns: &[(&str, bool)], rows: &[Vec<Markup>]) -> Markup {
+    table_of("bars", name, columns, rows)
+}
+
+fn table_of(class: &str, name: &str, columns: &[(&str, bool)], rows: &[Vec<Markup>]) -> Markup {
     html! {
         div.scroll role="region" aria-label=(name) tabindex="0" {
-            table {
+            table class=(class) {
                 thead { tr {
                     @for (column, is_number) in columns { th.number[*is_number] scope="col" { (column) } }
                 } }
@@ -43,6 +57,8 @@ pub(crate) fn table(name: &str, columns: &[(&str, bool)], rows: &[Vec<Markup>]) 
                             @for (at, cell) in row.iter().enumerate() {
                                 @if at == 0 {
                                     th.number[columns[at].1] scope="row" { (cell) }
+                                } @else if columns[at].0 == BAR {
+                                    td.fill { (cell) }
                                 } @else {
                                     td.number[columns[at].1] { (cell) }
                                 }
@@ -52,6 +68,39 @@ pub(crate) fn table(name: &str, columns: &[(&str, bool)], rows: &[Vec<Markup>]) 
                 }
             }
         }
+    }
+}
+
+/// A part of a bar: its share of the longest bar, its colour, and what it is.
+pub(crate) struct BarPart {
+    pub(crate) share: f64,
+    pub(crate) colour: String,
+    pub(crate) title: String,
+}
+
+/// A bar. What it says is in the other cells of its row too, so that it need not be read aloud.
+pub(crate) fn bar(parts: &[BarPart]) -> Markup {
+    html! {
+        span.bar aria-hidden="true" {
+            @for part in parts.iter().filter(|part| part.share > 0.0) {
+                i title=(part.title)
+                    style={ "--w:" (format!("{:.2}", part.share * 100.0)) ";--c:" (part.colour) } {}
+            }
+        }
+    }
+}
+
+/// A name with the colour that stands for it.
+pub(crate) fn entry(colour: &str, text: &Markup) -> Markup {
+    html! { span.entry { i.swatch style={ "--c:" (colour) } {} span { (text) } } }
+}
+
+/// What colours stand for.
+pub(crate) fn legend(entries: &[(String, &str)]) -> Markup {
+    html! {
+        ul.legend { @for (colour, text) in entries {
+            li { i.swatch style={ "--c:" (colour) } {} (text) }
+        } }
     }
 }
 
@@ -114,23 +163,11 @@ pub(crate) fn share(part: f64, whole: f64) -> Markup {
 
 /// A name, cut by the style sheet where it is long, and whole in its tooltip.
 pub(crate) fn name(label: &Label) -> Markup {
-    html! { span.name title=(label) { (label) } }
+    let is_long = label.as_str().chars().nth(SHORT).is_some();
+    html! { span.name.long[is_long] title=(label) { (label) } }
 }
 
 /// `3 threads`, `1 thread`.
 pub(crate) fn plural(number: usize, what: &str) -> String {
     chase_viz::plural(number as u64, what)
-}
-
-/// What charts call the libraries of the report; all of them, so that each has its colour.
-pub(crate) fn groups(report: &Report) -> Vec<Group> {
-    report.libraries.iter().map(group).collect()
-}
-
-fn group(library: &Library) -> Group {
-    Group {
-        name: library.name.to_string(),
-        kind: if library.is_application { GroupKind::Application } else { GroupKind::Library },
-        value: library.self_ns,
-    }
 }

@@ -22,6 +22,8 @@
 //! `section`, and is handed the whole report.
 #![forbid(unsafe_code)]
 
+mod assets;
+mod colours;
 mod error;
 mod figure;
 mod label;
@@ -31,14 +33,15 @@ mod pictures;
 mod section;
 mod section_id;
 
+pub use colours::{CHASE_ITSELF, library_groups};
 pub use error::Error;
 pub use label::Label;
 pub use model::{
     ApiSyscalls, Balance, Blocked, BlockedIn, CauseOfWait, Change, Column, ColumnKind, Comparison,
-    Edge, Estimates, Facts, Figures, Finding, Flame, FlameKind, Function, FunctionChange, Header,
-    Library, Mark, Member, Names, Outlier, Process, Ran, RanFunction, RanObject, RawTable, Report,
-    SelfParts, SubGroup, Syscall, Tail, TailCurve, ThreadGroup, Value, Verdict, WaitSource,
-    Waiting,
+    Does, Edge, Estimates, Facts, Figures, Finding, Flame, FlameKind, Function, FunctionChange,
+    Header, Lane, Library, Life, Mark, Member, Names, Outlier, Process, Ran, RanFunction,
+    RanObject, RawTable, Report, SelfParts, Span, SubGroup, Syscall, Tail, TailCurve, ThreadGroup,
+    Timeline, Value, Verdict, WaitCause, WaitSource, Waiting,
 };
 pub use page::page;
 pub use pictures::{Picture, pictures};

@@ -5,9 +5,11 @@ mod comparison;
 mod figures;
 mod from_analysis;
 mod groups;
+mod lanes;
 mod syscalls;
 mod tables;
 mod tails;
+mod timeline;
 
 use chase_export::Stacks;
 use serde::{Deserialize, Serialize};
@@ -15,11 +17,12 @@ use serde::{Deserialize, Serialize};
 use crate::Label;
 use crate::section_id::SectionId;
 
-pub use chase_analyzer::{Verdict, WaitSource};
+pub use chase_analyzer::{Verdict, WaitCause, WaitSource};
 
 pub use blocked::{Blocked, BlockedIn, CauseOfWait};
 pub use figures::{Facts, Figures, Names};
 pub use tables::{Column, ColumnKind, Mark, RawTable, Value};
+pub use timeline::{Does, Lane, Span, Timeline};
 
 /// A page's worth of a run, or of two.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -52,6 +55,9 @@ pub struct Report {
     pub edges: Vec<Edge>,
     /// Flame graphs: of all threads first, then of groups.
     pub flames: Vec<Flame>,
+    /// Threads by time, where events were recorded.
+    #[serde(default)]
+    pub timeline: Option<Timeline>,
     /// What changed since another run.
     pub comparison: Option<Comparison>,
     /// Everything, to be searched.
@@ -109,9 +115,15 @@ pub struct Header {
     pub program: Label,
     /// Its command line.
     pub command: Label,
+    /// What to know of it before anything else, in one line: a value, and what it is of.
+    #[serde(default)]
+    pub lead: Vec<(Label, String)>,
     /// Facts in the order in which they are shown: a term, and what is to be said about it.
     pub facts: Vec<(String, Label)>,
-    /// What was not seen; empty if everything was.
+    /// Why this may not be the whole run; empty if it is.
+    #[serde(default)]
+    pub incomplete: Vec<Label>,
+    /// What else was not seen; empty if everything was.
     pub not_seen: Vec<Label>,
     /// The processes, where there are several.
     pub processes: Vec<Process>,
@@ -197,7 +209,7 @@ pub struct Library {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Waiting {
     /// What for.
-    pub cause: Label,
+    pub cause: WaitCause,
     /// How long, nanoseconds.
     pub ns: f64,
 }
@@ -253,8 +265,27 @@ pub struct Member {
     pub name: Label,
     /// Lifetime, nanoseconds.
     pub lifetime_ns: f64,
+    /// What it was made of.
+    #[serde(default)]
+    pub life: Life,
+    /// Library calls.
+    #[serde(default)]
+    pub calls: u64,
     /// Time in each of [`ThreadGroup::libraries`], nanoseconds.
     pub in_libraries_ns: Vec<f32>,
+}
+
+/// What the life of a thread was made of, nanoseconds.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct Life {
+    /// On a processor.
+    pub running_ns: f64,
+    /// Ready to run while others did.
+    pub runnable_ns: f64,
+    /// Blocked, whatever by.
+    pub blocked_ns: f64,
+    /// Whether the scheduler has measured all of it. Otherwise it is what is known of the thread's calls.
+    pub is_measured: bool,
 }
 
 /// How evenly work is spread over a group.

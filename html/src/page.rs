@@ -4,10 +4,8 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::model::Estimates;
 use crate::section::SECTIONS;
-use crate::{Error, Report};
+use crate::{Error, Report, assets};
 
-const STYLE: &str = include_str!("../assets/report.css");
-const SCRIPT: &str = include_str!("../assets/report.js");
 /// The page may use what is in it, and fetch nothing.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
                       img-src data:; base-uri 'none'; form-action 'none'";
@@ -25,6 +23,8 @@ pub fn page(report: &Report) -> Result<String, Error> {
         }
     }
     let header = &report.header;
+    let overview = crate::section::overview(report)?;
+    let has_findings = overview.0.contains("id=\"findings\"");
     let page: Markup = html! {
         (DOCTYPE)
         html lang="en" {
@@ -34,17 +34,28 @@ pub fn page(report: &Report) -> Result<String, Error> {
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
                 title { (header.program) " – chase" }
-                style { (PreEscaped(STYLE)) }
+                style { (PreEscaped(assets::style())) }
             }
             body {
                 a.skip href="#content" { "Skip to the content" }
                 (crate::section::header(report))
-                nav.contents aria-label="Sections" {
-                    ul { @for (section, _) in &sections {
-                        li { a href={ "#" (section.id.anchor()) } { (section.title) } }
-                    } }
+                div.bar-top {
+                    nav.contents aria-label="Sections" {
+                        ul {
+                            @if has_findings { li { a href="#findings" { "Findings" } } }
+                            @for (section, _) in &sections {
+                                li { a href={ "#" (section.id.anchor()) } { (section.title) } }
+                            }
+                        }
+                    }
+                    @if report.processor.is_some() { (clocks()) }
+                    form.filter role="search" hidden {
+                        input #filter type="search" autocomplete="off" spellcheck="false"
+                            aria-label="Filter the page" placeholder="Filter: library, function, thread  ( / )";
+                    }
                 }
                 main #content {
+                    (overview)
                     @for (section, body) in &sections {
                         section id=(section.id.anchor()) aria-labelledby={ (section.id.anchor()) "-title" } {
                             h2 id={ (section.id.anchor()) "-title" } { (section.title) }
@@ -56,11 +67,22 @@ pub fn page(report: &Report) -> Result<String, Error> {
                     "Times are service times of calls, free of what recording cost. "
                     "Quantiles are within 6.25 %; " (sureness(header.estimates))
                 } }
-                script { (PreEscaped(SCRIPT)) }
+                script type="module" { (PreEscaped(assets::script())) }
             }
         }
     };
     Ok(page.into_string())
+}
+
+/// Which time is shown where both are known.
+fn clocks() -> Markup {
+    html! {
+        fieldset.choice data-choice="clock" hidden {
+            legend.hidden { "Time" }
+            label { input type="radio" name="clock" value="cpu" checked; "CPU" }
+            label { input type="radio" name="clock" value="wall"; "Wall" }
+        }
+    }
 }
 
 /// What is exact, and what the marks of the rest say.

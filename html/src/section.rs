@@ -8,12 +8,14 @@ mod findings;
 mod flame;
 mod header;
 mod libraries;
+mod overview;
 mod processor;
 mod rows;
 mod syscalls;
 mod tail;
 mod threads;
 mod time;
+mod timeline;
 
 use maud::Markup;
 
@@ -26,6 +28,7 @@ pub(crate) use compare::{draw as draw_compare, has_parts};
 pub(crate) use flame::svg as flame_svg;
 pub(crate) use header::render as header;
 pub(crate) use libraries::draw as draw_libraries;
+pub(crate) use overview::render as overview;
 pub(crate) use processor::draw as draw_processor;
 pub(crate) use syscalls::draw as draw_syscalls;
 pub(crate) use tail::draw as draw_tail;
@@ -44,21 +47,13 @@ pub(crate) struct Section {
 
 /// In the order of the page.
 pub(crate) const SECTIONS: &[Section] = &[
-    Section { id: SectionId::Findings, title: "Findings", render: findings::render },
     Section { id: SectionId::Compare, title: "What changed", render: compare::render },
-    Section {
-        id: SectionId::Processor,
-        title: "Where the processor was",
-        render: processor::render,
-    },
-    Section {
-        id: SectionId::Blocked,
-        title: "What threads were blocked by",
-        render: blocked::render,
-    },
+    Section { id: SectionId::Timeline, title: "Timeline", render: timeline::render },
+    Section { id: SectionId::Processor, title: "Processor", render: processor::render },
+    Section { id: SectionId::Blocked, title: "Waits, locks and objects", render: blocked::render },
+    Section { id: SectionId::Threads, title: "Threads", render: threads::render },
     Section { id: SectionId::Time, title: "Time by calls", render: time::render },
     Section { id: SectionId::Libraries, title: "Running and waiting", render: libraries::render },
-    Section { id: SectionId::Threads, title: "Thread groups", render: threads::render },
     Section { id: SectionId::Tail, title: "Tail latency", render: tail::render },
     Section { id: SectionId::Syscalls, title: "System calls", render: syscalls::render },
     Section { id: SectionId::Calls, title: "Calls between libraries", render: calls::render },

@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 pub enum SectionId {
     /// What stands out.
     Findings,
+    /// Threads by time.
+    Timeline,
     /// Objects and functions that ran, as rings.
     Processor,
     /// What threads waited for, as rings.
@@ -38,6 +40,7 @@ impl SectionId {
     pub fn anchor(self) -> &'static str {
         match self {
             Self::Findings => "findings",
+            Self::Timeline => "timeline",
             Self::Processor => "processor",
             Self::Blocked => "blocked",
             Self::Time => "time",

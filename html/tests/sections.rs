@@ -2,14 +2,17 @@
 //!
 //! `CHASE_BLESS=1 cargo test -p chase-html` writes the goldens anew; look at them first.
 
+use std::io::Write;
 use std::path::Path;
+use std::process::Command;
 
 use chase_export::{Frame, Node, Stacks};
 use chase_html::{
-    ApiSyscalls, Balance, Blocked, BlockedIn, CauseOfWait, Change, Comparison, Edge, Estimates,
-    Finding, Flame, FlameKind, Function, FunctionChange, Header, Library, Member, Outlier, Ran,
-    RanFunction, RanObject, Report, SectionId, SelfParts, SubGroup, Syscall, Tail, TailCurve,
-    ThreadGroup, Verdict, WaitSource, Waiting, page, pictures,
+    ApiSyscalls, Balance, Blocked, BlockedIn, CauseOfWait, Change, Comparison, Does, Edge,
+    Estimates, Finding, Flame, FlameKind, Function, FunctionChange, Header, Lane, Library, Life,
+    Member, Outlier, Ran, RanFunction, RanObject, Report, SectionId, SelfParts, Span, SubGroup,
+    Syscall, Tail, TailCurve, ThreadGroup, Timeline, Verdict, WaitCause, WaitSource, Waiting, page,
+    pictures,
 };
 use roxmltree::Document;
 
@@ -43,7 +46,7 @@ fn libraries() -> Vec<Library> {
         is_application,
         self_ns,
         self_error_ns: None,
-        waiting: vec![Waiting { cause: "a lock".into(), ns: self_ns / 4.0 }],
+        waiting: vec![Waiting { cause: WaitCause::Lock, ns: self_ns / 4.0 }],
         preempted_ns: Some(self_ns / 10.0),
         callees_ns: self_ns / 8.0,
         calls: 2400,
@@ -61,9 +64,8 @@ fn libraries() -> Vec<Library> {
     ]
 }
 
-fn blocked(cause: &str, function: &str, ns: f64, threads: usize) -> BlockedIn {
-    let (cause, function) = (cause.into(), function.into());
-    BlockedIn { cause, function, library: "libc.so.6".into(), ns, threads }
+fn blocked(cause: WaitCause, function: &str, ns: f64, threads: usize) -> BlockedIn {
+    BlockedIn { cause, function: function.into(), library: "libc.so.6".into(), ns, threads }
 }
 
 fn edge(caller: &str, callee: &str, calls: u64, self_ns: f64) -> Edge {
@@ -81,6 +83,13 @@ fn group() -> ThreadGroup {
     let member = |number: usize| Member {
         name: format!("worker {number}").into(),
         lifetime_ns: 1e9,
+        life: Life {
+            running_ns: 5e8 + 1e8 * number as f64,
+            runnable_ns: 1e8,
+            blocked_ns: 4e8 - 1e8 * number as f64,
+            is_measured: true,
+        },
+        calls: 1200,
         in_libraries_ns: vec![4e8, 1e8 * number as f32],
     };
     ThreadGroup {
@@ -105,8 +114,13 @@ fn group() -> ThreadGroup {
 }
 
 fn main_thread() -> ThreadGroup {
-    let main =
-        Member { name: "app 4711".into(), lifetime_ns: 2e9, in_libraries_ns: vec![1e9, 1e6] };
+    let main = Member {
+        name: "app 4711".into(),
+        lifetime_ns: 2e9,
+        life: Life { running_ns: 1.5e9, blocked_ns: 5e8, ..Life::default() },
+        calls: 7,
+        in_libraries_ns: vec![1e9, 1e6],
+    };
     ThreadGroup {
         name: "main".into(),
         members: vec![main],
@@ -168,6 +182,8 @@ fn made_up() -> Report {
         header: Header {
             program: "app".into(),
             command: "./app '<script>'".into(),
+            lead: vec![("2.00 s".into(), "wall time".to_owned())],
+            incomplete: vec!["process 4712 after 3 s: no space".into()],
             facts: vec![("Host".to_owned(), "box".into())],
             not_seen: vec![
                 "3 imports left alone: used as a function pointer, or taken to be".into(),
@@ -215,9 +231,9 @@ fn made_up() -> Report {
         }),
         blocked: Blocked {
             rows: vec![
-                blocked("a lock", "pthread_mutex_lock", 3e9, 4),
-                blocked("input or output", "fsync", 1e9, 1),
-                blocked("a lock", "sem_wait", 1e8, 1),
+                blocked(WaitCause::Lock, "pthread_mutex_lock", 3e9, 4),
+                blocked(WaitCause::Io, "fsync", 1e9, 1),
+                blocked(WaitCause::Lock, "sem_wait", 1e8, 1),
             ],
             idle: "24 threads idle in pthread_cond_wait".into(),
             runnable: Some("1.20 s, 23 % of the time in which threads wanted one".into()),
@@ -259,6 +275,7 @@ fn made_up() -> Report {
         more_syscalls: 3,
         edges: vec![edge("app", "libc.so.6", 2400, 4e9), edge("libc.so.6", "libz.so.1", 7, 1e4)],
         flames: Vec::new(),
+        timeline: Some(timeline()),
         comparison: Some(Comparison {
             before: "monday.chase".into(),
             now: "tuesday.chase".into(),
@@ -279,6 +296,41 @@ fn made_up() -> Report {
             more_functions: 2,
         }),
         tables: Vec::new(),
+    }
+}
+
+/// Two workers: the second waits for a lock that the first holds.
+fn timeline() -> Timeline {
+    let span = |from_ns, to_ns, does, text: &str, waker: Option<usize>| Span {
+        from_ns,
+        to_ns,
+        does,
+        text: text.into(),
+        waker,
+        waker_in: if waker.is_some() { "pthread_mutex_unlock" } else { "" }.into(),
+    };
+    let lane = |number: usize, spans| Lane {
+        name: format!("worker {number}").into(),
+        group: "compress_worker".into(),
+        spans,
+    };
+    let waits = Does::Wait(WaitCause::Lock);
+    Timeline {
+        end_ns: 2e9,
+        lanes: vec![
+            lane(1, vec![span(0.0, 2e9, Does::Run, "", None)]),
+            lane(
+                2,
+                vec![
+                    span(0.0, 5e8, Does::Run, "", None),
+                    span(5e8, 1.4e9, waits, "pthread_mutex_lock </script>", Some(0)),
+                    span(1.4e9, 1.5e9, Does::Queue, "", None),
+                    span(1.5e9, 2e9, Does::Run, "", None),
+                ],
+            ),
+        ],
+        marks: vec![(1e9, "half <way>".into())],
+        notes: vec!["12 events were overwritten.".into()],
     }
 }
 
@@ -316,6 +368,27 @@ fn every_section_shows_what_it_is_given() {
         Document::parse(svg).expect("well-formed");
         golden(&format!("{name}.svg"), svg);
     }
+}
+
+/// Zoom, groups, window and filter, by mouse and keys.
+#[test]
+fn the_timeline_works_in_a_browser() {
+    let browser = Path::new(env!("CARGO_MANIFEST_DIR")).join("../cli/tests/browser");
+    let chromium = std::env::var_os("CHASE_CHROMIUM").unwrap_or("/usr/bin/chromium".into());
+    let report = Report { comparison: None, ..made_up() };
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("timeline.html");
+    std::fs::write(&file, page(&report).expect("a page")).expect("page written");
+    if !browser.join("node_modules").exists() || !Path::new(&chromium).exists() {
+        // Not by `eprintln`, which is heard only where a test fails.
+        let why =
+            "skipped: the timeline in a browser: no Chromium, or no npm ci in cli/tests/browser";
+        let _ = writeln!(std::io::stderr(), "{why}");
+        return;
+    }
+    let output = Command::new("node").arg("timeline.mjs").arg(&file).current_dir(browser).output();
+    let output = output.expect("node runs");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
 }
 
 #[test]
@@ -363,6 +436,9 @@ fn a_section_without_data_is_not_there() {
     let full = page(&made_up()).expect("a page");
     let sections = [
         "findings",
+        "where",
+        "waits",
+        "timeline",
         "compare",
         "processor",
         "blocked",
@@ -375,10 +451,9 @@ fn a_section_without_data_is_not_there() {
     ];
     for section in sections {
         assert!(full.contains(&format!("<section id=\"{section}\"")), "{section}");
-        assert!(
-            full.contains(&format!("<li><a href=\"#{section}\"")),
-            "{section} is in the contents"
-        );
+        let is_first = matches!(section, "where" | "waits");
+        let link = format!("<li><a href=\"#{section}\"");
+        assert!(is_first || full.contains(&link), "{section} is in the contents");
     }
     for absent in ["flame", "rows"] {
         assert!(!full.contains(&format!("id=\"{absent}\"")), "{absent}");

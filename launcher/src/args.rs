@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -14,6 +15,7 @@ const VERSION: &str = match option_env!("CHASE_VERSION") {
 const EXAMPLES: &str = "\
 Examples:
   chase record ./app --its-option      run it and record; ends with a summary
+  chase attach 4711 --duration 10s     a process that runs already
   chase report                         the newest run, in full (chase-report)
   chase check ./app                    what can be seen of it, before it runs
   chase doctor                         what works on this machine
@@ -40,6 +42,19 @@ CHASE_OUTPUT, CHASE_TIMING, ... The command line comes first, then variables, th
 Signals that are sent to chase by other processes reach the program; those of the terminal do so
 anyway. With -q there is no chase beside the program: it is started in its place.";
 
+const ATTACH_EXAMPLES: &str = "\
+Examples:
+  chase attach 4711                           until Ctrl-C
+  chase attach --duration 10s 4711            for ten seconds
+  chase attach -o before -d 30s $(pidof -s redis-server)
+
+The process stands still for some milliseconds at the beginning and at the end. When chase leaves, all that it changed is
+as it was; the library stays mapped, unused, since a call that began meanwhile may return through it. Calls that were
+under way when chase came are not seen.
+
+Not possible with: static programs, musl, 32-bit programs, processes of other users (but for root), under a debugger,
+under a filter of system calls (seccomp), or where Yama forbids it.";
+
 /// Records which shared-library calls a program makes, and where their time goes
 #[derive(Debug, Parser)]
 #[command(name = "chase", version = VERSION, after_help = EXAMPLES, max_term_width = 100)]
@@ -54,6 +69,9 @@ pub(crate) enum Task {
     /// Run a program and record it
     #[command(after_help = RECORD_EXAMPLES)]
     Record(RecordArgs),
+    /// Record a process that runs already, for a while
+    #[command(after_help = ATTACH_EXAMPLES)]
+    Attach(AttachArgs),
     /// Say what can and can't be seen of a program, without running it
     Check(CheckArgs),
     /// Say what works on this machine, and what to do about the rest
@@ -76,6 +94,20 @@ pub(crate) enum Task {
 /// How a program is recorded.
 #[derive(Debug, Args)]
 pub(crate) struct RecordArgs {
+    #[command(flatten)]
+    pub(crate) recording: RecordingArgs,
+    /// Show the command that does the same without chase, and run nothing
+    #[arg(long)]
+    pub(crate) print_env: bool,
+    /// The program and its arguments
+    #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true)]
+    #[arg(allow_hyphen_values = false)]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// What is recorded, and where.
+#[derive(Debug, Args)]
+pub(crate) struct RecordingArgs {
     /// Directory for the recordings [default: chase.data]
     #[arg(short, long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
@@ -88,6 +120,13 @@ pub(crate) struct RecordArgs {
     /// Samples of what runs, per second and processor, or off [default: 997]
     #[arg(long, value_name = "HZ|off", value_parser = sample)]
     pub(crate) sample: Option<String>,
+    /// Which single calls are kept for the timeline: off, slow, slow:TIME, all, all=OBJECT:FUNCTION, a size like 64MB, first,
+    /// last, or several of these with commas [default: slow:100us,8MB]
+    #[arg(long, value_name = "WHICH")]
+    pub(crate) events: Option<String>,
+    /// Keep each system call with its arguments, for `chase-report narrate` and `components`
+    #[arg(long)]
+    pub(crate) narrate: bool,
     /// Only calls that an item matches: OBJECT, OBJECT:FUNCTION or :FUNCTION, globs; may be repeated
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) libs: Vec<String>,
@@ -102,19 +141,28 @@ pub(crate) struct RecordArgs {
     /// executable's path, with a space for the command line [default: all]
     #[arg(long, value_name = "all|none|GLOB", value_delimiter = ',')]
     pub(crate) follow: Vec<String>,
-    /// No summary; the program takes chase's place
+    /// No summary; `record`: the program takes chase's place
     #[arg(short, long)]
     pub(crate) quiet: bool,
     /// Say at the start where each recording is, or why there is none
     #[arg(short, long)]
     pub(crate) verbose: bool,
-    /// Show the command that does the same without chase, and run nothing
+}
+
+/// A process that runs already.
+#[derive(Debug, Args)]
+pub(crate) struct AttachArgs {
+    /// The process
+    #[arg(value_name = "PID")]
+    pub(crate) pid: i32,
+    /// How long, as 30s, 500ms or 2m [default: until Ctrl-C, or the process's end]
+    #[arg(short, long, value_name = "TIME", value_parser = duration)]
+    pub(crate) duration: Option<Duration>,
+    /// End a recording that an earlier `chase attach` began and could not end
     #[arg(long)]
-    pub(crate) print_env: bool,
-    /// The program and its arguments
-    #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true)]
-    #[arg(allow_hyphen_values = false)]
-    pub(crate) command: Vec<OsString>,
+    pub(crate) leave: bool,
+    #[command(flatten)]
+    pub(crate) recording: RecordingArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -152,4 +200,12 @@ pub(crate) fn sample(text: &str) -> Result<String, String> {
         _ if text == "off" => Ok(text.to_owned()),
         _ => Err(format!("off, or samples per second, from 1 to {MOST}")),
     }
+}
+
+/// A length of time, as `30s`, `500ms`, `2m`, or seconds.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse::<f64>().ok().filter(|seconds| (0.0..1e9).contains(seconds));
+    let time =
+        seconds.map(Duration::from_secs_f64).or_else(|| humantime::parse_duration(text).ok());
+    time.ok_or_else(|| "a time, as 30s, 500ms or 2m".to_owned())
 }

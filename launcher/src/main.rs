@@ -9,6 +9,7 @@
 #![cfg_attr(test, allow(dead_code, reason = "the harness has a main of its own"))]
 
 mod args;
+mod attach;
 mod check;
 mod child;
 mod companion;
@@ -40,6 +41,7 @@ extern "C" fn run(_: c_int, _: *const *const c_char) -> c_int {
     };
     let result = match cli.task {
         Task::Record(arguments) => record::record(&arguments),
+        Task::Attach(arguments) => attach::attach(&arguments),
         Task::Check(arguments) => check::check(&arguments),
         Task::Doctor => doctor::doctor(),
         Task::Report { arguments } => report(arguments),

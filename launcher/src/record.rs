@@ -19,7 +19,7 @@ use crate::{check, companion, parts, print, say};
 
 /// Runs the program; gives its exit status, or does not return where a signal killed it.
 pub(crate) fn record(arguments: &RecordArgs) -> anyhow::Result<i32> {
-    let settings = Settings::new(arguments, &ConfigFile::find()?)?;
+    let settings = Settings::new(&arguments.recording, &ConfigFile::find()?)?;
     let mut variables = settings.variables.clone();
     variables.push(("LD_PRELOAD", preload()?));
     if arguments.print_env {
@@ -77,13 +77,33 @@ fn quoted(word: &OsStr) -> String {
 fn summarise(settings: &Settings, pid: i32, since: SystemTime, command: &[OsString]) {
     let shown = settings.shown_output.display();
     let text = match brief(settings, pid, since) {
-        Ok(text) => text + &place(settings, pid) + &next(settings),
+        Ok(text) => {
+            fold(settings);
+            text + &place(settings, pid) + &next(settings)
+        }
         Err(why) => {
             let why = check::why_nothing(&command[0]).unwrap_or(why);
             format!("chase: nothing was recorded in {shown}: {why}\n")
         }
     };
     say(&text);
+}
+
+/// Has the recordings of a run of very many processes put into one file.
+fn fold(settings: &Settings) {
+    const MANY: usize = 1_000;
+    let is_recording = |entry: &fs::DirEntry| {
+        entry.path().extension().is_some_and(|extension| extension == EXTENSION)
+    };
+    let entries = fs::read_dir(&settings.output).into_iter().flatten().flatten();
+    if entries.filter(is_recording).take(MANY + 1).count() <= MANY {
+        return;
+    }
+    let Ok(report) = parts::report() else { return };
+    let mut command = Command::new(report);
+    command.arg("fold").arg(&settings.output).stdin(Stdio::null()).stdout(Stdio::null());
+    // What it can't do it says on standard error, and all recordings are there still.
+    let _ = command.env_remove("LD_PRELOAD").status();
 }
 
 /// Where the recording of the process is.
@@ -107,16 +127,30 @@ fn next(settings: &Settings) -> String {
     format!("Next: {}    (html makes a page of it; --help has more)\n", words.join(" "))
 }
 
+/// The same of one recording.
+pub(crate) fn summarise_recording(settings: &Settings, recording: &Path) {
+    let name = recording.file_name().unwrap_or_default();
+    let shown = settings.shown_output.join(name);
+    say(&match shown_brief(&[], &shown) {
+        Ok(text) => format!("{text}Recorded in {}\n{}", shown.display(), next(settings)),
+        Err(why) => format!("chase: {}: {why}\n", shown.display()),
+    });
+}
+
 /// The summary, by `chase-report`; or why there is none.
 fn brief(settings: &Settings, pid: i32, since: SystemTime) -> Result<String, String> {
-    let report = parts::report().map_err(|error| format!("{error:#}"))?;
     let since = since.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     // SAFETY: it only asks for a number.
     let session = unsafe { libc::getsid(0) };
     let launched = format!("{pid},{session},{}", since.as_nanos());
+    shown_brief(&["--launched", &launched], &settings.shown_output)
+}
+
+fn shown_brief(which: &[&str], place: &Path) -> Result<String, String> {
+    let report = parts::report().map_err(|error| format!("{error:#}"))?;
     let mut command = Command::new(report);
-    command.args(["brief", "--no-pager", "--launched"]).arg(launched);
-    command.arg(&settings.shown_output).stdin(Stdio::null()).env_remove("LD_PRELOAD");
+    command.args(["brief", "--no-pager"]).args(which);
+    command.arg(place).stdin(Stdio::null()).env_remove("LD_PRELOAD");
     let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
         || std::env::var_os("TERM").is_some_and(|term| term == "dumb");
     if stderr().is_terminal() && !plain {

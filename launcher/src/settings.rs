@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::ValueEnum;
 
-use crate::args::RecordArgs;
+use crate::args::RecordingArgs;
 use crate::config_file::ConfigFile;
 
 /// As `libchase.so` has it.
@@ -32,7 +32,7 @@ pub(crate) struct Settings {
 impl Settings {
     /// # Errors
     /// When the file is wrong, or the working directory is gone.
-    pub(crate) fn new(arguments: &RecordArgs, file: &ConfigFile) -> anyhow::Result<Self> {
+    pub(crate) fn new(arguments: &RecordingArgs, file: &ConfigFile) -> anyhow::Result<Self> {
         let joined = |list: &[String]| (!list.is_empty()).then(|| list.join(","));
         let of_file =
             |list: &Option<crate::config_file::List>| list.as_ref().map(|list| list.joined());
@@ -49,6 +49,8 @@ impl Settings {
         let syscalls =
             choose("CHASE_SYSCALLS", arguments.syscalls.map(name), file.syscalls.clone());
         let sample = choose("CHASE_SAMPLE", arguments.sample.clone(), file.sample_text());
+        choose("CHASE_EVENTS", arguments.events.clone(), None);
+        choose("CHASE_NARRATE", arguments.narrate.then(|| "1".to_owned()), None);
         choose("CHASE_LIBS", joined(&arguments.libs), of_file(&file.libs));
         choose("CHASE_EXCLUDE", joined(&arguments.exclude), of_file(&file.exclude));
         choose("CHASE_INTERNAL", joined(&arguments.internal), of_file(&file.internal));

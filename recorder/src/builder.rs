@@ -36,9 +36,9 @@ pub use syscalls::{SyscallsBuilder, errnos, syscalls_sample};
 pub use timeline::Timeline;
 
 use crate::layout::{
-    CLOCK_MONOTONIC, ClockPair, Header, MAGIC, NONE, OBJECT_EXECUTABLE, ORIGIN_COMPLETE,
-    ObjectRecord, OffCpuRow, OriginRecord, READER_MIN, Segment, SlotClass, SlotRecord,
-    THREAD_CREATED, THREAD_LIVE, THREAD_MAIN, ThreadRecord, VERSION,
+    ArgumentPair, CLOCK_MONOTONIC, ClockPair, Header, MAGIC, NONE, OBJECT_EXECUTABLE,
+    ORIGIN_COMPLETE, ObjectRecord, OffCpuRow, OriginRecord, READER_MIN, Segment, SlotClass,
+    SlotRecord, THREAD_CREATED, THREAD_LIVE, THREAD_MAIN, ThreadRecord, VERSION,
 };
 use timeline::Tree;
 
@@ -69,6 +69,9 @@ pub struct Builder {
     pub depth_limit: usize,
     /// Bytes of a chunk of nodes.
     pub node_chunk_len: usize,
+    /// Calls of so many ticks are kept as events; `None`: none are, nor marks.
+    pub event_limit: Option<u64>,
+    marks: Vec<String>,
     meta: Vec<(String, String)>,
     objects: Vec<Object>,
     threads: Vec<Thread>,
@@ -95,6 +98,7 @@ struct Thread {
     record: ThreadRecord,
     origin: Option<OriginRecord>,
     off_cpu: Vec<(usize, OffCpuRow)>,
+    arguments: Vec<(usize, Vec<ArgumentPair>, u16)>,
     tree: Tree,
 }
 
@@ -135,6 +139,8 @@ impl Builder {
             ticks_per_ns: 1.0,
             depth_limit: 64,
             node_chunk_len: 16 << 10,
+            event_limit: None,
+            marks: Vec::new(),
             meta: Vec::new(),
             objects: Vec::new(),
             threads: Vec::new(),
@@ -240,6 +246,7 @@ impl Builder {
             record,
             origin: None,
             off_cpu: Vec::new(),
+            arguments: Vec::new(),
             tree: Tree::default(),
         });
         ThreadId(index)
@@ -264,6 +271,19 @@ impl Builder {
         let Thread { record, off_cpu, .. } = &mut self.threads[thread.0 as usize];
         record.asks += 1;
         off_cpu.push((context, row));
+        self
+    }
+
+    /// Adds what timed calls in a context were asked to do (`meaning`: `ARGUMENT_*`), and how long each took: of any number of
+    /// calls, as the hook would have noted them. The context's number is as in [`Builder::off_cpu`].
+    pub fn arguments(
+        &mut self,
+        thread: ThreadId,
+        context: usize,
+        meaning: u16,
+        calls: &[ArgumentPair],
+    ) -> &mut Self {
+        self.threads[thread.0 as usize].arguments.push((context, calls.to_vec(), meaning));
         self
     }
 

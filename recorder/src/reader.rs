@@ -12,9 +12,11 @@
 //! It does no I/O. A recording in the making is a sparse file: read only the first
 //! [`Header::committed`] bytes of it, in one go, with the header first.
 
+mod arguments;
 mod bytes;
 mod chunks;
 mod error;
+mod events;
 mod header;
 mod histogram;
 mod nodes;
@@ -26,8 +28,10 @@ mod twins;
 
 use std::borrow::Cow;
 
+pub use arguments::Arguments;
 pub use bytes::Bytes;
 pub use error::{Error, Problem};
+pub use events::Events;
 pub use header::parse_header;
 pub use histogram::Histogram;
 pub use objects::{Object, Slot};
@@ -37,6 +41,7 @@ pub use threads::{Context, Thread};
 
 use crate::layout::{ChunkKind, Header, PAGE};
 use chunks::Chunk;
+use events::EventIndex;
 use nodes::NodeIndex;
 use objects::ObjectIndex;
 use origins::OriginIndex;
@@ -54,6 +59,8 @@ pub struct Recording<'a> {
     origins: OriginIndex,
     twins: TwinIndex,
     off_cpu: Vec<Chunk>,
+    arguments: Vec<Chunk>,
+    events: EventIndex,
     nodes: NodeIndex,
     problems: Vec<Problem>,
 }
@@ -76,8 +83,14 @@ impl<'a> Recording<'a> {
         let objects = ObjectIndex::new(&bytes, of_kind(ChunkKind::Object), &mut problems);
         let origins = OriginIndex::new(&bytes, of_kind(ChunkKind::Origins));
         let twins = TwinIndex::new(&bytes, of_kind(ChunkKind::Twins));
-        let mut off_cpu: Vec<Chunk> = of_kind(ChunkKind::OffCpu).copied().collect();
-        off_cpu.sort_by_key(|chunk| chunk.owner);
+        let by_owner = |kind: ChunkKind| {
+            let mut chunks: Vec<Chunk> = of_kind(kind).copied().collect();
+            chunks.sort_by_key(|chunk| chunk.owner);
+            chunks
+        };
+        let (off_cpu, arguments) = (by_owner(ChunkKind::OffCpu), by_owner(ChunkKind::Arguments));
+        let (events, marks) = (of_kind(ChunkKind::Events), of_kind(ChunkKind::Marks));
+        let events = EventIndex::new(&bytes, events, marks);
         let mut nodes = NodeIndex::new(of_kind(ChunkKind::Nodes), &mut problems);
         let mut threads =
             threads::find(&bytes, &header, of_kind(ChunkKind::Threads), &nodes, &mut problems);
@@ -85,7 +98,20 @@ impl<'a> Recording<'a> {
             let chunks = thread.chunks.clone();
             thread.nodes = nodes.add_thread(&bytes, thread.index, chunks, &mut problems);
         }
-        Ok(Self { header, meta, objects, threads, origins, twins, off_cpu, nodes, problems, bytes })
+        Ok(Self {
+            header,
+            meta,
+            objects,
+            threads,
+            origins,
+            twins,
+            off_cpu,
+            arguments,
+            events,
+            nodes,
+            problems,
+            bytes,
+        })
     }
 
     /// A recording of nothing but a header, for a process that only its `.syscalls` file tells of.
@@ -100,6 +126,8 @@ impl<'a> Recording<'a> {
             origins: OriginIndex::default(),
             twins: TwinIndex::default(),
             off_cpu: Vec::new(),
+            arguments: Vec::new(),
+            events: EventIndex::default(),
             nodes: NodeIndex::default(),
             problems: Vec::new(),
         }
@@ -165,6 +193,12 @@ impl<'a> Recording<'a> {
     /// Threads by their number.
     pub fn threads(&self) -> impl ExactSizeIterator<Item = Thread<'_>> {
         self.threads.iter().map(|entry| Thread::new(self, entry))
+    }
+
+    /// The name of a mark, by what its event says it is [`of`](crate::layout::EventRecord::of).
+    #[must_use]
+    pub fn mark(&self, of: u32) -> Option<Cow<'_, str>> {
+        self.events.mark(&self.bytes, of)
     }
 
     /// When the latest call began, in ticks; 0 if there was none.

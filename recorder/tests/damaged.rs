@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use chase_recorder::builder::sample;
 use chase_recorder::layout::{
-    ChunkHeader, ChunkKind, Header, Node, PAGE, SAMPLED, SAMPLES_SLOT, Samples, ThreadRecord, UNIT,
-    VERSION,
+    ChunkHeader, ChunkKind, Header, Node, PAGE, SAMPLED, SAMPLES_SLOT, Samples, THREAD_FREE,
+    ThreadRecord, UNIT, VERSION,
 };
 use chase_recorder::reader::{Error, Problem, Recording};
 
@@ -105,7 +105,8 @@ fn a_cut_file_gives_what_is_left() {
         let committed = bytes.len() as u64;
         assert_eq!(problems[0], Problem::Truncated { len: len as u64, committed }, "{len}");
     }
-    let cut = Recording::parse(&bytes[..bytes.len() - 3 * PAGE]).unwrap();
+    // Behind the trees are events, marks and creations.
+    let cut = Recording::parse(&bytes[..bytes.len() - 8 * PAGE]).unwrap();
     assert_eq!(cut.threads().len(), 6, "thread records come before the trees");
     assert!(cut.context_count() < whole && cut.context_count() > 0);
 }
@@ -148,6 +149,18 @@ fn a_tree_without_its_thread_is_kept() {
     assert!(recording.problems().contains(&Problem::ThreadMissing { thread: 0 }));
     let whole = Recording::parse(&bytes).unwrap().context_count();
     assert_eq!(recording.context_count(), whole);
+}
+
+#[test]
+fn a_thread_that_had_not_begun_is_not_missing() {
+    let mut recording = sample();
+    let before = Recording::parse(recording.build()).unwrap().threads().len();
+    // It has a root already, and its record does not say that it has begun.
+    let thread = recording.thread("early");
+    recording.thread_mut(thread).state = THREAD_FREE;
+    let recording = Recording::parse(recording.build()).unwrap();
+    assert_eq!(recording.problems(), []);
+    assert_eq!(recording.threads().len(), before);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What a sound recording gives back.
 
 use chase_recorder::builder::{Builder, sample};
-use chase_recorder::layout::{NONE, SlotClass};
+use chase_recorder::layout::{ARGUMENT_ITEMS, ArgumentPair, NONE, SlotClass, argument_bucket};
 use chase_recorder::reader::Recording;
 
 #[test]
@@ -32,6 +32,31 @@ fn all_that_was_described_is_read() {
     assert_eq!((malloc.caller, malloc.node().calls), (None, 1_000));
     assert_eq!(malloc.histogram().count(), 1_000);
     assert_eq!(malloc.histogram().max(), 60, "the call and the hook's share of it");
+}
+
+/// In short rows and in long ones, which stand beside the short one that they have taken the place of.
+#[test]
+fn arguments_are_read_from_rows_of_either_length() {
+    let mut builder = Builder::new();
+    let app = builder.executable("app");
+    let (few, many) = (builder.slot(app, None, "few"), builder.slot(app, None, "many"));
+    let main = builder.thread("main");
+    builder.timeline(main).call(few, 10).call(many, 20);
+    let calls = |count| -> Vec<ArgumentPair> {
+        (1..=count).map(|value| ArgumentPair { value, ticks: 3 * value }).collect()
+    };
+    builder.arguments(main, 1, ARGUMENT_ITEMS, &calls(3)).arguments(main, 2, 0, &calls(100));
+    let bytes = builder.build();
+    let recording = Recording::parse(&bytes).unwrap();
+    let thread = recording.threads().next().unwrap();
+    let rows: Vec<_> = thread.arguments().collect();
+    let refs: Vec<u32> = thread.contexts().map(|context| context.reference).collect();
+    assert_eq!(rows.iter().map(|row| row.node_ref).collect::<Vec<_>>(), refs);
+    assert_eq!((rows[0].calls, rows[0].sum, rows[0].max, rows[0].meaning), (3, 6, 3, 1));
+    assert_eq!((rows[0].buckets[1], rows[0].buckets[2], rows[0].pairs.len()), (1, 2, 3));
+    assert_eq!((rows[1].calls, rows[1].weight, rows[1].sum), (100, 100, 5050));
+    assert_eq!((rows[1].buckets[argument_bucket(64)], rows[1].pairs.len()), (37, 16));
+    assert!(rows[1].pairs.iter().all(|pair| pair.ticks == 3 * pair.value));
 }
 
 #[test]

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Once;
 
 use chase_recorder::builder::sample;
-use chase_recorder::layout::VERSION;
-use chase_recorder::reader::{Context, Recording};
+use chase_recorder::layout::{EVENT_CALL, VERSION};
+use chase_recorder::reader::{Context, Events, Recording};
 
 fn path(version: u32) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/fixtures/v{version}.chase"))
@@ -140,8 +140,37 @@ fn versions_4_to_6_saw_calls_in_windows() {
 }
 
 #[test]
+fn version_9_knows_what_calls_were_asked_to_do() {
+    let bytes = fixture(9);
+    let recording = Recording::parse(&bytes).unwrap();
+    let calls: Vec<_> =
+        recording.threads().flat_map(|thread| thread.arguments()).map(|row| row.calls).collect();
+    assert_eq!(calls, [1_000, 2]);
+    let bytes = fixture(8);
+    let recording = Recording::parse(&bytes).unwrap();
+    assert!(recording.threads().all(|thread| thread.arguments().next().is_none()));
+}
+
+#[test]
 fn version_6_knows_the_parent_in_another_pid_namespace() {
     let header = |version| *Recording::parse(fixture(version)).unwrap().header();
     assert_eq!((header(5).parent_pid, header(5).parent_start), (1, 0));
     assert_eq!((header(6).parent_pid, header(6).parent_start), (1, 90));
+}
+
+#[test]
+fn version_10_keeps_long_calls_and_marks() {
+    let bytes = fixture(10);
+    let recording = Recording::parse(&bytes).unwrap();
+    assert_eq!(recording.problems(), []);
+    let main = recording.threads().next().unwrap().events();
+    assert_eq!((main.overwritten, main.torn, main.lost), (0, 0, 0));
+    let mark = main.events.last().unwrap();
+    assert_eq!(recording.mark(mark.of).unwrap(), "packed");
+    let calls = main.events.iter().filter(|event| event.kind == EVENT_CALL);
+    assert!(calls.clone().count() > 0 && calls.clone().all(|event| event.ticks >= 2_000));
+    assert_eq!(
+        Recording::parse(fixture(9)).unwrap().threads().next().unwrap().events(),
+        Events::default()
+    );
 }

@@ -1,9 +1,12 @@
 /* record_registers: writes every register it was called with to recorded_registers, and returns
-   with a known value in every register that can hold a result. See registers.c. */
+   with a known value in every register that can hold a result. See registers.c. RECORD: another name. */
+#ifndef RECORD
+#define RECORD record_registers
+#endif
         .text
-        .globl  record_registers
-        .type   record_registers, @function
-record_registers:
+        .globl  RECORD
+        .type   RECORD, @function
+RECORD:
         endbr64
         pushq   %rbx
         movq    recorded_registers@GOTPCREL(%rip), %rbx
@@ -37,7 +40,7 @@ record_registers:
         fld1
         fldpi
         ret
-        .size   record_registers, .-record_registers
+        .size   RECORD, .-RECORD
 
         .bss
         .globl  recorded_registers

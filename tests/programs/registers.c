@@ -6,7 +6,12 @@
 
 #include <string.h>
 
-void record_registers(void);
+#ifndef RECORD
+#define RECORD record_registers
+#endif
+#define TEXT(name) #name
+#define CALL(name) "  call " TEXT(name) "@PLT\n"
+
 extern char recorded_registers[384];
 
 struct state {
@@ -33,7 +38,7 @@ __asm__(".text\n"
         "  movups 112+16*\\n(%r11), %xmm\\n\n"
         "  .endr\n"
         "  mov %rsp, sp_at_call(%rip)\n"
-        "  call record_registers@PLT\n"
+        CALL(RECORD)
         "  pop %rsi\n"
         "  mov %rax, 0(%rsi); mov %rdx, 8(%rsi); movq %xmm0, 16(%rsi); movq %xmm1, 24(%rsi)\n"
         "  fistpll 32(%rsi); fistpll 40(%rsi)\n"

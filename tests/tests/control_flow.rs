@@ -275,6 +275,20 @@ fn interrupted_at_every_instruction() {
 }
 
 #[test]
+fn handlers_that_call_the_same_function_at_every_instruction() {
+    let program = Build::program("same_in_handler.cpp").build();
+    for timing in ["count", "adaptive", "all"] {
+        let trial = Trial::new(&program).args(["100", "counts"]);
+        let trial = trial.hooked_env("CHASE_TIMING", timing);
+        let recording = trial.compare();
+        let (told, process) = (trial.told("counts"), recording.only());
+        process.expect(&["trap_leaf", "trap_add", "trap_call"].map(|api| (TRAP, api, told[api])));
+        process.expect_nothing_open(TRAP);
+        assert_eq!(process.unseen.calls_without_thread, 0, "{timing}");
+    }
+}
+
+#[test]
 fn siglongjmp_out_of_handlers() {
     let rounds = 10_000;
     let program = Build::program("siglongjmp.c").build();

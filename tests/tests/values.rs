@@ -56,6 +56,27 @@ fn every_register() {
     }
 }
 
+/// Of these functions an argument is noted, which is in another register each time, or the product of two.
+#[test]
+fn every_register_of_functions_whose_argument_is_noted() {
+    let rounds = 1_000;
+    for name in
+        ["cblas_ddot", "SHA256", "__fread_unlocked_chk", "curl_multi_wait", "ZSTD_compressCCtx"]
+    {
+        let flags = format!("-DRECORD={name}");
+        let library = Build::library("librecord.S").flags(&flags).build();
+        let program =
+            Build::program("registers.c").flags(&flags).flags("-Wl,-z,now").with(&library).build();
+        for timing in ["adaptive", "all"] {
+            let trial = Trial::new(&program).arg(rounds.to_string());
+            let recording = trial.hooked_env("CHASE_TIMING", timing).compare();
+            let process = recording.only();
+            process.expect(&[("librecord.so", name, rounds)]);
+            process.expect_nothing_open("librecord.so");
+        }
+    }
+}
+
 /// A conservative garbage collector's roots may be in these only.
 #[test]
 fn callees_find_every_register_that_they_must_keep() {

@@ -30,6 +30,37 @@ pub enum GroupKind {
     Application,
     /// What the caller has already put together from many: grey.
     Rest,
+    /// A library that has this colour of the palette wherever it is shown.
+    LibraryNumber(usize),
+    /// The same of an application, marked "(application)".
+    ApplicationNumber(usize),
+    /// What threads do.
+    State(State),
+    /// One of a few kinds, from the darkest blue on; grey when they have run out.
+    Shade(usize),
+}
+
+/// What a thread does: each has one colour, in all charts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// On a processor.
+    Running,
+    /// Ready to run while others do.
+    Runnable,
+    /// Blocked by a lock.
+    Lock,
+    /// By a condition.
+    Condition,
+    /// By a barrier.
+    Barrier,
+    /// Until a thread or process ends.
+    Join,
+    /// Until a time.
+    Sleep,
+    /// By input or output.
+    Io,
+    /// By anything else.
+    Blocked,
 }
 
 /// A group, such as a library.
@@ -50,8 +81,10 @@ impl Group {
     /// Its name as charts show it. An executable may also be called as a library, under one name.
     pub(crate) fn shown(&self) -> String {
         match self.kind {
-            GroupKind::Application => format!("{} (application)", self.name),
-            GroupKind::Library | GroupKind::Rest => self.name.clone(),
+            GroupKind::Application | GroupKind::ApplicationNumber(_) => {
+                format!("{} (application)", self.name)
+            }
+            _ => self.name.clone(),
         }
     }
 }

@@ -5,7 +5,6 @@
 //! * [`bars()`]: the largest single entries, such as APIs, coloured by their group
 //! * [`stacked()`]: entries that are made of the same few parts
 //! * [`heat()`]: a table whose cells are shaded
-//! * [`graph()`]: who depends on whom, as boxes and arrows
 //! * [`percentiles()`]: how slow the slowest are, on a logarithmic scale of 1/(1 − q)
 //!
 //! Charts made with the same groups in the same order give each group the same colour.
@@ -41,12 +40,12 @@ mod sunburst;
 
 pub use bars::bars;
 pub use chart::{Chart, Sheet};
-pub use data::{Bar, Group, GroupKind, Heading, Unit};
+pub use data::{Bar, Group, GroupKind, Heading, State, Unit};
 pub use error::Error;
-pub use graph::{Edge, Node, graph};
+pub use graph::graph;
 pub use heat::{Cell, HeatRow, heat};
 pub use label::visible;
-pub use palette::colours;
+pub use palette::{colours, state_colour};
 pub use percentiles::{Curve, percentiles};
 pub use pie::pie;
 pub use quantity::{bytes, count, plural, quantity, rough_duration, share};

@@ -5,7 +5,7 @@
 //! in an order in which neighbours differ most. Their black is the applications' (lightened, a
 //! shade for each), the light grey is for what was put together.
 
-use crate::{Group, GroupKind};
+use crate::{Group, GroupKind, State};
 
 /// An sRGB colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +36,19 @@ const LIBRARIES: [Colour; 7] = [
 /// Further greys would be taken for [`REST`], or for reddish purple without red cones.
 const APPLICATIONS: [Colour; 3] = [rgb(0x222222), rgb(0x474747), rgb(0x696969)];
 pub(crate) const REST: Colour = rgb(0xbbbbbb);
+/// What threads do, in the order of [`State`]. None is a library's: they were searched for by the distances that the tests
+/// below ask for.
+const STATES: [Colour; 9] = [
+    rgb(0x00315d),
+    rgb(0xb90159),
+    rgb(0x57018c),
+    rgb(0xaa00df),
+    rgb(0xa9652b),
+    rgb(0x2fc953),
+    rgb(0xbcff74),
+    rgb(0x912108),
+    rgb(0xaac8e6),
+];
 
 pub(crate) const PAPER: Colour = rgb(0xffffff);
 pub(crate) const INK: Colour = rgb(0x1a1a1a);
@@ -89,6 +102,12 @@ impl Colour {
     }
 }
 
+/// The colour of a state in all charts, as `#RRGGBB`.
+#[must_use]
+pub fn state_colour(state: State) -> String {
+    STATES[state as usize].hex()
+}
+
 /// The colour of each of `groups` as charts draw them, as `#RRGGBB`.
 #[must_use]
 pub fn colours(groups: &[Group]) -> Vec<String> {
@@ -103,6 +122,10 @@ pub(crate) fn assign(groups: &[Group]) -> Vec<Option<Colour>> {
         .map(|group| match group.kind {
             GroupKind::Application => applications.next(),
             GroupKind::Library => libraries.next(),
+            GroupKind::ApplicationNumber(number) => APPLICATIONS.get(number).copied(),
+            GroupKind::LibraryNumber(number) => LIBRARIES.get(number).copied(),
+            GroupKind::State(state) => Some(STATES[state as usize]),
+            GroupKind::Shade(number) => HEAT[1..].iter().rev().nth(number).copied(),
             GroupKind::Rest => None,
         })
         .collect()
@@ -185,6 +208,17 @@ mod tests {
             for b in &all[i + 1..] {
                 let d = difference(*a, *b);
                 assert!(d >= 14.0, "{a:?} and {b:?} differ by {d:.1}");
+            }
+        }
+    }
+
+    #[test]
+    fn states_are_told_from_each_other_and_from_libraries() {
+        let libraries: Vec<_> = [REST].into_iter().chain(APPLICATIONS).chain(LIBRARIES).collect();
+        for (i, a) in STATES.iter().enumerate() {
+            for b in STATES[i + 1..].iter().chain(&libraries) {
+                let d = difference(*a, *b);
+                assert!(d >= 11.0, "{a:?} and {b:?} differ by {d:.1}");
             }
         }
     }

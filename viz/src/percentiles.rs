@@ -4,7 +4,7 @@
 //! the one before, so that the tail gets as much room as the rest.
 
 use crate::canvas::{Align, Point, Type};
-use crate::chart::{BODY, Chart, NOTE, Page, Sheet};
+use crate::chart::{Chart, NOTE, Page, Sheet};
 use crate::font::Weight;
 use crate::palette::{self, REST, RULE};
 use crate::quantity::quantity;
@@ -12,9 +12,11 @@ use crate::{Error, Group, GroupKind, Unit};
 
 const PLOT_HEIGHT: f64 = 300.0;
 const AXIS: Type = Type { size: 13.0, weight: Weight::Regular, ..NOTE };
-const LEGEND: f64 = 24.0;
-/// Length of a line's sample in the legend.
-const SAMPLE: f64 = 26.0;
+/// Space above and below the curves, decades.
+const MARGIN: f64 = 0.12;
+/// Most of the width that names of curves get, and the height of one.
+const NAMES: f64 = 0.3;
+const LINE: f64 = 17.0;
 const DASH: f64 = 7.0;
 
 /// The quantiles of something.
@@ -22,8 +24,8 @@ const DASH: f64 = 7.0;
 pub struct Curve {
     /// Its name.
     pub label: String,
-    /// Curves with the same number have the same colour.
-    pub colour: usize,
+    /// What it is coloured as.
+    pub kind: GroupKind,
     /// For what others are compared with.
     pub dashed: bool,
     /// 1/(1 − q), at least 1 (the maximum of *n* values is at *n*), and the value there, more than
@@ -57,26 +59,25 @@ pub fn percentiles(sheet: &Sheet<'_>, unit: Unit<'_>, curves: &[Curve]) -> Resul
     let fold = |start: f64, of: fn(f64, f64) -> f64, value: fn(&(f64, f64)) -> f64| {
         all().map(value).fold(start, of)
     };
-    let lowest = fold(f64::INFINITY, f64::min, |p| p.1).log10().floor();
-    let highest = fold(0.0, f64::max, |p| p.1).log10().ceil().max(lowest + 1.0);
+    // No more than what there is: a whole decade below or above would press the curves into an edge.
+    let lowest = fold(f64::INFINITY, f64::min, |p| p.1).log10() - MARGIN;
+    let highest = fold(0.0, f64::max, |p| p.1).log10().max(lowest + 0.5) + MARGIN;
     let last = fold(10.0, f64::max, |p| p.0).log10();
     let axis_room = 62.0;
-    let (left, right) = (page.margin + axis_room, page.width - page.margin - 12.0);
+    let names = curves.iter().map(|curve| page.text_width(&curve.label, AXIS)).fold(0.0, f64::max);
+    let names = names.min(page.width * NAMES) + 14.0;
+    let (left, right) = (page.margin + axis_room, page.width - page.margin - names);
     let (top, bottom) = (page.top + 12.0, page.top + 12.0 + PLOT_HEIGHT);
     let place = |(inverse, value): (f64, f64)| -> Point {
         let x = left + (right - left) * inverse.log10() / last;
         let y = bottom - (bottom - top) * (value.log10() - lowest) / (highest - lowest);
         (x, y)
     };
-    // Decades, as many as have room for their names.
-    let step = ((highest - lowest) / 8.0).ceil().max(1.0);
-    let mut decade = lowest;
-    while decade <= highest {
-        let y = place((1.0, 10.0_f64.powf(decade))).1;
+    for value in values(lowest, highest) {
+        let y = place((1.0, value)).1;
         page.canvas.line(vec![(left, y), (right, y)], 1.0, RULE);
-        let text = quantity(10.0_f64.powf(decade), unit).replace(".00", "").replace(".0 ", " ");
+        let text = quantity(value, unit).replace(".00", "").replace(".0 ", " ");
         page.label(&text, (left - 8.0, y + 4.5), Align::Right, axis_room - 10.0, AXIS);
-        decade += step;
     }
     ticks(&mut page, last, (top, bottom), &|inverse| place((inverse, 1.0)).0);
     let colours = colours(curves);
@@ -90,9 +91,22 @@ pub fn percentiles(sheet: &Sheet<'_>, unit: Unit<'_>, curves: &[Curve]) -> Resul
             page.describe(&format!("{}, {}", curve.label, name(inverse)), &quantity(value, unit));
         }
     }
-    let height = legend(&mut page, bottom + 40.0, curves, &colours);
-    let margin = page.margin;
-    page.finish(height + margin / 2.0)
+    // Each curve has its name at its end.
+    let ends: Vec<(f64, usize)> = curves
+        .iter()
+        .enumerate()
+        .filter_map(|(number, curve)| Some((place(*curve.points.last()?).1, number)))
+        .collect();
+    for (y, number) in spread(ends, (top, bottom)) {
+        let (curve, colour) = (&curves[number], colours[number]);
+        let Some(&end) = curve.points.last() else { continue };
+        let (x, end_y) = place(end);
+        let path = vec![(x + 3.0, end_y), (right, y), (right + 6.0, y)];
+        page.canvas.line(path, 1.0, colour);
+        page.label(&curve.label, (right + 9.0, y + 4.5), Align::Left, names - 12.0, AXIS);
+    }
+    let height = bottom + 40.0 + page.margin / 2.0;
+    page.finish(height)
 }
 
 /// `p99.9` for 1000.
@@ -120,30 +134,40 @@ fn ticks(page: &mut Page, last: f64, (top, bottom): (f64, f64), x_of: &dyn Fn(f6
     }
 }
 
-fn colours(curves: &[Curve]) -> Vec<palette::Colour> {
-    let numbers = curves.iter().map(|curve| curve.colour + 1).max().unwrap_or(0);
-    let group = |_| Group { name: String::new(), kind: GroupKind::Library, value: 0.0 };
-    let groups: Vec<Group> = (0..numbers).map(group).collect();
-    let assigned = palette::assign(&groups);
-    curves.iter().map(|curve| assigned[curve.colour].unwrap_or(REST)).collect()
+/// Round values between two, as logarithms: decades, or more of them where there are few decades.
+fn values(lowest: f64, highest: f64) -> Vec<f64> {
+    let decades = highest - lowest;
+    let (steps, every): (&[f64], i32) = match decades {
+        d if d < 1.5 => (&[1.0, 1.5, 2.0, 3.0, 5.0, 7.0], 1),
+        d if d < 3.0 => (&[1.0, 2.0, 5.0], 1),
+        d if d < 9.0 => (&[1.0], 1),
+        d => (&[1.0], (d / 8.0).ceil() as i32),
+    };
+    let decades = (lowest.floor() as i32..=highest.floor() as i32).step_by(every.max(1) as usize);
+    let all = decades.flat_map(|decade| steps.iter().map(move |step| step * 10_f64.powi(decade)));
+    all.filter(|value| (lowest..=highest).contains(&value.log10())).collect()
 }
 
-fn legend(page: &mut Page, mut y: f64, curves: &[Curve], colours: &[palette::Colour]) -> f64 {
-    let mut x = page.margin;
-    for (curve, &colour) in curves.iter().zip(colours) {
-        let room = page.room() - SAMPLE - 8.0;
-        let width = SAMPLE + 8.0 + page.text_width(&curve.label, BODY).min(room);
-        if x > page.margin && x + width > page.width - page.margin {
-            (x, y) = (page.margin, y + LEGEND);
-        }
-        let points = vec![(x, y + 11.0), (x + SAMPLE, y + 11.0)];
-        for line in if curve.dashed { dashes(&points) } else { vec![points] } {
-            page.canvas.line(line, 3.0, colour);
-        }
-        page.label(&curve.label, (x + SAMPLE + 8.0, y + 16.0), Align::Left, room, BODY);
-        x += width + 20.0;
+/// Heights of names, from the top down, moved as little as it takes for none to be on another.
+fn spread(mut ends: Vec<(f64, usize)>, (top, bottom): (f64, f64)) -> Vec<(f64, usize)> {
+    ends.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    let mut free = top + 4.0;
+    for (y, _) in &mut ends {
+        *y = y.max(free);
+        free = *y + LINE;
     }
-    y + LEGEND
+    let mut free = (bottom + LINE * 1.5).max(free - LINE);
+    for (y, _) in ends.iter_mut().rev() {
+        *y = y.min(free);
+        free = *y - LINE;
+    }
+    ends
+}
+
+fn colours(curves: &[Curve]) -> Vec<palette::Colour> {
+    let group = |curve: &Curve| Group { name: String::new(), kind: curve.kind, value: 0.0 };
+    let assigned = palette::assign(&curves.iter().map(group).collect::<Vec<_>>());
+    assigned.into_iter().map(|colour| colour.unwrap_or(REST)).collect()
 }
 
 /// A line in pieces with gaps as long as they are.
@@ -186,6 +210,21 @@ mod tests {
             assert_eq!(name(inverse), text);
         }
         assert_eq!(name(1e5), "p99.999");
+    }
+
+    #[test]
+    fn axes_have_round_values_and_not_too_many() {
+        assert_eq!(values(1.9, 3.1), [100.0, 150.0, 200.0, 300.0, 500.0, 700.0, 1000.0]);
+        assert_eq!(values(0.5, 2.9).len(), 7);
+        assert!(values(0.0, 15.0).len() <= 9);
+    }
+
+    #[test]
+    fn names_of_curves_are_apart() {
+        let ends = vec![(100.0, 0), (101.0, 1), (290.0, 2), (299.0, 3)];
+        let placed = spread(ends, (12.0, 300.0));
+        assert_eq!(placed.iter().map(|(_, number)| *number).collect::<Vec<_>>(), [0, 1, 2, 3]);
+        assert!(placed.windows(2).all(|pair| pair[1].0 - pair[0].0 >= LINE - 1e-9), "{placed:?}");
     }
 
     #[test]

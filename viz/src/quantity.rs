@@ -33,10 +33,10 @@ pub fn bytes(number: u64) -> String {
     scaled(number as f64, &BYTES, 3, " ")
 }
 
-/// A duration that was measured through a histogram, of which two digits are known: `41ns`, `3.1µs`.
+/// A duration that was measured through a histogram, of which two digits are known: `41 ns`, `3.1 µs`.
 #[must_use]
 pub fn rough_duration(ns: u64) -> String {
-    scaled(ns as f64, &DURATIONS, 2, "")
+    scaled(ns as f64, &DURATIONS, 2, " ")
 }
 
 /// `1 thread`, `3 threads`, `2 processes`.
@@ -110,15 +110,15 @@ mod tests {
     #[test]
     fn durations_of_histograms_have_two() {
         let cases = [
-            (0, "0ns"),
-            (41, "41ns"),
-            (999, "999ns"),
-            (1_000, "1.0µs"),
-            (3_100, "3.1µs"),
-            (88_400, "88µs"),
-            (999_600, "1.0ms"),
-            (2_140_000, "2.1ms"),
-            (3_600_000_000_000, "3600s"),
+            (0, "0 ns"),
+            (41, "41 ns"),
+            (999, "999 ns"),
+            (1_000, "1.0 µs"),
+            (3_100, "3.1 µs"),
+            (88_400, "88 µs"),
+            (999_600, "1.0 ms"),
+            (2_140_000, "2.1 ms"),
+            (3_600_000_000_000, "3600 s"),
         ];
         for (ns, text) in cases {
             assert_eq!(rough_duration(ns), text);

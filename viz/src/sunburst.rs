@@ -21,6 +21,9 @@ const ALONE: (f64, f64) = (0.44, 1.0);
 const THIN: f64 = 0.012;
 const TEXT: Type = Type { size: 13.0, weight: Weight::Regular, colour: INK };
 const BIG: Type = Type { size: 20.0, weight: Weight::Bold, colour: INK };
+/// Widths that are tried for a name, in thicknesses of its ring, and the fewest characters that are still a name.
+const NAME_ROOM: [f64; 10] = [3.0, 2.0, 1.6, 1.3, 1.1, 0.95, 0.8, 0.68, 0.56, 0.46];
+const SHORTEST: usize = 4;
 /// Free space around a text in its slice.
 const AIR: f64 = 3.0;
 
@@ -87,6 +90,8 @@ struct Rings<'p, 'u> {
 /// A slice of a ring.
 struct Slice<'s> {
     name: &'s str,
+    /// What is written on it.
+    label: &'s str,
     value: f64,
     colour: Colour,
     key: Option<&'s str>,
@@ -122,6 +127,7 @@ impl Rings<'_, '_> {
             let to = from + width;
             self.slice(&Slice {
                 name: &name,
+                label: &segment.group.name,
                 value: segment.group.value,
                 colour,
                 key,
@@ -135,7 +141,16 @@ impl Rings<'_, '_> {
         if thin.0 > 0 {
             let name = format!("{} smaller ones", thin.0);
             let (value, to) = (thin.1, from + thin.1 / self.whole * TAU);
-            self.slice(&Slice { name: &name, value, colour: REST, key: None, from, to, ring });
+            self.slice(&Slice {
+                name: &name,
+                label: &name,
+                value,
+                colour: REST,
+                key: None,
+                from,
+                to,
+                ring,
+            });
         }
     }
 
@@ -153,14 +168,23 @@ impl Rings<'_, '_> {
             let colour = colour.lighter(if shade % 2 == 0 { 0.3 } else { 0.5 });
             shade += 1;
             let (name, value) = (part.label.as_str(), part.value);
-            self.slice(&Slice { name, value, colour, key, from, to, ring: PARTS });
+            self.slice(&Slice { name, label: name, value, colour, key, from, to, ring: PARTS });
             from = to;
         }
         if thin.1 > 0.0 {
             let name = format!("{} smaller ones of {}", thin.0, segment.group.name);
             let (value, to) = (thin.1, from + thin.1 / self.whole * TAU);
             let colour = colour.lighter(0.7);
-            self.slice(&Slice { name: &name, value, colour, key, from, to, ring: PARTS });
+            self.slice(&Slice {
+                name: &name,
+                label: &name,
+                value,
+                colour,
+                key,
+                from,
+                to,
+                ring: PARTS,
+            });
         }
     }
 
@@ -180,28 +204,42 @@ impl Rings<'_, '_> {
         self.name(slice, &share(slice.value, self.whole));
     }
 
-    /// The name and the share in the slice, or the name, or nothing: whatever has room.
+    /// The name and the share in the slice, or the name, across or upwards, or nothing: whatever has room. Names are
+    /// shortened until they have, so that no slice is without one where a smaller one is not.
     fn name(&mut self, slice: &Slice<'_>, share: &str) {
         let angle = (slice.from + slice.to) / 2.0;
         let radius = (slice.ring.0 + slice.ring.1) / 2.0 * self.radius;
         let at = (self.middle.0 + radius * angle.sin(), self.middle.1 - radius * angle.cos());
         let look = Type { colour: slice.colour.ink(), ..TEXT };
-        let name = crate::label::visible(slice.name);
+        let name = crate::label::visible(slice.label);
         let line = look.size + 3.0;
-        let room = (slice.ring.1 - slice.ring.0) * self.radius * 1.6;
-        let shown = self.page.font.shorten(&name, room, look.size, look.weight);
-        let width = self.page.text_width(&shown, look);
+        let baseline = look.size * 0.36;
         let share_width = self.page.text_width(share, look);
-        if name.is_empty() || shown.chars().count() < 3.min(name.chars().count()) {
-            return;
-        }
-        if self.has_room(slice, at, width.max(share_width), 2.0 * line) {
-            let baseline = at.1 + look.size * 0.36;
-            self.page.label(&shown, (at.0, baseline - line / 2.0), Align::Middle, width, look);
-            self.page.label(share, (at.0, baseline + line / 2.0), Align::Middle, share_width, look);
-        } else if self.has_room(slice, at, width, line) {
-            let baseline = at.1 + look.size * 0.36;
-            self.page.label(&shown, (at.0, baseline), Align::Middle, width, look);
+        for part in NAME_ROOM {
+            let room = (slice.ring.1 - slice.ring.0) * self.radius * part;
+            let shown = self.page.font.shorten(&name, room, look.size, look.weight);
+            if name.is_empty() || shown.chars().count() < SHORTEST.min(name.chars().count()) {
+                return;
+            }
+            let width = self.page.text_width(&shown, look);
+            // The whole name is in the tooltip of the slice.
+            let draw = |page: &mut Page, text: &str, y, width| {
+                page.label(text, (at.0, at.1 + y), Align::Middle, width, look);
+            };
+            if self.has_room(slice, at, width.max(share_width), 2.0 * line) {
+                draw(self.page, &shown, baseline - line / 2.0, width);
+                draw(self.page, share, baseline + line / 2.0, share_width);
+                return;
+            }
+            if self.has_room(slice, at, width, line) {
+                draw(self.page, &shown, baseline, width);
+                return;
+            }
+            if self.has_room(slice, at, line, width) {
+                let start = (at.0 + baseline, at.1 + width / 2.0);
+                self.page.canvas.text_upwards(shown, start, look);
+                return;
+            }
         }
     }
 

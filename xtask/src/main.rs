@@ -5,9 +5,11 @@ mod demo;
 mod install;
 mod layers;
 mod packages;
+mod picture;
 mod run;
 mod syscalls;
 mod test;
+mod torture;
 
 use std::process::ExitCode;
 
@@ -22,8 +24,13 @@ cargo xtask package [--built DIR]
                              a Debian package, and a tarball that runs from anywhere, in target/package; of
                              what is in DIR, else built anew, the same bytes wherever that is
 cargo xtask bench [--peers]  what chase costs, and with --peers what other tools do (--help for more)
+cargo xtask torture [--minutes N] [--seed N] [--timing MODE]
+                             random programs under the hook, a minute by default; a seed alone runs its program again
+cargo xtask faults           each system call of the hook fails in each way, and is the last one before a kill
+cargo xtask load             100,000 recordings, read and folded: time, memory, space
 cargo xtask fuzz [SECONDS]   fuzz the readers of recordings, a minute each by default
 cargo xtask bpf              build the eBPF programs anew (clang 14)
+cargo xtask picture          take the picture of the page in the README anew (node, Chromium)
 cargo xtask syscall-table    write the table of system calls anew, from this machine's kernel (root)";
 
 fn main() -> ExitCode {
@@ -40,11 +47,18 @@ fn main() -> ExitCode {
         ["package", "--built", built] => install::package(Some(built.as_ref())),
         ["foreign"] => test::foreign(),
         ["bench", options @ ..] => test::bench(options),
+        ["load"] => test::bench(&["--only", "load"]),
         ["fuzz"] => test::fuzz(60),
         ["fuzz", seconds] => match seconds.parse() {
             Ok(seconds) => test::fuzz(seconds),
             Err(_) => return usage(),
         },
+        ["torture", options @ ..] => match torture::Options::parse(options) {
+            Some(options) => torture::torture(&options),
+            None => return usage(),
+        },
+        ["faults"] => torture::faults(),
+        ["picture"] => picture::picture(),
         ["bpf"] => syscalls::bpf(),
         ["syscall-table"] => syscalls::table(),
         _ => return usage(),

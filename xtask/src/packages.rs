@@ -97,7 +97,7 @@ fn install_all(packages: &[(&str, &str)]) -> Outcome {
         say(&format!("Missing: {}. Tests that need them are skipped, or fail.", missing.join(" ")));
         return Ok(());
     }
-    run(Command::new("apt-get").arg("update").stdout(Stdio::null()))?;
+    run(apt_get().arg("update").stdout(Stdio::null()))?;
     let (known, unknown): (Vec<&str>, Vec<&str>) =
         missing.into_iter().partition(|package| is_known(package));
     if !unknown.is_empty() {
@@ -111,12 +111,19 @@ fn install_all(packages: &[(&str, &str)]) -> Outcome {
     }
     say(&format!("Installing {}", known.join(" ")));
     let install = ["install", "-y", "--no-install-recommends"];
-    let mut command = Command::new("apt-get");
+    let mut command = apt_get();
     run(command
         .args(install)
         .args(&known)
         .env("DEBIAN_FRONTEND", "noninteractive")
         .stdout(Stdio::null()))
+}
+
+/// `apt-get` that tries again what a network refuses once, and waits while another one is at work.
+fn apt_get() -> Command {
+    let mut command = Command::new("apt-get");
+    command.args(["-o", "Acquire::Retries=5", "-o", "DPkg::Lock::Timeout=120"]);
+    command
 }
 
 /// Installs what the tests of the HTML page take from npm, as the lock file says; where that fails,

@@ -1,5 +1,6 @@
 //! Going through threads and their contexts.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use chase_recorder::layout::{
@@ -11,6 +12,7 @@ use super::thread::CollectedThread;
 use super::{Selection, own_code};
 use crate::address::CodeAddress;
 use crate::address_map::AddressMap;
+use crate::arguments::ArgumentSums;
 use crate::clock::{Ns, Ticks};
 use crate::common_time::CommonTime;
 use crate::contexts::Contexts;
@@ -274,7 +276,8 @@ impl Collector {
             sums.within_ns += cost.total * scene.scale.ns_per_tick;
         }
         sums.total_ns = sums.self_ns;
-        let apis = self.thread_apis(&costs.contexts, &off_cpu, &imports, &scene.scale);
+        let means = self.add_arguments(scene, thread, (&merged, &imports));
+        let apis = self.thread_apis(&costs.contexts, &off_cpu, &imports, &scene.scale, &means);
         let ns = |ticks: f64| ticks * scene.scale.ns_per_tick;
         let ThreadCosts {
             start, end, application, application_uncertainty, own_cost, overlap, ..
@@ -403,6 +406,32 @@ impl Collector {
         }
     }
 
+    /// Adds what the thread's calls were asked to do, and gives the means by API.
+    fn add_arguments(
+        &mut self,
+        scene: &Scene<'_>,
+        thread: Thread<'_>,
+        (merged, imports): (&[u32], &[u32]),
+    ) -> HashMap<u32, f64> {
+        let mut rows: Vec<_> = thread.arguments().collect();
+        if rows.is_empty() {
+            return HashMap::new();
+        }
+        rows.sort_by_key(|row| row.node_ref);
+        let mut by_api: HashMap<u32, ArgumentSums> = HashMap::new();
+        for context in thread.contexts().filter(|context| !context.is_inherited()) {
+            let at = context.number as usize;
+            let first = rows.partition_point(|row| row.node_ref < context.reference);
+            for row in rows[first..].iter().take_while(|row| row.node_ref == context.reference) {
+                let sums = ArgumentSums::new(row, scene.scale.ns_per_tick);
+                self.contexts.list[merged[at] as usize].sums.add_arguments(&sums);
+                let api = self.names.imports[imports[at] as usize].api;
+                by_api.entry(api).and_modify(|own| own.add(&sums)).or_insert(sums);
+            }
+        }
+        by_api.iter().filter_map(|(&api, sums)| Some((api, sums.mean()?))).collect()
+    }
+
     /// What the thread spent in each API, by number of the API.
     fn thread_apis(
         &mut self,
@@ -410,6 +439,7 @@ impl Collector {
         off_cpu: &[OffCpu],
         imports: &[u32],
         scale: &Scale,
+        argument_means: &HashMap<u32, f64>,
     ) -> Vec<ThreadApi> {
         self.scratch.resize(self.names.apis.len(), 0);
         let names = &self.names;
@@ -436,6 +466,7 @@ impl Collector {
                 self_ns: Ns::from_f64(own * scale.ns_per_tick),
                 wait_ns: Ns::from_f64(wait_ns),
                 preempted_ns: Ns::from_f64(preempted_ns),
+                argument_mean: argument_means.get(&api_of(contexts[0])).map(|&mean| mean as f32),
             }
         };
         let by_api = || by_api.chunk_by(|&a, &b| api_of(a) == api_of(b));

@@ -186,6 +186,7 @@ fn api_rows(
             symbol: api.symbol.clone(),
             version: api.version.clone(),
             waits_for: crate::blocking::cause_of(&api.symbol),
+            argument: sums.arguments.as_ref().and_then(|sums| sums.row()),
             measures: ruler.measure(sums),
         })
         .enumerate()
@@ -350,6 +351,7 @@ fn context_rows(
                 parent: (context.caller != NOBODY).then(|| open.last().copied()).flatten(),
                 caller: import.caller,
                 api: new_api[import.api as usize],
+                argument: context.sums.arguments.as_ref().and_then(|sums| sums.row()),
                 measures: ruler.measure(&context.sums),
             });
             row_of[at as usize] = row;

@@ -1,5 +1,6 @@
 //! From the threads of a group to its row.
 
+use std::cell::LazyCell;
 use std::collections::BTreeMap;
 
 use super::key::{self, GroupKey, GroupKind, Naming};
@@ -9,6 +10,7 @@ use super::rows::{
     ThreadSpan,
 };
 use super::vectors::{ApiVector, OWN_CODE, Vectors};
+use super::why::Usual;
 use crate::analysis::Analysis;
 use crate::blocking::Cause;
 use crate::clock::Ns;
@@ -67,8 +69,11 @@ pub(super) fn row(
         [] => sub_groups.iter().map(|part| &*part.members).collect(),
         _ => parts.iter().map(|part| &*part.members).collect(),
     };
-    let outliers =
-        if comparable { outliers(&vectors, &members, &alike, as_rates) } else { Vec::new() };
+    let outliers = if comparable {
+        outliers(analysis, &vectors, &members, &alike, as_rates)
+    } else {
+        Vec::new()
+    };
     GroupRow {
         label: key::label(analysis, &key, first),
         kind: key.kind,
@@ -254,7 +259,13 @@ fn sub_groups(vectors: &Vectors, members: &[u32]) -> Vec<SubGroup> {
 }
 
 /// Threads that differ from those that behave like them.
-fn outliers(vectors: &Vectors, members: &[u32], alike: &[&[u32]], as_rates: bool) -> Vec<Outlier> {
+fn outliers(
+    analysis: &Analysis,
+    vectors: &Vectors,
+    members: &[u32],
+    alike: &[&[u32]],
+    as_rates: bool,
+) -> Vec<Outlier> {
     let all = || vec![(0..members.len() as u32).collect::<Vec<u32>>()];
     let place = |thread: &u32| members.binary_search(thread).unwrap_or(0) as u32;
     let parts = match alike {
@@ -264,7 +275,7 @@ fn outliers(vectors: &Vectors, members: &[u32], alike: &[&[u32]], as_rates: bool
     let mut found: Vec<Outlier> = parts
         .iter()
         .filter(|part| part.len() >= LEAST_THREADS)
-        .flat_map(|part| outliers_among(vectors, members, part, as_rates))
+        .flat_map(|part| outliers_among(analysis, vectors, members, part, as_rates))
         .collect();
     found.sort_by_key(|outlier| {
         (std::cmp::Reverse(outlier.excess_ns.unsigned_abs()), outlier.thread)
@@ -273,6 +284,7 @@ fn outliers(vectors: &Vectors, members: &[u32], alike: &[&[u32]], as_rates: bool
 }
 
 fn outliers_among(
+    analysis: &Analysis,
     vectors: &Vectors,
     members: &[u32],
     part: &[u32],
@@ -295,6 +307,9 @@ fn outliers_among(
             continue;
         }
         let robust = Robust::of(&mut of_api.clone());
+        let usual = LazyCell::new(|| {
+            Usual::of(analysis, part.iter().map(|&at| members[at as usize]), api.api)
+        });
         for ((&at, &value), &lifetime) in part.iter().zip(&of_api).zip(&lifetimes) {
             if !robust.is_outlier(value) || (value - robust.median).abs() < least {
                 continue;
@@ -307,6 +322,7 @@ fn outliers_among(
                 median_ns: Ns::from_f64(robust.median * own),
                 excess_ns: ((value - robust.median) * own).round() as i64,
                 score: robust.score(value),
+                why: usual.why(&analysis.threads[members[at as usize] as usize]),
             });
         }
     }

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::key::GroupKind;
+use super::why::Why;
 use crate::address::CodeAddress;
 use crate::blocking::Cause;
 use crate::clock::Ns;
@@ -168,6 +169,9 @@ pub struct OutlierApi {
     pub excess_ns: i64,
     /// Robust standard deviations from the median; more than 3.5 either way.
     pub score: f64,
+    /// Whether it is the number of calls, what they were asked to do, or how long each took; `None` for own code.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<Why>,
 }
 
 /// By what the threads of a group are told apart.

@@ -72,7 +72,7 @@ pub(super) fn category_of(number: u32) -> Category {
 }
 
 /// `ENOENT` for 2, if it is known.
-pub(super) fn error_name(errno: u16) -> Option<&'static str> {
+pub(crate) fn error_name(errno: u16) -> Option<&'static str> {
     let at = ERRORS.binary_search_by_key(&errno, |error| error.0).ok()?;
     ERRORS.get(at).map(|error| error.1)
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use chase_analyzer::LibraryKind;
-use chase_viz::{Bar, Chart, Group, GroupKind, Heading, Unit};
+use chase_viz::{Bar, Chart, Heading, Unit};
 
 use super::files::Files;
 use super::{approximate, processes};
@@ -19,7 +19,8 @@ const PNG_WIDTH: u32 = 1280;
 
 /// Draws all charts into `dir`.
 pub(super) fn draw(report: &Report, dir: &Path, top: Option<usize>) -> anyhow::Result<Files> {
-    let groups = groups(report);
+    let model = super::html::model(report)?;
+    let groups = chase_html::library_groups(&model);
     let subtitle = subtitle(report);
     let top = match top {
         None => TOP,
@@ -37,23 +38,10 @@ pub(super) fn draw(report: &Report, dir: &Path, top: Option<usize>) -> anyhow::R
         .with_context(|| format!("cannot make the directory {}", dir.display()))?;
     let mut files = save(dir, "libraries", &pie)?;
     files.extend(save(dir, "apis", &bars)?);
-    let model = super::html::model(report)?;
     for picture in chase_html::pictures(&model, &subtitle).context("cannot draw the charts")? {
         files.extend(save(dir, &picture.name, &picture.chart)?);
     }
     Ok(Files { files })
-}
-
-fn groups(report: &Report) -> Vec<Group> {
-    let group = |row: &chase_analyzer::LibraryRow| Group {
-        name: report.names.object(row.object).to_owned(),
-        kind: match row.kind {
-            LibraryKind::Application => GroupKind::Application,
-            LibraryKind::Library | LibraryKind::Unattributed => GroupKind::Library,
-        },
-        value: row.measures.self_ns.as_f64(),
-    };
-    report.analysis.libraries.iter().map(group).collect()
 }
 
 fn bars(report: &Report) -> Vec<Bar> {

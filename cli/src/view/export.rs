@@ -14,6 +14,7 @@ use crate::machine::{self, Rows};
 use crate::report::Report;
 use crate::stacks;
 use crate::terminal::clean_json;
+use crate::trace;
 
 /// Writes to `output`, or gives what is to be printed.
 pub(super) fn write(
@@ -25,6 +26,11 @@ pub(super) fn write(
         ExportFormat::Folded => chase_export::folded(&stacks::of(&report.analysis, &report.names)),
         ExportFormat::Speedscope => speedscope(report)?,
         ExportFormat::Pprof => return pprof(report, output),
+        ExportFormat::Perfetto => {
+            let bytes = chase_export::perfetto(&trace::of(report));
+            return put(&bytes, output, "a Perfetto trace", "app.pftrace");
+        }
+        ExportFormat::Firefox => chase_export::firefox(&trace::of(report))?,
         ExportFormat::Csv => {
             let tables = contexts(report)?;
             tables.first().map_or_else(|| Ok(String::new()), machine::csv)?
@@ -55,7 +61,6 @@ fn speedscope(report: &Report) -> anyhow::Result<String> {
     Ok(chase_export::speedscope(program, exporter, &profiles)?)
 }
 
-/// Bytes can't be printed as text is.
 fn pprof(report: &Report, output: Option<&Path>) -> anyhow::Result<String> {
     let start = report.loaded.images.first();
     let moment = Moment {
@@ -65,16 +70,21 @@ fn pprof(report: &Report, output: Option<&Path>) -> anyhow::Result<String> {
     let comment = format!("recorded by chase: {}", report.path.display());
     let stacks = stacks::of(&report.analysis, &report.names);
     let bytes = chase_export::pprof(&stacks, moment, &comment)?;
+    put(&bytes, output, "a pprof profile", "app.pb.gz")
+}
+
+/// Writes what is no text: to a file, or to another program.
+fn put(bytes: &[u8], output: Option<&Path>, what: &str, example: &str) -> anyhow::Result<String> {
     match output {
-        Some(path) => save(path, &bytes)?,
+        Some(path) => save(path, bytes)?,
         None if stdout().is_terminal() => {
-            bail!("a pprof profile is not text: give it a file with -o, such as -o app.pb.gz")
+            bail!("{what} is not text: give it a file with -o, such as -o {example}")
         }
-        None => stdout().lock().write_all(&bytes).context("cannot write to standard output")?,
+        None => stdout().lock().write_all(bytes).context("cannot write to standard output")?,
     }
     Ok(String::new())
 }
 
-fn save(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+pub(super) fn save(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     fs::write(path, bytes).with_context(|| format!("cannot write {}", path.display()))
 }

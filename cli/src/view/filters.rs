@@ -37,7 +37,9 @@ fn look_at(
         View::Apis { lib, api, .. }
         | View::Tail { lib, api, .. }
         | View::Waits { lib, api, .. } => (&*lib.libs, &*api.apis, &[][..]),
-        View::Threads { thread, .. } => (&[][..], &[][..], &*thread.threads),
+        View::Threads { thread, .. } | View::Narrate { thread, .. } => {
+            (&[][..], &[][..], &*thread.threads)
+        }
         View::Tree { lib, api, thread, .. } | View::Syscalls { lib, api, thread, .. } => {
             (&*lib.libs, &*api.apis, &*thread.threads)
         }

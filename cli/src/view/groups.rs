@@ -1,7 +1,7 @@
 //! Thread groups: how evenly they share work, and which threads differ.
 
 use anyhow::bail;
-use chase_analyzer::{CodeAddress, GroupPart, GroupRow, Outlier, PartLevel};
+use chase_analyzer::{CodeAddress, GroupPart, GroupRow, Outlier, PartLevel, Why};
 use serde_json::{Map, Value, json};
 
 use super::{Show, approximate, left_out, legend, share, waiting};
@@ -169,13 +169,23 @@ fn describe(report: &Report, outlier: &Outlier) -> Option<String> {
     let api = outlier.apis.first()?;
     let more = if api.excess_ns > 0 { "more" } else { "less" };
     Some(format!(
-        "{}: {} in {}, the median thread {}: {} {more}",
+        "{}: {} in {}, the median thread {}: {} {more}{}",
         sentences::thread(report, outlier.thread),
         elapsed(api.useful_ns.0),
         function(report, api.api),
         elapsed(api.median_ns.0),
         elapsed(api.excess_ns.unsigned_abs()),
+        api.why.map_or_else(String::new, why),
     ))
+}
+
+/// ` (calls × 3.0, size × 1.0, time each × 1.1)`.
+fn why(why: Why) -> String {
+    let times =
+        |ratio: f64| if ratio < 10.0 { format!("{ratio:.1}") } else { format!("{ratio:.0}") };
+    let size =
+        why.argument_ratio.map_or_else(String::new, |ratio| format!("size × {}, ", times(ratio)));
+    format!(" (calls × {}, {size}time each × {})", times(why.calls_ratio), times(why.each_ratio))
 }
 
 fn function(report: &Report, api: Option<u32>) -> String {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, bail};
-use chase_analyzer::{CauseRow, Finding, GroupRow, Party};
+use chase_analyzer::{CauseRow, Finding, GroupRow, Ns, Party};
 use chase_export::{Profile, Stacks};
 use chase_html::{CauseOfWait, Comparison, Facts, Figures, Flame, FlameKind, Process};
 
@@ -20,7 +20,7 @@ use crate::compare::Compared;
 use crate::report::Report;
 use crate::sentences::sentence;
 use crate::stacks;
-use crate::terminal::{clean, count, elapsed};
+use crate::terminal::{clean, count, elapsed, plural};
 
 /// Thread groups that get stacks of their own.
 const GROUPS: usize = 6;
@@ -83,6 +83,7 @@ fn figures(report: &Report) -> Figures<'_> {
         groups: report.groups(),
         tails: report.tails(),
         findings: report.findings(),
+        timeline: report.timeline(),
     }
 }
 
@@ -148,16 +149,9 @@ fn facts(report: &Report) -> Facts {
             facts.push((term.to_owned(), text));
         }
     };
-    let about = if first.is_some_and(|process| process.end_is_estimate) { "about " } else { "" };
-    add("Wall time", format!("{about}{}", elapsed(analysis.wall_ns.0)));
-    add("Processes", processes::number(&analysis.processes));
-    add("Threads", count(analysis.totals.threads as u64));
-    let estimated = analysis.totals.calls_estimated;
-    add("Library calls", approximate(estimated, count(analysis.totals.calls)));
-    if estimated {
+    if analysis.totals.calls_estimated {
         add("Counts", "marked with ~ are estimates".to_owned());
     }
-    add("Cost of recording", format!("about {}", processes::overhead(analysis)));
     add("Ended", first.map(|process| processes::ending(process.ending)).unwrap_or_default());
     let hosts = hosts(report);
     if let Some(image) = report.loaded.images.first() {
@@ -179,11 +173,14 @@ fn facts(report: &Report) -> Facts {
         add("Recorder", format!("{writer}format {}", header.version));
     }
     add("Report", format!("chase-report {}", env!("CARGO_PKG_VERSION")));
+    let mut not_seen = NotSeen::of(report);
     Facts {
         program: first.map(|process| process.program.clone()).unwrap_or_default(),
         command: first.map(|process| command(&process.command)).unwrap_or_default(),
+        lead: lead(report),
         facts,
-        not_seen: NotSeen::of(report).lines(),
+        incomplete: std::mem::take(&mut not_seen.incomplete),
+        not_seen: not_seen.lines(),
         processes: processes::costliest(&analysis.processes, PROCESSES)
             .map(|process| Process {
                 pid: process.pid,
@@ -201,6 +198,32 @@ fn facts(report: &Report) -> Facts {
         idle: super::blocked::idle_threads(report),
         runnable: super::blocked::runnable(report),
     }
+}
+
+/// The run in one line: values, and what they are of.
+fn lead(report: &Report) -> Vec<(String, String)> {
+    let analysis = &report.analysis;
+    let totals = &analysis.totals;
+    let first = analysis.processes.first();
+    let about = if first.is_some_and(|process| process.end_is_estimate) { "about " } else { "" };
+    let wall_ns = analysis.wall_ns.as_f64();
+    let mut lead =
+        vec![(format!("{about}{}", elapsed(analysis.wall_ns.0)), "wall time".to_owned())];
+    let mut add = |value: String, of: &str| lead.push((value, of.to_owned()));
+    let on_cpu: Option<f64> = analysis.threads.iter().map(|t| Some(t.on_cpu_ns?.as_f64())).sum();
+    if let Some(on_cpu) = on_cpu.filter(|_| wall_ns > 0.0) {
+        let text = elapsed(Ns::from_f64(on_cpu).0);
+        add(text, &format!("on processors: {:.2} of them at work on average", on_cpu / wall_ns));
+    }
+    if analysis.processes.len() > 1 {
+        add(processes::number(&analysis.processes), "");
+    }
+    let threads = plural(totals.threads as u64, "thread");
+    add(threads, "");
+    let calls = approximate(totals.calls_estimated, plural(totals.calls, "library call"));
+    add(calls, "");
+    add(format!("about {}", processes::overhead(analysis)), "cost of recording");
+    lead
 }
 
 /// How many machines were recorded on.

@@ -3,24 +3,28 @@
 use chase_analyzer::{LibraryKind, LibraryRow};
 
 use super::sampled::{self, CPU, CPU_LEGEND, KERNEL};
+use super::sorting;
 use super::waiting::{self, PREEMPTED};
 use super::{
     PERCENT, QUANTILES, SELF, Show, TOTAL, calls, estimates, left_out, legend, longest_of, marked,
     of_call, self_time, share,
 };
-use crate::args::{LibFilter, matches};
+use crate::args::{LibFilter, SortArg, matches};
 use crate::machine::{self, MEASURES, OFF_CPU, ON_CPU, Rows};
 use crate::report::Report;
 use crate::terminal::{Align, Cell, Look, Table, Terminal, elapsed};
 
 pub(super) struct Libs<'a> {
     pub(super) lib: &'a LibFilter,
+    pub(super) sort: SortArg,
 }
 
 impl Libs<'_> {
     fn rows<'r>(&self, report: &'r Report) -> Vec<&'r LibraryRow> {
         let wanted = |row: &&LibraryRow| matches(&self.lib.libs, &[&row.name, &row.path]);
-        report.analysis.libraries.iter().filter(wanted).collect()
+        let mut rows: Vec<_> = report.analysis.libraries.iter().filter(wanted).collect();
+        sorting::sort(&mut rows, self.sort, |row| &row.measures, |row| row.name.clone());
+        rows
     }
 }
 

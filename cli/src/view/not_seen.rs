@@ -117,6 +117,11 @@ fn gaps(report: &Report) -> Vec<String> {
             "at most, by forks' children before they were noticed: by a system call that nobody saw coming",
         ),
         (
+            not_seen.contexts_without_arguments,
+            "context",
+            "whose arguments were not noted, or no longer, for want of room",
+        ),
+        (
             not_seen.processes_in_windows,
             "process",
             "recorded with CHASE_BUDGET by an older version: of its hottest functions, only calls in short windows are counted and timed; what it estimated of the others is no longer shown",

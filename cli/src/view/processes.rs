@@ -135,6 +135,7 @@ pub(super) fn ending(ending: Ending) -> String {
         Ending::ImmediateExit { status } => format!("exit status {status}, by _exit"),
         Ending::Exec => "went on as another program (exec)".to_owned(),
         Ending::Abort => "aborted".to_owned(),
+        Ending::Detached => "went on, without chase".to_owned(),
         Ending::Running => "still running".to_owned(),
         Ending::Killed => {
             "its end was not seen: killed, or it ended by a system call of its own".to_owned()
@@ -150,6 +151,7 @@ pub(super) fn brief_ending(ending: Ending) -> String {
         Ending::ImmediateExit { status } => format!("_exit {status}"),
         Ending::Exec => "exec".to_owned(),
         Ending::Abort => "aborted".to_owned(),
+        Ending::Detached => "went on".to_owned(),
         Ending::Running => "running".to_owned(),
         Ending::Killed => "not seen".to_owned(),
         Ending::Unknown => "unknown".to_owned(),

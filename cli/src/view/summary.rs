@@ -11,7 +11,7 @@ use super::{
     QUANTILES, SELF_SHARE, Show, blocked, calls, estimates, findings, groups, legend, marked, more,
     of_call, processes, share, syscalls, waiting,
 };
-use crate::args::{ApiFilter, GroupFilter, LibFilter, Runs, ThreadFilter};
+use crate::args::{ApiFilter, GroupFilter, LibFilter, Runs, SortArg, ThreadFilter};
 use crate::machine::Rows;
 use crate::report::{Report, fraction};
 use crate::terminal::{Align, Cell, Look, Table, Terminal, clean, elapsed, percent};
@@ -86,9 +86,10 @@ impl Show for Summary {
     fn tables(&self, report: &Report, top: usize) -> anyhow::Result<Vec<Rows>> {
         let (lib, api) = (LibFilter::default(), ApiFilter::default());
         let (thread, group) = (ThreadFilter::default(), GroupFilter::default());
-        let mut tables = Libs { lib: &lib }.tables(report, top)?;
-        tables.append(&mut Apis { lib: &lib, api: &api }.tables(report, top)?);
-        tables.append(&mut Threads { thread: &thread, group: &group }.tables(report, top)?);
+        let sort = SortArg::default();
+        let mut tables = Libs { lib: &lib, sort }.tables(report, top)?;
+        tables.append(&mut Apis { lib: &lib, api: &api, sort }.tables(report, top)?);
+        tables.append(&mut Threads { thread: &thread, group: &group, sort }.tables(report, top)?);
         tables.push(findings::rows(report)?);
         tables.extend(blocked::rows(report)?);
         tables.extend(syscalls::for_summary(report, top)?);

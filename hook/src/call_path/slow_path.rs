@@ -3,18 +3,19 @@
 use core::ptr;
 use core::sync::atomic::{Ordering, compiler_fence};
 
-use chase_format::layout::Node;
+use chase_format::layout::{INHERITED, Node};
 
 use crate::abi::{AT_ZERO, DEAD, FRAME, FREE, Frame, MOVED, SEGMENT, WRAPPED, segment_of};
 use crate::arch::{OwnCounter, add_to_own};
 use crate::frames::has_returned;
-use crate::node::{add_calls, add_unwound, is_sampled, samples_of, take_back};
+use crate::node::{SLOT_MASK, add_calls, add_unwound, is_sampled, samples_of, take_back};
 use crate::recording::Lost;
 use crate::sampling::{self, Choice};
 use crate::thread::{self, Thread, current_or_nobody};
 use crate::thread_life::current_or_adopt;
 use crate::traits::time_every_call;
-use crate::{clock, process, recording};
+use crate::tree::Kept;
+use crate::{arguments, clock, loading, process, recording};
 
 /// The slow half of the entry of a call whose countdown is at its end. Most are made samples like the ones before
 /// them, by little code: what runs so rarely is in no cache.
@@ -39,12 +40,13 @@ pub(crate) unsafe extern "C" fn enter_due(slot: u32, sp: usize, why: *mut Frame)
         {
             sampling::forget_due(thread, &due);
             // SAFETY: the caller vouches for the place.
-            return unsafe { enter_frame(thread, node, weight, due.began_ticks, sp) };
+            return unsafe { enter_frame(thread, node, weight, due.began_ticks, (sp, context)) };
         }
     }
     let reason = Reason { why: why.addr(), missed, began_ticks: due.began_ticks };
     // SAFETY: as the caller says.
     let frame = unsafe { enter(slot, reason, sp) };
+    loading::entered(thread, sp);
     sampling::forget_due(thread, &due);
     frame
 }
@@ -67,6 +69,7 @@ pub(crate) unsafe extern "C" fn enter_slow(
     // SAFETY: as the caller says.
     let frame = unsafe { enter(slot, Reason { why: 0, missed: 0, began_ticks: 0 }, sp) };
     if let Some(thread) = thread::current() {
+        loading::entered(thread, sp);
         thread.note_slow(clock::now().saturating_sub(began));
     }
     frame
@@ -128,21 +131,21 @@ unsafe fn enter(slot: u32, reason: Reason, sp: usize) -> *mut Frame {
         sampling::look(thread, slot, sp, context);
     }
     // SAFETY: the caller vouches for the place.
-    unsafe { enter_frame(thread, node, weight, reason.began_ticks, sp) }
+    unsafe { enter_frame(thread, node, weight, reason.began_ticks, (sp, context)) }
 }
 
 /// The frame of a call, which is of `node`; null if there is no room. `weight` is 0 of a call that
-/// counts for itself.
+/// counts for itself. The lowest bit of the address is set if the call is kept with its argument.
 ///
 /// # Safety
-/// `sp` is where the return address is; the node is the thread's.
+/// The return address is at `sp`, and the saved registers beneath it; the nodes are the thread's, `context` that of the caller.
 #[inline]
 unsafe fn enter_frame(
     thread: &Thread,
     node: *mut Node,
     weight: u32,
     began_ticks: u64,
-    sp: usize,
+    (sp, context): (usize, *mut Node),
 ) -> *mut Frame {
     let frame = thread.claim();
     if frame.is_null() {
@@ -174,6 +177,13 @@ unsafe fn enter_frame(
             OwnCounter::at(&raw mut (*samples_of(node)).begun).add(1);
             compiler_fence(Ordering::SeqCst);
             (*frame).weight = weight;
+        }
+        if arguments::has((*node).slot & SLOT_MASK) {
+            let kept = thread.tree.note_argument(node, context, weight.max(1), sp);
+            if kept.is_some() {
+                (*frame).may_return = kept.place();
+                return frame.map_addr(|address| address | 1);
+            }
         }
     }
     frame
@@ -212,7 +222,25 @@ pub(crate) unsafe extern "C" fn leave_slow(frame: *mut Frame, now_ticks: u64) {
         sampling::record(thread, node, now_ticks.saturating_sub(start_ticks), (*frame).weight);
         thread.leave_innermost(frame);
         sampling::measure_sample(thread, began_ticks, start_ticks, now_ticks);
-        thread.ask_about(node, start_ticks, now_ticks);
+        thread.note_end(node, start_ticks, now_ticks);
+    }
+}
+
+/// The slow half of the exit of a call that is kept with its argument.
+///
+/// # Safety
+/// As for [`leave_slow`].
+pub(crate) unsafe extern "C" fn leave_kept(frame: *mut Frame, now_ticks: u64) {
+    let thread = current_or_nobody();
+    // SAFETY: the frame is live, and with it its node. A fork's child has another recording, and knows it then.
+    unsafe {
+        let base = recording::base();
+        let is_kept = is_own(thread, frame) && (*(*frame).node).slot & INHERITED == 0;
+        let (place, ticks) = ((*frame).may_return, now_ticks.saturating_sub((*frame).start_ticks));
+        leave_slow(frame, now_ticks);
+        if is_kept && ptr::eq(base, recording::base()) {
+            Kept::at(place).end(ticks);
+        }
     }
 }
 
@@ -228,9 +256,7 @@ unsafe fn leave_rarely(thread: &Thread, frame: *mut Frame, now_ticks: u64) {
         let (node, start_ticks) = ((*frame).node, (*frame).start_ticks);
         let ticks = now_ticks.saturating_sub(start_ticks);
         if !is_own(thread, frame) {
-            time_every_call(node);
-            leave_elsewhere(node);
-            return give_away(frame, node);
+            return leave_on_other(frame, node);
         }
         if is_sampled(node) {
             let (weight, began_ticks) = ((*frame).weight, (*frame).began_ticks);
@@ -245,11 +271,11 @@ unsafe fn leave_rarely(thread: &Thread, frame: *mut Frame, now_ticks: u64) {
             compiler_fence(Ordering::SeqCst);
             thread.record(node, ticks);
             thread.leave_innermost(frame);
-            thread.ask_about(node, start_ticks, now_ticks);
+            thread.note_end(node, start_ticks, now_ticks);
         } else {
             thread.record(node, ticks);
             thread.leave(frame, now_ticks);
-            thread.ask_about(node, start_ticks, now_ticks);
+            thread.note_end(node, start_ticks, now_ticks);
         }
     }
 }
@@ -266,10 +292,23 @@ pub(crate) unsafe extern "C" fn leave_framed(frame: *mut Frame) {
         if is_own(thread, frame) {
             return thread.leave(frame, clock::now());
         }
+        leave_on_other(frame, node);
+    }
+}
+
+/// The exit of a call whose frame is not the calling thread's.
+///
+/// # Safety
+/// As for [`leave_slow`]; the node is the frame's.
+unsafe fn leave_on_other(frame: *mut Frame, node: *mut Node) {
+    // (If not, it was under way when chase left the process.)
+    if recording::holds(node.addr()) {
+        // SAFETY: as the caller says.
         time_every_call(node);
         leave_elsewhere(node);
-        give_away(frame, node);
     }
+    // SAFETY: as the caller says.
+    unsafe { give_away(frame, node) }
 }
 
 /// Whether a frame belongs to a thread.

@@ -4,9 +4,9 @@ use core::sync::atomic::Ordering;
 
 use chase_format::layout::Node;
 
-use crate::abi::ASK_LIMIT;
+use crate::abi::LONG;
 use crate::clock;
-use crate::thread::{LEAST_COST, Thread, is_asking};
+use crate::thread::{LEAST_COST, Thread, ask_limit, is_asking, set_ask_limit};
 
 /// Calls of so much time are asked about.
 const LIMIT_US: u64 = 50;
@@ -14,11 +14,15 @@ const LIMIT_US: u64 = 50;
 const UNDISTURBED: u64 = 4;
 
 impl Thread {
-    /// A call of `node` has ended, and its frame is gone.
+    /// A call of `node` has ended, and its frame is gone. If it took long, it is an event, and is asked about.
     #[inline]
-    pub(crate) fn ask_about(&self, node: *mut Node, start_ticks: u64, end_ticks: u64) {
+    pub(crate) fn note_end(&self, node: *mut Node, start_ticks: u64, end_ticks: u64) {
         let ticks = end_ticks.saturating_sub(start_ticks);
-        if ticks >= ASK_LIMIT.load(Ordering::Relaxed) {
+        if ticks < LONG.load(Ordering::Relaxed) {
+            return;
+        }
+        self.note_call(node, start_ticks, ticks);
+        if ticks >= ask_limit() {
             self.ask(node, ticks, end_ticks);
         }
     }
@@ -57,7 +61,7 @@ impl Thread {
         if let Some(rate) = clock::ticks_per_us()
             && is_asking()
         {
-            ASK_LIMIT.store(rate.saturating_mul(LIMIT_US), Ordering::Relaxed);
+            set_ask_limit(rate.saturating_mul(LIMIT_US));
         }
         // It is in the time of who called. What is far above the least was no cost: the thread did not run.
         let cost_ticks = clock::now().saturating_sub(end_ticks);

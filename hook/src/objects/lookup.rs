@@ -39,7 +39,7 @@ pub(super) struct Home {
 impl Home {
     pub(super) const UNKNOWN: Self = Self { root: NONE, ids: [NONE; MANY_NEEDED], len: 0 };
 
-    fn ids(&self) -> &[u32] {
+    pub(super) fn ids(&self) -> &[u32] {
         self.ids.get(..self.len).unwrap_or(&[])
     }
 }
@@ -198,7 +198,7 @@ impl Objects {
         if self.home.root == root { f(self.home.ids()) } else { f(self.needs(root).ids()) }
     }
 
-    fn needs(&self, root: u32) -> Home {
+    pub(super) fn needs(&self, root: u32) -> Home {
         let mut home = Home { root, len: 1, ..Home::UNKNOWN };
         home.ids[0] = root;
         let mut at = 0;

@@ -10,11 +10,21 @@ use crate::lock::{Fork, Lock};
 use crate::recording::Lost;
 use crate::signals::SignalsBlocked;
 use crate::thread::{Origin, Pending, Thread, have_none};
-use crate::{companion, counts, fork_word, loading, pages, recording, segments, sys, thread};
+use crate::{
+    companion, counts, fork_word, loading, marks, pages, recording, segments, sys, thread,
+};
 
 /// All locks, in the order in which they are taken elsewhere.
-const LOCKS: [fn(Fork); 6] =
-    [loading::fork, recording::fork, thread::fork, counts::fork, pages::fork, segments::fork];
+const LOCKS: [fn(Fork); 8] = [
+    super::fork,
+    loading::fork,
+    marks::fork,
+    recording::fork,
+    thread::fork,
+    counts::fork,
+    pages::fork,
+    segments::fork,
+];
 
 /// Signals of the forking thread, which is the one that holds the locks.
 static FORK_SIGNALS: Lock<Option<SignalsBlocked>> = Lock::new(None);
@@ -58,10 +68,10 @@ pub(crate) fn notice_fork() {
 
 /// Gives a fork's child, in which only the calling thread is recorded, a recording of its own.
 fn become_child() {
-    let starting = hold().session.map(|_| Starting::begin());
-    let _cost = Start::begin();
     let _signals = SignalsBlocked::new();
     LOCKS.iter().for_each(|lock| lock(Fork::InChild));
+    let starting = hold().session.map(|_| Starting::begin());
+    let _cost = Start::begin();
     thread::restore();
     let uncredited = thread::uncredited();
     thread::keep_no_more();

@@ -2,7 +2,7 @@
 
 use core::sync::atomic::Ordering;
 
-use chase_format::layout::{Node, SAMPLED, TIMING_ADAPTIVE, TIMING_COUNT, longest_block};
+use chase_format::layout::{FRAMED, Node, SAMPLED, TIMING_ADAPTIVE, TIMING_COUNT, longest_block};
 
 use super::policy::{self, Plan};
 use super::{Choice, ENDING, cost, is_to_be_timed, mode};
@@ -11,7 +11,7 @@ use chase_logic::countdown::{LONGEST, counted_since_wrap, until_sample, wrapping
 use crate::counts::{Change, Counts, SlotState, time_every_call_of_nobody};
 use crate::for_tests::FIRST_LOOK;
 use crate::node::{add_calls, add_unwound, samples_of};
-use crate::recording;
+use crate::recording::{self, Lost};
 use crate::thread::{self, Pending, Thread};
 use crate::traits::{EVERY_CALL, SPECIAL, has};
 
@@ -77,20 +77,32 @@ fn begin_counting(
     if node.is_null() {
         return Choice::Timed;
     }
-    // SAFETY: the node is this thread's.
-    unsafe { add_calls(node, 1) };
-    if thread.pending.get() == Pending::NONE
-        && !ENDING.load(Ordering::Relaxed)
-        && let Some(state) = counts.make_state(slot)
-        // Otherwise a sample is being made, or was prevented: see `look`.
-        && state.block.load(Ordering::Relaxed) == 0
-    {
-        let place = until_credit(node);
-        let left = until_sample(place, false);
-        let change = Change { node, slot, block: place, place, calls: 0, left, framed: false };
-        counts.commit(change, 0, sp);
+    if thread.pending.get() != Pending::NONE || ENDING.load(Ordering::Relaxed) {
+        // SAFETY: the node is this thread's.
+        unsafe { add_calls(node, 1) };
+        return Choice::Counted;
+    }
+    match counts.make_state(slot) {
+        Some(state) if state.claim(node) => {
+            let place = until_credit(node);
+            let left = until_sample(place, false);
+            let change = Change { node, slot, block: place, place, calls: 0, left, framed: false };
+            counts.commit(change, 1, sp);
+        }
+        _ => count_beside(thread, slot, context),
     }
     Choice::Counted
+}
+
+/// Counts a call of `slot` that a signal handler makes while other calls of it are being credited: what their node has
+/// is about to be overwritten, so this one goes to a node beside it.
+fn count_beside(thread: &Thread, slot: u32, context: *mut Node) {
+    let beside = thread.tree.find_or_add(context, slot | SAMPLED | FRAMED);
+    if beside.is_null() {
+        return recording::unseen(Lost::CallWithoutSpace);
+    }
+    // SAFETY: the node is this thread's.
+    unsafe { add_calls(beside, 1) };
 }
 
 /// Calls up to the next that is credited, of those of a node that are only counted: few, compared to what it has, so
@@ -146,6 +158,7 @@ fn make_sample(
     if node.is_null() {
         // No room for the context: this call counts for itself.
         state.block.store(0, Ordering::Relaxed);
+        state.place.store(0, Ordering::Relaxed);
         counts.time_every_call(slot);
         counts.set_framed(slot, false);
         if !framed {

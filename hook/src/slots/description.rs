@@ -29,6 +29,8 @@ pub(super) struct Patch {
     pub(super) real: usize,
     pub(super) kind: Kind,
     pub(super) name: &'static [u8],
+    /// All of its calls are kept as events.
+    pub(super) is_chosen: bool,
 }
 
 /// The contents of an object's chunk in the making, with the list of patches behind it.
@@ -233,8 +235,13 @@ impl Description {
         // SAFETY: there is room for as many slots and patches as there are relocations.
         unsafe {
             *self.slots.add(self.slot_count) = slot;
-            *self.patches.add(self.slot_count) =
-                Patch { got: import.got, real: import.real, kind: import.kind, name: import.name };
+            *self.patches.add(self.slot_count) = Patch {
+                got: import.got,
+                real: import.real,
+                kind: import.kind,
+                name: import.name,
+                is_chosen: import.is_chosen,
+            };
         }
         self.slot_count += 1;
     }

@@ -26,6 +26,8 @@ pub(super) struct Import {
     pub(super) kind: Kind,
     pub(super) got: usize,
     pub(super) relocation: u16,
+    /// All of its calls are kept as events.
+    pub(super) is_chosen: bool,
 }
 
 /// What is said of an import: hooked, left alone for a reason to be counted, or none of our
@@ -131,14 +133,24 @@ pub(super) fn verdict_on(
     if reports_caller && objects.get(provider).is_some_and(|provider| provider.is_sanitizer) {
         return Verdict::Skip(SkipReason::Sanitizer);
     }
+    let provider_name = objects.get(provider).map_or(&b""[..], |provider| provider.name());
+    let is_chosen = config.events.choose(provider_name, name);
     if config.filters() {
-        let provider_name = objects.get(provider).map_or(&b""[..], |provider| provider.name());
         if !config.wants(provider_name, name) {
             return Verdict::Skip(SkipReason::Filtered);
         }
     }
     let relocation = if global { SLOT_GLOBAL } else { SLOT_JUMP };
-    Verdict::Hook(Import { name, version, real, provider, kind: special, got, relocation })
+    Verdict::Hook(Import {
+        name,
+        version,
+        real,
+        provider,
+        kind: special,
+        got,
+        relocation,
+        is_chosen,
+    })
 }
 
 fn is_function_of_another(objects: &Objects, image: &Image, bound: usize) -> bool {

@@ -61,6 +61,8 @@ unsafe extern "C" fn end(value: *mut c_void) {
     let Some(thread) = current() else { return };
     let _cost = Later::begin();
     thread.abandon_own_stack();
+    // What a handler calls after the stamp would take place after the thread's end.
+    let signals = SignalsBlocked::new();
     thread.ask_at_end();
     thread.stamp_end();
     thread.destructor_rounds.set(thread.destructor_rounds.get() + 1);
@@ -69,18 +71,27 @@ unsafe extern "C" fn end(value: *mut c_void) {
     }
     thread.note_cpu();
     // A coroutine that is suspended inside a call may go on elsewhere: its frame stays.
-    let idle = {
-        let _signals = SignalsBlocked::new();
-        thread.release_segments()
-    };
+    let idle = thread.release_segments();
     if idle && thread.was_left.get() {
         thread.tree.close_samples();
     }
     forget();
+    // It refers to the thread, whose memory another one may have from now on.
+    drop(signals);
     if idle {
         let _signals = SignalsBlocked::new();
         give_back(thread);
     }
+}
+
+/// Gives the memory of a thread back that is not recorded any more. False: calls are to return through its frames.
+/// Signals are blocked.
+pub(crate) fn release(thread: &Thread) -> bool {
+    let idle = thread.release_segments();
+    if idle {
+        give_back(thread);
+    }
+    idle
 }
 
 /// Gives the memory of a thread back. Nothing refers to it any more.

@@ -7,9 +7,10 @@
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::arch::own_thread_pointer;
+use crate::arch::{is_late, own_thread_pointer};
 use crate::readable::Reader;
 use crate::stubs::chase_thread_start;
+use crate::sys;
 use crate::thread::Origin;
 
 /// As `libthread_db` describes a field: its bits, how many there are, and where.
@@ -42,6 +43,9 @@ pub(super) fn learn(find: impl Fn(&CStr) -> usize) {
 
 /// How the calling thread came to be, as far as that can be told afterwards. Signals are blocked.
 pub(super) fn origin() -> Origin {
+    if is_late() && sys::gettid() == sys::getpid() {
+        return Origin::MAIN;
+    }
     Origin { start_routine: start_routine().unwrap_or(0), ..Origin::FOUND }
 }
 

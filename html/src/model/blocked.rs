@@ -1,5 +1,6 @@
 //! What threads are blocked by.
 
+use chase_analyzer::WaitCause;
 use serde::{Deserialize, Serialize};
 
 use crate::Label;
@@ -19,7 +20,7 @@ pub struct Blocked {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct BlockedIn {
     /// What for.
-    pub cause: Label,
+    pub cause: WaitCause,
     /// The function.
     pub function: Label,
     /// Its library; empty for the threads' own code.

@@ -1,6 +1,6 @@
 //! What a report is made from.
 
-use chase_analyzer::{Analysis, Finding, Groups, Measures, Tails};
+use chase_analyzer::{Analysis, Finding, Groups, Measures, Tails, Timeline};
 
 use super::{CauseOfWait, Process, Ran};
 
@@ -27,6 +27,8 @@ pub struct Figures<'a> {
     pub tails: &'a Tails,
     /// What is worth a sentence.
     pub findings: &'a [Finding],
+    /// What happened when.
+    pub timeline: &'a Timeline,
 }
 
 /// What the analysis doesn't know of a run.
@@ -36,8 +38,12 @@ pub struct Facts {
     pub program: String,
     /// For [`Header::command`](super::Header::command).
     pub command: String,
+    /// For [`Header::lead`](super::Header::lead).
+    pub lead: Vec<(String, String)>,
     /// For [`Header::facts`](super::Header::facts).
     pub facts: Vec<(String, String)>,
+    /// For [`Header::incomplete`](super::Header::incomplete).
+    pub incomplete: Vec<String>,
     /// For [`Header::not_seen`](super::Header::not_seen).
     pub not_seen: Vec<String>,
     /// For [`Header::processes`](super::Header::processes).

@@ -9,7 +9,7 @@ use chase_analyzer::{
 
 use super::figures::{Facts, Figures, Names, calls_error, self_error};
 use super::{
-    Blocked, BlockedIn, Edge, Estimates, Function, Header, Library, Report, Waiting, groups,
+    Blocked, BlockedIn, Edge, Estimates, Function, Header, Library, Report, Waiting, groups, lanes,
     syscalls, tables, tails,
 };
 use crate::Label;
@@ -42,6 +42,7 @@ impl Report {
             syscalls,
             more_syscalls,
             edges: edges(analysis, names),
+            timeline: lanes::of(figures, names, figures.timeline),
             tables: tables::of(figures, names),
             ..Self::default()
         }
@@ -80,6 +81,8 @@ fn header(analysis: &Analysis, facts: Facts) -> Header {
     Header {
         program: facts.program.into(),
         command: facts.command.into(),
+        lead: facts.lead.into_iter().map(|(value, of)| (value.into(), of)).collect(),
+        incomplete: facts.incomplete.into_iter().map(Label::from).collect(),
         facts: facts.facts.into_iter().map(|(term, text)| (term, text.into())).collect(),
         not_seen: facts.not_seen.into_iter().map(Label::from).collect(),
         processes: facts.processes,
@@ -146,31 +149,19 @@ fn waiting(analysis: &Analysis, row: &LibraryRow, apis: &[usize]) -> Vec<Waiting
             None => by_cause.push((cause, ns)),
         }
     }
-    let waiting = |(cause, ns)| Waiting { cause: cause_name(cause).into(), ns };
+    let waiting = |(cause, ns)| Waiting { cause, ns };
     by_cause.into_iter().filter(|(_, ns)| *ns > 0.0).map(waiting).collect()
 }
 
 fn blocked_in(analysis: &Analysis, names: &dyn Names) -> Vec<BlockedIn> {
     let row = |row: &BlockedRow| BlockedIn {
-        cause: cause_name(row.cause).into(),
+        cause: row.cause,
         function: row.api.map_or("own code", |api| names.function(api as usize)).into(),
         library: row.api.map_or("", |api| names.object(analysis.apis[api as usize].object)).into(),
         ns: row.wait_ns.as_f64(),
         threads: row.threads,
     };
     chase_analyzer::blocked(analysis).rows.iter().map(row).collect()
-}
-
-fn cause_name(cause: WaitCause) -> &'static str {
-    match cause {
-        WaitCause::Lock => "a lock",
-        WaitCause::Condition => "a condition",
-        WaitCause::Barrier => "a barrier",
-        WaitCause::Join => "a thread or process to end",
-        WaitCause::Sleep => "time to pass",
-        WaitCause::Io => "input or output",
-        WaitCause::Scheduler => "other things",
-    }
 }
 
 fn function(analysis: &Analysis, names: &dyn Names, api: usize) -> Function {

@@ -1,12 +1,12 @@
 //! Thread groups as the page shows them.
 
 use chase_analyzer::{
-    Analysis, GroupPart, GroupRow, LibraryKind, Outlier as Differs, PartLevel, SubGroup as Alike,
-    ThreadRow,
+    Analysis, GroupPart, GroupRow, LibraryKind, Ns, Outlier as Differs, PartLevel,
+    SubGroup as Alike, ThreadRow,
 };
 use chase_viz::{Unit, quantity};
 
-use super::{Balance, Figures, Member, Names, Outlier, SubGroup, ThreadGroup};
+use super::{Balance, Figures, Life, Member, Names, Outlier, SubGroup, ThreadGroup};
 use crate::Label;
 
 /// Libraries that get a column; the application is one of them.
@@ -104,9 +104,32 @@ impl<'a> Columns<'a> {
         Member {
             name: Label::from(thread_name(thread)),
             lifetime_ns: thread.lifetime_ns.as_f64(),
+            life: life(thread),
+            calls: thread.measures.calls,
             in_libraries_ns,
         }
     }
+}
+
+/// As the scheduler has measured it, or as far as it is known of the calls.
+fn life(thread: &ThreadRow) -> Life {
+    let off_cpu = &thread.off_cpu;
+    if let (Some(running), Some(blocked)) = (thread.on_cpu_ns, off_cpu.blocked_ns) {
+        return Life {
+            running_ns: running.as_f64(),
+            runnable_ns: off_cpu.runnable_ns.map_or(0.0, |ns| ns.as_f64()),
+            blocked_ns: blocked.as_f64(),
+            is_measured: true,
+        };
+    }
+    let of = |own: Option<Ns>, calls: Ns| own.map_or(0.0, |ns| ns.as_f64()) + calls.as_f64();
+    let measures = &thread.measures;
+    let blocked_ns = of(thread.application_wait_ns, measures.wait_ns);
+    let runnable_ns =
+        of(thread.application_preempted_ns, measures.preempted_ns.unwrap_or_default());
+    let all = thread.application_ns.as_f64() + measures.self_ns.as_f64();
+    let running_ns = (all - blocked_ns - runnable_ns).max(0.0);
+    Life { running_ns, runnable_ns, blocked_ns, is_measured: false }
 }
 
 fn outliers(row: &GroupRow, names: &dyn Names) -> Vec<Outlier> {
@@ -166,9 +189,8 @@ fn note(row: &GroupRow) -> Option<&'static str> {
 }
 
 impl Member {
-    /// Time in one of the group's libraries as a fraction of the lifetime.
-    pub(crate) fn share(&self, column: usize) -> f64 {
-        let time = self.in_libraries_ns.get(column).copied().unwrap_or_default();
-        if self.lifetime_ns > 0.0 { (f64::from(time) / self.lifetime_ns).min(1.0) } else { 0.0 }
+    /// Time in one of the group's libraries, nanoseconds.
+    pub(crate) fn time(&self, column: usize) -> f64 {
+        f64::from(self.in_libraries_ns.get(column).copied().unwrap_or_default())
     }
 }

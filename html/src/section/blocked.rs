@@ -1,16 +1,17 @@
 //! What the threads that have work are blocked by: rings of causes and functions.
 
-use chase_viz::{Chart, Group, GroupKind, Heading, Part, Segment, Sheet, Unit, sunburst};
+use chase_viz::{Chart, Group, Heading, Part, Segment, Sheet, Unit, sunburst};
 use maud::{Markup, html};
 
-use crate::figure::{count, figure, name, share, table, time};
-use crate::model::{BlockedIn, CauseOfWait, WaitSource};
-use crate::{Error, Label, Report};
+use crate::colours::{cause_colour, cause_words, series, state};
+use crate::figure::{count, entry, figure, name, share, table, time};
+use crate::model::{BlockedIn, CauseOfWait, WaitCause, WaitSource};
+use crate::{Error, Report};
 
 /// Width of the rings beside their table, pixels.
-const RINGS: f64 = 540.0;
-/// Functions of the table.
-const ROWS: usize = 15;
+const RINGS: f64 = 460.0;
+/// Most rows of a table.
+const ROWS: usize = 50;
 
 pub(super) fn render(report: &Report) -> Result<Option<Markup>, Error> {
     let blocked = &report.blocked;
@@ -55,12 +56,12 @@ pub(crate) fn draw(report: &Report, sheet: &Sheet<'_>) -> Result<Chart, Error> {
 }
 
 /// Rows by cause, the longest first.
-fn causes(rows: &[BlockedIn]) -> Vec<(&Label, Vec<&BlockedIn>)> {
-    let mut causes: Vec<(&Label, Vec<&BlockedIn>)> = Vec::new();
+pub(super) fn causes(rows: &[BlockedIn]) -> Vec<(WaitCause, Vec<&BlockedIn>)> {
+    let mut causes: Vec<(WaitCause, Vec<&BlockedIn>)> = Vec::new();
     for row in rows {
-        match causes.iter_mut().find(|(cause, _)| **cause == row.cause) {
+        match causes.iter_mut().find(|(cause, _)| *cause == row.cause) {
             Some((_, of_cause)) => of_cause.push(row),
-            None => causes.push((&row.cause, vec![row])),
+            None => causes.push((row.cause, vec![row])),
         }
     }
     causes.sort_by(|(_, a), (_, b)| sum(b).total_cmp(&sum(a)));
@@ -71,10 +72,10 @@ fn sum(rows: &[&BlockedIn]) -> f64 {
     rows.iter().map(|row| row.ns).sum()
 }
 
-fn segment((cause, rows): (&Label, Vec<&BlockedIn>)) -> Segment {
+fn segment((cause, rows): (WaitCause, Vec<&BlockedIn>)) -> Segment {
     let part = |row: &&BlockedIn| Part { label: row.function.to_string(), value: row.ns };
     Segment {
-        group: Group { name: cause.to_string(), kind: GroupKind::Library, value: sum(&rows) },
+        group: Group { value: sum(&rows), ..series(cause_words(cause), state(cause)) },
         parts: rows.iter().map(part).collect(),
         key: None,
     }
@@ -111,18 +112,10 @@ fn functions(rows: &[BlockedIn]) -> Markup {
     let whole = rows.iter().map(|row| row.ns).sum();
     let columns =
         [("function", false), ("for", false), ("share", true), ("time", true), ("threads", true)];
-    let causes = causes(rows);
-    let groups: Vec<Group> =
-        causes.iter().map(|(cause, rows)| segment((cause, rows.clone())).group).collect();
-    let colours = chase_viz::colours(&groups);
     let row = |row: &BlockedIn| {
-        let colour = causes.iter().position(|(cause, _)| **cause == row.cause).unwrap_or(0);
         vec![
-            html! { span.entry {
-                i.swatch style={ "--c:" (colours[colour]) } {}
-                span { (name(&row.function)) }
-            } },
-            name(&row.cause),
+            entry(&cause_colour(row.cause), &name(&row.function)),
+            html! { span.words { (cause_words(row.cause)) } },
             share(row.ns, whole),
             time(row.ns),
             count(row.threads as u64),

@@ -1,8 +1,11 @@
 //! What changed since other runs.
 
-use chase_viz::{Chart, Group, GroupKind, Heading, Sheet, StackRow, Unit, quantity, stacked};
+use chase_viz::{
+    Chart, Group, GroupKind, Heading, Sheet, StackRow, State, Unit, quantity, stacked,
+};
 use maud::{Markup, html};
 
+use crate::colours::series;
 use crate::figure::{WIDE, figure, name, plural, table};
 use crate::model::{Change, Comparison, FunctionChange, SelfParts, Verdict};
 use crate::{Error, Report};
@@ -44,11 +47,12 @@ pub(crate) fn has_parts(comparison: &Comparison) -> bool {
 }
 
 pub(crate) fn draw(comparison: &Comparison, sheet: &Sheet<'_>) -> Result<Chart, Error> {
-    let series = ["own code", "system calls", "waiting", "preempted"].map(|name| Group {
-        name: name.to_owned(),
-        kind: GroupKind::Library,
-        value: 0.0,
-    });
+    let parts = [
+        series("own code", State::Running),
+        Group { kind: GroupKind::Shade(2), ..series("system calls", State::Running) },
+        series("waiting", State::Blocked),
+        series("preempted", State::Runnable),
+    ];
     let mut rows = Vec::new();
     for row in comparison.functions.iter().take(BARS) {
         for (side, parts) in ["before", "now"].into_iter().zip(row.parts) {
@@ -58,7 +62,7 @@ pub(crate) fn draw(comparison: &Comparison, sheet: &Sheet<'_>) -> Result<Chart, 
             rows.push(StackRow { label: format!("{}, {side}", row.function), values });
         }
     }
-    Ok(stacked(sheet, Unit::Nanoseconds, &series, &rows)?)
+    Ok(stacked(sheet, Unit::Nanoseconds, &parts, &rows)?)
 }
 
 fn totals(comparison: &Comparison) -> Markup {
@@ -89,6 +93,17 @@ fn cells_of(change: &Change, has_p: bool) -> Vec<Markup> {
     cells
 }
 
+/// The difference, and below it what it is of.
+fn in_short(change: &Change) -> Markup {
+    let [before, now] = [change.before, change.now].map(|value| shown(change, value));
+    html! {
+        (difference(change))
+        @if change.before.is_some() || change.now.is_some() {
+            " " span.note { (before) " → " (now) }
+        }
+    }
+}
+
 fn functions(comparison: &Comparison) -> Markup {
     let Some(first) = comparison.functions.first() else { return html! {} };
     // Of figures that nobody has, no columns.
@@ -107,9 +122,7 @@ fn functions(comparison: &Comparison) -> Markup {
         ("verdict".to_owned(), false),
     ];
     for (place, &at) in figures.iter().enumerate() {
-        columns.push((format!("{}, before", first.figures[at].measure), true));
-        columns.push(("now".to_owned(), true));
-        columns.push(("difference".to_owned(), true));
+        columns.push((first.figures[at].measure.to_string(), true));
         if place == 0 && has_p {
             columns.push(("p".to_owned(), true));
         }
@@ -122,14 +135,20 @@ fn functions(comparison: &Comparison) -> Markup {
         ];
         for (place, &at) in figures.iter().enumerate() {
             let Some(change) = row.figures.get(at) else { continue };
-            cells.extend(cells_of(change, place == 0 && has_p));
+            cells.push(in_short(change));
+            if place == 0 && has_p {
+                cells.push(html! { @if let Some(p) = change.p { (probability(p)) } });
+            }
         }
         cells
     };
     let rows: Vec<_> = comparison.functions.iter().map(row).collect();
     let columns: Vec<(&str, bool)> =
         columns.iter().map(|(name, number)| (&**name, *number)).collect();
-    table("Functions before and now", &columns, &rows)
+    html! {
+        p.note { "In each column the difference, and what was before and is now." }
+        (table("Functions before and now", &columns, &rows))
+    }
 }
 
 fn shown(change: &Change, value: Option<f64>) -> String {

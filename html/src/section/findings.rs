@@ -2,28 +2,33 @@
 
 use maud::{Markup, html};
 
-use crate::{Error, Report, SectionId};
+use crate::{Report, SectionId};
 
-pub(super) fn render(report: &Report) -> Result<Option<Markup>, Error> {
-    if report.findings.is_empty() {
-        return Ok(None);
-    }
-    Ok(Some(html! {
-        ol.findings { @for finding in &report.findings {
-            li {
-                (finding.text)
-                @if let Some(section) = finding.shown_in.filter(|&section| is_there(report, section)) {
-                    " " a href={ "#" (section.anchor()) } { "Show: " (finding_target(section)) }
-                }
+pub(super) fn render(report: &Report) -> Markup {
+    html! {
+        section id="findings" class="card findings" aria-labelledby="findings-title" {
+            h2 #findings-title { "Findings" }
+            @if report.findings.is_empty() {
+                p { "Nothing stands out by the rules that chase looks for. What takes most is above." }
+            } @else {
+                ol { @for finding in &report.findings {
+                    li {
+                        (finding.text)
+                        @if let Some(section) = finding.shown_in.filter(|&section| is_there(report, section)) {
+                            " " a href={ "#" (section.anchor()) } { "Show: " (finding_target(section)) }
+                        }
+                    }
+                } }
             }
-        } }
-    }))
+        }
+    }
 }
 
 /// Whether the page has what a link would lead to.
 fn is_there(report: &Report, section: SectionId) -> bool {
     match section {
         SectionId::Processor => report.processor.is_some(),
+        SectionId::Timeline => report.timeline.is_some(),
         SectionId::Threads => !report.groups.is_empty(),
         SectionId::Tail => !report.tails.is_empty(),
         SectionId::Syscalls => !report.syscalls.is_empty(),

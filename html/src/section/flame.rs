@@ -7,14 +7,14 @@ use inferno::flamegraph::color::{BackgroundColor, Color, PaletteMap};
 use inferno::flamegraph::{Options, TextTruncateDirection, from_reader};
 use maud::{Markup, PreEscaped, html};
 
-use crate::figure::groups;
+use crate::colours::library_groups as groups;
 use crate::model::{Flame, FlameKind};
 use crate::{Error, Label, Report};
 
 /// Frames narrower than this many percent of the whole are not drawn.
 const NARROWEST: f64 = 0.1;
 /// As measured: what fits in DejaVu Sans also fits in other fonts.
-const FONT: &str = "DejaVu Sans, Verdana, sans-serif";
+const FONT: &str = "DejaVu Sans,Verdana,sans-serif";
 /// Its characters are about as wide as this, in em.
 const CHARACTER: f64 = 0.62;
 /// What the page adds to a picture: its own colours in the dark theme, and no traces in the history
@@ -44,7 +44,7 @@ pub(super) fn render(report: &Report) -> Result<Option<Markup>, Error> {
     Ok(Some(html! {
         p.note {
             "Each box is a library call, in the box of the call that made it; its width is time. "
-            "Boxes have the colour of their library. Click a box to zoom; Ctrl-F searches. The same "
+            "Wall time of calls, not of the processor alone. Boxes have the colour of their library. Click a box to zoom; Ctrl-F searches. The same "
             "as a table: Contexts in " a href="#rows" { "All rows" } "."
         }
         @for (at, (flame, svg)) in graphs.iter().enumerate() {
@@ -101,7 +101,10 @@ pub(crate) fn svg(
     }
     let mut svg = Vec::new();
     from_reader(&mut options, lines.as_bytes(), &mut svg).map_err(Error::Flame)?;
-    Ok(Some(String::from_utf8_lossy(&svg).into_owned()))
+    // Three fonts, of which inferno makes the name of one.
+    let quoted = format!("font-family:\"{FONT}\"");
+    let fonts = format!("font-family:{FONT}");
+    Ok(Some(String::from_utf8_lossy(&svg).replacen(&quoted, &fonts, 1)))
 }
 
 /// The stacks with names as the rest of the page has them.

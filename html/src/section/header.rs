@@ -7,23 +7,32 @@ use crate::figure::{about, count, plural, table, time};
 
 pub(crate) fn render(report: &Report) -> Markup {
     let header = &report.header;
+    let unseen = header.not_seen.len();
     html! {
         header.top {
             h1 { (header.program) }
-            @if !header.command.as_str().is_empty() { p.command role="region" aria-label="Command" tabindex="0" { code { (header.command) } } }
-            dl.facts {
-                @for (term, text) in &header.facts { div { dt { (term) } dd { (text) } } }
+            @if !header.command.as_str().is_empty() { p.command title=(header.command) { code { (header.command) } } }
+            ul.lead { @for (value, of) in &header.lead { li { b { (value) } " " (of) } } }
+            @if !header.incomplete.is_empty() {
+                div.incomplete {
+                    b { "This is not the whole run." }
+                    ul { @for line in &header.incomplete { li { (line) } } }
+                }
             }
-            @if header.not_seen.is_empty() {
-                p.seen { "Nothing that was looked for went unseen." }
-            } @else {
-                details.unseen open {
-                    summary { "Not seen: " (plural(header.not_seen.len(), "gap")) }
+            details.about.folded {
+                summary { "About this run" @if unseen > 0 { ", and " (plural(unseen, "gap")) " in what was seen" } }
+                dl.facts {
+                    @for (term, text) in &header.facts { div { dt { (term) } dd { (text) } } }
+                }
+                @if unseen == 0 {
+                    p { "Nothing that was looked for went unseen." }
+                } @else {
+                    p { "Not seen:" }
                     ul { @for line in &header.not_seen { li { (line) } } }
                 }
             }
             @if header.processes.len() > 1 {
-                details {
+                details.about {
                     summary { "Processes: " (header.processes.len() + header.more_processes) }
                     (processes(report))
                     @if header.more_processes > 0 {

@@ -1,11 +1,12 @@
 //! What the time of each library is made of: running, waiting by cause, and what it calls.
 
-use chase_viz::{Chart, Group, GroupKind, Heading, Sheet, StackRow, Unit, stacked};
+use chase_viz::{Chart, Group, GroupKind, Heading, Sheet, StackRow, State, Unit, stacked};
 use maud::{Markup, html};
 
+use crate::Error;
+use crate::colours::{cause_words, series, state};
 use crate::figure::{WIDE, about, figure, time};
-use crate::model::{Library, Report, WaitSource};
-use crate::{Error, Label};
+use crate::model::{Library, Report, WaitCause, WaitSource};
 
 /// Libraries that get a bar.
 const BARS: usize = 20;
@@ -45,17 +46,24 @@ pub(super) fn render(report: &Report) -> Result<Option<Markup>, Error> {
 
 pub(crate) fn draw(report: &Report, sheet: &Sheet<'_>) -> Result<Chart, Error> {
     let causes = causes(report);
-    let mut series = vec![series_of("running", GroupKind::Library)];
-    series
-        .extend(causes.iter().map(|c| series_of(&format!("waiting for {c}"), GroupKind::Library)));
+    let mut parts = vec![series("running", State::Running)];
+    parts.extend(
+        causes
+            .iter()
+            .map(|&cause| series(&format!("waiting for {}", cause_words(cause)), state(cause))),
+    );
     let has_preempted = has_preempted(report);
     if has_preempted {
-        series.push(series_of("preempted", GroupKind::Library));
+        parts.push(series("preempted", State::Runnable));
     }
-    series.push(series_of("in libraries that it calls", GroupKind::Rest));
+    parts.push(Group {
+        name: "in libraries that it calls".to_owned(),
+        kind: GroupKind::Rest,
+        value: 0.0,
+    });
     let row = |library: &Library| {
         let mut values = vec![running(library)];
-        values.extend(causes.iter().map(|cause| waiting(library, cause)));
+        values.extend(causes.iter().map(|&cause| waiting(library, cause)));
         if has_preempted {
             values.push(library.preempted_ns.unwrap_or(0.0));
         }
@@ -64,16 +72,12 @@ pub(crate) fn draw(report: &Report, sheet: &Sheet<'_>) -> Result<Chart, Error> {
         StackRow { label: format!("{}{kind}", library.name), values }
     };
     let rows: Vec<StackRow> = shown(report).map(row).collect();
-    Ok(stacked(sheet, Unit::Nanoseconds, &series, &rows)?)
+    Ok(stacked(sheet, Unit::Nanoseconds, &parts, &rows)?)
 }
 
 /// Whether there is any preemption to be shown.
 fn has_preempted(report: &Report) -> bool {
     report.libraries.iter().any(|library| library.preempted_ns.is_some_and(|ns| ns > 0.0))
-}
-
-fn series_of(name: &str, kind: GroupKind) -> Group {
-    Group { name: name.to_owned(), kind, value: 0.0 }
 }
 
 fn shown(report: &Report) -> impl Iterator<Item = &Library> {
@@ -84,22 +88,22 @@ fn shown(report: &Report) -> impl Iterator<Item = &Library> {
 }
 
 /// All causes, in the order in which they are met.
-fn causes(report: &Report) -> Vec<&Label> {
-    let mut causes: Vec<&Label> = Vec::new();
+fn causes(report: &Report) -> Vec<WaitCause> {
+    let mut causes: Vec<WaitCause> = Vec::new();
     for waiting in report.libraries.iter().flat_map(|library| &library.waiting) {
-        if !causes.contains(&&waiting.cause) {
-            causes.push(&waiting.cause);
+        if !causes.contains(&waiting.cause) {
+            causes.push(waiting.cause);
         }
     }
     causes
 }
 
-fn waiting(library: &Library, cause: &Label) -> f64 {
-    let of_cause = library.waiting.iter().filter(|waiting| waiting.cause == *cause);
+pub(super) fn waiting(library: &Library, cause: WaitCause) -> f64 {
+    let of_cause = library.waiting.iter().filter(|waiting| waiting.cause == cause);
     of_cause.map(|waiting| waiting.ns).sum()
 }
 
-fn running(library: &Library) -> f64 {
+pub(super) fn running(library: &Library) -> f64 {
     let waiting: f64 = library.waiting.iter().map(|waiting| waiting.ns).sum();
     (library.self_ns - waiting - library.preempted_ns.unwrap_or(0.0)).max(0.0)
 }
@@ -107,7 +111,8 @@ fn running(library: &Library) -> f64 {
 fn numbers(report: &Report) -> Markup {
     let causes = causes(report);
     let mut columns = vec![("library".to_owned(), false), ("running".to_owned(), true)];
-    columns.extend(causes.iter().map(|cause| (format!("waiting for {cause}"), true)));
+    columns
+        .extend(causes.iter().map(|cause| (format!("waiting for {}", cause_words(*cause)), true)));
     let has_preempted = has_preempted(report);
     if has_preempted {
         columns.push(("preempted".to_owned(), true));
@@ -119,7 +124,7 @@ fn numbers(report: &Report) -> Markup {
         let is_estimate = library.self_error_ns.is_some();
         let running = about(is_estimate, &time(running(library)));
         let mut row = vec![crate::figure::name(&library.name), running];
-        row.extend(causes.iter().map(|cause| match waiting(library, cause) {
+        row.extend(causes.iter().map(|&cause| match waiting(library, cause) {
             0.0 => html! {},
             ns => time(ns),
         }));

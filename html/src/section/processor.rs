@@ -3,14 +3,15 @@
 use chase_viz::{Chart, Group, GroupKind, Heading, Part, Segment, Sheet, Unit, sunburst};
 use maud::{Markup, html};
 
-use crate::figure::{figure, name, share, table, time};
+use crate::colours::{Colours, colour};
+use crate::figure::{BAR, BarPart, bar, entry, figure, name, share, table, table_of_bars, time};
 use crate::model::{Ran, RanObject};
 use crate::{Error, Report};
 
 /// Width of the rings beside their table, pixels.
-const RINGS: f64 = 540.0;
+const RINGS: f64 = 460.0;
 /// Functions of the table.
-const FUNCTIONS: usize = 25;
+const FUNCTIONS: usize = 50;
 
 pub(super) fn render(report: &Report) -> Result<Option<Markup>, Error> {
     let Some(ran) = &report.processor else { return Ok(None) };
@@ -26,36 +27,43 @@ pub(super) fn render(report: &Report) -> Result<Option<Markup>, Error> {
         }
     };
     let rings = figure(&heading, RINGS, &caption, |sheet| draw(ran, report, sheet))?;
-    Ok(Some(html! { div.beside { (rings) (objects(ran)) } (functions(ran)) }))
+    let colours = Colours::new(report);
+    Ok(Some(html! {
+        div.beside { (rings) (objects(ran, &colours)) }
+        (functions(ran, &colours))
+    }))
 }
 
 pub(crate) fn draw(ran: &Ran, report: &Report, sheet: &Sheet<'_>) -> Result<Chart, Error> {
-    let segments: Vec<Segment> = ran.objects.iter().map(segment).collect();
+    let colours = Colours::new(report);
+    let mut segments: Vec<Segment> =
+        ran.objects.iter().map(|object| segment(object, &colours)).collect();
+    segments.extend(not_sampled(ran));
     Ok(sunburst(sheet, Unit::Nanoseconds, report.header.program.as_str(), &segments)?)
 }
 
-fn segment(object: &RanObject) -> Segment {
+fn segment(object: &RanObject, colours: &Colours<'_>) -> Segment {
     let part = |function: &crate::model::RanFunction| Part {
         label: function.name.to_string(),
         value: function.ns,
     };
-    Segment { group: group(object), parts: object.functions.iter().map(part).collect(), key: None }
+    let parts = object.functions.iter().map(part).collect();
+    Segment { group: colours.object(object), parts, key: None }
 }
 
-fn group(object: &RanObject) -> Group {
-    let kind = if object.is_application { GroupKind::Application } else { GroupKind::Library };
-    Group { name: object.name.to_string(), kind, value: object.ns }
+/// What no sample tells of, so that shares are of all time on the processor, as in tables.
+pub(super) fn not_sampled(ran: &Ran) -> Option<Segment> {
+    let of_none =
+        Group { name: "not sampled".to_owned(), kind: GroupKind::Rest, value: ran.not_sampled_ns };
+    (ran.not_sampled_ns > 0.0).then(|| Segment { group: of_none, parts: Vec::new(), key: None })
 }
 
-fn objects(ran: &Ran) -> Markup {
+fn objects(ran: &Ran, colours: &Colours<'_>) -> Markup {
     let columns = [("object", false), ("share", true), ("time", true), ("in the kernel", true)];
-    let colours = chase_viz::colours(&ran.objects.iter().map(group).collect::<Vec<_>>());
-    let row = |(number, object): (usize, &RanObject)| {
+    let row = |object: &RanObject| {
+        let text = html! { (name(&object.name)) @if object.is_application { " (application)" } };
         vec![
-            html! { span.entry {
-                i.swatch style={ "--c:" (colours[number]) } {}
-                span { (name(&object.name)) @if object.is_application { " (application)" } }
-            } },
+            entry(&colour(&colours.object(object)), &text),
             share(object.ns, ran.on_cpu_ns),
             time(object.ns),
             match object.kernel_ns {
@@ -65,13 +73,14 @@ fn objects(ran: &Ran) -> Markup {
             },
         ]
     };
-    let rows: Vec<_> = ran.objects.iter().enumerate().map(row).collect();
+    let rows: Vec<_> = ran.objects.iter().map(row).collect();
     table("Processor time by object", &columns, &rows)
 }
 
-fn functions(ran: &Ran) -> Markup {
+fn functions(ran: &Ran, colours: &Colours<'_>) -> Markup {
     let columns = [
         ("function", false),
+        (BAR, false),
         ("object", false),
         ("share", true),
         ("time", true),
@@ -83,9 +92,15 @@ fn functions(ran: &Ran) -> Markup {
         .flat_map(|object| object.functions.iter().map(move |function| (object, function)))
         .collect();
     all.sort_by(|(_, a), (_, b)| b.ns.total_cmp(&a.ns));
+    let longest = all.first().map_or(1.0, |(_, function)| function.ns.max(1.0));
     let row = |&(object, function): &(&RanObject, &crate::model::RanFunction)| {
         vec![
             name(&function.name),
+            bar(&[BarPart {
+                share: function.ns / longest,
+                colour: colour(&colours.object(object)),
+                title: object.name.to_string(),
+            }]),
             name(&object.name),
             share(function.ns, ran.on_cpu_ns),
             time(function.ns),
@@ -95,7 +110,7 @@ fn functions(ran: &Ran) -> Markup {
     let rows: Vec<_> = all.iter().take(FUNCTIONS).map(row).collect();
     html! {
         details open { summary { "The functions that ran longest" }
-            (table("Functions by processor time", &columns, &rows))
+            (table_of_bars("Functions by processor time", &columns, &rows))
         }
     }
 }

@@ -3,6 +3,7 @@
 use chase_viz::{Chart, Curve, Heading, Sheet, Unit, percentiles};
 use maud::{Markup, html};
 
+use crate::colours::Colours;
 use crate::figure::{WIDE, about, count, figure, name, table, time};
 use crate::model::{Tail, TailCurve};
 use crate::{Error, Report};
@@ -19,7 +20,7 @@ pub(super) fn render(report: &Report) -> Result<Option<Markup>, Error> {
     let caption = html! {
         "Each step to the right has a tenth of the calls of the one before; the last point of a curve "
         "is its longest call. Durations of single calls, with what they call inside: service times. A "
-        "curve that climbs steeply at the right has a tail."
+        "curve that climbs steeply at the right has a tail. Curves have the colours of their libraries."
         @if report.tails.iter().any(|tail| tail.sampled) {
             " Of functions that were called very often only some calls were timed: the longest of all is not "
             "known (≥ is that of the timed ones), nor are quantiles that too few of them tell."
@@ -32,10 +33,11 @@ pub(super) fn render(report: &Report) -> Result<Option<Markup>, Error> {
 
 pub(crate) fn draw(report: &Report, sheet: &Sheet<'_>) -> Result<Chart, Error> {
     let mut curves = Vec::new();
-    for (colour, tail) in report.tails.iter().take(CURVES).enumerate() {
+    let colours = Colours::new(report);
+    for tail in report.tails.iter().take(CURVES) {
         let curve = |label: String, of: &TailCurve, dashed| Curve {
             label,
-            colour,
+            kind: colours.named_kind(&tail.library),
             dashed,
             points: of.points.clone(),
         };

@@ -1,18 +1,26 @@
 //! Thread groups: how alike their threads are, as thread × library.
 
-use chase_viz::{Cell, Chart, Heading, HeatRow, Sheet, Unit, heat, quantity};
+use chase_viz::{
+    Cell, Chart, Heading, HeatRow, Sheet, State, Unit, heat, quantity, share, state_colour,
+};
 use maud::{Markup, html};
 
-use crate::figure::{WIDE, figure, name, plural, table, time};
-use crate::model::{Member, Outlier, ThreadGroup, WaitSource};
+use crate::figure::{
+    BAR, BarPart, WIDE, bar, count, figure, legend, name, plural, table, table_of_bars, time,
+};
+use crate::model::{Life, Member, Outlier, ThreadGroup, WaitSource};
 use crate::{Error, Report};
 
+/// Threads with a bar.
+const BARS: usize = 200;
 /// Groups with a picture.
 const PICTURES: usize = 8;
 /// Threads beyond this are put together, but for outliers.
 const ROWS: usize = 64;
 /// Rows of what was put together.
 const BINS: usize = 32;
+/// What is less than this part of the longest is not written into its cell.
+const LEAST_TEXT: f64 = 0.001;
 /// Rows of the table of groups.
 const TABLE: usize = 40;
 
@@ -27,11 +35,82 @@ pub(super) fn render(report: &Report) -> Result<Option<Markup>, Error> {
     let more = report.groups.len().saturating_sub(TABLE);
     let all = if has_several(report) { Some(overview(report)?) } else { None };
     Ok(Some(html! {
+        (bars(report))
+        h3 { "Groups" }
         (groups(report))
         @if more > 0 { p.note { "… and " (plural(more, "more group")) "." } }
         @if let Some(all) = all { (all) }
         @for picture in &pictures { (picture) }
     }))
+}
+
+/// What each thread's life was made of, the one that ran longest first.
+fn bars(report: &Report) -> Markup {
+    let all = report.groups.iter().flat_map(|g| g.members.iter().map(move |member| (g, member)));
+    let mut all: Vec<_> = all.collect();
+    let threads = all.len();
+    all.sort_by(|(_, a), (_, b)| {
+        let (a, b) = (&a.life, &b.life);
+        b.running_ns.total_cmp(&a.running_ns).then(b.blocked_ns.total_cmp(&a.blocked_ns))
+    });
+    all.truncate(BARS);
+    let longest = |of: &dyn Fn(&Life) -> f64| {
+        all.iter().map(|(_, member)| of(&member.life)).fold(1.0, f64::max)
+    };
+    let longest_running = longest(&|life| life.running_ns);
+    let longest_life = longest(&|life| life.running_ns + life.runnable_ns + life.blocked_ns);
+    let is_measured = all.iter().all(|(_, member)| member.life.is_measured);
+    let columns = [
+        ("thread", false),
+        (BAR, false),
+        ("running", true),
+        (BAR, false),
+        ("runnable", true),
+        ("blocked", true),
+        ("life", true),
+        ("calls", true),
+        ("group", false),
+    ];
+    let row = |(group, member): &(&ThreadGroup, &Member)| {
+        let Life { running_ns, runnable_ns, blocked_ns, .. } = member.life;
+        let part = |ns: f64, longest: f64, state, what: &str| BarPart {
+            share: ns / longest,
+            colour: state_colour(state),
+            title: format!("{what} {}", quantity(ns, Unit::Nanoseconds)),
+        };
+        let running = |longest| part(running_ns, longest, State::Running, "running");
+        let wall = [
+            running(longest_life),
+            part(runnable_ns, longest_life, State::Runnable, "runnable"),
+            part(blocked_ns, longest_life, State::Blocked, "blocked"),
+        ];
+        vec![
+            name(&member.name),
+            bar(&[running(longest_running)]),
+            time(running_ns),
+            bar(&wall),
+            time(runnable_ns),
+            time(blocked_ns),
+            time(member.lifetime_ns),
+            count(member.calls),
+            name(&group.name),
+        ]
+    };
+    let rows: Vec<_> = all.iter().map(row).collect();
+    let states = [
+        (state_colour(State::Running), "running"),
+        (state_colour(State::Runnable), "runnable: waiting for a processor"),
+        (state_colour(State::Blocked), "blocked"),
+    ];
+    html! {
+        p.note { "On the left, time on the processor beside the thread that has most of it; on the right, the whole life." }
+        (legend(&states))
+        (table_of_bars("Threads by time on the processor", &columns, &rows))
+        @if threads > BARS { p.note { "… and " (threads - BARS) " more that ran less: Threads in " a href="#rows" { "All rows" } "." } }
+        @if !is_measured {
+            p.note { "The scheduler was not asked: running is what is neither known nor measured to be waiting." }
+        }
+    }
 }
 
 /// Groups that have a picture of their own: those of several threads, and one that is alone.
@@ -47,10 +126,10 @@ pub(crate) fn has_several(report: &Report) -> bool {
 
 /// Group × library.
 fn overview(report: &Report) -> Result<Markup, Error> {
-    let heading = Heading { title: "Thread group × library", subtitle: "share of their lives" };
+    let heading = Heading { title: "Thread group × library", subtitle: "time of their threads" };
     let caption = html! {
-        "What part of their lives the threads of each group spent in each library, and in the "
-        "application’s own code."
+        "How long the threads of each group were in each library, and in the application’s own code, "
+        "waits included: all threads of the group together."
         @if report.groups.len() > BINS { " The groups with most time." }
     };
     figure(&heading, WIDE, &caption, |sheet| draw_all(report, sheet))
@@ -59,22 +138,24 @@ fn overview(report: &Report) -> Result<Markup, Error> {
 pub(crate) fn draw_all(report: &Report, sheet: &Sheet<'_>) -> Result<Chart, Error> {
     let Some(first) = report.groups.first() else { return Ok(heat(sheet, &[], &[], ("", ""))?) };
     let columns = columns(report, first);
+    let time = |group: &ThreadGroup, column: usize| -> f64 {
+        group.members.iter().map(|member| member.time(column)).sum()
+    };
+    let shown = &report.groups[..report.groups.len().min(BINS)];
+    let used = used(shown.iter().flat_map(|group| &group.members), columns.len());
+    let all = shown.iter().flat_map(|g| (0..columns.len()).map(move |column| time(g, column)));
+    let most = all.fold(0.0, f64::max);
     let row = |group: &ThreadGroup| {
         let lifetime: f64 = group.members.iter().map(|member| member.lifetime_ns).sum();
-        let cell = |column: usize| {
-            let time = |member: &Member| f64::from(member.in_libraries_ns[column]);
-            let time: f64 = group.members.iter().map(time).sum();
-            let share = if lifetime > 0.0 { (time / lifetime).min(1.0) } else { 0.0 };
-            self::cell(share, time)
-        };
         HeatRow {
             label: group.name.to_string(),
             marked: false,
-            cells: (0..columns.len()).map(cell).collect(),
+            cells: used.iter().map(|&at| cell(time(group, at), most, lifetime)).collect(),
         }
     };
-    let rows: Vec<HeatRow> = report.groups.iter().take(BINS).map(row).collect();
-    Ok(heat(sheet, &columns, &rows, ("0 %", "100 % of their lives"))?)
+    let rows: Vec<HeatRow> = shown.iter().map(row).collect();
+    let columns: Vec<String> = used.iter().map(|&at| columns[at].clone()).collect();
+    Ok(heat(sheet, &columns, &rows, ("none", &quantity(most, Unit::Nanoseconds)))?)
 }
 
 fn groups(report: &Report) -> Markup {
@@ -132,9 +213,10 @@ fn groups(report: &Report) -> Markup {
 
 fn picture(report: &Report, group: &ThreadGroup) -> Result<Markup, Error> {
     let title = format!("{}: {}", group.name, plural(group.members.len(), "thread"));
-    let heading = Heading { title: &title, subtitle: "share of each thread’s life by library" };
+    let heading = Heading { title: &title, subtitle: "time of each thread by library" };
     let caption = html! {
-        "What part of its life each thread spent in each library, and in the application’s own code. "
+        "How long each thread was in each library, and in the application’s own code, waits included; "
+        "shares of its life are in the tooltips. "
         @if group.members.len() > ROWS {
             "Threads are sorted by their part in the library in which they differ most, and put "
             "together: each row is a mean. Outliers have rows of their own. "
@@ -175,17 +257,28 @@ pub(crate) fn draw(
     let is_outlier = |member: usize| group.outliers.iter().any(|o: &Outlier| o.member == member);
     let (apart, rest): (Vec<usize>, Vec<usize>) =
         (0..group.members.len()).partition(|&member| is_outlier(member));
-    let mut rows: Vec<HeatRow> = apart.iter().map(|&member| row(group, &[member], true)).collect();
+    let all = group.members.iter().flat_map(|member| &member.in_libraries_ns);
+    let most = f64::from(all.copied().fold(0.0, f32::max));
+    let used = used(group.members.iter(), columns.len());
+    let row = |members: &[usize], marked| row(group, members, &used, most, marked);
+    let mut rows: Vec<HeatRow> = apart.iter().map(|&member| row(&[member], true)).collect();
     if group.members.len() <= ROWS {
-        rows = (0..group.members.len()).map(|m| row(group, &[m], is_outlier(m))).collect();
+        rows = (0..group.members.len()).map(|m| row(&[m], is_outlier(m))).collect();
     } else {
         let mut rest = rest;
         let widest = widest(group, &rest);
-        let share = |&member: &usize| group.members[member].share(widest);
-        rest.sort_by(|a, b| share(b).total_cmp(&share(a)).then(a.cmp(b)));
-        rows.extend(rest.chunks(rest.len().div_ceil(BINS)).map(|bin| row(group, bin, false)));
+        let time = |&member: &usize| group.members[member].time(widest);
+        rest.sort_by(|a, b| time(b).total_cmp(&time(a)).then(a.cmp(b)));
+        rows.extend(rest.chunks(rest.len().div_ceil(BINS)).map(|bin| row(bin, false)));
     }
-    Ok(heat(sheet, &columns, &rows, ("0 %", "100 % of its life"))?)
+    let columns: Vec<String> = used.iter().map(|&at| columns[at].clone()).collect();
+    Ok(heat(sheet, &columns, &rows, ("none", &quantity(most, Unit::Nanoseconds)))?)
+}
+
+/// The columns in which any of the threads has something.
+fn used<'g>(members: impl Iterator<Item = &'g Member> + Clone, columns: usize) -> Vec<usize> {
+    let is_used = |&column: &usize| members.clone().any(|member| member.time(column) > 0.0);
+    (0..columns).filter(is_used).collect()
 }
 
 /// What the columns of a group are called.
@@ -201,39 +294,40 @@ fn columns(report: &Report, group: &ThreadGroup) -> Vec<String> {
 /// The column in which members differ most, by variance.
 fn widest(group: &ThreadGroup, members: &[usize]) -> usize {
     let variance = |column: usize| {
-        let shares = || members.iter().map(|&member| group.members[member].share(column));
-        let mean = shares().sum::<f64>() / members.len().max(1) as f64;
-        shares().map(|share| (share - mean).powi(2)).sum::<f64>()
+        let times = || members.iter().map(|&member| group.members[member].time(column));
+        let mean = times().sum::<f64>() / members.len().max(1) as f64;
+        times().map(|time| (time - mean).powi(2)).sum::<f64>()
     };
     let columns = 0..group.libraries.len();
     columns.max_by(|&a, &b| variance(a).total_cmp(&variance(b)).then(b.cmp(&a))).unwrap_or(0)
 }
 
-/// A thread, or the mean of several.
-fn row(group: &ThreadGroup, members: &[usize], marked: bool) -> HeatRow {
-    let cell_of = |column: usize| {
-        let shares = members.iter().map(|&member| group.members[member].share(column));
-        let mean = shares.sum::<f64>() / members.len().max(1) as f64;
-        let lives = members
-            .iter()
-            .map(|&member| group.members[member].lifetime_ns * group.members[member].share(column));
-        let time = lives.sum::<f64>() / members.len().max(1) as f64;
-        cell(mean, time)
+/// A thread, or the mean of several; `most_ns` is the darkest shade.
+fn row(
+    group: &ThreadGroup,
+    members: &[usize],
+    columns: &[usize],
+    most_ns: f64,
+    marked: bool,
+) -> HeatRow {
+    let mean = |of: &dyn Fn(&Member) -> f64| {
+        let sum: f64 = members.iter().map(|&member| of(&group.members[member])).sum();
+        sum / members.len().max(1) as f64
     };
+    let lifetime = mean(&|member| member.lifetime_ns);
+    let cell_of = |column| cell(mean(&|member| member.time(column)), most_ns, lifetime);
     let label = match members {
         [only] => group.members[*only].name.to_string(),
         several => plural(several.len(), "thread"),
     };
-    HeatRow { label, marked, cells: (0..group.libraries.len()).map(cell_of).collect() }
+    HeatRow { label, marked, cells: columns.iter().copied().map(cell_of).collect() }
 }
 
-/// A share of a life, and the time.
-fn cell(share: f64, ns: f64) -> Cell {
-    let text = match share * 100.0 {
-        percent if percent < 0.05 => String::new(),
-        percent if percent < 9.95 => format!("{percent:.1} %"),
-        percent => format!("{percent:.0} %"),
-    };
-    let detail = format!("{:.2} %, {}", share * 100.0, quantity(ns, Unit::Nanoseconds));
-    Cell { part: share, text, detail }
+/// A time, shaded by its part of the longest, and its share of a life.
+fn cell(ns: f64, most_ns: f64, lifetime_ns: f64) -> Cell {
+    let part = if most_ns > 0.0 { (ns / most_ns).min(1.0) } else { 0.0 };
+    let time = quantity(ns, Unit::Nanoseconds);
+    let detail = format!("{time}, {} of life", share(ns.min(lifetime_ns), lifetime_ns));
+    let text = if part < LEAST_TEXT { String::new() } else { time };
+    Cell { part, text, detail }
 }

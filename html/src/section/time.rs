@@ -1,11 +1,11 @@
 //! Where the time went: rings of libraries and their functions, and a way into each library.
 
-use chase_viz::{Chart, Group, GroupKind, Heading, Part, Segment, Sheet, Unit, sunburst};
+use chase_viz::{Chart, Group, Heading, Part, Segment, Sheet, Unit, sunburst};
 use maud::{Markup, html};
 
+use crate::colours::library_groups as groups;
 use crate::figure::{
-    about, count, count_about, figure, groups, name, plural, share, table, time, time_about,
-    time_if,
+    about, count, count_about, figure, name, plural, share, table, time, time_about, time_if,
 };
 use crate::model::{Estimates, Function, Library};
 use crate::{Error, Report};
@@ -13,9 +13,9 @@ use crate::{Error, Report};
 /// Libraries that can be looked into.
 const PANELS: usize = 16;
 /// Rows of a table of functions; all are among the rows at the end of the page.
-const FUNCTIONS: usize = 25;
+const FUNCTIONS: usize = 40;
 /// Width of the rings beside their table, pixels.
-const RINGS: f64 = 540.0;
+const RINGS: f64 = 460.0;
 
 pub(super) fn render(report: &Report) -> Result<Option<Markup>, Error> {
     if report.header.whole_ns <= 0.0 {
@@ -32,8 +32,9 @@ pub(super) fn render(report: &Report) -> Result<Option<Markup>, Error> {
     };
     let rings = figure(&heading, RINGS, &caption, |sheet| draw(report, sheet))?;
     let mut panels = Vec::new();
+    let all = groups(report);
     for (number, library) in inside(report) {
-        panels.push((number, library, panel(library)?));
+        panels.push((number, library, panel(library, &all[number])?));
     }
     Ok(Some(html! {
         div.panels data-panels="" {
@@ -108,22 +109,19 @@ fn libraries(report: &Report) -> Markup {
             },
         ]
     };
-    let rows: Vec<_> = report.libraries.iter().enumerate().map(row).collect();
+    // What the processor was in without any call has nothing to show here.
+    let is_seen = |(_, library): &(usize, &Library)| library.self_ns > 0.0 || library.calls > 0;
+    let rows: Vec<_> = report.libraries.iter().enumerate().filter(is_seen).map(row).collect();
     table("Time by library", &columns, &rows)
 }
 
 /// The functions of one library.
-fn panel(library: &Library) -> Result<Markup, Error> {
-    let segment = |function: &Function| Segment {
-        group: Group {
-            name: function.name.to_string(),
-            kind: GroupKind::Library,
-            value: function.self_ns,
-        },
-        parts: Vec::new(),
+fn panel(library: &Library, group: &Group) -> Result<Markup, Error> {
+    let segments = [Segment {
+        group: group.clone(),
+        parts: library.functions.iter().map(part).collect(),
         key: None,
-    };
-    let segments: Vec<Segment> = library.functions.iter().map(segment).collect();
+    }];
     let heading = Heading { title: "Functions by self time", subtitle: library.name.as_str() };
     let caption = html! { (plural(library.functions.len(), "function")) " by self time." };
     let rings = figure(&heading, RINGS, &caption, |sheet| {
@@ -138,14 +136,10 @@ fn panel(library: &Library) -> Result<Markup, Error> {
         ("p50", true),
         ("p99.9", true),
     ];
-    let groups: Vec<Group> = segments.into_iter().map(|segment| segment.group).collect();
-    let colours = chase_viz::colours(&groups);
-    let row = |(number, function): (usize, &Function)| {
+    let row = |function: &Function| {
         let is_estimate = function.self_error_ns.is_some();
         vec![
-            html! { span.entry {
-                i.swatch style={ "--c:" (colours[number]) } {} (name(&function.name))
-            } },
+            name(&function.name),
             about(is_estimate, &share(function.self_ns, library.self_ns)),
             time_about(function.self_ns, function.self_error_ns),
             about(is_estimate, &time(function.total_ns)),
@@ -154,7 +148,7 @@ fn panel(library: &Library) -> Result<Markup, Error> {
             time_if(function.p999_ns),
         ]
     };
-    let rows: Vec<_> = library.functions.iter().take(FUNCTIONS).enumerate().map(row).collect();
+    let rows: Vec<_> = library.functions.iter().take(FUNCTIONS).map(row).collect();
     let more = library.functions.len().saturating_sub(FUNCTIONS);
     Ok(html! {
         div.beside {

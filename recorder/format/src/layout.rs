@@ -1,4 +1,4 @@
-//! The format, version 8.
+//! The format, version 10.
 //!
 //! ```text
 //! offset 0      4096          4096·k                                    committed        end of file
@@ -29,7 +29,10 @@
 //! | [`Node::page_refs`] | its owner | the page is zero before its reference is stored |
 //! | [`ThreadRecord`] | its own thread (the first fields by its creator) | `state` is stored last |
 //! | [`OffCpuRow`] | its own thread | at any time; the fields of one may be one call apart |
+//! | [`ArgumentRow`] | its own thread, by single instructions | [`ChunkHeader::count`] covers it; then at any time, the fields of one may be one call apart |
 //! | [`OriginRecord`] | the thread that it is about, once | `state` is stored last |
+//! | [`EventRecord`] | its own thread, again and again | `number` is stored last; see there |
+//! | [`MarkName`] | a thread that holds the lock of marks, once | `state` is stored last |
 //! | [`TwinRecord`] | nobody any more | `state` was stored last |
 //! | [`ObjectRecord::unload_ticks`] | a thread that holds the patching lock | at any time |
 //!
@@ -66,11 +69,20 @@
 //! * Where the calls themselves call others, each is counted in its own context, timed or not: the node
 //!   has the bit [`FRAMED`] too, and its `calls` are exact. (Its `adjust` is 0, unless the slot's calls have
 //!   just ceased to be counted that way.) Its scope is that of the node of the calls which were all timed,
-//!   of which there is always one.
+//!   of which there is always one. (Where calls are only counted, there is none: it has those that signal handlers
+//!   made while others were being credited.)
 //! * `total_ticks` = Σ w·x over the durations x that were measured; the histogram, whose pages are in
 //!   [`Samples::page_refs`] (those of the node stay 0), counts each with its weight.
 //! * A call in which the kernel took the processor away counts once; the rest of its block stands
 //!   in the histogram and in the total with the mean so far.
+//!
+//! # Arguments
+//!
+//! Of some functions an argument says how much a call has to do: bytes, items, the longest wait. Of their timed calls
+//! the thread keeps a row for each of its contexts, in chunks of its own ([`ChunkKind::Arguments`]): rows lie one
+//! behind the other, [`ArgumentHead::units`] long each, and [`ChunkHeader::count`] has the units that may be read. What is
+//! noted is a number; memory that an argument points to is never looked at. A context that got no row, since there was no
+//! room, is counted in [`Unseen::contexts_without_arguments`].
 //!
 //! # Calls that were seen in windows
 //!
@@ -78,6 +90,12 @@
 //! file is written with that any more. What it was called before is in the nodes of its own slot, complete;
 //! what it was called in windows is in nodes of a slot of its own, the *twin*, which no object has. A
 //! [`TwinRecord`] says whose twin it is, and for how long nothing was seen.
+//!
+//! # Events
+//!
+//! Beside the sums, which have all calls, single ones may be kept with their times: by default those that took long. A call's
+//! [`EventRecord`] is written when it returns; the calls that were open when the process was killed are those of which a node's
+//! `calls` say so. What was overwritten is known by the numbers that are missing.
 //!
 //! # Versions
 //!
@@ -91,10 +109,14 @@
 //! | 6 | 5 | [`Header::parent_start`]; without twins, the oldest reader is 3 |
 //! | 7 | 5 | [`Unseen::calls_since_fork`], [`ThreadRecord::untold`]; calls that are only counted are credited as often as others; without twins, the oldest reader is 3 |
 //! | 8 | 5 | [`OffCpuRow`], [`ThreadRecord::asks`], [`ThreadRecord::cpu_ns`], [`ThreadRecord::slow_ticks`]; without twins, the oldest reader is 3 |
+//! | 9 | 5 | [`ChunkKind::Arguments`]: what calls were asked to do; without twins, the oldest reader is 3 |
+//! | 10 | 5 | [`ChunkKind::Events`], [`ChunkKind::Marks`], [`Unseen::events_without_space`]; without twins, the oldest reader is 3 |
 //!
 //! A reader accepts any file whose `reader_min` is at most its own [`VERSION`], ignores chunk kinds
 //! it does not know, and takes fields beyond the end of an older record as zero.
 
+mod arguments;
+mod events;
 mod nodes;
 mod objects;
 mod off_cpu;
@@ -103,6 +125,8 @@ mod twins;
 
 use bytemuck::{Pod, Zeroable};
 
+pub use self::arguments::*;
+pub use self::events::*;
 pub use self::nodes::*;
 pub use self::objects::*;
 pub use self::off_cpu::*;
@@ -112,7 +136,7 @@ pub use self::twins::*;
 /// First bytes of every recording.
 pub const MAGIC: [u8; 8] = *b"CHASEREC";
 /// Version of the format written by this crate.
-pub const VERSION: u32 = 8;
+pub const VERSION: u32 = 10;
 /// Since this one, calls that are only counted are credited as often as others ([`longest_block`]).
 pub const VERSION_COUNT_BLOCKS: u32 = 7;
 /// The oldest reader that understands what this crate writes.
@@ -178,6 +202,9 @@ pub const END_EXEC: u32 = 3;
 /// [`Header::end_kind`]: `abort` was called.
 pub const END_ABORT: u32 = 4;
 
+/// [`Header::end_kind`]: chase has left the process, which goes on.
+pub const END_DETACHED: u32 = 5;
+
 /// [`Header::stop_reason`]: the recording is complete.
 pub const STOP_NONE: u32 = 0;
 /// [`Header::stop_reason`]: no more space (full disk, quota); `stop_errno` says which.
@@ -233,8 +260,12 @@ pub struct Unseen {
     /// Calls, at most, that a fork's child made before it was noticed, and that were only counted: the fork was a
     /// system call that nobody saw coming. Where they were made is not known.
     pub calls_since_fork: u64,
+    /// Contexts whose arguments were not noted, or no longer, for want of room.
+    pub contexts_without_arguments: u64,
+    /// Events of threads that have no room for any.
+    pub events_without_space: u64,
     /// Room for later counters.
-    pub reserved: [u64; 6],
+    pub reserved: [u64; 4],
 }
 
 /// The first page of a recording.
@@ -323,7 +354,9 @@ pub struct Header {
 pub enum ChunkKind {
     /// Key and value strings: `key NUL value NUL ...`; `count` is the number of bytes. Keys:
     /// `executable`, `command` (arguments joined by 0x1f), `directory`, `host`, `kernel`, `writer`,
-    /// `syscalls` (`on`, or why they are not recorded); in older files also `budget` (`on` where calls
+    /// `syscalls` (`on`, or why they are not recorded), `events` (see the reader's `EventsKept`), `attached` (of a process
+    /// that ran already: how many threads it had, and in how many of them a call was under way, which is not recorded); in
+    /// older files also `budget` (`on` where calls
     /// may have been seen in windows alone).
     Meta = 1,
     /// One loaded object: [`ObjectRecord`], its segments, its slots, their strings.
@@ -355,6 +388,14 @@ pub enum ChunkKind {
     Blocked = 20,
     /// [`FileRow`](crate::syscalls::FileRow)s, `count` of them; only in `.syscalls` files.
     Files = 21,
+    /// [`ArgumentRow`]s and [`ShortArgumentRow`]s of thread `owner`, `count` units of them.
+    Arguments = 14,
+    /// [`EventsHead`], then [`EventRecord`]s of thread `owner`, each readable by its own `number`.
+    Events = 16,
+    /// [`MarkName`]s, each readable by its own `state`.
+    Marks = 17,
+    /// [`ToldRow`](crate::syscalls::ToldRow)s, `count` of them; only in `.syscalls` files.
+    Told = 18,
 }
 
 /// The first [`UNIT`] bytes of each chunk.
@@ -381,6 +422,9 @@ const _: () = {
     assert!(size_of::<Samples>() == UNIT);
     assert!(size_of::<TwinRecord>() == UNIT);
     assert!(size_of::<OffCpuRow>() == 32);
+    assert!(size_of::<EventsHead>() == size_of::<EventRecord>());
+    assert!(size_of::<EventRecord>() == 32);
+    assert!(size_of::<MarkName>() == UNIT);
     assert!(core::mem::offset_of!(Samples, slot) == core::mem::offset_of!(Node, slot));
     assert!(size_of::<Header>() <= PAGE);
     assert!(size_of::<ChunkHeader>() == UNIT);

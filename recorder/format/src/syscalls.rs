@@ -53,6 +53,11 @@
 //!
 //! Samples that were taken in a system call for a descriptor also count in a [`FileRow`]: which files such calls were for.
 //!
+//! # Narration
+//!
+//! Where that was asked for, each system call has a [`ToldRow`], in the order in which they returned; those that found no room are
+//! counted ([`SyscallsHeader::lost_told`]). An `execve` or an exit has one when it begins; an `execve` that failed has another.
+//!
 //! Times are in ns of `CLOCK_MONOTONIC`. Those of syscalls contain
 //! [`SyscallsHeader::cost_inside_ns`] per call.
 //!
@@ -165,6 +170,8 @@ pub struct SyscallsHeader {
     pub user_only: u64,
     /// Waits of all processes of the run whose cause found no room.
     pub lost_causes: u64,
+    /// System calls that were to be told and found no room: of this process, or of all of the run.
+    pub lost_told: u64,
     /// Processors of the machine; 0: not known.
     pub processors: u64,
     /// Long waits without a row of their own, at least: of this process, or of all of the run.
@@ -368,6 +375,44 @@ pub struct FileRow {
     pub name: [u8; FILE_NAME],
 }
 
+/// Bytes of a text in [`ToldRow`].
+pub const TOLD_TEXT: usize = 96;
+
+/// One system call, with its arguments.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+pub struct ToldRow {
+    /// The context's node in the recording; 0 for none.
+    pub context_ref: u32,
+    /// Thread id in the process's own pid namespace.
+    pub tid: u32,
+    /// Number of the syscall, with [`COMPAT`] where it applies.
+    pub number: u32,
+    /// Padding.
+    pub reserved: u32,
+    /// When it began.
+    pub entered_ns: u64,
+    /// When it returned; 0: it has not, or this is its beginning.
+    pub left_ns: u64,
+    /// What it returned; errors are negative.
+    pub result: i64,
+    /// As they were in the registers.
+    pub arguments: [u64; 6],
+    /// Inode behind the descriptor that it is for, or that it gave; 0: there is none.
+    pub object: u64,
+    /// Of the inode: what kind of file it is, as `stat(2)` has it.
+    pub mode: u32,
+    /// Bytes of the texts, an ending NUL among them; 0: there is none, or it could not be read.
+    pub lens: [u32; 2],
+    /// Padding.
+    pub reserved_too: u32,
+    /// What arguments lead to: paths, the beginnings of what was read and written, small structures.
+    pub texts: [[u8; TOLD_TEXT]; 2],
+    /// Name of the file behind the descriptor, without its directory, padded with NUL. Of a socket: its address family, its own port, the
+    /// other one's in network order, two bytes of padding, its own address and the other one's, each in 16 bytes.
+    pub name: [u8; 48],
+}
+
 /// Bytes of [`MappingRow::path`].
 pub const MAPPING_PATH: usize = 480;
 
@@ -393,9 +438,10 @@ const _: () = {
     assert!(size_of::<MappingRow>() == 512);
     assert!(size_of::<SyscallRow>() == 384);
     assert!(size_of::<WaitRow>() == 384);
-    assert!(size_of::<SyscallsHeader>() == 216);
+    assert!(size_of::<SyscallsHeader>() == 224);
     assert!(size_of::<BlockedRow>() == 32);
     assert!(size_of::<FileRow>() == 96);
+    assert!(size_of::<ToldRow>() == 352);
     assert!(size_of::<CauseRow>() == 384);
     assert!(bucket_end_ns(0).unwrap() == 64);
     assert!(bucket_end_ns(BUCKETS - 1).is_none());

@@ -192,6 +192,46 @@ impl NodeSpace {
     }
 }
 
+/// The space of one thread's rows of arguments, which lie one behind the other.
+#[derive(Debug)]
+pub struct RowSpace {
+    chunk: Option<Chunk>,
+    used: usize,
+}
+
+impl RowSpace {
+    /// Space for nothing.
+    #[must_use]
+    pub const fn none() -> Self {
+        Self { chunk: None, used: 0 }
+    }
+
+    /// Goes on in `chunk`; what is left of the one before stays empty.
+    pub fn enter(&mut self, chunk: Chunk) {
+        chunk.commit(0);
+        (self.chunk, self.used) = (Some(chunk), 0);
+    }
+
+    /// The next so many units, which are zero; `None` when the chunk is full. They are readable after [`RowSpace::publish`].
+    pub fn take(&mut self, units: usize) -> Option<*mut u8> {
+        let chunk = self.chunk?;
+        if self.used + units > chunk.len / UNIT - 1 {
+            return None;
+        }
+        // SAFETY: the units are in the chunk, behind those in use.
+        let place = unsafe { chunk.contents().add(self.used * UNIT) };
+        self.used += units;
+        Some(place)
+    }
+
+    /// Makes the units taken so far readable.
+    pub fn publish(&self) {
+        if let Some(chunk) = self.chunk {
+            chunk.set_count(self.used);
+        }
+    }
+}
+
 /// How many records of `size` bytes fit into a chunk of `len` bytes.
 #[must_use]
 pub const fn records_per_chunk(len: usize, size: usize) -> usize {

@@ -6,8 +6,9 @@ use super::timeline::{Kind, TreeNode};
 use super::{Builder, Object, SlotId, Thread};
 use crate::histogram::PAGE_BUCKETS;
 use crate::layout::{
-    CHUNK_MAGIC, COMMITTED, ChunkHeader, ChunkKind, ClockPair, FRAMED, INHERITED, NONE, Node,
-    OffCpuRow, PAGE, ROOT_SLOT, SAMPLED, SAMPLES_SLOT, Samples, UNIT,
+    ArgumentHead, ArgumentRow, CHUNK_MAGIC, COMMITTED, ChunkHeader, ChunkKind, ClockPair,
+    EventRecord, FRAMED, INHERITED, MARK_NAME, MarkName, NONE, Node, OffCpuRow, PAGE, ROOT_SLOT,
+    SAMPLED, SAMPLES_SLOT, Samples, ShortArgumentRow, UNIT, argument_bucket,
 };
 
 pub(super) fn write(builder: &Builder) -> Vec<u8> {
@@ -29,6 +30,7 @@ pub(super) fn write_with_refs(builder: &Builder) -> (Vec<u8>, Vec<Vec<u32>>) {
     let mut records = Vec::new();
     let mut trees = Vec::new();
     let mut off_cpu = Vec::new();
+    let mut arguments = Vec::new();
     // The records come before the trees in the file, and they say where the trees are.
     let threads_len = (UNIT + builder.threads.len() * UNIT).next_multiple_of(PAGE);
     let trees_at = file.len() + threads_len;
@@ -39,6 +41,7 @@ pub(super) fn write_with_refs(builder: &Builder) -> (Vec<u8>, Vec<Vec<u32>>) {
         let refs = place_tree(&mut space, thread, &first_slots);
         record.root_ref = refs[0];
         off_cpu.push(off_cpu_rows(thread, &refs));
+        arguments.push(argument_rows(thread, &refs));
         all_refs.push(refs);
         records.push(record);
         trees = space.file;
@@ -47,6 +50,20 @@ pub(super) fn write_with_refs(builder: &Builder) -> (Vec<u8>, Vec<Vec<u32>>) {
     file.append(&mut trees);
     for (thread, rows) in (0..).zip(&off_cpu).filter(|(_, rows)| !rows.is_empty()) {
         chunk(&mut file, ChunkKind::OffCpu, thread, rows.len() as u32, cast_slice(rows));
+    }
+    for (thread, rows) in (0..).zip(&arguments).filter(|(_, rows)| !rows.is_empty()) {
+        chunk(&mut file, ChunkKind::Arguments, thread, (rows.len() / UNIT) as u32, rows);
+    }
+    for (thread, refs) in builder.threads.iter().zip(&all_refs) {
+        let events = events(thread, refs);
+        if !events.is_empty() {
+            let (owner, count) = (thread.record.index, events.len() as u32 - 1);
+            chunk(&mut file, ChunkKind::Events, owner, count, cast_slice(&events));
+        }
+    }
+    if !builder.marks.is_empty() {
+        let marks: Vec<MarkName> = builder.marks.iter().map(|name| mark(name)).collect();
+        chunk(&mut file, ChunkKind::Marks, NONE, marks.len() as u32, cast_slice(&marks));
     }
     let origins: Vec<_> = builder.threads.iter().filter_map(|thread| thread.origin).collect();
     if !origins.is_empty() {
@@ -75,6 +92,64 @@ fn off_cpu_rows(thread: &Thread, refs: &[u32]) -> Vec<OffCpuRow> {
         [OffCpuRow::zeroed(), OffCpuRow { node_ref: refs[context], ..row }]
     };
     thread.off_cpu.iter().flat_map(row).collect()
+}
+
+/// A short row where the calls fit into it; otherwise one that was given up, and a long one.
+fn argument_rows(thread: &Thread, refs: &[u32]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for (context, calls, meaning) in &thread.arguments {
+        let values = || calls.iter().map(|pair| pair.value);
+        let mut head = ArgumentHead {
+            node_ref: refs[*context],
+            units: ArgumentHead::SHORT,
+            meaning: *meaning,
+            calls: calls.len() as u64,
+            weight: calls.len() as u64,
+            sum: values().sum(),
+            max: values().max().unwrap_or(0),
+            ..ArgumentHead::default()
+        };
+        let mut short = ShortArgumentRow { head, ..ShortArgumentRow::zeroed() };
+        for (place, pair) in short.pairs.iter_mut().zip(calls) {
+            *place = *pair;
+        }
+        if calls.len() > short.pairs.len() {
+            short.head.longer_ref = 1;
+            bytes.extend_from_slice(bytes_of(&short));
+            head.units = ArgumentHead::LONG;
+            let mut long = ArgumentRow { head, ..ArgumentRow::zeroed() };
+            values().for_each(|value| long.buckets[argument_bucket(value)] += 1);
+            // Spread over them.
+            let places = long.pairs.len();
+            for (at, place) in long.pairs.iter_mut().enumerate() {
+                let from = if calls.len() > places { at * calls.len() / places } else { at };
+                *place = calls.get(from).copied().unwrap_or_default();
+            }
+            bytes.extend_from_slice(bytes_of(&long));
+        } else {
+            bytes.extend_from_slice(bytes_of(&short));
+        }
+    }
+    bytes
+}
+
+/// What is in front of them, and the events.
+fn events(thread: &Thread, refs: &[u32]) -> Vec<EventRecord> {
+    let events = (1..).zip(&thread.tree.events).map(|(number, &(context, event))| {
+        let of = context.map_or(event.of, |context| refs[context + 1]);
+        let event = EventRecord { of, number, ..event };
+        EventRecord { check: event.check_of(), ..event }
+    });
+    let mut all = vec![EventRecord::zeroed()];
+    all.extend(events);
+    if all.len() == 1 { Vec::new() } else { all }
+}
+
+fn mark(name: &str) -> MarkName {
+    let len = name.len().min(MARK_NAME);
+    let mut record = MarkName { state: 1, len: len as u32, name: [0; MARK_NAME] };
+    record.name[..len].copy_from_slice(&name.as_bytes()[..len]);
+    record
 }
 
 /// Number of a slot in the file.

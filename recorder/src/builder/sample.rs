@@ -2,13 +2,13 @@
 
 use super::Builder;
 use crate::layout::{
-    ClockPair, END_EXIT, OBJECT_DLOPENED, SkipReason, SlotClass, THREAD_FOUND, TIMING_ADAPTIVE,
-    Unseen,
+    ARGUMENT_BYTES, ArgumentPair, ClockPair, END_EXIT, OBJECT_DLOPENED, SkipReason, SlotClass,
+    THREAD_FOUND, TIMING_ADAPTIVE, Unseen,
 };
 
 /// A small process with some of everything that a recording can hold: versions, all slot classes,
 /// several threads (of one, the creation was seen) and chunks, folded recursion, sampled calls, exceptions, open and inherited calls, an unloaded
-/// object, counters of what was not seen. Its figures are made up and never change.
+/// object, events, a mark, counters of what was not seen. Its figures are made up and never change.
 #[must_use]
 pub fn sample() -> Builder {
     let mut builder = Builder::new();
@@ -24,6 +24,7 @@ pub fn sample() -> Builder {
         ClockPair { ticks: 1_001_000_000, monotonic_ns: 1_001_000_000, realtime_ns: 1 << 60 };
     builder.depth_limit = 3;
     builder.node_chunk_len = 4096;
+    builder.event_limit = Some(2_000);
     builder.meta("command", "app\x1f--level\x1f9").meta("host", "example");
 
     let app = builder.executable("/usr/bin/app");
@@ -64,7 +65,12 @@ pub fn sample() -> Builder {
     for ticks in [0, 31, 32, 1_000, 90_000, 1 << 41] {
         thread.enter(deflate).work(ticks % 1_000_000).call(zalloc, 25).leave();
     }
-    thread.work(1_000).count(exit);
+    thread.work(1_000).mark("packed").count(exit);
+    // Of the first of the contexts, and of the third.
+    let asked = |value| ArgumentPair { value, ticks: 20 + value / 100 };
+    let sizes: Vec<_> = (0..1_000).map(|at| asked(at * 7 % 4_096)).collect();
+    builder.arguments(main, 1, ARGUMENT_BYTES, &sizes);
+    builder.arguments(main, 3, ARGUMENT_BYTES, &[asked(100), asked(1 << 20)]);
 
     for number in 0..3 {
         let worker = builder.thread("worker");

@@ -6,7 +6,9 @@ use bytemuck::Zeroable;
 
 use super::{Builder, SlotId, ThreadId};
 use crate::histogram::{PAGE_BUCKETS, bucket_of};
-use crate::layout::{SQUARES, Samples, SlotClass, THREAD_ENDED};
+use crate::layout::{
+    EVENT_CALL, EVENT_MARK, EventRecord, SQUARES, Samples, SlotClass, THREAD_ENDED,
+};
 use crate::reader::Histogram;
 
 /// Parts of a tick, the unit of the hook's cost.
@@ -19,6 +21,8 @@ pub(super) struct Tree {
     by_place: HashMap<Place, usize>,
     open: Vec<Frame>,
     now: u64,
+    /// Calls by node, and marks by number, as they are kept.
+    pub(super) events: Vec<(Option<usize>, EventRecord)>,
 }
 
 /// What makes calls belong to one context.
@@ -176,8 +180,18 @@ impl<'b> Timeline<'b> {
 
     /// Returns from the function it is in.
     pub fn leave(&mut self) -> &mut Self {
+        let limit = self.builder.event_limit;
+        let now = self.tree().now;
+        let of = self.tree().open.last().map(|frame| frame.node);
         let (node, duration) = self.close();
-        node.record(duration / PARTS, 1);
+        let ticks = duration / PARTS;
+        node.record(ticks, 1);
+        if limit.is_some_and(|limit| ticks >= limit) {
+            let start_ticks = (now - duration) / PARTS;
+            let event =
+                EventRecord { start_ticks, ticks, kind: EVENT_CALL, ..EventRecord::zeroed() };
+            self.tree().events.push((of, event));
+        }
         self
     }
 
@@ -286,6 +300,24 @@ impl<'b> Timeline<'b> {
         let tree = self.tree();
         let node = tree.node(slot, false, depth_limit);
         tree.nodes[node].calls += 1;
+        self
+    }
+
+    /// The thread marks this moment.
+    pub fn mark(&mut self, name: &str) -> &mut Self {
+        if self.builder.event_limit.is_none() {
+            return self;
+        }
+        let marks = &mut self.builder.marks;
+        let known = marks.iter().position(|mark| mark == name);
+        let number = known.unwrap_or_else(|| {
+            marks.push(name.into());
+            marks.len() - 1
+        });
+        let start_ticks = self.tree().now_ticks();
+        let (of, kind) = (number as u32 + 1, EVENT_MARK);
+        let event = EventRecord { start_ticks, of, kind, ..EventRecord::zeroed() };
+        self.tree().events.push((None, event));
         self
     }
 

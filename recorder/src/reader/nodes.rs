@@ -65,6 +65,12 @@ impl NodeIndex {
         self.chunks.chunk_by(|a, b| a.owner == b.owner).map(|chunks| chunks[0].owner)
     }
 
+    /// Whether a thread has more than its root, which it gets before its record says that it has begun.
+    pub(super) fn has_begun(&self, thread: u32) -> bool {
+        let nodes = self.chunks[self.chunks_of(thread)].iter().map(|chunk| u64::from(chunk.count));
+        nodes.sum::<u64>() > 1
+    }
+
     pub(super) fn len(&self) -> usize {
         self.entries.len()
     }

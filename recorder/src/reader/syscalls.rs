@@ -9,7 +9,7 @@ use super::{Error, Problem, extent, pod_at, text};
 use crate::layout::{ChunkKind, UNIT};
 use crate::syscalls::{
     BlockedRow, CauseRow, FileRow, MAGIC, MappingRow, OnCpuRow, SampleRow, SyscallRow,
-    SyscallsHeader, VERSION, WaitRow,
+    SyscallsHeader, ToldRow, VERSION, WaitRow,
 };
 
 /// What the companion wrote of one process image. Like [`Recording`](super::Recording), it takes
@@ -26,6 +26,7 @@ pub struct SyscallsFile<'a> {
     causes: Vec<Chunk>,
     blocked: Vec<Chunk>,
     files: Vec<Chunk>,
+    told: Vec<Chunk>,
     problems: Vec<Problem>,
 }
 
@@ -87,6 +88,7 @@ impl<'a> SyscallsFile<'a> {
         let causes = of_kind(ChunkKind::Causes, size_of::<CauseRow>(), "rows of causes");
         let blocked = of_kind(ChunkKind::Blocked, size_of::<BlockedRow>(), "rows of long waits");
         let files = of_kind(ChunkKind::Files, size_of::<FileRow>(), "rows of files");
+        let told = of_kind(ChunkKind::Told, size_of::<ToldRow>(), "rows of single syscalls");
         Ok(Self {
             bytes,
             header,
@@ -98,6 +100,7 @@ impl<'a> SyscallsFile<'a> {
             causes,
             blocked,
             files,
+            told,
             problems,
         })
     }
@@ -158,6 +161,11 @@ impl<'a> SyscallsFile<'a> {
     /// Samples of files, in no particular order.
     pub fn files(&self) -> impl Iterator<Item = FileRow> {
         self.rows(&self.files)
+    }
+
+    /// Single system calls, in the order in which they returned; see [`ToldRow`].
+    pub fn told(&self) -> impl Iterator<Item = ToldRow> {
+        self.rows(&self.told)
     }
 
     fn rows<'s, T: bytemuck::AnyBitPattern>(

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::chunks::Chunk;
 use super::nodes::{Entry, NodeIndex, samples_behind};
-use super::{Histogram, Origin, Problem, Recording, pod_at, text};
+use super::{Arguments, Events, Histogram, Origin, Problem, Recording, arguments, pod_at, text};
 use crate::layout::{
     FRAMED, Header, INHERITED, NONE, Node, OffCpuRow, SAMPLED, Samples, THREAD_ENDED, THREAD_FOUND,
     THREAD_FREE, THREAD_LIVE, ThreadRecord, UNIT,
@@ -30,6 +30,8 @@ pub(super) fn find<'c>(
     problems: &mut Vec<Problem>,
 ) -> Vec<ThreadEntry> {
     let mut records = Vec::new();
+    // Those that were never the program's, and were taken back: all-zero ones have no number of their own.
+    let mut withdrawn = Vec::new();
     for chunk in chunks {
         for offset in (chunk.offset + UNIT..chunk.offset + chunk.len).step_by(UNIT) {
             let Some(record) = pod_at::<ThreadRecord>(bytes, offset) else { continue };
@@ -37,6 +39,7 @@ pub(super) fn find<'c>(
                 problems.push(Problem::ThreadRecord { offset: offset as u64, what, found });
             };
             match record.state {
+                THREAD_FREE if record.tid != 0 => withdrawn.push(record.index),
                 THREAD_FREE => {}
                 THREAD_LIVE | THREAD_ENDED if record.index == NONE => {
                     left_out("number", record.index);
@@ -55,8 +58,12 @@ pub(super) fn find<'c>(
         }
         twice
     });
-    for owner in nodes.owners() {
-        if records.binary_search_by_key(&owner, |(_, record)| record.index).is_err() {
+    let known = records.len();
+    for owner in nodes.owners().filter(|owner| !withdrawn.contains(owner)) {
+        // (A thread may have been about to begin when the process was killed, or when its recording was read.)
+        if records[..known].binary_search_by_key(&owner, |(_, record)| record.index).is_err()
+            && nodes.has_begun(owner)
+        {
             problems.push(Problem::ThreadMissing { thread: owner });
             records.push((0, unknown_thread(header, owner)));
         }
@@ -140,6 +147,20 @@ impl<'r> Thread<'r> {
                 .filter_map(move |place| pod_at::<OffCpuRow>(contents, place * size))
         });
         rows.filter(|row| row.node_ref != 0)
+    }
+
+    /// What arguments of its calls were, by context, in no order; there may be rows of nodes that it does not have.
+    pub fn arguments(&self) -> impl Iterator<Item = Arguments> + use<'r> {
+        let (chunks, owner) = (&*self.recording.arguments, self.entry.index);
+        let first = chunks.partition_point(|chunk| chunk.owner < owner);
+        let end = chunks.partition_point(|chunk| chunk.owner <= owner);
+        arguments::rows(&self.recording.bytes, &chunks[first..end])
+    }
+
+    /// What is kept of its single calls and marks.
+    #[must_use]
+    pub fn events(&self) -> Events {
+        self.recording.events.of(&self.recording.bytes, self.entry.index)
     }
 
     /// Its contexts, callers before callees, numbered from 0 in this order.

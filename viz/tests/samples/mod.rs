@@ -120,9 +120,9 @@ fn heat_of(sheet: &Sheet<'_>, groups: &[Group], rows: usize) -> Result<Chart, Er
 }
 
 fn curves() -> Vec<Curve> {
-    let curve = |label: &str, colour, dashed, scale: f64, last: i32| Curve {
+    let curve = |label: &str, number, dashed, scale: f64, last: i32| Curve {
         label: label.to_owned(),
-        colour,
+        kind: GroupKind::LibraryNumber(number),
         dashed,
         points: std::iter::once((2.0, 41.0 * scale))
             .chain((1..=last).map(|n| (10_f64.powi(n), 60.0 * scale * 3_f64.powi(n))))

@@ -54,6 +54,7 @@ chase_enter_\of:                        # r11 = slot, (rsp) = return address
     whole 9
     cmpq %rdx, %rax
     jne .Lenter_moved_\of
+.Lclaimed_\of:
     movq %rsi, {NODE}(%rax)
     movq (%rsp), %rdx
     movq %rdx, {RET}(%rax)
@@ -91,8 +92,8 @@ chase_exit_\of:                         # r11 = frame
     jne .Lleave_slow_\of                # not the top frame of this thread
     movq {NODE}(%r11), %rsi             # rsi = node
     subq {START}(%r11), %rax            # rax = ticks
-    whole 8
-    cmpq ${SHORT}, %rax
+    whole 9
+    cmpq {short_limit}(%rip), %rax
     jae .Llong_\of
     leaq {short_buckets}(%rip), %rdx
     movl {PAGES}(%rsi), %edi            # edi = page of the histogram, and edx = bucket in it, as
@@ -135,7 +136,7 @@ chase_exit_\of:                         # r11 = frame
     jmp .Lrecorded_\of
 
 .Llong_\of:
-    cmpq {ask_limit}(%rip), %rax        # so long that it is asked whether the thread ran
+    cmpq {long}(%rip), %rax             # so long that more is to be known of it
     jae .Lleave_unrecorded_\of
     # histogram::bucket_of
     movq %rcx, %rdi
@@ -188,6 +189,10 @@ chase_exit_\of:                         # r11 = frame
     jmp .Lenclosed_\of
 
 .Lcollision_\of:                        # linear probing; an empty entry ends it
+    btsq ${WITH_ARGUMENT}, %rdx
+    cmpq %rdx, (%rsi)
+    je chase_argument_\of
+    btrq ${WITH_ARGUMENT}, %rdx
     cmpq $0, (%rsi)
     je .Lenter_slow_\of
     subq {TABLE}(%rcx), %rsi
@@ -237,8 +242,11 @@ chase_exit_\of:                         # r11 = frame
     load_target %r11 %rcx
     testq %rax, %rax
     jz .Lbypass_\of
-    movq %r11, {EXIT}(%rax)             # until chase_start has read it
     leaq chase_start_\of(%rip), %rcx
+    btrq $0, %rax                       # kept with its duration
+    jc .Lstart_kept_\of
+.Lstart_\of:
+    movq %r11, {EXIT}(%rax)             # until chase_start has read it
     movq %rcx, {TARGET}(%rax)
     movq {NODE}(%rax), %rsi
     show_context \of %rsi %rcx
@@ -251,6 +259,13 @@ chase_exit_\of:                         # r11 = frame
     leaq 8(%rsp), %rsp
     cfi_return_below
     jmpq *%r11
+
+.Lstart_kept_\of:
+    .cfi_def_cfa rsp, 40
+    .cfi_offset rip, -8
+    .cfi_restore rsp
+    leaq chase_start_kept(%rip), %rcx
+    jmp .Lstart_\of
 
 .Lbypass_\of:                           # no frame to be had: the call runs untimed
     .cfi_def_cfa rsp, 40

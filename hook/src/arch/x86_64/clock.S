@@ -7,7 +7,7 @@
 # done, and the jump is one that the processor never foresees, whatever came before: a return to
 # somewhere else than where the call came from, by a pair that leaves other returns foreseen. So
 # chase_probe can tell what that is at the moment.
-.macro start_path of
+.macro start_path of exit
     .type chase_start_\of, @function
 chase_start_\of:                        # (rsp) = in the frame's pad
     .cfi_startproc
@@ -27,7 +27,7 @@ chase_start_\of:                        # (rsp) = in the frame's pad
     movq {NODE}(%rcx), %rdx
     movq %rax, {START}(%rcx)
     movq %rax, {LAST_START}(%rdx)
-    leaq chase_exit_\of(%rip), %rax
+    leaq \exit(%rip), %rax
     movq {EXIT}(%rcx), %r11             # the real function
     movq %rax, {EXIT}(%rcx)
     restore %rcx
@@ -47,8 +47,9 @@ chase_start_\of:                        # (rsp) = in the frame's pad
     .size chase_start_\of, . - chase_start_\of
 .endm
 
-    start_path near
-    start_path far
+    start_path near chase_exit_near
+    start_path far chase_exit_far
+    start_path kept chase_exit_kept     # arguments.S
 
 # rax = what is recorded, at this moment, of a call of an empty function that chase_start begins.
     .hidden chase_probe

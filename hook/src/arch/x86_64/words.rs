@@ -1,13 +1,13 @@
 //! The words of a thread, in its static thread-local storage (`words.S`).
 
 use core::arch::asm;
-use core::sync::atomic::{AtomicI16, AtomicPtr};
+use core::sync::atomic::{AtomicI16, AtomicPtr, Ordering};
 
 use chase_format::layout::Node;
 
 use super::thread_control_word;
 use crate::abi::{
-    CONTEXT, Countdown, NEAR, NEAR_COUNTDOWNS, NEAR_OWNER, THREAD, ThreadHead, WORDS,
+    CONTEXT, Countdown, IS_LATE, NEAR, NEAR_COUNTDOWNS, NEAR_OWNER, THREAD, ThreadHead, WORDS,
 };
 use crate::for_tests::WORDS_ARE_FAR;
 
@@ -134,9 +134,14 @@ impl NearCountdowns {
     }
 }
 
-/// Whether a thread's words are where stubs expect them.
+/// Whether the library came into a process that ran already.
+pub(crate) fn is_late() -> bool {
+    IS_LATE.load(Ordering::Relaxed)
+}
+
+/// Whether a thread's words are where stubs expect them, with countdowns beside them.
 pub(crate) fn words_are_near() -> bool {
-    words_offset() == WORDS && !WORDS_ARE_FAR
+    words_offset() == WORDS && !WORDS_ARE_FAR && !is_late()
 }
 
 /// Where the thread's words are, from the thread pointer.

@@ -1,0 +1,282 @@
+//! What a computation is made of: its processes, what they read and write, and who started whom. From system calls that were told
+//! one by one.
+
+use std::collections::HashMap;
+
+use chase_recorder::syscalls::ToldRow;
+use serde::Serialize;
+
+use crate::clock::Ns;
+use crate::image::Image;
+use crate::narration::returned;
+
+/// Kinds of files, as `stat(2)` has them.
+const S_IFMT: u32 = 0o170_000;
+const S_IFIFO: u32 = 0o010_000;
+const S_IFCHR: u32 = 0o020_000;
+const S_IFDIR: u32 = 0o040_000;
+const S_IFSOCK: u32 = 0o140_000;
+
+/// The components of a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Components {
+    /// Programs that ran, parents before children.
+    pub programs: Vec<Program>,
+    /// What they read, wrote and shared, by what went through.
+    pub things: Vec<Thing>,
+    /// Who did what with what.
+    pub uses: Vec<Use>,
+    /// System calls, at least, that are missing, for want of room: then what went through is too little.
+    pub lost: u64,
+}
+
+/// A process, as the program that it was last.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Program {
+    /// Process id.
+    pub pid: u32,
+    /// Its name.
+    pub name: String,
+    /// Arguments, the program's name first.
+    pub command: Vec<String>,
+    /// Who started it, by place.
+    pub parent: Option<usize>,
+    /// Threads that were seen.
+    pub threads: usize,
+    /// Images of it, by number in [`Analysis::processes`](crate::Analysis::processes): it is the last one of them.
+    pub images: Vec<usize>,
+}
+
+/// What programs use.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Thing {
+    /// What it is.
+    pub kind: ThingKind,
+    /// A path, a file's name, the ends of a connection; empty of a pipe.
+    pub name: String,
+    /// Bytes read from it, by all.
+    pub read: u64,
+    /// Bytes written.
+    pub written: u64,
+}
+
+/// Kinds of things.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ThingKind {
+    /// A pipe, or a named one.
+    Pipe,
+    /// A connection, or one end of it.
+    Socket,
+    /// A terminal, or another device.
+    Device,
+    /// Memory that several map.
+    Memory,
+    /// A file.
+    File,
+}
+
+/// What a program did with a thing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Use {
+    /// The program, by place.
+    pub program: usize,
+    /// The thing, by place.
+    pub thing: usize,
+    /// Reads of it, their bytes, and their time.
+    pub reads: u64,
+    /// See there.
+    pub read: u64,
+    /// See there.
+    pub read_ns: Ns,
+    /// Writes, their bytes, and their time.
+    pub writes: u64,
+    /// See there.
+    pub written: u64,
+    /// See there.
+    pub write_ns: Ns,
+    /// Whether it mapped the thing to share it.
+    pub maps: bool,
+}
+
+/// What tells things apart.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Key {
+    Inode(u64, u32),
+    /// The ends of a connection, the lower one first.
+    Connection([(u32, u16); 2]),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Doing {
+    Read,
+    Write,
+    Map,
+}
+
+/// The components of a run; `None` if its system calls were not told.
+#[must_use]
+pub fn components(images: &[Image]) -> Option<Components> {
+    let mut found = Components::default();
+    let mut places: HashMap<u32, usize> = HashMap::new();
+    let mut of_image = Vec::with_capacity(images.len());
+    for (number, image) in images.iter().enumerate() {
+        let pid = image.recording.header().pid;
+        let place = *places.entry(pid).or_insert_with(|| {
+            found.programs.push(Program { pid, ..Program::default() });
+            found.programs.len() - 1
+        });
+        of_image.push(place);
+        let parent = image.parent.and_then(|parent| of_image.get(parent).copied());
+        let program = &mut found.programs[place];
+        (program.name, program.command) = (image.program(), image.command());
+        program.parent = program.parent.or(parent).filter(|&parent| parent != place);
+        program.threads = program.threads.max(image.recording.threads().len());
+        program.images.push(number);
+    }
+    let mut things = Things::default();
+    let mut is_told = false;
+    for (image, &program) in images.iter().zip(&of_image) {
+        let Some(file) = &image.syscalls else { continue };
+        found.lost = found.lost.max(file.header().lost_told);
+        for row in returned(file.told()) {
+            is_told = true;
+            things.add(program, &row);
+        }
+    }
+    things.finish(&mut found);
+    is_told.then_some(found)
+}
+
+#[derive(Default)]
+struct Things {
+    list: Vec<Thing>,
+    by_key: HashMap<Key, usize>,
+    uses: HashMap<(usize, usize), Use>,
+    /// Paths by inode, as they were opened.
+    paths: HashMap<u64, String>,
+}
+
+impl Things {
+    fn add(&mut self, program: usize, row: &ToldRow) {
+        if row.object == 0 || row.mode & S_IFMT == S_IFDIR {
+            return;
+        }
+        if matches!(row.number, 2 | 85 | 257 | 437) && row.result >= 0 {
+            let text = &row.texts[0][..(row.lens[0] as usize).min(row.texts[0].len())];
+            let path = text.split(|&byte| byte == 0).next().unwrap_or_default();
+            self.paths.insert(row.object, String::from_utf8_lossy(path).into_owned());
+        }
+        let doing = match row.number {
+            0 | 17 | 19 | 45 | 47 | 295 | 327 => Doing::Read,
+            1 | 18 | 20 | 40 | 44 | 46 | 296 | 328 => Doing::Write,
+            9 if row.arguments[3] & libc::MAP_SHARED as u64 != 0 => Doing::Map,
+            _ => return,
+        };
+        let thing = self.thing(row);
+        let used = self.uses.entry((program, thing)).or_default();
+        (used.program, used.thing) = (program, thing);
+        let bytes = row.result.max(0) as u64;
+        let ns = row.left_ns.saturating_sub(row.entered_ns);
+        match doing {
+            Doing::Read => {
+                used.reads += 1;
+                used.read += bytes;
+                used.read_ns.0 += ns;
+                self.list[thing].read += bytes;
+            }
+            Doing::Write => {
+                used.writes += 1;
+                used.written += bytes;
+                used.write_ns.0 += ns;
+                self.list[thing].written += bytes;
+            }
+            Doing::Map => used.maps |= row.result >= 0,
+        }
+    }
+
+    fn thing(&mut self, row: &ToldRow) -> usize {
+        let ends = connection(row);
+        let key = ends.map_or(Key::Inode(row.object, row.mode & S_IFMT), |ends| {
+            let mut ends = ends;
+            ends.sort_unstable();
+            Key::Connection(ends)
+        });
+        let next = self.list.len();
+        let place = *self.by_key.entry(key).or_insert(next);
+        if place == next {
+            let kind = match row.mode & S_IFMT {
+                S_IFIFO => ThingKind::Pipe,
+                S_IFSOCK => ThingKind::Socket,
+                S_IFCHR => ThingKind::Device,
+                _ => ThingKind::File,
+            };
+            self.list.push(Thing { kind, name: name_of(row, kind, ends), read: 0, written: 0 });
+        }
+        if let (ThingKind::File | ThingKind::Device, Some(path)) =
+            (self.list[place].kind, self.paths.get(&row.object))
+        {
+            self.list[place].name.clone_from(path);
+        }
+        place
+    }
+
+    /// What several map is memory; what nobody moved a byte through is left out.
+    fn finish(self, found: &mut Components) {
+        let mut uses: Vec<Use> = self.uses.into_values().collect();
+        let mut mapped: HashMap<usize, usize> = HashMap::new();
+        for used in uses.iter().filter(|used| used.maps) {
+            *mapped.entry(used.thing).or_default() += 1;
+        }
+        let mut things: Vec<(usize, Thing)> = self.list.into_iter().enumerate().collect();
+        for (place, thing) in &mut things {
+            if mapped.get(place).is_some_and(|&programs| programs > 1) {
+                thing.kind = ThingKind::Memory;
+            }
+        }
+        things
+            .retain(|(_, thing)| thing.read + thing.written > 0 || thing.kind == ThingKind::Memory);
+        things.sort_by(|(a_place, a), (b_place, b)| {
+            (b.read + b.written, a.kind, a_place).cmp(&(a.read + a.written, b.kind, b_place))
+        });
+        let new: HashMap<usize, usize> =
+            things.iter().enumerate().map(|(new, (old, _))| (*old, new)).collect();
+        uses.retain_mut(|used| match new.get(&used.thing) {
+            Some(&place) => {
+                used.thing = place;
+                true
+            }
+            None => false,
+        });
+        uses.sort_by_key(|used| (used.thing, used.program));
+        found.things = things.into_iter().map(|(_, thing)| thing).collect();
+        found.uses = uses;
+    }
+}
+
+/// The two ends of a connection of the internet, by address and port.
+fn connection(row: &ToldRow) -> Option<[(u32, u16); 2]> {
+    let name = &row.name;
+    let number = |at: usize| u16::from_le_bytes([name[at], name[at + 1]]);
+    let address =
+        |at: usize| u32::from_be_bytes([name[at], name[at + 1], name[at + 2], name[at + 3]]);
+    if row.mode & S_IFMT != S_IFSOCK || i32::from(number(0)) != libc::AF_INET {
+        return None;
+    }
+    let remote_port = u16::from_be(number(4));
+    let ends = [(address(8), number(2)), (address(24), remote_port)];
+    (remote_port != 0).then_some(ends)
+}
+
+fn name_of(row: &ToldRow, kind: ThingKind, ends: Option<[(u32, u16); 2]>) -> String {
+    let end = |(address, port): (u32, u16)| format!("{}:{port}", std::net::Ipv4Addr::from(address));
+    match (kind, ends) {
+        (ThingKind::Pipe, _) => String::new(),
+        (ThingKind::Socket, Some([local, remote])) => format!("{} – {}", end(local), end(remote)),
+        (ThingKind::Socket, None) => String::new(),
+        _ => {
+            let name = row.name.split(|&byte| byte == 0).next().unwrap_or_default();
+            String::from_utf8_lossy(name).into_owned()
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! Recordings of many ended processes, folded into one file: a `tar` archive, compressed by Zstandard.
+//!
+//! Recordings of short processes are alike, and mostly empty. Folded, they take a small part of the space, and one file; nothing
+//! is lost. Any `tar` and `zstd` can unpack them again.
+
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Read, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use chase_recorder::layout::{END_EXEC, EXTENSION, Header, PAGE};
+use chase_recorder::reader::{Recording, parse_header, parse_syscalls_header};
+use chase_recorder::syscalls::{STATE_COMPLETE, STATE_STOPPED};
+use zstd::stream::read::Decoder;
+use zstd::stream::write::Encoder;
+
+use crate::error::{Cause, Error, Failure};
+use crate::liveness::is_running;
+use crate::shelf::{Shelf, Shelved};
+use crate::unrecorded::file_of;
+
+/// What names of archives end with.
+const SUFFIX: &str = ".chase.tar.zst";
+/// Larger recordings stay as they are.
+const LARGEST: u64 = 4 << 20;
+/// How hard is compressed, and how far back is looked for what is alike, as a power of two: 8 MB, which every reader takes.
+const LEVEL: i32 = 3;
+const WINDOW_LOG: u32 = 23;
+
+/// What was folded.
+#[derive(Clone, Debug, Default)]
+pub struct Folded {
+    /// The archive; `None` if there was nothing to fold.
+    pub archive: Option<PathBuf>,
+    /// Recordings in it.
+    pub recordings: usize,
+    /// What they took before, and what the archive takes, bytes.
+    pub bytes_before: u64,
+    /// See `bytes_before`.
+    pub bytes: u64,
+}
+
+/// Whether a path is that of an archive of recordings.
+pub(crate) fn is_archive(path: &Path) -> bool {
+    path.file_name().and_then(OsStr::to_str).is_some_and(|name| name.ends_with(SUFFIX))
+}
+
+/// Folds the recordings in a directory whose processes have ended, and removes them. What a companion may still write to
+/// stays, and so does what is large.
+///
+/// # Errors
+///
+/// If the directory can't be read or written. No recording is removed before the archive is on the disk.
+pub fn fold(directory: &Path) -> Result<Folded, Error> {
+    let failed = |source| Error::Fold { path: directory.into(), source };
+    // One at a time.
+    let lock = File::open(directory).map_err(failed)?;
+    lock.lock().map_err(failed)?;
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(directory).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if path.extension().is_some_and(|extension| extension == EXTENSION) {
+            paths.push(path);
+        }
+    }
+    // Those of one program beside each other.
+    paths.sort();
+    let ended: Vec<PathBuf> = paths.into_iter().filter(|path| may_be_folded(path)).collect();
+    if ended.is_empty() {
+        return Ok(Folded::default());
+    }
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+    let archive = directory.join(format!("folded-{now}-{}{SUFFIX}", std::process::id()));
+    let unfinished = archive.with_extension("unfinished");
+    let written = write(&unfinished, &ended).and_then(|folded| {
+        fs::rename(&unfinished, &archive)?;
+        lock.sync_all()?;
+        Ok(folded)
+    });
+    let (bytes_before, removable) = written.map_err(|source| {
+        let _ = fs::remove_file(&unfinished);
+        failed(source)
+    })?;
+    for path in &removable {
+        fs::remove_file(path).map_err(failed)?;
+    }
+    let bytes = fs::metadata(&archive).map_err(failed)?.len();
+    Ok(Folded { archive: Some(archive), recordings: ended.len(), bytes_before, bytes })
+}
+
+/// Whether nobody writes to a recording any more, nor to what a companion wrote of it.
+fn may_be_folded(path: &Path) -> bool {
+    let Ok((header, len)) = header_of(path) else { return false };
+    if len > LARGEST || header.end_kind != END_EXEC && is_running(&header) {
+        return false;
+    }
+    match read_start(&file_of(path)) {
+        Ok((page, _)) => parse_syscalls_header(&page)
+            .is_ok_and(|header| matches!(header.state, STATE_COMPLETE | STATE_STOPPED)),
+        // One may be on its way.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => !is_watched(path),
+        Err(_) => false,
+    }
+}
+
+/// Whether a companion watched the process.
+fn is_watched(path: &Path) -> bool {
+    let Ok(bytes) = fs::read(path) else { return true };
+    Recording::parse(bytes).map_or(true, |recording| {
+        recording.meta().filter(|(key, _)| key == "syscalls").any(|(_, value)| value == "on")
+    })
+}
+
+fn header_of(path: &Path) -> io::Result<(Header, u64)> {
+    let (page, len) = read_start(path)?;
+    Ok((parse_header(&page).map_err(io::Error::other)?, len))
+}
+
+/// The first page of a file, and its length on the disk.
+fn read_start(path: &Path) -> io::Result<(Vec<u8>, u64)> {
+    let file = File::open(path)?;
+    let len = file.metadata()?.len();
+    let mut page = Vec::new();
+    file.take(PAGE as u64).read_to_end(&mut page)?;
+    Ok((page, len))
+}
+
+/// Writes the archive; gives what the files took, and which they are.
+fn write(archive: &Path, recordings: &[PathBuf]) -> io::Result<(u64, Vec<PathBuf>)> {
+    // Recordings of one program are alike: what a whole one has is found again in the next.
+    let mut encoder = Encoder::new(BufWriter::new(create(archive)?), LEVEL)?;
+    encoder.window_log(WINDOW_LOG)?;
+    encoder.include_checksum(true)?;
+    let mut tar = tar::Builder::new(encoder);
+    let (mut all, mut files) = (0, Vec::new());
+    for path in recordings.iter().flat_map(|path| [path.clone(), file_of(path)]) {
+        let bytes = match fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(error),
+        };
+        let Some(name) = path.file_name() else { continue };
+        // Of one whose end was not seen, what was reserved and never written.
+        let committed = parse_header(&bytes).map_or(bytes.len() as u64, |header| header.committed);
+        let used = bytes.len().min(usize::try_from(committed).unwrap_or(usize::MAX).max(PAGE));
+        let mut header = tar::Header::new_gnu();
+        header.set_size(used as u64);
+        header.set_mode(0o600);
+        header.set_mtime(modified(&path));
+        tar.append_data(&mut header, name, &bytes[..used])?;
+        all += bytes.len() as u64;
+        files.push(path);
+    }
+    let mut buffered = tar.into_inner()?.finish()?;
+    buffered.flush()?;
+    buffered.get_ref().sync_all()?;
+    Ok((all, files))
+}
+
+/// A new file, as private as recordings are.
+fn create(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+}
+
+/// When a file was changed last, in seconds since 1970.
+fn modified(path: &Path) -> u64 {
+    let time = fs::metadata(path).and_then(|metadata| metadata.modified()).ok();
+    time.and_then(|time| time.duration_since(UNIX_EPOCH).ok()).map_or(0, |since| since.as_secs())
+}
+
+/// A recording out of an archive.
+#[derive(Debug)]
+pub(crate) struct Unfolded {
+    /// Its archive, and its name in there.
+    pub(crate) path: PathBuf,
+    pub(crate) header: Header,
+    pub(crate) files: Files,
+}
+
+/// What there is of a recording that was folded.
+#[derive(Clone, Debug)]
+pub(crate) struct Files {
+    pub(crate) recording: Shelved,
+    pub(crate) syscalls: Option<Shelved>,
+}
+
+/// Reads an archive. What is damaged ends it: then there is a failure, and what came before.
+pub(crate) fn unfold(archive: &Path, shelf: &Shelf) -> (Vec<Unfolded>, Vec<Failure>) {
+    let (mut found, mut failures) = (Vec::new(), Vec::new());
+    if let Err(error) = read_into(archive, shelf, &mut found, &mut failures) {
+        failures.push(Failure { path: archive.into(), cause: error.into() });
+    }
+    (found, failures)
+}
+
+fn read_into(
+    archive: &Path,
+    shelf: &Shelf,
+    found: &mut Vec<Unfolded>,
+    failures: &mut Vec<Failure>,
+) -> io::Result<()> {
+    let decoder = Decoder::new(File::open(archive)?)?;
+    let mut tar = tar::Archive::new(decoder);
+    let mut bytes = Vec::new();
+    for entry in tar.entries()? {
+        let mut entry = entry?;
+        let name = entry.path()?.into_owned();
+        let path = archive.join(&name);
+        bytes.clear();
+        // What the archive says of the size is not to be trusted.
+        let limit = 16 * LARGEST;
+        if entry.by_ref().take(limit + 1).read_to_end(&mut bytes)? as u64 > limit {
+            return Err(io::Error::other(format!("{} is too large", name.display())));
+        }
+        let is_recording = name.extension().is_some_and(|extension| extension == EXTENSION);
+        match found.last_mut() {
+            // What a companion wrote comes behind the recording.
+            Some(last) if !is_recording && file_of(&last.path) == path => {
+                last.files.syscalls = Some(shelf.put(&bytes));
+            }
+            _ if !is_recording => {}
+            _ => match parse_header(&bytes) {
+                Ok(header) => {
+                    let files = Files { recording: shelf.put(&bytes), syscalls: None };
+                    found.push(Unfolded { path, header, files });
+                }
+                Err(error) => failures.push(Failure { path, cause: Cause::Format(error) }),
+            },
+        }
+    }
+    Ok(())
+}
+
+/// What tells one recording from all others.
+pub(crate) fn identity(header: &Header) -> impl Eq + std::hash::Hash + use<> {
+    (header.boot_id, header.pid, header.process_start, header.clock_start.ticks)
+}
+
+/// Takes those out that are among the files as well: a fold that was interrupted leaves both.
+pub(crate) fn without<'h>(
+    unfolded: Vec<Unfolded>,
+    files: impl Iterator<Item = &'h Header>,
+) -> impl Iterator<Item = Unfolded> {
+    let known: HashSet<_> = files.map(identity).collect();
+    unfolded.into_iter().filter(move |one| !known.contains(&identity(&one.header)))
+}

@@ -1,0 +1,121 @@
+//! What happened in order: system calls with their arguments, where a recording was asked for them.
+
+mod arguments;
+mod flags;
+mod kinds;
+
+use std::collections::HashMap;
+
+use chase_recorder::layout::OWN_CONTEXT_REF;
+use chase_recorder::syscalls::ToldRow;
+use serde::Serialize;
+
+use crate::analysis::Analysis;
+use crate::clock::Ns;
+use crate::common_time::CommonTime;
+use crate::image::Image;
+use crate::syscalls::Places;
+
+/// System calls of a run, by when they began.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Narration {
+    /// All of them, but for chase's own.
+    pub calls: Vec<NarratedCall>,
+    /// System calls, at least, that are missing, for want of room.
+    pub lost: u64,
+}
+
+/// One system call.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct NarratedCall {
+    /// When it began, since the start of the run.
+    pub at_ns: Ns,
+    /// How long it took; `None`: it did not return.
+    pub ns: Option<Ns>,
+    /// By number in [`Analysis::processes`].
+    pub process: usize,
+    /// By number in [`Analysis::threads`], where the thread is recorded.
+    pub thread: Option<usize>,
+    /// Thread id.
+    pub tid: u32,
+    /// In which library calls, by number in [`Analysis::contexts`]; `None`: in none that was recorded.
+    pub context: Option<u32>,
+    /// Its number.
+    pub number: u32,
+    /// Its name and its arguments, as they would be written in C.
+    pub call: String,
+    /// What it returned: a number, or -1 and the name of the error; `?` where it did not return.
+    pub result: String,
+    /// Its first argument.
+    #[serde(skip)]
+    pub first_argument: u64,
+    /// Whether it failed.
+    pub failed: bool,
+}
+
+/// The system calls of `images`, which are those of `analysis`; `None` if nobody was asked to tell them.
+#[must_use]
+pub fn narration(images: &[Image], analysis: &Analysis) -> Option<Narration> {
+    let time = CommonTime::new(images);
+    let start = images.iter().map(|image| time.of(image, image.start()).0).min()?;
+    let threads: HashMap<(usize, u32), usize> = (0..)
+        .zip(&analysis.threads)
+        .map(|(number, row)| ((row.process, row.thread), number))
+        .collect();
+    let mut narration = Narration::default();
+    let mut is_told = false;
+    for (process, image) in images.iter().enumerate() {
+        let Some(file) = &image.syscalls else { continue };
+        is_told |= file.told().next().is_some();
+        narration.lost = narration.lost.max(file.header().lost_told);
+        let mut places = Places::default();
+        for thread in image.recording.threads() {
+            let record = thread.record();
+            let Some(&number) = threads.get(&(process, record.index)) else { continue };
+            places.add_thread(number as u32, record.tid, record.root_ref);
+            for (context, part) in thread.contexts().zip(&analysis.threads[number].contexts) {
+                places.add_context(number as u32, record.tid, context.reference, part.context);
+            }
+        }
+        for row in returned(file.told()) {
+            let (thread, place) = places.of(row.context_ref, row.tid);
+            let at = time.of(image, image.clock.ticks_at(Ns(row.entered_ns)));
+            let context = Some(place).filter(|&at| (at as usize) < analysis.contexts.len());
+            let ns = (row.left_ns > 0).then(|| Ns(row.left_ns.saturating_sub(row.entered_ns)));
+            narration.calls.push(NarratedCall {
+                at_ns: Ns(at.0.saturating_sub(start)),
+                ns,
+                process,
+                thread: thread.map(|thread| thread as usize),
+                tid: row.tid,
+                context,
+                number: row.number,
+                call: arguments::call(&row),
+                result: arguments::result(&row),
+                first_argument: row.arguments[0],
+                failed: row.left_ns > 0 && (-4095..0).contains(&row.result),
+            });
+        }
+    }
+    narration.calls.sort_by_key(|call| call.at_ns);
+    is_told.then_some(narration)
+}
+
+/// Without chase's own, and without the beginnings of calls that have returned.
+pub(crate) fn returned(rows: impl Iterator<Item = ToldRow>) -> Vec<ToldRow> {
+    let mut kept: Vec<ToldRow> = Vec::new();
+    let mut begun: HashMap<(u32, u32, u64), usize> = HashMap::new();
+    for row in rows.filter(|row| row.context_ref != OWN_CONTEXT_REF) {
+        let key = (row.tid, row.number, row.entered_ns);
+        match begun.get(&key) {
+            Some(&at) => kept[at] = row,
+            None => {
+                if row.left_ns == 0 {
+                    begun.insert(key, kept.len());
+                }
+                kept.push(row);
+            }
+        }
+    }
+    kept
+}

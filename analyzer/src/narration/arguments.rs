@@ -1,0 +1,233 @@
+//! A system call as it would be written in C.
+
+use chase_recorder::syscalls::{TOLD_TEXT, ToldRow};
+
+use super::flags::named;
+use super::kinds::{Kind, kinds_of};
+use crate::syscalls::{errno_name, syscall, syscall_name};
+
+/// Bytes of data that are shown.
+const SHOWN: usize = 32;
+
+/// The name and the arguments.
+pub(super) fn call(row: &ToldRow) -> String {
+    let name = syscall_name(row.number);
+    let mut texts = Texts { row, next: 0 };
+    let kinds: Vec<Kind> = match kinds_of(&name) {
+        Some(kinds) => kinds.collect(),
+        None => vec![Kind::Address; syscall(row.number).map_or(6, |call| call.arguments.len())],
+    };
+    let mut arguments: Vec<String> =
+        kinds.iter().enumerate().map(|(at, &kind)| argument(kind, at, &mut texts)).collect();
+    // Without a file to be made there are no permissions.
+    let flags = kinds.iter().position(|&kind| kind == Kind::Open);
+    if let Some(at) = flags
+        && kinds.get(at + 1) == Some(&Kind::Mode)
+        && row.arguments[at] & (libc::O_CREAT | libc::O_TMPFILE) as u64 & !0o200_000 == 0
+    {
+        arguments.truncate(at + 1);
+    }
+    format!("{name}({})", arguments.join(", "))
+}
+
+/// What it returned; `?` of one that has not.
+pub(super) fn result(row: &ToldRow) -> String {
+    if row.left_ns == 0 {
+        return "?".to_owned();
+    }
+    match row.result {
+        -516 | -514 | -513 | -512 => "? (interrupted by a signal)".to_owned(),
+        error @ -4095..=-1 => match errno_name(error.unsigned_abs() as u16) {
+            Some(name) => format!("-1 {name}"),
+            None => format!("{error}"),
+        },
+        address if matches!(&*syscall_name(row.number), "mmap" | "brk" | "mremap") => {
+            format!("{address:#x}")
+        }
+        number => number.to_string(),
+    }
+}
+
+/// The texts of a call, in turn.
+struct Texts<'r> {
+    row: &'r ToldRow,
+    next: usize,
+}
+
+impl<'r> Texts<'r> {
+    fn next(&mut self) -> Option<&'r [u8]> {
+        let at = self.next;
+        self.next += 1;
+        let len = (*self.row.lens.get(at)? as usize).min(TOLD_TEXT);
+        self.row.texts.get(at)?.get(..len).filter(|text| !text.is_empty())
+    }
+}
+
+fn argument(kind: Kind, at: usize, texts: &mut Texts<'_>) -> String {
+    let row = texts.row;
+    let value = row.arguments.get(at).copied().unwrap_or(0);
+    let address = || if value == 0 { "NULL".to_owned() } else { format!("{value:#x}") };
+    match kind {
+        Kind::Fd | Kind::Signed => (value as i32).to_string(),
+        Kind::Directory if value as i32 == libc::AT_FDCWD => "AT_FDCWD".to_owned(),
+        Kind::Directory => (value as i32).to_string(),
+        Kind::Path => texts.next().map_or_else(address, path),
+        Kind::Bytes => {
+            let text = texts.next().map(|text| {
+                let all = row.arguments.get(at + 1).copied().unwrap_or(0);
+                let is_written = matches!(row.number, 1 | 18 | 44);
+                let all = if is_written { all } else { row.result.max(0) as u64 };
+                quoted(text, all as usize > SHOWN.min(text.len()))
+            });
+            let is_empty = row.result == 0 && value != 0;
+            text.unwrap_or_else(|| if is_empty { "\"\"".to_owned() } else { address() })
+        }
+        Kind::Offset if value == 0 => "0".to_owned(),
+        Kind::Offset => format!("{value:#x}"),
+        Kind::Number => value.to_string(),
+        Kind::Mode => format!("0{:03o}", value as u32),
+        Kind::Pair => {
+            let words = texts.next().and_then(|text| text.first_chunk::<8>());
+            let pair = words.map(|&words| {
+                let [first, second] = [0, 4].map(|at| {
+                    i32::from_le_bytes([words[at], words[at + 1], words[at + 2], words[at + 3]])
+                });
+                format!("[{first}, {second}]")
+            });
+            pair.unwrap_or_else(address)
+        }
+        Kind::Time => {
+            let words = texts.next().and_then(|text| text.first_chunk::<16>());
+            words.map_or_else(address, |words| {
+                let number = u128::from_le_bytes(*words);
+                let (seconds, ns) = (number as u64, (number >> 64) as u64);
+                format!("{{{seconds}.{ns:09} s}}")
+            })
+        }
+        Kind::Status => {
+            let words = texts.next().and_then(|text| text.first_chunk::<4>());
+            match words {
+                Some(&words) if row.result > 0 => status(i32::from_le_bytes(words)),
+                _ => address(),
+            }
+        }
+        Kind::Address2 => texts.next().and_then(socket_address).unwrap_or_else(address),
+        kind => named(kind, value).unwrap_or_else(|| match kind {
+            Kind::Address | Kind::Ioctl => address(),
+            _ => (value as i32).to_string(),
+        }),
+    }
+}
+
+/// Up to its end; what was cut says so.
+fn path(text: &[u8]) -> String {
+    match text.iter().position(|&byte| byte == 0) {
+        // The kernel puts a NUL at the end of what it cuts.
+        Some(end) => quoted_all(&text[..end], end + 1 == TOLD_TEXT),
+        None => quoted_all(text, true),
+    }
+}
+
+fn quoted(text: &[u8], is_cut: bool) -> String {
+    quoted_all(&text[..text.len().min(SHOWN)], is_cut)
+}
+
+fn quoted_all(text: &[u8], is_cut: bool) -> String {
+    format!("\"{}\"{}", text.escape_ascii(), if is_cut { "..." } else { "" })
+}
+
+fn status(status: i32) -> String {
+    match status & 0x7f {
+        0 => format!("[exited {}]", status >> 8 & 0xff),
+        signal => {
+            let name = named(Kind::Signal, signal as u64);
+            format!("[killed by {}]", name.unwrap_or_else(|| signal.to_string()))
+        }
+    }
+}
+
+/// Of the families that are common.
+fn socket_address(bytes: &[u8]) -> Option<String> {
+    let family = i32::from(u16::from_le_bytes(*bytes.first_chunk::<2>()?));
+    match family {
+        libc::AF_INET => {
+            let port = u16::from_be_bytes([*bytes.get(2)?, *bytes.get(3)?]);
+            let [a, b, c, d] = *bytes.get(4..8)?.first_chunk::<4>()?;
+            Some(format!("{{AF_INET, {a}.{b}.{c}.{d}:{port}}}"))
+        }
+        libc::AF_UNIX => {
+            let path = bytes.get(2..)?.split(|&byte| byte == 0).next().unwrap_or_default();
+            let cut = if path.len() + 2 == bytes.len() { "..." } else { "" };
+            Some(format!("{{AF_UNIX, \"{}\"{cut}}}", path.escape_ascii()))
+        }
+        _ => Some(format!("{{{}}}", named(Kind::Domain, family as u64)?)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytemuck::Zeroable;
+
+    use super::*;
+
+    fn row(number: u32, arguments: &[u64], texts: &[&[u8]], result: i64) -> ToldRow {
+        let mut row = ToldRow { number, result, left_ns: 1, ..ToldRow::zeroed() };
+        row.arguments[..arguments.len()].copy_from_slice(arguments);
+        for (at, text) in texts.iter().enumerate() {
+            row.texts[at][..text.len()].copy_from_slice(text);
+            row.lens[at] = text.len() as u32;
+        }
+        row
+    }
+
+    fn line(row: &ToldRow) -> String {
+        format!("{} = {}", call(row), result(row))
+    }
+
+    #[test]
+    fn calls_are_written_as_in_c() {
+        let at_cwd = libc::AT_FDCWD as u64;
+        let cases = [
+            (
+                row(257, &[at_cwd, 1, 0, 0], &[b"/etc/hosts\0"], 3),
+                r#"openat(AT_FDCWD, "/etc/hosts", O_RDONLY) = 3"#,
+            ),
+            (
+                row(257, &[at_cwd, 1, 0o101, 0o644], &[b"a\0"], -13),
+                r#"openat(AT_FDCWD, "a", O_WRONLY|O_CREAT, 0644) = -1 EACCES"#,
+            ),
+            (row(0, &[3, 1, 4096], &[b"ab\n\xff"], 4), r#"read(3, "ab\n\xff", 4096) = 4"#),
+            (row(0, &[3, 1, 4096], &[], 0), r#"read(3, "", 4096) = 0"#),
+            (row(1, &[1, 1, 3], &[b"abc"], 3), r#"write(1, "abc", 3) = 3"#),
+            (
+                row(9, &[0, 4096, 3, 34, u64::MAX, 0], &[], 0x7f00_0000),
+                "mmap(NULL, 4096, PROT_READ|PROT_WRITE, MAP_PRIVATE|MAP_ANONYMOUS, -1, 0) = 0x7f000000",
+            ),
+            (row(22, &[1], &[&[3, 0, 0, 0, 4, 0, 0, 0]], 0), "pipe([3, 4]) = 0"),
+            (
+                row(42, &[3, 1, 16], &[&[2, 0, 0, 80, 127, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0]], 0),
+                "connect(3, {AF_INET, 127.0.0.1:80}, 16) = 0",
+            ),
+            (row(82, &[1, 2], &[b"a\0", b"b\0"], 0), r#"rename("a", "b") = 0"#),
+            (row(39, &[], &[], 12), "getpid() = 12"),
+        ];
+        for (row, expected) in cases {
+            assert_eq!(line(&row), expected);
+        }
+        let mut exit = row(231, &[7], &[], 0);
+        exit.left_ns = 0;
+        assert_eq!(line(&exit), "exit_group(7) = ?");
+    }
+
+    #[test]
+    fn what_was_cut_says_so() {
+        let long = [b'x'; 40];
+        assert!(
+            line(&row(1, &[1, 1, 400], &[&long], 400))
+                .contains(&format!("\"{}\"...", "x".repeat(32)))
+        );
+        let mut path = [b'p'; TOLD_TEXT];
+        path[TOLD_TEXT - 1] = 0;
+        assert!(line(&row(80, &[1], &[&path], 0)).contains("p\"..."));
+    }
+}

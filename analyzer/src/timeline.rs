@@ -1,0 +1,261 @@
+//! What happened when: the threads of a run, and for each its calls that were kept, its waits and its marks.
+//!
+//! Times are in ns since the start of the run, as in [`Analysis`]. Functions, threads and processes are those of the analysis, by
+//! number.
+
+use std::collections::HashMap;
+
+use chase_recorder::layout::{EVENT_CALL, EVENT_MARK, EventRecord};
+use chase_recorder::reader::{Context, Thread};
+use serde::Serialize;
+
+use crate::analysis::Analysis;
+use crate::clock::{Ns, Ticks};
+use crate::common_time::CommonTime;
+use crate::image::Image;
+
+/// A run in time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Timeline {
+    /// When the last thread ended.
+    pub end_ns: Ns,
+    /// One for each thread of [`Analysis::threads`], in the same order.
+    pub lanes: Vec<Lane>,
+    /// Names of marks.
+    pub marks: Vec<String>,
+    /// Calls that took less were not kept, ns: the highest such limit of all processes; 0: all were. `None`: no process kept
+    /// any. (Of chosen functions, all may be there.)
+    pub limit_ns: Option<Ns>,
+}
+
+/// A thread in time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Lane {
+    /// By number in [`Analysis::threads`].
+    pub thread: usize,
+    /// By number in [`Analysis::processes`].
+    pub process: usize,
+    /// When it was born.
+    pub start_ns: Ns,
+    /// When it ended, or what is known of it does.
+    pub end_ns: Ns,
+    /// Calls, by their start, outer ones before those inside.
+    pub calls: Vec<TimedCall>,
+    /// Waits, by their start.
+    pub blocked: Vec<BlockedSpan>,
+    /// Marks, by time.
+    pub marks: Vec<Mark>,
+    /// Events that were there and are not any more, since later ones are in their place; and events that found no room, or
+    /// were half written when the process was killed.
+    pub overwritten: u64,
+    /// See there.
+    pub lost: u64,
+}
+
+/// One call.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct TimedCall {
+    /// By number in [`Analysis::apis`].
+    pub api: u32,
+    /// By number in [`Analysis::contexts`].
+    pub context: u32,
+    /// When it began.
+    pub start_ns: Ns,
+    /// How long it took, the hook's share taken off.
+    pub ns: Ns,
+    /// In how many of the calls before it is.
+    pub depth: u16,
+    /// It had not returned when the thread, or what is known of it, ended.
+    pub is_open: bool,
+}
+
+/// One wait.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct BlockedSpan {
+    /// When it began.
+    pub start_ns: Ns,
+    /// Until the thread ran again.
+    pub ns: Ns,
+    /// The part of it in which the thread had been woken already.
+    pub ready_ns: Ns,
+    /// What for: see there.
+    pub cause: SpanCause,
+    /// The system call that it waited in, if it was one.
+    pub syscall: Option<u32>,
+    /// The function that it waited in, by number in [`Analysis::apis`].
+    pub api: Option<u32>,
+    /// Who ended it: its lane, where it is one of the run.
+    pub waker: Option<usize>,
+    /// And the function that this one was in.
+    pub waker_api: Option<u32>,
+    /// Of another process, its name.
+    pub waker_name: String,
+}
+
+/// What a thread waits for, as colours tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SpanCause {
+    /// A lock, a condition, a barrier, a join: other threads.
+    Threads,
+    /// A file, a device, a page.
+    File,
+    /// A pipe, a socket, a poll.
+    Connection,
+    /// Nothing but time.
+    Time,
+    /// A child process.
+    Process,
+    /// Not known.
+    Other,
+}
+
+/// The application marked a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Mark {
+    /// When.
+    pub at_ns: Ns,
+    /// By number in [`Timeline::marks`].
+    pub name: u32,
+}
+
+/// The timeline of `images`, which are those of `analysis`.
+#[must_use]
+pub fn timeline(images: &[Image], analysis: &Analysis) -> Timeline {
+    let time = CommonTime::new(images);
+    let starts = images.iter().map(|image| time.of(image, image.start()).0);
+    let start_ns = starts.min().unwrap_or_default();
+    let mut marks = Marks::default();
+    let mut timeline = Timeline { limit_ns: limit(images), ..Timeline::default() };
+    let mut threads: HashMap<(usize, u32), Thread<'_>> = HashMap::new();
+    for (process, image) in images.iter().enumerate() {
+        for thread in image.recording.threads() {
+            threads.insert((process, thread.record().index), thread);
+        }
+    }
+    for (number, row) in analysis.threads.iter().enumerate() {
+        let mut lane = Lane {
+            thread: number,
+            process: row.process,
+            start_ns: row.start_ns,
+            end_ns: row.end_ns,
+            ..Lane::default()
+        };
+        if let (Some(thread), Some(image)) =
+            (threads.get(&(row.process, row.thread)), images.get(row.process))
+        {
+            let since = |moment: Ticks| Ns(time.of(image, moment).0.saturating_sub(start_ns));
+            Filling { image, analysis, number, since }.fill(&mut lane, *thread, &mut marks);
+        }
+        timeline.end_ns = timeline.end_ns.max(lane.end_ns);
+        timeline.lanes.push(lane);
+    }
+    timeline.marks = marks.names;
+    timeline
+}
+
+/// The highest limit of the processes that kept events.
+fn limit(images: &[Image]) -> Option<Ns> {
+    let of = |image: &Image| {
+        let kept = image.recording.meta_value("events")?;
+        kept.split(' ').next()?.parse().ok().map(Ns)
+    };
+    images.iter().filter_map(of).max()
+}
+
+#[derive(Default)]
+struct Marks {
+    names: Vec<String>,
+    numbers: HashMap<String, u32>,
+}
+
+impl Marks {
+    fn number(&mut self, name: String) -> u32 {
+        let next = self.names.len() as u32;
+        let number = *self.numbers.entry(name.clone()).or_insert(next);
+        if number == next {
+            self.names.push(name);
+        }
+        number
+    }
+}
+
+/// What a lane is filled from.
+struct Filling<'a, S: Fn(Ticks) -> Ns> {
+    image: &'a Image,
+    analysis: &'a Analysis,
+    number: usize,
+    since: S,
+}
+
+impl<S: Fn(Ticks) -> Ns> Filling<'_, S> {
+    fn fill(&self, lane: &mut Lane, thread: Thread<'_>, marks: &mut Marks) {
+        let parts = &self.analysis.threads[self.number].contexts;
+        let mut contexts: HashMap<u32, u32> = HashMap::new();
+        for (context, part) in thread.contexts().zip(parts) {
+            contexts.insert(context.reference, part.context);
+            if let Some(start) = open_since(&context) {
+                let start_ns = (self.since)(start);
+                let ns = Ns(lane.end_ns.0.saturating_sub(start_ns.0));
+                lane.calls.extend(self.call(part.context, start_ns, ns, true));
+            }
+        }
+        let events = thread.events();
+        (lane.overwritten, lane.lost) = (events.overwritten, events.lost + events.torn);
+        let inside_ticks = self.image.recording.header().cost_inside as f64 / 1024.0;
+        for event in events.events {
+            let EventRecord { start_ticks, ticks, of, kind, .. } = event;
+            let at_ns = (self.since)(Ticks(start_ticks));
+            match kind {
+                EVENT_CALL => {
+                    let ticks = (ticks as f64 - inside_ticks).max(0.0);
+                    let ns = Ns::from_f64(ticks * self.image.clock.ns_per_tick());
+                    let context = contexts.get(&of).copied();
+                    lane.calls
+                        .extend(context.and_then(|context| self.call(context, at_ns, ns, false)));
+                }
+                EVENT_MARK => {
+                    let name = self.image.recording.mark(of);
+                    let name = name.map_or_else(|| "(mark)".to_owned(), |name| name.into_owned());
+                    lane.marks.push(Mark { at_ns, name: marks.number(name) });
+                }
+                _ => {}
+            }
+        }
+        lane.marks.sort_by_key(|mark| mark.at_ns);
+        nest(&mut lane.calls);
+    }
+
+    fn call(&self, context: u32, start_ns: Ns, ns: Ns, is_open: bool) -> Option<TimedCall> {
+        let api = self.analysis.contexts.get(context as usize)?.api;
+        Some(TimedCall { api, context, start_ns, ns, depth: 0, is_open })
+    }
+}
+
+/// When the call that is still open began, if there is one: what has begun and neither returned nor was left.
+fn open_since(context: &Context<'_>) -> Option<Ticks> {
+    if context.is_sampled() || context.is_inherited() {
+        return None;
+    }
+    let node = context.node();
+    let ended = context.histogram().count().saturating_add(u64::from(node.unwound));
+    (node.calls > ended && node.last_start_ticks > 0).then_some(Ticks(node.last_start_ticks))
+}
+
+/// Sorts calls, and finds out which are in which: one is in another if it ends no later, but for what the clock's rounding makes.
+fn nest(calls: &mut [TimedCall]) {
+    const ROUNDING_NS: u64 = 2;
+    let end = |call: &TimedCall| call.start_ns.0.saturating_add(call.ns.0);
+    calls.sort_by_key(|call| (call.start_ns, std::cmp::Reverse(end(call))));
+    let mut open: Vec<u64> = Vec::new();
+    for call in calls {
+        let own_end = end(call);
+        while open.last().is_some_and(|&outer| {
+            outer <= call.start_ns.0 || outer.saturating_add(ROUNDING_NS) < own_end
+        }) {
+            open.pop();
+        }
+        call.depth = u16::try_from(open.len()).unwrap_or(u16::MAX);
+        open.push(own_end);
+    }
+}

@@ -1,0 +1,132 @@
+//! Recordings that were folded tell what they told before.
+
+use std::fs;
+use std::path::Path;
+
+use chase_analyzer::recorder::builder::{Builder, SyscallsBuilder, sample};
+use chase_analyzer::recorder::layout::END_EXIT;
+use chase_analyzer::recorder::reader::Recording;
+use chase_analyzer::recorder::syscalls::STATE_OPEN;
+use chase_analyzer::{Analysis, Selection, fold, load};
+
+/// A process, child of number 1000 if it is another one.
+fn process(pid: u32, calls: u64) -> Vec<u8> {
+    let mut builder = Builder::new();
+    builder.header.pid = pid;
+    builder.header.parent_pid = if pid == 1000 { 1 } else { 1000 };
+    builder.header.process_start += u64::from(pid);
+    builder.header.clock_start.ticks += u64::from(pid);
+    builder.header.clock_start.monotonic_ns += u64::from(pid);
+    let app = builder.executable("/usr/bin/app");
+    let libc = builder.object("/lib/libc.so.6");
+    let slot = builder.slot(app, Some(libc), "read");
+    let main = builder.thread("app");
+    builder.timeline(main).work(500).calls(slot, 100, calls).work(1_000_000);
+    builder.end(END_EXIT, 0);
+    builder.build()
+}
+
+fn write(directory: &Path, processes: u32) {
+    for pid in 1000..1000 + processes {
+        let name = format!("app.{pid}.chase");
+        fs::write(directory.join(name), process(pid, u64::from(pid))).unwrap();
+    }
+}
+
+/// Calls of each process, by its number.
+fn calls(directory: &Path) -> Vec<(u32, u64)> {
+    let loaded = load(directory).unwrap();
+    assert!(loaded.failures.is_empty(), "{:?}", loaded.failures);
+    let analysis = Analysis::new(&loaded.images, Selection::All);
+    let mut all: Vec<_> =
+        analysis.processes.iter().map(|process| (process.pid, process.totals.calls)).collect();
+    all.sort_unstable();
+    all
+}
+
+fn archives(directory: &Path) -> Vec<std::path::PathBuf> {
+    let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    let mut found: Vec<_> =
+        entries.filter(|path| path.to_string_lossy().ends_with(".chase.tar.zst")).collect();
+    found.sort();
+    found
+}
+
+#[test]
+fn nothing_is_lost() {
+    let directory = tempfile::tempdir().unwrap();
+    write(directory.path(), 30);
+    let before = calls(directory.path());
+    assert_eq!(before.len(), 30);
+    let folded = fold(directory.path()).unwrap();
+    assert_eq!(
+        (folded.recordings, archives(directory.path())),
+        (30, Vec::from_iter(folded.archive))
+    );
+    assert!(folded.bytes * 5 < folded.bytes_before, "{} of {}", folded.bytes, folded.bytes_before);
+    assert_eq!(calls(directory.path()), before);
+    // What comes later is read beside it, and may be folded too.
+    fs::write(directory.path().join("app.1031.chase"), process(1031, 7)).unwrap();
+    let more: Vec<_> = before.iter().copied().chain([(1031, 7)]).collect();
+    assert_eq!(calls(directory.path()), more);
+    assert_eq!(fold(directory.path()).unwrap().recordings, 1);
+    assert_eq!((calls(directory.path()), archives(directory.path()).len()), (more, 2));
+    assert!(fold(directory.path()).unwrap().archive.is_none());
+}
+
+/// As after a fold that was killed before it removed anything.
+#[test]
+fn what_is_there_twice_counts_once() {
+    let directory = tempfile::tempdir().unwrap();
+    write(directory.path(), 3);
+    let before = calls(directory.path());
+    fold(directory.path()).unwrap();
+    write(directory.path(), 2);
+    assert_eq!(calls(directory.path()), before);
+}
+
+#[test]
+fn what_may_still_be_written_stays() {
+    let directory = tempfile::tempdir().unwrap();
+    write(directory.path(), 2);
+    // A companion is not done with it, or has not begun.
+    let mut syscalls = SyscallsBuilder::new(1000);
+    syscalls.header.state = STATE_OPEN;
+    fs::write(directory.path().join("app.1000.chase.syscalls"), syscalls.build()).unwrap();
+    let mut watched = sample();
+    watched.header.pid = 2000;
+    watched.meta("syscalls", "on");
+    fs::write(directory.path().join("watched.2000.chase"), watched.build()).unwrap();
+    fs::write(directory.path().join("damaged.1.chase"), b"no recording").unwrap();
+    assert_eq!(fold(directory.path()).unwrap().recordings, 1);
+    let left = fs::read_dir(directory.path()).unwrap().count();
+    assert_eq!(left, 5, "an archive, two recordings, a file of system calls, and what is none");
+}
+
+#[test]
+fn a_damaged_archive_gives_what_is_before_the_damage() {
+    let directory = tempfile::tempdir().unwrap();
+    write(directory.path(), 400);
+    let archive = fold(directory.path()).unwrap().archive.unwrap();
+    let bytes = fs::read(&archive).unwrap();
+    fs::write(&archive, &bytes[..bytes.len() / 2]).unwrap();
+    // (What one block holds is lost with it, so there may be none.)
+    match load(directory.path()) {
+        Ok(loaded) => assert!(!loaded.failures.is_empty() && loaded.images.len() < 400),
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+    fs::write(&archive, &bytes).unwrap();
+    assert_eq!(load(directory.path()).unwrap().images.len(), 400);
+}
+
+#[test]
+fn a_folded_recording_is_the_same_bytes() {
+    let directory = tempfile::tempdir().unwrap();
+    let bytes = sample().build();
+    fs::write(directory.path().join("sample.1000.chase"), &bytes).unwrap();
+    fold(directory.path()).unwrap();
+    let loaded = load(directory.path()).unwrap();
+    let whole = Recording::parse(&bytes).unwrap();
+    assert_eq!(loaded.images[0].recording.context_count(), whole.context_count());
+    assert_eq!(loaded.images[0].recording.header(), whole.header());
+}

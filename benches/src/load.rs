@@ -1,0 +1,123 @@
+//! Runs of very many processes, such as test suites: how long a report of all their recordings takes, and what memory,
+//! before they are folded into one file and after.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+use chase_recorder::builder::Builder;
+use chase_recorder::layout::END_EXIT;
+
+use crate::analysis::{Cost, summary_of};
+use crate::bench::Bench;
+use crate::report::{Figure, Report};
+
+const PART: &str = "load";
+/// Processes: more than a process may have mappings (65,530).
+const PROCESSES: u32 = 100_000;
+/// Seconds and MB (10⁶ bytes) for a report, and kB of a recording that was folded.
+const BAR_TIME: f64 = 10.0;
+const BAR_MEMORY: f64 = 500.0;
+const BAR_FOLDED: f64 = 5.0;
+/// Programs that they run, and imports of each, most of which are called once.
+const PROGRAMS: usize = 20;
+const IMPORTS: usize = 60;
+
+pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
+    let program = bench.lib.with_file_name("chase-report");
+    ensure!(program.is_file(), "no report at {}: cargo build --release", program.display());
+    let directory = bench.directory(PART)?.join("recordings");
+    write(&directory)?;
+    let cost = all_of(&program, &directory)?;
+    told(report, &format!("a report of {PROCESSES} recordings"), cost, Vec::new());
+
+    let start = Instant::now();
+    let status = Command::new(&program).arg("fold").arg(&directory).stdout(Stdio::null()).status();
+    ensure!(status?.success(), "chase-report fold {}", directory.display());
+    let seconds = start.elapsed().as_secs_f64();
+    let left = fs::read_dir(&directory)?.collect::<Result<Vec<_>, _>>()?;
+    ensure!(left.len() == 1, "{} files are left", left.len());
+    let bytes = left[0].metadata()?.len() as f64;
+    report.measured(Figure {
+        part: PART,
+        what: "a recording that was folded".to_owned(),
+        unit: "kB",
+        bar: Some(BAR_FOLDED),
+        values: vec![bytes / 1e3 / f64::from(PROCESSES)],
+        details: vec![("folding all", "s", vec![seconds])],
+    });
+    let cost = all_of(&program, &directory)?;
+    told(report, "a report of them, folded", cost, vec![("file", "MB", vec![bytes / 1e6])]);
+    fs::remove_dir_all(&directory).context("removing the recordings")
+}
+
+fn told(
+    report: &mut Report,
+    what: &str,
+    cost: Cost,
+    details: Vec<(&'static str, &'static str, Vec<f64>)>,
+) {
+    report.measured(Figure {
+        part: PART,
+        what: what.to_owned(),
+        unit: "s",
+        bar: Some(BAR_TIME),
+        values: vec![cost.seconds],
+        details,
+    });
+    report.measured(Figure {
+        part: PART,
+        what: format!("{what}: memory"),
+        unit: "MB",
+        bar: Some(BAR_MEMORY),
+        values: vec![cost.bytes / 1e6],
+        details: Vec::new(),
+    });
+}
+
+/// A summary of all that is there, with everything that is computed for it.
+fn all_of(program: &Path, directory: &Path) -> Result<Cost> {
+    let mut command = Command::new(program);
+    command.args(["--run", "all"]).arg(directory);
+    summary_of(command)
+}
+
+/// A recording for each process: a shell's children, each of which runs one of some programs.
+fn write(directory: &Path) -> Result<()> {
+    fs::create_dir_all(directory).with_context(|| format!("making {}", directory.display()))?;
+    let mut programs: Vec<Builder> = (0..PROGRAMS).map(program).collect();
+    for number in 0..PROCESSES {
+        let place = number as usize % PROGRAMS;
+        let builder = &mut programs[place];
+        let since = u64::from(number) * 2_000_000;
+        let header = &mut builder.header;
+        header.pid = 1_000 + number;
+        header.parent_pid = if number == 0 { 1 } else { 1_000 };
+        header.process_start = 100 + u64::from(number) / 5;
+        header.clock_start.monotonic_ns = 1_000_000_000 + since;
+        header.clock_start.realtime_ns = 1_700_000_000_000_000_000 + since;
+        let path = directory.join(format!("program{place}.{}.chase", header.pid));
+        fs::write(&path, builder.build()).with_context(|| format!("writing {}", path.display()))?;
+    }
+    Ok(())
+}
+
+fn program(number: usize) -> Builder {
+    let mut builder = Builder::new();
+    let app = builder.executable(&format!("/usr/bin/program{number}"));
+    let libraries: Vec<_> =
+        (0..4).map(|at| builder.object(&format!("/usr/lib/libpart{at}.so"))).collect();
+    let slots: Vec<_> = (0..IMPORTS)
+        .map(|at| builder.slot(app, Some(libraries[at % 4]), &format!("function_{}", at + number)))
+        .collect();
+    let main = builder.thread("main");
+    let mut timeline = builder.timeline(main);
+    for (at, &slot) in slots.iter().enumerate() {
+        timeline.work(2_000).calls(slot, 300 + at as u64, 1 + (at * number) as u64 % 40);
+    }
+    timeline.end();
+    builder.end(END_EXIT, 0);
+    builder
+}

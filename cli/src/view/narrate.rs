@@ -1,0 +1,230 @@
+//! What happened, in order: one line for each system call, below the library calls that made it.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use anyhow::bail;
+use chase_analyzer::{NarratedCall, Narration, Ns, TimedCall, Timeline, narration, timeline};
+use serde_json::Value;
+
+use super::Show;
+use crate::args::{ThreadFilter, matches};
+use crate::machine::{self, Rows};
+use crate::report::Report;
+use crate::terminal::{Look, Terminal, clean, elapsed};
+
+/// Calls of one kind in a row, of which from so many on only the first is shown.
+const FOLDED: usize = 3;
+
+pub(super) struct Narrate<'a> {
+    pub(super) thread: &'a ThreadFilter,
+    pub(super) from: Option<Duration>,
+    pub(super) to: Option<Duration>,
+}
+
+/// What is said when nobody told.
+pub(super) const NOT_TOLD: &str = "system calls were not told one by one: record with `chase record --narrate` (or CHASE_NARRATE=1), \
+    which needs chase-companion with permission for bpf (root, or `setcap cap_bpf,cap_perfmon+ep`)";
+
+impl Narrate<'_> {
+    fn wants(&self, report: &Report, at_ns: Ns, thread: Option<usize>, tid: u32) -> bool {
+        let name = thread.map_or("", |thread| &*report.analysis.threads[thread].name);
+        let after = self.from.is_none_or(|from| u128::from(at_ns.0) >= from.as_nanos());
+        let before = self.to.is_none_or(|to| u128::from(at_ns.0) <= to.as_nanos());
+        after && before && matches(&self.thread.threads, &[name, &tid.to_string()])
+    }
+
+    fn calls(&self, report: &Report) -> anyhow::Result<Narration> {
+        let Some(mut all) = narration(&report.loaded.images, &report.analysis) else {
+            bail!(NOT_TOLD)
+        };
+        all.calls.retain(|call| self.wants(report, call.at_ns, call.thread, call.tid));
+        Ok(all)
+    }
+}
+
+/// What is written so far.
+struct Writer<'r> {
+    report: &'r Report,
+    terminal: Terminal,
+    timeline: Timeline,
+    out: String,
+    /// By process and thread: the library calls that are written above what follows.
+    chains: HashMap<(usize, u32), Vec<u32>>,
+    /// Whose line was written last.
+    latest: Option<(usize, u32)>,
+    names: usize,
+}
+
+impl Writer<'_> {
+    fn line(&mut self, at_ns: Ns, who: &str, depth: usize, text: &str, look: Look) {
+        let at = format!("{:12.6}", at_ns.seconds());
+        let indent = 2 * depth;
+        let text = self.terminal.paint(look, text);
+        let at = self.terminal.paint(Look::Faint, &at);
+        self.out.push_str(&format!(
+            "{at}  {who:width$}  {:indent$}{text}\n",
+            "",
+            width = self.names
+        ));
+    }
+
+    /// The library calls that a system call was made in, as far as they are not written yet, and how many they are.
+    fn chain(&mut self, call: &NarratedCall, who: &str) -> usize {
+        let contexts = &self.report.analysis.contexts;
+        let mut chain = Vec::new();
+        let mut at = call.context;
+        while let Some(context) = at.and_then(|at| contexts.get(at as usize)) {
+            chain.extend(at);
+            at = context.parent;
+        }
+        chain.reverse();
+        let key = (call.process, call.tid);
+        let known = self.chains.insert(key, chain.clone()).unwrap_or_default();
+        let same = known.iter().zip(&chain).take_while(|(a, b)| a == b).count();
+        let known_depth = if self.latest == Some(key) { same } else { 0 };
+        for (depth, &context) in chain.iter().enumerate().skip(known_depth) {
+            let api = contexts[context as usize].api;
+            let library = self.report.names.object(self.report.analysis.apis[api as usize].object);
+            let name = self.report.names.short(api as usize);
+            let mut text = format!("{} ({})", clean(name), clean(library));
+            if let Some(kept) = self.kept(call, context) {
+                text.push_str(&format!("  {}", elapsed(kept.ns.0)));
+            }
+            self.line(call.at_ns, who, depth, &text, Look::Strong);
+        }
+        chain.len()
+    }
+
+    /// The library call in which a system call was made, if it was kept.
+    fn kept(&self, call: &NarratedCall, context: u32) -> Option<&TimedCall> {
+        let lane = self.timeline.lanes.get(call.thread?)?;
+        let before = lane.calls.partition_point(|kept| kept.start_ns <= call.at_ns);
+        let own = lane.calls[..before].iter().rev().find(|kept| kept.context == context)?;
+        (own.start_ns.0.saturating_add(own.ns.0) >= call.at_ns.0).then_some(own)
+    }
+}
+
+/// Whether two calls are told as one.
+fn alike(a: &NarratedCall, b: &NarratedCall) -> bool {
+    (a.process, a.tid, a.context, a.number, a.first_argument)
+        == (b.process, b.tid, b.context, b.number, b.first_argument)
+        && !a.failed
+        && !b.failed
+        && a.ns.is_some()
+        && b.ns.is_some()
+}
+
+fn who(report: &Report, call: &NarratedCall) -> String {
+    let program = report.analysis.processes.get(call.process).map_or("", |row| &*row.program);
+    let thread = call.thread.map(|thread| &*report.analysis.threads[thread].name);
+    let name = thread.filter(|name| !name.is_empty()).unwrap_or(program);
+    format!("{} {}", clean(name), call.tid)
+}
+
+fn duration(call: &NarratedCall) -> String {
+    call.ns.map_or_else(String::new, |ns| format!("  {}", elapsed(ns.0)))
+}
+
+impl Show for Narrate<'_> {
+    const NAME: &'static str = "narrate";
+
+    fn text(&self, report: &Report, terminal: Terminal, top: usize) -> anyhow::Result<String> {
+        let Narration { calls, lost } = self.calls(report)?;
+        let timeline = timeline(&report.loaded.images, &report.analysis);
+        let names = calls.iter().map(|call| who(report, call).chars().count()).max().unwrap_or(0);
+        let mut marks: Vec<(Ns, String, String)> = Vec::new();
+        for lane in &timeline.lanes {
+            let row = &report.analysis.threads[lane.thread];
+            for mark in &lane.marks {
+                if self.wants(report, mark.at_ns, Some(lane.thread), row.tid) {
+                    let name = format!("── {} ──", clean(&timeline.marks[mark.name as usize]));
+                    marks.push((mark.at_ns, format!("{} {}", clean(&row.name), row.tid), name));
+                }
+            }
+        }
+        marks.sort();
+        let mut marks = marks.into_iter().peekable();
+        let mut writer = Writer {
+            report,
+            terminal,
+            timeline,
+            out: String::new(),
+            chains: HashMap::new(),
+            latest: None,
+            names,
+        };
+        let mut at = 0;
+        let mut shown = 0;
+        while let Some(call) = calls.get(at).filter(|_| shown < top) {
+            while let Some((at_ns, who, name)) = marks.next_if(|mark| mark.0 <= call.at_ns) {
+                writer.line(at_ns, &who, 0, &name, Look::Strong);
+            }
+            let run = calls[at..].iter().take_while(|next| alike(call, next)).count().max(1);
+            let who = who(report, call);
+            let depth = writer.chain(call, &who);
+            let told = if run >= FOLDED { 1 } else { run };
+            for one in &calls[at..at + told] {
+                let text = format!("{} = {}{}", clean(&one.call), one.result, duration(one));
+                let look = if one.failed { Look::Warning } else { Look::Plain };
+                writer.line(one.at_ns, &who, depth, &text, look);
+            }
+            if run >= FOLDED {
+                let ns =
+                    calls[at + 1..at + run].iter().filter_map(|call| call.ns).map(|ns| ns.0).sum();
+                let text = format!("… {} more, {}", run - 1, elapsed(ns));
+                writer.line(calls[at + run - 1].at_ns, &who, depth, &text, Look::Faint);
+            }
+            writer.latest = Some((call.process, call.tid));
+            at += run;
+            shown += 1;
+        }
+        for (at_ns, who, name) in marks.filter(|_| at >= calls.len()) {
+            writer.line(at_ns, &who, 0, &name, Look::Strong);
+        }
+        let mut out = writer.out;
+        if at < calls.len() {
+            out.push_str(&super::left_out(calls.len() - at, 0, "system calls"));
+        }
+        if lost > 0 {
+            let line =
+                format!("{lost} system calls or more are missing: there was no room for them\n");
+            out.push_str(&terminal.paint(Look::Warning, &line));
+        }
+        Ok(out)
+    }
+
+    fn tables(&self, report: &Report, top: usize) -> anyhow::Result<Vec<Rows>> {
+        let all = self.calls(report)?;
+        let rows = all.calls.iter().take(top).map(|call| {
+            let api = call.context.map(|context| report.analysis.contexts[context as usize].api);
+            let function = api.map(|api| report.names.full(api as usize));
+            let name = call.thread.map(|thread| &*report.analysis.threads[thread].name);
+            machine::row(
+                call,
+                [
+                    ("pid", Value::from(report.analysis.processes[call.process].pid)),
+                    ("thread_name", Value::from(name)),
+                    ("function", Value::from(function)),
+                    (
+                        "syscall",
+                        Value::from(chase_analyzer::syscall_name(call.number).into_owned()),
+                    ),
+                ],
+            )
+        });
+        let columns = vec![
+            "at_ns",
+            "ns",
+            "pid",
+            "tid",
+            "thread_name",
+            "function",
+            "syscall",
+            "call",
+            "result",
+            "failed",
+        ];
+        Ok(vec![Rows { name: "calls", columns, rows: rows.collect::<anyhow::Result<_>>()? }])
+    }
+}

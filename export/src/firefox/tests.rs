@@ -1,0 +1,69 @@
+use serde_json::Value;
+
+use super::*;
+use crate::trace::{TraceFunction, TraceProcess, TraceWait};
+
+fn document() -> Value {
+    let call = |function, start_ns, end_ns, depth| TraceCall {
+        function,
+        start_ns,
+        end_ns,
+        depth,
+        is_open: false,
+    };
+    let thread = TraceThread {
+        tid: 7,
+        name: "app".into(),
+        is_main: true,
+        start_ns: 1_000_000,
+        end_ns: 9_000_000,
+        calls: vec![call(0, 2_000_000, 6_000_000, 0), call(1, 3_000_000, 4_000_000, 1)],
+        waits: vec![TraceWait {
+            what: "a lock".into(),
+            start_ns: 6_500_000,
+            woken_ns: 7_000_000,
+            end_ns: 7_000_000,
+            waker: None,
+        }],
+        marks: vec![(5_000_000, "half".into())],
+    };
+    let function =
+        |name: &str, library: &str| TraceFunction { name: name.into(), library: library.into() };
+    let trace = Trace {
+        title: "app".into(),
+        realtime_ns: 1_700_000_000_000_000_000,
+        functions: vec![function("compress", "libz"), function("crc32", "libz")],
+        processes: vec![TraceProcess {
+            pid: 7,
+            name: "app".into(),
+            start_ns: 1_000_000,
+            end_ns: 9_000_000,
+            threads: vec![thread],
+            ..TraceProcess::default()
+        }],
+    };
+    serde_json::from_str(&firefox(&trace).expect("JSON")).expect("JSON again")
+}
+
+#[test]
+fn the_document_has_the_thread_with_its_calls_as_markers() {
+    let document = document();
+    assert_eq!(document["meta"]["product"], "app");
+    let threads = document["threads"].as_array().expect("threads");
+    assert_eq!(threads.len(), 1);
+    let markers = &threads[0]["markers"];
+    assert_eq!(markers["length"], 4);
+    let start: Vec<f64> =
+        markers["startTime"].as_array().unwrap().iter().map(|ms| ms.as_f64().unwrap()).collect();
+    assert_eq!(start, [1.0, 2.0, 5.5, 4.0]);
+}
+
+/// Weights of samples are microseconds: they add up to the time of the calls.
+#[test]
+fn samples_add_up_to_the_time_in_calls() {
+    let document = document();
+    let samples = &document["threads"][0]["samples"];
+    let weights = samples["weight"].as_array().expect("weights");
+    let sum: i64 = weights.iter().map(|weight| weight.as_i64().unwrap()).sum();
+    assert_eq!(sum, 4_000, "{samples}");
+}

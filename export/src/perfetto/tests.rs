@@ -1,0 +1,152 @@
+use super::*;
+use crate::trace::{TraceFunction, TraceProcess};
+
+fn call(function: u32, start_ns: u64, end_ns: u64, depth: u16) -> TraceCall {
+    TraceCall { function, start_ns, end_ns, depth, is_open: false }
+}
+
+fn trace() -> Trace {
+    let function =
+        |name: &str, library: &str| TraceFunction { name: name.into(), library: library.into() };
+    let main = TraceThread {
+        tid: 10,
+        is_main: true,
+        name: "app".into(),
+        start_ns: 100,
+        end_ns: 900,
+        // The second ends with the first, and one inside begins where the one before ends.
+        calls: vec![
+            call(0, 200, 600, 0),
+            call(1, 300, 400, 1),
+            call(1, 400, 603, 1),
+            call(2, 700, 700, 0),
+        ],
+        marks: vec![(650, "half".into())],
+        ..TraceThread::default()
+    };
+    let wait = TraceWait {
+        what: "a lock".into(),
+        start_ns: 250,
+        woken_ns: 500,
+        end_ns: 550,
+        waker: Some((0, 0)),
+    };
+    let worker = TraceThread {
+        tid: 11,
+        name: "worker".into(),
+        start_ns: 150,
+        end_ns: 800,
+        calls: vec![TraceCall { is_open: true, ..call(2, 240, 800, 0) }],
+        waits: vec![wait],
+        ..TraceThread::default()
+    };
+    Trace {
+        title: "app".into(),
+        realtime_ns: 1_000,
+        functions: vec![
+            function("read", "libc"),
+            function("crc32", "libz"),
+            function("wait", "libc"),
+        ],
+        processes: vec![TraceProcess {
+            pid: 10,
+            name: "app".into(),
+            command: vec!["./app".into()],
+            start_ns: 100,
+            end_ns: 900,
+            threads: vec![main, worker],
+        }],
+    }
+}
+
+fn packets() -> Vec<Packet> {
+    TraceMessage::decode(&*perfetto(&trace())).expect("a trace").packet
+}
+
+fn events() -> Vec<(u64, TrackEvent)> {
+    packets()
+        .into_iter()
+        .filter_map(|packet| Some((packet.timestamp?, packet.track_event?)))
+        .collect()
+}
+
+/// Each end closes what began last on its track, nothing stays open, and times go up.
+#[test]
+fn slices_nest() {
+    let mut open: std::collections::HashMap<u64, Vec<u64>> = std::collections::HashMap::new();
+    let mut before = 0;
+    let mut total = 0;
+    for (at, event) in events() {
+        assert!(at >= before, "{at} after {before}");
+        before = at;
+        let stack = open.entry(event.track_uuid.unwrap()).or_default();
+        match event.r#type {
+            Some(SLICE_BEGIN) => stack.push(at),
+            Some(SLICE_END) => total += at - stack.pop().expect("something is open"),
+            _ => {}
+        }
+    }
+    assert!(open.values().all(Vec::is_empty));
+    // 400, 100, 200 cut to what it is in, 0, 560, and the wait's 300.
+    assert_eq!(total, 400 + 100 + 200 + 560 + 300);
+}
+
+#[test]
+fn names_and_categories_are_known_before_they_are_used() {
+    let packets = packets();
+    let data = packets.iter().find_map(|packet| packet.interned_data.as_ref()).unwrap();
+    let name = |all: &[Interned], iid: u64| {
+        let of = all.iter().find(|one| one.iid == Some(iid)).expect("a name");
+        of.name.clone().unwrap()
+    };
+    let called: Vec<(String, String)> = events()
+        .iter()
+        .filter_map(|(_, event)| {
+            let function = name(&data.event_names, event.name_iid?);
+            Some((function, name(&data.event_categories, event.category_iids[0])))
+        })
+        .collect();
+    let expected = [
+        ("read", "libc"),
+        ("wait", "libc"),
+        ("crc32", "libz"),
+        ("crc32", "libz"),
+        ("wait", "libc"),
+    ];
+    assert_eq!(called, expected.map(|(function, library)| (function.into(), library.into())));
+}
+
+#[test]
+fn a_flow_leads_from_the_waker_to_the_wait() {
+    let events = events();
+    let from: Vec<_> = events.iter().filter(|(_, event)| !event.flow_ids.is_empty()).collect();
+    let to: Vec<_> =
+        events.iter().filter(|(_, event)| !event.terminating_flow_ids.is_empty()).collect();
+    assert_eq!((from.len(), to.len()), (1, 1));
+    assert_eq!(from[0].1.flow_ids, to[0].1.terminating_flow_ids);
+    assert_eq!((from[0].0, from[0].1.track_uuid), (500, Some(thread_track(0, 0))));
+    assert_eq!((to[0].0, to[0].1.track_uuid), (550, Some(thread_track(0, 1) + 1)));
+}
+
+#[test]
+fn tracks_say_whose_they_are() {
+    let descriptors: Vec<TrackDescriptor> =
+        packets().into_iter().filter_map(|packet| packet.track_descriptor).collect();
+    let thread = |tid: i32| {
+        let is_it = |d: &&TrackDescriptor| d.thread.as_ref().is_some_and(|t| t.tid == Some(tid));
+        descriptors.iter().find(is_it).expect("the thread")
+    };
+    let process = descriptors.iter().find(|d| d.process.is_some()).expect("the process");
+    assert_eq!(thread(11).parent_uuid, process.uuid);
+    assert_eq!(thread(11).thread.as_ref().unwrap().thread_name.as_deref(), Some("worker"));
+}
+
+#[test]
+fn threads_that_wait_are_not_counted() {
+    let values: Vec<(u64, i64)> = events()
+        .iter()
+        .filter(|(_, event)| event.track_uuid == Some(2))
+        .filter_map(|(at, event)| Some((*at, event.counter_value?)))
+        .collect();
+    assert_eq!(values, [(100, 1), (150, 2), (250, 1), (550, 2), (800, 1), (900, 0)]);
+}

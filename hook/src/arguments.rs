@@ -1,0 +1,70 @@
+//! Which slots have an argument that says how much a call has to do, and what it is in a call.
+
+use core::sync::atomic::{AtomicBool, Ordering};
+
+use chase_logic::arguments::argument_of;
+
+use crate::abi::{ARGUMENT_IS_INT, ARGUMENTS};
+
+/// How far behind its bits the meaning is, in the word of a slot.
+const MEANING: u32 = 17;
+
+/// Whether arguments are noted.
+static ON: AtomicBool = AtomicBool::new(false);
+
+/// From now on the arguments of the slots that are described are noted.
+pub(crate) fn start() {
+    ON.store(true, Ordering::Relaxed);
+}
+
+/// Notes what an import says of its slot, before the slot is used.
+pub(crate) fn describe(slot: usize, name: &[u8]) {
+    if !ON.load(Ordering::Relaxed) {
+        return;
+    }
+    if let Some(argument) = argument_of(name)
+        && let Some(word) = ARGUMENTS.get(slot)
+    {
+        let places =
+            u32::from(argument.place() as u8) | u32::from(argument.second_place() as u8) << 8;
+        let bits = if argument.is_int { ARGUMENT_IS_INT } else { 0 };
+        word.store(places | bits | u32::from(argument.meaning) << MEANING, Ordering::Relaxed);
+    }
+}
+
+fn word_of(slot: usize) -> u32 {
+    ARGUMENTS.get(slot).map_or(0, |word| word.load(Ordering::Relaxed))
+}
+
+/// Whether a slot has such an argument.
+#[inline]
+pub(crate) fn has(slot: u32) -> bool {
+    word_of(slot as usize) != 0
+}
+
+/// What it means, of a slot that has one: `ARGUMENT_*`.
+pub(crate) fn meaning(slot: u32) -> u16 {
+    (word_of(slot as usize) >> MEANING) as u16
+}
+
+/// The value in a call of a slot that has one; `None` if it is negative.
+///
+/// # Safety
+/// The call path has saved the registers beneath `sp`, where the return address is.
+pub(crate) unsafe fn value(slot: u32, sp: usize) -> Option<u64> {
+    let word = word_of(slot as usize);
+    let register = |place: u8| {
+        let place = sp.wrapping_add_signed(isize::from(place as i8));
+        // SAFETY: the caller vouches for the place.
+        unsafe { *(place as *const u64) }
+    };
+    let mut value = register(word as u8);
+    let second = (word >> 8) as u8;
+    if second != 0 {
+        value = value.checked_mul(register(second)).unwrap_or(u64::MAX);
+    }
+    if word & ARGUMENT_IS_INT != 0 {
+        value = i64::from(value as i32) as u64;
+    }
+    (value as i64 >= 0).then_some(value)
+}

@@ -1,0 +1,99 @@
+//! Names that the application gives to moments, each in the recording once.
+
+use core::ptr;
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use chase_format::layout::{ChunkKind, MARK_NAME, MarkName, NONE, PAGE};
+use chase_format::writer::{Chunk, records_per_chunk};
+
+use crate::lock::{Fork, Lock};
+use crate::recording;
+
+/// Most names of a process, and places to look for them.
+const MOST: usize = 512;
+const PLACES: usize = 2 * MOST;
+const CHUNK: usize = 2 * PAGE;
+const PER_CHUNK: usize = records_per_chunk(CHUNK, size_of::<MarkName>());
+
+struct State {
+    /// Name and number, by hash.
+    known: [(*mut MarkName, u32); PLACES],
+    count: u32,
+    chunk: Option<Chunk>,
+    used: usize,
+}
+
+impl State {
+    const EMPTY: Self =
+        Self { known: [(ptr::null_mut(), 0); PLACES], count: 0, chunk: None, used: 0 };
+}
+
+static MARKS: Lock<State> = Lock::new(State::EMPTY);
+
+/// The number of a name, plus 1; 0 if there is no room for it. Signals are blocked.
+pub(crate) fn number_of(name: &[u8]) -> u32 {
+    let name = name.get(..name.len().min(MARK_NAME)).unwrap_or(name);
+    let state = &mut *MARKS.hold();
+    let first = hash(name) as usize;
+    for probe in 0..PLACES {
+        let at = (first + probe) % PLACES;
+        let Some(&(known, number)) = state.known.get(at) else { break };
+        if known.is_null() {
+            return state.add(at, name).map_or(0, |number| number + 1);
+        }
+        // SAFETY: names stay in the recording.
+        let known = unsafe { &*known };
+        if known.name.get(..known.len as usize) == Some(name) {
+            return number + 1;
+        }
+    }
+    0
+}
+
+impl State {
+    fn add(&mut self, at: usize, name: &[u8]) -> Option<u32> {
+        if self.count as usize >= MOST {
+            return None;
+        }
+        let chunk = match self.chunk.filter(|_| self.used < PER_CHUNK) {
+            Some(chunk) => chunk,
+            None => {
+                let chunk = recording::chunk(ChunkKind::Marks, NONE, CHUNK)?;
+                chunk.commit(PER_CHUNK);
+                (self.chunk, self.used) = (Some(chunk), 0);
+                chunk
+            }
+        };
+        let record = chunk.contents().cast::<MarkName>().wrapping_add(self.used);
+        // SAFETY: the chunk has room for it, and nobody else writes there.
+        unsafe {
+            (*record).len = name.len() as u32;
+            ptr::copy_nonoverlapping(name.as_ptr(), (&raw mut (*record).name).cast(), name.len());
+            AtomicU32::from_ptr(&raw mut (*record).state).store(1, Ordering::Release);
+        }
+        let number = self.count;
+        self.used += 1;
+        self.count += 1;
+        if let Some(place) = self.known.get_mut(at) {
+            *place = (record, number);
+        }
+        Some(number)
+    }
+}
+
+/// FNV-1a.
+fn hash(name: &[u8]) -> u32 {
+    name.iter().fold(0x811c_9dc5, |hash, &byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+}
+
+/// A new recording has no names.
+pub(crate) fn renew() {
+    let state = &mut *MARKS.hold();
+    state.known.fill((ptr::null_mut(), 0));
+    (state.count, state.chunk, state.used) = (0, None, 0);
+}
+
+/// Sees to the lock in a fork.
+pub(crate) fn fork(moment: Fork) {
+    MARKS.fork(moment);
+}

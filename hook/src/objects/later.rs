@@ -1,0 +1,39 @@
+//! In a process that runs already: what came with its start, and what was loaded later.
+
+use chase_format::layout::{NONE, OBJECT_CHASE, OBJECT_DLOPENED, OBJECT_EXECUTABLE};
+
+use super::Objects;
+
+impl Objects {
+    /// Tells what came with the start from what was loaded later, and what of that came together: the list has an object
+    /// first, then what it needs and was not there. (Which of it is for all to find shows nowhere: nothing is taken to be.)
+    pub(crate) fn tell_who_came_later(&mut self) {
+        let executable = self.all().iter().position(|it| it.flags & OBJECT_EXECUTABLE != 0);
+        let at_start = self.needs(executable.map_or(0, |id| id as u32));
+        let needed = at_start.ids().get(1..).unwrap_or(&[]);
+        // Those that were preloaded stand before all that. (What they alone need is taken for loaded later, and is found
+        // by them all the same.)
+        let first_needed = needed.iter().min().copied().unwrap_or(0);
+        for id in 0..self.count as u32 {
+            let Some(object) = self.get_mut(id) else { continue };
+            let is_early = object.namespace == 0 && (id < first_needed || needed.contains(&id));
+            if !is_early && object.flags & OBJECT_CHASE == 0 {
+                object.flags |= OBJECT_DLOPENED;
+                object.global = false;
+                object.root = NONE;
+            }
+        }
+        for id in 0..self.count as u32 {
+            let has_no_root = |object: &super::Object| object.root == NONE;
+            if !self.get(id).is_some_and(has_no_root) {
+                continue;
+            }
+            let together = self.needs(id);
+            for &other in together.ids().iter().filter(|&&other| other >= id) {
+                if let Some(object) = self.get_mut(other).filter(|object| object.root == NONE) {
+                    object.root = id;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! Single calls, kept with their times: those that took long, by default.
+//!
+//! A thread has chunks of events in the recording, each as large as those before together. Once there is no room for another,
+//! it begins again with the first, unless the first events are to be kept. Whoever is to be kept is known at the end of a call that
+//! took long, which leaves the fast half of the call path anyway.
+
+use core::cell::Cell;
+use core::ptr;
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, compiler_fence};
+
+use chase_format::layout::{
+    ChunkKind, EVENT_CALL, EVENT_MARK, EventRecord, EventsHead, Node, PAGE,
+};
+use chase_format::writer::records_per_chunk;
+
+use super::Thread;
+use super::off_cpu::ask_limit;
+use crate::abi::{LONG, SHORT_LIMIT};
+use crate::arch::{OwnCounter, add_to_own};
+use crate::node::{SLOT_MASK, reference};
+use crate::recording::Lost;
+use crate::signals::SignalsBlocked;
+use crate::traits::{CHOSEN, has};
+use crate::{clock, recording};
+
+/// Chunks of a thread: each is twice as large as the one before.
+const CHUNKS: usize = 14;
+
+/// How long a call takes at least that is kept, in ns; never, if none are.
+static LIMIT_NS: AtomicU64 = AtomicU64::new(u64::MAX);
+/// The same in ticks: at first too few.
+static LIMIT_TICKS: AtomicU64 = AtomicU64::new(u64::MAX);
+/// Whether the ticks are as precise as they get.
+static RATE_IS_KNOWN: AtomicBool = AtomicBool::new(false);
+static KEEPS_FIRST: AtomicBool = AtomicBool::new(false);
+/// Whether calls of some functions are all kept.
+static HAS_CHOSEN: AtomicBool = AtomicBool::new(false);
+/// Bytes for events of all threads, and what is left of them.
+static BYTES: AtomicU64 = AtomicU64::new(0);
+static LEFT: AtomicU64 = AtomicU64::new(0);
+
+/// Which events are wanted of the process.
+pub(crate) struct Wanted {
+    /// Calls that take less are not kept.
+    pub(crate) limit_ns: u64,
+    pub(crate) bytes: u64,
+    pub(crate) keeps_first: bool,
+    pub(crate) has_chosen: bool,
+}
+
+/// From now on, events are kept. Called while there is one thread.
+pub(crate) fn want(wanted: &Wanted) {
+    KEEPS_FIRST.store(wanted.keeps_first, Ordering::Relaxed);
+    HAS_CHOSEN.store(wanted.has_chosen, Ordering::Relaxed);
+    BYTES.store(wanted.bytes, Ordering::Relaxed);
+    LIMIT_NS.store(wanted.limit_ns, Ordering::Relaxed);
+    // No counter is slower than a tick in a nanosecond.
+    LIMIT_TICKS.store(wanted.limit_ns, Ordering::Relaxed);
+    RATE_IS_KNOWN.store(!clock::is_time_stamp(), Ordering::Relaxed);
+    if wanted.has_chosen || wanted.limit_ns == 0 {
+        SHORT_LIMIT.store(0, Ordering::Relaxed);
+    }
+    choose_long();
+    renew();
+}
+
+/// A new recording has room for as many events as the one before.
+pub(crate) fn renew() {
+    LEFT.store(BYTES.load(Ordering::Relaxed), Ordering::Relaxed);
+}
+
+/// Of calls that take so long, the call path lets more be known.
+pub(super) fn choose_long() {
+    let limit = match HAS_CHOSEN.load(Ordering::Relaxed) {
+        true => 0,
+        false => LIMIT_TICKS.load(Ordering::Relaxed),
+    };
+    LONG.store(limit.min(ask_limit()), Ordering::Relaxed);
+}
+
+fn learn_rate() {
+    if let Some(rate) = clock::ticks_per_us()
+        && !RATE_IS_KNOWN.swap(true, Ordering::Relaxed)
+    {
+        let ticks = u128::from(LIMIT_NS.load(Ordering::Relaxed)) * u128::from(rate) / 1_000;
+        LIMIT_TICKS.store(u64::try_from(ticks).unwrap_or(u64::MAX), Ordering::Relaxed);
+        choose_long();
+    }
+}
+
+/// So many bytes are taken from those that are left: of what one thread adds to others, no more than half.
+fn take_room(bytes: u64, is_first: bool) -> bool {
+    let needed = if is_first { bytes } else { bytes * 2 };
+    let take = |left: u64| if needed <= left { left.checked_sub(bytes) } else { None };
+    LEFT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
+}
+
+/// Where a thread's events are.
+pub(super) struct Events {
+    chunks: [Cell<*mut EventsHead>; CHUNKS],
+    /// How many chunks there are, and which of them is being filled.
+    used: Cell<usize>,
+    current: Cell<usize>,
+    /// The one that is being filled, as many events as it holds, and the place of the next one.
+    head: Cell<*mut EventsHead>,
+    capacity: Cell<usize>,
+    next: AtomicUsize,
+    /// How many there were.
+    count: AtomicUsize,
+    /// There is no room for more chunks.
+    is_full: Cell<bool>,
+}
+
+impl Events {
+    pub(super) const fn new() -> Self {
+        Self {
+            chunks: [const { Cell::new(ptr::null_mut()) }; CHUNKS],
+            used: Cell::new(0),
+            current: Cell::new(0),
+            head: Cell::new(ptr::null_mut()),
+            capacity: Cell::new(0),
+            next: AtomicUsize::new(0),
+            count: AtomicUsize::new(0),
+            is_full: Cell::new(false),
+        }
+    }
+
+    fn enter(&self, number: usize) {
+        self.current.set(number);
+        self.head.set(self.chunks.get(number).map_or(ptr::null_mut(), Cell::get));
+        self.capacity.set(capacity(number));
+    }
+}
+
+fn capacity(number: usize) -> usize {
+    // What is in front of the records is as long as one.
+    records_per_chunk(PAGE << number, size_of::<EventRecord>()) - 1
+}
+
+impl Thread {
+    /// The thread, with a new record, has no events.
+    pub(super) fn begin_events(&self) {
+        let own = &self.events;
+        own.chunks.iter().for_each(|chunk| chunk.set(ptr::null_mut()));
+        own.used.set(0);
+        own.enter(CHUNKS);
+        own.capacity.set(0);
+        own.next.store(0, Ordering::Relaxed);
+        own.count.store(0, Ordering::Relaxed);
+        own.is_full.set(false);
+    }
+
+    /// A call of `node` that took long has ended: it is an event, if it is to be kept.
+    pub(crate) fn note_call(&self, node: *mut Node, start_ticks: u64, ticks: u64) {
+        if LIMIT_NS.load(Ordering::Relaxed) == u64::MAX {
+            return;
+        }
+        if !RATE_IS_KNOWN.load(Ordering::Relaxed) {
+            learn_rate();
+        }
+        // SAFETY: the node is one of this thread's.
+        let slot = unsafe { (*node).slot } & SLOT_MASK;
+        let is_long = ticks >= LIMIT_TICKS.load(Ordering::Relaxed);
+        if is_long || HAS_CHOSEN.load(Ordering::Relaxed) && has(slot, CHOSEN) {
+            let (of, kind) = (reference(node), EVENT_CALL);
+            self.add_event(EventRecord { start_ticks, ticks, of, kind, ..EventRecord::default() });
+        }
+    }
+
+    /// The application marks this moment: `of` as in [`EventRecord`].
+    pub(crate) fn note_mark(&self, of: u32) {
+        if LIMIT_NS.load(Ordering::Relaxed) != u64::MAX {
+            let start_ticks = clock::now();
+            self.add_event(EventRecord {
+                start_ticks,
+                of,
+                kind: EVENT_MARK,
+                ..EventRecord::default()
+            });
+        }
+    }
+
+    fn add_event(&self, event: EventRecord) {
+        let own = &self.events;
+        let head = own.head.get();
+        let at = add_to_own(&own.next, 1);
+        // A handler in between may have gone on to another chunk.
+        if at < own.capacity.get() && ptr::eq(own.head.get(), head) {
+            // SAFETY: the chunk has so many places.
+            unsafe { self.write(head, at, event) };
+        } else {
+            self.add_event_slowly(event);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn add_event_slowly(&self, event: EventRecord) {
+        let own = &self.events;
+        let _signals = SignalsBlocked::new();
+        let mut at = own.next.load(Ordering::Relaxed);
+        if at >= own.capacity.get() {
+            if !self.next_chunk() {
+                return self.lose_event();
+            }
+            at = 0;
+        }
+        own.next.store(at + 1, Ordering::Relaxed);
+        // SAFETY: the chunk has so many places.
+        unsafe { self.write(own.head.get(), at, event) };
+    }
+
+    /// Goes on in another chunk: a new one, or the one with the oldest events.
+    fn next_chunk(&self) -> bool {
+        let own = &self.events;
+        let used = own.used.get();
+        if let Some(place) = own.chunks.get(used).filter(|_| !own.is_full.get()) {
+            let bytes = PAGE << used;
+            let has_room = take_room(bytes as u64, used == 0);
+            let chunk = if has_room {
+                recording::chunk(ChunkKind::Events, self.index(), bytes)
+            } else {
+                None
+            };
+            if let Some(chunk) = chunk {
+                chunk.commit(capacity(used));
+                place.set(chunk.contents().cast());
+                own.used.set(used + 1);
+                own.enter(used);
+                return true;
+            }
+            own.is_full.set(true);
+        }
+        if used == 0 || KEEPS_FIRST.load(Ordering::Relaxed) {
+            return false;
+        }
+        own.enter((own.current.get() + 1) % used);
+        true
+    }
+
+    fn lose_event(&self) {
+        match self.events.chunks.first().map(Cell::get).filter(|chunk| !chunk.is_null()) {
+            // SAFETY: it is in the mapping, and this thread's.
+            Some(first) => unsafe { OwnCounter::at(&raw mut (*first).lost) }.add(1),
+            None => recording::unseen(Lost::Event),
+        }
+    }
+
+    /// Writes an event where another may be: it is told from what is half written by its number, which is stored last.
+    ///
+    /// # Safety
+    /// The chunk has a place `at`.
+    unsafe fn write(&self, head: *mut EventsHead, at: usize, event: EventRecord) {
+        let number = add_to_own(&self.events.count, 1) as u64 + 1;
+        let event = EventRecord { number, ..event };
+        let check = event.check_of();
+        // SAFETY: the caller vouches for the place, which is this thread's.
+        unsafe {
+            let place = head.cast::<EventRecord>().add(1 + at);
+            (&raw mut (*place).number).write_volatile(0);
+            compiler_fence(Ordering::SeqCst);
+            place.write(EventRecord { number: 0, check, ..event });
+            compiler_fence(Ordering::SeqCst);
+            (&raw mut (*place).number).write_volatile(number);
+        }
+    }
+}

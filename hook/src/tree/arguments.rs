@@ -1,0 +1,290 @@
+//! Rows of arguments, and how they are found: in the table, in the place of the nodes of slots that have one.
+//!
+//! The call path notes by itself what a call asks for, where there is a long row (`arguments.S`). What is here makes
+//! the rows, notes all other calls, and chooses those that are kept with their durations.
+
+use core::ptr;
+
+use chase_format::layout::{
+    ARGUMENT_PAIRS, ARGUMENT_SHORT_PAIRS, ArgumentHead, ArgumentPair, ArgumentRow, ChunkKind,
+    FRAMED, Node, PAGE, SAMPLED, ShortArgumentRow, UNIT, argument_bucket,
+};
+
+use super::{Tree, key};
+use crate::abi::Entry;
+use crate::arch::OwnCounter;
+use crate::arguments;
+use crate::node::{SLOT_MASK, node_at, reference};
+use crate::recording::{self, Lost};
+use crate::signals::SignalsBlocked;
+use chase_logic::hash::WITH_ARGUMENT;
+
+/// Length of a thread's rows, in units, before further contexts get none.
+const MANY_UNITS: usize = 1 << 14;
+
+/// Whether the calls of a slot, with its bits as a key of the tree, have rows in the place of their nodes.
+pub(super) fn are_noted(slot: u32) -> bool {
+    slot & !SLOT_MASK == 0 && arguments::has(slot)
+}
+
+/// The node of an entry, which may have a row in its place; null if it is free.
+pub(super) fn node_of(entry: &Entry) -> *mut Node {
+    if entry.key & WITH_ARGUMENT == 0 {
+        return entry.node;
+    }
+    let head = entry.node.cast::<ArgumentHead>();
+    // SAFETY: rows live as long as the mapping.
+    node_at(unsafe { (*head).node_ref })
+}
+
+/// Where the duration of a call is to be put, once it has returned.
+#[derive(Clone, Copy)]
+pub(crate) struct Kept(*mut ArgumentPair);
+
+/// Its place is an offset in the recording, in these units.
+const KEPT_UNIT: usize = size_of::<ArgumentPair>();
+const _: () =
+    assert!(recording::LARGEST / KEPT_UNIT <= u32::MAX as usize && UNIT.is_multiple_of(KEPT_UNIT));
+
+impl Kept {
+    pub(crate) const NONE: Self = Self(ptr::null_mut());
+
+    /// Whether there is such a place.
+    pub(crate) fn is_some(self) -> bool {
+        !self.0.is_null()
+    }
+
+    /// The place in the recording.
+    pub(crate) fn place(self) -> u32 {
+        ((self.0.addr() - recording::base().addr()) / KEPT_UNIT) as u32
+    }
+
+    /// The one that has this place.
+    pub(crate) fn at(place: u32) -> Self {
+        Self(recording::base().wrapping_add(place as usize * KEPT_UNIT).cast())
+    }
+
+    /// The call has returned, after so many ticks.
+    pub(crate) fn end(self, ticks: u64) {
+        if self.is_some() {
+            // SAFETY: rows live as long as the mapping, and are the calling thread's.
+            unsafe { (*self.0).ticks = ticks.max(1) };
+        }
+    }
+}
+
+impl Tree {
+    /// The entry that has a row of arguments under this key.
+    pub(super) fn with_argument(&self, key: u64) -> Option<*mut Entry> {
+        let entry = self.place(key | WITH_ARGUMENT);
+        // SAFETY: `place` stays inside the table.
+        (unsafe { (*entry).key } != 0).then_some(entry)
+    }
+
+    /// Enters the node of calls of `slot` by this caller, or its row. Signals are blocked.
+    pub(super) fn insert_node(&self, caller: *const Node, slot: u32, node: *mut Node) -> bool {
+        let plain = key(caller, slot);
+        if are_noted(slot) {
+            // SAFETY: the node is in the mapping.
+            let scope = node_at(unsafe { (*node).parent_ref });
+            let known = self.with_argument(key(scope, slot));
+            // SAFETY: it is in the table.
+            let known = known.map(|entry| unsafe { (*entry).node });
+            if let Some(row) = known.or_else(|| self.short_row(node)) {
+                return self.insert(plain | WITH_ARGUMENT, row);
+            }
+        }
+        self.insert(plain, node)
+    }
+
+    /// Notes the argument of a call of `node`, made in `context` with the return address at `sp`, that stands for
+    /// `weight` others and itself. If the call is chosen, gives where its duration goes.
+    ///
+    /// # Safety
+    /// The slot has an argument; the node is this thread's, and not busy; the registers are beneath `sp`.
+    pub(crate) unsafe fn note_argument(
+        &self,
+        node: *mut Node,
+        context: *mut Node,
+        weight: u32,
+        sp: usize,
+    ) -> Kept {
+        // SAFETY: the caller vouches for node and registers.
+        let (slot, value) =
+            unsafe { ((*node).slot, arguments::value((*node).slot & SLOT_MASK, sp)) };
+        let Some(row) = self.row_of(node, context, slot) else { return Kept::NONE };
+        let head = row.cast::<ArgumentHead>();
+        // SAFETY: rows are this thread's, and live as long as the mapping; a handler may add to one in between.
+        unsafe {
+            let is_long = (*head).units == ArgumentHead::LONG;
+            let calls = (*head).calls;
+            add(&raw mut (*head).calls, 1);
+            add(&raw mut (*head).weight, u64::from(weight));
+            let Some(value) = value else {
+                add(&raw mut (*head).negative, u64::from(weight));
+                return Kept::NONE;
+            };
+            add(&raw mut (*head).sum, value.saturating_mul(u64::from(weight)));
+            (*head).max = (*head).max.max(value);
+            let pairs = if is_long {
+                let row = row.cast::<ArgumentRow>();
+                let buckets = (&raw mut (*row).buckets).cast::<u64>();
+                add(buckets.add(argument_bucket(value)), u64::from(weight));
+                (&raw mut (*row).pairs).cast::<ArgumentPair>()
+            } else {
+                (&raw mut (*row.cast::<ShortArgumentRow>()).pairs).cast()
+            };
+            let Some(place) = place(head, calls, is_long) else { return Kept::NONE };
+            let pair = pairs.add(place);
+            *pair = ArgumentPair { value, ticks: 0 };
+            Kept(pair)
+        }
+    }
+
+    /// The row of a node, long enough for one more call; the caller's entry leads to it.
+    fn row_of(&self, node: *mut Node, context: *mut Node, slot: u32) -> Option<*mut Node> {
+        // SAFETY: nodes live as long as the mapping.
+        let scope = node_at(unsafe { (*node).parent_ref });
+        let is_sampled = slot & (SAMPLED | FRAMED) != 0;
+        let Some(entry) = self.with_argument(key(scope, slot)) else {
+            // Those of a slot that is not sampled have one from the start, or none.
+            return if is_sampled { self.add_row_of_samples(node, scope, slot) } else { None };
+        };
+        // SAFETY: it is in the table; rows live as long as the mapping.
+        let row = unsafe { (*entry).node };
+        let head = row.cast::<ArgumentHead>();
+        // SAFETY: as above.
+        let (units, calls) = unsafe { ((*head).units, (*head).calls) };
+        let row = if units == ArgumentHead::SHORT && calls >= ARGUMENT_SHORT_PAIRS as u64 {
+            self.lengthen(entry)?
+        } else {
+            row
+        };
+        if !is_sampled
+            && !ptr::eq(scope, context)
+            && let Some(entry) = self.with_argument(key(context, slot))
+        {
+            // SAFETY: it is in the table; a probe finds the one row or the other.
+            unsafe { ptr::write_volatile(&raw mut (*entry).node, row) };
+        }
+        Some(row)
+    }
+
+    #[cold]
+    fn add_row_of_samples(
+        &self,
+        node: *mut Node,
+        scope: *mut Node,
+        slot: u32,
+    ) -> Option<*mut Node> {
+        let _signals = SignalsBlocked::new();
+        let row = self.take_row(node, ArgumentHead::LONG)?;
+        self.insert(key(scope, slot) | WITH_ARGUMENT, row).then_some(row)
+    }
+
+    fn short_row(&self, node: *mut Node) -> Option<*mut Node> {
+        self.take_row(node, ArgumentHead::SHORT)
+    }
+
+    /// Puts a long row in the place of a short one that is full. Where there is no room, the slot's node takes the row's place
+    /// in the table, and nothing is noted any more.
+    #[cold]
+    fn lengthen(&self, entry: *mut Entry) -> Option<*mut Node> {
+        let _signals = SignalsBlocked::new();
+        // SAFETY: the entry is in the table, and has a row; both rows live as long as the mapping.
+        unsafe {
+            let short = (*entry).node.cast::<ShortArgumentRow>();
+            let node = node_of(&*entry);
+            let Some(row) = self.take_row(node, ArgumentHead::LONG) else {
+                // The same place is found without the bit.
+                (*entry).node = node;
+                ptr::write_volatile(&raw mut (*entry).key, (*entry).key & !WITH_ARGUMENT);
+                return None;
+            };
+            let long = row.cast::<ArgumentRow>();
+            let mut head = (*short).head;
+            (head.units, head.longer_ref, head.until_kept) = (ArgumentHead::LONG, 0, 0);
+            (*long).head = head;
+            let buckets = (&raw mut (*long).buckets).cast::<u64>();
+            let pairs = (&raw mut (*long).pairs).cast::<ArgumentPair>();
+            // Negative values have no pair.
+            for (at, pair) in
+                (*short).pairs.iter().enumerate().take((head.calls - head.negative) as usize)
+            {
+                add(buckets.add(argument_bucket(pair.value)), 1);
+                pairs.add(at).write(*pair);
+            }
+            (*short).head.longer_ref = reference(long);
+            ptr::write_volatile(&raw mut (*entry).node, row);
+            Some(row)
+        }
+    }
+
+    /// An empty row of a node. Signals are blocked.
+    fn take_row(&self, node: *mut Node, units: u16) -> Option<*mut Node> {
+        let len = usize::from(units);
+        if self.row_units.get() + len > MANY_UNITS {
+            recording::unseen(Lost::ContextWithoutArguments);
+            return None;
+        }
+        // SAFETY: signals are blocked.
+        let space = unsafe { &mut *self.rows.get() };
+        let place = space.take(len).or_else(|| {
+            let bytes = (self.row_units.get() * UNIT).next_multiple_of(PAGE).clamp(PAGE, 16 * PAGE);
+            space.enter(recording::chunk(ChunkKind::Arguments, self.owner.get(), bytes)?);
+            space.take(len)
+        });
+        let Some(place) = place else {
+            recording::unseen(Lost::ContextWithoutArguments);
+            return None;
+        };
+        self.row_units.set(self.row_units.get() + len);
+        let head = place.cast::<ArgumentHead>();
+        // SAFETY: the units are zero and this thread's.
+        unsafe {
+            (*head).node_ref = reference(node);
+            (*head).meaning = arguments::meaning((*node).slot & SLOT_MASK);
+            (*head).units = units;
+        }
+        space.publish();
+        Some(place.cast())
+    }
+}
+
+/// Where the call is kept whose number is `calls`, from 0, if it is. The first ones all are; of later ones each with the
+/// same chance, about: the nth call is followed by n / 16 on average that are not kept.
+///
+/// # Safety
+/// The row is the calling thread's.
+unsafe fn place(head: *mut ArgumentHead, calls: u64, is_long: bool) -> Option<usize> {
+    // SAFETY: the caller vouches for the row.
+    let (node_ref, until_kept, negative) =
+        unsafe { ((*head).node_ref, (*head).until_kept, (*head).negative) };
+    let number = calls.saturating_sub(negative);
+    if !is_long {
+        return Some(number as usize).filter(|&number| number < ARGUMENT_SHORT_PAIRS);
+    }
+    if number < ARGUMENT_PAIRS as u64 {
+        return Some(number as usize);
+    }
+    if until_kept > 0 {
+        // SAFETY: as above.
+        unsafe { (*head).until_kept = until_kept - 1 };
+        return None;
+    }
+    let random = (number ^ u64::from(node_ref) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let random = random ^ random >> 29;
+    let range = (number / (ARGUMENT_PAIRS as u64 / 2)).clamp(1, u64::from(u32::MAX));
+    // SAFETY: as above.
+    unsafe { (*head).until_kept = ((random >> 8) % range) as u32 };
+    Some((random >> 40) as usize % ARGUMENT_PAIRS)
+}
+
+/// Adds to a counter of a row, by one instruction.
+///
+/// # Safety
+/// The row is the calling thread's.
+unsafe fn add(counter: *mut u64, more: u64) {
+    // SAFETY: the caller vouches for the place.
+    unsafe { OwnCounter::at(counter) }.add(more);
+}

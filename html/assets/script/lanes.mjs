@@ -1,0 +1,88 @@
+// Threads as lanes of the timeline: which are shown, what of them is in a window, who woke whom. No page needed.
+//
+// A lane is `{name, group, spans}`; spans are sorted `[from, to, state, text, waker, at]`: nanoseconds, a number of a state,
+// what to say of it, the number of the lane that ended it (or -1) and what that did.
+
+// Lanes as the page has them, with texts said once and lengths instead of ends.
+export function unpacked({ texts, lanes, ...rest }) {
+  const span = ([from, length, state, text, waker, at]) => [from, from + length, state, texts[text], waker, texts[at]];
+  return { ...rest, lanes: lanes.map(({ spans, ...lane }) => ({ ...lane, spans: spans.map(span) })) };
+}
+
+// The lanes and groups that are shown, top to bottom: a group of several threads is folded to one row until it is opened.
+export function shownRows(lanes, open, isFound) {
+  const groups = new Map();
+  lanes.forEach((lane, number) => {
+    if (!isFound(lane)) return;
+    if (!groups.has(lane.group)) groups.set(lane.group, []);
+    groups.get(lane.group).push(number);
+  });
+  const rows = [];
+  for (const [group, members] of groups) {
+    if (members.length === 1) {
+      rows.push({ label: lanes[members[0]].name, lanes: members, group: null });
+      continue;
+    }
+    const isOpen = open.has(group);
+    rows.push({ label: `${group} (${members.length})`, lanes: members, group, isOpen });
+    if (isOpen) for (const member of members) rows.push({ label: lanes[member].name, lanes: [member], group: null, isInner: true });
+  }
+  return rows;
+}
+
+// Position of the first span that ends after `from`.
+export function firstAfter(spans, from) {
+  let [low, high] = [0, spans.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (spans[middle][1] > from) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+// Time in each state within a window.
+export function stateTimes(lane, [from, to], states) {
+  const times = new Array(states).fill(0);
+  for (let at = firstAfter(lane.spans, from); at < lane.spans.length; at += 1) {
+    const span = lane.spans[at];
+    if (span[0] >= to) break;
+    times[span[2]] += Math.min(span[1], to) - Math.max(span[0], from);
+  }
+  return times;
+}
+
+// How a lane looks in `columns` of equal length: for each, the time in each state.
+export function columnsOf(lane, [from, to], columns, states, add) {
+  const width = (to - from) / columns;
+  for (let at = firstAfter(lane.spans, from); at < lane.spans.length; at += 1) {
+    const [start, end, state] = lane.spans[at];
+    if (start >= to) break;
+    let column = Math.max(Math.floor((start - from) / width), 0);
+    const last = Math.min(Math.ceil((end - from) / width), columns);
+    for (; column < last; column += 1) {
+      const left = from + column * width;
+      add(column, state, Math.min(end, left + width) - Math.max(start, left));
+    }
+  }
+}
+
+// The span of a lane at a moment.
+export function spanAt(lane, moment) {
+  const span = lane.spans[firstAfter(lane.spans, moment)];
+  return span && span[0] <= moment ? span : null;
+}
+
+// Wakings whose end is in the window, the longest waits first: `[lane, waker, moment, length]`.
+export function wakings(lanes, numbers, [from, to], most) {
+  const found = [];
+  for (const number of numbers) {
+    const { spans } = lanes[number];
+    for (let at = firstAfter(spans, from); at < spans.length; at += 1) {
+      const [start, end, , , waker] = spans[at];
+      if (end > to) break;
+      if (waker >= 0) found.push([number, waker, end, end - start]);
+    }
+  }
+  return found.sort((a, b) => b[3] - a[3]).slice(0, most);
+}

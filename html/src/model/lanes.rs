@@ -1,0 +1,225 @@
+//! Threads by time, from the analyzer's timeline.
+
+use chase_analyzer::{
+    Analysis, BlockedSpan, Lane as Events, SpanCause, TimedCall, Timeline as When, WaitCause,
+};
+use chase_viz::{Unit, plural, quantity};
+
+use super::groups::thread_name;
+use super::{Does, Figures, Lane, Names, Span, Timeline};
+use crate::Label;
+
+/// Most threads of the picture.
+const LANES: usize = 500;
+/// Most calls and waits: a few hundred kilobytes of the page.
+const SPANS: usize = 8_000;
+
+/// The timeline of a run; `None` where nothing was kept of when anything happened.
+pub(super) fn of(figures: Figures<'_>, names: &dyn Names, when: &When) -> Option<Timeline> {
+    let (analysis, groups) = (figures.analysis, figures.groups);
+    let events = |lane: &Events| lane.calls.len() + lane.blocked.len() + lane.marks.len();
+    if when.lanes.iter().map(events).sum::<usize>() == 0 {
+        return None;
+    }
+    // Threads that something is known of first, groups as elsewhere on the page.
+    let mut shown: Vec<&Events> = when.lanes.iter().collect();
+    let group = |lane: &Events| groups.of_thread.get(lane.thread).copied().unwrap_or(u32::MAX);
+    shown.sort_by_key(|lane| (events(lane) == 0, group(lane), lane.start_ns, lane.thread));
+    let left_out = shown.len().saturating_sub(LANES);
+    shown.truncate(LANES);
+    shown.sort_by_key(|lane| (group(lane), lane.start_ns, lane.thread));
+    let mut place = vec![None; when.lanes.len()];
+    for (at, lane) in shown.iter().enumerate() {
+        place[lane.thread] = Some(at);
+    }
+    let least_ns = least(&shown);
+    let lane = |lane: &&Events| {
+        let filling = Filling { analysis, names, place: &place, lane, least_ns };
+        let row = groups.rows.get(group(lane) as usize);
+        Lane {
+            name: thread_name(&analysis.threads[lane.thread]).into(),
+            group: row.map_or("", |row| &*row.label).into(),
+            spans: filling.spans(),
+        }
+    };
+    let mark = |mark: &chase_analyzer::Mark| {
+        let name = when.marks.get(mark.name as usize).map_or("(mark)", |name| &**name);
+        (mark.at_ns.as_f64(), Label::from(name))
+    };
+    let mut marks: Vec<_> = shown.iter().flat_map(|lane| lane.marks.iter().map(mark)).collect();
+    marks.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+    Some(Timeline {
+        end_ns: when.end_ns.as_f64(),
+        lanes: shown.iter().map(lane).collect(),
+        marks,
+        notes: notes(when, least_ns, left_out),
+    })
+}
+
+/// Calls and waits that are shorter are left out, ns.
+fn least(lanes: &[&Events]) -> u64 {
+    let lengths = |lane: &&Events| {
+        let calls: Vec<u64> = lane.calls.iter().map(|call| call.ns.0).collect();
+        calls.into_iter().chain(lane.blocked.iter().map(|span| span.ns.0)).collect::<Vec<_>>()
+    };
+    let mut all: Vec<u64> = lanes.iter().flat_map(lengths).collect();
+    if all.len() <= SPANS {
+        return 0;
+    }
+    all.sort_unstable_by(|a, b| b.cmp(a));
+    all[SPANS]
+}
+
+fn notes(when: &When, least_ns: u64, left_out: usize) -> Vec<Label> {
+    let time = |ns: u64| quantity(ns as f64, Unit::Nanoseconds);
+    let sum = |of: fn(&Events) -> u64| when.lanes.iter().map(of).fold(0, u64::saturating_add);
+    let mut notes = vec![
+        "At work: not known to wait. The thread runs, or could and others have the processors; of short \
+         calls and waits nothing was kept."
+            .to_owned(),
+    ];
+    if let Some(limit) = when.limit_ns.filter(|limit| limit.0 > 0) {
+        notes.push(format!("Calls of less than {} were not kept.", time(limit.0)));
+    }
+    if least_ns > 0 {
+        let less = time(least_ns);
+        notes.push(format!("Calls and waits of less than {less} are left out of the picture."));
+    }
+    for (number, what) in [
+        (sum(|lane| lane.overwritten), "are not there any more: later ones took their place"),
+        (sum(|lane| lane.lost), "found no room, or were half written at the end"),
+    ] {
+        if number > 0 {
+            notes.push(format!("{} {what}.", plural(number, "event")));
+        }
+    }
+    if left_out > 0 {
+        notes.push(format!("{} more are left out.", plural(left_out as u64, "thread")));
+    }
+    notes.into_iter().map(Label::from).collect()
+}
+
+/// A lane in the making.
+struct Filling<'a> {
+    analysis: &'a Analysis,
+    names: &'a dyn Names,
+    /// Place in the picture, by number of the thread.
+    place: &'a [Option<usize>],
+    lane: &'a Events,
+    least_ns: u64,
+}
+
+impl Filling<'_> {
+    /// What the thread did, without gaps, in order: innermost calls, and over them what is known of waits.
+    fn spans(&self) -> Vec<Span> {
+        let mut waits: Vec<Span> = Vec::new();
+        for span in self.lane.blocked.iter().filter(|span| span.ns.0 >= self.least_ns) {
+            self.wait(span, &mut waits);
+        }
+        waits.sort_by(|a, b| a.from_ns.total_cmp(&b.from_ns));
+        let mut spans = Vec::new();
+        let mut next = waits.iter().peekable();
+        for span in self.calls() {
+            let mut from_ns = span.from_ns;
+            // What is left of the call between the waits in it.
+            while let Some(wait) = next.peek().filter(|wait| wait.from_ns < span.to_ns) {
+                if wait.from_ns > from_ns {
+                    spans.push(Span { from_ns, to_ns: wait.from_ns, ..span.clone() });
+                }
+                from_ns = from_ns.max(wait.to_ns);
+                if wait.to_ns > span.to_ns {
+                    break;
+                }
+                next.next();
+            }
+            if from_ns < span.to_ns {
+                spans.push(Span { from_ns, ..span });
+            }
+        }
+        spans.extend(waits);
+        spans.sort_by(|a, b| a.from_ns.total_cmp(&b.from_ns));
+        spans
+    }
+
+    /// The innermost call at each moment.
+    fn calls(&self) -> Vec<Span> {
+        let end = |call: &TimedCall| (call.start_ns.0 + call.ns.0).min(self.lane.end_ns.0);
+        let mut spans = Vec::new();
+        let mut at = self.lane.start_ns.0;
+        let mut open: Vec<&TimedCall> = Vec::new();
+        let mut until = |to: u64, inside: Option<&&TimedCall>| {
+            if to > at {
+                spans.push(self.call(at, to, inside.copied()));
+                at = to;
+            }
+        };
+        for call in self.lane.calls.iter().filter(|call| call.ns.0 >= self.least_ns) {
+            while let Some(inner) = open.last().filter(|inner| end(inner) <= call.start_ns.0) {
+                until(end(inner), Some(inner));
+                open.pop();
+            }
+            until(call.start_ns.0, open.last());
+            open.push(call);
+        }
+        while let Some(inner) = open.last() {
+            until(end(inner), Some(inner));
+            open.pop();
+        }
+        until(self.lane.end_ns.0, None);
+        spans
+    }
+
+    fn call(&self, from: u64, to: u64, call: Option<&TimedCall>) -> Span {
+        let waits_for = call.and_then(|call| self.waits_for(call.api));
+        Span {
+            from_ns: from as f64,
+            to_ns: to as f64,
+            does: waits_for.map_or(Does::Run, Does::Wait),
+            text: self.function(call.map(|call| call.api)),
+            waker: None,
+            waker_in: Label::default(),
+        }
+    }
+
+    /// A wait, and, after it, how long the thread then waited for a processor.
+    fn wait(&self, span: &BlockedSpan, spans: &mut Vec<Span>) {
+        let from = span.start_ns.0;
+        let to = from + span.ns.0;
+        let woken = to - span.ready_ns.0.min(span.ns.0);
+        let cause = span.api.and_then(|api| self.waits_for(api)).unwrap_or(match span.cause {
+            SpanCause::Threads => WaitCause::Lock,
+            SpanCause::File | SpanCause::Connection => WaitCause::Io,
+            SpanCause::Time => WaitCause::Sleep,
+            SpanCause::Process => WaitCause::Join,
+            SpanCause::Other => WaitCause::Scheduler,
+        });
+        let waker = span.waker.and_then(|waker| self.place.get(waker).copied().flatten());
+        let text = self.function(span.api);
+        let part = |from: u64, to: u64, does, waker: Option<usize>| Span {
+            from_ns: from as f64,
+            to_ns: to as f64,
+            does,
+            text: text.clone(),
+            waker,
+            waker_in: if waker.is_some() {
+                self.function(span.waker_api)
+            } else {
+                Label::default()
+            },
+        };
+        if woken > from {
+            spans.push(part(from, woken, Does::Wait(cause), waker));
+        }
+        if to > woken {
+            spans.push(part(woken, to, Does::Queue, None));
+        }
+    }
+
+    fn waits_for(&self, api: u32) -> Option<WaitCause> {
+        self.analysis.apis.get(api as usize)?.waits_for
+    }
+
+    fn function(&self, api: Option<u32>) -> Label {
+        api.map_or_else(Label::default, |api| self.names.function(api as usize).into())
+    }
+}

@@ -1,0 +1,58 @@
+//! What threads did when.
+
+use chase_analyzer::WaitCause;
+use serde::{Deserialize, Serialize};
+
+use crate::Label;
+
+/// Threads by time.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Timeline {
+    /// End of the run, nanoseconds since its start.
+    pub end_ns: f64,
+    /// Threads, in the order in which they are shown; those of a group need not stand together.
+    pub lanes: Vec<Lane>,
+    /// Moments that the application has marked: nanoseconds since the start, and the name.
+    pub marks: Vec<(f64, Label)>,
+    /// What is to be known of what is missing, in sentences.
+    pub notes: Vec<Label>,
+}
+
+/// A thread.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Lane {
+    /// Its name and number.
+    pub name: Label,
+    /// Its group.
+    pub group: Label,
+    /// What it did, by time, none over another.
+    pub spans: Vec<Span>,
+}
+
+/// Something that a thread did for a while.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Span {
+    /// Start, nanoseconds since the start of the run.
+    pub from_ns: f64,
+    /// End.
+    pub to_ns: f64,
+    /// What.
+    pub does: Does,
+    /// In which function, or for what; may be empty.
+    pub text: Label,
+    /// Who ended it, by position in [`Timeline::lanes`].
+    pub waker: Option<usize>,
+    /// What that one did; may be empty.
+    pub waker_in: Label,
+}
+
+/// What a thread does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Does {
+    /// It is not known to wait: it runs, or could and others do.
+    Run,
+    /// It could run, and others do.
+    Queue,
+    /// It waits.
+    Wait(WaitCause),
+}

@@ -1,0 +1,191 @@
+//! The first screen: where the time goes, what is waited for, what stands out.
+
+use chase_viz::{Heading, Segment, Sheet, State, Unit, quantity, state_colour, sunburst};
+use maud::{Markup, html};
+
+use super::{findings, libraries, processor};
+use crate::colours::{Colours, cause_colour, cause_words, colour};
+use crate::figure::{
+    BAR, BarPart, about, bar, entry, figure, name, share, table_of_bars, time, time_about,
+};
+use crate::model::{BlockedIn, Library, Ran, RanObject, WaitSource};
+use crate::{Error, Report};
+
+/// Libraries and waits that are shown; the sections below have all.
+const ROWS: usize = 7;
+/// Width of a pie, pixels.
+const PIE: f64 = 360.0;
+
+pub(crate) fn render(report: &Report) -> Result<Markup, Error> {
+    let colours = Colours::new(report);
+    let has_calls = report.header.whole_ns > 0.0;
+    let by_wall = if has_calls { Some(by_wall(report, &colours)?) } else { None };
+    let by_cpu = report.processor.as_ref().map(|ran| by_cpu(report, ran, &colours)).transpose()?;
+    Ok(html! {
+        div.first {
+            @if by_wall.is_some() || by_cpu.is_some() {
+                section id="where" class="card" aria-labelledby="where-title" {
+                    div.card-head {
+                        h2 #where-title { "Where the time goes, by library" }
+                        (shapes())
+                    }
+                    @if let Some(by_cpu) = by_cpu { div.of-cpu { (by_cpu) } }
+                    @if let Some(by_wall) = by_wall { div.of-wall { (by_wall) } }
+                }
+            }
+            @if !report.groups.is_empty() || !report.blocked.rows.is_empty() {
+                section id="waits" class="card" aria-labelledby="waits-title" {
+                    h2 #waits-title { "What threads with work wait for" }
+                    (waits(report))
+                }
+                (findings::render(report))
+            }
+        }
+    })
+}
+
+/// Bars or a pie.
+fn shapes() -> Markup {
+    html! {
+        fieldset.choice data-choice="shape" hidden {
+            legend.hidden { "Shape" }
+            label { input type="radio" name="shape" value="bars" checked; "Bars" }
+            label { input type="radio" name="shape" value="pie"; "Pie" }
+        }
+    }
+}
+
+/// Bars and a pie of the same.
+fn both(bars: &Markup, title: &str, segments: &[Segment]) -> Result<Markup, Error> {
+    let heading = Heading { title, subtitle: "" };
+    let draw = |sheet: &Sheet<'_>| Ok(sunburst(sheet, Unit::Nanoseconds, "", segments)?);
+    let pie = figure(&heading, PIE, &html! {}, draw)?;
+    Ok(html! { div.as-bars { (bars) } div.as-pie { (pie) } })
+}
+
+fn by_cpu(report: &Report, ran: &Ran, colours: &Colours<'_>) -> Result<Markup, Error> {
+    let longest = ran.objects.iter().map(|object| object.ns).fold(1.0, f64::max);
+    let row = |object: &RanObject| {
+        let colour = colour(&colours.object(object));
+        let title = format!("{} {}", object.name, quantity(object.ns, Unit::Nanoseconds));
+        let text = html! { (name(&object.name)) @if object.is_application { " (application)" } };
+        vec![
+            entry(&colour, &text),
+            bar(&[BarPart { share: object.ns / longest, colour, title }]),
+            share(object.ns, ran.on_cpu_ns),
+            time(object.ns),
+        ]
+    };
+    let columns = [("library", false), (BAR, false), ("share", true), ("processor", true)];
+    let rows: Vec<_> = ran.objects.iter().take(ROWS).map(row).collect();
+    let bars = table_of_bars("Processor time by library", &columns, &rows);
+    let segment = |object: &RanObject| Segment {
+        group: colours.object(object),
+        parts: Vec::new(),
+        key: None,
+    };
+    let mut segments: Vec<Segment> = ran.objects.iter().map(segment).collect();
+    segments.extend(processor::not_sampled(ran));
+    let body = both(&bars, "Processor time by library", &segments)?;
+    let widest = ran.objects.iter().map(|object| object.error_ns).fold(0.0, f64::max);
+    Ok(html! {
+        (body)
+        p.note {
+            (time(ran.on_cpu_ns)) " on the processor"
+            @if report.header.processes.len() > 1 { ", of all processes" }
+            ", by " (ran.samples) " samples, within " (share(widest, ran.on_cpu_ns)) ". "
+            (more(ran.objects.len(), "objects", "processor"))
+        }
+    })
+}
+
+fn by_wall(report: &Report, colours: &Colours<'_>) -> Result<Markup, Error> {
+    let longest = report.libraries.iter().map(|library| library.self_ns).fold(1.0, f64::max);
+    let row = |library: &Library| {
+        let own = colours.library(library);
+        let part = |ns: f64, colour: String, what: &str| BarPart {
+            share: ns / longest,
+            colour,
+            title: format!("{what} {}", quantity(ns, Unit::Nanoseconds)),
+        };
+        let mut parts = vec![part(libraries::running(library), colour(&own), "running")];
+        let preempted = library.preempted_ns.unwrap_or(0.0);
+        parts.push(part(preempted, state_colour(State::Runnable), "preempted"));
+        parts.extend(library.waiting.iter().map(|waiting| {
+            let what = format!("waiting for {}", cause_words(waiting.cause));
+            part(waiting.ns, cause_colour(waiting.cause), &what)
+        }));
+        let text = html! { (name(&library.name)) @if library.is_application { " (application)" } };
+        let is_estimate = library.self_error_ns.is_some();
+        vec![
+            entry(&colour(&own), &text),
+            bar(&parts),
+            about(is_estimate, &share(library.self_ns, report.header.whole_ns)),
+            time_about(library.self_ns, library.self_error_ns),
+        ]
+    };
+    let columns = [("library", false), (BAR, false), ("share", true), ("self", true)];
+    let mut libraries: Vec<&Library> =
+        report.libraries.iter().filter(|l| l.self_ns > 0.0).collect();
+    libraries.sort_by(|a, b| b.self_ns.total_cmp(&a.self_ns));
+    let rows: Vec<_> = libraries.iter().take(ROWS).map(|library| row(library)).collect();
+    let bars = table_of_bars("Wall time by library", &columns, &rows);
+    let segment = |library: &Library| Segment {
+        group: colours.library(library),
+        parts: Vec::new(),
+        key: None,
+    };
+    let segments: Vec<Segment> = libraries.iter().map(|library| segment(library)).collect();
+    let body = both(&bars, "Wall time by library", &segments)?;
+    Ok(html! {
+        (body)
+        p.note {
+            "Wall time of all threads, by the library called last: running in its colour, then waiting. "
+            (more(libraries.len(), "libraries", "time"))
+        }
+    })
+}
+
+fn more(all: usize, what: &str, section: &str) -> Markup {
+    html! {
+        @if all > ROWS {
+            a href={ "#" (section) } { "All " (all) " " (what) }
+        } @else {
+            a href={ "#" (section) } { "By function" }
+        }
+    }
+}
+
+fn waits(report: &Report) -> Markup {
+    let blocked = &report.blocked;
+    let longest = blocked.rows.iter().map(|row| row.ns).fold(1.0, f64::max);
+    let whole: f64 = blocked.rows.iter().map(|row| row.ns).sum();
+    let row = |row: &BlockedIn| {
+        let colour = cause_colour(row.cause);
+        let words = cause_words(row.cause);
+        let title = format!("{words} {}", quantity(row.ns, Unit::Nanoseconds));
+        vec![
+            entry(&colour, &html! { (words) " " span.note { (name(&row.function)) } }),
+            bar(&[BarPart { share: row.ns / longest, colour, title }]),
+            share(row.ns, whole),
+            time(row.ns),
+            html! { (row.threads) },
+        ]
+    };
+    let columns =
+        [("for", false), (BAR, false), ("share", true), ("blocked", true), ("threads", true)];
+    let rows: Vec<_> = blocked.rows.iter().take(ROWS).map(row).collect();
+    html! {
+        @if rows.is_empty() {
+            p { "They were not seen to wait for anything." }
+        } @else {
+            (table_of_bars("Waits", &columns, &rows))
+        }
+        p.note {
+            @if !blocked.idle.as_str().is_empty() { (blocked.idle) ", not counted here. " }
+            @if let Some(runnable) = &blocked.runnable { "Waiting for a processor: " (runnable) ". " }
+            @if report.waits == WaitSource::Name && !rows.is_empty() { "Told by the names of functions: a guess. " }
+            @if !rows.is_empty() { a href="#blocked" { "Who waits where, and who ends it" } }
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Threads by time: drawn by the script, since only it knows what is looked at.
+
+use std::collections::HashMap;
+
+use chase_viz::{State, state_colour};
+use maud::{Markup, PreEscaped, html};
+use serde::Serialize;
+
+use crate::colours::{cause_words, state};
+use crate::figure::{plural, table, time};
+use crate::model::{Does, Span, Timeline, WaitCause};
+use crate::{Error, Label, Report};
+
+/// Spans of the table for those who can't see the picture.
+const LONGEST: usize = 50;
+/// States, in the order in which the picture puts one on the other.
+const STATES: [Does; 9] = [
+    Does::Run,
+    Does::Queue,
+    Does::Wait(WaitCause::Lock),
+    Does::Wait(WaitCause::Condition),
+    Does::Wait(WaitCause::Barrier),
+    Does::Wait(WaitCause::Join),
+    Does::Wait(WaitCause::Sleep),
+    Does::Wait(WaitCause::Io),
+    Does::Wait(WaitCause::Scheduler),
+];
+
+/// What the script is handed; see `assets/script/lanes.mjs`.
+#[derive(Serialize)]
+struct Data<'r> {
+    end: u64,
+    states: Vec<String>,
+    texts: Vec<&'r Label>,
+    lanes: Vec<LaneData<'r>>,
+    marks: Vec<(u64, &'r Label)>,
+}
+
+#[derive(Serialize)]
+struct LaneData<'r> {
+    name: &'r Label,
+    group: &'r Label,
+    spans: Vec<(u64, u64, usize, usize, i64, usize)>,
+}
+
+pub(super) fn render(report: &Report) -> Result<Option<Markup>, Error> {
+    let Some(timeline) = report.timeline.as_ref().filter(|timeline| timeline.end_ns > 0.0) else {
+        return Ok(None);
+    };
+    let json = serde_json::to_string(&data(timeline))?.replace('<', "\\u003c");
+    let used = |does: &Does| {
+        timeline.lanes.iter().flat_map(|lane| &lane.spans).any(|span| span.does == *does)
+    };
+    let buttons = [
+        ("in", "Zoom in"),
+        ("out", "Zoom out"),
+        ("left", "←"),
+        ("right", "→"),
+        ("window", "Zoom to the chosen window"),
+        ("all", "All"),
+        ("unfold", "Groups: fold or unfold"),
+    ];
+    Ok(Some(html! {
+        div #timeline-box hidden {
+            p.note {
+                "Drag to choose a window: the table below is about it. Ctrl and the wheel zoom; click a group to open it. "
+                "With the keys: arrows, + and −, Shift with the arrows chooses, Enter opens or zooms, Escape leaves. "
+                "Arrows lead from who ended a wait to who waited, once few enough are in sight."
+            }
+            div.tools { @for (does, text) in buttons {
+                button type="button" data-do=(does) aria-label=[name_of(does)] { (text) }
+            } }
+            ul.legend { @for does in STATES {
+                li hidden[!used(&does)] { i.swatch style={ "--c:" (colour(does)) } {} (words(does)) }
+            } }
+            canvas tabindex="0" role="application" aria-label="Threads by time" {}
+            p.status role="status" {}
+            div.window {}
+        }
+        noscript { p { "The picture needs the script of this page. The longest waits are below." } }
+        @for note in &timeline.notes { p.note { (note) } }
+        @if !timeline.marks.is_empty() {
+            p { "Marks: "
+                @for (at, (moment, name)) in timeline.marks.iter().enumerate() {
+                    @if at > 0 { ", " } (name) " at " (time(*moment))
+                }
+            }
+        }
+        details.folded { summary { "The longest waits, one by one" } (longest(timeline)) }
+        script #timeline-data type="application/json" { (PreEscaped(json)) }
+    }))
+}
+
+/// What a button does whose text is a sign.
+fn name_of(button: &str) -> Option<&'static str> {
+    match button {
+        "left" => Some("Earlier"),
+        "right" => Some("Later"),
+        _ => None,
+    }
+}
+
+fn words(does: Does) -> String {
+    match does {
+        Does::Run => "at work".to_owned(),
+        Does::Queue => "runnable".to_owned(),
+        Does::Wait(cause) => format!("waiting for {}", cause_words(cause)),
+    }
+}
+
+fn colour(does: Does) -> String {
+    state_colour(match does {
+        Does::Run => State::Running,
+        Does::Queue => State::Runnable,
+        Does::Wait(cause) => state(cause),
+    })
+}
+
+fn data(timeline: &Timeline) -> Data<'_> {
+    let mut texts = Texts::default();
+    let lanes = timeline.lanes.iter().map(|lane| LaneData {
+        name: &lane.name,
+        group: &lane.group,
+        spans: lane.spans.iter().map(|span| packed(span, &mut texts)).collect(),
+    });
+    let lanes = lanes.collect();
+    Data {
+        end: timeline.end_ns.round() as u64,
+        states: STATES.map(words).into(),
+        texts: texts.all,
+        lanes,
+        marks: timeline.marks.iter().map(|(moment, name)| (moment.round() as u64, name)).collect(),
+    }
+}
+
+/// Texts, each of them once.
+#[derive(Default)]
+struct Texts<'r> {
+    all: Vec<&'r Label>,
+    numbers: HashMap<&'r Label, usize>,
+}
+
+impl<'r> Texts<'r> {
+    fn number(&mut self, text: &'r Label) -> usize {
+        let next = self.all.len();
+        let number = *self.numbers.entry(text).or_insert(next);
+        if number == next {
+            self.all.push(text);
+        }
+        number
+    }
+}
+
+/// Start, length, number of the state, text, waker, and what that did.
+fn packed<'r>(span: &'r Span, texts: &mut Texts<'r>) -> (u64, u64, usize, usize, i64, usize) {
+    let (from, to) = (span.from_ns.round() as u64, span.to_ns.round() as u64);
+    let does = STATES.iter().position(|does| *does == span.does).unwrap_or_default();
+    let waker = span.waker.map_or(-1, |waker| waker as i64);
+    (
+        from,
+        to.saturating_sub(from),
+        does,
+        texts.number(&span.text),
+        waker,
+        texts.number(&span.waker_in),
+    )
+}
+
+fn longest(timeline: &Timeline) -> Markup {
+    let mut all: Vec<(&Label, &Span)> = Vec::new();
+    for lane in &timeline.lanes {
+        let waits = lane.spans.iter().filter(|span| span.does != Does::Run);
+        all.extend(waits.map(|span| (&lane.name, span)));
+    }
+    let length = |span: &Span| span.to_ns - span.from_ns;
+    all.sort_by(|(_, a), (_, b)| length(b).total_cmp(&length(a)));
+    let columns = [
+        ("thread", false),
+        ("from", true),
+        ("for", true),
+        ("what", false),
+        ("in", false),
+        ("ended by", false),
+    ];
+    let row = |(name, span): &(&Label, &Span)| {
+        let waker = span.waker.and_then(|waker| timeline.lanes.get(waker));
+        vec![
+            crate::figure::name(name),
+            time(span.from_ns),
+            time(length(span)),
+            html! { span.words { (words(span.does)) } },
+            crate::figure::name(&span.text),
+            html! { @if let Some(waker) = waker { (waker.name) @if !span.waker_in.as_str().is_empty() { " in " (span.waker_in) } } },
+        ]
+    };
+    let rows: Vec<_> = all.iter().take(LONGEST).map(row).collect();
+    html! {
+        (table("The longest waits", &columns, &rows))
+        @if all.len() > LONGEST { p.note { "… and " (plural(all.len() - LONGEST, "shorter one")) "." } }
+    }
+}

@@ -1,0 +1,67 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { columnsOf, firstAfter, shownRows, spanAt, stateTimes, unpacked, wakings } from "../../assets/script/lanes.mjs";
+import { moved, ticksOf, within, zoomed } from "../../assets/script/window.mjs";
+
+const RUN = 0;
+const LOCK = 2;
+const worker = (name, shift) => ({
+  name,
+  group: "worker",
+  spans: [[shift, shift + 100, RUN, "", -1, ""], [shift + 100, shift + 250, LOCK, "lock", 0, "unlock"], [shift + 250, shift + 300, RUN, "", -1, ""]],
+});
+const lanes = [{ name: "main", group: "main", spans: [[0, 1000, RUN, "", -1, ""]] }, worker("worker 1", 0), worker("worker 2", 500)];
+
+test("windows stay within the run", () => {
+  assert.deepEqual(within([-50, 50], 1000, 10), [0, 100]);
+  assert.deepEqual(within([990, 991], 1000, 100), [900, 1000]);
+  assert.deepEqual(within([0, 5000], 1000, 10), [0, 1000]);
+  assert.deepEqual(moved([100, 200], 5000, 1000), [900, 1000]);
+  const [from, to] = zoomed([0, 1000], 0.5, 300, 1000, 10);
+  assert(from === 150 && to === 650, "the moment stays at its place");
+});
+
+test("ticks are round and as many as there is room for", () => {
+  assert.deepEqual(ticksOf([0, 1000], 5), [0, 200, 400, 600, 800, 1000]);
+  assert.deepEqual(ticksOf([130, 370], 3), [200, 300]);
+  assert(ticksOf([0, 1e10], 12).length <= 13);
+});
+
+test("groups are folded until they are opened, and filtered", () => {
+  const labels = (open, isFound = () => true) => shownRows(lanes, new Set(open), isFound).map((row) => row.label);
+  assert.deepEqual(labels([]), ["main", "worker (2)"]);
+  assert.deepEqual(labels(["worker"]), ["main", "worker (2)", "worker 1", "worker 2"]);
+  assert.deepEqual(labels([], (lane) => lane.name === "worker 2"), ["worker 2"]);
+});
+
+test("times in a window add up to what the spans have in it", () => {
+  const times = stateTimes(lanes[1], [50, 260], 3);
+  assert.deepEqual(times, [60, 0, 150]);
+  assert.deepEqual(stateTimes(lanes[1], [400, 900], 3), [0, 0, 0]);
+  for (const columns of [1, 3, 7, 500]) {
+    const sums = [0, 0, 0];
+    columnsOf(lanes[1], [50, 260], columns, 3, (column, state, time) => {
+      assert(column >= 0 && column < columns && time >= 0 && time <= 210 / columns + 1e-9);
+      sums[state] += time;
+    });
+    sums.forEach((sum, state) => assert(Math.abs(sum - times[state]) < 1e-6, `${columns} columns`));
+  }
+});
+
+test("a moment finds its span, or none", () => {
+  assert.equal(firstAfter(lanes[1].spans, 100), 1);
+  assert.equal(spanAt(lanes[1], 120)[3], "lock");
+  assert.equal(spanAt(lanes[1], 400), null);
+  assert.equal(spanAt(lanes[2], 100), null);
+});
+
+test("texts are said once in the page", () => {
+  const packed = { end: 9, texts: ["", "lock", "unlock"], lanes: [{ name: "a", spans: [[5, 2, LOCK, 1, 0, 2]] }] };
+  assert.deepEqual(unpacked(packed), { end: 9, lanes: [{ name: "a", spans: [[5, 7, LOCK, "lock", 0, "unlock"]] }] });
+});
+
+test("arrows lead from wakers, the longest waits first", () => {
+  assert.deepEqual(wakings(lanes, [0, 1, 2], [0, 1000], 10), [[1, 0, 250, 150], [2, 0, 750, 150]]);
+  assert.deepEqual(wakings(lanes, [0, 1, 2], [0, 700], 10), [[1, 0, 250, 150]]);
+  assert.equal(wakings(lanes, [1, 2], [0, 1000], 1).length, 1);
+});

@@ -1,0 +1,209 @@
+//! All threads of a process, stopped where they hold nothing.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use anyhow::{bail, ensure};
+use libc::user_regs_struct;
+
+use super::memory::Memory;
+use super::places::{Places, SYSCALL_LEN, Where, is_to_begin_again};
+use super::process::{Process, has_pending_signal};
+use super::trace::{Stop, Thread};
+
+/// A thread that may hold something is let run so long.
+const SHORT: Duration = Duration::from_micros(100);
+/// That doubles with each few looks, so often.
+const MOST_DOUBLED: u32 = 7;
+/// If it is where it was so often, it waits there, and would, whether it is stopped or not.
+const OFTEN: u32 = 20;
+/// All threads stop within this time, or are let go.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A thread that has stopped.
+#[derive(Clone, Copy)]
+pub(super) struct At {
+    pub(super) thread: Thread,
+    pub(super) registers: user_regs_struct,
+    pub(super) place: Where,
+}
+
+/// The threads, which are let go when this is dropped.
+pub(super) struct Stopped<'a> {
+    process: &'a Process,
+    threads: BTreeMap<i32, State>,
+    /// When the first one stopped.
+    pub(super) since: Instant,
+}
+
+struct State {
+    thread: Thread,
+    /// Where it is, if it has stopped.
+    at: Option<At>,
+    /// Where it was before, and how often.
+    latest: (u64, u64, u32),
+    /// When it is asked again: each time later, since some system calls begin anew after each stop.
+    ask_at: Option<Instant>,
+    looks: u32,
+}
+
+impl<'a> Stopped<'a> {
+    /// Stops all threads. The calling thread traces them from then on.
+    pub(super) fn stop(
+        process: &'a Process,
+        places: &Places,
+        memory: &Memory,
+    ) -> anyhow::Result<Self> {
+        let mut this = Self { process, threads: BTreeMap::new(), since: Instant::now() };
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let all_stopped = this.look(places, memory)?;
+            // Those that were made meanwhile, by one that had not stopped yet.
+            if all_stopped && !this.seize_new()? {
+                return Ok(this);
+            }
+            ensure!(process.is_there(), "process {} has ended", process.pid);
+            if Instant::now() > until {
+                let held = this.threads.values().filter(|state| state.at.is_none()).count();
+                bail!(
+                    "{held} of its threads are never where they can be stopped: in the allocator, the loader, or a system call that does not end"
+                );
+            }
+        }
+    }
+
+    fn seize_new(&mut self) -> anyhow::Result<bool> {
+        let mut is_new = false;
+        for tid in self.process.threads() {
+            if self.threads.contains_key(&tid) {
+                continue;
+            }
+            match Thread::seize(tid) {
+                Ok(thread) => {
+                    // (If it has ended, the next look tells.)
+                    let _ = thread.interrupt();
+                    self.threads.insert(
+                        tid,
+                        State { thread, at: None, latest: (0, 0, 0), ask_at: None, looks: 0 },
+                    );
+                    is_new = true;
+                }
+                Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
+                Err(_) => bail!("{}", self.process.why_not_traced()),
+            }
+        }
+        Ok(is_new)
+    }
+
+    /// Sees to those that have not stopped yet. Gives whether all have.
+    fn look(&mut self, places: &Places, memory: &Memory) -> anyhow::Result<bool> {
+        let mut all = true;
+        let mut gone = Vec::new();
+        for (&tid, state) in self.threads.iter_mut().filter(|(_, state)| state.at.is_none()) {
+            let thread = state.thread;
+            if let Some(at) = state.ask_at {
+                all = false;
+                if Instant::now() >= at {
+                    state.ask_at = None;
+                    let _ = thread.interrupt();
+                }
+                continue;
+            }
+            match thread.look() {
+                None => all &= self.process.waits_for_child(tid),
+                Some(Stop::Gone) => gone.push(tid),
+                Some(Stop::Signal(signal)) => {
+                    thread.go_on(signal)?;
+                    all = false;
+                }
+                Some(Stop::Group) => bail!("process {} was stopped meanwhile", self.process.pid),
+                Some(Stop::Syscall) => {
+                    thread.go_on(0)?;
+                    all = false;
+                }
+                Some(Stop::Interrupted) => {
+                    let Ok(registers) = thread.registers() else {
+                        all = false;
+                        continue;
+                    };
+                    let place = places.of(&registers, memory);
+                    let here = (registers.rip, registers.rsp);
+                    let often = if (state.latest.0, state.latest.1) == here {
+                        state.latest.2 + 1
+                    } else {
+                        0
+                    };
+                    state.latest = (here.0, here.1, often);
+                    let waits = often > OFTEN
+                        && may_wait(&registers)
+                        && !places.is_in_library(registers.rip);
+                    if place == Where::Holds && !waits {
+                        let_go(self.process.pid, thread, &registers, false);
+                        state.ask_at = Some(
+                            Instant::now() + SHORT * (1 << (state.looks / 4).min(MOST_DOUBLED)),
+                        );
+                        state.looks += 1;
+                        all = false;
+                    } else {
+                        state.at = Some(At { thread, registers, place });
+                    }
+                }
+            }
+        }
+        for tid in gone {
+            self.threads.remove(&tid);
+        }
+        if !all {
+            std::thread::sleep(SHORT);
+        }
+        Ok(all)
+    }
+
+    /// Those that have stopped: all but some that wait for a child that has their memory.
+    pub(super) fn threads(&self) -> impl Iterator<Item = &At> {
+        self.threads.values().filter_map(|state| state.at.as_ref())
+    }
+}
+
+/// Whether a thread may wait where it is, and not be in the middle of making a process.
+fn may_wait(registers: &user_regs_struct) -> bool {
+    const MAKING: [libc::c_long; 4] =
+        [libc::SYS_clone, libc::SYS_clone3, libc::SYS_fork, libc::SYS_vfork];
+    let number = registers.orig_rax as libc::c_long;
+    number >= 0 && !MAKING.contains(&number)
+}
+
+impl Drop for Stopped<'_> {
+    fn drop(&mut self) {
+        for state in self.threads.values() {
+            match &state.at {
+                Some(at) => let_go(self.process.pid, at.thread, &at.registers, true),
+                None => {
+                    let _ = state.thread.interrupt();
+                    if state.thread.wait(Duration::from_millis(20)).is_ok() {
+                        if let Ok(registers) = state.thread.registers() {
+                            let_go(self.process.pid, state.thread, &registers, true);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Lets a thread go, `for_good` or to be stopped again. A system call that fails by a stop is begun again, unless a signal
+/// waits that is to end it.
+fn let_go(pid: i32, thread: Thread, registers: &user_regs_struct, for_good: bool) {
+    if is_to_begin_again(registers) && !has_pending_signal(pid, thread.tid) {
+        let mut again = *registers;
+        again.rax = registers.orig_rax;
+        again.rip -= SYSCALL_LEN;
+        again.orig_rax = u64::MAX;
+        let _ = thread.set_registers(&again);
+    }
+    if for_good {
+        thread.release();
+    } else {
+        let _ = thread.go_on(0);
+    }
+}

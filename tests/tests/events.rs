@@ -1,0 +1,196 @@
+//! Single calls and marks, kept with their times.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
+use chase_analyzer::{Analysis, Loaded, Selection, Timeline, load, timeline};
+use chase_recorder::layout::{EVENT_CALL, EVENT_MARK, EventRecord};
+use chase_recorder::reader::Recording;
+use chase_tests::compile::Build;
+use chase_tests::trial::{Trial, libchase};
+
+/// The program sleeps at least so long in each slow call, ns.
+const SLEEP_NS: f64 = 20e6;
+
+fn run(trial: &Trial) -> (Loaded, Analysis) {
+    let outcome = trial.compare_outcomes();
+    assert!(outcome.status.success());
+    read(trial)
+}
+
+fn read(trial: &Trial) -> (Loaded, Analysis) {
+    let loaded = load(&trial.output()).expect("a recording");
+    let analysis = Analysis::new(&loaded.images, Selection::All);
+    (loaded, analysis)
+}
+
+fn events(recording: &Recording<'_>, thread: usize) -> Vec<EventRecord> {
+    let thread = recording.threads().nth(thread).expect("the thread");
+    let events = thread.events();
+    assert_eq!((events.overwritten, events.torn, events.lost), (0, 0, 0));
+    events.events
+}
+
+fn name(recording: &Recording<'_>, thread: usize, event: &EventRecord) -> String {
+    if event.kind == EVENT_MARK {
+        return recording.mark(event.of).expect("a name").into_owned();
+    }
+    let thread = recording.threads().nth(thread).expect("the thread");
+    let context = thread.contexts().find(|context| context.reference == event.of);
+    let slot = recording.slot(context.expect("a context").slot()).expect("an import");
+    slot.name().into_owned()
+}
+
+fn names(recording: &Recording<'_>, thread: usize) -> Vec<String> {
+    events(recording, thread).iter().map(|event| name(recording, thread, event)).collect()
+}
+
+/// A limit of 10 ms lets calls of 20 ms be seen, and what else takes so long only if the machine stands still; of that nothing is
+/// said here.
+#[test]
+fn slow_calls_and_marks_are_kept_in_order() {
+    let trial = Trial::new(Build::program("events.c").build())
+        .arg("3")
+        .hooked_env("CHASE_EVENTS", "slow:10ms");
+    let (loaded, analysis) = run(&trial);
+    let recording = &loaded.images[0].recording;
+    let planted = ["usleep", "pthread_join", "begin", "round", "end"];
+    let mut seen = names(recording, 0);
+    seen.retain(|name| planted.contains(&&**name));
+    let expected =
+        ["begin", "usleep", "round", "usleep", "round", "usleep", "round", "pthread_join", "end"];
+    // The other thread may have ended its sleep before it is joined.
+    seen.retain(|name| name != "pthread_join");
+    assert_eq!(
+        seen,
+        expected.map(str::to_owned).into_iter().filter(|n| n != "pthread_join").collect::<Vec<_>>()
+    );
+    assert_eq!(names(recording, 1), ["usleep"]);
+    let timeline = timeline(&loaded.images, &analysis);
+    check(&timeline, &analysis);
+    let slept = |lane: usize| {
+        let lane = &timeline.lanes[lane];
+        let calls = lane.calls.iter().filter(|call| !call.is_open);
+        let usleep = calls.filter(|call| analysis.apis[call.api as usize].symbol == "usleep");
+        usleep.map(|call| call.ns.0).collect::<Vec<_>>()
+    };
+    assert_eq!((slept(0).len(), slept(1).len()), (3, 1));
+    // The clock's rate is measured over the run: within a percent.
+    assert!(slept(0).iter().all(|&ns| ns as f64 >= 0.99 * SLEEP_NS), "{:?}", slept(0));
+    assert_eq!(timeline.marks, ["begin", "round", "end"]);
+}
+
+/// Calls lie within their thread's life, and in the calls that they are in.
+fn check(timeline: &Timeline, analysis: &Analysis) {
+    assert_eq!(timeline.lanes.len(), analysis.threads.len());
+    for lane in &timeline.lanes {
+        assert!(lane.start_ns <= lane.end_ns && lane.end_ns <= timeline.end_ns);
+        let mut ends: Vec<u64> = Vec::new();
+        for call in &lane.calls {
+            let end = call.start_ns.0 + call.ns.0;
+            assert!(usize::from(call.depth) <= ends.len(), "{call:?}");
+            ends.truncate(call.depth.into());
+            assert!(ends.last().is_none_or(|&outer| end <= outer + 2), "{call:?} in {ends:?}");
+            ends.push(end);
+        }
+    }
+}
+
+/// With all calls, what the timeline has of a function adds up to what the report has.
+#[test]
+fn all_calls_add_up_to_the_totals() {
+    let rounds = 50;
+    let trial = Trial::new(Build::program("events.c").build())
+        .arg(rounds.to_string())
+        .hooked_env("CHASE_EVENTS", "all,64MB");
+    let (loaded, analysis) = run(&trial);
+    let timeline = timeline(&loaded.images, &analysis);
+    check(&timeline, &analysis);
+    let of = |symbol: &str| {
+        let is_it = |api: &u32| analysis.apis[*api as usize].symbol == symbol;
+        let calls = timeline.lanes.iter().flat_map(|lane| &lane.calls);
+        let own: Vec<_> = calls.filter(|call| is_it(&call.api)).collect();
+        (own.len(), own.iter().map(|call| call.ns.0).sum::<u64>())
+    };
+    assert_eq!(of("trap_leaf").0, rounds);
+    assert_eq!(of("usleep").0, rounds + 1);
+    let row = analysis.apis.iter().find(|api| api.symbol == "usleep").expect("usleep");
+    let (total, kept) = (row.measures.total_ns.as_f64(), of("usleep").1 as f64);
+    assert!((kept / total - 1.0).abs() < 0.01, "{kept} of {total}");
+}
+
+#[test]
+fn all_calls_of_chosen_functions_are_kept() {
+    let rounds = 20;
+    let trial = Trial::new(Build::program("events.c").build())
+        .arg(rounds.to_string())
+        .hooked_env("CHASE_EVENTS", "slow:10s,all=libtrap.so:trap_leaf");
+    let (loaded, _) = run(&trial);
+    let recording = &loaded.images[0].recording;
+    let calls: Vec<EventRecord> =
+        events(recording, 0).into_iter().filter(|event| event.kind == EVENT_CALL).collect();
+    assert_eq!(calls.len(), rounds);
+    assert!(calls.iter().all(|event| name(recording, 0, event) == "trap_leaf"));
+}
+
+#[test]
+fn nothing_is_kept_that_is_not_wanted() {
+    let trial =
+        Trial::new(Build::program("events.c").build()).arg("1").hooked_env("CHASE_EVENTS", "off");
+    let (loaded, _) = run(&trial);
+    let recording = &loaded.images[0].recording;
+    assert!(recording.threads().all(|thread| thread.events().events.is_empty()));
+}
+
+/// Room for 126 + 254 events: a thread takes a half, and a half of what is left then.
+#[test]
+fn the_first_or_the_last_are_kept_where_room_is_scarce() {
+    let calls = 3_000;
+    for (wish, keeps_first) in [("all=:trap_leaf,16K,first", true), ("all=:trap_leaf,16K", false)] {
+        let trial = Trial::new(Build::program("events.c").build())
+            .args([&calls.to_string(), "forever"])
+            .hooked_env("CHASE_EVENTS", wish);
+        killed(&trial, calls, wish);
+        let (loaded, _) = read(&trial);
+        let thread = loaded.images[0].recording.threads().next().expect("the thread");
+        let found = thread.events();
+        assert!(found.torn <= 1, "{found:?}");
+        let numbers: Vec<u64> = found.events.iter().map(|event| event.number).collect();
+        assert!((100..1_000).contains(&numbers.len()), "{}", numbers.len());
+        assert!(found.events.iter().is_sorted_by_key(|event| event.start_ticks));
+        if keeps_first {
+            assert_eq!((numbers[0], found.overwritten), (1, 0));
+            assert!(found.lost as usize + numbers.len() >= calls, "{}", found.lost);
+        } else {
+            let last = *numbers.last().expect("some");
+            assert!(last as usize >= calls, "{last}");
+            assert_eq!(last, numbers.len() as u64 + found.torn + found.overwritten);
+            // The last calls are there: one of them began last.
+            let context = thread.contexts().find(|c| c.reference == found.events[0].of);
+            let latest = context.expect("the context").node().last_start_ticks;
+            let kept = found.events.last().expect("some").start_ticks;
+            assert!(kept <= latest && found.events[0].start_ticks < kept);
+        }
+    }
+}
+
+/// Runs the program until it has said that it has made its calls, and kills it.
+fn killed(trial: &Trial, calls: usize, wish: &str) {
+    let _ = std::fs::remove_dir_all(trial.output());
+    std::fs::create_dir(trial.output()).expect("create the directory of recordings");
+    let mut child = Command::new(Build::program("events.c").build())
+        .args([&calls.to_string(), "forever"])
+        .env("LD_PRELOAD", libchase())
+        .env("CHASE_OUTPUT", trial.output())
+        .env("CHASE_SYSCALLS", "off")
+        .env("CHASE_EVENTS", wish)
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("start the program");
+    let mut line = String::new();
+    let stdout = child.stdout.take().expect("its standard output");
+    BufReader::new(stdout).read_line(&mut line).expect("a line");
+    assert_eq!(line, "begun\n");
+    child.kill().expect("kill the program");
+    child.wait().expect("wait for the program");
+}

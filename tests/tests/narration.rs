@@ -1,0 +1,215 @@
+//! System calls one by one, beside what strace sees of the same processes; and what runs are made of.
+//!
+//! Each test needs root and BTF; it says so and passes where they are missing.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use chase_analyzer::syscall_name;
+use chase_recorder::reader::SyscallsFile;
+use chase_recorder::syscalls::ToldRow;
+use chase_tests::need;
+use chase_tests::report;
+use chase_tests::tagged::{Tagged, companion};
+use chase_tests::trial::Trial;
+use serde_json::Value;
+
+/// A shell that runs this, all of whose system calls are told.
+fn narrated(what: &str, script: &str) -> Option<Trial> {
+    companion(what)?;
+    let trial = Trial::new("/bin/sh")
+        .args(["-c", script])
+        .hooked_env("CHASE_SYSCALLS", "require")
+        .hooked_env("CHASE_NARRATE", "1");
+    let outcome = trial.hooked();
+    assert!(outcome.status.success(), "{}", String::from_utf8_lossy(&outcome.stderr));
+    Tagged::finished(&trial.output()).assert_nothing_lost();
+    Some(trial)
+}
+
+/// All that was told, by thread, in the order of the beginnings.
+fn told(directory: &Path) -> BTreeMap<u32, Vec<ToldRow>> {
+    let mut all: BTreeMap<u32, Vec<ToldRow>> = BTreeMap::new();
+    let files =
+        fs::read_dir(directory).expect("the recordings").map(|file| file.expect("one").path());
+    let files: Vec<PathBuf> =
+        files.filter(|file| file.extension().is_some_and(|of| of == "syscalls")).collect();
+    for file in files {
+        let bytes = fs::read(&file).expect("a file");
+        let file = SyscallsFile::parse(bytes).expect("rows");
+        assert_eq!(file.header().lost_told, 0);
+        for row in file.told() {
+            all.entry(row.tid).or_default().push(row);
+        }
+    }
+    for rows in all.values_mut() {
+        rows.sort_by_key(|row| (row.entered_ns, row.left_ns));
+        // The beginnings of calls that have returned.
+        let returned: Vec<u64> =
+            rows.iter().filter(|row| row.left_ns > 0).map(|row| row.entered_ns).collect();
+        rows.retain(|row| row.left_ns > 0 || returned.binary_search(&row.entered_ns).is_err());
+    }
+    all
+}
+
+/// What strace has written, by thread: each call in a line, as it began.
+fn traced(file: &str) -> BTreeMap<u32, Vec<String>> {
+    let mut all: BTreeMap<u32, Vec<String>> = BTreeMap::new();
+    let mut unfinished: HashMap<u32, usize> = HashMap::new();
+    for line in file.lines() {
+        let (pid, call) = line.split_once(' ').expect("a number and a call");
+        let pid: u32 = pid.parse().expect("a number");
+        let call = call.trim_start();
+        let lines = all.entry(pid).or_default();
+        // Ends and signals; and the hello, from which on a process is told of.
+        if call.starts_with(['+', '-']) || call.starts_with("prctl(0x53414843") {
+            continue;
+        }
+        if let Some((_, rest)) = call.split_once(" resumed>") {
+            if let Some(at) = unfinished.remove(&pid) {
+                lines[at].push_str(rest);
+            }
+        } else if let Some(begun) = call.strip_suffix("<unfinished ...>") {
+            unfinished.insert(pid, lines.len());
+            lines.push(begun.trim_end().to_owned());
+        } else {
+            lines.push(call.to_owned());
+        }
+    }
+    all
+}
+
+fn name(call: &str) -> &str {
+    call.split('(').next().unwrap_or(call)
+}
+
+/// As strace writes it, without the text of an error.
+fn plain(line: &str) -> String {
+    let line = line.split(" (").next().unwrap_or(line);
+    line.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Calls whose lines are compared as a whole.
+const WHOLE: [&str; 14] = [
+    "access",
+    "brk",
+    "chdir",
+    "close",
+    "dup2",
+    "exit_group",
+    "lseek",
+    "mmap",
+    "mprotect",
+    "munmap",
+    "openat",
+    "getpid",
+    "getuid",
+    "umask",
+];
+
+/// Runs a command under strace, which runs under chase: both see the same system calls in the same order, and write those that are
+/// compared as a whole alike.
+fn beside_strace(what: &str, command: &str, before: &str) {
+    if need::tool(what, "strace").is_none() {
+        return;
+    }
+    let script = format!("{before}; strace -f -s 95 -o ../trace {command} > /dev/null; true");
+    let Some(trial) = narrated(what, &script) else { return };
+    let trace =
+        fs::read_to_string(trial.output().with_file_name("trace")).expect("strace's output");
+    let traced = traced(&trace);
+    assert!(!traced.is_empty(), "{trace}");
+    let told = told(&trial.output());
+    let narration = report::document(&trial.output(), "narrate");
+    let narration = narration["calls"].as_array().expect("calls");
+    for (pid, lines) in &traced {
+        let rows = &told[pid];
+        // What strace's own child does before, strace does not show.
+        let begin = rows.len().checked_sub(lines.len()).expect("as many as strace has");
+        let seen: Vec<_> = rows[begin..].iter().map(|row| syscall_name(row.number)).collect();
+        let expected: Vec<&str> = lines.iter().map(|line| name(line)).collect();
+        let first = seen.iter().zip(&expected).position(|(seen, expected)| seen != expected);
+        if let Some(at) = first {
+            let about = at.saturating_sub(5)..(at + 5).min(seen.len());
+            panic!("{pid}: {:?} instead of {:?}", &seen[about.clone()], &expected[about]);
+        }
+        let mut expected =
+            lines.iter().filter(|line| WHOLE.contains(&name(line))).map(|l| plain(l));
+        // Without chase's own calls, of which strace knows nothing: what is left is in its order.
+        let own = narration.iter().filter(|call| call["tid"].as_u64() == Some(u64::from(*pid)));
+        let own: Vec<String> = own
+            .map(line)
+            .skip_while(|line| *line != plain(&lines[0]) && name(line) != name(&lines[0]))
+            .filter(|line| WHOLE.contains(&name(line)))
+            .collect();
+        assert!(!own.is_empty(), "{pid}");
+        for line in &own {
+            assert!(expected.any(|other| other == *line), "{pid}: {line}, in:\n{trace}");
+        }
+    }
+}
+
+fn line(call: &Value) -> String {
+    let text = |key: &str| call[key].as_str().expect("a text").to_owned();
+    plain(&format!("{} = {}", text("call"), text("result")))
+}
+
+#[test]
+fn ls_makes_the_calls_that_strace_shows() {
+    beside_strace("narration beside strace", "ls -l /usr", ":");
+}
+
+#[test]
+fn git_status_makes_the_calls_that_strace_shows() {
+    if need::tool("the narration of git", "git").is_none() {
+        return;
+    }
+    let before = "git init -q . && echo x > a && git add a";
+    beside_strace("narration beside strace", "git -c core.fsmonitor=false status", before);
+}
+
+#[test]
+fn a_pipeline_is_drawn_with_its_pipes() {
+    let Some(trial) = narrated("components", "seq 1000 | cat | wc -l") else { return };
+    let document = report::document(&trial.output(), "components");
+    let rows = |name: &str| document[name].as_array().expect("rows").clone();
+    let things = rows("things");
+    let pipes: Vec<&Value> = things.iter().filter(|thing| thing["kind"] == "pipe").collect();
+    assert_eq!(pipes.len(), 2, "{things:#?}");
+    // The numbers from 1 to 1000, a line each.
+    let bytes = 9 * 2 + 90 * 3 + 900 * 4 + 5;
+    assert!(
+        pipes.iter().all(|pipe| pipe["read"] == bytes && pipe["written"] == bytes),
+        "{pipes:?}"
+    );
+    let uses = rows("uses");
+    let of = |name: &str, what: &str| {
+        let own = uses.iter().filter(|used| used["name"] == name && used["of"] == "A pipe");
+        own.map(|used| used[what].as_u64().expect("a number")).sum::<u64>()
+    };
+    assert_eq!((of("seq", "written"), of("seq", "read")), (bytes, 0));
+    assert_eq!((of("cat", "written"), of("cat", "read")), (bytes, bytes));
+    assert_eq!((of("wc", "written"), of("wc", "read")), (0, bytes));
+    let programs = rows("programs");
+    let shell = programs.iter().position(|row| row["parent"].is_null()).expect("the shell");
+    for name in ["seq", "cat", "wc"] {
+        let row = programs.iter().find(|row| row["name"] == name).expect("the program");
+        assert_eq!(row["parent"].as_u64(), Some(shell as u64), "{programs:#?}");
+    }
+    let text = report::text(&trial.output(), &["components"]);
+    assert!(text.contains("started"), "{text}");
+    let svg = report::text(&trial.output(), &["components", "--graph", "svg"]);
+    assert!(svg.contains("<svg") && svg.contains("seq ("), "{svg}");
+}
+
+#[test]
+fn nothing_is_told_that_was_not_asked_for() {
+    if companion("narration").is_none() {
+        return;
+    }
+    let trial = Trial::new("/bin/sh").args(["-c", "true"]).hooked_env("CHASE_SYSCALLS", "require");
+    assert!(trial.hooked().status.success());
+    Tagged::finished(&trial.output()).assert_nothing_lost();
+    assert!(told(&trial.output()).is_empty());
+}
