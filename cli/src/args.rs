@@ -402,15 +402,6 @@ pub(crate) enum View {
     },
 }
 
-/// How a graph is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum GraphFormat {
-    /// A picture
-    Svg,
-    /// For Graphviz
-    Dot,
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ExportFormat {
     /// Folded stacks, for flame graphs: self time in nanoseconds
@@ -427,6 +418,15 @@ pub(crate) enum ExportFormat {
     Csv,
     /// All tables in one document
     Json,
+}
+
+/// How a graph is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum GraphFormat {
+    /// A picture
+    Svg,
+    /// The language of Graphviz
+    Dot,
 }
 
 /// What is compared.

@@ -41,8 +41,8 @@ pub(crate) struct Report {
     groups: OnceCell<Groups>,
     tails: OnceCell<Tails>,
     findings: OnceCell<Vec<Finding>>,
-    timeline: OnceCell<Timeline>,
     watched: OnceCell<Watched>,
+    timeline: OnceCell<Timeline>,
 }
 
 impl Report {
@@ -90,8 +90,8 @@ impl Report {
             groups: OnceCell::new(),
             tails: OnceCell::new(),
             findings: OnceCell::new(),
-            timeline: OnceCell::new(),
             watched: OnceCell::new(),
+            timeline: OnceCell::new(),
         })
     }
 

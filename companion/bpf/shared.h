@@ -199,6 +199,6 @@ struct totals {
 	u64 lost_samples; /* found no room */
 	u64 waits;        /* places handed out by counting */
 	u64 lost_wakers;  /* waits whose cause found no place */
-	u64 lost_told;    /* system calls that were to be told and found no room */
 	u64 lost_intervals; /* long waits that are in sums alone */
+	u64 lost_told;    /* system calls that were to be told and found no room */
 };

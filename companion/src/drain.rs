@@ -42,8 +42,8 @@ impl Target {
         header.lost_samples = totals.lost_samples;
         header.companion_cpu_ns = now_ns(libc::CLOCK_PROCESS_CPUTIME_ID);
         header.lost_causes = totals.lost_wakers;
-        header.lost_told = header.lost_told.max(totals.lost_told);
         header.lost_blocked = header.lost_blocked.max(totals.lost_intervals);
+        header.lost_told = header.lost_told.max(totals.lost_told);
     }
 }
 
@@ -63,8 +63,8 @@ pub struct Drain {
     targets: HashMap<u32, Target>,
     samples: HashMap<u32, Samples>,
     causes: Causes,
-    narrations: HashMap<u32, Narration>,
     intervals: HashMap<u32, Intervals>,
+    narrations: HashMap<u32, Narration>,
     written: Vec<Option<Written>>,
     /// Files that could not be written, the first with its error.
     failed: Option<(PathBuf, io::Error)>,
@@ -101,9 +101,9 @@ impl Watcher for Traced {
             (totals.lost_calls, "calls for want of room"),
             (totals.lost_waits, "waits for want of room"),
             (totals.lost_samples, "samples for want of room"),
-            (totals.lost_told, "system calls of the narration for want of room"),
             (totals.lost_wakers, "causes of waits for want of room"),
             (totals.lost_intervals, "long waits for want of room"),
+            (totals.lost_told, "system calls of the narration for want of room"),
         ]
     }
 }
@@ -120,8 +120,8 @@ impl Drain {
             targets: HashMap::new(),
             samples: HashMap::new(),
             causes: Causes::default(),
-            narrations: HashMap::new(),
             intervals: HashMap::new(),
+            narrations: HashMap::new(),
             written: Vec::new(),
             failed: None,
         }
@@ -136,12 +136,12 @@ impl Drain {
         while let Some(sample) = program.next_sample() {
             self.samples.entry(sample.process).or_default().add(&sample);
         }
-        while let Some(told) = program.next_told() {
-            self.narrations.entry(told.process).or_default().add(&told);
-        }
         while let Some(interval) = program.next_interval() {
             let wait = program.waits.read(interval.wait as usize);
             self.intervals.entry(wait.key.process).or_default().add(&interval, &wait);
+        }
+        while let Some(told) = program.next_told() {
+            self.narrations.entry(told.process).or_default().add(&told);
         }
         self.write_rows(program, &all);
         self.write_samples(program, &all);
@@ -283,8 +283,8 @@ impl Drain {
     /// A process has ended, and its rows are written.
     fn finish(&mut self, program: &mut Program, number: u32, process: &Process) {
         self.causes.finish(number, program);
-        self.narrations.remove(&number);
         self.intervals.remove(&number);
+        self.narrations.remove(&number);
         let names = self.samples.remove(&number).and_then(Samples::names);
         if let Some(names) = names
             && process.state == PROCESS_GREETED
@@ -315,8 +315,8 @@ impl Drain {
     /// Gives all places of ended processes back and writes nothing of them.
     pub fn forget(&mut self, program: &mut Program) {
         while program.next_sample().is_some() {}
-        while program.next_told().is_some() {}
         while program.next_interval().is_some() {}
+        while program.next_told().is_some() {}
         for row in 0..program.totals().rows as u32 {
             let _ = program.free_row(row);
         }

@@ -37,10 +37,10 @@ pub struct SyscallsFile {
     samples: Growing,
     mappings: Growing,
     causes: Growing,
-    told: Growing,
     number_of_causes: u32,
     blocked: Growing,
     files: Growing,
+    told: Growing,
 }
 
 /// Where a row is in its file.
@@ -64,10 +64,10 @@ impl SyscallsFile {
             samples: Growing::new(ChunkKind::Samples),
             mappings: Growing::new(ChunkKind::Mappings),
             causes: Growing::new(ChunkKind::Causes),
-            told: Growing::new(ChunkKind::Told),
             number_of_causes: 0,
             blocked: Growing::new(ChunkKind::Blocked),
             files: Growing::new(ChunkKind::Files),
+            told: Growing::new(ChunkKind::Told),
         };
         (this.header.magic, this.header.version) = (MAGIC, VERSION);
         this.header.reader_min = READER_MIN;

@@ -74,8 +74,8 @@ pub struct Program {
     free_rows: Queue<MapData, u32>,
     free_processes: Queue<MapData, u32>,
     samples: RingBuf<MapData>,
-    narrated: RingBuf<MapData>,
     intervals: RingBuf<MapData>,
+    narrated: RingBuf<MapData>,
     sampler_error: Option<ProgramError>,
     loaded: Ebpf,
 }
@@ -147,8 +147,8 @@ impl Program {
             free_rows: take(&mut loaded, "free_rows")?,
             free_processes: take(&mut loaded, "free_processes")?,
             samples: take(&mut loaded, "samples")?,
-            narrated: take(&mut loaded, "narrated")?,
             intervals: take(&mut loaded, "intervals")?,
+            narrated: take(&mut loaded, "narrated")?,
             sampler_error: sampler,
             loaded,
         };
@@ -188,15 +188,15 @@ impl Program {
         bytemuck::try_pod_read_unaligned(&item).ok()
     }
 
-    /// The next system call that was told, in the order in which they returned.
-    pub fn next_told(&mut self) -> Option<Told> {
-        let item = self.narrated.next()?;
-        bytemuck::try_pod_read_unaligned(&item).ok()
-    }
-
     /// The next long wait, in the order in which they ended.
     pub fn next_interval(&mut self) -> Option<Interval> {
         let item = self.intervals.next()?;
+        bytemuck::try_pod_read_unaligned(&item).ok()
+    }
+
+    /// The next system call that was told, in the order in which they returned.
+    pub fn next_told(&mut self) -> Option<Told> {
+        let item = self.narrated.next()?;
         bytemuck::try_pod_read_unaligned(&item).ok()
     }
 

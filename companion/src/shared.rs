@@ -328,10 +328,10 @@ pub struct Totals {
     pub waits: u64,
     /// Waits whose cause found no place.
     pub lost_wakers: u64,
-    /// System calls that were to be told and found no room.
-    pub lost_told: u64,
     /// Long waits that found no room, and are in sums alone.
     pub lost_intervals: u64,
+    /// System calls that were to be told and found no room.
+    pub lost_told: u64,
 }
 
 const _: () = {

@@ -47,7 +47,7 @@ fn both_languages_lay_the_structures_out_alike() {
         offsetof(struct hello, path), sizeof(struct row), offsetof(struct row, errnos), \
         offsetof(struct row, unfinished), sizeof(struct process), offsetof(struct process, path), \
         sizeof(struct totals), sizeof(struct sample), sizeof(struct interval), sizeof(struct wait_key), sizeof(struct wait), \
-        offsetof(struct wait, mode), sizeof(struct ends), sizeof(struct told), HELLO, ROWS, PROCESSES, WAITS); }";
+         offsetof(struct wait, mode), sizeof(struct ends), sizeof(struct told), HELLO, ROWS, PROCESSES, WAITS); }";
     fs::write(&source, text).expect("written");
     let mut compile = Command::new("cc");
     let compiled = compile.arg("-I").arg(sources()).arg("-o").arg(&program).arg(&source).status();

@@ -5,7 +5,6 @@
 //! * [`bars()`]: the largest single entries, such as APIs, coloured by their group
 //! * [`stacked()`]: entries that are made of the same few parts
 //! * [`heat()`]: a table whose cells are shaded
-//! * [`graph()`]: who depends on whom, as boxes and arrows
 //! * [`percentiles()`]: how slow the slowest are, on a logarithmic scale of 1/(1 − q)
 //!
 //! Charts made with the same groups in the same order give each group the same colour.
@@ -27,7 +26,6 @@ mod bars;
 mod canvas;
 mod chart;
 mod data;
-mod dot;
 mod error;
 mod font;
 mod graph;
@@ -43,9 +41,8 @@ mod sunburst;
 pub use bars::bars;
 pub use chart::{Chart, Sheet};
 pub use data::{Bar, Group, GroupKind, Heading, State, Unit};
-pub use dot::draw_dot;
 pub use error::Error;
-pub use graph::{Edge, Node, graph};
+pub use graph::graph;
 pub use heat::{Cell, HeatRow, heat};
 pub use label::visible;
 pub use palette::{colours, state_colour};

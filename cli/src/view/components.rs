@@ -173,7 +173,7 @@ impl Parts {
     ) -> anyhow::Result<String> {
         let text = match format {
             GraphFormat::Dot => self.dot(),
-            GraphFormat::Svg => chase_viz::draw_dot(&self.dot())?,
+            GraphFormat::Svg => chase_viz::graph(&self.dot())?,
         };
         match output {
             Some(path) => super::export::save(path, text.as_bytes()).map(|()| String::new()),

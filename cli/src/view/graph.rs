@@ -5,10 +5,9 @@ use std::path::Path;
 
 use anyhow::Context;
 use chase_analyzer::{PartyKind, WaitEdge, WaitGraph, wait_graph};
-use chase_viz::{Edge, Heading, Node, Unit};
 use serde_json::Value;
 
-use super::{Show, charts, left_out, legend};
+use super::{Show, left_out, legend};
 use crate::args::GraphFormat;
 use crate::causes;
 use crate::machine::{self, Rows};
@@ -119,7 +118,9 @@ pub(super) fn write(
     let graph = wait_graph(report.causes(), report.groups());
     let text = match format {
         GraphFormat::Dot => dot(report, &graph),
-        GraphFormat::Svg => svg(report, &graph)?,
+        GraphFormat::Svg => {
+            chase_viz::graph(&dot(report, &graph)).context("cannot draw the graph")?
+        }
     };
     match output {
         Some(path) => {
@@ -130,51 +131,33 @@ pub(super) fn write(
     }
 }
 
-/// Names of boxes, and the arrows between them, longest first; as many boxes as there is room for.
-fn boxes(report: &Report, graph: &WaitGraph) -> (Vec<Node>, Vec<Edge>) {
-    let (mut nodes, mut edges) = (Vec::<Node>::new(), Vec::new());
-    let marked = graph.bottleneck.map(|group| &*report.groups().rows[group as usize].label);
+/// For Graphviz: boxes, and the arrows between them, longest first; as many boxes as there is room for.
+fn dot(report: &Report, graph: &WaitGraph) -> String {
+    let quoted = |text: &str| {
+        let text = chase_viz::visible(text);
+        format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+    };
+    let bottleneck = graph.bottleneck.map(|group| &*report.groups().rows[group as usize].label);
+    let mut nodes: Vec<String> = Vec::new();
+    let (mut boxes, mut arrows) = (String::new(), String::new());
     for edge in &graph.edges {
         let mut find = |label: String| {
-            let known = nodes.iter().position(|node| node.label == label);
+            let known = nodes.iter().position(|node| *node == label);
             known.or_else(|| {
-                let is_marked = marked == Some(&*label);
-                (nodes.len() < MOST).then(|| nodes.push(Node { label, is_marked }))?;
-                Some(nodes.len() - 1)
+                let number = Some(nodes.len()).filter(|&number| number < MOST)?;
+                let mark = if bottleneck == Some(&*label) { "bottleneck: " } else { "" };
+                let shown = quoted(&format!("{mark}{label}"));
+                boxes += &format!("  n{number} [shape=box, label={shown}];\n");
+                nodes.push(label);
+                Some(number)
             })
         };
         let from = find(report.groups().rows[edge.group as usize].label.clone());
         let to = find(target(report, edge));
         if let (Some(from), Some(to)) = (from, to) {
-            edges.push(Edge { from, to, value: edge.wait_ns.as_f64() });
+            let label = quoted(&elapsed(edge.wait_ns.0));
+            arrows += &format!("  n{from} -> n{to} [label={label}];\n");
         }
     }
-    (nodes, edges)
-}
-
-fn svg(report: &Report, graph: &WaitGraph) -> anyhow::Result<String> {
-    let (nodes, edges) = boxes(report, graph);
-    let subtitle = charts::subtitle(report);
-    let heading = Heading { title: "Who waits for whom", subtitle: &subtitle };
-    let chart = chase_viz::graph(&heading, Unit::Nanoseconds, &nodes, &edges);
-    Ok(chart.context("cannot draw the graph")?.svg().to_owned())
-}
-
-/// For Graphviz.
-fn dot(report: &Report, graph: &WaitGraph) -> String {
-    let (nodes, edges) = boxes(report, graph);
-    let quoted = |text: &str| {
-        let text = chase_viz::visible(text);
-        format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
-    };
-    let mut out = String::from("digraph waits {\n  node [shape=box];\n");
-    for (number, node) in nodes.iter().enumerate() {
-        let marked = if node.is_marked { ", penwidth=3" } else { "" };
-        out += &format!("  n{number} [label={}{marked}];\n", quoted(&node.label));
-    }
-    for edge in &edges {
-        let label = quoted(&elapsed(edge.value as u64));
-        out += &format!("  n{} -> n{} [label={label}];\n", edge.from, edge.to);
-    }
-    out + "}\n"
+    format!("digraph waits {{\n{boxes}{arrows}}}\n")
 }

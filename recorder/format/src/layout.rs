@@ -384,6 +384,10 @@ pub enum ChunkKind {
     OffCpu = 12,
     /// [`CauseRow`](crate::syscalls::CauseRow)s, `count` of them; only in `.syscalls` files.
     Causes = 13,
+    /// [`BlockedRow`](crate::syscalls::BlockedRow)s, `count` of them; only in `.syscalls` files.
+    Blocked = 20,
+    /// [`FileRow`](crate::syscalls::FileRow)s, `count` of them; only in `.syscalls` files.
+    Files = 21,
     /// [`ArgumentRow`]s and [`ShortArgumentRow`]s of thread `owner`, `count` units of them.
     Arguments = 14,
     /// [`EventsHead`], then [`EventRecord`]s of thread `owner`, each readable by its own `number`.
@@ -392,10 +396,6 @@ pub enum ChunkKind {
     Marks = 17,
     /// [`ToldRow`](crate::syscalls::ToldRow)s, `count` of them; only in `.syscalls` files.
     Told = 18,
-    /// [`BlockedRow`](crate::syscalls::BlockedRow)s, `count` of them; only in `.syscalls` files.
-    Blocked = 20,
-    /// [`FileRow`](crate::syscalls::FileRow)s, `count` of them; only in `.syscalls` files.
-    Files = 21,
 }
 
 /// The first [`UNIT`] bytes of each chunk.

@@ -49,14 +49,14 @@
 //! Waits of [`LONG_WAIT_NS`] and more are told one by one too, as [`BlockedRow`]s, as far as there is room: those that found
 //! none are counted ([`SyscallsHeader::lost_blocked`]).
 //!
+//! # Files
+//!
+//! Samples that were taken in a system call for a descriptor also count in a [`FileRow`]: which files such calls were for.
+//!
 //! # Narration
 //!
 //! Where that was asked for, each system call has a [`ToldRow`], in the order in which they returned; those that found no room are
 //! counted ([`SyscallsHeader::lost_told`]). An `execve` or an exit has one when it begins; an `execve` that failed has another.
-//!
-//! # Files
-//!
-//! Samples that were taken in a system call for a descriptor also count in a [`FileRow`]: which files such calls were for.
 //!
 //! Times are in ns of `CLOCK_MONOTONIC`. Those of syscalls contain
 //! [`SyscallsHeader::cost_inside_ns`] per call.
@@ -333,44 +333,6 @@ pub struct CauseRow {
     pub name: [u8; OBJECT_NAME],
 }
 
-/// Bytes of a text in [`ToldRow`].
-pub const TOLD_TEXT: usize = 96;
-
-/// One system call, with its arguments.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
-pub struct ToldRow {
-    /// The context's node in the recording; 0 for none.
-    pub context_ref: u32,
-    /// Thread id in the process's own pid namespace.
-    pub tid: u32,
-    /// Number of the syscall, with [`COMPAT`] where it applies.
-    pub number: u32,
-    /// Padding.
-    pub reserved: u32,
-    /// When it began.
-    pub entered_ns: u64,
-    /// When it returned; 0: it has not, or this is its beginning.
-    pub left_ns: u64,
-    /// What it returned; errors are negative.
-    pub result: i64,
-    /// As they were in the registers.
-    pub arguments: [u64; 6],
-    /// Inode behind the descriptor that it is for, or that it gave; 0: there is none.
-    pub object: u64,
-    /// Of the inode: what kind of file it is, as `stat(2)` has it.
-    pub mode: u32,
-    /// Bytes of the texts, an ending NUL among them; 0: there is none, or it could not be read.
-    pub lens: [u32; 2],
-    /// Padding.
-    pub reserved_too: u32,
-    /// What arguments lead to: paths, the beginnings of what was read and written, small structures.
-    pub texts: [[u8; TOLD_TEXT]; 2],
-    /// Name of the file behind the descriptor, without its directory, padded with NUL. Of a socket: its address family, its own port, the
-    /// other one's in network order, two bytes of padding, its own address and the other one's, each in 16 bytes.
-    pub name: [u8; 48],
-}
-
 /// Waits from this long on have a [`BlockedRow`].
 pub const LONG_WAIT_NS: u64 = 1_000_000;
 
@@ -411,6 +373,44 @@ pub struct FileRow {
     pub samples: u64,
     /// Name of the file, without its directory, padded with NUL.
     pub name: [u8; FILE_NAME],
+}
+
+/// Bytes of a text in [`ToldRow`].
+pub const TOLD_TEXT: usize = 96;
+
+/// One system call, with its arguments.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+pub struct ToldRow {
+    /// The context's node in the recording; 0 for none.
+    pub context_ref: u32,
+    /// Thread id in the process's own pid namespace.
+    pub tid: u32,
+    /// Number of the syscall, with [`COMPAT`] where it applies.
+    pub number: u32,
+    /// Padding.
+    pub reserved: u32,
+    /// When it began.
+    pub entered_ns: u64,
+    /// When it returned; 0: it has not, or this is its beginning.
+    pub left_ns: u64,
+    /// What it returned; errors are negative.
+    pub result: i64,
+    /// As they were in the registers.
+    pub arguments: [u64; 6],
+    /// Inode behind the descriptor that it is for, or that it gave; 0: there is none.
+    pub object: u64,
+    /// Of the inode: what kind of file it is, as `stat(2)` has it.
+    pub mode: u32,
+    /// Bytes of the texts, an ending NUL among them; 0: there is none, or it could not be read.
+    pub lens: [u32; 2],
+    /// Padding.
+    pub reserved_too: u32,
+    /// What arguments lead to: paths, the beginnings of what was read and written, small structures.
+    pub texts: [[u8; TOLD_TEXT]; 2],
+    /// Name of the file behind the descriptor, without its directory, padded with NUL. Of a socket: its address family, its own port, the
+    /// other one's in network order, two bytes of padding, its own address and the other one's, each in 16 bytes.
+    pub name: [u8; 48],
 }
 
 /// Bytes of [`MappingRow::path`].

@@ -24,9 +24,9 @@ pub struct SyscallsFile<'a> {
     on_cpu: Vec<Chunk>,
     mappings: Vec<Chunk>,
     causes: Vec<Chunk>,
-    told: Vec<Chunk>,
     blocked: Vec<Chunk>,
     files: Vec<Chunk>,
+    told: Vec<Chunk>,
     problems: Vec<Problem>,
 }
 
@@ -86,9 +86,9 @@ impl<'a> SyscallsFile<'a> {
         let on_cpu = of_kind(ChunkKind::OnCpu, size_of::<OnCpuRow>(), "rows of times on the CPU");
         let mappings = of_kind(ChunkKind::Mappings, size_of::<MappingRow>(), "rows of mappings");
         let causes = of_kind(ChunkKind::Causes, size_of::<CauseRow>(), "rows of causes");
-        let told = of_kind(ChunkKind::Told, size_of::<ToldRow>(), "rows of single syscalls");
         let blocked = of_kind(ChunkKind::Blocked, size_of::<BlockedRow>(), "rows of long waits");
         let files = of_kind(ChunkKind::Files, size_of::<FileRow>(), "rows of files");
+        let told = of_kind(ChunkKind::Told, size_of::<ToldRow>(), "rows of single syscalls");
         Ok(Self {
             bytes,
             header,
@@ -98,9 +98,9 @@ impl<'a> SyscallsFile<'a> {
             on_cpu,
             mappings,
             causes,
-            told,
             blocked,
             files,
+            told,
             problems,
         })
     }
@@ -153,11 +153,6 @@ impl<'a> SyscallsFile<'a> {
         self.rows(&self.causes)
     }
 
-    /// Single system calls, in the order in which they returned; see [`ToldRow`].
-    pub fn told(&self) -> impl Iterator<Item = ToldRow> {
-        self.rows(&self.told)
-    }
-
     /// Long waits, in the order in which they ended, but for those that came late.
     pub fn blocked(&self) -> impl Iterator<Item = BlockedRow> {
         self.rows(&self.blocked)
@@ -166,6 +161,11 @@ impl<'a> SyscallsFile<'a> {
     /// Samples of files, in no particular order.
     pub fn files(&self) -> impl Iterator<Item = FileRow> {
         self.rows(&self.files)
+    }
+
+    /// Single system calls, in the order in which they returned; see [`ToldRow`].
+    pub fn told(&self) -> impl Iterator<Item = ToldRow> {
+        self.rows(&self.told)
     }
 
     fn rows<'s, T: bytemuck::AnyBitPattern>(
