@@ -1,0 +1,86 @@
+//! The timeline of processes whose every moment is known.
+
+use chase_analyzer::{Analysis, Image, Ns, Selection, Timeline, timeline};
+use chase_recorder::builder::Builder;
+use chase_recorder::layout::END_EXIT;
+use chase_recorder::reader::Recording;
+
+fn of(builder: &Builder) -> (Timeline, Analysis) {
+    let recording = Recording::parse(builder.build()).expect("a recording");
+    let images = [Image::of("app.1000.chase".into(), recording)];
+    let analysis = Analysis::new(&images, Selection::All);
+    (timeline(&images, &analysis), analysis)
+}
+
+/// Start, length and depth of the calls of a lane, by name.
+fn calls(timeline: &Timeline, analysis: &Analysis, lane: usize) -> Vec<(String, u64, u64, u16)> {
+    let name = |api: u32| analysis.apis[api as usize].symbol.clone();
+    let calls = timeline.lanes[lane].calls.iter();
+    calls.map(|call| (name(call.api), call.start_ns.0, call.ns.0, call.depth)).collect()
+}
+
+#[test]
+fn calls_are_where_and_in_what_they_were() {
+    let mut builder = Builder::new();
+    builder.event_limit = Some(100);
+    builder.meta("events", "100 ns, last 8388608 bytes");
+    let app = builder.executable("/usr/bin/app");
+    let libz = builder.object("/usr/lib/libz.so.1");
+    let outer = builder.slot(app, Some(libz), "compress");
+    let inner = builder.slot(libz, Some(app), "alloc");
+    let main = builder.thread("app");
+    let mut thread = builder.timeline(main);
+    thread.work(50).enter(outer).work(10).call(inner, 200).call(inner, 99).call(inner, 100).leave();
+    thread.mark("half").work(5).call(outer, 150).mark("end").mark("half").end();
+    builder.end(END_EXIT, 0);
+    let (timeline, analysis) = of(&builder);
+    let expected = [
+        ("compress", 50, 409, 0),
+        ("alloc", 60, 200, 1),
+        ("alloc", 359, 100, 1),
+        ("compress", 464, 150, 0),
+    ];
+    let expected: Vec<_> =
+        expected.map(|(name, start, ns, depth)| (name.to_owned(), start, ns, depth)).into();
+    assert_eq!(calls(&timeline, &analysis, 0), expected);
+    let marks: Vec<_> = timeline.lanes[0]
+        .marks
+        .iter()
+        .map(|mark| (mark.at_ns.0, &*timeline.marks[mark.name as usize]))
+        .collect();
+    assert_eq!(marks, [(459, "half"), (614, "end"), (614, "half")]);
+    assert_eq!((timeline.end_ns, timeline.limit_ns), (Ns(614), Some(Ns(100))));
+    assert!(timeline.lanes[0].calls.iter().all(|call| !call.is_open));
+}
+
+#[test]
+fn a_call_that_did_not_return_lasts_to_the_end() {
+    let mut builder = Builder::new();
+    builder.event_limit = Some(1_000);
+    let app = builder.executable("/usr/bin/app");
+    let libc = builder.object("/usr/lib/libc.so.6");
+    let wait = builder.slot(app, Some(libc), "pthread_cond_wait");
+    let main = builder.thread("app");
+    builder.timeline(main).work(5_000).end();
+    let worker = builder.thread("worker");
+    builder.timeline(worker).work(100).call(wait, 10).work(100).enter(wait).work(4_000);
+    builder.end(END_EXIT, 0);
+    let (timeline, analysis) = of(&builder);
+    assert_eq!(calls(&timeline, &analysis, 1), [("pthread_cond_wait".to_owned(), 210, 4_790, 0)]);
+    assert!(timeline.lanes[1].calls[0].is_open);
+}
+
+#[test]
+fn threads_without_events_have_lanes() {
+    let mut builder = Builder::new();
+    let app = builder.executable("/usr/bin/app");
+    let libz = builder.object("/usr/lib/libz.so.1");
+    let crc32 = builder.slot(app, Some(libz), "crc32");
+    let main = builder.thread("app");
+    builder.timeline(main).call(crc32, 1_000_000).end();
+    builder.end(END_EXIT, 0);
+    let (timeline, _) = of(&builder);
+    assert_eq!(timeline.lanes.len(), 1);
+    assert!(timeline.lanes[0].calls.is_empty() && timeline.limit_ns.is_none());
+    assert_eq!(timeline.lanes[0].end_ns, Ns(1_000_000));
+}
