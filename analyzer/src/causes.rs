@@ -1,6 +1,7 @@
 //! What threads waited for, and who ended that, as the kernel saw it: where, for which lock or file, who held it, who woke them
 //! doing what.
 
+mod path_wait;
 mod purpose;
 mod resolve;
 
@@ -15,6 +16,7 @@ use crate::clock::Ns;
 use crate::groups::{Groups, ThreadSpan, Unnamed};
 use crate::image::Image;
 
+pub use path_wait::PathWait;
 pub(crate) use purpose::ALLOCATOR;
 pub use purpose::Purpose;
 pub(crate) use resolve::Run;

@@ -13,9 +13,8 @@ use std::collections::HashMap;
 use chase_recorder::syscalls::CauseRow as Recorded;
 use serde::Serialize;
 
-use crate::address::CodeAddress;
 use crate::analysis::Analysis;
-use crate::causes::{NamingPlaces, Purpose, Run, WaitObject};
+use crate::causes::{NamingPlaces, PathWait, Run};
 use crate::clock::{Ns, Ticks};
 use crate::common_time::CommonTime;
 use crate::groups::Groups;
@@ -56,22 +55,6 @@ pub enum Doing {
     Woken,
     /// It waits for something that no thread of the run does.
     Waiting(PathWait),
-}
-
-/// A wait on the path.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
-pub struct PathWait {
-    /// The API, by number in [`Analysis::apis`].
-    pub api: Option<u32>,
-    /// Return address of the call.
-    pub site: Option<CodeAddress>,
-    /// A process that the addresses are of.
-    #[serde(skip)]
-    pub process: usize,
-    /// What for.
-    pub object: WaitObject,
-    /// What it means.
-    pub purpose: Purpose,
 }
 
 /// Steps of one group that are alike.

@@ -114,7 +114,7 @@ pub use analysis::{Analysis, Selection};
 pub use arguments::{ArgumentRow, ArgumentSizes, ArgumentUnit};
 pub use blocked::{Blocked, BlockedRow, IdleRow, Runnable, blocked};
 pub use blocking::Cause as WaitCause;
-pub use causes::{CauseRow, NamingPlaces, Party, PartyKind, Purpose, WaitObject, causes};
+pub use causes::{CauseRow, NamingPlaces, Party, PartyKind, PathWait, Purpose, WaitObject, causes};
 pub use chase_recorder as recorder;
 pub use clock::{Clock, Ns, Ticks};
 pub use compare::{
@@ -122,7 +122,7 @@ pub use compare::{
     TotalChanges, Verdict, compare, match_apis,
 };
 pub use components::{Components, Program, Thing, ThingKind, Use, components};
-pub use critical::{CriticalPath, Doing, PathPart, PathStep, PathWait, critical_path};
+pub use critical::{CriticalPath, Doing, PathPart, PathStep, critical_path};
 pub use error::{Cause as FailureCause, Error, Failure};
 pub use findings::{Blame, Finding, FindingKind, Inside, SubGroupSummary, findings};
 pub use fold::{Folded, fold};

@@ -6,6 +6,7 @@
 
 mod events;
 mod kept;
+mod long_calls;
 mod off_cpu;
 mod starts;
 
@@ -35,9 +36,8 @@ use crate::{abi, clock, cost, pages, recording, sys};
 
 pub(crate) use self::events::{Wanted as WantedEvents, renew as renew_events, want as want_events};
 pub(crate) use self::kept::{keep, keep_no_more, restore, uncredited};
-pub(crate) use self::off_cpu::{
-    LEAST_COST, ask_limit, is_on as is_asking, set_ask_limit, start as start_asking,
-};
+pub(crate) use self::long_calls::{ask_limit, set_ask_limit};
+pub(crate) use self::off_cpu::{LEAST_COST, is_on as is_asking, start as start_asking};
 pub(crate) use self::starts::{Start, fork, give_back_start, take_start};
 
 /// Rounds of destructors that the C library runs; the last is ours, after all others.

@@ -9,11 +9,12 @@ use chase_recorder::syscalls::{
 };
 
 use super::purpose::Seen;
-use super::{Key, NamingPlaces, PartyKey, PartyKind, PartySums, Purpose, Sums, WaitObject, add};
+use super::{
+    Key, NamingPlaces, PartyKey, PartyKind, PartySums, PathWait, Purpose, Sums, WaitObject, add,
+};
 use crate::address::CodeAddress;
 use crate::address_map::AddressMap;
 use crate::analysis::Analysis;
-use crate::critical::PathWait;
 use crate::groups::Groups;
 use crate::image::Image;
 use crate::syscalls::Places;

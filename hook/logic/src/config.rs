@@ -3,7 +3,7 @@
 use chase_format::layout::{TIMING_ADAPTIVE, TIMING_ALL, TIMING_COUNT};
 
 use crate::events::Events;
-use crate::text::{c_bytes, file_name, glob};
+use crate::text::{c_bytes, matches_item};
 
 /// What the environment asks for.
 #[derive(Clone, Copy)]
@@ -149,15 +149,6 @@ fn timing(value: &[u8]) -> (u32, bool) {
 fn matches(list: &[u8], object: &[u8], api: &[u8]) -> bool {
     let mut items = list.split(|&byte| byte == b',').filter(|item| !item.is_empty());
     items.any(|item| matches_item(item, object, api))
-}
-
-/// Whether one item of such a list matches.
-pub(crate) fn matches_item(item: &[u8], object: &[u8], api: &[u8]) -> bool {
-    let object = file_name(object);
-    let mut parts = item.splitn(2, |&byte| byte == b':');
-    let of_object = parts.next().unwrap_or(b"");
-    let of_api = parts.next().unwrap_or(b"*");
-    (of_object.is_empty() || glob(of_object, object)) && glob(of_api, api)
 }
 
 #[cfg(test)]

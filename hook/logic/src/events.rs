@@ -1,6 +1,6 @@
 //! What `CHASE_EVENTS` says: which single calls are kept with their times, and how many.
 
-use crate::config::matches_item;
+use crate::text::matches_item;
 
 /// Calls that took so long are kept by default.
 const SLOW_NS: u64 = 100_000;

@@ -140,6 +140,15 @@ pub fn glob(pattern: &[u8], text: &[u8]) -> bool {
     pattern.get(p..).unwrap_or(&[]).iter().all(|&byte| byte == b'*')
 }
 
+/// Whether `OBJECT`, `OBJECT:API` or `:API`, globs, matches this API of this object.
+pub(crate) fn matches_item(item: &[u8], object: &[u8], api: &[u8]) -> bool {
+    let object = file_name(object);
+    let mut parts = item.splitn(2, |&byte| byte == b':');
+    let of_object = parts.next().unwrap_or(b"");
+    let of_api = parts.next().unwrap_or(b"*");
+    (of_object.is_empty() || glob(of_object, object)) && glob(of_api, api)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

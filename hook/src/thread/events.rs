@@ -14,8 +14,8 @@ use chase_format::layout::{
 use chase_format::writer::records_per_chunk;
 
 use super::Thread;
-use super::off_cpu::ask_limit;
-use crate::abi::{LONG, SHORT_LIMIT};
+use super::long_calls::set_event_limit;
+use crate::abi::SHORT_LIMIT;
 use crate::arch::{OwnCounter, add_to_own};
 use crate::node::{SLOT_MASK, reference};
 use crate::recording::Lost;
@@ -60,7 +60,7 @@ pub(crate) fn want(wanted: &Wanted) {
     if wanted.has_chosen || wanted.limit_ns == 0 {
         SHORT_LIMIT.store(0, Ordering::Relaxed);
     }
-    choose_long();
+    choose_limit();
     renew();
 }
 
@@ -69,13 +69,12 @@ pub(crate) fn renew() {
     LEFT.store(BYTES.load(Ordering::Relaxed), Ordering::Relaxed);
 }
 
-/// Of calls that take so long, the call path lets more be known.
-pub(super) fn choose_long() {
-    let limit = match HAS_CHOSEN.load(Ordering::Relaxed) {
+/// Calls that may become events are to be reported by the call path.
+fn choose_limit() {
+    set_event_limit(match HAS_CHOSEN.load(Ordering::Relaxed) {
         true => 0,
         false => LIMIT_TICKS.load(Ordering::Relaxed),
-    };
-    LONG.store(limit.min(ask_limit()), Ordering::Relaxed);
+    });
 }
 
 fn learn_rate() {
@@ -84,7 +83,7 @@ fn learn_rate() {
     {
         let ticks = u128::from(LIMIT_NS.load(Ordering::Relaxed)) * u128::from(rate) / 1_000;
         LIMIT_TICKS.store(u64::try_from(ticks).unwrap_or(u64::MAX), Ordering::Relaxed);
-        choose_long();
+        choose_limit();
     }
 }
 

@@ -13,7 +13,7 @@ use chase_format::layout::{ChunkKind, Node, OffCpuRow, PAGE, ThreadRecord};
 use chase_format::writer::records_per_chunk;
 
 use super::Thread;
-use super::events::choose_long;
+use super::long_calls::{ask_limit, set_ask_limit};
 use crate::node::reference;
 use crate::signals::SignalsBlocked;
 use crate::{clock, recording, sys};
@@ -22,9 +22,6 @@ use crate::{clock, recording, sys};
 const FIRST_LIMIT: u64 = 150_000;
 /// Less may be an interrupt, or what asking takes.
 const NOISE_NS: u64 = 8_000;
-
-/// Calls that took so many ticks are asked about: whether the thread ran. Never as long as nobody asks.
-static ASK_LIMIT: AtomicU64 = AtomicU64::new(u64::MAX);
 
 /// What asking has taken at least, in ticks.
 pub(crate) static LEAST_COST: AtomicU64 = AtomicU64::new(u64::MAX);
@@ -47,17 +44,6 @@ pub(crate) struct OffCpu {
 /// From now on, threads ask.
 pub(crate) fn start() {
     set_ask_limit(FIRST_LIMIT);
-}
-
-/// From how many ticks on calls are asked about.
-pub(crate) fn ask_limit() -> u64 {
-    ASK_LIMIT.load(Ordering::Relaxed)
-}
-
-/// From now on, calls that take so many ticks are asked about.
-pub(crate) fn set_ask_limit(ticks: u64) {
-    ASK_LIMIT.store(ticks, Ordering::Relaxed);
-    choose_long();
 }
 
 pub(crate) fn is_on() -> bool {

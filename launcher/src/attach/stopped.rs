@@ -180,10 +180,10 @@ impl Drop for Stopped<'_> {
                 Some(at) => let_go(self.process.pid, at.thread, &at.registers, true),
                 None => {
                     let _ = state.thread.interrupt();
-                    if state.thread.wait(Duration::from_millis(20)).is_ok() {
-                        if let Ok(registers) = state.thread.registers() {
-                            let_go(self.process.pid, state.thread, &registers, true);
-                        }
+                    if state.thread.wait(Duration::from_millis(20)).is_ok()
+                        && let Ok(registers) = state.thread.registers()
+                    {
+                        let_go(self.process.pid, state.thread, &registers, true);
                     }
                 }
             }
