@@ -8,7 +8,7 @@ use crate::address::CodeAddress;
 /// A wait on the path.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct PathWait {
-    /// The API, by number in [`Analysis::apis`].
+    /// The API, by number in [`Analysis::apis`](crate::Analysis::apis).
     pub api: Option<u32>,
     /// Return address of the call.
     pub site: Option<CodeAddress>,
