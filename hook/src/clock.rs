@@ -67,7 +67,7 @@ pub(crate) fn ticks_per_us() -> Option<u64> {
     if known > 0 {
         return Some(known);
     }
-    if sys::is_confined() {
+    if sys::is_confined_here() {
         return None;
     }
     let (ticks, ns) = (now(), sys::clock_ns(libc::CLOCK_MONOTONIC));

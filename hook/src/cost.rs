@@ -38,7 +38,7 @@ impl Spent {
 
 /// Processor time of the calling thread; 0 if it can't be asked for.
 pub(crate) fn thread_ns() -> u64 {
-    if sys::is_confined() { 0 } else { sys::clock_ns(libc::CLOCK_THREAD_CPUTIME_ID) }
+    if sys::is_confined_here() { 0 } else { sys::clock_ns(libc::CLOCK_THREAD_CPUTIME_ID) }
 }
 
 /// Adds the time that it lives to what the recording says of that. (By the clock of calls: it is a few microseconds, of

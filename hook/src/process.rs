@@ -224,7 +224,7 @@ pub(crate) fn end(kind: u32, status: i32) {
         thread.settle_moved();
         if !confined {
             thread.note_name();
-            thread.ask_at_end();
+            thread.ask_between();
             thread.note_cpu();
             recording::note_names();
         }

@@ -11,6 +11,7 @@ mod cut_off;
 mod place;
 
 use core::mem::offset_of;
+use core::ops::Range;
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
@@ -37,6 +38,8 @@ const FIRST_LENGTH: usize = 4 << 20;
 const STEP: usize = 64 << 10;
 /// (A step is made while a call, or the start of a thread, waits for it.)
 const LARGEST_STEP: usize = 256 << 10;
+/// A recording of this size is likely to grow further.
+const MANY: usize = 512 << 10;
 /// What is allocated at the start where nothing can be populated later.
 const FIXED: usize = FIRST_LENGTH;
 /// Share of an address space limit that the mapping may take.
@@ -81,6 +84,9 @@ static RECORDING: Lock<State> = Lock::new(State {
 static OPEN: AtomicBool = AtomicBool::new(false);
 /// Whether it has no room any more.
 static STOPPED: AtomicBool = AtomicBool::new(false);
+
+/// Whether a thread makes room before it is needed.
+static IS_AHEAD: AtomicBool = AtomicBool::new(false);
 
 /// Start of the mapping.
 pub(crate) fn base() -> *mut u8 {
@@ -173,6 +179,7 @@ fn map_new(path: &Text<4096>, fd: i32, file_limit: usize, header: &Header) -> Re
     // SAFETY: the first `room` bytes of the mapping are populated, zero and ours alone.
     state.writer = unsafe { Writer::begin(base, room, header) };
     STOPPED.store(false, Ordering::Relaxed);
+    IS_AHEAD.store(false, Ordering::Relaxed);
     OPEN.store(true, Ordering::Release);
     Ok(())
 }
@@ -200,7 +207,37 @@ fn map_with_room(place: usize, fd: i32, len: usize) -> Result<*mut u8, Errno> {
 /// A chunk of `len` bytes, populated; `None` if there is no room, and then the recording stops.
 /// Signals are blocked.
 pub(crate) fn chunk(kind: ChunkKind, owner: u32, len: usize) -> Option<Chunk> {
-    append(&mut RECORDING.hold(), kind, owner, len)
+    let (chunk, ahead) = {
+        let state = &mut *RECORDING.hold();
+        (append(state, kind, owner, len), room_ahead(state))
+    };
+    if let Some(ahead) = ahead {
+        make_room_ahead(ahead);
+    }
+    chunk
+}
+
+/// What is to be populated before it is needed, if room gets short. One thread sees to it.
+fn room_ahead(state: &State) -> Option<Range<usize>> {
+    let room = state.writer.room();
+    let is_short = room - state.writer.committed() < LARGEST_STEP / 2;
+    let ahead = room..room + LARGEST_STEP;
+    let is_wanted =
+        is_open() && !stopped() && room >= MANY && is_short && ahead.end <= state.length;
+    (is_wanted && !cut_off::is_gone() && !IS_AHEAD.swap(true, Ordering::Relaxed)).then_some(ahead)
+}
+
+/// Populates without the lock, so that no other thread waits for it meanwhile. (The recording may end, or others make the same
+/// room: neither minds pages that were touched.)
+fn make_room_ahead(ahead: Range<usize>) {
+    let len = ahead.len();
+    let populated = sys::advise(base().wrapping_add(ahead.start), len, MADV_POPULATE_WRITE);
+    let state = &mut *RECORDING.hold();
+    if populated.is_ok() && state.writer.room() == ahead.start && ahead.end <= state.length {
+        // SAFETY: the part behind the old room is populated now.
+        unsafe { state.writer.set_room(ahead.end) };
+    }
+    IS_AHEAD.store(false, Ordering::Relaxed);
 }
 
 fn append(state: &mut State, kind: ChunkKind, owner: u32, len: usize) -> Option<Chunk> {

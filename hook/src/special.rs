@@ -15,7 +15,7 @@ use crate::recording::Lost;
 use crate::stubs::{chase_thread_start, target};
 use crate::thread::{Thread, are_several, expect_several};
 use crate::thread_life::{Plan, current_or_adopt, prepare};
-use crate::{clock, loading, process, recording, sampling, slots};
+use crate::{clock, loading, process, recording, sampling, slots, sys};
 use chase_logic::kinds::Kind;
 
 /// The registers that hold arguments, as the assembly saved them.
@@ -177,7 +177,7 @@ fn prepare_call(
                 // Nobody else notices this end of a thread, and its countdowns go with it.
                 libc::SYS_exit if are_several() => {
                     thread.stop_sampling();
-                    thread.ask_at_end();
+                    thread.ask_between();
                     thread.stamp_end();
                     return true;
                 }
@@ -230,6 +230,8 @@ fn confine_if_asked(kind: Kind, arguments: &Arguments) {
     if process::is_own() {
         // A filter may not know of the system call, since programs read that clock without one.
         process::confine(without_clock || !clock::is_time_stamp());
+    } else {
+        sys::confine_child();
     }
 }
 

@@ -4,7 +4,7 @@
 mod memory;
 
 use core::ffi::CStr;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::arch;
 use chase_logic::text::Text;
@@ -30,6 +30,34 @@ pub(crate) fn confine() -> bool {
     CONFINED.swap(true, Ordering::Relaxed)
 }
 
+/// The thread in whose memory a child of `vfork` runs that has a filter, and that child's process id.
+static LENT: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
+
+/// This process, a child of `vfork` that runs in the memory of a thread of its parent's, is about to get a filter.
+pub(crate) fn confine_child() {
+    LENT[1].store(getpid() as usize, Ordering::Relaxed);
+    LENT[0].store(arch::current_thread() as usize, Ordering::Relaxed);
+}
+
+/// Whether this is such a child.
+fn is_confined_child() -> bool {
+    let [thread, child] = LENT.each_ref().map(|word| word.load(Ordering::Relaxed));
+    if thread == 0 || thread != arch::current_thread() as usize {
+        return false;
+    }
+    // (It may have ended, and the thread gone on. All filters know this system call.)
+    let is_here = arch::system_call(libc::SYS_getpid as usize, [0; 6]) == child as isize;
+    if !is_here {
+        LENT[0].store(0, Ordering::Relaxed);
+    }
+    is_here
+}
+
+/// Whether system calls that recording needs may not be made here: in the process, or in a child that uses its memory.
+pub(crate) fn is_confined_here() -> bool {
+    is_confined() || is_confined_child()
+}
+
 /// What the hook goes on calling when the process has given up the right to some system calls: to end what
 /// it had begun, to part a child's memory from its parent's, and what no program of several threads can do
 /// without. A filter may kill for anything else, or have it told to a handler.
@@ -46,7 +74,7 @@ fn is_harmless(number: i64) -> bool {
 
 /// The kernel's answer: a result, or an error number, negative.
 fn system_call(number: usize, arguments: [usize; 6]) -> isize {
-    if is_confined() && !is_harmless(number as i64) {
+    if !is_harmless(number as i64) && is_confined_here() {
         return -libc::EPERM as isize;
     }
     arch::system_call(number, arguments)

@@ -345,8 +345,8 @@ impl Thread {
             (*record).root_ref = reference(self.tree.root.get());
             (*record).name = sys::thread_name().unwrap_or_default();
         }
-        self.begin_asking(record);
         self.begin_events();
+        self.begin_asking(record);
         // SAFETY: as above.
         unsafe { AtomicU32::from_ptr(&raw mut (*record).state) }
             .store(THREAD_LIVE, Ordering::Release);

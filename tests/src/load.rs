@@ -212,6 +212,7 @@ fn threads(reader: &Reader, analysis: &Analysis) -> Vec<Thread> {
             lifetime_ns: row.lifetime_ns.as_f64(),
             application_ns: row.application_ns.as_f64(),
             own_cost_ns: row.own_cost_ns.as_f64(),
+            lost_calls: row.lost_calls,
             overlap_ns: row.overlap_ns.as_f64(),
             ci95_ns: row.measures.ci95_ns.as_f64(),
             self_ns: row.apis.iter().map(of_api).collect(),

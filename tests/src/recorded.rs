@@ -99,6 +99,8 @@ pub struct Thread {
     pub application_ns: f64,
     /// What the hook itself took.
     pub own_cost_ns: f64,
+    /// Calls by handlers that came while the hook changed what is shared: of which function is not noted.
+    pub lost_calls: u64,
     /// Time that is in two parts at once, as of coroutines.
     pub overlap_ns: f64,
     /// Half the width of the 95 % confidence interval of all self times; 0 where all calls were timed.

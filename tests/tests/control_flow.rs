@@ -282,7 +282,18 @@ fn handlers_that_call_the_same_function_at_every_instruction() {
         let trial = trial.hooked_env("CHASE_TIMING", timing);
         let recording = trial.compare();
         let (told, process) = (trial.told("counts"), recording.only());
-        process.expect(&["trap_leaf", "trap_add", "trap_call"].map(|api| (TRAP, api, told[api])));
+        let lost: u64 = process.threads.iter().map(|thread| thread.lost_calls).sum();
+        if lost == 0 {
+            process
+                .expect(&["trap_leaf", "trap_add", "trap_call"].map(|api| (TRAP, api, told[api])));
+        }
+        // While the recording grows, a handler can come only by a trap, as here; what it calls then is in a sum.
+        let apis = ["trap_leaf", "trap_add", "trap_call"];
+        let made: u64 = apis.iter().map(|&api| told[api]).sum();
+        let found: u64 = apis.iter().map(|api| process.calls(TRAP, api)).sum();
+        assert_eq!(found + lost, made, "{timing}: {lost} in the sum");
+        assert!(timing != "count" || lost == 0, "{lost} where nothing grows");
+        assert!(lost * 100 < made, "{timing}: {lost} of {made}");
         process.expect_nothing_open(TRAP);
         assert_eq!(process.unseen.calls_without_thread, 0, "{timing}");
     }

@@ -21,9 +21,12 @@ impl Thread {
         if ticks < LONG.load(Ordering::Relaxed) {
             return;
         }
-        self.note_call(node, start_ticks, ticks);
         if ticks >= ask_limit() {
             self.ask(node, ticks, end_ticks);
+        }
+        // Making room may take long itself, which the next call that is asked about has nothing to do with.
+        if self.note_call(node, start_ticks, ticks) {
+            self.ask_between();
         }
     }
 
@@ -76,8 +79,9 @@ impl Thread {
         self.innermost_since(ticks).unwrap_or(self.tree.root.get())
     }
 
-    /// The thread, or the process, ends: what is missing since it asked last is where it has been since.
-    pub(crate) fn ask_at_end(&self) {
+    /// No call has just ended: what is missing since the thread asked last is where it has been since. (The thread, or the
+    /// process, ends, or something of ours took long.)
+    pub(crate) fn ask_between(&self) {
         let record = self.own_record();
         // SAFETY: the record is this thread's.
         if !is_asking() || record.is_null() || unsafe { (*record).asks } == 0 {

@@ -13,8 +13,8 @@ use chase_format::layout::{
 };
 use chase_format::writer::records_per_chunk;
 
-use super::Thread;
 use super::long_calls::set_event_limit;
+use super::{Thread, are_several};
 use crate::abi::SHORT_LIMIT;
 use crate::arch::{OwnCounter, add_to_own};
 use crate::node::{SLOT_MASK, reference};
@@ -147,12 +147,16 @@ impl Thread {
         own.next.store(0, Ordering::Relaxed);
         own.count.store(0, Ordering::Relaxed);
         own.is_full.set(false);
+        // Many threads that come one after the other would hold each other up, if each made room in the middle of its work.
+        if are_several() && LIMIT_NS.load(Ordering::Relaxed) != u64::MAX && self.next_chunk() {
+            own.next.store(0, Ordering::Relaxed);
+        }
     }
 
-    /// A call of `node` that took long has ended: it is an event, if it is to be kept.
-    pub(crate) fn note_call(&self, node: *mut Node, start_ticks: u64, ticks: u64) {
+    /// A call of `node` that took long has ended: it is an event, if it is to be kept. Says whether room was made for it.
+    pub(crate) fn note_call(&self, node: *mut Node, start_ticks: u64, ticks: u64) -> bool {
         if LIMIT_NS.load(Ordering::Relaxed) == u64::MAX {
-            return;
+            return false;
         }
         if !RATE_IS_KNOWN.load(Ordering::Relaxed) {
             learn_rate();
@@ -162,8 +166,11 @@ impl Thread {
         let is_long = ticks >= LIMIT_TICKS.load(Ordering::Relaxed);
         if is_long || HAS_CHOSEN.load(Ordering::Relaxed) && has(slot, CHOSEN) {
             let (of, kind) = (reference(node), EVENT_CALL);
+            let used = self.events.used.get();
             self.add_event(EventRecord { start_ticks, ticks, of, kind, ..EventRecord::default() });
+            return self.events.used.get() > used;
         }
+        false
     }
 
     /// The application marks this moment: `of` as in [`EventRecord`].

@@ -47,7 +47,7 @@ pub(crate) fn start() {
 }
 
 pub(crate) fn is_on() -> bool {
-    ask_limit() != u64::MAX && !sys::is_confined()
+    ask_limit() != u64::MAX && !sys::is_confined_here()
 }
 
 impl OffCpu {

@@ -63,7 +63,7 @@ unsafe extern "C" fn end(value: *mut c_void) {
     thread.abandon_own_stack();
     // What a handler calls after the stamp would take place after the thread's end.
     let signals = SignalsBlocked::new();
-    thread.ask_at_end();
+    thread.ask_between();
     thread.stamp_end();
     thread.destructor_rounds.set(thread.destructor_rounds.get() + 1);
     if !thread.has_ended() {
