@@ -10,15 +10,14 @@
 
 use std::collections::HashMap;
 
-use chase_recorder::syscalls::CauseRow as Recorded;
 use serde::Serialize;
 
 use crate::analysis::Analysis;
-use crate::causes::{NamingPlaces, PathWait, Run};
-use crate::clock::{Ns, Ticks};
-use crate::common_time::CommonTime;
+use crate::causes::{NamingPlaces, PathWait};
+use crate::clock::Ns;
 use crate::groups::Groups;
 use crate::image::Image;
+use crate::long_waits::{LongWait, long_waits};
 
 /// The path, from the end back.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -73,15 +72,6 @@ pub struct PathPart {
     pub steps: usize,
 }
 
-/// A long wait, in the time of the run.
-struct Interval {
-    begin: u64,
-    woken: Option<u64>,
-    end: u64,
-    waker: Option<u32>,
-    wait: PathWait,
-}
-
 /// The path of a run, from its end to its start; `None` where no companion has seen long waits.
 #[must_use]
 pub fn critical_path(
@@ -92,7 +82,7 @@ pub fn critical_path(
 ) -> Option<CriticalPath> {
     let files = images.iter().filter_map(|image| image.syscalls.as_ref());
     let lost = files.map(|file| file.header().lost_blocked).max()?;
-    let threads = intervals(images, analysis, groups, naming);
+    let threads = long_waits(images, analysis, groups, naming);
     if threads.iter().all(Vec::is_empty) {
         return None;
     }
@@ -103,60 +93,9 @@ pub fn critical_path(
     Some(CriticalPath { steps, parts, lost })
 }
 
-/// By thread, in the order of their beginnings.
-fn intervals(
-    images: &[Image],
-    analysis: &Analysis,
-    groups: &Groups,
-    naming: &dyn NamingPlaces,
-) -> Vec<Vec<Interval>> {
-    let run = Run::new(images, analysis, groups, naming);
-    let time = CommonTime::new(images);
-    let mut of_threads: Vec<Vec<Interval>> = Vec::new();
-    of_threads.resize_with(analysis.threads.len(), Vec::new);
-    let starts = starts(images, analysis, &time);
-    for (process, image) in images.iter().enumerate() {
-        let (Some(file), Some(start)) = (&image.syscalls, starts) else { continue };
-        let since = |ns: u64| time.of_monotonic(image, ns).0.saturating_sub(start);
-        let causes: Vec<Recorded> = file.causes().collect();
-        for row in file.blocked() {
-            let Some(cause) = causes.get(row.cause as usize).filter(|cause| cause.tid == row.tid)
-            else {
-                continue;
-            };
-            let (thread, api) = run.place(process, cause.context_ref, cause.tid);
-            let Some(own) = thread.and_then(|thread| of_threads.get_mut(thread as usize)) else {
-                continue;
-            };
-            let wait = run.wait(process, cause, api);
-            own.push(Interval {
-                begin: since(row.begin_ns),
-                woken: (row.woken_ns != 0).then(|| since(row.woken_ns)),
-                end: since(row.end_ns),
-                waker: run.waker(cause).1.filter(|&waker| Some(waker) != thread),
-                wait,
-            });
-        }
-    }
-    for own in &mut of_threads {
-        own.retain(|interval| interval.begin < interval.end);
-        own.sort_by_key(|interval| (interval.begin, interval.end));
-    }
-    of_threads
-}
-
-/// The moment that times of an analysis count from.
-fn starts(images: &[Image], analysis: &Analysis, time: &CommonTime) -> Option<u64> {
-    let row = analysis.threads.first()?;
-    let image = images.get(row.process)?;
-    let mut threads = image.recording.threads();
-    let record = *threads.find(|thread| thread.record().index == row.thread)?.record();
-    Some(time.of(image, Ticks(record.start_ticks)).0.saturating_sub(row.start_ns.0))
-}
-
 fn walk(
     analysis: &Analysis,
-    mut threads: Vec<Vec<Interval>>,
+    mut threads: Vec<Vec<LongWait>>,
     last: u32,
     end: u64,
 ) -> Vec<PathStep> {
@@ -176,10 +115,10 @@ fn walk(
         let row = &analysis.threads[thread as usize];
         // Each wait is passed once: the walk ends.
         let own = &mut threads[thread as usize];
-        while own.last().is_some_and(|interval| interval.begin >= now) {
+        while own.last().is_some_and(|interval| interval.begin_ns >= now) {
             own.pop();
         }
-        let interval = own.pop().filter(|interval| interval.end > row.start_ns.0);
+        let interval = own.pop().filter(|interval| interval.end_ns > row.start_ns.0);
         let Some(interval) = interval else {
             let start = row.start_ns.0.min(now);
             let creator = row.creator.and_then(|creator| numbers.get(&(row.process, creator)));
@@ -200,17 +139,18 @@ fn walk(
             }
             continue;
         };
-        let waited_to = interval.end.min(now);
+        let waited_to = interval.end_ns.min(now);
         step(waited_to, now, Doing::Running);
-        let woken = interval.woken.filter(|woken| (interval.begin..=waited_to).contains(woken));
+        let woken =
+            interval.woken_ns.filter(|woken| (interval.begin_ns..=waited_to).contains(woken));
         match (interval.waker, woken) {
             (Some(waker), Some(woken)) => {
                 step(woken, waited_to, Doing::Woken);
                 (thread, now) = (waker, woken);
             }
             _ => {
-                step(interval.begin, waited_to, Doing::Waiting(interval.wait));
-                now = interval.begin;
+                step(interval.begin_ns, waited_to, Doing::Waiting(interval.wait));
+                now = interval.begin_ns;
             }
         }
     }

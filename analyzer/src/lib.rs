@@ -86,6 +86,7 @@ mod latest;
 mod liveness;
 mod load;
 mod locks;
+mod long_waits;
 mod names;
 mod narration;
 mod off_cpu;

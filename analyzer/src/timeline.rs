@@ -10,9 +10,12 @@ use chase_recorder::reader::{Context, Thread};
 use serde::Serialize;
 
 use crate::analysis::Analysis;
+use crate::causes::Purpose;
 use crate::clock::{Ns, Ticks};
 use crate::common_time::CommonTime;
+use crate::groups::{Groups, Unnamed};
 use crate::image::Image;
+use crate::long_waits::{LongWait, long_waits};
 
 /// A run in time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -41,7 +44,7 @@ pub struct Lane {
     pub end_ns: Ns,
     /// Calls, by their start, outer ones before those inside.
     pub calls: Vec<TimedCall>,
-    /// Waits, by their start.
+    /// Waits of a millisecond or more that a companion saw, by their start.
     pub blocked: Vec<BlockedSpan>,
     /// Marks, by time.
     pub marks: Vec<Mark>,
@@ -119,9 +122,9 @@ pub struct Mark {
     pub name: u32,
 }
 
-/// The timeline of `images`, which are those of `analysis`.
+/// The timeline of `images`, which are those of `analysis` and `groups`.
 #[must_use]
-pub fn timeline(images: &[Image], analysis: &Analysis) -> Timeline {
+pub fn timeline(images: &[Image], analysis: &Analysis, groups: &Groups) -> Timeline {
     let time = CommonTime::new(images);
     let starts = images.iter().map(|image| time.of(image, image.start()).0);
     let start_ns = starts.min().unwrap_or_default();
@@ -133,12 +136,14 @@ pub fn timeline(images: &[Image], analysis: &Analysis) -> Timeline {
             threads.insert((process, thread.record().index), thread);
         }
     }
-    for (number, row) in analysis.threads.iter().enumerate() {
+    let waits = long_waits(images, analysis, groups, &Unnamed);
+    for ((number, row), waits) in analysis.threads.iter().enumerate().zip(waits) {
         let mut lane = Lane {
             thread: number,
             process: row.process,
             start_ns: row.start_ns,
             end_ns: row.end_ns,
+            blocked: waits.into_iter().map(blocked).collect(),
             ..Lane::default()
         };
         if let (Some(thread), Some(image)) =
@@ -152,6 +157,36 @@ pub fn timeline(images: &[Image], analysis: &Analysis) -> Timeline {
     }
     timeline.marks = marks.names;
     timeline
+}
+
+fn blocked(wait: LongWait) -> BlockedSpan {
+    let LongWait { begin_ns, woken_ns, end_ns, waker, waker_api, waker_name, syscall, wait } = wait;
+    BlockedSpan {
+        start_ns: Ns(begin_ns),
+        ns: Ns(end_ns - begin_ns),
+        ready_ns: Ns(woken_ns.map_or(0, |woken| end_ns.saturating_sub(woken.max(begin_ns)))),
+        cause: match wait.purpose {
+            Purpose::Lock
+            | Purpose::ReadLock
+            | Purpose::WriteLock
+            | Purpose::Allocator
+            | Purpose::Interpreter
+            | Purpose::Condition
+            | Purpose::Handover
+            | Purpose::Barrier
+            | Purpose::Join => SpanCause::Threads,
+            Purpose::Child => SpanCause::Process,
+            Purpose::Sleep => SpanCause::Time,
+            Purpose::Readiness | Purpose::Network => SpanCause::Connection,
+            Purpose::Sync | Purpose::File | Purpose::Page => SpanCause::File,
+            Purpose::Other => SpanCause::Other,
+        },
+        syscall,
+        api: wait.api,
+        waker: waker.map(|waker| waker as usize),
+        waker_api,
+        waker_name,
+    }
 }
 
 /// The highest limit of the processes that kept events.

@@ -1,6 +1,6 @@
 //! The timeline of processes whose every moment is known.
 
-use chase_analyzer::{Analysis, Image, Ns, Selection, Timeline, timeline};
+use chase_analyzer::{Analysis, Groups, Image, Ns, Selection, Timeline, Unnamed, timeline};
 use chase_recorder::builder::Builder;
 use chase_recorder::layout::END_EXIT;
 use chase_recorder::reader::Recording;
@@ -9,7 +9,8 @@ fn of(builder: &Builder) -> (Timeline, Analysis) {
     let recording = Recording::parse(builder.build()).expect("a recording");
     let images = [Image::of("app.1000.chase".into(), recording)];
     let analysis = Analysis::new(&images, Selection::All);
-    (timeline(&images, &analysis), analysis)
+    let groups = Groups::new(&analysis, &Unnamed);
+    (timeline(&images, &analysis, &groups), analysis)
 }
 
 /// Start, length and depth of the calls of a lane, by name.

@@ -136,7 +136,9 @@ impl Report {
 
     /// What happened when.
     pub(crate) fn timeline(&self) -> &Timeline {
-        self.timeline.get_or_init(|| chase_analyzer::timeline(&self.loaded.images, &self.analysis))
+        self.timeline.get_or_init(|| {
+            chase_analyzer::timeline(&self.loaded.images, &self.analysis, self.groups())
+        })
     }
 
     /// A time as a fraction of all that was spent: application time and library calls.

@@ -1,6 +1,6 @@
 //! A run's timeline as other tools want it.
 
-use chase_analyzer::{Lane, SpanCause, TimedCall, Timeline, timeline};
+use chase_analyzer::{Lane, SpanCause, TimedCall, Timeline};
 use chase_export::{Trace, TraceCall, TraceFunction, TraceProcess, TraceThread, TraceWait};
 
 use crate::report::Report;
@@ -8,7 +8,7 @@ use crate::report::Report;
 /// What `report` has of the run in time.
 pub(crate) fn of(report: &Report) -> Trace {
     let analysis = &report.analysis;
-    let timeline = timeline(&report.loaded.images, analysis);
+    let timeline = report.timeline();
     let start = report.loaded.images.first();
     let start = start.map(|image| image.recording.header().clock_start).unwrap_or_default();
     let function = |api: usize| TraceFunction {
@@ -24,7 +24,7 @@ pub(crate) fn of(report: &Report) -> Trace {
             command: row.command.clone(),
             start_ns: base_ns + row.start_ns.0,
             end_ns: base_ns + row.start_ns.0 + row.wall_ns.0,
-            threads: lanes.map(|lane| thread(report, &timeline, lane, base_ns)).collect(),
+            threads: lanes.map(|lane| thread(report, timeline, lane, base_ns)).collect(),
         }
     });
     let title = analysis.processes.first().map_or_else(String::new, |row| row.program.clone());

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use anyhow::bail;
-use chase_analyzer::{NarratedCall, Narration, Ns, TimedCall, Timeline, narration, timeline};
+use chase_analyzer::{BlockedSpan, NarratedCall, Narration, Ns, TimedCall, Timeline, narration};
 use serde_json::Value;
 
 use super::Show;
@@ -47,7 +47,7 @@ impl Narrate<'_> {
 struct Writer<'r> {
     report: &'r Report,
     terminal: Terminal,
-    timeline: Timeline,
+    timeline: &'r Timeline,
     out: String,
     /// By process and thread: the library calls that are written above what follows.
     chains: HashMap<(usize, u32), Vec<u32>>,
@@ -105,6 +105,33 @@ impl Writer<'_> {
     }
 }
 
+/// Long waits in a call.
+fn waits_in<'t>(
+    timeline: &'t Timeline,
+    call: &NarratedCall,
+) -> impl Iterator<Item = &'t BlockedSpan> {
+    let lane = call.thread.and_then(|thread| timeline.lanes.get(thread));
+    let spans = lane.map_or(&[][..], |lane| &lane.blocked);
+    let (start, end) = (call.at_ns, Ns(call.at_ns.0 + call.ns.map_or(u64::MAX / 2, |ns| ns.0)));
+    let first = spans.partition_point(|span| span.start_ns < start);
+    spans[first..].iter().take_while(move |span| span.start_ns <= end)
+}
+
+/// How long a thread waited, and who ended that, doing what.
+fn waited(report: &Report, timeline: &Timeline, span: &BlockedSpan) -> String {
+    let mut text = format!("waited {}", elapsed(span.ns.0));
+    if let Some(lane) = span.waker.and_then(|waker| timeline.lanes.get(waker)) {
+        let row = &report.analysis.threads[lane.thread];
+        text += &format!(", ended by {} {}", clean(&row.name), row.tid);
+    } else if !span.waker_name.is_empty() {
+        text += &format!(", ended by {}", clean(&span.waker_name));
+    }
+    if let Some(api) = span.waker_api {
+        text += &format!(" in {}", report.names.short(api as usize));
+    }
+    text
+}
+
 /// Whether two calls are told as one.
 fn alike(a: &NarratedCall, b: &NarratedCall) -> bool {
     (a.process, a.tid, a.context, a.number, a.first_argument)
@@ -131,7 +158,7 @@ impl Show for Narrate<'_> {
 
     fn text(&self, report: &Report, terminal: Terminal, top: usize) -> anyhow::Result<String> {
         let Narration { calls, lost } = self.calls(report)?;
-        let timeline = timeline(&report.loaded.images, &report.analysis);
+        let timeline = report.timeline();
         let names = calls.iter().map(|call| who(report, call).chars().count()).max().unwrap_or(0);
         let mut marks: Vec<(Ns, String, String)> = Vec::new();
         for lane in &timeline.lanes {
@@ -168,6 +195,10 @@ impl Show for Narrate<'_> {
                 let text = format!("{} = {}{}", clean(&one.call), one.result, duration(one));
                 let look = if one.failed { Look::Warning } else { Look::Plain };
                 writer.line(one.at_ns, &who, depth, &text, look);
+                for span in waits_in(timeline, one) {
+                    let text = waited(report, timeline, span);
+                    writer.line(span.start_ns, &who, depth + 1, &text, Look::Faint);
+                }
             }
             if run >= FOLDED {
                 let ns =
