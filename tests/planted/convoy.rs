@@ -1,6 +1,5 @@
 // A convoy on a std::sync::Mutex, which calls futex itself.
 // cause: serialising-lock
-// site: lock_contended
 // waker: in syscall
 // size: told
 use std::io::Write;

@@ -26,7 +26,8 @@ int main()
     for (int i = 0; i < 3; i++)
         readers.emplace_back([] {
             while (rounds < 25) {
-                std::shared_lock<std::shared_mutex> held(table);
+                // (Readers that held it for long would never let the writer in.)
+                std::shared_lock<std::shared_mutex>(table).unlock();
                 nap_ms(1);
             }
         });
