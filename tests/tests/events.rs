@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
-use chase_analyzer::{Analysis, Loaded, Selection, Timeline, load, timeline};
+use chase_analyzer::{Analysis, Groups, Loaded, Selection, Timeline, Unnamed, load, timeline};
 use chase_recorder::layout::{EVENT_CALL, EVENT_MARK, EventRecord};
 use chase_recorder::reader::Recording;
 use chase_tests::compile::Build;
@@ -66,7 +66,7 @@ fn slow_calls_and_marks_are_kept_in_order() {
         expected.map(str::to_owned).into_iter().filter(|n| n != "pthread_join").collect::<Vec<_>>()
     );
     assert_eq!(names(recording, 1), ["usleep"]);
-    let timeline = timeline(&loaded.images, &analysis);
+    let timeline = timeline(&loaded.images, &analysis, &Groups::new(&analysis, &Unnamed));
     check(&timeline, &analysis);
     let slept = |lane: usize| {
         let lane = &timeline.lanes[lane];
@@ -104,7 +104,7 @@ fn all_calls_add_up_to_the_totals() {
         .arg(rounds.to_string())
         .hooked_env("CHASE_EVENTS", "all,64MB");
     let (loaded, analysis) = run(&trial);
-    let timeline = timeline(&loaded.images, &analysis);
+    let timeline = timeline(&loaded.images, &analysis, &Groups::new(&analysis, &Unnamed));
     check(&timeline, &analysis);
     let of = |symbol: &str| {
         let is_it = |api: &u32| analysis.apis[*api as usize].symbol == symbol;
