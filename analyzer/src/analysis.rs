@@ -2,6 +2,7 @@
 
 mod collect;
 mod own_code;
+mod part;
 mod tables;
 mod thread;
 
@@ -18,7 +19,8 @@ use crate::sums::Sums;
 use crate::syscalls::Syscalls;
 use crate::unseen::NotSeen;
 use crate::workers::Workers;
-use collect::{Collector, Part};
+use collect::Collector;
+use part::Part;
 
 /// What an analysis is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

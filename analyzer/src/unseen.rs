@@ -49,6 +49,8 @@ pub struct NotSeen {
     pub calls_since_fork: u64,
     /// Contexts whose arguments were not noted, or no longer, for want of room.
     pub contexts_without_arguments: u64,
+    /// Single calls and marks of threads that have no room for any.
+    pub events_without_space: u64,
     /// Processes whose hottest functions were unhooked but for short windows, as older versions did to keep
     /// to a budget (`CHASE_BUDGET`): their other calls are in no figure.
     pub processes_in_windows: u64,
@@ -143,6 +145,7 @@ impl NotSeen {
             (&mut self.processes_sliced, unseen.stacks_sliced),
             (&mut self.calls_since_fork, unseen.calls_since_fork),
             (&mut self.contexts_without_arguments, unseen.contexts_without_arguments),
+            (&mut self.events_without_space, unseen.events_without_space),
         ] {
             *sum = sum.saturating_add(count);
         }

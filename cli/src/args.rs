@@ -1,5 +1,7 @@
 //! What can be typed. Layers: what is looked at, how it is shown, and what each view adds.
 
+mod choices;
+mod filters;
 mod sort;
 
 use std::path::PathBuf;
@@ -7,8 +9,9 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use globset::{GlobBuilder, GlobMatcher};
 
+pub(crate) use choices::{ExportFormat, GraphFormat, SyscallsBy};
+pub(crate) use filters::{ApiFilter, GroupFilter, LibFilter, ThreadFilter, matches};
 pub(crate) use sort::{Sort, SortArg};
 
 /// With the commit that a package was made of.
@@ -402,33 +405,6 @@ pub(crate) enum View {
     },
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ExportFormat {
-    /// Folded stacks, for flame graphs: self time in nanoseconds
-    Folded,
-    /// For speedscope: all threads, and each thread group
-    Speedscope,
-    /// For pprof: calls and self time
-    Pprof,
-    /// For Perfetto's viewer: what happened when
-    Perfetto,
-    /// For the Firefox Profiler: what happened when
-    Firefox,
-    /// The table of calling contexts
-    Csv,
-    /// All tables in one document
-    Json,
-}
-
-/// How a graph is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum GraphFormat {
-    /// A picture
-    Svg,
-    /// The language of Graphviz
-    Dot,
-}
-
 /// What is compared.
 #[derive(Debug, Default, Args)]
 pub(crate) struct CompareArgs {
@@ -451,57 +427,6 @@ pub(crate) struct CompareArgs {
     pub(crate) chart: Option<PathBuf>,
 }
 
-/// The tables of system calls.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum SyscallsBy {
-    /// By function that made them
-    Api,
-    /// By library that made them
-    Library,
-    /// By thread
-    Thread,
-    /// By chain of library calls
-    Context,
-    /// By what they are about
-    Category,
-    /// By system call
-    Syscall,
-    /// Errors, by system call
-    Error,
-}
-
-#[derive(Debug, Default, Args)]
-#[command(next_help_heading = "Selection")]
-pub(crate) struct LibFilter {
-    /// Only libraries whose name or path matches, such as 'libc.so*'; may be repeated
-    #[arg(long = "lib", value_name = "GLOB", value_parser = glob)]
-    pub(crate) libs: Vec<GlobMatcher>,
-}
-
-#[derive(Debug, Default, Args)]
-#[command(next_help_heading = "Selection")]
-pub(crate) struct ApiFilter {
-    /// Only functions whose name matches, such as 'pthread_*'; may be repeated
-    #[arg(long = "api", value_name = "GLOB", value_parser = glob)]
-    pub(crate) apis: Vec<GlobMatcher>,
-}
-
-#[derive(Debug, Default, Args)]
-#[command(next_help_heading = "Selection")]
-pub(crate) struct ThreadFilter {
-    /// Only threads with this id, or whose name matches; may be repeated
-    #[arg(long = "thread", value_name = "TID|GLOB", value_parser = glob)]
-    pub(crate) threads: Vec<GlobMatcher>,
-}
-
-#[derive(Debug, Default, Args)]
-#[command(next_help_heading = "Selection")]
-pub(crate) struct GroupFilter {
-    /// Only thread groups whose name matches, as `threads` shows it; may be repeated
-    #[arg(long = "group", value_name = "GLOB", value_parser = glob)]
-    pub(crate) groups: Vec<GlobMatcher>,
-}
-
 /// What was typed makes no sense; known only after all of it was looked at.
 #[derive(Debug)]
 pub(crate) struct Usage(pub(crate) String);
@@ -513,17 +438,6 @@ impl std::fmt::Display for Usage {
 }
 
 impl std::error::Error for Usage {}
-
-/// Whether one of `names` matches one of `globs`, or there are none to match.
-pub(crate) fn matches(globs: &[GlobMatcher], names: &[&str]) -> bool {
-    globs.is_empty() || globs.iter().any(|glob| names.iter().any(|name| glob.is_match(name)))
-}
-
-fn glob(text: &str) -> Result<GlobMatcher, String> {
-    // Names are no paths: `*` matches `/` and `::` alike.
-    let glob = GlobBuilder::new(text).literal_separator(false).build();
-    glob.map(|glob| glob.compile_matcher()).map_err(|error| error.kind().to_string())
-}
 
 #[cfg(test)]
 mod tests {
@@ -561,13 +475,5 @@ mod tests {
         assert!(parse(&["--run", "some"]).is_err());
         assert!(parse(&["libs", "--json", "--csv"]).is_err());
         assert!(parse(&["apis", "--api", "["]).is_err());
-    }
-
-    #[test]
-    fn globs_match_any_of_the_names() {
-        let star = glob("std::*").expect("a glob");
-        assert!(matches(&[], &["x"]));
-        assert!(matches(std::slice::from_ref(&star), &["x", "std::a/b::c"]));
-        assert!(!matches(&[star], &["x"]));
     }
 }

@@ -1,20 +1,19 @@
 //! Going through threads and their contexts.
 
 use std::collections::HashMap;
-use std::ops::Range;
 
 use chase_recorder::layout::{
     NONE, ORIGIN_FORK, OWN_CONTEXT_REF, THREAD_CREATED, THREAD_MAIN, ThreadRecord,
 };
 use chase_recorder::reader::Thread;
 
+use super::part::{Part, Scales};
 use super::thread::CollectedThread;
 use super::{Selection, own_code};
 use crate::address::CodeAddress;
 use crate::address_map::AddressMap;
 use crate::arguments::ArgumentSums;
 use crate::clock::{Ns, Ticks};
-use crate::common_time::CommonTime;
 use crate::contexts::Contexts;
 use crate::costs::{self, Cost, PARTS, ThreadCosts};
 use crate::image::{Image, SyscallsState};
@@ -29,7 +28,6 @@ use crate::sums::{Scale, Sums};
 use crate::syscalls::{Collected, Places, Scheduler, TracingCost, wait_source};
 use crate::unseen::NotSeen;
 use crate::walk::{Forest, NOBODY};
-use crate::workers::{PART, parts};
 
 /// What was found so far, in all of the images or in a part of one.
 pub(super) struct Collector {
@@ -47,21 +45,6 @@ pub(super) struct Collector {
     scratch: Vec<u32>,
 }
 
-/// What all images are measured by.
-#[derive(Clone)]
-pub(super) struct Scales {
-    pub(super) ns_per_reference_tick: f64,
-    time: CommonTime,
-    run_start: Ns,
-}
-
-/// Threads of one image, by place in its recording.
-pub(super) struct Part {
-    pub(super) process: usize,
-    threads: Range<usize>,
-    pub(super) contexts: usize,
-}
-
 /// What the threads of one image share.
 struct Scene<'r> {
     image: &'r Image,
@@ -74,46 +57,6 @@ struct Scene<'r> {
     tracing_cost: Option<TracingCost>,
     /// Where system calls were recorded.
     places: Option<Places>,
-}
-
-impl Part {
-    /// The parts of `images` that are selected. They are the same whoever works on them, so that
-    /// sums are.
-    pub(super) fn all(images: &[Image], selection: Selection) -> Vec<Self> {
-        let of_image = |(process, image): (usize, &Image)| {
-            let sizes = || image.recording.threads().map(|thread| thread.contexts().len());
-            // Of threads with one id, the first gets what belongs to no context.
-            let least = if image.syscalls.is_some() { usize::MAX } else { PART };
-            let mut ranges = parts(sizes(), least);
-            if ranges.is_empty() {
-                ranges.push(0..0);
-            }
-            let mut sizes = sizes();
-            let part = |threads: Range<usize>| {
-                let contexts = sizes.by_ref().take(threads.len()).sum();
-                Self { process, threads, contexts }
-            };
-            ranges.into_iter().map(part).collect::<Vec<_>>()
-        };
-        let selected = images.iter().enumerate().filter(|(at, _)| selection.has_process(*at));
-        selected.flat_map(of_image).collect()
-    }
-}
-
-impl Scales {
-    fn new(images: &[Image]) -> Self {
-        let time = CommonTime::new(images);
-        let starts = images.iter().map(|image| time.of(image, image.start()));
-        Self {
-            ns_per_reference_tick: images.first().map_or(1.0, |i| i.clock.ns_per_tick()),
-            run_start: starts.min().unwrap_or_default(),
-            time,
-        }
-    }
-
-    fn since_start(&self, moment: Ns) -> Ns {
-        Ns(moment.0.saturating_sub(self.run_start.0))
-    }
 }
 
 impl Collector {

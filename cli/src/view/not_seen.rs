@@ -122,6 +122,11 @@ fn gaps(report: &Report) -> Vec<String> {
             "whose arguments were not noted, or no longer, for want of room",
         ),
         (
+            not_seen.events_without_space,
+            "event",
+            "missing on the timeline: no room was left for events of their threads",
+        ),
+        (
             not_seen.processes_in_windows,
             "process",
             "recorded with CHASE_BUDGET by an older version: of its hottest functions, only calls in short windows are counted and timed; what it estimated of the others is no longer shown",

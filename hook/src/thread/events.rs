@@ -147,9 +147,12 @@ impl Thread {
         own.next.store(0, Ordering::Relaxed);
         own.count.store(0, Ordering::Relaxed);
         own.is_full.set(false);
-        // Many threads that come one after the other would hold each other up, if each made room in the middle of its work.
-        if are_several() && LIMIT_NS.load(Ordering::Relaxed) != u64::MAX && self.next_chunk() {
-            own.next.store(0, Ordering::Relaxed);
+        // Threads of a crowd would hold each other up, if each made room in the middle of its work. Half of the room is for
+        // those that turn out to need it.
+        let is_kept = LIMIT_NS.load(Ordering::Relaxed) != u64::MAX;
+        let is_plenty = LEFT.load(Ordering::Relaxed) > BYTES.load(Ordering::Relaxed) / 2;
+        if is_kept && is_plenty && are_several() {
+            self.next_chunk();
         }
     }
 
