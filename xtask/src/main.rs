@@ -13,6 +13,8 @@ mod torture;
 
 use std::process::ExitCode;
 
+use test::Fuzzing;
+
 const USAGE: &str = "\
 cargo xtask demo             build all, record rustc compiling a program, show where its time went
 cargo xtask test [FILTER]    install what the tests need, check the code, run all tests
@@ -48,9 +50,9 @@ fn main() -> ExitCode {
         ["foreign"] => test::foreign(),
         ["bench", options @ ..] => test::bench(options),
         ["load"] => test::bench(&["--only", "load"]),
-        ["fuzz"] => test::fuzz(60),
+        ["fuzz"] => test::fuzz(Fuzzing::New(60)),
         ["fuzz", seconds] => match seconds.parse() {
-            Ok(seconds) => test::fuzz(seconds),
+            Ok(seconds) => test::fuzz(Fuzzing::New(seconds)),
             Err(_) => return usage(),
         },
         ["torture", options @ ..] => match torture::Options::parse(options) {
