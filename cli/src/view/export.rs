@@ -24,13 +24,13 @@ pub(super) fn write(
 ) -> anyhow::Result<String> {
     let text = match format {
         ExportFormat::Folded => chase_export::folded(&stacks::of(&report.analysis, &report.names)),
-        ExportFormat::Speedscope => speedscope(report)?,
+        ExportFormat::Speedscope => clean_json(speedscope(report)?),
         ExportFormat::Pprof => return pprof(report, output),
         ExportFormat::Perfetto => {
             let bytes = chase_export::perfetto(&trace::of(report));
             return put(&bytes, output, "a Perfetto trace", "app.pftrace");
         }
-        ExportFormat::Firefox => chase_export::firefox(&trace::of(report))?,
+        ExportFormat::Firefox => clean_json(chase_export::firefox(&trace::of(report))?),
         ExportFormat::Csv => {
             let tables = contexts(report)?;
             tables.first().map_or_else(|| Ok(String::new()), machine::csv)?
