@@ -26,6 +26,7 @@ pub mod launcher;
 mod load;
 pub mod need;
 pub mod recorded;
+pub mod release;
 pub mod report;
 pub mod run;
 pub mod steal;
