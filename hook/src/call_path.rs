@@ -1,4 +1,4 @@
-//! Where the assembly of the call path meets the rest: what it is told of, and what it calls.
+//! Assembles the call path: passes it the addresses and offsets of Rust definitions, and the functions that it calls.
 
 mod exported;
 mod slow_path;

@@ -1,4 +1,4 @@
-//! The countdowns of a thread, and how they change.
+//! The countdowns of a thread, and how they are changed.
 
 mod memory;
 
@@ -21,75 +21,77 @@ use crate::signals::SignalsBlocked;
 use chase_logic::moments::Moments;
 use chase_logic::suspects::Suspects;
 
-/// Bytes that `thread` keeps here, for a fork's child.
+/// Size in bytes of the area in which `thread` keeps its data for a fork's child.
 pub(crate) const KEPT: usize = 2176;
 
-/// The countdowns of one thread, and what is known of those that were looked at.
+/// The countdowns of one thread, and the state of the slots that sampling has looked at.
 #[repr(C)]
 pub(crate) struct Counts {
-    /// By slot. The first ones' countdowns are elsewhere where they can be near.
+    /// By slot. The countdowns of the first slots are near the thread's words instead, where possible.
     pub(crate) slots: [Countdown; STUBS],
-    // What each sample needs, in two cache lines.
+    // The fields that each sample uses, in two cache lines.
     pub(crate) near: Cell<Option<NearCountdowns>>,
-    /// What a sample is about to change, and where on the stack its call is made; 0 if none is.
+    /// The change that a sample is making, and the stack address of its call; 0 if there is none.
     pub(crate) change: Cell<Change>,
     pub(crate) change_sp: Cell<usize>,
-    /// SlotState of a call whose countdown is at zero and for which nothing was changed yet, and where on the
-    /// stack that call is made; 0 if there is none.
+    /// The slot of a call whose countdown has ended and for which nothing has been changed yet, and the stack address
+    /// of the call; 0 if there is none.
     pub(crate) due_slot: Cell<u32>,
     pub(crate) due_sp: Cell<usize>,
     /// State of a xorshift generator, never 0.
     pub(crate) random: Cell<u64>,
-    /// By how much the recorded duration of a sample is longer than that of another timed call, in 1/1024 ticks.
+    /// How much longer the recorded duration of a sample is than that of another timed call, in 1/1024 ticks.
     pub(crate) excess: Cell<u64>,
-    /// Probes: how many empty samples were timed, and the mean of what was recorded of them, in 1/1024 ticks; 0: as at
-    /// the start.
+    /// Probes: how many empty samples were timed, and the mean of their recorded durations in 1/1024 ticks; 0 as long
+    /// as the values from the start are used.
     pub(crate) probes: Cell<u32>,
     pub(crate) probed: Cell<u64>,
-    /// Of the samples since the latest choice: those whose cost was measured, and the sum of these costs, in ticks.
+    /// Samples since the latest choice of a block's length whose cost was measured, and the sum of these costs, in
+    /// ticks.
     pub(crate) samples: Cell<u32>,
     pub(crate) samples_ticks: Cell<u64>,
     slot_states: memory::SlotStates,
-    /// What the timing of short calls has cost, about.
+    /// Approximately how long the timing of short calls has taken.
     pub(crate) spent_ticks: Cell<u64>,
-    /// Preemptions of the thread when it was last asked for them.
+    /// The number of the thread's preemptions when it was last read.
     pub(crate) preemptions: Cell<u64>,
     links: memory::Links,
-    /// The record of the thread that has, or had, these, as long as that has not credited all; or null.
+    /// The record of the thread that uses these, or that used them and has not had all of its calls credited; or
+    /// null.
     pub(crate) record: Cell<*mut ThreadRecord>,
     /// What a fork's child needs of the thread.
     pub(crate) kept: UnsafeCell<[u64; KEPT / size_of::<u64>()]>,
 }
 
-/// What is known of a slot in one thread, from the first look at how it is used.
+/// What is known of a slot in one thread since sampling first looked at it.
 #[repr(C, align(64))]
 pub(crate) struct SlotState {
     pub(crate) number: u32,
-    /// Calls in the block that the next sample stands for; 0 while every call is timed.
+    /// The number of calls in the block that the next sample stands for; 0 while every call is timed.
     pub(crate) block: AtomicU32,
-    /// Where in it the sample is, from 1.
+    /// The position of the sample in the block, from 1.
     pub(crate) place: AtomicU32,
-    /// Samples since the length of blocks was chosen.
+    /// Samples since the length of blocks was last chosen.
     pub(crate) samples: Cell<u32>,
-    /// Node of the latest sample, or the one that was made ready for the first.
+    /// The node of the latest sample, or the one prepared for the first.
     pub(crate) node: AtomicPtr<Node>,
-    /// Of the durations of calls, each sample with its weight.
+    /// Moments of the calls' durations, each sample with its weight.
     pub(crate) moments: Cell<Moments>,
-    // So far what each sample needs, in a cache line.
+    // Each sample uses the fields up to here, in one cache line.
     /// How often the length of blocks was chosen.
     pub(crate) choices: Cell<u32>,
-    /// Calls from the latest look to the next.
+    /// The number of calls from the latest review to the next.
     pub(crate) interval: Cell<u32>,
     pub(crate) since_ticks: Cell<u64>,
     pub(crate) suspects: Cell<Suspects>,
 }
 
-/// What the next values of a slot are after a sample.
+/// The next values of a slot's state after a sample.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) struct Change {
     pub(crate) node: *mut Node,
-    /// How many calls the node has then; 0: what it has.
+    /// The node's number of calls after the change; 0: it doesn't change.
     pub(crate) calls: u64,
     pub(crate) slot: u32,
     pub(crate) block: u32,
@@ -100,13 +102,14 @@ pub(crate) struct Change {
 }
 
 impl SlotState {
-    /// Calls made and not credited, at this countdown; below zero if it is the other way round.
+    /// Returns the number of calls made and not credited, given the countdown's value; negative if more were credited
+    /// than made.
     pub(crate) fn missing(&self, left: i16, framed: bool) -> i32 {
         countdown::uncredited(self.place.load(Ordering::Relaxed), left, framed)
     }
 
-    /// Makes the call under way the only one of its block, as the first of `node` that is only counted. False if other
-    /// calls of the slot are: a signal handler has begun it meanwhile, or has interrupted who does.
+    /// Makes the call under way the only one of its block, as the first of `node` that is only counted. Returns false
+    /// if the slot has a block already: a signal handler has made it meanwhile, or has interrupted its making.
     pub(crate) fn claim(&self, node: *mut Node) -> bool {
         // Whoever sees a block expects a node.
         if self.node.load(Ordering::Relaxed).is_null() {
@@ -133,12 +136,12 @@ impl Change {
 }
 
 impl Counts {
-    /// The countdown of `slot`. Its thread is there.
+    /// Returns the countdown of `slot`. The thread still exists.
     #[inline]
     pub(crate) fn left(&self, slot: u32) -> Option<&AtomicI16> {
         self.near
             .get()
-            // SAFETY: the thread is there.
+            // The thread still exists.
             .and_then(|near| unsafe { near.countdown(slot) })
             .or_else(|| self.slots.get(slot as usize).map(|slot| &slot.left))
     }
@@ -147,10 +150,9 @@ impl Counts {
         self.slots.get(slot as usize).map(|slot| &slot.place)
     }
 
-    /// Credits a sample's `calls` and makes the rest of its change. A handler in between that calls
-    /// the same slot finds its countdown below zero, and changes none of this, unless calls get frames, which
-    /// are credited as they are made: then `calls` is 0. One that jumps out of it leaves it to
-    /// `Thread::finish_change`.
+    /// Credits a sample's `calls` and makes the rest of its change. If a signal handler comes in between and calls
+    /// the same slot, it finds the countdown below zero and changes none of this. (Where calls get frames they are
+    /// credited as they are made, and `calls` is 0.) If it jumps out, `Thread::finish_change` completes the change.
     pub(crate) fn commit(&self, mut change: Change, calls: u32, sp: usize) {
         change.expect(calls);
         let outer = self.begin_change(change, sp);
@@ -158,7 +160,8 @@ impl Counts {
         self.end_change(outer);
     }
 
-    /// As [`Counts::commit`], for a change after which blocks are as long as before, with frames or without.
+    /// Like [`Counts::commit`], for a change that leaves the length of blocks, and whether calls get frames, as they
+    /// are.
     #[inline(always)]
     pub(crate) fn commit_same_block(
         &self,
@@ -178,8 +181,8 @@ impl Counts {
         self.end_change(outer);
     }
 
-    /// A handler has jumped out of what was to be a sample, and so prevented that call: those before it, which
-    /// got no frames, are credited, and all that follow are timed, at this countdown.
+    /// After a handler has jumped out of what was to be a sample, and so prevented that call: credits the calls
+    /// before it that got no frames, and times all that follow. The countdown becomes `left`.
     pub(crate) fn credit_prevented(&self, state: &SlotState, left: i16, sp: usize) {
         let (node, place) =
             (state.node.load(Ordering::Relaxed), state.place.load(Ordering::Relaxed));
@@ -188,8 +191,8 @@ impl Counts {
         self.commit(change, place.saturating_sub(1), sp);
     }
 
-    /// Notes a change for who jumps out of it. Gives the one that a handler has interrupted to call this,
-    /// if any: the handler may jump too, once it is done.
+    /// Announces a change, in case a handler jumps out of it. Returns the change that the calling handler has
+    /// interrupted, if any, since that handler may jump as well once it is done.
     #[inline]
     fn begin_change(&self, change: Change, sp: usize) -> Option<(Change, usize)> {
         let outer_sp = self.change_sp.get();
@@ -256,7 +259,7 @@ impl Counts {
         }
     }
 
-    /// A number from 1 to `most`, each as likely.
+    /// Returns a uniformly distributed random number from 1 to `most`.
     pub(crate) fn random_up_to(&self, most: u32) -> u32 {
         let (state, number) = countdown::random_up_to(self.random.get(), most);
         self.random.set(state);
@@ -268,7 +271,7 @@ impl Counts {
         self.slot_states.get(usize::from(place).checked_sub(1)?)
     }
 
-    /// The state of a slot whose calls are not all timed.
+    /// Returns the state of a slot if not all of its calls are timed.
     pub(crate) fn sampled(&self, slot: u32) -> Option<&SlotState> {
         self.state_of(slot).filter(|state| state.block.load(Ordering::Relaxed) > 0)
     }
@@ -284,7 +287,7 @@ impl Counts {
         place.store(place_alone | if framed { HAS_FRAMES } else { 0 }, Ordering::Relaxed);
     }
 
-    /// The state of a slot, made now if there was none; `None` if there is no room.
+    /// Returns the state of a slot, which it creates if there is none; `None` if there is no room.
     pub(crate) fn make_state(&self, slot: u32) -> Option<&SlotState> {
         if let state @ Some(_) = self.state_of(slot) {
             return state;
@@ -301,7 +304,7 @@ impl Counts {
         (0..self.slot_states.count()).map_while(|place| self.slot_states.get(place))
     }
 
-    /// Calls, at most, that were only counted and are not credited, or will not be.
+    /// Returns an upper bound of the calls that were only counted and not credited yet, or never will be.
     pub(crate) fn uncredited(&self) -> u64 {
         let sampled = self.states().filter(|state| state.block.load(Ordering::Relaxed) > 0);
         let missing = sampled.filter_map(|state| {
@@ -311,12 +314,12 @@ impl Counts {
         missing.sum()
     }
 
-    /// The calling thread's countdowns, for its words.
+    /// Returns the address of the countdowns, for the thread's words.
     pub(crate) fn as_word(&self) -> *const Countdown {
         self.slots.as_ptr()
     }
 
-    /// Credits what was only counted, and times every call until slots are looked at again.
+    /// Credits the calls that were only counted, and times every call until the slots' next review.
     pub(crate) fn stop(&self) {
         let _signals = SignalsBlocked::new();
         for state in self.states().filter(|state| state.block.load(Ordering::Relaxed) > 0) {
@@ -335,7 +338,7 @@ impl Counts {
         }
     }
 
-    /// In a fork's child: what was counted is its parent's to tell.
+    /// Discards the state in a fork's child: its parent records what was counted.
     pub(crate) fn forget(&self) {
         self.change_sp.set(0);
         self.due_sp.set(0);
