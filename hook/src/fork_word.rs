@@ -1,4 +1,4 @@
-//! Whose memory this is: the process's that the recording belongs to, or a fork's child's.
+//! Tells whether this memory belongs to the process that owns the recording, or to a fork's child.
 
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
@@ -7,14 +7,14 @@ use chase_format::layout::PAGE;
 
 use crate::sys;
 
-/// A word that the kernel clears in a fork's child, but not in one that shares our memory.
+/// A word that the kernel clears in a fork's child, but not in a child that shares our memory.
 static WORD: AtomicPtr<AtomicU32> = AtomicPtr::new(ptr::null_mut());
-/// What it is in a fork's child, while one of its threads sees to that, and then.
+/// Its values: in a fork's child, while one of the child's threads handles the fork, and afterwards.
 const INHERITED: u32 = 0;
 const BEING_PARTED: u32 = 1;
 const OURS: u32 = 2;
 
-/// That word, where the kernel can do that.
+/// Returns that word; `None` if the kernel can't clear it.
 fn word_in_memory() -> Option<&'static AtomicU32> {
     let word = WORD.load(Ordering::Relaxed);
     // SAFETY: the word is in a page of ours, which stays.
@@ -35,19 +35,19 @@ pub(crate) fn claim() {
     }
 }
 
-/// Whether it is known which memory is whose.
+/// Whether forks can be detected.
 pub(crate) fn is_known() -> bool {
     word_in_memory().is_some()
 }
 
-/// Whether this is the memory that the recording is written from: false in a fork's child that has
-/// not been noticed yet.
+/// Whether this is the memory of the process that writes the recording: false in a fork's child whose fork was not
+/// handled yet.
 pub(crate) fn is_ours() -> bool {
     word_in_memory().is_none_or(|word| word.load(Ordering::Acquire) == OURS)
 }
 
-/// In a fork's child: whether nobody has parted this memory from the parent's yet, or is about to. Waits for
-/// another thread that is.
+/// In a fork's child: whether the caller has to handle the fork. If another thread is doing that, waits for it and
+/// returns false.
 pub(crate) fn is_to_be_parted() -> bool {
     let Some(word) = word_in_memory() else { return false };
     loop {

@@ -1,14 +1,15 @@
-//! Frames of calls that were left: by `longjmp`, by an exception, with their thread, or by a switch to another stack.
+//! Frames of calls that were abandoned: by `longjmp`, by an exception, by the end of their thread, or by a switch to
+//! another stack.
 //!
-//! Such a call may yet return. On another stack anything may: a coroutine goes on. And on the thread's own a look is no
-//! proof: greenlet copies slices of the stack away and back, and what lies deeper than a running call may
-//! be there again later. So such a frame is not used again at once; it is set aside, with all that its call needs to
-//! return: for good if it is on another stack, or if its thread has called nothing that jumps or unwinds since; otherwise until
-//! very many others were. In the shadow stack it stands for the frame below it from then on. If a call returns that
-//! looked left on the thread's own stack, stacks are sliced in this process, and no frame that is set aside is used
-//! again from then on.
+//! Such a call may yet return. On another stack, a coroutine may go on. On the thread's own stack nothing proves that
+//! it will not: greenlet copies slices of the stack away and back, so what lies deeper than a running call may come
+//! back later. So the frame is not reused, but set aside with all that its call needs to return. It stays so for good
+//! if it is on another stack, or if its thread has called nothing that jumps or unwinds since; otherwise until very
+//! many others were set aside. From then on, it has the values of the frame below it in the shadow stack. If a call
+//! returns that seemed abandoned on the thread's own stack, then this process slices stacks, and no frame that is set
+//! aside is reused any more.
 //!
-//! Frames whose calls never return are lost then; and when none are to be had, calls run without.
+//! Frames whose calls never return are lost this way; when there are none left, calls run without frames.
 
 use core::ptr;
 use core::sync::atomic::Ordering;
@@ -23,8 +24,8 @@ use crate::stubs::exit_of_left;
 use crate::thread::{self, Thread};
 
 impl Thread {
-    /// Sets a frame aside whose call is accounted for. `is_elsewhere`: it is on another stack than what goes on, or in a
-    /// piece that is away.
+    /// Sets aside a frame whose call is accounted for. `is_elsewhere`: the frame is on another stack than the code
+    /// that goes on, or in a slice that was copied away.
     pub(super) fn set_aside(&self, frame: *mut Frame, is_elsewhere: bool) {
         let may_return = match is_elsewhere {
             true => ELSEWHERE,
@@ -40,17 +41,17 @@ impl Thread {
         }
     }
 
-    /// Whether what this thread is known to have called since a frame was entered may have left it.
+    /// Whether any call that this thread is known to have made since the frame was entered may have abandoned it.
     ///
     /// # Safety
     /// The frame is this thread's, and live.
     unsafe fn may_have_left(&self, frame: *const Frame) -> bool {
         let last = self.last_leaving_ticks.get();
-        // SAFETY: as the caller says. (When calls began that are not timed, nobody knows.)
+        // As the caller says. (It is unknown when calls began that are not timed.)
         unsafe { last > 0 && (!is_timed(frame) || last > (*frame).start_ticks) }
     }
 
-    /// Has the frames that are set aside at the top stand for the one below them.
+    /// Copies the values of the topmost live frame to the frames above it that are set aside.
     pub(super) fn refresh_left(&self) {
         let top = self.head.top.load(Ordering::Relaxed);
         let mut at = top - size_of::<Frame>();
@@ -83,12 +84,12 @@ impl Thread {
     }
 }
 
-/// The call of a frame that was set aside has returned: it was accounted for.
+/// Handles the return of a call whose frame was set aside, and which was accounted for already.
 ///
 /// # Safety
 /// The frame was set aside, and its call has just returned on the calling thread.
 pub(crate) unsafe fn has_returned(frame: *mut Frame) {
-    // SAFETY: the frame's segment is not used again before its owner knows; owners' `Thread`s stay.
+    // The frame's segment is not reused before its owner knows; the owners' `Thread`s stay.
     unsafe {
         if (*frame).may_return != ELSEWHERE && stop_inferring() {
             recording::unseen(Lost::StackSliced);

@@ -1,10 +1,9 @@
 //! Which open calls enclose what a thread does.
 //!
-//! Times are nested: a call is in the time of the one that is innermost when it begins, and no longer than that. A
-//! thread may go on elsewhere, though, before an inner call has returned: after `longjmp` or an exception,
-//! or because it switches stacks, as coroutines do. Whenever an outer call is seen to run or to return, the inner ones
-//! are accounted for as calls that were left: what they have taken so far is theirs, and what comes
-//! later is not. So the time of a thread is never given twice, whatever it does with its stacks.
+//! Times are nested: a call's time is part of that of the call that is innermost when it begins. But a thread may
+//! continue elsewhere before an inner call has returned: after `longjmp` or an exception, or because it switches
+//! stacks, as coroutines do. Whenever an outer call is seen to run or to return, the inner ones are accounted for as
+//! abandoned: their time ends there. So no time of a thread is attributed twice, whatever it does with its stacks.
 
 use core::sync::atomic::Ordering;
 
@@ -20,35 +19,36 @@ use crate::stubs::frame_of;
 use crate::thread::Thread;
 use crate::traits;
 
-/// What the place of a frame tells of it, where the thread goes on.
+/// What becomes of an open call when the thread continues elsewhere.
 enum Place {
-    /// Its call goes on.
+    /// It encloses what goes on.
     Encloses,
-    /// Nothing returns there any more, unless stacks are copied.
+    /// It never returns, unless stacks are copied.
     Left,
-    /// It is on another stack, or in a piece of this one that is away.
+    /// Its frame is on another stack, or in a slice of this one that was copied away.
     Elsewhere,
 }
 
 impl Thread {
-    /// The node in whose context a call at `sp` is made, which is made the context. Leaves the calls that are further
-    /// in.
+    /// Returns the node in whose context a call at `sp` is made, and makes it the thread's context. Abandons the
+    /// calls further in.
     pub(crate) fn enclosing(&self, sp: usize) -> *mut Node {
         // SAFETY: the call's return address is there.
         let named = frame_of(unsafe { *(sp as *const usize) });
         self.go_on_at(sp, named, clock::now)
     }
 
-    /// Leaves the calls that a jump from here to `target_sp` leaves, at this time.
+    /// Abandons, at this time, the calls that a jump from here to `target_sp` leaves.
     pub(crate) fn leave_by_jump(&self, target_sp: usize, now_ticks: u64) {
         if self.holds(target_sp) {
             self.count_uncounted();
         }
-        // (What goes on there is inside of a call whose return address is right there.)
+        // (The jump continues inside of the call whose return address is right at `target_sp`.)
         self.go_on_at(target_sp.wrapping_sub(1), None, || now_ticks);
     }
 
-    /// Code goes on with `sp`, in or right below the frame `named`, if that is known.
+    /// Finds the innermost open call around code that continues with `sp`; abandons the calls further in. `named` is
+    /// the frame that the code is in, or that it was called from, if known.
     fn go_on_at(&self, sp: usize, named: Option<usize>, now: impl Fn() -> u64) -> *mut Node {
         self.drop_dead();
         let mut found = self.tree.root.get();
@@ -79,18 +79,19 @@ impl Thread {
         found
     }
 
-    /// What it means that code goes on with `sp` while there is this frame, whose return address was at `at`. Two
-    /// places are on the same stack for sure only if they are on the thread's own, or are equal.
+    /// Decides what becomes of the call of `frame`, whose return address was at `at`, when code continues with `sp`.
+    /// Two addresses are known to be on the same stack only if both are on the thread's own, or if they are equal.
     fn place(&self, frame: *const Frame, at: usize, sp: usize) -> Place {
         match (self.holds(at), self.holds(sp)) {
             (true, true) if at > sp => {
-                // SAFETY: what is above the stack pointer, on the thread's own stack, is there to be read.
+                // On the thread's own stack, everything above the stack pointer can be read.
                 let is_there =
                     infers() || frame_of(unsafe { *(at as *const usize) }) == Some(frame.addr());
                 if is_there { Place::Encloses } else { Place::Elsewhere }
             }
             (true, true) => Place::Left,
-            // A handler on its own stack, or a coroutine: what it does is part of what is open on the thread's own.
+            // A handler on its own stack, or a coroutine: its calls are part of what is open on the thread's own
+            // stack.
             (true, false) => Place::Encloses,
             (false, true) => Place::Elsewhere,
             (false, false) if at > sp => Place::Encloses,
@@ -99,17 +100,17 @@ impl Thread {
         }
     }
 
-    /// Drops a frame whose call has ended and is recorded, and leaves those further in.
+    /// Releases a frame whose call has ended and is recorded, and abandons the calls further in.
     pub(crate) fn leave(&self, frame: *mut Frame, now_ticks: u64) {
         // SAFETY: the frame is this thread's.
         let sp = unsafe { (*frame).sp.load(Ordering::Relaxed) };
-        // (Otherwise a signal handler has dropped it already.)
+        // (Otherwise a signal handler has released it already.)
         let was_live = sp > MOVED;
         for inner in self.frames().take_while(|&inner| was_live && inner != frame) {
             // SAFETY: frames below `top` are initialised.
             let at = unsafe { (*inner).sp.load(Ordering::Relaxed) };
             if at > MOVED {
-                // Deeper ones of this stack can't be running.
+                // Calls deeper on this stack can't be running.
                 let is_deeper = at < sp && self.holds(at) && self.holds(sp);
                 self.leave_behind(inner, now_ticks, !(is_deeper && infers()));
             }
@@ -121,7 +122,7 @@ impl Thread {
         self.show_context();
     }
 
-    /// When the start routine has been left: nothing on the thread's own stack is running.
+    /// Abandons all calls on the thread's own stack, once the start routine has ended.
     pub(crate) fn abandon_own_stack(&self) {
         self.count_uncounted();
         for frame in self.frames() {
@@ -135,7 +136,7 @@ impl Thread {
         self.refresh_left();
     }
 
-    /// Accounts for a call as one that was left, at this time, and sets its frame aside. `may_return`: as
+    /// Accounts for a call as abandoned at this time, and sets its frame aside. `may_return`: the `is_elsewhere` of
     /// [`Thread::set_aside`].
     fn leave_behind(&self, frame: *mut Frame, now_ticks: u64, may_return: bool) {
         self.was_left.set(true);
@@ -155,11 +156,11 @@ impl Thread {
         }
     }
 
-    /// The node in which a call is noted that is left: a sample that does not return stands for
-    /// itself alone, and is a timed call like others.
+    /// Returns the node in which to record an abandoned call: a sample that does not return stands for itself alone,
+    /// as a timed call.
     fn node_of_left(&self, node: *mut Node, weight: u32) -> *mut Node {
         traits::time_every_call(node);
-        // SAFETY: the node is one of this thread's, and its parent is its caller's scope.
+        // The node is one of this thread's; its parent is its caller's scope.
         unsafe {
             if !is_sampled(node) {
                 return node;
