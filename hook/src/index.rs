@@ -144,7 +144,7 @@ impl Index {
     fn find(&self, key: u32) -> (usize, Entry) {
         let mut at = self.first_place(key);
         loop {
-            // SAFETY: the place is in the table, which always has a free one.
+            // SAFETY: the index is within the table, which always has a free entry.
             let entry = unsafe { *self.places.add(at) };
             if entry == Entry::FREE || entry.key() == key {
                 return (at, entry);

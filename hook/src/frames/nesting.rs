@@ -33,7 +33,7 @@ impl Thread {
     /// Returns the node in whose context a call at `sp` is made, and makes it the thread's context. Abandons the
     /// calls further in.
     pub(crate) fn enclosing(&self, sp: usize) -> *mut Node {
-        // SAFETY: the call's return address is there.
+        // SAFETY: the call's return address is at `sp`.
         let named = frame_of(unsafe { *(sp as *const usize) });
         self.go_on_at(sp, named, clock::now)
     }
