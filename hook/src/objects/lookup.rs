@@ -1,4 +1,4 @@
-//! Which object a name is bound to, and by which of its symbols.
+//! Finds the object, and its symbol, that a name is bound to.
 
 use core::ptr;
 
@@ -10,26 +10,26 @@ use crate::elf::{Image, Symbol};
 use crate::index::Definer;
 use crate::resolve::{Wanted, find_at, find_in, gnu_hash, hash_count};
 
-/// Most objects that one is followed to by what it needs.
+/// The maximum number of dependencies that are followed from an object.
 const MANY_NEEDED: usize = 256;
-/// As many objects times imports may be asked without an index: that takes less than a millisecond.
+/// Up to this product of objects and imports, no index is made: the look-ups take less than a millisecond.
 const FEW_QUESTIONS: usize = 1 << 14;
-/// So many imports before one is looked up, its place in the index is fetched, the symbol that this
-/// tells of, and its name.
+/// How many imports before its look-up an import's index entry is prefetched, then the symbol that this names, then
+/// the symbol's name.
 const PLACES_AHEAD: usize = 15;
 const SYMBOLS_AHEAD: usize = 10;
 const NAMES_AHEAD: usize = 5;
-/// Names of this length are no exception.
+/// Names of this length are not unusual.
 const CACHE_LINE: usize = 64;
 
-/// Who an object's undefined name is bound to.
+/// What an undefined name of an object is bound to.
 #[derive(Clone, Copy)]
 pub(crate) struct Definition {
     pub(crate) object: u32,
     pub(crate) symbol: &'static Symbol,
 }
 
-/// An object and those that it needs, and those need, breadth first.
+/// An object, its dependencies, and theirs, breadth first.
 pub(super) struct Home {
     pub(super) root: u32,
     ids: [u32; MANY_NEEDED],
@@ -44,7 +44,7 @@ impl Home {
     }
 }
 
-/// Hashes of the names that [`Objects::look_ahead`] has begun with.
+/// Hashes of the names for which [`Objects::look_ahead`] has begun to prefetch.
 pub(crate) struct Hashes([u32; PLACES_AHEAD + 1]);
 
 impl Hashes {
@@ -56,7 +56,7 @@ impl Hashes {
 }
 
 impl Objects {
-    /// Gets ready to look up what the objects that are not described yet import.
+    /// Prepares the look-up of imports of the objects that are not described yet: builds the index if there are many.
     pub(crate) fn prepare(&mut self) {
         let fresh = self.all().iter().filter(|object| object.loaded && !object.described);
         let imports: usize = fresh.map(|object| object.image.unbound()).sum();
@@ -79,7 +79,7 @@ impl Objects {
         }
     }
 
-    /// Gets ready to look up what one of them imports.
+    /// Prepares the look-up of one object's imports.
     pub(crate) fn prepare_for(&mut self, id: u32) {
         if let Some(&Object { root, flags, .. }) = self.get(id)
             && flags & OBJECT_DLOPENED != 0
@@ -89,7 +89,7 @@ impl Objects {
         }
     }
 
-    /// The definition that the dynamic linker would bind a jump slot of `importer` to.
+    /// Returns the definition that the dynamic linker would bind a jump slot of `importer` to.
     pub(crate) fn lookup(&self, importer: u32, wanted: &Wanted<'_>) -> Option<Definition> {
         let object = self.get(importer)?;
         let definer = self.index.definer(wanted.gnu_hash());
@@ -112,8 +112,8 @@ impl Objects {
         found.or_else(|| self.lookup_at_home(object.root, wanted))
     }
 
-    /// Has the processor fetch what will be needed to look up the imports `at` and behind of
-    /// `image`, an object with many: each look-up waits for memory three times.
+    /// Prefetches what the look-up of imports `at` and later ones of `image` will read. Worth it for an object with
+    /// many imports, as each look-up waits for memory three times.
     pub(crate) fn look_ahead(&self, image: &Image, at: usize, hashes: &mut Hashes) {
         if !self.index.is_open() {
             return;
@@ -137,12 +137,12 @@ impl Objects {
         }
     }
 
-    /// The definition in the object itself.
+    /// Returns the definition in the object itself.
     pub(crate) fn own_definition(&self, id: u32, wanted: &Wanted<'_>) -> Option<Definition> {
         self.ask(id, wanted, self.index.definer(wanted.gnu_hash()))
     }
 
-    /// The definition in the objects that `root` needs, itself first, breadth first.
+    /// Returns the definition in `root` or its dependencies, breadth first.
     fn lookup_at_home(&self, root: u32, wanted: &Wanted<'_>) -> Option<Definition> {
         match self.index.definer(wanted.gnu_hash()) {
             Definer::Nobody => None,
@@ -152,9 +152,9 @@ impl Objects {
         }
     }
 
-    /// The definition in object `id`, if `definer`, who may define the name, does not rule that out.
+    /// Returns the definition in object `id`, unless `definer`, which tells who may define the name, rules that out.
     fn ask(&self, id: u32, wanted: &Wanted<'_>, definer: Definer) -> Option<Definition> {
-        // What it defines is in the place of what others do.
+        // The definitions in a copy of chase replace those of other objects.
         let object = self.get(id).filter(|object| !object.is_chase)?;
         let symbol = match definer {
             Definer::Nobody => None,
@@ -166,8 +166,8 @@ impl Objects {
         symbol.map(|symbol| Definition { object: id, symbol })
     }
 
-    /// Whether an object loaded later finds another definition among what it came with than in the
-    /// scope of all.
+    /// Whether an object that was loaded later finds another definition among its root's dependencies than in the
+    /// global scope.
     pub(crate) fn binds_otherwise_at_home(
         &self,
         importer: u32,
@@ -181,8 +181,8 @@ impl Objects {
             })
     }
 
-    /// Whether unloading `provider` would unload nothing that `importer` still needs: it came at
-    /// the start, or it is among what the importer's root needs.
+    /// Whether `provider` stays loaded as long as `importer` needs it: it was loaded at the start, or is among the
+    /// dependencies of the importer's root.
     pub(crate) fn is_bound_to_stay(&self, importer: u32, provider: u32) -> bool {
         let (Some(object), Some(other)) = (self.get(importer), self.get(provider)) else {
             return false;
@@ -193,7 +193,7 @@ impl Objects {
         self.with_home(object.root, |ids| ids.contains(&provider))
     }
 
-    /// Calls `f` with the numbers of `root` and of what it needs.
+    /// Calls `f` with the numbers of `root` and its dependencies.
     fn with_home<T>(&self, root: u32, f: impl FnOnce(&[u32]) -> T) -> T {
         if self.home.root == root { f(self.home.ids()) } else { f(self.needs(root).ids()) }
     }

@@ -26,12 +26,12 @@ const LOCKS: [fn(Fork); 8] = [
     segments::fork,
 ];
 
-/// Signals of the forking thread, which is the one that holds the locks.
+/// Blocks the signals of the forking thread, which holds the locks.
 static FORK_SIGNALS: Lock<Option<SignalsBlocked>> = Lock::new(None);
 
 pub(super) unsafe extern "C" fn before_fork() {
     let _cost = Later::begin();
-    // A signal handler in this thread would wait for the locks for ever.
+    // Otherwise a signal handler in this thread would wait for the locks forever.
     let signals = SignalsBlocked::new();
     LOCKS.iter().for_each(|lock| lock(Fork::Before));
     *FORK_SIGNALS.hold() = Some(signals);
@@ -47,16 +47,17 @@ pub(super) unsafe extern "C" fn after_fork_in_parent() {
 
 pub(super) unsafe extern "C" fn after_fork_in_child() {
     let _signals = FORK_SIGNALS.hold().take();
-    // (A handler that was there before ours may have called something, and that was noticed.)
+    // (A fork handler that ran before ours may have made a call, by which the fork was noticed.)
     if !fork_word::is_known() || fork_word::is_to_be_parted() {
         become_child();
     }
 }
 
-/// A thread calls after something that may have been a fork, or is found wiped, as in a fork's child.
+/// Handles a fork if there was one. Called after what may have been a fork, or if the thread's memory is zeroed, as
+/// in a fork's child.
 pub(crate) fn notice_fork() {
     if thread::has_ended() {
-        // It is one with thread data of its own, perhaps, of which nothing is recorded.
+        // The child may have thread data of its own, of which nothing is recorded.
         return;
     }
     if recording::is_open() && !fork_word::is_ours() && fork_word::is_to_be_parted() {
@@ -66,7 +67,7 @@ pub(crate) fn notice_fork() {
     }
 }
 
-/// Gives a fork's child, in which only the calling thread is recorded, a recording of its own.
+/// Gives a fork's child a recording of its own. Only the calling thread is recorded in it.
 fn become_child() {
     let _signals = SignalsBlocked::new();
     LOCKS.iter().for_each(|lock| lock(Fork::InChild));
@@ -105,7 +106,7 @@ fn become_child() {
     }
 }
 
-/// A thread of a fork's child that another thread has given a recording.
+/// Records a further thread of a fork's child that has a recording already.
 fn rejoin() {
     let _signals = SignalsBlocked::new();
     thread::restore();
@@ -129,7 +130,7 @@ fn enroll(thread: &Thread, open_calls: &OpenCalls) {
     }
 }
 
-/// Does what is pending, if a call at `sp` shows that its time has come.
+/// Handles pending forks and loads, if a call at `sp` shows that they are over.
 pub(crate) fn catch_up(thread: &Thread, sp: usize) {
     let pending = thread.pending.get();
     if pending.fork {
