@@ -141,7 +141,7 @@ impl Counts {
     pub(crate) fn left(&self, slot: u32) -> Option<&AtomicI16> {
         self.near
             .get()
-            // The thread still exists.
+            // SAFETY: the thread still exists.
             .and_then(|near| unsafe { near.countdown(slot) })
             .or_else(|| self.slots.get(slot as usize).map(|slot| &slot.left))
     }

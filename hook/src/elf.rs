@@ -352,7 +352,7 @@ impl Image {
         if offset + name.len() >= self.strings_len {
             return self.name(symbol) == name;
         }
-        // The bytes of the name, and one more, are in the string table.
+        // SAFETY: the bytes of the name, and one more, are in the string table.
         unsafe {
             let at: *const u8 = ptr::with_exposed_provenance(self.strings + offset);
             *at.add(name.len()) == 0 && core::slice::from_raw_parts(at, name.len()) == name

@@ -49,7 +49,7 @@ impl Iterator for Below {
         loop {
             let mut frame = self.at.wrapping_sub(FRAME);
             while frame.is_multiple_of(SEGMENT) {
-                // In the place of a segment's first frame is its header.
+                // SAFETY: in the place of a segment's first frame is its header.
                 let previous = unsafe { (*(frame as *const Segment)).previous };
                 if previous.is_null() {
                     return None;
@@ -87,7 +87,7 @@ impl Thread {
         loop {
             let top = self.head.top.load(Ordering::Relaxed);
             let frame = (top.wrapping_sub(FRAME)) as *mut Frame;
-            // `top` is never below the first frame of a segment; frames and headers live as long as the thread.
+            // SAFETY: `top` is never below the first frame of a segment; frames and headers live as long as the thread.
             unsafe {
                 if (frame as usize).is_multiple_of(SEGMENT) {
                     let previous = (*segment_of(frame)).previous;
@@ -135,7 +135,7 @@ impl Thread {
     /// Returns the node of the innermost frame; that of the thread itself if there is none.
     pub(crate) fn innermost_node(&self) -> *mut Node {
         let innermost = (self.head.top.load(Ordering::Relaxed) - FRAME) as *const Frame;
-        // Below `top` is a frame or a segment's header, which have the node at the same offset.
+        // SAFETY: below `top` is a frame or a segment's header, which have the node at the same offset.
         unsafe { (*innermost).node }
     }
 
@@ -171,7 +171,7 @@ impl Thread {
             unsafe { (*frame).sp.load(Ordering::Relaxed) == FREE }
         };
         for frame in self.frames().take_while(is_free) {
-            // As above; the node is one of this thread's, or null where the frame was never used.
+            // SAFETY: as above; the node is one of this thread's, or null where the frame was never used.
             unsafe {
                 let node = (*frame).node;
                 if !node.is_null() && !is_sampled(node) && self.misses_call(node) {
@@ -240,7 +240,7 @@ pub(crate) unsafe fn is_timed(frame: *const Frame) -> bool {
 /// # Safety
 /// The frame belongs to the calling thread.
 unsafe fn mark_dead(frame: *mut Frame) {
-    // Vouched for by the caller; headers live as long as the thread.
+    // SAFETY: vouched for by the caller; headers live as long as the thread.
     unsafe {
         (*frame).sp.store(DEAD, Ordering::Relaxed);
         let next = (*segment_of(frame)).next;

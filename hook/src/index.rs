@@ -136,7 +136,7 @@ impl Index {
         } else {
             Entry::new(new.key(), SEVERAL, new.object().min(old.object()))
         };
-        // `find` returns an index within the table.
+        // SAFETY: `find` returns an index within the table.
         unsafe { *self.places.add(at) = entry };
     }
 
@@ -168,7 +168,7 @@ impl Index {
         }
         let old = core::mem::replace(self, Self { places, room, ..Self::new() });
         for at in 0..old.room {
-            // The index is within the old table.
+            // SAFETY: the index is within the old table.
             let entry = unsafe { *old.places.add(at) };
             if entry != Entry::FREE {
                 self.insert(entry);

@@ -32,7 +32,7 @@ pub(crate) unsafe extern "C" fn enter_due(slot: u32, sp: usize, why: *mut Frame)
     let top = thread.head.top.load(Ordering::Relaxed);
     if missed == 0 && !top.is_multiple_of(SEGMENT) && !thread.is_busy() {
         let below = (top - FRAME) as *const Frame;
-        // Below `top` is a frame or a segment's header, which have both fields at the same offsets.
+        // SAFETY: below `top` is a frame or a segment's header, which have both fields at the same offsets.
         let (at, context) = unsafe { ((*below).sp.load(Ordering::Relaxed), (*below).node) };
         if at > sp
             && let Some((node, weight)) =
@@ -234,7 +234,7 @@ pub(crate) unsafe extern "C" fn leave_slow(frame: *mut Frame, now_ticks: u64) {
 /// As for [`leave_slow`].
 pub(crate) unsafe extern "C" fn leave_kept(frame: *mut Frame, now_ticks: u64) {
     let thread = current_or_nobody();
-    // The frame is live, and so is its node. In a fork's child that gets a recording of its own meanwhile, the base
+    // SAFETY: the frame is live, and so is its node. In a fork's child that gets a recording of its own meanwhile, the base
     // differs.
     unsafe {
         let base = recording::base();
@@ -385,7 +385,7 @@ pub(crate) unsafe extern "C" fn leave_moved(frame: *mut Frame) {
 /// # Safety
 /// The frame is live.
 unsafe fn owner_of(frame: *const Frame) -> &'static Thread {
-    // The caller vouches for the frame. Its owner's `Thread` exists, and begins with its head.
+    // SAFETY: the caller vouches for the frame. Its owner's `Thread` exists, and begins with its head.
     unsafe { &*(*segment_of(frame)).owner.cast() }
 }
 

@@ -64,7 +64,7 @@ static LISTS: Lock<Lists> = Lock::new(Lists { all: ptr::null(), free: ptr::null(
 pub(crate) fn allocate() -> Option<&'static Counts> {
     let mut lists = LISTS.hold();
     let mut counts = lists.free;
-    // The lock is held; what is in the lists stays mapped.
+    // SAFETY: the lock is held; what is in the lists stays mapped.
     unsafe {
         if counts.is_null() {
             counts = sys::map_anonymous(size_of::<Counts>()).cast();
@@ -118,7 +118,7 @@ pub(crate) fn settle_all() {
     let lists = LISTS.hold();
     let mut at = lists.all;
     while !at.is_null() {
-        // What is in the list stays mapped.
+        // SAFETY: what is in the list stays mapped.
         let counts = unsafe { &*at };
         at = counts.links.next.get();
         if !counts.near_ones_are_there() {
@@ -130,7 +130,7 @@ pub(crate) fn settle_all() {
         for state in counts.states().filter(|state| state.block.load(Ordering::Relaxed) > 0) {
             let Some(left) = counts.left(state.number) else { continue };
             let node = state.node.load(Ordering::Relaxed);
-            // The node is one of sampled calls; `adjust` is one word, computed anew each time it is stored.
+            // SAFETY: the node is one of sampled calls; `adjust` is one word, computed anew each time it is stored.
             unsafe {
                 (*samples_of(node)).adjust =
                     state.missing(left.load(Ordering::Relaxed), counts.is_framed(state.number))

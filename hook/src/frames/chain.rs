@@ -23,7 +23,7 @@ impl Thread {
     /// Enters the next segment, if there is one and `top` has not moved. A handler may have done the same meanwhile,
     /// or may be about to, with the same values.
     fn enter_next(&self, top: usize) -> bool {
-        // `top` is never below the first frame of a segment. Where it is at the end of one, that segment is linked to
+        // SAFETY: `top` is never below the first frame of a segment. Where it is at the end of one, that segment is linked to
         // the next, if there is one. Segments live as long as the thread.
         unsafe {
             if !top.is_multiple_of(SEGMENT) {
@@ -49,7 +49,7 @@ impl Thread {
         if !top.is_multiple_of(SEGMENT) {
             return true;
         }
-        // `top` is at the end of the segment before it; segments live as long as the thread, and nobody else uses the
+        // SAFETY: `top` is at the end of the segment before it; segments live as long as the thread, and nobody else uses the
         // new one.
         unsafe {
             let segment = segment_of((top - FRAME) as *const Frame);
@@ -75,7 +75,7 @@ impl Thread {
     fn unused_segment(&self, last: *mut Segment) -> *mut Segment {
         const LOOK_AT: usize = 64;
         let mut at = last;
-        // Links lead to the first segment. No frame of an unused segment is live, so only its neighbours refer to it.
+        // SAFETY: links lead to the first segment. No frame of an unused segment is live, so only its neighbours refer to it.
         unsafe {
             for _ in 0..LOOK_AT {
                 let previous = (*at).previous;

@@ -47,7 +47,7 @@ impl Thread {
     /// The frame is this thread's, and live.
     unsafe fn may_have_left(&self, frame: *const Frame) -> bool {
         let last = self.last_leaving_ticks.get();
-        // As the caller says. (It is unknown when calls began that are not timed.)
+        // SAFETY: as the caller says. (It is unknown when calls began that are not timed.)
         unsafe { last > 0 && (!is_timed(frame) || last > (*frame).start_ticks) }
     }
 
@@ -89,7 +89,7 @@ impl Thread {
 /// # Safety
 /// The frame was set aside, and its call has just returned on the calling thread.
 pub(crate) unsafe fn has_returned(frame: *mut Frame) {
-    // The frame's segment is not reused before its owner knows; the owners' `Thread`s stay.
+    // SAFETY: the frame's segment is not reused before its owner knows; the owners' `Thread`s stay.
     unsafe {
         if (*frame).may_return != ELSEWHERE && stop_inferring() {
             recording::unseen(Lost::StackSliced);

@@ -84,7 +84,7 @@ impl Thread {
     fn place(&self, frame: *const Frame, at: usize, sp: usize) -> Place {
         match (self.holds(at), self.holds(sp)) {
             (true, true) if at > sp => {
-                // On the thread's own stack, everything above the stack pointer can be read.
+                // SAFETY: on the thread's own stack, everything above the stack pointer can be read.
                 let is_there =
                     infers() || frame_of(unsafe { *(at as *const usize) }) == Some(frame.addr());
                 if is_there { Place::Encloses } else { Place::Elsewhere }
@@ -160,7 +160,7 @@ impl Thread {
     /// as a timed call.
     fn node_of_left(&self, node: *mut Node, weight: u32) -> *mut Node {
         traits::time_every_call(node);
-        // The node is one of this thread's; its parent is its caller's scope.
+        // SAFETY: the node is one of this thread's; its parent is its caller's scope.
         unsafe {
             if !is_sampled(node) {
                 return node;

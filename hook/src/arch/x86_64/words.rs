@@ -65,7 +65,7 @@ pub(crate) fn find_words() -> bool {
         asm!("leaq chase_thread@tlsdesc(%rip), %rax", out("rax") descriptor,
             options(att_syntax, nostack, nomem, preserves_flags));
     }
-    // As above. The second word is the offset if it is the same in all threads, and an address otherwise.
+    // SAFETY: as above. The second word is the offset if it is the same in all threads, and an address otherwise.
     let [_, place] = unsafe { descriptor.read_volatile() };
     let is_static = (-MOST..0).contains(&place);
     if is_static {
