@@ -1,4 +1,4 @@
-//! What is done about a call whose countdown is at its end, or for which there is none yet.
+//! Handles a call whose countdown has ended, or that has none yet.
 
 use core::sync::atomic::Ordering;
 
@@ -15,7 +15,7 @@ use crate::recording::{self, Lost};
 use crate::thread::{self, Pending, Thread};
 use crate::traits::{EVERY_CALL, SPECIAL, has};
 
-/// The countdown of `slot` is at its end, and there is no [`Thread`] to ask.
+/// Handles the end of `slot`'s countdown in a thread without a [`Thread`].
 pub(crate) fn without_thread(slot: u32) {
     time_every_call_of_nobody(slot);
 }
@@ -25,9 +25,8 @@ pub(crate) fn makes_frames(thread: &Thread, slot: u32) -> bool {
     thread.counts.get().is_some_and(|counts| counts.is_framed(slot))
 }
 
-/// The countdown of `slot` is at its end while the thread is in the middle of a change: the call, made
-/// in `context`, goes untimed, and the next one or a later one does what is due. False if it can't be
-/// credited.
+/// Handles the end of `slot`'s countdown while the thread is in the middle of a change: credits the call, made in
+/// `context`, without timing it, and leaves the rest to the next call. Returns false if the call can't be credited.
 pub(crate) fn postpone(thread: &Thread, slot: u32, context: *const Node) -> bool {
     let Some(counts) = thread.counts.get() else { return false };
     if let Some(state) = counts.sampled(slot) {
@@ -49,13 +48,14 @@ pub(crate) fn postpone(thread: &Thread, slot: u32, context: *const Node) -> bool
     true
 }
 
-/// A call of `slot` at `sp` in `context` for which the call path has found no node: its first one, mostly.
+/// Decides about a call of `slot` at `sp` in `context` for which the call path has found no node: mostly the first
+/// one.
 pub(crate) fn begin(thread: &Thread, slot: u32, sp: usize, context: *mut Node) -> Choice {
     let Some(counts) = thread.counts.get() else { return Choice::Timed };
     let Some(left) = counts.left(slot) else { return Choice::Timed };
     match mode() {
         TIMING_ADAPTIVE if !has(slot, EVERY_CALL) && counts.state_of(slot).is_none() => {
-            // Unless it has been called already.
+            // Unless calls have been counted already.
             if left.load(Ordering::Relaxed) > i16::MIN / 2 {
                 left.store(wrapping_after(FIRST_LOOK), Ordering::Relaxed);
             }
@@ -94,8 +94,8 @@ fn begin_counting(
     Choice::Counted
 }
 
-/// Counts a call of `slot` that a signal handler makes while other calls of it are being credited: what their node has
-/// is about to be overwritten, so this one goes to a node beside it.
+/// Counts a call of `slot` that a signal handler makes while other calls of the slot are being credited. Their node
+/// is about to be overwritten, so this call is counted in another node beside it.
 fn count_beside(thread: &Thread, slot: u32, context: *mut Node) {
     let beside = thread.tree.find_or_add(context, slot | SAMPLED | FRAMED);
     if beside.is_null() {
@@ -105,14 +105,14 @@ fn count_beside(thread: &Thread, slot: u32, context: *mut Node) {
     unsafe { add_calls(beside, 1) };
 }
 
-/// Calls up to the next that is credited, of those of a node that are only counted: few, compared to what it has, so
-/// that few are missing when the end is not seen.
+/// Returns the number of calls until the next that credits them, of a node whose calls are only counted. It is small
+/// relative to the node's calls, so that few are missing if the end is not seen.
 fn until_credit(node: *const Node) -> u32 {
     // SAFETY: the node is this thread's.
     longest_block(unsafe { (*node).calls }) as u32
 }
 
-/// A call of `slot` at `sp` in `context` is due to be a sample, of calls that are only counted.
+/// Decides about a call of `slot` at `sp` in `context` whose countdown has reached zero: it becomes a sample.
 pub(crate) fn sample(thread: &Thread, slot: u32, sp: usize, context: *mut Node) -> Choice {
     let Some(counts) = thread.counts.get() else { return Choice::Timed };
     let Some(state) = counts.sampled(slot).filter(|_| !counts.is_framed(slot)) else {
@@ -132,7 +132,8 @@ pub(crate) fn sample(thread: &Thread, slot: u32, sp: usize, context: *mut Node) 
     make_sample(thread, counts, state, false, sp, context)
 }
 
-/// A call of `slot` at `sp` in `context` is due to be a sample, of calls that get frames.
+/// Decides about a call of `slot` at `sp` in `context` whose countdown has wrapped around, where calls get frames: it
+/// becomes a sample.
 pub(crate) fn sample_framed(thread: &Thread, slot: u32, sp: usize, context: *mut Node) -> Choice {
     let Some(counts) = thread.counts.get() else { return Choice::Timed };
     let Some(state) = counts.sampled(slot) else {
@@ -170,7 +171,7 @@ fn make_sample(
     let Plan { block: next, framed: next_framed } = policy::next(thread, counts, state, context);
     let mut change =
         Change { slot, node, block: next, place: 0, calls: 0, left: 0, framed: next_framed };
-    // Unless blocks go on, this one ends here: the sample stands for what it was made of so far.
+    // If the block's kind changes, it ends here: the sample stands for the calls made in it so far.
     let goes_on = next > 0 && next_framed == framed;
     let (weight, rest) = if goes_on { (block, block - place) } else { (place, 0) };
     if next > 0 {
@@ -179,7 +180,7 @@ fn make_sample(
     } else {
         change.left = wrapping_after(state.interval.get());
     }
-    // SAFETY: the node is this thread's, and of sampled calls.
+    // SAFETY: the node is this thread's, and one of sampled calls.
     unsafe { (*samples_of(latest)).adjust = 0 };
     if framed {
         // SAFETY: as above.
@@ -189,7 +190,7 @@ fn make_sample(
     Choice::Sample(node, weight)
 }
 
-/// The node of calls of `slot` that are not all timed; null if there is no room.
+/// Returns the node for calls of `slot` that are not all timed; null if there is no room.
 fn sampled_node(thread: &Thread, slot: u32, framed: bool, context: *mut Node) -> *mut Node {
     if framed {
         thread.tree.find_or_add_framed(context, slot)
@@ -198,16 +199,16 @@ fn sampled_node(thread: &Thread, slot: u32, framed: bool, context: *mut Node) ->
     }
 }
 
-/// A call that is due to be a sample.
+/// A call that is to become a sample.
 pub(crate) struct Due {
-    /// What was noted before, by the call that a handler has interrupted: its slot, and where it is made.
+    /// The slot and stack address announced before, by a call that this call's handler has interrupted.
     outer: (u32, usize),
-    /// When the call entered the hook; 0: not measured.
+    /// When the call entered the hook; 0 if not measured.
     pub(crate) began_ticks: u64,
 }
 
-/// Notes that the call of `slot` at `sp` is due to be a sample, so that a signal handler that jumps out of it before it
-/// is one can credit the calls before it. With `sp` 0 there is nothing to credit.
+/// Announces that the call of `slot` at `sp` is to become a sample, so that the calls before it can be credited if a
+/// signal handler jumps out first. If `sp` is 0, there is nothing to credit.
 #[inline]
 pub(crate) fn note_due(thread: &Thread, slot: u32, sp: usize) -> Due {
     let Some(counts) = thread.counts.get() else { return Due { outer: (0, 0), began_ticks: 0 } };
@@ -216,7 +217,7 @@ pub(crate) fn note_due(thread: &Thread, slot: u32, sp: usize) -> Due {
     Due { outer, began_ticks: cost::start_measuring(counts) }
 }
 
-/// It is a sample, or will not be one.
+/// Ends the announcement: the call has become a sample, or will not.
 #[inline]
 pub(crate) fn forget_due(thread: &Thread, due: &Due) {
     if let Some(counts) = thread.counts.get() {
@@ -224,7 +225,7 @@ pub(crate) fn forget_due(thread: &Thread, due: &Due) {
     }
 }
 
-/// The countdown of `slot` has wrapped round: it is below zero again. Gives the number of those that
+/// Stops a countdown of `slot` that has wrapped around, by making it negative again. Returns the number of calls that
 /// handlers have made since, and that were only counted.
 #[inline(never)]
 pub(crate) fn stop_countdown(slot: u32) -> u32 {
@@ -236,8 +237,8 @@ pub(crate) fn stop_countdown(slot: u32) -> u32 {
     counted_since_wrap(left.swap(-1, Ordering::Relaxed))
 }
 
-/// A countdown wrapped round, and a handler jumped out before that was noticed: what has been counted since,
-/// up to the call of `slot` at `sp`, was not timed. Another jump may come at any time.
+/// Credits the calls that were only counted after a countdown had wrapped around and a handler had jumped out before
+/// that was noticed, up to the call of `slot` at `sp`. Another jump may come at any time.
 fn credit_unnoticed(thread: &Thread, counts: &Counts, slot: u32, sp: usize, context: *mut Node) {
     let node = thread.tree.find_or_add(context, slot | SAMPLED);
     if node.is_null() || counts.make_state(slot).is_none() {
@@ -247,8 +248,8 @@ fn credit_unnoticed(thread: &Thread, counts: &Counts, slot: u32, sp: usize, cont
     counts.commit(change, LONGEST - 1, sp);
 }
 
-/// Credits calls of a slot that were only counted since its countdown wrapped round, from [`stop_countdown`], to the
-/// node for those that were not timed.
+/// Credits calls of a slot that were only counted since its countdown wrapped around, as returned by
+/// [`stop_countdown`], to the node for calls that were not timed.
 pub(crate) fn credit_counted(thread: &Thread, slot: u32, calls: u32, context: *mut Node) {
     if calls == 0 {
         return;
@@ -260,7 +261,7 @@ pub(crate) fn credit_counted(thread: &Thread, slot: u32, calls: u32, context: *m
     }
 }
 
-/// Enough calls of `slot` were timed to look at how it is used, after the latest of them, which is made at `sp`.
+/// Reviews how `slot` is used, once enough calls were timed; the latest of them is made at `sp`.
 pub(crate) fn review(thread: &Thread, slot: u32, sp: usize, context: *mut Node) {
     let Some(counts) = thread.counts.get() else { return };
     if let Some(state) = counts.sampled(slot)
@@ -294,8 +295,8 @@ pub(crate) fn review(thread: &Thread, slot: u32, sp: usize, context: *mut Node) 
 }
 
 impl Thread {
-    /// A jump to `target_sp` may leave the middle of a sample's change: makes it, once more or for the
-    /// first time. Its values are absolute.
+    /// Completes a sample's change that a jump to `target_sp` may interrupt. It may have been made already: its
+    /// values are absolute.
     pub(crate) fn finish_change(&self, target_sp: usize) {
         let Some(counts) = self.counts.get() else { return };
         let due_sp = counts.due_sp.replace(0);
@@ -307,7 +308,7 @@ impl Thread {
         }
     }
 
-    /// A jump prevents the call of `slot` at `sp`, which was due to be a sample: credits those before it.
+    /// Credits the calls before the call of `slot` at `sp`, which was to become a sample but is prevented by a jump.
     #[cold]
     fn prevent(&self, counts: &Counts, slot: u32, sp: usize) {
         if counts.left(slot).is_none_or(|left| left.load(Ordering::Relaxed) > 0) {
