@@ -43,7 +43,7 @@ const NODES: usize = 3;
 /// How the next calls of a slot are timed.
 #[derive(Clone, Copy)]
 pub(super) struct Plan {
-    /// Calls of which one is timed; 0: all are.
+    /// The number of calls of which one is timed; 0: all are.
     pub(super) block: u32,
     /// Whether the others get frames.
     pub(super) framed: bool,

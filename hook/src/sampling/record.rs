@@ -51,8 +51,8 @@ pub(crate) unsafe fn record(thread: &Thread, node: *mut Node, ticks: u64, weight
     let rest = weight - own_weight;
     let pairs = u64::from(weight) * u64::from(weight - 1);
     let squares = pairs.saturating_mul(possible.saturating_mul(possible)) / SQUARES;
-    // SAFETY: as above; a handler of the same thread may come in between, and only what tells the
-    // precision is not updated by single instructions.
+    // SAFETY: as above. A handler of the same thread may come in between; only the fields about precision are not
+    // updated by single instructions.
     unsafe {
         let page_refs = (&raw mut (*samples).page_refs).cast();
         let may_add_page = !thread.is_busy();
