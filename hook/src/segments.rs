@@ -209,7 +209,7 @@ fn is_real(segment: *const Segment) -> bool {
 /// `segment` is zeroed memory of ours that nobody uses.
 pub(crate) unsafe fn first_segment(segment: *mut Segment, owner: *mut ThreadHead, root: *mut Node) {
     if !is_real(segment) {
-        // SAFETY: the caller vouches for the memory; the last frame's place is what the call path looks at.
+        // SAFETY: the caller vouches for the memory. The call path reads the caller in the last frame.
         unsafe {
             (*((segment as usize + SEGMENT - FRAME) as *mut Frame)).node = root;
             (*segment).owner = owner;
