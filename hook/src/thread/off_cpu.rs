@@ -70,7 +70,7 @@ pub(crate) struct Stretch {
     pub(crate) ticks: u64,
     pub(crate) ns: u64,
     pub(crate) off_ns: u64,
-    /// How often the thread gave the CPU up by itself meanwhile, and how often it was taken off.
+    /// How often the thread has given up the CPU voluntarily meanwhile, and how often it was preempted.
     switches: (u64, u64),
 }
 
