@@ -49,7 +49,7 @@ pub struct Moments {
 /// A thread's time, and how much of it the timing of short calls has taken.
 #[derive(Clone, Copy)]
 pub struct Life {
-    /// Its time so far.
+    /// The thread's time so far.
     pub ticks: u64,
     /// The clock's rate.
     pub ticks_per_us: u64,
