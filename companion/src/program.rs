@@ -60,9 +60,9 @@ unsafe impl aya::Pod for RowKey {}
 
 /// The running program, detached when this is dropped.
 pub struct Program {
-    /// All rows; the first [`Totals::rows`] have been used.
+    /// All rows; the first [`Totals::rows`] are used, or were.
     pub rows: Mapping<Row>,
-    /// All processes; the first [`Totals::processes`] have been used.
+    /// All processes; the first [`Totals::processes`] are used, or were.
     pub processes: Mapping<Process>,
     /// One element.
     pub totals: Mapping<Totals>,
