@@ -78,7 +78,7 @@ pub(crate) struct Frame {
     /// Where only some calls are timed: how many calls this one stands for; 0 if it is not timed.
     pub(crate) weight: u32,
     /// In a frame that was set aside: 0 if it may be reused; otherwise the reason why its call may still return
-    /// (`left.rs`). In a live frame whose call is kept with its argument: where its duration goes, encoded as in
+    /// (`remaining.rs`). In a live frame whose call is kept with its argument: where its duration goes, encoded as in
     /// `tree::Kept`.
     pub(crate) may_return: u32,
     /// When taking the sample began; 0 if unknown.
@@ -145,7 +145,7 @@ pub(crate) static IS_LATE: AtomicBool = AtomicBool::new(false);
 #[repr(C)]
 pub(crate) struct Countdown {
     /// The number of calls until the next timed one. The stubs decrement it, by a fixed offset.
-    pub(crate) left: AtomicI16,
+    pub(crate) remaining: AtomicI16,
     /// One-based index among the slots that sampling looks at, or 0; and the bit [`HAS_FRAMES`].
     pub(crate) place: AtomicU16,
 }
@@ -155,7 +155,7 @@ pub(crate) const HAS_FRAMES: u16 = 1 << 15;
 
 impl Countdown {
     pub(crate) const fn new() -> Self {
-        Self { left: AtomicI16::new(0), place: AtomicU16::new(0) }
+        Self { remaining: AtomicI16::new(0), place: AtomicU16::new(0) }
     }
 }
 

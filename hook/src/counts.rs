@@ -10,8 +10,8 @@ use chase_format::layout::{Node, ThreadRecord};
 use chase_logic::countdown::{self, until_sample, wrapping_after};
 
 pub(crate) use self::memory::{
-    NO_COUNTS, after_fork_in_child, allocate, fork, give_back, no_counts, rejoin, settle_all,
-    time_every_call_of_nobody,
+    NO_COUNTS, add_in_fork_child, after_fork_in_child, allocate, fork, give_back, no_counts,
+    store_uncredited, time_every_call_of_nobody,
 };
 use crate::abi::{Countdown, HAS_FRAMES, STUBS};
 use crate::arch::NearCountdowns;
@@ -36,8 +36,8 @@ pub(crate) struct Counts {
     pub(crate) change_sp: Cell<usize>,
     /// The slot of a call whose countdown has ended and for which nothing has been changed yet, and the stack address
     /// of the call; 0 if there is none.
-    pub(crate) due_slot: Cell<u32>,
-    pub(crate) due_sp: Cell<usize>,
+    pub(crate) announced_slot: Cell<u32>,
+    pub(crate) announced_sp: Cell<usize>,
     /// State of a xorshift generator, never 0.
     pub(crate) random: Cell<u64>,
     /// How much longer the recorded duration of a sample is than that of another timed call, in 1/1024 ticks.
@@ -96,7 +96,7 @@ pub(crate) struct Change {
     pub(crate) slot: u32,
     pub(crate) block: u32,
     pub(crate) place: u32,
-    pub(crate) left: i16,
+    pub(crate) remaining: i16,
     /// Whether calls that are only counted get frames, and are credited as they are made.
     pub(crate) framed: bool,
 }
@@ -104,8 +104,8 @@ pub(crate) struct Change {
 impl SlotState {
     /// Returns the number of calls made and not credited, given the countdown's value; negative if more were credited
     /// than made.
-    pub(crate) fn missing(&self, left: i16, framed: bool) -> i32 {
-        countdown::uncredited(self.place.load(Ordering::Relaxed), left, framed)
+    pub(crate) fn missing(&self, remaining: i16, framed: bool) -> i32 {
+        countdown::uncredited(self.place.load(Ordering::Relaxed), remaining, framed)
     }
 
     /// Makes the call under way the only one of its block, as the first of `node` that is only counted. Returns false
@@ -138,12 +138,12 @@ impl Change {
 impl Counts {
     /// Returns the countdown of `slot`. The thread still exists.
     #[inline]
-    pub(crate) fn left(&self, slot: u32) -> Option<&AtomicI16> {
+    pub(crate) fn countdown(&self, slot: u32) -> Option<&AtomicI16> {
         self.near
             .get()
             // SAFETY: the thread still exists.
             .and_then(|near| unsafe { near.countdown(slot) })
-            .or_else(|| self.slots.get(slot as usize).map(|slot| &slot.left))
+            .or_else(|| self.slots.get(slot as usize).map(|slot| &slot.remaining))
     }
 
     fn place(&self, slot: u32) -> Option<&AtomicU16> {
@@ -175,19 +175,19 @@ impl Counts {
         change.credit();
         state.node.store(change.node, Ordering::Relaxed);
         state.place.store(change.place, Ordering::Relaxed);
-        if let Some(left) = self.left(change.slot) {
-            left.store(change.left, Ordering::Relaxed);
+        if let Some(remaining) = self.countdown(change.slot) {
+            remaining.store(change.remaining, Ordering::Relaxed);
         }
         self.end_change(outer);
     }
 
     /// After a handler has jumped out of what was to be a sample, and so prevented that call: credits the calls
-    /// before it that got no frames, and times all that follow. The countdown becomes `left`.
-    pub(crate) fn credit_prevented(&self, state: &SlotState, left: i16, sp: usize) {
+    /// before it that got no frames, and times all that follow. The countdown becomes `remaining`.
+    pub(crate) fn credit_prevented(&self, state: &SlotState, remaining: i16, sp: usize) {
         let (node, place) =
             (state.node.load(Ordering::Relaxed), state.place.load(Ordering::Relaxed));
         let slot = state.number;
-        let change = Change { node, slot, block: 0, place: 0, calls: 0, left, framed: false };
+        let change = Change { node, slot, block: 0, place: 0, calls: 0, remaining, framed: false };
         self.commit(change, place.saturating_sub(1), sp);
     }
 
@@ -203,17 +203,17 @@ impl Counts {
         compiler_fence(Ordering::SeqCst);
         self.change_sp.set(sp);
         compiler_fence(Ordering::SeqCst);
-        self.due_sp.set(0);
+        self.announced_sp.set(0);
         outer
     }
 
     #[inline]
-    pub(crate) fn set_due(&self, slot: u32, sp: usize) {
-        self.due_sp.set(0);
+    pub(crate) fn set_announced(&self, slot: u32, sp: usize) {
+        self.announced_sp.set(0);
         compiler_fence(Ordering::SeqCst);
-        self.due_slot.set(slot);
+        self.announced_slot.set(slot);
         compiler_fence(Ordering::SeqCst);
-        self.due_sp.set(sp);
+        self.announced_sp.set(sp);
         compiler_fence(Ordering::SeqCst);
     }
 
@@ -230,32 +230,34 @@ impl Counts {
     }
 
     pub(crate) fn apply(&self, change: Change) {
-        if let (Some(state), Some(left)) = (self.state_of(change.slot), self.left(change.slot)) {
+        if let (Some(state), Some(remaining)) =
+            (self.state_of(change.slot), self.countdown(change.slot))
+        {
             change.credit();
             state.node.store(change.node, Ordering::Relaxed);
             state.place.store(change.place, Ordering::Relaxed);
             state.block.store(change.block, Ordering::Relaxed);
             self.set_framed(change.slot, change.framed);
-            left.store(change.left, Ordering::Relaxed);
+            remaining.store(change.remaining, Ordering::Relaxed);
         }
     }
 
     /// Makes the last of the next `calls` a sample.
-    pub(crate) fn set(&self, slot: u32, calls: u32, framed: bool) {
-        if let Some(left) = self.left(slot) {
-            left.store(until_sample(calls, framed), Ordering::Relaxed);
+    pub(crate) fn set_until_sample(&self, slot: u32, calls: u32, framed: bool) {
+        if let Some(remaining) = self.countdown(slot) {
+            remaining.store(until_sample(calls, framed), Ordering::Relaxed);
         }
     }
 
     pub(crate) fn time_every_call(&self, slot: u32) {
-        if let Some(left) = self.left(slot) {
-            left.store(-1, Ordering::Relaxed);
+        if let Some(remaining) = self.countdown(slot) {
+            remaining.store(-1, Ordering::Relaxed);
         }
     }
 
-    pub(crate) fn look_after(&self, slot: u32, calls: u32) {
-        if let Some(left) = self.left(slot) {
-            left.store(wrapping_after(calls), Ordering::Relaxed);
+    pub(crate) fn review_after(&self, slot: u32, calls: u32) {
+        if let Some(remaining) = self.countdown(slot) {
+            remaining.store(wrapping_after(calls), Ordering::Relaxed);
         }
     }
 
@@ -308,14 +310,14 @@ impl Counts {
     pub(crate) fn uncredited(&self) -> u64 {
         let sampled = self.states().filter(|state| state.block.load(Ordering::Relaxed) > 0);
         let missing = sampled.filter_map(|state| {
-            let left = self.left(state.number)?.load(Ordering::Relaxed);
-            Some(state.missing(left, self.is_framed(state.number)).max(0) as u64)
+            let remaining = self.countdown(state.number)?.load(Ordering::Relaxed);
+            Some(state.missing(remaining, self.is_framed(state.number)).max(0) as u64)
         });
         missing.sum()
     }
 
     /// Returns the address of the countdowns, for the thread's words.
-    pub(crate) fn as_word(&self) -> *const Countdown {
+    pub(crate) fn address(&self) -> *const Countdown {
         self.slots.as_ptr()
     }
 
@@ -323,10 +325,10 @@ impl Counts {
     pub(crate) fn stop(&self) {
         let _signals = SignalsBlocked::new();
         for state in self.states().filter(|state| state.block.load(Ordering::Relaxed) > 0) {
-            let Some(left) = self.left(state.number) else { continue };
-            let left = left.swap(wrapping_after(FIRST_LOOK), Ordering::Relaxed);
+            let Some(remaining) = self.countdown(state.number) else { continue };
+            let remaining = remaining.swap(wrapping_after(FIRST_LOOK), Ordering::Relaxed);
             state.block.store(0, Ordering::Relaxed);
-            let missing = state.missing(left, self.is_framed(state.number));
+            let missing = state.missing(remaining, self.is_framed(state.number));
             state.place.store(0, Ordering::Relaxed);
             self.set_framed(state.number, false);
             let node = state.node.load(Ordering::Relaxed);
@@ -341,7 +343,7 @@ impl Counts {
     /// Discards the state in a fork's child: its parent records what was counted.
     pub(crate) fn forget(&self) {
         self.change_sp.set(0);
-        self.due_sp.set(0);
+        self.announced_sp.set(0);
         self.spent_ticks.set(0);
         self.samples.set(0);
         self.samples_ticks.set(0);
@@ -349,7 +351,7 @@ impl Counts {
             state.block.store(0, Ordering::Relaxed);
             state.node.store(ptr::null_mut(), Ordering::Relaxed);
             self.set_framed(state.number, false);
-            self.look_after(state.number, FIRST_LOOK);
+            self.review_after(state.number, FIRST_LOOK);
         }
     }
 }

@@ -10,7 +10,7 @@
 //! on any stack or thread. Three rules keep this safe:
 //!
 //! * A live frame is never overwritten: `top` only moves down past frames whose call has returned. A frame whose call
-//!   is abandoned, or seems to be, is set aside with all that the call needs to return: `left.rs`.
+//!   is abandoned, or seems to be, is set aside with all that the call needs to return: `set_aside.rs`.
 //! * `nesting.rs` decides which open calls enclose a call.
 //! * A call that returns on another thread than it began on is counted in that thread's tree; its owner subtracts it
 //!   from its own tree when it comes across the ended frame.
@@ -19,8 +19,8 @@ mod asking;
 mod callers;
 mod chain;
 mod inherited;
-mod left;
 mod nesting;
+mod set_aside;
 
 use core::ptr;
 use core::sync::atomic::Ordering;
@@ -30,19 +30,19 @@ use chase_format::layout::Node;
 use crate::abi::{DEAD, FRAME, FREE, Frame, MOVED, SEGMENT, Segment, segment_of};
 use crate::arch::{add_to_own, move_own, set_context};
 use crate::clock;
-use crate::node::{add_unwound, is_framed, is_sampled, take_back};
-use crate::segments::is_left;
+use crate::node::{add_unwound, is_framed, is_sampled, subtract_call};
+use crate::segments::is_set_aside;
 use crate::thread::Thread;
 
 pub(crate) use self::inherited::OpenCalls;
-pub(crate) use self::left::has_returned;
+pub(crate) use self::set_aside::return_from_set_aside;
 
 /// Iterates over a thread's frames from the top down, over all segments, except for those that are set aside.
-struct Below {
+struct FramesDown {
     at: usize,
 }
 
-impl Iterator for Below {
+impl Iterator for FramesDown {
     type Item = *mut Frame;
 
     fn next(&mut self) -> Option<*mut Frame> {
@@ -59,7 +59,7 @@ impl Iterator for Below {
             self.at = frame;
             let frame = frame as *mut Frame;
             // SAFETY: frames below `top` are initialised.
-            if !unsafe { is_left(frame) } {
+            if !unsafe { is_set_aside(frame) } {
                 return Some(frame);
             }
         }
@@ -72,8 +72,8 @@ impl Thread {
         self.stack.get().holds(address)
     }
 
-    fn frames(&self) -> Below {
-        Below { at: self.head.top.load(Ordering::Relaxed) }
+    fn frames(&self) -> FramesDown {
+        FramesDown { at: self.head.top.load(Ordering::Relaxed) }
     }
 
     /// Whether a call made at this stack pointer has a frame.
@@ -83,7 +83,7 @@ impl Thread {
     }
 
     /// Moves `top` down past frames that have ended.
-    pub(crate) fn drop_dead(&self) {
+    pub(crate) fn drop_ended_frames(&self) {
         loop {
             let top = self.head.top.load(Ordering::Relaxed);
             let frame = (top.wrapping_sub(FRAME)) as *mut Frame;
@@ -96,7 +96,7 @@ impl Thread {
                     }
                     let end = previous as usize + SEGMENT;
                     let last = (end - FRAME) as *mut Frame;
-                    if (*last).sp.load(Ordering::Relaxed) > MOVED || is_left(last) {
+                    if (*last).sp.load(Ordering::Relaxed) > MOVED || is_set_aside(last) {
                         return;
                     }
                     if !self.move_top(top, end) {
@@ -105,11 +105,11 @@ impl Thread {
                     continue;
                 }
                 let state = (*frame).sp.load(Ordering::Acquire);
-                if is_left(frame) || state != DEAD && state != MOVED {
+                if is_set_aside(frame) || state != DEAD && state != MOVED {
                     return;
                 }
                 if state == MOVED {
-                    take_back((*frame).node, (*frame).weight);
+                    subtract_call((*frame).node, (*frame).weight);
                 }
                 (*frame).sp.store(FREE, Ordering::Relaxed);
                 if !self.move_top(top, frame as usize) {
@@ -165,7 +165,7 @@ impl Thread {
     /// Counts abandoned calls that had ended but were not recorded yet: their exit was interrupted after it had freed
     /// the frame. Frames that are claimed but not filled look the same, so the node's number of calls decides whether
     /// one is missing.
-    fn count_uncounted(&self) {
+    fn count_unrecorded_ends(&self) {
         let is_free = |&frame: &*mut Frame| {
             // SAFETY: frames below `top` are initialised.
             unsafe { (*frame).sp.load(Ordering::Relaxed) == FREE }
@@ -213,12 +213,12 @@ impl Thread {
     }
 
     /// Subtracts the calls that ended on other threads from this thread's tree.
-    pub(crate) fn settle_moved(&self) {
+    pub(crate) fn subtract_moved_calls(&self) {
         for frame in self.frames() {
             // SAFETY: frames below `top` are initialised; a moved one's node is this thread's.
             unsafe {
                 if (*frame).sp.load(Ordering::Acquire) == MOVED {
-                    take_back((*frame).node, (*frame).weight);
+                    subtract_call((*frame).node, (*frame).weight);
                     (*frame).sp.store(DEAD, Ordering::Relaxed);
                 }
             }

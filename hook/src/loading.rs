@@ -45,7 +45,12 @@ static LOADING: Lock<State> = Lock::new(State {
 
 /// Finds the objects that were loaded at the start. Returns false if the program can't be hooked. Called while there
 /// is only one thread.
-pub(crate) fn survey(executable: Image, vdso: usize, path: &'static [u8], config: Config) -> bool {
+pub(crate) fn find_objects(
+    executable: Image,
+    vdso: usize,
+    path: &'static [u8],
+    config: Config,
+) -> bool {
     let state = &mut *LOADING.hold();
     state.config = config;
     state.executable = Some(executable);
@@ -54,9 +59,9 @@ pub(crate) fn survey(executable: Image, vdso: usize, path: &'static [u8], config
     }
     state.objects.refresh(&executable, 0, true);
     if is_late() {
-        state.objects.tell_who_came_later();
+        state.objects.mark_loaded_later();
     }
-    interposed::find_in_place(&state.objects);
+    interposed::find_real_in(&state.objects);
     if !state.objects.is_first_chase() {
         return false;
     }
@@ -72,7 +77,7 @@ pub(crate) fn set_config(config: Config) {
 /// Hooks again the objects that were hooked before, and those loaded since.
 pub(crate) fn hook_again() {
     describe_again();
-    pass(OBJECT_DLOPENED, false, false);
+    update_objects(OBJECT_DLOPENED, false, false);
 }
 
 /// Restores all GOT entries to what was found in them; returns how many.
@@ -126,25 +131,25 @@ pub(crate) fn library_path() -> &'static [u8] {
 
 /// Hooks the objects that were loaded at the start.
 pub(crate) fn hook_all() {
-    pass(0, true, false);
+    update_objects(0, true, false);
 }
 
 /// Arguments of an update of the list.
-struct Look {
+struct Update {
     flags: u32,
     global: bool,
 }
 
 /// Reads the list again, retires objects that are gone and hooks new ones that are ready. Returns false if that has
 /// to be done later: the signal handler that calls this may have interrupted a `dlopen` or `dlclose`.
-fn pass(flags: u32, global: bool, may_be_inside: bool) -> bool {
+fn update_objects(flags: u32, global: bool, may_be_inside: bool) -> bool {
     let _signals = SignalsBlocked::new();
     // The C library may be about to take the list's lock, or have unmapped objects that are still in the list.
     if may_be_inside && LOADING.hold().objects.are_changing() {
         return false;
     }
-    let mut look = Look { flags, global };
-    walk(update, (&raw mut look).cast());
+    let mut look = Update { flags, global };
+    walk(update_listed, (&raw mut look).cast());
     true
 }
 
@@ -171,11 +176,11 @@ type Visit = unsafe extern "C" fn(*mut c_void, usize, *mut c_void) -> i32;
 type Iterate = unsafe extern "C" fn(Visit, *mut c_void) -> i32;
 
 /// Called back once by the C library, with the list locked.
-unsafe extern "C" fn update(_info: *mut c_void, _len: usize, look: *mut c_void) -> i32 {
+unsafe extern "C" fn update_listed(_info: *mut c_void, _len: usize, look: *mut c_void) -> i32 {
     // Takes the C library's lock first, then ours: an application's own callback may fork, or load objects.
     let State { objects, slots, config, executable, .. } = &mut *LOADING.hold();
-    // SAFETY: `pass` passes it.
-    let look = unsafe { &mut *look.cast::<Look>() };
+    // SAFETY: `update_objects` passes it.
+    let look = unsafe { &mut *look.cast::<Update>() };
     let Some(executable) = executable else { return 1 };
     let unreadable = objects.refresh(executable, look.flags, look.global);
     for _ in 0..unreadable {
@@ -200,7 +205,7 @@ unsafe extern "C" fn update(_info: *mut c_void, _len: usize, look: *mut c_void) 
 
 /// Announces a call at `sp` that may change what is loaded. If it gets a frame, its own entry is the thread's next
 /// call.
-pub(crate) fn expect(thread: &Thread, sp: usize, mode: usize, gets_frame: bool) {
+pub(crate) fn announce_load(thread: &Thread, sp: usize, mode: usize, gets_frame: bool) {
     let global = mode & libc::RTLD_GLOBAL as usize != 0;
     let outer_sp = thread.pending.get().outer_sp.max(sp);
     // SAFETY: the call's return address is at `sp`.
@@ -218,7 +223,7 @@ pub(crate) fn expect(thread: &Thread, sp: usize, mode: usize, gets_frame: bool) 
 }
 
 /// The call at `sp` has got its frame, or runs without one. If it may change what is loaded, it does so from now on.
-pub(crate) fn entered(thread: &Thread, sp: usize) {
+pub(crate) fn load_entered(thread: &Thread, sp: usize) {
     let pending = thread.pending.get();
     if pending.entering && pending.load_sp == sp {
         thread.pending.set(Pending { entering: false, ..pending });
@@ -256,13 +261,13 @@ pub(crate) fn catch_up(thread: &Thread, sp: usize) {
         return;
     }
     let is_over = !runs || sp >= pending.load_sp && is_own;
-    if !pass(OBJECT_DLOPENED, pending.global, !is_over) {
+    if !update_objects(OBJECT_DLOPENED, pending.global, !is_over) {
         return;
     }
     if !returned {
         return thread.pending.set(Pending { tries: pending.tries + 1, ..pending });
     }
-    thread.settle();
+    thread.clear_pending();
     if pending.outer_sp > sp && pending.outer_sp != pending.load_sp {
         thread.defer(Pending { load_sp: pending.outer_sp, ..pending });
     }

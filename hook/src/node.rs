@@ -80,7 +80,7 @@ pub(crate) unsafe fn add_ticks(node: *mut Node, ticks: u64) {
 ///
 /// # Safety
 /// The node is one of the calling thread's.
-pub(crate) unsafe fn take_back(node: *mut Node, weight: u32) {
+pub(crate) unsafe fn subtract_call(node: *mut Node, weight: u32) {
     // SAFETY: the caller vouches for the node.
     unsafe {
         // A handler may have jumped out before the call was counted.

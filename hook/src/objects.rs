@@ -9,8 +9,8 @@ use core::ptr;
 
 use chase_format::layout::{NONE, OBJECT_CHASE, OBJECT_DLOPENED, OBJECT_EXECUTABLE, OBJECT_FIXED};
 
+use self::lookup::Dependencies;
 pub(crate) use self::lookup::Hashes;
-use self::lookup::Home;
 use crate::elf::Image;
 use crate::index::{Index, OBJECTS};
 use crate::resolve::{Wanted, find_in};
@@ -113,7 +113,7 @@ impl Object {
         }
     }
 
-    fn answers_to(&self, needed: &[u8]) -> bool {
+    fn is_named(&self, needed: &[u8]) -> bool {
         self.image.soname() == needed || self.path == needed || file_name(self.path) == needed
     }
 }
@@ -132,7 +132,7 @@ pub(crate) struct Objects {
     /// Index of the names of all objects; may be empty.
     index: Index,
     /// The dependencies of the object that was last looked up for.
-    home: Home,
+    dependencies: Dependencies,
 }
 
 impl Objects {
@@ -146,7 +146,7 @@ impl Objects {
             vdso: 0,
             executable_path: b"",
             index: Index::new(),
-            home: Home::UNKNOWN,
+            dependencies: Dependencies::UNKNOWN,
         }
     }
 
@@ -230,7 +230,7 @@ impl Objects {
     /// read. The caller makes sure that the list doesn't change meanwhile.
     pub(crate) fn refresh(&mut self, executable: &Image, new_flags: u32, global: bool) -> u64 {
         let known = self.count;
-        self.home.root = NONE;
+        self.dependencies.root = NONE;
         let mut unreadable = 0;
         for id in 0..known {
             if let Some(object) = self.get_mut(id as u32) {
@@ -244,8 +244,9 @@ impl Objects {
             unsafe {
                 let mut map = (*list).first;
                 while !map.is_null() {
-                    unreadable +=
-                        u64::from(!self.meet(map, executable, namespace, new_flags, global));
+                    unreadable += u64::from(
+                        !self.add_or_update(map, executable, namespace, new_flags, global),
+                    );
                     map = (*map).next;
                 }
                 list = if (*list).version >= 2 { (*list).next } else { ptr::null() };
@@ -260,12 +261,12 @@ impl Objects {
                 object.retire();
             }
         }
-        self.index();
+        self.sort_ranges();
         unreadable
     }
 
     /// Adds or updates the object of one entry of the list. Returns false if it can't be read.
-    unsafe fn meet(
+    unsafe fn add_or_update(
         &mut self,
         map: *const LinkMap,
         executable: &Image,
@@ -375,7 +376,7 @@ impl Objects {
     }
 
     /// Sorts the address ranges.
-    fn index(&mut self) {
+    fn sort_ranges(&mut self) {
         let mut count = 0;
         for id in 0..self.count {
             let Some(object) = self.get(id as u32) else { continue };

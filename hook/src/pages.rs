@@ -56,7 +56,7 @@ pub(crate) fn allocate(len: usize) -> *mut u8 {
 pub(crate) fn allocate_wiped() -> *mut u8 {
     let map = |len| {
         let memory = sys::map_anonymous(len);
-        if !memory.is_null() && fork_word::is_known() {
+        if !memory.is_null() && fork_word::can_detect() {
             let _ = sys::advise(memory, len, libc::MADV_WIPEONFORK);
         }
         memory

@@ -220,7 +220,7 @@ pub(crate) fn end(kind: u32, status: i32) {
     let spent = cost::Start::begin();
     sampling::finish(kind == END_EXIT);
     if let Some(thread) = thread::current() {
-        thread.settle_moved();
+        thread.subtract_moved_calls();
         if !confined {
             thread.note_name();
             thread.ask_between();

@@ -22,7 +22,7 @@
 //! process ends, the ending thread stores the missing calls of all threads.
 
 mod cost;
-mod due;
+mod decide;
 mod fast_path;
 mod policy;
 mod prepare;
@@ -33,14 +33,14 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use chase_format::layout::{Node, TIMING_ALL};
 
 pub(crate) use self::cost::{Cost, measure_sample, note_cost, probe, take_measured};
-pub(crate) use self::due::{
-    begin, credit_counted, forget_due, makes_frames, note_due, postpone, review, sample,
-    sample_framed, stop_countdown, without_thread,
+pub(crate) use self::decide::{
+    announce_sample, credit_counted, decide_without_node, end_announcement, makes_frames, postpone,
+    review, sample, sample_framed, stop_countdown, time_calls_without_thread,
 };
 pub(crate) use self::fast_path::sample_fast;
 pub(crate) use self::prepare::{prepare_counted, prepare_framed, prepare_samples};
 pub(crate) use self::record::record;
-use crate::counts::settle_all;
+use crate::counts::store_uncredited;
 use crate::thread::{self, are_several};
 use crate::traits::{EVERY_CALL, LOCK, PURE, has};
 
@@ -95,7 +95,7 @@ pub(crate) fn finish(is_exit: bool) {
             thread.stop_sampling();
         }
     }
-    settle_all();
+    store_uncredited();
 }
 
 /// Whether every call of a slot must be timed, as far as is known without looking at its calls.

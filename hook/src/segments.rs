@@ -9,42 +9,42 @@ use crate::abi::{FRAME, FRAMES, FREE, Frame, MOVED, SEGMENT, Segment, ThreadHead
 use crate::lock::{Fork, Lock};
 use crate::pages;
 use crate::signals::SignalsBlocked;
-use crate::stubs::{exit_of_left, first_frame};
+use crate::stubs::{exit_of_set_aside, first_frame};
 
 /// The number of segments in a process.
 const SEGMENTS: usize = FRAMES * FRAME / SEGMENT;
 /// How many segments with frames that were set aside may wait before the oldest is reused, though there are others:
 /// 8,000 frames and their pads are what a processor can keep in its caches.
-const MANY_LEFT: usize = 256;
+const MANY_SET_ASIDE: usize = 256;
 
 /// [`Frame::may_return`] of a frame that is set aside: its call was abandoned by a jump, or so it seems.
-pub(crate) const LEFT: u32 = 0;
+pub(crate) const ABANDONED: u32 = 0;
 /// [`Frame::may_return`] of a frame on another stack than the code that goes on.
 pub(crate) const ELSEWHERE: u32 = 1;
 /// [`Frame::may_return`] of a frame on the thread's own stack that seems abandoned, though the thread is not known to
 /// have done anything that abandons frames.
-pub(crate) const NOT_JUMPED: u32 = 2;
+pub(crate) const WITHOUT_JUMP: u32 = 2;
 
 /// Whether a call has returned that seemed abandoned on its thread's own stack: stacks are sliced.
-static SLICED: AtomicBool = AtomicBool::new(false);
+static STACKS_ARE_SLICED: AtomicBool = AtomicBool::new(false);
 
 /// Whether calls deeper on the thread's own stack than a running call are assumed never to return.
-pub(crate) fn infers() -> bool {
-    !SLICED.load(Ordering::Relaxed)
+pub(crate) fn deeper_calls_are_over() -> bool {
+    !STACKS_ARE_SLICED.load(Ordering::Relaxed)
 }
 
 /// Ends that assumption, since such a call has returned. Returns whether this is the first time.
-pub(crate) fn stop_inferring() -> bool {
-    !SLICED.swap(true, Ordering::Relaxed)
+pub(crate) fn stop_assuming_over() -> bool {
+    !STACKS_ARE_SLICED.swap(true, Ordering::Relaxed)
 }
 
 /// Whether a frame is set aside.
 ///
 /// # Safety
 /// The frame is below its thread's top.
-pub(crate) unsafe fn is_left(frame: *const Frame) -> bool {
+pub(crate) unsafe fn is_set_aside(frame: *const Frame) -> bool {
     // SAFETY: the caller vouches for the frame.
-    unsafe { (*frame).exit == exit_of_left() }
+    unsafe { (*frame).exit == exit_of_set_aside() }
 }
 
 /// The segments that no thread uses, in lists linked by `Segment::next`.
@@ -54,17 +54,17 @@ struct Pool {
     /// Those without frames that are set aside, latest first.
     free: *mut Segment,
     /// Those with such frames, oldest first.
-    first_left: *mut Segment,
-    last_left: *mut Segment,
-    left: usize,
+    first_set_aside: *mut Segment,
+    last_set_aside: *mut Segment,
+    set_aside: usize,
 }
 
 static POOL: Lock<Pool> = Lock::new(Pool {
     used: 0,
     free: ptr::null_mut(),
-    first_left: ptr::null_mut(),
-    last_left: ptr::null_mut(),
-    left: 0,
+    first_set_aside: ptr::null_mut(),
+    last_set_aside: ptr::null_mut(),
+    set_aside: 0,
 });
 
 /// Takes a segment, zeroed; null if there is none. Signals are blocked.
@@ -72,7 +72,7 @@ pub(crate) fn take_segment() -> *mut Segment {
     let mut pool = POOL.hold();
     // SAFETY: nobody uses the segments in the lists, or those that were never used.
     unsafe {
-        let is_reused = infers() && pool.left >= MANY_LEFT;
+        let is_reused = deeper_calls_are_over() && pool.set_aside >= MANY_SET_ASIDE;
         if !is_reused {
             if !pool.free.is_null() {
                 let segment = pool.free;
@@ -86,10 +86,10 @@ pub(crate) fn take_segment() -> *mut Segment {
                 return ptr::with_exposed_provenance_mut(segment);
             }
         }
-        let segment = if infers() { pool.first_left } else { ptr::null_mut() };
+        let segment = if deeper_calls_are_over() { pool.first_set_aside } else { ptr::null_mut() };
         if !segment.is_null() {
-            pool.first_left = (*segment).next;
-            pool.left -= 1;
+            pool.first_set_aside = (*segment).next;
+            pool.set_aside -= 1;
             ptr::write_bytes(segment.cast::<u8>(), 0, SEGMENT);
         }
         segment
@@ -118,21 +118,23 @@ impl Pool {
         // SAFETY: the caller vouches for the segment; nobody uses those in the lists either.
         unsafe {
             (*segment).next = ptr::null_mut();
-            if frames_in(segment).any(|frame| is_left(frame) && (*frame).may_return != LEFT) {
+            if frames_in(segment)
+                .any(|frame| is_set_aside(frame) && (*frame).may_return != ABANDONED)
+            {
                 return;
             }
-            if !frames_in(segment).any(|frame| is_left(frame)) {
+            if !frames_in(segment).any(|frame| is_set_aside(frame)) {
                 (*segment).next = self.free;
                 self.free = segment;
                 return;
             }
-            if self.left == 0 {
-                self.first_left = segment;
+            if self.set_aside == 0 {
+                self.first_set_aside = segment;
             } else {
-                (*self.last_left).next = segment;
+                (*self.last_set_aside).next = segment;
             }
-            self.last_left = segment;
-            self.left += 1;
+            self.last_set_aside = segment;
+            self.set_aside += 1;
         }
     }
 }
@@ -142,15 +144,15 @@ impl Pool {
 ///
 /// # Safety
 /// The frame was set aside.
-pub(crate) unsafe fn returned(frame: *mut Frame) {
+pub(crate) unsafe fn return_in_other_segment(frame: *mut Frame) {
     let _signals = SignalsBlocked::new();
     let mut pool = POOL.hold();
     // SAFETY: the lock is held, so an owner doesn't give the segment back meanwhile. Without an owner, nobody else
     // uses it.
     unsafe {
         let segment = segment_of(frame);
-        let is_waiting = (*frame).may_return != LEFT;
-        (*frame).may_return = LEFT;
+        let is_waiting = (*frame).may_return != ABANDONED;
+        (*frame).may_return = ABANDONED;
         if (*segment).owner.is_null() && is_waiting {
             (*frame).exit = 0;
             pool.put(segment);
@@ -251,5 +253,5 @@ pub(crate) fn frames_in(segment: *mut Segment) -> impl Iterator<Item = *mut Fram
 pub(crate) fn is_unused(segment: *mut Segment) -> bool {
     // SAFETY: the frames of a segment are initialised, zero at first.
     frames_in(segment)
-        .all(|frame| unsafe { is_left(frame) || (*frame).sp.load(Ordering::Acquire) <= MOVED })
+        .all(|frame| unsafe { is_set_aside(frame) || (*frame).sp.load(Ordering::Acquire) <= MOVED })
 }

@@ -80,7 +80,7 @@ fn prepare_call(
     slot: u32,
 ) -> bool {
     if matches!(kind, Kind::Capture | Kind::Leave | Kind::Jump) {
-        thread.last_leaving_ticks.set(clock::now());
+        thread.last_jump_ticks.set(clock::now());
     }
     let timed = match kind {
         Kind::Ordinary | Kind::Alone => true,
@@ -134,16 +134,16 @@ fn prepare_call(
         }
         Kind::Open => {
             let timed = !loading::depends_on_caller(arguments.rdi, arguments.return_address);
-            loading::expect(thread, sp, arguments.rsi, timed);
+            loading::announce_load(thread, sp, arguments.rsi, timed);
             timed
         }
         Kind::OpenIn => {
             let timed = !loading::depends_on_caller(arguments.rsi, arguments.return_address);
-            loading::expect(thread, sp, arguments.rdx, timed);
+            loading::announce_load(thread, sp, arguments.rdx, timed);
             timed
         }
         Kind::Close => {
-            loading::expect(thread, sp, 0, true);
+            loading::announce_load(thread, sp, 0, true);
             true
         }
         Kind::Find => {
@@ -247,7 +247,7 @@ fn wrap_start(thread: &Thread, plan: &Plan<'_>, routine: &mut usize, argument: &
 
 /// Counts a call that gets no frame; returns its node, or null if there is no room.
 fn count(thread: &Thread, sp: usize, slot: u32) -> *mut Node {
-    let context = thread.enclosing(sp);
+    let context = thread.context_at(sp);
     let node = thread.tree.find_or_add(context, slot);
     if node.is_null() {
         recording::unseen(Lost::CallWithoutSpace);

@@ -82,7 +82,7 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
     let Some(image) = auxiliary.executable_image() else { return };
     roots::hide_own();
     stubs::connect_pads();
-    if !loading::survey(image, auxiliary.vdso, executable, config) {
+    if !loading::find_objects(image, auxiliary.vdso, executable, config) {
         return;
     }
     this.boot_id = boot_id();
@@ -181,7 +181,7 @@ fn begin_late(config: Config, auxiliary: Auxiliary, attached: &[u8]) -> Result<(
         if !keep_originals() {
             return Err(Refused { doing: "no memory", errno: libc::ENOMEM });
         }
-        if !loading::survey(image, auxiliary.vdso, executable, config) {
+        if !loading::find_objects(image, auxiliary.vdso, executable, config) {
             this.forget();
             return Err(cannot(
                 "its C library is not glibc, or another copy of libchase.so is loaded",

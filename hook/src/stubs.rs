@@ -18,7 +18,7 @@ unsafe extern "C" {
     static chase_special_stubs: u8;
     static chase_frames: u8;
     static chase_pads: u8;
-    static chase_exit_left: u8;
+    static chase_exit_set_aside: u8;
     /// Returns the duration that is recorded of an empty call that is a sample, in ticks of the time stamp counter.
     pub(crate) safe fn chase_probe() -> u64;
     /// Runs first in a child of `clone` with memory of its own; the argument says what the child is to run.
@@ -81,8 +81,8 @@ pub(crate) fn is_exit(address: usize) -> bool {
 }
 
 /// Returns the exit of frames that are set aside.
-pub(crate) fn exit_of_left() -> usize {
-    &raw const chase_exit_left as usize
+pub(crate) fn exit_of_set_aside() -> usize {
+    &raw const chase_exit_set_aside as usize
 }
 
 /// Makes `target` the real function of `slot`. Returns false if its stub already jumps to another function and can't

@@ -35,7 +35,7 @@ use crate::tree::{FIRST_ENTRIES, Tree};
 use crate::{abi, clock, cost, pages, recording, sys};
 
 pub(crate) use self::events::{Wanted as WantedEvents, renew as renew_events, want as want_events};
-pub(crate) use self::kept::{keep, keep_no_more, restore, uncredited};
+pub(crate) use self::kept::{discard_copy, keep_copy, restore, uncredited};
 pub(crate) use self::long_calls::{ask_limit, set_ask_limit};
 pub(crate) use self::off_cpu::{LEAST_COST, is_on as is_asking, start as start_asking};
 pub(crate) use self::starts::{Start, fork, give_back_start, take_start};
@@ -60,9 +60,9 @@ pub(crate) struct Thread {
     pub(crate) counts: Cell<Option<&'static Counts>>,
     pub(crate) stack: Cell<Stack>,
     /// Whether calls of it were abandoned without returning.
-    pub(crate) was_left: Cell<bool>,
+    pub(crate) has_abandoned_calls: Cell<bool>,
     /// When it last called a function that jumps, unwinds, or saves a place to jump to; 0: never.
-    pub(crate) last_leaving_ticks: Cell<u64>,
+    pub(crate) last_jump_ticks: Cell<u64>,
     /// What [`crate::loading`] and [`crate::process`] have to do at its next call.
     pub(crate) pending: Cell<Pending>,
     record: Cell<*mut ThreadRecord>,
@@ -145,12 +145,12 @@ pub(crate) fn current() -> Option<&'static Thread> {
 
 /// Makes `thread` the calling thread's.
 fn set_current(thread: &Thread) {
-    let counts = thread.counts.get().map_or(no_counts(), Counts::as_word);
+    let counts = thread.counts.get().map_or(no_counts(), Counts::address);
     set_words(ptr::from_ref(&thread.head).cast_mut(), counts, thread.tree.root.get());
 }
 
 /// Makes the calling thread have no [`Thread`] until it gets another.
-pub(crate) fn have_none() {
+pub(crate) fn clear_current() {
     set_words(NO_THREAD.head(), no_counts(), ptr::null());
 }
 
@@ -181,8 +181,8 @@ impl Thread {
             tree: Tree::new(),
             counts: Cell::new(None),
             stack: Cell::new(stack),
-            was_left: Cell::new(false),
-            last_leaving_ticks: Cell::new(0),
+            has_abandoned_calls: Cell::new(false),
+            last_jump_ticks: Cell::new(0),
             pending: Cell::new(Pending::NONE),
             record: Cell::new(ptr::null_mut()),
             cpu_before_ns: Cell::new(0),
@@ -207,13 +207,13 @@ impl Thread {
         let _signals = SignalsBlocked::new();
         // SAFETY: as in `count_untimed`. Nobody has read the record yet.
         unsafe { (*self.record.get()).state = 0 };
-        self.close_for_good();
+        self.mark_ended();
         forget();
     }
 
     /// Marks the thread as ended for the recording, though it runs on: its frames are kept for calls that return
     /// through them.
-    pub(crate) fn close_for_good(&self) {
+    pub(crate) fn mark_ended(&self) {
         self.destructor_rounds.set(DESTRUCTOR_ROUNDS);
     }
 
@@ -256,7 +256,7 @@ impl Thread {
     }
 
     /// Marks all pending work as done.
-    pub(crate) fn settle(&self) {
+    pub(crate) fn clear_pending(&self) {
         let _signals = SignalsBlocked::new();
         self.pending.set(Pending::NONE);
         self.tree.open();

@@ -37,19 +37,19 @@ pub const fn until_sample(calls: u32, framed: bool) -> i16 {
     }
 }
 
-/// Returns the number of calls made and not credited at the countdown `left`, if the next sample is call number
+/// Returns the number of calls made and not credited at the countdown `remaining`, if the next sample is call number
 /// `place` of its block; negative if more were credited than made. (Calls with frames are credited as they are made.)
 #[must_use]
 #[inline]
-pub const fn uncredited(place: u32, left: i16, framed: bool) -> i32 {
-    if framed { 0 } else { place as i32 - if left > 0 { left as i32 } else { 0 } }
+pub const fn uncredited(place: u32, remaining: i16, framed: bool) -> i32 {
+    if framed { 0 } else { place as i32 - if remaining > 0 { remaining as i32 } else { 0 } }
 }
 
 /// Returns the number of calls that were only counted since a countdown wrapped around.
 #[must_use]
 #[inline]
-pub const fn counted_since_wrap(left: i16) -> u32 {
-    if left > 0 { (i16::MAX - left) as u32 } else { 0 }
+pub const fn counted_since_wrap(remaining: i16) -> u32 {
+    if remaining > 0 { (i16::MAX - remaining) as u32 } else { 0 }
 }
 
 /// Returns the next state of a xorshift generator (Marsaglia), which is not 0, and a uniformly distributed number
@@ -69,36 +69,36 @@ mod tests {
     use super::*;
 
     /// What a stub does at a call: returns the new countdown, and whether the call is only counted.
-    fn call(left: i16) -> (i16, bool) {
-        let left = left.wrapping_sub(1);
+    fn call(remaining: i16) -> (i16, bool) {
+        let remaining = remaining.wrapping_sub(1);
         // `jle` after `decw`: zero, negative, or an overflow, which only the lowest number causes.
-        (left, left > 0 && left != i16::MAX)
+        (remaining, remaining > 0 && remaining != i16::MAX)
     }
 
     #[test]
     fn the_last_call_of_a_block_is_the_sample() {
         for calls in [1, 2, 3, 100, LONGEST] {
-            let mut left = until_sample(calls, false);
+            let mut remaining = until_sample(calls, false);
             for made in 1..calls {
-                let (next, is_counted) = call(left);
-                left = next;
+                let (next, is_counted) = call(remaining);
+                remaining = next;
                 assert!(is_counted, "call {made} of {calls}");
-                assert_eq!(uncredited(calls, left, false), made as i32);
+                assert_eq!(uncredited(calls, remaining, false), made as i32);
             }
-            assert_eq!(call(left), (0, false), "of {calls}");
+            assert_eq!(call(remaining), (0, false), "of {calls}");
         }
     }
 
     #[test]
     fn a_countdown_below_zero_wraps_round_at_the_last_call() {
         for calls in [1, 2, 3, 100, LONGEST] {
-            let mut left = wrapping_after(calls);
-            assert_eq!(left, until_sample(calls, true));
+            let mut remaining = wrapping_after(calls);
+            assert_eq!(remaining, until_sample(calls, true));
             for _ in 1..calls {
-                left = call(left).0;
-                assert!(left < 0);
+                remaining = call(remaining).0;
+                assert!(remaining < 0);
             }
-            assert_eq!(call(left), (i16::MAX, false), "of {calls}");
+            assert_eq!(call(remaining), (i16::MAX, false), "of {calls}");
         }
     }
 

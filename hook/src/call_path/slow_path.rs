@@ -7,8 +7,8 @@ use chase_format::layout::{INHERITED, Node};
 
 use crate::abi::{AT_ZERO, DEAD, FRAME, FREE, Frame, MOVED, SEGMENT, WRAPPED, segment_of};
 use crate::arch::{OwnCounter, add_to_own};
-use crate::frames::has_returned;
-use crate::node::{SLOT_MASK, add_calls, add_unwound, is_sampled, samples_of, take_back};
+use crate::frames::return_from_set_aside;
+use crate::node::{SLOT_MASK, add_calls, add_unwound, is_sampled, samples_of, subtract_call};
 use crate::recording::Lost;
 use crate::sampling::{self, Choice};
 use crate::thread::{self, Thread, current_or_nobody};
@@ -22,13 +22,17 @@ use crate::{arguments, clock, loading, process, recording};
 ///
 /// # Safety
 /// As for [`enter_slow`].
-pub(crate) unsafe extern "C" fn enter_due(slot: u32, sp: usize, why: *mut Frame) -> *mut Frame {
+pub(crate) unsafe extern "C" fn enter_counted_down(
+    slot: u32,
+    sp: usize,
+    why: *mut Frame,
+) -> *mut Frame {
     // (The placeholder for threads without a `Thread` is never written to, and has no countdowns.)
     let thread = current_or_nobody();
     let has_wrapped = why.addr() == WRAPPED;
     // Before anything else: a signal handler may come, and jump out, at any time.
     let missed = if has_wrapped { sampling::stop_countdown(slot) } else { 0 };
-    let due = sampling::note_due(thread, slot, if has_wrapped { 0 } else { sp });
+    let announced = sampling::announce_sample(thread, slot, if has_wrapped { 0 } else { sp });
     let top = thread.head.top.load(Ordering::Relaxed);
     if missed == 0 && !top.is_multiple_of(SEGMENT) && !thread.is_busy() {
         let below = (top - FRAME) as *const Frame;
@@ -38,16 +42,18 @@ pub(crate) unsafe extern "C" fn enter_due(slot: u32, sp: usize, why: *mut Frame)
             && let Some((node, weight)) =
                 sampling::sample_fast(thread, slot, has_wrapped, sp, context)
         {
-            sampling::forget_due(thread, &due);
+            sampling::end_announcement(thread, &announced);
             // SAFETY: the caller vouches for the place.
-            return unsafe { enter_frame(thread, node, weight, due.began_ticks, (sp, context)) };
+            return unsafe {
+                enter_frame(thread, node, weight, announced.began_ticks, (sp, context))
+            };
         }
     }
-    let reason = Reason { why: why.addr(), missed, began_ticks: due.began_ticks };
+    let reason = Reason { why: why.addr(), missed, began_ticks: announced.began_ticks };
     // SAFETY: as the caller says.
     let frame = unsafe { enter(slot, reason, sp) };
-    loading::entered(thread, sp);
-    sampling::forget_due(thread, &due);
+    loading::load_entered(thread, sp);
+    sampling::end_announcement(thread, &announced);
     frame
 }
 
@@ -56,7 +62,7 @@ pub(crate) unsafe extern "C" fn enter_due(slot: u32, sp: usize, why: *mut Frame)
 ///
 /// # Safety
 /// Called by the call path: `sp` is the address of the return address; `unwanted` is null, or a frame that was
-/// claimed for this call but is not the one that the call path had looked at. ([`enter_due`]: [`AT_ZERO`] or
+/// claimed for this call but is not the one that the call path had looked at. ([`enter_counted_down`]: [`AT_ZERO`] or
 /// [`WRAPPED`].)
 pub(crate) unsafe extern "C" fn enter_slow(
     slot: u32,
@@ -70,7 +76,7 @@ pub(crate) unsafe extern "C" fn enter_slow(
     // SAFETY: as the caller says.
     let frame = unsafe { enter(slot, Reason { why: 0, missed: 0, began_ticks: 0 }, sp) };
     if let Some(thread) = thread::current() {
-        loading::entered(thread, sp);
+        loading::load_entered(thread, sp);
         thread.note_slow(clock::now().saturating_sub(began));
     }
     frame
@@ -93,7 +99,7 @@ struct Reason {
 #[inline(never)]
 unsafe fn enter(slot: u32, reason: Reason, sp: usize) -> *mut Frame {
     let Some(thread) = current_or_adopt() else {
-        sampling::without_thread(slot);
+        sampling::time_calls_without_thread(slot);
         recording::unseen(Lost::CallWithoutThread);
         return ptr::null_mut();
     };
@@ -105,7 +111,7 @@ unsafe fn enter(slot: u32, reason: Reason, sp: usize) -> *mut Frame {
         return ptr::null_mut();
     }
     process::catch_up(thread, sp);
-    let context = thread.enclosing(sp);
+    let context = thread.context_at(sp);
     sampling::credit_counted(thread, slot, reason.missed, context);
     let is_framed = sampling::makes_frames(thread, slot);
     let is_to_be_looked_at = reason.why == WRAPPED && !is_framed;
@@ -113,7 +119,7 @@ unsafe fn enter(slot: u32, reason: Reason, sp: usize) -> *mut Frame {
         AT_ZERO => sampling::sample(thread, slot, sp, context),
         WRAPPED if is_framed => sampling::sample_framed(thread, slot, sp, context),
         WRAPPED => Choice::Timed,
-        _ => sampling::begin(thread, slot, sp, context),
+        _ => sampling::decide_without_node(thread, slot, sp, context),
     };
     let (node, weight) = match choice {
         Choice::Counted => return ptr::null_mut(),
@@ -212,7 +218,7 @@ pub(crate) unsafe extern "C" fn leave_slow(frame: *mut Frame, now_ticks: u64) {
     unsafe {
         let node = (*frame).node;
         if !is_own(thread, frame) || !is_sampled(node) || !thread.is_innermost(frame) {
-            return leave_rarely(thread, frame, now_ticks);
+            return leave_uncommon(thread, frame, now_ticks);
         }
         let (began_ticks, start_ticks) = ((*frame).began_ticks, (*frame).start_ticks);
         // Marks the call as ended by two adjacent instructions: a handler that jumps out from here on, or a
@@ -252,14 +258,14 @@ pub(crate) unsafe extern "C" fn leave_kept(frame: *mut Frame, now_ticks: u64) {
 /// # Safety
 /// As for [`leave_slow`]; `thread` is the calling thread's.
 #[inline(never)]
-unsafe fn leave_rarely(thread: &Thread, frame: *mut Frame, now_ticks: u64) {
-    let thread = noticed(thread);
+unsafe fn leave_uncommon(thread: &Thread, frame: *mut Frame, now_ticks: u64) {
+    let thread = current_after_fork(thread);
     // SAFETY: as in `leave_slow`.
     unsafe {
         let (node, start_ticks) = ((*frame).node, (*frame).start_ticks);
         let ticks = now_ticks.saturating_sub(start_ticks);
         if !is_own(thread, frame) {
-            return leave_on_other(frame, node);
+            return leave_on_other_thread(frame, node);
         }
         if is_sampled(node) {
             let (weight, began_ticks) = ((*frame).weight, (*frame).began_ticks);
@@ -289,14 +295,14 @@ unsafe fn leave_rarely(thread: &Thread, frame: *mut Frame, now_ticks: u64) {
 /// # Safety
 /// As for [`leave_slow`].
 pub(crate) unsafe extern "C" fn leave_framed(frame: *mut Frame) {
-    let thread = noticed(current_or_nobody());
+    let thread = current_after_fork(current_or_nobody());
     // SAFETY: as in `leave_slow`.
     unsafe {
         let node = (*frame).node;
         if is_own(thread, frame) {
             return thread.leave(frame, clock::now());
         }
-        leave_on_other(frame, node);
+        leave_on_other_thread(frame, node);
     }
 }
 
@@ -304,15 +310,15 @@ pub(crate) unsafe extern "C" fn leave_framed(frame: *mut Frame) {
 ///
 /// # Safety
 /// As for [`leave_slow`]; the node is the frame's.
-unsafe fn leave_on_other(frame: *mut Frame, node: *mut Node) {
+unsafe fn leave_on_other_thread(frame: *mut Frame, node: *mut Node) {
     // (Otherwise chase left the process during the call.)
     if recording::holds(node.addr()) {
         // SAFETY: as the caller says.
         time_every_call(node);
-        leave_elsewhere(node);
+        count_call_of_other_thread(node);
     }
     // SAFETY: as the caller says.
-    unsafe { give_away(frame, node) }
+    unsafe { hand_to_owner(frame, node) }
 }
 
 /// Whether a frame belongs to a thread.
@@ -325,7 +331,7 @@ unsafe fn is_own(thread: &Thread, frame: *const Frame) -> bool {
 }
 
 /// Returns the calling thread, given as `thread`. In a fork's child, handles the fork first if nobody has yet.
-fn noticed(thread: &Thread) -> &'static Thread {
+fn current_after_fork(thread: &Thread) -> &'static Thread {
     if thread.is_wiped() {
         process::notice_fork();
     }
@@ -334,7 +340,7 @@ fn noticed(thread: &Thread) -> &'static Thread {
 
 /// Counts a call that began on another thread and returned on this one. Its duration is not recorded, since it is
 /// unknown how much of it was on which thread.
-fn leave_elsewhere(node: *const Node) {
+fn count_call_of_other_thread(node: *const Node) {
     let Some(thread) = thread::current() else {
         return recording::unseen(Lost::CallWithoutThread);
     };
@@ -353,11 +359,11 @@ fn leave_elsewhere(node: *const Node) {
 ///
 /// # Safety
 /// The frame is live, and `node` is its node.
-unsafe fn give_away(frame: *mut Frame, node: *mut Node) {
+unsafe fn hand_to_owner(frame: *mut Frame, node: *mut Node) {
     // SAFETY: the caller vouches for the frame.
     unsafe {
         if owner_of(frame).has_ended() {
-            take_back(node, (*frame).weight);
+            subtract_call(node, (*frame).weight);
             (*frame).sp.store(DEAD, Ordering::Release);
         } else {
             (*frame).sp.store(MOVED, Ordering::Release);
@@ -393,10 +399,10 @@ unsafe fn owner_of(frame: *const Frame) -> &'static Thread {
 ///
 /// # Safety
 /// Called by the call path, with a frame that was set aside and whose call has just returned.
-pub(crate) unsafe extern "C" fn leave_left(frame: *mut Frame) {
+pub(crate) unsafe extern "C" fn leave_set_aside(frame: *mut Frame) {
     if thread::current().is_some_and(Thread::is_wiped) {
         process::notice_fork();
     }
     // SAFETY: as the caller says.
-    unsafe { has_returned(frame) };
+    unsafe { return_from_set_aside(frame) };
 }

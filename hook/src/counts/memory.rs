@@ -46,8 +46,8 @@ pub(crate) fn no_counts() -> *const Countdown {
 pub(crate) fn time_every_call_of_nobody(slot: u32) {
     // SAFETY: they are the calling thread's.
     let near = NearCountdowns::own().and_then(|near| unsafe { near.countdown(slot) });
-    if let Some(left) = near.or(NO_COUNTS.get(slot as usize).map(|slot| &slot.left)) {
-        left.store(-1, Ordering::Relaxed);
+    if let Some(remaining) = near.or(NO_COUNTS.get(slot as usize).map(|slot| &slot.remaining)) {
+        remaining.store(-1, Ordering::Relaxed);
     }
 }
 
@@ -113,7 +113,7 @@ pub(crate) fn give_back(counts: &'static Counts) {
 }
 
 /// Stores in the recording how many calls of each thread were counted but not credited up to now.
-pub(crate) fn settle_all() {
+pub(crate) fn store_uncredited() {
     let _signals = SignalsBlocked::new();
     let lists = LISTS.hold();
     let mut at = lists.all;
@@ -121,19 +121,19 @@ pub(crate) fn settle_all() {
         // SAFETY: what is in the list stays mapped.
         let counts = unsafe { &*at };
         at = counts.links.next.get();
-        if !counts.near_ones_are_there() {
+        if !counts.near_countdowns_exist() {
             if counts.may_lack_calls() {
-                counts.note_untold();
+                counts.mark_countdowns_lost();
             }
             continue;
         }
         for state in counts.states().filter(|state| state.block.load(Ordering::Relaxed) > 0) {
-            let Some(left) = counts.left(state.number) else { continue };
+            let Some(remaining) = counts.countdown(state.number) else { continue };
             let node = state.node.load(Ordering::Relaxed);
             // SAFETY: the node is one of sampled calls; `adjust` is one word, computed anew each time it is stored.
             unsafe {
                 (*samples_of(node)).adjust =
-                    state.missing(left.load(Ordering::Relaxed), counts.is_framed(state.number))
+                    state.missing(remaining.load(Ordering::Relaxed), counts.is_framed(state.number))
             };
         }
     }
@@ -141,7 +141,7 @@ pub(crate) fn settle_all() {
 
 impl Counts {
     /// Marks the record of a thread that ended unnoticed, so that its near countdowns are lost.
-    fn note_untold(&self) {
+    fn mark_countdowns_lost(&self) {
         let record = self.record.get();
         if !record.is_null() {
             // SAFETY: it is in the mapping, and the thread does not write it any more.
@@ -157,13 +157,13 @@ impl Counts {
 
     /// Whether the near countdowns can be read. A thread may have ended unnoticed, by a system call of its own: then
     /// their memory may be unmapped, or belong to another thread.
-    fn near_ones_are_there(&self) -> bool {
+    fn near_countdowns_exist(&self) -> bool {
         let Some(near) = self.near.get() else { return true };
         NearCountdowns::own() == Some(near)
             || !is_confined()
                 && near.ends().into_iter().all(|end| can_read(end & !(size_of::<u64>() - 1)))
                 // SAFETY: the first one can be read.
-                && ptr::eq(unsafe { near.owner() }.load(Ordering::Relaxed), self.as_word())
+                && ptr::eq(unsafe { near.owner() }.load(Ordering::Relaxed), self.address())
     }
 }
 
@@ -182,7 +182,7 @@ pub(crate) fn after_fork_in_child(own: Option<&'static Counts>) {
 }
 
 /// Adds the countdowns of a further thread that is to be recorded in a fork's child.
-pub(crate) fn rejoin(own: &'static Counts) {
+pub(crate) fn add_in_fork_child(own: &'static Counts) {
     let mut lists = LISTS.hold();
     own.links.next.set(lists.all);
     lists.all = own;

@@ -4,10 +4,10 @@ use core::ptr;
 use core::sync::atomic::Ordering;
 
 use crate::abi::{FRAME, FREE, Frame, MOVED, SEGMENT, Segment, segment_of};
-use crate::node::take_back;
+use crate::node::subtract_call;
 use crate::segments::{
-    LEFT, NOT_JUMPED, bottom, frames_in, give_back_segment, is_left, is_unused, lowest_segment,
-    take_segment,
+    ABANDONED, WITHOUT_JUMP, bottom, frames_in, give_back_segment, is_set_aside, is_unused,
+    lowest_segment, take_segment,
 };
 use crate::signals::SignalsBlocked;
 use crate::thread::Thread;
@@ -85,18 +85,18 @@ impl Thread {
                 if is_unused(previous) {
                     (*at).previous = (*previous).previous;
                     (*(*previous).previous).next = at;
-                    let mut has_left = false;
+                    let mut has_set_aside = false;
                     for frame in frames_in(previous) {
-                        if is_left(frame) {
-                            has_left = true;
+                        if is_set_aside(frame) {
+                            has_set_aside = true;
                             continue;
                         }
                         if (*frame).sp.load(Ordering::Acquire) == MOVED {
-                            take_back((*frame).node, (*frame).weight);
+                            subtract_call((*frame).node, (*frame).weight);
                         }
                         (*frame).sp.store(FREE, Ordering::Relaxed);
                     }
-                    if has_left {
+                    if has_set_aside {
                         give_back_segment(previous);
                         continue;
                     }
@@ -111,8 +111,8 @@ impl Thread {
     /// At the thread's end: releases the segments after the first. Returns false, without doing so, if a frame is
     /// live.
     pub(crate) fn release_segments(&self) -> bool {
-        self.settle_moved();
-        self.drop_dead();
+        self.subtract_moved_calls();
+        self.drop_ended_frames();
         // SAFETY: frames below `top` are initialised.
         if self.frames().any(|frame| unsafe { (*frame).sp.load(Ordering::Relaxed) } > MOVED) {
             return false;
@@ -147,9 +147,9 @@ impl Thread {
 unsafe fn forget_stack(segment: *mut Segment) {
     // SAFETY: the frames of a segment are initialised, zero at first.
     unsafe {
-        for frame in frames_in(segment).filter(|&frame| is_left(frame)) {
-            if (*frame).may_return == NOT_JUMPED {
-                (*frame).may_return = LEFT;
+        for frame in frames_in(segment).filter(|&frame| is_set_aside(frame)) {
+            if (*frame).may_return == WITHOUT_JUMP {
+                (*frame).may_return = ABANDONED;
             }
         }
     }

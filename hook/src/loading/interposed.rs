@@ -23,7 +23,7 @@ static REAL: [AtomicUsize; NAMES.len()] = [const { AtomicUsize::new(0) }; NAMES.
 static UNRECORDED: Lock<Objects> = Lock::new(Objects::new());
 
 /// Finds the real functions: the next definitions after this library.
-pub(super) fn find_in_place(objects: &Objects) {
+pub(super) fn find_real_in(objects: &Objects) {
     for (name, real) in NAMES.iter().zip(&REAL) {
         let wanted = Wanted::new(name, None);
         let address = objects
@@ -60,7 +60,7 @@ pub(crate) fn find_real() {
     let mut objects = UNRECORDED.hold();
     if objects.open(&executable, auxiliary.vdso, b"") {
         objects.refresh(&executable, 0, true);
-        find_in_place(&objects);
+        find_real_in(&objects);
     }
 }
 

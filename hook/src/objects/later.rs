@@ -8,7 +8,7 @@ impl Objects {
     /// Marks the objects that were loaded later, and finds which of those were loaded together: the list has a loaded
     /// object first, then its dependencies that were not loaded yet. (Which of them are in the global scope can't be
     /// determined; none is assumed to be.)
-    pub(crate) fn tell_who_came_later(&mut self) {
+    pub(crate) fn mark_loaded_later(&mut self) {
         let executable = self.all().iter().position(|it| it.flags & OBJECT_EXECUTABLE != 0);
         let at_start = self.needs(executable.map_or(0, |id| id as u32));
         let needed = at_start.ids().get(1..).unwrap_or(&[]);

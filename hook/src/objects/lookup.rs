@@ -30,13 +30,13 @@ pub(crate) struct Definition {
 }
 
 /// An object, its dependencies, and theirs, breadth first.
-pub(super) struct Home {
+pub(super) struct Dependencies {
     pub(super) root: u32,
     ids: [u32; MANY_NEEDED],
     len: usize,
 }
 
-impl Home {
+impl Dependencies {
     pub(super) const UNKNOWN: Self = Self { root: NONE, ids: [NONE; MANY_NEEDED], len: 0 };
 
     pub(super) fn ids(&self) -> &[u32] {
@@ -83,9 +83,9 @@ impl Objects {
     pub(crate) fn prepare_for(&mut self, id: u32) {
         if let Some(&Object { root, flags, .. }) = self.get(id)
             && flags & OBJECT_DLOPENED != 0
-            && root != self.home.root
+            && root != self.dependencies.root
         {
-            self.home = self.needs(root);
+            self.dependencies = self.needs(root);
         }
     }
 
@@ -94,7 +94,7 @@ impl Objects {
         let object = self.get(importer)?;
         let definer = self.index.definer(wanted.gnu_hash());
         if object.image.symbolic
-            && let Some(found) = self.ask(importer, wanted, definer)
+            && let Some(found) = self.definition_in(importer, wanted, definer)
         {
             return Some(found);
         }
@@ -108,8 +108,9 @@ impl Objects {
                 other.loaded && other.global && other.namespace == object.namespace
             })
         };
-        let found = candidates.filter(is_global).find_map(|id| self.ask(id, wanted, definer));
-        found.or_else(|| self.lookup_at_home(object.root, wanted))
+        let found =
+            candidates.filter(is_global).find_map(|id| self.definition_in(id, wanted, definer));
+        found.or_else(|| self.lookup_in_dependencies(object.root, wanted))
     }
 
     /// Prefetches what the look-up of imports `at` and later ones of `image` will read. Worth it for an object with
@@ -139,21 +140,21 @@ impl Objects {
 
     /// Returns the definition in the object itself.
     pub(crate) fn own_definition(&self, id: u32, wanted: &Wanted<'_>) -> Option<Definition> {
-        self.ask(id, wanted, self.index.definer(wanted.gnu_hash()))
+        self.definition_in(id, wanted, self.index.definer(wanted.gnu_hash()))
     }
 
     /// Returns the definition in `root` or its dependencies, breadth first.
-    fn lookup_at_home(&self, root: u32, wanted: &Wanted<'_>) -> Option<Definition> {
+    fn lookup_in_dependencies(&self, root: u32, wanted: &Wanted<'_>) -> Option<Definition> {
         match self.index.definer(wanted.gnu_hash()) {
             Definer::Nobody => None,
-            definer => {
-                self.with_home(root, |ids| ids.iter().find_map(|&id| self.ask(id, wanted, definer)))
-            }
+            definer => self.with_dependencies(root, |ids| {
+                ids.iter().find_map(|&id| self.definition_in(id, wanted, definer))
+            }),
         }
     }
 
     /// Returns the definition in object `id`, unless `definer`, which tells who may define the name, rules that out.
-    fn ask(&self, id: u32, wanted: &Wanted<'_>, definer: Definer) -> Option<Definition> {
+    fn definition_in(&self, id: u32, wanted: &Wanted<'_>, definer: Definer) -> Option<Definition> {
         // The definitions in a copy of chase replace those of other objects.
         let object = self.get(id).filter(|object| !object.is_chase)?;
         let symbol = match definer {
@@ -168,7 +169,7 @@ impl Objects {
 
     /// Whether an object that was loaded later finds another definition among its root's dependencies than in the
     /// global scope.
-    pub(crate) fn binds_otherwise_at_home(
+    pub(crate) fn binds_otherwise_in_dependencies(
         &self,
         importer: u32,
         wanted: &Wanted<'_>,
@@ -176,47 +177,53 @@ impl Objects {
     ) -> bool {
         let Some(object) = self.get(importer) else { return false };
         object.flags & OBJECT_DLOPENED != 0
-            && self.lookup_at_home(object.root, wanted).is_some_and(|home| {
-                home.object != found.object || !ptr::eq(home.symbol, found.symbol)
+            && self.lookup_in_dependencies(object.root, wanted).is_some_and(|dependencies| {
+                dependencies.object != found.object || !ptr::eq(dependencies.symbol, found.symbol)
             })
     }
 
     /// Whether `provider` stays loaded as long as `importer` needs it: it was loaded at the start, or is among the
     /// dependencies of the importer's root.
-    pub(crate) fn is_bound_to_stay(&self, importer: u32, provider: u32) -> bool {
+    pub(crate) fn stays_loaded_for(&self, importer: u32, provider: u32) -> bool {
         let (Some(object), Some(other)) = (self.get(importer), self.get(provider)) else {
             return false;
         };
         if other.flags & OBJECT_DLOPENED == 0 {
             return true;
         }
-        self.with_home(object.root, |ids| ids.contains(&provider))
+        self.with_dependencies(object.root, |ids| ids.contains(&provider))
     }
 
     /// Calls `f` with the numbers of `root` and its dependencies.
-    fn with_home<T>(&self, root: u32, f: impl FnOnce(&[u32]) -> T) -> T {
-        if self.home.root == root { f(self.home.ids()) } else { f(self.needs(root).ids()) }
+    fn with_dependencies<T>(&self, root: u32, f: impl FnOnce(&[u32]) -> T) -> T {
+        if self.dependencies.root == root {
+            f(self.dependencies.ids())
+        } else {
+            f(self.needs(root).ids())
+        }
     }
 
-    pub(super) fn needs(&self, root: u32) -> Home {
-        let mut home = Home { root, len: 1, ..Home::UNKNOWN };
-        home.ids[0] = root;
+    pub(super) fn needs(&self, root: u32) -> Dependencies {
+        let mut dependencies = Dependencies { root, len: 1, ..Dependencies::UNKNOWN };
+        dependencies.ids[0] = root;
         let mut at = 0;
-        while let Some(object) = home.ids().get(at).and_then(|&id| self.get(id)) {
+        while let Some(object) = dependencies.ids().get(at).and_then(|&id| self.get(id)) {
             at += 1;
             for needed in object.image.needed() {
                 let found = self.all().iter().position(|other| {
-                    other.loaded && other.namespace == object.namespace && other.answers_to(needed)
+                    other.loaded && other.namespace == object.namespace && other.is_named(needed)
                 });
                 let Some(id) = found.map(|id| id as u32) else { continue };
-                if home.ids().contains(&id) {
+                if dependencies.ids().contains(&id) {
                     continue;
                 }
-                let Some(place) = home.ids.get_mut(home.len) else { return home };
+                let Some(place) = dependencies.ids.get_mut(dependencies.len) else {
+                    return dependencies;
+                };
                 *place = id;
-                home.len += 1;
+                dependencies.len += 1;
             }
         }
-        home
+        dependencies
     }
 }

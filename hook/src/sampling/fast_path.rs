@@ -45,8 +45,8 @@ pub(crate) fn sample_fast(
     }
     state.samples.set(samples);
     let place = counts.random_up_to(block);
-    let left = until_sample(block - state.place.load(Ordering::Relaxed) + place, framed);
-    let change = Change { node, calls: 0, slot, block, place, left, framed };
+    let remaining = until_sample(block - state.place.load(Ordering::Relaxed) + place, framed);
+    let change = Change { node, calls: 0, slot, block, place, remaining, framed };
     // SAFETY: the node is this thread's, and one of sampled calls.
     unsafe { (*samples_of(state.node.load(Ordering::Relaxed))).adjust = 0 };
     if framed {

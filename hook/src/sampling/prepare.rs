@@ -9,7 +9,7 @@ use crate::thread::Thread;
 /// Makes the next `calls` calls of `slot` only be counted; with 0, all that follow are timed.
 pub(crate) fn prepare_counted(thread: &Thread, slot: u32, calls: u32) {
     if let Some(counts) = thread.counts.get() {
-        counts.set(slot, calls, false);
+        counts.set_until_sample(slot, calls, false);
     }
 }
 
@@ -24,7 +24,7 @@ pub(crate) fn prepare_samples(thread: &Thread, slot: u32, node: *mut Node) -> bo
     state.samples.set(0);
     state.block.store(u32::from(!node.is_null()), Ordering::Relaxed);
     state.place.store(1, Ordering::Relaxed);
-    counts.set(slot, u32::from(!node.is_null()), false);
+    counts.set_until_sample(slot, u32::from(!node.is_null()), false);
     true
 }
 
@@ -35,6 +35,6 @@ pub(crate) fn prepare_framed(thread: &Thread, slot: u32, calls: u32) -> bool {
         return false;
     };
     counts.set_framed(slot, calls > 0);
-    counts.set(slot, calls, calls > 0);
+    counts.set_until_sample(slot, calls, calls > 0);
     true
 }

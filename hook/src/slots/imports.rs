@@ -184,12 +184,12 @@ fn resolve(
 ) -> Result<(u32, usize), SkipReason> {
     let found = objects.lookup(importer, wanted).ok_or(SkipReason::Undefined)?;
     // With RTLD_DEEPBIND, which can't be detected, the linker would search the root's dependencies first.
-    if objects.binds_otherwise_at_home(importer, wanted, &found) {
+    if objects.binds_otherwise_in_dependencies(importer, wanted, &found) {
         return Err(SkipReason::Late);
     }
     let provider = objects.get(found.object).ok_or(SkipReason::Undefined)?;
     // The linker records such a binding, so that the provider is not unloaded. We can't.
-    if !objects.is_bound_to_stay(importer, found.object) {
+    if !objects.stays_loaded_for(importer, found.object) {
         return Err(SkipReason::Late);
     }
     let real = address_of(&provider.image, found.symbol);

@@ -74,5 +74,5 @@ pub(super) fn make(thread: &Thread, flags: usize, thread_pointer: usize) {
 /// Notes that the thread may fork in the call that it is about to make.
 pub(super) fn expect_fork(thread: &Thread) {
     thread.defer(Pending { fork: true, ..thread.pending.get() });
-    thread::keep();
+    thread::keep_copy();
 }

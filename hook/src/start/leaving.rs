@@ -31,7 +31,7 @@ pub(super) fn dismiss(thread: &Thread) -> bool {
     if let Some(counts) = thread.counts.take() {
         counts::give_back(counts);
     }
-    thread.close_for_good();
+    thread.mark_ended();
     if thread_life::release(thread) {
         return true;
     }

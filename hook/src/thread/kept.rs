@@ -12,7 +12,7 @@ use core::mem::MaybeUninit;
 use core::ptr;
 use core::sync::atomic::Ordering;
 
-use super::{Thread, current, have_none};
+use super::{Thread, clear_current, current};
 use crate::abi::Segment;
 use crate::arch::current_counts;
 use crate::counts::{Counts, KEPT, no_counts};
@@ -63,7 +63,7 @@ pub(crate) fn uncredited() -> u64 {
 }
 
 /// Keeps a copy of the calling thread, which may fork now.
-pub(crate) fn keep() {
+pub(crate) fn keep_copy() {
     if let Some(thread) = current()
         && let Some(counts) = thread.counts.get()
     {
@@ -72,7 +72,7 @@ pub(crate) fn keep() {
 }
 
 /// Discards that copy: the thread has not forked, or this is the parent.
-pub(crate) fn keep_no_more() {
+pub(crate) fn discard_copy() {
     if let Some(counts) = current().and_then(|thread| thread.counts.get()) {
         Kept::beside(counts).set_copy(None);
     }
@@ -83,7 +83,7 @@ pub(crate) fn restore() {
     let Some(thread) = current().filter(|thread| thread.is_wiped()) else { return };
     let Some(counts) = own_counts().filter(|counts| !Kept::beside(counts).lowest.get().is_null())
     else {
-        return have_none();
+        return clear_current();
     };
     let kept = Kept::beside(counts);
     if kept.has_copy.get() {

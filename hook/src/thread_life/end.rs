@@ -72,7 +72,7 @@ unsafe extern "C" fn end(value: *mut c_void) {
     thread.note_cpu();
     // A coroutine that is suspended inside a call may continue elsewhere: its frame stays.
     let idle = thread.release_segments();
-    if idle && thread.was_left.get() {
+    if idle && thread.has_abandoned_calls.get() {
         thread.tree.close_samples();
     }
     forget();

@@ -108,8 +108,8 @@ chase_exit_\of:                         # r11 = frame
     jz .Lleave_unrecorded_\of           # the first call in this page
     shlq $7, %rdi
     addq {base}(%rip), %rdi
-    movq $0, {SP}(%r11)                 # a jump or a cancellation from here on finds no call to leave, and in
-    incq (%rdi,%rdx,8)                  # between one to be told of (Thread::tell_of_uncounted)
+    movq $0, {SP}(%r11)                 # from here on, a jump or cancellation finds no open call; until it is
+    incq (%rdi,%rdx,8)                  # counted, Thread::count_unrecorded_ends counts it
     addq %rax, {TOTAL}(%rsi)
     whole 6
     cmpq {MAX}(%rsi), %rax
@@ -199,7 +199,7 @@ chase_exit_\of:                         # r11 = frame
     addq $16, %rsi
     jmp .Lprobe_\of
 
-.Ldue_\of:                              # flags still tell where the countdown is
+.Lcountdown_ended_\of:                              # flags still tell where the countdown is
     stash
     movl ${AT_ZERO}, %esi                # zero: this call stands for others
     jz .Lenter_slow_moved_\of
@@ -231,7 +231,7 @@ chase_exit_\of:                         # r11 = frame
     callq {enter_slow}
     jmp 2f
 1:
-    callq {enter_due}
+    callq {enter_counted_down}
 2:
     pop_vectors
     restore %r11
@@ -298,18 +298,18 @@ chase_exit_\of:                         # r11 = frame
 
 # The exit of a frame that was set aside because its call seemed never to return, and that has returned after all.
     .p2align 4
-    .hidden chase_exit_left
-    .globl chase_exit_left
-    .type chase_exit_left, @function
-chase_exit_left:                        # r11 = frame
+    .hidden chase_exit_set_aside
+    .globl chase_exit_set_aside
+    .type chase_exit_set_aside, @function
+chase_exit_set_aside:                        # r11 = frame
     .cfi_startproc
     pushq {RET}(%r11)
     movq %rax, %r9
     movq %rdx, %r10
     push_results
     movq %r11, %rdi
-    callq {leave_left}
+    callq {leave_set_aside}
     pop_results
     retq
     .cfi_endproc
-    .size chase_exit_left, . - chase_exit_left
+    .size chase_exit_set_aside, . - chase_exit_set_aside

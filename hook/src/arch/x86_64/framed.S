@@ -11,7 +11,7 @@
     .type chase_counted_\of, @function
 chase_counted_\of:                      # r11 = slot, (rsp) = return address, flags = those of its countdown
     .cfi_startproc
-    jns .Ldue_\of
+    jns .Lcountdown_ended_\of
     stash_rax                           # the others one by one
     load_counts \of %rax                # rax = the thread's countdowns
     whole 13

@@ -19,8 +19,10 @@ use chase_format::layout::Node;
 use super::{is_timed, mark_dead};
 use crate::abi::{Frame, MOVED, SEGMENT, Segment, segment_of};
 use crate::recording::{self, Lost};
-use crate::segments::{ELSEWHERE, LEFT, NOT_JUMPED, is_left, returned, stop_inferring};
-use crate::stubs::exit_of_left;
+use crate::segments::{
+    ABANDONED, ELSEWHERE, WITHOUT_JUMP, is_set_aside, return_in_other_segment, stop_assuming_over,
+};
+use crate::stubs::exit_of_set_aside;
 use crate::thread::{self, Thread};
 
 impl Thread {
@@ -30,13 +32,13 @@ impl Thread {
         let may_return = match is_elsewhere {
             true => ELSEWHERE,
             // SAFETY: the frame is this thread's, and live.
-            false if unsafe { self.may_have_left(frame) } => LEFT,
-            false => NOT_JUMPED,
+            false if unsafe { self.may_have_been_abandoned(frame) } => ABANDONED,
+            false => WITHOUT_JUMP,
         };
         // SAFETY: the frame is this thread's, and live.
         unsafe {
             (*frame).may_return = may_return;
-            (*frame).exit = exit_of_left();
+            (*frame).exit = exit_of_set_aside();
             mark_dead(frame);
         }
     }
@@ -45,19 +47,19 @@ impl Thread {
     ///
     /// # Safety
     /// The frame is this thread's, and live.
-    unsafe fn may_have_left(&self, frame: *const Frame) -> bool {
-        let last = self.last_leaving_ticks.get();
+    unsafe fn may_have_been_abandoned(&self, frame: *const Frame) -> bool {
+        let last = self.last_jump_ticks.get();
         // SAFETY: as the caller says. (It is unknown when calls began that are not timed.)
         unsafe { last > 0 && (!is_timed(frame) || last > (*frame).start_ticks) }
     }
 
     /// Copies the values of the topmost live frame to the frames above it that are set aside.
-    pub(super) fn refresh_left(&self) {
+    pub(super) fn refresh_set_aside(&self) {
         let top = self.head.top.load(Ordering::Relaxed);
         let mut at = top - size_of::<Frame>();
         // SAFETY: frames and links below `top` are initialised, and live as long as the thread.
         unsafe {
-            if at.is_multiple_of(SEGMENT) || !is_left(at as *const Frame) {
+            if at.is_multiple_of(SEGMENT) || !is_set_aside(at as *const Frame) {
                 return;
             }
             let live = self.frames().find(|&frame| (*frame).sp.load(Ordering::Relaxed) > MOVED);
@@ -74,7 +76,7 @@ impl Thread {
                         return;
                     }
                     at = (*segment).previous as usize + SEGMENT;
-                } else if is_left(at as *const Frame) {
+                } else if is_set_aside(at as *const Frame) {
                     (*(at as *mut Frame)).node = node;
                     (*(at as *mut Frame)).sp.store(sp, Ordering::Relaxed);
                 }
@@ -88,10 +90,10 @@ impl Thread {
 ///
 /// # Safety
 /// The frame was set aside, and its call has just returned on the calling thread.
-pub(crate) unsafe fn has_returned(frame: *mut Frame) {
+pub(crate) unsafe fn return_from_set_aside(frame: *mut Frame) {
     // SAFETY: the frame's segment is not reused before its owner knows; the owners' `Thread`s stay.
     unsafe {
-        if (*frame).may_return != ELSEWHERE && stop_inferring() {
+        if (*frame).may_return != ELSEWHERE && stop_assuming_over() {
             recording::unseen(Lost::StackSliced);
         }
         let owner = (*segment_of(frame)).owner;
@@ -100,10 +102,10 @@ pub(crate) unsafe fn has_returned(frame: *mut Frame) {
             Some(thread) if ptr::eq(&raw const thread.head, owner) => {
                 mark_dead(frame);
                 (*frame).exit = 0;
-                thread.drop_dead();
-                thread.refresh_left();
+                thread.drop_ended_frames();
+                thread.refresh_set_aside();
             }
-            _ => returned(frame),
+            _ => return_in_other_segment(frame),
         }
         if let Some(thread) = thread {
             thread.show_context();

@@ -16,7 +16,7 @@ use crate::thread::{self, Pending, Thread};
 use crate::traits::{EVERY_CALL, SPECIAL, has};
 
 /// Handles the end of `slot`'s countdown in a thread without a [`Thread`].
-pub(crate) fn without_thread(slot: u32) {
+pub(crate) fn time_calls_without_thread(slot: u32) {
     time_every_call_of_nobody(slot);
 }
 
@@ -30,12 +30,12 @@ pub(crate) fn makes_frames(thread: &Thread, slot: u32) -> bool {
 pub(crate) fn postpone(thread: &Thread, slot: u32, context: *const Node) -> bool {
     let Some(counts) = thread.counts.get() else { return false };
     if let Some(state) = counts.sampled(slot) {
-        counts.set(slot, 1, counts.is_framed(slot));
+        counts.set_until_sample(slot, 1, counts.is_framed(slot));
         // SAFETY: the node is this thread's.
         unsafe { add_calls(state.node.load(Ordering::Relaxed), 1) };
         return true;
     }
-    counts.look_after(slot, FIRST_LOOK);
+    counts.review_after(slot, FIRST_LOOK);
     let node = thread.tree.find(context, slot);
     if node.is_null() {
         return false;
@@ -50,14 +50,19 @@ pub(crate) fn postpone(thread: &Thread, slot: u32, context: *const Node) -> bool
 
 /// Decides about a call of `slot` at `sp` in `context` for which the call path has found no node: mostly the first
 /// one.
-pub(crate) fn begin(thread: &Thread, slot: u32, sp: usize, context: *mut Node) -> Choice {
+pub(crate) fn decide_without_node(
+    thread: &Thread,
+    slot: u32,
+    sp: usize,
+    context: *mut Node,
+) -> Choice {
     let Some(counts) = thread.counts.get() else { return Choice::Timed };
-    let Some(left) = counts.left(slot) else { return Choice::Timed };
+    let Some(remaining) = counts.countdown(slot) else { return Choice::Timed };
     match mode() {
         TIMING_ADAPTIVE if !has(slot, EVERY_CALL) && counts.state_of(slot).is_none() => {
             // Unless calls have been counted already.
-            if left.load(Ordering::Relaxed) > i16::MIN / 2 {
-                left.store(wrapping_after(FIRST_LOOK), Ordering::Relaxed);
+            if remaining.load(Ordering::Relaxed) > i16::MIN / 2 {
+                remaining.store(wrapping_after(FIRST_LOOK), Ordering::Relaxed);
             }
             Choice::Timed
         }
@@ -85,8 +90,9 @@ fn begin_counting(
     match counts.make_state(slot) {
         Some(state) if state.claim(node) => {
             let place = until_credit(node);
-            let left = until_sample(place, false);
-            let change = Change { node, slot, block: place, place, calls: 0, left, framed: false };
+            let remaining = until_sample(place, false);
+            let change =
+                Change { node, slot, block: place, place, calls: 0, remaining, framed: false };
             counts.commit(change, 1, sp);
         }
         _ => count_beside(thread, slot, context),
@@ -116,7 +122,7 @@ fn until_credit(node: *const Node) -> u32 {
 pub(crate) fn sample(thread: &Thread, slot: u32, sp: usize, context: *mut Node) -> Choice {
     let Some(counts) = thread.counts.get() else { return Choice::Timed };
     let Some(state) = counts.sampled(slot).filter(|_| !counts.is_framed(slot)) else {
-        credit_unnoticed(thread, counts, slot, sp, context);
+        credit_unnoticed_wrap(thread, counts, slot, sp, context);
         return Choice::Timed;
     };
     if mode() == TIMING_COUNT {
@@ -124,8 +130,8 @@ pub(crate) fn sample(thread: &Thread, slot: u32, sp: usize, context: *mut Node) 
             (state.block.load(Ordering::Relaxed), state.place.load(Ordering::Relaxed));
         let node = state.node.load(Ordering::Relaxed);
         let next = until_credit(node);
-        let left = until_sample(next, false);
-        let change = Change { node, slot, block, place: next, calls: 0, left, framed: false };
+        let remaining = until_sample(next, false);
+        let change = Change { node, slot, block, place: next, calls: 0, remaining, framed: false };
         counts.commit(change, place, sp);
         return Choice::Counted;
     }
@@ -170,15 +176,15 @@ fn make_sample(
     }
     let Plan { block: next, framed: next_framed } = policy::next(thread, counts, state, context);
     let mut change =
-        Change { slot, node, block: next, place: 0, calls: 0, left: 0, framed: next_framed };
+        Change { slot, node, block: next, place: 0, calls: 0, remaining: 0, framed: next_framed };
     // If the block's kind changes, it ends here: the sample stands for the calls made in it so far.
     let goes_on = next > 0 && next_framed == framed;
     let (weight, rest) = if goes_on { (block, block - place) } else { (place, 0) };
     if next > 0 {
         change.place = counts.random_up_to(next);
-        change.left = until_sample(rest + change.place, next_framed);
+        change.remaining = until_sample(rest + change.place, next_framed);
     } else {
-        change.left = wrapping_after(state.interval.get());
+        change.remaining = wrapping_after(state.interval.get());
     }
     // SAFETY: the node is this thread's, and one of sampled calls.
     unsafe { (*samples_of(latest)).adjust = 0 };
@@ -200,7 +206,7 @@ fn sampled_node(thread: &Thread, slot: u32, framed: bool, context: *mut Node) ->
 }
 
 /// A call that is to become a sample.
-pub(crate) struct Due {
+pub(crate) struct Announced {
     /// The slot and stack address announced before, by a call that this call's handler has interrupted.
     outer: (u32, usize),
     /// When the call entered the hook; 0 if not measured.
@@ -210,18 +216,20 @@ pub(crate) struct Due {
 /// Announces that the call of `slot` at `sp` is to become a sample, so that the calls before it can be credited if a
 /// signal handler jumps out first. If `sp` is 0, there is nothing to credit.
 #[inline]
-pub(crate) fn note_due(thread: &Thread, slot: u32, sp: usize) -> Due {
-    let Some(counts) = thread.counts.get() else { return Due { outer: (0, 0), began_ticks: 0 } };
-    let outer = (counts.due_slot.get(), counts.due_sp.get());
-    counts.set_due(slot, sp);
-    Due { outer, began_ticks: cost::start_measuring(counts) }
+pub(crate) fn announce_sample(thread: &Thread, slot: u32, sp: usize) -> Announced {
+    let Some(counts) = thread.counts.get() else {
+        return Announced { outer: (0, 0), began_ticks: 0 };
+    };
+    let outer = (counts.announced_slot.get(), counts.announced_sp.get());
+    counts.set_announced(slot, sp);
+    Announced { outer, began_ticks: cost::start_measuring(counts) }
 }
 
 /// Ends the announcement: the call has become a sample, or will not.
 #[inline]
-pub(crate) fn forget_due(thread: &Thread, due: &Due) {
+pub(crate) fn end_announcement(thread: &Thread, announced: &Announced) {
     if let Some(counts) = thread.counts.get() {
-        counts.set_due(due.outer.0, due.outer.1);
+        counts.set_announced(announced.outer.0, announced.outer.1);
     }
 }
 
@@ -230,21 +238,27 @@ pub(crate) fn forget_due(thread: &Thread, due: &Due) {
 #[inline(never)]
 pub(crate) fn stop_countdown(slot: u32) -> u32 {
     let Some(counts) = thread::current().and_then(|thread| thread.counts.get()) else {
-        without_thread(slot);
+        time_calls_without_thread(slot);
         return 0;
     };
-    let Some(left) = counts.left(slot) else { return 0 };
-    counted_since_wrap(left.swap(-1, Ordering::Relaxed))
+    let Some(remaining) = counts.countdown(slot) else { return 0 };
+    counted_since_wrap(remaining.swap(-1, Ordering::Relaxed))
 }
 
 /// Credits the calls that were only counted after a countdown had wrapped around and a handler had jumped out before
 /// that was noticed, up to the call of `slot` at `sp`. Another jump may come at any time.
-fn credit_unnoticed(thread: &Thread, counts: &Counts, slot: u32, sp: usize, context: *mut Node) {
+fn credit_unnoticed_wrap(
+    thread: &Thread,
+    counts: &Counts,
+    slot: u32,
+    sp: usize,
+    context: *mut Node,
+) {
     let node = thread.tree.find_or_add(context, slot | SAMPLED);
     if node.is_null() || counts.make_state(slot).is_none() {
         return counts.time_every_call(slot);
     }
-    let change = Change { node, slot, block: 0, place: 0, calls: 0, left: -1, framed: false };
+    let change = Change { node, slot, block: 0, place: 0, calls: 0, remaining: -1, framed: false };
     counts.commit(change, LONGEST - 1, sp);
 }
 
@@ -265,7 +279,7 @@ pub(crate) fn credit_counted(thread: &Thread, slot: u32, calls: u32, context: *m
 pub(crate) fn review(thread: &Thread, slot: u32, sp: usize, context: *mut Node) {
     let Some(counts) = thread.counts.get() else { return };
     if let Some(state) = counts.sampled(slot)
-        && counts.left(slot).is_some_and(|left| left.load(Ordering::Relaxed) <= 0)
+        && counts.countdown(slot).is_some_and(|remaining| remaining.load(Ordering::Relaxed) <= 0)
     {
         counts.credit_prevented(state, -1, sp);
     }
@@ -283,15 +297,15 @@ pub(crate) fn review(thread: &Thread, slot: u32, sp: usize, context: *mut Node) 
     }
     let Plan { block, framed } = policy::first(thread, counts, state, context);
     if block == 0 {
-        return counts.look_after(slot, state.interval.get());
+        return counts.review_after(slot, state.interval.get());
     }
     let node = sampled_node(thread, slot, framed, context);
     if node.is_null() {
         return;
     }
     let place = counts.random_up_to(block);
-    let left = until_sample(place, framed);
-    counts.commit(Change { node, slot, block, place, calls: 0, left, framed }, 0, sp);
+    let remaining = until_sample(place, framed);
+    counts.commit(Change { node, slot, block, place, calls: 0, remaining, framed }, 0, sp);
 }
 
 impl Thread {
@@ -299,24 +313,24 @@ impl Thread {
     /// values are absolute.
     pub(crate) fn finish_change(&self, target_sp: usize) {
         let Some(counts) = self.counts.get() else { return };
-        let due_sp = counts.due_sp.replace(0);
+        let announced_sp = counts.announced_sp.replace(0);
         if (1..target_sp).contains(&counts.change_sp.get()) {
             counts.apply(counts.change.get());
             counts.change_sp.set(0);
-        } else if (1..target_sp).contains(&due_sp) && !self.is_busy() {
-            self.prevent(counts, counts.due_slot.get(), due_sp);
+        } else if (1..target_sp).contains(&announced_sp) && !self.is_busy() {
+            self.credit_before_prevented(counts, counts.announced_slot.get(), announced_sp);
         }
     }
 
     /// Credits the calls before the call of `slot` at `sp`, which was to become a sample but is prevented by a jump.
     #[cold]
-    fn prevent(&self, counts: &Counts, slot: u32, sp: usize) {
-        if counts.left(slot).is_none_or(|left| left.load(Ordering::Relaxed) > 0) {
+    fn credit_before_prevented(&self, counts: &Counts, slot: u32, sp: usize) {
+        if counts.countdown(slot).is_none_or(|remaining| remaining.load(Ordering::Relaxed) > 0) {
             return;
         }
         match counts.sampled(slot).filter(|_| !counts.is_framed(slot)) {
             Some(state) => counts.credit_prevented(state, wrapping_after(FIRST_LOOK), sp),
-            None => credit_unnoticed(self, counts, slot, sp, self.enclosing(sp)),
+            None => credit_unnoticed_wrap(self, counts, slot, sp, self.context_at(sp)),
         }
     }
 }
