@@ -416,6 +416,14 @@ pub(crate) fn decline(directory: &[u8]) {
     sys::close(fd);
 }
 
+/// All threads of this process, which ran before it said hello, are to be watched; or none any more. They are stopped, and the calling thread
+/// is watched.
+pub(crate) fn watch_all(on: bool) {
+    if !sys::is_confined() {
+        sys::control(HELLO + 4, usize::from(on));
+    }
+}
+
 /// No companion watches this thread any more.
 fn say_goodbye() {
     sys::control(HELLO + 1, 0);

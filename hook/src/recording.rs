@@ -13,7 +13,7 @@ mod place;
 use core::mem::offset_of;
 use core::ops::Range;
 use core::ptr;
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use chase_format::layout::{
     ChunkKind, Header, NONE, OriginRecord, PAGE, STOP_CONFINED, STOP_LIMIT, STOP_NO_MEMORY,
@@ -34,6 +34,8 @@ pub(crate) const LARGEST: usize = 4 << 30;
 /// Length that the file has, and is mapped, at first. It is sparse, and gets its true length at the
 /// end.
 const FIRST_LENGTH: usize = 4 << 20;
+/// Length that it may have, by what the user wants.
+static LIMIT: AtomicUsize = AtomicUsize::new(LARGEST);
 /// What is populated at first, and at least each further time.
 const STEP: usize = 64 << 10;
 /// (A step is made while a call, or the start of a thread, waits for it.)
@@ -124,10 +126,21 @@ fn refused(doing: &'static str) -> impl FnOnce(Errno) -> Refused {
     move |errno| Refused { doing, errno }
 }
 
+/// From now on, a recording gets no longer than so many bytes.
+pub(crate) fn limit_to(bytes: u64) {
+    LIMIT.store(usize::try_from(bytes).unwrap_or(LARGEST).min(LARGEST), Ordering::Relaxed);
+}
+
+/// Length that the file may have.
+fn file_limit() -> usize {
+    let limit = usize::try_from(sys::limit(libc::RLIMIT_FSIZE)).unwrap_or(usize::MAX);
+    limit.min(LIMIT.load(Ordering::Relaxed))
+}
+
 /// Creates the file `path` and maps it. In a fork's child, what was mapped of the parent's goes.
 /// Called while there is one thread.
 pub(crate) fn create(path: &Text<4096>, header: &Header) -> Result<(), Refused> {
-    let file_limit = usize::try_from(sys::limit(libc::RLIMIT_FSIZE)).unwrap_or(usize::MAX);
+    let file_limit = file_limit();
     if file_limit < 2 * STEP {
         return Err(Refused { doing: "the file size limit is too small", errno: libc::EFBIG });
     }
@@ -283,7 +296,7 @@ fn make_room(state: &mut State) -> Result<(), (u32, Errno)> {
 
 /// Makes the file longer. Its name may lead elsewhere by now, or nowhere: the inode decides.
 fn lengthen(state: &mut State, wanted: usize) -> Result<(), (u32, Errno)> {
-    let file_limit = usize::try_from(sys::limit(libc::RLIMIT_FSIZE)).unwrap_or(usize::MAX);
+    let file_limit = file_limit();
     let length = (state.length * 4).max(wanted).min(LARGEST).min(file_limit & !(PAGE - 1));
     if length < wanted {
         return Err((STOP_LIMIT, libc::EFBIG));

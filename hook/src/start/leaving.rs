@@ -8,7 +8,7 @@ use crate::lock::Lock;
 use crate::process;
 use crate::signals::SignalsBlocked;
 use crate::thread::Thread;
-use crate::{counts, loading, thread_life};
+use crate::{companion, counts, loading, thread_life};
 
 /// Threads whose calls will return through frames, which are kept until they have.
 const LINGERING: usize = 4096;
@@ -17,9 +17,12 @@ static WAITING: Lock<[*const Thread; LINGERING]> = Lock::new([ptr::null(); LINGE
 /// Restores all entries, and ends the recording. Gives how many entries.
 pub(super) fn leave() -> u64 {
     // No fork meanwhile.
-    let _process = process::hold();
+    let process = process::hold();
     let restored = loading::unhook_all();
     process::end(END_DETACHED, 0);
+    if process.session.is_some() {
+        companion::watch_all(false);
+    }
     restored
 }
 
