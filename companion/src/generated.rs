@@ -21,7 +21,7 @@ pub struct Names {
 
 impl Names {
     /// Opens the list, at the moment `now_ns` of `CLOCK_MONOTONIC`, while the process lives, since its `/tmp` may be no other's.
-    pub fn look(&mut self, process: &Process, now_ns: u64) {
+    pub fn open_list(&mut self, process: &Process, now_ns: u64) {
         if self.list.is_none() {
             let root = maps::number_of(process).map(|pid| format!("/proc/{pid}/root"));
             self.list = root.and_then(|root| open(Path::new(&root), process, now_ns)).ok();
