@@ -26,6 +26,7 @@ grep -q 'Recorded in' said || fail "no summary"
 chase-report --no-pager >report || fail "chase-report"
 grep -q 'libc.so.6' report || fail "no libc.so.6 in the report"
 chase report html -o page.html >/dev/null || fail "chase report html"
+mkdir plain # (Under chroot none is made.)
 LD_PRELOAD=libchase.so CHASE_OUTPUT=plain ls / >/dev/null
 ls plain/*.chase >/dev/null || fail "LD_PRELOAD=libchase.so alone"
 END
