@@ -10,6 +10,7 @@ mod run;
 mod syscalls;
 mod test;
 mod torture;
+mod try_package;
 
 use std::process::ExitCode;
 
@@ -25,6 +26,8 @@ cargo xtask install [--prefix DIR]
 cargo xtask package [--built DIR]
                              a Debian package, and a tarball that runs from anywhere, in target/package; of
                              what is in DIR, else built anew, the same bytes wherever that is
+cargo xtask package --try [--built DIR]
+                             install, use and remove that package in Debian's smallest system (root, debootstrap)
 cargo xtask bench [--peers]  what chase costs, and with --peers what other tools do (--help for more)
 cargo xtask torture [--minutes N] [--seed N] [--timing MODE]
                              random programs under the hook, a minute by default; a seed alone runs its program again
@@ -47,6 +50,8 @@ fn main() -> ExitCode {
         ["install", "--prefix", prefix] => install::install(prefix.as_ref()),
         ["package"] => install::package(None),
         ["package", "--built", built] => install::package(Some(built.as_ref())),
+        ["package", "--try"] => try_package::try_package(None),
+        ["package", "--try", "--built", built] => try_package::try_package(Some(built.as_ref())),
         ["foreign"] => test::foreign(),
         ["bench", options @ ..] => test::bench(options),
         ["load"] => test::bench(&["--only", "load"]),
