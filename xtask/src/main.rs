@@ -29,8 +29,9 @@ cargo xtask package [--built DIR]
 cargo xtask package --try [--built DIR]
                              install, use and remove that package in Debian's smallest system (root, debootstrap)
 cargo xtask bench [--peers]  what chase costs, and with --peers what other tools do (--help for more)
-cargo xtask torture [--minutes N] [--seed N] [--timing MODE]
-                             random programs under the hook, a minute by default; a seed alone runs its program again
+cargo xtask torture [--minutes N] [--seed N] [--mode MODE]
+                             random programs under the hook, a minute by default; a seed alone runs its program again;
+                             modes are adaptive, all, count, events, and attach
 cargo xtask faults           each system call of the hook fails in each way, and is the last one before a kill
 cargo xtask load             100,000 recordings, read and folded: time, memory, space
 cargo xtask fuzz [SECONDS]   fuzz the readers of recordings, a minute each by default
