@@ -25,9 +25,9 @@ pub struct Names {
 }
 
 impl Names {
-    /// Opens the list, at the moment `now_ns` of `CLOCK_MONOTONIC`, while the process lives, since its `/tmp` may be no other's.
+    /// Opens the list and the dump, at the moment `now_ns` of `CLOCK_MONOTONIC`, while the process lives, since its `/tmp` may be no other's.
     /// `mapped` are the paths of the files that it has mapped.
-    pub fn look<'m>(
+    pub fn open_files<'m>(
         &mut self,
         process: &Process,
         now_ns: u64,

@@ -80,7 +80,7 @@ fn main() -> ExitCode {
     match run(&arguments) {
         Ok(code) => code,
         Err(error) => {
-            tell(&arguments, &format!("chase: syscalls are not recorded: {error:#}"));
+            report_line(&arguments, &format!("chase: syscalls are not recorded: {error:#}"));
             note_failure(&arguments, &format!("{error:#}"));
             ExitCode::FAILURE
         }
@@ -88,7 +88,7 @@ fn main() -> ExitCode {
 }
 
 /// Says one line to who started this, or to who reads `companion.log` when that one has gone.
-fn tell(arguments: &Arguments, line: &str) {
+fn report_line(arguments: &Arguments, line: &str) {
     let told = match arguments.ready_fd {
         // SAFETY: the caller passed the descriptor to be used; it is not closed here.
         Some(fd) => writeln!(ManuallyDrop::new(unsafe { File::from_raw_fd(fd) }), "{line}"),
@@ -166,7 +166,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
             // Who started this may have gone on without it.
             // SAFETY: as in `tell`.
             Some(fd) => drop(writeln!(unsafe { File::from_raw_fd(fd) }, "{answer}")),
-            None => tell(arguments, answer),
+            None => report_line(arguments, answer),
         }
     }
     let patience = Duration::from_secs_f64(arguments.patience);
@@ -186,13 +186,16 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
     watcher.stop();
     if let Some((path, error)) = watcher.failure() {
-        tell(arguments, &format!("chase: syscalls are incomplete: {}: {error}", path.display()));
+        report_line(
+            arguments,
+            &format!("chase: syscalls are incomplete: {}: {error}", path.display()),
+        );
     }
     for line in later {
-        tell(arguments, &line);
+        report_line(arguments, &line);
     }
     for (count, what) in watcher.left_out().into_iter().filter(|(count, _)| *count > 0) {
-        tell(arguments, &format!("chase: left out: {count} {what}"));
+        report_line(arguments, &format!("chase: left out: {count} {what}"));
     }
     Ok(status)
 }

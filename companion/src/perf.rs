@@ -158,7 +158,7 @@ impl Ring {
     ///
     /// # Errors
     /// When there is no memory that may be locked.
-    pub fn of(event: Event) -> io::Result<Self> {
+    pub fn for_event(event: Event) -> io::Result<Self> {
         let mut pages = MOST_PAGES;
         loop {
             let len = (pages + 1) * PAGE;
@@ -287,7 +287,9 @@ mod tests {
         let cpus = aya::util::online_cpus().expect("CPUs");
         let rings: Vec<Ring> = cpus
             .iter()
-            .map(|&cpu| Ring::of(Event::open(tid, cpu, 997).expect("allowed")).expect("memory"))
+            .map(|&cpu| {
+                Ring::for_event(Event::open(tid, cpu, 997).expect("allowed")).expect("memory")
+            })
             .collect();
         let begun = std::time::Instant::now();
         while begun.elapsed().as_millis() < 200 {

@@ -128,7 +128,7 @@ impl Samples {
     /// Looks for names of the code that the process generates, if it does.
     pub fn look_for_names(&mut self, process: &Process, now_ns: u64) {
         if let Some(names) = &mut self.names {
-            names.look(process, now_ns, self.mappings.iter().map(|mapping| &*mapping.path));
+            names.open_files(process, now_ns, self.mappings.iter().map(|mapping| &*mapping.path));
         }
     }
 

@@ -134,7 +134,7 @@ impl Unprivileged {
                     event.write_to(ring)?;
                     self.events.push(event);
                 }
-                None => self.rings.push(Ring::of(event)?),
+                None => self.rings.push(Ring::for_event(event)?),
             }
         }
         Ok(())

@@ -156,7 +156,7 @@ fn ask(wanted: Wanted<'_>, fd: i32, reason: &mut Reason) -> Found {
             }
             let mut line = Reason::new();
             line.push(FAILED.as_bytes()).push_number(now_s()).push(b" ").push(reason.as_bytes());
-            say(fd, &line);
+            write_reason(fd, &line);
             Found::Nothing
         }
     }
@@ -197,7 +197,7 @@ fn now_s() -> u64 {
 ///
 /// The first stays: a file that was emptied and written again is written to the disk at once by
 /// some file systems (ext4), and its blocks are freed the next time, which may take a second.
-fn say(fd: i32, line: &Reason) {
+fn write_reason(fd: i32, line: &Reason) {
     // Beyond the limit of a file's size a write raises a signal.
     if sys::limit(libc::RLIMIT_FSIZE) < 4096 {
         return;
@@ -251,7 +251,7 @@ fn start(wanted: Wanted<'_>, lock: i32, reason: &mut Reason) -> Started {
             if sys::fork_unnoticed() == Ok(0) {
                 let mut line = Reason::new();
                 line.push(STARTING).push_number(u64::from(sys::getpid()));
-                say(lock, &line);
+                write_reason(lock, &line);
                 run(&path, directory, sample, process, (write, lock));
             }
             sys::exit(0);
@@ -427,12 +427,12 @@ pub(crate) struct Starting;
 
 impl Starting {
     pub(crate) fn begin() -> Self {
-        Self::say(true);
+        Self::set(true);
         Self
     }
 
     /// (A filter of system calls may kill for one that it does not expect.)
-    fn say(is_starting: bool) {
+    fn set(is_starting: bool) {
         if !sys::has_seccomp_filter() {
             sys::control(HELLO + 2, usize::from(is_starting));
         }
@@ -441,7 +441,7 @@ impl Starting {
 
 impl Drop for Starting {
     fn drop(&mut self) {
-        Self::say(false);
+        Self::set(false);
     }
 }
 

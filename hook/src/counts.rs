@@ -10,7 +10,7 @@ use chase_format::layout::{Node, ThreadRecord};
 use chase_logic::countdown::{self, until_sample, wrapping_after};
 
 pub(crate) use self::memory::{
-    NO_COUNTS, after_fork_in_child, fork, give_back, no_counts, rejoin, settle_all, take,
+    NO_COUNTS, after_fork_in_child, allocate, fork, give_back, no_counts, rejoin, settle_all,
     time_every_call_of_nobody,
 };
 use crate::abi::{Countdown, HAS_FRAMES, STUBS};

@@ -152,7 +152,7 @@ fn pass(flags: u32, global: bool, may_be_inside: bool) -> bool {
 fn walk(visit: Visit, argument: *mut c_void) {
     let _signals = SignalsBlocked::new();
     let area_len = vector_area_len();
-    let area = pages::take(area_len);
+    let area = pages::allocate(area_len);
     if area.is_null() {
         return;
     }

@@ -43,7 +43,7 @@ fn whole_pages(len: usize) -> usize {
 
 /// `len` bytes, zeroed and aligned to a page, and to two if it takes two; null if there is no memory.
 /// Signals are blocked.
-pub(crate) fn take(len: usize) -> *mut u8 {
+pub(crate) fn allocate(len: usize) -> *mut u8 {
     let len = whole_pages(len);
     match PAGES.hold().blocks_of(len) {
         Some(blocks) => blocks.take(len, sys::map_anonymous),
@@ -53,7 +53,7 @@ pub(crate) fn take(len: usize) -> *mut u8 {
 
 /// A page, zeroed, that a fork's child will find zeroed, if the kernel can do that and forks are told from their
 /// parents at all; null if there is no memory. Signals are blocked.
-pub(crate) fn take_wiped() -> *mut u8 {
+pub(crate) fn allocate_wiped() -> *mut u8 {
     let map = |len| {
         let memory = sys::map_anonymous(len);
         if !memory.is_null() && fork_word::is_known() {
@@ -64,7 +64,7 @@ pub(crate) fn take_wiped() -> *mut u8 {
     PAGES.hold().wiped.take(PAGE, map)
 }
 
-/// Takes back what [`take_wiped`] gave, which nobody uses any more. Signals are blocked. (Of what was free at a fork,
+/// Takes back what [`allocate_wiped`] gave, which nobody uses any more. Signals are blocked. (Of what was free at a fork,
 /// its child finds the first page only, which does not lead to others.)
 pub(crate) fn give_back_wiped(memory: *mut u8) {
     PAGES.hold().wiped.put(memory);

@@ -231,7 +231,7 @@ pub(crate) fn end(kind: u32, status: i32) {
         }
     }
     if !confined && kind != END_EXEC {
-        title::note();
+        title::record();
     }
     if !confined {
         recording::note_latest();

@@ -35,7 +35,7 @@ use chase_format::layout::{Node, TIMING_ALL};
 
 pub(crate) use self::cost::{Cost, measure_sample, note_cost, probe, take_measured};
 pub(crate) use self::due::{
-    begin, credit_counted, forget_due, look, makes_frames, note_due, postpone, sample,
+    begin, credit_counted, forget_due, makes_frames, note_due, postpone, review, sample,
     sample_framed, stop_countdown, without_thread,
 };
 pub(crate) use self::fast_path::sample_fast;

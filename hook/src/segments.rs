@@ -172,7 +172,7 @@ pub(crate) fn bottom(segment: *mut Segment) -> usize {
 /// counted and pass through, until there are some: it gets a place that looks full.
 pub(crate) fn take_first_segment() -> *mut Segment {
     let segment = take_segment();
-    if segment.is_null() { pages::take(SEGMENT).cast() } else { segment }
+    if segment.is_null() { pages::allocate(SEGMENT).cast() } else { segment }
 }
 
 /// Where the top is of the thread whose first segment this is, by its frames: behind the last one that is in use.

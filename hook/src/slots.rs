@@ -236,7 +236,7 @@ impl Slots {
             witness = (got, stub);
             let entry: *mut usize = ptr::with_exposed_provenance_mut(got);
             // SAFETY: as below.
-            originals::note(slot, unsafe { entry.read_volatile() });
+            originals::keep(slot, unsafe { entry.read_volatile() });
             // SAFETY: the entry is an aligned word of the object's GOT; its page is writable, as
             // the dynamic linker writes it too. Other threads may be reading it.
             unsafe { AtomicUsize::from_ptr(entry) }.store(stub, Ordering::Release);

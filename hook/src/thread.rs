@@ -364,7 +364,7 @@ const _: () = assert!(size_of::<Thread>() + TABLE_LEN <= PAGE);
 
 /// Makes the calling thread's [`Thread`]. Signals are blocked.
 fn create(origin: &Origin) -> *mut Thread {
-    let page = pages::take_wiped();
+    let page = pages::allocate_wiped();
     if page.is_null() {
         return ptr::null_mut();
     }
@@ -383,7 +383,7 @@ fn create(origin: &Origin) -> *mut Thread {
             return ptr::null_mut();
         }
         first_segment(segment, thread.cast(), (*thread).tree.root.get());
-        (*thread).counts.set(counts::take());
+        (*thread).counts.set(counts::allocate());
         (*thread).expect_fork();
     }
     thread

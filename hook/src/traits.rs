@@ -41,15 +41,15 @@ pub(crate) fn describe(slot: usize, name: &[u8], is_special: bool, is_chosen: bo
 /// From now on every call of the slot of this node is timed, in all threads: a call did not return,
 /// or returned on another thread.
 pub(crate) fn time_every_call(of: *const Node) {
-    note(of, EVERY_CALL);
+    set(of, EVERY_CALL);
 }
 
 /// Something is called inside a call of the slot of this node.
 pub(crate) fn note_child(of: *const Node) {
-    note(of, HAS_CHILDREN);
+    set(of, HAS_CHILDREN);
 }
 
-fn note(of: *const Node, what: u8) {
+fn set(of: *const Node, what: u8) {
     // SAFETY: nodes live as long as the mapping.
     let slot = unsafe { (*of).slot } & SLOT_MASK;
     if let Some(traits) = TRAITS.get(slot as usize)

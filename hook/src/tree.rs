@@ -398,7 +398,7 @@ impl Tree {
         if entries > MANY_ENTRIES {
             return false;
         }
-        let table = pages::take(entries * size_of::<Entry>()).cast::<Entry>();
+        let table = pages::allocate(entries * size_of::<Entry>()).cast::<Entry>();
         if table.is_null() {
             return false;
         }

@@ -50,11 +50,11 @@ pub(crate) struct Table {
 
 impl Table {
     pub(crate) fn new<const N: usize>(columns: [(&str, Align); N]) -> Self {
-        Self::of(columns)
+        Self::with_columns(columns)
     }
 
     /// The same for columns that are not known beforehand.
-    pub(crate) fn of<'h>(columns: impl IntoIterator<Item = (&'h str, Align)>) -> Self {
+    pub(crate) fn with_columns<'h>(columns: impl IntoIterator<Item = (&'h str, Align)>) -> Self {
         let columns = columns.into_iter().map(|(heading, align)| (heading.to_owned(), align));
         let columns = columns.collect();
         Self { columns, rows: Vec::new(), droppable: Vec::new(), hidden: Vec::new() }

@@ -128,7 +128,7 @@ unsafe fn enter(slot: u32, reason: Reason, sp: usize) -> *mut Frame {
         thread.tree.find_or_add_framed(context, slot);
     }
     if is_to_be_looked_at {
-        sampling::look(thread, slot, sp, context);
+        sampling::review(thread, slot, sp, context);
     }
     // SAFETY: the caller vouches for the place.
     unsafe { enter_frame(thread, node, weight, reason.began_ticks, (sp, context)) }

@@ -61,7 +61,7 @@ struct Lists {
 static LISTS: Lock<Lists> = Lock::new(Lists { all: ptr::null(), free: ptr::null() });
 
 /// Countdowns for the calling thread; `None` if there is no memory. Signals are blocked.
-pub(crate) fn take() -> Option<&'static Counts> {
+pub(crate) fn allocate() -> Option<&'static Counts> {
     let mut lists = LISTS.hold();
     let mut counts = lists.free;
     // SAFETY: the lock is held; what is in the lists is mapped for good.
@@ -206,7 +206,7 @@ impl SlotStates {
         let place = self.count();
         let page = self.pages.get(place / SLOTS_PER_PAGE)?;
         if page.load(Ordering::Relaxed).is_null() {
-            let memory = pages::take(PAGE).cast::<SlotState>();
+            let memory = pages::allocate(PAGE).cast::<SlotState>();
             if memory.is_null() {
                 return None;
             }

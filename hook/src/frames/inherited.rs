@@ -40,7 +40,7 @@ impl Thread {
             unsafe { (**frame).sp.load(Ordering::Relaxed) > MOVED }
         };
         let capacity = self.frames().filter(live).count();
-        let list = pages::take(capacity.max(1) * size_of::<OpenCall>()).cast::<OpenCall>();
+        let list = pages::allocate(capacity.max(1) * size_of::<OpenCall>()).cast::<OpenCall>();
         let mut len = 0;
         if !list.is_null() {
             for frame in self.frames().filter(live).take(capacity) {

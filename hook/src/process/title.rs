@@ -15,7 +15,7 @@ const MARK: &[u8] = b": ";
 const LONGEST: usize = 256;
 
 /// Notes it, if the process has one, in the recording's data.
-pub(super) fn note() {
+pub(super) fn record() {
     let mut buffer = [0_u8; LONGEST];
     let shown = sys::read_file(c"/proc/self/cmdline", &mut buffer);
     let Some(title) = shown.split(|&byte| byte == 0).next() else { return };

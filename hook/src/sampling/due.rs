@@ -261,7 +261,7 @@ pub(crate) fn credit_counted(thread: &Thread, slot: u32, calls: u32, context: *m
 }
 
 /// Enough calls of `slot` were timed to look at how it is used, after the latest of them, which is made at `sp`.
-pub(crate) fn look(thread: &Thread, slot: u32, sp: usize, context: *mut Node) {
+pub(crate) fn review(thread: &Thread, slot: u32, sp: usize, context: *mut Node) {
     let Some(counts) = thread.counts.get() else { return };
     if let Some(state) = counts.sampled(slot)
         && counts.left(slot).is_some_and(|left| left.load(Ordering::Relaxed) <= 0)

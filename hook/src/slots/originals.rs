@@ -28,7 +28,7 @@ fn of_slot(slot: usize) -> Option<&'static AtomicUsize> {
 }
 
 /// Notes what the entry of `slot` held.
-pub(super) fn note(slot: usize, original: usize) {
+pub(super) fn keep(slot: usize, original: usize) {
     if let Some(place) = of_slot(slot)
         && !stubs::is_stub(original)
     {

@@ -28,7 +28,7 @@ pub(crate) fn take_start() -> *mut Start {
     // SAFETY: the lock is held; entries of the list are free.
     unsafe {
         if free.is_null() {
-            let page = pages::take(PAGE).cast::<Start>();
+            let page = pages::allocate(PAGE).cast::<Start>();
             if page.is_null() {
                 return page;
             }

@@ -34,7 +34,7 @@ pub(crate) struct Plan<'a> {
 }
 
 /// Notes the creation of a thread, before it is made. Signals are blocked.
-pub(super) fn note(plan: &Plan<'_>, record: &mut OriginRecord) {
+pub(super) fn describe(plan: &Plan<'_>, record: &mut OriginRecord) {
     *record = OriginRecord::EMPTY;
     if recording::stopped() {
         return;

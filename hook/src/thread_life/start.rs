@@ -29,7 +29,7 @@ pub(crate) fn prepare(plan: &Plan<'_>) -> *mut Start {
         (*start).creation_site = plan.creation_site;
         (*start).stack_size = stack_size;
         (*start).creator = plan.creator.index();
-        creation::note(plan, &mut (*start).noted);
+        creation::describe(plan, &mut (*start).noted);
     }
     start
 }
