@@ -365,6 +365,9 @@ pub struct ProcessRow {
     pub forked: bool,
     /// What it was started as: the name of the executable, or of the link to it by which it was called.
     pub program: String,
+    /// What it does among others of the program, by the title that it has given itself: `postgres: checkpointer`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
     /// Path of the executable.
     pub executable: String,
     /// Arguments, the program's name first.
@@ -388,6 +391,14 @@ pub struct ProcessRow {
     /// Its figures.
     #[serde(flatten)]
     pub totals: Totals,
+}
+
+impl ProcessRow {
+    /// What it is called: its role, or its program.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.role.as_deref().unwrap_or(&self.program)
+    }
 }
 
 /// Figures of a process or of all that was selected.

@@ -95,6 +95,7 @@ impl Collector {
             parent: image.parent,
             forked: header.origin == ORIGIN_FORK,
             program: image.program(),
+            role: image.role(),
             executable: image.executable(),
             command: image.command(),
             start_ns: self.scales.since_start(start),

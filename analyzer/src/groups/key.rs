@@ -56,6 +56,8 @@ pub struct GroupKey {
     pub executable: String,
     /// What it was started as.
     pub program: String,
+    /// What the process does, of main threads whose process says so in its title.
+    pub role: Option<String>,
     /// The process that forked them, where that makes the group.
     pub parent: Option<usize>,
     /// Where the start routine is.
@@ -83,12 +85,13 @@ pub fn group_of(analysis: &Analysis, thread: &ThreadRow, naming: &dyn Naming) ->
         kind: GroupKind::Created,
         executable: process.executable.clone(),
         program: process.program.clone(),
+        role: None,
         parent: None,
         routine: place_of(thread.process, thread.start_routine),
         runs: None,
         name: String::new(),
     };
-    let main = GroupKey { routine: None, ..key.clone() };
+    let main = GroupKey { routine: None, role: process.role.clone(), ..key.clone() };
     match thread.origin {
         ThreadOrigin::Main if process.forked && process.parent.is_some() => {
             GroupKey { kind: GroupKind::Forked, parent: process.parent, ..main }
@@ -142,6 +145,9 @@ pub(super) fn collect(analysis: &Analysis, naming: &dyn Naming) -> Vec<(GroupKey
 /// What a group is called, before it is told apart from others.
 pub(super) fn label(analysis: &Analysis, key: &GroupKey, sample: &ThreadRow) -> String {
     let executable = &key.program;
+    if let Some(role) = &key.role {
+        return role.clone();
+    }
     match key.kind {
         GroupKind::Main => format!("main of {executable}"),
         GroupKind::Forked => format!("forks of {executable}"),
