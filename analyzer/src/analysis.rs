@@ -39,9 +39,9 @@ pub enum Selection {
 /// the tables here. So numbers of two analyses must not be mixed.
 #[derive(Clone, Debug, Serialize)]
 pub struct Analysis {
-    /// From the first start to the last end of what was selected.
+    /// Time from the first start to the last end in the selection.
     pub wall_ns: Ns,
-    /// Sums over what was selected.
+    /// Sums over the selection.
     pub totals: Totals,
     /// All processes; those not selected have no figures.
     pub processes: Vec<ProcessRow>,

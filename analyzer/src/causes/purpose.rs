@@ -53,11 +53,11 @@ pub(super) struct Seen<'a> {
     pub(super) syscall: u32,
     /// The API, or empty.
     pub(super) symbol: &'a str,
-    /// Whether it is for a mutex, whose owner was seen.
+    /// Whether it is for a mutex whose owner was seen.
     pub(super) is_owned: bool,
     /// The file.
     pub(super) file: Option<&'a str>,
-    /// The variable that is waited on.
+    /// Looks up the variable that is waited on.
     pub(super) variable: &'a dyn Fn() -> Option<String>,
     /// Looks up the calling functions, what was inlined first.
     pub(super) functions: &'a dyn Fn() -> Vec<String>,
@@ -131,7 +131,7 @@ impl Purpose {
             None if symbol == "syscall" || symbol.is_empty() => {
                 Self::by_function(&(seen.functions)())
             }
-            // Semaphores; and the locks inside of a library, as of a stream.
+            // Semaphores, and locks inside of a library, for example of a stream.
             _ => Self::Handover,
         }
     }

@@ -20,11 +20,11 @@ const ENOUGH_CALLS: u64 = 20;
 pub struct Parts {
     /// The API's own code, on the CPU.
     pub code_ns: f64,
-    /// System calls made by itself, on the CPU.
+    /// System calls that it made itself, on the CPU.
     pub syscalls_ns: f64,
     /// Waiting.
     pub wait_ns: f64,
-    /// Ready to run while another thread did.
+    /// Ready to run while another thread ran.
     pub preempted_ns: f64,
     /// Library calls made inside.
     pub nested_ns: f64,

@@ -175,7 +175,7 @@ pub enum FindingKind {
         syscall: String,
         /// How often it was made.
         calls: u64,
-        /// Bytes of one, on average.
+        /// Bytes per call, on average.
         mean_bytes: f64,
         /// Time on the CPU in them.
         all_ns: Ns,
