@@ -233,8 +233,8 @@ pub enum SyscallsState {
     None,
     /// All of them.
     Complete,
-    /// Those up to some moment: the process runs, or the companion was killed.
+    /// Those up to some time: the process is running, or the companion was killed.
     Open,
-    /// Those up to some moment: the companion stopped before the process ended.
+    /// Those up to some time: the companion stopped before the process ended.
     Stopped,
 }

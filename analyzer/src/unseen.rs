@@ -37,8 +37,8 @@ pub struct NotSeen {
     pub late_loads: u64,
     /// Contexts whose callers were not kept: their time also counts as their callers' self time.
     pub contexts_under_root: u64,
-    /// Processes that copy pieces of stacks away and back (greenlets): calls that one piece makes while
-    /// another is away may be under the other's, and calls that were away when frames ran out are untimed.
+    /// Processes that copy slices of stacks away and back (greenlets): calls made by one slice while another is away
+    /// may be attributed to the other, and calls that were away when frames ran out are untimed.
     pub processes_sliced: u64,
     /// An upper bound of the calls that may be missing or too many for processes whose end was not seen: those since
     /// the latest sample of each thread and slot. They were killed, ended by a system call of their own, or are

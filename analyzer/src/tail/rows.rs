@@ -57,8 +57,8 @@ pub struct TailRow {
     pub threads: Vec<TailThread>,
     /// The contexts of the API by themselves; longest time first.
     pub contexts: Vec<TailContext>,
-    /// System calls that the API itself makes in these contexts, whoever calls it: those with the
-    /// longest single call, which a slow call may have been in. Empty where none were recorded.
+    /// System calls that the API itself makes in these contexts, by any caller: those with the longest single call,
+    /// in which a slow call may have been. Empty if none were recorded.
     pub syscalls: Vec<TailSyscall>,
 }
 
