@@ -10,6 +10,7 @@ use chase_recorder::syscalls::{STATE_COMPLETE, STATE_STOPPED};
 use serde::Serialize;
 
 use crate::clock::{Clock, Ns, Ticks};
+use crate::pages::Pages;
 use crate::unrecorded;
 
 /// Other threads may begin calls while one ends the process; calls later than this after the
@@ -73,6 +74,8 @@ pub struct Image {
     pub end: Ticks,
     /// Whether `end` is only the latest moment that left a trace, and the true end is later.
     pub end_is_estimate: bool,
+    /// Where the recording's bytes are.
+    pub(crate) pages: Pages,
 }
 
 impl Image {
@@ -101,6 +104,7 @@ impl Image {
             ending,
             end,
             end_is_estimate,
+            pages: Pages::Own,
         }
     }
 

@@ -92,6 +92,7 @@ mod narration;
 mod off_cpu;
 mod on_cpu;
 mod overhead;
+mod pages;
 mod rows;
 mod run;
 mod sampled;
