@@ -11,6 +11,7 @@ use chase_recorder::syscalls::{STATE_COMPLETE, STATE_STOPPED};
 use serde::Serialize;
 
 use crate::clock::{Clock, Ns, Ticks};
+use crate::pages::Pages;
 use crate::{liveness, roles, unrecorded};
 
 /// Other threads may begin calls while one ends the process; calls later than this after the recorded end show that
@@ -76,6 +77,8 @@ pub struct Image {
     pub end_is_estimate: bool,
     /// The title that a process that runs has now.
     pub(crate) title_now: Option<String>,
+    /// Where the recording's bytes are.
+    pub(crate) pages: Pages,
 }
 
 impl Image {
@@ -107,6 +110,7 @@ impl Image {
             end,
             end_is_estimate,
             title_now,
+            pages: Pages::Own,
         }
     }
 

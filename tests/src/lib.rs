@@ -11,6 +11,7 @@
 //! * [`recorded`] is what the tests see of a recording.
 //! * [`check`] looks for figures that contradict each other, in every recording that is loaded.
 //! * [`report`] is what `chase-report`, beside the hook, says of a recording.
+//! * [`servers`] are those that `cargo xtask servers` attaches to.
 //! * [`steal`] repeats tests of times while the machine's host disturbs them.
 //! * [`tagged`] is what they see of system calls.
 //! * [`need`] finds what a machine may lack; a test that can't run says why and passes.
@@ -28,6 +29,7 @@ pub mod need;
 pub mod recorded;
 pub mod report;
 pub mod run;
+pub mod servers;
 pub mod steal;
 pub mod tagged;
 pub mod trial;

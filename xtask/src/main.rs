@@ -33,6 +33,8 @@ cargo xtask torture [--minutes N] [--seed N] [--mode MODE]
                              random programs under the hook, a minute by default; a seed alone runs its program again;
                              modes are adaptive, all, count, events, and attach
 cargo xtask faults           each system call of the hook fails in each way, and is the last one before a kill
+cargo xtask servers [N [NAME]]
+                             attach to servers under load and leave them, N times each, 20 by default
 cargo xtask load             100,000 recordings, read and folded: time, memory, space
 cargo xtask fuzz [SECONDS]   fuzz the readers of recordings, a minute each by default
 cargo xtask bpf              build the eBPF programs anew (clang 14)
@@ -55,6 +57,7 @@ fn main() -> ExitCode {
         ["package", "--try", "--built", built] => try_package::try_package(Some(built.as_ref())),
         ["foreign"] => test::foreign(),
         ["bench", options @ ..] => test::bench(options),
+        ["servers", options @ ..] if options.len() <= 2 => test::servers(options),
         ["load"] => test::bench(&["--only", "load"]),
         ["fuzz"] => test::fuzz(Fuzzing::New(60)),
         ["fuzz", seconds] => match seconds.parse() {
