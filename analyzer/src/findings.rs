@@ -186,6 +186,13 @@ fn claimed_once(found: Vec<Finding>) -> Vec<Finding> {
         Kind::SlowThreads { .. } => {
             !is_said(finding, |kind| matches!(kind, Kind::LateAtBarrier { .. }), false)
         }
+        // Who sleeps while it has what others wait for does not look for something to do.
+        Kind::Polling { .. } => !found.iter().any(|other| {
+            let blame = other.blame.as_ref().filter(|_| other.group != finding.group);
+            let has_it = blame.and_then(|blame| blame.holder.as_ref().or(blame.waker.as_ref()));
+            matches!(other.kind, Kind::SerialisingLock { .. })
+                && has_it.is_some_and(|party| party.group == Some(finding.group))
+        }),
         _ => true,
     };
     let keep: Vec<bool> = found.iter().map(is_needed).collect();
