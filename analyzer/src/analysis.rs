@@ -102,8 +102,8 @@ impl Analysis {
             done += parts[at].contexts;
             progress(done as f64 / all.max(1) as f64);
         });
-        let mut analysis = tables::of(collector.finish());
-        analysis.overhead = overhead::of(
+        let mut analysis = tables::from_collector(collector.finish());
+        analysis.overhead = overhead::of_images(
             images,
             |number| selection.has_process(number),
             &analysis.threads,

@@ -30,7 +30,7 @@ pub enum ArgumentUnit {
 }
 
 impl ArgumentUnit {
-    fn of(meaning: u16) -> Self {
+    fn from_meaning(meaning: u16) -> Self {
         match meaning {
             ARGUMENT_ITEMS => Self::Items,
             ARGUMENT_MS => Self::Ms,
@@ -152,7 +152,7 @@ impl ArgumentSums {
         let sizes = self.buckets.iter().enumerate().filter(|&(_, &calls)| calls > 0);
         let from = |bucket: usize| if bucket == 0 { 0 } else { 1 << (bucket - 1) };
         Some(ArgumentRow {
-            unit: ArgumentUnit::of(self.meaning),
+            unit: ArgumentUnit::from_meaning(self.meaning),
             timed: self.timed,
             calls: self.weight,
             negative: self.negative,

@@ -56,7 +56,7 @@ pub(crate) fn find(points: &[Point]) -> Option<Clusters> {
     let merges: Vec<(usize, usize)> =
         tree.steps().iter().map(|step| (step.cluster1, step.cluster2)).collect();
     let best = (2..=MOST_CLUSTERS.min(count - 1))
-        .filter_map(|clusters| judge(cut(&merges, count, clusters), &distances))
+        .filter_map(|clusters| without_strays(cut(&merges, count, clusters), &distances))
         .max_by(|a, b| a.1.total_cmp(&b.1))?;
     let (labels, silhouette) = best;
     let middles = middles(&sample, &labels);
@@ -111,7 +111,7 @@ fn cut(merges: &[(usize, usize)], count: usize, clusters: usize) -> Vec<usize> {
 
 /// Drops stray points (their label becomes `usize::MAX`), numbers the clusters and gives their
 /// mean silhouette; `None` if less than two are left.
-fn judge(labels: Vec<usize>, distances: &[f64]) -> Option<(Vec<usize>, f64)> {
+fn without_strays(labels: Vec<usize>, distances: &[f64]) -> Option<(Vec<usize>, f64)> {
     let count = labels.len();
     let mut sizes = vec![0; 2 * count];
     labels.iter().for_each(|&label| sizes[label] += 1);

@@ -34,7 +34,7 @@ impl CommonTime {
     }
 
     /// A moment on the clock of `image`.
-    pub(crate) fn of(&self, image: &Image, moment: Ticks) -> Ns {
+    pub(crate) fn from_ticks(&self, image: &Image, moment: Ticks) -> Ns {
         self.of_monotonic(image, image.clock.monotonic(moment).0)
     }
 

@@ -33,5 +33,5 @@ use crate::analysis::Analysis;
 /// most come first.
 #[must_use]
 pub fn compare(before: &[Analysis], after: &[Analysis], pairs: &[Pair]) -> Comparison {
-    rows::of(before, after, pairs)
+    rows::compare(before, after, pairs)
 }

@@ -26,7 +26,7 @@ struct Hook {
 }
 
 impl Hook {
-    fn of(header: &Header) -> Self {
+    fn from_header(header: &Header) -> Self {
         let ticks = |parts: u64| parts as f64 / PARTS;
         Self {
             inside: ticks(header.cost_inside),
@@ -101,13 +101,13 @@ pub(crate) struct Cost {
 
 /// Costs of a thread. Calls `each` for every context, by number, with the histogram of its calls;
 /// it returns the class of the context's slot.
-pub(crate) fn of(
+pub(crate) fn of_thread(
     image: &Image,
     thread: Thread<'_>,
     mut each: impl FnMut(&Context<'_>, &Histogram) -> SlotClass,
 ) -> ThreadCosts {
     let (start, end) = image.lifetime(thread.record());
-    let mut hook = Hook::of(image.recording.header());
+    let mut hook = Hook::from_header(image.recording.header());
     hook.sampled = thread.sample_cost().unwrap_or(hook.sampled);
     let mut contexts: Vec<_> = thread
         .contexts()
@@ -178,7 +178,7 @@ pub(crate) fn of(
 
 /// Notes of which calls the recording was not told.
 fn mark_uncredited(contexts: &mut [Cost], image: &Image, thread: Thread<'_>) {
-    for latest in latest::of(image, thread) {
+    for latest in latest::uncredited(image, thread) {
         let context = &mut contexts[latest.context as usize];
         (context.calls_bound, context.incomplete) = (latest.bound, true);
     }

@@ -20,7 +20,7 @@ pub(crate) struct Latest {
 }
 
 /// Those of a thread; none where all was credited.
-pub(crate) fn of(image: &Image, thread: Thread<'_>) -> Vec<Latest> {
+pub(crate) fn uncredited(image: &Image, thread: Thread<'_>) -> Vec<Latest> {
     let Header { version, timing, end_kind, .. } = *image.recording.header();
     let record = thread.record();
     // A thread that ended has credited all.

@@ -96,6 +96,7 @@ mod rows;
 mod run;
 mod sampled;
 mod shelf;
+mod since;
 mod stats;
 mod sums;
 mod syscalls;
@@ -145,6 +146,7 @@ pub use rows::{
 };
 pub use run::{Catalog, Link, Member, Run};
 pub use sampled::{OnCpuOfApi, SampledTime};
+pub use since::Moment;
 pub use stats::{Imbalance, Robust, imbalance, median};
 pub use syscalls::{
     All, Category, CategoryRow, ErrorCount, Nested, OfApi, OfContext, OfLibrary, OfThread, Syscall,

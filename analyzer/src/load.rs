@@ -183,13 +183,13 @@ fn image(
         (true, Some(_)) => return (file.map(|file| Image::unrecorded(path, file)), failures),
         (true, None) => Ok(Recording::empty(member.header)),
         (false, _) => match &member.folded {
-            Some(files) => parse(&path, Ok(Bytes::of(files.recording.clone()))),
+            Some(files) => parse(&path, Ok(Bytes::owned(files.recording.clone()))),
             None => read(&path, liveness, shelf),
         },
     };
     let image = match recording {
         Ok(recording) => {
-            let clock = clocks.of(recording.header());
+            let clock = clocks.of_boot(recording.header());
             // Nothing in the recording is later.
             let liveness = match liveness {
                 Liveness::RunsAt(_) => Liveness::RunsAt(now()),
@@ -222,7 +222,7 @@ impl Clocks {
         Self(best)
     }
 
-    fn of(&self, header: &Header) -> Clock {
+    fn of_boot(&self, header: &Header) -> Clock {
         let mut clock = Clock::new(header);
         self.0.get(&header.boot_id).inspect(|best| clock.refine(best));
         clock
@@ -295,8 +295,10 @@ fn read(
 ) -> Result<Recording<'static>, Failure> {
     let bytes = match (liveness, shelf) {
         (Liveness::RunsAt(_), _) => copy(path).map(Bytes::from),
-        (_, Some(shelf)) if is_small(path) => copy(path).map(|bytes| Bytes::of(shelf.put(&bytes))),
-        _ => map(path).map(Bytes::of),
+        (_, Some(shelf)) if is_small(path) => {
+            copy(path).map(|bytes| Bytes::owned(shelf.put(&bytes)))
+        }
+        _ => map(path).map(Bytes::owned),
     };
     parse(path, bytes)
 }

@@ -52,7 +52,7 @@ impl Measured {
     /// Of calls that nobody watched.
     pub(crate) const NOTHING: Self = Self { blocked: 0.0, runnable: 0.0, is_partial: true };
 
-    pub(crate) fn of(blocked: f64, runnable: f64) -> Self {
+    pub(crate) fn complete(blocked: f64, runnable: f64) -> Self {
         Self { blocked, runnable, is_partial: false }
     }
 

@@ -56,7 +56,7 @@ impl Overhead {
 }
 
 /// Of the `selected` images, with the rows of their threads.
-pub(crate) fn of(
+pub(crate) fn of_images(
     images: &[Image],
     selected: impl Fn(usize) -> bool,
     threads: &[ThreadRow],

@@ -65,7 +65,7 @@ pub struct Robust {
 impl Robust {
     /// Of `values`, which it sorts.
     #[must_use]
-    pub fn of(values: &mut [f64]) -> Self {
+    pub fn from_values(values: &mut [f64]) -> Self {
         let median = median(values);
         let mut distances: Vec<f64> = values.iter().map(|value| (value - median).abs()).collect();
         let mad = self::median(&mut distances);
@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn outliers_by_the_mad() {
         let series = [1.0, 1.0, 2.0, 2.0, 4.0, 6.0, 9.0];
-        let robust = Robust::of(&mut series.clone());
+        let robust = Robust::from_values(&mut series.clone());
         assert_eq!((robust.median, robust.deviation), (2.0, 1.4826));
         let found: Vec<f64> = series.into_iter().filter(|&x| robust.is_outlier(x)).collect();
         assert_eq!(found, [9.0], "(9 − 2) / 1.4826 = 4.72, (6 − 2) / 1.4826 = 2.70");
@@ -128,15 +128,15 @@ mod tests {
 
     #[test]
     fn where_most_values_are_equal() {
-        let robust = Robust::of(&mut [100.0, 100.0, 100.0, 300.0]);
+        let robust = Robust::from_values(&mut [100.0, 100.0, 100.0, 300.0]);
         assert_eq!(robust, Robust { median: 100.0, deviation: 1.0 });
         assert!(robust.is_outlier(300.0) && !robust.is_outlier(103.0));
         let mut mostly_zero = vec![0.0; 63];
         mostly_zero.push(300.0);
-        let robust = Robust::of(&mut mostly_zero);
+        let robust = Robust::from_values(&mut mostly_zero);
         near(robust.deviation, 1.253_314 * 300.0 / 64.0);
         assert!(robust.is_outlier(300.0) && !robust.is_outlier(0.0));
-        assert_eq!(Robust::of(&mut [0.0; 5]).score(9.0), 0.0);
+        assert_eq!(Robust::from_values(&mut [0.0; 5]).score(9.0), 0.0);
     }
 
     #[test]

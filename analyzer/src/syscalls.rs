@@ -21,4 +21,4 @@ pub use rows::{
     by_category, by_syscall,
 };
 pub use sums::{ErrorCount, SyscallMeasures};
-pub(crate) use tables::{Surroundings, of as tables_of};
+pub(crate) use tables::{Surroundings, tables_of};

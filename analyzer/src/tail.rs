@@ -83,7 +83,7 @@ impl Tails {
         let count = |at: usize| {
             let (mut counts, mut slow_calls) = (Vec::new(), Vec::new());
             each_context(&threads[parts[at].clone()], |visit| {
-                let Some(of_group) = slow.of(&visit) else { return };
+                let Some(of_group) = slow.of_visit(&visit) else { return };
                 let longest = visit.scale.ns(visit.context.node().max_ticks as f64);
                 if longest > holders.threshold_ns(&visit).min(of_group.threshold_ns) {
                     let histogram = visit.context.histogram();

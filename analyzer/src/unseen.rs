@@ -186,7 +186,8 @@ impl NotSeen {
 
     fn add_latest(&mut self, image: &Image) {
         let threads = image.recording.threads();
-        let bounds = threads.flat_map(|thread| latest::of(image, thread)).map(|it| it.bound);
+        let bounds =
+            threads.flat_map(|thread| latest::uncredited(image, thread)).map(|it| it.bound);
         self.latest_calls = bounds.fold(self.latest_calls, u64::saturating_add);
     }
 

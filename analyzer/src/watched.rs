@@ -55,7 +55,7 @@ pub enum FileKind {
 }
 
 impl FileKind {
-    fn of(mode: u32) -> Self {
+    fn from_mode(mode: u32) -> Self {
         match mode & 0o170_000 {
             0o100_000 => Self::File,
             0o010_000 => Self::Pipe,
@@ -102,7 +102,7 @@ fn files_used(
             let Some(&group) = groups.of_thread.get(thread as usize) else { continue };
             let name = row.name.split(|&byte| byte == 0).next().unwrap_or_default();
             let name = String::from_utf8_lossy(name).into_owned();
-            let key = (group, api, row.number, FileKind::of(row.mode), name);
+            let key = (group, api, row.number, FileKind::from_mode(row.mode), name);
             let sum = sums.entry(key).or_default();
             *sum = sum.saturating_add(row.samples);
         }

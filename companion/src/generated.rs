@@ -1,4 +1,5 @@
-//! Names of generated code: compilers in processes list them in `/tmp/perf-PID.map`, which is copied beside the recording.
+//! Names of generated code: just-in-time compilers list them in `/tmp/perf-PID.map`, which is copied beside the
+//! recording.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
@@ -8,9 +9,9 @@ use std::path::{Path, PathBuf};
 use crate::maps;
 use crate::shared::Process;
 
-/// Of a longer list only so many bytes are copied.
+/// The maximum number of bytes that are copied of a list.
 const LONGEST: u64 = 1 << 28;
-/// What the copy of a list is called, behind the name of the recording.
+/// The extension of the copy, appended to the name of the recording.
 pub const EXTENSION: &str = "perf-map";
 
 /// The list of a process that has run generated code.
@@ -20,24 +21,25 @@ pub struct Names {
 }
 
 impl Names {
-    /// Opens the list, at the moment `now_ns` of `CLOCK_MONOTONIC`, while the process lives, since its `/tmp` may be no other's.
-    pub fn look(&mut self, process: &Process, now_ns: u64) {
+    /// Opens the list while the process lives, since it may have a `/tmp` of its own. `now_ns` is the time by
+    /// `CLOCK_MONOTONIC`.
+    pub fn open_list(&mut self, process: &Process, now_ns: u64) {
         if self.list.is_none() {
             let root = maps::number_of(process).map(|pid| format!("/proc/{pid}/root"));
             self.list = root.and_then(|root| open(Path::new(&root), process, now_ns)).ok();
         }
     }
 
-    /// Copies the list of a process that has ended beside its recording, if it is by the same user: what it names may
-    /// be a link to anything.
+    /// After the process has ended, copies its list beside its recording, if both have the same owner: the list may
+    /// be a link to any file.
     ///
     /// # Errors
-    /// When the copy can't be written.
+    /// If the copy can't be written.
     pub fn keep(mut self, process: &Process, recording: &Path, now_ns: u64) -> io::Result<()> {
         let Ok(owner) = fs::metadata(recording).map(|recording| recording.uid()) else {
             return Ok(());
         };
-        // A short life may have been missed.
+        // A process that lived only briefly may have been missed.
         let Some(list) = self.list.take().or_else(|| open(Path::new("/"), process, now_ns).ok())
         else {
             return Ok(());
@@ -48,7 +50,7 @@ impl Names {
         let mut options = OpenOptions::new();
         let create = options.write(true).create_new(true).mode(0o600);
         let mut copy = match create.open(with_extension(recording)) {
-            // Whose it is nobody knows.
+            // It may belong to anybody.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
             copy => copy?,
         };
@@ -64,7 +66,7 @@ fn with_extension(recording: &Path) -> PathBuf {
     path.into()
 }
 
-/// The list of a process under `root`; a regular file that was written in its time.
+/// Opens the list of a process under `root`. Fails unless it is a regular file, written while the process lived.
 fn open(root: &Path, process: &Process, now_ns: u64) -> io::Result<File> {
     let path = root.join(format!("tmp/perf-{}.map", process.own_pid));
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;

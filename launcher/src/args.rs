@@ -16,6 +16,7 @@ const EXAMPLES: &str = "\
 Examples:
   chase record ./app --its-option      run it and record; ends with a summary
   chase attach 4711 --duration 10s     a process that runs already
+  chase top 4711                       what it does now, while it is recorded
   chase report                         the newest run, in full (chase-report)
   chase check ./app                    what can be seen of it, before it runs
   chase doctor                         what works on this machine
@@ -72,6 +73,13 @@ pub(crate) enum Task {
     /// Record a process that runs already, for a while
     #[command(after_help = ATTACH_EXAMPLES)]
     Attach(AttachArgs),
+    /// Show what a process that is being recorded does now
+    #[command(disable_help_flag = true)]
+    Top {
+        /// What `chase-report top` takes
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
+    },
     /// Say what can and can't be seen of a program, without running it
     Check(CheckArgs),
     /// Say what works on this machine, and what to do about the rest

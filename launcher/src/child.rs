@@ -181,7 +181,7 @@ pub(crate) fn wait(pid: c_int) -> anyhow::Result<Ended> {
             signal => pass_on(pid, signal, &info),
         }
         // Signals of one number are merged: whichever it was, one look tells.
-        while let Some(change) = look(pid).context("can't wait for the program")? {
+        while let Some(change) = poll(pid).context("can't wait for the program")? {
             match change {
                 Change::Ended(ended) => return Ok(ended),
                 Change::Stopped(signal) => stop_likewise(pid, signal),
@@ -213,7 +213,7 @@ enum Change {
     Stopped(c_int),
 }
 
-fn look(pid: c_int) -> io::Result<Option<Change>> {
+fn poll(pid: c_int) -> io::Result<Option<Change>> {
     let mut status = 0;
     // SAFETY: the kernel fills in the status.
     match unsafe { libc::waitpid(pid, &raw mut status, libc::WNOHANG | libc::WUNTRACED) } {
@@ -232,7 +232,7 @@ fn stop_likewise(pid: c_int, signal: c_int) {
     if !is_stopped(pid) {
         return;
     }
-    take(signal);
+    reset_to_default(signal);
     // Mostly both are told to go on.
     std::thread::sleep(ALL_CONTINUE);
     if is_stopped(pid) {
@@ -250,7 +250,7 @@ fn is_stopped(pid: c_int) -> bool {
 }
 
 /// Lets a signal do to this process what it does by default.
-fn take(signal: c_int) {
+fn reset_to_default(signal: c_int) {
     let mut only = empty_set();
     // SAFETY: the sets are initialised, all-zero is a valid `sigaction`, and nothing is handled.
     unsafe {
@@ -277,6 +277,6 @@ pub(crate) fn die_likewise(signal: c_int) -> i32 {
         libc::setrlimit(libc::RLIMIT_CORE, &raw const none);
         libc::prctl(libc::PR_SET_DUMPABLE, 0);
     }
-    take(signal);
+    reset_to_default(signal);
     SIGNALLED + signal
 }

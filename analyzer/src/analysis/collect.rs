@@ -86,8 +86,8 @@ impl Collector {
 
     fn add_image(&mut self, process: usize, image: &Image, selection: Selection) {
         let header = image.recording.header();
-        let start = self.scales.time.of(image, image.start());
-        let end = self.scales.time.of(image, image.end);
+        let start = self.scales.time.from_ticks(image, image.start());
+        let end = self.scales.time.from_ticks(image, image.end);
         self.processes.push(ProcessRow {
             path: image.path.clone(),
             pid: header.pid,
@@ -142,8 +142,8 @@ impl Collector {
                 ns_per_reference_tick: scales.ns_per_reference_tick,
                 inside: image.recording.header().cost_inside as f64 / PARTS,
             },
-            scheduler: Scheduler::of(image),
-            tracing_cost: TracingCost::of(image),
+            scheduler: Scheduler::from_image(image),
+            tracing_cost: TracingCost::from_image(image),
             places: image.syscalls.as_ref().map(|_| Places::default()),
         };
         for thread in image.recording.threads().skip(threads.start).take(threads.len()) {
@@ -190,7 +190,7 @@ impl Collector {
         let mut imports: Vec<u32> = Vec::new();
         let mut merged: Vec<u32> = Vec::new();
         let mut sums = Sums::default();
-        let mut costs = costs::of(scene.image, thread, |context, histogram| {
+        let mut costs = costs::of_thread(scene.image, thread, |context, histogram| {
             let (import, class) = self.names.slot(&mut scene.names, context.slot());
             let place = if context.scope < context.number {
                 merged[context.scope as usize]
@@ -307,7 +307,7 @@ impl Collector {
         (start, end): (Ticks, Ticks),
     ) -> ThreadRow {
         let record = thread.record();
-        let moment = |ticks| self.scales.time.of(scene.image, ticks);
+        let moment = |ticks| self.scales.time.from_ticks(scene.image, ticks);
         let (start_ns, end_ns) = (moment(start), moment(end));
         self.widen_span(start_ns, end_ns);
         let code = |avma: u64| -> Option<CodeAddress> {

@@ -41,7 +41,7 @@ impl Ruler {
     }
 }
 
-pub(super) fn of(collector: Collector) -> Analysis {
+pub(super) fn from_collector(collector: Collector) -> Analysis {
     let Collector {
         mut names,
         mut contexts,
@@ -377,7 +377,8 @@ fn thread_row(
     row.measures.share = ruler.share(thread.self_ns);
     row.application_ns = Ns::from_f64(thread.application_ns);
     row.unattributed_ns = Ns::from_f64(thread.unattributed_ns);
-    (row.application_wait_ns, row.application_preempted_ns) = told(thread.application_off_cpu);
+    (row.application_wait_ns, row.application_preempted_ns) =
+        blocked_and_runnable(thread.application_off_cpu);
     row.off_cpu = thread.measured.off_cpu();
     row.own_cost_ns = Ns::from_f64(thread.own_cost_ns);
     row.overlap_ns = Ns::from_f64(thread.overlap_ns);
@@ -392,7 +393,7 @@ fn thread_row(
 }
 
 /// Waits and preemptions, where the scheduler told.
-fn told(off_cpu: OffCpu) -> (Option<Ns>, Option<Ns>) {
+fn blocked_and_runnable(off_cpu: OffCpu) -> (Option<Ns>, Option<Ns>) {
     let preempted = off_cpu.preempted_ns.map(Ns::from_f64);
     (preempted.map(|_| Ns::from_f64(off_cpu.wait_ns)), preempted)
 }
@@ -411,7 +412,7 @@ fn sum_threads<'t>(threads: impl Iterator<Item = &'t CollectedThread> + Clone) -
         library.add(thread.off_cpu);
         application.add(thread.application_off_cpu);
     }
-    let (application_wait_ns, application_preempted_ns) = told(application);
+    let (application_wait_ns, application_preempted_ns) = blocked_and_runnable(application);
     let none = threads.clone().next().is_none();
     let mut measured = if none { Measured::NOTHING } else { Measured::default() };
     threads.clone().for_each(|thread| measured.add(thread.measured));

@@ -87,7 +87,7 @@ pub(crate) const ALLOCATOR: &[&str] = &[
 ];
 
 impl Purpose {
-    pub(super) fn of(seen: &Seen<'_>) -> Self {
+    pub(super) fn from_wait(seen: &Seen<'_>) -> Self {
         match seen.syscall {
             202 => Self::of_futex(seen),
             35 | 230 => Self::Sleep,

@@ -153,7 +153,7 @@ impl<'a> Run<'a> {
             WaitObject::File { name } => Some(&**name),
             _ => None,
         };
-        Purpose::of(&Seen {
+        Purpose::from_wait(&Seen {
             syscall: row.number,
             symbol,
             is_owned: row.holder != 0,
@@ -209,7 +209,7 @@ impl<'a> Run<'a> {
         tid: u32,
     ) -> (Option<u32>, Option<u32>) {
         let Some(image) = &self.images[process] else { return (None, None) };
-        let (thread, place) = image.places.of(reference, tid);
+        let (thread, place) = image.places.place_of(reference, tid);
         // What stands for no context is beyond all numbers.
         (thread, Some(place).filter(|&api| (api as usize) < self.analysis.apis.len()))
     }

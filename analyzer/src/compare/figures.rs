@@ -85,7 +85,7 @@ pub(super) struct RunSyscalls {
 
 impl Figures {
     /// `None` where the run does not call it.
-    pub(super) fn of(of: &Run<'_>, name: &ApiName) -> Option<Self> {
+    pub(super) fn of_api(of: &Run<'_>, name: &ApiName) -> Option<Self> {
         let run = of.analysis;
         let apis = of.apis.get(&(&*name.library, &*name.symbol))?;
         let mut sums = Sums::default();

@@ -146,7 +146,7 @@ pub struct SyscallChange {
 }
 
 impl Change {
-    fn of(before: &[f64], after: &[f64]) -> Self {
+    fn from_values(before: &[f64], after: &[f64]) -> Self {
         let mut change = Self::between(median(before), median(after));
         if before.len() > 1 && after.len() > 1 {
             change.p = p_value(before, after);
@@ -163,7 +163,7 @@ impl Change {
     }
 }
 
-pub(super) fn of(before: &[Analysis], after: &[Analysis], pairs: &[Pair]) -> Comparison {
+pub(super) fn compare(before: &[Analysis], after: &[Analysis], pairs: &[Pair]) -> Comparison {
     let runs = (before.len(), after.len());
     let basis = basis(runs);
     let wait_sources = (wait_source(before), wait_source(after));
@@ -179,7 +179,7 @@ pub(super) fn of(before: &[Analysis], after: &[Analysis], pairs: &[Pair]) -> Com
     apis.sort_by(|a, b| change(b).total_cmp(&change(a)));
     let total = |of: &dyn Fn(&Analysis) -> Option<f64>| {
         let values = |side: &[Analysis]| side.iter().filter_map(of).collect::<Vec<_>>();
-        Change::of(&values(before), &values(after))
+        Change::from_values(&values(before), &values(after))
     };
     let totals = Totals {
         wall_ns: total(&|run| Some(run.wall_ns.as_f64())),
@@ -219,12 +219,12 @@ fn api_change(
 ) -> ApiChange {
     let figures = |side: &[Run<'_>], name: &Option<ApiName>| -> Vec<Figures> {
         let Some(name) = name else { return Vec::new() };
-        side.iter().filter_map(|run| Figures::of(run, name)).collect()
+        side.iter().filter_map(|run| Figures::of_api(run, name)).collect()
     };
     let (before, after) = (figures(before, &pair.before), figures(after, &pair.after));
     let change = |of: &dyn Fn(&Figures) -> Option<f64>| {
         let values = |side: &[Figures]| side.iter().filter_map(of).collect::<Vec<_>>();
-        Change::of(&values(&before), &values(&after))
+        Change::from_values(&values(&before), &values(&after))
     };
     let time_per_call_ns = change(&|figures| figures.time_per_call_ns);
     let metrics = Metrics {

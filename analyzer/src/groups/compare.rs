@@ -294,7 +294,7 @@ fn outliers_among(
     let lifetimes = of_part(&vectors.lifetimes);
     let longest = lifetimes.iter().copied().fold(0.0, f64::max);
     let useful = scaled(&of_part(&vectors.useful), &lifetimes, as_rates);
-    let normal = Robust::of(&mut useful.clone());
+    let normal = Robust::from_values(&mut useful.clone());
     let least = LEAST_EXCESS * normal.median;
     let mut by_thread: BTreeMap<u32, Vec<OutlierApi>> = BTreeMap::new();
     let mut values = vec![0.0; vectors.useful.len()];
@@ -306,9 +306,9 @@ fn outliers_among(
         if most < least {
             continue;
         }
-        let robust = Robust::of(&mut of_api.clone());
+        let robust = Robust::from_values(&mut of_api.clone());
         let usual = LazyCell::new(|| {
-            Usual::of(analysis, part.iter().map(|&at| members[at as usize]), api.api)
+            Usual::from_threads(analysis, part.iter().map(|&at| members[at as usize]), api.api)
         });
         for ((&at, &value), &lifetime) in part.iter().zip(&of_api).zip(&lifetimes) {
             if !robust.is_outlier(value) || (value - robust.median).abs() < least {

@@ -28,7 +28,11 @@ pub(super) struct Usual {
 
 impl Usual {
     /// Their medians, over those that call it.
-    pub(super) fn of(analysis: &Analysis, threads: impl Iterator<Item = u32>, api: u32) -> Self {
+    pub(super) fn from_threads(
+        analysis: &Analysis,
+        threads: impl Iterator<Item = u32>,
+        api: u32,
+    ) -> Self {
         let rows: Vec<ThreadApi> =
             threads.filter_map(|thread| row(&analysis.threads[thread as usize], api)).collect();
         let usual = |of: &dyn Fn(&ThreadApi) -> Option<f64>| {

@@ -94,7 +94,7 @@ impl Collected {
         self.sample_hz = self.sample_hz.max(file.header().sample_hz);
         self.lost_samples = self.lost_samples.max(file.header().lost_samples);
         for row in file.on_cpu() {
-            let (thread, _) = places.of(0, row.tid);
+            let (thread, _) = places.place_of(0, row.tid);
             if wanted(thread) {
                 let time = self.threads.entry((process as u32, row.tid)).or_default();
                 time.thread = thread;
@@ -107,7 +107,7 @@ impl Collected {
         }
         let each_ns = each_ns(file.header());
         for row in file.syscalls() {
-            let (thread, _) = places.of(row.context_ref, row.tid);
+            let (thread, _) = places.place_of(row.context_ref, row.tid);
             if wanted(thread) {
                 let time = self.threads.entry((process as u32, row.tid)).or_default();
                 let cost_ns = each_ns.saturating_mul(row.calls);
@@ -116,7 +116,7 @@ impl Collected {
         }
         let mappings: Vec<MappingRow> = file.mappings().collect();
         for row in file.samples() {
-            let (thread, place) = places.of(row.context_ref, row.tid);
+            let (thread, place) = places.place_of(row.context_ref, row.tid);
             if !wanted(thread) {
                 continue;
             }
@@ -156,7 +156,7 @@ impl Collected {
             *is_all &= record.state == THREAD_ENDED;
         }
         for (tid, (on_cpu_ns, is_all)) in asked {
-            let (thread, _) = places.of(0, tid);
+            let (thread, _) = places.place_of(0, tid);
             if wanted(thread) {
                 let time = self.threads.entry((process as u32, tid)).or_default();
                 time.thread = thread;

@@ -170,7 +170,7 @@ struct Weight {
 }
 
 impl Weight {
-    fn of(time: &ThreadTime) -> Self {
+    fn from_time(time: &ThreadTime) -> Self {
         if time.samples == 0 {
             return Self::default();
         }
@@ -201,7 +201,7 @@ fn weights(collected: &Collected) -> HashMap<ThreadKey, Weight> {
         }
     }
     let weight = |(&key, time): (&ThreadKey, &ThreadTime)| {
-        (key, Weight::of(if time.samples < FEW { &few[&key.0] } else { time }))
+        (key, Weight::from_time(if time.samples < FEW { &few[&key.0] } else { time }))
     };
     collected.threads.iter().map(weight).collect()
 }
@@ -227,13 +227,13 @@ mod tests {
             watching_ns: 100,
             ..ThreadTime::default()
         };
-        let weight = Weight::of(&time);
+        let weight = Weight::from_time(&time);
         assert!((weight.user_ns - 10.0).abs() < 1e-9 && (weight.kernel_ns - 7.5).abs() < 1e-9);
-        let weight = Weight::of(&ThreadTime { watching_ns: 500, ..time });
+        let weight = Weight::from_time(&ThreadTime { watching_ns: 500, ..time });
         assert!((weight.user_ns - 10.0).abs() < 1e-9 && weight.kernel_ns.abs() < 1e-9);
         // None was seen there.
-        let weight = Weight::of(&ThreadTime { kernel_samples: 0, ..time });
+        let weight = Weight::from_time(&ThreadTime { kernel_samples: 0, ..time });
         assert!(weight.kernel_ns.abs() < 1e-9);
-        assert!(Weight::of(&ThreadTime::default()).user_ns.abs() < 1e-9);
+        assert!(Weight::from_time(&ThreadTime::default()).user_ns.abs() < 1e-9);
     }
 }

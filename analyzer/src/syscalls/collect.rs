@@ -50,7 +50,7 @@ pub(crate) struct Scheduler {
 
 impl Scheduler {
     /// Only a complete file is believed: of another one, nobody knows what is missing.
-    pub(crate) fn of(image: &Image) -> Option<Self> {
+    pub(crate) fn from_image(image: &Image) -> Option<Self> {
         match wait_source(image) {
             WaitSource::Asked => return Some(Self::of_asked(image)),
             WaitSource::Scheduler => {}
@@ -65,7 +65,7 @@ impl Scheduler {
                 WAIT_PREEMPTED => preempted_ns = row.total_ns as f64,
                 _ => continue,
             }
-            let measured = Measured::of(wait_ns, preempted_ns);
+            let measured = Measured::complete(wait_ns, preempted_ns);
             let off_cpu = OffCpu { wait_ns, preempted_ns: Some(preempted_ns), measured };
             waits.entry((row.context_ref, row.tid)).or_default().add(off_cpu);
         }
@@ -101,7 +101,7 @@ pub(crate) struct TracingCost {
 }
 
 impl TracingCost {
-    pub(crate) fn of(image: &Image) -> Option<Self> {
+    pub(crate) fn from_image(image: &Image) -> Option<Self> {
         let mut ns: HashMap<_, f64> = HashMap::new();
         if let Some(file) = &image.syscalls {
             let each = each_ns(file.header()) as f64;
@@ -168,7 +168,7 @@ impl Places {
     }
 
     /// The thread's number, and the place, of what a row tells by a context's reference and a thread id.
-    pub(crate) fn of(&self, reference: u32, tid: u32) -> (Option<u32>, Place) {
+    pub(crate) fn place_of(&self, reference: u32, tid: u32) -> (Option<u32>, Place) {
         let by_tid = || self.threads.get(&tid).copied().flatten();
         match self.contexts.get(&reference).filter(|_| reference != 0) {
             Some(&(thread, own_tid, place)) if own_tid == tid => (Some(thread), place),
@@ -201,7 +201,7 @@ impl Collected {
         let Some(file) = &image.syscalls else { return };
         let header = file.header();
         for row in file.syscalls() {
-            let (thread, place) = places.of(row.context_ref, row.tid);
+            let (thread, place) = places.place_of(row.context_ref, row.tid);
             if !wanted(thread) {
                 continue;
             }

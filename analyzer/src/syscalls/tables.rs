@@ -33,7 +33,7 @@ pub(crate) struct Surroundings<'a> {
 /// Sums by what made the calls (an API or an object, or `NOBODY`) and their number.
 type ByMaker = BTreeMap<(u32, u32), SyscallSums>;
 
-pub(crate) fn of(collected: &Collected, around: &Surroundings<'_>) -> Syscalls {
+pub(crate) fn tables_of(collected: &Collected, around: &Surroundings<'_>) -> Syscalls {
     let mut by_place: BTreeMap<(Place, u32), SyscallSums> = BTreeMap::new();
     let mut by_thread: BTreeMap<_, SyscallSums> = BTreeMap::new();
     for (maker, sums) in &collected.sums {

@@ -221,7 +221,7 @@ impl<'a> BySyscall<'a> {
     }
 
     /// Those made in any of `contexts`, the one with the longest single call first.
-    fn of(&self, contexts: &[TailContext]) -> Vec<TailSyscall> {
+    fn made_in(&self, contexts: &[TailContext]) -> Vec<TailSyscall> {
         let mut by_name: BTreeMap<&str, TailSyscall> = BTreeMap::new();
         let rows = contexts.iter().filter_map(|context| self.0.get(&context.context)).flatten();
         for row in rows {
@@ -278,7 +278,7 @@ fn row(group: u32, api: u32, tail: ApiTail, syscalls: &BySyscall<'_>) -> (f64, T
         above_p99: is_told.then(|| (above_ns / all_ns).min(1.0)),
         threads_above_p99,
         threads,
-        syscalls: syscalls.of(&contexts),
+        syscalls: syscalls.made_in(&contexts),
         contexts,
     };
     (above_ns, row)

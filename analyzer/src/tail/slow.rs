@@ -64,7 +64,7 @@ impl Thresholds {
         Self(durations.iter().map(threshold).collect())
     }
 
-    pub(super) fn of(&self, visit: &Visit<'_>) -> Option<&Threshold> {
+    pub(super) fn of_visit(&self, visit: &Visit<'_>) -> Option<&Threshold> {
         self.0.get(&(visit.group, visit.part.context))
     }
 }

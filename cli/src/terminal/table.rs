@@ -50,19 +50,24 @@ pub(crate) struct Table {
 
 impl Table {
     pub(crate) fn new<const N: usize>(columns: [(&str, Align); N]) -> Self {
-        Self::of(columns)
+        Self::with_columns(columns)
     }
 
     /// The same for columns that are not known beforehand.
-    pub(crate) fn of<'h>(columns: impl IntoIterator<Item = (&'h str, Align)>) -> Self {
+    pub(crate) fn with_columns<'h>(columns: impl IntoIterator<Item = (&'h str, Align)>) -> Self {
         let columns = columns.into_iter().map(|(heading, align)| (heading.to_owned(), align));
         let columns = columns.collect();
         Self { columns, rows: Vec::new(), droppable: Vec::new(), hidden: Vec::new() }
     }
 
     /// Columns that may be left out on a narrow terminal, the first one first.
-    pub(crate) fn may_drop<const N: usize>(mut self, headings: [&str; N]) -> Self {
-        self.droppable = headings.map(str::to_owned).into();
+    pub(crate) fn may_drop<const N: usize>(self, headings: [&str; N]) -> Self {
+        self.may_drop_any(headings)
+    }
+
+    /// The same for columns that are not known beforehand.
+    pub(crate) fn may_drop_any<'h>(mut self, headings: impl IntoIterator<Item = &'h str>) -> Self {
+        self.droppable = headings.into_iter().map(str::to_owned).collect();
         self
     }
 

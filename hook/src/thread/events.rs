@@ -37,7 +37,7 @@ static KEEPS_FIRST: AtomicBool = AtomicBool::new(false);
 static HAS_CHOSEN: AtomicBool = AtomicBool::new(false);
 /// Bytes for events of all threads, and what is left of them.
 static BYTES: AtomicU64 = AtomicU64::new(0);
-static LEFT: AtomicU64 = AtomicU64::new(0);
+static ABANDONED: AtomicU64 = AtomicU64::new(0);
 
 /// Which events are wanted of the process.
 pub(crate) struct Wanted {
@@ -66,7 +66,7 @@ pub(crate) fn want(wanted: &Wanted) {
 
 /// A new recording has room for as many events as the one before.
 pub(crate) fn renew() {
-    LEFT.store(BYTES.load(Ordering::Relaxed), Ordering::Relaxed);
+    ABANDONED.store(BYTES.load(Ordering::Relaxed), Ordering::Relaxed);
 }
 
 /// Calls that may become events are to be reported by the call path.
@@ -91,7 +91,7 @@ fn learn_rate() {
 fn take_room(bytes: u64, is_first: bool) -> bool {
     let needed = if is_first { bytes } else { bytes * 2 };
     let take = |left: u64| if needed <= left { left.checked_sub(bytes) } else { None };
-    LEFT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
+    ABANDONED.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
 }
 
 /// Where a thread's events are.
@@ -150,7 +150,7 @@ impl Thread {
         // Threads of a crowd would hold each other up, if each made room in the middle of its work. Half of the room is for
         // those that turn out to need it.
         let is_kept = LIMIT_NS.load(Ordering::Relaxed) != u64::MAX;
-        let is_plenty = LEFT.load(Ordering::Relaxed) > BYTES.load(Ordering::Relaxed) / 2;
+        let is_plenty = ABANDONED.load(Ordering::Relaxed) > BYTES.load(Ordering::Relaxed) / 2;
         if is_kept && is_plenty && are_several() {
             self.next_chunk();
         }

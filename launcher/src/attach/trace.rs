@@ -60,7 +60,7 @@ impl Thread {
     }
 
     /// Whether it has stopped by now, and why.
-    pub(super) fn look(self) -> Option<Stop> {
+    pub(super) fn stop_reason(self) -> Option<Stop> {
         const EVENT_STOP: c_int = libc::PTRACE_EVENT_STOP;
         const SYSCALL: c_int = libc::SIGTRAP | 0x80;
         let mut status = 0;
@@ -86,7 +86,7 @@ impl Thread {
     pub(super) fn wait(self, patience: Duration) -> anyhow::Result<Stop> {
         let until = Instant::now() + patience;
         loop {
-            if let Some(stop) = self.look() {
+            if let Some(stop) = self.stop_reason() {
                 return Ok(stop);
             }
             if Instant::now() > until {
