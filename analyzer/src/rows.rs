@@ -198,6 +198,10 @@ pub struct ContextRow {
     /// Like [`ApiRow::argument`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub argument: Option<ArgumentRow>,
+    /// Time on the CPU during its calls, without library calls made inside, by samples; 0 where none were taken. Not in
+    /// JSON, where APIs have it.
+    #[serde(skip)]
+    pub on_cpu_ns: Ns,
     /// Its figures.
     #[serde(flatten)]
     pub measures: Measures,
