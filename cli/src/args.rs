@@ -3,6 +3,7 @@
 mod choices;
 mod filters;
 mod sort;
+mod top;
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -13,6 +14,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 pub(crate) use choices::{ExportFormat, GraphFormat, SyscallsBy};
 pub(crate) use filters::{ApiFilter, GroupFilter, LibFilter, ThreadFilter, matches};
 pub(crate) use sort::{Sort, SortArg};
+pub(crate) use top::{TopArgs, TopTable};
 
 /// With the commit that a package was made of.
 const VERSION: &str = match option_env!("CHASE_VERSION") {
@@ -97,7 +99,7 @@ impl Cli {
             | View::Charts { path, .. }
             | View::Export { path, .. } => &path.paths,
             View::Html { recordings, .. } => &recordings[recordings.len().saturating_sub(1)..],
-            View::Compare(_) | View::Generate { .. } | View::Fold { .. } => &[],
+            View::Compare(_) | View::Generate { .. } | View::Fold { .. } | View::Top(_) => &[],
         });
         if of_view.is_empty() { self.path.paths.clone() } else { of_view.to_vec() }
     }
@@ -360,6 +362,9 @@ pub(crate) enum View {
         /// Where to
         directory: PathBuf,
     },
+    /// What a process that is being recorded does now: a live view
+    #[command(after_help = top::EXAMPLES)]
+    Top(TopArgs),
     /// Put the recordings of ended processes into one file, much smaller; nothing is lost, and reports read it as before
     #[command(after_help = FOLD_EXAMPLES)]
     Fold {

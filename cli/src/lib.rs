@@ -18,6 +18,7 @@ mod sentences;
 mod stacks;
 mod terminal;
 mod thread_functions;
+mod top;
 mod trace;
 mod view;
 
@@ -72,6 +73,7 @@ fn run(cli: &Cli) -> anyhow::Result<()> {
         Some(View::Generate { directory }) => {
             return Ok(chase_manual::generate(Cli::command(), directory)?);
         }
+        Some(View::Top(arguments)) => return top::show(cli, arguments, terminal(cli)),
         Some(View::Fold { directories }) => fold::text(directories)?,
         Some(View::Compare(arguments)) => view::compare::show(cli, arguments, terminal(cli))?,
         _ => view::show(cli, &Report::open(cli)?, terminal(cli))?,

@@ -76,23 +76,33 @@ impl Report {
         let analysis =
             Analysis::new_with(&loaded.images, Selection::All, Workers::all(), &mut show);
         drop(progress);
-        let names = Names::new(&analysis);
         let places = Places::new(cli.source.debug_dir.clone());
-        Ok(Self {
-            path: paths[0].clone(),
+        let process = cli.source.process;
+        Ok(Self { runs, process, ..Self::of(paths, loaded, analysis, places) })
+    }
+
+    /// A run that was read and analysed.
+    pub(crate) fn of(
+        paths: Vec<PathBuf>,
+        loaded: Loaded,
+        analysis: Analysis,
+        places: Places,
+    ) -> Self {
+        Self {
+            path: paths.first().cloned().unwrap_or_default(),
             paths,
             loaded,
-            runs,
-            process: cli.source.process,
+            runs: Runs::Nth(1),
+            process: None,
+            names: Names::new(&analysis),
             analysis,
-            names,
             places,
             groups: OnceCell::new(),
             tails: OnceCell::new(),
             findings: OnceCell::new(),
             watched: OnceCell::new(),
             timeline: OnceCell::new(),
-        })
+        }
     }
 
     /// The files that its addresses are in.

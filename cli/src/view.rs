@@ -29,6 +29,8 @@ mod tree;
 mod waiting;
 mod waits;
 
+pub(crate) use apis::cause;
+
 use chase_analyzer::{Measures, Ns};
 use unicode_width::UnicodeWidthStr;
 
@@ -106,7 +108,9 @@ pub(crate) fn show(cli: &Cli, report: &Report, terminal: Terminal) -> anyhow::Re
         }
         Some(View::NotSeen { .. }) => render(&not_seen::Full, cli, report, terminal),
         Some(View::Brief { .. }) => brief::text(report, terminal),
-        Some(View::Generate { .. } | View::Fold { .. }) => anyhow::bail!("that needs no recording"),
+        Some(View::Generate { .. } | View::Fold { .. } | View::Top(_)) => {
+            anyhow::bail!("that needs no recording")
+        }
         Some(View::Html { recordings, output, force }) => {
             html::may_write(output, *force)?;
             render(&html::write(cli, report, recordings, output)?, cli, report, terminal)
@@ -221,7 +225,7 @@ fn more(all: usize, top: usize, view: &str) -> String {
 }
 
 /// Explanations below a table: a term and its meaning each, in lines that fit the terminal.
-fn legend(terminal: Terminal, entries: &[(&str, &str)]) -> String {
+pub(crate) fn legend(terminal: Terminal, entries: &[(&str, &str)]) -> String {
     let indent = entries.iter().map(|(term, _)| term.chars().count()).max().unwrap_or(0) + 2;
     let width = terminal.width.unwrap_or(100).clamp(indent + 30, 100);
     let mut out = String::from("\n");

@@ -64,8 +64,13 @@ impl Table {
     }
 
     /// Columns that may be left out on a narrow terminal, the first one first.
-    pub(crate) fn may_drop<const N: usize>(mut self, headings: [&str; N]) -> Self {
-        self.droppable = headings.map(str::to_owned).into();
+    pub(crate) fn may_drop<const N: usize>(self, headings: [&str; N]) -> Self {
+        self.may_drop_any(headings)
+    }
+
+    /// The same for columns that are not known beforehand.
+    pub(crate) fn may_drop_any<'h>(mut self, headings: impl IntoIterator<Item = &'h str>) -> Self {
+        self.droppable = headings.into_iter().map(str::to_owned).collect();
         self
     }
 
