@@ -1,13 +1,28 @@
-//! Writes recordings into the directory named on the command line, as seeds for the fuzzers.
+//! Writes the seeds of a fuzz target into a directory: `seeds TARGET DIRECTORY`. Those of targets that read other things than
+//! recordings are in `fuzz/seeds`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 use chase_recorder::builder::{Builder, sample, syscalls_sample};
 
 fn main() -> io::Result<()> {
-    let directory = PathBuf::from(env::args_os().nth(1).unwrap_or_else(|| "corpus".into()));
+    let mut arguments = env::args().skip(1);
+    let target = arguments.next().unwrap_or_default();
+    let directory = PathBuf::from(arguments.next().unwrap_or_else(|| "corpus".into()));
     fs::create_dir_all(&directory)?;
+    let kept = PathBuf::from("seeds").join(target);
+    if !kept.is_dir() {
+        return recordings(&directory);
+    }
+    for entry in fs::read_dir(kept)? {
+        let entry = entry?;
+        fs::copy(entry.path(), directory.join(entry.file_name()))?;
+    }
+    Ok(())
+}
+
+fn recordings(directory: &Path) -> io::Result<()> {
     let whole = sample().build();
     fs::write(directory.join("sample"), &whole)?;
     fs::write(directory.join("cut"), &whole[..whole.len() * 2 / 3])?;

@@ -22,6 +22,10 @@ impl Dwarf {
 
     /// The functions at `svma`, the innermost inlined one first; empty when nothing is known.
     pub(crate) fn frames(&self, svma: u64) -> Vec<Frame> {
+        // No code is there, and what looks for it adds one.
+        if svma == u64::MAX {
+            return Vec::new();
+        }
         let mut out = Vec::new();
         let Ok(mut frames) = self.loader.find_frames(svma) else { return self.line(svma) };
         while let Ok(Some(frame)) = frames.next() {

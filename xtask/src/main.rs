@@ -2,6 +2,7 @@
 #![allow(clippy::print_stdout, reason = "a task says what it does while it does it")]
 
 mod demo;
+mod fuzz;
 mod install;
 mod layers;
 mod packages;
@@ -16,7 +17,7 @@ mod try_package;
 
 use std::process::ExitCode;
 
-use test::Fuzzing;
+use fuzz::Fuzzing;
 
 const USAGE: &str = "\
 cargo xtask demo             build all, record rustc compiling a program, show where its time went
@@ -41,7 +42,8 @@ cargo xtask suites [NAME]    a third of CPython's tests, and GLib's, without and
 cargo xtask servers [N [NAME]]
                              attach to servers under load and leave them, N times each, 20 by default
 cargo xtask load             100,000 recordings, read and folded: time, memory, space
-cargo xtask fuzz [SECONDS]   fuzz the readers of recordings, a minute each by default
+cargo xtask fuzz [SECONDS [TARGET]]
+                             fuzz the readers and the analyzer, a minute each by default
 cargo xtask bpf              build the eBPF programs anew (clang 14)
 cargo xtask picture          take the picture of the page in the README anew (node, Chromium)
 cargo xtask syscall-table    write the table of system calls anew, from this machine's kernel (root)";
@@ -64,9 +66,9 @@ fn main() -> ExitCode {
         ["bench", options @ ..] => test::bench(options),
         ["servers", options @ ..] if options.len() <= 2 => test::servers(options),
         ["load"] => test::bench(&["--only", "load"]),
-        ["fuzz"] => test::fuzz(Fuzzing::New(60)),
-        ["fuzz", seconds] => match seconds.parse() {
-            Ok(seconds) => test::fuzz(Fuzzing::New(seconds)),
+        ["fuzz"] => fuzz::fuzz(Fuzzing::New(60), None),
+        ["fuzz", seconds, only @ ..] if only.len() < 2 => match seconds.parse() {
+            Ok(seconds) => fuzz::fuzz(Fuzzing::New(seconds), only.first().copied()),
             Err(_) => return usage(),
         },
         ["torture", options @ ..] => match torture::Options::parse(options) {

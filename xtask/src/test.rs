@@ -1,7 +1,8 @@
-//! `cargo xtask test`, `bench` and `fuzz`.
+//! `cargo xtask test`, `foreign` and `bench`.
 
 use std::process::Command;
 
+use crate::fuzz::{Fuzzing, fuzz};
 use crate::run::{Outcome, build, cargo, library, report, root, run, say};
 use crate::{layers, packages};
 
@@ -33,7 +34,7 @@ pub(crate) fn test(filter: Option<&str>) -> Outcome {
     run(programs.args(filter).env("CHASE_LIB", library()))?;
     if filter.is_none() {
         under_stress()?;
-        fuzz(Fuzzing::Same(20))?;
+        fuzz(Fuzzing::Same, None)?;
     }
     Ok(())
 }
@@ -104,52 +105,4 @@ pub(crate) fn servers(options: &[&str]) -> Outcome {
     say("Attaching to servers under load, and leaving them");
     let mut command = cargo(["run", "-q", "-p", "chase-tests", "--bin", "servers", "--"]);
     run(command.args(options).env("CHASE_LIB", library()))
-}
-
-/// How the readers are fuzzed: each for so many seconds.
-#[derive(Clone, Copy)]
-pub(crate) enum Fuzzing {
-    /// With the inputs that the same start gives: what tests prove must not differ from one run to the next.
-    Same(u32),
-    /// With others each time.
-    New(u32),
-}
-
-/// Fuzzes each reader, with coverage by flags that stable Rust takes. Each has a corpus of its own, which begins with the
-/// seeds and, for other inputs each time, with what earlier runs found.
-pub(crate) fn fuzz(how: Fuzzing) -> Outcome {
-    const TARGET: &str = "x86_64-unknown-linux-gnu";
-    const COVERAGE: &str = "--cfg fuzzing -Cpasses=sancov-module \
-        -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
-        -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares \
-        -Ccodegen-units=1";
-    let (seconds, seed, place) = match how {
-        Fuzzing::Same(seconds) => (seconds, 1, "target/corpus"),
-        Fuzzing::New(seconds) => (seconds, 0, "corpus"),
-    };
-    say(&format!("Fuzzing the readers and the analyzer, {seconds} s each"));
-    let directory = root().join("fuzz");
-    // The target is named so that build scripts are left without counters.
-    let targets = ["reader", "analysis", "syscalls"];
-    let bins = targets.iter().flat_map(|target| ["--bin", target]);
-    run(cargo(["build", "--release", "--target", TARGET])
-        .args(bins)
-        .current_dir(&directory)
-        .env("RUSTFLAGS", COVERAGE))?;
-    let _ = std::fs::create_dir_all(directory.join("artifacts"));
-    for name in targets {
-        let corpus = format!("{place}/{name}");
-        if let Fuzzing::Same(_) = how {
-            let _ = std::fs::remove_dir_all(directory.join(&corpus));
-        }
-        run(cargo(["run", "--bin", "seeds", "--", &corpus]).current_dir(&directory))?;
-        run(Command::new(directory.join("target").join(TARGET).join("release").join(name))
-            .arg(&corpus)
-            .arg(format!("-max_total_time={seconds}"))
-            .arg(format!("-seed={seed}"))
-            .args(["-max_len=65536", "-timeout=5", "-rss_limit_mb=512", "-verbosity=0"])
-            .arg("-artifact_prefix=artifacts/")
-            .current_dir(&directory))?;
-    }
-    Ok(())
 }

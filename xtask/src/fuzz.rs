@@ -1,0 +1,95 @@
+//! `cargo xtask fuzz`: the readers and the analyzer against nonsense.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::run::{Outcome, cargo, root, run, say};
+
+/// What is fuzzed: a file each in `fuzz/targets`.
+const TARGETS: [&str; 6] = ["reader", "analysis", "syscalls", "archive", "names", "symbols"];
+/// What of that is fuzzed in the tests, and how far.
+const TESTED: [(&str, &str); 4] = [
+    ("reader", "-max_total_time=15"),
+    ("analysis", "-max_total_time=15"),
+    ("syscalls", "-max_total_time=15"),
+    ("names", "-runs=4000"),
+];
+
+/// How the targets are fuzzed.
+#[derive(Clone, Copy)]
+pub(crate) enum Fuzzing {
+    /// As [`TESTED`] says, with the inputs that the same start gives: what tests prove must not differ from one run to the next.
+    Same,
+    /// With others each time, for so many seconds.
+    New(u32),
+}
+
+/// Where the files of fuzz targets are, in memory; gone in the end.
+struct Files(PathBuf);
+
+impl Drop for Files {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Fuzzes each target, or one, with coverage by flags that stable Rust takes. Each has a corpus of its own, which begins with
+/// the seeds and, for other inputs each time, with what earlier runs found.
+pub(crate) fn fuzz(how: Fuzzing, only: Option<&str>) -> Outcome {
+    const TARGET: &str = "x86_64-unknown-linux-gnu";
+    const COVERAGE: &str = "--cfg fuzzing -Cpasses=sancov-module \
+        -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
+        -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares \
+        -Ccodegen-units=1";
+    let place = match how {
+        Fuzzing::Same => "target/corpus",
+        Fuzzing::New(_) => "corpus",
+    };
+    let targets: Vec<(&str, String)> = match how {
+        Fuzzing::Same => TESTED.map(|(target, limit)| (target, limit.to_owned())).to_vec(),
+        Fuzzing::New(seconds) => {
+            TARGETS.map(|target| (target, format!("-max_total_time={seconds}"))).to_vec()
+        }
+    };
+    let wanted = |(target, _): &(&str, String)| only.is_none_or(|only| only == *target);
+    let targets: Vec<_> = targets.into_iter().filter(wanted).collect();
+    if targets.is_empty() {
+        return Err(format!("the targets are {TARGETS:?}"));
+    }
+    say("Fuzzing the readers and the analyzer");
+    let directory = root().join("fuzz");
+    // The target is named so that build scripts are left without counters.
+    let bins = targets.iter().flat_map(|(target, _)| ["--bin", target]);
+    run(cargo(["build", "--release", "--target", TARGET])
+        .args(bins)
+        .current_dir(&directory)
+        .env("RUSTFLAGS", COVERAGE))?;
+    let _ = std::fs::create_dir_all(directory.join("artifacts"));
+    let files = Files(format!("/dev/shm/chase-fuzz-{}", std::process::id()).into());
+    std::fs::create_dir_all(&files.0).map_err(|error| format!("no room for files: {error}"))?;
+    for (name, limit) in targets {
+        let corpus = format!("{place}/{name}");
+        let seed = match how {
+            Fuzzing::Same => {
+                let _ = std::fs::remove_dir_all(directory.join(&corpus));
+                "-seed=1"
+            }
+            Fuzzing::New(_) => "-seed=0",
+        };
+        run(cargo(["run", "--bin", "seeds", "--", name, &corpus]).current_dir(&directory))?;
+        run(Command::new(directory.join("target").join(TARGET).join("release").join(name))
+            .arg(&corpus)
+            .args([seed, &limit])
+            .args([
+                "-max_len=65536",
+                "-timeout=20",
+                "-rss_limit_mb=512",
+                "-verbosity=0",
+                "-print_final_stats=1",
+            ])
+            .arg("-artifact_prefix=artifacts/")
+            .env("TMPDIR", &files.0)
+            .current_dir(&directory))?;
+    }
+    Ok(())
+}
