@@ -188,13 +188,14 @@ fn ending(recording: &Recording<'_>, clock: &Clock, liveness: Liveness) -> (Endi
     let header = recording.header();
     let latest_call = Ticks(recording.latest_start());
     let grace = ENDING_NS / clock.ns_per_tick();
-    let told = header.end_ticks != 0 && latest_call.0 as f64 <= header.end_ticks as f64 + grace;
+    let end_is_valid =
+        header.end_ticks != 0 && latest_call.0 as f64 <= header.end_ticks as f64 + grace;
     let status = header.end_status;
     let ending = match header.end_kind {
-        END_EXIT if told => Ending::Exit { status },
-        END_IMMEDIATE if told => Ending::ImmediateExit { status },
-        END_EXEC if told => Ending::Exec,
-        END_ABORT if told => Ending::Abort,
+        END_EXIT if end_is_valid => Ending::Exit { status },
+        END_IMMEDIATE if end_is_valid => Ending::ImmediateExit { status },
+        END_EXEC if end_is_valid => Ending::Exec,
+        END_ABORT if end_is_valid => Ending::Abort,
         END_DETACHED if header.end_ticks != 0 => Ending::Detached,
         _ => match liveness {
             Liveness::Gone => Ending::Killed,
@@ -205,7 +206,7 @@ fn ending(recording: &Recording<'_>, clock: &Clock, liveness: Liveness) -> (Endi
     let latest = latest_call.max(latest_trace(recording));
     match (ending, liveness) {
         (Ending::Running, Liveness::RunsAt(now)) => (ending, clock.ticks_at(now).max(latest), true),
-        (Ending::Exec, Liveness::ReplacedAt(next)) if !told => {
+        (Ending::Exec, Liveness::ReplacedAt(next)) if !end_is_valid => {
             (ending, clock.ticks_at(next).max(latest), true)
         }
         (Ending::Killed, _) => (ending, latest, true),

@@ -225,13 +225,13 @@ pub struct Wait {
     pub waker_name: [u8; 16],
 }
 
-/// Size in bytes of a text in [`Told`].
+/// Size in bytes of a text in [`SingleSyscall`].
 pub const TEXT: usize = 96;
 
 /// A single system call.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
-pub struct Told {
+pub struct SingleSyscall {
     /// Number of the process in [`Process`]es.
     pub process: u32,
     /// Thread id in the process's own pid namespace.
@@ -331,7 +331,7 @@ pub struct Totals {
     /// Long waits for which there was no room; they are only in the sums.
     pub lost_intervals: u64,
     /// Single system calls for which there was no room.
-    pub lost_told: u64,
+    pub lost_single_syscalls: u64,
 }
 
 const _: () = {
@@ -339,7 +339,7 @@ const _: () = {
     assert!(size_of::<WaitKey>() == 80);
     assert!(size_of::<Wait>() == 184);
     assert!(size_of::<Ends>() <= 48);
-    assert!(size_of::<Told>() == 352);
+    assert!(size_of::<SingleSyscall>() == 352);
     assert!(size_of::<Row>() == 384);
     assert!(size_of::<Sample>() == 88);
     assert!(size_of::<Interval>() == 32);

@@ -104,7 +104,7 @@
 //! | 4 | 4 | [`ChunkKind::Twins`]: calls seen in windows; without any, the oldest reader is 3 |
 //! | 5 | 5 | estimates of calls between windows; without twins, the oldest reader is 3 |
 //! | 6 | 5 | [`Header::parent_start`]; without twins, the oldest reader is 3 |
-//! | 7 | 5 | [`Unseen::calls_since_fork`], [`ThreadRecord::untold`]; calls that are only counted are credited as often as others; without twins, the oldest reader is 3 |
+//! | 7 | 5 | [`Unseen::calls_since_fork`], [`ThreadRecord::countdowns_lost`]; calls that are only counted are credited as often as others; without twins, the oldest reader is 3 |
 //! | 8 | 5 | [`OffCpuRow`], [`ThreadRecord::asks`], [`ThreadRecord::cpu_ns`], [`ThreadRecord::slow_ticks`]; without twins, the oldest reader is 3 |
 //! | 9 | 5 | [`ChunkKind::Arguments`]: what calls were asked to do; without twins, the oldest reader is 3 |
 //! | 10 | 5 | [`ChunkKind::Events`], [`ChunkKind::Marks`], [`Unseen::events_without_space`]; without twins, the oldest reader is 3 |
@@ -388,8 +388,8 @@ pub enum ChunkKind {
     Events = 16,
     /// [`MarkName`]s, each readable by its own `state`.
     Marks = 17,
-    /// [`ToldRow`](crate::syscalls::ToldRow)s, `count` of them; only in `.syscalls` files.
-    Told = 18,
+    /// [`SingleSyscallRow`](crate::syscalls::SingleSyscallRow)s, `count` of them; only in `.syscalls` files.
+    SingleSyscalls = 18,
 }
 
 /// The first [`UNIT`] bytes of each chunk.
