@@ -157,7 +157,8 @@ fn claimed_once(found: Vec<Finding>) -> Vec<Finding> {
             matches!(&other.kind, Kind::LimitingStage { waiting, .. } if waiting.contains(&group))
         })
     };
-    let is_needed = |finding: &Finding| match finding.kind {
+    let is_needed = |finding: &Finding| {
+        match finding.kind {
         Kind::SlowFirstCall { .. } | Kind::RareSlowCalls { .. }
             if waits_for_stage(finding.group) =>
         {
@@ -184,7 +185,23 @@ fn claimed_once(found: Vec<Finding>) -> Vec<Finding> {
         Kind::SlowThreads { .. } => {
             !is_said(finding, |kind| matches!(kind, Kind::LateAtBarrier { .. }), false)
         }
+        // The lock of a queue belongs to what is handed over: who gets room has it only when the other one lets go.
+        Kind::SerialisingLock { .. } => !found.iter().any(|other| {
+            let waits = matches!(&other.kind, Kind::LimitingStage { waiting, .. } if waiting.contains(&finding.group));
+            let has_it = finding.blame.as_ref().and_then(|blame| blame.waker.as_ref());
+            waits
+                && other.saves_ns >= finding.saves_ns
+                && has_it.is_some_and(|party| party.group == Some(other.group))
+        }),
+        // Who sleeps while it has what others wait for does not look for something to do.
+        Kind::Polling { .. } => !found.iter().any(|other| {
+            let blame = other.blame.as_ref().filter(|_| other.group != finding.group);
+            let has_it = blame.and_then(|blame| blame.holder.as_ref().or(blame.waker.as_ref()));
+            matches!(other.kind, Kind::SerialisingLock { .. })
+                && has_it.is_some_and(|party| party.group == Some(finding.group))
+        }),
         _ => true,
+    }
     };
     let keep: Vec<bool> = found.iter().map(is_needed).collect();
     found.into_iter().zip(keep).filter_map(|(finding, keep)| keep.then_some(finding)).collect()

@@ -3,12 +3,14 @@
 //! Recordings of short processes are similar, and mostly empty. Folded, they take a small part of the space, and one
 //! file; nothing is lost. Any `tar` and `zstd` can unpack them.
 
+use std::cell::Cell;
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Read, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use chase_recorder::layout::{END_EXEC, EXTENSION, Header, PAGE};
@@ -26,6 +28,8 @@ use crate::unrecorded::file_of;
 const SUFFIX: &str = ".chase.tar.zst";
 /// Larger recordings are not folded.
 const LARGEST: u64 = 4 << 20;
+/// The maximum number of bytes that each byte of an archive may unpack to. Nearly empty recordings reach a few thousand.
+const RATIO: u64 = 10_000;
 /// The compression level, and the base-2 logarithm of the window: 8 MB, which every decoder supports.
 const LEVEL: i32 = 3;
 const WINDOW_LOG: u32 = 23;
@@ -202,18 +206,29 @@ fn read_into(
     found: &mut Vec<Unfolded>,
     failures: &mut Vec<Failure>,
 ) -> io::Result<()> {
-    let decoder = Decoder::new(File::open(archive)?)?;
-    let mut tar = tar::Archive::new(decoder);
+    // What the archive says of sizes is not to be trusted.
+    let limit = 16 * LARGEST;
+    let file = File::open(archive)?;
+    let all = limit.saturating_add(file.metadata()?.len().saturating_mul(RATIO));
+    let left = Rc::new(Cell::new(0));
+    let mut tar =
+        tar::Archive::new(Bounded { inner: Decoder::new(file)?, left: left.clone(), all });
+    let mut entries = tar.entries()?;
     let mut bytes = Vec::new();
-    for entry in tar.entries()? {
+    loop {
+        left.set(limit + PAGE as u64);
+        let Some(entry) = entries.next() else { return Ok(()) };
         let mut entry = entry?;
         let name = entry.path()?.into_owned();
         let path = archive.join(&name);
         bytes.clear();
-        // The size stated in the archive can't be trusted.
-        let limit = 16 * LARGEST;
-        if entry.by_ref().take(limit + 1).read_to_end(&mut bytes)? as u64 > limit {
-            return Err(io::Error::other(format!("{} is too large", name.display())));
+        // Entries of other types, such as sparse files, are not written by this program.
+        let is_regular = entry.header().entry_type() == tar::EntryType::Regular;
+        if !is_regular || entry.by_ref().take(limit + 1).read_to_end(&mut bytes)? as u64 > limit {
+            return Err(io::Error::other(format!(
+                "{} is no recording, or too large",
+                name.display()
+            )));
         }
         let is_recording = name.extension().is_some_and(|extension| extension == EXTENSION);
         match found.last_mut() {
@@ -231,7 +246,29 @@ fn read_into(
             },
         }
     }
-    Ok(())
+}
+
+/// What an archive unpacks to, as far as that may be: names and headers can be as long as recordings, and a byte can stand for
+/// thousands.
+struct Bounded<R> {
+    inner: R,
+    /// Bytes left for one entry, with all that comes before it.
+    left: Rc<Cell<u64>>,
+    /// For all of them.
+    all: u64,
+}
+
+impl<R: Read> Read for Bounded<R> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let len = self.inner.read(bytes)?;
+        let less = |left: u64| left.checked_sub(len as u64);
+        let (Some(left), Some(all)) = (less(self.left.get()), less(self.all)) else {
+            return Err(io::Error::other("more is packed in it than recordings need"));
+        };
+        self.left.set(left);
+        self.all = all;
+        Ok(len)
+    }
 }
 
 /// Identifies a recording.

@@ -1,5 +1,6 @@
 //! A process image: its recording, its clock, and how it ended.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 use chase_recorder::layout::{
@@ -10,7 +11,8 @@ use chase_recorder::syscalls::{STATE_COMPLETE, STATE_STOPPED};
 use serde::Serialize;
 
 use crate::clock::{Clock, Ns, Ticks};
-use crate::unrecorded;
+use crate::pages::Pages;
+use crate::{liveness, roles, unrecorded};
 
 /// Other threads may begin calls while one ends the process; calls later than this after the recorded end show that
 /// the process went on (after an exec that failed).
@@ -73,6 +75,10 @@ pub struct Image {
     pub end: Ticks,
     /// Whether `end` is only the time of the latest trace, and the true end is later.
     pub end_is_estimate: bool,
+    /// The title that a process that runs has now.
+    pub(crate) title_now: Option<String>,
+    /// Where the recording's bytes are.
+    pub(crate) pages: Pages,
 }
 
 impl Image {
@@ -91,6 +97,8 @@ impl Image {
     ) -> Self {
         let (ending, end, end_is_estimate) = ending(&recording, &clock, liveness);
         let end = end.max(Ticks(recording.header().clock_start.ticks));
+        let runs = ending == Ending::Running;
+        let title_now = runs.then(|| liveness::title(recording.header())).flatten();
         Self {
             path,
             recording,
@@ -101,6 +109,8 @@ impl Image {
             ending,
             end,
             end_is_estimate,
+            title_now,
+            pages: Pages::Own,
         }
     }
 
@@ -117,7 +127,17 @@ impl Image {
 
     /// Adds the companion's file.
     #[must_use]
-    pub fn with_syscalls(self, syscalls: Option<SyscallsFile<'static>>) -> Self {
+    pub fn with_syscalls(mut self, syscalls: Option<SyscallsFile<'static>>) -> Self {
+        let ended_ns = syscalls.as_ref().and_then(|file| {
+            let header = file.header();
+            let is_whole = header.state == STATE_COMPLETE && header.ended_ns <= header.written_ns;
+            Some(header.ended_ns).filter(|&ended_ns| is_whole && ended_ns > 0)
+        });
+        // The kernel has told of an end that the process could not tell of.
+        if let (Ending::Killed, true, Some(ended_ns)) = (self.ending, self.is_recorded, ended_ns) {
+            self.end = self.end.max(self.clock.ticks_at(Ns(ended_ns)));
+            self.end_is_estimate = false;
+        }
         Self { syscalls, ..self }
     }
 
@@ -174,6 +194,16 @@ impl Image {
         let is_name =
             |name: &String| !name.is_empty() && !name.contains([' ', ':', '\t', '\n', '\x1b']);
         called.filter(is_name).unwrap_or_else(|| name(&self.executable()))
+    }
+
+    /// Returns the role of the process by its title: the title at its end or, while it runs here, the present one.
+    #[must_use]
+    pub fn role(&self) -> Option<String> {
+        let title = self.recording.meta_value("title").map(Cow::into_owned);
+        let title = title.or_else(|| self.title_now.clone());
+        // The command of a fork's child may show the title of its parent.
+        let command = || self.command().first().cloned();
+        roles::role(&title.or_else(command)?)
     }
 
     /// Returns the arguments of the command, beginning with the program's name.

@@ -89,6 +89,8 @@ mod narration;
 mod off_cpu;
 mod on_cpu;
 mod overhead;
+mod pages;
+mod roles;
 mod rows;
 mod run;
 mod sampled;

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use chase_recorder::layout::{EXTENSION, Header, ORIGIN_EXEC, PAGE};
 use chase_recorder::reader::{Bytes, Recording, SyscallsFile, parse_header, parse_syscalls_header};
@@ -15,6 +16,7 @@ use crate::error::{Cause, Error, Failure};
 use crate::fold::{self, Unfolded};
 use crate::image::{Image, Liveness};
 use crate::liveness::is_running;
+use crate::pages::Pages;
 use crate::run::{Catalog, Found, Member, Run, group};
 use crate::shelf::Shelf;
 use crate::unrecorded::{self, file_of, is_alone};
@@ -22,6 +24,8 @@ use crate::workers::Workers;
 
 /// With more recordings, small ones are not mapped individually: a process may have 65,530 mappings.
 const MANY_FILES: usize = 20_000;
+/// How many headers a worker reads at a time.
+const HEADERS: usize = 256;
 /// A `.syscalls` file last written this long before its recording began belongs to another recording.
 const STALE_NS: u64 = 1_000_000_000;
 
@@ -73,12 +77,17 @@ pub fn scan_all(paths: &[PathBuf]) -> Result<Catalog, Error> {
         files.into_iter().partition(|file| fold::is_archive(file));
     let mut found = Vec::new();
     let mut failures = Vec::new();
-    for path in files {
-        match read_header(&path) {
-            Ok(header) => found.push(Found { path, header, folded: None }),
-            Err(failure) => failures.push(failure),
+    let pieces: Vec<&[PathBuf]> = files.chunks(HEADERS).collect();
+    let headers = |at: usize| pieces[at].iter().map(|path| read_header(path)).collect::<Vec<_>>();
+    let mut all = files.iter().cloned();
+    Workers::all().in_order(pieces.len(), headers, |headers| {
+        for (header, path) in headers.into_iter().zip(all.by_ref()) {
+            match header {
+                Ok(header) => found.push(Found { path, header, folded: None }),
+                Err(failure) => failures.push(failure),
+            }
         }
-    }
+    });
     for archive in archives {
         let shelf = Shelf::new(archive.parent().unwrap_or(Path::new(".")));
         let (unfolded, failed) = fold::unfold(&archive, &shelf);
@@ -180,21 +189,27 @@ fn image(
     let is_alone = member.folded.is_none() && is_alone(&path);
     let recording = match (is_alone, &file) {
         (true, Some(_)) => return (file.map(|file| Image::unrecorded(path, file)), failures),
-        (true, None) => Ok(Recording::empty(member.header)),
+        (true, None) => Ok((Recording::empty(member.header), Pages::Own)),
         (false, _) => match &member.folded {
-            Some(files) => parse(&path, Ok(Bytes::owned(files.recording.clone()))),
+            Some(files) => {
+                let shelved = files.recording.clone();
+                parse(&path, Ok((Bytes::owned(shelved.clone()), Pages::Shelf(shelved))))
+            }
             None => read(&path, liveness, shelf),
         },
     };
     let image = match recording {
-        Ok(recording) => {
+        Ok((recording, pages)) => {
             let clock = clocks.of_boot(recording.header());
             // Nothing in the recording can be later.
             let liveness = match liveness {
                 Liveness::RunsAt(_) => Liveness::RunsAt(now()),
                 gone => gone,
             };
-            Some(Image::new(path, recording, clock, liveness).with_syscalls(file))
+            let image = Image::new(path, recording, clock, liveness).with_syscalls(file);
+            // Its index is made; the rest is looked at later.
+            pages.give_back();
+            Some(Image { pages, ..image })
         }
         Err(failure) => {
             failures.push(failure);
@@ -261,9 +276,12 @@ fn list(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     let failed = |source| Error::Directory { path: directory.into(), source };
     let mut files = Vec::new();
     for entry in fs::read_dir(directory).map_err(failed)? {
-        let path = entry.map_err(failed)?.path();
+        let entry = entry.map_err(failed)?;
+        let path = entry.path();
         let is_recording = path.extension().is_some_and(|extension| extension == EXTENSION);
-        if (is_recording || fold::is_archive(&path) || is_alone(&path)) && path.is_file() {
+        // (What the directory says is enough, but of a link.)
+        let is_file = || entry.file_type().is_ok_and(|of| of.is_file()) || path.is_file();
+        if (is_recording || fold::is_archive(&path) || is_alone(&path)) && is_file() {
             files.push(path);
         }
     }
@@ -290,13 +308,17 @@ fn read(
     path: &Path,
     liveness: Liveness,
     shelf: Option<&Shelf>,
-) -> Result<Recording<'static>, Failure> {
+) -> Result<(Recording<'static>, Pages), Failure> {
     let bytes = match (liveness, shelf) {
-        (Liveness::RunsAt(_), _) => copy(path).map(Bytes::from),
-        (_, Some(shelf)) if is_small(path) => {
-            copy(path).map(|bytes| Bytes::owned(shelf.put(&bytes)))
-        }
-        _ => map(path).map(Bytes::owned),
+        (Liveness::RunsAt(_), _) => copy(path).map(|bytes| (Bytes::from(bytes), Pages::Own)),
+        (_, Some(shelf)) if is_small(path) => copy(path).map(|bytes| {
+            let shelved = shelf.put(&bytes);
+            (Bytes::owned(shelved.clone()), Pages::Shelf(shelved))
+        }),
+        _ => map(path).map(|map| {
+            let map = Arc::new(map);
+            (Bytes::owned(Mapped(Arc::clone(&map))), Pages::File(map))
+        }),
     };
     parse(path, bytes)
 }
@@ -308,11 +330,21 @@ fn is_small(path: &Path) -> bool {
 
 fn parse(
     path: &Path,
-    bytes: std::io::Result<Bytes<'static>>,
-) -> Result<Recording<'static>, Failure> {
+    bytes: std::io::Result<(Bytes<'static>, Pages)>,
+) -> Result<(Recording<'static>, Pages), Failure> {
     let fail = |cause: Cause| Failure { path: path.into(), cause };
-    let bytes = bytes.map_err(|error| fail(error.into()))?;
-    Recording::parse(bytes).map_err(|error| fail(error.into()))
+    let (bytes, pages) = bytes.map_err(|error| fail(error.into()))?;
+    let recording = Recording::parse(bytes).map_err(|error| fail(error.into()))?;
+    Ok((recording, pages))
+}
+
+/// A mapped file that is also known elsewhere.
+struct Mapped(Arc<Mmap>);
+
+impl AsRef<[u8]> for Mapped {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
 }
 
 fn copy(path: &Path) -> Result<Vec<u8>, std::io::Error> {

@@ -47,6 +47,10 @@ pub struct OnCpu {
     /// By address, longest first. Not in JSON, which has functions instead.
     #[serde(skip)]
     pub addresses: Vec<OnCpuAddress>,
+    /// What ran in no library call, by the object that it was in, by number in
+    /// [`Analysis::objects`](crate::Analysis::objects). Not in JSON.
+    #[serde(skip)]
+    pub outside: Vec<(u32, Ns)>,
 }
 
 /// The samples in one object.

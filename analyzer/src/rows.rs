@@ -198,6 +198,10 @@ pub struct ContextRow {
     /// Like [`ApiRow::argument`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub argument: Option<ArgumentRow>,
+    /// Time on the CPU during its calls, without library calls made inside, by samples; 0 where none were taken. Not in
+    /// JSON, where APIs have it.
+    #[serde(skip)]
+    pub on_cpu_ns: Ns,
     /// Its figures.
     #[serde(flatten)]
     pub measures: Measures,
@@ -364,6 +368,9 @@ pub struct ProcessRow {
     pub forked: bool,
     /// The name that it was started as: that of the executable, or of the link by which it was called.
     pub program: String,
+    /// What it does among others of the program, by the title that it has given itself: `postgres: checkpointer`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
     /// Path of the executable.
     pub executable: String,
     /// The arguments, beginning with the program's name.
@@ -387,6 +394,14 @@ pub struct ProcessRow {
     /// Its figures.
     #[serde(flatten)]
     pub totals: Totals,
+}
+
+impl ProcessRow {
+    /// The display name: its role, or its program.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.role.as_deref().unwrap_or(&self.program)
+    }
 }
 
 /// Figures of a process, or of the whole selection.

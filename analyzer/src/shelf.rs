@@ -11,7 +11,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use memmap2::{Mmap, MmapOptions};
+use memmap2::{Mmap, MmapOptions, UncheckedAdvice};
 use rustix::fs::{FallocateFlags, fallocate};
 
 /// Size of a piece in bytes.
@@ -31,6 +31,17 @@ impl AsRef<[u8]> for Shelved {
         match &*self.piece {
             Piece::Mapped(map) => &map[self.range.clone()],
             Piece::Owned(bytes) => &bytes[self.range.clone()],
+        }
+    }
+}
+
+impl Shelved {
+    /// Gives back what of it is in memory, until it is looked at again.
+    pub(crate) fn give_back(&self) {
+        if let Piece::Mapped(map) = &*self.piece {
+            let (at, len) = (self.range.start, self.range.len());
+            // SAFETY: the mapping is of a file, read only and shared: who looks again finds the same.
+            let _ = unsafe { map.unchecked_advise_range(UncheckedAdvice::DontNeed, at, len) };
         }
     }
 }

@@ -61,6 +61,8 @@ pub(super) struct Seen<'a> {
     pub(super) variable: &'a dyn Fn() -> Option<String>,
     /// Looks up the calling functions, what was inlined first.
     pub(super) functions: &'a dyn Fn() -> Vec<String>,
+    /// The same of who ended the wait.
+    pub(super) waker_functions: &'a dyn Fn() -> Vec<String>,
 }
 
 /// The variable that contains all state of CPython.
@@ -129,19 +131,23 @@ impl Purpose {
             Some(Cause::Join) => Self::Join,
             // Runtimes with locks of their own call futex themselves; their functions have names.
             None if symbol == "syscall" || symbol.is_empty() => {
-                Self::by_function(&(seen.functions)())
+                Self::by_function(&(seen.functions)(), seen.waker_functions)
             }
             // Semaphores, and locks inside of a library, for example of a stream.
             _ => Self::Handover,
         }
     }
 
-    fn by_function(functions: &[String]) -> Self {
+    fn by_function(functions: &[String], waker: &dyn Fn() -> Vec<String>) -> Self {
         let any = |part: &str| functions.iter().any(|name| name.contains(part));
+        // A barrier may be made of a condition: who comes last tells the others, inside of the barrier.
+        let is_barrier = || waker().iter().any(|name| name.contains("arrier"));
         match () {
+            () if any("arrier") => Self::Barrier,
             () if any("read_contended") => Self::ReadLock,
             () if any("write_contended") => Self::WriteLock,
             () if any("lock_contended") || any("lock_slow") => Self::Lock,
+            () if any("ondvar") && is_barrier() => Self::Barrier,
             () if any("ondvar") || any("park") => Self::Condition,
             () => Self::Handover,
         }

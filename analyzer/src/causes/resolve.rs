@@ -149,6 +149,12 @@ impl<'a> Run<'a> {
             _ => None,
         };
         let functions = || site.map_or_else(Vec::new, |site| self.naming.functions(process, site));
+        let waker_functions = || {
+            let waker = self.by_began.get(&(row.waker_pid, row.waker_began_ns));
+            let own = row.waker_kind == WAKER_THREAD && waker == Some(&process);
+            let site = self.address(process, row.waker_site).filter(|_| own);
+            site.map_or_else(Vec::new, |site| self.naming.functions(process, &site))
+        };
         let file = match object {
             WaitObject::File { name } => Some(&**name),
             _ => None,
@@ -160,6 +166,7 @@ impl<'a> Run<'a> {
             file,
             variable: &variable,
             functions: &functions,
+            waker_functions: &waker_functions,
         })
     }
 

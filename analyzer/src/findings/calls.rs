@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::{Evidence, Finding, FindingKind, Inside};
+use crate::causes::PartyKind;
 use crate::clock::Ns;
 use crate::tail::{FirstCall, LEAST_CALLS, SlowCalls};
 
@@ -94,6 +95,11 @@ impl Explained {
             let ns = found.map_or(0.0, |at| apis[at].preempted_ns.as_f64());
             ns >= EXPLAINS * excess_ns
         };
+        // Where a companion saw that it waited for other threads: that is what others find.
+        let awaited = waits_for_threads(evidence);
+        let waited = |thread: u32, api: u32, excess_ns: f64| {
+            awaited.get(&(thread, api)).is_some_and(|&ns| ns >= EXPLAINS * excess_ns)
+        };
         let firsts: HashMap<(u32, u32), f64> = excesses(
             evidence.tails.first_calls.iter().map(|c| (c.thread, c.context, c.excess_ns())),
         );
@@ -104,6 +110,7 @@ impl Explained {
             .iter()
             .filter(|call| !waits(call.api) && !outer.contains_key(&(call.thread, call.context)))
             .filter(|call| !preempted(call.thread, call.api, call.excess_ns()))
+            .filter(|call| !waited(call.thread, call.api, call.excess_ns()))
             .copied()
             .collect();
         let first_of: HashMap<(u32, u32), &FirstCall> = evidence
@@ -131,6 +138,7 @@ impl Explained {
                 !waits(calls.api) && !outer.contains_key(&(calls.thread, calls.context))
             })
             .filter(|calls| !preempted(calls.thread, calls.api, calls.excess_ns()))
+            .filter(|calls| !waited(calls.thread, calls.api, calls.excess_ns()))
             .collect();
         let mut excess = HashMap::new();
         let all = kept_firsts.iter().map(|call| (call.thread, call.api, call.excess_ns()));
@@ -145,6 +153,21 @@ impl Explained {
     pub(super) fn excess_ns(&self, thread: u32, api: Option<u32>) -> f64 {
         api.and_then(|api| self.excess.get(&(thread, api))).copied().unwrap_or(0.0)
     }
+}
+
+/// By thread and API: waits for locks, and for what other threads of the run are to do.
+fn waits_for_threads(evidence: &Evidence<'_>) -> HashMap<(u32, u32), f64> {
+    let mut sums = HashMap::new();
+    for row in &evidence.watched.causes {
+        let Some(api) = row.api else { continue };
+        let by_threads = || row.wakers.iter().any(|waker| waker.kind == PartyKind::Thread);
+        if row.purpose.is_lock() || row.purpose.is_handover() && by_threads() {
+            for span in &row.by_thread {
+                *sums.entry((span.thread, api)).or_default() += span.ns.as_f64();
+            }
+        }
+    }
+    sums
 }
 
 fn excesses(all: impl Iterator<Item = (u32, u32, f64)>) -> HashMap<(u32, u32), f64> {
@@ -288,7 +311,10 @@ pub(super) fn rare(evidence: &Evidence<'_>, explained: &Explained) -> Vec<Findin
 pub(super) fn tiny(evidence: &Evidence<'_>, explained: &Explained) -> Vec<Finding> {
     let mut found = Vec::new();
     for (number, group) in (0..).zip(&evidence.groups.rows) {
-        let lifetime = group.lifetime_ns.as_f64();
+        // What they wait for a processor tells nothing of what they do.
+        let threads = evidence.groups.threads(evidence.analysis, group);
+        let waited: f64 = threads.filter_map(|row| row.off_cpu.runnable_ns).map(Ns::as_f64).sum();
+        let lifetime = (group.lifetime_ns.as_f64() - waited).max(1.0);
         for row in &group.apis {
             let Some(api) = row.api else { continue };
             if row.calls < MANY || row.wait_ns > row.useful_ns || !can_be_fewer(evidence, api) {
@@ -300,7 +326,9 @@ pub(super) fn tiny(evidence: &Evidence<'_>, explained: &Explained) -> Vec<Findin
             let mean_ns = useful / row.calls as f64;
             let most = row.spread.max_thread;
             let saves_ns = row.spread.max_ns.as_f64() - slow(&most);
-            if mean_ns > TINY_NS || useful < DOMINATES * lifetime || !evidence.is_material(saves_ns)
+            if mean_ns > TINY_NS
+                || useful < DOMINATES * lifetime
+                || !evidence.is_material_to(most, saves_ns)
             {
                 continue;
             }

@@ -177,6 +177,8 @@ pub enum FindingKind {
         calls: u64,
         /// Bytes per call, on average.
         mean_bytes: f64,
+        /// Nine of ten ask for so many bytes, up to the next power of two; `None` where sizes differ, or are not known.
+        usual_bytes: Option<u64>,
         /// Time on the CPU in them.
         all_ns: Ns,
     },

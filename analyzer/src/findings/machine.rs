@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::{Evidence, Finding, FindingKind};
+use crate::causes::Purpose;
 use crate::clock::Ns;
+use crate::groups::ThreadSpan;
 use crate::rows::ThreadRow;
 use crate::stats::median;
 
@@ -73,7 +75,7 @@ pub(super) fn short_processes(evidence: &Evidence<'_>) -> Option<Finding> {
     let mut lives: Vec<f64> = began.iter().map(|&at| processes[at].wall_ns.as_f64()).collect();
     let wall = evidence.analysis.wall_ns.as_f64();
     let all_ns: f64 = all.iter().map(|&at| processes[at].wall_ns.as_f64()).sum();
-    let saves_ns = all_ns.min(wall);
+    let saves_ns = all_ns.max(awaited_ns(evidence, &all)).min(wall);
     if saves_ns < MUCH * wall || !evidence.is_material(saves_ns) {
         return None;
     }
@@ -87,4 +89,28 @@ pub(super) fn short_processes(evidence: &Evidence<'_>) -> Option<Finding> {
         all_ns: Ns::from_f64(all_ns),
     };
     Some(evidence.finding(group, vec![main as u32], None, saves_ns, kind))
+}
+
+/// How long the thread that waits longest for these processes does: for their ends, or for what they have to say. More than their lives,
+/// of which nothing tells before the hook is loaded, nor when they are torn down.
+fn awaited_ns(evidence: &Evidence<'_>, processes: &[usize]) -> f64 {
+    let process_of = |thread: u32| {
+        let row = evidence.analysis.threads.get(thread as usize)?;
+        Some(row.process)
+    };
+    let is_short = |span: &ThreadSpan| {
+        process_of(span.thread).is_some_and(|at| processes.binary_search(&at).is_ok())
+    };
+    let mut sums = BTreeMap::<u32, f64>::new();
+    for row in &evidence.watched.causes {
+        let of_short = row.wakers.iter().flat_map(|waker| &waker.by_thread).filter(|s| is_short(s));
+        let part = match row.purpose {
+            Purpose::Child => 1.0,
+            _ => of_short.map(|span| span.ns.as_f64()).sum::<f64>() / row.wait_ns.as_f64().max(1.0),
+        };
+        for span in row.by_thread.iter().filter(|span| !is_short(span)) {
+            *sums.entry(span.thread).or_default() += part.min(1.0) * span.ns.as_f64();
+        }
+    }
+    sums.into_values().fold(0.0, f64::max)
 }

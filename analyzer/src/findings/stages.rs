@@ -18,6 +18,8 @@ const MOSTLY_LAST: f64 = 0.6;
 const ROUNDS: u64 = 3;
 /// The others end earlier than the last one by at least this part of its life.
 const LATE: f64 = 0.25;
+/// Without the longest one, the waits of who is fed are still this part of all.
+const WITHOUT_LONGEST: f64 = 0.5;
 /// Threads that begin within this part of their life share work.
 const TOGETHER: f64 = 0.2;
 
@@ -30,7 +32,7 @@ pub(super) fn limiting(evidence: &Evidence<'_>) -> Vec<Finding> {
     let mut waiting: BTreeMap<u32, Vec<(u32, Joint<'_>)>> = BTreeMap::new();
     for (number, _) in (0..).zip(&evidence.groups.rows) {
         let rows: Joint<'_> =
-            evidence.causes_of(number).filter(|row| row.purpose.is_handover()).collect();
+            evidence.causes_of(number).filter(|row| is_fed_by_threads(row)).collect();
         let wakers = rows.rows.iter().flat_map(|row| &row.wakers);
         let mut groups: Vec<u32> = wakers
             .filter(|waker| waker.kind == PartyKind::Thread)
@@ -45,6 +47,15 @@ pub(super) fn limiting(evidence: &Evidence<'_>) -> Vec<Finding> {
         }
     }
     waiting.into_iter().filter_map(|(group, by)| stage(evidence, group, by)).collect()
+}
+
+/// Whether threads of the run are to hand something over, by whatever means.
+fn is_fed_by_threads(row: &CauseRow) -> bool {
+    let by_threads = || {
+        let joint: Joint<'_> = [row].into_iter().collect();
+        joint.ended_by(|waker| waker.kind == PartyKind::Thread && waker.group.is_some()) >= 0.5
+    };
+    row.purpose.is_handover() || row.purpose == Purpose::Network && by_threads()
 }
 
 fn stage(evidence: &Evidence<'_>, slow: u32, by: Vec<(u32, Joint<'_>)>) -> Option<Finding> {
@@ -62,7 +73,11 @@ fn stage(evidence: &Evidence<'_>, slow: u32, by: Vec<(u32, Joint<'_>)>) -> Optio
             let lifetime = working_ns(evidence, number, group);
             let all: f64 = joint.rows.iter().map(|row| part(row) * row.wait_ns.as_f64()).sum();
             let longest = joint.by_thread_where(part).first()?.0;
-            let is_fed = joint.waits() >= LEAST_SIGNALS && joint.max_ns() <= ONE_WAIT * longest;
+            // One wait for a start, an end or a busy machine makes no difference.
+            let rest = all - joint.max_ns();
+            let is_even = joint.max_ns() <= ONE_WAIT * longest;
+            let is_fed = joint.waits() >= LEAST_SIGNALS
+                && (is_even || rest >= (STARVES * lifetime).max(WITHOUT_LONGEST * all));
             let works = on_cpu_ns(evidence, group) >= CONSUMES * limiting_ns;
             (all >= STARVES * lifetime && is_fed && works && evidence.is_material(longest))
                 .then_some((number, all, longest, joint))

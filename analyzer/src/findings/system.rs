@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::joint::Joint;
 use super::waits::{SERIALISES, STARVES, named};
 use super::{Blame, Evidence, Finding, FindingKind};
+use crate::arguments::ArgumentUnit;
 use crate::causes::{ALLOCATOR, PartyKind, Purpose};
 use crate::clock::Ns;
 use crate::groups::GroupRow;
@@ -146,10 +147,19 @@ pub(super) fn small_transfers(evidence: &Evidence<'_>) -> Option<Finding> {
         syscall: row.syscall.clone(),
         calls: row.measures.calls,
         mean_bytes: row.measures.bytes.unwrap_or(0) as f64 / row.measures.calls as f64,
+        usual_bytes: row.of.api.and_then(|api| usual_size(evidence, api)),
         all_ns: row.measures.cpu_ns,
     };
     let finding = evidence.finding(group, vec![thread], row.of.api, saves_ns, kind);
     Some(Finding { blame: of_file(evidence, group, row.of.api, Some(file)), ..finding })
+}
+
+/// Returns the size of nearly all calls, by their argument: the smallest of those up to the next power of two.
+fn usual_size(evidence: &Evidence<'_>, api: u32) -> Option<u64> {
+    let argument = evidence.analysis.apis[api as usize].argument.as_ref()?;
+    let most = argument.sizes.iter().max_by_key(|sizes| sizes.calls)?;
+    let is_usual = most.calls as f64 >= NEARLY_ALL * argument.calls as f64;
+    (is_usual && argument.unit == ArgumentUnit::Bytes).then_some(most.from)
 }
 
 /// Finds files that are repeatedly written to the disk.
@@ -276,7 +286,15 @@ pub(super) fn polling(
 ) -> Option<Finding> {
     let rows = evidence.causes_of(number);
     let joint: Joint<'_> = rows
-        .filter(|row| matches!(row.purpose, Purpose::Sleep | Purpose::Readiness))
+        .filter(|row| match row.purpose {
+            Purpose::Sleep | Purpose::Readiness => true,
+            // With a limit that mostly is what ends it.
+            purpose if purpose.is_handover() => {
+                let joint: Joint<'_> = [*row].into_iter().collect();
+                joint.ended_by(|waker| waker.kind == PartyKind::Time) >= NEARLY_ALL
+            }
+            _ => false,
+        })
         .filter(|row| row.wait_ns.as_f64() <= SHORT_NS * row.waits as f64)
         .collect();
     let waits = joint.by_thread();

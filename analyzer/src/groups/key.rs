@@ -57,6 +57,8 @@ pub struct GroupKey {
     pub executable: String,
     /// The name that it was started as.
     pub program: String,
+    /// The role of the process by its title, for main threads of processes that set one.
+    pub role: Option<String>,
     /// The process that forked them, if that defines the group.
     pub parent: Option<usize>,
     /// The place of the start routine.
@@ -84,12 +86,13 @@ pub fn group_of(analysis: &Analysis, thread: &ThreadRow, naming: &dyn Naming) ->
         kind: GroupKind::Created,
         executable: process.executable.clone(),
         program: process.program.clone(),
+        role: None,
         parent: None,
         routine: place_of(thread.process, thread.start_routine),
         runs: None,
         name: String::new(),
     };
-    let main = GroupKey { routine: None, ..key.clone() };
+    let main = GroupKey { routine: None, role: process.role.clone(), ..key.clone() };
     match thread.origin {
         ThreadOrigin::Main if process.forked && process.parent.is_some() => {
             GroupKey { kind: GroupKind::Forked, parent: process.parent, ..main }
@@ -143,6 +146,9 @@ pub(super) fn collect(analysis: &Analysis, naming: &dyn Naming) -> Vec<(GroupKey
 /// Returns the label of a group, which may not be unique yet.
 pub(super) fn label(analysis: &Analysis, key: &GroupKey, sample: &ThreadRow) -> String {
     let executable = &key.program;
+    if let Some(role) = &key.role {
+        return role.clone();
+    }
     match key.kind {
         GroupKind::Main => format!("main of {executable}"),
         GroupKind::Forked => format!("forks of {executable}"),
