@@ -59,7 +59,7 @@ pub struct NarratedCall {
 #[must_use]
 pub fn narration(images: &[Image], analysis: &Analysis) -> Option<Narration> {
     let time = CommonTime::new(images);
-    let start = images.iter().map(|image| time.from_ticks(image, image.start()).0).min()?;
+    let start = images.iter().map(|image| time.of_ticks(image, image.start()).0).min()?;
     let threads: HashMap<(usize, u32), usize> = (0..)
         .zip(&analysis.threads)
         .map(|(number, row)| ((row.process, row.thread), number))
@@ -81,7 +81,7 @@ pub fn narration(images: &[Image], analysis: &Analysis) -> Option<Narration> {
         }
         for row in returned(file.single_syscalls()) {
             let (thread, place) = places.place_of(row.context_ref, row.tid);
-            let at = time.from_ticks(image, image.clock.ticks_at(Ns(row.entered_ns)));
+            let at = time.of_ticks(image, image.clock.ticks_at(Ns(row.entered_ns)));
             let context = Some(place).filter(|&at| (at as usize) < analysis.contexts.len());
             let ns = (row.left_ns > 0).then(|| Ns(row.left_ns.saturating_sub(row.entered_ns)));
             narration.calls.push(NarratedCall {
