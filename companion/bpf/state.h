@@ -32,6 +32,7 @@ struct state {
 	char waker_name[16];
 	struct cached cache[CACHED];
 	u32 narrates;
+	u32 handed; /* what it waits for was handed to a thread that had not yet run again */
 };
 
 #define IN_BLOCK 64

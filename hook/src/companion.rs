@@ -420,8 +420,8 @@ pub(crate) fn decline(directory: &[u8]) {
     sys::close(fd);
 }
 
-/// All threads of this process, which ran before it said hello, are to be watched; or none any more. They are stopped, and the calling thread
-/// is watched.
+/// Has all threads of this process, which existed before it said hello, be watched by the companion, or no longer.
+/// They are stopped, and the calling thread is watched.
 pub(crate) fn watch_all(on: bool) {
     if !sys::is_confined() {
         sys::control(HELLO + 4, usize::from(on));

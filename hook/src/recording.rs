@@ -32,7 +32,7 @@ use chase_logic::text::Text;
 pub(crate) const LARGEST: usize = 4 << 30;
 /// The initial length of the file and its mapping. The file is sparse; its length is set to what is used at the end.
 const FIRST_LENGTH: usize = 4 << 20;
-/// Length that it may have, by what the user wants.
+/// The maximum length that the user allows.
 static LIMIT: AtomicUsize = AtomicUsize::new(LARGEST);
 /// How much is populated at first, and at least each further time.
 const STEP: usize = 64 << 10;
@@ -124,12 +124,12 @@ fn refused(doing: &'static str) -> impl FnOnce(Errno) -> Refused {
     move |errno| Refused { doing, errno }
 }
 
-/// From now on, a recording gets no longer than so many bytes.
+/// Limits the length of recordings, in bytes.
 pub(crate) fn limit_to(bytes: u64) {
     LIMIT.store(usize::try_from(bytes).unwrap_or(LARGEST).min(LARGEST), Ordering::Relaxed);
 }
 
-/// Length that the file may have.
+/// The maximum length of the file.
 fn file_limit() -> usize {
     let limit = usize::try_from(sys::limit(libc::RLIMIT_FSIZE)).unwrap_or(usize::MAX);
     limit.min(LIMIT.load(Ordering::Relaxed))

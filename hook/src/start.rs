@@ -149,7 +149,7 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
 
 /// Sets up which events are recorded, and stores that in the recording.
 fn keep_events(this: &mut Process, events: &Events, max_size: u64) {
-    // Single calls are not to use up what the sums of all calls need.
+    // Events must not use up the room that the sums of all calls need.
     let share = if max_size == 0 { u64::MAX } else { max_size / 4 };
     let bytes = events.bytes.min(share);
     let mut entry = Text::<128>::new();

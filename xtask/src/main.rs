@@ -29,8 +29,9 @@ cargo xtask package [--built DIR]
 cargo xtask package --try [--built DIR]
                              install, use and remove that package in Debian's smallest system (root, debootstrap)
 cargo xtask bench [--peers]  what chase costs, and with --peers what other tools do (--help for more)
-cargo xtask torture [--minutes N] [--seed N] [--timing MODE]
-                             random programs under the hook, a minute by default; a seed alone runs its program again
+cargo xtask torture [--minutes N] [--seed N] [--mode MODE]
+                             random programs under the hook, a minute by default; a seed alone runs its program again;
+                             modes are adaptive, all, count, events, and attach
 cargo xtask faults           each system call of the hook fails in each way, and is the last one before a kill
 cargo xtask servers [N [NAME]]
                              attach to servers under load and leave them, N times each, 20 by default

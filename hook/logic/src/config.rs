@@ -33,11 +33,11 @@ pub struct Config {
     pub narrate: bool,
     /// `CHASE_EVENTS`: which single calls are recorded as events.
     pub events: Events,
-    /// `CHASE_MAX_SIZE`: most bytes of a process's recording; 0: no limit.
+    /// `CHASE_MAX_SIZE`: the maximum length of a process's recording in bytes; 0: no limit.
     pub max_size: u64,
-    /// It says something that is not known.
+    /// Whether its value is unknown.
     pub max_size_is_unknown: bool,
-    /// `CHASE_UNTIL`: when `chase record` will end the recording, ns of `CLOCK_MONOTONIC`; 0: not.
+    /// `CHASE_UNTIL`: when `chase record` will end the recording, in ns of `CLOCK_MONOTONIC`; 0: never.
     pub until_ns: u64,
     /// `CHASE_VERBOSE`: whether to print where the recording is written, or why there is none.
     pub verbose: bool,

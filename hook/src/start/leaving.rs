@@ -16,7 +16,7 @@ static WAITING: Lock<[*const Thread; LINGERING]> = Lock::new([ptr::null(); LINGE
 
 /// Restores all GOT entries and ends the recording; returns how many entries.
 pub(super) fn leave() -> u64 {
-    // With this held, nobody forks meanwhile.
+    // While this lock is held, no thread forks.
     let process = process::hold();
     let restored = loading::unhook_all();
     process::end(END_DETACHED, 0);
