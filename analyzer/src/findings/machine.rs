@@ -1,4 +1,4 @@
-//! What the run asks of the machine as a whole: processors, processes.
+//! The load that the run puts on the machine as a whole: processors, processes.
 
 use std::collections::BTreeMap;
 
@@ -9,18 +9,18 @@ use crate::groups::ThreadSpan;
 use crate::rows::ThreadRow;
 use crate::stats::median;
 
-/// So many threads for each processor could run on average, before that is worth a word.
+/// From this many ready threads per processor on average, the processors are crowded.
 const CROWDED: f64 = 1.5;
-/// The part of the time that threads want a processor, that they wait for one.
+/// The part of the time wanting a processor that threads have to wait for it.
 const SCARCE: f64 = 0.25;
-/// Fewer processes are no crowd.
+/// Fewer processes are not many.
 const MANY_PROCESSES: usize = 20;
-/// Processes that end sooner than this are short.
+/// Processes that end sooner than this are short-lived.
 const SHORT_LIFE_NS: f64 = 2e8;
-/// The part of the run that short processes take.
+/// The part of the run that short-lived processes take.
 const MUCH: f64 = 0.3;
 
-/// More threads could run than there are processors.
+/// Finds whether more threads are ready to run than there are processors.
 pub(super) fn too_many_threads(evidence: &Evidence<'_>) -> Option<Finding> {
     let processors = evidence.watched.processors?;
     let wanted =
@@ -53,7 +53,7 @@ pub(super) fn too_many_threads(evidence: &Evidence<'_>) -> Option<Finding> {
     Some(evidence.finding(group, threads, None, 0.0, kind))
 }
 
-/// Processes that begin and end, one after the other.
+/// Finds many processes that begin and end one after the other.
 pub(super) fn short_processes(evidence: &Evidence<'_>) -> Option<Finding> {
     let processes = &evidence.analysis.processes;
     let short = |&at: &usize| {
@@ -61,7 +61,7 @@ pub(super) fn short_processes(evidence: &Evidence<'_>) -> Option<Finding> {
         row.parent.is_some() && row.wall_ns.as_f64() <= SHORT_LIFE_NS
     };
     let all: Vec<usize> = (0..processes.len()).filter(short).collect();
-    // An image that a fork left and an exec has replaced is the beginning of the next one.
+    // An image that began by a fork and was replaced by an exec is the beginning of the next image.
     let mut began: Vec<usize> = all.clone();
     began.retain(|&at| !processes[at].forked);
     if began.len() < MANY_PROCESSES {

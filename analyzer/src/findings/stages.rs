@@ -10,13 +10,13 @@ use crate::clock::Ns;
 use crate::groups::GroupRow;
 use crate::stats::median;
 
-/// Who limits others waits for them no longer than for this part of its life.
+/// A limiting thread waits for others during at most this part of its life.
 const WAITS_FOR_NOBODY: f64 = 0.2;
-/// The last one at a barrier is the same one for this part of the time that others wait there.
+/// The last at a barrier is the same thread for at least this part of the time that others wait there.
 const MOSTLY_LAST: f64 = 0.6;
-/// Barriers at least: who is last once is so by chance.
+/// The minimum number of barriers: the last at a single one is so by chance.
 const ROUNDS: u64 = 3;
-/// Others end so much earlier than the last one, as a part of its life.
+/// The others end earlier than the last one by at least this part of its life.
 const LATE: f64 = 0.25;
 /// Without the longest one, the waits of who is fed are still this part of all.
 const WITHOUT_LONGEST: f64 = 0.5;
@@ -27,7 +27,7 @@ fn is_of(group: u32) -> impl Fn(&Party) -> bool {
     move |party| party.kind == PartyKind::Thread && party.group == Some(group)
 }
 
-/// Groups that limit others.
+/// Finds groups that limit others.
 pub(super) fn limiting(evidence: &Evidence<'_>) -> Vec<Finding> {
     let mut waiting: BTreeMap<u32, Vec<(u32, Joint<'_>)>> = BTreeMap::new();
     for (number, _) in (0..).zip(&evidence.groups.rows) {
@@ -108,7 +108,7 @@ fn on_cpu_ns(evidence: &Evidence<'_>, group: &GroupRow) -> f64 {
     threads.filter_map(|row| row.on_cpu_ns).map(Ns::as_f64).sum()
 }
 
-/// Lifetimes of a group, without what it waits for the end of others.
+/// Returns the lifetimes of a group, without waits for the end of others.
 fn working_ns(evidence: &Evidence<'_>, number: u32, group: &GroupRow) -> f64 {
     let ends = evidence
         .causes_of(number)
@@ -117,7 +117,7 @@ fn working_ns(evidence: &Evidence<'_>, number: u32, group: &GroupRow) -> f64 {
     (group.lifetime_ns.as_f64() - ends).max(1.0)
 }
 
-/// Whether it neither waits for others of the run nor lets time pass.
+/// Whether the group neither waits for other threads of the run nor lets time pass.
 fn waits_for_nobody(evidence: &Evidence<'_>, number: u32, group: &GroupRow) -> bool {
     let waits = evidence.causes_of(number).map(|row| match row.purpose {
         Purpose::Sleep | Purpose::Readiness => row.wait_ns.as_f64(),
@@ -132,7 +132,7 @@ fn waits_for_nobody(evidence: &Evidence<'_>, number: u32, group: &GroupRow) -> b
     waits.sum::<f64>() <= WAITS_FOR_NOBODY * working_ns(evidence, number, group)
 }
 
-/// The thread that comes last to the barriers of its group.
+/// Finds the thread that comes last to the barriers of its group.
 pub(super) fn last_at_barrier(
     evidence: &Evidence<'_>,
     (number, group): (u32, &GroupRow),
@@ -159,7 +159,7 @@ pub(super) fn last_at_barrier(
     Some(Finding { blame: Some(blame), ..finding })
 }
 
-/// The thread of a group that ends long after the others, while who has created them waits for that.
+/// Finds the thread of a group that ends long after the others, while its creator waits for that.
 pub(super) fn last_to_end(
     evidence: &Evidence<'_>,
     (number, group): (u32, &GroupRow),
@@ -184,7 +184,7 @@ pub(super) fn last_to_end(
     {
         return None;
     }
-    // Who waits for it: its creator.
+    // The creator waits for it.
     let creator = thread.creator?;
     let mut all = (0..).zip(&evidence.analysis.threads);
     let (creator, _) =

@@ -139,6 +139,8 @@ static TABLE: Names<Kind, 256> = Names::new(&[
     (b"_ULx86_64_*", Kind::Alone),
     (b"backtrace", Kind::Capture),
     (b"_Unwind_Backtrace", Kind::Capture),
+    // Lists the objects in the namespace of its caller, which it finds by its return address.
+    (b"dl_iterate_phdr", Kind::Capture),
     // Unwind the stack from where they are called; they return only if nobody catches.
     (b"_Unwind_RaiseException", Kind::Capture),
     (b"_Unwind_Resume", Kind::Leave),
