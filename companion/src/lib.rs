@@ -20,6 +20,7 @@ pub mod file;
 pub mod generated;
 pub mod greeter;
 pub mod intervals;
+pub mod jitdump;
 pub mod mapping;
 pub mod maps;
 pub mod narration;

@@ -20,7 +20,8 @@ pub struct Mapping {
     pub seen_ns: u64,
     end: u64,
     offset: u64,
-    path: Vec<u8>,
+    /// The file's, as the process sees it; empty where there is none.
+    pub path: Vec<u8>,
 }
 
 impl Mapping {

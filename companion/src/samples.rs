@@ -129,7 +129,7 @@ impl Samples {
     /// Opens the list of names of generated code, if the process has run such code.
     pub fn look_for_names(&mut self, process: &Process, now_ns: u64) {
         if let Some(names) = &mut self.names {
-            names.open_list(process, now_ns);
+            names.open_files(process, now_ns, self.mappings.iter().map(|mapping| &*mapping.path));
         }
     }
 

@@ -14,6 +14,9 @@ pub const STARTING: u32 = HELLO + 2;
 /// First argument of the `prctl` by which a thread asks that each of its system calls is recorded, and those of all
 /// threads and processes that it starts.
 pub const NARRATE: u32 = HELLO + 3;
+/// First argument of the `prctl` by which a process that ran before its hello says so, with a second argument of 1: all its threads are
+/// traced then; and of 0: none is any more.
+pub const ATTACHED: u32 = HELLO + 4;
 /// [`Hello::version`].
 pub const HELLO_VERSION: u32 = 2;
 
@@ -286,8 +289,8 @@ pub struct Process {
     pub own_pid: u32,
     /// Number of the process or image that it was forked from, or that it replaced; its own number for the first.
     pub parent: u32,
-    /// Padding.
-    pub reserved: u32,
+    /// Of one that ran before its hello, or that was left: whether its threads are traced.
+    pub attached: u32,
     /// When its tracing began, `CLOCK_MONOTONIC`.
     pub began_ns: u64,
     /// When a thread of it last ended.
@@ -332,6 +335,8 @@ pub struct Totals {
     pub lost_intervals: u64,
     /// Single system calls for which there was no room.
     pub lost_told: u64,
+    /// Processes that ran before their hello.
+    pub attached: u64,
 }
 
 const _: () = {

@@ -297,6 +297,7 @@ impl Unprivileged {
         let mut failed = None;
         for Living { image, .. } in self.living.values_mut() {
             image.samples.look_up(&image.process, now);
+            image.samples.look_for_names(&image.process, now);
             // For other images it is not known yet whether there will be a recording.
             if image.process.state == PROCESS_GREETED {
                 failed = image.write(&self.directory, hz, lost).or(failed);
@@ -304,7 +305,7 @@ impl Unprivileged {
         }
         for mut image in std::mem::take(&mut self.ended) {
             failed = image.write(&self.directory, hz, lost).or(failed);
-            failed = image.finish().or(failed);
+            failed = image.finish(&self.directory).or(failed);
         }
         if self.failed.is_none() {
             self.failed = failed.map(|error| (self.directory.clone(), error));
@@ -417,11 +418,17 @@ impl Image {
         result.err()
     }
 
-    fn finish(&mut self) -> Option<io::Error> {
+    fn finish(&mut self, directory: &Path) -> Option<io::Error> {
         let file = self.file.as_mut()?;
         file.header.state = STATE_COMPLETE;
         file.header.ended_ns = self.process.ended_ns;
-        file.write_header().err()
+        let names = std::mem::take(&mut self.samples).names();
+        let names = names.filter(|_| self.process.state == PROCESS_GREETED);
+        let kept = names.and_then(|names| {
+            let recording = path_of(&self.process, directory).with_extension("");
+            names.keep(&self.process, &recording, now_ns(libc::CLOCK_MONOTONIC)).err()
+        });
+        file.write_header().err().or(kept)
     }
 }
 

@@ -417,6 +417,14 @@ pub(crate) fn decline(directory: &[u8]) {
     sys::close(fd);
 }
 
+/// Has all threads of this process, which existed before it said hello, be watched by the companion, or no longer.
+/// They are stopped, and the calling thread is watched.
+pub(crate) fn watch_all(on: bool) {
+    if !sys::is_confined() {
+        sys::control(HELLO + 4, usize::from(on));
+    }
+}
+
 /// Ends the watching of this thread by a companion.
 fn say_goodbye() {
     sys::control(HELLO + 1, 0);

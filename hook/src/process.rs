@@ -1,12 +1,13 @@
 //! The life of the process: its recording, its forks, its end.
 
 mod fork;
+mod title;
 
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use chase_format::layout::{
-    ChunkKind, ClockPair, END_EXIT, EXTENSION, Header, ORIGIN_FORK, READER_MIN, VERSION,
+    ChunkKind, ClockPair, END_EXEC, END_EXIT, EXTENSION, Header, ORIGIN_FORK, READER_MIN, VERSION,
 };
 
 use self::fork::{after_fork_in_child, after_fork_in_parent, before_fork};
@@ -227,6 +228,9 @@ pub(crate) fn end(kind: u32, status: i32) {
             thread.note_cpu();
             recording::note_names();
         }
+    }
+    if !confined && kind != END_EXEC {
+        title::record();
     }
     if !confined {
         recording::note_latest();

@@ -12,7 +12,7 @@ mod place;
 use core::mem::offset_of;
 use core::ops::Range;
 use core::ptr;
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use chase_format::layout::{
     ChunkKind, Header, NONE, OriginRecord, PAGE, STOP_CONFINED, STOP_LIMIT, STOP_NO_MEMORY,
@@ -32,6 +32,8 @@ use chase_logic::text::Text;
 pub(crate) const LARGEST: usize = 4 << 30;
 /// The initial length of the file and its mapping. The file is sparse; its length is set to what is used at the end.
 const FIRST_LENGTH: usize = 4 << 20;
+/// The maximum length that the user allows.
+static LIMIT: AtomicUsize = AtomicUsize::new(LARGEST);
 /// How much is populated at first, and at least each further time.
 const STEP: usize = 64 << 10;
 /// (A call, or the start of a thread, waits while a step is populated.)
@@ -122,10 +124,21 @@ fn refused(doing: &'static str) -> impl FnOnce(Errno) -> Refused {
     move |errno| Refused { doing, errno }
 }
 
+/// Limits the length of recordings, in bytes.
+pub(crate) fn limit_to(bytes: u64) {
+    LIMIT.store(usize::try_from(bytes).unwrap_or(LARGEST).min(LARGEST), Ordering::Relaxed);
+}
+
+/// The maximum length of the file.
+fn file_limit() -> usize {
+    let limit = usize::try_from(sys::limit(libc::RLIMIT_FSIZE)).unwrap_or(usize::MAX);
+    limit.min(LIMIT.load(Ordering::Relaxed))
+}
+
 /// Creates the file `path` and maps it. In a fork's child, replaces the mapping of the parent's recording. Called
 /// while there is only one thread.
 pub(crate) fn create(path: &Text<4096>, header: &Header) -> Result<(), Refused> {
-    let file_limit = usize::try_from(sys::limit(libc::RLIMIT_FSIZE)).unwrap_or(usize::MAX);
+    let file_limit = file_limit();
     if file_limit < 2 * STEP {
         return Err(Refused { doing: "the file size limit is too small", errno: libc::EFBIG });
     }
@@ -281,7 +294,7 @@ fn make_room(state: &mut State) -> Result<(), (u32, Errno)> {
 
 /// Lengthens the file. Its path may lead to another file by now, or to none, so the inode is compared.
 fn lengthen(state: &mut State, wanted: usize) -> Result<(), (u32, Errno)> {
-    let file_limit = usize::try_from(sys::limit(libc::RLIMIT_FSIZE)).unwrap_or(usize::MAX);
+    let file_limit = file_limit();
     let length = (state.length * 4).max(wanted).min(LARGEST).min(file_limit & !(PAGE - 1));
     if length < wanted {
         return Err((STOP_LIMIT, libc::EFBIG));

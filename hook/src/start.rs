@@ -35,6 +35,8 @@ const TIMING_UNKNOWN: &[u8] =
 const EVENTS_UNKNOWN: &[u8] =
     b"chase: CHASE_EVENTS must be off, slow, slow:TIME, all, all=OBJECT:FUNCTION, a size like \
     64MB, first or last, or several of these with commas; what is not known of it is ignored\n";
+const MAX_SIZE_UNKNOWN: &[u8] =
+    b"chase: CHASE_MAX_SIZE must be a size like 64MB; the recording has no limit\n";
 const NO_ROOM: &[u8] =
     b"chase: nothing is recorded: the dynamic linker has no room for it, as in programs with LD_AUDIT set\n";
 const DEFAULT_OUTPUT: &[u8] = b"chase.data";
@@ -66,6 +68,12 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
         }
         return loading::find_real();
     }
+    if config.until_ns != 0 {
+        if sys::clock_ns(libc::CLOCK_MONOTONIC) >= config.until_ns {
+            return loading::find_real();
+        }
+        late::may_be_left();
+    }
     let starting = (config.syscalls != Syscalls::Off).then(Starting::begin);
     let spent = Spent::now();
     let this = &mut *process::hold();
@@ -82,6 +90,9 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
     let Some(image) = auxiliary.executable_image() else { return };
     roots::hide_own();
     stubs::connect_pads();
+    if config.until_ns != 0 && !keep_originals() {
+        return;
+    }
     if !loading::find_objects(image, auxiliary.vdso, executable, config) {
         return;
     }
@@ -95,6 +106,7 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
     }
     this.meta.push(b"\0");
     find_directory(this, config.output);
+    limit_size(&config);
     if let Err(refused) = open_in_directory(this) {
         say_refused(&config, &refused);
         if config.syscalls == Syscalls::Require {
@@ -125,6 +137,9 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
     if config.events.is_unknown {
         sys::write_stderr(EVENTS_UNKNOWN);
     }
+    if config.max_size_is_unknown {
+        sys::write_stderr(MAX_SIZE_UNKNOWN);
+    }
     if config.verbose {
         let mut line = Text::<4352>::new();
         line.push(b"chase: recording to ").push(this.path.as_bytes()).push(b"\n");
@@ -133,7 +148,10 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
 }
 
 /// Sets up which events are recorded, and stores that in the recording.
-fn keep_events(this: &mut Process, events: &Events) {
+fn keep_events(this: &mut Process, events: &Events, max_size: u64) {
+    // Events must not use up the room that the sums of all calls need.
+    let share = if max_size == 0 { u64::MAX } else { max_size / 4 };
+    let bytes = events.bytes.min(share);
     let mut entry = Text::<128>::new();
     entry.push(b"events\0");
     if events.kept == Kept::Off {
@@ -141,13 +159,13 @@ fn keep_events(this: &mut Process, events: &Events) {
     } else {
         want_events(&WantedEvents {
             limit_ns: events.limit_ns,
-            bytes: events.bytes,
+            bytes,
             keeps_first: events.keeps_first,
             has_chosen: events.has_chosen,
         });
         entry.push_number(events.limit_ns).push(b" ns, ");
         entry.push(if events.keeps_first { b"first " } else { b"last " });
-        entry.push_number(events.bytes).push(b" bytes");
+        entry.push_number(bytes).push(b" bytes");
         entry.push(if events.has_chosen { b", some functions wholly" } else { b"" });
     }
     entry.push(b"\0");
@@ -195,9 +213,13 @@ fn begin_late(config: Config, auxiliary: Auxiliary, attached: &[u8]) -> Result<(
     note_command(this);
     this.meta.push(b"attached\0").push(after_name(attached, b"CHASE_ATTACHED")).push(b"\0");
     find_directory(this, config.output);
+    limit_size(&config);
     open_in_directory(this)?;
     find_companion(this, &config);
     let is_watched = greet_companion(this);
+    if is_watched {
+        companion::watch_all(true);
+    }
     let _own = is_watched.then(Starting::begin);
     choose_timing(this, &config);
     if is_first {
@@ -219,6 +241,10 @@ fn begin_late(config: Config, auxiliary: Auxiliary, attached: &[u8]) -> Result<(
     let _signals = SignalsBlocked::new();
     release(helper);
     Ok(())
+}
+
+fn limit_size(config: &Config) {
+    recording::limit_to(if config.max_size == 0 { u64::MAX } else { config.max_size });
 }
 
 /// Returns what follows `name=` in a list of NUL-terminated strings; empty if it isn't there.
@@ -260,7 +286,7 @@ fn choose_timing(this: &mut Process, config: &Config) {
     if config.arguments && timing != TIMING_COUNT {
         crate::arguments::start();
     }
-    keep_events(this, &config.events);
+    keep_events(this, &config.events, config.max_size);
     // SAFETY: the header is in the first page of the mapping.
     unsafe { (*recording::header()).timing = sampling::mode() };
 }

@@ -1,4 +1,4 @@
-//! From samples to tables.
+//! Makes tables of samples.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,12 +9,12 @@ use crate::contexts::Contexts;
 use crate::names::Names;
 use crate::sampled::{OnCpuOfApi, SampledTime};
 
-/// Threads with fewer samples than this are taken together.
+/// Threads with fewer samples than this are pooled.
 const FEW: u64 = 10;
-/// Standard deviations of a 95 % interval.
+/// The number of standard deviations of a 95 % interval.
 const Z: f64 = 1.96;
 
-/// Sums of samples, each with the time that it stands for.
+/// Sums of samples, and of the time that they stand for.
 #[derive(Clone, Copy, Default)]
 struct Sum {
     samples: u64,
@@ -40,7 +40,7 @@ impl Sum {
     }
 }
 
-/// Half the width of the 95 % interval of a share of `k` in `n`, by Wilson.
+/// Returns half the width of Wilson's 95 % interval of the share `k` of `n`.
 pub(super) fn wilson(k: u64, n: u64) -> f64 {
     if n == 0 {
         return 0.0;
@@ -49,15 +49,15 @@ pub(super) fn wilson(k: u64, n: u64) -> f64 {
     Z * (p * (1.0 - p) / n + Z * Z / (4.0 * n * n)).sqrt() / (1.0 + Z * Z / n)
 }
 
-/// Time on the CPU of what has an old number.
+/// Time on the CPU, by numbers of the collected tables.
 pub(crate) struct ByNumber {
     /// The split of each API.
     pub(crate) apis: Vec<OnCpuOfApi>,
-    /// Of each merged context, without calls inside, ns.
+    /// The time of each merged context, without calls inside it, in ns.
     pub(crate) contexts: Vec<f64>,
 }
 
-/// The tables, and what goes into those of others.
+/// Returns the tables, and what other tables need.
 pub(crate) fn tables_of(
     collected: &Collected,
     names: &Names,
@@ -78,7 +78,7 @@ pub(crate) fn tables_of(
         watching_ns += sample.kernel as f64 * (weight.user_ns - weight.kernel_ns);
         by_object.entry(sample.object).or_default().add(sample, weight);
         let address = sample.address;
-        // Code in no file is another one in each process.
+        // Code in no file differs between processes.
         let process = address.svma.is_none().then_some(sample.thread.0);
         let key = (sample.object, address.svma.unwrap_or(address.avma), process);
         let row = OnCpuAddress {
@@ -133,7 +133,7 @@ pub(crate) fn tables_of(
     (on_cpu, by_number)
 }
 
-/// In the library itself, in an application, elsewhere.
+/// The split of an API: in the library itself, in an application, elsewhere.
 const PARTS: usize = 3;
 
 fn part_of(object: u32, library: u32, names: &Names) -> usize {
@@ -165,7 +165,7 @@ fn of_api(parts: [Sum; PARTS], all: Sum, user_only: bool) -> OnCpuOfApi {
 #[derive(Clone, Copy, Default)]
 struct Weight {
     user_ns: f64,
-    /// Less, by what watching system calls took.
+    /// Reduced by the overhead of observing system calls.
     kernel_ns: f64,
 }
 
@@ -180,14 +180,14 @@ impl Weight {
         let own = if time.watching_ns == 0 {
             0.0
         } else {
-            // What few samples tell may be less than what was measured.
+            // With few samples, the time in the kernel may be underestimated.
             (time.watching_ns as f64 / in_kernel_ns).min(1.0)
         };
         Self { user_ns: each_ns, kernel_ns: each_ns * (1.0 - own) }
     }
 }
 
-/// What a sample of each thread stands for.
+/// Returns what a sample of each thread stands for.
 fn weights(collected: &Collected) -> HashMap<ThreadKey, Weight> {
     let mut few: HashMap<u32, ThreadTime> = HashMap::new();
     for ((process, _), time) in &collected.threads {

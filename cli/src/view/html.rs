@@ -196,7 +196,7 @@ fn facts(report: &Report) -> Facts {
         processes: processes::costliest(&analysis.processes, PROCESSES)
             .map(|process| Process {
                 pid: process.pid,
-                program: (&*process.program).into(),
+                program: process.name().into(),
                 wall_ns: process.wall_ns.as_f64(),
                 threads: process.totals.threads,
                 calls: process.totals.calls,
@@ -234,7 +234,11 @@ fn lead(report: &Report) -> Vec<(String, String)> {
     add(threads, "");
     let calls = approximate(totals.calls_estimated, plural(totals.calls, "library call"));
     add(calls, "");
-    add(format!("about {}", processes::overhead(analysis)), "cost of recording");
+    let cost = processes::Cost::of(analysis);
+    add(format!("about {}", cost.inside), "cost of recording");
+    if let Some(time) = cost.companion {
+        add(time, "of the companion, beside the processes");
+    }
     lead
 }
 

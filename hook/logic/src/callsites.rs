@@ -75,7 +75,7 @@ impl<'a> Entries<'a> {
     pub unsafe fn scan(&mut self, start: usize, end: usize) {
         const MORE: usize = 4 + 3;
         let mut at = start + 2;
-        // SAFETY: sSE2 is part of the baseline. A block's loads reach 3 bytes beyond it, which is within the code by
+        // SAFETY: SSE2 is part of the baseline. A block's loads reach 3 bytes beyond it, which is within the code by
         // the loop's bound.
         unsafe {
             // SSE2 only has a signed comparison.

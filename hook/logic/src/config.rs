@@ -2,7 +2,8 @@
 
 use chase_format::layout::{TIMING_ADAPTIVE, TIMING_ALL, TIMING_COUNT};
 
-use crate::events::Events;
+use crate::events::{Events, size};
+use crate::session::number;
 use crate::text::{c_bytes, matches_item};
 
 /// What the environment asks for.
@@ -32,6 +33,12 @@ pub struct Config {
     pub narrate: bool,
     /// `CHASE_EVENTS`: which single calls are recorded as events.
     pub events: Events,
+    /// `CHASE_MAX_SIZE`: the maximum length of a process's recording in bytes; 0: no limit.
+    pub max_size: u64,
+    /// Whether its value is unknown.
+    pub max_size_is_unknown: bool,
+    /// `CHASE_UNTIL`: when `chase record` will end the recording, in ns of `CLOCK_MONOTONIC`; 0: never.
+    pub until_ns: u64,
     /// `CHASE_VERBOSE`: whether to print where the recording is written, or why there is none.
     pub verbose: bool,
 }
@@ -75,6 +82,9 @@ impl Config {
         arguments: true,
         narrate: false,
         events: Events::DEFAULT,
+        max_size: 0,
+        max_size_is_unknown: false,
+        until_ns: 0,
         verbose: false,
     };
 
@@ -111,6 +121,11 @@ impl Config {
                 config.narrate = !matches!(value, b"" | b"0");
             } else if let Some(value) = value(b"CHASE_EVENTS") {
                 config.events = Events::read(value);
+            } else if let Some(value) = value(b"CHASE_MAX_SIZE") {
+                config.max_size = size(value).unwrap_or(0);
+                config.max_size_is_unknown = !value.is_empty() && config.max_size == 0;
+            } else if let Some(value) = value(b"CHASE_UNTIL") {
+                config.until_ns = number(value).unwrap_or(0);
             } else if let Some(value) = value(b"CHASE_VERBOSE") {
                 config.verbose = !matches!(value, b"" | b"0");
             }
@@ -181,6 +196,15 @@ mod tests {
         assert_eq!(config.timing, TIMING_ALL);
         assert!(config.syscalls == Syscalls::Unknown);
         assert_eq!(read(&[c"CHASE_TIMING=count"]).timing, TIMING_COUNT);
+    }
+
+    #[test]
+    fn a_size_has_a_unit() {
+        assert_eq!(read(&[c"CHASE_MAX_SIZE=64MB"]).max_size, 64 << 20);
+        for text in [c"CHASE_MAX_SIZE=64", c"CHASE_MAX_SIZE=much", c"CHASE_MAX_SIZE=0MB"] {
+            let config = read(&[text]);
+            assert!(config.max_size == 0 && config.max_size_is_unknown);
+        }
     }
 
     #[test]

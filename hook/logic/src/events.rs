@@ -112,7 +112,9 @@ fn duration_ns(text: &[u8]) -> Option<u64> {
     number.checked_mul(unit_ns)
 }
 
-fn size(text: &[u8]) -> Option<u64> {
+/// Bytes, as `64MB` says; `None`: it says nothing that is known.
+#[must_use]
+pub fn size(text: &[u8]) -> Option<u64> {
     let (number, unit) = number(text)?;
     let shift = match unit {
         b"KB" | b"kB" | b"K" | b"k" => 10,

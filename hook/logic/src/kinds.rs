@@ -106,6 +106,13 @@ const _: () = {
     }
 };
 
+/// Whether nobody compares the address of such a function, or keeps it: where code loads it, that is to call it more than once. (So do
+/// compilers without a PLT, in loops around a futex or a sleep.)
+#[must_use]
+pub fn is_only_called(name: &[u8]) -> bool {
+    matches!(name, b"syscall" | b"nanosleep" | b"clock_nanosleep" | b"sched_yield")
+}
+
 /// The table of special functions. A comment on each group says why they are special.
 static TABLE: Names<Kind, 256> = Names::new(&[
     // Return twice: the second time, their frame would be gone.
@@ -132,6 +139,8 @@ static TABLE: Names<Kind, 256> = Names::new(&[
     (b"_ULx86_64_*", Kind::Alone),
     (b"backtrace", Kind::Capture),
     (b"_Unwind_Backtrace", Kind::Capture),
+    // Lists the objects in the namespace of its caller, which it finds by its return address.
+    (b"dl_iterate_phdr", Kind::Capture),
     // Unwind the stack from where they are called; they return only if nobody catches.
     (b"_Unwind_RaiseException", Kind::Capture),
     (b"_Unwind_Resume", Kind::Leave),

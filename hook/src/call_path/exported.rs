@@ -45,3 +45,10 @@ unsafe extern "C" fn chase_mark_named(name: *const c_char) {
     };
     thread.note_mark(of);
 }
+
+/// What the dynamic linker asks an auditor (`LD_AUDIT`), if somebody names this library as one: it is one that wants to be
+/// told of nothing. One that says no is unloaded, and the dynamic linker ends the process where that can't be done.
+#[unsafe(no_mangle)]
+extern "C" fn la_version(version: u32) -> u32 {
+    version
+}

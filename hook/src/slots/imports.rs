@@ -15,7 +15,7 @@ use crate::resolve::{Wanted, address_of};
 use crate::{stubs, sys};
 use chase_logic::callsites::{ENTRY, Entries};
 use chase_logic::config::Config;
-use chase_logic::kinds::{Kind, kind_of};
+use chase_logic::kinds::{Kind, is_only_called, kind_of};
 
 /// An import that can be hooked.
 pub(super) struct Import {
@@ -86,7 +86,7 @@ pub(super) fn verdict_on(
         if !is_function_of_another(objects, image, bound) {
             return Verdict::Ignore;
         }
-        if !uses.only_called(got) {
+        if !uses.only_called(got) && !is_only_called(name) {
             return Verdict::Skip(SkipReason::Pointer);
         }
     }

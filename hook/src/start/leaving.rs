@@ -8,7 +8,7 @@ use crate::lock::Lock;
 use crate::process;
 use crate::signals::SignalsBlocked;
 use crate::thread::Thread;
-use crate::{counts, loading, thread_life};
+use crate::{companion, counts, loading, thread_life};
 
 /// The number of threads that can be kept until their calls have returned through their frames.
 const LINGERING: usize = 4096;
@@ -16,10 +16,13 @@ static WAITING: Lock<[*const Thread; LINGERING]> = Lock::new([ptr::null(); LINGE
 
 /// Restores all GOT entries and ends the recording; returns how many entries.
 pub(super) fn leave() -> u64 {
-    // With this held, nobody forks meanwhile.
-    let _process = process::hold();
+    // While this lock is held, no thread forks.
+    let process = process::hold();
     let restored = loading::unhook_all();
     process::end(END_DETACHED, 0);
+    if process.session.is_some() {
+        companion::watch_all(false);
+    }
     restored
 }
 

@@ -9,9 +9,11 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use chase_format::layout::{COMMITTED, ChunkHeader, EventsHead, PAGE};
 
-use super::events::CHUNKS;
 use crate::lock::{Fork, Lock};
 use crate::recording::{self, Lost};
+
+/// The maximum number of chunks of a thread: each is twice as large as the one before.
+pub(super) const CHUNKS: usize = 14;
 
 /// A chunk's [`EventsHead`] after the end of its thread: readers pass over all but the first word.
 #[repr(C)]

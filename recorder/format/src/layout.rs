@@ -353,8 +353,8 @@ pub enum ChunkKind {
     /// Key and value strings: `key NUL value NUL ...`; `count` is the number of bytes. Keys:
     /// `executable`, `command` (arguments joined by 0x1f), `directory`, `host`, `kernel`, `writer`,
     /// `syscalls` (`on`, or why they are not recorded), `events` (see the reader's `EventsKept`), `attached` (of a process
-    /// that ran already: how many threads it had, and in how many of them a call was under way, which is not recorded); in
-    /// older files also `budget` (`on` where calls
+    /// that ran already: how many threads it had, and in how many of them a call was under way, which is not recorded), `title`
+    /// (in a chunk of its own, at the end: what the process called itself then, `program: what it does`); in older files also `budget` (`on` where calls
     /// may have been seen in windows alone).
     Meta = 1,
     /// One loaded object: [`ObjectRecord`], its segments, its slots, their strings.
