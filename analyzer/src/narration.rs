@@ -1,4 +1,4 @@
-//! What happened in order: system calls with their arguments, where a recording was asked for them.
+//! Single system calls in order, with their arguments, if the recording was asked for them.
 
 mod arguments;
 mod flags;
@@ -16,35 +16,36 @@ use crate::common_time::CommonTime;
 use crate::image::Image;
 use crate::syscalls::Places;
 
-/// System calls of a run, by when they began.
+/// System calls of a run, by the time at which they began.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Narration {
-    /// All of them, but for chase's own.
+    /// All of them, except chase's own.
     pub calls: Vec<NarratedCall>,
-    /// System calls, at least, that are missing, for want of room.
+    /// A lower bound of the system calls that are missing for lack of room.
     pub lost: u64,
 }
 
-/// One system call.
+/// A single system call.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct NarratedCall {
-    /// When it began, since the start of the run.
+    /// When it began, relative to the start of the run.
     pub at_ns: Ns,
-    /// How long it took; `None`: it did not return.
+    /// How long it took; `None` if it did not return.
     pub ns: Option<Ns>,
-    /// By number in [`Analysis::processes`].
+    /// Its process, by number in [`Analysis::processes`].
     pub process: usize,
-    /// By number in [`Analysis::threads`], where the thread is recorded.
+    /// Its thread, by number in [`Analysis::threads`], if the thread is recorded.
     pub thread: Option<usize>,
     /// Thread id.
     pub tid: u32,
-    /// In which library calls, by number in [`Analysis::contexts`]; `None`: in none that was recorded.
+    /// The context in which it was made, by number in [`Analysis::contexts`]; `None` if it was made outside of
+    /// recorded calls.
     pub context: Option<u32>,
     /// Its number.
     pub number: u32,
-    /// Its name and its arguments, as they would be written in C.
+    /// Name and arguments, written as in C.
     pub call: String,
-    /// What it returned: a number, or -1 and the name of the error; `?` where it did not return.
+    /// Its result: a number, or -1 and the name of the error; `?` if it did not return.
     pub result: String,
     /// Its first argument.
     #[serde(skip)]
@@ -53,11 +54,12 @@ pub struct NarratedCall {
     pub failed: bool,
 }
 
-/// The system calls of `images`, which are those of `analysis`; `None` if nobody was asked to tell them.
+/// Returns the system calls of `images`, which are those of `analysis`; `None` if single system calls were not
+/// recorded.
 #[must_use]
 pub fn narration(images: &[Image], analysis: &Analysis) -> Option<Narration> {
     let time = CommonTime::new(images);
-    let start = images.iter().map(|image| time.of(image, image.start()).0).min()?;
+    let start = images.iter().map(|image| time.from_ticks(image, image.start()).0).min()?;
     let threads: HashMap<(usize, u32), usize> = (0..)
         .zip(&analysis.threads)
         .map(|(number, row)| ((row.process, row.thread), number))
@@ -78,8 +80,8 @@ pub fn narration(images: &[Image], analysis: &Analysis) -> Option<Narration> {
             }
         }
         for row in returned(file.told()) {
-            let (thread, place) = places.of(row.context_ref, row.tid);
-            let at = time.of(image, image.clock.ticks_at(Ns(row.entered_ns)));
+            let (thread, place) = places.place_of(row.context_ref, row.tid);
+            let at = time.from_ticks(image, image.clock.ticks_at(Ns(row.entered_ns)));
             let context = Some(place).filter(|&at| (at as usize) < analysis.contexts.len());
             let ns = (row.left_ns > 0).then(|| Ns(row.left_ns.saturating_sub(row.entered_ns)));
             narration.calls.push(NarratedCall {
@@ -101,7 +103,7 @@ pub fn narration(images: &[Image], analysis: &Analysis) -> Option<Narration> {
     is_told.then_some(narration)
 }
 
-/// Without chase's own, and without the beginnings of calls that have returned.
+/// Drops chase's own calls, and the rows of beginnings for calls that have returned.
 pub(crate) fn returned(rows: impl Iterator<Item = ToldRow>) -> Vec<ToldRow> {
     let mut kept: Vec<ToldRow> = Vec::new();
     let mut begun: HashMap<(u32, u32, u64), usize> = HashMap::new();

@@ -1,4 +1,4 @@
-//! What chase cost a run: processor time, in its processes and beside them.
+//! What chase cost a run: processor time, in its processes and, apart from that, beside them.
 //!
 //! Each part is measured where it arises: what calls cost, at each start ([`ThreadRow::own_cost_ns`]); starts, ends,
 //! forks, threads and new contexts, by the hook as they happen; the watching of system calls, by the companion; the
@@ -35,28 +35,29 @@ pub struct Overhead {
     pub beside_calls_ns: Ns,
     /// Of watching system calls.
     pub watching_ns: Ns,
-    /// Of the companion, for all runs that it has watched by then.
+    /// Of the companion, beside the processes: its start, and all runs that it has watched by then.
     pub companion_ns: Ns,
 }
 
 impl Overhead {
-    /// All of it.
+    /// What the processes themselves took longer.
     #[must_use]
-    pub fn all_ns(&self) -> Ns {
-        let parts = [self.calls_ns, self.beside_calls_ns, self.watching_ns, self.companion_ns];
+    pub fn inside_ns(&self) -> Ns {
+        let parts = [self.calls_ns, self.beside_calls_ns, self.watching_ns];
         Ns(parts.iter().fold(0, |sum, part| sum.saturating_add(part.0)))
     }
 
-    /// As a fraction of what the processes would have taken without; 0 where that is not known.
+    /// The same as a fraction of what they would have taken without; 0 where that is not known. The companion is not in it:
+    /// most of what it takes is for its start, however long the run is, and the processes don't wait for that.
     #[must_use]
     pub fn share(&self) -> f64 {
         let without = self.without_ns.as_f64();
-        if without > 0.0 { self.all_ns().as_f64() / without } else { 0.0 }
+        if without > 0.0 { self.inside_ns().as_f64() / without } else { 0.0 }
     }
 }
 
 /// Of the `selected` images, with the rows of their threads.
-pub(crate) fn of(
+pub(crate) fn of_images(
     images: &[Image],
     selected: impl Fn(usize) -> bool,
     threads: &[ThreadRow],

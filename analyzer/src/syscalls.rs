@@ -1,8 +1,8 @@
-//! System calls: their names, and the tables of what library calls made of them.
+//! System calls: their names, and the tables of those that library calls made.
 //!
-//! The companion's rows ([`chase_recorder::syscalls`]) name a context of a recording by the place
-//! of its node. Here they are added up over the threads and processes of a run, as contexts are.
-//! Where a process's file is complete, its waits replace the estimate of waits by name.
+//! The companion's rows ([`chase_recorder::syscalls`]) refer to a context of a recording by its node. Here they are
+//! added up over the threads and processes of a run, like contexts. If a process's file is complete, its waits
+//! replace the estimates by name.
 
 mod collect;
 mod errors;
@@ -21,4 +21,4 @@ pub use rows::{
     by_category, by_syscall,
 };
 pub use sums::{ErrorCount, SyscallMeasures};
-pub(crate) use tables::{Surroundings, of as tables_of};
+pub(crate) use tables::{Surroundings, tables_of};

@@ -331,6 +331,48 @@ fn programs_are_called_as_they_were_started() {
         assert_eq!(image.program(), program, "{command:?}");
         let analysis = Analysis::new(&[image], Selection::All);
         assert_eq!(analysis.processes[0].program, program);
-        assert_eq!(Groups::new(&analysis, &Unnamed).rows[0].label, format!("main of {program}"));
+        let label = match program {
+            "nginx" => "nginx: worker process".to_owned(),
+            _ => format!("main of {program}"),
+        };
+        assert_eq!(Groups::new(&analysis, &Unnamed).rows[0].label, label);
     }
+}
+
+/// Servers write into the titles of their processes what these are for. What a title says last, it says at the end.
+#[test]
+fn processes_that_have_titles_are_grouped_by_role() {
+    let image = |pid: u32, title: Option<&str>| {
+        let mut builder = Builder::new();
+        (builder.header.pid, builder.header.parent_pid) = (pid, 1);
+        builder.executable("/usr/sbin/server");
+        builder.meta("command", "/usr/sbin/server\x1f-d");
+        let main = builder.thread("server");
+        builder.timeline(main).work(1_000).end();
+        if let Some(title) = title {
+            builder.meta("title", title);
+        }
+        Image::of(format!("{pid}.chase").into(), Recording::parse(builder.build()).unwrap())
+    };
+    let images = [
+        image(7, Some("server: main process /usr/sbin/server -d")),
+        image(8, Some("server: worker process")),
+        image(9, Some("server: worker process is shutting down")),
+        image(10, Some("server: cleaner")),
+        image(11, None),
+    ];
+    let analysis = Analysis::new(&images, Selection::All);
+    let roles: Vec<_> = analysis.processes.iter().map(|row| row.role.as_deref()).collect();
+    let worker = Some("server: worker process");
+    assert_eq!(
+        roles,
+        [Some("server: main process"), worker, worker, Some("server: cleaner"), None]
+    );
+    assert_eq!(analysis.processes[3].name(), "server: cleaner");
+    assert_eq!(analysis.processes[4].name(), "server");
+    let groups = Groups::new(&analysis, &Unnamed);
+    let workers = groups.rows.iter().find(|group| group.label == "server: worker process");
+    let labels: Vec<&str> = groups.rows.iter().map(|group| &*group.label).collect();
+    assert_eq!(workers.map(|group| group.members.len()), Some(2), "{labels:?}");
+    assert!(groups.rows.iter().any(|group| group.label == "main of server"));
 }

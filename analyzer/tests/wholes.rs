@@ -156,9 +156,32 @@ fn what_chase_cost_is_stated_by_processor_time() {
     let overhead = analysis.overhead;
     assert_eq!((overhead.calls_ns, overhead.beside_calls_ns), (Ns(0), Ns(1_000_000)));
     assert_eq!((overhead.companion_ns, overhead.without_ns), (Ns(750_000), Ns(1_500_000)));
-    assert!((overhead.share() - 1.75 / 1.5).abs() < 1e-9, "{}", overhead.share());
+    assert_eq!(overhead.inside_ns(), Ns(1_000_000));
+    assert!((overhead.share() - 1.0 / 1.5).abs() < 1e-9, "{}", overhead.share());
     // Where its end was not seen, its thread's time that was no waiting is all that is known.
     process.builder.header.end_kind = 0;
     let overhead = process.analysis().overhead;
     assert_eq!(overhead.without_ns, Ns(1_500_000 - 1_000_000));
+}
+
+/// A program that ends by a system call of its own, as Go's do, tells of no end; the companion has seen it.
+#[test]
+fn an_end_that_only_the_kernel_saw_is_the_end() {
+    let mut process = Process::new();
+    process.builder.timeline(process.main).work(1_000_000);
+    process.builder.header.end_kind = 0;
+    let began_ns = process.builder.header.clock_start.monotonic_ns;
+    let scene = |ended_ns: u64, written_ns: u64| {
+        let mut seen = SyscallsBuilder::new(1000);
+        (seen.header.ended_ns, seen.header.written_ns) = (ended_ns, written_ns);
+        let file = SyscallsFile::parse(seen.build()).unwrap();
+        let analysis = Analysis::new(&[process.image().with_syscalls(Some(file))], Selection::All);
+        (analysis.processes[0].wall_ns, analysis.processes[0].end_is_estimate)
+    };
+    let (before, is_estimate) = scene(0, began_ns + 9_000_000);
+    assert!(is_estimate && before < Ns(8_000_000), "{before:?}");
+    let (wall_ns, is_estimate) = scene(began_ns + 8_000_000, began_ns + 9_000_000);
+    assert_eq!((wall_ns, is_estimate), (Ns(8_000_000), false));
+    // One that was written before it came is none.
+    assert_eq!(scene(began_ns + 8_000_000, began_ns + 7_000_000).0, before);
 }

@@ -116,7 +116,10 @@ pub(crate) fn csv(table: &Rows) -> anyhow::Result<String> {
 fn field(value: Option<&Value>) -> String {
     match value {
         None | Some(Value::Null) => String::new(),
-        // A name from a recording must not steer the terminal that this may be printed on.
+        // A name from a recording must not steer the terminal that this may be printed on, nor be a formula of a spreadsheet's.
+        Some(Value::String(text)) if text.starts_with(['=', '+', '-', '@']) => {
+            format!("'{}", crate::terminal::clean(text))
+        }
         Some(Value::String(text)) => crate::terminal::clean(text).into_owned(),
         Some(other) => other.to_string(),
     }

@@ -18,7 +18,7 @@ struct Context {
 
 /// The contexts of `analysis`. Each application is a root with its own time, and so is a library that threads run; calls made in no
 /// other call are in that of the program that made them.
-pub(crate) fn of(analysis: &Analysis, names: &Names) -> Stacks {
+pub(crate) fn from_analysis(analysis: &Analysis, names: &Names) -> Stacks {
     let has_own_code = |row: &&chase_analyzer::LibraryRow| {
         row.kind == LibraryKind::Application || row.own_code_ns > Ns(0)
     };

@@ -91,7 +91,7 @@ fn thread_start<'a>(row: &'a ThreadRow, keys: &'a BTreeMap<u32, ObjectKey>) -> T
 pub(crate) fn short_name(function: &ThreadFunction) -> String {
     match function.kind {
         // These are no mangled names.
-        ThreadKind::Python | ThreadKind::Jvm => function.name.clone(),
+        ThreadKind::Python | ThreadKind::Jvm | ThreadKind::Go => function.name.clone(),
         _ => shorten(&function.name).into_owned(),
     }
 }
@@ -128,6 +128,7 @@ pub(crate) fn kind_name(kind: ThreadKind) -> &'static str {
         ThreadKind::OpenMp => "OpenMP",
         ThreadKind::Glib => "GLib",
         ThreadKind::Jvm => "JVM",
+        ThreadKind::Go => "Go",
     }
 }
 

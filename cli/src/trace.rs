@@ -6,7 +6,7 @@ use chase_export::{Trace, TraceCall, TraceFunction, TraceProcess, TraceThread, T
 use crate::report::Report;
 
 /// What `report` has of the run in time.
-pub(crate) fn of(report: &Report) -> Trace {
+pub(crate) fn from_report(report: &Report) -> Trace {
     let analysis = &report.analysis;
     let timeline = report.timeline();
     let start = report.loaded.images.first();

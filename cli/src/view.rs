@@ -56,7 +56,7 @@ trait Show {
 
 /// Everything that the command line asks for, as text.
 pub(crate) fn show(cli: &Cli, report: &Report, terminal: Terminal) -> anyhow::Result<String> {
-    filters::look(cli, report)?;
+    filters::check(cli, report)?;
     match &cli.view {
         None => render(&summary::Summary, cli, report, terminal),
         Some(View::Libs { lib, sort, .. }) => {
@@ -99,10 +99,10 @@ pub(crate) fn show(cli: &Cli, report: &Report, terminal: Terminal) -> anyhow::Re
             }
         }
         Some(View::Components { graph: Some(format), output, .. }) => {
-            components::Parts::of(report)?.graph(*format, output.as_deref())
+            components::Parts::from_report(report)?.graph(*format, output.as_deref())
         }
         Some(View::Components { .. }) => {
-            render(&components::Parts::of(report)?, cli, report, terminal)
+            render(&components::Parts::from_report(report)?, cli, report, terminal)
         }
         Some(View::NotSeen { .. }) => render(&not_seen::Full, cli, report, terminal),
         Some(View::Brief { .. }) => brief::text(report, terminal),

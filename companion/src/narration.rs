@@ -1,4 +1,4 @@
-//! System calls one by one, on their way into the files of their processes.
+//! Single system calls, to be written into the files of their processes.
 
 use std::io;
 
@@ -7,10 +7,10 @@ use chase_format::syscalls::ToldRow;
 use crate::file::SyscallsFile;
 use crate::shared::Told;
 
-/// System calls of a process, at most: 92 MB of its file.
+/// The maximum number of system calls of a process: 92 MB of its file.
 const MOST: u32 = 1 << 18;
 
-/// Those of one process that are not written yet.
+/// Single system calls of one process that are not written yet.
 #[derive(Debug, Default)]
 pub struct Narration {
     waiting: Vec<ToldRow>,
@@ -19,7 +19,7 @@ pub struct Narration {
 }
 
 impl Narration {
-    /// Adds one.
+    /// Adds a system call.
     pub fn add(&mut self, told: &Told) {
         if self.seen == MOST {
             self.lost += 1;
@@ -47,7 +47,7 @@ impl Narration {
     /// Writes them.
     ///
     /// # Errors
-    /// When they can't be written.
+    /// If the file can't be written.
     pub fn write(&mut self, file: &mut SyscallsFile) -> io::Result<()> {
         for row in self.waiting.drain(..) {
             file.add_told(&row)?;

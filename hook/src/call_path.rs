@@ -1,4 +1,4 @@
-//! Where the assembly of the call path meets the rest: what it is told of, and what it calls.
+//! Assembles the call path: passes it the addresses and offsets of Rust definitions, and the functions that it calls.
 
 mod exported;
 mod slow_path;
@@ -27,7 +27,7 @@ global_asm!(
     include_str!("arch/x86_64/special.S"),
     include_str!("arch/x86_64/pads.S"),
     distance = sym abi::PAD_DISTANCE,
-    leave_left = sym slow_path::leave_left,
+    leave_set_aside = sym slow_path::leave_set_aside,
     FRAMES = const abi::FRAMES,
     PAD_CALL = const abi::PAD_CALL,
     TARGET = const offset_of!(Frame, target),
@@ -45,7 +45,7 @@ global_asm!(
     targets = sym abi::TARGETS,
     base = sym abi::BASE,
     enter_slow = sym slow_path::enter_slow,
-    enter_due = sym slow_path::enter_due,
+    enter_counted_down = sym slow_path::enter_counted_down,
     leave_slow = sym slow_path::leave_slow,
     leave_moved = sym slow_path::leave_moved,
     leave_framed = sym slow_path::leave_framed,

@@ -12,12 +12,13 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::OnceLock;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::{mem, ptr};
 
 use anyhow::Context;
 
 use crate::say;
+use crate::window::Window;
 
 /// As shells have it.
 const NOT_FOUND: i32 = 127;
@@ -166,22 +167,30 @@ fn ours() -> Box<libc::sigset_t> {
 }
 
 /// Waits for the program's end.
-pub(crate) fn wait(pid: c_int) -> anyhow::Result<Ended> {
+pub(crate) fn wait(pid: c_int, window: &mut Window) -> anyhow::Result<Ended> {
     let ours = ours();
     loop {
         // SAFETY: all-zero is a valid structure, which the C library fills in.
         let mut info: libc::siginfo_t = unsafe { mem::zeroed() };
-        // SAFETY: the set is initialised.
-        let signal = unsafe { libc::sigwaitinfo(&raw const *ours, &raw mut info) };
+        let left = window.due().map(|due| due.saturating_duration_since(Instant::now()));
+        let left = left.map(|left| libc::timespec {
+            tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: i64::from(left.subsec_nanos()),
+        });
+        let left = left.as_ref().map_or(ptr::null(), ptr::from_ref);
+        // SAFETY: the set is initialised; without a time, it waits for ever.
+        let signal = unsafe { libc::sigtimedwait(&raw const *ours, &raw mut info, left) };
         match signal {
-            // A stop and SIGCONT interrupt it.
+            // The time is over; and a stop and SIGCONT interrupt it.
             -1 => {}
             libc::SIGCHLD => {}
             libc::SIGCONT => {}
+            signal if is_sent(pid, &info) && window.takes(pid, signal) => {}
             signal => pass_on(pid, signal, &info),
         }
+        window.step(pid);
         // Signals of one number are merged: whichever it was, one look tells.
-        while let Some(change) = look(pid).context("can't wait for the program")? {
+        while let Some(change) = poll(pid).context("can't wait for the program")? {
             match change {
                 Change::Ended(ended) => return Ok(ended),
                 Change::Stopped(signal) => stop_likewise(pid, signal),
@@ -190,12 +199,16 @@ pub(crate) fn wait(pid: c_int) -> anyhow::Result<Ended> {
     }
 }
 
+/// Whether another process than the program sent a signal.
+fn is_sent(pid: c_int, info: &libc::siginfo_t) -> bool {
+    // SAFETY: the field is there for signals that processes send.
+    info.si_code <= 0 && unsafe { info.si_pid() } != pid
+}
+
 /// What other processes sent is passed on; the kernel, for the terminal, sends it to the whole group. The program's
 /// own (as by `kill 0`) reach it without us.
 fn pass_on(pid: c_int, signal: c_int, info: &libc::siginfo_t) {
-    // SAFETY: the field is there for signals that processes send.
-    let is_other = info.si_code <= 0 && unsafe { info.si_pid() } != pid;
-    if !is_other {
+    if !is_sent(pid, info) {
         return;
     }
     // SAFETY: the program has not been waited for, so the number is still its own.
@@ -213,7 +226,7 @@ enum Change {
     Stopped(c_int),
 }
 
-fn look(pid: c_int) -> io::Result<Option<Change>> {
+fn poll(pid: c_int) -> io::Result<Option<Change>> {
     let mut status = 0;
     // SAFETY: the kernel fills in the status.
     match unsafe { libc::waitpid(pid, &raw mut status, libc::WNOHANG | libc::WUNTRACED) } {
@@ -232,7 +245,7 @@ fn stop_likewise(pid: c_int, signal: c_int) {
     if !is_stopped(pid) {
         return;
     }
-    take(signal);
+    reset_to_default(signal);
     // Mostly both are told to go on.
     std::thread::sleep(ALL_CONTINUE);
     if is_stopped(pid) {
@@ -250,7 +263,7 @@ fn is_stopped(pid: c_int) -> bool {
 }
 
 /// Lets a signal do to this process what it does by default.
-fn take(signal: c_int) {
+fn reset_to_default(signal: c_int) {
     let mut only = empty_set();
     // SAFETY: the sets are initialised, all-zero is a valid `sigaction`, and nothing is handled.
     unsafe {
@@ -277,6 +290,6 @@ pub(crate) fn die_likewise(signal: c_int) -> i32 {
         libc::setrlimit(libc::RLIMIT_CORE, &raw const none);
         libc::prctl(libc::PR_SET_DUMPABLE, 0);
     }
-    take(signal);
+    reset_to_default(signal);
     SIGNALLED + signal
 }

@@ -19,6 +19,7 @@ mod elf;
 mod parts;
 mod record;
 mod settings;
+mod window;
 
 use std::ffi::{OsString, c_char, c_int};
 use std::io::Write;

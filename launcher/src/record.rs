@@ -8,41 +8,56 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::SystemTime;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use chase_format::layout::EXTENSION;
 
 use crate::args::RecordArgs;
 use crate::child::{self, Ended};
 use crate::config_file::ConfigFile;
-use crate::settings::{DEFAULT_OUTPUT, Settings};
+use crate::settings::{self, DEFAULT_OUTPUT, Settings};
+use crate::window::Window;
 use crate::{check, companion, parts, print, say};
 
 /// Runs the program; gives its exit status, or does not return where a signal killed it.
 pub(crate) fn record(arguments: &RecordArgs) -> anyhow::Result<i32> {
-    let settings = Settings::new(&arguments.recording, &ConfigFile::find()?)?;
+    let file = ConfigFile::find()?;
+    let settings = Settings::new(&arguments.recording, &file)?;
+    let part = settings::part(arguments, &file)?;
     let mut variables = settings.variables.clone();
-    variables.push(("LD_PRELOAD", preload()?));
+    let preload = preload()?;
+    if part.begins_later() {
+        variables.clear();
+    } else {
+        variables.push(("LD_PRELOAD", preload));
+    }
     if arguments.print_env {
+        ensure!(
+            part.is_whole(),
+            "a part of a run (--delay, --start-on, --duration) takes chase beside the program: no variable does that; \
+             chase attach does"
+        );
         print(&shown(&variables, &arguments.command))?;
         return Ok(0);
     }
     fs::create_dir_all(&settings.output)
         .with_context(|| format!("can't create {}", settings.output.display()))?;
-    if settings.wants_companion {
+    if settings.wants_companion && !part.begins_later() {
         companion::start(&settings);
     }
-    if settings.quiet {
+    if settings.quiet && part.is_whole() {
         return Ok(child::become_it(&arguments.command, &variables));
     }
     let since = SystemTime::now();
+    let mut window = Window::new(part, &settings);
+    variables.extend(window.variable());
     let child = child::start(&arguments.command, &variables)?;
     let (pid, child) = match child {
-        child::Started::Running(pid) => (pid, child::wait(pid)?),
+        child::Started::Running(pid) => (pid, child::wait(pid, &mut window)?),
         child::Started::Failed(status) => return Ok(status),
     };
     // Who closed standard error before has another file there, perhaps.
-    if child::standard_error_was_open() {
-        summarise(&settings, pid, since, &arguments.command);
+    if child::standard_error_was_open() && !settings.quiet {
+        summarise(&settings, pid, since, &arguments.command, &window);
     }
     Ok(match child {
         Ended::Status(status) => status,
@@ -74,7 +89,13 @@ fn quoted(word: &OsStr) -> String {
 }
 
 /// What came of it, on standard error.
-fn summarise(settings: &Settings, pid: i32, since: SystemTime, command: &[OsString]) {
+fn summarise(
+    settings: &Settings,
+    pid: i32,
+    since: SystemTime,
+    command: &[OsString],
+    window: &Window,
+) {
     let shown = settings.shown_output.display();
     let text = match brief(settings, pid, since) {
         Ok(text) => {
@@ -82,7 +103,8 @@ fn summarise(settings: &Settings, pid: i32, since: SystemTime, command: &[OsStri
             text + &place(settings, pid) + &next(settings)
         }
         Err(why) => {
-            let why = check::why_nothing(&command[0]).unwrap_or(why);
+            let why =
+                window.why_nothing().or_else(|| check::why_nothing(&command[0])).unwrap_or(why);
             format!("chase: nothing was recorded in {shown}: {why}\n")
         }
     };

@@ -1,13 +1,14 @@
 //! What is to be recorded, from the command line, the environment and the file, in this order.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::ValueEnum;
 
-use crate::args::RecordingArgs;
+use crate::args::{RecordArgs, RecordingArgs, duration, signal, size};
 use crate::config_file::ConfigFile;
+use crate::window::Part;
 
 /// As `libchase.so` has it.
 pub(crate) const DEFAULT_OUTPUT: &str = "chase.data";
@@ -51,6 +52,8 @@ impl Settings {
         let sample = choose("CHASE_SAMPLE", arguments.sample.clone(), file.sample_text());
         choose("CHASE_EVENTS", arguments.events.clone(), None);
         choose("CHASE_NARRATE", arguments.narrate.then(|| "1".to_owned()), None);
+        let max_size = choose("CHASE_MAX_SIZE", arguments.max_size.clone(), file.max_size.clone());
+        checked("CHASE_MAX_SIZE", &max_size, size)?;
         choose("CHASE_LIBS", joined(&arguments.libs), of_file(&file.libs));
         choose("CHASE_EXCLUDE", joined(&arguments.exclude), of_file(&file.exclude));
         choose("CHASE_INTERNAL", joined(&arguments.internal), of_file(&file.internal));
@@ -73,6 +76,46 @@ impl Settings {
             quiet: arguments.quiet || file.quiet == Some(true),
         })
     }
+}
+
+/// Which part of a run is wanted, from the same places.
+///
+/// # Errors
+/// When a variable or the file says what is not known.
+pub(crate) fn part(arguments: &RecordArgs, file: &ConfigFile) -> anyhow::Result<Part> {
+    Ok(Part {
+        delay: chosen(arguments.delay, "CHASE_DELAY", file.delay.as_deref(), duration)?,
+        start_on: chosen(arguments.start_on, "CHASE_START_ON", file.start_on.as_deref(), signal)?,
+        duration: chosen(arguments.duration, "CHASE_DURATION", file.duration.as_deref(), duration)?,
+    })
+}
+
+fn chosen<T>(
+    typed: Option<T>,
+    variable: &str,
+    file: Option<&str>,
+    read: impl Fn(&str) -> Result<T, String>,
+) -> anyhow::Result<Option<T>> {
+    let set = std::env::var_os(variable).filter(|value| !value.is_empty());
+    match (typed, set, file) {
+        (Some(typed), ..) => Ok(Some(typed)),
+        (None, Some(set), _) => checked(variable, &set, read),
+        (None, None, Some(text)) => checked(variable, OsStr::new(text), read),
+        (None, None, None) => Ok(None),
+    }
+}
+
+/// What a value says; nothing if it is empty.
+fn checked<T>(
+    variable: &str,
+    value: &OsStr,
+    read: impl Fn(&str) -> Result<T, String>,
+) -> anyhow::Result<Option<T>> {
+    let text = value.to_string_lossy();
+    if text.is_empty() {
+        return Ok(None);
+    }
+    read(&text).map(Some).map_err(|why| anyhow::anyhow!("{variable}={text}: {why}"))
 }
 
 /// The word for a value.

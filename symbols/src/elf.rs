@@ -6,8 +6,9 @@ use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use object::{Object, ObjectSection, ReadCache};
+use object::{Object, ObjectSection, ReadCache, ReadRef};
 
+use crate::go::{self, GoFunction};
 use crate::refusal::Reason;
 use crate::symtab::SymbolTable;
 
@@ -66,6 +67,7 @@ impl Elf {
     pub(crate) fn add_symbols(&self, table: &mut SymbolTable) {
         let Ok(file) = self.parse() else { return };
         table.add(&file);
+        table.add_go(go_functions(&file));
         let packed = file.section_by_name(".gnu_debugdata").and_then(|section| section.data().ok());
         let Some(packed) = packed else { return };
         let mut unpacked = Vec::new();
@@ -81,6 +83,20 @@ impl Elf {
     pub(crate) fn parse(&self) -> object::Result<object::File<'_, &ReadCache<File>>> {
         object::File::parse(&self.cache)
     }
+}
+
+/// The functions in the table of Go's runtime, if there is one.
+fn go_functions<'data, R: ReadRef<'data>>(file: &object::File<'data, R>) -> Vec<GoFunction> {
+    let is_table = |name: object::Result<&str>| name.is_ok_and(|name| name.ends_with(go::SECTION));
+    let Some(section) = file.sections().find(|section| is_table(section.name())) else {
+        return Vec::new();
+    };
+    let place = section.address().wrapping_add(go::TEXT_AT);
+    let text = || {
+        let (_, relocation) = file.dynamic_relocations()?.find(|(at, _)| *at == place)?;
+        Some(relocation.addend() as u64)
+    };
+    section.data().map(|table| go::functions(table, text())).unwrap_or_default()
 }
 
 fn path(bytes: &[u8]) -> PathBuf {

@@ -26,6 +26,7 @@ mod candidates;
 mod demangle;
 mod dwarf;
 mod elf;
+mod go;
 mod identity;
 mod image;
 mod location;

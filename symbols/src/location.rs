@@ -41,6 +41,8 @@ pub enum Source {
     SymbolTable,
     /// `.dynsym`: exported functions only.
     DynamicSymbols,
+    /// `.gopclntab`: what Go's compiler has made, stripped or not.
+    GoTable,
 }
 
 /// What was found for an object, and what was not.

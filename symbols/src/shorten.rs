@@ -45,6 +45,8 @@ fn sequence(chars: &[char], depth: usize) -> String {
                     '<' => angle(&mut out, inside, depth),
                     '{' => brace(&mut out, inside),
                     _ if starts_with(rest, "(anonymous namespace)") => out.push_str("(anon)"),
+                    // Go's type of a method: `main.(*worker).add`.
+                    _ if out.ends_with('.') => out.extend(&rest[..len]),
                     // A parameter list ends the name, except that of an enclosing function.
                     _ if starts_with(&rest[len..], "::") => {}
                     _ if starts_with(&rest[len..], " const::") => at += " const".len(),
@@ -237,6 +239,8 @@ mod tests {
             ("copy.part.0", "copy"),
             ("f(int) [clone .cold]", "f"),
             ("mycrate::run::{{closure}}", "mycrate::run::{closure}"),
+            ("main.(*worker).add", "main.(*worker).add"),
+            ("example.com/pool.(*Pool[...]).Get", "example.com/pool.(*Pool[...]).Get"),
             ("mycrate::run::{closure#0}", "mycrate::run::{closure#0}"),
             ("<alloc::vec::Vec<T> as core::ops::drop::Drop>::drop", "<Vec as Drop>::drop"),
             ("<&T as core::fmt::Debug>::fmt", "<&T as Debug>::fmt"),

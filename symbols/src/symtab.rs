@@ -2,7 +2,11 @@
 
 use object::{Object, ObjectSymbol, ReadRef, SymbolKind};
 
+use crate::go::GoFunction;
 use crate::location::Source;
+
+/// Rank of a symbol of which only the address is known, above those of all that have a type.
+const UNTYPED: u8 = 4;
 
 /// The functions, or the variables, of one object, from all the symbol tables that are known of it.
 #[derive(Debug, Default)]
@@ -35,6 +39,19 @@ impl SymbolTable {
         let what = self.has_variables;
         self.functions.extend(functions(file.symbols(), Source::SymbolTable, what));
         self.functions.extend(functions(file.dynamic_symbols(), Source::DynamicSymbols, what));
+        self.index();
+    }
+
+    /// Adds what Go's runtime knows of its functions. Symbols, where there are some, say the same.
+    pub(crate) fn add_go(&mut self, functions: Vec<GoFunction>) {
+        let functions = functions.into_iter().map(|GoFunction { svma, len, name }| Function {
+            svma,
+            len,
+            rank: UNTYPED * 2,
+            source: Source::GoTable,
+            name: name.into(),
+        });
+        self.functions.extend(functions.filter(|_| !self.has_variables));
         self.index();
     }
 
@@ -102,7 +119,7 @@ fn functions<'data>(
             return None;
         }
         // Typed before untyped, exported before weak before local.
-        let untyped = u8::from(symbol.kind() == SymbolKind::Unknown) * 4;
+        let untyped = u8::from(symbol.kind() == SymbolKind::Unknown) * UNTYPED;
         let binding = if symbol.is_local() { 2 } else { u8::from(symbol.is_weak()) };
         let (svma, len) = (symbol.address(), symbol.size());
         Some(Function { svma, len, rank: untyped + binding, source, name: name.into() })

@@ -14,6 +14,7 @@
 //! | LLVM's OpenMP | `__kmp_launch_worker` | the function that began the first parallel region |
 //! | GLib | `g_thread_proxy` | the function in the thread object, or in its pool |
 //! | HotSpot | `thread_native_entry` | the thread's name, or the class of the thread object |
+//! | Go, with C | `threadentry` | the function in the start data: the scheduler's, which runs goroutines of any function |
 //! | CPython | `pythread_wrapper` | the name that the recording has |
 //!
 //! A pointer in memory is taken for a function only where the type says that there is one; of
@@ -101,6 +102,8 @@ pub enum ThreadKind {
     Glib,
     /// A Java virtual machine's.
     Jvm,
+    /// One of those that Go's scheduler lets goroutines run on.
+    Go,
 }
 
 /// The function that a thread runs.
@@ -152,7 +155,7 @@ impl Symbolizer {
                 "gomp_thread_start" => self.pointed(start.words.first(), ThreadKind::OpenMp),
                 "__kmp_launch_worker" => self.first_user(start),
                 "g_thread_proxy" => self.glib(start),
-                _ => None,
+                _ => self.go(start),
             },
         });
         Some(refined.unwrap_or(own))
@@ -188,6 +191,13 @@ impl Symbolizer {
         let in_pool =
             if is_own { self.pointed(start.inner_words.first(), ThreadKind::Glib) } else { None };
         Some(in_pool.unwrap_or(function))
+    }
+
+    /// Go's threads begin in C, with their goroutine, thread-local storage, and what to go on with.
+    fn go(&self, start: &ThreadStart<'_>) -> Option<ThreadFunction> {
+        let function = self.pointed(start.words.get(2), ThreadKind::Go)?;
+        let is_scheduler = function.name.starts_with("runtime.mstart");
+        is_scheduler.then(|| ThreadFunction { name: "goroutines".to_owned(), ..function })
     }
 
     /// The function that made the call by which the runtime came to create the thread.

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use chase_tests::compile::Build;
+use chase_tests::foreign::made;
 use chase_tests::need;
 use chase_tests::report::document;
 use chase_tests::steal;
@@ -98,21 +99,71 @@ fn what_is_called_by_a_pointer_into_a_plug_in_is_the_plug_ins() {
 
 #[test]
 fn generated_code_has_the_names_that_its_compiler_lists() {
+    named_by_node(&["--perf-basic-prof"]);
+}
+
+#[test]
+fn generated_code_has_the_names_that_its_compiler_dumps() {
+    let directory = tempfile::tempdir().expect("a directory");
+    named_by_node(&["--perf-prof", &format!("--perf-prof-path={}", directory.path().display())]);
+}
+
+/// Runs a function of JavaScript that is most of what runs; node writes its name as it is told to.
+fn named_by_node(flags: &[&str]) {
     const SCRIPT: &str = "let x = 0; function spinning(n) { for (let i = 0; i < n; i++) x = (x * 31 + i) % 1000003 } \
                           for (let k = 0; k < 60; k++) spinning(5e6); console.log(x)";
     let what = "generated code";
     let _alone = alone();
     let (Some(node), Some(_)) = (need::tool(what, "node"), companion(what)) else { return };
-    let trial = Trial::new(node).hooked_env("CHASE_SYSCALLS", "require");
-    let trial = trial.arg("--perf-basic-prof").arg("-e").arg(SCRIPT);
+    let mut trial = Trial::new(node).hooked_env("CHASE_SYSCALLS", "require");
+    for flag in flags {
+        trial = trial.arg(flag);
+    }
+    let trial = trial.arg("-e").arg(SCRIPT);
     trial.compare_outcomes();
     let _ = Tagged::finished(&trial.output());
     let report = document(&trial.output(), "hot");
     if number(&report["on_cpu"]["sample_hz"]) == 0.0 {
         return need::skip(what, "no samples can be taken");
     }
-    // It is most of what runs.
     let first = &report["functions"][0];
     assert!(first["function"].as_str().is_some_and(|name| name.contains("spinning")), "{first}");
     assert_eq!(first["library"], "[generated code]");
+}
+
+/// Go's runtime has a table of its functions, in programs without symbols, too. Such a program ends by a system call of its
+/// own, so that only the companion sees when.
+#[test]
+fn functions_and_threads_of_go_have_names_in_programs_without_symbols() {
+    let what = "Go";
+    let _alone = alone();
+    if companion(what).is_none() {
+        return;
+    }
+    need::package("golang-go", "/usr/bin/go");
+    let made = made(
+        "cp $from/spinning.go . && GO111MODULE=off GOFLAGS= GOCACHE=$PWD/cache CGO_ENABLED=1 \
+         go build -ldflags '-s -w' -o spinning spinning.go",
+    );
+    let program = made.path().join("spinning");
+    let trial = Trial::new(program).hooked_env("CHASE_SYSCALLS", "require");
+    trial.compare_outcomes();
+    let _ = Tagged::finished(&trial.output());
+    let report = document(&trial.output(), "hot");
+    if number(&report["on_cpu"]["sample_hz"]) == 0.0 {
+        return need::skip(what, "no samples can be taken");
+    }
+    let first = &report["functions"][0];
+    assert_eq!(
+        (&first["function"], &first["library"]),
+        (&"main.spinning".into(), &"spinning".into())
+    );
+    let process = &report["processes"][0];
+    assert_eq!(process["end_is_estimate"], false);
+    let (wall, on_cpu) = (number(&report["wall_ns"]), number(&report["on_cpu"]["on_cpu_ns"]));
+    let processors = std::thread::available_parallelism().map_or(1.0, |n| n.get() as f64);
+    assert!(on_cpu <= wall * processors * 1.02, "{on_cpu} ns in {wall}");
+    let threads = document(&trial.output(), "threads");
+    let groups = threads["groups"].as_array().expect("groups");
+    assert!(groups.iter().any(|group| group["label"] == "goroutines"), "{groups:?}");
 }

@@ -8,7 +8,9 @@ use chase_recorder::layout::{
 use chase_tests::compile::Build;
 use chase_tests::need;
 use chase_tests::recorded::Recording;
+use chase_tests::report::document;
 use chase_tests::trial::Trial;
+use serde_json::Value;
 
 const TRAP: &str = "libtrap.so";
 
@@ -315,4 +317,21 @@ fn a_fork_waits_for_a_thread_that_calls_with_a_lock_of_the_c_librarys() {
     let parent = recording.processes.iter().find(|process| !process.forked);
     let parent = parent.expect("a recording of the parent");
     parent.expect(&[(TRAP, "trap_nest", 3000), (TRAP, "trap_add", 1)]);
+}
+
+/// Servers write into the titles of their processes what these are for: memory that the kernel shows of each.
+#[test]
+fn processes_are_grouped_by_their_titles() {
+    let program = Build::program("titles.c").without_libtrap().build();
+    let trial = Trial::new(program).arg(&"room".repeat(64));
+    assert_eq!(trial.compare().processes.len(), 5);
+    let threads = document(&trial.output(), "threads");
+    let groups = threads["groups"].as_array().expect("groups");
+    let label = |group: &Value| group["label"].as_str().unwrap_or_default().to_owned();
+    let mut found: Vec<_> =
+        groups.iter().map(|group| (label(group), group["threads"].as_u64())).collect();
+    found.sort();
+    let expected =
+        [("server: cleaner", 1), ("server: main process", 1), ("server: worker process", 3)];
+    assert_eq!(found, expected.map(|(label, threads)| (label.to_owned(), Some(threads))));
 }

@@ -10,6 +10,7 @@ mod run;
 mod syscalls;
 mod test;
 mod torture;
+mod try_package;
 
 use std::process::ExitCode;
 
@@ -25,10 +26,15 @@ cargo xtask install [--prefix DIR]
 cargo xtask package [--built DIR]
                              a Debian package, and a tarball that runs from anywhere, in target/package; of
                              what is in DIR, else built anew, the same bytes wherever that is
+cargo xtask package --try [--built DIR]
+                             install, use and remove that package in Debian's smallest system (root, debootstrap)
 cargo xtask bench [--peers]  what chase costs, and with --peers what other tools do (--help for more)
-cargo xtask torture [--minutes N] [--seed N] [--timing MODE]
-                             random programs under the hook, a minute by default; a seed alone runs its program again
+cargo xtask torture [--minutes N] [--seed N] [--mode MODE]
+                             random programs under the hook, a minute by default; a seed alone runs its program again;
+                             modes are adaptive, all, count, events, and attach
 cargo xtask faults           each system call of the hook fails in each way, and is the last one before a kill
+cargo xtask servers [N [NAME]]
+                             attach to servers under load and leave them, N times each, 20 by default
 cargo xtask load             100,000 recordings, read and folded: time, memory, space
 cargo xtask fuzz [SECONDS]   fuzz the readers of recordings, a minute each by default
 cargo xtask bpf              build the eBPF programs anew (clang 14)
@@ -47,8 +53,11 @@ fn main() -> ExitCode {
         ["install", "--prefix", prefix] => install::install(prefix.as_ref()),
         ["package"] => install::package(None),
         ["package", "--built", built] => install::package(Some(built.as_ref())),
+        ["package", "--try"] => try_package::try_package(None),
+        ["package", "--try", "--built", built] => try_package::try_package(Some(built.as_ref())),
         ["foreign"] => test::foreign(),
         ["bench", options @ ..] => test::bench(options),
+        ["servers", options @ ..] if options.len() <= 2 => test::servers(options),
         ["load"] => test::bench(&["--only", "load"]),
         ["fuzz"] => test::fuzz(Fuzzing::New(60)),
         ["fuzz", seconds] => match seconds.parse() {

@@ -1,4 +1,4 @@
-//! A system call as it would be written in C.
+//! Formats a system call as it would be written in C.
 
 use chase_recorder::syscalls::{TOLD_TEXT, ToldRow};
 
@@ -6,10 +6,10 @@ use super::flags::named;
 use super::kinds::{Kind, kinds_of};
 use crate::syscalls::{errno_name, syscall, syscall_name};
 
-/// Bytes of data that are shown.
+/// How many bytes of data are shown.
 const SHOWN: usize = 32;
 
-/// The name and the arguments.
+/// Returns name and arguments.
 pub(super) fn call(row: &ToldRow) -> String {
     let name = syscall_name(row.number);
     let mut texts = Texts { row, next: 0 };
@@ -19,7 +19,7 @@ pub(super) fn call(row: &ToldRow) -> String {
     };
     let mut arguments: Vec<String> =
         kinds.iter().enumerate().map(|(at, &kind)| argument(kind, at, &mut texts)).collect();
-    // Without a file to be made there are no permissions.
+    // Permissions only matter if a file is created.
     let flags = kinds.iter().position(|&kind| kind == Kind::Open);
     if let Some(at) = flags
         && kinds.get(at + 1) == Some(&Kind::Mode)
@@ -30,7 +30,7 @@ pub(super) fn call(row: &ToldRow) -> String {
     format!("{name}({})", arguments.join(", "))
 }
 
-/// What it returned; `?` of one that has not.
+/// Returns the result; `?` if the call has not returned.
 pub(super) fn result(row: &ToldRow) -> String {
     if row.left_ns == 0 {
         return "?".to_owned();
@@ -48,7 +48,7 @@ pub(super) fn result(row: &ToldRow) -> String {
     }
 }
 
-/// The texts of a call, in turn.
+/// The texts of a call, in order.
 struct Texts<'r> {
     row: &'r ToldRow,
     next: usize,
@@ -119,10 +119,10 @@ fn argument(kind: Kind, at: usize, texts: &mut Texts<'_>) -> String {
     }
 }
 
-/// Up to its end; what was cut says so.
+/// Quotes a path up to its end; marks it if it was cut off.
 fn path(text: &[u8]) -> String {
     match text.iter().position(|&byte| byte == 0) {
-        // The kernel puts a NUL at the end of what it cuts.
+        // The kernel ends a text with NUL even if it cuts it off.
         Some(end) => quoted_all(&text[..end], end + 1 == TOLD_TEXT),
         None => quoted_all(text, true),
     }
@@ -146,7 +146,7 @@ fn status(status: i32) -> String {
     }
 }
 
-/// Of the families that are common.
+/// Formats addresses of the common families.
 fn socket_address(bytes: &[u8]) -> Option<String> {
     let family = i32::from(u16::from_le_bytes(*bytes.first_chunk::<2>()?));
     match family {

@@ -1,4 +1,4 @@
-//! From samples to tables.
+//! Makes tables of samples.
 
 use std::collections::HashMap;
 
@@ -9,12 +9,12 @@ use crate::contexts::Contexts;
 use crate::names::Names;
 use crate::sampled::{OnCpuOfApi, SampledTime};
 
-/// Threads with fewer samples than this are taken together.
+/// Threads with fewer samples than this are pooled.
 const FEW: u64 = 10;
-/// Standard deviations of a 95 % interval.
+/// The number of standard deviations of a 95 % interval.
 const Z: f64 = 1.96;
 
-/// Sums of samples, each with the time that it stands for.
+/// Sums of samples, and of the time that they stand for.
 #[derive(Clone, Copy, Default)]
 struct Sum {
     samples: u64,
@@ -40,7 +40,7 @@ impl Sum {
     }
 }
 
-/// Half the width of the 95 % interval of a share of `k` in `n`, by Wilson.
+/// Returns half the width of Wilson's 95 % interval of the share `k` of `n`.
 pub(super) fn wilson(k: u64, n: u64) -> f64 {
     if n == 0 {
         return 0.0;
@@ -49,7 +49,7 @@ pub(super) fn wilson(k: u64, n: u64) -> f64 {
     Z * (p * (1.0 - p) / n + Z * Z / (4.0 * n * n)).sqrt() / (1.0 + Z * Z / n)
 }
 
-/// The tables, and the split of each API, by its old number.
+/// Returns the tables, and the split of each API by its old number.
 pub(crate) fn tables_of(
     collected: &Collected,
     names: &Names,
@@ -68,7 +68,7 @@ pub(crate) fn tables_of(
         watching_ns += sample.kernel as f64 * (weight.user_ns - weight.kernel_ns);
         by_object.entry(sample.object).or_default().add(sample, weight);
         let address = sample.address;
-        // Code in no file is another one in each process.
+        // Code in no file differs between processes.
         let process = address.svma.is_none().then_some(sample.thread.0);
         let key = (sample.object, address.svma.unwrap_or(address.avma), process);
         let row = OnCpuAddress {
@@ -115,7 +115,7 @@ pub(crate) fn tables_of(
     (on_cpu, of_apis.into_iter().map(|parts| of_api(parts, all, user_only)).collect())
 }
 
-/// In the library itself, in an application, elsewhere.
+/// The split of an API: in the library itself, in an application, elsewhere.
 const PARTS: usize = 3;
 
 fn part_of(object: u32, library: u32, names: &Names) -> usize {
@@ -147,12 +147,12 @@ fn of_api(parts: [Sum; PARTS], all: Sum, user_only: bool) -> OnCpuOfApi {
 #[derive(Clone, Copy, Default)]
 struct Weight {
     user_ns: f64,
-    /// Less, by what watching system calls took.
+    /// Reduced by the overhead of observing system calls.
     kernel_ns: f64,
 }
 
 impl Weight {
-    fn of(time: &ThreadTime) -> Self {
+    fn from_time(time: &ThreadTime) -> Self {
         if time.samples == 0 {
             return Self::default();
         }
@@ -162,14 +162,14 @@ impl Weight {
         let own = if time.watching_ns == 0 {
             0.0
         } else {
-            // What few samples tell may be less than what was measured.
+            // With few samples, the time in the kernel may be underestimated.
             (time.watching_ns as f64 / in_kernel_ns).min(1.0)
         };
         Self { user_ns: each_ns, kernel_ns: each_ns * (1.0 - own) }
     }
 }
 
-/// What a sample of each thread stands for.
+/// Returns what a sample of each thread stands for.
 fn weights(collected: &Collected) -> HashMap<ThreadKey, Weight> {
     let mut few: HashMap<u32, ThreadTime> = HashMap::new();
     for ((process, _), time) in &collected.threads {
@@ -183,7 +183,7 @@ fn weights(collected: &Collected) -> HashMap<ThreadKey, Weight> {
         }
     }
     let weight = |(&key, time): (&ThreadKey, &ThreadTime)| {
-        (key, Weight::of(if time.samples < FEW { &few[&key.0] } else { time }))
+        (key, Weight::from_time(if time.samples < FEW { &few[&key.0] } else { time }))
     };
     collected.threads.iter().map(weight).collect()
 }
@@ -209,13 +209,13 @@ mod tests {
             watching_ns: 100,
             ..ThreadTime::default()
         };
-        let weight = Weight::of(&time);
+        let weight = Weight::from_time(&time);
         assert!((weight.user_ns - 10.0).abs() < 1e-9 && (weight.kernel_ns - 7.5).abs() < 1e-9);
-        let weight = Weight::of(&ThreadTime { watching_ns: 500, ..time });
+        let weight = Weight::from_time(&ThreadTime { watching_ns: 500, ..time });
         assert!((weight.user_ns - 10.0).abs() < 1e-9 && weight.kernel_ns.abs() < 1e-9);
         // None was seen there.
-        let weight = Weight::of(&ThreadTime { kernel_samples: 0, ..time });
+        let weight = Weight::from_time(&ThreadTime { kernel_samples: 0, ..time });
         assert!(weight.kernel_ns.abs() < 1e-9);
-        assert!(Weight::of(&ThreadTime::default()).user_ns.abs() < 1e-9);
+        assert!(Weight::from_time(&ThreadTime::default()).user_ns.abs() < 1e-9);
     }
 }

@@ -9,6 +9,9 @@ const GAP: usize = 2;
 /// A name is never cut to less than this.
 const MIN_NAME: usize = 16;
 
+/// Nor is a column wider than this, on no terminal either: one name would make all lines as long as itself.
+const MAX_WIDTH: usize = 2_000;
+
 /// Where the text of a column stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Align {
@@ -50,11 +53,11 @@ pub(crate) struct Table {
 
 impl Table {
     pub(crate) fn new<const N: usize>(columns: [(&str, Align); N]) -> Self {
-        Self::of(columns)
+        Self::with_columns(columns)
     }
 
     /// The same for columns that are not known beforehand.
-    pub(crate) fn of<'h>(columns: impl IntoIterator<Item = (&'h str, Align)>) -> Self {
+    pub(crate) fn with_columns<'h>(columns: impl IntoIterator<Item = (&'h str, Align)>) -> Self {
         let columns = columns.into_iter().map(|(heading, align)| (heading.to_owned(), align));
         let columns = columns.collect();
         Self { columns, rows: Vec::new(), droppable: Vec::new(), hidden: Vec::new() }
@@ -154,7 +157,8 @@ impl Table {
     /// Widths of `columns`, with names as narrow as `limit` demands and [`MIN_NAME`] allows.
     fn widths(&self, lines: &[&Vec<Cell>], columns: &[usize], limit: Option<usize>) -> Vec<usize> {
         let widest = |&column: &usize| {
-            lines.iter().map(|cells| cells[column].text.width()).max().unwrap_or(0)
+            let widest = lines.iter().map(|cells| cells[column].text.width()).max();
+            widest.unwrap_or(0).min(MAX_WIDTH)
         };
         let mut widths: Vec<usize> = columns.iter().map(widest).collect();
         let excess = limit.map_or(0, |limit| total(&widths).saturating_sub(limit));

@@ -591,8 +591,8 @@ impl Listing {
         let of_little_use = self.columns.iter().zip(&headings).rev();
         let of_little_use = of_little_use.filter(|(column, _)| column.droppable);
         let columns = headings.iter().map(|(heading, align)| (&**heading, *align));
-        let mut table =
-            Table::of(columns).may_drop_any(of_little_use.map(|(_, (heading, _))| &**heading));
+        let mut table = Table::with_columns(columns)
+            .may_drop_any(of_little_use.map(|(_, (heading, _))| &**heading));
         for row in &self.rows {
             let look = if row.is_last { Style::Faint } else { Style::Plain };
             let cell = |figure: &Figure| crate::terminal::Cell::new(&figure.text, look);

@@ -24,7 +24,7 @@ pub(super) fn text(report: &Report, terminal: Terminal) -> anyhow::Result<String
     if let Some(finding) = report.findings().first() {
         out.push_str(&line(&sentence(report, finding), terminal));
     }
-    let not_seen = NotSeen::of(report);
+    let not_seen = NotSeen::from_report(report);
     let first = not_seen.incomplete.first().or(not_seen.gaps.first()).cloned();
     let all = not_seen.incomplete.len() + not_seen.gaps.len();
     let text = match (first, all) {

@@ -70,7 +70,7 @@ pub(super) fn subtitle(report: &Report) -> String {
     let estimated = analysis.libraries.iter().any(|row| row.measures.estimated);
     let estimates = if estimated { ", times of hot functions are estimates" } else { "" };
     format!(
-        "{first}: {processes}{} wall, {} threads, {} library calls, overhead about {}{estimates}",
+        "{first}: {processes}{} wall, {} threads, {} library calls, {}{estimates}",
         elapsed(analysis.wall_ns.0),
         analysis.totals.threads,
         approximate(analysis.totals.calls_estimated, count(analysis.totals.calls)),

@@ -23,7 +23,7 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    pub(super) fn of(report: &Report) -> anyhow::Result<Self> {
+    pub(super) fn from_report(report: &Report) -> anyhow::Result<Self> {
         match components(&report.loaded.images) {
             Some(parts) => Ok(Self { parts }),
             None => bail!(NOT_TOLD),
@@ -40,7 +40,7 @@ impl Parts {
     }
 
     /// Things worth telling: what connects programs, and of the rest what most went through.
-    fn told(&self) -> Vec<usize> {
+    fn worth_telling(&self) -> Vec<usize> {
         let connects = |thing: &usize| {
             let of: Vec<&Use> = self.uses(*thing).collect();
             of.iter()
@@ -76,7 +76,7 @@ impl Parts {
                 said.push(format!("{} has {} threads.", self.program(at), program.threads));
             }
         }
-        for thing in self.told() {
+        for thing in self.worth_telling() {
             said.extend(self.sentence(thing));
         }
         said.truncate(SENTENCES);
@@ -143,7 +143,7 @@ impl Parts {
                 ));
             }
         }
-        for thing in self.told() {
+        for thing in self.worth_telling() {
             let label = quoted(&described(&self.parts.things[thing]));
             out.push_str(&format!("    t{thing} [shape=ellipse, label=\"{label}\"];\n"));
             for used in self.uses(thing) {
@@ -228,7 +228,7 @@ impl Show for Parts {
 
     fn text(&self, _: &Report, terminal: Terminal, _: usize) -> anyhow::Result<String> {
         let mut out: String = self.sentences().iter().map(|line| format!("{line}\n")).collect();
-        let left_out = self.parts.things.len().saturating_sub(self.told().len());
+        let left_out = self.parts.things.len().saturating_sub(self.worth_telling().len());
         if left_out > 0 {
             let line = format!("\n{left_out} more things, libraries among them, are in --json\n");
             out.push_str(&terminal.paint(Look::Faint, &line));

@@ -23,14 +23,16 @@ pub(super) fn write(
     output: Option<&Path>,
 ) -> anyhow::Result<String> {
     let text = match format {
-        ExportFormat::Folded => chase_export::folded(&stacks::of(&report.analysis, &report.names)),
-        ExportFormat::Speedscope => speedscope(report)?,
+        ExportFormat::Folded => {
+            chase_export::folded(&stacks::from_analysis(&report.analysis, &report.names))
+        }
+        ExportFormat::Speedscope => clean_json(speedscope(report)?),
         ExportFormat::Pprof => return pprof(report, output),
         ExportFormat::Perfetto => {
-            let bytes = chase_export::perfetto(&trace::of(report));
+            let bytes = chase_export::perfetto(&trace::from_report(report));
             return put(&bytes, output, "a Perfetto trace", "app.pftrace");
         }
-        ExportFormat::Firefox => chase_export::firefox(&trace::of(report))?,
+        ExportFormat::Firefox => clean_json(chase_export::firefox(&trace::from_report(report))?),
         ExportFormat::Csv => {
             let tables = contexts(report)?;
             tables.first().map_or_else(|| Ok(String::new()), machine::csv)?
@@ -68,7 +70,7 @@ fn pprof(report: &Report, output: Option<&Path>) -> anyhow::Result<String> {
         duration_ns: report.analysis.wall_ns.0,
     };
     let comment = format!("recorded by chase: {}", report.path.display());
-    let stacks = stacks::of(&report.analysis, &report.names);
+    let stacks = stacks::from_analysis(&report.analysis, &report.names);
     let bytes = chase_export::pprof(&stacks, moment, &comment)?;
     put(&bytes, output, "a pprof profile", "app.pb.gz")
 }

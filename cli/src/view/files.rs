@@ -16,7 +16,7 @@ pub(super) struct Files {
 
 impl Files {
     /// A file that another view wrote.
-    pub(super) fn of(file: PathBuf) -> Self {
+    pub(super) fn written(file: PathBuf) -> Self {
         Self { files: vec![file] }
     }
 }

@@ -15,7 +15,7 @@ const SHOWN: usize = 12;
 
 /// Fails if a `--lib`, `--api` or `--thread` matches nothing in the run. A program that reads the output gets its
 /// empty table, and people a line on standard error.
-pub(super) fn look(cli: &Cli, report: &Report) -> anyhow::Result<()> {
+pub(super) fn check(cli: &Cli, report: &Report) -> anyhow::Result<()> {
     let Some(view) = &cli.view else { return Ok(()) };
     let analysis = &report.analysis;
     let Err(error) = look_at(view, report, analysis) else { return Ok(()) };

@@ -45,7 +45,7 @@ pub(super) fn write(
     }
     let page = chase_html::page(&model).context("cannot make the page")?;
     fs::write(output, page).with_context(|| format!("cannot write {}", output.display()))?;
-    Ok(Files::of(output.to_owned()))
+    Ok(Files::written(output.to_owned()))
 }
 
 /// A page that is there may be another run's: asks whether to overwrite it, on a terminal; elsewhere it says how.
@@ -90,7 +90,8 @@ fn figures(report: &Report) -> Figures<'_> {
 /// The stacks of all threads, and of each of the first thread groups where there are several.
 pub(super) fn profiles(report: &Report) -> Vec<Profile> {
     let (analysis, names) = (&report.analysis, &report.names);
-    let all = Profile { name: "All threads".to_owned(), stacks: stacks::of(analysis, names) };
+    let all =
+        Profile { name: "All threads".to_owned(), stacks: stacks::from_analysis(analysis, names) };
     let groups = &report.groups().rows;
     let shown = if groups.len() > 1 { groups.len().min(GROUPS) } else { 0 };
     let of_group = |group: &GroupRow| Profile {
@@ -103,7 +104,8 @@ pub(super) fn profiles(report: &Report) -> Vec<Profile> {
 /// Puts what `before` had beside what is there now, by names, and what changed.
 fn compare(model: &mut chase_html::Report, before: &Report, now: &Report, compared: &Compared) {
     model.add_tails_before(figures(before), &PageNames { report: before });
-    let stacks = |report: &Report| -> Stacks { stacks::of(&report.analysis, &report.names) };
+    let stacks =
+        |report: &Report| -> Stacks { stacks::from_analysis(&report.analysis, &report.names) };
     let kind = FlameKind::Difference { before: stacks(before), now: stacks(now) };
     let name = format!("Difference from {}", before.path.display());
     model.flames.insert(1.min(model.flames.len()), Flame { name: name.into(), kind });
@@ -173,7 +175,7 @@ fn facts(report: &Report) -> Facts {
         add("Recorder", format!("{writer}format {}", header.version));
     }
     add("Report", format!("chase-report {}", env!("CARGO_PKG_VERSION")));
-    let mut not_seen = NotSeen::of(report);
+    let mut not_seen = NotSeen::from_report(report);
     Facts {
         program: first.map(|process| process.program.clone()).unwrap_or_default(),
         command: first.map(|process| command(&process.command)).unwrap_or_default(),
@@ -184,7 +186,7 @@ fn facts(report: &Report) -> Facts {
         processes: processes::costliest(&analysis.processes, PROCESSES)
             .map(|process| Process {
                 pid: process.pid,
-                program: (&*process.program).into(),
+                program: process.name().into(),
                 wall_ns: process.wall_ns.as_f64(),
                 threads: process.totals.threads,
                 calls: process.totals.calls,
@@ -222,7 +224,11 @@ fn lead(report: &Report) -> Vec<(String, String)> {
     add(threads, "");
     let calls = approximate(totals.calls_estimated, plural(totals.calls, "library call"));
     add(calls, "");
-    add(format!("about {}", processes::overhead(analysis)), "cost of recording");
+    let cost = processes::Cost::of(analysis);
+    add(format!("about {}", cost.inside), "cost of recording");
+    if let Some(time) = cost.companion {
+        add(time, "of the companion, beside the processes");
+    }
     lead
 }
 

@@ -25,7 +25,7 @@ pub(super) struct NotSeen {
 }
 
 impl NotSeen {
-    pub(super) fn of(report: &Report) -> Self {
+    pub(super) fn from_report(report: &Report) -> Self {
         Self {
             incomplete: incomplete(report),
             gaps: gaps(report),
@@ -170,7 +170,7 @@ impl Show for Full {
     const NAME: &'static str = "not-seen";
 
     fn text(&self, report: &Report, terminal: Terminal, _: usize) -> anyhow::Result<String> {
-        let lines = NotSeen::of(report).lines();
+        let lines = NotSeen::from_report(report).lines();
         if lines.is_empty() {
             return Ok("Nothing is missing.\n".to_owned());
         }
@@ -179,7 +179,7 @@ impl Show for Full {
 
     fn tables(&self, report: &Report, _: usize) -> anyhow::Result<Vec<Rows>> {
         let row = |text: String| serde_json::Map::from_iter([("text".to_owned(), text.into())]);
-        let rows = NotSeen::of(report).lines().into_iter().map(row).collect();
+        let rows = NotSeen::from_report(report).lines().into_iter().map(row).collect();
         Ok(vec![Rows { name: "not_seen", columns: vec!["text"], rows }])
     }
 }

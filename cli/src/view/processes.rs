@@ -20,9 +20,32 @@ pub(super) const ENDED: (&str, &str) = (
     "ended",
     "exec: went on as the program in the next row of its PID; _exit: without exit handlers",
 );
-/// What chase cost, as a part of the processor time that the run would have taken without it.
+
+/// What chase cost: what the processes took longer, as processor time and as a part of what they would have taken without
+/// it; and what the companion took beside them.
+pub(super) struct Cost {
+    pub(super) inside: String,
+    pub(super) companion: Option<String>,
+}
+
+impl Cost {
+    pub(super) fn of(analysis: &Analysis) -> Self {
+        let overhead = &analysis.overhead;
+        let inside_ns = elapsed(overhead.inside_ns().0);
+        let inside = match overhead.without_ns.0 {
+            0 => inside_ns,
+            _ => format!("{} ({inside_ns})", percent(overhead.share())),
+        };
+        let companion_ns = Some(overhead.companion_ns.0).filter(|ns| *ns > 0);
+        Self { inside, companion: companion_ns.map(elapsed) }
+    }
+}
+
+/// The same, as part of a line.
 pub(super) fn overhead(analysis: &Analysis) -> String {
-    percent(analysis.overhead.share())
+    let cost = Cost::of(analysis);
+    let beside = cost.companion.map(|time| format!(", companion {time} beside it"));
+    format!("overhead about {}{}", cost.inside, beside.unwrap_or_default())
 }
 
 /// `compressor  pid 4711  212 ms wall, 3 threads, …`, and how it ended.
@@ -30,7 +53,7 @@ pub(super) fn headline(analysis: &Analysis, process: &ProcessRow, terminal: Term
     let about = if process.end_is_estimate { "about " } else { "" };
     let totals = &process.totals;
     let facts = format!(
-        "pid {}  {about}{} wall, {}, {}, overhead about {}; {}",
+        "pid {}  {about}{} wall, {}, {}, {}; {}",
         process.pid,
         elapsed(process.wall_ns.0),
         plural(totals.threads as u64, "thread"),
@@ -38,7 +61,7 @@ pub(super) fn headline(analysis: &Analysis, process: &ProcessRow, terminal: Term
         overhead(analysis),
         ending(process.ending),
     );
-    line(&process.program, &facts, terminal)
+    line(process.name(), &facts, terminal)
 }
 
 /// The name of a program and what is to be said of it, in lines that fit the terminal.
@@ -56,7 +79,7 @@ pub(super) fn run_headline(report: &Report, terminal: Terminal) -> String {
     let analysis = &report.analysis;
     let first = analysis.processes.first().map_or("", |process| &*process.program);
     let facts = format!(
-        "{}  {} wall, {}, {}, overhead about {}",
+        "{}  {} wall, {}, {}, {}",
         number(&analysis.processes),
         elapsed(analysis.wall_ns.0),
         plural(analysis.totals.threads as u64, "thread"),
@@ -87,7 +110,7 @@ pub(super) fn table(report: &Report, terminal: Terminal, top: usize) -> String {
         table.row([
             process.pid.to_string().into(),
             process.parent_pid.to_string().into(),
-            (&*process.program).into(),
+            process.name().into(),
             moment(process.start_ns.0).into(),
             elapsed(process.wall_ns.0).into(),
             count(totals.threads as u64).into(),

@@ -32,7 +32,7 @@ impl Show for Summary {
         let (top, top_processes) =
             if top == super::DEFAULT_TOP { (TOP, TOP_PROCESSES) } else { (top, top) };
         let mut terms = Vec::new();
-        let not_seen = NotSeen::of(report);
+        let not_seen = NotSeen::from_report(report);
         let mut out = match &*not_seen.incomplete {
             [] => String::new(),
             lines => section("Incomplete", lines, terminal) + "\n",

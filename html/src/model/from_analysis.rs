@@ -24,7 +24,7 @@ impl Report {
         let causes = std::mem::take(&mut facts.causes);
         let (idle, runnable) = (take(&mut facts.idle), facts.runnable.take());
         let analysis = figures.analysis;
-        let (syscalls, more_syscalls) = syscalls::of(analysis, names);
+        let (syscalls, more_syscalls) = syscalls::slowest(analysis, names);
         Self {
             header: header(analysis, facts),
             findings: figures.findings.iter().map(|finding| sentence(names, finding)).collect(),
@@ -37,13 +37,13 @@ impl Report {
             },
             libraries: libraries(analysis, names),
             waits: analysis.wait_source(),
-            groups: groups::of(figures, names),
-            tails: tails::of(figures, names),
+            groups: groups::thread_groups(figures, names),
+            tails: tails::longest(figures, names),
             syscalls,
             more_syscalls,
             edges: edges(analysis, names),
-            timeline: lanes::of(figures, names, figures.timeline),
-            tables: tables::of(figures, names),
+            timeline: lanes::timeline(figures, names, figures.timeline),
+            tables: tables::raw_tables(figures, names),
             ..Self::default()
         }
     }

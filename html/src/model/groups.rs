@@ -14,7 +14,7 @@ const COLUMNS: usize = 9;
 /// Outliers that are named.
 const OUTLIERS: usize = 12;
 
-pub(super) fn of(figures: Figures<'_>, names: &dyn Names) -> Vec<ThreadGroup> {
+pub(super) fn thread_groups(figures: Figures<'_>, names: &dyn Names) -> Vec<ThreadGroup> {
     let columns = Columns::new(figures.analysis);
     figures.groups.rows.iter().map(|row| columns.group(row, names)).collect()
 }

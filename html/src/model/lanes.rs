@@ -15,7 +15,7 @@ const LANES: usize = 500;
 const SPANS: usize = 8_000;
 
 /// The timeline of a run; `None` where nothing was kept of when anything happened.
-pub(super) fn of(figures: Figures<'_>, names: &dyn Names, when: &When) -> Option<Timeline> {
+pub(super) fn timeline(figures: Figures<'_>, names: &dyn Names, when: &When) -> Option<Timeline> {
     let (analysis, groups) = (figures.analysis, figures.groups);
     let events = |lane: &Events| lane.calls.len() + lane.blocked.len() + lane.marks.len();
     if when.lanes.iter().map(events).sum::<usize>() == 0 {

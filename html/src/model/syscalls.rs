@@ -9,7 +9,7 @@ use crate::Label;
 const FUNCTIONS: usize = 40;
 
 /// The functions whose system calls took longest, and how many more there are.
-pub(super) fn of(analysis: &Analysis, names: &dyn Names) -> (Vec<ApiSyscalls>, usize) {
+pub(super) fn slowest(analysis: &Analysis, names: &dyn Names) -> (Vec<ApiSyscalls>, usize) {
     let mut rows: Vec<_> = made(analysis).collect();
     // Stable: within a function, the longest stays first.
     rows.sort_by_key(|row| (row.of.api, row.of.is_recorded));

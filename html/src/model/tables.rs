@@ -102,7 +102,7 @@ impl From<Option<Ns>> for Value {
     }
 }
 
-pub(super) fn of(figures: Figures<'_>, names: &dyn Names) -> Vec<RawTable> {
+pub(super) fn raw_tables(figures: Figures<'_>, names: &dyn Names) -> Vec<RawTable> {
     let analysis = figures.analysis;
     let tables = [
         functions(analysis, names),

@@ -17,7 +17,7 @@ const TAIL_CALLS: u64 = 100;
 const SYSCALLS: usize = 3;
 
 /// Those with most time in the tail, and those that findings are about.
-pub(super) fn of(figures: Figures<'_>, names: &dyn Names) -> Vec<Tail> {
+pub(super) fn longest(figures: Figures<'_>, names: &dyn Names) -> Vec<Tail> {
     let found: HashSet<(u32, Option<u32>)> = figures
         .findings
         .iter()

@@ -151,7 +151,7 @@ impl Places {
     }
 
     /// Where a thread is that has stopped.
-    pub(super) fn of(&self, registers: &user_regs_struct, memory: &Memory) -> Where {
+    pub(super) fn locate(&self, registers: &user_regs_struct, memory: &Memory) -> Where {
         let is_in_library = |at: u64| self.library.as_ref().is_some_and(|it| it.contains(&at));
         if self.holds(registers.rip) || is_in_library(registers.rip) {
             return Where::Holds;

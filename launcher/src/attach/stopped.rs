@@ -57,7 +57,7 @@ impl<'a> Stopped<'a> {
         let mut this = Self { process, threads: BTreeMap::new(), since: Instant::now() };
         let until = Instant::now() + PATIENCE;
         loop {
-            let all_stopped = this.look(places, memory)?;
+            let all_stopped = this.handle_stops(places, memory)?;
             // Those that were made meanwhile, by one that had not stopped yet.
             if all_stopped && !this.seize_new()? {
                 return Ok(this);
@@ -89,14 +89,17 @@ impl<'a> Stopped<'a> {
                     is_new = true;
                 }
                 Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
-                Err(_) => bail!("{}", self.process.why_not_traced()),
+                Err(_) => {
+                    ensure!(self.process.is_there(), "process {} has ended", self.process.pid);
+                    bail!("{}", self.process.why_not_traced())
+                }
             }
         }
         Ok(is_new)
     }
 
     /// Sees to those that have not stopped yet. Gives whether all have.
-    fn look(&mut self, places: &Places, memory: &Memory) -> anyhow::Result<bool> {
+    fn handle_stops(&mut self, places: &Places, memory: &Memory) -> anyhow::Result<bool> {
         let mut all = true;
         let mut gone = Vec::new();
         for (&tid, state) in self.threads.iter_mut().filter(|(_, state)| state.at.is_none()) {
@@ -109,7 +112,7 @@ impl<'a> Stopped<'a> {
                 }
                 continue;
             }
-            match thread.look() {
+            match thread.stop_reason() {
                 None => all &= self.process.waits_for_child(tid),
                 Some(Stop::Gone) => gone.push(tid),
                 Some(Stop::Signal(signal)) => {
@@ -126,7 +129,7 @@ impl<'a> Stopped<'a> {
                         all = false;
                         continue;
                     };
-                    let place = places.of(&registers, memory);
+                    let place = places.locate(&registers, memory);
                     let here = (registers.rip, registers.rsp);
                     let often = if (state.latest.0, state.latest.1) == here {
                         state.latest.2 + 1

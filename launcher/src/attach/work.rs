@@ -60,6 +60,13 @@ pub(super) struct Done {
     pub(super) stopped: Duration,
 }
 
+impl Done {
+    /// Nothing was done.
+    pub(super) fn nothing() -> Self {
+        Self { said: String::new(), threads: 0, under_way: 0, stopped: Duration::ZERO }
+    }
+}
+
 /// What is to be done.
 pub(super) enum Task<'a> {
     /// The library, and its settings: `NAME=value` each.
@@ -220,7 +227,7 @@ impl<'a> Prepared<'a> {
             drop(stopped);
             let answer = self.wait_for(order_at, LONG_PATIENCE).context("it does not get on")?;
             self.wait_for_end(&before);
-            return self.told(answer);
+            return self.outcome(answer);
         };
         self.wait_for_end(&before);
         if let Answer::Done(attachment_at, _) = &answer
@@ -231,14 +238,14 @@ impl<'a> Prepared<'a> {
         if let Some(fd) = file {
             let _ = caller.syscall(libc::SYS_close, [fd, 0, 0, 0, 0, 0]);
         }
-        let result = self.told(answer);
+        let result = self.outcome(answer);
         caller.syscall(libc::SYS_munmap, [order_at, len, 0, 0, 0, 0])?;
         caller.syscall(libc::SYS_munmap, [code, PAGE, 0, 0, 0, 0])?;
         caller.end()?;
         result
     }
 
-    fn told(&self, answer: Answer) -> anyhow::Result<String> {
+    fn outcome(&self, answer: Answer) -> anyhow::Result<String> {
         match answer {
             Answer::Done(_, said) => Ok(said),
             Answer::Refused(why, 0) => bail!("{why}"),
@@ -316,7 +323,7 @@ impl<'a> Prepared<'a> {
 }
 
 fn attachment_of(object: &Object) -> Option<u64> {
-    object.data("chase_attachment")
+    object.data(chase_format::attachment::SYMBOL)
 }
 
 fn is_other_version(object: &Object) -> bool {

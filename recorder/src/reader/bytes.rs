@@ -13,7 +13,7 @@ enum Held<'a> {
 
 impl<'a> Bytes<'a> {
     /// The bytes of `owner`, which must always give the same.
-    pub fn of(owner: impl AsRef<[u8]> + Send + Sync + 'a) -> Self {
+    pub fn owned(owner: impl AsRef<[u8]> + Send + Sync + 'a) -> Self {
         Self(Held::Owned(Box::new(owner)))
     }
 }
@@ -43,7 +43,7 @@ impl<'a> From<&'a Vec<u8>> for Bytes<'a> {
 
 impl From<Vec<u8>> for Bytes<'_> {
     fn from(bytes: Vec<u8>) -> Self {
-        Self::of(bytes)
+        Self::owned(bytes)
     }
 }
 

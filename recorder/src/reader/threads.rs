@@ -160,7 +160,7 @@ impl<'r> Thread<'r> {
     /// What is kept of its single calls and marks.
     #[must_use]
     pub fn events(&self) -> Events {
-        self.recording.events.of(&self.recording.bytes, self.entry.index)
+        self.recording.events.of_thread(&self.recording.bytes, self.entry.index)
     }
 
     /// Its contexts, callers before callees, numbered from 0 in this order.

@@ -243,7 +243,7 @@ pub(super) fn detail(
     let (before, after) = (name(&row.before), name(&row.after));
     let is_ranked = compared.comparison.basis == Basis::Ranks;
     let head = |first| {
-        Table::of([
+        Table::with_columns([
             (first, Align::Text),
             ("A", Align::Number),
             ("B", Align::Number),

@@ -69,7 +69,7 @@ const WHOSE: [(&str, Align); 11] = [
 /// A table whose rows begin with `N` names. Of columns that may tell nothing, those in `which` are
 /// there.
 fn table<const N: usize>(names: [&str; N], which: &[&str]) -> Table {
-    let mut table = Table::of(names.iter().map(|name| (*name, Align::Name)).chain(WHOSE));
+    let mut table = Table::with_columns(names.iter().map(|name| (*name, Align::Name)).chain(WHOSE));
     for heading in ["per call", NESTED, NESTED_WALL] {
         table = table.only_if(which.contains(&heading), heading);
     }

@@ -1,19 +1,19 @@
 # The path of one call: stub -> chase_enter -> the frame's pad -> the real function -> the pad -> chase_exit
-# -> the application. (A call that is only counted goes from the stub straight into the real function: stubs.S.)
+# -> the application. (A call that is only counted jumps from the stub straight to the real function: stubs.S.)
 #
 # chase_enter changes no register that the callee may read (rdi rsi rdx rcx r8 r9, al, r10, all
 # vector registers, the stack) and none that it must preserve. chase_exit preserves every register that
 # may hold a result (rax rdx rcx r8, xmm0 xmm1, st0 st1).
 #
-# The return address moves from the stack into the frame, and the pad's call puts its own where that was. How
-# pads are unwound through is in pads.S.
+# The return address moves from the stack into the frame, and the pad's call pushes its own in the same place. pads.S
+# explains how pads are unwound through.
 #
-# There is no personality routine: a frame that an exception or a cancellation passes is set aside,
-# like one that longjmp passes, when the thread's next call finds it left. (LLVM's libunwind takes
-# a frame for the handler's if it has the same rsp, as ours and the caller's do, and would end the
-# process when a personality did not act as the handler.)
+# There is no personality routine: when an exception or a cancellation passes a frame, it is set aside by the thread's
+# next call, as after longjmp. (LLVM's libunwind identifies the handler's frame by its rsp. Ours and the caller's have
+# the same one, so it would take ours for the handler's, and end the process because the personality does not act as a
+# handler.)
 
-# The path is there twice: near, for threads whose words are where stubs expect them, and far.
+# There are two copies of the path: near, for threads whose words are where stubs expect them, and far.
 
     .text
 .macro call_path of
@@ -108,8 +108,8 @@ chase_exit_\of:                         # r11 = frame
     jz .Lleave_unrecorded_\of           # the first call in this page
     shlq $7, %rdi
     addq {base}(%rip), %rdi
-    movq $0, {SP}(%r11)                 # a jump or a cancellation from here on finds no call to leave, and in
-    incq (%rdi,%rdx,8)                  # between one to be told of (Thread::tell_of_uncounted)
+    movq $0, {SP}(%r11)                 # from here on, a jump or cancellation finds no open call; until it is
+    incq (%rdi,%rdx,8)                  # counted, Thread::count_unrecorded_ends counts it
     addq %rax, {TOTAL}(%rsi)
     whole 6
     cmpq {MAX}(%rsi), %rax
@@ -199,7 +199,7 @@ chase_exit_\of:                         # r11 = frame
     addq $16, %rsi
     jmp .Lprobe_\of
 
-.Ldue_\of:                              # flags still tell where the countdown is
+.Lcountdown_ended_\of:                              # flags still tell where the countdown is
     stash
     movl ${AT_ZERO}, %esi                # zero: this call stands for others
     jz .Lenter_slow_moved_\of
@@ -231,7 +231,7 @@ chase_exit_\of:                         # r11 = frame
     callq {enter_slow}
     jmp 2f
 1:
-    callq {enter_due}
+    callq {enter_counted_down}
 2:
     pop_vectors
     restore %r11
@@ -296,20 +296,20 @@ chase_exit_\of:                         # r11 = frame
     call_path near
     call_path far
 
-# The exit of a frame that was taken for one that is left for good: its call has returned all the same.
+# The exit of a frame that was set aside because its call seemed never to return, and that has returned after all.
     .p2align 4
-    .hidden chase_exit_left
-    .globl chase_exit_left
-    .type chase_exit_left, @function
-chase_exit_left:                        # r11 = frame
+    .hidden chase_exit_set_aside
+    .globl chase_exit_set_aside
+    .type chase_exit_set_aside, @function
+chase_exit_set_aside:                        # r11 = frame
     .cfi_startproc
     pushq {RET}(%r11)
     movq %rax, %r9
     movq %rdx, %r10
     push_results
     movq %r11, %rdi
-    callq {leave_left}
+    callq {leave_set_aside}
     pop_results
     retq
     .cfi_endproc
-    .size chase_exit_left, . - chase_exit_left
+    .size chase_exit_set_aside, . - chase_exit_set_aside

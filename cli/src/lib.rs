@@ -24,6 +24,7 @@ mod trace;
 mod view;
 
 use std::io::{IsTerminal, Write, stdout};
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -34,7 +35,9 @@ use args::{Cli, Colour, Usage, View};
 use report::Report;
 use terminal::{Pager, Terminal, clean};
 
-fn main() -> ExitCode {
+/// The program: reads its arguments, prints what they ask for, and gives the status to exit with.
+#[must_use]
+pub fn main() -> ExitCode {
     let cli = Cli::parse();
     if cli.output.json && cli.output.csv {
         // Options of different levels can't be declared to conflict.
@@ -51,6 +54,20 @@ fn main() -> ExitCode {
             if error.is::<Usage>() { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
     }
+}
+
+/// What each of these command lines, without the program's name, shows of one recording: what is printed, or an error.
+///
+/// # Errors
+///
+/// If the recording can't be read.
+pub fn views(path: &Path, arguments: &[&[&str]]) -> anyhow::Result<Vec<anyhow::Result<String>>> {
+    let report = Report::read(&Cli::try_parse_from(["chase-report"])?, vec![path.into()])?;
+    let show = |arguments: &&[&str]| {
+        let cli = Cli::try_parse_from([&["chase-report"], *arguments].concat())?;
+        view::show(&cli, &report, terminal(&cli))
+    };
+    Ok(arguments.iter().map(show).collect())
 }
 
 /// Shows what was asked for; whether a condition of `--fail-if` is met.
