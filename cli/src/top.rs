@@ -11,6 +11,8 @@ mod place;
 mod screen;
 mod tables;
 mod target;
+#[cfg(test)]
+mod tests;
 mod watch;
 
 use std::io::{IsTerminal, stdin, stdout};

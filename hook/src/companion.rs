@@ -309,6 +309,9 @@ fn hear(read: i32, patience_ms: i32, reason: &mut Reason) -> bool {
 /// higher (where the libraries of each architecture have a directory of their own). Returns false if there is none.
 fn executable(library: &[u8], path: &mut Text<4096>) -> bool {
     let directory = library.get(..library.len() - file_name(library).len()).unwrap_or(b"");
+    if directory.is_empty() {
+        return false;
+    }
     [&b"."[..], b"../bin", b"../../bin"].iter().any(|place| {
         path.clear();
         path.push(directory).push(place).push(NAME);

@@ -32,7 +32,7 @@ use self::work::{Done, Prepared, Task};
 use crate::args::AttachArgs;
 use crate::config_file::ConfigFile;
 use crate::settings::Settings;
-use crate::{companion, parts, record, say};
+use crate::{companion, parts, say, summary};
 
 /// Tries to leave, a while apart.
 const TRIES: u32 = 10;
@@ -89,7 +89,7 @@ pub(crate) fn attach(arguments: &AttachArgs) -> anyhow::Result<i32> {
     if !settings.quiet
         && let Some(recording) = recording
     {
-        record::summarise_recording(&settings, &recording);
+        summary::summarise_recording(&settings, &recording);
     }
     Ok(0)
 }

@@ -29,6 +29,7 @@ mod load;
 pub mod need;
 pub mod planted;
 pub mod recorded;
+pub mod release;
 pub mod report;
 pub mod run;
 pub mod servers;

@@ -234,6 +234,15 @@ pub(crate) unsafe extern "C" fn leave_slow(frame: *mut Frame, now_ticks: u64) {
     }
 }
 
+/// An event that the call path has no place for: its call is recorded already, and still on top.
+///
+/// # Safety
+/// Called by the call path: the node is the calling thread's.
+pub(crate) unsafe extern "C" fn note_event(node: *mut Node, start_ticks: u64, ticks: u64) {
+    let thread = current_or_nobody();
+    thread.note_event(node, start_ticks, ticks);
+}
+
 /// The slow half of the exit of a call that is kept with its argument.
 ///
 /// # Safety
