@@ -261,7 +261,7 @@ pub struct Unseen {
     pub contexts_without_arguments: u64,
     /// Events of threads that have no room for any.
     pub events_without_space: u64,
-    /// Events of threads that had ended: later threads have their room.
+    /// Events of ended threads whose chunks were reused by later threads.
     pub events_of_ended: u64,
     /// Room for later counters.
     pub reserved: [u64; 3],
