@@ -75,9 +75,9 @@ pub struct Image {
     pub end: Ticks,
     /// Whether `end` is only the time of the latest trace, and the true end is later.
     pub end_is_estimate: bool,
-    /// The title that a process that runs has now.
+    /// The present title of a running process.
     pub(crate) title_now: Option<String>,
-    /// Where the recording's bytes are.
+    /// Where the bytes of the recording are.
     pub(crate) pages: Pages,
 }
 
@@ -133,7 +133,7 @@ impl Image {
             let is_whole = header.state == STATE_COMPLETE && header.ended_ns <= header.written_ns;
             Some(header.ended_ns).filter(|&ended_ns| is_whole && ended_ns > 0)
         });
-        // The kernel has told of an end that the process could not tell of.
+        // The kernel has seen an end that the process could not record.
         if let (Ending::Killed, true, Some(ended_ns)) = (self.ending, self.is_recorded, ended_ns) {
             self.end = self.end.max(self.clock.ticks_at(Ns(ended_ns)));
             self.end_is_estimate = false;
@@ -201,7 +201,7 @@ impl Image {
     pub fn role(&self) -> Option<String> {
         let title = self.recording.meta_value("title").map(Cow::into_owned);
         let title = title.or_else(|| self.title_now.clone());
-        // The command of a fork's child may show the title of its parent.
+        // The command of a fork child may be the title of its parent.
         let command = || self.command().first().cloned();
         roles::role(&title.or_else(command)?)
     }
@@ -264,8 +264,8 @@ pub enum SyscallsState {
     None,
     /// All of them.
     Complete,
-    /// Those up to some time: the process is running, or the companion was killed.
+    /// System calls up to some time: the process is running, or the companion was killed.
     Open,
-    /// Those up to some time: the companion stopped before the process ended.
+    /// System calls up to some time: the companion stopped before the process ended.
     Stopped,
 }

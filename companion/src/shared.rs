@@ -14,8 +14,8 @@ pub const STARTING: u32 = HELLO + 2;
 /// First argument of the `prctl` by which a thread asks that each of its system calls is recorded, and those of all
 /// threads and processes that it starts.
 pub const NARRATE: u32 = HELLO + 3;
-/// First argument of the `prctl` by which a process that ran before its hello says so, with a second argument of 1: all its threads are
-/// traced then; and of 0: none is any more.
+/// First argument of the `prctl` by which a process that had run before its hello has all its threads traced (second
+/// argument 1), or stops that (0).
 pub const ATTACHED: u32 = HELLO + 4;
 /// [`Hello::version`].
 pub const HELLO_VERSION: u32 = 2;
@@ -289,7 +289,7 @@ pub struct Process {
     pub own_pid: u32,
     /// Number of the process or image that it was forked from, or that it replaced; its own number for the first.
     pub parent: u32,
-    /// Of one that ran before its hello, or that was left: whether its threads are traced.
+    /// For a process that had run before its hello, or was detached from: whether its threads are traced.
     pub attached: u32,
     /// When its tracing began, `CLOCK_MONOTONIC`.
     pub began_ns: u64,
@@ -335,7 +335,7 @@ pub struct Totals {
     pub lost_intervals: u64,
     /// Single system calls for which there was no room.
     pub lost_single_syscalls: u64,
-    /// Processes that ran before their hello.
+    /// Processes that had run before their hello.
     pub attached: u64,
 }
 
