@@ -145,7 +145,6 @@ pub(crate) fn go(pid: i32) -> anyhow::Result<()> {
 }
 
 /// Ends the recording, and leaves all entries as they were.
-
 fn leave(process: &Process) -> anyhow::Result<()> {
     left_at_last(process, |done| say(&left(process, done)))
 }
