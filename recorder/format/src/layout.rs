@@ -342,7 +342,8 @@ pub struct Header {
     /// Processor time of the process up to the end that was noted, ns: it begins at 0 in a fork's child and goes on
     /// through exec. 0: not known.
     pub cpu_ns: u64,
-    /// Processor time that chase took to start and to end in this image, the loading of its library included, ns.
+    /// Processor time that chase took to start and to end in this image, the loading of its library included, and for objects
+    /// that were loaded later, ns.
     pub cost_start_ns: u64,
     /// Time that it took later on beside calls, for threads and forks, in ticks.
     pub cost_later_ticks: u64,
