@@ -1,11 +1,11 @@
-//! From an address in a process to an object and an address in its file.
+//! Maps an address in a process to an object and an address in its file.
 
 use chase_recorder::reader::{Object, Recording};
 
 use crate::address::CodeAddress;
 use crate::clock::Ticks;
 
-/// The segments of a process, over all of its life.
+/// The segments of a process, over its whole life.
 pub(crate) struct AddressMap {
     segments: Vec<Mapped>,
 }
@@ -20,7 +20,7 @@ struct Mapped {
 }
 
 impl AddressMap {
-    /// `object_of` gives the number of an object among those of the run, as the recording has it.
+    /// `object_of` maps the number of an object in the recording to that among the objects of the run.
     pub(crate) fn new(
         recording: &Recording<'static>,
         object_of: impl Fn(&Object<'_>) -> Option<u32>,
@@ -44,7 +44,7 @@ impl AddressMap {
         Self { segments }
     }
 
-    /// What was at `avma` at any time, latest first.
+    /// Finds what was loaded at `avma` at any time, latest first.
     pub(crate) fn find_ever(&self, avma: u64) -> CodeAddress {
         let found = self.segments.iter().filter(|m| (m.start..m.end).contains(&avma));
         let found = found.max_by_key(|mapped| mapped.load);
@@ -55,8 +55,8 @@ impl AddressMap {
         }
     }
 
-    /// What was at `avma` at `moment`. An object that was found loaded only later counts if no
-    /// other one was there: it is noticed some time after it was mapped.
+    /// Finds what was loaded at `avma` at `moment`. If nothing was, takes an object that was found loaded later:
+    /// loads are noticed with a delay.
     pub(crate) fn find(&self, avma: u64, moment: Ticks) -> CodeAddress {
         let candidates = || {
             let holds = move |m: &&Mapped| (m.start..m.end).contains(&avma);

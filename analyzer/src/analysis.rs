@@ -1,4 +1,4 @@
-//! The tables.
+//! The tables of an analysis.
 
 mod collect;
 mod own_code;
@@ -22,26 +22,26 @@ use crate::workers::Workers;
 use collect::Collector;
 use part::Part;
 
-/// What an analysis is about.
+/// The selected part of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Selection {
     /// All processes and threads.
     All,
-    /// One process, by place among the images.
+    /// One process, by its number among the images.
     Process(usize),
-    /// One thread: the place of its process, and its number there.
+    /// One thread: the number of its process, and its number there.
     Thread(usize, u32),
 }
 
 /// The figures of a run, or of a part of it.
 ///
-/// Processes are numbered as the images are, also where a selection leaves some out; objects and
-/// APIs by their place in the tables here, so numbers of two analyses can't be mixed.
+/// Processes are numbered as the images are, even if a selection leaves some out; objects and APIs by their index in
+/// the tables here. So numbers of two analyses must not be mixed.
 #[derive(Clone, Debug, Serialize)]
 pub struct Analysis {
-    /// From the first start to the last end of what was selected.
+    /// Time from the first start to the last end in the selection.
     pub wall_ns: Ns,
-    /// Sums over what was selected.
+    /// Sums over the selection.
     pub totals: Totals,
     /// All processes; those not selected have no figures.
     pub processes: Vec<ProcessRow>,
@@ -55,35 +55,34 @@ pub struct Analysis {
     pub callers: Vec<CallerRow>,
     /// The calling-context tree, depth first.
     pub contexts: Vec<ContextRow>,
-    /// Files that rows refer to, in no particular order.
+    /// The files that rows refer to, in no particular order.
     pub objects: Vec<ObjectRow>,
-    /// What the figures do not contain.
+    /// What the figures don't contain.
     pub not_seen: NotSeen,
-    /// System calls, where a companion was there to see them.
+    /// System calls, if a companion observed them.
     pub syscalls: Syscalls,
-    /// Where the processor was, where samples were taken.
+    /// What ran on the processors, if samples were taken.
     pub on_cpu: OnCpu,
-    /// What chase cost.
+    /// The overhead of chase.
     pub overhead: Overhead,
-    /// What the rows of `apis` are the sums of.
+    /// The sums behind the rows of `apis`.
     #[serde(skip)]
     pub(crate) api_sums: Vec<Sums>,
-    /// Unit of their histograms.
+    /// The unit of their histograms.
     #[serde(skip)]
     pub(crate) ns_per_reference_tick: f64,
 }
 
 impl Analysis {
-    /// Analyses the images of one run, on all processors. Takes time linear in their size, but for
-    /// sorting, and memory for the tables: of each thread, one entry for each of its contexts and
-    /// APIs. A selection of something that is not there gives empty tables.
+    /// Analyses the images of one run, on all processors. Takes time linear in their size, except for sorting, and
+    /// memory for the tables: for each thread, one entry per context and one per API. A selection of something that
+    /// does not exist gives empty tables.
     #[must_use]
     pub fn new(images: &[Image], selection: Selection) -> Self {
         Self::new_with(images, selection, Workers::all(), &mut |_| {})
     }
 
-    /// As [`Analysis::new`]; tells `progress` now and then how much of the images was analysed, as
-    /// a fraction of 1.
+    /// Like [`Analysis::new`]; from time to time reports to `progress` which fraction of the images was analysed.
     #[must_use]
     pub fn new_with(
         images: &[Image],
@@ -99,6 +98,7 @@ impl Analysis {
         let work = |at: usize| (at, Collector::of_part(images, &parts[at], selection, &scales));
         workers.in_order(parts.len(), work, |(at, part)| {
             collector.merge(part);
+            images[parts[at].process].pages.give_back();
             done += parts[at].contexts;
             progress(done as f64 / all.max(1) as f64);
         });
@@ -115,7 +115,7 @@ impl Analysis {
 }
 
 impl Analysis {
-    /// Where waits are from.
+    /// Returns how waits were measured.
     #[must_use]
     pub fn wait_source(&self) -> WaitSource {
         // A process that made no library calls has no waits in them.

@@ -1,4 +1,4 @@
-//! What calls were asked to do, by an argument, and whether that is what makes some of them long.
+//! Arguments of calls, and whether long calls are those with large arguments.
 
 use chase_recorder::layout::{
     ARGUMENT_BUCKETS, ARGUMENT_ITEMS, ARGUMENT_LEVEL, ARGUMENT_MS, ARGUMENT_S, ARGUMENT_US,
@@ -6,18 +6,18 @@ use chase_recorder::layout::{
 use chase_recorder::reader::Arguments;
 use serde::Serialize;
 
-/// Most calls that are kept with their durations, of a context or of many.
+/// The maximum number of calls that are kept with their durations, of one context or of several.
 const MANY_PAIRS: usize = 1024;
-/// Fewer calls say nothing about how argument and duration go together.
+/// With fewer calls, a correlation of argument and duration says nothing.
 const LEAST_PAIRS: usize = 12;
 
-/// What an argument means, and in which unit it is.
+/// What an argument means, and its unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ArgumentUnit {
-    /// Bytes to read, to allocate, to look at.
+    /// Bytes to read, to allocate, to search.
     Bytes,
-    /// How many of something.
+    /// A number of items.
     Items,
     /// The longest wait, in milliseconds.
     Ms,
@@ -42,36 +42,38 @@ impl ArgumentUnit {
     }
 }
 
-/// What one argument was in the timed calls of a function. Those that were not timed are counted by those that stand for them.
+/// The values of an argument in the timed calls of a function. Calls that were not timed are counted by the samples
+/// that stand for them.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ArgumentRow {
-    /// Its unit.
+    /// The meaning and unit.
     pub unit: ArgumentUnit,
-    /// Calls whose argument was noted: those that were timed.
+    /// Calls whose argument was recorded: those that were timed.
     pub timed: u64,
     /// Calls that they stand for.
     pub calls: u64,
-    /// Of those, calls whose argument was negative (no limit, a default); they are in no other figure.
+    /// Those of them whose argument was negative (no limit, a default); they are in no other figure.
     pub negative: u64,
     /// Sum of the arguments.
     pub sum: u64,
-    /// The mean; missing where all were negative.
+    /// The mean; missing if all were negative.
     pub mean: Option<f64>,
     /// The largest.
     pub max: u64,
-    /// Calls by the size of their argument: 0, or from a power of two up to the next one. Only those that there were.
+    /// Calls by the size of their argument: 0, or from one power of two to the next. Only sizes that occur.
     pub sizes: Vec<ArgumentSizes>,
-    /// Spearman's rank correlation of argument and duration, over calls drawn from the timed ones: 1 where the longest calls are
-    /// those with the largest argument, 0 where it makes no difference. Missing where all arguments were alike, or few calls are known.
+    /// Spearman's rank correlation of argument and duration, over a selection of the timed calls: 1 if the longest
+    /// calls are those with the largest arguments, 0 if there is no relation. Missing if all arguments were equal, or
+    /// if too few calls were kept.
     pub correlation: Option<f64>,
-    /// Calls that it rests on.
+    /// The number of calls that it is computed from.
     pub correlation_calls: usize,
 }
 
-/// Calls whose arguments are of one size.
+/// Calls whose arguments have one size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct ArgumentSizes {
-    /// The least of these sizes.
+    /// The smallest argument of this size.
     pub from: u64,
     /// Calls.
     pub calls: u64,
@@ -80,11 +82,11 @@ pub struct ArgumentSizes {
 /// A call: argument, duration in ns, and how many calls it stands for.
 type Pair = (u64, f64, f64);
 
-/// Arguments of calls, added up.
+/// Sums over the arguments of calls.
 #[derive(Clone, Debug)]
 pub(crate) struct ArgumentSums {
     meaning: u16,
-    /// Not all had the same meaning: they have no sum.
+    /// Whether calls had arguments of different meanings, which can't be added up.
     is_mixed: bool,
     timed: u64,
     weight: u64,
@@ -96,7 +98,7 @@ pub(crate) struct ArgumentSums {
 }
 
 impl ArgumentSums {
-    /// Those of one context of a thread.
+    /// The arguments of one context of a thread.
     pub(crate) fn new(row: &Arguments, ns_per_tick: f64) -> Self {
         let each = row.weight.saturating_sub(row.negative) as f64 / row.pairs.len().max(1) as f64;
         let pairs =
@@ -126,7 +128,7 @@ impl ArgumentSums {
         }
         self.pairs.extend(&other.pairs);
         if self.pairs.len() > MANY_PAIRS {
-            // Every second one, whatever its place in a row of 16, stands for its neighbour too.
+            // Keep every second call, whatever its place in a row of 16; it also stands for its neighbour.
             let weight: f64 = self.pairs.iter().map(|pair| pair.2).sum();
             let mut number = 0;
             self.pairs.retain(|_| {
@@ -138,13 +140,13 @@ impl ArgumentSums {
         }
     }
 
-    /// The mean; `None` where it means nothing.
+    /// Returns the mean; `None` if it is meaningless.
     pub(crate) fn mean(&self) -> Option<f64> {
         let calls = self.weight.saturating_sub(self.negative);
         (!self.is_mixed && calls > 0).then(|| self.sum as f64 / calls as f64)
     }
 
-    /// The figures; `None` where sums of different things would be added up.
+    /// Returns the figures; `None` if the arguments have different meanings.
     pub(crate) fn row(&self) -> Option<ArgumentRow> {
         if self.is_mixed || self.weight == 0 {
             return None;
@@ -168,7 +170,8 @@ impl ArgumentSums {
     }
 }
 
-/// Spearman's rank correlation of weighted pairs: Pearson's of their ranks, those of equal values being the middle of theirs.
+/// Spearman's rank correlation of weighted pairs: Pearson's correlation of their ranks. Equal values get the middle
+/// of their ranks.
 fn rank_correlation(pairs: &[Pair]) -> Option<f64> {
     if pairs.len() < LEAST_PAIRS {
         return None;
@@ -191,7 +194,7 @@ fn rank_correlation(pairs: &[Pair]) -> Option<f64> {
     correlation.is_finite().then(|| correlation.clamp(-1.0, 1.0))
 }
 
-/// The rank of each pair by what `of` gives.
+/// Returns the rank of each pair by the value that `of` returns.
 fn ranks(pairs: &[Pair], of: impl Fn(&Pair) -> f64) -> Vec<f64> {
     let mut order: Vec<usize> = (0..pairs.len()).collect();
     order.sort_by(|&a, &b| of(&pairs[a]).total_cmp(&of(&pairs[b])));

@@ -1,11 +1,11 @@
-//! What the threads that matter are blocked by, and who waits for a processor.
+//! What blocks the threads that matter, and which threads wait for a processor.
 //!
-//! Most threads of large programs have nothing to do: workers of a pool, helpers of a runtime, a main thread that joins
-//! the others. Together they wait longer than all else takes, and it means nothing. So a thread is *idle* if it spent at
-//! least [`IDLE`] of its lifetime waiting to be told of work: on a condition, a semaphore, for readiness of descriptors, a
-//! connection, time to pass, the end of a thread or process, or, where the scheduler was asked, in a system call of its
-//! own code or by `syscall`. Waits for locks, barriers, and for input and output that is under way are no idleness,
-//! however long: something is to be done that can't go on.
+//! Most threads of large programs have nothing to do: workers of a pool, helpers of a runtime, a main thread that
+//! joins the others. Together they wait longer than anything else takes, which means nothing. So a thread is *idle*
+//! if it spent at least [`IDLE`] of its lifetime waiting for work: on a condition or a semaphore, for readiness of
+//! descriptors, for a connection, for time to pass, for the end of a thread or process, or, if the scheduler was
+//! observed, in a system call of its own code or by `syscall`. Waits for locks and barriers, and for input and output
+//! under way, don't make a thread idle, however long they are: there is work that can't go on.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -18,39 +18,39 @@ use crate::clock::Ns;
 use crate::groups::ThreadSpan;
 use crate::rows::ThreadRow;
 
-/// The part of its lifetime that an idle thread waits for work.
+/// The minimum part of its lifetime that an idle thread waits for work.
 const IDLE: f64 = 0.95;
-/// Waiting for a processor matters from this part of the time that threads wanted one.
+/// Waiting for a processor matters if it is at least this part of the time that threads wanted one.
 const SCARCE: f64 = 0.02;
 
-/// Where threads are off the CPU. Waits are from the scheduler or told by name, as
-/// [`Analysis::wait_source`] says.
+/// Where threads are off the CPU. Waits are measured by the scheduler or estimated by name, see
+/// [`Analysis::wait_source`].
 #[derive(Clone, Debug, Default)]
 pub struct Blocked {
     /// Waits of the threads that are not idle, longest first.
     pub rows: Vec<BlockedRow>,
     /// Their sum.
     pub wait_ns: Ns,
-    /// How many threads they are of.
+    /// The number of threads that they are of.
     pub threads: usize,
     /// Idle threads, by where they wait most; most threads first.
     pub idle: Vec<IdleRow>,
-    /// Waiting for a processor, where that matters.
+    /// Waiting for a processor, if that matters.
     pub runnable: Option<Runnable>,
 }
 
 /// Waits in one function.
 #[derive(Clone, Debug, Serialize)]
 pub struct BlockedRow {
-    /// What for.
+    /// What is waited for.
     pub cause: Cause,
     /// The API, by number in [`Analysis::apis`]; `None` for the threads' own code.
     pub api: Option<u32>,
     /// Waits of all threads that are not idle.
     pub wait_ns: Ns,
-    /// How many they are.
+    /// The number of these threads.
     pub threads: usize,
-    /// The one that waited most.
+    /// The thread that waited most.
     pub max: ThreadSpan,
 }
 
@@ -59,41 +59,41 @@ pub struct BlockedRow {
 pub struct IdleRow {
     /// Where they wait most: the API, by number in [`Analysis::apis`]; `None` for their own code.
     pub api: Option<u32>,
-    /// How many they are.
+    /// The number of threads.
     pub threads: usize,
-    /// All their waits.
+    /// All of their waits.
     pub wait_ns: Ns,
-    /// Threads, by number in [`Analysis::threads`].
+    /// The threads, by number in [`Analysis::threads`].
     pub members: Vec<u32>,
 }
 
-/// Threads that could have run while others did.
+/// Threads that were ready to run while others ran.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Runnable {
-    /// How long, together.
+    /// How long, in total.
     pub runnable_ns: Ns,
-    /// As a part of the time that all threads wanted a processor: on it, or waiting for it.
+    /// The part of the time that all threads wanted a processor: on it, or waiting for it.
     pub of_wanted: f64,
-    /// Threads to which that happened for as large a part of the time that they wanted one.
+    /// The number of threads that waited for at least this part of the time that they wanted one.
     pub threads: usize,
 }
 
 impl Blocked {
-    /// Idle threads.
+    /// Returns the number of idle threads.
     #[must_use]
     pub fn idle_threads(&self) -> usize {
         self.idle.iter().map(|row| row.threads).sum()
     }
 }
 
-/// Waits of a thread by API, and in its own code.
+/// Returns the waits of a thread by API, and in its own code.
 fn waits_of(thread: &ThreadRow) -> impl Iterator<Item = (Option<u32>, Ns)> {
     let of_apis = thread.apis.iter().map(|api| (Some(api.api), api.wait_ns));
     let own = thread.application_wait_ns.map(|ns| (None, ns));
     of_apis.chain(own).filter(|(_, ns)| ns.0 > 0)
 }
 
-/// Where the thread waited most, if it was idle.
+/// Returns where the thread waited most, if it was idle.
 fn idle_in(analysis: &Analysis, thread: &ThreadRow) -> Option<Option<u32>> {
     let is_measured = thread.application_wait_ns.is_some();
     let for_work = |&(api, _): &(Option<u32>, Ns)| match api {
@@ -105,7 +105,7 @@ fn idle_in(analysis: &Analysis, thread: &ThreadRow) -> Option<Option<u32>> {
     longest.filter(|_| waited >= IDLE * thread.lifetime_ns.as_f64()).map(|(api, _)| api)
 }
 
-/// What threads are blocked by.
+/// Finds out what threads are blocked by.
 #[must_use]
 pub fn blocked(analysis: &Analysis) -> Blocked {
     let mut blocked = Blocked { runnable: runnable(analysis), ..Blocked::default() };
@@ -147,7 +147,7 @@ pub fn blocked(analysis: &Analysis) -> Blocked {
     blocked
 }
 
-/// `None` where it was not measured, or is next to nothing.
+/// Returns `None` if this was not measured, or is negligible.
 fn runnable(analysis: &Analysis) -> Option<Runnable> {
     let scarce = |thread: &ThreadRow| {
         let runnable = thread.off_cpu.runnable_ns?.as_f64();

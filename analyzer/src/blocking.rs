@@ -1,7 +1,7 @@
-//! Which functions are known to wait: an estimate by name, where the scheduler was not asked.
+//! Which functions are known to wait: for estimates by name, if the scheduler was not observed.
 //!
-//! Only functions that do little else are in the table. `read` and `write` are not: by name, a
-//! pipe can't be told from a file in the page cache. Nor is `syscall`, whose number is not known.
+//! The table only has functions that do little else. `read` and `write` are not in it, since the name doesn't tell
+//! whether it is for a pipe or for a file in the page cache. Nor is `syscall`, whose number is unknown.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,38 +21,38 @@ pub enum Cause {
     Sleep,
     /// Input, output or readiness of a file, a socket, a queue.
     Io,
-    /// Off the CPU as the scheduler says, in a function that is not known to wait.
+    /// Off the CPU as measured by the scheduler, in a function that is not known to wait.
     Scheduler,
 }
 
-/// What `symbol`, a name from a symbol table, waits for. The C library's internal (`__poll`) and
-/// checked (`__poll_chk`) variants count as the function.
+/// Returns what `symbol`, a name from a symbol table, waits for. The C library's internal (`__poll`) and checked
+/// (`__poll_chk`) variants count as the same function.
 #[must_use]
 pub(crate) fn cause_of(symbol: &str) -> Option<Cause> {
     let name = plain(symbol);
     TABLE.iter().find(|(_, names)| names.contains(&name)).map(|&(cause, _)| cause)
 }
 
-/// Whether who waits in `symbol` mostly waits to be told of work. `measured`: the time was spent waiting, whatever the
-/// function is.
+/// Whether threads that wait in `symbol` mostly wait for work. `measured`: they are known to have waited, whatever
+/// the function is.
 #[must_use]
 pub(crate) fn is_for_work(symbol: &str, measured: bool) -> bool {
     let name = plain(symbol);
     match cause_of(symbol) {
         Some(Cause::Condition | Cause::Join | Cause::Sleep) => true,
         Some(_) => FOR_WORK.contains(&name),
-        // Runtimes that have condition variables of their own call futex by it.
+        // Runtimes with condition variables of their own call futex by it.
         None => measured && name == "syscall",
     }
 }
 
-/// A name from a symbol table without what the C library's variants add to it.
+/// Removes from a symbol's name what the C library's variants add to it.
 fn plain(symbol: &str) -> &str {
     let name = symbol.trim_start_matches('_');
     name.strip_suffix("_chk").unwrap_or(name)
 }
 
-/// Functions that wait for something to do, among those that may as well wait for something under way.
+/// Functions that wait for work, of those that could also wait for something under way.
 const FOR_WORK: &[&str] = &[
     "sem_wait",
     "sem_timedwait",

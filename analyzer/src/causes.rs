@@ -1,5 +1,5 @@
-//! What threads waited for, and who ended that, as the kernel saw it: where, for which lock or file, who held it, who woke them
-//! doing what.
+//! What threads waited for, and who ended the wait, as observed by the kernel: where, for which lock or file, who
+//! held it, and what the thread that woke them was doing.
 
 mod path_wait;
 mod purpose;
@@ -21,15 +21,15 @@ pub(crate) use purpose::ALLOCATOR;
 pub use purpose::Purpose;
 pub(crate) use resolve::Run;
 
-/// Holders and wakers that are told of a row.
-const TOLD: usize = 4;
+/// The maximum number of holders and of wakers in a row.
+const MOST_PARTIES: usize = 4;
 
-/// Names of what addresses are; symbols are no matter of this crate.
+/// Names for addresses; this crate doesn't read symbols.
 pub trait NamingPlaces {
-    /// Functions that the call before this return address is in, what was inlined there first.
+    /// Returns the functions that contain the call before this return address, what was inlined there first.
     fn functions(&self, process: usize, site: &CodeAddress) -> Vec<String>;
 
-    /// The variable that has this address.
+    /// Returns the variable at this address.
     fn variable(&self, process: usize, address: &CodeAddress) -> Option<String>;
 }
 
@@ -43,40 +43,40 @@ impl NamingPlaces for Unnamed {
     }
 }
 
-/// Waits of a group of threads, in one call at one place, for one thing.
+/// Waits of a group of threads for one thing, in one call at one place.
 #[derive(Clone, Debug, Serialize)]
 pub struct CauseRow {
     /// The group, by number in [`Groups::rows`].
     pub group: u32,
     /// The API, by number in [`Analysis::apis`]; `None` for the threads' own code.
     pub api: Option<u32>,
-    /// Return address of the call; `None` where it is not known.
+    /// Return address of the call; `None` if unknown.
     pub site: Option<CodeAddress>,
-    /// A process that addresses of this row are of, by number in [`Analysis::processes`].
+    /// A process in which the addresses of this row are valid, by number in [`Analysis::processes`].
     #[serde(skip)]
     pub process: usize,
-    /// The system call that they waited in, if it was one.
+    /// The system call in which they waited, if it was one.
     pub syscall: Option<u32>,
-    /// What for.
+    /// What they waited for.
     pub object: WaitObject,
-    /// What it means to wait there.
+    /// What a wait there means.
     pub purpose: Purpose,
-    /// Waits.
+    /// The number of waits.
     pub waits: u64,
-    /// Their time, until the threads ran again.
+    /// Their total time, until the threads ran again.
     pub wait_ns: Ns,
     /// The longest.
     pub max_ns: Ns,
-    /// The part of the time in which the threads had been woken already.
+    /// The part of the time after the threads had been woken.
     pub ready_ns: Ns,
-    /// Threads that waited.
+    /// The number of threads that waited.
     pub threads: usize,
-    /// How long each of them did, longest first.
+    /// How long each thread waited, longest first.
     #[serde(skip)]
     pub by_thread: Vec<ThreadSpan>,
-    /// Who owned the mutex meanwhile, longest first; of very many some are left out.
+    /// Who owned the mutex meanwhile, longest first; of very many, some are left out.
     pub holders: Vec<Party>,
-    /// Who ended the waits, longest first; of very many some are left out.
+    /// Who ended the waits, longest first; of very many, some are left out.
     pub wakers: Vec<Party>,
 }
 
@@ -84,23 +84,23 @@ pub struct CauseRow {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase", tag = "kind")]
 pub enum WaitObject {
-    /// A lock, a condition, or whatever else is made of a futex, at this address.
+    /// A lock, a condition, or anything else made of a futex, at this address.
     Memory(CodeAddress),
     /// A file, a connection, a pipe.
     File {
-        /// Its path or its ends; empty if it was closed before that could be seen.
+        /// Its path or its ends; empty if it was closed before these were read.
         name: String,
     },
-    /// Not known, or nothing but time.
+    /// Unknown, or only time.
     None,
 }
 
 /// Who held what others waited for, or ended their waits.
 #[derive(Clone, Debug, Serialize)]
 pub struct Party {
-    /// Who that is.
+    /// What kind of party it is.
     pub kind: PartyKind,
-    /// The group of threads, by number in [`Groups::rows`], where it is of a process of the run.
+    /// The group of threads, by number in [`Groups::rows`], if it belongs to a process of the run.
     pub group: Option<u32>,
     /// Name of another process or thread.
     pub name: String,
@@ -108,19 +108,19 @@ pub struct Party {
     pub api: Option<u32>,
     /// Return address of that call.
     pub site: Option<CodeAddress>,
-    /// A process that the address is of.
+    /// A process in which the address is valid.
     #[serde(skip)]
     pub process: usize,
-    /// Waits.
+    /// The number of waits.
     pub waits: u64,
-    /// Their time.
+    /// Their total time.
     pub wait_ns: Ns,
-    /// Threads that it was, by number in [`Analysis::threads`], with these times; longest first.
+    /// The threads, by number in [`Analysis::threads`], and their times; longest first.
     #[serde(skip)]
     pub by_thread: Vec<ThreadSpan>,
 }
 
-/// Who may end a wait.
+/// Who can end a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PartyKind {
@@ -128,13 +128,13 @@ pub enum PartyKind {
     Thread,
     /// Another process.
     Process,
-    /// A thread of the kernel's.
+    /// A kernel thread.
     Kernel,
-    /// An interrupt: of a device, of the network, of a timer.
+    /// An interrupt: of a device, the network, or a timer.
     Interrupt,
-    /// Nobody: they had waited as long as they would at most.
+    /// Nobody: the waits timed out.
     Time,
-    /// Not known.
+    /// Unknown.
     Unknown,
 }
 
@@ -164,7 +164,7 @@ fn add(sum: &mut u64, value: u64) {
     *sum = sum.saturating_add(value);
 }
 
-/// Longest first.
+/// Returns the spans, longest first.
 fn spans(by_thread: BTreeMap<u32, u64>) -> Vec<ThreadSpan> {
     let mut spans: Vec<ThreadSpan> =
         by_thread.into_iter().map(|(thread, ns)| ThreadSpan { thread, ns: Ns(ns) }).collect();
@@ -172,7 +172,7 @@ fn spans(by_thread: BTreeMap<u32, u64>) -> Vec<ThreadSpan> {
     spans
 }
 
-/// All causes of waits, longest first; empty where no companion has seen them. `images` are those of `analysis`.
+/// Returns all causes of waits, longest first; none if no companion observed them. `images` are those of `analysis`.
 #[must_use]
 pub fn causes(
     images: &[Image],
@@ -220,7 +220,7 @@ pub fn causes(
     rows
 }
 
-/// `process` is one that addresses in files are of.
+/// `process` is one in which addresses in files are valid.
 fn parties(of: HashMap<PartyKey, PartySums>, process: usize) -> Vec<Party> {
     let mut parties: Vec<Party> = of
         .into_iter()
@@ -247,6 +247,6 @@ fn parties(of: HashMap<PartyKey, PartySums>, process: usize) -> Vec<Party> {
             &b.name,
         ))
     });
-    parties.truncate(TOLD);
+    parties.truncate(MOST_PARTIES);
     parties
 }

@@ -1,9 +1,9 @@
-//! From the recording's clock to nanoseconds.
+//! Converts the recording's clock to nanoseconds.
 
 use chase_recorder::layout::{CLOCK_MONOTONIC, ClockPair, Header};
 use serde::Serialize;
 
-/// A moment or a duration on a recording's own clock.
+/// A moment or a duration by a recording's own clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct Ticks(pub u64);
@@ -14,40 +14,40 @@ pub struct Ticks(pub u64);
 pub struct Ns(pub u64);
 
 impl Ns {
-    /// Rounds; negative values and NaN give 0.
+    /// Rounds; negative values and NaN become 0.
     #[must_use]
     pub fn from_f64(ns: f64) -> Self {
         Self(ns.round() as u64)
     }
 
-    /// As a number to calculate with.
+    /// Returns the number of nanoseconds.
     #[must_use]
     pub fn as_f64(self) -> f64 {
         self.0 as f64
     }
 
-    /// Seconds.
+    /// Returns the number of seconds.
     #[must_use]
     pub fn seconds(self) -> f64 {
         self.as_f64() / 1e9
     }
 }
 
-/// Pairs that are closer than this give a rate that is worse than that of another process.
+/// If pairs are closer than this, another process's rate is better.
 const GOOD_INTERVAL_NS: u64 = 10_000_000;
 
-/// Translates between ticks and nanoseconds: linear between the two pairs in the header.
+/// Converts between ticks and nanoseconds: linearly between the two pairs in the header.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Clock {
     start: ClockPair,
     kind: u32,
     ns_per_tick: f64,
-    /// Time between the pairs behind `ns_per_tick`; 0 if there is only a guess.
+    /// Time between the pairs that `ns_per_tick` is computed from; 0 if it is only a guess.
     interval_ns: u64,
 }
 
 impl Clock {
-    /// The clock of a recording.
+    /// Returns the clock of a recording.
     #[must_use]
     pub fn new(header: &Header) -> Self {
         let (start, latest) = (header.clock_start, header.clock_latest);
@@ -55,26 +55,26 @@ impl Clock {
         if header.clock_kind == CLOCK_MONOTONIC {
             return Self { interval_ns: u64::MAX, ..clock };
         }
-        // A fork's child starts with a pair from its parent, which is earlier than its start.
+        // In a fork's child, the latest pair may be its parent's, from before its start.
         let ticks = latest.ticks.abs_diff(start.ticks);
         let ns = latest.monotonic_ns.abs_diff(start.monotonic_ns);
         let ns_per_tick = ns as f64 / ticks as f64;
         let both_taken = start.monotonic_ns != 0 && latest.monotonic_ns != 0;
-        // 100 MHz to 20 GHz; anything else is no rate of a processor's clock.
+        // 100 MHz to 20 GHz; other rates are implausible for a processor's clock.
         if !both_taken || !(0.05..=10.0).contains(&ns_per_tick) {
             return clock;
         }
         Self { ns_per_tick, interval_ns: ns, ..clock }
     }
 
-    /// Whether the rate was measured. If not, a tick is taken for a nanosecond.
+    /// Whether the rate was measured. If not, a tick is assumed to be a nanosecond.
     #[must_use]
     pub fn is_calibrated(&self) -> bool {
         self.interval_ns > 0
     }
 
-    /// Takes the rate of `other`, a recording made on the same machine since the same boot, if
-    /// that was measured over a longer time and its own one not for long enough.
+    /// Uses the rate of `other`, a recording of the same boot of the same machine, if that was measured over a longer
+    /// time, and the own one not for long enough.
     pub fn refine(&mut self, other: &Self) {
         if self.kind == other.kind
             && self.interval_ns < GOOD_INTERVAL_NS
@@ -85,18 +85,18 @@ impl Clock {
         }
     }
 
-    /// Over how long the rate was measured.
+    /// Returns over how long the rate was measured, in ns.
     pub(crate) fn interval_ns(&self) -> u64 {
         self.interval_ns
     }
 
-    /// Nanoseconds in a tick.
+    /// Returns the nanoseconds of a tick.
     #[must_use]
     pub fn ns_per_tick(&self) -> f64 {
         self.ns_per_tick
     }
 
-    /// A moment as `CLOCK_MONOTONIC`.
+    /// Converts a moment to `CLOCK_MONOTONIC`.
     #[must_use]
     pub fn monotonic(&self, moment: Ticks) -> Ns {
         let since = (i128::from(moment.0) - i128::from(self.start.ticks)) as f64;
@@ -104,7 +104,7 @@ impl Clock {
         Ns(ns.clamp(0, i128::from(u64::MAX)) as u64)
     }
 
-    /// The moment when `CLOCK_MONOTONIC` was `ns`.
+    /// Converts a time of `CLOCK_MONOTONIC` to a moment.
     #[must_use]
     pub fn ticks_at(&self, ns: Ns) -> Ticks {
         let since = (i128::from(ns.0) - i128::from(self.start.monotonic_ns)) as f64;

@@ -1,42 +1,42 @@
-//! Behaviours: threads that spend their time alike.
+//! Finds behaviours: clusters of threads that spend their time in similar ways.
 //!
-//! Each thread is a point whose coordinates are shares of a whole (of its useful time, by API), and
-//! the distance of two is half the sum of their differences: the share of the time that they spend
-//! differently, from 0 to 1. Points are clustered by average linkage, for up to [`MOST_CLUSTERS`]
-//! clusters; the number with the best mean silhouette counts (Rousseeuw, *Silhouettes*, 1987).
+//! Each thread is a point, whose coordinates are shares of its useful time by API. The distance of two points is half
+//! the sum of their differences: the share of time that they spend differently, from 0 to 1. Points are clustered by
+//! average linkage, into up to [`MOST_CLUSTERS`] clusters; the number of clusters with the best mean silhouette is
+//! chosen (Rousseeuw, *Silhouettes*, 1987).
 //!
-//! Clusters are told apart only if that is at least [`STRONG`], which Kaufman and Rousseeuw
-//! (*Finding Groups in Data*, 1990) call a strong structure, and if they spend at least
-//! [`DIFFERENT`] of their time differently: noise has a structure too, but a small one. A cluster
-//! of less than two points, or of less than 5 % of them, is no behaviour but stray points. They
-//! count for nothing when the clusters are judged, and are put where they fit best.
+//! Clusters only count if this silhouette is at least [`STRONG`], which Kaufman and Rousseeuw (*Finding Groups in
+//! Data*, 1990) call a strong structure, and if they spend at least [`DIFFERENT`] of their time differently: noise
+//! has a structure, too, but a small one. A cluster of less than two points, or of less than 5 % of them, is no
+//! behaviour, but consists of stray points. These are ignored when clusters are evaluated, and added to the nearest
+//! cluster.
 
 use kodama::{Method, linkage};
 
-/// Points of which all distances are computed. Others go to the cluster that is next to them.
+/// The number of points of which all distances are computed. Other points are added to the nearest cluster.
 const SAMPLE: usize = 400;
-/// Clusters with stray points that are tried at most.
+/// The maximum number of clusters, including stray points.
 const MOST_CLUSTERS: usize = 8;
-/// Least mean silhouette of clusters that are told apart.
+/// The minimum mean silhouette of clusters that count.
 const STRONG: f64 = 0.7;
-/// Least distance of the middles of two clusters.
+/// The minimum distance of the centres of two clusters.
 const DIFFERENT: f64 = 0.25;
-/// Least share of the points in a cluster.
+/// The minimum share of the points in a cluster.
 const LEAST_SHARE: f64 = 0.05;
 
-/// A point: coordinates that are not 0, by dimension.
+/// A point: its coordinates other than 0, by dimension.
 pub(crate) type Point = Vec<(u32, f64)>;
 
 /// Points by cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Clusters {
-    /// The cluster of each point, from 0 on in order of first appearance.
+    /// The cluster of each point, numbered from 0 in order of first appearance.
     pub(crate) of_point: Vec<usize>,
-    /// Mean silhouette of the points looked at, without stray ones.
+    /// The mean silhouette of the sampled points, without stray ones.
     pub(crate) silhouette: f64,
 }
 
-/// The clusters of `points`, or `None` where they are one. Takes time linear in their number.
+/// Returns the clusters of `points`; `None` if they are all one. Takes time linear in their number.
 pub(crate) fn find(points: &[Point]) -> Option<Clusters> {
     if points.len() < 4 {
         return None;
@@ -71,7 +71,7 @@ pub(crate) fn find(points: &[Point]) -> Option<Clusters> {
     Some(Clusters { of_point: by_appearance(points.iter().map(nearest).collect()), silhouette })
 }
 
-/// Half the sum of the differences.
+/// Returns half the sum of the differences.
 fn distance(a: &Point, b: &Point) -> f64 {
     let (mut a, mut b) = (a.iter().peekable(), b.iter().peekable());
     let mut sum = 0.0;
@@ -95,12 +95,12 @@ fn distance(a: &Point, b: &Point) -> f64 {
     }
 }
 
-/// Number of the cluster of each point, after the merges that leave `clusters` of them.
+/// Returns the number of each point's cluster, after the merges that leave `clusters` of them.
 fn cut(merges: &[(usize, usize)], count: usize, clusters: usize) -> Vec<usize> {
     let mut label: Vec<usize> = (0..2 * count).collect();
     let kept = count.saturating_sub(clusters);
-    // A merge makes the cluster whose number is next; from the last one back, each takes the name
-    // of what it was merged into.
+    // A merge makes the cluster with the next number. From the last merge backwards, each cluster takes the label of
+    // the one that it was merged into.
     for (at, &(a, b)) in merges.iter().take(kept).enumerate().rev() {
         let into = label[count + at];
         (label[a], label[b]) = (into, into);
@@ -109,8 +109,8 @@ fn cut(merges: &[(usize, usize)], count: usize, clusters: usize) -> Vec<usize> {
     label
 }
 
-/// Drops stray points (their label becomes `usize::MAX`), numbers the clusters and gives their
-/// mean silhouette; `None` if less than two are left.
+/// Drops stray points (their label becomes `usize::MAX`) and numbers the clusters; returns them and their mean
+/// silhouette, or `None` if less than two are left.
 fn without_strays(labels: Vec<usize>, distances: &[f64]) -> Option<(Vec<usize>, f64)> {
     let count = labels.len();
     let mut sizes = vec![0; 2 * count];
@@ -128,8 +128,8 @@ fn without_strays(labels: Vec<usize>, distances: &[f64]) -> Option<(Vec<usize>, 
     Some((labels, silhouette))
 }
 
-/// The mean of (b − a) / max(a, b), where a is a point's mean distance to the others of its
-/// cluster, and b that to the points of the next cluster.
+/// Returns the mean of (b − a) / max(a, b), where a is a point's mean distance to the others of its cluster, and b
+/// that to the points of the nearest other cluster.
 fn silhouette(labels: &[usize], clusters: usize, distances: &[f64]) -> f64 {
     let count = labels.len();
     let mut sums = vec![0.0; count * clusters];
@@ -157,7 +157,7 @@ fn silhouette(labels: &[usize], clusters: usize, distances: &[f64]) -> f64 {
     judged.map(of_point).sum::<f64>() / sizes.iter().sum::<f64>()
 }
 
-/// The mean of the points of each cluster.
+/// Returns the mean of the points of each cluster.
 fn middles(points: &[&Point], labels: &[usize]) -> Vec<Point> {
     let clusters = labels.iter().filter(|&&label| label != usize::MAX).max().map_or(0, |l| l + 1);
     (0..clusters)

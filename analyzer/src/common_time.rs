@@ -1,4 +1,4 @@
-//! One clock for all images of a run.
+//! A common clock for all images of a run.
 
 use std::collections::HashMap;
 
@@ -7,11 +7,11 @@ use chase_recorder::layout::ClockPair;
 use crate::clock::{Ns, Ticks};
 use crate::image::Image;
 
-/// One time for images of several boots: `CLOCK_MONOTONIC` where there is but one, and otherwise
-/// 1970's, by the wall clock at the start of each boot.
+/// The common time of images: `CLOCK_MONOTONIC` if all are of one boot; otherwise ns since 1970, by the wall clock at
+/// the start of each boot.
 #[derive(Clone, Debug)]
 pub(crate) struct CommonTime {
-    /// Start of each boot, ns.
+    /// The start of each boot in ns.
     boots: HashMap<[u8; 16], u64>,
 }
 
@@ -33,12 +33,12 @@ impl CommonTime {
         Self { boots }
     }
 
-    /// A moment on the clock of `image`.
+    /// Converts a moment of the clock of `image`.
     pub(crate) fn from_ticks(&self, image: &Image, moment: Ticks) -> Ns {
         self.of_monotonic(image, image.clock.monotonic(moment).0)
     }
 
-    /// A moment of `CLOCK_MONOTONIC`, ns, on the machine of `image`.
+    /// Converts ns of `CLOCK_MONOTONIC` on the machine of `image`.
     pub(crate) fn of_monotonic(&self, image: &Image, ns: u64) -> Ns {
         let boot = self.boots.get(&image.recording.header().boot_id).copied().unwrap_or(0);
         Ns(boot.saturating_add(ns))

@@ -1,18 +1,17 @@
-//! Two sides compared: recordings before and after a change, or two APIs of one recording.
+//! Compares two sides: recordings before and after a change, or two APIs of one recording.
 //!
-//! A side is one run or several of the same program. APIs are matched by soname and symbol, never
-//! by path or address; what is left then by a symbol that each side has in one library only (so
+//! A side is one run, or several of the same program. APIs are matched by soname and symbol, never by path or
+//! address. The remaining APIs are matched by their symbol alone, if each side has it in one library only (so
 //! `malloc` of libc is matched with `malloc` of jemalloc).
 //!
-//! # What is called a change
+//! # What counts as a change
 //!
-//! * With several runs on both sides, what decides is a two-sided Mann-Whitney rank test over the
-//!   runs (exact, with mid-ranks for ties), on each run's mean time per call: below 5 % it is a
-//!   change. With fewer than four runs on a side (and as many on the other) no result could be
-//!   below 5 %, so none is called a change.
-//! * With one run on a side, nobody knows how much runs differ. A change is only told where the
-//!   distributions of single calls don't overlap: where the middle 90 % of the calls of one side,
-//!   widened by the error of the histogram, lie apart from those of the other.
+//! * With several runs on both sides: a two-sided Mann-Whitney rank test (exact, with mid-ranks for ties) of each
+//!   run's mean time per call with a p-value below 5 %. With fewer than four runs on a side (and as many on the
+//!   other), no result can be below 5 %, so nothing counts as a change.
+//! * With one run on a side, it is unknown how much runs differ. Only a difference counts for which the distributions
+//!   of single calls don't overlap: the middle 90 % of the calls of one side, widened by the error of the histogram,
+//!   is disjoint from that of the other.
 //!
 //! Of many APIs tested at 5 %, one in twenty seems changed by chance.
 
@@ -29,8 +28,7 @@ pub use rows::{
 
 use crate::analysis::Analysis;
 
-/// Compares the runs of two sides: as wholes, and each of `pairs`. Those whose self time changed
-/// most come first.
+/// Compares the runs of two sides: as wholes, and each of `pairs`, sorted by the change of self time, largest first.
 #[must_use]
 pub fn compare(before: &[Analysis], after: &[Analysis], pairs: &[Pair]) -> Comparison {
     rows::compare(before, after, pairs)

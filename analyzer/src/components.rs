@@ -1,16 +1,16 @@
-//! What a computation is made of: its processes, what they read and write, and who started whom. From system calls that were told
-//! one by one.
+//! The components of a computation: its processes, what they read and write, and who started whom. Made from single
+//! system calls.
 
 use std::collections::HashMap;
 
-use chase_recorder::syscalls::ToldRow;
+use chase_recorder::syscalls::SingleSyscallRow;
 use serde::Serialize;
 
 use crate::clock::Ns;
 use crate::image::Image;
 use crate::narration::returned;
 
-/// Kinds of files, as `stat(2)` has them.
+/// Kinds of files, as in `stat(2)`.
 const S_IFMT: u32 = 0o170_000;
 const S_IFIFO: u32 = 0o010_000;
 const S_IFCHR: u32 = 0o020_000;
@@ -20,43 +20,43 @@ const S_IFSOCK: u32 = 0o140_000;
 /// The components of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Components {
-    /// Programs that ran, parents before children.
+    /// The programs that ran, parents before children.
     pub programs: Vec<Program>,
-    /// What they read, wrote and shared, by what went through.
+    /// What they read, wrote and shared, sorted by bytes transferred.
     pub things: Vec<Thing>,
-    /// Who did what with what.
+    /// Which program did what with which thing.
     pub uses: Vec<Use>,
-    /// System calls, at least, that are missing, for want of room: then what went through is too little.
+    /// A lower bound of the system calls that are missing for lack of room, so that transfers are underestimated.
     pub lost: u64,
 }
 
-/// A process, as the program that it was last.
+/// A process, as the program that it ran last.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Program {
     /// Process id.
     pub pid: u32,
     /// Its name.
     pub name: String,
-    /// Arguments, the program's name first.
+    /// The arguments, beginning with the program's name.
     pub command: Vec<String>,
-    /// Who started it, by place.
+    /// The process that started it, by index.
     pub parent: Option<usize>,
-    /// Threads that were seen.
+    /// The number of threads seen.
     pub threads: usize,
-    /// Images of it, by number in [`Analysis::processes`](crate::Analysis::processes): it is the last one of them.
+    /// Its images, by number in [`Analysis::processes`](crate::Analysis::processes); the program is the last of them.
     pub images: Vec<usize>,
 }
 
-/// What programs use.
+/// Something that programs use.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Thing {
-    /// What it is.
+    /// The kind of thing.
     pub kind: ThingKind,
-    /// A path, a file's name, the ends of a connection; empty of a pipe.
+    /// A path, a file's name, or the ends of a connection; empty for a pipe.
     pub name: String,
-    /// Bytes read from it, by all.
+    /// Bytes read from it, by all programs.
     pub read: u64,
-    /// Bytes written.
+    /// Bytes written to it, by all programs.
     pub written: u64,
 }
 
@@ -64,13 +64,13 @@ pub struct Thing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ThingKind {
-    /// A pipe, or a named one.
+    /// A pipe, named or not.
     Pipe,
     /// A connection, or one end of it.
     Socket,
     /// A terminal, or another device.
     Device,
-    /// Memory that several map.
+    /// Memory that several programs map.
     Memory,
     /// A file.
     File,
@@ -79,27 +79,27 @@ pub enum ThingKind {
 /// What a program did with a thing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Use {
-    /// The program, by place.
+    /// The program, by index.
     pub program: usize,
-    /// The thing, by place.
+    /// The thing, by index.
     pub thing: usize,
-    /// Reads of it, their bytes, and their time.
+    /// The number of reads.
     pub reads: u64,
-    /// See there.
+    /// Bytes read.
     pub read: u64,
-    /// See there.
+    /// Time of the reads.
     pub read_ns: Ns,
-    /// Writes, their bytes, and their time.
+    /// The number of writes.
     pub writes: u64,
-    /// See there.
+    /// Bytes written.
     pub written: u64,
-    /// See there.
+    /// Time of the writes.
     pub write_ns: Ns,
-    /// Whether it mapped the thing to share it.
+    /// Whether the program mapped it to share it.
     pub maps: bool,
 }
 
-/// What tells things apart.
+/// Distinguishes things.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Key {
     Inode(u64, u32),
@@ -114,7 +114,7 @@ enum Doing {
     Map,
 }
 
-/// The components of a run; `None` if its system calls were not told.
+/// Finds the components of a run; `None` if single system calls were not recorded.
 #[must_use]
 pub fn components(images: &[Image]) -> Option<Components> {
     let mut found = Components::default();
@@ -138,8 +138,8 @@ pub fn components(images: &[Image]) -> Option<Components> {
     let mut is_told = false;
     for (image, &program) in images.iter().zip(&of_image) {
         let Some(file) = &image.syscalls else { continue };
-        found.lost = found.lost.max(file.header().lost_told);
-        for row in returned(file.told()) {
+        found.lost = found.lost.max(file.header().lost_single_syscalls);
+        for row in returned(file.single_syscalls()) {
             is_told = true;
             things.add(program, &row);
         }
@@ -153,12 +153,12 @@ struct Things {
     list: Vec<Thing>,
     by_key: HashMap<Key, usize>,
     uses: HashMap<(usize, usize), Use>,
-    /// Paths by inode, as they were opened.
+    /// Paths by inode, from when they were opened.
     paths: HashMap<u64, String>,
 }
 
 impl Things {
-    fn add(&mut self, program: usize, row: &ToldRow) {
+    fn add(&mut self, program: usize, row: &SingleSyscallRow) {
         if row.object == 0 || row.mode & S_IFMT == S_IFDIR {
             return;
         }
@@ -195,7 +195,7 @@ impl Things {
         }
     }
 
-    fn thing(&mut self, row: &ToldRow) -> usize {
+    fn thing(&mut self, row: &SingleSyscallRow) -> usize {
         let ends = connection(row);
         let key = ends.map_or(Key::Inode(row.object, row.mode & S_IFMT), |ends| {
             let mut ends = ends;
@@ -221,7 +221,7 @@ impl Things {
         place
     }
 
-    /// What several map is memory; what nobody moved a byte through is left out.
+    /// Files mapped by several programs are memory; things through which no byte went are left out.
     fn finish(self, found: &mut Components) {
         let mut uses: Vec<Use> = self.uses.into_values().collect();
         let mut mapped: HashMap<usize, usize> = HashMap::new();
@@ -254,8 +254,8 @@ impl Things {
     }
 }
 
-/// The two ends of a connection of the internet, by address and port.
-fn connection(row: &ToldRow) -> Option<[(u32, u16); 2]> {
+/// Returns the two ends of an internet connection, by address and port.
+fn connection(row: &SingleSyscallRow) -> Option<[(u32, u16); 2]> {
     let name = &row.name;
     let number = |at: usize| u16::from_le_bytes([name[at], name[at + 1]]);
     let address =
@@ -268,7 +268,7 @@ fn connection(row: &ToldRow) -> Option<[(u32, u16); 2]> {
     (remote_port != 0).then_some(ends)
 }
 
-fn name_of(row: &ToldRow, kind: ThingKind, ends: Option<[(u32, u16); 2]>) -> String {
+fn name_of(row: &SingleSyscallRow, kind: ThingKind, ends: Option<[(u32, u16); 2]>) -> String {
     let end = |(address, port): (u32, u16)| format!("{}:{port}", std::net::Ipv4Addr::from(address));
     match (kind, ends) {
         (ThingKind::Pipe, _) => String::new(),

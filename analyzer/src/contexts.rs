@@ -1,4 +1,4 @@
-//! The calling-context trees of threads and processes, merged.
+//! Merges the calling-context trees of threads and processes.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ pub(crate) struct Contexts {
     numbers: HashMap<(u32, u32), u32>,
 }
 
-/// A chain of calls, by its last one.
+/// A context, by its innermost call.
 pub(crate) struct Merged {
     /// Number of the caller, or [`NOBODY`].
     pub(crate) caller: u32,
@@ -21,7 +21,7 @@ pub(crate) struct Merged {
 }
 
 impl Contexts {
-    /// The context of `import` called in `caller`.
+    /// Returns the number of the context of `import` called in `caller`.
     pub(crate) fn number(&mut self, caller: u32, import: u32) -> u32 {
         let next = self.list.len() as u32;
         let number = *self.numbers.entry((caller, import)).or_insert(next);
@@ -31,8 +31,8 @@ impl Contexts {
         number
     }
 
-    /// Adds what was found in a part, whose imports have the numbers `imports` here. Returns the
-    /// numbers that its contexts have here.
+    /// Adds the contexts of a part, whose imports have the numbers `imports` here. Returns the numbers of its
+    /// contexts here.
     pub(crate) fn merge(&mut self, part: Self, imports: &[u32]) -> Vec<u32> {
         let mut numbers: Vec<u32> = Vec::with_capacity(part.list.len());
         for Merged { caller, import, sums } in part.list {
@@ -46,7 +46,7 @@ impl Contexts {
         numbers
     }
 
-    /// Sums self times up to totals.
+    /// Computes totals from self times.
     pub(crate) fn sum_totals(&mut self) {
         for at in (0..self.list.len()).rev() {
             let context = &mut self.list[at];
@@ -63,7 +63,7 @@ impl Contexts {
         Forest::new(self.list.iter().map(|context| context.caller))
     }
 
-    /// The forest with what took longest first.
+    /// Returns the forest with the most expensive contexts first.
     pub(crate) fn forest_by_cost(&self) -> Forest {
         let mut order: Vec<u32> = (0..self.list.len() as u32).collect();
         let key = |at: &u32| self.list[*at as usize].sums.total_ns;

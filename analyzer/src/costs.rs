@@ -1,4 +1,4 @@
-//! What each context of a thread cost: the formulas of the crate's documentation.
+//! Computes what each context of a thread cost, by the formulas in the crate's documentation.
 
 mod estimates;
 
@@ -11,10 +11,10 @@ use crate::latest;
 use crate::uncertainty::Uncertainty;
 use crate::walk::NOBODY;
 
-/// Parts of a tick, the unit of the hook's cost.
+/// Fractions of a tick, the unit of the hook's costs.
 pub(crate) const PARTS: f64 = 1024.0;
 
-/// What the hook costs per call, in ticks: see the header's fields of these names.
+/// The hook's costs per call in ticks: see the header's fields of the same names.
 #[derive(Clone, Copy)]
 struct Hook {
     inside: f64,
@@ -39,7 +39,7 @@ impl Hook {
     }
 }
 
-/// One thread. Times are in ticks.
+/// The costs of a thread. Times are in ticks.
 pub(crate) struct ThreadCosts {
     /// By number of the context: callers before callees.
     pub(crate) contexts: Vec<Cost>,
@@ -51,56 +51,56 @@ pub(crate) struct ThreadCosts {
     pub(crate) overlap: f64,
 }
 
-/// One context. A folded one has calls and measured time of its own; its self time, total and
-/// nested cost are in its scope.
+/// The costs of a context. A folded context only has calls and measured time; its self time, total and nested cost
+/// are in its scope.
 #[derive(Clone, Copy)]
 pub(crate) struct Cost {
     /// Number of the caller, or [`NOBODY`].
     pub(crate) caller: u32,
     pub(crate) scope: u32,
     pub(crate) calls: u64,
-    /// There may have been others, which are in no figure.
+    /// Whether calls may be missing from all figures.
     pub(crate) incomplete: bool,
-    /// How many `calls` may be too few or too many, of the latest.
+    /// How many of the latest calls `calls` may lack, or have too many.
     pub(crate) calls_bound: u64,
-    /// Calls that ended, with their time, which may be an estimate.
+    /// Calls that ended and have a duration, which may be an estimate.
     pub(crate) timed: u64,
-    /// Those among them that a clock was read for.
+    /// Those of them that were timed.
     pub(crate) samples: u64,
-    /// Σ w² over them, w the number of calls that each stands for.
+    /// Σ w² over them, where w is the number of calls that each stands for.
     pub(crate) squared_weights: f64,
-    /// That of the self time, in ticks.
+    /// The uncertainty of the self time, in ticks.
     pub(crate) uncertainty: Uncertainty,
     pub(crate) unwound: u64,
     pub(crate) open: u64,
-    /// Measured time of the calls that ended, less the inside cost.
+    /// Measured time of the calls that ended, minus the inside cost.
     pub(crate) measured: f64,
-    /// Time since the start of the latest call, if that is among the calls open at the end.
+    /// Time since the start of the latest call, if that was open at the end.
     pub(crate) open_time: f64,
     pub(crate) self_time: f64,
     pub(crate) total: f64,
-    /// The hook's cost in nested calls, and that of watching system calls.
+    /// The hook's cost in nested calls, and that of observing system calls.
     pub(crate) nested: f64,
-    /// Folded recursion hides time that was spent inside.
+    /// Whether time spent inside is missing because of folded recursion.
     pub(crate) total_is_cut: bool,
-    /// The call was made before a fork: its duration is not that of a whole call.
+    /// Whether the call was made before a fork, so that its duration is incomplete.
     pub(crate) inherited: bool,
     slot: u32,
     class: SlotClass,
     /// Whether its calls are counted in their own context, though not all were timed.
     framed: bool,
-    /// The first of the scopes that anything inside folds into.
+    /// The outermost scope into which anything inside folds.
     first_scope: u32,
     last_start: u64,
     /// The hook's cost within the self time, before it was subtracted.
     own_cost: f64,
-    /// The hook's cost of these calls: in their measured time, and what only the caller sees.
+    /// The hook's cost of these calls: in their measured time, and in that of their callers.
     inside_cost: f64,
     outside_cost: f64,
 }
 
-/// Costs of a thread. Calls `each` for every context, by number, with the histogram of its calls;
-/// it returns the class of the context's slot.
+/// Computes the costs of a thread. Calls `each` for every context, by number, with the histogram of its calls; it
+/// returns the class of the context's slot.
 pub(crate) fn of_thread(
     image: &Image,
     thread: Thread<'_>,
@@ -119,7 +119,7 @@ pub(crate) fn of_thread(
         .collect();
     mark_uncredited(&mut contexts, image, thread);
     for at in 0..contexts.len() {
-        // Framed calls share the scope of the timed ones beside them, which folds nothing.
+        // Framed calls share the scope of the timed ones beside them, which is not folded.
         let scope = contexts[at].scope as usize;
         if contexts[at].framed && contexts[scope].caller == contexts[at].caller {
             contexts[at].first_scope = contexts[scope].first_scope.max(at as u32);
@@ -139,7 +139,7 @@ pub(crate) fn of_thread(
         own.self_time += measured + open_time;
         own.own_cost += inside_cost;
         let seen_by_caller = measured + open_time + inside_cost + outside_cost;
-        // What is estimated too high here is missing there.
+        // What is overestimated here is missing there.
         let uncertainty = of_measured[at];
         if caller == NOBODY {
             application -= seen_by_caller;
@@ -164,7 +164,7 @@ pub(crate) fn of_thread(
         own_cost += context.own_cost;
         context.total += context.self_time;
         let Cost { caller, total, nested, first_scope, .. } = *context;
-        // What folds into a caller of this context is not summed up here.
+        // What folds into a caller of this context is not included here.
         context.total_is_cut = (first_scope as usize) < at;
         if caller != NOBODY {
             let caller = &mut contexts[caller as usize];
@@ -176,13 +176,13 @@ pub(crate) fn of_thread(
     ThreadCosts { contexts, start, end, application, application_uncertainty, own_cost, overlap }
 }
 
-/// Notes of which calls the recording was not told.
+/// Marks the contexts of which calls may not have been credited.
 fn mark_uncredited(contexts: &mut [Cost], image: &Image, thread: Thread<'_>) {
     for latest in latest::uncredited(image, thread) {
         let context = &mut contexts[latest.context as usize];
         (context.calls_bound, context.incomplete) = (latest.bound, true);
     }
-    // It is not known what was called then, only who has called it: what special functions count is exact.
+    // It is unknown what was called then, but the callers are known; special functions are counted exactly.
     let is_forked = image.recording.header().unseen.calls_since_fork > 0;
     if is_forked && thread.record().origin == THREAD_MAIN {
         for (cost, context) in contexts.iter_mut().zip(thread.contexts()) {
@@ -192,14 +192,14 @@ fn mark_uncredited(contexts: &mut [Cost], image: &Image, thread: Thread<'_>) {
 }
 
 impl ThreadCosts {
-    /// Takes out what watching the system calls cost, in ticks: of each context, and of the
-    /// thread's own code. It becomes own cost, as the hook's.
+    /// Subtracts the overhead of observing system calls, in ticks, from each context and from the thread's own code,
+    /// and adds it to the hook's cost.
     pub(crate) fn take_out(&mut self, of_contexts: &[f64], outside: f64) {
         let mut owed = vec![0.0; self.contexts.len()];
         for (context, ticks) in self.contexts.iter().zip(of_contexts) {
             owed[context.scope as usize] += ticks;
         }
-        // What was taken out of each and of those inside.
+        // What was subtracted from each context and from those inside.
         let mut taken = vec![0.0; self.contexts.len()];
         for at in (0..self.contexts.len()).rev() {
             let context = &mut self.contexts[at];
@@ -232,7 +232,7 @@ impl Cost {
         Self {
             caller: context.caller.unwrap_or(NOBODY),
             scope: context.scope,
-            // A reader may come between the two updates of a call.
+            // The recording may be read between the two updates of a call.
             calls: if inherited { 0 } else { node.calls.max(timed) },
             incomplete: context.is_incomplete(),
             calls_bound: 0,
@@ -260,8 +260,8 @@ impl Cost {
         }
     }
 
-    /// Of calls of which only some were timed, or none. The estimate of their time is the ratio
-    /// estimator: the mean of the samples, each with its weight, times the calls.
+    /// Makes the costs of a context of which only some calls were timed, or none. Their time is estimated by the
+    /// ratio estimator: the weighted mean of the samples times the number of calls.
     fn of_samples(context: &Context<'_>, class: SlotClass, hook: Hook) -> Self {
         let node = context.node();
         let samples = context.samples().copied().unwrap_or_default();
@@ -271,14 +271,14 @@ impl Cost {
         let is_timed = ended > 0;
         let timed = if is_timed { calls.saturating_sub(open) } else { 0 };
         let mean = if is_timed { node.total_ticks as f64 / weight } else { 0.0 };
-        // A duration has no more of it than there is. What is too much counts for all calls, so it must
-        // not be left to the own cost, which is that of samples.
+        // The cost can't exceed the duration. The excess would be counted for all calls, so it must not remain for
+        // the own cost, which is that of the samples only.
         let inside = hook.inside.min(mean);
         let pairs = samples.pairs as f64;
         let untimed = if context.is_framed() { hook.framed } else { hook.counted };
         let measured = (mean - inside) * timed as f64;
         let variance = match ended {
-            // The error may be all of it: one sample says nothing of how the others differ.
+            // The error may be as large as the estimate: one sample says nothing about differences.
             1 if timed > 1 => measured * measured,
             _ => {
                 samples.pairs_squares as f64 * SQUARES as f64
@@ -321,14 +321,13 @@ impl Cost {
     }
 }
 
-/// Follows the calls that were open at the end, outermost first, and adds the time that they had
-/// lasted.
+/// Finds the calls that were open at the end, outermost first, and adds the time since they began.
 ///
-/// A thread is in one call at a time, so of the calls made in one scope only the latest can be
-/// open, and it began after the call that it was made in. Others that seem open are stacks that
-/// were left: coroutines, or frames that `longjmp` abandoned; they are counted, without time.
+/// A thread is in one call at a time. So of the calls made in one scope only the latest can be open, and it began
+/// after the call in which it was made. Others that seem open are on abandoned stacks: of coroutines, or abandoned by
+/// `longjmp`; they are counted, without time.
 fn mark_open_calls(contexts: &mut [Cost], end: u64) {
-    // The latest call made in each scope; the thread's own code comes last.
+    // The latest call made in each scope; the last entry is for the thread's own code.
     let mut latest = vec![NOBODY; contexts.len() + 1];
     let place_of = |caller: u32| if caller == NOBODY { contexts.len() } else { caller as usize };
     for (at, context) in (0_u32..).zip(contexts.iter()) {
@@ -339,7 +338,7 @@ fn mark_open_calls(contexts: &mut [Cost], end: u64) {
     }
     let mut chain = Vec::new();
     let mut at = latest[contexts.len()];
-    // 0 is no time: a call begins there that was only counted.
+    // 0 is no time: the context's calls were only counted.
     let mut since = 1;
     while at != NOBODY {
         let context = &mut contexts[at as usize];
@@ -351,10 +350,10 @@ fn mark_open_calls(contexts: &mut [Cost], end: u64) {
         since = context.last_start;
         context.open_time = end.saturating_sub(since) as f64;
         chain.push(at);
-        // Each scope is left once: folded recursion leads back to where the chain has been.
+        // Each scope is left only once: folded recursion may lead back to an earlier one.
         at = std::mem::replace(&mut latest[context.scope as usize], NOBODY);
     }
-    // Where only some calls are timed, one that has no open call inside was none of them.
+    // Where only some calls are timed, a call without an open call inside was not timed.
     for &at in chain.iter().rev() {
         let context = &mut contexts[at as usize];
         if context.class == SlotClass::Timed {
@@ -370,8 +369,8 @@ fn mark_open_calls(contexts: &mut [Cost], end: u64) {
     }
 }
 
-/// Makes a time that the hook's cost was subtracted from at least 0, at the expense of that cost;
-/// returns what that does not explain.
+/// Makes a time from which the hook's cost was subtracted at least 0, by reducing that cost; returns the remaining
+/// deficit.
 fn clamp(time: &mut f64, own_cost: &mut f64) -> f64 {
     let missing = (-*time).max(0.0);
     let explained = missing.min(*own_cost);

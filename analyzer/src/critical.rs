@@ -1,12 +1,12 @@
-//! The critical path: what the run would have to be quicker at to be over sooner.
+//! The critical path: what would have to be faster for the run to end sooner.
 //!
-//! It is walked from the end back. While the thread that it is in runs, the path is there; where the thread had waited, the
-//! path goes on in the thread that woke it, at the moment of waking; where a thread began, in the thread that created it. A
-//! wait that no thread of the run ended (time, a disk, another machine) is itself a part of the path. So the parts follow one
-//! another without gaps, and together they are as long as the run.
+//! It is followed backwards from the end. While a thread on it runs, the path is in that thread. Where the thread had
+//! waited, the path continues in the thread that woke it, at the moment of waking; where a thread began, in the
+//! thread that created it. A wait that no thread of the run ended (for time, a disk, another machine) is itself part
+//! of the path. So the parts adjoin without gaps, and together are as long as the run.
 //!
-//! Waits shorter than [`LONG_WAIT_NS`](chase_recorder::syscalls::LONG_WAIT_NS) are not told one by one; they are in the time
-//! in which a thread ran.
+//! Waits shorter than [`LONG_WAIT_NS`](chase_recorder::syscalls::LONG_WAIT_NS) are not recorded individually; they
+//! count as time in which the thread ran.
 
 use std::collections::HashMap;
 
@@ -19,23 +19,24 @@ use crate::groups::Groups;
 use crate::image::Image;
 use crate::long_waits::{LongWait, long_waits};
 
-/// The path, from the end back.
+/// The critical path, from the end backwards.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct CriticalPath {
-    /// Its steps, the latest first. Each ends where the one before it begins.
+    /// Its steps, latest first. Each ends where the previous one begins.
     pub steps: Vec<PathStep>,
-    /// Its parts that are alike, longest first.
+    /// Its steps grouped by what was done, longest first.
     pub parts: Vec<PathPart>,
-    /// Long waits of the run that found no room, at least: where one is missing, the path goes on in its thread.
+    /// A lower bound of the run's long waits that were not recorded for lack of room: where one is missing, the path
+    /// stays in its thread.
     pub lost: u64,
 }
 
-/// A stretch of the path in one thread.
+/// A step of the path in one thread.
 #[derive(Clone, Debug, Serialize)]
 pub struct PathStep {
     /// The thread, by number in [`Analysis::threads`].
     pub thread: u32,
-    /// When it begins, since the start of the run.
+    /// When it begins, relative to the start of the run.
     pub begin_ns: Ns,
     /// When it ends.
     pub end_ns: Ns,
@@ -48,15 +49,15 @@ pub struct PathStep {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase", tag = "doing")]
 pub enum Doing {
-    /// It runs, could run, or waits for less than a millisecond at a time.
+    /// It runs, is ready to run, or waits for less than a millisecond at a time.
     Running,
-    /// It was woken, and does not run yet.
+    /// It was woken, and doesn't run yet.
     Woken,
     /// It waits for something that no thread of the run does.
     Waiting(PathWait),
 }
 
-/// Steps of one group that are alike.
+/// Steps of one group in which its threads do the same.
 #[derive(Clone, Debug, Serialize)]
 pub struct PathPart {
     /// The group, by number in [`Groups::rows`].
@@ -64,15 +65,15 @@ pub struct PathPart {
     /// What its threads do.
     #[serde(flatten)]
     pub doing: Doing,
-    /// How long, together.
+    /// Their total time.
     pub ns: Ns,
-    /// As a part of the path.
+    /// Their part of the path.
     pub share: f64,
-    /// Steps.
+    /// The number of steps.
     pub steps: usize,
 }
 
-/// The path of a run, from its end to its start; `None` where no companion has seen long waits.
+/// Finds the critical path of a run; `None` if no companion recorded long waits.
 #[must_use]
 pub fn critical_path(
     images: &[Image],
@@ -113,7 +114,7 @@ fn walk(
             }
         };
         let row = &analysis.threads[thread as usize];
-        // Each wait is passed once: the walk ends.
+        // Each wait is passed only once, so the loop ends.
         let own = &mut threads[thread as usize];
         while own.last().is_some_and(|interval| interval.begin_ns >= now) {
             own.pop();
@@ -126,7 +127,7 @@ fn walk(
                 let parent = analysis.processes.get(row.process)?.parent?;
                 numbers.get(&(parent, 0))
             };
-            // Each thread begins once.
+            // Each thread begins only once.
             match creator.or_else(parent).filter(|_| visited.insert(thread)) {
                 Some(&before) => {
                     step(start, now, Doing::Running);

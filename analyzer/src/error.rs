@@ -1,16 +1,16 @@
-//! Why there is nothing to analyse.
+//! Why nothing can be analysed.
 
 use std::path::PathBuf;
 
 use chase_recorder::reader;
 
-/// How recordings are made, for errors that find none.
+/// How to make recordings, for errors about finding none.
 const HOW: &str = "record a program with `chase record ./app`";
 
 /// Recordings could not be found or read.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Nothing at the path.
+    /// Nothing exists at the path.
     #[error("there is no {path}: {HOW}, which writes to chase.data/, or name another path")]
     Missing {
         /// The path asked for.
@@ -22,7 +22,7 @@ pub enum Error {
         /// The directory.
         path: PathBuf,
     },
-    /// Recordings, and not one that can be read.
+    /// There are recordings, but none can be read.
     #[error(
         "none of the {} recordings in {path} can be read; {}: {}",
         failures.len(), failures[0], failures[0].cause
@@ -68,10 +68,10 @@ pub struct Failure {
 /// Why a file can't be read.
 #[derive(Debug, thiserror::Error)]
 pub enum Cause {
-    /// The system refused.
+    /// The system's error.
     #[error(transparent)]
     Io(#[from] std::io::Error),
-    /// A `.syscalls` file beside a recording that is not of the same process.
+    /// A `.syscalls` file that is not of the same process as the recording beside it.
     #[error(
         "its system calls are those of another, earlier process (pid {pid}, the recording's is \
          {expected}): they were left out; delete the file"
@@ -82,7 +82,7 @@ pub enum Cause {
         /// Process id in the recording.
         expected: u32,
     },
-    /// Its contents.
+    /// Its contents are invalid.
     #[error(transparent)]
     Format(#[from] reader::Error),
 }

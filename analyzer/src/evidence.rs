@@ -1,22 +1,22 @@
-//! What a distribution rests on, where only some of the calls were timed.
+//! How well a distribution is known if only some of the calls were timed.
 
 use chase_recorder::histogram::bucket_of;
 use chase_recorder::reader::Histogram;
 
-/// A quantile of an estimated distribution is known only if so many timed calls took longer, and if
+/// A quantile of an estimated distribution only counts as known if at least this many timed calls took longer, and
 /// both ends of its 95 % confidence interval are in its bucket or the next.
 const CALLS_BEYOND: f64 = 10.0;
-/// Standard deviations within which 95 % of a normal distribution are.
+/// 95 % of a normal distribution are within this many standard deviations.
 pub(crate) const NORMAL_95: f64 = 1.96;
 
 /// The calls behind a histogram.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Evidence {
-    /// Calls that it stands for.
+    /// The number of calls that it stands for.
     pub(crate) calls: u64,
-    /// Those that were timed.
+    /// The number of those that were timed.
     pub(crate) timed: u64,
-    /// Σ w², w the calls that each of them stands for.
+    /// Σ w², where w is the number of calls that each of them stands for.
     pub(crate) squared_weights: f64,
 }
 
@@ -32,21 +32,21 @@ impl Evidence {
         self.timed < self.calls
     }
 
-    /// The quantile `q` of `histogram`, in ticks, if enough calls were timed to tell it.
+    /// Returns the quantile `q` of `histogram` in ticks, if enough calls were timed to know it.
     pub(crate) fn quantile(self, histogram: &Histogram, q: f64) -> Option<u64> {
         histogram.quantile(q).filter(|&ticks| !self.is_partial() || self.tells(histogram, q, ticks))
     }
 
     fn tells(self, histogram: &Histogram, q: f64, ticks: u64) -> bool {
-        // As many calls as would tell as much if each stood for as many others.
+        // The effective sample size: the number of equally weighted calls with the same precision.
         let completed = histogram.count() as f64;
-        let told = completed * completed / self.squared_weights.max(1.0);
-        // The rank of a sample's quantile is binomial.
-        let error = NORMAL_95 * (q * (1.0 - q) / told).sqrt();
+        let effective = completed * completed / self.squared_weights.max(1.0);
+        // The rank of a sample's quantile has a binomial distribution.
+        let error = NORMAL_95 * (q * (1.0 - q) / effective).sqrt();
         let is_near = |q| {
             let other = histogram.quantile(q).map(bucket_of);
             other.is_some_and(|other| other.abs_diff(bucket_of(ticks)) <= 1)
         };
-        (1.0 - q) * told >= CALLS_BEYOND && is_near(q - error) && is_near(q + error)
+        (1.0 - q) * effective >= CALLS_BEYOND && is_near(q - error) && is_near(q + error)
     }
 }

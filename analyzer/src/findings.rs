@@ -1,16 +1,16 @@
-//! What is worth a sentence: the few things that would save most, each with its evidence.
+//! Findings: the few things that would save most, each with its evidence.
 //!
-//! # When there is something to say
+//! # When there is a finding
 //!
-//! A finding says how much sooner the thread that gains most from it would be done
-//! ([`Finding::saves_ns`]); that bounds what the program can gain. It is material from
-//! [`MATERIAL_SHARE`] of the wall time of its group's processes and [`MATERIAL_NS`] on: less is
-//! within what two runs differ by. The kinds have thresholds of their own, named and argued in
-//! their modules. Where nothing passes, nothing is said.
+//! A finding tells how much sooner the thread that gains most from it would be done ([`Finding::saves_ns`]), which is
+//! an upper bound of what the program can gain. It is material if that is at least [`MATERIAL_SHARE`] of the wall
+//! time of its group's processes, and at least [`MATERIAL_NS`]: less is within the difference between two runs. The
+//! kinds have thresholds of their own, named and justified in their modules. If nothing passes them, there are no
+//! findings.
 //!
-//! One cause is claimed once. A slow call counts for the innermost API that explains half of it; a
-//! thread that is slow because of a slow first call, or because of rare slow calls, is no slow
-//! thread; nor is one that others wait for at a barrier, which is a straggler.
+//! Each cause is reported once. A slow call counts for the innermost API that explains half of it. A thread that is
+//! slow because of a slow first call, or because of rare slow calls, is not reported as a slow thread; nor is one
+//! that others wait for at a barrier, which is a straggler.
 
 mod calls;
 mod joint;
@@ -33,43 +33,42 @@ use crate::tail::Tails;
 use crate::watched::Watched;
 pub use kinds::{FindingKind, Inside, SubGroupSummary};
 
-/// Findings at most.
+/// The maximum number of findings.
 const MOST: usize = 7;
-/// Least saving as a share of the wall time.
+/// The minimum saving as a share of the wall time.
 pub(crate) const MATERIAL_SHARE: f64 = 0.05;
-/// Least saving.
+/// The minimum saving in ns.
 pub(crate) const MATERIAL_NS: f64 = 1e6;
 
-/// Something that costs time, and what it costs.
+/// Something that costs time, and how much.
 #[derive(Clone, Debug, Serialize)]
 pub struct Finding {
     /// The group, by number in [`Groups::rows`].
     pub group: u32,
-    /// The threads concerned, the one that gains most first, by number in [`Analysis::threads`].
+    /// The threads concerned, by number in [`Analysis::threads`], the one that gains most first.
     pub threads: Vec<u32>,
-    /// The API, by number in [`Analysis::apis`]; `None` for the threads' own code, or where no
-    /// single one is concerned.
+    /// The API, by number in [`Analysis::apis`]; `None` for the threads' own code, or if it is about no single API.
     pub api: Option<u32>,
-    /// How much sooner the thread that gains most would be done; 0 where nothing is lost.
+    /// How much sooner the thread that gains most would be done; 0 if nothing is lost.
     pub saves_ns: Ns,
-    /// The same as a share of the wall time of the run.
+    /// The same as a share of the run's wall time.
     pub share: f64,
-    /// For what, where, and because of whom, where a companion saw that.
+    /// What is waited for, where, and because of whom, if a companion observed that.
     #[serde(skip)]
     pub blame: Option<Blame>,
-    /// What it is, and the figures that show it.
+    /// The kind of finding, and its figures.
     #[serde(flatten)]
     pub kind: FindingKind,
 }
 
-/// For what threads wait or what they use, where, and because of whom.
+/// What threads wait for or use, where, and because of whom.
 #[derive(Clone, Debug, Default)]
 pub struct Blame {
-    /// A process that the addresses are of, by number in [`Analysis::processes`].
+    /// A process in which the addresses are valid, by number in [`Analysis::processes`].
     pub process: usize,
     /// What they wait for.
     pub object: Option<WaitObject>,
-    /// Name of the file, where that is known by samples.
+    /// Name of the file, if samples showed it.
     pub file: Option<String>,
     /// The API in which they wait longest.
     pub api: Option<u32>,
@@ -77,13 +76,13 @@ pub struct Blame {
     pub site: Option<CodeAddress>,
     /// How long all of them wait.
     pub wait_ns: Ns,
-    /// Who has it meanwhile, mostly.
+    /// The party that mostly has it meanwhile.
     pub holder: Option<Party>,
-    /// Who ends the waits, mostly.
+    /// The party that mostly ends the waits.
     pub waker: Option<Party>,
 }
 
-/// What findings are made from.
+/// The data that findings are made from.
 struct Evidence<'a> {
     analysis: &'a Analysis,
     groups: &'a Groups,
@@ -91,8 +90,7 @@ struct Evidence<'a> {
     watched: &'a Watched,
 }
 
-/// What is worth saying of a run, the largest saving first; at most seven findings, and none where
-/// there is nothing to say.
+/// Returns the findings of a run, the largest saving first: at most seven, and perhaps none.
 #[must_use]
 pub fn findings(
     analysis: &Analysis,
@@ -133,7 +131,7 @@ pub fn findings(
     found
 }
 
-/// Without what another finding says better.
+/// Removes findings that another finding explains better.
 fn claimed_once(found: Vec<Finding>) -> Vec<Finding> {
     use FindingKind as Kind;
     let is_said = |finding: &Finding, better: fn(&Kind) -> bool, same_api: bool| {
@@ -159,7 +157,8 @@ fn claimed_once(found: Vec<Finding>) -> Vec<Finding> {
             matches!(&other.kind, Kind::LimitingStage { waiting, .. } if waiting.contains(&group))
         })
     };
-    let is_needed = |finding: &Finding| match finding.kind {
+    let is_needed = |finding: &Finding| {
+        match finding.kind {
         Kind::SlowFirstCall { .. } | Kind::RareSlowCalls { .. }
             if waits_for_stage(finding.group) =>
         {
@@ -186,24 +185,40 @@ fn claimed_once(found: Vec<Finding>) -> Vec<Finding> {
         Kind::SlowThreads { .. } => {
             !is_said(finding, |kind| matches!(kind, Kind::LateAtBarrier { .. }), false)
         }
+        // The lock of a queue belongs to what is handed over: who gets room has it only when the other one lets go.
+        Kind::SerialisingLock { .. } => !found.iter().any(|other| {
+            let waits = matches!(&other.kind, Kind::LimitingStage { waiting, .. } if waiting.contains(&finding.group));
+            let has_it = finding.blame.as_ref().and_then(|blame| blame.waker.as_ref());
+            waits
+                && other.saves_ns >= finding.saves_ns
+                && has_it.is_some_and(|party| party.group == Some(other.group))
+        }),
+        // Who sleeps while it has what others wait for does not look for something to do.
+        Kind::Polling { .. } => !found.iter().any(|other| {
+            let blame = other.blame.as_ref().filter(|_| other.group != finding.group);
+            let has_it = blame.and_then(|blame| blame.holder.as_ref().or(blame.waker.as_ref()));
+            matches!(other.kind, Kind::SerialisingLock { .. })
+                && has_it.is_some_and(|party| party.group == Some(finding.group))
+        }),
         _ => true,
+    }
     };
     let keep: Vec<bool> = found.iter().map(is_needed).collect();
     found.into_iter().zip(keep).filter_map(|(finding, keep)| keep.then_some(finding)).collect()
 }
 
 impl<'a> Evidence<'a> {
-    /// Why threads of a group wait.
+    /// Returns the causes of a group's waits.
     fn causes_of(&self, group: u32) -> impl Iterator<Item = &'a CauseRow> + use<'a> {
         self.watched.causes.iter().filter(move |row| row.group == group)
     }
 
-    /// Whether a saving of a group is worth a sentence.
+    /// Whether a saving of a group is large enough to report.
     fn is_material(&self, saves_ns: f64) -> bool {
         saves_ns >= MATERIAL_NS && saves_ns >= MATERIAL_SHARE * self.analysis.wall_ns.as_f64()
     }
 
-    /// The same of time on the CPU of a thread: what it waited for a processor is no part of the run.
+    /// The same for time on the CPU of a thread: its waits for a processor don't count as part of the run.
     fn is_material_to(&self, thread: u32, saves_ns: f64) -> bool {
         let row = self.analysis.threads.get(thread as usize);
         let waited = row.and_then(|row| row.off_cpu.runnable_ns).unwrap_or_default();
@@ -225,7 +240,7 @@ impl<'a> Evidence<'a> {
         Finding { group, threads, api, saves_ns, share, blame: None, kind }
     }
 
-    /// Of each member, its waits in an API.
+    /// Returns the wait of each member in an API.
     fn waits_in(&self, group: &GroupRow, api: u32) -> Vec<(f64, u32)> {
         let wait = |&thread: &u32| {
             let apis = &self.analysis.threads[thread as usize].apis;

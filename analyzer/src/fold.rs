@@ -1,14 +1,16 @@
-//! Recordings of many ended processes, folded into one file: a `tar` archive, compressed by Zstandard.
+//! Folds recordings of many ended processes into one file: a `tar` archive, compressed by Zstandard.
 //!
-//! Recordings of short processes are alike, and mostly empty. Folded, they take a small part of the space, and one file; nothing
-//! is lost. Any `tar` and `zstd` can unpack them again.
+//! Recordings of short processes are similar, and mostly empty. Folded, they take a small part of the space, and one
+//! file; nothing is lost. Any `tar` and `zstd` can unpack them.
 
+use std::cell::Cell;
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Read, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use chase_recorder::layout::{END_EXEC, EXTENSION, Header, PAGE};
@@ -22,24 +24,26 @@ use crate::liveness::is_running;
 use crate::shelf::{Shelf, Shelved};
 use crate::unrecorded::file_of;
 
-/// What names of archives end with.
+/// The suffix of archives' names.
 const SUFFIX: &str = ".chase.tar.zst";
-/// Larger recordings stay as they are.
+/// Larger recordings are not folded.
 const LARGEST: u64 = 4 << 20;
-/// How hard is compressed, and how far back is looked for what is alike, as a power of two: 8 MB, which every reader takes.
+/// The maximum number of bytes that each byte of an archive may unpack to. Nearly empty recordings reach a few thousand.
+const RATIO: u64 = 10_000;
+/// The compression level, and the base-2 logarithm of the window: 8 MB, which every decoder supports.
 const LEVEL: i32 = 3;
 const WINDOW_LOG: u32 = 23;
 
-/// What was folded.
+/// The result of folding.
 #[derive(Clone, Debug, Default)]
 pub struct Folded {
     /// The archive; `None` if there was nothing to fold.
     pub archive: Option<PathBuf>,
-    /// Recordings in it.
+    /// The number of recordings in it.
     pub recordings: usize,
-    /// What they took before, and what the archive takes, bytes.
+    /// The bytes that they took before.
     pub bytes_before: u64,
-    /// See `bytes_before`.
+    /// The bytes that the archive takes.
     pub bytes: u64,
 }
 
@@ -48,15 +52,15 @@ pub(crate) fn is_archive(path: &Path) -> bool {
     path.file_name().and_then(OsStr::to_str).is_some_and(|name| name.ends_with(SUFFIX))
 }
 
-/// Folds the recordings in a directory whose processes have ended, and removes them. What a companion may still write to
-/// stays, and so does what is large.
+/// Folds the recordings in a directory whose processes have ended, and removes them. Keeps those to which a companion
+/// may still write, and large ones.
 ///
 /// # Errors
 ///
 /// If the directory can't be read or written. No recording is removed before the archive is on the disk.
 pub fn fold(directory: &Path) -> Result<Folded, Error> {
     let failed = |source| Error::Fold { path: directory.into(), source };
-    // One at a time.
+    // Only one fold at a time.
     let lock = File::open(directory).map_err(failed)?;
     lock.lock().map_err(failed)?;
     let mut paths = Vec::new();
@@ -66,7 +70,7 @@ pub fn fold(directory: &Path) -> Result<Folded, Error> {
             paths.push(path);
         }
     }
-    // Those of one program beside each other.
+    // Puts those of one program beside each other.
     paths.sort();
     let ended: Vec<PathBuf> = paths.into_iter().filter(|path| may_be_folded(path)).collect();
     if ended.is_empty() {
@@ -91,7 +95,7 @@ pub fn fold(directory: &Path) -> Result<Folded, Error> {
     Ok(Folded { archive: Some(archive), recordings: ended.len(), bytes_before, bytes })
 }
 
-/// Whether nobody writes to a recording any more, nor to what a companion wrote of it.
+/// Whether nobody writes to a recording any more, nor to its companion's file.
 fn may_be_folded(path: &Path) -> bool {
     let Ok((header, len)) = header_of(path) else { return false };
     if len > LARGEST || header.end_kind != END_EXEC && is_running(&header) {
@@ -100,7 +104,7 @@ fn may_be_folded(path: &Path) -> bool {
     match read_start(&file_of(path)) {
         Ok((page, _)) => parse_syscalls_header(&page)
             .is_ok_and(|header| matches!(header.state, STATE_COMPLETE | STATE_STOPPED)),
-        // One may be on its way.
+        // The file may be about to be created.
         Err(error) if error.kind() == io::ErrorKind::NotFound => !is_watched(path),
         Err(_) => false,
     }
@@ -119,7 +123,7 @@ fn header_of(path: &Path) -> io::Result<(Header, u64)> {
     Ok((parse_header(&page).map_err(io::Error::other)?, len))
 }
 
-/// The first page of a file, and its length on the disk.
+/// Returns the first page of a file, and its size on the disk.
 fn read_start(path: &Path) -> io::Result<(Vec<u8>, u64)> {
     let file = File::open(path)?;
     let len = file.metadata()?.len();
@@ -128,9 +132,9 @@ fn read_start(path: &Path) -> io::Result<(Vec<u8>, u64)> {
     Ok((page, len))
 }
 
-/// Writes the archive; gives what the files took, and which they are.
+/// Writes the archive; returns the size of the files, and which they are.
 fn write(archive: &Path, recordings: &[PathBuf]) -> io::Result<(u64, Vec<PathBuf>)> {
-    // Recordings of one program are alike: what a whole one has is found again in the next.
+    // Recordings of one program are similar: a window finds what the previous ones contain.
     let mut encoder = Encoder::new(BufWriter::new(create(archive)?), LEVEL)?;
     encoder.window_log(WINDOW_LOG)?;
     encoder.include_checksum(true)?;
@@ -143,7 +147,7 @@ fn write(archive: &Path, recordings: &[PathBuf]) -> io::Result<(u64, Vec<PathBuf
             Err(error) => return Err(error),
         };
         let Some(name) = path.file_name() else { continue };
-        // Of one whose end was not seen, what was reserved and never written.
+        // If the end was not seen, the file contains space that was reserved and never written.
         let committed = parse_header(&bytes).map_or(bytes.len() as u64, |header| header.committed);
         let used = bytes.len().min(usize::try_from(committed).unwrap_or(usize::MAX).max(PAGE));
         let mut header = tar::Header::new_gnu();
@@ -160,34 +164,34 @@ fn write(archive: &Path, recordings: &[PathBuf]) -> io::Result<(u64, Vec<PathBuf
     Ok((all, files))
 }
 
-/// A new file, as private as recordings are.
+/// Creates a file that is as private as recordings are.
 fn create(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
 
-/// When a file was changed last, in seconds since 1970.
+/// Returns when a file was last modified, in seconds since 1970.
 fn modified(path: &Path) -> u64 {
     let time = fs::metadata(path).and_then(|metadata| metadata.modified()).ok();
     time.and_then(|time| time.duration_since(UNIX_EPOCH).ok()).map_or(0, |since| since.as_secs())
 }
 
-/// A recording out of an archive.
+/// A recording from an archive.
 #[derive(Debug)]
 pub(crate) struct Unfolded {
-    /// Its archive, and its name in there.
+    /// The path of the archive with its name in it.
     pub(crate) path: PathBuf,
     pub(crate) header: Header,
     pub(crate) files: Files,
 }
 
-/// What there is of a recording that was folded.
+/// The files of a folded recording.
 #[derive(Clone, Debug)]
 pub(crate) struct Files {
     pub(crate) recording: Shelved,
     pub(crate) syscalls: Option<Shelved>,
 }
 
-/// Reads an archive. What is damaged ends it: then there is a failure, and what came before.
+/// Reads an archive. Damage ends the reading: returns what came before, and a failure.
 pub(crate) fn unfold(archive: &Path, shelf: &Shelf) -> (Vec<Unfolded>, Vec<Failure>) {
     let (mut found, mut failures) = (Vec::new(), Vec::new());
     if let Err(error) = read_into(archive, shelf, &mut found, &mut failures) {
@@ -202,22 +206,33 @@ fn read_into(
     found: &mut Vec<Unfolded>,
     failures: &mut Vec<Failure>,
 ) -> io::Result<()> {
-    let decoder = Decoder::new(File::open(archive)?)?;
-    let mut tar = tar::Archive::new(decoder);
+    // What the archive says of sizes is not to be trusted.
+    let limit = 16 * LARGEST;
+    let file = File::open(archive)?;
+    let all = limit.saturating_add(file.metadata()?.len().saturating_mul(RATIO));
+    let left = Rc::new(Cell::new(0));
+    let mut tar =
+        tar::Archive::new(Bounded { inner: Decoder::new(file)?, left: left.clone(), all });
+    let mut entries = tar.entries()?;
     let mut bytes = Vec::new();
-    for entry in tar.entries()? {
+    loop {
+        left.set(limit + PAGE as u64);
+        let Some(entry) = entries.next() else { return Ok(()) };
         let mut entry = entry?;
         let name = entry.path()?.into_owned();
         let path = archive.join(&name);
         bytes.clear();
-        // What the archive says of the size is not to be trusted.
-        let limit = 16 * LARGEST;
-        if entry.by_ref().take(limit + 1).read_to_end(&mut bytes)? as u64 > limit {
-            return Err(io::Error::other(format!("{} is too large", name.display())));
+        // Entries of other types, such as sparse files, are not written by this program.
+        let is_regular = entry.header().entry_type() == tar::EntryType::Regular;
+        if !is_regular || entry.by_ref().take(limit + 1).read_to_end(&mut bytes)? as u64 > limit {
+            return Err(io::Error::other(format!(
+                "{} is no recording, or too large",
+                name.display()
+            )));
         }
         let is_recording = name.extension().is_some_and(|extension| extension == EXTENSION);
         match found.last_mut() {
-            // What a companion wrote comes behind the recording.
+            // The companion's file follows the recording.
             Some(last) if !is_recording && file_of(&last.path) == path => {
                 last.files.syscalls = Some(shelf.put(&bytes));
             }
@@ -231,15 +246,37 @@ fn read_into(
             },
         }
     }
-    Ok(())
 }
 
-/// What tells one recording from all others.
+/// What an archive unpacks to, as far as that may be: names and headers can be as long as recordings, and a byte can stand for
+/// thousands.
+struct Bounded<R> {
+    inner: R,
+    /// Bytes left for one entry, with all that comes before it.
+    left: Rc<Cell<u64>>,
+    /// For all of them.
+    all: u64,
+}
+
+impl<R: Read> Read for Bounded<R> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let len = self.inner.read(bytes)?;
+        let less = |left: u64| left.checked_sub(len as u64);
+        let (Some(left), Some(all)) = (less(self.left.get()), less(self.all)) else {
+            return Err(io::Error::other("more is packed in it than recordings need"));
+        };
+        self.left.set(left);
+        self.all = all;
+        Ok(len)
+    }
+}
+
+/// Identifies a recording.
 pub(crate) fn identity(header: &Header) -> impl Eq + std::hash::Hash + use<> {
     (header.boot_id, header.pid, header.process_start, header.clock_start.ticks)
 }
 
-/// Takes those out that are among the files as well: a fold that was interrupted leaves both.
+/// Removes recordings that also exist as files, as after an interrupted fold.
 pub(crate) fn without<'h>(
     unfolded: Vec<Unfolded>,
     files: impl Iterator<Item = &'h Header>,

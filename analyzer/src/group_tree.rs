@@ -1,4 +1,4 @@
-//! One calling-context tree for all threads of a group, with how they differ in each context.
+//! The calling-context tree of all threads of a group, and how they differ in each context.
 
 use serde::Serialize;
 
@@ -6,14 +6,14 @@ use crate::analysis::Analysis;
 use crate::clock::Ns;
 use crate::groups::{GroupRow, Spread, spread};
 
-/// A context of a group. Rows are in depth-first order, as those of [`Analysis::contexts`].
+/// A context of a group. Rows are in depth-first order, like those of [`Analysis::contexts`].
 #[derive(Clone, Debug, Serialize)]
 pub struct GroupContext {
     /// The context, by number in [`Analysis::contexts`].
     pub context: u32,
-    /// How many calls it is in.
+    /// Its depth: the number of calls around it.
     pub depth: u32,
-    /// Row in this table of the context that it was called in.
+    /// The row in this table of its caller's context.
     pub parent: Option<u32>,
     /// The calling object, by number in [`Analysis::objects`].
     pub caller: u32,
@@ -21,22 +21,22 @@ pub struct GroupContext {
     pub api: u32,
     /// Calls begun.
     pub calls: u64,
-    /// Time with the library calls made inside.
+    /// Time including the library calls made inside.
     pub total_ns: Ns,
     /// Time without the library calls made inside.
     pub self_ns: Ns,
-    /// Waits, as a part of `self_ns`.
+    /// Waits, a part of `self_ns`.
     pub wait_ns: Ns,
-    /// How many threads were in it.
+    /// The number of threads that were in it.
     pub threads: usize,
-    /// Total time by thread; threads that were never in it have none.
+    /// Total time by thread, of those that were in it.
     pub spread: Spread,
 }
 
-/// The tree of `group`.
+/// Returns the tree of `group`.
 #[must_use]
 pub fn group_tree(analysis: &Analysis, group: &GroupRow) -> Vec<GroupContext> {
-    // (context, place of the thread, its sums); several contexts of a thread may be one row.
+    // (context, index of the thread, its sums); several contexts of a thread may become one row.
     let mut parts: Vec<(u32, u32, [u64; 4])> = Vec::new();
     for (place, &thread) in (0..).zip(&group.members) {
         let contexts = &analysis.threads[thread as usize].contexts;

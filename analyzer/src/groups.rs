@@ -21,21 +21,19 @@ pub use why::Why;
 
 /// The groups of all threads of an analysis.
 ///
-/// The main threads of an executable are a group of their own, and so are the processes that one
-/// process forked: imbalance is a matter of threads that share work, and a main thread that waits
-/// in join would fake one.
+/// The main threads of an executable are a group of their own, and so are the processes forked by one process.
+/// Imbalance is about threads that share work; a main thread that waits in join would look like one.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Groups {
-    /// What took most thread time first.
+    /// Sorted by total thread time, longest first.
     pub rows: Vec<GroupRow>,
-    /// Row of each thread's group, by number of the thread in [`Analysis::threads`].
+    /// The row of each thread's group, by number of the thread in [`Analysis::threads`].
     #[serde(skip)]
     pub of_thread: Vec<u32>,
 }
 
 impl Groups {
-    /// Groups the threads of `analysis`. Takes time and memory linear in threads and their APIs,
-    /// but for sorting.
+    /// Groups the threads of `analysis`. Takes time and memory linear in threads and their APIs, except for sorting.
     #[must_use]
     pub fn new(analysis: &Analysis, naming: &dyn Naming) -> Self {
         let groups = key::collect(analysis, naming);
@@ -58,7 +56,7 @@ impl Groups {
         Self { rows, of_thread }
     }
 
-    /// Threads of a group.
+    /// Returns the threads of a group.
     pub fn threads<'a>(
         &self,
         analysis: &'a Analysis,

@@ -1,4 +1,4 @@
-//! One process image: its recording, its clock, and how it ended.
+//! A process image: its recording, its clock, and how it ended.
 
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -11,10 +11,11 @@ use chase_recorder::syscalls::{STATE_COMPLETE, STATE_STOPPED};
 use serde::Serialize;
 
 use crate::clock::{Clock, Ns, Ticks};
+use crate::pages::Pages;
 use crate::{liveness, roles, unrecorded};
 
-/// Other threads may begin calls while one ends the process; calls later than this after the
-/// recorded end show that the process went on (an exec that failed).
+/// Other threads may begin calls while one ends the process; calls later than this after the recorded end show that
+/// the process went on (after an exec that failed).
 const ENDING_NS: f64 = 10e6;
 
 /// How a process image ended.
@@ -26,26 +27,26 @@ pub enum Ending {
         /// The status given.
         status: i32,
     },
-    /// `_exit` and its kin.
+    /// `_exit` and similar.
     ImmediateExit {
         /// The status given.
         status: i32,
     },
-    /// Replaced by exec.
+    /// It was replaced by exec.
     Exec,
     /// `abort`.
     Abort,
-    /// Chase has left the process, which went on.
+    /// Chase has left the process, which went on running.
     Detached,
-    /// It runs.
+    /// It is running.
     Running,
-    /// No end was seen: it was killed, or ended by a system call of its own (or runs on another machine).
+    /// No end was seen: it was killed, or ended by a system call of its own (or is running on another machine).
     Killed,
-    /// Only its system calls were seen, which don't tell.
+    /// Only its system calls were recorded, which don't tell.
     Unknown,
 }
 
-/// What the system and other recordings say about a process that doesn't say itself.
+/// What is known from elsewhere about the end of a process.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Liveness {
     Gone,
@@ -56,30 +57,32 @@ pub(crate) enum Liveness {
 /// One process image.
 #[derive(Debug)]
 pub struct Image {
-    /// Its file.
+    /// The file of its recording.
     pub path: PathBuf,
-    /// What was recorded; nothing but a header, made up, if only `syscalls` tells of it.
+    /// The recording; only a made-up header if there is nothing but `syscalls`.
     pub recording: Recording<'static>,
-    /// What the companion wrote of it.
+    /// The companion's file about it.
     pub syscalls: Option<SyscallsFile<'static>>,
     /// Whether there is a recording.
     pub is_recorded: bool,
-    /// The image that it came from, by place among the images of the run.
+    /// The image that it was forked from or replaced, by index among the images of the run.
     pub parent: Option<usize>,
     /// Its clock.
     pub clock: Clock,
     /// How it ended.
     pub ending: Ending,
-    /// When it ended, or up to when something is known of it.
+    /// When it ended, or the latest time about which anything is known.
     pub end: Ticks,
-    /// Whether `end` is only the latest moment that left a trace, and the true end is later.
+    /// Whether `end` is only the time of the latest trace, and the true end is later.
     pub end_is_estimate: bool,
     /// The title that a process that runs has now.
     pub(crate) title_now: Option<String>,
+    /// Where the recording's bytes are.
+    pub(crate) pages: Pages,
 }
 
 impl Image {
-    /// A recording by itself, of a process that is known to be gone.
+    /// Makes an image of a recording whose process is known to be gone.
     #[must_use]
     pub fn of(path: PathBuf, recording: Recording<'static>) -> Self {
         let clock = Clock::new(recording.header());
@@ -107,10 +110,11 @@ impl Image {
             end,
             end_is_estimate,
             title_now,
+            pages: Pages::Own,
         }
     }
 
-    /// A process of which there is no recording but a `.syscalls` file.
+    /// Makes an image of a process that has only a `.syscalls` file.
     #[must_use]
     pub fn unrecorded(path: PathBuf, file: SyscallsFile<'static>) -> Self {
         let recording = Recording::empty(unrecorded::header(file.header()));
@@ -121,7 +125,7 @@ impl Image {
         image.with_syscalls(Some(file))
     }
 
-    /// The same with what the companion wrote of it.
+    /// Adds the companion's file.
     #[must_use]
     pub fn with_syscalls(mut self, syscalls: Option<SyscallsFile<'static>>) -> Self {
         let ended_ns = syscalls.as_ref().and_then(|file| {
@@ -137,10 +141,10 @@ impl Image {
         Self { syscalls, ..self }
     }
 
-    /// What is known of its system calls.
+    /// Returns what is known of its system calls.
     #[must_use]
     pub fn syscalls_state(&self) -> SyscallsState {
-        // Samples alone are none.
+        // Samples alone don't count.
         let traced = self.syscalls.as_ref().filter(|file| file.header().user_only == 0);
         match traced.map(|file| file.header().state) {
             None => SyscallsState::None,
@@ -150,13 +154,13 @@ impl Image {
         }
     }
 
-    /// When it started.
+    /// Returns when it started.
     #[must_use]
     pub fn start(&self) -> Ticks {
         Ticks(self.recording.header().clock_start.ticks)
     }
 
-    /// Start and end of a thread: its own, within those of the process.
+    /// Returns start and end of a thread, within those of the process.
     #[must_use]
     pub fn lifetime(&self, thread: &ThreadRecord) -> (Ticks, Ticks) {
         let start = if thread.start_ticks == 0 { self.start() } else { Ticks(thread.start_ticks) };
@@ -167,7 +171,7 @@ impl Image {
         (start, end.max(start))
     }
 
-    /// Path of the executable: from the meta data, or the name of the file as a last resort.
+    /// Returns the path of the executable: from the meta data, or else the name of the recording's file.
     #[must_use]
     pub fn executable(&self) -> String {
         if let (false, Some(file)) = (self.is_recorded, &self.syscalls) {
@@ -179,29 +183,30 @@ impl Image {
         }
     }
 
-    /// What the program was started as. One file may be several programs, by the names of links to it.
+    /// Returns the name that the program was started as. One file may be several programs, by different names of
+    /// links.
     #[must_use]
     pub fn program(&self) -> String {
         let command = self.command();
         let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
-        // Shells that are told to be a login shell have a dash before the name; some programs make a title of it.
+        // Login shells have a dash before the name; some programs use it as a title.
         let called = command.first().map(|path| name(path.trim_start_matches('-')));
         let is_name =
             |name: &String| !name.is_empty() && !name.contains([' ', ':', '\t', '\n', '\x1b']);
         called.filter(is_name).unwrap_or_else(|| name(&self.executable()))
     }
 
-    /// What it does, by its title: that at its end, or, while it runs here, the present one.
+    /// Returns the role of the process by its title: the title at its end or, while it runs here, the present one.
     #[must_use]
     pub fn role(&self) -> Option<String> {
         let title = self.recording.meta_value("title").map(Cow::into_owned);
         let title = title.or_else(|| self.title_now.clone());
-        // A fork's child may show what its parent calls itself.
+        // The command of a fork's child may show the title of its parent.
         let command = || self.command().first().cloned();
         roles::role(&title.or_else(command)?)
     }
 
-    /// The arguments of the command, the program's name first.
+    /// Returns the arguments of the command, beginning with the program's name.
     #[must_use]
     pub fn command(&self) -> Vec<String> {
         let command = self.recording.meta_value("command").unwrap_or_default();
@@ -213,13 +218,14 @@ fn ending(recording: &Recording<'_>, clock: &Clock, liveness: Liveness) -> (Endi
     let header = recording.header();
     let latest_call = Ticks(recording.latest_start());
     let grace = ENDING_NS / clock.ns_per_tick();
-    let told = header.end_ticks != 0 && latest_call.0 as f64 <= header.end_ticks as f64 + grace;
+    let end_is_valid =
+        header.end_ticks != 0 && latest_call.0 as f64 <= header.end_ticks as f64 + grace;
     let status = header.end_status;
     let ending = match header.end_kind {
-        END_EXIT if told => Ending::Exit { status },
-        END_IMMEDIATE if told => Ending::ImmediateExit { status },
-        END_EXEC if told => Ending::Exec,
-        END_ABORT if told => Ending::Abort,
+        END_EXIT if end_is_valid => Ending::Exit { status },
+        END_IMMEDIATE if end_is_valid => Ending::ImmediateExit { status },
+        END_EXEC if end_is_valid => Ending::Exec,
+        END_ABORT if end_is_valid => Ending::Abort,
         END_DETACHED if header.end_ticks != 0 => Ending::Detached,
         _ => match liveness {
             Liveness::Gone => Ending::Killed,
@@ -230,7 +236,7 @@ fn ending(recording: &Recording<'_>, clock: &Clock, liveness: Liveness) -> (Endi
     let latest = latest_call.max(latest_trace(recording));
     match (ending, liveness) {
         (Ending::Running, Liveness::RunsAt(now)) => (ending, clock.ticks_at(now).max(latest), true),
-        (Ending::Exec, Liveness::ReplacedAt(next)) if !told => {
+        (Ending::Exec, Liveness::ReplacedAt(next)) if !end_is_valid => {
             (ending, clock.ticks_at(next).max(latest), true)
         }
         (Ending::Killed, _) => (ending, latest, true),
@@ -239,7 +245,7 @@ fn ending(recording: &Recording<'_>, clock: &Clock, liveness: Liveness) -> (Endi
     }
 }
 
-/// The latest moment other than a call that left a trace.
+/// Returns the time of the latest trace other than a call.
 fn latest_trace(recording: &Recording<'_>) -> Ticks {
     let header = recording.header();
     let threads = recording.threads().flat_map(|thread| {
@@ -258,8 +264,8 @@ pub enum SyscallsState {
     None,
     /// All of them.
     Complete,
-    /// Those up to some moment: the process runs, or the companion was killed.
+    /// Those up to some time: the process is running, or the companion was killed.
     Open,
-    /// Those up to some moment: the companion stopped before the process ended.
+    /// Those up to some time: the companion stopped before the process ended.
     Stopped,
 }

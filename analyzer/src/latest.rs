@@ -1,5 +1,4 @@
-//! Calls that nobody has told the recording of: since the latest sample of each thread and slot, where the end was
-//! not seen.
+//! Calls that were not credited: those since the latest sample of each thread and slot, if the end was not seen.
 
 use std::collections::HashMap;
 
@@ -11,26 +10,27 @@ use chase_recorder::reader::Thread;
 
 use crate::image::Image;
 
-/// How wrong the number of calls of a slot may be, too low or too high, in one thread: a sample stands for the rest of
-/// its block, too, which may not have been called any more.
+/// The possible error of the number of calls of a slot in one thread, in either direction: a sample also stands for
+/// the rest of its block, which may not have been called any more.
 pub(crate) struct Latest {
-    /// Number of the context that has most of these calls; what is in which is an estimate anyway.
+    /// Number of the context with most of these calls; how they are distributed is an estimate anyway.
     pub(crate) context: u32,
     pub(crate) bound: u64,
 }
 
-/// Those of a thread; none where all was credited.
+/// Returns the uncredited calls of a thread; none if everything was credited.
 pub(crate) fn uncredited(image: &Image, thread: Thread<'_>) -> Vec<Latest> {
     let Header { version, timing, end_kind, .. } = *image.recording.header();
     let record = thread.record();
-    // A thread that ended has credited all.
-    let is_told = record.state == THREAD_ENDED || end_kind != END_NONE && record.untold == 0;
-    if timing == TIMING_ALL || is_told {
+    // A thread that ended has credited everything.
+    let is_credited =
+        record.state == THREAD_ENDED || end_kind != END_NONE && record.countdowns_lost == 0;
+    if timing == TIMING_ALL || is_credited {
         return Vec::new();
     }
     let has_budget = image.recording.meta_value("budget").is_some_and(|it| it == "on");
     let has_blocks = !has_budget && (timing == TIMING_ADAPTIVE || version >= VERSION_COUNT_BLOCKS);
-    // By slot: calls, and the context with most of them, and how many those are.
+    // By slot: its calls, the context with most of them, and their number there.
     let mut slots: HashMap<u32, (u64, u32, u64)> = HashMap::new();
     // Framed calls are credited as they are made.
     for context in thread.contexts().filter(|it| it.is_sampled() && !it.is_framed()) {

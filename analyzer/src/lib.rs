@@ -1,27 +1,25 @@
-//! What the numbers of recordings mean.
+//! Evaluates recordings.
 //!
-//! * [`scan`] finds recordings and groups them into runs: the processes that one command
-//!   started. [`load()`] reads the newest run; [`load_run`] any, or several as one
-//!   ([`Run::together`]).
-//! * [`Analysis`] turns the images of a run, or a [`Selection`] of them, into tables: libraries,
-//!   APIs, callers, threads, processes, the calling-context tree, system calls, and what was not
-//!   seen.
-//! * [`OnCpu`] is where the processor was, by samples, whoever called whom.
+//! * [`scan`] finds recordings and groups them into runs: the processes that one command started. [`load()`] reads
+//!   the newest run; [`load_run`] reads any, or several as one ([`Run::together`]).
+//! * [`Analysis`] makes tables of the images of a run, or of a [`Selection`] of them: libraries, APIs, callers,
+//!   threads, processes, the calling-context tree, system calls, and what was not seen.
+//! * [`OnCpu`] is what ran on the processors, by samples.
 //! * [`timeline()`] is what happened when: single calls, waits and marks of each thread.
-//! * [`narration()`] is what happened in order, system call by system call, and [`components()`] which programs a run is made of, and
-//!   what they read and write; both where that was asked for.
-//! * [`compare()`] tells two sides apart: runs before and after a change, or two APIs.
+//! * [`narration()`] lists single system calls in order; [`components()`] finds the programs of a run, and what they
+//!   read and write; both only if single system calls were recorded.
+//! * [`compare()`] compares two sides: runs before and after a change, or two APIs.
 //!
-//! * [`Groups`] are the threads that run the same code, and how they compare; [`Tails`] the slowest
-//!   calls of each; [`waits()`] what they wait for, [`blocked()`] what those that matter are blocked by, and [`causes()`] who lets them
-//!   wait, with [`locks()`], [`wait_graph()`] and [`critical_path()`]; [`group_tree()`] one tree for all threads of one.
-//! * [`findings()`] are the few things worth a sentence. Names come from outside, by [`Naming`].
+//! * [`Groups`] are threads that run the same code, and how they compare; [`Tails`] are the slowest calls of each
+//!   group; [`waits()`] is what they wait for, [`blocked()`] what blocks the threads that matter, and [`causes()`]
+//!   who makes them wait, with [`locks()`], [`wait_graph()`] and [`critical_path()`]; [`group_tree()`] is one tree
+//!   for all threads of a group.
+//! * [`findings()`] are the few things worth reporting. Names come from the caller, through [`Naming`].
 //!
 //! # What is measured, and what is subtracted
 //!
-//! Let *i* be what the hook adds to the duration that it measures of a call, and *o* what only the
-//! caller sees of it (both calibrated by the hook, both in the header). For a context *n* with
-//! `c(n)` timed calls of measured total `M(n)`:
+//! Let *i* be what the hook adds to a call's measured duration, and *o* what it adds to the caller's time (both are
+//! calibrated by the hook, and in the header). For a context *n* with `c(n)` timed calls of measured total `M(n)`:
 //!
 //! * self time of *n* = `M(n) − i·c(n) − Σ (M(k) + o·c(k))` over its direct callees *k*
 //! * total of *n* = the sum of the self times of its subtree
@@ -29,36 +27,35 @@
 //! * application time of a thread = lifetime − `Σ (M(k) + o·c(k))` over its outermost calls
 //! * own cost of a thread = `Σ (i + o)·c(k)` over all contexts
 //!
-//! so that for each thread **application time + Σ self + own cost = lifetime** (a part of application time is set aside
-//! where it is what others had of the processor: [`ThreadRow::unattributed_ns`]). A self time
-//! below zero (the cost of a call varies, its calibration is one number) counts as zero, and own
-//! cost is lowered by what was subtracted too much. What remains beyond that is no cost but a
-//! contradiction in the data, such as coroutines that overlap, or an estimate that is too high: it is
-//! shown as overlap.
+//! so that for each thread **application time + Σ self + own cost = lifetime** (the part of application time in which
+//! other threads had the processor is separate: [`ThreadRow::unattributed_ns`]). A self time below zero (the cost of
+//! a call varies, but its calibration is one number) counts as zero, and own cost is reduced by the excess of what
+//! was subtracted. Any further excess is not cost but a contradiction in the data, such as overlapping coroutines, or
+//! an overestimate: it is shown as overlap.
 //!
-//! Where a companion watched the system calls, what that cost per call (calibrated, in its file) is
-//! taken out of the self time of each context as well, of the totals around it, and of application
-//! time; it is own cost.
-//! Where calls were sampled, `c(n)` is the number of samples in the cost, *o* is what the thread's samples
-//! were measured to cost in the mean, and calls that were only counted cost their caller what the header says; `M(n) − i·c(n)` is the mean of the samples, each
-//! with its weight, less *i* but not below zero, times the calls. The variance of that, Σ w·(w − 1)·(x − mean)² over samples *x*
-//! of weight *w*, and (Σ *e* · calls)², with the standard error *e* of what is taken off all samples alike, make the confidence interval of the self time, and of its
-//! caller's, where *e* counts the other way round. Of one sample, and of framed calls without any, which are taken to
-//! last as long as elsewhere if their caller lasted so long, the standard error is all of the estimate. A quantile
-//! is shown if ten effective samples of (Σw)²/Σw² are beyond it, and if both ends of its 95 %
-//! confidence interval (its rank is binomial) are in its bucket or the next.
+//! If a companion observed the system calls, the overhead per call (calibrated, in its file) is also subtracted from
+//! the self time of each context, from the totals around it, and from application time; it is part of own cost.
 //!
-//! Recorded recursion is folded into an ancestor: self times stay exact, and the tree shows folded
-//! calls in that ancestor. The total of an API or a library counts its outermost calls only, so
-//! that nothing is counted twice. It is a lower bound where the API takes part in the recursion
-//! of another one (*f* → *g* → *f*: what the inner *f* does is in the total of the outer one, and
-//! not in that of *g*), but never less than the longest call.
+//! Where calls were sampled, `c(n)` in the cost is the number of samples, *o* is the mean measured cost of the
+//! thread's samples, and calls that were only counted cost their caller what the header says. `M(n) − i·c(n)` is the
+//! weighted mean of the samples, minus *i* but not below zero, times the number of calls. Its confidence interval,
+//! which is that of the self time, is made of two errors: the variance Σ w·(w − 1)·(x − mean)² over samples *x* of
+//! weight *w*, and (Σ *e* · calls)² for the standard error *e* of what is subtracted from all samples alike. Both
+//! also apply to the caller's self time, where *e* has the opposite sign. For a single sample, the standard error is
+//! the whole estimate; so it is for framed calls without samples, which are assumed to last as long as elsewhere if
+//! their caller lasted that long. A quantile is shown if ten effective samples, of (Σw)²/Σw², are beyond it, and if
+//! both ends of its 95 % confidence interval (its rank is binomial) are in its bucket or the next.
 //!
-//! Quantiles and maxima are those of single calls, each less *i*, and scaled by the share
-//! of measured time that was the hook's inside nested calls.
+//! Recorded recursion is folded into an ancestor: self times stay exact, and the tree shows folded calls in that
+//! ancestor. The total of an API or a library only counts its outermost calls, so that nothing is counted twice. It
+//! is a lower bound where the API takes part in the recursion of another (*f* → *g* → *f*: the time of the inner *f*
+//! is in the total of the outer one, but not in that of *g*), but never less than the longest call.
 //!
-//! This crate reads files and nothing else: it prints nothing, symbolizes nothing, and leaves
-//! names as they are in symbol tables.
+//! Quantiles and maxima are those of single calls, each minus *i*, and scaled by the share of measured time that was
+//! not the hook's in nested calls.
+//!
+//! This crate reads files and nothing else: it prints nothing, symbolizes nothing, and leaves names as they are in
+//! symbol tables.
 
 mod address;
 mod address_map;
@@ -92,11 +89,13 @@ mod narration;
 mod off_cpu;
 mod on_cpu;
 mod overhead;
+mod pages;
 mod roles;
 mod rows;
 mod run;
 mod sampled;
 mod shelf;
+mod since;
 mod stats;
 mod sums;
 mod syscalls;
@@ -146,6 +145,7 @@ pub use rows::{
 };
 pub use run::{Catalog, Link, Member, Run};
 pub use sampled::{OnCpuOfApi, SampledTime};
+pub use since::Moment;
 pub use stats::{Imbalance, Robust, imbalance, median};
 pub use syscalls::{
     All, Category, CategoryRow, ErrorCount, Nested, OfApi, OfContext, OfLibrary, OfThread, Syscall,

@@ -1,14 +1,13 @@
-//! Whether a process still runs.
+//! Whether a process is still running.
 
 use std::fs;
 use std::sync::LazyLock;
 
 use chase_recorder::layout::Header;
 
-/// Whether the process is there now, on this machine: same boot, and a process with the same
-/// number that started at the same moment.
+/// Whether the process is running now, on this machine: same boot, and a process with the same id and start time.
 pub(crate) fn is_running(header: &Header) -> bool {
-    // Read once: there may be very many recordings.
+    // Read only once: there may be very many recordings.
     static BOOT_ID: LazyLock<String> = LazyLock::new(|| {
         let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
         boot_id.chars().filter(char::is_ascii_hexdigit).collect()
@@ -18,7 +17,7 @@ pub(crate) fn is_running(header: &Header) -> bool {
         return false;
     }
     let stat = fs::read_to_string(format!("/proc/{}/stat", header.pid)).unwrap_or_default();
-    // Fields are counted after the name, which may hold blanks and brackets. A zombie has ended.
+    // Fields are counted after the name, which may contain blanks and brackets. A zombie has ended.
     let mut fields = stat.rsplit_once(") ").unwrap_or_default().1.split(' ');
     let state = fields.next().unwrap_or("Z");
     let start = fields.nth(18).and_then(|field| field.parse().ok());

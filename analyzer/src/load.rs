@@ -1,9 +1,10 @@
-//! Finding and reading files.
+//! Finds and reads files.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use chase_recorder::layout::{EXTENSION, Header, ORIGIN_EXEC, PAGE};
 use chase_recorder::reader::{Bytes, Recording, SyscallsFile, parse_header, parse_syscalls_header};
@@ -15,41 +16,44 @@ use crate::error::{Cause, Error, Failure};
 use crate::fold::{self, Unfolded};
 use crate::image::{Image, Liveness};
 use crate::liveness::is_running;
+use crate::pages::Pages;
 use crate::run::{Catalog, Found, Member, Run, group};
 use crate::shelf::Shelf;
 use crate::unrecorded::{self, file_of, is_alone};
 use crate::workers::Workers;
 
-/// With more recordings, small ones are not mapped each for itself: a process may have 65,530 mappings.
+/// With more recordings, small ones are not mapped individually: a process may have 65,530 mappings.
 const MANY_FILES: usize = 20_000;
-/// A `.syscalls` file that was last written so long before its recording began is another's.
+/// How many headers a worker reads at a time.
+const HEADERS: usize = 256;
+/// A `.syscalls` file last written this long before its recording began belongs to another recording.
 const STALE_NS: u64 = 1_000_000_000;
 
-/// A run, read.
+/// A run that was read.
 #[derive(Debug)]
 pub struct Loaded {
-    /// Its images by time of start, parents before children; never empty.
+    /// Its images by start time, parents before children; never empty.
     pub images: Vec<Image>,
-    /// Files of the path asked for that could not be read.
+    /// Files at the given path that could not be read.
     pub failures: Vec<Failure>,
-    /// How many other, older runs there are at the path.
+    /// The number of other, older runs at the path.
     pub other_runs: usize,
 }
 
-/// Finds the recordings at `path`, a file or a directory, reading only their headers.
+/// Finds the recordings at `path`, a file or a directory. Only reads their headers.
 ///
 /// # Errors
 ///
-/// If there is nothing, or nothing that can be read.
+/// If there are none, or none can be read.
 pub fn scan(path: &Path) -> Result<Catalog, Error> {
     scan_all(&[path.into()])
 }
 
-/// As [`scan`], of several files and directories; what is named twice counts once.
+/// Like [`scan`], for several files and directories; duplicates count once.
 ///
 /// # Errors
 ///
-/// If there is nothing at one of them, or nothing that can be read at any.
+/// If there are none at one of them, or none can be read at any.
 pub fn scan_all(paths: &[PathBuf]) -> Result<Catalog, Error> {
     let mut files = Vec::new();
     for path in paths {
@@ -73,12 +77,17 @@ pub fn scan_all(paths: &[PathBuf]) -> Result<Catalog, Error> {
         files.into_iter().partition(|file| fold::is_archive(file));
     let mut found = Vec::new();
     let mut failures = Vec::new();
-    for path in files {
-        match read_header(&path) {
-            Ok(header) => found.push(Found { path, header, folded: None }),
-            Err(failure) => failures.push(failure),
+    let pieces: Vec<&[PathBuf]> = files.chunks(HEADERS).collect();
+    let headers = |at: usize| pieces[at].iter().map(|path| read_header(path)).collect::<Vec<_>>();
+    let mut all = files.iter().cloned();
+    Workers::all().in_order(pieces.len(), headers, |headers| {
+        for (header, path) in headers.into_iter().zip(all.by_ref()) {
+            match header {
+                Ok(header) => found.push(Found { path, header, folded: None }),
+                Err(failure) => failures.push(failure),
+            }
         }
-    }
+    });
     for archive in archives {
         let shelf = Shelf::new(archive.parent().unwrap_or(Path::new(".")));
         let (unfolded, failed) = fold::unfold(&archive, &shelf);
@@ -107,7 +116,7 @@ pub fn scan_all(paths: &[PathBuf]) -> Result<Catalog, Error> {
 ///
 /// # Errors
 ///
-/// If there is nothing, or nothing that can be read. Damaged files among good ones are no error.
+/// If there is none, or none can be read. Damaged files among good ones are no error.
 pub fn load(path: &Path) -> Result<Loaded, Error> {
     let Catalog { runs, mut failures } = scan(path)?;
     let mut loaded = load_run(&runs[0])?;
@@ -124,8 +133,7 @@ pub fn load_run(run: &Run) -> Result<Loaded, Error> {
     load_run_with(run, &mut |_| {})
 }
 
-/// As [`load_run`]; tells `progress` now and then how many bytes of all files were read, as a
-/// fraction of 1.
+/// Like [`load_run`]; from time to time reports to `progress` which fraction of all bytes was read.
 ///
 /// # Errors
 ///
@@ -138,7 +146,7 @@ pub fn load_run_with(run: &Run, progress: &mut dyn FnMut(f64)) -> Result<Loaded,
     let clocks = Clocks::new(&run.members);
     let mut failures = Vec::new();
     let mut images: Vec<Image> = Vec::new();
-    // Places of the members among the images; those that can't be read have none.
+    // The index of each member among the images; `None` for those that can't be read.
     let mut places: Vec<Option<usize>> = Vec::new();
     let shelf = Shelf::new(&directory_of(run));
     let shelf = (run.members.len() > MANY_FILES).then_some(&shelf);
@@ -165,7 +173,7 @@ pub fn load_run_with(run: &Run, progress: &mut dyn FnMut(f64)) -> Result<Loaded,
     Ok(Loaded { images, failures, other_runs: 0 })
 }
 
-/// What a member's files tell, as far as they can be read, and what can't.
+/// Reads a member's files, as far as possible; also returns what failed.
 fn image(
     member: &Member,
     liveness: Liveness,
@@ -181,21 +189,27 @@ fn image(
     let is_alone = member.folded.is_none() && is_alone(&path);
     let recording = match (is_alone, &file) {
         (true, Some(_)) => return (file.map(|file| Image::unrecorded(path, file)), failures),
-        (true, None) => Ok(Recording::empty(member.header)),
+        (true, None) => Ok((Recording::empty(member.header), Pages::Own)),
         (false, _) => match &member.folded {
-            Some(files) => parse(&path, Ok(Bytes::owned(files.recording.clone()))),
+            Some(files) => {
+                let shelved = files.recording.clone();
+                parse(&path, Ok((Bytes::owned(shelved.clone()), Pages::Shelf(shelved))))
+            }
             None => read(&path, liveness, shelf),
         },
     };
     let image = match recording {
-        Ok(recording) => {
+        Ok((recording, pages)) => {
             let clock = clocks.of_boot(recording.header());
-            // Nothing in the recording is later.
+            // Nothing in the recording can be later.
             let liveness = match liveness {
                 Liveness::RunsAt(_) => Liveness::RunsAt(now()),
                 gone => gone,
             };
-            Some(Image::new(path, recording, clock, liveness).with_syscalls(file))
+            let image = Image::new(path, recording, clock, liveness).with_syscalls(file);
+            // Its index is made; the rest is looked at later.
+            pages.give_back();
+            Some(Image { pages, ..image })
         }
         Err(failure) => {
             failures.push(failure);
@@ -205,8 +219,7 @@ fn image(
     (image, failures)
 }
 
-/// Clocks by boot: processes too short to calibrate theirs take the rate of the one that did it
-/// longest.
+/// Clocks by boot: processes too short for calibration use the rate of the one that was measured longest.
 struct Clocks(HashMap<[u8; 16], Clock>);
 
 impl Clocks {
@@ -233,7 +246,7 @@ fn directory_of(run: &Run) -> PathBuf {
     run.root().path.parent().map(Path::to_path_buf).unwrap_or_default()
 }
 
-/// What is known of each member's process from elsewhere.
+/// Finds out what is known of each member's process from elsewhere.
 fn liveness(members: &[Member]) -> Vec<Liveness> {
     // The next image of each process, going backwards.
     let mut next: HashMap<_, Ns> = HashMap::new();
@@ -263,9 +276,12 @@ fn list(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     let failed = |source| Error::Directory { path: directory.into(), source };
     let mut files = Vec::new();
     for entry in fs::read_dir(directory).map_err(failed)? {
-        let path = entry.map_err(failed)?.path();
+        let entry = entry.map_err(failed)?;
+        let path = entry.path();
         let is_recording = path.extension().is_some_and(|extension| extension == EXTENSION);
-        if (is_recording || fold::is_archive(&path) || is_alone(&path)) && path.is_file() {
+        // (What the directory says is enough, but of a link.)
+        let is_file = || entry.file_type().is_ok_and(|of| of.is_file()) || path.is_file();
+        if (is_recording || fold::is_archive(&path) || is_alone(&path)) && is_file() {
             files.push(path);
         }
     }
@@ -273,7 +289,7 @@ fn list(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(files)
 }
 
-/// The header in the first page of a file.
+/// Reads the header from the first page of a file.
 fn read_header(path: &Path) -> Result<Header, Failure> {
     let fail = |cause| Failure { path: path.into(), cause };
     let file = File::open(path).map_err(|error| fail(error.into()))?;
@@ -286,19 +302,23 @@ fn read_header(path: &Path) -> Result<Header, Failure> {
     header.map_err(|error| fail(error.into()))
 }
 
-/// A recording: of a process that runs, as it is now; that of one that is gone stays in its file,
-/// and in memory is what of it is looked at.
+/// Reads a recording. That of a running process is copied; that of a process that is gone is mapped, so memory only
+/// holds what is read of it.
 fn read(
     path: &Path,
     liveness: Liveness,
     shelf: Option<&Shelf>,
-) -> Result<Recording<'static>, Failure> {
+) -> Result<(Recording<'static>, Pages), Failure> {
     let bytes = match (liveness, shelf) {
-        (Liveness::RunsAt(_), _) => copy(path).map(Bytes::from),
-        (_, Some(shelf)) if is_small(path) => {
-            copy(path).map(|bytes| Bytes::owned(shelf.put(&bytes)))
-        }
-        _ => map(path).map(Bytes::owned),
+        (Liveness::RunsAt(_), _) => copy(path).map(|bytes| (Bytes::from(bytes), Pages::Own)),
+        (_, Some(shelf)) if is_small(path) => copy(path).map(|bytes| {
+            let shelved = shelf.put(&bytes);
+            (Bytes::owned(shelved.clone()), Pages::Shelf(shelved))
+        }),
+        _ => map(path).map(|map| {
+            let map = Arc::new(map);
+            (Bytes::owned(Mapped(Arc::clone(&map))), Pages::File(map))
+        }),
     };
     parse(path, bytes)
 }
@@ -310,11 +330,21 @@ fn is_small(path: &Path) -> bool {
 
 fn parse(
     path: &Path,
-    bytes: std::io::Result<Bytes<'static>>,
-) -> Result<Recording<'static>, Failure> {
+    bytes: std::io::Result<(Bytes<'static>, Pages)>,
+) -> Result<(Recording<'static>, Pages), Failure> {
     let fail = |cause: Cause| Failure { path: path.into(), cause };
-    let bytes = bytes.map_err(|error| fail(error.into()))?;
-    Recording::parse(bytes).map_err(|error| fail(error.into()))
+    let (bytes, pages) = bytes.map_err(|error| fail(error.into()))?;
+    let recording = Recording::parse(bytes).map_err(|error| fail(error.into()))?;
+    Ok((recording, pages))
+}
+
+/// A mapped file that is also known elsewhere.
+struct Mapped(Arc<Mmap>);
+
+impl AsRef<[u8]> for Mapped {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
 }
 
 fn copy(path: &Path) -> Result<Vec<u8>, std::io::Error> {
@@ -329,26 +359,25 @@ fn copy(path: &Path) -> Result<Vec<u8>, std::io::Error> {
 fn map(path: &Path) -> Result<Mmap, std::io::Error> {
     let file = File::open(path)?;
     let (_, used) = begin(&file)?;
-    // SAFETY: the process that wrote the file is gone, and no other one writes to it: a recording is
-    // always a new file. If the process can't be seen from here and goes on, it changes numbers,
-    // which the reader copies before it looks at them, and never makes the file shorter.
+    // SAFETY: the process that wrote the file is gone, and no other writes to it: a recording is always a new file.
+    // If the process can't be seen from here and is running, it only changes numbers, which the reader copies before
+    // it checks them, and never shortens the file.
     unsafe { MmapOptions::new().len(used as usize).map(&file) }
 }
 
-/// The first page of a file, and how many bytes are in use: what is beyond the committed ones was
-/// reserved and never written. The header that says how many they are is the one that is kept, for
-/// the process may go on writing.
+/// Returns the first page of a file, and how many bytes are used: what follows the committed ones was reserved and
+/// never written. The header with that number is the one that is returned, since the process may still be writing.
 fn begin(mut file: &File) -> Result<(Vec<u8>, u64), std::io::Error> {
     let len = file.metadata()?.len();
     let mut page = Vec::new();
     Read::by_ref(&mut file).take(PAGE as u64).read_to_end(&mut page)?;
     let committed = parse_header(&page).map_or(0, |header| header.committed);
-    // Without a sensible number, all of the file may be the recording.
+    // If the number is invalid, the whole file may be the recording.
     let used = if committed < PAGE as u64 { len } else { committed.min(len) };
     Ok((page, used))
 }
 
-/// What the companion wrote of a member; `None` where it was not there.
+/// Reads the companion's file about a member; `None` if there is none.
 fn syscalls_of(member: &Member) -> Result<Option<SyscallsFile<'static>>, Failure> {
     let is_alone = member.folded.is_none() && is_alone(&member.path);
     let path = if is_alone { member.path.clone() } else { file_of(&member.path) };
@@ -368,7 +397,7 @@ fn syscalls_of(member: &Member) -> Result<Option<SyscallsFile<'static>>, Failure
     let file = SyscallsFile::parse(bytes).map_err(|error| fail(error.into()))?;
     let (own, other) = (&member.header, file.header());
     let latest_ns = other.began_ns.max(other.written_ns).max(other.ended_ns);
-    // A file left from another process with the same number, whose recording was replaced.
+    // A file of an earlier process with the same id, whose recording was replaced.
     let is_older = latest_ns.saturating_add(STALE_NS) < own.clock_start.monotonic_ns;
     if own.pid != other.pid || own.boot_id != other.boot_id || is_older {
         return Err(fail(Cause::OtherProcess { pid: other.pid, expected: own.pid }));

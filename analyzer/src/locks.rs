@@ -1,4 +1,4 @@
-//! Locks that threads waited for, whoever waited where.
+//! Locks that threads waited for, each over all places where it was waited for.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,38 +9,38 @@ use crate::analysis::Analysis;
 use crate::causes::{CauseRow, Party, Purpose, WaitObject};
 use crate::clock::Ns;
 
-/// A lock. One that nobody ever waited for is not seen.
+/// A lock. Locks that were never waited for are not known.
 #[derive(Clone, Debug, Serialize)]
 pub struct LockRow {
-    /// What kind of lock.
+    /// The kind of lock.
     pub purpose: Purpose,
-    /// Which one.
+    /// Identifies the lock.
     pub object: WaitObject,
-    /// A process that the addresses are of.
+    /// A process in which the addresses are valid.
     #[serde(skip)]
     pub process: usize,
-    /// Waits. For one acquisition a thread may wait several times.
+    /// The number of waits. A thread may wait several times for one acquisition.
     pub waits: u64,
-    /// Their time.
+    /// Their total time.
     pub wait_ns: Ns,
     /// The longest.
     pub max_ns: Ns,
-    /// Threads that waited.
+    /// The number of threads that waited.
     pub threads: usize,
-    /// Acquisitions, at most, by the threads that waited: their calls of the functions in which they waited, for whichever
-    /// lock. Those that nobody had to wait for are not told by lock.
+    /// An upper bound of the acquisitions by the threads that waited: their calls of the functions in which they
+    /// waited, for any lock. Acquisitions without waits are not known by lock.
     pub acquisitions_at_most: u64,
-    /// Where they waited longest: the API, by number in [`Analysis::apis`], and the return address of the call.
+    /// Where threads waited longest: the API, by number in [`Analysis::apis`].
     pub api: Option<u32>,
-    /// See `api`.
+    /// The return address of that call.
     pub site: Option<CodeAddress>,
-    /// Who had it meanwhile, longest first; empty where the lock does not tell.
+    /// Who held it meanwhile, longest first; empty if the lock's memory doesn't show its owner.
     pub holders: Vec<Party>,
-    /// Who let go of it when the waits ended, longest first.
+    /// Who released it when the waits ended, longest first.
     pub wakers: Vec<Party>,
 }
 
-/// Locks by how long they were waited for, longest first.
+/// Returns the locks, longest total wait first.
 #[must_use]
 pub fn locks(causes: &[CauseRow], analysis: &Analysis) -> Vec<LockRow> {
     let mut of_locks: BTreeMap<_, Vec<&CauseRow>> = BTreeMap::new();
@@ -55,7 +55,7 @@ pub fn locks(causes: &[CauseRow], analysis: &Analysis) -> Vec<LockRow> {
     locks
 }
 
-/// The rows are longest first.
+/// The rows are sorted, longest first.
 fn lock(rows: &[&CauseRow], analysis: &Analysis) -> Option<LockRow> {
     let first = rows.first()?;
     let sum = |value: fn(&CauseRow) -> u64| {
@@ -86,11 +86,11 @@ fn lock(rows: &[&CauseRow], analysis: &Analysis) -> Option<LockRow> {
     })
 }
 
-/// At most as many parties as a row has.
+/// Returns the longest parties, as many as a row has at most.
 fn longest<'p>(parties: impl Iterator<Item = &'p Party>) -> Vec<Party> {
-    const TOLD: usize = 4;
+    const MOST_PARTIES: usize = 4;
     let mut all: Vec<Party> = parties.cloned().collect();
     all.sort_by_key(|party| std::cmp::Reverse(party.wait_ns));
-    all.truncate(TOLD);
+    all.truncate(MOST_PARTIES);
     all
 }

@@ -1,4 +1,4 @@
-//! Long waits, one by one, in the time of a run.
+//! Single long waits, on the clock of the run.
 
 use chase_recorder::syscalls::{CauseRow as Recorded, NO_SYSCALL};
 
@@ -9,7 +9,7 @@ use crate::common_time::CommonTime;
 use crate::groups::Groups;
 use crate::image::Image;
 
-/// A wait of a millisecond or more. Times are in ns since the moment that times of the analysis count from.
+/// A wait of a millisecond or more. Times are in ns since the start of the run.
 pub(crate) struct LongWait {
     pub(crate) begin_ns: u64,
     /// When it was woken, if that was seen.
@@ -18,17 +18,17 @@ pub(crate) struct LongWait {
     pub(crate) end_ns: u64,
     /// The thread that woke it, by number in [`Analysis::threads`].
     pub(crate) waker: Option<u32>,
-    /// The function that this one was in, by number in [`Analysis::apis`].
+    /// The API that the waker was in, by number in [`Analysis::apis`].
     pub(crate) waker_api: Option<u32>,
-    /// Of another process, its name.
+    /// Name of the waker, if it is another process.
     pub(crate) waker_name: String,
-    /// The system call that it waited in, if it was one.
+    /// The system call in which it waited, if it was one.
     pub(crate) syscall: Option<u32>,
-    /// In which call, and for what.
+    /// In which call it waited, and for what.
     pub(crate) wait: PathWait,
 }
 
-/// By thread of the analysis, in the order of their beginnings.
+/// Returns long waits by thread of the analysis, in order of their beginnings.
 pub(crate) fn long_waits(
     images: &[Image],
     analysis: &Analysis,
@@ -73,7 +73,7 @@ pub(crate) fn long_waits(
     of_threads
 }
 
-/// The moment that times of an analysis count from.
+/// Returns the time at which the run started.
 fn start(images: &[Image], analysis: &Analysis, time: &CommonTime) -> Option<u64> {
     let row = analysis.threads.first()?;
     let image = images.get(row.process)?;

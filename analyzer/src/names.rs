@@ -1,4 +1,4 @@
-//! One number for each object, API and import of a run, whatever process they were met in.
+//! Gives each object, API and import of a run one number, in whatever process it was found.
 
 use std::collections::HashMap;
 
@@ -8,22 +8,22 @@ use chase_recorder::reader::Recording;
 use crate::blocking::{Cause, cause_of};
 use crate::rows::ObjectRow;
 
-/// Objects, APIs and imports, numbered in the order in which they were met.
+/// Objects, APIs and imports, numbered in the order in which they were found.
 #[derive(Default)]
 pub(crate) struct Names {
     pub(crate) objects: Vec<ObjectRow>,
     pub(crate) apis: Vec<Api>,
     pub(crate) imports: Vec<Import>,
     object_numbers: HashMap<String, u32>,
-    /// By file name and build id: `/lib` and `/usr/lib` may be one directory, and processes differ in the
-    /// path that they have found a file by.
+    /// By file name and build id: `/lib` and `/usr/lib` may be one directory, and processes may find a file by
+    /// different paths.
     builds: HashMap<(String, String), u32>,
     api_numbers: HashMap<Api, u32>,
     import_numbers: HashMap<Import, u32>,
     causes: Vec<Option<Cause>>,
 }
 
-/// A function of an object, called from another one.
+/// A function of an object that is called from another one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Api {
     pub(crate) object: u32,
@@ -31,21 +31,21 @@ pub(crate) struct Api {
     pub(crate) version: String,
 }
 
-/// An object's use of an API.
+/// An object's import of an API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Import {
     pub(crate) caller: u32,
     pub(crate) api: u32,
 }
 
-/// What the numbers of one recording stand for.
+/// The run-wide numbers of one recording's objects and slots.
 pub(crate) struct ImageNames<'r> {
     recording: &'r Recording<'static>,
     objects: HashMap<u32, u32>,
     slots: HashMap<u32, (u32, SlotClass)>,
 }
 
-/// The numbers, in the whole, of what a part has numbered by itself.
+/// Maps the numbers used in a part to those of the whole run.
 pub(crate) struct Renumbered {
     pub(crate) objects: Vec<u32>,
     pub(crate) apis: Vec<u32>,
@@ -53,7 +53,7 @@ pub(crate) struct Renumbered {
 }
 
 impl Names {
-    /// Takes in the objects of a recording.
+    /// Adds the objects of a recording.
     pub(crate) fn image<'r>(&mut self, recording: &'r Recording<'static>) -> ImageNames<'r> {
         let mut objects = HashMap::new();
         for object in recording.objects() {
@@ -70,7 +70,7 @@ impl Names {
         ImageNames { recording, objects, slots: HashMap::new() }
     }
 
-    /// Takes in what was met in a part of the run.
+    /// Adds what was found in a part of the run.
     pub(crate) fn merge(&mut self, part: Self) -> Renumbered {
         let mut objects = Vec::with_capacity(part.objects.len());
         for row in part.objects {
@@ -94,7 +94,7 @@ impl Names {
         Renumbered { objects, apis, imports }
     }
 
-    /// The import and the class behind a slot.
+    /// Returns the import and the class of a slot.
     pub(crate) fn slot(&mut self, image: &mut ImageNames<'_>, slot: u32) -> (u32, SlotClass) {
         if let Some(&known) = image.slots.get(&slot) {
             return known;
@@ -122,7 +122,7 @@ impl Names {
         (number, slot.map_or(SlotClass::Sometimes, |slot| slot.class()))
     }
 
-    /// What the API behind an import waits for.
+    /// Returns what the API of an import waits for.
     pub(crate) fn cause(&self, import: u32) -> Option<Cause> {
         self.causes[self.imports[import as usize].api as usize]
     }
@@ -146,8 +146,8 @@ impl Names {
         number
     }
 
-    /// The object with this path, or another path to the same build; the empty path is that of an object
-    /// not known, and the empty build id that of a build not known.
+    /// Returns the object with this path, or with another path to the same build. An empty path stands for an unknown
+    /// object, an empty build id for an unknown build.
     fn object(&mut self, path: &str, build_id: &str) -> u32 {
         let build = (file_name(path).to_owned(), build_id.to_owned());
         let known = self.object_numbers.get(path).or_else(|| self.builds.get(&build)).copied();
@@ -169,12 +169,13 @@ impl Names {
         number
     }
 
-    /// The object of a mapping that is none of the recording's objects; the empty path is that of one not known.
+    /// Returns the object of a mapping that is not among the recording's objects; an empty path stands for an unknown
+    /// one.
     pub(crate) fn mapped(&mut self, path: &str) -> u32 {
         self.object(path, "")
     }
 
-    /// The executable's object, for a path that may be none of the recording's objects.
+    /// Returns the object of the executable, whose path may not be among the recording's objects.
     pub(crate) fn executable(&mut self, path: &str) -> u32 {
         let number = self.object(path, "");
         self.objects[number as usize].executable = true;
@@ -183,7 +184,7 @@ impl Names {
 }
 
 impl ImageNames<'_> {
-    /// Number of the executable among the run's objects.
+    /// Returns the number of the executable among the run's objects.
     pub(crate) fn executable(&self) -> Option<u32> {
         let flagged =
             |o: &chase_recorder::reader::Object<'_>| o.record().flags & OBJECT_EXECUTABLE != 0;
@@ -191,13 +192,13 @@ impl ImageNames<'_> {
         self.object(object.record().id)
     }
 
-    /// Number among the run's objects of the recording's object `id`.
+    /// Returns the number among the run's objects of the recording's object `id`.
     pub(crate) fn object(&self, id: u32) -> Option<u32> {
         self.objects.get(&id).copied()
     }
 }
 
-/// What an object without a soname is called.
+/// Returns the name of an object without a soname.
 fn default_name(path: &str) -> &str {
     if path.is_empty() { "(unknown)" } else { file_name(path) }
 }

@@ -1,4 +1,4 @@
-//! What happened in order: system calls with their arguments, where a recording was asked for them.
+//! Single system calls in order, with their arguments, if the recording was asked for them.
 
 mod arguments;
 mod flags;
@@ -7,7 +7,7 @@ mod kinds;
 use std::collections::HashMap;
 
 use chase_recorder::layout::OWN_CONTEXT_REF;
-use chase_recorder::syscalls::ToldRow;
+use chase_recorder::syscalls::SingleSyscallRow;
 use serde::Serialize;
 
 use crate::analysis::Analysis;
@@ -16,35 +16,36 @@ use crate::common_time::CommonTime;
 use crate::image::Image;
 use crate::syscalls::Places;
 
-/// System calls of a run, by when they began.
+/// System calls of a run, by the time at which they began.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Narration {
-    /// All of them, but for chase's own.
+    /// All of them, except chase's own.
     pub calls: Vec<NarratedCall>,
-    /// System calls, at least, that are missing, for want of room.
+    /// A lower bound of the system calls that are missing for lack of room.
     pub lost: u64,
 }
 
-/// One system call.
+/// A single system call.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct NarratedCall {
-    /// When it began, since the start of the run.
+    /// When it began, relative to the start of the run.
     pub at_ns: Ns,
-    /// How long it took; `None`: it did not return.
+    /// How long it took; `None` if it did not return.
     pub ns: Option<Ns>,
-    /// By number in [`Analysis::processes`].
+    /// Its process, by number in [`Analysis::processes`].
     pub process: usize,
-    /// By number in [`Analysis::threads`], where the thread is recorded.
+    /// Its thread, by number in [`Analysis::threads`], if the thread is recorded.
     pub thread: Option<usize>,
     /// Thread id.
     pub tid: u32,
-    /// In which library calls, by number in [`Analysis::contexts`]; `None`: in none that was recorded.
+    /// The context in which it was made, by number in [`Analysis::contexts`]; `None` if it was made outside of
+    /// recorded calls.
     pub context: Option<u32>,
     /// Its number.
     pub number: u32,
-    /// Its name and its arguments, as they would be written in C.
+    /// Name and arguments, written as in C.
     pub call: String,
-    /// What it returned: a number, or -1 and the name of the error; `?` where it did not return.
+    /// Its result: a number, or -1 and the name of the error; `?` if it did not return.
     pub result: String,
     /// Its first argument.
     #[serde(skip)]
@@ -53,7 +54,8 @@ pub struct NarratedCall {
     pub failed: bool,
 }
 
-/// The system calls of `images`, which are those of `analysis`; `None` if nobody was asked to tell them.
+/// Returns the system calls of `images`, which are those of `analysis`; `None` if single system calls were not
+/// recorded.
 #[must_use]
 pub fn narration(images: &[Image], analysis: &Analysis) -> Option<Narration> {
     let time = CommonTime::new(images);
@@ -63,11 +65,11 @@ pub fn narration(images: &[Image], analysis: &Analysis) -> Option<Narration> {
         .map(|(number, row)| ((row.process, row.thread), number))
         .collect();
     let mut narration = Narration::default();
-    let mut is_told = false;
+    let mut has_single_syscalls = false;
     for (process, image) in images.iter().enumerate() {
         let Some(file) = &image.syscalls else { continue };
-        is_told |= file.told().next().is_some();
-        narration.lost = narration.lost.max(file.header().lost_told);
+        has_single_syscalls |= file.single_syscalls().next().is_some();
+        narration.lost = narration.lost.max(file.header().lost_single_syscalls);
         let mut places = Places::default();
         for thread in image.recording.threads() {
             let record = thread.record();
@@ -77,7 +79,7 @@ pub fn narration(images: &[Image], analysis: &Analysis) -> Option<Narration> {
                 places.add_context(number as u32, record.tid, context.reference, part.context);
             }
         }
-        for row in returned(file.told()) {
+        for row in returned(file.single_syscalls()) {
             let (thread, place) = places.place_of(row.context_ref, row.tid);
             let at = time.from_ticks(image, image.clock.ticks_at(Ns(row.entered_ns)));
             let context = Some(place).filter(|&at| (at as usize) < analysis.contexts.len());
@@ -98,12 +100,12 @@ pub fn narration(images: &[Image], analysis: &Analysis) -> Option<Narration> {
         }
     }
     narration.calls.sort_by_key(|call| call.at_ns);
-    is_told.then_some(narration)
+    has_single_syscalls.then_some(narration)
 }
 
-/// Without chase's own, and without the beginnings of calls that have returned.
-pub(crate) fn returned(rows: impl Iterator<Item = ToldRow>) -> Vec<ToldRow> {
-    let mut kept: Vec<ToldRow> = Vec::new();
+/// Drops chase's own calls, and the rows of beginnings for calls that have returned.
+pub(crate) fn returned(rows: impl Iterator<Item = SingleSyscallRow>) -> Vec<SingleSyscallRow> {
+    let mut kept: Vec<SingleSyscallRow> = Vec::new();
     let mut begun: HashMap<(u32, u32, u64), usize> = HashMap::new();
     for row in rows.filter(|row| row.context_ref != OWN_CONTEXT_REF) {
         let key = (row.tid, row.number, row.entered_ns);

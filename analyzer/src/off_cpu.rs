@@ -3,27 +3,28 @@
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Ns;
+use crate::costs::Cost;
 
-/// Where waits are from.
+/// How waits were measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WaitSource {
-    /// The kernel's scheduler: measured.
+    /// By the kernel's scheduler.
     Scheduler,
-    /// The threads themselves, which asked after each call of 50 µs or more: measured, but for what was shorter.
+    /// By the threads themselves, which asked the kernel after each call of 50 µs or more; shorter waits are missing.
     Asked,
-    /// The names of functions: an estimate.
+    /// Not measured: estimated by the names of functions.
     #[default]
     Name,
-    /// Different for some processes and for others.
+    /// In different ways for different processes.
     Mixed,
 }
 
-/// Time off the CPU as the scheduler has measured it. Unlike [`Measures::wait_ns`](crate::Measures::wait_ns) it is no part of a self time, which
-/// may be an estimate.
+/// Time off the CPU as measured by the scheduler. Unlike [`Measures::wait_ns`](crate::Measures::wait_ns) it is not
+/// part of a self time, which may be an estimate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct MeasuredOffCpu {
-    /// Waiting for anything but a processor; `None` where it was not measured of all threads.
+    /// Waiting for anything except a processor; `None` if it was not measured for all threads.
     pub blocked_ns: Option<Ns>,
     /// Waiting for a processor; likewise.
     pub runnable_ns: Option<Ns>,
@@ -33,23 +34,23 @@ pub struct MeasuredOffCpu {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OffCpu {
     pub(crate) wait_ns: f64,
-    /// Ready to run while another thread did; `None` where the scheduler was not asked.
+    /// Ready to run while another thread ran; `None` if the scheduler was not observed.
     pub(crate) preempted_ns: Option<f64>,
-    /// Both as they were measured, whatever time the calls are thought to have taken.
+    /// Both as measured, independently of the calls' estimated times.
     pub(crate) measured: Measured,
 }
 
-/// What the scheduler has measured of a set of calls, in ns.
+/// What the scheduler measured for a set of calls, in ns.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Measured {
     blocked: f64,
     runnable: f64,
-    /// Some of it nobody measured.
+    /// Whether some of it was not measured.
     is_partial: bool,
 }
 
 impl Measured {
-    /// Of calls that nobody watched.
+    /// For calls that were not observed.
     pub(crate) const NOTHING: Self = Self { blocked: 0.0, runnable: 0.0, is_partial: true };
 
     pub(crate) fn complete(blocked: f64, runnable: f64) -> Self {
@@ -63,18 +64,32 @@ impl Measured {
     }
 
     pub(crate) fn off_cpu(self) -> MeasuredOffCpu {
-        let told = |ns| (!self.is_partial).then(|| Ns::from_f64(ns));
-        MeasuredOffCpu { blocked_ns: told(self.blocked), runnable_ns: told(self.runnable) }
+        let if_complete = |ns| (!self.is_partial).then(|| Ns::from_f64(ns));
+        MeasuredOffCpu {
+            blocked_ns: if_complete(self.blocked),
+            runnable_ns: if_complete(self.runnable),
+        }
     }
 }
 
 impl OffCpu {
-    /// The part of `time_ns` that this is: measured twice, the two may differ a little.
+    /// Limits it to `time_ns`: the two were measured separately and may differ slightly.
     pub(crate) fn within(self, time_ns: f64) -> Self {
         let wait_ns = self.wait_ns.min(time_ns).max(0.0);
         let rest = (time_ns - wait_ns).max(0.0);
         let preempted_ns = self.preempted_ns.map(|ns| ns.min(rest));
         Self { wait_ns, preempted_ns, measured: self.measured }
+    }
+
+    /// What of it is in the time of a context, and how long others had the processor beside that. Calls that were not timed are taken to
+    /// last as long as the ones that were, and of these, none counts for others in which that happened: so it is in own code.
+    pub(crate) fn of_timed(self, cost: &Cost) -> (Self, f64) {
+        let Some(all) = self.preempted_ns else { return (self, 0.0) };
+        if self.measured.is_partial || cost.samples >= cost.timed {
+            return (self, 0.0);
+        }
+        let inside = all * cost.samples as f64 / cost.timed as f64;
+        (Self { preempted_ns: Some(inside), ..self }, all - inside)
     }
 
     pub(crate) fn add(&mut self, other: Self) {

@@ -1,16 +1,16 @@
-//! Where the processor was: samples of what each thread ran, by the clock of its CPU.
+//! What ran on the processors: samples of what each thread ran, taken by a timer of its CPU.
 //!
-//! Let a thread have *n* samples and *T* time on the CPU, from switch to switch. *k* of them stand for a time of
-//! *T·k/n*: what the clock finds is proportional to the time that is spent there. Threads with few samples are taken
-//! together, by process, so that what many short ones did is there in the sum. The confidence interval is Wilson's, of
-//! *k* in all *n*.
+//! Let a thread have *n* samples, and *T* time on the CPU, measured from switch to switch. *k* of the samples stand
+//! for a time of *T·k/n*, since their number is proportional to the time spent. Threads with few samples are pooled
+//! by process, so that the sum over many short threads is right. The confidence interval is Wilson's, for *k* of all
+//! *n*.
 //!
-//! Samples that were taken without privilege are of user space alone. Each stands for the time between two strokes of the
-//! clock, which runs while the thread does; what a thread lacks then it was in the kernel, nobody knows on whose behalf.
+//! Samples taken without privilege are of user space only. Each stands for the period of the timer, which runs while
+//! the thread runs; the rest of a thread's time was in the kernel, and it is unknown on whose behalf.
 //!
-//! What it takes to watch a system call is time in the kernel that the application would not spend. The companion has
-//! measured it, and the system calls are counted: so much is taken off each thread's time in the kernel, off every sample
-//! there alike, and told as a part of its own.
+//! Observing system calls takes time in the kernel that the application would not spend. The companion has measured
+//! it per call, and system calls are counted: so it is subtracted from each thread's time in the kernel, evenly from
+//! all samples there, and shown separately.
 
 mod collect;
 mod tables;
@@ -24,32 +24,36 @@ use crate::sampled::SampledTime;
 pub(crate) use collect::Collected;
 pub(crate) use tables::tables_of;
 
-/// Time on the CPU, by samples; what chase itself takes in the process is in it, as an object of its own.
+/// Time on the CPU by samples; what chase itself takes in the process is included, as a separate object.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct OnCpu {
-    /// Samples per second and CPU; 0 where none were taken.
+    /// Samples per second and CPU; 0 if none were taken.
     pub sample_hz: u64,
-    /// Samples of what was selected.
+    /// The number of samples in the selection.
     pub samples: u64,
-    /// Whether samples are of time in user space alone, in some process at least: taken without privilege.
+    /// Whether samples of some process are of user space only, because they were taken without privilege.
     pub user_only: bool,
-    /// Samples of the run for which there was no room.
+    /// Samples of the run that were lost for lack of room.
     pub lost_samples: u64,
-    /// Time on the CPU of all threads that were watched, measured.
+    /// Time on the CPU of all threads that were observed, as measured.
     pub on_cpu_ns: Ns,
-    /// The part of it that no sample tells of: threads of processes without a single one, and time in the kernel where
-    /// samples are of user space alone.
+    /// The part of it without samples: of threads of processes without any sample, and time in the kernel if samples
+    /// are of user space only.
     pub not_sampled_ns: Ns,
-    /// The part of it that watching system calls took, in the kernel.
+    /// The part of it in the kernel that observing system calls took.
     pub watching_ns: Ns,
-    /// By object, longest first. With `not_sampled_ns` and `watching_ns`, they add up to `on_cpu_ns`.
+    /// By object, longest first. Together with `not_sampled_ns` and `watching_ns`, they add up to `on_cpu_ns`.
     pub objects: Vec<OnCpuObject>,
-    /// By address, longest first. Not in JSON, where functions are.
+    /// By address, longest first. Not in JSON, which has functions instead.
     #[serde(skip)]
     pub addresses: Vec<OnCpuAddress>,
+    /// What ran in no library call, by the object that it was in, by number in
+    /// [`Analysis::objects`](crate::Analysis::objects). Not in JSON.
+    #[serde(skip)]
+    pub outside: Vec<(u32, Ns)>,
 }
 
-/// What was in one object.
+/// The samples in one object.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct OnCpuObject {
     /// The object, by number in [`Analysis::objects`](crate::Analysis::objects).
@@ -63,27 +67,27 @@ pub struct OnCpuObject {
     pub time: SampledTime,
 }
 
-/// What was at one address.
+/// The samples at one address.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OnCpuAddress {
     /// The address.
     pub address: CodeAddress,
     /// The object, by number in [`Analysis::objects`](crate::Analysis::objects).
     pub object: u32,
-    /// A process that it is of, by number in [`Analysis::processes`](crate::Analysis::processes).
+    /// A process in which the address is valid, by number in [`Analysis::processes`](crate::Analysis::processes).
     pub process: usize,
     /// Its time.
     pub time: SampledTime,
 }
 
 impl OnCpu {
-    /// What shares are of: all time on the CPU but what watching system calls took.
+    /// Returns what shares refer to: all time on the CPU except that of observing system calls.
     #[must_use]
     pub fn whole_ns(&self) -> Ns {
         Ns(self.on_cpu_ns.0.saturating_sub(self.watching_ns.0))
     }
 
-    /// Half the width of the 95 % confidence interval of the time of so many of the samples.
+    /// Returns half the width of the 95 % confidence interval of the time of so many samples.
     #[must_use]
     pub fn ci95_ns(&self, samples: u64) -> Ns {
         let others = self.not_sampled_ns.0.saturating_add(self.watching_ns.0);

@@ -13,75 +13,74 @@ use crate::image::{Ending, SyscallsState};
 pub use crate::off_cpu::{MeasuredOffCpu, WaitSource};
 use crate::sampled::{OnCpuOfApi, SampledTime};
 
-/// Figures of a set of calls. Times are free of the hook's own cost; see the crate's documentation.
+/// Figures of a set of calls. Times don't include the hook's overhead; see the crate's documentation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Measures {
     /// Calls begun; exact, unless `calls_estimated`.
     pub calls: u64,
-    /// Whether some of the calls may be missing: nobody has told the recording of the latest
-    /// ([`NotSeen::latest_calls`](crate::NotSeen::latest_calls)), which may also be too many, or of those of a fork's child
-    /// ([`NotSeen::calls_since_fork`](crate::NotSeen::calls_since_fork)), or an older version has seen a function in windows
-    /// alone ([`NotSeen::processes_in_windows`](crate::NotSeen::processes_in_windows)).
+    /// Whether calls may be missing or too many: the latest ones were not credited
+    /// ([`NotSeen::latest_calls`](crate::NotSeen::latest_calls)), a fork's child made calls before it was noticed
+    /// ([`NotSeen::calls_since_fork`](crate::NotSeen::calls_since_fork)), or an older version saw a function only in
+    /// windows ([`NotSeen::processes_in_windows`](crate::NotSeen::processes_in_windows)).
     pub calls_estimated: bool,
-    /// The latest calls, at most, by which `calls` is too low or too high; 0 where it is exact. What else is missing is
-    /// not in it.
+    /// How many of the latest calls `calls` may lack, or have too many; 0 if it is exact. Other missing calls are not
+    /// included.
     pub calls_ci95: u64,
-    /// Those among them that were counted and not timed.
+    /// Those that were counted and not timed.
     pub untimed: u64,
-    /// Calls that a clock was read for. Where they are fewer than `calls` less `untimed` and
-    /// `open`, each stands for several.
+    /// Calls that were timed. If they are fewer than `calls` minus `untimed` and `open`, each stands for several.
     pub timed: u64,
-    /// Whether `self_ns`, and what depends on it, rests on calls that stand for others.
+    /// Whether `self_ns`, and what depends on it, is based on calls that stand for others.
     pub estimated: bool,
-    /// Half the width of the 95 % confidence interval of `self_ns`; 0 where nothing is estimated.
+    /// Half the width of the 95 % confidence interval of `self_ns`; 0 if nothing is estimated.
     pub ci95_ns: Ns,
-    /// Calls left by an exception, a `longjmp` or a cancellation, or suspended when their thread went on on another stack.
+    /// Calls abandoned by an exception, a `longjmp` or a cancellation, or suspended when their thread continued on
+    /// another stack.
     pub unwound: u64,
     /// Calls that had not returned at the end; the time of the latest chain of them is included.
     pub open: u64,
-    /// Time with the library calls made inside. Of nested calls in the same set, only the
-    /// outermost counts.
+    /// Time including the library calls made inside. Of nested calls in the same set, only the outermost count.
     pub total_ns: Ns,
     /// Time without the library calls made inside.
     pub self_ns: Ns,
-    /// The part of `self_ns` in which the thread waited, off the CPU: from the scheduler, or, by
-    /// name, the self time of APIs that are known to wait. [`WaitSource`] says which.
+    /// The part of `self_ns` in which the thread waited, off the CPU: measured by the scheduler, or, by name, the
+    /// self time of APIs that are known to wait. [`WaitSource`] tells which.
     pub wait_ns: Ns,
-    /// The part of `self_ns` in which the thread could have run and another did; what is left is
-    /// running. `None` where the scheduler was not asked.
+    /// The part of `self_ns` in which the thread was ready to run and another ran; the rest is running. `None` if the
+    /// scheduler was not observed.
     pub preempted_ns: Option<Ns>,
     /// `self_ns` as a fraction of application time and all self times together.
     pub share: f64,
-    /// Mean duration of a call that was timed.
+    /// Mean duration of the timed calls.
     pub mean_ns: Option<Ns>,
-    /// Median of the durations of completed calls, within 6.25 %. `None` if there are none.
+    /// Median duration of completed calls, within 6.25 %; `None` if there are none.
     pub p50_ns: Option<Ns>,
-    /// 90 % of the calls took no longer. Quantiles of estimates are `None` where fewer than ten
-    /// timed calls took longer, or where their confidence interval is wider than a bucket to each side.
+    /// 90th percentile of the duration. Quantiles of estimates are `None` if fewer than ten timed calls took longer,
+    /// or if their confidence interval is wider than a bucket to either side.
     pub p90_ns: Option<Ns>,
-    /// 99 % of the calls took no longer.
+    /// 99th percentile of the duration.
     pub p99_ns: Option<Ns>,
-    /// 99.9 % of the calls took no longer.
+    /// 99.9th percentile of the duration.
     pub p999_ns: Option<Ns>,
-    /// The longest call that was timed, exact but for the hook's cost. Of those that were not, with
-    /// a confidence of 95 % at most 3 in `timed` took longer (the rule of three).
+    /// The longest timed call, exact except for the hook's cost. Of calls that were not timed, with 95 % confidence
+    /// at most 3 in `timed` took longer (the rule of three).
     pub max_ns: Option<Ns>,
 }
 
 impl Measures {
-    /// Whether some of these calls were not timed themselves, and stand in the figures all the same.
+    /// Whether some of these calls were not timed, but are represented in the figures by others.
     #[must_use]
     pub fn samples_only(&self) -> bool {
         self.estimated && self.timed < self.calls.saturating_sub(self.untimed + self.open)
     }
 
-    /// `calls_ci95` as a fraction of `calls`, where they are estimated.
+    /// Returns `calls_ci95` as a fraction of `calls`, if they are estimated.
     #[must_use]
     pub fn calls_ci95_share(&self) -> Option<f64> {
         (self.calls_estimated && self.calls > 0).then(|| self.calls_ci95 as f64 / self.calls as f64)
     }
 
-    /// `ci95_ns` as a fraction of `self_ns`, where that is an estimate.
+    /// Returns `ci95_ns` as a fraction of `self_ns`, if that is an estimate.
     #[must_use]
     pub fn ci95_share(&self) -> Option<f64> {
         (self.estimated && self.self_ns.0 > 0)
@@ -89,10 +88,10 @@ impl Measures {
     }
 }
 
-/// A file that was loaded, in any process of the run.
+/// A file that was loaded in any process of the run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ObjectRow {
-    /// Path as the dynamic linker knew it; empty where the object is not known.
+    /// Its path as the dynamic linker knew it; empty if the object is unknown.
     pub path: String,
     /// Its soname, or the name of the file.
     pub name: String,
@@ -102,15 +101,15 @@ pub struct ObjectRow {
     pub executable: bool,
 }
 
-/// What a row of the table of libraries stands for.
+/// The kind of a row in the table of libraries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LibraryKind {
-    /// The application's own time: lifetime of the threads that run its code less their library calls.
+    /// The application's own time: lifetime of the threads that run its code minus their library calls.
     Application,
     /// Calls into a library, and the own code of threads that run it.
     Library,
-    /// Time of which nobody knows whose it is ([`ThreadRow::unattributed_ns`]).
+    /// Time that can't be attributed ([`ThreadRow::unattributed_ns`]).
     Unattributed,
 }
 
@@ -125,16 +124,17 @@ pub struct LibraryRow {
     pub name: String,
     /// Its path.
     pub path: String,
-    /// The part of `self_ns` in no library call: what threads spent in their own code ([`ThreadRow::own_object`]).
+    /// The part of `self_ns` outside of library calls: what threads spent in their own code
+    /// ([`ThreadRow::own_object`]).
     pub own_code_ns: Ns,
-    /// Where the processor was, by samples, whoever called what. Of an object with rows of both kinds, in that of the
-    /// application. Missing where no samples were taken, as in [`ApiRow`].
+    /// Time on the CPU in the object, by samples, whoever called it. If an object has rows of both kinds, it is in
+    /// that of the application. Missing if no samples were taken, as in [`ApiRow`].
     #[serde(flatten)]
     pub on_cpu: Option<SampledTime>,
-    /// Time off the CPU in calls of it, without library calls made inside; of an application, in own code.
+    /// Time off the CPU in calls of it, without library calls made inside; for an application, in own code.
     #[serde(flatten)]
     pub off_cpu: MeasuredOffCpu,
-    /// Its figures. Of an application: `self_ns` is application time, `total_ns` lifetime.
+    /// Its figures. For an application, `self_ns` is application time, and `total_ns` is lifetime.
     #[serde(flatten)]
     pub measures: Measures,
 }
@@ -152,13 +152,13 @@ pub struct ApiRow {
     pub version: String,
     /// What it waits for, if it is known to wait.
     pub waits_for: Option<Cause>,
-    /// Where the processor was during its calls, by samples.
+    /// Time on the CPU during its calls, by samples.
     #[serde(flatten)]
     pub on_cpu: Option<OnCpuOfApi>,
     /// Time off the CPU during its calls, without library calls made inside.
     #[serde(flatten)]
     pub off_cpu: MeasuredOffCpu,
-    /// What an argument of its calls was, where it is one that says how much a call has to do.
+    /// The argument of its calls, if there is one that says how much work a call does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub argument: Option<ArgumentRow>,
     /// Its figures.
@@ -166,7 +166,7 @@ pub struct ApiRow {
     pub measures: Measures,
 }
 
-/// Calls of one object to one API.
+/// Calls of one API by one object.
 #[derive(Clone, Debug, Serialize)]
 pub struct CallerRow {
     /// The calling object, by number in [`Analysis::objects`](crate::Analysis::objects).
@@ -184,20 +184,24 @@ pub struct CallerRow {
     pub measures: Measures,
 }
 
-/// A chain of library calls. Rows are in depth-first order, what took longest first.
+/// A context: a chain of library calls. Rows are in depth-first order, longest first.
 #[derive(Clone, Debug, Serialize)]
 pub struct ContextRow {
-    /// How many calls it is in; 0 for calls of the thread's own code.
+    /// Its depth: the number of calls around it; 0 for calls by the thread's own code.
     pub depth: u32,
-    /// Row of the context that it was called in.
+    /// The row of its caller's context.
     pub parent: Option<u32>,
     /// The calling object, by number in [`Analysis::objects`](crate::Analysis::objects).
     pub caller: u32,
     /// The API called, by number in [`Analysis::apis`](crate::Analysis::apis).
     pub api: u32,
-    /// As [`ApiRow::argument`].
+    /// Like [`ApiRow::argument`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub argument: Option<ArgumentRow>,
+    /// Time on the CPU during its calls, without library calls made inside, by samples; 0 where none were taken. Not in
+    /// JSON, where APIs have it.
+    #[serde(skip)]
+    pub on_cpu_ns: Ns,
     /// Its figures.
     #[serde(flatten)]
     pub measures: Measures,
@@ -214,71 +218,71 @@ pub struct ThreadRow {
     pub tid: u32,
     /// Name.
     pub name: String,
-    /// How it came to be.
+    /// How it was created.
     pub origin: ThreadOrigin,
-    /// Start, since the start of the run.
+    /// Start, relative to the start of the run.
     pub start_ns: Ns,
-    /// End, since the start of the run.
+    /// End, relative to the start of the run.
     pub end_ns: Ns,
     /// End minus start.
     pub lifetime_ns: Ns,
-    /// Whether `end_ns` is only the latest moment that left a trace.
+    /// Whether `end_ns` is only the time of the latest trace.
     pub end_is_estimate: bool,
-    /// Lifetime less the outermost library calls: the thread's own code.
+    /// Lifetime minus the outermost library calls: the thread's own code.
     pub application_ns: Ns,
-    /// The object that this code is in, by number in [`Analysis::objects`](crate::Analysis::objects): that of the start
-    /// routine, or, where that is a runtime's, of what the thread was made to run; otherwise the executable.
+    /// The object that this code belongs to, by number in [`Analysis::objects`](crate::Analysis::objects): that of
+    /// the start routine, or, if that is a runtime's, of what the thread was made to run; otherwise the executable.
     pub own_object: u32,
-    /// Time that is neither in `application_ns` nor in any call: how long others had the processor during calls that
-    /// were not timed, where the scheduler was not asked. An estimate.
+    /// Time that is neither in `application_ns` nor in any call: how long other threads had the processor during
+    /// calls that were not timed, if the scheduler was not observed. An estimate.
     pub unattributed_ns: Ns,
-    /// The part of `application_ns` in which the thread waited, off the CPU; `None` where the scheduler was not
-    /// asked.
+    /// The part of `application_ns` in which the thread waited, off the CPU; `None` if the scheduler was not
+    /// observed.
     pub application_wait_ns: Option<Ns>,
-    /// The part of it in which the thread could have run and another did.
+    /// The part of it in which the thread was ready to run and another ran.
     pub application_preempted_ns: Option<Ns>,
-    /// Time on the CPU: from switch to switch, where a companion measured it, or by the thread's clock, if its end was
-    /// seen. What the hook and the kernel did for it is included.
+    /// Time on the CPU: from switch to switch, if a companion measured it, or by the thread's clock, if its end was
+    /// seen. Includes what the hook and the kernel did for it.
     pub on_cpu_ns: Option<Ns>,
-    /// Time off the CPU. It and `on_cpu_ns` add up to the lifetime.
+    /// Time off the CPU. Together with `on_cpu_ns`, it is the lifetime.
     #[serde(flatten)]
     pub off_cpu: MeasuredOffCpu,
-    /// What the hook cost this thread; it is in no other figure.
+    /// The hook's overhead in this thread; it is in no other figure.
     pub own_cost_ns: Ns,
-    /// By how much the parts exceed the lifetime, which only contradictory data do.
+    /// By how much the parts exceed the lifetime, which only happens with contradictory data.
     pub overlap_ns: Ns,
     /// Start routine.
     pub start_routine: Option<CodeAddress>,
     /// Argument of the start routine.
     pub start_argument: u64,
-    /// Where it was created: return address of the call.
+    /// Where it was created: the return address of the call.
     pub creation_site: Option<CodeAddress>,
     /// Number of the thread that created it.
     pub creator: Option<u32>,
-    /// What else was seen of its creation, from which the function that it runs can be told.
+    /// What else was seen of its creation, to find out which function it runs.
     #[serde(skip)]
     pub creation: ThreadCreation,
-    /// Calls that were made and not recorded.
+    /// Calls that were made but not recorded.
     pub lost_calls: u64,
     /// Figures of all its library calls; `total_ns` and `self_ns` are equal.
     #[serde(flatten)]
     pub measures: Measures,
     /// Its APIs, by number of the API.
     pub apis: Vec<ThreadApi>,
-    /// Its contexts, in the order of its recording; several may be parts of one row. Not in JSON.
+    /// Its contexts, in the order of its recording; several may belong to one row. Not in JSON.
     #[serde(skip)]
     pub contexts: Vec<ThreadContext>,
 }
 
-/// How a thread came to be.
+/// How a thread was created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ThreadOrigin {
-    /// The thread that the process started with.
+    /// The process's first thread.
     Main,
     /// Another thread created it.
     Created,
-    /// First seen in mid-life.
+    /// First seen after its start.
     Found,
 }
 
@@ -289,7 +293,7 @@ pub struct ThreadContext {
     pub context: u32,
     /// Calls begun.
     pub calls: u64,
-    /// Time with the library calls made inside.
+    /// Time including the library calls made inside.
     pub total_ns: Ns,
     /// Time without the library calls made inside.
     pub self_ns: Ns,
@@ -298,8 +302,8 @@ pub struct ThreadContext {
 }
 
 impl ThreadRow {
-    /// By how much application time, self times and own cost together miss the lifetime, as a
-    /// fraction of it.
+    /// Returns by how much application time, self times and own cost together differ from the lifetime, as a fraction
+    /// of it.
     #[must_use]
     pub fn conservation_error(&self) -> f64 {
         let parts =
@@ -310,16 +314,15 @@ impl ThreadRow {
     }
 }
 
-/// What was seen of a thread's creation. All of it is raw: symbols give it a meaning.
+/// What was seen of a thread's creation, uninterpreted: symbols give it a meaning.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ThreadCreation {
-    /// Return addresses, innermost first: of the call that created the thread, then of the library
-    /// calls that it was made in. Calls within an object are not among them.
+    /// Return addresses, innermost first: of the call that created the thread, then of the library calls around it.
+    /// Calls within an object are not included.
     pub stack: Vec<CodeAddress>,
-    /// What the start routine's argument pointed to, as addresses; 0 for words that are none in a
-    /// file.
+    /// What the start routine's argument pointed to, as addresses; 0 for words that are not addresses in a file.
     pub words: Vec<CodeAddress>,
-    /// What the second of the words pointed to.
+    /// What the second of these words pointed to.
     pub inner_words: Vec<CodeAddress>,
     /// What the Python interpreter runs in it: `module.qualname`.
     pub python_function: Option<String>,
@@ -334,16 +337,16 @@ pub struct ThreadApi {
     pub api: u32,
     /// Calls begun.
     pub calls: u64,
-    /// Time with the library calls made inside, of the outermost calls.
+    /// Time of the outermost calls, including the library calls made inside.
     pub total_ns: Ns,
     /// Time without the library calls made inside.
     pub self_ns: Ns,
     /// The part of `self_ns` in which it waited, as in [`Measures::wait_ns`].
     pub wait_ns: Ns,
-    /// The part of `self_ns` in which it could have run and another thread did; 0 where the
-    /// scheduler was not asked.
+    /// The part of `self_ns` in which it was ready to run and another thread ran; 0 if the scheduler was not
+    /// observed.
     pub preempted_ns: Ns,
-    /// Mean of the argument that says how much a call has to do, where that is known ([`ApiRow::argument`]).
+    /// Mean of the argument that says how much work a call does, if known ([`ApiRow::argument`]).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub argument_mean: Option<f32>,
 }
@@ -351,34 +354,34 @@ pub struct ThreadApi {
 /// A process image.
 #[derive(Clone, Debug, Serialize)]
 pub struct ProcessRow {
-    /// Its recording. In JSON, bytes that are not UTF-8 are U+FFFD.
+    /// The path of its recording. In JSON, bytes that are not UTF-8 are U+FFFD.
     #[serde(serialize_with = "lossy")]
     pub path: PathBuf,
     /// Process id.
     pub pid: u32,
     /// The parent's process id.
     pub parent_pid: u32,
-    /// The image that it came from, by number in
+    /// The image that it was forked from or replaced, by number in
     /// [`Analysis::processes`](crate::Analysis::processes).
     pub parent: Option<usize>,
-    /// Whether a fork made it, and no exec followed.
+    /// Whether it was made by a fork that no exec followed.
     pub forked: bool,
-    /// What it was started as: the name of the executable, or of the link to it by which it was called.
+    /// The name that it was started as: that of the executable, or of the link by which it was called.
     pub program: String,
     /// What it does among others of the program, by the title that it has given itself: `postgres: checkpointer`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
     /// Path of the executable.
     pub executable: String,
-    /// Arguments, the program's name first.
+    /// The arguments, beginning with the program's name.
     pub command: Vec<String>,
-    /// Start, since the start of the run.
+    /// Start, relative to the start of the run.
     pub start_ns: Ns,
-    /// From start to end.
+    /// Time from start to end.
     pub wall_ns: Ns,
     /// How it ended.
     pub ending: Ending,
-    /// Whether the end is only the latest moment that left a trace.
+    /// Whether the end is only the time of the latest trace.
     pub end_is_estimate: bool,
     /// Whether a rate of its clock was measured; if not, times are in ticks.
     pub clock_is_calibrated: bool,
@@ -386,7 +389,7 @@ pub struct ProcessRow {
     pub is_recorded: bool,
     /// What is known of its system calls.
     pub syscalls: SyscallsState,
-    /// Where its waits are from.
+    /// How its waits were measured.
     pub wait_source: WaitSource,
     /// Its figures.
     #[serde(flatten)]
@@ -394,29 +397,29 @@ pub struct ProcessRow {
 }
 
 impl ProcessRow {
-    /// What it is called: its role, or its program.
+    /// The display name: its role, or its program.
     #[must_use]
     pub fn name(&self) -> &str {
         self.role.as_deref().unwrap_or(&self.program)
     }
 }
 
-/// Figures of a process or of all that was selected.
+/// Figures of a process, or of the whole selection.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Totals {
-    /// Threads.
+    /// The number of threads.
     pub threads: usize,
     /// Library calls begun.
     pub calls: u64,
     /// Whether `calls` is an estimate; see [`Measures::calls_estimated`].
     pub calls_estimated: bool,
-    /// Lifetimes of all threads.
+    /// Sum of the lifetimes of all threads.
     pub lifetime_ns: Ns,
-    /// Their application times.
+    /// Sum of their application times.
     pub application_ns: Ns,
-    /// What is neither in those nor in library calls; see [`ThreadRow::unattributed_ns`].
+    /// Time that is neither in those nor in library calls; see [`ThreadRow::unattributed_ns`].
     pub unattributed_ns: Ns,
-    /// Self times of all their library calls.
+    /// Sum of the self times of all their library calls.
     pub library_ns: Ns,
     /// The part of it spent waiting; see [`Measures::wait_ns`].
     pub wait_ns: Ns,
@@ -426,17 +429,17 @@ pub struct Totals {
     pub application_wait_ns: Option<Ns>,
     /// The part of the application times spent preempted.
     pub application_preempted_ns: Option<Ns>,
-    /// Time off the CPU, as it was measured.
+    /// Time off the CPU, as measured.
     #[serde(flatten)]
     pub off_cpu: MeasuredOffCpu,
-    /// What the hook cost them.
+    /// The hook's overhead in them.
     pub own_cost_ns: Ns,
     /// By how much the parts exceed the lifetimes.
     pub overlap_ns: Ns,
 }
 
 impl Totals {
-    /// What shares are of: application time, library calls, and what nobody knows whose it is.
+    /// Returns what shares refer to: application time, library calls, and time that can't be attributed.
     #[must_use]
     pub fn whole_ns(&self) -> Ns {
         let parts = [self.application_ns, self.unattributed_ns, self.library_ns];
@@ -444,7 +447,7 @@ impl Totals {
     }
 }
 
-/// serde refuses paths that are not UTF-8, and with them the whole document.
+/// Serializes a path lossily: serde rejects paths that are not UTF-8, and with them the whole document.
 pub(crate) fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(&path.display())
 }

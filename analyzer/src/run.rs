@@ -1,4 +1,4 @@
-//! Which recordings belong together: a run is what one command started.
+//! Which recordings belong together: a run is everything that one command started.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -11,19 +11,19 @@ use crate::fold::Files;
 use crate::liveness::is_running;
 use crate::unrecorded;
 
-/// How far the end of a process and the start of its child may seem to be reversed.
+/// By how much the end of a process and the start of its child may seem to be reversed.
 const SLACK_NS: u64 = 10_000_000;
 
-/// What [`scan`](crate::scan) found.
+/// The result of [`scan`](crate::scan).
 #[derive(Debug)]
 pub struct Catalog {
-    /// Newest first; never empty.
+    /// The runs, newest first; never empty.
     pub runs: Vec<Run>,
     /// Files that are no recordings, or can't be read.
     pub failures: Vec<Failure>,
 }
 
-/// Process images that one command started, by time of start; the first is the command's own.
+/// The process images that one command started, by start time; the first is the command's own.
 #[derive(Clone, Debug)]
 pub struct Run {
     /// Never empty.
@@ -31,13 +31,13 @@ pub struct Run {
 }
 
 impl Run {
-    /// The image that the run began with.
+    /// Returns the image that the run began with.
     #[must_use]
     pub fn root(&self) -> &Member {
         &self.members[0]
     }
 
-    /// Several runs as one, such as those of a program on many machines; `None` of none. They are
+    /// Combines several runs, such as those of a program on many machines; returns `None` if there are none. They are
     /// given newest first, as in a [`Catalog`].
     #[must_use]
     pub fn together(runs: Vec<Self>) -> Option<Self> {
@@ -52,7 +52,7 @@ impl Run {
         (!members.is_empty()).then_some(Self { members })
     }
 
-    /// Start, ns since 1970.
+    /// Returns the start in ns since 1970.
     #[must_use]
     pub fn start_realtime(&self) -> Ns {
         Ns(self.root().header.clock_start.realtime_ns)
@@ -66,9 +66,9 @@ pub struct Member {
     pub path: PathBuf,
     /// Its header.
     pub header: Header,
-    /// The member that it came from, by position, and how.
+    /// The member that it was forked from or replaced, by index, and which of the two.
     pub parent: Option<(usize, Link)>,
-    /// What was folded into an archive; `path` is that and its name in there.
+    /// The files from an archive, if it was folded; `path` is then that of the archive with the name in it.
     pub(crate) folded: Option<Files>,
 }
 
@@ -79,8 +79,8 @@ pub enum Link {
     Exec,
     /// A child of the process.
     Child,
-    /// Only in the same session and process group, started while the run's first process lived:
-    /// some process in between was not recorded.
+    /// Only the same session and process group, and started while the run's first process lived: some process in
+    /// between was not recorded.
     Group,
 }
 
@@ -101,13 +101,13 @@ pub(crate) fn group(mut found: Vec<Found>) -> Vec<Run> {
         grouping.add(one);
     }
     let mut runs = grouping.runs;
-    // Equal within a boot: the order of starts, which is that of the list.
+    // Equal within a boot: then the order of starts is kept, which is that of the list.
     runs.reverse();
     runs.sort_by_key(|run| std::cmp::Reverse(run.start_realtime()));
     runs
 }
 
-/// By the monotonic clock within a boot, which nobody sets, and by the wall clock across boots.
+/// Within a boot by the monotonic clock, which can't be set; across boots by the wall clock.
 fn sort_by_start(found: &mut [Found]) {
     let mut boots: HashMap<Boot, u64> = HashMap::new();
     for Found { header, .. } in found.iter() {
@@ -123,12 +123,12 @@ fn sort_by_start(found: &mut [Found]) {
 #[derive(Default)]
 struct Grouping {
     runs: Vec<Run>,
-    /// Latest image of each process id: its run and its place there. Processes in different pid
-    /// namespaces may have the same.
+    /// The latest image of each process id: its run and its index there. Processes in different pid namespaces may
+    /// have the same id.
     latest: HashMap<(Boot, u32), (usize, usize)>,
-    /// Latest image of each process, by its id and its start.
+    /// The latest image of each process, by its id and start time.
     processes: HashMap<(Boot, u32, u64), (usize, usize)>,
-    /// Latest run of each session and process group.
+    /// The latest run of each session and process group.
     groups: HashMap<(Boot, u32, u32), usize>,
 }
 
@@ -151,7 +151,7 @@ impl Grouping {
         self.groups.insert((header.boot_id, header.session, header.process_group), run);
     }
 
-    /// The run and the member that an image came from.
+    /// Returns the run and the member that an image was forked from or replaced.
     fn origin(&self, header: &Header) -> Option<(usize, usize, Link)> {
         let start = Ns(header.clock_start.monotonic_ns);
         let process =
@@ -165,7 +165,7 @@ impl Grouping {
             return Some((run, member, Link::Child));
         }
         if unrecorded::is_exec(header) {
-            // Nothing else than the number tells that it is the same process.
+            // Only the process id shows that it is the same process.
             let same_process = self.latest.get(&(header.boot_id, header.pid))?;
             return Some((same_process.0, same_process.1, Link::Exec));
         }
@@ -176,11 +176,11 @@ impl Grouping {
         let group = (header.boot_id, header.session, header.process_group);
         let run = match self.groups.get(&group) {
             Some(&run) => run,
-            // Without a recording there is no group: it goes to the latest run that was under way.
+            // Without a recording, the group is unknown: it is added to the latest run under way.
             None if unrecorded::is_header_of(header) => self.runs.len().checked_sub(1)?,
             None => return None,
         };
-        // The process may have replaced its image: the latest one knows when it ended.
+        // The process may have replaced its image: the latest image knows when it ended.
         let root = self.runs[run].root();
         let &last = self.latest.get(&(root.header.boot_id, root.header.pid))?;
         let lived = last.0 == run && outlived(self.member(last), start);
@@ -192,12 +192,12 @@ impl Grouping {
     }
 }
 
-/// Whether nothing says that the process had ended by then.
+/// Whether the process is not known to have ended by then.
 fn lives_at(member: &Member, moment: Ns) -> bool {
     end_of(member).is_none_or(|end| end.0.saturating_add(SLACK_NS) >= moment.0)
 }
 
-/// Whether something says that the process still lived.
+/// Whether the process is known to have still been alive.
 fn outlived(member: &Member, moment: Ns) -> bool {
     let latest = Ns(member.header.clock_latest.monotonic_ns);
     end_of(member).unwrap_or(latest) >= moment || is_running(&member.header)
@@ -205,7 +205,7 @@ fn outlived(member: &Member, moment: Ns) -> bool {
 
 fn end_of(member: &Member) -> Option<Ns> {
     let header = &member.header;
-    // Of a process without a recording, only the moment is known.
+    // For a process without a recording, only the time is known.
     let is_known = header.end_kind != END_NONE || header.end_ticks != 0;
     is_known.then(|| Clock::new(header).monotonic(Ticks(header.end_ticks)))
 }

@@ -1,23 +1,23 @@
-//! Time by samples, as it is in rows.
+//! Times by samples, as fields of rows.
 
 use serde::Serialize;
 
 use crate::clock::Ns;
 
-/// Time on the CPU that samples stand for.
+/// The time on the CPU that samples stand for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct SampledTime {
-    /// Samples.
+    /// The number of samples.
     pub samples: u64,
-    /// Time: in user space, and in the kernel on behalf of what is there.
+    /// Time in user space, and in the kernel on its behalf.
     pub on_cpu_ns: Ns,
-    /// The part of it in the kernel; `None` where samples are of user space alone: then it is not in `on_cpu_ns`.
+    /// The part of it in the kernel; `None` if samples are of user space only: then it is not in `on_cpu_ns`.
     pub on_cpu_kernel_ns: Option<Ns>,
     /// Half the width of the 95 % confidence interval of `on_cpu_ns`.
     pub on_cpu_ci95_ns: Ns,
 }
 
-/// Where the processor was during the calls of an API, without the library calls made inside.
+/// Time on the CPU during the calls of an API, without the library calls made inside.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct OnCpuOfApi {
     /// All of it.
@@ -25,7 +25,7 @@ pub struct OnCpuOfApi {
     pub time: SampledTime,
     /// In the library itself.
     pub on_cpu_inside_ns: Ns,
-    /// In the application, which the library called back.
+    /// In the application, in callbacks from the library.
     pub on_cpu_application_ns: Ns,
     /// In other libraries.
     pub on_cpu_elsewhere_ns: Ns,

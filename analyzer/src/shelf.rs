@@ -1,7 +1,8 @@
-//! A place for very many small recordings: one file without a name, mapped piece by piece.
+//! Storage for very many small recordings: one file without a name, mapped piece by piece.
 //!
-//! A mapping for each would be more than a process may have (65,530), and all of them in anonymous memory more than there
-//! is. The pages of this file are the system's to take back, and it is gone with the last of what is on it.
+//! Individual mappings would be more than a process may have (65,530), and anonymous memory may not suffice for all
+//! of them. The pages of this file can be reclaimed by the system, and the file is gone when nothing in it is used
+//! any more.
 
 use std::fs::File;
 use std::io;
@@ -10,15 +11,15 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use memmap2::{Mmap, MmapOptions};
+use memmap2::{Mmap, MmapOptions, UncheckedAdvice};
 use rustix::fs::{FallocateFlags, fallocate};
 
-/// Bytes of a piece.
+/// Size of a piece in bytes.
 const PIECE: usize = 64 << 20;
-/// Recordings begin at multiples of this, a page: whole pages are written without a look at what was there.
+/// Recordings begin at multiples of this, the size of a page: whole pages are written without reading them first.
 const ALIGN: usize = 4096;
 
-/// Bytes on a shelf.
+/// Bytes in the storage.
 #[derive(Clone, Debug)]
 pub(crate) struct Shelved {
     piece: Arc<Piece>,
@@ -34,25 +35,36 @@ impl AsRef<[u8]> for Shelved {
     }
 }
 
+impl Shelved {
+    /// Gives back what of it is in memory, until it is looked at again.
+    pub(crate) fn give_back(&self) {
+        if let Piece::Mapped(map) = &*self.piece {
+            let (at, len) = (self.range.start, self.range.len());
+            // SAFETY: the mapping is of a file, read only and shared: who looks again finds the same.
+            let _ = unsafe { map.unchecked_advise_range(UncheckedAdvice::DontNeed, at, len) };
+        }
+    }
+}
+
 #[derive(Debug)]
 enum Piece {
     Mapped(Mmap),
-    /// What no file could be had for.
+    /// Bytes for which there was no file.
     Owned(Vec<u8>),
 }
 
-/// Room on a shelf, which nobody else has.
+/// Reserved space in the storage.
 struct Room {
     file: Arc<File>,
-    /// Where it is in the file.
+    /// Its offset in the file.
     offset: u64,
     place: Shelved,
 }
 
-/// The shelf.
+/// The storage.
 #[derive(Debug)]
 pub(crate) struct Shelf {
-    /// Where the file may be.
+    /// Where the file may be created.
     directories: Vec<PathBuf>,
     state: Mutex<State>,
 }
@@ -62,29 +74,29 @@ struct State {
     file: Option<Arc<File>>,
     /// Length of the file.
     len: u64,
-    /// The piece that is filled, where it is in the file, and how much of it is in use.
+    /// The piece that is being filled, and its offset in the file; how much of it is used.
     piece: Option<(Arc<Piece>, u64)>,
     used: usize,
 }
 
 impl Shelf {
-    /// An empty one, whose file will be in this directory, or where temporary files are.
+    /// Returns an empty storage, whose file will be in this directory, or where temporary files are.
     pub(crate) fn new(directory: &Path) -> Self {
         let directories = vec![directory.into(), std::env::temp_dir()];
         Self { directories, state: Mutex::default() }
     }
 
-    /// Puts bytes there.
+    /// Stores bytes.
     pub(crate) fn put(&self, bytes: &[u8]) -> Shelved {
         self.place(bytes).unwrap_or_else(|_| {
-            // Anonymous memory has to do.
+            // Without a file, use anonymous memory.
             Shelved { piece: Arc::new(Piece::Owned(bytes.to_vec())), range: 0..bytes.len() }
         })
     }
 
     fn place(&self, bytes: &[u8]) -> io::Result<Shelved> {
         let room = self.take(bytes.len())?;
-        // Not by the mapping, whose pages would have to be zeroed first.
+        // Not written through the mapping, whose pages would have to be zeroed first.
         room.file.write_all_at(bytes, room.offset)?;
         Ok(room.place)
     }
@@ -99,9 +111,10 @@ impl Shelf {
         if state.piece.is_none() || state.used + len > PIECE {
             let piece_len = PIECE.max(len).next_multiple_of(ALIGN);
             let (offset, bytes) = (state.len, piece_len as u64);
-            // Its space is there: a full disk is an error here, and no signal later.
+            // Its space is allocated: a full disk is an error here, and no signal later.
             fallocate(&*file, FallocateFlags::empty(), offset, bytes)?;
-            // SAFETY: the file has no name, so nobody else makes it shorter. What of a piece is written is read only after that.
+            // SAFETY: the file has no name, so nobody else can shorten it. Parts of a piece are only read after they
+            // were written.
             let map = unsafe { MmapOptions::new().offset(offset).len(piece_len).map(&*file)? };
             state.len += bytes;
             (state.piece, state.used) = (Some((Arc::new(Piece::Mapped(map)), offset)), 0);

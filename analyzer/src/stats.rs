@@ -1,6 +1,6 @@
-//! Formulas over the values of threads. Each names its source; the tests hold the sources' examples.
+//! Formulas over the values of threads. Each names its source; the tests contain the sources' examples.
 
-/// Median of `values`, which it sorts; 0 of none.
+/// Returns the median of `values`, which it sorts; 0 if there are none.
 #[must_use]
 pub fn median(values: &mut [f64]) -> f64 {
     values.sort_unstable_by(f64::total_cmp);
@@ -12,20 +12,19 @@ pub fn median(values: &mut [f64]) -> f64 {
     }
 }
 
-/// How evenly a time is spread over threads.
+/// How evenly a time is distributed over threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Imbalance {
-    /// max − mean: what the slowest thread makes the others wait, in the unit of the values.
+    /// max − mean: how long the slowest thread makes the others wait, in the unit of the values.
     pub time: f64,
-    /// Imbalance percentage of `CrayPat` as a fraction: (max − mean) / max · N / (N − 1). 0 where
-    /// all are equal, 1 where one thread does everything.
+    /// `CrayPat`'s imbalance percentage as a fraction: (max − mean) / max · N / (N − 1). 0 if all are equal, 1 if one
+    /// thread does everything.
     pub share: f64,
-    /// mean / max: the load balance of POP (Performance Optimisation and Productivity). 1 where
-    /// all are equal.
+    /// mean / max: the load balance of POP (Performance Optimisation and Productivity). 1 if all are equal.
     pub load_balance: f64,
 }
 
-/// Imbalance of the threads' `values`. Nothing to do is balanced.
+/// Returns the imbalance of the threads' `values`. If all are 0, they are balanced.
 #[must_use]
 pub fn imbalance(values: &[f64]) -> Imbalance {
     let count = values.len() as f64;
@@ -39,31 +38,30 @@ pub fn imbalance(values: &[f64]) -> Imbalance {
     Imbalance { time, share, load_balance: mean / max }
 }
 
-/// Beyond so many robust standard deviations a value is an outlier (Iglewicz and Hoaglin, *How to
-/// Detect and Handle Outliers*, 1993).
+/// A value this many robust standard deviations from the median is an outlier (Iglewicz and Hoaglin, *How to Detect
+/// and Handle Outliers*, 1993).
 pub(crate) const OUTLIER_SCORE: f64 = 3.5;
-/// Standard deviations in a MAD of normally distributed values.
+/// Standard deviations per MAD of normally distributed values.
 const PER_MAD: f64 = 1.4826;
-/// Standard deviations in a mean absolute deviation of normally distributed values.
+/// Standard deviations per mean absolute deviation of normally distributed values.
 const PER_MEAN_DEVIATION: f64 = 1.253_314;
-/// Times of threads that do the same differ by this share of them at least, whatever a few equal
-/// values seem to say.
+/// The minimum relative deviation that is assumed for times of threads that do the same, even if a few are equal.
 const LEAST_DEVIATION: f64 = 0.01;
 
-/// Median and robust standard deviation of some values.
+/// Median and robust standard deviation of values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Robust {
     /// The median.
     pub median: f64,
-    /// 1.4826 · MAD. Where that is 0, because more than half of the values are equal: 1 % of the
-    /// median, or, where that is 0 too (most threads never called the API), 1.253314 · the mean
-    /// absolute deviation from the median, as Iglewicz and Hoaglin advise. The latter alone can't
-    /// tell one of four threads from three that are equal. 0 where all are 0.
+    /// 1.4826 · MAD. If that is 0, because more than half of the values are equal: 1 % of the median, or, if that is
+    /// 0 too (most threads never called the API), 1.253314 · the mean absolute deviation from the median, as Iglewicz
+    /// and Hoaglin recommend. (The latter alone can't distinguish one of four threads from three equal ones.) 0 if
+    /// all values are 0.
     pub deviation: f64,
 }
 
 impl Robust {
-    /// Of `values`, which it sorts.
+    /// Computes them for `values`, which it sorts.
     #[must_use]
     pub fn from_values(values: &mut [f64]) -> Self {
         let median = median(values);
@@ -80,7 +78,7 @@ impl Robust {
         Self { median, deviation }
     }
 
-    /// How many robust standard deviations `value` is from the median, signed; 0 where there is
+    /// Returns by how many robust standard deviations `value` differs from the median, with its sign; 0 if there is
     /// no deviation.
     #[must_use]
     pub fn score(&self, value: f64) -> f64 {

@@ -1,4 +1,4 @@
-//! Adding up contexts, and the figures of a sum.
+//! Adds up contexts, and computes the figures of a sum.
 
 use chase_recorder::histogram::bucket_middle;
 use chase_recorder::reader::Histogram;
@@ -11,10 +11,10 @@ use crate::off_cpu::OffCpu;
 use crate::rows::Measures;
 use crate::uncertainty::Uncertainty;
 
-/// Rates that differ by less than this are the same clock, calibrated twice.
+/// Rates that differ by less than this belong to the same clock, calibrated twice.
 const SAME_RATE: f64 = 0.01;
 
-/// What a table's row is the sum of. Times are in nanoseconds.
+/// The sums behind a table's row. Times are in nanoseconds.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sums {
     pub(crate) calls: u64,
@@ -23,28 +23,28 @@ pub(crate) struct Sums {
     timed: u64,
     samples: u64,
     squared_weights: f64,
-    /// That of the self time, in ns.
+    /// The uncertainty of the self time, in ns.
     pub(crate) uncertainty: Uncertainty,
     unwound: u64,
     open: u64,
     pub(crate) self_ns: f64,
     pub(crate) total_ns: f64,
-    /// Folded recursion hides some of the total.
+    /// Whether part of the total is missing because of folded recursion.
     pub(crate) total_is_cut: bool,
-    /// Totals of all contexts in the sum, also of those inside others.
+    /// Totals of all contexts in the sum, including those inside others.
     pub(crate) within_ns: f64,
     pub(crate) off_cpu: OffCpu,
     measured_ns: f64,
     nested_ns: f64,
-    /// Inside cost of the calls in the histogram, in the ticks of the histogram.
+    /// The inside cost of the calls in the histogram, in the histogram's ticks.
     inside_ticks: f64,
     /// In ticks of the run's first clock.
     pub(crate) histogram: Histogram,
-    /// What the calls were asked to do.
+    /// The arguments of the calls.
     pub(crate) arguments: Option<Box<ArgumentSums>>,
 }
 
-/// How the ticks of an image become nanoseconds, and ticks of the run's first clock.
+/// Converts the ticks of an image to nanoseconds, and to ticks of the run's first clock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scale {
     pub(crate) ns_per_tick: f64,
@@ -54,13 +54,12 @@ pub(crate) struct Scale {
 }
 
 impl Scale {
-    /// Ticks of the run's first clock in a tick.
+    /// Returns the ticks of the run's first clock per tick.
     pub(crate) fn ratio(&self) -> f64 {
         self.ns_per_tick / self.ns_per_reference_tick
     }
 
-    /// Adds durations in ticks of the image to `histogram`, which is in ticks of the run's first
-    /// clock.
+    /// Adds durations in ticks of the image to `histogram`, which is in ticks of the run's first clock.
     pub(crate) fn add(&self, durations: &Histogram, histogram: &mut Histogram) {
         let ratio = self.ratio();
         if (ratio - 1.0).abs() < SAME_RATE {
@@ -83,7 +82,7 @@ impl Sums {
         self.inside_ticks += scale.inside * scale.ratio() * durations.count() as f64;
     }
 
-    /// Adds what calls were asked to do.
+    /// Adds the arguments of calls.
     pub(crate) fn add_arguments(&mut self, more: &ArgumentSums) {
         match &mut self.arguments {
             Some(own) => own.add(more),
@@ -91,8 +90,8 @@ impl Sums {
         }
     }
 
-    /// Adds a context, but not its total, which may be part of another one's. Of a call that the
-    /// process inherited, only the time counts: the call is one of its parent's.
+    /// Adds a context, but not its total, which may be part of another's. For a call that the process inherited, only
+    /// the time counts: the call is counted in its parent.
     pub(crate) fn add_cost(&mut self, cost: &Cost, off_cpu: OffCpu, scale: &Scale) {
         let ns = |ticks: f64| ticks * scale.ns_per_tick;
         self.self_ns += ns(cost.self_time);
@@ -114,7 +113,7 @@ impl Sums {
         self.nested_ns += ns(cost.nested);
     }
 
-    /// Adds all of `other` but its total.
+    /// Adds all of `other` except its total.
     pub(crate) fn add(&mut self, other: &Self) {
         self.calls = self.calls.saturating_add(other.calls);
         self.incomplete |= other.incomplete;
@@ -137,31 +136,31 @@ impl Sums {
         }
     }
 
-    /// What a fraction `q` of the calls does not exceed, less what the hook cost; within 6.25 %.
+    /// Returns the quantile `q` of the calls' durations minus the hook's cost, within 6.25 %.
     pub(crate) fn quantile(&self, q: f64, ns_per_reference_tick: f64) -> Option<Ns> {
         self.histogram.quantile(q).map(|ticks| self.duration(ticks, ns_per_reference_tick))
     }
 
-    /// A duration of the histogram, less what the hook cost.
+    /// Converts a duration of the histogram, and subtracts the hook's cost.
     fn duration(&self, ticks: u64, ns_per_reference_tick: f64) -> Ns {
         let completed = self.histogram.count() as f64;
         let inside = if completed > 0.0 { self.inside_ticks / completed } else { 0.0 };
         Ns::from_f64((ticks as f64 - inside) * self.pure() * ns_per_reference_tick)
     }
 
-    /// The share of the time within calls that was the program's and not the hook's.
+    /// Returns the share of the time within calls that was not the hook's.
     fn pure(&self) -> f64 {
         let within = self.within_ns + self.nested_ns;
         if within > 0.0 { self.within_ns / within } else { 1.0 }
     }
 
-    /// What the histogram rests on.
+    /// Returns how well the histogram is known.
     fn evidence(&self) -> Evidence {
         let Self { timed, samples, squared_weights, .. } = *self;
         Evidence { calls: timed, timed: samples, squared_weights }
     }
 
-    /// The figures. Shares are of `whole_ns`.
+    /// Returns the figures. Shares are of `whole_ns`.
     pub(crate) fn measures(&self, whole_ns: f64, ns_per_reference_tick: f64) -> Measures {
         let pure = self.pure();
         let duration = |ticks| self.duration(ticks, ns_per_reference_tick);
@@ -174,7 +173,7 @@ impl Sums {
         } else {
             max_ns = max_ns.map(|max| max.min(total_ns));
         }
-        // (A bucket's value may be beyond the longest call in it.)
+        // (A bucket's middle may be larger than the longest call in it.)
         let quantile = |q| {
             let found = evidence.quantile(&self.histogram, q).map(duration);
             found.map(|ns| max_ns.map_or(ns, |max| ns.min(max)))

@@ -1,8 +1,8 @@
-//! System calls: their names, and the tables of what library calls made of them.
+//! System calls: their names, and the tables of those that library calls made.
 //!
-//! The companion's rows ([`chase_recorder::syscalls`]) name a context of a recording by the place
-//! of its node. Here they are added up over the threads and processes of a run, as contexts are.
-//! Where a process's file is complete, its waits replace the estimate of waits by name.
+//! The companion's rows ([`chase_recorder::syscalls`]) refer to a context of a recording by its node. Here they are
+//! added up over the threads and processes of a run, like contexts. If a process's file is complete, its waits
+//! replace the estimates by name.
 
 mod collect;
 mod errors;

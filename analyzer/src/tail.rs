@@ -1,4 +1,4 @@
-//! Tails: the slowest calls of each API in each thread group, and who makes them.
+//! Tails: the slowest calls of each API in each thread group, and which threads make them.
 
 mod first;
 mod measure;
@@ -25,7 +25,7 @@ pub(crate) use slow::SlowCalls;
 /// The durations of calls, by thread group.
 #[derive(Clone, Debug)]
 pub struct Tails {
-    /// APIs of groups: the one whose calls above p99 took longest together first.
+    /// APIs of groups, sorted by the total time of calls above p99, longest first.
     pub rows: Vec<TailRow>,
     /// First calls that took much longer than the others, by thread.
     pub(crate) first_calls: Vec<FirstCall>,
@@ -33,18 +33,18 @@ pub struct Tails {
     pub(crate) slow_calls: Vec<SlowCalls>,
 }
 
-/// Durations of the calls of a context in a group. In order, so that sums are the same in each run.
+/// Durations of the calls of a context in a group. Ordered, so that sums are the same in each run.
 pub(crate) type ByContext = BTreeMap<(u32, u32), Durations>;
 
 impl Tails {
-    /// The tails of `groups`. `images` and `analysis` are what those were made of. Reads all
-    /// histograms, in time linear in their number, on all processors.
+    /// Computes the tails of `groups`, which were made of `images` and `analysis`. Reads all histograms, in time
+    /// linear in their number, on all processors.
     #[must_use]
     pub fn new(images: &[Image], analysis: &Analysis, groups: &Groups) -> Self {
         Self::new_with(images, analysis, groups, Workers::all())
     }
 
-    /// As [`Tails::new`], with so many workers.
+    /// Like [`Tails::new`], with a given number of workers.
     #[must_use]
     pub fn new_with(
         images: &[Image],
@@ -53,7 +53,7 @@ impl Tails {
         workers: Workers,
     ) -> Self {
         let threads = recorded_threads(images, analysis, groups);
-        // The same whoever works on them, so that sums are.
+        // Independent of the number of workers, so that sums are, too.
         let parts = parts(threads.iter().map(|thread| thread.row.contexts.len()), PART);
         let measure = |at: usize| {
             let (mut durations, mut first_calls) = (ByContext::new(), Vec::new());
@@ -64,6 +64,7 @@ impl Tails {
                 of_group.add(&visit.context, &histogram, visit.part, &visit.scale);
                 first_calls.extend(first::find(&visit, &histogram));
             });
+            give_back(images, &threads[parts[at].clone()]);
             (durations, first_calls)
         };
         let (mut durations, mut first_calls) = (ByContext::new(), Vec::new());
@@ -91,6 +92,7 @@ impl Tails {
                     slow_calls.extend(slow::find(&visit, &histogram, of_group));
                 }
             });
+            give_back(images, &threads[parts[at].clone()]);
             (counts, slow_calls)
         };
         let (mut counts, mut slow_calls) = (Vec::new(), Vec::new());
@@ -103,10 +105,17 @@ impl Tails {
     }
 }
 
+/// Gives back the memory of the recordings of some threads, which are read again later, or not at all.
+fn give_back(images: &[Image], threads: &[RecordedThread]) {
+    let mut processes: Vec<usize> = threads.iter().map(|thread| thread.row.process).collect();
+    processes.dedup();
+    processes.into_iter().for_each(|process| images[process].pages.give_back());
+}
+
 /// A thread, its row and its group.
 struct RecordedThread<'r> {
     thread: Thread<'r>,
-    /// By number in the analysis.
+    /// Its number in the analysis.
     number: u32,
     row: &'r ThreadRow,
     group: u32,
@@ -142,10 +151,10 @@ fn recorded_threads<'r>(
     threads
 }
 
-/// A context of a thread, and all that it is part of.
+/// A context of a thread, and everything that contains it.
 pub(crate) struct Visit<'r> {
     pub(crate) group: u32,
-    /// By number in the analysis.
+    /// The thread's number in the analysis.
     pub(crate) thread: u32,
     pub(crate) api: u32,
     pub(crate) context: Context<'r>,
@@ -166,19 +175,19 @@ fn each_context<'r>(threads: &[RecordedThread<'r>], mut visit: impl FnMut(Visit<
 }
 
 impl Scale {
-    /// Ticks of the image as nanoseconds.
+    /// Converts ticks of the image to nanoseconds.
     pub(crate) fn ns(&self, ticks: f64) -> f64 {
         ticks * self.ns_per_tick
     }
 }
 
-/// How many of the durations are longer than those of `bucket`.
+/// Returns how many of the durations are in buckets above `bucket`.
 fn above(histogram: &Histogram, bucket: usize) -> u64 {
     count(histogram, |at| at > bucket)
 }
 
-/// How many of the durations are in the buckets that are `wanted`; saturates, as counts of a damaged
-/// recording may be any.
+/// Returns how many of the durations are in buckets for which `wanted` is true; saturates, since a damaged recording
+/// may have any counts.
 fn count(histogram: &Histogram, wanted: impl Fn(usize) -> bool) -> u64 {
     let counts = histogram.buckets().filter(|&(at, _)| wanted(at));
     counts.fold(0, |sum: u64, (_, count)| sum.saturating_add(count))

@@ -1,7 +1,7 @@
-//! What happened when: the threads of a run, and for each its calls that were kept, its waits and its marks.
+//! What happened when: the threads of a run, and each thread's recorded single calls, waits and marks.
 //!
-//! Times are in ns since the start of the run, as in [`Analysis`]. Functions, threads and processes are those of the analysis, by
-//! number.
+//! Times are in ns since the start of the run, as in [`Analysis`]. Functions, threads and processes are given by
+//! their numbers in the analysis.
 
 use std::collections::HashMap;
 
@@ -17,45 +17,44 @@ use crate::groups::{Groups, Unnamed};
 use crate::image::Image;
 use crate::long_waits::{LongWait, long_waits};
 
-/// A run in time.
+/// A run over time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Timeline {
     /// When the last thread ended.
     pub end_ns: Ns,
-    /// One for each thread of [`Analysis::threads`], in the same order.
+    /// One lane for each thread of [`Analysis::threads`], in the same order.
     pub lanes: Vec<Lane>,
     /// Names of marks.
     pub marks: Vec<String>,
-    /// Calls that took less were not kept, ns: the highest such limit of all processes; 0: all were. `None`: no process kept
-    /// any. (Of chosen functions, all may be there.)
+    /// Calls shorter than this were not recorded: the highest such limit of all processes; 0: all were recorded.
+    /// `None`: no process recorded any. (Calls of chosen functions may all be there.)
     pub limit_ns: Option<Ns>,
 }
 
-/// A thread in time.
+/// A thread over time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Lane {
     /// By number in [`Analysis::threads`].
     pub thread: usize,
     /// By number in [`Analysis::processes`].
     pub process: usize,
-    /// When it was born.
+    /// When it started.
     pub start_ns: Ns,
-    /// When it ended, or what is known of it does.
+    /// When it ended, or the latest time about which anything is known.
     pub end_ns: Ns,
-    /// Calls, by their start, outer ones before those inside.
+    /// Calls by start, outer ones before those inside.
     pub calls: Vec<TimedCall>,
-    /// Waits of a millisecond or more that a companion saw, by their start.
+    /// Waits of a millisecond or more that a companion observed, by start.
     pub blocked: Vec<BlockedSpan>,
     /// Marks, by time.
     pub marks: Vec<Mark>,
-    /// Events that were there and are not any more, since later ones are in their place; and events that found no room, or
-    /// were half written when the process was killed.
+    /// Events that were overwritten by later ones.
     pub overwritten: u64,
-    /// See there.
+    /// Events for which there was no room, or that were half written when the process was killed.
     pub lost: u64,
 }
 
-/// One call.
+/// A call.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct TimedCall {
     /// By number in [`Analysis::apis`].
@@ -64,38 +63,38 @@ pub struct TimedCall {
     pub context: u32,
     /// When it began.
     pub start_ns: Ns,
-    /// How long it took, the hook's share taken off.
+    /// How long it took, without the hook's overhead.
     pub ns: Ns,
-    /// In how many of the calls before it is.
+    /// How many of the earlier calls it is in.
     pub depth: u16,
-    /// It had not returned when the thread, or what is known of it, ended.
+    /// Whether it had not returned when the thread, or what is known of it, ended.
     pub is_open: bool,
 }
 
-/// One wait.
+/// A wait.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct BlockedSpan {
     /// When it began.
     pub start_ns: Ns,
-    /// Until the thread ran again.
+    /// Its duration, until the thread ran again.
     pub ns: Ns,
-    /// The part of it in which the thread had been woken already.
+    /// The part of it after the thread was woken.
     pub ready_ns: Ns,
-    /// What for: see there.
+    /// What was waited for.
     pub cause: SpanCause,
-    /// The system call that it waited in, if it was one.
+    /// The system call in which it waited, if it was one.
     pub syscall: Option<u32>,
-    /// The function that it waited in, by number in [`Analysis::apis`].
+    /// The API in which it waited, by number in [`Analysis::apis`].
     pub api: Option<u32>,
-    /// Who ended it: its lane, where it is one of the run.
+    /// The lane of the thread that ended it, if that is one of the run.
     pub waker: Option<usize>,
-    /// And the function that this one was in.
+    /// The API that the waker was in.
     pub waker_api: Option<u32>,
-    /// Of another process, its name.
+    /// Name of the waker, if it is another process.
     pub waker_name: String,
 }
 
-/// What a thread waits for, as colours tell.
+/// What a thread waits for, as distinguished by colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SpanCause {
@@ -105,24 +104,24 @@ pub enum SpanCause {
     File,
     /// A pipe, a socket, a poll.
     Connection,
-    /// Nothing but time.
+    /// Only time.
     Time,
     /// A child process.
     Process,
-    /// Not known.
+    /// Unknown.
     Other,
 }
 
-/// The application marked a moment.
+/// A moment marked by the application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Mark {
-    /// When.
+    /// The time.
     pub at_ns: Ns,
-    /// By number in [`Timeline::marks`].
+    /// The name, by number in [`Timeline::marks`].
     pub name: u32,
 }
 
-/// The timeline of `images`, which are those of `analysis` and `groups`.
+/// Returns the timeline of `images`, which are those of `analysis` and `groups`.
 #[must_use]
 pub fn timeline(images: &[Image], analysis: &Analysis, groups: &Groups) -> Timeline {
     let time = CommonTime::new(images);
@@ -190,7 +189,7 @@ fn blocked(wait: LongWait) -> BlockedSpan {
     }
 }
 
-/// The highest limit of the processes that kept events.
+/// Returns the highest limit of the processes that recorded events.
 fn limit(images: &[Image]) -> Option<Ns> {
     let of = |image: &Image| {
         let kept = image.recording.meta_value("events")?;
@@ -268,7 +267,8 @@ impl<S: Fn(Ticks) -> Ns> Filling<'_, S> {
     }
 }
 
-/// When the call that is still open began, if there is one: what has begun and neither returned nor was left.
+/// Returns when the open call of a context began, if there is one: a call that has begun, and neither returned nor
+/// was abandoned.
 fn open_since(context: &Context<'_>) -> Option<Ticks> {
     if context.is_sampled() || context.is_inherited() {
         return None;
@@ -278,7 +278,8 @@ fn open_since(context: &Context<'_>) -> Option<Ticks> {
     (node.calls > ended && node.last_start_ticks > 0).then_some(Ticks(node.last_start_ticks))
 }
 
-/// Sorts calls, and finds out which are in which: one is in another if it ends no later, but for what the clock's rounding makes.
+/// Sorts calls, and computes their depth: one is inside another if it doesn't end later, except for rounding of the
+/// clock.
 fn nest(calls: &mut [TimedCall]) {
     const ROUNDING_NS: u64 = 2;
     let end = |call: &TimedCall| call.start_ns.0.saturating_add(call.ns.0);

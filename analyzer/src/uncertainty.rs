@@ -1,16 +1,16 @@
-//! How wrong an estimated time may be.
+//! The possible error of an estimated time.
 
 use std::ops::{AddAssign, Mul, SubAssign};
 
 use crate::evidence::NORMAL_95;
 
-/// Of one time, or a sum or difference of some.
+/// The uncertainty of one time, or of a sum or difference of several.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Uncertainty {
     /// Variance of what differs from sample to sample.
     pub(crate) variance: f64,
-    /// Standard error of what is taken off all samples alike: what is too much in a call is missing in its caller, so it
-    /// has a sign.
+    /// Standard error of what is subtracted from all samples alike: an excess in a call is missing in its caller, so
+    /// it has a sign.
     pub(crate) common: f64,
 }
 
@@ -20,7 +20,7 @@ impl Uncertainty {
         self.variance > 0.0 || self.common != 0.0
     }
 
-    /// Half the width of the 95 % confidence interval.
+    /// Returns half the width of the 95 % confidence interval.
     pub(crate) fn ci95(self) -> f64 {
         NORMAL_95 * (self.variance + self.common * self.common).sqrt()
     }
@@ -40,7 +40,7 @@ impl SubAssign for Uncertainty {
     }
 }
 
-/// That of so many times the time.
+/// The uncertainty of a multiple of the time.
 impl Mul<f64> for Uncertainty {
     type Output = Self;
 

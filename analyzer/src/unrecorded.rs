@@ -1,5 +1,5 @@
-//! Processes without a recording, of which only a `.syscalls` file tells: static programs, images
-//! that ended before their hooks.
+//! Processes without a recording, which only have a `.syscalls` file: static programs, and images that ended before
+//! they were hooked.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use chase_recorder::layout::{
 };
 use chase_recorder::syscalls::{self, SyscallsHeader};
 
-/// The `.syscalls` file beside a recording.
+/// Returns the path of the `.syscalls` file beside a recording.
 pub(crate) fn file_of(recording: &Path) -> PathBuf {
     let mut path = recording.as_os_str().to_owned();
     path.push(".");
@@ -17,7 +17,7 @@ pub(crate) fn file_of(recording: &Path) -> PathBuf {
     path.into()
 }
 
-/// Whether `path` is that of a `.syscalls` file whose recording, if it has one, is not there.
+/// Whether `path` is that of a `.syscalls` file without a recording beside it.
 pub(crate) fn is_alone(path: &Path) -> bool {
     let is_syscalls = path.extension().is_some_and(|extension| extension == syscalls::EXTENSION);
     let recording = path.with_extension("");
@@ -26,8 +26,8 @@ pub(crate) fn is_alone(path: &Path) -> bool {
             && recording.is_file())
 }
 
-/// The header that the recording of the process would have, as far as its file tells: an end
-/// whose kind is not known, and a clock that needs no calibration.
+/// Makes the header that the process's recording would have, as far as its file shows: with an end of unknown kind,
+/// and a clock that needs no calibration.
 pub(crate) fn header(file: &SyscallsHeader) -> Header {
     let moment = |ns: u64| ClockPair {
         ticks: ns,
@@ -55,12 +55,12 @@ pub(crate) fn header(file: &SyscallsHeader) -> Header {
     }
 }
 
-/// Whether a header was made here.
+/// Whether a header was made by [`header`].
 pub(crate) fn is_header_of(header: &Header) -> bool {
     (header.process_start, header.session, header.process_group) == (0, 0, 0)
 }
 
-/// Whether it is a process's next image.
+/// Whether it is a further image of a process.
 pub(crate) fn is_exec(header: &Header) -> bool {
     is_header_of(header) && header.parent_pid == header.pid
 }

@@ -1,4 +1,4 @@
-//! What the figures do not contain.
+//! What the figures don't contain.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -16,51 +16,53 @@ use crate::latest;
 use crate::syscalls::syscall;
 use crate::unrecorded::file_of;
 
-/// What was not seen, over all processes selected. Counts are lower bounds where a recording
-/// stopped.
+/// Counts of what was not seen, over all selected processes. If a recording stopped, they are lower bounds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct NotSeen {
-    /// Calls by threads that had no record: starting, ending, or none could be made.
+    /// Calls by threads without a record: starting, ending, or none could be made.
     pub calls_without_thread: u64,
     /// Calls for whose context the recording had no room.
     pub calls_without_space: u64,
-    /// Calls that ran untimed, for frames were exhausted: by nesting, or by calls that were left on other stacks.
+    /// Calls that ran untimed because all frames were used: by deep nesting, or by calls abandoned on other stacks.
     pub calls_too_deep: u64,
-    /// Other calls that threads know they made unrecorded.
+    /// Other calls that were not recorded, as counted by their threads.
     pub lost_calls: u64,
     /// Threads without a record.
     pub threads: u64,
-    /// Imports for which no stub was left.
+    /// Imports for which there were no more stubs.
     pub slots_without_stub: u64,
     /// Objects whose tables could not be read.
     pub objects: u64,
     /// `dlopen` calls whose new objects were patched only at the thread's next call.
     pub late_loads: u64,
-    /// Contexts whose callers were not kept: their time counts as their callers' self time too.
+    /// Contexts whose callers were not kept: their time also counts as their callers' self time.
     pub contexts_under_root: u64,
-    /// Processes that copy pieces of stacks away and back (greenlets): calls that one piece makes while
-    /// another is away may be under the other's, and calls that were away when frames ran out are untimed.
+    /// Processes that copy slices of stacks away and back (greenlets): calls made by one slice while another is away
+    /// may be attributed to the other, and calls that were away when frames ran out are untimed.
     pub processes_sliced: u64,
-    /// Calls, at most, by which the counts of processes whose end was not seen are too low or too high: those since
-    /// the latest sample of each thread and slot. They were killed, ended by themselves, or run on.
+    /// An upper bound of the calls that may be missing or too many for processes whose end was not seen: those since
+    /// the latest sample of each thread and slot. They were killed, ended by a system call of their own, or are
+    /// running.
     pub latest_calls: u64,
-    /// Calls, at most, that forks' children made before they were noticed: the forks were system calls that nobody
-    /// saw coming.
+    /// An upper bound of the calls that forks' children made before the forks were noticed: these were unannounced
+    /// system calls.
     pub calls_since_fork: u64,
-    /// Contexts whose arguments were not noted, or no longer, for want of room.
+    /// Contexts whose arguments were not recorded, or only up to some point, for lack of room.
     pub contexts_without_arguments: u64,
     /// Single calls and marks of threads that have no room for any.
     pub events_without_space: u64,
-    /// Processes whose hottest functions were unhooked but for short windows, as older versions did to keep
-    /// to a budget (`CHASE_BUDGET`): their other calls are in no figure.
+    /// Single calls and marks of threads that had ended: later threads have their room.
+    pub events_of_ended: u64,
+    /// Processes whose hottest functions were unhooked except for short windows, as older versions did to keep within
+    /// a budget (`CHASE_BUDGET`): their other calls are in no figure.
     pub processes_in_windows: u64,
-    /// Imports that were left alone, by reason; most first.
+    /// Imports that were not hooked, by reason; most first.
     pub skipped: Vec<Skipped>,
     /// Recordings that stopped before the process did.
     pub stopped: Vec<Stopped>,
     /// Damaged parts of recordings.
     pub unreadable: Vec<Unreadable>,
-    /// Of system calls and of waits, where they were looked at.
+    /// What is missing of system calls and waits, if they were observed.
     pub syscalls: SyscallsNotSeen,
 }
 
@@ -69,7 +71,7 @@ pub struct NotSeen {
 pub struct SyscallsNotSeen {
     /// System calls for which there was no room.
     pub lost_calls: u64,
-    /// Times off the CPU for which there was no room; then waits are told by name.
+    /// Times off the CPU for which there was no room; then waits are estimated by name.
     pub lost_waits: u64,
     /// Processes that could not be traced.
     pub lost_processes: u64,
@@ -77,32 +79,32 @@ pub struct SyscallsNotSeen {
     pub lost_threads: u64,
     /// Set-user-id and set-group-id images, which are not traced.
     pub dropped_images: u64,
-    /// System calls that never returned because their thread ended in them, but for exits.
+    /// System calls that never returned because their thread ended in them, except for exits.
     pub unfinished: u64,
-    /// Processes whose library calls were seen and whose system calls were not, while those of
-    /// other processes of the run were.
+    /// Processes whose library calls were recorded but not their system calls, while those of other processes of the
+    /// run were.
     pub processes_without: Vec<usize>,
-    /// Processes that were not watched to their end.
+    /// Processes whose tracing stopped before their end.
     pub stopped: Vec<SyscallsStopped>,
 }
 
-/// A process that was not watched to its end.
+/// A process whose tracing stopped before its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct SyscallsStopped {
     /// Process, by number in [`Analysis::processes`](crate::Analysis::processes).
     pub process: usize,
-    /// Why: the companion stopped, or it is still at work or was killed.
+    /// Why: the companion stopped; or it is still working, or was killed.
     pub state: SyscallsState,
-    /// Up to when, since the start of the process.
+    /// Up to when it was traced, relative to the start of the process.
     pub after_ns: Ns,
 }
 
-/// Imports that were left alone.
+/// Imports that were not hooked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Skipped {
-    /// Why.
+    /// The reason.
     pub reason: &'static str,
-    /// How many.
+    /// The number of imports.
     pub imports: u64,
 }
 
@@ -111,11 +113,11 @@ pub struct Skipped {
 pub struct Stopped {
     /// Process, by number in [`Analysis::processes`](crate::Analysis::processes).
     pub process: usize,
-    /// Why.
+    /// The reason.
     pub reason: &'static str,
     /// The system's error number, or 0.
     pub errno: u32,
-    /// When, since the start of the process.
+    /// When, relative to the start of the process.
     pub after_ns: Ns,
 }
 
@@ -146,6 +148,7 @@ impl NotSeen {
             (&mut self.calls_since_fork, unseen.calls_since_fork),
             (&mut self.contexts_without_arguments, unseen.contexts_without_arguments),
             (&mut self.events_without_space, unseen.events_without_space),
+            (&mut self.events_of_ended, unseen.events_of_ended),
         ] {
             *sum = sum.saturating_add(count);
         }
@@ -216,7 +219,7 @@ impl SyscallsNotSeen {
             return;
         };
         let header = file.header();
-        // The companion counts over all processes: the latest it wrote is the largest.
+        // The companion counts over all processes, so its latest count is the largest.
         for (most, count) in [
             (&mut self.lost_calls, header.lost_calls),
             (&mut self.lost_waits, header.lost_waits),
@@ -240,7 +243,7 @@ impl SyscallsNotSeen {
         }
     }
 
-    /// Where nothing was looked at, nothing is missing.
+    /// If nothing was observed, nothing is missing.
     pub(crate) fn finish(&mut self, anything: bool) {
         if !anything {
             self.processes_without.clear();

@@ -1,4 +1,4 @@
-//! Who waits for whom: thread groups, and how long one waits for another.
+//! Which thread groups wait for each other, and how long.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use crate::causes::{CauseRow, Party, PartyKind, Purpose};
 use crate::clock::Ns;
 use crate::groups::Groups;
 
-/// A group that waits for nobody waits for less than this part of what others wait for it.
+/// A group counts as waiting for nobody if it waits for less than this part of what others wait for it.
 const FOR_NOBODY: f64 = 0.2;
 
-/// Groups and their waits for each other.
+/// Groups, and their waits for each other.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct WaitGraph {
     /// Waits, longest first.
@@ -20,26 +20,26 @@ pub struct WaitGraph {
     pub bottleneck: Option<u32>,
 }
 
-/// Waits of one group for another, or for what is no thread of the run.
+/// Waits of one group for another, or for something that is no thread of the run.
 #[derive(Clone, Debug, Serialize)]
 pub struct WaitEdge {
-    /// Who waits, by number in [`Groups::rows`].
+    /// The group that waits, by number in [`Groups::rows`].
     pub group: u32,
-    /// What for: a thread of the run, or what else ends waits.
+    /// What it waits for: a thread of the run, or another kind of party.
     pub kind: PartyKind,
     /// The group waited for, if it is one.
     pub of_group: Option<u32>,
-    /// How long, together.
+    /// The total time.
     pub wait_ns: Ns,
-    /// How often.
+    /// The number of waits.
     pub waits: u64,
-    /// The longest of the causes that this is the sum of, by number among them.
+    /// The longest of the causes in this sum, by index.
     #[serde(skip)]
     pub longest: usize,
 }
 
-/// Adds up who waits for whom. For a lock that is who has it, for all else who ends the wait. What is not told of a row with
-/// very many parties counts as not known.
+/// Adds up which group waits for which. For a lock, that is the group of the holder; otherwise of who ends the wait.
+/// Parties that are missing in a row with very many count as unknown.
 #[must_use]
 pub fn wait_graph(causes: &[CauseRow], groups: &Groups) -> WaitGraph {
     #[derive(Default)]
@@ -50,8 +50,8 @@ pub fn wait_graph(causes: &[CauseRow], groups: &Groups) -> WaitGraph {
     }
     let mut sums: BTreeMap<(u32, PartyKind, Option<u32>), Sums> = BTreeMap::new();
     for (number, row) in causes.iter().enumerate() {
-        let told = |parties: &[Party]| parties.iter().map(|party| party.wait_ns.0).sum::<u64>();
-        let held = told(&row.holders);
+        let total_of = |parties: &[Party]| parties.iter().map(|party| party.wait_ns.0).sum::<u64>();
+        let held = total_of(&row.holders);
         let parties = if row.purpose.is_lock() && 2 * held > row.wait_ns.0 {
             &row.holders
         } else {
@@ -65,7 +65,7 @@ pub fn wait_graph(causes: &[CauseRow], groups: &Groups) -> WaitGraph {
             site: None,
             process: row.process,
             waits: row.waits.saturating_sub(parties.iter().map(|party| party.waits).sum()),
-            wait_ns: Ns(row.wait_ns.0.saturating_sub(told(parties))),
+            wait_ns: Ns(row.wait_ns.0.saturating_sub(total_of(parties))),
             by_thread: Vec::new(),
         };
         for party in parties.iter().chain([&rest]).filter(|party| party.wait_ns.0 > 0) {
@@ -91,7 +91,7 @@ pub fn wait_graph(causes: &[CauseRow], groups: &Groups) -> WaitGraph {
 }
 
 fn bottleneck(causes: &[CauseRow], edges: &[WaitEdge], groups: &Groups) -> Option<u32> {
-    // Who waits for the end of threads has no other work; that makes no thread slow.
+    // A thread that waits for the end of others has no other work; that doesn't make these slow.
     let ends = |edge: &WaitEdge| {
         let purpose = causes.get(edge.longest).map(|row| row.purpose);
         matches!(purpose, Some(Purpose::Join | Purpose::Child))

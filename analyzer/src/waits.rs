@@ -9,16 +9,16 @@ use crate::blocking::Cause;
 use crate::clock::Ns;
 use crate::groups::{Groups, ThreadSpan};
 
-/// The waits of a group in an API. A barrier's wait is the group's: the library that it is in does
-/// no more than keep the early ones until the last one comes.
+/// The waits of a group in an API. Waits at a barrier are attributed to the group: the library only keeps the early
+/// threads until the last one comes.
 #[derive(Clone, Debug, Serialize)]
 pub struct WaitRow {
     /// The group, by number in [`Groups::rows`].
     pub group: u32,
-    /// What for.
+    /// What is waited for.
     pub cause: Cause,
-    /// The API, by number in [`Analysis::apis`]; `None` for the threads' own code, whose waits only
-    /// the scheduler knows.
+    /// The API, by number in [`Analysis::apis`]; `None` for the threads' own code, whose waits are only known from
+    /// the scheduler.
     pub api: Option<u32>,
     /// Calls begun.
     pub calls: u64,
@@ -26,13 +26,13 @@ pub struct WaitRow {
     pub wait_ns: Ns,
     /// The same as a share of their lifetimes.
     pub of_lifetime: f64,
-    /// Threads that called it.
+    /// The number of threads that called it.
     pub threads: usize,
     /// The thread that waited most.
     pub max: ThreadSpan,
 }
 
-/// Who of each group waited longest in each API, or in its own code.
+/// Returns which thread of each group waited longest in each API, or in its own code.
 fn longest(analysis: &Analysis, groups: &Groups) -> HashMap<(u32, Option<u32>), ThreadSpan> {
     let mut longest: HashMap<(u32, Option<u32>), ThreadSpan> = HashMap::new();
     for ((number, thread), &group) in (0..).zip(&analysis.threads).zip(&groups.of_thread) {
@@ -49,7 +49,7 @@ fn longest(analysis: &Analysis, groups: &Groups) -> HashMap<(u32, Option<u32>), 
     longest
 }
 
-/// All waits, longest first.
+/// Returns all waits, longest first.
 #[must_use]
 pub fn waits(analysis: &Analysis, groups: &Groups) -> Vec<WaitRow> {
     let mut rows = Vec::new();
@@ -65,7 +65,7 @@ pub fn waits(analysis: &Analysis, groups: &Groups) -> Vec<WaitRow> {
                 wait_ns: row.wait_ns,
                 of_lifetime: row.wait_ns.as_f64() / group.lifetime_ns.as_f64().max(1.0),
                 threads: row.threads,
-                // (Without any, what the group waited was told otherwise.)
+                // (If there is none, the group's waits were measured otherwise.)
                 max: longest.get(&(number, row.api)).copied().unwrap_or(ThreadSpan {
                     thread: row.spread.max_thread,
                     ns: row.spread.max_ns.min(row.wait_ns),

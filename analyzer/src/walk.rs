@@ -1,16 +1,16 @@
-//! Walking trees that are given as "who is your caller".
+//! Walks trees that are given by the caller of each node.
 
 /// No caller, no callee.
 pub(crate) const NOBODY: u32 = u32::MAX;
 
-/// Trees over numbered contexts, callers before callees.
+/// Trees of numbered contexts, callers before callees.
 pub(crate) struct Forest {
     first_callee: Vec<u32>,
     next_sibling: Vec<u32>,
     first_root: u32,
 }
 
-/// A moment of a depth-first walk.
+/// A step of a depth-first walk.
 #[derive(Clone, Copy)]
 pub(crate) enum Step {
     Enter(u32),
@@ -18,13 +18,13 @@ pub(crate) enum Step {
 }
 
 impl Forest {
-    /// `callers` gives for each context the number of its caller, or [`NOBODY`].
+    /// `callers` has the number of each context's caller, or [`NOBODY`].
     pub(crate) fn new(callers: impl DoubleEndedIterator<Item = u32> + ExactSizeIterator) -> Self {
         let len = callers.len();
         Self::in_order(len, callers.enumerate().rev().map(|(own, caller)| (own as u32, caller)))
     }
 
-    /// As [`Forest::new`], for (number, caller) in the reverse order of siblings.
+    /// Like [`Forest::new`], for (number, caller) in the reverse order of siblings.
     pub(crate) fn in_order(len: usize, reversed: impl Iterator<Item = (u32, u32)>) -> Self {
         let mut forest = Self {
             first_callee: vec![NOBODY; len],
@@ -68,8 +68,8 @@ impl Forest {
         }
     }
 
-    /// Which contexts have no caller, direct or not, with the same key. `open` is scratch space
-    /// that is longer than any key; it is all zero before and after.
+    /// Returns which contexts have no caller, direct or not, with the same key. `open` is scratch space, longer than
+    /// any key; it is all zero before and after.
     pub(crate) fn outermost(&self, key_of: impl Fn(u32) -> u32, open: &mut [u32]) -> Vec<bool> {
         let mut outermost = vec![false; self.first_callee.len()];
         self.walk(|step| match step {

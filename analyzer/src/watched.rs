@@ -1,4 +1,4 @@
-//! What only a companion sees of a run, with names: why threads wait, and which files they use.
+//! What only a companion observes, with names: why threads wait, and which files they use.
 
 use std::collections::HashMap;
 
@@ -10,18 +10,18 @@ use crate::causes::{CauseRow, NamingPlaces, Run, causes};
 use crate::groups::Groups;
 use crate::image::Image;
 
-/// Of a run that was watched; empty otherwise.
+/// Empty if the run was not observed by a companion.
 #[derive(Clone, Debug, Default)]
 pub struct Watched {
     /// Why threads waited, longest first.
     pub causes: Vec<CauseRow>,
-    /// Files by the samples in system calls for them, most first.
+    /// Files by the samples in system calls on them, most first.
     pub files: Vec<FileUse>,
-    /// Processors of the machine, where that is known.
+    /// The number of processors of the machine, if known.
     pub processors: Option<u64>,
 }
 
-/// How often threads of a group were found in a system call for a file.
+/// How often threads of a group were sampled in a system call on a file.
 #[derive(Clone, Debug, Serialize)]
 pub struct FileUse {
     /// The group, by number in [`Groups::rows`].
@@ -32,9 +32,9 @@ pub struct FileUse {
     pub syscall: u32,
     /// What kind of file.
     pub kind: FileKind,
-    /// Its name, without the directory; empty where it has none.
+    /// Its name without the directory; empty if it has none.
     pub name: String,
-    /// Samples.
+    /// The number of samples.
     pub samples: u64,
 }
 
@@ -50,7 +50,7 @@ pub enum FileKind {
     Socket,
     /// A terminal or another device.
     Device,
-    /// Something else, as what events are read from.
+    /// Something else, for example what events are read from.
     Other,
 }
 
@@ -67,7 +67,7 @@ impl FileKind {
 }
 
 impl Watched {
-    /// What was seen of `images`, which are those of `analysis`.
+    /// Returns what was observed of `images`, which are those of `analysis`.
     #[must_use]
     pub fn new(
         images: &[Image],

@@ -1,32 +1,32 @@
-//! Work on all processors, with the same results whatever their number.
+//! Distributes work over all processors, with results that don't depend on their number.
 
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::{available_parallelism, scope};
 
-/// Pieces that a worker may be ahead of what was taken: they bound the memory in use.
+/// How many pieces a worker may be ahead of what was taken, which bounds memory.
 const AHEAD: usize = 2;
 
-/// Contexts that are worth a part of their own: some 10 MB of a recording.
+/// How many contexts make up a part: some 10 MB of a recording.
 pub(crate) const PART: usize = 16 << 10;
 
-/// How many threads do the work. What they find does not depend on it.
+/// The number of worker threads. Results don't depend on it.
 #[derive(Clone, Copy, Debug)]
 pub struct Workers(usize);
 
 impl Workers {
-    /// As many as this process has processors.
+    /// As many as this process may use processors.
     #[must_use]
     pub fn all() -> Self {
         Self::new(available_parallelism().map_or(1, usize::from))
     }
 
-    /// `number` of them, at least one.
+    /// Returns `number` workers, at least one.
     #[must_use]
     pub fn new(number: usize) -> Self {
         Self(number.max(1))
     }
 
-    /// Does pieces 0 to `count` of a work and has `take` take what they make, in this order.
+    /// Computes pieces 0 to `count` and passes the results to `take`, in this order.
     pub(crate) fn in_order<T: Send>(
         self,
         count: usize,
@@ -44,19 +44,19 @@ impl Workers {
                 let (sender, receiver) = sync_channel(AHEAD);
                 scope.spawn(move || {
                     let mut own = (first..count).step_by(workers);
-                    // Nobody takes any more if `take` panicked.
+                    // If `take` panicked, nobody receives any more.
                     own.all(|at| sender.send(work(at)).is_ok());
                 });
                 receiver
             };
             let made: Vec<_> = (0..workers).map(start).collect();
-            // A worker that panics ends this, and the scope passes its panic on.
+            // If a worker panics, this ends, and the scope passes the panic on.
             (0..count).map_while(|at| made[at % workers].recv().ok()).for_each(take);
         });
     }
 }
 
-/// Ranges of consecutive items, each of at least `least` in all (but the last), by the size of each.
+/// Divides items into ranges of consecutive ones with a total size of at least `least` each (except the last).
 pub(crate) fn parts(
     sizes: impl Iterator<Item = usize>,
     least: usize,

@@ -1,6 +1,7 @@
 //! Recordings that were folded tell what they told before.
 
 use std::fs;
+use std::io::{Read as _, Write as _};
 use std::path::Path;
 
 use chase_analyzer::recorder::builder::{Builder, SyscallsBuilder, sample};
@@ -129,4 +130,28 @@ fn a_folded_recording_is_the_same_bytes() {
     let whole = Recording::parse(&bytes).unwrap();
     assert_eq!(loaded.images[0].recording.context_count(), whole.context_count());
     assert_eq!(loaded.images[0].recording.header(), whole.header());
+}
+
+/// A few kilobytes that unpack to a name, or to a recording, that would fill the memory or the disk.
+#[test]
+fn an_archive_that_unpacks_to_far_more_than_recordings_need_is_refused() {
+    const HUGE: u64 = 70 << 20;
+    for kind in [tar::EntryType::GNULongName, tar::EntryType::Regular] {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("folded-1-1.chase.tar.zst");
+        let mut packed = zstd::Encoder::new(fs::File::create(&path).unwrap(), 1).unwrap();
+        let mut header = tar::Header::new_gnu();
+        header.set_path("app.1.chase").unwrap();
+        header.set_size(HUGE);
+        header.set_entry_type(kind);
+        header.set_cksum();
+        packed.write_all(header.as_bytes()).unwrap();
+        std::io::copy(&mut std::io::repeat(b'a').take(HUGE), &mut packed).unwrap();
+        packed.finish().unwrap();
+        assert!(fs::metadata(&path).unwrap().len() < 64 << 10, "{kind:?}");
+        let text = load(directory.path()).unwrap_err().to_string();
+        assert!(text.contains("folded-1-1.chase.tar.zst"), "{kind:?}: {text}");
+        let why = ["more is packed in it", "too large"];
+        assert!(why.iter().any(|why| text.contains(why)), "{kind:?}: {text}");
+    }
 }

@@ -61,6 +61,11 @@ pub(crate) fn row<T: Serialize, const N: usize>(
 
 /// A document with the head that all have, and the tables of a view.
 pub(crate) fn json(report: &Report, view: &str, tables: Vec<Rows>) -> anyhow::Result<String> {
+    Ok(serde_json::to_string_pretty(&document(report, view, tables)?)? + "\n")
+}
+
+/// The same before it is written.
+pub(crate) fn document(report: &Report, view: &str, tables: Vec<Rows>) -> anyhow::Result<Value> {
     let analysis = &report.analysis;
     let failures: Vec<Value> = report
         .loaded
@@ -90,7 +95,7 @@ pub(crate) fn json(report: &Report, view: &str, tables: Vec<Rows>) -> anyhow::Re
     for table in tables {
         document[table.name] = table.rows.into_iter().map(Value::Object).collect();
     }
-    Ok(serde_json::to_string_pretty(&document)? + "\n")
+    Ok(document)
 }
 
 /// One table. Fields of a field have names such as `start_routine.line`; lists are left out.
@@ -111,7 +116,10 @@ pub(crate) fn csv(table: &Rows) -> anyhow::Result<String> {
 fn field(value: Option<&Value>) -> String {
     match value {
         None | Some(Value::Null) => String::new(),
-        // A name from a recording must not steer the terminal that this may be printed on.
+        // A name from a recording must not steer the terminal that this may be printed on, nor be a formula of a spreadsheet's.
+        Some(Value::String(text)) if text.starts_with(['=', '+', '-', '@']) => {
+            format!("'{}", crate::terminal::clean(text))
+        }
         Some(Value::String(text)) => crate::terminal::clean(text).into_owned(),
         Some(other) => other.to_string(),
     }

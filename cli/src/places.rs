@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::time::{Duration, SystemTime};
 
 use chase_analyzer::recorder::reader::mapping_path;
@@ -24,7 +25,7 @@ pub(crate) type Fingerprint = (usize, Vec<(usize, u64)>, String);
 
 /// Finds source places, and remembers what it could not find.
 pub(crate) struct Places {
-    pub(crate) symbolizer: Symbolizer,
+    pub(crate) symbolizer: Rc<Symbolizer>,
     missing: RefCell<BTreeMap<String, String>>,
     /// What was found: thousands of threads start at a few places.
     known: RefCell<HashMap<(usize, CodeAddress, AddressKind), Place>>,
@@ -71,8 +72,17 @@ pub(crate) enum AddressKind {
 
 impl Places {
     pub(crate) fn new(debug_dirs: Vec<PathBuf>) -> Self {
+        Self::with(Rc::new(Symbolizer::new(DebugDirs::new(debug_dirs))))
+    }
+
+    /// For another look at a run, whose objects may have other numbers: files that were opened are kept.
+    pub(crate) fn again(&self) -> Self {
+        Self::with(Rc::clone(&self.symbolizer))
+    }
+
+    fn with(symbolizer: Rc<Symbolizer>) -> Self {
         Self {
-            symbolizer: Symbolizer::new(DebugDirs::new(debug_dirs)),
+            symbolizer,
             missing: RefCell::default(),
             known: RefCell::default(),
             thread_functions: RefCell::default(),

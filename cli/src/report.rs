@@ -12,7 +12,7 @@ use clap::CommandFactory;
 
 use crate::args::{Cli, Launched, Runs, Usage};
 use crate::companion;
-use crate::names::Names;
+use crate::names::{Names, nearest};
 pub(crate) use crate::places::file_name;
 use crate::places::{Files, Places};
 use crate::progress::Progress;
@@ -76,23 +76,33 @@ impl Report {
         let analysis =
             Analysis::new_with(&loaded.images, Selection::All, Workers::all(), &mut show);
         drop(progress);
-        let names = Names::new(&analysis);
         let places = Places::new(cli.source.debug_dir.clone());
-        Ok(Self {
-            path: paths[0].clone(),
+        let process = cli.source.process;
+        Ok(Self { runs, process, ..Self::of(paths, loaded, analysis, places) })
+    }
+
+    /// A run that was read and analysed.
+    pub(crate) fn of(
+        paths: Vec<PathBuf>,
+        loaded: Loaded,
+        analysis: Analysis,
+        places: Places,
+    ) -> Self {
+        Self {
+            path: paths.first().cloned().unwrap_or_default(),
             paths,
             loaded,
-            runs,
-            process: cli.source.process,
+            runs: Runs::Nth(1),
+            process: None,
+            names: Names::new(&analysis),
             analysis,
-            names,
             places,
             groups: OnceCell::new(),
             tails: OnceCell::new(),
             findings: OnceCell::new(),
             watched: OnceCell::new(),
             timeline: OnceCell::new(),
-        })
+        }
     }
 
     /// The files that its addresses are in.
@@ -185,15 +195,11 @@ fn load(paths: &[PathBuf], wanted: Runs, progress: &mut Progress) -> anyhow::Res
 
 /// The view whose name looks like the one path that was given, and is not there.
 fn mistyped(paths: &[PathBuf]) -> Option<String> {
-    const ALIKE: f64 = 0.8;
     let [path] = paths else { return None };
     let typed = path.to_str().filter(|_| !path.exists())?;
-    let likeness = |name: &str| strsim::jaro_winkler(typed, name);
     let command = Cli::command();
     let shown = command.get_subcommands().filter(|view| !view.is_hide_set());
-    let names = shown.map(|view| view.get_name().to_owned());
-    let nearest = names.max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?;
-    (likeness(&nearest) >= ALIKE).then_some(nearest)
+    nearest(typed, shown.map(clap::Command::get_name)).map(str::to_owned)
 }
 
 /// The run that a program began; where it was not recorded itself, those of what it started.

@@ -134,11 +134,12 @@ pub(crate) fn sentence(report: &Report, finding: &Finding) -> String {
             percent(*of_wanted),
             elapsed(waiting_ns.0),
         ),
-        FindingKind::SmallTransfers { syscall, calls, mean_bytes, all_ns } => format!(
-            "{} uses {} in small pieces: {} calls of {syscall} of {mean_bytes:.0} bytes on average, by {api}{}, take {}; {saves}.",
+        FindingKind::SmallTransfers { syscall, calls, mean_bytes, usual_bytes, all_ns } => format!(
+            "{} uses {} in small pieces: {} calls of {syscall} of {mean_bytes:.0} bytes on average{}, by {api}{}, take {}; {saves}.",
             group.label,
             file(report, finding),
             count(*calls),
+            usual(*usual_bytes),
             at(report, finding),
             elapsed(all_ns.0),
         ),
@@ -204,6 +205,16 @@ pub(crate) fn sentence(report: &Report, finding: &Finding) -> String {
             let parts: Vec<String> = parts.iter().map(part).collect();
             format!("{} do different things: {}.", the_threads(&group.label), parts.join(", "))
         }
+    }
+}
+
+/// What nearly all calls ask for.
+fn usual(bytes: Option<u64>) -> String {
+    match bytes {
+        Some(0) => ", most of none".to_owned(),
+        Some(1) => ", most of 1".to_owned(),
+        Some(bytes) => format!(", most of {bytes} to {}", bytes.saturating_mul(2) - 1),
+        None => String::new(),
     }
 }
 

@@ -29,6 +29,8 @@ mod tree;
 mod waiting;
 mod waits;
 
+pub(crate) use apis::cause;
+
 use chase_analyzer::{Measures, Ns};
 use unicode_width::UnicodeWidthStr;
 
@@ -88,8 +90,6 @@ pub(crate) fn show(cli: &Cli, report: &Report, terminal: Terminal) -> anyhow::Re
         Some(View::Syscalls { lib, api, thread, by, .. }) => {
             render(&syscalls::Syscalls::new(report, lib, api, thread, *by)?, cli, report, terminal)
         }
-        // It has recordings of its own.
-        Some(View::Compare(arguments)) => compare::show(cli, arguments, terminal),
         Some(View::Narrate { thread, from, to, .. }) => {
             let all = cli.output.top.is_none().then_some(usize::MAX);
             let view = narrate::Narrate { thread, from: *from, to: *to };
@@ -106,7 +106,10 @@ pub(crate) fn show(cli: &Cli, report: &Report, terminal: Terminal) -> anyhow::Re
         }
         Some(View::NotSeen { .. }) => render(&not_seen::Full, cli, report, terminal),
         Some(View::Brief { .. }) => brief::text(report, terminal),
-        Some(View::Generate { .. } | View::Fold { .. }) => anyhow::bail!("that needs no recording"),
+        // These have recordings of their own, or none.
+        Some(View::Generate { .. } | View::Fold { .. } | View::Top(_) | View::Compare(_)) => {
+            anyhow::bail!("that shows no single run")
+        }
         Some(View::Html { recordings, output, force }) => {
             html::may_write(output, *force)?;
             render(&html::write(cli, report, recordings, output)?, cli, report, terminal)
@@ -221,7 +224,7 @@ fn more(all: usize, top: usize, view: &str) -> String {
 }
 
 /// Explanations below a table: a term and its meaning each, in lines that fit the terminal.
-fn legend(terminal: Terminal, entries: &[(&str, &str)]) -> String {
+pub(crate) fn legend(terminal: Terminal, entries: &[(&str, &str)]) -> String {
     let indent = entries.iter().map(|(term, _)| term.chars().count()).max().unwrap_or(0) + 2;
     let width = terminal.width.unwrap_or(100).clamp(indent + 30, 100);
     let mut out = String::from("\n");

@@ -143,6 +143,7 @@ enum {
 
 static void *(*bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
 static long (*bpf_map_update_elem)(void *map, const void *key, const void *value, u64 flags) = (void *)2;
+static long (*bpf_map_delete_elem)(void *map, const void *key) = (void *)3;
 static u64 (*bpf_ktime_get_ns)(void) = (void *)5;
 static long (*bpf_get_current_comm)(void *to, u32 size) = (void *)16;
 static long (*bpf_map_push_elem)(void *map, const void *value, u64 flags) = (void *)87;

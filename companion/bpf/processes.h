@@ -44,6 +44,7 @@ INLINE u32 make_process(struct task_struct *task, u32 kind, u32 parent)
 	process->ended_ns = 0;
 	process->path[0] = 0;
 	process->greetings = 0;
+	process->attached = 0;
 	bpf_get_current_comm(process->name, sizeof(process->name));
 	process->state = kind;
 	return number;
@@ -57,7 +58,10 @@ INLINE void leave_process(u32 number)
 		return;
 	/* Before `live` becomes 0, since the slot is the companion's from then on. */
 	process->ended_ns = bpf_ktime_get_ns();
-	__sync_fetch_and_sub(&process->live, 1);
+	if (__sync_fetch_and_sub(&process->live, 1) == 2 && process->attached == IS_MET) {
+		process->attached = IS_LEFT;
+		__sync_fetch_and_sub(&process->live, 1);
+	}
 }
 
 /* Gives a thread a place; 0 if there is none. */
@@ -101,6 +105,84 @@ INLINE void drop(u32 thread, struct state *state)
 	number = *place - 1;
 	*place = 0;
 	bpf_map_push_elem(&free_states, &number, UPDATE_ANY);
+}
+
+/* The running thread's process ran before its hello: with 1, all its threads are to be traced, with 0, none any more. */
+static __attribute__((noinline)) int attach(struct state *state, u64 on)
+{
+	u32 pid = bpf_get_current_task_btf()->tgid, number;
+	struct process *process;
+	struct attached it = {};
+
+	if (!state)
+		return 0;
+	number = state->process;
+	process = bpf_map_lookup_elem(&processes, &number);
+	if (!process)
+		return 0;
+	if (on && !process->attached) {
+		it.process = number;
+		it.narrates = state->narrates;
+		it.tls_offset = state->tls_offset;
+		it.thread_offset = state->thread_offset;
+		it.base = state->base;
+		it.mapped = state->mapped;
+		if (bpf_map_update_elem(&attached_of, &pid, &it, UPDATE_ANY))
+			return 0;
+		process->attached = IS_ATTACHED;
+		__sync_fetch_and_add(&process->live, 1);
+		COUNT(attached);
+	} else if (!on && process->attached != IS_LEFT) {
+		number = process->attached;
+		process->attached = IS_LEFT;
+		if (number) {
+			bpf_map_delete_elem(&attached_of, &pid);
+			__sync_fetch_and_sub(&process->live, 1);
+		}
+		COUNT(attached);
+	}
+	return 0;
+}
+
+/* A thread that is about to run and is not traced: it is from now on, if its process says so. */
+static __attribute__((noinline)) int adopt(struct task_struct *task)
+{
+	u32 pid = task->tgid, number;
+	struct attached *it = bpf_map_lookup_elem(&attached_of, &pid);
+	struct process *process;
+	struct state *state;
+
+	if (!it)
+		return 0;
+	number = it->process;
+	process = bpf_map_lookup_elem(&processes, &number);
+	/* (The process may have ended, and its number be another's.) */
+	if (!process || process->pid != pid || !process->live ||
+	    (process->attached != IS_ATTACHED && process->attached != IS_MET)) {
+		bpf_map_delete_elem(&attached_of, &pid);
+		return 0;
+	}
+	state = make_state(task, number);
+	if (!state)
+		return 0;
+	__sync_fetch_and_add(&process->live, 1);
+	process->attached = IS_MET;
+	process->ended_ns = 0;
+	state->narrates = it->narrates;
+	state->tls_offset = it->tls_offset;
+	state->thread_offset = it->thread_offset;
+	state->base = it->base;
+	state->mapped = it->mapped;
+	return 1;
+}
+
+/* Whether a thread's process is to be traced no more. */
+INLINE int is_left(struct state *state)
+{
+	u32 number = state->process;
+	struct process *process = bpf_map_lookup_elem(&processes, &number);
+
+	return process && process->attached == IS_LEFT;
 }
 
 INLINE int is_owner(struct task_struct *task)

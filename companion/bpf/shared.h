@@ -10,6 +10,9 @@
 #define STARTING 0x53414845
 /* From then on, the system calls of the thread that calls it, and of all that it starts, are told one by one. */
 #define NARRATE 0x53414846
+/* Of a process that ran before it said hello: with 1, all its threads are traced, each from when it is next put on a CPU; with 0, none is
+ * any more. Said while they are stopped. */
+#define ATTACHED 0x53414847
 #define HELLO_VERSION 2
 
 /* Numbers of a syscall that stand for something else. */
@@ -178,13 +181,19 @@ struct process {
 	u32 pid;        /* as the companion may see it */
 	u32 own_pid;    /* in its own pid namespace */
 	u32 parent;     /* the process, or image, before; its own number for the first */
-	u32 reserved;
+	u32 attached;   /* of one that ran before its hello, or that is left: IS_* */
 	u64 began_ns;   /* CLOCK_MONOTONIC */
 	u64 ended_ns;   /* 0 as long as it lives */
 	char name[16];
 	char path[PATH];
 	u64 greetings;
 };
+
+/* Its threads are yet to be met; some were; none is traced any more. Until it is left, or the last of them ends, it counts as one more in
+ * `live`: who says hello for it ends before they go on. */
+#define IS_ATTACHED 1
+#define IS_MET 2
+#define IS_LEFT 3
 
 struct totals {
 	u64 rows;         /* places handed out by counting */
@@ -201,4 +210,5 @@ struct totals {
 	u64 lost_wakers;  /* waits whose cause found no place */
 	u64 lost_intervals; /* long waits that are in sums alone */
 	u64 lost_told;    /* system calls that were to be told and found no room */
+	u64 attached;     /* processes that have said ATTACHED */
 };

@@ -32,6 +32,7 @@ struct state {
 	char waker_name[16];
 	struct cached cache[CACHED];
 	u32 narrates;
+	u32 handed; /* what it waits for was handed to a thread that had not yet run again */
 };
 
 #define IN_BLOCK 64
@@ -151,6 +152,22 @@ struct {
 	NUMBER(max_entries, PROCESSES);
 	TYPE(value, u32);
 } free_processes SEC(".maps");
+
+/* Of processes that ran before their hello: what their threads are to know. */
+struct attached {
+	u32 process;
+	u32 narrates;
+	s64 tls_offset, thread_offset;
+	u64 base, mapped;
+};
+
+/* By the process's number, the kernel's own. */
+struct {
+	NUMBER(type, MAP_HASH);
+	NUMBER(max_entries, PROCESSES);
+	TYPE(key, u32);
+	TYPE(value, struct attached);
+} attached_of SEC(".maps");
 
 struct {
 	NUMBER(type, MAP_ARRAY);

@@ -97,6 +97,8 @@ int sys_enter(u64 *arguments)
 			state->starting = regs->si;
 		if ((u32)regs->di == NARRATE && state)
 			state->narrates = 1;
+		if ((u32)regs->di == ATTACHED && state)
+			return attach(state, regs->si);
 	}
 	if (!state)
 		return 0;
@@ -160,6 +162,7 @@ int sched_switch(u64 *arguments)
 	struct task_struct *previous = (void *)arguments[1], *next = (void *)arguments[2];
 	u32 previous_state = arguments[3];
 	struct state *state = state_of(previous->pid);
+	struct totals *t;
 	u64 now;
 
 	forget_running();
@@ -175,6 +178,15 @@ int sched_switch(u64 *arguments)
 			note_wait(state, previous);
 	}
 	state = state_of(next->pid);
+	t = sums();
+	if (t && t->attached) {
+		if (!state && adopt(next))
+			state = state_of(next->pid);
+		else if (state && is_left(state)) {
+			drop(next->pid, state);
+			return 0;
+		}
+	}
 	if (!state)
 		return 0;
 	state->word = next->thread.fsbase + state->tls_offset;

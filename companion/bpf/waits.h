@@ -92,6 +92,10 @@ INLINE void note_holder(struct state *state, u64 object, u32 command)
 	if (!holder || holder->process != state->process || holder->tid != owner || holder == state)
 		return;
 	wait->holder = owner;
+	/* The kernel has given it to a thread that still is in the call by which it asked. */
+	state->handed = holder->syscall == NR_FUTEX && holder->wait.object == object;
+	if (state->handed)
+		return;
 	wait->holder_context = context_of(holder);
 	wait->holder_site = site_of(holder);
 }
@@ -114,6 +118,7 @@ static __attribute__((noinline)) int note_wait(struct state *state, struct task_
 	wait = &state->wait;
 	__builtin_memset(wait, 0, sizeof(*wait));
 	state->woken_ns = 0;
+	state->handed = 0;
 	wait->process = state->process;
 	wait->tid = state->tid;
 	wait->context = state->left_context;
@@ -310,6 +315,20 @@ INLINE int can_wake(struct wait_key *wait, s64 syscall, u64 first, u32 operation
 	return 0;
 }
 
+/* A mutex that was handed on meanwhile: its last holder gives it away. If that has waited since, it was there that it had the mutex. */
+INLINE void note_last_holder(struct state *state, struct state *waker)
+{
+	struct wait_key *wait = &state->wait;
+
+	if (!state->handed || waker->process != state->process)
+		return;
+	wait->holder = waker->tid;
+	if (waker->waited_from >= state->left_ns) {
+		wait->holder_context = waker->wait.context;
+		wait->holder_site = waker->wait.site;
+	}
+}
+
 /* The running thread, or what interrupts it, wakes one that is traced. */
 static __attribute__((noinline)) int note_waker(struct state *state)
 {
@@ -341,6 +360,7 @@ static __attribute__((noinline)) int note_waker(struct state *state)
 		wait->waker = waker->tid;
 		wait->waker_context = context_of(waker);
 		wait->waker_site = site_of(waker);
+		note_last_holder(state, waker);
 		return 0;
 	}
 	/* One that ends may no longer be traced when it wakes who joins it. */

@@ -1,4 +1,4 @@
-//! Measures what the program itself takes of a syscall.
+//! Measures the overhead of the eBPF program in a syscall.
 
 use std::time::Instant;
 
@@ -6,12 +6,12 @@ use crate::greeter::Greeter;
 use crate::program::Program;
 use crate::shared::Row;
 
-/// The program's own share of a syscall.
+/// The eBPF program's overhead in a syscall.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
-    /// Of the measured duration.
+    /// The part that is in the measured duration.
     pub inside_ns: u64,
-    /// Beyond it.
+    /// The part that is not.
     pub outside_ns: u64,
 }
 
@@ -19,9 +19,9 @@ const CALLS: u32 = 2_000;
 const ROUNDS: u32 = 8;
 
 impl Cost {
-    /// Measures with `getppid`, which does nothing itself. Takes about 10 ms. `before_ns` is what [`untraced_ns`] said
-    /// before the program was attached: from then on, the kernel takes a slower way into system calls and out of them, in
-    /// processes that are not watched, too.
+    /// Measures with `getppid`, which does nothing itself; takes about 10 ms. `before_ns` is the result of
+    /// [`untraced_ns`] from before the program was attached: once it is, the kernel enters and leaves system calls by
+    /// a slower path, in processes that are not watched, too.
     pub fn measure(program: &mut Program, session: u64, before_ns: u64) -> Self {
         let greeter = Greeter::new(session, 1);
         let traced = fastest_ns();
@@ -38,13 +38,13 @@ impl Cost {
     }
 }
 
-/// What a system call takes while nothing of ours is attached.
+/// Measures the duration of a system call while nothing of ours is attached.
 #[must_use]
 pub fn untraced_ns() -> u64 {
     fastest_ns()
 }
 
-/// What a call takes, in the round with the least disturbance.
+/// Returns the duration of a call in ns, from the round with the least disturbance.
 fn fastest_ns() -> u64 {
     let round = || {
         let start = Instant::now();

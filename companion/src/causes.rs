@@ -1,4 +1,4 @@
-//! Copies what threads waited for, and who ended that, into the files of their processes.
+//! Copies what threads waited for, and who ended these waits, into the files of their processes.
 
 use std::collections::HashMap;
 use std::io;
@@ -13,18 +13,18 @@ use crate::shared::{Process, WAKER_PROCESS, WAKER_THREAD, Wait};
 /// `futex(2)`, whose object is an address.
 const FUTEX: u32 = 202;
 
-/// What was written of a kind of waits.
+/// What was written of a cause: of waits that have everything in common.
 #[derive(Debug)]
 struct Written {
     place: Option<Place>,
-    /// Which of the causes in the file it is.
+    /// Its index among the causes in the file.
     number: u32,
     count: u64,
-    /// What the object is called, as it was when that could be seen.
+    /// The name of the object, from when it could be looked up.
     name: Vec<u8>,
 }
 
-/// Kinds of waits, by their number in the program.
+/// Causes of waits, by their number in the eBPF program.
 #[derive(Debug, Default)]
 pub struct Causes {
     written: HashMap<u32, Written>,
@@ -33,8 +33,8 @@ pub struct Causes {
 }
 
 impl Causes {
-    /// What has changed, by process: numbers of kinds of waits. Names of what they wait for are looked up, as long as
-    /// that is there.
+    /// Returns the numbers of causes that have changed, by process. Looks up the names of the objects that were
+    /// waited for, as long as these exist.
     pub fn changed(&mut self, program: &Program, processes: &[Process]) -> HashMap<u32, Vec<u32>> {
         let mut changed: HashMap<u32, Vec<u32>> = HashMap::new();
         for number in 0..program.totals().waits as u32 {
@@ -51,8 +51,8 @@ impl Causes {
                 let objects = self.objects.entry(wait.key.process).or_default();
                 written.name = objects.name(process.pid, &wait);
             }
-            // Of a process that has ended, all are written: one seen in the middle of its last change has the count and
-            // not yet the rest.
+            // For a process that has ended, all are written: a cause read in the middle of its last change has the
+            // new count, but not yet the rest.
             if process.live == 0 || written.count != wait.count {
                 changed.entry(wait.key.process).or_default().push(number);
             }
@@ -60,10 +60,10 @@ impl Causes {
         changed
     }
 
-    /// Writes kinds of waits of one process.
+    /// Writes causes of one process.
     ///
     /// # Errors
-    /// When it can't be written.
+    /// If the file can't be written.
     pub fn write(
         &mut self,
         numbers: &[u32],
@@ -87,19 +87,19 @@ impl Causes {
         Ok(())
     }
 
-    /// Which of the causes in its file a kind of waits is, once it is written.
+    /// Returns the index of a cause among those in its file, once it is written.
     #[must_use]
     pub fn number(&self, wait: u32) -> Option<u32> {
         let written = self.written.get(&wait)?;
         written.place.is_some().then_some(written.number)
     }
 
-    /// A process has ended, and all is written: its places are given back.
+    /// Frees the causes of a process that has ended, after everything was written.
     pub fn finish(&mut self, process: u32, program: &mut Program) {
         self.objects.remove(&process);
         for number in self.of_process.remove(&process).unwrap_or_default() {
             self.written.remove(&number);
-            // A place that can't be given back is lost, and counted when places run out.
+            // An entry that can't be freed is lost, and counted when there are no more.
             let _ = program.free_wait(number);
         }
     }
@@ -142,7 +142,7 @@ fn row_of(wait: &Wait, name: &[u8], processes: &[Process]) -> CauseRow {
         waker_name: wait.waker_name,
         name: [0; OBJECT_NAME],
     };
-    // The end of a long path says more than its beginning.
+    // The end of a long path is more informative than its beginning.
     let name = &name[name.len().saturating_sub(OBJECT_NAME - 1)..];
     row.name[..name.len()].copy_from_slice(name);
     row

@@ -1,4 +1,4 @@
-//! Copies rows into the files of their processes, and gives the places of ended processes back.
+//! Copies rows into the files of their processes, and frees the rows of processes that have ended.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -26,13 +26,13 @@ use crate::watcher::{Found, Watcher};
 /// A process that has rows.
 #[derive(Debug)]
 struct Target {
-    /// `None` when the file could not be created or written any more.
+    /// `None` if the file can't be created, or not be written any more.
     file: Option<SyscallsFile>,
     rows: Vec<u32>,
 }
 
 impl Target {
-    /// Brings what the header says of all processes up to date.
+    /// Updates the header's fields that are about all processes of the run.
     fn refresh(&mut self, totals: &Totals) {
         let Some(SyscallsFile { header, .. }) = &mut self.file else { return };
         header.written_ns = now_ns(libc::CLOCK_MONOTONIC);
@@ -43,7 +43,7 @@ impl Target {
         header.companion_cpu_ns = now_ns(libc::CLOCK_PROCESS_CPUTIME_ID);
         header.lost_causes = totals.lost_wakers;
         header.lost_blocked = header.lost_blocked.max(totals.lost_intervals);
-        header.lost_told = header.lost_told.max(totals.lost_told);
+        header.lost_single_syscalls = header.lost_single_syscalls.max(totals.lost_single_syscalls);
     }
 }
 
@@ -54,7 +54,7 @@ struct Written {
     count: u64,
 }
 
-/// All that is being recorded.
+/// Everything that is being recorded.
 #[derive(Debug)]
 pub struct Drain {
     directory: PathBuf,
@@ -66,15 +66,15 @@ pub struct Drain {
     intervals: HashMap<u32, Intervals>,
     narrations: HashMap<u32, Narration>,
     written: Vec<Option<Written>>,
-    /// Files that could not be written, the first with its error.
+    /// The first file that could not be written, and the error.
     failed: Option<(PathBuf, io::Error)>,
 }
 
-/// By the program in the kernel.
+/// The watcher that uses the eBPF program.
 pub struct Traced {
-    /// The program.
+    /// The eBPF program.
     pub program: Program,
-    /// Where its rows go.
+    /// Writes the program's rows to files.
     pub drain: Drain,
 }
 
@@ -103,14 +103,14 @@ impl Watcher for Traced {
             (totals.lost_samples, "samples for want of room"),
             (totals.lost_wakers, "causes of waits for want of room"),
             (totals.lost_intervals, "long waits for want of room"),
-            (totals.lost_told, "system calls of the narration for want of room"),
+            (totals.lost_single_syscalls, "system calls of the narration for want of room"),
         ]
     }
 }
 
 impl Drain {
-    /// Nothing yet. Files of processes without a recording go to `directory`. `sample_hz`: samples per second and
-    /// CPU, 0 where none are taken.
+    /// Begins without processes. Files of processes without a recording are created in `directory`. `sample_hz` is
+    /// the number of samples per second and CPU; 0 if none are taken.
     #[must_use]
     pub fn new(directory: PathBuf, cost: Cost, sample_hz: u64) -> Self {
         Self {
@@ -127,9 +127,9 @@ impl Drain {
         }
     }
 
-    /// Writes what has changed, and lets go of what has ended.
+    /// Writes what has changed, and closes the files of processes that have ended.
     pub fn round(&mut self, program: &mut Program) -> Found {
-        // Ended before the rows are read: then no row of theirs changes any more.
+        // The processes are read before the rows: of a process that has ended by now, no row changes any more.
         let processes = program.totals().processes as u32;
         let all: Vec<Process> =
             (0..processes).map(|i| program.processes.read(i as usize)).collect();
@@ -140,8 +140,8 @@ impl Drain {
             let wait = program.waits.read(interval.wait as usize);
             self.intervals.entry(wait.key.process).or_default().add(&interval, &wait);
         }
-        while let Some(told) = program.next_told() {
-            self.narrations.entry(told.process).or_default().add(&told);
+        while let Some(call) = program.next_single_syscall() {
+            self.narrations.entry(call.process).or_default().add(&call);
         }
         self.write_rows(program, &all);
         self.write_samples(program, &all);
@@ -167,12 +167,12 @@ impl Drain {
         self.written.resize(self.written.len().max(rows), None);
         for number in 0..rows {
             let row = program.rows.read(number);
-            // A row is filled in after it is counted.
+            // The count is set first when a row is filled in.
             if row.count == 0 {
                 continue;
             }
-            // Of a process that has ended, all rows are written: a row seen in the middle of its last
-            // change has the count and not yet the rest.
+            // For a process that has ended, all rows are written: a row read in the middle of its last change has the
+            // new count, but not yet the rest.
             let live = processes.get(row.process as usize).is_some_and(|process| process.live > 0);
             if live && self.written[number].is_some_and(|written| written.count == row.count) {
                 continue;
@@ -219,7 +219,7 @@ impl Drain {
         let mut all = std::mem::take(&mut self.samples);
         for (&number, samples) in &mut all {
             let Some(process) = processes.get(number as usize) else { continue };
-            // As long as it lives, or there is no telling any more.
+            // Only possible while the process lives.
             samples.look_up(process, now);
             samples.look_for_names(process, now);
             self.write_with(number, program, processes, |file| samples.write(file));
@@ -249,7 +249,7 @@ impl Drain {
     fn write_narrations(&mut self, program: &Program, processes: &[Process]) {
         let mut all = std::mem::take(&mut self.narrations);
         for (&number, narration) in all.iter_mut().filter(|(_, narration)| !narration.is_empty()) {
-            // As long as it is not known where its file is, they wait.
+            // They are kept until it is known where their file is.
             if processes.get(number as usize).is_some_and(has_name) {
                 self.write_with(number, program, processes, |file| narration.write(file));
             }
@@ -257,7 +257,8 @@ impl Drain {
         self.narrations = all;
     }
 
-    /// Writes something into the file of a process, if that can be written. A file that can't be written is left as it is.
+    /// Writes to the file of a process with `write`, if there is a file. After an error, the file is marked as
+    /// stopped and left as it is.
     fn write_with(
         &mut self,
         number: u32,
@@ -280,7 +281,7 @@ impl Drain {
         }
     }
 
-    /// A process has ended, and its rows are written.
+    /// Completes the file of a process that has ended, and frees its rows.
     fn finish(&mut self, program: &mut Program, number: u32, process: &Process) {
         self.causes.finish(number, program);
         self.intervals.remove(&number);
@@ -305,18 +306,18 @@ impl Drain {
             }
             for row in target.rows {
                 self.written[row as usize] = None;
-                // A place that can't be given back is lost, and counted when places run out.
+                // A row that can't be freed is lost, and counted when there are no more.
                 let _ = program.free_row(row);
             }
         }
         let _ = program.free_process(number);
     }
 
-    /// Gives all places of ended processes back and writes nothing of them.
+    /// Frees everything of processes that have ended, without writing it.
     pub fn forget(&mut self, program: &mut Program) {
         while program.next_sample().is_some() {}
         while program.next_interval().is_some() {}
-        while program.next_told().is_some() {}
+        while program.next_single_syscall().is_some() {}
         for row in 0..program.totals().rows as u32 {
             let _ = program.free_row(row);
         }
@@ -328,7 +329,7 @@ impl Drain {
         }
     }
 
-    /// Marks the files of processes that live as incomplete.
+    /// Marks the files of processes that still live as incomplete.
     pub fn stop(&mut self) {
         for target in self.targets.values_mut() {
             if let Some(file) = &mut target.file {
@@ -338,8 +339,8 @@ impl Drain {
     }
 }
 
-/// Whether what is seen of a process can be written: the name of its recording comes with the hello, and one without a
-/// name asks for nothing to be written. (One that is free began after the processes were read.)
+/// Whether what was observed of a process can be written: the name of its recording comes with the hello; an empty
+/// name asks that nothing is written. (A process with a free entry began after the entries were read.)
 fn has_name(process: &Process) -> bool {
     if process.state == PROCESS_GREETED && until_nul(&process.path).is_empty() {
         return false;
@@ -361,7 +362,7 @@ fn header_of(process: &Process, all: &[Process], cost: Cost) -> SyscallsHeader {
     }
 }
 
-/// The parent's place may have been given to another process since.
+/// Returns the parent's pid; 0 if the parent's entry may belong to another process by now.
 fn parent_pid_of(process: &Process, all: &[Process]) -> u32 {
     let parent = all.get(process.parent as usize);
     let is_it =
@@ -369,7 +370,7 @@ fn parent_pid_of(process: &Process, all: &[Process]) -> u32 {
     parent.filter(is_it).map_or(0, |parent| parent.own_pid)
 }
 
-/// A moment of `CLOCK_MONOTONIC`, in ns since 1970.
+/// Converts a time of `CLOCK_MONOTONIC` to ns since 1970.
 pub(crate) fn realtime_of(monotonic_ns: u64) -> u64 {
     let ago_ns = now_ns(libc::CLOCK_MONOTONIC).saturating_sub(monotonic_ns);
     now_ns(libc::CLOCK_REALTIME).saturating_sub(ago_ns)
@@ -385,8 +386,8 @@ fn until_nul(bytes: &[u8]) -> &[u8] {
     bytes.split(|&byte| byte == 0).next().unwrap_or(&[])
 }
 
-/// Beside the recording; where there is none, in the directory of the run. The path comes from a
-/// traced process, so it has to lead to what is its recording.
+/// Returns the path of a process's file: beside the recording, or, if there is none, in the directory of the run. The
+/// path comes from the traced process, so it is checked to lead to its recording.
 pub(crate) fn path_of(process: &Process, directory: &Path) -> PathBuf {
     let recording = Path::new(OsStr::from_bytes(until_nul(&process.path)));
     if process.state == PROCESS_GREETED && is_recording(recording, process.own_pid) {
@@ -408,7 +409,7 @@ fn is_recording(path: &Path, pid: u32) -> bool {
     recording_header(path).is_ok_and(|header| header.pid == pid)
 }
 
-/// The header of a recording.
+/// Reads the header of a recording.
 pub(crate) fn recording_header(path: &Path) -> io::Result<Header> {
     let refused = || io::Error::from(io::ErrorKind::InvalidInput);
     let mut header = Header::zeroed();
@@ -425,7 +426,7 @@ pub(crate) fn recording_header(path: &Path) -> io::Result<Header> {
     if header.magic == MAGIC { Ok(header) } else { Err(refused()) }
 }
 
-/// `CLOCK_MONOTONIC` is the clock that the program reads.
+/// Reads a clock in ns. The eBPF program reads `CLOCK_MONOTONIC`.
 pub(crate) fn now_ns(clock: libc::clockid_t) -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the kernel fills in the structure.

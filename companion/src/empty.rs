@@ -1,4 +1,4 @@
-//! The least that tracing system calls can cost: a pair of programs that do nothing.
+//! The minimum cost of tracing system calls: a pair of eBPF programs that do nothing.
 
 use aya::programs::BtfTracePoint;
 use aya::{Btf, Ebpf, include_bytes_aligned};
@@ -8,14 +8,14 @@ use crate::types;
 
 static OBJECT: &[u8] = include_bytes_aligned!("../bpf/empty.bpf.o");
 
-/// An empty program at each of `sys_enter` and `sys_exit`, as long as it lives.
+/// An empty program at each of `sys_enter` and `sys_exit`, attached as long as this lives.
 pub struct EmptyPair(#[allow(dead_code, reason = "dropping it detaches")] Ebpf);
 
 impl EmptyPair {
     /// Attaches the pair.
     ///
     /// # Errors
-    /// Without BTF or permission, and when the kernel refuses.
+    /// If there is no BTF or no permission, or if the kernel refuses.
     pub fn attach() -> Result<Self, Error> {
         let btf = types::of_kernel(OBJECT)?;
         let mut loaded =

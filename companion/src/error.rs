@@ -1,4 +1,4 @@
-//! Why nothing can be watched.
+//! Why system calls can't be watched.
 
 use std::io;
 
@@ -6,15 +6,15 @@ use aya::EbpfError;
 use aya::maps::MapError;
 use aya::programs::ProgramError;
 
-/// Why syscalls can't be watched; each is one line for people.
+/// Why system calls can't be watched; each message is one line for the user.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The kernel describes no types.
+    /// The kernel has no type information.
     #[error(
         "the kernel has no BTF (/sys/kernel/btf/vmlinux): it must be built with CONFIG_DEBUG_INFO_BTF"
     )]
     NoBtf,
-    /// They can't be read.
+    /// The type information can't be read.
     #[error("can't read the kernel's types: {0}")]
     Btf(io::Error),
     /// `bpf(2)` refused.
@@ -23,15 +23,15 @@ pub enum Error {
          `setcap cap_bpf,cap_perfmon+ep`, or allow bpf(2) in the container"
     )]
     NotPermitted,
-    /// A program did not get past the verifier, or could not be attached.
+    /// The verifier rejected a program, or it could not be attached.
     #[error("the kernel refused the program for {name}: {source}")]
     Program {
         /// Name of the tracepoint.
         name: &'static str,
-        /// What the kernel said.
+        /// The kernel's error.
         source: ProgramError,
     },
-    /// Which CPUs there are can't be told.
+    /// The list of CPUs can't be read.
     #[error("can't read which CPUs there are: {0}")]
     Cpus(io::Error),
     /// The object could not be loaded.
@@ -42,7 +42,7 @@ pub enum Error {
     Map {
         /// Name of the map.
         name: &'static str,
-        /// What happened.
+        /// The error.
         source: MapError,
     },
     /// A map could not be mapped into memory.
@@ -50,7 +50,7 @@ pub enum Error {
     Mmap {
         /// Name of the map.
         name: &'static str,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
 }

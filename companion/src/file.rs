@@ -1,4 +1,4 @@
-//! A `.syscalls` file, being written. Rows keep their place.
+//! Writes a `.syscalls` file. Rows never move.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -9,15 +9,15 @@ use bytemuck::{NoUninit, Zeroable, bytes_of};
 use chase_format::layout::{CHUNK_MAGIC, COMMITTED, ChunkHeader, ChunkKind, NONE, PAGE};
 use chase_format::syscalls::{
     BlockedRow, CauseRow, FileRow, MAGIC, MappingRow, OnCpuRow, READER_MIN, STATE_STOPPED,
-    SampleRow, SyscallRow, SyscallsHeader, ToldRow, VERSION, WaitRow,
+    SampleRow, SingleSyscallRow, SyscallRow, SyscallsHeader, VERSION, WaitRow,
 };
 
 use crate::shared::{ON_CPU, Row, WAIT_PREEMPTED, WAIT_VOLUNTARY};
 
-/// Bytes of a chunk.
+/// Size in bytes of a chunk.
 const CHUNK: usize = 4 * PAGE;
 
-/// The chunk that rows of one kind go to.
+/// The chunk to which rows of one kind are appended.
 #[derive(Debug)]
 struct Growing {
     kind: ChunkKind,
@@ -29,7 +29,7 @@ struct Growing {
 #[derive(Debug)]
 pub struct SyscallsFile {
     file: File,
-    /// What the first page says; written by [`SyscallsFile::write_header`].
+    /// The contents of the first page; written by [`SyscallsFile::write_header`].
     pub header: SyscallsHeader,
     syscalls: Growing,
     waits: Growing,
@@ -40,18 +40,18 @@ pub struct SyscallsFile {
     number_of_causes: u32,
     blocked: Growing,
     files: Growing,
-    told: Growing,
+    single_syscalls: Growing,
 }
 
-/// Where a row is in its file.
+/// The position of a row in its file.
 #[derive(Clone, Copy, Debug)]
 pub struct Place(u64);
 
 impl SyscallsFile {
-    /// Creates the file; an older one is replaced.
+    /// Creates the file, replacing an older one.
     ///
     /// # Errors
-    /// When it can't be created or written.
+    /// If it can't be created or written.
     pub fn create(path: &Path, header: SyscallsHeader) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
@@ -67,14 +67,14 @@ impl SyscallsFile {
             number_of_causes: 0,
             blocked: Growing::new(ChunkKind::Blocked),
             files: Growing::new(ChunkKind::Files),
-            told: Growing::new(ChunkKind::Told),
+            single_syscalls: Growing::new(ChunkKind::SingleSyscalls),
         };
         (this.header.magic, this.header.version) = (MAGIC, VERSION);
         this.header.reader_min = READER_MIN;
         this.header.header_len = size_of::<SyscallsHeader>() as u32;
         this.header.committed = PAGE as u64;
         if let Err(error) = this.begin() {
-            // On a full disk. A file that says nothing would be taken for a damaged one.
+            // The disk is full. An empty file would be taken for a damaged one.
             let _ = fs::remove_file(path);
             return Err(error);
         }
@@ -86,7 +86,7 @@ impl SyscallsFile {
         self.write_header()
     }
 
-    /// Says that no more comes. There is room for that, since there was for the header.
+    /// Marks the file as stopped. An error is ignored: the header's space exists, so there should be none.
     pub fn stop(&mut self) {
         self.header.state = STATE_STOPPED;
         let _ = self.write_header();
@@ -95,15 +95,15 @@ impl SyscallsFile {
     /// Writes the first page.
     ///
     /// # Errors
-    /// When it can't be written.
+    /// If it can't be written.
     pub fn write_header(&self) -> io::Result<()> {
         self.file.write_all_at(bytes_of(&self.header), 0)
     }
 
-    /// Adds a row.
+    /// Appends a row.
     ///
     /// # Errors
-    /// When it can't be written.
+    /// If it can't be written.
     pub fn add(&mut self, row: &Row) -> io::Result<Place> {
         let Self { file, header, .. } = self;
         match row.syscall {
@@ -113,81 +113,81 @@ impl SyscallsFile {
         }
     }
 
-    /// Adds a row of samples.
+    /// Appends a row of samples.
     ///
     /// # Errors
-    /// When it can't be written.
+    /// If it can't be written.
     pub fn add_samples(&mut self, row: &SampleRow) -> io::Result<Place> {
         self.samples.add(&self.file, &mut self.header, row)
     }
 
-    /// Adds a mapping.
+    /// Appends a mapping.
     ///
     /// # Errors
-    /// When it can't be written.
+    /// If it can't be written.
     pub fn add_mapping(&mut self, row: &MappingRow) -> io::Result<()> {
         self.mappings.add(&self.file, &mut self.header, row).map(drop)
     }
 
-    /// Adds a system call.
+    /// Appends a single system call.
     ///
     /// # Errors
-    /// When it can't be written.
-    pub fn add_told(&mut self, row: &ToldRow) -> io::Result<()> {
-        self.told.add(&self.file, &mut self.header, row).map(drop)
+    /// If it can't be written.
+    pub fn add_single_syscall(&mut self, row: &SingleSyscallRow) -> io::Result<()> {
+        self.single_syscalls.add(&self.file, &mut self.header, row).map(drop)
     }
 
-    /// Adds waits that are alike.
+    /// Appends a cause of waits.
     ///
     /// # Errors
-    /// When it can't be written.
+    /// If it can't be written.
     pub fn add_cause(&mut self, row: &CauseRow) -> io::Result<Place> {
         self.number_of_causes += 1;
         self.causes.add(&self.file, &mut self.header, row)
     }
 
-    /// How many causes there are.
+    /// Returns the number of causes written.
     #[must_use]
     pub fn causes(&self) -> u32 {
         self.number_of_causes
     }
 
-    /// Adds a long wait.
+    /// Appends a long wait.
     ///
     /// # Errors
-    /// When it can't be written.
+    /// If it can't be written.
     pub fn add_blocked(&mut self, row: &BlockedRow) -> io::Result<()> {
         self.blocked.add(&self.file, &mut self.header, row).map(drop)
     }
 
-    /// Adds samples of a file.
+    /// Appends samples of a file.
     ///
     /// # Errors
-    /// When it can't be written.
+    /// If it can't be written.
     pub fn add_file(&mut self, row: &FileRow) -> io::Result<Place> {
         self.files.add(&self.file, &mut self.header, row)
     }
 
-    /// Writes them again.
+    /// Rewrites samples of a file.
     ///
     /// # Errors
-    /// When it can't be written.
+    /// If it can't be written.
     pub fn update_file(&self, Place(at): Place, row: &FileRow) -> io::Result<()> {
         self.file.write_all_at(bytes_of(row), at)
     }
 
-    /// Writes them again.
+    /// Rewrites a cause of waits.
     ///
     /// # Errors
-    /// When it can't be written.
+    /// If it can't be written.
     pub fn update_cause(&self, Place(at): Place, row: &CauseRow) -> io::Result<()> {
         self.file.write_all_at(bytes_of(row), at)
     }
 
-    /// Writes a row again.
+    /// Rewrites a row.
     ///
     /// # Errors
-    /// When it can't be written.
+    /// If it can't be written.
     pub fn update(&self, Place(at): Place, row: &Row) -> io::Result<()> {
         match row.syscall {
             WAIT_VOLUNTARY | WAIT_PREEMPTED => self.file.write_all_at(bytes_of(&wait_row(row)), at),
@@ -196,10 +196,10 @@ impl SyscallsFile {
         }
     }
 
-    /// Writes a row of samples again.
+    /// Rewrites a row of samples.
     ///
     /// # Errors
-    /// When it can't be written.
+    /// If it can't be written.
     pub fn update_samples(&self, Place(at): Place, row: &SampleRow) -> io::Result<()> {
         self.file.write_all_at(bytes_of(row), at)
     }

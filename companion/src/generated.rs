@@ -1,5 +1,5 @@
-//! Names of generated code: compilers in processes list them in `/tmp/perf-PID.map`, or dump them in a file `jit-PID.dump`
-//! that they map. What both name is copied beside the recording, as one list.
+//! Names of generated code: just-in-time compilers list them in `/tmp/perf-PID.map`, or write them to a file
+//! `jit-PID.dump` that they map. The names of both are copied beside the recording, as one list.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
@@ -12,9 +12,9 @@ use crate::jitdump;
 use crate::maps;
 use crate::shared::Process;
 
-/// Of a longer list, or dump, only so many bytes are read.
+/// The maximum number of bytes that are read of a list or dump.
 const LONGEST: u64 = 1 << 28;
-/// What the copy of a list is called, behind the name of the recording.
+/// The extension of the copy, appended to the name of the recording.
 pub const EXTENSION: &str = "perf-map";
 
 /// What a process that has run generated code says of it.
@@ -25,8 +25,8 @@ pub struct Names {
 }
 
 impl Names {
-    /// Opens the list and the dump, at the moment `now_ns` of `CLOCK_MONOTONIC`, while the process lives, since its `/tmp` may be no other's.
-    /// `mapped` are the paths of the files that it has mapped.
+    /// Opens the list and the dump while the process lives, since it may have a `/tmp` of its own. `now_ns` is the time
+    /// by `CLOCK_MONOTONIC`, `mapped` are the paths of the files that the process has mapped.
     pub fn open_files<'m>(
         &mut self,
         process: &Process,
@@ -55,16 +55,16 @@ impl Names {
         }
     }
 
-    /// Copies what a process that has ended says beside its recording, if that is by the same user: what it names may
-    /// be a link to anything.
+    /// Copies the names of a process that has ended beside its recording. A list or dump of another owner than the
+    /// recording's is ignored, since it may be a link to any file.
     ///
     /// # Errors
-    /// When the copy can't be written.
+    /// If the copy can't be written.
     pub fn keep(mut self, process: &Process, recording: &Path, now_ns: u64) -> io::Result<()> {
         let Ok(owner) = fs::metadata(recording).map(|recording| recording.uid()) else {
             return Ok(());
         };
-        // A short life may have been missed.
+        // A process that lived only briefly may have been missed.
         let missed = || open(&list_of(Path::new("/"), process), process, now_ns).ok();
         let is_owners = |file: &File| file.metadata().is_ok_and(|metadata| metadata.uid() == owner);
         let list = self.list.take().or_else(missed).filter(is_owners);
@@ -75,7 +75,7 @@ impl Names {
         let mut options = OpenOptions::new();
         let create = options.write(true).create_new(true).mode(0o600);
         let mut copy = match create.open(with_extension(recording)) {
-            // Whose it is nobody knows.
+            // It may belong to anybody.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
             copy => BufWriter::new(copy?),
         };
@@ -101,7 +101,7 @@ fn list_of(root: &Path, process: &Process) -> PathBuf {
     root.join(format!("tmp/perf-{}.map", process.own_pid))
 }
 
-/// A regular file that was written in the time of a process.
+/// Opens a file of names. Fails unless it is a regular file, written while the process lived.
 fn open(path: &Path, process: &Process, now_ns: u64) -> io::Result<File> {
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     let list = OpenOptions::new().read(true).custom_flags(flags).open(path)?;

@@ -1,4 +1,4 @@
-//! A thread of this process that is traced as if it were recorded, to measure what tracing costs.
+//! Traces a thread of this process as if it were recorded, to measure the cost of tracing.
 
 use std::arch::asm;
 use std::cell::Cell;
@@ -6,20 +6,20 @@ use std::ptr;
 
 use crate::shared::{GOODBYE, HELLO, HELLO_VERSION, Hello};
 
-/// Bytes of a node in a recording.
+/// Size in bytes of a node in a recording.
 const UNIT: u64 = 128;
 
 thread_local! {
-    /// Stands for the hook's.
+    /// Stands for the hook's context word.
     static WORD: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The calling thread, traced until this is dropped.
+/// Traces the calling thread until this is dropped.
 #[derive(Debug)]
 pub struct Greeter(());
 
 impl Greeter {
-    /// Says hello in `session`; the context will be number `context`, which is below 2^16.
+    /// Sends a hello for `session`; the thread's context is number `context`.
     #[must_use]
     pub fn new(session: u64, context: u16) -> Self {
         const BASE: u64 = 1 << 32;
@@ -50,7 +50,7 @@ impl Drop for Greeter {
     }
 }
 
-/// The kernel knows neither number, and answers EINVAL.
+/// The kernel doesn't know these options, and returns EINVAL.
 fn prctl(option: u32, argument: usize) {
     // SAFETY: an option that does not exist does nothing.
     unsafe { libc::syscall(libc::SYS_prctl, u64::from(option), argument, 0, 0, 0) };

@@ -1,4 +1,4 @@
-//! Long waits, one by one, on their way into the files of their processes.
+//! Single long waits, to be written into the files of their processes.
 
 use std::io;
 
@@ -7,20 +7,20 @@ use chase_format::syscalls::BlockedRow;
 use crate::file::SyscallsFile;
 use crate::shared::{Interval, Wait};
 
-/// Long waits of a process, at most: 2 MB of its file.
+/// The maximum number of long waits of a process: 2 MB of its file.
 const MOST: u32 = 1 << 16;
 
 /// Long waits of one process that are not written yet.
 #[derive(Debug, Default)]
 pub struct Intervals {
-    /// With the number of what they have in common with others, in the program.
+    /// Each with the number of its cause in the eBPF program.
     waiting: Vec<(u32, BlockedRow)>,
     seen: u32,
     lost: u64,
 }
 
 impl Intervals {
-    /// Adds one. What it has in common with others may not be written yet.
+    /// Adds a wait, whose cause may not be written yet.
     pub fn add(&mut self, interval: &Interval, wait: &Wait) {
         if self.seen == MOST {
             self.lost += 1;
@@ -37,10 +37,10 @@ impl Intervals {
         self.waiting.push((interval.wait, row));
     }
 
-    /// Writes those whose cause is written; `place` tells which of the causes in the file that is.
+    /// Writes the waits whose cause is written; `place` returns the cause's index in the file.
     ///
     /// # Errors
-    /// When it can't be written.
+    /// If the file can't be written.
     pub fn write(
         &mut self,
         file: &mut SyscallsFile,

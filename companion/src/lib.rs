@@ -1,16 +1,15 @@
-//! Watches, by an eBPF program, which syscalls each library call of a recorded process makes and
-//! how long its threads are off the CPU, and takes samples of what they run; writes that beside the recordings.
+//! Observes by an eBPF program which syscalls each library call of a recorded process makes, and how long its threads
+//! are off the CPU, and takes samples of what they run; writes that beside the recordings.
 //!
-//! The data flows one way: the program in the kernel (`bpf/syscalls.bpf.c`) counts into rows of
-//! shared memory ([`shared`], [`mapping`]), and lines samples up; the companion copies both, while the processes run,
-//! into files ([`drain`], [`file`](mod@file)), whose format is [`chase_format::syscalls`].
+//! The data flows one way. The program in the kernel (`bpf/syscalls.bpf.c`) counts in rows of shared memory
+//! ([`shared`], [`mapping`]) and queues samples; while the processes run, the companion copies both to files
+//! ([`drain`], [`file`](mod@file)), whose format is [`chase_format::syscalls`].
 //!
-//! A process asks to be traced by a hello ([`shared::Hello`]); its children are traced with it.
-//! Processes of other users are refused, and tracing ends at a set-id image.
+//! A process asks to be traced by a hello ([`shared::Hello`]); its children are traced with it. Processes of other
+//! users are refused, and tracing ends at a set-id image.
 //!
-//! What it does not do: it stops and changes nothing in the traced processes, and it does not see
-//! what is no syscall (io_uring's operations, calls that the vDSO answers).
-//!
+//! It never stops or changes the traced processes. It doesn't see what is not a syscall (operations of io_uring,
+//! calls that the vDSO answers).
 
 pub mod calibrate;
 pub mod causes;

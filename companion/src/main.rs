@@ -26,9 +26,9 @@ use clap::Parser;
 /// How often rows are copied.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// From finding the companion to saying hello takes a process no longer.
+/// A process takes no longer than this from finding the companion to sending its hello.
 const LAST_LOOK: Duration = Duration::from_millis(20);
-/// Processes that end in a round; with more, the next round begins at once, since places run out.
+/// If this many processes have ended in a round, the next round begins immediately, since rows may run out.
 const MANY_ENDED: usize = 64;
 
 #[derive(Parser)]
@@ -70,7 +70,7 @@ extern "C" fn stop(_: i32) {
     STOP.store(true, Ordering::Relaxed);
 }
 
-/// A handler that does nothing; a signal that is ignored would be so in the application too.
+/// A handler that does nothing. If the signal were ignored, the application would inherit that.
 extern "C" fn pass(_: i32) {}
 
 type Handler = extern "C" fn(i32);
@@ -87,27 +87,28 @@ fn main() -> ExitCode {
     }
 }
 
-/// Says one line to who started this, or to who reads `companion.log` when that one has gone.
+/// Writes a line to whoever started the companion, or to `companion.log` if that one is gone.
 fn report_line(arguments: &Arguments, line: &str) {
-    let told = match arguments.ready_fd {
+    let written = match arguments.ready_fd {
         // SAFETY: the caller passed the descriptor to be used; it is not closed here.
         Some(fd) => writeln!(ManuallyDrop::new(unsafe { File::from_raw_fd(fd) }), "{line}"),
         None => writeln!(io::stderr(), "{line}"),
     };
-    let told = told.or_else(|_| {
+    let written = written.or_else(|_| {
         let log = arguments.output.join("companion.log");
         writeln!(File::options().append(true).create(true).open(log)?, "{line}")
     });
-    // Nobody is left to be told.
-    let _ = told;
+    // There is nobody left to read it.
+    let _ = written;
 }
 
-/// Leaves the reason for the processes that come next: who started this may wait no longer.
+/// Leaves the reason for the processes that come next, in case that whoever started the companion has stopped
+/// waiting.
 fn note_failure(arguments: &Arguments, reason: &str) {
     let Some(fd) = arguments.lock_fd else { return };
     // SAFETY: the caller passed the descriptor to be used; it is not closed here.
     let file = ManuallyDrop::new(unsafe { File::from_raw_fd(fd) });
-    // Where that fails, the next process finds out by itself.
+    // If this fails, the next process finds out by itself.
     let _ = Session::fail(&file, reason);
 }
 
@@ -128,8 +129,8 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
     if let Some(pid) = arguments.watch {
         watcher.follow(pid).map_err(anyhow::Error::from_boxed)?;
     }
-    // What a terminal sends to all is for the application to obey: its end is still to be seen.
-    // A limit on files shows as an error of the write.
+    // Signals that a terminal sends to all processes are for the application, whose end is still to be recorded. A
+    // limit on file sizes shows as an error of the write.
     for (signal, handler) in [
         (libc::SIGTERM, stop as Handler),
         (libc::SIGINT, pass),
@@ -155,7 +156,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
         let started = command.spawn().with_context(|| format!("can't start {}", name.display()))?;
         watcher.follow(started.id()).map_err(anyhow::Error::from_boxed)?;
         child = Some(started);
-        // Nobody reads the file for that.
+        // No process reads the file in this case.
         later.extend(
             said.strip_prefix(SAMPLES)
                 .map(|why| format!("chase: syscalls are not recorded: {why}")),
@@ -163,8 +164,8 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
     } else {
         let answer = if said.starts_with(SAMPLES) { &said } else { "ready" };
         match arguments.ready_fd {
-            // Who started this may have gone on without it.
-            // SAFETY: as in `tell`.
+            // Whoever started the companion may have stopped waiting.
+            // SAFETY: as in `report_line`.
             Some(fd) => drop(writeln!(unsafe { File::from_raw_fd(fd) }, "{answer}")),
             None => report_line(arguments, answer),
         }
@@ -174,9 +175,9 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
     let status = watch(&mut *watcher, &announced, child, patience, linger)?;
     announced.close()?;
     sleep(LAST_LOOK);
-    // Somebody may have said hello in the last moment.
+    // A process may have sent its hello in the last moment.
     while watcher.round().live > 0 && !STOP.load(Ordering::Relaxed) {
-        // Another companion may take hellos by now; these processes are ours.
+        // Another companion may accept hellos by now; these processes are ours.
         let again = announced.reopen()?;
         watch(&mut *watcher, &announced, None, Duration::ZERO, Duration::ZERO)?;
         if again {
@@ -200,19 +201,19 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
     Ok(status)
 }
 
-/// What was begun.
+/// The result of starting.
 struct Begun {
     watcher: Box<dyn Watcher>,
-    /// The session, for the processes that look for it.
+    /// The second line of the session file.
     said: String,
-    /// Lines for people, for the end.
+    /// Lines for the user, to be printed at the end.
     later: Vec<String>,
 }
 
-/// Watches by the program in the kernel, or takes samples alone where that is not possible.
+/// Starts the eBPF program, or, if that is not possible, only takes samples.
 fn begin(arguments: &Arguments, session: u64, user: u32, rate: Rate) -> Result<Begun> {
     let before_ns = untraced_ns();
-    // To find out by loading it would take longer than a program waits.
+    // Trying to load it would take longer than a program waits.
     let started = if may_load() { Program::start(session, user) } else { Err(Error::NotPermitted) };
     match started {
         Ok(program) => Ok(trace(program, arguments, session, rate, before_ns)),
@@ -231,7 +232,7 @@ fn begin(arguments: &Arguments, session: u64, user: u32, rate: Rate) -> Result<B
     }
 }
 
-/// Whether this process has the capabilities that tracing programs need.
+/// Whether this process has the capabilities needed to load tracing programs.
 fn may_load() -> bool {
     const SYS_ADMIN: u32 = 21;
     const PERFMON: u32 = 38;
@@ -240,7 +241,7 @@ fn may_load() -> bool {
     let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     let Some(effective) = effective.and_then(|digits| u64::from_str_radix(digits.trim(), 16).ok())
     else {
-        // The kernel will say.
+        // Unknown; the kernel will decide.
         return true;
     };
     let has = |capability: u32| effective >> capability & 1 == 1;
@@ -264,14 +265,14 @@ fn trace(
         later.push(format!("chase: no samples are taken: {error}"));
     }
     let mut drain = Drain::new(arguments.output.clone(), cost, sample_hz);
-    // The process that was measured is no result.
+    // The process that was measured is not part of the results.
     drain.forget(&mut program);
     let watcher = Box::new(Traced { program, drain });
     Begun { watcher, said: Session::line(session), later }
 }
 
-/// Until the last process has ended and nobody came for a while (`linger`), nobody came at all (`patience`), or a signal
-/// says so.
+/// Watches until the last process has ended and no other came for `linger`, or none came at all within `patience`, or
+/// a signal asks to stop.
 fn watch(
     watcher: &mut dyn Watcher,
     session: &Session,
@@ -301,7 +302,7 @@ fn watch(
             const SIGNALLED: i32 = 128;
             let code = ended.code().unwrap_or_else(|| SIGNALLED + ended.signal().unwrap_or(0));
             status = ExitCode::from(code as u8);
-            // Who has not come until now is not awaited.
+            // Processes that have not come by now are not waited for.
             (child, any) = (None, true);
             continue;
         }
@@ -318,8 +319,8 @@ fn watch(
     }
 }
 
-/// What the application set for itself is not meant for the companion: a file for each process,
-/// and time on any processor.
+/// Resets limits that were inherited from the application: the companion needs a file for each process, and time on
+/// any processor.
 fn own_limits() {
     // SAFETY: the kernel reads and fills in structures of the right type; what it refuses stays as
     // it is.
@@ -339,7 +340,7 @@ fn own_limits() {
     }
 }
 
-/// The clock of `companion.session`.
+/// Reads the clock used in `companion.session`.
 fn monotonic_ns() -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the kernel fills in the structure.

@@ -1,4 +1,4 @@
-//! A map's elements in memory, which the kernel's side changes at any moment.
+//! The elements of an eBPF map in memory, which the kernel may change at any moment.
 
 use std::io;
 use std::marker::PhantomData;
@@ -19,7 +19,7 @@ impl<T: Pod> Mapping<T> {
     /// Maps `len` elements of the map `fd`.
     ///
     /// # Errors
-    /// When the kernel refuses to.
+    /// If the kernel refuses.
     pub fn new(fd: impl AsFd, len: usize) -> io::Result<Self> {
         const { assert!(size_of::<T>().is_multiple_of(8), "elements lie as in the map") };
         let protection = libc::PROT_READ | libc::PROT_WRITE;
@@ -34,10 +34,10 @@ impl<T: Pod> Mapping<T> {
         Ok(Self { base: base.cast(), len, element: PhantomData })
     }
 
-    /// The element as of now; its fields may be one change apart.
+    /// Returns a copy of an element; its fields may be one change apart.
     ///
     /// # Panics
-    /// When `index` is beyond the end.
+    /// If `index` is beyond the end.
     #[must_use]
     pub fn read(&self, index: usize) -> T {
         assert!(index < self.len, "{index} of {}", self.len);
@@ -45,10 +45,10 @@ impl<T: Pod> Mapping<T> {
         unsafe { ptr::read_volatile(self.base.add(index)) }
     }
 
-    /// Changes an element that the kernel's side does not use now.
+    /// Changes an element that the kernel does not use at the moment.
     ///
     /// # Panics
-    /// When `index` is beyond the end.
+    /// If `index` is beyond the end.
     pub fn write(&mut self, index: usize, value: T) {
         assert!(index < self.len, "{index} of {}", self.len);
         // SAFETY: as above.

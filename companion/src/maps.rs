@@ -1,4 +1,4 @@
-//! Executable memory of a process, from `/proc/PID/maps`.
+//! Reads the executable mappings of a process from `/proc/PID/maps`.
 
 use std::fs;
 use std::io;
@@ -8,10 +8,10 @@ use chase_format::syscalls::{MAPPING_PATH, MappingRow};
 
 use crate::shared::Process;
 
-/// Inode of the pid namespace that all others are in.
+/// Inode of the initial pid namespace, which contains all others.
 const FIRST_NAMESPACE: u64 = 0xeffffffc;
 
-/// One mapping.
+/// A mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapping {
     /// First address.
@@ -25,26 +25,26 @@ pub struct Mapping {
 }
 
 impl Mapping {
-    /// Whether the address is in it.
+    /// Whether it contains the address.
     #[must_use]
     pub fn holds(&self, address: u64) -> bool {
         (self.start..self.end).contains(&address)
     }
 
-    /// Whether it is memory of no file, such as compilers fill.
+    /// Whether it is anonymous memory, such as compilers use for generated code.
     #[must_use]
     pub fn is_anonymous(&self) -> bool {
         self.path.is_empty()
     }
 
-    /// Whether the other one is of the same memory, whenever it was seen.
+    /// Whether `other` is the same mapping, seen at any time.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         (self.start, self.end, self.offset) == (other.start, other.end, other.offset)
             && self.path == other.path
     }
 
-    /// As in the file.
+    /// Converts it to a row of the file.
     #[must_use]
     pub fn row(&self) -> MappingRow {
         let Self { start, end, offset, seen_ns, .. } = *self;
@@ -55,21 +55,21 @@ impl Mapping {
     }
 }
 
-/// The number of a process in `/proc`.
+/// Returns the number of a process in `/proc`.
 ///
 /// # Errors
-/// When `/proc` can't be read.
+/// If `/proc` can't be read.
 pub fn number_of(process: &Process) -> io::Result<u32> {
-    // Numbers in /proc are those of the namespace that the companion is in. The process's are known for the first one and
-    // its own.
+    // Numbers in /proc are those of the companion's namespace. The process's numbers are known for the initial
+    // namespace and for its own.
     let is_first = fs::metadata("/proc/self/ns/pid")?.ino() == FIRST_NAMESPACE;
     Ok(if is_first { process.pid } else { process.own_pid })
 }
 
-/// The executable mappings of a process, as of now.
+/// Reads the current executable mappings of a process.
 ///
 /// # Errors
-/// When it has ended, or may not be looked at.
+/// If it has ended, or may not be inspected.
 pub fn executable_of(process: &Process) -> io::Result<Vec<Mapping>> {
     let pid = number_of(process)?;
     let text = fs::read(format!("/proc/{pid}/maps"))?;
@@ -81,7 +81,7 @@ pub fn executable_of(process: &Process) -> io::Result<Vec<Mapping>> {
         .collect())
 }
 
-/// A line, and whether what it tells of is executable.
+/// Parses a line; also returns whether the mapping is executable.
 fn parse(line: &[u8]) -> Option<(Mapping, bool)> {
     // start-end rwxp offset device inode     path
     let mut fields = line.splitn(6, |&byte| byte == b' ');

@@ -1,4 +1,4 @@
-//! What descriptors of a process are of.
+//! Finds out what descriptors of a process refer to.
 
 use std::collections::HashMap;
 use std::fs;
@@ -8,16 +8,16 @@ use std::os::unix::fs::MetadataExt;
 
 use crate::shared::{Ends, Wait};
 
-/// Paths of files of one process: by descriptor and inode.
+/// Paths of files of one process, by descriptor and inode.
 #[derive(Debug, Default)]
 pub struct Objects {
     paths: HashMap<(u32, u64), Vec<u8>>,
 }
 
 impl Objects {
-    /// What the descriptor that a thread of process `pid`, as the companion sees it, waited for is of: a path, or
-    /// `pipe 4711`, `socket 127.0.0.1:6379 to 127.0.0.1:40000`, `socket 4711`. Of a file that is closed already, the path is the last part
-    /// of it.
+    /// Returns what a thread waited for by a descriptor: a path, or `pipe 4711`, `socket 127.0.0.1:6379 to
+    /// 127.0.0.1:40000`, `socket 4711`. For a file that is closed already, only the path's last component. `pid` is
+    /// the process as the companion sees it.
     pub fn name(&mut self, pid: u32, wait: &Wait) -> Vec<u8> {
         let inode = wait.key.object;
         match wait.mode & libc::S_IFMT {
@@ -34,7 +34,7 @@ impl Objects {
     }
 }
 
-/// Empty if the descriptor no longer has this inode.
+/// Returns the path of a descriptor; empty if the descriptor has another inode by now.
 fn path(pid: u32, descriptor: u32, inode: u64) -> Vec<u8> {
     let link = format!("/proc/{pid}/fd/{descriptor}");
     let is_it = fs::metadata(&link).is_ok_and(|metadata| metadata.ino() == inode);

@@ -1,7 +1,8 @@
-//! Events that an ordinary user may open on processes of its own: the clock of each CPU, while they run in user space.
+//! Perf events that an ordinary user may open on processes of its own: the timer of each CPU, while they run in user
+//! space.
 //!
-//! A ring in memory that is shared with the kernel belongs to each CPU; what happens there in any of the processes is
-//! lined up in it. The layouts are those of `linux/perf_event.h`.
+//! Each CPU has a ring buffer in memory that is shared with the kernel, for records about any of the processes. The
+//! layouts are those of `linux/perf_event.h`.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -11,10 +12,11 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 use bytemuck::{Pod, Zeroable};
 
 const PAGE: usize = 4096;
-/// Pages of a ring, the most that is tried first. An ordinary user may lock 516 KiB per CPU in all.
+/// The number of pages of a ring buffer: the most, which is tried first, and the least. An ordinary user may lock 516
+/// KiB per CPU in total.
 const MOST_PAGES: usize = 64;
 const FEWEST_PAGES: usize = 4;
-/// Where the kernel's page has the end and the beginning of what is in the ring.
+/// Offsets in the first page of the positions up to which the kernel has written, and up to which we have read.
 const HEAD: usize = 1024;
 const TAIL: usize = 1032;
 
@@ -34,7 +36,7 @@ const CLOSE_ON_EXEC: u64 = 1 << 3;
 /// `_IO('$', 5)`.
 const SET_OUTPUT: libc::c_ulong = 0x2405;
 
-/// The first 112 bytes of `struct perf_event_attr`, which Linux 4.1 has.
+/// The first 112 bytes of `struct perf_event_attr`, as in Linux 4.1.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct Attributes {
@@ -64,19 +66,19 @@ pub struct Event {
 }
 
 impl Event {
-    /// Takes `hz` samples per second of the time that thread `tid` runs on `cpu`, in user space.
+    /// Takes `hz` samples per second of thread `tid` while it runs on `cpu` in user space.
     ///
     /// # Errors
-    /// `EACCES` or `EPERM` where it is not allowed, `ESRCH` if the thread is gone.
+    /// `EACCES` or `EPERM` if this is not allowed, `ESRCH` if the thread has ended.
     pub fn open(tid: u32, cpu: u32, hz: u64) -> io::Result<Self> {
         let flags = INHERIT | EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR | FREQUENCY | TASK | COMM;
         Self::open_with(tid as i32, cpu as i32, hz, flags | COMM_EXEC | SAMPLE_ID_ALL)
     }
 
-    /// Samples of the calling thread that nobody reads, as often as `hz` says.
+    /// Takes `hz` samples per second of the calling thread, which nobody reads.
     ///
     /// # Errors
-    /// As [`Event::open`].
+    /// As for [`Event::open`].
     pub fn of_this_thread(hz: u64) -> io::Result<Self> {
         Self::open_with(0, -1, hz, EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR | FREQUENCY)
     }
@@ -93,7 +95,7 @@ impl Event {
             ..Attributes::zeroed()
         };
         let no_group = -1;
-        // SAFETY: the kernel reads as many bytes as the structure says that it has.
+        // SAFETY: the kernel reads as many bytes as `size` says.
         let fd = unsafe {
             let attributes = &raw const attributes;
             libc::syscall(libc::SYS_perf_event_open, attributes, tid, cpu, no_group, CLOSE_ON_EXEC)
@@ -101,14 +103,14 @@ impl Event {
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: it is open, and nobody else has it.
+        // SAFETY: the descriptor is open, and nobody else has it.
         Ok(Self { fd: unsafe { OwnedFd::from_raw_fd(fd as i32) } })
     }
 
-    /// What this event finds goes into the ring of another one of its CPU.
+    /// Sends this event's records to the ring buffer of another event of the same CPU.
     ///
     /// # Errors
-    /// When the kernel refuses.
+    /// If the kernel refuses.
     pub fn write_to(&self, ring: &Ring) -> io::Result<()> {
         // SAFETY: both are events; nothing but their descriptors is passed.
         let result =
@@ -117,25 +119,25 @@ impl Event {
     }
 }
 
-/// What the kernel tells of.
+/// What a record reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
-    /// A thread was at this address.
+    /// A sample of a thread at this address.
     Sample(u64),
-    /// It was started; by a process of this number, its own if it is a thread of it.
+    /// The thread was started by the process with this number, which is its own if it is a further thread.
     Fork(u32),
-    /// It has begun another image, of this name.
+    /// The process has begun another image with this name.
     Exec([u8; 16]),
-    /// It has ended.
+    /// The thread has ended.
     Exit,
-    /// So many records found no room.
+    /// This many records were lost for lack of room.
     Lost(u64),
 }
 
-/// A record of a ring.
+/// A record of a ring buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// `CLOCK_MONOTONIC`.
+    /// Time by `CLOCK_MONOTONIC`.
     pub time_ns: u64,
     /// Process id.
     pub pid: u32,
@@ -145,7 +147,7 @@ pub struct Record {
     pub what: What,
 }
 
-/// The ring of a CPU.
+/// The ring buffer of a CPU.
 #[derive(Debug)]
 pub struct Ring {
     event: Event,
@@ -154,16 +156,16 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// A ring for the records of `event`, and of others that are told to use it.
+    /// Makes a ring buffer for the records of `event`, and of other events that are told to use it.
     ///
     /// # Errors
-    /// When there is no memory that may be locked.
+    /// If not enough memory may be locked.
     pub fn for_event(event: Event) -> io::Result<Self> {
         let mut pages = MOST_PAGES;
         loop {
             let len = (pages + 1) * PAGE;
             let access = libc::PROT_READ | libc::PROT_WRITE;
-            // SAFETY: a new mapping, where the kernel likes.
+            // SAFETY: A new mapping, at an address of the kernel's choice.
             let base = unsafe {
                 libc::mmap(ptr::null_mut(), len, access, libc::MAP_SHARED, event.fd.as_raw_fd(), 0)
             };
@@ -178,12 +180,12 @@ impl Ring {
     }
 
     fn position(&self, at: usize) -> &AtomicU64 {
-        // SAFETY: an aligned word of the first page, which lives as long as this, and which the kernel reads and
-        // writes as a whole.
+        // SAFETY: an aligned word of the first page, which is mapped as long as this exists, and which the kernel
+        // reads and writes as a whole.
         unsafe { AtomicU64::from_ptr(self.base.add(at).cast()) }
     }
 
-    /// Adds the records that are there to `records`, and makes room for others.
+    /// Appends the records in the buffer to `records`, and frees their space.
     pub fn take(&self, records: &mut Vec<Record>) {
         let head = self.position(HEAD).load(Ordering::Acquire);
         let mut tail = self.position(TAIL).load(Ordering::Relaxed);
@@ -199,12 +201,12 @@ impl Ring {
             }
             tail += size as u64;
         }
-        // What was read is read before the kernel may write there.
+        // Everything must be read before the kernel may overwrite it.
         fence(Ordering::SeqCst);
         self.position(TAIL).store(head, Ordering::Release);
     }
 
-    /// So many bytes from a place of the ring on.
+    /// Copies bytes from a position of the buffer.
     fn copy<'b>(&self, at: u64, len: usize, bytes: &'b mut Vec<u8>) -> Option<&'b [u8]> {
         if len > self.bytes {
             return None;
@@ -224,20 +226,20 @@ impl Ring {
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        // SAFETY: it was mapped with this length, and nobody has a reference to it any more.
+        // SAFETY: it was mapped with this length, and nothing refers to it any more.
         unsafe { libc::munmap(self.base.cast(), self.bytes + PAGE) };
     }
 }
 
-/// Bytes of a record's header: kind, flags, size.
+/// Size in bytes of a record's header: kind, flags, size.
 const HEADER: usize = 8;
-/// Flag of a name that came by `exec`.
+/// Flag of a name set by `exec`.
 const BY_EXEC: u16 = 1 << 13;
 
 fn parse(bytes: &[u8]) -> Option<Record> {
     let number = |at: usize| Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
     let long = |at: usize| Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
-    // Behind what is special to a kind there are pid, tid and time.
+    // The part that depends on the kind is followed by pid, tid and time.
     let end = bytes.len().checked_sub(16)?;
     let own = |what| {
         Some(Record { time_ns: long(end + 8)?, pid: number(end)?, tid: number(end + 4)?, what })

@@ -1,4 +1,4 @@
-//! Loads the eBPF program, attaches it, and gives its maps.
+//! Loads and attaches the eBPF program, and gives access to its maps.
 
 use std::fs;
 use std::io;
@@ -13,15 +13,15 @@ use bytemuck::{Pod, Zeroable};
 pub use crate::error::Error;
 use crate::mapping::Mapping;
 use crate::shared::{
-    Interval, PROCESSES, Process, ROWS, Row, Sample, Told, Totals, WAITS, Wait, WaitKey,
+    Interval, PROCESSES, Process, ROWS, Row, Sample, SingleSyscall, Totals, WAITS, Wait, WaitKey,
 };
 use crate::types;
 
 /// The compiled program, built from `bpf/syscalls.bpf.c`.
 pub static OBJECT: &[u8] = include_bytes_aligned!("../bpf/syscalls.bpf.o");
 
-/// The programs and their tracepoints, which have the same names, in the order of attaching: ends
-/// before beginnings, so that nothing that began before is taken for whole.
+/// The programs, which have the names of their tracepoints, in the order of attaching: those for ends come before
+/// those for beginnings, so that nothing that began before is taken for complete.
 const PROGRAMS: [&str; 7] = [
     "sched_process_exit",
     "sched_process_exec",
@@ -35,13 +35,13 @@ const PROGRAMS: [&str; 7] = [
 /// The program that takes samples.
 const TAKE_SAMPLE: &str = "take_sample";
 
-/// Room for samples that wait to be copied, of each CPU: 2,000, which is two seconds.
+/// Size in bytes of the buffer for samples of each CPU: for 2,000 samples, which is two seconds.
 const SAMPLES_BYTES: u32 = 1 << 18;
 
-/// Threads that the table by thread number holds in one element.
+/// How many threads one element of the table by thread number holds.
 const THREADS_IN_BLOCK: u32 = 64;
 
-/// Key of the table that finds a thread's row.
+/// Key of the table that finds a row.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 pub struct RowKey {
@@ -58,15 +58,15 @@ pub struct RowKey {
 // SAFETY: plain integers without padding.
 unsafe impl aya::Pod for RowKey {}
 
-/// The running program. Dropping it detaches it.
+/// The running program, detached when this is dropped.
 pub struct Program {
-    /// All rows; the first [`Totals::rows`] have been used.
+    /// All rows; the first [`Totals::rows`] are used, or were.
     pub rows: Mapping<Row>,
-    /// All processes; the first [`Totals::processes`] have been used.
+    /// All processes; the first [`Totals::processes`] are used, or were.
     pub processes: Mapping<Process>,
     /// One element.
     pub totals: Mapping<Totals>,
-    /// All kinds of waits; the first [`Totals::waits`] have been used.
+    /// All causes of waits; the first [`Totals::waits`] are used, or were.
     pub waits: Mapping<Wait>,
     wait_of: HashMap<MapData, WaitKey, u32>,
     free_waits: Queue<MapData, u32>,
@@ -80,14 +80,14 @@ pub struct Program {
     loaded: Ebpf,
 }
 
-/// Largest thread number of this kernel.
+/// Returns the largest thread number of this kernel.
 fn most_threads() -> u32 {
     const LARGEST: u32 = 1 << 22;
     let text = fs::read_to_string("/proc/sys/kernel/pid_max").unwrap_or_default();
     text.trim().parse().unwrap_or(LARGEST)
 }
 
-/// Whether there is a chance: without, the kernel's types are read for nothing.
+/// Whether loading may succeed: otherwise, reading the kernel's types would be in vain.
 fn has_capabilities() -> bool {
     const ADMIN: u64 = 1 << 21;
     const PERFMON_AND_BPF: u64 = 1 << 38 | 1 << 39;
@@ -97,7 +97,7 @@ fn has_capabilities() -> bool {
     effective.is_none_or(|all| all & ADMIN != 0 || all & PERFMON_AND_BPF == PERFMON_AND_BPF)
 }
 
-/// Whether any error of the chain is that of a missing permission.
+/// Whether any error in the chain means that permission is missing.
 fn is_permission(error: &(dyn std::error::Error + 'static)) -> bool {
     let mut at = Some(error);
     while let Some(error) = at {
@@ -111,11 +111,11 @@ fn is_permission(error: &(dyn std::error::Error + 'static)) -> bool {
 }
 
 impl Program {
-    /// Loads and attaches the program. It traces who says hello with `session` and runs as the
-    /// user `owner`, and their children.
+    /// Loads and attaches the program. It traces processes that send a hello with `session` and run as the user
+    /// `owner`, and their children.
     ///
     /// # Errors
-    /// Without BTF or permission, and when the kernel refuses.
+    /// If there is no BTF or no permission, or if the kernel refuses.
     pub fn start(session: u64, owner: u32) -> Result<Self, Error> {
         if !has_capabilities() {
             return Err(Error::NotPermitted);
@@ -134,7 +134,7 @@ impl Program {
         for name in PROGRAMS {
             load(&mut loaded, name, &btf).map_err(|source| refused(name, source))?;
         }
-        // While its maps are there. What is wrong with it is no reason to go without the others.
+        // Loaded while its maps are there. If it fails, the other programs are used without it.
         let sampler = sampler(&mut loaded).and_then(PerfEvent::load).err();
         let mut this = Self {
             rows: map(&mut loaded, "rows", ROWS)?,
@@ -164,10 +164,10 @@ impl Program {
         program.attach().map(drop)
     }
 
-    /// Takes so many samples a second on each CPU, from now on.
+    /// Takes `hz` samples per second on each CPU from now on.
     ///
     /// # Errors
-    /// Without permission for `perf_event_open`, and when the kernel refuses.
+    /// If `perf_event_open` is not permitted, or if the kernel refuses.
     pub fn sample(&mut self, hz: u64) -> Result<(), Error> {
         let refused = |source| refused(TAKE_SAMPLE, source);
         if let Some(error) = self.sampler_error.take() {
@@ -182,34 +182,34 @@ impl Program {
         Ok(())
     }
 
-    /// The next sample, in the order in which they were taken.
+    /// Returns the next sample, in the order in which they were taken.
     pub fn next_sample(&mut self) -> Option<Sample> {
         let item = self.samples.next()?;
         bytemuck::try_pod_read_unaligned(&item).ok()
     }
 
-    /// The next long wait, in the order in which they ended.
+    /// Returns the next long wait, in the order in which they ended.
     pub fn next_interval(&mut self) -> Option<Interval> {
         let item = self.intervals.next()?;
         bytemuck::try_pod_read_unaligned(&item).ok()
     }
 
-    /// The next system call that was told, in the order in which they returned.
-    pub fn next_told(&mut self) -> Option<Told> {
+    /// Returns the next single system call, in the order in which they returned.
+    pub fn next_single_syscall(&mut self) -> Option<SingleSyscall> {
         let item = self.narrated.next()?;
         bytemuck::try_pod_read_unaligned(&item).ok()
     }
 
-    /// Sums as of now.
+    /// Returns the current sums.
     #[must_use]
     pub fn totals(&self) -> Totals {
         self.totals.read(0)
     }
 
-    /// Gives a row back for others to use. Its process has ended.
+    /// Frees a row of a process that has ended.
     ///
     /// # Errors
-    /// When the kernel refuses; the row is lost then.
+    /// If the kernel refuses; then the row is lost.
     pub fn free_row(&mut self, number: u32) -> Result<(), MapError> {
         let Row { process, tid, context, syscall, .. } = self.rows.read(number as usize);
         self.row_of.remove(&RowKey { process, tid, context, syscall })?;
@@ -217,20 +217,20 @@ impl Program {
         self.free_rows.push(number, 0)
     }
 
-    /// Gives a kind of waits back for others to use. Its process has ended.
+    /// Frees a cause of waits of a process that has ended.
     ///
     /// # Errors
-    /// When the kernel refuses; the place is lost then.
+    /// If the kernel refuses; then the entry is lost.
     pub fn free_wait(&mut self, number: u32) -> Result<(), MapError> {
         self.wait_of.remove(&self.waits.read(number as usize).key)?;
         self.waits.write(number as usize, Wait::zeroed());
         self.free_waits.push(number, 0)
     }
 
-    /// Gives a process's place back. It has ended, and its rows are free.
+    /// Frees the entry of a process that has ended, and whose rows are free.
     ///
     /// # Errors
-    /// When the kernel refuses; the place is lost then.
+    /// If the kernel refuses; then the entry is lost.
     pub fn free_process(&mut self, number: u32) -> Result<(), MapError> {
         self.processes.write(number as usize, Process::zeroed());
         self.free_processes.push(number, 0)

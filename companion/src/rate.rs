@@ -1,7 +1,7 @@
-//! How often samples are taken.
+//! Chooses how often samples are taken.
 //!
-//! What a sample costs is above all the interrupt of a timer, which takes 1 µs on bare machines and 10 to 30 in virtual
-//! ones. So it is measured, and the rate is the highest that costs at most 1 %.
+//! The cost of a sample is mainly that of the timer's interrupt, which takes 1 µs on bare machines and 10 to 30 µs in
+//! virtual ones. So it is measured, and the highest rate is chosen that costs at most 1 %.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -10,29 +10,29 @@ use anyhow::{Result, bail};
 
 use crate::perf::Event;
 
-/// Samples a second: primes, so that nothing that comes in step with a clock is always met, or never.
+/// Samples per second. These are primes, so that what is in step with a clock is not always sampled, or never.
 const RATES: [u64; 3] = [997, 499, 251];
-/// Where the cost is not known.
+/// The rate if the cost is unknown.
 const UNKNOWN: u64 = 499;
-/// Of the time of a processor, one part in so many.
+/// Samples may take one part in so many of a processor's time.
 const MOST_PART: u64 = 100;
 
-/// What is asked for.
+/// The rate that is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rate {
     /// No samples.
     Off,
-    /// So many a second.
+    /// This many per second.
     Hz(u64),
     /// As many as cost little.
     Measured,
 }
 
 impl Rate {
-    /// What `CHASE_SAMPLE` says.
+    /// Parses `CHASE_SAMPLE`.
     ///
     /// # Errors
-    /// If it is nonsense.
+    /// If the value is invalid.
     pub fn wished(wish: Option<&str>) -> Result<Self> {
         const MOST: u64 = 10_000;
         match wish {
@@ -45,7 +45,7 @@ impl Rate {
         }
     }
 
-    /// Samples per second; 0 for none. Takes 6 ms where it has to be measured.
+    /// Returns the number of samples per second; 0 for none. Takes 6 ms if the cost has to be measured.
     #[must_use]
     pub fn hz(self) -> u64 {
         match self {
@@ -55,40 +55,40 @@ impl Rate {
         }
     }
 
-    /// The same where a program waits for the first sample: nothing is measured.
+    /// Returns the rate for a program that waits for the first sample: nothing is measured.
     #[must_use]
     pub fn unprivileged_hz(self) -> u64 {
         if self == Self::Measured { UNKNOWN } else { self.hz() }
     }
 }
 
-/// The highest rate at which samples of so much each take at most 1 %, or the lowest there is.
+/// Returns the highest rate at which samples that take `sample_ns` each cost at most 1 %, or else the lowest rate.
 fn affordable(sample_ns: u64) -> u64 {
     let fits = |hz: &u64| sample_ns * hz * MOST_PART <= 1_000_000_000;
     RATES.into_iter().find(fits).unwrap_or(RATES[RATES.len() - 1])
 }
 
-/// Samples a second while it is measured what one costs.
+/// Samples per second while their cost is measured.
 const OFTEN: u64 = 10_000;
 const ROUNDS: usize = 5;
 const FEWEST: usize = 2;
-/// A round begins no later than that; the application waits.
+/// No round begins later than this, since the application waits.
 const LONGEST: Duration = Duration::from_millis(10);
-/// Time that a round takes without samples.
+/// The time that a round takes without samples.
 const ROUND_NS: u64 = 500_000;
 
-/// What a sample takes of the thread that it is taken of, in ns; `None` where that can't be told.
+/// Measures what a sample costs the thread that it is taken of, in ns; returns `None` if that is not possible.
 #[must_use]
 pub fn sample_ns() -> Option<u64> {
     let mut turns = 1 << 14;
     while work_ns(turns) < ROUND_NS / 2 {
         turns *= 2;
     }
-    // In turns, each with the least disturbance.
+    // Measured in turns; the least disturbed round counts.
     let (mut without, mut with) = (u64::MAX, u64::MAX);
     let begun = Instant::now();
     for round in 0..ROUNDS {
-        // On a busy machine a round may last; what little was seen then tells nothing.
+        // On a busy machine a round may take long; with too few rounds, the result is unreliable.
         if begun.elapsed() > LONGEST {
             if round < FEWEST {
                 return None;
@@ -104,7 +104,7 @@ pub fn sample_ns() -> Option<u64> {
     with.checked_sub(without)?.checked_div(samples)
 }
 
-/// What it takes to do a piece of work.
+/// Measures how long a piece of work takes.
 fn work_ns(turns: u64) -> u64 {
     let start = Instant::now();
     let mut number = turns;

@@ -10,15 +10,16 @@ use crate::generated::Names;
 use crate::maps::{self, Mapping};
 use crate::shared::{Process, Sample};
 
-/// Pages of addresses that are in no mapping, of which a process may have so many before its mappings are no longer
-/// looked at for more.
+/// A process may have this many pages of addresses that are in no mapping; then its mappings are not read again for
+/// more.
 const MANY_STRANGE: usize = 64;
 const PAGE_BITS: u32 = 12;
 
-/// Places of a process that are told apart, before further ones are one for each thread: an address that is in no object.
+/// A process may have this many different keys; further samples are counted for their thread alone, with an address
+/// that is in no object.
 const MANY: usize = 1 << 18;
 
-/// What is told apart: thread, context and address.
+/// Samples are distinguished by thread, context and address.
 type Key = (u32, u32, u64);
 
 #[derive(Debug)]
@@ -29,7 +30,7 @@ struct Counts {
     is_written: bool,
 }
 
-/// Files of a process that are told apart.
+/// The maximum number of different files of a process.
 const MANY_FILES: usize = 1 << 10;
 
 #[derive(Debug)]
@@ -44,19 +45,19 @@ struct FileSamples {
 pub struct Samples {
     counts: HashMap<Key, Counts>,
     changed: Vec<Key>,
-    /// In system calls for a file: by thread, context, system call and inode.
+    /// Samples in system calls on a file: by thread, context, system call and inode.
     files: HashMap<(u32, u32, u32, u64), FileSamples>,
     mappings: Vec<Mapping>,
-    /// Which of them are written: those that samples lie in.
+    /// The mappings that are written: those that contain samples.
     written_mappings: HashSet<(u64, u64)>,
-    /// Pages of addresses that were in no mapping when those were read.
+    /// Pages of addresses that were in no mapping when mappings were read.
     strange: HashSet<u64>,
-    /// Where code was generated.
+    /// Set if generated code has run.
     names: Option<Names>,
 }
 
 impl Samples {
-    /// Adds one.
+    /// Adds a sample.
     pub fn add(&mut self, sample: &Sample) {
         if sample.file != 0 {
             self.add_file(sample);
@@ -102,7 +103,7 @@ impl Samples {
         samples.is_written = false;
     }
 
-    /// Reads the process's mappings if it was seen where none is known. It may have ended.
+    /// Reads the process's mappings if samples are in none of the known ones. The process may have ended.
     pub fn look_up(&mut self, process: &Process, now_ns: u64) {
         let is_new = |&&(_, _, address): &&Key| {
             !self.mappings.iter().any(|mapping| mapping.holds(address))
@@ -125,14 +126,14 @@ impl Samples {
         }
     }
 
-    /// Looks for names of the code that the process generates, if it does.
+    /// Opens the list of names of generated code, if the process has run such code.
     pub fn look_for_names(&mut self, process: &Process, now_ns: u64) {
         if let Some(names) = &mut self.names {
             names.open_files(process, now_ns, self.mappings.iter().map(|mapping| &*mapping.path));
         }
     }
 
-    /// Names of generated code, if any of it ran.
+    /// Returns the names of generated code, if any has run.
     #[must_use]
     pub fn names(self) -> Option<Names> {
         self.names
@@ -141,7 +142,7 @@ impl Samples {
     /// Writes what has changed.
     ///
     /// # Errors
-    /// When it can't be written.
+    /// If the file can't be written.
     pub fn write(&mut self, file: &mut SyscallsFile) -> io::Result<()> {
         for samples in self.files.values_mut().filter(|samples| !samples.is_written) {
             samples.is_written = true;
@@ -160,7 +161,7 @@ impl Samples {
                 Some(place) => file.update_samples(place, &row)?,
                 None => counts.place = Some(file.add_samples(&row)?),
             }
-            // The latest that holds it.
+            // The latest mapping that contains it.
             let mapping = self.mappings.iter().rev().find(|mapping| mapping.holds(address));
             if mapping.is_some_and(Mapping::is_anonymous) {
                 self.names.get_or_insert_default();

@@ -1,8 +1,8 @@
-//! The file by which processes find the companion of their run: `<output>/companion.session`
-//! (`chase_format::session` has its format).
+//! The file by which processes find the companion of their run: `<output>/companion.session` (see
+//! `chase_format::session` for its format).
 //!
-//! A process that gets its lock knows that nobody listens; it starts a companion, which inherits the
-//! lock with the open file.
+//! A process that gets its lock knows that no companion listens; it starts one, which inherits the lock with the open
+//! file.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read};
@@ -25,16 +25,16 @@ pub struct Session {
 }
 
 impl Session {
-    /// What is said of session `number`.
+    /// Returns the second line for session `number`.
     #[must_use]
     pub fn line(number: u64) -> String {
         format!("{SESSION}{number}")
     }
 
-    /// Announces a session in `directory`; `None` if another companion is at work there.
+    /// Announces a session in `directory`; returns `None` if another companion is active there.
     ///
     /// # Errors
-    /// When the file can't be written, or is something else.
+    /// If the file can't be written, or is another program's.
     pub fn announce(directory: &Path, said: String) -> io::Result<Option<Self>> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
@@ -55,20 +55,20 @@ impl Session {
         Self::adopt(file, said).map(Some)
     }
 
-    /// The same with a file that is open and locked.
+    /// Announces a session in a file that is open and locked.
     ///
     /// # Errors
-    /// When it can't be written.
+    /// If the file can't be written.
     pub fn adopt(file: File, said: String) -> io::Result<Self> {
         let this = Self { file, said };
         this.write()?;
         Ok(this)
     }
 
-    /// Leaves the reason why there is no session, for processes that look for one in the next minute.
+    /// Leaves the reason why there is no session, for processes that look for one within the next minute.
     ///
     /// # Errors
-    /// When it can't be written.
+    /// If the file can't be written.
     pub fn fail(file: &File, reason: &str) -> io::Result<()> {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let reason = reason.replace('\n', " ");
@@ -79,33 +79,33 @@ impl Session {
         write_second_line(&self.file, &format!("{}\n", self.said))
     }
 
-    /// Says that nothing is left to do since `since_ns` (`CLOCK_MONOTONIC`), or with 0 that something is.
+    /// Writes that nothing is left to do since `since_ns` (`CLOCK_MONOTONIC`), or, with 0, that something is.
     ///
     /// # Errors
-    /// When it can't be written.
+    /// If the file can't be written.
     pub fn say_idle(&self, since_ns: u64) -> io::Result<()> {
         let before = format!("{FIRST_LINE}\n{}\n", self.said).len();
         self.file.write_all_at(format!("{IDLE}{since_ns:020}\n").as_bytes(), before as u64)
     }
 
-    /// Whether no process can find the session any more: its file was removed.
+    /// Whether no process can find the session any more, because its file was removed.
     #[must_use]
     pub fn is_gone(&self) -> bool {
         self.file.metadata().is_ok_and(|metadata| metadata.nlink() == 0)
     }
 
-    /// No hello is taken any more, but for those of who has looked before.
+    /// Stops accepting hellos, except from processes that have found the session before.
     ///
     /// # Errors
-    /// When the kernel refuses.
+    /// If the kernel refuses.
     pub fn close(&self) -> io::Result<()> {
         self.file.unlock()
     }
 
-    /// Takes hellos again; false if another companion has begun to.
+    /// Accepts hellos again; returns false if another companion has begun to.
     ///
     /// # Errors
-    /// When the kernel refuses.
+    /// If the kernel refuses.
     pub fn reopen(&self) -> io::Result<bool> {
         if !lock(&self.file)? {
             return Ok(false);
@@ -115,9 +115,8 @@ impl Session {
     }
 }
 
-/// The first line stays: a file that was emptied and written again is written to the disk at
-/// once by some file systems (ext4), and its blocks are freed the next time, which may take a
-/// second.
+/// Replaces the second line. The first line stays: some file systems (ext4) write a file that was truncated to
+/// nothing and written again to the disk at once, and free its blocks the next time, which may take a second.
 fn write_second_line(file: &File, line: &str) -> io::Result<()> {
     let first = format!("{FIRST_LINE}\n");
     file.write_all_at(first.as_bytes(), 0)?;
@@ -125,7 +124,8 @@ fn write_second_line(file: &File, line: &str) -> io::Result<()> {
     file.write_all_at(line.as_bytes(), first.len() as u64)
 }
 
-/// Processes that look for a companion may have the lock for a moment.
+/// Locks the file; returns false if it stays locked. Tries several times, since processes that look for a companion
+/// hold the lock for a moment.
 fn lock(file: &File) -> io::Result<bool> {
     for _ in 0..TRIES {
         match file.try_lock() {

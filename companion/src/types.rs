@@ -1,9 +1,9 @@
-//! The kernel's types (BTF), as few of them as a program needs.
+//! The kernel's types (BTF), reduced to those that a program needs.
 //!
-//! A kernel describes many types, Linux 6.18 for one 126,572. To copy them all, and to look through
-//! their names for each type that a program uses, took the loader of programs a third of the
-//! companion's start. So structures that the program does not name, enumerations and functions become
-//! forward declarations without a name. Each type keeps its number, by which the kernel knows it.
+//! A kernel describes many types; Linux 6.18, for example, 126,572. Copying them all, and searching their names for
+//! each type that a program uses, took the loader a third of the companion's start. So structures that the program
+//! does not name, enumerations and functions are replaced by nameless forward declarations. Each type keeps its
+//! number, by which the kernel knows it.
 //!
 //! The format: <https://docs.kernel.org/bpf/btf.html>.
 
@@ -18,7 +18,7 @@ use object::{Object, ObjectSection};
 
 use crate::error::Error;
 
-/// Where the kernel gives them.
+/// The file in which the kernel provides them.
 pub const KERNEL: &str = "/sys/kernel/btf/vmlinux";
 
 const MAGIC: u16 = 0xEB9F;
@@ -26,21 +26,21 @@ const HEADER_LEN: usize = 24;
 
 const STRUCT: u32 = 4;
 const UNION: u32 = 5;
-/// Of any type but a fundamental one: what a declaration without a name looks like.
+/// The kind of a forward declaration.
 const FORWARD: u32 = 7;
 
-/// The running kernel's types, of which those structures are whole that `program` names.
+/// Reads the running kernel's types, and keeps the structures that `program` names.
 ///
 /// # Errors
-/// Without BTF or permission, or when its format is not known.
+/// If there is no BTF or no permission, or if the format is unknown.
 pub fn of_kernel(program: &[u8]) -> Result<Btf, Error> {
     let file = File::open(KERNEL).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => Error::NoBtf,
         io::ErrorKind::PermissionDenied => Error::NotPermitted,
         _ => Error::Btf(error),
     })?;
-    // SAFETY: the kernel's own memory, which does not change. Linux 6.16 and later map it; a
-    // read copies a page at a time.
+    // SAFETY: the kernel's own memory, which does not change. Linux 6.16 and later can map it; reading copies a page
+    // at a time.
     let whole = match unsafe { MmapOptions::new().map_copy_read_only(&file) } {
         Ok(mapping) => fewer(&mapping, program),
         Err(_) => fewer(&fs::read(KERNEL).map_err(Error::Btf)?, program),
@@ -50,10 +50,10 @@ pub fn of_kernel(program: &[u8]) -> Result<Btf, Error> {
     whole.and_then(parse).ok_or_else(unknown)
 }
 
-/// A loader with the types that programs are to be fitted to.
+/// Returns a loader with the types that programs are to be relocated with.
 ///
-/// A new one reads and copies all types of the kernel first (in aya 0.14), and goes without where no
-/// file can be opened.
+/// A new loader (of aya 0.14) first reads and copies all types of the kernel, unless it can't open files; so it is
+/// kept from opening any.
 pub fn loader(types: &Btf) -> EbpfLoader<'_> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the kernel fills in a structure of the right type.
@@ -72,7 +72,8 @@ pub fn loader(types: &Btf) -> EbpfLoader<'_> {
     loader
 }
 
-/// The types of `kernel` with those structures left out that `program`, an ELF file, does not name.
+/// Returns the types of `kernel` without the structures that `program`, an ELF file, does not name; `None` if a
+/// format is unknown.
 fn fewer(kernel: &[u8], program: &[u8]) -> Option<Vec<u8>> {
     let elf = object::File::parse(program).ok()?;
     let section = elf.section_by_name(".BTF")?;
@@ -109,12 +110,12 @@ fn fewer(kernel: &[u8], program: &[u8]) -> Option<Vec<u8>> {
     Some(whole)
 }
 
-/// What other types are made of: numbers, pointers, arrays, names for types, and qualifiers.
+/// Whether a kind is a basic one that others are made of: numbers, pointers, arrays, type names and qualifiers.
 fn has_no_list(kind: u32) -> bool {
     matches!(kind, 1..=3 | 7..=11 | 16 | 18)
 }
 
-/// One type; `bytes` is its place in the types' part.
+/// A type; `bytes` is its place in the section of types.
 struct Type {
     kind: u32,
     name: usize,
@@ -137,7 +138,7 @@ struct Types<'a> {
 }
 
 impl<'a> Types<'a> {
-    /// `None` if it is something else, or has a kind of type that is not known here.
+    /// Returns `None` if the data has another format, or an unknown kind of type.
     fn parse(whole: &'a [u8]) -> Option<Self> {
         let magic = whole.get(..2)?.try_into().ok()?;
         if u16::from_ne_bytes(magic) != MAGIC {
@@ -168,7 +169,7 @@ impl Iterator for Types<'_> {
     fn next(&mut self) -> Option<Type> {
         let info = word(self.data, self.at + 4)?;
         let (kind, elements) = ((info >> 24 & 0x1f) as u32, info & 0xffff);
-        // Behind the first twelve bytes.
+        // The size beyond the first twelve bytes.
         let more = match kind {
             2 | 7..=12 | 16 | 18 => 0,
             1 | 14 | 17 => 4,

@@ -1,9 +1,9 @@
-//! Samples without privilege: of processes of the same user, in user space, without contexts.
+//! Takes samples without privilege: of processes of the same user, in user space, without contexts.
 //!
-//! The process that started the companion is watched, and all that it starts from then on: the kernel hands the events
-//! ([`crate::perf`]) on to new threads and processes. Others that record into the same directory are found there by their
-//! recordings. What a process maps, and how long its threads were on the CPU, is read from `/proc`. Nothing in a watched process
-//! shows that it is watched.
+//! It watches the process that started the companion, and everything that this starts from then on: the kernel passes
+//! the events ([`crate::perf`]) on to new threads and processes. Other processes that record into the same directory
+//! are found by their recordings. A process's mappings, and its threads' time on the CPU, are read from `/proc`. A
+//! watched process can't notice that it is watched.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -23,26 +23,26 @@ use crate::samples::Samples;
 use crate::shared::{ON_CPU, PROCESS_EXECED, PROCESS_GREETED, Process, Row, Sample};
 use crate::watcher::{Found, Watcher};
 
-/// Records of one CPU may be lined up this much later than those of another.
+/// How much later the records of one CPU may become readable than those of another.
 const SLACK_NS: u64 = 5_000_000;
-/// With more threads, their times are not read in each round.
+/// The times of a process with more threads than this are not read in each round, ...
 const MANY_THREADS: usize = 64;
-/// But in each of so many.
+/// ... but in one of so many.
 const ROUNDS: u64 = 10;
 
-/// Why no samples can be taken, as one line for people.
+/// Why no samples can be taken, as one line for the user.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Which CPUs there are can't be told.
+    /// The list of CPUs can't be read.
     #[error("can't read which CPUs there are: {0}")]
     Cpus(io::Error),
-    /// The kernel does not let ordinary users.
+    /// Ordinary users may not use it.
     #[error(
         "perf_event_open is not permitted (kernel.perf_event_paranoid is {level}): \
          `sysctl kernel.perf_event_paranoid=2` permits it"
     )]
     NotPermitted {
-        /// Of `kernel.perf_event_paranoid`.
+        /// The value of `kernel.perf_event_paranoid`.
         level: String,
     },
     /// Another reason.
@@ -50,19 +50,19 @@ pub enum Error {
     Refused(io::Error),
 }
 
-/// Time on the CPU of a thread.
+/// A thread's time on the CPU.
 #[derive(Debug, Default)]
 struct Thread {
-    /// In all of its life, as last read.
+    /// Its time since its start, as last read.
     read_ns: u64,
-    /// The same when its image began.
+    /// That time when its image began.
     before_ns: u64,
     samples: u64,
     place: Option<Place>,
     is_written: bool,
 }
 
-/// One program image of one process.
+/// A program image of a process.
 #[derive(Debug)]
 struct Image {
     process: Process,
@@ -71,29 +71,29 @@ struct Image {
     threads: HashMap<u32, Thread>,
 }
 
-/// A process that lives.
+/// A living process.
 #[derive(Debug)]
 struct Living {
     image: Image,
-    /// Its threads, as far as was seen.
+    /// Its threads, as far as known.
     tids: HashSet<u32>,
 }
 
-/// All that is watched.
+/// Everything that is watched.
 #[derive(Debug)]
 pub struct Unprivileged {
     directory: PathBuf,
     hz: u64,
     cpus: Vec<u32>,
-    /// One for each CPU.
+    /// One ring buffer for each CPU.
     rings: Vec<Ring>,
     events: Vec<Event>,
     living: HashMap<u32, Living>,
     /// Images that have ended, and whose recording may not have been found yet.
     ended: Vec<Image>,
-    /// Records that are too new to be in order.
+    /// Records too new to be processed, since earlier ones of other CPUs may follow.
     pending: Vec<Record>,
-    /// When the directory was last changed, and what was found there.
+    /// The modification time of the directory, and the recordings found there.
     changed: Option<SystemTime>,
     recordings: HashSet<PathBuf>,
     lost: u64,
@@ -102,10 +102,10 @@ pub struct Unprivileged {
 }
 
 impl Unprivileged {
-    /// Nothing is watched yet. Recordings are in `directory`.
+    /// Begins without processes. Recordings are in `directory`.
     ///
     /// # Errors
-    /// Where it isn't allowed to watch oneself.
+    /// If the process may not even sample itself.
     pub fn start(directory: &Path, hz: u64) -> Result<Self, Error> {
         let cpus = online_cpus().map_err(|(_, error)| Error::Cpus(error))?;
         Event::of_this_thread(hz).map_err(refused)?;
@@ -140,12 +140,12 @@ impl Unprivileged {
         Ok(())
     }
 
-    /// What the kernel has told of until `until_ns`, in order.
+    /// Returns the records up to `until_ns`, in order of time.
     fn take_records(&mut self, until_ns: u64) -> Vec<Record> {
         for ring in &self.rings {
             ring.take(&mut self.pending);
         }
-        // (Stable: what one CPU tells of one moment stays in order.)
+        // (A stable sort: one CPU's records of the same time stay in order.)
         self.pending.sort_by_key(|record| record.time_ns);
         let ready = self.pending.partition_point(|record| record.time_ns <= until_ns);
         self.pending.drain(..ready).collect()
@@ -203,7 +203,7 @@ impl Unprivileged {
         self.ended.push(image);
     }
 
-    /// Reads how long threads have been on the CPU, and sees who is gone without a word.
+    /// Reads how long threads have been on the CPU, and detects processes that have ended unnoticed.
     fn read_times(&mut self) {
         let mut gone = Vec::new();
         for (&pid, living) in &mut self.living {
@@ -221,7 +221,7 @@ impl Unprivileged {
                 thread.read_ns = read_ns;
             }
         }
-        // Their last record may be on its way.
+        // Their last records may still be on the way.
         if self.rounds.is_multiple_of(ROUNDS) {
             let now = now_ns(libc::CLOCK_MONOTONIC);
             for pid in gone {
@@ -232,7 +232,8 @@ impl Unprivileged {
         }
     }
 
-    /// Looks for recordings that are new, of processes of which the kernel would have told by now if they were watched.
+    /// Looks for new recordings that began before `until_ns`: the kernel would have reported their processes by now
+    /// if they were watched.
     fn find_recordings(&mut self, until_ns: u64) {
         let changed = fs::metadata(&self.directory).and_then(|metadata| metadata.modified()).ok();
         if changed.is_some() && changed == self.changed {
@@ -255,7 +256,7 @@ impl Unprivileged {
                 Err(_) => is_whole = false,
             }
         }
-        // Files may come within the time that one moment of the file system lasts.
+        // More files may be created within the resolution of the directory's modification time.
         let is_old = changed.is_some_and(|changed| {
             changed.elapsed().is_ok_and(|elapsed| elapsed.as_millis() > 100)
         });
@@ -280,7 +281,7 @@ impl Unprivileged {
         if header.boot_id != boot_id() || !is_it {
             return;
         }
-        // The recording of an image that was there before it was watched.
+        // This is the recording of an image that began before it was watched.
         if !self.living.contains_key(&header.pid) && self.follow(header.pid).is_err() {
             return;
         }
@@ -297,7 +298,7 @@ impl Unprivileged {
         for Living { image, .. } in self.living.values_mut() {
             image.samples.look_up(&image.process, now);
             image.samples.look_for_names(&image.process, now);
-            // Of others it is not known yet whether there will be a recording.
+            // For other images it is not known yet whether there will be a recording.
             if image.process.state == PROCESS_GREETED {
                 failed = image.write(&self.directory, hz, lost).or(failed);
             }
@@ -342,7 +343,7 @@ impl Watcher for Unprivileged {
     fn round(&mut self) -> Found {
         self.rounds += 1;
         self.handle(now_ns(libc::CLOCK_MONOTONIC) - SLACK_NS);
-        // An end that was seen is told of when all of it is written.
+        // A process counts as ended once everything about it is written.
         Found { live: self.living.len(), ended: self.ended.len() }
     }
 
@@ -382,7 +383,7 @@ impl Image {
         }
     }
 
-    /// Writes what has changed, if there is anything.
+    /// Writes what has changed, if anything; returns the error, if there is one.
     fn write(&mut self, directory: &Path, hz: u64, lost: u64) -> Option<io::Error> {
         if self.file.is_none() {
             let is_recorded = self.process.state == PROCESS_GREETED;
@@ -432,7 +433,7 @@ impl Image {
 }
 
 impl Thread {
-    /// What `/proc` said last, or what samples found since, if that is more.
+    /// Writes the time that `/proc` last reported, or that of the samples, if that is more.
     fn write(&mut self, tid: u32, hz: u64, file: &mut SyscallsFile) -> io::Result<()> {
         let sampled_ns = self.samples * (1_000_000_000 / hz);
         let total_ns = self.read_ns.saturating_sub(self.before_ns).max(sampled_ns);
@@ -463,14 +464,15 @@ fn threads_of(pid: u32) -> io::Result<Vec<u32>> {
     Ok(entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect())
 }
 
-/// How long a thread has been on the CPU in all its life: the first number of `schedstat`, a tick old at most.
+/// Reads how long a thread has been on the CPU since its start: the first number in `schedstat`, which is up to one
+/// tick old.
 fn on_cpu_ns(pid: u32, tid: u32) -> io::Result<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/task/{tid}/schedstat"))?;
     let first = text.split(' ').next().and_then(|number| number.parse().ok());
     first.ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
-/// When a process was started, in clock ticks since boot: field 22 of `stat`.
+/// Reads when a process was started, in clock ticks since boot: field 22 of `stat`.
 fn start_of(pid: u32) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, behind_name) = text.rsplit_once(')')?;

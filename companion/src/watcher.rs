@@ -1,37 +1,37 @@
-//! Who watches, with privilege or without.
+//! The interface of watching, with or without privilege.
 
 use std::error::Error;
 use std::io;
 use std::path::PathBuf;
 
-/// What a round found.
+/// The result of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// Processes that live.
+    /// The number of living processes.
     pub live: usize,
-    /// Processes that have ended since the last round.
+    /// The number of processes that have ended since the last round.
     pub ended: usize,
 }
 
-/// Who watches processes and writes what is seen of them.
+/// Watches processes, and writes what it observes.
 pub trait Watcher {
-    /// Watches a process, and what it starts from now on; nothing to do where processes ask for it themselves.
+    /// Watches a process, and what it starts from now on. Does nothing if processes ask for it themselves.
     ///
     /// # Errors
-    /// When it can't be watched.
+    /// If it can't be watched.
     fn follow(&mut self, _pid: u32) -> Result<(), Box<dyn Error + Send + Sync>> {
         Ok(())
     }
 
-    /// Writes what has changed, and lets go of what has ended.
+    /// Writes what has changed, and closes the files of processes that have ended.
     fn round(&mut self) -> Found;
 
-    /// Marks the files of processes that live as incomplete.
+    /// Marks the files of processes that still live as incomplete.
     fn stop(&mut self);
 
-    /// The first file that could not be written.
+    /// Returns the first file that could not be written, and the error.
     fn failure(&self) -> Option<&(PathBuf, io::Error)>;
 
-    /// What was left out, as counts of what.
+    /// Returns counts of what was left out, and what it was.
     fn left_out(&self) -> Vec<(u64, &'static str)>;
 }

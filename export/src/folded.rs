@@ -22,11 +22,17 @@ pub fn folded(stacks: &Stacks) -> String {
 /// written otherwise.
 #[must_use]
 pub fn folded_frame(frame: &Frame) -> String {
-    let plain = |text: &str| text.replace(';', ":").replace(|c: char| c.is_control(), "?");
+    let plain = |text: &str| text.replace(';', ":").replace(steers, "?");
     if frame.function == frame.library {
         return plain(&frame.function);
     }
     format!("{} [{}]", plain(&frame.function), plain(&frame.library))
+}
+
+/// Whether a character steers a terminal: controls, and marks that change the direction or the place of what follows.
+fn steers(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
 #[cfg(test)]

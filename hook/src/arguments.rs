@@ -1,4 +1,4 @@
-//! Which slots have an argument that says how much a call has to do, and what it is in a call.
+//! Which slots have an argument that tells how much work a call does, and the value of that argument in a call.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
@@ -6,18 +6,18 @@ use chase_logic::arguments::argument_of;
 
 use crate::abi::{ARGUMENT_IS_INT, ARGUMENTS};
 
-/// How far behind its bits the meaning is, in the word of a slot.
+/// The bit at which the meaning begins in a slot's word of [`ARGUMENTS`].
 const MEANING: u32 = 17;
 
 /// Whether arguments are noted.
 static ON: AtomicBool = AtomicBool::new(false);
 
-/// From now on the arguments of the slots that are described are noted.
+/// Begins to record arguments, of slots that are described from now on.
 pub(crate) fn start() {
     ON.store(true, Ordering::Relaxed);
 }
 
-/// Notes what an import says of its slot, before the slot is used.
+/// Sets which argument of an import's calls is recorded, by its name, before the slot is used.
 pub(crate) fn describe(slot: usize, name: &[u8]) {
     if !ON.load(Ordering::Relaxed) {
         return;
@@ -36,21 +36,21 @@ fn word_of(slot: usize) -> u32 {
     ARGUMENTS.get(slot).map_or(0, |word| word.load(Ordering::Relaxed))
 }
 
-/// Whether a slot has such an argument.
+/// Whether calls of a slot have their argument recorded.
 #[inline]
 pub(crate) fn has(slot: u32) -> bool {
     word_of(slot as usize) != 0
 }
 
-/// What it means, of a slot that has one: `ARGUMENT_*`.
+/// Returns the meaning of that argument: `ARGUMENT_*`.
 pub(crate) fn meaning(slot: u32) -> u16 {
     (word_of(slot as usize) >> MEANING) as u16
 }
 
-/// The value in a call of a slot that has one; `None` if it is negative.
+/// Returns the argument's value in a call; `None` if it is negative.
 ///
 /// # Safety
-/// The call path has saved the registers beneath `sp`, where the return address is.
+/// The slot has such an argument, and the call path has saved the registers below `sp`, where the return address is.
 pub(crate) unsafe fn value(slot: u32, sp: usize) -> Option<u64> {
     let word = word_of(slot as usize);
     let register = |place: u8| {

@@ -1,8 +1,7 @@
-//! What the hook itself costs, measured at the start on this machine, so that reports can subtract
-//! it.
+//! Measures at start, on this machine, what the hook itself costs, so that reports can subtract it.
 //!
-//! An empty function is called through a stub, and directly. *Inside* is what the recorded duration
-//! has above the direct call's; *outside* is the rest of what the caller pays.
+//! An empty function is called through a stub, and directly. The *inside* cost is the recorded duration less that of
+//! the direct call; *outside* is what the caller pays beyond the recorded duration.
 
 use core::ffi::c_void;
 use core::hint::black_box;
@@ -21,13 +20,13 @@ use crate::{clock, stubs};
 const SLOT: usize = 0;
 const CALLS: u64 = 100;
 const BATCHES: usize = 8;
-/// Fewer than would make the sampling look whether it is worth it.
+/// Fewer samples than would make the sampling reconsider the block's length.
 const SAMPLES: u64 = SAMPLES_PER_CHOICE as u64 - 2;
-/// Costs are kept in 1/1024 ticks.
+/// Costs are in 1/1024 ticks.
 const SCALE: u64 = 1024;
 
-/// Nodes of these calls, which are none of the application's: of those that are timed; of samples,
-/// and what belongs behind it; of those that get frames.
+/// Nodes of these calls, apart from those of the application: one for timed calls, one for samples and one for the
+/// sample data behind it, and the same two for framed calls.
 static SCRATCH: Lock<[Node; 5]> = Lock::new(
     [const {
         Node {
@@ -46,7 +45,7 @@ static SCRATCH: Lock<[Node; 5]> = Lock::new(
 
 extern "C" fn nothing() {}
 
-/// What a call of this thread costs.
+/// Measures the costs of a call in this thread.
 pub(crate) fn measure(thread: &Thread) -> Cost {
     let address = nothing as *const () as usize;
     if !stubs::set_target(SLOT, address) {
@@ -109,12 +108,12 @@ pub(crate) fn measure(thread: &Thread) -> Cost {
         framed: framed.per_call().saturating_sub(direct.per_call()),
         probed: probed.per_call(),
         unmeasured: per_sample(samples.outside).saturating_sub(per_sample(samples.measured)),
-        // What else is taken off, and put back, is about the same.
+        // The other corrections nearly cancel out.
         error: u32::try_from(probed.error() + direct.error()).unwrap_or(u32::MAX),
     }
 }
 
-/// What [`CALLS`] calls took, again and again.
+/// The durations of batches of [`CALLS`] calls.
 #[derive(Clone, Copy)]
 struct Batches {
     ticks: [u64; BATCHES],
@@ -131,17 +130,19 @@ impl Batches {
         }
     }
 
-    /// What a call takes, in 1/1024 ticks, by the mean of the faster half: the others may have been interrupted, or
-    /// found cold caches. (The fastest alone is too fast where the time stamp counter goes in steps: of 10 ns, seen.)
+    /// Returns the duration of a call in 1/1024 ticks: the mean of the faster half of the batches, since others may
+    /// have been interrupted, or found cold caches. (The fastest alone is too fast where the time stamp counter
+    /// advances in steps, of 10 ns as observed.)
     fn per_call(self) -> u64 {
         let (ticks, half) = self.sorted();
         let sum: u64 = ticks.iter().take(half).sum();
         (sum * SCALE).checked_div(half as u64 * CALLS).unwrap_or(0)
     }
 
-    /// The standard error of that as what it is later on, in 1/1024 ticks: about what the faster half differs by. (Their
-    /// mean's own is a third of it. What was recorded of 79 million calls of `__errno_location` in `sort` differed by
-    /// 0.5 ticks a call in ten runs, and by 1.1 in eight; batches, in ten, by 0.3 to 1.)
+    /// Returns the standard error, in 1/1024 ticks, of taking that duration for the one later on: about the spread of
+    /// the faster half. (The standard error of their mean is a third of it. In ten runs, the recorded durations of 79
+    /// million calls of `__errno_location` in `sort` differed by 0.5 ticks a call, in eight others by 1.1; batches,
+    /// in ten runs, by 0.3 to 1.)
     fn error(self) -> u64 {
         let (ticks, half) = self.sorted();
         let (fastest, slowest) = (ticks.first(), ticks.get(half.saturating_sub(1)));
@@ -149,7 +150,7 @@ impl Batches {
         apart * SCALE / CALLS
     }
 
-    /// In the order of what they took, and how many are the faster half.
+    /// Returns the durations in ascending order, and how many make up the faster half.
     fn sorted(self) -> ([u64; BATCHES], usize) {
         let mut ticks = self.ticks;
         if let Some(measured) = ticks.get_mut(..self.count) {
@@ -159,15 +160,15 @@ impl Batches {
     }
 }
 
-/// What samples cost in all, in ticks, but for what they add to their own durations.
+/// The total cost of samples in ticks, without what they add to their own durations.
 struct Sampled {
     outside: u64,
-    /// As those have measured it that did.
+    /// That total by the samples that measured their own cost.
     measured: u64,
 }
 
-/// Makes [`SAMPLES`] samples. `None` if there is no room, or if one was interrupted, which makes the
-/// sampling look at it, and perhaps change its mind.
+/// Takes [`SAMPLES`] samples. Returns `None` if there is no room, or if one was interrupted, since the sampling may
+/// then change the block's length.
 fn time_samples(thread: &Thread, node: *mut Node) -> Option<Sampled> {
     if !sampling::prepare_samples(thread, SLOT as u32, node) {
         return None;
@@ -183,7 +184,7 @@ fn time_samples(thread: &Thread, node: *mut Node) -> Option<Sampled> {
     let (recorded, weight) = unsafe { ((*node).total_ticks, (*samples).weight) };
     sampling::prepare_samples(thread, SLOT as u32, ptr::null_mut());
     let outside = took.saturating_sub(recorded);
-    // Some of them were measured, or none.
+    // Only some of them may have measured themselves, or none.
     let measured = (ticks * SAMPLES).checked_div(count).unwrap_or(outside);
     (weight == SAMPLES).then_some(Sampled { outside, measured })
 }

@@ -1,5 +1,5 @@
-//! The recording's clock: the time stamp counter where it can be trusted, otherwise
-//! `CLOCK_MONOTONIC`, and pairs of both by which a report turns ticks into nanoseconds.
+//! The recording's clock: the time stamp counter where it can be trusted, otherwise `CLOCK_MONOTONIC`. Also pairs of
+//! both, by which a report converts ticks to nanoseconds.
 
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -9,7 +9,7 @@ use chase_format::layout::{CLOCK_MONOTONIC, CLOCK_TSC, ClockPair};
 use crate::abi::FROZEN_TICKS;
 use crate::{arch, sys};
 
-/// Chooses the clock.
+/// Chooses the clock; returns `CLOCK_TSC` or `CLOCK_MONOTONIC`.
 pub(crate) fn choose() -> u32 {
     let trusted = is_steady() && sys::may_read_time_stamp();
     let kind = if trusted { CLOCK_TSC } else { CLOCK_MONOTONIC };
@@ -18,8 +18,8 @@ pub(crate) fn choose() -> u32 {
     kind
 }
 
-/// Whether the time stamp counter runs at one rate. The kernel keeps time by it only then, which is soon read; the
-/// processor's word takes tens of microseconds where a hypervisor gives it.
+/// Whether the time stamp counter runs at a constant rate. The kernel only uses it as its clock source then, which is
+/// quick to read; asking the processor takes tens of microseconds under a hypervisor.
 fn is_steady() -> bool {
     const SOURCE: &CStr = c"/sys/devices/system/clocksource/clocksource0/current_clocksource";
     let mut buffer = [0; 16];
@@ -28,15 +28,15 @@ fn is_steady() -> bool {
 
 /// `CLOCK_TSC`, `CLOCK_MONOTONIC`, or [`FROZEN`].
 static KIND: AtomicU32 = AtomicU32::new(CLOCK_TSC);
-/// A clock that stands still: the process may not read any.
+/// The clock stands still, because the process may not read any.
 const FROZEN: u32 = u32::MAX;
 
-/// Which clock it is.
+/// Returns the clock's kind.
 pub(crate) fn kind() -> u32 {
     KIND.load(Ordering::Relaxed)
 }
 
-/// Now, in ticks.
+/// Returns the current time in ticks.
 pub(crate) fn now() -> u64 {
     match kind() {
         CLOCK_TSC => arch::time_stamp(),
@@ -50,17 +50,17 @@ pub(crate) fn is_time_stamp() -> bool {
     kind() == CLOCK_TSC
 }
 
-/// The process's first pair, by which the clock's rate is known before its end.
+/// The process's first pair, from which the clock's rate is computed before the process ends.
 static FIRST: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
 static TICKS_PER_US: AtomicU64 = AtomicU64::new(0);
 
-/// Notes the process's first pair.
+/// Stores the process's first pair.
 pub(crate) fn begin(first: &ClockPair) {
     FIRST[0].store(first.ticks, Ordering::Relaxed);
     FIRST[1].store(first.monotonic_ns, Ordering::Relaxed);
 }
 
-/// Ticks of a microsecond, within a few percent; `None` as long as that is not known.
+/// Returns the ticks per microsecond, within a few percent; `None` as long as too little time has passed.
 pub(crate) fn ticks_per_us() -> Option<u64> {
     const LONG_ENOUGH_NS: u64 = 200_000;
     let known = TICKS_PER_US.load(Ordering::Relaxed);
@@ -81,14 +81,14 @@ pub(crate) fn ticks_per_us() -> Option<u64> {
     (rate > 0).then_some(rate)
 }
 
-/// Stops the clock, before reading it becomes an offence.
+/// Stops the clock, before a filter of system calls forbids reading it.
 pub(crate) fn freeze() {
     FROZEN_TICKS.store(now(), Ordering::Relaxed);
     KIND.store(FROZEN, Ordering::Relaxed);
     arch::use_time_stamp(false);
 }
 
-/// The clocks at one moment: of a few tries, the one with the least time between its reads.
+/// Reads the clocks at one moment: of a few attempts, the one with the least time between its reads.
 pub(crate) fn pair() -> ClockPair {
     const TRIES: usize = 5;
     let mut best = ClockPair::default();

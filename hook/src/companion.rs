@@ -1,9 +1,9 @@
-//! The companion: another process, which sees by eBPF what system calls are made in which context.
+//! The companion: another process, which observes by eBPF what system calls are made in which context.
 //!
-//! The file `companion.session` in the directory of the recordings says which one listens: who holds
-//! its lock (`flock`) is the companion, or starts it. The first process of a run takes the lock,
-//! starts a companion as nobody's child and hands the lock on to it; others wait for what the file
-//! will say. A hello is a `prctl` that the kernel refuses and the companion's program sees
+//! The file `companion.session` in the directory of the recordings says which companion listens. Whoever holds its
+//! lock (`flock`) is the companion, or is starting it. The first process of a run takes the lock, starts a companion
+//! as an orphan and passes the lock on to it; other processes wait for the file's contents. A process makes itself
+//! known by a handshake, the *hello*: a `prctl` that the kernel refuses and that the companion's program observes
 //! (`companion/bpf/shared.h`).
 
 use core::ffi::CStr;
@@ -17,42 +17,42 @@ use chase_logic::config::Syscalls;
 use chase_logic::session::{STARTING, number, second_line, started_since};
 use chase_logic::text::{Text, file_name};
 
-/// Why system calls are not recorded, for people.
+/// Why system calls are not recorded, as text for the user.
 pub(crate) type Reason = Text<512>;
 
-/// Name of the companion's executable.
+/// The name of the companion's executable.
 const NAME: &[u8] = b"/chase-companion";
-/// A program waits that long for it to get ready, or to say why it can't. It mostly takes longer, and then watches
-/// the programs that come next.
+/// How long a program waits until the companion is ready, or has said why it can't record. Getting ready mostly takes
+/// longer; then it watches the programs that start later.
 const PATIENCE_MS: i32 = 10;
-/// Where the program is not to run without it.
+/// The same where the program must not run without the companion.
 const PATIENCE_REQUIRED_MS: i32 = 30_000;
-/// Why a process was not watched that began sooner.
+/// The reason given for a process that began before the companion was ready.
 const NOT_READY: &[u8] =
     b"the companion was still starting when this process began: programs that start in the \
     next seconds are watched (chase record, and CHASE_SYSCALLS=require, wait for it)";
-/// Others look so often whether it is.
+/// Interval at which other processes check whether it is ready.
 const PAUSE_MS: i32 = 2;
-/// A failure is not tried again by the processes of the same run: for so long.
+/// After a failure, processes of the same run don't try again for so long.
 const FAILURE_HOLDS_S: u64 = 60;
 
-/// The companion stays that long after its last process.
+/// How long the companion stays after its last process has ended.
 const LINGER_S: &CStr = c"5";
 
-/// Which companion is looked for.
+/// Which companion to look for.
 #[derive(Clone, Copy)]
 pub(crate) struct Wanted<'a> {
-    /// Whether one is.
+    /// The value of `CHASE_SYSCALLS`.
     pub(crate) wish: Syscalls,
-    /// What `CHASE_SAMPLE` says.
+    /// The value of `CHASE_SAMPLE`.
     pub(crate) sample: &'a [u8],
-    /// Where the recordings are.
+    /// The directory of the recordings.
     pub(crate) directory: &'a [u8],
     /// Path of this library.
     pub(crate) library: &'a [u8],
 }
 
-/// The session of a companion that listens; it is started if need be. Where there is none, `reason` is given.
+/// Finds the session of a companion that listens; starts one if necessary. Where there is none, says why in `reason`.
 pub(crate) fn find(wanted: Wanted<'_>, reason: &mut Reason) -> Option<u64> {
     let Wanted { wish, directory, .. } = wanted;
     match wish {
@@ -66,7 +66,7 @@ pub(crate) fn find(wanted: Wanted<'_>, reason: &mut Reason) -> Option<u64> {
         }
         Syscalls::Auto | Syscalls::Require => {}
     }
-    // It may kill for a call that it does not expect.
+    // Such a filter may kill the process for an unexpected system call.
     if sys::has_seccomp_filter() {
         reason.push(b"a seccomp filter is in force");
         return None;
@@ -99,9 +99,9 @@ pub(crate) fn find(wanted: Wanted<'_>, reason: &mut Reason) -> Option<u64> {
 
 enum Found {
     Session(u64),
-    /// Somebody is starting one.
+    /// Another process is starting one.
     Later,
-    /// The reason is given.
+    /// There is none; `reason` says why.
     Nothing,
 }
 
@@ -150,7 +150,7 @@ fn ask(wanted: Wanted<'_>, fd: i32, reason: &mut Reason) -> Found {
             if reason.as_bytes().is_empty() {
                 reason.push(b"the companion has ended at once");
             }
-            // It has the lock too, if it hangs.
+            // If it hangs, it still has the lock.
             if let Some(process) = started_since(before, said) {
                 sys::kill(process);
             }
@@ -170,14 +170,14 @@ fn session(said: &[u8]) -> Option<u64> {
     said.strip_prefix(SESSION.as_bytes()).and_then(number)
 }
 
-/// Whether the companion takes samples alone, and why.
+/// Whether the companion only takes samples; if so, appends its explanation to `reason`.
 fn has_samples_alone(said: &[u8], reason: &mut Reason) -> bool {
     let why = said.strip_prefix(SAMPLES.as_bytes());
     reason.push(why.unwrap_or(&[]));
     why.is_some()
 }
 
-/// Whether one failed to start a short time ago, and why.
+/// Whether a companion failed to start a short time ago; if so, appends why to `reason`.
 fn has_failed(said: &[u8], reason: &mut Reason) -> bool {
     let Some(failure) = said.strip_prefix(FAILED.as_bytes()) else { return false };
     let mut parts = failure.splitn(2, |&byte| byte == b' ');
@@ -193,12 +193,12 @@ fn now_s() -> u64 {
     sys::clock_ns(libc::CLOCK_REALTIME) / 1_000_000_000
 }
 
-/// Makes this the second line of the file.
+/// Replaces the second line of the file.
 ///
-/// The first stays: a file that was emptied and written again is written to the disk at once by
-/// some file systems (ext4), and its blocks are freed the next time, which may take a second.
+/// The first line stays: some file systems (ext4) write a file that was truncated to nothing and written again to the
+/// disk at once, and free its blocks the next time, which may take a second.
 fn write_reason(fd: i32, line: &Reason) {
-    // Beyond the limit of a file's size a write raises a signal.
+    // A write beyond the file size limit raises a signal.
     if sys::limit(libc::RLIMIT_FSIZE) < 4096 {
         return;
     }
@@ -215,18 +215,18 @@ fn write_reason(fd: i32, line: &Reason) {
 
 // ---- starting one -------------------------------------------------------------------------------
 
-/// What came of starting one.
+/// The outcome of starting a companion.
 enum Started {
-    /// None was; there is a `reason`.
+    /// None was started; there is a `reason`.
     No,
-    /// It is at work on it.
+    /// It is still getting ready.
     NotYet,
     /// It is ready, or there is a `reason`.
     Answered,
 }
 
-/// Starts a companion, which gets the lock of `lock`, and waits a while until it is ready or has said why
-/// not.
+/// Starts a companion, passes it the lock on `lock`, and waits for a limited time until it is ready or has said why
+/// it can't record.
 fn start(wanted: Wanted<'_>, lock: i32, reason: &mut Reason) -> Started {
     let Wanted { wish, directory, library, sample } = wanted;
     let mut path = Text::new();
@@ -246,7 +246,7 @@ fn start(wanted: Wanted<'_>, lock: i32, reason: &mut Reason) -> Started {
     let mut started = Started::Answered;
     match sys::fork_unnoticed() {
         Ok(0) => {
-            // Where another companion watches this run, it is not to watch that one.
+            // If another companion watches this process, it must not watch the new companion.
             say_goodbye();
             if sys::fork_unnoticed() == Ok(0) {
                 let mut line = Reason::new();
@@ -273,7 +273,8 @@ fn start(wanted: Wanted<'_>, lock: i32, reason: &mut Reason) -> Started {
     started
 }
 
-/// What the companion says: nothing else than that it is ready, or why not. False if it has not said it yet.
+/// Reads the companion's answer: either that it is ready, or why it can't record. Returns false if it has not
+/// answered in time.
 fn hear(read: i32, patience_ms: i32, reason: &mut Reason) -> bool {
     const PREFIX: &[u8] = b"chase: syscalls are not recorded: ";
     let mut buffer = [0u8; 480];
@@ -304,10 +305,13 @@ fn hear(read: i32, patience_ms: i32, reason: &mut Reason) -> bool {
     true
 }
 
-/// The companion's executable: beside the library, or in the `bin` beside its directory, or above that (where
-/// libraries of each processor have a directory of their own).
+/// Finds the companion's executable: beside the library, in the `bin` beside the library's directory, or one level
+/// higher (where the libraries of each architecture have a directory of their own). Returns false if there is none.
 fn executable(library: &[u8], path: &mut Text<4096>) -> bool {
     let directory = library.get(..library.len() - file_name(library).len()).unwrap_or(b"");
+    if directory.is_empty() {
+        return false;
+    }
     [&b"."[..], b"../bin", b"../../bin"].iter().any(|place| {
         path.clear();
         path.push(directory).push(place).push(NAME);
@@ -315,8 +319,8 @@ fn executable(library: &[u8], path: &mut Text<4096>) -> bool {
     })
 }
 
-/// Becomes the companion, with nothing of the application's but its limits and its user. Where it takes samples alone,
-/// `process` is the first that it watches.
+/// Becomes the companion. Keeps nothing of the application's but its limits and its user. A companion that only takes
+/// samples watches `process` first.
 fn run(
     path: &Text<4096>,
     directory: &[u8],
@@ -326,13 +330,13 @@ fn run(
 ) -> ! {
     const READY: i32 = 3;
     const LOCK: i32 = 4;
-    /// Above the descriptors that are set up.
+    /// Above the descriptors that are set up below.
     const ASIDE: i32 = 10;
     let mut output = Text::<4096>::new();
     output.push(directory);
     let mut watched = Text::<16>::new();
     watched.push_number(u64::from(process));
-    // The path may be relative to where the application is.
+    // The path may be relative to the application's working directory.
     let place = sys::open(path.as_c_str(), libc::O_PATH, 0);
     let null = sys::open(c"/dev/null", libc::O_RDWR, 0);
     if let (Ok(place), Ok(null)) = (place, null)
@@ -380,7 +384,7 @@ fn run(
 
 // ---- the hello ----------------------------------------------------------------------------------
 
-/// As `struct hello` in `companion/bpf/shared.h`, which describes it.
+/// Mirrors `struct hello` in `companion/bpf/shared.h`, which describes it.
 #[repr(C)]
 struct Hello {
     version: u32,
@@ -395,8 +399,8 @@ struct Hello {
 
 const HELLO: usize = u32::from_le_bytes(*b"CHAS") as usize;
 
-/// This process is not to be recorded: a companion in `directory`, if there is one, watches it no more, and forgets what it
-/// has seen of it.
+/// Excludes this process from recording: a companion that listens in `directory` stops watching it, and discards what
+/// it has recorded of it.
 pub(crate) fn decline(directory: &[u8]) {
     if sys::has_seccomp_filter() {
         return;
@@ -416,13 +420,21 @@ pub(crate) fn decline(directory: &[u8]) {
     sys::close(fd);
 }
 
-/// No companion watches this thread any more.
+/// Has all threads of this process, which existed before it said hello, be watched by the companion, or no longer.
+/// They are stopped, and the calling thread is watched.
+pub(crate) fn watch_all(on: bool) {
+    if !sys::is_confined() {
+        sys::control(HELLO + 4, usize::from(on));
+    }
+}
+
+/// Ends the watching of this thread by a companion.
 fn say_goodbye() {
     sys::control(HELLO + 1, 0);
 }
 
-/// As long as it lives, what this thread does is chase's own, for a companion that watches it already: it is a fork's
-/// child, or what another program has gone on as. A hello ends that too.
+/// While this value lives, a companion that already watches this thread counts what the thread does as chase's own:
+/// in a fork's child, or after an `exec`. A hello ends that, too.
 pub(crate) struct Starting;
 
 impl Starting {
@@ -431,7 +443,7 @@ impl Starting {
         Self
     }
 
-    /// (A filter of system calls may kill for one that it does not expect.)
+    /// (A filter of system calls may kill the process for an unexpected one.)
     fn set(is_starting: bool) {
         if !sys::has_seccomp_filter() {
             sys::control(HELLO + 2, usize::from(is_starting));
@@ -445,8 +457,9 @@ impl Drop for Starting {
     }
 }
 
-/// Tells the companion of `session` where this process keeps its contexts and its recording; with an empty path, that it
-/// has none and wants none. Where the process `narrates`, its system calls are told one by one from then on.
+/// Tells the companion of `session` where this process keeps its contexts and its recording; an empty path says that
+/// it has no recording and wants none. If it `narrates`, the companion also reports each of its system calls from
+/// then on.
 pub(crate) fn greet(session: u64, path: &Text<4096>, narrates: bool) {
     let hello = Hello {
         version: 2,
@@ -454,7 +467,7 @@ pub(crate) fn greet(session: u64, path: &Text<4096>, narrates: bool) {
         session,
         tls_offset: arch::context_offset() as i64,
         base: BASE.load(core::sync::atomic::Ordering::Relaxed) as u64,
-        // It grows where it is, and a context that is not in it can only come from a broken process.
+        // The recording grows in place, so a context outside of its largest size can only come from a broken process.
         mapped: crate::recording::LARGEST as u64,
         path: path.as_c_str().as_ptr() as u64,
         thread_offset: arch::thread_offset() as i64,

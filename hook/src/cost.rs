@@ -1,7 +1,8 @@
-//! What recording takes of the processor beside calls: starts and ends of processes and threads, forks, libraries.
+//! The processor time that recording takes apart from calls: for starts and ends of processes and threads, forks,
+//! libraries.
 //!
-//! It is measured where it happens; what takes long, by the thread's own clock, so that what others do meanwhile is not in
-//! it.
+//! It is measured where it arises. Long pieces of work are measured by the thread's own processor time, which doesn't
+//! include what other threads do meanwhile.
 
 use core::mem::offset_of;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -10,10 +11,12 @@ use chase_format::layout::Header;
 
 use crate::{clock, recording, sys};
 
-/// Pages that the dynamic linker meets when it loads and binds this library, and the kernel when it unmaps it: `true` has
-/// 50.7 page faults without, and 61.7 with the library if that does nothing at all (which takes 0.10 ms, of 0.7).
+/// Page faults of the dynamic linker when it loads and binds this library, and of the kernel when it unmaps it:
+/// `true` has 50.7 without the library, and 61.7 with a library that does nothing at all (which takes 0.10 ms of
+/// 0.7).
 const LOADING_FAULTS: u64 = 11;
 
+<<<<<<< HEAD
 /// What is measured by the clock of calls takes no longer by itself: where it did, others had the processor meanwhile.
 const LONGEST_US: u64 = 50;
 /// So many ticks are fewer, whatever the rate of the clock.
@@ -28,6 +31,9 @@ pub(crate) fn own_ticks(ticks: u64) -> u64 {
 }
 
 /// Processor time and page faults of the calling thread so far.
+=======
+/// Processor time and page faults of the calling thread up to now.
+>>>>>>> main
 #[derive(Clone, Copy)]
 pub(crate) struct Spent {
     cpu_ns: u64,
@@ -39,8 +45,8 @@ impl Spent {
         Self { cpu_ns: thread_ns(), faults: sys::page_faults() }
     }
 
-    /// What the start of a program took since `self`, with what loading the library took before, at what a
-    /// page fault cost on the average.
+    /// Returns the processor time since `self`, plus that of loading the library, estimated by the average cost of a
+    /// page fault.
     pub(crate) fn with_loading_ns(self) -> u64 {
         let now = Self::now();
         let own = now.cpu_ns.saturating_sub(self.cpu_ns);
@@ -49,13 +55,13 @@ impl Spent {
     }
 }
 
-/// Processor time of the calling thread; 0 if it can't be asked for.
+/// Returns the processor time of the calling thread; 0 if the system call is not allowed.
 pub(crate) fn thread_ns() -> u64 {
     if sys::is_confined_here() { 0 } else { sys::clock_ns(libc::CLOCK_THREAD_CPUTIME_ID) }
 }
 
-/// Adds the time that it lives to what the recording says of that. (By the clock of calls: it is a few microseconds, of
-/// which asking the kernel would take as many.)
+/// Adds the time for which it lives to the recording's cost after the start. (It is a few microseconds, by the clock
+/// of calls: asking the kernel for the processor time would take as long.)
 pub(crate) struct Later(u64);
 
 impl Later {
@@ -71,7 +77,11 @@ impl Drop for Later {
     }
 }
 
+<<<<<<< HEAD
 /// The same for what belongs to the beginning or the end of the image, or of an object in it, by the thread's processor time.
+=======
+/// Adds the processor time for which it lives to the recording's cost of start and end.
+>>>>>>> main
 pub(crate) struct Start(u64);
 
 impl Start {
@@ -86,7 +96,7 @@ impl Drop for Start {
     }
 }
 
-/// Adds to what starting took.
+/// Adds to the recording's cost of start and end.
 pub(crate) fn add_start(ns: u64) {
     add(offset_of!(Header, cost_start_ns), ns);
 }
@@ -99,7 +109,7 @@ fn add(offset: usize, time: u64) {
     }
 }
 
-/// Notes what the whole process has taken of the processor. The recording is open.
+/// Stores the processor time that the whole process has used. The recording is open.
 pub(crate) fn note_process() {
     let ns = sys::clock_ns(libc::CLOCK_PROCESS_CPUTIME_ID);
     // SAFETY: the header is in the first page of the mapping.

@@ -1,7 +1,7 @@
-//! Reading the ELF structures of a loaded object, in place.
+//! Reads the ELF structures of a loaded object in place.
 //!
-//! Everything here was mapped and used by the dynamic linker before, which is why it is trusted as
-//! far as the linker trusts it; sizes that the linker does not check are bounded here.
+//! The dynamic linker has mapped and used all of it before, so it is trusted as far as the linker trusts it; sizes
+//! that the linker does not check are bounded here.
 
 mod auxiliary;
 mod versions;
@@ -12,7 +12,7 @@ pub(crate) use self::auxiliary::Auxiliary;
 pub(crate) use self::versions::{HIDDEN, ImportVersions, Version};
 use chase_logic::text::c_bytes;
 
-/// Program header.
+/// A program header.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(crate) struct ProgramHeader {
@@ -26,7 +26,7 @@ pub(crate) struct ProgramHeader {
     pub(crate) align: u64,
 }
 
-/// Dynamic symbol.
+/// A dynamic symbol.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(crate) struct Symbol {
@@ -48,7 +48,7 @@ impl Symbol {
     }
 }
 
-/// Relocation with addend.
+/// A relocation with addend.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(crate) struct Relocation {
@@ -115,7 +115,7 @@ const DT_VERDEF: i64 = 0x6fff_fffc;
 const DT_VERNEED: i64 = 0x6fff_fffe;
 const DF_SYMBOLIC: u64 = 2;
 
-/// An object's tables, as addresses in the process (0: it has none).
+/// The tables of an object, as addresses in the process (0: the object has none).
 #[derive(Clone, Copy)]
 pub(crate) struct Image {
     pub(crate) bias: usize,
@@ -132,7 +132,7 @@ pub(crate) struct Image {
     version_needs: usize,
     rela: usize,
     rela_len: usize,
-    /// Relocations at the start of that table that name no symbol.
+    /// How many relocations at the start of that table refer to no symbol.
     relative: usize,
     jump_rela: usize,
     jump_rela_len: usize,
@@ -141,15 +141,15 @@ pub(crate) struct Image {
     pub(crate) symbolic: bool,
     pub(crate) has_rpath: bool,
     pub(crate) has_runpath: bool,
-    /// Address range from the first segment's start to the last one's end.
+    /// Address range from the start of the first segment to the end of the last.
     pub(crate) start: usize,
     pub(crate) end: usize,
     relro: (usize, usize),
 }
 
 impl Image {
-    /// The object whose program headers are at `headers` and which is loaded at `bias`. `None` if
-    /// it has no dynamic section with symbols.
+    /// Reads the tables of the object that is loaded at `bias` and has its program headers at `headers`. Returns
+    /// `None` if it has no dynamic section with symbols.
     ///
     /// # Safety
     /// `headers` are the `count` program headers of an object that stays loaded.
@@ -200,7 +200,8 @@ impl Image {
         (image.symbols != 0 && image.strings != 0).then_some(image)
     }
 
-    /// The object whose ELF header is at `header`.
+    /// Reads the tables of the object whose ELF header is at `header`. Returns `None` as [`Self::new`] does, or if it
+    /// is no 64-bit header.
     ///
     /// # Safety
     /// `header` is mapped and belongs to an object that stays loaded.
@@ -274,7 +275,7 @@ impl Image {
         self.soname = soname.map_or(0, |offset| self.strings + offset);
     }
 
-    /// `DT_DEBUG` of the executable: where the dynamic linker's list of objects is.
+    /// Returns the value of `DT_DEBUG` of the executable: where the dynamic linker's list of objects is.
     pub(crate) fn debug_address(&self) -> usize {
         self.debug
     }
@@ -287,7 +288,7 @@ impl Image {
         c_bytes(self.soname)
     }
 
-    /// Names of the objects that this one needs, in order.
+    /// Returns the names of the objects that this one needs, in order.
     pub(crate) fn needed(&self) -> impl Iterator<Item = &'static [u8]> + use<> {
         let strings = self.strings;
         self.dynamic_entries()
@@ -295,7 +296,8 @@ impl Image {
             .map(move |(_, value)| c_bytes(strings + value as usize))
     }
 
-    /// The relocations of both tables, without many that name no symbol; an odd end is cut.
+    /// Returns the relocations of both tables, except for those at the start of the second that refer to no symbol,
+    /// and except for an incomplete last one.
     pub(crate) fn relocations(&self) -> impl Iterator<Item = &'static Relocation> + use<> {
         let others = self.table(self.rela, self.rela_len).iter().skip(self.relative);
         self.jump_slots().iter().chain(others)
@@ -305,8 +307,8 @@ impl Image {
         self.table(self.jump_rela, self.jump_rela_len)
     }
 
-    /// How many functions are called through entries that are bound at their first call; 0 if the
-    /// dynamic linker has bound them all.
+    /// Returns the number of functions called through entries that are bound at their first call; 0 if the dynamic
+    /// linker has bound all already.
     pub(crate) fn unbound(&self) -> usize {
         let entries = self.jump_slots();
         let is_unbound = entries.first().is_some_and(|relocation| {
@@ -344,38 +346,39 @@ impl Image {
         self.strings + symbol.name as usize
     }
 
-    /// Whether that is a symbol's name.
+    /// Whether `name` is the symbol's name.
     pub(crate) fn has_name(&self, symbol: &Symbol, name: &[u8]) -> bool {
         let offset = symbol.name as usize;
         if offset + name.len() >= self.strings_len {
             return self.name(symbol) == name;
         }
-        // SAFETY: as many bytes, and one more, are in the string table.
+        // SAFETY: the bytes of the name, and one more, are in the string table.
         unsafe {
             let at: *const u8 = ptr::with_exposed_provenance(self.strings + offset);
             *at.add(name.len()) == 0 && core::slice::from_raw_parts(at, name.len()) == name
         }
     }
 
-    /// Whether `address` is in one of its segments, or between them.
+    /// Whether `address` is in one of the object's segments, or between them.
     pub(crate) fn contains(&self, address: usize) -> bool {
         (self.start..self.end).contains(&address)
     }
 
-    /// Whether the page of `address` is read-only since relocation.
+    /// Whether the page at `address` is read-only after relocation.
     pub(crate) fn is_relro(&self, address: usize) -> bool {
         (self.relro.0..self.relro.1).contains(&address)
     }
 
-    /// Whether the dynamic linker is done with the object: the last thing that it does is to make
-    /// the pages read-only that only relocations write. Where there are none, the entries tell.
+    /// Whether the dynamic linker has finished relocating the object. Its last step is to make the pages read-only
+    /// that only relocations write. Objects without such pages count as relocated; the caller has to look at their
+    /// entries.
     pub(crate) fn is_relocated(&self) -> bool {
         const MADV_POPULATE_WRITE: i32 = 23;
         let len = self.relro.1 - self.relro.0;
         len == 0 || crate::sys::advise(self.relro.0 as *mut u8, len, MADV_POPULATE_WRITE).is_err()
     }
 
-    /// Changes the protection of the pages that are read-only since relocation.
+    /// Sets the protection of the pages that are read-only after relocation.
     pub(crate) fn protect_relro(&self, protection: i32) -> bool {
         crate::sys::protect(self.relro.0, self.relro.1 - self.relro.0, protection).is_ok()
     }
@@ -385,7 +388,7 @@ impl Image {
         self.executable_ranges().any(|(start, end)| (start..end).contains(&address))
     }
 
-    /// Executable segments that may also be read.
+    /// Returns the address ranges of executable segments that are readable, too.
     pub(crate) fn executable_ranges(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
         let bias = self.bias;
         self.program_headers()
@@ -397,13 +400,13 @@ impl Image {
             })
     }
 
-    /// The GNU build id, empty if it has none.
+    /// Returns the GNU build id; empty if the object has none.
     pub(crate) fn build_id(&self) -> &'static [u8] {
         const NT_GNU_BUILD_ID: u32 = 3;
         self.note(NT_GNU_BUILD_ID, b"GNU\0").unwrap_or(&[])
     }
 
-    /// The contents of the note of this kind and name, which is filled up with NULs.
+    /// Returns the contents of the note with this kind and name, which is padded with NULs.
     pub(crate) fn note(&self, kind: u32, name: &[u8]) -> Option<&'static [u8]> {
         for header in self.program_headers().iter().filter(|header| header.kind == PT_NOTE) {
             let mut at = self.bias.wrapping_add(header.vaddr as usize);
@@ -430,7 +433,7 @@ impl Image {
     }
 }
 
-/// The load bias of the executable, from its own program headers.
+/// Returns the load bias of the executable, computed from its program headers.
 pub(crate) fn executable_bias(headers: &[ProgramHeader], at: usize) -> usize {
     headers
         .iter()

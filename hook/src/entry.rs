@@ -1,7 +1,7 @@
-//! What happens when the library is run as a program: it says what it is, and ends.
+//! What the library does when it is run as a program: prints what it is, and exits.
 //!
-//! The kernel starts it without a dynamic linker, so nothing is relocated and there is no C library: only code that
-//! knows where it is.
+//! The kernel starts it without a dynamic linker, so nothing is relocated and there is no C library: the code must be
+//! position-independent.
 
 use core::arch::global_asm;
 

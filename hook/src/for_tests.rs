@@ -1,12 +1,12 @@
-//! What the library's features for tests change: all of it is here.
+//! Everything that the library's test features change.
 
-/// Calls of a slot before it is looked at for the first time.
+/// The number of calls after which sampling first looks at a slot.
 pub(crate) const FIRST_LOOK: u32 = if cfg!(feature = "stress") { 2 } else { 256 };
 
-/// If there is one, the length of blocks of all slots that may be sampled at all; their calls get frames. (The calls of
-/// programs that are hard to hook are too few, too long or too uneven to be sampled otherwise.)
+/// If set, the length of the blocks of all slots that may be sampled, whose calls get frames then. (The test programs
+/// that are hard to hook call too rarely, too long or too unevenly to be sampled otherwise.)
 pub(crate) const FORCED_BLOCK: Option<u64> = if cfg!(feature = "stress") { Some(8) } else { None };
 
-/// Whether the words of threads are taken to be where stubs don't expect them, as with an executable that has much
-/// thread-local storage of its own.
+/// Whether to treat the words of threads as being elsewhere than stubs expect them, as with an executable that has
+/// much thread-local storage of its own.
 pub(crate) const WORDS_ARE_FAR: bool = cfg!(feature = "far");

@@ -1,4 +1,4 @@
-//! Whose memory this is: the process's that the recording belongs to, or a fork's child's.
+//! Tells whether this memory belongs to the process that owns the recording, or to a fork's child.
 
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
@@ -7,15 +7,15 @@ use chase_format::layout::PAGE;
 
 use crate::sys;
 
-/// A word that the kernel clears in a fork's child, but not in one that shares our memory.
+/// A word that the kernel clears in a fork's child, but not in a child that shares our memory.
 static WORD: AtomicPtr<AtomicU32> = AtomicPtr::new(ptr::null_mut());
-/// What it is in a fork's child, while one of its threads sees to that, and then.
+/// Its values: in a fork's child, while one of the child's threads handles the fork, and afterwards.
 const INHERITED: u32 = 0;
-const BEING_PARTED: u32 = 1;
+const BEING_HANDLED: u32 = 1;
 const OURS: u32 = 2;
 
-/// That word, where the kernel can do that.
-fn word_in_memory() -> Option<&'static AtomicU32> {
+/// Returns that word; `None` if the kernel can't clear it.
+fn wiped_word() -> Option<&'static AtomicU32> {
     let word = WORD.load(Ordering::Relaxed);
     // SAFETY: the word is in a page of ours, which stays.
     (!word.is_null()).then(|| unsafe { &*word })
@@ -23,38 +23,38 @@ fn word_in_memory() -> Option<&'static AtomicU32> {
 
 /// Marks this memory as that of the process that the recording belongs to.
 pub(crate) fn claim() {
-    if word_in_memory().is_none() {
+    if wiped_word().is_none() {
         let page = sys::map_anonymous(PAGE);
         if page.is_null() || sys::advise(page, PAGE, libc::MADV_WIPEONFORK).is_err() {
             return;
         }
         WORD.store(page.cast(), Ordering::Relaxed);
     }
-    if let Some(word) = word_in_memory() {
+    if let Some(word) = wiped_word() {
         word.store(OURS, Ordering::Release);
     }
 }
 
-/// Whether it is known which memory is whose.
-pub(crate) fn is_known() -> bool {
-    word_in_memory().is_some()
+/// Whether forks can be detected.
+pub(crate) fn can_detect() -> bool {
+    wiped_word().is_some()
 }
 
-/// Whether this is the memory that the recording is written from: false in a fork's child that has
-/// not been noticed yet.
+/// Whether this is the memory of the process that writes the recording: false in a fork's child whose fork was not
+/// handled yet.
 pub(crate) fn is_ours() -> bool {
-    word_in_memory().is_none_or(|word| word.load(Ordering::Acquire) == OURS)
+    wiped_word().is_none_or(|word| word.load(Ordering::Acquire) == OURS)
 }
 
-/// In a fork's child: whether nobody has parted this memory from the parent's yet, or is about to. Waits for
-/// another thread that is.
-pub(crate) fn is_to_be_parted() -> bool {
-    let Some(word) = word_in_memory() else { return false };
+/// In a fork's child: whether the caller has to handle the fork. If another thread is doing that, waits for it and
+/// returns false.
+pub(crate) fn begin_handling() -> bool {
+    let Some(word) = wiped_word() else { return false };
     loop {
         let relaxed = Ordering::Relaxed;
-        match word.compare_exchange(INHERITED, BEING_PARTED, relaxed, relaxed) {
+        match word.compare_exchange(INHERITED, BEING_HANDLED, relaxed, relaxed) {
             Ok(_) => return true,
-            Err(BEING_PARTED) => sys::pause_ms(1),
+            Err(BEING_HANDLED) => sys::pause_ms(1),
             Err(_) => return false,
         }
     }

@@ -1,25 +1,26 @@
-//! The shadow stack of a thread, and what is known from it.
+//! The shadow stack of a thread.
 //!
-//! A frame holds what the call path took off the real stack, and is named by the address that its call returns to
-//! (`pads.S`). Frames live in segments, linked in the order in which they were entered; the first frame's place
-//! holds the link. The call path claims and releases frames by single instructions on `ThreadHead::top`, so a
-//! signal handler between any two instructions finds a consistent stack.
+//! A frame holds what the call path took off the real stack, and is identified by the address that its call returns
+//! to (`pads.S`). Frames live in segments, which are linked in the order in which they were entered; the header with
+//! the links takes the place of a segment's first frame. The call path claims and releases frames by single
+//! instructions on `ThreadHead::top`, so a signal handler that comes between any two instructions finds a consistent
+//! stack.
 //!
-//! Frames can be left behind: by `longjmp`, by exceptions, by coroutines that return in any order
-//! and on any stack or thread. Three rules keep this safe:
+//! Calls can be abandoned without returning: by `longjmp`, by exceptions, by coroutines that return in any order and
+//! on any stack or thread. Three rules keep this safe:
 //!
-//! * A live frame is never overwritten: `top` moves down past frames only that have returned. One whose call is
-//!   left, or seems to be, is set aside with all that it needs to return: `left.rs`.
-//! * What is open around a call that is not the innermost is told by `nesting.rs`.
-//! * A frame that ends on another thread than it began on is counted in that thread's tree, and
-//!   its owner takes the call out of its own tree when it meets the dead frame.
+//! * A live frame is never overwritten: `top` only moves down past frames whose call has returned. A frame whose call
+//!   is abandoned, or seems to be, is set aside with all that the call needs to return: `set_aside.rs`.
+//! * `nesting.rs` decides which open calls enclose a call.
+//! * A call that returns on another thread than it began on is counted in that thread's tree; its owner subtracts it
+//!   from its own tree when it comes across the ended frame.
 
 mod asking;
 mod callers;
 mod chain;
 mod inherited;
-mod left;
 mod nesting;
+mod set_aside;
 
 use core::ptr;
 use core::sync::atomic::Ordering;
@@ -29,26 +30,26 @@ use chase_format::layout::Node;
 use crate::abi::{DEAD, FRAME, FREE, Frame, MOVED, SEGMENT, Segment, segment_of};
 use crate::arch::{add_to_own, move_own, set_context};
 use crate::clock;
-use crate::node::{add_unwound, is_framed, is_sampled, take_back};
-use crate::segments::is_left;
+use crate::node::{add_unwound, is_framed, is_sampled, subtract_call};
+use crate::segments::is_set_aside;
 use crate::thread::Thread;
 
 pub(crate) use self::inherited::OpenCalls;
-pub(crate) use self::left::has_returned;
+pub(crate) use self::set_aside::return_from_set_aside;
 
-/// The frames of a thread from the top down, over all its segments, but for those that are set aside.
-struct Below {
+/// Iterates over a thread's frames from the top down, over all segments, except for those that are set aside.
+struct FramesDown {
     at: usize,
 }
 
-impl Iterator for Below {
+impl Iterator for FramesDown {
     type Item = *mut Frame;
 
     fn next(&mut self) -> Option<*mut Frame> {
         loop {
             let mut frame = self.at.wrapping_sub(FRAME);
             while frame.is_multiple_of(SEGMENT) {
-                // SAFETY: a frame's place at a segment's start is its link.
+                // SAFETY: in the place of a segment's first frame is its header.
                 let previous = unsafe { (*(frame as *const Segment)).previous };
                 if previous.is_null() {
                     return None;
@@ -58,7 +59,7 @@ impl Iterator for Below {
             self.at = frame;
             let frame = frame as *mut Frame;
             // SAFETY: frames below `top` are initialised.
-            if !unsafe { is_left(frame) } {
+            if !unsafe { is_set_aside(frame) } {
                 return Some(frame);
             }
         }
@@ -71,8 +72,8 @@ impl Thread {
         self.stack.get().holds(address)
     }
 
-    fn frames(&self) -> Below {
-        Below { at: self.head.top.load(Ordering::Relaxed) }
+    fn frames(&self) -> FramesDown {
+        FramesDown { at: self.head.top.load(Ordering::Relaxed) }
     }
 
     /// Whether a call made at this stack pointer has a frame.
@@ -81,13 +82,12 @@ impl Thread {
         self.frames().any(|frame| unsafe { (*frame).sp.load(Ordering::Relaxed) } == sp)
     }
 
-    /// Moves `top` down past dead frames.
-    pub(crate) fn drop_dead(&self) {
+    /// Moves `top` down past frames that have ended.
+    pub(crate) fn drop_ended_frames(&self) {
         loop {
             let top = self.head.top.load(Ordering::Relaxed);
             let frame = (top.wrapping_sub(FRAME)) as *mut Frame;
-            // SAFETY: `top` is never below the first frame of a segment; frames and links live as
-            // long as the thread.
+            // SAFETY: `top` is never below the first frame of a segment; frames and headers live as long as the thread.
             unsafe {
                 if (frame as usize).is_multiple_of(SEGMENT) {
                     let previous = (*segment_of(frame)).previous;
@@ -96,7 +96,7 @@ impl Thread {
                     }
                     let end = previous as usize + SEGMENT;
                     let last = (end - FRAME) as *mut Frame;
-                    if (*last).sp.load(Ordering::Relaxed) > MOVED || is_left(last) {
+                    if (*last).sp.load(Ordering::Relaxed) > MOVED || is_set_aside(last) {
                         return;
                     }
                     if !self.move_top(top, end) {
@@ -105,11 +105,11 @@ impl Thread {
                     continue;
                 }
                 let state = (*frame).sp.load(Ordering::Acquire);
-                if is_left(frame) || state != DEAD && state != MOVED {
+                if is_set_aside(frame) || state != DEAD && state != MOVED {
                     return;
                 }
                 if state == MOVED {
-                    take_back((*frame).node, (*frame).weight);
+                    subtract_call((*frame).node, (*frame).weight);
                 }
                 (*frame).sp.store(FREE, Ordering::Relaxed);
                 if !self.move_top(top, frame as usize) {
@@ -127,19 +127,19 @@ impl Thread {
         self.head.top.load(Ordering::Relaxed) == frame as usize + FRAME
     }
 
-    /// Makes the innermost frame's node the context.
+    /// Makes the innermost frame's node the thread's context.
     pub(crate) fn show_context(&self) {
         set_context(self.innermost_node() as usize);
     }
 
-    /// The node of the innermost frame, or of the thread itself.
+    /// Returns the node of the innermost frame; that of the thread itself if there is none.
     pub(crate) fn innermost_node(&self) -> *mut Node {
         let innermost = (self.head.top.load(Ordering::Relaxed) - FRAME) as *const Frame;
-        // SAFETY: below `top` is a frame, or a segment's link, whose node is in the same place.
+        // SAFETY: below `top` is a frame or a segment's header, which have the node at the same offset.
         unsafe { (*innermost).node }
     }
 
-    /// The node of the innermost open call that had begun at a time and whose beginning is known.
+    /// Returns the node of the innermost open call that had begun by then, of those whose beginning was timed.
     pub(crate) fn innermost_since(&self, ticks: u64) -> Option<*mut Node> {
         // SAFETY: frames below `top` are initialised, and those that are not free are live.
         let is_open = |frame: &*mut Frame| unsafe {
@@ -151,7 +151,8 @@ impl Thread {
         self.frames().find(is_open).map(|frame| unsafe { (*frame).node })
     }
 
-    /// Drops the innermost frame, whose call is recorded. What is dead below it is dropped at the next call.
+    /// Releases the innermost frame, whose call is recorded. Frames below that have ended are released by the next
+    /// call.
     pub(crate) fn leave_innermost(&self, frame: *mut Frame) {
         // SAFETY: as above.
         unsafe { (*frame).sp.store(FREE, Ordering::Relaxed) };
@@ -161,16 +162,16 @@ impl Thread {
         self.show_context();
     }
 
-    /// What is left behind may have been about to count a call that had ended, whose frame is free by then:
-    /// counts it as one that was left. Frames that are claimed and not filled look the same, so the node's
-    /// calls tell whether one is missing.
-    fn count_uncounted(&self) {
+    /// Counts abandoned calls that had ended but were not recorded yet: their exit was interrupted after it had freed
+    /// the frame. Frames that are claimed but not filled look the same, so the node's number of calls decides whether
+    /// one is missing.
+    fn count_unrecorded_ends(&self) {
         let is_free = |&frame: &*mut Frame| {
             // SAFETY: frames below `top` are initialised.
             unsafe { (*frame).sp.load(Ordering::Relaxed) == FREE }
         };
         for frame in self.frames().take_while(is_free) {
-            // SAFETY: as above; the node is one of this thread's, or null where the place was never used.
+            // SAFETY: as above; the node is one of this thread's, or null where the frame was never used.
             unsafe {
                 let node = (*frame).node;
                 if !node.is_null() && !is_sampled(node) && self.misses_call(node) {
@@ -180,7 +181,7 @@ impl Thread {
         }
     }
 
-    /// Whether a call of this node is neither open, nor completed, nor left.
+    /// Whether a call of this node is neither open, nor completed, nor abandoned.
     ///
     /// # Safety
     /// The node is this thread's, and its calls are all timed.
@@ -206,18 +207,18 @@ impl Thread {
             if !frame.is_multiple_of(SEGMENT) {
                 return frame as *mut Frame;
             }
-            // A handler filled the segment and switched away in between; go back and grow.
+            // A handler has filled the segment and switched away meanwhile; undo this and try again.
             self.move_top(frame + FRAME, frame);
         }
     }
 
-    /// Takes the calls that ended on other threads out of this one's tree.
-    pub(crate) fn settle_moved(&self) {
+    /// Subtracts the calls that ended on other threads from this thread's tree.
+    pub(crate) fn subtract_moved_calls(&self) {
         for frame in self.frames() {
             // SAFETY: frames below `top` are initialised; a moved one's node is this thread's.
             unsafe {
                 if (*frame).sp.load(Ordering::Acquire) == MOVED {
-                    take_back((*frame).node, (*frame).weight);
+                    subtract_call((*frame).node, (*frame).weight);
                     (*frame).sp.store(DEAD, Ordering::Relaxed);
                 }
             }
@@ -225,7 +226,7 @@ impl Thread {
     }
 }
 
-/// Whether the clock was read when the call began.
+/// Whether the call's beginning was timed.
 ///
 /// # Safety
 /// The frame is live.
@@ -234,12 +235,12 @@ pub(crate) unsafe fn is_timed(frame: *const Frame) -> bool {
     unsafe { (*frame).weight > 0 || !is_framed((*frame).node) }
 }
 
-/// Marks a frame as ended. If it is the last of its segment, the next one's link shows it still.
+/// Marks a frame as ended. If it is the last of its segment, also updates its copy in the next segment's header.
 ///
 /// # Safety
 /// The frame belongs to the calling thread.
 unsafe fn mark_dead(frame: *mut Frame) {
-    // SAFETY: vouched for by the caller; links live as long as the thread.
+    // SAFETY: vouched for by the caller; headers live as long as the thread.
     unsafe {
         (*frame).sp.store(DEAD, Ordering::Relaxed);
         let next = (*segment_of(frame)).next;

@@ -1,10 +1,9 @@
-//! Which object is the first that may define a name, and where.
+//! Finds the first object that may define a name, and the symbol.
 //!
-//! To find a definition, the dynamic linker asks one object of the scope after the other. With
-//! hundreds of objects that is what takes the time, so this table tells for each hash of a defined
-//! name the least number of an object that has it: none before need be asked. Mostly it is the only
-//! one, too. Objects are only ever added, which keeps that true; of those that have gone, the caller
-//! knows.
+//! To find a definition, the dynamic linker searches one object of the scope after the other, which takes long with
+//! hundreds of objects. So this table holds, for each hash of a defined name, the lowest number of an object that has
+//! it: those before need not be searched. Mostly it is the only one, too. Objects are only ever added, so this stays
+//! true; the caller takes care of those that were unloaded.
 
 use core::ptr;
 
@@ -13,27 +12,27 @@ use crate::elf::Image;
 use crate::resolve::for_each_hash;
 use crate::sys;
 
-/// Most objects that a process can have had.
+/// The maximum number of objects that a process can ever have loaded.
 pub(crate) const OBJECTS: usize = 4096;
-/// Places at first, a power of 2; a name takes two to four.
+/// The initial number of entries, a power of 2; each name takes two to four.
 const FIRST_ROOM: usize = 1 << 12;
 
 pub(crate) struct Index {
-    /// Open addressing; see [`Entry`].
+    /// A hash table with open addressing; see [`Entry`].
     places: *mut Entry,
-    /// How many, a power of 2; 0: there is no table.
+    /// The number of entries, a power of 2; 0: there is no table.
     room: usize,
     used: usize,
-    /// There was no memory for it.
+    /// There was no memory for the table.
     given_up: bool,
 }
 
-/// All zeros: the place is free. From the lowest bit on:
+/// All zeros: the entry is free. From the lowest bit:
 ///
 /// | bits | |
 /// | --- | --- |
-/// | 31 | the hash without its lowest bit, which the objects' hash tables do not keep |
-/// | 20 | number of the symbol, [`SEVERAL`] if there are more of this hash, or it is larger |
+/// | 31 | the hash without its lowest bit, which the objects' hash tables do not store |
+/// | 20 | number of the symbol; [`SEVERAL`] if several have this hash, or if the number is larger |
 /// | 12 | number of the object |
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Entry(u64);
@@ -46,7 +45,7 @@ const _: () = assert!(OBJECTS <= 1 << (u64::BITS - KEY_BITS - SYMBOL_BITS));
 impl Entry {
     const FREE: Self = Self(0);
 
-    /// The symbol is not 0, which no hash table has.
+    /// The symbol's number is not 0, which is in no hash table.
     fn new(key: u32, symbol: u32, object: u32) -> Self {
         let symbol = u64::from(symbol.min(SEVERAL));
         Self(u64::from(key) | symbol << KEY_BITS | u64::from(object) << (KEY_BITS + SYMBOL_BITS))
@@ -65,12 +64,12 @@ impl Entry {
     }
 }
 
-/// Who may define a name.
+/// Which objects may define a name.
 #[derive(Clone, Copy)]
 pub(crate) enum Definer {
     /// Nobody.
     Nobody,
-    /// This object, by this symbol, and no other one.
+    /// This object, by this symbol, and no other object.
     Only(u32, u32),
     /// This object and those with higher numbers.
     From(u32),
@@ -81,20 +80,20 @@ impl Index {
         Self { places: ptr::null_mut(), room: 0, used: 0, given_up: false }
     }
 
-    /// Whether there is a table. Then every object must be added.
+    /// Whether there is a table. If so, every object must be added.
     pub(crate) fn is_open(&self) -> bool {
         self.room > 0
     }
 
-    /// Makes room for so many names more, which takes less than to make it as they are added.
+    /// Makes room for `names` more names, which is faster than growing the table as they are added.
     pub(crate) fn reserve(&mut self, names: usize) {
         if !self.given_up && (self.used + names) * 2 > self.room {
             self.grow(self.used + names);
         }
     }
 
-    /// Adds the names that `image`, the object with this number, defines. Without memory for them
-    /// there is no table from then on.
+    /// Adds the names that `image`, the object with this number, defines. If there is no memory, drops the table for
+    /// good.
     pub(crate) fn add(&mut self, image: &Image, object: u32) {
         let mut fits = !self.given_up;
         for_each_hash(image, |hash, symbol| {
@@ -109,7 +108,7 @@ impl Index {
         }
     }
 
-    /// Who may define a name with this GNU hash.
+    /// Returns which objects may define a name with this GNU hash.
     pub(crate) fn definer(&self, gnu_hash: u32) -> Definer {
         if !self.is_open() {
             return Definer::From(0);
@@ -122,7 +121,7 @@ impl Index {
         }
     }
 
-    /// Has the processor fetch what [`definer`](Self::definer) looks at.
+    /// Prefetches the entry that [`definer`](Self::definer) reads.
     pub(crate) fn prefetch(&self, gnu_hash: u32) {
         if self.is_open() {
             arch::prefetch(self.places.wrapping_add(self.first_place(gnu_hash >> 1)).addr());
@@ -137,15 +136,15 @@ impl Index {
         } else {
             Entry::new(new.key(), SEVERAL, new.object().min(old.object()))
         };
-        // SAFETY: `find` gives a place of the table.
+        // SAFETY: `find` returns an index within the table.
         unsafe { *self.places.add(at) = entry };
     }
 
-    /// The place of a key and what is there, which may be nothing yet.
+    /// Returns the index of a key's entry, or of the free one where it belongs, and the entry.
     fn find(&self, key: u32) -> (usize, Entry) {
         let mut at = self.first_place(key);
         loop {
-            // SAFETY: the place is in the table, which always has a free one.
+            // SAFETY: the index is within the table, which always has a free entry.
             let entry = unsafe { *self.places.add(at) };
             if entry == Entry::FREE || entry.key() == key {
                 return (at, entry);
@@ -154,13 +153,13 @@ impl Index {
         }
     }
 
-    /// Where a key is, or behind.
+    /// Returns the index at which the search for a key begins.
     fn first_place(&self, key: u32) -> usize {
         const MIX: u32 = 0x9e37_79b1;
         (key.wrapping_mul(MIX) >> 8) as usize & (self.room - 1)
     }
 
-    /// Makes a table for so many names.
+    /// Replaces the table by one for `names` names; returns false if there is no memory.
     fn grow(&mut self, names: usize) -> bool {
         let room = (names * 2).next_power_of_two().max(FIRST_ROOM);
         let places: *mut Entry = sys::map_populated(room * size_of::<Entry>()).cast();
@@ -169,7 +168,7 @@ impl Index {
         }
         let old = core::mem::replace(self, Self { places, room, ..Self::new() });
         for at in 0..old.room {
-            // SAFETY: the place is in the old table.
+            // SAFETY: the index is within the old table.
             let entry = unsafe { *old.places.add(at) };
             if entry != Entry::FREE {
                 self.insert(entry);

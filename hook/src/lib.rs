@@ -1,19 +1,19 @@
 //! `libchase.so`: preloaded into a program, it times every call from one loaded object to another.
 //!
-//! It patches the GOT entries of all objects so that calls go through stubs of its own
-//! ([`stubs`], [`call_path`]), and keeps, per thread, a shadow stack of the calls under way ([`frames`]) and a
-//! calling-context tree of those that ended ([`tree`]), written in place into a mapped file
-//! ([`recording`]). A [`companion`], where there is one, is shown each thread's context.
+//! It patches the GOT entries of all objects so that calls go through its own stubs ([`stubs`], [`call_path`]). For
+//! each thread, it keeps a shadow stack of the calls under way ([`frames`]) and a calling-context tree of those that
+//! ended ([`tree`]), written in place into a mapped file ([`recording`]). Each thread's context is visible to a
+//! [`companion`], where there is one.
 //!
-//! The order of things: [`start`] begins, and [`process`] ends it; [`loading`] finds [`objects`], reads their
-//! [`elf`] tables, [`resolve`]s names and patches [`slots`]; [`special`] sees to functions that
-//! are not ordinary; [`sampling`] chooses which calls are timed; [`thread_life`] follows threads from start to end.
+//! The order of events: [`start`] begins, and [`process`] ends the recording; [`loading`] finds [`objects`], reads
+//! their [`elf`] tables, [`resolve`]s names and patches [`slots`]; [`special`] handles special functions;
+//! [`sampling`] chooses which calls are timed; [`thread_life`] follows threads from start to end.
 //!
-//! Constraints, since this runs inside other people's programs: no allocation from the
-//! application's heap, no stdio, no `errno`, no panic, no lock held while calling out, no file
-//! descriptor kept, and nothing that needs another library: whatever fails, the program runs on.
+//! Constraints, since this runs inside other people's programs: no allocation from the application's heap, no stdio,
+//! no `errno`, no panic, no lock held while calling out, no file descriptor kept open, and nothing that needs another
+//! library. Whatever fails, the program runs on.
 //!
-//! What it does not do: compute anything from what it counts, or resolve addresses to names.
+//! It does not evaluate what it records, nor resolve addresses to names.
 #![allow(
     rustdoc::private_intra_doc_links,
     reason = "who works on it reads it, with `cargo doc --document-private-items`"
@@ -38,7 +38,7 @@ mod signals;
 mod stack;
 mod stubs;
 mod sys;
-// ... over what is kept of calls, threads and objects ...
+// ... over the data about calls, threads and objects ...
 mod arguments;
 mod cost;
 mod counts;
@@ -55,7 +55,7 @@ mod tree;
 mod calibrate;
 mod frames;
 mod sampling;
-// ... to what the program does, and where it is noticed.
+// ... to the events in the program's life, and where they are noticed.
 mod call_path;
 mod companion;
 mod loading;
@@ -66,8 +66,8 @@ mod thread_life;
 
 use chase_logic::text::Text;
 
-/// There is no heap here. Cargo may turn on features of shared dependencies that link `alloc`, which
-/// then asks for one; nothing of ours does.
+/// There is no heap here. Cargo may enable features of shared dependencies that link `alloc`, which requires an
+/// allocator; no code of ours uses it.
 struct NoHeap;
 
 // SAFETY: it never gives memory out.
@@ -82,9 +82,8 @@ unsafe impl core::alloc::GlobalAlloc for NoHeap {
 #[global_allocator]
 static NO_HEAP: NoHeap = NoHeap;
 
-/// Nothing panics in a release build: there is no code in it that would (`tests/tests/library.rs` looks). Whoever builds
-/// another one is told where it did. There is no way back into the application from the middle of a change, with locks
-/// held; so the process ends, and does not hang.
+/// A release build has no code that panics (`tests/tests/library.rs` checks). Other builds print where it happened.
+/// There is no way back into the application from the middle of a change, with locks held, so the process ends.
 #[panic_handler]
 fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
     const ABORTED: i32 = 134;

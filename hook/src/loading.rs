@@ -1,8 +1,7 @@
-//! Keeping up with what is loaded: at the start, and after each `dlopen`, `dlmopen` and `dlclose`.
+//! Keeps track of what is loaded: at the start, and after each `dlopen`, `dlmopen` and `dlclose`.
 //!
-//! Those functions look at the object that they return to, so the work is done not when they
-//! return but at the thread's next call: nothing can use a new object before it has been looked
-//! for. What constructors call before such a call is not seen.
+//! These functions look at the object that they return to. So the work is not done when they return, but at the
+//! thread's next call: nothing can use a new object before that. Calls that constructors make earlier are not seen.
 
 mod interposed;
 
@@ -26,13 +25,13 @@ use crate::{clock, cost, pages, recording, sampling, sys};
 use chase_logic::config::Config;
 use chase_logic::text::c_bytes;
 
-/// What is loaded, and what is done with it.
+/// What is loaded, and how it is hooked.
 pub(crate) struct State {
     objects: Objects,
     slots: Slots,
     config: Config,
     executable: Option<Image>,
-    /// The C library's `dl_iterate_phdr`, inside of which the list of objects stays as it is.
+    /// The C library's `dl_iterate_phdr`, during which the list of objects doesn't change.
     iterate: usize,
 }
 
@@ -44,9 +43,14 @@ static LOADING: Lock<State> = Lock::new(State {
     iterate: 0,
 });
 
-/// Finds the objects that were loaded at the start. False if the program is none that can be
-/// hooked. Called while there is one thread.
-pub(crate) fn survey(executable: Image, vdso: usize, path: &'static [u8], config: Config) -> bool {
+/// Finds the objects that were loaded at the start. Returns false if the program can't be hooked. Called while there
+/// is only one thread.
+pub(crate) fn find_objects(
+    executable: Image,
+    vdso: usize,
+    path: &'static [u8],
+    config: Config,
+) -> bool {
     let state = &mut *LOADING.hold();
     state.config = config;
     state.executable = Some(executable);
@@ -55,9 +59,9 @@ pub(crate) fn survey(executable: Image, vdso: usize, path: &'static [u8], config
     }
     state.objects.refresh(&executable, 0, true);
     if is_late() {
-        state.objects.tell_who_came_later();
+        state.objects.mark_loaded_later();
     }
-    interposed::find_in_place(&state.objects);
+    interposed::find_real_in(&state.objects);
     if !state.objects.is_first_chase() {
         return false;
     }
@@ -65,18 +69,18 @@ pub(crate) fn survey(executable: Image, vdso: usize, path: &'static [u8], config
     state.iterate != 0 && find_among(&state.objects, c"gnu_get_libc_version") != 0
 }
 
-/// What is to be recorded from now on, in a process that was left before.
+/// Sets what is to be recorded from now on, in a process that chase had left.
 pub(crate) fn set_config(config: Config) {
     LOADING.hold().config = config;
 }
 
-/// Hooks again what was hooked before, and what was loaded since.
+/// Hooks again the objects that were hooked before, and those loaded since.
 pub(crate) fn hook_again() {
     describe_again();
-    pass(OBJECT_DLOPENED, false, false);
+    update_objects(OBJECT_DLOPENED, false, false);
 }
 
-/// Leaves all GOT entries as they were found; gives how many.
+/// Restores all GOT entries to what was found in them; returns how many.
 pub(crate) fn unhook_all() -> u64 {
     let mut restored = 0u64;
     walk(restore_all, (&raw mut restored).cast());
@@ -102,9 +106,10 @@ unsafe extern "C" fn restore_all(_info: *mut c_void, _len: usize, restored: *mut
     1
 }
 
-/// A function of the C library that the program uses; 0 if it has none. Whatever stands before it in
-/// the scope of all is for the program's calls and not for ours: a sanitizer's function of this name,
-/// in the executable perhaps, is not ready yet when we call it, and one of a library may do anything.
+/// Finds a function of the C library that the program uses; returns 0 if there is none. Only looks in the C library
+/// itself: other definitions that come first in the global scope are for the program's calls, not for ours. A
+/// sanitizer's replacement, perhaps in the executable, is not initialised yet when we call it, and one of another
+/// library may do anything.
 pub(crate) fn find(name: &CStr) -> usize {
     find_among(&LOADING.hold().objects, name)
 }
@@ -117,38 +122,38 @@ fn find_among(objects: &Objects, name: &CStr) -> usize {
         .unwrap_or(0)
 }
 
-/// Path of this library, as the dynamic linker knows it.
+/// Returns the path of this library as the dynamic linker knows it.
 pub(crate) fn library_path() -> &'static [u8] {
     let loading = LOADING.hold();
     let found = loading.objects.all().iter().find(|object| object.flags & OBJECT_CHASE != 0);
     found.map_or(b"", |object| object.path)
 }
 
-/// Hooks what was loaded at the start.
+/// Hooks the objects that were loaded at the start.
 pub(crate) fn hook_all() {
-    pass(0, true, false);
+    update_objects(0, true, false);
 }
 
-/// What a look at the list is for, and what came of it.
-struct Look {
+/// Arguments of an update of the list.
+struct Update {
     flags: u32,
     global: bool,
 }
 
-/// Looks at the list again, retires what is gone and hooks what is new and ready. False if that has to be done later: a
-/// signal handler that this is called in may have interrupted a `dlopen` or a `dlclose`.
-fn pass(flags: u32, global: bool, may_be_inside: bool) -> bool {
+/// Reads the list again, retires objects that are gone and hooks new ones that are ready. Returns false if that has
+/// to be done later: the signal handler that calls this may have interrupted a `dlopen` or `dlclose`.
+fn update_objects(flags: u32, global: bool, may_be_inside: bool) -> bool {
     let _signals = SignalsBlocked::new();
-    // The C library may be in the middle of taking the list's lock, or have unmapped what is in the list still.
+    // The C library may be about to take the list's lock, or have unmapped objects that are still in the list.
     if may_be_inside && LOADING.hold().objects.are_changing() {
         return false;
     }
-    let mut look = Look { flags, global };
-    walk(update, (&raw mut look).cast());
+    let mut look = Update { flags, global };
+    walk(update_listed, (&raw mut look).cast());
     true
 }
 
-/// Has the C library call `visit` with the list locked.
+/// Makes the C library call `visit` with the list locked.
 fn walk(visit: Visit, argument: *mut c_void) {
     let _signals = SignalsBlocked::new();
     let area_len = vector_area_len();
@@ -171,11 +176,11 @@ type Visit = unsafe extern "C" fn(*mut c_void, usize, *mut c_void) -> i32;
 type Iterate = unsafe extern "C" fn(Visit, *mut c_void) -> i32;
 
 /// Called back once by the C library, with the list locked.
-unsafe extern "C" fn update(_info: *mut c_void, _len: usize, look: *mut c_void) -> i32 {
-    // The C library's lock first, then ours: an application's own walk may fork or load.
+unsafe extern "C" fn update_listed(_info: *mut c_void, _len: usize, look: *mut c_void) -> i32 {
+    // Takes the C library's lock first, then ours: an application's own callback may fork, or load objects.
     let State { objects, slots, config, executable, .. } = &mut *LOADING.hold();
-    // SAFETY: `pass` passes it.
-    let look = unsafe { &mut *look.cast::<Look>() };
+    // SAFETY: `update_objects` passes it.
+    let look = unsafe { &mut *look.cast::<Update>() };
     let Some(executable) = executable else { return 1 };
     let unreadable = objects.refresh(executable, look.flags, look.global);
     for _ in 0..unreadable {
@@ -191,21 +196,21 @@ unsafe extern "C" fn update(_info: *mut c_void, _len: usize, look: *mut c_void) 
             slots.hook(objects, id, config);
         }
     }
-    // All at once, though their entries point to them already: it is a few system calls.
+    // All in one go, since it takes a few system calls; their GOT entries point to the stubs already.
     if sampling::mode() != TIMING_ALL {
         make_direct(first_new..slots.count());
     }
     1
 }
 
-/// A call that may change what is loaded is about to be made at `sp`.
-/// If it gets a frame, its own entry is the thread's next call.
-pub(crate) fn expect(thread: &Thread, sp: usize, mode: usize, gets_frame: bool) {
+/// Announces a call at `sp` that may change what is loaded. If it gets a frame, its own entry is the thread's next
+/// call.
+pub(crate) fn announce_load(thread: &Thread, sp: usize, mode: usize, gets_frame: bool) {
     let global = mode & libc::RTLD_GLOBAL as usize != 0;
     let outer_sp = thread.pending.get().outer_sp.max(sp);
-    // SAFETY: the call's return address is there.
+    // SAFETY: the call's return address is at `sp`.
     let own = unsafe { *(sp as *const usize) };
-    // (Of one that gets a frame it is not known which.)
+    // (If it gets a frame, its return address is not known yet.)
     let return_address = if gets_frame { 0 } else { own };
     thread.defer(Pending {
         load_sp: sp,
@@ -217,15 +222,15 @@ pub(crate) fn expect(thread: &Thread, sp: usize, mode: usize, gets_frame: bool) 
     });
 }
 
-/// The call at `sp` has its frame, or runs without. If it may change what is loaded, it does that from now on.
-pub(crate) fn entered(thread: &Thread, sp: usize) {
+/// The call at `sp` has got its frame, or runs without one. If it may change what is loaded, it does so from now on.
+pub(crate) fn load_entered(thread: &Thread, sp: usize) {
     let pending = thread.pending.get();
     if pending.entering && pending.load_sp == sp {
         thread.pending.set(Pending { entering: false, ..pending });
     }
 }
 
-/// Looks at what was loaded, if that is pending and a call at `sp` shows that its time has come.
+/// Updates the list of objects if that is pending and a call at `sp` shows that the load may be over.
 pub(crate) fn catch_up(thread: &Thread, sp: usize) {
     let pending = thread.pending.get();
     if pending == Pending::NONE {
@@ -234,19 +239,19 @@ pub(crate) fn catch_up(thread: &Thread, sp: usize) {
     if pending.load_sp == 0 {
         return;
     }
-    // (A handler may have a stack of its own, above the one that it has interrupted.)
+    // (A handler may have a stack of its own, at higher addresses than the one that it has interrupted.)
     let is_own = thread.holds(sp) && thread.holds(pending.load_sp);
-    // It is that call's own entry, or a signal handler's, unless a handler has jumped out of that call.
+    // This is that call's own entry, or a signal handler's, unless a handler has jumped out of that call.
     if pending.entering && (sp <= pending.load_sp || !is_own) {
         return;
     }
-    // A call from above, or another return address in its place, shows that the load is over. If it
-    // is not, what is new may be ready all the same, and its constructors running.
+    // A call from above, or another return address in its place, shows that the load is over. Until then, new objects
+    // may be ready all the same, with their constructors running.
     const TRIES: u32 = 64;
     // SAFETY: the place is on a stack that this thread has been on.
     let there = unsafe { *(pending.load_sp as *const usize) };
     let runs = if pending.return_address == 0 {
-        // (What returns to the frame is put there when it has been claimed.)
+        // (A frame's return address is stored on the stack once the frame is claimed.)
         is_exit(there) || thread.has_frame_at(pending.load_sp)
     } else {
         there == pending.return_address
@@ -256,23 +261,28 @@ pub(crate) fn catch_up(thread: &Thread, sp: usize) {
         return;
     }
     let is_over = !runs || sp >= pending.load_sp && is_own;
+<<<<<<< HEAD
     {
         let _cost = cost::Start::begin();
         if !pass(OBJECT_DLOPENED, pending.global, !is_over) {
             return;
         }
+=======
+    if !update_objects(OBJECT_DLOPENED, pending.global, !is_over) {
+        return;
+>>>>>>> main
     }
     if !returned {
         return thread.pending.set(Pending { tries: pending.tries + 1, ..pending });
     }
-    thread.settle();
+    thread.clear_pending();
     if pending.outer_sp > sp && pending.outer_sp != pending.load_sp {
         thread.defer(Pending { load_sp: pending.outer_sp, ..pending });
     }
 }
 
-/// Whether `dlopen(name)` may find something else when it seems to be called from here instead of
-/// from `caller`.
+/// Whether `dlopen(name)` may find another object when it seems to be called from this library instead of from
+/// `caller`.
 pub(crate) fn depends_on_caller(name: usize, caller: usize) -> bool {
     let name = c_bytes(name);
     if name.is_empty() {
@@ -283,8 +293,8 @@ pub(crate) fn depends_on_caller(name: usize, caller: usize) -> bool {
     let object = objects.at(caller).and_then(|id| objects.get(id));
     let depends = object.is_none_or(|object| {
         let image = &object.image;
-        // What a loaded object needs is searched for along its loader's RPATH, but not RUNPATH.
-        // A RUNPATH makes an RPATH void.
+        // An object's RPATH, but not its RUNPATH, also applies to what its dependencies load. A RUNPATH disables the
+        // RPATH.
         let (inherited, own) = (image.has_rpath && !image.has_runpath, image.has_runpath);
         object.namespace != 0 || inherited || own && !name.contains(&b'/') || name.contains(&b'$')
     });
@@ -294,14 +304,14 @@ pub(crate) fn depends_on_caller(name: usize, caller: usize) -> bool {
     depends
 }
 
-/// What `look` finds in the image of the object that `address` is in.
+/// Applies `look` to the image of the object that contains `address`; returns `None` if there is none.
 pub(crate) fn with_image<T>(address: usize, look: impl FnOnce(&Image) -> T) -> Option<T> {
     let objects = &LOADING.hold().objects;
     let object = objects.at(address).and_then(|id| objects.get(id))?;
     Some(look(&object.image))
 }
 
-/// Makes zero of the words that are neither addresses in loaded objects nor smaller than `small`.
+/// Zeroes the words that are neither addresses in loaded objects nor smaller than `small`.
 pub(crate) fn keep_addresses(words: &mut [u64], small: u64) {
     let objects = &LOADING.hold().objects;
     for word in words {
@@ -311,12 +321,12 @@ pub(crate) fn keep_addresses(words: &mut [u64], small: u64) {
     }
 }
 
-/// Keeps all GOT entries as they are as long as the result lives. Signals are blocked.
+/// Keeps all GOT entries unchanged as long as the result lives. Signals are blocked.
 pub(crate) fn hold() -> Held<'static, State> {
     LOADING.hold()
 }
 
-/// In a fork's child: describes the objects in the new recording.
+/// Describes the objects in a new recording, in a fork's child or after a return.
 pub(crate) fn describe_again() {
     let objects = &mut LOADING.hold().objects;
     for id in 0..objects.count as u32 {
@@ -326,7 +336,7 @@ pub(crate) fn describe_again() {
         if at == 0 || !object.loaded && object.slot_count == 0 {
             continue;
         }
-        // SAFETY: descriptions are kept.
+        // SAFETY: descriptions are never freed.
         let contents =
             unsafe { core::slice::from_raw_parts(ptr::with_exposed_provenance(at), len) };
         object.record = write_description(contents, id);
@@ -337,7 +347,7 @@ pub(crate) fn describe_again() {
     }
 }
 
-/// Sees to the lock in a fork.
+/// Handles the lock in a fork.
 pub(crate) fn fork(moment: Fork) {
     LOADING.fork(moment);
 }

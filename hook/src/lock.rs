@@ -1,5 +1,5 @@
-//! A lock for the slow paths. It is taken with signals blocked, is never held while application
-//! code or the C library runs (but for the loader's own walk), and is reset in a fork's child.
+//! A lock for the slow paths. It is taken with signals blocked, is never held while application code or the C library
+//! runs (except for the C library's iteration over loaded objects), and is reset in a fork's child.
 
 use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut};
@@ -11,29 +11,29 @@ const FREE: u32 = 0;
 const HELD: u32 = 1;
 const CONTENDED: u32 = 2;
 
-/// Waits, of a tenth of a second, after which a lock is taken from a fork.
+/// How many waits, of a tenth of a second each, until a lock is taken from a fork.
 const PATIENCE: u32 = 10;
 /// Whether a lock was taken from the fork that is under way.
 static TAKEN_FROM_FORK: AtomicBool = AtomicBool::new(false);
 
-/// In a fork's child: whether somebody may have been in the middle of a change.
+/// In a fork's child: whether another thread may have been in the middle of a change at the fork.
 pub(crate) fn was_taken_from_fork() -> bool {
     TAKEN_FROM_FORK.swap(false, Ordering::Relaxed)
 }
 
-/// State that threads share. Only who holds the lock gets at it.
+/// State that threads share, accessible only while the lock is held.
 pub(crate) struct Lock<T> {
     word: AtomicU32,
-    /// Held from before a fork to after it: by who changes nothing.
+    /// Held from before a fork to after it, by a thread that changes nothing.
     by_fork: AtomicBool,
     state: UnsafeCell<T>,
 }
 
-// SAFETY: `state` is touched through `Held` only, of which there is one at a time. What states point to belongs to no
-// thread.
+// SAFETY: `state` is only accessed through `Held`, of which there is one at a time. What the states point to belongs
+// to no particular thread.
 unsafe impl<T> Sync for Lock<T> {}
 
-/// A moment in a fork at which each lock must be seen to, so that nobody is in the middle of a change in the child.
+/// The moments of a fork at which each lock must be handled, so that no change is half done in the child.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fork {
     /// Before it, in the forking thread, which holds the lock from then on.
@@ -50,13 +50,13 @@ impl<T> Lock<T> {
         Self { word, by_fork, state: UnsafeCell::new(state) }
     }
 
-    /// Waits for the lock; it is released when the result is dropped.
+    /// Waits for the lock, which is released when the result is dropped.
     pub(crate) fn hold(&self) -> Held<'_, T> {
         self.acquire();
         Held(self)
     }
 
-    /// Does what this moment of a fork asks for.
+    /// Takes, releases or resets the lock, depending on the moment.
     pub(crate) fn fork(&self, moment: Fork) {
         match moment {
             Fork::Before => {
@@ -90,8 +90,8 @@ impl<T> Lock<T> {
         }
     }
 
-    /// A fork that holds this waits for a lock of the C library's, perhaps, whose holder waits here, in a signal handler: who
-    /// waits has it from now on. The child is not recorded then.
+    /// Takes the lock from a fork that holds it; returns false if no fork does. The fork may be waiting for a lock of
+    /// the C library whose holder waits here, in a signal handler. The child is not recorded then.
     #[cold]
     fn take_from_fork(&self) -> bool {
         if !self.by_fork.load(Ordering::Relaxed) {
@@ -108,7 +108,7 @@ impl<T> Lock<T> {
     }
 }
 
-/// The lock is held for as long as this lives.
+/// A held lock, released when this is dropped.
 pub(crate) struct Held<'a, T>(&'a Lock<T>);
 
 impl<T> Deref for Held<'_, T> {

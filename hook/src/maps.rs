@@ -1,4 +1,4 @@
-//! `/proc/<pid>/maps` and the like, read in pieces, without memory of its own.
+//! Reads `/proc/<pid>/maps` and similar files in pieces, without allocating memory.
 
 use core::ffi::CStr;
 
@@ -6,8 +6,7 @@ use crate::sys;
 
 const LINE: usize = 4096 + 128;
 
-/// Calls `f` with each line of the file, until it returns true. A line longer than a path can be
-/// ends it.
+/// Calls `f` with each line of the file until it returns true. Stops at a line that is longer than a path can be.
 pub(crate) fn for_each_line(path: &CStr, mut f: impl FnMut(&[u8]) -> bool) {
     let Ok(fd) = sys::open(path, libc::O_RDONLY, 0) else { return };
     let mut buffer = [0u8; LINE];
@@ -16,7 +15,7 @@ pub(crate) fn for_each_line(path: &CStr, mut f: impl FnMut(&[u8]) -> bool) {
         let read = if free.is_empty() { 0 } else { sys::read_some(fd, free) };
         len += read;
         let (used, done) = whole_lines(buffer.get(..len).unwrap_or(&[]), &mut f);
-        // A line that is longer than the buffer ends it all, as the end of the file does.
+        // The end of the file, or a line longer than the buffer.
         if done || read == 0 && used == 0 {
             break;
         }
@@ -25,7 +24,7 @@ pub(crate) fn for_each_line(path: &CStr, mut f: impl FnMut(&[u8]) -> bool) {
     sys::close(fd);
 }
 
-/// Calls `f` with each line that is whole, until it returns true; gives the bytes that were used.
+/// Calls `f` with each complete line until it returns true; returns how many bytes were used, and whether it did.
 fn whole_lines(text: &[u8], f: &mut impl FnMut(&[u8]) -> bool) -> (usize, bool) {
     let mut used = 0;
     for line in text.split_inclusive(|&byte| byte == b'\n') {
@@ -38,7 +37,7 @@ fn whole_lines(text: &[u8], f: &mut impl FnMut(&[u8]) -> bool) -> (usize, bool) 
     (used, false)
 }
 
-/// Moves the bytes from `used` up to `len` to the start, and gives how many they are.
+/// Moves the bytes from `used` up to `len` to the start of the buffer; returns their number.
 fn keep_rest(buffer: &mut [u8], used: usize, len: usize) -> usize {
     if used > len || len > buffer.len() {
         return 0;

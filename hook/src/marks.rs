@@ -1,4 +1,4 @@
-//! Names that the application gives to moments, each in the recording once.
+//! Names of marks that the application sets, each stored once in the recording.
 
 use core::ptr;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -9,7 +9,7 @@ use chase_format::writer::{Chunk, records_per_chunk};
 use crate::lock::{Fork, Lock};
 use crate::recording;
 
-/// Most names of a process, and places to look for them.
+/// The maximum number of names, and the size of their hash table.
 const MOST: usize = 512;
 const PLACES: usize = 2 * MOST;
 const CHUNK: usize = 2 * PAGE;
@@ -30,7 +30,7 @@ impl State {
 
 static MARKS: Lock<State> = Lock::new(State::EMPTY);
 
-/// The number of a name, plus 1; 0 if there is no room for it. Signals are blocked.
+/// Returns the number of a name plus 1; 0 if there is no room for it. Signals are blocked.
 pub(crate) fn number_of(name: &[u8]) -> u32 {
     let name = name.get(..name.len().min(MARK_NAME)).unwrap_or(name);
     let state = &mut *MARKS.hold();
@@ -86,14 +86,14 @@ fn hash(name: &[u8]) -> u32 {
     name.iter().fold(0x811c_9dc5, |hash, &byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
 
-/// A new recording has no names.
+/// Resets the names for a new recording.
 pub(crate) fn renew() {
     let state = &mut *MARKS.hold();
     state.known.fill((ptr::null_mut(), 0));
     (state.count, state.chunk, state.used) = (0, None, 0);
 }
 
-/// Sees to the lock in a fork.
+/// Handles the lock in a fork.
 pub(crate) fn fork(moment: Fork) {
     MARKS.fork(moment);
 }

@@ -1,36 +1,36 @@
-//! Nodes of the calling-context tree, as they lie in the recording.
+//! Nodes of the calling-context tree, as stored in the recording.
 //!
-//! A node is written by its own thread only, whose signal handlers may come between any two instructions: what is
-//! added is added in one.
+//! Only its own thread writes to a node, but signal handlers may come between any two instructions. So each addition
+//! is a single instruction.
 
 use chase_format::layout::{FRAMED, INHERITED, Node, SAMPLED, Samples, UNIT};
 
 use crate::arch::OwnCounter;
 use crate::recording;
 
-/// The part of [`Node::slot`] that is the number of a slot.
+/// The bits of [`Node::slot`] that are the slot's number.
 pub(crate) const SLOT_MASK: u32 = !(SAMPLED | FRAMED | INHERITED);
 
-/// The `_ref` of a node or page.
+/// Returns the `_ref` of a node or page.
 pub(crate) fn reference<T>(of: *const T) -> u32 {
     ((of as usize - recording::base() as usize) / UNIT) as u32
 }
 
-/// The node behind a `_ref`.
+/// Returns the node of a `_ref`.
 pub(crate) fn node_at(reference: u32) -> *mut Node {
     recording::base().wrapping_add(reference as usize * UNIT).cast()
 }
 
-/// What is behind a node of sampled calls.
+/// Returns the sample data behind a node of sampled calls.
 ///
 /// # Safety
-/// The node is one of those.
+/// The node is one of sampled calls.
 pub(crate) unsafe fn samples_of(node: *mut Node) -> *mut Samples {
-    // SAFETY: it was made together with what is behind it.
+    // SAFETY: the node was allocated together with the data behind it.
     unsafe { node.add(1).cast() }
 }
 
-/// Whether a node is that of sampled calls.
+/// Whether a node is one of sampled calls.
 ///
 /// # Safety
 /// It is a node.
@@ -40,7 +40,7 @@ pub(crate) unsafe fn is_sampled(node: *const Node) -> bool {
     slot & SAMPLED != 0 && slot & INHERITED == 0
 }
 
-/// Whether a node is that of calls which get frames and are not all timed.
+/// Whether a node is one of calls that get frames and are not all timed.
 ///
 /// # Safety
 /// It is a node.
@@ -58,7 +58,7 @@ pub(crate) unsafe fn add_calls(node: *mut Node, calls: u64) {
     unsafe { OwnCounter::at(&raw mut (*node).calls) }.add(calls);
 }
 
-/// Counts a call of a node that has no duration: it was left, or nobody timed it.
+/// Counts a call of a node without a duration: it was abandoned, or not timed.
 ///
 /// # Safety
 /// The node is one of the calling thread's.
@@ -76,14 +76,14 @@ pub(crate) unsafe fn add_ticks(node: *mut Node, ticks: u64) {
     unsafe { OwnCounter::at(&raw mut (*node).total_ticks) }.add(ticks);
 }
 
-/// Takes one call, whose frame has this weight, out of the node that it is credited to.
+/// Subtracts one call, whose frame has this weight, from the node that it is credited to.
 ///
 /// # Safety
 /// The node is one of the calling thread's.
-pub(crate) unsafe fn take_back(node: *mut Node, weight: u32) {
+pub(crate) unsafe fn subtract_call(node: *mut Node, weight: u32) {
     // SAFETY: the caller vouches for the node.
     unsafe {
-        // A handler may have jumped out of it before it was counted.
+        // A handler may have jumped out before the call was counted.
         (*node).calls = (*node).calls.saturating_sub(1);
         if is_sampled(node) && weight > 0 {
             let begun = &raw mut (*samples_of(node)).begun;

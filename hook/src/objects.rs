@@ -1,6 +1,6 @@
-//! The loaded objects: found in the dynamic linker's list, kept in a table of our own.
+//! The loaded objects: read from the dynamic linker's list, and kept in a table of our own.
 //!
-//! The table changes only under the lock that [`crate::loading`] holds.
+//! The table only changes under the lock of [`crate::loading`].
 
 mod later;
 mod lookup;
@@ -9,13 +9,17 @@ use core::ptr;
 
 use chase_format::layout::{NONE, OBJECT_CHASE, OBJECT_DLOPENED, OBJECT_EXECUTABLE, OBJECT_FIXED};
 
+use self::lookup::Dependencies;
 pub(crate) use self::lookup::Hashes;
-use self::lookup::Home;
+use crate::arch::is_late;
 use crate::elf::Image;
 use crate::index::{Index, OBJECTS};
 use crate::resolve::{Wanted, find_in};
 use crate::{clock, pages, sys};
 use chase_logic::text::{c_bytes, file_name};
+
+/// What this library is called where the dynamic linker does not know.
+const OWN_NAME: &[u8] = b"libchase.so";
 
 /// The dynamic linker's entry for an object.
 #[repr(C)]
@@ -27,7 +31,7 @@ struct LinkMap {
     previous: *const LinkMap,
 }
 
-/// The dynamic linker's list, one for each namespace.
+/// The dynamic linker's list of a namespace's objects.
 #[repr(C)]
 struct DebugList {
     version: i32,
@@ -35,11 +39,11 @@ struct DebugList {
     breakpoint: usize,
     state: i32,
     linker_base: usize,
-    /// Only from version 2 on.
+    /// Only valid from version 2 on.
     next: *const DebugList,
 }
 
-/// One object that is or was loaded.
+/// An object that is or was loaded.
 #[derive(Clone, Copy)]
 pub(crate) struct Object {
     map: *const LinkMap,
@@ -49,40 +53,40 @@ pub(crate) struct Object {
     pub(crate) flags: u32,
     pub(crate) loaded: bool,
     seen: bool,
-    /// In the scope that every object of the namespace searches.
+    /// Whether it is in the scope that every object of the namespace searches.
     pub(crate) global: bool,
-    /// It is, or has in it, a sanitizer's run-time system.
+    /// Whether it is, or contains, a sanitizer's run-time library.
     pub(crate) is_sanitizer: bool,
-    /// It is this library, or another copy of it.
+    /// Whether it is this library, or another copy of it.
     pub(crate) is_chase: bool,
-    /// The object whose loading brought this one in.
+    /// The object whose loading loaded this one.
     pub(crate) root: u32,
-    /// Its chunk is in the recording, and its slots are patched.
+    /// Whether its chunk is in the recording and its slots are patched.
     pub(crate) described: bool,
     /// How many chunks it has had.
     pub(crate) chunks: u32,
     pub(crate) first_slot: u32,
     pub(crate) slot_count: u32,
-    /// One of its GOT entries and what was stored there, or zeros.
+    /// The address of one of its GOT entries, and the value that was stored there; or zeros.
     pub(crate) witness: (usize, usize),
-    /// The contents of its chunk, kept for forks and for its return: address and length.
+    /// Address and length of its chunk's contents, kept for forks and for when it is loaded again.
     pub(crate) description: (usize, usize),
     /// Its record in the recording, or null.
     pub(crate) record: *mut chase_format::layout::ObjectRecord,
-    /// Its names are in the index.
+    /// Whether its names are in the index.
     indexed: bool,
-    /// So are those of another image that had its number.
+    /// Whether the index also has names of an earlier image with the same number.
     returned: bool,
 }
 
 impl Object {
-    /// What people know the object by.
+    /// Returns the object's usual name: its soname, or else its file name.
     pub(crate) fn name(&self) -> &'static [u8] {
         let soname = self.image.soname();
         if soname.is_empty() { file_name(self.path) } else { soname }
     }
 
-    /// Whether `dlopen` gives this for it.
+    /// Whether `handle` is what `dlopen` returns for this object.
     pub(crate) fn is_handle(&self, handle: usize) -> bool {
         self.map as usize == handle
     }
@@ -94,7 +98,7 @@ impl Object {
         got == 0 || unsafe { ptr::with_exposed_provenance::<usize>(got).read_volatile() } == stub
     }
 
-    /// Notes that it is not loaded any more.
+    /// Marks the object as unloaded.
     fn retire(&mut self) {
         self.loaded = false;
         if !self.record.is_null() {
@@ -103,7 +107,7 @@ impl Object {
         }
     }
 
-    /// Notes that it is loaded again, just as it was.
+    /// Marks the object as loaded again, just as it was.
     pub(crate) fn reinstate(&mut self, witness: (usize, usize)) {
         self.described = true;
         self.witness = witness;
@@ -113,12 +117,12 @@ impl Object {
         }
     }
 
-    fn answers_to(&self, needed: &[u8]) -> bool {
+    fn is_named(&self, needed: &[u8]) -> bool {
         self.image.soname() == needed || self.path == needed || file_name(self.path) == needed
     }
 }
 
-/// All objects that were ever seen.
+/// All objects that were ever loaded.
 pub(crate) struct Objects {
     list: *const DebugList,
     objects: *mut Object,
@@ -126,13 +130,13 @@ pub(crate) struct Objects {
     /// Address ranges of the loaded objects, sorted: start, end, object.
     ranges: *mut (usize, usize, u32),
     range_count: usize,
-    /// The vDSO, which is in the list but in nobody's scope.
+    /// The vDSO, which is in the list but in no scope.
     vdso: usize,
     executable_path: &'static [u8],
-    /// Of the names of all objects, or empty.
+    /// Index of the names of all objects; may be empty.
     index: Index,
-    /// What the last object that was asked about needs.
-    home: Home,
+    /// The dependencies of the object that was last looked up for.
+    dependencies: Dependencies,
 }
 
 impl Objects {
@@ -146,11 +150,12 @@ impl Objects {
             vdso: 0,
             executable_path: b"",
             index: Index::new(),
-            home: Home::UNKNOWN,
+            dependencies: Dependencies::UNKNOWN,
         }
     }
 
-    /// Gets ready to walk the list of which the executable's image tells. False if it does not.
+    /// Prepares for reading the list that the executable's image points to. Returns false if it points to none, or if
+    /// there is no memory.
     pub(crate) fn open(&mut self, executable: &Image, vdso: usize, path: &'static [u8]) -> bool {
         self.list = ptr::with_exposed_provenance(executable.debug_address());
         self.vdso = vdso;
@@ -168,7 +173,7 @@ impl Objects {
         unsafe { core::slice::from_raw_parts(self.objects, self.count) }
     }
 
-    /// The parts of the program's own C library.
+    /// Returns the parts of the program's own C library.
     pub(crate) fn c_library(&self) -> impl Iterator<Item = &Object> {
         // Before version 2.34, functions for threads were in a library beside it.
         const PARTS: [&[u8]; 2] = [b"libc.so.6", b"libpthread.so.0"];
@@ -180,18 +185,18 @@ impl Objects {
         })
     }
 
-    /// What is behind this library in the order in which names are looked up, but for others of its kind.
+    /// Returns the objects after this library in the order of look-ups, without other copies of it.
     pub(crate) fn behind_chase(&self) -> impl Iterator<Item = &Object> {
         let others = self.all().iter().skip_while(|object| object.flags & OBJECT_CHASE == 0);
         others.filter(|object| object.loaded && object.namespace == 0 && !object.is_chase)
     }
 
-    /// What is in front of it.
+    /// Returns the objects before this library in that order.
     pub(crate) fn before_chase(&self) -> impl Iterator<Item = &Object> {
         self.all().iter().take_while(|object| object.flags & OBJECT_CHASE == 0)
     }
 
-    /// Whether this library is the first of its kind: it may have been loaded from two places.
+    /// Whether this is the first copy of the library: it may have been loaded from two places.
     pub(crate) fn is_first_chase(&self) -> bool {
         let first = self.all().iter().find(|object| object.loaded && object.is_chase);
         first.is_none_or(|object| object.flags & OBJECT_CHASE != 0)
@@ -209,7 +214,7 @@ impl Objects {
         Some(unsafe { &mut *self.objects.add(id as usize) })
     }
 
-    /// Whether some thread is adding objects to the list or unloading them. (It is not while constructors run.)
+    /// Whether some thread is adding objects to the list or unloading them. (While constructors run, it is not.)
     pub(crate) fn are_changing(&self) -> bool {
         const RT_CONSISTENT: i32 = 0;
         let mut list = self.list;
@@ -225,11 +230,11 @@ impl Objects {
         false
     }
 
-    /// Walks the list: adds what is new, and marks as not loaded what is gone. The caller keeps the list from changing. Returns how many could not be
-    /// read.
+    /// Reads the list: adds new objects, and marks those that are gone as unloaded. Returns how many could not be
+    /// read. The caller makes sure that the list doesn't change meanwhile.
     pub(crate) fn refresh(&mut self, executable: &Image, new_flags: u32, global: bool) -> u64 {
         let known = self.count;
-        self.home.root = NONE;
+        self.dependencies.root = NONE;
         let mut unreadable = 0;
         for id in 0..known {
             if let Some(object) = self.get_mut(id as u32) {
@@ -239,13 +244,13 @@ impl Objects {
         let mut list = self.list;
         let mut namespace = 0;
         while !list.is_null() {
-            // SAFETY: the lists and entries are the dynamic linker's, and it is kept from
-            // changing them.
+            // SAFETY: the lists and entries belong to the dynamic linker, which is kept from changing them.
             unsafe {
                 let mut map = (*list).first;
                 while !map.is_null() {
-                    unreadable +=
-                        u64::from(!self.meet(map, executable, namespace, new_flags, global));
+                    unreadable += u64::from(
+                        !self.add_or_update(map, executable, namespace, new_flags, global),
+                    );
                     map = (*map).next;
                 }
                 list = if (*list).version >= 2 { (*list).next } else { ptr::null() };
@@ -260,12 +265,12 @@ impl Objects {
                 object.retire();
             }
         }
-        self.index();
+        self.sort_ranges();
         unreadable
     }
 
-    /// Takes note of one entry of the list. False if it can't be read.
-    unsafe fn meet(
+    /// Adds or updates the object of one entry of the list. Returns false if it can't be read.
+    unsafe fn add_or_update(
         &mut self,
         map: *const LinkMap,
         executable: &Image,
@@ -286,7 +291,7 @@ impl Objects {
                 object.seen = true;
                 return true;
             }
-            // It went and came back to the same place unnoticed.
+            // It was unloaded and loaded again at the same address unnoticed.
             object.retire();
         }
         let is_executable = entry.dynamic == executable.dynamic_address();
@@ -313,9 +318,15 @@ impl Objects {
         if (image.start..image.end).contains(&own) {
             flags |= OBJECT_CHASE;
         }
-        let path = if is_executable { self.executable_path } else { c_bytes(entry.name) };
+        // What was loaded by a descriptor's name is this library, by its own name in reports.
+        let is_nameless = flags & OBJECT_CHASE != 0 && is_late();
+        let path = match (is_executable, is_nameless) {
+            (true, _) => self.executable_path,
+            (false, true) => OWN_NAME,
+            (false, false) => c_bytes(entry.name),
+        };
         let id = self.count as u32;
-        // The object that dlopen was asked for comes first in the list, then what it needs.
+        // The list has the object that dlopen was called for first, then its dependencies.
         let root = match self.all().last() {
             Some(last)
                 if new_flags & OBJECT_DLOPENED != 0
@@ -329,7 +340,7 @@ impl Objects {
             }
             _ => id,
         };
-        // An object that comes back keeps its number, and its slots theirs.
+        // An object that is loaded again keeps its number and its slots.
         let before = self
             .all()
             .iter()
@@ -375,7 +386,7 @@ impl Objects {
     }
 
     /// Sorts the address ranges.
-    fn index(&mut self) {
+    fn sort_ranges(&mut self) {
         let mut count = 0;
         for id in 0..self.count {
             let Some(object) = self.get(id as u32) else { continue };
@@ -397,7 +408,7 @@ impl Objects {
         self.range_count = count;
     }
 
-    /// The loaded object that `address` is in.
+    /// Returns the loaded object that contains `address`.
     pub(crate) fn at(&self, address: usize) -> Option<u32> {
         // SAFETY: the first `range_count` ranges are initialised.
         let ranges = unsafe { core::slice::from_raw_parts(self.ranges, self.range_count) };
@@ -407,7 +418,8 @@ impl Objects {
     }
 }
 
-/// A note in the file, by which one copy of this library knows another. Nobody can bind to it.
+/// A note in the file, by which one copy of this library recognises another. It is no symbol, so nobody can bind to
+/// it.
 #[used]
 #[unsafe(link_section = ".note.chase")]
 static MARK: Note = Note { name_len: 6, len: 0, kind: 1, name: *NOTE_NAME };
@@ -425,8 +437,8 @@ fn is_chase(image: &Image) -> bool {
     image.note(MARK.kind, NOTE_NAME).is_some()
 }
 
-/// Whether an object defines what only a sanitizer's run-time system does: a shared one, or the
-/// executable that it is linked into.
+/// Whether an object defines a function of a sanitizer's run-time library: either a shared one, or the executable
+/// that it is linked into.
 fn has_sanitizer(image: &Image) -> bool {
     const STARTS: [&[u8]; 6] = [
         b"__asan_init",

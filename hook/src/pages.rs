@@ -1,20 +1,20 @@
-//! Private memory for shadow stacks, threads and tables: whole pages, zeroed. One or two are kept when given
-//! back.
+//! Private memory for shadow stacks, threads and tables: whole, zeroed pages. Blocks of one or two pages are reused
+//! when given back.
 
 use core::ptr;
 
 use crate::lock::{Fork, Lock};
 use crate::{fork_word, sys};
 
-/// Bytes of a page.
+/// Size in bytes of a page.
 pub(crate) const PAGE: usize = 4096;
-/// So many pages, and fewer, are carved from mappings of this size, so that a thousand threads are no
+/// Blocks of up to this many pages are carved from mappings of [`SLAB`] bytes, so that a thousand threads don't take a
 /// thousand mappings.
 const FEW: usize = 2;
 const SLAB: usize = 64 * PAGE;
 
 struct Pages {
-    /// By number of pages less 1.
+    /// By number of pages minus 1.
     blocks: [Blocks; FEW],
     /// Single pages that a fork's child finds zeroed.
     wiped: Blocks,
@@ -22,7 +22,7 @@ struct Pages {
     names_left: usize,
 }
 
-/// Blocks of equally many pages.
+/// Blocks of the same size.
 struct Blocks {
     free: *mut u8,
     slab: *mut u8,
@@ -36,13 +36,13 @@ static PAGES: Lock<Pages> = Lock::new(Pages {
     names_left: 0,
 });
 
-/// At least one.
+/// Rounds up to whole pages, at least one.
 fn whole_pages(len: usize) -> usize {
     len.max(1).next_multiple_of(PAGE)
 }
 
-/// `len` bytes, zeroed and aligned to a page, and to two if it takes two; null if there is no memory.
-/// Signals are blocked.
+/// Allocates `len` bytes, zeroed and aligned to a page, or to two pages if they take two. Returns null if there is no
+/// memory. Signals are blocked.
 pub(crate) fn allocate(len: usize) -> *mut u8 {
     let len = whole_pages(len);
     match PAGES.hold().blocks_of(len) {
@@ -51,12 +51,12 @@ pub(crate) fn allocate(len: usize) -> *mut u8 {
     }
 }
 
-/// A page, zeroed, that a fork's child will find zeroed, if the kernel can do that and forks are told from their
-/// parents at all; null if there is no memory. Signals are blocked.
+/// Allocates a zeroed page that a fork's child finds zeroed, if the kernel supports that and forks can be detected.
+/// Returns null if there is no memory. Signals are blocked.
 pub(crate) fn allocate_wiped() -> *mut u8 {
     let map = |len| {
         let memory = sys::map_anonymous(len);
-        if !memory.is_null() && fork_word::is_known() {
+        if !memory.is_null() && fork_word::can_detect() {
             let _ = sys::advise(memory, len, libc::MADV_WIPEONFORK);
         }
         memory
@@ -64,13 +64,13 @@ pub(crate) fn allocate_wiped() -> *mut u8 {
     PAGES.hold().wiped.take(PAGE, map)
 }
 
-/// Takes back what [`allocate_wiped`] gave, which nobody uses any more. Signals are blocked. (Of what was free at a fork,
-/// its child finds the first page only, which does not lead to others.)
+/// Frees a page from [`allocate_wiped`]. Signals are blocked. (After a fork, the child only finds the first page of
+/// the free list, which is zeroed and so links to no others.)
 pub(crate) fn give_back_wiped(memory: *mut u8) {
     PAGES.hold().wiped.put(memory);
 }
 
-/// Takes back what [`take`] gave for the same `len`, and nobody uses any more. Signals are blocked.
+/// Frees what [`allocate`] returned for the same `len`. Signals are blocked.
 pub(crate) fn give_back(memory: *mut u8, len: usize) {
     let len = whole_pages(len);
     match PAGES.hold().blocks_of(len) {
@@ -80,7 +80,7 @@ pub(crate) fn give_back(memory: *mut u8, len: usize) {
 }
 
 impl Pages {
-    /// `len` bytes for a name, carved from a block of so many; null if there is no memory.
+    /// Carves `len` bytes for a name from a mapping of `block` bytes; returns null if there is no memory.
     fn carve(&mut self, len: usize, block: usize) -> *mut u8 {
         if self.names_left < len {
             self.names_left = 0;
@@ -96,7 +96,7 @@ impl Pages {
         memory
     }
 
-    /// The blocks of `len` bytes; `None` if that is more than a few pages.
+    /// Returns the blocks of `len` bytes; `None` if that is more than [`FEW`] pages.
     fn blocks_of(&mut self, len: usize) -> Option<&mut Blocks> {
         self.blocks.get_mut((len / PAGE).checked_sub(1)?)
     }
@@ -105,7 +105,7 @@ impl Pages {
 impl Blocks {
     const NONE: Self = Self { free: ptr::null_mut(), slab: ptr::null_mut(), slab_left: 0 };
 
-    /// One of these blocks, of `len` bytes; `map` gives memory for more.
+    /// Takes one of these blocks, of `len` bytes; `map` allocates memory for more.
     fn take(&mut self, len: usize, map: impl Fn(usize) -> *mut u8) -> *mut u8 {
         if !self.free.is_null() {
             let block = self.free;
@@ -121,7 +121,7 @@ impl Blocks {
             if slab.is_null() {
                 return ptr::null_mut();
             }
-            // (One page or two: a power of 2.)
+            // (`len` is one page or two: a power of 2.)
             let unaligned = slab.addr().wrapping_neg() & (len - 1);
             self.slab = slab.wrapping_add(unaligned);
             self.slab_left = (SLAB - unaligned) & !(len - 1);
@@ -131,18 +131,19 @@ impl Blocks {
     }
 
     fn put(&mut self, block: *mut u8) {
-        // SAFETY: nobody uses the block any more, which is at least a page.
+        // SAFETY: nobody uses the block any more, which has at least a page.
         unsafe { *block.cast::<*mut u8>() = self.free };
         self.free = block;
     }
 }
 
-/// Sees to the lock in a fork.
+/// Handles the lock in a fork.
 pub(crate) fn fork(moment: Fork) {
     PAGES.fork(moment);
 }
 
-/// A copy of a name that stays; empty if there is no memory. Signals are blocked, or there is one thread.
+/// Returns a copy of a name that is never freed; empty if there is no memory. Signals are blocked, or there is only
+/// one thread.
 pub(crate) fn keep(name: &[u8]) -> &'static [u8] {
     const BLOCK: usize = 16 * PAGE;
     let len = name.len();
@@ -150,7 +151,7 @@ pub(crate) fn keep(name: &[u8]) -> &'static [u8] {
     if memory.is_null() {
         return b"";
     }
-    // SAFETY: the memory is ours for ever and long enough.
+    // SAFETY: the memory is never freed, and long enough.
     unsafe {
         ptr::copy_nonoverlapping(name.as_ptr(), memory, len);
         core::slice::from_raw_parts(memory, len)

@@ -21,31 +21,30 @@ use crate::{
 };
 use chase_logic::text::{Text, file_name};
 
-/// What is known of the process from its start, for its recording and its children's.
+/// What is known of the process since its start, for its recording and those of its children.
 pub(crate) struct Process {
     pub(crate) directory: Text<4096>,
     pub(crate) executable: Text<4096>,
-    /// Key and value strings, each ended by NUL.
+    /// Key and value strings, each terminated by NUL.
     pub(crate) meta: Text<8192>,
     pub(crate) cost: Cost,
     pub(crate) first_pair: ClockPair,
     /// Whether its forks are recorded (`CHASE_FOLLOW`).
     pub(crate) forks_are_followed: bool,
     pub(crate) boot_id: [u8; 16],
-    /// Start of the process that the recording belongs to, as in its header.
+    /// The start time of the process that owns the recording, as in its header.
     start: u64,
-    /// Whether it is to tell system calls one by one.
+    /// Whether single system calls are recorded.
     pub(crate) narrates: bool,
     /// The companion's session.
     pub(crate) session: Option<u64>,
-    /// Where the recording is put, and room to read a file: too large for the stack of a thread
-    /// that forks.
+    /// The recording's path, and a buffer for reading files: too large for the stack of a thread that forks.
     pub(crate) path: Text<4096>,
     buffer: [u8; 1024],
 }
 
 impl Process {
-    /// Nothing is known of it, before a further recording of the same image.
+    /// Clears what is known of the process before another recording of the same process image.
     pub(crate) fn forget(&mut self) {
         self.directory.clear();
         self.executable.clear();
@@ -69,20 +68,20 @@ static PROCESS: Lock<Process> = Lock::new(Process {
     buffer: [0; 1024],
 });
 
-/// The process that the recording belongs to; 0 if there is none.
+/// The process that owns the recording; 0 if there is none.
 static OWNER: AtomicU32 = AtomicU32::new(0);
 
-/// What is known of it. Held at the start, and by who gives a fork's child its recording.
+/// Locks and returns the process's data. Held during the start, and while a fork's child gets its recording.
 pub(crate) fn hold() -> Held<'static, Process> {
     PROCESS.hold()
 }
 
-/// Sees to the lock in a fork: one waits until chase has come into the process, or has left it.
+/// Handles the lock in a fork, which waits until chase has started in the process, or has left it.
 fn fork(moment: Fork) {
     PROCESS.fork(moment);
 }
 
-/// Creates this process's recording, with everything in it that does not depend on what it does.
+/// Creates this process's recording, with everything that does not depend on what the process does.
 pub(crate) fn open_recording(this: &mut Process, origin: u32) -> Result<(), Refused> {
     let pid = sys::getpid();
     let (parent, group, session) = sys::family();
@@ -97,14 +96,14 @@ pub(crate) fn open_recording(this: &mut Process, origin: u32) -> Result<(), Refu
     header.pid = pid;
     (header.parent_pid, header.process_group, header.session) = (parent, group, session);
     if origin == ORIGIN_FORK && this.start != 0 {
-        // That is who forked, even if it has ended since, or is in another pid namespace.
+        // The parent is the process that forked, even if it has ended since, or is in another pid namespace.
         (header.parent_pid, header.parent_start) = (OWNER.load(Ordering::Relaxed), this.start);
     }
     this.start = process_start(&mut this.buffer);
     header.process_start = this.start;
     header.origin = origin;
     header.clock_kind = clock::kind();
-    // A child's clock has run since its parent's start, which makes its rate known at once.
+    // A child's clock has run since its parent's start, so its rate is known at once.
     header.clock_start = if origin == ORIGIN_FORK { start } else { this.first_pair };
     header.clock_latest = if origin == ORIGIN_FORK { this.first_pair } else { start };
     this.cost.put_into(&mut header);
@@ -142,7 +141,7 @@ pub(crate) fn open_recording(this: &mut Process, origin: u32) -> Result<(), Refu
     Err(Refused { doing: "too many recordings of this process", errno: libc::EEXIST })
 }
 
-/// Shows the companion this process and its recording, if there is one.
+/// Tells the companion of this process and its recording. Returns false if there is no companion.
 pub(crate) fn greet_companion(this: &Process) -> bool {
     let session = this.session.filter(|_| !sys::is_confined());
     session.inspect(|&session| companion::greet(session, &this.path, this.narrates)).is_some()
@@ -152,7 +151,7 @@ pub(crate) fn greet_companion(this: &Process) -> bool {
 fn process_start(buffer: &mut [u8]) -> u64 {
     const FIELDS_AFTER_NAME: usize = 20;
     let stat = sys::read_file(c"/proc/self/stat", buffer);
-    // The name is in parentheses and may hold anything, even those.
+    // The name is in parentheses, and may itself contain parentheses.
     let after_name = stat.iter().rposition(|&byte| byte == b')').unwrap_or(0);
     let fields = stat.get(after_name..).unwrap_or(&[]);
     let field = fields.split(|&byte| byte == b' ').nth(FIELDS_AFTER_NAME).unwrap_or(&[]);
@@ -165,8 +164,8 @@ type ForkHandler = unsafe extern "C" fn();
 type RegisterAtFork =
     unsafe extern "C" fn(ForkHandler, ForkHandler, ForkHandler, *const c_void) -> i32;
 
-/// Asks the C library to tell of forks and of the exit. Being the first to ask, chase is told of
-/// a fork's child before all others, and of the exit after them.
+/// Registers handlers of forks and of the exit. As the first to be registered, chase's handlers run before all others
+/// in a fork's child, and after all others at the exit.
 pub(crate) fn watch_process() {
     let (on_exit, at_fork) = (loading::find(c"on_exit"), loading::find(c"__register_atfork"));
     if on_exit != 0 {
@@ -190,8 +189,8 @@ pub(crate) fn watch_process() {
     }
 }
 
-/// Before the process gives up the right to some system calls: the recording makes none from here on. The process may
-/// give up the clock, too.
+/// Called before the process gives up the right to some system calls: the recording makes none from here on.
+/// `without_clock`: it may give up reading the clock, too.
 pub(crate) fn confine(without_clock: bool) {
     if !recording::is_open() {
         return;
@@ -203,17 +202,17 @@ pub(crate) fn confine(without_clock: bool) {
         clock::freeze();
     }
     let _signals = SignalsBlocked::new();
-    // Nobody is in the middle of changing entries.
+    // With this held, no thread is changing GOT entries.
     let _patching = loading::hold();
     recording::confine();
 }
 
-/// Whether this is the process that the recording belongs to, and no child that shares its memory.
+/// Whether this process owns the recording, rather than being a child that shares its memory.
 pub(crate) fn is_own() -> bool {
     sys::is_confined() || OWNER.load(Ordering::Relaxed) == sys::getpid()
 }
 
-/// The process, or its image, is about to end in this way. A `vfork`'s child is not the process.
+/// Completes the recording before the process, or its image, ends in this way. A child of `vfork` is not the process.
 pub(crate) fn end(kind: u32, status: i32) {
     let confined = sys::is_confined();
     if !recording::is_open() || !is_own() || recording::end_if_gone(kind, status) {
@@ -222,7 +221,7 @@ pub(crate) fn end(kind: u32, status: i32) {
     let spent = cost::Start::begin();
     sampling::finish(kind == END_EXIT);
     if let Some(thread) = thread::current() {
-        thread.settle_moved();
+        thread.subtract_moved_calls();
         if !confined {
             thread.note_name();
             thread.ask_between();
@@ -250,7 +249,7 @@ pub(crate) fn end(kind: u32, status: i32) {
     }
 }
 
-/// The last of the exit handlers.
+/// The exit handler that runs last.
 unsafe extern "C" fn exited(status: i32, _: *mut c_void) {
     notice_fork();
     end(END_EXIT, status);

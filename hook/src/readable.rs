@@ -1,17 +1,15 @@
-//! Reading the application's memory where it may not be mapped.
+//! Reads memory of the application that may not be mapped.
 //!
-//! What an address is, is the application's business: a word that looks like one may be a number.
-//! So the kernel is asked first, by a call that only copies from the address in question. That is
-//! `rt_sigprocmask` with a nonsensical first argument, which fails in one of two ways: it is among
-//! the system calls that the hook makes anyway, so no sandbox minds. (`process_vm_readv` is made
-//! for this, and is what sandboxes forbid, and may kill for.)
+//! A word that looks like an address may be a number. So the kernel is asked first whether the address can be read,
+//! by a system call that only copies from there: `rt_sigprocmask` with an invalid first argument, which fails with
+//! either of two errors. It is among the system calls that the hook makes anyway, so sandboxes allow it.
+//! (`process_vm_readv` is meant for this, but sandboxes may forbid it, or kill for it.)
 //!
-//! Valgrind takes both that call and the read for errors of the program's. Where it watches, which it
-//! tells who asks, words are read by `process_vm_readv`, of which it thinks nothing.
+//! Valgrind reports both that call and the read as errors of the program. Where it runs the program, which can be
+//! detected, words are read by `process_vm_readv`, which it does not report.
 //!
-//! Between the question and the read, another thread may unmap the page. Only memory that the
-//! application is in the middle of handing over is read, so it would have to pull it from under its
-//! own feet.
+//! Another thread may unmap the page between the question and the read. But only memory that the application is just
+//! passing on is read, so it would break the application as well.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
@@ -19,17 +17,17 @@ use crate::sys;
 
 const PAGE: usize = 4096;
 const WORD: usize = size_of::<usize>();
-/// Pages known to be readable, each at the place that its address gives it.
+/// How many readable pages are remembered, each at an index given by its address.
 const KNOWN: usize = 64;
 
-/// What the kernel's answers are worth: not known yet, good, or no good; or words are copied by it.
+/// How to find out what can be read: not known yet; by the kernel's answers; not at all; by copying words.
 static ANSWERS: AtomicU32 = AtomicU32::new(UNTESTED);
 const UNTESTED: u32 = 0;
 const RIGHT: u32 = 1;
 const WRONG: u32 = 2;
 const COPIES: u32 = 3;
 
-/// How the kernel tells readable addresses from others.
+/// Returns how to find out what can be read.
 fn answers() -> u32 {
     let mut answers = ANSWERS.load(Ordering::Relaxed);
     if answers == UNTESTED {
@@ -46,7 +44,7 @@ fn answers() -> u32 {
     answers
 }
 
-/// Whether valgrind runs the program: it knows this instruction sequence, which does nothing elsewhere.
+/// Whether valgrind runs the program: it recognises this instruction sequence, which does nothing elsewhere.
 fn is_on_valgrind() -> bool {
     const RUNNING_ON_VALGRIND: usize = 0x1001;
     let request = [RUNNING_ON_VALGRIND, 0, 0, 0, 0, 0];
@@ -68,7 +66,7 @@ fn is_on_valgrind() -> bool {
     answer != 0
 }
 
-/// Whether the eight bytes at `address`, which is aligned, can be read. False if nobody knows.
+/// Whether the eight bytes at `address`, which is aligned, can be read. False if that can't be found out.
 pub(crate) fn can_read(address: usize) -> bool {
     match answers() {
         RIGHT => sys::can_read(address),
@@ -77,18 +75,18 @@ pub(crate) fn can_read(address: usize) -> bool {
     }
 }
 
-/// Reads words, and remembers which pages may be read. Not to be kept: pages may go.
+/// Reads words, and remembers which pages are readable. Must be short-lived, since pages may be unmapped.
 pub(crate) struct Reader {
     pages: [usize; KNOWN],
 }
 
 impl Reader {
-    /// `None` if it can't be known what may be read.
+    /// Returns `None` if it can't be found out what is readable.
     pub(crate) fn new() -> Option<Self> {
         (answers() != WRONG).then_some(Self { pages: [0; KNOWN] })
     }
 
-    /// The word at `address`; `None` if it is not aligned or may not be read.
+    /// Reads the word at `address`; `None` if it is not aligned or not readable.
     pub(crate) fn word(&mut self, address: usize) -> Option<usize> {
         // Addresses above the lower half are the kernel's.
         if !address.is_multiple_of(WORD) || address < PAGE || address > isize::MAX as usize {
@@ -109,13 +107,13 @@ impl Reader {
         Some(unsafe { core::ptr::with_exposed_provenance::<usize>(address).read_volatile() })
     }
 
-    /// The byte at `address`.
+    /// Reads the byte at `address`; `None` if it is not readable.
     pub(crate) fn byte(&mut self, address: usize) -> Option<u8> {
         let word = self.word(address & !(WORD - 1))?;
         Some((word >> (address % WORD * 8)) as u8)
     }
 
-    /// Words from `address` on, as many as can be read and `out` has room for: their number.
+    /// Reads words from `address` on, as far as they are readable and `out` has room; returns their number.
     pub(crate) fn words(&mut self, address: usize, out: &mut [u64]) -> u16 {
         let mut count = 0;
         for (i, place) in out.iter_mut().enumerate() {

@@ -1,11 +1,10 @@
-//! The recording of this process: the file, its mapping, and who may append to it.
+//! The recording of this process: the file, its mapping, and how space is appended.
 //!
-//! The file is mapped at a place with room behind it, so that file and mapping can grow, and no
-//! descriptor is kept. Before a part of it is used it is populated (`MADV_POPULATE_WRITE`), which
-//! allocates its blocks: a full disk or a quota is an error here, and never a signal in the
-//! application. Where the kernel can't do that (before 5.14), a fixed part is allocated at the
-//! start, and that is all there is. The mapping is small at first, since it counts where the
-//! application limits or locks its memory.
+//! The file is mapped at an address with room behind it, so that file and mapping can grow, and no descriptor is kept
+//! open. Each part is populated (`MADV_POPULATE_WRITE`) before it is used, which allocates its blocks: a full disk or
+//! an exceeded quota is an error here, and never a signal in the application. Where the kernel doesn't support that
+//! (before 5.14), a fixed part is allocated at the start, and the recording can't grow. The mapping is small at
+//! first, since it counts where the application limits or locks its memory.
 
 mod cut_off;
 mod place;
@@ -13,7 +12,7 @@ mod place;
 use core::mem::offset_of;
 use core::ops::Range;
 use core::ptr;
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use chase_format::layout::{
     ChunkKind, Header, NONE, OriginRecord, PAGE, STOP_CONFINED, STOP_LIMIT, STOP_NO_MEMORY,
@@ -29,23 +28,24 @@ use crate::sys::{self, Errno};
 use crate::{clock, fork_word};
 use chase_logic::text::Text;
 
-/// Longest recording, bytes.
+/// The maximum length of a recording in bytes.
 pub(crate) const LARGEST: usize = 4 << 30;
-/// Length that the file has, and is mapped, at first. It is sparse, and gets its true length at the
-/// end.
+/// The initial length of the file and its mapping. The file is sparse; its length is set to what is used at the end.
 const FIRST_LENGTH: usize = 4 << 20;
-/// What is populated at first, and at least each further time.
+/// The maximum length that the user allows.
+static LIMIT: AtomicUsize = AtomicUsize::new(LARGEST);
+/// How much is populated at first, and at least each further time.
 const STEP: usize = 64 << 10;
-/// (A step is made while a call, or the start of a thread, waits for it.)
+/// (A call, or the start of a thread, waits while a step is populated.)
 const LARGEST_STEP: usize = 256 << 10;
-/// A recording of this size is likely to grow further.
+/// A recording of this size is likely to grow further, so it is populated ahead of need.
 const MANY: usize = 512 << 10;
-/// What is allocated at the start where nothing can be populated later.
+/// How much is allocated at the start where nothing can be populated later.
 const FIXED: usize = FIRST_LENGTH;
-/// Share of an address space limit that the mapping may take.
+/// The mapping may take one part in so many of the address space limit.
 const ADDRESS_SPACE_SHARE: u64 = 8;
 
-/// Chunks of thread records whose threads are asked for their names at the end.
+/// How many chunks of thread records have their threads' names read at the end.
 const NAMED_CHUNKS: usize = 16;
 const THREADS_PER_CHUNK: usize = records_per_chunk(PAGE, UNIT);
 
@@ -53,10 +53,10 @@ const MADV_POPULATE_WRITE: i32 = 23;
 
 struct State {
     writer: Writer,
-    /// Where the file is, absolute.
+    /// The absolute path of the file.
     path: Text<4096>,
     identity: (u64, u64),
-    /// Length of the file, and of its mapping.
+    /// The length of the file and its mapping.
     length: usize,
     threads: Option<Chunk>,
     threads_used: usize,
@@ -82,18 +82,18 @@ static RECORDING: Lock<State> = Lock::new(State {
 
 /// Whether there is a recording.
 static OPEN: AtomicBool = AtomicBool::new(false);
-/// Whether it has no room any more.
+/// Whether it can't grow any more.
 static STOPPED: AtomicBool = AtomicBool::new(false);
 
-/// Whether a thread makes room before it is needed.
+/// Whether a thread is populating pages ahead of need.
 static IS_AHEAD: AtomicBool = AtomicBool::new(false);
 
-/// Start of the mapping.
+/// Returns the start of the mapping.
 pub(crate) fn base() -> *mut u8 {
     ptr::with_exposed_provenance_mut(BASE.load(Ordering::Relaxed))
 }
 
-/// The header; meaningless unless the recording is open.
+/// Returns the header; only valid while the recording is open.
 pub(crate) fn header() -> *mut Header {
     base().cast()
 }
@@ -108,7 +108,7 @@ pub(crate) fn is_open() -> bool {
     OPEN.load(Ordering::Acquire)
 }
 
-/// Whether the recording has no room any more. What is in it goes on counting.
+/// Whether the recording can't grow any more. The nodes in it go on counting.
 pub(crate) fn stopped() -> bool {
     STOPPED.load(Ordering::Relaxed)
 }
@@ -124,10 +124,21 @@ fn refused(doing: &'static str) -> impl FnOnce(Errno) -> Refused {
     move |errno| Refused { doing, errno }
 }
 
-/// Creates the file `path` and maps it. In a fork's child, what was mapped of the parent's goes.
-/// Called while there is one thread.
+/// Limits the length of recordings, in bytes.
+pub(crate) fn limit_to(bytes: u64) {
+    LIMIT.store(usize::try_from(bytes).unwrap_or(LARGEST).min(LARGEST), Ordering::Relaxed);
+}
+
+/// The maximum length of the file.
+fn file_limit() -> usize {
+    let limit = usize::try_from(sys::limit(libc::RLIMIT_FSIZE)).unwrap_or(usize::MAX);
+    limit.min(LIMIT.load(Ordering::Relaxed))
+}
+
+/// Creates the file `path` and maps it. In a fork's child, replaces the mapping of the parent's recording. Called
+/// while there is only one thread.
 pub(crate) fn create(path: &Text<4096>, header: &Header) -> Result<(), Refused> {
-    let file_limit = usize::try_from(sys::limit(libc::RLIMIT_FSIZE)).unwrap_or(usize::MAX);
+    let file_limit = file_limit();
     if file_limit < 2 * STEP {
         return Err(Refused { doing: "the file size limit is too small", errno: libc::EFBIG });
     }
@@ -146,17 +157,17 @@ fn map_new(path: &Text<4096>, fd: i32, file_limit: usize, header: &Header) -> Re
     let address_space = sys::limit(libc::RLIMIT_AS) / ADDRESS_SPACE_SHARE;
     let address_space = usize::try_from(address_space).unwrap_or(usize::MAX);
     let length = FIRST_LENGTH.min(file_limit & !(PAGE - 1)).min(address_space & !(PAGE - 1));
-    // Signals are blocked, or there is one thread.
+    // Signals are blocked, or there is only one thread.
     let state = &mut *RECORDING.hold();
     let (old, old_length) = (base(), state.length);
     sys::ftruncate(fd, length).map_err(refused("can't size the recording"))?;
     let place = if old.is_null() { place::first() } else { place::beneath(old as usize) };
     let base = map_with_room(place, fd, length).map_err(refused("can't map the recording"))?;
-    // A fault in the middle of a long sparse file would have the kernel read what is around it, as far
-    // as it reads ahead: megabytes of zeros, perhaps.
+    // For a fault in the middle of a long sparse file, the kernel would read ahead around it: perhaps megabytes of
+    // zeros.
     let _ = sys::advise(base, length, libc::MADV_RANDOM);
     let mut room = STEP.min(length);
-    // Written first, the pages take one system call, and not a fault each.
+    // Writing the pages first takes one system call, instead of a fault for each.
     let populated =
         sys::write_zeros(fd, room).and_then(|()| sys::advise(base, room, MADV_POPULATE_WRITE));
     if let Err(errno) = populated {
@@ -184,15 +195,15 @@ fn map_new(path: &Text<4096>, fd: i32, file_limit: usize, header: &Header) -> Re
     Ok(())
 }
 
-/// Whatever still refers to the parent's recording finds zeros, and changes nothing. (What the program
-/// has put in its place is the program's.)
+/// Replaces the parent's recording by zeros that nobody else sees, for whatever still refers to it. (If the program
+/// has mapped something else there, leaves it alone.)
 fn forget_parents(length: usize) {
     if length > 0 && !cut_off::is_gone() {
         sys::map_anonymous_at(base(), length);
     }
 }
 
-/// Maps the file at `place`, or where else it can grow.
+/// Maps the file at `place`, or else where it can grow.
 fn map_with_room(place: usize, fd: i32, len: usize) -> Result<*mut u8, Errno> {
     let map_at = |place| sys::map_file(ptr::without_provenance_mut(place), fd, len);
     let base = map_at(place)?;
@@ -204,8 +215,8 @@ fn map_with_room(place: usize, fd: i32, len: usize) -> Result<*mut u8, Errno> {
     map_at(other)
 }
 
-/// A chunk of `len` bytes, populated; `None` if there is no room, and then the recording stops.
-/// Signals are blocked.
+/// Appends a populated chunk of `len` bytes. If there is no room, returns `None`, and stops the recording. Signals
+/// are blocked.
 pub(crate) fn chunk(kind: ChunkKind, owner: u32, len: usize) -> Option<Chunk> {
     let (chunk, ahead) = {
         let state = &mut *RECORDING.hold();
@@ -217,7 +228,7 @@ pub(crate) fn chunk(kind: ChunkKind, owner: u32, len: usize) -> Option<Chunk> {
     chunk
 }
 
-/// What is to be populated before it is needed, if room gets short. One thread sees to it.
+/// Returns the range to populate ahead of need, if little room is left. Only one thread at a time gets it.
 fn room_ahead(state: &State) -> Option<Range<usize>> {
     let room = state.writer.room();
     let is_short = room - state.writer.committed() < LARGEST_STEP / 2;
@@ -227,8 +238,8 @@ fn room_ahead(state: &State) -> Option<Range<usize>> {
     (is_wanted && !cut_off::is_gone() && !IS_AHEAD.swap(true, Ordering::Relaxed)).then_some(ahead)
 }
 
-/// Populates without the lock, so that no other thread waits for it meanwhile. (The recording may end, or others make the same
-/// room: neither minds pages that were touched.)
+/// Populates a range without holding the lock, so that no other thread has to wait. (The recording may end meanwhile,
+/// or another thread may populate the same range: both are harmless.)
 fn make_room_ahead(ahead: Range<usize>) {
     let len = ahead.len();
     let populated = sys::advise(base().wrapping_add(ahead.start), len, MADV_POPULATE_WRITE);
@@ -270,7 +281,7 @@ fn make_room(state: &mut State) -> Result<(), (u32, Errno)> {
     }
     sys::advise(base().wrapping_add(room), wanted - room, MADV_POPULATE_WRITE).map_err(
         |errno| {
-            // EFAULT: writing would have raised SIGBUS, for want of space.
+            // EFAULT: a write would have raised SIGBUS for lack of space.
             let reason = if errno == libc::EFAULT { STOP_NO_SPACE } else { STOP_NO_MEMORY };
             (reason, if errno == libc::EFAULT { libc::ENOSPC } else { errno })
         },
@@ -281,9 +292,9 @@ fn make_room(state: &mut State) -> Result<(), (u32, Errno)> {
     Ok(())
 }
 
-/// Makes the file longer. Its name may lead elsewhere by now, or nowhere: the inode decides.
+/// Lengthens the file. Its path may lead to another file by now, or to none, so the inode is compared.
 fn lengthen(state: &mut State, wanted: usize) -> Result<(), (u32, Errno)> {
-    let file_limit = usize::try_from(sys::limit(libc::RLIMIT_FSIZE)).unwrap_or(usize::MAX);
+    let file_limit = file_limit();
     let length = (state.length * 4).max(wanted).min(LARGEST).min(file_limit & !(PAGE - 1));
     if length < wanted {
         return Err((STOP_LIMIT, libc::EFBIG));
@@ -321,7 +332,7 @@ fn stop(reason: u32, errno: Errno) {
     }
 }
 
-/// Puts a fresh pair of clocks into the header.
+/// Stores a current pair of clocks in the header.
 pub(crate) fn note_latest() {
     if is_open() {
         // SAFETY: the header is in the first page of the mapping.
@@ -329,18 +340,18 @@ pub(crate) fn note_latest() {
     }
 }
 
-/// Before the process gives up the right to some system calls: none is made from here on, so what
-/// is not in the recording yet is not recorded. Signals are blocked.
+/// Stops all system calls before the process gives up the right to some of them: what is not in the recording yet
+/// will not be recorded. Signals are blocked.
 pub(crate) fn confine() {
-    // Nobody is in the middle of making room.
+    // With this held, no thread is making room.
     let _held = RECORDING.hold();
     if !sys::confine() {
         stop(STOP_CONFINED, 0);
     }
 }
 
-/// At the process's end: gives the file its true length. Other threads may go on counting in what
-/// is in it; one that needs more makes it longer again.
+/// At the process's end: sets the file's length to what is used. Other threads may go on counting in it; if one needs
+/// more room, it lengthens the file again.
 pub(crate) fn trim() {
     let _signals = SignalsBlocked::new();
     let state = &mut *RECORDING.hold();
@@ -353,12 +364,12 @@ pub(crate) fn trim() {
     }
 }
 
-/// A chunk for the nodes of thread `owner`. Signals are blocked.
+/// Appends a chunk for the nodes of thread `owner`. Signals are blocked.
 pub(crate) fn nodes_chunk(owner: u32, len: usize) -> Option<Chunk> {
     chunk(ChunkKind::Nodes, owner, len)
 }
 
-/// An empty thread record and its number. Signals are blocked.
+/// Returns an empty thread record and its number; `None` if there is no room. Signals are blocked.
 pub(crate) fn thread_record() -> Option<(*mut ThreadRecord, u32)> {
     let state = &mut *RECORDING.hold();
     let chunk = match state.threads.filter(|_| state.threads_used < THREADS_PER_CHUNK) {
@@ -380,9 +391,9 @@ pub(crate) fn thread_record() -> Option<(*mut ThreadRecord, u32)> {
     Some((record, index))
 }
 
-/// At the process's end: notes the names of threads that still run. Many get theirs after their
-/// start, from themselves or from others, in ways that are not seen. Asking for a name takes some
-/// microseconds, so only the first threads are asked for.
+/// At the process's end: stores the names of threads that still run. Many are named after their start, by themselves
+/// or by others, in ways that can't be observed. Reading a name takes some microseconds, so only those of the first
+/// threads are read.
 pub(crate) fn note_names() {
     let _signals = SignalsBlocked::new();
     let state = &mut *RECORDING.hold();
@@ -406,7 +417,8 @@ pub(crate) fn note_names() {
     }
 }
 
-/// An empty record for what was seen of a thread's creation. Signals are blocked.
+/// Returns an empty record for what was observed of a thread's creation; `None` if there is no room. Signals are
+/// blocked.
 pub(crate) fn origin_record() -> Option<*mut OriginRecord> {
     const CHUNK: usize = 4 * PAGE;
     const PER_CHUNK: usize = records_per_chunk(CHUNK, size_of::<OriginRecord>());
@@ -425,7 +437,7 @@ pub(crate) fn origin_record() -> Option<*mut OriginRecord> {
     Some(record)
 }
 
-/// Something that was not seen, by the place of its counter in [`Unseen`].
+/// Something that could not be recorded, by the offset of its counter in [`Unseen`].
 #[derive(Clone, Copy)]
 #[repr(usize)]
 pub(crate) enum Lost {
@@ -441,24 +453,25 @@ pub(crate) enum Lost {
     CallSinceFork = offset_of!(Unseen, calls_since_fork),
     ContextWithoutArguments = offset_of!(Unseen, contexts_without_arguments),
     Event = offset_of!(Unseen, events_without_space),
+    EndedEvent = offset_of!(Unseen, events_of_ended),
 }
 
-/// Counts something that was not seen.
+/// Counts something that could not be recorded.
 pub(crate) fn unseen(what: Lost) {
     add_unseen(what, 1);
 }
 
-/// Counts as many things of a kind that were not seen.
+/// Counts several things that could not be recorded.
 pub(crate) fn add_unseen(what: Lost, count: u64) {
     if !is_open() {
         return;
     }
     let counter = base().wrapping_add(offset_of!(Header, unseen) + what as usize).cast();
-    // SAFETY: the counter is an aligned word of the header, which others may be adding to.
+    // SAFETY: the counter is an aligned word of the header, to which others may be adding.
     unsafe { AtomicU64::from_ptr(counter) }.fetch_add(count, Ordering::Relaxed);
 }
 
-/// Adds a chunk that holds `contents`. Signals are blocked.
+/// Appends a chunk that holds `contents`; returns false if there is no room. Signals are blocked.
 pub(crate) fn write_chunk(kind: ChunkKind, contents: &[u8]) -> bool {
     let len = Writer::chunk_len(contents.len());
     let Some(chunk) = chunk(kind, NONE, len) else { return false };
@@ -468,12 +481,13 @@ pub(crate) fn write_chunk(kind: ChunkKind, contents: &[u8]) -> bool {
     true
 }
 
-/// Sees to the lock in a fork.
+/// Handles the lock in a fork.
 pub(crate) fn fork(moment: Fork) {
     RECORDING.fork(moment);
 }
 
-/// The child could get no recording. What still refers to its parent's must not reach it.
+/// Closes the recording in a fork's child that gets none. What still refers to the parent's recording must not change
+/// it.
 pub(crate) fn close() {
     OPEN.store(false, Ordering::Relaxed);
     forget_parents(RECORDING.hold().length);

@@ -1,7 +1,7 @@
-//! Which definition a name binds to, found as the dynamic linker finds it for a jump slot.
+//! Finds the definition that a name is bound to, as the dynamic linker does for a jump slot.
 //!
-//! Not by `dlsym`: in a position-dependent executable that gives the executable's own PLT entry
-//! for every function whose address it takes, and a slot that points there would call itself.
+//! `dlsym` can't be used: in a position-dependent executable it returns the executable's own PLT entry for each
+//! function whose address is taken there, and a slot with that target would call itself.
 
 use crate::elf::{HIDDEN, Image, SHN_UNDEF, STB_LOCAL, STT_GNU_IFUNC, STT_TLS, Symbol, Version};
 
@@ -31,7 +31,7 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// The hash by which names are looked up.
+/// Computes the GNU hash of a name.
 pub(crate) fn gnu_hash(name: &[u8]) -> u32 {
     // hash = hash * 33 + byte, four bytes at a time.
     const POWERS: [u32; 4] = [33 * 33 * 33, 33 * 33, 33, 1];
@@ -43,13 +43,13 @@ pub(crate) fn gnu_hash(name: &[u8]) -> u32 {
     rest.iter().fold(hash, |hash, &byte| hash.wrapping_mul(33).wrapping_add(u32::from(byte)))
 }
 
-/// Whether `symbol` is one that others can be bound to.
+/// Whether `symbol` is a definition that others can be bound to.
 fn is_definition(symbol: &Symbol) -> bool {
     let defined = symbol.section != SHN_UNDEF && (symbol.value != 0 || symbol.kind() == STT_TLS);
     defined && symbol.binding() != STB_LOCAL
 }
 
-/// The definition of `wanted` in one object.
+/// Returns the definition of `wanted` in one object.
 pub(crate) fn find_in(image: &Image, wanted: &Wanted<'_>) -> Option<&'static Symbol> {
     let mut fallback = None;
     let mut fallbacks = 0;
@@ -75,11 +75,11 @@ pub(crate) fn find_in(image: &Image, wanted: &Wanted<'_>) -> Option<&'static Sym
     } else {
         None
     };
-    // Without a version asked for, a symbol that exists in one version only will do.
+    // If no version was asked for, a symbol that exists in only one version is accepted.
     found.or(if fallbacks == 1 { fallback } else { None })
 }
 
-/// The definition of `wanted` in one object, where `index` is the only symbol of this name, or none is.
+/// Returns the definition of `wanted` in one object, where no other symbol than `index` has this name.
 pub(crate) fn find_at(image: &Image, index: u32, wanted: &Wanted<'_>) -> Option<&'static Symbol> {
     let symbol = image.symbol(index);
     let found = is_definition(symbol)
@@ -94,14 +94,14 @@ enum Fit {
     IfAlone,
 }
 
-/// The rules of versions, as in glibc's `check_match`.
+/// Applies the rules of versions, as glibc's `check_match` does.
 fn fits(image: &Image, index: u32, wanted: Option<&Version>) -> Fit {
     const FIRST_DEFINED: u16 = 3;
     let Some(number) = image.version_number(index) else { return Fit::Yes };
     match wanted {
         Some(wanted) => match image.defined_version(number & !HIDDEN) {
             Some(defined) if defined.hash == wanted.hash && defined.name == wanted.name => Fit::Yes,
-            // An object that defines no such version at all may serve by its base version.
+            // An object that doesn't define this version at all may serve by its base version.
             None if number & HIDDEN == 0 => Fit::Yes,
             _ => Fit::No,
         },
@@ -162,8 +162,8 @@ fn walk_sysv<T>(image: &Image, hash: u32, check: &mut impl FnMut(u32) -> Option<
     None
 }
 
-/// Calls `f` with the GNU hash of each name that [`find_in`] may find in an object, and the symbol's
-/// number. (The lowest bit of a hash may be wrong.)
+/// Calls `f` with the GNU hash of each name that [`find_in`] may find in an object, and the symbol's number. (The
+/// lowest bit of a hash may be wrong.)
 pub(crate) fn for_each_hash(image: &Image, mut f: impl FnMut(u32, u32)) {
     if image.gnu_hash != 0 {
         // SAFETY: as in `walk_gnu`; the last chain is the one that begins last.
@@ -189,7 +189,7 @@ pub(crate) fn for_each_hash(image: &Image, mut f: impl FnMut(u32, u32)) {
     }
 }
 
-/// About how many names that are, if not a few more.
+/// Returns approximately how many names that are, or slightly fewer.
 pub(crate) fn hash_count(image: &Image) -> usize {
     if image.gnu_hash != 0 {
         // SAFETY: as in `for_each_hash`.
@@ -202,10 +202,10 @@ pub(crate) fn hash_count(image: &Image) -> usize {
     }
 }
 
-/// The first symbol in the GNU hash table, the one that begins the last chain, and the chains.
+/// Returns the first symbol in the GNU hash table, the first of the last chain, and the chains.
 ///
 /// # Safety
-/// There is such a table.
+/// The object has such a table.
 unsafe fn gnu_chains(image: &Image) -> (u32, u32, *const u32) {
     let table = image.gnu_hash as *const u32;
     // SAFETY: as in `walk_gnu`.
@@ -217,21 +217,21 @@ unsafe fn gnu_chains(image: &Image) -> (u32, u32, *const u32) {
     }
 }
 
-/// How many symbols an object with a System V hash table has.
+/// Returns the number of symbols of an object with a System V hash table.
 fn sysv_symbols(image: &Image) -> u32 {
     // SAFETY: as in `walk_sysv`; there are as many chains as symbols.
     unsafe { *(image.sysv_hash as *const u32).add(1) }
 }
 
-/// Address in the process of a definition. For an IFUNC its resolver is asked, which is code of
-/// the object: the caller has saved the vector state.
+/// Returns the address of a definition in the process. For an IFUNC this calls its resolver, which is code of the
+/// object: the caller has saved the vector state.
 pub(crate) fn address_of(image: &Image, symbol: &Symbol) -> usize {
     let value = image.bias.wrapping_add(symbol.value as usize);
     if symbol.kind() != STT_GNU_IFUNC {
         return value;
     }
-    // SAFETY: an IFUNC's value is its resolver, which takes nothing on this CPU. The object is
-    // relocated: it was loaded before.
+    // SAFETY: an IFUNC's value is its resolver, which takes no arguments on this CPU. The object is relocated, since
+    // it was loaded before.
     let resolver: unsafe extern "C" fn() -> usize = unsafe { core::mem::transmute(value) };
     // SAFETY: as above.
     unsafe { resolver() }

@@ -1,4 +1,4 @@
-//! Where frames live: segments of a few, taken from those of the process as threads need them.
+//! The memory of frames: segments, which threads take from a pool of the process as they need them.
 
 use core::ptr;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -9,70 +9,70 @@ use crate::abi::{FRAME, FRAMES, FREE, Frame, MOVED, SEGMENT, Segment, ThreadHead
 use crate::lock::{Fork, Lock};
 use crate::pages;
 use crate::signals::SignalsBlocked;
-use crate::stubs::{exit_of_left, first_frame};
+use crate::stubs::{exit_of_set_aside, first_frame};
 
-/// Segments of a process.
+/// The number of segments in a process.
 const SEGMENTS: usize = FRAMES * FRAME / SEGMENT;
-/// Segments with frames that were set aside, before the one that has waited longest is used again though there are
-/// others: 8,000 frames and their pads are what a processor can keep at hand.
-const MANY_LEFT: usize = 256;
+/// How many segments with frames that were set aside may wait before the oldest is reused, though there are others:
+/// 8,000 frames and their pads are what a processor can keep in its caches.
+const MANY_SET_ASIDE: usize = 256;
 
-/// [`Frame::may_return`] of a frame that is set aside: a jump has left it, or so it seems.
-pub(crate) const LEFT: u32 = 0;
-/// [`Frame::may_return`] of one on another stack than that which goes on.
+/// [`Frame::may_return`] of a frame that is set aside: its call was abandoned by a jump, or so it seems.
+pub(crate) const ABANDONED: u32 = 0;
+/// [`Frame::may_return`] of a frame on another stack than the code that goes on.
 pub(crate) const ELSEWHERE: u32 = 1;
-/// [`Frame::may_return`] of one on the thread's own stack, though nothing that the thread is known to have done leaves
-/// frames.
-pub(crate) const NOT_JUMPED: u32 = 2;
+/// [`Frame::may_return`] of a frame on the thread's own stack that seems abandoned, though the thread is not known to
+/// have done anything that abandons frames.
+pub(crate) const WITHOUT_JUMP: u32 = 2;
 
-/// Whether a call has returned whose frame was set aside.
-static SLICED: AtomicBool = AtomicBool::new(false);
+/// Whether a call has returned that seemed abandoned on its thread's own stack: stacks are sliced.
+static STACKS_ARE_SLICED: AtomicBool = AtomicBool::new(false);
 
-/// Whether what is deeper on the thread's own stack than a call that runs is taken not to return.
-pub(crate) fn infers() -> bool {
-    !SLICED.load(Ordering::Relaxed)
+/// Whether calls deeper on the thread's own stack than a running call are assumed never to return.
+pub(crate) fn deeper_calls_are_over() -> bool {
+    !STACKS_ARE_SLICED.load(Ordering::Relaxed)
 }
 
-/// A call has returned that looked left on its thread's own stack. Gives whether that is new.
-pub(crate) fn stop_inferring() -> bool {
-    !SLICED.swap(true, Ordering::Relaxed)
+/// Ends that assumption, since such a call has returned. Returns whether this is the first time.
+pub(crate) fn stop_assuming_over() -> bool {
+    !STACKS_ARE_SLICED.swap(true, Ordering::Relaxed)
 }
 
 /// Whether a frame is set aside.
 ///
 /// # Safety
-/// The frame is below the top of its thread.
-pub(crate) unsafe fn is_left(frame: *const Frame) -> bool {
+/// The frame is below its thread's top.
+pub(crate) unsafe fn is_set_aside(frame: *const Frame) -> bool {
     // SAFETY: the caller vouches for the frame.
-    unsafe { (*frame).exit == exit_of_left() }
+    unsafe { (*frame).exit == exit_of_set_aside() }
 }
 
-/// The segments that no thread uses. Lists are linked by `Segment::next`.
+/// The segments that no thread uses, in lists linked by `Segment::next`.
 struct Pool {
     /// How many were ever used.
     used: usize,
-    /// Without frames that are set aside, latest first.
+    /// Those without frames that are set aside, latest first.
     free: *mut Segment,
-    /// With such, in the order in which they came.
-    first_left: *mut Segment,
-    last_left: *mut Segment,
-    left: usize,
+    /// Those with such frames, oldest first.
+    first_set_aside: *mut Segment,
+    last_set_aside: *mut Segment,
+    set_aside: usize,
 }
 
 static POOL: Lock<Pool> = Lock::new(Pool {
     used: 0,
     free: ptr::null_mut(),
-    first_left: ptr::null_mut(),
-    last_left: ptr::null_mut(),
-    left: 0,
+    first_set_aside: ptr::null_mut(),
+    last_set_aside: ptr::null_mut(),
+    set_aside: 0,
 });
 
-/// A segment, zeroed; null if there is none. Signals are blocked.
+/// Takes a segment, zeroed; null if there is none. Signals are blocked.
 pub(crate) fn take_segment() -> *mut Segment {
     let mut pool = POOL.hold();
-    // SAFETY: what is in the lists is used by nobody, nor is what was never used.
+    // SAFETY: nobody uses the segments in the lists, or those that were never used.
     unsafe {
-        let is_reused = infers() && pool.left >= MANY_LEFT;
+        let is_reused = deeper_calls_are_over() && pool.set_aside >= MANY_SET_ASIDE;
         if !is_reused {
             if !pool.free.is_null() {
                 let segment = pool.free;
@@ -86,23 +86,23 @@ pub(crate) fn take_segment() -> *mut Segment {
                 return ptr::with_exposed_provenance_mut(segment);
             }
         }
-        let segment = if infers() { pool.first_left } else { ptr::null_mut() };
+        let segment = if deeper_calls_are_over() { pool.first_set_aside } else { ptr::null_mut() };
         if !segment.is_null() {
-            pool.first_left = (*segment).next;
-            pool.left -= 1;
+            pool.first_set_aside = (*segment).next;
+            pool.set_aside -= 1;
             ptr::write_bytes(segment.cast::<u8>(), 0, SEGMENT);
         }
         segment
     }
 }
 
-/// Takes back what a thread does not use any more: no frame is live. Signals are blocked.
+/// Gives back a segment in which no frame is live. Signals are blocked.
 pub(crate) fn give_back_segment(segment: *mut Segment) {
     if !is_real(segment) {
         return pages::give_back(segment.cast(), SEGMENT);
     }
     let mut pool = POOL.hold();
-    // SAFETY: the segment is nobody's.
+    // SAFETY: nobody uses the segment.
     unsafe {
         (*segment).owner = ptr::null_mut();
         pool.put(segment);
@@ -110,46 +110,49 @@ pub(crate) fn give_back_segment(segment: *mut Segment) {
 }
 
 impl Pool {
-    /// Puts a segment into the list for it; into none if calls may return there.
+    /// Adds a segment to the list where it belongs; to none if calls may return to its frames.
     ///
     /// # Safety
-    /// The segment is nobody's.
+    /// Nobody uses the segment.
     unsafe fn put(&mut self, segment: *mut Segment) {
-        // SAFETY: the caller vouches for the segment; those of the lists are nobody's either.
+        // SAFETY: the caller vouches for the segment; nobody uses those in the lists either.
         unsafe {
             (*segment).next = ptr::null_mut();
-            if frames_in(segment).any(|frame| is_left(frame) && (*frame).may_return != LEFT) {
+            if frames_in(segment)
+                .any(|frame| is_set_aside(frame) && (*frame).may_return != ABANDONED)
+            {
                 return;
             }
-            if !frames_in(segment).any(|frame| is_left(frame)) {
+            if !frames_in(segment).any(|frame| is_set_aside(frame)) {
                 (*segment).next = self.free;
                 self.free = segment;
                 return;
             }
-            if self.left == 0 {
-                self.first_left = segment;
+            if self.set_aside == 0 {
+                self.first_set_aside = segment;
             } else {
-                (*self.last_left).next = segment;
+                (*self.last_set_aside).next = segment;
             }
-            self.last_left = segment;
-            self.left += 1;
+            self.last_set_aside = segment;
+            self.set_aside += 1;
         }
     }
 }
 
-/// A call has returned whose frame was set aside, by another thread than the calling one, or in a segment that was
-/// given back since.
+/// Handles the return of a call whose frame was set aside, on another thread than the frame's, or in a segment that
+/// was given back since.
 ///
 /// # Safety
-/// The frame is one that was set aside.
-pub(crate) unsafe fn returned(frame: *mut Frame) {
+/// The frame was set aside.
+pub(crate) unsafe fn return_in_other_segment(frame: *mut Frame) {
     let _signals = SignalsBlocked::new();
     let mut pool = POOL.hold();
-    // SAFETY: the lock is held: an owner does not give the segment back meanwhile. Without one, nobody else has it.
+    // SAFETY: the lock is held, so an owner doesn't give the segment back meanwhile. Without an owner, nobody else
+    // uses it.
     unsafe {
         let segment = segment_of(frame);
-        let is_waiting = (*frame).may_return != LEFT;
-        (*frame).may_return = LEFT;
+        let is_waiting = (*frame).may_return != ABANDONED;
+        (*frame).may_return = ABANDONED;
         if (*segment).owner.is_null() && is_waiting {
             (*frame).exit = 0;
             pool.put(segment);
@@ -157,28 +160,28 @@ pub(crate) unsafe fn returned(frame: *mut Frame) {
     }
 }
 
-/// Sees to the lock in a fork. (What other threads had stays theirs in the child: who knows who goes on with their
-/// coroutines.)
+/// Handles the lock in a fork. (Other threads' segments stay theirs in the child, since their coroutines may go on
+/// there.)
 pub(crate) fn fork(moment: Fork) {
     POOL.fork(moment);
 }
 
-/// Where `top` is when the segment is empty.
+/// Returns the `top` of an empty segment.
 pub(crate) fn bottom(segment: *mut Segment) -> usize {
     segment as usize + FRAME
 }
 
-/// A segment for a new thread, zeroed; null if there is no memory. When the process has no more frames, its calls are
-/// counted and pass through, until there are some: it gets a place that looks full.
+/// Takes a segment for a new thread, zeroed; null if there is no memory. If the process has no segments left, it is
+/// one that looks full: the thread's calls are counted and run without frames until there are segments again.
 pub(crate) fn take_first_segment() -> *mut Segment {
     let segment = take_segment();
     if segment.is_null() { pages::allocate(SEGMENT).cast() } else { segment }
 }
 
-/// Where the top is of the thread whose first segment this is, by its frames: behind the last one that is in use.
+/// Computes the top of the thread whose first segment this is, from its frames: behind the last one in use.
 ///
 /// # Safety
-/// The segment and those linked behind it are the thread's.
+/// The segment and those linked to it are the thread's.
 pub(crate) unsafe fn top_of(lowest: *mut Segment) -> usize {
     if !is_real(lowest) {
         return lowest as usize + SEGMENT;
@@ -197,18 +200,18 @@ pub(crate) unsafe fn top_of(lowest: *mut Segment) -> usize {
     top
 }
 
-/// Whether a segment has pads.
+/// Whether a segment's frames have pads.
 fn is_real(segment: *const Segment) -> bool {
     segment.addr().wrapping_sub(first_frame()) < FRAMES * FRAME
 }
 
-/// Makes the first segment of a thread, in zeroed memory.
+/// Makes `segment` the first of a thread.
 ///
 /// # Safety
-/// `segment` is memory of ours that nobody uses.
+/// `segment` is zeroed memory of ours that nobody uses.
 pub(crate) unsafe fn first_segment(segment: *mut Segment, owner: *mut ThreadHead, root: *mut Node) {
     if !is_real(segment) {
-        // SAFETY: the caller vouches for the memory; the last frame's place is what the call path looks at.
+        // SAFETY: the caller vouches for the memory. The call path reads the caller in the last frame.
         unsafe {
             (*((segment as usize + SEGMENT - FRAME) as *mut Frame)).node = root;
             (*segment).owner = owner;
@@ -226,10 +229,10 @@ pub(crate) unsafe fn first_segment(segment: *mut Segment, owner: *mut ThreadHead
     }
 }
 
-/// The first segment of the thread whose top is there.
+/// Returns the first segment of the thread with this top.
 ///
 /// # Safety
-/// It is a thread's, with a segment.
+/// It is the top of a thread that has a segment.
 pub(crate) unsafe fn lowest_segment(top: usize) -> *mut Segment {
     let mut segment = segment_of((top - FRAME) as *const Frame);
     // SAFETY: links lead to the first segment; segments live as long as the thread.
@@ -241,7 +244,7 @@ pub(crate) unsafe fn lowest_segment(top: usize) -> *mut Segment {
     segment
 }
 
-/// The frames of a segment.
+/// Returns the frames of a segment.
 pub(crate) fn frames_in(segment: *mut Segment) -> impl Iterator<Item = *mut Frame> {
     (1..SEGMENT / FRAME).map(move |i| (segment as usize + i * FRAME) as *mut Frame)
 }
@@ -250,5 +253,5 @@ pub(crate) fn frames_in(segment: *mut Segment) -> impl Iterator<Item = *mut Fram
 pub(crate) fn is_unused(segment: *mut Segment) -> bool {
     // SAFETY: the frames of a segment are initialised, zero at first.
     frames_in(segment)
-        .all(|frame| unsafe { is_left(frame) || (*frame).sp.load(Ordering::Acquire) <= MOVED })
+        .all(|frame| unsafe { is_set_aside(frame) || (*frame).sp.load(Ordering::Acquire) <= MOVED })
 }

@@ -1,5 +1,5 @@
-//! From an object's relocations to slots: which imports are hooked, what the recording says of
-//! them, and the patch itself.
+//! Turns an object's relocations into slots: decides which imports are hooked, describes them in the recording, and
+//! patches their entries.
 
 mod description;
 mod imports;
@@ -23,22 +23,22 @@ use chase_logic::kinds::Kind;
 pub(crate) use self::description::write_object as write_description;
 pub(crate) use self::originals::{keep_originals, restore};
 
-/// Chunks of one object before it gets no more for further places that it is loaded at.
+/// How many chunks an object gets for different load addresses, before the last is overwritten.
 const MANY_LOADS: u32 = 16;
 
-/// Slots of the process, and those among them whose functions are not ordinary.
+/// The slots of the process, and those of special functions.
 pub(crate) struct Slots {
     count: usize,
     special_count: usize,
-    /// The last slot that has a special stub.
+    /// The highest slot that has a special stub.
     last_special: u32,
 }
 
-/// Slot and kind of each special stub, which is used only after they were stored.
+/// Slot and kind of each special stub. They are stored before the stub is used.
 static SPECIAL: [[AtomicU32; 2]; SPECIAL_STUBS] =
     [const { [const { AtomicU32::new(0) }; 2] }; SPECIAL_STUBS];
 
-/// Slot and kind behind a special stub.
+/// Returns the slot and kind of a special stub.
 pub(crate) fn special_slot(number: usize) -> (u32, Kind) {
     SPECIAL.get(number).map_or((0, Kind::Alone), |[slot, kind]| {
         (slot.load(Ordering::Relaxed), Kind::from_number(kind.load(Ordering::Relaxed)))
@@ -46,18 +46,18 @@ pub(crate) fn special_slot(number: usize) -> (u32, Kind) {
 }
 
 impl Slots {
-    /// Slot 0 is the one that [`crate::calibrate`] calls.
+    /// Slot 0 is reserved for [`crate::calibrate`].
     pub(crate) const fn new() -> Self {
         Self { count: 1, special_count: 0, last_special: 0 }
     }
 
-    /// How many there are.
+    /// Returns the number of slots.
     pub(crate) fn count(&self) -> usize {
         self.count
     }
 
-    /// Describes object `id` in the recording and patches its slots. False: another thread is still
-    /// loading it. The caller holds the lock, has signals blocked and the vector state saved.
+    /// Describes object `id` in the recording and patches its slots. Returns false if another thread is still loading
+    /// it. The caller holds the lock, has signals blocked and the vector state saved.
     pub(crate) fn hook(&mut self, objects: &mut Objects, id: u32, config: &Config) -> bool {
         let Some(object) = objects.get(id).copied() else { return true };
         if object.flags & OBJECT_DLOPENED != 0 && !object.image.is_relocated() {
@@ -74,7 +74,7 @@ impl Slots {
         let mut description =
             self.describe(objects, id, config, (memory, &size), object.first_slot);
         if object.first_slot != NONE && !description.is_like(object.description) {
-            // It came back as something else: its old slots keep their meaning.
+            // A different object was loaded under the same name: the old slots keep their meaning.
             // SAFETY: the memory is ours.
             unsafe { ptr::write_bytes(memory, 0, capacity) };
             description = self.describe(objects, id, config, (memory, &size), NONE);
@@ -85,7 +85,7 @@ impl Slots {
         }
         let len = description.finish();
         if description.is_unchanged(len, object.description) {
-            // As before, in the same place: what is in the recording is true again.
+            // Same contents, same address: the description in the recording is valid again.
             let witness = self.patch(&object, &description);
             if let Some(object) = objects.get_mut(id) {
                 object.reinstate(witness);
@@ -97,8 +97,8 @@ impl Slots {
         let contents = unsafe { core::slice::from_raw_parts(memory, len) };
         let alike = len == object.description.1 && description.first_slot == object.first_slot;
         let record = if alike && object.chunks >= MANY_LOADS && !object.record.is_null() {
-            // A program that loads and unloads without end: the latest place has to do.
-            // SAFETY: the record is in the mapping, with the rest of a description as long.
+            // The program loads and unloads it over and over: keep only the latest address.
+            // SAFETY: the record is in the mapping, followed by the rest of a description of the same length.
             unsafe { ptr::copy_nonoverlapping(memory, object.record.cast(), len) };
             object.record
         } else {
@@ -106,7 +106,7 @@ impl Slots {
         };
         let kept = len.next_multiple_of(PAGE);
         if kept < capacity {
-            // The patches behind it are still needed, and their pages go with them.
+            // The patches behind it are still needed; their pages are released afterwards.
             description.spare = (memory as usize + kept, capacity - kept);
         }
         if let Some(object) = objects.get_mut(id) {
@@ -207,8 +207,8 @@ impl Slots {
         stubs::special_stub(number)
     }
 
-    /// Connects the slots with the real functions, and stores the stubs' addresses into the GOT.
-    /// Gives one entry and what was stored there.
+    /// Sets the targets of the slots, and stores the stubs' addresses in the GOT. Returns the address of one entry
+    /// and what was stored there.
     fn patch(&mut self, object: &Object, description: &Description) -> (usize, usize) {
         let mut unprotected = false;
         let mut witness = (0, 0);

@@ -1,4 +1,4 @@
-//! What is done about functions that are not ordinary.
+//! Handles calls of special functions.
 
 mod tasks;
 
@@ -18,10 +18,10 @@ use crate::thread_life::{Plan, current_or_adopt, prepare};
 use crate::{clock, loading, process, recording, sampling, slots, sys};
 use chase_logic::kinds::Kind;
 
-/// The registers that hold arguments, as the assembly saved them.
+/// The registers that hold arguments, as saved by the assembly.
 #[repr(C)]
 pub(crate) struct Arguments {
-    /// In: number of the special stub. Out: the slot, or the function to jump to.
+    /// In: the number of the special stub. Out: the slot, or the function to jump to.
     r11: usize,
     r10: usize,
     r9: usize,
@@ -34,14 +34,14 @@ pub(crate) struct Arguments {
     return_address: usize,
 }
 
-/// What the assembly does next.
+/// What the assembly does next: enter the function through a frame, or jump to it.
 const ENTER: u32 = 0;
 const JUMP: u32 = 1;
 
-/// A function that is not ordinary is being called.
+/// Handles a call of a special function; returns [`ENTER`] or [`JUMP`].
 ///
 /// # Safety
-/// Called by the special stubs with the registers that they saved.
+/// Called by the special stubs, with the registers that they saved.
 pub(crate) unsafe extern "C" fn enter(arguments: *mut Arguments) -> u32 {
     // SAFETY: the assembly passes its own stack.
     let arguments = unsafe { &mut *arguments };
@@ -71,7 +71,7 @@ pub(crate) unsafe extern "C" fn enter(arguments: *mut Arguments) -> u32 {
     if timed { ENTER } else { JUMP }
 }
 
-/// Does what the kind asks for, and says whether the call gets a frame.
+/// Does what the function's kind requires; returns whether the call gets a frame.
 fn prepare_call(
     thread: &Thread,
     kind: Kind,
@@ -80,7 +80,7 @@ fn prepare_call(
     slot: u32,
 ) -> bool {
     if matches!(kind, Kind::Capture | Kind::Leave | Kind::Jump) {
-        thread.last_leaving_ticks.set(clock::now());
+        thread.last_jump_ticks.set(clock::now());
     }
     let timed = match kind {
         Kind::Ordinary | Kind::Alone => true,
@@ -134,16 +134,16 @@ fn prepare_call(
         }
         Kind::Open => {
             let timed = !loading::depends_on_caller(arguments.rdi, arguments.return_address);
-            loading::expect(thread, sp, arguments.rsi, timed);
+            loading::announce_load(thread, sp, arguments.rsi, timed);
             timed
         }
         Kind::OpenIn => {
             let timed = !loading::depends_on_caller(arguments.rsi, arguments.return_address);
-            loading::expect(thread, sp, arguments.rdx, timed);
+            loading::announce_load(thread, sp, arguments.rdx, timed);
             timed
         }
         Kind::Close => {
-            loading::expect(thread, sp, 0, true);
+            loading::announce_load(thread, sp, 0, true);
             true
         }
         Kind::Find => {
@@ -164,7 +164,7 @@ fn prepare_call(
                 libc::SYS_fork => tasks::make(thread, 0, 0),
                 libc::SYS_clone => tasks::make(thread, arguments.rsi, arguments.r9),
                 libc::SYS_clone3 => {
-                    // (Who only asks whether the kernel knows the call passes nonsense.)
+                    // (A call that only tests whether the kernel supports it passes invalid arguments.)
                     let word = |offset| Reader::new()?.word(arguments.rsi.wrapping_add(offset));
                     let flags = word(offset_of!(libc::clone_args, flags));
                     let thread_pointer = word(offset_of!(libc::clone_args, tls));
@@ -174,7 +174,7 @@ fn prepare_call(
                 }
                 libc::SYS_vfork => {}
                 libc::SYS_exit_group => process::end(END_IMMEDIATE, arguments.rsi as i32),
-                // Nobody else notices this end of a thread, and its countdowns go with it.
+                // Nothing else notices this end of a thread, which takes its near countdowns with it.
                 libc::SYS_exit if are_several() => {
                     thread.stop_sampling();
                     thread.ask_between();
@@ -194,27 +194,27 @@ fn prepare_call(
     if !timed {
         let node = count(thread, sp, slot);
         if kind.class() == SlotClass::Timed && !node.is_null() {
-            // It does not stay open, as a call that has begun would.
+            // It is not an open call, as one that has begun would be.
             // SAFETY: the node is this thread's.
             unsafe { add_unwound(node) };
         }
         let leaves = matches!(kind, Kind::Leave | Kind::Exec | Kind::Exit | Kind::Abort);
-        // (Whose process this is takes a system call to know.)
+        // (Asking whose process this is takes a system call.)
         if leaves && !node.is_null() && sampling::companion_listens() && process::is_own() {
-            // It has no exit to take that back, but it does not come back either. (A child of
-            // `vfork` does, in its parent.)
+            // The call has no exit that would reset the context, but it does not return either. (That of a child of
+            // `vfork` returns in its parent.)
             set_context(node as usize);
         }
     }
     timed
 }
 
-/// Whether the process is about to give up the right to some system calls, and perhaps to the clock. (Who
-/// only asks whether the kernel knows filters passes none.)
+/// Confines the recording if the process is about to give up the right to some system calls, and perhaps to the
+/// clock. (A call that only tests whether the kernel supports filters passes none.)
 fn confine_if_asked(kind: Kind, arguments: &Arguments) {
     const PR_SET_TSC: i32 = 26;
     let (option, mode, filter) = match kind {
-        // Its operations are the modes, numbered from 0.
+        // The operations of this system call are the modes, numbered from 0.
         Kind::System if arguments.rdi as i64 == libc::SYS_seccomp => {
             (libc::PR_SET_SECCOMP, (arguments.rsi as u32).wrapping_add(1), arguments.rcx)
         }
@@ -228,14 +228,14 @@ fn confine_if_asked(kind: Kind, arguments: &Arguments) {
     };
     // A child of `vfork` gives up nothing of its parent's.
     if process::is_own() {
-        // A filter may not know of the system call, since programs read that clock without one.
+        // A filter may forbid the clock's system call, since programs read the clock without one.
         process::confine(without_clock || !clock::is_time_stamp());
     } else {
         sys::confine_child();
     }
 }
 
-/// Puts our start of a thread in the place of the application's.
+/// Replaces the start routine of a thread by ours.
 fn wrap_start(thread: &Thread, plan: &Plan<'_>, routine: &mut usize, argument: &mut usize) {
     expect_several(thread);
     let start = prepare(plan);
@@ -245,9 +245,9 @@ fn wrap_start(thread: &Thread, plan: &Plan<'_>, routine: &mut usize, argument: &
     }
 }
 
-/// Counts a call that gets no frame, and gives its node, or null.
+/// Counts a call that gets no frame; returns its node, or null if there is no room.
 fn count(thread: &Thread, sp: usize, slot: u32) -> *mut Node {
-    let context = thread.enclosing(sp);
+    let context = thread.context_at(sp);
     let node = thread.tree.find_or_add(context, slot);
     if node.is_null() {
         recording::unseen(Lost::CallWithoutSpace);

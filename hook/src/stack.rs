@@ -1,5 +1,5 @@
-//! Where a thread's own stack is, so that frames on it can be told from those of coroutines and
-//! signal stacks. Where it can't be known, no address is on it: then nothing is ever proved dead by
+//! The bounds of a thread's own stack, by which frames on it are distinguished from those of coroutines and signal
+//! stacks. If they are unknown, no address counts as being on it: then no frame is ever considered dead by its
 //! position.
 
 use chase_format::layout::{THREAD_CREATED, THREAD_MAIN};
@@ -14,22 +14,22 @@ pub(crate) struct Stack {
     high: usize,
 }
 
-/// The main stack is never taken to be larger than this, whatever its limit.
+/// The maximum assumed size of the main stack, whatever its limit.
 const LARGEST: usize = 1 << 27;
-/// The main stack reaches up to the strings of the environment; this is beyond them.
+/// The main stack extends up to the strings of the environment; this is beyond them.
 const ARGUMENTS: usize = 8 << 20;
-/// The size of a thread's stack includes what the C library keeps at its end, at most this much.
+/// The size of a thread's stack includes the C library's data at its end, at most this much.
 const LIBRARY_DATA: usize = 1 << 16;
 
 impl Stack {
-    /// A stack that holds nothing.
+    /// Returns a stack that contains no address.
     pub(crate) const fn unknown() -> Self {
         Self { low: 0, high: 0 }
     }
 
-    /// The stack of the calling thread, which came to be in this way; for one whose creation was seen, with the end and
-    /// size of what it was given. That of a thread that was found in mid-life is not known:
-    /// it may be running on any.
+    /// Returns the stack of the calling thread. `kind` says how the thread was found; one whose creation was seen
+    /// passes the end and size of its stack. For a thread found after its start, the stack is unknown: it may be
+    /// running on any.
     pub(crate) fn of_thread(kind: u32, (end, size): (usize, usize)) -> Self {
         match kind {
             THREAD_MAIN => {

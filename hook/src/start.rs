@@ -29,32 +29,34 @@ use chase_logic::config::{Config, Syscalls};
 use chase_logic::events::{Events, Kept};
 use chase_logic::text::{Text, c_bytes, file_name};
 
-/// Said whether or not the user wants to be told of anything: the run is not what was asked for.
+/// Printed even if the user asked for no messages: the run is not what was asked for.
 const TIMING_UNKNOWN: &[u8] =
     b"chase: CHASE_TIMING must be adaptive, all or count; all calls are timed\n";
 const EVENTS_UNKNOWN: &[u8] =
     b"chase: CHASE_EVENTS must be off, slow, slow:TIME, all, all=OBJECT:FUNCTION, a size like \
     64MB, first or last, or several of these with commas; what is not known of it is ignored\n";
+const MAX_SIZE_UNKNOWN: &[u8] =
+    b"chase: CHASE_MAX_SIZE must be a size like 64MB; the recording has no limit\n";
 const NO_ROOM: &[u8] =
     b"chase: nothing is recorded: the dynamic linker has no room for it, as in programs with LD_AUDIT set\n";
 const DEFAULT_OUTPUT: &[u8] = b"chase.data";
 
-/// The library's constructor: runs before those of all other objects (`-z initfirst`).
+/// The library's constructor, which runs before those of all other objects (`-z initfirst`).
 #[used]
 #[unsafe(link_section = ".init_array")]
 static START: extern "C" fn(i32, *const usize, *const usize) = start;
 
 extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *const usize) {
     let is_room = find_words();
-    // (In a process that runs, the arguments may have been moved, and what was behind them be anything.)
+    // (In a running process, the arguments may have been moved, so nothing behind them can be relied on.)
     if late::is_to_wait() {
         return;
     }
     if !arguments::are_those_of_glibc(argument_count, arguments, environment) {
         return loading::find_real();
     }
-    // SAFETY: the dynamic linker passes what the kernel has put on the stack: the environment ends
-    // with null, and behind it is the auxiliary vector.
+    // SAFETY: the dynamic linker passes what the kernel has put on the stack: the environment ends with null, and is
+    // followed by the auxiliary vector.
     let (config, auxiliary) =
         unsafe { (Config::read(environment), Auxiliary::behind(environment)) };
     if auxiliary.secure {
@@ -65,6 +67,12 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
             sys::write_stderr(NO_ROOM);
         }
         return loading::find_real();
+    }
+    if config.until_ns != 0 {
+        if sys::clock_ns(libc::CLOCK_MONOTONIC) >= config.until_ns {
+            return loading::find_real();
+        }
+        late::may_be_left();
     }
     let starting = (config.syscalls != Syscalls::Off).then(Starting::begin);
     let spent = Spent::now();
@@ -82,7 +90,10 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
     let Some(image) = auxiliary.executable_image() else { return };
     roots::hide_own();
     stubs::connect_pads();
-    if !loading::survey(image, auxiliary.vdso, executable, config) {
+    if config.until_ns != 0 && !keep_originals() {
+        return;
+    }
+    if !loading::find_objects(image, auxiliary.vdso, executable, config) {
         return;
     }
     this.boot_id = boot_id();
@@ -95,6 +106,7 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
     }
     this.meta.push(b"\0");
     find_directory(this, config.output);
+    limit_size(&config);
     if let Err(refused) = open_in_directory(this) {
         say_refused(&config, &refused);
         if config.syscalls == Syscalls::Require {
@@ -104,7 +116,8 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
     }
     this.narrates = config.narrate;
     find_companion(this, &config);
-    // Before the thread has a record, so that all of its recorded life is watched. What is done here is chase's own.
+    // This comes before the thread has a record, so that all of its recorded life is watched. What it does here
+    // counts as chase's own.
     let is_watched = greet_companion(this);
     if is_watched {
         core::mem::forget(starting);
@@ -124,6 +137,9 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
     if config.events.is_unknown {
         sys::write_stderr(EVENTS_UNKNOWN);
     }
+    if config.max_size_is_unknown {
+        sys::write_stderr(MAX_SIZE_UNKNOWN);
+    }
     if config.verbose {
         let mut line = Text::<4352>::new();
         line.push(b"chase: recording to ").push(this.path.as_bytes()).push(b"\n");
@@ -131,8 +147,11 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
     }
 }
 
-/// Sees to the events that are kept, and notes which.
-fn keep_events(this: &mut Process, events: &Events) {
+/// Sets up which events are recorded, and stores that in the recording.
+fn keep_events(this: &mut Process, events: &Events, max_size: u64) {
+    // Events must not use up the room that the sums of all calls need.
+    let share = if max_size == 0 { u64::MAX } else { max_size / 4 };
+    let bytes = events.bytes.min(share);
     let mut entry = Text::<128>::new();
     entry.push(b"events\0");
     if events.kept == Kept::Off {
@@ -140,13 +159,13 @@ fn keep_events(this: &mut Process, events: &Events) {
     } else {
         want_events(&WantedEvents {
             limit_ns: events.limit_ns,
-            bytes: events.bytes,
+            bytes,
             keeps_first: events.keeps_first,
             has_chosen: events.has_chosen,
         });
         entry.push_number(events.limit_ns).push(b" ns, ");
         entry.push(if events.keeps_first { b"first " } else { b"last " });
-        entry.push_number(events.bytes).push(b" bytes");
+        entry.push_number(bytes).push(b" bytes");
         entry.push(if events.has_chosen { b", some functions wholly" } else { b"" });
     }
     entry.push(b"\0");
@@ -155,11 +174,11 @@ fn keep_events(this: &mut Process, events: &Events) {
     recording::write_chunk(ChunkKind::Meta, entry.as_bytes());
 }
 
-/// Begins to record a process that runs already, perhaps one that was left before. Called by a thread that is none of the
-/// program's, while those are stopped. `attached` goes into the recording.
+/// Begins to record a process that runs already, perhaps one that chase has left before. Called by a thread that is
+/// not the program's, while the program's threads are stopped. `attached` is stored in the recording.
 ///
 /// # Errors
-/// With the reason why nothing is recorded.
+/// Returns the reason why nothing is recorded.
 fn begin_late(config: Config, auxiliary: Auxiliary, attached: &[u8]) -> Result<(), Refused> {
     let cannot = |doing| Refused { doing, errno: 0 };
     if recording::is_open() {
@@ -180,7 +199,7 @@ fn begin_late(config: Config, auxiliary: Auxiliary, attached: &[u8]) -> Result<(
         if !keep_originals() {
             return Err(Refused { doing: "no memory", errno: libc::ENOMEM });
         }
-        if !loading::survey(image, auxiliary.vdso, executable, config) {
+        if !loading::find_objects(image, auxiliary.vdso, executable, config) {
             this.forget();
             return Err(cannot(
                 "its C library is not glibc, or another copy of libchase.so is loaded",
@@ -194,16 +213,20 @@ fn begin_late(config: Config, auxiliary: Auxiliary, attached: &[u8]) -> Result<(
     note_command(this);
     this.meta.push(b"attached\0").push(after_name(attached, b"CHASE_ATTACHED")).push(b"\0");
     find_directory(this, config.output);
+    limit_size(&config);
     open_in_directory(this)?;
     find_companion(this, &config);
     let is_watched = greet_companion(this);
+    if is_watched {
+        companion::watch_all(true);
+    }
     let _own = is_watched.then(Starting::begin);
     choose_timing(this, &config);
     if is_first {
         watch_ends(loading::find);
         watch_process();
     }
-    // For the time that it takes, the calling thread is one of those that are recorded.
+    // The calling thread is recorded for the time that this takes.
     let helper = thread::register(&Origin::FOUND).ok_or(cannot("no memory"))?;
     thread::expect_several(helper);
     measure_cost(this, helper);
@@ -220,7 +243,11 @@ fn begin_late(config: Config, auxiliary: Auxiliary, attached: &[u8]) -> Result<(
     Ok(())
 }
 
-/// What follows `name=` in texts that end with NUL.
+fn limit_size(config: &Config) {
+    recording::limit_to(if config.max_size == 0 { u64::MAX } else { config.max_size });
+}
+
+/// Returns what follows `name=` in a list of NUL-terminated strings; empty if it isn't there.
 fn after_name<'a>(texts: &'a [u8], name: &[u8]) -> &'a [u8] {
     let of = |text: &'a [u8]| text.strip_prefix(name)?.strip_prefix(b"=");
     texts.split(|&byte| byte == 0).find_map(of).unwrap_or(b"")
@@ -259,12 +286,12 @@ fn choose_timing(this: &mut Process, config: &Config) {
     if config.arguments && timing != TIMING_COUNT {
         crate::arguments::start();
     }
-    keep_events(this, &config.events);
+    keep_events(this, &config.events, config.max_size);
     // SAFETY: the header is in the first page of the mapping.
     unsafe { (*recording::header()).timing = sampling::mode() };
 }
 
-/// Measures on this thread what a call costs, while nobody else is recorded.
+/// Measures on this thread what a call costs, while no other thread is recorded.
 fn measure_cost(this: &mut Process, thread: &Thread) {
     this.cost = calibrate::measure(thread);
     sampling::note_cost(&this.cost, thread);
@@ -300,7 +327,7 @@ fn fill_meta(this: &mut Process) {
     entry(b"writer", concat!("chase ", env!("CARGO_PKG_VERSION")).as_bytes());
 }
 
-/// Notes the arguments as the kernel shows them.
+/// Stores the command line as the kernel shows it.
 fn note_command(this: &mut Process) {
     let mut buffer = [0u8; 4096];
     let arguments = sys::read_file(c"/proc/self/cmdline", &mut buffer);
@@ -312,8 +339,8 @@ fn note_command(this: &mut Process) {
     this.meta.push(b"\0");
 }
 
-/// The directory for recordings, absolute. A relative one is looked for where the parent writes
-/// its recording, so that a run's recordings stay together wherever its processes go.
+/// Determines the absolute path of the directory for recordings. A relative one is first looked for where the parent
+/// writes its recording, so that a run's recordings stay together whatever its processes' working directories.
 fn find_directory(this: &mut Process, output: &[u8]) {
     let relative = if output.is_empty() { DEFAULT_OUTPUT } else { output };
     let directory = &mut this.directory;
@@ -339,14 +366,14 @@ fn find_directory(this: &mut Process, output: &[u8]) {
     }
 }
 
-/// The path in a line of `maps`, if it is that of a recording.
+/// Returns the path in a line of `maps` if it is that of a recording.
 fn recording_in(line: &[u8]) -> Option<&[u8]> {
     let path = line.get(line.iter().position(|&byte| byte == b'/')?..)?;
     let stem = file_name(path).strip_suffix(EXTENSION.as_bytes())?;
     stem.ends_with(b".").then_some(path)
 }
 
-/// Finds or starts a companion, and notes what came of it.
+/// Finds or starts a companion, and stores the outcome in the recording.
 fn find_companion(this: &mut Process, config: &Config) {
     let wish = config.syscalls;
     let mut reason = companion::Reason::new();
@@ -361,7 +388,7 @@ fn find_companion(this: &mut Process, config: &Config) {
         thread::start_asking();
     }
     let found = if this.session.is_some() { &b"on"[..] } else { reason.as_bytes() };
-    // Of the recording, and of those of this process's forks.
+    // Stored for this recording, and for those of this process's forks.
     let mut entry = Text::<640>::new();
     entry.push(b"syscalls\0").push(found).push(b"\0");
     this.meta.push(entry.as_bytes());
@@ -379,7 +406,7 @@ fn find_companion(this: &mut Process, config: &Config) {
             sys::exit(1);
         }
     }
-    // Waiting for the companion is no part of the run.
+    // The time spent waiting for the companion is not part of the run.
     this.first_pair = clock::pair();
     let header = recording::header();
     // SAFETY: the header is in the first page of the mapping.

@@ -1,4 +1,4 @@
-//! The code that calls go through, which the assembler writes as data: stubs, and the pads of frames.
+//! The code that calls go through, which the assembler writes as data: stubs, and pads of frames.
 
 mod direct;
 
@@ -18,18 +18,18 @@ unsafe extern "C" {
     static chase_special_stubs: u8;
     static chase_frames: u8;
     static chase_pads: u8;
-    static chase_exit_left: u8;
-    /// What is recorded of an empty call that is a sample, in ticks of the time stamp counter.
+    static chase_exit_set_aside: u8;
+    /// Returns the duration that is recorded of an empty call that is a sample, in ticks of the time stamp counter.
     pub(crate) safe fn chase_probe() -> u64;
-    /// What the child of `clone` runs first, where it has memory of its own; its argument is what it is to run.
+    /// Runs first in a child of `clone` with memory of its own; the argument says what the child is to run.
     pub(crate) fn chase_clone_start(begun: *mut core::ffi::c_void) -> i32;
-    /// In the place of a function that is not to be found.
+    /// Stands for a function that could not be found.
     pub(crate) fn chase_no_function();
-    /// What a new thread runs first; its argument is a `Start` of `thread::starts`.
+    /// Runs first in a new thread; the argument is a `Start` of `thread::starts`.
     pub(crate) fn chase_thread_start(start: *mut core::ffi::c_void) -> *mut core::ffi::c_void;
 }
 
-/// Address of the stub of `slot`.
+/// Returns the address of the stub of `slot`.
 pub(crate) fn stub(slot: usize) -> usize {
     if !words_are_near() {
         end_of(&raw const chase_distant_stubs, slot)
@@ -38,17 +38,17 @@ pub(crate) fn stub(slot: usize) -> usize {
     }
 }
 
-/// Address of the end of the stub of `slot` in one of the tables of those.
+/// Returns the address of `slot`'s stub end in a table of stub ends.
 fn end_of(table: *const u8, slot: usize) -> usize {
     table as usize + slot / ENDS * ENDS_BLOCK + slot % ENDS * END
 }
 
-/// Address of the special stub with this number.
+/// Returns the address of the special stub with this number.
 pub(crate) fn special_stub(number: usize) -> usize {
     &raw const chase_special_stubs as usize + number * SPECIAL_STUB
 }
 
-/// Whether `address` is one of the stubs.
+/// Whether `address` is that of a stub.
 pub(crate) fn is_stub(address: usize) -> bool {
     let tables = [
         (&raw const chase_stubs, STUBS * STUB),
@@ -58,35 +58,35 @@ pub(crate) fn is_stub(address: usize) -> bool {
     tables.iter().any(|&(table, len)| address.wrapping_sub(table as usize) < len)
 }
 
-/// Has frames find their pads: before the first call.
+/// Makes frames find their pads. Must come before the first call.
 pub(crate) fn connect_pads() {
     let distance = (&raw const chase_pads as usize).wrapping_sub(first_frame());
     PAD_DISTANCE.store(distance, Ordering::Relaxed);
 }
 
-/// Address of the first of all frames.
+/// Returns the address of the first frame.
 pub(crate) fn first_frame() -> usize {
     &raw const chase_frames as usize
 }
 
-/// The frame of the call that returns to `address`; `None` if that is none of ours.
+/// Returns the frame of the call that returns to `address`; `None` if no frame's call does.
 pub(crate) fn frame_of(address: usize) -> Option<usize> {
     let offset = address.wrapping_sub(&raw const chase_pads as usize + PAD_CALL);
     (offset < FRAMES * FRAME && offset.is_multiple_of(FRAME)).then(|| first_frame() + offset)
 }
 
-/// Whether a call that returns to `address` is made from, or is a tail call of, a function that was called by us.
+/// Whether `address` is in a pad: the call that returns there is made by a hooked function, or is a tail call of one.
 pub(crate) fn is_exit(address: usize) -> bool {
     frame_of(address).is_some()
 }
 
-/// Where a frame leads that is taken for left.
-pub(crate) fn exit_of_left() -> usize {
-    &raw const chase_exit_left as usize
+/// Returns the exit of frames that are set aside.
+pub(crate) fn exit_of_set_aside() -> usize {
+    &raw const chase_exit_set_aside as usize
 }
 
-/// Makes `target` the real function of `slot`. False if its stub leads to another one, and can't be changed:
-/// it had one before. Called while there is one thread, or by who holds the lock of what is loaded.
+/// Makes `target` the real function of `slot`. Returns false if its stub already jumps to another function and can't
+/// be changed. Called while there is only one thread, or with the lock of what is loaded held.
 pub(crate) fn set_target(slot: usize, target: usize) -> bool {
     if let Some(place) = TARGETS.get(slot) {
         place.store(target, Ordering::Relaxed);
@@ -97,7 +97,7 @@ pub(crate) fn set_target(slot: usize, target: usize) -> bool {
     }
 }
 
-/// The real function of `slot`; 0 if it has none.
+/// Returns the real function of `slot`; 0 if it has none.
 pub(crate) fn target(slot: usize) -> usize {
     TARGETS.get(slot).map_or(0, |target| target.load(Ordering::Relaxed))
 }

@@ -1,5 +1,5 @@
-//! The one seam to the kernel. Nothing here goes through the C library, so nothing changes `errno`
-//! or can be intercepted by the application.
+//! All system calls. None goes through the C library, so `errno` doesn't change and the application can't intercept
+//! them.
 
 mod memory;
 
@@ -25,15 +25,16 @@ pub(crate) fn is_confined() -> bool {
     CONFINED.load(Ordering::Relaxed)
 }
 
-/// From now on, only harmless system calls are made. Gives what was before.
+/// Restricts the hook to harmless system calls from now on. Returns whether it was restricted before.
 pub(crate) fn confine() -> bool {
     CONFINED.swap(true, Ordering::Relaxed)
 }
 
-/// The thread in whose memory a child of `vfork` runs that has a filter, and that child's process id.
+/// The thread in whose memory a child of `vfork` with a filter runs, and that child's process id.
 static LENT: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
 
-/// This process, a child of `vfork` that runs in the memory of a thread of its parent's, is about to get a filter.
+/// Notes that this process, a child of `vfork` that runs in the memory of a thread of its parent's, is about to
+/// install a filter.
 pub(crate) fn confine_child() {
     LENT[1].store(getpid() as usize, Ordering::Relaxed);
     LENT[0].store(arch::current_thread() as usize, Ordering::Relaxed);
@@ -45,7 +46,7 @@ fn is_confined_child() -> bool {
     if thread == 0 || thread != arch::current_thread() as usize {
         return false;
     }
-    // (It may have ended, and the thread gone on. All filters know this system call.)
+    // (The child may have ended, and the thread continued. All filters allow this system call.)
     let is_here = arch::system_call(libc::SYS_getpid as usize, [0; 6]) == child as isize;
     if !is_here {
         LENT[0].store(0, Ordering::Relaxed);
@@ -53,14 +54,14 @@ fn is_confined_child() -> bool {
     is_here
 }
 
-/// Whether system calls that recording needs may not be made here: in the process, or in a child that uses its memory.
+/// Whether recording's system calls are forbidden here: in the process, or in a child that uses its memory.
 pub(crate) fn is_confined_here() -> bool {
     is_confined() || is_confined_child()
 }
 
-/// What the hook goes on calling when the process has given up the right to some system calls: to end what
-/// it had begun, to part a child's memory from its parent's, and what no program of several threads can do
-/// without. A filter may kill for anything else, or have it told to a handler.
+/// Whether the hook still makes this system call when the process has given up the right to some: to complete what
+/// was begun, to separate a child's memory from its parent's, and calls that every program with several threads
+/// needs. For anything else, a filter may kill the process, or raise a signal.
 fn is_harmless(number: i64) -> bool {
     const HARMLESS: [i64; 5] = [
         libc::SYS_futex,
@@ -72,7 +73,7 @@ fn is_harmless(number: i64) -> bool {
     HARMLESS.contains(&number)
 }
 
-/// The kernel's answer: a result, or an error number, negative.
+/// Makes a system call. Returns the kernel's result, or a negative error number.
 fn system_call(number: usize, arguments: [usize; 6]) -> isize {
     if !is_harmless(number as i64) && is_confined_here() {
         return -libc::EPERM as isize;
@@ -92,17 +93,17 @@ fn call3(number: i64, a: usize, b: usize, c: usize) -> isize {
     system_call(number as usize, [a, b, c, 0, 0, 0])
 }
 
-/// Process id, from the kernel and not from memory.
+/// Returns the process id, from the kernel and not from memory.
 pub(crate) fn getpid() -> u32 {
     call0(libc::SYS_getpid) as u32
 }
 
-/// Thread id.
+/// Returns the thread id.
 pub(crate) fn gettid() -> u32 {
     call0(libc::SYS_gettid) as u32
 }
 
-/// Parent, process group and session.
+/// Returns the ids of the parent, the process group and the session.
 pub(crate) fn family() -> (u32, u32, u32) {
     (
         call0(libc::SYS_getppid) as u32,
@@ -120,12 +121,12 @@ pub(crate) fn open(path: &CStr, flags: i32, mode: u32) -> Result<i32, Errno> {
         .map(|fd| fd as i32)
 }
 
-/// Closes a descriptor of ours.
+/// Closes a descriptor.
 pub(crate) fn close(fd: i32) {
     call3(libc::SYS_close, fd as usize, 0, 0);
 }
 
-/// Reads what there is, up to the length of `buffer`; 0 at the end and on errors.
+/// Reads what is available, up to the length of `buffer`; returns 0 at the end and on errors.
 pub(crate) fn read_some(fd: i32, buffer: &mut [u8]) -> usize {
     loop {
         let (at, len) = (buffer.as_mut_ptr() as usize, buffer.len());
@@ -136,7 +137,7 @@ pub(crate) fn read_some(fd: i32, buffer: &mut [u8]) -> usize {
     }
 }
 
-/// Reads until `buffer` is full or the file ends.
+/// Reads until `buffer` is full or the file ends; returns the number of bytes.
 pub(crate) fn read_all(fd: i32, buffer: &mut [u8]) -> usize {
     let mut len = 0;
     while let Some(free) = buffer.get_mut(len..).filter(|free| !free.is_empty()) {
@@ -148,7 +149,7 @@ pub(crate) fn read_all(fd: i32, buffer: &mut [u8]) -> usize {
     len
 }
 
-/// The contents of a small file, as much as fits; empty if it can't be read.
+/// Reads as much of a small file as fits; empty if it can't be read.
 pub(crate) fn read_file<'a>(path: &CStr, buffer: &'a mut [u8]) -> &'a [u8] {
     let Ok(fd) = open(path, libc::O_RDONLY, 0) else { return &[] };
     let len = read_all(fd, buffer);
@@ -156,14 +157,14 @@ pub(crate) fn read_file<'a>(path: &CStr, buffer: &'a mut [u8]) -> &'a [u8] {
     buffer.get(..len).unwrap_or(&[])
 }
 
-/// Target of a symbolic link, empty if it can't be read.
+/// Returns the target of a symbolic link; empty if it can't be read.
 pub(crate) fn read_link<'a>(path: &CStr, buffer: &'a mut [u8]) -> &'a [u8] {
     let (at, len) = (buffer.as_mut_ptr() as usize, buffer.len());
     let result = call3(libc::SYS_readlink, path.as_ptr() as usize, at, len);
     buffer.get(..result.max(0) as usize).unwrap_or(&[])
 }
 
-/// Working directory without its NUL, empty if it has no path.
+/// Returns the working directory without its NUL; empty if it has no path.
 pub(crate) fn working_directory(buffer: &mut [u8]) -> &[u8] {
     let result = call3(libc::SYS_getcwd, buffer.as_mut_ptr() as usize, buffer.len(), 0);
     buffer.get(..(result - 1).max(0) as usize).unwrap_or(&[])
@@ -207,7 +208,7 @@ pub(crate) fn write_zeros(fd: i32, len: usize) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Device and inode of an open file.
+/// Returns device and inode of an open file.
 pub(crate) fn file_identity(fd: i32) -> Option<(u64, u64)> {
     // SAFETY: all-zero is a valid `stat`.
     let mut stat: libc::stat = unsafe { core::mem::zeroed() };
@@ -215,12 +216,12 @@ pub(crate) fn file_identity(fd: i32) -> Option<(u64, u64)> {
     Some((stat.st_dev, stat.st_ino))
 }
 
-/// `flock`.
+/// Calls `flock`.
 pub(crate) fn lock_file(fd: i32, operation: i32) -> Result<(), Errno> {
     check(call3(libc::SYS_flock, fd as usize, operation as usize, 0)).map(drop)
 }
 
-/// The start of an open file, as much as fits.
+/// Reads as much of the start of an open file as fits.
 pub(crate) fn read_start(fd: i32, buffer: &mut [u8]) -> &[u8] {
     let (at, len) = (buffer.as_mut_ptr() as usize, buffer.len());
     let arguments = [fd as usize, at, len, 0, 0, 0];
@@ -228,13 +229,13 @@ pub(crate) fn read_start(fd: i32, buffer: &mut [u8]) -> &[u8] {
     buffer.get(..len).unwrap_or(&[])
 }
 
-/// Writes to a place of an open file what the kernel takes at once.
+/// Writes to an offset of an open file; the kernel may write less.
 pub(crate) fn write_at(fd: i32, bytes: &[u8], offset: usize) {
     let arguments = [fd as usize, bytes.as_ptr() as usize, bytes.len(), offset, 0, 0];
     system_call(libc::SYS_pwrite64 as usize, arguments);
 }
 
-/// Whether an open file is a regular one of this user.
+/// Whether an open file is a regular file of this user.
 pub(crate) fn is_own_file(fd: i32) -> bool {
     // SAFETY: all-zero is a valid `stat`.
     let mut stat: libc::stat = unsafe { core::mem::zeroed() };
@@ -243,13 +244,13 @@ pub(crate) fn is_own_file(fd: i32) -> bool {
         && stat.st_uid == call0(libc::SYS_geteuid) as u32
 }
 
-/// Whether a filter decides about this process's system calls.
+/// Whether a seccomp filter is installed in this process.
 pub(crate) fn has_seccomp_filter() -> bool {
     const FILTER: usize = 2;
     check(call3(libc::SYS_prctl, libc::PR_GET_SECCOMP as usize, 0, 0)) == Ok(FILTER)
 }
 
-/// Ends another process.
+/// Kills another process.
 pub(crate) fn kill(pid: i32) {
     call3(libc::SYS_kill, pid as usize, libc::SIGKILL as usize, 0);
 }
@@ -259,7 +260,7 @@ pub(crate) fn pause_ms(ms: i32) {
     call3(libc::SYS_poll, 0, 0, ms as usize);
 }
 
-/// Writes what the kernel takes at once.
+/// Writes to a descriptor; the kernel may write less.
 pub(crate) fn write(fd: i32, bytes: &[u8]) {
     call3(libc::SYS_write, fd as usize, bytes.as_ptr() as usize, bytes.len());
 }
@@ -271,7 +272,7 @@ pub(crate) fn is_executable(path: &CStr) -> bool {
     check(call3(libc::SYS_faccessat, at, path, libc::X_OK as usize)).is_ok()
 }
 
-/// Whether processes whose parents have ended become this one's children.
+/// Whether orphaned processes become this one's children.
 pub(crate) fn adopts_orphans() -> bool {
     let mut adopts = 0i32;
     let option = libc::PR_GET_CHILD_SUBREAPER as usize;
@@ -279,7 +280,7 @@ pub(crate) fn adopts_orphans() -> bool {
     adopts != 0 || getpid() == 1
 }
 
-/// A pipe's ends for reading and writing, close-on-exec.
+/// Makes a pipe; returns its ends for reading and writing, close-on-exec.
 pub(crate) fn pipe() -> Result<(i32, i32), Errno> {
     let mut ends = [0i32; 2];
     let flags = libc::O_CLOEXEC as usize;
@@ -287,10 +288,11 @@ pub(crate) fn pipe() -> Result<(i32, i32), Errno> {
     Ok((ends[0], ends[1]))
 }
 
-/// Forks; the parent gets no signal when the child ends, and does not meet it when it waits for its
-/// children. The child may only make system calls.
+/// Forks. The parent gets no signal when the child ends, and doesn't see it when it waits for its children. The child
+/// may only make system calls.
 pub(crate) fn fork_unnoticed() -> Result<i32, Errno> {
-    // A debugger is not told, which would take the child for a thread: it ends with no signal.
+    // The child ends without a signal, so a debugger would take it for a thread; `CLONE_UNTRACED` keeps it from
+    // noticing.
     let flags = libc::CLONE_UNTRACED as usize;
     check(system_call(libc::SYS_clone as usize, [flags, 0, 0, 0, 0, 0])).map(|pid| pid as i32)
 }
@@ -301,7 +303,7 @@ pub(crate) fn wait_unnoticed(child: i32) {
     while check(system_call(libc::SYS_wait4 as usize, arguments)) == Err(libc::EINTR) {}
 }
 
-/// Waits until `fd` can be read or has ended; false if that takes longer than `limit_ms`.
+/// Waits until `fd` can be read or has ended; returns false after `limit_ms`.
 pub(crate) fn is_readable(fd: i32, limit_ms: i32) -> bool {
     let mut poll = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
     let at = &raw mut poll as usize;
@@ -313,25 +315,25 @@ pub(crate) fn is_readable(fd: i32, limit_ms: i32) -> bool {
     }
 }
 
-/// Ends this process at once.
+/// Ends this process immediately.
 pub(crate) fn exit(status: i32) -> ! {
     loop {
         call3(libc::SYS_exit_group, status as usize, 0, 0);
     }
 }
 
-/// A copy of a descriptor with a number of at least `least`, close-on-exec.
+/// Returns a copy of a descriptor with a number of at least `least`, close-on-exec.
 pub(crate) fn duplicate_above(fd: i32, least: i32) -> Result<i32, Errno> {
     let command = libc::F_DUPFD_CLOEXEC as usize;
     check(call3(libc::SYS_fcntl, fd as usize, command, least as usize)).map(|fd| fd as i32)
 }
 
-/// Makes `to` a copy of `fd`, which stays open on exec.
+/// Makes `to` a copy of `fd` that stays open across exec.
 pub(crate) fn duplicate_to(fd: i32, to: i32) {
     call3(libc::SYS_dup2, fd as usize, to as usize, 0);
 }
 
-/// Closes all descriptors above `last` but `other`.
+/// Closes all descriptors above `last` except `other`.
 pub(crate) fn close_others(last: i32, other: i32) {
     let close = |from: u32, to: u32| {
         if from <= to {
@@ -342,7 +344,7 @@ pub(crate) fn close_others(last: i32, other: i32) {
     close(other as u32 + 1, u32::MAX);
 }
 
-/// Starts a session of its own, away from the terminal.
+/// Starts a new session, without the terminal.
 pub(crate) fn start_session() {
     call0(libc::SYS_setsid);
 }
@@ -352,8 +354,8 @@ pub(crate) fn chdir(path: &CStr) {
     call3(libc::SYS_chdir, path.as_ptr() as usize, 0, 0);
 }
 
-/// Becomes the program that `fd` is, if that can be. Both arrays hold addresses of C strings and
-/// end with 0.
+/// Replaces this process by the program that `fd` refers to; returns if that fails. Both arrays hold addresses of C
+/// strings and end with 0.
 pub(crate) fn execute(fd: i32, arguments: &[usize], environment: &[usize]) {
     let (arguments, environment) = (arguments.as_ptr() as usize, environment.as_ptr() as usize);
     let path = c"".as_ptr() as usize;
@@ -362,22 +364,22 @@ pub(crate) fn execute(fd: i32, arguments: &[usize], environment: &[usize]) {
     system_call(libc::SYS_execveat as usize, all);
 }
 
-/// `prctl`.
+/// Calls `prctl`.
 pub(crate) fn control(option: usize, argument: usize) {
     call3(libc::SYS_prctl, option, argument, 0);
 }
 
-/// A time of the kernel's clocks, ns.
+/// Reads a clock of the kernel, in ns.
 pub(crate) fn clock_ns(clock: i32) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     call3(libc::SYS_clock_gettime, clock as usize, &raw mut time as usize, 0);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// How often the calling thread has given the CPU up by itself, and how often it was taken off it.
+/// Returns how often the calling thread has given up the CPU voluntarily, and how often it was preempted.
 pub(crate) fn switches() -> (u64, u64) {
     const RUSAGE_THREAD: usize = 1;
-    // `struct rusage`: two times, twelve numbers, and last the voluntary and the involuntary switches.
+    // `struct rusage`: two times, then numbers, of which the last are the voluntary and the involuntary switches.
     let mut usage = [0u64; 18];
     call3(libc::SYS_getrusage, RUSAGE_THREAD, usage.as_mut_ptr() as usize, 0);
     let [.., voluntary, involuntary] = usage;
@@ -393,14 +395,14 @@ pub(crate) fn may_read_time_stamp() -> bool {
     mode == PR_TSC_ENABLE
 }
 
-/// Name of the calling thread, NUL-padded; `None` if it can't be asked for.
+/// Returns the name of the calling thread, NUL-padded; `None` if it can't be read.
 pub(crate) fn thread_name() -> Option<[u8; 16]> {
     let mut name = [0u8; 16];
     let place = name.as_mut_ptr() as usize;
     check(call3(libc::SYS_prctl, libc::PR_GET_NAME as usize, place, 0)).ok().map(|_| name)
 }
 
-/// Name of a thread of this process, NUL-padded; `None` if there is no such thread.
+/// Returns the name of a thread of this process, NUL-padded; `None` if there is no such thread.
 pub(crate) fn name_of_thread(tid: u32) -> Option<[u8; 16]> {
     let mut path = Text::<48>::new();
     path.push(b"/proc/self/task/").push_number(tid.into()).push(b"/comm");
@@ -411,7 +413,7 @@ pub(crate) fn name_of_thread(tid: u32) -> Option<[u8; 16]> {
     Some(name)
 }
 
-/// Soft limit of a resource, `u64::MAX` for none.
+/// Returns the soft limit of a resource; `u64::MAX` if there is none.
 pub(crate) fn limit(resource: u32) -> u64 {
     let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: 0 };
     let arguments = [0, resource as usize, 0, &raw mut limit as usize, 0, 0];
@@ -419,7 +421,7 @@ pub(crate) fn limit(resource: u32) -> u64 {
     limit.rlim_cur
 }
 
-/// Host name and kernel release.
+/// Returns host name and kernel release.
 pub(crate) fn system_names() -> libc::utsname {
     // SAFETY: all-zero is a valid `utsname`.
     let mut names: libc::utsname = unsafe { core::mem::zeroed() };
@@ -427,12 +429,13 @@ pub(crate) fn system_names() -> libc::utsname {
     names
 }
 
-/// Writes a line for people, where they asked for it.
+/// Writes a message for the user to standard error.
 pub(crate) fn write_stderr(bytes: &[u8]) {
     write(libc::STDERR_FILENO, bytes);
 }
 
-/// Waits until `word` is no longer `value`, or is woken, or for a moment: who was to wake this thread may have been killed.
+/// Waits until `word` is no longer `value`, or the thread is woken, or for a tenth of a second: the thread that
+/// should wake this one may have been killed.
 pub(crate) fn futex_wait(word: &core::sync::atomic::AtomicU32, value: u32) {
     let longest = libc::timespec { tv_sec: 0, tv_nsec: 100_000_000 };
     let wait = (libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG) as usize;
@@ -447,7 +450,7 @@ pub(crate) fn futex_wake(word: &core::sync::atomic::AtomicU32) {
     call3(libc::SYS_futex, word.as_ptr() as usize, wake, 1);
 }
 
-/// What the kernel counts of the calling thread; zeros if it can't be asked.
+/// Returns the kernel's statistics of the calling thread; zeros if the system call is not allowed.
 fn usage() -> libc::rusage {
     // SAFETY: all-zero is a valid `rusage`.
     let mut usage: libc::rusage = unsafe { core::mem::zeroed() };
@@ -455,17 +458,17 @@ fn usage() -> libc::rusage {
     usage
 }
 
-/// How often the kernel took the processor away from the calling thread.
+/// Returns how often the kernel has preempted the calling thread.
 pub(crate) fn preemptions() -> u64 {
     usage().ru_nivcsw as u64
 }
 
-/// Page faults of the calling thread that needed nothing from a disk.
+/// Returns the number of page faults of the calling thread that didn't need the disk.
 pub(crate) fn page_faults() -> u64 {
     usage().ru_minflt as u64
 }
 
-/// Sets the signals that are blocked in this thread, and gives those that were.
+/// Sets which signals are blocked in this thread; returns those that were.
 pub(crate) fn set_signal_mask(mask: u64) -> u64 {
     let mut before = 0u64;
     let (new, old) = (&raw const mask as usize, &raw mut before as usize);

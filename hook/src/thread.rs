@@ -1,9 +1,10 @@
 //! What the hook knows of a thread: its shadow stack, its tree, its record.
 //!
-//! A thread gets its [`Thread`] when it starts (its creation was seen), at its first call (it was
-//! not), or never (no memory, no room); until then, and after its end, it has [`NO_THREAD`], whose
+//! A thread gets its [`Thread`] when it starts if its creation was seen, otherwise at its first call, or never if
+//! there is no memory or room. Before that, it has [`NO_THREAD`], and after its end a similar placeholder, whose
 //! shadow stack is full, so that every call takes the slow path.
 
+mod event_rooms;
 mod events;
 mod kept;
 mod long_calls;
@@ -19,11 +20,11 @@ use chase_format::layout::{
     NONE, Node, THREAD_ENDED, THREAD_FOUND, THREAD_LIVE, THREAD_MAIN, ThreadRecord,
 };
 
-use self::events::Events;
 use self::off_cpu::OffCpu;
 use crate::abi::{Countdown, Entry, ThreadHead};
 use crate::arch::{self, OwnCounter, set_words, words_offset};
 use crate::counts::{self, Counts, no_counts};
+use crate::lock::Fork;
 use crate::node::reference;
 use crate::pages::PAGE;
 use crate::readable::Reader;
@@ -34,23 +35,26 @@ use crate::stack::Stack;
 use crate::tree::{FIRST_ENTRIES, Tree};
 use crate::{abi, clock, cost, pages, recording, sys};
 
-pub(crate) use self::events::{Wanted as WantedEvents, renew as renew_events, want as want_events};
-pub(crate) use self::kept::{keep, keep_no_more, restore, uncredited};
+pub(crate) use self::events::{
+    Events, Wanted as WantedEvents, renew as renew_events, want as want_events,
+};
+pub(crate) use self::kept::{discard_copy, keep_copy, restore, uncredited};
 pub(crate) use self::long_calls::{ask_limit, set_ask_limit};
 pub(crate) use self::off_cpu::{LEAST_COST, is_on as is_asking, start as start_asking};
-pub(crate) use self::starts::{Start, fork, give_back_start, take_start};
+pub(crate) use self::starts::{Start, give_back_start, take_start};
 
-/// Rounds of destructors that the C library runs; the last is ours, after all others.
+/// How many rounds of destructors the C library runs; ours is the last, after all others.
 const DESTRUCTOR_ROUNDS: u32 = 4;
 
 /// Whether the process has, or had, more than one thread.
 static SEVERAL: AtomicBool = AtomicBool::new(false);
 
-/// The C library's key for thread-specific data by which a thread's end is noticed, and its function that sets it.
+/// The C library's key for thread-specific data by which the end of threads is noticed, and its function to set that.
 static KEY: AtomicU32 = AtomicU32::new(NONE);
 static SET_SPECIFIC: AtomicUsize = AtomicUsize::new(0);
 
-/// One thread, in a page of its own together with its first table. In a fork's child it is zeroed: see `kept.rs`.
+/// A thread, in a page of its own that also holds its first table. In a fork's child the page is zeroed: see
+/// `kept.rs`.
 #[repr(C, align(64))]
 pub(crate) struct Thread {
     pub(crate) head: ThreadHead,
@@ -58,36 +62,36 @@ pub(crate) struct Thread {
     /// Its countdowns; `None`: every call is timed.
     pub(crate) counts: Cell<Option<&'static Counts>>,
     pub(crate) stack: Cell<Stack>,
-    /// Whether calls of it were left without a return.
-    pub(crate) was_left: Cell<bool>,
-    /// When it last called a function that jumps, unwinds, or notes where it is for that; 0: never.
-    pub(crate) last_leaving_ticks: Cell<u64>,
-    /// What [`crate::loading`] and [`crate::process`] have to do at the next call.
+    /// Whether calls of it were abandoned without returning.
+    pub(crate) has_abandoned_calls: Cell<bool>,
+    /// When it last called a function that jumps, unwinds, or saves a place to jump to; 0: never.
+    pub(crate) last_jump_ticks: Cell<u64>,
+    /// What [`crate::loading`] and [`crate::process`] have to do at its next call.
     pub(crate) pending: Cell<Pending>,
     record: Cell<*mut ThreadRecord>,
-    /// Its time on the CPU before its record began, ns.
+    /// Its time on the CPU before its record began, in ns.
     cpu_before_ns: Cell<u64>,
     pub(crate) off_cpu: OffCpu,
-    events: Events,
+    pub(crate) events: Events,
     pub(crate) destructor_rounds: Cell<u32>,
 }
 
-/// Work that waits for a thread's next call. The tree is closed as long as there is any.
+/// Work to be done at a thread's next call. While there is any, the tree is closed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Pending {
-    /// A `dlopen` or `dlclose` that was called at this stack pointer, and returns there; 0 if none.
+    /// The stack address of a call of `dlopen` or `dlclose` that may not have returned yet; 0 if there is none.
     pub(crate) load_sp: usize,
-    /// The outermost such call under way.
+    /// The stack address of the outermost such call under way.
     pub(crate) outer_sp: usize,
-    /// What it loads is for all objects to find.
+    /// Whether what it loads is in the global scope.
     pub(crate) global: bool,
-    /// What is on the stack at `load_sp` as long as it runs; 0: the address of a frame's pad.
+    /// The word on the stack at `load_sp` as long as the call runs; 0: the address of a frame's pad.
     pub(crate) return_address: usize,
-    /// It has not been entered yet.
+    /// Whether the call has not been entered yet.
     pub(crate) entering: bool,
-    /// How often it was looked for in vain.
+    /// How often new objects were looked for before the call has returned.
     pub(crate) tries: u32,
-    /// A fork may have happened behind the C library's back.
+    /// Whether the thread may have forked without the C library's knowledge.
     pub(crate) fork: bool,
 }
 
@@ -103,7 +107,7 @@ impl Pending {
     };
 }
 
-/// A thread that is none.
+/// A placeholder for threads without a [`Thread`].
 #[repr(transparent)]
 pub(crate) struct NoThread(UnsafeCell<Thread>);
 // SAFETY: it is never written: its `top` is 0, so nothing is claimed from it.
@@ -119,48 +123,48 @@ impl NoThread {
     }
 }
 
-/// Stands for the thread that has none.
+/// The placeholder of threads that have no [`Thread`] yet.
 pub(crate) static NO_THREAD: NoThread = NoThread::new();
 
-/// Stands for a thread after its end: it gets none again.
+/// The placeholder of threads that have ended: they get no [`Thread`] again.
 static ENDED: NoThread = NoThread::new();
 
-/// Whether the calling thread is not recorded any more. What the C library still calls for it,
-/// after all destructors, is.
+/// Whether the calling thread is not recorded any more. The C library may still make calls for it after all
+/// destructors.
 pub(crate) fn has_ended() -> bool {
     ptr::eq(arch::current_thread(), ENDED.head())
 }
 
-/// The calling thread's [`Thread`], or the one that stands for it.
+/// Returns the calling thread's [`Thread`], or the placeholder.
 pub(crate) fn current_or_nobody() -> &'static Thread {
-    // SAFETY: it stays until the thread's end, what changes in it is in cells, and it begins with its head.
+    // SAFETY: it exists until the thread's end, its mutable parts are in cells, and it begins with its head.
     unsafe { &*arch::current_thread().cast() }
 }
 
-/// The calling thread's [`Thread`], if it has one.
+/// Returns the calling thread's [`Thread`], if it has one.
 pub(crate) fn current() -> Option<&'static Thread> {
     Some(current_or_nobody()).filter(|thread| !thread.head.is_nobody)
 }
 
-/// Makes this thread the calling one's.
+/// Makes `thread` the calling thread's.
 fn set_current(thread: &Thread) {
-    let counts = thread.counts.get().map_or(no_counts(), Counts::as_word);
+    let counts = thread.counts.get().map_or(no_counts(), Counts::address);
     set_words(ptr::from_ref(&thread.head).cast_mut(), counts, thread.tree.root.get());
 }
 
-/// The calling thread has no [`Thread`] from now on, until it gets one.
-pub(crate) fn have_none() {
+/// Makes the calling thread have no [`Thread`] until it gets another.
+pub(crate) fn clear_current() {
     set_words(NO_THREAD.head(), no_counts(), ptr::null());
 }
 
-/// How a thread came to be.
+/// How a thread was created.
 pub(crate) struct Origin {
     pub(crate) kind: u32,
     pub(crate) start_routine: usize,
     pub(crate) argument: usize,
     pub(crate) creation_site: usize,
     pub(crate) creator: u32,
-    /// End and size of the thread's own stack, for one whose creation was seen; size 0 if unknown.
+    /// End and size of the thread's own stack if its creation was seen; size 0 if unknown.
     pub(crate) stack: (usize, usize),
 }
 
@@ -180,8 +184,8 @@ impl Thread {
             tree: Tree::new(),
             counts: Cell::new(None),
             stack: Cell::new(stack),
-            was_left: Cell::new(false),
-            last_leaving_ticks: Cell::new(0),
+            has_abandoned_calls: Cell::new(false),
+            last_jump_ticks: Cell::new(0),
             pending: Cell::new(Pending::NONE),
             record: Cell::new(ptr::null_mut()),
             cpu_before_ns: Cell::new(0),
@@ -195,44 +199,45 @@ impl Thread {
         self.tree.owner.get()
     }
 
-    /// Whether the thread is gone; its memory stays if a suspended call still refers to it.
+    /// Whether the thread has ended; its memory stays if a suspended call still refers to it.
     pub(crate) fn has_ended(&self) -> bool {
         self.destructor_rounds.get() >= DESTRUCTOR_ROUNDS
     }
 
-    /// The calling thread, which this is, was never one of the program's: it has no record and no memory from now on.
+    /// Removes the calling thread, which this is, from the recording and takes its memory: it was not one of the
+    /// program's.
     pub(crate) fn vanish(&self) {
         let _signals = SignalsBlocked::new();
-        // SAFETY: as in `count_untimed`. Nobody has read it yet.
+        // SAFETY: as in `count_untimed`. Nobody has read the record yet.
         unsafe { (*self.record.get()).state = 0 };
-        self.close_for_good();
+        self.mark_ended();
         forget();
     }
 
-    /// The recording ends, and not the thread: its frames are left to whoever returns through them.
-    pub(crate) fn close_for_good(&self) {
+    /// Marks the thread as ended for the recording, though it runs on: its frames are kept for calls that return
+    /// through them.
+    pub(crate) fn mark_ended(&self) {
         self.destructor_rounds.set(DESTRUCTOR_ROUNDS);
     }
 
-    /// Whether the thread is in the middle of a change, which a handler of a synchronous signal may
-    /// have interrupted.
+    /// Whether the thread is in the middle of a change, interrupted by the handler of a synchronous signal.
     pub(crate) fn is_busy(&self) -> bool {
         self.head.busy.get() > 0
     }
 
-    /// Credits what was only counted, and times every call until slots are looked at again.
+    /// Credits what was only counted, and times every call until the slots' next review.
     pub(crate) fn stop_sampling(&self) {
         if let Some(counts) = self.counts.get() {
             counts.stop();
         }
     }
 
-    /// Records a completed call of `ticks` outside the call path.
+    /// Records a completed call of `ticks` outside of the call path.
     pub(crate) fn record(&self, node: *mut Node, ticks: u64) {
         self.tree.record(node, ticks, !self.is_busy());
     }
 
-    /// Makes room for a call of `ticks`, which has completed.
+    /// Makes room in the histogram of `node` for a completed call of `ticks`.
     pub(crate) fn make_room(&self, node: *mut Node, ticks: u64) {
         if !self.is_busy() {
             self.tree.make_page(node, ticks);
@@ -253,14 +258,14 @@ impl Thread {
         self.tree.close();
     }
 
-    /// Nothing is pending any more.
-    pub(crate) fn settle(&self) {
+    /// Marks all pending work as done.
+    pub(crate) fn clear_pending(&self) {
         let _signals = SignalsBlocked::new();
         self.pending.set(Pending::NONE);
         self.tree.open();
     }
 
-    /// Puts the thread's end into the recording, as of now.
+    /// Records that the thread ends now.
     pub(crate) fn stamp_end(&self) {
         self.note_name();
         // SAFETY: as in `count_untimed`.
@@ -270,7 +275,7 @@ impl Thread {
         }
     }
 
-    /// Adds to the number of samples whose cost was measured, and to the sum of these costs, in ticks.
+    /// Adds to the number of samples whose cost was measured, and to the sum of these costs in ticks.
     pub(crate) fn note_samples(&self, samples: u64, ticks: u64) {
         // SAFETY: as in `count_untimed`.
         unsafe {
@@ -279,7 +284,7 @@ impl Thread {
         }
     }
 
-    /// Adds what the slow path took before a call, in ticks.
+    /// Adds the ticks that the slow path took before a call.
     pub(crate) fn note_slow(&self, ticks: u64) {
         let record = self.record.get();
         if !record.is_null() {
@@ -288,18 +293,18 @@ impl Thread {
         }
     }
 
-    /// Its record.
+    /// Returns its record.
     pub(crate) fn own_record(&self) -> *mut ThreadRecord {
         self.record.get()
     }
 
-    /// Its time so far, in ticks.
+    /// Returns the time since its start, in ticks.
     pub(crate) fn life_ticks(&self) -> u64 {
         // SAFETY: as in `count_untimed`.
         clock::now().saturating_sub(unsafe { (*self.record.get()).start_ticks })
     }
 
-    /// Puts the thread's time on the CPU into the recording.
+    /// Stores the thread's time on the CPU in the recording.
     pub(crate) fn note_cpu(&self) {
         if sys::is_confined() {
             return;
@@ -312,7 +317,7 @@ impl Thread {
         }
     }
 
-    /// Puts the thread's name into the recording.
+    /// Stores the thread's name in the recording.
     pub(crate) fn note_name(&self) {
         if let Some(name) = sys::thread_name() {
             // SAFETY: as in `count_untimed`.
@@ -320,7 +325,7 @@ impl Thread {
         }
     }
 
-    /// Enters the thread into the (new) recording: a record, a root.
+    /// Enters the thread in the (new) recording: makes a record and a root. Returns false if there is no room.
     pub(crate) fn enroll(&self, origin: &Origin) -> bool {
         let Some((record, index)) = recording::thread_record() else { return false };
         let table = self.first_table();
@@ -332,7 +337,7 @@ impl Thread {
         self.record.set(record);
         self.cpu_before_ns.set(cost::thread_ns());
         self.expect_fork();
-        // SAFETY: the record was handed to this thread; `state` makes it readable, last.
+        // SAFETY: the record was given to this thread; `state`, stored last, makes it readable.
         unsafe {
             (*record).tid = sys::gettid();
             (*record).index = index;
@@ -362,7 +367,13 @@ impl Thread {
 const TABLE_LEN: usize = FIRST_ENTRIES * size_of::<Entry>();
 const _: () = assert!(size_of::<Thread>() + TABLE_LEN <= PAGE);
 
-/// Makes the calling thread's [`Thread`]. Signals are blocked.
+/// Handles the locks in a fork.
+pub(crate) fn fork(moment: Fork) {
+    starts::fork(moment);
+    event_rooms::fork(moment);
+}
+
+/// Makes the calling thread's [`Thread`]; returns null if there is no memory. Signals are blocked.
 fn create(origin: &Origin) -> *mut Thread {
     let page = pages::allocate_wiped();
     if page.is_null() {
@@ -389,7 +400,7 @@ fn create(origin: &Origin) -> *mut Thread {
     thread
 }
 
-/// Gives the calling thread a [`Thread`], if that can be.
+/// Gives the calling thread a [`Thread`]; returns `None` if there is no memory.
 pub(crate) fn register(origin: &Origin) -> Option<&'static Thread> {
     let _signals = SignalsBlocked::new();
     let thread = create(origin);
@@ -407,7 +418,8 @@ pub(crate) fn register(origin: &Origin) -> Option<&'static Thread> {
     Some(thread)
 }
 
-/// `thread` is about to create another one, or to be one of several: locks may be waited for.
+/// Notes that `thread` is about to create another, or to become one of several: from now on, calls may wait for
+/// locks.
 pub(crate) fn expect_several(thread: &Thread) {
     if !SEVERAL.swap(true, Ordering::Relaxed) {
         thread.stop_sampling();
@@ -419,13 +431,13 @@ pub(crate) fn are_several() -> bool {
     SEVERAL.load(Ordering::Relaxed)
 }
 
-/// Notes by which key of thread-specific data the end of threads is noticed, and the function that sets it.
+/// Stores the key of thread-specific data by which the end of threads is noticed, and the function that sets it.
 pub(crate) fn set_key(key: u32, set_specific: usize) {
     SET_SPECIFIC.store(set_specific, Ordering::Relaxed);
     KEY.store(key, Ordering::Release);
 }
 
-/// Sets the calling thread's data of that key: null, and its end is not noticed.
+/// Sets the calling thread's data of that key; with null, its end is not noticed.
 pub(crate) fn set_specific(value: *const c_void) {
     type SetSpecific = unsafe extern "C" fn(u32, *const c_void) -> i32;
     let (key, set) = (KEY.load(Ordering::Acquire), SET_SPECIFIC.load(Ordering::Relaxed));
@@ -437,7 +449,7 @@ pub(crate) fn set_specific(value: *const c_void) {
     }
 }
 
-/// The calling thread has no [`Thread`] from now on, and gets none.
+/// Makes the calling thread have no [`Thread`] any more, and get none.
 pub(crate) fn forget() {
     let thread = current();
     set_specific(ptr::null());
@@ -451,10 +463,10 @@ pub(crate) fn forget() {
     }
 }
 
-/// A task is about to be made that has its thread data at `thread_pointer`. Who makes one without the C
-/// library may give it a few pages of zeros, enough for `errno`, or a copy of what this thread has; the
-/// hook's words there must be those of a thread that is not recorded. Any others are the dynamic
-/// linker's, or no thread data at all.
+/// Prepares for a task that is about to be created with its thread data at `thread_pointer`. Whoever creates a task
+/// without the C library may give it a few pages of zeros, enough for `errno`, or a copy of this thread's data. The
+/// hook's words in these must be those of a thread that is not recorded. Any other words are the dynamic linker's, or
+/// not thread data at all.
 pub(crate) fn expect_foreign(thread: &Thread, thread_pointer: usize) {
     let words = thread_pointer.wrapping_add_signed(words_offset());
     let Some(mut reader) = Reader::new() else { return };
@@ -466,7 +478,7 @@ pub(crate) fn expect_foreign(thread: &Thread, thread_pointer: usize) {
     if found == 0 && counts == 0 || found == ptr::from_ref(thread).addr() {
         let context = words + abi::CONTEXT;
         if sys::can_overwrite(words) && sys::can_overwrite(context) {
-            // SAFETY: the words are ours as soon as that thread runs, and nobody else's before.
+            // SAFETY: nobody uses these words before that thread runs, and then only the hook.
             unsafe {
                 *(words as *mut *const Countdown) = no_counts();
                 *((words + abi::THREAD) as *mut *mut ThreadHead) = ENDED.head();
@@ -477,7 +489,7 @@ pub(crate) fn expect_foreign(thread: &Thread, thread_pointer: usize) {
     }
 }
 
-/// The calling thread is not recorded any more.
+/// Stops recording the calling thread.
 pub(crate) fn leave() {
     forget();
     recording::unseen(Lost::Thread);

@@ -1,4 +1,4 @@
-//! How threads start and end, and what is noted of that.
+//! How threads start and end, and what is recorded of that.
 
 mod creation;
 mod end;

@@ -1,4 +1,4 @@
-//! What is known of each slot's function, for all threads: by its name, and by what its calls did.
+//! What is known of each slot's function, for all threads together: by its name, and by what its calls have done.
 
 use core::sync::atomic::{AtomicU8, Ordering};
 
@@ -10,20 +10,20 @@ use chase_logic::waits::{Waits, waits_of};
 
 /// All of its calls are timed.
 pub(crate) const EVERY_CALL: u8 = 1 << 0;
-/// It is not ordinary: even where calls are only counted, these are timed.
+/// It is a special function: its calls are timed even where others are only counted.
 pub(crate) const SPECIAL: u8 = 1 << 1;
-/// It waits for other threads: its calls are all timed once there are any.
+/// It waits for other threads: all of its calls are timed once there are several threads.
 pub(crate) const LOCK: u8 = 1 << 2;
-/// Something was called inside.
+/// A call of it has called another function.
 pub(crate) const HAS_CHILDREN: u8 = 1 << 3;
 /// It makes no system calls and waits for nothing.
 pub(crate) const PURE: u8 = 1 << 4;
-/// All of its calls are timed, and kept as events.
+/// All of its calls are timed, and recorded as events.
 pub(crate) const CHOSEN: u8 = 1 << 5;
 
 static TRAITS: [AtomicU8; STUBS] = [const { AtomicU8::new(0) }; STUBS];
 
-/// Notes what an import says of its slot, before the slot is used.
+/// Sets the traits of a slot by its import's name, before the slot is used.
 pub(crate) fn describe(slot: usize, name: &[u8], is_special: bool, is_chosen: bool) {
     let by_choice = if is_chosen { CHOSEN | EVERY_CALL } else { 0 };
     let by_kind = if is_special { SPECIAL | EVERY_CALL } else { 0 };
@@ -38,13 +38,13 @@ pub(crate) fn describe(slot: usize, name: &[u8], is_special: bool, is_chosen: bo
     }
 }
 
-/// From now on every call of the slot of this node is timed, in all threads: a call did not return,
-/// or returned on another thread.
+/// Times every call of this node's slot from now on, in all threads: a call did not return, or returned on another
+/// thread.
 pub(crate) fn time_every_call(of: *const Node) {
     set(of, EVERY_CALL);
 }
 
-/// Something is called inside a call of the slot of this node.
+/// Notes that a call of this node's slot calls another function.
 pub(crate) fn note_child(of: *const Node) {
     set(of, HAS_CHILDREN);
 }

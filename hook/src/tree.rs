@@ -1,7 +1,7 @@
 //! The calling-context tree of a thread, and the table that finds a node by (scope, slot).
 //!
-//! The call path looks nodes up by itself (`call.S`); what is here adds nodes and histogram pages,
-//! each once. All of it runs with signals blocked, since a handler may call libraries too.
+//! The call path itself looks up nodes (`call.S`); this module adds nodes and histogram pages. It does so with
+//! signals blocked, since a handler may call libraries, too.
 
 mod arguments;
 mod durations;
@@ -21,17 +21,16 @@ use crate::recording::{self, Lost};
 use crate::signals::SignalsBlocked;
 use crate::{pages, traits};
 
-/// Contexts of one thread before further ones are put under its root.
+/// How many contexts a thread may have before further ones are put under its root.
 const MANY_NODES: usize = 1 << 14;
-/// Entries of one thread's table before calls in new contexts are no longer recorded.
+/// How many entries a thread's table may have; then calls in new contexts are not recorded any more.
 const MANY_ENTRIES: usize = 1 << 21;
 /// How often a table can double.
 const DOUBLINGS: usize = (MANY_ENTRIES / FIRST_ENTRIES).ilog2() as usize;
-/// Entries of a thread's first table, which lies in the thread's own page.
+/// The number of entries of a thread's first table, which is in the thread's own page.
 pub(crate) const FIRST_ENTRIES: usize = 128;
 
-/// What the call path reads of the table. It is the table itself, or [`CLOSED`] to send every call
-/// through the slow path.
+/// What the call path reads of the table: the table itself, or [`CLOSED`] to send every call through the slow path.
 #[repr(C)]
 pub(crate) struct Shown {
     /// Size of the table less one entry, in bytes.
@@ -39,32 +38,32 @@ pub(crate) struct Shown {
     pub(crate) table: Cell<*const Entry>,
 }
 
-/// A table that has nothing.
+/// An empty table.
 struct Closed(Entry);
 // SAFETY: it is never written.
 unsafe impl Sync for Closed {}
 static CLOSED: Closed = Closed(Entry { key: 0, node: ptr::null_mut() });
 
-/// A thread's tree. A signal handler may change it between any two instructions that run without
-/// signals blocked: hence the cells, which no reference to the tree promises to be constant.
+/// A thread's tree. A signal handler may change it between any two instructions that run without signals blocked. So
+/// its fields are cells: no reference to the tree promises that they stay the same.
 #[repr(C)]
 pub(crate) struct Tree {
     pub(crate) shown: Shown,
     table: Cell<*mut Entry>,
     entries: Cell<usize>,
-    /// The thread, as the recording numbers it.
+    /// The thread's number in the recording.
     pub(crate) owner: Cell<u32>,
     pub(crate) root: Cell<*mut Node>,
     /// Used only with signals blocked.
     space: UnsafeCell<NodeSpace>,
-    /// Of rows of arguments; likewise.
+    /// Space for rows of arguments; likewise used with signals blocked.
     rows: UnsafeCell<RowSpace>,
-    /// How long they are together, in units.
+    /// Their total length in units.
     row_units: Cell<usize>,
     nodes: Cell<usize>,
     used: Cell<usize>,
-    /// Tables that were outgrown, each of twice the size of the one before it. A signal handler may
-    /// have enlarged the table while the call path was looking at it, so they stay.
+    /// Outgrown tables, each twice the size of the one before. They are kept, because a signal handler may enlarge
+    /// the table while the call path is reading it.
     outgrown: [Cell<*mut Entry>; DOUBLINGS],
 }
 
@@ -72,7 +71,7 @@ fn key(caller: *const Node, slot: u32) -> u64 {
     hash::key(caller.addr(), slot)
 }
 
-/// The node in whose scope the calls of `caller` are.
+/// Returns the node in whose scope the calls of `caller` are.
 fn scope_of(caller: *const Node) -> *mut Node {
     // SAFETY: nodes live as long as the mapping.
     node_at(unsafe { (*caller).scope_ref })
@@ -96,9 +95,8 @@ impl Tree {
         }
     }
 
-    /// Begins a tree of thread `owner`, whose first table is the `FIRST_ENTRIES` entries at `table`,
-    /// zeroed; what an earlier one had is given back. False if the recording has no room. Signals
-    /// are blocked.
+    /// Begins a tree of thread `owner`. Its first table is the `FIRST_ENTRIES` entries at `table`, zeroed; the tables
+    /// of an earlier tree are freed. Returns false if the recording has no room. Signals are blocked.
     pub(crate) fn plant(&self, owner: u32, table: *mut Entry) -> bool {
         self.release();
         self.owner.set(owner);
@@ -129,12 +127,12 @@ impl Tree {
         self.shown.table.set(&raw const CLOSED.0);
     }
 
-    /// Whether nothing is pending that sends calls through the slow path.
+    /// Whether the call path uses the table, because nothing is pending.
     pub(crate) fn is_open(&self) -> bool {
         self.shown.table.get() == self.table.get().cast_const()
     }
 
-    /// Gives all tables back but the first.
+    /// Frees all tables but the first.
     pub(crate) fn release(&self) {
         let mut entries = FIRST_ENTRIES;
         for place in &self.outgrown {
@@ -152,7 +150,7 @@ impl Tree {
         }
     }
 
-    /// The node of calls of `slot` made in the context of `parent`; null if there is none.
+    /// Returns the node of calls of `slot` in the context of `parent`; null if there is none.
     pub(crate) fn find(&self, parent: *const Node, slot: u32) -> *mut Node {
         self.entry_of(scope_of(parent), slot)
     }
@@ -168,8 +166,8 @@ impl Tree {
         unsafe { if (*entry).key == 0 { ptr::null_mut() } else { arguments::node_of(&*entry) } }
     }
 
-    /// The node of calls of `slot` made in the context of `parent`, added if it is missing, and where the call path will look for it; null if the recording
-    /// has no room.
+    /// Returns the node of calls of `slot` in the context of `parent`. Adds it if it is missing, and enters it where
+    /// the call path looks for it. Returns null if the recording has no room.
     pub(crate) fn find_or_add(&self, parent: *mut Node, slot: u32) -> *mut Node {
         let found = self.find(parent, slot);
         let is_complete = !found.is_null() && self.is_found_from(parent, slot);
@@ -186,7 +184,7 @@ impl Tree {
         node
     }
 
-    /// Whether the call path finds, from this caller, what its scope has, or never looks for it.
+    /// Whether the call path finds the node of `parent`'s scope from this caller, too, or never looks for it there.
     fn is_found_from(&self, parent: *const Node, slot: u32) -> bool {
         slot & (SAMPLED | FRAMED) == SAMPLED
             || ptr::eq(scope_of(parent), parent)
@@ -216,8 +214,8 @@ impl Tree {
         node
     }
 
-    /// The node of calls of `slot` that get frames and are not all timed, added if it is missing, next
-    /// to that of timed ones; null if the recording has no room.
+    /// Returns the node of calls of `slot` that get frames and are not all timed. Adds it if it is missing, beside
+    /// that of timed calls. Returns null if the recording has no room.
     pub(crate) fn find_or_add_framed(&self, parent: *mut Node, slot: u32) -> *mut Node {
         let framed = slot | SAMPLED | FRAMED;
         if self.find(parent, framed).is_null() && self.find_or_add(parent, slot).is_null() {
@@ -226,7 +224,7 @@ impl Tree {
         self.find_or_add(parent, framed)
     }
 
-    /// The scope of the timed calls beside those that get frames and are not all timed.
+    /// Returns the scope of the timed calls beside those that get frames and are not all timed.
     fn scope_of_timed(&self, parent: *const Node, slot: u32) -> Option<u32> {
         let timed = self.find(parent, slot & SLOT_MASK);
         // SAFETY: nodes live as long as the mapping.
@@ -268,7 +266,8 @@ impl Tree {
         node
     }
 
-    /// Goes on in a new chunk: one page for a thread's first contexts, more for those with many.
+    /// Continues in a new chunk: of one page for a thread's first contexts, and of several for those with many.
+    /// Returns false if there is no room.
     fn more_space(&self, space: &mut NodeSpace) -> bool {
         let nodes = self.nodes.get();
         let len = if nodes == 0 { PAGE } else { (nodes * UNIT * 2).clamp(2 * PAGE, 16 * PAGE) };
@@ -281,7 +280,7 @@ impl Tree {
         }
     }
 
-    /// Calls made in these scopes (0: none); `None` if there are too many contexts to look.
+    /// Returns the number of calls made in these scopes (0: none); `None` if there are too many contexts to search.
     pub(crate) fn calls_in<const N: usize>(&self, scopes: [u32; N]) -> Option<u64> {
         const MANY: usize = 1 << 12;
         let (table, entries) = (self.table.get(), self.entries.get());
@@ -303,8 +302,8 @@ impl Tree {
         Some(calls)
     }
 
-    /// No call is open any more. A cancellation may have come between two instructions, of which one tells
-    /// that a sample began or ended, and the other whether its frame is live.
+    /// Completes samples when no call is open any more: a cancellation may have come between two instructions, one
+    /// that counts a sample as begun or ended, and one that makes its frame live or dead.
     pub(crate) fn close_samples(&self) {
         for i in 0..self.entries.get() {
             // SAFETY: `i` is inside the table; nodes live as long as the mapping.
@@ -319,11 +318,11 @@ impl Tree {
         }
     }
 
-    /// Makes `node`, which is in no recording, the one of `slot` under the root, with one page for
-    /// all of its durations. For calls that are none of the application's.
+    /// Makes `node`, which is in no recording, the node of `slot` under the root, with one histogram page for all
+    /// durations. For calls that are not the application's. Returns false if there is no room.
     ///
     /// # Safety
-    /// The node is the caller's for good, and with `SAMPLED` in `slot`, what is behind it too.
+    /// The node is never freed or used otherwise, and if `slot` has `SAMPLED`, neither is the sample data behind it.
     pub(crate) unsafe fn lend(&self, node: *mut Node, slot: u32) -> bool {
         let page = self.push_page();
         // SAFETY: the caller vouches for the node.
@@ -351,7 +350,8 @@ impl Tree {
         space.page().map_or(0, |page| reference(page))
     }
 
-    /// The node that has the same context in this tree as `node` has in another thread's.
+    /// Returns the node that has the same context in this tree as `node` has in another thread's; null if there is no
+    /// room.
     pub(crate) fn translate(&self, node: *const Node) -> *mut Node {
         const DEEP: usize = 64;
         let mut path = [NONE; DEEP];
@@ -383,8 +383,8 @@ impl Tree {
             return false;
         }
         let entry = self.place(key);
-        // SAFETY: `place` found a free entry of the table. The key is stored last: a probe that
-        // sees it sees the node.
+        // SAFETY: `place` found a free entry of the table. The key is stored last: a probe that sees it also sees the
+        // node.
         unsafe {
             (*entry).node = node;
             ptr::write_volatile(&raw mut (*entry).key, key);
@@ -426,7 +426,7 @@ impl Tree {
         true
     }
 
-    /// The entry with `key`, or the free one where it would be.
+    /// Returns the entry with `key`, or the free one where it belongs.
     fn place(&self, key: u64) -> *mut Entry {
         let (table, mask) = (self.table.get(), self.entries.get() - 1);
         let mut index = hash::hash(key) as usize / size_of::<Entry>();
@@ -443,7 +443,7 @@ impl Tree {
     }
 }
 
-/// The scope that a recursive call of `slot` folds into.
+/// Returns the scope into which a recursive call of `slot` is folded; `None` if the call is not recursive.
 fn ancestor_with(scope: u32, slot: u32) -> Option<u32> {
     let mut at = scope;
     while at != 0 {

@@ -16,6 +16,7 @@ const EXAMPLES: &str = "\
 Examples:
   chase record ./app --its-option      run it and record; ends with a summary
   chase attach 4711 --duration 10s     a process that runs already
+  chase top 4711                       what it does now, while it is recorded
   chase report                         the newest run, in full (chase-report)
   chase check ./app                    what can be seen of it, before it runs
   chase doctor                         what works on this machine
@@ -31,6 +32,8 @@ Examples:
   chase record --follow 'cc1*,ld' -- make     the compiler and the linker
   chase record --libs 'libz*,:pthread_*' -- ./app
   chase record --timing all -q -- ./app       every call timed; no summary
+  chase record --delay 5s --duration 30s -- ./server    once it is warm, for half a minute
+  chase record --start-on USR1 -- ./server    from kill -USR1 (to chase) to the next one
   chase record --print-env -- ./app           how to do the same without chase
 
 Options are also taken from chase.toml, here or in $XDG_CONFIG_HOME/chase/, and from the variables
@@ -72,6 +75,13 @@ pub(crate) enum Task {
     /// Record a process that runs already, for a while
     #[command(after_help = ATTACH_EXAMPLES)]
     Attach(AttachArgs),
+    /// Show what a process that is being recorded does now
+    #[command(disable_help_flag = true)]
+    Top {
+        /// What `chase-report top` takes
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
+    },
     /// Say what can and can't be seen of a program, without running it
     Check(CheckArgs),
     /// Say what works on this machine, and what to do about the rest
@@ -96,6 +106,15 @@ pub(crate) enum Task {
 pub(crate) struct RecordArgs {
     #[command(flatten)]
     pub(crate) recording: RecordingArgs,
+    /// Begin so long after the program's start: 500ms, 10s, 2m
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) delay: Option<Duration>,
+    /// Begin when chase gets this signal (HUP, USR1 or USR2), and end with the next one
+    #[arg(long, value_name = "SIGNAL", value_parser = signal)]
+    pub(crate) start_on: Option<i32>,
+    /// End after so long; the program goes on
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) duration: Option<Duration>,
     /// Show the command that does the same without chase, and run nothing
     #[arg(long)]
     pub(crate) print_env: bool,
@@ -127,6 +146,9 @@ pub(crate) struct RecordingArgs {
     /// Keep each system call with its arguments, for `chase-report narrate` and `components`
     #[arg(long)]
     pub(crate) narrate: bool,
+    /// Most that the recording of each process may grow to, as 64MB; what comes then is counted in what is there, and said to be missing
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub(crate) max_size: Option<String>,
     /// Only calls that an item matches: OBJECT, OBJECT:FUNCTION or :FUNCTION, globs; may be repeated
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) libs: Vec<String>,
@@ -199,6 +221,39 @@ pub(crate) fn sample(text: &str) -> Result<String, String> {
         Ok(1..=MOST) => Ok(text.to_owned()),
         _ if text == "off" => Ok(text.to_owned()),
         _ => Err(format!("off, or samples per second, from 1 to {MOST}")),
+    }
+}
+
+/// A signal that may begin a recording.
+pub(crate) fn signal(text: &str) -> Result<i32, String> {
+    match text.strip_prefix("SIG").unwrap_or(text) {
+        "HUP" => Ok(libc::SIGHUP),
+        "USR1" => Ok(libc::SIGUSR1),
+        "USR2" => Ok(libc::SIGUSR2),
+        _ => Err("HUP, USR1 or USR2".to_owned()),
+    }
+}
+
+/// A number of bytes, as the library reads it.
+pub(crate) fn size(text: &str) -> Result<String, String> {
+    const UNITS: [(&str, u64); 9] = [
+        ("KB", 1 << 10),
+        ("kB", 1 << 10),
+        ("K", 1 << 10),
+        ("k", 1 << 10),
+        ("MB", 1 << 20),
+        ("M", 1 << 20),
+        ("GB", 1 << 30),
+        ("G", 1 << 30),
+        ("", 0),
+    ];
+    const LEAST: u64 = 256 << 10;
+    let digits = text.trim_end_matches(|unit: char| unit.is_ascii_alphabetic());
+    let unit = UNITS.iter().find(|(unit, _)| *unit == &text[digits.len()..]);
+    let bytes = unit.zip(digits.parse::<u64>().ok()).and_then(|((_, of), n)| n.checked_mul(*of));
+    match bytes {
+        Some(LEAST..) => Ok(text.to_owned()),
+        _ => Err("a size of 256KB or more, as 64MB".to_owned()),
     }
 }
 

@@ -32,7 +32,7 @@ use self::work::{Done, Prepared, Task};
 use crate::args::AttachArgs;
 use crate::config_file::ConfigFile;
 use crate::settings::Settings;
-use crate::{companion, parts, record, say};
+use crate::{companion, parts, say, summary};
 
 /// Tries to leave, a while apart.
 const TRIES: u32 = 10;
@@ -89,19 +89,73 @@ pub(crate) fn attach(arguments: &AttachArgs) -> anyhow::Result<i32> {
     if !settings.quiet
         && let Some(recording) = recording
     {
-        record::summarise_recording(&settings, &recording);
+        summary::summarise_recording(&settings, &recording);
     }
     Ok(0)
 }
 
+/// What came of [`come`].
+pub(crate) enum Came {
+    /// It is recorded from now on.
+    Recording,
+    /// It was recorded already.
+    Already,
+    /// It has ended.
+    Gone,
+}
+
+/// Comes into a process of a run, for its recording to begin.
+///
+/// # Errors
+/// If it can't be recorded, with the reason.
+pub(crate) fn come(pid: i32, settings: &Settings) -> anyhow::Result<Came> {
+    let is_gone = || !Path::new(&format!("/proc/{pid}")).exists();
+    let process = match Process::find(pid) {
+        Err(_) if is_gone() => return Ok(Came::Gone),
+        found => found?,
+    };
+    let library = Library::read(&parts::library()?)?;
+    process.give_directory(&settings.output, false)?;
+    let mut came = Came::Recording;
+    let done = traced(&process, |prepared| {
+        if prepared.attachment()?.is_some_and(|there| there.is_recording) {
+            came = Came::Already;
+            return Ok(Done::nothing());
+        }
+        prepared.carry_out(&Task::Attach(&library, variables(settings)))
+    });
+    match done {
+        Err(_) if !process.is_there() => Ok(Came::Gone),
+        Err(error) => Err(error.context(format!("process {pid} ({})", process.name))),
+        Ok(_) => Ok(came),
+    }
+}
+
+/// Ends the recording of a process of a run.
+///
+/// # Errors
+/// If it goes on, with the reason.
+pub(crate) fn go(pid: i32) -> anyhow::Result<()> {
+    match Process::find(pid) {
+        Err(_) if !Path::new(&format!("/proc/{pid}")).exists() => Ok(()),
+        found => left_at_last(&found?, |_| {}),
+    }
+}
+
 /// Ends the recording, and leaves all entries as they were.
+
 fn leave(process: &Process) -> anyhow::Result<()> {
+    left_at_last(process, |done| say(&left(process, done)))
+}
+
+/// The same, and tells what came of it.
+fn left_at_last(process: &Process, tell: impl Fn(&Done)) -> anyhow::Result<()> {
     let mut tries = 0;
     loop {
         let done = traced(process, |prepared| {
             let there = prepared.attachment()?.context("chase is not in it")?;
             ensure!(there.is_recording, "it is not recorded");
-            if there.is_preloaded {
+            if !there.may_be_left {
                 bail!("it was started with chase, which stays to its end");
             }
             prepared.carry_out(&Task::Detach)
@@ -109,7 +163,7 @@ fn leave(process: &Process) -> anyhow::Result<()> {
         tries += 1;
         match done {
             Ok(done) => {
-                say(&left(process, &done));
+                tell(&done);
                 return Ok(());
             }
             Err(_) if !process.is_there() => return Ok(()),

@@ -12,12 +12,13 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::OnceLock;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::{mem, ptr};
 
 use anyhow::Context;
 
 use crate::say;
+use crate::window::Window;
 
 /// As shells have it.
 const NOT_FOUND: i32 = 127;
@@ -166,20 +167,28 @@ fn ours() -> Box<libc::sigset_t> {
 }
 
 /// Waits for the program's end.
-pub(crate) fn wait(pid: c_int) -> anyhow::Result<Ended> {
+pub(crate) fn wait(pid: c_int, window: &mut Window) -> anyhow::Result<Ended> {
     let ours = ours();
     loop {
         // SAFETY: all-zero is a valid structure, which the C library fills in.
         let mut info: libc::siginfo_t = unsafe { mem::zeroed() };
-        // SAFETY: the set is initialised.
-        let signal = unsafe { libc::sigwaitinfo(&raw const *ours, &raw mut info) };
+        let left = window.due().map(|due| due.saturating_duration_since(Instant::now()));
+        let left = left.map(|left| libc::timespec {
+            tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: i64::from(left.subsec_nanos()),
+        });
+        let left = left.as_ref().map_or(ptr::null(), ptr::from_ref);
+        // SAFETY: the set is initialised; without a time, it waits for ever.
+        let signal = unsafe { libc::sigtimedwait(&raw const *ours, &raw mut info, left) };
         match signal {
-            // A stop and SIGCONT interrupt it.
+            // The time is over; and a stop and SIGCONT interrupt it.
             -1 => {}
             libc::SIGCHLD => {}
             libc::SIGCONT => {}
+            signal if is_sent(pid, &info) && window.takes(pid, signal) => {}
             signal => pass_on(pid, signal, &info),
         }
+        window.step(pid);
         // Signals of one number are merged: whichever it was, one look tells.
         while let Some(change) = poll(pid).context("can't wait for the program")? {
             match change {
@@ -190,12 +199,16 @@ pub(crate) fn wait(pid: c_int) -> anyhow::Result<Ended> {
     }
 }
 
+/// Whether another process than the program sent a signal.
+fn is_sent(pid: c_int, info: &libc::siginfo_t) -> bool {
+    // SAFETY: the field is there for signals that processes send.
+    info.si_code <= 0 && unsafe { info.si_pid() } != pid
+}
+
 /// What other processes sent is passed on; the kernel, for the terminal, sends it to the whole group. The program's
 /// own (as by `kill 0`) reach it without us.
 fn pass_on(pid: c_int, signal: c_int, info: &libc::siginfo_t) {
-    // SAFETY: the field is there for signals that processes send.
-    let is_other = info.si_code <= 0 && unsafe { info.si_pid() } != pid;
-    if !is_other {
+    if !is_sent(pid, info) {
         return;
     }
     // SAFETY: the program has not been waited for, so the number is still its own.

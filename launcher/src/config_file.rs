@@ -6,18 +6,22 @@ use anyhow::Context;
 use clap::ValueEnum;
 use serde::Deserialize;
 
-use crate::args::{Syscalls, Timing, sample};
+use crate::args::{Syscalls, Timing, sample, size};
 
 const NAME: &str = "chase.toml";
 
 /// The options by the names that they have on the command line.
 #[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct ConfigFile {
     pub(crate) output: Option<PathBuf>,
     pub(crate) timing: Option<String>,
     pub(crate) syscalls: Option<String>,
     pub(crate) sample: Option<Sample>,
+    pub(crate) delay: Option<String>,
+    pub(crate) start_on: Option<String>,
+    pub(crate) duration: Option<String>,
+    pub(crate) max_size: Option<String>,
     pub(crate) libs: Option<List>,
     pub(crate) exclude: Option<List>,
     pub(crate) internal: Option<List>,
@@ -78,6 +82,8 @@ impl ConfigFile {
             Syscalls::from_str(word, false)
                 .map_err(|_| bad("syscalls", "auto, off or require".into()))?;
         }
+        let size = this.max_size.as_deref().map_or(Ok(()), |text| size(text).map(drop));
+        size.map_err(|why| bad("max-size", why))?;
         this.sample_text()
             .map_or(Ok(()), |text| sample(&text).map(drop))
             .map_err(|why| bad("sample", why))?;
@@ -117,7 +123,7 @@ mod tests {
 
     #[test]
     fn what_is_not_known_is_an_error() {
-        for text in ["timings = \"all\"", "timing = \"some\"", "sample = 0", "syscalls = true"] {
+        for text in ["timings = \"all\"", "timing = \"some\"", "sample = 0", "max-size = \"1\""] {
             assert!(ConfigFile::parse(text).is_err(), "{text}");
         }
     }

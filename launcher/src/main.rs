@@ -16,9 +16,12 @@ mod companion;
 mod config_file;
 mod doctor;
 mod elf;
+mod part;
 mod parts;
 mod record;
 mod settings;
+mod summary;
+mod window;
 
 use std::ffi::{OsString, c_char, c_int};
 use std::io::Write;
@@ -45,6 +48,7 @@ extern "C" fn run(_: c_int, _: *const *const c_char) -> c_int {
         Task::Check(arguments) => check::check(&arguments),
         Task::Doctor => doctor::doctor(),
         Task::Report { arguments } => report(arguments),
+        Task::Top { arguments } => report([vec!["top".into()], arguments].concat()),
         Task::Generate { directory } => {
             chase_manual::generate(Cli::command(), &directory).map(|()| 0).map_err(Into::into)
         }
@@ -67,7 +71,7 @@ fn explain(error: &clap::Error) -> c_int {
     error.exit_code()
 }
 
-/// `chase report …` is `chase-report …`.
+/// `chase report …` is `chase-report …`, and `chase top …` is `chase-report top …`.
 fn report(arguments: Vec<OsString>) -> anyhow::Result<i32> {
     let program = parts::report()?;
     Err(Command::new(&program).args(arguments).exec())

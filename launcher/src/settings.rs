@@ -1,12 +1,12 @@
 //! What is to be recorded, from the command line, the environment and the file, in this order.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::ValueEnum;
 
-use crate::args::RecordingArgs;
+use crate::args::{RecordingArgs, size};
 use crate::config_file::ConfigFile;
 
 /// As `libchase.so` has it.
@@ -51,6 +51,8 @@ impl Settings {
         let sample = choose("CHASE_SAMPLE", arguments.sample.clone(), file.sample_text());
         choose("CHASE_EVENTS", arguments.events.clone(), None);
         choose("CHASE_NARRATE", arguments.narrate.then(|| "1".to_owned()), None);
+        let max_size = choose("CHASE_MAX_SIZE", arguments.max_size.clone(), file.max_size.clone());
+        checked("CHASE_MAX_SIZE", &max_size, size)?;
         choose("CHASE_LIBS", joined(&arguments.libs), of_file(&file.libs));
         choose("CHASE_EXCLUDE", joined(&arguments.exclude), of_file(&file.exclude));
         choose("CHASE_INTERNAL", joined(&arguments.internal), of_file(&file.internal));
@@ -73,6 +75,19 @@ impl Settings {
             quiet: arguments.quiet || file.quiet == Some(true),
         })
     }
+}
+
+/// What a value says; nothing if it is empty.
+pub(crate) fn checked<T>(
+    variable: &str,
+    value: &OsStr,
+    read: impl Fn(&str) -> Result<T, String>,
+) -> anyhow::Result<Option<T>> {
+    let text = value.to_string_lossy();
+    if text.is_empty() {
+        return Ok(None);
+    }
+    read(&text).map(Some).map_err(|why| anyhow::anyhow!("{variable}={text}: {why}"))
 }
 
 /// The word for a value.

@@ -104,7 +104,15 @@ impl Attached {
     /// If it does not.
     #[must_use]
     pub fn begin(pid: u32, directory: &Path) -> Self {
-        let mut command = attach(pid, directory, &[]);
+        Self::start(attach(pid, directory, &[]))
+    }
+
+    /// The same, by this command.
+    ///
+    /// # Panics
+    /// If it does not.
+    #[must_use]
+    pub fn start(mut command: Command) -> Self {
         let mut child = command.stderr(Stdio::piped()).spawn().expect("chase starts");
         let mut said = BufReader::new(child.stderr.take().expect("piped"));
         let mut first = String::new();

@@ -23,7 +23,10 @@ pub fn record(directory: &Path, options: &[&str]) -> Command {
     let mut command = Command::new(chase());
     command.arg("record").args(options).current_dir(directory).env_remove("LD_PRELOAD");
     command.env("XDG_CONFIG_HOME", directory.join("config"));
-    for name in ["OUTPUT", "TIMING", "SYSCALLS", "SAMPLE", "LIBS", "EXCLUDE", "FOLLOW", "VERBOSE"] {
+    for name in [
+        "OUTPUT", "TIMING", "SYSCALLS", "SAMPLE", "LIBS", "EXCLUDE", "FOLLOW", "VERBOSE", "DELAY",
+        "DURATION", "START_ON", "MAX_SIZE",
+    ] {
         command.env_remove(format!("CHASE_{name}"));
     }
     command

@@ -8,7 +8,9 @@ use std::process::{Command, Stdio};
 
 use chase_tests::attached::{Attached, Rounds, attach, entries};
 use chase_tests::compile::{Build, programs};
+use chase_tests::launcher::chase;
 use chase_tests::report;
+use chase_tests::tagged::{Row, Tagged, Where, companion};
 use tempfile::TempDir;
 
 /// Calls of a function, over all recordings in a directory.
@@ -239,4 +241,35 @@ fn a_server_answers_as_before() {
         assert_eq!(ask(&["incr", "counter"]), (2 * number).to_string());
     }
     assert!(calls(&directory, "epoll_wait") > 0);
+}
+
+/// Each system call of the threads that were there, in its call, while it is attached, and none before and after.
+#[test]
+fn system_calls_of_all_threads_are_seen_while_it_is_attached() {
+    const WRITES: u64 = 4 * 200;
+    let Some(_) = companion("system calls of a process that is attached to") else { return };
+    let scratch = TempDir::new().expect("a directory");
+    let directory = scratch.path().join("out");
+    let mut command = Command::new("/usr/bin/python3");
+    command.arg(programs().join("writes.py")).env("LD_BIND_NOW", "1");
+    let mut program = Rounds::start(command);
+    program.round();
+    for seen in 1..=2 {
+        let mut command = Command::new(chase());
+        command.args(["attach", "--syscalls", "require", "-o"]).arg(&directory);
+        command.arg(program.pid().to_string()).env_remove("LD_PRELOAD");
+        command.env("XDG_CONFIG_HOME", scratch.path().join("config"));
+        let attached = Attached::start(command);
+        assert_eq!(program.round(), "done");
+        attached.end();
+        assert_eq!(program.round(), "done");
+        let tagged = Tagged::finished(&directory);
+        tagged.assert_nothing_lost();
+        let of_threads = |row: &&Row| row.name == "write" && row.tid != program.pid();
+        let rows: Vec<&Row> = tagged.rows.iter().filter(of_threads).collect();
+        assert_eq!(rows.iter().map(|row| row.calls).sum::<u64>(), seen * WRITES, "{rows:?}");
+        let is_own = |row: &&Row| row.place == Where::Api("write".to_owned());
+        assert!(rows.iter().all(is_own), "{rows:?}");
+    }
+    assert_eq!(program.end(), "");
 }

@@ -67,6 +67,16 @@ fn namespaces_of_dlmopen() {
     assert_eq!((from(TRAP, "trap_call"), from("libc.so", "strlen")), (200, 200));
 }
 
+/// `dl_iterate_phdr` tells of the objects in the namespace of its caller, which it knows by its return address.
+#[test]
+fn a_library_in_a_namespace_sees_what_is_loaded_there() {
+    let objects = Build::library("libobjects.c").named("libobjects.so").without_libtrap().build();
+    let program = Build::program("namespaces.c").build();
+    let trial = Trial::new(program).arg(&objects);
+    let recording = trial.compare();
+    assert_eq!(recording.only().calls_from("libobjects.so", "libc.so", "dl_iterate_phdr"), 2);
+}
+
 /// A directory with libraries that only certain RUNPATHs find.
 fn search_program() -> PathBuf {
     let build = |name: &str, number: u32| {

@@ -132,3 +132,22 @@ fn a_program_that_is_audited_starts() {
         assert!(said.contains("nothing is recorded") && said.contains("LD_AUDIT"), "{said}");
     }
 }
+
+/// The library is no auditor, and the dynamic linker, which would unload it then, can't.
+#[test]
+fn a_program_runs_whose_auditor_is_the_library_itself() {
+    let program = any_libc().build();
+    let run = |variables: &[&str]| {
+        let mut command = Command::new(&program);
+        command.arg("audited").env_remove("LD_PRELOAD").env("CHASE_VERBOSE", "1");
+        command.envs(variables.iter().map(|name| (name, libchase())));
+        command.output().expect("it starts")
+    };
+    let bare = run(&[]);
+    for variables in [&["LD_AUDIT"][..], &["LD_AUDIT", "LD_PRELOAD"]] {
+        let audited = run(variables);
+        let said = String::from_utf8_lossy(&audited.stderr);
+        assert_eq!((audited.status, &audited.stdout), (bare.status, &bare.stdout), "{said}");
+        assert!(said.lines().all(|line| line.contains("nothing is recorded")), "{said}");
+    }
+}

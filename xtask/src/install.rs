@@ -13,7 +13,7 @@ const LIBRARY: &str = "libchase.so";
 /// What the companion needs, to be used by everybody.
 const CAPABILITIES: &str = "cap_bpf,cap_perfmon+ep";
 /// Not `chase`: Debian has another program of that name.
-const PACKAGE: &str = "chase-profiler";
+pub(crate) const PACKAGE: &str = "chase-profiler";
 
 /// Installs below `prefix`.
 pub(crate) fn install(prefix: &Path) -> Outcome {

@@ -6,10 +6,13 @@ mod install;
 mod layers;
 mod packages;
 mod picture;
+mod releases;
 mod run;
+mod suites;
 mod syscalls;
 mod test;
 mod torture;
+mod try_package;
 
 use std::process::ExitCode;
 
@@ -25,10 +28,18 @@ cargo xtask install [--prefix DIR]
 cargo xtask package [--built DIR]
                              a Debian package, and a tarball that runs from anywhere, in target/package; of
                              what is in DIR, else built anew, the same bytes wherever that is
+cargo xtask package --try [--built DIR]
+                             install, use and remove that package in Debian's smallest system (root, debootstrap)
 cargo xtask bench [--peers]  what chase costs, and with --peers what other tools do (--help for more)
-cargo xtask torture [--minutes N] [--seed N] [--timing MODE]
-                             random programs under the hook, a minute by default; a seed alone runs its program again
+cargo xtask torture [--minutes N] [--seed N] [--mode MODE]
+                             random programs under the hook, a minute by default; a seed alone runs its program again;
+                             modes are adaptive, all, count, events, and attach
 cargo xtask faults           each system call of the hook fails in each way, and is the last one before a kill
+cargo xtask limits           100,000 threads, 10,000 forks, 1,000 libraries, 1,000 kills: minutes
+cargo xtask releases [NAME]  the programs of the tests with other releases' compilers and C libraries (root, debootstrap)
+cargo xtask suites [NAME]    a third of CPython's tests, and GLib's, without and with chase: an hour
+cargo xtask servers [N [NAME]]
+                             attach to servers under load and leave them, N times each, 20 by default
 cargo xtask load             100,000 recordings, read and folded: time, memory, space
 cargo xtask fuzz [SECONDS]   fuzz the readers of recordings, a minute each by default
 cargo xtask bpf              build the eBPF programs anew (clang 14)
@@ -47,8 +58,11 @@ fn main() -> ExitCode {
         ["install", "--prefix", prefix] => install::install(prefix.as_ref()),
         ["package"] => install::package(None),
         ["package", "--built", built] => install::package(Some(built.as_ref())),
+        ["package", "--try"] => try_package::try_package(None),
+        ["package", "--try", "--built", built] => try_package::try_package(Some(built.as_ref())),
         ["foreign"] => test::foreign(),
         ["bench", options @ ..] => test::bench(options),
+        ["servers", options @ ..] if options.len() <= 2 => test::servers(options),
         ["load"] => test::bench(&["--only", "load"]),
         ["fuzz"] => test::fuzz(Fuzzing::New(60)),
         ["fuzz", seconds] => match seconds.parse() {
@@ -59,6 +73,11 @@ fn main() -> ExitCode {
             Some(options) => torture::torture(&options),
             None => return usage(),
         },
+        ["limits"] => torture::limits(),
+        ["suites"] => suites::suites(None),
+        ["suites", only] => suites::suites(Some(only)),
+        ["releases"] => releases::releases(None),
+        ["releases", only] => releases::releases(Some(only)),
         ["faults"] => torture::faults(),
         ["picture"] => picture::picture(),
         ["bpf"] => syscalls::bpf(),

@@ -17,6 +17,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("g++", "/usr/bin/g++"),
     ("gcc", "/usr/bin/gcc"),
     ("gccgo", "/usr/bin/gccgo"),
+    ("fakeroot", "/usr/bin/fakeroot"),
     ("gdb", "/usr/bin/gdb"),
     ("gir1.2-gtk-3.0", "/usr/lib/x86_64-linux-gnu/girepository-1.0/Gtk-3.0.typelib"),
     ("git", "/usr/bin/git"),
@@ -27,12 +28,17 @@ const PACKAGES: &[(&str, &str)] = &[
     ("libc++-14-dev", "/usr/lib/llvm-14/lib/libc++.so"),
     ("libc++abi-14-dev", "/usr/lib/llvm-14/lib/libc++abi.so"),
     ("libclang-rt-14-dev", "/usr/lib/llvm-14/lib/clang/14.0.6/lib/linux"),
+    ("libeatmydata1", "/usr/lib/x86_64-linux-gnu/libeatmydata.so"),
+    ("libfaketime", "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1"),
     ("libgc-dev", "/usr/include/gc.h"),
     ("libglib2.0-dev", "/usr/include/glib-2.0/glib.h"),
+    ("libheaptrack", "/usr/lib/heaptrack/libheaptrack_preload.so"),
     ("libjemalloc2", "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"),
+    ("libmimalloc2.0", "/usr/lib/x86_64-linux-gnu/libmimalloc.so.2"),
     ("libomp-14-dev", "/usr/lib/llvm-14/lib/libomp.so"),
     ("libopenblas0-pthread", "/usr/lib/x86_64-linux-gnu/openblas-pthread/libblas.so.3"),
     ("libpth-dev", "/usr/include/pth.h"),
+    ("libtcmalloc-minimal4", "/usr/lib/x86_64-linux-gnu/libtcmalloc_minimal.so.4"),
     ("libunwind-14-dev", "/usr/lib/llvm-14/lib/libunwind.so"),
     ("linux-perf", "/usr/bin/perf"),
     ("lld", "/usr/bin/ld.lld"),
@@ -74,6 +80,12 @@ const PACKAGES: &[(&str, &str)] = &[
 const FOREIGN: &[(&str, &str)] =
     &[("ocaml-nox", "/usr/bin/ocamlopt"), ("octave", "/usr/bin/octave-cli")];
 
+/// What `cargo xtask suites` runs.
+const SUITES: &[(&str, &str)] = &[
+    ("libglib2.0-tests", "/usr/libexec/installed-tests/glib"),
+    ("libpython3.11-testsuite", "/usr/lib/python3.11/test/test_abc.py"),
+];
+
 /// Installs what is missing, where that is possible; otherwise says what is missing, and the tests
 /// that need it say so too.
 pub(crate) fn install() -> Outcome {
@@ -83,6 +95,11 @@ pub(crate) fn install() -> Outcome {
 /// The same, with what the largest of other languages' runtimes need.
 pub(crate) fn install_foreign() -> Outcome {
     install_all(&[PACKAGES, FOREIGN].concat())
+}
+
+/// The tests of other projects.
+pub(crate) fn install_suites() -> Outcome {
+    install_all(SUITES)
 }
 
 fn install_all(packages: &[(&str, &str)]) -> Outcome {

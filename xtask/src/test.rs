@@ -98,6 +98,14 @@ pub(crate) fn bench(options: &[&str]) -> Outcome {
     run(command.arg("--lib").arg(library()).args(options))
 }
 
+/// Attaches to servers under load: how often, and to which.
+pub(crate) fn servers(options: &[&str]) -> Outcome {
+    build()?;
+    say("Attaching to servers under load, and leaving them");
+    let mut command = cargo(["run", "-q", "-p", "chase-tests", "--bin", "servers", "--"]);
+    run(command.args(options).env("CHASE_LIB", library()))
+}
+
 /// How the readers are fuzzed: each for so many seconds.
 #[derive(Clone, Copy)]
 pub(crate) enum Fuzzing {

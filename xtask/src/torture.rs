@@ -7,7 +7,7 @@ use crate::run::{Outcome, build, cargo, library, report, root, run, say};
 pub(crate) struct Options<'a> {
     minutes: Option<u64>,
     seed: Option<&'a str>,
-    timing: Option<&'a str>,
+    mode: Option<&'a str>,
 }
 
 impl<'a> Options<'a> {
@@ -18,7 +18,7 @@ impl<'a> Options<'a> {
             match *name {
                 "--minutes" => options.minutes = Some(value.parse().ok()?),
                 "--seed" => options.seed = Some(value.parse::<u64>().ok().map(|_| *value)?),
-                "--timing" => options.timing = Some(value),
+                "--mode" => options.mode = Some(value),
                 _ => return None,
             }
             arguments = rest;
@@ -42,8 +42,8 @@ pub(crate) fn torture(options: &Options<'_>) -> Outcome {
         let test = ["test", "-q", "-p", "chase-tests", "--test", "torture", "--", "--nocapture"];
         let mut command = cargo(test);
         command.env("CHASE_LIB", library).env("CHASE_TORTURE_SEED", &seed);
-        if let Some(timing) = options.timing {
-            command.env("CHASE_TORTURE_TIMING", timing);
+        if let Some(mode) = options.mode {
+            command.env("CHASE_TORTURE_MODE", mode);
         }
         if let Some(seconds) = seconds {
             command.env("CHASE_TORTURE_SECONDS", seconds.to_string());
@@ -67,4 +67,12 @@ pub(crate) fn faults() -> Outcome {
     let mut test =
         cargo(["test", "-q", "-p", "chase-tests", "--test", "faults", "--", "--nocapture"]);
     run(test.env("CHASE_LIB", library()).env("CHASE_FAULTS", "all"))
+}
+
+/// More than anybody has, which takes minutes.
+pub(crate) fn limits() -> Outcome {
+    build()?;
+    let test = ["test", "-q", "-p", "chase-tests", "--test", "limits_large", "--"];
+    let mut tests = cargo(test);
+    run(tests.args(["--nocapture", "--test-threads=1"]).env("CHASE_LIB", library()))
 }

@@ -1,4 +1,4 @@
-//! Going through threads and their contexts.
+//! Collects the figures of threads and their contexts.
 
 use std::collections::HashMap;
 
@@ -29,7 +29,7 @@ use crate::syscalls::{Collected, Places, Scheduler, TracingCost, wait_source};
 use crate::unseen::NotSeen;
 use crate::walk::{Forest, NOBODY};
 
-/// What was found so far, in all of the images or in a part of one.
+/// What was collected so far, of all images or of a part of one.
 pub(super) struct Collector {
     pub(super) names: Names,
     pub(super) contexts: Contexts,
@@ -38,7 +38,7 @@ pub(super) struct Collector {
     pub(super) not_seen: NotSeen,
     pub(super) syscalls: Collected,
     pub(super) on_cpu: on_cpu::Collected,
-    /// First start and last end of what was selected.
+    /// The first start and the last end in the selection.
     pub(super) span: Option<(Ns, Ns)>,
     pub(super) scales: Scales,
     /// See [`Forest::outermost`].
@@ -55,12 +55,12 @@ struct Scene<'r> {
     scale: Scale,
     scheduler: Option<Scheduler>,
     tracing_cost: Option<TracingCost>,
-    /// Where system calls were recorded.
+    /// Set if system calls were recorded.
     places: Option<Places>,
 }
 
 impl Collector {
-    /// All images, and nothing of their threads.
+    /// Begins with all images, without their threads.
     pub(super) fn new(images: &[Image], selection: Selection) -> Self {
         let mut collector = Self::empty(Scales::new(images));
         for (process, image) in images.iter().enumerate() {
@@ -117,7 +117,7 @@ impl Collector {
         }
     }
 
-    /// What is in the threads of a part.
+    /// Collects what is in the threads of a part.
     pub(super) fn of_part(
         images: &[Image],
         part: &Part,
@@ -164,7 +164,7 @@ impl Collector {
         collector
     }
 
-    /// Adds what was found in a part.
+    /// Adds what was collected in a part.
     pub(super) fn merge(&mut self, part: Self) {
         let numbers = self.names.merge(part.names);
         let places = self.contexts.merge(part.contexts, &numbers.imports);
@@ -187,7 +187,7 @@ impl Collector {
         if let Some(places) = &mut scene.places {
             places.add_thread(record.index, record.tid, record.root_ref);
         }
-        // For each context of the thread: the import it calls, and the merged context it is in.
+        // For each context of the thread: the import that it calls, and its merged context.
         let mut imports: Vec<u32> = Vec::new();
         let mut merged: Vec<u32> = Vec::new();
         let mut sums = Sums::default();
@@ -211,7 +211,7 @@ impl Collector {
             class
         });
         take_out_tracing(scene, thread, &mut costs);
-        let off_cpu = self.off_cpu(scene, thread, &costs.contexts, &imports);
+        let (off_cpu, between_ns) = self.off_cpu(scene, thread, &costs.contexts, &imports);
         let mut contexts = Vec::with_capacity(costs.contexts.len());
         for ((cost, &off_cpu), &place) in costs.contexts.iter().zip(&off_cpu).zip(&merged) {
             contexts.push(thread_context(place, cost, off_cpu, &scene.scale));
@@ -231,11 +231,12 @@ impl Collector {
             Some(scheduler) => {
                 let mut off_cpu = scheduler.take(record.root_ref, record.tid);
                 off_cpu.add(scheduler.take(0, record.tid));
+                off_cpu.preempted_ns = off_cpu.preempted_ns.map(|known| known + between_ns);
                 off_cpu.within(ns(application))
             }
         };
         let lifetime_ns = ns((end.0 - start.0) as f64);
-        // As of when it last asked, it says nothing of what came after.
+        // A value from when the thread last asked doesn't include what came after.
         let final_cpu_ns = if record.cpu_is_final == 1 { record.cpu_ns } else { 0 };
         let unattributed_ns = match scene.scheduler {
             Some(_) => 0.0,
@@ -274,14 +275,15 @@ impl Collector {
         self.threads.push(collected);
     }
 
-    /// Time off the CPU by context: from the scheduler where it was asked, by name otherwise.
+    /// Returns the time off the CPU by context: from the scheduler if that was observed, otherwise estimated by name; and
+    /// the time for which other threads had the processor during calls that were not timed.
     fn off_cpu(
         &self,
         scene: &mut Scene<'_>,
         thread: Thread<'_>,
         costs: &[Cost],
         imports: &[u32],
-    ) -> Vec<OffCpu> {
+    ) -> (Vec<OffCpu>, f64) {
         let self_ns = |cost: &Cost| cost.self_time * scene.scale.ns_per_tick;
         let Some(scheduler) = &mut scene.scheduler else {
             let by_name = |(cost, &import): (&Cost, &u32)| OffCpu {
@@ -289,18 +291,24 @@ impl Collector {
                 preempted_ns: None,
                 measured: Measured::NOTHING,
             };
-            return costs.iter().zip(imports).map(by_name).collect();
+            return (costs.iter().zip(imports).map(by_name).collect(), 0.0);
         };
         let mut off_cpu = vec![OffCpu::default(); costs.len()];
         for context in thread.contexts() {
-            // Where the self time of a folded context is.
+            // The scope has the self time of a folded context.
             let scope = costs[context.number as usize].scope as usize;
             off_cpu[scope].add(scheduler.take(context.reference, thread.record().tid));
         }
-        costs.iter().zip(off_cpu).map(|(cost, off_cpu)| off_cpu.within(self_ns(cost))).collect()
+        let mut between_ns = 0.0;
+        let within = costs.iter().zip(off_cpu).map(|(cost, off_cpu)| {
+            let (off_cpu, outside_ns) = off_cpu.of_timed(cost);
+            between_ns += outside_ns;
+            off_cpu.within(self_ns(cost))
+        });
+        (within.collect(), between_ns)
     }
 
-    /// The row but for its figures.
+    /// Makes the row without its figures.
     fn thread_row(
         &mut self,
         scene: &Scene<'_>,
@@ -350,7 +358,7 @@ impl Collector {
         }
     }
 
-    /// Adds what the thread's calls were asked to do, and gives the means by API.
+    /// Adds the arguments of the thread's calls; returns their means by API.
     fn add_arguments(
         &mut self,
         scene: &Scene<'_>,
@@ -376,7 +384,7 @@ impl Collector {
         by_api.iter().filter_map(|(&api, sums)| Some((api, sums.mean()?))).collect()
     }
 
-    /// What the thread spent in each API, by number of the API.
+    /// Returns what the thread spent in each API, by number of the API.
     fn thread_apis(
         &mut self,
         costs: &[Cost],
@@ -414,7 +422,7 @@ impl Collector {
             }
         };
         let by_api = || by_api.chunk_by(|&a, &b| api_of(a) == api_of(b));
-        // There are many such lists: none takes more than it needs.
+        // There are many such lists, so none may take more memory than it needs.
         let mut apis = Vec::with_capacity(by_api().count());
         apis.extend(by_api().map(of_one_api));
         apis
@@ -425,7 +433,7 @@ impl Collector {
         self.span = Some((first.min(start), last.max(end)));
     }
 
-    /// What is known now that all parts are in.
+    /// Completes the tables after all parts were added.
     pub(super) fn finish(mut self) -> Self {
         let anything = self.processes.iter().any(|row| row.syscalls != SyscallsState::None);
         self.not_seen.syscalls.finish(anything);
@@ -443,7 +451,7 @@ fn thread_context(place: u32, cost: &Cost, off_cpu: OffCpu, scale: &Scale) -> Th
     }
 }
 
-/// What was seen of a thread's creation, with what was loaded at its addresses.
+/// Returns what was seen of a thread's creation, with what was loaded at its addresses.
 fn creation(scene: &Scene<'_>, thread: Thread<'_>, start: Ticks) -> ThreadCreation {
     let Some(origin) = thread.origin() else { return ThreadCreation::default() };
     let places = |avmas: &[u64]| -> Vec<CodeAddress> {
@@ -458,7 +466,7 @@ fn creation(scene: &Scene<'_>, thread: Thread<'_>, start: Ticks) -> ThreadCreati
     }
 }
 
-/// Takes what watching the system calls cost out of the times of a thread.
+/// Subtracts the overhead of observing system calls from a thread's times.
 fn take_out_tracing(scene: &mut Scene<'_>, thread: Thread<'_>, costs: &mut ThreadCosts) {
     let Some(cost) = &mut scene.tracing_cost else { return };
     let ThreadRecord { tid, root_ref, .. } = *thread.record();

@@ -1,17 +1,18 @@
-//! Time outside of library calls: whose code it is, and what of it is nobody's.
+//! Attributes the time outside of library calls to the object whose code ran, and finds the part that can't be
+//! attributed.
 
 use crate::costs::Cost;
 use crate::names::Names;
 use crate::rows::ThreadRow;
 use crate::sums::Scale;
 
-/// Libraries whose start routines run what they are given. The object that their argument points to begins with the
-/// function that is run, or with the table of functions of its class: in whose object that is, the thread is at home.
-/// (Pools of GLib's are made so with a function of GLib's own.)
+/// Libraries whose start routines run a given function. The object that the start routine's argument points to begins
+/// with the function that is run, or with the virtual table of its class: the thread's own code is that of the object
+/// that contains it. (Thread pools of GLib are created with a function of GLib itself.)
 const RUNTIMES: [&str; 5] =
     ["libstdc++.so", "libc++.so", "libglib-2.0.so", "libQt5Core.so", "libQt6Core.so"];
 
-/// The object that a thread's own code is in, by number.
+/// Returns the number of the object to which a thread's own code is attributed.
 pub(super) fn object(row: &ThreadRow, names: &Names, executable: u32) -> u32 {
     let Some(start) = row.start_routine.and_then(|routine| routine.object) else {
         return executable;
@@ -21,14 +22,16 @@ pub(super) fn object(row: &ThreadRow, names: &Names, executable: u32) -> u32 {
         return start;
     }
     let runs = row.creation.words.first().and_then(|word| word.object);
-    // What it was made to run is not known of a thread whose creation was not seen.
+    // If the creation was not seen, it is unknown what the thread was made to run.
     runs.unwrap_or(if row.creation.words.is_empty() { start } else { executable })
 }
 
-/// How long others had the processor during calls that were not timed: those are taken to last as long as the ones that
-/// were, and of these, none counts for others in which that happened. So it is missing there, and looks like own code.
+/// Returns the time for which other threads had the processor during calls that were not timed. Such calls are
+/// assumed to take as long as those that were timed, but samples during which the thread was preempted don't count
+/// for others. So this time is missing there, and looks like time in own code.
 ///
-/// A thread that could have run for `ready_ns`, and did for `cpu_ns`, was kept from it everywhere in the same proportion.
+/// If a thread was ready to run for `ready_ns` while others ran, and ran for `cpu_ns`, it is assumed to have been
+/// preempted everywhere in the same proportion.
 pub(super) fn unattributed_ns(contexts: &[Cost], scale: &Scale, cpu_ns: f64, ready_ns: f64) -> f64 {
     if cpu_ns <= 0.0 || ready_ns <= cpu_ns {
         return 0.0;

@@ -1,4 +1,4 @@
-//! In which parts the threads of a run are gone through, and what measures all of them.
+//! Splits the threads of a run into the parts that workers go through.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use crate::common_time::CommonTime;
 use crate::image::Image;
 use crate::workers::{PART, parts};
 
-/// What all images are measured by.
+/// The scales that are common to all images.
 #[derive(Clone)]
 pub(super) struct Scales {
     pub(super) ns_per_reference_tick: f64,
@@ -16,7 +16,7 @@ pub(super) struct Scales {
     run_start: Ns,
 }
 
-/// Threads of one image, by place in its recording.
+/// Threads of one image, by number in its recording.
 pub(super) struct Part {
     pub(super) process: usize,
     pub(super) threads: Range<usize>,
@@ -24,12 +24,11 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// The parts of `images` that are selected. They are the same whoever works on them, so that
-    /// sums are.
+    /// Returns the selected parts of `images`. They don't depend on the number of workers, so that sums don't either.
     pub(super) fn all(images: &[Image], selection: Selection) -> Vec<Self> {
         let of_image = |(process, image): (usize, &Image)| {
             let sizes = || image.recording.threads().map(|thread| thread.contexts().len());
-            // Of threads with one id, the first gets what belongs to no context.
+            // If several threads have one id, the first gets what belongs to no context; so they must be in one part.
             let least = if image.syscalls.is_some() { usize::MAX } else { PART };
             let mut ranges = parts(sizes(), least);
             if ranges.is_empty() {

@@ -1,4 +1,4 @@
-//! From what was collected to sorted tables.
+//! Makes sorted tables of what was collected.
 
 use std::collections::BTreeMap;
 
@@ -20,10 +20,10 @@ use crate::sums::Sums;
 use crate::syscalls::{self, Surroundings};
 use crate::walk::{Forest, NOBODY, Step};
 
-/// What time of which nobody knows whose it is is called.
+/// The name for time that can't be attributed.
 const NOT_ATTRIBUTED: &str = "[not attributed]";
 
-/// Makes figures of sums.
+/// Converts sums to figures.
 #[derive(Clone, Copy)]
 struct Ruler {
     whole_ns: f64,
@@ -31,7 +31,7 @@ struct Ruler {
 }
 
 impl Ruler {
-    /// A time as a share of all.
+    /// Returns a time as a share of the total.
     fn share(&self, ns: f64) -> f64 {
         if self.whole_ns > 0.0 { ns / self.whole_ns } else { 0.0 }
     }
@@ -56,7 +56,7 @@ pub(super) fn from_collector(collector: Collector) -> Analysis {
     } = collector;
     contexts.sum_totals();
     let is_any_unattributed = threads.iter().any(|thread| thread.unattributed_ns > 0.0);
-    // Objects have numbers from now on.
+    // From here on, the numbers of objects are fixed.
     let nobody = if is_any_unattributed { names.mapped(NOT_ATTRIBUTED) } else { 0 };
     let used = threads
         .iter()
@@ -73,8 +73,8 @@ pub(super) fn from_collector(collector: Collector) -> Analysis {
     let unattributed: f64 = threads.iter().map(|thread| thread.unattributed_ns).sum();
 
     let of_threads = on_cpu.of_threads();
-    let (on_cpu, of_apis) = on_cpu::tables_of(&on_cpu, &names, &contexts);
-    let of_apis = (of_apis.as_slice(), on_cpu.sample_hz > 0);
+    let (on_cpu, by_number) = on_cpu::tables_of(&on_cpu, &names, &contexts);
+    let of_apis = (by_number.apis.as_slice(), on_cpu.sample_hz > 0);
     let (apis, new_api) = api_rows(&names, &by_api, of_apis, &ruler);
     let callers = caller_rows(&names, &by_import, &new_api, &ruler);
     let own_code = own_code(&threads);
@@ -97,7 +97,8 @@ pub(super) fn from_collector(collector: Collector) -> Analysis {
             .then_with(|| order(&a.measures, &b.measures))
             .then_with(|| a.path.cmp(&b.path))
     });
-    let (context_rows, row_of) = context_rows(&names, &contexts, &new_api, &ruler);
+    let (context_rows, row_of) =
+        context_rows(&names, &contexts, &by_number.contexts, &new_api, &ruler);
 
     let totals = sum_threads(threads.iter());
     add_process_totals(&mut processes, &threads);
@@ -146,7 +147,7 @@ fn order(a: &Measures, b: &Measures) -> std::cmp::Ordering {
     (b.self_ns, b.calls).cmp(&(a.self_ns, a.calls))
 }
 
-/// Sums over the contexts of each key; the outermost ones make up its total.
+/// Sums over the contexts of each key; only the outermost contexts count for the total.
 fn sum_by(
     contexts: &Contexts,
     forest: &Forest,
@@ -166,7 +167,7 @@ fn sum_by(
     sums
 }
 
-/// The table of APIs, and the place in it of each API.
+/// Returns the table of APIs, and the index in it of each API.
 fn api_rows(
     names: &Names,
     by_api: &[Sums],
@@ -201,7 +202,7 @@ fn api_rows(
     (rows.into_iter().map(|(_, row)| row).collect(), new_api)
 }
 
-/// The sums of APIs in the order of their table.
+/// Returns the sums of APIs in the order of their table.
 fn in_new_order(by_api: &[Sums], new_api: &[u32]) -> Vec<Sums> {
     let mut sums = vec![Sums::default(); by_api.len()];
     for (old, &new) in by_api.iter().zip(new_api) {
@@ -236,7 +237,7 @@ fn caller_rows(
     rows
 }
 
-/// What each object ran, in its row, or in one of its own if it was never called.
+/// Adds the time on the CPU of each object to its row, or to a new row if it was never called.
 fn add_on_cpu(libraries: &mut Vec<LibraryRow>, on_cpu: &OnCpu, names: &Names) {
     if on_cpu.sample_hz > 0 {
         libraries.iter_mut().for_each(|row| row.on_cpu = Some(SampledTime::default()));
@@ -251,7 +252,7 @@ fn add_on_cpu(libraries: &mut Vec<LibraryRow>, on_cpu: &OnCpu, names: &Names) {
             None => {
                 let kind = LibraryKind::Library;
                 let row = library_row(names, kind, of_object.object, Measures::default());
-                // Nobody waits in what is never called.
+                // There are no waits in an object that is never called.
                 let off_cpu = Measured::default().off_cpu();
                 libraries.push(LibraryRow { on_cpu: Some(of_object.time), off_cpu, ..row });
             }
@@ -259,7 +260,7 @@ fn add_on_cpu(libraries: &mut Vec<LibraryRow>, on_cpu: &OnCpu, names: &Names) {
     }
 }
 
-/// What threads spent in their own code, by object, and whether that is an application.
+/// Time that threads spent in their own code, by object, and whether that is an application.
 type OwnCode = BTreeMap<(bool, u32), Sums>;
 
 fn own_code(threads: &[CollectedThread]) -> OwnCode {
@@ -275,7 +276,7 @@ fn own_code(threads: &[CollectedThread]) -> OwnCode {
     all
 }
 
-/// Calls of each library, and the threads that are at home there.
+/// Makes the rows of calls of each library, and of threads whose own code is in it.
 fn library_rows(
     names: &Names,
     by_object: &[Sums],
@@ -303,7 +304,7 @@ fn library_rows(
     rows
 }
 
-/// One row for each executable: the time of the threads that run it.
+/// Makes one row for each executable: the time of the threads that run it.
 fn application_rows(
     names: &Names,
     own_code: &OwnCode,
@@ -331,10 +332,11 @@ fn library_row(names: &Names, kind: LibraryKind, object: u32, measures: Measures
     }
 }
 
-/// The rows, and the row of each merged context.
+/// Returns the rows, and the row of each merged context.
 fn context_rows(
     names: &Names,
     contexts: &Contexts,
+    on_cpu_ns: &[f64],
     new_api: &[u32],
     ruler: &Ruler,
 ) -> (Vec<ContextRow>, Vec<u32>) {
@@ -352,6 +354,7 @@ fn context_rows(
                 caller: import.caller,
                 api: new_api[import.api as usize],
                 argument: context.sums.arguments.as_ref().and_then(|sums| sums.row()),
+                on_cpu_ns: Ns::from_f64(on_cpu_ns[at as usize]),
                 measures: ruler.measure(&context.sums),
             });
             row_of[at as usize] = row;
@@ -389,7 +392,7 @@ fn thread_row(
     row
 }
 
-/// Waits and preemptions, where the scheduler told.
+/// Returns waits and preemptions, if the scheduler was observed.
 fn blocked_and_runnable(off_cpu: OffCpu) -> (Option<Ns>, Option<Ns>) {
     let preempted = off_cpu.preempted_ns.map(Ns::from_f64);
     (preempted.map(|_| Ns::from_f64(off_cpu.wait_ns)), preempted)

@@ -1,18 +1,18 @@
-//! Threads, before all is known of the run.
+//! Threads while the run is being collected.
 
 use crate::names::Renumbered;
 use crate::off_cpu::{Measured, OffCpu};
 use crate::rows::{ThreadCreation, ThreadRow};
 use crate::uncertainty::Uncertainty;
 
-/// A thread's row, to be completed when all is known.
+/// A thread's row, to be completed at the end.
 pub(super) struct CollectedThread {
-    /// All is there but the share of its measures.
+    /// Complete except for the share of its measures.
     pub(super) row: ThreadRow,
     pub(super) is_own_code_application: bool,
     pub(super) self_ns: f64,
     pub(super) off_cpu: OffCpu,
-    /// In library calls, in its own code, and in what chase did there.
+    /// Time in library calls, in own code, and of chase's overhead.
     pub(super) measured: Measured,
     pub(super) lifetime_ns: f64,
     pub(super) application_ns: f64,
@@ -25,7 +25,7 @@ pub(super) struct CollectedThread {
 }
 
 impl CollectedThread {
-    /// Replaces the numbers of a part by those of the whole.
+    /// Replaces the numbers used in a part by those of the whole run.
     pub(super) fn renumber(&mut self, numbers: &Renumbered, places: &[u32]) {
         self.row.own_object = numbers.objects[self.row.own_object as usize];
         let ThreadRow { start_routine, creation_site, creation, apis, contexts, .. } =

@@ -1,22 +1,22 @@
-//! A wait by itself, as the critical path has it.
+//! A single wait, for the critical path.
 
 use serde::Serialize;
 
 use super::{Purpose, WaitObject};
 use crate::address::CodeAddress;
 
-/// A wait on the path.
+/// A wait on the critical path.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct PathWait {
     /// The API, by number in [`Analysis::apis`](crate::Analysis::apis).
     pub api: Option<u32>,
     /// Return address of the call.
     pub site: Option<CodeAddress>,
-    /// A process that the addresses are of.
+    /// A process in which the addresses are valid.
     #[serde(skip)]
     pub process: usize,
-    /// What for.
+    /// What is waited for.
     pub object: WaitObject,
-    /// What it means.
+    /// What the wait means.
     pub purpose: Purpose,
 }

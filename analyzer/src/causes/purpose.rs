@@ -1,4 +1,4 @@
-//! What it means to wait somewhere: for a lock, for work, for a file.
+//! What a wait means: for a lock, for work, for a file.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{CauseRow, PartyKind, WaitObject};
 use crate::blocking::{Cause, cause_of};
 
-/// What threads wait for, as far as it can be told.
+/// What threads wait for, as far as it can be found out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Purpose {
@@ -21,9 +21,9 @@ pub enum Purpose {
     Allocator,
     /// The lock of the Python interpreter.
     Interpreter,
-    /// A condition that another thread is to make true.
+    /// A condition that another thread makes true.
     Condition,
-    /// Something that another thread is to hand over: by a semaphore, a pipe, a futex of somebody's own.
+    /// Something that another thread hands over: by a semaphore, a pipe, or a runtime's own futex.
     Handover,
     /// All others, at a barrier.
     Barrier,
@@ -37,7 +37,7 @@ pub enum Purpose {
     Readiness,
     /// The other end of a connection.
     Network,
-    /// A file to be written for good.
+    /// A file to be written to the disk.
     Sync,
     /// A file.
     File,
@@ -47,26 +47,28 @@ pub enum Purpose {
     Other,
 }
 
-/// What is known of a wait. Names are asked for only where they matter.
+/// What is known of a wait. Names are only looked up if they matter.
 pub(super) struct Seen<'a> {
     /// The system call.
     pub(super) syscall: u32,
     /// The API, or empty.
     pub(super) symbol: &'a str,
-    /// Whether it is for a mutex, whose owner was seen.
+    /// Whether it is for a mutex whose owner was seen.
     pub(super) is_owned: bool,
     /// The file.
     pub(super) file: Option<&'a str>,
-    /// The variable that is waited on.
+    /// Looks up the variable that is waited on.
     pub(super) variable: &'a dyn Fn() -> Option<String>,
-    /// The functions that call, what was inlined first.
+    /// Looks up the calling functions, what was inlined first.
     pub(super) functions: &'a dyn Fn() -> Vec<String>,
+    /// The same of who ended the wait.
+    pub(super) waker_functions: &'a dyn Fn() -> Vec<String>,
 }
 
-/// The variable that all of CPython's state is in.
+/// The variable that contains all state of CPython.
 const PYTHON: &str = "_PyRuntime";
 
-/// What hands out memory, and takes it back.
+/// Functions that allocate and free memory.
 pub(crate) const ALLOCATOR: &[&str] = &[
     "malloc",
     "calloc",
@@ -114,7 +116,7 @@ impl Purpose {
         }
         match cause_of(symbol) {
             Some(Cause::Condition | Cause::Lock) if in_python() => Self::Interpreter,
-            // Who is woken for a condition may have to wait for its mutex, until who told it lets go of that.
+            // A thread woken for a condition may have to wait for its mutex, until the signalling thread unlocks it.
             Some(Cause::Condition) => Self::Condition,
             _ if seen.is_owned => Self::Lock,
             Some(Cause::Lock) if symbol.contains("rwlock") => {
@@ -129,31 +131,35 @@ impl Purpose {
             Some(Cause::Join) => Self::Join,
             // Runtimes with locks of their own call futex themselves; their functions have names.
             None if symbol == "syscall" || symbol.is_empty() => {
-                Self::by_function(&(seen.functions)())
+                Self::by_function(&(seen.functions)(), seen.waker_functions)
             }
-            // Semaphores; and the locks inside of a library, as of a stream.
+            // Semaphores, and locks inside of a library, for example of a stream.
             _ => Self::Handover,
         }
     }
 
-    fn by_function(functions: &[String]) -> Self {
+    fn by_function(functions: &[String], waker: &dyn Fn() -> Vec<String>) -> Self {
         let any = |part: &str| functions.iter().any(|name| name.contains(part));
+        // A barrier may be made of a condition: who comes last tells the others, inside of the barrier.
+        let is_barrier = || waker().iter().any(|name| name.contains("arrier"));
         match () {
+            () if any("arrier") => Self::Barrier,
             () if any("read_contended") => Self::ReadLock,
             () if any("write_contended") => Self::WriteLock,
             () if any("lock_contended") || any("lock_slow") => Self::Lock,
+            () if any("ondvar") && is_barrier() => Self::Barrier,
             () if any("ondvar") || any("park") => Self::Condition,
             () => Self::Handover,
         }
     }
 
-    /// Whether another thread is to do something first.
+    /// Whether another thread has to do something first.
     #[must_use]
     pub fn is_handover(self) -> bool {
         matches!(self, Self::Condition | Self::Handover)
     }
 
-    /// Whether one thread keeps others from going on.
+    /// Whether one thread keeps others from continuing.
     #[must_use]
     pub fn is_lock(self) -> bool {
         matches!(
@@ -163,8 +169,8 @@ impl Purpose {
     }
 }
 
-/// Where threads end each other's waits for the same word of memory, which is no condition, it is a lock: who hands
-/// something over waits for something else.
+/// Recognises locks: if threads end each other's waits for the same word of memory, and it is no condition, it is a
+/// lock. Threads that hand something over wait for something else.
 pub(super) fn find_locks(rows: &mut [CauseRow]) {
     let mut of_objects: BTreeMap<_, (BTreeSet<u32>, BTreeSet<u32>)> = BTreeMap::new();
     let key = |row: &CauseRow| match &row.object {

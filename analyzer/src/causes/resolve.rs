@@ -1,4 +1,4 @@
-//! What references, thread ids and addresses in files stand for.
+//! Resolves references, thread ids and addresses in files.
 
 use std::collections::HashMap;
 
@@ -21,24 +21,24 @@ use crate::syscalls::Places;
 
 /// `futex(2)`.
 const FUTEX: u32 = 202;
-/// Where the words that threads wait on are in a `pthread_cond_t`, and in a `pthread_rwlock_t`: two words each, in an object that is
-/// aligned to 8 (glibc since 2.25, `struct_mutex.h` and `bits/thread-shared-types.h`).
+/// Offsets of the words that threads wait on in a `pthread_cond_t`, and in a `pthread_rwlock_t`: two words each, in
+/// an object that is aligned to 8 (glibc since 2.25, `struct_mutex.h` and `bits/thread-shared-types.h`).
 const IN_CONDITION: u64 = 40;
 const IN_RWLOCK: u64 = 8;
 
-/// What is known of the threads, contexts and addresses of all images.
+/// The threads, contexts and addresses of all images.
 pub(crate) struct Run<'a> {
     analysis: &'a Analysis,
     groups: &'a Groups,
     naming: &'a dyn NamingPlaces,
     images: Vec<Option<OfImage>>,
-    /// By process id and the moment when watching it began.
+    /// Images by process id and the time at which watching began.
     by_began: HashMap<(u32, u64), usize>,
-    /// By process id: the latest image.
+    /// The latest image by process id.
     by_pid: HashMap<u32, usize>,
 }
 
-/// Of an image that was watched: its threads by number in the analysis, its contexts by API.
+/// An image that was watched: its threads by number in the analysis, its contexts by API.
 struct OfImage {
     places: Places,
     addresses: AddressMap,
@@ -95,7 +95,7 @@ impl<'a> Run<'a> {
         let Some(&group) = self.groups.of_thread.get(thread as usize) else { return };
         let object = self.object(process, row, api);
         let site = self.address(process, row.site);
-        // What is in no file is this process's own.
+        // Addresses in no file are specific to this process.
         let in_file = |address: &CodeAddress| address.svma.is_some();
         let own = match (&object, &site) {
             (WaitObject::Memory(address), _) if !in_file(address) => Some(process),
@@ -127,7 +127,7 @@ impl<'a> Run<'a> {
         note(&mut sums.wakers, self.waker(row));
     }
 
-    /// Where a thread waits in `api`, and for what.
+    /// Describes a wait of a thread in `api`.
     pub(crate) fn wait(&self, process: usize, row: &Recorded, api: Option<u32>) -> PathWait {
         let (object, site) = (self.object(process, row, api), self.address(process, row.site));
         let purpose = self.purpose(process, row, api, site.as_ref(), &object);
@@ -149,6 +149,12 @@ impl<'a> Run<'a> {
             _ => None,
         };
         let functions = || site.map_or_else(Vec::new, |site| self.naming.functions(process, site));
+        let waker_functions = || {
+            let waker = self.by_began.get(&(row.waker_pid, row.waker_began_ns));
+            let own = row.waker_kind == WAKER_THREAD && waker == Some(&process);
+            let site = self.address(process, row.waker_site).filter(|_| own);
+            site.map_or_else(Vec::new, |site| self.naming.functions(process, &site))
+        };
         let file = match object {
             WaitObject::File { name } => Some(&**name),
             _ => None,
@@ -160,10 +166,11 @@ impl<'a> Run<'a> {
             file,
             variable: &variable,
             functions: &functions,
+            waker_functions: &waker_functions,
         })
     }
 
-    /// Who ended a wait, and which thread that is.
+    /// Returns who ended a wait, and the thread's number.
     pub(crate) fn waker(&self, row: &Recorded) -> (PartyKey, Option<u32>) {
         let name = until_nul(&row.waker_name);
         match row.waker_kind {
@@ -174,7 +181,8 @@ impl<'a> Run<'a> {
                     None => ((PartyKind::Process, None, None, None, name, None), None),
                 }
             }
-            // One that ends is no longer watched when it wakes who waits for that: its first thread stands for it.
+            // A process that is ending is not watched any more when it wakes those that wait for its end: its first
+            // thread stands for it.
             WAKER_PROCESS => match self.by_pid.get(&row.waker_pid) {
                 Some(&at) => self.thread(at, 0, row.waker_pid, 0),
                 None => ((PartyKind::Process, None, None, None, name, None), None),
@@ -196,12 +204,12 @@ impl<'a> Run<'a> {
         let (thread, api) = self.place(process, reference, tid);
         let group = thread.and_then(|thread| self.groups.of_thread.get(thread as usize).copied());
         let site = self.address(process, site).map(|site| shared(site, None));
-        // What is in no file is this process's own.
+        // Addresses in no file are specific to this process.
         let own = site.filter(|site| site.svma.is_none()).map(|_| process);
         ((PartyKind::Thread, group, api, site, String::new(), own), thread)
     }
 
-    /// The thread, by number in the analysis, and the API.
+    /// Returns the thread, by number in the analysis, and the API.
     pub(crate) fn place(
         &self,
         process: usize,
@@ -210,7 +218,7 @@ impl<'a> Run<'a> {
     ) -> (Option<u32>, Option<u32>) {
         let Some(image) = &self.images[process] else { return (None, None) };
         let (thread, place) = image.places.place_of(reference, tid);
-        // What stands for no context is beyond all numbers.
+        // The place for no context is beyond all APIs.
         (thread, Some(place).filter(|&api| (api as usize) < self.analysis.apis.len()))
     }
 
@@ -226,7 +234,7 @@ impl<'a> Run<'a> {
                 _ => WaitObject::File { name: until_nul(&row.name) },
             };
         }
-        // A thread that waits for a condition waits for the mutex as well before it goes on: that has an owner.
+        // A thread that waits for a condition also waits for the mutex before it continues, and that has an owner.
         let symbol = api.map_or("", |api| &*self.analysis.apis[api as usize].symbol);
         let symbol = symbol.trim_start_matches('_');
         let start = match () {
@@ -249,7 +257,7 @@ fn nobody(kind: PartyKind) -> PartyKey {
     (kind, None, None, None, String::new(), None)
 }
 
-/// An address without where its file happened to be in one process of several.
+/// Makes an address in a file independent of the process.
 fn shared(address: CodeAddress, own: Option<usize>) -> CodeAddress {
     match address.svma {
         Some(svma) if own.is_none() => CodeAddress { avma: svma, ..address },

@@ -10,21 +10,21 @@ use crate::rows::WaitSource;
 use crate::sums::Sums;
 use crate::syscalls::{OfApi, SyscallRow};
 
-/// Relative error of a quantile of the histogram.
+/// The relative error of a quantile of the histogram.
 const QUANTILE_ERROR: f64 = 0.0625;
-/// Of fewer calls, the spread is not known.
+/// With fewer calls, the spread is unknown.
 const ENOUGH_CALLS: u64 = 20;
 
-/// What the time of a call was spent on, mean over the calls, in ns.
+/// What the time of a call was spent on, as means over the calls in ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Parts {
     /// The API's own code, on the CPU.
     pub code_ns: f64,
-    /// System calls made by itself, on the CPU.
+    /// System calls that it made itself, on the CPU.
     pub syscalls_ns: f64,
     /// Waiting.
     pub wait_ns: f64,
-    /// Ready to run while another thread did.
+    /// Ready to run while another thread ran.
     pub preempted_ns: f64,
     /// Library calls made inside.
     pub nested_ns: f64,
@@ -67,15 +67,15 @@ pub(super) struct Figures {
     pub(super) p50_ns: Option<f64>,
     pub(super) p999_ns: Option<f64>,
     pub(super) wait_share: Option<f64>,
-    /// Where the durations of the middle 90 % of the calls lie, and not nearer; `None` for too few.
+    /// The range of the durations of the middle 90 % of the calls; `None` if there are too few.
     pub(super) middle_ns: Option<(f64, f64)>,
-    /// `None` where nobody looked.
+    /// `None` if they were not observed.
     pub(super) syscalls: Option<RunSyscalls>,
     /// Sums over the run, to be divided by the calls of all runs.
     pub(super) parts_ns: Parts,
 }
 
-/// What an API made of system calls in one run, with those made in library calls inside.
+/// The system calls of an API in one run, including those made in library calls inside.
 pub(super) struct RunSyscalls {
     /// Calls by number.
     pub(super) by_number: BTreeMap<u32, f64>,
@@ -84,13 +84,13 @@ pub(super) struct RunSyscalls {
 }
 
 impl Figures {
-    /// `None` where the run does not call it.
+    /// Returns `None` if the run does not call it.
     pub(super) fn of_api(of: &Run<'_>, name: &ApiName) -> Option<Self> {
         let run = of.analysis;
         let apis = of.apis.get(&(&*name.library, &*name.symbol))?;
         let mut sums = Sums::default();
         for &at in apis {
-            // Versions of one symbol.
+            // An API may be several versions of one symbol.
             sums.add(&run.api_sums[at]);
             sums.total_ns += run.api_sums[at].total_ns;
             sums.total_is_cut |= run.api_sums[at].total_is_cut;
@@ -125,7 +125,7 @@ impl Figures {
     }
 }
 
-/// What the time was spent on.
+/// Returns what the time was spent on.
 fn parts(run: &Run<'_>, apis: &[usize], sums: &Sums) -> Parts {
     let syscall_cpu: f64 = run.syscalls_of(apis).map(|row| row.measures.cpu_ns.as_f64()).sum();
     let wait = sums.off_cpu.wait_ns;
@@ -155,7 +155,7 @@ fn syscalls_of(run: &Run<'_>, apis: &[usize]) -> Option<RunSyscalls> {
     Some(found)
 }
 
-/// Where the waits of all runs of a side are from, if that is one source.
+/// Returns how waits were measured in all runs of a side, if in one way.
 pub(super) fn wait_source(side: &[Analysis]) -> WaitSource {
     let mut sources = side.iter().map(Analysis::wait_source);
     let first = sources.next().unwrap_or_default();

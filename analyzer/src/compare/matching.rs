@@ -1,4 +1,4 @@
-//! Which API of one side is which of the other.
+//! Matches the APIs of one side with those of the other.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::analysis::Analysis;
 
-/// An API by what it is called: the same in all recordings.
+/// An API by its name, which is the same in all recordings.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct ApiName {
     /// Soname of its library, or the name of the file.
@@ -15,7 +15,7 @@ pub struct ApiName {
     pub symbol: String,
 }
 
-/// An API of each side; at least one of them is there.
+/// An API of each side; at least one of them exists.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Pair {
     /// Before.
@@ -24,8 +24,8 @@ pub struct Pair {
     pub after: Option<ApiName>,
 }
 
-/// Matches the APIs of two sides by library and symbol, and what is left by symbol alone where
-/// that can mean but one. What then is left stands alone.
+/// Matches the APIs of two sides by library and symbol, and the remaining ones by symbol alone where that is
+/// unambiguous. APIs without a match stand alone.
 #[must_use]
 pub fn match_apis(before: &[Analysis], after: &[Analysis]) -> Vec<Pair> {
     let (before, after) = (names(before), names(after));
@@ -64,7 +64,7 @@ fn by_symbol<'n>(names: &[&'n ApiName]) -> BTreeMap<&'n str, Vec<&'n ApiName>> {
     by_symbol
 }
 
-/// The symbol without the hash that Rust's compiler ends it with, which each build changes.
+/// Removes the hash that Rust's compiler appends to a symbol, which differs between builds.
 fn plain(symbol: &str) -> &str {
     const HASH: usize = "17h0123456789abcdefE".len();
     let Some(at) = symbol.len().checked_sub(HASH) else { return symbol };

@@ -1,11 +1,11 @@
 //! The Mann-Whitney rank test (also known as Wilcoxon's rank-sum test).
 
-/// Up to so many values together the distribution is computed, beyond it is approximated by a
-/// normal one.
+/// Up to this total number of values the distribution is computed exactly; beyond, it is approximated by a normal
+/// one.
 const EXACT: usize = 60;
 
-/// Probability that values of one distribution, split at random, have rank sums that lie as far
-/// apart as those of `a` and `b`, on either side. `None` where either is empty.
+/// Returns the probability that values of one distribution, split at random, have rank sums at least as far apart as
+/// those of `a` and `b`, in either direction. `None` if either is empty.
 pub(super) fn p_value(a: &[f64], b: &[f64]) -> Option<f64> {
     if a.is_empty() || b.is_empty() {
         return None;
@@ -13,7 +13,7 @@ pub(super) fn p_value(a: &[f64], b: &[f64]) -> Option<f64> {
     let ranks = double_ranks(a, b);
     let (n, all) = (a.len(), ranks.len());
     let sum: usize = ranks[..n].iter().sum();
-    // Of doubled ranks, whose mean is all + 1.
+    // For doubled ranks, whose mean is all + 1.
     let mean = n * (all + 1);
     let distance = sum.abs_diff(mean);
     if distance == 0 {
@@ -22,7 +22,7 @@ pub(super) fn p_value(a: &[f64], b: &[f64]) -> Option<f64> {
     Some(if all <= EXACT { exact(&ranks, n, mean, distance) } else { normal(&ranks, n, distance) })
 }
 
-/// Twice the rank of each value among all, of equal ones the mean; those of `a` come first.
+/// Returns twice the rank of each value among all; equal values get the mean. Those of `a` come first.
 fn double_ranks(a: &[f64], b: &[f64]) -> Vec<usize> {
     let values: Vec<f64> = a.iter().chain(b).copied().collect();
     let rank = |value: &f64| {
@@ -55,7 +55,7 @@ fn exact(ranks: &[usize], n: usize, mean: usize, distance: usize) -> f64 {
 fn normal(ranks: &[usize], n: usize, distance: usize) -> f64 {
     let all = ranks.len() as f64;
     let (n, m) = (n as f64, all - n as f64);
-    // The variance of a sum drawn without replacement holds with ties too.
+    // The variance of a sum drawn without replacement is also valid with ties.
     let mean = all + 1.0;
     let spread: f64 = ranks.iter().map(|&rank| (rank as f64 - mean).powi(2)).sum();
     let variance = n * m * spread / (all * (all - 1.0));
@@ -67,7 +67,7 @@ fn normal(ranks: &[usize], n: usize, distance: usize) -> f64 {
     two_sided(z)
 }
 
-/// 2 · (1 − Φ(z)), by formula 7.1.26 of Abramowitz and Stegun; its error is below 1.5e-7.
+/// Computes 2 · (1 − Φ(z)) by formula 7.1.26 of Abramowitz and Stegun, with an error below 1.5e-7.
 fn two_sided(z: f64) -> f64 {
     let x = z / std::f64::consts::SQRT_2;
     let t = 1.0 / (1.0 + 0.327_591_1 * x);

@@ -1,4 +1,4 @@
-//! What a comparison says.
+//! The result of a comparison.
 
 use std::collections::BTreeSet;
 
@@ -11,17 +11,17 @@ use crate::analysis::Analysis;
 use crate::rows::WaitSource;
 use crate::syscalls::syscall_name;
 
-/// A difference that comes by chance more rarely than this is called a change.
+/// Differences that are less likely than this by chance count as changes.
 const SIGNIFICANT: f64 = 0.05;
 
 /// Two sides compared.
 #[derive(Clone, Debug, Serialize)]
 pub struct Comparison {
-    /// Runs of each side.
+    /// The numbers of runs on each side.
     pub runs: (usize, usize),
-    /// What verdicts rest on.
+    /// What verdicts are based on.
     pub basis: Basis,
-    /// Where the waits of each side are from; where they differ, waits are not compared.
+    /// How waits were measured on each side; if in different ways, they are not compared.
     pub wait_sources: (WaitSource, WaitSource),
     /// The runs as wholes.
     pub totals: Totals,
@@ -29,15 +29,15 @@ pub struct Comparison {
     pub apis: Vec<ApiChange>,
 }
 
-/// What verdicts rest on.
+/// What verdicts are based on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Basis {
     /// A rank test over the runs.
     Ranks,
-    /// So few runs that no rank test could tell anything.
+    /// Too few runs for a rank test.
     TooFewRuns,
-    /// The distributions of single calls, of one run on a side.
+    /// The distributions of single calls, with one run on a side.
     Distributions,
 }
 
@@ -48,11 +48,11 @@ pub struct Change {
     pub before: Option<f64>,
     /// After.
     pub after: Option<f64>,
-    /// After less before.
+    /// After minus before.
     pub difference: Option<f64>,
     /// The difference as a fraction of before.
     pub relative: Option<f64>,
-    /// How probable so large a difference is by chance, with several runs on both sides.
+    /// The probability of so large a difference by chance, if both sides have several runs.
     pub p: Option<f64>,
 }
 
@@ -76,36 +76,36 @@ pub struct Totals {
 /// An API of both sides.
 #[derive(Clone, Debug, Serialize)]
 pub struct ApiChange {
-    /// Before; `None` where it was not called.
+    /// Before; `None` if it was not called.
     pub before: Option<ApiName>,
     /// After.
     pub after: Option<ApiName>,
-    /// What became of its time per call.
+    /// How its time per call has changed.
     pub verdict: Verdict,
     /// Its figures.
     #[serde(flatten)]
     pub metrics: Metrics,
-    /// System calls by number, with those made in library calls inside; most first.
+    /// System calls by number, including those made in library calls inside; most first.
     pub syscalls: Vec<SyscallChange>,
     /// What a call's time was spent on, before and after.
     pub parts: (Option<Parts>, Option<Parts>),
 }
 
-/// What became of the time per call.
+/// How the time per call has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// It became longer.
+    /// It is longer.
     Slower,
-    /// It became shorter.
+    /// It is shorter.
     Faster,
-    /// It may have stayed the same.
+    /// It may be the same.
     NoClearChange,
-    /// There were too few calls or runs to tell.
+    /// There are too few calls or runs to decide.
     TooFew,
-    /// Called before only.
+    /// Only called before.
     OnlyBefore,
-    /// Called after only.
+    /// Only called after.
     OnlyAfter,
 }
 
@@ -114,9 +114,9 @@ pub enum Verdict {
 pub struct Metrics {
     /// Calls.
     pub calls: Change,
-    /// Mean time of a call, with the library calls made inside.
+    /// Mean time of a call, including the library calls made inside.
     pub time_per_call_ns: Change,
-    /// The same without them.
+    /// Mean self time of a call.
     pub self_per_call_ns: Change,
     /// Self time of all calls.
     pub self_ns: Change,
@@ -124,13 +124,13 @@ pub struct Metrics {
     pub share: Change,
     /// Median time of a call.
     pub p50_ns: Change,
-    /// 99.9 % of the calls took no longer.
+    /// 99.9th percentile of a call's time.
     pub p999_ns: Change,
     /// Waits as a fraction of self time.
     pub wait_share: Change,
-    /// System calls per call, with those made in library calls inside.
+    /// System calls per call, including those made in library calls inside.
     pub syscalls_per_call: Change,
-    /// Those that failed, per call.
+    /// System calls that failed, per call.
     pub syscall_errors_per_call: Change,
 }
 
@@ -199,7 +199,7 @@ fn basis((before, after): (usize, usize)) -> Basis {
     if before <= 1 || after <= 1 {
         return Basis::Distributions;
     }
-    // The most different that ranks can be.
+    // The most extreme ranks possible.
     let (low, high): (Vec<f64>, Vec<f64>) = (
         (0..before).map(|i| i as f64).collect(),
         (0..after).map(|i| (before + i) as f64).collect(),
@@ -293,7 +293,7 @@ fn verdict(before: &[Figures], after: &[Figures], basis: Basis, time: &Change) -
             None => Verdict::TooFew,
         },
         Basis::Distributions => {
-            // Each run of one side must lie apart from each of the other.
+            // Each run of one side must be disjoint from each of the other.
             let mut verdicts = before.iter().flat_map(|before| {
                 after.iter().map(|after| match (before.middle_ns, after.middle_ns) {
                     (Some((_, end)), Some((start, _))) if end < start => Verdict::Slower,
@@ -308,7 +308,7 @@ fn verdict(before: &[Figures], after: &[Figures], basis: Basis, time: &Change) -
     }
 }
 
-/// Means over the calls of all runs.
+/// Returns means over the calls of all runs.
 fn parts(side: &[Figures]) -> Option<Parts> {
     let timed: f64 = side.iter().map(|figures| figures.timed).sum();
     let mean = |of: fn(&Parts) -> f64| side.iter().map(|f| of(&f.parts_ns)).sum::<f64>() / timed;

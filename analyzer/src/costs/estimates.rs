@@ -1,4 +1,4 @@
-//! Times that rest on some of the calls: what they can't exceed, and what stands for those of which none was timed.
+//! Times based on only some of the calls: their upper bounds, and estimates for contexts without any timed call.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -8,18 +8,19 @@ use crate::evidence::NORMAL_95;
 use crate::uncertainty::Uncertainty;
 use crate::walk::NOBODY;
 
-/// What may be wrong of each call alike, in ticks: a clock read doesn't wait for what the processor still has to finish, and a function of a
-/// few nanoseconds takes less where nothing waits for it.
+/// The systematic error of each call, in ticks: a clock read doesn't wait for unfinished instructions, and a function
+/// of a few nanoseconds takes less if nothing waits for its result.
 const PER_CALL_TICKS: f64 = 5.0;
 
-/// Makes estimates no longer than what there was: of the calls made in a call, or in a thread's own code, those that
-/// were all timed are certain, and the others have taken what is left at most. What is too much is taken off each in proportion
-/// to its variance, which is what least squares say of estimates with a known sum.
-/// (What a sample costs is no part of it: it is subtracted, as far as there is room.)
+/// Bounds estimates by the available time: of the calls made in a call, or in a thread's own code, the times of those
+/// that were all timed are certain, and the others can have taken at most the rest. The excess is subtracted from
+/// each in proportion to its variance, which is the least-squares solution for estimates with a known sum. (The cost
+/// of samples is not part of the estimates: it is subtracted as far as there is room.)
 pub(super) fn bound(contexts: &mut [Cost], lifetime: f64) {
     let place_of = |caller: u32| if caller == NOBODY { 0 } else { caller as usize + 1 };
     let duration = |context: &Cost| context.measured + context.open_time;
-    // Of the thread, then of each scope: time in it, that of the calls made in it, and which of them may be lowered.
+    // For the thread, then for each scope: the time in it, the time of the calls made in it, and which of these may
+    // be reduced.
     let mut inside = vec![0.0; contexts.len() + 1];
     let mut outside = vec![0.0; contexts.len() + 1];
     let mut estimates: Vec<Vec<usize>> = vec![Vec::new(); contexts.len() + 1];
@@ -33,11 +34,11 @@ pub(super) fn bound(contexts: &mut [Cost], lifetime: f64) {
             estimates[caller].push(at);
         }
     }
-    // Callers come before callees, so that what is left of a call is known when those inside are looked at.
+    // Callers come before callees, so a call's available time is final before those inside are processed.
     for caller in 0..estimates.len() {
         let mut excess = outside[caller] - inside[caller];
         let mut lowered = std::mem::take(&mut estimates[caller]);
-        // Whoever has no time left leaves the rest to the others.
+        // Estimates that have reached 0 leave the rest to the others.
         while excess > 0.0 && !lowered.is_empty() {
             let weight = |context: &Cost| {
                 let Uncertainty { variance, common } = context.uncertainty;
@@ -62,7 +63,7 @@ pub(super) fn bound(contexts: &mut [Cost], lifetime: f64) {
     }
 }
 
-/// Limits errors to what there was: neither the estimate nor what is left beside it can be wrong by more than all of it.
+/// Bounds errors: neither an estimate nor the remaining time can be wrong by more than both together.
 pub(super) fn limit_errors(contexts: &mut [Cost], application: &mut Uncertainty, lifetime: f64) {
     let limit = |uncertainty: &mut Uncertainty| {
         let most = lifetime / NORMAL_95;
@@ -75,10 +76,10 @@ pub(super) fn limit_errors(contexts: &mut [Cost], application: &mut Uncertainty,
     limit(application);
 }
 
-/// Estimates the time of framed calls in contexts where none of them was timed: the self time of a call
-/// is taken to be the mean over the thread's other contexts of the slot. (Their callees are known, and
-/// what was called more often than a few hundred times was timed.) They can't have taken longer than the call that they
-/// are in, if that is known. The error may be all of it.
+/// Estimates the time of framed calls in contexts where none was timed: the self time of a call is assumed to be the
+/// mean over the thread's other contexts of the slot. (Their callees are known, and whatever was called more than a
+/// few hundred times was timed.) It can't exceed that of the enclosing call, if known. The error may be as large as
+/// the estimate.
 pub(super) fn fill_in(
     contexts: &mut [Cost],
     application: &mut f64,
@@ -88,7 +89,7 @@ pub(super) fn fill_in(
     if !contexts.iter().any(is_unknown) {
         return;
     }
-    // Self time and calls of each slot where it is known, and calls in each scope.
+    // Self time and calls of each slot where these are known, and the number of calls in each scope.
     let mut known: HashMap<u32, (f64, u64)> = HashMap::new();
     let mut calls = vec![0_u64; contexts.len()];
     let mut is_whole = vec![true; contexts.len()];
@@ -104,7 +105,7 @@ pub(super) fn fill_in(
             *of = of.saturating_add(calls[at]);
         }
     }
-    // Callees first: what their callers have to give is known then. (A context may have come later than its scope.)
+    // Callees first: then it is known how much time their callers have left. (A context may be newer than its scope.)
     let mut unknown: Vec<_> = (0..contexts.len()).filter(|&at| is_unknown(&contexts[at])).collect();
     unknown.sort_by_key(|&at| Reverse(contexts[at].scope));
     for at in unknown {
@@ -134,8 +135,8 @@ pub(super) fn fill_in(
     }
 }
 
-/// Time that calls made in `caller` may have taken beside what is known: its own, and, as long as that is unknown, that
-/// of those further out.
+/// Returns how much time calls made in `caller` can have taken beside what is known: the caller's own, and, as long
+/// as that is unknown, that of its callers.
 fn time_around(contexts: &[Cost], is_whole: &[bool], caller: u32, application: f64) -> f64 {
     let (mut caller, mut time) = (caller, 0.0);
     while caller != NOBODY {

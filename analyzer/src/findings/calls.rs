@@ -1,26 +1,27 @@
-//! Calls that take long: the first one, rare ones, and very many short ones.
+//! Calls that take long: first ones, rare ones, and very many short ones.
 
 use std::collections::{BTreeMap, HashMap};
 
 use super::{Evidence, Finding, FindingKind, Inside};
+use crate::causes::PartyKind;
 use crate::clock::Ns;
 use crate::tail::{FirstCall, LEAST_CALLS, SlowCalls};
 
-/// A call that explains this share of the excess of the one that it was made in stands for it.
+/// A call that explains this share of the excess of its caller is reported instead of it.
 const EXPLAINS: f64 = 0.5;
-/// Threads with less than this share of the largest excess are not named.
+/// Threads with less than this share of the largest excess are not listed.
 const NAMED: f64 = 0.1;
-/// Slow calls that are a larger share of all are not rare.
+/// Slow calls that are a larger share of all calls are not rare.
 const RARE: f64 = 0.01;
-/// Calls shorter than this are tiny: work that small could be done by fewer, larger calls.
+/// Shorter calls are tiny: their work could be done by fewer, larger calls.
 const TINY_NS: f64 = 1_000.0;
-/// And there are many from here on.
+/// From this number on, calls are many.
 const MANY: u64 = 100_000;
-/// Least share of the group's lifetimes in tiny calls: a quarter dominates what a group does.
+/// The minimum share of the group's lifetimes in tiny calls: a quarter dominates what a group does.
 const DOMINATES: f64 = 0.25;
 
-/// Of the C library, what fewer and larger calls, or a value that is kept, can stand for. Of the others, as of the
-/// functions of the mathematical library, each does what its caller needs.
+/// Functions of the C library whose calls can be replaced by fewer and larger ones, or by a stored value. Each call
+/// of the others, as of the mathematical functions, does what its caller needs.
 const BATCHABLE: &[&str] = &[
     "fgetc",
     "getc",
@@ -63,7 +64,7 @@ const BATCHABLE: &[&str] = &[
     "syscall",
 ];
 
-/// Whether calls of an API might be fewer.
+/// Whether there could be fewer calls of an API.
 fn can_be_fewer(evidence: &Evidence<'_>, api: u32) -> bool {
     let row = &evidence.analysis.apis[api as usize];
     let is = |name: &str| row.library.starts_with(name);
@@ -76,23 +77,28 @@ fn can_be_fewer(evidence: &Evidence<'_>, api: u32) -> bool {
     }
 }
 
-/// Slow calls that stand for themselves, each counted in the innermost API that explains it.
+/// Slow calls, each counted in the innermost API that explains it.
 pub(super) struct Explained {
     firsts: Vec<FirstCall>,
     slow: Vec<SlowCalls>,
-    /// By thread and API.
+    /// Excess by thread and API.
     excess: HashMap<(u32, u32), f64>,
 }
 
 impl Explained {
     pub(super) fn new(evidence: &Evidence<'_>) -> Self {
         let waits = |api: u32| evidence.analysis.apis[api as usize].waits_for.is_some();
-        // Where the scheduler was asked: other threads ran instead, the function was not slow.
+        // If the scheduler was observed: other threads ran meanwhile, so the function was not slow.
         let preempted = |thread: u32, api: u32, excess_ns: f64| {
             let apis = &evidence.analysis.threads[thread as usize].apis;
             let found = apis.binary_search_by_key(&api, |row| row.api);
             let ns = found.map_or(0.0, |at| apis[at].preempted_ns.as_f64());
             ns >= EXPLAINS * excess_ns
+        };
+        // Where a companion saw that it waited for other threads: that is what others find.
+        let awaited = waits_for_threads(evidence);
+        let waited = |thread: u32, api: u32, excess_ns: f64| {
+            awaited.get(&(thread, api)).is_some_and(|&ns| ns >= EXPLAINS * excess_ns)
         };
         let firsts: HashMap<(u32, u32), f64> = excesses(
             evidence.tails.first_calls.iter().map(|c| (c.thread, c.context, c.excess_ns())),
@@ -104,6 +110,7 @@ impl Explained {
             .iter()
             .filter(|call| !waits(call.api) && !outer.contains_key(&(call.thread, call.context)))
             .filter(|call| !preempted(call.thread, call.api, call.excess_ns()))
+            .filter(|call| !waited(call.thread, call.api, call.excess_ns()))
             .copied()
             .collect();
         let first_of: HashMap<(u32, u32), &FirstCall> = evidence
@@ -112,7 +119,7 @@ impl Explained {
             .iter()
             .map(|call| ((call.thread, call.context), call))
             .collect();
-        // A slow first call is no rare slow call as well.
+        // A slow first call is not counted as a rare slow call, too.
         let without_first = |calls: &SlowCalls| {
             let mut calls = *calls;
             if let Some(first) = first_of.get(&(calls.thread, calls.context)) {
@@ -131,6 +138,7 @@ impl Explained {
                 !waits(calls.api) && !outer.contains_key(&(calls.thread, calls.context))
             })
             .filter(|calls| !preempted(calls.thread, calls.api, calls.excess_ns()))
+            .filter(|calls| !waited(calls.thread, calls.api, calls.excess_ns()))
             .collect();
         let mut excess = HashMap::new();
         let all = kept_firsts.iter().map(|call| (call.thread, call.api, call.excess_ns()));
@@ -141,10 +149,25 @@ impl Explained {
         Self { firsts: kept_firsts, slow: kept_slow, excess }
     }
 
-    /// What slow calls explain of a thread's time in an API.
+    /// Returns how much of a thread's time in an API is explained by slow calls.
     pub(super) fn excess_ns(&self, thread: u32, api: Option<u32>) -> f64 {
         api.and_then(|api| self.excess.get(&(thread, api))).copied().unwrap_or(0.0)
     }
+}
+
+/// By thread and API: waits for locks, and for what other threads of the run are to do.
+fn waits_for_threads(evidence: &Evidence<'_>) -> HashMap<(u32, u32), f64> {
+    let mut sums = HashMap::new();
+    for row in &evidence.watched.causes {
+        let Some(api) = row.api else { continue };
+        let by_threads = || row.wakers.iter().any(|waker| waker.kind == PartyKind::Thread);
+        if row.purpose.is_lock() || row.purpose.is_handover() && by_threads() {
+            for span in &row.by_thread {
+                *sums.entry((span.thread, api)).or_default() += span.ns.as_f64();
+            }
+        }
+    }
+    sums
 }
 
 fn excesses(all: impl Iterator<Item = (u32, u32, f64)>) -> HashMap<(u32, u32), f64> {
@@ -155,7 +178,7 @@ fn excesses(all: impl Iterator<Item = (u32, u32, f64)>) -> HashMap<(u32, u32), f
     sums
 }
 
-/// Contexts of threads whose excess is that of a call made inside.
+/// Returns contexts of threads whose excess is that of a call made inside.
 fn explained_by_callees(
     evidence: &Evidence<'_>,
     excess: &HashMap<(u32, u32), f64>,
@@ -173,7 +196,7 @@ fn explained_by_callees(
     explained
 }
 
-/// Excess by thread of one API in one group.
+/// Excess by thread, of one API in one group.
 #[derive(Default)]
 struct Shares {
     by_thread: BTreeMap<u32, f64>,
@@ -188,7 +211,7 @@ impl Shares {
         self.by_thread.values().sum()
     }
 
-    /// Threads worth naming, the largest first, and the largest.
+    /// Returns the threads to list, the largest excess first, and that excess.
     fn named(&self) -> (Vec<u32>, f64) {
         let max = self.by_thread.values().copied().fold(0.0, f64::max);
         let mut named: Vec<_> =
@@ -198,7 +221,7 @@ impl Shares {
     }
 }
 
-/// Slow first calls.
+/// Finds slow first calls.
 pub(super) fn first(evidence: &Evidence<'_>, explained: &Explained) -> Vec<Finding> {
     let mut by_api: BTreeMap<(u32, u32), (Shares, Vec<&FirstCall>)> = BTreeMap::new();
     for call in &explained.firsts {
@@ -223,11 +246,11 @@ pub(super) fn first(evidence: &Evidence<'_>, explained: &Explained) -> Vec<Findi
     by_api.into_iter().filter_map(finding).collect()
 }
 
-/// The innermost call made inside a slow first call, once or so, that explains it.
+/// Returns the innermost call inside of a slow first call that explains it and was made only about once.
 fn inside(evidence: &Evidence<'_>, call: &FirstCall) -> Option<Inside> {
     let rows = &evidence.analysis.contexts;
     let depth = rows[call.context as usize].depth;
-    // Rows are depth first.
+    // Rows are in depth-first order.
     let first = call.context as usize + 1;
     let more = rows[first..].iter().take_while(|row| row.depth > depth).count();
     let mut of_rows: BTreeMap<u32, (u64, Ns)> = BTreeMap::new();
@@ -246,7 +269,7 @@ fn inside(evidence: &Evidence<'_>, call: &FirstCall) -> Option<Inside> {
     Some(Inside { api: rows[row as usize].api, calls, total_ns })
 }
 
-/// Rare slow calls.
+/// Finds rare slow calls.
 pub(super) fn rare(evidence: &Evidence<'_>, explained: &Explained) -> Vec<Finding> {
     let mut by_api: BTreeMap<(u32, u32), (Shares, Vec<&SlowCalls>)> = BTreeMap::new();
     for calls in &explained.slow {
@@ -259,11 +282,11 @@ pub(super) fn rare(evidence: &Evidence<'_>, explained: &Explained) -> Vec<Findin
         let calls = row.apis.iter().find(|row| row.api == Some(api))?.calls;
         let slow_calls = slow.iter().fold(0, |sum: u64, calls| sum.saturating_add(calls.slow));
         let median_ns = slow.first()?.median_ns;
-        // An interruption falls on the measurement of a tiny call as easily as on the call.
+        // For a tiny call, an interruption may as well have hit the measurement.
         if median_ns < TINY_NS {
             return None;
         }
-        // One of a few dozen calls is rare too.
+        // One of a few dozen calls is rare, too.
         if slow_calls > 1 && slow_calls as f64 > RARE * calls as f64 {
             return None;
         }
@@ -284,23 +307,28 @@ pub(super) fn rare(evidence: &Evidence<'_>, explained: &Explained) -> Vec<Findin
     by_api.into_iter().filter_map(finding).collect()
 }
 
-/// APIs whose time is that of very many short calls.
+/// Finds APIs whose time is that of very many short calls.
 pub(super) fn tiny(evidence: &Evidence<'_>, explained: &Explained) -> Vec<Finding> {
     let mut found = Vec::new();
     for (number, group) in (0..).zip(&evidence.groups.rows) {
-        let lifetime = group.lifetime_ns.as_f64();
+        // What they wait for a processor tells nothing of what they do.
+        let threads = evidence.groups.threads(evidence.analysis, group);
+        let waited: f64 = threads.filter_map(|row| row.off_cpu.runnable_ns).map(Ns::as_f64).sum();
+        let lifetime = (group.lifetime_ns.as_f64() - waited).max(1.0);
         for row in &group.apis {
             let Some(api) = row.api else { continue };
             if row.calls < MANY || row.wait_ns > row.useful_ns || !can_be_fewer(evidence, api) {
                 continue;
             }
-            // What rare slow calls take is another matter.
+            // The time of rare slow calls is reported separately.
             let slow = |&thread: &u32| explained.excess_ns(thread, row.api);
             let useful = row.useful_ns.as_f64() - group.members.iter().map(slow).sum::<f64>();
             let mean_ns = useful / row.calls as f64;
             let most = row.spread.max_thread;
             let saves_ns = row.spread.max_ns.as_f64() - slow(&most);
-            if mean_ns > TINY_NS || useful < DOMINATES * lifetime || !evidence.is_material(saves_ns)
+            if mean_ns > TINY_NS
+                || useful < DOMINATES * lifetime
+                || !evidence.is_material_to(most, saves_ns)
             {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! Waits that have one cause, taken together.
+//! Groups waits with the same cause.
 
 use std::collections::BTreeMap;
 
@@ -32,12 +32,12 @@ impl Joint<'_> {
         self.rows.iter().map(|row| row.max_ns.as_f64()).fold(0.0, f64::max)
     }
 
-    /// How long each thread waited, longest first.
+    /// Returns how long each thread waited, longest first.
     pub(super) fn by_thread(&self) -> Vec<(f64, u32)> {
         self.by_thread_where(|_| 1.0)
     }
 
-    /// The same, of each row the part that `part` tells.
+    /// The same, counting of each row what `part` returns.
     pub(super) fn by_thread_where(&self, part: impl Fn(&CauseRow) -> f64) -> Vec<(f64, u32)> {
         let mut sums = BTreeMap::<u32, f64>::new();
         for row in &self.rows {
@@ -51,14 +51,14 @@ impl Joint<'_> {
         sums
     }
 
-    /// The part of the time whose end, by a waker, `wanted` says yes to.
+    /// Returns the part of the time of waits that were ended by a waker for which `wanted` is true.
     pub(super) fn ended_by(&self, wanted: impl Fn(&Party) -> bool) -> f64 {
         let wakers = self.rows.iter().flat_map(|row| &row.wakers);
         let ended: f64 = wakers.filter(|waker| wanted(waker)).map(|w| w.wait_ns.as_f64()).sum();
         ended / self.wait_ns().max(1.0)
     }
 
-    /// Threads of the run that ended the waits, with that time, longest first.
+    /// Returns the threads of the run that ended the waits, with that time, longest first.
     pub(super) fn waking_threads(&self) -> Vec<ThreadSpan> {
         let mut sums = BTreeMap::<u32, u64>::new();
         let wakers = self.rows.iter().flat_map(|row| &row.wakers);
@@ -74,7 +74,7 @@ impl Joint<'_> {
         spans
     }
 
-    /// What the longest of the waits were for, where, and because of whom.
+    /// Describes the longest of the waits: what they were for, where, and because of whom.
     pub(super) fn blame(&self) -> Option<Blame> {
         let mut rows = self.rows.clone();
         rows.sort_by_key(|row| std::cmp::Reverse(row.wait_ns));
@@ -92,7 +92,7 @@ impl Joint<'_> {
     }
 }
 
-/// The party with most of the time, of those that are in several rows.
+/// Returns the party with most of the time, summed over rows.
 fn most<'p>(parties: impl Iterator<Item = &'p Party>) -> Option<Party> {
     let mut sums: Vec<Party> = Vec::new();
     for party in parties {
@@ -105,6 +105,6 @@ fn most<'p>(parties: impl Iterator<Item = &'p Party>) -> Option<Party> {
             None => sums.push(party.clone()),
         }
     }
-    // The first of several that are equal.
+    // Of several with the same time, the first.
     sums.into_iter().rev().max_by_key(|party| party.wait_ns)
 }

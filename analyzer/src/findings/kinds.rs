@@ -1,4 +1,4 @@
-//! What may be found.
+//! The kinds of findings.
 
 use serde::Serialize;
 
@@ -6,7 +6,7 @@ use crate::clock::Ns;
 #[cfg(doc)]
 use crate::{Analysis, Groups};
 
-/// What was found. Times are of the thread that gains most unless said otherwise.
+/// What was found. Times are of the thread that gains most unless stated otherwise.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "kind", content = "evidence")]
 pub enum FindingKind {
@@ -16,11 +16,11 @@ pub enum FindingKind {
         useful_ns: Ns,
         /// Median of the group.
         median_ns: Ns,
-        /// Robust standard deviations above it.
+        /// Number of robust standard deviations above it.
         score: f64,
-        /// Threads that it was compared with.
+        /// The number of threads that it was compared with.
         of_threads: usize,
-        /// Excess of all the threads concerned.
+        /// Excess of all threads concerned.
         excess_ns: Ns,
         /// Whether rates were compared, scaled to this thread's lifetime.
         as_rates: bool,
@@ -29,22 +29,23 @@ pub enum FindingKind {
     SlowFirstCall {
         /// The first call.
         first_ns: Ns,
-        /// Median of the calls of that thread.
+        /// Median of the thread's calls.
         median_ns: Ns,
-        /// Calls of that thread.
+        /// The number of the thread's calls.
         calls: u64,
-        /// Excess of all the threads concerned.
+        /// Excess of all threads concerned.
         excess_ns: Ns,
-        /// The innermost library call inside that took most of it, if it was made too seldom to have a usual time.
+        /// The innermost library call inside that took most of it, if it was made too rarely to have a usual
+        /// duration.
         inside: Option<Inside>,
     },
     /// A few calls took most of the time.
     RareSlowCalls {
         /// Calls of the API by the threads of the group.
         calls: u64,
-        /// The slow ones.
+        /// The number of slow calls.
         slow_calls: u64,
-        /// Their time.
+        /// Their total time.
         slow_ns: Ns,
         /// Their excess over the median, in all threads.
         excess_ns: Ns,
@@ -61,20 +62,20 @@ pub enum FindingKind {
         all_wait_ns: Ns,
         /// The same as a share of their lifetimes.
         of_lifetime: f64,
-        /// The library call that the lock was taken in, if it was one.
+        /// The library call in which the lock was taken, if it was one.
         inside: Option<u32>,
     },
-    /// Others wait at a barrier for one thread.
+    /// Other threads wait for one at a barrier.
     BarrierStraggler {
         /// Useful time in the API.
         useful_ns: Ns,
         /// Median of the group.
         median_ns: Ns,
-        /// What the straggler waited at barriers.
+        /// How long the straggler waited at barriers.
         own_wait_ns: Ns,
-        /// What the median thread waited there.
+        /// How long the median thread waited there.
         median_wait_ns: Ns,
-        /// Waits of all.
+        /// Waits of all threads.
         all_wait_ns: Ns,
     },
     /// Consumers wait for a producer that is busy.
@@ -89,21 +90,21 @@ pub enum FindingKind {
         producer: u32,
         /// Useful time of the producer as a share of its lifetime.
         producer_busy: f64,
-        /// How many times it signalled.
+        /// How often it signalled.
         signals: u64,
     },
-    /// Most of the time goes to very many short calls.
+    /// Most of the time is spent in very many short calls.
     ManyTinyCalls {
         /// Calls of all threads of the group.
         calls: u64,
         /// Mean self time.
         mean_ns: f64,
-        /// Self time of all.
+        /// Self time of all threads in them.
         all_ns: Ns,
         /// The same as a share of the group's lifetimes.
         of_lifetime: f64,
     },
-    /// A writer waits for readers, who come one after the other.
+    /// A writer waits for readers that take the lock one after the other.
     StarvedWriter {
         /// The longest wait of one thread.
         wait_ns: Ns,
@@ -130,7 +131,7 @@ pub enum FindingKind {
         /// The same as a share of their lifetimes.
         of_lifetime: f64,
     },
-    /// Other groups wait for this one, which waits for nobody: a slow producer, consumer, or stage of a pipeline.
+    /// Other groups wait for this one, which waits for no other: a slow producer, consumer, or stage of a pipeline.
     LimitingStage {
         /// The longest wait of one thread.
         wait_ns: Ns,
@@ -143,27 +144,27 @@ pub enum FindingKind {
     LateAtBarrier {
         /// The longest wait of another thread.
         wait_ns: Ns,
-        /// Waits of all.
+        /// Waits of all threads.
         all_wait_ns: Ns,
         /// Threads of the group.
         of_threads: usize,
     },
-    /// One thread of a group ends long after the others, and is waited for.
+    /// One thread of a group ends long after the others, while another thread waits for its end.
     LastToEnd {
-        /// How long it lives.
+        /// Its lifetime.
         lifetime_ns: Ns,
-        /// Median of the others.
+        /// Median lifetime of the others.
         median_ns: Ns,
         /// Threads of the group.
         of_threads: usize,
     },
-    /// More threads could run than there are processors. Fewer of them would be done as soon.
+    /// More threads are ready to run than there are processors. Fewer threads would be done as soon.
     TooManyThreads {
-        /// How many could run, on average.
+        /// How many were running or ready to run, on average.
         runnable: f64,
         /// Processors of the machine.
         processors: u64,
-        /// How long they waited for one, together.
+        /// How long they waited for a processor, in total.
         waiting_ns: Ns,
         /// The same as a share of the time that they wanted one.
         of_wanted: f64,
@@ -174,71 +175,74 @@ pub enum FindingKind {
         syscall: String,
         /// How often it was made.
         calls: u64,
-        /// Bytes of one, on average.
+        /// Bytes per call, on average.
         mean_bytes: f64,
+        /// Nine of ten ask for so many bytes, up to the next power of two; `None` where sizes differ, or are not known.
+        usual_bytes: Option<u64>,
         /// Time on the CPU in them.
         all_ns: Ns,
     },
-    /// Files are written for good again and again.
+    /// Files are repeatedly written to the disk (`fsync` and similar).
     Syncing {
-        /// Calls by the thread that does so for longest.
+        /// Calls by the thread that spends most time in them.
         calls: u64,
         /// Time of all threads in them.
         all_ns: Ns,
     },
     /// Names of hosts are looked up.
     NameResolution {
-        /// Calls by the thread that does so for longest.
+        /// Calls by the thread that spends most time in them.
         calls: u64,
-        /// Their time.
+        /// Their total time.
         all_ns: Ns,
     },
-    /// The other end of a connection is slow to answer.
+    /// The peer of a connection is slow to answer.
     SlowPeer {
         /// Waits of all threads of the group.
         waits: u64,
         /// The longest wait of one thread.
         wait_ns: Ns,
-        /// Waits of all as a share of their lifetimes.
+        /// Waits of all threads as a share of their lifetimes.
         of_lifetime: f64,
     },
-    /// Threads look again and again whether there is something to do.
+    /// Threads check again and again whether there is something to do.
     Polling {
         /// How often they waited for time to pass.
         waits: u64,
-        /// How long they did on average.
+        /// How long these waits were on average.
         mean_ns: f64,
         /// Waits of a thread per second.
         per_second: f64,
     },
-    /// Memory is asked of the system and given back again and again.
+    /// Memory is mapped and unmapped again and again.
     MappingChurn {
-        /// System calls that change the memory map, by the thread that does so for longest.
+        /// System calls that change the memory map, by the thread that spends most time in them.
         calls: u64,
-        /// Their time.
+        /// Their total time.
         all_ns: Ns,
     },
-    /// Much of the run goes to processes that live for a moment.
+    /// Processes with very short lives take much of the run.
     ShortProcesses {
-        /// Programs that were started.
+        /// The number of programs that were started.
         processes: usize,
         /// The most frequent one.
         program: String,
-        /// Median of their lives.
+        /// Median of their lifetimes.
         median_ns: Ns,
-        /// All of their lives.
+        /// Sum of their lifetimes.
         all_ns: Ns,
     },
-    /// Libraries take long to be loaded.
+    /// Loading libraries takes long.
     SlowLoading {
-        /// Calls by the thread that does so for longest.
+        /// Calls by the thread that spends most time in them.
         calls: u64,
-        /// Their time.
+        /// Their total time.
         all_ns: Ns,
-        /// The library whose start takes longest, by number in [`Analysis::objects`](crate::Analysis::objects).
+        /// The library whose initialisation takes longest, by number in
+        /// [`Analysis::objects`](crate::Analysis::objects).
         library: Option<u32>,
     },
-    /// Threads with one start routine that behave differently.
+    /// Threads with the same start routine that behave differently.
     SubGroups {
         /// The behaviours.
         parts: Vec<SubGroupSummary>,
@@ -247,21 +251,21 @@ pub enum FindingKind {
     },
 }
 
-/// What a slow call spent its time in.
+/// The call inside in which a slow call spent its time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Inside {
     /// The API, by number in [`Analysis::apis`].
     pub api: u32,
-    /// How often that thread called it there.
+    /// How often the thread called it there.
     pub calls: u64,
-    /// How long those calls took together.
+    /// Total time of these calls.
     pub total_ns: Ns,
 }
 
-/// One behaviour of a group.
+/// One behaviour within a group.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SubGroupSummary {
-    /// How many threads.
+    /// The number of threads.
     pub threads: usize,
     /// Where they spend most of their useful time; `None` for their own code.
     pub api: Option<u32>,

@@ -1,4 +1,4 @@
-//! Locks, as a companion saw them: which one, who has it, where others wait for it.
+//! Locks, as observed by a companion: which one, who holds it, where others wait for it.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use crate::causes::{CauseRow, PartyKind, Purpose, WaitObject};
 use crate::clock::Ns;
 use crate::groups::GroupRow;
 
-/// Readers of a lock call for it more often than its writers.
+/// Functions by which readers take a lock.
 const READ: &[&str] = &["pthread_rwlock_rdlock", "pthread_rwlock_timedrdlock"];
 
-/// A lock as rows of one group have it; the interpreter's is made of several words.
+/// Identifies a lock in the rows of one group; the interpreter's lock consists of several words.
 type LockKey = Option<(Option<u32>, u64, usize)>;
 
 fn key(row: &CauseRow) -> LockKey {
@@ -24,7 +24,7 @@ fn key(row: &CauseRow) -> LockKey {
     }
 }
 
-/// For each kind of lock, the one that a group waits for longest.
+/// Finds, for each kind of lock, the one for which a group waits longest.
 pub(super) fn find(evidence: &Evidence<'_>, (number, group): (u32, &GroupRow)) -> Vec<Finding> {
     let mut of_kinds: BTreeMap<u8, BTreeMap<LockKey, Joint<'_>>> = BTreeMap::new();
     for row in evidence.causes_of(number).filter(|row| row.purpose.is_lock()) {
@@ -78,7 +78,7 @@ fn lock(
     Some(Finding { blame: Some(blame), ..finding })
 }
 
-/// Whether the waits were ended by threads of other groups that read.
+/// Whether the waits were ended by reading threads of other groups.
 fn readers_end(evidence: &Evidence<'_>, writers: u32, joint: &Joint<'_>) -> bool {
     let reads = |group: u32| {
         evidence.groups.rows[group as usize].apis.iter().any(|row| {

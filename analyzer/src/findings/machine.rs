@@ -1,24 +1,26 @@
-//! What the run asks of the machine as a whole: processors, processes.
+//! The load that the run puts on the machine as a whole: processors, processes.
 
 use std::collections::BTreeMap;
 
 use super::{Evidence, Finding, FindingKind};
+use crate::causes::Purpose;
 use crate::clock::Ns;
+use crate::groups::ThreadSpan;
 use crate::rows::ThreadRow;
 use crate::stats::median;
 
-/// So many threads for each processor could run on average, before that is worth a word.
+/// From this many ready threads per processor on average, the processors are crowded.
 const CROWDED: f64 = 1.5;
-/// The part of the time that threads want a processor, that they wait for one.
+/// The part of the time wanting a processor that threads have to wait for it.
 const SCARCE: f64 = 0.25;
-/// Fewer processes are no crowd.
+/// Fewer processes are not many.
 const MANY_PROCESSES: usize = 20;
-/// Processes that end sooner than this are short.
+/// Processes that end sooner than this are short-lived.
 const SHORT_LIFE_NS: f64 = 2e8;
-/// The part of the run that short processes take.
+/// The part of the run that short-lived processes take.
 const MUCH: f64 = 0.3;
 
-/// More threads could run than there are processors.
+/// Finds whether more threads are ready to run than there are processors.
 pub(super) fn too_many_threads(evidence: &Evidence<'_>) -> Option<Finding> {
     let processors = evidence.watched.processors?;
     let wanted =
@@ -51,7 +53,7 @@ pub(super) fn too_many_threads(evidence: &Evidence<'_>) -> Option<Finding> {
     Some(evidence.finding(group, threads, None, 0.0, kind))
 }
 
-/// Processes that begin and end, one after the other.
+/// Finds many processes that begin and end one after the other.
 pub(super) fn short_processes(evidence: &Evidence<'_>) -> Option<Finding> {
     let processes = &evidence.analysis.processes;
     let short = |&at: &usize| {
@@ -59,7 +61,7 @@ pub(super) fn short_processes(evidence: &Evidence<'_>) -> Option<Finding> {
         row.parent.is_some() && row.wall_ns.as_f64() <= SHORT_LIFE_NS
     };
     let all: Vec<usize> = (0..processes.len()).filter(short).collect();
-    // An image that a fork left and an exec has replaced is the beginning of the next one.
+    // An image that began by a fork and was replaced by an exec is the beginning of the next image.
     let mut began: Vec<usize> = all.clone();
     began.retain(|&at| !processes[at].forked);
     if began.len() < MANY_PROCESSES {
@@ -73,7 +75,7 @@ pub(super) fn short_processes(evidence: &Evidence<'_>) -> Option<Finding> {
     let mut lives: Vec<f64> = began.iter().map(|&at| processes[at].wall_ns.as_f64()).collect();
     let wall = evidence.analysis.wall_ns.as_f64();
     let all_ns: f64 = all.iter().map(|&at| processes[at].wall_ns.as_f64()).sum();
-    let saves_ns = all_ns.min(wall);
+    let saves_ns = all_ns.max(awaited_ns(evidence, &all)).min(wall);
     if saves_ns < MUCH * wall || !evidence.is_material(saves_ns) {
         return None;
     }
@@ -87,4 +89,28 @@ pub(super) fn short_processes(evidence: &Evidence<'_>) -> Option<Finding> {
         all_ns: Ns::from_f64(all_ns),
     };
     Some(evidence.finding(group, vec![main as u32], None, saves_ns, kind))
+}
+
+/// How long the thread that waits longest for these processes does: for their ends, or for what they have to say. More than their lives,
+/// of which nothing tells before the hook is loaded, nor when they are torn down.
+fn awaited_ns(evidence: &Evidence<'_>, processes: &[usize]) -> f64 {
+    let process_of = |thread: u32| {
+        let row = evidence.analysis.threads.get(thread as usize)?;
+        Some(row.process)
+    };
+    let is_short = |span: &ThreadSpan| {
+        process_of(span.thread).is_some_and(|at| processes.binary_search(&at).is_ok())
+    };
+    let mut sums = BTreeMap::<u32, f64>::new();
+    for row in &evidence.watched.causes {
+        let of_short = row.wakers.iter().flat_map(|waker| &waker.by_thread).filter(|s| is_short(s));
+        let part = match row.purpose {
+            Purpose::Child => 1.0,
+            _ => of_short.map(|span| span.ns.as_f64()).sum::<f64>() / row.wait_ns.as_f64().max(1.0),
+        };
+        for span in row.by_thread.iter().filter(|span| !is_short(span)) {
+            *sums.entry(span.thread).or_default() += part.min(1.0) * span.ns.as_f64();
+        }
+    }
+    sums.into_values().fold(0.0, f64::max)
 }

@@ -10,14 +10,16 @@ use crate::clock::Ns;
 use crate::groups::GroupRow;
 use crate::stats::median;
 
-/// Who limits others waits for them no longer than for this part of its life.
+/// A limiting thread waits for others during at most this part of its life.
 const WAITS_FOR_NOBODY: f64 = 0.2;
-/// The last one at a barrier is the same one for this part of the time that others wait there.
+/// The last at a barrier is the same thread for at least this part of the time that others wait there.
 const MOSTLY_LAST: f64 = 0.6;
-/// Barriers at least: who is last once is so by chance.
+/// The minimum number of barriers: the last at a single one is so by chance.
 const ROUNDS: u64 = 3;
-/// Others end so much earlier than the last one, as a part of its life.
+/// The others end earlier than the last one by at least this part of its life.
 const LATE: f64 = 0.25;
+/// Without the longest one, the waits of who is fed are still this part of all.
+const WITHOUT_LONGEST: f64 = 0.5;
 /// Threads that begin within this part of their life share work.
 const TOGETHER: f64 = 0.2;
 
@@ -25,12 +27,12 @@ fn is_of(group: u32) -> impl Fn(&Party) -> bool {
     move |party| party.kind == PartyKind::Thread && party.group == Some(group)
 }
 
-/// Groups that limit others.
+/// Finds groups that limit others.
 pub(super) fn limiting(evidence: &Evidence<'_>) -> Vec<Finding> {
     let mut waiting: BTreeMap<u32, Vec<(u32, Joint<'_>)>> = BTreeMap::new();
     for (number, _) in (0..).zip(&evidence.groups.rows) {
         let rows: Joint<'_> =
-            evidence.causes_of(number).filter(|row| row.purpose.is_handover()).collect();
+            evidence.causes_of(number).filter(|row| is_fed_by_threads(row)).collect();
         let wakers = rows.rows.iter().flat_map(|row| &row.wakers);
         let mut groups: Vec<u32> = wakers
             .filter(|waker| waker.kind == PartyKind::Thread)
@@ -45,6 +47,15 @@ pub(super) fn limiting(evidence: &Evidence<'_>) -> Vec<Finding> {
         }
     }
     waiting.into_iter().filter_map(|(group, by)| stage(evidence, group, by)).collect()
+}
+
+/// Whether threads of the run are to hand something over, by whatever means.
+fn is_fed_by_threads(row: &CauseRow) -> bool {
+    let by_threads = || {
+        let joint: Joint<'_> = [row].into_iter().collect();
+        joint.ended_by(|waker| waker.kind == PartyKind::Thread && waker.group.is_some()) >= 0.5
+    };
+    row.purpose.is_handover() || row.purpose == Purpose::Network && by_threads()
 }
 
 fn stage(evidence: &Evidence<'_>, slow: u32, by: Vec<(u32, Joint<'_>)>) -> Option<Finding> {
@@ -62,7 +73,11 @@ fn stage(evidence: &Evidence<'_>, slow: u32, by: Vec<(u32, Joint<'_>)>) -> Optio
             let lifetime = working_ns(evidence, number, group);
             let all: f64 = joint.rows.iter().map(|row| part(row) * row.wait_ns.as_f64()).sum();
             let longest = joint.by_thread_where(part).first()?.0;
-            let is_fed = joint.waits() >= LEAST_SIGNALS && joint.max_ns() <= ONE_WAIT * longest;
+            // One wait for a start, an end or a busy machine makes no difference.
+            let rest = all - joint.max_ns();
+            let is_even = joint.max_ns() <= ONE_WAIT * longest;
+            let is_fed = joint.waits() >= LEAST_SIGNALS
+                && (is_even || rest >= (STARVES * lifetime).max(WITHOUT_LONGEST * all));
             let works = on_cpu_ns(evidence, group) >= CONSUMES * limiting_ns;
             (all >= STARVES * lifetime && is_fed && works && evidence.is_material(longest))
                 .then_some((number, all, longest, joint))
@@ -93,7 +108,7 @@ fn on_cpu_ns(evidence: &Evidence<'_>, group: &GroupRow) -> f64 {
     threads.filter_map(|row| row.on_cpu_ns).map(Ns::as_f64).sum()
 }
 
-/// Lifetimes of a group, without what it waits for the end of others.
+/// Returns the lifetimes of a group, without waits for the end of others.
 fn working_ns(evidence: &Evidence<'_>, number: u32, group: &GroupRow) -> f64 {
     let ends = evidence
         .causes_of(number)
@@ -102,7 +117,7 @@ fn working_ns(evidence: &Evidence<'_>, number: u32, group: &GroupRow) -> f64 {
     (group.lifetime_ns.as_f64() - ends).max(1.0)
 }
 
-/// Whether it neither waits for others of the run nor lets time pass.
+/// Whether the group neither waits for other threads of the run nor lets time pass.
 fn waits_for_nobody(evidence: &Evidence<'_>, number: u32, group: &GroupRow) -> bool {
     let waits = evidence.causes_of(number).map(|row| match row.purpose {
         Purpose::Sleep | Purpose::Readiness => row.wait_ns.as_f64(),
@@ -117,7 +132,7 @@ fn waits_for_nobody(evidence: &Evidence<'_>, number: u32, group: &GroupRow) -> b
     waits.sum::<f64>() <= WAITS_FOR_NOBODY * working_ns(evidence, number, group)
 }
 
-/// The thread that comes last to the barriers of its group.
+/// Finds the thread that comes last to the barriers of its group.
 pub(super) fn last_at_barrier(
     evidence: &Evidence<'_>,
     (number, group): (u32, &GroupRow),
@@ -144,7 +159,7 @@ pub(super) fn last_at_barrier(
     Some(Finding { blame: Some(blame), ..finding })
 }
 
-/// The thread of a group that ends long after the others, while who has created them waits for that.
+/// Finds the thread of a group that ends long after the others, while its creator waits for that.
 pub(super) fn last_to_end(
     evidence: &Evidence<'_>,
     (number, group): (u32, &GroupRow),
@@ -169,7 +184,7 @@ pub(super) fn last_to_end(
     {
         return None;
     }
-    // Who waits for it: its creator.
+    // The creator waits for it.
     let creator = thread.creator?;
     let mut all = (0..).zip(&evidence.analysis.threads);
     let (creator, _) =

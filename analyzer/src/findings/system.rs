@@ -1,10 +1,11 @@
-//! What threads ask of the system that costs more than it need: files, names, memory, time.
+//! Unnecessarily expensive use of the system: files, names, memory, time.
 
 use std::collections::BTreeMap;
 
 use super::joint::Joint;
 use super::waits::{SERIALISES, STARVES, named};
 use super::{Blame, Evidence, Finding, FindingKind};
+use crate::arguments::ArgumentUnit;
 use crate::causes::{ALLOCATOR, PartyKind, Purpose};
 use crate::clock::Ns;
 use crate::groups::GroupRow;
@@ -12,21 +13,21 @@ use crate::rows::ThreadRow;
 use crate::syscalls::{OfApi, OfThread, SyscallRow};
 use crate::watched::{FileKind, FileUse};
 
-/// Transfers of fewer bytes than this on average are small: a page takes no longer.
+/// Transfers with fewer bytes than this on average are small: those of a page take no longer.
 const SMALL_BYTES: f64 = 512.0;
-/// Fewer calls are few.
+/// Fewer calls are not many.
 const MANY_TRANSFERS: u64 = 1_000;
 /// Fewer changes of the memory map are no churn.
 const MANY_MAPPINGS: u64 = 100;
-/// Waiting for time shorter than this on average is polling, at so many times a second.
+/// Waits for time that are shorter than this on average, and this many per second, are polling.
 const SHORT_NS: f64 = 1e7;
 const OFTEN_A_SECOND: f64 = 50.0;
-/// Who polls does little else.
+/// A polling thread does little else.
 const MOSTLY: f64 = 0.5;
-/// Waits that nearly all end because time is over.
+/// The part of the waits that end because the time is over.
 const NEARLY_ALL: f64 = 0.9;
 
-/// `read`, `write` and their like.
+/// `read`, `write` and similar.
 const TRANSFERS: &[u32] = &[0, 1, 17, 18, 19, 20, 295, 296, 327, 328];
 /// `msync`, `fsync`, `fdatasync`, `sync`, `sync_file_range`, `syncfs`.
 const SYNCS: &[u32] = &[26, 74, 75, 162, 277, 306];
@@ -51,7 +52,7 @@ fn symbol<'e>(evidence: &Evidence<'e>, api: Option<u32>) -> &'e str {
     symbol.trim_start_matches('_')
 }
 
-/// System calls of these numbers, by thread of the analysis: calls and time; longest first.
+/// Returns the number of calls and the time in these system calls, by thread of the analysis; longest first.
 fn by_thread(evidence: &Evidence<'_>, numbers: &[u32]) -> Vec<(f64, u32, u64)> {
     let mut sums = BTreeMap::<u32, (f64, u64)>::new();
     let number_of = |row: &SyscallRow<OfThread>| {
@@ -74,7 +75,7 @@ fn by_thread(evidence: &Evidence<'_>, numbers: &[u32]) -> Vec<(f64, u32, u64)> {
     sums
 }
 
-/// Of the system calls that `wanted` chooses, the API that makes them for longest.
+/// Returns the API that spends most time in the system calls for which `wanted` is true.
 fn longest_api<'e>(
     evidence: &Evidence<'e>,
     wanted: impl Fn(&SyscallRow<OfApi>) -> bool,
@@ -87,7 +88,7 @@ fn group_of(evidence: &Evidence<'_>, thread: u32) -> Option<u32> {
     evidence.groups.of_thread.get(thread as usize).copied()
 }
 
-/// What is known of a finding about a file, with where it is used, if threads waited there.
+/// Describes a finding about a file, with where it is used, if threads waited there.
 fn of_file(
     evidence: &Evidence<'_>,
     group: u32,
@@ -102,7 +103,7 @@ fn of_file(
         return None;
     }
     let blame = blame.unwrap_or_default();
-    // It is known by its path where it was waited for.
+    // If threads waited for it, its path is known.
     let object = blame.object.filter(|_| file.is_none_or(|file| file.kind == FileKind::File));
     let named = matches!(&object, Some(crate::causes::WaitObject::File { name }) if file
         .is_none_or(|file| name.rsplit('/').next() == Some(&*file.name)));
@@ -117,13 +118,13 @@ fn of_file(
     })
 }
 
-/// The file that a group is found most in, in these system calls.
+/// Returns the file for which a group was sampled most in these system calls.
 fn file_of<'e>(evidence: &Evidence<'e>, group: u32, numbers: &[u32]) -> Option<&'e FileUse> {
     let mut files = evidence.watched.files.iter();
     files.find(|file| file.group == group && numbers.contains(&file.syscall))
 }
 
-/// Reads or writes of few bytes at a time.
+/// Finds reads or writes of few bytes at a time.
 pub(super) fn small_transfers(evidence: &Evidence<'_>) -> Option<Finding> {
     let is_small = |row: &SyscallRow<OfApi>| {
         let bytes = row.measures.bytes.unwrap_or(u64::MAX) as f64;
@@ -146,13 +147,22 @@ pub(super) fn small_transfers(evidence: &Evidence<'_>) -> Option<Finding> {
         syscall: row.syscall.clone(),
         calls: row.measures.calls,
         mean_bytes: row.measures.bytes.unwrap_or(0) as f64 / row.measures.calls as f64,
+        usual_bytes: row.of.api.and_then(|api| usual_size(evidence, api)),
         all_ns: row.measures.cpu_ns,
     };
     let finding = evidence.finding(group, vec![thread], row.of.api, saves_ns, kind);
     Some(Finding { blame: of_file(evidence, group, row.of.api, Some(file)), ..finding })
 }
 
-/// Files that are written for good, again and again.
+/// Returns the size of nearly all calls, by their argument: the smallest of those up to the next power of two.
+fn usual_size(evidence: &Evidence<'_>, api: u32) -> Option<u64> {
+    let argument = evidence.analysis.apis[api as usize].argument.as_ref()?;
+    let most = argument.sizes.iter().max_by_key(|sizes| sizes.calls)?;
+    let is_usual = most.calls as f64 >= NEARLY_ALL * argument.calls as f64;
+    (is_usual && argument.unit == ArgumentUnit::Bytes).then_some(most.from)
+}
+
+/// Finds files that are repeatedly written to the disk.
 pub(super) fn syncing(evidence: &Evidence<'_>) -> Option<Finding> {
     let (saves_ns, thread, calls) = *by_thread(evidence, SYNCS).first()?;
     let row = longest_api(evidence, |row| SYNCS.contains(&row.number))?;
@@ -167,7 +177,8 @@ pub(super) fn syncing(evidence: &Evidence<'_>) -> Option<Finding> {
     Some(Finding { blame: of_file(evidence, group, row.of.api, file), ..finding })
 }
 
-/// The thread that spends most time in calls of these functions, with it, the function and its calls.
+/// Returns the thread that spends most time in calls of these functions: the time, the thread, the function and its
+/// calls.
 fn longest_in(evidence: &Evidence<'_>, names: &[&str]) -> Option<(f64, u32, u32, u64)> {
     let threads = (0..).zip(&evidence.analysis.threads);
     let calls = threads.flat_map(|(number, thread)| {
@@ -178,7 +189,7 @@ fn longest_in(evidence: &Evidence<'_>, names: &[&str]) -> Option<(f64, u32, u32,
     calls.max_by(|a, b| a.0.total_cmp(&b.0))
 }
 
-/// Names of hosts that take long to be found.
+/// Finds slow look-ups of host names.
 pub(super) fn name_resolution(evidence: &Evidence<'_>) -> Option<Finding> {
     let (saves_ns, thread, api, calls) = longest_in(evidence, RESOLVERS)?;
     let group = group_of(evidence, thread)?;
@@ -192,7 +203,7 @@ pub(super) fn name_resolution(evidence: &Evidence<'_>) -> Option<Finding> {
     Some(Finding { blame, ..finding })
 }
 
-/// Libraries that take long to be loaded while the program runs.
+/// Finds libraries that take long to load while the program runs.
 pub(super) fn loading(evidence: &Evidence<'_>) -> Option<Finding> {
     let (saves_ns, thread, api, calls) = longest_in(evidence, LOADERS)?;
     let group = group_of(evidence, thread)?;
@@ -216,7 +227,7 @@ pub(super) fn loading(evidence: &Evidence<'_>) -> Option<Finding> {
     Some(evidence.finding(group, vec![thread], Some(api), saves_ns, kind))
 }
 
-/// Memory that is asked of the system and given back again and again.
+/// Finds memory that is mapped and unmapped again and again.
 pub(super) fn mapping_churn(evidence: &Evidence<'_>) -> Option<Finding> {
     let (saves_ns, thread, calls) = *by_thread(evidence, MAPPINGS).first()?;
     let group = group_of(evidence, thread)?;
@@ -234,7 +245,7 @@ pub(super) fn mapping_churn(evidence: &Evidence<'_>) -> Option<Finding> {
     Some(evidence.finding(group, vec![thread], api, saves_ns, kind))
 }
 
-/// The other end of a connection that this end has made keeps threads waiting.
+/// Finds a connection, made by this side, whose peer keeps threads waiting.
 pub(super) fn slow_peer(
     evidence: &Evidence<'_>,
     (number, group): (u32, &GroupRow),
@@ -247,7 +258,7 @@ pub(super) fn slow_peer(
     if of_lifetime < STARVES || !evidence.is_material(saves_ns) {
         return None;
     }
-    // Threads of the run have groups; who waits for those waits for a stage.
+    // Threads of the run have groups; waits for those are waits for a stage.
     let within = joint.ended_by(|waker| waker.kind == PartyKind::Thread && waker.group.is_some());
     let process = evidence.analysis.threads[waits.first()?.1 as usize].process;
     let calls = |name: &str| {
@@ -268,14 +279,22 @@ pub(super) fn slow_peer(
     Some(Finding { blame: Some(blame), ..finding })
 }
 
-/// Threads that look again and again whether there is something to do.
+/// Finds threads that check again and again whether there is something to do.
 pub(super) fn polling(
     evidence: &Evidence<'_>,
     (number, group): (u32, &GroupRow),
 ) -> Option<Finding> {
     let rows = evidence.causes_of(number);
     let joint: Joint<'_> = rows
-        .filter(|row| matches!(row.purpose, Purpose::Sleep | Purpose::Readiness))
+        .filter(|row| match row.purpose {
+            Purpose::Sleep | Purpose::Readiness => true,
+            // With a limit that mostly is what ends it.
+            purpose if purpose.is_handover() => {
+                let joint: Joint<'_> = [*row].into_iter().collect();
+                joint.ended_by(|waker| waker.kind == PartyKind::Time) >= NEARLY_ALL
+            }
+            _ => false,
+        })
         .filter(|row| row.wait_ns.as_f64() <= SHORT_NS * row.waits as f64)
         .collect();
     let waits = joint.by_thread();
@@ -287,7 +306,7 @@ pub(super) fn polling(
     if longest < MOSTLY * lifetime || per_second < OFTEN_A_SECOND || over < NEARLY_ALL {
         return None;
     }
-    // Of a short life it is not worth a word.
+    // Not worth reporting for a short life.
     if !evidence.is_material(longest) || longest < SERIALISES * lifetime {
         return None;
     }

@@ -1,4 +1,4 @@
-//! Threads that differ from their group.
+//! Threads that differ from others of their group.
 
 use super::calls::Explained;
 use super::{Evidence, Finding, FindingKind, SubGroupSummary};
@@ -8,24 +8,24 @@ use crate::groups::{GroupRow, Outlier, OutlierApi};
 use crate::rows::ThreadRow;
 use crate::stats::median;
 
-/// A thread is slow from so many times the median useful time on: POP calls a load balance of 0.8
-/// and more good, which is 1 / 1.25.
+/// A thread is slow from this multiple of the median useful time: POP considers a load balance of 0.8 and more good,
+/// which is 1 / 1.25.
 const SLOW: f64 = 1.25;
-/// Slow threads whose saving is a smaller share of the largest are not named.
+/// Slow threads whose saving is a smaller share of the largest one are not listed.
 const NAMED: f64 = 0.1;
-/// At least this share of what an API takes longer must show in the thread's time: one that does
-/// something else instead is not slow.
+/// At least this share of the excess in an API must show in the thread's time: a thread that does less of something
+/// else instead is not slow.
 const SHOWS: f64 = 0.5;
-/// A thread that waits for others during more of its life than this holds nobody up.
+/// A thread that waits for others during more of its life than this delays nobody.
 const WAITING: f64 = 0.5;
-/// What others wait at a barrier, as a share of the straggler's excess, that makes it one.
+/// A thread is a straggler if others wait at a barrier for at least this share of its excess.
 const AWAITED: f64 = 0.5;
 
-/// Where the scheduler was not asked, other threads may have run while one seems to be in its own
-/// code: less than this share of the wall time is no finding.
+/// If the scheduler was not observed, other threads may have run while one seems to be in its own code: less than
+/// this share of the wall time is no finding.
 const OWN_CODE: f64 = 0.2;
 
-/// An outlier that is slow.
+/// A slow outlier.
 struct Slow<'a> {
     outlier: &'a Outlier,
     api: &'a OutlierApi,
@@ -41,7 +41,7 @@ pub(super) fn slow(
         group.outliers.iter().filter_map(|o| is_slow(evidence, explained, o)).collect();
     slow.sort_by(|a, b| b.saves_ns.total_cmp(&a.saves_ns));
     let mut found = Vec::new();
-    // One finding for each API that makes threads slow.
+    // Make one finding for each API that makes threads slow.
     while let Some(first) = slow.first() {
         let api = first.api.api;
         let (same, rest): (Vec<_>, Vec<_>) = slow.into_iter().partition(|s| s.api.api == api);
@@ -93,7 +93,7 @@ fn is_slow<'a>(
     slow.then_some(Slow { outlier, api, saves_ns })
 }
 
-/// Waits for other threads: all but sleep and the scheduler.
+/// Returns the waits for other threads: all except sleep, and those only known from the scheduler.
 fn waits_for_others(evidence: &Evidence<'_>, thread: &ThreadRow) -> f64 {
     wait_of(evidence, thread, |cause| !matches!(cause, Cause::Sleep | Cause::Scheduler))
 }
@@ -126,8 +126,8 @@ fn straggler(evidence: &Evidence<'_>, group: &GroupRow, slow: &Slow<'_>) -> Opti
     })
 }
 
-/// Behaviours are no loss, but whoever compares the threads must know of them. They are told where
-/// the group takes a material time.
+/// Finds different behaviours. They are no loss, but important when comparing the threads. Only reported if the group
+/// takes a material time.
 pub(super) fn sub_groups(
     evidence: &Evidence<'_>,
     (number, group): (u32, &GroupRow),

@@ -6,22 +6,21 @@ use crate::clock::Ns;
 use crate::groups::GroupRow;
 use crate::rows::ThreadRow;
 
-/// A lock serialises from this share of the group's lifetimes on.
+/// A lock serialises from this share of the group's lifetimes.
 pub(super) const SERIALISES: f64 = 0.1;
-/// Consumers starve from this share of their lifetimes on.
+/// Consumers starve from this share of their lifetimes.
 pub(super) const STARVES: f64 = 0.3;
-/// Consumers do something with what they get for at least this share of their lifetimes; threads
-/// that do less are there for rare events.
+/// Consumers process what they get for at least this share of their lifetimes; threads that do less are there for
+/// rare events.
 pub(super) const CONSUMES: f64 = 0.05;
-/// A producer is busy from this share of its lifetime on.
+/// A producer is busy from this share of its lifetime.
 const BUSY: f64 = 0.8;
-/// Who is fed waits often: one wait that is a larger share of all is that for an end, or for a
-/// start.
+/// A starved consumer waits often: a single wait that is a larger share of all is one for an end, or for a start.
 pub(super) const ONE_WAIT: f64 = 0.25;
-/// Fewer signals are no production.
+/// With fewer signals, it is no producer.
 pub(super) const LEAST_SIGNALS: u64 = 10;
 
-/// What wakes a thread that waits for something to do.
+/// Functions that wake a thread that waits for work.
 const SIGNALS: &[&str] = &[
     "pthread_cond_signal",
     "pthread_cond_broadcast",
@@ -38,12 +37,12 @@ const SIGNALS: &[&str] = &[
     "msgsnd",
 ];
 
-/// A semaphore may be a lock or count what there is to do; only who posts it can tell.
+/// Whether it is a semaphore's function: that may be a lock, or count work; only the thread that posts it can tell.
 fn is_semaphore(symbol: &str) -> bool {
     symbol.starts_with("sem_") || symbol.starts_with("semop") || symbol.starts_with("semtimedop")
 }
 
-/// The API of `group` in which it waits longest, of those that `which` chooses.
+/// Returns the API in which `group` waits longest, of those for which `which` is true.
 fn longest_wait(
     evidence: &Evidence<'_>,
     group: &GroupRow,
@@ -57,14 +56,14 @@ fn longest_wait(
     wanted.max_by(|a, b| a.1.total_cmp(&b.1)).filter(|&(_, wait)| wait > 0.0)
 }
 
-/// Threads by their wait, the longest first, without those that hardly waited.
+/// Sorts threads by their wait, longest first, and drops those that hardly waited.
 fn by_wait(mut waits: Vec<(f64, u32)>) -> (Vec<u32>, f64) {
     waits.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
     let max = waits.first().map_or(0.0, |wait| wait.0);
     (named(waits), max)
 }
 
-/// The same of waits that are sorted.
+/// The same for waits that are sorted.
 pub(super) fn named(waits: Vec<(f64, u32)>) -> Vec<u32> {
     const NAMED: f64 = 0.1;
     let max = waits.first().map_or(0.0, |wait| wait.0);
@@ -88,7 +87,7 @@ pub(super) fn lock(evidence: &Evidence<'_>, (number, group): (u32, &GroupRow)) -
     Some(evidence.finding(number, threads, Some(api), saves_ns, kind))
 }
 
-/// The library call in which the group calls `api` for longest, if that is not its own code.
+/// Returns the library call in which the group calls `api` for longest, unless that is its own code.
 pub(super) fn inside(evidence: &Evidence<'_>, group: &GroupRow, api: u32) -> Option<u32> {
     let contexts = &evidence.analysis.contexts;
     let mut by_caller = std::collections::BTreeMap::<Option<u32>, u64>::new();
@@ -139,7 +138,7 @@ pub(super) fn starved(
     Some(evidence.finding(number, threads, Some(api), saves_ns, kind))
 }
 
-/// The busy thread of the same process, but of another group, that signals most.
+/// Returns the busy thread of the same process, but of another group, that signals most.
 fn producer(
     evidence: &Evidence<'_>,
     consumers: u32,
@@ -151,7 +150,7 @@ fn producer(
     });
     let busy = others.filter_map(|(number, row)| {
         let joins = joins_ns(evidence, row);
-        // Waiting for the end of the consumers is no part of producing.
+        // Waiting for the end of the consumers is not part of producing.
         let alive = row.lifetime_ns.as_f64() - joins;
         let useful = row.application_ns.as_f64() + row.measures.self_ns.as_f64()
             - row.measures.wait_ns.as_f64();

@@ -1,4 +1,4 @@
-//! From the threads of a group to its row.
+//! Compares the threads of a group, for its row.
 
 use std::cell::LazyCell;
 use std::collections::BTreeMap;
@@ -18,19 +18,19 @@ use crate::clusters;
 use crate::rows::{ThreadOrigin, ThreadRow};
 use crate::stats::{Robust, imbalance};
 
-/// Lifetimes whose longest is more than so many times the shortest are unlike.
+/// Lifetimes are unlike if the longest is more than this multiple of the shortest.
 const UNLIKE: f64 = 2.0;
-/// Starts that vary so many times as much as ends do: the ends were one event.
+/// If starts vary this many times as much as ends, one event ended the threads.
 const ENDED_TOGETHER: f64 = 4.0;
-/// Fewer threads have no median to differ from.
+/// With fewer threads there is no meaningful median.
 const LEAST_THREADS: usize = 3;
 /// An excess below this share of the median useful time makes no outlier.
 const LEAST_EXCESS: f64 = 0.05;
-/// APIs named for a sub-group, and the least share of each.
+/// The maximum number of APIs listed for a sub-group, and the minimum share of each.
 const SUB_GROUP_APIS: usize = 3;
 const SUB_GROUP_SHARE: f64 = 0.1;
 
-/// Waits in library calls and, where the scheduler knows of them, in the thread's own code.
+/// Returns waits in library calls and, if the scheduler was observed, in the thread's own code.
 fn wait_ns(thread: &ThreadRow) -> Ns {
     Ns(thread.measures.wait_ns.0.saturating_add(thread.application_wait_ns.unwrap_or(Ns(0)).0))
 }
@@ -57,13 +57,13 @@ pub(super) fn row(
     let compared = imbalance(&scaled(&vectors.useful, &vectors.lifetimes, as_rates));
     let mean = vectors.useful.iter().sum::<f64>() / threads.len() as f64;
     let sub_groups = sub_groups(&vectors, &members);
-    // Commands that ran one after the other share no work.
+    // Commands that ran one after the other don't share work.
     let comparable = key.kind != GroupKind::Main;
     let parts = match comparable {
         true => parts::parts(analysis, naming, &members, &vectors),
         false => Vec::new(),
     };
-    // What names and sites tell apart needs no guess.
+    // If names or creation sites distinguish the threads, no clustering is needed.
     let sub_groups = if parts.is_empty() { sub_groups } else { Vec::new() };
     let alike: Vec<&[u32]> = match *parts {
         [] => sub_groups.iter().map(|part| &*part.members).collect(),
@@ -110,7 +110,8 @@ pub(super) fn row(
     }
 }
 
-/// The name that all have, digits at its end folded; empty if they have several, and for main threads.
+/// Returns the name that all threads have, with digits at its end folded; empty if they have several, and for main
+/// threads.
 fn common_name(threads: &[&ThreadRow]) -> String {
     let name = |thread: &ThreadRow| match thread.origin {
         ThreadOrigin::Main => String::new(),
@@ -120,7 +121,7 @@ fn common_name(threads: &[&ThreadRow]) -> String {
     if threads.iter().all(|thread| name(thread) == first) { first } else { String::new() }
 }
 
-/// Least, median and most of one value for each member.
+/// Returns minimum, median and maximum of one value per member.
 pub(crate) fn spread(members: &[u32], values: impl Iterator<Item = f64>) -> Spread {
     let mut values: Vec<(f64, u32)> = values.zip(members.iter().copied()).collect();
     values.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
@@ -137,8 +138,8 @@ pub(crate) fn spread(members: &[u32], values: impl Iterator<Item = f64>) -> Spre
     }
 }
 
-/// Most threads that lived at one time. One that ends in the moment in which another starts makes
-/// room for it.
+/// Returns the maximum number of threads alive at one time. If one ends at the moment at which another starts, they
+/// don't overlap.
 fn concurrency(threads: &[&ThreadRow]) -> usize {
     let starts = threads.iter().map(|row| (row.start_ns, 1_i64));
     let ends = threads.iter().map(|row| (row.end_ns.max(Ns(row.start_ns.0.saturating_add(1))), -1));
@@ -152,8 +153,8 @@ fn concurrency(threads: &[&ThreadRow]) -> usize {
     counts.max().unwrap_or(0) as usize
 }
 
-/// Whether threads started at different times and were ended by one event, such as the end of
-/// the process: their lifetimes say nothing about them.
+/// Whether threads started at different times and were ended by one event, such as the end of the process: then their
+/// lifetimes say nothing about them.
 fn ended_together(threads: &[&ThreadRow]) -> bool {
     let variance = |of: fn(&ThreadRow) -> Ns| {
         let values = || threads.iter().map(|row| of(row).as_f64());
@@ -163,7 +164,7 @@ fn ended_together(threads: &[&ThreadRow]) -> bool {
     variance(|row| row.start_ns).sqrt() > ENDED_TOGETHER * variance(|row| row.end_ns).sqrt()
 }
 
-/// Values as they are, or what they would be in the longest lifetime at the same rate.
+/// Returns the values, or what they would be in the longest lifetime at the same rate.
 fn scaled(values: &[f64], lifetimes: &[f64], as_rates: bool) -> Vec<f64> {
     let longest = lifetimes.iter().copied().fold(0.0, f64::max);
     let scale = |(value, lifetime): (&f64, &f64)| {
@@ -258,7 +259,7 @@ fn sub_groups(vectors: &Vectors, members: &[u32]) -> Vec<SubGroup> {
         .collect()
 }
 
-/// Threads that differ from those that behave like them.
+/// Finds threads that differ from those that behave like them.
 fn outliers(
     analysis: &Analysis,
     vectors: &Vectors,
@@ -314,7 +315,7 @@ fn outliers_among(
             if !robust.is_outlier(value) || (value - robust.median).abs() < least {
                 continue;
             }
-            // Back from the rate to this thread's own life.
+            // Converts the rate back to this thread's own lifetime.
             let own = if as_rates && longest > 0.0 { lifetime / longest } else { 1.0 };
             by_thread.entry(at).or_default().push(OutlierApi {
                 api: (api.api != OWN_CODE).then_some(api.api),

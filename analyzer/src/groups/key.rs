@@ -8,18 +8,19 @@ use crate::address::CodeAddress;
 use crate::analysis::Analysis;
 use crate::rows::{ThreadOrigin, ThreadRow};
 
-/// What a report knows of a thread beyond its recording: names from symbol tables, or what a
-/// runtime's start routine was given to run.
+/// What a report knows of a thread beyond its recording: names from symbol tables, or what a runtime's start routine
+/// was given to run.
 pub trait Naming {
-    /// Name of what the thread runs: its start routine or, where that is a runtime's, the function
-    /// behind it. Threads of which it differs are of different groups.
+    /// Returns the name of what the thread runs: its start routine or, if that is a runtime's, the function that it
+    /// was given. Threads with different names are in different groups.
     fn runs(&self, thread: &ThreadRow) -> Option<String>;
 
-    /// Name of the function that created it. It makes no groups, but may make parts of one.
+    /// Returns the name of the function that created the thread. It doesn't define groups, but may define parts of
+    /// one.
     fn created_in(&self, thread: &ThreadRow) -> Option<String>;
 }
 
-/// No names: groups are called by object and address.
+/// No names: groups are labelled by object and address.
 #[derive(Clone, Copy, Debug)]
 pub struct Unnamed;
 
@@ -33,51 +34,51 @@ impl Naming for Unnamed {
     }
 }
 
-/// What sort of threads a group has.
+/// The kind of threads in a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum GroupKind {
     /// Main threads of an executable.
     Main,
-    /// Main threads of processes that one process forked.
+    /// Main threads of processes forked by one process.
     Forked,
-    /// Threads that were created.
+    /// Threads whose creation was seen.
     Created,
-    /// Threads first seen in mid-life: nothing says what they run.
+    /// Threads whose creation was not seen: what they run may be unknown.
     Found,
 }
 
 /// What the threads of a group have in common.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GroupKey {
-    /// What sort of threads.
+    /// The kind of threads.
     pub kind: GroupKind,
     /// Executable of the process.
     pub executable: String,
-    /// What it was started as.
+    /// The name that it was started as.
     pub program: String,
-    /// What the process does, of main threads whose process says so in its title.
+    /// The role of the process by its title, for main threads of processes that set one.
     pub role: Option<String>,
-    /// The process that forked them, where that makes the group.
+    /// The process that forked them, if that defines the group.
     pub parent: Option<usize>,
-    /// Where the start routine is.
+    /// The place of the start routine.
     pub routine: Option<Place>,
-    /// Name of what they run, if it is known.
+    /// Name of what they run, if known.
     pub runs: Option<String>,
-    /// Their name, with the digits at its end folded to `*`, where nothing else tells what they run; empty otherwise.
+    /// Their name, with digits at its end folded to `*`, if nothing else tells what they run; otherwise empty.
     pub name: String,
 }
 
-/// A place in a file, the same in all processes; or an address of one process.
+/// A place in a file, which is the same in all processes; or an address of one process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Place {
     /// Object and address in its file.
     File(u32, u64),
-    /// Process and address there, of code that is in no file.
+    /// Process and address there, for code that is in no file.
     Process(usize, u64),
 }
 
-/// The group of a thread: the one place that decides it.
+/// Returns the group of a thread. This is the only place that decides it.
 #[must_use]
 pub fn group_of(analysis: &Analysis, thread: &ThreadRow, naming: &dyn Naming) -> GroupKey {
     let process = &analysis.processes[thread.process];
@@ -109,7 +110,7 @@ pub fn group_of(analysis: &Analysis, thread: &ThreadRow, naming: &dyn Naming) ->
     }
 }
 
-/// An address that means the same in all processes, if it is in a file.
+/// Makes an address comparable between processes, if it is in a file.
 pub(super) fn place_of(process: usize, address: Option<CodeAddress>) -> Option<Place> {
     address.map(|address| match (address.object, address.svma) {
         (Some(object), Some(svma)) => Place::File(object, svma),
@@ -117,13 +118,13 @@ pub(super) fn place_of(process: usize, address: Option<CodeAddress>) -> Option<P
     })
 }
 
-/// `worker-12` as `worker-*`: pools number their threads.
+/// Folds digits at the end of a name: `worker-12` becomes `worker-*`, since pools number their threads.
 pub(super) fn folded(name: &str) -> String {
     let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
     if stem.len() == name.len() { name.to_owned() } else { format!("{stem}*") }
 }
 
-/// Groups in order of their first threads, each with its members in order.
+/// Returns groups in order of their first threads, each with its members in order.
 pub(super) fn collect(analysis: &Analysis, naming: &dyn Naming) -> Vec<(GroupKey, Vec<u32>)> {
     let mut numbers: HashMap<GroupKey, usize> = HashMap::new();
     let mut groups: Vec<(GroupKey, Vec<u32>)> = Vec::new();
@@ -142,7 +143,7 @@ pub(super) fn collect(analysis: &Analysis, naming: &dyn Naming) -> Vec<(GroupKey
     groups
 }
 
-/// What a group is called, before it is told apart from others.
+/// Returns the label of a group, which may not be unique yet.
 pub(super) fn label(analysis: &Analysis, key: &GroupKey, sample: &ThreadRow) -> String {
     let executable = &key.program;
     if let Some(role) = &key.role {
@@ -160,7 +161,7 @@ pub(super) fn label(analysis: &Analysis, key: &GroupKey, sample: &ThreadRow) -> 
     }
 }
 
-/// `libfoo.so+0x1234`.
+/// Formats a place: `libfoo.so+0x1234`.
 pub(super) fn place_label(analysis: &Analysis, address: &CodeAddress) -> String {
     let object = address.object.and_then(|object| analysis.objects.get(object as usize));
     match (object, address.svma) {

@@ -1,4 +1,4 @@
-//! No two groups are called the same.
+//! Makes the labels of groups unique.
 
 use std::collections::HashMap;
 
@@ -6,8 +6,8 @@ use super::key::place_label;
 use super::rows::GroupRow;
 use crate::analysis::Analysis;
 
-/// Groups of one label get what tells them apart: the thread's name, the executable, the creation
-/// site, and a number as a last resort.
+/// Appends to equal labels what distinguishes their groups: the thread's name, the executable, the creation site,
+/// and, as a last resort, a number.
 pub(super) fn tell_apart(analysis: &Analysis, rows: &mut [GroupRow]) {
     type Tell = fn(&Analysis, &GroupRow) -> Option<String>;
     let tells: [Tell; 3] = [
@@ -36,7 +36,7 @@ pub(super) fn tell_apart(analysis: &Analysis, rows: &mut [GroupRow]) {
     }
 }
 
-/// Places of rows that share a label, for each label that more than one has.
+/// Returns the indices of rows with the same label, for each label that several have.
 fn same_label(rows: &[GroupRow]) -> Vec<Vec<usize>> {
     let mut by_label: HashMap<&str, Vec<usize>> = HashMap::new();
     for (at, row) in rows.iter().enumerate() {

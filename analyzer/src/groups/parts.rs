@@ -1,7 +1,7 @@
-//! The levels below a group: by where its threads were created, and by their names.
+//! The parts of a group: by where its threads were created, and by their names.
 //!
-//! A level is opened only if it tells something: its parts must spend at least [`DIFFERENT`] of their time in different
-//! places. Compilers make several call sites of one, and programs number their threads, which means nothing.
+//! Parts are only made if they are informative: they must spend at least [`DIFFERENT`] of their time in different
+//! places. Compilers turn one call site into several, and programs number their threads, which means nothing.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -13,13 +13,13 @@ use crate::clock::Ns;
 
 /// Half the sum of the differences between two parts' shares of time, by function, running and waiting.
 const DIFFERENT: f64 = 0.2;
-/// So many parts are no kinds of threads any more.
+/// With more parts than this, they are not kinds of threads any more.
 const MOST: usize = 8;
-/// Calls that are no further apart, in bytes of code, may be one call in the source: compilers
-/// unroll the loops in which threads are created.
+/// Calls no further apart than this, in bytes of code, may be one call in the source: compilers unroll the loops in
+/// which threads are created.
 const NEAR: u64 = 256;
 
-/// What a level tells threads apart by.
+/// What distinguishes the threads of a level.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Mark {
     CreatedIn(String),
@@ -27,7 +27,7 @@ enum Mark {
     Name(String),
 }
 
-/// The parts of a group, of the first level that tells something; none if no level does.
+/// Returns the parts of a group on the first informative level; none if there is no such level.
 pub(super) fn parts(
     analysis: &Analysis,
     naming: &dyn Naming,
@@ -76,7 +76,8 @@ pub(super) fn parts(
     Vec::new()
 }
 
-/// The number of each thread's part, in the order in which they are met; `None` if there is one, or too many.
+/// Returns the number of each thread's part, in order of first appearance; `None` if there is only one part, or too
+/// many.
 fn split(marks: &[Mark]) -> Option<Vec<usize>> {
     let mut numbers: HashMap<&Mark, usize> = HashMap::new();
     let mut part_of = Vec::with_capacity(marks.len());
@@ -100,7 +101,7 @@ struct Part {
 }
 
 impl Part {
-    /// Adds the times of the threads whose part is number `at`.
+    /// Adds the times of the threads in part number `at`.
     fn add(&mut self, vectors: &Vectors, part_of: &[usize], at: usize) {
         for api in &vectors.apis {
             for entry in &api.entries {
@@ -143,7 +144,7 @@ fn sites(analysis: &Analysis, naming: &dyn Naming, members: &[u32]) -> Vec<Mark>
     marks
 }
 
-/// Gives sites that are near each other the place of the first.
+/// Gives nearby sites the place of the first.
 fn join_near(marks: &mut [Mark]) {
     let mut sites: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
     for mark in &*marks {

@@ -1,4 +1,4 @@
-//! What is said of a group. Names in JSON are those of the fields.
+//! The rows of groups. Names in JSON are those of the fields.
 
 use serde::Serialize;
 
@@ -11,27 +11,27 @@ use crate::clock::Ns;
 /// A group of threads.
 #[derive(Clone, Debug, Serialize)]
 pub struct GroupRow {
-    /// What it is called; no two groups are called the same.
+    /// Its label, which is unique.
     pub label: String,
-    /// What sort of threads it has.
+    /// The kind of threads in it.
     pub kind: GroupKind,
     /// Path of their executable.
     pub executable: String,
-    /// What their programs were started as.
+    /// The name that their programs were started as.
     pub program: String,
     /// Start routine.
     pub start_routine: Option<CodeAddress>,
-    /// Where they were created: return address of the call.
+    /// Where they were created: the return address of the call.
     pub creation_site: Option<CodeAddress>,
-    /// Name of the threads, digits at its end folded; empty where they have several.
+    /// Name of the threads, with digits at its end folded; empty if they have several.
     pub name: String,
-    /// How many there were.
+    /// The number of threads.
     pub threads: usize,
-    /// Most of them that lived at one time.
+    /// The maximum number of them alive at one time.
     pub concurrency: usize,
-    /// From the first start to the last end.
+    /// Time from the first start to the last end.
     pub wall_ns: Ns,
-    /// Lifetimes of all of them.
+    /// Sum of their lifetimes.
     pub lifetime_ns: Ns,
     /// Their application time.
     pub application_ns: Ns,
@@ -47,11 +47,11 @@ pub struct GroupRow {
     pub lifetime: Spread,
     /// Useful time: application and library time without waits.
     pub useful: Spread,
-    /// How their useful times compare.
+    /// How evenly their useful times are distributed.
     #[serde(flatten)]
     pub comparison: GroupComparison,
-    /// Whether values of threads are compared as parts of their lifetimes: the threads started at
-    /// different times and ended together, so that those that lived longer did more.
+    /// Whether threads are compared by rates, relative to their lifetimes: they started at different times and ended
+    /// together, so those that lived longer did more.
     pub as_rates: bool,
     /// Whether the longest lifetime is more than twice the shortest.
     pub unlike_lifetimes: bool,
@@ -61,37 +61,37 @@ pub struct GroupRow {
     pub apis: Vec<GroupApi>,
     /// Threads that differ from the others, by what it costs.
     pub outliers: Vec<Outlier>,
-    /// What tells its threads apart, if that goes with what they do; empty otherwise.
+    /// The parts that its threads can be divided into, if these behave differently; otherwise empty.
     pub parts: Vec<GroupPart>,
-    /// Behaviours behind the one start routine, if there are several.
+    /// Different behaviours behind the one start routine, if any.
     pub sub_groups: Vec<SubGroup>,
     /// Threads, by number in [`Analysis::threads`](crate::Analysis::threads).
     pub members: Vec<u32>,
 }
 
-/// A value of each thread, of a group of them.
+/// The distribution of a value over the threads of a group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Spread {
-    /// Least.
+    /// Minimum.
     pub min_ns: Ns,
     /// Median.
     pub median_ns: Ns,
-    /// Most.
+    /// Maximum.
     pub max_ns: Ns,
-    /// Who has the least, by number in [`Analysis::threads`](crate::Analysis::threads).
+    /// The thread with the minimum, by number in [`Analysis::threads`](crate::Analysis::threads).
     pub min_thread: u32,
-    /// Who has the most.
+    /// The thread with the maximum.
     pub max_thread: u32,
 }
 
-/// How evenly useful time is spread over threads; [`stats`](crate::imbalance) has the formulas.
+/// How evenly useful time is distributed over threads; [`imbalance`](crate::imbalance) has the formulas.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct GroupComparison {
     /// max − mean.
     pub imbalance_ns: Ns,
     /// (max − mean) / max · N / (N − 1), a fraction of 1.
     pub imbalance: f64,
-    /// LB = mean / max. POP calls 0.8 and more good.
+    /// LB = mean / max. POP considers 0.8 and more good.
     pub load_balance: f64,
     /// POP's parallel efficiency: LB · max / wall time, which is mean / wall time.
     pub parallel_efficiency: f64,
@@ -109,13 +109,13 @@ pub struct ThreadSpan {
 /// Waits for one thing.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct CausedWait {
-    /// What for.
+    /// What was waited for.
     pub cause: Cause,
-    /// By all threads.
+    /// Waits of all threads.
     pub wait_ns: Ns,
-    /// How many waited.
+    /// The number of threads that waited.
     pub threads: usize,
-    /// The one that waited most.
+    /// The thread that waited most.
     pub max: ThreadSpan,
 }
 
@@ -131,28 +131,28 @@ pub struct GroupApi {
     pub useful_ns: Ns,
     /// Waits.
     pub wait_ns: Ns,
-    /// How many threads called it.
+    /// The number of threads that called it.
     pub threads: usize,
-    /// Useful time by thread; of a waiting API, waits by thread.
+    /// Useful time by thread; for an API that waits, waits by thread.
     pub spread: Spread,
     /// max − mean.
     pub imbalance_ns: Ns,
-    /// As [`GroupComparison::imbalance`].
+    /// Like [`GroupComparison::imbalance`].
     pub imbalance: f64,
 }
 
-/// A thread that differs.
+/// A thread that differs from others.
 #[derive(Clone, Debug, Serialize)]
 pub struct Outlier {
     /// The thread, by number in [`Analysis::threads`](crate::Analysis::threads).
     pub thread: u32,
     /// Its useful time.
     pub useful_ns: Ns,
-    /// Median of the threads it is compared with.
+    /// Median of the threads that it is compared with.
     pub median_ns: Ns,
-    /// By how much it exceeds the median in the APIs below, or falls short, if negative.
+    /// By how much it exceeds the median in the APIs below; negative if it is below.
     pub excess_ns: i64,
-    /// In which APIs, the one that matters most first.
+    /// The APIs in which it differs, the most important first.
     pub apis: Vec<OutlierApi>,
 }
 
@@ -163,39 +163,40 @@ pub struct OutlierApi {
     pub api: Option<u32>,
     /// The thread's useful time in it.
     pub useful_ns: Ns,
-    /// Median of the threads it is compared with.
+    /// Median of the threads that it is compared with.
     pub median_ns: Ns,
-    /// What it would save if it were normal: the difference.
+    /// The difference: what would be saved if the thread were normal.
     pub excess_ns: i64,
-    /// Robust standard deviations from the median; more than 3.5 either way.
+    /// Number of robust standard deviations from the median; more than 3.5 in either direction.
     pub score: f64,
-    /// Whether it is the number of calls, what they were asked to do, or how long each took; `None` for own code.
+    /// Whether the number of calls, the work per call, or the time per call makes the difference; `None` for own
+    /// code.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<Why>,
 }
 
-/// By what the threads of a group are told apart.
+/// What distinguishes the parts of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PartLevel {
     /// The function that created them, or the place in it.
     CreationSite,
-    /// Their name, digits at its end folded.
+    /// Their name, with digits at its end folded.
     Name,
 }
 
-/// Threads of a group that are alike in where they were created, or in their name.
+/// Threads of a group with the same place of creation, or with the same name.
 #[derive(Clone, Debug, Serialize)]
 pub struct GroupPart {
-    /// In which of the two.
+    /// What distinguishes the part.
     pub level: PartLevel,
-    /// The function that created them, if it is known and makes the part.
+    /// The function that created them, if it is known and distinguishes the part.
     pub created_in: Option<String>,
     /// Where the first of them was created.
     pub creation_site: Option<CodeAddress>,
-    /// Name of the first of them, digits at its end folded.
+    /// Name of the first of them, with digits at its end folded.
     pub name: String,
-    /// How many there are.
+    /// The number of threads.
     pub threads: usize,
     /// Their useful time.
     pub useful_ns: Ns,
@@ -205,14 +206,14 @@ pub struct GroupPart {
     pub members: Vec<u32>,
 }
 
-/// Threads of a group that spend their time alike.
+/// Threads of a group that spend their time in similar ways.
 #[derive(Clone, Debug, Serialize)]
 pub struct SubGroup {
     /// Threads, by number in [`Analysis::threads`](crate::Analysis::threads).
     pub members: Vec<u32>,
     /// Their useful time.
     pub useful_ns: Ns,
-    /// The APIs that they spend most of it in (`None`: own code) and the share of each.
+    /// The APIs in which they spend most of it (`None`: own code), and the share of each.
     pub apis: Vec<(Option<u32>, f64)>,
     /// Mean silhouette of the clustering, the same for all sub-groups of a group.
     pub silhouette: f64,

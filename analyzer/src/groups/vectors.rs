@@ -10,24 +10,24 @@ use crate::rows::ThreadRow;
 /// Stands for a thread's own code among its APIs.
 pub(super) const OWN_CODE: u32 = u32::MAX;
 
-/// Useful times by API and by thread. Threads are numbered by their place in the group.
+/// Useful times by API and by thread. Threads are numbered by their index in the group.
 pub(super) struct Vectors {
-    /// Useful time of each thread, ns.
+    /// Useful time of each thread, in ns.
     pub(super) useful: Vec<f64>,
-    /// Lifetime of each thread, ns.
+    /// Lifetime of each thread, in ns.
     pub(super) lifetimes: Vec<f64>,
     /// The APIs, in no particular order.
     pub(super) apis: Vec<ApiVector>,
 }
 
-/// Values other than zero of one API.
+/// The values of one API that are not zero.
 pub(super) struct ApiVector {
     pub(super) api: u32,
     pub(super) calls: u64,
     pub(super) entries: Vec<Entry>,
 }
 
-/// What a thread spent in an API, ns.
+/// What a thread spent in an API, in ns.
 #[derive(Clone, Copy)]
 pub(super) struct Entry {
     pub(super) thread: u32,
@@ -38,7 +38,7 @@ pub(super) struct Entry {
 impl Vectors {
     pub(super) fn new(analysis: &Analysis, members: &[u32]) -> Self {
         let threads = || members.iter().map(|&thread| &analysis.threads[thread as usize]);
-        // As large as the tables of the threads: made in their size, not by growing.
+        // The vectors are as large as the tables of threads, so they are allocated with their final size.
         let mut counts: BTreeMap<u32, usize> = BTreeMap::from([(OWN_CODE, members.len())]);
         for api in threads().flat_map(|row| &row.apis) {
             *counts.entry(api.api).or_default() += 1;
@@ -68,7 +68,7 @@ impl Vectors {
         Self { useful, lifetimes, apis }
     }
 
-    /// Each thread's useful time as shares of it, by API.
+    /// Returns each thread's distribution of useful time, as shares by API.
     pub(super) fn points(&self) -> Vec<Point> {
         let mut points = vec![Point::new(); self.useful.len()];
         for api in &self.apis {
@@ -83,8 +83,8 @@ impl Vectors {
     }
 }
 
-/// Application and library time on the CPU, as far as that is known: without waits, and without the
-/// time in which other threads ran instead.
+/// Returns application and library time on the CPU, as far as known: without waits, and without the time in which
+/// other threads ran instead.
 pub(super) fn useful_ns(thread: &ThreadRow) -> f64 {
     let on_cpu = |all: Ns, wait: Option<Ns>, preempted: Option<Ns>| {
         let off = [wait, preempted].into_iter().flatten().map(Ns::as_f64).sum::<f64>();

@@ -1,4 +1,4 @@
-//! Why a thread takes longer than others in one function: more calls, more to do in each, or each is slower.
+//! Why a thread takes longer than others in one function: more calls, more work per call, or slower calls.
 
 use serde::Serialize;
 
@@ -6,19 +6,20 @@ use crate::analysis::Analysis;
 use crate::rows::{ThreadApi, ThreadRow};
 use crate::stats::median;
 
-/// A thread's calls of one API beside those of the threads that it is compared with, as ratios to their medians.
+/// A thread's calls of one API compared with other threads, as ratios to their medians.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Why {
     /// Number of calls.
     pub calls_ratio: f64,
-    /// Mean of what each is asked to do ([`ApiRow::argument`](crate::ApiRow::argument)), where that is known.
+    /// Mean of the argument that says how much work a call does ([`ApiRow::argument`](crate::ApiRow::argument)), if
+    /// known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub argument_ratio: Option<f64>,
-    /// Useful time of each call.
+    /// Useful time per call.
     pub each_ratio: f64,
 }
 
-/// Calls of one API by the threads that are compared.
+/// Typical calls of one API by the threads that are compared.
 pub(super) struct Usual {
     api: u32,
     calls: f64,
@@ -27,7 +28,7 @@ pub(super) struct Usual {
 }
 
 impl Usual {
-    /// Their medians, over those that call it.
+    /// Computes the medians over the threads that call it.
     pub(super) fn from_threads(
         analysis: &Analysis,
         threads: impl Iterator<Item = u32>,
@@ -47,7 +48,7 @@ impl Usual {
         }
     }
 
-    /// One of them beside the others; `None` where there is nothing to compare with.
+    /// Compares one thread with the medians; returns `None` if there is nothing to compare.
     pub(super) fn why(&self, thread: &ThreadRow) -> Option<Why> {
         let own = row(thread, self.api)?;
         let ratio = |value: f64, usual: f64| (usual > 0.0).then_some(value / usual);

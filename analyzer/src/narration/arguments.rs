@@ -1,16 +1,16 @@
-//! A system call as it would be written in C.
+//! Formats a system call as it would be written in C.
 
-use chase_recorder::syscalls::{TOLD_TEXT, ToldRow};
+use chase_recorder::syscalls::{SINGLE_SYSCALL_TEXT, SingleSyscallRow};
 
 use super::flags::named;
 use super::kinds::{Kind, kinds_of};
 use crate::syscalls::{errno_name, syscall, syscall_name};
 
-/// Bytes of data that are shown.
+/// How many bytes of data are shown.
 const SHOWN: usize = 32;
 
-/// The name and the arguments.
-pub(super) fn call(row: &ToldRow) -> String {
+/// Returns name and arguments.
+pub(super) fn call(row: &SingleSyscallRow) -> String {
     let name = syscall_name(row.number);
     let mut texts = Texts { row, next: 0 };
     let kinds: Vec<Kind> = match kinds_of(&name) {
@@ -19,7 +19,7 @@ pub(super) fn call(row: &ToldRow) -> String {
     };
     let mut arguments: Vec<String> =
         kinds.iter().enumerate().map(|(at, &kind)| argument(kind, at, &mut texts)).collect();
-    // Without a file to be made there are no permissions.
+    // Permissions only matter if a file is created.
     let flags = kinds.iter().position(|&kind| kind == Kind::Open);
     if let Some(at) = flags
         && kinds.get(at + 1) == Some(&Kind::Mode)
@@ -30,8 +30,8 @@ pub(super) fn call(row: &ToldRow) -> String {
     format!("{name}({})", arguments.join(", "))
 }
 
-/// What it returned; `?` of one that has not.
-pub(super) fn result(row: &ToldRow) -> String {
+/// Returns the result; `?` if the call has not returned.
+pub(super) fn result(row: &SingleSyscallRow) -> String {
     if row.left_ns == 0 {
         return "?".to_owned();
     }
@@ -48,9 +48,9 @@ pub(super) fn result(row: &ToldRow) -> String {
     }
 }
 
-/// The texts of a call, in turn.
+/// The texts of a call, in order.
 struct Texts<'r> {
-    row: &'r ToldRow,
+    row: &'r SingleSyscallRow,
     next: usize,
 }
 
@@ -58,7 +58,7 @@ impl<'r> Texts<'r> {
     fn next(&mut self) -> Option<&'r [u8]> {
         let at = self.next;
         self.next += 1;
-        let len = (*self.row.lens.get(at)? as usize).min(TOLD_TEXT);
+        let len = (*self.row.lens.get(at)? as usize).min(SINGLE_SYSCALL_TEXT);
         self.row.texts.get(at)?.get(..len).filter(|text| !text.is_empty())
     }
 }
@@ -119,11 +119,11 @@ fn argument(kind: Kind, at: usize, texts: &mut Texts<'_>) -> String {
     }
 }
 
-/// Up to its end; what was cut says so.
+/// Quotes a path up to its end; marks it if it was cut off.
 fn path(text: &[u8]) -> String {
     match text.iter().position(|&byte| byte == 0) {
-        // The kernel puts a NUL at the end of what it cuts.
-        Some(end) => quoted_all(&text[..end], end + 1 == TOLD_TEXT),
+        // The kernel ends a text with NUL even if it cuts it off.
+        Some(end) => quoted_all(&text[..end], end + 1 == SINGLE_SYSCALL_TEXT),
         None => quoted_all(text, true),
     }
 }
@@ -146,7 +146,7 @@ fn status(status: i32) -> String {
     }
 }
 
-/// Of the families that are common.
+/// Formats addresses of the common families.
 fn socket_address(bytes: &[u8]) -> Option<String> {
     let family = i32::from(u16::from_le_bytes(*bytes.first_chunk::<2>()?));
     match family {
@@ -170,8 +170,8 @@ mod tests {
 
     use super::*;
 
-    fn row(number: u32, arguments: &[u64], texts: &[&[u8]], result: i64) -> ToldRow {
-        let mut row = ToldRow { number, result, left_ns: 1, ..ToldRow::zeroed() };
+    fn row(number: u32, arguments: &[u64], texts: &[&[u8]], result: i64) -> SingleSyscallRow {
+        let mut row = SingleSyscallRow { number, result, left_ns: 1, ..SingleSyscallRow::zeroed() };
         row.arguments[..arguments.len()].copy_from_slice(arguments);
         for (at, text) in texts.iter().enumerate() {
             row.texts[at][..text.len()].copy_from_slice(text);
@@ -180,7 +180,7 @@ mod tests {
         row
     }
 
-    fn line(row: &ToldRow) -> String {
+    fn line(row: &SingleSyscallRow) -> String {
         format!("{} = {}", call(row), result(row))
     }
 
@@ -226,8 +226,8 @@ mod tests {
             line(&row(1, &[1, 1, 400], &[&long], 400))
                 .contains(&format!("\"{}\"...", "x".repeat(32)))
         );
-        let mut path = [b'p'; TOLD_TEXT];
-        path[TOLD_TEXT - 1] = 0;
+        let mut path = [b'p'; SINGLE_SYSCALL_TEXT];
+        path[SINGLE_SYSCALL_TEXT - 1] = 0;
         assert!(line(&row(80, &[1], &[&path], 0)).contains("p\"..."));
     }
 }

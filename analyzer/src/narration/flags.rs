@@ -1,4 +1,4 @@
-//! Names of numbers. A number that has none stays a number.
+//! Names of numeric constants. A number without a name is shown as a number.
 
 use super::kinds::Kind;
 
@@ -149,9 +149,9 @@ const PRCTLS: Names = names![
     PR_SET_THP_DISABLE,
 ];
 
-/// `number` as an argument of this kind is called.
+/// Returns the name of `number` as an argument of this kind.
 pub(super) fn named(kind: Kind, number: u64) -> Option<String> {
-    // These arguments are 32 bits wide, whatever else the register holds.
+    // These arguments are 32 bits wide; the register's upper half is undefined.
     let number = i64::from(number as i32);
     match kind {
         Kind::Open => {
@@ -206,11 +206,11 @@ fn one(names: Names, number: i64) -> Option<&'static str> {
     names.iter().find(|name| name.0 == number).map(|name| name.1)
 }
 
-/// Flags that are set, behind `first`; what has no name as a number.
+/// Joins the names of the flags that are set, after `first`; the rest is shown as a number.
 fn joined(names: Names, number: i64, first: Option<&str>) -> String {
     let mut parts: Vec<String> = first.into_iter().map(str::to_owned).collect();
     let mut rest = number;
-    // Those of several bits first: one of them may be another flag.
+    // Names of several bits come first: one of their bits may be another flag.
     let mut by_bits: Vec<_> = names.iter().filter(|name| name.0 != 0).collect();
     by_bits.sort_by_key(|name| std::cmp::Reverse(name.0.count_ones()));
     let mut found: Vec<&(i64, &str)> = Vec::new();

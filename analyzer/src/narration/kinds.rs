@@ -1,32 +1,32 @@
-//! What the arguments of system calls are.
+//! The kinds of the arguments of system calls.
 
-/// What an argument is, and so how it is shown.
+/// The kind of an argument, which determines how it is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A descriptor.
     Fd,
     /// A descriptor of a directory, or the working directory.
     Directory,
-    /// A string that was read.
+    /// A string that was recorded.
     Path,
-    /// Bytes that were read, the number of which is the result or the next argument.
+    /// Bytes that were recorded; their number is the result or the next argument.
     Bytes,
-    /// An address, or what is shown like one.
+    /// An address, or something shown as one.
     Address,
-    /// A number with a sign.
+    /// A signed number.
     Signed,
-    /// A number without one.
+    /// An unsigned number.
     Number,
     /// Permissions.
     Mode,
-    /// `open`'s flags.
+    /// The flags of `open`.
     Open,
-    /// Those of them that say nothing of reading and writing.
+    /// The flags of `open` other than the access mode.
     OpenFlags,
-    /// `mmap`'s protection and flags.
+    /// The protection and flags of `mmap`.
     Protection,
     Mapping,
-    /// `access`'s mode.
+    /// The mode of `access`.
     Access,
     /// `AT_*`.
     At,
@@ -45,9 +45,9 @@ pub(super) enum Kind {
     Clock,
     Resource,
     Ioctl,
-    /// A place in a file.
+    /// An offset in a file.
     Offset,
-    /// Two descriptors that the call gave.
+    /// Two descriptors that the call returned.
     Pair,
     /// A `timespec`.
     Time,
@@ -56,7 +56,7 @@ pub(super) enum Kind {
     Prctl,
 }
 
-/// A letter for each kind.
+/// Returns the kind for a letter.
 fn kind(letter: u8) -> Kind {
     match letter {
         b'f' => Kind::Fd,
@@ -96,7 +96,7 @@ fn kind(letter: u8) -> Kind {
     }
 }
 
-/// By name, in the order of the alphabet.
+/// Sorted by name.
 const CALLS: &[(&str, &[u8])] = &[
     ("accept", b"fSx"),
     ("accept4", b"fSxY"),
@@ -223,7 +223,8 @@ const CALLS: &[(&str, &[u8])] = &[
     ("writev", b"fxu"),
 ];
 
-/// The arguments of a call, where they are known: otherwise they are shown like addresses, as many as the kernel has.
+/// Returns the kinds of a call's arguments; `None` if unknown: then all that the kernel passes are shown as
+/// addresses.
 pub(super) fn kinds_of(name: &str) -> Option<impl Iterator<Item = Kind> + use<>> {
     let at = CALLS.binary_search_by_key(&name, |call| call.0).ok()?;
     Some(CALLS[at].1.iter().map(|&letter| kind(letter)))

@@ -1,4 +1,4 @@
-//! From the rows of `.syscalls` files to samples in merged contexts.
+//! Turns the rows of `.syscalls` files into samples in merged contexts.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -14,12 +14,12 @@ use crate::image::Image;
 use crate::names::{Names, Renumbered};
 use crate::syscalls::{Place, Places, each_ns};
 
-/// What memory of no file that is executed is called.
+/// The name of executable memory that belongs to no file.
 const GENERATED: &str = "[generated code]";
-/// What `/proc/PID/maps` says behind the path of a file that is no more.
+/// What `/proc/PID/maps` appends to the path of a deleted file.
 const DELETED: &str = " (deleted)";
 
-/// Samples, and times on the CPU, of what was looked at.
+/// Collected samples and times on the CPU.
 #[derive(Default)]
 pub(crate) struct Collected {
     pub(super) sample_hz: u64,
@@ -38,11 +38,11 @@ pub(super) struct ThreadTime {
     pub(super) thread: Option<u32>,
     pub(super) on_cpu_ns: u64,
     pub(super) samples: u64,
-    /// How many of them were in the kernel.
+    /// The number of samples in the kernel.
     pub(super) kernel_samples: u64,
-    /// What a sample stands for at most; 0: no limit, as samples are of all that it does.
+    /// The maximum time that a sample may stand for; 0: no limit, since samples are of all that the thread does.
     pub(super) most_ns: u64,
-    /// What watching its system calls took.
+    /// The overhead of observing its system calls.
     pub(super) watching_ns: u64,
 }
 
@@ -57,7 +57,7 @@ pub(super) struct Sample {
 }
 
 impl Collected {
-    /// Time on the CPU by number of the process and of the thread, where only one thread had its id.
+    /// Returns time on the CPU by number of the process and of the thread, for thread ids that only one thread had.
     pub(crate) fn of_threads(&self) -> HashMap<(u32, u32), Ns> {
         let known = |(&(process, _), time): (&ThreadKey, &ThreadTime)| {
             Some(((process, time.thread?), Ns(time.on_cpu_ns)))
@@ -69,7 +69,7 @@ impl Collected {
     pub(crate) fn merge(&mut self, part: Self, numbers: &Renumbered, places: &[Place]) {
         self.sample_hz = self.sample_hz.max(part.sample_hz);
         self.user_only |= part.user_only;
-        // The companion counts over all processes: the latest it wrote is the largest.
+        // The companion counts over all processes, so its latest count is the largest.
         self.lost_samples = self.lost_samples.max(part.lost_samples);
         self.threads.extend(part.threads);
         self.samples.extend(part.samples.into_iter().map(|mut sample| {
@@ -80,7 +80,7 @@ impl Collected {
         }));
     }
 
-    /// Adds the samples of an image, if `wanted` says so of the number of their thread.
+    /// Adds the samples of an image's threads for whose number `wanted` is true.
     pub(crate) fn add(
         &mut self,
         process: usize,
@@ -137,8 +137,8 @@ impl Collected {
 }
 
 impl Collected {
-    /// How long threads have run as they say themselves, exactly, where that is more than the companion knows of them;
-    /// and what samples in user space stand for.
+    /// Replaces times on the CPU by those that threads have measured themselves, if these are larger than the
+    /// companion's; and limits what samples in user space stand for.
     fn add_asked(
         &mut self,
         process: usize,
@@ -147,7 +147,7 @@ impl Collected {
         wanted: impl Fn(Option<u32>) -> bool,
     ) {
         let Some(header) = image.syscalls.as_ref().map(|file| *file.header()) else { return };
-        // By thread id: time, and whether it is all of it, as all that had this number have ended.
+        // By thread id: the time, and whether it is complete, because all threads with this id have ended.
         let mut asked: HashMap<u32, (u64, bool)> = HashMap::new();
         for thread in image.recording.threads().filter(|thread| thread.asked()) {
             let record = thread.record();
@@ -171,7 +171,7 @@ impl Collected {
     }
 }
 
-/// What was mapped at an address that is in no object of the recording; empty if nobody knows.
+/// Returns the name of the mapping at an address that is in no object of the recording; empty if unknown.
 fn name_of(mappings: &[MappingRow], address: u64) -> Cow<'_, str> {
     let holds = |mapping: &&MappingRow| (mapping.start..mapping.end).contains(&address);
     match mappings.iter().rfind(holds).map(mapping_path) {

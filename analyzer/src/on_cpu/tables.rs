@@ -1,6 +1,6 @@
-//! From samples to tables.
+//! Makes tables of samples.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::collect::{Collected, Sample, ThreadKey, ThreadTime};
 use super::{OnCpu, OnCpuAddress, OnCpuObject};
@@ -9,12 +9,12 @@ use crate::contexts::Contexts;
 use crate::names::Names;
 use crate::sampled::{OnCpuOfApi, SampledTime};
 
-/// Threads with fewer samples than this are taken together.
+/// Threads with fewer samples than this are pooled.
 const FEW: u64 = 10;
-/// Standard deviations of a 95 % interval.
+/// The number of standard deviations of a 95 % interval.
 const Z: f64 = 1.96;
 
-/// Sums of samples, each with the time that it stands for.
+/// Sums of samples, and of the time that they stand for.
 #[derive(Clone, Copy, Default)]
 struct Sum {
     samples: u64,
@@ -40,7 +40,7 @@ impl Sum {
     }
 }
 
-/// Half the width of the 95 % interval of a share of `k` in `n`, by Wilson.
+/// Returns half the width of Wilson's 95 % interval of the share `k` of `n`.
 pub(super) fn wilson(k: u64, n: u64) -> f64 {
     if n == 0 {
         return 0.0;
@@ -49,12 +49,20 @@ pub(super) fn wilson(k: u64, n: u64) -> f64 {
     Z * (p * (1.0 - p) / n + Z * Z / (4.0 * n * n)).sqrt() / (1.0 + Z * Z / n)
 }
 
-/// The tables, and the split of each API, by its old number.
+/// Time on the CPU, by numbers of the collected tables.
+pub(crate) struct ByNumber {
+    /// The split of each API.
+    pub(crate) apis: Vec<OnCpuOfApi>,
+    /// The time of each merged context, without calls inside it, in ns.
+    pub(crate) contexts: Vec<f64>,
+}
+
+/// Returns the tables, and what other tables need.
 pub(crate) fn tables_of(
     collected: &Collected,
     names: &Names,
     contexts: &Contexts,
-) -> (OnCpu, Vec<OnCpuOfApi>) {
+) -> (OnCpu, ByNumber) {
     let weights = weights(collected);
     let user_only = collected.user_only;
     let mut all = Sum::default();
@@ -62,13 +70,15 @@ pub(crate) fn tables_of(
     let mut by_object: HashMap<u32, Sum> = HashMap::new();
     let mut by_address: HashMap<(u32, u64, Option<u32>), (OnCpuAddress, Sum)> = HashMap::new();
     let mut of_apis = vec![[Sum::default(); PARTS]; names.apis.len()];
+    let mut of_contexts = vec![Sum::default(); contexts.list.len()];
+    let mut outside: BTreeMap<u32, Sum> = BTreeMap::new();
     for sample in &collected.samples {
         let weight = weights.get(&sample.thread).copied().unwrap_or_default();
         all.add(sample, weight);
         watching_ns += sample.kernel as f64 * (weight.user_ns - weight.kernel_ns);
         by_object.entry(sample.object).or_default().add(sample, weight);
         let address = sample.address;
-        // Code in no file is another one in each process.
+        // Code in no file differs between processes.
         let process = address.svma.is_none().then_some(sample.thread.0);
         let key = (sample.object, address.svma.unwrap_or(address.avma), process);
         let row = OnCpuAddress {
@@ -82,6 +92,9 @@ pub(crate) fn tables_of(
             let api = names.imports[context.import as usize].api;
             let part = part_of(sample.object, names.apis[api as usize].object, names);
             of_apis[api as usize][part].add(sample, weight);
+            of_contexts[sample.place as usize].add(sample, weight);
+        } else {
+            outside.entry(sample.object).or_default().add(sample, weight);
         }
     }
     let mut objects: Vec<_> = by_object
@@ -111,11 +124,16 @@ pub(crate) fn tables_of(
         watching_ns: Ns::from_f64(watching_ns),
         objects,
         addresses,
+        outside: outside.into_iter().map(|(object, sum)| (object, Ns::from_f64(sum.ns))).collect(),
     };
-    (on_cpu, of_apis.into_iter().map(|parts| of_api(parts, all, user_only)).collect())
+    let by_number = ByNumber {
+        apis: of_apis.into_iter().map(|parts| of_api(parts, all, user_only)).collect(),
+        contexts: of_contexts.into_iter().map(|sum| sum.ns).collect(),
+    };
+    (on_cpu, by_number)
 }
 
-/// In the library itself, in an application, elsewhere.
+/// The split of an API: in the library itself, in an application, elsewhere.
 const PARTS: usize = 3;
 
 fn part_of(object: u32, library: u32, names: &Names) -> usize {
@@ -147,7 +165,7 @@ fn of_api(parts: [Sum; PARTS], all: Sum, user_only: bool) -> OnCpuOfApi {
 #[derive(Clone, Copy, Default)]
 struct Weight {
     user_ns: f64,
-    /// Less, by what watching system calls took.
+    /// Reduced by the overhead of observing system calls.
     kernel_ns: f64,
 }
 
@@ -162,14 +180,14 @@ impl Weight {
         let own = if time.watching_ns == 0 {
             0.0
         } else {
-            // What few samples tell may be less than what was measured.
+            // With few samples, the time in the kernel may be underestimated.
             (time.watching_ns as f64 / in_kernel_ns).min(1.0)
         };
         Self { user_ns: each_ns, kernel_ns: each_ns * (1.0 - own) }
     }
 }
 
-/// What a sample of each thread stands for.
+/// Returns what a sample of each thread stands for.
 fn weights(collected: &Collected) -> HashMap<ThreadKey, Weight> {
     let mut few: HashMap<u32, ThreadTime> = HashMap::new();
     for ((process, _), time) in &collected.threads {

@@ -1,4 +1,4 @@
-//! From the rows of `.syscalls` files to what was made in which merged context.
+//! Turns the rows of `.syscalls` files into sums by merged context.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,21 +11,20 @@ use crate::image::Image;
 use crate::off_cpu::{Measured, OffCpu, WaitSource};
 use crate::walk::NOBODY;
 
-/// Where a system call was made: number of the merged context, [`NOBODY`] outside of any, or
-/// [`UNRECORDED`].
+/// Where a system call was made: number of the merged context, [`NOBODY`] outside of any, or [`UNRECORDED`].
 pub(crate) type Place = u32;
 
-/// Where nothing was recorded: before chase had started in the process, in a thread without a
-/// record, in a process without a recording.
+/// Where nothing was recorded: before chase had started in the process, in a thread without a record, in a process
+/// without a recording.
 pub(super) const UNRECORDED: Place = NOBODY - 1;
 
-/// System calls by who made them where.
+/// System calls by who made them, and where.
 #[derive(Default)]
 pub(crate) struct Collected {
     pub(super) sums: BTreeMap<Maker, SyscallSums>,
-    /// What chase itself made in the processes.
+    /// System calls that chase itself made in the processes.
     pub(super) own: SyscallSums,
-    /// What tracing all of them cost.
+    /// The overhead of tracing them all.
     pub(super) cost_ns: u64,
 }
 
@@ -40,16 +39,16 @@ pub(super) struct Maker {
     pub(super) number: u32,
 }
 
-/// What the scheduler says of the threads of one image, or what they have asked themselves.
+/// Waits of the threads of one image, as measured by the scheduler, or by the threads themselves.
 pub(crate) struct Scheduler {
     /// By reference of the context and thread id.
     waits: HashMap<(u32, u32), OffCpu>,
-    /// What is known of a context that it does not name.
+    /// For contexts that are not in it.
     others: Measured,
 }
 
 impl Scheduler {
-    /// Only a complete file is believed: of another one, nobody knows what is missing.
+    /// Returns `None` unless the file is complete: otherwise it is unknown what is missing.
     pub(crate) fn from_image(image: &Image) -> Option<Self> {
         match wait_source(image) {
             WaitSource::Asked => return Some(Self::of_asked(image)),
@@ -77,7 +76,7 @@ impl Scheduler {
         for thread in image.recording.threads() {
             for row in thread.off_cpu() {
                 let (wait_ns, preempted_ns) = (row.blocked_ns as f64, row.preempted_ns as f64);
-                // Not all of it: what was too short to be asked about is missing.
+                // Incomplete, since what was too short to be measured is missing.
                 let measured = Measured::NOTHING;
                 let off_cpu = OffCpu { wait_ns, preempted_ns: Some(preempted_ns), measured };
                 waits.entry((row.node_ref, thread.record().tid)).or_default().add(off_cpu);
@@ -86,15 +85,15 @@ impl Scheduler {
         Self { waits, others: Measured::NOTHING }
     }
 
-    /// How long thread `tid` was off the CPU in a context. It is told once: of several threads of
-    /// one id, the first gets what belongs to no context.
+    /// Takes the time that thread `tid` was off the CPU in a context. It is returned only once: if several threads
+    /// have one id, the first gets what belongs to no context.
     pub(crate) fn take(&mut self, reference: u32, tid: u32) -> OffCpu {
         let none = OffCpu { wait_ns: 0.0, preempted_ns: Some(0.0), measured: self.others };
         self.waits.remove(&(reference, tid)).unwrap_or(none)
     }
 }
 
-/// What watching the system calls of one image cost its threads, and what asking for their time did, in ns.
+/// The overhead in the threads of one image of observing system calls, and of asking for time off the CPU, in ns.
 pub(crate) struct TracingCost {
     /// By reference of the context and thread id.
     ns: HashMap<(u32, u32), f64>,
@@ -118,18 +117,18 @@ impl TracingCost {
         (!ns.is_empty()).then_some(Self { ns })
     }
 
-    /// What it cost thread `tid` in a context. It is told once, as by [`Scheduler::take`].
+    /// Takes the overhead in thread `tid` in a context. It is returned only once, as by [`Scheduler::take`].
     pub(crate) fn take(&mut self, reference: u32, tid: u32) -> f64 {
         self.ns.remove(&(reference, tid)).unwrap_or(0.0)
     }
 }
 
-/// What watching one system call costs.
+/// Returns the overhead of observing one system call.
 pub(crate) fn each_ns(header: &SyscallsHeader) -> u64 {
     header.cost_inside_ns.saturating_add(header.cost_outside_ns)
 }
 
-/// Where the waits of a process are from.
+/// Returns how the waits of a process were measured.
 pub(crate) fn wait_source(image: &Image) -> WaitSource {
     let has_all = image.syscalls.as_ref().is_some_and(|file| {
         let header = file.header();
@@ -148,10 +147,10 @@ pub(crate) fn wait_source(image: &Image) -> WaitSource {
     }
 }
 
-/// Where the contexts of an image are among the merged ones, and whose they are.
+/// Maps the contexts of an image to merged ones, and to their threads.
 #[derive(Default)]
 pub(crate) struct Places {
-    /// By reference: number and id of the thread, place.
+    /// By reference: number and id of the thread, merged context.
     contexts: HashMap<u32, (u32, u32, Place)>,
     /// By thread id: the thread's number, if only one thread had that id.
     threads: HashMap<u32, Option<u32>>,
@@ -167,12 +166,12 @@ impl Places {
         self.contexts.insert(reference, (thread, tid, place));
     }
 
-    /// The thread's number, and the place, of what a row tells by a context's reference and a thread id.
+    /// Returns the thread's number and the place for a row's context reference and thread id.
     pub(crate) fn place_of(&self, reference: u32, tid: u32) -> (Option<u32>, Place) {
         let by_tid = || self.threads.get(&tid).copied().flatten();
         match self.contexts.get(&reference).filter(|_| reference != 0) {
             Some(&(thread, own_tid, place)) if own_tid == tid => (Some(thread), place),
-            // A child on its parent's memory is in its parent's context.
+            // A child that uses its parent's memory is in its parent's context.
             Some(&(_, _, place)) => (by_tid(), place),
             None => (by_tid(), UNRECORDED),
         }
@@ -190,7 +189,7 @@ impl Collected {
         self.cost_ns = self.cost_ns.saturating_add(part.cost_ns);
     }
 
-    /// Adds the system calls of an image, if `wanted` says so of the number of their thread.
+    /// Adds the system calls of an image's threads for whose number `wanted` is true.
     pub(crate) fn add(
         &mut self,
         process: usize,

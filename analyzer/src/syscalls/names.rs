@@ -8,8 +8,8 @@ use serde::Serialize;
 use super::errors::ERRORS;
 use super::table::CALLS;
 
-/// What a system call is about. The kernel has no such word; the categories are those by which
-/// people look for calls, in the manner of strace's classes.
+/// What a system call is about. The kernel has no categories; these are the ones by which people look for calls,
+/// similar to strace's classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Category {
@@ -33,7 +33,7 @@ pub enum Category {
     Time,
     /// Scheduling.
     Schedule,
-    /// Everything else, and numbers that are not known.
+    /// Everything else, and unknown numbers.
     Other,
 }
 
@@ -44,11 +44,11 @@ pub struct Syscall {
     pub number: u32,
     /// Name, as in `asm/unistd_64.h`.
     pub name: &'static str,
-    /// Names of its arguments as the kernel has them; empty also when they are not known.
+    /// Names of its arguments in the kernel; also empty if they are unknown.
     pub arguments: &'static [&'static str],
 }
 
-/// The call of this number, if it is known.
+/// Returns the call with this number, if it is known.
 #[must_use]
 pub fn syscall(number: u32) -> Option<Syscall> {
     let at = CALLS.binary_search_by_key(&number, |call| call.0).ok()?;
@@ -56,7 +56,7 @@ pub fn syscall(number: u32) -> Option<Syscall> {
     Some(Syscall { number, name, arguments })
 }
 
-/// What a number is called: unknown ones, and those of i386 (`int 0x80`), by their number.
+/// Returns the name for a number; for unknown numbers, and for those of i386 (`int 0x80`), it contains the number.
 #[must_use]
 pub fn syscall_name(number: u32) -> Cow<'static, str> {
     match syscall(number) {
@@ -66,18 +66,18 @@ pub fn syscall_name(number: u32) -> Cow<'static, str> {
     }
 }
 
-/// The call's category; [`Category::Other`] for numbers that are not known.
+/// Returns the call's category; [`Category::Other`] for unknown numbers.
 pub(super) fn category_of(number: u32) -> Category {
     syscall(number).map_or(Category::Other, |known| known.category())
 }
 
-/// `ENOENT` for 2, if it is known.
+/// Returns the name of an error, for example `ENOENT` for 2, if it is known.
 pub(crate) fn error_name(errno: u16) -> Option<&'static str> {
     let at = ERRORS.binary_search_by_key(&errno, |error| error.0).ok()?;
     ERRORS.get(at).map(|error| error.1)
 }
 
-/// Whether positive results of the call are bytes moved.
+/// Whether positive results of the call are numbers of bytes transferred.
 pub(super) fn returns_bytes(number: u32) -> bool {
     let Some(Syscall { name, .. }) = syscall(number) else { return false };
     const BYTES: [&str; 26] = [
@@ -112,7 +112,7 @@ pub(super) fn returns_bytes(number: u32) -> bool {
 }
 
 impl Category {
-    /// As tables show it.
+    /// Returns the name for tables.
     #[must_use]
     pub fn label(self) -> &'static str {
         match self {
@@ -132,10 +132,10 @@ impl Category {
 }
 
 impl Syscall {
-    /// What the call is about.
+    /// Returns the category of a call.
     #[must_use]
     pub fn category(&self) -> Category {
-        // The first that fits.
+        // The first matching rule counts.
         const RULES: [(Category, &[&str]); 11] = [
             (Category::Poll, &["poll", "ppoll", "select", "pselect6", "epoll_*"]),
             (
@@ -330,7 +330,7 @@ impl Syscall {
     }
 }
 
-/// Whether `name` fits `pattern`, in which `*` stands for anything.
+/// Whether `name` matches `pattern`, in which `*` stands for anything.
 fn matches(pattern: &str, name: &str) -> bool {
     let Some((before, after)) = pattern.split_once('*') else { return pattern == name };
     let Some(rest) = name.strip_prefix(before) else { return false };

@@ -6,18 +6,16 @@ use super::names::{Category, category_of, syscall_name};
 use super::sums::{SyscallMeasures, SyscallSums};
 use crate::clock::Ns;
 
-/// What library calls made of system calls. A call belongs to the innermost library call that the
-/// thread was in.
+/// The system calls that library calls made. A call belongs to the innermost library call that the thread was in.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Syscalls {
     /// All calls.
     pub totals: SyscallMeasures,
-    /// Calls that chase itself made inside the processes; they are in no other figure here.
+    /// Calls that chase itself made in the processes; they are in no other figure here.
     pub own: SyscallMeasures,
-    /// What their tracing cost the program, as calibrated: in no other time, but in the own cost
-    /// of threads.
+    /// The calibrated overhead of tracing; it is in no other time except the own cost of threads.
     pub tracing_cost_ns: Ns,
-    /// By system call, longest first, as all tables.
+    /// By system call, longest first, like all tables.
     pub by_syscall: Vec<SyscallRow<All>>,
     /// By category.
     pub by_category: Vec<CategoryRow>,
@@ -31,7 +29,7 @@ pub struct Syscalls {
     pub by_context: Vec<SyscallRow<OfContext>>,
 }
 
-/// One system call, made by what `of` says.
+/// A system call, made by `of`.
 #[derive(Clone, Debug, Serialize)]
 pub struct SyscallRow<K> {
     /// Who made it.
@@ -39,50 +37,50 @@ pub struct SyscallRow<K> {
     pub of: K,
     /// Number of the system call.
     pub number: u32,
-    /// Its name; `syscall 999` where it is not known.
+    /// Its name; `syscall 999` if it is unknown.
     pub syscall: String,
-    /// What it is about.
+    /// Its category.
     pub category: Category,
-    /// System calls per library call of what `of` says; `None` where there are none.
+    /// System calls per library call of `of`; `None` if there are none.
     pub per_call: Option<f64>,
-    /// Figures of the calls made there, outside of any library call inside.
+    /// Figures of the calls made there, without those in library calls inside.
     #[serde(flatten)]
     pub measures: SyscallMeasures,
-    /// The same with those made in the library calls inside.
+    /// The same including those made in the library calls inside.
     pub nested: Option<Nested>,
     #[serde(skip)]
     pub(crate) sums: SyscallSums,
 }
 
-/// System calls made in an API or a library and in the library calls made inside it.
+/// System calls made in an API or a library, including those in the library calls made inside.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Nested {
-    /// Calls.
+    /// The number of calls.
     pub calls: u64,
-    /// Per library call.
+    /// Calls per library call.
     pub per_call: Option<f64>,
-    /// Those that failed.
+    /// The number of calls that failed.
     pub errors: u64,
-    /// Their time.
+    /// Their total time.
     pub total_ns: Ns,
     /// The part of it off the CPU.
     pub off_cpu_ns: Ns,
-    /// Bytes moved, where the calls return bytes.
+    /// Bytes transferred, if the calls return bytes.
     pub bytes: Option<u64>,
 }
 
-/// All that was selected.
+/// The whole selection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct All {}
 
-/// An API, or what was outside of any library call.
+/// An API, or everything outside of library calls.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct OfApi {
     /// The API, by number in [`Analysis::apis`](crate::Analysis::apis); `None` for calls made
     /// outside of any library call.
     pub api: Option<u32>,
-    /// False for calls made where nothing was recorded: before chase had started in a process
-    /// (by the dynamic linker, mostly), in threads and processes without a record.
+    /// False for calls made where nothing was recorded: before chase had started in a process (mostly by the dynamic
+    /// linker), and in threads and processes without a record.
     pub is_recorded: bool,
     /// Its library, or empty.
     pub library: String,
@@ -92,7 +90,7 @@ pub struct OfApi {
     pub api_calls: u64,
 }
 
-/// A library, or what was outside of any library call.
+/// A library, or everything outside of library calls.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct OfLibrary {
     /// The library, by number in [`Analysis::objects`](crate::Analysis::objects); `None` for calls
@@ -113,8 +111,8 @@ pub struct OfThread {
     pub process: u32,
     /// Kernel thread id.
     pub tid: u32,
-    /// Its number in the process, where one thread had that id; `None` for a thread that has no
-    /// record or that shares its id with a later one.
+    /// Its number in the process, if only one thread had that id; `None` for a thread without a record, or with the
+    /// same id as a later one.
     pub thread: Option<u32>,
     /// Its name, or that of its process.
     pub name: String,
@@ -165,7 +163,7 @@ fn per_call(calls: u64, callers: u64) -> Option<f64> {
     (callers > 0).then(|| calls as f64 / callers as f64)
 }
 
-/// Sums over the rows by system call, longest first.
+/// Returns the sums of rows by system call, longest first.
 pub fn by_syscall<'r, K: 'r>(
     rows: impl IntoIterator<Item = &'r SyscallRow<K>>,
 ) -> Vec<SyscallRow<All>> {
@@ -176,7 +174,7 @@ pub fn by_syscall<'r, K: 'r>(
     rows
 }
 
-/// Sums over the rows by category, longest first.
+/// Returns the sums of rows by category, longest first.
 pub fn by_category<'r, K: 'r>(
     rows: impl IntoIterator<Item = &'r SyscallRow<K>>,
 ) -> Vec<CategoryRow> {
@@ -188,7 +186,7 @@ pub fn by_category<'r, K: 'r>(
     rows
 }
 
-/// Figures of all rows together.
+/// Returns the figures of all rows together.
 pub(super) fn total<'r, K: 'r>(
     rows: impl IntoIterator<Item = &'r SyscallRow<K>>,
 ) -> SyscallMeasures {

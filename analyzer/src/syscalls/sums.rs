@@ -1,4 +1,4 @@
-//! Adding up rows of syscalls, and the figures of a sum.
+//! Adds up rows of system calls, and computes the figures of a sum.
 
 use std::collections::BTreeMap;
 
@@ -8,38 +8,37 @@ use serde::Serialize;
 use super::names::{error_name, returns_bytes};
 use crate::clock::Ns;
 
-/// Figures of a set of system calls. Times are free of the tracing's own cost.
+/// Figures of a set of system calls. Times don't include the tracing's overhead.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SyscallMeasures {
-    /// Calls that ended.
+    /// The number of calls that ended.
     pub calls: u64,
-    /// Those that failed.
+    /// The number of calls that failed.
     pub errors: u64,
-    /// The failed ones by error, most first. Of very many different errors some are only in
-    /// `errors`.
+    /// Failed calls by error, most first. If there are very many different errors, some are only in `errors`.
     pub by_error: Vec<ErrorCount>,
-    /// Calls that a signal ended and that the kernel makes again.
+    /// Calls that were interrupted by a signal and restarted by the kernel.
     pub restarts: u64,
     /// Calls that never returned, because their thread ended; their time until then is included.
     pub unfinished: u64,
-    /// Their time.
+    /// Their total time.
     pub total_ns: Ns,
     /// The part of it off the CPU: waiting or preempted.
     pub off_cpu_ns: Ns,
     /// The rest of it.
     pub cpu_ns: Ns,
-    /// The longest.
+    /// The time of the longest.
     pub max_ns: Ns,
-    /// Half of the calls took less: a bound, from a histogram of powers of two; the median is at
-    /// least half of it.
+    /// Half of the calls took less than this: a bound, from a histogram of powers of two; the median is at least half
+    /// of it.
     pub p50_below_ns: Option<Ns>,
-    /// 99 % of the calls took less; as `p50_below_ns`.
+    /// 99 % of the calls took less than this; a bound like `p50_below_ns`.
     pub p99_below_ns: Option<Ns>,
-    /// Bytes moved, where the calls return bytes.
+    /// Bytes transferred, if the calls return bytes.
     pub bytes: Option<u64>,
 }
 
-/// How often an error came.
+/// How often an error occurred.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct ErrorCount {
     /// Its number.
@@ -50,7 +49,7 @@ pub struct ErrorCount {
     pub count: u64,
 }
 
-/// What a row is the sum of.
+/// The sums behind a row.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SyscallSums {
     pub(crate) calls: u64,
@@ -63,13 +62,13 @@ pub(crate) struct SyscallSums {
     max_ns: u64,
     bytes: Option<u64>,
     histogram: [u64; BUCKETS],
-    /// Cost within the durations of the histogram, per call.
+    /// The overhead within each duration of the histogram.
     inside_ns: u64,
 }
 
 impl SyscallSums {
-    /// Adds a row of a file whose calls each contain `inside_ns` of the tracing: as it was measured beforehand. That can't be
-    /// more than what the shortest of them took, and no call is longer than all together.
+    /// Adds a row of a file whose calls each contain `inside_ns` of overhead, as calibrated. It can't be more than
+    /// the duration of the shortest call, and no call is longer than all together.
     pub(crate) fn add_row(&mut self, row: &SyscallRow, inside_ns: u64) {
         let inside_ns = inside_ns.min(shortest_below_ns(row));
         let max_ns = row.max_ns.saturating_sub(inside_ns);
@@ -79,7 +78,7 @@ impl SyscallSums {
         add(&mut self.errors, row.errors);
         add(&mut self.restarts, row.restarts);
         add(&mut self.unfinished, row.unfinished);
-        // Of calls that were slower, the cost is the same; of very short ones it may be less.
+        // For slower calls, the overhead is the same; for very short ones it may be less.
         add(&mut self.total_ns, total_ns.max(max_ns));
         add(&mut self.off_cpu_ns, row.off_cpu_ns);
         self.max_ns = self.max_ns.max(max_ns);
@@ -145,8 +144,8 @@ impl SyscallSums {
         }
     }
 
-    /// What a fraction `q` of the calls does not exceed: the end of the bucket of rank ⌈q · count⌉,
-    /// but no more than the longest call.
+    /// Returns an upper bound of the quantile `q`: the end of the bucket of rank ⌈q · count⌉, but at most the longest
+    /// call.
     fn bound(&self, q: f64) -> Option<Ns> {
         let count = self.histogram.iter().fold(0_u64, |sum, &count| sum.saturating_add(count));
         if count == 0 {
@@ -163,8 +162,8 @@ impl SyscallSums {
     }
 }
 
-/// What the shortest call of a row took less than: half of the end of its bucket, for that is where the bucket begins, and
-/// never more than the mean.
+/// Returns a lower bound of the shortest call of a row: the start of its bucket, which is half of the bucket's end,
+/// but at most the mean.
 fn shortest_below_ns(row: &SyscallRow) -> u64 {
     let mean_ns = row.total_ns.checked_div(row.calls).unwrap_or(0);
     let first = row.histogram.iter().position(|&count| count > 0);

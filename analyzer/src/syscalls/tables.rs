@@ -1,4 +1,4 @@
-//! From what was collected to tables.
+//! Makes tables of what was collected.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -14,23 +14,23 @@ use crate::names::Names;
 use crate::rows::{ProcessRow, ThreadRow};
 use crate::sums::Sums;
 
-/// What the tables refer to.
+/// The other tables that these refer to.
 pub(crate) struct Surroundings<'a> {
     pub(crate) names: &'a Names,
     pub(crate) contexts: &'a Contexts,
-    /// Row of each merged context.
+    /// The row of each merged context.
     pub(crate) context_rows: &'a [u32],
-    /// Row of each API.
+    /// The row of each API.
     pub(crate) new_api: &'a [u32],
-    /// Sums of each API, by its old number.
+    /// The sums of each API, by its old number.
     pub(crate) by_api: &'a [Sums],
-    /// Sums of each object.
+    /// The sums of each object.
     pub(crate) by_object: &'a [Sums],
     pub(crate) threads: &'a [ThreadRow],
     pub(crate) processes: &'a [ProcessRow],
 }
 
-/// Sums by what made the calls (an API or an object, or `NOBODY`) and their number.
+/// Sums by what made the calls (an API, an object, or `NOBODY`) and their number.
 type ByMaker = BTreeMap<(u32, u32), SyscallSums>;
 
 pub(crate) fn tables_of(collected: &Collected, around: &Surroundings<'_>) -> Syscalls {
@@ -74,7 +74,7 @@ pub(crate) fn tables_of(collected: &Collected, around: &Surroundings<'_>) -> Sys
     }
 }
 
-/// Sums over places by `key_of`: of calls made just there, and of those made anywhere inside.
+/// Returns sums over places by `key_of`: of calls made directly there, and of those made anywhere inside.
 fn sum_up(
     by_place: &BTreeMap<(Place, u32), SyscallSums>,
     contexts: &Contexts,
@@ -82,7 +82,7 @@ fn sum_up(
     key_of: impl Fn(Place) -> u32,
 ) -> (ByMaker, ByMaker) {
     let (mut own, mut all) = (ByMaker::new(), ByMaker::new());
-    // The round in which each key was last met: on the way up, each counts once.
+    // The round in which each key was last seen: on the way up the tree, each counts only once.
     let mut met = vec![0_usize; keys];
     for (round, (&(place, number), sums)) in (1..).zip(by_place) {
         let key = if place >= UNRECORDED { place } else { key_of(place) };
@@ -156,7 +156,7 @@ fn thread_names(threads: &[ThreadRow]) -> ThreadNames<'_> {
     threads.iter().map(|row| ((row.process, row.thread), &*row.name)).collect()
 }
 
-/// A process that is not recorded has no threads: its name stands for them.
+/// Returns a thread's name. A process that is not recorded has no threads, so its name is used.
 fn thread_name(
     around: &Surroundings<'_>,
     names: &ThreadNames<'_>,

@@ -1,23 +1,22 @@
 //! First calls that took much longer than those after them.
 //!
-//! A recording has no durations of single calls, but a page of a histogram is taken when its first
-//! duration arrives: the first page says how long the first call took, within a factor of four.
-//! Where that page holds one call, this is the first one, and where it is the last page as well,
-//! the first call is the longest, whose duration is exact.
+//! A recording has no durations of single calls, but a page of a histogram is allocated when its first duration
+//! arrives. So the first page shows how long the first call took, within a factor of four. If that page contains one
+//! call, it is the first; if it is the last page, too, the first call is the longest, whose duration is exact.
 
 use chase_recorder::histogram::{PAGE_BUCKETS, bucket_of};
 use chase_recorder::reader::Histogram;
 
 use super::Visit;
 
-/// Later calls there must be.
+/// The minimum number of later calls.
 pub(crate) const LEAST_CALLS: u64 = 5;
-/// A first call is slow if it took so many times the median of all.
+/// A first call is slow if it took this many times the median of all calls.
 const SLOW: f64 = 10.0;
-/// Shorter ones aren't worth keeping: no thread has enough contexts to make them matter.
+/// Shorter ones are not kept: no thread has enough contexts to make them matter.
 pub(super) const LEAST_NS: f64 = 100_000.0;
 
-/// A thread's first call of a context, and what later ones took.
+/// A thread's first call of a context, and the duration of later ones.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FirstCall {
     pub(crate) group: u32,
@@ -34,8 +33,8 @@ impl FirstCall {
         self.first_ns - self.median_ns
     }
 
-    /// The same less the hook's cost in nested calls, of which the tables of tails are free as well: `pure` is the share of
-    /// the time of such calls that was the program's.
+    /// Returns the same without the hook's cost in nested calls, which is not in the tables of tails either: `pure`
+    /// is the share of the time of such calls that was not the hook's.
     pub(super) fn net(self, pure: f64) -> Self {
         Self { first_ns: self.first_ns * pure, median_ns: self.median_ns * pure, ..self }
     }
@@ -51,7 +50,7 @@ pub(super) fn find(visit: &Visit<'_>, histogram: &Histogram) -> Option<FirstCall
     let median_ns = scale.ns((histogram.quantile(0.5)? as f64 - scale.inside).max(0.0));
     let page = bucket_of(longest) / PAGE_BUCKETS;
     let alone = super::count(histogram, |bucket| bucket / PAGE_BUCKETS == page) == 1;
-    // A call that was left by an exception may be the longest, and is in no page.
+    // An abandoned call may be the longest, and is in no page.
     if !alone
         || first_ns < SLOW * median_ns
         || visit.context.node().unwound > 0

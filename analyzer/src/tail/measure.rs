@@ -13,17 +13,16 @@ use crate::sums::Scale;
 /// The durations of the calls of one context, or of all contexts of an API, in one group.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Durations {
-    /// In ticks of the run's first clock, with the hook's inside cost.
+    /// In ticks of the run's first clock, including the hook's inside cost.
     pub(crate) histogram: Histogram,
-    /// Time of the calls in the histogram, in the same ticks.
+    /// Total time of the calls in the histogram, in the same ticks.
     ticks: f64,
     inside_ticks: f64,
-    /// Measured time, ns, less the inside cost; and the same without the hook's cost in nested
-    /// calls.
+    /// Measured time in ns, without the inside cost; and the same without the hook's cost in nested calls.
     measured_ns: f64,
     pure_ns: f64,
     ns_per_reference_tick: f64,
-    /// `ticks` holds the time of calls that are not in the histogram.
+    /// Whether `ticks` includes the time of calls that are not in the histogram.
     has_others: bool,
     evidence: Evidence,
     pub(crate) calls: u64,
@@ -71,18 +70,18 @@ impl Durations {
         self.calls = self.calls.saturating_add(other.calls);
     }
 
-    /// A duration in reference ticks as nanoseconds free of the hook's cost.
+    /// Converts a duration in reference ticks to nanoseconds without the hook's cost.
     pub(crate) fn ns(&self, ticks: f64) -> f64 {
         let count = self.histogram.count().max(1) as f64;
         (ticks - self.inside_ticks / count).max(0.0) * self.pure() * self.ns_per_reference_tick
     }
 
-    /// The share of the measured time that was the program's and not the hook's in nested calls.
+    /// Returns the share of the measured time that was not the hook's in nested calls.
     pub(crate) fn pure(&self) -> f64 {
         pure_share(self.pure_ns, self.measured_ns)
     }
 
-    /// The duration that a fraction `q` of the calls did not exceed, where it is known.
+    /// Returns the quantile `q`, if it is known.
     pub(crate) fn quantile_ns(&self, q: f64) -> Option<f64> {
         self.evidence.quantile(&self.histogram, q).map(|ticks| self.ns(ticks as f64))
     }
@@ -92,12 +91,12 @@ impl Durations {
         self.evidence.is_partial()
     }
 
-    /// The bucket of a quantile.
+    /// Returns the bucket of a quantile.
     pub(crate) fn bucket(&self, q: f64) -> usize {
         self.histogram.quantile(q).map_or(0, bucket_of)
     }
 
-    /// Calls longer than those of `bucket`, and their time together, ns.
+    /// Returns the number of calls in buckets above `bucket`, and their total time in ns.
     pub(crate) fn above(&self, bucket: usize) -> (u64, f64) {
         let exact = (!self.has_others).then_some(self.ticks);
         let (count, ticks) = time_above(&self.histogram, bucket, exact);
@@ -109,13 +108,13 @@ impl Durations {
         self.ns_per_reference_tick
     }
 
-    /// Time of all of them, ns.
+    /// Returns the total time in ns.
     pub(crate) fn all_ns(&self) -> f64 {
         self.measured_ns * self.pure()
     }
 }
 
-/// [`Durations::pure`] of each API in each group, for what is told of single calls beside the API's own durations.
+/// Returns [`Durations::pure`] of each API in each group, for other figures about single calls.
 pub(super) fn pure_by_api(
     durations: &ByContext,
     api_of: impl Fn(usize) -> u32,
@@ -133,15 +132,15 @@ fn pure_share(pure_ns: f64, measured_ns: f64) -> f64 {
     if measured_ns > 0.0 { (pure_ns / measured_ns).min(1.0) } else { 1.0 }
 }
 
-/// How many durations are longer than those of `bucket`, and their sum in ticks.
+/// Returns how many durations are in buckets above `bucket`, and their sum in ticks.
 ///
-/// A bucket alone says it within 6.25 %. The sum of all durations is known exactly, and so is the
-/// longest: what the middles of the buckets miss of the sum is shared out by how wide the buckets
-/// of either part are, and the result is kept within what the limits of the buckets allow.
+/// From the buckets alone, the sum is known within 6.25 %. But the sum of all durations is known exactly, and so is
+/// the longest: the difference of that sum and the one by the buckets' middles is distributed over both parts in
+/// proportion to the widths of their buckets, and the result is limited to what the bounds of the buckets allow.
 pub(crate) fn time_above(histogram: &Histogram, bucket: usize, exact: Option<f64>) -> (u64, f64) {
     let max = histogram.max() as f64;
     let mut count = 0_u64;
-    // Least, most and likely sum of the durations up to `bucket`, and above it.
+    // Minimum, maximum and likely sum of the durations up to `bucket`, and above it.
     let mut parts = [[0.0_f64; 3]; 2];
     for (at, calls) in histogram.buckets() {
         let is_above = at > bucket;
@@ -168,7 +167,7 @@ pub(crate) fn time_above(histogram: &Histogram, bucket: usize, exact: Option<f64
     let share = if width > 0.0 { width / (width + width_below) } else { 0.0 };
     let low = least.max(exact - most_below);
     let high = most.min(exact - least_below);
-    // Data that contradict themselves have no such range.
+    // Contradictory data have no such range.
     let found = likely + missed * share;
     (count, if low <= high { found.clamp(low, high) } else { likely })
 }

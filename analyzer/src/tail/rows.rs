@@ -12,66 +12,66 @@ use crate::analysis::Analysis;
 use crate::clock::Ns;
 use crate::syscalls::{OfContext, SyscallRow};
 
-/// Threads and system calls that are named as holders of a tail.
+/// The maximum number of threads and of system calls in a row.
 const HOLDERS: usize = 5;
-/// What is subtracted for the hook is known to a few nanoseconds: shorter durations make no ratio.
+/// The hook's cost is known to a few nanoseconds, so shorter durations give no useful ratio.
 const LEAST_NS: f64 = 10.0;
 
-/// The durations of an API's calls in a group. They are those of single calls, with the library
-/// calls made inside (service time).
+/// The durations of an API's calls in a group: those of single calls, including the library calls made inside
+/// (service time).
 #[derive(Clone, Debug, Serialize)]
 pub struct TailRow {
     /// The group, by number in [`Groups::rows`](crate::Groups::rows).
     pub group: u32,
     /// The API, by number in [`Analysis::apis`](crate::Analysis::apis).
     pub api: u32,
-    /// Calls completed.
+    /// The number of completed calls.
     pub calls: u64,
-    /// Their time together; of nested calls each counts.
+    /// Their total time; nested calls count each.
     pub time_ns: Ns,
-    /// Whether only some of the calls were timed, each for a block of calls: then numbers of calls and
-    /// what is above p99 are estimates.
+    /// Whether only some of the calls were timed, each for a block of calls: then numbers of calls, and what is above
+    /// p99, are estimates.
     pub sampled: bool,
-    /// Quantiles, within 6.25 %; `None` where too few calls were timed to tell.
+    /// Median, within 6.25 %; `None` if too few calls were timed to know it.
     pub p50_ns: Option<Ns>,
-    /// 90 % took no longer.
+    /// 90th percentile.
     pub p90_ns: Option<Ns>,
-    /// 99 % took no longer.
+    /// 99th percentile.
     pub p99_ns: Option<Ns>,
-    /// 99.9 % took no longer.
+    /// 99.9th percentile.
     pub p999_ns: Option<Ns>,
-    /// 99.99 % took no longer.
+    /// 99.99th percentile.
     pub p9999_ns: Option<Ns>,
-    /// The longest that was timed.
+    /// The longest timed call.
     pub max_ns: Ns,
-    /// p99.9 / p50; `None` where one is not known, or the median is so short that the hook's cost blurs it.
+    /// p99.9 / p50; `None` if one is unknown, or if the median is so short that the hook's cost distorts it.
     pub tail_ratio: Option<f64>,
-    /// Calls longer than p99 (than its bucket); 0 where that is not known.
+    /// The number of calls above p99 (above its bucket); 0 if that is unknown.
     pub calls_above_p99: u64,
-    /// Time of the calls longer than p99, as a share of `time_ns`; `None` where p99 is not known, or so short that
-    /// the hook's cost blurs it.
+    /// Time of the calls above p99, as a share of `time_ns`; `None` if p99 is unknown, or so short that the hook's
+    /// cost distorts it.
     pub above_p99: Option<f64>,
-    /// How many threads made calls longer than p99.
+    /// The number of threads that made calls above p99.
     pub threads_above_p99: usize,
-    /// Those that made most of them.
+    /// The threads that made most of them.
     pub threads: Vec<TailThread>,
-    /// The contexts of the API: what each looks like by itself; longest time first.
+    /// The contexts of the API by themselves; longest time first.
     pub contexts: Vec<TailContext>,
-    /// System calls that the API itself makes in these contexts, whoever calls it: those with the
-    /// longest single call, which a slow call may have been in. Empty where none were recorded.
+    /// System calls that the API itself makes in these contexts, by any caller: those with the longest single call,
+    /// in which a slow call may have been. Empty if none were recorded.
     pub syscalls: Vec<TailSyscall>,
 }
 
-/// A system call that a slow call may have been in.
+/// A system call in which a slow call may have been.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TailSyscall {
     /// Its name.
     pub syscall: String,
     /// How often it was made.
     pub calls: u64,
-    /// Time of all of them.
+    /// Their total time.
     pub total_ns: Ns,
-    /// The longest.
+    /// The time of the longest.
     pub max_ns: Ns,
 }
 
@@ -80,7 +80,7 @@ pub struct TailSyscall {
 pub struct TailThread {
     /// The thread, by number in [`Analysis::threads`](crate::Analysis::threads).
     pub thread: u32,
-    /// Its calls longer than the group's p99.
+    /// The number of its calls above the group's p99.
     pub calls_above_p99: u64,
 }
 
@@ -91,24 +91,24 @@ pub struct TailContext {
     pub context: u32,
     /// Calls completed.
     pub calls: u64,
-    /// Those longer than p99 of all contexts.
+    /// The number of calls above p99 of all contexts.
     pub calls_above_p99: u64,
-    /// Quantiles of this context alone, where known.
+    /// Median of this context alone, if known.
     pub p50_ns: Option<Ns>,
-    /// 99 % took no longer.
+    /// 99th percentile, likewise.
     pub p99_ns: Option<Ns>,
-    /// 99.9 % took no longer.
+    /// 99.9th percentile, likewise.
     pub p999_ns: Option<Ns>,
     /// The longest.
     pub max_ns: Ns,
 }
 
-/// Rows in the making.
+/// Rows under construction.
 pub(super) struct Holders {
     by_api: HashMap<(u32, u32), ApiTail>,
 }
 
-/// Calls of a thread that are longer than p99 of its group, in one context.
+/// The number of calls of a thread above p99 of its group, in one context.
 pub(super) struct Count {
     /// Group and API.
     key: (u32, u32),
@@ -118,8 +118,8 @@ pub(super) struct Count {
 
 struct ApiTail {
     durations: Durations,
-    /// Bucket of p99, in reference ticks, and the same as nanoseconds with the hook's cost; beyond all
-    /// where p99 is not known.
+    /// Bucket of p99 in reference ticks, and p99 in nanoseconds including the hook's cost; beyond all durations if
+    /// p99 is unknown.
     p99: usize,
     threshold_ns: f64,
     contexts: Vec<TailContext>,
@@ -170,13 +170,13 @@ impl Holders {
         Self { by_api }
     }
 
-    /// A thread whose longest call, the hook's cost included, is no longer holds no tail.
+    /// Threads whose longest call, including the hook's cost, is not longer than this hold no tail.
     pub(super) fn threshold_ns(&self, visit: &Visit<'_>) -> f64 {
         let tail = self.by_api.get(&(visit.group, visit.api));
         tail.map_or(f64::INFINITY, |tail| tail.threshold_ns)
     }
 
-    /// How many calls of a thread's context are longer than p99, if any.
+    /// Returns the number of calls above p99 in a thread's context, if any.
     pub(super) fn count(&self, visit: &Visit<'_>, histogram: &Histogram) -> Option<Count> {
         let tail = self.by_api.get(&(visit.group, visit.api))?;
         let ticks = tail.threshold_ns / visit.scale.ns_per_tick;
@@ -206,7 +206,7 @@ impl Holders {
     }
 }
 
-/// System calls by the context that they were made in.
+/// System calls by the context in which they were made.
 struct BySyscall<'a>(HashMap<u32, Vec<&'a SyscallRow<OfContext>>>);
 
 impl<'a> BySyscall<'a> {
@@ -220,7 +220,7 @@ impl<'a> BySyscall<'a> {
         Self(by_context)
     }
 
-    /// Those made in any of `contexts`, the one with the longest single call first.
+    /// Returns those made in any of `contexts`, the one with the longest single call first.
     fn made_in(&self, contexts: &[TailContext]) -> Vec<TailSyscall> {
         let mut by_name: BTreeMap<&str, TailSyscall> = BTreeMap::new();
         let rows = contexts.iter().filter_map(|context| self.0.get(&context.context)).flatten();
@@ -242,7 +242,7 @@ impl<'a> BySyscall<'a> {
     }
 }
 
-/// The row, and the time of the calls above p99.
+/// Makes the row; also returns the time of the calls above p99.
 fn row(group: u32, api: u32, tail: ApiTail, syscalls: &BySyscall<'_>) -> (f64, TailRow) {
     let ApiTail { durations, p99, mut contexts, by_thread, .. } = tail;
     let quantile = |q| durations.quantile_ns(q).map(Ns::from_f64);
@@ -284,7 +284,7 @@ fn row(group: u32, api: u32, tail: ApiTail, syscalls: &BySyscall<'_>) -> (f64, T
     (above_ns, row)
 }
 
-/// p99.9 / p50, where that says something.
+/// Returns p99.9 / p50, if that is meaningful.
 fn ratio(p999_ns: Option<Ns>, p50_ns: Option<Ns>) -> Option<f64> {
     let median = p50_ns?.as_f64();
     (median >= LEAST_NS).then_some(p999_ns?.as_f64() / median)

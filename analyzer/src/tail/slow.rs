@@ -9,10 +9,10 @@ use super::first::LEAST_NS;
 use super::measure::{Durations, time_above};
 use super::{ByContext, Visit, above};
 
-/// A call is slow if it took so many times the group's median.
+/// A call is slow if it took this many times the group's median.
 const SLOW: f64 = 10.0;
-/// Slow calls are rare if they are at most this share of a thread's calls: a thread that is slow in
-/// many of its calls is a slow thread. One call of ten may be.
+/// Slow calls are rare if they are at most this share of a thread's calls, or one of ten: a thread with many slow
+/// calls is a slow thread.
 const RARE: f64 = 0.02;
 const LEAST_CALLS: u64 = 10;
 
@@ -26,7 +26,7 @@ pub(crate) struct SlowCalls {
     pub(crate) slow: u64,
     pub(crate) slow_ns: f64,
     pub(crate) max_ns: f64,
-    /// Of the group's calls.
+    /// The median of the group's calls.
     pub(crate) median_ns: f64,
 }
 
@@ -36,19 +36,20 @@ impl SlowCalls {
     }
 }
 
-/// What is slow in each context of each group.
+/// The thresholds of slow calls, for each context of each group.
 pub(super) struct Thresholds(HashMap<(u32, u32), Threshold>);
 
-/// What is slow in a context of a group.
+/// The threshold of slow calls in a context of a group.
 pub(super) struct Threshold {
-    /// What takes longer is slow.
+    /// Calls that take longer are slow.
     pub(super) threshold_ns: f64,
     median_ns: Option<f64>,
     pure: f64,
 }
 
 impl Thresholds {
-    /// `pure` is of an API in a group, as [`pure_by_api`](super::measure::pure_by_api) has it; `api_of` a context's API.
+    /// `pure` is that of an API in a group, from [`pure_by_api`](super::measure::pure_by_api); `api_of` is a
+    /// context's API.
     pub(super) fn new(
         durations: &ByContext,
         pure: &HashMap<(u32, u32), f64>,

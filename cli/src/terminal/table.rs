@@ -9,6 +9,9 @@ const GAP: usize = 2;
 /// A name is never cut to less than this.
 const MIN_NAME: usize = 16;
 
+/// Nor is a column wider than this, on no terminal either: one name would make all lines as long as itself.
+const MAX_WIDTH: usize = 2_000;
+
 /// Where the text of a column stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Align {
@@ -61,8 +64,13 @@ impl Table {
     }
 
     /// Columns that may be left out on a narrow terminal, the first one first.
-    pub(crate) fn may_drop<const N: usize>(mut self, headings: [&str; N]) -> Self {
-        self.droppable = headings.map(str::to_owned).into();
+    pub(crate) fn may_drop<const N: usize>(self, headings: [&str; N]) -> Self {
+        self.may_drop_any(headings)
+    }
+
+    /// The same for columns that are not known beforehand.
+    pub(crate) fn may_drop_any<'h>(mut self, headings: impl IntoIterator<Item = &'h str>) -> Self {
+        self.droppable = headings.into_iter().map(str::to_owned).collect();
         self
     }
 
@@ -149,7 +157,8 @@ impl Table {
     /// Widths of `columns`, with names as narrow as `limit` demands and [`MIN_NAME`] allows.
     fn widths(&self, lines: &[&Vec<Cell>], columns: &[usize], limit: Option<usize>) -> Vec<usize> {
         let widest = |&column: &usize| {
-            lines.iter().map(|cells| cells[column].text.width()).max().unwrap_or(0)
+            let widest = lines.iter().map(|cells| cells[column].text.width()).max();
+            widest.unwrap_or(0).min(MAX_WIDTH)
         };
         let mut widths: Vec<usize> = columns.iter().map(widest).collect();
         let excess = limit.map_or(0, |limit| total(&widths).saturating_sub(limit));

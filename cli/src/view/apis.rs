@@ -168,7 +168,7 @@ fn waits_for(row: &ApiRow) -> String {
 }
 
 /// A cause of waiting, as the analyzer writes it.
-pub(super) fn cause(cause: WaitCause) -> String {
+pub(crate) fn cause(cause: WaitCause) -> String {
     let cause = serde_json::to_value(cause).ok();
     cause.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned()
 }

@@ -26,13 +26,13 @@ pub(super) fn write(
         ExportFormat::Folded => {
             chase_export::folded(&stacks::from_analysis(&report.analysis, &report.names))
         }
-        ExportFormat::Speedscope => speedscope(report)?,
+        ExportFormat::Speedscope => clean_json(speedscope(report)?),
         ExportFormat::Pprof => return pprof(report, output),
         ExportFormat::Perfetto => {
             let bytes = chase_export::perfetto(&trace::from_report(report));
             return put(&bytes, output, "a Perfetto trace", "app.pftrace");
         }
-        ExportFormat::Firefox => chase_export::firefox(&trace::from_report(report))?,
+        ExportFormat::Firefox => clean_json(chase_export::firefox(&trace::from_report(report))?),
         ExportFormat::Csv => {
             let tables = contexts(report)?;
             tables.first().map_or_else(|| Ok(String::new()), machine::csv)?

@@ -1,7 +1,9 @@
-//! Functions one of whose arguments says how much a call has to do: how many bytes or items, how long to wait at most.
+//! Functions with an argument that says how much work a call does: how many bytes or items, or how long to wait at
+//! most.
 //!
-//! Arguments are as the C headers and manual pages declare them (`man 3 fread`; zlib.h, bzlib.h, lzma.h, zstd.h, lz4.h,
-//! openssl/evp.h, openssl/ssl.h, sqlite3.h, cblas.h, Python's C API). Strings and what pointers lead to are not looked at.
+//! Arguments are as declared in the C headers and manual pages (`man 3 fread`; zlib.h, bzlib.h, lzma.h, zstd.h,
+//! lz4.h, openssl/evp.h, openssl/ssl.h, sqlite3.h, cblas.h, Python's C API). Strings, and what pointers point to, are
+//! not read.
 
 use chase_format::layout::{
     ARGUMENT_BYTES, ARGUMENT_ITEMS, ARGUMENT_LEVEL, ARGUMENT_MS, ARGUMENT_S, ARGUMENT_US,
@@ -9,30 +11,30 @@ use chase_format::layout::{
 
 use crate::names::Names;
 
-/// Where a call's argument is, and what it means.
+/// Which argument of a call it is, and what it means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Argument {
-    /// Its number among the integers and pointers, from 0.
+    /// Its index among the integer and pointer arguments, from 0.
     first: u8,
-    /// The number of the one that it is multiplied by.
+    /// The index of the argument that it is multiplied by.
     second: Option<u8>,
-    /// It is an `int`, of which the register's upper half says nothing.
+    /// Whether it is an `int`, so that the upper half of the register is undefined.
     pub is_int: bool,
     /// `ARGUMENT_*`.
     pub meaning: u16,
 }
 
-/// How far below the return address the call path puts the registers of the arguments rdi, rsi, rdx, rcx, r8, r9.
+/// Offsets from the return address at which the call path saves rdi, rsi, rdx, rcx, r8, r9.
 const PLACES: [i8; 6] = [-40, -32, -16, -24, -48, -56];
 
 impl Argument {
-    /// Where the register is, in bytes from the return address.
+    /// Returns the offset of the saved register from the return address, in bytes.
     #[must_use]
     pub const fn place(&self) -> i8 {
         PLACES[self.first as usize % PLACES.len()]
     }
 
-    /// Where the one is that it is multiplied by; 0: none.
+    /// Returns the offset of the argument that it is multiplied by; 0: none.
     #[must_use]
     pub const fn second_place(&self) -> i8 {
         match self.second {
@@ -42,7 +44,7 @@ impl Argument {
     }
 }
 
-/// What is known of the arguments of `name`, a symbol of any library.
+/// Returns the argument of the function `name`, of any library; `None` if it has none.
 #[must_use]
 pub fn argument_of(name: &[u8]) -> Option<Argument> {
     TABLE.get(name)
@@ -53,17 +55,17 @@ const fn size(number: u8) -> Argument {
     Argument { first: number, second: None, is_int: false, meaning: ARGUMENT_BYTES }
 }
 
-/// Bytes as an `int`, which may be -1: up to the end of a string.
+/// A number of bytes as an `int`; it may be -1, for: up to the end of a string.
 const fn int_size(number: u8) -> Argument {
     Argument { first: number, second: None, is_int: true, meaning: ARGUMENT_BYTES }
 }
 
-/// So many pieces of so many bytes.
+/// A number of pieces of a number of bytes each.
 const fn pieces(first: u8, second: u8) -> Argument {
     Argument { first, second: Some(second), is_int: false, meaning: ARGUMENT_BYTES }
 }
 
-/// How many.
+/// A number of items.
 const fn items(number: u8) -> Argument {
     Argument { first: number, second: None, is_int: false, meaning: ARGUMENT_ITEMS }
 }
@@ -72,7 +74,7 @@ const fn int_items(number: u8) -> Argument {
     Argument { first: number, second: None, is_int: true, meaning: ARGUMENT_ITEMS }
 }
 
-/// The longest wait, an `int`, in this unit.
+/// The longest time to wait, an `int` in this unit.
 const fn timeout(number: u8, unit: u16) -> Argument {
     Argument { first: number, second: None, is_int: true, meaning: unit }
 }
@@ -82,7 +84,7 @@ const fn level(number: u8) -> Argument {
 }
 
 static TABLE: Names<Argument, 512> = Names::new(&[
-    // Allocations. `operator new` takes a size, and so do those with an alignment or `nothrow` behind it.
+    // Allocations. `operator new` takes a size, also the variants with an alignment or `nothrow` behind it.
     (
         b"malloc valloc pvalloc g_malloc g_malloc0 g_try_malloc g_slice_alloc g_slice_alloc0 av_malloc av_mallocz CRYPTO_malloc CRYPTO_zalloc PyMem_Malloc PyMem_RawMalloc \
           PyObject_Malloc je_malloc mi_malloc tc_malloc __rust_alloc __rust_alloc_zeroed \
@@ -110,7 +112,7 @@ static TABLE: Names<Argument, 512> = Names::new(&[
     ),
     (b"bzero explicit_bzero strnlen memmem", size(1)),
     (b"wmemcpy wmemmove wmemset wmemcmp wcsncpy wcsncmp", items(2)),
-    // Files and sockets. How much was asked for, which may be more than what came.
+    // Files and sockets. The number of bytes requested, which may be more than were transferred.
     (
         b"read write pread pwrite pread64 pwrite64 __read_chk __pread_chk __pread64_chk __read __write __pread64 __pwrite64 \
           send recv sendto recvfrom __recv_chk __recvfrom_chk __send getdents64 readlink",
@@ -161,13 +163,13 @@ static TABLE: Names<Argument, 512> = Names::new(&[
     (b"LZ4_compress_default LZ4_decompress_safe LZ4_compress_fast LZ4_compress_HC", int_size(2)),
     (b"snappy_compress snappy_uncompress", size(1)),
     (b"BrotliEncoderCompress", size(3)),
-    // Databases: the length of the SQL text, where the caller tells it.
+    // Databases: the length of the SQL text, where the caller passes it.
     (b"sqlite3_prepare sqlite3_prepare_v2 sqlite3_prepare_v3", int_size(2)),
     (b"sqlite3_bind_text sqlite3_bind_blob", int_size(3)),
     (b"mysql_real_query mysql_send_query", size(2)),
     (b"PQsendQueryPrepared PQexecPrepared PQexecParams", int_items(2)),
     (b"PQputCopyData", int_size(2)),
-    // Linear algebra, transforms: a side of the matrix, or the length.
+    // Linear algebra, transforms: the dimension of a matrix, or the length.
     (b"cblas_dgemm cblas_sgemm cblas_zgemm cblas_cgemm", int_items(3)),
     (b"cblas_ddot cblas_sdot cblas_daxpy cblas_saxpy cblas_dnrm2 cblas_dscal", int_items(0)),
     (b"fftw_plan_dft_1d fftwf_plan_dft_1d fftw_plan_r2r_1d", int_items(0)),

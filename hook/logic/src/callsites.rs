@@ -1,56 +1,54 @@
-//! Which GOT entries an object only calls through.
+//! Finds the GOT entries that an object uses only for calls.
 //!
-//! The value of an `R_X86_64_GLOB_DAT` entry may be a function pointer that the object compares or
-//! passes on; such an entry must keep it. The code tells: x86-64 reaches the GOT by rip-relative
-//! operands, which are a ModRM byte with mod 00 and r/m 101 and a 32-bit displacement from the end
-//! of the instruction (the displacement itself and an immediate of 0, 1, 2 or 4 bytes behind it).
-//! Every byte that could be such an operand is looked at, whether or not an instruction is there,
-//! so a pointer use is never missed; a chance match only makes an entry be left alone.
+//! The value of an `R_X86_64_GLOB_DAT` entry may be a function pointer that the object compares or passes on; such an
+//! entry must keep its value. The code tells: x86-64 accesses the GOT by rip-relative operands, which are a ModRM
+//! byte with mod 00 and r/m 101, and a 32-bit displacement from the end of the instruction (behind the displacement
+//! may be an immediate of 0, 1, 2 or 4 bytes). Every byte that could begin such an operand is checked, whether or not
+//! an instruction is there. So no use as a pointer is missed; a chance match only means that an entry is not hooked.
 //!
-//! A compiler's library has a hundred megabytes of code. So it is first asked, for sixteen places at
-//! once, whether a displacement there would lead to the wanted entries; almost none does.
+//! A compiler's library has a hundred megabytes of code. So a first test decides, for sixteen positions at once,
+//! whether a displacement there would lead to the wanted entries; almost none does.
 
 use core::arch::x86_64::{
     __m128i, _mm_add_epi32, _mm_castsi128_ps, _mm_cmpgt_epi32, _mm_loadu_si128, _mm_movemask_epi8,
     _mm_movemask_ps, _mm_or_si128, _mm_set_epi32, _mm_set1_epi32,
 };
 
-/// What is known of an entry.
+/// Bits of what is known of an entry.
 const WANTED: u8 = 1;
 const CALLED: u8 = 2;
 const USED_OTHERWISE: u8 = 4;
 
-/// Size of an entry.
+/// Size in bytes of an entry.
 pub const ENTRY: usize = 8;
-/// Bytes of code that are looked at together.
+/// How many bytes of code are tested at once.
 const BLOCK: usize = 16;
 /// The bits of ModRM that make an operand rip-relative, and their value.
 const MODRM_MASK: u8 = 0xc7;
 const MODRM_RIP: u8 = 0x05;
-/// Bytes of immediate that can follow a displacement.
+/// How many bytes of immediate can follow a displacement.
 const IMMEDIATES: [usize; 4] = [0, 1, 2, 4];
 
-/// GOT entries whose uses are wanted, and what was found: a byte for each entry from the first to
-/// the last.
+/// GOT entries whose uses are wanted, and what was found of them: a byte for each entry from the first to the last.
 pub struct Entries<'a> {
     first: usize,
     states: &'a mut [u8],
 }
 
 impl<'a> Entries<'a> {
-    /// Those from the address `first` on; the `states` are zero.
+    /// Begins with the entry at the address `first`; the `states` are zero.
     pub fn new(first: usize, states: &'a mut [u8]) -> Self {
         Self { first, states }
     }
 
-    /// The uses of the entry at `address` are wanted.
+    /// Asks for the uses of the entry at `address`.
     pub fn want(&mut self, address: usize) {
         if let Some(state) = self.at(address) {
             *state |= WANTED;
         }
     }
 
-    /// Whether a wanted entry was found to be called through, and to be used in no other way.
+    /// Whether a wanted entry was found to be used for calls, and not in any other way.
     pub fn only_called(&self, address: usize) -> bool {
         self.index(address)
             .and_then(|index| self.states.get(index))
@@ -66,22 +64,21 @@ impl<'a> Entries<'a> {
         offset.is_multiple_of(ENTRY).then_some(offset / ENTRY)
     }
 
-    /// Looks for uses in the code from `start` to `end`.
+    /// Searches the code from `start` to `end` for uses.
     ///
-    /// Works in 32 bits, since an object is smaller than that: the sum of a displacement and the
-    /// `place` of its end, from the first entry on, is at most `limit` (as of numbers without sign)
-    /// where it leads to an entry, or almost: an immediate may be behind the displacement, and the
-    /// `place` is that of the first of four offsets.
+    /// Computes in 32 bits, since an object is smaller than 4 GB: the sum of a displacement and the `place` of its
+    /// end, relative to the first entry, is at most `limit` (unsigned) if it leads to an entry or slightly beyond,
+    /// since an immediate may follow the displacement, and `place` is that of the first of four positions.
     ///
     /// # Safety
     /// The code is readable.
     pub unsafe fn scan(&mut self, start: usize, end: usize) {
         const MORE: usize = 4 + 3;
         let mut at = start + 2;
-        // SAFETY: SSE2 is part of the baseline. A block's loads reach 3 bytes beyond it, which the
-        // loop bound leaves inside.
+        // SAFETY: SSE2 is part of the baseline. A block's loads reach 3 bytes beyond it, which is within the code by
+        // the loop's bound.
         unsafe {
-            // There is only a comparison of numbers with a sign.
+            // SSE2 only has a signed comparison.
             let limit = ((self.states.len() * ENTRY + MORE) as i32).wrapping_add(i32::MIN);
             let limit = _mm_set1_epi32(limit);
             let first = (self.first - MORE) as i32;
@@ -114,7 +111,7 @@ impl<'a> Entries<'a> {
         }
     }
 
-    /// Takes the four bytes at `at` for a displacement.
+    /// Checks the four bytes at `at` as a displacement.
     unsafe fn check(&mut self, at: usize) {
         // SAFETY: the caller keeps `at - 2 .. at + 4` inside the code.
         let (opcode, modrm, displacement) = unsafe {
@@ -173,7 +170,7 @@ mod tests {
             self.start() + CODE + number * ENTRY
         }
 
-        /// Puts an instruction at a place that uses an entry by an operand behind `opcode`, with a `immediate` behind.
+        /// Writes an instruction that uses an entry: `opcode`, the displacement of the entry, `immediate`.
         fn put(&mut self, at: usize, opcode: &[u8], entry: usize, immediate: &[u8]) {
             let end = self.start() + at + opcode.len() + 4 + immediate.len();
             let displacement = (self.entry(entry) as i64 - end as i64) as i32;
@@ -185,7 +182,7 @@ mod tests {
             }
         }
 
-        /// Which entries are only called, where the uses of all but the last are wanted.
+        /// Returns which entries are only called. The uses of all but the last are wanted.
         fn only_called(&mut self) -> [bool; ENTRIES] {
             let (start, first) = (self.start(), self.entry(0));
             let all = [0, 1, 2, 3].map(|number| self.entry(number));

@@ -2,7 +2,8 @@
 
 use chase_format::layout::{TIMING_ADAPTIVE, TIMING_ALL, TIMING_COUNT};
 
-use crate::events::Events;
+use crate::events::{Events, size};
+use crate::session::number;
 use crate::text::{c_bytes, matches_item};
 
 /// What the environment asks for.
@@ -10,42 +11,48 @@ use crate::text::{c_bytes, matches_item};
 pub struct Config {
     /// `CHASE_OUTPUT`: the directory for recordings, empty for the default.
     pub output: &'static [u8],
-    /// `CHASE_LIBS`: if not empty, only calls that a pattern here matches are recorded.
+    /// `CHASE_LIBS`: if not empty, only calls that match a pattern in it are recorded.
     libs: &'static [u8],
-    /// `CHASE_EXCLUDE`: calls that a pattern here matches are not recorded.
+    /// `CHASE_EXCLUDE`: calls that match a pattern in it are not recorded.
     exclude: &'static [u8],
-    /// `CHASE_INTERNAL`: objects whose calls to themselves are recorded too.
+    /// `CHASE_INTERNAL`: objects whose calls to themselves are recorded, too.
     internal: &'static [u8],
-    /// `CHASE_FOLLOW`: which programs of those that are started are recorded; `start/follow.rs` in the hook.
+    /// `CHASE_FOLLOW`: which of the programs that are started are recorded; see `start/follow.rs` in the hook.
     pub follow: &'static [u8],
     /// `CHASE_TIMING`: which calls are timed, `TIMING_*`.
     pub timing: u32,
-    /// It says something that is not known.
+    /// Whether its value is unknown.
     pub timing_is_unknown: bool,
-    /// `CHASE_SYSCALLS`: whether a companion is looked for.
+    /// `CHASE_SYSCALLS`: whether to look for a companion.
     pub syscalls: Syscalls,
-    /// `CHASE_SAMPLE`, which the companion reads; empty for its default.
+    /// `CHASE_SAMPLE`, which the companion interprets; empty for its default.
     pub sample: &'static [u8],
-    /// `CHASE_ARGUMENTS`: whether arguments that say how much a call has to do are noted.
+    /// `CHASE_ARGUMENTS`: whether arguments that say how much work a call does are recorded.
     pub arguments: bool,
-    /// `CHASE_NARRATE`: the companion tells system calls one by one.
+    /// `CHASE_NARRATE`: whether the companion records each single system call.
     pub narrate: bool,
-    /// `CHASE_EVENTS`: which single calls are kept.
+    /// `CHASE_EVENTS`: which single calls are recorded as events.
     pub events: Events,
-    /// `CHASE_VERBOSE`: say on stderr where the recording goes, or why there is none.
+    /// `CHASE_MAX_SIZE`: the maximum length of a process's recording in bytes; 0: no limit.
+    pub max_size: u64,
+    /// Whether its value is unknown.
+    pub max_size_is_unknown: bool,
+    /// `CHASE_UNTIL`: when `chase record` will end the recording, in ns of `CLOCK_MONOTONIC`; 0: never.
+    pub until_ns: u64,
+    /// `CHASE_VERBOSE`: whether to print where the recording is written, or why there is none.
     pub verbose: bool,
 }
 
-/// What `CHASE_SYSCALLS` says.
+/// The values of `CHASE_SYSCALLS`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Syscalls {
     /// System calls are not recorded.
     Off,
-    /// They are, where that is possible.
+    /// They are recorded if possible.
     Auto,
-    /// They are, or the program does not start.
+    /// They are recorded, or the program does not start.
     Require,
-    /// Nothing that is known.
+    /// An unknown value.
     Unknown,
 }
 
@@ -61,7 +68,7 @@ impl Syscalls {
 }
 
 impl Config {
-    /// What an empty environment asks for.
+    /// The values for an empty environment.
     pub const DEFAULT: Self = Self {
         output: b"",
         libs: b"",
@@ -75,17 +82,20 @@ impl Config {
         arguments: true,
         narrate: false,
         events: Events::DEFAULT,
+        max_size: 0,
+        max_size_is_unknown: false,
+        until_ns: 0,
         verbose: false,
     };
 
     /// Reads the environment at `environment`, an array of strings that ends with null.
     ///
     /// # Safety
-    /// It is the process's own, as the kernel made it.
+    /// It is the process's own, as made by the kernel.
     pub unsafe fn read(environment: *const usize) -> Self {
         let mut config = Self::DEFAULT;
         let mut at = environment;
-        // SAFETY: the array ends with null, which is not passed.
+        // SAFETY: the array ends with null, beyond which nothing is read.
         while let variable @ 1.. = unsafe { *at } {
             let variable = c_bytes(variable);
             let value = |name: &[u8]| variable.strip_prefix(name)?.strip_prefix(b"=");
@@ -111,6 +121,11 @@ impl Config {
                 config.narrate = !matches!(value, b"" | b"0");
             } else if let Some(value) = value(b"CHASE_EVENTS") {
                 config.events = Events::read(value);
+            } else if let Some(value) = value(b"CHASE_MAX_SIZE") {
+                config.max_size = size(value).unwrap_or(0);
+                config.max_size_is_unknown = !value.is_empty() && config.max_size == 0;
+            } else if let Some(value) = value(b"CHASE_UNTIL") {
+                config.until_ns = number(value).unwrap_or(0);
             } else if let Some(value) = value(b"CHASE_VERBOSE") {
                 config.verbose = !matches!(value, b"" | b"0");
             }
@@ -119,7 +134,7 @@ impl Config {
         config
     }
 
-    /// Whether some calls are not to be recorded.
+    /// Whether some calls are excluded from recording.
     pub fn filters(&self) -> bool {
         !self.libs.is_empty() || !self.exclude.is_empty()
     }
@@ -136,7 +151,8 @@ impl Config {
     }
 }
 
-/// What `CHASE_TIMING` says, and whether that is not known: then it is taken for `all`, so that nothing is estimated.
+/// Parses `CHASE_TIMING`. Also returns whether the value is unknown: then it is taken for `all`, so that nothing is
+/// estimated.
 fn timing(value: &[u8]) -> (u32, bool) {
     match value {
         b"adaptive" | b"" => (TIMING_ADAPTIVE, false),
@@ -145,7 +161,7 @@ fn timing(value: &[u8]) -> (u32, bool) {
     }
 }
 
-/// Whether an item of the comma-separated list matches: `OBJECT`, `OBJECT:API` or `:API`, globs.
+/// Whether an item of the comma-separated list matches: the globs `OBJECT`, `OBJECT:API` or `:API`.
 fn matches(list: &[u8], object: &[u8], api: &[u8]) -> bool {
     let mut items = list.split(|&byte| byte == b',').filter(|item| !item.is_empty());
     items.any(|item| matches_item(item, object, api))
@@ -180,6 +196,15 @@ mod tests {
         assert_eq!(config.timing, TIMING_ALL);
         assert!(config.syscalls == Syscalls::Unknown);
         assert_eq!(read(&[c"CHASE_TIMING=count"]).timing, TIMING_COUNT);
+    }
+
+    #[test]
+    fn a_size_has_a_unit() {
+        assert_eq!(read(&[c"CHASE_MAX_SIZE=64MB"]).max_size, 64 << 20);
+        for text in [c"CHASE_MAX_SIZE=64", c"CHASE_MAX_SIZE=much", c"CHASE_MAX_SIZE=0MB"] {
+            let config = read(&[text]);
+            assert!(config.max_size == 0 && config.max_size_is_unknown);
+        }
     }
 
     #[test]

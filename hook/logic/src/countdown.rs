@@ -1,15 +1,15 @@
 //! The arithmetic of countdowns.
 //!
-//! A stub counts a countdown down at each call. The call is only counted while the result is above zero; else it goes
-//! the long way: at zero it is a sample, below zero it is timed, or gets a frame, and at the greatest number, to which
-//! the least one wraps round, something is due.
+//! A stub decrements a countdown at each call. While the result is above zero, the call is only counted. Otherwise it
+//! takes the long way: at zero it is a sample; below zero it is timed, or gets a frame; and at the highest number, to
+//! which the lowest wraps around, its slot is reviewed, or a sample is taken among calls with frames.
 
 use chase_format::layout::LONGEST_COUNTDOWN;
 
-/// Most calls from one look to the next.
+/// The maximum number of calls between two reviews or samples.
 pub const LONGEST: u32 = LONGEST_COUNTDOWN as u32;
 
-/// The countdown that wraps round at the last of so many calls, 1 to [`LONGEST`].
+/// Returns the countdown that wraps around at the last of so many calls, 1 to [`LONGEST`].
 #[must_use]
 #[inline]
 pub const fn wrapping_after(calls: u32) -> i16 {
@@ -23,8 +23,8 @@ pub const fn wrapping_after(calls: u32) -> i16 {
     i16::MIN + calls as i16 - 1
 }
 
-/// The countdown by which the last of as many calls is the next sample: that of calls which get frames is below
-/// zero, so that stubs lead to the call path.
+/// Returns the countdown with which the last of so many calls is the next sample. If calls get frames it is negative,
+/// so that stubs lead to the call path.
 #[must_use]
 #[inline]
 pub const fn until_sample(calls: u32, framed: bool) -> i16 {
@@ -37,23 +37,23 @@ pub const fn until_sample(calls: u32, framed: bool) -> i16 {
     }
 }
 
-/// Calls made and not credited where `place` calls lead to the next sample, at this countdown; below zero if it is the
-/// other way round. (Calls with frames are credited as they are made.)
+/// Returns the number of calls made and not credited at the countdown `remaining`, if the next sample is call number
+/// `place` of its block; negative if more were credited than made. (Calls with frames are credited as they are made.)
 #[must_use]
 #[inline]
-pub const fn uncredited(place: u32, left: i16, framed: bool) -> i32 {
-    if framed { 0 } else { place as i32 - if left > 0 { left as i32 } else { 0 } }
+pub const fn uncredited(place: u32, remaining: i16, framed: bool) -> i32 {
+    if framed { 0 } else { place as i32 - if remaining > 0 { remaining as i32 } else { 0 } }
 }
 
-/// Calls that were only counted since a countdown wrapped round, up to this one.
+/// Returns the number of calls that were only counted since a countdown wrapped around.
 #[must_use]
 #[inline]
-pub const fn counted_since_wrap(left: i16) -> u32 {
-    if left > 0 { (i16::MAX - left) as u32 } else { 0 }
+pub const fn counted_since_wrap(remaining: i16) -> u32 {
+    if remaining > 0 { (i16::MAX - remaining) as u32 } else { 0 }
 }
 
-/// The next state of a xorshift generator (Marsaglia), which is not 0, and a number from 1 to `most`, each as likely
-/// (scaled as Lemire does).
+/// Returns the next state of a xorshift generator (Marsaglia), which is not 0, and a uniformly distributed number
+/// from 1 to `most` (scaled as by Lemire).
 #[must_use]
 #[inline]
 pub const fn random_up_to(state: u64, most: u32) -> (u64, u32) {
@@ -68,37 +68,37 @@ pub const fn random_up_to(state: u64, most: u32) -> (u64, u32) {
 mod tests {
     use super::*;
 
-    /// What a stub does at a call: the countdown, and whether the call is only counted.
-    fn call(left: i16) -> (i16, bool) {
-        let left = left.wrapping_sub(1);
-        // `jle` after `decw`: zero, below zero, or an overflow, which only the least number makes.
-        (left, left > 0 && left != i16::MAX)
+    /// What a stub does at a call: returns the new countdown, and whether the call is only counted.
+    fn call(remaining: i16) -> (i16, bool) {
+        let remaining = remaining.wrapping_sub(1);
+        // `jle` after `decw`: zero, negative, or an overflow, which only the lowest number causes.
+        (remaining, remaining > 0 && remaining != i16::MAX)
     }
 
     #[test]
     fn the_last_call_of_a_block_is_the_sample() {
         for calls in [1, 2, 3, 100, LONGEST] {
-            let mut left = until_sample(calls, false);
+            let mut remaining = until_sample(calls, false);
             for made in 1..calls {
-                let (next, is_counted) = call(left);
-                left = next;
+                let (next, is_counted) = call(remaining);
+                remaining = next;
                 assert!(is_counted, "call {made} of {calls}");
-                assert_eq!(uncredited(calls, left, false), made as i32);
+                assert_eq!(uncredited(calls, remaining, false), made as i32);
             }
-            assert_eq!(call(left), (0, false), "of {calls}");
+            assert_eq!(call(remaining), (0, false), "of {calls}");
         }
     }
 
     #[test]
     fn a_countdown_below_zero_wraps_round_at_the_last_call() {
         for calls in [1, 2, 3, 100, LONGEST] {
-            let mut left = wrapping_after(calls);
-            assert_eq!(left, until_sample(calls, true));
+            let mut remaining = wrapping_after(calls);
+            assert_eq!(remaining, until_sample(calls, true));
             for _ in 1..calls {
-                left = call(left).0;
-                assert!(left < 0);
+                remaining = call(remaining).0;
+                assert!(remaining < 0);
             }
-            assert_eq!(call(left), (i16::MAX, false), "of {calls}");
+            assert_eq!(call(remaining), (i16::MAX, false), "of {calls}");
         }
     }
 

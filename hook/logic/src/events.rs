@@ -1,13 +1,13 @@
-//! What `CHASE_EVENTS` says: which single calls are kept with their times, and how many.
+//! Parses `CHASE_EVENTS`: which single calls are recorded with their times, and how many.
 
 use crate::text::matches_item;
 
-/// Calls that took so long are kept by default.
+/// The minimum duration of calls that are recorded by default.
 const SLOW_NS: u64 = 100_000;
-/// Room for events of the process by default.
+/// The default size of all events of a process.
 const BYTES: u64 = 8 << 20;
 
-/// Which calls are kept as events.
+/// Which calls are recorded as events.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kept {
     /// None.
@@ -18,26 +18,26 @@ pub enum Kept {
     All,
 }
 
-/// What is asked for.
+/// What `CHASE_EVENTS` asks for.
 #[derive(Clone, Copy)]
 pub struct Events {
     /// Which calls.
     pub kept: Kept,
-    /// How long a call takes at least that is kept, ns; 0 where all are.
+    /// The minimum duration of calls that are recorded, in ns; 0 where all are.
     pub limit_ns: u64,
-    /// Room for the events of all threads together.
+    /// The size of the events of all threads together.
     pub bytes: u64,
-    /// Where there is no more room: whether the first events are kept, or the last.
+    /// Which events are kept when there is no more room: the first ones, or the last.
     pub keeps_first: bool,
-    /// Something in it is not known, and was passed over.
+    /// Whether an item is unknown, and was ignored.
     pub is_unknown: bool,
-    /// Whether some functions were chosen, all of whose calls are kept.
+    /// Whether functions were chosen of which every call is recorded.
     pub has_chosen: bool,
     text: &'static [u8],
 }
 
 impl Events {
-    /// What nothing asks for.
+    /// The values for an empty variable.
     pub const DEFAULT: Self = Self {
         kept: Kept::Slow,
         limit_ns: SLOW_NS,
@@ -73,7 +73,7 @@ impl Events {
         events
     }
 
-    /// Whether all calls of a function are kept, however short.
+    /// Whether every call of a function is recorded, however short.
     #[must_use]
     pub fn choose(&self, provider: &[u8], api: &[u8]) -> bool {
         let chosen = |item: &[u8]| {
@@ -89,7 +89,7 @@ fn items(text: &'static [u8]) -> impl Iterator<Item = &'static [u8]> {
     text.split(|&byte| byte == b',').filter(|item| !item.is_empty())
 }
 
-/// The number that a text begins with, and what follows.
+/// Parses the number at the beginning of a text; returns it and the rest.
 fn number(text: &[u8]) -> Option<(u64, &[u8])> {
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let (digits, unit) = text.split_at_checked(digits)?;
@@ -112,7 +112,9 @@ fn duration_ns(text: &[u8]) -> Option<u64> {
     number.checked_mul(unit_ns)
 }
 
-fn size(text: &[u8]) -> Option<u64> {
+/// Bytes, as `64MB` says; `None`: it says nothing that is known.
+#[must_use]
+pub fn size(text: &[u8]) -> Option<u64> {
     let (number, unit) = number(text)?;
     let shift = match unit {
         b"KB" | b"kB" | b"K" | b"k" => 10,

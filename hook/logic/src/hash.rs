@@ -1,36 +1,36 @@
-//! Keys and hashes of the table by which a thread finds the node of (caller, slot).
+//! Keys and hashes of the table in which a thread finds the node of (caller, slot).
 
 use chase_format::layout::{FRAMED, SAMPLED, UNIT};
 
-/// Bytes of an entry of the table.
+/// Size in bytes of an entry of the table.
 pub const ENTRY: usize = 16;
-/// What a slot's number is multiplied by: an odd number (2^28 by the golden ratio) of entries, so that slots are spread
-/// over the table.
+/// A slot's number is multiplied by this: an odd number of entries (2^28 by the golden ratio), so that slots are
+/// spread over the table.
 pub const HASH: u32 = 0x9e3_779b * ENTRY as u32;
-/// And what is added for calls that get frames and are not all timed.
+/// This is added for calls that get frames and are not all timed.
 pub const FRAMED_HASH: u32 = 85 * ENTRY as u32;
 
-/// Bit in the slot's number as a key: the entry has a row of arguments, which names the node.
+/// Bit of the slot's number in a key: the entry has a row of arguments, which refers to the node.
 pub const WITH_ARGUMENT: u64 = 1 << 28;
 
-/// The key of calls of `slot`, with its bits, made by the node at this address. Never zero, which is that of a free
-/// entry, since a node's address is none.
+/// Returns the key of calls of `slot`, including its bits, made by the node at the address `caller`. It is never
+/// zero, which marks a free entry, since no node is at address 0.
 #[must_use]
 #[inline]
 pub const fn key(caller: usize, slot: u32) -> u64 {
     (caller as u64) << 32 | slot as u64
 }
 
-/// The caller's part of a key: the lower half of its address.
+/// Returns the caller's part of a key: the lower half of its address.
 #[must_use]
 #[inline]
 pub const fn caller_of(key: u64) -> u32 {
     (key >> 32) as u32
 }
 
-/// Where a key's search begins, in bytes, before it is confined to the table. As in `call.S`, where the sum
-/// is known soon after the caller is. Neighbours are nine entries apart, so that what is called
-/// from many neighbours does not fill runs of entries.
+/// Returns where the search for a key begins, as an offset in bytes that is still to be masked to the table. Computed
+/// as in `call.S`, where the sum is available soon after the caller. Neighbouring nodes are nine entries apart, so
+/// that what is called from many neighbours does not fill runs of entries.
 #[must_use]
 #[inline]
 pub const fn hash(key: u64) -> u32 {
@@ -40,7 +40,7 @@ pub const fn hash(key: u64) -> u32 {
     if slot & FRAMED == 0 { hash } else { hash.wrapping_add(FRAMED_HASH) }
 }
 
-// The call path multiplies the number alone, without these bits.
+// The call path multiplies the bare number, without these bits.
 const _: () = assert!((SAMPLED | FRAMED | WITH_ARGUMENT as u32).wrapping_mul(HASH) == 0);
 
 #[cfg(test)]
@@ -49,7 +49,7 @@ mod tests {
 
     use super::*;
 
-    /// As the assembly computes it, from the number alone.
+    /// Computes it as the assembly does, from the bare number.
     fn as_in_assembly(caller: usize, number: u32, framed: bool) -> u32 {
         let product = number.wrapping_mul(HASH);
         let eighth = caller as u32 >> 3;
@@ -85,7 +85,7 @@ mod tests {
         }
     }
 
-    /// Searches are short while a quarter of the table is used, as it is at most.
+    /// Searches are short while at most a quarter of the table is used, as guaranteed.
     #[test]
     fn callers_and_slots_are_spread_over_the_table() {
         const ENTRIES: usize = 4096;

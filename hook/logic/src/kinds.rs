@@ -1,54 +1,54 @@
-//! Functions that are not ordinary: which they are.
+//! Special functions: which they are, and of which kind.
 
 use chase_format::layout::SlotClass;
 
 use crate::names::Names;
 
-/// What kind of function it is.
+/// The kinds of functions.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Nothing special.
+    /// Not special.
     Ordinary,
-    /// Returns twice or captures the context that it is called in: a frame of ours would be part of
-    /// it. Counted, and entered with the stack as it is.
+    /// Returns twice, or captures the context that it is called in, which a frame of ours would be part of. Counted,
+    /// and entered with the stack unchanged.
     Capture,
-    /// Never returns to its caller. Counted only.
+    /// Never returns to its caller. Only counted.
     Leave,
-    /// `longjmp` and its kin, with a `jmp_buf` of the C library. The frames in between are dropped.
+    /// `longjmp` and similar, with a `jmp_buf` of the C library. Abandons the calls in between.
     Jump,
-    /// `exec*`: the image ends, if it succeeds.
+    /// `exec*`: ends the process image if it succeeds.
     Exec,
-    /// Ends the process without handlers; its argument is the status.
+    /// Ends the process without exit handlers; the argument is the status.
     Exit,
     /// `abort`.
     Abort,
     /// `pthread_create(thread, attributes, routine, argument)`: the last two are wrapped.
     Thread,
-    /// `thrd_create(thread, routine, argument)`: the same.
+    /// `thrd_create(thread, routine, argument)`: likewise.
     ThreadC11,
-    /// `clone(routine, stack, flags, ...)`: the child has a stack of its own, and perhaps memory.
+    /// `clone(routine, stack, flags, ...)`: the child has its own stack, and perhaps its own memory.
     Clone,
     /// `dlopen(name, mode)`: the search may depend on the object that the call returns to.
     Open,
-    /// `dlmopen(namespace, name, mode)`: the same.
+    /// `dlmopen(namespace, name, mode)`: likewise.
     OpenIn,
-    /// `dlclose`: objects may go.
+    /// `dlclose`: may unload objects.
     Close,
-    /// `dlsym`, `dlvsym`: two handles mean something that depends on the caller.
+    /// `dlsym`, `dlvsym`: the meaning of two handles depends on the caller.
     Find,
-    /// Forks without telling the C library's handlers.
+    /// Forks without calling the C library's handlers.
     Fork,
     /// `syscall(number, ...)`: may fork, or end the thread.
     System,
     /// `prctl(option, ...)`: may forbid system calls or the time stamp counter.
     Control,
-    /// Has a calling convention of its own, is part of a runtime that looks at its callers, or
-    /// runs the application itself. Left alone.
+    /// Has a calling convention of its own, is part of a runtime that inspects its callers, or runs the application
+    /// itself. Not hooked.
     Alone,
 }
 
 impl Kind {
-    /// All, in their order.
+    /// All kinds, in order.
     const ALL: [Self; 18] = [
         Self::Ordinary,
         Self::Capture,
@@ -70,12 +70,12 @@ impl Kind {
         Self::Alone,
     ];
 
-    /// The kind that `as u32` makes this number of.
+    /// Returns the kind whose number this is.
     pub fn from_number(number: u32) -> Self {
         Self::ALL.get(number as usize).copied().unwrap_or(Self::Alone)
     }
 
-    /// How the calls of such a slot appear in the recording.
+    /// Returns how calls of such a slot appear in the recording.
     pub fn class(self) -> SlotClass {
         match self {
             Self::Ordinary
@@ -106,7 +106,14 @@ const _: () = {
     }
 };
 
-/// The table. Each group says why.
+/// Whether nobody compares the address of such a function, or keeps it: where code loads it, that is to call it more than once. (So do
+/// compilers without a PLT, in loops around a futex or a sleep.)
+#[must_use]
+pub fn is_only_called(name: &[u8]) -> bool {
+    matches!(name, b"syscall" | b"nanosleep" | b"clock_nanosleep" | b"sched_yield")
+}
+
+/// The table of special functions. A comment on each group says why they are special.
 static TABLE: Names<Kind, 256> = Names::new(&[
     // Return twice: the second time, their frame would be gone.
     (b"setjmp", Kind::Capture),
@@ -116,7 +123,7 @@ static TABLE: Names<Kind, 256> = Names::new(&[
     (b"vfork", Kind::Capture),
     (b"__vfork", Kind::Capture),
     (b"_Fork", Kind::Fork),
-    // The child returns somewhere else.
+    // The child returns elsewhere.
     (b"clone", Kind::Clone),
     (b"__clone", Kind::Clone),
     // Capture or switch the context that they are called in.
@@ -132,7 +139,9 @@ static TABLE: Names<Kind, 256> = Names::new(&[
     (b"_ULx86_64_*", Kind::Alone),
     (b"backtrace", Kind::Capture),
     (b"_Unwind_Backtrace", Kind::Capture),
-    // Unwind the stack from where they are called; they come back only when nobody catches.
+    // Lists the objects in the namespace of its caller, which it finds by its return address.
+    (b"dl_iterate_phdr", Kind::Capture),
+    // Unwind the stack from where they are called; they return only if nobody catches.
     (b"_Unwind_RaiseException", Kind::Capture),
     (b"_Unwind_Resume", Kind::Leave),
     (b"_Unwind_Resume_or_Rethrow", Kind::Capture),
@@ -187,9 +196,9 @@ static TABLE: Names<Kind, 256> = Names::new(&[
     (b"_mcount", Kind::Alone),
     (b"__morestack*", Kind::Alone),
     (b"_ZGV*", Kind::Alone),
-    // Run the application itself: its own code would be in a library call for ever.
+    // Run the application itself: all of its code would be inside a library call.
     (b"__libc_start_main", Kind::Alone),
-    // Look at their callers by design.
+    // Inspect their callers by design.
     (b"__asan_*", Kind::Alone),
     (b"__tsan_*", Kind::Alone),
     (b"__msan_*", Kind::Alone),
@@ -203,7 +212,7 @@ static TABLE: Names<Kind, 256> = Names::new(&[
     (b"__cxa_finalize", Kind::Alone),
 ]);
 
-/// The kind of the function `name`.
+/// Returns the kind of the function `name`.
 pub fn kind_of(name: &[u8]) -> Kind {
     TABLE.get(name).unwrap_or(Kind::Ordinary)
 }

@@ -1,8 +1,8 @@
-//! What of the hook needs no process: tables of names, patterns, the decoding of call sites, the statistics of
-//! sampling, the arithmetic of countdowns and of the tree's table. `libchase.so` links it; by itself it is tested, and
-//! interpreted by Miri.
+//! The parts of the hook that need no process: tables of names, patterns, the decoding of call sites, the statistics
+//! of sampling, the arithmetic of countdowns and of the tree's table. `libchase.so` links it; on its own it is
+//! unit-tested, and interpreted by Miri.
 //!
-//! As all that is in the library, it never panics in a release build, uses no heap and no floating point.
+//! Like everything in the library, it never panics in a release build, and uses no heap and no floating point.
 #![no_std]
 
 #[cfg(test)]

@@ -1,37 +1,38 @@
-//! What is known of the durations of a slot's calls, and how many calls one sample may stand for. No floating point: it
+//! The moments of the durations of a slot's calls, and how many calls one sample may stand for. No floating point: it
 //! would change the application's exception flags.
 //!
-//! With one random call out of each block of N timed, the standard error of the total of n calls is
-//! at most `√(N·n) · σ`, where σ is the standard deviation of a call. Three lengths are good enough:
+//! If one random call out of each block of N is timed, the standard error of the total of n calls is at most `√(N·n)
+//! · σ`, where σ is the standard deviation of a call's duration. A block may be as long as the longest of these
+//! three:
 //!
 //! * `(ε·S)²/(n·σ²)`: the error is a fraction ε of the total so far, S.
-//! * `(δ·T)²/(n·σ²)`: it is a fraction δ of the thread's time so far, T.
-//! * `κ/σ`: where the timing takes more of T than it may, it is done where it tells most. Of all ways
-//!   to spend a number of samples on several slots, the one with the least error takes from each in
-//!   proportion to its σ (Neyman's allocation). κ grows with the share of T that was spent.
+//! * `(δ·T)²/(n·σ²)`: the error is a fraction δ of the thread's time so far, T.
+//! * `κ/σ`: if timing takes more of T than it may, samples are taken where they reduce the error most. Of all ways to
+//!   distribute a number of samples over several slots, the error is least if each slot's number is proportional to
+//!   its σ (Neyman's allocation). κ grows with the share of T that was spent.
 //!
-//! The longest counts, so heavy tails keep blocks short as long as that can be afforded. It is chosen
-//! from what is known before a block begins, so the estimate stays unbiased whatever the order of the
-//! calls is.
+//! So heavy tails keep blocks short as long as that is affordable. A block's length is chosen from what is known
+//! before it begins, so the estimate is unbiased whatever the order of the calls.
 
 use chase_format::layout;
 
-/// 1/ε for a standard error of 1.3 % of the total, or 1/δ for one of 0.02 % of the thread's time.
+/// 1/ε for a standard error of 1.3 % of the total, and 1/δ for one of 0.02 % of the thread's time.
 const PRECISION: u64 = 75;
 const PRECISION_OF_LIFE: u64 = 5_000;
-/// An error of as many standard errors is one that nobody expects.
+/// Errors of more than this many standard errors are not expected.
 const MANY_ERRORS: u64 = 4;
-/// A thread is taken to live as long at least: an error of 20 µs is nobody's concern.
+/// The minimum assumed lifetime of a thread: an error of 20 µs doesn't matter.
 const LEAST_LIFE_US: u64 = 100_000;
-/// What timing may take of a thread's time, in 1/1024, with what it makes others find cold; and κ in ticks where it
-/// takes just that. It grows with the eighth power: with the fourth, timing took twice as much where calls are uneven.
+/// The share of a thread's time that timing may take, in 1/1024, including the cache misses that it causes; and κ in ticks at
+/// exactly this share. κ grows with the eighth power of the share: with the fourth, timing took twice as much where calls
+/// are uneven.
 pub const BUDGET: u64 = 12;
 const KAPPA: u64 = 4_000;
-/// The least squared coefficient of variation that is believed is one over this: clock reads and buckets are no finer.
+/// The minimum assumed squared coefficient of variation is one over this: clock reads and buckets are no finer.
 const LEAST_SPREAD: u64 = 100;
-/// Calls after which half of what is known of the durations of earlier ones is forgotten.
+/// After this many calls, the weight of earlier ones is halved.
 const MEMORY: u64 = 1 << 18;
-/// Calls are short at this many ns each.
+/// Calls are short if they take up to this many ns on average.
 const SHORT_NS: u64 = 1_000;
 
 /// Sums over the durations of calls, in ticks.
@@ -40,27 +41,27 @@ pub struct Moments {
     calls: u64,
     total: u64,
     squares: u64,
-    /// Of all calls, forgotten or not.
+    /// Of all calls, whatever their weight.
     all_calls: u64,
     all_total: u64,
 }
 
-/// What a thread has lived, and what the timing of short calls took of that.
+/// A thread's time, and how much of it the timing of short calls has taken.
 #[derive(Clone, Copy)]
 pub struct Life {
-    /// Its time so far.
+    /// The thread's time so far.
     pub ticks: u64,
     /// The clock's rate.
     pub ticks_per_us: u64,
-    /// In 1/1024.
+    /// The share that timing has taken, in 1/1024.
     pub timing_share: u64,
 }
 
 impl Moments {
-    /// Of no calls.
+    /// The moments of no calls.
     pub const NONE: Self = Self { calls: 0, total: 0, squares: 0, all_calls: 0, all_total: 0 };
 
-    /// Adds so many calls of `ticks` each.
+    /// Adds `calls` calls of `ticks` each.
     #[inline]
     pub fn add(&mut self, ticks: u64, calls: u64) {
         let total = ticks.saturating_mul(calls);
@@ -76,20 +77,20 @@ impl Moments {
         }
     }
 
-    /// Whether so many ticks are many times of what the error of the total may be.
+    /// Whether a number of ticks is many times the error that the total may have.
     #[must_use]
     #[inline]
     pub fn is_much(&self, ticks: u64) -> bool {
         ticks > self.all_total / PRECISION * MANY_ERRORS
     }
 
-    /// Whether there are none.
+    /// Whether there are no calls.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.calls == 0
     }
 
-    /// The longest block that is good enough; 0 if the calls are not short.
+    /// Returns the longest block that is accurate enough; 0 if the calls are not short.
     #[must_use]
     pub fn longest_block(&self, life: Life) -> u64 {
         let Life { ticks, ticks_per_us, timing_share } = life;
@@ -110,16 +111,16 @@ impl Moments {
     }
 }
 
-/// κ in ticks, where timing has taken this share of a thread's time, in 1/1024.
+/// Returns κ in ticks if timing has taken this share of a thread's time, in 1/1024.
 fn kappa(share: u64) -> u64 {
-    // A ratio in 1/16, and at most 8: its fourth power has 28 bits, and 16 of them are its fraction.
+    // A ratio in 1/16, and at most 8: its fourth power has 28 bits, of which 16 are the fraction.
     let fourth = (share.min(1024) * 16 / BUDGET).min(128).pow(4);
     (((KAPPA * fourth) >> 16) * fourth) >> 16
 }
 
-/// The longest block with which the total of so many calls has a standard error of `error`.
+/// Returns the longest block with which the total of so many calls has a standard error of at most `error`.
 fn longest_within(error: u64, calls: u64, variance: u64) -> u64 {
-    // Squared, it has to fit a word.
+    // Shifted so that its square fits into 64 bits.
     let shift = (u64::BITS / 2).saturating_sub(error.leading_zeros());
     let error = error >> shift;
     error * error / (calls.saturating_mul(variance) >> (2 * shift)).max(1)
@@ -135,7 +136,7 @@ mod tests {
         Life { ticks: seconds * 1_000_000 * TICKS_PER_US, ticks_per_us: TICKS_PER_US, timing_share }
     }
 
-    /// So many calls, half of each of these durations.
+    /// Makes so many calls, half of them of each of these durations.
     fn moments(calls: u64, durations: [u64; 2]) -> Moments {
         let mut moments = Moments::NONE;
         durations.iter().for_each(|&ticks| moments.add(ticks, calls / 2));
@@ -158,14 +159,15 @@ mod tests {
 
     #[test]
     fn blocks_grow_with_the_share_that_timing_takes() {
-        // As few calls as the error of their total makes short blocks of.
+        // So few calls that their error alone would make blocks short.
         let calls = moments(100_000, [10, 400]);
         let blocks: std::vec::Vec<u64> =
             [0, BUDGET, 4 * BUDGET, 1024].map(|share| calls.longest_block(life(0, share))).into();
         assert!(blocks.is_sorted() && blocks[0] < blocks[3], "{blocks:?}");
     }
 
-    /// The bound that the block is chosen by: `√(N·n) · σ` is at most the fraction of the total, or of the life.
+    /// Checks the bound by which the block is chosen: `√(N·n) · σ` is at most the fraction of the total, or of the
+    /// thread's time.
     #[test]
     fn the_error_is_within_what_it_may_be() {
         for durations in [[90, 110], [10, 190], [1, 999]] {

@@ -1,15 +1,14 @@
-//! Tables of function names, made by the compiler, for names that are looked up by the hundred
-//! thousand: most names are in no table, and that shows by their length and some of their bytes.
+//! Tables of function names, made at compile time, for looking up hundreds of thousands of names. Most names are in
+//! no table, which a filter of their length and some of their bytes shows.
 
-/// A row: names separated by spaces, and what they have in common. One that ends in `*` is the
-/// start of names.
+/// A row: names separated by spaces, and their common value. A name that ends in `*` is a prefix.
 pub type Row<T> = (&'static [u8], T);
 
-/// A name, or the start of names, and what is known of it.
+/// A name or a prefix, and its value.
 type Entry<T> = Option<(Place, T)>;
 
-/// Where a name is: in the text of which row, from where on, and how long. (An address would have to be
-/// relocated, in each process that loads the library.)
+/// The place of a name: the row in whose text it is, its start and its length. (An address would have to be relocated
+/// in each process that loads the library.)
 #[derive(Clone, Copy)]
 struct Place {
     row: u8,
@@ -17,29 +16,29 @@ struct Place {
     start: u16,
 }
 
-/// Most starts of names in a table.
+/// The maximum number of prefixes in a table.
 const STARTS: usize = 32;
-/// Starts are at least as long.
+/// The minimum length of a prefix.
 const PREFIX: usize = 3;
-/// Words of the filter of starts, and of that of whole names.
+/// The numbers of words in the filter of prefixes, and in that of whole names.
 const FILTER: usize = 8;
 const WHOLE_FILTER: usize = 64;
 
-/// A table with room for less than `ROOM` whole names, a power of 2.
+/// A table with room for less than `ROOM` whole names; `ROOM` is a power of 2.
 pub struct Names<T: 'static, const ROOM: usize> {
     rows: &'static [Row<T>],
-    /// Whole names, each at the first free place from the one that its hash gives it.
+    /// A hash table of whole names with linear probing.
     whole: [Entry<T>; ROOM],
-    /// Bits of the whole names.
+    /// A Bloom filter of the whole names.
     whole_filter: [u64; WHOLE_FILTER],
     starts: [Entry<T>; STARTS],
-    /// Bits of the first bytes of the starts.
+    /// A Bloom filter of the first bytes of the prefixes.
     filter: [u64; FILTER],
 }
 
 impl<T: Copy, const ROOM: usize> Names<T, ROOM> {
-    /// The table of these rows. Does not compile if names are too many, or more than one row fits a
-    /// name of the table.
+    /// Makes the table of these rows. Does not compile if there are too many names, or if several rows match a name
+    /// of the table.
     pub const fn new(rows: &'static [Row<T>]) -> Self {
         let mut this = Self {
             rows,
@@ -76,7 +75,7 @@ impl<T: Copy, const ROOM: usize> Names<T, ROOM> {
         this
     }
 
-    /// The name at a place.
+    /// Returns the name at a place.
     #[inline]
     const fn name(&self, place: Place) -> &'static [u8] {
         if place.row as usize >= self.rows.len() {
@@ -115,7 +114,7 @@ impl<T: Copy, const ROOM: usize> Names<T, ROOM> {
         self.filter[word] |= bit;
     }
 
-    /// Each name is found where it is, and fits no other row.
+    /// Checks that each name is found where it is, and matches no other row.
     const fn check(&self) {
         let mut at = 0;
         while at < ROOM {
@@ -136,7 +135,7 @@ impl<T: Copy, const ROOM: usize> Names<T, ROOM> {
         }
     }
 
-    /// What is known of `name`.
+    /// Returns the value of `name`; `None` if it is not in the table.
     #[inline]
     pub const fn get(&self, name: &[u8]) -> Option<T> {
         let found = match self.find_whole(name) {
@@ -190,7 +189,7 @@ impl<T: Copy, const ROOM: usize> Names<T, ROOM> {
     }
 }
 
-/// Where the search for a name begins.
+/// Returns where the search for a name begins.
 const fn place(name: &[u8], room: usize) -> usize {
     assert!(room.is_power_of_two());
     let mut hash = 5381_u32;
@@ -202,20 +201,20 @@ const fn place(name: &[u8], room: usize) -> usize {
     (hash ^ hash >> 15) as usize & (room - 1)
 }
 
-/// The bit of the filter for names that begin like `name`.
+/// Returns word and bit of the filter for names with the same first bytes as `name`.
 const fn filter_bit(name: &[u8]) -> (usize, u64) {
     bit_of(name[0] as usize * 37 + name[1] as usize * 11 + name[2] as usize, FILTER)
 }
 
-/// The bit of the filter for names as long as `name`, with the same bytes at its start, in its middle and at its
-/// end.
+/// Returns word and bit of the filter for names with the same length as `name`, and the same bytes at the start, in
+/// the middle and at the end.
 const fn whole_bit(name: &[u8]) -> (usize, u64) {
     let len = name.len();
     let [a, b, c] = [name[0] as usize, name[len / 2] as usize, name[len - 1] as usize];
     bit_of(a * 5 + b * 67 + c * 977 + len * 331, WHOLE_FILTER)
 }
 
-/// Word and bit in a filter of so many words.
+/// Returns word and bit in a filter of so many words.
 const fn bit_of(hash: usize, words: usize) -> (usize, u64) {
     (hash / u64::BITS as usize % words, 1 << (hash % u64::BITS as usize))
 }

@@ -1,24 +1,25 @@
-//! The lines of `companion.session`, which says who listens in a directory of recordings.
+//! The lines of `companion.session`, the file that says which companion listens in a directory of recordings.
 
-/// Begins the line while one is being started; the process that becomes the companion follows.
+/// Prefix of the line while a companion is being started; the id of its process follows.
 pub const STARTING: &[u8] = b"starting ";
 
-/// The line behind the first one of such a file; empty while somebody writes it.
+/// Returns the second line of such a file; empty while the line is being written.
 #[must_use]
 pub fn second_line(text: &[u8]) -> &[u8] {
     let mut lines = text.split(|&byte| byte == b'\n').skip(1);
-    // Behind the end of the last line, there is an empty piece.
+    // Behind the line feed of the last line there is an empty piece.
     lines.next().filter(|_| lines.next().is_some()).unwrap_or(&[])
 }
 
-/// A number in decimal.
+/// Parses a decimal number.
 #[must_use]
 pub fn number(digits: &[u8]) -> Option<u64> {
     core::str::from_utf8(digits).ok()?.parse().ok()
 }
 
-/// The process that the line names as being started, if the line was written since it was `before`. A line that was
-/// there already may be of any age, and its process another one by now; nor are all numbers those of processes.
+/// Returns the process that `line` names as being started, if the line has changed from `before`. An unchanged line
+/// may be old, and its process id belong to another process by now. Numbers that are not those of single processes
+/// are ignored.
 #[must_use]
 pub fn started_since(before: &[u8], line: &[u8]) -> Option<i32> {
     const INIT: i32 = 1;

@@ -1,30 +1,30 @@
 //! Samples that are so long that they may have been interrupted.
 
-/// How many of a kind, or of a longer one, are no interruptions.
+/// From this number of samples of a kind, or longer ones, they are not taken for interruptions.
 const BELIEVED: u8 = 3;
-/// Kinds of them: below so many means, from there to the next, and above.
+/// The kinds of such samples, by duration: below the first number of means, below the second, and above.
 const KINDS: usize = 3;
 const LONGER: [u64; KINDS - 1] = [128, 1024];
-/// What is held back is kept in this many ticks.
+/// What is held back is stored in units of so many ticks.
 const HELD_UNIT: u64 = 1024;
 
-/// Samples that took so long that an interruption of the whole machine may be in them, which nobody
-/// tells. Such a one counts once, until there are more of its kind: then it was the call's own doing,
-/// and what was held back is added. So one interruption is not multiplied, and a tail is. As long as it
-/// is not known which it was, it makes blocks shorter, and the interval wider.
+/// Samples so long that they may include an interruption of the whole machine, which can't be detected. Such a sample
+/// only counts once, until there are more of its kind: then calls are really that long, and what was held back is
+/// added. So an interruption is not multiplied by the block's length, but a heavy tail is. As long as it is unknown
+/// which it was, blocks are shorter, and confidence intervals wider.
 ///
-/// Of each kind: that some calls take 30 times as long as the mean tells nothing of one that took 1000
-/// times as long. However long ago they were: of a tail of which a sample is rare, all would be held back.
+/// Kinds are separate, since calls that take 30 times the mean are no reason to expect one that takes 1000 times.
+/// Samples are remembered for ever: otherwise, all samples of a tail would be held back if they are rare.
 #[derive(Clone, Copy, Default)]
 pub struct Suspects {
-    /// What they would have added.
+    /// The ticks that they would have added.
     held_back: [u32; KINDS],
     counts: [u8; KINDS],
 }
 
 impl Suspects {
-    /// Adds one of `ticks`, where the mean is `mean`, and the ticks that it would add to the total beyond what it took
-    /// itself. If it is believed: the ticks that were held back of its kind.
+    /// Adds a sample of `ticks`, given the mean, and the `excess` that it would add to the total beyond its own
+    /// ticks. If the sample is to be believed, returns the ticks that were held back of its kind, otherwise `None`.
     pub fn add(&mut self, ticks: u64, mean: u64, excess: u64) -> Option<u64> {
         let kind = LONGER.iter().filter(|&&means| ticks >= mean.saturating_mul(means)).count();
         self.counts[kind] = self.counts[kind].saturating_add(1);

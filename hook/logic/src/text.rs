@@ -1,5 +1,5 @@
-//! Text in a fixed buffer: paths and lines, made without memory. What does not fit is cut, and
-//! [`Text::is_cut`] says so.
+//! Text in a fixed buffer: paths and lines, made without allocation. What does not fit is cut off, which
+//! [`Text::is_cut`] reports.
 
 #[cfg(not(miri))]
 use core::arch::x86_64::{
@@ -8,7 +8,7 @@ use core::arch::x86_64::{
 use core::ffi::CStr;
 use core::ptr;
 
-/// Up to `N - 1` bytes and a NUL behind them.
+/// Up to `N - 1` bytes, followed by a NUL.
 #[derive(Clone, Copy)]
 pub struct Text<const N: usize> {
     bytes: [u8; N],
@@ -23,13 +23,13 @@ impl<const N: usize> Default for Text<N> {
 }
 
 impl<const N: usize> Text<N> {
-    /// Empty.
+    /// Returns an empty text.
     #[must_use]
     pub const fn new() -> Self {
         Self { bytes: [0; N], len: 0, cut: false }
     }
 
-    /// Makes it empty.
+    /// Empties the text.
     pub fn clear(&mut self) {
         self.bytes.fill(0);
         (self.len, self.cut) = (0, false);
@@ -58,51 +58,52 @@ impl<const N: usize> Text<N> {
         self.push(&[b'0' + (number % 10) as u8])
     }
 
-    /// What is in it, without the NUL.
+    /// Returns the text without the NUL.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         self.bytes.get(..self.len).unwrap_or(&[])
     }
 
-    /// What is in it, up to the first NUL.
+    /// Returns the text up to the first NUL.
     #[must_use]
     pub fn as_c_str(&self) -> &CStr {
         CStr::from_bytes_until_nul(&self.bytes).unwrap_or(c"")
     }
 
-    /// Whether something did not fit.
+    /// Whether something was cut off.
     pub fn is_cut(&self) -> bool {
         self.cut
     }
 }
 
-/// The last component of a path.
+/// Returns the last component of a path.
 pub fn file_name(path: &[u8]) -> &[u8] {
     path.rsplit(|&byte| byte == b'/').next().unwrap_or(path)
 }
 
-/// The bytes of a C string at `address`; empty for null.
+/// Returns the bytes of the C string at `address`; empty for null.
 #[inline]
 pub fn c_bytes(address: usize) -> &'static [u8] {
     if address == 0 {
         return &[];
     }
     #[cfg(miri)]
-    // SAFETY: as below. (Whole blocks may be read of a page, but not of what Miri knows to be a piece of memory.)
+    // SAFETY: as below. (Blocks may extend beyond the string within its page, but Miri only allows reads within an
+    // allocation.)
     return unsafe { CStr::from_ptr(ptr::with_exposed_provenance(address)) }.to_bytes();
     #[cfg(not(miri))]
     blocks_until_nul(address)
 }
 
-/// The bytes of a C string at `address`, read in blocks.
+/// Returns the bytes of the C string at `address`, read in blocks.
 #[cfg(not(miri))]
 #[inline]
 fn blocks_until_nul(address: usize) -> &'static [u8] {
-    // Names of symbols are long, and there are many: sixteen bytes at once. Such a block, at a
-    // multiple of its size, is on one page.
+    // Names of symbols are long, and there are many, so sixteen bytes are read at once. An aligned block is within
+    // one page.
     let mut block: *const __m128i = ptr::with_exposed_provenance(address & !15);
     let nuls = |block: *const __m128i| {
-        // SAFETY: SSE2 is part of the baseline; the string reaches into the block.
+        // SAFETY: sSE2 is part of the baseline; the string extends into the block.
         unsafe { _mm_movemask_epi8(_mm_cmpeq_epi8(_mm_load_si128(block), _mm_setzero_si128())) }
     };
     let mut found = nuls(block) & -1 << (address & 15);
@@ -111,12 +112,12 @@ fn blocks_until_nul(address: usize) -> &'static [u8] {
         found = nuls(block);
     }
     let len = block.addr() + found.trailing_zeros() as usize - address;
-    // SAFETY: callers pass addresses of strings of the dynamic linker or of the process's start,
-    // which live as long as the object or process they describe.
+    // SAFETY: callers pass addresses of strings of the dynamic linker or from the process's start, which live as long
+    // as the object or process that they describe.
     unsafe { core::slice::from_raw_parts(ptr::with_exposed_provenance(address), len) }
 }
 
-/// Whether `text` matches `pattern`, in which `*` stands for any bytes and `?` for any one.
+/// Whether `text` matches `pattern`, in which `*` matches any bytes and `?` any one byte.
 pub fn glob(pattern: &[u8], text: &[u8]) -> bool {
     let (mut p, mut t) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
@@ -140,7 +141,7 @@ pub fn glob(pattern: &[u8], text: &[u8]) -> bool {
     pattern.get(p..).unwrap_or(&[]).iter().all(|&byte| byte == b'*')
 }
 
-/// Whether `OBJECT`, `OBJECT:API` or `:API`, globs, matches this API of this object.
+/// Whether this API of this object matches `OBJECT`, `OBJECT:API` or `:API`, which are globs.
 pub(crate) fn matches_item(item: &[u8], object: &[u8], api: &[u8]) -> bool {
     let object = file_name(object);
     let mut parts = item.splitn(2, |&byte| byte == b':');
@@ -175,7 +176,7 @@ mod tests {
 
     #[test]
     fn the_length_of_a_c_string_is_found_wherever_it_begins() {
-        // A multiple of 16 bytes, of which every block has the string's bytes to its end.
+        // In each aligned block, all bytes are the string's up to its end.
         #[repr(align(16))]
         struct Block([u8; 64]);
         let mut block = Block([b'x'; 64]);

@@ -1,25 +1,25 @@
-//! Functions whose calls are all timed, since a few of them may take as long as all others: what can
-//! wait, and what makes system calls. And those of which it is known that they do neither.
+//! Functions whose calls are all timed, since a few of them may take as long as all others: those that can wait, and
+//! those that make system calls. Also functions that are known to do neither.
 //!
-//! Locks are among them, also those that are mostly free, once there are threads to wait for: the one
-//! wait that matters must not be the one that was not timed. What unlocks or only tries is not. Other
-//! functions that wait are told by their times: they are long, or uneven.
+//! Functions that take locks are among them once there are several threads, even if locks are mostly free: the one
+//! wait that matters must not be a call that was not timed. Functions that unlock, or only try to lock, are not.
+//! Other functions that wait are recognised by their durations, which are long or uneven.
 
 use crate::names::Names;
 
 /// What a function may wait for.
 #[derive(Clone, Copy)]
 pub enum Waits {
-    /// Other threads of the process. (A lock that processes share is taken for one of threads.)
+    /// For other threads of the process. (Locks shared between processes are treated like those of threads.)
     Threads,
-    /// The kernel, other processes, time.
+    /// For the kernel, other processes, or time.
     Anything,
-    /// Nothing, ever: it makes no system calls either.
+    /// For nothing; it makes no system calls either.
     Nothing,
 }
 
-/// What `name`, a symbol of any library, may wait for, if it is known to. Leading underscores and the
-/// checked and cancellable variants of the C library make no difference.
+/// Returns what the function `name`, of any library, may wait for; `None` if unknown. Ignores leading underscores,
+/// and the suffixes of the C library's checked and non-cancellable variants.
 pub fn waits_of(name: &[u8]) -> Option<Waits> {
     let mut name = name;
     while let [b'_', rest @ ..] = name {
@@ -38,7 +38,7 @@ static WAITS: Names<Waits, 512> = Names::new(&[
     (PURE, Waits::Nothing),
 ]);
 
-/// Whole names: functions of memory, strings, characters and numbers that have no state elsewhere.
+/// Whole names: functions for memory, strings, characters and numbers that access no other state.
 const PURE: &[u8] = b"\
     memcpy memmove memset memcmp memchr memrchr mempcpy memmem memccpy rawmemchr bcmp bcopy bzero \
     strlen strnlen strcmp strncmp strcasecmp strncasecmp strcpy strncpy stpcpy stpncpy strcat \
@@ -56,13 +56,13 @@ const PURE: &[u8] = b"\
     modf frexp ldexp scalbn fabs fmax fmin fma copysign sinf cosf tanf expf logf powf sqrtf fmodf \
     floorf ceilf roundf truncf";
 
-/// Starts of names.
+/// Prefixes of names.
 const LOCKS: &[u8] = b"\
     pthread_mutex_lock* pthread_mutex_timedlock* pthread_mutex_clocklock* \
     pthread_rwlock_rdlock* pthread_rwlock_wrlock* pthread_rwlock_timed* pthread_rwlock_clock* \
     pthread_spin_lock* pthread_once* mtx_lock* mtx_timedlock*";
 
-/// Starts of names.
+/// Prefixes of names.
 const STARTS: &[u8] = b"\
     pthread_cond_* pthread_barrier_wait* pthread_join* pthread_timedjoin* pthread_clockjoin* \
     cnd_* thrd_* sem_wait* sem_timedwait* sem_clockwait* sem_post* epoll_* inotify_* mq_* \

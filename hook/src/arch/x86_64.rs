@@ -26,16 +26,16 @@ pub(crate) const MACHINE: u32 = 62;
 
 global_asm!(include_str!("x86_64/memory.S"), options(att_syntax));
 
-/// A number that one thread alone changes, and its signal handlers. What is added is added by one instruction, and not
-/// a locked one, so a handler comes before or after it.
+/// A number that only one thread and its signal handlers change. It is changed by a single, unlocked instruction, so
+/// a handler runs before or after it.
 #[repr(transparent)]
 pub(crate) struct OwnCounter<T>(UnsafeCell<T>);
 
 impl<T> OwnCounter<T> {
-    /// The one at `place`.
+    /// Returns the counter at `place`.
     ///
     /// # Safety
-    /// The place lives as long as the result is used, and is the calling thread's to change.
+    /// `place` is valid as long as the result is used, and only the calling thread writes to it.
     pub(crate) unsafe fn at<'a>(place: *mut T) -> &'a Self {
         // SAFETY: the caller vouches for the place.
         unsafe { &*place.cast() }
@@ -60,8 +60,8 @@ impl OwnCounter<u32> {
     }
 }
 
-/// Adds to a word that the calling thread alone writes, and its signal handlers: one instruction, and
-/// not a locked one. Gives what it was.
+/// Adds to a word that only the calling thread and its signal handlers write, by a single, unlocked instruction.
+/// Returns the previous value.
 pub(crate) fn add_to_own(word: &AtomicUsize, more: usize) -> usize {
     let before: usize;
     // SAFETY: the word is ours to write.
@@ -72,7 +72,7 @@ pub(crate) fn add_to_own(word: &AtomicUsize, more: usize) -> usize {
     before
 }
 
-/// Changes such a word to `to` if it is `from`, and says whether it was.
+/// Changes such a word from `from` to `to`; returns false if it was not `from`.
 pub(crate) fn move_own(word: &AtomicUsize, from: usize, to: usize) -> bool {
     let before: usize;
     // SAFETY: as above.
@@ -83,7 +83,7 @@ pub(crate) fn move_own(word: &AtomicUsize, from: usize, to: usize) -> bool {
     before == from
 }
 
-/// The stack pointer, about.
+/// Returns approximately the current stack pointer.
 pub(crate) fn stack_pointer() -> usize {
     let sp: usize;
     // SAFETY: reads a register.
@@ -91,7 +91,7 @@ pub(crate) fn stack_pointer() -> usize {
     sp
 }
 
-/// The thread pointer's word at `offset`.
+/// Returns the word at `offset` from the thread pointer.
 pub(crate) fn thread_control_word(offset: usize) -> usize {
     let word: usize;
     // SAFETY: the thread control block is mapped and larger than the offsets used here.
@@ -102,7 +102,7 @@ pub(crate) fn thread_control_word(offset: usize) -> usize {
     word
 }
 
-/// Makes the call path read the time stamp counter, if that can be trusted, or else a clock of the kernel's.
+/// Makes the call path read the time stamp counter if that can be trusted, and otherwise the kernel's clock.
 pub(crate) fn use_time_stamp(is_trusted: bool) {
     CLOCK_LIMIT.store(if is_trusted { usize::MAX } else { 0 }, Ordering::Relaxed);
 }
@@ -118,7 +118,7 @@ pub(crate) fn time_stamp() -> u64 {
     unsafe { core::arch::x86_64::_rdtsc() }
 }
 
-/// Whether the time stamp counter runs at one rate, in every state of the CPU.
+/// Whether the time stamp counter runs at a constant rate in all states of the CPU.
 pub(crate) fn time_stamp_is_invariant() -> bool {
     use core::arch::x86_64::__cpuid;
     const ADVANCED_POWER_MANAGEMENT: u32 = 0x8000_0007;
@@ -127,13 +127,13 @@ pub(crate) fn time_stamp_is_invariant() -> bool {
         && __cpuid(ADVANCED_POWER_MANAGEMENT).edx & INVARIANT_TSC != 0
 }
 
-/// Bytes that [`with_vectors_saved`] needs for its area; 0 if the processor has no such instructions.
+/// The size in bytes of the area that [`with_vectors_saved`] needs; 0 if the processor has no such instructions.
 pub(crate) fn vector_area_len() -> usize {
     use core::arch::x86_64::{__cpuid, __cpuid_count};
     const XSAVE_LEAF: u32 = 0xd;
     const OSXSAVE: u32 = 1 << 27;
     const UNKNOWN: usize = usize::MAX;
-    // A hypervisor takes tens of microseconds to answer.
+    // CPUID traps to a hypervisor, which takes tens of microseconds.
     static KNOWN: AtomicUsize = AtomicUsize::new(UNKNOWN);
     let known = KNOWN.load(Ordering::Relaxed);
     if known != UNKNOWN {
@@ -169,13 +169,13 @@ pub(crate) unsafe fn with_vectors_saved(area: *mut u8, f: impl FnOnce()) {
     }
 }
 
-/// Has the processor fetch what is at an address, whether or not it can be read.
+/// Asks the processor to prefetch what is at an address, which need not be readable.
 pub(crate) fn prefetch(address: usize) {
     // SAFETY: it changes nothing, and never faults.
     unsafe { _mm_prefetch::<_MM_HINT_T0>(core::ptr::without_provenance(address)) }
 }
 
-/// One system call, in the context of chase's own. Never changes `errno`: that is the C library's.
+/// Makes a system call in chase's own context. Doesn't change `errno`, which is the C library's.
 pub(crate) fn system_call(number: usize, arguments: [usize; 6]) -> isize {
     let result: isize;
     let before = context();

@@ -1,4 +1,4 @@
-//! The functions that programs find here: in the place of the C library's (`special.S`), and those of `chase.h`.
+//! The functions that the library exports: replacements of the C library's (`special.S`), and those of `chase.h`.
 
 use core::arch::naked_asm;
 use core::ffi::c_char;
@@ -11,7 +11,7 @@ use crate::{marks, recording};
 use chase_logic::text::c_bytes;
 
 /// # Safety
-/// As that of the C library.
+/// Like the C library's.
 #[unsafe(naked)]
 #[unsafe(export_name = "clone")]
 unsafe extern "C" fn clone() {
@@ -19,14 +19,14 @@ unsafe extern "C" fn clone() {
 }
 
 /// # Safety
-/// As that of the C library.
+/// Like the C library's.
 #[unsafe(naked)]
 #[unsafe(export_name = "__clone")]
 unsafe extern "C" fn underscored_clone() {
     naked_asm!("jmp chase___clone")
 }
 
-/// Marks this moment with a name: `chase_mark` of `hook/include/chase.h`.
+/// Records a named mark at this moment: `chase_mark` of `hook/include/chase.h`.
 ///
 /// # Safety
 /// The name is null or ends with NUL.
@@ -44,4 +44,11 @@ unsafe extern "C" fn chase_mark_named(name: *const c_char) {
         marks::number_of(c_bytes(name.expose_provenance()))
     };
     thread.note_mark(of);
+}
+
+/// What the dynamic linker asks an auditor (`LD_AUDIT`), if somebody names this library as one: it is one that wants to be
+/// told of nothing. One that says no is unloaded, and the dynamic linker ends the process where that can't be done.
+#[unsafe(no_mangle)]
+extern "C" fn la_version(version: u32) -> u32 {
+    version
 }

@@ -1,4 +1,4 @@
-//! The slow half of the call path: what `call.S` does not do by itself.
+//! The slow half of the call path: everything that `call.S` leaves to Rust code.
 
 use core::ptr;
 use core::sync::atomic::{Ordering, compiler_fence};
@@ -7,8 +7,8 @@ use chase_format::layout::{INHERITED, Node};
 
 use crate::abi::{AT_ZERO, DEAD, FRAME, FREE, Frame, MOVED, SEGMENT, WRAPPED, segment_of};
 use crate::arch::{OwnCounter, add_to_own};
-use crate::frames::has_returned;
-use crate::node::{SLOT_MASK, add_calls, add_unwound, is_sampled, samples_of, take_back};
+use crate::frames::return_from_set_aside;
+use crate::node::{SLOT_MASK, add_calls, add_unwound, is_sampled, samples_of, subtract_call};
 use crate::recording::Lost;
 use crate::sampling::{self, Choice};
 use crate::thread::{self, Thread, current_or_nobody};
@@ -17,46 +17,53 @@ use crate::traits::time_every_call;
 use crate::tree::Kept;
 use crate::{arguments, clock, cost, loading, process, recording};
 
-/// The slow half of the entry of a call whose countdown is at its end. Most are made samples like the ones before
-/// them, by little code: what runs so rarely is in no cache.
+/// The slow half of the entry of a call whose countdown has ended. Mostly it takes a sample just like the one before,
+/// by little code: code that runs so rarely is in no cache.
 ///
 /// # Safety
 /// As for [`enter_slow`].
-pub(crate) unsafe extern "C" fn enter_due(slot: u32, sp: usize, why: *mut Frame) -> *mut Frame {
-    // (That of no thread is never written, and has no countdowns.)
+pub(crate) unsafe extern "C" fn enter_counted_down(
+    slot: u32,
+    sp: usize,
+    why: *mut Frame,
+) -> *mut Frame {
+    // (The placeholder for threads without a `Thread` is never written to, and has no countdowns.)
     let thread = current_or_nobody();
     let has_wrapped = why.addr() == WRAPPED;
-    // At once: a handler may come, and jump, at any time.
+    // Before anything else: a signal handler may come, and jump out, at any time.
     let missed = if has_wrapped { sampling::stop_countdown(slot) } else { 0 };
-    let due = sampling::note_due(thread, slot, if has_wrapped { 0 } else { sp });
+    let announced = sampling::announce_sample(thread, slot, if has_wrapped { 0 } else { sp });
     let top = thread.head.top.load(Ordering::Relaxed);
     if missed == 0 && !top.is_multiple_of(SEGMENT) && !thread.is_busy() {
         let below = (top - FRAME) as *const Frame;
-        // SAFETY: below `top` is a frame, or a segment's link, which has both in the same places.
+        // SAFETY: below `top` is a frame or a segment's header, which have both fields at the same offsets.
         let (at, context) = unsafe { ((*below).sp.load(Ordering::Relaxed), (*below).node) };
         if at > sp
             && let Some((node, weight)) =
                 sampling::sample_fast(thread, slot, has_wrapped, sp, context)
         {
-            sampling::forget_due(thread, &due);
+            sampling::end_announcement(thread, &announced);
             // SAFETY: the caller vouches for the place.
-            return unsafe { enter_frame(thread, node, weight, due.began_ticks, (sp, context)) };
+            return unsafe {
+                enter_frame(thread, node, weight, announced.began_ticks, (sp, context))
+            };
         }
     }
-    let reason = Reason { why: why.addr(), missed, began_ticks: due.began_ticks };
+    let reason = Reason { why: why.addr(), missed, began_ticks: announced.began_ticks };
     // SAFETY: as the caller says.
     let frame = unsafe { enter(slot, reason, sp) };
-    loading::entered(thread, sp);
-    sampling::forget_due(thread, &due);
+    loading::load_entered(thread, sp);
+    sampling::end_announcement(thread, &announced);
     frame
 }
 
-/// The slow half of the entry: whatever the call path found, does the entry from start to end but
-/// for the clock. Null: the call can't be recorded.
+/// The slow half of the entry: does the whole entry except for reading the clock, whatever the call path has found.
+/// Returns null if the call can't be recorded.
 ///
 /// # Safety
-/// Called by the call path: `sp` is where the return address is; `unwanted` is null or a frame that was
-/// claimed for this call and is not its own. ([`enter_due`]: [`AT_ZERO`] or [`WRAPPED`].)
+/// Called by the call path: `sp` is the address of the return address; `unwanted` is null, or a frame that was
+/// claimed for this call but is not the one that the call path had looked at. ([`enter_counted_down`]: [`AT_ZERO`] or
+/// [`WRAPPED`].)
 pub(crate) unsafe extern "C" fn enter_slow(
     slot: u32,
     sp: usize,
@@ -69,8 +76,13 @@ pub(crate) unsafe extern "C" fn enter_slow(
     // SAFETY: as the caller says.
     let frame = unsafe { enter(slot, Reason { why: 0, missed: 0, began_ticks: 0 }, sp) };
     if let Some(thread) = thread::current() {
+<<<<<<< HEAD
         loading::entered(thread, sp);
         thread.note_slow(cost::own_ticks(clock::now().saturating_sub(began)));
+=======
+        loading::load_entered(thread, sp);
+        thread.note_slow(clock::now().saturating_sub(began));
+>>>>>>> main
     }
     frame
 }
@@ -79,32 +91,32 @@ pub(crate) unsafe extern "C" fn enter_slow(
 struct Reason {
     /// 0, [`AT_ZERO`] or [`WRAPPED`].
     why: usize,
-    /// Calls that were only counted since the countdown wrapped round.
+    /// Calls that were only counted since the countdown wrapped around.
     missed: u32,
-    /// When the call entered the hook; 0: not measured.
+    /// When the call entered the hook; 0 if this was not measured.
     began_ticks: u64,
 }
 
-/// Does the entry of a call from start to end, but for the clock, for this reason.
+/// Does the whole entry of a call except for reading the clock.
 ///
 /// # Safety
 /// As for [`enter_slow`].
 #[inline(never)]
 unsafe fn enter(slot: u32, reason: Reason, sp: usize) -> *mut Frame {
     let Some(thread) = current_or_adopt() else {
-        sampling::without_thread(slot);
+        sampling::time_calls_without_thread(slot);
         recording::unseen(Lost::CallWithoutThread);
         return ptr::null_mut();
     };
     if thread.is_busy() {
-        // A handler of a synchronous signal, in the middle of a change.
+        // The handler of a synchronous signal, in the middle of a change.
         if reason.why == 0 || !sampling::postpone(thread, slot, thread.innermost_node()) {
             thread.count_untimed();
         }
         return ptr::null_mut();
     }
     process::catch_up(thread, sp);
-    let context = thread.enclosing(sp);
+    let context = thread.context_at(sp);
     sampling::credit_counted(thread, slot, reason.missed, context);
     let is_framed = sampling::makes_frames(thread, slot);
     let is_to_be_looked_at = reason.why == WRAPPED && !is_framed;
@@ -112,7 +124,7 @@ unsafe fn enter(slot: u32, reason: Reason, sp: usize) -> *mut Frame {
         AT_ZERO => sampling::sample(thread, slot, sp, context),
         WRAPPED if is_framed => sampling::sample_framed(thread, slot, sp, context),
         WRAPPED => Choice::Timed,
-        _ => sampling::begin(thread, slot, sp, context),
+        _ => sampling::decide_without_node(thread, slot, sp, context),
     };
     let (node, weight) = match choice {
         Choice::Counted => return ptr::null_mut(),
@@ -124,7 +136,7 @@ unsafe fn enter(slot: u32, reason: Reason, sp: usize) -> *mut Frame {
         return ptr::null_mut();
     }
     if sampling::makes_frames(thread, slot) {
-        // For the calls that follow.
+        // The calls that follow will look this node up.
         thread.tree.find_or_add_framed(context, slot);
     }
     if is_to_be_looked_at {
@@ -134,11 +146,12 @@ unsafe fn enter(slot: u32, reason: Reason, sp: usize) -> *mut Frame {
     unsafe { enter_frame(thread, node, weight, reason.began_ticks, (sp, context)) }
 }
 
-/// The frame of a call, which is of `node`; null if there is no room. `weight` is 0 of a call that
-/// counts for itself. The lowest bit of the address is set if the call is kept with its argument.
+/// Claims and fills the frame of a call of `node`; returns null if there is no room. `weight` is 0 if the call stands
+/// only for itself. Sets the lowest bit of the returned address if the call is kept with its argument.
 ///
 /// # Safety
-/// The return address is at `sp`, and the saved registers beneath it; the nodes are the thread's, `context` that of the caller.
+/// The return address is at `sp`, and the saved registers are below it; both nodes are the thread's, `context` is the
+/// caller's.
 #[inline]
 unsafe fn enter_frame(
     thread: &Thread,
@@ -151,7 +164,7 @@ unsafe fn enter_frame(
     if frame.is_null() {
         recording::unseen(Lost::CallTooDeep);
         if weight == 0 {
-            // Counted, and not open: it passes through.
+            // Counted, but not open: the function is called without a frame.
             // SAFETY: the node is this thread's.
             unsafe {
                 add_calls(node, 1);
@@ -169,7 +182,7 @@ unsafe fn enter_frame(
         (*frame).return_address = *(sp as *const usize);
         compiler_fence(Ordering::SeqCst);
         (*frame).sp.store(sp, Ordering::Relaxed);
-        // A handler may jump out from here on: what has not begun is not taken back.
+        // From here on a handler may jump out: a call that has not begun is not subtracted then.
         compiler_fence(Ordering::SeqCst);
         if weight == 0 {
             add_calls(node, 1);
@@ -189,8 +202,8 @@ unsafe fn enter_frame(
     frame
 }
 
-/// The call path claimed this frame after a signal handler had switched stacks in the middle of its
-/// look-up: it is not the one that it looked at.
+/// Releases a frame that the call path claimed after a signal handler had switched stacks during its look-up, so that
+/// it is not the frame that it had looked at.
 fn give_back(unwanted: *mut Frame) {
     if !(unwanted as usize).is_multiple_of(SEGMENT) {
         // SAFETY: the call path claimed it for this thread.
@@ -200,30 +213,39 @@ fn give_back(unwanted: *mut Frame) {
     }
 }
 
-/// The slow half of the exit: records the call and drops the frame.
+/// The slow half of the exit: records the call and releases the frame.
 ///
 /// # Safety
-/// Called by the call path, with a frame that was live and has just returned.
+/// Called by the call path, with a live frame whose call has just returned.
 pub(crate) unsafe extern "C" fn leave_slow(frame: *mut Frame, now_ticks: u64) {
     let thread = current_or_nobody();
     // SAFETY: the frame is live, so it and its node are initialised; its owner's `Thread` is there.
     unsafe {
         let node = (*frame).node;
         if !is_own(thread, frame) || !is_sampled(node) || !thread.is_innermost(frame) {
-            return leave_rarely(thread, frame, now_ticks);
+            return leave_uncommon(thread, frame, now_ticks);
         }
         let (began_ticks, start_ticks) = ((*frame).began_ticks, (*frame).start_ticks);
-        // Ended, in two instructions beside each other: a handler that jumps out from here on, or a
+        // Marks the call as ended by two adjacent instructions: a handler that jumps out from here on, or a
         // cancellation, finds no open call.
         (*frame).sp.store(DEAD, Ordering::Relaxed);
         compiler_fence(Ordering::SeqCst);
         OwnCounter::at(&raw mut (*samples_of(node)).ended).add(1);
-        // (A clock that stepped back makes no time.)
+        // (A clock that stepped back yields no duration.)
         sampling::record(thread, node, now_ticks.saturating_sub(start_ticks), (*frame).weight);
         thread.leave_innermost(frame);
         sampling::measure_sample(thread, began_ticks, start_ticks, now_ticks);
         thread.note_end(node, start_ticks, now_ticks);
     }
+}
+
+/// An event that the call path has no place for: its call is recorded already, and still on top.
+///
+/// # Safety
+/// Called by the call path: the node is the calling thread's.
+pub(crate) unsafe extern "C" fn note_event(node: *mut Node, start_ticks: u64, ticks: u64) {
+    let thread = current_or_nobody();
+    thread.note_event(node, start_ticks, ticks);
 }
 
 /// The slow half of the exit of a call that is kept with its argument.
@@ -232,7 +254,8 @@ pub(crate) unsafe extern "C" fn leave_slow(frame: *mut Frame, now_ticks: u64) {
 /// As for [`leave_slow`].
 pub(crate) unsafe extern "C" fn leave_kept(frame: *mut Frame, now_ticks: u64) {
     let thread = current_or_nobody();
-    // SAFETY: the frame is live, and with it its node. A fork's child has another recording, and knows it then.
+    // SAFETY: the frame is live, and so is its node. In a fork's child that gets a recording of its own meanwhile, the base
+    // differs.
     unsafe {
         let base = recording::base();
         let is_kept = is_own(thread, frame) && (*(*frame).node).slot & INHERITED == 0;
@@ -244,19 +267,19 @@ pub(crate) unsafe extern "C" fn leave_kept(frame: *mut Frame, now_ticks: u64) {
     }
 }
 
-/// The slow half of the exit of a call that is no sample, or has another frame on top of its own.
+/// The slow half of the exit of a call that is not a sample, or whose frame is not the top one.
 ///
 /// # Safety
 /// As for [`leave_slow`]; `thread` is the calling thread's.
 #[inline(never)]
-unsafe fn leave_rarely(thread: &Thread, frame: *mut Frame, now_ticks: u64) {
-    let thread = noticed(thread);
+unsafe fn leave_uncommon(thread: &Thread, frame: *mut Frame, now_ticks: u64) {
+    let thread = current_after_fork(thread);
     // SAFETY: as in `leave_slow`.
     unsafe {
         let (node, start_ticks) = ((*frame).node, (*frame).start_ticks);
         let ticks = now_ticks.saturating_sub(start_ticks);
         if !is_own(thread, frame) {
-            return leave_on_other(frame, node);
+            return leave_on_other_thread(frame, node);
         }
         if is_sampled(node) {
             let (weight, began_ticks) = ((*frame).weight, (*frame).began_ticks);
@@ -265,7 +288,8 @@ unsafe fn leave_rarely(thread: &Thread, frame: *mut Frame, now_ticks: u64) {
             sampling::record(thread, node, ticks, weight);
             sampling::measure_sample(thread, began_ticks, start_ticks, now_ticks);
         } else if thread.is_innermost(frame) {
-            // As long as the frame encloses what a handler calls, which is not recorded otherwise if it comes then.
+            // While the frame still encloses what a signal handler calls: a handler that comes later, before the
+            // frame is released, is not recorded.
             thread.make_room(node, ticks);
             (*frame).sp.store(FREE, Ordering::Relaxed);
             compiler_fence(Ordering::SeqCst);
@@ -280,35 +304,35 @@ unsafe fn leave_rarely(thread: &Thread, frame: *mut Frame, now_ticks: u64) {
     }
 }
 
-/// The slow half of the exit of a call that is not timed: drops the frame.
+/// The slow half of the exit of a call that is not timed: releases the frame.
 ///
 /// # Safety
 /// As for [`leave_slow`].
 pub(crate) unsafe extern "C" fn leave_framed(frame: *mut Frame) {
-    let thread = noticed(current_or_nobody());
+    let thread = current_after_fork(current_or_nobody());
     // SAFETY: as in `leave_slow`.
     unsafe {
         let node = (*frame).node;
         if is_own(thread, frame) {
             return thread.leave(frame, clock::now());
         }
-        leave_on_other(frame, node);
+        leave_on_other_thread(frame, node);
     }
 }
 
-/// The exit of a call whose frame is not the calling thread's.
+/// The slow half of the exit of a call whose frame belongs to another thread.
 ///
 /// # Safety
 /// As for [`leave_slow`]; the node is the frame's.
-unsafe fn leave_on_other(frame: *mut Frame, node: *mut Node) {
-    // (If not, it was under way when chase left the process.)
+unsafe fn leave_on_other_thread(frame: *mut Frame, node: *mut Node) {
+    // (Otherwise chase left the process during the call.)
     if recording::holds(node.addr()) {
         // SAFETY: as the caller says.
         time_every_call(node);
-        leave_elsewhere(node);
+        count_call_of_other_thread(node);
     }
     // SAFETY: as the caller says.
-    unsafe { give_away(frame, node) }
+    unsafe { hand_to_owner(frame, node) }
 }
 
 /// Whether a frame belongs to a thread.
@@ -320,17 +344,17 @@ unsafe fn is_own(thread: &Thread, frame: *const Frame) -> bool {
     ptr::eq(unsafe { (*segment_of(frame)).owner }, &raw const thread.head)
 }
 
-/// The calling thread, which `thread` is; in a fork's child that has not been noticed yet, what it is from now on.
-fn noticed(thread: &Thread) -> &'static Thread {
+/// Returns the calling thread, given as `thread`. In a fork's child, handles the fork first if nobody has yet.
+fn current_after_fork(thread: &Thread) -> &'static Thread {
     if thread.is_wiped() {
         process::notice_fork();
     }
     current_or_nobody()
 }
 
-/// Counts a call of another thread that returned here. Most of its time may have been there, and there
-/// is no telling.
-fn leave_elsewhere(node: *const Node) {
+/// Counts a call that began on another thread and returned on this one. Its duration is not recorded, since it is
+/// unknown how much of it was on which thread.
+fn count_call_of_other_thread(node: *const Node) {
     let Some(thread) = thread::current() else {
         return recording::unseen(Lost::CallWithoutThread);
     };
@@ -345,15 +369,15 @@ fn leave_elsewhere(node: *const Node) {
     }
 }
 
-/// Leaves the frame of a call that returned on this thread to its owner, another one.
+/// Returns a frame whose call returned on this thread to its owner, another thread.
 ///
 /// # Safety
-/// The frame is live and the node its own.
-unsafe fn give_away(frame: *mut Frame, node: *mut Node) {
+/// The frame is live, and `node` is its node.
+unsafe fn hand_to_owner(frame: *mut Frame, node: *mut Node) {
     // SAFETY: the caller vouches for the frame.
     unsafe {
         if owner_of(frame).has_ended() {
-            take_back(node, (*frame).weight);
+            subtract_call(node, (*frame).weight);
             (*frame).sp.store(DEAD, Ordering::Release);
         } else {
             (*frame).sp.store(MOVED, Ordering::Release);
@@ -364,8 +388,8 @@ unsafe fn give_away(frame: *mut Frame, node: *mut Node) {
     }
 }
 
-/// The call path has recorded a call and moved `top` down, only to see that the frame was not on
-/// top any more: takes that back.
+/// Undoes the call path's release of a frame: after it had recorded the call and moved `top` down, it found that the
+/// frame was not on top any more.
 ///
 /// # Safety
 /// As for [`leave_slow`]; the frame belongs to the calling thread.
@@ -376,23 +400,23 @@ pub(crate) unsafe extern "C" fn leave_moved(frame: *mut Frame) {
     thread.leave(frame, clock::now());
 }
 
-/// The thread that a frame belongs to.
+/// Returns the thread that a frame belongs to.
 ///
 /// # Safety
 /// The frame is live.
 unsafe fn owner_of(frame: *const Frame) -> &'static Thread {
-    // SAFETY: the caller vouches for the frame. Its owner's `Thread` is there, and begins with its head.
+    // SAFETY: the caller vouches for the frame. Its owner's `Thread` exists, and begins with its head.
     unsafe { &*(*segment_of(frame)).owner.cast() }
 }
 
-/// The call of a frame that was taken for left has returned all the same.
+/// The exit of a frame that was set aside because its call seemed never to return.
 ///
 /// # Safety
-/// Called by the call path, with a frame that was set aside and has just returned.
-pub(crate) unsafe extern "C" fn leave_left(frame: *mut Frame) {
+/// Called by the call path, with a frame that was set aside and whose call has just returned.
+pub(crate) unsafe extern "C" fn leave_set_aside(frame: *mut Frame) {
     if thread::current().is_some_and(Thread::is_wiped) {
         process::notice_fork();
     }
     // SAFETY: as the caller says.
-    unsafe { has_returned(frame) };
+    unsafe { return_from_set_aside(frame) };
 }

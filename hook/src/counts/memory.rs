@@ -1,4 +1,4 @@
-//! Where countdowns are: memory of which only the pages of slots that are called are touched.
+//! The memory of countdowns, of which only the pages of slots that are called are touched.
 //!
 //! It is never unmapped, since a signal handler may have switched stacks in the middle of a stub.
 
@@ -20,38 +20,38 @@ const PAGE: usize = 4096;
 const SLOTS_PER_PAGE: usize = PAGE / size_of::<SlotState>();
 const MANY_PAGES: usize = 128;
 
-/// Slots that were looked at. They stay where they are: a handler may add one at any time.
+/// The states of slots that sampling has looked at. They never move: a handler may add one at any time.
 #[repr(C)]
 pub(super) struct SlotStates {
     pages: [AtomicPtr<SlotState>; MANY_PAGES],
     count: AtomicUsize,
 }
 
-/// Lists that the countdowns of a thread are in.
+/// Links of the lists that a thread's countdowns are in.
 #[repr(C)]
 pub(super) struct Links {
     next: Cell<*const Counts>,
     next_free: Cell<*const Counts>,
 }
 
-/// The countdowns of threads that have none of their own. None is ever above zero: every call is timed.
+/// The countdowns shared by threads that have none of their own. None is ever above zero: every call is timed.
 pub(crate) static NO_COUNTS: [Countdown; STUBS] = [const { Countdown::new() }; STUBS];
 
-/// Address of [`NO_COUNTS`], for a thread's words.
+/// Returns the address of [`NO_COUNTS`], for a thread's words.
 pub(crate) fn no_counts() -> *const Countdown {
     NO_COUNTS.as_ptr()
 }
 
-/// The countdown of `slot` is at its end in a thread that has none of its own.
+/// Keeps timing every call of `slot` in a thread without countdowns of its own, when the slot's countdown has ended.
 pub(crate) fn time_every_call_of_nobody(slot: u32) {
     // SAFETY: they are the calling thread's.
     let near = NearCountdowns::own().and_then(|near| unsafe { near.countdown(slot) });
-    if let Some(left) = near.or(NO_COUNTS.get(slot as usize).map(|slot| &slot.left)) {
-        left.store(-1, Ordering::Relaxed);
+    if let Some(remaining) = near.or(NO_COUNTS.get(slot as usize).map(|slot| &slot.remaining)) {
+        remaining.store(-1, Ordering::Relaxed);
     }
 }
 
-/// What is in the lists is mapped for good.
+/// Lists of countdowns, whose memory stays mapped.
 struct Lists {
     all: *const Counts,
     /// Those that no thread uses.
@@ -60,11 +60,11 @@ struct Lists {
 
 static LISTS: Lock<Lists> = Lock::new(Lists { all: ptr::null(), free: ptr::null() });
 
-/// Countdowns for the calling thread; `None` if there is no memory. Signals are blocked.
+/// Allocates countdowns for the calling thread; returns `None` if there is no memory. Signals are blocked.
 pub(crate) fn allocate() -> Option<&'static Counts> {
     let mut lists = LISTS.hold();
     let mut counts = lists.free;
-    // SAFETY: the lock is held; what is in the lists is mapped for good.
+    // SAFETY: the lock is held; what is in the lists stays mapped.
     unsafe {
         if counts.is_null() {
             counts = sys::map_anonymous(size_of::<Counts>()).cast();
@@ -82,13 +82,13 @@ pub(crate) fn allocate() -> Option<&'static Counts> {
         }
         (*counts).near.set(near);
         (*counts).spent_ticks.set(0);
-        // Another number in each thread and each run.
+        // Seeds the generator differently in each thread and each run.
         (*counts).random.set((time_stamp() ^ counts as u64) | 1);
         Some(&*counts)
     }
 }
 
-/// Takes back what the calling thread does not use any more: no countdown is above zero. Signals are
+/// Takes back the calling thread's countdowns when it doesn't use them any more: none is above zero. Signals are
 /// blocked.
 pub(crate) fn give_back(counts: &'static Counts) {
     let mut lists = LISTS.hold();
@@ -105,75 +105,74 @@ pub(crate) fn give_back(counts: &'static Counts) {
     }
     counts.slot_states.count.store(0, Ordering::Relaxed);
     let (start, len) = (ptr::from_ref(counts), size_of_val(&counts.slots));
-    // What locks its memory, or forbids the call, keeps these.
+    // They are not reused if the pages can't be zeroed: memory may be locked, or the call forbidden.
     if sys::advise(start.cast_mut().cast(), len, libc::MADV_DONTNEED).is_ok() {
         counts.links.next_free.set(lists.free);
         lists.free = counts;
     }
 }
 
-/// Tells the recording of the calls that were only counted, of all threads, as of now.
-pub(crate) fn settle_all() {
+/// Stores in the recording how many calls of each thread were counted but not credited up to now.
+pub(crate) fn store_uncredited() {
     let _signals = SignalsBlocked::new();
     let lists = LISTS.hold();
     let mut at = lists.all;
     while !at.is_null() {
-        // SAFETY: what is in the list is mapped for good.
+        // SAFETY: what is in the list stays mapped.
         let counts = unsafe { &*at };
         at = counts.links.next.get();
-        if !counts.near_ones_are_there() {
+        if !counts.near_countdowns_exist() {
             if counts.may_lack_calls() {
-                counts.note_untold();
+                counts.mark_countdowns_lost();
             }
             continue;
         }
         for state in counts.states().filter(|state| state.block.load(Ordering::Relaxed) > 0) {
-            let Some(left) = counts.left(state.number) else { continue };
+            let Some(remaining) = counts.countdown(state.number) else { continue };
             let node = state.node.load(Ordering::Relaxed);
-            // SAFETY: the node is of sampled calls; `adjust` is one word, which whoever stores it
-            // computes anew.
+            // SAFETY: the node is one of sampled calls; `adjust` is one word, computed anew each time it is stored.
             unsafe {
                 (*samples_of(node)).adjust =
-                    state.missing(left.load(Ordering::Relaxed), counts.is_framed(state.number))
+                    state.missing(remaining.load(Ordering::Relaxed), counts.is_framed(state.number))
             };
         }
     }
 }
 
 impl Counts {
-    /// These are of a thread that has gone without a word, and its near countdowns with it.
-    fn note_untold(&self) {
+    /// Marks the record of a thread that ended unnoticed, so that its near countdowns are lost.
+    fn mark_countdowns_lost(&self) {
         let record = self.record.get();
         if !record.is_null() {
             // SAFETY: it is in the mapping, and the thread does not write it any more.
-            unsafe { (*record).untold = 1 };
+            unsafe { (*record).countdowns_lost = 1 };
         }
     }
 
-    /// Whether calls may have been only counted, and not credited.
+    /// Whether calls may have been counted but not credited.
     fn may_lack_calls(&self) -> bool {
         self.states()
             .any(|state| state.block.load(Ordering::Relaxed) > 0 && !self.is_framed(state.number))
     }
 
-    /// Whether the near ones can be read. A thread may be gone without having said so, by a system call:
-    /// then another one may have its place, or nobody.
-    fn near_ones_are_there(&self) -> bool {
+    /// Whether the near countdowns can be read. A thread may have ended unnoticed, by a system call of its own: then
+    /// their memory may be unmapped, or belong to another thread.
+    fn near_countdowns_exist(&self) -> bool {
         let Some(near) = self.near.get() else { return true };
         NearCountdowns::own() == Some(near)
             || !is_confined()
                 && near.ends().into_iter().all(|end| can_read(end & !(size_of::<u64>() - 1)))
                 // SAFETY: the first one can be read.
-                && ptr::eq(unsafe { near.owner() }.load(Ordering::Relaxed), self.as_word())
+                && ptr::eq(unsafe { near.owner() }.load(Ordering::Relaxed), self.address())
     }
 }
 
-/// Sees to the lock in a fork. In the child, [`after_fork_in_child`] is called, too.
+/// Handles the lock in a fork. In the child, [`after_fork_in_child`] is called as well.
 pub(crate) fn fork(moment: Fork) {
     LISTS.fork(moment);
 }
 
-/// In a fork's child, whose only thread has these countdowns.
+/// Resets the lists in a fork's child, whose only thread has these countdowns.
 pub(crate) fn after_fork_in_child(own: Option<&'static Counts>) {
     *LISTS.hold() = Lists { all: own.map_or(ptr::null(), ptr::from_ref), free: ptr::null() };
     if let Some(own) = own {
@@ -182,8 +181,8 @@ pub(crate) fn after_fork_in_child(own: Option<&'static Counts>) {
     }
 }
 
-/// In a fork's child: another thread, with these, is to be recorded.
-pub(crate) fn rejoin(own: &'static Counts) {
+/// Adds the countdowns of a further thread that is to be recorded in a fork's child.
+pub(crate) fn add_in_fork_child(own: &'static Counts) {
     let mut lists = LISTS.hold();
     own.links.next.set(lists.all);
     lists.all = own;
@@ -201,7 +200,7 @@ impl SlotStates {
         (!page.is_null()).then(|| unsafe { &*page.add(place % SLOTS_PER_PAGE) })
     }
 
-    /// Notes a slot and gives its place plus 1. Signals are blocked.
+    /// Adds a state for a slot and returns its one-based index. Signals are blocked.
     pub(super) fn add(&self, slot: u32) -> Option<u16> {
         let place = self.count();
         let page = self.pages.get(place / SLOTS_PER_PAGE)?;

@@ -3,7 +3,7 @@
 use super::{Image, ProgramHeader, executable_bias};
 use crate::sys;
 
-/// What the kernel tells a new image.
+/// What the kernel passes to a new process image.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Auxiliary {
     pub(crate) headers: usize,
@@ -33,7 +33,7 @@ impl Auxiliary {
         this
     }
 
-    /// What the kernel tells of it in a file, as far as it does.
+    /// Reads the vector from `/proc`; fields that it lacks stay zero.
     pub(crate) fn read() -> Self {
         const WORD: usize = size_of::<usize>();
         let mut this = Self::default();

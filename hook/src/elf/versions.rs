@@ -5,20 +5,20 @@ use core::ptr;
 use super::Image;
 use chase_logic::text::c_bytes;
 
-/// What an object asks for by a versioned symbol.
+/// A version that an object asks for.
 #[derive(Clone, Copy)]
 pub(crate) struct Version {
     pub(crate) name: &'static [u8],
     pub(crate) hash: u32,
 }
 
-/// In a symbol's version number: only who asks for that version finds it.
+/// Bit in a symbol's version number: only a request for this very version finds the symbol.
 pub(crate) const HIDDEN: u16 = 0x8000;
-/// Numbers of which [`ImportVersions`] knows the version.
+/// The number of cached versions.
 const KEPT: usize = 8;
 
-/// The versions that an object's imports ask for. There are few, and each has to be searched for: those
-/// that were found last are kept.
+/// The versions that an object's imports ask for. There are few of them, but each takes a search, so the latest ones
+/// are cached.
 pub(crate) struct ImportVersions<'a> {
     image: &'a Image,
     known: [Option<(u16, Option<Version>)>; KEPT],
@@ -29,7 +29,7 @@ impl<'a> ImportVersions<'a> {
         Self { image, known: [None; KEPT] }
     }
 
-    /// The version that the undefined symbol with this index asks for.
+    /// Returns the version that the undefined symbol with this index asks for.
     pub(crate) fn wanted(&mut self, index: u32) -> Option<Version> {
         let number = self.image.version_number(index)? & !HIDDEN;
         let place = self.known.get_mut(usize::from(number) % KEPT)?;
@@ -45,7 +45,7 @@ impl<'a> ImportVersions<'a> {
 }
 
 impl Image {
-    /// Number of a symbol's version, with the hidden bit; `None` if the object has no versions.
+    /// Returns the number of a symbol's version, including the hidden bit; `None` if the object has no versions.
     pub(crate) fn version_number(&self, index: u32) -> Option<u16> {
         if self.versions == 0 {
             return None;
@@ -54,7 +54,7 @@ impl Image {
         Some(unsafe { *ptr::with_exposed_provenance::<u16>(self.versions).add(index as usize) })
     }
 
-    /// The version that undefined symbols with this number ask for.
+    /// Returns the version that undefined symbols with this number ask for.
     fn wanted_version(&self, wanted: u16) -> Option<Version> {
         let mut need = self.version_needs;
         while need != 0 && wanted > 1 {
@@ -82,7 +82,7 @@ impl Image {
         self.defined_version(wanted)
     }
 
-    /// The version that this object defines under `number`.
+    /// Returns the version that this object defines under `number`.
     pub(crate) fn defined_version(&self, number: u16) -> Option<Version> {
         let mut definition = self.version_definitions;
         while definition != 0 && number > 1 {

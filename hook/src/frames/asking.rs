@@ -1,4 +1,4 @@
-//! When a thread asks how long it was off the CPU, and which calls that is said to be of.
+//! When a thread asks the kernel how long it was off the CPU, and to which calls that time is attributed.
 
 use core::sync::atomic::Ordering;
 
@@ -8,13 +8,14 @@ use crate::abi::LONG;
 use crate::clock;
 use crate::thread::{LEAST_COST, Thread, ask_limit, is_asking, set_ask_limit};
 
-/// Calls of so much time are asked about.
+/// Minimum duration of calls after which the thread asks.
 const LIMIT_US: u64 = 50;
-/// What asking costs is less than so many times the least.
+/// Asking was not disturbed if it took less than so many times the shortest.
 const UNDISTURBED: u64 = 4;
 
 impl Thread {
-    /// A call of `node` has ended, and its frame is gone. If it took long, it is an event, and is asked about.
+    /// Handles the end of a call of `node`, whose frame is released: if the call took long, records it as an event,
+    /// and asks for its time off the CPU.
     #[inline]
     pub(crate) fn note_end(&self, node: *mut Node, start_ticks: u64, end_ticks: u64) {
         let ticks = end_ticks.saturating_sub(start_ticks);
@@ -24,7 +25,12 @@ impl Thread {
         if ticks >= ask_limit() {
             self.ask(node, ticks, end_ticks);
         }
-        // Making room may take long itself, which the next call that is asked about has nothing to do with.
+        self.note_event(node, start_ticks, ticks);
+    }
+
+    /// Records the end of a call of `node` as an event, if it is to be one.
+    pub(crate) fn note_event(&self, node: *mut Node, start_ticks: u64, ticks: u64) {
+        // Making room may take long itself; that time must not be attributed to the next long call.
         if self.note_call(node, start_ticks, ticks) {
             self.ask_between();
         }
@@ -66,7 +72,8 @@ impl Thread {
         {
             set_ask_limit(rate.saturating_mul(LIMIT_US));
         }
-        // It is in the time of who called. What is far above the least was no cost: the thread did not run.
+        // This is in the time of the caller. Durations far above the shortest are no cost of asking: the thread did
+        // not run.
         let cost_ticks = clock::now().saturating_sub(end_ticks);
         let least = LEAST_COST.fetch_min(cost_ticks, Ordering::Relaxed).min(cost_ticks);
         if let Some(row) = self.row(self.innermost_node()) {
@@ -74,13 +81,13 @@ impl Thread {
         }
     }
 
-    /// The node of the innermost call that was open at a time, or of the thread itself.
+    /// Returns the node of the innermost call that was open at a time; that of the thread itself if there was none.
     fn node_at(&self, ticks: u64) -> *mut Node {
         self.innermost_since(ticks).unwrap_or(self.tree.root.get())
     }
 
-    /// No call has just ended: what is missing since the thread asked last is where it has been since. (The thread, or the
-    /// process, ends, or something of ours took long.)
+    /// Attributes the time off the CPU since the thread last asked to where the thread has been since then. Called
+    /// when no long call has just ended, but the thread or the process ends, or when the hook's own work took long.
     pub(crate) fn ask_between(&self) {
         let record = self.own_record();
         // SAFETY: the record is this thread's.

@@ -1,4 +1,4 @@
-//! The library calls that a call is made in.
+//! The open library calls around a call.
 
 use core::sync::atomic::Ordering;
 
@@ -6,12 +6,12 @@ use crate::abi::MOVED;
 use crate::stubs::is_exit;
 use crate::thread::Thread;
 
-/// Frames that are looked at.
+/// How many frames to look at.
 const LOOK_AT: usize = 64;
 
 impl Thread {
-    /// Where the calls that are open around one made at `sp` will return to, innermost first;
-    /// returns how many. Only what is on the thread's own stack is known to enclose it.
+    /// Stores the return addresses of the open calls around a call made at `sp`, innermost first; returns their
+    /// number. Only frames on the thread's own stack are known to enclose it.
     pub(crate) fn callers(&self, sp: usize, out: &mut [u64]) -> usize {
         let mut count = 0;
         for frame in self.frames().take(LOOK_AT) {
@@ -19,7 +19,7 @@ impl Thread {
             let (at, address) =
                 unsafe { ((*frame).sp.load(Ordering::Relaxed), (*frame).return_address) };
             let encloses = at > MOVED && at > sp && self.holds(at) && self.holds(sp);
-            // A tail call returns to our exit: its caller's frame has the address.
+            // The return address of a tail call is our exit; that of the application is in its caller's frame.
             if !encloses || is_exit(address) {
                 continue;
             }

@@ -1,31 +1,30 @@
-//! How a thread's chain of segments grows and ends.
+//! How a thread's chain of segments grows, and ends.
 
 use core::ptr;
 use core::sync::atomic::Ordering;
 
 use crate::abi::{FRAME, FREE, Frame, MOVED, SEGMENT, Segment, segment_of};
-use crate::node::take_back;
+use crate::node::subtract_call;
 use crate::segments::{
-    LEFT, NOT_JUMPED, bottom, frames_in, give_back_segment, is_left, is_unused, lowest_segment,
-    take_segment,
+    ABANDONED, WITHOUT_JUMP, bottom, frames_in, give_back_segment, is_set_aside, is_unused,
+    lowest_segment, take_segment,
 };
 use crate::signals::SignalsBlocked;
 use crate::thread::Thread;
 
 impl Thread {
-    /// Enters the next segment. Calls may go to and fro between two, so one that is there already is
-    /// entered without system calls.
+    /// Enters the next segment. Calls may cross between two segments many times, so one that exists is entered
+    /// without system calls.
     #[cold]
     pub(super) fn grow(&self) -> bool {
         self.enter_next(self.head.top.load(Ordering::Relaxed)) || self.add_next()
     }
 
-    /// Enters the next segment if there is one, and `top` is where it was. A handler in between may have
-    /// done the same, or be about to, with the same values.
+    /// Enters the next segment, if there is one and `top` has not moved. A handler may have done the same meanwhile,
+    /// or may be about to, with the same values.
     fn enter_next(&self, top: usize) -> bool {
-        // SAFETY: `top` is never below the first frame of a segment, and where it is at the end of one,
-        // the segment before it is linked to the next, if there is one; segments live as long as the
-        // thread.
+        // SAFETY: `top` is never below the first frame of a segment. Where it is at the end of one, that segment is linked to
+        // the next, if there is one. Segments live as long as the thread.
         unsafe {
             if !top.is_multiple_of(SEGMENT) {
                 return true;
@@ -43,15 +42,15 @@ impl Thread {
         true
     }
 
-    /// Links another segment, and enters it.
+    /// Adds a segment to the chain, and enters it.
     fn add_next(&self) -> bool {
         let _signals = SignalsBlocked::new();
         let top = self.head.top.load(Ordering::Relaxed);
         if !top.is_multiple_of(SEGMENT) {
             return true;
         }
-        // SAFETY: `top` is at the end of the segment before it; segments live as long as the
-        // thread, and a new one is ours.
+        // SAFETY: `top` is at the end of the segment before it; segments live as long as the thread, and nobody else uses the
+        // new one.
         unsafe {
             let segment = segment_of((top - FRAME) as *const Frame);
             if (*segment).next.is_null() {
@@ -71,13 +70,12 @@ impl Thread {
         self.enter_next(top)
     }
 
-    /// Takes a segment without a live frame out of the chain below `top`, if one of the last few
-    /// is such: coroutines that call in turns would otherwise use ever more.
+    /// Takes a segment without live frames out of the chain below `top`, if one of the last few is such. Otherwise
+    /// coroutines that call in turns would use more and more. Returns null if there is none.
     fn unused_segment(&self, last: *mut Segment) -> *mut Segment {
         const LOOK_AT: usize = 64;
         let mut at = last;
-        // SAFETY: links lead to the first segment; no frame of an unused one is live, so nothing
-        // refers to it but its neighbours.
+        // SAFETY: links lead to the first segment. No frame of an unused segment is live, so only its neighbours refer to it.
         unsafe {
             for _ in 0..LOOK_AT {
                 let previous = (*at).previous;
@@ -87,18 +85,18 @@ impl Thread {
                 if is_unused(previous) {
                     (*at).previous = (*previous).previous;
                     (*(*previous).previous).next = at;
-                    let mut has_left = false;
+                    let mut has_set_aside = false;
                     for frame in frames_in(previous) {
-                        if is_left(frame) {
-                            has_left = true;
+                        if is_set_aside(frame) {
+                            has_set_aside = true;
                             continue;
                         }
                         if (*frame).sp.load(Ordering::Acquire) == MOVED {
-                            take_back((*frame).node, (*frame).weight);
+                            subtract_call((*frame).node, (*frame).weight);
                         }
                         (*frame).sp.store(FREE, Ordering::Relaxed);
                     }
-                    if has_left {
+                    if has_set_aside {
                         give_back_segment(previous);
                         continue;
                     }
@@ -110,11 +108,11 @@ impl Thread {
         ptr::null_mut()
     }
 
-    /// At the thread's end: gives back the segments behind the first, and says whether no frame
-    /// was live.
+    /// At the thread's end: releases the segments after the first. Returns false, without doing so, if a frame is
+    /// live.
     pub(crate) fn release_segments(&self) -> bool {
-        self.settle_moved();
-        self.drop_dead();
+        self.subtract_moved_calls();
+        self.drop_ended_frames();
         // SAFETY: frames below `top` are initialised.
         if self.frames().any(|frame| unsafe { (*frame).sp.load(Ordering::Relaxed) } > MOVED) {
             return false;
@@ -122,7 +120,8 @@ impl Thread {
         // SAFETY: no frame is live, so nothing refers to the segments.
         unsafe {
             let first = lowest_segment(self.head.top.load(Ordering::Relaxed));
-            // Frames that are set aside stay below `top`, which must not lead into segments that are others' by then.
+            // Frames that are set aside stay below `top`, which must not point into segments that may soon be another
+            // thread's.
             if segment_of((self.head.top.load(Ordering::Relaxed) - FRAME) as *const Frame) != first
             {
                 self.head.top.store(first as usize + SEGMENT, Ordering::Relaxed);
@@ -141,16 +140,16 @@ impl Thread {
     }
 }
 
-/// The stack of its thread is no more: no call returns there.
+/// Notes for the frames of a segment that are set aside that their thread's stack is gone, so no call returns there.
 ///
 /// # Safety
-/// The segment is the calling thread's, which ends.
+/// The segment belongs to the calling thread, which is ending.
 unsafe fn forget_stack(segment: *mut Segment) {
     // SAFETY: the frames of a segment are initialised, zero at first.
     unsafe {
-        for frame in frames_in(segment).filter(|&frame| is_left(frame)) {
-            if (*frame).may_return == NOT_JUMPED {
-                (*frame).may_return = LEFT;
+        for frame in frames_in(segment).filter(|&frame| is_set_aside(frame)) {
+            if (*frame).may_return == WITHOUT_JUMP {
+                (*frame).may_return = ABANDONED;
             }
         }
     }

@@ -24,12 +24,12 @@ pub(crate) struct OpenCalls {
 }
 
 impl Thread {
-    /// Notes the open frames, outermost last, before a fork's child gets a recording of its own.
+    /// Lists the open frames, innermost first, before a fork's child gets a recording of its own.
     pub(crate) fn open_calls(&self) -> OpenCalls {
         for frame in self.frames() {
             // SAFETY: frames below `top` are initialised.
             unsafe {
-                // Its call is the parent's to settle.
+                // The parent accounts for this call.
                 if (*frame).sp.load(Ordering::Relaxed) == MOVED {
                     (*frame).sp.store(DEAD, Ordering::Relaxed);
                 }
@@ -55,7 +55,7 @@ impl Thread {
         OpenCalls { list, len, capacity }
     }
 
-    /// Gives each of these frames a node in the new recording, and starts its time anew.
+    /// Gives each of these frames a node in the new recording, and restarts its time.
     pub(crate) fn inherit(&self, calls: &OpenCalls) {
         let now = clock::now();
         let mut parent = self.tree.root.get();

@@ -1,10 +1,9 @@
 //! Which open calls enclose what a thread does.
 //!
-//! Times are nested: a call is in the time of the one that is innermost when it begins, and no longer than that. A
-//! thread may go on elsewhere, though, before an inner call has returned: after `longjmp` or an exception,
-//! or because it switches stacks, as coroutines do. Whenever an outer call is seen to run or to return, the inner ones
-//! are accounted for as calls that were left: what they have taken so far is theirs, and what comes
-//! later is not. So the time of a thread is never given twice, whatever it does with its stacks.
+//! Times are nested: a call's time is part of that of the call that is innermost when it begins. But a thread may
+//! continue elsewhere before an inner call has returned: after `longjmp` or an exception, or because it switches
+//! stacks, as coroutines do. Whenever an outer call is seen to run or to return, the inner ones are accounted for as
+//! abandoned: their time ends there. So no time of a thread is attributed twice, whatever it does with its stacks.
 
 use core::sync::atomic::Ordering;
 
@@ -14,43 +13,46 @@ use super::{is_timed, mark_dead};
 use crate::abi::{Frame, MOVED};
 use crate::arch::set_context;
 use crate::clock;
-use crate::node::{SLOT_MASK, add_calls, add_ticks, add_unwound, is_sampled, node_at, take_back};
-use crate::segments::infers;
+use crate::node::{
+    SLOT_MASK, add_calls, add_ticks, add_unwound, is_sampled, node_at, subtract_call,
+};
+use crate::segments::deeper_calls_are_over;
 use crate::stubs::frame_of;
 use crate::thread::Thread;
 use crate::traits;
 
-/// What the place of a frame tells of it, where the thread goes on.
-enum Place {
-    /// Its call goes on.
+/// What becomes of an open call when the thread continues elsewhere.
+enum Fate {
+    /// It encloses what goes on.
     Encloses,
-    /// Nothing returns there any more, unless stacks are copied.
-    Left,
-    /// It is on another stack, or in a piece of this one that is away.
+    /// It never returns, unless stacks are copied.
+    Abandoned,
+    /// Its frame is on another stack, or in a slice of this one that was copied away.
     Elsewhere,
 }
 
 impl Thread {
-    /// The node in whose context a call at `sp` is made, which is made the context. Leaves the calls that are further
-    /// in.
-    pub(crate) fn enclosing(&self, sp: usize) -> *mut Node {
-        // SAFETY: the call's return address is there.
+    /// Returns the node in whose context a call at `sp` is made, and makes it the thread's context. Abandons the
+    /// calls further in.
+    pub(crate) fn context_at(&self, sp: usize) -> *mut Node {
+        // SAFETY: the call's return address is at `sp`.
         let named = frame_of(unsafe { *(sp as *const usize) });
-        self.go_on_at(sp, named, clock::now)
+        self.continue_at(sp, named, clock::now)
     }
 
-    /// Leaves the calls that a jump from here to `target_sp` leaves, at this time.
+    /// Abandons, at this time, the calls that a jump from here to `target_sp` leaves.
     pub(crate) fn leave_by_jump(&self, target_sp: usize, now_ticks: u64) {
         if self.holds(target_sp) {
-            self.count_uncounted();
+            self.count_unrecorded_ends();
         }
-        // (What goes on there is inside of a call whose return address is right there.)
-        self.go_on_at(target_sp.wrapping_sub(1), None, || now_ticks);
+        // (The jump continues inside of the call whose return address is right at `target_sp`.)
+        self.continue_at(target_sp.wrapping_sub(1), None, || now_ticks);
     }
 
-    /// Code goes on with `sp`, in or right below the frame `named`, if that is known.
-    fn go_on_at(&self, sp: usize, named: Option<usize>, now: impl Fn() -> u64) -> *mut Node {
-        self.drop_dead();
+    /// Finds the innermost open call around code that continues with `sp`; abandons the calls further in. `named` is
+    /// the frame that the code is in, or that it was called from, if known.
+    fn continue_at(&self, sp: usize, named: Option<usize>, now: impl Fn() -> u64) -> *mut Node {
+        self.drop_ended_frames();
         let mut found = self.tree.root.get();
         for frame in self.frames() {
             // SAFETY: frames below `top` are initialised.
@@ -58,95 +60,96 @@ impl Thread {
             if at <= MOVED {
                 continue;
             }
-            let place = if named == Some(frame as usize) {
-                Place::Encloses
+            let fate = if named == Some(frame as usize) {
+                Fate::Encloses
             } else {
-                self.place(frame, at, sp)
+                self.fate_of(frame, at, sp)
             };
-            match place {
-                Place::Encloses => {
+            match fate {
+                Fate::Encloses => {
                     // SAFETY: as above.
                     found = unsafe { (*frame).node };
                     break;
                 }
-                Place::Left => self.leave_behind(frame, now(), !infers()),
-                Place::Elsewhere => self.leave_behind(frame, now(), true),
+                Fate::Abandoned => self.abandon(frame, now(), !deeper_calls_are_over()),
+                Fate::Elsewhere => self.abandon(frame, now(), true),
             }
         }
-        self.drop_dead();
-        self.refresh_left();
+        self.drop_ended_frames();
+        self.refresh_set_aside();
         set_context(found as usize);
         found
     }
 
-    /// What it means that code goes on with `sp` while there is this frame, whose return address was at `at`. Two
-    /// places are on the same stack for sure only if they are on the thread's own, or are equal.
-    fn place(&self, frame: *const Frame, at: usize, sp: usize) -> Place {
+    /// Decides what becomes of the call of `frame`, whose return address was at `at`, when code continues with `sp`.
+    /// Two addresses are known to be on the same stack only if both are on the thread's own, or if they are equal.
+    fn fate_of(&self, frame: *const Frame, at: usize, sp: usize) -> Fate {
         match (self.holds(at), self.holds(sp)) {
             (true, true) if at > sp => {
-                // SAFETY: what is above the stack pointer, on the thread's own stack, is there to be read.
-                let is_there =
-                    infers() || frame_of(unsafe { *(at as *const usize) }) == Some(frame.addr());
-                if is_there { Place::Encloses } else { Place::Elsewhere }
+                // SAFETY: on the thread's own stack, everything above the stack pointer can be read.
+                let is_there = deeper_calls_are_over()
+                    || frame_of(unsafe { *(at as *const usize) }) == Some(frame.addr());
+                if is_there { Fate::Encloses } else { Fate::Elsewhere }
             }
-            (true, true) => Place::Left,
-            // A handler on its own stack, or a coroutine: what it does is part of what is open on the thread's own.
-            (true, false) => Place::Encloses,
-            (false, true) => Place::Elsewhere,
-            (false, false) if at > sp => Place::Encloses,
-            (false, false) if at == sp => Place::Left,
-            (false, false) => Place::Elsewhere,
+            (true, true) => Fate::Abandoned,
+            // A handler on its own stack, or a coroutine: its calls are part of what is open on the thread's own
+            // stack.
+            (true, false) => Fate::Encloses,
+            (false, true) => Fate::Elsewhere,
+            (false, false) if at > sp => Fate::Encloses,
+            (false, false) if at == sp => Fate::Abandoned,
+            (false, false) => Fate::Elsewhere,
         }
     }
 
-    /// Drops a frame whose call has ended and is recorded, and leaves those further in.
+    /// Releases a frame whose call has ended and is recorded, and abandons the calls further in.
     pub(crate) fn leave(&self, frame: *mut Frame, now_ticks: u64) {
         // SAFETY: the frame is this thread's.
         let sp = unsafe { (*frame).sp.load(Ordering::Relaxed) };
-        // (Otherwise a signal handler has dropped it already.)
+        // (Otherwise a signal handler has released it already.)
         let was_live = sp > MOVED;
         for inner in self.frames().take_while(|&inner| was_live && inner != frame) {
             // SAFETY: frames below `top` are initialised.
             let at = unsafe { (*inner).sp.load(Ordering::Relaxed) };
             if at > MOVED {
-                // Deeper ones of this stack can't be running.
+                // Calls deeper on this stack can't be running.
                 let is_deeper = at < sp && self.holds(at) && self.holds(sp);
-                self.leave_behind(inner, now_ticks, !(is_deeper && infers()));
+                self.abandon(inner, now_ticks, !(is_deeper && deeper_calls_are_over()));
             }
         }
         // SAFETY: as above.
         unsafe { mark_dead(frame) };
-        self.drop_dead();
-        self.refresh_left();
+        self.drop_ended_frames();
+        self.refresh_set_aside();
         self.show_context();
     }
 
-    /// When the start routine has been left: nothing on the thread's own stack is running.
+    /// Abandons all calls on the thread's own stack, once the start routine has ended.
     pub(crate) fn abandon_own_stack(&self) {
-        self.count_uncounted();
+        self.count_unrecorded_ends();
         for frame in self.frames() {
             // SAFETY: frames below `top` are initialised.
             let at = unsafe { (*frame).sp.load(Ordering::Relaxed) };
             if at > MOVED && self.holds(at) {
-                self.leave_behind(frame, clock::now(), !infers());
+                self.abandon(frame, clock::now(), !deeper_calls_are_over());
             }
         }
-        self.drop_dead();
-        self.refresh_left();
+        self.drop_ended_frames();
+        self.refresh_set_aside();
     }
 
-    /// Accounts for a call as one that was left, at this time, and sets its frame aside. `may_return`: as
+    /// Accounts for a call as abandoned at this time, and sets its frame aside. `may_return`: the `is_elsewhere` of
     /// [`Thread::set_aside`].
-    fn leave_behind(&self, frame: *mut Frame, now_ticks: u64, may_return: bool) {
-        self.was_left.set(true);
+    fn abandon(&self, frame: *mut Frame, now_ticks: u64, may_return: bool) {
+        self.has_abandoned_calls.set(true);
         // SAFETY: the frame is this thread's and live, so its node is one of this thread's.
         unsafe {
             if is_timed(frame) {
-                let node = self.node_of_left((*frame).node, (*frame).weight);
+                let node = self.node_for_abandoned((*frame).node, (*frame).weight);
                 add_ticks(node, now_ticks.saturating_sub((*frame).start_ticks));
                 add_unwound(node);
             } else {
-                let node = self.node_of_left((*frame).node, 0);
+                let node = self.node_for_abandoned((*frame).node, 0);
                 if !is_sampled(node) {
                     add_unwound(node);
                 }
@@ -155,11 +158,11 @@ impl Thread {
         }
     }
 
-    /// The node in which a call is noted that is left: a sample that does not return stands for
-    /// itself alone, and is a timed call like others.
-    fn node_of_left(&self, node: *mut Node, weight: u32) -> *mut Node {
+    /// Returns the node in which to record an abandoned call: a sample that does not return stands for itself alone,
+    /// as a timed call.
+    fn node_for_abandoned(&self, node: *mut Node, weight: u32) -> *mut Node {
         traits::time_every_call(node);
-        // SAFETY: the node is one of this thread's, and its parent is its caller's scope.
+        // SAFETY: the node is one of this thread's; its parent is its caller's scope.
         unsafe {
             if !is_sampled(node) {
                 return node;
@@ -169,7 +172,7 @@ impl Thread {
             if timed.is_null() {
                 return node;
             }
-            take_back(node, weight);
+            subtract_call(node, weight);
             add_calls(timed, 1);
             timed
         }

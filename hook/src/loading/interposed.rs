@@ -1,8 +1,8 @@
-//! Functions that this library exports in the place of the C library's, and the real ones.
+//! The functions that this library exports in place of the C library's, and the real ones.
 //!
-//! They make tasks that share their creator's thread data, which nobody must be recorded with any more, or end in
-//! a way that nobody else sees. Where an object calls them by its GOT entry, that is hooked, like others; only who
-//! takes their address comes here. So all find the same address.
+//! They create tasks that share their creator's thread data and must not be recorded any more, or end a process in a
+//! way that is not seen otherwise. Calls through GOT entries are hooked like others; only code that takes the
+//! functions' addresses gets these. So everybody finds the same address.
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
@@ -19,11 +19,11 @@ use chase_logic::text::c_bytes;
 const NAMES: [&[u8]; 2] = [b"clone", b"__clone"];
 static REAL: [AtomicUsize; NAMES.len()] = [const { AtomicUsize::new(0) }; NAMES.len()];
 
-/// What is loaded, where nothing is recorded.
+/// The loaded objects, where nothing is recorded.
 static UNRECORDED: Lock<Objects> = Lock::new(Objects::new());
 
-/// Finds the real functions: the next ones behind this library.
-pub(super) fn find_in_place(objects: &Objects) {
+/// Finds the real functions: the next definitions after this library.
+pub(super) fn find_real_in(objects: &Objects) {
     for (name, real) in NAMES.iter().zip(&REAL) {
         let wanted = Wanted::new(name, None);
         let address = objects
@@ -35,8 +35,8 @@ pub(super) fn find_in_place(objects: &Objects) {
     }
 }
 
-/// Whether the function that `name` is in what `handle` stands for is one of the C library's for which whoever looks
-/// in the scope of all finds ours: `caller` is to find that, too.
+/// Whether looking up `name` by `handle` finds a function of the C library of which the global scope has our
+/// replacement: then `caller` must find the replacement, too.
 pub(crate) fn is_interposed(handle: usize, name: usize, caller: usize) -> bool {
     if !NAMES.contains(&c_bytes(name)) {
         return false;
@@ -50,21 +50,21 @@ pub(crate) fn is_interposed(handle: usize, name: usize, caller: usize) -> bool {
     is_first && is_in_scope && objects.c_library().any(|object| object.is_handle(handle))
 }
 
-/// Finds the real functions where nothing is recorded, or nothing has begun.
+/// Finds the real functions if nothing is recorded, or before the start.
 pub(crate) fn find_real() {
     let auxiliary = Auxiliary::read();
     let Some(executable) = auxiliary.executable_image() else { return };
     let _signals = SignalsBlocked::new();
-    // (This one is held at a fork, so that the other is free in its child.)
+    // (This lock is held at a fork, so that the other is free in the child.)
     let _loading = LOADING.hold();
     let mut objects = UNRECORDED.hold();
     if objects.open(&executable, auxiliary.vdso, b"") {
         objects.refresh(&executable, 0, true);
-        find_in_place(&objects);
+        find_real_in(&objects);
     }
 }
 
-/// The real function of this number.
+/// Returns the real function of this number.
 pub(crate) fn real(function: usize) -> usize {
     let known = || REAL.get(function).map_or(0, |real| real.load(Ordering::Relaxed));
     if known() == 0 {

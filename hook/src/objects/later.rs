@@ -1,18 +1,19 @@
-//! In a process that runs already: what came with its start, and what was loaded later.
+//! In a process that runs already: tells objects loaded at its start from those loaded later.
 
 use chase_format::layout::{NONE, OBJECT_CHASE, OBJECT_DLOPENED, OBJECT_EXECUTABLE};
 
 use super::Objects;
 
 impl Objects {
-    /// Tells what came with the start from what was loaded later, and what of that came together: the list has an object
-    /// first, then what it needs and was not there. (Which of it is for all to find shows nowhere: nothing is taken to be.)
-    pub(crate) fn tell_who_came_later(&mut self) {
+    /// Marks the objects that were loaded later, and finds which of those were loaded together: the list has a loaded
+    /// object first, then its dependencies that were not loaded yet. (Which of them are in the global scope can't be
+    /// determined; none is assumed to be.)
+    pub(crate) fn mark_loaded_later(&mut self) {
         let executable = self.all().iter().position(|it| it.flags & OBJECT_EXECUTABLE != 0);
         let at_start = self.needs(executable.map_or(0, |id| id as u32));
         let needed = at_start.ids().get(1..).unwrap_or(&[]);
-        // Those that were preloaded stand before all that. (What they alone need is taken for loaded later, and is found
-        // by them all the same.)
+        // Preloaded objects are before all these. (Dependencies of theirs alone are taken for loaded later; they find
+        // them all the same.)
         let first_needed = needed.iter().min().copied().unwrap_or(0);
         for id in 0..self.count as u32 {
             let Some(object) = self.get_mut(id) else { continue };

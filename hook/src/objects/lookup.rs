@@ -1,4 +1,4 @@
-//! Which object a name is bound to, and by which of its symbols.
+//! Finds the object, and its symbol, that a name is bound to.
 
 use core::ptr;
 
@@ -10,33 +10,33 @@ use crate::elf::{Image, Symbol};
 use crate::index::Definer;
 use crate::resolve::{Wanted, find_at, find_in, gnu_hash, hash_count};
 
-/// Most objects that one is followed to by what it needs.
+/// The maximum number of dependencies that are followed from an object.
 const MANY_NEEDED: usize = 256;
-/// As many objects times imports may be asked without an index: that takes less than a millisecond.
+/// Up to this product of objects and imports, no index is made: the look-ups take less than a millisecond.
 const FEW_QUESTIONS: usize = 1 << 14;
-/// So many imports before one is looked up, its place in the index is fetched, the symbol that this
-/// tells of, and its name.
+/// How many imports before its look-up an import's index entry is prefetched, then the symbol that this names, then
+/// the symbol's name.
 const PLACES_AHEAD: usize = 15;
 const SYMBOLS_AHEAD: usize = 10;
 const NAMES_AHEAD: usize = 5;
-/// Names of this length are no exception.
+/// Names of this length are not unusual.
 const CACHE_LINE: usize = 64;
 
-/// Who an object's undefined name is bound to.
+/// What an undefined name of an object is bound to.
 #[derive(Clone, Copy)]
 pub(crate) struct Definition {
     pub(crate) object: u32,
     pub(crate) symbol: &'static Symbol,
 }
 
-/// An object and those that it needs, and those need, breadth first.
-pub(super) struct Home {
+/// An object, its dependencies, and theirs, breadth first.
+pub(super) struct Dependencies {
     pub(super) root: u32,
     ids: [u32; MANY_NEEDED],
     len: usize,
 }
 
-impl Home {
+impl Dependencies {
     pub(super) const UNKNOWN: Self = Self { root: NONE, ids: [NONE; MANY_NEEDED], len: 0 };
 
     pub(super) fn ids(&self) -> &[u32] {
@@ -44,7 +44,7 @@ impl Home {
     }
 }
 
-/// Hashes of the names that [`Objects::look_ahead`] has begun with.
+/// Hashes of the names for which [`Objects::look_ahead`] has begun to prefetch.
 pub(crate) struct Hashes([u32; PLACES_AHEAD + 1]);
 
 impl Hashes {
@@ -56,7 +56,7 @@ impl Hashes {
 }
 
 impl Objects {
-    /// Gets ready to look up what the objects that are not described yet import.
+    /// Prepares the look-up of imports of the objects that are not described yet: builds the index if there are many.
     pub(crate) fn prepare(&mut self) {
         let fresh = self.all().iter().filter(|object| object.loaded && !object.described);
         let imports: usize = fresh.map(|object| object.image.unbound()).sum();
@@ -79,22 +79,22 @@ impl Objects {
         }
     }
 
-    /// Gets ready to look up what one of them imports.
+    /// Prepares the look-up of one object's imports.
     pub(crate) fn prepare_for(&mut self, id: u32) {
         if let Some(&Object { root, flags, .. }) = self.get(id)
             && flags & OBJECT_DLOPENED != 0
-            && root != self.home.root
+            && root != self.dependencies.root
         {
-            self.home = self.needs(root);
+            self.dependencies = self.needs(root);
         }
     }
 
-    /// The definition that the dynamic linker would bind a jump slot of `importer` to.
+    /// Returns the definition that the dynamic linker would bind a jump slot of `importer` to.
     pub(crate) fn lookup(&self, importer: u32, wanted: &Wanted<'_>) -> Option<Definition> {
         let object = self.get(importer)?;
         let definer = self.index.definer(wanted.gnu_hash());
         if object.image.symbolic
-            && let Some(found) = self.ask(importer, wanted, definer)
+            && let Some(found) = self.definition_in(importer, wanted, definer)
         {
             return Some(found);
         }
@@ -108,12 +108,13 @@ impl Objects {
                 other.loaded && other.global && other.namespace == object.namespace
             })
         };
-        let found = candidates.filter(is_global).find_map(|id| self.ask(id, wanted, definer));
-        found.or_else(|| self.lookup_at_home(object.root, wanted))
+        let found =
+            candidates.filter(is_global).find_map(|id| self.definition_in(id, wanted, definer));
+        found.or_else(|| self.lookup_in_dependencies(object.root, wanted))
     }
 
-    /// Has the processor fetch what will be needed to look up the imports `at` and behind of
-    /// `image`, an object with many: each look-up waits for memory three times.
+    /// Prefetches what the look-up of imports `at` and later ones of `image` will read. Worth it for an object with
+    /// many imports, as each look-up waits for memory three times.
     pub(crate) fn look_ahead(&self, image: &Image, at: usize, hashes: &mut Hashes) {
         if !self.index.is_open() {
             return;
@@ -137,24 +138,24 @@ impl Objects {
         }
     }
 
-    /// The definition in the object itself.
+    /// Returns the definition in the object itself.
     pub(crate) fn own_definition(&self, id: u32, wanted: &Wanted<'_>) -> Option<Definition> {
-        self.ask(id, wanted, self.index.definer(wanted.gnu_hash()))
+        self.definition_in(id, wanted, self.index.definer(wanted.gnu_hash()))
     }
 
-    /// The definition in the objects that `root` needs, itself first, breadth first.
-    fn lookup_at_home(&self, root: u32, wanted: &Wanted<'_>) -> Option<Definition> {
+    /// Returns the definition in `root` or its dependencies, breadth first.
+    fn lookup_in_dependencies(&self, root: u32, wanted: &Wanted<'_>) -> Option<Definition> {
         match self.index.definer(wanted.gnu_hash()) {
             Definer::Nobody => None,
-            definer => {
-                self.with_home(root, |ids| ids.iter().find_map(|&id| self.ask(id, wanted, definer)))
-            }
+            definer => self.with_dependencies(root, |ids| {
+                ids.iter().find_map(|&id| self.definition_in(id, wanted, definer))
+            }),
         }
     }
 
-    /// The definition in object `id`, if `definer`, who may define the name, does not rule that out.
-    fn ask(&self, id: u32, wanted: &Wanted<'_>, definer: Definer) -> Option<Definition> {
-        // What it defines is in the place of what others do.
+    /// Returns the definition in object `id`, unless `definer`, which tells who may define the name, rules that out.
+    fn definition_in(&self, id: u32, wanted: &Wanted<'_>, definer: Definer) -> Option<Definition> {
+        // The definitions in a copy of chase replace those of other objects.
         let object = self.get(id).filter(|object| !object.is_chase)?;
         let symbol = match definer {
             Definer::Nobody => None,
@@ -166,9 +167,9 @@ impl Objects {
         symbol.map(|symbol| Definition { object: id, symbol })
     }
 
-    /// Whether an object loaded later finds another definition among what it came with than in the
-    /// scope of all.
-    pub(crate) fn binds_otherwise_at_home(
+    /// Whether an object that was loaded later finds another definition among its root's dependencies than in the
+    /// global scope.
+    pub(crate) fn binds_otherwise_in_dependencies(
         &self,
         importer: u32,
         wanted: &Wanted<'_>,
@@ -176,47 +177,53 @@ impl Objects {
     ) -> bool {
         let Some(object) = self.get(importer) else { return false };
         object.flags & OBJECT_DLOPENED != 0
-            && self.lookup_at_home(object.root, wanted).is_some_and(|home| {
-                home.object != found.object || !ptr::eq(home.symbol, found.symbol)
+            && self.lookup_in_dependencies(object.root, wanted).is_some_and(|dependencies| {
+                dependencies.object != found.object || !ptr::eq(dependencies.symbol, found.symbol)
             })
     }
 
-    /// Whether unloading `provider` would unload nothing that `importer` still needs: it came at
-    /// the start, or it is among what the importer's root needs.
-    pub(crate) fn is_bound_to_stay(&self, importer: u32, provider: u32) -> bool {
+    /// Whether `provider` stays loaded as long as `importer` needs it: it was loaded at the start, or is among the
+    /// dependencies of the importer's root.
+    pub(crate) fn stays_loaded_for(&self, importer: u32, provider: u32) -> bool {
         let (Some(object), Some(other)) = (self.get(importer), self.get(provider)) else {
             return false;
         };
         if other.flags & OBJECT_DLOPENED == 0 {
             return true;
         }
-        self.with_home(object.root, |ids| ids.contains(&provider))
+        self.with_dependencies(object.root, |ids| ids.contains(&provider))
     }
 
-    /// Calls `f` with the numbers of `root` and of what it needs.
-    fn with_home<T>(&self, root: u32, f: impl FnOnce(&[u32]) -> T) -> T {
-        if self.home.root == root { f(self.home.ids()) } else { f(self.needs(root).ids()) }
+    /// Calls `f` with the numbers of `root` and its dependencies.
+    fn with_dependencies<T>(&self, root: u32, f: impl FnOnce(&[u32]) -> T) -> T {
+        if self.dependencies.root == root {
+            f(self.dependencies.ids())
+        } else {
+            f(self.needs(root).ids())
+        }
     }
 
-    pub(super) fn needs(&self, root: u32) -> Home {
-        let mut home = Home { root, len: 1, ..Home::UNKNOWN };
-        home.ids[0] = root;
+    pub(super) fn needs(&self, root: u32) -> Dependencies {
+        let mut dependencies = Dependencies { root, len: 1, ..Dependencies::UNKNOWN };
+        dependencies.ids[0] = root;
         let mut at = 0;
-        while let Some(object) = home.ids().get(at).and_then(|&id| self.get(id)) {
+        while let Some(object) = dependencies.ids().get(at).and_then(|&id| self.get(id)) {
             at += 1;
             for needed in object.image.needed() {
                 let found = self.all().iter().position(|other| {
-                    other.loaded && other.namespace == object.namespace && other.answers_to(needed)
+                    other.loaded && other.namespace == object.namespace && other.is_named(needed)
                 });
                 let Some(id) = found.map(|id| id as u32) else { continue };
-                if home.ids().contains(&id) {
+                if dependencies.ids().contains(&id) {
                     continue;
                 }
-                let Some(place) = home.ids.get_mut(home.len) else { return home };
+                let Some(place) = dependencies.ids.get_mut(dependencies.len) else {
+                    return dependencies;
+                };
                 *place = id;
-                home.len += 1;
+                dependencies.len += 1;
             }
         }
-        home
+        dependencies
     }
 }

@@ -9,7 +9,7 @@ use crate::frames::OpenCalls;
 use crate::lock::{Fork, Lock, was_taken_from_fork};
 use crate::recording::Lost;
 use crate::signals::SignalsBlocked;
-use crate::thread::{Origin, Pending, Thread, have_none};
+use crate::thread::{Origin, Pending, Thread, clear_current};
 use crate::{
     companion, counts, fork_word, loading, marks, pages, recording, segments, sys, thread,
 };
@@ -26,47 +26,48 @@ const LOCKS: [fn(Fork); 8] = [
     segments::fork,
 ];
 
-/// Signals of the forking thread, which is the one that holds the locks.
+/// Blocks the signals of the forking thread, which holds the locks.
 static FORK_SIGNALS: Lock<Option<SignalsBlocked>> = Lock::new(None);
 
 pub(super) unsafe extern "C" fn before_fork() {
     let _cost = Later::begin();
-    // A signal handler in this thread would wait for the locks for ever.
+    // Otherwise a signal handler in this thread would wait for the locks forever.
     let signals = SignalsBlocked::new();
     LOCKS.iter().for_each(|lock| lock(Fork::Before));
     *FORK_SIGNALS.hold() = Some(signals);
-    thread::keep();
+    thread::keep_copy();
 }
 
 pub(super) unsafe extern "C" fn after_fork_in_parent() {
     let _cost = Later::begin();
     let _signals = FORK_SIGNALS.hold().take();
-    thread::keep_no_more();
+    thread::discard_copy();
     LOCKS.iter().rev().for_each(|lock| lock(Fork::InParent));
 }
 
 pub(super) unsafe extern "C" fn after_fork_in_child() {
     let _signals = FORK_SIGNALS.hold().take();
-    // (A handler that was there before ours may have called something, and that was noticed.)
-    if !fork_word::is_known() || fork_word::is_to_be_parted() {
+    // (A fork handler that ran before ours may have made a call, by which the fork was noticed.)
+    if !fork_word::can_detect() || fork_word::begin_handling() {
         become_child();
     }
 }
 
-/// A thread calls after something that may have been a fork, or is found wiped, as in a fork's child.
+/// Handles a fork if there was one. Called after what may have been a fork, or if the thread's memory is zeroed, as
+/// in a fork's child.
 pub(crate) fn notice_fork() {
     if thread::has_ended() {
-        // It is one with thread data of its own, perhaps, of which nothing is recorded.
+        // The child may have thread data of its own, of which nothing is recorded.
         return;
     }
-    if recording::is_open() && !fork_word::is_ours() && fork_word::is_to_be_parted() {
+    if recording::is_open() && !fork_word::is_ours() && fork_word::begin_handling() {
         become_child();
     } else if thread::current().is_some_and(Thread::is_wiped) {
-        rejoin();
+        record_further_thread();
     }
 }
 
-/// Gives a fork's child, in which only the calling thread is recorded, a recording of its own.
+/// Gives a fork's child a recording of its own. Only the calling thread is recorded in it.
 fn become_child() {
     let _signals = SignalsBlocked::new();
     LOCKS.iter().for_each(|lock| lock(Fork::InChild));
@@ -74,7 +75,7 @@ fn become_child() {
     let _cost = Start::begin();
     thread::restore();
     let uncredited = thread::uncredited();
-    thread::keep_no_more();
+    thread::discard_copy();
     counts::after_fork_in_child(thread::current().and_then(|thread| thread.counts.get()));
     if !recording::is_open() {
         return;
@@ -93,7 +94,7 @@ fn become_child() {
         // Calls run unrecorded from now on; those that are open return through their frames.
         recording::close();
         fork_word::claim();
-        return have_none();
+        return clear_current();
     }
     recording::add_unseen(Lost::CallSinceFork, uncredited);
     loading::describe_again();
@@ -105,18 +106,18 @@ fn become_child() {
     }
 }
 
-/// A thread of a fork's child that another thread has given a recording.
-fn rejoin() {
+/// Records a further thread of a fork's child that has a recording already.
+fn record_further_thread() {
     let _signals = SignalsBlocked::new();
     thread::restore();
     let Some(thread) = thread::current() else { return };
     recording::add_unseen(Lost::CallSinceFork, thread::uncredited());
-    thread::keep_no_more();
+    thread::discard_copy();
     if let Some(counts) = thread.counts.get() {
-        counts::rejoin(counts);
+        counts::add_in_fork_child(counts);
     }
     if !recording::is_open() {
-        return have_none();
+        return clear_current();
     }
     enroll(thread, &thread.open_calls());
 }
@@ -125,16 +126,16 @@ fn enroll(thread: &Thread, open_calls: &OpenCalls) {
     if thread.enroll(&Origin::MAIN) {
         thread.inherit(open_calls);
     } else {
-        have_none();
+        clear_current();
     }
 }
 
-/// Does what is pending, if a call at `sp` shows that its time has come.
+/// Handles pending forks and loads, if a call at `sp` shows that they are over.
 pub(crate) fn catch_up(thread: &Thread, sp: usize) {
     let pending = thread.pending.get();
     if pending.fork {
-        thread.settle();
-        thread::keep_no_more();
+        thread.clear_pending();
+        thread::discard_copy();
         notice_fork();
         if pending.load_sp != 0 {
             thread.defer(Pending { fork: false, ..pending });

@@ -1,4 +1,4 @@
-//! A recording that the program has mapped other memory over. That it is gone shows in its header.
+//! Handles a recording over which the program has mapped other memory. This shows in its header.
 
 use core::mem::offset_of;
 use core::sync::atomic::Ordering;
@@ -9,7 +9,7 @@ use super::{RECORDING, STOPPED, State, header, open_again};
 use crate::signals::SignalsBlocked;
 use crate::{clock, sys};
 
-/// What is written into the file's header, as it stands there.
+/// The fields to write into the file's header, in the same layout.
 #[repr(C)]
 struct Ending {
     end_kind: u32,
@@ -24,15 +24,15 @@ const _: () = assert!(
     offset_of!(Header, stop_ticks) - offset_of!(Header, end_kind) == offset_of!(Ending, stop_ticks)
 );
 
-/// Whether the header is not where it was. (Where nothing can be read, the next call that is recorded
-/// would fail before this is asked.)
+/// Whether the header is not mapped any more. (If nothing is mapped there, the next recorded call fails before this
+/// is asked.)
 pub(super) fn is_gone() -> bool {
     // SAFETY: there is a mapping, the recording's or another.
     unsafe { (&raw const (*header()).magic).read_volatile() != MAGIC }
 }
 
-/// The end of the process, for the file of a recording that is gone. False if it is there: it is to be
-/// told.
+/// If the mapping is gone, writes the process's end into the file. Returns false if it is still there, and the caller
+/// has to record the end.
 pub(crate) fn end_if_gone(kind: u32, status: i32) -> bool {
     if !is_gone() {
         return false;
@@ -42,7 +42,7 @@ pub(crate) fn end_if_gone(kind: u32, status: i32) -> bool {
     true
 }
 
-/// Stops a recording that is gone.
+/// Stops a recording whose mapping is gone.
 pub(super) fn stop(state: &State) {
     write_ending(state, END_NONE, 0);
 }

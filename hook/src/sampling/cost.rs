@@ -1,7 +1,7 @@
-//! What timing costs a thread: as measured at the start, and of some samples as they are made.
+//! What timing costs a thread: as measured at the start, and by some samples as they are taken.
 //!
-//! At the start caches have all that a sample needs; what is made so rarely finds them cold in most
-//! programs, and costs twice as much there.
+//! At the start, all that a sample needs is in caches. In most programs, samples are so rare that they find the
+//! caches cold, and cost twice as much.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,40 +12,40 @@ use crate::stubs::chase_probe;
 use crate::thread::Thread;
 use crate::{arch, clock};
 
-/// A thread is taken to have run for so many µs at least when timing's share of its time is computed.
+/// The minimum run time in µs that is used to compute the share that timing takes of a thread's time.
 const FIRST_SHARE_US: u64 = 1_000;
-/// A probe times an empty sample: before each of so many first samples of a thread, and then with each choice of a block.
-/// What was measured at the start counts as so many probes; the mean is over so many, about; and a probe that took as
-/// many means was interrupted, or found cold caches.
+/// A probe times an empty sample: before each of a thread's first samples, as many as this, and then at each choice
+/// of a block's length. The measurement at the start counts as `PROBES_KNOWN` probes; the mean is over about
+/// `PROBES_KEPT`; a probe that took `INTERRUPTED_PROBE` means was interrupted, or found cold caches.
 const FIRST_PROBES: u32 = 8;
 const PROBES_KNOWN: u64 = 8;
 const PROBES_KEPT: u64 = 32;
 const INTERRUPTED_PROBE: u64 = 4;
-/// Of one in so many samples the cost is measured.
+/// The cost of one in so many samples is measured.
 const MEASURED: u64 = 4;
-/// What a sample costs at most, in ticks: beyond that, it was interrupted.
+/// The maximum cost of a sample in ticks: what took longer was interrupted.
 const INTERRUPTED_SAMPLE: u64 = 1 << 13;
-/// Costs are kept in 1/1024 ticks.
+/// Costs are in 1/1024 ticks.
 const SCALE: u64 = 1024;
 
-/// What a call costs, in 1/1024 ticks.
+/// The costs of a call, in 1/1024 ticks.
 #[derive(Clone, Copy)]
 pub(crate) struct Cost {
     pub(crate) inside: u64,
     pub(crate) outside: u64,
-    /// Of a call that is only counted; its caller sees it.
+    /// The cost of a call that is only counted, which is in its caller's time.
     pub(crate) counted: u64,
-    /// As `outside`, of a call that is a sample.
+    /// Like `outside`, for a call that is a sample.
     pub(crate) sampled: u64,
     /// The recorded duration of a call of an empty function.
     pub(crate) empty: u64,
-    /// As `counted`, of a call that gets a frame.
+    /// Like `counted`, for a call that gets a frame.
     pub(crate) framed: u64,
-    /// As `empty`, of a sample.
+    /// Like `empty`, for a sample.
     pub(crate) probed: u64,
-    /// What is in `sampled` and is not measured of each sample.
+    /// The part of `sampled` that is not measured by each sample.
     pub(crate) unmeasured: u64,
-    /// Standard error of what is taken off a sample's duration.
+    /// The standard error of what is subtracted from a sample's duration.
     pub(crate) error: u32,
 }
 
@@ -62,7 +62,7 @@ impl Cost {
         error: 0,
     };
 
-    /// Puts what reports subtract into the header of a recording.
+    /// Stores what reports subtract in the header of a recording.
     pub(crate) fn put_into(&self, header: &mut Header) {
         (header.cost_inside, header.cost_outside) = (self.inside, self.outside);
         (header.cost_counted, header.cost_sampled) = (self.counted, self.sampled);
@@ -70,18 +70,18 @@ impl Cost {
     }
 }
 
-/// What a timed call and a sample cost, in ticks.
+/// The costs of a timed call and of a sample, in ticks.
 static COST_TIMED: AtomicU64 = AtomicU64::new(0);
 static COST_SAMPLED: AtomicU64 = AtomicU64::new(0);
-/// What is in that of a sample's own duration, and what else no clock is read for.
+/// The parts of a sample's cost that are in its own duration, and that are otherwise not measured.
 static COST_INSIDE: AtomicU64 = AtomicU64::new(0);
 static COST_UNMEASURED: AtomicU64 = AtomicU64::new(0);
-/// What is recorded of an empty call that is timed like all others, in 1/1024 ticks.
+/// The recorded duration of an empty call that is timed like all others, in 1/1024 ticks.
 static EMPTY: AtomicU64 = AtomicU64::new(0);
-/// What was recorded of an empty sample at the start, in 1/1024 ticks.
+/// The recorded duration of an empty sample at the start, in 1/1024 ticks.
 static PROBED: AtomicU64 = AtomicU64::new(0);
 
-/// Notes what calls cost, as measured by this thread, the only one.
+/// Stores the costs of calls, as measured by this thread, the only one.
 pub(crate) fn note_cost(cost: &Cost, thread: &Thread) {
     COST_TIMED.store((cost.inside + cost.outside) / SCALE, Ordering::Relaxed);
     COST_SAMPLED.store((cost.inside + cost.sampled) / SCALE, Ordering::Relaxed);
@@ -94,31 +94,31 @@ pub(crate) fn note_cost(cost: &Cost, thread: &Thread) {
     }
 }
 
-/// What a timed call costs, in ticks.
+/// Returns the cost of a timed call in ticks.
 pub(super) fn timed_call() -> u64 {
     COST_TIMED.load(Ordering::Relaxed)
 }
 
-/// What is recorded of so many empty samples at the moment, in ticks; 0 if that is not known.
+/// Returns the current total of the recorded durations of so many empty samples, in ticks; 0 if it can't be measured.
 pub(crate) fn probe(samples: u64) -> u64 {
     if clock::is_time_stamp() { (0..samples).map(|_| chase_probe()).sum() } else { 0 }
 }
 
-/// The time at which the making of a sample begins, for [`measure_sample`]; 0 if this one is not to be measured. One
-/// of [`MEASURED`] is, at random: two more clock reads cost too much.
+/// Returns the time at which taking a sample begins, for [`measure_sample`]; 0 if this one is not measured. One in
+/// [`MEASURED`] is, at random: two more clock reads for each would cost too much.
 #[inline]
 pub(crate) fn start_measuring(counts: &Counts) -> u64 {
     if counts.random.get().is_multiple_of(MEASURED) { measuring_clock() } else { 0 }
 }
 
-/// The time; 0 where reading it would cost more than the sample.
+/// Returns the time; 0 where reading the clock would cost more than the sample.
 #[inline]
 fn measuring_clock() -> u64 {
     if arch::uses_time_stamp() { arch::time_stamp() } else { 0 }
 }
 
-/// A sample that began to be one at `began`, the call in it at `start`, and which ended at `end`, has been
-/// recorded just now. All in ticks; `began` may be 0.
+/// Measures the cost of a sample that was just recorded: taking it began at `began`, its call began at `start` and
+/// ended at `end`. All in ticks; nothing is measured if `began` is 0.
 #[inline]
 pub(crate) fn measure_sample(thread: &Thread, began: u64, start: u64, end: u64) {
     if began > 0 {
@@ -135,8 +135,8 @@ fn add_measured(thread: &Thread, began: u64, start: u64, end: u64) {
     }
 }
 
-/// Takes the number of this thread's samples whose cost was measured since the last call, and the sum of these costs,
-/// in ticks.
+/// Resets, and returns, the number of this thread's samples whose cost was measured, and the sum of these costs in
+/// ticks.
 pub(crate) fn take_measured(thread: &Thread) -> (u64, u64) {
     thread.counts.get().map_or((0, 0), |counts| {
         (u64::from(counts.samples.replace(0)), counts.samples_ticks.replace(0))
@@ -144,8 +144,8 @@ pub(crate) fn take_measured(thread: &Thread) -> (u64, u64) {
 }
 
 impl Counts {
-    /// Measures what a sample costs just now. That differs from what it was at the start by as much as tiny
-    /// calls take: when the other half of the processor works, for one.
+    /// Measures the current cost of a sample. It can differ from that at the start by as much as tiny calls take, for
+    /// example when the other hardware thread of the core is busy.
     pub(super) fn probe(&self) {
         self.probes.set(self.probes.get().saturating_add(1));
         if !clock::is_time_stamp() {
@@ -154,28 +154,28 @@ impl Counts {
         let (ticks, mean) = (chase_probe() * SCALE, self.probed());
         if ticks < mean * INTERRUPTED_PROBE {
             let answers = PROBES_KEPT.min(PROBES_KNOWN + u64::from(self.probes.get()));
-            // What the latest differs by counts as one of them.
+            // The latest probe counts as one of them.
             self.probed.set(mean - mean / answers + ticks / answers);
         }
         self.note_excess();
     }
 
-    /// Notes what is recorded of a sample beyond what would be if it were timed like all other calls. (Not
-    /// asked at each sample: that would be a division, and two more places in memory.)
+    /// Computes by how much a sample's recorded duration exceeds that of an ordinary timed call. (Not at each sample:
+    /// that would take a division, and two more memory accesses.)
     fn note_excess(&self) {
         let empty = EMPTY.load(Ordering::Relaxed);
         let (now, then) = (self.probed(), PROBED.load(Ordering::Relaxed));
-        // Whatever else the machine does makes an ordinary call slower too.
+        // Whatever slows samples down slows ordinary calls down, too.
         let empty_now = (empty * now).checked_div(then).unwrap_or(empty);
         self.excess.set(if empty == 0 { 0 } else { now.saturating_sub(empty_now) });
     }
 
-    /// Whether each sample is to be probed before.
+    /// Whether to probe before each sample.
     pub(super) fn is_new(&self) -> bool {
         self.probes.get() < FIRST_PROBES
     }
 
-    /// What is recorded of an empty sample now, in 1/1024 ticks; 0 if it is not known.
+    /// Returns the current recorded duration of an empty sample, in 1/1024 ticks; 0 if unknown.
     fn probed(&self) -> u64 {
         match self.probed.get() {
             0 => PROBED.load(Ordering::Relaxed),
@@ -183,25 +183,25 @@ impl Counts {
         }
     }
 
-    /// What would be recorded of a sample of `ticks` if it were timed like all other calls: whole ticks, such that
-    /// the mean of many is right.
+    /// Returns the recorded duration that a sample of `ticks` would have if it were timed like all other calls:
+    /// rounded to whole ticks at random, so that the mean of many is right.
     pub(super) fn comparable(&self, ticks: u64) -> u64 {
         let part = self.random.get() % SCALE;
         ticks.saturating_sub((self.excess.get() + part) / SCALE)
     }
 
-    /// What the timing of short calls took of a thread's life of so many ticks, in 1/1024.
+    /// Returns the share, in 1/1024, that the timing of short calls has taken of a thread's life of so many ticks.
     pub(super) fn timing_share(&self, life_ticks: u64, ticks_per_us: u64) -> u64 {
         let life_ticks = life_ticks.max(FIRST_SHARE_US * ticks_per_us);
         self.spent_ticks.get().saturating_mul(1024).checked_div(life_ticks).unwrap_or(0)
     }
 
-    /// So many calls of a slot were timed, like all before them.
+    /// Accounts for the timing of a slot's calls, all of which were timed.
     pub(super) fn spend_timed(&self, calls: u32) {
         self.spend(u64::from(calls) * timed_call());
     }
 
-    /// So many samples of a slot were made. Tells the recording what samples were measured to cost.
+    /// Accounts for a slot's samples, and stores their measured cost in the recording.
     pub(super) fn spend_samples(&self, thread: &Thread, samples: u32) {
         let measured = self.samples.replace(0);
         if measured == 0 {
@@ -212,7 +212,8 @@ impl Counts {
             self.samples_ticks.replace(0) + measured * COST_UNMEASURED.load(Ordering::Relaxed);
         thread.note_samples(measured, outside);
         let each = outside / measured + COST_INSIDE.load(Ordering::Relaxed);
-        // What it has found cold was in use by the application, which finds as much cold then.
+        // The cache lines that a sample found cold had replaced lines of the application, which finds as many cold
+        // afterwards.
         let cold = each.saturating_sub(COST_SAMPLED.load(Ordering::Relaxed));
         self.spend(u64::from(samples) * (each + cold));
     }

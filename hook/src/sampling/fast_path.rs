@@ -1,4 +1,4 @@
-//! Samples that are made like the ones before them: most of them, by little code.
+//! Takes a sample exactly like the one before: most of them, by little code.
 
 use core::sync::atomic::Ordering;
 
@@ -11,9 +11,9 @@ use crate::counts::Change;
 use crate::node::{add_calls, samples_of};
 use crate::thread::Thread;
 
-/// The countdown of `slot` is at its end, that of calls that get frames if it has wrapped round: makes this call, at
-/// `sp` in `context`, a sample, if nothing is to be decided, asked or added for that. Otherwise `None`, and
-/// nothing has changed. Gives the node, and for how many calls it counts.
+/// Makes this call of `slot`, whose countdown has ended, a sample, if nothing needs to be decided, measured or added
+/// for that. (Where calls get frames, `framed`, the countdown has wrapped around.) Returns the node, and how many
+/// calls the sample stands for; or `None`, having changed nothing.
 pub(crate) fn sample_fast(
     thread: &Thread,
     slot: u32,
@@ -45,9 +45,9 @@ pub(crate) fn sample_fast(
     }
     state.samples.set(samples);
     let place = counts.random_up_to(block);
-    let left = until_sample(block - state.place.load(Ordering::Relaxed) + place, framed);
-    let change = Change { node, calls: 0, slot, block, place, left, framed };
-    // SAFETY: the node is this thread's, and of sampled calls.
+    let remaining = until_sample(block - state.place.load(Ordering::Relaxed) + place, framed);
+    let change = Change { node, calls: 0, slot, block, place, remaining, framed };
+    // SAFETY: the node is this thread's, and one of sampled calls.
     unsafe { (*samples_of(state.node.load(Ordering::Relaxed))).adjust = 0 };
     if framed {
         // SAFETY: the node is this thread's.
@@ -57,7 +57,8 @@ pub(crate) fn sample_fast(
     Some((node, block))
 }
 
-/// The node of `key` in `context`: mostly that of the latest sample, and so without a search; null if there is none.
+/// Returns the node of `key` in `context`, mostly that of the latest sample, which takes no search; null if there is
+/// none.
 #[inline]
 fn same_or_found(thread: &Thread, latest: *mut Node, key: u32, context: *mut Node) -> *mut Node {
     // SAFETY: both are nodes of this thread.

@@ -1,8 +1,9 @@
-//! Which slots are sampled, and how long their blocks are.
+//! Chooses which slots are sampled, and how long their blocks are.
 //!
-//! Only calls that are many, short and even: where those are all timed, the timing takes longer than
-//! they do. Where they call others, or the kernel while somebody watches, the calls that are not timed
-//! get frames, so that those are in their context. Integers only: floating point would change the application's exception flags.
+//! Only those with many short calls of even durations: timing them all would take longer than the calls do. Where
+//! they call other functions, or the kernel while a companion watches, the calls that are not timed get frames, so
+//! that what they call is in their context. Integers only: floating point would change the application's exception
+//! flags.
 
 use core::sync::atomic::Ordering;
 
@@ -22,27 +23,27 @@ use crate::traits::{HAS_CHILDREN, has};
 use crate::{clock, recording, sys};
 use chase_logic::moments::{BUDGET, Life, Moments};
 
-/// Shortest: a sample costs as much as several timed calls.
+/// The shortest block: a sample costs as much as several timed calls.
 const SHORTEST_BLOCK: u64 = 8;
-/// The part of a thread's time that the timing of a slot's calls may take before it is looked at again.
+/// A slot is reviewed before the timing of its calls takes one part in so many of a thread's time.
 const UNLOOKED_PART: u64 = 400;
-/// Calls hardly call others if there are as many of them, at least, for one call made inside of them.
+/// Calls count as calling next to nothing if at most one in so many calls another function.
 const CALLS_PER_CHILD: u64 = 1024;
-/// Whether the calls of a slot need frames takes a search of the tree: once in so many choices of the block. (More often
-/// in the first ones.)
+/// Whether a slot's calls need frames is determined by a search of the tree, at one in so many choices of the block's
+/// length. (More often at first.)
 const CHOICES_PER_SEARCH: u32 = 32;
-/// Calls are many at this many ns from one to the next or less; where the timing takes much of what it
-/// may, at ten times as many, since it may be that of many such functions.
+/// Calls are frequent if they are at most so many ns apart; or ten times as many, if timing takes much of its share
+/// of the thread's time, perhaps for many such functions together.
 const MANY_NS: u64 = 10_000;
 const MANY_TOGETHER_NS: u64 = 100_000;
-/// Nodes of one slot in one context: of calls that were all timed, of samples among those without a
-/// frame, and among those with one.
+/// The number of nodes of a slot in a context: for calls that are all timed, for samples among calls without frames,
+/// and for samples among calls with frames.
 const NODES: usize = 3;
 
 /// How the next calls of a slot are timed.
 #[derive(Clone, Copy)]
 pub(super) struct Plan {
-    /// Calls of which one is timed; 0: all are.
+    /// The number of calls of which one is timed; 0: all are.
     pub(super) block: u32,
     /// Whether the others get frames.
     pub(super) framed: bool,
@@ -56,7 +57,7 @@ impl Plan {
     }
 }
 
-/// The first plan for a slot of which every call was timed so far. Sets when to look again.
+/// Chooses the first plan for a slot whose calls were all timed so far. Sets when to review it next.
 pub(super) fn first(
     thread: &Thread,
     counts: &Counts,
@@ -91,7 +92,7 @@ pub(super) fn first(
         block = longest_block(&moments, thread, counts, ticks_per_us);
         state.moments.set(moments);
     }
-    // Perhaps because the kernel took the processor away, which takes longer to find out.
+    // The kernel may have preempted the thread during some calls; finding out takes a system call.
     if block < SHORTEST_BLOCK
         && let Some(moments) = durations.moments(preemptions(counts), ticks_per_us)
     {
@@ -104,20 +105,20 @@ pub(super) fn first(
     if plan.block == 0 {
         state.interval.set(until_next_look(thread, calls));
     } else {
-        // What was preempted so far is of no sample.
+        // Earlier preemptions affect no sample.
         preemptions(counts);
     }
     plan
 }
 
-/// Calls up to the next look at a slot whose calls are all timed, `calls` after the one before: twice as
-/// many, unless their timing took too much of the thread's time before anybody looked.
+/// Returns the number of calls until the next review of a slot whose calls are all timed, `calls` after the previous
+/// review: twice as many, but fewer if timing them would take too much of the thread's time.
 fn until_next_look(thread: &Thread, calls: u32) -> u32 {
     let affordable = thread.life_ticks() / UNLOOKED_PART / cost::timed_call().max(1);
     (calls * 2).min(LONGEST).min(affordable.min(u64::from(LONGEST)) as u32).max(FIRST_LOOK)
 }
 
-/// The next plan for a slot that is sampled.
+/// Chooses the next plan for a slot that is sampled.
 pub(super) fn next(
     thread: &Thread,
     counts: &Counts,
@@ -164,17 +165,17 @@ fn life(thread: &Thread, counts: &Counts, ticks_per_us: u64) -> Life {
     Life { ticks, ticks_per_us, timing_share: counts.timing_share(ticks, ticks_per_us) }
 }
 
-/// The longest block that is good enough for calls of such durations; 0 if they are not short.
+/// Returns the longest block that is accurate enough for calls with such durations; 0 if they are not short.
 fn longest_block(moments: &Moments, thread: &Thread, counts: &Counts, ticks_per_us: u64) -> u64 {
     moments.longest_block(life(thread, counts, ticks_per_us))
 }
 
-/// Whether next to nothing is called in the calls of a slot made in `context`.
+/// Whether the calls of a slot in `context` call next to nothing.
 fn hardly_calls(thread: &Thread, context: *mut Node, slot: u32) -> bool {
     let nodes = nodes_of(thread, context, slot);
     // SAFETY: nodes live as long as the mapping.
     let scopes = nodes.map(|node| if node.is_null() { 0 } else { unsafe { (*node).scope_ref } });
-    // Those that had frames: of others it is not known what they call.
+    // Calls that had frames; what others call is unknown.
     let calls: u64 = nodes
         .iter()
         .filter(|node| !node.is_null())
@@ -195,7 +196,7 @@ fn nodes_of(thread: &Thread, context: *mut Node, slot: u32) -> [*mut Node; NODES
     [slot, slot | SAMPLED, slot | SAMPLED | FRAMED].map(|key| thread.tree.find(context, key))
 }
 
-/// Durations of the calls of a slot in one context: histogram pages of its nodes.
+/// The durations of a slot's calls in one context: the histogram pages of its nodes.
 struct Durations {
     pages: [[u32; PAGES]; NODES],
 }
@@ -214,13 +215,13 @@ impl Durations {
         Self { pages }
     }
 
-    /// Calls in each bucket, longest first.
+    /// Returns the middle of each bucket in ticks, and its number of calls, longest first.
     fn buckets(&self) -> impl Iterator<Item = (u64, u64)> {
         (0..PAGES).rev().flat_map(move |page| {
             (0..PAGE_BUCKETS).rev().filter_map(move |at| {
                 let count = |refs: &[u32; PAGES]| match refs.get(page).copied().unwrap_or(0) {
                     0 => 0,
-                    // SAFETY: a page lives as long as the mapping, and is as large.
+                    // SAFETY: pages live as long as the mapping, and have this size.
                     reference => unsafe { *node_at(reference).cast::<u64>().add(at) },
                 };
                 let calls: u64 = self.pages.iter().map(count).sum();
@@ -229,8 +230,9 @@ impl Durations {
         })
     }
 
-    /// Their moments. As many of the longest as the thread was preempted are left out, if they took as
-    /// long as that does: a call is not uneven because the kernel took the processor away.
+    /// Computes their moments; `None` if there are none. Leaves out as many of the longest calls as the thread was
+    /// preempted, if they are long enough for that: durations are not uneven because the kernel has preempted the
+    /// thread.
     fn moments(&self, preemptions: u64, ticks_per_us: u64) -> Option<Moments> {
         let (mut all, mut total) = (0_u64, 0_u64);
         for (ticks, calls) in self.buckets() {
@@ -250,7 +252,7 @@ impl Durations {
     }
 }
 
-/// How often the kernel took the processor away from the calling thread.
+/// Returns how often the kernel has preempted the calling thread.
 fn preemptions(counts: &Counts) -> u64 {
     if !is_confined() {
         counts.preemptions.set(sys::preemptions());

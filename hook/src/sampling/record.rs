@@ -1,4 +1,4 @@
-//! What is recorded of a sample, and which ones are not believed.
+//! Records samples, and decides which ones to trust.
 
 use chase_format::layout::{Node, SQUARES};
 
@@ -10,21 +10,21 @@ use crate::sys::is_confined;
 use crate::thread::Thread;
 use crate::{clock, sys};
 
-/// A call that is this many means long is looked at.
+/// A sample of this many means is an outlier, and is examined.
 pub(super) const OUTLIER: u64 = 16;
-/// One of this many means may be an interruption, if it also takes as long as that, and so may any that
-/// would add much to the total.
+/// An outlier of this many means may be an interruption, if it also takes as long as one; and so may any that would
+/// add much to the total.
 const INTERRUPTION: u64 = 64;
 const INTERRUPTION_NS: u64 = 20_000;
 
-/// Records a sample of `ticks` that stands for `weight` calls and was counted as ended.
+/// Records a sample of `ticks` that stands for `weight` calls and was already counted as ended.
 ///
 /// # Safety
-/// The node is of sampled calls, and the calling thread's.
+/// The node is one of sampled calls, and the calling thread's.
 pub(crate) unsafe fn record(thread: &Thread, node: *mut Node, ticks: u64, weight: u32) {
     let counts = thread.counts.get();
     let ticks = counts.map_or(ticks, |counts| counts.comparable(ticks));
-    // SAFETY: the caller vouches for the node, and for what is behind it.
+    // SAFETY: the caller vouches for the node, and for the sample data behind it.
     let (samples, weight_before, total, slot) = unsafe {
         let samples = samples_of(node);
         (samples, (*samples).weight, (*node).total_ticks, (*node).slot & SLOT_MASK)
@@ -33,7 +33,7 @@ pub(crate) unsafe fn record(thread: &Thread, node: *mut Node, ticks: u64, weight
     if let Some(counts) = counts
         && let Some(state) = counts.state_of(slot)
     {
-        // Without a division, which takes as long as all the rest.
+        // Compares without a division, which would take as long as all the rest.
         if ticks.saturating_mul(weight_before) > total.saturating_mul(OUTLIER) {
             weighed = weigh_outlier(
                 state,
@@ -51,8 +51,8 @@ pub(crate) unsafe fn record(thread: &Thread, node: *mut Node, ticks: u64, weight
     let rest = weight - own_weight;
     let pairs = u64::from(weight) * u64::from(weight - 1);
     let squares = pairs.saturating_mul(possible.saturating_mul(possible)) / SQUARES;
-    // SAFETY: as above; a handler of the same thread may come in between, and only what tells the
-    // precision is not updated by single instructions.
+    // SAFETY: as above. A handler of the same thread may come in between; only the fields about precision are not
+    // updated by single instructions.
     unsafe {
         let page_refs = (&raw mut (*samples).page_refs).cast();
         let may_add_page = !thread.is_busy();
@@ -71,30 +71,30 @@ pub(crate) unsafe fn record(thread: &Thread, node: *mut Node, ticks: u64, weight
     }
 }
 
-/// Those that an interrupted sample stands for are taken to be like earlier ones.
+/// Counts the calls that an interrupted sample stands for as ones of the typical duration.
 #[cold]
 fn count_rest(thread: &Thread, node: *mut Node, typical: u64, rest: u32) {
     thread.tree.count_durations(node, typical, u64::from(rest), !thread.is_busy());
 }
 
-/// The least that an interruption takes.
+/// Returns the minimum duration of an interruption.
 pub(super) fn interruption_ticks(ticks_per_us: u64) -> u64 {
     ticks_per_us * (INTERRUPTION_NS / 1000)
 }
 
 /// How a sample counts.
 struct Weighed {
-    /// The calls that it stands for, in ticks of its own.
+    /// The number of calls that count with the sample's own duration.
     weight: u32,
-    /// What the others are taken to have taken, in ticks.
+    /// The assumed duration of the others, in ticks.
     typical: u64,
-    /// What they may have taken, as far as is known.
+    /// The duration that they may have had as far as is known, in ticks.
     possible: u64,
-    /// What was held back of earlier ones, in ticks.
+    /// What was held back of earlier samples, in ticks.
     held_back: u64,
 }
 
-/// How a sample counts that took many times as long as the mean of those before it.
+/// Decides how to count a sample that took many times the mean of those before it.
 #[cold]
 fn weigh_outlier(
     state: &SlotState,
@@ -123,7 +123,7 @@ fn weigh_outlier(
     }
 }
 
-/// Whether the kernel has taken the processor away from the calling thread since it was last asked.
+/// Whether the kernel has preempted the calling thread since this was last asked.
 fn was_preempted(counts: &Counts) -> bool {
     if is_confined() {
         return false;

@@ -1,4 +1,4 @@
-//! What the recording says of an object and its slots, and what is to be patched.
+//! The description of an object and its slots for the recording, and the list of patches.
 
 use core::ptr;
 
@@ -11,8 +11,7 @@ use crate::objects::{Object, Objects};
 use crate::{clock, recording, sys};
 use chase_logic::kinds::Kind;
 
-/// Puts a description into the recording, and gives the place of its record; null if there is no
-/// room.
+/// Writes a description to the recording; returns its record, or null if there is no room.
 pub(crate) fn write_object(contents: &[u8], id: u32) -> *mut ObjectRecord {
     let len = Writer::chunk_len(contents.len());
     let Some(chunk) = recording::chunk(ChunkKind::Object, id, len) else { return ptr::null_mut() };
@@ -22,18 +21,18 @@ pub(crate) fn write_object(contents: &[u8], id: u32) -> *mut ObjectRecord {
     chunk.contents().cast()
 }
 
-/// What is done to one GOT entry.
+/// The patch of a GOT entry.
 #[derive(Clone, Copy)]
 pub(super) struct Patch {
     pub(super) got: usize,
     pub(super) real: usize,
     pub(super) kind: Kind,
     pub(super) name: &'static [u8],
-    /// All of its calls are kept as events.
+    /// Whether each of its calls is an event.
     pub(super) is_chosen: bool,
 }
 
-/// The contents of an object's chunk in the making, with the list of patches behind it.
+/// An object's chunk under construction, with the list of patches behind it.
 pub(super) struct Description {
     pub(super) memory: *mut u8,
     pub(super) slots: *mut SlotRecord,
@@ -45,18 +44,18 @@ pub(super) struct Description {
     pub(super) first_slot: u32,
     pub(super) slot_count: usize,
     pub(super) bias: usize,
-    /// An import that the dynamic linker has not written yet was met.
+    /// Whether there is an import that the dynamic linker has not written yet.
     pub(super) not_ready: bool,
     /// Pages that hold nothing but patches: address and length.
     pub(super) spare: (usize, usize),
 }
 
-/// How large a description may become.
+/// The maximum size of a description.
 pub(super) struct Size {
     segments: usize,
-    /// Relocations that may become slots.
+    /// The number of relocations that may become slots.
     slots: usize,
-    /// Bytes of all strings, each with its NUL.
+    /// The bytes of all strings, each with its NUL.
     strings: usize,
 }
 
@@ -83,7 +82,7 @@ impl Size {
         size
     }
 
-    /// Bytes of memory for it: record, segments, slots, strings, patches.
+    /// Returns the bytes of memory for record, segments, slots, strings and patches.
     pub(super) fn capacity(&self) -> usize {
         let segments = self.segments * size_of::<Segment>();
         let per_slot = size_of::<SlotRecord>() + size_of::<Patch>();
@@ -109,13 +108,13 @@ impl Description {
         }
     }
 
-    /// Whether the description at an address, of some length, names the same slots in the same
-    /// order: it has as many, and the same strings.
+    /// Whether the description at `other` has the same slots in the same order: as many, with the same strings.
     pub(super) fn is_like(&self, (other, _len): (usize, usize)) -> bool {
         if other == 0 {
             return false;
         }
-        // SAFETY: descriptions are kept, and begin with a record, segments and slots.
+        // SAFETY: descriptions are never freed while they are referred to, and begin with a record, segments and
+        // slots.
         unsafe {
             let record = &*(other as *const ObjectRecord);
             if record.slot_count as usize != self.slot_count
@@ -132,7 +131,7 @@ impl Description {
         }
     }
 
-    /// The beginning of one, in as much zeroed memory as `size` says.
+    /// Begins a description, in as much zeroed memory as `size` says.
     pub(super) fn new(
         memory: *mut u8,
         size: &Size,
@@ -170,8 +169,7 @@ impl Description {
                 not_ready: false,
                 spare: (0, 0),
             };
-            // Strings are collected behind the room for all slots, and moved when their number is
-            // known.
+            // Strings are collected behind the room for all slots, and moved once the number of slots is known.
             this.strings = slots.add(size.slots).cast();
             this.string(b"");
             let path_off = this.string(object.path);
@@ -205,7 +203,7 @@ impl Description {
         }
     }
 
-    /// Appends a string and gives its offset; 0, the empty string, if there is no room.
+    /// Appends a string and returns its offset; 0, the empty string, if there is no room.
     fn string(&mut self, bytes: &[u8]) -> u32 {
         if self.strings_len + bytes.len() + 1 > self.strings_capacity
             || bytes.is_empty() && self.strings_len > 0
@@ -246,12 +244,13 @@ impl Description {
         self.slot_count += 1;
     }
 
-    /// Whether the finished description, `len` bytes, says the same as the one at `other`.
+    /// Whether the finished description, of `len` bytes, is the same as the one at `other`, except for the time of
+    /// loading.
     pub(super) fn is_unchanged(&mut self, len: usize, (other, other_len): (usize, usize)) -> bool {
         if other == 0 || len != other_len {
             return false;
         }
-        // SAFETY: descriptions are kept, and begin with a record.
+        // SAFETY: descriptions are never freed while they are referred to, and begin with a record.
         let before = unsafe { (*(other as *const ObjectRecord)).load_ticks };
         let now = core::mem::replace(&mut self.record().load_ticks, before);
         // SAFETY: both are `len` bytes.
@@ -269,9 +268,9 @@ impl Description {
         }
     }
 
-    /// Moves the strings to their place behind the slots, and gives the length of it all.
+    /// Moves the strings to their place behind the slots; returns the length of the description.
     pub(super) fn finish(&mut self) -> usize {
-        // SAFETY: the place is before the one where the strings are now, or the same.
+        // SAFETY: that place is not behind the one where the strings are now.
         unsafe {
             let place = self.slots.add(self.slot_count).cast::<u8>();
             ptr::copy(self.strings, place, self.strings_len);

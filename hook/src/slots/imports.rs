@@ -1,4 +1,4 @@
-//! Which imports of an object are hooked, and which are left alone and why.
+//! Decides which imports of an object are hooked, and why others are not.
 
 use core::ptr;
 
@@ -15,7 +15,7 @@ use crate::resolve::{Wanted, address_of};
 use crate::{stubs, sys};
 use chase_logic::callsites::{ENTRY, Entries};
 use chase_logic::config::Config;
-use chase_logic::kinds::{Kind, kind_of};
+use chase_logic::kinds::{Kind, is_only_called, kind_of};
 
 /// An import that can be hooked.
 pub(super) struct Import {
@@ -26,12 +26,11 @@ pub(super) struct Import {
     pub(super) kind: Kind,
     pub(super) got: usize,
     pub(super) relocation: u16,
-    /// All of its calls are kept as events.
+    /// Whether each of its calls is an event.
     pub(super) is_chosen: bool,
 }
 
-/// What is said of an import: hooked, left alone for a reason to be counted, or none of our
-/// business.
+/// What to do with an import: hook it, skip it for a reason that is counted, or ignore it.
 pub(super) enum Verdict {
     /// The dynamic linker has not written it yet.
     NotReady,
@@ -40,10 +39,9 @@ pub(super) enum Verdict {
     Ignore,
 }
 
-/// Code of which the search does not show in what a start takes.
+/// Up to this size in bytes, searching the code takes a negligible part of a start.
 const LITTLE_CODE: usize = 256 << 10;
-/// In an object with much code, at least one in so many functions must be in an entry that is not a
-/// jump slot.
+/// In an object with more code, at least one in so many functions must be in an entry that is not a jump slot.
 const JUMP_SLOTS_PER_CANDIDATE: usize = 4;
 
 pub(super) fn verdict_on(
@@ -84,16 +82,16 @@ pub(super) fn verdict_on(
         if image.contains(bound) { None } else { objects.at(bound).filter(|id| !is_ours(id)) };
     let global = kind == R_X86_64_GLOB_DAT;
     if global {
-        // Data of another object (or a pointer to it) is none of our business.
+        // Data of another object, or a pointer to data.
         if !is_function_of_another(objects, image, bound) {
             return Verdict::Ignore;
         }
-        if !uses.only_called(got) {
+        if !uses.only_called(got) && !is_only_called(name) {
             return Verdict::Skip(SkipReason::Pointer);
         }
     }
     let mut special = kind_of(name);
-    // Another C library does not tell us of its forks.
+    // The handlers of forks are registered with the main C library only.
     if object.namespace != 0 && matches!(name, b"fork" | b"__fork" | b"__libc_fork") {
         special = Kind::Fork;
     }
@@ -103,9 +101,9 @@ pub(super) fn verdict_on(
     if version.is_some_and(|version| version.name == b"GLIBC_PRIVATE") {
         return Verdict::Skip(SkipReason::Private);
     }
-    // Bound to the object itself, and not just to the entry's own PLT: by RTLD_DEEPBIND, say.
+    // Bound to the object itself, and not just to the entry's own PLT: for example by RTLD_DEEPBIND.
     let (provider, real) = match direct {
-        // The function's address in a position-dependent executable is that of its PLT entry.
+        // In a position-dependent executable, a function's address is that of its PLT entry.
         Some(id) if !(global && is_canonical_plt(objects, id)) => (id, bound),
         _ => {
             let wanted = Wanted::new(name, version);
@@ -127,8 +125,8 @@ pub(super) fn verdict_on(
     if provider == importer && !config.wants_internal(object.name()) {
         return Verdict::Skip(SkipReason::Internal);
     }
-    // Its functions walk the stack from their caller, which reports of errors are to name. (What opens
-    // objects, forbids system calls or ends the process must be known all the same.)
+    // A sanitizer's functions walk the stack from their caller, which error reports are to name. (Functions that load
+    // objects, forbid system calls or end the process must be hooked all the same.)
     let reports_caller = matches!(special, Kind::Ordinary | Kind::Thread | Kind::ThreadC11);
     if reports_caller && objects.get(provider).is_some_and(|provider| provider.is_sanitizer) {
         return Verdict::Skip(SkipReason::Sanitizer);
@@ -159,7 +157,7 @@ fn is_function_of_another(objects: &Objects, image: &Image, bound: usize) -> boo
             .is_some_and(|of| of.image.executes(bound))
 }
 
-/// Whether the entry still holds what is in the file: an address without the bias, or nothing.
+/// Whether the entry still holds what is in the file: an address without the bias, or zero.
 fn is_unrelocated(image: &Image, bound: usize, symbol: &Symbol, kind: u32) -> bool {
     match kind {
         R_X86_64_JUMP_SLOT => bound != 0 && image.bias != 0 && bound < image.end - image.start,
@@ -173,40 +171,40 @@ fn is_canonical_plt(objects: &Objects, id: u32) -> bool {
     })
 }
 
-/// Address of a definition as it stands in the symbol table.
+/// Returns the address of a definition as in the symbol table.
 fn address_of_plain(image: &Image, symbol: &Symbol) -> usize {
     image.bias.wrapping_add(symbol.value as usize)
 }
 
-/// Provider and address of a function that the linker has not bound yet, or not directly.
+/// Returns provider and address of a function that the linker has not bound yet, or not directly.
 fn resolve(
     objects: &Objects,
     importer: u32,
     wanted: &Wanted<'_>,
 ) -> Result<(u32, usize), SkipReason> {
     let found = objects.lookup(importer, wanted).ok_or(SkipReason::Undefined)?;
-    // With RTLD_DEEPBIND, which shows nowhere, the linker would look at home first.
-    if objects.binds_otherwise_at_home(importer, wanted, &found) {
+    // With RTLD_DEEPBIND, which can't be detected, the linker would search the root's dependencies first.
+    if objects.binds_otherwise_in_dependencies(importer, wanted, &found) {
         return Err(SkipReason::Late);
     }
     let provider = objects.get(found.object).ok_or(SkipReason::Undefined)?;
-    // The linker notes such a binding, so that the provider is not unloaded. We can't.
-    if !objects.is_bound_to_stay(importer, found.object) {
+    // The linker records such a binding, so that the provider is not unloaded. We can't.
+    if !objects.stays_loaded_for(importer, found.object) {
         return Err(SkipReason::Late);
     }
     let real = address_of(&provider.image, found.symbol);
     if provider.image.contains(real) {
         return Ok((found.object, real));
     }
-    // The resolver of an IFUNC may give anything.
+    // The resolver of an IFUNC may return any address.
     Ok((objects.at(real).unwrap_or(found.object), real))
 }
 
-/// Uses of the object's `GLOB_DAT` entries that hold functions of others. Where there are none, its
-/// code is not searched: for that of the C library, each process would pay most of what its start
-/// costs. Nor is much code searched of an object that calls most functions through jump slots, since
-/// what it has in other entries are pointers then (`docs/history.md`). To search `libLLVM` took a tenth
-/// of a second, and would read all of a browser from the disk.
+/// Uses of the object's `GLOB_DAT` entries that hold functions of other objects. If there are no such entries, the
+/// code is not searched: searching the C library would take most of the time of each process's start. Large code of
+/// an object that calls most functions through jump slots is not searched either, since its other entries are
+/// pointers then (`docs/history.md`): searching `libLLVM` took a tenth of a second, and searching a browser would
+/// read all of it from the disk.
 pub(super) struct Uses {
     entries: Entries<'static>,
     memory: (usize, usize),

@@ -1,4 +1,4 @@
-//! What GOT entries held before they were patched, for who will leave the process.
+//! Keeps what GOT entries held before they were patched, for processes that chase will leave.
 
 use core::ptr;
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -9,10 +9,10 @@ use crate::abi::STUBS;
 use crate::objects::Object;
 use crate::{stubs, sys};
 
-/// By slot; null where nobody will leave.
+/// By slot; null if chase won't leave the process.
 static ORIGINALS: AtomicUsize = AtomicUsize::new(0);
 
-/// From now on, they are kept. False if there is no memory.
+/// Begins to keep them. Returns false if there is no memory.
 pub(crate) fn keep_originals() -> bool {
     if ORIGINALS.load(Ordering::Relaxed) == 0 {
         let memory = sys::map_anonymous(STUBS * size_of::<AtomicUsize>());
@@ -23,11 +23,11 @@ pub(crate) fn keep_originals() -> bool {
 
 fn of_slot(slot: usize) -> Option<&'static AtomicUsize> {
     let table: *const AtomicUsize = ptr::with_exposed_provenance(ORIGINALS.load(Ordering::Relaxed));
-    // SAFETY: the table has as many places, and stays.
+    // SAFETY: the table has this many entries, and is never freed.
     (!table.is_null() && slot < STUBS).then(|| unsafe { &*table.add(slot) })
 }
 
-/// Notes what the entry of `slot` held.
+/// Stores what the entry of `slot` held.
 pub(super) fn keep(slot: usize, original: usize) {
     if let Some(place) = of_slot(slot)
         && !stubs::is_stub(original)
@@ -36,13 +36,13 @@ pub(super) fn keep(slot: usize, original: usize) {
     }
 }
 
-/// Puts back what the entries of an object held that is loaded. Gives how many. The caller holds the lock.
+/// Restores the GOT entries of a loaded object; returns how many. The caller holds the lock.
 pub(crate) fn restore(object: &Object) -> u64 {
     let (description, _) = object.description;
     if description == 0 {
         return 0;
     }
-    // SAFETY: descriptions are kept, and begin with a record, segments and slots.
+    // SAFETY: descriptions are never freed while they are referred to, and begin with a record, segments and slots.
     let (record, slots) = unsafe {
         let record = &*(description as *const ObjectRecord);
         let slots = description

@@ -1,4 +1,4 @@
-//! New processes and tasks, which the C library does not tell of.
+//! New processes and tasks that the C library doesn't announce.
 
 use chase_format::layout::END_IMMEDIATE;
 
@@ -9,16 +9,16 @@ use crate::thread::{Pending, Thread};
 use crate::thread_life::current_or_adopt;
 use crate::{loading, process, thread};
 
-/// `clone(routine, stack, flags, argument, ...)` is about to be called.
+/// Prepares a call of `clone(routine, stack, flags, argument, ...)`.
 pub(super) fn clone(thread: &Thread, arguments: &mut Arguments) {
     make(thread, arguments.rdx, arguments.r9);
     let shares_memory = arguments.rdx & libc::CLONE_VM as usize != 0;
-    // (The function refuses to do without either.)
+    // (The function refuses a null routine or stack.)
     if shares_memory || arguments.rdi == 0 || arguments.rsi == 0 {
         return;
     }
-    // When the routine returns, the process ends by a system call. So what calls the routine is ours, and knows it
-    // by what is put on the child's stack, as the C library puts there what it has to know.
+    // When the routine returns, the process ends by a system call. So our own function calls the routine, whose
+    // address and argument are put on the child's stack, where the C library puts its own data.
     const ALIGNMENT: usize = 16;
     let place = (arguments.rsi & !(ALIGNMENT - 1)).wrapping_sub(size_of::<Begun>());
     // SAFETY: the function writes to the same stack, further down.
@@ -30,21 +30,21 @@ pub(super) fn clone(thread: &Thread, arguments: &mut Arguments) {
     (arguments.rsi, arguments.rcx) = (place, place);
 }
 
-/// What the child of `clone` is to run: the assembly reads it.
+/// What the child of `clone` runs, as read by the assembly.
 #[repr(C)]
 struct Begun {
     routine: usize,
     argument: usize,
 }
 
-/// The routine of `clone` has returned, in a child with memory of its own.
+/// Handles the return of `clone`'s routine, in a child with memory of its own.
 pub(crate) extern "C" fn clone_returned(status: i32) {
     process::notice_fork();
     process::end(END_IMMEDIATE, status);
 }
 
-/// One of the functions that are exported in the place of the C library's is called, through a pointer or by an
-/// object that is not hooked.
+/// Handles a call of a function that is exported in place of the C library's, through a pointer or by an object that
+/// is not hooked.
 pub(super) fn interposed(function: usize, arguments: &mut Arguments) {
     let target = loading::real(function);
     if let Some(thread) = current_or_adopt()
@@ -55,9 +55,9 @@ pub(super) fn interposed(function: usize, arguments: &mut Arguments) {
     arguments.r11 = target;
 }
 
-/// A new process or thread is about to be made with these `CLONE_*` flags. One with memory of its
-/// own is a fork; one that shares even this thread's data makes the thread unfit for recording. One
-/// that has thread data of its own at `thread_pointer` is not recorded if they are no C library's.
+/// Prepares for a new process or thread with these `CLONE_*` flags. One with memory of its own is a fork. One that
+/// shares even this thread's data makes the thread unfit for recording. One that has thread data of its own at
+/// `thread_pointer` is not recorded if that was not made by the C library.
 pub(super) fn make(thread: &Thread, flags: usize, thread_pointer: usize) {
     let has = |flag: i32| flags & flag as usize != 0;
     let has_own = has(libc::CLONE_SETTLS) && thread_pointer != own_thread_pointer();
@@ -71,8 +71,8 @@ pub(super) fn make(thread: &Thread, flags: usize, thread_pointer: usize) {
     }
 }
 
-/// The thread may fork, in the call that it is about to make.
+/// Notes that the thread may fork in the call that it is about to make.
 pub(super) fn expect_fork(thread: &Thread) {
     thread.defer(Pending { fork: true, ..thread.pending.get() });
-    thread::keep();
+    thread::keep_copy();
 }

@@ -1,12 +1,12 @@
-//! What the dynamic linker passes to constructors.
+//! The arguments that the dynamic linker passes to constructors.
 
 use crate::readable::Reader;
 
-/// More than the kernel takes.
+/// More arguments than the kernel accepts.
 const TOO_MANY: i32 = 1 << 26;
 
-/// Whether these are the arguments of a program, as glibc passes them. Others, like musl, pass none, and
-/// what is in their place may be anything.
+/// Whether these are the arguments of a program, as glibc passes them to constructors. Others, like musl, pass none,
+/// so the values are arbitrary.
 pub(super) fn are_those_of_glibc(
     count: i32,
     arguments: *const usize,
@@ -19,7 +19,7 @@ pub(super) fn are_those_of_glibc(
     if environment != end.wrapping_add(1) {
         return false;
     }
-    // Where the kernel can't be asked what may be read, addresses that fit so well have to do.
+    // If it can't be found out what is readable, matching addresses must suffice.
     let Some(mut reader) = Reader::new() else { return true };
     // The first one may be null, if there is none.
     reader.word(arguments as usize).is_some()

@@ -3,8 +3,8 @@
 use crate::{maps, sys};
 use chase_logic::text::Text;
 
-/// Makes the directory and those above it; whether that worked shows when the file is created. Under
-/// `chroot`, which may be into anything, none is made: the path is meant for the system outside.
+/// Creates the directory and those above it; errors show when the file is created. Under `chroot` none is created:
+/// the path is meant for the system outside.
 pub(super) fn make_directories(directory: &Text<4096>) {
     if !is_root_mounted() {
         return;
@@ -16,8 +16,8 @@ pub(super) fn make_directories(directory: &Text<4096>) {
     }
 }
 
-/// Whether the process's root directory is one that something is mounted on, as it always is but after
-/// `chroot`. False if nobody knows.
+/// Whether something is mounted on the process's root directory, as always except under `chroot`. False if that can't
+/// be found out.
 fn is_root_mounted() -> bool {
     const MOUNT_POINT: usize = 4;
     let mut found = false;

@@ -1,17 +1,17 @@
-//! Which of the programs that a recorded one starts are recorded: `CHASE_FOLLOW`.
+//! Which of the programs that a recorded process starts are recorded: `CHASE_FOLLOW`.
 //!
-//! Nothing is handed on from process to process but the environment, which is the application's. So the rule is
+//! The only thing passed on from process to process is the environment, which is the application's. So the rule is
 //! applied to what the kernel shows of the parent: whether it has this library, or a recording, mapped.
 
 use super::recording_in;
 use crate::{maps, sys};
 use chase_logic::text::{Text, c_bytes, file_name, glob};
 
-/// Longest command line that a pattern is held against; of a longer one, its beginning.
+/// The maximum length of a command line; longer ones are cut before patterns are applied.
 const COMMAND: usize = 4096;
 
-/// Whether this image is recorded: all are (`all`, or nothing), or those whose parent does not have the library (`none`), or
-/// those that an item of the list matches, and all that they start.
+/// Whether this image is recorded. `all` (or nothing): always; `none`: if its parent does not have the library
+/// mapped; a list: if an item matches, or the parent is recorded.
 pub(super) fn is_wanted(
     rule: &[u8],
     executable: &[u8],
@@ -36,9 +36,9 @@ pub(super) fn forks_are_wanted(rule: &[u8]) -> bool {
     rule != b"none"
 }
 
-/// Whether an item of the comma-separated list is a glob for the program: with a space in it for the command line,
-/// with a slash for the executable's path, else for its file name or that of the first or second argument (an
-/// interpreter's script).
+/// Whether an item of the comma-separated list matches the program. Items are globs: with a space, for the command
+/// line; with a slash, for the executable's path; otherwise for its file name, or that of the first or second
+/// argument (an interpreter's script).
 fn is_named(list: &[u8], executable: &[u8], argument_count: i32, arguments: *const usize) -> bool {
     let mut command = Text::<COMMAND>::new();
     let mut names = [file_name(executable), b"", b""];
@@ -61,7 +61,8 @@ fn is_named(list: &[u8], executable: &[u8], argument_count: i32, arguments: *con
     })
 }
 
-/// Whether the parent has a file mapped that `f` says so of, by its path. False if it may not be looked at.
+/// Whether `f` is true of the path of any file that the parent has mapped. False if the parent's mappings can't be
+/// read.
 fn parent_maps(mut f: impl FnMut(&[u8]) -> bool) -> bool {
     let (parent, ..) = sys::family();
     let mut file = Text::<32>::new();
@@ -74,7 +75,7 @@ fn parent_maps(mut f: impl FnMut(&[u8]) -> bool) -> bool {
     found
 }
 
-/// Path of this library, as the kernel knows it.
+/// Returns the path of this library as the kernel knows it.
 fn own_path() -> Text<4096> {
     let here = own_path as *const () as usize;
     let mut path = Text::new();

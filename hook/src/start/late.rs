@@ -8,6 +8,10 @@
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
+use chase_format::attachment::{
+    Attachment, DONE, MAGIC, MAY_BE_LEFT, Order, PRELOADED, REFUSED, VERSION,
+};
+
 use super::begin_late;
 use super::leaving::{self, dismiss, dismiss_lingering};
 use crate::abi::{IS_LATE, ThreadHead};
@@ -19,45 +23,22 @@ use crate::thread::{self, Thread};
 use chase_logic::config::Config;
 use chase_logic::text::Text;
 
-/// By which the launcher knows that what it found in a process is this.
-const MAGIC: u64 = u64::from_le_bytes(*b"CHASEATT");
-const VERSION: u32 = 1;
-/// [`Attachment::mode`]: the library was preloaded, and starts by itself.
-const PRELOADED: u32 = 0;
-
-/// [`Order::result`].
-const DONE: u64 = 1;
-const REFUSED: u64 = 2;
-
 /// Most settings.
 const SETTINGS: usize = 32;
 
-/// What the launcher finds of the library in a file and in a process. The launcher has the same structure
-/// (`attach/library.rs`).
-#[repr(C)]
-struct Attachment {
-    magic: u64,
-    version: u32,
-    /// [`PRELOADED`], or another number, which the launcher has put there.
-    mode: AtomicU32,
-    attach: unsafe extern "C" fn(*mut Order),
-    detach: unsafe extern "C" fn(*mut Order),
-    /// What the words of a thread are that is not recorded: its countdowns, its `Thread`.
-    no_counts: *const c_void,
-    no_thread: *const c_void,
-    /// Where the words are, from the thread pointer.
-    words: AtomicUsize,
-    /// Whether the process is recorded now.
-    is_recording: AtomicU32,
-}
+type Function = unsafe extern "C" fn(*mut Order);
+
+/// What the launcher finds of the library in a file and in a process.
+#[repr(transparent)]
+struct Own(Attachment<Function, *const c_void, AtomicU32, AtomicUsize>);
 
 // SAFETY: what the pointers lead to is never written through them, and the rest is atomic.
-unsafe impl Sync for Attachment {}
+unsafe impl Sync for Own {}
 
 #[used]
 #[unsafe(export_name = "chase_attachment")]
 #[unsafe(link_section = ".data")]
-static ATTACHMENT: Attachment = Attachment {
+static ATTACHMENT: Own = Own(Attachment {
     magic: MAGIC,
     version: VERSION,
     mode: AtomicU32::new(PRELOADED),
@@ -67,41 +48,31 @@ static ATTACHMENT: Attachment = Attachment {
     no_thread: (&raw const thread::NO_THREAD).cast(),
     words: AtomicUsize::new(0),
     is_recording: AtomicU32::new(0),
-};
+});
 
-/// What the launcher asks for, in memory of its own in this process.
-#[repr(C)]
-struct Order {
-    /// What came of it: 0, [`DONE`], [`REFUSED`].
-    result: u64,
-    /// Of a refusal: `errno`, or 0. Of `detach`, the launcher writes 1 when it lets the threads go before that is done.
-    errno: u64,
-    /// And why.
-    reason: [u8; 112],
-    /// How many words follow: of `attach`, the bytes of settings, each `NAME=value` with its NUL; of `detach`, the
-    /// addresses of the `Thread`s of all threads.
-    len: u64,
-}
-
-impl Order {
-    fn refuse(&mut self, doing: &str, errno: i32) {
-        for (to, from) in self.reason.iter_mut().zip(doing.bytes()) {
-            *to = from;
-        }
-        self.errno = errno as u64;
-        self.result = REFUSED;
+fn refuse(order: &mut Order, doing: &str, errno: i32) {
+    for (to, from) in order.reason.iter_mut().zip(doing.bytes()) {
+        *to = from;
     }
+    order.errno = errno as u64;
+    order.result = REFUSED;
 }
 
 /// Whether the library is to wait until it is told to begin. Called by its constructor.
 pub(super) fn is_to_wait() -> bool {
-    if ATTACHMENT.mode.load(Ordering::Relaxed) == PRELOADED {
-        ATTACHMENT.is_recording.store(1, Ordering::Relaxed);
+    if ATTACHMENT.0.mode.load(Ordering::Relaxed) == PRELOADED {
+        ATTACHMENT.0.words.store(words_offset() as usize, Ordering::Relaxed);
+        ATTACHMENT.0.is_recording.store(1, Ordering::Relaxed);
         return false;
     }
     IS_LATE.store(true, Ordering::Relaxed);
-    ATTACHMENT.words.store(words_offset() as usize, Ordering::Relaxed);
+    ATTACHMENT.0.words.store(words_offset() as usize, Ordering::Relaxed);
     true
+}
+
+/// The library was preloaded, and will be left before the process ends.
+pub(super) fn may_be_left() {
+    ATTACHMENT.0.mode.store(MAY_BE_LEFT, Ordering::Relaxed);
 }
 
 /// Begins to record the process.
@@ -113,8 +84,11 @@ unsafe extern "C" fn attach(order: *mut Order) {
     // SAFETY: the caller vouches for it.
     let order = unsafe { &mut *order };
     if words_offset() == 0 {
-        return order
-            .refuse("the dynamic linker has no room for it in the threads' own storage", 0);
+        return refuse(
+            order,
+            "the dynamic linker has no room for it in the threads' own storage",
+            0,
+        );
     }
     let settings = (&raw const *order).wrapping_add(1).cast::<u8>();
     // SAFETY: the caller vouches for as many bytes behind the order.
@@ -130,10 +104,10 @@ unsafe extern "C" fn attach(order: *mut Order) {
     let config = unsafe { Config::read(variables.as_ptr()) };
     match begin_late(config, Auxiliary::read(), settings) {
         Ok(()) => {
-            ATTACHMENT.is_recording.store(1, Ordering::Relaxed);
+            ATTACHMENT.0.is_recording.store(1, Ordering::Relaxed);
             order.result = DONE;
         }
-        Err(Refused { doing, errno }) => order.refuse(doing, errno),
+        Err(Refused { doing, errno }) => refuse(order, doing, errno),
     }
 }
 
@@ -163,7 +137,7 @@ unsafe extern "C" fn detach(order: *mut Order) {
         }
     }
     recording::close();
-    ATTACHMENT.is_recording.store(0, Ordering::Relaxed);
+    ATTACHMENT.0.is_recording.store(0, Ordering::Relaxed);
     // For whoever wants to know: how many entries were restored, and how many threads are inside a call that will
     // return through a pad.
     let mut text = Text::<112>::new();

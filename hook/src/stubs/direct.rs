@@ -1,10 +1,9 @@
-//! Stubs that jump straight to the real function.
+//! Makes stubs jump straight to the real function.
 //!
-//! To a processor the jump through the table of targets is as much work as the rest of a stub. But targets are
-//! known only once the program runs, and code is never writable. So stubs are copied to other memory, and
-//! changed there; that is made executable, and takes the place of the library's pages, in one step: a thread
-//! finds a stub either as it was or as it is to be. Where that is forbidden, or the function is too far away, the
-//! stub stays as it is.
+//! For the processor, a jump through the table of targets is as much work as the rest of a stub. But targets are only
+//! known once the program runs, and code is never writable. So stubs are copied to other memory and changed there;
+//! the copy is made executable, and replaces the library's pages in one step: a thread sees either the old stub or
+//! the new one. Where this is forbidden, or the function is too far away, the stub stays as it is.
 
 use core::ops::Range;
 use core::ptr;
@@ -16,19 +15,19 @@ use crate::abi::{NEAR, STUB, STUBS, TARGETS};
 use crate::arch::words_are_near;
 use crate::sys;
 
-/// The jump that ends a stub: through the table, or direct and followed by what is never run. Behind the code are
-/// 32 bits of distance, from the jump's own end.
+/// The jump at the end of a stub: either through the table, or direct and followed by a byte that never runs. The
+/// code is followed by a distance of 32 bits, relative to the end of the jump.
 type Jump = [u8; 6];
 const INDIRECT: [u8; 2] = [0xff, 0x25];
 const DIRECT: u8 = 0xe9;
 const DIRECT_LEN: usize = 5;
 const NEVER_RUN: u8 = 0xcc;
-/// Where it is: in the stubs of the first slots, and in others (`stubs.S`).
+/// Offset of the jump in the stubs of the first slots, and in others (`stubs.S`).
 const NEAR_JUMP: usize = 15;
 const FAR_JUMP: usize = 23;
 
-/// Makes the jumps of these stubs direct, where that can be. Called while there is one thread, or by who holds the
-/// lock of what is loaded.
+/// Makes the jumps of these stubs direct, where possible. Called while there is only one thread, or with the lock of
+/// what is loaded held.
 pub(crate) fn make_direct(slots: Range<usize>) {
     if !words_are_near() || sys::is_confined() {
         return;
@@ -49,7 +48,7 @@ pub(crate) fn make_direct(slots: Range<usize>) {
     if copy.is_null() {
         return;
     }
-    // SAFETY: the table of stubs begins and ends with a page; the memory is ours, and as long.
+    // SAFETY: the table of stubs begins and ends at page boundaries; the memory is ours, and of the same length.
     unsafe {
         ptr::copy_nonoverlapping(ptr::with_exposed_provenance(start), copy, len);
         for (at, wanted) in changes() {
@@ -64,30 +63,30 @@ pub(crate) fn make_direct(slots: Range<usize>) {
     }
 }
 
-/// Whether the stub of `slot` leads to `target`, if the table says so.
+/// Whether the stub of `slot` jumps to `target`, provided that the table has that target.
 pub(super) fn leads_to(slot: usize, target: usize) -> bool {
     slot >= STUBS || destination(jump_of(slot)).is_none_or(|destination| destination == target)
 }
 
-/// Address of a stub's jump.
+/// Returns the address of a stub's jump.
 fn jump_of(slot: usize) -> usize {
     let place = if slot < NEAR { NEAR_JUMP } else { FAR_JUMP };
     &raw const chase_stubs as usize + slot * STUB + place
 }
 
 fn read(at: usize) -> Jump {
-    // SAFETY: there is a stub's jump.
+    // SAFETY: a stub's jump is at this address.
     unsafe { ptr::with_exposed_provenance::<Jump>(at).read_unaligned() }
 }
 
-/// Where the jump at `at` leads, unless that is in the table.
+/// Returns the target of the jump at `at`; `None` if it jumps through the table.
 fn destination(at: usize) -> Option<usize> {
     let [code, a, b, c, d, _] = read(at);
     let distance = i32::from_le_bytes([a, b, c, d]) as isize;
     (code == DIRECT).then(|| (at + DIRECT_LEN).wrapping_add_signed(distance))
 }
 
-/// The jump that a stub should have; `None` if it leads nowhere yet.
+/// Returns the jump that a stub should have; `None` if it has no target yet.
 fn wanted(slot: usize) -> Option<Jump> {
     let target = Some(target(slot)).filter(|&target| target != 0)?;
     let at = jump_of(slot);

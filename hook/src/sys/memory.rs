@@ -1,14 +1,14 @@
-//! What is mapped.
+//! System calls for memory.
 
 use super::{Errno, call3, check, system_call};
 
-/// Private anonymous memory, zeroed; null if there is none.
+/// Maps private anonymous memory, zeroed; returns null if there is none.
 pub(crate) fn map_anonymous(len: usize) -> *mut u8 {
     map_private(len, 0)
 }
 
-/// Private anonymous memory of which most is about to be used, zeroed; null if there is none: the pages come all at once, which takes
-/// less than one fault for each.
+/// Maps private anonymous memory of which most will be used, zeroed; returns null if there is none. Populating it at
+/// once is faster than one fault per page.
 pub(crate) fn map_populated(len: usize) -> *mut u8 {
     map_private(len, libc::MAP_POPULATE)
 }
@@ -20,9 +20,9 @@ fn map_private(len: usize, more: i32) -> *mut u8 {
     check(result).map_or(core::ptr::null_mut(), |address| address as *mut u8)
 }
 
-/// Memory of a shared mapping, zeroed, whose pages come all at once; null if there is none. It is accounted for where it
-/// is made, and not with the mapping: so a move of that needs no more memory, and can't fail for want of it when what
-/// was in the other place is gone already.
+/// Maps shared memory, zeroed and populated; returns null if there is none. Unlike private memory, it is accounted
+/// for where it is created, not with the mapping. So moving the mapping needs no more memory, and can't fail for lack
+/// of it after the mapping in the other place was removed.
 pub(crate) fn map_movable(len: usize) -> *mut u8 {
     let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
     let flags = (libc::MAP_SHARED | libc::MAP_ANONYMOUS | libc::MAP_POPULATE) as usize;
@@ -30,14 +30,14 @@ pub(crate) fn map_movable(len: usize) -> *mut u8 {
     check(result).map_or(core::ptr::null_mut(), |address| address as *mut u8)
 }
 
-/// Maps what nobody may touch.
+/// Maps inaccessible memory.
 pub(crate) fn map_nothing(len: usize) -> Result<*mut u8, Errno> {
     let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE) as usize;
     let arguments = [0, len, libc::PROT_NONE as usize, flags, usize::MAX, 0];
     check(system_call(libc::SYS_mmap as usize, arguments)).map(|address| address as *mut u8)
 }
 
-/// Replaces what is mapped at `address` by private anonymous memory, zeroed.
+/// Replaces the mapping at `address` by private anonymous memory, zeroed.
 pub(crate) fn map_anonymous_at(address: *mut u8, len: usize) {
     let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
     let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED;
@@ -45,7 +45,7 @@ pub(crate) fn map_anonymous_at(address: *mut u8, len: usize) {
     system_call(libc::SYS_mmap as usize, arguments);
 }
 
-/// Maps a file, shared and writable: at `place` if that is free, or elsewhere.
+/// Maps a file, shared and writable: at `place` if that is free, otherwise elsewhere.
 pub(crate) fn map_file(place: *mut u8, fd: i32, len: usize) -> Result<*mut u8, Errno> {
     let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
     let flags = (libc::MAP_SHARED | libc::MAP_NORESERVE) as usize;
@@ -53,19 +53,19 @@ pub(crate) fn map_file(place: *mut u8, fd: i32, len: usize) -> Result<*mut u8, E
     check(system_call(libc::SYS_mmap as usize, arguments)).map(|address| address as *mut u8)
 }
 
-/// Makes a mapping longer where it is.
+/// Extends a mapping in place.
 pub(crate) fn extend_mapping(address: *mut u8, len: usize, new_len: usize) -> Result<(), Errno> {
     check(call3(libc::SYS_mremap, address as usize, len, new_len)).map(drop)
 }
 
-/// Moves a mapping of [`map_movable`] to `to`, in the place of what is mapped there.
+/// Moves a mapping of [`map_movable`] to `to`, replacing what is mapped there.
 pub(crate) fn move_mapping(address: *mut u8, len: usize, to: usize) -> Result<(), Errno> {
     let flags = (libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED) as usize;
     let arguments = [address as usize, len, len, flags, to, 0];
     check(system_call(libc::SYS_mremap as usize, arguments)).map(drop)
 }
 
-/// Takes a mapping away.
+/// Unmaps memory.
 pub(crate) fn unmap(address: *mut u8, len: usize) {
     call3(libc::SYS_munmap, address as usize, len, 0);
 }
@@ -75,7 +75,7 @@ pub(crate) fn protect(address: usize, len: usize, protection: i32) -> Result<(),
     check(call3(libc::SYS_mprotect, address, len, protection as usize)).map(drop)
 }
 
-/// `madvise`.
+/// Calls `madvise`.
 pub(crate) fn advise(address: *mut u8, len: usize, advice: i32) -> Result<(), Errno> {
     check(call3(libc::SYS_madvise, address as usize, len, advice as usize)).map(drop)
 }
@@ -87,15 +87,15 @@ pub(crate) fn is_mapped(address: usize) -> bool {
     check(call3(libc::SYS_mincore, page, 1, &raw mut resident as usize)).is_ok()
 }
 
-/// Whether the eight bytes at `address` can be read. The kernel copies a signal mask from there
-/// before it finds that it is not told what to do with it.
+/// Whether the eight bytes at `address` can be read. The kernel copies a signal mask from there before it rejects the
+/// request.
 pub(crate) fn can_read(address: usize) -> bool {
     const NONSENSE: usize = 1 << 20;
     let arguments = [NONSENSE, address, 0, size_of::<u64>(), 0, 0];
     check(system_call(libc::SYS_rt_sigprocmask as usize, arguments)) == Err(libc::EINVAL)
 }
 
-/// The word at `address`, copied by the kernel, if it can be read.
+/// Returns the word at `address`, copied by the kernel; `None` if it can't be read.
 pub(crate) fn copy_word(address: usize) -> Option<usize> {
     let mut word = 0usize;
     let to = [&raw mut word as usize, size_of::<usize>()];
@@ -106,8 +106,8 @@ pub(crate) fn copy_word(address: usize) -> Option<usize> {
     (copied == Ok(size_of::<usize>())).then_some(word)
 }
 
-/// Whether the eight bytes at `address` can be written. That puts something else there: the kernel
-/// copies this thread's signal mask to it.
+/// Whether the eight bytes at `address` can be written. Overwrites them: the kernel copies this thread's signal mask
+/// there.
 pub(crate) fn can_overwrite(address: usize) -> bool {
     let arguments = [0, 0, address, size_of::<u64>(), 0, 0];
     check(system_call(libc::SYS_rt_sigprocmask as usize, arguments)).is_ok()

@@ -1,10 +1,11 @@
-//! Single calls, kept with their times: those that took long, by default.
+//! Events: single calls, recorded with their times; by default those that took long.
 //!
-//! A thread has chunks of events in the recording, each as large as those before together. Once there is no room for another,
-//! it begins again with the first, unless the first events are to be kept. Whoever is to be kept is known at the end of a call that
-//! took long, which leaves the fast half of the call path anyway.
+//! A thread has chunks of events in the recording, each as large as all earlier ones together. When there is no room
+//! for another, it starts again with the first chunk, unless the first events are to be kept. Whether a call becomes
+//! an event is decided at its end; long calls leave the fast half of the call path anyway.
 
 use core::cell::Cell;
+use core::mem::offset_of;
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, compiler_fence};
 
@@ -13,7 +14,8 @@ use chase_format::layout::{
 };
 use chase_format::writer::records_per_chunk;
 
-use super::long_calls::set_event_limit;
+use super::event_rooms::{self, CHUNKS};
+use super::long_calls::{make_all_events, set_event_limit};
 use super::{Thread, are_several};
 use crate::abi::SHORT_LIMIT;
 use crate::arch::{OwnCounter, add_to_own};
@@ -23,53 +25,55 @@ use crate::signals::SignalsBlocked;
 use crate::traits::{CHOSEN, has};
 use crate::{clock, recording};
 
-/// Chunks of a thread: each is twice as large as the one before.
-const CHUNKS: usize = 14;
-
-/// How long a call takes at least that is kept, in ns; never, if none are.
+/// The minimum duration of calls that are recorded, in ns; the maximum if none are.
 static LIMIT_NS: AtomicU64 = AtomicU64::new(u64::MAX);
-/// The same in ticks: at first too few.
+/// The same in ticks; too low until the clock's rate is known.
 static LIMIT_TICKS: AtomicU64 = AtomicU64::new(u64::MAX);
-/// Whether the ticks are as precise as they get.
+/// Whether the limit in ticks is as precise as it gets.
 static RATE_IS_KNOWN: AtomicBool = AtomicBool::new(false);
 static KEEPS_FIRST: AtomicBool = AtomicBool::new(false);
-/// Whether calls of some functions are all kept.
+/// Whether there are functions of which all calls are recorded.
 static HAS_CHOSEN: AtomicBool = AtomicBool::new(false);
-/// Bytes for events of all threads, and what is left of them.
+/// Size in bytes of all threads' events, and how much of it is not used yet.
 static BYTES: AtomicU64 = AtomicU64::new(0);
-static LEFT: AtomicU64 = AtomicU64::new(0);
+static REMAINING: AtomicU64 = AtomicU64::new(0);
 
-/// Which events are wanted of the process.
+/// Which events to record.
 pub(crate) struct Wanted {
-    /// Calls that take less are not kept.
+    /// Shorter calls are not recorded.
     pub(crate) limit_ns: u64,
     pub(crate) bytes: u64,
     pub(crate) keeps_first: bool,
     pub(crate) has_chosen: bool,
 }
 
-/// From now on, events are kept. Called while there is one thread.
+/// Begins to record events. Called while there is only one thread.
 pub(crate) fn want(wanted: &Wanted) {
     KEEPS_FIRST.store(wanted.keeps_first, Ordering::Relaxed);
     HAS_CHOSEN.store(wanted.has_chosen, Ordering::Relaxed);
     BYTES.store(wanted.bytes, Ordering::Relaxed);
     LIMIT_NS.store(wanted.limit_ns, Ordering::Relaxed);
-    // No counter is slower than a tick in a nanosecond.
+    // No counter has less than one tick per ns.
     LIMIT_TICKS.store(wanted.limit_ns, Ordering::Relaxed);
     RATE_IS_KNOWN.store(!clock::is_time_stamp(), Ordering::Relaxed);
     if wanted.has_chosen || wanted.limit_ns == 0 {
         SHORT_LIMIT.store(0, Ordering::Relaxed);
     }
-    choose_limit();
+    if wanted.limit_ns == 0 && !wanted.has_chosen {
+        make_all_events();
+    } else {
+        choose_limit();
+    }
     renew();
 }
 
-/// A new recording has room for as many events as the one before.
+/// Resets the room for events, for a new recording.
 pub(crate) fn renew() {
-    LEFT.store(BYTES.load(Ordering::Relaxed), Ordering::Relaxed);
+    event_rooms::renew();
+    REMAINING.store(BYTES.load(Ordering::Relaxed), Ordering::Relaxed);
 }
 
-/// Calls that may become events are to be reported by the call path.
+/// Makes the call path report the calls that may become events.
 fn choose_limit() {
     set_event_limit(match HAS_CHOSEN.load(Ordering::Relaxed) {
         true => 0,
@@ -87,26 +91,27 @@ fn learn_rate() {
     }
 }
 
-/// So many bytes are taken from those that are left: of what one thread adds to others, no more than half.
+/// Takes room for a chunk; returns false if there is not enough. All further chunks of a thread can only use half of
+/// what is left.
 fn take_room(bytes: u64, is_first: bool) -> bool {
     let needed = if is_first { bytes } else { bytes * 2 };
     let take = |left: u64| if needed <= left { left.checked_sub(bytes) } else { None };
-    LEFT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
+    REMAINING.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
 }
 
-/// Where a thread's events are.
-pub(super) struct Events {
+/// The events of a thread.
+pub(crate) struct Events {
     chunks: [Cell<*mut EventsHead>; CHUNKS],
-    /// How many chunks there are, and which of them is being filled.
+    /// How many chunks there are, and which is being filled.
     used: Cell<usize>,
     current: Cell<usize>,
-    /// The one that is being filled, as many events as it holds, and the place of the next one.
+    /// The chunk that is being filled, its capacity, and the index of its next event.
     head: Cell<*mut EventsHead>,
     capacity: Cell<usize>,
     next: AtomicUsize,
-    /// How many there were.
+    /// The number of events so far.
     count: AtomicUsize,
-    /// There is no room for more chunks.
+    /// Whether there is no room for more chunks.
     is_full: Cell<bool>,
 }
 
@@ -124,6 +129,12 @@ impl Events {
         }
     }
 
+    /// Where the call path finds what it needs to write an event.
+    pub(crate) const HEAD: usize = offset_of!(Self, head);
+    pub(crate) const CAPACITY: usize = offset_of!(Self, capacity);
+    pub(crate) const NEXT: usize = offset_of!(Self, next);
+    pub(crate) const COUNT: usize = offset_of!(Self, count);
+
     fn enter(&self, number: usize) {
         self.current.set(number);
         self.head.set(self.chunks.get(number).map_or(ptr::null_mut(), Cell::get));
@@ -132,12 +143,12 @@ impl Events {
 }
 
 fn capacity(number: usize) -> usize {
-    // What is in front of the records is as long as one.
+    // The header before the records has the size of one.
     records_per_chunk(PAGE << number, size_of::<EventRecord>()) - 1
 }
 
 impl Thread {
-    /// The thread, with a new record, has no events.
+    /// Resets the events of the thread, which has a new record.
     pub(super) fn begin_events(&self) {
         let own = &self.events;
         own.chunks.iter().for_each(|chunk| chunk.set(ptr::null_mut()));
@@ -147,16 +158,17 @@ impl Thread {
         own.next.store(0, Ordering::Relaxed);
         own.count.store(0, Ordering::Relaxed);
         own.is_full.set(false);
-        // Threads of a crowd would hold each other up, if each made room in the middle of its work. Half of the room is for
-        // those that turn out to need it.
+        // The first chunk is made in advance, since many threads would delay each other if each made room in the
+        // middle of its work. Half of the room is kept for threads that turn out to need it.
         let is_kept = LIMIT_NS.load(Ordering::Relaxed) != u64::MAX;
-        let is_plenty = LEFT.load(Ordering::Relaxed) > BYTES.load(Ordering::Relaxed) / 2;
+        let is_plenty = REMAINING.load(Ordering::Relaxed) > BYTES.load(Ordering::Relaxed) / 2;
         if is_kept && is_plenty && are_several() {
             self.next_chunk();
         }
     }
 
-    /// A call of `node` that took long has ended: it is an event, if it is to be kept. Says whether room was made for it.
+    /// Handles the end of a long call of `node`: records it as an event if it is to be recorded. Returns whether room
+    /// had to be made.
     pub(crate) fn note_call(&self, node: *mut Node, start_ticks: u64, ticks: u64) -> bool {
         if LIMIT_NS.load(Ordering::Relaxed) == u64::MAX {
             return false;
@@ -176,7 +188,7 @@ impl Thread {
         false
     }
 
-    /// The application marks this moment: `of` as in [`EventRecord`].
+    /// Records a mark of the application: `of` as in [`EventRecord`].
     pub(crate) fn note_mark(&self, of: u32) {
         if LIMIT_NS.load(Ordering::Relaxed) != u64::MAX {
             let start_ticks = clock::now();
@@ -189,11 +201,12 @@ impl Thread {
         }
     }
 
+    /// (The call path does the same where all calls are events: `.Lmore` in `call.S`.)
     fn add_event(&self, event: EventRecord) {
         let own = &self.events;
         let head = own.head.get();
         let at = add_to_own(&own.next, 1);
-        // A handler in between may have gone on to another chunk.
+        // A handler in between may have continued with another chunk.
         if at < own.capacity.get() && ptr::eq(own.head.get(), head) {
             // SAFETY: the chunk has so many places.
             unsafe { self.write(head, at, event) };
@@ -215,25 +228,32 @@ impl Thread {
             at = 0;
         }
         own.next.store(at + 1, Ordering::Relaxed);
-        // SAFETY: the chunk has so many places.
+        // SAFETY: the chunk has that many places.
         unsafe { self.write(own.head.get(), at, event) };
     }
 
-    /// Goes on in another chunk: a new one, or the one with the oldest events.
+    /// The thread, which this is, has ended: others may have its room. Signals are blocked.
+    pub(crate) fn leave_events(&self) {
+        let own = &self.events;
+        let used = own.used.replace(0);
+        own.enter(CHUNKS);
+        own.capacity.set(0);
+        if used > 0 {
+            let chunks = own.chunks.iter().take(used).map(Cell::get);
+            // SAFETY: they are this thread's, which writes no more events.
+            unsafe { event_rooms::leave(chunks, own.count.load(Ordering::Relaxed) as u64) };
+        }
+    }
+
+    /// Continues in another chunk: a new one, or the one with the oldest events. Returns false if there is none.
     fn next_chunk(&self) -> bool {
         let own = &self.events;
         let used = own.used.get();
-        if let Some(place) = own.chunks.get(used).filter(|_| !own.is_full.get()) {
-            let bytes = PAGE << used;
-            let has_room = take_room(bytes as u64, used == 0);
-            let chunk = if has_room {
-                recording::chunk(ChunkKind::Events, self.index(), bytes)
-            } else {
-                None
-            };
-            if let Some(chunk) = chunk {
-                chunk.commit(capacity(used));
-                place.set(chunk.contents().cast());
+        // Rooms of threads that end later are there later.
+        let may_find = !own.is_full.get() || used == 0 && event_rooms::are_any();
+        if let Some(place) = own.chunks.get(used).filter(|_| may_find) {
+            if let Some(chunk) = self.find_room(used) {
+                place.set(chunk);
                 own.used.set(used + 1);
                 own.enter(used);
                 return true;
@@ -247,18 +267,32 @@ impl Thread {
         true
     }
 
+    /// A chunk for this thread: a new one, or one of a thread that has ended, whose events are to be kept rather if they are the first.
+    fn find_room(&self, number: usize) -> Option<*mut EventsHead> {
+        let bytes = PAGE << number;
+        if take_room(bytes as u64, number == 0)
+            && let Some(chunk) = recording::chunk(ChunkKind::Events, self.index(), bytes)
+        {
+            chunk.commit(capacity(number));
+            return Some(chunk.contents().cast());
+        }
+        let may_take = !KEEPS_FIRST.load(Ordering::Relaxed) && event_rooms::are_any();
+        if may_take { event_rooms::take(number, self.index()) } else { None }
+    }
+
     fn lose_event(&self) {
         match self.events.chunks.first().map(Cell::get).filter(|chunk| !chunk.is_null()) {
-            // SAFETY: it is in the mapping, and this thread's.
+            // SAFETY: the chunk is in the mapping, and this thread's.
             Some(first) => unsafe { OwnCounter::at(&raw mut (*first).lost) }.add(1),
             None => recording::unseen(Lost::Event),
         }
     }
 
-    /// Writes an event where another may be: it is told from what is half written by its number, which is stored last.
+    /// Writes an event, perhaps over another one. The number, which is stored last, distinguishes complete events
+    /// from those that are half written.
     ///
     /// # Safety
-    /// The chunk has a place `at`.
+    /// `at` is a place in the chunk.
     unsafe fn write(&self, head: *mut EventsHead, at: usize, event: EventRecord) {
         let number = add_to_own(&self.events.count, 1) as u64 + 1;
         let event = EventRecord { number, ..event };

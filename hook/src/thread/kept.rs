@@ -1,9 +1,9 @@
-//! How a fork's child comes by its [`Thread`].
+//! How a fork's child gets its [`Thread`].
 //!
-//! A program can fork without telling anybody: by a system call of its own, or by a function that it has the
-//! address of. So threads are in memory that the kernel zeroes in a fork's child. There the call path finds a
-//! thread without room for frames, and takes the slow path, which finds out. (What is only counted goes on until
-//! a countdown is at its end. Nothing else of the parent's is changed before that.)
+//! A program can fork unnoticed: by a system call of its own, or by a function whose address it has. So threads are
+//! in memory that the kernel zeroes in a fork's child. There, the call path finds a thread without room for frames,
+//! and takes the slow path, which detects the fork. (Calls that are only counted go on until a countdown ends.
+//! Nothing else of the parent's is changed before that.)
 //!
 //! What the child needs of its thread is kept beside the thread's countdowns.
 
@@ -12,19 +12,19 @@ use core::mem::MaybeUninit;
 use core::ptr;
 use core::sync::atomic::Ordering;
 
-use super::{Thread, current, have_none};
+use super::{Thread, clear_current, current};
 use crate::abi::Segment;
 use crate::arch::current_counts;
 use crate::counts::{Counts, KEPT, no_counts};
 use crate::segments::{lowest_segment, top_of};
 use crate::stack::Stack;
 
-/// What is kept of a thread. All-zero is a valid one, of no thread.
+/// What is kept of a thread. All zeros is a valid value, for no thread.
 #[repr(C)]
 struct Kept {
     stack: Cell<Stack>,
     lowest: Cell<*mut Segment>,
-    /// The whole of it, before a fork that was seen coming.
+    /// A copy of the [`Thread`] itself, made before a fork that was announced.
     has_copy: Cell<bool>,
     copy: UnsafeCell<MaybeUninit<Thread>>,
 }
@@ -32,38 +32,38 @@ struct Kept {
 const _: () = assert!(size_of::<Kept>() <= KEPT && align_of::<Kept>() <= 64);
 
 impl Kept {
-    /// Of the thread that has these countdowns.
+    /// Returns what is kept of the thread that has these countdowns.
     fn beside(counts: &Counts) -> &Self {
-        // SAFETY: the place is large enough, aligned, and zero at first.
+        // SAFETY: the area is large enough, aligned, and zero at first.
         unsafe { &*counts.kept.get().cast() }
     }
 
     fn set_copy(&self, of: Option<&Thread>) {
         self.has_copy.set(false);
         if let Some(thread) = of {
-            // SAFETY: the place is as large, and only this thread uses it.
+            // SAFETY: the area is large enough, and only this thread uses it.
             unsafe { ptr::copy_nonoverlapping(thread, self.copy.get().cast(), 1) };
             self.has_copy.set(true);
         }
     }
 }
 
-/// The countdowns that the call path uses; `None` if they are nobody's.
+/// Returns the countdowns that the call path uses; `None` if they are the shared ones.
 fn own_counts() -> Option<&'static Counts> {
     let counts = current_counts();
-    // SAFETY: others are this thread's, mapped for good, and begin with the countdowns.
+    // SAFETY: others are this thread's, never unmapped, and begin with the countdowns.
     (!counts.is_null() && !ptr::eq(counts, no_counts())).then(|| unsafe { &*counts.cast() })
 }
 
-/// What this thread may have called, and only counted, since a fork that nobody saw coming: before others, all was
-/// credited or is the parent's.
+/// Returns an upper bound of the calls that this thread has only counted since an unannounced fork. Earlier ones were
+/// credited, or are the parent's.
 pub(crate) fn uncredited() -> u64 {
     let counts = current().and_then(|thread| thread.counts.get());
     counts.filter(|counts| !Kept::beside(counts).has_copy.get()).map_or(0, Counts::uncredited)
 }
 
-/// The calling thread may fork now.
-pub(crate) fn keep() {
+/// Keeps a copy of the calling thread, which may fork now.
+pub(crate) fn keep_copy() {
     if let Some(thread) = current()
         && let Some(counts) = thread.counts.get()
     {
@@ -71,24 +71,24 @@ pub(crate) fn keep() {
     }
 }
 
-/// It has not, or this is the parent.
-pub(crate) fn keep_no_more() {
+/// Discards that copy: the thread has not forked, or this is the parent.
+pub(crate) fn discard_copy() {
     if let Some(counts) = current().and_then(|thread| thread.counts.get()) {
         Kept::beside(counts).set_copy(None);
     }
 }
 
-/// In a fork's child: makes this thread's [`Thread`] what it was, as far as that is known. Signals are blocked.
+/// In a fork's child: restores this thread's [`Thread`] as far as possible. Signals are blocked.
 pub(crate) fn restore() {
     let Some(thread) = current().filter(|thread| thread.is_wiped()) else { return };
     let Some(counts) = own_counts().filter(|counts| !Kept::beside(counts).lowest.get().is_null())
     else {
-        return have_none();
+        return clear_current();
     };
     let kept = Kept::beside(counts);
     if kept.has_copy.get() {
         let (to, busy) = (ptr::from_ref(thread).cast_mut(), thread.head.busy.get());
-        // SAFETY: the copy is this thread's, and all of it is in cells.
+        // SAFETY: the copy is this thread's, and its mutable parts are in cells.
         unsafe { ptr::copy_nonoverlapping(kept.copy.get().cast(), to, 1) };
         thread.head.busy.set(thread.head.busy.get() + busy);
         return;
@@ -100,12 +100,12 @@ pub(crate) fn restore() {
 }
 
 impl Thread {
-    /// Whether this is a fork's child, and the kernel has zeroed it.
+    /// Whether the kernel has zeroed this thread, since this is a fork's child.
     pub(crate) fn is_wiped(&self) -> bool {
         self.head.top.load(Ordering::Relaxed) == 0
     }
 
-    /// Notes what the child of a fork that nobody sees coming will need.
+    /// Keeps what the child of an unannounced fork will need.
     pub(super) fn expect_fork(&self) {
         if let Some(counts) = self.counts.get() {
             let kept = Kept::beside(counts);

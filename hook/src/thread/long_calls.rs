@@ -1,32 +1,49 @@
-//! Which calls are long enough for more than the call path does: those that the thread asks about, and those that become events.
+//! The minimum durations of calls for which more is done than on the call path: asking for time off the CPU, and
+//! recording events.
 
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::abi::LONG;
+use chase_format::histogram::MAX_EXPONENT;
 
-/// Calls that took so many ticks are asked about: whether the thread ran. Never as long as nobody asks.
+use crate::abi::{EVENTS_BELOW, LONG};
+
+/// After calls of so many ticks, the thread asks how long it was off the CPU. The maximum as long as threads don't
+/// ask.
 static ASK_LIMIT: AtomicU64 = AtomicU64::new(u64::MAX);
-/// Those that took so many may become events. Never as long as none are kept.
+/// Calls of so many ticks may become events. The maximum as long as no events are recorded.
 static EVENT_LIMIT: AtomicU64 = AtomicU64::new(u64::MAX);
 
-/// From how many ticks on calls are asked about.
+/// Whether all calls are events.
+static ALL_ARE_EVENTS: AtomicBool = AtomicBool::new(false);
+
+/// Returns the minimum duration, in ticks, of calls after which threads ask.
 pub(crate) fn ask_limit() -> u64 {
     ASK_LIMIT.load(Ordering::Relaxed)
 }
 
-/// From now on, calls that take so many ticks are asked about.
+/// Sets the minimum duration of calls after which threads ask.
 pub(crate) fn set_ask_limit(ticks: u64) {
     ASK_LIMIT.store(ticks, Ordering::Relaxed);
     choose();
 }
 
-/// From now on, calls that take so many ticks may become events.
+/// Sets the minimum duration of calls that may become events.
 pub(super) fn set_event_limit(ticks: u64) {
     EVENT_LIMIT.store(ticks, Ordering::Relaxed);
     choose();
 }
 
-/// The call path compares with the lower one.
+/// Makes all calls events, whatever their duration.
+pub(super) fn make_all_events() {
+    ALL_ARE_EVENTS.store(true, Ordering::Relaxed);
+    set_event_limit(0);
+}
+
+/// Sets the limit that the call path compares with: the lower of both. Where all calls are events, it leaves those to the slow half
+/// that are to be asked about, and those that have no bucket of their own.
 fn choose() {
     LONG.store(EVENT_LIMIT.load(Ordering::Relaxed).min(ask_limit()), Ordering::Relaxed);
+    if ALL_ARE_EVENTS.load(Ordering::Relaxed) {
+        EVENTS_BELOW.store(ask_limit().min(1 << MAX_EXPONENT), Ordering::Relaxed);
+    }
 }

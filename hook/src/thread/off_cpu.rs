@@ -1,9 +1,10 @@
-//! Time off the CPU, where no companion watches the scheduler: the thread asks for it.
+//! Time off the CPU, where no companion watches the scheduler: the thread asks the kernel for it.
 //!
-//! A thread that is off the CPU for long is so in a call that takes long, or in its own code before the next such call. So it
-//! asks at the end of each call of 50 µs or more how long it has run since it asked last. What is missing lies in that call, or in
-//! the stretch before: as much in the call as it took longer than others of its kind, and all of it where the thread blocked,
-//! which own code hardly does. (When it asks is in `frames/asking.rs`.)
+//! A thread that is off the CPU for long is either in a call that takes long, or in its own code before the next such
+//! call. So at the end of each call of 50 µs or more, the thread asks for how long it has run since it last asked.
+//! The missing time belongs to that call, or to the stretch before it. The call gets as much as it took longer than
+//! others of its kind; or all of it if the thread blocked, which its own code hardly does. (`frames/asking.rs`
+//! decides when to ask.)
 
 use core::cell::Cell;
 use core::ptr;
@@ -18,30 +19,30 @@ use crate::node::reference;
 use crate::signals::SignalsBlocked;
 use crate::{clock, recording, sys};
 
-/// Until the clock's rate is known: 50 µs of a counter of 3 GHz.
+/// The limit until the clock's rate is known: 50 µs of a counter of 3 GHz.
 const FIRST_LIMIT: u64 = 150_000;
-/// Less may be an interrupt, or what asking takes.
+/// A shorter time may be an interrupt, or the time that asking takes.
 const NOISE_NS: u64 = 8_000;
 
-/// What asking has taken at least, in ticks.
+/// The shortest time that asking has taken, in ticks.
 pub(crate) static LEAST_COST: AtomicU64 = AtomicU64::new(u64::MAX);
-/// Rows of a thread are in a few tables, each larger than the one before.
+/// A thread's rows are in up to this many tables, each twice as large as the one before.
 const TABLES: usize = 6;
-/// Places that a row may be in, in each.
+/// How many places in each table a row may be in.
 const PROBES: usize = 8;
 
-/// What a thread knew when it last asked, and where its rows are.
+/// The values when a thread last asked, and the tables of its rows.
 pub(crate) struct OffCpu {
     ticks: Cell<u64>,
     wall_ns: Cell<u64>,
     cpu_ns: Cell<u64>,
     switches: Cell<(u64, u64)>,
-    /// Processor time when its record began.
+    /// Its processor time when its record began.
     first_cpu_ns: Cell<u64>,
     tables: [Cell<*mut OffCpuRow>; TABLES],
 }
 
-/// From now on, threads ask.
+/// Makes threads ask from now on.
 pub(crate) fn start() {
     set_ask_limit(FIRST_LIMIT);
 }
@@ -63,23 +64,23 @@ impl OffCpu {
     }
 }
 
-/// A stretch of time, from when the thread last asked.
+/// The time since a thread last asked.
 pub(crate) struct Stretch {
     pub(crate) began_ticks: u64,
     pub(crate) ticks: u64,
     pub(crate) ns: u64,
     pub(crate) off_ns: u64,
-    /// How often the thread gave the CPU up by itself meanwhile, and how often it was taken off.
+    /// How often the thread has given up the CPU voluntarily meanwhile, and how often it was preempted.
     switches: (u64, u64),
 }
 
 impl Stretch {
-    /// Whether the thread waited, and was not pushed aside.
+    /// Whether the thread has only waited, and was not preempted.
     pub(crate) fn is_blocked(&self) -> bool {
         self.switches.0 > 0 && self.switches.1 == 0
     }
 
-    /// The part of `ns` that it waited.
+    /// Returns the part of `ns` that it waited.
     fn blocked_part(&self, ns: u64) -> u64 {
         let (voluntary, involuntary) = self.switches;
         let part = u128::from(ns) * u128::from(voluntary);
@@ -87,7 +88,7 @@ impl Stretch {
         u64::try_from(part).unwrap_or(ns)
     }
 
-    /// So many of its ticks, in ns.
+    /// Converts ticks of this stretch to ns.
     pub(crate) fn ns_of(&self, ticks: u64) -> u64 {
         let ns = u128::from(ticks) * u128::from(self.ns) / u128::from(self.ticks.max(1));
         u64::try_from(ns).unwrap_or(u64::MAX)
@@ -95,7 +96,7 @@ impl Stretch {
 }
 
 impl Thread {
-    /// The thread, with a new record, asks for the first time.
+    /// Lets the thread, which has a new record, ask for the first time.
     pub(crate) fn begin_asking(&self, record: *mut ThreadRecord) {
         let own = &self.off_cpu;
         own.tables.iter().for_each(|table| table.set(ptr::null_mut()));
@@ -117,7 +118,8 @@ impl Thread {
         unsafe { (*record).cpu_ns = own.cpu_ns.get().saturating_sub(own.first_cpu_ns.get()) };
     }
 
-    /// What was since it was last asked. (A handler that asks in between makes this stretch shorter, or nothing.)
+    /// Returns the stretch since the thread last asked. (If a handler asks in between, this stretch is shorter, or
+    /// empty.)
     pub(crate) fn take_stretch(&self, now_ticks: u64) -> Stretch {
         let own = &self.off_cpu;
         let wall_ns = sys::clock_ns(libc::CLOCK_MONOTONIC);
@@ -136,8 +138,8 @@ impl Thread {
         Stretch { began_ticks, ticks: now_ticks.saturating_sub(began_ticks), ns, off_ns, switches }
     }
 
-    /// Adds so much of what a stretch lacks to a node. Where the thread both waited and was pushed aside, nobody knows how long
-    /// each took: it is split by how often.
+    /// Adds `ns` of a stretch's missing time to a node. If the thread both waited and was preempted, the time is
+    /// split in proportion to how often, since it is unknown how long each took.
     pub(crate) fn add_off_cpu(&self, node: *mut Node, ns: u64, of: &Stretch) {
         if ns == 0 {
             return;
@@ -149,7 +151,7 @@ impl Thread {
         row.preempted_ns += ns - blocked_ns;
     }
 
-    /// The row of a node; `None` if there is no room.
+    /// Returns the row of a node, which is added if necessary; `None` if there is no room.
     #[expect(
         clippy::mut_from_ref,
         reason = "rows are this thread's, and none is held when another is asked for"
@@ -165,12 +167,12 @@ impl Thread {
                 let chunk = recording::chunk(ChunkKind::OffCpu, self.index(), bytes)?;
                 chunk.commit(places);
                 table.set(chunk.contents().cast());
-                // What had to be waited for meanwhile is no wait of the next stretch.
+                // Waits while the table was made are not part of the next stretch.
                 self.off_cpu.switches.set(sys::switches());
             }
             for probe in 0..PROBES {
                 let place = table.get().wrapping_add((hash + probe) % places);
-                // SAFETY: it is one of the places of the table, which is in the mapping and this thread's.
+                // SAFETY: the place is in the table, which is in the mapping and this thread's.
                 let row = unsafe { &mut *place };
                 if row.node_ref == 0 {
                     row.node_ref = node_ref;

@@ -1,4 +1,4 @@
-//! What new threads are told by their creators.
+//! The data that creators pass to new threads.
 
 use core::ptr;
 
@@ -7,7 +7,7 @@ use chase_format::layout::OriginRecord;
 use crate::lock::{Fork, Lock};
 use crate::pages::{self, PAGE};
 
-/// What a new thread is told by its creator.
+/// The data that a thread's creator passes to it.
 #[repr(C)]
 pub(crate) struct Start {
     pub(crate) routine: usize,
@@ -22,7 +22,7 @@ pub(crate) struct Start {
 /// The free entries.
 static FREE: Lock<*mut Start> = Lock::new(ptr::null_mut());
 
-/// An entry that is free, all-zero or as it was; null if there is no memory. Signals are blocked.
+/// Takes a free entry, zeroed or as it was last used; null if there is no memory. Signals are blocked.
 pub(crate) fn take_start() -> *mut Start {
     let mut free = FREE.hold();
     // SAFETY: the lock is held; entries of the list are free.
@@ -43,15 +43,15 @@ pub(crate) fn take_start() -> *mut Start {
     }
 }
 
-/// Takes back an entry of [`take_start`], which is not used any more. Signals are blocked.
+/// Gives back an entry of [`take_start`] that is not used any more. Signals are blocked.
 pub(crate) fn give_back_start(start: *mut Start) {
     let mut free = FREE.hold();
-    // SAFETY: the entry is nobody's.
+    // SAFETY: nobody uses the entry.
     unsafe { (*start).next = *free };
     *free = start;
 }
 
-/// Sees to the lock in a fork.
-pub(crate) fn fork(moment: Fork) {
+/// Handles the lock in a fork.
+pub(super) fn fork(moment: Fork) {
     FREE.fork(moment);
 }

@@ -1,12 +1,10 @@
-//! What is noted of a thread's creation, so that reports can say which of the program's functions
-//! it runs.
+//! Records a thread's creation, so that reports can tell which of the program's functions the thread runs.
 //!
-//! The start routine does not tell where it is a language runtime's: what differs is in the object
-//! that its argument points to. That object is alive: the application has just passed it, and the
-//! new thread has not run yet. Of its first words, those that point into loaded objects are copied;
-//! what they mean is for the reader of the recording to find, with the symbols at hand. The others
-//! are the application's own affair. Only Python's functions have names that no file knows, so
-//! those are read here ([`super::python`]).
+//! A language runtime has the same start routine for all its threads; they differ in the object that the argument
+//! points to. That object is valid: the application has just passed it, and the new thread has not run yet. Of its
+//! first words, those that point into loaded objects are copied; the reader of the recording interprets them with the
+//! symbols at hand. The other words are the application's private data. Only Python's functions have names that are
+//! in no file, so these are read here ([`super::python`]).
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
@@ -33,7 +31,7 @@ pub(crate) struct Plan<'a> {
     pub(crate) attributes: usize,
 }
 
-/// Notes the creation of a thread, before it is made. Signals are blocked.
+/// Describes a thread that is about to be created. Signals are blocked.
 pub(super) fn describe(plan: &Plan<'_>, record: &mut OriginRecord) {
     *record = OriginRecord::EMPTY;
     if recording::stopped() {
@@ -65,13 +63,13 @@ pub(super) fn describe(plan: &Plan<'_>, record: &mut OriginRecord) {
     record.text_len = text.as_bytes().len() as u16;
 }
 
-/// Puts what was noted into the recording, as that of thread number `thread`. Signals are blocked.
+/// Writes that description to the recording, as that of thread number `thread`. Signals are blocked.
 pub(super) fn write(noted: &OriginRecord, thread: u32) {
     if noted.stack_len == 0 && noted.word_count == 0 {
         return;
     }
     let Some(record) = recording::origin_record() else { return };
-    // SAFETY: the record was handed to this thread; `state` makes it readable, last.
+    // SAFETY: the record was given to this thread; `state`, stored last, makes it readable.
     unsafe {
         *record = OriginRecord { state: 0, thread, ..*noted };
         AtomicU32::from_ptr(&raw mut (*record).state).store(ORIGIN_COMPLETE, Ordering::Release);

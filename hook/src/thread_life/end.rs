@@ -1,4 +1,4 @@
-//! How threads end: noticed by a destructor of thread-specific data, after all others.
+//! How threads end: noticed by a destructor of thread-specific data, after all other destructors.
 
 use core::ffi::{CStr, c_void};
 use core::sync::atomic::Ordering;
@@ -17,10 +17,10 @@ use crate::{pages, process};
 type CreateKey = unsafe extern "C" fn(*mut u32, Option<unsafe extern "C" fn(*mut c_void)>) -> i32;
 type DeleteKey = unsafe extern "C" fn(u32) -> i32;
 
-/// Keys below this one are stored in the thread itself; for others the C library would allocate.
+/// Keys below this one are stored in the thread itself; for others the C library allocates memory.
 const INLINE_KEYS: u32 = 32;
 
-/// Arranges for the end of threads to be noticed. `find` looks a function of the C library up.
+/// Arranges for the end of threads to be noticed. `find` looks up a function of the C library.
 pub(crate) fn watch_ends(find: impl Fn(&CStr) -> usize) {
     set_get_stack_size(find(c"pthread_attr_getstacksize"));
     found::learn(&find);
@@ -34,8 +34,8 @@ pub(crate) fn watch_ends(find: impl Fn(&CStr) -> usize) {
     let create: CreateKey = unsafe { core::mem::transmute(create) };
     // SAFETY: as above.
     let delete: DeleteKey = unsafe { core::mem::transmute(delete) };
-    // Another C library, in a namespace of its own, has keys of its own, but the same places for
-    // them in the thread. The last inline key is the one that it uses last.
+    // A second C library, in another namespace, has its own keys, but stores them at the same places in the thread.
+    // The last inline key is the one that it uses last.
     let mut keys = [NONE; INLINE_KEYS as usize];
     for key in &mut keys {
         // SAFETY: as above; the destructor stays loaded, as the library is never unloaded.
@@ -53,7 +53,7 @@ pub(crate) fn watch_ends(find: impl Fn(&CStr) -> usize) {
     }
 }
 
-/// Destructor of the key.
+/// The destructor of the key.
 unsafe extern "C" fn end(value: *mut c_void) {
     if current().is_some_and(Thread::is_wiped) {
         process::notice_fork();
@@ -61,7 +61,7 @@ unsafe extern "C" fn end(value: *mut c_void) {
     let Some(thread) = current() else { return };
     let _cost = Later::begin();
     thread.abandon_own_stack();
-    // What a handler calls after the stamp would take place after the thread's end.
+    // A call that a handler makes after the stamp would be recorded after the thread's end.
     let signals = SignalsBlocked::new();
     thread.ask_between();
     thread.stamp_end();
@@ -70,13 +70,14 @@ unsafe extern "C" fn end(value: *mut c_void) {
         return set_specific(value);
     }
     thread.note_cpu();
-    // A coroutine that is suspended inside a call may go on elsewhere: its frame stays.
+    thread.leave_events();
+    // A coroutine that is suspended inside a call may continue elsewhere: its frame stays.
     let idle = thread.release_segments();
-    if idle && thread.was_left.get() {
+    if idle && thread.has_abandoned_calls.get() {
         thread.tree.close_samples();
     }
     forget();
-    // It refers to the thread, whose memory another one may have from now on.
+    // It refers to the thread, whose memory another thread may get from now on.
     drop(signals);
     if idle {
         let _signals = SignalsBlocked::new();
@@ -84,7 +85,7 @@ unsafe extern "C" fn end(value: *mut c_void) {
     }
 }
 
-/// Gives the memory of a thread back that is not recorded any more. False: calls are to return through its frames.
+/// Frees the memory of a thread that is not recorded any more. Returns false if calls will return through its frames.
 /// Signals are blocked.
 pub(crate) fn release(thread: &Thread) -> bool {
     let idle = thread.release_segments();
@@ -94,7 +95,7 @@ pub(crate) fn release(thread: &Thread) -> bool {
     idle
 }
 
-/// Gives the memory of a thread back. Nothing refers to it any more.
+/// Frees the memory of a thread to which nothing refers any more.
 fn give_back(thread: &Thread) {
     // SAFETY: the thread has a segment.
     let first = unsafe { lowest_segment(thread.head.top.load(Ordering::Relaxed)) };

@@ -1,8 +1,8 @@
-//! What threads run whose creation was not seen: those that constructors of loaded libraries make.
+//! Finds the start routine of threads whose creation was not seen: those that constructors of loaded libraries make.
 //!
-//! The C library keeps a thread's start routine in the thread's control block, where its thread pointer leads, and tells
-//! debuggers where: `libthread_db` reads descriptions of the fields from variables that the C library exports. So
-//! nothing has to be known of its versions, and where it has no such variable, nothing is read.
+//! The C library keeps a thread's start routine in the thread's control block, to which the thread pointer points,
+//! and tells debuggers its offset: `libthread_db` reads descriptions of the fields from variables that the C library
+//! exports. So no version needs to be known, and if the variable doesn't exist, nothing is read.
 
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -13,7 +13,7 @@ use crate::stubs::chase_thread_start;
 use crate::sys;
 use crate::thread::Origin;
 
-/// As `libthread_db` describes a field: its bits, how many there are, and where.
+/// The description of a field for `libthread_db`: its bits, how many there are, and the offset.
 #[repr(C)]
 struct Description {
     bits: u32,
@@ -21,10 +21,10 @@ struct Description {
     offset: u32,
 }
 
-/// Where the start routine is in a control block; 0: not known.
+/// The offset of the start routine in a control block; 0 if unknown.
 static START_ROUTINE: AtomicUsize = AtomicUsize::new(0);
 
-/// Learns the place of the start routine. `find` looks a symbol of the C library up.
+/// Determines the offset of the start routine. `find` looks up a symbol of the C library.
 pub(super) fn learn(find: impl Fn(&CStr) -> usize) {
     const WORD: usize = size_of::<usize>();
     let field = find(c"_thread_db_pthread_start_routine") as *const Description;
@@ -32,7 +32,7 @@ pub(super) fn learn(find: impl Fn(&CStr) -> usize) {
     if field.is_null() || size.is_null() {
         return;
     }
-    // SAFETY: the C library has variables of these types for debuggers.
+    // SAFETY: the C library exports variables of these types for debuggers.
     let (Description { bits, count, offset }, size) = unsafe { (field.read(), size.read()) };
     let (offset, size) = (offset as usize, size as usize);
     let is_word = bits == usize::BITS && count == 1 && offset.is_multiple_of(WORD);
@@ -41,7 +41,7 @@ pub(super) fn learn(find: impl Fn(&CStr) -> usize) {
     }
 }
 
-/// How the calling thread came to be, as far as that can be told afterwards. Signals are blocked.
+/// Returns how the calling thread was created, as far as that can be found out afterwards. Signals are blocked.
 pub(super) fn origin() -> Origin {
     if is_late() && sys::gettid() == sys::getpid() {
         return Origin::MAIN;
@@ -55,8 +55,8 @@ fn start_routine() -> Option<usize> {
     if offset == 0 || block == 0 {
         return None;
     }
-    // Who makes threads without the C library may give them less than it does.
+    // Threads that are made without the C library may have less memory here.
     let routine = Reader::new()?.word(block + offset)?;
-    // Not if its creation was seen after all.
+    // Not if the thread's creation was seen after all.
     (routine != chase_thread_start as *const () as usize).then_some(routine)
 }

@@ -1,15 +1,14 @@
 //! What a thread of the Python interpreter runs: the function's module and qualified name.
 //!
-//! The interpreter's objects are read where they are, and the interpreter is not asked: each
-//! function of its interface that looks something up may allocate memory, run a property or a
-//! `__getattr__` of the program, raise or clear an exception, or materialise a `__dict__`. Reading
-//! changes nothing. It is safe because the creating thread holds the interpreter's lock, so no
-//! object goes or changes meanwhile, and because each word is read only where memory is mapped.
+//! The interpreter's objects are read in memory, instead of asking the interpreter: each function of its interface
+//! that looks something up may allocate memory, run a property or `__getattr__` of the program, raise or clear an
+//! exception, or create a `__dict__`. Reading changes nothing. It is safe because the creating thread holds the
+//! interpreter's lock, so no object is freed or changed meanwhile, and because each word is only read where memory is
+//! mapped.
 //!
-//! Nothing is believed without a check: each object must have the type that is expected, by the
-//! address of the type, which is an exported symbol. Where the interpreter is of a version or a
-//! build with another layout, the checks fail and there is no name. Known are CPython 3.8 to 3.13
-//! (not the free-threaded build); the offsets are those of its headers.
+//! Everything is checked: each object must have the expected type, by the address of the type, which is an exported
+//! symbol. If the interpreter's version or build has another layout, the checks fail, and there is no name. Supported
+//! are CPython 3.8 to 3.13 (not the free-threaded build); the offsets are those of its headers.
 
 use chase_format::layout::OriginRecord;
 
@@ -23,9 +22,9 @@ static NAME: Name = Name::new(b"_name");
 static CALL: Name = Name::new(b"__call__");
 
 const REF: usize = size_of::<usize>();
-/// What is called is the second word of the interpreter's own start data in all versions.
+/// In all versions, the callable is the second word of the interpreter's own start data.
 const CALLABLE: usize = 1;
-/// Callables in callables are followed this far.
+/// How deep callables in callables are followed.
 const DEEPEST: usize = 4;
 
 /// Appends `module.qualname`, NUL, and the thread's name to `text`; nothing if they can't be found.
@@ -55,7 +54,7 @@ pub(super) fn name(
         objects.is_text(found.name, b"Thread.run") && objects.is_text(found.module, b"threading")
     });
     let target = if inherited { objects.attribute(thread, &TARGET) } else { None };
-    // A thread without a target runs nothing.
+    // `Thread.run` does nothing if the target is None.
     let target = target.filter(|&target| !objects.is_none(target));
     let Some(runs) = target.or(run) else { return };
     if !put_callable(&mut objects, runs, text, 0) {
@@ -69,7 +68,7 @@ pub(super) fn name(
     }
 }
 
-/// Appends the name of what a call of `object` runs. False if that is not known.
+/// Appends the name of what a call of `object` runs. Returns false if it is unknown.
 fn put_callable<const N: usize>(
     objects: &mut Objects<'_>,
     object: usize,
@@ -104,7 +103,7 @@ fn put_callable<const N: usize>(
     }
     let Some(type_name) = objects.type_name(object) else { return false };
     if objects.is_c_text(type_name, b"functools.partial") {
-        // partialobject: what is called comes first.
+        // partialobject: the callable comes first.
         let called = objects.reader.word(object + 2 * REF);
         return called.is_some_and(|called| put_callable(objects, called, text, depth + 1));
     }

@@ -7,11 +7,11 @@ use crate::readable::Reader;
 use crate::resolve::{Wanted, find_in};
 
 const REF: usize = size_of::<usize>();
-/// Attributes of an object, and entries of a class, that are looked at.
+/// How many attributes of an object, or entries of a class, are read.
 const MANY_ENTRIES: usize = 512;
-/// Classes in a method resolution order that are looked at.
+/// How many classes of a method resolution order are read.
 const MANY_CLASSES: usize = 32;
-/// Longest text, in characters.
+/// The maximum length of a text, in characters.
 const LONGEST: usize = 120;
 
 /// `tp_flags`: instances keep their `__dict__` in front of the object (3.11 and later).
@@ -29,7 +29,7 @@ mod type_offset {
     pub(super) const MRO: usize = 344;
 }
 
-/// Addresses of the types that objects are checked against.
+/// The addresses of the types that objects are checked against.
 #[derive(Clone, Copy)]
 pub(super) struct Types {
     pub(super) method: usize,
@@ -43,7 +43,7 @@ pub(super) struct Types {
 }
 
 impl Types {
-    /// Those of the interpreter in `image`, if it is one.
+    /// Returns those of the interpreter in `image`, if it is one.
     pub(super) fn find_in(image: &Image) -> Option<Self> {
         let find = |name: &[u8]| {
             let symbol = find_in(image, &Wanted::new(name, None))?;
@@ -61,21 +61,21 @@ impl Types {
     }
 }
 
-/// What differs between versions.
+/// The layouts that differ between versions.
 #[derive(Clone, Copy, PartialEq, PartialOrd)]
 pub(super) enum Layout {
     /// 3.8 to 3.10: every object has a `__dict__` of its own.
     Dicts,
-    /// 3.11: values are kept apart, and referred to from in front of the object.
+    /// 3.11: values are stored separately, and pointed to from in front of the object.
     Values311,
-    /// 3.12: the same, in one tagged word.
+    /// 3.12: the same, by one tagged word.
     Values312,
-    /// 3.13: values are kept behind the object.
+    /// 3.13: values are stored behind the object.
     Values313,
 }
 
 impl Layout {
-    /// The layout of the version in `Py_Version`, which there is from 3.11 on.
+    /// Returns the layout of the version in `Py_Version`, which exists from 3.11 on; `None` if it is unknown.
     pub(super) fn of_version(version: Option<usize>) -> Option<Self> {
         match version.map(|version| version >> 16) {
             None => Some(Self::Dicts),
@@ -87,8 +87,8 @@ impl Layout {
     }
 }
 
-/// The name of an attribute. The interpreter keeps one text for each name, so where it was found
-/// last is where most dictionaries have it.
+/// The name of an attribute. The interpreter interns names, so most dictionaries have the same object as a key: it is
+/// cached here.
 pub(super) struct Name {
     text: &'static [u8],
     last: AtomicUsize,
@@ -100,7 +100,7 @@ impl Name {
     }
 }
 
-/// A Python function's texts, by address.
+/// The texts of a Python function, by address.
 #[derive(Clone, Copy)]
 pub(super) struct Function {
     /// `__qualname__`.
@@ -109,7 +109,7 @@ pub(super) struct Function {
     pub(super) module: usize,
 }
 
-/// Reads objects.
+/// Reads the interpreter's objects.
 pub(super) struct Objects<'a> {
     pub(super) reader: &'a mut Reader,
     pub(super) types: &'a Types,
@@ -121,7 +121,7 @@ impl Objects<'_> {
         object != 0 && self.reader.word(object.wrapping_add(REF)) == Some(type_)
     }
 
-    /// Function and object of a bound method.
+    /// Returns function and object of a bound method.
     pub(super) fn bound(&mut self, object: usize) -> Option<(usize, usize)> {
         if !self.is(object, self.types.method) {
             return None;
@@ -129,14 +129,14 @@ impl Objects<'_> {
         Some((self.reader.word(object + 2 * REF)?, self.reader.word(object + 3 * REF)?))
     }
 
-    /// The texts of a function.
+    /// Returns the texts of a function.
     pub(super) fn function(&mut self, object: usize) -> Option<Function> {
         if !self.is(object, self.types.function) {
             return None;
         }
-        // Before 3.10: code, globals, defaults, kwdefaults, closure, doc, name, dict, weakrefs,
-        // module, annotations, qualname. Since: globals, builtins, name, qualname, code, ...
-        // Which of the two it is shows: a qualified name is a text, and a closure is none.
+        // Before 3.10: code, globals, defaults, kwdefaults, closure, doc, name, dict, weakrefs, module, annotations,
+        // qualname. Since: globals, builtins, name, qualname, code, ... They can be told apart because a qualified
+        // name is a text, and a closure is not.
         let mut at = |place: usize| -> Option<usize> {
             let text = self.reader.word(object + place * REF)?;
             self.is(text, self.types.unicode).then_some(text)
@@ -148,7 +148,7 @@ impl Objects<'_> {
         }
     }
 
-    /// The name of a function written in C, a C string, and its module, an object or 0.
+    /// Returns the name of a function written in C, a C string, and its module, an object or 0.
     pub(super) fn builtin(&mut self, object: usize) -> Option<(usize, usize)> {
         if !self.is(object, self.types.builtin) {
             return None;
@@ -163,18 +163,18 @@ impl Objects<'_> {
 
     fn type_of(&mut self, object: usize) -> Option<usize> {
         let type_ = self.reader.word(object.wrapping_add(REF))?;
-        // Its own type is `type` or a metaclass; either way it has a name and a resolution order.
+        // The type of a type is `type` or a metaclass; either way it has a name and a resolution order.
         let mro = self.reader.word(type_.wrapping_add(type_offset::MRO))?;
         self.is(mro, self.types.tuple).then_some(type_)
     }
 
-    /// The name of an object's type: a C string.
+    /// Returns the name of an object's type, a C string.
     pub(super) fn type_name(&mut self, object: usize) -> Option<usize> {
         let type_ = self.type_of(object)?;
         self.reader.word(type_ + type_offset::NAME)
     }
 
-    /// What `name` means in the class of `object` and those above it.
+    /// Returns the value of `name` in the class of `object` and its base classes.
     pub(super) fn method(&mut self, object: usize, name: &Name) -> Option<usize> {
         let type_ = self.type_of(object)?;
         let mro = self.reader.word(type_ + type_offset::MRO)?;
@@ -189,7 +189,7 @@ impl Objects<'_> {
         None
     }
 
-    /// The attribute `name` in the object itself.
+    /// Returns the attribute `name` of the object itself.
     pub(super) fn attribute(&mut self, object: usize, name: &Name) -> Option<usize> {
         let type_ = self.type_of(object)?;
         let flags = self.reader.word(type_ + type_offset::FLAGS)?;
@@ -227,7 +227,7 @@ impl Objects<'_> {
         }
     }
 
-    /// The value of `name` among the `values` of an object whose class has the keys.
+    /// Returns the value of `name` among the `values` of an object whose class has the keys.
     fn in_values(&mut self, type_: usize, values: usize, name: &Name) -> Option<usize> {
         // PyHeapTypeObject: name, slots, qualified name, keys, behind the tables of functions.
         let name_at = if self.layout == Layout::Values311 { 848 } else { 856 };
@@ -255,7 +255,7 @@ impl Objects<'_> {
         self.reader.word(at).filter(|&value| value != 0)
     }
 
-    /// The number of the entry for `name`, and where the entry has its value.
+    /// Returns the number of the entry for `name`, and the address of its value.
     fn place_in_keys(&mut self, keys: usize, name: &Name) -> Option<(usize, usize)> {
         let (entries, entry_len, key_at, count);
         if self.layout == Layout::Dicts {
@@ -272,7 +272,7 @@ impl Objects<'_> {
             let [_, index_bytes, kind, ..] = kinds;
             count = self.reader.word(keys + 3 * REF)?;
             entries = keys + 4 * REF + (1usize << (index_bytes & 31));
-            // Keys that are all texts are kept without their hashes.
+            // If all keys are texts, entries have no hashes.
             (entry_len, key_at) = if kind == 0 { (3, 1) } else { (2, 0) };
         }
         let last = name.last.load(Ordering::Relaxed);
@@ -283,7 +283,7 @@ impl Objects<'_> {
         } else {
             self.find_key(count, entries, (entry_len, key_at), &by_place)
         };
-        // What was there may have gone, and another text come to its place.
+        // That object may have been freed, and another text be at its address.
         let known = known.filter(|found| self.is_text(found.2, name.text));
         let (number, value_at, key) = match known {
             Some(found) => found,
@@ -293,8 +293,8 @@ impl Objects<'_> {
         Some((number, value_at))
     }
 
-    /// The first of `count` entries, of `len` words each, whose key `is_meant`: its number, where its
-    /// value is, and its key.
+    /// Returns the first of `count` entries, of `len` words each, whose key satisfies `is_meant`: its number, the
+    /// address of its value, and its key.
     fn find_key(
         &mut self,
         count: usize,
@@ -314,7 +314,7 @@ impl Objects<'_> {
 
     /// Whether `object` is the text `wanted`, which is ASCII.
     pub(super) fn is_text(&mut self, object: usize, wanted: &[u8]) -> bool {
-        // The length first: it tells most keys of a dictionary apart.
+        // The length is compared first, since it differs for most keys of a dictionary.
         if object == 0 || self.reader.word(object.wrapping_add(2 * REF)) != Some(wanted.len()) {
             return false;
         }
@@ -325,7 +325,7 @@ impl Objects<'_> {
         is_text && left.is_some_and(<[u8]>::is_empty)
     }
 
-    /// Hands out the characters of a text in UTF-8. False if it is none.
+    /// Calls `each` with the characters of a text in UTF-8. Returns false if it is no text.
     pub(super) fn text(&mut self, object: usize, mut each: impl FnMut(&[u8])) -> bool {
         self.characters(object, |character| {
             each(character.encode_utf8(&mut [0; 4]).as_bytes());
@@ -345,7 +345,7 @@ impl Objects<'_> {
         if !is_compact || !matches!(kind, 1 | 2 | 4) {
             return None;
         }
-        // Up to 3.11 there is a pointer to the wide form, and its length if it is not ASCII.
+        // Up to 3.11 there is also a pointer to the wide form, and its length if it is not ASCII.
         let data = object
             + match (is_ascii, self.layout) {
                 (true, Layout::Dicts | Layout::Values311) => 48,
@@ -358,7 +358,7 @@ impl Objects<'_> {
             for byte in (0..kind).rev() {
                 code = code << 8 | u32::from(self.reader.byte(data + place * kind + byte)?);
             }
-            // A name is of one line.
+            // Control characters, such as line feeds, are replaced.
             each(char::from_u32(code).filter(|c| !c.is_control()).unwrap_or('\u{fffd}'));
         }
         Some(())
@@ -373,7 +373,7 @@ impl Objects<'_> {
         })
     }
 
-    /// Hands out the bytes of a C string. False if there is none.
+    /// Calls `each` with the bytes of a C string. Returns false if there is none.
     pub(super) fn c_text(&mut self, address: usize, mut each: impl FnMut(&[u8])) -> bool {
         for place in 0..LONGEST {
             match self.reader.byte(address.wrapping_add(place)) {

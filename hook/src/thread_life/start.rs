@@ -1,4 +1,4 @@
-//! How threads start: what the creator tells the new thread, and what that does first.
+//! How threads start: what the creator passes to the new thread, and what that does first.
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
@@ -13,7 +13,7 @@ use crate::thread::{
 };
 use crate::{process, recording};
 
-/// Notes how a thread is about to be created; null if there is no memory.
+/// Prepares the data for a thread that is about to be created; returns null if there is no memory.
 pub(crate) fn prepare(plan: &Plan<'_>) -> *mut Start {
     let _cost = Later::begin();
     let stack_size = stack_size(plan.attributes);
@@ -22,7 +22,7 @@ pub(crate) fn prepare(plan: &Plan<'_>) -> *mut Start {
     if start.is_null() {
         return start;
     }
-    // SAFETY: the entry is ours, and all-zero is a valid one.
+    // SAFETY: the entry is ours, and all zeros is a valid one.
     unsafe {
         (*start).routine = plan.routine;
         (*start).argument = plan.argument;
@@ -37,12 +37,12 @@ pub(crate) fn prepare(plan: &Plan<'_>) -> *mut Start {
 type GetStackSize = unsafe extern "C" fn(usize, *mut usize) -> i32;
 static GET_STACK_SIZE: AtomicUsize = AtomicUsize::new(0);
 
-/// Notes the C library's `pthread_attr_getstacksize`.
+/// Stores the address of the C library's `pthread_attr_getstacksize`.
 pub(crate) fn set_get_stack_size(address: usize) {
     GET_STACK_SIZE.store(address, Ordering::Relaxed);
 }
 
-/// Size of the stack of a thread with these attributes; 0 if it can't be known.
+/// Returns the stack size of a thread with these attributes; 0 if it can't be found out.
 fn stack_size(attributes: usize) -> usize {
     // Attributes as `pthread_attr_init` leaves them: the defaults.
     static DEFAULTS: [u64; 16] = [0; 16];
@@ -65,11 +65,10 @@ pub(crate) struct Begun {
     argument: usize,
 }
 
-/// The first thing a thread does whose creation was seen.
+/// Begins to record a thread whose creation was seen, as the first thing that it does. Returns what it is to run.
 ///
 /// # Safety
-/// `start` is from [`prepare`], and this is its only use; the start routine's stack ends at
-/// `stack_end`.
+/// `start` is from [`prepare`] and not used again; the start routine's stack ends at `stack_end`.
 pub(crate) unsafe extern "C" fn begin(start: *mut Start, stack_end: usize) -> Begun {
     process::notice_fork();
     let _cost = Later::begin();
@@ -95,7 +94,7 @@ pub(crate) unsafe extern "C" fn begin(start: *mut Start, stack_end: usize) -> Be
     Begun { routine: origin.start_routine, argument: origin.argument }
 }
 
-/// The calling thread's [`Thread`], made now if it has none and has not ended.
+/// Returns the calling thread's [`Thread`], which it makes if there is none and the thread has not ended.
 pub(crate) fn current_or_adopt() -> Option<&'static Thread> {
     match current() {
         Some(thread) if thread.is_wiped() => {
@@ -103,7 +102,7 @@ pub(crate) fn current_or_adopt() -> Option<&'static Thread> {
             return current();
         }
         Some(thread) => return Some(thread),
-        // A fork's child that has not been noticed yet may make threads.
+        // Threads can be made in a fork's child before the fork was noticed.
         None => process::notice_fork(),
     }
     if !recording::is_open() || recording::stopped() || has_ended() {

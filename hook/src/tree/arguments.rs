@@ -1,7 +1,7 @@
-//! Rows of arguments, and how they are found: in the table, in the place of the nodes of slots that have one.
+//! Rows of arguments, and how they are found: in the table, in place of the nodes of slots with a recorded argument.
 //!
-//! The call path notes by itself what a call asks for, where there is a long row (`arguments.S`). What is here makes
-//! the rows, notes all other calls, and chooses those that are kept with their durations.
+//! The call path itself records a call's argument if there is a long row (`arguments.S`). This module makes the rows,
+//! records the arguments of all other calls, and chooses the calls that are kept with their durations.
 
 use core::ptr;
 
@@ -19,15 +19,15 @@ use crate::recording::{self, Lost};
 use crate::signals::SignalsBlocked;
 use chase_logic::hash::WITH_ARGUMENT;
 
-/// Length of a thread's rows, in units, before further contexts get none.
+/// The maximum length of a thread's rows in units; further contexts get none.
 const MANY_UNITS: usize = 1 << 14;
 
-/// Whether the calls of a slot, with its bits as a key of the tree, have rows in the place of their nodes.
+/// Whether calls of a slot, given with its bits as a key of the tree, have rows in place of their nodes.
 pub(super) fn are_noted(slot: u32) -> bool {
     slot & !SLOT_MASK == 0 && arguments::has(slot)
 }
 
-/// The node of an entry, which may have a row in its place; null if it is free.
+/// Returns the node of an entry, which may have a row in its place; null if the entry is free.
 pub(super) fn node_of(entry: &Entry) -> *mut Node {
     if entry.key & WITH_ARGUMENT == 0 {
         return entry.node;
@@ -37,11 +37,11 @@ pub(super) fn node_of(entry: &Entry) -> *mut Node {
     node_at(unsafe { (*head).node_ref })
 }
 
-/// Where the duration of a call is to be put, once it has returned.
+/// Where to store the duration of a call once it has returned.
 #[derive(Clone, Copy)]
 pub(crate) struct Kept(*mut ArgumentPair);
 
-/// Its place is an offset in the recording, in these units.
+/// In a frame, it is encoded as an offset in the recording, in these units.
 const KEPT_UNIT: usize = size_of::<ArgumentPair>();
 const _: () =
     assert!(recording::LARGEST / KEPT_UNIT <= u32::MAX as usize && UNIT.is_multiple_of(KEPT_UNIT));
@@ -49,22 +49,22 @@ const _: () =
 impl Kept {
     pub(crate) const NONE: Self = Self(ptr::null_mut());
 
-    /// Whether there is such a place.
+    /// Whether the call is kept.
     pub(crate) fn is_some(self) -> bool {
         !self.0.is_null()
     }
 
-    /// The place in the recording.
+    /// Encodes it for a frame.
     pub(crate) fn place(self) -> u32 {
         ((self.0.addr() - recording::base().addr()) / KEPT_UNIT) as u32
     }
 
-    /// The one that has this place.
+    /// Decodes it from a frame.
     pub(crate) fn at(place: u32) -> Self {
         Self(recording::base().wrapping_add(place as usize * KEPT_UNIT).cast())
     }
 
-    /// The call has returned, after so many ticks.
+    /// Stores the duration of the call, which has returned.
     pub(crate) fn end(self, ticks: u64) {
         if self.is_some() {
             // SAFETY: rows live as long as the mapping, and are the calling thread's.
@@ -74,14 +74,15 @@ impl Kept {
 }
 
 impl Tree {
-    /// The entry that has a row of arguments under this key.
+    /// Returns the entry that has a row of arguments under this key.
     pub(super) fn with_argument(&self, key: u64) -> Option<*mut Entry> {
         let entry = self.place(key | WITH_ARGUMENT);
         // SAFETY: `place` stays inside the table.
         (unsafe { (*entry).key } != 0).then_some(entry)
     }
 
-    /// Enters the node of calls of `slot` by this caller, or its row. Signals are blocked.
+    /// Enters the node of calls of `slot` by this caller, or its row. Returns false if there is no room. Signals are
+    /// blocked.
     pub(super) fn insert_node(&self, caller: *const Node, slot: u32, node: *mut Node) -> bool {
         let plain = key(caller, slot);
         if are_noted(slot) {
@@ -97,11 +98,12 @@ impl Tree {
         self.insert(plain, node)
     }
 
-    /// Notes the argument of a call of `node`, made in `context` with the return address at `sp`, that stands for
-    /// `weight` others and itself. If the call is chosen, gives where its duration goes.
+    /// Records the argument of a call of `node` in `context`, with its return address at `sp`, that stands for
+    /// `weight` calls. If the call is chosen to be kept, returns where its duration goes.
     ///
     /// # Safety
-    /// The slot has an argument; the node is this thread's, and not busy; the registers are beneath `sp`.
+    /// The slot has such an argument; the node is this thread's, and not being changed; the registers are saved below
+    /// `sp`.
     pub(crate) unsafe fn note_argument(
         &self,
         node: *mut Node,
@@ -141,13 +143,13 @@ impl Tree {
         }
     }
 
-    /// The row of a node, long enough for one more call; the caller's entry leads to it.
+    /// Returns the row of a node, with room for one more call, and makes the caller's entry point to it.
     fn row_of(&self, node: *mut Node, context: *mut Node, slot: u32) -> Option<*mut Node> {
         // SAFETY: nodes live as long as the mapping.
         let scope = node_at(unsafe { (*node).parent_ref });
         let is_sampled = slot & (SAMPLED | FRAMED) != 0;
         let Some(entry) = self.with_argument(key(scope, slot)) else {
-            // Those of a slot that is not sampled have one from the start, or none.
+            // If a slot is not sampled, its nodes got a row when they were made, or none.
             return if is_sampled { self.add_row_of_samples(node, scope, slot) } else { None };
         };
         // SAFETY: it is in the table; rows live as long as the mapping.
@@ -164,7 +166,7 @@ impl Tree {
             && !ptr::eq(scope, context)
             && let Some(entry) = self.with_argument(key(context, slot))
         {
-            // SAFETY: it is in the table; a probe finds the one row or the other.
+            // SAFETY: the entry is in the table; a probe finds either row.
             unsafe { ptr::write_volatile(&raw mut (*entry).node, row) };
         }
         Some(row)
@@ -186,8 +188,8 @@ impl Tree {
         self.take_row(node, ArgumentHead::SHORT)
     }
 
-    /// Puts a long row in the place of a short one that is full. Where there is no room, the slot's node takes the row's place
-    /// in the table, and nothing is noted any more.
+    /// Replaces a short row that is full by a long one. If there is no room, the node replaces the row in the table,
+    /// and no more arguments are recorded.
     #[cold]
     fn lengthen(&self, entry: *mut Entry) -> Option<*mut Node> {
         let _signals = SignalsBlocked::new();
@@ -196,7 +198,7 @@ impl Tree {
             let short = (*entry).node.cast::<ShortArgumentRow>();
             let node = node_of(&*entry);
             let Some(row) = self.take_row(node, ArgumentHead::LONG) else {
-                // The same place is found without the bit.
+                // The same entry is found without the bit.
                 (*entry).node = node;
                 ptr::write_volatile(&raw mut (*entry).key, (*entry).key & !WITH_ARGUMENT);
                 return None;
@@ -220,7 +222,7 @@ impl Tree {
         }
     }
 
-    /// An empty row of a node. Signals are blocked.
+    /// Makes an empty row for a node; returns `None` if there is no room. Signals are blocked.
     fn take_row(&self, node: *mut Node, units: u16) -> Option<*mut Node> {
         let len = usize::from(units);
         if self.row_units.get() + len > MANY_UNITS {
@@ -251,8 +253,8 @@ impl Tree {
     }
 }
 
-/// Where the call is kept whose number is `calls`, from 0, if it is. The first ones all are; of later ones each with the
-/// same chance, about: the nth call is followed by n / 16 on average that are not kept.
+/// Returns the index at which call number `calls` (from 0) is kept; `None` if it is not. The first ones are all kept,
+/// and of later ones each with about the same probability: after the nth call, n / 16 on average are skipped.
 ///
 /// # Safety
 /// The row is the calling thread's.
@@ -280,7 +282,7 @@ unsafe fn place(head: *mut ArgumentHead, calls: u64, is_long: bool) -> Option<us
     Some((random >> 40) as usize % ARGUMENT_PAIRS)
 }
 
-/// Adds to a counter of a row, by one instruction.
+/// Adds to a counter of a row, by a single instruction.
 ///
 /// # Safety
 /// The row is the calling thread's.

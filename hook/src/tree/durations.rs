@@ -1,4 +1,4 @@
-//! The durations of a node's calls: a histogram, whose pages are added as durations fall into them.
+//! The durations of a node's calls: a histogram, whose pages are added when a duration falls into them.
 
 use chase_format::histogram::{PAGE_BUCKETS, bucket_of};
 use chase_format::layout::Node;
@@ -9,7 +9,7 @@ use crate::node::{add_ticks, add_unwound, is_sampled, node_at, samples_of};
 use crate::signals::SignalsBlocked;
 
 impl Tree {
-    /// Records a completed call of `ticks` outside the call path.
+    /// Records a completed call of `ticks` outside of the call path.
     pub(crate) fn record(&self, node: *mut Node, ticks: u64, may_add_page: bool) {
         self.count_durations(node, ticks, 1, may_add_page);
         // SAFETY: the node is one of this thread's, which is the only one to write it.
@@ -42,10 +42,10 @@ impl Tree {
         }
     }
 
-    /// Adds `calls` of `ticks` each to the histogram of a node, whose pages are known to be these.
+    /// Adds `calls` of `ticks` each to the histogram of a node, which has the pages in `page_refs`.
     ///
     /// # Safety
-    /// They are, and the node is one of this thread's, which is the only one to write it.
+    /// They are the node's pages, and the node is one of this thread's, which alone writes to it.
     #[inline]
     pub(crate) unsafe fn count_in_pages(
         &self,
@@ -72,7 +72,7 @@ impl Tree {
         }
     }
 
-    /// The durations in the histogram of a node.
+    /// Returns the number of durations in the histogram of a node.
     pub(crate) fn completed(&self, node: *const Node) -> u64 {
         // SAFETY: the node is one of this thread's; pages lie in the mapping.
         let page_refs = unsafe { (*node).page_refs };
@@ -83,7 +83,7 @@ impl Tree {
             .sum()
     }
 
-    /// The first duration in a page of a histogram: makes that page.
+    /// Makes the page of a histogram into which a duration has fallen, if there is room.
     ///
     /// # Safety
     /// The place is in one of this thread's nodes.
@@ -99,7 +99,7 @@ impl Tree {
     }
 }
 
-/// The pages of a node's histogram.
+/// Returns the page references of a node's histogram.
 ///
 /// # Safety
 /// It is a node.

@@ -1,6 +1,9 @@
 //! The thread that does the work in the process: what it runs, and what it is told.
 
 use std::arch::global_asm;
+use std::mem::offset_of;
+
+use chase_format::attachment::{DONE, Order as ToLibrary, Shown};
 
 // What `Order` below says. Position independent: it is copied.
 global_asm!(
@@ -54,20 +57,19 @@ pub(super) fn code() -> &'static [u8] {
 }
 
 /// Where `attach` and `detach` are in the attachment.
-pub(super) const ATTACH: u64 = 16;
-pub(super) const DETACH: u64 = 24;
+pub(super) const ATTACH: u64 = offset_of!(Shown, attach) as u64;
+pub(super) const DETACH: u64 = offset_of!(Shown, detach) as u64;
 
 /// Places in an order.
 const PATH_AT: usize = 64;
 const TO_LIBRARY_AT: usize = 128;
-/// And in the part of it that the library reads (`start/late.rs` in the hook).
-const REASON_AT: usize = TO_LIBRARY_AT + 16;
-const REASON_LEN: usize = 112;
-const LEN_AT: usize = REASON_AT + REASON_LEN;
-const DATA_AT: usize = LEN_AT + 8;
+/// And in the part of it that the library reads.
+const REASON_AT: usize = TO_LIBRARY_AT + offset_of!(ToLibrary, reason);
+const LEN_AT: usize = TO_LIBRARY_AT + offset_of!(ToLibrary, len);
+const DATA_AT: usize = TO_LIBRARY_AT + size_of::<ToLibrary>();
 
 /// Where the library is told that threads go on before it is done.
-pub(super) const CANCEL_AT: u64 = TO_LIBRARY_AT as u64 + 8;
+pub(super) const CANCEL_AT: u64 = (TO_LIBRARY_AT + offset_of!(ToLibrary, errno)) as u64;
 
 /// What the thread is told.
 pub(super) struct Order<'a> {
@@ -121,11 +123,10 @@ pub(super) fn answer(bytes: &[u8]) -> Answer {
     let text = bytes.get(REASON_AT..LEN_AT).unwrap_or(&[]);
     let text = text.split(|&byte| byte == 0).next().unwrap_or(&[]);
     let text = String::from_utf8_lossy(text).into_owned();
-    const DONE: u64 = 1;
     match (word(40) as u32, word(TO_LIBRARY_AT)) {
         (0, _) => Answer::None,
         (1, DONE) => Answer::Done(word(24), text),
-        (1, _) => Answer::Refused(text, word(TO_LIBRARY_AT + 8) as i32),
+        (1, _) => Answer::Refused(text, word(TO_LIBRARY_AT + offset_of!(ToLibrary, errno)) as i32),
         _ => Answer::NotLoaded(word(48)),
     }
 }

@@ -3,21 +3,18 @@
 
 use std::fs::{self, File};
 use std::io::Write;
+use std::mem::offset_of;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::path::Path;
 
 use anyhow::{Context, bail, ensure};
+use chase_format::attachment::{MAGIC, PRELOADED, SYMBOL, Shown, VERSION, WAITING};
 use object::elf::{PT_LOAD, PT_TLS};
 use object::read::elf::{ElfFile64, FileHeader, ProgramHeader};
 use object::{Endianness, Object, ObjectSymbol};
 
 use super::memory::Memory;
 
-/// As in the hook (`start/late.rs`).
-const MAGIC: u64 = u64::from_le_bytes(*b"CHASEATT");
-const VERSION: u32 = 1;
-const MODE_AT: usize = 12;
-const WAITING: u32 = 1;
 /// Of a thread, the library needs four words; there is room for little more in a process that runs.
 const WORDS_LEN: u64 = 32;
 const WORDS_ALIGN: u64 = 16;
@@ -46,7 +43,7 @@ impl Library {
         let endian = Endianness::Little;
         let headers_at = file.elf_header().e_phoff(endian) as usize;
         let entry_len = usize::from(file.elf_header().e_phentsize(endian));
-        let symbol = file.dynamic_symbols().find(|symbol| symbol.name() == Ok("chase_attachment"));
+        let symbol = file.dynamic_symbols().find(|symbol| symbol.name() == Ok(SYMBOL));
         let attachment_svma = symbol.map_or(0, |symbol| symbol.address());
         ensure!(attachment_svma != 0, "{} is of another version", path.display());
         let (mut mode_at, mut tls_at, mut end) = (None, None, 0);
@@ -56,7 +53,9 @@ impl Library {
                 PT_LOAD => {
                     end = end.max(offset + header.p_filesz(endian));
                     if attachment_svma.wrapping_sub(address) < header.p_filesz(endian) {
-                        mode_at = Some((offset + attachment_svma - address) as usize + MODE_AT);
+                        mode_at = Some(
+                            (offset + attachment_svma - address) as usize + offset_of!(Shown, mode),
+                        );
                     }
                 }
                 PT_TLS => tls_at = Some(headers_at + i * entry_len),
@@ -102,6 +101,8 @@ fn put(bytes: &mut [u8], at: usize, value: &[u8]) -> anyhow::Result<()> {
 pub(super) struct Attachment {
     /// Whether it was preloaded.
     pub(super) is_preloaded: bool,
+    /// Whether it can be left.
+    pub(super) may_be_left: bool,
     /// Whether the process is recorded.
     pub(super) is_recording: bool,
     /// Words of a thread that is not recorded.
@@ -115,17 +116,25 @@ impl Attachment {
     /// # Errors
     /// If there is none, or one of another version.
     pub(super) fn read(memory: &Memory, at: u64) -> anyhow::Result<Self> {
-        let words: [u64; 8] =
-            memory.words(at).context("libchase.so of another version is in it")?;
-        let version = words[1] as u32;
-        ensure!(words[0] == MAGIC && version == VERSION, "libchase.so of another version is in it");
+        const OTHER: &str = "libchase.so of another version is in it";
+        let bytes = memory.read(at, size_of::<Shown>());
+        ensure!(bytes.len() == size_of::<Shown>(), OTHER);
+        let word = |at: usize| {
+            bytes[at..].first_chunk().map_or(0, |bytes: &[u8; 8]| u64::from_le_bytes(*bytes))
+        };
+        let half = |at: usize| {
+            bytes[at..].first_chunk().map_or(0, |bytes: &[u8; 4]| u32::from_le_bytes(*bytes))
+        };
+        let version = half(offset_of!(Shown, version));
+        ensure!(word(offset_of!(Shown, magic)) == MAGIC && version == VERSION, OTHER);
+        let mode = half(offset_of!(Shown, mode));
         Ok(Self {
-            is_preloaded: words[1] >> 32 == 0,
-            // (Between them are its functions, which are called where they stand.)
-            no_counts: words[4],
-            no_thread: words[5],
-            words: words[6],
-            is_recording: words[7] as u32 != 0,
+            is_preloaded: mode != WAITING,
+            may_be_left: mode != PRELOADED,
+            no_counts: word(offset_of!(Shown, no_counts)),
+            no_thread: word(offset_of!(Shown, no_thread)),
+            words: word(offset_of!(Shown, words)),
+            is_recording: half(offset_of!(Shown, is_recording)) != 0,
         })
     }
 }

@@ -89,7 +89,10 @@ impl<'a> Stopped<'a> {
                     is_new = true;
                 }
                 Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
-                Err(_) => bail!("{}", self.process.why_not_traced()),
+                Err(_) => {
+                    ensure!(self.process.is_there(), "process {} has ended", self.process.pid);
+                    bail!("{}", self.process.why_not_traced())
+                }
             }
         }
         Ok(is_new)

@@ -40,6 +40,14 @@ pub(super) enum Stop {
     Gone,
 }
 
+/// Whether a thread is the one that its process is named by.
+fn is_process(tid: i32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
+    status
+        .lines()
+        .any(|line| line.strip_prefix("Tgid:").is_some_and(|of| of.trim().parse() == Ok(tid)))
+}
+
 /// A thread of another process, which this thread traces.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Thread {
@@ -63,6 +71,9 @@ impl Thread {
     pub(super) fn stop_reason(self) -> Option<Stop> {
         const EVENT_STOP: c_int = libc::PTRACE_EVENT_STOP;
         const SYSCALL: c_int = libc::SIGTRAP | 0x80;
+        if self.has_ended_with_its_process() {
+            return Some(Stop::Gone);
+        }
         let mut status = 0;
         // SAFETY: the kernel fills in the status.
         let found =
@@ -80,6 +91,19 @@ impl Thread {
             (_, SYSCALL) => Stop::Syscall,
             (_, signal) => Stop::Signal(signal),
         })
+    }
+
+    /// Whether it has ended as the last of its process. That is for the process's parent to be told, which may be chase.
+    fn has_ended_with_its_process(self) -> bool {
+        let kinds = libc::WEXITED | libc::WSTOPPED | libc::WNOHANG | libc::WNOWAIT | libc::__WALL;
+        // SAFETY: all-zero is a valid structure, which the kernel fills in.
+        let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+        // SAFETY: as above.
+        let found = unsafe { libc::waitid(libc::P_PID, self.tid as u32, &raw mut info, kinds) };
+        // SAFETY: the field is there, and zero where nothing was found.
+        let is_told = found == 0 && unsafe { info.si_pid() } != 0;
+        let ends = [libc::CLD_EXITED, libc::CLD_KILLED, libc::CLD_DUMPED];
+        is_told && ends.contains(&info.si_code) && is_process(self.tid)
     }
 
     /// Waits until it has stopped.

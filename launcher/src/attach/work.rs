@@ -60,6 +60,13 @@ pub(super) struct Done {
     pub(super) stopped: Duration,
 }
 
+impl Done {
+    /// Nothing was done.
+    pub(super) fn nothing() -> Self {
+        Self { said: String::new(), threads: 0, under_way: 0, stopped: Duration::ZERO }
+    }
+}
+
 /// What is to be done.
 pub(super) enum Task<'a> {
     /// The library, and its settings: `NAME=value` each.
@@ -316,7 +323,7 @@ impl<'a> Prepared<'a> {
 }
 
 fn attachment_of(object: &Object) -> Option<u64> {
-    object.data("chase_attachment")
+    object.data(chase_format::attachment::SYMBOL)
 }
 
 fn is_other_version(object: &Object) -> bool {

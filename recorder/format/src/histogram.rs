@@ -1,12 +1,12 @@
 //! Log-linear buckets for durations (the idea of HdrHistogram).
 //!
-//! Eight linear sub-buckets per power of two, so a bucket is at most 12.5 % of its value wide and
-//! its middle is at most 6.25 % from any value in it. Below [`LINEAR_LIMIT`] ticks the buckets are
-//! [`LINEAR_WIDTH`] ticks wide: finer than a pair of clock reads can tell. Buckets are stored in
-//! pages of [`PAGE_BUCKETS`] (two powers of two), each allocated when its first value arrives.
+//! There are eight linear sub-buckets per power of two. So the width of a bucket is at most 12.5 % of its values, and
+//! its middle is at most 6.25 % from any value in it. Below [`LINEAR_LIMIT`] ticks, buckets are [`LINEAR_WIDTH`]
+//! ticks wide: finer than the resolution of a pair of clock reads. Buckets are stored in pages of [`PAGE_BUCKETS`]
+//! (two powers of two), each allocated when its first value arrives.
 //!
-//! The hook's assembly computes `bucket_of` with the same constants; chase-tests holds each recording's
-//! buckets against its sums and longest calls.
+//! The hook's assembly computes `bucket_of` with the same constants; chase-tests compares each recording's buckets
+//! with its sums and longest calls.
 
 /// log2 of the number of sub-buckets per power of two.
 pub const SUB_BITS: u32 = 3;
@@ -22,11 +22,11 @@ pub const PAGE_BUCKETS: usize = 16;
 pub const PAGES: usize = 20;
 /// Buckets per node.
 pub const BUCKETS: usize = PAGES * PAGE_BUCKETS;
-/// Values from here on (half an hour and more) are counted in the last bucket; sums and maxima
-/// stay exact.
+/// Values with at least this exponent (half an hour and more) are counted in the last bucket; sums and maxima stay
+/// exact.
 pub const MAX_EXPONENT: u32 = MIN_EXPONENT - 1 + (BUCKETS as u32 >> SUB_BITS) - 1;
 
-/// The bucket that counts a duration of `ticks`.
+/// Returns the bucket of a duration of `ticks`.
 #[must_use]
 #[inline(always)]
 pub const fn bucket_of(ticks: u64) -> usize {
@@ -38,7 +38,7 @@ pub const fn bucket_of(ticks: u64) -> usize {
     octave + (ticks >> (exponent - SUB_BITS)) as usize
 }
 
-/// The first value of `bucket`, in ticks. `bucket` up to [`BUCKETS`] gives the end of the last one.
+/// Returns the first value of `bucket`, in ticks. For [`BUCKETS`], this is the end of the last bucket.
 #[must_use]
 pub const fn bucket_start(bucket: usize) -> u64 {
     let sub = 1 << SUB_BITS;
@@ -50,7 +50,7 @@ pub const fn bucket_start(bucket: usize) -> u64 {
     mantissa << (octave + MIN_EXPONENT - SUB_BITS)
 }
 
-/// The value that stands for all of `bucket`: its middle, in ticks.
+/// Returns the value that represents all of `bucket`: its middle, in ticks.
 #[must_use]
 pub const fn bucket_middle(bucket: usize) -> u64 {
     let start = bucket_start(bucket);

@@ -8,14 +8,14 @@
 //!                ChunkHeader + contents, a multiple of 4096 bytes
 //! ```
 //!
-//! All numbers are little-endian and of fixed width; positions are offsets from the start of the
-//! file and never pointers. Where a field is called `_ref`, it is an offset divided by [`UNIT`]
-//! (0: none). Times are in ticks of the clock that [`Header::clock_kind`] names.
+//! All numbers are little-endian and of fixed width; positions are offsets from the start of the file, never
+//! pointers. A field called `_ref` is an offset divided by [`UNIT`] (0: none). Times are in ticks of the clock given
+//! by [`Header::clock_kind`].
 //!
 //! # Who writes what, and when it may be read
 //!
-//! The file is a shared mapping that the traced process writes in place; a reader may look at any
-//! moment, and the process may be killed at any moment.
+//! The file is a shared mapping that the traced process writes in place; it may be read at any moment, and the
+//! process may be killed at any moment.
 //!
 //! | what | writer | becomes readable |
 //! | --- | --- | --- |
@@ -32,70 +32,68 @@
 //! | [`ArgumentRow`] | its own thread, by single instructions | [`ChunkHeader::count`] covers it; then at any time, the fields of one may be one call apart |
 //! | [`OriginRecord`] | the thread that it is about, once | `state` is stored last |
 //! | [`EventRecord`] | its own thread, again and again | `number` is stored last; see there |
+//! | [`ChunkHeader::owner`] of events | a thread that holds the lock of rooms, once the thread that had it has ended | `state` is 0 before, and stored last |
 //! | [`MarkName`] | a thread that holds the lock of marks, once | `state` is stored last |
 //! | [`TwinRecord`] | nobody any more | `state` was stored last |
 //! | [`ObjectRecord::unload_ticks`] | a thread that holds the patching lock | at any time |
 //!
 //! # The calling-context tree
 //!
-//! Each thread has a tree of nodes. A node stands for the calls of one slot made while the thread
-//! was in one context. Its [`Node::parent_ref`] names the node whose *scope* it was looked up in,
-//! and [`Node::scope_ref`] the node in whose scope its own callees are looked up: itself, except
-//! where recursion is folded. A call whose slot already is among its ancestors gets a node of its
-//! own whose scope is that ancestor, so that no tree grows without bound while every duration is
-//! still counted once: summed over the nodes of one slot, self time is exact. (Inclusive time is
-//! not, where several slots take part in each other's recursion.) A thread with more contexts than
-//! the writer keeps puts further ones under its root, and counts them in
-//! [`Unseen::contexts_under_root`].
+//! Each thread has a tree of nodes. A node represents the calls of one slot that were made in one context of the
+//! thread. [`Node::parent_ref`] refers to the node in whose *scope* it is looked up, and [`Node::scope_ref`] to the
+//! node in whose scope its own callees are looked up: itself, except where recursion is folded. A call whose slot is
+//! already among its ancestors gets a node of its own whose scope is that ancestor. So no tree grows without bound,
+//! and every duration is still counted once: summed over the nodes of one slot, self time is exact. (Inclusive time
+//! is not, where several slots recurse through each other.) If a thread has more contexts than the writer keeps,
+//! further ones are put under its root, and counted in [`Unseen::contexts_under_root`].
 //!
-//! [`Node::calls`] counts calls begun. Calls completed are the sum of the histogram. Calls that an
-//! exception passed through are [`Node::unwound`], like those whose thread went on on another stack (timed
-//! until then), and those that could not be timed (such as a `clone` by `syscall`). What is left is still open (or
-//! was when the process ended), since [`Node::last_start_ticks`]. Slots of class [`SlotClass::Counted`] are
-//! never timed; their nodes only count.
+//! [`Node::calls`] counts calls begun. The sum of the histogram is the number of calls completed. [`Node::unwound`]
+//! counts calls that an exception passed through, calls whose thread continued on another stack (timed until then),
+//! and calls that could not be timed (such as a `clone` by `syscall`). The remaining calls are still open, or were
+//! when the process ended, since [`Node::last_start_ticks`]. Slots of class [`SlotClass::Counted`] are never timed;
+//! their nodes only count.
 //!
 //! # Sampled calls
 //!
-//! A thread may time only some of the calls of a hot slot. These have a node of their own beside
-//! that of the calls which were all timed: [`Node::slot`] has the bit [`SAMPLED`], and behind the
-//! node, in the same chunk, is a [`Samples`]. The calls of a (thread, slot) are split into blocks;
-//! one call of each block, at a random place, is timed, and stands for the block: its weight *w*
-//! is the number of calls in it. The weight is fixed before the call is made.
+//! A thread may time only some of the calls of a hot slot. These have a node of their own beside that of the calls
+//! that were all timed: [`Node::slot`] has the bit [`SAMPLED`], and the node is followed, in the same chunk, by a
+//! [`Samples`]. The calls of a (thread, slot) are divided into blocks. One call of each block, at a random position,
+//! is timed, and stands for the block: its weight *w* is the number of calls in the block. The weight is fixed before
+//! the call is made.
 //!
-//! * `calls` + [`Samples::adjust`] = calls begun, exact over the contexts of a (thread, slot): the
-//!   share of each context is an estimate. Until the thread, the process or the image ends in a way
-//!   that was seen, it lacks what was called since the latest sample: fewer calls than a block
-//!   ([`longest_block`]).
-//! * Where the calls themselves call others, each is counted in its own context, timed or not: the node
-//!   has the bit [`FRAMED`] too, and its `calls` are exact. (Its `adjust` is 0, unless the slot's calls have
-//!   just ceased to be counted that way.) Its scope is that of the node of the calls which were all timed,
-//!   of which there is always one. (Where calls are only counted, there is none: it has those that signal handlers
-//!   made while others were being credited.)
-//! * `total_ticks` = Σ w·x over the durations x that were measured; the histogram, whose pages are in
-//!   [`Samples::page_refs`] (those of the node stay 0), counts each with its weight.
-//! * A call in which the kernel took the processor away counts once; the rest of its block stands
-//!   in the histogram and in the total with the mean so far.
+//! * `calls` + [`Samples::adjust`] = calls begun, exact over the contexts of a (thread, slot); the share of each
+//!   context is an estimate. Until an end of the thread, the process or the image was seen, the calls since the
+//!   latest sample are missing: fewer than a block ([`longest_block`]).
+//! * Where the calls themselves call others, each is counted in its own context, timed or not: the node also has the
+//!   bit [`FRAMED`], and its `calls` are exact. (Its `adjust` is 0, unless the slot's calls have just stopped being
+//!   counted that way.) Its scope is that of the node of the calls that were all timed, which always exists. (Where
+//!   calls are only counted it doesn't; the node then has the calls that signal handlers made while others were being
+//!   credited.)
+//! * `total_ticks` = Σ w·x over the measured durations x; the histogram, whose pages are in [`Samples::page_refs`]
+//!   (those of the node stay 0), counts each with its weight.
+//! * A call during which the kernel preempted the thread counts once; the rest of its block is counted, in the
+//!   histogram and in the total, with the mean so far.
 //!
 //! # Arguments
 //!
-//! Of some functions an argument says how much a call has to do: bytes, items, the longest wait. Of their timed calls
-//! the thread keeps a row for each of its contexts, in chunks of its own ([`ChunkKind::Arguments`]): rows lie one
-//! behind the other, [`ArgumentHead::units`] long each, and [`ChunkHeader::count`] has the units that may be read. What is
-//! noted is a number; memory that an argument points to is never looked at. A context that got no row, since there was no
-//! room, is counted in [`Unseen::contexts_without_arguments`].
+//! Some functions have an argument that says how much work a call does: bytes, items, the longest wait. For their
+//! timed calls the thread keeps a row for each of its contexts, in chunks of their own ([`ChunkKind::Arguments`]):
+//! rows follow each other, each [`ArgumentHead::units`] long, and [`ChunkHeader::count`] is the number of units that
+//! may be read. Only numbers are recorded; memory that an argument points to is never read. Contexts that got no row,
+//! because there was no room, are counted in [`Unseen::contexts_without_arguments`].
 //!
 //! # Calls that were seen in windows
 //!
-//! Versions 4 to 7 could unhook an import that was called very often, and hook it again for short windows; no
-//! file is written with that any more. What it was called before is in the nodes of its own slot, complete;
-//! what it was called in windows is in nodes of a slot of its own, the *twin*, which no object has. A
-//! [`TwinRecord`] says whose twin it is, and for how long nothing was seen.
+//! Versions 4 to 7 could unhook an import that was called very often, and hook it again for short windows; files are
+//! no longer written that way. The calls before are in the nodes of the import's own slot, complete; the calls in
+//! windows are in nodes of a slot of their own, the *twin*, which belongs to no object. A [`TwinRecord`] says whose
+//! twin it is, and for how long nothing was seen.
 //!
 //! # Events
 //!
-//! Beside the sums, which have all calls, single ones may be kept with their times: by default those that took long. A call's
-//! [`EventRecord`] is written when it returns; the calls that were open when the process was killed are those of which a node's
-//! `calls` say so. What was overwritten is known by the numbers that are missing.
+//! In addition to the sums over all calls, single calls may be recorded with their times: by default those that took
+//! long. A call's [`EventRecord`] is written when it returns; calls that were open when the process was killed only
+//! show in the `calls` of their nodes. Gaps in the numbers of events show how many were overwritten.
 //!
 //! # Versions
 //!
@@ -107,13 +105,13 @@
 //! | 4 | 4 | [`ChunkKind::Twins`]: calls seen in windows; without any, the oldest reader is 3 |
 //! | 5 | 5 | estimates of calls between windows; without twins, the oldest reader is 3 |
 //! | 6 | 5 | [`Header::parent_start`]; without twins, the oldest reader is 3 |
-//! | 7 | 5 | [`Unseen::calls_since_fork`], [`ThreadRecord::untold`]; calls that are only counted are credited as often as others; without twins, the oldest reader is 3 |
+//! | 7 | 5 | [`Unseen::calls_since_fork`], [`ThreadRecord::countdowns_lost`]; calls that are only counted are credited as often as others; without twins, the oldest reader is 3 |
 //! | 8 | 5 | [`OffCpuRow`], [`ThreadRecord::asks`], [`ThreadRecord::cpu_ns`], [`ThreadRecord::slow_ticks`]; without twins, the oldest reader is 3 |
 //! | 9 | 5 | [`ChunkKind::Arguments`]: what calls were asked to do; without twins, the oldest reader is 3 |
-//! | 10 | 5 | [`ChunkKind::Events`], [`ChunkKind::Marks`], [`Unseen::events_without_space`]; without twins, the oldest reader is 3 |
+//! | 10 | 5 | [`ChunkKind::Events`], [`ChunkKind::Marks`], [`Unseen::events_without_space`], [`Unseen::events_of_ended`]; without twins, the oldest reader is 3 |
 //!
-//! A reader accepts any file whose `reader_min` is at most its own [`VERSION`], ignores chunk kinds
-//! it does not know, and takes fields beyond the end of an older record as zero.
+//! A reader accepts any file whose `reader_min` is at most its own [`VERSION`], ignores unknown chunk kinds, and
+//! takes fields beyond the end of an older record as zero.
 
 mod arguments;
 mod events;
@@ -137,14 +135,15 @@ pub use self::twins::*;
 pub const MAGIC: [u8; 8] = *b"CHASEREC";
 /// Version of the format written by this crate.
 pub const VERSION: u32 = 10;
-/// Since this one, calls that are only counted are credited as often as others ([`longest_block`]).
+/// Since this version, calls that are only counted are credited as often as others ([`longest_block`]).
 pub const VERSION_COUNT_BLOCKS: u32 = 7;
 /// The oldest reader that understands what this crate writes.
 pub const READER_MIN: u32 = 3;
 /// File name extension of a recording, without the dot.
 pub const EXTENSION: &str = "chase";
 
-/// Chunks start at, and are long, multiples of this many bytes; so is the header.
+/// Chunks begin at multiples of this many bytes, and have a multiple of them as their length; the header has this
+/// length.
 pub const PAGE: usize = 4096;
 /// Unit of `_ref` fields, in bytes: the size of a node and of a histogram page.
 pub const UNIT: usize = 128;
@@ -156,22 +155,20 @@ pub const COMMITTED: u32 = 1;
 
 /// [`Node::slot`] of a thread's root.
 pub const ROOT_SLOT: u32 = u32::MAX;
-/// Bit in [`Node::slot`] of a call that was open when a fork made this process. Such a node belongs
-/// to the slot named by the other bits; its times are times of this process, from the fork on, but
-/// its calls were made, and are counted, in the parent.
+/// Bit in [`Node::slot`] of a call that was open when a fork made this process. The other bits are the slot. The
+/// node's times are this process's, since the fork; its calls were made, and are counted, in the parent.
 pub const INHERITED: u32 = 1 << 31;
-/// Bit in [`Node::slot`] of calls of which only some were timed. A [`Samples`] is behind the node.
+/// Bit in [`Node::slot`] of calls of which only some were timed. The node is followed by a [`Samples`].
 pub const SAMPLED: u32 = 1 << 30;
-/// Bit in [`Node::slot`], beside [`SAMPLED`], of calls that are each counted in their own context.
+/// Bit in [`Node::slot`], together with [`SAMPLED`], of calls that are each counted in their own context.
 pub const FRAMED: u32 = 1 << 29;
-/// [`Samples::slot`]: what takes the place of a node and is none.
+/// [`Samples::slot`]: marks what is in the place of a node and is none.
 pub const SAMPLES_SLOT: u32 = u32::MAX - 1;
 /// Unit of [`Samples::pairs_squares`], in ticks².
 pub const SQUARES: u64 = 256;
-/// The context of what chase itself does in the process: a `_ref` that no node has, since it lies
-/// in the header.
+/// The context of what chase itself does in the process: a `_ref` that no node has, since it is within the header.
 pub const OWN_CONTEXT_REF: u32 = 1;
-/// Object, thread or slot number that stands for "none" or "not known".
+/// Stands for "none" or "unknown" as the number of an object, thread or slot.
 pub const NONE: u32 = u32::MAX;
 
 /// [`Header::clock_kind`]: invariant time stamp counter.
@@ -181,91 +178,93 @@ pub const CLOCK_MONOTONIC: u32 = 1;
 
 /// [`Header::timing`]: every call is timed.
 pub const TIMING_ALL: u32 = 0;
-/// [`Header::timing`]: of hot, short, even calls only some are timed.
+/// [`Header::timing`]: only some of the hot, short, even calls are timed.
 pub const TIMING_ADAPTIVE: u32 = 1;
 /// [`Header::timing`]: calls are only counted.
 pub const TIMING_COUNT: u32 = 2;
 
 /// [`Header::origin`]: the program image was started by exec.
 pub const ORIGIN_EXEC: u32 = 0;
-/// [`Header::origin`]: a fork's child, which goes on from its parent's image.
+/// [`Header::origin`]: a fork's child, which continues its parent's image.
 pub const ORIGIN_FORK: u32 = 1;
 
-/// [`Header::end_kind`]: no end was seen. The process runs, or it was killed.
+/// [`Header::end_kind`]: no end was seen. The process is running, or was killed.
 pub const END_NONE: u32 = 0;
 /// [`Header::end_kind`]: `exit` or a return from `main`; `end_status` holds the status.
 pub const END_EXIT: u32 = 1;
-/// [`Header::end_kind`]: `_exit` and its kin; `end_status` holds the status.
+/// [`Header::end_kind`]: `_exit` or similar; `end_status` holds the status.
 pub const END_IMMEDIATE: u32 = 2;
 /// [`Header::end_kind`]: the image was about to be replaced by exec.
 pub const END_EXEC: u32 = 3;
 /// [`Header::end_kind`]: `abort` was called.
 pub const END_ABORT: u32 = 4;
 
-/// [`Header::end_kind`]: chase has left the process, which goes on.
+/// [`Header::end_kind`]: chase has left the process, which goes on running.
 pub const END_DETACHED: u32 = 5;
 
 /// [`Header::stop_reason`]: the recording is complete.
 pub const STOP_NONE: u32 = 0;
-/// [`Header::stop_reason`]: no more space (full disk, quota); `stop_errno` says which.
+/// [`Header::stop_reason`]: no more space (full disk, quota); see `stop_errno`.
 pub const STOP_NO_SPACE: u32 = 1;
 /// [`Header::stop_reason`]: the size limit of a recording was reached.
 pub const STOP_LIMIT: u32 = 2;
-/// [`Header::stop_reason`]: the process may not map more memory.
+/// [`Header::stop_reason`]: the process can't map more memory.
 pub const STOP_NO_MEMORY: u32 = 3;
 
-/// [`Header::stop_reason`]: the process gave up the right to system calls that recording needs
-/// (seccomp), or to the clock. What was known before goes on counting.
+/// [`Header::stop_reason`]: the process gave up the right to system calls that recording needs (seccomp), or to the
+/// clock. Existing contexts go on being counted.
 pub const STOP_CONFINED: u32 = 4;
-/// [`Header::stop_reason`]: the program mapped other memory over the recording. What was in it goes no
-/// further; `stop_ticks` is when that was noticed.
+/// [`Header::stop_reason`]: the program mapped other memory over the recording, which was not updated any more;
+/// `stop_ticks` is when that was noticed.
 pub const STOP_CUT_OFF: u32 = 5;
 
-/// A moment on the recording's own clock and on the system's.
+/// One moment, on the recording's own clock and on the system's.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 pub struct ClockPair {
     /// The recording's clock.
     pub ticks: u64,
-    /// `CLOCK_MONOTONIC`, ns; 0 when the pair was never taken.
+    /// `CLOCK_MONOTONIC`, ns; 0 if the pair was never taken.
     pub monotonic_ns: u64,
     /// `CLOCK_REALTIME`, ns since 1970.
     pub realtime_ns: u64,
 }
 
-/// What was not seen, as counts. Each is a lower bound only if the recording stopped.
+/// Counts of what could not be recorded. After the recording has stopped, they are lower bounds.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 pub struct Unseen {
     /// Calls by threads that had no record (starting, ending, or none could be made).
     pub calls_without_thread: u64,
-    /// Calls counted nowhere because the recording had no room for their context.
+    /// Calls that were not counted because the recording had no room for their context.
     pub calls_without_space: u64,
-    /// Calls that ran untimed since frames were exhausted: by deep nesting, or by calls left on other stacks.
+    /// Calls that ran untimed because all frames were used: by deep nesting, or by calls abandoned on other stacks.
     pub calls_too_deep: u64,
     /// Threads that got no record.
     pub threads: u64,
-    /// Slots for which no stub was left.
+    /// Slots for which there were no more stubs.
     pub slots_without_stub: u64,
     /// Objects whose tables could not be read.
     pub objects: u64,
-    /// `dlopen` calls passed through untouched because their search depends on the caller; the
-    /// new objects were patched at the thread's next call.
+    /// `dlopen` calls that were not hooked because their search depends on the caller; the new objects were patched
+    /// at the thread's next call.
     pub late_loads: u64,
-    /// Contexts put under their thread's root because there were too many: their time is missing
-    /// from the total of their callers and so too high in the callers' self time.
+    /// Contexts put under their thread's root because there were too many: their time is missing from the totals of
+    /// their callers, whose self times are too high by it.
     pub contexts_under_root: u64,
-    /// 1 if a call returned that had looked left for good: the process copies pieces of stacks away and back.
+    /// 1 if a call has returned that seemed abandoned for good: the process copies slices of stacks away and back.
     pub stacks_sliced: u64,
-    /// Calls, at most, that a fork's child made before it was noticed, and that were only counted: the fork was a
-    /// system call that nobody saw coming. Where they were made is not known.
+    /// An upper bound of the calls that a fork's child made before the fork was noticed, and that were only counted:
+    /// the fork was an unannounced system call. In which contexts is unknown.
     pub calls_since_fork: u64,
-    /// Contexts whose arguments were not noted, or no longer, for want of room.
+    /// Contexts whose arguments were not recorded, or only up to some point, for lack of room.
     pub contexts_without_arguments: u64,
     /// Events of threads that have no room for any.
     pub events_without_space: u64,
+    /// Events of threads that had ended: later threads have their room.
+    pub events_of_ended: u64,
     /// Room for later counters.
-    pub reserved: [u64; 4],
+    pub reserved: [u64; 3],
 }
 
 /// The first page of a recording.
@@ -280,22 +279,21 @@ pub struct Header {
     pub reader_min: u32,
     /// ELF machine number; 62 is x86-64.
     pub machine: u32,
-    /// Bytes of this structure that the writer knew.
+    /// Size of this structure in bytes, as known to the writer.
     pub header_len: u32,
     /// `/proc/sys/kernel/random/boot_id`, zero when it could not be read.
     pub boot_id: [u8; 16],
     /// Process id, in the process's own pid namespace.
     pub pid: u32,
-    /// Process id of the process that forked it, in that one's own pid namespace, where `parent_start`
-    /// is not 0; otherwise the parent's at the start of the recording, 0 if it is in another pid
-    /// namespace.
+    /// If `parent_start` is not 0: the id of the process that forked this one, in that process's own pid namespace.
+    /// Otherwise the parent's at the start of the recording; 0 if the parent is in another pid namespace.
     pub parent_pid: u32,
     /// Process group id.
     pub process_group: u32,
     /// Session id.
     pub session: u32,
-    /// Start of the process in clock ticks since boot (field 22 of `/proc/self/stat`), which with
-    /// the pid identifies a process across exec; 0 when unknown.
+    /// Start of the process in clock ticks since boot (field 22 of `/proc/self/stat`). Together with the pid,
+    /// identifies a process across exec; 0 if unknown.
     pub process_start: u64,
     /// [`ORIGIN_EXEC`] or [`ORIGIN_FORK`].
     pub origin: u32,
@@ -303,14 +301,14 @@ pub struct Header {
     pub clock_kind: u32,
     /// Start of the recording.
     pub clock_start: ClockPair,
-    /// The latest pair taken: at the end where one was seen, otherwise some time before. In a fork's
-    /// child it is its ancestors' first pair, before `clock_start`, until another is taken.
+    /// The latest pair: from the end if that was seen, otherwise from some time before. In a fork's child it is its
+    /// ancestors' first pair, before `clock_start`, until another is taken.
     pub clock_latest: ClockPair,
-    /// The hook's own share of a call's measured duration, in 1/1024 ticks.
+    /// The hook's overhead within a call's measured duration, in 1/1024 ticks.
     pub cost_inside: u64,
-    /// The hook's share per call that only the caller sees, in 1/1024 ticks.
+    /// The hook's overhead of a call outside of its measured duration, in 1/1024 ticks; it is in the caller's time.
     pub cost_outside: u64,
-    /// Bytes of the file that hold the header and complete chunk headers.
+    /// Bytes of the file that hold the header and chunks with complete headers.
     pub committed: u64,
     /// How the process ended: `END_*`. Valid only if no call began after `end_ticks`.
     pub end_kind: u32,
@@ -324,26 +322,26 @@ pub struct Header {
     pub stop_errno: u32,
     /// When it stopped.
     pub stop_ticks: u64,
-    /// What was not seen.
+    /// What could not be recorded.
     pub unseen: Unseen,
     /// `TIMING_*`.
     pub timing: u32,
-    /// Standard error of what is taken off a sample's measured duration, in 1/1024 ticks, the same for all of them; 0:
-    /// not known.
+    /// Standard error of what is subtracted from samples' measured durations, in 1/1024 ticks, the same for all of
+    /// them; 0 if unknown.
     pub cost_error: u32,
-    /// The hook's share of a call that is counted and not timed, in 1/1024 ticks; its caller sees it.
+    /// The hook's overhead of a call that is counted and not timed, in 1/1024 ticks; it is in the caller's time.
     pub cost_counted: u64,
-    /// As `cost_outside`, of a call that is a sample, where caches have all that it needs.
+    /// Like `cost_outside`, for a call that is a sample and finds all that it needs in caches.
     pub cost_sampled: u64,
-    /// As `cost_counted`, of a call that gets a frame.
+    /// Like `cost_counted`, for a call that gets a frame.
     pub cost_framed: u64,
-    /// `process_start` of the process that forked it; 0 if nobody knows.
+    /// `process_start` of the process that forked this one; 0 if unknown.
     pub parent_start: u64,
-    /// Processor time of the process up to the end that was noted, ns: it begins at 0 in a fork's child and goes on
-    /// through exec. 0: not known.
+    /// Processor time of the process up to its recorded end, in ns. It begins at 0 in a fork's child, and continues
+    /// through exec. 0 if unknown.
     pub cpu_ns: u64,
-    /// Processor time that chase took to start and to end in this image, the loading of its library included, and for objects
-    /// that were loaded later, ns.
+    /// Processor time that chase took to start and to end in this image, including the loading of its library, and to hook
+    /// objects that were loaded later, in ns.
     pub cost_start_ns: u64,
     /// Time that it took later on beside calls, for threads and forks, in ticks.
     pub cost_later_ticks: u64,
@@ -364,8 +362,7 @@ pub enum ChunkKind {
     Object = 2,
     /// [`ThreadRecord`]s, each readable by its own `state`.
     Threads = 3,
-    /// [`Node`]s of thread `owner` from the front (`count` of them), its histogram pages from the
-    /// back.
+    /// [`Node`]s of thread `owner`, `count` of them, from the front, and histogram pages from the back.
     Nodes = 4,
     /// [`SyscallRow`](crate::syscalls::SyscallRow)s, `count` of them; only in `.syscalls` files.
     Syscalls = 5,
@@ -381,7 +378,7 @@ pub enum ChunkKind {
     OnCpu = 10,
     /// [`MappingRow`](crate::syscalls::MappingRow)s, `count` of them; only in `.syscalls` files.
     Mappings = 11,
-    /// [`OffCpuRow`]s of thread `owner`, `count` of them, in no order.
+    /// [`OffCpuRow`]s of thread `owner`, `count` of them, unordered.
     OffCpu = 12,
     /// [`CauseRow`](crate::syscalls::CauseRow)s, `count` of them; only in `.syscalls` files.
     Causes = 13,
@@ -395,8 +392,8 @@ pub enum ChunkKind {
     Events = 16,
     /// [`MarkName`]s, each readable by its own `state`.
     Marks = 17,
-    /// [`ToldRow`](crate::syscalls::ToldRow)s, `count` of them; only in `.syscalls` files.
-    Told = 18,
+    /// [`SingleSyscallRow`](crate::syscalls::SingleSyscallRow)s, `count` of them; only in `.syscalls` files.
+    SingleSyscalls = 18,
 }
 
 /// The first [`UNIT`] bytes of each chunk.
@@ -407,11 +404,11 @@ pub struct ChunkHeader {
     pub magic: u32,
     /// [`ChunkKind`] as a number.
     pub kind: u32,
-    /// Length with this header, in bytes: a multiple of [`PAGE`].
+    /// Length including this header, in bytes: a multiple of [`PAGE`].
     pub len: u64,
     /// [`COMMITTED`] once the contents may be read.
     pub state: u32,
-    /// The thread or object whose chunk it is, or [`NONE`].
+    /// The thread or object to which the chunk belongs, or [`NONE`].
     pub owner: u32,
     /// Entries readable so far, where the kind has entries.
     pub count: u32,

@@ -1,16 +1,18 @@
-//! The recording's format, and the writer that lays it into memory.
+//! The recording's format, and the writer that lays it out in memory.
 //!
-//! * [`layout`] is the format: its prose, its version history and every structure in it.
-//! * [`syscalls`] is that of the file beside it, in which the companion writes what the kernel saw.
-//! * [`session`] is how processes find the companion, and readers see that it has finished.
-//! * [`histogram`] is the bucket arithmetic that writer, reader and the hook's assembly share.
-//! * [`writer`] lays structures into memory that the caller has mapped.
+//! * [`layout`] is the format: its description, its version history and all of its structures.
+//! * [`syscalls`] is the format of the file beside it, in which the companion writes what the kernel observed.
+//! * [`session`] is the file by which processes find the companion, and readers see that it has finished.
+//! * [`attachment`] is how `chase attach` and the library find each other in a running process.
+//! * [`histogram`] is the arithmetic of buckets, shared by the writer, the reader and the hook's assembly.
+//! * [`writer`] lays out structures in memory that the caller has mapped.
 //!
-//! This crate runs inside other people's programs: it is `no_std`, makes no system call, never
-//! allocates and never panics. It is a crate of its own so that nothing that reads recordings,
-//! and needs std for it, can be linked into the traced process.
+//! This crate runs inside other people's programs: it is `no_std`, makes no system calls, never allocates and never
+//! panics. It is a separate crate so that nothing that reads recordings, which needs std, can be linked into the
+//! traced process.
 #![no_std]
 
+pub mod attachment;
 pub mod histogram;
 pub mod layout;
 pub mod session;

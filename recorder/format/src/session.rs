@@ -1,6 +1,6 @@
-//! The file by which processes find the companion of their run, and readers when it has caught up.
+//! The file by which processes find the companion of their run, and readers find out whether it has caught up.
 //!
-//! It lies in the directory of the recordings and has three lines:
+//! It is in the directory of the recordings, and has three lines:
 //!
 //! ```text
 //! chase companion 1
@@ -8,31 +8,33 @@
 //! idle NNNNNNNNNNNNNNNNNNNN
 //! ```
 //!
-//! Where the companion takes samples alone, the second line is `samples REASON`: no hello is heard, and the reason says why.
+//! If the companion only takes samples, the second line is `samples REASON`: no hello is received, and the reason
+//! says why.
 //!
-//! It is locked (`flock`) as long as the companion takes hellos. The third line is written in place, with 20 digits. It
-//! says when the companion last found that no process it watches lives, and that all is written: ns of
-//! `CLOCK_MONOTONIC`, 0 while some process lives.
+//! The file is locked (`flock`) as long as the companion accepts hellos. The third line is rewritten in place, with
+//! 20 digits: the time in ns of `CLOCK_MONOTONIC` at which the companion last found that none of the processes that
+//! it watches lives, and that everything is written; 0 while some process lives.
 
 /// Name of the file, in the directory of the run's recordings.
 pub const FILE_NAME: &str = "companion.session";
 /// Its first line.
 pub const FIRST_LINE: &str = "chase companion 1";
-/// What the second one begins with, while a companion listens.
+/// Prefix of the second line while a companion listens.
 pub const SESSION: &str = "session ";
-/// What it begins with where one takes samples alone; then comes why.
+/// Prefix of the second line if the companion only takes samples; the reason follows.
 pub const SAMPLES: &str = "samples ";
-/// What it begins with where none could be started; then come seconds since 1970, and why.
+/// Prefix of the second line if no companion could be started; the time in seconds since 1970 and the reason follow.
 pub const FAILED: &str = "failed ";
-/// What the third one begins with.
+/// Prefix of the third line.
 pub const IDLE: &str = "idle ";
 
-/// When the companion last found nothing left to do, ns of `CLOCK_MONOTONIC`; `None` if it is busy, or has not said.
+/// Returns when the companion last found nothing left to do, in ns of `CLOCK_MONOTONIC`; `None` if it is busy, or has
+/// not written it.
 #[must_use]
 pub fn idle_since(text: &[u8]) -> Option<u64> {
     let mut lines = text.split(|&byte| byte == b'\n');
     let line = lines.nth(2)?;
-    // The line is whole if something is behind it.
+    // The line is complete if another piece follows.
     lines.next()?;
     let digits = core::str::from_utf8(line.strip_prefix(IDLE.as_bytes())?).ok()?;
     digits.parse().ok().filter(|&since| since > 0)

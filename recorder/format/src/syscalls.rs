@@ -1,9 +1,8 @@
 //! The `.syscalls` file beside a recording, version 1.
 //!
-//! A recording is written by the recorded process alone. What the kernel tells of it, by eBPF, is
-//! written by another process, the companion, into a file of its own: `<recording>.syscalls`. A
-//! process that never said hello (a static program, an image that ended before its hooks) has such
-//! a file and no recording.
+//! A recording is written by the recorded process alone. What the kernel reports about it, through eBPF, is written
+//! by another process, the companion, into a file of its own: `<recording>.syscalls`. A process that never sent a
+//! hello (a static program, or an image that ended before it was hooked) has such a file and no recording.
 //!
 //! ```text
 //! offset 0           4096            committed
@@ -14,9 +13,9 @@
 //!
 //! # Who writes what, and when it may be read
 //!
-//! Only the companion writes, with `pwrite`. A row keeps its place for good and is written again,
-//! whole, when it has changed. Its counters only grow, so a reader that meets a row half written
-//! sees counters of two moments and no nonsense.
+//! Only the companion writes, with `pwrite`. A row stays in its place, and is rewritten as a whole when it has
+//! changed. Its counters only grow, so a reader that reads a row while it is written gets counters of two moments,
+//! but no garbage.
 //!
 //! | what | becomes readable |
 //! | --- | --- |
@@ -26,40 +25,40 @@
 //!
 //! # Rows
 //!
-//! There may be several rows of one (context, thread, syscall); they add up. Rows of context 0 are
-//! of what happened outside of any recorded call, or before the hello; so are rows of a thread's
-//! root. Rows of [`OWN_CONTEXT_REF`] are of what chase itself does there. A row's thread is that of its context's tree. Where the context is 0, or where `tid` is
-//! not that thread's (a child on its parent's memory, as of `vfork`), it is the thread named by
+//! There may be several rows of one (context, thread, syscall), which add up. Rows of context 0 are for what happened
+//! outside of any recorded call, or before the hello; so are rows of a thread's root. Rows of [`OWN_CONTEXT_REF`] are
+//! for what chase itself does there. A row's thread is that of its context's tree. If the context is 0, or if `tid`
+//! is not that thread's (but that of a child that uses its parent's memory, as after `vfork`), it is the thread
 //! `tid`.
 //!
 //! # Samples
 //!
-//! The clock of each CPU strikes [`SyscallsHeader::sample_hz`] times a second, and a sample is taken of the thread that
-//! runs, if it is traced. What it was doing is told by [`SampleRow`]s, of which there is one for each (context,
-//! thread, address); how long it ran, by [`OnCpuRow`]s, from switch to switch. So the time of a part of a thread's
-//! samples is that part of its time on the CPU. Addresses are to be looked up in the recording's objects, and
-//! in [`MappingRow`]s where these have none; of several mappings of one address the latest counts.
+//! A timer of each CPU fires [`SyscallsHeader::sample_hz`] times a second, and takes a sample of the running thread
+//! if it is traced. [`SampleRow`]s count what threads were doing, one for each (context, thread, address);
+//! [`OnCpuRow`]s sum up how long threads ran, from switch to switch. So a fraction of a thread's samples stands for
+//! the same fraction of its time on the CPU. Addresses are to be looked up in the recording's objects, and in
+//! [`MappingRow`]s where no object contains them; if several mappings contain an address, the latest counts.
 //!
 //! # Causes
 //!
-//! A [`CauseRow`] is what waits have in common that are counted together: of which thread, in which context, for what, and who
-//! ended them. Their sums are those of the [`WaitRow`]s of kind [`WAIT_VOLUNTARY`], but for waits that found no place
-//! ([`SyscallsHeader::lost_causes`]).
+//! A [`CauseRow`] counts waits that have everything in common: the thread, the context, what was waited for, and who
+//! ended the wait. Their sums are those of the [`WaitRow`]s of kind [`WAIT_VOLUNTARY`], except for waits for which
+//! there was no room ([`SyscallsHeader::lost_causes`]).
 //!
-//! Waits of [`LONG_WAIT_NS`] and more are told one by one too, as [`BlockedRow`]s, as far as there is room: those that found
-//! none are counted ([`SyscallsHeader::lost_blocked`]).
+//! Single waits of [`LONG_WAIT_NS`] or more are also recorded as [`BlockedRow`]s, as far as there is room; the others
+//! are counted ([`SyscallsHeader::lost_blocked`]).
 //!
 //! # Files
 //!
-//! Samples that were taken in a system call for a descriptor also count in a [`FileRow`]: which files such calls were for.
+//! Samples taken in a system call on a descriptor are also counted in a [`FileRow`], by file.
 //!
 //! # Narration
 //!
-//! Where that was asked for, each system call has a [`ToldRow`], in the order in which they returned; those that found no room are
-//! counted ([`SyscallsHeader::lost_told`]). An `execve` or an exit has one when it begins; an `execve` that failed has another.
+//! If requested, each single system call has a [`SingleSyscallRow`], in the order of their returns; those for which
+//! there was no room are counted ([`SyscallsHeader::lost_single_syscalls`]). An `execve` or an exit has a row when it
+//! begins; an `execve` that failed has another.
 //!
-//! Times are in ns of `CLOCK_MONOTONIC`. Those of syscalls contain
-//! [`SyscallsHeader::cost_inside_ns`] per call.
+//! Times are in ns of `CLOCK_MONOTONIC`. Those of syscalls include [`SyscallsHeader::cost_inside_ns`] per call.
 //!
 //! # Versions
 //!
@@ -67,8 +66,8 @@
 //! | --- | --- | --- |
 //! | 1 | 1 | the first |
 //!
-//! The rules are those of [`layout`](crate::layout): a reader ignores chunk kinds that it does not
-//! know, and accepts any file whose `reader_min` is at most its own [`VERSION`].
+//! The rules are those of [`layout`](crate::layout): a reader ignores unknown chunk kinds, and accepts any file whose
+//! `reader_min` is at most its own [`VERSION`].
 
 use bytemuck::{Pod, Zeroable};
 
@@ -77,36 +76,36 @@ use crate::layout::{ChunkHeader, OWN_CONTEXT_REF};
 
 /// First bytes of a `.syscalls` file.
 pub const MAGIC: [u8; 8] = *b"CHASESYS";
-/// Version of the file as this crate describes it.
+/// Version of the format described by this crate.
 pub const VERSION: u32 = 1;
 /// The oldest reader that understands it.
 pub const READER_MIN: u32 = 1;
 /// Appended to the name of a recording, after a dot.
 pub const EXTENSION: &str = "syscalls";
 
-/// [`SyscallsHeader::state`]: the companion is at work, or was killed.
+/// [`SyscallsHeader::state`]: the companion is working, or was killed.
 pub const STATE_OPEN: u32 = 0;
-/// [`SyscallsHeader::state`]: the process ended, and all of it is here.
+/// [`SyscallsHeader::state`]: the process has ended, and the file is complete.
 pub const STATE_COMPLETE: u32 = 1;
 /// [`SyscallsHeader::state`]: the companion stopped before the process did.
 pub const STATE_STOPPED: u32 = 2;
 
 /// [`WaitRow::kind`]: the thread waited for something.
 pub const WAIT_VOLUNTARY: u32 = 0;
-/// [`WaitRow::kind`]: the thread could have run, but another did.
+/// [`WaitRow::kind`]: the thread was ready to run, but others ran.
 pub const WAIT_PREEMPTED: u32 = 1;
 
 /// Bit of [`SyscallRow::number`]: a call by `int 0x80`, whose numbers are those of i386.
 pub const COMPAT: u32 = 1 << 29;
 
-/// Buckets of a row's histogram; see [`bucket_end_ns`].
+/// The number of buckets of a row's histogram; see [`bucket_end_ns`].
 pub const BUCKETS: usize = 32;
-/// Errors that a row tells apart.
+/// The number of different errors that a row counts separately.
 pub const ERRNOS: usize = 6;
-/// Bits of the count in an entry of [`SyscallRow::errnos`]; the errno is above.
+/// The number of bits of the count in an entry of [`SyscallRow::errnos`]; the errno is above them.
 pub const ERRNO_SHIFT: u32 = 48;
 
-/// Bucket `i` has the durations that are shorter than this and in no bucket before; the last one
+/// Returns the exclusive end of bucket `bucket` in ns, which is the start of the next; `None` for the last one, which
 /// has no end.
 #[must_use]
 pub const fn bucket_end_ns(bucket: usize) -> Option<u64> {
@@ -123,62 +122,63 @@ pub struct SyscallsHeader {
     pub version: u32,
     /// The oldest reader version that can read this file.
     pub reader_min: u32,
-    /// Bytes of this structure that the writer knew.
+    /// Size of this structure in bytes, as known to the writer.
     pub header_len: u32,
     /// `STATE_*`.
     pub state: u32,
     /// Process id, in the process's own pid namespace.
     pub pid: u32,
-    /// The traced process that it came from (its own number after an exec); 0 when unknown.
+    /// The traced process that it was forked from (its own number after an exec); 0 if unknown.
     pub parent_pid: u32,
-    /// Bytes of the file that hold this page and complete chunk headers.
+    /// Bytes of the file that hold this page and chunks with complete headers.
     pub committed: u64,
-    /// When the tracing of this image began, `CLOCK_MONOTONIC`.
+    /// When the tracing of this image began, in ns of `CLOCK_MONOTONIC`.
     pub began_ns: u64,
-    /// The same moment, ns since 1970.
+    /// The same moment in ns since 1970.
     pub began_realtime_ns: u64,
-    /// When its last thread ended; 0 as long as it lives.
+    /// When its last thread ended; 0 while it lives.
     pub ended_ns: u64,
     /// When rows were last written.
     pub written_ns: u64,
-    /// Of each call's duration, what the tracing itself takes.
+    /// The overhead of tracing that is in each call's duration.
     pub cost_inside_ns: u64,
-    /// Per call, what the tracing takes beyond that.
+    /// The overhead of tracing per call that is not in its duration.
     pub cost_outside_ns: u64,
-    /// Calls of all processes of the run that found no room for a row.
+    /// Calls of all processes of the run for which there was no room for a row.
     pub lost_calls: u64,
-    /// Waits of all processes of the run that found no room for a row.
+    /// Waits of all processes of the run for which there was no room for a row.
     pub lost_waits: u64,
-    /// Processes of the run that could not be traced for want of room.
+    /// Processes of the run that could not be traced for lack of room.
     pub lost_processes: u64,
-    /// Threads of the run that could not be traced for want of room.
+    /// Threads of the run that could not be traced for lack of room.
     pub lost_threads: u64,
-    /// Images of the run that were no longer traced because they are set-user-id or set-group-id.
+    /// Images of the run whose tracing was stopped because they are set-user-id or set-group-id.
     pub dropped_images: u64,
     /// `/proc/sys/kernel/random/boot_id`, zero when it could not be read.
     pub boot_id: [u8; 16],
-    /// Name of the process when the image began, padded with NUL.
+    /// Name of the process when the image began, NUL-padded.
     pub name: [u8; 16],
-    /// Samples of what runs, per second and CPU; 0: none are taken. (Missing in older files, as is what follows.)
+    /// Samples per second and CPU; 0 if none are taken. (Missing in older files, like the fields that follow.)
     pub sample_hz: u64,
     /// Samples of all processes of the run for which there was no room.
     pub lost_samples: u64,
-    /// Processor time of the companion so far, for all processes that it watches, ns.
+    /// Processor time of the companion up to now, for all processes that it watches, in ns.
     pub companion_cpu_ns: u64,
-    /// 1 if samples are of time in user space alone: they were taken without privilege, and nothing else was seen. Each
-    /// stands for one part of a second in `sample_hz`; what threads lack in samples, they were in the kernel.
+    /// 1 if samples were taken without privilege, and so only in user space, and nothing else was observed. Each
+    /// stands for a fraction of a second, one over `sample_hz`; the rest of a thread's processor time was in the
+    /// kernel.
     pub user_only: u64,
-    /// Waits of all processes of the run whose cause found no room.
+    /// Waits of all processes of the run for whose cause there was no room.
     pub lost_causes: u64,
-    /// System calls that were to be told and found no room: of this process, or of all of the run.
-    pub lost_told: u64,
-    /// Processors of the machine; 0: not known.
+    /// Single system calls for which there was no room: of this process, or of the whole run.
+    pub lost_single_syscalls: u64,
+    /// The number of processors of the machine; 0 if unknown.
     pub processors: u64,
-    /// Long waits without a row of their own, at least: of this process, or of all of the run.
+    /// A lower bound of the long waits that have no row of their own: of this process, or of the whole run.
     pub lost_blocked: u64,
 }
 
-/// What one thread did in one context by one syscall.
+/// The calls of one syscall by one thread in one context.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 pub struct SyscallRow {
@@ -190,24 +190,23 @@ pub struct SyscallRow {
     pub number: u32,
     /// Padding.
     pub reserved: u32,
-    /// Calls that have ended.
+    /// The number of calls that have ended.
     pub calls: u64,
-    /// Their time.
+    /// Their total time.
     pub total_ns: u64,
-    /// The longest.
+    /// The time of the longest.
     pub max_ns: u64,
-    /// How much of the time was spent off the CPU.
+    /// The part of their time that was off the CPU.
     pub off_cpu_ns: u64,
-    /// Sum of the positive results: bytes, for the calls that return bytes.
+    /// The sum of the positive results: bytes, for calls that return bytes.
     pub returned: u64,
-    /// Calls that failed.
+    /// The number of calls that failed.
     pub errors: u64,
-    /// Calls that a signal ended and that the kernel makes again (results -512, -513, -514, -516).
+    /// Calls that were interrupted by a signal and restarted by the kernel (results -512, -513, -514, -516).
     pub restarts: u64,
-    /// Calls, counted in `calls` with the time until then, that never returned: the thread ended.
+    /// Calls that never returned, because the thread ended. They are in `calls`, with their time until then.
     pub unfinished: u64,
-    /// `errno << ERRNO_SHIFT | count`, of the errors that were met first; the others are what is
-    /// missing in `errors`.
+    /// `errno << ERRNO_SHIFT | count` of the errors that occurred first; the rest of `errors` are other ones.
     pub errnos: [u64; ERRNOS],
     /// See [`bucket_end_ns`].
     pub histogram: [u64; BUCKETS],
@@ -225,19 +224,19 @@ pub struct WaitRow {
     pub kind: u32,
     /// Padding.
     pub reserved: u32,
-    /// Times that it was taken off and put on again.
+    /// How often it was switched off the CPU and back on.
     pub waits: u64,
-    /// The time between.
+    /// The total time in between.
     pub total_ns: u64,
-    /// The longest.
+    /// The longest such time.
     pub max_ns: u64,
-    /// Room for later: who woke it, how long it was ready.
+    /// Reserved.
     pub later: [u64; 11],
     /// See [`bucket_end_ns`].
     pub histogram: [u64; BUCKETS],
 }
 
-/// How often one thread was found at one address in one context, by the clock of its CPU.
+/// How often the samples found one thread at one address in one context.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 pub struct SampleRow {
@@ -245,7 +244,7 @@ pub struct SampleRow {
     pub context_ref: u32,
     /// Thread id in the process's own pid namespace.
     pub tid: u32,
-    /// Of the instruction in user space that it was at, or is to go on at after what it does in the kernel.
+    /// The address of the instruction in user space that it was executing, or will continue with after the kernel.
     pub address: u64,
     /// Samples in user space.
     pub user: u32,
@@ -253,11 +252,11 @@ pub struct SampleRow {
     pub kernel: u32,
 }
 
-/// How long one thread has been on the CPU in all, from the beginning of its tracing.
+/// How long one thread was on the CPU in total, since its tracing began.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 pub struct OnCpuRow {
-    /// Thread id in the process's own pid namespace. There may be several rows of one; they add up.
+    /// Thread id in the process's own pid namespace. If a thread has several rows, they add up.
     pub tid: u32,
     /// Padding.
     pub reserved: u32,
@@ -265,27 +264,27 @@ pub struct OnCpuRow {
     pub on_cpu_ns: u64,
 }
 
-/// [`CauseRow::waker_kind`]: not known.
+/// [`CauseRow::waker_kind`]: unknown.
 pub const WAKER_UNKNOWN: u32 = 0;
 /// [`CauseRow::waker_kind`]: a thread of a process that is traced.
 pub const WAKER_THREAD: u32 = 1;
 /// [`CauseRow::waker_kind`]: another process.
 pub const WAKER_PROCESS: u32 = 2;
-/// [`CauseRow::waker_kind`]: a thread of the kernel's.
+/// [`CauseRow::waker_kind`]: a kernel thread.
 pub const WAKER_KERNEL: u32 = 3;
-/// [`CauseRow::waker_kind`]: an interrupt, of a device, of the network, or of a timer.
+/// [`CauseRow::waker_kind`]: an interrupt, of a device, the network, or a timer.
 pub const WAKER_INTERRUPT: u32 = 4;
 
-/// [`CauseRow::waker_kind`]: nobody; it had waited as long as it would at most.
+/// [`CauseRow::waker_kind`]: nobody; the wait timed out.
 pub const WAKER_TIME: u32 = 5;
 
-/// [`CauseRow::number`]: the thread waited outside of any syscall, as for a page.
+/// [`CauseRow::number`]: the thread waited outside of any syscall, for example for a page.
 pub const NO_SYSCALL: u32 = u32::MAX;
 
 /// Bytes of [`CauseRow::name`].
 pub const OBJECT_NAME: usize = 256;
 
-/// Waits that are alike.
+/// Waits that have everything in common.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 pub struct CauseRow {
@@ -295,58 +294,58 @@ pub struct CauseRow {
     pub tid: u32,
     /// Number of the syscall that it waited in, or [`NO_SYSCALL`].
     pub number: u32,
-    /// Operation of the futex, or the descriptor.
+    /// The operation of the futex, or the descriptor.
     pub detail: u32,
-    /// Return address of the library call that it waited in; 0: not known.
+    /// Return address of the library call in which it waited; 0 if unknown.
     pub site: u64,
-    /// Address of the futex, or inode behind the descriptor; 0: not known.
+    /// Address of the futex, or inode of the descriptor's file; 0 if unknown.
     pub object: u64,
-    /// Thread that owned the mutex while this one waited; 0: not known, or it is no mutex.
+    /// The thread that owned the mutex while this one waited; 0 if unknown, or if there is no mutex.
     pub holder: u32,
-    /// Context that the owner was in.
+    /// The context of the owner.
     pub holder_context_ref: u32,
-    /// Return address of the library call that the owner was in.
+    /// Return address of the library call of the owner.
     pub holder_site: u64,
     /// `WAKER_*`.
     pub waker_kind: u32,
-    /// The thread that has woken it.
+    /// The thread that woke it.
     pub waker: u32,
-    /// Process of the waker, in its own pid namespace.
+    /// The waker's process, in its own pid namespace.
     pub waker_pid: u32,
-    /// Context that the waker was in.
+    /// The context of the waker.
     pub waker_context_ref: u32,
-    /// Return address of the library call by which it has woken.
+    /// Return address of the library call in which the waker woke it.
     pub waker_site: u64,
     /// [`SyscallsHeader::began_ns`] of the waker's image.
     pub waker_began_ns: u64,
-    /// How many waits.
+    /// The number of waits.
     pub waits: u64,
-    /// Their time, until the thread ran again.
+    /// Their total time, until the thread ran again.
     pub total_ns: u64,
-    /// The longest.
+    /// The time of the longest.
     pub max_ns: u64,
     /// The part of the time after the thread was woken.
     pub ready_ns: u64,
-    /// Name of the thread that has woken it last, padded with NUL.
+    /// Name of the thread that woke it last, NUL-padded.
     pub waker_name: [u8; 16],
-    /// What the descriptor was of, padded with NUL: a path, the ends of a connection; empty where that is not known.
+    /// What the descriptor refers to, NUL-padded: a path, or the ends of a connection; empty if unknown.
     pub name: [u8; OBJECT_NAME],
 }
 
-/// Waits from this long on have a [`BlockedRow`].
+/// Waits of at least this duration have a [`BlockedRow`].
 pub const LONG_WAIT_NS: u64 = 1_000_000;
 
 /// One wait, of [`LONG_WAIT_NS`] or more.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 pub struct BlockedRow {
-    /// What it has in common with others: which of the file's [`CauseRow`]s, in their order.
+    /// Its cause: the index among the file's [`CauseRow`]s, in their order.
     pub cause: u32,
     /// Thread id in the process's own pid namespace.
     pub tid: u32,
     /// When it began, `CLOCK_MONOTONIC`.
     pub begin_ns: u64,
-    /// When it was woken; 0: nobody was seen to do so.
+    /// When it was woken; 0 if the waker was not seen.
     pub woken_ns: u64,
     /// When it ran again.
     pub end_ns: u64,
@@ -355,7 +354,7 @@ pub struct BlockedRow {
 /// Bytes of [`FileRow::name`].
 pub const FILE_NAME: usize = 64;
 
-/// How often one thread was found in a system call for one file, by the clock of its CPU.
+/// How often the samples found one thread in one system call on one file.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 pub struct FileRow {
@@ -365,23 +364,23 @@ pub struct FileRow {
     pub tid: u32,
     /// Number of the system call.
     pub number: u32,
-    /// Of the inode: what kind of file it is, as `stat(2)` has it.
+    /// The inode's mode, as in `stat(2)`.
     pub mode: u32,
-    /// Inode.
+    /// Inode number.
     pub inode: u64,
-    /// Samples.
+    /// The number of samples.
     pub samples: u64,
-    /// Name of the file, without its directory, padded with NUL.
+    /// Name of the file without its directory, NUL-padded.
     pub name: [u8; FILE_NAME],
 }
 
-/// Bytes of a text in [`ToldRow`].
-pub const TOLD_TEXT: usize = 96;
+/// Size in bytes of a text in [`SingleSyscallRow`].
+pub const SINGLE_SYSCALL_TEXT: usize = 96;
 
-/// One system call, with its arguments.
+/// A single system call, with its arguments.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
-pub struct ToldRow {
+pub struct SingleSyscallRow {
     /// The context's node in the recording; 0 for none.
     pub context_ref: u32,
     /// Thread id in the process's own pid namespace.
@@ -392,43 +391,44 @@ pub struct ToldRow {
     pub reserved: u32,
     /// When it began.
     pub entered_ns: u64,
-    /// When it returned; 0: it has not, or this is its beginning.
+    /// When it returned; 0 if it did not, or if this is the row of its beginning.
     pub left_ns: u64,
-    /// What it returned; errors are negative.
+    /// Its result; errors are negative.
     pub result: i64,
-    /// As they were in the registers.
+    /// The arguments in registers.
     pub arguments: [u64; 6],
-    /// Inode behind the descriptor that it is for, or that it gave; 0: there is none.
+    /// Inode of the file of the descriptor that it was called for, or that it returned; 0 if there is none.
     pub object: u64,
-    /// Of the inode: what kind of file it is, as `stat(2)` has it.
+    /// The inode's mode, as in `stat(2)`.
     pub mode: u32,
-    /// Bytes of the texts, an ending NUL among them; 0: there is none, or it could not be read.
+    /// Sizes of the texts in bytes, including the NUL at the end; 0 if there is none, or if it could not be read.
     pub lens: [u32; 2],
     /// Padding.
     pub reserved_too: u32,
-    /// What arguments lead to: paths, the beginnings of what was read and written, small structures.
-    pub texts: [[u8; TOLD_TEXT]; 2],
-    /// Name of the file behind the descriptor, without its directory, padded with NUL. Of a socket: its address family, its own port, the
-    /// other one's in network order, two bytes of padding, its own address and the other one's, each in 16 bytes.
+    /// What the arguments point to: paths, the beginning of what was read or written, small structures.
+    pub texts: [[u8; SINGLE_SYSCALL_TEXT]; 2],
+    /// Name of the descriptor's file without its directory, NUL-padded. For a socket: its address family, its own
+    /// port and that of the peer in network order, two bytes of padding, its own address and that of the peer, each
+    /// in 16 bytes.
     pub name: [u8; 48],
 }
 
 /// Bytes of [`MappingRow::path`].
 pub const MAPPING_PATH: usize = 480;
 
-/// Executable memory of the process in which samples lie, as `/proc/PID/maps` had it.
+/// Executable memory of the process in which samples lie, as in `/proc/PID/maps`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 pub struct MappingRow {
     /// First address.
     pub start: u64,
-    /// End.
+    /// End address.
     pub end: u64,
-    /// Where in the file that is.
+    /// Its offset in the file.
     pub offset: u64,
     /// When it was seen, `CLOCK_MONOTONIC`.
     pub seen_ns: u64,
-    /// The file, or what the kernel calls it (`[vdso]`), padded with NUL; empty for memory of no file.
+    /// The file's path, or the kernel's name (`[vdso]`), NUL-padded; empty for anonymous memory.
     pub path: [u8; MAPPING_PATH],
 }
 
@@ -441,7 +441,7 @@ const _: () = {
     assert!(size_of::<SyscallsHeader>() == 224);
     assert!(size_of::<BlockedRow>() == 32);
     assert!(size_of::<FileRow>() == 96);
-    assert!(size_of::<ToldRow>() == 352);
+    assert!(size_of::<SingleSyscallRow>() == 352);
     assert!(size_of::<CauseRow>() == 384);
     assert!(bucket_end_ns(0).unwrap() == 64);
     assert!(bucket_end_ns(BUCKETS - 1).is_none());

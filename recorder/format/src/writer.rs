@@ -1,8 +1,7 @@
-//! Lays structures into memory that the caller has mapped and made ready to be written.
+//! Lays out structures in memory that the caller has mapped and made writable.
 //!
-//! The caller maps the file, tells how many bytes of it may be written ([`Writer::set_room`]) and
-//! keeps the lock that [`layout`](crate::layout) speaks of: a `Writer` is used by one thread at a
-//! time.
+//! The caller maps the file, sets how many bytes of it may be written ([`Writer::set_room`]) and holds the lock that
+//! [`layout`](crate::layout) mentions: a `Writer` is used by one thread at a time.
 
 use core::ptr;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -20,24 +19,23 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// A writer that does nothing until it is replaced by [`Writer::begin`].
+    /// Returns a writer that does nothing until it is replaced by [`Writer::begin`].
     #[must_use]
     pub const fn unopened() -> Self {
         Self { base: ptr::null_mut(), committed: 0, room: 0 }
     }
 
-    /// Starts a recording at `base` with `header`, whose `magic` and `committed` are filled in.
+    /// Begins a recording at `base` with `header`, whose `magic` and `committed` are filled in.
     ///
     /// # Safety
-    /// `base` is aligned to [`PAGE`] and the `room` bytes behind it are zero, writable and, for as
-    /// long as the writer or anything that it hands out is used, nobody else's. `room` is at least
-    /// [`PAGE`].
+    /// `base` is aligned to [`PAGE`]; the `room` bytes from there on are zero and writable, and used by nobody else
+    /// as long as the writer, or anything that it returns, is used. `room` is at least [`PAGE`].
     pub unsafe fn begin(base: *mut u8, room: usize, header: &Header) -> Self {
         let mut header = *header;
         header.magic = [0; 8];
         header.committed = PAGE as u64;
-        // SAFETY: the header fits into the first page, which the caller vouches for; the magic
-        // is the first field and is stored after the rest.
+        // SAFETY: the header fits into the first page, which the caller vouches for; the magic is the first field,
+        // and stored after the rest.
         unsafe {
             base.cast::<Header>().write(header);
             AtomicU64::from_ptr(base.cast()).store(u64::from_le_bytes(MAGIC), Ordering::Release);
@@ -45,19 +43,19 @@ impl Writer {
         Self { base, committed: PAGE, room }
     }
 
-    /// Bytes from the start of the file that hold chunks.
+    /// Returns how many bytes of the file hold the header and chunks.
     #[must_use]
     pub fn committed(&self) -> usize {
         self.committed
     }
 
-    /// Bytes from the start of the file that may be written.
+    /// Returns how many bytes of the file may be written.
     #[must_use]
     pub fn room(&self) -> usize {
         self.room
     }
 
-    /// Tells that `room` bytes from the start of the file may be written now.
+    /// Sets how many bytes of the file may be written.
     ///
     /// # Safety
     /// As for [`Writer::begin`].
@@ -65,20 +63,20 @@ impl Writer {
         self.room = room;
     }
 
-    /// The length that a chunk needs for `contents` bytes.
+    /// Returns the length of a chunk for `contents` bytes.
     #[must_use]
     pub const fn chunk_len(contents: usize) -> usize {
         (size_of::<ChunkHeader>() + contents).next_multiple_of(PAGE)
     }
 
-    /// Appends a chunk of `len` bytes (a multiple of [`PAGE`], and at least one) whose contents are zero and not yet
-    /// readable. `None` if there is no room for it, or no chunk has this length.
+    /// Appends a chunk of `len` bytes (a positive multiple of [`PAGE`]) whose contents are zero and not yet readable.
+    /// Returns `None` if there is no room for it, or if `len` is invalid.
     pub fn chunk(&mut self, kind: ChunkKind, owner: u32, len: usize) -> Option<Chunk> {
         if len == 0 || !len.is_multiple_of(PAGE) || len > self.room.saturating_sub(self.committed) {
             return None;
         }
-        // SAFETY: the bytes from `committed` to `room` are ours and zero (`begin`, `set_room`).
-        // `committed` moves after the header is complete, so that readers never meet half a one.
+        // SAFETY: the bytes from `committed` to `room` are ours and zero (`begin`, `set_room`). `committed` is
+        // changed after the header is complete, so readers never see an incomplete one.
         unsafe {
             let header = self.base.add(self.committed).cast::<ChunkHeader>();
             (*header).magic = CHUNK_MAGIC;
@@ -101,14 +99,14 @@ pub struct Chunk {
 }
 
 impl Chunk {
-    /// Where the contents start.
+    /// Returns the start of the contents.
     #[must_use]
     pub fn contents(&self) -> *mut u8 {
         // SAFETY: a chunk is at least one page, and the header is smaller than that.
         unsafe { self.header.add(1).cast() }
     }
 
-    /// Makes the contents readable, of which there are `count` entries.
+    /// Makes the contents readable, which are `count` entries.
     pub fn commit(&self, count: usize) {
         self.set_count(count);
         // SAFETY: the header is ours until the recording ends.
@@ -124,8 +122,8 @@ impl Chunk {
     }
 }
 
-/// The space of one thread's tree: nodes grow from the front of a chunk, histogram pages from its
-/// back, and a new chunk is taken when the two meet.
+/// The space of one thread's tree: nodes grow from the front of a chunk, and histogram pages from its back. When they
+/// meet, a new chunk is needed.
 #[derive(Debug)]
 pub struct NodeSpace {
     chunk: Option<Chunk>,
@@ -134,13 +132,13 @@ pub struct NodeSpace {
 }
 
 impl NodeSpace {
-    /// Space for nothing.
+    /// Returns a space without a chunk.
     #[must_use]
     pub const fn none() -> Self {
         Self { chunk: None, nodes: 0, units_left: 0 }
     }
 
-    /// Goes on in `chunk`, of kind [`ChunkKind::Nodes`]; what is left of the one before is lost.
+    /// Continues in `chunk`, of kind [`ChunkKind::Nodes`]; the rest of the previous chunk stays unused.
     pub fn enter(&mut self, chunk: Chunk) {
         chunk.commit(0);
         self.nodes = 0;
@@ -148,12 +146,12 @@ impl NodeSpace {
         self.chunk = Some(chunk);
     }
 
-    /// Adds a node; `None` when the chunk is full.
+    /// Adds a node; returns `None` if the chunk is full.
     pub fn node(&mut self, parent_ref: u32, slot: u32) -> Option<*mut Node> {
         let chunk = self.chunk?;
         self.units_left = self.units_left.checked_sub(1)?;
-        // SAFETY: `units_left` counts the units between the last node and the first page, all of
-        // them ours and zero.
+        // SAFETY: `units_left` counts the units between the last node and the first page, all of which are ours and
+        // zero.
         let node = unsafe { chunk.contents().cast::<Node>().add(self.nodes) };
         // SAFETY: as above.
         unsafe {
@@ -164,8 +162,8 @@ impl NodeSpace {
         Some(node)
     }
 
-    /// Adds a node of sampled calls, with its [`Samples`](crate::layout::Samples) behind it; `None`
-    /// when the chunk is full.
+    /// Adds a node of sampled calls, followed by its [`Samples`](crate::layout::Samples); returns `None` if the chunk
+    /// is full.
     pub fn sampled_node(&mut self, parent_ref: u32, slot: u32) -> Option<*mut Node> {
         if self.units_left < 2 {
             return None;
@@ -182,7 +180,7 @@ impl NodeSpace {
         }
     }
 
-    /// Adds a histogram page, zeroed; `None` when the chunk is full.
+    /// Adds a zeroed histogram page; returns `None` if the chunk is full.
     pub fn page(&mut self) -> Option<*mut u64> {
         let chunk = self.chunk?;
         self.units_left = self.units_left.checked_sub(1)?;
@@ -192,7 +190,7 @@ impl NodeSpace {
     }
 }
 
-/// The space of one thread's rows of arguments, which lie one behind the other.
+/// The space of one thread's rows of arguments, which follow each other.
 #[derive(Debug)]
 pub struct RowSpace {
     chunk: Option<Chunk>,
@@ -200,19 +198,20 @@ pub struct RowSpace {
 }
 
 impl RowSpace {
-    /// Space for nothing.
+    /// Returns a space without a chunk.
     #[must_use]
     pub const fn none() -> Self {
         Self { chunk: None, used: 0 }
     }
 
-    /// Goes on in `chunk`; what is left of the one before stays empty.
+    /// Continues in `chunk`; the rest of the previous chunk stays unused.
     pub fn enter(&mut self, chunk: Chunk) {
         chunk.commit(0);
         (self.chunk, self.used) = (Some(chunk), 0);
     }
 
-    /// The next so many units, which are zero; `None` when the chunk is full. They are readable after [`RowSpace::publish`].
+    /// Takes the next `units` units, which are zero; returns `None` if the chunk is full. They are readable after
+    /// [`RowSpace::publish`].
     pub fn take(&mut self, units: usize) -> Option<*mut u8> {
         let chunk = self.chunk?;
         if self.used + units > chunk.len / UNIT - 1 {
@@ -232,7 +231,7 @@ impl RowSpace {
     }
 }
 
-/// How many records of `size` bytes fit into a chunk of `len` bytes.
+/// Returns how many records of `size` bytes fit into a chunk of `len` bytes.
 #[must_use]
 pub const fn records_per_chunk(len: usize, size: usize) -> usize {
     (len - size_of::<ChunkHeader>()) / size
@@ -285,7 +284,7 @@ mod tests {
         assert_eq!(writer.committed(), writer.room());
     }
 
-    /// Nodes and pages meet in the middle, and none is where another one is.
+    /// Nodes and pages meet in the middle, and never overlap.
     #[test]
     fn a_chunk_is_filled_from_both_ends() {
         let mut memory = memory();

@@ -1,5 +1,5 @@
-# The entry of a timed call of a function one of whose arguments is noted. The table has a row in the place of its node,
-# under a key with one more bit, so it is a collision that leads here: no other call takes longer.
+# The entry of a timed call of a function whose argument is recorded. The table has a row of arguments in place of the
+# node, under a key with one more bit, so the look-up ends here by a collision: no other call takes longer.
 
     .text
 .macro argument_path of
@@ -78,7 +78,7 @@ chase_argument_\of:                     # rsi = entry, rax = frame, rcx = thread
     argument_path near
     argument_path far
 
-# The exit of a call that is kept with its duration: by the slow path.
+# The exit of a call that is kept with its duration: always by the slow path.
     .p2align 4
     .type chase_exit_kept, @function
 chase_exit_kept:                        # r11 = frame

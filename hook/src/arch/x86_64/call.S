@@ -1,19 +1,19 @@
 # The path of one call: stub -> chase_enter -> the frame's pad -> the real function -> the pad -> chase_exit
-# -> the application. (A call that is only counted goes from the stub straight into the real function: stubs.S.)
+# -> the application. (A call that is only counted jumps from the stub straight to the real function: stubs.S.)
 #
 # chase_enter changes no register that the callee may read (rdi rsi rdx rcx r8 r9, al, r10, all
 # vector registers, the stack) and none that it must preserve. chase_exit preserves every register that
 # may hold a result (rax rdx rcx r8, xmm0 xmm1, st0 st1).
 #
-# The return address moves from the stack into the frame, and the pad's call puts its own where that was. How
-# pads are unwound through is in pads.S.
+# The return address moves from the stack into the frame, and the pad's call pushes its own in the same place. pads.S
+# explains how pads are unwound through.
 #
-# There is no personality routine: a frame that an exception or a cancellation passes is set aside,
-# like one that longjmp passes, when the thread's next call finds it left. (LLVM's libunwind takes
-# a frame for the handler's if it has the same rsp, as ours and the caller's do, and would end the
-# process when a personality did not act as the handler.)
+# There is no personality routine: when an exception or a cancellation passes a frame, it is set aside by the thread's
+# next call, as after longjmp. (LLVM's libunwind identifies the handler's frame by its rsp. Ours and the caller's have
+# the same one, so it would take ours for the handler's, and end the process because the personality does not act as a
+# handler.)
 
-# The path is there twice: near, for threads whose words are where stubs expect them, and far.
+# There are two copies of the path: near, for threads whose words are where stubs expect them, and far.
 
     .text
 .macro call_path of
@@ -108,8 +108,8 @@ chase_exit_\of:                         # r11 = frame
     jz .Lleave_unrecorded_\of           # the first call in this page
     shlq $7, %rdi
     addq {base}(%rip), %rdi
-    movq $0, {SP}(%r11)                 # a jump or a cancellation from here on finds no call to leave, and in
-    incq (%rdi,%rdx,8)                  # between one to be told of (Thread::tell_of_uncounted)
+    movq $0, {SP}(%r11)                 # from here on, a jump or cancellation finds no open call; until it is
+    incq (%rdi,%rdx,8)                  # counted, Thread::count_unrecorded_ends counts it
     addq %rax, {TOTAL}(%rsi)
     whole 6
     cmpq {MAX}(%rsi), %rax
@@ -137,7 +137,7 @@ chase_exit_\of:                         # r11 = frame
 
 .Llong_\of:
     cmpq {long}(%rip), %rax             # so long that more is to be known of it
-    jae .Lleave_unrecorded_\of
+    jae .Lmore_\of
     # histogram::bucket_of
     movq %rcx, %rdi
     movq %rax, %rcx
@@ -155,6 +155,106 @@ chase_exit_\of:                         # r11 = frame
     andl $15, %edx
     movl {PAGES}(%rsi,%rdi,4), %edi
     jmp .Lpage_\of
+
+.Lmore_\of:
+    cmpq {events_below}(%rip), %rax     # 0, unless all calls are events and that is all that is to be known
+    jae .Lleave_unrecorded_\of
+    # The call is recorded as above. Registers that may hold results are in the red zone of the function that has returned.
+    movq %rcx, -16(%rsp)
+    movq %r8, -24(%rsp)
+    movq %rax, %rcx                     # histogram::bucket_of, of what has a bucket of its own
+    orq ${LINEAR_LIMIT}, %rcx
+    bsrq %rcx, %rcx
+    subl ${SUB_BITS}, %ecx
+    movq %rax, %rdx
+    shrq %cl, %rdx
+    leal -16(%rdx,%rcx,8), %edx
+    movl %edx, %edi
+    shrl $4, %edi
+    andl $15, %edx
+    movl {PAGES}(%rsi,%rdi,4), %edi
+    testl %edi, %edi
+    jz .Lnot_written_\of                # the first call in this page: by the slow half, with its event
+    shlq $7, %rdi
+    addq {base}(%rip), %rdi
+    movq {START}(%r11), %r8             # r8 = start
+    movq $0, {SP}(%r11)
+    incq (%rdi,%rdx,8)
+    addq %rax, {TOTAL}(%rsi)
+    cmpq {MAX}(%rsi), %rax
+    jbe 1f
+    movq %rax, {MAX}(%rsi)
+1:
+    load_thread \of %rdx
+    movq {EVENTS_HEAD}(%rdx), %rdi      # rdi = the chunk that is being filled
+    movl $1, %ecx
+    xaddq %rcx, {EVENTS_NEXT}(%rdx)     # rcx = place in it: one instruction, for signal handlers
+    cmpq {EVENTS_CAPACITY}(%rdx), %rcx
+    jae .Lno_place_\of
+    cmpq %rdi, {EVENTS_HEAD}(%rdx)      # ... unless one has gone on to another chunk in between
+    jne .Lno_place_\of
+    shlq ${EVENT_SHIFT}, %rcx
+    leaq {EVENT}(%rdi,%rcx), %rdi       # rdi = event: behind the chunk's head, which is as long as one
+    movl $1, %ecx
+    xaddq %rcx, {EVENTS_COUNT}(%rdx)
+    incq %rcx                           # rcx = its number
+    movq $0, {EVENT_NUMBER}(%rdi)       # half written from here on
+    movq %r8, {EVENT_START}(%rdi)
+    movq %rax, {EVENT_TICKS}(%rdi)
+    rolq $21, %rax                      # EventRecord::check_of
+    xorq %rax, %r8
+    movq %rsi, %rax
+    subq {base}(%rip), %rax
+    shrq $7, %rax                       # rax = reference of the node
+    movl %eax, {EVENT_OF}(%rdi)
+    shlq $8, %rax
+    orq ${EVENT_CALL}, %rax
+    rolq $42, %rax
+    xorq %rax, %r8
+    movabsq ${EVENT_MIX}, %rax
+    imulq %rcx, %rax
+    xorq %rax, %r8
+    movq %r8, %rax
+    shrq $32, %rax
+    xorl %r8d, %eax
+    movl %eax, %edx
+    shrl $16, %edx
+    xorl %edx, %eax
+    shll $16, %eax
+    orl ${EVENT_CALL}, %eax             # kind, padding and check
+    movl %eax, {EVENT_KIND}(%rdi)
+    movq %rcx, {EVENT_NUMBER}(%rdi)     # whole
+    movq -16(%rsp), %rcx
+    movq -24(%rsp), %r8
+    jmp .Lrecorded_\of
+
+.Lno_place_\of:                         # the chunk is full: this event by the slow half
+    movq %r8, %rdi                      # rdi = start
+    movq -16(%rsp), %rcx
+    movq -24(%rsp), %r8
+    pushq {RET}(%r11)
+    cfi_return_on_stack
+    push_results
+    save %r11
+    subq $8, %rsp
+    .cfi_adjust_cfa_offset 8
+    movq %rax, %rdx                     # rdx = ticks
+    xchgq %rsi, %rdi                    # rdi = node, rsi = start
+    callq {note_event}
+    addq $8, %rsp
+    .cfi_adjust_cfa_offset -8
+    restore %r11
+    pop_results
+    movq %rax, %r9
+    movq %rdx, %r10
+    addq $8, %rsp
+    cfi_return_in_frame
+    jmp .Lrecorded_\of
+
+.Lnot_written_\of:
+    movq -16(%rsp), %rcx
+    movq -24(%rsp), %r8
+    jmp .Lleave_unrecorded_\of
 
 .Llast_bucket_\of:
     movq %rdi, %rcx
@@ -199,7 +299,7 @@ chase_exit_\of:                         # r11 = frame
     addq $16, %rsi
     jmp .Lprobe_\of
 
-.Ldue_\of:                              # flags still tell where the countdown is
+.Lcountdown_ended_\of:                              # flags still tell where the countdown is
     stash
     movl ${AT_ZERO}, %esi                # zero: this call stands for others
     jz .Lenter_slow_moved_\of
@@ -231,7 +331,7 @@ chase_exit_\of:                         # r11 = frame
     callq {enter_slow}
     jmp 2f
 1:
-    callq {enter_due}
+    callq {enter_counted_down}
 2:
     pop_vectors
     restore %r11
@@ -296,20 +396,20 @@ chase_exit_\of:                         # r11 = frame
     call_path near
     call_path far
 
-# The exit of a frame that was taken for one that is left for good: its call has returned all the same.
+# The exit of a frame that was set aside because its call seemed never to return, and that has returned after all.
     .p2align 4
-    .hidden chase_exit_left
-    .globl chase_exit_left
-    .type chase_exit_left, @function
-chase_exit_left:                        # r11 = frame
+    .hidden chase_exit_set_aside
+    .globl chase_exit_set_aside
+    .type chase_exit_set_aside, @function
+chase_exit_set_aside:                        # r11 = frame
     .cfi_startproc
     pushq {RET}(%r11)
     movq %rax, %r9
     movq %rdx, %r10
     push_results
     movq %r11, %rdi
-    callq {leave_left}
+    callq {leave_set_aside}
     pop_results
     retq
     .cfi_endproc
-    .size chase_exit_left, . - chase_exit_left
+    .size chase_exit_set_aside, . - chase_exit_set_aside

@@ -1,12 +1,12 @@
-# What reads the clock out of the ordinary: for samples, for what those cost, and another clock.
+# Reads of the clock other than the ordinary ones: to start samples, to measure their cost, and by system call.
 
     .text
-# ---- the start of a call that the slow half has begun -------------------------------------------
-# In place of the real function, with all of its arguments. Where few calls are timed, each stands for
-# many, so what it costs is to be the same for all: the clock is read when all of the slow half is
-# done, and the jump is one that the processor never foresees, whatever came before: a return to
-# somewhere else than where the call came from, by a pair that leaves other returns foreseen. So
-# chase_probe can tell what that is at the moment.
+# ---- the start of a call that the slow half has entered -----------------------------------------
+# Runs in place of the real function, with all of its arguments. Where few calls are timed, each stands for many, so
+# its overhead must be the same for all. So the clock is read after all of the slow half is done (lfence), and the
+# function is reached by a jump that the processor never predicts, whatever came before: a return to an address other
+# than the one that its call pushed, made by a pair that leaves other returns predicted. That is why chase_probe can
+# measure the overhead.
 .macro start_path of exit
     .type chase_start_\of, @function
 chase_start_\of:                        # (rsp) = in the frame's pad
@@ -51,7 +51,7 @@ chase_start_\of:                        # (rsp) = in the frame's pad
     start_path far chase_exit_far
     start_path kept chase_exit_kept     # arguments.S
 
-# rax = what is recorded, at this moment, of a call of an empty function that chase_start begins.
+# Returns in rax the duration that would be recorded now for a call of an empty function started by chase_start.
     .hidden chase_probe
     .globl chase_probe
     .type chase_probe, @function
@@ -91,9 +91,9 @@ chase_probe:
     .cfi_endproc
     .size chase_probe, . - chase_probe
 
-# ---- the other clock ----------------------------------------------------------------------------
-# rax = CLOCK_MONOTONIC in ns, by a system call that no library sees, or the time at which the clock
-# was stopped. All other registers but rdx are preserved.
+# ---- the kernel's clock -------------------------------------------------------------------------
+# Returns CLOCK_MONOTONIC in ns in rax, by a system call of its own, or the time at which the clock was stopped.
+# Preserves all other registers but rdx.
     .type chase_clock, @function
 chase_clock:
     .cfi_startproc

@@ -1,8 +1,8 @@
-# The path of a call whose countdown is not above zero: a timed one goes on in call.S. One that is not
-# timed and yet gets a frame, since it calls other functions, which are in its context:
+# The path of a call whose countdown is not above zero. A timed call goes on in call.S. A call that is not timed gets
+# a frame all the same if its function calls others, so that they are recorded in its context:
 # stub -> chase_counted -> the real function -> chase_framed_exit -> the application.
 #
-# That is as in call.S, less the clock and what is recorded with it.
+# As in call.S, without the clock and what is recorded with it.
 
     .text
 .macro framed_path of
@@ -11,7 +11,7 @@
     .type chase_counted_\of, @function
 chase_counted_\of:                      # r11 = slot, (rsp) = return address, flags = those of its countdown
     .cfi_startproc
-    jns .Ldue_\of
+    jns .Lcountdown_ended_\of
     stash_rax                           # the others one by one
     load_counts \of %rax                # rax = the thread's countdowns
     whole 13

@@ -1,4 +1,4 @@
-# What the call path is made of. The unwinder is told where the CFA is as registers are saved on the stack.
+# Building blocks of the call path. They keep the CFA up to date as registers are saved on the stack.
 
 .macro save register
     pushq \register
@@ -9,15 +9,15 @@
     .cfi_adjust_cfa_offset -8
 .endm
 
-# What follows, a jump of so many bytes with its comparison, neither crosses a multiple of 32 nor ends
-# there. Some processors decode such a one each time, which takes long while the other thread of their
-# core wants to decode too. A few {{disp32}} before it make the nop unnecessary, in `near` at least.
+# Makes sure that the jump that follows, of `bytes` with its comparison, neither crosses nor ends at a multiple of 32.
+# Some Intel processors decode such a jump anew each time, which is slow while the other hardware thread of the core
+# decodes too. A few {{disp32}} before it make the padding unnecessary, at least in `near`.
 .macro whole bytes
     .p2align 5, , \bytes
 .endm
 
-# The registers that the call path needs for itself, in the red zone of the function that is called: the
-# stack stays as it is, and signal handlers leave 128 bytes below it alone.
+# Saves the registers that the call path needs for itself in the red zone below the stack pointer: the stack stays as
+# it is, and signal handlers leave these 128 bytes alone.
 .macro stash_rax
     movq %rax, -8(%rsp)                 # al: number of vector arguments of a variadic call
 .endm
@@ -36,14 +36,14 @@
     movq -16(%rsp), %rdx
     movq -8(%rsp), %rax
 .endm
-# Makes them part of the stack, for calls, as if they had been saved in this order.
+# Turns the stashed registers into pushed ones, for calls, as if they had been saved in this order.
 .macro keep_stash
     subq $32, %rsp
     .cfi_adjust_cfa_offset 32
 .endm
 
-# The vector registers that hold arguments. Rust code here touches no more of them than their lower
-# halves; the upper ones stay as they are.
+# Saves the vector registers that hold arguments. Rust code here only touches their lower halves; the upper ones stay
+# as they are.
 .macro push_vectors
     subq $128, %rsp
     .cfi_adjust_cfa_offset 128
@@ -69,8 +69,8 @@
     .cfi_adjust_cfa_offset -128
 .endm
 
-# All that may hold a result: what was in rax and rdx is in r9 and r10. Behind the return address, the stack is
-# aligned by 8 more.
+# Saves all registers that may hold a result; r9 and r10 have what was in rax and rdx. Behind the return address, 8
+# more bytes align the stack.
 .macro push_results
     subq $8, %rsp
     .cfi_adjust_cfa_offset 8
@@ -97,31 +97,31 @@
 .endm
 
 # ---- CFI ----------------------------------------------------------------------------------------
-# In an exit the return address is in the frame, which r11 points to. (Only signal handlers and debuggers
-# unwind from there, who know r11.) CFA and rsp are as in the pads.
+# In an exit, the return address is in the frame that r11 points to. (Only signal handlers and debuggers unwind from
+# here; they know r11.) CFA and rsp are as in the pads.
 .macro cfi_return_in_frame
     # CFA = rsp + 15 - ((r11 >> 6) & 7) (DW_CFA_def_cfa_expression)
     .cfi_escape 0x0f, 0x09, 0x77, 0x0f, 0x7b, 0x00, 0x36, 0x25, 0x37, 0x1a, 0x1c
     .cfi_escape 0x10, 0x10, 0x02, 0x7b, {RET}       # return address = *(r11 + 0)
     .cfi_escape 0x16, 0x07, 0x02, 0x77, 0x00        # rsp = rsp (DW_CFA_val_expression)
 .endm
-# Before the jump to the pad, which r11 points to, the return address is below the stack pointer still.
+# Before the jump to the pad, which r11 points to, the return address is still below the stack pointer.
 .macro cfi_return_below
     .cfi_escape 0x0f, 0x09, 0x77, 0x0f, 0x7b, 0x00, 0x36, 0x25, 0x37, 0x1a, 0x1c
     .cfi_escape 0x10, 0x10, 0x02, 0x77, 0x78        # return address = *(rsp - 8)
     .cfi_escape 0x16, 0x07, 0x02, 0x77, 0x00
 .endm
-# The return address is on the stack again, at the top. (Not `.cfi_restore rip`: libgcc takes that
-# for "unchanged", and finds the same frame again.)
+# The return address is on top of the stack again. (Not `.cfi_restore rip`: libgcc takes that for "unchanged", and
+# finds the same frame again.)
 .macro cfi_return_on_stack
     .cfi_def_cfa rsp, 8
     .cfi_offset rip, -8
     .cfi_restore rsp
 .endm
 
-# rax = now, rdx is lost. A clock that is not the time stamp counter is read out of line,
-# for all frames: their addresses are above its limit. (That is one micro-operation, and three if the
-# clock's kind were compared to a constant.)
+# Reads the clock into rax; rdx is lost. A clock other than the time stamp counter is read out of line for all frames,
+# because their addresses are above the limit. (That comparison is one micro-operation; comparing the kind of clock to
+# a constant would be three.)
 .macro read_clock frame slow
     whole 13
     cmpq {clock_limit}(%rip), \frame
@@ -131,14 +131,14 @@
     orq %rdx, %rax
 .endm
 
-# to = the real function of slot `to`. `scratch` is lost.
+# Loads the real function of slot `to` into `to`. `scratch` is lost.
 .macro load_target to scratch
     leaq {targets}(%rip), \scratch
     movq (\scratch,\to,8), \to
 .endm
 
 # ---- the thread's words -------------------------------------------------------------------------
-# `of` is near where they are at {WORDS} from the thread pointer, and far where that has to be looked up.
+# `of` is near if the words are at {WORDS} from the thread pointer, and far if their offset has to be loaded.
 .macro load_thread of to
     .ifc \of, near
     movq %fs:{WORDS}+{THREAD}, \to
@@ -163,7 +163,7 @@
     movq %fs:{CONTEXT}(\to), \to
     .endif
 .endm
-# Makes the node in `from` the context. `scratch` is lost.
+# Makes the node in `from` the thread's context. `scratch` is lost.
 .macro show_context of from scratch
     .ifc \of, near
     movq \from, %fs:{WORDS}+{CONTEXT}
@@ -173,7 +173,7 @@
     .endif
 .endm
 
-# Jumps to `to` if the return address in `place` is in the pad of the frame below `top`. rdx is lost.
+# Jumps to `to` if the return address at `place` is in the pad of the frame below `top`. rdx is lost.
 .macro jump_if_named place top to
     movq \place, %rdx
     subq {distance}(%rip), %rdx

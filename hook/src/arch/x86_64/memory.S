@@ -1,6 +1,6 @@
-# The functions that compilers name. The C library's use whole vector registers, whose upper
-# halves may hold the application's arguments while our code runs; these use none. They are hidden:
-# the application keeps its own.
+# The functions that compilers generate calls to. Those of the C library use whole vector registers, whose upper
+# halves may hold the application's arguments while our code runs; these use none. They are hidden: the application
+# keeps its own.
 
     .text
     .p2align 4
@@ -140,7 +140,7 @@ strlen:
     .cfi_endproc
     .size strlen, . - strlen
 
-# The core library's unwind tables name this one. Nothing of ours unwinds.
+# The core library's unwind tables refer to this function. Nothing of ours unwinds.
     .p2align 4
     .hidden rust_eh_personality
     .globl rust_eh_personality

@@ -1,17 +1,16 @@
 # Frames, and the landing pads that name them.
 #
-# A frame holds what is known of one call under way. Frame and pad of the same number are as far apart as all
-# others ({distance}), so the address that a call returns to, which is in its pad, names its frame: no
-# register and no other word has to, and whoever scans registers and stacks, as garbage collectors do,
-# finds in them what would be there without us. Where a stack, or a piece of one, is copied or moved to another thread,
-# the name goes with it.
+# A frame holds the state of one call under way. Every pad is at the same {distance} from the frame of the same
+# number, so the address that a call returns to, which is in its pad, identifies its frame. No register and no other
+# word has to, so a garbage collector that scans registers and stacks finds what it would find without us. Where a
+# stack, or a piece of one, is copied or moved to another thread, the frame's identity moves with it.
 #
 #     callq *target(frame)                  # the real function; returns to pad + {PAD_CALL}
 #     leaq frame(%rip), %r11                # r11 is free: no result is in it
 #     jmpq *exit(frame)
 #
-# All pads have the same bytes. They are written as data because an assembler would look again and again
-# for jumps to shorten.
+# All pads consist of the same bytes. They are written as data because an assembler would spend many passes trying to
+# shorten their jumps.
 
     .section .bss.chase_frames, "aw", @nobits
     .p2align 12
@@ -41,14 +40,13 @@ chase_pads:
 .Lpads_end:
     .size chase_pads, . - chase_pads
 
-# How to unwind through a pad, the same for all. There is no directive that takes the distance, so the tables are
-# written by hand. The return address is in the frame: at (rip & -64) + chase_frames - chase_pads, where
-# rip is in the pad; rsp is as it was.
+# Unwind information of the pads, the same for all. No directive can express the distance, so the tables are written
+# by hand. The return address is in the frame: at (rip & -64) + chase_frames - chase_pads, where rip is in the pad;
+# rsp is unchanged.
 #
-# The CFA only serves to tell frames apart. With CFA = rsp this frame and the callee's would be one, and
-# after a tail call there are two of ours at one rsp. So it is rsp + 15 less the frame's number modulo 8: it
-# lies between the callee's (rsp) and the caller's (rsp + 16 or more), and grows outwards, which
-# debuggers insist on.
+# The CFA only serves to tell frames apart. With CFA = rsp, this frame and the callee's would be the same, and after a
+# tail call two of ours are at one rsp. So the CFA is rsp + 15 less the frame's number modulo 8: it lies between the
+# callee's (rsp) and the caller's (rsp + 16 or more), and grows outwards, as debuggers require.
     .section .eh_frame, "a", @progbits
     .p2align 3
 .Lpads_cie:
@@ -66,7 +64,7 @@ chase_pads:
     .p2align 3
 .Lpads_cie_end:
 
-    # What the unwinder is told of some pads, all of whose addresses are worked out in the same way.
+    # The unwind information of a range of pads, all computed in the same way.
     .macro pads_fde first, length
     .long .Lpads_fde_end\@ - .Lpads_fde\@
 .Lpads_fde\@:
@@ -93,7 +91,7 @@ chase_pads:
 .Lpads_fde_end\@:
     .endm
 
-    # In two: valgrind warns of one that covers more than 5,000,000 bytes.
+    # In two halves: valgrind warns of an FDE that covers more than 5,000,000 bytes.
     .set .Lpads_half, (.Lpads_end - chase_pads) / 2
     pads_fde chase_pads, .Lpads_half
     pads_fde chase_pads + .Lpads_half, .Lpads_half

@@ -1,8 +1,8 @@
-# Entries that look before they leap: functions that are not ordinary, and new threads.
+# Entries that run Rust code before the function: of special functions, and of new threads.
 
-# ---- functions that are not ordinary ------------------------------------------------------------
-# All argument registers are saved, Rust code decides, and the call goes on as if nothing had
-# happened: through chase_enter, or straight into the real function with the stack as it was.
+# ---- special functions --------------------------------------------------------------------------
+# Saves all argument registers, lets Rust code handle the call, and continues as if nothing had happened: through
+# chase_enter, or straight in the real function with the stack as it was.
 .macro restore_arguments
     pop_vectors
     restore %r11
@@ -44,8 +44,9 @@ chase_special:                          # r11 = number of the special stub
     .cfi_endproc
     .size chase_special, . - chase_special
 
-# ---- in the place of the C library's functions ---------------------------------------------------
-# For who calls them through pointers. Nobody else is bound to them: hooked objects call the real ones.
+# ---- replacements of the C library's functions ---------------------------------------------------
+# Exported for programs that call these functions through pointers. Nobody else is bound to them: hooked objects call
+# the real ones.
     .macro interposed name, number
     .p2align 4
     .globl chase_\name
@@ -62,7 +63,7 @@ chase_\name:
     interposed clone, 0
     interposed __clone, 1
 
-# The real function is not to be found: there is none, it seems.
+# Stands for a real function that could not be found: returns -1.
     .p2align 4
     .hidden chase_no_function
     .globl chase_no_function
@@ -75,7 +76,7 @@ chase_no_function:
     .size chase_no_function, . - chase_no_function
 
 # ---- the children of clone ----------------------------------------------------------------------
-# Calls the routine, in a process of its own, which ends when this returns.
+# Calls the start routine of a child of clone, in a process of its own, which ends when this returns.
     .p2align 4
     .hidden chase_clone_start
     .globl chase_clone_start
@@ -99,7 +100,7 @@ chase_clone_start:                      # rdi = routine and argument
     .size chase_clone_start, . - chase_clone_start
 
 # ---- new threads --------------------------------------------------------------------------------
-# Runs in place of the start routine and jumps into it, so that no frame of ours stays on the stack.
+# Runs in place of the start routine and jumps to it, so that no frame of ours stays on the stack.
     .p2align 4
     .hidden chase_thread_start
     .globl chase_thread_start

@@ -1,27 +1,26 @@
-# The stubs that GOT entries point to: each joins the common path with its number in r11.
+# The stubs that GOT entries point to: each enters the common path with its slot's number in r11.
 #
-# They are part of the library's own text, so there is never writable code, and pages that no slot
-# uses are never read from disk. They are written as data because an assembler would look again and
-# again for jumps to shorten.
+# They are part of the library's own text, so no code is ever writable, and pages that no slot uses are never read
+# from disk. They are written as data because an assembler would spend many passes trying to shorten their jumps.
 
-# A call that is counted, and timed when its countdown says so: {STUB} bytes. r11 is the one register
-# that is free. What counts is a single instruction, so a signal handler comes before or after it.
-# All is in half a cache line, and no jump ends it: some processors decode such a one each time.
-# There is no endbr64, which would not fit: nothing demands it of a library that does not claim it.
+# The stub of a call that is only counted, or timed when its countdown says so: {STUB} bytes. r11 is the one register
+# that is free. Counting is a single instruction, so a signal handler runs before or after it. A stub fits into half a
+# cache line and doesn't end in a jump, which some processors would decode anew each time. There is no endbr64, which
+# would not fit: nothing demands it of a library that does not claim it.
 #
 #     decw %fs:WORDS+NEAR_COUNTDOWNS+2*number   # of the first {NEAR} slots; of others:
 #
 #     movq %fs:WORDS, %r11                  # this thread's countdowns
 #     decw {COUNTDOWN}*number(%r11)
 #
-#     jle its place in chase_stub_ends      # zero, negative, or from the least to the greatest
+#     jle its place in chase_stub_ends      # zero, negative, or wrapped from -32768 to 32767
 #     jmpq *targets+8*number(%rip)          # counted only: the real function, the stack as it was.
 #                                           # (direct.rs makes that a jmp to the function itself)
 #
-# Where the thread's words are is known before the program is: chase_thread is aligned so that the
-# little that an executable has of its own fits beside it. Loading that place first, as position
-# independent code does, takes as long as all the rest: each load waits for the one before it. The
-# countdowns of all slots there would be too much of a thread's stack.
+# The offset of a thread's words is known at build time: chase_thread is aligned so that the little thread-local
+# storage that most executables have fits beside it. Loading the offset first, as position-independent code does,
+# would take as long as all the rest, because each load waits for the one before it. The countdowns of all slots would
+# take too much of a thread's stack, which static thread-local storage is part of.
 .macro counting_stubs count
     .set number, 0
     .rept \count
@@ -43,9 +42,9 @@
     .endr
 .endm
 
-# What is left of such a call, and all of it where the thread's words are elsewhere. The flags stay as
-# the countdown has set them. In {END} bytes, {ENDS} of which share a jump: there are two of these for
-# each slot, and address space can be scarce.
+# The rest of a stub, and the whole stub where the thread's words are elsewhere. The flags stay as the countdown has
+# set them. Each has {END} bytes, and {ENDS} share a jump: there are two for each slot, and address space can be
+# scarce.
 #
 #     movl $number, %r11d
 #     jmp 1f
@@ -66,7 +65,7 @@
     .endr
 .endm
 
-# A function that is not ordinary: endbr64; movl $number, %r11d; jmp entry. {SPECIAL_STUB} bytes.
+# The stub of a special function: endbr64; movl $number, %r11d; jmp entry. {SPECIAL_STUB} bytes.
 .macro special_stubs entry count
     .set number, 0
     .rept \count

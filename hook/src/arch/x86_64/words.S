@@ -1,18 +1,18 @@
-# The words of a thread, and the way of a call where they are not where stubs expect them.
+# The thread-local words of a thread, and the stub's path where they are not where stubs expect them.
 
     .section .tdata, "awT", @progbits
-    .balign {WORDS_ALIGN}               # so it is at that place if the executable has little of its own
+    .balign {WORDS_ALIGN}               # so its offset is {WORDS} if the executable has little of its own
     .hidden chase_thread
     .type chase_thread, @object
     .size chase_thread, {NEAR_COUNTDOWNS} + 2 * {NEAR}
 chase_thread:
-    .quad {no_counts}                   # its countdowns; at first those of threads that have none: every call is timed
-    .quad {no_thread}                   # this thread's Thread; at first the one that has no frames
+    .quad {no_counts}                   # its countdowns; at first shared ones that stay at zero: every call is timed
+    .quad {no_thread}                   # its Thread; at first the placeholder, which has no frames
     .quad 0                             # the context: the node of the innermost call
-    .quad 0                             # whose the near countdowns are: the countdowns that go on with them
+    .quad 0                             # owner of the near countdowns: the table of countdowns that they belong to
     .zero 2 * {NEAR}                    # the near countdowns
 
-# What stands for the words of a thread where there is no room for them.
+# Stands for the words of a thread where there is no room for them.
     .section .data.rel.ro, "aw", @progbits
     .balign 8
     .hidden chase_no_words

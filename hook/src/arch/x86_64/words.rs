@@ -12,12 +12,12 @@ use crate::abi::{
 };
 use crate::for_tests::WORDS_ARE_FAR;
 
-/// This thread's thread pointer; 0 if it does not point to itself, as the C library's do.
+/// Returns the thread pointer; 0 if it does not point to itself, as the C library's do.
 pub(crate) fn own_thread_pointer() -> usize {
     thread_control_word(0)
 }
 
-/// This thread's word at `OFFSET`.
+/// Returns this thread's word at `OFFSET`.
 fn word<const OFFSET: usize>() -> usize {
     let at = words_offset();
     if at == 0 {
@@ -37,7 +37,7 @@ fn word<const OFFSET: usize>() -> usize {
     word
 }
 
-/// The word at `OFFSET` of no thread.
+/// Returns the word at `OFFSET` of the placeholder.
 #[cold]
 fn no_word<const OFFSET: usize>() -> usize {
     let word: usize;
@@ -53,11 +53,11 @@ fn no_word<const OFFSET: usize>() -> usize {
     word
 }
 
-/// Finds out where the words are. False if they are not at the same place in all threads: an auditor (`LD_AUDIT`) has
-/// had the dynamic linker decide on that place before it came to this library, and left too little room. (Were the place
-/// taken from the dynamic linker's table, as usual, no program would start then.)
+/// Finds the offset of the words from the thread pointer. Returns false if it differs between threads: an auditor
+/// (`LD_AUDIT`) made the dynamic linker lay out static thread-local storage before it knew of this library, and left
+/// too little room. (With the usual relocation for the offset, the program would not start at all then.)
 pub(crate) fn find_words() -> bool {
-    /// More than any thread has.
+    /// Larger than the static thread-local storage of any thread.
     const MOST: isize = 1 << 24;
     let descriptor: *const [isize; 2];
     // SAFETY: takes the address of two words that the dynamic linker has filled in.
@@ -65,7 +65,7 @@ pub(crate) fn find_words() -> bool {
         asm!("leaq chase_thread@tlsdesc(%rip), %rax", out("rax") descriptor,
             options(att_syntax, nostack, nomem, preserves_flags));
     }
-    // SAFETY: as above. The second is the place, where that is the same in all threads, and else an address.
+    // SAFETY: as above. The second word is the offset if it is the same in all threads, and an address otherwise.
     let [_, place] = unsafe { descriptor.read_volatile() };
     let is_static = (-MOST..0).contains(&place);
     if is_static {
@@ -74,17 +74,17 @@ pub(crate) fn find_words() -> bool {
     is_static
 }
 
-/// This thread's `Thread`, or what stands for it.
+/// Returns this thread's `Thread`, or the placeholder.
 pub(crate) fn current_thread() -> *mut ThreadHead {
     word::<THREAD>() as *mut ThreadHead
 }
 
-/// The countdowns that this thread's stubs use.
+/// Returns the countdowns that this thread's stubs use.
 pub(crate) fn current_counts() -> *const Countdown {
     word::<0>() as *const Countdown
 }
 
-/// Makes `thread` this thread's, with its countdowns, and `context` its context.
+/// Sets this thread's `Thread`, countdowns and context.
 pub(crate) fn set_words(thread: *mut ThreadHead, counts: *const Countdown, context: *const Node) {
     let at = words_offset();
     if at == 0 {
@@ -105,14 +105,13 @@ pub(crate) fn set_words(thread: *mut ThreadHead, counts: *const Countdown, conte
     set_context(context as usize);
 }
 
-/// The word that has this thread's context: the address of a node, or 0. The call path takes it for the
-/// caller, and the companion looks at it. In a system call of chase's own it is a context that has no
-/// entry in the table.
+/// Returns this thread's context: the address of a node, or 0. The call path takes it for the caller, and the
+/// companion reads it. During system calls of chase's own it is a context that has no entry in the table.
 pub(crate) fn context() -> usize {
     word::<CONTEXT>()
 }
 
-/// Sets that word.
+/// Sets this thread's context.
 pub(crate) fn set_context(context: usize) {
     let at = words_offset();
     if at == 0 {
@@ -130,18 +129,18 @@ pub(crate) fn set_context(context: usize) {
     }
 }
 
-/// Where that word is, from the thread pointer.
+/// Returns the offset of the context from the thread pointer.
 pub(crate) fn context_offset() -> isize {
     words_offset() + CONTEXT as isize
 }
 
-/// Where the word is, from the thread pointer, that names the thread's `Thread`.
+/// Returns the offset from the thread pointer of the word that points to the `Thread`.
 pub(crate) fn thread_offset() -> isize {
     words_offset() + THREAD as isize
 }
 
-/// The countdowns of the first slots, which are beside a thread's words, if these are where stubs expect
-/// them. They are gone when the thread is.
+/// The countdowns of the first slots of a thread, which are beside its words if these are where stubs expect them.
+/// They are unmapped when the thread ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NearCountdowns {
     /// Address of the thread's words.
@@ -149,7 +148,7 @@ pub(crate) struct NearCountdowns {
 }
 
 impl NearCountdowns {
-    /// Those of the calling thread.
+    /// Returns those of the calling thread.
     pub(crate) fn own() -> Option<Self> {
         let thread_pointer = own_thread_pointer();
         // (A thread that the C library has not made may have none.)
@@ -157,32 +156,32 @@ impl NearCountdowns {
             .then(|| Self { words: thread_pointer.wrapping_add_signed(words_offset()) })
     }
 
-    /// That of `slot`, if it is one of the first.
+    /// Returns the countdown of `slot`, if that is one of the first.
     ///
     /// # Safety
-    /// The thread is there.
+    /// The thread still exists.
     pub(crate) unsafe fn countdown(self, slot: u32) -> Option<&'static AtomicI16> {
         let place = self.words + NEAR_COUNTDOWNS + slot as usize * size_of::<AtomicI16>();
         // SAFETY: the caller vouches for the thread, of whose words it is one.
         ((slot as usize) < NEAR).then(|| unsafe { &*(place as *const AtomicI16) })
     }
 
-    /// Who uses them.
+    /// Returns the owner of these countdowns.
     ///
     /// # Safety
-    /// The thread is there.
+    /// The thread still exists.
     pub(crate) unsafe fn owner(self) -> &'static AtomicPtr<Countdown> {
         // SAFETY: as above.
         unsafe { &*((self.words + NEAR_OWNER) as *const AtomicPtr<Countdown>) }
     }
 
-    /// Addresses of the first and of the last byte.
+    /// Returns the addresses of the first and the last byte.
     pub(crate) fn ends(self) -> [usize; 2] {
         [self.words, self.words + NEAR_COUNTDOWNS + NEAR * size_of::<AtomicI16>() - 1]
     }
 }
 
-/// Whether the library came into a process that ran already.
+/// Whether the library was loaded into a running process.
 pub(crate) fn is_late() -> bool {
     IS_LATE.load(Ordering::Relaxed)
 }
@@ -192,7 +191,7 @@ pub(crate) fn words_are_near() -> bool {
     words_offset() == WORDS && !WORDS_ARE_FAR && !is_late()
 }
 
-/// Where the thread's words are, from the thread pointer; 0 if there are none.
+/// Returns the offset of a thread's words from the thread pointer; 0 if there are none.
 pub(crate) fn words_offset() -> isize {
     WORDS_AT.load(Ordering::Relaxed)
 }

@@ -1,25 +1,26 @@
-//! What arguments of calls say: how much was to be read, allocated, waited for.
+//! Arguments of calls: how much was to be read, allocated, waited for.
 
 use bytemuck::{Pod, Zeroable};
 
 use super::UNIT;
 
-/// Buckets of values: 0 is in the first, and 2^(n-1) to 2^n - 1 in the nth after it; the last one has all that is larger.
+/// The number of buckets for values: the first has 0, the nth after it has 2^(n-1) to 2^n - 1; the last one also has
+/// everything larger.
 pub const ARGUMENT_BUCKETS: usize = 40;
-/// Calls kept with their durations, in a row of either length.
+/// How many calls a long row keeps with their durations.
 pub const ARGUMENT_PAIRS: usize = 16;
-/// Likewise in a short one.
+/// How many calls a short row keeps with their durations.
 pub const ARGUMENT_SHORT_PAIRS: usize = 4;
 
 /// [`ArgumentHead::meaning`]: bytes.
 pub const ARGUMENT_BYTES: u16 = 0;
-/// [`ArgumentHead::meaning`]: how many of something.
+/// [`ArgumentHead::meaning`]: a number of items.
 pub const ARGUMENT_ITEMS: u16 = 1;
-/// [`ArgumentHead::meaning`]: how long to wait at most, in ms. None where it is negative: as long as it takes.
+/// [`ArgumentHead::meaning`]: how long to wait at most, in ms; negative: without limit.
 pub const ARGUMENT_MS: u16 = 2;
-/// [`ArgumentHead::meaning`]: as [`ARGUMENT_MS`], in µs.
+/// [`ArgumentHead::meaning`]: like [`ARGUMENT_MS`], in µs.
 pub const ARGUMENT_US: u16 = 3;
-/// [`ArgumentHead::meaning`]: as [`ARGUMENT_MS`], in s.
+/// [`ArgumentHead::meaning`]: like [`ARGUMENT_MS`], in s.
 pub const ARGUMENT_S: u16 = 4;
 /// [`ArgumentHead::meaning`]: a level, such as of compression.
 pub const ARGUMENT_LEVEL: u16 = 5;
@@ -28,23 +29,23 @@ pub const ARGUMENT_LEVEL: u16 = 5;
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 pub struct ArgumentPair {
-    /// What the argument was.
+    /// The argument's value.
     pub value: u64,
-    /// The duration in ticks, the hook's inside cost included; 0 until the call has returned.
+    /// The duration in ticks, including the hook's inside cost; 0 until the call has returned.
     pub ticks: u64,
 }
 
-/// What one argument, or the product of two, was in the timed calls of one context of a thread. It is noted as a call
-/// begins. A row is short at first: it ends after [`ArgumentHead::SHORT`] units, and has the pairs of its first
-/// calls in the place of the buckets. With more calls it is continued by a long one, which has all.
+/// The values of an argument, or of the product of two, in the timed calls of one context of a thread, as recorded
+/// when calls began. A row is short at first: it ends after [`ArgumentHead::SHORT`] units, and has the pairs of its
+/// first calls in place of the buckets. With more calls, a long row replaces it.
 #[repr(C, align(128))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 pub struct ArgumentRow {
-    /// What rows of both lengths begin with.
+    /// The common part of long and short rows.
     pub head: ArgumentHead,
-    /// Calls by the value of their argument, each with its weight. Without those whose argument was negative.
+    /// Calls by the value of their argument, each with its weight. Calls with a negative argument are not included.
     pub buckets: [u64; ARGUMENT_BUCKETS],
-    /// Some of the calls, each with the same chance, about.
+    /// A selection of the calls, in which each is with about the same probability.
     pub pairs: [ArgumentPair; ARGUMENT_PAIRS],
 }
 
@@ -52,13 +53,13 @@ pub struct ArgumentRow {
 #[repr(C, align(128))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 pub struct ShortArgumentRow {
-    /// As of a long one.
+    /// As in a long row.
     pub head: ArgumentHead,
     /// The first calls.
     pub pairs: [ArgumentPair; ARGUMENT_SHORT_PAIRS],
 }
 
-/// What rows of arguments begin with.
+/// The common part of rows of arguments.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 pub struct ArgumentHead {
@@ -66,23 +67,23 @@ pub struct ArgumentHead {
     pub node_ref: u32,
     /// Length of the row: [`ArgumentHead::SHORT`] or [`ArgumentHead::LONG`].
     pub units: u16,
-    /// What the value is, and in which unit: `ARGUMENT_*`.
+    /// The meaning of the value, and its unit: `ARGUMENT_*`.
     pub meaning: u16,
-    /// Of a short row, the long one that has taken its place; 0: none.
+    /// In a short row, the long row that has replaced it; 0: none.
     pub longer_ref: u32,
-    /// How many calls the fast path notes before one that is kept with its duration.
+    /// How many calls the fast path records before the next that is kept with its duration.
     pub until_kept: u32,
-    /// Timed calls.
+    /// The number of timed calls.
     pub calls: u64,
-    /// Calls that they stand for: Σ w.
+    /// The number of calls that they stand for: Σ w.
     pub weight: u64,
-    /// Σ w·value, without those whose value is negative.
+    /// Σ w·value, without negative values.
     pub sum: u64,
     /// The largest value.
     pub max: u64,
-    /// Calls whose value was negative, each with its weight: none, a default, as long as it takes.
+    /// Calls whose value was negative, each with its weight: no limit, a default, or as long as it takes.
     pub negative: u64,
-    /// Room for more.
+    /// Reserved.
     pub reserved: u64,
 }
 
@@ -93,7 +94,7 @@ impl ArgumentHead {
     pub const LONG: u16 = 5;
 }
 
-/// The bucket of a value.
+/// Returns the bucket of a value.
 #[must_use]
 #[inline]
 pub const fn argument_bucket(value: u64) -> usize {

@@ -1,4 +1,4 @@
-//! Loaded files and what they import.
+//! Loaded objects and their imports.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -11,13 +11,13 @@ pub const OBJECT_DLOPENED: u32 = 1 << 2;
 /// [`ObjectRecord::flags`]: position-dependent (ELF type EXEC).
 pub const OBJECT_FIXED: u32 = 1 << 3;
 
-/// A loaded ELF file, first in an [`ChunkKind::Object`](super::ChunkKind::Object) chunk. Behind it in the chunk, in this
-/// order: `segment_count` [`Segment`]s, `slot_count` [`SlotRecord`]s, `strings_len` bytes of
-/// NUL-terminated strings, to which `*_off` fields are offsets (0 is the empty string).
+/// A loaded ELF file, first in an [`ChunkKind::Object`](super::ChunkKind::Object) chunk. It is followed in the chunk
+/// by `segment_count` [`Segment`]s, `slot_count` [`SlotRecord`]s, and `strings_len` bytes of NUL-terminated strings,
+/// into which `*_off` fields are offsets (0 is the empty string).
 ///
-/// An object that is unloaded and loaded again at the same place is reinstated: `unload_ticks`
-/// becomes 0 again. At another place it gets a new chunk with the same `id`, the slots keeping their
-/// numbers; after many of them the last chunk is rewritten.
+/// If an object is unloaded and loaded again at the same address, `unload_ticks` becomes 0 again. At another address
+/// it gets a new chunk with the same `id`, and its slots keep their numbers; after many chunks, the last one is
+/// rewritten.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 pub struct ObjectRecord {
@@ -33,13 +33,13 @@ pub struct ObjectRecord {
     pub unload_ticks: u64,
     /// Number of its first slot.
     pub first_slot: u32,
-    /// Its slots have the numbers from `first_slot` on.
+    /// The number of its slots, numbered from `first_slot`.
     pub slot_count: u32,
     /// Loaded segments.
     pub segment_count: u32,
     /// Bytes of strings.
     pub strings_len: u32,
-    /// Path as the dynamic linker knows it.
+    /// The path as the dynamic linker knows it.
     pub path_off: u32,
     /// `DT_SONAME`, or empty.
     pub soname_off: u32,
@@ -49,7 +49,7 @@ pub struct ObjectRecord {
     pub namespace: u32,
     /// GNU build id, zero-padded.
     pub build_id: [u8; 32],
-    /// Imports that are not hooked, by [`SkipReason`].
+    /// Numbers of imports that are not hooked, by [`SkipReason`].
     pub skipped: [u32; 16],
 }
 
@@ -67,32 +67,32 @@ pub struct Segment {
     pub reserved: u32,
 }
 
-/// How the calls of a slot are treated.
+/// How calls of a slot are recorded.
 #[repr(u16)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlotClass {
     /// Counted and timed.
     Timed = 0,
-    /// Only counted: the function returns twice, never, or must see its real caller.
+    /// Only counted: the function returns twice, never returns, or must see its real caller.
     Counted = 1,
-    /// Counted always, and timed where its arguments allow it.
+    /// Always counted, and timed if the arguments allow it.
     Sometimes = 2,
 }
 
 /// [`SlotRecord::kind`]: an `R_X86_64_JUMP_SLOT`.
 pub const SLOT_JUMP: u16 = 0;
-/// [`SlotRecord::kind`]: an `R_X86_64_GLOB_DAT` that the object's code only calls through.
+/// [`SlotRecord::kind`]: an `R_X86_64_GLOB_DAT` that the object's code only uses for calls.
 pub const SLOT_GLOBAL: u16 = 1;
 
-/// One import of one object.
+/// An import of an object.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 pub struct SlotRecord {
     /// Symbol name.
     pub name_off: u32,
-    /// Symbol version, empty when it has none.
+    /// Symbol version, empty if there is none.
     pub version_off: u32,
-    /// Object that the function is in, or [`NONE`](super::NONE).
+    /// The object that contains the function, or [`NONE`](super::NONE).
     pub provider: u32,
     /// [`SlotClass`] as a number.
     pub class: u16,
@@ -108,30 +108,30 @@ pub struct SlotRecord {
 #[repr(usize)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SkipReason {
-    /// A weak import that nothing provides.
+    /// A weak import without a definition.
     Undefined = 0,
-    /// The slot's value is also used as a function pointer, or that was not looked for, since the
-    /// object has much code and others of its slots are for calls.
+    /// The entry's value is also used as a function pointer; or the code was not searched, because the object has
+    /// much code and calls most functions through jump slots.
     Pointer = 1,
-    /// It binds to the object it is in.
+    /// It is bound to the object that imports it.
     Internal = 2,
     /// The function has a calling convention of its own.
     Convention = 3,
     /// `CHASE_LIBS` / `CHASE_EXCLUDE`.
     Filtered = 4,
-    /// No stub was left.
+    /// There were no more stubs.
     NoStub = 5,
     /// The page of the slot could not be made writable.
     Protected = 6,
-    /// Private between the parts of the C library.
+    /// Private to the parts of the C library.
     Private = 7,
     /// Bound by the dynamic linker at its first call, to an object loaded later.
     Late = 8,
-    /// Bound to a sanitizer's run-time system, whose functions look at their caller's frame.
+    /// Bound to a sanitizer's run-time library, whose functions inspect their caller's frame.
     Sanitizer = 9,
 }
 
-/// Names of the [`SkipReason`]s, in order, as reports show them.
+/// The names of the [`SkipReason`]s in reports, in order.
 pub const SKIP_REASONS: [&str; 10] = [
     "nothing provides it",
     "used as a function pointer, or taken to be",

@@ -1,22 +1,22 @@
-//! Threads and where they come from.
+//! Threads and their creation.
 
 use bytemuck::{Pod, Zeroable};
 
-/// [`ThreadRecord::state`]: the entry is empty.
+/// [`ThreadRecord::state`]: the record is unused.
 pub const THREAD_FREE: u32 = 0;
-/// [`ThreadRecord::state`]: the thread runs, as far as is known.
+/// [`ThreadRecord::state`]: the thread is running, as far as known.
 pub const THREAD_LIVE: u32 = 1;
 /// [`ThreadRecord::state`]: the thread's end was seen.
 pub const THREAD_ENDED: u32 = 2;
 
-/// [`ThreadRecord::origin`]: the thread that the process started with.
+/// [`ThreadRecord::origin`]: the process's first thread.
 pub const THREAD_MAIN: u32 = 0;
 /// [`ThreadRecord::origin`]: its creation was seen.
 pub const THREAD_CREATED: u32 = 1;
-/// [`ThreadRecord::origin`]: first seen in mid-life; its start is that of its first call.
+/// [`ThreadRecord::origin`]: found when it made its first call, which is taken for its start.
 pub const THREAD_FOUND: u32 = 2;
 
-/// One thread.
+/// A thread.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 pub struct ThreadRecord {
@@ -32,56 +32,56 @@ pub struct ThreadRecord {
     pub start_ticks: u64,
     /// When it ended, if `state` says so.
     pub end_ticks: u64,
-    /// Start routine, avma; 0 when unknown.
+    /// Start routine, avma; 0 if unknown.
     pub start_routine_avma: u64,
     /// The argument of the start routine.
     pub start_argument: u64,
-    /// Return address of the call that created it, avma; 0 when unknown.
+    /// Return address of the call that created it, avma; 0 if unknown.
     pub creation_site_avma: u64,
     /// Number of the creating thread, or [`NONE`](super::NONE).
     pub creator: u32,
     /// Root of its tree.
     pub root_ref: u32,
-    /// Calls of this thread that were not recorded for other reasons than those in [`Unseen`](super::Unseen): made
-    /// by handlers of synchronous signals that interrupted the recording.
+    /// Calls of this thread that were not recorded for other reasons than those in [`Unseen`](super::Unseen): they
+    /// were made by handlers of synchronous signals that interrupted the recording.
     pub untimed_calls: u64,
     /// Name as of `prctl(PR_GET_NAME)`, NUL-padded.
     pub name: [u8; 16],
-    /// Samples of which it was measured what they cost: not the latest ones.
+    /// The number of samples whose cost was measured, except for the latest ones.
     pub samples: u64,
-    /// What they cost in all, as [`Header::cost_sampled`](super::Header::cost_sampled), but in ticks.
+    /// The sum of these costs, like [`Header::cost_sampled`](super::Header::cost_sampled), but in ticks.
     pub samples_ticks: u64,
-    /// 1 if the thread was gone, and its countdowns with it, when the process's end was seen: its latest calls are as
-    /// little known as where that was not.
-    pub untold: u16,
-    /// 1 if `cpu_ns` is as of its end, or that of the process.
+    /// 1 if the thread, and its countdowns with it, was gone when the process's end was seen: its latest calls are
+    /// missing, as if no end had been seen.
+    pub countdowns_lost: u16,
+    /// 1 if `cpu_ns` is from the end of the thread or of the process.
     pub cpu_is_final: u16,
-    /// How often it asked how long it had run: once at its start, then at the end of long calls. 0: it never did, and its
-    /// [`OffCpuRow`](super::OffCpuRow)s are missing.
+    /// How often it asked the kernel how long it had run: once at its start, then at the end of long calls. 0: never,
+    /// and it has no [`OffCpuRow`](super::OffCpuRow)s.
     pub asks: u32,
-    /// What calls took whose context was new, or that met anything else out of the ordinary, before they began, in ticks.
+    /// The time, in ticks, that the slow path took before calls, because the context was new or for other reasons.
     pub slow_ticks: u64,
-    /// Its time on the CPU since its start, ns: as of its end, or that of the process if it is the one that ended it; until then as of
-    /// when it last asked. 0: not known.
+    /// Its time on the CPU since its start, in ns: up to its end, or up to the process's end if it caused that; until
+    /// then, up to when it last asked. 0 if unknown.
     pub cpu_ns: u64,
 }
 
 /// [`OriginRecord::state`]: the record is complete.
 pub const ORIGIN_COMPLETE: u32 = 1;
-/// Return addresses kept of the calls that a thread's creation was made in.
+/// How many return addresses of open calls around a thread's creation are kept.
 pub const ORIGIN_STACK: usize = 8;
-/// Words kept of what the start routine's argument points to.
+/// How many words that the start routine's argument points to are kept.
 pub const ORIGIN_WORDS: usize = 16;
-/// Words kept of what the second of those words points to.
+/// How many words that the second of those words points to are kept.
 pub const ORIGIN_INNER_WORDS: usize = 12;
-/// Numbers below this one are kept as they are: they may be offsets in tables of virtual functions.
+/// Numbers below this are kept as they are: they may be offsets in tables of virtual functions.
 pub const ORIGIN_SMALL: u64 = 1 << 16;
-/// Bytes kept of what a runtime calls the thread's function.
+/// How many bytes of a runtime's name of the thread's function are kept.
 pub const ORIGIN_TEXT: usize = 128;
 
-/// What was seen of a thread's creation, raw: which function of the program the thread runs is for
-/// the reader to find, who knows the symbols. Start routines of language runtimes are alike for all
-/// threads; what differs is in the object that the argument points to.
+/// What was seen of a thread's creation, uninterpreted. The reader, who knows the symbols, finds out which function
+/// of the program the thread runs. Language runtimes have the same start routine for all threads; they differ in the
+/// object that the argument points to.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 pub struct OriginRecord {
@@ -89,31 +89,31 @@ pub struct OriginRecord {
     pub state: u32,
     /// Number of the thread.
     pub thread: u32,
-    /// Addresses in `stack`.
+    /// Number of addresses in `stack`.
     pub stack_len: u16,
-    /// Words in `words`; 0 if the argument is no readable address.
+    /// Number of words in `words`; 0 if the argument is not a readable address.
     pub word_count: u16,
-    /// Words in `inner_words`; 0 if the second word is no readable address.
+    /// Number of words in `inner_words`; 0 if the second word is not a readable address.
     pub inner_word_count: u16,
-    /// Bytes in `text`.
+    /// Number of bytes in `text`.
     pub text_len: u16,
-    /// Return addresses (avma), innermost first: of the call that created the thread, then of the
-    /// library calls that were open around it. Calls within an object are not among them.
+    /// Return addresses (avma), innermost first: of the call that created the thread, then of the open library calls
+    /// around it. Calls within an object are not included.
     pub stack: [u64; ORIGIN_STACK],
-    /// What the argument pointed to when the thread was created: words that are addresses in loaded
-    /// objects, or below [`ORIGIN_SMALL`]. Any other is the application's data, and is 0 here.
+    /// What the argument pointed to when the thread was created: words that are addresses in loaded objects, or below
+    /// [`ORIGIN_SMALL`]. Other words are the application's data, and 0 here.
     pub words: [u64; ORIGIN_WORDS],
-    /// What the second of them pointed to, likewise.
+    /// What the second of these words pointed to, likewise.
     pub inner_words: [u64; ORIGIN_INNER_WORDS],
-    /// UTF-8: what the Python interpreter runs in the thread, as `module.qualname`, then NUL and
-    /// the name of its `Thread` object. Empty for other threads. What does not fit is cut.
+    /// UTF-8: what the Python interpreter runs in the thread, as `module.qualname`, then NUL and the name of its
+    /// `Thread` object. Empty for other threads. Cut off if it does not fit.
     pub text: [u8; ORIGIN_TEXT],
     /// Padding to a multiple of [`UNIT`](super::UNIT).
     pub reserved: [u64; 10],
 }
 
 impl OriginRecord {
-    /// A record of which nothing is known.
+    /// An empty record.
     pub const EMPTY: Self = Self {
         state: 0,
         thread: 0,

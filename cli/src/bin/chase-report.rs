@@ -1,0 +1,7 @@
+//! `chase-report`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    chase_report_cli::main()
+}

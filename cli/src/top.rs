@@ -1,0 +1,66 @@
+//! `chase top`: what a process does now.
+//!
+//! A look reads the recording, which the process writes in place, and analyses it as every report does. What happened in
+//! the last seconds is the difference of two looks, [`Analysis::since`](chase_analyzer::Analysis::since), so that its
+//! tables are made like those of a whole run.
+
+mod head;
+mod live;
+mod once;
+mod place;
+mod screen;
+mod tables;
+mod target;
+#[cfg(test)]
+mod tests;
+mod watch;
+
+use std::io::{IsTerminal, stdin, stdout};
+use std::thread::sleep;
+use std::time::Duration;
+
+use anyhow::Context;
+
+use crate::args::{Cli, TopArgs, Usage};
+use crate::places::Places;
+use crate::terminal::{self, Pager, Terminal};
+use target::Target;
+use watch::Watch;
+
+/// Rates are over so long.
+const WINDOW: Duration = Duration::from_secs(5);
+/// The same, where somebody waits for it.
+const WINDOW_OF_ONE: Duration = Duration::from_secs(1);
+
+/// Shows it until `q`, or once.
+///
+/// # Errors
+/// If there is no recording, or no terminal.
+pub(crate) fn show(cli: &Cli, arguments: &TopArgs, terminal: Terminal) -> anyhow::Result<()> {
+    if cli.output.csv {
+        return Err(Usage("top has several tables: --json".to_owned()).into());
+    }
+    let is_once = arguments.once || cli.output.json;
+    if !is_once && !(stdout().is_terminal() && stdin().is_terminal()) {
+        return Err(
+            Usage("top needs a terminal; --once shows one picture without".to_owned()).into()
+        );
+    }
+    let window = arguments.window.unwrap_or(if is_once { WINDOW_OF_ONE } else { WINDOW });
+    let target = Target::find(arguments.what.as_deref())?;
+    let mut watch = Watch::new(target, window, Places::new(cli.source.debug_dir.clone()));
+    watch.choose(cli.source.process);
+    let mut look = watch.look()?;
+    if !is_once {
+        return live::show(&mut watch, look, arguments.by.unwrap_or_default(), arguments.interval);
+    }
+    if look.is_running {
+        sleep(window);
+        look = watch.look()?;
+    }
+    let text = match cli.output.json {
+        true => once::json(&look)?,
+        false => once::text(&look, arguments.by, terminal, cli.output.top),
+    };
+    terminal::print(&text, Pager::Off).context("cannot write to standard output")
+}

@@ -1,0 +1,189 @@
+//! A part of the run: `chase record` with `--delay`, `--start-on`, `--duration`.
+//!
+//! Where the recording is to begin later, the program is started without the library, and runs as it would without chase until chase
+//! comes into it, as `chase attach` does: into the program and whatever it has started by then. Where it is to end sooner, chase leaves all
+//! processes that are recorded.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use crate::attach::{self, Came};
+use crate::part::Part;
+use crate::settings::Settings;
+use crate::{companion, say};
+
+/// Looks for further processes, which a recorded one has started meanwhile.
+const ROUNDS: u32 = 20;
+
+/// Where the recording stands.
+enum State {
+    /// It begins at a time, or when a signal comes.
+    Before(Option<Instant>),
+    /// It ends at a time, if it does.
+    During(Option<Instant>),
+    Over,
+}
+
+/// The part of the run that is recorded.
+pub(crate) struct Window<'a> {
+    part: Part,
+    settings: &'a Settings,
+    /// Recordings that are none of this run.
+    before: Vec<PathBuf>,
+    state: State,
+    has_begun: bool,
+}
+
+impl<'a> Window<'a> {
+    /// The program is started now.
+    pub(crate) fn new(part: Part, settings: &'a Settings) -> Self {
+        let at = |time: Option<Duration>| time.map(|time| Instant::now() + time);
+        let state = match part {
+            _ if part.begins_later() => State::Before(at(part.delay)),
+            _ if part.is_whole() => State::Over,
+            _ => State::During(at(part.duration)),
+        };
+        let before = if part.is_whole() { Vec::new() } else { recordings(&settings.output) };
+        Self { part, settings, before, state, has_begun: !part.begins_later() }
+    }
+
+    /// What the library is told of it, for processes that start when it is over.
+    pub(crate) fn variable(&self) -> Option<(&'static str, OsString)> {
+        let duration = self.part.duration.filter(|_| !self.part.begins_later())?;
+        let until = monotonic() + duration;
+        Some(("CHASE_UNTIL", until.as_nanos().to_string().into()))
+    }
+
+    /// When [`Window::step`] is to be called.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        match self.state {
+            State::Before(at) | State::During(at) => at,
+            State::Over => None,
+        }
+    }
+
+    /// Whether this signal, which another process has sent to chase, is meant for it.
+    pub(crate) fn takes(&mut self, program: i32, signal: i32) -> bool {
+        if self.part.start_on != Some(signal) {
+            return false;
+        }
+        self.go_on(program);
+        true
+    }
+
+    /// Does what is due by now.
+    pub(crate) fn step(&mut self, program: i32) {
+        if self.due().is_some_and(|due| due <= Instant::now()) {
+            self.go_on(program);
+        }
+    }
+
+    fn go_on(&mut self, program: i32) {
+        match self.state {
+            State::Before(_) => self.begin(program),
+            State::During(_) => self.end(),
+            State::Over => {}
+        }
+    }
+
+    /// Comes into the program, and into what it has started.
+    fn begin(&mut self, program: i32) {
+        self.has_begun = true;
+        if self.settings.wants_companion {
+            companion::start(self.settings);
+        }
+        let mut seen = Vec::new();
+        for _ in 0..ROUNDS {
+            let new: Vec<i32> =
+                family(program).into_iter().filter(|pid| !seen.contains(pid)).collect();
+            if new.is_empty() {
+                break;
+            }
+            for pid in new {
+                seen.push(pid);
+                match attach::come(pid, self.settings) {
+                    Ok(Came::Recording | Came::Already) => {}
+                    Ok(Came::Gone) => {}
+                    Err(error) => say(&format!("chase: not recorded: {error:#}\n")),
+                }
+            }
+        }
+        self.state = State::During(self.part.duration.map(|duration| Instant::now() + duration));
+    }
+
+    /// Leaves all processes that are recorded.
+    fn end(&mut self) {
+        self.state = State::Over;
+        let mut tried = Vec::new();
+        for _ in 0..ROUNDS {
+            let of_run = recordings(&self.settings.output);
+            let of_run = of_run.iter().filter(|path| !self.before.contains(path));
+            let new: Vec<i32> = of_run
+                .filter_map(|path| recorded_process(path))
+                .filter(|pid| !tried.contains(pid))
+                .collect();
+            if new.is_empty() {
+                break;
+            }
+            for pid in new {
+                tried.push(pid);
+                if let Err(error) = attach::go(pid) {
+                    say(&format!("chase: {error:#}\n"));
+                }
+            }
+        }
+    }
+
+    /// Why nothing was recorded, if that is why.
+    pub(crate) fn why_nothing(&self) -> Option<String> {
+        let why = match self.part {
+            _ if self.has_begun => return None,
+            Part { delay: Some(delay), .. } => {
+                format!("the program ended before the recording began (--delay {delay:?})")
+            }
+            _ => "the program ended before the signal came that begins the recording (--start-on)"
+                .to_owned(),
+        };
+        Some(why)
+    }
+}
+
+fn monotonic() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel fills in the structure.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)
+}
+
+/// A process and those that it has started, with those that these have started.
+fn family(program: i32) -> Vec<i32> {
+    let mut found = vec![program];
+    let mut next = 0;
+    while let Some(&pid) = found.get(next) {
+        next += 1;
+        let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+        for thread in threads {
+            let children = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
+            found.extend(children.split_whitespace().filter_map(|pid| pid.parse::<i32>().ok()));
+        }
+    }
+    found
+}
+
+fn recordings(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let paths = entries.map(|entry| entry.path());
+    paths.filter(|path| path.extension().is_some_and(|it| it == "chase")).collect()
+}
+
+/// The process that writes a recording, if it lives: one of this number that has mapped the file.
+fn recorded_process(path: &Path) -> Option<i32> {
+    let name = path.file_stem()?.to_str()?;
+    let has_mapped = |pid: &i32| {
+        let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
+        maps.lines().any(|line| line.ends_with(path.to_string_lossy().as_ref()))
+    };
+    name.split('.').filter_map(|part| part.parse().ok()).find(has_mapped)
+}

@@ -1,0 +1,159 @@
+//! Small programs, each with one thing wrong that it says in its head, or with nothing wrong; and what chase finds.
+//!
+//! The head of each file in `planted/` has the answer, a line each:
+//!
+//! ```text
+//! // cause: serialising-lock          the kind of the first finding, or `none`
+//! // also: polling                    a further one that is right too, if it is there
+//! // group: worker                    part of the name of its group
+//! // object: stats_mu                 part of what it names as object, place, holder, waker
+//! // site: update_stats convoy.c
+//! // holder: worker, in nanosleep
+//! // waker: worker, in sem_post
+//! // says: 1 byte                     part of the sentence
+//! // size: told                       the file `truth` that the program leaves has `size_ns N`: within 10 % and 3 ms
+//! // flags: -lm                       for the compiler
+//! ```
+//!
+//! What the programs lose is certain, whatever the machine does meanwhile: they sleep with a lock held, wait until a
+//! condition holds, do work that is counted. Each test needs root and BTF; it says so and passes where they are missing.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::compile::{Build, planted};
+use crate::report::document;
+use crate::tagged::{Tagged, companion};
+use crate::trial::Trial;
+use crate::{need, steal};
+
+/// Others on the machine may do more to a program than is wrong with it.
+const ATTEMPTS: usize = 3;
+/// How far a size may be off, and by how much at least.
+const SIZE_BOUND: f64 = 0.1;
+const SIZE_LEAST_NS: f64 = 3e6;
+
+/// What the head of a file says.
+pub struct Answer(Vec<(String, String)>);
+
+impl Answer {
+    /// What the head of this file in `planted/` says.
+    ///
+    /// # Panics
+    ///
+    /// If it can't be read.
+    #[must_use]
+    pub fn of(source: &str) -> Self {
+        let text = fs::read_to_string(planted().join(source)).expect("the source");
+        let line = |line: &str| {
+            let line = line.strip_prefix("// ").or_else(|| line.strip_prefix("# "))?;
+            let (key, value) = line.split_once(": ")?;
+            let known = [
+                "cause", "also", "group", "object", "site", "holder", "waker", "says", "size",
+                "flags",
+            ];
+            known.contains(&key).then(|| (key.to_owned(), value.trim().to_owned()))
+        };
+        Self(text.lines().take(12).filter_map(line).collect())
+    }
+
+    fn get(&self, key: &str) -> Option<&str> {
+        self.all(key).next()
+    }
+
+    fn all(&self, key: &str) -> impl Iterator<Item = &str> {
+        self.0.iter().filter(move |(known, _)| known == key).map(|(_, value)| &**value)
+    }
+}
+
+/// How to run one of the programs, if what it needs is there.
+#[must_use]
+pub fn trial(source: &str, answer: &Answer) -> Option<Trial> {
+    if source.ends_with(".py") || source.ends_with(".sh") {
+        let interpreter = if source.ends_with(".py") { "python3" } else { "sh" };
+        let interpreter = need::tool(source, interpreter)?;
+        let trial = Trial::new(interpreter).arg(planted().join(source));
+        return Some(trial.env("PYTHONDONTWRITEBYTECODE", "1"));
+    }
+    let flags = answer.get("flags").unwrap_or_default();
+    Some(Trial::new(Build::planted(source).flags(flags).build()))
+}
+
+/// Runs a program under the hook until chase says what is wrong with it, and nothing else.
+///
+/// # Panics
+///
+/// If it does not.
+pub fn hold(source: &str) {
+    let Some(_) = companion(source) else { return };
+    let answer = Answer::of(source);
+    let Some(trial) = trial(source, &answer) else { return };
+    let trial = trial.hooked_env("CHASE_SYSCALLS", "require");
+    let failures = steal::attempts(ATTEMPTS, || {
+        let outcome = trial.hooked();
+        assert!(outcome.status.success(), "{outcome:?}");
+        let _ = Tagged::finished(&trial.output());
+        let found = document(&trial.output(), "findings");
+        check(&answer, found["findings"].as_array().expect("findings"), &trial.work())
+    });
+    assert!(failures.is_empty(), "{source}: {}", failures.join("\n"));
+}
+
+fn check(answer: &Answer, found: &[Value], work: &Path) -> Result<(), String> {
+    let fail = |what: String| Err(format!("{what}; found: {found:#?}"));
+    let text =
+        |finding: &Value, field: &str| finding[field].as_str().unwrap_or_default().to_owned();
+    let cause = answer.get("cause").expect("a cause");
+    let strange = |finding: &&Value| {
+        let kind = text(finding, "kind");
+        kind != cause && !answer.all("also").any(|also| also == kind)
+    };
+    if let Some(strange) = found.iter().find(strange) {
+        return fail(format!("{} is not wrong", text(strange, "kind")));
+    }
+    if cause == "none" {
+        return Ok(());
+    }
+    let Some(first) = found.first().filter(|first| text(first, "kind") == cause) else {
+        return fail(format!("not {cause}"));
+    };
+    for (key, field) in [
+        ("group", "group"),
+        ("object", "object"),
+        ("site", "site"),
+        ("holder", "holder"),
+        ("waker", "waker"),
+        ("says", "text"),
+    ] {
+        for part in answer.all(key) {
+            if !text(first, field).contains(part) {
+                return fail(format!("{key} is {:?}, not {part:?}", text(first, field)));
+            }
+        }
+    }
+    if answer.get("size").is_some() {
+        let truth = fs::read_to_string(work.join("truth")).expect("the program's truth");
+        let told = truth.lines().find_map(|line| line.strip_prefix("size_ns "));
+        let told: f64 = told.expect("a size").trim().parse().expect("a number");
+        let saves = first["saves_ns"].as_f64().expect("a time");
+        if (saves - told).abs() > (SIZE_BOUND * told).max(SIZE_LEAST_NS) {
+            return fail(format!("saves {saves} ns, in truth {told}"));
+        }
+    }
+    Ok(())
+}
+
+/// A test for each program, and `SOURCES`, which has their names.
+#[macro_export]
+macro_rules! planted {
+    ($($name:ident: $source:literal,)*) => {
+        $(#[test]
+        fn $name() {
+            $crate::planted::hold($source);
+        })*
+
+        const SOURCES: &[&str] = &[$($source),*];
+    };
+}

@@ -1,0 +1,92 @@
+//! Other libraries that stand before the C library, as preloaded ones do: they find the function that they wrap by who calls
+//! them (`RTLD_NEXT`), take stacks, or replace the allocator. In either order.
+
+use std::path::PathBuf;
+
+use chase_tests::compile::Build;
+use chase_tests::need::package;
+use chase_tests::recorded::Recording;
+use chase_tests::trial::Trial;
+
+const TRAP: &str = "libtrap.so";
+const LIBRARIES: &str = "/usr/lib/x86_64-linux-gnu";
+
+fn library(of: &str, name: &str) -> PathBuf {
+    package(of, &format!("{LIBRARIES}/{name}"))
+}
+
+/// Runs a program with the library before and after the hook.
+fn in_either_order(trial: impl Fn() -> Trial, library: &PathBuf, check: impl Fn(&Recording)) {
+    check(&trial().preload_before(library).compare());
+    check(&trial().preload_after(library).compare());
+}
+
+/// Threads, exceptions through library calls: as they are, with this library and these variables.
+fn programs_run_with(library: &PathBuf, variables: &[(&str, &str)]) {
+    let with =
+        |trial: Trial| variables.iter().fold(trial, |trial, (key, value)| trial.env(key, value));
+    let threads = Build::program("threads.c").build();
+    let trial = || with(Trial::new(&threads).args(["40", "40", "100"]));
+    in_either_order(trial, library, |recording| {
+        recording.only().expect(&[(TRAP, "trap_add", 4_000), (TRAP, "trap_leaf", 4_000)]);
+    });
+    let exceptions = Build::program("exception.cpp").build();
+    let trial = || with(Trial::new(&exceptions).args(["2", "200"]));
+    in_either_order(trial, library, |recording| {
+        recording.only().expect(&[(TRAP, "trap_call", 800), (TRAP, "trap_empty", 1_600)]);
+    });
+}
+
+#[test]
+fn mimalloc() {
+    programs_run_with(&library("libmimalloc2.0", "libmimalloc.so.2"), &[]);
+}
+
+#[test]
+fn tcmalloc() {
+    programs_run_with(&library("libtcmalloc-minimal4", "libtcmalloc_minimal.so.4"), &[]);
+}
+
+/// It takes the stack of each allocation.
+#[test]
+fn heaptrack() {
+    let preload = package("libheaptrack", "/usr/lib/heaptrack/libheaptrack_preload.so");
+    programs_run_with(&preload, &[("DUMP_HEAPTRACK_OUTPUT", "/dev/null")]);
+}
+
+#[test]
+fn eatmydata() {
+    let eatmydata = library("libeatmydata1", "libeatmydata.so");
+    programs_run_with(&eatmydata, &[]);
+    // `fdatasync` fails for a pipe; theirs does nothing.
+    let trial = || Trial::new("/bin/sh").args(["-c", "echo | sync -d /dev/stdin; echo $?"]);
+    assert!(!String::from_utf8_lossy(&trial().bare().stdout).ends_with("0\n"), "it would fail");
+    in_either_order(trial, &eatmydata, |recording| assert!(!recording.of("sync").is_empty()));
+    let hooked = trial().preload_after(&eatmydata).hooked();
+    assert_eq!(String::from_utf8_lossy(&hooked.stdout), "0\n");
+}
+
+#[test]
+fn faketime() {
+    let faketime = library("libfaketime", "faketime/libfaketime.so.1");
+    let trial = || {
+        Trial::new("/bin/date")
+            .arg("+%F %T")
+            .env("FAKETIME", "2001-02-03 04:05:06")
+            .env("TZ", "UTC")
+    };
+    in_either_order(trial, &faketime, |recording| assert_eq!(recording.processes.len(), 1));
+    let hooked = trial().preload_after(&faketime).hooked();
+    assert_eq!(String::from_utf8_lossy(&hooked.stdout), "2001-02-03 04:05:06\n");
+}
+
+/// Its library is preloaded by a script, before ours.
+#[test]
+fn fakeroot() {
+    let fakeroot = package("fakeroot", "/usr/bin/fakeroot");
+    let script = "touch file; chown 1:2 file; stat -c %u:%g file; id -u";
+    let trial = Trial::new(fakeroot).args(["sh", "-c", script]);
+    let recording = trial.compare();
+    assert!(!recording.of("stat").is_empty());
+    assert_eq!(String::from_utf8_lossy(&trial.hooked().stdout), "1:2\n0\n");
+}

@@ -1,0 +1,37 @@
+//! `cargo xtask package --try`: the Debian package in Debian's smallest system, by `debootstrap`: it installs, records and reports as
+//! root and as an ordinary user, and leaves nothing behind.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::install;
+use crate::run::{Outcome, root, run, say};
+
+/// What is done there.
+const SCRIPT: &str = include_str!("try_package.sh");
+const SUITE: &str = "bookworm";
+
+/// Packs what is in `built`, or builds it, and tries the package.
+pub(crate) fn try_package(built: Option<&Path>) -> Outcome {
+    install::package(built)?;
+    let place = root().join("target/package");
+    let system = place.join(SUITE);
+    if !system.join("etc/debian_version").is_file() {
+        say("Installing Debian's smallest system");
+        run(Command::new("debootstrap")
+            .args(["--variant=minbase", "--include=libcap2-bin", SUITE])
+            .arg(&system))?;
+    }
+    let name = format!("{}_{}_amd64.deb", install::PACKAGE, env!("CARGO_PKG_VERSION"));
+    let failed = |error: std::io::Error| error.to_string();
+    fs::copy(place.join(&name), system.join("root").join(&name)).map_err(failed)?;
+    fs::write(system.join("root/try_package.sh"), SCRIPT).map_err(failed)?;
+    say("Trying the package");
+    // What is mounted there goes with the last process.
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--propagation", "private", "chroot"]).arg(&system);
+    command.args(["sh", "/root/try_package.sh"]).arg(format!("/root/{name}"));
+    command.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").env("HOME", "/root");
+    run(&mut command)
+}
