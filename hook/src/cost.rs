@@ -16,7 +16,6 @@ use crate::{clock, recording, sys};
 /// 0.7).
 const LOADING_FAULTS: u64 = 11;
 
-<<<<<<< HEAD
 /// What is measured by the clock of calls takes no longer by itself: where it did, others had the processor meanwhile.
 const LONGEST_US: u64 = 50;
 /// So many ticks are fewer, whatever the rate of the clock.
@@ -30,10 +29,7 @@ pub(crate) fn own_ticks(ticks: u64) -> u64 {
     clock::ticks_per_us().map_or(ticks, |rate| ticks.min(rate.saturating_mul(LONGEST_US)))
 }
 
-/// Processor time and page faults of the calling thread so far.
-=======
 /// Processor time and page faults of the calling thread up to now.
->>>>>>> main
 #[derive(Clone, Copy)]
 pub(crate) struct Spent {
     cpu_ns: u64,
@@ -77,11 +73,8 @@ impl Drop for Later {
     }
 }
 
-<<<<<<< HEAD
 /// The same for what belongs to the beginning or the end of the image, or of an object in it, by the thread's processor time.
-=======
 /// Adds the processor time for which it lives to the recording's cost of start and end.
->>>>>>> main
 pub(crate) struct Start(u64);
 
 impl Start {
