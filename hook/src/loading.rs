@@ -261,16 +261,11 @@ pub(crate) fn catch_up(thread: &Thread, sp: usize) {
         return;
     }
     let is_over = !runs || sp >= pending.load_sp && is_own;
-<<<<<<< HEAD
     {
         let _cost = cost::Start::begin();
-        if !pass(OBJECT_DLOPENED, pending.global, !is_over) {
+        if !update_objects(OBJECT_DLOPENED, pending.global, !is_over) {
             return;
         }
-=======
-    if !update_objects(OBJECT_DLOPENED, pending.global, !is_over) {
-        return;
->>>>>>> main
     }
     if !returned {
         return thread.pending.set(Pending { tries: pending.tries + 1, ..pending });

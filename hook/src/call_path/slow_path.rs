@@ -76,13 +76,8 @@ pub(crate) unsafe extern "C" fn enter_slow(
     // SAFETY: as the caller says.
     let frame = unsafe { enter(slot, Reason { why: 0, missed: 0, began_ticks: 0 }, sp) };
     if let Some(thread) = thread::current() {
-<<<<<<< HEAD
-        loading::entered(thread, sp);
-        thread.note_slow(cost::own_ticks(clock::now().saturating_sub(began)));
-=======
         loading::load_entered(thread, sp);
-        thread.note_slow(clock::now().saturating_sub(began));
->>>>>>> main
+        thread.note_slow(cost::own_ticks(clock::now().saturating_sub(began)));
     }
     frame
 }
