@@ -34,6 +34,8 @@ pub(crate) struct Window<'a> {
     before: Vec<PathBuf>,
     state: State,
     has_begun: bool,
+    /// Whether any process was recorded from then on.
+    has_come: bool,
 }
 
 impl<'a> Window<'a> {
@@ -46,7 +48,8 @@ impl<'a> Window<'a> {
             _ => State::During(at(part.duration)),
         };
         let before = if part.is_whole() { Vec::new() } else { recordings(&settings.output) };
-        Self { part, settings, before, state, has_begun: !part.begins_later() }
+        let has_begun = !part.begins_later();
+        Self { part, settings, before, state, has_begun, has_come: has_begun }
     }
 
     /// What the library is told of it, for processes that start when it is over.
@@ -104,7 +107,7 @@ impl<'a> Window<'a> {
             for pid in new {
                 seen.push(pid);
                 match attach::come(pid, self.settings) {
-                    Ok(Came::Recording | Came::Already) => {}
+                    Ok(Came::Recording | Came::Already) => self.has_come = true,
                     Ok(Came::Gone) => {}
                     Err(error) => say(&format!("chase: not recorded: {error:#}\n")),
                 }
@@ -139,7 +142,8 @@ impl<'a> Window<'a> {
     /// Why nothing was recorded, if that is why.
     pub(crate) fn why_nothing(&self) -> Option<String> {
         let why = match self.part {
-            _ if self.has_begun => return None,
+            _ if self.has_come => return None,
+            _ if self.has_begun => "the program had ended when the recording began".to_owned(),
             Part { delay: Some(delay), .. } => {
                 format!("the program ended before the recording began (--delay {delay:?})")
             }
