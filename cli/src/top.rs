@@ -5,6 +5,7 @@
 //! tables are made like those of a whole run.
 
 mod head;
+mod listing;
 mod live;
 mod once;
 mod place;

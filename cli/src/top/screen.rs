@@ -8,8 +8,9 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Clear, Paragraph};
 
 use super::head;
+use super::listing::Listing;
 use super::place::{Place, TABLES, title};
-use super::tables::{Figures, Listing};
+use super::tables::Figures;
 use super::watch::Look;
 use crate::args::TopTable;
 use crate::terminal::{Terminal, clean};
