@@ -420,8 +420,8 @@ pub(crate) fn decline(directory: &[u8]) {
     sys::close(fd);
 }
 
-/// Has all threads of this process, which existed before it said hello, be watched by the companion, or no longer.
-/// They are stopped, and the calling thread is watched.
+/// Makes the companion watch all threads that existed before this process's hello, or stop watching them. These are
+/// stopped; the calling thread is watched.
 pub(crate) fn watch_all(on: bool) {
     if !sys::is_confined() {
         sys::control(HELLO + 4, usize::from(on));

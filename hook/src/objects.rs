@@ -18,7 +18,7 @@ use crate::resolve::{Wanted, find_in};
 use crate::{clock, pages, sys};
 use chase_logic::text::{c_bytes, file_name};
 
-/// What this library is called where the dynamic linker does not know.
+/// The name of this library if the dynamic linker has none.
 const OWN_NAME: &[u8] = b"libchase.so";
 
 /// The dynamic linker's entry for an object.
@@ -318,7 +318,7 @@ impl Objects {
         if (image.start..image.end).contains(&own) {
             flags |= OBJECT_CHASE;
         }
-        // What was loaded by a descriptor's name is this library, by its own name in reports.
+        // If attached, this library was loaded from a file descriptor, so its path is meaningless.
         let is_nameless = flags & OBJECT_CHASE != 0 && is_late();
         let path = match (is_executable, is_nameless) {
             (true, _) => self.executable_path,

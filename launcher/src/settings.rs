@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::ValueEnum;
 
-use crate::args::{RecordingArgs, size};
+use crate::args::{self, RecordingArgs, Syscalls, Timing, size};
 use crate::config_file::ConfigFile;
 
 /// As `libchase.so` has it.
@@ -45,10 +45,17 @@ impl Settings {
             }
             value.unwrap_or_default()
         };
-        choose("CHASE_TIMING", arguments.timing.map(name), file.timing.clone());
+        let timing = choose("CHASE_TIMING", arguments.timing.map(name), file.timing.clone());
+        checked("CHASE_TIMING", &timing, word::<Timing>)?;
         let syscalls =
             choose("CHASE_SYSCALLS", arguments.syscalls.map(name), file.syscalls.clone());
         let sample = choose("CHASE_SAMPLE", arguments.sample.clone(), file.sample_text());
+        // (As the library has it, 0 is off and 1 is auto.)
+        let is_number = |text: &str| matches!(text, "0" | "1");
+        let of_syscalls =
+            |text: &str| if is_number(text) { Ok(()) } else { word::<Syscalls>(text) };
+        checked("CHASE_SYSCALLS", &syscalls, of_syscalls)?;
+        checked("CHASE_SAMPLE", &sample, args::sample)?;
         choose("CHASE_EVENTS", arguments.events.clone(), None);
         choose("CHASE_NARRATE", arguments.narrate.then(|| "1".to_owned()), None);
         let max_size = choose("CHASE_MAX_SIZE", arguments.max_size.clone(), file.max_size.clone());
@@ -88,6 +95,15 @@ pub(crate) fn checked<T>(
         return Ok(None);
     }
     read(&text).map(Some).map_err(|why| anyhow::anyhow!("{variable}={text}: {why}"))
+}
+
+/// Whether it is a word for a value.
+fn word<T: ValueEnum>(text: &str) -> Result<(), String> {
+    let words: Vec<String> = T::value_variants().iter().cloned().map(name).collect();
+    match words.iter().any(|word| word == text) {
+        true => Ok(()),
+        false => Err(format!("one of {}", words.join(", "))),
+    }
 }
 
 /// The word for a value.
