@@ -63,8 +63,11 @@ impl Measured {
     }
 
     pub(crate) fn off_cpu(self) -> MeasuredOffCpu {
-        let told = |ns| (!self.is_partial).then(|| Ns::from_f64(ns));
-        MeasuredOffCpu { blocked_ns: told(self.blocked), runnable_ns: told(self.runnable) }
+        let if_complete = |ns| (!self.is_partial).then(|| Ns::from_f64(ns));
+        MeasuredOffCpu {
+            blocked_ns: if_complete(self.blocked),
+            runnable_ns: if_complete(self.runnable),
+        }
     }
 }
 
