@@ -33,6 +33,7 @@ cargo xtask torture [--minutes N] [--seed N] [--mode MODE]
                              random programs under the hook, a minute by default; a seed alone runs its program again;
                              modes are adaptive, all, count, events, and attach
 cargo xtask faults           each system call of the hook fails in each way, and is the last one before a kill
+cargo xtask kills [N]        a program is killed N times, 200 by default: its events are there up to the last
 cargo xtask servers [N [NAME]]
                              attach to servers under load and leave them, N times each, 20 by default
 cargo xtask load             100,000 recordings, read and folded: time, memory, space
@@ -69,6 +70,8 @@ fn main() -> ExitCode {
             None => return usage(),
         },
         ["faults"] => torture::faults(),
+        ["kills"] => torture::kills("200"),
+        ["kills", number] if number.parse::<u32>().is_ok() => torture::kills(number),
         ["picture"] => picture::picture(),
         ["bpf"] => syscalls::bpf(),
         ["syscall-table"] => syscalls::table(),

@@ -68,3 +68,11 @@ pub(crate) fn faults() -> Outcome {
         cargo(["test", "-q", "-p", "chase-tests", "--test", "faults", "--", "--nocapture"]);
     run(test.env("CHASE_LIB", library()).env("CHASE_FAULTS", "all"))
 }
+
+/// A program is killed so many times at random moments.
+pub(crate) fn kills(number: &str) -> Outcome {
+    build()?;
+    let name = "a_program_that_is_killed_leaves_its_latest_events";
+    let mut test = cargo(["test", "-q", "-p", "chase-tests", "--test", "events", "--", name]);
+    run(test.env("CHASE_LIB", library()).env("CHASE_KILLS", number))
+}
