@@ -51,7 +51,7 @@ pub struct NotSeen {
     pub contexts_without_arguments: u64,
     /// Single calls and marks of threads that have no room for any.
     pub events_without_space: u64,
-    /// Single calls and marks of threads that had ended: later threads have their room.
+    /// Events and marks of ended threads whose space was reused by later threads.
     pub events_of_ended: u64,
     /// Processes whose hottest functions were unhooked except for short windows, as older versions did to keep within
     /// a budget (`CHASE_BUDGET`): their other calls are in no figure.

@@ -6,7 +6,9 @@ mod install;
 mod layers;
 mod packages;
 mod picture;
+mod releases;
 mod run;
+mod suites;
 mod syscalls;
 mod test;
 mod torture;
@@ -34,6 +36,9 @@ cargo xtask torture [--minutes N] [--seed N] [--mode MODE]
                              modes are adaptive, all, count, events, and attach
 cargo xtask faults           each system call of the hook fails in each way, and is the last one before a kill
 cargo xtask kills [N]        a program is killed N times, 200 by default: its events are there up to the last
+cargo xtask limits           100,000 threads, 10,000 forks, 1,000 libraries, 1,000 kills: minutes
+cargo xtask releases [NAME]  the programs of the tests with other releases' compilers and C libraries (root, debootstrap)
+cargo xtask suites [NAME]    a third of CPython's tests, and GLib's, without and with chase: an hour
 cargo xtask servers [N [NAME]]
                              attach to servers under load and leave them, N times each, 20 by default
 cargo xtask load             100,000 recordings, read and folded: time, memory, space
@@ -69,6 +74,11 @@ fn main() -> ExitCode {
             Some(options) => torture::torture(&options),
             None => return usage(),
         },
+        ["limits"] => torture::limits(),
+        ["suites"] => suites::suites(None),
+        ["suites", only] => suites::suites(Some(only)),
+        ["releases"] => releases::releases(None),
+        ["releases", only] => releases::releases(Some(only)),
         ["faults"] => torture::faults(),
         ["kills"] => torture::kills("200"),
         ["kills", number] if number.parse::<u32>().is_ok() => torture::kills(number),

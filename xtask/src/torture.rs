@@ -76,3 +76,11 @@ pub(crate) fn kills(number: &str) -> Outcome {
     let mut test = cargo(["test", "-q", "-p", "chase-tests", "--test", "events", "--", name]);
     run(test.env("CHASE_LIB", library()).env("CHASE_KILLS", number))
 }
+
+/// More than anybody has, which takes minutes.
+pub(crate) fn limits() -> Outcome {
+    build()?;
+    let test = ["test", "-q", "-p", "chase-tests", "--test", "limits_large", "--"];
+    let mut tests = cargo(test);
+    run(tests.args(["--nocapture", "--test-threads=1"]).env("CHASE_LIB", library()))
+}

@@ -28,7 +28,7 @@ impl Thread {
         self.note_event(node, start_ticks, ticks);
     }
 
-    /// Records the end of a call of `node` as an event, if it is to be one.
+    /// Records a call of `node` that has returned as an event, if it qualifies.
     pub(crate) fn note_event(&self, node: *mut Node, start_ticks: u64, ticks: u64) {
         // Making room may take long itself; that time must not be attributed to the next long call.
         if self.note_call(node, start_ticks, ticks) {

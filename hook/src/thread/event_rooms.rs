@@ -1,7 +1,7 @@
-//! Room for events that threads leave behind when they end.
+//! Chunks of events of threads that have ended.
 //!
-//! What is in it stays readable until a thread that begins finds no other room. Then the thread that ended first gives all of
-//! its own, so that it is known how many events go with it.
+//! Their events stay readable until a new thread finds no other space. Then all chunks of the thread that ended first
+//! are freed together, so that the number of lost events is known.
 
 use core::mem::offset_of;
 use core::ptr;
@@ -15,15 +15,15 @@ use crate::recording::{self, Lost};
 /// The maximum number of chunks of a thread: each is twice as large as the one before.
 pub(super) const CHUNKS: usize = 14;
 
-/// A chunk's [`EventsHead`] after the end of its thread: readers pass over all but the first word.
+/// A chunk's [`EventsHead`] after the end of its thread. Readers ignore all but the first word.
 #[repr(C)]
 struct Left {
     lost: u64,
-    /// In a thread's first chunk: events that it had written.
+    /// In a thread's first chunk: how many events it had written.
     written: u64,
-    /// The thread's next chunk, which is twice as long; in a list of free chunks the next of those.
+    /// The thread's next chunk, which is twice as long; in a list of free chunks, the next one.
     next: *mut Left,
-    /// In a thread's first chunk: that of the thread that ended after it.
+    /// In a thread's first chunk: the first chunk of the thread that ended next.
     later: *mut Left,
 }
 
@@ -33,10 +33,10 @@ const _: () = {
 };
 
 struct Rooms {
-    /// First chunks of the threads that ended first and last.
+    /// The first chunks of the threads that ended first and last.
     oldest: *mut Left,
     latest: *mut Left,
-    /// Chunks that nobody has, by how often they were doubled. All-zero but for the head.
+    /// Free chunks: those of `PAGE << n` bytes at index n. All-zero except for the head.
     free: [*mut Left; CHUNKS],
 }
 
@@ -48,35 +48,34 @@ impl Rooms {
 
 static ROOMS: Lock<Rooms> = Lock::new(Rooms::none());
 
-/// Whether there are any: who finds none need not look.
+/// Whether there are any chunks; read without the lock.
 static HAS_ANY: AtomicBool = AtomicBool::new(false);
 
-/// Whether threads have left rooms.
+/// Returns whether there are any chunks of ended threads.
 pub(super) fn are_any() -> bool {
     HAS_ANY.load(Ordering::Relaxed)
 }
 
-/// A new recording has none. Called while there is one thread.
+/// Forgets all chunks, for a new recording. Called while there is one thread.
 pub(super) fn renew() {
     *ROOMS.hold() = Rooms::none();
     HAS_ANY.store(false, Ordering::Relaxed);
 }
 
-/// Sees to the lock in a fork.
+/// Handles the lock in a fork.
 pub(super) fn fork(moment: Fork) {
     ROOMS.fork(moment);
 }
 
-/// A thread that has ended leaves `chunks`, in the order in which it got them, with the `written` events that are in them, or were.
-/// Signals are blocked.
+/// Adds the `chunks` of an ended thread, in the order in which it got them. `written` is the number of events that it
+/// wrote, including overwritten ones. Signals are blocked.
 ///
-/// # Safety
-/// They are in the recording that is mapped, one at least, and nobody else's.
+/// # Safety The chunks are in the mapped recording, and no other thread uses them.
 pub(super) unsafe fn leave(chunks: impl Iterator<Item = *mut EventsHead>, written: u64) {
     let mut rooms = ROOMS.hold();
     let mut chunks = chunks.map(|chunk| chunk.cast::<Left>());
     let Some(first) = chunks.next() else { return };
-    // SAFETY: the caller vouches for the chunks; those in the list were left here.
+    // SAFETY: the caller vouches for the chunks; those in the list were added by this function.
     unsafe {
         (*first).written = written;
         (*first).later = ptr::null_mut();
@@ -96,8 +95,8 @@ pub(super) unsafe fn leave(chunks: impl Iterator<Item = *mut EventsHead>, writte
     HAS_ANY.store(true, Ordering::Relaxed);
 }
 
-/// A chunk of `PAGE << number` bytes that an ended thread has left, empty, and `owner`'s from now on. Only for a first chunk, which
-/// each thread is to have, events are given up. Signals are blocked.
+/// Returns an empty chunk of `PAGE << number` bytes of an ended thread, now owned by `owner`. Events are given up only
+/// for a first chunk, so that each thread gets one. Signals are blocked.
 pub(super) fn take(number: usize, owner: u32) -> Option<*mut EventsHead> {
     let mut rooms = ROOMS.hold();
     if number == 0 && rooms.free[0].is_null() {
@@ -108,7 +107,7 @@ pub(super) fn take(number: usize, owner: u32) -> Option<*mut EventsHead> {
     if chunk.is_null() {
         return None;
     }
-    // SAFETY: free chunks are in the mapping, and nobody's.
+    // SAFETY: free chunks are in the mapping, and nobody uses them.
     unsafe {
         *place = (*chunk).next;
         chunk.write(Left { lost: 0, written: 0, next: ptr::null_mut(), later: ptr::null_mut() });
@@ -119,16 +118,16 @@ pub(super) fn take(number: usize, owner: u32) -> Option<*mut EventsHead> {
     Some(chunk.cast())
 }
 
-/// Nobody reads the events any more of the thread that ended first: its chunks are free.
+/// Frees the chunks of the thread that ended first, and counts its events as lost.
 fn give_up_oldest(rooms: &mut Rooms) {
     let first = rooms.oldest;
     if first.is_null() {
         return;
     }
-    // SAFETY: what is in the list is in the mapping, and nobody's. Behind the head, a chunk has events alone.
+    // SAFETY: chunks in the list are in the mapping, and nobody uses them. Behind the head, a chunk has only events.
     unsafe {
         rooms.oldest = (*first).later;
-        // First, since who is killed in between has rather said too much than too little.
+        // Counted first: if the process is killed in between, too many are reported rather than too few.
         recording::add_unseen(Lost::EndedEvent, (*first).written + (*first).lost);
         let mut chunk = first;
         for (number, free) in rooms.free.iter_mut().enumerate() {
@@ -146,16 +145,16 @@ fn give_up_oldest(rooms: &mut Rooms) {
     }
 }
 
-/// What is in front of a chunk's contents.
+/// Returns the header in front of a chunk's contents.
 fn header_of(chunk: *mut Left) -> *mut ChunkHeader {
     chunk.cast::<ChunkHeader>().wrapping_sub(1)
 }
 
-/// Whether the contents may be read.
+/// Returns the word that says whether the contents may be read.
 ///
 /// # Safety
 /// The header is in the mapping.
 unsafe fn state_of<'a>(header: *mut ChunkHeader) -> &'a AtomicU32 {
-    // SAFETY: the caller vouches for it; it stays as long as the recording.
+    // SAFETY: the caller vouches for the header, which stays mapped as long as the recording.
     unsafe { AtomicU32::from_ptr(&raw mut (*header).state) }
 }

@@ -129,7 +129,7 @@ impl Events {
         }
     }
 
-    /// Where the call path finds what it needs to write an event.
+    /// Offsets of the fields that the call path uses to write an event.
     pub(crate) const HEAD: usize = offset_of!(Self, head);
     pub(crate) const CAPACITY: usize = offset_of!(Self, capacity);
     pub(crate) const NEXT: usize = offset_of!(Self, next);
@@ -201,7 +201,7 @@ impl Thread {
         }
     }
 
-    /// (The call path does the same where all calls are events: `.Lmore` in `call.S`.)
+    /// (If all calls are events, the call path does the same: `.Lmore` in `call.S`.)
     fn add_event(&self, event: EventRecord) {
         let own = &self.events;
         let head = own.head.get();
@@ -250,7 +250,7 @@ impl Thread {
         own.count.store(0, Ordering::Relaxed);
     }
 
-    /// The thread, which this is, has ended: others may have its room. Signals are blocked.
+    /// Makes the chunks of this thread, which is ending, available to other threads. Signals are blocked.
     pub(crate) fn leave_events(&self) {
         let own = &self.events;
         let used = own.used.replace(0);
@@ -258,7 +258,7 @@ impl Thread {
         own.capacity.set(0);
         if used > 0 {
             let chunks = own.chunks.iter().take(used).map(Cell::get);
-            // SAFETY: they are this thread's, which writes no more events.
+            // SAFETY: the chunks are of this thread, which writes no more events.
             unsafe { event_rooms::leave(chunks, own.count.load(Ordering::Relaxed) as u64) };
         }
     }
@@ -267,7 +267,7 @@ impl Thread {
     fn next_chunk(&self) -> bool {
         let own = &self.events;
         let used = own.used.get();
-        // Rooms of threads that end later are there later.
+        // Even if there was no space before, a thread may have ended since.
         let may_find = !own.is_full.get() || used == 0 && event_rooms::are_any();
         if let Some(place) = own.chunks.get(used).filter(|_| may_find) {
             if let Some(chunk) = self.find_room(used) {
@@ -285,7 +285,8 @@ impl Thread {
         true
     }
 
-    /// A chunk for this thread: a new one, or one of a thread that has ended, whose events are to be kept rather if they are the first.
+    /// Returns a chunk for this thread: a new one or, unless the first events are to be kept, one of a thread that has
+    /// ended.
     fn find_room(&self, number: usize) -> Option<*mut EventsHead> {
         let bytes = PAGE << number;
         if take_room(bytes as u64, number == 0)

@@ -39,8 +39,9 @@ pub(super) fn make_all_events() {
     set_event_limit(0);
 }
 
-/// Sets the limit that the call path compares with: the lower of both. Where all calls are events, it leaves those to the slow half
-/// that are to be asked about, and those that have no bucket of their own.
+/// Sets the limit that the call path compares with: the lower of both. If all calls are events, also sets below which
+/// duration the call path records them itself: calls to be asked about, and those without a bucket of their own, take
+/// the slow half.
 fn choose() {
     LONG.store(EVENT_LIMIT.load(Ordering::Relaxed).min(ask_limit()), Ordering::Relaxed);
     if ALL_ARE_EVENTS.load(Ordering::Relaxed) {

@@ -9,15 +9,15 @@ pub const EVENT_MARK: u8 = 2;
 
 /// The beginning of a chunk of events; [`EventRecord`]s follow, up to the chunk's end.
 ///
-/// A thread has several such chunks, each at least as large as the one before. They are filled in order. When there
-/// is no room for another, either the oldest events are overwritten, or the latest are not recorded. The chunks of a thread
-/// that has ended may become those of others, in any order.
+/// A thread has several such chunks, each at least as large as the one before. They are filled in order. When there is
+/// no room for another, either the oldest events are overwritten, or the latest are not recorded. Chunks of an ended
+/// thread may be reused by other threads, in any order.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 pub struct EventsHead {
     /// In one of the thread's chunks: the number of events that were not recorded.
     pub lost: u64,
-    /// The writer's own, after the end of the thread.
+    /// For the writer's own use after the end of the thread.
     pub reserved: [u64; 3],
 }
 
@@ -44,7 +44,7 @@ pub struct EventRecord {
 }
 
 impl EventRecord {
-    /// What [`number`](Self::number) is multiplied by in [`check_of`](Self::check_of): 2^64 divided by the golden ratio.
+    /// Factor of [`number`](Self::number) in [`check_of`](Self::check_of): 2^64 divided by the golden ratio.
     pub const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
 
     /// Computes [`check`](Self::check) from the other fields.
