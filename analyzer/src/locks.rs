@@ -88,9 +88,9 @@ fn lock(rows: &[&CauseRow], analysis: &Analysis) -> Option<LockRow> {
 
 /// Returns the longest parties, as many as a row has at most.
 fn longest<'p>(parties: impl Iterator<Item = &'p Party>) -> Vec<Party> {
-    const TOLD: usize = 4;
+    const MOST_PARTIES: usize = 4;
     let mut all: Vec<Party> = parties.cloned().collect();
     all.sort_by_key(|party| std::cmp::Reverse(party.wait_ns));
-    all.truncate(TOLD);
+    all.truncate(MOST_PARTIES);
     all
 }

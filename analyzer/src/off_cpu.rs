@@ -64,8 +64,11 @@ impl Measured {
     }
 
     pub(crate) fn off_cpu(self) -> MeasuredOffCpu {
-        let told = |ns| (!self.is_partial).then(|| Ns::from_f64(ns));
-        MeasuredOffCpu { blocked_ns: told(self.blocked), runnable_ns: told(self.runnable) }
+        let if_complete = |ns| (!self.is_partial).then(|| Ns::from_f64(ns));
+        MeasuredOffCpu {
+            blocked_ns: if_complete(self.blocked),
+            runnable_ns: if_complete(self.runnable),
+        }
     }
 }
 
@@ -78,8 +81,9 @@ impl OffCpu {
         Self { wait_ns, preempted_ns, measured: self.measured }
     }
 
-    /// What of it is in the time of a context, and how long others had the processor beside that. Calls that were not timed are taken to
-    /// last as long as the ones that were, and of these, none counts for others in which that happened: so it is in own code.
+    /// Returns the part within the time of a context, and for how long others had the processor besides. Untimed calls
+    /// are assumed to take as long as the timed ones. Timed calls in which others had the processor are not used for
+    /// that, so this time appears in own code.
     pub(crate) fn of_timed(self, cost: &Cost) -> (Self, f64) {
         let Some(all) = self.preempted_ns else { return (self, 0.0) };
         if self.measured.is_partial || cost.samples >= cost.timed {

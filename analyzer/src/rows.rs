@@ -198,6 +198,10 @@ pub struct ContextRow {
     /// Like [`ApiRow::argument`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub argument: Option<ArgumentRow>,
+    /// Time on the CPU during its calls, without library calls made inside, by samples; 0 where none were taken. Not in
+    /// JSON, where APIs have it.
+    #[serde(skip)]
+    pub on_cpu_ns: Ns,
     /// Its figures.
     #[serde(flatten)]
     pub measures: Measures,
@@ -364,7 +368,7 @@ pub struct ProcessRow {
     pub forked: bool,
     /// The name that it was started as: that of the executable, or of the link by which it was called.
     pub program: String,
-    /// What it does among others of the program, by the title that it has given itself: `postgres: checkpointer`.
+    /// Its role among processes of the program, by the title that it has set: `postgres: checkpointer`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
     /// Path of the executable.

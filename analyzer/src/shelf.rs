@@ -36,11 +36,11 @@ impl AsRef<[u8]> for Shelved {
 }
 
 impl Shelved {
-    /// Gives back what of it is in memory, until it is looked at again.
+    /// Releases its pages, which are loaded again on the next access.
     pub(crate) fn give_back(&self) {
         if let Piece::Mapped(map) = &*self.piece {
             let (at, len) = (self.range.start, self.range.len());
-            // SAFETY: the mapping is of a file, read only and shared: who looks again finds the same.
+            // SAFETY: the mapping is of a file, read-only and shared, so later accesses find the same contents.
             let _ = unsafe { map.unchecked_advise_range(UncheckedAdvice::DontNeed, at, len) };
         }
     }

@@ -125,7 +125,7 @@ pub struct Mark {
 #[must_use]
 pub fn timeline(images: &[Image], analysis: &Analysis, groups: &Groups) -> Timeline {
     let time = CommonTime::new(images);
-    let starts = images.iter().map(|image| time.from_ticks(image, image.start()).0);
+    let starts = images.iter().map(|image| time.of_ticks(image, image.start()).0);
     let start_ns = starts.min().unwrap_or_default();
     let mut marks = Marks::default();
     let mut timeline = Timeline { limit_ns: limit(images), ..Timeline::default() };
@@ -148,8 +148,7 @@ pub fn timeline(images: &[Image], analysis: &Analysis, groups: &Groups) -> Timel
         if let (Some(thread), Some(image)) =
             (threads.get(&(row.process, row.thread)), images.get(row.process))
         {
-            let since =
-                |moment: Ticks| Ns(time.from_ticks(image, moment).0.saturating_sub(start_ns));
+            let since = |moment: Ticks| Ns(time.of_ticks(image, moment).0.saturating_sub(start_ns));
             Filling { image, analysis, number, since }.fill(&mut lane, *thread, &mut marks);
         }
         timeline.end_ns = timeline.end_ns.max(lane.end_ns);

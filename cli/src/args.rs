@@ -52,7 +52,7 @@ Examples:
   chase-report fold                    what is in chase.data
   tar -xf chase.data/folded-*.tar.zst  the recordings, one by one, again
 
-`chase record` does so by itself after a run of more than 1,000 processes.";
+`chase record` does so by itself after a run of more than 50 processes.";
 
 const COMPARE_EXAMPLES: &str = "\
 Examples:

@@ -33,6 +33,20 @@ pub(crate) fn from_analysis(analysis: &Analysis, names: &Names) -> Stacks {
     build(analysis, names, roots.map(|row| (row.object, row.own_code_ns)), contexts)
 }
 
+/// The same by time on the processor, as samples tell: what ran in no library call is in the object that it was in. `None` where
+/// none were taken.
+pub(crate) fn on_cpu(analysis: &Analysis, names: &Names) -> Option<Stacks> {
+    let contexts = analysis.contexts.iter().map(|row| Context {
+        parent: row.parent,
+        caller: row.caller,
+        api: row.api,
+        calls: row.measures.calls,
+        self_ns: row.on_cpu_ns,
+    });
+    let is_sampled = analysis.on_cpu.samples > 0;
+    is_sampled.then(|| build(analysis, names, analysis.on_cpu.outside.iter().copied(), contexts))
+}
+
 /// The contexts of a thread group.
 pub(crate) fn of_group(analysis: &Analysis, names: &Names, group: &GroupRow) -> Stacks {
     let mut objects = (0..).zip(&analysis.objects);

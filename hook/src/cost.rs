@@ -16,6 +16,19 @@ use crate::{clock, recording, sys};
 /// 0.7).
 const LOADING_FAULTS: u64 = 11;
 
+/// What is measured by the clock of calls takes no longer by itself: where it did, others had the processor meanwhile.
+const LONGEST_US: u64 = 50;
+/// So many ticks are fewer, whatever the rate of the clock.
+const SURELY_SHORT: u64 = 10_000;
+
+/// The part of `ticks`, which a piece of the hook's own work lasted, that it can have taken itself.
+pub(crate) fn own_ticks(ticks: u64) -> u64 {
+    if ticks <= SURELY_SHORT {
+        return ticks;
+    }
+    clock::ticks_per_us().map_or(ticks, |rate| ticks.min(rate.saturating_mul(LONGEST_US)))
+}
+
 /// Processor time and page faults of the calling thread up to now.
 #[derive(Clone, Copy)]
 pub(crate) struct Spent {
@@ -55,10 +68,12 @@ impl Later {
 
 impl Drop for Later {
     fn drop(&mut self) {
-        add(offset_of!(Header, cost_later_ticks), clock::now().saturating_sub(self.0));
+        let ticks = own_ticks(clock::now().saturating_sub(self.0));
+        add(offset_of!(Header, cost_later_ticks), ticks);
     }
 }
 
+/// The same for what belongs to the beginning or the end of the image, or of an object in it, by the thread's processor time.
 /// Adds the processor time for which it lives to the recording's cost of start and end.
 pub(crate) struct Start(u64);
 

@@ -21,7 +21,7 @@ use crate::signals::SignalsBlocked;
 use crate::slots::{Slots, restore, write_description};
 use crate::stubs::{is_exit, make_direct};
 use crate::thread::{Pending, Thread};
-use crate::{clock, pages, recording, sampling, sys};
+use crate::{clock, cost, pages, recording, sampling, sys};
 use chase_logic::config::Config;
 use chase_logic::text::c_bytes;
 
@@ -261,8 +261,11 @@ pub(crate) fn catch_up(thread: &Thread, sp: usize) {
         return;
     }
     let is_over = !runs || sp >= pending.load_sp && is_own;
-    if !update_objects(OBJECT_DLOPENED, pending.global, !is_over) {
-        return;
+    {
+        let _cost = cost::Start::begin();
+        if !update_objects(OBJECT_DLOPENED, pending.global, !is_over) {
+            return;
+        }
     }
     if !returned {
         return thread.pending.set(Pending { tries: pending.tries + 1, ..pending });

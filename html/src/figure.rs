@@ -13,6 +13,8 @@ const NARROW: f64 = 360.0;
 const MANY: usize = 6;
 /// Names of no more characters are not broken into lines.
 const SHORT: usize = 20;
+/// Longer ones may be broken between their words.
+const UNBROKEN: usize = 13;
 /// Heading of a column of bars.
 pub(crate) const BAR: &str = "";
 
@@ -164,7 +166,14 @@ pub(crate) fn share(part: f64, whole: f64) -> Markup {
 /// A name, cut by the style sheet where it is long, and whole in its tooltip.
 pub(crate) fn name(label: &Label) -> Markup {
     let is_long = label.as_str().chars().nth(SHORT).is_some();
-    html! { span.name.long[is_long] title=(label) { (label) } }
+    let is_whole = label.as_str().chars().nth(UNBROKEN).is_none();
+    html! { span.name.long[is_long] title=(label) {
+        @if is_whole { (label) } @else {
+            @for (at, part) in label.as_str().split_inclusive('_').enumerate() {
+                @if at > 0 { wbr; } (part)
+            }
+        }
+    } }
 }
 
 /// `3 threads`, `1 thread`.

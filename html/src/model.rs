@@ -195,6 +195,10 @@ pub struct Library {
     /// The part of it in which a thread could have run and another did, where the scheduler was
     /// asked; nanoseconds.
     pub preempted_ns: Option<f64>,
+    /// Time on the processor during its calls, without the library calls made inside; of an application, in no call:
+    /// by samples, nanoseconds.
+    #[serde(default)]
+    pub on_cpu_ns: f64,
     /// Time in the library calls made inside, nanoseconds.
     pub callees_ns: f64,
     /// Calls.
@@ -229,6 +233,9 @@ pub struct Function {
     pub self_error_ns: Option<f64>,
     /// With them.
     pub total_ns: f64,
+    /// Time on the processor during its calls, without the library calls made inside, by samples, nanoseconds.
+    #[serde(default)]
+    pub on_cpu_ns: f64,
     /// Median, nanoseconds.
     pub p50_ns: Option<f64>,
     /// 99.9 % took no longer, nanoseconds.
@@ -410,6 +417,9 @@ pub struct Edge {
 pub struct Flame {
     /// Of which threads.
     pub name: Label,
+    /// Whether its time is that of the processor, by samples; otherwise that of calls.
+    #[serde(default)]
+    pub on_cpu: bool,
     /// What is drawn.
     pub kind: FlameKind,
 }

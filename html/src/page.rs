@@ -49,6 +49,9 @@ pub fn page(report: &Report) -> Result<String, Error> {
                         }
                     }
                     @if report.processor.is_some() { (clocks()) }
+                    @if report.timeline.is_some() {
+                        div #window-chip .of-window { span {} button type="button" { "Whole run" } }
+                    }
                     form.filter role="search" hidden {
                         input #filter type="search" autocomplete="off" spellcheck="false"
                             aria-label="Filter the page" placeholder="Filter: library, function, thread  ( / )";
@@ -58,8 +61,8 @@ pub fn page(report: &Report) -> Result<String, Error> {
                     (overview)
                     @for (section, body) in &sections {
                         section id=(section.id.anchor()) aria-labelledby={ (section.id.anchor()) "-title" } {
-                            h2 id={ (section.id.anchor()) "-title" } { (section.title) }
-                            (body)
+                            h2 id={ (section.id.anchor()) "-title" } { (section.title) (section.window.heading(report)) }
+                            (section.window.body(report, body))
                         }
                     }
                 }

@@ -17,7 +17,7 @@ mod threads;
 mod time;
 mod timeline;
 
-use maud::Markup;
+use maud::{Markup, html};
 
 use crate::section_id::SectionId;
 use crate::{Error, Report};
@@ -42,21 +42,115 @@ pub(crate) use time::draw as draw_time;
 pub(crate) struct Section {
     pub(crate) id: SectionId,
     pub(crate) title: &'static str,
+    pub(crate) window: Window,
     pub(crate) render: fn(&Report) -> Result<Option<Markup>, Error>,
+}
+
+/// What a section shows while a window of the timeline is chosen.
+#[derive(Clone, Copy)]
+pub(crate) enum Window {
+    /// The whole run still: what it rests on has no times.
+    No,
+    /// It is about the window itself.
+    Itself,
+    /// Other tables, which the script fills: functions of `assets/script/following.mjs`.
+    Follows(&'static [&'static str]),
+}
+
+impl Window {
+    /// What the heading says then, if there is a timeline.
+    pub(crate) fn heading(self, report: &Report) -> Markup {
+        let words = match self {
+            Self::No => "whole run",
+            Self::Itself => return html! {},
+            Self::Follows(_) => "in the window",
+        };
+        html! { @if has_timeline(report) { span.scope.of-window { (words) } } }
+    }
+
+    /// What is shown of the whole run, and the places for what is shown of a window.
+    pub(crate) fn body(self, report: &Report, body: &Markup) -> Markup {
+        match self {
+            Self::Follows(tables) if has_timeline(report) => html! {
+                div.of-run { (body) }
+                div.of-window { @for table in tables { div data-follows=(table) {} } }
+            },
+            _ => html! { (body) },
+        }
+    }
+}
+
+fn has_timeline(report: &Report) -> bool {
+    report.timeline.as_ref().is_some_and(|timeline| timeline.end_ns > 0.0)
 }
 
 /// In the order of the page.
 pub(crate) const SECTIONS: &[Section] = &[
-    Section { id: SectionId::Compare, title: "What changed", render: compare::render },
-    Section { id: SectionId::Timeline, title: "Timeline", render: timeline::render },
-    Section { id: SectionId::Processor, title: "Processor", render: processor::render },
-    Section { id: SectionId::Blocked, title: "Waits, locks and objects", render: blocked::render },
-    Section { id: SectionId::Threads, title: "Threads", render: threads::render },
-    Section { id: SectionId::Time, title: "Time by calls", render: time::render },
-    Section { id: SectionId::Libraries, title: "Running and waiting", render: libraries::render },
-    Section { id: SectionId::Tail, title: "Tail latency", render: tail::render },
-    Section { id: SectionId::Syscalls, title: "System calls", render: syscalls::render },
-    Section { id: SectionId::Calls, title: "Calls between libraries", render: calls::render },
-    Section { id: SectionId::Flame, title: "Flame graph", render: flame::render },
-    Section { id: SectionId::Rows, title: "All rows", render: rows::render },
+    Section {
+        id: SectionId::Compare,
+        title: "What changed",
+        window: Window::No,
+        render: compare::render,
+    },
+    Section {
+        id: SectionId::Timeline,
+        title: "Timeline",
+        window: Window::Itself,
+        render: timeline::render,
+    },
+    Section {
+        id: SectionId::Processor,
+        title: "Processor",
+        window: Window::No,
+        render: processor::render,
+    },
+    Section {
+        id: SectionId::Blocked,
+        title: "Waits, locks and objects",
+        window: Window::Follows(&["waits", "single"]),
+        render: blocked::render,
+    },
+    Section {
+        id: SectionId::Threads,
+        title: "Threads",
+        window: Window::Follows(&["threads"]),
+        render: threads::render,
+    },
+    Section {
+        id: SectionId::Time,
+        title: "Time by calls",
+        window: Window::Follows(&["libraries", "functions"]),
+        render: time::render,
+    },
+    Section {
+        id: SectionId::Libraries,
+        title: "Running and waiting",
+        window: Window::Follows(&["libraries"]),
+        render: libraries::render,
+    },
+    Section {
+        id: SectionId::Tail,
+        title: "Tail latency",
+        window: Window::No,
+        render: tail::render,
+    },
+    Section {
+        id: SectionId::Syscalls,
+        title: "System calls",
+        window: Window::No,
+        render: syscalls::render,
+    },
+    Section {
+        id: SectionId::Calls,
+        title: "Calls between libraries",
+        window: Window::No,
+        render: calls::render,
+    },
+    Section {
+        id: SectionId::Flame,
+        title: "Flame graph",
+        window: Window::No,
+        render: flame::render,
+    },
+    Section { id: SectionId::Rows, title: "All rows", window: Window::No, render: rows::render },
 ];

@@ -37,6 +37,7 @@ fn libraries() -> Vec<Library> {
         self_ns,
         self_error_ns: None,
         total_ns: self_ns * 1.5,
+        on_cpu_ns: self_ns / 2.0,
         p50_ns: Some(41.0),
         p999_ns: None,
     };
@@ -48,6 +49,7 @@ fn libraries() -> Vec<Library> {
         self_error_ns: None,
         waiting: vec![Waiting { cause: WaitCause::Lock, ns: self_ns / 4.0 }],
         preempted_ns: Some(self_ns / 10.0),
+        on_cpu_ns: self_ns / 2.0,
         callees_ns: self_ns / 8.0,
         calls: 2400,
         calls_error: None,
@@ -306,6 +308,7 @@ fn timeline() -> Timeline {
         to_ns,
         does,
         text: text.into(),
+        library: (!text.is_empty()).then_some(0),
         waker,
         waker_in: if waker.is_some() { "pthread_mutex_unlock" } else { "" }.into(),
     };
@@ -470,7 +473,7 @@ fn a_report_that_went_through_json_is_the_same() {
 
 #[test]
 fn flame_graphs_are_drawn_and_so_are_differences() {
-    let flame = |name: &str, kind| Flame { name: name.into(), kind };
+    let flame = |name: &str, kind| Flame { name: name.into(), on_cpu: false, kind };
     let difference = FlameKind::Difference { before: stacks(100), now: stacks(900) };
     let mut report = made_up();
     report.flames = vec![

@@ -16,9 +16,11 @@ mod companion;
 mod config_file;
 mod doctor;
 mod elf;
+mod part;
 mod parts;
 mod record;
 mod settings;
+mod summary;
 mod window;
 
 use std::ffi::{OsString, c_char, c_int};

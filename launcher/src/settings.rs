@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::ValueEnum;
 
-use crate::args::{self, RecordArgs, RecordingArgs, Syscalls, Timing, duration, signal, size};
+use crate::args::{self, RecordingArgs, Syscalls, Timing, size};
 use crate::config_file::ConfigFile;
-use crate::window::Part;
 
 /// As `libchase.so` has it.
 pub(crate) const DEFAULT_OUTPUT: &str = "chase.data";
@@ -85,35 +84,8 @@ impl Settings {
     }
 }
 
-/// Which part of a run is wanted, from the same places.
-///
-/// # Errors
-/// When a variable or the file says what is not known.
-pub(crate) fn part(arguments: &RecordArgs, file: &ConfigFile) -> anyhow::Result<Part> {
-    Ok(Part {
-        delay: chosen(arguments.delay, "CHASE_DELAY", file.delay.as_deref(), duration)?,
-        start_on: chosen(arguments.start_on, "CHASE_START_ON", file.start_on.as_deref(), signal)?,
-        duration: chosen(arguments.duration, "CHASE_DURATION", file.duration.as_deref(), duration)?,
-    })
-}
-
-fn chosen<T>(
-    typed: Option<T>,
-    variable: &str,
-    file: Option<&str>,
-    read: impl Fn(&str) -> Result<T, String>,
-) -> anyhow::Result<Option<T>> {
-    let set = std::env::var_os(variable).filter(|value| !value.is_empty());
-    match (typed, set, file) {
-        (Some(typed), ..) => Ok(Some(typed)),
-        (None, Some(set), _) => checked(variable, &set, read),
-        (None, None, Some(text)) => checked(variable, OsStr::new(text), read),
-        (None, None, None) => Ok(None),
-    }
-}
-
 /// What a value says; nothing if it is empty.
-fn checked<T>(
+pub(crate) fn checked<T>(
     variable: &str,
     value: &OsStr,
     read: impl Fn(&str) -> Result<T, String>,

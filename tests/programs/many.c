@@ -1,5 +1,6 @@
-/* Many of one kind: threads that are all there at once, or children one after the other; with calls in each.
- * usage: many threads|forks COUNT CALLS */
+/* Many of one kind: threads that are all there at once, or one after the other, or children one after the other; with calls
+ * in each.
+ * usage: many threads|sequence|forks COUNT CALLS */
 #include "trap.h"
 
 #include <pthread.h>
@@ -23,6 +24,12 @@ static void *thread(void *argument)
     return argument;
 }
 
+static void *brief(void *argument)
+{
+    call();
+    return argument;
+}
+
 int main(int argc, char **argv)
 {
     CHECK(argc == 4);
@@ -38,6 +45,12 @@ int main(int argc, char **argv)
             CHECK(pthread_create(&threads[i], &attributes, thread, NULL) == 0);
         for (long i = 0; i < count; i++)
             pthread_join(threads[i], NULL);
+    } else if (strcmp(argv[1], "sequence") == 0) {
+        for (long i = 0; i < count; i++) {
+            pthread_t thread;
+            CHECK(pthread_create(&thread, NULL, brief, NULL) == 0);
+            pthread_join(thread, NULL);
+        }
     } else {
         for (long i = 0; i < count; i++) {
             pid_t child = fork();

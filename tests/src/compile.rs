@@ -7,6 +7,23 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::SystemTime;
 
+use crate::release;
+
+/// What sources include.
+const HEADERS: [&str; 11] = [
+    "trap.h",
+    "spin.h",
+    "vectors.h",
+    "versions.map",
+    "known/known.h",
+    "known/known.rs",
+    "torture/calls.h",
+    "torture/coroutines.h",
+    "torture/nested.h",
+    "torture/state.h",
+    "torture/tasks.h",
+];
+
 /// A program or a library to be made from one file in `programs/`.
 #[derive(Clone)]
 pub struct Build {
@@ -118,7 +135,15 @@ impl Build {
     }
 
     fn compile(&self, output: &Path) {
-        let mut command = Command::new(&self.tool);
+        // What rustc makes runs where the C library is at least as new as here.
+        let mut command = match release::root().filter(|_| self.tool != "rustc") {
+            Some(root) => {
+                let mut command = Command::new("chroot");
+                command.arg(root).arg(&self.tool);
+                command
+            }
+            None => Command::new(&self.tool),
+        };
         command.args(self.arguments()).arg("-o").arg(output).env_remove("LD_PRELOAD");
         let result = command
             .output()
@@ -159,21 +184,23 @@ impl Build {
                 }
             }
         }
+        if release::root().is_some() && !rust {
+            // Apart from the C library until glibc 2.34.
+            arguments.extend(["-Wl,--as-needed", "-ldl", "-lrt"].map(Into::into));
+        }
         arguments
     }
 
     /// One directory for each way to build.
     fn key(&self) -> String {
         let mut hasher = DefaultHasher::new();
-        (&self.tool, &self.output, self.arguments()).hash(&mut hasher);
+        (&self.tool, &self.output, self.arguments(), release::root()).hash(&mut hasher);
         format!("{}-{:08x}", self.output, hasher.finish() as u32)
     }
 
     fn is_stale(&self, output: &Path) -> bool {
         let Some(built) = modified(output) else { return true };
-        let headers =
-            ["trap.h", "spin.h", "vectors.h", "versions.map", "known/known.h", "known/known.rs"]
-                .map(|name| programs().join(name));
+        let headers = HEADERS.map(|name| programs().join(name));
         let headers = headers.into_iter().chain([planted().join("planted.h")]);
         let headers: Vec<PathBuf> = headers.collect();
         let mut inputs = [&self.source].into_iter().chain(&headers).chain(&self.libraries);

@@ -15,7 +15,7 @@
 //! * [`session`] is a shell in a terminal.
 //! * [`steal`] repeats tests of times while the machine's host disturbs them.
 //! * [`tagged`] is what they see of system calls.
-//! * [`planted`] holds chase to what programs with a planted problem say in their heads.
+//! * [`planted`](mod@planted) holds chase to what programs with a planted problem say in their heads.
 //! * [`need`] finds what a machine may lack; a test that can't run says why and passes.
 //!
 //! The hook is taken from `$CHASE_LIB`, by default `target/release/libchase.so`. A missing one is
@@ -30,6 +30,7 @@ mod load;
 pub mod need;
 pub mod planted;
 pub mod recorded;
+pub mod release;
 pub mod report;
 pub mod run;
 pub mod servers;

@@ -5,6 +5,8 @@ use std::env;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
+use crate::release;
+
 /// Says why a test, or a part of it, is skipped.
 pub fn skip(what: &str, reason: &str) {
     let _ = writeln!(io::stderr(), "skipped: {what}: {reason}");
@@ -30,7 +32,7 @@ pub fn find(name: &str) -> Option<PathBuf> {
         .into_iter()
         .chain(env::split_paths(&path))
         .map(|dir| dir.join(name))
-        .find(|p| p.is_file())
+        .find(|p| release::inside(p.clone()).is_file())
 }
 
 /// Whether the user is root, or a note that `what` is skipped without.
@@ -47,7 +49,8 @@ pub fn root(what: &str) -> bool {
 /// A file that a package installs, or a note that `what` is skipped without it.
 #[must_use]
 pub fn file(what: &str, candidates: &[&str]) -> Option<PathBuf> {
-    let found = candidates.iter().map(PathBuf::from).find(|path| path.exists());
+    let found =
+        candidates.iter().map(PathBuf::from).find(|path| release::inside(path.clone()).exists());
     if found.is_none() {
         skip(what, &format!("none of {candidates:?} is there"));
     }
@@ -61,6 +64,9 @@ pub fn file(what: &str, candidates: &[&str]) -> Option<PathBuf> {
 /// If it is not there; the message names the package.
 pub fn package(package: &str, file: &str) -> PathBuf {
     let path = PathBuf::from(file);
-    assert!(path.exists(), "{file} is missing: apt-get install --no-install-recommends {package}");
+    assert!(
+        release::inside(path.clone()).exists(),
+        "{file} is missing: apt-get install --no-install-recommends {package}"
+    );
     path
 }

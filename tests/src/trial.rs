@@ -11,6 +11,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use crate::recorded::Recording;
+use crate::release;
 use crate::run::{Outcome, run};
 
 type Normalise = Box<dyn Fn(&str) -> String>;
@@ -277,7 +278,8 @@ impl Trial {
 
     fn command(&self, variables: &[(OsString, OsString)]) -> Command {
         let mut command;
-        if let Some((first, rest)) = self.inside.split_first() {
+        let inside = [release::entry(&self.work()), self.inside.clone()].concat();
+        if let Some((first, rest)) = inside.split_first() {
             command = Command::new(first);
             command.args(rest).arg("env");
             for (key, value) in self.preloads_when_bare(variables).iter().chain(variables) {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use chase_analyzer::syscall_name;
 use chase_recorder::reader::SyscallsFile;
-use chase_recorder::syscalls::ToldRow;
+use chase_recorder::syscalls::SingleSyscallRow;
 use chase_tests::need;
 use chase_tests::report;
 use chase_tests::tagged::{Tagged, companion};
@@ -29,8 +29,8 @@ fn narrated(what: &str, script: &str) -> Option<Trial> {
 }
 
 /// All that was told, by thread, in the order of the beginnings.
-fn told(directory: &Path) -> BTreeMap<u32, Vec<ToldRow>> {
-    let mut all: BTreeMap<u32, Vec<ToldRow>> = BTreeMap::new();
+fn single_syscalls(directory: &Path) -> BTreeMap<u32, Vec<SingleSyscallRow>> {
+    let mut all: BTreeMap<u32, Vec<SingleSyscallRow>> = BTreeMap::new();
     let files =
         fs::read_dir(directory).expect("the recordings").map(|file| file.expect("one").path());
     let files: Vec<PathBuf> =
@@ -38,8 +38,8 @@ fn told(directory: &Path) -> BTreeMap<u32, Vec<ToldRow>> {
     for file in files {
         let bytes = fs::read(&file).expect("a file");
         let file = SyscallsFile::parse(bytes).expect("rows");
-        assert_eq!(file.header().lost_told, 0);
-        for row in file.told() {
+        assert_eq!(file.header().lost_single_syscalls, 0);
+        for row in file.single_syscalls() {
             all.entry(row.tid).or_default().push(row);
         }
     }
@@ -120,11 +120,11 @@ fn beside_strace(what: &str, command: &str, before: &str) {
         fs::read_to_string(trial.output().with_file_name("trace")).expect("strace's output");
     let traced = traced(&trace);
     assert!(!traced.is_empty(), "{trace}");
-    let told = told(&trial.output());
+    let single_syscalls = single_syscalls(&trial.output());
     let narration = report::document(&trial.output(), "narrate");
     let narration = narration["calls"].as_array().expect("calls");
     for (pid, lines) in &traced {
-        let rows = &told[pid];
+        let rows = &single_syscalls[pid];
         // What strace's own child does before, strace does not show.
         let begin = rows.len().checked_sub(lines.len()).expect("as many as strace has");
         let seen: Vec<_> = rows[begin..].iter().map(|row| syscall_name(row.number)).collect();
@@ -211,5 +211,5 @@ fn nothing_is_told_that_was_not_asked_for() {
     let trial = Trial::new("/bin/sh").args(["-c", "true"]).hooked_env("CHASE_SYSCALLS", "require");
     assert!(trial.hooked().status.success());
     Tagged::finished(&trial.output()).assert_nothing_lost();
-    assert!(told(&trial.output()).is_empty());
+    assert!(single_syscalls(&trial.output()).is_empty());
 }

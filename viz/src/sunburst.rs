@@ -204,17 +204,15 @@ impl Rings<'_, '_> {
         self.name(slice, &share(slice.value, self.whole));
     }
 
-    /// The name and the share in the slice, or the name, across or upwards, or nothing: whatever has room. Names are
-    /// shortened until they have, so that no slice is without one where a smaller one is not.
+    /// The name and the share in the slice, or the name, across or upwards, or nothing: whatever has room somewhere in it.
+    /// Names are shortened until they have, so that no slice is without one where a smaller one is not.
     fn name(&mut self, slice: &Slice<'_>, share: &str) {
-        let angle = (slice.from + slice.to) / 2.0;
-        let radius = (slice.ring.0 + slice.ring.1) / 2.0 * self.radius;
-        let at = (self.middle.0 + radius * angle.sin(), self.middle.1 - radius * angle.cos());
         let look = Type { colour: slice.colour.ink(), ..TEXT };
         let name = crate::label::visible(slice.label);
         let line = look.size + 3.0;
         let baseline = look.size * 0.36;
         let share_width = self.page.text_width(share, look);
+        let places = self.places(slice);
         for part in NAME_ROOM {
             let room = (slice.ring.1 - slice.ring.0) * self.radius * part;
             let shown = self.page.font.shorten(&name, room, look.size, look.weight);
@@ -222,25 +220,43 @@ impl Rings<'_, '_> {
                 return;
             }
             let width = self.page.text_width(&shown, look);
-            // The whole name is in the tooltip of the slice.
-            let draw = |page: &mut Page, text: &str, y, width| {
-                page.label(text, (at.0, at.1 + y), Align::Middle, width, look);
+            let place = |width, height| {
+                places.iter().copied().find(|&at| self.has_room(slice, at, width, height))
             };
-            if self.has_room(slice, at, width.max(share_width), 2.0 * line) {
-                draw(self.page, &shown, baseline - line / 2.0, width);
-                draw(self.page, share, baseline + line / 2.0, share_width);
-                return;
-            }
-            if self.has_room(slice, at, width, line) {
-                draw(self.page, &shown, baseline, width);
-                return;
-            }
-            if self.has_room(slice, at, line, width) {
-                let start = (at.0 + baseline, at.1 + width / 2.0);
+            let with_share = place(width.max(share_width), 2.0 * line);
+            let across = place(width, line);
+            let upwards = place(line, width);
+            // The whole name is in the tooltip of the slice.
+            let mut draw = |text: &str, (x, y): Point, width| {
+                self.page.label(text, (x, y), Align::Middle, width, look);
+            };
+            if let Some((x, y)) = with_share {
+                draw(&shown, (x, y + baseline - line / 2.0), width);
+                draw(share, (x, y + baseline + line / 2.0), share_width);
+            } else if let Some((x, y)) = across {
+                draw(&shown, (x, y + baseline), width);
+            } else if let Some((x, y)) = upwards {
+                let start = (x + baseline, y + width / 2.0);
                 self.page.canvas.text_upwards(shown, start, look);
-                return;
+            } else {
+                continue;
             }
+            return;
         }
+    }
+
+    /// Where a name may be in a slice: in the middle of its length, or as near to that as it has room; at the bottom
+    /// and the top of the ring is more.
+    fn places(&self, slice: &Slice<'_>) -> Vec<Point> {
+        let (middle, length) = ((slice.from + slice.to) / 2.0, slice.to - slice.from);
+        let steps = [0.0, 0.125, -0.125, 0.25, -0.25, 0.375, -0.375];
+        let mut angles: Vec<f64> = steps.into_iter().map(|step| middle + step * length).collect();
+        angles.extend([PI, 0.0].into_iter().filter(|&at| slice.from < at && at < slice.to));
+        let radius = (slice.ring.0 + slice.ring.1) / 2.0 * self.radius;
+        let at = |angle: f64| {
+            (self.middle.0 + radius * angle.sin(), self.middle.1 - radius * angle.cos())
+        };
+        angles.into_iter().map(at).collect()
     }
 
     /// Whether a box around `at` lies within the slice.

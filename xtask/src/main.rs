@@ -6,7 +6,9 @@ mod install;
 mod layers;
 mod packages;
 mod picture;
+mod releases;
 mod run;
+mod suites;
 mod syscalls;
 mod test;
 mod torture;
@@ -33,6 +35,9 @@ cargo xtask torture [--minutes N] [--seed N] [--mode MODE]
                              random programs under the hook, a minute by default; a seed alone runs its program again;
                              modes are adaptive, all, count, events, and attach
 cargo xtask faults           each system call of the hook fails in each way, and is the last one before a kill
+cargo xtask limits           100,000 threads, 10,000 forks, 1,000 libraries, 1,000 kills: minutes
+cargo xtask releases [NAME]  the programs of the tests with other releases' compilers and C libraries (root, debootstrap)
+cargo xtask suites [NAME]    a third of CPython's tests, and GLib's, without and with chase: an hour
 cargo xtask servers [N [NAME]]
                              attach to servers under load and leave them, N times each, 20 by default
 cargo xtask load             100,000 recordings, read and folded: time, memory, space
@@ -68,6 +73,11 @@ fn main() -> ExitCode {
             Some(options) => torture::torture(&options),
             None => return usage(),
         },
+        ["limits"] => torture::limits(),
+        ["suites"] => suites::suites(None),
+        ["suites", only] => suites::suites(Some(only)),
+        ["releases"] => releases::releases(None),
+        ["releases", only] => releases::releases(Some(only)),
         ["faults"] => torture::faults(),
         ["picture"] => picture::picture(),
         ["bpf"] => syscalls::bpf(),

@@ -80,6 +80,12 @@ const PACKAGES: &[(&str, &str)] = &[
 const FOREIGN: &[(&str, &str)] =
     &[("ocaml-nox", "/usr/bin/ocamlopt"), ("octave", "/usr/bin/octave-cli")];
 
+/// What `cargo xtask suites` runs.
+const SUITES: &[(&str, &str)] = &[
+    ("libglib2.0-tests", "/usr/libexec/installed-tests/glib"),
+    ("libpython3.11-testsuite", "/usr/lib/python3.11/test/test_abc.py"),
+];
+
 /// Installs what is missing, where that is possible; otherwise says what is missing, and the tests
 /// that need it say so too.
 pub(crate) fn install() -> Outcome {
@@ -89,6 +95,11 @@ pub(crate) fn install() -> Outcome {
 /// The same, with what the largest of other languages' runtimes need.
 pub(crate) fn install_foreign() -> Outcome {
     install_all(&[PACKAGES, FOREIGN].concat())
+}
+
+/// The tests of other projects.
+pub(crate) fn install_suites() -> Outcome {
+    install_all(SUITES)
 }
 
 fn install_all(packages: &[(&str, &str)]) -> Outcome {

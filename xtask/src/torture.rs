@@ -68,3 +68,11 @@ pub(crate) fn faults() -> Outcome {
         cargo(["test", "-q", "-p", "chase-tests", "--test", "faults", "--", "--nocapture"]);
     run(test.env("CHASE_LIB", library()).env("CHASE_FAULTS", "all"))
 }
+
+/// More than anybody has, which takes minutes.
+pub(crate) fn limits() -> Outcome {
+    build()?;
+    let test = ["test", "-q", "-p", "chase-tests", "--test", "limits_large", "--"];
+    let mut tests = cargo(test);
+    run(tests.args(["--nocapture", "--test-threads=1"]).env("CHASE_LIB", library()))
+}

@@ -86,8 +86,8 @@ impl Collector {
 
     fn add_image(&mut self, process: usize, image: &Image, selection: Selection) {
         let header = image.recording.header();
-        let start = self.scales.time.from_ticks(image, image.start());
-        let end = self.scales.time.from_ticks(image, image.end);
+        let start = self.scales.time.of_ticks(image, image.start());
+        let end = self.scales.time.of_ticks(image, image.end);
         self.processes.push(ProcessRow {
             path: image.path.clone(),
             pid: header.pid,
@@ -316,7 +316,7 @@ impl Collector {
         (start, end): (Ticks, Ticks),
     ) -> ThreadRow {
         let record = thread.record();
-        let moment = |ticks| self.scales.time.from_ticks(scene.image, ticks);
+        let moment = |ticks| self.scales.time.of_ticks(scene.image, ticks);
         let (start_ns, end_ns) = (moment(start), moment(end));
         self.widen_span(start_ns, end_ns);
         let code = |avma: u64| -> Option<CodeAddress> {

@@ -73,8 +73,8 @@ pub(super) fn from_collector(collector: Collector) -> Analysis {
     let unattributed: f64 = threads.iter().map(|thread| thread.unattributed_ns).sum();
 
     let of_threads = on_cpu.of_threads();
-    let (on_cpu, of_apis) = on_cpu::tables_of(&on_cpu, &names, &contexts);
-    let of_apis = (of_apis.as_slice(), on_cpu.sample_hz > 0);
+    let (on_cpu, by_number) = on_cpu::tables_of(&on_cpu, &names, &contexts);
+    let of_apis = (by_number.apis.as_slice(), on_cpu.sample_hz > 0);
     let (apis, new_api) = api_rows(&names, &by_api, of_apis, &ruler);
     let callers = caller_rows(&names, &by_import, &new_api, &ruler);
     let own_code = own_code(&threads);
@@ -97,7 +97,8 @@ pub(super) fn from_collector(collector: Collector) -> Analysis {
             .then_with(|| order(&a.measures, &b.measures))
             .then_with(|| a.path.cmp(&b.path))
     });
-    let (context_rows, row_of) = context_rows(&names, &contexts, &new_api, &ruler);
+    let (context_rows, row_of) =
+        context_rows(&names, &contexts, &by_number.contexts, &new_api, &ruler);
 
     let totals = sum_threads(threads.iter());
     add_process_totals(&mut processes, &threads);
@@ -335,6 +336,7 @@ fn library_row(names: &Names, kind: LibraryKind, object: u32, measures: Measures
 fn context_rows(
     names: &Names,
     contexts: &Contexts,
+    on_cpu_ns: &[f64],
     new_api: &[u32],
     ruler: &Ruler,
 ) -> (Vec<ContextRow>, Vec<u32>) {
@@ -352,6 +354,7 @@ fn context_rows(
                 caller: import.caller,
                 api: new_api[import.api as usize],
                 argument: context.sums.arguments.as_ref().and_then(|sums| sums.row()),
+                on_cpu_ns: Ns::from_f64(on_cpu_ns[at as usize]),
                 measures: ruler.measure(&context.sums),
             });
             row_of[at as usize] = row;

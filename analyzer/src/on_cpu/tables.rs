@@ -1,6 +1,6 @@
 //! Makes tables of samples.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::collect::{Collected, Sample, ThreadKey, ThreadTime};
 use super::{OnCpu, OnCpuAddress, OnCpuObject};
@@ -49,12 +49,20 @@ pub(super) fn wilson(k: u64, n: u64) -> f64 {
     Z * (p * (1.0 - p) / n + Z * Z / (4.0 * n * n)).sqrt() / (1.0 + Z * Z / n)
 }
 
-/// Returns the tables, and the split of each API by its old number.
+/// Time on the CPU, by numbers of the collected tables.
+pub(crate) struct ByNumber {
+    /// The split of each API.
+    pub(crate) apis: Vec<OnCpuOfApi>,
+    /// The time of each merged context, without calls inside it, in ns.
+    pub(crate) contexts: Vec<f64>,
+}
+
+/// Returns the tables, and what other tables need.
 pub(crate) fn tables_of(
     collected: &Collected,
     names: &Names,
     contexts: &Contexts,
-) -> (OnCpu, Vec<OnCpuOfApi>) {
+) -> (OnCpu, ByNumber) {
     let weights = weights(collected);
     let user_only = collected.user_only;
     let mut all = Sum::default();
@@ -62,6 +70,8 @@ pub(crate) fn tables_of(
     let mut by_object: HashMap<u32, Sum> = HashMap::new();
     let mut by_address: HashMap<(u32, u64, Option<u32>), (OnCpuAddress, Sum)> = HashMap::new();
     let mut of_apis = vec![[Sum::default(); PARTS]; names.apis.len()];
+    let mut of_contexts = vec![Sum::default(); contexts.list.len()];
+    let mut outside: BTreeMap<u32, Sum> = BTreeMap::new();
     for sample in &collected.samples {
         let weight = weights.get(&sample.thread).copied().unwrap_or_default();
         all.add(sample, weight);
@@ -82,6 +92,9 @@ pub(crate) fn tables_of(
             let api = names.imports[context.import as usize].api;
             let part = part_of(sample.object, names.apis[api as usize].object, names);
             of_apis[api as usize][part].add(sample, weight);
+            of_contexts[sample.place as usize].add(sample, weight);
+        } else {
+            outside.entry(sample.object).or_default().add(sample, weight);
         }
     }
     let mut objects: Vec<_> = by_object
@@ -111,8 +124,13 @@ pub(crate) fn tables_of(
         watching_ns: Ns::from_f64(watching_ns),
         objects,
         addresses,
+        outside: outside.into_iter().map(|(object, sum)| (object, Ns::from_f64(sum.ns))).collect(),
     };
-    (on_cpu, of_apis.into_iter().map(|parts| of_api(parts, all, user_only)).collect())
+    let by_number = ByNumber {
+        apis: of_apis.into_iter().map(|parts| of_api(parts, all, user_only)).collect(),
+        contexts: of_contexts.into_iter().map(|sum| sum.ns).collect(),
+    };
+    (on_cpu, by_number)
 }
 
 /// The split of an API: in the library itself, in an application, elsewhere.

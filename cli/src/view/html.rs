@@ -72,8 +72,15 @@ pub(super) fn model(report: &Report) -> anyhow::Result<chase_html::Report> {
     let mut model = chase_html::Report::new(figures(report), &names, facts(report));
     model.flames = profiles(report)
         .into_iter()
-        .map(|profile| Flame { name: profile.name.into(), kind: FlameKind::Time(profile.stacks) })
+        .map(|profile| {
+            let kind = FlameKind::Time(profile.stacks);
+            Flame { name: profile.name.into(), on_cpu: false, kind }
+        })
         .collect();
+    if let Some(stacks) = stacks::on_cpu(&report.analysis, &report.names) {
+        let (name, kind) = ("All threads, on the processor".into(), FlameKind::Time(stacks));
+        model.flames.insert(0, Flame { name, on_cpu: true, kind });
+    }
     Ok(model)
 }
 
@@ -108,7 +115,10 @@ fn compare(model: &mut chase_html::Report, before: &Report, now: &Report, compar
         |report: &Report| -> Stacks { stacks::from_analysis(&report.analysis, &report.names) };
     let kind = FlameKind::Difference { before: stacks(before), now: stacks(now) };
     let name = format!("Difference from {}", before.path.display());
-    model.flames.insert(1.min(model.flames.len()), Flame { name: name.into(), kind });
+    // Behind those of all threads.
+    let at = model.flames.iter().take_while(|flame| flame.on_cpu).count() + 1;
+    let flame = Flame { name: name.into(), on_cpu: false, kind };
+    model.flames.insert(at.min(model.flames.len()), flame);
     let after = compared.after.as_ref().unwrap_or(&compared.before);
     let sides = [&compared.before, after].map(views::side);
     let mut notes = vec![format!("Verdicts: {}.", views::basis(compared))];

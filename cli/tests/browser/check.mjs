@@ -332,10 +332,10 @@ async function flame(page) {
     await inside.locator("#unzoom").click();
   }
   // A closed graph is laid out when it is opened.
-  const closed = page.locator(".flame:not([open])").first();
+  const closed = page.locator(".flame:not([open])").filter({ visible: true }).first();
   if (await closed.count()) {
     await closed.locator("summary").click();
-    const second = page.locator(".flame[open]").nth(1);
+    const second = page.locator(".flame[open]").filter({ visible: true }).nth(1);
     const rects = second.locator("iframe").contentFrame().locator("#frames > g rect");
     const widest = () => rects.evaluateAll((all) => Math.max(...all.map((rect) => rect.getBoundingClientRect().width)));
     for (let times = 0; times < 300 && !(await widest() > 1000); times += 1) await page.waitForTimeout(100);

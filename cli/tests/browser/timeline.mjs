@@ -71,8 +71,39 @@ async function known(page) {
   const row = box.locator(".window tbody tr", { hasText: "worker 2" });
   const share = Number(/, ([\d.]+) %/.exec(await row.textContent())[1]);
   assert(share > 97, `all of the window is waited in: ${await row.textContent()}`);
+  await following(page);
   await page.fill("#filter", "worker 2");
   await page.waitForFunction(() => document.querySelectorAll("#timeline-box .window tbody tr").length === 1);
+}
+
+// What is in the window: sections that can say so do, the others say that they are of the whole run.
+async function following(page) {
+  const shown = (selector) => page.locator(selector).filter({ visible: true });
+  const rows = (section, table) => shown(`#${section} .of-window [data-follows=${table}] tbody tr`);
+  assert.match(await page.locator("#window-chip").textContent(), /^9\d\d ms to 1\.[34]\d s \(/);
+  const libraries = async () => (await rows("where", "libraries").allTextContents()).join(" | ");
+  assert.match(await libraries(), /^in no call that was kept100 %4\d\d ms$/, "at work, by the processor's clock");
+  await page.locator("input[name=clock][value=wall]").check({ force: true });
+  assert.match(await libraries(), /^in no call that was kept50\.0 %4\d\d ms \| libc\.so\.650\.0 %4\d\d ms$/, "waiting too, by the wall's");
+  const waits = await rows("waits", "waits").first().textContent();
+  assert.match(waits, /^a lock, pthread_mutex_lock <\/script>100 %4\d\d ms1$/);
+  assert.match(await rows("blocked", "single").first().textContent(), /^worker 2500 ms900 mswaiting for a lockpthread_mutex_lock <\/script>worker 1 in pthread_mutex_unlock$/);
+  assert.equal(await rows("threads", "threads").count(), 2);
+  assert.match(await rows("threads", "threads").first().textContent(), /^worker 1/);
+  assert.match(await rows("time", "functions").first().textContent(), /^pthread_mutex_lock/);
+  assert.equal(await shown("#time .of-run, #threads .of-run, #waits .of-run").count(), 0);
+  for (const [section, words] of [["findings", "whole run"], ["calls", "whole run"], ["tail", "whole run"], ["time", "in the window"], ["blocked", "in the window"]]) {
+    assert.equal(await shown(`#${section} .scope`).first().textContent(), words, section);
+  }
+  await page.emulateMedia({ colorScheme: "dark" });
+  await page.emulateMedia({ colorScheme: "light" });
+  // Back to the whole run, and again by the keys.
+  await page.locator("#window-chip button").click();
+  assert.equal(await shown(".of-window").count(), 0, "and gone with the window");
+  assert(await shown("#time .of-run, #threads .of-run, #waits .of-run").count() === 3);
+  await page.locator("#timeline-box canvas").focus();
+  for (let times = 0; times < 3; times += 1) await page.keyboard.press("Shift+ArrowRight");
+  assert(await rows("threads", "threads").count() === 2 && await shown("#window-chip").count() === 1);
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

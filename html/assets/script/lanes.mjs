@@ -1,12 +1,12 @@
 // Threads as lanes of the timeline: which are shown, what of them is in a window, who woke whom. No page needed.
 //
-// A lane is `{name, group, spans}`; spans are sorted `[from, to, state, text, waker, at]`: nanoseconds, a number of a state,
-// what to say of it, the number of the lane that ended it (or -1) and what that did.
+// A lane is `{name, group, spans}`; spans are sorted `[from, to, state, text, waker, at, number]`: nanoseconds, a number of a
+// state, what to say of it, the number of the lane that ended it (or -1), what that did, and the number of the text.
 
 // Lanes as the page has them, with texts said once and lengths instead of ends.
 export function unpacked({ texts, lanes, ...rest }) {
-  const span = ([from, length, state, text, waker, at]) => [from, from + length, state, texts[text], waker, texts[at]];
-  return { ...rest, lanes: lanes.map(({ spans, ...lane }) => ({ ...lane, spans: spans.map(span) })) };
+  const span = ([from, length, state, text, waker, at]) => [from, from + length, state, texts[text], waker, texts[at], text];
+  return { ...rest, texts, lanes: lanes.map(({ spans, ...lane }) => ({ ...lane, spans: spans.map(span) })) };
 }
 
 // The lanes and groups that are shown, top to bottom: a group of several threads is folded to one row until it is opened.

@@ -4,6 +4,7 @@ import { HEAD, ROW, momentAt, paint } from "./drawing.mjs";
 import { element } from "./elements.mjs";
 import { onFilter, pageWords } from "./filter.mjs";
 import { keepFitting } from "./fitting.mjs";
+import { Following } from "./following.mjs";
 import { shownRows, spanAt, stateTimes, unpacked } from "./lanes.mjs";
 import { shareText, timeText } from "./quantities.mjs";
 import { moved, within, zoomed } from "./window.mjs";
@@ -31,6 +32,13 @@ class Timeline {
     this.least = Math.min(1000, this.data.end);
     this.chosen = null;
     this.focus = -1;
+    const states = [...box.querySelectorAll(".legend .swatch")].map((swatch, at) => ({
+      name: this.data.states[at], colour: swatch.style.getPropertyValue("--c"),
+    }));
+    this.following = new Following(this.data, states, () => {
+      this.chosen = null;
+      this.draw();
+    });
     box.hidden = false;
     for (const button of box.querySelectorAll("button[data-do]")) {
       button.addEventListener("click", () => this.act(button.dataset.do));
@@ -68,6 +76,7 @@ class Timeline {
     const { data, shown: rows, view, chosen, focus, place } = this;
     paint(this.canvas, { data, rows, view, chosen, focus, place, colours, ink });
     this.summary();
+    this.following.choose(chosen);
   }
 
   // What happened in the chosen window, or in what is shown.

@@ -123,6 +123,7 @@ fn libraries(analysis: &Analysis, names: &dyn Names) -> Vec<Library> {
             self_error_ns: self_error(&row.measures),
             waiting: waiting(analysis, row, apis),
             preempted_ns: row.measures.preempted_ns.map(|ns| ns.as_f64()),
+            on_cpu_ns: on_cpu(analysis, row, apis),
             // Of an application it is what the other rows show.
             callees_ns: if is_application { 0.0 } else { (total - own).max(0.0) },
             calls: row.measures.calls,
@@ -131,6 +132,17 @@ fn libraries(analysis: &Analysis, names: &dyn Names) -> Vec<Library> {
         }
     };
     analysis.libraries.iter().map(library).collect()
+}
+
+/// Time on the processor during the calls of a library, or in no call where an object runs code of its own.
+fn on_cpu(analysis: &Analysis, row: &LibraryRow, apis: &[usize]) -> f64 {
+    let is_application = row.kind == LibraryKind::Application;
+    let has_own = is_application || !analysis.objects[row.object as usize].executable;
+    let outside =
+        analysis.on_cpu.outside.iter().filter(|(object, _)| has_own && *object == row.object);
+    let of_calls = apis.iter().filter_map(|&api| analysis.apis[api].on_cpu);
+    outside.map(|(_, ns)| ns.as_f64()).sum::<f64>()
+        + of_calls.map(|on_cpu| on_cpu.time.on_cpu_ns.as_f64()).sum::<f64>()
 }
 
 fn waiting(analysis: &Analysis, row: &LibraryRow, apis: &[usize]) -> Vec<Waiting> {
@@ -173,6 +185,7 @@ fn function(analysis: &Analysis, names: &dyn Names, api: usize) -> Function {
         self_ns: measures.self_ns.as_f64(),
         self_error_ns: self_error(measures),
         total_ns: measures.total_ns.as_f64(),
+        on_cpu_ns: analysis.apis[api].on_cpu.map_or(0.0, |on_cpu| on_cpu.time.on_cpu_ns.as_f64()),
         p50_ns: measures.p50_ns.map(|ns| ns.as_f64()),
         p999_ns: measures.p999_ns.map(|ns| ns.as_f64()),
     }

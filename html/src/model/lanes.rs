@@ -1,7 +1,8 @@
 //! Threads by time, from the analyzer's timeline.
 
 use chase_analyzer::{
-    Analysis, BlockedSpan, Lane as Events, SpanCause, TimedCall, Timeline as When, WaitCause,
+    Analysis, BlockedSpan, Lane as Events, LibraryKind, SpanCause, TimedCall, Timeline as When,
+    WaitCause,
 };
 use chase_viz::{Unit, plural, quantity};
 
@@ -33,8 +34,10 @@ pub(super) fn timeline(figures: Figures<'_>, names: &dyn Names, when: &When) -> 
         place[lane.thread] = Some(at);
     }
     let least_ns = least(&shown);
+    let library_of = library_of(analysis);
     let lane = |lane: &&Events| {
-        let filling = Filling { analysis, names, place: &place, lane, least_ns };
+        let filling =
+            Filling { analysis, names, place: &place, library_of: &library_of, lane, least_ns };
         let row = groups.rows.get(group(lane) as usize);
         Lane {
             name: thread_name(&analysis.threads[lane.thread]).into(),
@@ -54,6 +57,19 @@ pub(super) fn timeline(figures: Figures<'_>, names: &dyn Names, when: &When) -> 
         marks,
         notes: notes(when, least_ns, left_out),
     })
+}
+
+/// Rows of the table of libraries, by number of the object.
+fn library_of(analysis: &Analysis) -> Vec<Option<usize>> {
+    let mut rows = vec![None; analysis.objects.len()];
+    for (at, row) in analysis.libraries.iter().enumerate() {
+        if let Some(place) = rows.get_mut(row.object as usize)
+            && row.kind == LibraryKind::Library
+        {
+            *place = Some(at);
+        }
+    }
+    rows
 }
 
 /// Calls and waits that are shorter are left out, ns.
@@ -105,6 +121,8 @@ struct Filling<'a> {
     names: &'a dyn Names,
     /// Place in the picture, by number of the thread.
     place: &'a [Option<usize>],
+    /// Row of the table of libraries, by number of the object.
+    library_of: &'a [Option<usize>],
     lane: &'a Events,
     least_ns: u64,
 }
@@ -176,6 +194,7 @@ impl Filling<'_> {
             to_ns: to as f64,
             does: waits_for.map_or(Does::Run, Does::Wait),
             text: self.function(call.map(|call| call.api)),
+            library: call.and_then(|call| self.library(call.api)),
             waker: None,
             waker_in: Label::default(),
         }
@@ -200,6 +219,7 @@ impl Filling<'_> {
             to_ns: to as f64,
             does,
             text: text.clone(),
+            library: span.api.and_then(|api| self.library(api)),
             waker,
             waker_in: if waker.is_some() {
                 self.function(span.waker_api)
@@ -217,6 +237,11 @@ impl Filling<'_> {
 
     fn waits_for(&self, api: u32) -> Option<WaitCause> {
         self.analysis.apis.get(api as usize)?.waits_for
+    }
+
+    fn library(&self, api: u32) -> Option<usize> {
+        let object = self.analysis.apis.get(api as usize)?.object;
+        self.library_of.get(object as usize).copied().flatten()
     }
 
     fn function(&self, api: Option<u32>) -> Label {

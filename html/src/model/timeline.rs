@@ -40,6 +40,9 @@ pub struct Span {
     pub does: Does,
     /// In which function, or for what; may be empty.
     pub text: Label,
+    /// The library of that function, by position in [`Report::libraries`](super::Report::libraries).
+    #[serde(default)]
+    pub library: Option<usize>,
     /// Who ended it, by position in [`Timeline::lanes`].
     pub waker: Option<usize>,
     /// What that one did; may be empty.

@@ -2,12 +2,13 @@
 
 use maud::{Markup, html};
 
+use super::Window;
 use crate::{Report, SectionId};
 
 pub(super) fn render(report: &Report) -> Markup {
     html! {
         section id="findings" class="card findings" aria-labelledby="findings-title" {
-            h2 #findings-title { "Findings" }
+            h2 #findings-title { "Findings" (Window::No.heading(report)) }
             @if report.findings.is_empty() {
                 p { "Nothing stands out by the rules that chase looks for. What takes most is above." }
             } @else {

@@ -41,14 +41,20 @@ pub(super) fn render(report: &Report) -> Result<Option<Markup>, Error> {
     if graphs.is_empty() {
         return Ok(None);
     }
+    // The first is that of the processor then, and the second the same by the wall's clock.
+    let has_clocks = graphs.len() > 1 && graphs[0].0.on_cpu;
     Ok(Some(html! {
         p.note {
-            "Each box is a library call, in the box of the call that made it; its width is time. "
-            "Wall time of calls, not of the processor alone. Boxes have the colour of their library. Click a box to zoom; Ctrl-F searches. The same "
+            "Each box is a library call, in the box of the call that made it; its width is time"
+            @if has_clocks {
+                span.of-cpu { ": of the processor, by samples, for all threads; of single groups wall time of calls. " }
+                span.of-wall { ": wall time of calls. " }
+            } @else { ". Wall time of calls, not of the processor alone. " }
+            "Boxes have the colour of their library. Click a box to zoom; Ctrl-F searches. The same "
             "as a table: Contexts in " a href="#rows" { "All rows" } "."
         }
         @for (at, (flame, svg)) in graphs.iter().enumerate() {
-            details.flame open[at == 0] {
+            details.flame.of-cpu[has_clocks && flame.on_cpu].of-wall[has_clocks && at == 1] open[at <= usize::from(has_clocks)] {
                 summary { (flame.name) }
                 iframe title={ "Flame graph of " (flame.name) } style={ "height:" (height(svg)) "px" }
                     srcdoc=(framed(svg)) {}

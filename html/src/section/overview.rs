@@ -3,7 +3,7 @@
 use chase_viz::{Heading, Segment, Sheet, State, Unit, quantity, state_colour, sunburst};
 use maud::{Markup, html};
 
-use super::{findings, libraries, processor};
+use super::{Window, findings, libraries, processor};
 use crate::colours::{Colours, cause_colour, cause_words, colour};
 use crate::figure::{
     BAR, BarPart, about, bar, entry, figure, name, share, table_of_bars, time, time_about,
@@ -13,6 +13,9 @@ use crate::{Error, Report};
 
 /// Libraries and waits that are shown; the sections below have all.
 const ROWS: usize = 7;
+/// What the cards show of a window.
+const LIBRARIES: Window = Window::Follows(&["libraries"]);
+const WAITS: Window = Window::Follows(&["waits"]);
 /// Width of a pie, pixels.
 const PIE: f64 = 360.0;
 
@@ -26,17 +29,19 @@ pub(crate) fn render(report: &Report) -> Result<Markup, Error> {
             @if by_wall.is_some() || by_cpu.is_some() {
                 section id="where" class="card" aria-labelledby="where-title" {
                     div.card-head {
-                        h2 #where-title { "Where the time goes, by library" }
+                        h2 #where-title { "Where the time goes, by library" (LIBRARIES.heading(report)) }
                         (shapes())
                     }
-                    @if let Some(by_cpu) = by_cpu { div.of-cpu { (by_cpu) } }
-                    @if let Some(by_wall) = by_wall { div.of-wall { (by_wall) } }
+                    (LIBRARIES.body(report, &html! {
+                        @if let Some(by_cpu) = by_cpu { div.of-cpu { (by_cpu) } }
+                        @if let Some(by_wall) = by_wall { div.of-wall { (by_wall) } }
+                    }))
                 }
             }
             @if !report.groups.is_empty() || !report.blocked.rows.is_empty() {
                 section id="waits" class="card" aria-labelledby="waits-title" {
-                    h2 #waits-title { "What threads with work wait for" }
-                    (waits(report))
+                    h2 #waits-title { "What threads with work wait for" (WAITS.heading(report)) }
+                    (WAITS.body(report, &waits(report)))
                 }
                 (findings::render(report))
             }
@@ -47,7 +52,7 @@ pub(crate) fn render(report: &Report) -> Result<Markup, Error> {
 /// Bars or a pie.
 fn shapes() -> Markup {
     html! {
-        fieldset.choice data-choice="shape" hidden {
+        fieldset.choice.of-run data-choice="shape" hidden {
             legend.hidden { "Shape" }
             label { input type="radio" name="shape" value="bars" checked; "Bars" }
             label { input type="radio" name="shape" value="pie"; "Pie" }

@@ -1,5 +1,7 @@
 //! Thread groups: how alike their threads are, as thread × library.
 
+use std::cmp::Ordering;
+
 use chase_viz::{
     Cell, Chart, Heading, HeatRow, Sheet, State, Unit, heat, quantity, share, state_colour,
 };
@@ -44,33 +46,75 @@ pub(super) fn render(report: &Report) -> Result<Option<Markup>, Error> {
     }))
 }
 
-/// What each thread's life was made of, the one that ran longest first.
+/// What each thread's life was made of: with the switch of clocks two tables, by time on the processor and by life, otherwise both
+/// in one.
 fn bars(report: &Report) -> Markup {
-    let all = report.groups.iter().flat_map(|g| g.members.iter().map(move |member| (g, member)));
-    let mut all: Vec<_> = all.collect();
-    let threads = all.len();
+    let members = report.groups.iter().flat_map(|group| &group.members);
+    let (threads, is_measured) =
+        (members.clone().count(), members.clone().all(|member| member.life.is_measured));
+    let states = [
+        (state_colour(State::Running), "running"),
+        (state_colour(State::Runnable), "runnable: waiting for a processor"),
+        (state_colour(State::Blocked), "blocked"),
+    ];
+    html! {
+        @if report.processor.is_some() {
+            div.of-cpu { (lives(report, Bars::Cpu)) }
+            div.of-wall { (legend(&states)) (lives(report, Bars::Life)) }
+        } @else {
+            p.note { "On the left, time on the processor beside the thread that has most of it; on the right, the whole life." }
+            (legend(&states))
+            (lives(report, Bars::Both))
+        }
+        @if threads > BARS { p.note { "… and " (threads - BARS) " more that ran less: Threads in " a href="#rows" { "All rows" } "." } }
+        @if !is_measured {
+            p.note { "The scheduler was not asked: running is what is neither known nor measured to be waiting." }
+        }
+    }
+}
+
+/// Which bars threads have.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Bars {
+    Cpu,
+    Life,
+    Both,
+}
+
+/// The threads, the one that ran longest first, or that lived longest where only that is shown.
+fn lives(report: &Report, bars: Bars) -> Markup {
+    let mut all: Vec<(&ThreadGroup, &Member)> = report
+        .groups
+        .iter()
+        .flat_map(|g| g.members.iter().map(move |member| (g, member)))
+        .collect();
+    let whole = |life: &Life| life.running_ns + life.runnable_ns + life.blocked_ns;
     all.sort_by(|(_, a), (_, b)| {
         let (a, b) = (&a.life, &b.life);
-        b.running_ns.total_cmp(&a.running_ns).then(b.blocked_ns.total_cmp(&a.blocked_ns))
+        let lived =
+            if bars == Bars::Life { whole(b).total_cmp(&whole(a)) } else { Ordering::Equal };
+        lived
+            .then(b.running_ns.total_cmp(&a.running_ns))
+            .then(b.blocked_ns.total_cmp(&a.blocked_ns))
     });
     all.truncate(BARS);
     let longest = |of: &dyn Fn(&Life) -> f64| {
         all.iter().map(|(_, member)| of(&member.life)).fold(1.0, f64::max)
     };
-    let longest_running = longest(&|life| life.running_ns);
-    let longest_life = longest(&|life| life.running_ns + life.runnable_ns + life.blocked_ns);
-    let is_measured = all.iter().all(|(_, member)| member.life.is_measured);
-    let columns = [
-        ("thread", false),
-        (BAR, false),
-        ("running", true),
-        (BAR, false),
-        ("runnable", true),
-        ("blocked", true),
-        ("life", true),
-        ("calls", true),
-        ("group", false),
-    ];
+    let (longest_running, longest_life) = (longest(&|life| life.running_ns), longest(&whole));
+    let (has_cpu, has_life) = (bars != Bars::Life, bars != Bars::Cpu);
+    let mut columns = vec![("thread", false)];
+    if has_cpu {
+        columns.extend([(BAR, false), ("running", true)]);
+    }
+    if has_life {
+        columns.push((BAR, false));
+        if !has_cpu {
+            columns.push(("running", true));
+        }
+        columns.extend([("runnable", true), ("blocked", true)]);
+    }
+    columns.extend([("life", true), ("calls", true), ("group", false)]);
     let row = |(group, member): &(&ThreadGroup, &Member)| {
         let Life { running_ns, runnable_ns, blocked_ns, .. } = member.life;
         let part = |ns: f64, longest: f64, state, what: &str| BarPart {
@@ -79,38 +123,30 @@ fn bars(report: &Report) -> Markup {
             title: format!("{what} {}", quantity(ns, Unit::Nanoseconds)),
         };
         let running = |longest| part(running_ns, longest, State::Running, "running");
-        let wall = [
-            running(longest_life),
-            part(runnable_ns, longest_life, State::Runnable, "runnable"),
-            part(blocked_ns, longest_life, State::Blocked, "blocked"),
-        ];
-        vec![
-            name(&member.name),
-            bar(&[running(longest_running)]),
-            time(running_ns),
-            bar(&wall),
-            time(runnable_ns),
-            time(blocked_ns),
-            time(member.lifetime_ns),
-            count(member.calls),
-            name(&group.name),
-        ]
+        let mut row = vec![name(&member.name)];
+        if has_cpu {
+            row.extend([bar(&[running(longest_running)]), time(running_ns)]);
+        }
+        if has_life {
+            row.push(bar(&[
+                running(longest_life),
+                part(runnable_ns, longest_life, State::Runnable, "runnable"),
+                part(blocked_ns, longest_life, State::Blocked, "blocked"),
+            ]));
+            if !has_cpu {
+                row.push(time(running_ns));
+            }
+            row.extend([time(runnable_ns), time(blocked_ns)]);
+        }
+        row.extend([time(member.lifetime_ns), count(member.calls), name(&group.name)]);
+        row
     };
     let rows: Vec<_> = all.iter().map(row).collect();
-    let states = [
-        (state_colour(State::Running), "running"),
-        (state_colour(State::Runnable), "runnable: waiting for a processor"),
-        (state_colour(State::Blocked), "blocked"),
-    ];
-    html! {
-        p.note { "On the left, time on the processor beside the thread that has most of it; on the right, the whole life." }
-        (legend(&states))
-        (table_of_bars("Threads by time on the processor", &columns, &rows))
-        @if threads > BARS { p.note { "… and " (threads - BARS) " more that ran less: Threads in " a href="#rows" { "All rows" } "." } }
-        @if !is_measured {
-            p.note { "The scheduler was not asked: running is what is neither known nor measured to be waiting." }
-        }
-    }
+    let title = match bars {
+        Bars::Life => "Threads by their lives",
+        Bars::Cpu | Bars::Both => "Threads by time on the processor",
+    };
+    table_of_bars(title, &columns, &rows)
 }
 
 /// Groups that have a picture of their own: those of several threads, and one that is alone.

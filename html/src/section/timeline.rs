@@ -6,9 +6,9 @@ use chase_viz::{State, state_colour};
 use maud::{Markup, PreEscaped, html};
 use serde::Serialize;
 
-use crate::colours::{cause_words, state};
+use crate::colours::{Colours, cause_words, state};
 use crate::figure::{plural, table, time};
-use crate::model::{Does, Span, Timeline, WaitCause};
+use crate::model::{Does, Library, Span, Timeline, WaitCause};
 use crate::{Error, Label, Report};
 
 /// Spans of the table for those who can't see the picture.
@@ -28,10 +28,15 @@ const STATES: [Does; 9] = [
 
 /// What the script is handed; see `assets/script/lanes.mjs`.
 #[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct Data<'r> {
     end: u64,
     states: Vec<String>,
     texts: Vec<&'r Label>,
+    /// Of each text, the library of that function; -1 if it is none.
+    library_of: Vec<i64>,
+    /// Name and colour.
+    libraries: Vec<(&'r Label, String)>,
     lanes: Vec<LaneData<'r>>,
     marks: Vec<(u64, &'r Label)>,
 }
@@ -47,7 +52,7 @@ pub(super) fn render(report: &Report) -> Result<Option<Markup>, Error> {
     let Some(timeline) = report.timeline.as_ref().filter(|timeline| timeline.end_ns > 0.0) else {
         return Ok(None);
     };
-    let json = serde_json::to_string(&data(timeline))?.replace('<', "\\u003c");
+    let json = serde_json::to_string(&data(report, timeline))?.replace('<', "\\u003c");
     let used = |does: &Does| {
         timeline.lanes.iter().flat_map(|lane| &lane.spans).any(|span| span.does == *does)
     };
@@ -63,7 +68,7 @@ pub(super) fn render(report: &Report) -> Result<Option<Markup>, Error> {
     Ok(Some(html! {
         div #timeline-box hidden {
             p.note {
-                "Drag to choose a window: the table below is about it. Ctrl and the wheel zoom; click a group to open it. "
+                "Drag to choose a window: all sections that can follow it then do, others say that they are about the whole run. Ctrl and the wheel zoom; click a group to open it. "
                 "With the keys: arrows, + and −, Shift with the arrows chooses, Enter opens or zooms, Escape leaves. "
                 "Arrows lead from who ended a wait to who waited, once few enough are in sight."
             }
@@ -116,7 +121,9 @@ fn colour(does: Does) -> String {
     })
 }
 
-fn data(timeline: &Timeline) -> Data<'_> {
+fn data<'r>(report: &'r Report, timeline: &'r Timeline) -> Data<'r> {
+    let colours = Colours::new(report);
+    let library = |library: &'r Library| (&library.name, colours.named(&library.name));
     let mut texts = Texts::default();
     let lanes = timeline.lanes.iter().map(|lane| LaneData {
         name: &lane.name,
@@ -128,6 +135,8 @@ fn data(timeline: &Timeline) -> Data<'_> {
         end: timeline.end_ns.round() as u64,
         states: STATES.map(words).into(),
         texts: texts.all,
+        library_of: texts.library_of,
+        libraries: report.libraries.iter().map(library).collect(),
         lanes,
         marks: timeline.marks.iter().map(|(moment, name)| (moment.round() as u64, name)).collect(),
     }
@@ -137,15 +146,17 @@ fn data(timeline: &Timeline) -> Data<'_> {
 #[derive(Default)]
 struct Texts<'r> {
     all: Vec<&'r Label>,
-    numbers: HashMap<&'r Label, usize>,
+    library_of: Vec<i64>,
+    numbers: HashMap<(&'r Label, Option<usize>), usize>,
 }
 
 impl<'r> Texts<'r> {
-    fn number(&mut self, text: &'r Label) -> usize {
+    fn number(&mut self, text: &'r Label, library: Option<usize>) -> usize {
         let next = self.all.len();
-        let number = *self.numbers.entry(text).or_insert(next);
+        let number = *self.numbers.entry((text, library)).or_insert(next);
         if number == next {
             self.all.push(text);
+            self.library_of.push(library.map_or(-1, |library| library as i64));
         }
         number
     }
@@ -160,9 +171,9 @@ fn packed<'r>(span: &'r Span, texts: &mut Texts<'r>) -> (u64, u64, usize, usize,
         from,
         to.saturating_sub(from),
         does,
-        texts.number(&span.text),
+        texts.number(&span.text, span.library),
         waker,
-        texts.number(&span.waker_in),
+        texts.number(&span.waker_in, None),
     )
 }
 

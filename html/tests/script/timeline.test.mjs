@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { columnsOf, firstAfter, shownRows, spanAt, stateTimes, unpacked, wakings } from "../../assets/script/lanes.mjs";
+import { atWork, blocked, byLargest, longestWaits, queued, sumsOf, wantedLanes, whole } from "../../assets/script/sums.mjs";
 import { moved, ticksOf, within, zoomed } from "../../assets/script/window.mjs";
 
 const RUN = 0;
@@ -57,11 +58,37 @@ test("a moment finds its span, or none", () => {
 
 test("texts are said once in the page", () => {
   const packed = { end: 9, texts: ["", "lock", "unlock"], lanes: [{ name: "a", spans: [[5, 2, LOCK, 1, 0, 2]] }] };
-  assert.deepEqual(unpacked(packed), { end: 9, lanes: [{ name: "a", spans: [[5, 7, LOCK, "lock", 0, "unlock"]] }] });
+  assert.deepEqual(unpacked(packed), { end: 9, texts: packed.texts, lanes: [{ name: "a", spans: [[5, 7, LOCK, "lock", 0, "unlock", 1]] }] });
 });
 
 test("arrows lead from wakers, the longest waits first", () => {
   assert.deepEqual(wakings(lanes, [0, 1, 2], [0, 1000], 10), [[1, 0, 250, 150], [2, 0, 750, 150]]);
   assert.deepEqual(wakings(lanes, [0, 1, 2], [0, 700], 10), [[1, 0, 250, 150]]);
   assert.equal(wakings(lanes, [1, 2], [0, 1000], 1).length, 1);
+});
+
+test("sums of a window are those of its spans, by whatever tells them apart", () => {
+  const all = [0, 1, 2];
+  const [run] = sumsOf(lanes, all, [0, 1000], 3, () => "all");
+  assert.deepEqual(run.times, [1000 + 2 * 150, 0, 2 * 150]);
+  assert.equal(whole(run), 1600);
+  assert.equal(atWork(run) + queued(run) + blocked(run), whole(run));
+  for (const cut of [120, 260, 700]) {
+    const parts = [[0, cut], [cut, 1000]].map((window) => sumsOf(lanes, all, window, 3, () => "all")[0]);
+    assert.equal(whole(parts[0]) + whole(parts[1]), 1600, `cut at ${cut}`);
+  }
+  const byText = sumsOf(lanes, all, [110, 600], 3, (span) => span[3] || null);
+  assert.deepEqual(byText.map((row) => [row.key, blocked(row), [...row.lanes]]), [["lock", 140, [1]]]);
+  assert.deepEqual(byLargest(sumsOf(lanes, all, [0, 300], 3, (_, lane) => lane), atWork).map((row) => row.key), [0, 1]);
+});
+
+test("the longest waits of a window, whole as they were", () => {
+  assert.deepEqual(longestWaits(lanes, [0, 1, 2], [200, 620], 9).map(([lane, span]) => [lane, span[0], span[1]]), [[1, 100, 250], [2, 600, 750]]);
+  assert.equal(longestWaits(lanes, [0, 1, 2], [0, 1000], 1).length, 1);
+});
+
+test("words that name threads choose them; others are left to the rows", () => {
+  assert.deepEqual(wantedLanes(lanes, ["worker", "2"]), { numbers: [2], areFound: true });
+  assert.deepEqual(wantedLanes(lanes, ["malloc"]), { numbers: [0, 1, 2], areFound: false });
+  assert.deepEqual(wantedLanes(lanes, []), { numbers: [0, 1, 2], areFound: false });
 });

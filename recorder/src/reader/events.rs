@@ -50,10 +50,10 @@ impl EventIndex {
         let first = self.chunks.partition_point(|chunk| chunk.owner < thread);
         let own = self.chunks[first..].iter().take_while(|chunk| chunk.owner == thread);
         let mut found = Events::default();
-        for (at, chunk) in own.enumerate() {
+        for chunk in own {
             let contents = chunk.contents(bytes);
             let head: EventsHead = pod_at(contents, 0).unwrap_or_default();
-            found.lost += if at == 0 { head.lost } else { 0 };
+            found.lost = found.lost.saturating_add(head.lost);
             let places = (contents.len() / size_of::<EventRecord>()).max(1);
             for place in 1..places {
                 let record: EventRecord =

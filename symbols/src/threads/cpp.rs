@@ -64,7 +64,7 @@ fn virtual_member(
         return None;
     }
     let (file, table) = object.first()?.file?;
-    let svma = symbolizer.image(file)?.pointer(table + pointer - 1)?.svma()?;
+    let svma = symbolizer.image(file)?.pointer(table.wrapping_add(pointer - 1))?.svma()?;
     symbolizer.pointed(Some(&Word { avma: 0, file: Some((file, svma)) }), ThreadKind::Cpp)
 }
 
@@ -101,7 +101,7 @@ fn class_of(symbolizer: &Symbolizer, word: &Word<'_>) -> Option<String> {
     let (object, vtable) = word.file?;
     let run = || {
         // Two destructors come before it.
-        let run = symbolizer.image(object)?.pointer(vtable + 16)?.svma()?;
+        let run = symbolizer.image(object)?.pointer(vtable.wrapping_add(16))?.svma()?;
         let location = symbolizer.locate(object, run).ok()??;
         location.outermost()?.function.clone()
     };

@@ -65,12 +65,13 @@ impl Table {
             return None;
         }
         let layout = |table: u64| {
-            let (size, alignment) = (image.word(table + 8)?, image.word(table + 16)?);
+            let (size, alignment) =
+                (image.word(table.wrapping_add(8))?, image.word(table.wrapping_add(16))?);
             (size < LARGEST && alignment.is_power_of_two() && alignment <= 4096).then_some(())
         };
         layout(svma)?;
         let drop = image.pointer(svma).and_then(|drop| drop.svma());
-        let call = image.pointer(svma + 24)?.svma()?;
+        let call = image.pointer(svma.wrapping_add(24))?.svma()?;
         let is_table = drop.is_none_or(|drop| image.is_code(drop)) && image.is_code(call);
         let is_alone = |drop| {
             // Where the linker left no relocations, other tables can't be found.
@@ -78,7 +79,7 @@ impl Table {
             all.contains(&svma)
                 // Places that point to the glue may be no tables, such as the entry of a GOT.
                 && all.iter().filter(|&&other| layout(other).is_some()).all(|&other| {
-                    image.pointer(other + 24).and_then(|call| call.svma()) == Some(call)
+                    image.pointer(other.wrapping_add(24)).and_then(|call| call.svma()) == Some(call)
                 })
         };
         is_table.then(|| Self { drop, call, is_alone: drop.is_some_and(is_alone) })
@@ -114,7 +115,7 @@ fn called(symbolizer: &Symbolizer, object: &ObjectKey, svma: u64) -> Option<Call
             return Some(Called { name: name.to_owned(), source: None });
         }
         let len = len.min(LONGEST);
-        if let Some(found) = inlined(symbolizer, object, start..start + len) {
+        if let Some(found) = inlined(symbolizer, object, start..start.saturating_add(len)) {
             return Some(found);
         }
         let bytes = image.bytes(start, len);

@@ -1,0 +1,57 @@
+//! `cargo xtask releases`: the programs of the tests with the compilers and the C libraries of other releases.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::run::{Outcome, build, cargo, library, root, run, say};
+
+/// Debian's, oldest first: glibc 2.31, 2.36, 2.41, and the newest.
+const RELEASES: [&str; 4] = ["bullseye", "bookworm", "trixie", "sid"];
+const MIRROR: &str = "http://deb.debian.org/debian";
+/// What programs are made with there.
+const PACKAGES: &str = "gcc,g++,libc6-dev,perl-base";
+/// Suites whose programs need no more than that.
+const SUITES: [&str; 6] =
+    ["control_flow", "loading", "process_life", "threads", "torture", "values"];
+
+/// Runs the suites with each release, or with one. Root is wanted, `debootstrap`, and a gigabyte for each, in
+/// `target/releases`.
+pub(crate) fn releases(only: Option<&str>) -> Outcome {
+    build()?;
+    let wanted = RELEASES.iter().filter(|release| only.is_none_or(|only| only == **release));
+    let mut failed = Vec::new();
+    for release in wanted {
+        say(&format!("Programs of {release}"));
+        let place = root().join("target/releases").join(release);
+        if !place.join("usr/bin/g++").exists() {
+            make(release, &place)?;
+        }
+        if test(&place).is_err() {
+            failed.push(*release);
+        }
+    }
+    if failed.is_empty() { Ok(()) } else { Err(format!("differences with {}", failed.join(", "))) }
+}
+
+/// Installs a release.
+fn make(release: &str, place: &Path) -> Outcome {
+    let _ = std::fs::remove_dir_all(place);
+    let packages = format!("--include={PACKAGES}");
+    let mut command = Command::new("debootstrap");
+    run(command.args(["--variant=minbase", &packages, release]).arg(place).arg(MIRROR))
+}
+
+/// The tests are here, what they start is there; both see the same files in the places that tests write to.
+fn test(place: &Path) -> Outcome {
+    const ENTER: &str = r#"root=$1; repository=$2; shift 2
+for directory in /proc /dev /sys /tmp "$repository"; do
+    mkdir -p "$root$directory" && mount --rbind "$directory" "$root$directory" || exit 1
+done
+exec "$@""#;
+    let tests = cargo(["test", "-p", "chase-tests", "--no-fail-fast"]);
+    let mut command = Command::new("unshare");
+    command.args(["-m", "sh", "-c", ENTER, "sh"]).arg(place).arg(root());
+    command.arg(tests.get_program()).args(tests.get_args()).current_dir(root());
+    command.args(SUITES.iter().flat_map(|suite| ["--test", suite]));
+    run(command.env("CHASE_LIB", library()).env("CHASE_TESTS_ROOT", place))
+}
