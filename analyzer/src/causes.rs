@@ -22,7 +22,7 @@ pub use purpose::Purpose;
 pub(crate) use resolve::Run;
 
 /// The maximum number of holders and of wakers in a row.
-const TOLD: usize = 4;
+const MOST_PARTIES: usize = 4;
 
 /// Names for addresses; this crate doesn't read symbols.
 pub trait NamingPlaces {
@@ -247,6 +247,6 @@ fn parties(of: HashMap<PartyKey, PartySums>, process: usize) -> Vec<Party> {
             &b.name,
         ))
     });
-    parties.truncate(TOLD);
+    parties.truncate(MOST_PARTIES);
     parties
 }

@@ -34,7 +34,7 @@ impl CommonTime {
     }
 
     /// Converts a moment of the clock of `image`.
-    pub(crate) fn from_ticks(&self, image: &Image, moment: Ticks) -> Ns {
+    pub(crate) fn of_ticks(&self, image: &Image, moment: Ticks) -> Ns {
         self.of_monotonic(image, image.clock.monotonic(moment).0)
     }
 

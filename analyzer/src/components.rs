@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use chase_recorder::syscalls::ToldRow;
+use chase_recorder::syscalls::SingleSyscallRow;
 use serde::Serialize;
 
 use crate::clock::Ns;
@@ -138,8 +138,8 @@ pub fn components(images: &[Image]) -> Option<Components> {
     let mut is_told = false;
     for (image, &program) in images.iter().zip(&of_image) {
         let Some(file) = &image.syscalls else { continue };
-        found.lost = found.lost.max(file.header().lost_told);
-        for row in returned(file.told()) {
+        found.lost = found.lost.max(file.header().lost_single_syscalls);
+        for row in returned(file.single_syscalls()) {
             is_told = true;
             things.add(program, &row);
         }
@@ -158,7 +158,7 @@ struct Things {
 }
 
 impl Things {
-    fn add(&mut self, program: usize, row: &ToldRow) {
+    fn add(&mut self, program: usize, row: &SingleSyscallRow) {
         if row.object == 0 || row.mode & S_IFMT == S_IFDIR {
             return;
         }
@@ -195,7 +195,7 @@ impl Things {
         }
     }
 
-    fn thing(&mut self, row: &ToldRow) -> usize {
+    fn thing(&mut self, row: &SingleSyscallRow) -> usize {
         let ends = connection(row);
         let key = ends.map_or(Key::Inode(row.object, row.mode & S_IFMT), |ends| {
             let mut ends = ends;
@@ -255,7 +255,7 @@ impl Things {
 }
 
 /// Returns the two ends of an internet connection, by address and port.
-fn connection(row: &ToldRow) -> Option<[(u32, u16); 2]> {
+fn connection(row: &SingleSyscallRow) -> Option<[(u32, u16); 2]> {
     let name = &row.name;
     let number = |at: usize| u16::from_le_bytes([name[at], name[at + 1]]);
     let address =
@@ -268,7 +268,7 @@ fn connection(row: &ToldRow) -> Option<[(u32, u16); 2]> {
     (remote_port != 0).then_some(ends)
 }
 
-fn name_of(row: &ToldRow, kind: ThingKind, ends: Option<[(u32, u16); 2]>) -> String {
+fn name_of(row: &SingleSyscallRow, kind: ThingKind, ends: Option<[(u32, u16); 2]>) -> String {
     let end = |(address, port): (u32, u16)| format!("{}:{port}", std::net::Ipv4Addr::from(address));
     match (kind, ends) {
         (ThingKind::Pipe, _) => String::new(),

@@ -40,13 +40,13 @@ impl Evidence {
     fn tells(self, histogram: &Histogram, q: f64, ticks: u64) -> bool {
         // The effective sample size: the number of equally weighted calls with the same precision.
         let completed = histogram.count() as f64;
-        let told = completed * completed / self.squared_weights.max(1.0);
+        let effective = completed * completed / self.squared_weights.max(1.0);
         // The rank of a sample's quantile has a binomial distribution.
-        let error = NORMAL_95 * (q * (1.0 - q) / told).sqrt();
+        let error = NORMAL_95 * (q * (1.0 - q) / effective).sqrt();
         let is_near = |q| {
             let other = histogram.quantile(q).map(bucket_of);
             other.is_some_and(|other| other.abs_diff(bucket_of(ticks)) <= 1)
         };
-        (1.0 - q) * told >= CALLS_BEYOND && is_near(q - error) && is_near(q + error)
+        (1.0 - q) * effective >= CALLS_BEYOND && is_near(q - error) && is_near(q + error)
     }
 }

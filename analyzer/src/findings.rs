@@ -185,15 +185,17 @@ fn claimed_once(found: Vec<Finding>) -> Vec<Finding> {
         Kind::SlowThreads { .. } => {
             !is_said(finding, |kind| matches!(kind, Kind::LateAtBarrier { .. }), false)
         }
-        // The lock of a queue belongs to what is handed over: who gets room has it only when the other one lets go.
-        Kind::SerialisingLock { .. } => !found.iter().any(|other| {
+        // The lock of a queue is part of handing over: a thread that gets space continues only when the other one
+        // unlocks it.
+        Kind::SerialisingLock { .. } | Kind::InterpreterLock { .. } => !found.iter().any(|other| {
             let waits = matches!(&other.kind, Kind::LimitingStage { waiting, .. } if waiting.contains(&finding.group));
-            let has_it = finding.blame.as_ref().and_then(|blame| blame.waker.as_ref());
+            let blame = finding.blame.as_ref();
+            let has_it = blame.and_then(|blame| blame.holder.as_ref().or(blame.waker.as_ref()));
             waits
                 && other.saves_ns >= finding.saves_ns
                 && has_it.is_some_and(|party| party.group == Some(other.group))
         }),
-        // Who sleeps while it has what others wait for does not look for something to do.
+        // A thread that sleeps while it holds what others wait for is not polling.
         Kind::Polling { .. } => !found.iter().any(|other| {
             let blame = other.blame.as_ref().filter(|_| other.group != finding.group);
             let has_it = blame.and_then(|blame| blame.holder.as_ref().or(blame.waker.as_ref()));

@@ -206,7 +206,7 @@ fn read_into(
     found: &mut Vec<Unfolded>,
     failures: &mut Vec<Failure>,
 ) -> io::Result<()> {
-    // What the archive says of sizes is not to be trusted.
+    // Sizes in the archive are not trusted.
     let limit = 16 * LARGEST;
     let file = File::open(archive)?;
     let all = limit.saturating_add(file.metadata()?.len().saturating_mul(RATIO));
@@ -248,13 +248,13 @@ fn read_into(
     }
 }
 
-/// What an archive unpacks to, as far as that may be: names and headers can be as long as recordings, and a byte can stand for
-/// thousands.
+/// Limits how much an archive unpacks to, since names and headers can be as long as recordings, and a compressed byte
+/// can unpack to thousands.
 struct Bounded<R> {
     inner: R,
-    /// Bytes left for one entry, with all that comes before it.
+    /// Remaining bytes for one entry and the headers before it.
     left: Rc<Cell<u64>>,
-    /// For all of them.
+    /// Remaining bytes for all entries.
     all: u64,
 }
 

@@ -75,9 +75,9 @@ pub struct Image {
     pub end: Ticks,
     /// Whether `end` is only the time of the latest trace, and the true end is later.
     pub end_is_estimate: bool,
-    /// The title that a process that runs has now.
+    /// The present title of a running process.
     pub(crate) title_now: Option<String>,
-    /// Where the recording's bytes are.
+    /// Where the bytes of the recording are.
     pub(crate) pages: Pages,
 }
 
@@ -133,7 +133,7 @@ impl Image {
             let is_whole = header.state == STATE_COMPLETE && header.ended_ns <= header.written_ns;
             Some(header.ended_ns).filter(|&ended_ns| is_whole && ended_ns > 0)
         });
-        // The kernel has told of an end that the process could not tell of.
+        // The kernel has seen an end that the process could not record.
         if let (Ending::Killed, true, Some(ended_ns)) = (self.ending, self.is_recorded, ended_ns) {
             self.end = self.end.max(self.clock.ticks_at(Ns(ended_ns)));
             self.end_is_estimate = false;
@@ -201,7 +201,7 @@ impl Image {
     pub fn role(&self) -> Option<String> {
         let title = self.recording.meta_value("title").map(Cow::into_owned);
         let title = title.or_else(|| self.title_now.clone());
-        // The command of a fork's child may show the title of its parent.
+        // The command of a fork child may be the title of its parent.
         let command = || self.command().first().cloned();
         roles::role(&title.or_else(command)?)
     }
@@ -218,13 +218,14 @@ fn ending(recording: &Recording<'_>, clock: &Clock, liveness: Liveness) -> (Endi
     let header = recording.header();
     let latest_call = Ticks(recording.latest_start());
     let grace = ENDING_NS / clock.ns_per_tick();
-    let told = header.end_ticks != 0 && latest_call.0 as f64 <= header.end_ticks as f64 + grace;
+    let end_is_valid =
+        header.end_ticks != 0 && latest_call.0 as f64 <= header.end_ticks as f64 + grace;
     let status = header.end_status;
     let ending = match header.end_kind {
-        END_EXIT if told => Ending::Exit { status },
-        END_IMMEDIATE if told => Ending::ImmediateExit { status },
-        END_EXEC if told => Ending::Exec,
-        END_ABORT if told => Ending::Abort,
+        END_EXIT if end_is_valid => Ending::Exit { status },
+        END_IMMEDIATE if end_is_valid => Ending::ImmediateExit { status },
+        END_EXEC if end_is_valid => Ending::Exec,
+        END_ABORT if end_is_valid => Ending::Abort,
         END_DETACHED if header.end_ticks != 0 => Ending::Detached,
         _ => match liveness {
             Liveness::Gone => Ending::Killed,
@@ -235,7 +236,7 @@ fn ending(recording: &Recording<'_>, clock: &Clock, liveness: Liveness) -> (Endi
     let latest = latest_call.max(latest_trace(recording));
     match (ending, liveness) {
         (Ending::Running, Liveness::RunsAt(now)) => (ending, clock.ticks_at(now).max(latest), true),
-        (Ending::Exec, Liveness::ReplacedAt(next)) if !told => {
+        (Ending::Exec, Liveness::ReplacedAt(next)) if !end_is_valid => {
             (ending, clock.ticks_at(next).max(latest), true)
         }
         (Ending::Killed, _) => (ending, latest, true),
@@ -263,8 +264,8 @@ pub enum SyscallsState {
     None,
     /// All of them.
     Complete,
-    /// Those up to some time: the process is running, or the companion was killed.
+    /// System calls up to some time: the process is running, or the companion was killed.
     Open,
-    /// Those up to some time: the companion stopped before the process ended.
+    /// System calls up to some time: the companion stopped before the process ended.
     Stopped,
 }

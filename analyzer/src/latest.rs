@@ -23,8 +23,9 @@ pub(crate) fn uncredited(image: &Image, thread: Thread<'_>) -> Vec<Latest> {
     let Header { version, timing, end_kind, .. } = *image.recording.header();
     let record = thread.record();
     // A thread that ended has credited everything.
-    let is_told = record.state == THREAD_ENDED || end_kind != END_NONE && record.untold == 0;
-    if timing == TIMING_ALL || is_told {
+    let is_credited =
+        record.state == THREAD_ENDED || end_kind != END_NONE && record.countdowns_lost == 0;
+    if timing == TIMING_ALL || is_credited {
         return Vec::new();
     }
     let has_budget = image.recording.meta_value("budget").is_some_and(|it| it == "on");

@@ -24,10 +24,10 @@ pub(crate) fn is_running(header: &Header) -> bool {
     state != "Z" && state != "X" && start == Some(header.process_start)
 }
 
-/// What the first argument of a process that runs says now: its title, if it has given itself one.
+/// Reads the present first argument of a running process: its title, if it has set one.
 pub(crate) fn title(header: &Header) -> Option<String> {
     let shown = fs::read(format!("/proc/{}/cmdline", header.pid)).ok()?;
     let title = String::from_utf8_lossy(shown.split(|&byte| byte == 0).next()?).into_owned();
-    // It may have been another's by now.
+    // The pid may have been reused in the meantime.
     is_running(header).then_some(title)
 }

@@ -207,7 +207,7 @@ fn image(
                 gone => gone,
             };
             let image = Image::new(path, recording, clock, liveness).with_syscalls(file);
-            // Its index is made; the rest is looked at later.
+            // Its index has been made; the other pages are read later.
             pages.give_back();
             Some(Image { pages, ..image })
         }
@@ -279,7 +279,7 @@ fn list(directory: &Path) -> Result<Vec<PathBuf>, Error> {
         let entry = entry.map_err(failed)?;
         let path = entry.path();
         let is_recording = path.extension().is_some_and(|extension| extension == EXTENSION);
-        // (What the directory says is enough, but of a link.)
+        // (The type in the directory entry is enough, except for links.)
         let is_file = || entry.file_type().is_ok_and(|of| of.is_file()) || path.is_file();
         if (is_recording || fold::is_archive(&path) || is_alone(&path)) && is_file() {
             files.push(path);
@@ -338,7 +338,7 @@ fn parse(
     Ok((recording, pages))
 }
 
-/// A mapped file that is also known elsewhere.
+/// A shared mapped file.
 struct Mapped(Arc<Mmap>);
 
 impl AsRef<[u8]> for Mapped {

@@ -79,5 +79,5 @@ fn start(images: &[Image], analysis: &Analysis, time: &CommonTime) -> Option<u64
     let image = images.get(row.process)?;
     let mut threads = image.recording.threads();
     let record = *threads.find(|thread| thread.record().index == row.thread)?.record();
-    Some(time.from_ticks(image, Ticks(record.start_ticks)).0.saturating_sub(row.start_ns.0))
+    Some(time.of_ticks(image, Ticks(record.start_ticks)).0.saturating_sub(row.start_ns.0))
 }

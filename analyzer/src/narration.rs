@@ -7,7 +7,7 @@ mod kinds;
 use std::collections::HashMap;
 
 use chase_recorder::layout::OWN_CONTEXT_REF;
-use chase_recorder::syscalls::ToldRow;
+use chase_recorder::syscalls::SingleSyscallRow;
 use serde::Serialize;
 
 use crate::analysis::Analysis;
@@ -59,17 +59,17 @@ pub struct NarratedCall {
 #[must_use]
 pub fn narration(images: &[Image], analysis: &Analysis) -> Option<Narration> {
     let time = CommonTime::new(images);
-    let start = images.iter().map(|image| time.from_ticks(image, image.start()).0).min()?;
+    let start = images.iter().map(|image| time.of_ticks(image, image.start()).0).min()?;
     let threads: HashMap<(usize, u32), usize> = (0..)
         .zip(&analysis.threads)
         .map(|(number, row)| ((row.process, row.thread), number))
         .collect();
     let mut narration = Narration::default();
-    let mut is_told = false;
+    let mut has_single_syscalls = false;
     for (process, image) in images.iter().enumerate() {
         let Some(file) = &image.syscalls else { continue };
-        is_told |= file.told().next().is_some();
-        narration.lost = narration.lost.max(file.header().lost_told);
+        has_single_syscalls |= file.single_syscalls().next().is_some();
+        narration.lost = narration.lost.max(file.header().lost_single_syscalls);
         let mut places = Places::default();
         for thread in image.recording.threads() {
             let record = thread.record();
@@ -79,9 +79,9 @@ pub fn narration(images: &[Image], analysis: &Analysis) -> Option<Narration> {
                 places.add_context(number as u32, record.tid, context.reference, part.context);
             }
         }
-        for row in returned(file.told()) {
+        for row in returned(file.single_syscalls()) {
             let (thread, place) = places.place_of(row.context_ref, row.tid);
-            let at = time.from_ticks(image, image.clock.ticks_at(Ns(row.entered_ns)));
+            let at = time.of_ticks(image, image.clock.ticks_at(Ns(row.entered_ns)));
             let context = Some(place).filter(|&at| (at as usize) < analysis.contexts.len());
             let ns = (row.left_ns > 0).then(|| Ns(row.left_ns.saturating_sub(row.entered_ns)));
             narration.calls.push(NarratedCall {
@@ -100,12 +100,12 @@ pub fn narration(images: &[Image], analysis: &Analysis) -> Option<Narration> {
         }
     }
     narration.calls.sort_by_key(|call| call.at_ns);
-    is_told.then_some(narration)
+    has_single_syscalls.then_some(narration)
 }
 
 /// Drops chase's own calls, and the rows of beginnings for calls that have returned.
-pub(crate) fn returned(rows: impl Iterator<Item = ToldRow>) -> Vec<ToldRow> {
-    let mut kept: Vec<ToldRow> = Vec::new();
+pub(crate) fn returned(rows: impl Iterator<Item = SingleSyscallRow>) -> Vec<SingleSyscallRow> {
+    let mut kept: Vec<SingleSyscallRow> = Vec::new();
     let mut begun: HashMap<(u32, u32, u64), usize> = HashMap::new();
     for row in rows.filter(|row| row.context_ref != OWN_CONTEXT_REF) {
         let key = (row.tid, row.number, row.entered_ns);

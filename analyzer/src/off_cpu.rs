@@ -3,7 +3,6 @@
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Ns;
-use crate::costs::Cost;
 
 /// How waits were measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,8 +63,11 @@ impl Measured {
     }
 
     pub(crate) fn off_cpu(self) -> MeasuredOffCpu {
-        let told = |ns| (!self.is_partial).then(|| Ns::from_f64(ns));
-        MeasuredOffCpu { blocked_ns: told(self.blocked), runnable_ns: told(self.runnable) }
+        let if_complete = |ns| (!self.is_partial).then(|| Ns::from_f64(ns));
+        MeasuredOffCpu {
+            blocked_ns: if_complete(self.blocked),
+            runnable_ns: if_complete(self.runnable),
+        }
     }
 }
 
@@ -76,17 +78,6 @@ impl OffCpu {
         let rest = (time_ns - wait_ns).max(0.0);
         let preempted_ns = self.preempted_ns.map(|ns| ns.min(rest));
         Self { wait_ns, preempted_ns, measured: self.measured }
-    }
-
-    /// What of it is in the time of a context, and how long others had the processor beside that. Calls that were not timed are taken to
-    /// last as long as the ones that were, and of these, none counts for others in which that happened: so it is in own code.
-    pub(crate) fn of_timed(self, cost: &Cost) -> (Self, f64) {
-        let Some(all) = self.preempted_ns else { return (self, 0.0) };
-        if self.measured.is_partial || cost.samples >= cost.timed {
-            return (self, 0.0);
-        }
-        let inside = all * cost.samples as f64 / cost.timed as f64;
-        (Self { preempted_ns: Some(inside), ..self }, all - inside)
     }
 
     pub(crate) fn add(&mut self, other: Self) {

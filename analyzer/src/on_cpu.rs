@@ -47,7 +47,7 @@ pub struct OnCpu {
     /// By address, longest first. Not in JSON, which has functions instead.
     #[serde(skip)]
     pub addresses: Vec<OnCpuAddress>,
-    /// What ran in no library call, by the object that it was in, by number in
+    /// Time outside of library calls, by the object whose code ran, as its number in
     /// [`Analysis::objects`](crate::Analysis::objects). Not in JSON.
     #[serde(skip)]
     pub outside: Vec<(u32, Ns)>,

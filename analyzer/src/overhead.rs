@@ -1,15 +1,16 @@
-//! What chase cost a run: processor time, in its processes and, apart from that, beside them.
+//! The overhead of chase: processor time, in the processes of the run and, separately, outside of them.
 //!
-//! Each part is measured where it arises: what calls cost, at each start ([`ThreadRow::own_cost_ns`]); starts, ends,
-//! forks, threads and new contexts, by the hook as they happen; the watching of system calls, by the companion; the
-//! companion itself, by its own clock. Where samples were taken, what was found of the hook on the processor stands for
-//! the cost of calls if it is more.
+//! Each part is measured where it arises: the cost of a call, at each process start ([`ThreadRow::own_cost_ns`]); that
+//! of starts, ends, forks, threads and new contexts, by the hook as they happen; that of watching system calls, by the
+//! companion; that of the companion, by its processor time. If the samples found the hook on the processor for longer,
+//! the cost of calls is raised accordingly.
 //!
-//! What the run would have taken without is what its processes took, less what chase did in them. Each told so at its
-//! end; of those that could not, the threads did, or the companion, or it is their time that was no waiting.
+//! The processor time without chase is that of the processes less the overhead in them. Processes record their
+//! processor time at their end; for those that could not, it is the sum over their threads, as recorded by these or by
+//! the companion, or else their lifetime without waits.
 //!
-//! What is not in it: caches that chase's data are in instead of the program's, and, where others watch too, what a
-//! switch of threads and a sample take in the companion's programs.
+//! Not included: cache misses because chase's data evicted the program's; and the cost of thread switches and samples
+//! in the companion's BPF programs, if other tools watch them too.
 
 use std::collections::HashMap;
 
@@ -21,34 +22,35 @@ use crate::image::Image;
 use crate::on_cpu::OnCpu;
 use crate::rows::ThreadRow;
 
-/// Name of chase's own library, which samples are found in.
+/// Name of chase's own library in the samples' tables.
 const OWN: &str = "libchase.so";
 
-/// What chase cost, as processor time.
+/// The overhead of chase, as processor time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Overhead {
-    /// Of the processes without chase.
+    /// Processor time of the processes without chase.
     pub without_ns: Ns,
-    /// Of calls.
+    /// Overhead of calls.
     pub calls_ns: Ns,
-    /// Of starts, ends and forks of processes, of threads and of contexts that were new.
+    /// Overhead of starts, ends and forks of processes, of starting threads, and of new contexts.
     pub beside_calls_ns: Ns,
-    /// Of watching system calls.
+    /// Overhead of watching system calls.
     pub watching_ns: Ns,
-    /// Of the companion, beside the processes: its start, and all runs that it has watched by then.
+    /// Processor time of the companion, outside of the processes: its start, and all runs that it has watched by then.
     pub companion_ns: Ns,
 }
 
 impl Overhead {
-    /// What the processes themselves took longer.
+    /// Returns the overhead inside the processes.
     #[must_use]
     pub fn inside_ns(&self) -> Ns {
         let parts = [self.calls_ns, self.beside_calls_ns, self.watching_ns];
         Ns(parts.iter().fold(0, |sum, part| sum.saturating_add(part.0)))
     }
 
-    /// The same as a fraction of what they would have taken without; 0 where that is not known. The companion is not in it:
-    /// most of what it takes is for its start, however long the run is, and the processes don't wait for that.
+    /// Returns the overhead inside the processes as a fraction of their time without chase; 0 if that is unknown. The
+    /// companion is not included: most of its time is for its start, however long the run is, and the processes don't
+    /// wait for it.
     #[must_use]
     pub fn share(&self) -> f64 {
         let without = self.without_ns.as_f64();
@@ -56,7 +58,7 @@ impl Overhead {
     }
 }
 
-/// Of the `selected` images, with the rows of their threads.
+/// Computes the overhead in the `selected` images; `threads` are the rows of their threads.
 pub(crate) fn of_images(
     images: &[Image],
     selected: impl Fn(usize) -> bool,
@@ -78,11 +80,11 @@ pub(crate) fn of_images(
     let sum = |part: fn(&ThreadRow) -> Ns| {
         threads.iter().map(part).fold(0, |sum: u64, ns| sum.saturating_add(ns.0))
     };
-    // Watching is in it, as far as it was taken off the times of threads.
+    // The cost of threads includes watching, which was subtracted from their times.
     let calls_ns = sum(|row| row.own_cost_ns).saturating_sub(watching_ns);
     let found = on_cpu.objects.iter().find(|row| row.name == OWN);
     let found_ns = found.map_or(0, |row| row.time.on_cpu_ns.0);
-    // Starts of what was watched before are in it.
+    // Samples also found the hook in starts of threads and processes that were watched already.
     let known_ns = calls_ns.saturating_add(later_ns).saturating_add(start_ns);
     let more_ns = found_ns.saturating_sub(known_ns);
     let cpu_ns = cpu_ns(images(), threads);
@@ -97,14 +99,14 @@ pub(crate) fn of_images(
     }
 }
 
-/// Processor time of the processes that images belong to, one after the other.
+/// Returns the processor time of the processes that the images belong to.
 fn cpu_ns<'i>(images: impl Iterator<Item = (usize, &'i Image)>, threads: &[ThreadRow]) -> u64 {
     let mut of_threads: HashMap<usize, u64> = HashMap::new();
     for row in threads {
         let ns = of_threads.entry(row.process).or_default();
         *ns = ns.saturating_add(thread_cpu_ns(row));
     }
-    // What a process had taken when an image of it ended has that of those before in it.
+    // A process's time at the end of an image includes that of its earlier images.
     let mut of_processes: HashMap<_, u64> = HashMap::new();
     let process = |header: &Header| (header.boot_id, header.pid, header.process_start);
     for (number, image) in images {
@@ -119,7 +121,7 @@ fn cpu_ns<'i>(images: impl Iterator<Item = (usize, &'i Image)>, threads: &[Threa
     of_processes.into_values().fold(0, u64::saturating_add)
 }
 
-/// What a thread took of the processor, or could have.
+/// Returns the processor time of a thread, or its maximum if unknown: its lifetime without waits.
 fn thread_cpu_ns(row: &ThreadRow) -> u64 {
     let parts = [
         row.measures.wait_ns,

@@ -1,7 +1,8 @@
-//! What of a run of very many recordings is in memory.
+//! Limits how much memory a run of very many recordings takes.
 //!
-//! Recordings are mapped, and pages of a mapping that were looked at count as this process's memory until they are given back, though
-//! the system could take them at any time. Each recording is looked at a few times, one after the other; so it is given back in between.
+//! Recordings are mapped. Pages of a mapping that were read count as this process's memory until they are released,
+//! though the kernel could reclaim them at any time. Each recording is read a few times, one after the other, and
+//! released in between.
 
 use std::sync::Arc;
 
@@ -12,20 +13,20 @@ use crate::shelf::Shelved;
 /// Where a recording's bytes are.
 #[derive(Clone, Debug)]
 pub(crate) enum Pages {
-    /// In memory of this process's own.
+    /// In allocated memory.
     Own,
-    /// In a file that is mapped.
+    /// In a mapped file.
     File(Arc<Mmap>),
-    /// On the shelf.
+    /// In the shelf's mapping.
     Shelf(Shelved),
 }
 
 impl Pages {
-    /// Gives back what is in memory, until it is looked at again.
+    /// Releases its pages, which are loaded again on the next access.
     pub(crate) fn give_back(&self) {
         match self {
             Self::Own => {}
-            // SAFETY: the mapping is of a file, read only and shared: who looks again finds the same.
+            // SAFETY: the mapping is of a file, read-only and shared, so later accesses find the same contents.
             Self::File(map) => drop(unsafe { map.unchecked_advise(UncheckedAdvice::DontNeed) }),
             Self::Shelf(shelved) => shelved.give_back(),
         }

@@ -1,16 +1,17 @@
-//! Roles of processes: what servers write into their titles (`setproctitle`), without what differs between those that do
-//! the same.
+//! Roles of processes, from the titles that servers set (`setproctitle`), without the parts that differ between
+//! processes of the same role.
 
-/// After this a title says no more what for a process is, but what it does at the moment: `is shutting down`.
+/// After this word, a title says what the process is doing at the moment, as in `is shutting down`.
 const STATE: &str = "is";
-/// Words that stand before what was left out.
+/// Words that make no sense at the end of a role.
 const JOINTS: [&str; 4] = ["for", "pid", "PID", "of"];
-/// How PostgreSQL calls processes that a client talks to; it names database, user and address.
+/// The role of PostgreSQL's processes that serve a client; their titles have the database, user and address.
 const CLIENTS: &str = "postgres: client";
 const POSTGRES: &str = "postgres";
 
-/// `nginx: worker process` of `nginx: worker process is shutting down`, `postgres: autovacuum worker` of
-/// `postgres: 15/main: autovacuum worker template1`. `None` of what is no title, or names nothing.
+/// Returns the role in a title: `nginx: worker process` from `nginx: worker process is shutting down`, `postgres:
+/// autovacuum worker` from `postgres: 15/main: autovacuum worker template1`. `None` if it isn't a title, or has no
+/// role.
 pub(crate) fn role(title: &str) -> Option<String> {
     let title = title.split('\x1f').next()?.trim();
     let (program, rest) = title.split_once(": ")?;
@@ -23,17 +24,17 @@ pub(crate) fn role(title: &str) -> Option<String> {
     if program == POSTGRES && !is_sender && words().any(is_address) {
         return Some(CLIENTS.to_owned());
     }
-    // A word with a colon names a cluster or a worker's number.
+    // A word with a colon is a cluster or a worker's number.
     let named = words().filter(|word| !word.ends_with(':'));
     let mut role: Vec<&str> = named.take_while(|word| *word != STATE && is_plain(word)).collect();
-    // What it was started as.
+    // Drop the program's own name and connecting words from the end.
     while role.last().is_some_and(|last| *last == program || JOINTS.contains(last)) {
         role.pop();
     }
     (!role.is_empty()).then(|| format!("{program}: {}", role.join(" ")))
 }
 
-/// Whether it is a word of a language: no path, option, number, name of a host.
+/// Returns whether this is an ordinary word: no path, option, number or host name.
 fn is_plain(word: &str) -> bool {
     let inner = |c: char| c.is_alphabetic() || matches!(c, '-' | '_' | '/' | '.');
     word.starts_with(char::is_alphabetic) && word.chars().all(inner)

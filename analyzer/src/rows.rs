@@ -368,7 +368,7 @@ pub struct ProcessRow {
     pub forked: bool,
     /// The name that it was started as: that of the executable, or of the link by which it was called.
     pub program: String,
-    /// What it does among others of the program, by the title that it has given itself: `postgres: checkpointer`.
+    /// Its role among processes of the program, by the title that it has set: `postgres: checkpointer`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
     /// Path of the executable.

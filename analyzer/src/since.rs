@@ -1,7 +1,7 @@
-//! What happened between two looks at a run that goes on.
+//! Figures of the time between two analyses of a running program.
 //!
-//! All figures that only grow are subtracted, row by row. What can't be told of a part of the time is left out: contexts,
-//! callers, quantiles, the longest call, and how precise an estimate is.
+//! All figures that only grow are subtracted, row by row. Those that are unknown for a part of the time are left out:
+//! contexts, callers, quantiles, the longest call, and the precision of estimates.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -15,12 +15,12 @@ use crate::rows::{
 use crate::sampled::SampledTime;
 use crate::syscalls::{SyscallMeasures, SyscallRow, Syscalls};
 
-/// The figures of a run at an earlier look.
+/// The figures of a run at an earlier time.
 #[derive(Clone, Debug)]
 pub struct Moment(Analysis);
 
 impl Analysis {
-    /// The figures as they are, for a later look to be compared with.
+    /// Copies the present figures, for a later comparison.
     #[must_use]
     pub fn moment(&self) -> Moment {
         let mut kept = self.clone();
@@ -31,8 +31,8 @@ impl Analysis {
         Moment(kept)
     }
 
-    /// What this run did since `earlier`, a look at the same selection of it. Rows and numbers are those of `self`, but
-    /// for threads: those that had ended by then are left out.
+    /// Returns the figures since `earlier`, which are of the same selection. Rows and numbers are those of `self`, but
+    /// threads that had ended by then are left out.
     #[must_use]
     pub fn since(&self, earlier: &Moment) -> Self {
         let earlier = &earlier.0;
@@ -81,7 +81,7 @@ impl Analysis {
     }
 }
 
-/// The tables of two looks, whose rows may be in another order.
+/// The tables of two analyses, whose rows may be in different orders.
 struct Rows<'a> {
     earlier: &'a Analysis,
     later: &'a Analysis,
@@ -226,7 +226,7 @@ fn totals(is: &Totals, was: &Totals) -> Totals {
     }
 }
 
-/// By system call, and by API and system call; the other tables are left out.
+/// Subtracts the tables by system call, and by API and system call; the other tables are left out.
 fn syscalls(is: &Syscalls, was: &Syscalls) -> Syscalls {
     Syscalls {
         totals: syscall(&is.totals, &was.totals),

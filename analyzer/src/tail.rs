@@ -105,7 +105,7 @@ impl Tails {
     }
 }
 
-/// Gives back the memory of the recordings of some threads, which are read again later, or not at all.
+/// Releases the pages of the recordings of some threads, which are read again later, or not at all.
 fn give_back(images: &[Image], threads: &[RecordedThread]) {
     let mut processes: Vec<usize> = threads.iter().map(|thread| thread.row.process).collect();
     processes.dedup();

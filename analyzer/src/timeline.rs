@@ -125,7 +125,7 @@ pub struct Mark {
 #[must_use]
 pub fn timeline(images: &[Image], analysis: &Analysis, groups: &Groups) -> Timeline {
     let time = CommonTime::new(images);
-    let starts = images.iter().map(|image| time.from_ticks(image, image.start()).0);
+    let starts = images.iter().map(|image| time.of_ticks(image, image.start()).0);
     let start_ns = starts.min().unwrap_or_default();
     let mut marks = Marks::default();
     let mut timeline = Timeline { limit_ns: limit(images), ..Timeline::default() };
@@ -148,8 +148,7 @@ pub fn timeline(images: &[Image], analysis: &Analysis, groups: &Groups) -> Timel
         if let (Some(thread), Some(image)) =
             (threads.get(&(row.process, row.thread)), images.get(row.process))
         {
-            let since =
-                |moment: Ticks| Ns(time.from_ticks(image, moment).0.saturating_sub(start_ns));
+            let since = |moment: Ticks| Ns(time.of_ticks(image, moment).0.saturating_sub(start_ns));
             Filling { image, analysis, number, since }.fill(&mut lane, *thread, &mut marks);
         }
         timeline.end_ns = timeline.end_ns.max(lane.end_ns);
@@ -172,9 +171,11 @@ fn blocked(wait: LongWait) -> BlockedSpan {
             | Purpose::Allocator
             | Purpose::Interpreter
             | Purpose::Condition
-            | Purpose::Handover
             | Purpose::Barrier
             | Purpose::Join => SpanCause::Threads,
+            // By a semaphore, or by a pipe.
+            Purpose::Handover if syscall.is_some_and(is_semaphore) => SpanCause::Threads,
+            Purpose::Handover => SpanCause::Connection,
             Purpose::Child => SpanCause::Process,
             Purpose::Sleep => SpanCause::Time,
             Purpose::Readiness | Purpose::Network => SpanCause::Connection,
@@ -187,6 +188,11 @@ fn blocked(wait: LongWait) -> BlockedSpan {
         waker_api,
         waker_name,
     }
+}
+
+/// Whether a system call waits for a word of memory or for a System V semaphore: `futex`, `semop`, `semtimedop`.
+fn is_semaphore(number: u32) -> bool {
+    matches!(number, 202 | 65 | 220)
 }
 
 /// Returns the highest limit of the processes that recorded events.

@@ -51,6 +51,8 @@ pub struct NotSeen {
     pub contexts_without_arguments: u64,
     /// Single calls and marks of threads that have no room for any.
     pub events_without_space: u64,
+    /// Events and marks of ended threads whose space was reused by later threads.
+    pub events_of_ended: u64,
     /// Processes whose hottest functions were unhooked except for short windows, as older versions did to keep within
     /// a budget (`CHASE_BUDGET`): their other calls are in no figure.
     pub processes_in_windows: u64,
@@ -146,6 +148,7 @@ impl NotSeen {
             (&mut self.calls_since_fork, unseen.calls_since_fork),
             (&mut self.contexts_without_arguments, unseen.contexts_without_arguments),
             (&mut self.events_without_space, unseen.events_without_space),
+            (&mut self.events_of_ended, unseen.events_of_ended),
         ] {
             *sum = sum.saturating_add(count);
         }

@@ -50,8 +50,8 @@ pub fn wait_graph(causes: &[CauseRow], groups: &Groups) -> WaitGraph {
     }
     let mut sums: BTreeMap<(u32, PartyKind, Option<u32>), Sums> = BTreeMap::new();
     for (number, row) in causes.iter().enumerate() {
-        let told = |parties: &[Party]| parties.iter().map(|party| party.wait_ns.0).sum::<u64>();
-        let held = told(&row.holders);
+        let total_of = |parties: &[Party]| parties.iter().map(|party| party.wait_ns.0).sum::<u64>();
+        let held = total_of(&row.holders);
         let parties = if row.purpose.is_lock() && 2 * held > row.wait_ns.0 {
             &row.holders
         } else {
@@ -65,7 +65,7 @@ pub fn wait_graph(causes: &[CauseRow], groups: &Groups) -> WaitGraph {
             site: None,
             process: row.process,
             waits: row.waits.saturating_sub(parties.iter().map(|party| party.waits).sum()),
-            wait_ns: Ns(row.wait_ns.0.saturating_sub(told(parties))),
+            wait_ns: Ns(row.wait_ns.0.saturating_sub(total_of(parties))),
             by_thread: Vec::new(),
         };
         for party in parties.iter().chain([&rest]).filter(|party| party.wait_ns.0 > 0) {

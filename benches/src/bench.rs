@@ -32,6 +32,8 @@ pub(crate) enum Under {
     ChaseWithSyscalls,
     /// With every call timed.
     ChaseAll,
+    /// The same, with the companion.
+    ChaseAllWithSyscalls,
     /// With calls counted and not timed.
     ChaseCount,
 }
@@ -146,7 +148,7 @@ impl Bench {
             command.env_remove(format!("CHASE_{other}"));
         }
         if let Some(timing) = under.timing() {
-            let syscalls = if under == Under::ChaseWithSyscalls { "require" } else { "off" };
+            let syscalls = if under.has_companion() { "require" } else { "off" };
             command.env("LD_PRELOAD", &self.lib).env("CHASE_OUTPUT", &output);
             command.env("CHASE_SYSCALLS", syscalls).env("CHASE_TIMING", timing);
             name += " under chase";
@@ -212,7 +214,7 @@ impl Running {
         if !std::fs::read_dir(&self.output).is_ok_and(|mut files| files.any(is_recording)) {
             bail!("{} left no recording{}", self.name, last_line(&mut self.stderr)?);
         }
-        if self.under == Under::ChaseWithSyscalls {
+        if self.under.has_companion() {
             // What the companion still has to do is not to be done during the next run.
             let session = File::open(self.output.join("companion.session"));
             session.context("no companion has been at work")?.lock()?;
@@ -236,12 +238,16 @@ impl Drop for Running {
 }
 
 impl Under {
+    fn has_companion(self) -> bool {
+        matches!(self, Self::ChaseWithSyscalls | Self::ChaseAllWithSyscalls)
+    }
+
     /// The value of `CHASE_TIMING`; `None` without chase.
     fn timing(self) -> Option<&'static str> {
         match self {
             Self::Nothing => None,
             Self::Chase | Self::ChaseWithSyscalls => Some("adaptive"),
-            Self::ChaseAll => Some("all"),
+            Self::ChaseAll | Self::ChaseAllWithSyscalls => Some("all"),
             Self::ChaseCount => Some("count"),
         }
     }

@@ -10,6 +10,7 @@
 //! one, and makes large ones for the report to read.
 
 mod accuracy;
+mod agree;
 mod analysis;
 mod bench;
 mod calls;
@@ -86,6 +87,8 @@ enum Part {
     Where,
     /// What chase says that it cost, against what it did cost
     Stated,
+    /// Whether what is estimated is as near to what is timed as is stated
+    Agree,
     /// Wall time of real programs
     Real,
     /// Throughput and latency of a server
@@ -107,6 +110,7 @@ impl Part {
             Self::Syscalls => syscalls::measure(bench, report),
             Self::Where => shares::measure(bench, report),
             Self::Stated => stated::measure(bench, report),
+            Self::Agree => agree::measure(bench, report),
             Self::Real => real::measure(bench, report),
             Self::Redis => redis::measure(bench, report),
             Self::Analysis => analysis::measure(bench, report),

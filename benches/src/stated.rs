@@ -1,5 +1,5 @@
 //! What chase says that it cost, against what it did cost: the processor time of a program and of all that it starts, bare
-//! and under chase in turns; and that of the companion beside it.
+//! and under chase in turns, the shortest run of each; and that of the companion beside it.
 //!
 //! What is stated may be off by two points, or by a quarter of what was measured, whichever is more. A row's figure
 //! is how far it is off, in parts of that; of the companion, what is stated is compared as it is.
@@ -15,10 +15,10 @@ use serde_json::Value;
 use crate::bench::{Bench, Under, installed, unwatchable};
 use crate::children::cpu_seconds;
 use crate::report::{Figure, Report};
-use crate::turns::{Limit, Turn, in_turns, paired};
+use crate::turns::{Limit, Turn, in_turns};
 
 const PART: &str = "stated";
-const LIMIT: Limit = Limit { least: 3, most: 7, time: Duration::from_secs(15) };
+const LIMIT: Limit = Limit { least: 5, most: 9, time: Duration::from_secs(20) };
 /// Percent of the bare run's processor time that are always allowed.
 const POINTS: f64 = 2.0;
 /// The part of what was measured that is.
@@ -38,7 +38,7 @@ struct Stated {
 }
 
 /// A name and a command; the first word is the program that must be there.
-const PROGRAMS: [(&str, &[&str]); 10] = [
+pub(crate) const PROGRAMS: [(&str, &[&str]); 10] = [
     ("bash: 200 times true", &["bash", "-c", "for ((i = 0; i < 200; i++)); do /bin/true; done"]),
     (
         "bash: 40 execs and as many subshells",
@@ -80,14 +80,7 @@ const PROGRAMS: [(&str, &[&str]); 10] = [
 
 pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     let directory = bench.directory(PART)?;
-    let numbers: String = (0..400_000_u64).map(|n| format!("{}\n", n * 7_919 % 999_983)).collect();
-    std::fs::write(directory.join("numbers"), numbers)?;
-    let function = |n| {
-        format!(
-            "int f{n}(int a) {{ int s = {n}; for (int i = 0; i < a; i++) s += i % 7; return s; }}\n"
-        )
-    };
-    std::fs::write(directory.join("functions.c"), (0..500).map(function).collect::<String>())?;
+    prepare(&directory)?;
     let unwatchable = unwatchable();
     for (what, command) in PROGRAMS {
         if installed(command[0]).is_none() {
@@ -103,6 +96,19 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
             }
         }
     }
+    Ok(())
+}
+
+/// Writes what the programs work on.
+pub(crate) fn prepare(directory: &Path) -> Result<()> {
+    let numbers: String = (0..400_000_u64).map(|n| format!("{}\n", n * 7_919 % 999_983)).collect();
+    std::fs::write(directory.join("numbers"), numbers)?;
+    let function = |n| {
+        format!(
+            "int f{n}(int a) {{ int s = {n}; for (int i = 0; i < a; i++) s += i % 7; return s; }}\n"
+        )
+    };
+    std::fs::write(directory.join("functions.c"), (0..500).map(function).collect::<String>())?;
     Ok(())
 }
 
@@ -132,13 +138,15 @@ fn row(
             return report.failed(PART, &what, Some(1.0), &format!("{why:#}"));
         }
     };
-    let measured = paired(&chase, &bare, |chase, bare| 100.0 * (chase / bare - 1.0));
+    // Whatever else a machine does only adds to a run.
+    let shortest = |runs: &[f64]| runs.iter().copied().fold(f64::INFINITY, f64::min);
+    let measured = 100.0 * (shortest(&chase) / shortest(&bare) - 1.0);
     let all = stated.into_inner();
     let stated: Vec<f64> = all.iter().map(|run| run.percent).collect();
-    let values = paired(&stated, &measured, off_by);
+    let values = stated.iter().map(|&stated| off_by(stated, measured)).collect();
     let mut details = vec![
         ("stated", "%", stated),
-        ("measured", "%", measured),
+        ("measured", "%", vec![measured]),
         ("bare", "s", bare),
         ("under chase", "s", chase),
     ];

@@ -1,7 +1,9 @@
 //! What can be typed. Layers: what is looked at, how it is shown, and what each view adds.
 
 mod choices;
+mod examples;
 mod filters;
+mod gate;
 mod sort;
 mod top;
 
@@ -13,6 +15,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use choices::{ExportFormat, GraphFormat, SyscallsBy};
 pub(crate) use filters::{ApiFilter, GroupFilter, LibFilter, ThreadFilter, matches};
+pub(crate) use gate::GateArgs;
 pub(crate) use sort::{Sort, SortArg};
 pub(crate) use top::{TopArgs, TopTable};
 
@@ -40,14 +43,16 @@ Examples:
   chase-report old.data/app-4711.chase libs
   chase-report --run all fleet.data    all runs there, added up: one program on many machines
 
-Exit status: 0 all is shown, 1 nothing could be read, 2 wrong usage.";
+  chase-report --fail-if 'wait:mutex > 10%'   for CI: exit status 3 if it is so (docs/gate.md)
+
+Exit status: 0 all is shown, 1 nothing could be read, 2 wrong usage, 3 a --fail-if is met.";
 
 const FOLD_EXAMPLES: &str = "\
 Examples:
   chase-report fold                    what is in chase.data
   tar -xf chase.data/folded-*.tar.zst  the recordings, one by one, again
 
-`chase record` does so by itself after a run of more than 1,000 processes.";
+`chase record` does so by itself after a run of more than 50 processes.";
 
 const COMPARE_EXAMPLES: &str = "\
 Examples:
@@ -56,6 +61,8 @@ Examples:
   chase-report compare glibc.data jemalloc.data --api malloc --api je_malloc
   chase-report compare --api fread --api read         two functions of the newest run
   chase-report compare --before a1.data --before a2.data --after b.data
+  chase-report compare old.data new.data --fail-if 'lib:libz.so*.self > +5%'
+                                       for CI: exit status 3 if it is so (docs/gate.md)
 
 Changes can be told from noise with several runs on each side: record the same command four times
 or more into one directory per side (CHASE_OUTPUT).";
@@ -65,7 +72,7 @@ or more into one directory per side (CHASE_OUTPUT).";
 /// Reads recordings made by `chase record`, or with LD_PRELOAD=libchase.so. Without a view it prints a summary.
 #[derive(Debug, Parser)]
 #[command(name = "chase-report", version = VERSION, after_help = EXAMPLES, max_term_width = 100)]
-#[command(subcommand_precedence_over_arg = true)]
+#[command(subcommand_precedence_over_arg = true, mut_subcommands = examples::add)]
 pub(crate) struct Cli {
     #[command(flatten)]
     path: PathArg,
@@ -73,6 +80,8 @@ pub(crate) struct Cli {
     pub(crate) source: SourceArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+    #[command(flatten)]
+    pub(crate) gate: GateArgs,
     #[command(subcommand)]
     pub(crate) view: Option<View>,
 }

@@ -8,6 +8,7 @@ mod causes;
 mod companion;
 mod compare;
 mod fold;
+mod gate;
 mod machine;
 mod names;
 mod places;
@@ -44,7 +45,8 @@ pub fn main() -> ExitCode {
         Cli::command().error(ErrorKind::ArgumentConflict, message).exit();
     }
     match run(&cli) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::SUCCESS,
+        Ok(true) => ExitCode::from(gate::FAILED),
         Err(error) => {
             let message = format!("chase-report: {}\n", clean(&format!("{error:#}")));
             // Where standard error is closed too, nobody is left to tell.
@@ -68,19 +70,42 @@ pub fn views(path: &Path, arguments: &[&[&str]]) -> anyhow::Result<Vec<anyhow::R
     Ok(arguments.iter().map(show).collect())
 }
 
-fn run(cli: &Cli) -> anyhow::Result<()> {
+/// Shows what was asked for; whether a condition of `--fail-if` is met.
+fn run(cli: &Cli) -> anyhow::Result<bool> {
+    let gate = &cli.gate;
+    let mut is_failed = false;
+    if !gate.fail_if.is_empty() {
+        gate::may_be_asked(cli)?;
+    }
     let text = match &cli.view {
         Some(View::Generate { directory }) => {
-            return Ok(chase_manual::generate(Cli::command(), directory)?);
+            chase_manual::generate(Cli::command(), directory)?;
+            return Ok(false);
         }
-        Some(View::Top(arguments)) => return top::show(cli, arguments, terminal(cli)),
+        Some(View::Top(arguments)) => {
+            top::show(cli, arguments, terminal(cli))?;
+            return Ok(false);
+        }
         Some(View::Fold { directories }) => fold::text(directories)?,
-        Some(View::Compare(arguments)) => view::compare::show(cli, arguments, terminal(cli))?,
-        _ => view::show(cli, &Report::open(cli)?, terminal(cli))?,
+        Some(View::Compare(arguments)) => {
+            let compared = compare::Compared::open(arguments, &cli.source)?;
+            if let Some(after) = compared.after.as_ref().filter(|_| !gate.fail_if.is_empty()) {
+                is_failed = gate::is_failed(gate, Some(&compared.before.runs), &after.runs)?;
+            }
+            view::compare::show(cli, arguments, &compared, terminal(cli))?
+        }
+        _ => {
+            let report = Report::open(cli)?;
+            if !gate.fail_if.is_empty() {
+                is_failed = gate::is_failed(gate, None, std::slice::from_ref(&report.analysis))?;
+            }
+            view::show(cli, &report, terminal(cli))?
+        }
     };
     let for_people = !cli.output.json && !cli.output.csv && stdout().is_terminal();
     let pager = if for_people && !cli.output.no_pager { Pager::Auto } else { Pager::Off };
-    terminal::print(&text, pager).context("cannot write to standard output")
+    terminal::print(&text, pager).context("cannot write to standard output")?;
+    Ok(is_failed)
 }
 
 fn terminal(cli: &Cli) -> Terminal {

@@ -82,3 +82,11 @@ impl Names {
         self.functions.get(api).map_or("(unknown)", |function| &function.full)
     }
 }
+
+/// Of `names`, the one that is most like `word`, if one is like it.
+pub(crate) fn nearest<'n>(word: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+    const ALIKE: f64 = 0.8;
+    let likeness = |name: &str| strsim::jaro_winkler(word, name);
+    let nearest = names.max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?;
+    (likeness(nearest) >= ALIKE).then_some(nearest)
+}

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, SystemTime};
 
+use chase_analyzer::recorder::reader::mapping_path;
 use chase_analyzer::{CodeAddress, Image, ObjectRow};
 use chase_symbols::{DebugDirs, Frame, ObjectKey, PerfMap, Symbolizer, ThreadFunction, shorten};
 use serde::Serialize;
@@ -31,6 +32,8 @@ pub(crate) struct Places {
     pub(crate) thread_functions: RefCell<HashMap<Fingerprint, Option<ThreadFunction>>>,
     /// Names of generated code by process.
     generated: RefCell<HashMap<usize, Option<PerfMap>>>,
+    /// Files that were mapped without the dynamic linker, by process and path.
+    mapped: RefCell<HashMap<(usize, String), Option<ObjectKey>>>,
 }
 
 /// A place in the code. What is not known is left out.
@@ -84,6 +87,7 @@ impl Places {
             known: RefCell::default(),
             thread_functions: RefCell::default(),
             generated: RefCell::default(),
+            mapped: RefCell::default(),
         }
     }
 
@@ -119,7 +123,13 @@ impl Places {
             ..Place::default()
         };
         let (Some(object), Some(svma)) = (object, address.svma) else {
-            place.function = self.generated(files, process, address.avma);
+            match self.mapped(files, process, address.avma) {
+                Some((path, frames)) => {
+                    place.object = Some(path);
+                    place.fill(frames);
+                }
+                None => place.function = self.generated(files, process, address.avma),
+            }
             return place;
         };
         let key = key(object, files.images.get(process));
@@ -136,6 +146,27 @@ impl Places {
             self.miss_lines(object, &key);
         }
         place
+    }
+
+    /// What is at an address in a file of which nobody told but the kernel: a static program, or what was mapped without the
+    /// dynamic linker.
+    fn mapped(&self, files: Files<'_>, process: usize, avma: u64) -> Option<(String, Vec<Frame>)> {
+        let image = files.images.get(process)?;
+        let mappings = image.syscalls.as_ref()?.mappings();
+        let mapping = mappings.filter(|one| (one.start..one.end).contains(&avma)).last()?;
+        let path = mapping_path(&mapping).into_owned();
+        if !path.starts_with('/') {
+            return None;
+        }
+        let mut known = self.mapped.borrow_mut();
+        let key = known
+            .entry((process, path.clone()))
+            .or_insert_with(|| ObjectKey::of_file(Path::new(&path), start_of(image)?));
+        let key = key.as_ref()?;
+        let svma =
+            self.symbolizer.svma_at(key, mapping.offset.checked_add(avma - mapping.start)?)?;
+        let frames = self.symbolizer.locate(key, svma).ok().flatten()?.frames;
+        Some((path, frames))
     }
 
     /// The function at an address in no file, if who generated it has listed it.
@@ -209,11 +240,16 @@ pub(crate) fn key(object: &ObjectRow, image: Option<&Image>) -> ObjectKey {
         }
         // Files with a build id are told by that: they are the same in all processes.
         if object.build_id.is_empty() {
-            let start = Duration::from_nanos(image.recording.header().clock_start.realtime_ns);
-            recorded = SystemTime::UNIX_EPOCH.checked_add(start);
+            recorded = start_of(image);
         }
     }
     ObjectKey { path, build_id: bytes(&object.build_id), recorded }
+}
+
+/// When it was recorded.
+fn start_of(image: &Image) -> Option<SystemTime> {
+    let start = Duration::from_nanos(image.recording.header().clock_start.realtime_ns);
+    SystemTime::UNIX_EPOCH.checked_add(start)
 }
 
 /// The bytes that `hex` digits stand for.

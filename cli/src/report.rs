@@ -12,7 +12,7 @@ use clap::CommandFactory;
 
 use crate::args::{Cli, Launched, Runs, Usage};
 use crate::companion;
-use crate::names::Names;
+use crate::names::{Names, nearest};
 pub(crate) use crate::places::file_name;
 use crate::places::{Files, Places};
 use crate::progress::Progress;
@@ -195,15 +195,11 @@ fn load(paths: &[PathBuf], wanted: Runs, progress: &mut Progress) -> anyhow::Res
 
 /// The view whose name looks like the one path that was given, and is not there.
 fn mistyped(paths: &[PathBuf]) -> Option<String> {
-    const ALIKE: f64 = 0.8;
     let [path] = paths else { return None };
     let typed = path.to_str().filter(|_| !path.exists())?;
-    let likeness = |name: &str| strsim::jaro_winkler(typed, name);
     let command = Cli::command();
     let shown = command.get_subcommands().filter(|view| !view.is_hide_set());
-    let names = shown.map(|view| view.get_name().to_owned());
-    let nearest = names.max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?;
-    (likeness(&nearest) >= ALIKE).then_some(nearest)
+    nearest(typed, shown.map(clap::Command::get_name)).map(str::to_owned)
 }
 
 /// The run that a program began; where it was not recorded itself, those of what it started.

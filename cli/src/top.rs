@@ -5,12 +5,15 @@
 //! tables are made like those of a whole run.
 
 mod head;
+mod listing;
 mod live;
 mod once;
 mod place;
 mod screen;
 mod tables;
 mod target;
+#[cfg(test)]
+mod tests;
 mod watch;
 
 use std::io::{IsTerminal, stdin, stdout};

@@ -90,8 +90,6 @@ pub(crate) fn show(cli: &Cli, report: &Report, terminal: Terminal) -> anyhow::Re
         Some(View::Syscalls { lib, api, thread, by, .. }) => {
             render(&syscalls::Syscalls::new(report, lib, api, thread, *by)?, cli, report, terminal)
         }
-        // It has recordings of its own.
-        Some(View::Compare(arguments)) => compare::show(cli, arguments, terminal),
         Some(View::Narrate { thread, from, to, .. }) => {
             let all = cli.output.top.is_none().then_some(usize::MAX);
             let view = narrate::Narrate { thread, from: *from, to: *to };
@@ -108,8 +106,9 @@ pub(crate) fn show(cli: &Cli, report: &Report, terminal: Terminal) -> anyhow::Re
         }
         Some(View::NotSeen { .. }) => render(&not_seen::Full, cli, report, terminal),
         Some(View::Brief { .. }) => brief::text(report, terminal),
-        Some(View::Generate { .. } | View::Fold { .. } | View::Top(_)) => {
-            anyhow::bail!("that needs no recording")
+        // These have recordings of their own, or none.
+        Some(View::Generate { .. } | View::Fold { .. } | View::Top(_) | View::Compare(_)) => {
+            anyhow::bail!("that shows no single run")
         }
         Some(View::Html { recordings, output, force }) => {
             html::may_write(output, *force)?;

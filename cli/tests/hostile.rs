@@ -96,8 +96,13 @@ fn syscalls() -> SyscallsBuilder {
         builder.on_cpu(tid, 1_000_000);
         builder.samples(0, tid, 0x40_1000, 5, 0);
         builder.samples(0, tid, 0x51_0000, 5, 0);
-        builder.told(tid, 257, name("/").as_bytes(), 1_000).told(tid, 0, HOSTILE.as_bytes(), 9_000);
-        builder.told(tid, 59, name("/bin/").as_bytes(), 20_000);
+        builder.single_syscall(tid, 257, name("/").as_bytes(), 1_000).single_syscall(
+            tid,
+            0,
+            HOSTILE.as_bytes(),
+            9_000,
+        );
+        builder.single_syscall(tid, 59, name("/bin/").as_bytes(), 20_000);
         let mut file = FileRow { tid, mode: 0o100_644, inode: 7, samples: 5, ..zeroed() };
         let bytes = name("=").into_bytes();
         file.name[..40].copy_from_slice(&bytes[..40]);

@@ -43,7 +43,7 @@ impl Target {
         header.companion_cpu_ns = now_ns(libc::CLOCK_PROCESS_CPUTIME_ID);
         header.lost_causes = totals.lost_wakers;
         header.lost_blocked = header.lost_blocked.max(totals.lost_intervals);
-        header.lost_told = header.lost_told.max(totals.lost_told);
+        header.lost_single_syscalls = header.lost_single_syscalls.max(totals.lost_single_syscalls);
     }
 }
 
@@ -103,7 +103,7 @@ impl Watcher for Traced {
             (totals.lost_samples, "samples for want of room"),
             (totals.lost_wakers, "causes of waits for want of room"),
             (totals.lost_intervals, "long waits for want of room"),
-            (totals.lost_told, "system calls of the narration for want of room"),
+            (totals.lost_single_syscalls, "system calls of the narration for want of room"),
         ]
     }
 }
@@ -140,8 +140,8 @@ impl Drain {
             let wait = program.waits.read(interval.wait as usize);
             self.intervals.entry(wait.key.process).or_default().add(&interval, &wait);
         }
-        while let Some(told) = program.next_told() {
-            self.narrations.entry(told.process).or_default().add(&told);
+        while let Some(call) = program.next_single_syscall() {
+            self.narrations.entry(call.process).or_default().add(&call);
         }
         self.write_rows(program, &all);
         self.write_samples(program, &all);
@@ -317,7 +317,7 @@ impl Drain {
     pub fn forget(&mut self, program: &mut Program) {
         while program.next_sample().is_some() {}
         while program.next_interval().is_some() {}
-        while program.next_told().is_some() {}
+        while program.next_single_syscall().is_some() {}
         for row in 0..program.totals().rows as u32 {
             let _ = program.free_row(row);
         }

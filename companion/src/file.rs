@@ -9,7 +9,7 @@ use bytemuck::{NoUninit, Zeroable, bytes_of};
 use chase_format::layout::{CHUNK_MAGIC, COMMITTED, ChunkHeader, ChunkKind, NONE, PAGE};
 use chase_format::syscalls::{
     BlockedRow, CauseRow, FileRow, MAGIC, MappingRow, OnCpuRow, READER_MIN, STATE_STOPPED,
-    SampleRow, SyscallRow, SyscallsHeader, ToldRow, VERSION, WaitRow,
+    SampleRow, SingleSyscallRow, SyscallRow, SyscallsHeader, VERSION, WaitRow,
 };
 
 use crate::shared::{ON_CPU, Row, WAIT_PREEMPTED, WAIT_VOLUNTARY};
@@ -40,7 +40,7 @@ pub struct SyscallsFile {
     number_of_causes: u32,
     blocked: Growing,
     files: Growing,
-    told: Growing,
+    single_syscalls: Growing,
 }
 
 /// The position of a row in its file.
@@ -67,7 +67,7 @@ impl SyscallsFile {
             number_of_causes: 0,
             blocked: Growing::new(ChunkKind::Blocked),
             files: Growing::new(ChunkKind::Files),
-            told: Growing::new(ChunkKind::Told),
+            single_syscalls: Growing::new(ChunkKind::SingleSyscalls),
         };
         (this.header.magic, this.header.version) = (MAGIC, VERSION);
         this.header.reader_min = READER_MIN;
@@ -133,8 +133,8 @@ impl SyscallsFile {
     ///
     /// # Errors
     /// If it can't be written.
-    pub fn add_told(&mut self, row: &ToldRow) -> io::Result<()> {
-        self.told.add(&self.file, &mut self.header, row).map(drop)
+    pub fn add_single_syscall(&mut self, row: &SingleSyscallRow) -> io::Result<()> {
+        self.single_syscalls.add(&self.file, &mut self.header, row).map(drop)
     }
 
     /// Appends a cause of waits.

@@ -17,7 +17,7 @@ const LONGEST: u64 = 1 << 28;
 /// The extension of the copy, appended to the name of the recording.
 pub const EXTENSION: &str = "perf-map";
 
-/// What a process that has run generated code says of it.
+/// The files in which a process lists its generated code.
 #[derive(Debug, Default)]
 pub struct Names {
     list: Option<File>,
@@ -82,7 +82,7 @@ impl Names {
         if let Some(dump) = dump {
             jitdump::write_names(&mut BufReader::new(dump.take(LONGEST)), &mut copy)?;
         }
-        // Where both name a place, the list counts, as its end is newer.
+        // If both have a name for an address, the list takes precedence, since its end is newer.
         if let Some(list) = list {
             io::copy(&mut list.take(LONGEST), &mut copy)?;
         }

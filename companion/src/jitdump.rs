@@ -1,27 +1,27 @@
-//! Names of generated code as compilers dump them for `perf` (`jit-PID.dump`): node with `--perf-prof`, agents of Java
-//! machines. The format is in Linux's `tools/perf/Documentation/jitdump-specification.txt`.
+//! Names of generated code that compilers dump for `perf` (`jit-PID.dump`): node with `--perf-prof`, and Java agents.
+//! The format is described in Linux's `tools/perf/Documentation/jitdump-specification.txt`.
 //!
-//! A dump holds the code, too, and may be long: it is read once, from the beginning to the end, and what is kept of it are
-//! the lines that a list of names (`perf-PID.map`) would have. Any bytes are accepted. (Crates that read dumps bring all of
-//! perf's own format along.)
+//! A dump also contains the code, and may be long: it is read once, from start to end, and converted to the lines of a
+//! list of names (`perf-PID.map`). It may be damaged in any way. (Existing crates for dumps also implement all of
+//! perf's own format.)
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, Read, Write};
 
-/// "JiTD", as the writer's processor has it.
+/// "JiTD", in the byte order of the writer's processor.
 const MAGIC: u32 = 0x4A69_5444;
-/// Bytes of the shortest header.
+/// Minimum size of the header in bytes.
 const HEADER: usize = 40;
-/// Of a record: what it is, how long, and when.
+/// Size of a record's prefix: its kind, length and time.
 const PREFIX: usize = 16;
 /// Kinds of records.
 const LOAD: u32 = 0;
 const MOVE: u32 = 1;
 const CLOSE: u32 = 3;
-/// Bytes of what a load has before its name, and of a move.
+/// Sizes in bytes of a load's fields before its name, and of a move's fields.
 const LOAD_FIELDS: usize = 40;
 const MOVE_FIELDS: usize = 48;
-/// Longer names are cut, and of more functions it is not known where they move.
+/// Longer names are cut. Moves of further functions are ignored.
 const LONGEST_NAME: usize = 4096;
 const MANY: usize = 1 << 20;
 
@@ -31,11 +31,11 @@ pub fn is_name_of(pid: u32, name: &[u8]) -> bool {
     name == format!("jit-{pid}.dump").as_bytes()
 }
 
-/// Writes a line `START SIZE NAME`, in hexadecimal digits, for each function that `dump` tells of, in its order. It ends
-/// without an error where the dump is damaged, or not yet written: what comes before is good.
+/// Writes a line `START SIZE NAME`, with hexadecimal numbers, for each function in `dump`, in its order. Stops without
+/// an error where the dump is damaged or incomplete; what precedes is valid.
 ///
 /// # Errors
-/// When `list` can't be written, or `dump` not read.
+/// Fails if `list` can't be written, or `dump` can't be read.
 pub fn write_names(dump: &mut impl BufRead, list: &mut impl Write) -> io::Result<()> {
     let mut header = [0; HEADER];
     if !fill(dump, &mut header)? || word(&header, 0) != MAGIC {
@@ -86,7 +86,7 @@ fn line(list: &mut impl Write, start: u64, size: u64, name: &str) -> io::Result<
     writeln!(list, "{start:x} {size:x} {name}")
 }
 
-/// The text up to NUL, on one line.
+/// Returns the text up to a NUL, as one line.
 fn name(record: &mut impl BufRead) -> io::Result<String> {
     let mut bytes = Vec::new();
     record.take(LONGEST_NAME as u64).read_until(0, &mut bytes)?;
@@ -94,7 +94,7 @@ fn name(record: &mut impl BufRead) -> io::Result<String> {
     Ok(text.replace(['\n', '\r'], " "))
 }
 
-/// Whether there was as much.
+/// Fills `bytes`; returns false if the file ends before.
 fn fill(from: &mut impl Read, bytes: &mut [u8]) -> io::Result<bool> {
     match from.read_exact(bytes) {
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
@@ -102,7 +102,7 @@ fn fill(from: &mut impl Read, bytes: &mut [u8]) -> io::Result<bool> {
     }
 }
 
-/// Leaves out `len` bytes, or as many as there are.
+/// Skips `len` bytes, or as many as there are.
 fn skip(from: &mut impl Read, len: u64) -> io::Result<()> {
     io::copy(&mut from.take(len), &mut io::sink()).map(drop)
 }

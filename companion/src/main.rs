@@ -89,21 +89,20 @@ fn main() -> ExitCode {
 
 /// Writes a line to whoever started the companion, or to `companion.log` if that one is gone.
 fn report_line(arguments: &Arguments, line: &str) {
-    let told = match arguments.ready_fd {
+    let written = match arguments.ready_fd {
         // SAFETY: the caller passed the descriptor to be used; it is not closed here.
         Some(fd) => writeln!(ManuallyDrop::new(unsafe { File::from_raw_fd(fd) }), "{line}"),
         None => writeln!(io::stderr(), "{line}"),
     };
-    let told = told.or_else(|_| {
+    let written = written.or_else(|_| {
         let log = arguments.output.join("companion.log");
         writeln!(File::options().append(true).create(true).open(log)?, "{line}")
     });
     // There is nobody left to read it.
-    let _ = told;
+    let _ = written;
 }
 
-/// Leaves the reason for the processes that come next, in case that whoever started the companion has stopped
-/// waiting.
+/// Stores the reason for later processes, in case the launcher no longer waits for it.
 fn note_failure(arguments: &Arguments, reason: &str) {
     let Some(fd) = arguments.lock_fd else { return };
     // SAFETY: the caller passed the descriptor to be used; it is not closed here.

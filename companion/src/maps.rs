@@ -20,7 +20,7 @@ pub struct Mapping {
     pub seen_ns: u64,
     end: u64,
     offset: u64,
-    /// The file's, as the process sees it; empty where there is none.
+    /// Path of the file, as the process sees it; empty if there is none.
     pub path: Vec<u8>,
 }
 

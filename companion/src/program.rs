@@ -13,7 +13,7 @@ use bytemuck::{Pod, Zeroable};
 pub use crate::error::Error;
 use crate::mapping::Mapping;
 use crate::shared::{
-    Interval, PROCESSES, Process, ROWS, Row, Sample, Told, Totals, WAITS, Wait, WaitKey,
+    Interval, PROCESSES, Process, ROWS, Row, Sample, SingleSyscall, Totals, WAITS, Wait, WaitKey,
 };
 use crate::types;
 
@@ -195,7 +195,7 @@ impl Program {
     }
 
     /// Returns the next single system call, in the order in which they returned.
-    pub fn next_told(&mut self) -> Option<Told> {
+    pub fn next_single_syscall(&mut self) -> Option<SingleSyscall> {
         let item = self.narrated.next()?;
         bytemuck::try_pod_read_unaligned(&item).ok()
     }

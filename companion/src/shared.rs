@@ -14,8 +14,8 @@ pub const STARTING: u32 = HELLO + 2;
 /// First argument of the `prctl` by which a thread asks that each of its system calls is recorded, and those of all
 /// threads and processes that it starts.
 pub const NARRATE: u32 = HELLO + 3;
-/// First argument of the `prctl` by which a process that ran before its hello says so, with a second argument of 1: all its threads are
-/// traced then; and of 0: none is any more.
+/// First argument of the `prctl` by which a process that had run before its hello has all its threads traced (second
+/// argument 1), or stops that (0).
 pub const ATTACHED: u32 = HELLO + 4;
 /// [`Hello::version`].
 pub const HELLO_VERSION: u32 = 2;
@@ -228,13 +228,13 @@ pub struct Wait {
     pub waker_name: [u8; 16],
 }
 
-/// Size in bytes of a text in [`Told`].
+/// Size in bytes of a text in [`SingleSyscall`].
 pub const TEXT: usize = 96;
 
 /// A single system call.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
-pub struct Told {
+pub struct SingleSyscall {
     /// Number of the process in [`Process`]es.
     pub process: u32,
     /// Thread id in the process's own pid namespace.
@@ -289,7 +289,7 @@ pub struct Process {
     pub own_pid: u32,
     /// Number of the process or image that it was forked from, or that it replaced; its own number for the first.
     pub parent: u32,
-    /// Of one that ran before its hello, or that was left: whether its threads are traced.
+    /// For a process that had run before its hello, or was detached from: whether its threads are traced.
     pub attached: u32,
     /// When its tracing began, `CLOCK_MONOTONIC`.
     pub began_ns: u64,
@@ -334,8 +334,8 @@ pub struct Totals {
     /// Long waits for which there was no room; they are only in the sums.
     pub lost_intervals: u64,
     /// Single system calls for which there was no room.
-    pub lost_told: u64,
-    /// Processes that ran before their hello.
+    pub lost_single_syscalls: u64,
+    /// Processes that had run before their hello.
     pub attached: u64,
 }
 
@@ -344,7 +344,7 @@ const _: () = {
     assert!(size_of::<WaitKey>() == 80);
     assert!(size_of::<Wait>() == 184);
     assert!(size_of::<Ends>() <= 48);
-    assert!(size_of::<Told>() == 352);
+    assert!(size_of::<SingleSyscall>() == 352);
     assert!(size_of::<Row>() == 384);
     assert!(size_of::<Sample>() == 88);
     assert!(size_of::<Interval>() == 32);

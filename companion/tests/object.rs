@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use chase_companion::shared::{
-    Ends, HELLO, Hello, Interval, PROCESSES, Process, ROWS, Row, Sample, Told, Totals, WAITS, Wait,
-    WaitKey,
+    Ends, HELLO, Hello, Interval, PROCESSES, Process, ROWS, Row, Sample, SingleSyscall, Totals,
+    WAITS, Wait, WaitKey,
 };
 use chase_format::syscalls::{SyscallRow, WaitRow};
 use tempfile::TempDir;
@@ -68,7 +68,7 @@ fn both_languages_lay_the_structures_out_alike() {
         size_of::<Wait>(),
         offset_of!(Wait, mode),
         size_of::<Ends>(),
-        size_of::<Told>(),
+        size_of::<SingleSyscall>(),
         HELLO as usize,
         ROWS,
         PROCESSES,

@@ -185,6 +185,9 @@ pub(crate) static FROZEN_TICKS: AtomicU64 = AtomicU64::new(0);
 /// Calls that took at least so many ticks are recorded by the slow half of the exit. The maximum as long as nobody
 /// needs to know more about long calls.
 pub(crate) static LONG: AtomicU64 = AtomicU64::new(u64::MAX);
+/// The call path itself records each call that took fewer ticks as an event; 0: none. At most the duration from which
+/// threads ask about the call, and below which durations have buckets of their own in histograms.
+pub(crate) static EVENTS_BELOW: AtomicU64 = AtomicU64::new(0);
 /// Durations below this many ticks have their bucket looked up by the call path: [`SHORT`], or 0 to send all calls to
 /// the slow half.
 pub(crate) static SHORT_LIMIT: AtomicU64 = AtomicU64::new(SHORT as u64);

@@ -8,13 +8,14 @@ use core::mem::offset_of;
 
 use chase_format::histogram::{LINEAR_LIMIT, MAX_EXPONENT, PAGE_BUCKETS, SUB_BITS, bucket_start};
 use chase_format::layout::{
-    ARGUMENT_BUCKETS, ArgumentHead, ArgumentRow, Node, OWN_CONTEXT_REF, UNIT,
+    ARGUMENT_BUCKETS, ArgumentHead, ArgumentRow, EVENT_CALL, EventRecord, Node, OWN_CONTEXT_REF,
+    UNIT,
 };
 
 use chase_logic::hash;
 
 use crate::abi::{self, Countdown, Frame};
-use crate::thread::{self, Thread};
+use crate::thread::{self, Events, Thread};
 use crate::{counts, special, thread_life};
 
 global_asm!(
@@ -42,6 +43,21 @@ global_asm!(
     THIRD_PAGE = const bucket_start(2 * PAGE_BUCKETS),
     frozen_ticks = sym abi::FROZEN_TICKS,
     long = sym abi::LONG,
+    events_below = sym abi::EVENTS_BELOW,
+    EVENTS_HEAD = const offset_of!(Thread, events) + Events::HEAD,
+    EVENTS_CAPACITY = const offset_of!(Thread, events) + Events::CAPACITY,
+    EVENTS_NEXT = const offset_of!(Thread, events) + Events::NEXT,
+    EVENTS_COUNT = const offset_of!(Thread, events) + Events::COUNT,
+    EVENT = const size_of::<EventRecord>(),
+    EVENT_SHIFT = const size_of::<EventRecord>().trailing_zeros(),
+    EVENT_START = const offset_of!(EventRecord, start_ticks),
+    EVENT_TICKS = const offset_of!(EventRecord, ticks),
+    EVENT_OF = const offset_of!(EventRecord, of),
+    EVENT_KIND = const offset_of!(EventRecord, kind),
+    EVENT_NUMBER = const offset_of!(EventRecord, number),
+    EVENT_CALL = const EVENT_CALL,
+    EVENT_MIX = const EventRecord::MIX,
+    note_event = sym slow_path::note_event,
     targets = sym abi::TARGETS,
     base = sym abi::BASE,
     enter_slow = sym slow_path::enter_slow,

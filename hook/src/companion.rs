@@ -309,6 +309,9 @@ fn hear(read: i32, patience_ms: i32, reason: &mut Reason) -> bool {
 /// higher (where the libraries of each architecture have a directory of their own). Returns false if there is none.
 fn executable(library: &[u8], path: &mut Text<4096>) -> bool {
     let directory = library.get(..library.len() - file_name(library).len()).unwrap_or(b"");
+    if directory.is_empty() {
+        return false;
+    }
     [&b"."[..], b"../bin", b"../../bin"].iter().any(|place| {
         path.clear();
         path.push(directory).push(place).push(NAME);
@@ -417,8 +420,8 @@ pub(crate) fn decline(directory: &[u8]) {
     sys::close(fd);
 }
 
-/// Has all threads of this process, which existed before it said hello, be watched by the companion, or no longer.
-/// They are stopped, and the calling thread is watched.
+/// Makes the companion watch all threads that existed before this process's hello, or stop watching them. These are
+/// stopped; the calling thread is watched.
 pub(crate) fn watch_all(on: bool) {
     if !sys::is_confined() {
         sys::control(HELLO + 4, usize::from(on));

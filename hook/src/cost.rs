@@ -16,6 +16,20 @@ use crate::{clock, recording, sys};
 /// 0.7).
 const LOADING_FAULTS: u64 = 11;
 
+/// The maximum duration of work that is measured by the clock of calls. If it took longer, others had the processor
+/// meanwhile.
+const LONGEST_US: u64 = 50;
+/// This many ticks are less than that, at any rate of the clock.
+const SURELY_SHORT: u64 = 10_000;
+
+/// Limits the duration of a piece of the hook's own work to what that can have taken on the processor.
+pub(crate) fn own_ticks(ticks: u64) -> u64 {
+    if ticks <= SURELY_SHORT {
+        return ticks;
+    }
+    clock::ticks_per_us().map_or(ticks, |rate| ticks.min(rate.saturating_mul(LONGEST_US)))
+}
+
 /// Processor time and page faults of the calling thread up to now.
 #[derive(Clone, Copy)]
 pub(crate) struct Spent {
@@ -55,10 +69,12 @@ impl Later {
 
 impl Drop for Later {
     fn drop(&mut self) {
-        add(offset_of!(Header, cost_later_ticks), clock::now().saturating_sub(self.0));
+        let ticks = own_ticks(clock::now().saturating_sub(self.0));
+        add(offset_of!(Header, cost_later_ticks), ticks);
     }
 }
 
+/// The same for work at the start or end of the image, or when an object is loaded, by the thread's processor time.
 /// Adds the processor time for which it lives to the recording's cost of start and end.
 pub(crate) struct Start(u64);
 

@@ -21,7 +21,7 @@ use crate::signals::SignalsBlocked;
 use crate::slots::{Slots, restore, write_description};
 use crate::stubs::{is_exit, make_direct};
 use crate::thread::{Pending, Thread};
-use crate::{clock, pages, recording, sampling, sys};
+use crate::{clock, cost, pages, recording, sampling, sys};
 use chase_logic::config::Config;
 use chase_logic::text::c_bytes;
 
@@ -69,7 +69,7 @@ pub(crate) fn find_objects(
     state.iterate != 0 && find_among(&state.objects, c"gnu_get_libc_version") != 0
 }
 
-/// Sets what is to be recorded from now on, in a process that chase had left.
+/// Sets the configuration when chase attaches again to a process that it had detached from.
 pub(crate) fn set_config(config: Config) {
     LOADING.hold().config = config;
 }
@@ -261,8 +261,11 @@ pub(crate) fn catch_up(thread: &Thread, sp: usize) {
         return;
     }
     let is_over = !runs || sp >= pending.load_sp && is_own;
-    if !update_objects(OBJECT_DLOPENED, pending.global, !is_over) {
-        return;
+    {
+        let _cost = cost::Start::begin();
+        if !update_objects(OBJECT_DLOPENED, pending.global, !is_over) {
+            return;
+        }
     }
     if !returned {
         return thread.pending.set(Pending { tries: pending.tries + 1, ..pending });

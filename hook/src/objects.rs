@@ -11,11 +11,15 @@ use chase_format::layout::{NONE, OBJECT_CHASE, OBJECT_DLOPENED, OBJECT_EXECUTABL
 
 use self::lookup::Dependencies;
 pub(crate) use self::lookup::Hashes;
+use crate::arch::is_late;
 use crate::elf::Image;
 use crate::index::{Index, OBJECTS};
 use crate::resolve::{Wanted, find_in};
 use crate::{clock, pages, sys};
 use chase_logic::text::{c_bytes, file_name};
+
+/// The name of this library if the dynamic linker has none.
+const OWN_NAME: &[u8] = b"libchase.so";
 
 /// The dynamic linker's entry for an object.
 #[repr(C)]
@@ -314,7 +318,13 @@ impl Objects {
         if (image.start..image.end).contains(&own) {
             flags |= OBJECT_CHASE;
         }
-        let path = if is_executable { self.executable_path } else { c_bytes(entry.name) };
+        // If attached, this library was loaded from a file descriptor, so its path is meaningless.
+        let is_nameless = flags & OBJECT_CHASE != 0 && is_late();
+        let path = match (is_executable, is_nameless) {
+            (true, _) => self.executable_path,
+            (false, true) => OWN_NAME,
+            (false, false) => c_bytes(entry.name),
+        };
         let id = self.count as u32;
         // The list has the object that dlopen was called for first, then its dependencies.
         let root = match self.all().last() {

@@ -453,6 +453,7 @@ pub(crate) enum Lost {
     CallSinceFork = offset_of!(Unseen, calls_since_fork),
     ContextWithoutArguments = offset_of!(Unseen, contexts_without_arguments),
     Event = offset_of!(Unseen, events_without_space),
+    EndedEvent = offset_of!(Unseen, events_of_ended),
 }
 
 /// Counts something that could not be recorded.

@@ -4,6 +4,7 @@
 //! there is no memory or room. Before that, it has [`NO_THREAD`], and after its end a similar placeholder, whose
 //! shadow stack is full, so that every call takes the slow path.
 
+mod event_rooms;
 mod events;
 mod kept;
 mod long_calls;
@@ -19,11 +20,11 @@ use chase_format::layout::{
     NONE, Node, THREAD_ENDED, THREAD_FOUND, THREAD_LIVE, THREAD_MAIN, ThreadRecord,
 };
 
-use self::events::Events;
 use self::off_cpu::OffCpu;
 use crate::abi::{Countdown, Entry, ThreadHead};
 use crate::arch::{self, OwnCounter, set_words, words_offset};
 use crate::counts::{self, Counts, no_counts};
+use crate::lock::Fork;
 use crate::node::reference;
 use crate::pages::PAGE;
 use crate::readable::Reader;
@@ -34,11 +35,13 @@ use crate::stack::Stack;
 use crate::tree::{FIRST_ENTRIES, Tree};
 use crate::{abi, clock, cost, pages, recording, sys};
 
-pub(crate) use self::events::{Wanted as WantedEvents, renew as renew_events, want as want_events};
+pub(crate) use self::events::{
+    Events, Wanted as WantedEvents, renew as renew_events, want as want_events,
+};
 pub(crate) use self::kept::{discard_copy, keep_copy, restore, uncredited};
 pub(crate) use self::long_calls::{ask_limit, set_ask_limit};
 pub(crate) use self::off_cpu::{LEAST_COST, is_on as is_asking, start as start_asking};
-pub(crate) use self::starts::{Start, fork, give_back_start, take_start};
+pub(crate) use self::starts::{Start, give_back_start, take_start};
 
 /// How many rounds of destructors the C library runs; ours is the last, after all others.
 const DESTRUCTOR_ROUNDS: u32 = 4;
@@ -69,7 +72,7 @@ pub(crate) struct Thread {
     /// Its time on the CPU before its record began, in ns.
     cpu_before_ns: Cell<u64>,
     pub(crate) off_cpu: OffCpu,
-    events: Events,
+    pub(crate) events: Events,
     pub(crate) destructor_rounds: Cell<u32>,
 }
 
@@ -363,6 +366,12 @@ impl Thread {
 
 const TABLE_LEN: usize = FIRST_ENTRIES * size_of::<Entry>();
 const _: () = assert!(size_of::<Thread>() + TABLE_LEN <= PAGE);
+
+/// Handles the locks in a fork.
+pub(crate) fn fork(moment: Fork) {
+    starts::fork(moment);
+    event_rooms::fork(moment);
+}
 
 /// Makes the calling thread's [`Thread`]; returns null if there is no memory. Signals are blocked.
 fn create(origin: &Origin) -> *mut Thread {

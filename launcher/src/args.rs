@@ -58,6 +58,15 @@ under way when chase came are not seen.
 Not possible with: static programs, musl, 32-bit programs, processes of other users (but for root), under a debugger,
 under a filter of system calls (seccomp), or where Yama forbids it.";
 
+const CHECK_EXAMPLES: &str = "\
+Examples:
+  chase check ./app
+  chase check ls                       as the shell would find it";
+
+const DOCTOR_EXAMPLES: &str = "\
+Examples:
+  chase doctor";
+
 /// Records which shared-library calls a program makes, and where their time goes
 #[derive(Debug, Parser)]
 #[command(name = "chase", version = VERSION, after_help = EXAMPLES, max_term_width = 100)]
@@ -83,8 +92,10 @@ pub(crate) enum Task {
         arguments: Vec<OsString>,
     },
     /// Say what can and can't be seen of a program, without running it
+    #[command(after_help = CHECK_EXAMPLES)]
     Check(CheckArgs),
     /// Say what works on this machine, and what to do about the rest
+    #[command(after_help = DOCTOR_EXAMPLES)]
     Doctor,
     /// Show a recording: the same as chase-report
     #[command(disable_help_flag = true)]

@@ -32,7 +32,7 @@ use self::work::{Done, Prepared, Task};
 use crate::args::AttachArgs;
 use crate::config_file::ConfigFile;
 use crate::settings::Settings;
-use crate::{companion, parts, record, say};
+use crate::{companion, parts, say, summary};
 
 /// Tries to leave, a while apart.
 const TRIES: u32 = 10;
@@ -89,7 +89,7 @@ pub(crate) fn attach(arguments: &AttachArgs) -> anyhow::Result<i32> {
     if !settings.quiet
         && let Some(recording) = recording
     {
-        record::summarise_recording(&settings, &recording);
+        summary::summarise_recording(&settings, &recording);
     }
     Ok(0)
 }
@@ -109,13 +109,15 @@ pub(crate) enum Came {
 /// # Errors
 /// If it can't be recorded, with the reason.
 pub(crate) fn come(pid: i32, settings: &Settings) -> anyhow::Result<Came> {
-    let is_gone = || !Path::new(&format!("/proc/{pid}")).exists();
     let process = match Process::find(pid) {
-        Err(_) if is_gone() => return Ok(Came::Gone),
+        Err(_) if !process::is_there(pid) => return Ok(Came::Gone),
         found => found?,
     };
     let library = Library::read(&parts::library()?)?;
-    process.give_directory(&settings.output, false)?;
+    match process.give_directory(&settings.output, false) {
+        Err(_) if !process.is_there() => return Ok(Came::Gone),
+        given => given?,
+    }
     let mut came = Came::Recording;
     let done = traced(&process, |prepared| {
         if prepared.attachment()?.is_some_and(|there| there.is_recording) {
@@ -137,13 +139,12 @@ pub(crate) fn come(pid: i32, settings: &Settings) -> anyhow::Result<Came> {
 /// If it goes on, with the reason.
 pub(crate) fn go(pid: i32) -> anyhow::Result<()> {
     match Process::find(pid) {
-        Err(_) if !Path::new(&format!("/proc/{pid}")).exists() => Ok(()),
+        Err(_) if !process::is_there(pid) => Ok(()),
         found => left_at_last(&found?, |_| {}),
     }
 }
 
 /// Ends the recording, and leaves all entries as they were.
-
 fn leave(process: &Process) -> anyhow::Result<()> {
     left_at_last(process, |done| say(&left(process, done)))
 }

@@ -16,9 +16,11 @@ mod companion;
 mod config_file;
 mod doctor;
 mod elf;
+mod part;
 mod parts;
 mod record;
 mod settings;
+mod summary;
 mod window;
 
 use std::ffi::{OsString, c_char, c_int};
@@ -62,11 +64,17 @@ fn explain(error: &clap::Error) -> c_int {
     // Where nobody can be told, the status has to do.
     let _ = error.print();
     let first = std::env::args().nth(1).unwrap_or_default();
-    if error.kind() == ErrorKind::InvalidSubcommand && first.contains('/') {
+    if error.kind() == ErrorKind::InvalidSubcommand && is_program(&first) {
         say(&format!("\nTo record a program: chase record {first} ...\n"));
     }
     let _ = std::io::stdout().flush();
     error.exit_code()
+}
+
+/// Whether a shell would find a program of that name.
+fn is_program(name: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    name.contains('/') || std::env::split_paths(&path).any(|place| place.join(name).is_file())
 }
 
 /// `chase report …` is `chase-report …`, and `chase top …` is `chase-report top …`.

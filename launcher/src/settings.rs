@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::ValueEnum;
 
-use crate::args::{RecordArgs, RecordingArgs, duration, signal, size};
+use crate::args::{self, RecordingArgs, Syscalls, Timing, size};
 use crate::config_file::ConfigFile;
-use crate::window::Part;
 
 /// As `libchase.so` has it.
 pub(crate) const DEFAULT_OUTPUT: &str = "chase.data";
@@ -46,10 +45,17 @@ impl Settings {
             }
             value.unwrap_or_default()
         };
-        choose("CHASE_TIMING", arguments.timing.map(name), file.timing.clone());
+        let timing = choose("CHASE_TIMING", arguments.timing.map(name), file.timing.clone());
+        checked("CHASE_TIMING", &timing, word::<Timing>)?;
         let syscalls =
             choose("CHASE_SYSCALLS", arguments.syscalls.map(name), file.syscalls.clone());
         let sample = choose("CHASE_SAMPLE", arguments.sample.clone(), file.sample_text());
+        // (As the library has it, 0 is off and 1 is auto.)
+        let is_number = |text: &str| matches!(text, "0" | "1");
+        let of_syscalls =
+            |text: &str| if is_number(text) { Ok(()) } else { word::<Syscalls>(text) };
+        checked("CHASE_SYSCALLS", &syscalls, of_syscalls)?;
+        checked("CHASE_SAMPLE", &sample, args::sample)?;
         choose("CHASE_EVENTS", arguments.events.clone(), None);
         choose("CHASE_NARRATE", arguments.narrate.then(|| "1".to_owned()), None);
         let max_size = choose("CHASE_MAX_SIZE", arguments.max_size.clone(), file.max_size.clone());
@@ -78,35 +84,8 @@ impl Settings {
     }
 }
 
-/// Which part of a run is wanted, from the same places.
-///
-/// # Errors
-/// When a variable or the file says what is not known.
-pub(crate) fn part(arguments: &RecordArgs, file: &ConfigFile) -> anyhow::Result<Part> {
-    Ok(Part {
-        delay: chosen(arguments.delay, "CHASE_DELAY", file.delay.as_deref(), duration)?,
-        start_on: chosen(arguments.start_on, "CHASE_START_ON", file.start_on.as_deref(), signal)?,
-        duration: chosen(arguments.duration, "CHASE_DURATION", file.duration.as_deref(), duration)?,
-    })
-}
-
-fn chosen<T>(
-    typed: Option<T>,
-    variable: &str,
-    file: Option<&str>,
-    read: impl Fn(&str) -> Result<T, String>,
-) -> anyhow::Result<Option<T>> {
-    let set = std::env::var_os(variable).filter(|value| !value.is_empty());
-    match (typed, set, file) {
-        (Some(typed), ..) => Ok(Some(typed)),
-        (None, Some(set), _) => checked(variable, &set, read),
-        (None, None, Some(text)) => checked(variable, OsStr::new(text), read),
-        (None, None, None) => Ok(None),
-    }
-}
-
 /// What a value says; nothing if it is empty.
-fn checked<T>(
+pub(crate) fn checked<T>(
     variable: &str,
     value: &OsStr,
     read: impl Fn(&str) -> Result<T, String>,
@@ -116,6 +95,15 @@ fn checked<T>(
         return Ok(None);
     }
     read(&text).map(Some).map_err(|why| anyhow::anyhow!("{variable}={text}: {why}"))
+}
+
+/// Whether it is a word for a value.
+fn word<T: ValueEnum>(text: &str) -> Result<(), String> {
+    let words: Vec<String> = T::value_variants().iter().cloned().map(name).collect();
+    match words.iter().any(|word| word == text) {
+        true => Ok(()),
+        false => Err(format!("one of {}", words.join(", "))),
+    }
 }
 
 /// The word for a value.

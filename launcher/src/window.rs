@@ -10,33 +10,12 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::attach::{self, Came};
+use crate::part::Part;
 use crate::settings::Settings;
 use crate::{companion, say};
 
 /// Looks for further processes, which a recorded one has started meanwhile.
 const ROUNDS: u32 = 20;
-
-/// Which part of the run is wanted.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Part {
-    /// So long after the start.
-    pub(crate) delay: Option<Duration>,
-    /// When chase gets this signal; the next one ends it.
-    pub(crate) start_on: Option<i32>,
-    /// So long.
-    pub(crate) duration: Option<Duration>,
-}
-
-impl Part {
-    /// Whether that is the whole run.
-    pub(crate) fn is_whole(&self) -> bool {
-        !self.begins_later() && self.duration.is_none()
-    }
-
-    pub(crate) fn begins_later(&self) -> bool {
-        self.delay.is_some() || self.start_on.is_some()
-    }
-}
 
 /// Where the recording stands.
 enum State {
@@ -55,6 +34,8 @@ pub(crate) struct Window<'a> {
     before: Vec<PathBuf>,
     state: State,
     has_begun: bool,
+    /// Whether any process was recorded from then on.
+    has_come: bool,
 }
 
 impl<'a> Window<'a> {
@@ -67,7 +48,8 @@ impl<'a> Window<'a> {
             _ => State::During(at(part.duration)),
         };
         let before = if part.is_whole() { Vec::new() } else { recordings(&settings.output) };
-        Self { part, settings, before, state, has_begun: !part.begins_later() }
+        let has_begun = !part.begins_later();
+        Self { part, settings, before, state, has_begun, has_come: has_begun }
     }
 
     /// What the library is told of it, for processes that start when it is over.
@@ -125,7 +107,7 @@ impl<'a> Window<'a> {
             for pid in new {
                 seen.push(pid);
                 match attach::come(pid, self.settings) {
-                    Ok(Came::Recording | Came::Already) => {}
+                    Ok(Came::Recording | Came::Already) => self.has_come = true,
                     Ok(Came::Gone) => {}
                     Err(error) => say(&format!("chase: not recorded: {error:#}\n")),
                 }
@@ -160,7 +142,8 @@ impl<'a> Window<'a> {
     /// Why nothing was recorded, if that is why.
     pub(crate) fn why_nothing(&self) -> Option<String> {
         let why = match self.part {
-            _ if self.has_begun => return None,
+            _ if self.has_come => return None,
+            _ if self.has_begun => "the program had ended when the recording began".to_owned(),
             Part { delay: Some(delay), .. } => {
                 format!("the program ended before the recording began (--delay {delay:?})")
             }
@@ -207,20 +190,4 @@ fn recorded_process(path: &Path) -> Option<i32> {
         maps.lines().any(|line| line.ends_with(path.to_string_lossy().as_ref()))
     };
     name.split('.').filter_map(|part| part.parse().ok()).find(has_mapped)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use super::Part;
-
-    #[test]
-    fn a_part_is_what_anything_limits() {
-        assert!(Part::default().is_whole());
-        let second = Some(Duration::from_secs(1));
-        assert!(!Part { duration: second, ..Part::default() }.is_whole());
-        assert!(Part { delay: second, ..Part::default() }.begins_later());
-        assert!(Part { start_on: Some(10), ..Part::default() }.begins_later());
-    }
 }

@@ -21,6 +21,21 @@ pub struct ObjectKey {
     pub recorded: Option<SystemTime>,
 }
 
+impl ObjectKey {
+    /// Of a file that was mapped at the moment `recorded`, of which nothing but the path was noted: as it is now, if it has not
+    /// been changed since.
+    #[must_use]
+    pub fn of_file(path: &Path, recorded: SystemTime) -> Option<Self> {
+        let elf = Elf::open(path)?.ok()?;
+        let changed = path.metadata().and_then(|metadata| metadata.modified()).ok()?;
+        (changed <= recorded).then(|| Self {
+            path: path.to_owned(),
+            build_id: elf.build_id().to_vec(),
+            recorded: Some(recorded),
+        })
+    }
+}
+
 /// Fails unless `elf`, read from `path`, is the object of `key` or its debug file, with the CRC-32
 /// `checksum` if a `.gnu_debuglink` led to it.
 pub(crate) fn verify(

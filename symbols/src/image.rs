@@ -92,6 +92,16 @@ impl Image {
         self.relocated().iter().filter(|(_, to)| **to == wanted).map(|(&at, _)| at).collect()
     }
 
+    /// The address of what is at `offset` in the file, if it is loaded.
+    pub(crate) fn svma_at(&self, offset: u64) -> Option<u64> {
+        let file = self.elf.parse().ok()?;
+        file.segments().find_map(|segment| {
+            let (start, len) = segment.file_range();
+            let behind = offset.checked_sub(start).filter(|&behind| behind < len)?;
+            segment.address().checked_add(behind)
+        })
+    }
+
     /// Whether there is code at `svma`.
     pub(crate) fn is_code(&self, svma: u64) -> bool {
         let Ok(file) = self.elf.parse() else { return false };

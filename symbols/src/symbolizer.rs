@@ -59,6 +59,12 @@ impl Symbolizer {
         self.locate(object, return_svma.saturating_sub(1))
     }
 
+    /// The address in `object`'s file, svma, of what is at `offset` bytes behind the file's beginning.
+    #[must_use]
+    pub fn svma_at(&self, object: &ObjectKey, offset: u64) -> Option<u64> {
+        self.image(object)?.svma_at(offset)
+    }
+
     /// The variable that `svma` lies in, by the symbol tables: demangled name, and how far behind its start that is.
     #[must_use]
     pub fn variable(&self, object: &ObjectKey, svma: u64) -> Option<(String, u64)> {

@@ -22,8 +22,18 @@ impl Rounds {
     /// # Panics
     /// If it does not start.
     #[must_use]
-    pub fn start(mut command: Command) -> Self {
+    pub fn start(command: Command) -> Self {
+        Self::start_with(command, None)
+    }
+
+    /// The same with a library that is preloaded.
+    ///
+    /// # Panics
+    /// If it does not start.
+    #[must_use]
+    pub fn start_with(mut command: Command, preload: Option<&Path>) -> Self {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).env_remove("LD_PRELOAD");
+        command.envs(preload.map(|library| ("LD_PRELOAD", library)));
         let mut child = command.spawn().expect("starts");
         let (input, output) = (child.stdin.take(), child.stdout.take().expect("piped"));
         let mut this = Self { child, input, output: BufReader::new(output) };

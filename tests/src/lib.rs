@@ -12,9 +12,10 @@
 //! * [`check`] looks for figures that contradict each other, in every recording that is loaded.
 //! * [`report`] is what `chase-report`, beside the hook, says of a recording.
 //! * [`servers`] are those that `cargo xtask servers` attaches to.
+//! * [`session`] is a shell in a terminal.
 //! * [`steal`] repeats tests of times while the machine's host disturbs them.
 //! * [`tagged`] is what they see of system calls.
-//! * [`planted`] holds chase to what programs with a planted problem say in their heads.
+//! * [`planted`](mod@planted) holds chase to what programs with a planted problem say in their heads.
 //! * [`need`] finds what a machine may lack; a test that can't run says why and passes.
 //!
 //! The hook is taken from `$CHASE_LIB`, by default `target/release/libchase.so`. A missing one is
@@ -33,6 +34,7 @@ pub mod release;
 pub mod report;
 pub mod run;
 pub mod servers;
+pub mod session;
 pub mod steal;
 pub mod tagged;
 pub mod trial;

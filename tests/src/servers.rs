@@ -15,10 +15,8 @@ pub struct Server {
     /// Its processes that are attached to, in turns.
     pub pids: Vec<u32>,
     /// Has it do something; how many operations that were, or what it answered wrongly.
-    #[expect(clippy::type_complexity, reason = "it is one function")]
     pub load: Box<dyn FnMut() -> Result<f64, String> + Send>,
     /// Ends it, and says whether all that it has answered was right.
-    #[expect(clippy::type_complexity, reason = "it is one function")]
     pub finish: Box<dyn FnOnce() -> Result<(), String> + Send>,
 }
 

@@ -150,7 +150,7 @@ fn the_first_or_the_last_are_kept_where_room_is_scarce() {
         let trial = Trial::new(Build::program("events.c").build())
             .args([&calls.to_string(), "forever"])
             .hooked_env("CHASE_EVENTS", wish);
-        killed(&trial, calls, wish);
+        killed(&trial, "events.c", calls, wish);
         let (loaded, _) = read(&trial);
         let thread = loaded.images[0].recording.threads().next().expect("the thread");
         let found = thread.events();
@@ -174,11 +174,11 @@ fn the_first_or_the_last_are_kept_where_room_is_scarce() {
     }
 }
 
-/// Runs the program until it has said that it has made its calls, and kills it.
-fn killed(trial: &Trial, calls: usize, wish: &str) {
+/// Runs a program until it has said that it has made its calls, and kills it.
+fn killed(trial: &Trial, program: &str, calls: usize, wish: &str) {
     let _ = std::fs::remove_dir_all(trial.output());
     std::fs::create_dir(trial.output()).expect("create the directory of recordings");
-    let mut child = Command::new(Build::program("events.c").build())
+    let mut child = Command::new(Build::program(program).build())
         .args([&calls.to_string(), "forever"])
         .env("LD_PRELOAD", libchase())
         .env("CHASE_OUTPUT", trial.output())
@@ -193,4 +193,154 @@ fn killed(trial: &Trial, calls: usize, wish: &str) {
     assert_eq!(line, "begun\n");
     child.kill().expect("kill the program");
     child.wait().expect("wait for the program");
+}
+
+/// There is room for 16 threads at a time. The later ones have that of those that ended first, whose events are counted, also where
+/// nobody saw the end of the process.
+#[test]
+fn later_threads_have_the_room_of_those_that_have_ended() {
+    let (threads, each, at_a_time) = (100, 3, 16);
+    for is_killed in [false, true] {
+        let wish = "slow:1000s,all=:trap_leaf,64K";
+        let trial = Trial::new(Build::program("event_rooms.c").build())
+            .arg(threads.to_string())
+            .hooked_env("CHASE_EVENTS", wish);
+        let (loaded, analysis) = if is_killed {
+            killed(&trial, "event_rooms.c", threads, wish);
+            read(&trial)
+        } else {
+            run(&trial)
+        };
+        let recording = &loaded.images[0].recording;
+        let own = recording.threads().skip(1).map(|thread| thread.events());
+        let own: Vec<_> = own.collect();
+        assert_eq!(own.len(), threads);
+        assert!(
+            own.iter().all(|events| (events.torn, events.lost, events.overwritten) == (0, 0, 0))
+        );
+        let kept: Vec<usize> = own.iter().map(|events| events.events.len()).collect();
+        assert_eq!(
+            kept[threads - at_a_time..],
+            [each].repeat(at_a_time),
+            "the last ones are there"
+        );
+        assert_eq!(kept.iter().sum::<usize>(), each * at_a_time);
+        let gone = each * (threads - at_a_time);
+        assert_eq!(analysis.not_seen.events_of_ended, gone as u64, "and the others are counted");
+    }
+}
+
+/// Those that are to be kept first leave no room, and what is lost for want of it is counted too.
+#[test]
+fn the_first_threads_keep_their_room_where_the_first_events_are_wanted() {
+    let (threads, each, at_a_time) = (40, 3, 16);
+    let trial = Trial::new(Build::program("event_rooms.c").build())
+        .arg(threads.to_string())
+        .hooked_env("CHASE_EVENTS", "slow:1000s,all=:trap_leaf,64K,first");
+    let (loaded, analysis) = run(&trial);
+    let own =
+        loaded.images[0].recording.threads().skip(1).map(|thread| thread.events().events.len());
+    let kept: Vec<usize> = own.collect();
+    assert_eq!(kept[..at_a_time], [each].repeat(at_a_time));
+    assert_eq!(kept[at_a_time..], [0].repeat(threads - at_a_time));
+    let lost = each * (threads - at_a_time);
+    let not_seen = &analysis.not_seen;
+    assert_eq!((not_seen.events_without_space, not_seen.events_of_ended), (lost as u64, 0));
+}
+
+/// What is hard to hook is hard to write events for: the call path writes them itself where all calls are events, here in rings so small
+/// that it goes round in them.
+#[test]
+fn programs_behave_alike_while_all_their_calls_are_events() {
+    for (program, arguments) in [
+        ("values.c", &["200"][..]),
+        ("longjmp.c", &["300"]),
+        ("exception.cpp", &["2", "300"]),
+        ("fork_tree.c", &["2"]),
+        ("cancel.c", &["20"]),
+        ("many.c", &["threads", "100", "3"]),
+    ] {
+        let trial = Trial::new(Build::program(program).build())
+            .args(arguments.iter().copied())
+            .hooked_env("CHASE_EVENTS", "all,256K");
+        let (loaded, _) = run(&trial);
+        for image in &loaded.images {
+            for thread in image.recording.threads() {
+                let events = thread.events();
+                // An asynchronous cancellation may come in the middle of an event.
+                assert!(events.torn == 0 || program == "cancel.c", "{program}: {events:?}");
+                // As many as there were, or the latest of them.
+                let numbers: Vec<u64> = events.events.iter().map(|event| event.number).collect();
+                let last = numbers.last().copied().unwrap_or_default();
+                let known = numbers.len() as u64 + events.overwritten + events.torn;
+                assert!(last <= known, "{program}: {last}, {known}");
+                let calls = events.events.iter().filter(|event| event.kind == EVENT_CALL);
+                assert!(
+                    calls.clone().all(|event| event.start_ticks > 0 && event.of > 0),
+                    "{program}"
+                );
+            }
+        }
+    }
+}
+
+/// Killed at random moments: each call that had ended has its event, up to the last; of one that was just being written no more is
+/// said than that. `cargo xtask kills` does it more often.
+#[test]
+fn a_program_that_is_killed_leaves_its_latest_events() {
+    let kills: u32 =
+        std::env::var("CHASE_KILLS").map_or(10, |kills| kills.parse().expect("a number"));
+    let program = Build::program("events_told.c").build();
+    let directory = tempfile::tempdir().expect("a directory");
+    let (told, output) = (directory.path().join("told"), directory.path().join("recording"));
+    let mut random = 0x9e37_79b9_u32;
+    for kill in 0..kills {
+        let wish = if kill % 2 == 0 { "all,64K" } else { "slow:1000s,all=:trap_leaf,64K" };
+        let _ = std::fs::remove_dir_all(&output);
+        std::fs::create_dir(&output).expect("create the directory of recordings");
+        std::fs::write(&told, [0; 8]).expect("write the number of calls");
+        let number = || {
+            let bytes = std::fs::read(&told).expect("read the number of calls");
+            u64::from_ne_bytes(bytes.try_into().expect("eight bytes"))
+        };
+        let mut child = Command::new(&program)
+            .arg(&told)
+            .env("LD_PRELOAD", libchase())
+            .env("CHASE_OUTPUT", &output)
+            .env("CHASE_SYSCALLS", "off")
+            .env("CHASE_EVENTS", wish)
+            .spawn()
+            .expect("start the program");
+        while number() < 1_000 {
+            assert!(child.try_wait().expect("ask for its end").is_none(), "it goes on for ever");
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        std::thread::sleep(std::time::Duration::from_micros(u64::from(random >> 20)));
+        child.kill().expect("kill the program");
+        child.wait().expect("wait for the program");
+        let ended = number();
+        let loaded = load(&output).expect("a recording");
+        let recording = &loaded.images[0].recording;
+        let thread = recording.threads().next().expect("the thread");
+        let is_leaf = |reference: u32| {
+            let context = thread.contexts().find(|context| context.reference == reference);
+            let slot = recording.slot(context.expect("a context").slot()).expect("an import");
+            slot.name() == "trap_leaf"
+        };
+        // With all calls, those before are events too.
+        let calls = thread.contexts().map(|context| (context.reference, context.node().calls));
+        let before: u64 = calls.filter(|&(of, _)| !is_leaf(of)).map(|(_, calls)| calls).sum();
+        let before = if kill % 2 == 0 { before } else { 0 };
+        let found = thread.events();
+        let numbers: Vec<u64> = found.events.iter().map(|event| event.number).collect();
+        let last = *numbers.last().expect("the latest events");
+        assert!(found.torn <= 1 && numbers.len() > 100, "{wish}: {} whole", numbers.len());
+        let known = ended + before..=ended + before + 1;
+        assert!(known.contains(&last), "{wish}: {last} of {known:?}");
+        // None of them is missing but for the one whose place was just being written.
+        let missing = last - numbers[0] + 1 - numbers.len() as u64;
+        assert!(missing <= 1, "{wish}: {missing} missing");
+        assert!(is_leaf(found.events.last().expect("the last one").of), "{wish}");
+    }
 }

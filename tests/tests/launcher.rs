@@ -368,3 +368,22 @@ fn keeps_other_preloads() {
     let output = command.env("LD_PRELOAD", &other).output().expect("runs");
     assert!(text(&output.stdout).contains("libchase.so:/lib/x86_64-linux-gnu/libm.so.6"));
 }
+
+/// Recordings of many processes are in one file at the end, and all of them in the report.
+#[test]
+fn many_recordings_are_folded() {
+    const PROCESSES: usize = 60;
+    let scratch = TempDir::new().expect("a directory");
+    let script = format!("for i in $(seq {PROCESSES}); do /bin/true; done");
+    let mut command = record(scratch.path(), &["--syscalls", "off", "-o", "out"]);
+    let output = command.args(["--", "sh", "-c", &script]).output().expect("runs");
+    assert!(output.status.success());
+    let said = text(&output.stderr);
+    assert!(said.contains("Recorded in out, in one file"), "{said}");
+    let out = scratch.path().join("out");
+    assert_eq!(recorded(&out), [] as [String; 0]);
+    let processes = chase_tests::report::summary(&out);
+    let all = processes["processes"].as_array().map_or(0, Vec::len);
+    // The shell, its children, and those of `seq`.
+    assert!(all > PROCESSES, "{all} of {PROCESSES}");
+}

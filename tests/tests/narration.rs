@@ -4,11 +4,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use chase_analyzer::syscall_name;
 use chase_recorder::reader::SyscallsFile;
-use chase_recorder::syscalls::ToldRow;
+use chase_recorder::syscalls::SingleSyscallRow;
 use chase_tests::need;
 use chase_tests::report;
 use chase_tests::tagged::{Tagged, companion};
@@ -29,8 +30,8 @@ fn narrated(what: &str, script: &str) -> Option<Trial> {
 }
 
 /// All that was told, by thread, in the order of the beginnings.
-fn told(directory: &Path) -> BTreeMap<u32, Vec<ToldRow>> {
-    let mut all: BTreeMap<u32, Vec<ToldRow>> = BTreeMap::new();
+fn single_syscalls(directory: &Path) -> BTreeMap<u32, Vec<SingleSyscallRow>> {
+    let mut all: BTreeMap<u32, Vec<SingleSyscallRow>> = BTreeMap::new();
     let files =
         fs::read_dir(directory).expect("the recordings").map(|file| file.expect("one").path());
     let files: Vec<PathBuf> =
@@ -38,8 +39,8 @@ fn told(directory: &Path) -> BTreeMap<u32, Vec<ToldRow>> {
     for file in files {
         let bytes = fs::read(&file).expect("a file");
         let file = SyscallsFile::parse(bytes).expect("rows");
-        assert_eq!(file.header().lost_told, 0);
-        for row in file.told() {
+        assert_eq!(file.header().lost_single_syscalls, 0);
+        for row in file.single_syscalls() {
             all.entry(row.tid).or_default().push(row);
         }
     }
@@ -120,11 +121,11 @@ fn beside_strace(what: &str, command: &str, before: &str) {
         fs::read_to_string(trial.output().with_file_name("trace")).expect("strace's output");
     let traced = traced(&trace);
     assert!(!traced.is_empty(), "{trace}");
-    let told = told(&trial.output());
+    let single_syscalls = single_syscalls(&trial.output());
     let narration = report::document(&trial.output(), "narrate");
     let narration = narration["calls"].as_array().expect("calls");
     for (pid, lines) in &traced {
-        let rows = &told[pid];
+        let rows = &single_syscalls[pid];
         // What strace's own child does before, strace does not show.
         let begin = rows.len().checked_sub(lines.len()).expect("as many as strace has");
         let seen: Vec<_> = rows[begin..].iter().map(|row| syscall_name(row.number)).collect();
@@ -170,6 +171,47 @@ fn git_status_makes_the_calls_that_strace_shows() {
 }
 
 #[test]
+fn sqlite3_makes_the_calls_that_strace_shows() {
+    if need::tool("the narration of sqlite3", "sqlite3").is_none() {
+        return;
+    }
+    let statements =
+        "create table t(a, b); insert into t values(1, 'x'), (2, 'y'); select sum(a) from t;";
+    beside_strace("narration beside strace", &format!("sqlite3 t.db \"{statements}\""), ":");
+}
+
+/// Of a server in this process, which answers as long as it is asked.
+#[test]
+fn curl_makes_the_calls_that_strace_shows() {
+    if need::tool("the narration of curl", "curl").is_none() {
+        return;
+    }
+    let server = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = server.local_addr().expect("an address").port();
+    std::thread::spawn(move || {
+        for client in server.incoming().flatten() {
+            answer(client);
+        }
+    });
+    let command = format!("curl -s http://127.0.0.1:{port}/");
+    beside_strace("narration beside strace", &command, ":");
+}
+
+/// Reads a request up to its empty line, and says hello.
+fn answer(mut client: std::net::TcpStream) {
+    let mut request = Vec::new();
+    let mut piece = [0; 1024];
+    while !request.windows(4).any(|end| end == b"\r\n\r\n") {
+        match client.read(&mut piece) {
+            Ok(len) if len > 0 => request.extend_from_slice(&piece[..len]),
+            _ => return,
+        }
+    }
+    let _ = client
+        .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\nConnection: close\r\n\r\nhello\n");
+}
+
+#[test]
 fn a_pipeline_is_drawn_with_its_pipes() {
     let Some(trial) = narrated("components", "seq 1000 | cat | wc -l") else { return };
     let document = report::document(&trial.output(), "components");
@@ -211,5 +253,5 @@ fn nothing_is_told_that_was_not_asked_for() {
     let trial = Trial::new("/bin/sh").args(["-c", "true"]).hooked_env("CHASE_SYSCALLS", "require");
     assert!(trial.hooked().status.success());
     Tagged::finished(&trial.output()).assert_nothing_lost();
-    assert!(told(&trial.output()).is_empty());
+    assert!(single_syscalls(&trial.output()).is_empty());
 }

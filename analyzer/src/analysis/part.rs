@@ -49,7 +49,7 @@ impl Part {
 impl Scales {
     pub(super) fn new(images: &[Image]) -> Self {
         let time = CommonTime::new(images);
-        let starts = images.iter().map(|image| time.from_ticks(image, image.start()));
+        let starts = images.iter().map(|image| time.of_ticks(image, image.start()));
         Self {
             ns_per_reference_tick: images.first().map_or(1.0, |i| i.clock.ns_per_tick()),
             run_start: starts.min().unwrap_or_default(),

@@ -61,7 +61,7 @@ pub(super) struct Seen<'a> {
     pub(super) variable: &'a dyn Fn() -> Option<String>,
     /// Looks up the calling functions, what was inlined first.
     pub(super) functions: &'a dyn Fn() -> Vec<String>,
-    /// The same of who ended the wait.
+    /// The same for the thread that ended the wait.
     pub(super) waker_functions: &'a dyn Fn() -> Vec<String>,
 }
 
@@ -140,7 +140,7 @@ impl Purpose {
 
     fn by_function(functions: &[String], waker: &dyn Fn() -> Vec<String>) -> Self {
         let any = |part: &str| functions.iter().any(|name| name.contains(part));
-        // A barrier may be made of a condition: who comes last tells the others, inside of the barrier.
+        // A barrier may be made of a condition variable: the last thread wakes the others inside of the barrier.
         let is_barrier = || waker().iter().any(|name| name.contains("arrier"));
         match () {
             () if any("arrier") => Self::Barrier,

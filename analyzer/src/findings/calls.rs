@@ -95,7 +95,7 @@ impl Explained {
             let ns = found.map_or(0.0, |at| apis[at].preempted_ns.as_f64());
             ns >= EXPLAINS * excess_ns
         };
-        // Where a companion saw that it waited for other threads: that is what others find.
+        // If a companion saw that the call waited for other threads, other findings report that.
         let awaited = waits_for_threads(evidence);
         let waited = |thread: u32, api: u32, excess_ns: f64| {
             awaited.get(&(thread, api)).is_some_and(|&ns| ns >= EXPLAINS * excess_ns)
@@ -155,7 +155,7 @@ impl Explained {
     }
 }
 
-/// By thread and API: waits for locks, and for what other threads of the run are to do.
+/// By thread and API: waits for locks, and for actions of other threads of the run.
 fn waits_for_threads(evidence: &Evidence<'_>) -> HashMap<(u32, u32), f64> {
     let mut sums = HashMap::new();
     for row in &evidence.watched.causes {
@@ -311,7 +311,7 @@ pub(super) fn rare(evidence: &Evidence<'_>, explained: &Explained) -> Vec<Findin
 pub(super) fn tiny(evidence: &Evidence<'_>, explained: &Explained) -> Vec<Finding> {
     let mut found = Vec::new();
     for (number, group) in (0..).zip(&evidence.groups.rows) {
-        // What they wait for a processor tells nothing of what they do.
+        // Waits for a processor don't say what the threads do.
         let threads = evidence.groups.threads(evidence.analysis, group);
         let waited: f64 = threads.filter_map(|row| row.off_cpu.runnable_ns).map(Ns::as_f64).sum();
         let lifetime = (group.lifetime_ns.as_f64() - waited).max(1.0);

@@ -177,7 +177,8 @@ pub enum FindingKind {
         calls: u64,
         /// Bytes per call, on average.
         mean_bytes: f64,
-        /// Nine of ten ask for so many bytes, up to the next power of two; `None` where sizes differ, or are not known.
+        /// Nine of ten calls ask for this many bytes, up to the next power of two; `None` if sizes differ or are
+        /// unknown.
         usual_bytes: Option<u64>,
         /// Time on the CPU in them.
         all_ns: Ns,

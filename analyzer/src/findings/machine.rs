@@ -91,8 +91,9 @@ pub(super) fn short_processes(evidence: &Evidence<'_>) -> Option<Finding> {
     Some(evidence.finding(group, vec![main as u32], None, saves_ns, kind))
 }
 
-/// How long the thread that waits longest for these processes does: for their ends, or for what they have to say. More than their lives,
-/// of which nothing tells before the hook is loaded, nor when they are torn down.
+/// Returns the time of the thread that waits longest for these processes: for their ends, or for their output. This is
+/// more than their recorded lifetimes, which lack the time before the hook is loaded and while the kernel destroys
+/// them.
 fn awaited_ns(evidence: &Evidence<'_>, processes: &[usize]) -> f64 {
     let process_of = |thread: u32| {
         let row = evidence.analysis.threads.get(thread as usize)?;

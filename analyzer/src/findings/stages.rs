@@ -18,7 +18,7 @@ const MOSTLY_LAST: f64 = 0.6;
 const ROUNDS: u64 = 3;
 /// The others end earlier than the last one by at least this part of its life.
 const LATE: f64 = 0.25;
-/// Without the longest one, the waits of who is fed are still this part of all.
+/// The consumer's waits, without the longest one, must be this fraction of all its waits.
 const WITHOUT_LONGEST: f64 = 0.5;
 /// Threads that begin within this part of their life share work.
 const TOGETHER: f64 = 0.2;
@@ -49,7 +49,7 @@ pub(super) fn limiting(evidence: &Evidence<'_>) -> Vec<Finding> {
     waiting.into_iter().filter_map(|(group, by)| stage(evidence, group, by)).collect()
 }
 
-/// Whether threads of the run are to hand something over, by whatever means.
+/// Returns whether this is a wait for threads of the run to hand something over, by any means.
 fn is_fed_by_threads(row: &CauseRow) -> bool {
     let by_threads = || {
         let joint: Joint<'_> = [row].into_iter().collect();
@@ -73,7 +73,7 @@ fn stage(evidence: &Evidence<'_>, slow: u32, by: Vec<(u32, Joint<'_>)>) -> Optio
             let lifetime = working_ns(evidence, number, group);
             let all: f64 = joint.rows.iter().map(|row| part(row) * row.wait_ns.as_f64()).sum();
             let longest = joint.by_thread_where(part).first()?.0;
-            // One wait for a start, an end or a busy machine makes no difference.
+            // One wait for a start, an end or a busy machine must make no difference.
             let rest = all - joint.max_ns();
             let is_even = joint.max_ns() <= ONE_WAIT * longest;
             let is_fed = joint.waits() >= LEAST_SIGNALS

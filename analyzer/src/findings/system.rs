@@ -154,7 +154,7 @@ pub(super) fn small_transfers(evidence: &Evidence<'_>) -> Option<Finding> {
     Some(Finding { blame: of_file(evidence, group, row.of.api, Some(file)), ..finding })
 }
 
-/// Returns the size of nearly all calls, by their argument: the smallest of those up to the next power of two.
+/// Returns the size that nearly all calls have as their argument, as the lower bound of a power-of-two range.
 fn usual_size(evidence: &Evidence<'_>, api: u32) -> Option<u64> {
     let argument = evidence.analysis.apis[api as usize].argument.as_ref()?;
     let most = argument.sizes.iter().max_by_key(|sizes| sizes.calls)?;
@@ -288,7 +288,7 @@ pub(super) fn polling(
     let joint: Joint<'_> = rows
         .filter(|row| match row.purpose {
             Purpose::Sleep | Purpose::Readiness => true,
-            // With a limit that mostly is what ends it.
+            // A wait with a timeout is mostly ended by it.
             purpose if purpose.is_handover() => {
                 let joint: Joint<'_> = [*row].into_iter().collect();
                 joint.ended_by(|waker| waker.kind == PartyKind::Time) >= NEARLY_ALL

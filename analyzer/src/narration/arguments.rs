@@ -1,6 +1,6 @@
 //! Formats a system call as it would be written in C.
 
-use chase_recorder::syscalls::{TOLD_TEXT, ToldRow};
+use chase_recorder::syscalls::{SINGLE_SYSCALL_TEXT, SingleSyscallRow};
 
 use super::flags::named;
 use super::kinds::{Kind, kinds_of};
@@ -10,7 +10,7 @@ use crate::syscalls::{errno_name, syscall, syscall_name};
 const SHOWN: usize = 32;
 
 /// Returns name and arguments.
-pub(super) fn call(row: &ToldRow) -> String {
+pub(super) fn call(row: &SingleSyscallRow) -> String {
     let name = syscall_name(row.number);
     let mut texts = Texts { row, next: 0 };
     let kinds: Vec<Kind> = match kinds_of(&name) {
@@ -31,7 +31,7 @@ pub(super) fn call(row: &ToldRow) -> String {
 }
 
 /// Returns the result; `?` if the call has not returned.
-pub(super) fn result(row: &ToldRow) -> String {
+pub(super) fn result(row: &SingleSyscallRow) -> String {
     if row.left_ns == 0 {
         return "?".to_owned();
     }
@@ -50,7 +50,7 @@ pub(super) fn result(row: &ToldRow) -> String {
 
 /// The texts of a call, in order.
 struct Texts<'r> {
-    row: &'r ToldRow,
+    row: &'r SingleSyscallRow,
     next: usize,
 }
 
@@ -58,7 +58,7 @@ impl<'r> Texts<'r> {
     fn next(&mut self) -> Option<&'r [u8]> {
         let at = self.next;
         self.next += 1;
-        let len = (*self.row.lens.get(at)? as usize).min(TOLD_TEXT);
+        let len = (*self.row.lens.get(at)? as usize).min(SINGLE_SYSCALL_TEXT);
         self.row.texts.get(at)?.get(..len).filter(|text| !text.is_empty())
     }
 }
@@ -123,7 +123,7 @@ fn argument(kind: Kind, at: usize, texts: &mut Texts<'_>) -> String {
 fn path(text: &[u8]) -> String {
     match text.iter().position(|&byte| byte == 0) {
         // The kernel ends a text with NUL even if it cuts it off.
-        Some(end) => quoted_all(&text[..end], end + 1 == TOLD_TEXT),
+        Some(end) => quoted_all(&text[..end], end + 1 == SINGLE_SYSCALL_TEXT),
         None => quoted_all(text, true),
     }
 }
@@ -170,8 +170,8 @@ mod tests {
 
     use super::*;
 
-    fn row(number: u32, arguments: &[u64], texts: &[&[u8]], result: i64) -> ToldRow {
-        let mut row = ToldRow { number, result, left_ns: 1, ..ToldRow::zeroed() };
+    fn row(number: u32, arguments: &[u64], texts: &[&[u8]], result: i64) -> SingleSyscallRow {
+        let mut row = SingleSyscallRow { number, result, left_ns: 1, ..SingleSyscallRow::zeroed() };
         row.arguments[..arguments.len()].copy_from_slice(arguments);
         for (at, text) in texts.iter().enumerate() {
             row.texts[at][..text.len()].copy_from_slice(text);
@@ -180,7 +180,7 @@ mod tests {
         row
     }
 
-    fn line(row: &ToldRow) -> String {
+    fn line(row: &SingleSyscallRow) -> String {
         format!("{} = {}", call(row), result(row))
     }
 
@@ -226,8 +226,8 @@ mod tests {
             line(&row(1, &[1, 1, 400], &[&long], 400))
                 .contains(&format!("\"{}\"...", "x".repeat(32)))
         );
-        let mut path = [b'p'; TOLD_TEXT];
-        path[TOLD_TEXT - 1] = 0;
+        let mut path = [b'p'; SINGLE_SYSCALL_TEXT];
+        path[SINGLE_SYSCALL_TEXT - 1] = 0;
         assert!(line(&row(80, &[1], &[&path], 0)).contains("p\"..."));
     }
 }

@@ -26,28 +26,29 @@ pub(super) fn run(look: &Look) -> String {
 }
 
 /// Sums of what is shown.
-pub(super) fn sums(figures: Figures) -> String {
+pub(super) fn sums(figures: Figures, processors: u64) -> String {
     let totals = &figures.analysis.totals;
     let on_cpu = &figures.analysis.on_cpu;
     // Of what was watched, the scheduler knows.
     let (busy, word) = match (figures.report.analysis.on_cpu.samples, wait_source(figures)) {
-        (0, WaitSource::Name) => (busy(totals), "busy at most"),
-        (0, _) => (busy(totals), "busy"),
-        (..) => (on_cpu.on_cpu_ns, "processor"),
+        // Waits that are told by name are not all.
+        (0, WaitSource::Name) => (busy(totals), "busy ≤"),
+        (0, _) => (busy(totals), "busy "),
+        (..) => (on_cpu.on_cpu_ns, "cpu "),
     };
     let found = blocked(figures.analysis);
     let idle = found.idle_threads();
     let idle = if idle > 0 { format!(", {idle} idle") } else { String::new() };
     match figures.seconds {
         Some(seconds) => format!(
-            "Last {seconds:.1} s: {word} {} of one ({} here)  {} waiting{idle}  {} calls/s",
+            "Last {seconds:.1} s: {word}{} ({})  {} waiting{idle}  {} calls/s",
             percent_of_one(busy.seconds() / seconds),
-            std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            plural(processors, "processor"),
             threads(found.wait_ns.seconds() / seconds),
             rate(totals.calls as f64 / seconds),
         ),
         None => format!(
-            "In all: {word} {}  waiting {}{idle}  {} calls",
+            "In all: {word}{}  waiting {}{idle}  {} calls",
             elapsed(busy.0),
             elapsed(found.wait_ns.0),
             count(totals.calls),

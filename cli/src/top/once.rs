@@ -24,7 +24,7 @@ pub(super) fn text(
 ) -> String {
     let figures = Figures::of(look, look.is_running);
     let mut out = terminal.paint(Style::Strong, &head::run(look)) + "\n";
-    out.push_str(&head::sums(figures));
+    out.push_str(&head::sums(figures, look.processors));
     out.push('\n');
     let default = if only.is_some() { TOP_OF_ONE } else { TOP };
     let top = match top {

@@ -8,32 +8,36 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Clear, Paragraph};
 
 use super::head;
+use super::listing::Listing;
 use super::place::{Place, TABLES, title};
-use super::tables::{Figures, Listing};
+use super::tables::Figures;
 use super::watch::Look;
 use crate::args::TopTable;
 use crate::terminal::{Terminal, clean};
 
-/// The keys, as far as a line has room for them.
+/// The keys, for which a line of 80 columns has room.
 const KEYS: &str =
-    "1-6 table  s sort  / filter  Enter into  Esc back  t total  p pause  ? help  q quit";
+    "1-6 table  s sort  / filter  Enter in  Esc out  t total  p pause  ? help  q quit";
 const HELP: &[&str] = &[
-    "1 to 6, Tab   the table: libraries, functions, threads, waits, syscalls, processes",
-    "↑ ↓ PgUp PgDn Home End, j k   the row",
-    "Enter →       look into the row: functions of a library, who calls a function, …",
-    "Esc ←         back",
-    "s S           sort by the next column, the previous one;  r  the other way round",
-    "/             only names with this text in them; Enter keeps it, Esc forgets it",
-    "t             the last seconds, or all since the start",
-    "p Space       pause, go on;  + -  look more often, less often",
-    "q Ctrl-C      end",
+    "Any key closes this.",
     "",
-    "busy     time not waiting, without library calls made inside; as a part of one processor",
-    "cpu      where the processor was, by samples, whoever called",
-    "waits    threads that waited there, in the mean; in all: how long",
-    "LB       balance: mean busy time of the threads by the longest; 1 is even",
-    "idle     threads that did nothing but wait for work",
-    "~        an estimate, from a sample of the calls",
+    "1 to 6, Tab  a table: libraries, functions, threads, waits, syscalls, processes",
+    "↑ ↓ j k ...  a row; also PageUp, PageDown, Home and End",
+    "Enter →      into the row: functions of a library, who calls a function, ...",
+    "Esc ←        out of it",
+    "s S r        sort by the next column, the previous one; the other way round",
+    "/            only names with a text in them; Enter keeps it, Esc forgets it",
+    "t            the last seconds, or all since the start",
+    "p Space      pause, go on",
+    "+ -          look more often, less often",
+    "q Ctrl-C     end",
+    "",
+    "busy         time not waiting, in the function itself; 100 % is one processor",
+    "cpu          where the processor was, by samples, whoever called",
+    "waits        threads that waited there, in the mean; in all: how long",
+    "LB           mean busy time of a group's threads by the longest; 1 is even",
+    "idle         threads that did nothing but wait for work",
+    "~ ≤          an estimate, from a sample of the calls; at most so much",
 ];
 
 /// What a key asks for, beyond what the screen does by itself.
@@ -278,7 +282,7 @@ impl Screen {
     }
 
     fn sums(&self, look: &Look) -> String {
-        let mut text = head::sums(self.figures(look));
+        let mut text = head::sums(self.figures(look), look.processors);
         if self.is_paused {
             text.push_str("  [paused]");
         }
@@ -339,11 +343,22 @@ impl Screen {
 
     fn help(&self, frame: &mut Frame) {
         let all = frame.area();
-        let height = (HELP.len() as u16 + 1).min(all.height);
+        let height = (HELP.len() as u16).min(all.height);
         let area = Rect { y: all.height - height, height, ..all };
         frame.render_widget(Clear, area);
-        let mut lines: Vec<Line> = HELP.iter().map(|line| Line::raw(*line)).collect();
-        lines.push(Line::styled("any key closes this", Style::new().add_modifier(Modifier::BOLD)));
+        let lines: Vec<Line> = HELP.iter().map(|line| Line::raw(*line)).collect();
         frame.render_widget(Paragraph::new(lines), area);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_fit_80_columns() {
+        for line in HELP.iter().chain([&KEYS]) {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
     }
 }

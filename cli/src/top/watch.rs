@@ -30,6 +30,8 @@ pub(super) struct Look {
     pub(super) all: Report,
     /// The last seconds, once there were some.
     pub(super) recent: Option<Recent>,
+    /// How many processors there are here.
+    pub(super) processors: u64,
     /// Whether any of its processes runs.
     pub(super) is_running: bool,
     /// The time that it took.
@@ -100,7 +102,8 @@ pub(super) fn look(loaded: Loaded, places: Places) -> Look {
     let is_running = analysis.processes.iter().any(|row| row.ending == Ending::Running);
     let path = analysis.processes.first().map(|row| row.path.clone()).unwrap_or_default();
     let all = Report::of(vec![path], loaded, analysis, places);
-    Look { all, recent: None, is_running, took: Duration::ZERO }
+    let processors = std::thread::available_parallelism().map_or(1, |found| found.get() as u64);
+    Look { all, recent: None, processors, is_running, took: Duration::ZERO }
 }
 
 /// What happened since an earlier look, if any time went by.

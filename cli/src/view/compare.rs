@@ -20,25 +20,25 @@ use crate::terminal::{Look, Terminal, clean, clean_json};
 pub(crate) fn show(
     cli: &Cli,
     arguments: &CompareArgs,
+    compared: &Compared,
     terminal: Terminal,
 ) -> anyhow::Result<String> {
-    let compared = Compared::open(arguments, &cli.source)?;
     let top = |default| match cli.output.top {
         Some(0) => usize::MAX,
         Some(top) => top,
         None => default,
     };
     if let Some(path) = &arguments.chart {
-        chart::draw(&compared, path, top(chart::TOP))?;
+        chart::draw(compared, path, top(chart::TOP))?;
     }
     if cli.output.json {
-        let document = json(&compared, top(usize::MAX))?;
+        let document = json(compared, top(usize::MAX))?;
         return Ok(clean_json(serde_json::to_string_pretty(&document)? + "\n"));
     }
     if cli.output.csv {
-        return machine::csv(&rows(&compared, top(usize::MAX))?);
+        return machine::csv(&rows(compared, top(usize::MAX))?);
     }
-    Ok(text(&compared, terminal, top(super::DEFAULT_TOP)))
+    Ok(text(compared, terminal, top(super::DEFAULT_TOP)))
 }
 
 fn text(compared: &Compared, terminal: Terminal, top: usize) -> String {

@@ -132,7 +132,7 @@ fn add(
         .map_or((place.file.clone(), place.line), |inlined| (inlined.file.clone(), inlined.line));
     let function = functions.entry((row.object, place.function.clone())).or_insert(Function {
         name: place.function,
-        is_generated: row.address.object.is_none(),
+        is_generated: place.object.is_none(),
         object: row.object,
         file: None,
         line: None,

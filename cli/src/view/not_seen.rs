@@ -127,6 +127,11 @@ fn gaps(report: &Report) -> Vec<String> {
             "missing on the timeline: no room was left for events of their threads",
         ),
         (
+            not_seen.events_of_ended,
+            "event",
+            "missing on the timeline: of threads that had ended, in whose room are those of later ones",
+        ),
+        (
             not_seen.processes_in_windows,
             "process",
             "recorded with CHASE_BUDGET by an older version: of its hottest functions, only calls in short windows are counted and timed; what it estimated of the others is no longer shown",

@@ -112,7 +112,7 @@ fn duration_ns(text: &[u8]) -> Option<u64> {
     number.checked_mul(unit_ns)
 }
 
-/// Bytes, as `64MB` says; `None`: it says nothing that is known.
+/// Parses a size such as `64MB` into bytes.
 #[must_use]
 pub fn size(text: &[u8]) -> Option<u64> {
     let (number, unit) = number(text)?;

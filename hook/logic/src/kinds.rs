@@ -106,8 +106,8 @@ const _: () = {
     }
 };
 
-/// Whether nobody compares the address of such a function, or keeps it: where code loads it, that is to call it more than once. (So do
-/// compilers without a PLT, in loops around a futex or a sleep.)
+/// Whether code that loads the address of this function only calls it, and doesn't compare or store the address.
+/// (Without a PLT, compilers load it once to call it several times, as in loops around a futex or a sleep.)
 #[must_use]
 pub fn is_only_called(name: &[u8]) -> bool {
     matches!(name, b"syscall" | b"nanosleep" | b"clock_nanosleep" | b"sched_yield")

@@ -46,8 +46,8 @@ unsafe extern "C" fn chase_mark_named(name: *const c_char) {
     thread.note_mark(of);
 }
 
-/// What the dynamic linker asks an auditor (`LD_AUDIT`), if somebody names this library as one: it is one that wants to be
-/// told of nothing. One that says no is unloaded, and the dynamic linker ends the process where that can't be done.
+/// Called by the dynamic linker if this library is named in `LD_AUDIT`. Accepts any version, but has no other audit
+/// functions. If it refused, the dynamic linker would unload it, and end the process if that is impossible.
 #[unsafe(no_mangle)]
 extern "C" fn la_version(version: u32) -> u32 {
     version

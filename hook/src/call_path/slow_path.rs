@@ -15,7 +15,7 @@ use crate::thread::{self, Thread, current_or_nobody};
 use crate::thread_life::current_or_adopt;
 use crate::traits::time_every_call;
 use crate::tree::Kept;
-use crate::{arguments, clock, loading, process, recording};
+use crate::{arguments, clock, cost, loading, process, recording};
 
 /// The slow half of the entry of a call whose countdown has ended. Mostly it takes a sample just like the one before,
 /// by little code: code that runs so rarely is in no cache.
@@ -77,7 +77,7 @@ pub(crate) unsafe extern "C" fn enter_slow(
     let frame = unsafe { enter(slot, Reason { why: 0, missed: 0, began_ticks: 0 }, sp) };
     if let Some(thread) = thread::current() {
         loading::load_entered(thread, sp);
-        thread.note_slow(clock::now().saturating_sub(began));
+        thread.note_slow(cost::own_ticks(clock::now().saturating_sub(began)));
     }
     frame
 }
@@ -232,6 +232,16 @@ pub(crate) unsafe extern "C" fn leave_slow(frame: *mut Frame, now_ticks: u64) {
         sampling::measure_sample(thread, began_ticks, start_ticks, now_ticks);
         thread.note_end(node, start_ticks, now_ticks);
     }
+}
+
+/// Records an event for which the current chunk has no space. The call itself is recorded already, and its frame is
+/// still on top.
+///
+/// # Safety
+/// Called by the call path. The node is of the calling thread.
+pub(crate) unsafe extern "C" fn note_event(node: *mut Node, start_ticks: u64, ticks: u64) {
+    let thread = current_or_nobody();
+    thread.note_event(node, start_ticks, ticks);
 }
 
 /// The slow half of the exit of a call that is kept with its argument.

@@ -145,7 +145,7 @@ impl Counts {
         let record = self.record.get();
         if !record.is_null() {
             // SAFETY: it is in the mapping, and the thread does not write it any more.
-            unsafe { (*record).untold = 1 };
+            unsafe { (*record).countdowns_lost = 1 };
         }
     }
 

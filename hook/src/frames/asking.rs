@@ -25,6 +25,11 @@ impl Thread {
         if ticks >= ask_limit() {
             self.ask(node, ticks, end_ticks);
         }
+        self.note_event(node, start_ticks, ticks);
+    }
+
+    /// Records a call of `node` that has returned as an event, if it qualifies.
+    pub(crate) fn note_event(&self, node: *mut Node, start_ticks: u64, ticks: u64) {
         // Making room may take long itself; that time must not be attributed to the next long call.
         if self.note_call(node, start_ticks, ticks) {
             self.ask_between();

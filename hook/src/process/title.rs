@@ -1,7 +1,7 @@
-//! The title that a process has given itself (`setproctitle`): what it does among others of its program.
+//! The title that a process has set (`setproctitle`): its role among processes of the same program.
 //!
-//! It stands where the arguments were, which the kernel shows of each process. The application's memory is not looked at:
-//! by now, anything may be there.
+//! It overwrites the arguments, which the kernel shows in `/proc/self/cmdline`. That file is read, since the
+//! application's own memory may have changed in any way by now.
 
 use chase_format::layout::ChunkKind;
 use chase_logic::text::Text;
@@ -9,12 +9,12 @@ use chase_logic::text::Text;
 use crate::signals::SignalsBlocked;
 use crate::{recording, sys};
 
-/// What follows the program's name in a title. (The first argument is a path otherwise, or a name.)
+/// Follows the program's name in a title. (Otherwise, the first argument is a path or a name.)
 const MARK: &[u8] = b": ";
-/// Longer titles are cut.
+/// The maximum length of titles; longer ones are cut.
 const LONGEST: usize = 256;
 
-/// Notes it, if the process has one, in the recording's data.
+/// Records the title, if the process has set one.
 pub(super) fn record() {
     let mut buffer = [0_u8; LONGEST];
     let shown = sys::read_file(c"/proc/self/cmdline", &mut buffer);

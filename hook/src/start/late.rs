@@ -1,9 +1,9 @@
-//! Coming into a process that runs already, and leaving it.
+//! Attaching to a running process, and detaching from it.
 //!
-//! The launcher's `attach` loads a copy of this library in which [`ATTACHMENT`] says so: its constructor then only
-//! notes where the arguments are. [`attach`] and [`detach`] are called by a thread that the launcher has started,
-//! while all others are stopped, none of them inside this library. So nobody is in the middle of anything: what
-//! threads have can be taken from them.
+//! To attach, the launcher loads a copy of this library whose [`ATTACHMENT`] has the mode
+//! [`WAITING`](chase_format::attachment::WAITING): its constructor then doesn't start recording. [`attach`] and
+//! [`detach`] are called by a thread that the launcher has created, while all other threads are stopped outside of this
+//! library. So no operation is half done, and the threads' data can be freed.
 
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -23,16 +23,16 @@ use crate::thread::{self, Thread};
 use chase_logic::config::Config;
 use chase_logic::text::Text;
 
-/// Most settings.
+/// The maximum number of settings.
 const SETTINGS: usize = 32;
 
 type Function = unsafe extern "C" fn(*mut Order);
 
-/// What the launcher finds of the library in a file and in a process.
+/// The variable by which the launcher finds the library in a file and in a process.
 #[repr(transparent)]
 struct Own(Attachment<Function, *const c_void, AtomicU32, AtomicUsize>);
 
-// SAFETY: what the pointers lead to is never written through them, and the rest is atomic.
+// SAFETY: the pointers are never written through, and the other fields that change are atomic.
 unsafe impl Sync for Own {}
 
 #[used]
@@ -58,7 +58,7 @@ fn refuse(order: &mut Order, doing: &str, errno: i32) {
     order.result = REFUSED;
 }
 
-/// Whether the library is to wait until it is told to begin. Called by its constructor.
+/// Returns whether recording starts only with [`attach`]. Called by the constructor.
 pub(super) fn is_to_wait() -> bool {
     if ATTACHMENT.0.mode.load(Ordering::Relaxed) == PRELOADED {
         ATTACHMENT.0.words.store(words_offset() as usize, Ordering::Relaxed);
@@ -70,16 +70,16 @@ pub(super) fn is_to_wait() -> bool {
     true
 }
 
-/// The library was preloaded, and will be left before the process ends.
+/// Allows the launcher to detach from this process, although the library was preloaded.
 pub(super) fn may_be_left() {
     ATTACHMENT.0.mode.store(MAY_BE_LEFT, Ordering::Relaxed);
 }
 
-/// Begins to record the process.
+/// Starts to record the process.
 ///
 /// # Safety
-/// Called by a thread of the C library's, while all others are stopped outside of this library. `order` is of this
-/// call, with what it says behind it.
+/// Called by a thread that the C library has created, while all others are stopped outside of this library. `order` is
+/// exclusive to this call, and followed by the data whose length it states.
 unsafe extern "C" fn attach(order: *mut Order) {
     // SAFETY: the caller vouches for it.
     let order = unsafe { &mut *order };
@@ -93,7 +93,7 @@ unsafe extern "C" fn attach(order: *mut Order) {
     let settings = (&raw const *order).wrapping_add(1).cast::<u8>();
     // SAFETY: the caller vouches for as many bytes behind the order.
     let settings = unsafe { core::slice::from_raw_parts(settings, order.len as usize) };
-    // They are referred to as long as the process runs.
+    // The variables are referred to until the process ends.
     let settings = pages::keep(settings);
     let mut variables = [0usize; SETTINGS + 1];
     let texts = settings.split(|&byte| byte == 0).filter(|text| !text.is_empty());
@@ -111,7 +111,7 @@ unsafe extern "C" fn attach(order: *mut Order) {
     }
 }
 
-/// Ends the recording, and leaves every entry as it was found.
+/// Ends the recording, and restores all GOT entries.
 ///
 /// # Safety
 /// As for [`attach`].
@@ -122,15 +122,15 @@ unsafe extern "C" fn detach(order: *mut Order) {
     // SAFETY: the caller vouches for as many words behind the order.
     let threads = unsafe { core::slice::from_raw_parts(threads, order.len as usize) };
     let restored = leaving::leave();
-    // (Unless these go on by now: then they keep what they have.)
-    // SAFETY: it is a word of the order.
+    // (If the launcher has let the threads continue in the meantime, they keep their data.) SAFETY: the word is part of
+    // the order.
     let is_cancelled = unsafe { (&raw const order.errno).read_volatile() } != 0;
     let threads = if is_cancelled { &[] } else { threads };
     dismiss_lingering();
     let mut inside = 0;
     for &head in threads.iter().filter(|head| !head.is_null()) {
-        // SAFETY: it is what the words of a thread name, which begins with its head and stays until that ends; the
-        // thread is stopped.
+        // SAFETY: the address is from the thread-local words of a stopped thread. A `Thread` begins with its head, and
+        // stays allocated until the thread ends.
         let thread = unsafe { &*head.cast::<Thread>() };
         if !thread.head.is_nobody {
             inside += u64::from(!dismiss(thread));
@@ -138,8 +138,8 @@ unsafe extern "C" fn detach(order: *mut Order) {
     }
     recording::close();
     ATTACHMENT.0.is_recording.store(0, Ordering::Relaxed);
-    // For whoever wants to know: how many entries were restored, and how many threads are inside a call that will
-    // return through a pad.
+    // For information: how many entries were restored, and how many threads are inside a call that will return through
+    // a pad.
     let mut text = Text::<112>::new();
     text.push_number(restored).push(b" ").push_number(inside);
     for (to, from) in order.reason.iter_mut().zip(text.as_bytes()) {

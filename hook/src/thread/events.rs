@@ -5,6 +5,7 @@
 //! an event is decided at its end; long calls leave the fast half of the call path anyway.
 
 use core::cell::Cell;
+use core::mem::offset_of;
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, compiler_fence};
 
@@ -13,7 +14,8 @@ use chase_format::layout::{
 };
 use chase_format::writer::records_per_chunk;
 
-use super::long_calls::set_event_limit;
+use super::event_rooms::{self, CHUNKS};
+use super::long_calls::{make_all_events, set_event_limit};
 use super::{Thread, are_several};
 use crate::abi::SHORT_LIMIT;
 use crate::arch::{OwnCounter, add_to_own};
@@ -22,9 +24,6 @@ use crate::recording::Lost;
 use crate::signals::SignalsBlocked;
 use crate::traits::{CHOSEN, has};
 use crate::{clock, recording};
-
-/// The maximum number of chunks of a thread: each is twice as large as the one before.
-const CHUNKS: usize = 14;
 
 /// The minimum duration of calls that are recorded, in ns; the maximum if none are.
 static LIMIT_NS: AtomicU64 = AtomicU64::new(u64::MAX);
@@ -37,7 +36,7 @@ static KEEPS_FIRST: AtomicBool = AtomicBool::new(false);
 static HAS_CHOSEN: AtomicBool = AtomicBool::new(false);
 /// Size in bytes of all threads' events, and how much of it is not used yet.
 static BYTES: AtomicU64 = AtomicU64::new(0);
-static ABANDONED: AtomicU64 = AtomicU64::new(0);
+static REMAINING: AtomicU64 = AtomicU64::new(0);
 
 /// Which events to record.
 pub(crate) struct Wanted {
@@ -60,13 +59,18 @@ pub(crate) fn want(wanted: &Wanted) {
     if wanted.has_chosen || wanted.limit_ns == 0 {
         SHORT_LIMIT.store(0, Ordering::Relaxed);
     }
-    choose_limit();
+    if wanted.limit_ns == 0 && !wanted.has_chosen {
+        make_all_events();
+    } else {
+        choose_limit();
+    }
     renew();
 }
 
 /// Resets the room for events, for a new recording.
 pub(crate) fn renew() {
-    ABANDONED.store(BYTES.load(Ordering::Relaxed), Ordering::Relaxed);
+    event_rooms::renew();
+    REMAINING.store(BYTES.load(Ordering::Relaxed), Ordering::Relaxed);
 }
 
 /// Makes the call path report the calls that may become events.
@@ -92,11 +96,11 @@ fn learn_rate() {
 fn take_room(bytes: u64, is_first: bool) -> bool {
     let needed = if is_first { bytes } else { bytes * 2 };
     let take = |left: u64| if needed <= left { left.checked_sub(bytes) } else { None };
-    ABANDONED.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
+    REMAINING.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
 }
 
 /// The events of a thread.
-pub(super) struct Events {
+pub(crate) struct Events {
     chunks: [Cell<*mut EventsHead>; CHUNKS],
     /// How many chunks there are, and which is being filled.
     used: Cell<usize>,
@@ -125,6 +129,12 @@ impl Events {
         }
     }
 
+    /// Offsets of the fields that the call path uses to write an event.
+    pub(crate) const HEAD: usize = offset_of!(Self, head);
+    pub(crate) const CAPACITY: usize = offset_of!(Self, capacity);
+    pub(crate) const NEXT: usize = offset_of!(Self, next);
+    pub(crate) const COUNT: usize = offset_of!(Self, count);
+
     fn enter(&self, number: usize) {
         self.current.set(number);
         self.head.set(self.chunks.get(number).map_or(ptr::null_mut(), Cell::get));
@@ -151,7 +161,7 @@ impl Thread {
         // The first chunk is made in advance, since many threads would delay each other if each made room in the
         // middle of its work. Half of the room is kept for threads that turn out to need it.
         let is_kept = LIMIT_NS.load(Ordering::Relaxed) != u64::MAX;
-        let is_plenty = ABANDONED.load(Ordering::Relaxed) > BYTES.load(Ordering::Relaxed) / 2;
+        let is_plenty = REMAINING.load(Ordering::Relaxed) > BYTES.load(Ordering::Relaxed) / 2;
         if is_kept && is_plenty && are_several() {
             self.next_chunk();
         }
@@ -191,6 +201,7 @@ impl Thread {
         }
     }
 
+    /// (If all calls are events, the call path does the same: `.Lmore` in `call.S`.)
     fn add_event(&self, event: EventRecord) {
         let own = &self.events;
         let head = own.head.get();
@@ -221,21 +232,46 @@ impl Thread {
         unsafe { self.write(own.head.get(), at, event) };
     }
 
+    /// Discards the events so far: those of the calls by which the cost of a call is measured.
+    pub(crate) fn discard_events(&self) {
+        let own = &self.events;
+        let used = own.used.get();
+        if used == 0 {
+            return;
+        }
+        let _signals = SignalsBlocked::new();
+        for (number, chunk) in own.chunks.iter().enumerate().take(used) {
+            let len = (capacity(number) + 1) * size_of::<EventRecord>();
+            // SAFETY: the chunk is this thread's, and holds so many records and a head that is as long as one.
+            unsafe { chunk.get().cast::<u8>().write_bytes(0, len) };
+        }
+        own.enter(0);
+        own.next.store(0, Ordering::Relaxed);
+        own.count.store(0, Ordering::Relaxed);
+    }
+
+    /// Makes the chunks of this thread, which is ending, available to other threads. Signals are blocked.
+    pub(crate) fn leave_events(&self) {
+        let own = &self.events;
+        let used = own.used.replace(0);
+        own.enter(CHUNKS);
+        own.capacity.set(0);
+        if used > 0 {
+            let chunks = own.chunks.iter().take(used).map(Cell::get);
+            // SAFETY: the chunks are of this thread, which writes no more events.
+            unsafe { event_rooms::leave(chunks, own.count.load(Ordering::Relaxed) as u64) };
+        }
+    }
+
     /// Continues in another chunk: a new one, or the one with the oldest events. Returns false if there is none.
     fn next_chunk(&self) -> bool {
         let own = &self.events;
         let used = own.used.get();
-        if let Some(place) = own.chunks.get(used).filter(|_| !own.is_full.get()) {
-            let bytes = PAGE << used;
-            let has_room = take_room(bytes as u64, used == 0);
-            let chunk = if has_room {
-                recording::chunk(ChunkKind::Events, self.index(), bytes)
-            } else {
-                None
-            };
-            if let Some(chunk) = chunk {
-                chunk.commit(capacity(used));
-                place.set(chunk.contents().cast());
+        // Even if there was no space before, a thread may have ended since.
+        let may_find = !own.is_full.get() || used == 0 && event_rooms::are_any();
+        if let Some(place) = own.chunks.get(used).filter(|_| may_find) {
+            if let Some(chunk) = self.find_room(used) {
+                place.set(chunk);
                 own.used.set(used + 1);
                 own.enter(used);
                 return true;
@@ -247,6 +283,20 @@ impl Thread {
         }
         own.enter((own.current.get() + 1) % used);
         true
+    }
+
+    /// Returns a chunk for this thread: a new one or, unless the first events are to be kept, one of a thread that has
+    /// ended.
+    fn find_room(&self, number: usize) -> Option<*mut EventsHead> {
+        let bytes = PAGE << number;
+        if take_room(bytes as u64, number == 0)
+            && let Some(chunk) = recording::chunk(ChunkKind::Events, self.index(), bytes)
+        {
+            chunk.commit(capacity(number));
+            return Some(chunk.contents().cast());
+        }
+        let may_take = !KEEPS_FIRST.load(Ordering::Relaxed) && event_rooms::are_any();
+        if may_take { event_rooms::take(number, self.index()) } else { None }
     }
 
     fn lose_event(&self) {

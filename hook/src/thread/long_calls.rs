@@ -1,15 +1,20 @@
 //! The minimum durations of calls for which more is done than on the call path: asking for time off the CPU, and
 //! recording events.
 
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::abi::LONG;
+use chase_format::histogram::MAX_EXPONENT;
+
+use crate::abi::{EVENTS_BELOW, LONG};
 
 /// After calls of so many ticks, the thread asks how long it was off the CPU. The maximum as long as threads don't
 /// ask.
 static ASK_LIMIT: AtomicU64 = AtomicU64::new(u64::MAX);
 /// Calls of so many ticks may become events. The maximum as long as no events are recorded.
 static EVENT_LIMIT: AtomicU64 = AtomicU64::new(u64::MAX);
+
+/// Whether all calls are events.
+static ALL_ARE_EVENTS: AtomicBool = AtomicBool::new(false);
 
 /// Returns the minimum duration, in ticks, of calls after which threads ask.
 pub(crate) fn ask_limit() -> u64 {
@@ -28,7 +33,18 @@ pub(super) fn set_event_limit(ticks: u64) {
     choose();
 }
 
-/// Sets the limit that the call path compares with: the lower of both.
+/// Makes all calls events, whatever their duration.
+pub(super) fn make_all_events() {
+    ALL_ARE_EVENTS.store(true, Ordering::Relaxed);
+    set_event_limit(0);
+}
+
+/// Sets the limit that the call path compares with: the lower of both. If all calls are events, also sets below which
+/// duration the call path records them itself: calls to be asked about, and those without a bucket of their own, take
+/// the slow half.
 fn choose() {
     LONG.store(EVENT_LIMIT.load(Ordering::Relaxed).min(ask_limit()), Ordering::Relaxed);
+    if ALL_ARE_EVENTS.load(Ordering::Relaxed) {
+        EVENTS_BELOW.store(ask_limit().min(1 << MAX_EXPONENT), Ordering::Relaxed);
+    }
 }

@@ -52,6 +52,6 @@ pub(crate) fn give_back_start(start: *mut Start) {
 }
 
 /// Handles the lock in a fork.
-pub(crate) fn fork(moment: Fork) {
+pub(super) fn fork(moment: Fork) {
     FREE.fork(moment);
 }

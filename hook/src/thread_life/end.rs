@@ -70,6 +70,7 @@ unsafe extern "C" fn end(value: *mut c_void) {
         return set_specific(value);
     }
     thread.note_cpu();
+    thread.leave_events();
     // A coroutine that is suspended inside a call may continue elsewhere: its frame stays.
     let idle = thread.release_segments();
     if idle && thread.has_abandoned_calls.get() {

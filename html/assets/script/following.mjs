@@ -92,7 +92,7 @@ export class Following {
   waits(place) {
     const rows = byLargest(this.sums((span) => (span[2] > 1 ? `${span[2]} ${span[6]}` : null)), blocked);
     const all = rows.reduce((sum, row) => sum + blocked(row), 0);
-    this.table(place, "Waits", ["for", "", "share", "blocked", "threads"], rows.map((row) => {
+    this.table(place, "Waits, of idle threads too", ["for", "", "share", "blocked", "threads"], rows.map((row) => {
       const [state, text] = row.key.split(" ").map(Number);
       const { name, colour } = this.states[state];
       return [[`${name.replace(/^waiting for /, "")}, ${this.data.texts[text] || "own code"}`, colour], this.bar(row, null, blocked(rows[0])), shareText(blocked(row), all), timeText(blocked(row)), String(row.lanes.size)];

@@ -131,9 +131,7 @@ impl Process {
     }
 
     pub(super) fn is_there(&self) -> bool {
-        let stat = fs::read(format!("/proc/{}/stat", self.pid)).unwrap_or_default();
-        let end = stat.iter().rposition(|&byte| byte == b')').unwrap_or(0);
-        !matches!(stat.get(end + 2), None | Some(b'Z' | b'X'))
+        is_there(self.pid)
     }
 
     /// Makes sure that a directory is the same for it and for us, and that it may write there.
@@ -157,6 +155,13 @@ impl Process {
         }
         Ok(())
     }
+}
+
+/// Whether a process has not ended.
+pub(super) fn is_there(pid: i32) -> bool {
+    let stat = fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let end = stat.iter().rposition(|&byte| byte == b')').unwrap_or(0);
+    !matches!(stat.get(end + 2), None | Some(b'Z' | b'X'))
 }
 
 fn name_of(pid: i32) -> String {

@@ -1,25 +1,25 @@
-//! By what `chase attach` and the library find each other in a process that runs.
+//! How `chase attach` and the library find each other in a running process.
 //!
-//! The library exports a variable, [`Attachment`], under [`SYMBOL`]. The launcher looks for it in the file, where it changes
-//! the mode of the copy that it has loaded, and in the process, where it calls the functions that it names with an
-//! [`Order`] in memory of its own.
+//! The library exports a variable [`SYMBOL`] of type [`Attachment`]. The launcher finds it in the file, to set the mode
+//! in the copy that it loads; and in the process, to call the functions listed there, with an [`Order`] in memory that
+//! it has mapped.
 
 /// Name of the variable.
 pub const SYMBOL: &str = "chase_attachment";
-/// By which it is known.
+/// Value of [`Attachment::magic`].
 pub const MAGIC: u64 = u64::from_le_bytes(*b"CHASEATT");
-/// Of both structures.
+/// Version of both structures.
 pub const VERSION: u32 = 2;
 
-/// [`Attachment::mode`]: the library was preloaded, starts by itself, and stays.
+/// [`Attachment::mode`]: the library was preloaded, starts by itself, and is never detached.
 pub const PRELOADED: u32 = 0;
-/// It waits until it is told to begin: the launcher has put this into its copy.
+/// [`Attachment::mode`]: the library waits for a call of [`Attachment::attach`]. The launcher sets this in its copy.
 pub const WAITING: u32 = 1;
-/// It was preloaded, and may be left.
+/// [`Attachment::mode`]: the library was preloaded, and may be detached.
 pub const MAY_BE_LEFT: u32 = 2;
 
-/// What the library shows of itself. Its functions and addresses are of the types that the library has for them; to the
-/// launcher they are numbers: [`Shown`].
+/// What the library exports. The library has its own types for functions and addresses; the launcher reads them as
+/// numbers: [`Shown`].
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Attachment<Function, Address, Half, Word> {
@@ -29,15 +29,15 @@ pub struct Attachment<Function, Address, Half, Word> {
     pub version: u32,
     /// [`PRELOADED`], [`WAITING`] or [`MAY_BE_LEFT`].
     pub mode: Half,
-    /// Begins to record the process.
+    /// Starts to record the process.
     pub attach: Function,
-    /// Ends that.
+    /// Ends recording.
     pub detach: Function,
-    /// What the words of a thread are that is not recorded: its countdowns, its `Thread`.
+    /// The thread-local word of countdowns in threads that aren't recorded.
     pub no_counts: Address,
-    /// The second of them.
+    /// The thread-local word of the `Thread` in threads that aren't recorded.
     pub no_thread: Address,
-    /// Where the words are, from the thread pointer.
+    /// Offset of the thread-local words from the thread pointer.
     pub words: Word,
     /// Whether the process is recorded now.
     pub is_recording: Half,
@@ -46,23 +46,24 @@ pub struct Attachment<Function, Address, Half, Word> {
 /// An attachment as the launcher reads it.
 pub type Shown = Attachment<u64, u64, u32, u64>;
 
-/// What the launcher asks for; behind it is what [`Order::len`] says.
+/// A request of the launcher, followed by data of the length [`Order::len`].
 #[repr(C)]
 pub struct Order {
-    /// What came of it: 0, [`DONE`], [`REFUSED`].
+    /// The result: 0 at first, then [`DONE`] or [`REFUSED`].
     pub result: u64,
-    /// Of a refusal: `errno`, or 0. Of `detach`, the launcher writes 1 when it lets the threads go before that is done.
+    /// If refused: `errno`, or 0. In a `detach`, the launcher writes 1 if it lets the threads continue before it is
+    /// done.
     pub errno: u64,
-    /// And why; of `detach` that was done: how many entries were restored, and how many threads are inside a call.
+    /// If refused: why. After a `detach`: how many entries were restored, and how many threads are inside a call.
     pub reason: [u8; 112],
-    /// How many follow: of `attach`, the bytes of settings, each `NAME=value` with its NUL; of `detach`, the
-    /// addresses of what the library keeps of each thread.
+    /// How many items follow: for `attach`, bytes of settings, each `NAME=value` with a NUL; for `detach`, addresses of
+    /// the threads' `Thread`s.
     pub len: u64,
 }
 
-/// [`Order::result`]: it was done.
+/// [`Order::result`]: the request was carried out.
 pub const DONE: u64 = 1;
-/// It was refused.
+/// [`Order::result`]: the request was refused.
 pub const REFUSED: u64 = 2;
 
 #[cfg(test)]
@@ -71,7 +72,7 @@ mod tests {
 
     use super::{Order, Shown};
 
-    /// The code that is put into a process, and older libraries, have these places.
+    /// The code that is injected into a process, and older libraries, rely on these offsets.
     #[test]
     fn places_stay() {
         assert_eq!((offset_of!(Shown, mode), offset_of!(Shown, attach)), (12, 16));

@@ -32,6 +32,7 @@
 //! | [`ArgumentRow`] | its own thread, by single instructions | [`ChunkHeader::count`] covers it; then at any time, the fields of one may be one call apart |
 //! | [`OriginRecord`] | the thread that it is about, once | `state` is stored last |
 //! | [`EventRecord`] | its own thread, again and again | `number` is stored last; see there |
+//! | [`ChunkHeader::owner`] of events | a thread that holds the lock of rooms, once the thread that had it has ended | `state` is 0 before, and stored last |
 //! | [`MarkName`] | a thread that holds the lock of marks, once | `state` is stored last |
 //! | [`TwinRecord`] | nobody any more | `state` was stored last |
 //! | [`ObjectRecord::unload_ticks`] | a thread that holds the patching lock | at any time |
@@ -104,10 +105,10 @@
 //! | 4 | 4 | [`ChunkKind::Twins`]: calls seen in windows; without any, the oldest reader is 3 |
 //! | 5 | 5 | estimates of calls between windows; without twins, the oldest reader is 3 |
 //! | 6 | 5 | [`Header::parent_start`]; without twins, the oldest reader is 3 |
-//! | 7 | 5 | [`Unseen::calls_since_fork`], [`ThreadRecord::untold`]; calls that are only counted are credited as often as others; without twins, the oldest reader is 3 |
+//! | 7 | 5 | [`Unseen::calls_since_fork`], [`ThreadRecord::countdowns_lost`]; calls that are only counted are credited as often as others; without twins, the oldest reader is 3 |
 //! | 8 | 5 | [`OffCpuRow`], [`ThreadRecord::asks`], [`ThreadRecord::cpu_ns`], [`ThreadRecord::slow_ticks`]; without twins, the oldest reader is 3 |
 //! | 9 | 5 | [`ChunkKind::Arguments`]: what calls were asked to do; without twins, the oldest reader is 3 |
-//! | 10 | 5 | [`ChunkKind::Events`], [`ChunkKind::Marks`], [`Unseen::events_without_space`]; without twins, the oldest reader is 3 |
+//! | 10 | 5 | [`ChunkKind::Events`], [`ChunkKind::Marks`], [`Unseen::events_without_space`], [`Unseen::events_of_ended`]; without twins, the oldest reader is 3 |
 //!
 //! A reader accepts any file whose `reader_min` is at most its own [`VERSION`], ignores unknown chunk kinds, and
 //! takes fields beyond the end of an older record as zero.
@@ -260,8 +261,10 @@ pub struct Unseen {
     pub contexts_without_arguments: u64,
     /// Events of threads that have no room for any.
     pub events_without_space: u64,
+    /// Events of ended threads whose chunks were reused by later threads.
+    pub events_of_ended: u64,
     /// Room for later counters.
-    pub reserved: [u64; 4],
+    pub reserved: [u64; 3],
 }
 
 /// The first page of a recording.
@@ -337,7 +340,8 @@ pub struct Header {
     /// Processor time of the process up to its recorded end, in ns. It begins at 0 in a fork's child, and continues
     /// through exec. 0 if unknown.
     pub cpu_ns: u64,
-    /// Processor time that chase took to start and to end in this image, including the loading of its library, in ns.
+    /// Processor time that chase took to start and end in this image, including the loading of its library, and to hook
+    /// objects that were loaded later, in ns.
     pub cost_start_ns: u64,
     /// Time that it took later on beside calls, for threads and forks, in ticks.
     pub cost_later_ticks: u64,
@@ -388,8 +392,8 @@ pub enum ChunkKind {
     Events = 16,
     /// [`MarkName`]s, each readable by its own `state`.
     Marks = 17,
-    /// [`ToldRow`](crate::syscalls::ToldRow)s, `count` of them; only in `.syscalls` files.
-    Told = 18,
+    /// [`SingleSyscallRow`](crate::syscalls::SingleSyscallRow)s, `count` of them; only in `.syscalls` files.
+    SingleSyscalls = 18,
 }
 
 /// The first [`UNIT`] bytes of each chunk.

@@ -54,9 +54,9 @@
 //!
 //! # Narration
 //!
-//! If requested, each single system call has a [`ToldRow`], in the order of their returns; those for which there was
-//! no room are counted ([`SyscallsHeader::lost_told`]). An `execve` or an exit has a row when it begins; an `execve`
-//! that failed has another.
+//! If requested, each single system call has a [`SingleSyscallRow`], in the order of their returns; those for which
+//! there was no room are counted ([`SyscallsHeader::lost_single_syscalls`]). An `execve` or an exit has a row when it
+//! begins; an `execve` that failed has another.
 //!
 //! Times are in ns of `CLOCK_MONOTONIC`. Those of syscalls include [`SyscallsHeader::cost_inside_ns`] per call.
 //!
@@ -171,7 +171,7 @@ pub struct SyscallsHeader {
     /// Waits of all processes of the run for whose cause there was no room.
     pub lost_causes: u64,
     /// Single system calls for which there was no room: of this process, or of the whole run.
-    pub lost_told: u64,
+    pub lost_single_syscalls: u64,
     /// The number of processors of the machine; 0 if unknown.
     pub processors: u64,
     /// A lower bound of the long waits that have no row of their own: of this process, or of the whole run.
@@ -374,13 +374,13 @@ pub struct FileRow {
     pub name: [u8; FILE_NAME],
 }
 
-/// Size in bytes of a text in [`ToldRow`].
-pub const TOLD_TEXT: usize = 96;
+/// Size in bytes of a text in [`SingleSyscallRow`].
+pub const SINGLE_SYSCALL_TEXT: usize = 96;
 
 /// A single system call, with its arguments.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
-pub struct ToldRow {
+pub struct SingleSyscallRow {
     /// The context's node in the recording; 0 for none.
     pub context_ref: u32,
     /// Thread id in the process's own pid namespace.
@@ -406,7 +406,7 @@ pub struct ToldRow {
     /// Padding.
     pub reserved_too: u32,
     /// What the arguments point to: paths, the beginning of what was read or written, small structures.
-    pub texts: [[u8; TOLD_TEXT]; 2],
+    pub texts: [[u8; SINGLE_SYSCALL_TEXT]; 2],
     /// Name of the descriptor's file without its directory, NUL-padded. For a socket: its address family, its own
     /// port and that of the peer in network order, two bytes of padding, its own address and that of the peer, each
     /// in 16 bytes.
@@ -441,7 +441,7 @@ const _: () = {
     assert!(size_of::<SyscallsHeader>() == 224);
     assert!(size_of::<BlockedRow>() == 32);
     assert!(size_of::<FileRow>() == 96);
-    assert!(size_of::<ToldRow>() == 352);
+    assert!(size_of::<SingleSyscallRow>() == 352);
     assert!(size_of::<CauseRow>() == 384);
     assert!(bucket_end_ns(0).unwrap() == 64);
     assert!(bucket_end_ns(BUCKETS - 1).is_none());

@@ -6,8 +6,8 @@ use super::file::chunk;
 use crate::layout::{ChunkKind, NONE, PAGE, UNIT};
 use crate::syscalls::{
     BUCKETS, BlockedRow, CauseRow, ERRNO_SHIFT, ERRNOS, FileRow, MAGIC, MAPPING_PATH, MappingRow,
-    OnCpuRow, READER_MIN, STATE_COMPLETE, SampleRow, SyscallRow, SyscallsHeader, TOLD_TEXT,
-    ToldRow, VERSION, WaitRow, bucket_end_ns,
+    OnCpuRow, READER_MIN, SINGLE_SYSCALL_TEXT, STATE_COMPLETE, SampleRow, SingleSyscallRow,
+    SyscallRow, SyscallsHeader, VERSION, WaitRow, bucket_end_ns,
 };
 
 /// Describes what the companion saw of a process.
@@ -32,7 +32,7 @@ pub struct SyscallsBuilder {
     /// Samples of files.
     pub files: Vec<FileRow>,
     /// Single system calls.
-    pub told: Vec<ToldRow>,
+    pub single_syscalls: Vec<SingleSyscallRow>,
 }
 
 impl SyscallsBuilder {
@@ -64,7 +64,7 @@ impl SyscallsBuilder {
             causes: Vec::new(),
             blocked: Vec::new(),
             files: Vec::new(),
-            told: Vec::new(),
+            single_syscalls: Vec::new(),
         }
     }
 
@@ -75,8 +75,8 @@ impl SyscallsBuilder {
         self
     }
 
-    /// Adds `calls` of syscall `number`, each of `each_ns` with the tracing's cost on top; returns
-    /// the row for what else is to be said of them.
+    /// Adds `calls` of syscall `number`, each of `each_ns` with the tracing's cost on top; returns the row, for setting
+    /// other fields.
     pub fn syscall(
         &mut self,
         context_ref: u32,
@@ -170,17 +170,18 @@ impl SyscallsBuilder {
     }
 
     /// Adds a system call of a thread, ns after the start, with the text that its first argument leads to.
-    pub fn told(&mut self, tid: u32, number: u32, text: &[u8], at_ns: u64) -> &mut Self {
+    pub fn single_syscall(&mut self, tid: u32, number: u32, text: &[u8], at_ns: u64) -> &mut Self {
         let entered_ns = self.header.began_ns + at_ns;
         let left_ns = entered_ns + 1_000;
-        let mut row = ToldRow { tid, number, entered_ns, left_ns, ..ToldRow::zeroed() };
-        let len = text.len().min(TOLD_TEXT);
+        let mut row =
+            SingleSyscallRow { tid, number, entered_ns, left_ns, ..SingleSyscallRow::zeroed() };
+        let len = text.len().min(SINGLE_SYSCALL_TEXT);
         row.texts[0][..len].copy_from_slice(&text[..len]);
         row.lens[0] = len as u32;
         let len = text.len().min(row.name.len() - 1);
         row.name[..len].copy_from_slice(&text[..len]);
         (row.object, row.mode, row.result) = (7, 0o100_644, 3);
-        self.told.push(row);
+        self.single_syscalls.push(row);
         self
     }
 
@@ -190,7 +191,7 @@ impl SyscallsBuilder {
         // Several chunks, as in a file that grew.
         const IN_CHUNK: usize = (PAGE - UNIT) / size_of::<SyscallRow>();
         const SAMPLES_IN_CHUNK: usize = (PAGE - UNIT) / size_of::<SampleRow>();
-        const TOLD_IN_CHUNK: usize = (PAGE - UNIT) / size_of::<ToldRow>();
+        const SINGLE_SYSCALLS_IN_CHUNK: usize = (PAGE - UNIT) / size_of::<SingleSyscallRow>();
         const MAPPINGS_IN_CHUNK: usize = (PAGE - UNIT) / size_of::<MappingRow>();
         let mut file = vec![0; PAGE];
         for rows in self.syscalls.chunks(IN_CHUNK) {
@@ -217,8 +218,8 @@ impl SyscallsBuilder {
         for rows in self.files.chunks(IN_CHUNK) {
             chunk(&mut file, ChunkKind::Files, NONE, rows.len() as u32, cast_slice(rows));
         }
-        for rows in self.told.chunks(TOLD_IN_CHUNK) {
-            chunk(&mut file, ChunkKind::Told, NONE, rows.len() as u32, cast_slice(rows));
+        for rows in self.single_syscalls.chunks(SINGLE_SYSCALLS_IN_CHUNK) {
+            chunk(&mut file, ChunkKind::SingleSyscalls, NONE, rows.len() as u32, cast_slice(rows));
         }
         let header = SyscallsHeader { committed: file.len() as u64, ..self.header };
         file[..size_of_val(&header)].copy_from_slice(bytes_of(&header));

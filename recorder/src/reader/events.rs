@@ -44,16 +44,16 @@ impl EventIndex {
         Self { chunks, marks }
     }
 
-    /// The events of a thread. Numbers go up by one, so those that are missing below the highest were overwritten; a place
-    /// whose event is not whole is taken for one of them, unless nothing else is missing.
+    /// Returns the events of a thread. Numbers increase by one, so those missing below the highest were overwritten; an
+    /// incomplete event counts as one of them, unless nothing else is missing.
     pub(super) fn of_thread(&self, bytes: &Bytes<'_>, thread: u32) -> Events {
         let first = self.chunks.partition_point(|chunk| chunk.owner < thread);
         let own = self.chunks[first..].iter().take_while(|chunk| chunk.owner == thread);
         let mut found = Events::default();
-        for (at, chunk) in own.enumerate() {
+        for chunk in own {
             let contents = chunk.contents(bytes);
             let head: EventsHead = pod_at(contents, 0).unwrap_or_default();
-            found.lost += if at == 0 { head.lost } else { 0 };
+            found.lost = found.lost.saturating_add(head.lost);
             let places = (contents.len() / size_of::<EventRecord>()).max(1);
             for place in 1..places {
                 let record: EventRecord =

@@ -8,8 +8,8 @@ use super::chunks::{self, Chunk};
 use super::{Error, Problem, extent, pod_at, text};
 use crate::layout::{ChunkKind, UNIT};
 use crate::syscalls::{
-    BlockedRow, CauseRow, FileRow, MAGIC, MappingRow, OnCpuRow, SampleRow, SyscallRow,
-    SyscallsHeader, ToldRow, VERSION, WaitRow,
+    BlockedRow, CauseRow, FileRow, MAGIC, MappingRow, OnCpuRow, SampleRow, SingleSyscallRow,
+    SyscallRow, SyscallsHeader, VERSION, WaitRow,
 };
 
 /// What the companion wrote of one process image. Like [`Recording`](super::Recording), it takes
@@ -26,7 +26,7 @@ pub struct SyscallsFile<'a> {
     causes: Vec<Chunk>,
     blocked: Vec<Chunk>,
     files: Vec<Chunk>,
-    told: Vec<Chunk>,
+    single_syscalls: Vec<Chunk>,
     problems: Vec<Problem>,
 }
 
@@ -88,7 +88,11 @@ impl<'a> SyscallsFile<'a> {
         let causes = of_kind(ChunkKind::Causes, size_of::<CauseRow>(), "rows of causes");
         let blocked = of_kind(ChunkKind::Blocked, size_of::<BlockedRow>(), "rows of long waits");
         let files = of_kind(ChunkKind::Files, size_of::<FileRow>(), "rows of files");
-        let told = of_kind(ChunkKind::Told, size_of::<ToldRow>(), "rows of single syscalls");
+        let single_syscalls = of_kind(
+            ChunkKind::SingleSyscalls,
+            size_of::<SingleSyscallRow>(),
+            "rows of single syscalls",
+        );
         Ok(Self {
             bytes,
             header,
@@ -100,7 +104,7 @@ impl<'a> SyscallsFile<'a> {
             causes,
             blocked,
             files,
-            told,
+            single_syscalls,
             problems,
         })
     }
@@ -163,9 +167,9 @@ impl<'a> SyscallsFile<'a> {
         self.rows(&self.files)
     }
 
-    /// Single system calls, in the order in which they returned; see [`ToldRow`].
-    pub fn told(&self) -> impl Iterator<Item = ToldRow> {
-        self.rows(&self.told)
+    /// Single system calls, in the order in which they returned; see [`SingleSyscallRow`].
+    pub fn single_syscalls(&self) -> impl Iterator<Item = SingleSyscallRow> {
+        self.rows(&self.single_syscalls)
     }
 
     fn rows<'s, T: bytemuck::AnyBitPattern>(

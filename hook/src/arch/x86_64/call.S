@@ -137,7 +137,7 @@ chase_exit_\of:                         # r11 = frame
 
 .Llong_\of:
     cmpq {long}(%rip), %rax             # so long that more is to be known of it
-    jae .Lleave_unrecorded_\of
+    jae .Lmore_\of
     # histogram::bucket_of
     movq %rcx, %rdi
     movq %rax, %rcx
@@ -155,6 +155,106 @@ chase_exit_\of:                         # r11 = frame
     andl $15, %edx
     movl {PAGES}(%rsi,%rdi,4), %edi
     jmp .Lpage_\of
+
+.Lmore_\of:
+    cmpq {events_below}(%rip), %rax     # 0, unless all calls are events and that is all that is to be known
+    jae .Lleave_unrecorded_\of
+    # The call is recorded as above. Registers that may hold results are in the red zone of the function that has returned.
+    movq %rcx, -16(%rsp)
+    movq %r8, -24(%rsp)
+    movq %rax, %rcx                     # histogram::bucket_of, of what has a bucket of its own
+    orq ${LINEAR_LIMIT}, %rcx
+    bsrq %rcx, %rcx
+    subl ${SUB_BITS}, %ecx
+    movq %rax, %rdx
+    shrq %cl, %rdx
+    leal -16(%rdx,%rcx,8), %edx
+    movl %edx, %edi
+    shrl $4, %edi
+    andl $15, %edx
+    movl {PAGES}(%rsi,%rdi,4), %edi
+    testl %edi, %edi
+    jz .Lnot_written_\of                # the first call in this page: by the slow half, with its event
+    shlq $7, %rdi
+    addq {base}(%rip), %rdi
+    movq {START}(%r11), %r8             # r8 = start
+    movq $0, {SP}(%r11)
+    incq (%rdi,%rdx,8)
+    addq %rax, {TOTAL}(%rsi)
+    cmpq {MAX}(%rsi), %rax
+    jbe 1f
+    movq %rax, {MAX}(%rsi)
+1:
+    load_thread \of %rdx
+    movq {EVENTS_HEAD}(%rdx), %rdi      # rdi = the chunk that is being filled
+    movl $1, %ecx
+    xaddq %rcx, {EVENTS_NEXT}(%rdx)     # rcx = place in it: one instruction, for signal handlers
+    cmpq {EVENTS_CAPACITY}(%rdx), %rcx
+    jae .Lno_place_\of
+    cmpq %rdi, {EVENTS_HEAD}(%rdx)      # ... unless one has gone on to another chunk in between
+    jne .Lno_place_\of
+    shlq ${EVENT_SHIFT}, %rcx
+    leaq {EVENT}(%rdi,%rcx), %rdi       # rdi = event: behind the chunk's head, which is as long as one
+    movl $1, %ecx
+    xaddq %rcx, {EVENTS_COUNT}(%rdx)
+    incq %rcx                           # rcx = its number
+    movq $0, {EVENT_NUMBER}(%rdi)       # half written from here on
+    movq %r8, {EVENT_START}(%rdi)
+    movq %rax, {EVENT_TICKS}(%rdi)
+    rolq $21, %rax                      # EventRecord::check_of
+    xorq %rax, %r8
+    movq %rsi, %rax
+    subq {base}(%rip), %rax
+    shrq $7, %rax                       # rax = reference of the node
+    movl %eax, {EVENT_OF}(%rdi)
+    shlq $8, %rax
+    orq ${EVENT_CALL}, %rax
+    rolq $42, %rax
+    xorq %rax, %r8
+    movabsq ${EVENT_MIX}, %rax
+    imulq %rcx, %rax
+    xorq %rax, %r8
+    movq %r8, %rax
+    shrq $32, %rax
+    xorl %r8d, %eax
+    movl %eax, %edx
+    shrl $16, %edx
+    xorl %edx, %eax
+    shll $16, %eax
+    orl ${EVENT_CALL}, %eax             # kind, padding and check
+    movl %eax, {EVENT_KIND}(%rdi)
+    movq %rcx, {EVENT_NUMBER}(%rdi)     # whole
+    movq -16(%rsp), %rcx
+    movq -24(%rsp), %r8
+    jmp .Lrecorded_\of
+
+.Lno_place_\of:                         # the chunk is full: this event by the slow half
+    movq %r8, %rdi                      # rdi = start
+    movq -16(%rsp), %rcx
+    movq -24(%rsp), %r8
+    pushq {RET}(%r11)
+    cfi_return_on_stack
+    push_results
+    save %r11
+    subq $8, %rsp
+    .cfi_adjust_cfa_offset 8
+    movq %rax, %rdx                     # rdx = ticks
+    xchgq %rsi, %rdi                    # rdi = node, rsi = start
+    callq {note_event}
+    addq $8, %rsp
+    .cfi_adjust_cfa_offset -8
+    restore %r11
+    pop_results
+    movq %rax, %r9
+    movq %rdx, %r10
+    addq $8, %rsp
+    cfi_return_in_frame
+    jmp .Lrecorded_\of
+
+.Lnot_written_\of:
+    movq -16(%rsp), %rcx
+    movq -24(%rsp), %r8
+    jmp .Lleave_unrecorded_\of
 
 .Llast_bucket_\of:
     movq %rdi, %rcx

@@ -9,14 +9,15 @@ pub const EVENT_MARK: u8 = 2;
 
 /// The beginning of a chunk of events; [`EventRecord`]s follow, up to the chunk's end.
 ///
-/// A thread has several such chunks, each at least as large as the one before. They are filled in order. When there
-/// is no room for another, either the oldest events are overwritten, or the latest are not recorded.
+/// A thread has several such chunks, each at least as large as the one before. They are filled in order. When there is
+/// no room for another, either the oldest events are overwritten, or the latest are not recorded. Chunks of an ended
+/// thread may be reused by other threads, in any order.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 pub struct EventsHead {
-    /// In the thread's first chunk: the number of events that were not recorded.
+    /// In one of the thread's chunks: the number of events that were not recorded.
     pub lost: u64,
-    /// Padding.
+    /// For the writer's own use after the end of the thread.
     pub reserved: [u64; 3],
 }
 
@@ -43,13 +44,16 @@ pub struct EventRecord {
 }
 
 impl EventRecord {
+    /// Factor of [`number`](Self::number) in [`check_of`](Self::check_of): 2^64 divided by the golden ratio.
+    pub const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
+
     /// Computes [`check`](Self::check) from the other fields.
     #[must_use]
     pub const fn check_of(&self) -> u16 {
         let mixed = self.start_ticks
             ^ self.ticks.rotate_left(21)
             ^ ((self.of as u64) << 8 | self.kind as u64).rotate_left(42)
-            ^ self.number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            ^ self.number.wrapping_mul(Self::MIX);
         let folded = mixed ^ mixed >> 32;
         (folded ^ folded >> 16) as u16
     }

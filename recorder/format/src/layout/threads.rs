@@ -53,7 +53,7 @@ pub struct ThreadRecord {
     pub samples_ticks: u64,
     /// 1 if the thread, and its countdowns with it, was gone when the process's end was seen: its latest calls are
     /// missing, as if no end had been seen.
-    pub untold: u16,
+    pub countdowns_lost: u16,
     /// 1 if `cpu_ns` is from the end of the thread or of the process.
     pub cpu_is_final: u16,
     /// How often it asked the kernel how long it had run: once at its start, then at the end of long calls. 0: never,

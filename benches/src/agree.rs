@@ -1,0 +1,266 @@
+//! Whether `adaptive` and `all` say the same of a program, as nearly as they claim to: shares of objects, by calls and by
+//! samples, with their intervals.
+//!
+//! By calls, the share is that of the time in which an object ran (its own, less waits). Where all calls are timed it is
+//! no estimate, but no two runs of a program are alike: what is allowed is the interval that `adaptive` states, and, as errors
+//! add up, 1.96 standard deviations of the runs in which all was timed, around their median. By samples, both state an
+//! interval, and runs are compared in pairs. A row's figure is the percentage of objects and runs that are outside.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use crate::bench::{Bench, Under, installed, unwatchable};
+use crate::report::{Figure, Report};
+use crate::stated::{PROGRAMS, prepare};
+use crate::turns::{Limit, Spread, Turn, in_turns};
+
+const PART: &str = "agree";
+const LIMIT: Limit = Limit { least: 5, most: 20, time: Duration::from_secs(60) };
+/// Percent of objects and runs that may be outside of a 95 % interval.
+const BAR: f64 = 5.0;
+/// Standard deviations that 95 of 100 values are within.
+const TWO_SIDED_95: f64 = 1.96;
+/// Objects with a smaller share, in percent, are no comparison's subject.
+const LEAST: f64 = 0.5;
+
+/// Of one object in one run: percent of the whole, and half of the interval.
+#[derive(Clone, Copy, Debug, Default)]
+struct Share {
+    percent: f64,
+    ci95: f64,
+}
+
+/// By the names of objects.
+type Shares = BTreeMap<String, Share>;
+
+/// What one run tells.
+#[derive(Clone, Debug, Default)]
+struct Run {
+    by_calls: Shares,
+    by_samples: Shares,
+}
+
+pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
+    let directory = bench.directory(PART)?;
+    prepare(&directory)?;
+    if let Some(why) = unwatchable() {
+        report.skipped(PART, "all", &why);
+        return Ok(());
+    }
+    for (what, command) in PROGRAMS {
+        if installed(command[0]).is_none() {
+            report.skipped(PART, what, &format!("{} is not installed", command[0]));
+            continue;
+        }
+        program(bench, report, &directory, what, command);
+    }
+    Ok(())
+}
+
+fn program(bench: &Bench, report: &mut Report, directory: &Path, what: &str, command: &[&str]) {
+    let runs = [RefCell::new(Vec::new()), RefCell::new(Vec::new())];
+    let turn = |under, runs: &RefCell<Vec<Run>>| {
+        let (wall, run) =
+            bench.run_and_look(directory, under, command, |path| said(bench, path))?;
+        runs.borrow_mut().push(run);
+        Ok(wall.wall.as_secs_f64())
+    };
+    let measured = in_turns(
+        bench.limit(LIMIT),
+        [
+            Turn::new(|| turn(Under::ChaseWithSyscalls, &runs[0])),
+            Turn::new(|| turn(Under::ChaseAllWithSyscalls, &runs[1])),
+        ],
+    );
+    for result in measured {
+        if let Err(why) = result {
+            return report.failed(PART, what, Some(BAR), &format!("{why:#}"));
+        }
+    }
+    let [adaptive, all] = runs.map(RefCell::into_inner);
+    let shares = |runs: &[Run], of: fn(&Run) -> &Shares| -> Vec<Shares> {
+        runs.iter().map(|run| of(run).clone()).collect()
+    };
+    let by_calls = |runs| shares(runs, |run| &run.by_calls);
+    let by_samples = |runs| shares(runs, |run| &run.by_samples);
+    let figures = [
+        ("by calls", against_all(&by_calls(&adaptive), &by_calls(&all))),
+        ("by samples", in_pairs(&by_samples(&adaptive), &by_samples(&all))),
+    ];
+    for (how, differences) in figures {
+        figure(report, format!("{what}, {how}"), &differences);
+    }
+}
+
+/// How far apart an object's shares are in one run, and how far they may be, in points.
+struct Difference {
+    object: String,
+    points: f64,
+    allowed: f64,
+}
+
+impl Difference {
+    fn is_outside(&self) -> bool {
+        self.points.abs() > self.allowed
+    }
+}
+
+/// Objects with a share that matters in the median run.
+fn objects(runs: &[Shares]) -> BTreeSet<&String> {
+    let all: BTreeSet<&String> = runs.iter().flat_map(BTreeMap::keys).collect();
+    all.into_iter().filter(|name| median(runs, name) >= LEAST).collect()
+}
+
+fn of(run: &Shares, name: &str) -> Share {
+    run.get(name).copied().unwrap_or_default()
+}
+
+fn median(runs: &[Shares], name: &str) -> f64 {
+    let percents: Vec<f64> = runs.iter().map(|run| of(run, name).percent).collect();
+    Spread::of(&percents).map_or(0.0, |spread| spread.median)
+}
+
+/// Each estimate with the median of the runs in which nothing was estimated.
+fn against_all(adaptive: &[Shares], all: &[Shares]) -> Vec<Difference> {
+    let mut differences = Vec::new();
+    for name in objects(all) {
+        let truth = median(all, name);
+        let squares = all.iter().map(|run| (of(run, name).percent - truth).powi(2));
+        let variance = squares.sum::<f64>() / (all.len().saturating_sub(1).max(1)) as f64;
+        for run in adaptive {
+            let Share { percent, ci95 } = of(run, name);
+            differences.push(Difference {
+                object: name.clone(),
+                points: percent - truth,
+                allowed: ci95.hypot(TWO_SIDED_95 * variance.sqrt()),
+            });
+        }
+    }
+    differences
+}
+
+/// Each run with the one after it.
+fn in_pairs(adaptive: &[Shares], all: &[Shares]) -> Vec<Difference> {
+    let pair = |name: &String, (a, b): (&Shares, &Shares)| {
+        let (a, b) = (of(a, name), of(b, name));
+        let allowed = a.ci95.hypot(b.ci95);
+        Difference { object: name.clone(), points: a.percent - b.percent, allowed }
+    };
+    let pairs = || adaptive.iter().zip(all);
+    objects(all).into_iter().flat_map(|name| pairs().map(move |runs| pair(name, runs))).collect()
+}
+
+fn figure(report: &mut Report, what: String, differences: &[Difference]) {
+    if differences.is_empty() {
+        return report.skipped(PART, &what, "no object has a share");
+    }
+    let outside = |of: &[&Difference]| {
+        100.0 * of.iter().filter(|difference| difference.is_outside()).count() as f64
+            / of.len() as f64
+    };
+    let mut by_object: BTreeMap<&str, Vec<&Difference>> = BTreeMap::new();
+    for difference in differences {
+        by_object.entry(&difference.object).or_default().push(difference);
+    }
+    let worst = by_object.iter().max_by(|a, b| outside(a.1).total_cmp(&outside(b.1)));
+    let Some((worst, of_worst)) = worst else { return };
+    let all: Vec<&Difference> = differences.iter().collect();
+    let what = match outside(of_worst) > 0.0 {
+        true => format!("{what}: outside of the interval, most in {worst}"),
+        false => format!("{what}: outside of the interval"),
+    };
+    report.measured(Figure {
+        part: PART,
+        what,
+        unit: "%",
+        bar: Some(BAR),
+        values: vec![outside(&all)],
+        details: vec![
+            ("objects and runs", "", vec![differences.len() as f64]),
+            ("apart", "points", differences.iter().map(|one| one.points.abs()).collect()),
+            ("allowed", "points", differences.iter().map(|one| one.allowed).collect()),
+            ("most outside: apart", "points", of_worst.iter().map(|one| one.points).collect()),
+            ("most outside: allowed", "points", of_worst.iter().map(|one| one.allowed).collect()),
+        ],
+    });
+}
+
+/// What a report says of the run recorded in `output`.
+fn said(bench: &Bench, output: &Path) -> Result<Run> {
+    let mut reporter = Command::new(bench.lib.with_file_name("chase-report"));
+    reporter.args(["libs", "--json"]).arg(output);
+    let shown = reporter.output().context("starting chase-report")?;
+    let document: Value = serde_json::from_slice(&shown.stdout).context("reading the report")?;
+    let own = bench.lib.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let mut run = Run::default();
+    for row in document["libraries"].as_array().context("a report without libraries")? {
+        let name = row["name"].as_str().context("a library without a name")?;
+        if name == own || row["kind"] == "unattributed" {
+            continue;
+        }
+        let ns = |field: &str| number(&row[field]).unwrap_or(0.0);
+        let ran = (ns("self_ns") - ns("blocked_ns") - ns("runnable_ns")).max(0.0);
+        // An executable may have rows of two kinds.
+        let add = |shares: &mut Shares, percent: f64, ci95: f64| {
+            let share = shares.entry(name.to_owned()).or_default();
+            *share = Share { percent: share.percent + percent, ci95: share.ci95.hypot(ci95) };
+        };
+        add(&mut run.by_calls, ran, ns("ci95_ns"));
+        add(&mut run.by_samples, ns("on_cpu_ns"), ns("on_cpu_ci95_ns"));
+    }
+    for shares in [&mut run.by_calls, &mut run.by_samples] {
+        let whole: f64 = shares.values().map(|share| share.percent).sum();
+        ensure!(whole > 0.0, "a report without times");
+        for share in shares.values_mut() {
+            share.percent *= 100.0 / whole;
+            share.ci95 *= 100.0 / whole;
+        }
+    }
+    Ok(run)
+}
+
+/// Numbers that may not fit are strings.
+fn number(value: &Value) -> Option<f64> {
+    value.as_f64().or_else(|| value.as_str()?.parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(of: &[(&str, f64, f64)]) -> Shares {
+        of.iter().map(|&(name, percent, ci95)| (name.to_owned(), Share { percent, ci95 })).collect()
+    }
+
+    fn outside(differences: &[Difference]) -> usize {
+        differences.iter().filter(|difference| difference.is_outside()).count()
+    }
+
+    #[test]
+    fn estimates_may_be_off_by_their_interval_and_by_what_runs_differ() {
+        let all = [run(&[("a", 59.0, 0.0), ("b", 41.0, 0.0)]), run(&[("a", 61.0, 0.0)])];
+        let of = |percent, ci95| against_all(&[run(&[("a", percent, ci95)])], &all[..1]);
+        assert_eq!(outside(&of(60.0, 1.5)), 1, "b is not there");
+        assert!(!of(60.0, 1.5)[0].is_outside() && of(60.0, 0.5)[0].is_outside());
+        // With a standard deviation of 1.4 points.
+        let both = against_all(&[run(&[("a", 62.5, 0.0)]), run(&[("a", 63.0, 0.0)])], &all);
+        let of_a: Vec<bool> =
+            both.iter().filter(|one| one.object == "a").map(Difference::is_outside).collect();
+        assert_eq!(of_a, [false, true]);
+    }
+
+    #[test]
+    fn of_pairs_both_have_an_interval() {
+        let adaptive = [run(&[("a", 50.0, 3.0)]), run(&[("a", 50.0, 3.0)])];
+        let all = [run(&[("a", 54.9, 4.0)]), run(&[("a", 55.1, 4.0)])];
+        assert_eq!(outside(&in_pairs(&adaptive, &all)), 1);
+        // What has next to nothing is not compared.
+        assert!(in_pairs(&adaptive, &[run(&[("a", 0.4, 0.0)])]).is_empty());
+    }
+}
