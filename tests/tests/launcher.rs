@@ -379,7 +379,7 @@ fn many_recordings_are_folded() {
     let output = command.args(["--", "sh", "-c", &script]).output().expect("runs");
     assert!(output.status.success());
     let said = text(&output.stderr);
-    assert!(said.contains("Recorded in out, in one file"), "{said}");
+    assert!(said.contains("Recorded in out") && said.contains("in one file"), "{said}");
     let out = scratch.path().join("out");
     assert_eq!(recorded(&out), [] as [String; 0]);
     let processes = chase_tests::report::summary(&out);
