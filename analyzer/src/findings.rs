@@ -187,9 +187,10 @@ fn claimed_once(found: Vec<Finding>) -> Vec<Finding> {
         }
         // The lock of a queue is part of handing over: a thread that gets space continues only when the other one
         // unlocks it.
-        Kind::SerialisingLock { .. } => !found.iter().any(|other| {
+        Kind::SerialisingLock { .. } | Kind::InterpreterLock { .. } => !found.iter().any(|other| {
             let waits = matches!(&other.kind, Kind::LimitingStage { waiting, .. } if waiting.contains(&finding.group));
-            let has_it = finding.blame.as_ref().and_then(|blame| blame.waker.as_ref());
+            let blame = finding.blame.as_ref();
+            let has_it = blame.and_then(|blame| blame.holder.as_ref().or(blame.waker.as_ref()));
             waits
                 && other.saves_ns >= finding.saves_ns
                 && has_it.is_some_and(|party| party.group == Some(other.group))

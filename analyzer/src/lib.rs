@@ -78,6 +78,7 @@ mod findings;
 mod fold;
 mod group_tree;
 mod groups;
+mod held;
 mod image;
 mod latest;
 mod liveness;
@@ -132,6 +133,7 @@ pub use groups::{
     CausedWait, GroupApi, GroupComparison, GroupKey, GroupKind, GroupPart, GroupRow, Groups,
     Naming, Outlier, OutlierApi, PartLevel, Spread, SubGroup, ThreadSpan, Unnamed, Why, group_of,
 };
+pub use held::{Held, HeldLocks};
 pub use image::{Ending, Image, SyscallsState};
 pub use load::{Loaded, load, load_run, load_run_with, scan, scan_all};
 pub use locks::{LockRow, locks};

@@ -8,6 +8,7 @@ use crate::address::CodeAddress;
 use crate::analysis::Analysis;
 use crate::causes::{CauseRow, Party, Purpose, WaitObject};
 use crate::clock::Ns;
+use crate::held::{Held, HeldLocks, lock_key};
 
 /// A lock. Locks that were never waited for are not known.
 #[derive(Clone, Debug, Serialize)]
@@ -30,6 +31,8 @@ pub struct LockRow {
     /// An upper bound of the acquisitions by the threads that waited: their calls of the functions in which they
     /// waited, for any lock. Acquisitions without waits are not known by lock.
     pub acquisitions_at_most: u64,
+    /// How long it was held, where both ends of that were seen: while others waited for it.
+    pub held: Option<Held>,
     /// Where threads waited longest: the API, by number in [`Analysis::apis`].
     pub api: Option<u32>,
     /// The return address of that call.
@@ -42,21 +45,22 @@ pub struct LockRow {
 
 /// Returns the locks, longest total wait first.
 #[must_use]
-pub fn locks(causes: &[CauseRow], analysis: &Analysis) -> Vec<LockRow> {
+pub fn locks(causes: &[CauseRow], analysis: &Analysis, held: &HeldLocks) -> Vec<LockRow> {
     let mut of_locks: BTreeMap<_, Vec<&CauseRow>> = BTreeMap::new();
     for row in causes.iter().filter(|row| row.purpose.is_lock()) {
-        let WaitObject::Memory(at) = &row.object else { continue };
-        let process = at.svma.is_none().then_some(row.process);
-        of_locks.entry((at.object, at.avma, process)).or_default().push(row);
+        let Some(key) = lock_key(&row.object, row.process) else { continue };
+        of_locks.entry(key).or_default().push(row);
     }
-    let mut locks: Vec<LockRow> =
-        of_locks.into_values().filter_map(|rows| lock(&rows, analysis)).collect();
+    let mut locks: Vec<LockRow> = of_locks
+        .into_iter()
+        .filter_map(|(key, rows)| lock(&rows, analysis, held.of(key)))
+        .collect();
     locks.sort_by_key(|row| (std::cmp::Reverse(row.wait_ns), row.process, row.api));
     locks
 }
 
 /// The rows are sorted, longest first.
-fn lock(rows: &[&CauseRow], analysis: &Analysis) -> Option<LockRow> {
+fn lock(rows: &[&CauseRow], analysis: &Analysis, held: Option<Held>) -> Option<LockRow> {
     let first = rows.first()?;
     let sum = |value: fn(&CauseRow) -> u64| {
         rows.iter().fold(0_u64, |sum, row| sum.saturating_add(value(row)))
@@ -79,6 +83,7 @@ fn lock(rows: &[&CauseRow], analysis: &Analysis) -> Option<LockRow> {
         max_ns: rows.iter().map(|row| row.max_ns).max()?,
         threads: threads.len(),
         acquisitions_at_most: calls.fold(0, u64::saturating_add),
+        held,
         api: first.api,
         site: first.site,
         holders: longest(rows.iter().flat_map(|row| &row.holders)),

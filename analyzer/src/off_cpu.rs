@@ -3,7 +3,6 @@
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Ns;
-use crate::costs::Cost;
 
 /// How waits were measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,18 +78,6 @@ impl OffCpu {
         let rest = (time_ns - wait_ns).max(0.0);
         let preempted_ns = self.preempted_ns.map(|ns| ns.min(rest));
         Self { wait_ns, preempted_ns, measured: self.measured }
-    }
-
-    /// Returns the part within the time of a context, and for how long others had the processor besides. Untimed calls
-    /// are assumed to take as long as the timed ones. Timed calls in which others had the processor are not used for
-    /// that, so this time appears in own code.
-    pub(crate) fn of_timed(self, cost: &Cost) -> (Self, f64) {
-        let Some(all) = self.preempted_ns else { return (self, 0.0) };
-        if self.measured.is_partial || cost.samples >= cost.timed {
-            return (self, 0.0);
-        }
-        let inside = all * cost.samples as f64 / cost.timed as f64;
-        (Self { preempted_ns: Some(inside), ..self }, all - inside)
     }
 
     pub(crate) fn add(&mut self, other: Self) {

@@ -171,9 +171,11 @@ fn blocked(wait: LongWait) -> BlockedSpan {
             | Purpose::Allocator
             | Purpose::Interpreter
             | Purpose::Condition
-            | Purpose::Handover
             | Purpose::Barrier
             | Purpose::Join => SpanCause::Threads,
+            // By a semaphore, or by a pipe.
+            Purpose::Handover if syscall.is_some_and(is_semaphore) => SpanCause::Threads,
+            Purpose::Handover => SpanCause::Connection,
             Purpose::Child => SpanCause::Process,
             Purpose::Sleep => SpanCause::Time,
             Purpose::Readiness | Purpose::Network => SpanCause::Connection,
@@ -186,6 +188,11 @@ fn blocked(wait: LongWait) -> BlockedSpan {
         waker_api,
         waker_name,
     }
+}
+
+/// Whether a system call waits for a word of memory or for a System V semaphore: `futex`, `semop`, `semtimedop`.
+fn is_semaphore(number: u32) -> bool {
+    matches!(number, 202 | 65 | 220)
 }
 
 /// Returns the highest limit of the processes that recorded events.

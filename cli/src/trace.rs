@@ -1,7 +1,9 @@
 //! A run's timeline as other tools want it.
 
-use chase_analyzer::{Lane, SpanCause, TimedCall, Timeline};
-use chase_export::{Trace, TraceCall, TraceFunction, TraceProcess, TraceThread, TraceWait};
+use chase_analyzer::{Lane, SpanCause, TimedCall, Timeline, narration};
+use chase_export::{
+    Trace, TraceCall, TraceFunction, TraceProcess, TraceSyscall, TraceThread, TraceWait,
+};
 
 use crate::report::Report;
 
@@ -16,6 +18,19 @@ pub(crate) fn from_report(report: &Report) -> Trace {
         library: report.names.object(analysis.apis[api].object).to_owned(),
     };
     let base_ns = start.monotonic_ns;
+    let told = narration(&report.loaded.images, analysis).unwrap_or_default().calls;
+    let mut syscalls: Vec<Vec<TraceSyscall>> = vec![Vec::new(); analysis.threads.len()];
+    for call in told {
+        if let Some(own) = call.thread.and_then(|thread| syscalls.get_mut(thread)) {
+            let start_ns = base_ns + call.at_ns.0;
+            own.push(TraceSyscall {
+                end_ns: call.ns.map(|ns| start_ns + ns.0),
+                start_ns,
+                call: call.call,
+                result: call.result,
+            });
+        }
+    }
     let processes = analysis.processes.iter().enumerate().map(|(number, row)| {
         let lanes = timeline.lanes.iter().filter(|lane| lane.process == number);
         TraceProcess {
@@ -24,7 +39,12 @@ pub(crate) fn from_report(report: &Report) -> Trace {
             command: row.command.clone(),
             start_ns: base_ns + row.start_ns.0,
             end_ns: base_ns + row.start_ns.0 + row.wall_ns.0,
-            threads: lanes.map(|lane| thread(report, timeline, lane, base_ns)).collect(),
+            threads: lanes
+                .map(|lane| TraceThread {
+                    syscalls: syscalls[lane.thread].clone(),
+                    ..thread(report, timeline, lane, base_ns)
+                })
+                .collect(),
         }
     });
     let title = analysis.processes.first().map_or_else(String::new, |row| row.program.clone());
@@ -72,6 +92,7 @@ fn thread(report: &Report, timeline: &Timeline, lane: &Lane, base_ns: u64) -> Tr
         end_ns: base_ns + lane.end_ns.0,
         calls: lane.calls.iter().map(call).collect(),
         waits: waits.collect(),
+        syscalls: Vec::new(),
         marks: lane.marks.iter().map(mark).collect(),
     }
 }

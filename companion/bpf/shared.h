@@ -1,26 +1,26 @@
-/* What the program, the companion and the traced process agree on. The Rust side of it is
+/* Interface between the BPF program, the companion and the traced process. The Rust side is in
  * src/shared.rs; a test compares the two by the BTF of the object. */
 #pragma once
 
 /* prctl(HELLO, &hello): no such option exists, so the kernel answers EINVAL. "CHAS" as a number.
- * With an empty path, nothing of this process is to be written. prctl(GOODBYE) ends the tracing of the thread that calls it. What a thread
- * does from prctl(STARTING, 1) on, until it says hello or prctl(STARTING, 0), is chase's own: an image that starts to record. */
+ * With an empty path, nothing is written for this process. prctl(GOODBYE) ends the tracing of the calling thread. System calls of a thread
+ * between prctl(STARTING, 1) and its hello or prctl(STARTING, 0) are chase's own, made while an image starts to record. */
 #define HELLO 0x53414843
 #define GOODBYE 0x53414844
 #define STARTING 0x53414845
-/* From then on, the system calls of the thread that calls it, and of all that it starts, are told one by one. */
+/* From then on, single system calls are recorded of the calling thread, and of all threads and processes that it starts. */
 #define NARRATE 0x53414846
-/* Of a process that ran before it said hello: with 1, all its threads are traced, each from when it is next put on a CPU; with 0, none is
- * any more. Said while they are stopped. */
+/* For a process that had run before its hello: with 1, all its threads are traced, each from when it is next scheduled; with 0, tracing
+ * stops. Called while they are stopped. */
 #define ATTACHED 0x53414847
 #define HELLO_VERSION 2
 
-/* Numbers of a syscall that stand for something else. */
+/* Values in place of a syscall's number. */
 #define NO_SYSCALL 0xffffffff
 #define WAIT_VOLUNTARY 0xfffffffe
 #define WAIT_PREEMPTED 0xfffffffd
 #define ON_CPU 0xfffffffc /* time on the CPU, in pieces */
-/* Added to the number of a syscall made through int 0x80, which are others. */
+/* Added to the number of a syscall made through int 0x80, which has other numbers. */
 #define COMPAT 0x20000000
 
 #define ROWS 65536
@@ -35,10 +35,10 @@
 struct hello {
 	u32 version;
 	u32 len;
-	u64 session; /* that the companion was started with */
+	u64 session; /* number of the companion's session */
 	s64 tls_offset; /* the word at fs base + this holds the address of the thread's node */
 	u64 base;    /* of the recording's mapping */
-	u64 mapped;  /* bytes that it may grow to */
+	u64 mapped;  /* its maximum size in bytes */
 	u64 path;    /* of the recording: address of a C string */
 	s64 thread_offset; /* the word at fs base + this holds the address of what is known of the thread, which begins with the
 			    * place of its next frame */
@@ -56,15 +56,15 @@ struct row {
 	u64 off_cpu_ns;
 	u64 returned;    /* sum of the positive results: bytes, where results are bytes */
 	u64 errors;
-	u64 restarts;    /* ended by a signal, to be made again */
+	u64 restarts;    /* interrupted by a signal, and restarted */
 	u64 unfinished;  /* never returned */
-	u64 errnos[ERRNOS]; /* errno << 48 | count: the first ones met */
+	u64 errnos[ERRNOS]; /* errno << 48 | count: of the first different ones */
 	u64 histogram[BUCKETS]; /* bucket i: below 2^(FIRST_BUCKET+i) ns, the last has no limit */
 };
 
-/* Frames of the calls under way, on the hook's side (hook/src/abi.rs). */
+/* Frames of open calls in the hook (hook/src/abi.rs). */
 #define FRAME 64
-#define SEGMENT 4096 /* of frames; aligned, and the first of them is none */
+#define SEGMENT 4096 /* of frames; aligned, and the first is unused */
 
 struct frame {
 	u64 return_address, target, exit, sp, start, node;
@@ -74,24 +74,24 @@ enum waker {
 	WAKER_UNKNOWN,
 	WAKER_THREAD,    /* of a traced process */
 	WAKER_PROCESS,   /* another one */
-	WAKER_KERNEL,    /* a thread of the kernel's */
+	WAKER_KERNEL,    /* a kernel thread */
 	WAKER_INTERRUPT, /* a device, the network or a timer */
-	WAKER_TIME,      /* nobody: as long as it would wait at most was over */
+	WAKER_TIME,      /* nobody: the wait timed out */
 };
 
-/* Waits from this long on are told one by one. */
+/* Minimum duration of waits that are recorded singly. */
 #define LONG_WAIT_NS 1000000
 
 /* One wait. */
 struct interval {
-	u32 wait;      /* number in `waits`, of what it has in common with others */
+	u32 wait;      /* number in `waits` */
 	u32 reserved;
 	u64 begin_ns;  /* CLOCK_MONOTONIC */
-	u64 woken_ns;  /* 0: nobody was seen to wake it */
+	u64 woken_ns;  /* 0: no wake-up was seen */
 	u64 end_ns;    /* it ran again */
 };
 
-/* Waits that are alike: of which thread, where, for what, and who ended them, doing what. */
+/* Waits with the same thread, place, object, and waker. */
 struct wait_key {
 	u32 process, tid; /* as in a row, and so are contexts */
 	u32 context;
@@ -110,10 +110,10 @@ struct wait_key {
 	u32 reserved;
 };
 
-/* Of a socket: zero where it has no such addresses. */
+/* Addresses of a socket; zero if it has none. */
 struct ends {
 	unsigned short family, local_port, remote_port /* in network order */, reserved;
-	unsigned char local[16], remote[16]; /* of IPv4 the first four */
+	unsigned char local[16], remote[16]; /* for IPv4, the first four */
 };
 
 struct wait {
@@ -122,7 +122,7 @@ struct wait {
 	u64 total_ns; /* blocked, until it ran again */
 	u64 max_ns;
 	u64 ready_ns; /* the part after it was woken */
-	u32 mode;            /* of the inode: what kind of file it is */
+	u32 mode;            /* of the inode, with the type of the file */
 	u32 reserved;
 	union {
 		char name[48]; /* of the file, without its directory */
@@ -131,34 +131,34 @@ struct wait {
 	char waker_name[16]; /* of the thread that woke it last */
 };
 
-/* What a thread did when the clock of its CPU struck. */
+/* What a thread did at a tick of its CPU's clock. */
 struct sample {
 	u32 process;
 	u32 tid;
 	u32 context;
 	u32 in_kernel;
-	u64 address; /* of the instruction in user space that it was at, or is to go on at */
+	u64 address; /* of the present instruction in user space, or of the next one */
 	u64 file;        /* inode, if it was in a syscall for a descriptor */
 	u32 syscall;     /* that syscall */
 	u32 mode;        /* of the inode */
 	char name[48];   /* of the file, without its directory */
 };
 
-/* Bytes of a text in what is told of a system call. */
+/* Size in bytes of a text of a single system call. */
 #define TEXT 96
 
-/* One system call. */
+/* A single system call. */
 struct told {
 	u32 process, tid; /* as in a row, and so is the context */
 	u32 context;
 	u32 syscall;
 	u64 entered_ns;
-	u64 left_ns; /* 0: it has not returned, and perhaps never will */
+	u64 left_ns; /* 0: it has not returned, and may never do so */
 	s64 result;
 	u64 arguments[6];
-	u64 object;  /* inode behind the descriptor that the call is for, or that it gave */
+	u64 object;  /* inode behind the descriptor that the call takes or returns */
 	u32 mode;    /* of the inode */
-	u32 lens[2]; /* of the texts; 0: not there, or not to be read */
+	u32 lens[2]; /* of the texts; 0: none, or unreadable */
 	u32 reserved;
 	char texts[2][TEXT];
 	union {
@@ -169,7 +169,7 @@ struct told {
 
 enum process_state {
 	PROCESS_FREE,
-	PROCESS_FORKED,  /* goes on in its parent's image; no hello yet */
+	PROCESS_FORKED,  /* still runs its parent's image; no hello yet */
 	PROCESS_EXECED,  /* runs a new image; no hello yet */
 	PROCESS_GREETED,
 };
@@ -178,10 +178,10 @@ enum process_state {
 struct process {
 	u32 state;
 	u32 live;       /* threads; the slot is the companion's when it is 0 */
-	u32 pid;        /* as the companion may see it */
+	u32 pid;        /* as seen by the companion */
 	u32 own_pid;    /* in its own pid namespace */
-	u32 parent;     /* the process, or image, before; its own number for the first */
-	u32 attached;   /* of one that ran before its hello, or that is left: IS_* */
+	u32 parent;     /* number of the parent process or previous image; its own number for the first */
+	u32 attached;   /* if it had run before its hello, or was detached from: IS_* */
 	u64 began_ns;   /* CLOCK_MONOTONIC */
 	u64 ended_ns;   /* 0 as long as it lives */
 	char name[16];
@@ -189,26 +189,26 @@ struct process {
 	u64 greetings;
 };
 
-/* Its threads are yet to be met; some were; none is traced any more. Until it is left, or the last of them ends, it counts as one more in
- * `live`: who says hello for it ends before they go on. */
+/* No thread is traced yet; some are; none is any more. Until it is detached from, or its last thread ends, it counts as one more in
+ * `live`, since the thread that says hello ends before the others continue. */
 #define IS_ATTACHED 1
 #define IS_MET 2
 #define IS_LEFT 3
 
 struct totals {
-	u64 rows;         /* places handed out by counting */
-	u64 processes;    /* the same */
-	u64 threads;      /* the same */
+	u64 rows;         /* next free index */
+	u64 processes;    /* as above */
+	u64 threads;      /* as above */
 	u64 lost_calls;   /* found no row */
 	u64 lost_waits;
 	u64 lost_processes; /* found no place, and are not traced */
-	u64 lost_threads;   /* the same */
+	u64 lost_threads;   /* as above */
 	u64 refused;      /* hellos from another user or of another version */
 	u64 dropped;      /* set-id images */
 	u64 lost_samples; /* found no room */
-	u64 waits;        /* places handed out by counting */
+	u64 waits;        /* next free index */
 	u64 lost_wakers;  /* waits whose cause found no place */
-	u64 lost_intervals; /* long waits that are in sums alone */
-	u64 lost_told;    /* system calls that were to be told and found no room */
+	u64 lost_intervals; /* long waits that are only in sums */
+	u64 lost_told;    /* single system calls for which there was no room */
 	u64 attached;     /* processes that have said ATTACHED */
 };

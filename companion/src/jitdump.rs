@@ -34,7 +34,8 @@ pub fn is_name_of(pid: u32, name: &[u8]) -> bool {
 /// Writes a line `START SIZE NAME`, with hexadecimal numbers, for each function in `dump`, in its order. Stops without
 /// an error where the dump is damaged or incomplete; what precedes is valid.
 ///
-/// # Errors Fails if `list` can't be written, or `dump` can't be read.
+/// # Errors
+/// Fails if `list` can't be written, or `dump` can't be read.
 pub fn write_names(dump: &mut impl BufRead, list: &mut impl Write) -> io::Result<()> {
     let mut header = [0; HEADER];
     if !fill(dump, &mut header)? || word(&header, 0) != MAGIC {

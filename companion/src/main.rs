@@ -102,8 +102,7 @@ fn report_line(arguments: &Arguments, line: &str) {
     let _ = written;
 }
 
-/// Leaves the reason for the processes that come next, in case that whoever started the companion has stopped
-/// waiting.
+/// Stores the reason for later processes, in case the launcher no longer waits for it.
 fn note_failure(arguments: &Arguments, reason: &str) {
     let Some(fd) = arguments.lock_fd else { return };
     // SAFETY: the caller passed the descriptor to be used; it is not closed here.

@@ -33,4 +33,6 @@ pub use perfetto::perfetto;
 pub use pprof::{Moment, pprof};
 pub use speedscope::{Profile, speedscope};
 pub use stacks::{Frame, Node, Stacks};
-pub use trace::{Trace, TraceCall, TraceFunction, TraceProcess, TraceThread, TraceWait};
+pub use trace::{
+    Trace, TraceCall, TraceFunction, TraceProcess, TraceSyscall, TraceThread, TraceWait,
+};

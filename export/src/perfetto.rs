@@ -4,7 +4,7 @@
 
 use prost::Message;
 
-use crate::trace::{Trace, TraceCall, TraceThread, TraceWait};
+use crate::trace::{Trace, TraceCall, TraceSyscall, TraceThread, TraceWait};
 
 #[derive(Clone, PartialEq, Message)]
 struct TraceMessage {
@@ -153,11 +153,15 @@ const CLEARED: u32 = 1;
 const NEEDED: u32 = 2;
 /// All packets are of one sequence.
 const SEQUENCE: u32 = 1;
+/// Tracks of a thread: its own, and those below it.
+const TRACKS: u64 = 3;
+const WAITS: u64 = 1;
+const SYSCALLS: u64 = 2;
 /// Steps of a counter over the length of the trace.
 const STEPS: u64 = 500;
 
 /// `trace` for Perfetto's viewer and trace processor: a track for each process and thread; calls as slices, with their library as
-/// category; waits as slices of a track of their own below, with flows from who has ended them; marks; and, as counters, the calls that begin
+/// category; waits, and system calls with their arguments, as slices of tracks of their own below, waits with flows from who has ended them; marks; and, as counters, the calls that begin
 /// in a second and the threads that do not wait.
 #[must_use]
 pub fn perfetto(trace: &Trace) -> Vec<u8> {
@@ -188,13 +192,18 @@ pub fn perfetto(trace: &Trace) -> Vec<u8> {
                 }),
                 ..TrackDescriptor::default()
             });
-            if !thread.waits.is_empty() {
-                writer.track(TrackDescriptor {
-                    uuid: Some(track + 1),
-                    parent_uuid: Some(track),
-                    name: Some("waits".to_owned()),
-                    ..TrackDescriptor::default()
-                });
+            for (below, name, is_used) in [
+                (WAITS, "waits", !thread.waits.is_empty()),
+                (SYSCALLS, "system calls", !thread.syscalls.is_empty()),
+            ] {
+                if is_used {
+                    writer.track(TrackDescriptor {
+                        uuid: Some(track + below),
+                        parent_uuid: Some(track),
+                        name: Some(name.to_owned()),
+                        ..TrackDescriptor::default()
+                    });
+                }
             }
         }
     }
@@ -204,7 +213,10 @@ pub fn perfetto(trace: &Trace) -> Vec<u8> {
             writer.calls(track, &thread.nested());
             for wait in &thread.waits {
                 flow += 1;
-                writer.wait(track + 1, wait, flow);
+                writer.wait(track + WAITS, wait, flow);
+            }
+            for call in &thread.syscalls {
+                writer.syscall(track + SYSCALLS, call, thread.end_ns);
             }
             for (at_ns, name) in &thread.marks {
                 writer.event(
@@ -226,13 +238,13 @@ pub fn perfetto(trace: &Trace) -> Vec<u8> {
     TraceMessage { packet: writer.packets }.encode_to_vec()
 }
 
-/// The track of a process: `thread` 0; of its threads and what is below them: from 2 on.
+/// The track of a process: `thread` 0; of its threads and what is below them: from [`TRACKS`] on.
 fn uuid(process: usize, thread: u64) -> u64 {
     ((process as u64 + 1) << 32) | thread
 }
 
 fn thread_track(process: usize, thread: usize) -> u64 {
-    uuid(process, 2 * (thread as u64 + 1))
+    uuid(process, TRACKS * (thread as u64 + 1))
 }
 
 #[derive(Default)]
@@ -369,6 +381,29 @@ impl Writer {
         if let Some(event) = self.events.last_mut().and_then(|packet| packet.track_event.as_mut()) {
             event.terminating_flow_ids = ends.into_iter().collect();
         }
+    }
+
+    fn syscall(&mut self, track: u64, call: &TraceSyscall, until_ns: u64) {
+        let annotation = |name: &str, text: &str| Annotation {
+            name: Some(name.to_owned()),
+            string_value: Some(text.to_owned()),
+            ..Annotation::default()
+        };
+        let name = call.call.split('(').next().unwrap_or_default();
+        self.event(
+            call.start_ns,
+            TrackEvent {
+                r#type: Some(SLICE_BEGIN),
+                track_uuid: Some(track),
+                name: Some(name.to_owned()),
+                debug_annotations: vec![
+                    annotation("call", &call.call),
+                    annotation("result", &call.result),
+                ],
+                ..TrackEvent::default()
+            },
+        );
+        self.end(call.end_ns.unwrap_or(until_ns).max(call.start_ns), track);
     }
 
     fn counters(&mut self, trace: &Trace) {

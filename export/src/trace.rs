@@ -56,8 +56,23 @@ pub struct TraceThread {
     pub calls: Vec<TraceCall>,
     /// Its waits by their start. None overlaps another.
     pub waits: Vec<TraceWait>,
+    /// Its system calls by their start, where they were told one by one. None overlaps another.
+    pub syscalls: Vec<TraceSyscall>,
     /// Moments with a name.
     pub marks: Vec<(u64, String)>,
+}
+
+/// A system call.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TraceSyscall {
+    /// Name and arguments, as in C.
+    pub call: String,
+    /// What it returned.
+    pub result: String,
+    /// When it began.
+    pub start_ns: u64,
+    /// When it returned; `None` if it did not.
+    pub end_ns: Option<u64>,
 }
 
 /// A call.

@@ -16,12 +16,13 @@ use crate::{clock, recording, sys};
 /// 0.7).
 const LOADING_FAULTS: u64 = 11;
 
-/// What is measured by the clock of calls takes no longer by itself: where it did, others had the processor meanwhile.
+/// The maximum duration of work that is measured by the clock of calls. If it took longer, others had the processor
+/// meanwhile.
 const LONGEST_US: u64 = 50;
-/// So many ticks are fewer, whatever the rate of the clock.
+/// This many ticks are less than that, at any rate of the clock.
 const SURELY_SHORT: u64 = 10_000;
 
-/// The part of `ticks`, which a piece of the hook's own work lasted, that it can have taken itself.
+/// Limits the duration of a piece of the hook's own work to what that can have taken on the processor.
 pub(crate) fn own_ticks(ticks: u64) -> u64 {
     if ticks <= SURELY_SHORT {
         return ticks;
@@ -73,7 +74,7 @@ impl Drop for Later {
     }
 }
 
-/// The same for what belongs to the beginning or the end of the image, or of an object in it, by the thread's processor time.
+/// The same for work at the start or end of the image, or when an object is loaded, by the thread's processor time.
 /// Adds the processor time for which it lives to the recording's cost of start and end.
 pub(crate) struct Start(u64);
 

@@ -111,7 +111,7 @@ impl SlotState {
     /// Makes the call under way the only one of its block, as the first of `node` that is only counted. Returns false
     /// if the slot has a block already: a signal handler has made it meanwhile, or has interrupted its making.
     pub(crate) fn claim(&self, node: *mut Node) -> bool {
-        // Whoever sees a block expects a node.
+        // The node is stored before the block, since code that sees a block expects a node.
         if self.node.load(Ordering::Relaxed).is_null() {
             self.node.store(node, Ordering::Relaxed);
         }

@@ -35,7 +35,7 @@ global_asm!(
     "lea {said}(%rip), %rsi",
     "mov ${len}, %edx",
     "syscall",
-    // A reader that has gone is no failure of what was asked for.
+    // If the reader has closed the pipe, that is not an error.
     "mov $231, %eax",
     "xor %edi, %edi",
     "syscall",

@@ -69,7 +69,7 @@ pub(crate) fn find_objects(
     state.iterate != 0 && find_among(&state.objects, c"gnu_get_libc_version") != 0
 }
 
-/// Sets what is to be recorded from now on, in a process that chase had left.
+/// Sets the configuration when chase attaches again to a process that it had detached from.
 pub(crate) fn set_config(config: Config) {
     LOADING.hold().config = config;
 }

@@ -294,6 +294,7 @@ fn choose_timing(this: &mut Process, config: &Config) {
 /// Measures on this thread what a call costs, while no other thread is recorded.
 fn measure_cost(this: &mut Process, thread: &Thread) {
     this.cost = calibrate::measure(thread);
+    thread.discard_events();
     sampling::note_cost(&this.cost, thread);
     // SAFETY: the header is in the first page of the mapping, and nobody else writes it.
     this.cost.put_into(unsafe { &mut *recording::header() });

@@ -27,6 +27,26 @@ fn values_are_written_as_by_the_script() {
     }
 }
 
+/// ESLint's recommended rules and some more, for the page's script and for what tests it.
+#[test]
+fn the_script_has_no_lint() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let eslint = root.join("cli/tests/browser/node_modules/eslint/bin/eslint.js");
+    if !eslint.exists() || Command::new("node").arg("--version").output().is_err() {
+        // Not by `eprintln`, which is heard only where a test fails.
+        let why = "skipped: lint of the script: no node, or no npm ci in cli/tests/browser";
+        let _ = writeln!(std::io::stderr(), "{why}");
+        return;
+    }
+    let mut command = Command::new("node");
+    command.arg(eslint).args(["--max-warnings=0", "-c", "cli/tests/browser/eslint.config.mjs"]);
+    // (Not what npm has put there, which ESLint leaves out by itself.)
+    let linted = ["html/assets/script", "html/tests/script", "cli/tests/browser"];
+    let output = command.args(linted).current_dir(&root).output().expect("node runs");
+    let [text, errors] = [&output.stdout, &output.stderr].map(|o| String::from_utf8_lossy(o));
+    assert!(output.status.success(), "{text}\n{errors}");
+}
+
 #[test]
 fn the_script_s_own_tests_pass() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -129,5 +129,9 @@ fn place(settings: &Settings, pid: i32, is_folded: bool) -> String {
     // Where the first program is not recorded (`--follow`), those that it started are there.
     let name = names.find(|name| is_its(name)).unwrap_or_default();
     let how = if is_folded { ", in one file for all processes that have ended" } else { "" };
-    format!("Recorded in {}{how}\n", settings.shown_output.join(name).display())
+    let place = match name.is_empty() {
+        true => settings.shown_output.clone(),
+        false => settings.shown_output.join(name),
+    };
+    format!("Recorded in {}{how}\n", place.display())
 }

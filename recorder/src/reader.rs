@@ -114,7 +114,7 @@ impl<'a> Recording<'a> {
         })
     }
 
-    /// A recording of nothing but a header, for a process that only its `.syscalls` file tells of.
+    /// Makes a recording with only a header, for a process that has only a `.syscalls` file.
     #[must_use]
     pub fn empty(header: Header) -> Self {
         Self {

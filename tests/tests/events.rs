@@ -283,3 +283,64 @@ fn programs_behave_alike_while_all_their_calls_are_events() {
         }
     }
 }
+
+/// Killed at random moments: each call that had ended has its event, up to the last; of one that was just being written no more is
+/// said than that. `cargo xtask kills` does it more often.
+#[test]
+fn a_program_that_is_killed_leaves_its_latest_events() {
+    let kills: u32 =
+        std::env::var("CHASE_KILLS").map_or(10, |kills| kills.parse().expect("a number"));
+    let program = Build::program("events_told.c").build();
+    let directory = tempfile::tempdir().expect("a directory");
+    let (told, output) = (directory.path().join("told"), directory.path().join("recording"));
+    let mut random = 0x9e37_79b9_u32;
+    for kill in 0..kills {
+        let wish = if kill % 2 == 0 { "all,64K" } else { "slow:1000s,all=:trap_leaf,64K" };
+        let _ = std::fs::remove_dir_all(&output);
+        std::fs::create_dir(&output).expect("create the directory of recordings");
+        std::fs::write(&told, [0; 8]).expect("write the number of calls");
+        let number = || {
+            let bytes = std::fs::read(&told).expect("read the number of calls");
+            u64::from_ne_bytes(bytes.try_into().expect("eight bytes"))
+        };
+        let mut child = Command::new(&program)
+            .arg(&told)
+            .env("LD_PRELOAD", libchase())
+            .env("CHASE_OUTPUT", &output)
+            .env("CHASE_SYSCALLS", "off")
+            .env("CHASE_EVENTS", wish)
+            .spawn()
+            .expect("start the program");
+        while number() < 1_000 {
+            assert!(child.try_wait().expect("ask for its end").is_none(), "it goes on for ever");
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        std::thread::sleep(std::time::Duration::from_micros(u64::from(random >> 20)));
+        child.kill().expect("kill the program");
+        child.wait().expect("wait for the program");
+        let ended = number();
+        let loaded = load(&output).expect("a recording");
+        let recording = &loaded.images[0].recording;
+        let thread = recording.threads().next().expect("the thread");
+        let is_leaf = |reference: u32| {
+            let context = thread.contexts().find(|context| context.reference == reference);
+            let slot = recording.slot(context.expect("a context").slot()).expect("an import");
+            slot.name() == "trap_leaf"
+        };
+        // With all calls, those before are events too.
+        let calls = thread.contexts().map(|context| (context.reference, context.node().calls));
+        let before: u64 = calls.filter(|&(of, _)| !is_leaf(of)).map(|(_, calls)| calls).sum();
+        let before = if kill % 2 == 0 { before } else { 0 };
+        let found = thread.events();
+        let numbers: Vec<u64> = found.events.iter().map(|event| event.number).collect();
+        let last = *numbers.last().expect("the latest events");
+        assert!(found.torn <= 1 && numbers.len() > 100, "{wish}: {} whole", numbers.len());
+        let known = ended + before..=ended + before + 1;
+        assert!(known.contains(&last), "{wish}: {last} of {known:?}");
+        // None of them is missing but for the one whose place was just being written.
+        let missing = last - numbers[0] + 1 - numbers.len() as u64;
+        assert!(missing <= 1, "{wish}: {missing} missing");
+        assert!(is_leaf(found.events.last().expect("the last one").of), "{wish}");
+    }
+}

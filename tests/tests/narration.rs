@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use chase_analyzer::syscall_name;
@@ -167,6 +168,47 @@ fn git_status_makes_the_calls_that_strace_shows() {
     }
     let before = "git init -q . && echo x > a && git add a";
     beside_strace("narration beside strace", "git -c core.fsmonitor=false status", before);
+}
+
+#[test]
+fn sqlite3_makes_the_calls_that_strace_shows() {
+    if need::tool("the narration of sqlite3", "sqlite3").is_none() {
+        return;
+    }
+    let statements =
+        "create table t(a, b); insert into t values(1, 'x'), (2, 'y'); select sum(a) from t;";
+    beside_strace("narration beside strace", &format!("sqlite3 t.db \"{statements}\""), ":");
+}
+
+/// Of a server in this process, which answers as long as it is asked.
+#[test]
+fn curl_makes_the_calls_that_strace_shows() {
+    if need::tool("the narration of curl", "curl").is_none() {
+        return;
+    }
+    let server = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = server.local_addr().expect("an address").port();
+    std::thread::spawn(move || {
+        for client in server.incoming().flatten() {
+            answer(client);
+        }
+    });
+    let command = format!("curl -s http://127.0.0.1:{port}/");
+    beside_strace("narration beside strace", &command, ":");
+}
+
+/// Reads a request up to its empty line, and says hello.
+fn answer(mut client: std::net::TcpStream) {
+    let mut request = Vec::new();
+    let mut piece = [0; 1024];
+    while !request.windows(4).any(|end| end == b"\r\n\r\n") {
+        match client.read(&mut piece) {
+            Ok(len) if len > 0 => request.extend_from_slice(&piece[..len]),
+            _ => return,
+        }
+    }
+    let _ = client
+        .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\nConnection: close\r\n\r\nhello\n");
 }
 
 #[test]

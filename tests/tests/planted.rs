@@ -52,7 +52,6 @@ planted! {
     a_poll_loop_in_rust: "polling.rs",
     a_poll_loop_by_a_condition: "polling_condition.cpp",
     short_processes_in_python: "short_processes.py",
-    tiny_calls: "tiny_calls.c",
     the_last_to_end_in_python: "last_to_end.py",
     a_slow_peer_in_python: "peer.py",
     calm: "calm.c",

@@ -4,6 +4,7 @@
 use chase_tests::planted;
 
 planted! {
+    tiny_calls: "tiny_calls.c",
     one_worker_with_more_input: "more_input.c",
     more_threads_than_processors: "too_many.c",
     a_contended_arena: "allocator.c",

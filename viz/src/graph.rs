@@ -5,6 +5,10 @@ use layout::gv::{DotParser, GraphBuilder};
 
 use crate::Error;
 
+/// What the library writes, and what other pictures are written in: it is a little wider, for which boxes have room.
+const SERIFS: &str = "font-family: Times, serif";
+const FONT: &str = "font-family: 'DejaVu Sans', Verdana, Arial, sans-serif";
+
 /// `dot`, a graph in the language of Graphviz, as an SVG document.
 ///
 /// # Errors
@@ -17,7 +21,7 @@ pub fn graph(dot: &str) -> Result<String, Error> {
     let mut drawn = builder.get();
     let mut svg = SVGWriter::new();
     drawn.do_it(false, false, false, &mut svg);
-    Ok(svg.finalize())
+    Ok(svg.finalize().replace(SERIFS, FONT))
 }
 
 #[cfg(test)]
@@ -33,6 +37,7 @@ mod tests {
         let document = roxmltree::Document::parse(&svg).expect("XML");
         let text: String = document.descendants().filter_map(|node| node.text()).collect();
         assert!(text.contains("cat <1>") && text.contains("3 kB"), "{text}");
+        assert!(svg.contains("sans-serif") && !svg.contains("Times"));
     }
 
     #[test]

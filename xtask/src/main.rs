@@ -35,6 +35,7 @@ cargo xtask torture [--minutes N] [--seed N] [--mode MODE]
                              random programs under the hook, a minute by default; a seed alone runs its program again;
                              modes are adaptive, all, count, events, and attach
 cargo xtask faults           each system call of the hook fails in each way, and is the last one before a kill
+cargo xtask kills [N]        a program is killed N times, 200 by default: its events are there up to the last
 cargo xtask limits           100,000 threads, 10,000 forks, 1,000 libraries, 1,000 kills: minutes
 cargo xtask releases [NAME]  the programs of the tests with other releases' compilers and C libraries (root, debootstrap)
 cargo xtask suites [NAME]    a third of CPython's tests, and GLib's, without and with chase: an hour
@@ -79,6 +80,8 @@ fn main() -> ExitCode {
         ["releases"] => releases::releases(None),
         ["releases", only] => releases::releases(Some(only)),
         ["faults"] => torture::faults(),
+        ["kills"] => torture::kills("200"),
+        ["kills", number] if number.parse::<u32>().is_ok() => torture::kills(number),
         ["picture"] => picture::picture(),
         ["bpf"] => syscalls::bpf(),
         ["syscall-table"] => syscalls::table(),

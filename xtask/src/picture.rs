@@ -11,6 +11,8 @@ pub(crate) fn picture() -> Outcome {
     let (directory, pictures) = (root().join("target/picture"), root().join("docs/pictures"));
     std::fs::create_dir_all(&directory)
         .map_err(|error| format!("can't make {}: {error}", directory.display()))?;
+    // A run that is there already would be on the page too.
+    let _ = std::fs::remove_dir_all(directory.join("chase.data"));
     let (recording, page) = (directory.join("chase.data"), directory.join("page.html"));
     say("Recording the example");
     run(Command::new(launcher())

@@ -69,6 +69,14 @@ pub(crate) fn faults() -> Outcome {
     run(test.env("CHASE_LIB", library()).env("CHASE_FAULTS", "all"))
 }
 
+/// A program is killed so many times at random moments.
+pub(crate) fn kills(number: &str) -> Outcome {
+    build()?;
+    let name = "a_program_that_is_killed_leaves_its_latest_events";
+    let mut test = cargo(["test", "-q", "-p", "chase-tests", "--test", "events", "--", name]);
+    run(test.env("CHASE_LIB", library()).env("CHASE_KILLS", number))
+}
+
 /// More than anybody has, which takes minutes.
 pub(crate) fn limits() -> Outcome {
     build()?;

@@ -211,7 +211,7 @@ impl Collector {
             class
         });
         take_out_tracing(scene, thread, &mut costs);
-        let (off_cpu, between_ns) = self.off_cpu(scene, thread, &costs.contexts, &imports);
+        let off_cpu = self.off_cpu(scene, thread, &costs.contexts, &imports);
         let mut contexts = Vec::with_capacity(costs.contexts.len());
         for ((cost, &off_cpu), &place) in costs.contexts.iter().zip(&off_cpu).zip(&merged) {
             contexts.push(thread_context(place, cost, off_cpu, &scene.scale));
@@ -231,7 +231,6 @@ impl Collector {
             Some(scheduler) => {
                 let mut off_cpu = scheduler.take(record.root_ref, record.tid);
                 off_cpu.add(scheduler.take(0, record.tid));
-                off_cpu.preempted_ns = off_cpu.preempted_ns.map(|known| known + between_ns);
                 off_cpu.within(ns(application))
             }
         };
@@ -275,15 +274,14 @@ impl Collector {
         self.threads.push(collected);
     }
 
-    /// Returns the time off the CPU by context: from the scheduler if that was observed, otherwise estimated by name; and
-    /// the time for which other threads had the processor during calls that were not timed.
+    /// Returns the time off the CPU by context: from the scheduler if that was observed, otherwise estimated by name.
     fn off_cpu(
         &self,
         scene: &mut Scene<'_>,
         thread: Thread<'_>,
         costs: &[Cost],
         imports: &[u32],
-    ) -> (Vec<OffCpu>, f64) {
+    ) -> Vec<OffCpu> {
         let self_ns = |cost: &Cost| cost.self_time * scene.scale.ns_per_tick;
         let Some(scheduler) = &mut scene.scheduler else {
             let by_name = |(cost, &import): (&Cost, &u32)| OffCpu {
@@ -291,7 +289,7 @@ impl Collector {
                 preempted_ns: None,
                 measured: Measured::NOTHING,
             };
-            return (costs.iter().zip(imports).map(by_name).collect(), 0.0);
+            return costs.iter().zip(imports).map(by_name).collect();
         };
         let mut off_cpu = vec![OffCpu::default(); costs.len()];
         for context in thread.contexts() {
@@ -299,13 +297,7 @@ impl Collector {
             let scope = costs[context.number as usize].scope as usize;
             off_cpu[scope].add(scheduler.take(context.reference, thread.record().tid));
         }
-        let mut between_ns = 0.0;
-        let within = costs.iter().zip(off_cpu).map(|(cost, off_cpu)| {
-            let (off_cpu, outside_ns) = off_cpu.of_timed(cost);
-            between_ns += outside_ns;
-            off_cpu.within(self_ns(cost))
-        });
-        (within.collect(), between_ns)
+        costs.iter().zip(off_cpu).map(|(cost, off_cpu)| off_cpu.within(self_ns(cost))).collect()
     }
 
     /// Makes the row without its figures.

@@ -184,6 +184,7 @@ impl Parts {
 
 fn is_of_the_system(name: &str) -> bool {
     name.contains(".so")
+        || name.ends_with(".pyc")
         || name.ends_with("gconv-modules.cache")
         || [
             "/proc/",

@@ -1,6 +1,8 @@
 //! What threads wait for.
 
-use chase_analyzer::{CauseRow, CodeAddress, LockRow, Party, WaitRow, locks, syscall_name, waits};
+use chase_analyzer::{
+    CauseRow, CodeAddress, HeldLocks, LockRow, Party, WaitRow, locks, syscall_name, waits,
+};
 use serde_json::Value;
 
 use super::apis::{cause, is_wanted};
@@ -18,6 +20,10 @@ pub(super) const OWN_CODE: &str = "(own code)";
 const TAKEN: (&str, &str) = (
     "taken",
     "at most: all calls, by threads that waited for the lock, of the functions that they waited in. Locks that nobody waited for are not told apart",
+);
+const HELD: (&str, &str) = (
+    "held",
+    "median of the times between a long wait for the lock and the wake of the next thread, while others waited: an estimate for the rest",
 );
 const HELD_BY: (&str, &str) =
     ("held by", "while others waited; of locks that don't tell their holder, who ended the waits");
@@ -45,7 +51,9 @@ impl Waits<'_> {
 
     fn locks(&self, report: &Report) -> anyhow::Result<Vec<LockRow>> {
         let causes: Vec<CauseRow> = self.causes(report)?.into_iter().cloned().collect();
-        Ok(locks(&causes, &report.analysis))
+        let images = &report.loaded.images;
+        let held = HeldLocks::new(images, &report.analysis, report.groups(), &report.routines());
+        Ok(locks(&causes, &report.analysis, &held))
     }
 
     fn lock_rows(&self, report: &Report, top: usize) -> anyhow::Result<Rows> {
@@ -72,6 +80,9 @@ impl Waits<'_> {
             "max_ns",
             "threads",
             "acquisitions_at_most",
+            "held.sections",
+            "held.median_ns",
+            "held.max_ns",
             "function",
             "site.function",
             "site.line",
@@ -99,10 +110,12 @@ fn locks_table(report: &Report, rows: &[LockRow], top: usize) -> Table {
         ("longest", Align::Number),
         ("threads", Align::Number),
         ("taken", Align::Number),
+        ("held", Align::Number),
         ("at", Align::Name),
         ("held by", Align::Name),
     ])
-    .may_drop(["threads", "taken"]);
+    .may_drop(["threads", "taken"])
+    .only_if(rows.iter().any(|row| row.held.is_some()), "held");
     for row in rows.iter().take(top) {
         let holder = row.holders.first().or(row.wakers.first());
         table.row([
@@ -112,6 +125,9 @@ fn locks_table(report: &Report, rows: &[LockRow], top: usize) -> Table {
             elapsed(row.max_ns.0).into(),
             count(row.threads as u64).into(),
             taken(row).into(),
+            row.held
+                .map_or_else(String::new, |held| format!("~{}", elapsed(held.median_ns.0)))
+                .into(),
             causes::site(report, row.process, row.site).into(),
             holder.map(|party| causes::party(report, party)).unwrap_or_default().into(),
         ]);
@@ -288,7 +304,10 @@ impl Show for Waits<'_> {
             ],
         ));
         if !locks.is_empty() {
-            out.push_str(&legend(terminal, &[TAKEN, HELD_BY]));
+            let is_held = locks.iter().any(|row| row.held.is_some());
+            let all = [TAKEN, HELD, HELD_BY];
+            let wanted = all.into_iter().filter(|line| is_held || *line != HELD);
+            out.push_str(&legend(terminal, &wanted.collect::<Vec<_>>()));
         }
         Ok(out)
     }

@@ -25,6 +25,7 @@ fn document() -> Value {
             end_ns: 7_000_000,
             waker: None,
         }],
+        syscalls: Vec::new(),
         marks: vec![(5_000_000, "half".into())],
     };
     let function =

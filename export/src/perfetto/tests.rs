@@ -22,6 +22,20 @@ fn trace() -> Trace {
             call(2, 700, 700, 0),
         ],
         marks: vec![(650, "half".into())],
+        syscalls: vec![
+            TraceSyscall {
+                call: "read(3, \"x\", 1)".into(),
+                result: "1".into(),
+                start_ns: 210,
+                end_ns: Some(260),
+            },
+            TraceSyscall {
+                call: "exit_group(0)".into(),
+                result: "?".into(),
+                start_ns: 890,
+                end_ns: None,
+            },
+        ],
         ..TraceThread::default()
     };
     let wait = TraceWait {
@@ -87,8 +101,8 @@ fn slices_nest() {
         }
     }
     assert!(open.values().all(Vec::is_empty));
-    // 400, 100, 200 cut to what it is in, 0, 560, and the wait's 300.
-    assert_eq!(total, 400 + 100 + 200 + 560 + 300);
+    // 400, 100, 200 cut to what it is in, 0, 560, the wait's 300, and the system calls' 50 and 10 up to the thread's end.
+    assert_eq!(total, 400 + 100 + 200 + 560 + 300 + 50 + 10);
 }
 
 #[test]
@@ -126,6 +140,20 @@ fn a_flow_leads_from_the_waker_to_the_wait() {
     assert_eq!(from[0].1.flow_ids, to[0].1.terminating_flow_ids);
     assert_eq!((from[0].0, from[0].1.track_uuid), (500, Some(thread_track(0, 0))));
     assert_eq!((to[0].0, to[0].1.track_uuid), (550, Some(thread_track(0, 1) + 1)));
+}
+
+#[test]
+fn system_calls_have_their_arguments() {
+    let track = thread_track(0, 0) + SYSCALLS;
+    let of_track = events().into_iter().filter(|(_, event)| event.track_uuid == Some(track));
+    let begun: Vec<_> = of_track.filter(|(_, event)| event.name.is_some()).collect();
+    let texts = |event: &TrackEvent| {
+        let all = event.debug_annotations.iter();
+        all.filter_map(|annotation| annotation.string_value.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(begun[0].1.name.as_deref(), Some("read"));
+    assert_eq!(texts(&begun[0].1), ["read(3, \"x\", 1)", "1"]);
+    assert_eq!((begun.len(), begun[1].0), (2, 890));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Samples that are so long that they may have been interrupted.
 
-/// From this number of samples of a kind, or longer ones, they are not taken for interruptions.
+/// From this number of samples of a kind or longer, they are no longer regarded as interruptions.
 const BELIEVED: u8 = 3;
 /// The kinds of such samples, by duration: below the first number of means, below the second, and above.
 const KINDS: usize = 3;
@@ -23,8 +23,8 @@ pub struct Suspects {
 }
 
 impl Suspects {
-    /// Adds a sample of `ticks`, given the mean, and the `excess` that it would add to the total beyond its own
-    /// ticks. If the sample is to be believed, returns the ticks that were held back of its kind, otherwise `None`.
+    /// Adds a sample of `ticks`, given the mean, and the `excess` that it would add to the total beyond its own ticks.
+    /// If the sample counts, returns the ticks that were held back of its kind, otherwise `None`.
     pub fn add(&mut self, ticks: u64, mean: u64, excess: u64) -> Option<u64> {
         let kind = LONGER.iter().filter(|&&means| ticks >= mean.saturating_mul(means)).count();
         self.counts[kind] = self.counts[kind].saturating_add(1);

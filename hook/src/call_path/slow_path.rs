@@ -237,7 +237,8 @@ pub(crate) unsafe extern "C" fn leave_slow(frame: *mut Frame, now_ticks: u64) {
 /// Records an event for which the current chunk has no space. The call itself is recorded already, and its frame is
 /// still on top.
 ///
-/// # Safety Called by the call path. The node is of the calling thread.
+/// # Safety
+/// Called by the call path. The node is of the calling thread.
 pub(crate) unsafe extern "C" fn note_event(node: *mut Node, start_ticks: u64, ticks: u64) {
     let thread = current_or_nobody();
     thread.note_event(node, start_ticks, ticks);

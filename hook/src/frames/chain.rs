@@ -140,7 +140,7 @@ impl Thread {
     }
 }
 
-/// Notes for the frames of a segment that are set aside that their thread's stack is gone, so no call returns there.
+/// Marks the set-aside frames of a segment as those of a stack that no longer exists, so their calls can't return.
 ///
 /// # Safety
 /// The segment belongs to the calling thread, which is ending.

@@ -1,13 +1,13 @@
 //! Frames of calls that were abandoned: by `longjmp`, by an exception, by the end of their thread, or by a switch to
 //! another stack.
 //!
-//! Such a call may yet return. On another stack, a coroutine may go on. On the thread's own stack nothing proves that
-//! it will not: greenlet copies slices of the stack away and back, so what lies deeper than a running call may come
-//! back later. So the frame is not reused, but set aside with all that its call needs to return. It stays so for good
-//! if it is on another stack, or if its thread has called nothing that jumps or unwinds since; otherwise until very
-//! many others were set aside. From then on, it has the values of the frame below it in the shadow stack. If a call
-//! returns that seemed abandoned on the thread's own stack, then this process slices stacks, and no frame that is set
-//! aside is reused any more.
+//! Such a call may still return. On another stack, a coroutine may continue. On the thread's own stack nothing proves
+//! that it will not: greenlet copies slices of the stack away and back, so what lies deeper than a running call may
+//! come back later. So the frame is not reused, but set aside with all that its call needs to return. It stays so
+//! forever if it is on another stack, or if its thread has called nothing that jumps or unwinds since; otherwise until
+//! very many others were set aside. From then on, it has the values of the frame below it in the shadow stack. If a
+//! call returns that seemed abandoned on the thread's own stack, then this process slices stacks, and no set-aside
+//! frame is reused any more.
 //!
 //! Frames whose calls never return are lost this way; when there are none left, calls run without frames.
 

@@ -12,8 +12,8 @@ impl Objects {
         let executable = self.all().iter().position(|it| it.flags & OBJECT_EXECUTABLE != 0);
         let at_start = self.needs(executable.map_or(0, |id| id as u32));
         let needed = at_start.ids().get(1..).unwrap_or(&[]);
-        // Preloaded objects are before all these. (Dependencies of theirs alone are taken for loaded later; they find
-        // them all the same.)
+        // Preloaded objects are before all these. (Objects that only these depend on are regarded as loaded later, but
+        // are found by them all the same.)
         let first_needed = needed.iter().min().copied().unwrap_or(0);
         for id in 0..self.count as u32 {
             let Some(object) = self.get_mut(id) else { continue };

@@ -77,8 +77,9 @@ pub(super) fn may_be_left() {
 
 /// Starts to record the process.
 ///
-/// # Safety Called by a thread that the C library has created, while all others are stopped outside of this library.
-/// `order` is exclusive to this call, and followed by the data whose length it states.
+/// # Safety
+/// Called by a thread that the C library has created, while all others are stopped outside of this library. `order` is
+/// exclusive to this call, and followed by the data whose length it states.
 unsafe extern "C" fn attach(order: *mut Order) {
     // SAFETY: the caller vouches for it.
     let order = unsafe { &mut *order };

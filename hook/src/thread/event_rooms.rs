@@ -70,7 +70,8 @@ pub(super) fn fork(moment: Fork) {
 /// Adds the `chunks` of an ended thread, in the order in which it got them. `written` is the number of events that it
 /// wrote, including overwritten ones. Signals are blocked.
 ///
-/// # Safety The chunks are in the mapped recording, and no other thread uses them.
+/// # Safety
+/// The chunks are in the mapped recording, and no other thread uses them.
 pub(super) unsafe fn leave(chunks: impl Iterator<Item = *mut EventsHead>, written: u64) {
     let mut rooms = ROOMS.hold();
     let mut chunks = chunks.map(|chunk| chunk.cast::<Left>());

@@ -232,6 +232,24 @@ impl Thread {
         unsafe { self.write(own.head.get(), at, event) };
     }
 
+    /// Discards the events so far: those of the calls by which the cost of a call is measured.
+    pub(crate) fn discard_events(&self) {
+        let own = &self.events;
+        let used = own.used.get();
+        if used == 0 {
+            return;
+        }
+        let _signals = SignalsBlocked::new();
+        for (number, chunk) in own.chunks.iter().enumerate().take(used) {
+            let len = (capacity(number) + 1) * size_of::<EventRecord>();
+            // SAFETY: the chunk is this thread's, and holds so many records and a head that is as long as one.
+            unsafe { chunk.get().cast::<u8>().write_bytes(0, len) };
+        }
+        own.enter(0);
+        own.next.store(0, Ordering::Relaxed);
+        own.count.store(0, Ordering::Relaxed);
+    }
+
     /// Makes the chunks of this thread, which is ending, available to other threads. Signals are blocked.
     pub(crate) fn leave_events(&self) {
         let own = &self.events;

@@ -2,18 +2,18 @@
 import { hasAll, wordsOf } from "./arranging.mjs";
 
 const listeners = [];
-let words = [];
+let current = [];
 
 // Calls `listener` with the words whenever they change.
 export function onFilter(listener) {
   listeners.push(listener);
 }
 
-export const pageWords = () => words;
+export const pageWords = () => current;
 
 export function setFilter(text) {
-  words = wordsOf(text);
-  for (const listener of listeners) listener(words);
+  current = wordsOf(text);
+  for (const listener of listeners) listener(current);
 }
 
 // Marks of pictures have their names as titles.

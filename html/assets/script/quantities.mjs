@@ -6,7 +6,7 @@ const COUNTS = [[1, ""], [1e3, "k"], [1e6, "M"], [1e9, "G"], [1e12, "T"], [1e15,
 const WHOLE = 10_000;
 
 function scaled(value, steps, space) {
-  const [size, symbol] = steps.find(([size]) => value / size < 999.5) || steps[steps.length - 1];
+  const [size, symbol] = steps.find(([step]) => value / step < 999.5) || steps[steps.length - 1];
   const number = value / size;
   const isWhole = number === 0 || number >= 99.95 || (size === 1 && Number.isInteger(number));
   const text = number.toFixed(isWhole ? 0 : number >= 9.995 ? 1 : 2);

@@ -104,12 +104,10 @@ class Sorted {
   show() {
     const words = [...pageWords(), ...this.words];
     let found = 0;
-    let shown = 0;
     for (const row of this.rows) {
       const isFound = words.length === 0 || hasAll(this.textOf(row), words);
       found += isFound;
       const isShown = isFound && (this.isOpen || found <= folded());
-      shown += isShown;
       row.hidden = !isShown;
     }
     const isLong = found > folded();

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::mem::take;
 
 use chase_analyzer::{
-    Analysis, BlockedRow, Finding, FindingKind, LibraryKind, LibraryRow, WaitCause,
+    Analysis, ApiRow, BlockedRow, Category, Finding, FindingKind, LibraryKind, LibraryRow,
+    WaitCause,
 };
 
 use super::figures::{Facts, Figures, Names, calls_error, self_error};
@@ -110,6 +111,7 @@ fn libraries(analysis: &Analysis, names: &dyn Names) -> Vec<Library> {
     for (number, api) in analysis.apis.iter().enumerate() {
         by_object.entry(api.object).or_default().push(number);
     }
+    let causes = causes(analysis);
     let library = |row: &LibraryRow| {
         let is_application = row.kind == LibraryKind::Application;
         let apis = by_object.get(&row.object).filter(|_| !is_application);
@@ -121,7 +123,7 @@ fn libraries(analysis: &Analysis, names: &dyn Names) -> Vec<Library> {
             is_application,
             self_ns: own,
             self_error_ns: self_error(&row.measures),
-            waiting: waiting(analysis, row, apis),
+            waiting: waiting(analysis, &causes, row, apis),
             preempted_ns: row.measures.preempted_ns.map(|ns| ns.as_f64()),
             on_cpu_ns: on_cpu(analysis, row, apis),
             // Of an application it is what the other rows show.
@@ -145,11 +147,13 @@ fn on_cpu(analysis: &Analysis, row: &LibraryRow, apis: &[usize]) -> f64 {
         + of_calls.map(|on_cpu| on_cpu.time.on_cpu_ns.as_f64()).sum::<f64>()
 }
 
-fn waiting(analysis: &Analysis, row: &LibraryRow, apis: &[usize]) -> Vec<Waiting> {
-    let of_api = |&api: &usize| {
-        let row = &analysis.apis[api];
-        (row.waits_for.unwrap_or(WaitCause::Scheduler), row.measures.wait_ns.as_f64())
-    };
+fn waiting(
+    analysis: &Analysis,
+    causes: &[WaitCause],
+    row: &LibraryRow,
+    apis: &[usize],
+) -> Vec<Waiting> {
+    let of_api = |&api: &usize| (causes[api], analysis.apis[api].measures.wait_ns.as_f64());
     // In threads' own code it can only be from the scheduler.
     let of_calls: f64 = apis.iter().map(|api| of_api(api).1).sum();
     let own = (WaitCause::Scheduler, (row.measures.wait_ns.as_f64() - of_calls).max(0.0));
@@ -165,9 +169,32 @@ fn waiting(analysis: &Analysis, row: &LibraryRow, apis: &[usize]) -> Vec<Waiting
     by_cause.into_iter().filter(|(_, ns)| *ns > 0.0).map(waiting).collect()
 }
 
+/// What each function waits for: as it is known, otherwise as most of the time in its system calls tells.
+fn causes(analysis: &Analysis) -> Vec<WaitCause> {
+    let mut times = vec![[0.0; 2]; analysis.apis.len()];
+    for row in &analysis.syscalls.by_api {
+        let Some(times) = row.of.api.and_then(|api| times.get_mut(api as usize)) else { continue };
+        let ns = row.measures.total_ns.as_f64();
+        times[0] += ns;
+        if matches!(
+            row.category,
+            Category::Io | Category::File | Category::Network | Category::Poll
+        ) {
+            times[1] += ns;
+        }
+    }
+    let cause = |(api, [all, io]): (&ApiRow, [f64; 2])| match api.waits_for {
+        Some(known) => known,
+        None if io > all / 2.0 => WaitCause::Io,
+        None => WaitCause::Scheduler,
+    };
+    analysis.apis.iter().zip(times).map(cause).collect()
+}
+
 fn blocked_in(analysis: &Analysis, names: &dyn Names) -> Vec<BlockedIn> {
+    let causes = causes(analysis);
     let row = |row: &BlockedRow| BlockedIn {
-        cause: row.cause,
+        cause: row.api.map_or(row.cause, |api| causes[api as usize]),
         function: row.api.map_or("own code", |api| names.function(api as usize)).into(),
         library: row.api.map_or("", |api| names.object(analysis.apis[api as usize].object)).into(),
         ns: row.wait_ns.as_f64(),

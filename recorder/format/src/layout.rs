@@ -340,7 +340,7 @@ pub struct Header {
     /// Processor time of the process up to its recorded end, in ns. It begins at 0 in a fork's child, and continues
     /// through exec. 0 if unknown.
     pub cpu_ns: u64,
-    /// Processor time that chase took to start and to end in this image, including the loading of its library, and to hook
+    /// Processor time that chase took to start and end in this image, including the loading of its library, and to hook
     /// objects that were loaded later, in ns.
     pub cost_start_ns: u64,
     /// Time that it took later on beside calls, for threads and forks, in ticks.

@@ -75,8 +75,8 @@ impl SyscallsBuilder {
         self
     }
 
-    /// Adds `calls` of syscall `number`, each of `each_ns` with the tracing's cost on top; returns
-    /// the row for what else is to be said of them.
+    /// Adds `calls` of syscall `number`, each of `each_ns` with the tracing's cost on top; returns the row, for setting
+    /// other fields.
     pub fn syscall(
         &mut self,
         context_ref: u32,

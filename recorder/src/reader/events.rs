@@ -44,8 +44,8 @@ impl EventIndex {
         Self { chunks, marks }
     }
 
-    /// The events of a thread. Numbers go up by one, so those that are missing below the highest were overwritten; a place
-    /// whose event is not whole is taken for one of them, unless nothing else is missing.
+    /// Returns the events of a thread. Numbers increase by one, so those missing below the highest were overwritten; an
+    /// incomplete event counts as one of them, unless nothing else is missing.
     pub(super) fn of_thread(&self, bytes: &Bytes<'_>, thread: u32) -> Events {
         let first = self.chunks.partition_point(|chunk| chunk.owner < thread);
         let own = self.chunks[first..].iter().take_while(|chunk| chunk.owner == thread);
