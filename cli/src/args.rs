@@ -56,8 +56,8 @@ Examples:
 
 const COMPARE_EXAMPLES: &str = "\
 Examples:
-  chase-report compare old.data new.data              all functions, most changed first
-  chase-report compare old.data new.data --api malloc one of them in full
+  chase-report compare old.data new.data               all functions, most changed first
+  chase-report compare old.data new.data --api malloc  one of them in full
   chase-report compare glibc.data jemalloc.data --api malloc --api je_malloc
   chase-report compare --api fread --api read         two functions of the newest run
   chase-report compare --before a1.data --before a2.data --after b.data

@@ -42,7 +42,8 @@ pub(crate) fn show(cli: &Cli, arguments: &TopArgs, terminal: Terminal) -> anyhow
         return Err(Usage("top has several tables: --json".to_owned()).into());
     }
     let is_once = arguments.once || cli.output.json;
-    if !is_once && !(stdout().is_terminal() && stdin().is_terminal()) {
+    let is_terminal = stdout().is_terminal() && stdin().is_terminal();
+    if !is_once && !is_terminal {
         return Err(
             Usage("top needs a terminal; --once shows one picture without".to_owned()).into()
         );

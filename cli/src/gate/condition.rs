@@ -83,8 +83,11 @@ impl fmt::Display for Condition {
 
 const WHAT: &str = "a condition is lib:NAME.FIGURE, fn:NAME.FIGURE, syscall:NAME.FIGURE, wait:CAUSE or run:FIGURE, then > or <, then a limit, as in 'lib:libz.so*.self > 30%'";
 
+/// A kind by its word, and its figures by theirs.
+type Known = (&'static str, Kind, &'static [(&'static str, Figure)]);
+
 /// What can be asked for of each kind.
-const FIGURES: [(&str, Kind, &[(&str, Figure)]); 4] = [
+const FIGURES: [Known; 4] = [
     (
         "lib",
         Kind::Library,

@@ -162,7 +162,7 @@ impl Screen {
             KeyCode::PageUp => self.selected = self.selected.saturating_sub(self.room),
             KeyCode::Home | KeyCode::Char('g') => self.selected = 0,
             KeyCode::End | KeyCode::Char('G') => self.selected = usize::MAX / 2,
-            KeyCode::Enter | KeyCode::Right => return self.into_row(look),
+            KeyCode::Enter | KeyCode::Right => return self.enter_row(look),
             KeyCode::Esc | KeyCode::Left | KeyCode::Backspace => return self.back(),
             _ => {}
         }
@@ -202,7 +202,7 @@ impl Screen {
         self.reverse = false;
     }
 
-    fn into_row(&mut self, look: &Look) -> Wish {
+    fn enter_row(&mut self, look: &Look) -> Wish {
         let (listing, _) = self.listing(look);
         let chosen = listing.rows.get(self.selected).and_then(|row| row.inside.clone());
         match chosen {
