@@ -1,6 +1,7 @@
 //! What can be typed. Layers: what is looked at, how it is shown, and what each view adds.
 
 mod choices;
+mod condition;
 mod examples;
 mod filters;
 mod gate;
@@ -14,6 +15,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use choices::{ExportFormat, GraphFormat, SyscallsBy};
+pub(crate) use condition::{Condition, Figure, Kind, Limit, Unit};
 pub(crate) use filters::{ApiFilter, GroupFilter, LibFilter, ThreadFilter, matches};
 pub(crate) use gate::GateArgs;
 pub(crate) use sort::{Sort, SortArg};

@@ -1,16 +1,13 @@
 //! Limits for figures (`--fail-if`): whether a run, or what changed between two, is as it should be.
 
-mod condition;
 mod figure;
 mod told;
 
 use anyhow::Context;
 use chase_analyzer::Analysis;
 
-pub(crate) use self::condition::Condition;
-use self::condition::{Limit, Unit};
 use self::figure::{Value, value};
-use crate::args::{Cli, CompareArgs, GateArgs, Usage, View};
+use crate::args::{Cli, CompareArgs, Condition, GateArgs, Limit, Unit, Usage, View};
 
 /// Exit status where a condition is met.
 pub(crate) const FAILED: u8 = 3;

@@ -10,6 +10,7 @@ mod live;
 mod once;
 mod place;
 mod screen;
+mod state;
 mod tables;
 mod target;
 #[cfg(test)]

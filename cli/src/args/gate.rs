@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::gate::Condition;
+use super::condition::Condition;
 
 /// Conditions, and where their verdicts go.
 #[derive(Debug, Default, Args)]

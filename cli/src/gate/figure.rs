@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use chase_analyzer::{Analysis, Measures, Ns, SampledTime, WaitSource, blocked};
 
-use super::condition::{Condition, Figure, Kind, Unit};
+use crate::args::{Condition, Figure, Kind, Unit};
 use crate::names::{Names, nearest};
 use crate::view;
 

@@ -7,8 +7,8 @@ use quick_xml::events::{BytesDecl, BytesText, Event};
 use quick_xml::writer::Writer;
 use serde_json::json;
 
-use super::condition::Unit;
 use super::{Outcome, Verdict};
+use crate::args::Unit;
 use crate::terminal::{clean, count, elapsed};
 
 impl Verdict<'_> {

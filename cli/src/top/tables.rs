@@ -425,10 +425,10 @@ impl<'l> Figures<'l> {
                 cells: vec![
                     (&*row.program).into(),
                     Figure { text: row.pid.to_string(), value: f64::from(row.pid) },
-                    (&*super::head::state(row)).into(),
+                    (&*super::state::state(row)).into(),
                     Figure { text: totals.threads.to_string(), value: totals.threads as f64 },
-                    self.processor(super::head::busy(totals)),
-                    self.waiting(super::head::waits(totals)),
+                    self.processor(super::state::busy(totals)),
+                    self.waiting(super::state::waits(totals)),
                     self.calls(totals.calls),
                 ],
                 inside: Some(Place::Process(row.pid)),

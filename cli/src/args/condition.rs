@@ -11,16 +11,16 @@ use crate::names::nearest;
 #[derive(Clone, Debug)]
 pub(crate) struct Condition {
     text: String,
-    pub(super) kind: Kind,
-    pub(super) glob: GlobMatcher,
-    pub(super) figure: Figure,
+    pub(crate) kind: Kind,
+    pub(crate) glob: GlobMatcher,
+    pub(crate) figure: Figure,
     is_below: bool,
-    pub(super) limit: Limit,
+    pub(crate) limit: Limit,
 }
 
 /// Of what a figure is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Library,
     Function,
     Wait,
@@ -30,7 +30,7 @@ pub(super) enum Kind {
 
 /// What is looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Figure {
+pub(crate) enum Figure {
     Calls,
     /// Time without library calls made inside.
     Own,
@@ -48,15 +48,15 @@ pub(super) enum Figure {
 
 /// What it is compared with.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Limit {
-    pub(super) amount: f64,
-    pub(super) unit: Unit,
+pub(crate) struct Limit {
+    pub(crate) amount: f64,
+    pub(crate) unit: Unit,
     /// It is of the difference to the first side.
-    pub(super) is_change: bool,
+    pub(crate) is_change: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unit {
+pub(crate) enum Unit {
     /// Of all, or, of a change, of what was.
     Percent,
     Ns,
@@ -65,12 +65,12 @@ pub(super) enum Unit {
 
 impl Condition {
     /// Whether a value is on the wrong side of the limit.
-    pub(super) fn is_met(&self, value: f64) -> bool {
+    pub(crate) fn is_met(&self, value: f64) -> bool {
         if self.is_below { value < self.limit.amount } else { value > self.limit.amount }
     }
 
     /// Whether it is met by a value that may be off by so much, wherever in there it is.
-    pub(super) fn is_met_surely(&self, value: f64, error: f64) -> bool {
+    pub(crate) fn is_met_surely(&self, value: f64, error: f64) -> bool {
         self.is_met(if self.is_below { value + error } else { value - error })
     }
 }
