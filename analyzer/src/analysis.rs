@@ -98,7 +98,6 @@ impl Analysis {
         let work = |at: usize| (at, Collector::of_part(images, &parts[at], selection, &scales));
         workers.in_order(parts.len(), work, |(at, part)| {
             collector.merge(part);
-            images[parts[at].process].pages.give_back();
             done += parts[at].contexts;
             progress(done as f64 / all.max(1) as f64);
         });

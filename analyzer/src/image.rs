@@ -11,7 +11,6 @@ use chase_recorder::syscalls::{STATE_COMPLETE, STATE_STOPPED};
 use serde::Serialize;
 
 use crate::clock::{Clock, Ns, Ticks};
-use crate::pages::Pages;
 use crate::{liveness, roles, unrecorded};
 
 /// Other threads may begin calls while one ends the process; calls later than this after the recorded end show that
@@ -77,8 +76,6 @@ pub struct Image {
     pub end_is_estimate: bool,
     /// The present title of a running process.
     pub(crate) title_now: Option<String>,
-    /// Where the bytes of the recording are.
-    pub(crate) pages: Pages,
 }
 
 impl Image {
@@ -110,7 +107,6 @@ impl Image {
             end,
             end_is_estimate,
             title_now,
-            pages: Pages::Own,
         }
     }
 

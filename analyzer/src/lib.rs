@@ -90,7 +90,6 @@ mod narration;
 mod off_cpu;
 mod on_cpu;
 mod overhead;
-mod pages;
 mod roles;
 mod rows;
 mod run;

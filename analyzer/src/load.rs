@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use chase_recorder::layout::{EXTENSION, Header, ORIGIN_EXEC, PAGE};
 use chase_recorder::reader::{Bytes, Recording, SyscallsFile, parse_header, parse_syscalls_header};
@@ -16,7 +15,6 @@ use crate::error::{Cause, Error, Failure};
 use crate::fold::{self, Unfolded};
 use crate::image::{Image, Liveness};
 use crate::liveness::is_running;
-use crate::pages::Pages;
 use crate::run::{Catalog, Found, Member, Run, group};
 use crate::shelf::Shelf;
 use crate::unrecorded::{self, file_of, is_alone};
@@ -189,27 +187,21 @@ fn image(
     let is_alone = member.folded.is_none() && is_alone(&path);
     let recording = match (is_alone, &file) {
         (true, Some(_)) => return (file.map(|file| Image::unrecorded(path, file)), failures),
-        (true, None) => Ok((Recording::empty(member.header), Pages::Own)),
+        (true, None) => Ok(Recording::empty(member.header)),
         (false, _) => match &member.folded {
-            Some(files) => {
-                let shelved = files.recording.clone();
-                parse(&path, Ok((Bytes::owned(shelved.clone()), Pages::Shelf(shelved))))
-            }
+            Some(files) => parse(&path, Ok(Bytes::owned(files.recording.clone()))),
             None => read(&path, liveness, shelf),
         },
     };
     let image = match recording {
-        Ok((recording, pages)) => {
+        Ok(recording) => {
             let clock = clocks.of_boot(recording.header());
             // Nothing in the recording can be later.
             let liveness = match liveness {
                 Liveness::RunsAt(_) => Liveness::RunsAt(now()),
                 gone => gone,
             };
-            let image = Image::new(path, recording, clock, liveness).with_syscalls(file);
-            // Its index has been made; the other pages are read later.
-            pages.give_back();
-            Some(Image { pages, ..image })
+            Some(Image::new(path, recording, clock, liveness).with_syscalls(file))
         }
         Err(failure) => {
             failures.push(failure);
@@ -308,17 +300,13 @@ fn read(
     path: &Path,
     liveness: Liveness,
     shelf: Option<&Shelf>,
-) -> Result<(Recording<'static>, Pages), Failure> {
+) -> Result<Recording<'static>, Failure> {
     let bytes = match (liveness, shelf) {
-        (Liveness::RunsAt(_), _) => copy(path).map(|bytes| (Bytes::from(bytes), Pages::Own)),
-        (_, Some(shelf)) if is_small(path) => copy(path).map(|bytes| {
-            let shelved = shelf.put(&bytes);
-            (Bytes::owned(shelved.clone()), Pages::Shelf(shelved))
-        }),
-        _ => map(path).map(|map| {
-            let map = Arc::new(map);
-            (Bytes::owned(Mapped(Arc::clone(&map))), Pages::File(map))
-        }),
+        (Liveness::RunsAt(_), _) => copy(path).map(Bytes::from),
+        (_, Some(shelf)) if is_small(path) => {
+            copy(path).map(|bytes| Bytes::owned(shelf.put(&bytes)))
+        }
+        _ => map(path).map(Bytes::owned),
     };
     parse(path, bytes)
 }
@@ -330,21 +318,11 @@ fn is_small(path: &Path) -> bool {
 
 fn parse(
     path: &Path,
-    bytes: std::io::Result<(Bytes<'static>, Pages)>,
-) -> Result<(Recording<'static>, Pages), Failure> {
+    bytes: std::io::Result<Bytes<'static>>,
+) -> Result<Recording<'static>, Failure> {
     let fail = |cause: Cause| Failure { path: path.into(), cause };
-    let (bytes, pages) = bytes.map_err(|error| fail(error.into()))?;
-    let recording = Recording::parse(bytes).map_err(|error| fail(error.into()))?;
-    Ok((recording, pages))
-}
-
-/// A shared mapped file.
-struct Mapped(Arc<Mmap>);
-
-impl AsRef<[u8]> for Mapped {
-    fn as_ref(&self) -> &[u8] {
-        &self.0
-    }
+    let bytes = bytes.map_err(|error| fail(error.into()))?;
+    Recording::parse(bytes).map_err(|error| fail(error.into()))
 }
 
 fn copy(path: &Path) -> Result<Vec<u8>, std::io::Error> {

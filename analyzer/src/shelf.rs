@@ -11,16 +11,13 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use memmap2::{Mmap, MmapOptions, UncheckedAdvice};
+use memmap2::{Mmap, MmapOptions};
 use rustix::fs::{FallocateFlags, fallocate};
 
 /// Size of a piece in bytes.
 const PIECE: usize = 64 << 20;
 /// Recordings begin at multiples of this, the size of a page: whole pages are written without reading them first.
 const ALIGN: usize = 4096;
-
-/// What the kernel maps at once, at most, where a page of a file is looked at.
-const AROUND: usize = 64 << 10;
 
 /// Bytes in the storage.
 #[derive(Clone, Debug)]
@@ -34,19 +31,6 @@ impl AsRef<[u8]> for Shelved {
         match &*self.piece {
             Piece::Mapped(map) => &map[self.range.clone()],
             Piece::Owned(bytes) => &bytes[self.range.clone()],
-        }
-    }
-}
-
-impl Shelved {
-    /// Releases its pages, which are loaded again on the next access.
-    pub(crate) fn give_back(&self) {
-        if let Piece::Mapped(map) = &*self.piece {
-            // The kernel maps what is around a page that is looked at, too.
-            let at = self.range.start.saturating_sub(AROUND) & !(ALIGN - 1);
-            let len = (self.range.end + AROUND).min(map.len()) - at;
-            // SAFETY: the mapping is of a file, read-only and shared, so later accesses find the same contents.
-            let _ = unsafe { map.unchecked_advise_range(UncheckedAdvice::DontNeed, at, len) };
         }
     }
 }
@@ -137,40 +121,6 @@ impl Shelf {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Kilobytes of a mapping that are in memory.
-    fn resident_kb(address: usize) -> u64 {
-        let maps = std::fs::read_to_string("/proc/self/smaps").expect("its mappings");
-        let mut is_it = false;
-        for line in maps.lines() {
-            let range = line.split(' ').next().and_then(|range| range.split_once('-'));
-            let hex = |text| usize::from_str_radix(text, 16).ok();
-            if let Some((Some(start), Some(end))) = range.map(|(a, b)| (hex(a), hex(b))) {
-                is_it = (start..end).contains(&address);
-            } else if let Some(size) = line.strip_prefix("Rss:").filter(|_| is_it) {
-                return size.trim().trim_end_matches(" kB").parse().expect("a number");
-            }
-        }
-        panic!("no mapping at {address:#x}");
-    }
-
-    #[test]
-    fn what_was_looked_at_is_given_back() {
-        let shelf = Shelf::new(&std::env::temp_dir());
-        let bytes = vec![1; 40_000];
-        let all: Vec<Shelved> = (0..1_000).map(|_| shelf.put(&bytes)).collect();
-        let start = all[0].as_ref().as_ptr() as usize;
-        let look = |one: &Shelved| assert!(one.as_ref().iter().all(|&byte| byte == 1));
-        all.iter().for_each(look);
-        let before = resident_kb(start);
-        for one in &all {
-            look(one);
-            one.give_back();
-        }
-        let left = resident_kb(start);
-        assert!(left < before / 10, "{left} kB of {before} kB");
-        all.iter().for_each(look);
-    }
 
     #[test]
     fn what_was_put_there_is_there() {

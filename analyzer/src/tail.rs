@@ -64,7 +64,6 @@ impl Tails {
                 of_group.add(&visit.context, &histogram, visit.part, &visit.scale);
                 first_calls.extend(first::find(&visit, &histogram));
             });
-            give_back(images, &threads[parts[at].clone()]);
             (durations, first_calls)
         };
         let (mut durations, mut first_calls) = (ByContext::new(), Vec::new());
@@ -92,7 +91,6 @@ impl Tails {
                     slow_calls.extend(slow::find(&visit, &histogram, of_group));
                 }
             });
-            give_back(images, &threads[parts[at].clone()]);
             (counts, slow_calls)
         };
         let (mut counts, mut slow_calls) = (Vec::new(), Vec::new());
@@ -103,13 +101,6 @@ impl Tails {
         counts.into_iter().for_each(|count| holders.add(count));
         Self { rows: holders.rows(analysis), first_calls, slow_calls }
     }
-}
-
-/// Releases the pages of the recordings of some threads, which are read again later, or not at all.
-fn give_back(images: &[Image], threads: &[RecordedThread]) {
-    let mut processes: Vec<usize> = threads.iter().map(|thread| thread.row.process).collect();
-    processes.dedup();
-    processes.into_iter().for_each(|process| images[process].pages.give_back());
 }
 
 /// A thread, its row and its group.
