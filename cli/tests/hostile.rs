@@ -204,7 +204,7 @@ const OUTPUTS: &[(&[&str], Check)] = &[
     (&[], check_text),
 ];
 /// Views that are no tables of a recording, or need more than a name; they are in [`OUTPUTS`], below, or make nothing of names.
-const OTHER_VIEWS: [&str; 6] = ["charts", "compare", "export", "fold", "html", "help"];
+const OTHER_VIEWS: [&str; 7] = ["charts", "compare", "export", "fold", "html", "help", "top"];
 
 /// The views that there are, as the program itself lists them.
 fn views(directory: &Path) -> BTreeSet<String> {
@@ -251,6 +251,8 @@ fn names_steer_no_output() {
         shown(&[view, "--csv"], check_csv);
     }
     shown(&["brief"], check_text);
+    shown(&["top", "--once"], check_text);
+    shown(&["top", "--json"], check_json);
     for (arguments, check) in OUTPUTS {
         shown(arguments, *check);
     }

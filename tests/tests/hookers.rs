@@ -1,7 +1,7 @@
 //! Other libraries that stand before the C library, as preloaded ones do: they find the function that they wrap by who calls
 //! them (`RTLD_NEXT`), take stacks, or replace the allocator. In either order.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use chase_tests::compile::Build;
 use chase_tests::need::package;
@@ -16,13 +16,13 @@ fn library(of: &str, name: &str) -> PathBuf {
 }
 
 /// Runs a program with the library before and after the hook.
-fn in_either_order(trial: impl Fn() -> Trial, library: &PathBuf, check: impl Fn(&Recording)) {
+fn in_either_order(trial: impl Fn() -> Trial, library: &Path, check: impl Fn(&Recording)) {
     check(&trial().preload_before(library).compare());
     check(&trial().preload_after(library).compare());
 }
 
 /// Threads, exceptions through library calls: as they are, with this library and these variables.
-fn programs_run_with(library: &PathBuf, variables: &[(&str, &str)]) {
+fn programs_run_with(library: &Path, variables: &[(&str, &str)]) {
     let with =
         |trial: Trial| variables.iter().fold(trial, |trial, (key, value)| trial.env(key, value));
     let threads = Build::program("threads.c").build();

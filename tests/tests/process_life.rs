@@ -323,7 +323,7 @@ fn a_fork_waits_for_a_thread_that_calls_with_a_lock_of_the_c_librarys() {
 #[test]
 fn processes_are_grouped_by_their_titles() {
     let program = Build::program("titles.c").without_libtrap().build();
-    let trial = Trial::new(program).arg(&"room".repeat(64));
+    let trial = Trial::new(program).arg("room".repeat(64));
     assert_eq!(trial.compare().processes.len(), 5);
     let threads = document(&trial.output(), "threads");
     let groups = threads["groups"].as_array().expect("groups");
