@@ -322,12 +322,24 @@ impl Unprivileged {
     }
 }
 
+/// Whether an error means that a process or thread has ended.
+fn is_gone(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ESRCH))
+}
+
 impl Watcher for Unprivileged {
     fn follow(&mut self, pid: u32) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-        let tids = threads_of(pid).map_err(Error::Refused)?;
+        // A process may have ended before the companion was ready; others will come.
+        let tids = match threads_of(pid) {
+            Err(error) if is_gone(&error) => return Ok(()),
+            tids => tids.map_err(Error::Refused)?,
+        };
         let began_ns = now_ns(libc::CLOCK_MONOTONIC);
         for &tid in &tids {
-            self.open(tid).map_err(refused)?;
+            match self.open(tid) {
+                Err(error) if is_gone(&error) => {}
+                opened => opened.map_err(refused)?,
+            }
         }
         let name = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
         let mut image = Image::new(pid, began_ns, &name);
