@@ -211,11 +211,15 @@ struct Begun {
 
 /// Starts the eBPF program, or, if that is not possible, only takes samples.
 fn begin(arguments: &Arguments, session: u64, user: u32, rate: Rate) -> Result<Begun> {
-    let before_ns = untraced_ns();
-    // Trying to load it would take longer than a program waits.
-    let started = if may_load() { Program::start(session, user) } else { Err(Error::NotPermitted) };
+    // Measuring, and trying to load it in vain, would take longer than a program waits.
+    let started = if may_load() {
+        let before_ns = untraced_ns();
+        Program::start(session, user).map(|program| (program, before_ns))
+    } else {
+        Err(Error::NotPermitted)
+    };
     match started {
-        Ok(program) => Ok(trace(program, arguments, session, rate, before_ns)),
+        Ok((program, before_ns)) => Ok(trace(program, arguments, session, rate, before_ns)),
         Err(error) if rate == Rate::Off => Err(error.into()),
         Err(error) => {
             let hz = rate.unprivileged_hz();
