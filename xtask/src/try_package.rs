@@ -25,13 +25,13 @@ pub(crate) fn try_package(built: Option<&Path>) -> Outcome {
     }
     let name = format!("{}_{}_amd64.deb", install::PACKAGE, env!("CARGO_PKG_VERSION"));
     let failed = |error: std::io::Error| error.to_string();
-    fs::copy(place.join(&name), system.join("root").join(&name)).map_err(failed)?;
-    fs::write(system.join("root/try_package.sh"), SCRIPT).map_err(failed)?;
+    fs::copy(place.join(&name), system.join("opt").join(&name)).map_err(failed)?;
+    fs::write(system.join("opt/try_package.sh"), SCRIPT).map_err(failed)?;
     say("Trying the package");
     // What is mounted there goes with the last process.
     let mut command = Command::new("unshare");
     command.args(["--mount", "--propagation", "private", "chroot"]).arg(&system);
-    command.args(["sh", "/root/try_package.sh"]).arg(format!("/root/{name}"));
-    command.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").env("HOME", "/root");
+    command.args(["sh", "/opt/try_package.sh"]).arg(format!("/opt/{name}"));
+    command.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
     run(&mut command)
 }
