@@ -186,13 +186,8 @@ fn calls_seen_in_windows() {
 #[test]
 fn comparisons() {
     let dir = TempDir::new().expect("a directory for the test");
-    let write = |side: &str, run: u64, factor| {
-        let data = dir.path().join(side);
-        std::fs::create_dir_all(&data).expect("directory made");
-        let (recording, seen) = recordings::measured(run, factor);
-        let name = format!("app-{}.chase", recording.header.pid);
-        recordings::write(&data, &name, &recording);
-        recordings::write_syscalls(&data, &format!("{name}.syscalls"), &seen);
+    let write = |side, run, factor| {
+        recordings::write_measured(dir.path(), side, run, factor);
     };
     write("one", 0, 10);
     write("other", 0, 14);

@@ -34,6 +34,23 @@ pub fn thread_functions(directory: &Path) -> Vec<Function> {
     rows.into_iter().filter_map(function).collect()
 }
 
+/// Calls of a function, in all recordings of all runs in `directory`.
+///
+/// # Panics
+///
+/// If `chase-report` is not beside the hook, or fails.
+#[must_use]
+pub fn calls(directory: &Path, function: &str) -> u64 {
+    let text = text(directory, &["apis", "--run", "all", "--csv"]);
+    let mut lines = text.lines();
+    let heading: Vec<&str> = lines.next().expect("a heading").split(',').collect();
+    let column = |name: &str| heading.iter().position(|it| *it == name).expect("a column");
+    let (name, calls) = (column("function"), column("calls"));
+    let rows = lines.map(|line| line.split(',').collect::<Vec<_>>());
+    let own = rows.filter(|row| row[name] == function);
+    own.map(|row| row[calls].parse::<u64>().expect("a number")).sum()
+}
+
 /// A view of the recordings in `directory`, as JSON.
 ///
 /// # Panics

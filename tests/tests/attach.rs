@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
 use std::process::{Command, Stdio};
 
 use chase_tests::attached::{Attached, Rounds, attach, entries};
@@ -12,18 +11,6 @@ use chase_tests::launcher::chase;
 use chase_tests::report;
 use chase_tests::tagged::{Row, Tagged, Where, companion};
 use tempfile::TempDir;
-
-/// Calls of a function, over all recordings in a directory.
-fn calls(directory: &Path, function: &str) -> u64 {
-    let text = report::text(directory, &["apis", "--run", "all", "--csv"]);
-    let mut lines = text.lines();
-    let heading: Vec<&str> = lines.next().expect("a heading").split(',').collect();
-    let column = |name: &str| heading.iter().position(|it| *it == name).expect("a column");
-    let (name, calls) = (column("function"), column("calls"));
-    let rows = lines.map(|line| line.split(',').collect::<Vec<_>>());
-    let own = rows.filter(|row| row[name] == function);
-    own.map(|row| row[calls].parse::<u64>().expect("a number")).sum()
-}
 
 fn said(mut command: Command) -> (Option<i32>, String) {
     let output = command.output().expect("chase starts");
@@ -64,7 +51,7 @@ fn every_other_round_is_seen(command: impl Fn() -> Command, calls_each: u64) {
     );
     assert_eq!(lines, expected);
     assert_eq!(program.end(), "");
-    assert_eq!(calls(&directory, "crc32"), SEEN as u64 * calls_each);
+    assert_eq!(report::calls(&directory, "crc32"), SEEN as u64 * calls_each);
 }
 
 /// Entries that differ, for people.
@@ -209,7 +196,7 @@ fn a_process_may_end_while_it_is_attached() {
     std::io::Read::read_to_string(&mut said, &mut rest).expect("its words");
     assert!(chase.wait().expect("it ends").success());
     assert!(rest.contains("has ended") && rest.contains("Recorded in"), "{rest}");
-    assert_eq!(calls(scratch.path(), "crc32"), 64 * 500);
+    assert_eq!(report::calls(scratch.path(), "crc32"), 64 * 500);
 }
 
 #[test]
@@ -240,7 +227,7 @@ fn a_server_answers_as_before() {
         attached.end();
         assert_eq!(ask(&["incr", "counter"]), (2 * number).to_string());
     }
-    assert!(calls(&directory, "epoll_wait") > 0);
+    assert!(report::calls(&directory, "epoll_wait") > 0);
 }
 
 /// Each system call of the threads that were there, in its call, while it is attached, and none before and after.

@@ -20,19 +20,6 @@ fn rounds() -> PathBuf {
     Build::program("rounds.cpp").without_libtrap().flags("-pthread -lz").build()
 }
 
-/// Calls of crc32, over all recordings in a directory.
-fn calls(directory: &Path) -> u64 {
-    let text = report::text(directory, &["apis", "--run", "all", "--csv"]);
-    let mut lines = text.lines();
-    let heading: Vec<&str> = lines.next().expect("a heading").split(',').collect();
-    let column = |name: &str| heading.iter().position(|it| *it == name).expect("a column");
-    let (name, calls) = (column("function"), column("calls"));
-    let rows = lines.map(|line| line.split(',').collect::<Vec<_>>());
-    rows.filter(|row| row[name] == "crc32")
-        .map(|row| row[calls].parse::<u64>().expect("a number"))
-        .sum()
-}
-
 fn recordings(directory: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(directory).into_iter().flatten();
     let paths = entries.map(|entry| entry.expect("an entry").path());
@@ -89,7 +76,7 @@ fn signals_begin_and_end_it() {
     wait_until("it ends", || !is_recorded(pid));
     let last = program.round();
     assert_eq!(program.end(), "");
-    assert_eq!(calls(&out), 2 * CALLS);
+    assert_eq!(report::calls(&out, "crc32"), 2 * CALLS);
     let mut bare = Rounds::start(Command::new(rounds()));
     let expected: Vec<String> = (0..4).map(|_| bare.round()).collect();
     assert_eq!(bare.end(), "");
@@ -106,7 +93,7 @@ fn it_begins_after_a_while() {
     wait_until("it begins", || !recordings(&out).is_empty());
     program.round();
     assert_eq!(program.end(), "");
-    assert_eq!(calls(&out), CALLS);
+    assert_eq!(report::calls(&out, "crc32"), CALLS);
 }
 
 #[test]
@@ -119,12 +106,12 @@ fn it_ends_after_a_while_and_the_program_goes_on() {
         program.round();
         !is_recorded(pid)
     });
-    let then = calls(&out);
+    let then = report::calls(&out, "crc32");
     assert!(report::text(&out, &["--no-pager"]).contains("went on, without chase"));
     program.round();
     program.round();
     assert_eq!(program.end(), "");
-    assert_eq!(calls(&out), then);
+    assert_eq!(report::calls(&out, "crc32"), then);
 }
 
 #[test]
@@ -145,7 +132,7 @@ fn what_the_program_has_started_is_recorded_too() {
     });
     program.round();
     assert_eq!(program.end(), "");
-    assert_eq!(calls(&out), CALLS);
+    assert_eq!(report::calls(&out, "crc32"), CALLS);
 }
 
 #[test]

@@ -118,6 +118,16 @@ pub(crate) fn pool() -> Builder {
     builder
 }
 
+/// Writes [`measured`]'s recording, and its `.syscalls` file, into the directory `side` in `dir`.
+pub(crate) fn write_measured(dir: &Path, side: &str, run: u64, factor: u64) {
+    let data = dir.join(side);
+    std::fs::create_dir_all(&data).expect("directory made");
+    let (recording, seen) = measured(run, factor);
+    let name = format!("app-{}.chase", recording.header.pid);
+    write(&data, &name, &recording);
+    write_syscalls(&data, &format!("{name}.syscalls"), &seen);
+}
+
 /// Writes `.syscalls` bytes as `name` in `dir`.
 pub(crate) fn write_syscalls(dir: &Path, name: &str, builder: &SyscallsBuilder) {
     std::fs::write(dir.join(name), builder.build()).expect("system calls written");
