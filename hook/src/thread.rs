@@ -244,10 +244,10 @@ impl Thread {
         }
     }
 
-    /// Counts a call of this thread that was not recorded.
-    pub(crate) fn count_untimed(&self) {
+    /// Counts calls of this thread that were not recorded.
+    pub(crate) fn count_untimed(&self, calls: u64) {
         // SAFETY: the record is this thread's own, in the mapping.
-        unsafe { OwnCounter::at(&raw mut (*self.record.get()).untimed_calls) }.add(1);
+        unsafe { OwnCounter::at(&raw mut (*self.record.get()).untimed_calls) }.add(calls);
     }
 
     /// Sends the thread's next call through the slow path, to do `pending`.

@@ -105,9 +105,9 @@ unsafe fn enter(slot: u32, reason: Reason, sp: usize) -> *mut Frame {
     };
     if thread.is_busy() {
         // The handler of a synchronous signal, in the middle of a change.
-        if reason.why == 0 || !sampling::postpone(thread, slot, thread.innermost_node()) {
-            thread.count_untimed();
-        }
+        let is_credited =
+            reason.why != 0 && sampling::postpone(thread, slot, thread.innermost_node());
+        thread.count_untimed(u64::from(reason.missed) + u64::from(!is_credited));
         return ptr::null_mut();
     }
     process::catch_up(thread, sp);
