@@ -46,6 +46,14 @@
 //! their caller lasted that long. A quantile is shown if ten effective samples, of (Σw)²/Σw², are beyond it, and if
 //! both ends of its 95 % confidence interval (its rank is binomial) are in its bucket or the next.
 //!
+//! What happens to a sample by chance is not scaled up: one that was preempted for long, or waited as rarely as it did
+//! long, counts for itself only. Where a companion watched, and calls that are not timed get frames, it is known how
+//! long all calls of a context were off the CPU, and for how long each time. The estimate has the part *p* = samples /
+//! calls of those times *d*, so (1 − *p*) · Σ *d* are added to it, with the variance *p* · (1 − *p*) · Σ *d*² (thinning;
+//! each of them fell into a sample with probability *p*). Otherwise, what was measured of preemption in a thread's own
+//! code is also that in calls that were not timed; it is assumed to be in proportion to the time on the CPU, and the
+//! calls' part is [`ThreadRow::unattributed_ns`].
+//!
 //! Recorded recursion is folded into an ancestor: self times stay exact, and the tree shows folded calls in that
 //! ancestor. The total of an API or a library only counts its outermost calls, so that nothing is counted twice. It
 //! is a lower bound where the API takes part in the recursion of another (*f* → *g* → *f*: the time of the inner *f*
