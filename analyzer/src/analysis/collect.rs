@@ -147,7 +147,7 @@ impl Collector {
             source: wait_source(image),
             scheduler: Scheduler::from_image(image),
             tracing_cost: TracingCost::from_image(image),
-            places: image.syscalls.as_ref().map(|_| Places::default()),
+            places: image.syscalls.as_ref().map(|_| Places::new(image)),
         };
         for thread in image.recording.threads().skip(threads.start).take(threads.len()) {
             if selection.has_thread(thread.record().index) {

@@ -111,6 +111,10 @@ unsafe fn enter(slot: u32, reason: Reason, sp: usize) -> *mut Frame {
         return ptr::null_mut();
     }
     process::catch_up(thread, sp);
+    if thread.is_left_out() {
+        thread.pass_calls(slot);
+        return ptr::null_mut();
+    }
     let context = thread.context_at(sp);
     sampling::credit_counted(thread, slot, reason.missed, context);
     let is_framed = sampling::makes_frames(thread, slot);
