@@ -130,7 +130,9 @@ pub use compare::{
     ApiChange, ApiName, Basis, Change, Comparison, Metrics, Pair, Parts, SyscallChange,
     TotalChanges, Verdict, compare, match_apis,
 };
-pub use components::{Components, Program, Thing, ThingKind, Use, components};
+pub use components::{
+    Components, DrawnPrograms, Exchange, Picture, Program, Thing, ThingKind, Use, components,
+};
 pub use critical::{CriticalPath, Doing, PathPart, PathStep, critical_path};
 pub use error::{Cause as FailureCause, Error, Failure};
 pub use findings::{Blame, Finding, FindingKind, Inside, SubGroupSummary, findings};
@@ -145,7 +147,7 @@ pub use image::{Ending, Image, SyscallsState};
 pub use load::{Loaded, load, load_run, load_run_with, scan, scan_all};
 pub use locks::{LockRow, locks};
 pub use narration::{NarratedCall, Narration, narration};
-pub use on_cpu::{OnCpu, OnCpuAddress, OnCpuObject};
+pub use on_cpu::{OnCpu, OnCpuAddress, OnCpuObject, OnCpuOfThread};
 pub use overhead::Overhead;
 pub use rows::{
     ApiRow, CallerRow, ContextRow, LibraryKind, LibraryRow, MeasuredOffCpu, Measures, ObjectRow,
@@ -162,7 +164,9 @@ pub use syscalls::{
     by_syscall as syscalls_by_number, syscall, syscall_name,
 };
 pub use tail::{TailContext, TailRow, TailSyscall, TailThread, Tails};
-pub use timeline::{BlockedSpan, Lane, Mark, SpanCause, TimedCall, Timeline, timeline};
+pub use timeline::{
+    BlockedSpan, Lane, Mark, PreemptedSpan, SpanCause, TimedCall, Timeline, timeline,
+};
 pub use unseen::{NotSeen, Skipped, Stopped, SyscallsNotSeen, SyscallsStopped, Unreadable};
 pub use wait_graph::{WaitEdge, WaitGraph, wait_graph};
 pub use waits::{WaitRow, waits};
