@@ -255,7 +255,7 @@ fn tails(document: &Value, found: &mut Sentences) {
     for tail in rows {
         let Some(row) = tail["api"].as_u64().and_then(|api| apis.get(&api)) else { continue };
         let (most, longest) = (number(tail, "max_ns"), number(row, "max_ns"));
-        if most.zip(longest).is_some_and(|(most, longest)| most > longest * 1.001 + 100.0) {
+        if most.zip(longest).is_some_and(|(most, longest)| most > longest) {
             found.push(format!("tails: {} took {most:?}, of {longest:?}", row["symbol"]));
         }
         let calls = number(tail, "calls").unwrap_or(0.0);
@@ -271,7 +271,14 @@ fn tails(document: &Value, found: &mut Sentences) {
 fn on_cpu(document: &Value, found: &mut Sentences) {
     let all = &document["on_cpu"];
     let Some(whole) = number(all, "on_cpu_ns").filter(|_| all["samples"] != 0) else { return };
-    let threads = sum(list(document, "threads"), "on_cpu_ns");
+    // Some processes may not have been watched, or only in user space.
+    let processes = list(document, "processes");
+    let is_watched = |thread: &&Value| {
+        let process = thread["process"].as_u64().and_then(|at| processes.get(at as usize));
+        process.is_some_and(|process| process["syscalls"] == "complete")
+    };
+    let threads = list(document, "threads").iter().filter(is_watched);
+    let threads: f64 = threads.filter_map(|row| number(row, "on_cpu_ns")).sum();
     // (A thread whose id another one had, too, has only what it knows itself.)
     if threads > whole * 1.01 + slack(whole) {
         found.push(format!("threads were on the processor for {threads}, of {whole}"));
@@ -382,7 +389,7 @@ fn causes(document: &Value, found: &mut Sentences) {
 /// The parts of the critical path are as long as the run, and its steps adjoin.
 fn path(document: &Value, found: &mut Sentences) {
     let Some(wall) = number(document, "wall_ns") else { return };
-    let parts = list(document, "path");
+    let parts = list(document, "parts");
     let all = sum(parts, "ns");
     if !parts.is_empty() && (all - wall).abs() > slack(wall) {
         found.push(format!("the critical path takes {all}, the run {wall}"));
