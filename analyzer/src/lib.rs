@@ -108,6 +108,7 @@ mod stats;
 mod sums;
 mod syscalls;
 mod tail;
+mod texts;
 mod timeline;
 mod uncertainty;
 mod unrecorded;
@@ -139,8 +140,9 @@ pub use findings::{Blame, Finding, FindingKind, Inside, SubGroupSummary, finding
 pub use fold::{Folded, fold};
 pub use group_tree::{GroupContext, group_tree};
 pub use groups::{
-    CausedWait, GroupApi, GroupComparison, GroupKey, GroupKind, GroupPart, GroupRow, Groups,
-    Naming, Outlier, OutlierApi, PartLevel, Spread, SubGroup, ThreadSpan, Unnamed, Why, group_of,
+    CausedWait, Closure, GroupApi, GroupComparison, GroupKey, GroupKind, GroupPart, GroupRow,
+    Groups, Naming, Outlier, OutlierApi, PartLevel, Spread, SubGroup, ThreadSpan, Unnamed, Why,
+    group_of,
 };
 pub use held::{Held, HeldLocks};
 pub use image::{Ending, Image, SyscallsState};
@@ -164,6 +166,7 @@ pub use syscalls::{
     by_syscall as syscalls_by_number, syscall, syscall_name,
 };
 pub use tail::{TailContext, TailRow, TailSyscall, TailThread, Tails};
+pub use texts::TextRow;
 pub use timeline::{
     BlockedSpan, Lane, Mark, PreemptedSpan, SpanCause, TimedCall, Timeline, timeline,
 };
