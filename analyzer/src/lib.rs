@@ -108,6 +108,7 @@ mod stats;
 mod sums;
 mod syscalls;
 mod tail;
+mod texts;
 mod timeline;
 mod uncertainty;
 mod unrecorded;
@@ -130,22 +131,25 @@ pub use compare::{
     ApiChange, ApiName, Basis, Change, Comparison, Metrics, Pair, Parts, SyscallChange,
     TotalChanges, Verdict, compare, match_apis,
 };
-pub use components::{Components, Program, Thing, ThingKind, Use, components};
+pub use components::{
+    Components, DrawnPrograms, Exchange, Picture, Program, Thing, ThingKind, Use, components,
+};
 pub use critical::{CriticalPath, Doing, PathPart, PathStep, critical_path};
 pub use error::{Cause as FailureCause, Error, Failure};
 pub use findings::{Blame, Finding, FindingKind, Inside, SubGroupSummary, findings};
 pub use fold::{Folded, fold};
 pub use group_tree::{GroupContext, group_tree};
 pub use groups::{
-    CausedWait, GroupApi, GroupComparison, GroupKey, GroupKind, GroupPart, GroupRow, Groups,
-    Naming, Outlier, OutlierApi, PartLevel, Spread, SubGroup, ThreadSpan, Unnamed, Why, group_of,
+    CausedWait, Closure, GroupApi, GroupComparison, GroupKey, GroupKind, GroupPart, GroupRow,
+    Groups, Naming, Outlier, OutlierApi, PartLevel, Spread, SubGroup, ThreadSpan, Unnamed, Why,
+    group_of,
 };
 pub use held::{Held, HeldLocks};
 pub use image::{Ending, Image, SyscallsState};
 pub use load::{Loaded, load, load_run, load_run_with, scan, scan_all};
 pub use locks::{LockRow, locks};
 pub use narration::{NarratedCall, Narration, narration};
-pub use on_cpu::{OnCpu, OnCpuAddress, OnCpuObject};
+pub use on_cpu::{OnCpu, OnCpuAddress, OnCpuObject, OnCpuOfThread};
 pub use overhead::Overhead;
 pub use rows::{
     ApiRow, CallerRow, ContextRow, LibraryKind, LibraryRow, MeasuredOffCpu, Measures, ObjectRow,
@@ -162,7 +166,10 @@ pub use syscalls::{
     by_syscall as syscalls_by_number, syscall, syscall_name,
 };
 pub use tail::{TailContext, TailRow, TailSyscall, TailThread, Tails};
-pub use timeline::{BlockedSpan, Lane, Mark, SpanCause, TimedCall, Timeline, timeline};
+pub use texts::TextRow;
+pub use timeline::{
+    BlockedSpan, Lane, Mark, PreemptedSpan, SpanCause, TimedCall, Timeline, timeline,
+};
 pub use unseen::{NotSeen, Skipped, Stopped, SyscallsNotSeen, SyscallsStopped, Unreadable};
 pub use wait_graph::{WaitEdge, WaitGraph, wait_graph};
 pub use waits::{WaitRow, waits};

@@ -7,6 +7,8 @@ mod install;
 mod layers;
 mod packages;
 mod picture;
+#[cfg(test)]
+mod promises;
 mod releases;
 mod run;
 mod suites;
@@ -39,7 +41,7 @@ cargo xtask faults           each system call of the hook fails in each way, and
 cargo xtask kills [N]        a program is killed N times, 200 by default: its events are there up to the last
 cargo xtask limits           100,000 threads, 10,000 forks, 1,000 libraries, 1,000 kills: minutes
 cargo xtask releases [NAME]  the programs of the tests with other releases' compilers and C libraries (root, debootstrap)
-cargo xtask suites [NAME]    a third of CPython's tests, and GLib's, without and with chase: an hour
+cargo xtask suites [NAME]    tests of CPython (a third), GLib, GCC (exceptions), uftrace and Lua, without and with chase: an hour
 cargo xtask servers [N [NAME]]
                              attach to servers under load and leave them, N times each, 20 by default
 cargo xtask sums [NAME]      13 programs, recorded in each way: all tables of their reports must agree; minutes

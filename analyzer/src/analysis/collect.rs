@@ -147,7 +147,7 @@ impl Collector {
             source: wait_source(image),
             scheduler: Scheduler::from_image(image),
             tracing_cost: TracingCost::from_image(image),
-            places: image.syscalls.as_ref().map(|_| Places::default()),
+            places: image.syscalls.as_ref().map(|_| Places::new(image)),
         };
         for thread in image.recording.threads().skip(threads.start).take(threads.len()) {
             if selection.has_thread(thread.record().index) {
@@ -238,6 +238,7 @@ impl Collector {
         }
         sums.total_ns = sums.self_ns;
         let means = self.add_arguments(scene, thread, (&merged, &imports));
+        self.add_texts(scene, thread, &merged);
         let apis = self.thread_apis(&costs.contexts, &off_cpu, &imports, &scene.scale, &means);
         let ns = |ticks: f64| ticks * scene.scale.ns_per_tick;
         let ThreadCosts {
@@ -393,6 +394,24 @@ impl Collector {
             }
         }
         by_api.iter().filter_map(|(&api, sums)| Some((api, sums.mean()?))).collect()
+    }
+
+    /// Adds the texts that the thread's calls were passed.
+    fn add_texts(&mut self, scene: &Scene<'_>, thread: Thread<'_>, merged: &[u32]) {
+        let mut texts: Vec<_> = thread.texts().collect();
+        if texts.is_empty() {
+            return;
+        }
+        texts.sort_by_key(|text| text.node_ref);
+        for context in thread.contexts().filter(|context| !context.is_inherited()) {
+            let first = texts.partition_point(|text| text.node_ref < context.reference);
+            for text in texts[first..].iter().take_while(|text| text.node_ref == context.reference)
+            {
+                let place = merged[context.number as usize] as usize;
+                let sums = &mut self.contexts.list[place].sums;
+                sums.texts.get_or_insert_default().add_text(text, scene.scale.ns_per_tick);
+            }
+        }
     }
 
     /// Returns what the thread spent in each API, by number of the API.

@@ -1,6 +1,6 @@
 //! Turns the rows of `.syscalls` files into sums by merged context.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use chase_recorder::layout::OWN_CONTEXT_REF;
 use chase_recorder::reader::Thread;
@@ -163,9 +163,22 @@ pub(crate) struct Places {
     contexts: HashMap<u32, (u32, u32, Place)>,
     /// By thread id: the thread's number, if only one thread had that id.
     threads: HashMap<u32, Option<u32>>,
+    /// Ids of threads that were not to be recorded.
+    left_out: HashSet<u32>,
 }
 
 impl Places {
+    /// Those of an image, of whose threads none is known yet.
+    pub(crate) fn new(image: &Image) -> Self {
+        let left_out = image.recording.left_out().iter().copied().collect();
+        Self { left_out, ..Self::default() }
+    }
+
+    /// Whether what was seen of this thread is in no table: it was not to be recorded.
+    pub(crate) fn is_left_out(&self, tid: u32) -> bool {
+        self.left_out.contains(&tid) && !self.threads.contains_key(&tid)
+    }
+
     pub(crate) fn add_thread(&mut self, thread: u32, tid: u32, root_ref: u32) {
         self.threads.entry(tid).and_modify(|known| *known = None).or_insert(Some(thread));
         self.contexts.insert(root_ref, (thread, tid, NOBODY));
@@ -210,7 +223,7 @@ impl Collected {
         let header = file.header();
         for row in file.syscalls() {
             let (thread, place) = places.place_of(row.context_ref, row.tid);
-            if !wanted(thread) {
+            if !wanted(thread) || places.is_left_out(row.tid) {
                 continue;
             }
             let cost_ns = each_ns(header).saturating_mul(row.calls);
