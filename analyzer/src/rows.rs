@@ -9,6 +9,7 @@ use crate::arguments::ArgumentRow;
 use crate::blocking::Cause;
 use crate::clock::Ns;
 use crate::image::{Ending, SyscallsState};
+use crate::packed::Packed;
 
 pub use crate::off_cpu::{MeasuredOffCpu, WaitSource};
 use crate::sampled::{OnCpuOfApi, SampledTime};
@@ -268,10 +269,10 @@ pub struct ThreadRow {
     #[serde(flatten)]
     pub measures: Measures,
     /// Its APIs, by number of the API.
-    pub apis: Vec<ThreadApi>,
+    pub apis: Packed<ThreadApi>,
     /// Its contexts, in the order of its recording; several may belong to one row. Not in JSON.
     #[serde(skip)]
-    pub contexts: Vec<ThreadContext>,
+    pub contexts: Packed<ThreadContext>,
 }
 
 /// How a thread was created.
