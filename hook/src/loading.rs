@@ -4,6 +4,7 @@
 //! thread's next call: nothing can use a new object before that. Calls that constructors make earlier are not seen.
 
 mod interposed;
+mod list_lock;
 
 use core::ffi::{CStr, c_void};
 use core::ptr;
@@ -11,6 +12,7 @@ use core::ptr;
 use chase_format::layout::{OBJECT_CHASE, OBJECT_DLOPENED, OBJECT_EXECUTABLE, TIMING_ALL};
 
 pub(crate) use self::interposed::{find_real, is_interposed, real};
+use self::list_lock::Candidates;
 use crate::arch::{is_late, vector_area_len, with_vectors_saved};
 use crate::elf::Image;
 use crate::lock::{Fork, Held, Lock};
@@ -186,22 +188,26 @@ pub(crate) fn hook_all() {
     update_objects(0, true, false);
 }
 
-/// Arguments of an update of the list.
+/// Arguments of an update of the list, and what it finds.
 struct Update {
     flags: u32,
     global: bool,
+    locks: Candidates,
 }
 
 /// Reads the list again, retires objects that are gone and hooks new ones that are ready. Returns false if that has
 /// to be done later: the signal handler that calls this may have interrupted a `dlopen` or `dlclose`.
 fn update_objects(flags: u32, global: bool, may_be_inside: bool) -> bool {
     let _signals = SignalsBlocked::new();
-    // The C library may be about to take the list's lock, or have unmapped objects that are still in the list.
-    if may_be_inside && LOADING.hold().objects.are_changing() {
+    // The C library may be taking the list's lock, or have unmapped objects that are still in the list.
+    if !list_lock::can_be_taken(may_be_inside)
+        || may_be_inside && LOADING.hold().objects.are_changing()
+    {
         return false;
     }
-    let mut look = Update { flags, global };
+    let mut look = Update { flags, global, locks: Candidates::NONE };
     walk(update_listed, (&raw mut look).cast());
+    look.locks.choose();
     true
 }
 
@@ -238,6 +244,7 @@ unsafe extern "C" fn update_listed(_info: *mut c_void, _len: usize, look: *mut c
     for _ in 0..unreadable {
         recording::unseen(Lost::Object);
     }
+    look.locks.find(objects);
     if sys::is_confined() {
         return 1;
     }

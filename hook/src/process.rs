@@ -17,7 +17,8 @@ use crate::recording::Refused;
 use crate::sampling::Cost;
 use crate::signals::SignalsBlocked;
 use crate::{
-    arch, clock, companion, cost, fork_word, loading, marks, recording, sampling, sys, thread,
+    arch, clock, companion, cost, fork_word, loading, marks, recording, sampling, sites, sys,
+    thread,
 };
 use chase_logic::text::{Text, file_name};
 
@@ -133,6 +134,7 @@ pub(crate) fn open_recording(this: &mut Process, origin: u32) -> Result<(), Refu
                 thread::renew_events();
                 let _signals = SignalsBlocked::new();
                 marks::renew();
+                sites::renew();
                 recording::write_chunk(ChunkKind::Meta, this.meta.as_bytes());
                 return Ok(());
             }

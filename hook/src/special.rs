@@ -62,7 +62,7 @@ pub(crate) unsafe extern "C" fn enter(arguments: *mut Arguments) -> u32 {
     let sp = &raw const arguments.return_address as usize;
     let timed = match current_or_adopt() {
         Some(thread) if thread.is_busy() => {
-            thread.count_untimed();
+            thread.count_untimed(1);
             kind.class() == SlotClass::Timed
         }
         Some(thread) => {

@@ -306,10 +306,15 @@ fn open_in_directory(this: &mut Process) -> Result<(), Refused> {
 }
 
 fn choose_timing(this: &mut Process, config: &Config) {
-    let timing = if config.events.kept == Kept::All { TIMING_ALL } else { config.timing };
+    let times_all = config.events.kept == Kept::All || config.sites;
+    let timing = if times_all { TIMING_ALL } else { config.timing };
+    if config.sites {
+        crate::sites::start();
+    }
     sampling::choose(timing, this.session.is_some());
     if config.arguments && timing != TIMING_COUNT {
         crate::arguments::start();
+        crate::thread::record_texts();
     }
     keep_events(this, &config.events, config.max_size);
     // SAFETY: the header is in the first page of the mapping.

@@ -40,7 +40,7 @@ pub(crate) use self::events::{
     Events, Wanted as WantedEvents, renew as renew_events, want as want_events,
 };
 pub(crate) use self::kept::{discard_copy, keep_copy, restore, uncredited};
-pub(crate) use self::long_calls::{ask_limit, set_ask_limit};
+pub(crate) use self::long_calls::{ask_limit, record_texts, set_ask_limit, text_limit};
 pub(crate) use self::off_cpu::{LEAST_COST, is_on as is_asking, start as start_asking};
 pub(crate) use self::starts::{Start, give_back_start, take_start};
 
@@ -248,10 +248,10 @@ impl Thread {
         }
     }
 
-    /// Counts a call of this thread that was not recorded.
-    pub(crate) fn count_untimed(&self) {
+    /// Counts calls of this thread that were not recorded.
+    pub(crate) fn count_untimed(&self, calls: u64) {
         // SAFETY: the record is this thread's own, in the mapping.
-        unsafe { OwnCounter::at(&raw mut (*self.record.get()).untimed_calls) }.add(1);
+        unsafe { OwnCounter::at(&raw mut (*self.record.get()).untimed_calls) }.add(calls);
     }
 
     /// Sends the thread's next call through the slow path, to do `pending`.

@@ -160,6 +160,9 @@ pub(crate) struct RecordingArgs {
     /// Keep each system call with its arguments, for `chase-report narrate` and `components`
     #[arg(long)]
     pub(crate) narrate: bool,
+    /// Tell contexts apart by the line that calls, too, for `chase-report tree`; times all calls, and slows them down
+    #[arg(long)]
+    pub(crate) sites: bool,
     /// Most that the recording of each process may grow to, as 64MB; what comes then is counted in what is there, and said to be missing
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) max_size: Option<String>,

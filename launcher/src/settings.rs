@@ -58,6 +58,7 @@ impl Settings {
         checked("CHASE_SAMPLE", &sample, args::sample)?;
         choose("CHASE_EVENTS", arguments.events.clone(), None);
         choose("CHASE_NARRATE", arguments.narrate.then(|| "1".to_owned()), None);
+        choose("CHASE_SITES", arguments.sites.then(|| "1".to_owned()), None);
         let max_size = choose("CHASE_MAX_SIZE", arguments.max_size.clone(), file.max_size.clone());
         checked("CHASE_MAX_SIZE", &max_size, size)?;
         choose("CHASE_LIBS", joined(&arguments.libs), of_file(&file.libs));

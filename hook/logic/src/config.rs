@@ -34,6 +34,8 @@ pub struct Config {
     pub sample: &'static [u8],
     /// `CHASE_ARGUMENTS`: whether arguments that say how much work a call does are recorded.
     pub arguments: bool,
+    /// `CHASE_SITES`: whether contexts are told apart by the places of calls, too.
+    pub sites: bool,
     /// `CHASE_NARRATE`: whether the companion records each single system call.
     pub narrate: bool,
     /// `CHASE_EVENTS`: which single calls are recorded as events.
@@ -87,6 +89,7 @@ impl Config {
         syscalls: Syscalls::Auto,
         sample: b"",
         arguments: true,
+        sites: false,
         narrate: false,
         events: Events::DEFAULT,
         max_size: 0,
@@ -129,6 +132,8 @@ impl Config {
                 config.sample = value;
             } else if let Some(value) = value(b"CHASE_ARGUMENTS") {
                 config.arguments = !matches!(value, b"off" | b"0");
+            } else if let Some(value) = value(b"CHASE_SITES") {
+                config.sites = !matches!(value, b"" | b"0" | b"off");
             } else if let Some(value) = value(b"CHASE_NARRATE") {
                 config.narrate = !matches!(value, b"" | b"0");
             } else if let Some(value) = value(b"CHASE_EVENTS") {
@@ -233,6 +238,7 @@ mod tests {
         assert_eq!(config.timing, TIMING_ADAPTIVE);
         assert!(config.syscalls == Syscalls::Auto && config.arguments);
         assert!(!read(&[c"CHASE_ARGUMENTS=off"]).arguments);
+        assert!(!config.sites && read(&[c"CHASE_SITES=1"]).sites);
     }
 
     #[test]

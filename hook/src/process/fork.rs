@@ -11,14 +11,15 @@ use crate::recording::Lost;
 use crate::signals::SignalsBlocked;
 use crate::thread::{Origin, Pending, Thread, clear_current};
 use crate::{
-    companion, counts, fork_word, loading, marks, pages, recording, segments, sys, thread,
+    companion, counts, fork_word, loading, marks, pages, recording, segments, sites, sys, thread,
 };
 
 /// All locks, in the order in which they are taken elsewhere.
-const LOCKS: [fn(Fork); 8] = [
+const LOCKS: [fn(Fork); 9] = [
     super::fork,
     loading::fork,
     marks::fork,
+    sites::fork,
     recording::fork,
     thread::fork,
     counts::fork,

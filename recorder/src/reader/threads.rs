@@ -5,7 +5,9 @@ use std::ops::Range;
 
 use super::chunks::Chunk;
 use super::nodes::{Entry, NodeIndex, samples_behind};
-use super::{Arguments, Events, Histogram, Origin, Problem, Recording, arguments, pod_at, text};
+use super::{
+    Arguments, Events, Histogram, Origin, Problem, Recording, Text, arguments, pod_at, text, texts,
+};
 use crate::layout::{
     FRAMED, Header, INHERITED, NONE, Node, OffCpuRow, SAMPLED, Samples, THREAD_ENDED, THREAD_FOUND,
     THREAD_FREE, THREAD_LEFT_OUT, THREAD_LIVE, ThreadRecord, UNIT,
@@ -163,6 +165,19 @@ impl<'r> Thread<'r> {
         let first = chunks.partition_point(|chunk| chunk.owner < owner);
         let end = chunks.partition_point(|chunk| chunk.owner <= owner);
         arguments::rows(&self.recording.bytes, &chunks[first..end])
+    }
+
+    /// What texts its long calls were passed, by context, in no order; there may be several rows of a context with the same
+    /// text, and rows of nodes that it does not have.
+    pub fn texts(&self) -> impl Iterator<Item = Text<'r>> + use<'r> {
+        let (recording, owner) = (self.recording, self.entry.index);
+        let own = |chunks: &'r [Chunk]| {
+            let first = chunks.partition_point(|chunk| chunk.owner < owner);
+            let end = chunks.partition_point(|chunk| chunk.owner <= owner);
+            &chunks[first..end]
+        };
+        let kept = texts::texts(&recording.bytes, own(&recording.texts));
+        kept.chain(texts::others(&recording.bytes, own(&recording.arguments)))
     }
 
     /// What is kept of its single calls and marks.
