@@ -390,13 +390,11 @@ fn thread_row(
     row.off_cpu = thread.measured.off_cpu();
     row.own_cost_ns = Ns::from_f64(thread.own_cost_ns);
     row.overlap_ns = Ns::from_f64(thread.overlap_ns);
-    for api in &mut row.apis {
-        api.api = new_api[api.api as usize];
-    }
-    row.apis.sort_by_key(|api| api.api);
-    for context in &mut row.contexts {
-        context.context = context_row_of[context.context as usize];
-    }
+    row.apis.change(|api| api.api = new_api[api.api as usize]);
+    let mut apis: Vec<_> = row.apis.iter().collect();
+    apis.sort_by_key(|api| api.api);
+    row.apis = apis.into_iter().collect();
+    row.contexts.change(|context| context.context = context_row_of[context.context as usize]);
     row
 }
 

@@ -45,7 +45,7 @@ impl CollectedThread {
         for address in start_routine.iter_mut().chain(creation_site).chain(lists) {
             address.object = address.object.map(|object| numbers.objects[object as usize]);
         }
-        apis.iter_mut().for_each(|api| api.api = numbers.apis[api.api as usize]);
-        contexts.iter_mut().for_each(|part| part.context = places[part.context as usize]);
+        apis.change(|api| api.api = numbers.apis[api.api as usize]);
+        contexts.change(|part| part.context = places[part.context as usize]);
     }
 }
