@@ -123,7 +123,7 @@ struct wait {
 	u64 max_ns;
 	u64 ready_ns; /* the part after it was woken */
 	u32 mode;            /* of the inode, with the type of the file */
-	u32 reserved;
+	u32 calls;           /* library calls with at least one of these waits as their first, for a futex */
 	union {
 		char name[48]; /* of the file, without its directory */
 		struct ends ends;    /* of a socket */

@@ -101,6 +101,21 @@ INLINE void note_holder(struct state *state, u64 object, u32 command)
 	wait->holder_site = site_of(holder);
 }
 
+/* Whether a wait for a futex is the first one of its library call: a call is a context, and how often that was called (at 8 in a node). */
+INLINE u32 is_first(struct state *state, u64 object)
+{
+	u64 number = 0, node = state->base + (u64)state->left_context * UNIT;
+	u32 same;
+
+	if (!state->left_context || bpf_probe_read_user(&number, 8, (void *)(node + 8)))
+		return 0;
+	same = number == state->call_number && object == state->call_object && state->left_context == state->call_context;
+	state->call_number = number;
+	state->call_object = object;
+	state->call_context = state->left_context;
+	return !same;
+}
+
 static int add_wait(struct state *state, struct task_struct *task);
 
 /* The thread, which is being switched away from, waits. */
@@ -120,6 +135,7 @@ static __attribute__((noinline)) int note_wait(struct state *state, struct task_
 	__builtin_memset(wait, 0, sizeof(*wait));
 	state->woken_ns = 0;
 	state->handed = 0;
+	state->is_first = 0;
 	wait->process = state->process;
 	wait->tid = state->tid;
 	wait->context = state->left_context;
@@ -133,6 +149,7 @@ static __attribute__((noinline)) int note_wait(struct state *state, struct task_
 		wait->object = first;
 		wait->detail = READ(registers, si);
 		note_holder(state, first, wait->detail & FUTEX_COMMAND);
+		state->is_first = is_first(state, first);
 	} else if (waits_for_descriptor(state->syscall)) {
 		wait->detail = first;
 		file = file_of(task, first);
@@ -223,6 +240,7 @@ static __attribute__((noinline)) int add_wait(struct state *state, struct task_s
 		return 0;
 	}
 	wait->count++;
+	wait->calls += state->is_first;
 	wait->total_ns += ns;
 	if (ns > wait->max_ns)
 		wait->max_ns = ns;

@@ -220,8 +220,8 @@ pub struct Wait {
     pub ready_ns: u64,
     /// The inode's mode.
     pub mode: u32,
-    /// Padding.
-    pub reserved: u32,
+    /// The number of library calls that waited for a futex, and for which one of these waits was the first.
+    pub calls: u32,
     /// Name of the file without its directory, NUL-padded; for a socket, [`Ends`].
     pub name: [u8; 48],
     /// Name of the thread that woke it last.

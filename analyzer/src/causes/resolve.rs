@@ -109,6 +109,7 @@ impl<'a> Run<'a> {
         let key = (group, api, site, syscall, of_all(object, own), purpose, own);
         let sums = sums.entry(key).or_insert_with(|| Sums { process, ..Sums::default() });
         add(&mut sums.waits, row.waits);
+        add(&mut sums.calls, row.calls);
         add(&mut sums.wait_ns, row.total_ns);
         add(&mut sums.ready_ns, row.ready_ns);
         sums.max_ns = sums.max_ns.max(row.max_ns);
