@@ -63,6 +63,9 @@ pub struct CauseRow {
     pub purpose: Purpose,
     /// The number of waits.
     pub waits: u64,
+    /// The number of library calls that had to wait for this futex, each counted once however often it waited; 0 for
+    /// other waits, and where a companion of an older version watched.
+    pub calls: u64,
     /// Their total time, until the threads ran again.
     pub wait_ns: Ns,
     /// The longest.
@@ -152,6 +155,7 @@ struct PartySums {
 struct Sums {
     process: usize,
     waits: u64,
+    calls: u64,
     wait_ns: u64,
     max_ns: u64,
     ready_ns: u64,
@@ -201,6 +205,7 @@ pub fn causes(
             object,
             purpose,
             waits: sums.waits,
+            calls: sums.calls,
             wait_ns: Ns(sums.wait_ns),
             max_ns: Ns(sums.max_ns),
             ready_ns: Ns(sums.ready_ns),

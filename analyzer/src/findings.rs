@@ -17,6 +17,7 @@ mod joint;
 mod kinds;
 mod locks;
 mod machine;
+mod mutual;
 mod stages;
 mod system;
 mod threads;
@@ -111,6 +112,7 @@ pub fn findings(
             found.extend(waits::starved(&evidence, group));
         } else {
             found.extend(locks::find(&evidence, group));
+            found.extend(mutual::waits(&evidence, group));
             found.extend(stages::last_at_barrier(&evidence, group));
             found.extend(stages::last_to_end(&evidence, group));
             found.extend(system::slow_peer(&evidence, group));
@@ -195,11 +197,23 @@ fn claimed_once(found: Vec<Finding>) -> Vec<Finding> {
                 && other.saves_ns >= finding.saves_ns
                 && has_it.is_some_and(|party| party.group == Some(other.group))
         }),
+        // Where that is known to be a lock, a barrier or a queue, it is said better.
+        Kind::MutualWaits { .. } => !found.iter().any(|other| {
+            let explains = matches!(
+                other.kind,
+                Kind::SerialisingLock { .. }
+                    | Kind::AllocatorContention { .. }
+                    | Kind::InterpreterLock { .. }
+                    | Kind::LateAtBarrier { .. }
+                    | Kind::BarrierStraggler { .. }
+            );
+            explains && other.group == finding.group || waits_for_stage(finding.group)
+        }),
         // A thread that sleeps while it holds what others wait for is not polling.
         Kind::Polling { .. } => !found.iter().any(|other| {
             let blame = other.blame.as_ref().filter(|_| other.group != finding.group);
             let has_it = blame.and_then(|blame| blame.holder.as_ref().or(blame.waker.as_ref()));
-            matches!(other.kind, Kind::SerialisingLock { .. })
+            matches!(other.kind, Kind::SerialisingLock { .. } | Kind::MutualWaits { .. })
                 && has_it.is_some_and(|party| party.group == Some(finding.group))
         }),
         _ => true,

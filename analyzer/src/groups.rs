@@ -12,7 +12,7 @@ use crate::analysis::Analysis;
 use crate::rows::ThreadRow;
 
 pub(crate) use compare::spread;
-pub use key::{GroupKey, GroupKind, Naming, Unnamed, group_of};
+pub use key::{Closure, GroupKey, GroupKind, Naming, Unnamed, group_of};
 pub use rows::{
     CausedWait, GroupApi, GroupComparison, GroupPart, GroupRow, Outlier, OutlierApi, PartLevel,
     Spread, SubGroup, ThreadSpan,

@@ -22,6 +22,10 @@ pub struct LockRow {
     pub process: usize,
     /// The number of waits. A thread may wait several times for one acquisition.
     pub waits: u64,
+    /// The acquisitions that had to wait, each counted once: exact, but for those that got the lock after spinning
+    /// alone. `None` if these are not known: of locks that are taken by code that is in no library call, or by several
+    /// system calls of its own (as those of Rust); and where a companion of an older version watched.
+    pub contended: Option<u64>,
     /// Their total time.
     pub wait_ns: Ns,
     /// The longest.
@@ -79,6 +83,7 @@ fn lock(rows: &[&CauseRow], analysis: &Analysis, held: Option<Held>) -> Option<L
         object: first.object.clone(),
         process: first.process,
         waits: sum(|row| row.waits),
+        contended: contended(rows, analysis),
         wait_ns: Ns(sum(|row| row.wait_ns.0)),
         max_ns: rows.iter().map(|row| row.max_ns).max()?,
         threads: threads.len(),
@@ -89,6 +94,17 @@ fn lock(rows: &[&CauseRow], analysis: &Analysis, held: Option<Held>) -> Option<L
         holders: longest(rows.iter().flat_map(|row| &row.holders)),
         wakers: longest(rows.iter().flat_map(|row| &row.wakers)),
     })
+}
+
+/// Returns the acquisitions that had to wait, if all of them were by functions of which one call is one acquisition.
+fn contended(rows: &[&CauseRow], analysis: &Analysis) -> Option<u64> {
+    let takes_once = |row: &&CauseRow| {
+        let symbol = row.api.map_or("", |api| &*analysis.apis[api as usize].symbol);
+        let symbol = symbol.trim_start_matches('_');
+        symbol.starts_with("pthread_") || symbol.starts_with("sem_")
+    };
+    let calls = rows.iter().fold(0, |sum: u64, row| sum.saturating_add(row.calls));
+    (calls > 0 && rows.iter().all(takes_once)).then_some(calls)
 }
 
 /// Returns the longest parties, as many as a row has at most.

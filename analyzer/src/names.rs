@@ -5,7 +5,10 @@ use std::collections::HashMap;
 use chase_recorder::layout::{NONE, OBJECT_EXECUTABLE, SlotClass};
 use chase_recorder::reader::Recording;
 
+use crate::address::CodeAddress;
+use crate::address_map::AddressMap;
 use crate::blocking::{Cause, cause_of};
+use crate::clock::Ticks;
 use crate::rows::ObjectRow;
 
 /// Objects, APIs and imports, numbered in the order in which they were found.
@@ -31,11 +34,26 @@ pub(crate) struct Api {
     pub(crate) version: String,
 }
 
-/// An object's import of an API.
+/// An object's import of an API; where contexts are told apart by the places of calls, as called from one place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Import {
     pub(crate) caller: u32,
     pub(crate) api: u32,
+    /// The return address, in the file of an object.
+    pub(crate) site: Option<Site>,
+}
+
+/// A place in the code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Site {
+    pub(crate) object: u32,
+    pub(crate) svma: u64,
+}
+
+impl Site {
+    pub(crate) fn address(self) -> CodeAddress {
+        CodeAddress { avma: 0, object: Some(self.object), svma: Some(self.svma) }
+    }
 }
 
 /// The run-wide numbers of one recording's objects and slots.
@@ -43,6 +61,8 @@ pub(crate) struct ImageNames<'r> {
     recording: &'r Recording<'static>,
     objects: HashMap<u32, u32>,
     slots: HashMap<u32, (u32, SlotClass)>,
+    /// What was loaded where, if there are places of calls.
+    places: Option<AddressMap>,
 }
 
 /// Maps the numbers used in a part to those of the whole run.
@@ -67,7 +87,10 @@ impl Names {
             row.executable |= object.record().flags & OBJECT_EXECUTABLE != 0;
             objects.insert(object.record().id, number);
         }
-        ImageNames { recording, objects, slots: HashMap::new() }
+        let places = recording.has_sites().then(|| {
+            AddressMap::new(recording, |object| objects.get(&object.record().id).copied())
+        });
+        ImageNames { recording, objects, slots: HashMap::new(), places }
     }
 
     /// Adds what was found in a part of the run.
@@ -87,9 +110,10 @@ impl Names {
             apis.push(self.api(Api { object: objects[api.object as usize], ..api }));
         }
         let mut imports = Vec::with_capacity(part.imports.len());
-        for Import { caller, api } in part.imports {
+        for Import { caller, api, site } in part.imports {
             let (caller, api) = (objects[caller as usize], apis[api as usize]);
-            imports.push(self.import(Import { caller, api }));
+            let site = site.map(|site| Site { object: objects[site.object as usize], ..site });
+            imports.push(self.import(Import { caller, api, site }));
         }
         Renumbered { objects, apis, imports }
     }
@@ -118,8 +142,25 @@ impl Names {
             version: slot.map(|slot| slot.version().into_owned()).unwrap_or_default(),
         };
         let api = self.api(api);
-        let number = self.import(Import { caller, api });
+        let site = image.site(number);
+        let number = self.import(Import { caller, api, site });
         (number, slot.map_or(SlotClass::Sometimes, |slot| slot.class()))
+    }
+
+    /// Returns the pairs of caller and API, and the pair of each import: several imports have one if they are called
+    /// from several places.
+    pub(crate) fn callers(&self) -> (Vec<(u32, u32)>, Vec<u32>) {
+        let mut pairs = Vec::new();
+        let mut numbers = HashMap::new();
+        let pair_of = self.imports.iter().map(|import| {
+            let pair = (import.caller, import.api);
+            *numbers.entry(pair).or_insert_with(|| {
+                pairs.push(pair);
+                pairs.len() as u32 - 1
+            })
+        });
+        let pair_of = pair_of.collect();
+        (pairs, pair_of)
     }
 
     /// Returns what the API of an import waits for.
@@ -184,6 +225,13 @@ impl Names {
 }
 
 impl ImageNames<'_> {
+    /// Returns the place that a slot's number stands for, if it stands for one.
+    fn site(&self, number: u32) -> Option<Site> {
+        let record = self.recording.site(number)?;
+        let place = self.places.as_ref()?.find(record.return_avma, Ticks(record.first_ticks));
+        Some(Site { object: place.object?, svma: place.svma? })
+    }
+
     /// Returns the number of the executable among the run's objects.
     pub(crate) fn executable(&self) -> Option<u32> {
         let flagged =

@@ -9,6 +9,7 @@ use crate::arguments::ArgumentRow;
 use crate::blocking::Cause;
 use crate::clock::Ns;
 use crate::image::{Ending, SyscallsState};
+use crate::texts::TextRow;
 
 pub use crate::off_cpu::{MeasuredOffCpu, WaitSource};
 use crate::sampled::{OnCpuOfApi, SampledTime};
@@ -47,7 +48,7 @@ pub struct Measures {
     /// self time of APIs that are known to wait. [`WaitSource`] tells which.
     pub wait_ns: Ns,
     /// The part of `self_ns` in which the thread was ready to run and another ran; the rest is running. `None` if the
-    /// scheduler was not observed.
+    /// scheduler was not observed. (An estimate of `self_ns` contains it, too: see the crate's documentation.)
     pub preempted_ns: Option<Ns>,
     /// `self_ns` as a fraction of application time and all self times together.
     pub share: f64,
@@ -161,9 +162,22 @@ pub struct ApiRow {
     /// The argument of its calls, if there is one that says how much work a call does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub argument: Option<ArgumentRow>,
+    /// The texts that its long calls were passed, those with the longest totals first: paths, names of hosts.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub texts: Vec<TextRow>,
     /// Its figures.
     #[serde(flatten)]
     pub measures: Measures,
+}
+
+impl ApiRow {
+    /// Returns the text that most of the time of the long calls went to, if there is one.
+    #[must_use]
+    pub fn main_text(&self) -> Option<&str> {
+        let first = self.texts.first()?;
+        let all = self.texts.iter().fold(0, |sum: u64, row| sum.saturating_add(row.total_ns.0));
+        first.text.as_deref().filter(|_| first.total_ns.0 >= all / 2)
+    }
 }
 
 /// Calls of one API by one object.
@@ -195,9 +209,15 @@ pub struct ContextRow {
     pub caller: u32,
     /// The API called, by number in [`Analysis::apis`](crate::Analysis::apis).
     pub api: u32,
+    /// The return address of the calls, where contexts are told apart by the places of calls (`CHASE_SITES`).
+    #[serde(skip)]
+    pub site: Option<CodeAddress>,
     /// Like [`ApiRow::argument`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub argument: Option<ArgumentRow>,
+    /// Like [`ApiRow::texts`].
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub texts: Vec<TextRow>,
     /// Time on the CPU during its calls, without library calls made inside, by samples; 0 where none were taken. Not in
     /// JSON, where APIs have it.
     #[serde(skip)]
@@ -234,7 +254,7 @@ pub struct ThreadRow {
     /// the start routine, or, if that is a runtime's, of what the thread was made to run; otherwise the executable.
     pub own_object: u32,
     /// Time that is neither in `application_ns` nor in any call: how long other threads had the processor during
-    /// calls that were not timed, if the scheduler was not observed. An estimate.
+    /// calls that were not timed, as far as nobody measured in which. An estimate.
     pub unattributed_ns: Ns,
     /// The part of `application_ns` in which the thread waited, off the CPU; `None` if the scheduler was not
     /// observed.

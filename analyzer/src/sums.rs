@@ -9,6 +9,7 @@ use crate::costs::Cost;
 use crate::evidence::Evidence;
 use crate::off_cpu::OffCpu;
 use crate::rows::Measures;
+use crate::texts::TextSums;
 use crate::uncertainty::Uncertainty;
 
 /// Rates that differ by less than this belong to the same clock, calibrated twice.
@@ -42,6 +43,8 @@ pub(crate) struct Sums {
     pub(crate) histogram: Histogram,
     /// The arguments of the calls.
     pub(crate) arguments: Option<Box<ArgumentSums>>,
+    /// The texts that long ones were passed.
+    pub(crate) texts: Option<Box<TextSums>>,
 }
 
 /// Converts the ticks of an image to nanoseconds, and to ticks of the run's first clock.
@@ -133,6 +136,9 @@ impl Sums {
         self.histogram.merge(&other.histogram);
         if let Some(more) = &other.arguments {
             self.add_arguments(more);
+        }
+        if let Some(more) = &other.texts {
+            self.texts.get_or_insert_default().add(more);
         }
     }
 

@@ -6,7 +6,10 @@ mod process;
 use chase_analyzer::recorder::builder::{SyscallsBuilder, ThreadId};
 use chase_analyzer::recorder::layout::{END_EXIT, TIMING_ADAPTIVE};
 use chase_analyzer::recorder::reader::SyscallsFile;
-use chase_analyzer::{Analysis, LibraryKind, LibraryRow, Ns, Selection};
+use chase_analyzer::recorder::syscalls::{BlockedRow, CauseRow, WAKER_THREAD, WAKER_TIME};
+use chase_analyzer::{
+    Analysis, Groups, LibraryKind, LibraryRow, Ns, Selection, Unnamed, critical_path,
+};
 use process::{Process, api, assert_conserved};
 
 fn library<'a>(analysis: &'a Analysis, kind: LibraryKind, name: &str) -> Option<&'a LibraryRow> {
@@ -184,4 +187,70 @@ fn an_end_that_only_the_kernel_saw_is_the_end() {
     assert_eq!((wall_ns, is_estimate), (Ns(8_000_000), false));
     // One that was written before it came is none.
     assert_eq!(scene(began_ns + 8_000_000, began_ns + 7_000_000).0, before);
+}
+
+/// Threads that wait, and are woken by others, at any times whatever, also at such as can't be: the path leads without gaps from
+/// the end of the run to its start, and its parts add up to it.
+#[test]
+fn a_critical_path_is_as_long_as_its_run() {
+    const THREADS: u32 = 4;
+    let mut state = 1_u64;
+    let mut below = |limit: u64| {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % limit
+    };
+    let mut with_path = 0;
+    for _ in 0..300 {
+        let mut process = Process::new();
+        let (_, inner) = process.slots();
+        process.builder.timeline(process.main).work(10_000_000).call(inner, 10).end();
+        for _ in 1..THREADS {
+            let worker = process.builder.thread("worker");
+            process.builder.thread_mut(worker).creator = below(2) as u32;
+            process.builder.timeline(worker).work(1 + below(20_000_000)).end();
+        }
+        process.builder.end(END_EXIT, 0);
+        let recording = process.builder.build();
+        let recording = chase_analyzer::recorder::reader::Recording::parse(&recording).unwrap();
+        let tids: Vec<u32> = recording.threads().map(|thread| thread.record().tid).collect();
+        let tid = |number: u64| tids[number as usize % tids.len()];
+        let mut seen = SyscallsBuilder::new(1000);
+        let began_ns = seen.header.began_ns;
+        for cause in 0..below(30) as u32 {
+            let own = tid(below(4));
+            let is_woken = below(3) > 0;
+            seen.cause(CauseRow {
+                tid: own,
+                number: 202,
+                waker_kind: if is_woken { WAKER_THREAD } else { WAKER_TIME },
+                waker: tid(below(4)),
+                waker_pid: 1000,
+                waker_began_ns: began_ns,
+                waits: 1,
+                ..bytemuck::Zeroable::zeroed()
+            });
+            let begin_ns = began_ns + below(20_000_000);
+            let end_ns = begin_ns + 1_000_000 + below(5_000_000);
+            let woken_ns = if is_woken { begin_ns + below(7_000_000) } else { 0 };
+            seen.blocked(BlockedRow { cause, tid: own, begin_ns, woken_ns, end_ns });
+        }
+        let file = SyscallsFile::parse(seen.build()).unwrap();
+        let images = [process.image().with_syscalls(Some(file))];
+        let analysis = Analysis::new(&images, Selection::All);
+        let groups = Groups::new(&analysis, &Unnamed);
+        let Some(path) = critical_path(&images, &analysis, &groups, &Unnamed) else { continue };
+        with_path += 1;
+        let mut at = analysis.wall_ns;
+        for step in &path.steps {
+            assert!(step.end_ns == at && step.begin_ns < at, "{step:?} does not end at {at:?}");
+            at = step.begin_ns;
+        }
+        assert_eq!(at, Ns(0));
+        let parts: u64 = path.parts.iter().map(|part| part.ns.0).sum();
+        assert_eq!(parts, analysis.wall_ns.0);
+        let shares: f64 = path.parts.iter().map(|part| part.share).sum();
+        assert!((shares - 1.0).abs() < 1e-9, "{shares}");
+    }
+    assert!(with_path > 100, "{with_path}");
 }

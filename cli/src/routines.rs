@@ -1,9 +1,9 @@
 //! What threads run, by name.
 
-use chase_analyzer::{CodeAddress, Naming, NamingPlaces, ThreadRow};
-use chase_symbols::shorten;
+use chase_analyzer::{Closure, CodeAddress, Naming, NamingPlaces, ThreadRow};
+use chase_symbols::{ThreadKind, shorten};
 
-use crate::places::{AddressKind, Files, Places, key};
+use crate::places::{AddressKind, Files, Places, file_name, key};
 use crate::thread_functions;
 
 /// Names start routines from symbol tables.
@@ -30,6 +30,15 @@ impl Naming for Routines<'_> {
         found
             .map(|function| thread_functions::short_name(&function))
             .or_else(|| self.function(thread, thread.start_routine.as_ref(), AddressKind::Function))
+    }
+
+    /// Closures of one Rust function have one name.
+    fn closure(&self, thread: &ThreadRow) -> Option<Closure> {
+        let function = self.places.thread_function(self.files, thread)?;
+        let is_closure = function.kind == ThreadKind::Rust && function.name.contains("{{closure}}");
+        let (_, svma) = function.code.filter(|_| is_closure)?;
+        let source = function.source.map(|(file, line)| format!("{}:{line}", file_name(&file)));
+        Some(Closure { svma, source })
     }
 
     fn created_in(&self, thread: &ThreadRow) -> Option<String> {

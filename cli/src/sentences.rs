@@ -38,18 +38,20 @@ pub(crate) fn sentence(report: &Report, finding: &Finding) -> String {
                 format!(", {} of it in {api}, {often}", elapsed(inside.total_ns.0))
             });
             format!(
-                "The first call of {api} takes {} in {who}{inside}, later ones {}; {saves}.",
+                "The first call of {api} takes {} in {who}{inside}, later ones {}{}; {saves}.",
                 elapsed(first_ns.0),
                 elapsed(median_ns.0),
+                mostly(report, finding),
             )
         }
         FindingKind::RareSlowCalls { calls, slow_calls, slow_ns, median_ns, .. } => format!(
-            "{} of {} calls of {api} in {} take {} together, the usual one {}; {saves}.",
+            "{} of {} calls of {api} in {} take {} together, the usual one {}{}; {saves}.",
             count(*slow_calls),
             count(*calls),
             group.label,
             elapsed(slow_ns.0),
             elapsed(median_ns.0),
+            mostly(report, finding),
         ),
         FindingKind::SerialisingLock { all_wait_ns, of_lifetime, inside, .. } => {
             let inside = inside.map_or_else(String::new, |inside| {
@@ -117,6 +119,14 @@ pub(crate) fn sentence(report: &Report, finding: &Finding) -> String {
                 cause(report, finding),
             )
         }
+        FindingKind::MutualWaits { all_wait_ns, of_lifetime, of_threads, .. } => format!(
+            "{} of {} wait for each other for {} of the time, {} together, longest in {api}{}; {saves}.",
+            plural(*of_threads as u64, "thread"),
+            group.label,
+            percent(*of_lifetime),
+            elapsed(all_wait_ns.0),
+            cause(report, finding),
+        ),
         FindingKind::LateAtBarrier { all_wait_ns, .. } => format!(
             "{} wait at a barrier for {who}, which is the last one there: {} together{}; {saves}.",
             the_threads(&group.label),
@@ -152,11 +162,12 @@ pub(crate) fn sentence(report: &Report, finding: &Finding) -> String {
             elapsed(all_ns.0),
         ),
         FindingKind::NameResolution { calls, all_ns } => format!(
-            "{} looks up names of hosts: {} of {api}{} take {}; {saves}.",
+            "{} looks up names of hosts: {} of {api}{} take {}{}; {saves}.",
             group.label,
             plural(*calls, "call"),
             at(report, finding),
             elapsed(all_ns.0),
+            mostly(report, finding),
         ),
         FindingKind::SlowPeer { waits, of_lifetime, .. } => format!(
             "{} waits for the other end of a connection for {} of its time, {}{}; {saves}.",
@@ -189,10 +200,11 @@ pub(crate) fn sentence(report: &Report, finding: &Finding) -> String {
                 format!(", most of it to start {}", report.names.object(object))
             });
             format!(
-                "{} loads libraries: {} of {api} take {}{library}; {saves}.",
+                "{} loads libraries: {} of {api} take {}{}{library}; {saves}.",
                 group.label,
                 plural(*calls, "call"),
                 elapsed(all_ns.0),
+                mostly(report, finding),
             )
         }
         FindingKind::SubGroups { parts, .. } => {
@@ -206,6 +218,13 @@ pub(crate) fn sentence(report: &Report, finding: &Finding) -> String {
             format!("{} do different things: {}.", the_threads(&group.label), parts.join(", "))
         }
     }
+}
+
+/// What most of the time of the function's long calls went to: `, mostly for db.example.com`.
+fn mostly(report: &Report, finding: &Finding) -> String {
+    let api = finding.api.and_then(|api| report.analysis.apis.get(api as usize));
+    let text = api.and_then(|api| api.main_text());
+    text.map_or_else(String::new, |text| format!(", mostly for {text}"))
 }
 
 /// What nearly all calls ask for.
@@ -290,6 +309,7 @@ pub(crate) fn command(report: &Report, finding: &Finding) -> String {
         | FindingKind::AllocatorContention { .. }
         | FindingKind::InterpreterLock { .. }
         | FindingKind::LateAtBarrier { .. }
+        | FindingKind::MutualWaits { .. }
         | FindingKind::SlowPeer { .. }
         | FindingKind::Polling { .. } => ("waits", group),
         FindingKind::LimitingStage { .. } => ("waits", String::new()),

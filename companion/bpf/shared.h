@@ -84,10 +84,10 @@ enum waker {
 
 /* One wait. */
 struct interval {
-	u32 wait;      /* number in `waits` */
-	u32 reserved;
+	u32 wait;      /* number in `waits`; WAITS: it did not wait, others had the CPU */
+	u32 tid;
 	u64 begin_ns;  /* CLOCK_MONOTONIC */
-	u64 woken_ns;  /* 0: no wake-up was seen */
+	u64 woken_ns;  /* 0: no wake-up was seen; if others had the CPU, number in `processes` */
 	u64 end_ns;    /* it ran again */
 };
 
@@ -123,7 +123,7 @@ struct wait {
 	u64 max_ns;
 	u64 ready_ns; /* the part after it was woken */
 	u32 mode;            /* of the inode, with the type of the file */
-	u32 reserved;
+	u32 calls;           /* library calls with at least one of these waits as their first, for a futex */
 	union {
 		char name[48]; /* of the file, without its directory */
 		struct ends ends;    /* of a socket */

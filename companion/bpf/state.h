@@ -33,6 +33,10 @@ struct state {
 	struct cached cache[CACHED];
 	u32 narrates;
 	u32 handed; /* what it waits for was handed to a thread that had not yet run again */
+	u64 call_object;    /* the futex and the library call of the latest wait for one */
+	u64 call_number;
+	u32 call_context;
+	u32 is_first; /* the present wait is the first one of its call for that futex */
 };
 
 #define IN_BLOCK 64

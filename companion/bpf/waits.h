@@ -27,6 +27,7 @@ INLINE u32 context_of(struct state *state)
 #define NR_CLOCK_NANOSLEEP 230
 #define S_IFMT 0170000
 #define S_IFSOCK 0140000
+#define AF_UNIX 1
 #define AF_INET 2
 #define AF_INET6 10
 #define PF_KTHREAD 0x00200000
@@ -100,6 +101,21 @@ INLINE void note_holder(struct state *state, u64 object, u32 command)
 	wait->holder_site = site_of(holder);
 }
 
+/* Whether a wait for a futex is the first one of its library call: a call is a context, and how often that was called (at 8 in a node). */
+INLINE u32 is_first(struct state *state, u64 object)
+{
+	u64 number = 0, node = state->base + (u64)state->left_context * UNIT;
+	u32 same;
+
+	if (!state->left_context || bpf_probe_read_user(&number, 8, (void *)(node + 8)))
+		return 0;
+	same = number == state->call_number && object == state->call_object && state->left_context == state->call_context;
+	state->call_number = number;
+	state->call_object = object;
+	state->call_context = state->left_context;
+	return !same;
+}
+
 static int add_wait(struct state *state, struct task_struct *task);
 
 /* The thread, which is being switched away from, waits. */
@@ -119,6 +135,7 @@ static __attribute__((noinline)) int note_wait(struct state *state, struct task_
 	__builtin_memset(wait, 0, sizeof(*wait));
 	state->woken_ns = 0;
 	state->handed = 0;
+	state->is_first = 0;
 	wait->process = state->process;
 	wait->tid = state->tid;
 	wait->context = state->left_context;
@@ -132,6 +149,7 @@ static __attribute__((noinline)) int note_wait(struct state *state, struct task_
 		wait->object = first;
 		wait->detail = READ(registers, si);
 		note_holder(state, first, wait->detail & FUTEX_COMMAND);
+		state->is_first = is_first(state, first);
 	} else if (waits_for_descriptor(state->syscall)) {
 		wait->detail = first;
 		file = file_of(task, first);
@@ -222,6 +240,7 @@ static __attribute__((noinline)) int add_wait(struct state *state, struct task_s
 		return 0;
 	}
 	wait->count++;
+	wait->calls += state->is_first;
 	wait->total_ns += ns;
 	if (ns > wait->max_ns)
 		wait->max_ns = ns;
@@ -234,7 +253,7 @@ static __attribute__((noinline)) int add_wait(struct state *state, struct task_s
 		interval = bpf_ringbuf_reserve(&intervals, sizeof(*interval), 0);
 		if (interval) {
 			interval->wait = number;
-			interval->reserved = 0;
+			interval->tid = state->tid;
 			interval->begin_ns = state->waited_from;
 			interval->woken_ns = state->woken_ns;
 			interval->end_ns = state->waited_to;
@@ -244,6 +263,25 @@ static __attribute__((noinline)) int add_wait(struct state *state, struct task_s
 		}
 	}
 	state->waited_to = 0;
+	return 0;
+}
+
+/* The thread could have run since it was taken off the CPU, and runs again. */
+static __attribute__((noinline)) int note_preempted(struct state *state, u64 now)
+{
+	struct interval *interval;
+
+	if (!state || now - state->left_ns < LONG_WAIT_NS)
+		return 0;
+	interval = bpf_ringbuf_reserve(&intervals, sizeof(*interval), 0);
+	if (!interval)
+		return 0;
+	interval->wait = WAITS;
+	interval->tid = state->tid;
+	interval->begin_ns = state->left_ns;
+	interval->woken_ns = state->process;
+	interval->end_ns = now;
+	bpf_ringbuf_submit(interval, RING_NO_WAKEUP);
 	return 0;
 }
 

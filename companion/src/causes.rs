@@ -141,6 +141,7 @@ fn row_of(wait: &Wait, name: &[u8], processes: &[Process]) -> CauseRow {
         ready_ns: wait.ready_ns,
         waker_name: wait.waker_name,
         name: [0; OBJECT_NAME],
+        calls: u64::from(wait.calls),
     };
     // The end of a long path is more informative than its beginning.
     let name = &name[name.len().saturating_sub(OBJECT_NAME - 1)..];

@@ -30,10 +30,12 @@ pub(crate) static TARGETS: [AtomicUsize; STUBS] = [const { AtomicUsize::new(0) }
 
 /// By slot, which argument is recorded of its calls; 0: none. From the lowest bits: the offset of the argument's
 /// saved register from the place of the return address (8 bits, signed); the same of the argument that it is
-/// multiplied by, or 0; [`ARGUMENT_IS_INT`]; the meaning.
+/// multiplied by, or 0; [`ARGUMENT_IS_INT`]; [`ARGUMENT_IS_TEXT`]; the meaning.
 pub(crate) static ARGUMENTS: [AtomicU32; STUBS] = [const { AtomicU32::new(0) }; STUBS];
 /// The argument has 32 bits. The call path tests this as the lowest bit of the third byte.
 pub(crate) const ARGUMENT_IS_INT: u32 = 1 << 16;
+/// The argument is the address of a text: the frame keeps it until the call has returned. The next bit.
+pub(crate) const ARGUMENT_IS_TEXT: u32 = 1 << 17;
 
 // ---- frames -------------------------------------------------------------------------------------
 
@@ -81,7 +83,8 @@ pub(crate) struct Frame {
     /// (`remaining.rs`). In a live frame whose call is kept with its argument: where its duration goes, encoded as in
     /// `tree::Kept`.
     pub(crate) may_return: u32,
-    /// When taking the sample began; 0 if unknown.
+    /// When taking the sample began; 0 if unknown. In a frame of a call that is no sample, of a function whose text is
+    /// recorded: the address of the text.
     pub(crate) began_ticks: u64,
 }
 

@@ -91,6 +91,7 @@ global_asm!(
     SP = const offset_of!(Frame, sp),
     START = const offset_of!(Frame, start_ticks),
     NODE = const offset_of!(Frame, node),
+    BEGAN = const offset_of!(Frame, began_ticks),
     CONTEXT = const abi::CONTEXT,
     OWN_CONTEXT = const OWN_CONTEXT_REF as usize * UNIT,
     CALLS = const offset_of!(Node, calls),

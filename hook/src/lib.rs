@@ -47,6 +47,7 @@ mod node;
 mod objects;
 mod recording;
 mod segments;
+mod sites;
 mod slots;
 mod thread;
 mod traits;

@@ -17,7 +17,8 @@ use crate::recording::Refused;
 use crate::sampling::Cost;
 use crate::signals::SignalsBlocked;
 use crate::{
-    arch, clock, companion, cost, fork_word, loading, marks, recording, sampling, sys, thread,
+    arch, clock, companion, cost, fork_word, loading, marks, recording, sampling, sites, sys,
+    thread,
 };
 use chase_logic::text::{Text, file_name};
 
@@ -133,6 +134,7 @@ pub(crate) fn open_recording(this: &mut Process, origin: u32) -> Result<(), Refu
                 thread::renew_events();
                 let _signals = SignalsBlocked::new();
                 marks::renew();
+                sites::renew();
                 recording::write_chunk(ChunkKind::Meta, this.meta.as_bytes());
                 return Ok(());
             }
@@ -193,6 +195,8 @@ pub(crate) fn watch_process() {
 /// `without_clock`: it may give up reading the clock, too.
 pub(crate) fn confine(without_clock: bool) {
     if !recording::is_open() {
+        // None begins any more, either.
+        sys::confine();
         return;
     }
     if !sys::is_confined() {
@@ -205,6 +209,12 @@ pub(crate) fn confine(without_clock: bool) {
     // With this held, no thread is changing GOT entries.
     let _patching = loading::hold();
     recording::confine();
+}
+
+/// Marks this memory as this process's, which has no recording yet.
+pub(crate) fn claim() {
+    OWNER.store(sys::getpid(), Ordering::Relaxed);
+    fork_word::claim();
 }
 
 /// Whether this process owns the recording, rather than being a child that shares its memory.

@@ -6,6 +6,7 @@ use chase_format::layout::Node;
 
 use crate::abi::STUBS;
 use crate::node::SLOT_MASK;
+use crate::sites;
 use chase_logic::waits::{Waits, waits_of};
 
 /// All of its calls are timed.
@@ -51,7 +52,7 @@ pub(crate) fn note_child(of: *const Node) {
 
 fn set(of: *const Node, what: u8) {
     // SAFETY: nodes live as long as the mapping.
-    let slot = unsafe { (*of).slot } & SLOT_MASK;
+    let slot = sites::import_of(unsafe { (*of).slot } & SLOT_MASK);
     if let Some(traits) = TRAITS.get(slot as usize)
         && traits.load(Ordering::Relaxed) & what == 0
     {
@@ -59,7 +60,8 @@ fn set(of: *const Node, what: u8) {
     }
 }
 
-/// Whether a slot has one of the `wanted` traits.
+/// Whether a slot, or the import called from a place, has one of the `wanted` traits.
 pub(crate) fn has(slot: u32, wanted: u8) -> bool {
+    let slot = sites::import_of(slot);
     TRAITS.get(slot as usize).is_none_or(|traits| traits.load(Ordering::Relaxed) & wanted != 0)
 }

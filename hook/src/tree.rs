@@ -5,6 +5,7 @@
 
 mod arguments;
 mod durations;
+mod texts;
 
 use core::cell::{Cell, UnsafeCell};
 use core::ptr;
@@ -15,11 +16,12 @@ use chase_format::writer::{NodeSpace, RowSpace};
 use chase_logic::hash;
 
 pub(crate) use self::arguments::Kept;
+pub(crate) use self::texts::{Text, has_text};
 use crate::abi::Entry;
 use crate::node::{SLOT_MASK, is_sampled, node_at, reference, samples_of};
 use crate::recording::{self, Lost};
 use crate::signals::SignalsBlocked;
-use crate::{pages, traits};
+use crate::{pages, sites, traits};
 
 /// How many contexts a thread may have before further ones are put under its root.
 const MANY_NODES: usize = 1 << 14;
@@ -60,6 +62,9 @@ pub(crate) struct Tree {
     rows: UnsafeCell<RowSpace>,
     /// Their total length in units.
     row_units: Cell<usize>,
+    /// The same for rows of texts.
+    texts: UnsafeCell<RowSpace>,
+    text_units: Cell<usize>,
     nodes: Cell<usize>,
     used: Cell<usize>,
     /// Outgrown tables, each twice the size of the one before. They are kept, because a signal handler may enlarge
@@ -89,6 +94,8 @@ impl Tree {
             space: UnsafeCell::new(NodeSpace::none()),
             rows: UnsafeCell::new(RowSpace::none()),
             row_units: Cell::new(0),
+            texts: UnsafeCell::new(RowSpace::none()),
+            text_units: Cell::new(0),
             nodes: Cell::new(0),
             used: Cell::new(0),
             outgrown: [const { Cell::new(ptr::null_mut()) }; DOUBLINGS],
@@ -105,18 +112,23 @@ impl Tree {
         self.entries.set(FIRST_ENTRIES);
         self.used.set(0);
         self.row_units.set(0);
+        self.text_units.set(0);
         // SAFETY: signals are blocked.
         unsafe {
             *self.space.get() = NodeSpace::none();
             *self.rows.get() = RowSpace::none();
+            *self.texts.get() = RowSpace::none();
         }
         self.open();
         self.root.set(self.push_node(0, ROOT_SLOT, None));
         !self.root.get().is_null()
     }
 
-    /// Shows the table to the call path.
+    /// Shows the table to the call path, unless contexts are told apart by the places of calls, which it can't do.
     pub(crate) fn open(&self) {
+        if sites::are_on() {
+            return self.close();
+        }
         self.shown.table.set(self.table.get());
         self.shown.mask.set((self.entries.get() - 1) * size_of::<Entry>());
     }

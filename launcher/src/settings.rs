@@ -58,12 +58,14 @@ impl Settings {
         checked("CHASE_SAMPLE", &sample, args::sample)?;
         choose("CHASE_EVENTS", arguments.events.clone(), None);
         choose("CHASE_NARRATE", arguments.narrate.then(|| "1".to_owned()), None);
+        choose("CHASE_SITES", arguments.sites.then(|| "1".to_owned()), None);
         let max_size = choose("CHASE_MAX_SIZE", arguments.max_size.clone(), file.max_size.clone());
         checked("CHASE_MAX_SIZE", &max_size, size)?;
         choose("CHASE_LIBS", joined(&arguments.libs), of_file(&file.libs));
         choose("CHASE_EXCLUDE", joined(&arguments.exclude), of_file(&file.exclude));
         choose("CHASE_INTERNAL", joined(&arguments.internal), of_file(&file.internal));
         choose("CHASE_FOLLOW", joined(&arguments.follow), of_file(&file.follow));
+        choose("CHASE_THREADS", joined(&arguments.threads), of_file(&file.threads));
         let verbose = arguments.verbose || file.verbose == Some(true);
         choose("CHASE_VERBOSE", verbose.then(|| "1".to_owned()), None);
         let set = std::env::var_os("CHASE_OUTPUT").filter(|value| !value.is_empty());

@@ -99,6 +99,7 @@ struct Thread {
     origin: Option<OriginRecord>,
     off_cpu: Vec<(usize, OffCpuRow)>,
     arguments: Vec<(usize, Vec<ArgumentPair>, u16)>,
+    texts: Vec<(usize, String, u64, u64)>,
     tree: Tree,
 }
 
@@ -247,6 +248,7 @@ impl Builder {
             origin: None,
             off_cpu: Vec::new(),
             arguments: Vec::new(),
+            texts: Vec::new(),
             tree: Tree::default(),
         });
         ThreadId(index)
@@ -284,6 +286,19 @@ impl Builder {
         calls: &[ArgumentPair],
     ) -> &mut Self {
         self.threads[thread.0 as usize].arguments.push((context, calls.to_vec(), meaning));
+        self
+    }
+
+    /// Adds `calls` long calls in a context that were passed the path `text`, and took `ticks` together. The context's
+    /// number is as in [`Builder::off_cpu`].
+    pub fn text(
+        &mut self,
+        thread: ThreadId,
+        context: usize,
+        text: &str,
+        (calls, ticks): (u64, u64),
+    ) -> &mut Self {
+        self.threads[thread.0 as usize].texts.push((context, text.to_owned(), calls, ticks));
         self
     }
 

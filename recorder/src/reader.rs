@@ -22,7 +22,9 @@ mod histogram;
 mod nodes;
 mod objects;
 mod origins;
+mod sites;
 mod syscalls;
+mod texts;
 mod threads;
 mod twins;
 
@@ -37,14 +39,16 @@ pub use histogram::Histogram;
 pub use objects::{Object, Slot};
 pub use origins::Origin;
 pub use syscalls::{SyscallsFile, mapping_path, parse_syscalls_header};
+pub use texts::Text;
 pub use threads::{Context, Thread};
 
-use crate::layout::{ChunkKind, Header, PAGE};
+use crate::layout::{ChunkKind, Header, PAGE, SiteRecord};
 use chunks::Chunk;
 use events::EventIndex;
 use nodes::NodeIndex;
 use objects::ObjectIndex;
 use origins::OriginIndex;
+use sites::SiteIndex;
 use threads::ThreadEntry;
 use twins::TwinIndex;
 
@@ -56,10 +60,13 @@ pub struct Recording<'a> {
     meta: Vec<Chunk>,
     objects: ObjectIndex,
     threads: Vec<ThreadEntry>,
+    left_out: Vec<u32>,
     origins: OriginIndex,
     twins: TwinIndex,
+    sites: SiteIndex,
     off_cpu: Vec<Chunk>,
     arguments: Vec<Chunk>,
+    texts: Vec<Chunk>,
     events: EventIndex,
     nodes: NodeIndex,
     problems: Vec<Problem>,
@@ -83,17 +90,21 @@ impl<'a> Recording<'a> {
         let objects = ObjectIndex::new(&bytes, of_kind(ChunkKind::Object), &mut problems);
         let origins = OriginIndex::new(&bytes, of_kind(ChunkKind::Origins));
         let twins = TwinIndex::new(&bytes, of_kind(ChunkKind::Twins));
+        let sites = SiteIndex::new(&bytes, of_kind(ChunkKind::Sites));
         let by_owner = |kind: ChunkKind| {
             let mut chunks: Vec<Chunk> = of_kind(kind).copied().collect();
             chunks.sort_by_key(|chunk| chunk.owner);
             chunks
         };
         let (off_cpu, arguments) = (by_owner(ChunkKind::OffCpu), by_owner(ChunkKind::Arguments));
+        let texts = by_owner(ChunkKind::Texts);
         let (events, marks) = (of_kind(ChunkKind::Events), of_kind(ChunkKind::Marks));
         let events = EventIndex::new(&bytes, events, marks);
         let mut nodes = NodeIndex::new(of_kind(ChunkKind::Nodes), &mut problems);
+        let mut left_out = Vec::new();
+        let chunks = of_kind(ChunkKind::Threads);
         let mut threads =
-            threads::find(&bytes, &header, of_kind(ChunkKind::Threads), &nodes, &mut problems);
+            threads::find(&bytes, &header, chunks, &nodes, &mut left_out, &mut problems);
         for thread in &mut threads {
             let chunks = thread.chunks.clone();
             thread.nodes = nodes.add_thread(&bytes, thread.index, chunks, &mut problems);
@@ -103,10 +114,13 @@ impl<'a> Recording<'a> {
             meta,
             objects,
             threads,
+            left_out,
             origins,
             twins,
+            sites,
             off_cpu,
             arguments,
+            texts,
             events,
             nodes,
             problems,
@@ -123,10 +137,13 @@ impl<'a> Recording<'a> {
             meta: Vec::new(),
             objects: ObjectIndex::default(),
             threads: Vec::new(),
+            left_out: Vec::new(),
             origins: OriginIndex::default(),
             twins: TwinIndex::default(),
+            sites: SiteIndex::default(),
             off_cpu: Vec::new(),
             arguments: Vec::new(),
+            texts: Vec::new(),
             events: EventIndex::default(),
             nodes: NodeIndex::default(),
             problems: Vec::new(),
@@ -176,11 +193,24 @@ impl<'a> Recording<'a> {
         self.objects.get(&self.bytes, id)
     }
 
-    /// The import with this number, or whose twin has it.
+    /// The import with this number, or whose twin has it, or that is called from the place with this number.
     #[must_use]
     pub fn slot(&self, number: u32) -> Option<Slot<'_>> {
         let slot = |number| self.objects.slot(&self.bytes, number);
+        let number = self.sites.get(number).map_or(number, |site| site.of);
         slot(number).or_else(|| slot(self.twins.import_of(number)?))
+    }
+
+    /// The place that a slot's number stands for, if contexts are told apart by the places of calls.
+    #[must_use]
+    pub fn site(&self, number: u32) -> Option<&SiteRecord> {
+        self.sites.get(number)
+    }
+
+    /// Whether contexts are told apart by the places of calls.
+    #[must_use]
+    pub fn has_sites(&self) -> bool {
+        !self.sites.is_empty()
     }
 
     /// Whether calls are missing, because functions were seen in windows alone; only older versions have
@@ -193,6 +223,12 @@ impl<'a> Recording<'a> {
     /// Threads by their number.
     pub fn threads(&self) -> impl ExactSizeIterator<Item = Thread<'_>> {
         self.threads.iter().map(|entry| Thread::new(self, entry))
+    }
+
+    /// Kernel ids of threads that were not to be recorded; a recorded thread may have had the same id before or after.
+    #[must_use]
+    pub fn left_out(&self) -> &[u32] {
+        &self.left_out
     }
 
     /// The name of a mark, by what its event says it is [`of`](crate::layout::EventRecord::of).

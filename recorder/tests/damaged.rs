@@ -105,8 +105,8 @@ fn a_cut_file_gives_what_is_left() {
         let committed = bytes.len() as u64;
         assert_eq!(problems[0], Problem::Truncated { len: len as u64, committed }, "{len}");
     }
-    // Behind the trees are events, marks and creations.
-    let cut = Recording::parse(&bytes[..bytes.len() - 8 * PAGE]).unwrap();
+    // Behind the trees are texts, events, marks and creations.
+    let cut = Recording::parse(&bytes[..bytes.len() - 9 * PAGE]).unwrap();
     assert_eq!(cut.threads().len(), 6, "thread records come before the trees");
     assert!(cut.context_count() < whole && cut.context_count() > 0);
 }

@@ -101,8 +101,8 @@ fn foreign_bytes_and_later_versions_are_named() {
     let cut = SyscallsFile::parse(&bytes[..100]).unwrap_err();
     assert_eq!(cut, Error::TooShort { len: 100, expected: size_of::<SyscallsHeader>() });
     let at = offset_of!(SyscallsHeader, reader_min);
-    let later = SyscallsFile::parse(patched(&bytes, at, &2_u32.to_le_bytes())).unwrap_err();
-    assert_eq!(later, Error::LaterSyscalls { version: 1, reader_min: 2 });
+    let later = SyscallsFile::parse(patched(&bytes, at, &3_u32.to_le_bytes())).unwrap_err();
+    assert_eq!(later, Error::LaterSyscalls { version: 2, reader_min: 3 });
     assert!(later.to_string().contains("update chase"), "{later}");
     let at = offset_of!(SyscallsHeader, version);
     let newer = SyscallsFile::parse(patched(&bytes, at, &9_u32.to_le_bytes())).unwrap();
@@ -188,6 +188,7 @@ fn version_1_is_readable() {
     assert_eq!(file.syscalls().map(|row| row.errors).sum::<u64>(), 400);
     let mut builder = syscalls_sample();
     (builder.header.header_len, builder.header.sample_hz) = (160, 0);
+    builder.header.version = 1;
     (builder.samples, builder.on_cpu, builder.mappings) = Default::default();
     assert!(bytes == builder.build(), "the builder writes other bytes than version 1");
 }

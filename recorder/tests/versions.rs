@@ -152,6 +152,24 @@ fn version_9_knows_what_calls_were_asked_to_do() {
 }
 
 #[test]
+fn version_11_knows_paths() {
+    let bytes = fixture(11);
+    let recording = Recording::parse(&bytes).unwrap();
+    assert_eq!(recording.problems(), []);
+    let texts: Vec<_> = recording.threads().next().unwrap().texts().collect();
+    let text = |at: usize| texts[at].text.as_deref();
+    assert_eq!((texts.len(), text(0), texts[0].calls), (3, Some("/etc/app.conf"), 1));
+    assert!(text(1).unwrap().starts_with('…') && text(1).unwrap().ends_with("/deep/deep"));
+    assert_eq!((text(2), texts[2].calls, texts[2].ticks), (None, 1, 7));
+    let arguments = recording.threads().flat_map(|thread| thread.arguments());
+    assert_eq!(arguments.map(|row| row.calls).collect::<Vec<_>>(), [1_000, 2]);
+    let bytes = fixture(10);
+    let recording = Recording::parse(&bytes).unwrap();
+    assert!(!recording.has_sites());
+    assert!(recording.threads().all(|thread| thread.texts().next().is_none()));
+}
+
+#[test]
 fn version_6_knows_the_parent_in_another_pid_namespace() {
     let header = |version| *Recording::parse(fixture(version)).unwrap().header();
     assert_eq!((header(5).parent_pid, header(5).parent_start), (1, 0));

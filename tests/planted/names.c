@@ -1,6 +1,7 @@
 // A name server, which is this program's own, takes its time.
 // cause: name-resolution
 // says: getaddrinfo
+// says: mostly for nowhere.example.
 // also: slow-peer
 // flags: -lresolv
 #include <arpa/inet.h>

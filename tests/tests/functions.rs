@@ -5,7 +5,7 @@ use std::process::Command;
 
 use chase_tests::compile::{Build, programs, target};
 use chase_tests::need;
-use chase_tests::report::{Function, thread_functions};
+use chase_tests::report::{Function, document, thread_functions};
 use chase_tests::trial::Trial;
 
 /// Runs it bare and hooked, and says what its threads run.
@@ -142,8 +142,14 @@ fn rust_callables() {
         ("-Csymbol-mangling-version=v0 -O -Cdebuginfo=0", false),
     ] {
         let program = Build::program("functions.rs").flags(flags).without_libtrap().build();
-        let found = functions(&Trial::new(program));
+        let trial = Trial::new(program);
+        let found = functions(&trial);
         assert!(found.iter().all(|function| function.kind == "Rust"), "{flags}: {found:?}");
+        // Functions of the same name are different groups, if their code is different.
+        let groups = document(&trial.output(), "groups");
+        let groups = groups["groups"].as_array().expect("a list").iter();
+        let groups: Vec<_> = groups.filter(|group| group["kind"] == "created").collect();
+        assert_eq!(groups.len(), 4, "{flags}: {groups:#?}");
         let names = names(&found);
         assert_eq!(names[0], "functions::worker", "{flags}: {names:?}");
         // Without lines, what an inlined closure calls stands for it.
@@ -158,6 +164,15 @@ fn rust_callables() {
             let lines = [found[1].line, found[2].line];
             let expected = ["move || add", "move || double"].map(|t| line_of("functions.rs", t));
             assert_eq!(lines, expected, "{flags}");
+            let of_line = |line: Option<u64>| {
+                let place = format!(" at functions.rs:{}", line.expect("a line"));
+                groups
+                    .iter()
+                    .filter(|group| group["label"].as_str().unwrap_or_default().ends_with(&place))
+                    .count()
+            };
+            let are_alike = names[1] == names[2];
+            assert!(!are_alike || lines.map(of_line) == [1, 1], "{flags}: {groups:#?}");
         }
     }
     let program = Build::program("functions.rs").flags("-Cstrip=symbols").without_libtrap();

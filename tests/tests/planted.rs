@@ -96,11 +96,11 @@ fn the_critical_path_is_as_long_as_the_run() {
             at = begin;
         }
         assert_eq!(at, 0);
-        let parts = found["path"].as_array().expect("parts").iter();
+        let parts = found["parts"].as_array().expect("parts").iter();
         let sum: u64 = parts.map(|part| number(&part["ns"])).sum();
         assert_eq!(sum, number(&found["wall_ns"]));
         // What holds the run up is asleep.
-        let first = &found["path"][0];
+        let first = &found["parts"][0];
         assert_eq!(first["doing"], "waiting", "{first:#}");
         assert_eq!(first["function"], "nanosleep", "{first:#}");
     }

@@ -44,6 +44,7 @@ cargo xtask releases [NAME]  the programs of the tests with other releases' comp
 cargo xtask suites [NAME]    tests of CPython (a third), GLib, GCC (exceptions), uftrace and Lua, without and with chase: an hour
 cargo xtask servers [N [NAME]]
                              attach to servers under load and leave them, N times each, 20 by default
+cargo xtask sums [NAME]      13 programs, recorded in each way: all tables of their reports must agree; minutes
 cargo xtask load             100,000 recordings, read and folded: time, memory, space
 cargo xtask fuzz [SECONDS [TARGET]]
                              fuzz the readers and the analyzer, a minute each by default
@@ -68,6 +69,7 @@ fn main() -> ExitCode {
         ["foreign"] => test::foreign(),
         ["bench", options @ ..] => test::bench(options),
         ["servers", options @ ..] if options.len() <= 2 => test::servers(options),
+        ["sums", options @ ..] if options.len() <= 1 => test::sums(options),
         ["load"] => test::bench(&["--only", "load"]),
         ["fuzz"] => fuzz::fuzz(Fuzzing::New(60), None),
         ["fuzz", seconds, only @ ..] if only.len() < 2 => match seconds.parse() {

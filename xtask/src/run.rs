@@ -3,6 +3,8 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::LazyLock;
+use std::time::Instant;
 
 /// What went wrong, in words for a person.
 pub(crate) type Outcome = Result<(), String>;
@@ -32,9 +34,11 @@ pub(crate) fn report() -> PathBuf {
     library().with_file_name("chase-report")
 }
 
-/// Says what is about to be done.
+/// Says what is about to be done, and how long after the first.
 pub(crate) fn say(what: &str) {
-    println!("\n==> {what}");
+    static FIRST: LazyLock<Instant> = LazyLock::new(Instant::now);
+    let seconds = FIRST.elapsed().as_secs();
+    println!("\n==> {}:{:02} {what}", seconds / 60, seconds % 60);
 }
 
 /// `cargo` with these arguments, in the repository.

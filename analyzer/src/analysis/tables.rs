@@ -7,7 +7,7 @@ use super::collect::Collector;
 use super::thread::CollectedThread;
 use crate::clock::Ns;
 use crate::contexts::Contexts;
-use crate::names::Names;
+use crate::names::{Names, Site};
 use crate::off_cpu::{Measured, OffCpu};
 use crate::on_cpu::{self, OnCpu};
 use crate::overhead::Overhead;
@@ -67,7 +67,9 @@ pub(super) fn from_collector(collector: Collector) -> Analysis {
     let import_of = |at: u32| contexts.list[at as usize].import;
     let api_of = |import: u32| names.imports[import as usize].api;
     let object_of = |import: u32| names.apis[api_of(import) as usize].object;
-    let by_import = sum_by(&contexts, &forest, names.imports.len(), import_of);
+    let (callers, caller_of) = names.callers();
+    let by_caller =
+        sum_by(&contexts, &forest, callers.len(), |at| caller_of[import_of(at) as usize]);
     let by_api = sum_by(&contexts, &forest, names.apis.len(), |at| api_of(import_of(at)));
     let by_object = sum_by(&contexts, &forest, names.objects.len(), |at| object_of(import_of(at)));
     let unattributed: f64 = threads.iter().map(|thread| thread.unattributed_ns).sum();
@@ -76,7 +78,7 @@ pub(super) fn from_collector(collector: Collector) -> Analysis {
     let (on_cpu, by_number) = on_cpu::tables_of(&on_cpu, &names, &contexts);
     let of_apis = (by_number.apis.as_slice(), on_cpu.sample_hz > 0);
     let (apis, new_api) = api_rows(&names, &by_api, of_apis, &ruler);
-    let callers = caller_rows(&names, &by_import, &new_api, &ruler);
+    let callers = caller_rows(&names, (&callers, &by_caller), &new_api, &ruler);
     let own_code = own_code(&threads);
     let mut libraries = library_rows(&names, &by_object, &own_code, &ruler);
     libraries.extend(application_rows(&names, &own_code, &ruler));
@@ -188,6 +190,7 @@ fn api_rows(
             version: api.version.clone(),
             waits_for: crate::blocking::cause_of(&api.symbol),
             argument: sums.arguments.as_ref().and_then(|sums| sums.row()),
+            texts: sums.texts.as_ref().map_or_else(Vec::new, |texts| texts.rows()),
             measures: ruler.measure(sums),
         })
         .enumerate()
@@ -213,20 +216,19 @@ fn in_new_order(by_api: &[Sums], new_api: &[u32]) -> Vec<Sums> {
 
 fn caller_rows(
     names: &Names,
-    by_import: &[Sums],
+    (callers, by_caller): (&[(u32, u32)], &[Sums]),
     new_api: &[u32],
     ruler: &Ruler,
 ) -> Vec<CallerRow> {
-    let mut rows: Vec<_> = names
-        .imports
+    let mut rows: Vec<_> = callers
         .iter()
-        .zip(by_import)
-        .map(|(import, sums)| {
-            let api = &names.apis[import.api as usize];
+        .zip(by_caller)
+        .map(|(&(caller, number), sums)| {
+            let api = &names.apis[number as usize];
             CallerRow {
-                caller: import.caller,
-                caller_name: names.objects[import.caller as usize].name.clone(),
-                api: new_api[import.api as usize],
+                caller,
+                caller_name: names.objects[caller as usize].name.clone(),
+                api: new_api[number as usize],
                 library: names.objects[api.object as usize].name.clone(),
                 symbol: api.symbol.clone(),
                 measures: ruler.measure(sums),
@@ -353,7 +355,9 @@ fn context_rows(
                 parent: (context.caller != NOBODY).then(|| open.last().copied()).flatten(),
                 caller: import.caller,
                 api: new_api[import.api as usize],
+                site: import.site.map(Site::address),
                 argument: context.sums.arguments.as_ref().and_then(|sums| sums.row()),
+                texts: context.sums.texts.as_ref().map_or_else(Vec::new, |texts| texts.rows()),
                 on_cpu_ns: Ns::from_f64(on_cpu_ns[at as usize]),
                 measures: ruler.measure(&context.sums),
             });

@@ -140,6 +140,18 @@ pub enum FindingKind {
         /// The groups that wait, the one that gains most first, by number in [`Groups::rows`](crate::Groups::rows).
         waiting: Vec<u32>,
     },
+    /// Threads of a group wait for each other most of the time, at conditions or descriptors: by a lock that a runtime or a
+    /// database makes of these, or because each needs what another one has.
+    MutualWaits {
+        /// The longest wait of one thread.
+        wait_ns: Ns,
+        /// Waits of all threads for others of the group.
+        all_wait_ns: Ns,
+        /// The same as a share of their lifetimes.
+        of_lifetime: f64,
+        /// The number of threads.
+        of_threads: usize,
+    },
     /// One thread is the last at most barriers, whatever it does meanwhile.
     LateAtBarrier {
         /// The longest wait of another thread.

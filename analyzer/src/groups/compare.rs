@@ -82,6 +82,7 @@ pub(super) fn row(
         start_routine: first.start_routine.filter(|_| key.routine.is_some()),
         creation_site: first.creation_site.filter(|_| key.routine.is_some()),
         name: common_name(&threads),
+        source: key.closure.and_then(|_| naming.closure(first)?.source),
         threads: threads.len(),
         concurrency: concurrency(&threads),
         wall_ns,

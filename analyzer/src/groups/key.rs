@@ -15,9 +15,24 @@ pub trait Naming {
     /// was given. Threads with different names are in different groups.
     fn runs(&self, thread: &ThreadRow) -> Option<String>;
 
+    /// Returns the code of what the thread runs, if other functions have the same name: closures. Threads with different
+    /// code are in different groups.
+    fn closure(&self, _: &ThreadRow) -> Option<Closure> {
+        None
+    }
+
     /// Returns the name of the function that created the thread. It doesn't define groups, but may define parts of
     /// one.
     fn created_in(&self, thread: &ThreadRow) -> Option<String>;
+}
+
+/// A function whose name others have, too.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Closure {
+    /// Address of its code in the file that it is in.
+    pub svma: u64,
+    /// Its source file and line, if known: `pool.rs:42`.
+    pub source: Option<String>,
 }
 
 /// No names: groups are labelled by object and address.
@@ -65,6 +80,8 @@ pub struct GroupKey {
     pub routine: Option<Place>,
     /// Name of what they run, if known.
     pub runs: Option<String>,
+    /// The address of its code in its file, if others have that name, too.
+    pub closure: Option<u64>,
     /// Their name, with digits at its end folded to `*`, if nothing else tells what they run; otherwise empty.
     pub name: String,
 }
@@ -90,6 +107,7 @@ pub fn group_of(analysis: &Analysis, thread: &ThreadRow, naming: &dyn Naming) ->
         parent: None,
         routine: place_of(thread.process, thread.start_routine),
         runs: None,
+        closure: None,
         name: String::new(),
     };
     let main = GroupKey { routine: None, role: process.role.clone(), ..key.clone() };
@@ -102,7 +120,8 @@ pub fn group_of(analysis: &Analysis, thread: &ThreadRow, naming: &dyn Naming) ->
             let runs = naming.runs(thread);
             let is_known = runs.is_some() || key.routine.is_some();
             let name = if is_known { String::new() } else { folded(&thread.name) };
-            GroupKey { runs, name, ..key }
+            let closure = naming.closure(thread).map(|closure| closure.svma);
+            GroupKey { runs, closure, name, ..key }
         }
         ThreadOrigin::Found => {
             GroupKey { kind: GroupKind::Found, name: folded(&thread.name), ..key }

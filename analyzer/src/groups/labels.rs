@@ -6,11 +6,12 @@ use super::key::place_label;
 use super::rows::GroupRow;
 use crate::analysis::Analysis;
 
-/// Appends to equal labels what distinguishes their groups: the thread's name, the executable, the creation site,
-/// and, as a last resort, a number.
+/// Appends to equal labels what distinguishes their groups: the source line, the thread's name, the executable, the
+/// creation site, and, as a last resort, a number.
 pub(super) fn tell_apart(analysis: &Analysis, rows: &mut [GroupRow]) {
     type Tell = fn(&Analysis, &GroupRow) -> Option<String>;
-    let tells: [Tell; 3] = [
+    let tells: [Tell; 4] = [
+        |_, row| row.source.as_ref().map(|source| format!("at {source}")),
         |_, row| (!row.name.is_empty()).then(|| format!("“{}”", row.name)),
         |_, row| Some(format!("of {}", row.program)),
         |analysis, row| {

@@ -25,6 +25,9 @@ pub struct GroupRow {
     pub creation_site: Option<CodeAddress>,
     /// Name of the threads, with digits at its end folded; empty if they have several.
     pub name: String,
+    /// Source file and line of what they run, where other functions have its name, too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
     /// The number of threads.
     pub threads: usize,
     /// The maximum number of them alive at one time.

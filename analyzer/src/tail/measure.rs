@@ -70,6 +70,11 @@ impl Durations {
         self.calls = self.calls.saturating_add(other.calls);
     }
 
+    /// Returns the number of calls that ended. (The last sample of a thread also stands for calls that were not made any more.)
+    pub(crate) fn completed(&self) -> u64 {
+        self.histogram.count().min(self.calls)
+    }
+
     /// Converts a duration in reference ticks to nanoseconds without the hook's cost.
     pub(crate) fn ns(&self, ticks: f64) -> f64 {
         let count = self.histogram.count().max(1) as f64;

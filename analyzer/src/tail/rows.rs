@@ -159,8 +159,8 @@ impl Holders {
             let quantile = |q| durations.quantile_ns(q).map(Ns::from_f64);
             tail.contexts.push(TailContext {
                 context,
-                calls: durations.histogram.count(),
-                calls_above_p99: above(&durations.histogram, tail.p99),
+                calls: durations.completed(),
+                calls_above_p99: above(&durations.histogram, tail.p99).min(durations.completed()),
                 p50_ns: quantile(0.5),
                 p99_ns: quantile(0.99),
                 p999_ns: quantile(0.999),
@@ -198,11 +198,32 @@ impl Holders {
             .by_api
             .into_iter()
             .filter(|(_, tail)| tail.durations.histogram.count() > 0)
-            .map(|((group, api), tail)| row(group, api, tail, &syscalls))
+            .map(|((group, api), tail)| {
+                let longest = analysis.apis[api as usize].measures.max_ns;
+                let (above_ns, mut row) = row(group, api, tail, &syscalls);
+                row.limit(longest.unwrap_or(row.max_ns));
+                (above_ns, row)
+            })
             .collect();
         let key = |row: &TailRow| (row.group, row.api);
         rows.sort_by(|a, b| b.0.total_cmp(&a.0).then(key(&a.1).cmp(&key(&b.1))));
         rows.into_iter().map(|(_, row)| row).collect()
+    }
+}
+
+impl TailRow {
+    /// Limits durations to the longest of the function: the hook's cost in nested calls, which was subtracted from them, is a mean
+    /// over other calls there than here.
+    fn limit(&mut self, longest: Ns) {
+        let limit = |ns: &mut Ns| *ns = (*ns).min(longest);
+        let Self { p50_ns, p90_ns, p99_ns, p999_ns, p9999_ns, max_ns, contexts, .. } = self;
+        [p50_ns, p90_ns, p99_ns, p999_ns, p9999_ns].into_iter().flatten().for_each(limit);
+        limit(max_ns);
+        for context in contexts {
+            let TailContext { p50_ns, p99_ns, p999_ns, max_ns, .. } = context;
+            [p50_ns, p99_ns, p999_ns].into_iter().flatten().for_each(limit);
+            limit(max_ns);
+        }
     }
 }
 
@@ -259,12 +280,13 @@ fn row(group: u32, api: u32, tail: ApiTail, syscalls: &BySyscall<'_>) -> (f64, T
     threads.truncate(HOLDERS);
     let (p50_ns, p99_ns, p999_ns) = (quantile(0.5), quantile(0.99), quantile(0.999));
     let (calls_above_p99, above_ns) = durations.above(p99);
+    let calls_above_p99 = calls_above_p99.min(durations.completed());
     let is_told = p99_ns.is_some_and(|p99| p99.as_f64() >= LEAST_NS) && all_ns > 0.0;
     let above_ns = if is_told { above_ns } else { 0.0 };
     let row = TailRow {
         group,
         api,
-        calls: durations.histogram.count(),
+        calls: durations.completed(),
         time_ns: Ns::from_f64(all_ns),
         sampled: durations.is_partial(),
         p50_ns,

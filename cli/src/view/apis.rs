@@ -1,6 +1,6 @@
 //! Time and calls of each library function.
 
-use chase_analyzer::{Analysis, ApiRow, ArgumentRow, ArgumentUnit, Measures, WaitCause};
+use chase_analyzer::{Analysis, ApiRow, ArgumentRow, ArgumentUnit, Measures, TextRow, WaitCause};
 use serde_json::Value;
 
 use super::sorting;
@@ -97,6 +97,7 @@ impl Show for Apis<'_> {
         }
         let mut out = table.render(terminal);
         out.push_str(&left_out(rows.len(), top, "functions"));
+        out.push_str(&texts(report, terminal, rows.iter().take(top).copied(), top));
         let mut terms = vec![PERCENT, SELF, TOTAL];
         if waiting::is_measured(report) {
             terms.extend(waiting::legend(report));
@@ -148,6 +149,55 @@ fn asks_for(argument: &ArgumentRow) -> String {
     let correlation = argument.correlation.map(|correlation| format!(", {correlation:.2}"));
     let value = |value: f64| amount(argument.unit, value);
     format!("{} ≤{}{}", value(mean), value(argument.max as f64), correlation.unwrap_or_default())
+}
+
+/// The table of the texts that long calls were passed; empty if there are none.
+fn texts<'r>(
+    report: &'r Report,
+    terminal: Terminal,
+    rows: impl Iterator<Item = (usize, &'r ApiRow)>,
+    top: usize,
+) -> String {
+    let mut texts: Vec<(usize, &TextRow)> =
+        rows.flat_map(|(number, row)| row.texts.iter().map(move |text| (number, text))).collect();
+    if texts.is_empty() {
+        return String::new();
+    }
+    texts.sort_by_key(|(number, text)| {
+        (text.text.is_none(), std::cmp::Reverse(text.total_ns), *number)
+    });
+    let mut table = Table::new([
+        ("For", Align::Name),
+        ("Function", Align::Name),
+        ("long calls", Align::Number),
+        ("total", Align::Number),
+        ("max", Align::Number),
+    ]);
+    for &(number, row) in texts.iter().take(top) {
+        table.row([
+            row.text.as_deref().map_or("(others)".into(), end_of).into(),
+            report.names.short(number).into(),
+            count(row.calls).into(),
+            elapsed(row.total_ns.0).into(),
+            row.max_ns.map(|max| elapsed(max.0)).unwrap_or_default().into(),
+        ]);
+    }
+    let left_out = left_out(texts.len(), top, "paths and names");
+    let heading = terminal.paint(Look::Strong, "Paths and names of hosts that long calls were for");
+    format!("\n{heading}\n{}{left_out}", table.render(terminal))
+}
+
+/// The end of a long path, which says more than its beginning.
+fn end_of(text: &str) -> String {
+    const MOST: usize = 60;
+    let count = text.chars().count();
+    match count {
+        ..=MOST => text.to_owned(),
+        _ => text
+            .chars()
+            .skip(count - MOST)
+            .fold("…".to_owned(), |end, c| end + c.encode_utf8(&mut [0; 4])),
+    }
 }
 
 /// A value of an argument.

@@ -75,6 +75,7 @@ pub(super) fn rows(report: &Report) -> anyhow::Result<Rows> {
                 ("api", api.map(|(number, _)| report.names.full(number)).into()),
                 ("symbol", api.map(|(_, row)| &*row.symbol).into()),
                 ("library", api.map(|(_, row)| &*row.library).into()),
+                ("argument", api.and_then(|(_, row)| row.main_text()).into()),
                 ("object", blame.map(|blame| causes::blamed_object(report, blame)).into()),
                 ("site", site.into()),
                 ("holder", blame.and_then(|blame| party(&blame.holder)).into()),

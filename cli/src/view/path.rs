@@ -109,7 +109,7 @@ impl Show for Path {
         }
         let columns =
             ["group", "doing", "function", "place", "object_name", "ns", "share", "steps"];
-        let parts = Rows { name: "path", columns: columns.into(), rows: parts };
+        let parts = Rows { name: "parts", columns: columns.into(), rows: parts };
         let columns =
             ["thread", "group", "begin_ns", "end_ns", "doing", "function", "place", "object_name"];
         Ok(vec![parts, Rows { name: "steps", columns: columns.into(), rows: steps }])

@@ -16,6 +16,7 @@ use super::{
     of_call, threads,
 };
 use crate::args::{ApiFilter, GroupFilter, LibFilter, ThreadFilter};
+use crate::causes;
 use crate::machine::{self, MEASURES, Rows};
 use crate::names::Names;
 use crate::report::{Report, fraction};
@@ -212,7 +213,7 @@ impl Show for Tree<'_> {
                 out.push('\n');
             }
             let (rows, all) = self.rows(part, top);
-            let table = table(part, &rows, waiting::is_measured(report));
+            let table = table(report, part, &rows);
             out.push_str(&table.render(terminal));
             out.push_str(&left_out(all, rows.len(), "contexts"));
             Ok(())
@@ -250,6 +251,7 @@ impl Show for Tree<'_> {
                         ("function", part.names.full(context.api as usize).into()),
                         ("symbol", Value::from(&*api.symbol)),
                         ("caller_name", part.names.object(context.caller).into()),
+                        ("site", site(report, part, context).into()),
                     ],
                 )?);
             }
@@ -271,7 +273,7 @@ impl Show for Tree<'_> {
     }
 }
 
-fn table(part: &Part<'_>, rows: &[usize], with_waits: bool) -> Table {
+fn table(report: &Report, part: &Part<'_>, rows: &[usize]) -> Table {
     let totals = &part.analysis.totals;
     let whole = totals.whole_ns().as_f64();
     let mut table = Table::new([
@@ -287,7 +289,7 @@ fn table(part: &Part<'_>, rows: &[usize], with_waits: bool) -> Table {
         ("Library", Align::Name),
         ("called by", Align::Name),
     ])
-    .only_if(with_waits, "wait")
+    .only_if(waiting::is_measured(report), "wait")
     .may_drop(["called by", "p50", "p99.9", "Library"]);
     for context in rows.iter().filter_map(|&at| part.analysis.contexts.get(at)) {
         let measures = &context.measures;
@@ -300,7 +302,7 @@ fn table(part: &Part<'_>, rows: &[usize], with_waits: bool) -> Table {
             calls(measures).into(),
             of_call(measures.p50_ns).into(),
             of_call(measures.p999_ns).into(),
-            indented(context.depth, part.names.short(context.api as usize)).into(),
+            indented(context.depth, &called(report, part, context)).into(),
             Cell::new(library(part, context), Look::Faint),
             Cell::new(part.names.object(context.caller), Look::Faint),
         ]);
@@ -345,6 +347,21 @@ fn group_table(report: &Report, tree: &[GroupContext], shown: &[usize]) -> Table
         ]);
     }
     table
+}
+
+/// The function's name, and the line that calls it, where contexts are told apart by that.
+fn called(report: &Report, part: &Part<'_>, context: &ContextRow) -> String {
+    let name = part.names.short(context.api as usize);
+    match site(report, part, context) {
+        Some(site) => format!("{name} at {site}"),
+        None => name.to_owned(),
+    }
+}
+
+/// The place of the calls: `update_stats convoy.c:14`.
+fn site(report: &Report, part: &Part<'_>, context: &ContextRow) -> Option<String> {
+    let process = part.thread.map_or(0, |thread| thread.process);
+    context.site.map(|site| causes::site(report, process, Some(site)))
 }
 
 /// Indented by depth; beyond a screen's width of it, the depth is a number.

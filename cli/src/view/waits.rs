@@ -19,7 +19,7 @@ pub(super) const OWN_CODE: &str = "(own code)";
 
 const TAKEN: (&str, &str) = (
     "taken",
-    "at most: all calls, by threads that waited for the lock, of the functions that they waited in. Locks that nobody waited for are not told apart",
+    "acquisitions that had to wait, exactly, of all, at most: all calls, by threads that waited for the lock, of the functions that they waited in, for whatever lock. Locks that nobody waited for are not told apart",
 );
 const HELD: (&str, &str) = (
     "held",
@@ -76,6 +76,7 @@ impl Waits<'_> {
             "name",
             "purpose",
             "waits",
+            "contended",
             "wait_ns",
             "max_ns",
             "threads",
@@ -135,11 +136,13 @@ fn locks_table(report: &Report, rows: &[LockRow], top: usize) -> Table {
     table
 }
 
-/// How often a lock was taken, at most; empty where no function is known that takes it.
+/// How often a lock was taken after waiting, and how often in all, at most; empty where no function is known that takes
+/// it.
 fn taken(row: &LockRow) -> String {
-    match row.acquisitions_at_most {
-        0 => String::new(),
-        most => format!("≤{}", count(most)),
+    match (row.contended, row.acquisitions_at_most) {
+        (_, 0) => String::new(),
+        (Some(contended), most) => format!("{} of ≤{}", count(contended), count(most)),
+        (None, most) => format!("≤{}", count(most)),
     }
 }
 

@@ -1,12 +1,13 @@
 //! Functions with an argument that says how much work a call does: how many bytes or items, or how long to wait at
-//! most.
+//! most; or on what: the path of a file, the name of a host.
 //!
 //! Arguments are as declared in the C headers and manual pages (`man 3 fread`; zlib.h, bzlib.h, lzma.h, zstd.h,
-//! lz4.h, openssl/evp.h, openssl/ssl.h, sqlite3.h, cblas.h, Python's C API). Strings, and what pointers point to, are
-//! not read.
+//! lz4.h, openssl/evp.h, openssl/ssl.h, sqlite3.h, cblas.h, Python's C API). Paths and names of hosts are read after
+//! calls that took long. Nothing else that pointers point to is read.
 
 use chase_format::layout::{
-    ARGUMENT_BYTES, ARGUMENT_ITEMS, ARGUMENT_LEVEL, ARGUMENT_MS, ARGUMENT_S, ARGUMENT_US,
+    ARGUMENT_BYTES, ARGUMENT_HOST, ARGUMENT_ITEMS, ARGUMENT_LEVEL, ARGUMENT_MS, ARGUMENT_PATH,
+    ARGUMENT_S, ARGUMENT_US,
 };
 
 use crate::names::Names;
@@ -28,6 +29,12 @@ pub struct Argument {
 const PLACES: [i8; 6] = [-40, -32, -16, -24, -48, -56];
 
 impl Argument {
+    /// Whether it is the address of a text.
+    #[must_use]
+    pub const fn is_text(&self) -> bool {
+        matches!(self.meaning, ARGUMENT_PATH | ARGUMENT_HOST)
+    }
+
     /// Returns the offset of the saved register from the return address, in bytes.
     #[must_use]
     pub const fn place(&self) -> i8 {
@@ -81,6 +88,16 @@ const fn timeout(number: u8, unit: u16) -> Argument {
 
 const fn level(number: u8) -> Argument {
     Argument { first: number, second: None, is_int: true, meaning: ARGUMENT_LEVEL }
+}
+
+/// The path of a file.
+const fn path(number: u8) -> Argument {
+    Argument { first: number, second: None, is_int: false, meaning: ARGUMENT_PATH }
+}
+
+/// The name of a host.
+const fn host(number: u8) -> Argument {
+    Argument { first: number, second: None, is_int: false, meaning: ARGUMENT_HOST }
 }
 
 static TABLE: Names<Argument, 512> = Names::new(&[
@@ -184,6 +201,28 @@ static TABLE: Names<Argument, 512> = Names::new(&[
     (b"_ZNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEE9_M_appendEPKcm", size(2)),
     (b"_ZNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEE7reserveEm", size(1)),
     (b"_ZSt16__ostream_insertIcSt11char_traitsIcEERSt13basic_ostreamIT_T0_ES6_PKS3_l", size(2)),
+    // Files and hosts by name. What is found beside a directory's descriptor is named by its path as given.
+    (
+        b"open open64 __open __open64 __open_2 __open64_2 creat creat64 fopen fopen64 freopen freopen64 \
+          stat stat64 lstat lstat64 __stat __lstat statfs statfs64 statvfs statvfs64 access eaccess euidaccess \
+          unlink rmdir mkdir remove rename link symlink chmod chown lchown chdir utime utimes mkfifo \
+          opendir realpath __realpath_chk canonicalize_file_name getxattr lgetxattr setxattr listxattr \
+          shm_open dlopen gzopen gzopen64 sqlite3_open sqlite3_open_v2",
+        path(0),
+    ),
+    (
+        b"openat openat64 __openat_2 __openat64_2 fstatat fstatat64 statx faccessat unlinkat mkdirat \
+          readlinkat renameat renameat2 fchmodat fchownat utimensat dlmopen inotify_add_watch \
+          __xstat __xstat64 __lxstat __lxstat64",
+        path(1),
+    ),
+    (b"__fxstatat __fxstatat64", path(2)),
+    (
+        b"getaddrinfo gethostbyname gethostbyname2 gethostbyname_r gethostbyname2_r res_query res_search \
+          __res_query __res_search",
+        host(0),
+    ),
+    (b"__res_nquery __res_nsearch res_nquery res_nsearch", host(1)),
 ]);
 
 #[cfg(test)]
@@ -195,6 +234,9 @@ mod tests {
         assert_eq!(argument_of(b"malloc"), Some(size(0)));
         assert_eq!(argument_of(b"fread"), Some(pieces(1, 2)));
         assert_eq!(argument_of(b"poll"), Some(timeout(2, ARGUMENT_MS)));
+        assert_eq!(argument_of(b"openat"), Some(path(1)));
+        assert!(argument_of(b"getaddrinfo").is_some_and(|argument| argument.is_text()));
+        assert!(argument_of(b"read").is_some_and(|argument| !argument.is_text()));
         assert_eq!(argument_of(b"strlen"), None);
         assert_eq!(argument_of(b""), None);
     }

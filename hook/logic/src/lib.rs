@@ -22,5 +22,6 @@ pub mod moments;
 pub mod names;
 pub mod session;
 pub mod suspects;
+pub mod symtab;
 pub mod text;
 pub mod waits;

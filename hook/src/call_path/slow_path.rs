@@ -11,11 +11,11 @@ use crate::frames::return_from_set_aside;
 use crate::node::{SLOT_MASK, add_calls, add_unwound, is_sampled, samples_of, subtract_call};
 use crate::recording::Lost;
 use crate::sampling::{self, Choice};
-use crate::thread::{self, Thread, current_or_nobody};
+use crate::thread::{self, Thread, current_or_nobody, text_limit};
 use crate::thread_life::current_or_adopt;
 use crate::traits::time_every_call;
-use crate::tree::Kept;
-use crate::{arguments, clock, cost, loading, process, recording};
+use crate::tree::{Kept, Text, has_text};
+use crate::{arguments, clock, cost, loading, process, recording, sites};
 
 /// The slow half of the entry of a call whose countdown has ended. Mostly it takes a sample just like the one before,
 /// by little code: code that runs so rarely is in no cache.
@@ -75,8 +75,10 @@ pub(crate) unsafe extern "C" fn enter_slow(
     let began = clock::now();
     // SAFETY: as the caller says.
     let frame = unsafe { enter(slot, Reason { why: 0, missed: 0, began_ticks: 0 }, sp) };
-    if let Some(thread) = thread::current() {
-        loading::load_entered(thread, sp);
+    let Some(thread) = thread::current() else { return frame };
+    loading::load_entered(thread, sp);
+    // (Where all calls come here, that is part of what a call costs, as measured at the start.)
+    if !sites::are_on() {
         thread.note_slow(cost::own_ticks(clock::now().saturating_sub(began)));
     }
     frame
@@ -105,12 +107,16 @@ unsafe fn enter(slot: u32, reason: Reason, sp: usize) -> *mut Frame {
     };
     if thread.is_busy() {
         // The handler of a synchronous signal, in the middle of a change.
-        if reason.why == 0 || !sampling::postpone(thread, slot, thread.innermost_node()) {
-            thread.count_untimed();
-        }
+        let is_credited =
+            reason.why != 0 && sampling::postpone(thread, slot, thread.innermost_node());
+        thread.count_untimed(u64::from(reason.missed) + u64::from(!is_credited));
         return ptr::null_mut();
     }
     process::catch_up(thread, sp);
+    if thread.is_left_out() {
+        thread.pass_calls(slot);
+        return ptr::null_mut();
+    }
     let context = thread.context_at(sp);
     sampling::credit_counted(thread, slot, reason.missed, context);
     let is_framed = sampling::makes_frames(thread, slot);
@@ -124,7 +130,11 @@ unsafe fn enter(slot: u32, reason: Reason, sp: usize) -> *mut Frame {
     let (node, weight) = match choice {
         Choice::Counted => return ptr::null_mut(),
         Choice::Sample(node, weight) => (node, weight),
-        Choice::Timed => (thread.tree.find_or_add(context, slot), 0),
+        Choice::Timed => {
+            // SAFETY: the caller vouches for the place.
+            let number = sites::number_of(slot, unsafe { *(sp as *const usize) });
+            (thread.tree.find_or_add(context, number), 0)
+        }
     };
     if node.is_null() {
         recording::unseen(Lost::CallWithoutSpace);
@@ -186,7 +196,12 @@ unsafe fn enter_frame(
             compiler_fence(Ordering::SeqCst);
             (*frame).weight = weight;
         }
-        if arguments::has((*node).slot & SLOT_MASK) {
+        let slot = (*node).slot & SLOT_MASK;
+        if arguments::is_text(slot) {
+            if weight == 0 {
+                (*frame).began_ticks = arguments::text(slot, sp) as u64;
+            }
+        } else if arguments::has(slot) {
             let kept = thread.tree.note_argument(node, context, weight.max(1), sp);
             if kept.is_some() {
                 (*frame).may_return = kept.place();
@@ -290,7 +305,11 @@ unsafe fn leave_uncommon(thread: &Thread, frame: *mut Frame, now_ticks: u64) {
             (*frame).sp.store(FREE, Ordering::Relaxed);
             compiler_fence(Ordering::SeqCst);
             thread.record(node, ticks);
+            let text = (*frame).began_ticks as usize;
             thread.leave_innermost(frame);
+            if ticks >= text_limit() {
+                note_text(thread, node, text, ticks);
+            }
             thread.note_end(node, start_ticks, now_ticks);
         } else {
             thread.record(node, ticks);
@@ -298,6 +317,26 @@ unsafe fn leave_uncommon(thread: &Thread, frame: *mut Frame, now_ticks: u64) {
             thread.note_end(node, start_ticks, now_ticks);
         }
     }
+}
+
+/// Records the text that a long call of `node`, which has returned, was passed at this address, if it is a call of a
+/// function with a text.
+///
+/// # Safety
+/// The node is the thread's.
+#[cold]
+#[inline(never)]
+unsafe fn note_text(thread: &Thread, node: *mut Node, address: usize, ticks: u64) {
+    // SAFETY: the caller vouches for the node.
+    if thread.is_busy() || unsafe { !has_text(node) } {
+        return;
+    }
+    let began = clock::now();
+    if let Some(text) = Text::read(address) {
+        // SAFETY: as above.
+        unsafe { thread.tree.note_text(node, &text, ticks) };
+    }
+    thread.note_slow(cost::own_ticks(clock::now().saturating_sub(began)));
 }
 
 /// The slow half of the exit of a call that is not timed: releases the frame.

@@ -2,7 +2,7 @@
 
 use chase_format::layout::ORIGIN_FORK;
 
-use super::{greet_companion, hold, open_recording};
+use super::{claim, greet_companion, hold, open_recording};
 use crate::companion::Starting;
 use crate::cost::{Later, Start};
 use crate::frames::OpenCalls;
@@ -11,14 +11,15 @@ use crate::recording::Lost;
 use crate::signals::SignalsBlocked;
 use crate::thread::{Origin, Pending, Thread, clear_current};
 use crate::{
-    companion, counts, fork_word, loading, marks, pages, recording, segments, sys, thread,
+    companion, counts, fork_word, loading, marks, pages, recording, segments, sites, sys, thread,
 };
 
 /// All locks, in the order in which they are taken elsewhere.
-const LOCKS: [fn(Fork); 8] = [
+const LOCKS: [fn(Fork); 9] = [
     super::fork,
     loading::fork,
     marks::fork,
+    sites::fork,
     recording::fork,
     thread::fork,
     counts::fork,
@@ -78,7 +79,8 @@ fn become_child() {
     thread::discard_copy();
     counts::after_fork_in_child(thread::current().and_then(|thread| thread.counts.get()));
     if !recording::is_open() {
-        return;
+        // The call that begins one may still come, or chase has left the process.
+        return claim();
     }
     let open_calls = thread::current().map(|thread| (thread.open_calls(), thread));
     let this = &mut *hold();
@@ -125,6 +127,9 @@ fn record_further_thread() {
 fn enroll(thread: &Thread, open_calls: &OpenCalls) {
     if thread.enroll(&Origin::MAIN) {
         thread.inherit(open_calls);
+        if thread.is_left_out() {
+            thread.leave_out();
+        }
     } else {
         clear_current();
     }

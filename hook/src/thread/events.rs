@@ -190,7 +190,7 @@ impl Thread {
 
     /// Records a mark of the application: `of` as in [`EventRecord`].
     pub(crate) fn note_mark(&self, of: u32) {
-        if LIMIT_NS.load(Ordering::Relaxed) != u64::MAX {
+        if LIMIT_NS.load(Ordering::Relaxed) != u64::MAX && !self.is_left_out() {
             let start_ticks = clock::now();
             self.add_event(EventRecord {
                 start_ticks,

@@ -1,5 +1,5 @@
-//! The minimum durations of calls for which more is done than on the call path: asking for time off the CPU, and
-//! recording events.
+//! The minimum durations of calls for which more is done than on the call path: asking for time off the CPU, recording
+//! events, and reading texts.
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -12,6 +12,11 @@ use crate::abi::{EVENTS_BELOW, LONG};
 static ASK_LIMIT: AtomicU64 = AtomicU64::new(u64::MAX);
 /// Calls of so many ticks may become events. The maximum as long as no events are recorded.
 static EVENT_LIMIT: AtomicU64 = AtomicU64::new(u64::MAX);
+
+/// After calls of so many ticks (30 to 50 µs on most machines), the text that they were passed is read.
+const TEXT_TICKS: u64 = 100_000;
+/// The same; the maximum as long as texts are not recorded.
+static TEXT_LIMIT: AtomicU64 = AtomicU64::new(u64::MAX);
 
 /// Whether all calls are events.
 static ALL_ARE_EVENTS: AtomicBool = AtomicBool::new(false);
@@ -39,12 +44,24 @@ pub(super) fn make_all_events() {
     set_event_limit(0);
 }
 
-/// Sets the limit that the call path compares with: the lower of both. If all calls are events, also sets below which
-/// duration the call path records them itself: calls to be asked about, and those without a bucket of their own, take
+/// Begins to record texts.
+pub(crate) fn record_texts() {
+    TEXT_LIMIT.store(TEXT_TICKS, Ordering::Relaxed);
+    choose();
+}
+
+/// Returns the minimum duration, in ticks, of calls after which their text is read.
+pub(crate) fn text_limit() -> u64 {
+    TEXT_LIMIT.load(Ordering::Relaxed)
+}
+
+/// Sets the limit that the call path compares with: the lowest of all. If all calls are events, also sets below which
+/// duration the call path records them itself: calls to be asked about, those that may have a text, and those without a bucket of their own, take
 /// the slow half.
 fn choose() {
-    LONG.store(EVENT_LIMIT.load(Ordering::Relaxed).min(ask_limit()), Ordering::Relaxed);
+    let asked = ask_limit().min(text_limit());
+    LONG.store(EVENT_LIMIT.load(Ordering::Relaxed).min(asked), Ordering::Relaxed);
     if ALL_ARE_EVENTS.load(Ordering::Relaxed) {
-        EVENTS_BELOW.store(ask_limit().min(1 << MAX_EXPONENT), Ordering::Relaxed);
+        EVENTS_BELOW.store(asked.min(1 << MAX_EXPONENT), Ordering::Relaxed);
     }
 }

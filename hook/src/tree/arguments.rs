@@ -244,9 +244,12 @@ impl Tree {
         let head = place.cast::<ArgumentHead>();
         // SAFETY: the units are zero and this thread's.
         unsafe {
+            let slot = (*node).slot & SLOT_MASK;
             (*head).node_ref = reference(node);
-            (*head).meaning = arguments::meaning((*node).slot & SLOT_MASK);
+            (*head).meaning = arguments::meaning(slot);
             (*head).units = units;
+            // Of texts, the fast path notes the address, and nothing in the row.
+            (*head).until_kept = u32::from(arguments::is_text(slot));
         }
         space.publish();
         Some(place.cast())

@@ -64,6 +64,7 @@ fn sentence(names: &dyn Names, finding: &Finding) -> super::Finding {
         | FindingKind::AllocatorContention { .. }
         | FindingKind::InterpreterLock { .. }
         | FindingKind::LimitingStage { .. }
+        | FindingKind::MutualWaits { .. }
         | FindingKind::LateAtBarrier { .. }
         | FindingKind::SlowPeer { .. }
         | FindingKind::Polling { .. } => SectionId::Blocked,

@@ -1,4 +1,4 @@
-//! The format, version 10.
+//! The format, version 11.
 //!
 //! ```text
 //! offset 0      4096          4096·k                                    committed        end of file
@@ -30,6 +30,8 @@
 //! | [`ThreadRecord`] | its own thread (the first fields by its creator) | `state` is stored last |
 //! | [`OffCpuRow`] | its own thread | at any time; the fields of one may be one call apart |
 //! | [`ArgumentRow`] | its own thread, by single instructions | [`ChunkHeader::count`] covers it; then at any time, the fields of one may be one call apart |
+//! | [`TextRow`] | its own thread, with signals blocked | [`ChunkHeader::count`] covers it; then at any time, if `len` is not 0 before and after |
+//! | [`SiteRecord`] | a thread that holds the lock of sites, once | `state` is stored last |
 //! | [`OriginRecord`] | the thread that it is about, once | `state` is stored last |
 //! | [`EventRecord`] | its own thread, again and again | `number` is stored last; see there |
 //! | [`ChunkHeader::owner`] of events | a thread that holds the lock of rooms, once the thread that had it has ended | `state` is 0 before, and stored last |
@@ -79,8 +81,15 @@
 //! Some functions have an argument that says how much work a call does: bytes, items, the longest wait. For their
 //! timed calls the thread keeps a row for each of its contexts, in chunks of their own ([`ChunkKind::Arguments`]):
 //! rows follow each other, each [`ArgumentHead::units`] long, and [`ChunkHeader::count`] is the number of units that
-//! may be read. Only numbers are recorded; memory that an argument points to is never read. Contexts that got no row,
-//! because there was no room, are counted in [`Unseen::contexts_without_arguments`].
+//! may be read. Contexts that got no row, because there was no room, are counted in
+//! [`Unseen::contexts_without_arguments`].
+//!
+//! Of functions that take a path or the name of a host, the row says only that ([`ARGUMENT_PATH`], [`ARGUMENT_HOST`]).
+//! Once a call has taken long, its text is read, and the call is added to the [`TextRow`] with that text, in chunks of
+//! their own ([`ChunkKind::Texts`], which are read like those of rows). [`ArgumentHead::longer_ref`] refers to the
+//! context's first such row. There are at most [`TEXTS`]: a further text replaces the one with the shortest total, if its
+//! call took longer than that. What calls with texts that have no row took is in [`ArgumentHead::sum`], and how many
+//! these are in [`ArgumentHead::negative`]. No other memory that an argument points to is read.
 //!
 //! # Calls that were seen in windows
 //!
@@ -109,15 +118,19 @@
 //! | 8 | 5 | [`OffCpuRow`], [`ThreadRecord::asks`], [`ThreadRecord::cpu_ns`], [`ThreadRecord::slow_ticks`]; without twins, the oldest reader is 3 |
 //! | 9 | 5 | [`ChunkKind::Arguments`]: what calls were asked to do; without twins, the oldest reader is 3 |
 //! | 10 | 5 | [`ChunkKind::Events`], [`ChunkKind::Marks`], [`Unseen::events_without_space`], [`Unseen::events_of_ended`]; without twins, the oldest reader is 3 |
+//! | 11 | 5 | [`ChunkKind::Texts`]: paths and names of hosts that long calls were passed; [`ChunkKind::Sites`]; without twins, the oldest reader is 3 |
 //!
 //! A reader accepts any file whose `reader_min` is at most its own [`VERSION`], ignores unknown chunk kinds, and
-//! takes fields beyond the end of an older record as zero.
+//! takes fields beyond the end of an older record as zero. Older readers of version 10 may ignore what was added to it since:
+//! [`Unseen::threads_left_out`], [`THREAD_LEFT_OUT`].
 
 mod arguments;
 mod events;
 mod nodes;
 mod objects;
 mod off_cpu;
+mod sites;
+mod texts;
 mod threads;
 mod twins;
 
@@ -128,13 +141,15 @@ pub use self::events::*;
 pub use self::nodes::*;
 pub use self::objects::*;
 pub use self::off_cpu::*;
+pub use self::sites::*;
+pub use self::texts::*;
 pub use self::threads::*;
 pub use self::twins::*;
 
 /// First bytes of every recording.
 pub const MAGIC: [u8; 8] = *b"CHASEREC";
 /// Version of the format written by this crate.
-pub const VERSION: u32 = 10;
+pub const VERSION: u32 = 11;
 /// Since this version, calls that are only counted are credited as often as others ([`longest_block`]).
 pub const VERSION_COUNT_BLOCKS: u32 = 7;
 /// The oldest reader that understands what this crate writes.
@@ -263,8 +278,10 @@ pub struct Unseen {
     pub events_without_space: u64,
     /// Events of ended threads whose chunks were reused by later threads.
     pub events_of_ended: u64,
+    /// Threads that were not to be recorded (`CHASE_THREADS`): see [`THREAD_LEFT_OUT`].
+    pub threads_left_out: u64,
     /// Room for later counters.
-    pub reserved: [u64; 3],
+    pub reserved: [u64; 2],
 }
 
 /// The first page of a recording.
@@ -388,6 +405,10 @@ pub enum ChunkKind {
     Files = 21,
     /// [`ArgumentRow`]s and [`ShortArgumentRow`]s of thread `owner`, `count` units of them.
     Arguments = 14,
+    /// [`TextRow`]s of thread `owner`, `count` units of them.
+    Texts = 15,
+    /// [`SiteRecord`]s, each readable by its own `state`.
+    Sites = 19,
     /// [`EventsHead`], then [`EventRecord`]s of thread `owner`, each readable by its own `number`.
     Events = 16,
     /// [`MarkName`]s, each readable by its own `state`.

@@ -1,4 +1,4 @@
-//! The `.syscalls` file beside a recording, version 1.
+//! The `.syscalls` file beside a recording, version 2.
 //!
 //! A recording is written by the recorded process alone. What the kernel reports about it, through eBPF, is written
 //! by another process, the companion, into a file of its own: `<recording>.syscalls`. A process that never sent a
@@ -65,6 +65,7 @@
 //! | version | oldest reader | what changed |
 //! | --- | --- | --- |
 //! | 1 | 1 | the first |
+//! | 2 | 1 | [`CauseRow::calls`], in place of the last bytes of its name |
 //!
 //! The rules are those of [`layout`](crate::layout): a reader ignores unknown chunk kinds, and accepts any file whose
 //! `reader_min` is at most its own [`VERSION`].
@@ -77,7 +78,9 @@ use crate::layout::{ChunkHeader, OWN_CONTEXT_REF};
 /// First bytes of a `.syscalls` file.
 pub const MAGIC: [u8; 8] = *b"CHASESYS";
 /// Version of the format described by this crate.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
+/// Since this version, there is [`CauseRow::calls`].
+pub const VERSION_CALLS: u32 = 2;
 /// The oldest reader that understands it.
 pub const READER_MIN: u32 = 1;
 /// Appended to the name of a recording, after a dot.
@@ -282,7 +285,7 @@ pub const WAKER_TIME: u32 = 5;
 pub const NO_SYSCALL: u32 = u32::MAX;
 
 /// Bytes of [`CauseRow::name`].
-pub const OBJECT_NAME: usize = 256;
+pub const OBJECT_NAME: usize = 248;
 
 /// Waits that have everything in common.
 #[repr(C)]
@@ -330,16 +333,22 @@ pub struct CauseRow {
     pub waker_name: [u8; 16],
     /// What the descriptor refers to, NUL-padded: a path, or the ends of a connection; empty if unknown.
     pub name: [u8; OBJECT_NAME],
+    /// The number of library calls that waited for a futex, and for which one of these waits was the first: summed over
+    /// the rows with that futex, all calls that had to wait for it. 0 for other waits, and for those outside of calls.
+    pub calls: u64,
 }
 
 /// Waits of at least this duration have a [`BlockedRow`].
 pub const LONG_WAIT_NS: u64 = 1_000_000;
 
-/// One wait, of [`LONG_WAIT_NS`] or more.
+/// [`BlockedRow::cause`]: the thread did not wait; it was ready to run, and others had the CPU.
+pub const NO_CAUSE: u32 = u32::MAX;
+
+/// One wait, of [`LONG_WAIT_NS`] or more, or a time as long in which others had the CPU.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 pub struct BlockedRow {
-    /// Its cause: the index among the file's [`CauseRow`]s, in their order.
+    /// Its cause: the index among the file's [`CauseRow`]s, in their order, or [`NO_CAUSE`].
     pub cause: u32,
     /// Thread id in the process's own pid namespace.
     pub tid: u32,
@@ -409,7 +418,7 @@ pub struct SingleSyscallRow {
     pub texts: [[u8; SINGLE_SYSCALL_TEXT]; 2],
     /// Name of the descriptor's file without its directory, NUL-padded. For a socket: its address family, its own
     /// port and that of the peer in network order, two bytes of padding, its own address and that of the peer, each
-    /// in 16 bytes.
+    /// in 16 bytes. For `AF_UNIX`, the peer's address is its inode, in 8 bytes; 0 if it is not known.
     pub name: [u8; 48],
 }
 

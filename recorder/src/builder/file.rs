@@ -6,9 +6,10 @@ use super::timeline::{Kind, TreeNode};
 use super::{Builder, Object, SlotId, Thread};
 use crate::histogram::PAGE_BUCKETS;
 use crate::layout::{
-    ArgumentHead, ArgumentRow, CHUNK_MAGIC, COMMITTED, ChunkHeader, ChunkKind, ClockPair,
-    EventRecord, FRAMED, INHERITED, MARK_NAME, MarkName, NONE, Node, OffCpuRow, PAGE, ROOT_SLOT,
-    SAMPLED, SAMPLES_SLOT, Samples, ShortArgumentRow, UNIT, argument_bucket,
+    ARGUMENT_PATH, ArgumentHead, ArgumentRow, CHUNK_MAGIC, COMMITTED, ChunkHeader, ChunkKind,
+    ClockPair, EventRecord, FRAMED, INHERITED, MARK_NAME, MarkName, NONE, Node, OffCpuRow, PAGE,
+    ROOT_SLOT, SAMPLED, SAMPLES_SLOT, Samples, ShortArgumentRow, TEXT_BYTES, TEXT_UNITS, TextRow,
+    UNIT, argument_bucket,
 };
 
 pub(super) fn write(builder: &Builder) -> Vec<u8> {
@@ -31,6 +32,7 @@ pub(super) fn write_with_refs(builder: &Builder) -> (Vec<u8>, Vec<Vec<u32>>) {
     let mut trees = Vec::new();
     let mut off_cpu = Vec::new();
     let mut arguments = Vec::new();
+    let mut texts = Vec::new();
     // The records come before the trees in the file, and they say where the trees are.
     let threads_len = (UNIT + builder.threads.len() * UNIT).next_multiple_of(PAGE);
     let trees_at = file.len() + threads_len;
@@ -42,6 +44,7 @@ pub(super) fn write_with_refs(builder: &Builder) -> (Vec<u8>, Vec<Vec<u32>>) {
         record.root_ref = refs[0];
         off_cpu.push(off_cpu_rows(thread, &refs));
         arguments.push(argument_rows(thread, &refs));
+        texts.push(text_rows(thread, &refs));
         all_refs.push(refs);
         records.push(record);
         trees = space.file;
@@ -53,6 +56,10 @@ pub(super) fn write_with_refs(builder: &Builder) -> (Vec<u8>, Vec<Vec<u32>>) {
     }
     for (thread, rows) in (0..).zip(&arguments).filter(|(_, rows)| !rows.is_empty()) {
         chunk(&mut file, ChunkKind::Arguments, thread, (rows.len() / UNIT) as u32, rows);
+    }
+    for (thread, rows) in (0..).zip(&texts).filter(|(_, rows)| !rows.is_empty()) {
+        let units = (rows.len() * TEXT_UNITS) as u32;
+        chunk(&mut file, ChunkKind::Texts, thread, units, cast_slice(rows));
     }
     for (thread, refs) in builder.threads.iter().zip(&all_refs) {
         let events = events(thread, refs);
@@ -130,7 +137,40 @@ fn argument_rows(thread: &Thread, refs: &[u32]) -> Vec<u8> {
             bytes.extend_from_slice(bytes_of(&short));
         }
     }
+    // One text that has no row any more.
+    for (context, ..) in thread.texts.iter().take(1) {
+        let head = ArgumentHead {
+            node_ref: refs[*context],
+            units: ArgumentHead::SHORT,
+            meaning: ARGUMENT_PATH,
+            longer_ref: 1,
+            until_kept: 1,
+            negative: 1,
+            sum: 7,
+            ..ArgumentHead::default()
+        };
+        bytes.extend_from_slice(bytes_of(&ShortArgumentRow { head, ..ShortArgumentRow::zeroed() }));
+    }
     bytes
+}
+
+/// The rows of a thread's texts.
+fn text_rows(thread: &Thread, refs: &[u32]) -> Vec<TextRow> {
+    let row = |(context, text, calls, ticks): &(usize, String, u64, u64)| {
+        let kept = &text.as_bytes()[text.len().saturating_sub(TEXT_BYTES)..];
+        let mut row = TextRow {
+            node_ref: refs[*context],
+            calls: *calls,
+            ticks: *ticks,
+            max_ticks: *ticks,
+            len: kept.len() as u16,
+            is_cut: u16::from(kept.len() < text.len()),
+            ..TextRow::zeroed()
+        };
+        row.text[..kept.len()].copy_from_slice(kept);
+        row
+    };
+    thread.texts.iter().map(row).collect()
 }
 
 /// What is in front of them, and the events.

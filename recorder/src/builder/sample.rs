@@ -71,6 +71,8 @@ pub fn sample() -> Builder {
     let sizes: Vec<_> = (0..1_000).map(|at| asked(at * 7 % 4_096)).collect();
     builder.arguments(main, 1, ARGUMENT_BYTES, &sizes);
     builder.arguments(main, 3, ARGUMENT_BYTES, &[asked(100), asked(1 << 20)]);
+    builder.text(main, 4, "/etc/app.conf", (1, 120_000));
+    builder.text(main, 4, &"/deep".repeat(60), (2, 300_000));
 
     for number in 0..3 {
         let worker = builder.thread("worker");

@@ -3,8 +3,8 @@
 use super::chunks::Chunk;
 use super::pod_at;
 use crate::layout::{
-    ARGUMENT_BUCKETS, ARGUMENT_SHORT_PAIRS, ArgumentHead, ArgumentPair, ArgumentRow,
-    ShortArgumentRow, UNIT, argument_bucket,
+    ARGUMENT_BUCKETS, ARGUMENT_HOST, ARGUMENT_PATH, ARGUMENT_SHORT_PAIRS, ArgumentHead,
+    ArgumentPair, ArgumentRow, ShortArgumentRow, UNIT, argument_bucket,
 };
 
 /// What one argument was in the timed calls of one context.
@@ -47,13 +47,18 @@ pub(super) fn rows<'b>(
                     return None;
                 }
                 at += usize::from(head.units) * UNIT;
-                if head.longer_ref == 0 && head.node_ref != 0 {
+                if head.longer_ref == 0 && head.node_ref != 0 && !is_text(head.meaning) {
                     return row(contents, head);
                 }
             }
             None
         })
     })
+}
+
+/// Whether a row is of calls with a text.
+fn is_text(meaning: u16) -> bool {
+    matches!(meaning, ARGUMENT_PATH | ARGUMENT_HOST)
 }
 
 fn row(contents: &[u8], head: ArgumentHead) -> Option<Arguments> {

@@ -9,7 +9,7 @@ use super::{Error, Problem, extent, pod_at, text};
 use crate::layout::{ChunkKind, UNIT};
 use crate::syscalls::{
     BlockedRow, CauseRow, FileRow, MAGIC, MappingRow, OnCpuRow, SampleRow, SingleSyscallRow,
-    SyscallRow, SyscallsHeader, VERSION, WaitRow,
+    SyscallRow, SyscallsHeader, VERSION, VERSION_CALLS, WaitRow,
 };
 
 /// What the companion wrote of one process image. Like [`Recording`](super::Recording), it takes
@@ -154,7 +154,11 @@ impl<'a> SyscallsFile<'a> {
 
     /// Causes of waits, in the order that [`BlockedRow::cause`] counts in.
     pub fn causes(&self) -> impl Iterator<Item = CauseRow> {
-        self.rows(&self.causes)
+        let knows_calls = self.header.version >= VERSION_CALLS;
+        self.rows(&self.causes).map(move |row: CauseRow| {
+            let calls = if knows_calls { row.calls } else { 0 };
+            CauseRow { calls, ..row }
+        })
     }
 
     /// Long waits, in the order in which they ended, but for those that came late.

@@ -5,10 +5,12 @@ use std::ops::Range;
 
 use super::chunks::Chunk;
 use super::nodes::{Entry, NodeIndex, samples_behind};
-use super::{Arguments, Events, Histogram, Origin, Problem, Recording, arguments, pod_at, text};
+use super::{
+    Arguments, Events, Histogram, Origin, Problem, Recording, Text, arguments, pod_at, text, texts,
+};
 use crate::layout::{
     FRAMED, Header, INHERITED, NONE, Node, OffCpuRow, SAMPLED, Samples, THREAD_ENDED, THREAD_FOUND,
-    THREAD_FREE, THREAD_LIVE, ThreadRecord, UNIT,
+    THREAD_FREE, THREAD_LEFT_OUT, THREAD_LIVE, ThreadRecord, UNIT,
 };
 
 /// A thread and where its contexts are.
@@ -21,31 +23,39 @@ pub(super) struct ThreadEntry {
     pub(super) nodes: Range<usize>,
 }
 
-/// All threads by number: those with a record, and those that only own contexts.
+/// All threads by number: those with a record, and those that only own contexts. Adds the ids of threads that were left out to
+/// `left_out`.
 pub(super) fn find<'c>(
     bytes: &[u8],
     header: &Header,
     chunks: impl Iterator<Item = &'c Chunk>,
     nodes: &NodeIndex,
+    left_out: &mut Vec<u32>,
     problems: &mut Vec<Problem>,
 ) -> Vec<ThreadEntry> {
     let mut records = Vec::new();
-    // Those that were never the program's, and were taken back: all-zero ones have no number of their own.
+    // Those that were never the program's, and were taken back, or were not to be recorded: all-zero ones have no number of
+    // their own.
     let mut withdrawn = Vec::new();
     for chunk in chunks {
         for offset in (chunk.offset + UNIT..chunk.offset + chunk.len).step_by(UNIT) {
             let Some(record) = pod_at::<ThreadRecord>(bytes, offset) else { continue };
-            let mut left_out = |what, found| {
+            let mut bad = |what, found| {
                 problems.push(Problem::ThreadRecord { offset: offset as u64, what, found });
             };
             match record.state {
-                THREAD_FREE if record.tid != 0 => withdrawn.push(record.index),
+                THREAD_FREE if record.tid != 0 => {
+                    withdrawn.push(record.index);
+                    if record.origin == THREAD_LEFT_OUT {
+                        left_out.push(record.tid);
+                    }
+                }
                 THREAD_FREE => {}
                 THREAD_LIVE | THREAD_ENDED if record.index == NONE => {
-                    left_out("number", record.index);
+                    bad("number", record.index);
                 }
                 THREAD_LIVE | THREAD_ENDED => records.push((offset, record)),
-                state => left_out("state", state),
+                state => bad("state", state),
             }
         }
     }
@@ -155,6 +165,19 @@ impl<'r> Thread<'r> {
         let first = chunks.partition_point(|chunk| chunk.owner < owner);
         let end = chunks.partition_point(|chunk| chunk.owner <= owner);
         arguments::rows(&self.recording.bytes, &chunks[first..end])
+    }
+
+    /// What texts its long calls were passed, by context, in no order; there may be several rows of a context with the same
+    /// text, and rows of nodes that it does not have.
+    pub fn texts(&self) -> impl Iterator<Item = Text<'r>> + use<'r> {
+        let (recording, owner) = (self.recording, self.entry.index);
+        let own = |chunks: &'r [Chunk]| {
+            let first = chunks.partition_point(|chunk| chunk.owner < owner);
+            let end = chunks.partition_point(|chunk| chunk.owner <= owner);
+            &chunks[first..end]
+        };
+        let kept = texts::texts(&recording.bytes, own(&recording.texts));
+        kept.chain(texts::others(&recording.bytes, own(&recording.arguments)))
     }
 
     /// What is kept of its single calls and marks.

@@ -24,8 +24,8 @@ chase_argument_\of:                     # rsi = entry, rax = frame, rcx = thread
     testl %edx, %edx
     jnz .Lproduct_\of
 .Lmultiplied_\of:
-    testb $1, 2(%r9,%r11,4)
-    jnz .Lint_\of
+    testb $3, 2(%r9,%r11,4)
+    jnz .Lint_or_text_\of
 .Lwidened_\of:
     incq {ROW_CALLS}(%rdi)
     incq {ROW_WEIGHT}(%rdi)
@@ -55,9 +55,14 @@ chase_argument_\of:                     # rsi = entry, rax = frame, rcx = thread
     jno .Lmultiplied_\of
     movq $-1, %r8
     jmp .Lwidened_\of
-.Lint_\of:                              # the upper half of the register is anything
-    movslq %r8d, %r8
+.Lint_or_text_\of:
+    testb $2, 2(%r9,%r11,4)
+    jnz .Ltext_\of
+    movslq %r8d, %r8                    # the upper half of the register is anything
     jmp .Lwidened_\of
+.Ltext_\of:                             # read after the call, if that takes long
+    movq %r8, {BEGAN}(%rax)
+    jmp .Lnoted_\of
 .Lnegative_\of:
     incq {ROW_NEGATIVE}(%rdi)
     jmp .Lnoted_\of

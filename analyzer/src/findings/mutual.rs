@@ -1,0 +1,65 @@
+//! Threads of a group that wait for each other by other means than a lock or a barrier.
+
+use super::joint::Joint;
+use super::waits::{LEAST_SIGNALS, named};
+use super::{Evidence, Finding, FindingKind};
+use crate::causes::{CauseRow, Party, PartyKind, Purpose};
+use crate::clock::Ns;
+use crate::groups::GroupRow;
+
+/// Of threads of which one runs at a time, each waits for at least so much of its life.
+const MOSTLY: f64 = 0.5;
+/// Of threads that take turns, none ends more of the others' waits than this.
+const EVENLY: f64 = 0.6;
+/// Threads that wait for less than this part of what another one waits for are not among them.
+const TAKES_PART: f64 = 0.2;
+/// With fewer threads, it is a conversation.
+const LEAST_THREADS: usize = 3;
+
+/// Finds groups whose threads spend most of their time waiting for each other, at conditions or descriptors of their own:
+/// at monitors of a runtime, or locks of a database.
+pub(super) fn waits(evidence: &Evidence<'_>, (number, group): (u32, &GroupRow)) -> Option<Finding> {
+    let is_own = |party: &Party| party.kind == PartyKind::Thread && party.group == Some(number);
+    let part = |row: &CauseRow| {
+        let ended = row.wakers.iter().filter(|waker| is_own(waker));
+        let ns: f64 = ended.map(|waker| waker.wait_ns.as_f64()).sum();
+        (ns / row.wait_ns.as_f64().max(1.0)).min(1.0)
+    };
+    let rows = evidence.causes_of(number).filter(|row| {
+        let is_meant = row.purpose.is_handover()
+            || matches!(row.purpose, Purpose::Readiness | Purpose::Network);
+        is_meant && row.wakers.iter().any(is_own)
+    });
+    let joint: Joint<'_> = rows.collect();
+    let mut waits = joint.by_thread_where(part);
+    let saves_ns = waits.first()?.0;
+    waits.retain(|&(ns, _)| ns >= TAKES_PART * saves_ns);
+    let all_ns: f64 = waits.iter().map(|(ns, _)| ns).sum();
+    let of_lifetime = all_ns / group.lifetime_ns.as_f64().max(1.0);
+    if waits.len() < LEAST_THREADS
+        || of_lifetime < MOSTLY
+        || joint.waits() < LEAST_SIGNALS
+        || !evidence.is_material(saves_ns)
+    {
+        return None;
+    }
+    // All of them end waits, too.
+    let mut waking = joint.waking_threads();
+    waking.retain(|span| group.members.contains(&span.thread));
+    let are_all = waits.iter().all(|&(_, thread)| waking.iter().any(|span| span.thread == thread));
+    let most = waking.first()?.ns.as_f64();
+    let all: f64 = waking.iter().map(|span| span.ns.as_f64()).sum();
+    if !are_all || most > EVENLY * all {
+        return None;
+    }
+    let kind = FindingKind::MutualWaits {
+        wait_ns: Ns::from_f64(saves_ns),
+        all_wait_ns: Ns::from_f64(all_ns),
+        of_lifetime,
+        of_threads: waits.len(),
+    };
+    let blame = joint.blame()?;
+    let finding = evidence.finding(number, named(waits), blame.api, saves_ns, kind);
+    // Each thread waits at a place of its own.
+    Some(Finding { blame: Some(super::Blame { object: None, ..blame }), ..finding })
+}
