@@ -1,7 +1,10 @@
 //! The components of a computation: its processes, what they read and write, and who started whom. Made from single
 //! system calls.
 
+mod picture;
+
 use std::collections::HashMap;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 use chase_recorder::syscalls::SingleSyscallRow;
 use serde::Serialize;
@@ -9,6 +12,8 @@ use serde::Serialize;
 use crate::clock::Ns;
 use crate::image::Image;
 use crate::narration::returned;
+
+pub use picture::{DrawnPrograms, Exchange, Picture};
 
 /// Kinds of files, as in `stat(2)`.
 const S_IFMT: u32 = 0o170_000;
@@ -37,6 +42,8 @@ pub struct Program {
     pub pid: u32,
     /// Its name.
     pub name: String,
+    /// Its role by its title, as in `nginx: worker process`; empty if it has none.
+    pub role: String,
     /// The arguments, beginning with the program's name.
     pub command: Vec<String>,
     /// The process that started it, by index.
@@ -104,7 +111,9 @@ pub struct Use {
 enum Key {
     Inode(u64, u32),
     /// The ends of a connection, the lower one first.
-    Connection([(u32, u16); 2]),
+    Connection([(Ipv6Addr, u16); 2]),
+    /// The two ends of a connection within the machine, by inode, the lower one first.
+    Pair([u64; 2]),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -130,6 +139,7 @@ pub fn components(images: &[Image]) -> Option<Components> {
         let parent = image.parent.and_then(|parent| of_image.get(parent).copied());
         let program = &mut found.programs[place];
         (program.name, program.command) = (image.program(), image.command());
+        program.role = image.role().unwrap_or_default();
         program.parent = program.parent.or(parent).filter(|&parent| parent != place);
         program.threads = program.threads.max(image.recording.threads().len());
         program.images.push(number);
@@ -197,11 +207,17 @@ impl Things {
 
     fn thing(&mut self, row: &SingleSyscallRow) -> usize {
         let ends = connection(row);
-        let key = ends.map_or(Key::Inode(row.object, row.mode & S_IFMT), |ends| {
-            let mut ends = ends;
-            ends.sort_unstable();
-            Key::Connection(ends)
-        });
+        let key = match (ends, pair(row)) {
+            (Some(mut ends), _) => {
+                ends.sort_unstable();
+                Key::Connection(ends)
+            }
+            (None, Some(mut inodes)) => {
+                inodes.sort_unstable();
+                Key::Pair(inodes)
+            }
+            (None, None) => Key::Inode(row.object, row.mode & S_IFMT),
+        };
         let next = self.list.len();
         let place = *self.by_key.entry(key).or_insert(next);
         if place == next {
@@ -254,22 +270,41 @@ impl Things {
     }
 }
 
-/// Returns the two ends of an internet connection, by address and port.
-fn connection(row: &SingleSyscallRow) -> Option<[(u32, u16); 2]> {
+/// Returns the two ends of an internet connection, by address and port. Those of version 4 are mapped into version 6, as the
+/// kernel does for sockets that can have both.
+fn connection(row: &SingleSyscallRow) -> Option<[(Ipv6Addr, u16); 2]> {
     let name = &row.name;
     let number = |at: usize| u16::from_le_bytes([name[at], name[at + 1]]);
-    let address =
-        |at: usize| u32::from_be_bytes([name[at], name[at + 1], name[at + 2], name[at + 3]]);
-    if row.mode & S_IFMT != S_IFSOCK || i32::from(number(0)) != libc::AF_INET {
+    let bytes = |at: usize| <[u8; 16]>::try_from(&name[at..at + 16]).unwrap_or_default();
+    if row.mode & S_IFMT != S_IFSOCK {
         return None;
     }
+    let address = |at: usize| match i32::from(number(0)) {
+        libc::AF_INET => {
+            let [a, b, c, d, ..] = bytes(at);
+            Some(Ipv4Addr::new(a, b, c, d).to_ipv6_mapped())
+        }
+        libc::AF_INET6 => Some(Ipv6Addr::from(bytes(at))),
+        _ => None,
+    };
     let remote_port = u16::from_be(number(4));
-    let ends = [(address(8), number(2)), (address(24), remote_port)];
+    let ends = [(address(8)?, number(2)), (address(24)?, remote_port)];
     (remote_port != 0).then_some(ends)
 }
 
-fn name_of(row: &SingleSyscallRow, kind: ThingKind, ends: Option<[(u32, u16); 2]>) -> String {
-    let end = |(address, port): (u32, u16)| format!("{}:{port}", std::net::Ipv4Addr::from(address));
+/// Returns the inodes of the two ends of a connection within the machine (`AF_UNIX`), if it has another end.
+fn pair(row: &SingleSyscallRow) -> Option<[u64; 2]> {
+    let name = &row.name;
+    let is_local = i32::from(u16::from_le_bytes([name[0], name[1]])) == libc::AF_UNIX;
+    let peer = u64::from_le_bytes(<[u8; 8]>::try_from(&name[24..32]).unwrap_or_default());
+    (row.mode & S_IFMT == S_IFSOCK && is_local && peer != 0).then_some([row.object, peer])
+}
+
+fn name_of(row: &SingleSyscallRow, kind: ThingKind, ends: Option<[(Ipv6Addr, u16); 2]>) -> String {
+    let end = |(address, port): (Ipv6Addr, u16)| match address.to_ipv4_mapped() {
+        Some(address) => format!("{address}:{port}"),
+        None => format!("[{address}]:{port}"),
+    };
     match (kind, ends) {
         (ThingKind::Pipe, _) => String::new(),
         (ThingKind::Socket, Some([local, remote])) => format!("{} – {}", end(local), end(remote)),

@@ -8,6 +8,7 @@ use chase_recorder::reader::{Context, Histogram, Thread};
 use crate::clock::Ticks;
 use crate::image::Image;
 use crate::latest;
+use crate::off_cpu::Sampling;
 use crate::uncertainty::Uncertainty;
 use crate::walk::NOBODY;
 
@@ -87,7 +88,8 @@ pub(crate) struct Cost {
     pub(crate) inherited: bool,
     slot: u32,
     class: SlotClass,
-    /// Whether its calls are counted in their own context, though not all were timed.
+    /// Whether not all of its calls were timed, and whether these are counted in their own context all the same.
+    sampled: bool,
     framed: bool,
     /// The outermost scope into which anything inside folds.
     first_scope: u32,
@@ -99,12 +101,17 @@ pub(crate) struct Cost {
     outside_cost: f64,
 }
 
+/// Returns the time off the CPU, in ticks, that was measured in the context of a number, and that the estimated time of
+/// the given context lacks of it; and its variance. `None` if nothing was measured there.
+pub(crate) type Lacking<'a> = &'a dyn Fn(usize, &Cost) -> Option<(f64, f64)>;
+
 /// Computes the costs of a thread. Calls `each` for every context, by number, with the histogram of its calls; it
-/// returns the class of the context's slot.
+/// returns the class of the context's slot. Then calls `lacking` where calls were sampled.
 pub(crate) fn of_thread(
     image: &Image,
     thread: Thread<'_>,
     mut each: impl FnMut(&Context<'_>, &Histogram) -> SlotClass,
+    lacking: Lacking<'_>,
 ) -> ThreadCosts {
     let (start, end) = image.lifetime(thread.record());
     let mut hook = Hook::from_header(image.recording.header());
@@ -126,6 +133,7 @@ pub(crate) fn of_thread(
         }
     }
     mark_open_calls(&mut contexts, end.0);
+    estimates::add_off_cpu(&mut contexts, lacking);
     estimates::bound(&mut contexts, (end.0 - start.0) as f64);
 
     let mut application = (end.0 - start.0) as f64;
@@ -220,6 +228,17 @@ impl ThreadCosts {
 }
 
 impl Cost {
+    /// Returns how the calls were sampled.
+    pub(crate) fn sampling(&self, ns_per_tick: f64) -> Sampling {
+        let calls = self.timed.max(1) as f64;
+        Sampling { mean_ns: self.measured * ns_per_tick / calls, part: self.samples as f64 / calls }
+    }
+
+    /// Whether calls without frames stand behind the estimate: what happens in them is measured as their callers'.
+    pub(crate) fn is_partly_unseen(&self) -> bool {
+        self.sampled && !self.framed && self.samples < self.timed
+    }
+
     fn new(context: &Context<'_>, completed: u64, class: SlotClass, hook: Hook) -> Self {
         if context.is_sampled() {
             return Self::of_samples(context, class, hook);
@@ -250,6 +269,7 @@ impl Cost {
             total_is_cut: false,
             inherited,
             slot: context.slot(),
+            sampled: false,
             framed: false,
             class,
             first_scope: context.scope,
@@ -309,6 +329,7 @@ impl Cost {
             total_is_cut: false,
             inherited: false,
             slot: context.slot(),
+            sampled: true,
             framed: context.is_framed(),
             class: if is_timed || open > 0 { class } else { SlotClass::Counted },
             first_scope: context.scope,

@@ -46,6 +46,14 @@
 //! their caller lasted that long. A quantile is shown if ten effective samples, of (Σw)²/Σw², are beyond it, and if
 //! both ends of its 95 % confidence interval (its rank is binomial) are in its bucket or the next.
 //!
+//! What happens to a sample by chance is not scaled up: one that was preempted for long, or waited as rarely as it did
+//! long, counts for itself only. Where a companion watched, and calls that are not timed get frames, it is known how
+//! long all calls of a context were off the CPU, and for how long each time. The estimate has the part *p* = samples /
+//! calls of those times *d*, so (1 − *p*) · Σ *d* are added to it, with the variance *p* · (1 − *p*) · Σ *d*² (thinning;
+//! each of them fell into a sample with probability *p*). Otherwise, what was measured of preemption in a thread's own
+//! code is also that in calls that were not timed; it is assumed to be in proportion to the time on the CPU, and the
+//! calls' part is [`ThreadRow::unattributed_ns`].
+//!
 //! Recorded recursion is folded into an ancestor: self times stay exact, and the tree shows folded calls in that
 //! ancestor. The total of an API or a library only counts its outermost calls, so that nothing is counted twice. It
 //! is a lower bound where the API takes part in the recursion of another (*f* → *g* → *f*: the time of the inner *f*
@@ -123,7 +131,9 @@ pub use compare::{
     ApiChange, ApiName, Basis, Change, Comparison, Metrics, Pair, Parts, SyscallChange,
     TotalChanges, Verdict, compare, match_apis,
 };
-pub use components::{Components, Program, Thing, ThingKind, Use, components};
+pub use components::{
+    Components, DrawnPrograms, Exchange, Picture, Program, Thing, ThingKind, Use, components,
+};
 pub use critical::{CriticalPath, Doing, PathPart, PathStep, critical_path};
 pub use error::{Cause as FailureCause, Error, Failure};
 pub use findings::{Blame, Finding, FindingKind, Inside, SubGroupSummary, findings};
@@ -139,7 +149,7 @@ pub use image::{Ending, Image, SyscallsState};
 pub use load::{Loaded, load, load_run, load_run_with, scan, scan_all};
 pub use locks::{LockRow, locks};
 pub use narration::{NarratedCall, Narration, narration};
-pub use on_cpu::{OnCpu, OnCpuAddress, OnCpuObject};
+pub use on_cpu::{OnCpu, OnCpuAddress, OnCpuObject, OnCpuOfThread};
 pub use overhead::Overhead;
 pub use rows::{
     ApiRow, CallerRow, ContextRow, LibraryKind, LibraryRow, MeasuredOffCpu, Measures, ObjectRow,
@@ -157,7 +167,9 @@ pub use syscalls::{
 };
 pub use tail::{TailContext, TailRow, TailSyscall, TailThread, Tails};
 pub use texts::TextRow;
-pub use timeline::{BlockedSpan, Lane, Mark, SpanCause, TimedCall, Timeline, timeline};
+pub use timeline::{
+    BlockedSpan, Lane, Mark, PreemptedSpan, SpanCause, TimedCall, Timeline, timeline,
+};
 pub use unseen::{NotSeen, Skipped, Stopped, SyscallsNotSeen, SyscallsStopped, Unreadable};
 pub use wait_graph::{WaitEdge, WaitGraph, wait_graph};
 pub use waits::{WaitRow, waits};

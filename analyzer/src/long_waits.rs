@@ -1,12 +1,12 @@
-//! Single long waits, on the clock of the run.
+//! Single long waits, and times in which others had the processors, on the clock of the run.
 
-use chase_recorder::syscalls::{CauseRow as Recorded, NO_SYSCALL};
+use chase_recorder::syscalls::{CauseRow as Recorded, NO_CAUSE, NO_SYSCALL};
 
 use crate::analysis::Analysis;
 use crate::causes::{NamingPlaces, PathWait, Run};
 use crate::clock::Ticks;
 use crate::common_time::CommonTime;
-use crate::groups::Groups;
+use crate::groups::{Groups, Unnamed};
 use crate::image::Image;
 
 /// A wait of a millisecond or more. Times are in ns since the start of the run.
@@ -69,6 +69,32 @@ pub(crate) fn long_waits(
     for own in &mut of_threads {
         own.retain(|wait| wait.begin_ns < wait.end_ns);
         own.sort_by_key(|wait| (wait.begin_ns, wait.end_ns));
+    }
+    of_threads
+}
+
+/// Times of a millisecond or more in which a thread was ready and others had the processors, by thread of the analysis: from, to.
+pub(crate) fn preempted(
+    images: &[Image],
+    analysis: &Analysis,
+    groups: &Groups,
+) -> Vec<Vec<(u64, u64)>> {
+    let run = Run::new(images, analysis, groups, &Unnamed);
+    let time = CommonTime::new(images);
+    let mut of_threads: Vec<Vec<(u64, u64)>> = vec![Vec::new(); analysis.threads.len()];
+    let Some(start) = start(images, analysis, &time) else { return of_threads };
+    for (process, image) in images.iter().enumerate() {
+        let Some(file) = &image.syscalls else { continue };
+        let since = |ns: u64| time.of_monotonic(image, ns).0.saturating_sub(start);
+        for row in file.blocked().filter(|row| row.cause == NO_CAUSE) {
+            let (thread, _) = run.place(process, 0, row.tid);
+            let own = thread.and_then(|thread| of_threads.get_mut(thread as usize));
+            own.into_iter().for_each(|own| own.push((since(row.begin_ns), since(row.end_ns))));
+        }
+    }
+    for own in &mut of_threads {
+        own.retain(|(from, to)| from < to);
+        own.sort_unstable();
     }
     of_threads
 }

@@ -70,7 +70,7 @@ pub fn narration(images: &[Image], analysis: &Analysis) -> Option<Narration> {
         let Some(file) = &image.syscalls else { continue };
         has_single_syscalls |= file.single_syscalls().next().is_some();
         narration.lost = narration.lost.max(file.header().lost_single_syscalls);
-        let mut places = Places::default();
+        let mut places = Places::new(image);
         for thread in image.recording.threads() {
             let record = thread.record();
             let Some(&number) = threads.get(&(process, record.index)) else { continue };
@@ -80,6 +80,9 @@ pub fn narration(images: &[Image], analysis: &Analysis) -> Option<Narration> {
             }
         }
         for row in returned(file.single_syscalls()) {
+            if places.is_left_out(row.tid) {
+                continue;
+            }
             let (thread, place) = places.place_of(row.context_ref, row.tid);
             let at = time.of_ticks(image, image.clock.ticks_at(Ns(row.entered_ns)));
             let context = Some(place).filter(|&at| (at as usize) < analysis.contexts.len());

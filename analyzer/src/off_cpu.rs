@@ -1,8 +1,12 @@
 //! Time off the CPU.
 
+mod spells;
+
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Ns;
+
+pub(crate) use spells::{Missing, Sampling, Spells};
 
 /// How waits were measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

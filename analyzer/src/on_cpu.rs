@@ -51,6 +51,22 @@ pub struct OnCpu {
     /// [`Analysis::objects`](crate::Analysis::objects). Not in JSON.
     #[serde(skip)]
     pub outside: Vec<(u32, Ns)>,
+    /// By thread and object. Not in JSON.
+    #[serde(skip)]
+    pub of_threads: Vec<OnCpuOfThread>,
+}
+
+/// The samples of one thread in one object.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct OnCpuOfThread {
+    /// The process, by number in [`Analysis::processes`](crate::Analysis::processes).
+    pub process: u32,
+    /// The thread's number in the process.
+    pub thread: u32,
+    /// The object whose code ran, by number in [`Analysis::objects`](crate::Analysis::objects).
+    pub object: u32,
+    /// Its time.
+    pub ns: Ns,
 }
 
 /// The samples in one object.

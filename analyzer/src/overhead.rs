@@ -22,8 +22,8 @@ use crate::image::Image;
 use crate::on_cpu::OnCpu;
 use crate::rows::ThreadRow;
 
-/// Name of chase's own library in the samples' tables.
-const OWN: &str = "libchase.so";
+/// Name of chase's own library in the tables of objects.
+pub(crate) const OWN: &str = "libchase.so";
 
 /// The overhead of chase, as processor time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]

@@ -48,7 +48,7 @@ pub struct Measures {
     /// self time of APIs that are known to wait. [`WaitSource`] tells which.
     pub wait_ns: Ns,
     /// The part of `self_ns` in which the thread was ready to run and another ran; the rest is running. `None` if the
-    /// scheduler was not observed.
+    /// scheduler was not observed. (An estimate of `self_ns` contains it, too: see the crate's documentation.)
     pub preempted_ns: Option<Ns>,
     /// `self_ns` as a fraction of application time and all self times together.
     pub share: f64,
@@ -254,7 +254,7 @@ pub struct ThreadRow {
     /// the start routine, or, if that is a runtime's, of what the thread was made to run; otherwise the executable.
     pub own_object: u32,
     /// Time that is neither in `application_ns` nor in any call: how long other threads had the processor during
-    /// calls that were not timed, if the scheduler was not observed. An estimate.
+    /// calls that were not timed, as far as nobody measured in which. An estimate.
     pub unattributed_ns: Ns,
     /// The part of `application_ns` in which the thread waited, off the CPU; `None` if the scheduler was not
     /// observed.

@@ -15,7 +15,7 @@ use crate::clock::{Ns, Ticks};
 use crate::common_time::CommonTime;
 use crate::groups::{Groups, Unnamed};
 use crate::image::Image;
-use crate::long_waits::{LongWait, long_waits};
+use crate::long_waits::{LongWait, long_waits, preempted};
 
 /// A run over time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -46,6 +46,9 @@ pub struct Lane {
     pub calls: Vec<TimedCall>,
     /// Waits of a millisecond or more that a companion observed, by start.
     pub blocked: Vec<BlockedSpan>,
+    /// Times of a millisecond or more in which it was ready and others had the processors, as a companion observed, by start.
+    /// A wait's end, of which that may be true too, is not among them ([`BlockedSpan::ready_ns`]).
+    pub preempted: Vec<PreemptedSpan>,
     /// Marks, by time.
     pub marks: Vec<Mark>,
     /// Events that were overwritten by later ones.
@@ -94,6 +97,15 @@ pub struct BlockedSpan {
     pub waker_name: String,
 }
 
+/// A time in which a thread was ready to run and others had the processors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct PreemptedSpan {
+    /// When it began.
+    pub start_ns: Ns,
+    /// How long it was.
+    pub ns: Ns,
+}
+
 /// What a thread waits for, as distinguished by colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -135,14 +147,19 @@ pub fn timeline(images: &[Image], analysis: &Analysis, groups: &Groups) -> Timel
             threads.insert((process, thread.record().index), thread);
         }
     }
-    let waits = long_waits(images, analysis, groups, &Unnamed);
-    for ((number, row), waits) in analysis.threads.iter().enumerate().zip(waits) {
+    let waits = long_waits(images, analysis, groups, &Unnamed).into_iter();
+    let waits = waits.zip(preempted(images, analysis, groups));
+    for ((number, row), (waits, preempted)) in analysis.threads.iter().enumerate().zip(waits) {
         let mut lane = Lane {
             thread: number,
             process: row.process,
             start_ns: row.start_ns,
             end_ns: row.end_ns,
             blocked: waits.into_iter().map(blocked).collect(),
+            preempted: preempted
+                .into_iter()
+                .map(|(from, to)| PreemptedSpan { start_ns: Ns(from), ns: Ns(to - from) })
+                .collect(),
             ..Lane::default()
         };
         if let (Some(thread), Some(image)) =

@@ -53,6 +53,8 @@ pub struct NotSeen {
     pub events_without_space: u64,
     /// Events and marks of ended threads whose space was reused by later threads.
     pub events_of_ended: u64,
+    /// Threads that were not to be recorded (`CHASE_THREADS`).
+    pub threads_left_out: u64,
     /// Processes whose hottest functions were unhooked except for short windows, as older versions did to keep within
     /// a budget (`CHASE_BUDGET`): their other calls are in no figure.
     pub processes_in_windows: u64,
@@ -149,6 +151,7 @@ impl NotSeen {
             (&mut self.contexts_without_arguments, unseen.contexts_without_arguments),
             (&mut self.events_without_space, unseen.events_without_space),
             (&mut self.events_of_ended, unseen.events_of_ended),
+            (&mut self.threads_left_out, unseen.threads_left_out),
         ] {
             *sum = sum.saturating_add(count);
         }

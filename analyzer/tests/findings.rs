@@ -265,6 +265,32 @@ fn a_slow_thread_is_compared_with_those_that_do_the_same() {
     assert_eq!((&*slow.threads, slow.saves_ns.0 / MS), (&[5][..], 19));
 }
 
+/// Where nobody watched the scheduler, several threads of many that are held up in their own code for longer than they ran in
+/// their lives had no processor.
+#[test]
+fn threads_without_a_processor_are_not_slow() {
+    let held_up = [3, 9, 17];
+    let found = |ran_ns: u64| {
+        let mut pool = Pool::new();
+        pool.workers(80, |pool, number, thread| {
+            pool.call(thread, pool.work, 5 * MS, 40);
+            if held_up.contains(&number) {
+                pool.process.builder.timeline(thread).work((70 + number as u64) * MS);
+            }
+            pool.process.builder.thread_mut(thread).cpu_ns = ran_ns;
+            pool.process.builder.thread_mut(thread).cpu_is_final = 1;
+        });
+        pool.finish()
+    };
+    assert!(found(2 * MS).findings.is_empty(), "{:#?}", found(2 * MS).findings);
+    let ran = found(300 * MS);
+    let [slow] = &*ran.findings else { panic!("{:#?}", ran.findings) };
+    assert!(matches!(slow.kind, FindingKind::SlowThreads { .. }));
+    let mut threads = slow.threads.clone();
+    threads.sort_unstable();
+    assert_eq!((slow.api, &*threads), (None, &held_up.map(|number| number as u32 + 1)[..]));
+}
+
 #[test]
 fn findings_serialize() {
     let mut pool = Pool::new();

@@ -18,7 +18,7 @@ use serde_json::Value;
 use crate::bench::{Bench, Under, installed, unwatchable};
 use crate::report::{Figure, Report};
 use crate::stated::{PROGRAMS, prepare};
-use crate::turns::{Limit, Spread, Turn, in_turns};
+use crate::turns::{Limit, OUT_OF_TIME, Spread, Turn, in_turns};
 
 const PART: &str = "agree";
 const LIMIT: Limit = Limit { least: 5, most: 20, time: Duration::from_secs(60) };
@@ -53,7 +53,12 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
         report.skipped(PART, "all", &why);
         return Ok(());
     }
+    let deadline = bench.deadline();
     for (what, command) in PROGRAMS {
+        if deadline.is_over() {
+            report.skipped(PART, what, OUT_OF_TIME);
+            continue;
+        }
         if installed(command[0]).is_none() {
             report.skipped(PART, what, &format!("{} is not installed", command[0]));
             continue;

@@ -15,7 +15,7 @@ use chase_companion::empty::EmptyPair;
 use rustix::process::{Pid, Signal, kill_process_group};
 use wait_timeout::ChildExt;
 
-use crate::turns::Limit;
+use crate::turns::{Deadline, Limit};
 
 /// No run takes longer, or it is killed and counted as failed.
 const RUN_LIMIT: Duration = Duration::from_secs(60);
@@ -97,6 +97,13 @@ impl Bench {
     /// `limit`, as far as the user wants to go.
     pub(crate) fn limit(&self, limit: Limit) -> Limit {
         limit.scaled(self.effort)
+    }
+
+    /// The end of a part that begins now: of 18 minutes, as far as the user wants to go. (The row that is being measured then
+    /// is finished.)
+    pub(crate) fn deadline(&self) -> Deadline {
+        const PART: Duration = Duration::from_secs(18 * 60);
+        Deadline::after(PART.mul_f64(self.effort))
     }
 
     /// `count`, as far as the user wants to go, but no fewer than `least`.

@@ -24,6 +24,10 @@ const BAR_FOLDED: f64 = 5.0;
 /// Programs that they run, and imports of each, most of which are called once.
 const PROGRAMS: usize = 20;
 const IMPORTS: usize = 60;
+/// Processes whose recordings are large, and contexts of each of their threads.
+const LARGE_PROCESSES: u32 = 10_000;
+const LARGE_CONTEXTS: u64 = 40;
+const LARGE_THREADS: usize = 16;
 
 pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     let program = bench.lib.with_file_name("chase-report");
@@ -50,7 +54,30 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     });
     let cost = all_of(&program, &directory)?;
     told(report, "a report of them, folded", cost, vec![("file", "MB", vec![bytes / 1e6])]);
-    fs::remove_dir_all(&directory).context("removing the recordings")
+    fs::remove_dir_all(&directory).context("removing the recordings")?;
+    large(&program, &directory, report)
+}
+
+/// A report of recordings that are large together, and how much memory that takes.
+fn large(program: &Path, directory: &Path, report: &mut Report) -> Result<()> {
+    let mut builder = long_program();
+    fs::create_dir_all(directory).with_context(|| format!("making {}", directory.display()))?;
+    let mut bytes = 0;
+    for number in 0..LARGE_PROCESSES {
+        begin(&mut builder, number);
+        let recording = builder.build();
+        bytes += recording.len();
+        let path = directory.join(format!("long.{}.chase", builder.header.pid));
+        fs::write(&path, recording).with_context(|| format!("writing {}", path.display()))?;
+    }
+    let what = format!("a report of {LARGE_PROCESSES} recordings of many contexts");
+    told(
+        report,
+        &what,
+        all_of(program, directory)?,
+        vec![("files", "MB", vec![bytes as f64 / 1e6])],
+    );
+    fs::remove_dir_all(directory).context("removing the recordings")
 }
 
 fn told(
@@ -91,17 +118,45 @@ fn write(directory: &Path) -> Result<()> {
     for number in 0..PROCESSES {
         let place = number as usize % PROGRAMS;
         let builder = &mut programs[place];
-        let since = u64::from(number) * 2_000_000;
-        let header = &mut builder.header;
-        header.pid = 1_000 + number;
-        header.parent_pid = if number == 0 { 1 } else { 1_000 };
-        header.process_start = 100 + u64::from(number) / 5;
-        header.clock_start.monotonic_ns = 1_000_000_000 + since;
-        header.clock_start.realtime_ns = 1_700_000_000_000_000_000 + since;
-        let path = directory.join(format!("program{place}.{}.chase", header.pid));
+        begin(builder, number);
+        let path = directory.join(format!("program{place}.{}.chase", builder.header.pid));
         fs::write(&path, builder.build()).with_context(|| format!("writing {}", path.display()))?;
     }
     Ok(())
+}
+
+/// Makes it the process of this number.
+fn begin(builder: &mut Builder, number: u32) {
+    let since = u64::from(number) * 2_000_000;
+    let header = &mut builder.header;
+    header.pid = 1_000 + number;
+    header.parent_pid = if number == 0 { 1 } else { 1_000 };
+    header.process_start = 100 + u64::from(number) / 5;
+    header.clock_start.monotonic_ns = 1_000_000_000 + since;
+    header.clock_start.realtime_ns = 1_700_000_000_000_000_000 + since;
+}
+
+/// One whose threads make calls of all lengths inside of others.
+fn long_program() -> Builder {
+    let mut builder = Builder::new();
+    let app = builder.executable("/usr/bin/long");
+    let library = builder.object("/usr/lib/liblong.so");
+    let slots: Vec<_> =
+        (0..8).map(|at| builder.slot(app, Some(library), &format!("function_{at}"))).collect();
+    for thread in 0..LARGE_THREADS {
+        let thread = builder.thread(&format!("thread {thread}"));
+        let mut timeline = builder.timeline(thread);
+        for context in 0..LARGE_CONTEXTS {
+            timeline.enter(slots[context as usize % 8]);
+            for ticks in [50, 900, 20_000, 300_000] {
+                timeline.calls(slots[(context + ticks) as usize % 7], ticks + context, 3);
+            }
+            timeline.work(1_000).leave();
+        }
+        timeline.end();
+    }
+    builder.end(END_EXIT, 0);
+    builder
 }
 
 fn program(number: usize) -> Builder {

@@ -83,8 +83,10 @@ enum Part {
     Memory,
     /// What a system call that is watched takes more
     Syscalls,
-    /// Where the processor was, against perf, and what its samples cost
+    /// Where the processor was, against perf
     Where,
+    /// What samples cost
+    Samples,
     /// What chase says that it cost, against what it did cost
     Stated,
     /// Whether what is estimated is as near to what is timed as is stated
@@ -109,6 +111,7 @@ impl Part {
             Self::Memory => memory::measure(bench, report),
             Self::Syscalls => syscalls::measure(bench, report),
             Self::Where => shares::measure(bench, report),
+            Self::Samples => shares::measure_cost(bench, report),
             Self::Stated => stated::measure(bench, report),
             Self::Agree => agree::measure(bench, report),
             Self::Real => real::measure(bench, report),

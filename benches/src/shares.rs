@@ -1,4 +1,5 @@
-//! Where the processor was, as chase has it, against `perf record` of the same program; and what the samples cost.
+//! Where the processor was, as chase has it, against `perf record` of the same program; and, a part of its own, what the samples
+//! cost.
 //!
 //! Runs of both are taken in turns. What is compared is the share of each object in the time on the CPU of a
 //! program and all that it starts. Time in the kernel counts where the processor was in user space
@@ -20,14 +21,15 @@ use anyhow::{Result, anyhow};
 
 use crate::bench::{Bench, Under, installed, unwatchable};
 use crate::report::{Figure, Report};
-use crate::turns::{Limit, Spread, Turn, in_turns};
+use crate::turns::{Limit, OUT_OF_TIME, Spread, Turn, in_turns};
 use programs::Program;
 
 const PART: &str = "where";
 /// Percent of the time of the whole program.
 const BAR: f64 = 3.0;
 
-const LIMIT: Limit = Limit { least: 3, most: 7, time: std::time::Duration::from_secs(25) };
+/// A round takes about seven seconds, a third of them for `perf script`.
+const LIMIT: Limit = Limit { least: 2, most: 7, time: std::time::Duration::from_secs(40) };
 
 /// What one run's samples tell.
 #[derive(Default)]
@@ -54,18 +56,33 @@ impl Shares {
 
 pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     let directory = bench.directory(PART)?;
-    let programs = programs::prepare(&directory)?;
+    let programs = programs::prepare(&directory, false)?;
     if let Some(why) = unwatchable() {
         report.skipped(PART, "all", &why);
         return Ok(());
     }
     if installed("perf").is_none() {
-        report.skipped(PART, "shares", "perf is not installed");
-    } else {
-        for program in &programs {
+        report.skipped(PART, "all", "perf is not installed");
+        return Ok(());
+    }
+    let deadline = bench.deadline();
+    for program in &programs {
+        if deadline.is_over() {
+            report.skipped(PART, program.what, OUT_OF_TIME);
+        } else {
             against_perf(bench, report, program);
         }
     }
+    Ok(())
+}
+
+/// What samples cost.
+pub(crate) fn measure_cost(bench: &Bench, report: &mut Report) -> Result<()> {
+    if let Some(why) = unwatchable() {
+        report.skipped(cost::PART, "all", &why);
+        return Ok(());
+    }
+    let programs = programs::prepare(&bench.directory(cost::PART)?, true)?;
     cost::measure(bench, report, &programs);
     Ok(())
 }

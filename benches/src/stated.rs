@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::bench::{Bench, Under, installed, unwatchable};
 use crate::children::cpu_seconds;
 use crate::report::{Figure, Report};
-use crate::turns::{Limit, Turn, in_turns};
+use crate::turns::{Limit, OUT_OF_TIME, Turn, in_turns};
 
 const PART: &str = "stated";
 const LIMIT: Limit = Limit { least: 5, most: 9, time: Duration::from_secs(20) };
@@ -82,7 +82,12 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     let directory = bench.directory(PART)?;
     prepare(&directory)?;
     let unwatchable = unwatchable();
+    let deadline = bench.deadline();
     for (what, command) in PROGRAMS {
+        if deadline.is_over() {
+            report.skipped(PART, what, OUT_OF_TIME);
+            continue;
+        }
         if installed(command[0]).is_none() {
             report.skipped(PART, what, &format!("{} is not installed", command[0]));
             continue;

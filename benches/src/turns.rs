@@ -70,6 +70,23 @@ impl Limit {
     }
 }
 
+/// The end of the time that a part may take: rows that would begin later are left out, which is said of each.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Deadline(Instant);
+
+/// Why a row is left out.
+pub(crate) const OUT_OF_TIME: &str = "no time was left for it: a larger --effort gives more";
+
+impl Deadline {
+    pub(crate) fn after(time: Duration) -> Self {
+        Self(Instant::now() + time)
+    }
+
+    pub(crate) fn is_over(self) -> bool {
+        Instant::now() >= self.0
+    }
+}
+
 /// Takes each turn once per round, every other round in the reverse order, so that none always comes
 /// after one that leaves the machine with something to do. A turn that fails is left out from then on, and the others go
 /// on; the values of the rest belong together round by round.

@@ -7,6 +7,7 @@ mod args;
 mod causes;
 mod companion;
 mod compare;
+mod everything;
 mod fold;
 mod gate;
 mod machine;
@@ -24,7 +25,6 @@ mod trace;
 mod view;
 
 use std::io::{IsTerminal, Write, stdout};
-use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -32,6 +32,7 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 
 use args::{Cli, Colour, Usage, View};
+pub use everything::show_everything;
 use report::Report;
 use terminal::{Pager, Terminal, clean};
 
@@ -54,20 +55,6 @@ pub fn main() -> ExitCode {
             if error.is::<Usage>() { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
     }
-}
-
-/// What each of these command lines, without the program's name, shows of one recording: what is printed, or an error.
-///
-/// # Errors
-///
-/// If the recording can't be read.
-pub fn views(path: &Path, arguments: &[&[&str]]) -> anyhow::Result<Vec<anyhow::Result<String>>> {
-    let report = Report::read(&Cli::try_parse_from(["chase-report"])?, vec![path.into()])?;
-    let show = |arguments: &&[&str]| {
-        let cli = Cli::try_parse_from([&["chase-report"], *arguments].concat())?;
-        view::show(&cli, &report, terminal(&cli))
-    };
-    Ok(arguments.iter().map(show).collect())
 }
 
 /// Shows what was asked for; whether a condition of `--fail-if` is met.

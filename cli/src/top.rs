@@ -18,16 +18,17 @@ mod tests;
 mod watch;
 
 use std::io::{IsTerminal, stdin, stdout};
+use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
 
 use anyhow::Context;
 
-use crate::args::{Cli, TopArgs, Usage};
+use crate::args::{Cli, TopArgs, TopTable, Usage};
 use crate::places::Places;
 use crate::terminal::{self, Pager, Terminal};
 use target::Target;
-use watch::Watch;
+use watch::{Look, Watch};
 
 /// Rates are over so long.
 const WINDOW: Duration = Duration::from_secs(5);
@@ -61,9 +62,28 @@ pub(crate) fn show(cli: &Cli, arguments: &TopArgs, terminal: Terminal) -> anyhow
         sleep(window);
         look = watch.look()?;
     }
-    let text = match cli.output.json {
-        true => once::json(&look)?,
-        false => once::text(&look, arguments.by, terminal, cli.output.top),
-    };
+    let text = picture(cli, &look, arguments.by, terminal)?;
     terminal::print(&text, Pager::Off).context("cannot write to standard output")
+}
+
+/// One picture of a run that has ended, or is taken to have.
+///
+/// # Errors
+/// If there is no recording.
+pub(crate) fn once(cli: &Cli, path: &Path, terminal: Terminal) -> anyhow::Result<String> {
+    let places = Places::new(cli.source.debug_dir.clone());
+    let mut watch = Watch::new(Target::find(Some(path))?, WINDOW_OF_ONE, places);
+    picture(cli, &watch.look()?, None, terminal)
+}
+
+fn picture(
+    cli: &Cli,
+    look: &Look,
+    table: Option<TopTable>,
+    terminal: Terminal,
+) -> anyhow::Result<String> {
+    match cli.output.json {
+        true => once::json(look),
+        false => Ok(once::text(look, table, terminal, cli.output.top)),
+    }
 }

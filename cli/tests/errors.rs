@@ -381,3 +381,35 @@ fn a_cut_recording_says_so_first() {
     assert_eq!(status, 0, "{errors}");
     assert!(output.starts_with("Incomplete\n  part of chase.data/a.chase"), "{output}");
 }
+
+/// Where there is no room for the archive, the recordings stay, and nothing else does.
+#[test]
+fn a_fold_without_room_loses_nothing() {
+    let what = "a fold on a full disk";
+    if !chase_tests::need::root(what) || chase_tests::need::tool(what, "unshare").is_none() {
+        return;
+    }
+    let dir = TempDir::new().expect("a directory for the test");
+    fs::create_dir(dir.path().join("chase.data")).expect("directory made");
+    for number in 1..=9 {
+        let builder = recordings::small_child(number, false);
+        recordings::write(&dir.path().join("chase.data"), &format!("{number}.chase"), &builder);
+    }
+    let script = "mkdir small && mount -t tmpfs -o size=8m tmpfs small || exit 77; \
+        cp chase.data/*.chase small; cat /dev/zero >small/full 2>/dev/null; \
+        \"$1\" fold small; status=$?; ls small; exit $status";
+    let output = Command::new("unshare")
+        .args(["-m", "sh", "-c", script, "sh", env!("CARGO_BIN_EXE_chase-report")])
+        .current_dir(dir.path())
+        .output()
+        .expect("runs");
+    if output.status.code() == Some(77) {
+        return chase_tests::need::skip(what, "nothing can be mounted here");
+    }
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{errors}");
+    assert!(errors.contains("No space left"), "{errors}");
+    let left = String::from_utf8_lossy(&output.stdout);
+    let expected: Vec<String> = (1..=9).map(|number| format!("{number}.chase")).collect();
+    assert_eq!(left.lines().collect::<Vec<_>>(), [expected, vec!["full".into()]].concat());
+}

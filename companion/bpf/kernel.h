@@ -61,10 +61,16 @@ struct sock_common {
 
 struct sock {
 	struct sock_common __sk_common;
+	struct socket *sk_socket;
+};
+
+struct unix_sock {
+	struct sock *peer;
 };
 
 struct socket {
 	struct sock *sk;
+	struct file *file;
 };
 
 struct qstr {
@@ -119,6 +125,7 @@ struct linux_binprm {
 enum {
 	FIELD_OFFSET = 0,
 	FIELD_SIZE = 1,
+	FIELD_EXISTS = 2,
 	FIELD_SHIFT_LEFT = 4,
 	FIELD_SHIFT_RIGHT = 5,
 };

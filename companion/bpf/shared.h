@@ -84,10 +84,10 @@ enum waker {
 
 /* One wait. */
 struct interval {
-	u32 wait;      /* number in `waits` */
-	u32 reserved;
+	u32 wait;      /* number in `waits`; WAITS: it did not wait, others had the CPU */
+	u32 tid;
 	u64 begin_ns;  /* CLOCK_MONOTONIC */
-	u64 woken_ns;  /* 0: no wake-up was seen */
+	u64 woken_ns;  /* 0: no wake-up was seen; if others had the CPU, number in `processes` */
 	u64 end_ns;    /* it ran again */
 };
 

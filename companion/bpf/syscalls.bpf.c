@@ -191,8 +191,11 @@ int sched_switch(u64 *arguments)
 		return 0;
 	state->word = next->thread.fsbase + state->tls_offset;
 	state->on_cpu_ns = now;
-	if (state->left_ns)
+	if (state->left_ns) {
+		if (state->left_kind == WAIT_PREEMPTED)
+			note_preempted(state, now);
 		end_wait(state, next);
+	}
 	return 0;
 }
 

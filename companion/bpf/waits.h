@@ -27,6 +27,7 @@ INLINE u32 context_of(struct state *state)
 #define NR_CLOCK_NANOSLEEP 230
 #define S_IFMT 0170000
 #define S_IFSOCK 0140000
+#define AF_UNIX 1
 #define AF_INET 2
 #define AF_INET6 10
 #define PF_KTHREAD 0x00200000
@@ -252,7 +253,7 @@ static __attribute__((noinline)) int add_wait(struct state *state, struct task_s
 		interval = bpf_ringbuf_reserve(&intervals, sizeof(*interval), 0);
 		if (interval) {
 			interval->wait = number;
-			interval->reserved = 0;
+			interval->tid = state->tid;
 			interval->begin_ns = state->waited_from;
 			interval->woken_ns = state->woken_ns;
 			interval->end_ns = state->waited_to;
@@ -262,6 +263,25 @@ static __attribute__((noinline)) int add_wait(struct state *state, struct task_s
 		}
 	}
 	state->waited_to = 0;
+	return 0;
+}
+
+/* The thread could have run since it was taken off the CPU, and runs again. */
+static __attribute__((noinline)) int note_preempted(struct state *state, u64 now)
+{
+	struct interval *interval;
+
+	if (!state || now - state->left_ns < LONG_WAIT_NS)
+		return 0;
+	interval = bpf_ringbuf_reserve(&intervals, sizeof(*interval), 0);
+	if (!interval)
+		return 0;
+	interval->wait = WAITS;
+	interval->tid = state->tid;
+	interval->begin_ns = state->left_ns;
+	interval->woken_ns = state->process;
+	interval->end_ns = now;
+	bpf_ringbuf_submit(interval, RING_NO_WAKEUP);
 	return 0;
 }
 

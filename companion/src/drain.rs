@@ -20,7 +20,7 @@ use crate::intervals::Intervals;
 use crate::narration::Narration;
 use crate::program::Program;
 use crate::samples::Samples;
-use crate::shared::{PROCESS_FREE, PROCESS_GREETED, Process, Row, Totals};
+use crate::shared::{PROCESS_FREE, PROCESS_GREETED, Process, Row, Totals, WAITS};
 use crate::watcher::{Found, Watcher};
 
 /// A process that has rows.
@@ -137,6 +137,11 @@ impl Drain {
             self.samples.entry(sample.process).or_default().add(&sample);
         }
         while let Some(interval) = program.next_interval() {
+            if interval.wait as usize == WAITS {
+                let process = interval.woken_ns as u32;
+                self.intervals.entry(process).or_default().add_preempted(&interval);
+                continue;
+            }
             let wait = program.waits.read(interval.wait as usize);
             self.intervals.entry(wait.key.process).or_default().add(&interval, &wait);
         }

@@ -2,20 +2,25 @@
 
 use std::io;
 
-use chase_format::syscalls::BlockedRow;
+use chase_format::syscalls::{BlockedRow, NO_CAUSE};
 
 use crate::file::SyscallsFile;
 use crate::shared::{Interval, Wait};
 
 /// The maximum number of long waits of a process: 2 MB of its file.
 const MOST: u32 = 1 << 16;
+/// The maximum number of times that others had the CPU, so that these leave room for waits.
+const MOST_PREEMPTED: u32 = MOST / 2;
 
 /// Long waits of one process that are not written yet.
 #[derive(Debug, Default)]
 pub struct Intervals {
     /// Each with the number of its cause in the eBPF program.
     waiting: Vec<(u32, BlockedRow)>,
+    /// Times that others had the CPU.
+    preempted: Vec<BlockedRow>,
     seen: u32,
+    seen_preempted: u32,
     lost: u64,
 }
 
@@ -37,6 +42,21 @@ impl Intervals {
         self.waiting.push((interval.wait, row));
     }
 
+    /// Adds a time that others had the CPU. Those beyond the maximum are left out: the thread seems to be busy then.
+    pub fn add_preempted(&mut self, interval: &Interval) {
+        if self.seen_preempted == MOST_PREEMPTED {
+            return;
+        }
+        self.seen_preempted += 1;
+        self.preempted.push(BlockedRow {
+            cause: NO_CAUSE,
+            tid: interval.tid,
+            begin_ns: interval.begin_ns,
+            woken_ns: interval.begin_ns,
+            end_ns: interval.end_ns,
+        });
+    }
+
     /// Writes the waits whose cause is written; `place` returns the cause's index in the file.
     ///
     /// # Errors
@@ -46,6 +66,9 @@ impl Intervals {
         file: &mut SyscallsFile,
         place: impl Fn(u32) -> Option<u32>,
     ) -> io::Result<()> {
+        for row in self.preempted.drain(..) {
+            file.add_blocked(&row)?;
+        }
         let mut later = Vec::new();
         for (wait, row) in self.waiting.drain(..) {
             match place(wait) {
@@ -61,6 +84,6 @@ impl Intervals {
     /// Whether there is nothing to write.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.waiting.is_empty() && self.lost == 0
+        self.waiting.is_empty() && self.preempted.is_empty() && self.lost == 0
     }
 }

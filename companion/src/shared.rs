@@ -124,13 +124,13 @@ pub struct Sample {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 pub struct Interval {
-    /// The number of its cause.
+    /// The number of its cause; [`WAITS`]: the thread did not wait, others had the CPU.
     pub wait: u32,
-    /// Padding.
-    pub reserved: u32,
+    /// Thread id in the process's own pid namespace.
+    pub tid: u32,
     /// When it began, `CLOCK_MONOTONIC`.
     pub begin_ns: u64,
-    /// When it was woken; 0 if the waker was not seen.
+    /// When it was woken; 0 if the waker was not seen. If others had the CPU, the number of the process.
     pub woken_ns: u64,
     /// When it ran again.
     pub end_ns: u64,

@@ -233,6 +233,34 @@ fn by_name(files: &[Seen]) -> BTreeMap<String, u64> {
     calls
 }
 
+/// The rows of system calls of which the numbers differ, with all that may tell why.
+fn told_apart(
+    files: &[Seen],
+    found: &BTreeMap<String, u64>,
+    expected: &BTreeMap<String, u64>,
+) -> String {
+    let mut text = String::new();
+    for file in files {
+        let header = &file.header;
+        let lost =
+            (header.lost_calls, header.lost_waits, header.lost_processes, header.lost_threads);
+        text += &format!("process {}, state {}, lost {lost:?}:\n", header.pid, header.state);
+        for row in &file.syscalls {
+            let name = syscall(row.number).map_or("", |call| call.name);
+            if found.get(name) != expected.get(name) {
+                text += &format!(
+                    "  {name}: {} of thread {} in context {}, in buckets {}\n",
+                    row.calls,
+                    row.tid,
+                    row.context_ref,
+                    row.histogram.iter().sum::<u64>()
+                );
+            }
+        }
+    }
+    text
+}
+
 /// Runs the target under both at once, and gives what `strace -f` counts after the hello.
 fn run_under_strace(run: &Run, mode: &[&str]) -> Option<BTreeMap<String, u64>> {
     let log = run.directory.path().join("strace");
@@ -280,7 +308,8 @@ fn counts_equal_those_of_strace() {
             return eprintln!("skipped: strace is not installed");
         };
         let files = run.all_files();
-        assert_eq!(by_name(&files), expected, "{program:?}");
+        let found = by_name(&files);
+        assert_eq!(found, expected, "{program:?}:\n{}", told_apart(&files, &found, &expected));
         if program == ["tree"] {
             assert_eq!(files.len(), 121);
         }

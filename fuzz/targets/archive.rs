@@ -2,11 +2,11 @@
 #![no_main]
 
 use chase_analyzer::{Run, load_run, scan};
-use chase_fuzz::{Limited, file};
+use chase_fuzz::{LIMITED, Limited, file};
 use libfuzzer_sys::fuzz_target;
 
 #[global_allocator]
-static ALLOCATOR: Limited = Limited;
+static ALLOCATOR: Limited = LIMITED;
 
 fuzz_target!(|bytes: &[u8]| {
     read(bytes);

@@ -1,12 +1,12 @@
 //! Takes any bytes for a list of generated functions, and each of its words for a mangled name.
 #![no_main]
 
-use chase_fuzz::{Limited, file};
+use chase_fuzz::{LIMITED, Limited, file};
 use chase_symbols::{PerfMap, demangle, shorten};
 use libfuzzer_sys::fuzz_target;
 
 #[global_allocator]
-static ALLOCATOR: Limited = Limited;
+static ALLOCATOR: Limited = LIMITED;
 
 fuzz_target!(|bytes: &[u8]| {
     let map = PerfMap::read(&file("perf-1.map", bytes)).expect("read");

@@ -1,13 +1,13 @@
 //! Reads any bytes as an object with symbols and debug information, and looks addresses and threads up in it.
 #![no_main]
 
-use chase_fuzz::{Limited, file};
+use chase_fuzz::{LIMITED, Limited, file};
 use chase_symbols::{DebugDirs, ObjectKey, Symbolizer, ThreadStart, Word};
 use libfuzzer_sys::fuzz_target;
 use object::Object as _;
 
 #[global_allocator]
-static ALLOCATOR: Limited = Limited;
+static ALLOCATOR: Limited = LIMITED;
 
 fuzz_target!(|bytes: &[u8]| {
     // As the recording has it: any other object is refused.

@@ -4,17 +4,19 @@
 //! thread's next call: nothing can use a new object before that. Calls that constructors make earlier are not seen.
 
 mod interposed;
+mod list_lock;
 
 use core::ffi::{CStr, c_void};
 use core::ptr;
 
-use chase_format::layout::{OBJECT_CHASE, OBJECT_DLOPENED, TIMING_ALL};
+use chase_format::layout::{OBJECT_CHASE, OBJECT_DLOPENED, OBJECT_EXECUTABLE, TIMING_ALL};
 
 pub(crate) use self::interposed::{find_real, is_interposed, real};
+use self::list_lock::Candidates;
 use crate::arch::{is_late, vector_area_len, with_vectors_saved};
 use crate::elf::Image;
 use crate::lock::{Fork, Held, Lock};
-use crate::objects::Objects;
+use crate::objects::{Object, Objects};
 use crate::recording::Lost;
 use crate::resolve::{Wanted, address_of, find_in};
 use crate::signals::SignalsBlocked;
@@ -23,7 +25,7 @@ use crate::stubs::{is_exit, make_direct};
 use crate::thread::{Pending, Thread};
 use crate::{clock, cost, pages, recording, sampling, sys};
 use chase_logic::config::Config;
-use chase_logic::text::c_bytes;
+use chase_logic::text::{c_bytes, file_name};
 
 /// What is loaded, and how it is hooked.
 pub(crate) struct State {
@@ -31,6 +33,7 @@ pub(crate) struct State {
     slots: Slots,
     config: Config,
     executable: Option<Image>,
+    executable_path: &'static [u8],
     /// The C library's `dl_iterate_phdr`, during which the list of objects doesn't change.
     iterate: usize,
 }
@@ -40,6 +43,7 @@ static LOADING: Lock<State> = Lock::new(State {
     slots: Slots::new(),
     config: Config::DEFAULT,
     executable: None,
+    executable_path: b"",
     iterate: 0,
 });
 
@@ -53,7 +57,7 @@ pub(crate) fn find_objects(
 ) -> bool {
     let state = &mut *LOADING.hold();
     state.config = config;
-    state.executable = Some(executable);
+    (state.executable, state.executable_path) = (Some(executable), path);
     if !state.objects.open(&executable, vdso, path) {
         return false;
     }
@@ -78,6 +82,56 @@ pub(crate) fn set_config(config: Config) {
 pub(crate) fn hook_again() {
     describe_again();
     update_objects(OBJECT_DLOPENED, false, false);
+}
+
+/// Watches the entries through which the call may go that begins the recording; returns how many there are.
+pub(crate) fn watch_first_call() -> usize {
+    let mut count = 0usize;
+    walk(watch_listed, (&raw mut count).cast());
+    count
+}
+
+/// Called back once by the C library, with the list locked.
+unsafe extern "C" fn watch_listed(_info: *mut c_void, _len: usize, count: *mut c_void) -> i32 {
+    let State { objects, slots, config, .. } = &mut *LOADING.hold();
+    // SAFETY: `watch_first_call` passes it.
+    let count = unsafe { &mut *count.cast::<usize>() };
+    objects.prepare();
+    for id in 0..objects.count as u32 {
+        *count += slots.watch(objects, id, config);
+    }
+    1
+}
+
+/// Restores the watched entries: the call has come.
+pub(crate) fn stop_watching() {
+    walk(unwatch_listed, ptr::null_mut());
+}
+
+/// Called back once by the C library, with the list locked.
+unsafe extern "C" fn unwatch_listed(_info: *mut c_void, _len: usize, _: *mut c_void) -> i32 {
+    let State { objects, slots, executable, .. } = &mut *LOADING.hold();
+    let Some(executable) = executable else { return 1 };
+    objects.refresh(executable, OBJECT_DLOPENED, false);
+    slots.unwatch(objects);
+    1
+}
+
+/// Hooks all objects, when the call has come that begins the recording.
+pub(crate) fn hook_from_first_call() {
+    stop_watching();
+    update_objects(OBJECT_DLOPENED, false, false);
+}
+
+/// Whether a thread is loading or unloading objects.
+pub(crate) fn are_objects_changing() -> bool {
+    let _signals = SignalsBlocked::new();
+    LOADING.hold().objects.are_changing()
+}
+
+/// Returns the configuration.
+pub(crate) fn config() -> Config {
+    LOADING.hold().config
 }
 
 /// Restores all GOT entries to what was found in them; returns how many.
@@ -134,22 +188,26 @@ pub(crate) fn hook_all() {
     update_objects(0, true, false);
 }
 
-/// Arguments of an update of the list.
+/// Arguments of an update of the list, and what it finds.
 struct Update {
     flags: u32,
     global: bool,
+    locks: Candidates,
 }
 
 /// Reads the list again, retires objects that are gone and hooks new ones that are ready. Returns false if that has
 /// to be done later: the signal handler that calls this may have interrupted a `dlopen` or `dlclose`.
 fn update_objects(flags: u32, global: bool, may_be_inside: bool) -> bool {
     let _signals = SignalsBlocked::new();
-    // The C library may be about to take the list's lock, or have unmapped objects that are still in the list.
-    if may_be_inside && LOADING.hold().objects.are_changing() {
+    // The C library may be taking the list's lock, or have unmapped objects that are still in the list.
+    if !list_lock::can_be_taken(may_be_inside)
+        || may_be_inside && LOADING.hold().objects.are_changing()
+    {
         return false;
     }
-    let mut look = Update { flags, global };
+    let mut look = Update { flags, global, locks: Candidates::NONE };
     walk(update_listed, (&raw mut look).cast());
+    look.locks.choose();
     true
 }
 
@@ -186,6 +244,7 @@ unsafe extern "C" fn update_listed(_info: *mut c_void, _len: usize, look: *mut c
     for _ in 0..unreadable {
         recording::unseen(Lost::Object);
     }
+    look.locks.find(objects);
     if sys::is_confined() {
         return 1;
     }
@@ -304,6 +363,41 @@ pub(crate) fn with_image<T>(address: usize, look: impl FnOnce(&Image) -> T) -> O
     let objects = &LOADING.hold().objects;
     let object = objects.at(address).and_then(|id| objects.get(id))?;
     Some(look(&object.image))
+}
+
+/// A place in a loaded object.
+pub(crate) struct Place {
+    /// The object: its number, its path, and its soname or file name.
+    pub(crate) object: u32,
+    pub(crate) path: &'static [u8],
+    pub(crate) name: &'static [u8],
+    /// The address as in the file.
+    pub(crate) svma: u64,
+}
+
+/// Returns the place of an address in code, or in data that stays as the dynamic linker has made it.
+pub(crate) fn place_of(address: usize) -> Option<Place> {
+    let State { objects, executable_path, .. } = &*LOADING.hold();
+    let id = objects.at(address)?;
+    let object = objects.get(id)?;
+    let Object { image, path, flags, .. } = object;
+    let is_executable = flags & OBJECT_EXECUTABLE != 0;
+    (image.executes(address) || image.is_relro(address)).then(|| Place {
+        object: id,
+        path: if is_executable { executable_path } else { path },
+        name: if is_executable { file_name(executable_path) } else { object.name() },
+        svma: address.wrapping_sub(image.bias) as u64,
+    })
+}
+
+/// Returns the path of the executable.
+pub(crate) fn executable_path() -> &'static [u8] {
+    LOADING.hold().executable_path
+}
+
+/// Returns the list of threads that are recorded (`CHASE_THREADS`).
+pub(crate) fn wanted_threads() -> &'static [u8] {
+    LOADING.hold().config.threads
 }
 
 /// Zeroes the words that are neither addresses in loaded objects nor smaller than `small`.

@@ -1,19 +1,16 @@
 //! A lock for the slow paths. It is taken with signals blocked, is never held while application code or the C library
-//! runs (except for the C library's iteration over loaded objects), and is reset in a fork's child.
+//! runs (except for the C library's iteration over loaded objects), and is reset in a fork's child. Its protocol is in
+//! `chase_logic::lock`, where it is tested in every order of its steps.
 
 use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
+use chase_logic::lock::{self, FREE, NO_FORK};
+
 use crate::sys;
 
-const FREE: u32 = 0;
-const HELD: u32 = 1;
-const CONTENDED: u32 = 2;
-
-/// How many waits, of a tenth of a second each, until a lock is taken from a fork.
-const PATIENCE: u32 = 10;
-/// Whether a lock was taken from the fork that is under way.
+/// In a fork's child: whether a lock had been taken from the fork.
 static TAKEN_FROM_FORK: AtomicBool = AtomicBool::new(false);
 
 /// In a fork's child: whether another thread may have been in the middle of a change at the fork.
@@ -23,10 +20,14 @@ pub(crate) fn was_taken_from_fork() -> bool {
 
 /// State that threads share, accessible only while the lock is held.
 pub(crate) struct Lock<T> {
-    word: AtomicU32,
-    /// Held from before a fork to after it, by a thread that changes nothing.
-    by_fork: AtomicBool,
+    words: Words,
     state: UnsafeCell<T>,
+}
+
+struct Words {
+    word: AtomicU32,
+    /// What a fork has to do with the lock.
+    mark: AtomicU32,
 }
 
 // SAFETY: `state` is only accessed through `Held`, of which there is one at a time. What the states point to belongs
@@ -46,65 +47,62 @@ pub(crate) enum Fork {
 
 impl<T> Lock<T> {
     pub(crate) const fn new(state: T) -> Self {
-        let (word, by_fork) = (AtomicU32::new(FREE), AtomicBool::new(false));
-        Self { word, by_fork, state: UnsafeCell::new(state) }
+        let words = Words { word: AtomicU32::new(FREE), mark: AtomicU32::new(NO_FORK) };
+        Self { words, state: UnsafeCell::new(state) }
     }
 
     /// Waits for the lock, which is released when the result is dropped.
     pub(crate) fn hold(&self) -> Held<'_, T> {
-        self.acquire();
+        lock::acquire(&self.words);
         Held(self)
     }
 
     /// Takes, releases or resets the lock, depending on the moment.
     pub(crate) fn fork(&self, moment: Fork) {
         match moment {
-            Fork::Before => {
-                self.acquire();
-                self.by_fork.store(true, Ordering::Release);
-            }
-            Fork::InParent => {
-                TAKEN_FROM_FORK.store(false, Ordering::Relaxed);
-                if self.by_fork.swap(false, Ordering::AcqRel) {
-                    self.release();
+            Fork::Before => lock::before_fork(&self.words),
+            Fork::InParent => lock::after_fork_in_parent(&self.words),
+            Fork::InChild => {
+                if lock::after_fork_in_child(&self.words) {
+                    TAKEN_FROM_FORK.store(true, Ordering::Relaxed);
                 }
             }
-            Fork::InChild => {
-                self.by_fork.store(false, Ordering::Relaxed);
-                self.word.store(FREE, Ordering::Relaxed);
-            }
         }
     }
+}
 
-    fn acquire(&self) {
-        if self.word.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok() {
-            return;
-        }
-        let mut waits = 0;
-        while self.word.swap(CONTENDED, Ordering::Acquire) != FREE {
-            if waits >= PATIENCE && self.take_from_fork() {
-                return;
-            }
-            sys::futex_wait(&self.word, CONTENDED);
-            waits += 1;
-        }
+impl lock::Words for Words {
+    /// Each wait is of a tenth of a second.
+    const PATIENCE: u32 = 10;
+
+    #[inline]
+    fn exchange(&self, old: u32, new: u32) -> bool {
+        self.word.compare_exchange(old, new, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
-    /// Takes the lock from a fork that holds it; returns false if no fork does. The fork may be waiting for a lock of
-    /// the C library whose holder waits here, in a signal handler. The child is not recorded then.
-    #[cold]
-    fn take_from_fork(&self) -> bool {
-        if !self.by_fork.load(Ordering::Relaxed) {
-            return false;
-        }
-        TAKEN_FROM_FORK.store(true, Ordering::SeqCst);
-        self.by_fork.swap(false, Ordering::AcqRel)
+    #[inline]
+    fn swap(&self, new: u32) -> u32 {
+        self.word.swap(new, Ordering::AcqRel)
     }
 
-    fn release(&self) {
-        if self.word.swap(FREE, Ordering::Release) == CONTENDED {
-            sys::futex_wake(&self.word);
-        }
+    fn mark(&self) -> u32 {
+        self.mark.load(Ordering::Relaxed)
+    }
+
+    fn exchange_mark(&self, old: u32, new: u32) -> bool {
+        self.mark.compare_exchange(old, new, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
+    fn swap_mark(&self, new: u32) -> u32 {
+        self.mark.swap(new, Ordering::AcqRel)
+    }
+
+    fn wait(&self, value: u32) {
+        sys::futex_wait(&self.word, value);
+    }
+
+    fn wake(&self) {
+        sys::futex_wake(&self.word);
     }
 }
 
@@ -129,6 +127,6 @@ impl<T> DerefMut for Held<'_, T> {
 
 impl<T> Drop for Held<'_, T> {
     fn drop(&mut self) {
-        self.0.release();
+        lock::release(&self.0.words);
     }
 }

@@ -195,6 +195,8 @@ pub(crate) fn watch_process() {
 /// `without_clock`: it may give up reading the clock, too.
 pub(crate) fn confine(without_clock: bool) {
     if !recording::is_open() {
+        // None begins any more, either.
+        sys::confine();
         return;
     }
     if !sys::is_confined() {
@@ -207,6 +209,12 @@ pub(crate) fn confine(without_clock: bool) {
     // With this held, no thread is changing GOT entries.
     let _patching = loading::hold();
     recording::confine();
+}
+
+/// Marks this memory as this process's, which has no recording yet.
+pub(crate) fn claim() {
+    OWNER.store(sys::getpid(), Ordering::Relaxed);
+    fork_word::claim();
 }
 
 /// Whether this process owns the recording, rather than being a child that shares its memory.

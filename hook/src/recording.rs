@@ -454,6 +454,7 @@ pub(crate) enum Lost {
     ContextWithoutArguments = offset_of!(Unseen, contexts_without_arguments),
     Event = offset_of!(Unseen, events_without_space),
     EndedEvent = offset_of!(Unseen, events_of_ended),
+    LeftOut = offset_of!(Unseen, threads_left_out),
 }
 
 /// Counts something that could not be recorded.

@@ -2,6 +2,7 @@
 //! patches their entries.
 
 mod description;
+mod first_call;
 mod imports;
 mod originals;
 
@@ -21,6 +22,7 @@ use chase_logic::config::Config;
 use chase_logic::kinds::Kind;
 
 pub(crate) use self::description::write_object as write_description;
+pub(crate) use self::first_call::watched_target;
 pub(crate) use self::originals::{keep_originals, restore};
 
 /// How many chunks an object gets for different load addresses, before the last is overwritten.

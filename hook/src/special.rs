@@ -3,6 +3,8 @@
 mod tasks;
 
 use core::mem::offset_of;
+use core::ptr;
+use core::sync::atomic::{AtomicPtr, Ordering};
 
 use chase_format::layout::{END_ABORT, END_EXEC, END_IMMEDIATE, Node, SlotClass};
 
@@ -49,12 +51,18 @@ pub(crate) unsafe extern "C" fn enter(arguments: *mut Arguments) -> u32 {
         tasks::interposed(function, arguments);
         return JUMP;
     }
-    let (slot, kind) = slots::special_slot(arguments.r11);
+    let number = arguments.r11;
+    let (slot, kind) = slots::special_slot(number);
     let target = target(slot as usize);
+    if kind == Kind::Begin {
+        begin_recording();
+        arguments.r11 = slots::watched_target(number, target);
+        return JUMP;
+    }
     let sp = &raw const arguments.return_address as usize;
     let timed = match current_or_adopt() {
         Some(thread) if thread.is_busy() => {
-            thread.count_untimed();
+            thread.count_untimed(1);
             kind.class() == SlotClass::Timed
         }
         Some(thread) => {
@@ -71,6 +79,23 @@ pub(crate) unsafe extern "C" fn enter(arguments: *mut Arguments) -> u32 {
     if timed { ENTER } else { JUMP }
 }
 
+/// What begins the recording: a function without arguments.
+static BEGINNING: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
+
+/// Sets what the call of a function of [`Kind::Begin`] does first.
+pub(crate) fn set_beginning(begin: fn()) {
+    BEGINNING.store(begin as *mut (), Ordering::Relaxed);
+}
+
+fn begin_recording() {
+    let begin = BEGINNING.load(Ordering::Relaxed);
+    if !begin.is_null() {
+        // SAFETY: it was stored as such a function.
+        let begin: fn() = unsafe { core::mem::transmute(begin) };
+        begin();
+    }
+}
+
 /// Does what the function's kind requires; returns whether the call gets a frame.
 fn prepare_call(
     thread: &Thread,
@@ -83,7 +108,7 @@ fn prepare_call(
         thread.last_jump_ticks.set(clock::now());
     }
     let timed = match kind {
-        Kind::Ordinary | Kind::Alone => true,
+        Kind::Ordinary | Kind::Alone | Kind::Begin => true,
         Kind::Capture | Kind::Leave => false,
         Kind::Jump => {
             count(thread, sp, slot);
@@ -245,8 +270,11 @@ fn wrap_start(thread: &Thread, plan: &Plan<'_>, routine: &mut usize, argument: &
     }
 }
 
-/// Counts a call that gets no frame; returns its node, or null if there is no room.
+/// Counts a call that gets no frame; returns its node, or null if there is no room or the thread is left out.
 fn count(thread: &Thread, sp: usize, slot: u32) -> *mut Node {
+    if thread.is_left_out() {
+        return ptr::null_mut();
+    }
     let context = thread.context_at(sp);
     let node = thread.tree.find_or_add(context, slot);
     if node.is_null() {

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod directories;
+mod first_call;
 mod follow;
 mod late;
 mod leaving;
@@ -21,7 +22,7 @@ use crate::recording::Refused;
 use crate::signals::SignalsBlocked;
 use crate::slots::keep_originals;
 use crate::thread::{Origin, Thread, WantedEvents, want_events};
-use crate::thread_life::{release, watch_ends};
+use crate::thread_life::{is_wanted, release, watch_ends};
 use crate::{
     calibrate, clock, companion, loading, maps, pages, recording, sampling, stubs, sys, thread,
 };
@@ -90,11 +91,15 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
     let Some(image) = auxiliary.executable_image() else { return };
     roots::hide_own();
     stubs::connect_pads();
-    if config.until_ns != 0 && !keep_originals() {
+    if (config.until_ns != 0 || config.begins_with_call()) && !keep_originals() {
         return;
     }
     if !loading::find_objects(image, auxiliary.vdso, executable, config) {
         return;
+    }
+    if config.begins_with_call() {
+        late::may_be_left();
+        return first_call::wait(&config);
     }
     this.boot_id = boot_id();
     fill_meta(this);
@@ -127,6 +132,7 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
     watch_ends(loading::find);
     let Some(main) = thread::register(&Origin::MAIN) else { return };
     measure_cost(this, main);
+    leave_out_unwanted(main, &Origin::MAIN);
     watch_process();
     loading::hook_all();
     recording::note_latest();
@@ -140,6 +146,10 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
     if config.max_size_is_unknown {
         sys::write_stderr(MAX_SIZE_UNKNOWN);
     }
+    say_recording(&config, this);
+}
+
+fn say_recording(config: &Config, this: &Process) {
     if config.verbose {
         let mut line = Text::<4352>::new();
         line.push(b"chase: recording to ").push(this.path.as_bytes()).push(b"\n");
@@ -188,7 +198,6 @@ fn begin_late(config: Config, auxiliary: Auxiliary, attached: &[u8]) -> Result<(
     let this = &mut *process::hold();
     let is_first = this.executable.as_bytes().is_empty();
     this.forget();
-    begin_clock(this);
     let executable = find_executable(this, &auxiliary);
     this.forks_are_followed = follow::forks_are_wanted(config.follow);
     if is_first {
@@ -208,20 +217,9 @@ fn begin_late(config: Config, auxiliary: Auxiliary, attached: &[u8]) -> Result<(
     } else {
         loading::set_config(config);
     }
-    this.boot_id = boot_id();
-    fill_meta(this);
-    note_command(this);
-    this.meta.push(b"attached\0").push(after_name(attached, b"CHASE_ATTACHED")).push(b"\0");
-    find_directory(this, config.output);
-    limit_size(&config);
-    open_in_directory(this)?;
-    find_companion(this, &config);
-    let is_watched = greet_companion(this);
-    if is_watched {
-        companion::watch_all(true);
-    }
+    let attached = after_name(attached, b"CHASE_ATTACHED");
+    let is_watched = open_late(this, &config, &Late { key: b"attached", value: attached })?;
     let _own = is_watched.then(Starting::begin);
-    choose_timing(this, &config);
     if is_first {
         watch_ends(loading::find);
         watch_process();
@@ -241,6 +239,33 @@ fn begin_late(config: Config, auxiliary: Auxiliary, attached: &[u8]) -> Result<(
     let _signals = SignalsBlocked::new();
     release(helper);
     Ok(())
+}
+
+/// How a process came to be recorded that has run for a while, for the recording.
+struct Late<'a> {
+    key: &'a [u8],
+    value: &'a [u8],
+}
+
+/// Opens the recording of a process that has run for a while, and decides how its calls are timed. Returns whether a companion
+/// watches it.
+fn open_late(this: &mut Process, config: &Config, late: &Late<'_>) -> Result<bool, Refused> {
+    begin_clock(this);
+    this.boot_id = boot_id();
+    fill_meta(this);
+    note_command(this);
+    this.meta.push(late.key).push(b"\0").push(late.value).push(b"\0");
+    find_directory(this, config.output);
+    limit_size(config);
+    open_in_directory(this)?;
+    this.narrates = config.narrate;
+    find_companion(this, config);
+    let is_watched = greet_companion(this);
+    if is_watched {
+        companion::watch_all(true);
+    }
+    choose_timing(this, config);
+    Ok(is_watched)
 }
 
 fn limit_size(config: &Config) {
@@ -303,6 +328,14 @@ fn measure_cost(this: &mut Process, thread: &Thread) {
     sampling::note_cost(&this.cost, thread);
     // SAFETY: the header is in the first page of the mapping, and nobody else writes it.
     this.cost.put_into(unsafe { &mut *recording::header() });
+}
+
+/// Leaves a thread out of the recording if it is not to be recorded.
+fn leave_out_unwanted(thread: &Thread, origin: &Origin) {
+    let _signals = SignalsBlocked::new();
+    if !is_wanted(origin) {
+        thread.leave_out();
+    }
 }
 
 fn say_refused(config: &Config, refused: &Refused) {

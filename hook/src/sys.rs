@@ -229,6 +229,21 @@ pub(crate) fn read_start(fd: i32, buffer: &mut [u8]) -> &[u8] {
     buffer.get(..len).unwrap_or(&[])
 }
 
+/// Reads from an offset of an open file until `buffer` is full or the file ends; returns the number of bytes.
+pub(crate) fn read_at(fd: i32, buffer: &mut [u8], offset: u64) -> usize {
+    let mut len = 0;
+    while let Some(free) = buffer.get_mut(len..).filter(|free| !free.is_empty()) {
+        let (at, free) = (free.as_mut_ptr() as usize, free.len());
+        let from = (offset as usize).wrapping_add(len);
+        match check(system_call(libc::SYS_pread64 as usize, [fd as usize, at, free, from, 0, 0])) {
+            Err(libc::EINTR) => {}
+            Ok(n @ 1..) => len += n,
+            _ => break,
+        }
+    }
+    len
+}
+
 /// Writes to an offset of an open file; the kernel may write less.
 pub(crate) fn write_at(fd: i32, bytes: &[u8], offset: usize) {
     let arguments = [fd as usize, bytes.as_ptr() as usize, bytes.len(), offset, 0, 0];

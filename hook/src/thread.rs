@@ -7,6 +7,7 @@
 mod event_rooms;
 mod events;
 mod kept;
+mod left_out;
 mod long_calls;
 mod off_cpu;
 mod starts;
@@ -74,6 +75,8 @@ pub(crate) struct Thread {
     pub(crate) off_cpu: OffCpu,
     pub(crate) events: Events,
     pub(crate) destructor_rounds: Cell<u32>,
+    /// Whether it is not to be recorded; see `left_out.rs`.
+    is_left_out: Cell<bool>,
 }
 
 /// Work to be done at a thread's next call. While there is any, the tree is closed.
@@ -192,6 +195,7 @@ impl Thread {
             off_cpu: OffCpu::new(),
             events: Events::new(),
             destructor_rounds: Cell::new(0),
+            is_left_out: Cell::new(false),
         }
     }
 
@@ -244,16 +248,17 @@ impl Thread {
         }
     }
 
-    /// Counts a call of this thread that was not recorded.
-    pub(crate) fn count_untimed(&self) {
+    /// Counts calls of this thread that were not recorded.
+    pub(crate) fn count_untimed(&self, calls: u64) {
         // SAFETY: the record is this thread's own, in the mapping.
-        unsafe { OwnCounter::at(&raw mut (*self.record.get()).untimed_calls) }.add(1);
+        unsafe { OwnCounter::at(&raw mut (*self.record.get()).untimed_calls) }.add(calls);
     }
 
     /// Sends the thread's next call through the slow path, to do `pending`.
     pub(crate) fn defer(&self, pending: Pending) {
         let _signals = SignalsBlocked::new();
         self.stop_sampling();
+        self.stop_passing();
         self.pending.set(pending);
         self.tree.close();
     }
@@ -267,6 +272,9 @@ impl Thread {
 
     /// Records that the thread ends now.
     pub(crate) fn stamp_end(&self) {
+        if self.is_left_out() {
+            return;
+        }
         self.note_name();
         // SAFETY: as in `count_untimed`.
         unsafe {

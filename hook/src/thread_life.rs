@@ -1,5 +1,6 @@
 //! How threads start and end, and what is recorded of that.
 
+mod choice;
 mod creation;
 mod end;
 mod found;
@@ -7,6 +8,8 @@ mod python;
 mod python_objects;
 mod start;
 
+pub(crate) use self::choice::is_wanted;
 pub(crate) use self::creation::Plan;
 pub(crate) use self::end::{release, watch_ends};
+pub(crate) use self::found::origin as origin_of_found;
 pub(crate) use self::start::{begin, current_or_adopt, prepare};

@@ -44,7 +44,7 @@ pub fn page(report: &Report) -> Result<String, Error> {
                         ul {
                             @if has_findings { li { a href="#findings" { "Findings" } } }
                             @for (section, _) in &sections {
-                                li { a href={ "#" (section.id.anchor()) } { (section.title) } }
+                                li { a href={ "#" (section.id.anchor()) } title=(section.title) { (section.short) } }
                             }
                         }
                     }

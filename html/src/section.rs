@@ -7,6 +7,7 @@ mod compare;
 mod findings;
 mod flame;
 mod header;
+mod heat;
 mod libraries;
 mod overview;
 mod processor;
@@ -27,21 +28,23 @@ pub(crate) use calls::draw as draw_calls;
 pub(crate) use compare::{draw as draw_compare, has_parts};
 pub(crate) use flame::svg as flame_svg;
 pub(crate) use header::render as header;
+pub(crate) use heat::{
+    draw as draw_group, draw_all as draw_groups, has_several as has_several_groups,
+    worth_showing as groups_worth_showing,
+};
 pub(crate) use libraries::draw as draw_libraries;
 pub(crate) use overview::render as overview;
 pub(crate) use processor::draw as draw_processor;
 pub(crate) use syscalls::draw as draw_syscalls;
 pub(crate) use tail::draw as draw_tail;
-pub(crate) use threads::{
-    draw as draw_group, draw_all as draw_groups, has_several as has_several_groups,
-    worth_showing as groups_worth_showing,
-};
 pub(crate) use time::draw as draw_time;
 
 /// A section.
 pub(crate) struct Section {
     pub(crate) id: SectionId,
     pub(crate) title: &'static str,
+    /// What the contents at the top call it, in a word.
+    pub(crate) short: &'static str,
     pub(crate) window: Window,
     pub(crate) render: fn(&Report) -> Result<Option<Markup>, Error>,
 }
@@ -89,68 +92,85 @@ pub(crate) const SECTIONS: &[Section] = &[
     Section {
         id: SectionId::Compare,
         title: "What changed",
+        short: "Changes",
         window: Window::No,
         render: compare::render,
     },
     Section {
         id: SectionId::Timeline,
         title: "Timeline",
+        short: "Timeline",
         window: Window::Itself,
         render: timeline::render,
     },
     Section {
         id: SectionId::Processor,
         title: "Processor",
+        short: "Processor",
         window: Window::No,
         render: processor::render,
     },
     Section {
         id: SectionId::Blocked,
         title: "Waits, locks and objects",
+        short: "Waits",
         window: Window::Follows(&["waits", "single"]),
         render: blocked::render,
     },
     Section {
         id: SectionId::Threads,
         title: "Threads",
-        window: Window::Follows(&["threads"]),
+        short: "Threads",
+        window: Window::Follows(&["threads", "shades"]),
         render: threads::render,
     },
     Section {
         id: SectionId::Time,
         title: "Time by calls",
+        short: "Calls",
         window: Window::Follows(&["libraries", "functions"]),
         render: time::render,
     },
     Section {
         id: SectionId::Libraries,
         title: "Running and waiting",
+        short: "Libraries",
         window: Window::Follows(&["libraries"]),
         render: libraries::render,
     },
     Section {
         id: SectionId::Tail,
         title: "Tail latency",
+        short: "Tails",
         window: Window::No,
         render: tail::render,
     },
     Section {
         id: SectionId::Syscalls,
         title: "System calls",
+        short: "System calls",
         window: Window::No,
         render: syscalls::render,
     },
     Section {
         id: SectionId::Calls,
         title: "Calls between libraries",
+        short: "Callers",
         window: Window::No,
         render: calls::render,
     },
     Section {
         id: SectionId::Flame,
         title: "Flame graph",
+        short: "Flames",
         window: Window::No,
         render: flame::render,
     },
-    Section { id: SectionId::Rows, title: "All rows", window: Window::No, render: rows::render },
+    Section {
+        id: SectionId::Rows,
+        title: "All rows",
+        short: "All rows",
+        window: Window::No,
+        render: rows::render,
+    },
 ];

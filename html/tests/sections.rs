@@ -93,6 +93,7 @@ fn group() -> ThreadGroup {
         },
         calls: 1200,
         in_libraries_ns: vec![4e8, 1e8 * number as f32],
+        on_cpu_ns: vec![5e8 + 1e8 * number as f32],
     };
     ThreadGroup {
         name: "compress_worker".into(),
@@ -122,6 +123,7 @@ fn main_thread() -> ThreadGroup {
         life: Life { running_ns: 1.5e9, blocked_ns: 5e8, ..Life::default() },
         calls: 7,
         in_libraries_ns: vec![1e9, 1e6],
+        on_cpu_ns: vec![1.5e9],
     };
     ThreadGroup {
         name: "main".into(),
@@ -207,6 +209,7 @@ fn made_up() -> Report {
             function: "pthread_mutex_lock".into(),
             site: "update <stats> app.c:14".into(),
             group: "worker".into(),
+            is_idle: false,
             object: "stats_mu".into(),
             ns: 3.1e9,
             waits: 398,
@@ -315,6 +318,7 @@ fn timeline() -> Timeline {
     let lane = |number: usize, spans| Lane {
         name: format!("worker {number}").into(),
         group: "compress_worker".into(),
+        is_idle: false,
         spans,
     };
     let waits = Does::Wait(WaitCause::Lock);

@@ -31,9 +31,11 @@ Examples:
   chase record --follow none -- ./test.sh     the shell, and not what it starts
   chase record --follow 'cc1*,ld' -- make     the compiler and the linker
   chase record --libs 'libz*,:pthread_*' -- ./app
+  chase record --threads 'worker*' -- ./app   only threads that run worker_1, worker_2, ...
   chase record --timing all -q -- ./app       every call timed; no summary
   chase record --delay 5s --duration 30s -- ./server    once it is warm, for half a minute
   chase record --start-on USR1 -- ./server    from kill -USR1 (to chase) to the next one
+  chase record --start-on call:deflate -- ./app    from the first call of zlib's deflate
   chase record --print-env -- ./app           how to do the same without chase
 
 Options are also taken from chase.toml, here or in $XDG_CONFIG_HOME/chase/, and from the variables
@@ -120,9 +122,10 @@ pub(crate) struct RecordArgs {
     /// Begin so long after the program's start: 500ms, 10s, 2m
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) delay: Option<Duration>,
-    /// Begin when chase gets this signal (HUP, USR1 or USR2), and end with the next one
-    #[arg(long, value_name = "SIGNAL", value_parser = signal)]
-    pub(crate) start_on: Option<i32>,
+    /// Begin when chase gets this signal (HUP, USR1 or USR2), and end with the next one; or with the first call of a library's
+    /// function, in each process: call:FUNCTION or call:OBJECT:FUNCTION, globs
+    #[arg(long, value_name = "SIGNAL|call:FUNCTION", value_parser = start_on)]
+    pub(crate) start_on: Option<StartOn>,
     /// End after so long; the program goes on
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) duration: Option<Duration>,
@@ -177,6 +180,10 @@ pub(crate) struct RecordingArgs {
     /// executable's path, with a space for the command line [default: all]
     #[arg(long, value_name = "all|none|GLOB", value_delimiter = ',')]
     pub(crate) follow: Vec<String>,
+    /// Which threads: those whose start routine, or its object, an item matches: ROUTINE, OBJECT or OBJECT:ROUTINE, globs; `main`
+    /// is the first one. Nothing is recorded of the others [default: all]
+    #[arg(long, value_name = "GLOB", value_delimiter = ',')]
+    pub(crate) threads: Vec<String>,
     /// No summary; `record`: the program takes chase's place
     #[arg(short, long)]
     pub(crate) quiet: bool,
@@ -238,13 +245,30 @@ pub(crate) fn sample(text: &str) -> Result<String, String> {
     }
 }
 
-/// A signal that may begin a recording.
-pub(crate) fn signal(text: &str) -> Result<i32, String> {
+/// What begins a recording.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum StartOn {
+    /// A signal that chase gets.
+    Signal(i32),
+    /// The first call of this function, as the library takes it.
+    Call(String),
+}
+
+/// What begins a recording, as it is typed.
+pub(crate) fn start_on(text: &str) -> Result<StartOn, String> {
     match text.strip_prefix("SIG").unwrap_or(text) {
-        "HUP" => Ok(libc::SIGHUP),
-        "USR1" => Ok(libc::SIGUSR1),
-        "USR2" => Ok(libc::SIGUSR2),
-        _ => Err("HUP, USR1 or USR2".to_owned()),
+        "HUP" => Ok(StartOn::Signal(libc::SIGHUP)),
+        "USR1" => Ok(StartOn::Signal(libc::SIGUSR1)),
+        "USR2" => Ok(StartOn::Signal(libc::SIGUSR2)),
+        _ => {
+            match text.strip_prefix("call:") {
+                Some(name) if !name.trim_start_matches(':').is_empty() => {
+                    Ok(StartOn::Call(name.to_owned()))
+                }
+                _ => Err("HUP, USR1 or USR2, or a call, as call:deflate or call:libz.so*:deflate"
+                    .to_owned()),
+            }
+        }
     }
 }
 

@@ -26,6 +26,7 @@ pub(crate) struct ConfigFile {
     pub(crate) exclude: Option<List>,
     pub(crate) internal: Option<List>,
     pub(crate) follow: Option<List>,
+    pub(crate) threads: Option<List>,
     pub(crate) quiet: Option<bool>,
     pub(crate) verbose: Option<bool>,
 }

@@ -26,6 +26,9 @@ pub(crate) fn record(arguments: &RecordArgs) -> anyhow::Result<i32> {
     if part.begins_later() {
         variables.clear();
     } else {
+        variables.extend(
+            part.first_call().map(|call| ("CHASE_START_ON", format!("call:{call}").into())),
+        );
         variables.push(("LD_PRELOAD", preload));
     }
     if arguments.print_env {

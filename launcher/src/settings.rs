@@ -65,6 +65,7 @@ impl Settings {
         choose("CHASE_EXCLUDE", joined(&arguments.exclude), of_file(&file.exclude));
         choose("CHASE_INTERNAL", joined(&arguments.internal), of_file(&file.internal));
         choose("CHASE_FOLLOW", joined(&arguments.follow), of_file(&file.follow));
+        choose("CHASE_THREADS", joined(&arguments.threads), of_file(&file.threads));
         let verbose = arguments.verbose || file.verbose == Some(true);
         choose("CHASE_VERBOSE", verbose.then(|| "1".to_owned()), None);
         let set = std::env::var_os("CHASE_OUTPUT").filter(|value| !value.is_empty());

@@ -1,14 +1,15 @@
 //! A part of the run: `chase record` with `--delay`, `--start-on`, `--duration`.
 //!
 //! Where the recording is to begin later, the program is started without the library, and runs as it would without chase until chase
-//! comes into it, as `chase attach` does: into the program and whatever it has started by then. Where it is to end sooner, chase leaves all
-//! processes that are recorded.
+//! comes into it, as `chase attach` does: into the program and whatever it has started by then. Where a call begins
+//! it, the library does so by itself. Where it is to end sooner, chase leaves all processes that are recorded.
 
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use crate::args::StartOn;
 use crate::attach::{self, Came};
 use crate::part::Part;
 use crate::settings::Settings;
@@ -16,11 +17,15 @@ use crate::{companion, say};
 
 /// Looks for further processes, which a recorded one has started meanwhile.
 const ROUNDS: u32 = 20;
+/// How often chase looks whether a call has begun the recording.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// Where the recording stands.
 enum State {
     /// It begins at a time, or when a signal comes.
     Before(Option<Instant>),
+    /// A call begins it: whether that has come is looked at next at this time.
+    Awaiting(Instant),
     /// It ends at a time, if it does.
     During(Option<Instant>),
     Over,
@@ -45,6 +50,7 @@ impl<'a> Window<'a> {
         let state = match part {
             _ if part.begins_later() => State::Before(at(part.delay)),
             _ if part.is_whole() => State::Over,
+            _ if part.first_call().is_some() => State::Awaiting(Instant::now()),
             _ => State::During(at(part.duration)),
         };
         let before = if part.is_whole() { Vec::new() } else { recordings(&settings.output) };
@@ -54,7 +60,8 @@ impl<'a> Window<'a> {
 
     /// What the library is told of it, for processes that start when it is over.
     pub(crate) fn variable(&self) -> Option<(&'static str, OsString)> {
-        let duration = self.part.duration.filter(|_| !self.part.begins_later())?;
+        let begins_at_once = !self.part.begins_later() && self.part.first_call().is_none();
+        let duration = self.part.duration.filter(|_| begins_at_once)?;
         let until = monotonic() + duration;
         Some(("CHASE_UNTIL", until.as_nanos().to_string().into()))
     }
@@ -63,13 +70,14 @@ impl<'a> Window<'a> {
     pub(crate) fn due(&self) -> Option<Instant> {
         match self.state {
             State::Before(at) | State::During(at) => at,
+            State::Awaiting(at) => Some(at),
             State::Over => None,
         }
     }
 
     /// Whether this signal, which another process has sent to chase, is meant for it.
     pub(crate) fn takes(&mut self, program: i32, signal: i32) -> bool {
-        if self.part.start_on != Some(signal) {
+        if self.part.start_on != Some(StartOn::Signal(signal)) {
             return false;
         }
         self.go_on(program);
@@ -86,6 +94,7 @@ impl<'a> Window<'a> {
     fn go_on(&mut self, program: i32) {
         match self.state {
             State::Before(_) => self.begin(program),
+            State::Awaiting(_) => self.look_for_call(),
             State::During(_) => self.end(),
             State::Over => {}
         }
@@ -116,6 +125,16 @@ impl<'a> Window<'a> {
         self.state = State::During(self.part.duration.map(|duration| Instant::now() + duration));
     }
 
+    /// Looks whether the call has come: then a process has a recording.
+    fn look_for_call(&mut self) {
+        let recordings = recordings(&self.settings.output);
+        let now = Instant::now();
+        self.state = match recordings.iter().any(|path| !self.before.contains(path)) {
+            true => State::During(self.part.duration.map(|duration| now + duration)),
+            false => State::Awaiting(now + PAUSE),
+        };
+    }
+
     /// Leaves all processes that are recorded.
     fn end(&mut self) {
         self.state = State::Over;
@@ -141,6 +160,11 @@ impl<'a> Window<'a> {
 
     /// Why nothing was recorded, if that is why.
     pub(crate) fn why_nothing(&self) -> Option<String> {
+        if let Some(call) = self.part.first_call() {
+            return Some(format!(
+                "{call} was not called, as far as the library sees calls: through imports of objects that were there at the start"
+            ));
+        }
         let why = match self.part {
             _ if self.has_come => return None,
             _ if self.has_begun => "the program had ended when the recording began".to_owned(),

@@ -60,6 +60,7 @@ pub struct Recording<'a> {
     meta: Vec<Chunk>,
     objects: ObjectIndex,
     threads: Vec<ThreadEntry>,
+    left_out: Vec<u32>,
     origins: OriginIndex,
     twins: TwinIndex,
     sites: SiteIndex,
@@ -100,8 +101,10 @@ impl<'a> Recording<'a> {
         let (events, marks) = (of_kind(ChunkKind::Events), of_kind(ChunkKind::Marks));
         let events = EventIndex::new(&bytes, events, marks);
         let mut nodes = NodeIndex::new(of_kind(ChunkKind::Nodes), &mut problems);
+        let mut left_out = Vec::new();
+        let chunks = of_kind(ChunkKind::Threads);
         let mut threads =
-            threads::find(&bytes, &header, of_kind(ChunkKind::Threads), &nodes, &mut problems);
+            threads::find(&bytes, &header, chunks, &nodes, &mut left_out, &mut problems);
         for thread in &mut threads {
             let chunks = thread.chunks.clone();
             thread.nodes = nodes.add_thread(&bytes, thread.index, chunks, &mut problems);
@@ -111,6 +114,7 @@ impl<'a> Recording<'a> {
             meta,
             objects,
             threads,
+            left_out,
             origins,
             twins,
             sites,
@@ -133,6 +137,7 @@ impl<'a> Recording<'a> {
             meta: Vec::new(),
             objects: ObjectIndex::default(),
             threads: Vec::new(),
+            left_out: Vec::new(),
             origins: OriginIndex::default(),
             twins: TwinIndex::default(),
             sites: SiteIndex::default(),
@@ -218,6 +223,12 @@ impl<'a> Recording<'a> {
     /// Threads by their number.
     pub fn threads(&self) -> impl ExactSizeIterator<Item = Thread<'_>> {
         self.threads.iter().map(|entry| Thread::new(self, entry))
+    }
+
+    /// Kernel ids of threads that were not to be recorded; a recorded thread may have had the same id before or after.
+    #[must_use]
+    pub fn left_out(&self) -> &[u32] {
+        &self.left_out
     }
 
     /// The name of a mark, by what its event says it is [`of`](crate::layout::EventRecord::of).

@@ -86,3 +86,57 @@ fn places_that_are_empty_are_no_events() {
     assert_eq!(read(&[(0, &[])]), Events::default());
     assert_eq!(read(&[]), Events::default());
 }
+
+/// Reads the words of a place one after the other, in this order, while an event is written there; so many of the stores have been
+/// made before each of the reads.
+fn read_meanwhile(
+    old: &EventRecord,
+    new: &EventRecord,
+    order: [usize; 4],
+    made: [usize; 4],
+) -> EventRecord {
+    let mut seen = [0_u64; 4];
+    for (word, stores) in order.into_iter().zip(made) {
+        let mut place: [u64; 4] = bytemuck::cast(*old);
+        for (at, value) in &new.stores()[..stores] {
+            place[*at] = *value;
+        }
+        seen[word] = place[word];
+    }
+    bytemuck::cast(seen)
+}
+
+#[test]
+fn an_event_is_read_whole_or_not_at_all_while_another_one_takes_its_place() {
+    let [old, new] = [event(3), event(11)];
+    let mut last: [u64; 4] = bytemuck::cast(old);
+    for (at, value) in new.stores() {
+        last[at] = value;
+    }
+    assert_eq!(bytemuck::cast::<_, EventRecord>(last), new, "all of it is stored");
+    let all = new.stores().len() + 1;
+    let [mut olds, mut news, mut tried] = [0; 3];
+    for orders in 0..4_usize.pow(4) {
+        let order: [usize; 4] = std::array::from_fn(|at| orders / 4_usize.pow(at as u32) % 4);
+        if (0..4).any(|word| !order.contains(&word)) {
+            continue;
+        }
+        for moments in 0..all.pow(4) {
+            let made: [usize; 4] = std::array::from_fn(|at| moments / all.pow(at as u32) % all);
+            if !made.is_sorted() {
+                continue;
+            }
+            let events = read(&[(0, &[read_meanwhile(&old, &new, order, made)])]);
+            let found = events.events.first();
+            assert!(
+                found.is_none_or(|it| *it == old || *it == new),
+                "{order:?} {made:?}: {found:?}"
+            );
+            assert!(found.is_some() || events.torn == 1, "{order:?} {made:?}");
+            tried += 1;
+            olds += u32::from(found == Some(&old));
+            news += u32::from(found == Some(&new));
+        }
+    }
+    assert!(olds >= 24 && news >= 24 && olds + news < tried, "{olds} and {news} of {tried}");
+}

@@ -15,6 +15,11 @@ use crate::symtab::SymbolTable;
 /// Largest symbol table unpacked from `.gnu_debugdata`, in bytes.
 const MAX_MINI_LEN: u64 = 256 << 20;
 
+/// What compressed sections may unpack to, as a multiple of their length, and how much any may: debug information unpacks to ten
+/// times as much at most.
+const MOST_UNPACKED: u64 = 256;
+const UNPACKED_ANYWAY: u64 = 1 << 20;
+
 /// An opened ELF file. Only what is asked for is read.
 pub(crate) struct Elf {
     cache: ReadCache<File>,
@@ -49,6 +54,20 @@ impl Elf {
 
     pub(crate) fn has_debug_info(&self) -> bool {
         self.parse().is_ok_and(|file| file.has_debug_symbols())
+    }
+
+    /// A section that says that it unpacks to far more than debug information does: who reads it needs that much memory.
+    pub(crate) fn overblown_section(&self) -> Option<String> {
+        let file = self.parse().ok()?;
+        let is_overblown = |section: &object::Section<'_, '_, &ReadCache<File>>| {
+            section.compressed_file_range().is_ok_and(|range| {
+                let most = range.compressed_size.saturating_mul(MOST_UNPACKED);
+                range.uncompressed_size > most.max(UNPACKED_ANYWAY)
+                    && range.uncompressed_size > range.compressed_size
+            })
+        };
+        let section = file.sections().find(is_overblown)?;
+        Some(String::from_utf8_lossy(section.name_bytes().ok()?).into_owned())
     }
 
     /// `.gnu_debuglink`: file name and CRC-32 of the separate debug file.

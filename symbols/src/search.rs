@@ -61,6 +61,11 @@ impl Search<'_> {
         if !elf.has_debug_info() {
             return None;
         }
+        if let Some(section) = elf.overblown_section() {
+            let reason = Reason::Unreadable(format!("{section} unpacks to too much"));
+            self.status.refused.push(Refusal { path: path.to_owned(), reason });
+            return None;
+        }
         let alternate = elf.alternate_link().and_then(|link| self.alternate(path, &link));
         match Dwarf::open(path, alternate.as_deref()) {
             Ok(dwarf) => {

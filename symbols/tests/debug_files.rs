@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use build::{LOCAL_LINE, Workshop, expected, key_of, place, run, svma_of, symbolizer};
 use chase_symbols::{ObjectKey, Reason, Symbolizer};
+use object::{Object as _, ObjectSection as _};
 
 fn is_found(symbols: &Symbolizer, key: &ObjectKey, svma: u64) {
     assert_eq!(place(symbols.locate(key, svma)), expected("local", "program.c", LOCAL_LINE));
@@ -38,6 +39,32 @@ fn debug_link_beside_the_object_and_in_debug() {
     fs::remove_file(workshop.path(".debug/program.dbg")).expect("removed");
     let error = symbolizer(&[]).locate(&key, svma).expect_err("nothing is left").to_string();
     assert!(error.contains("is stripped") && error.contains("program.dbg: not there"), "{error}");
+}
+
+/// A small file must not take gigabytes: compressed debug information says itself how much it is.
+#[test]
+fn debug_information_that_unpacks_to_too_much_is_refused() {
+    let workshop = Workshop::new();
+    let program = workshop.c_program("program", &["-gz=zlib"]);
+    let (key, svma) = (key_of(&program), svma_of(&program, "local"));
+    is_found(&symbolizer(&[]), &key, svma);
+    let mut bytes = fs::read(&program).expect("read");
+    let file = object::File::parse(&*bytes).expect("an object");
+    let section = file.section_by_name(".debug_info").expect("debug information");
+    let range = section.compressed_file_range().expect("a range");
+    assert!(range.uncompressed_size > range.compressed_size, "it is compressed");
+    // Before the data: the length that it unpacks to, and an alignment.
+    let at = range.offset as usize - 16;
+    assert_eq!(bytes[at..at + 8], range.uncompressed_size.to_le_bytes());
+    bytes[at..at + 8].copy_from_slice(&(1_u64 << 40).to_le_bytes());
+    fs::write(&program, bytes).expect("written");
+    let symbols = symbolizer(&[]);
+    let place = symbols.locate(&key, svma).expect("there are symbols").expect("a place");
+    assert_eq!(place.frames[0].file, None, "names of the symbol table alone");
+    let refused = &symbols.status(&key).refused;
+    assert!(
+        matches!(&refused[..], [refusal] if refusal.reason.to_string().contains(".debug_info"))
+    );
 }
 
 #[test]

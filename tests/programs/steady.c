@@ -1,13 +1,16 @@
 /* Does something to itself or its surroundings, and goes on calling libraries: from the same
  * thread, from new threads, from new contexts and from a fork's child.
- * usage: steady nothing|setuid|chroot|remove|nofile|fsize|cwd [PATH] */
+ * usage: steady nothing|setuid|chroot|remove|nofile|fsize|cwd|dup2 [PATH] */
 #define _GNU_SOURCE
 #include "trap.h"
 
+#include <fcntl.h>
 #include <ftw.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,8 +26,30 @@ static void set(int resource, rlim_t limit)
     CHECK(setrlimit(resource, &both) == 0);
 }
 
+/* Puts one device in the place of every descriptor but those of standard input, output and errors. */
+static void overwrite(void)
+{
+    int device = open("/dev/full", O_RDWR);
+    CHECK(device >= 0);
+    for (int fd = 3; fd < 1024; fd++)
+        CHECK(dup2(device, fd) == fd);
+}
+
+/* How many descriptors are that device. */
+static int overwritten(void)
+{
+    int found = 0;
+    for (int fd = 0; fd < 1024; fd++) {
+        struct stat file;
+        found += fstat(fd, &file) == 0 && S_ISCHR(file.st_mode) && file.st_rdev == makedev(1, 7);
+    }
+    return found;
+}
+
 static void change(const char *how, const char *path)
 {
+    if (strcmp(how, "dup2") == 0)
+        overwrite();
     if (strcmp(how, "setuid") == 0)
         CHECK(setgid(65534) == 0 && setuid(65534) == 0);
     if (strcmp(how, "chroot") == 0)
@@ -74,6 +99,6 @@ int main(int argc, char **argv)
     }
     int status;
     CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status));
-    printf("child %d\n", WEXITSTATUS(status));
+    printf("child %d, %d descriptors overwritten\n", WEXITSTATUS(status), overwritten());
     return 0;
 }

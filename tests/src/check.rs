@@ -4,7 +4,15 @@
 //! their whole, for each thread the time on the processor, waiting for one and blocked are its lifetime, and tables of the
 //! same time add up to the same.
 
+mod across;
+mod views;
+
 use serde_json::{Map, Value};
+
+pub use views::{all_tables, of_views};
+
+/// What is wrong, in words.
+type Sentences = Vec<String>;
 
 /// Rounding to whole nanoseconds, and sums of floating-point numbers.
 const ROUNDING: f64 = 1e-6;
@@ -16,9 +24,12 @@ const CLOCKS: (f64, f64) = (0.01, 2e6);
 /// tables have all rows.
 #[must_use]
 pub fn contradictions(document: &Value, whole: bool) -> Vec<String> {
-    let mut found = Vec::new();
+    let mut found = Sentences::new();
     rows(document, "", &mut found);
-    let list = |name: &str| document[name].as_array().map_or(&[][..], Vec::as_slice);
+    if whole {
+        across::differences(document, &mut found);
+    }
+    let list = |name: &str| list(document, name);
     for thread in list("threads") {
         lifetime(thread, &mut found);
     }
@@ -87,6 +98,16 @@ pub fn contradictions(document: &Value, whole: bool) -> Vec<String> {
         }
     }
     found
+}
+
+/// The rows of a table; none where there is no such table.
+fn list<'v>(value: &'v Value, name: &str) -> &'v [Value] {
+    value[name].as_array().map_or(&[][..], Vec::as_slice)
+}
+
+/// A figure, if it is known.
+fn number(row: &Value, field: &str) -> Option<f64> {
+    row[field].as_f64()
 }
 
 fn slack(all: f64) -> f64 {

@@ -12,7 +12,7 @@ use chase_recorder::layout::{
 };
 use chase_recorder::reader::{Context, Recording as Reader, Slot};
 
-use crate::check::contradictions;
+use crate::check::{all_tables, contradictions};
 use crate::recorded::{Api, Binding, Figures, Process, Recording, Thread};
 
 impl Recording {
@@ -45,12 +45,10 @@ fn recording(directory: &Path) -> Recording {
 }
 
 /// Whatever was recorded, its figures must not contradict each other.
-fn hold_together(directory: &Path) {
+pub(crate) fn hold_together(directory: &Path) {
     // (Nothing was recorded: what the test makes of that is its own.)
     let Ok(loaded) = chase_analyzer::load(directory) else { return };
-    let analysis = Analysis::new(&loaded.images, Selection::All);
-    let analysis = serde_json::to_value(&analysis).expect("tables as JSON");
-    let found = contradictions(&analysis, true);
+    let found = contradictions(&all_tables(&loaded.images), true);
     assert!(found.is_empty(), "{}: figures contradict each other: {found:#?}", directory.display());
 }
 

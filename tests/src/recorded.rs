@@ -150,10 +150,17 @@ impl Recording {
     }
 }
 
+/// Whether an object is meant by the start of a file name. Until glibc 2.34, parts of the C library were objects of their own.
+fn is_named(object: &str, start: &str) -> bool {
+    const PARTS: [&str; 3] = ["libpthread.so", "libdl.so", "librt.so"];
+    let is_part = start == "libc.so" && PARTS.iter().any(|part| object.starts_with(part));
+    is_part || object.starts_with(start)
+}
+
 impl Process {
     /// What was recorded of an API, by caller. Objects are given by the start of their file name.
     pub fn of(&self, provider: &str, api: &str) -> impl Iterator<Item = &Api> {
-        self.apis.iter().filter(move |a| a.name == api && a.provider.starts_with(provider))
+        self.apis.iter().filter(move |a| a.name == api && is_named(&a.provider, provider))
     }
 
     /// Calls of an API from all objects.
@@ -175,7 +182,7 @@ impl Process {
     /// If it was not called.
     #[must_use]
     pub fn figures(&self, provider: &str, api: &str) -> Figures {
-        let found = self.figures.iter().find(|(p, a, _)| a == api && p.starts_with(provider));
+        let found = self.figures.iter().find(|(p, a, _)| a == api && is_named(p, provider));
         found.unwrap_or_else(|| panic!("{provider} {api} was not called")).2
     }
 
@@ -189,7 +196,7 @@ impl Process {
     #[must_use]
     pub fn self_ns(&self, provider: &str, api: &str) -> f64 {
         let rows = self.self_ns.iter();
-        rows.filter(|(p, a, _)| a == api && p.starts_with(provider)).map(|(.., ns)| ns).sum()
+        rows.filter(|(p, a, _)| a == api && is_named(p, provider)).map(|(.., ns)| ns).sum()
     }
 
     /// The threads whose creation was seen.

@@ -12,6 +12,7 @@ use chase_recorder::reader::{Recording as Reader, SyscallsFile};
 use chase_recorder::session::{FILE_NAME, idle_since};
 use chase_recorder::syscalls::{STATE_COMPLETE, SyscallsHeader, WAIT_VOLUNTARY};
 
+use crate::load::hold_together;
 use crate::need;
 use crate::trial::libchase;
 
@@ -112,7 +113,7 @@ impl Tagged {
     ///
     /// # Panics
     ///
-    /// As [`Tagged::read`], and when it does not finish.
+    /// As [`Tagged::read`], when it does not finish, and if figures contradict each other.
     #[must_use]
     pub fn finished(directory: &Path) -> Self {
         let start = Instant::now();
@@ -129,6 +130,7 @@ impl Tagged {
                 sleep(Duration::from_millis(if is_free { 100 } else { 0 }));
                 let this = Self::read(directory);
                 if this.headers.iter().all(|header| header.state == STATE_COMPLETE) {
+                    hold_together(directory);
                     return this;
                 }
             }

@@ -111,14 +111,14 @@ fn no_file_may_grow() {
     }
 }
 
-#[test]
-fn little_address_space() {
+/// Runs a program with little memory of a kind that `prlimit` limits.
+fn with_little(kind: &str) {
     // The hook needs some for itself; a program with less than that to spare may run out of it,
     // but in its own way.
     // (Frames and their pads are 16 MB of it, of which few are touched.)
     let spare = 32;
     let limited = |megabytes: u64| {
-        let limit = format!("--as={}", megabytes << 20);
+        let limit = format!("--{kind}={}", megabytes << 20);
         Trial::new(steady()).arg("nothing").inside(&["prlimit", &limit])
     };
     for megabytes in [8, 10, 12, 16, 20, 24, 28, 32, 48, 64, 100, 200] {
@@ -134,6 +134,101 @@ fn little_address_space() {
         for process in &recording.processes {
             assert!([STOP_NONE, STOP_NO_MEMORY, STOP_NO_SPACE].contains(&process.stop_reason));
         }
+    }
+}
+
+#[test]
+fn little_address_space() {
+    with_little("as");
+}
+
+#[test]
+fn little_memory_of_its_own() {
+    with_little("data");
+}
+
+/// What else can be limited, as far as the program itself runs with it.
+#[test]
+fn other_limits() {
+    const LIMITS: [&str; 12] = [
+        "--core=0",
+        "--cpu=300",
+        "--locks=0",
+        "--memlock=0",
+        "--msgqueue=0",
+        "--nice=0",
+        "--nproc=2",
+        "--rss=0",
+        "--rtprio=0",
+        "--rttime=300000000",
+        "--sigpending=0",
+        "--stack=131072",
+    ];
+    for limit in LIMITS {
+        let recording = Trial::new(steady()).arg("nothing").inside(&["prlimit", limit]).compare();
+        check_all(&recording);
+    }
+}
+
+#[test]
+fn every_descriptor_overwritten() {
+    let trial = Trial::new(steady()).arg("dup2").inside(&["prlimit", "--nofile=1024:1024"]);
+    check_all(&trial.compare());
+}
+
+/// A link that somebody has put where the recording is to be is not followed.
+#[test]
+fn a_link_where_the_recording_is_to_be() {
+    let trial = Trial::new(steady()).arg("nothing");
+    let output = trial.output();
+    let place = format!("{}/steady.$$.chase", output.display());
+    let script =
+        format!("echo mine >victim; ln -s \"$PWD/victim\" {place} 2>/dev/null; exec \"$@\"");
+    let trial = trial.inside_shell(&script);
+    trial.compare_outcomes();
+    assert_eq!(trial.read("victim"), "mine\n");
+    // Another name is found for it, and the link is where it was.
+    let entries = std::fs::read_dir(&output).expect("the directory of recordings");
+    let paths = entries.map(|entry| entry.expect("an entry").path());
+    let links: Vec<PathBuf> = paths.filter(|path| path.is_symlink()).collect();
+    assert_eq!(links.len(), 1, "{links:?}");
+    std::fs::remove_file(&links[0]).expect("removed");
+    check_all(&Recording::load(&output));
+}
+
+/// A group of processes that may not have more than so many megabytes: `"$@"` in it, by a shell script.
+fn in_group(megabytes: u64) -> String {
+    format!(
+        "own=$(sed -n 's/^[0-9]*:memory://p' /proc/self/cgroup); all=/sys/fs/cgroup/memory$own; \
+         limit=memory.limit_in_bytes; \
+         [ -w $all/$limit ] || {{ all=/sys/fs/cgroup$(sed -n 's/^0:://p' /proc/self/cgroup); limit=memory.max; }}; \
+         group=$all/chase-$$; mkdir $group && echo {megabytes}M >$group/$limit && echo $$ >$group/cgroup.procs \
+         || {{ rmdir $group; echo no groups; exit 77; }}; \
+         \"$@\"; status=$?; echo $$ >$all/cgroup.procs; rmdir $group; exit $status"
+    )
+}
+
+#[test]
+fn little_memory_for_all_processes_of_a_group() {
+    let what = "a limit of a group's memory";
+    if !need::root(what) {
+        return;
+    }
+    let trial = |megabytes| Trial::new(steady()).arg("nothing").inside_shell(&in_group(megabytes));
+    if trial(64).bare().status.code() == Some(77) {
+        return need::skip(what, "no groups of processes can be made here");
+    }
+    for megabytes in [64, 32] {
+        check_all(&trial(megabytes).compare());
+    }
+    // With hardly any, the kernel kills who asks for more, bare or not; what was recorded until then can be read.
+    for megabytes in [1, 2, 4, 8] {
+        let trial = trial(megabytes);
+        let outcome = trial.hooked();
+        let is_killed =
+            outcome.status.code() == Some(128 + 9) || outcome.status.signal() == Some(9);
+        assert!(is_killed || outcome.status.success(), "{megabytes} MB: {outcome:?}");
+        check_part(&Recording::load(&trial.output()));
     }
 }
 
@@ -156,6 +251,36 @@ fn a_full_disk() {
         let trial = trial
             .inside(&["unshare", "-m", "sh", "-c", &script, "sh"])
             .hooked_env("CHASE_OUTPUT", "small");
+        trial.compare_outcomes();
+        let recording = Recording::load(&output);
+        check_part(&recording);
+        let space = [STOP_NONE, STOP_NO_SPACE];
+        assert!(recording.processes.iter().all(|process| space.contains(&process.stop_reason)));
+    }
+}
+
+/// A file system that allocates late, unlike the one in memory.
+#[test]
+fn a_full_disk_of_ext4() {
+    let what = "a full disk with ext4";
+    if !need::root(what) || need::tool(what, "mkfs.ext4").is_none() {
+        return;
+    }
+    for kilobytes in [512, 1024, 2048] {
+        let trial = Trial::new(steady()).arg("nothing");
+        let output = trial.output();
+        let script = format!(
+            "mkdir small; truncate -s {kilobytes}k image; mkfs.ext4 -q -O ^has_journal image && \
+             mount -o loop image small || exit 77; \
+             \"$@\"; s=$?; cp small/*.chase {} 2>/dev/null; umount small; exit $s",
+            output.display()
+        );
+        let trial = trial
+            .inside(&["unshare", "-m", "sh", "-c", &script, "sh"])
+            .hooked_env("CHASE_OUTPUT", "small");
+        if trial.bare().status.code() == Some(77) {
+            return need::skip(what, "no image can be mounted here");
+        }
         trial.compare_outcomes();
         let recording = Recording::load(&output);
         check_part(&recording);

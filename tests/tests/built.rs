@@ -7,7 +7,7 @@ use std::process::Command;
 use chase_recorder::layout::SkipReason;
 use chase_tests::compile::Build;
 use chase_tests::need;
-use chase_tests::trial::Trial;
+use chase_tests::trial::{Trial, libchase};
 
 const TRAP: &str = "libtrap.so";
 
@@ -139,4 +139,54 @@ fn setuid_programs_are_left_alone() {
     // `env`, by which the program is started, is not setuid but is not hooked either.
     let recordings = fs::read_dir(trial.output()).expect("read the directory of recordings");
     assert_eq!(recordings.count(), 0);
+}
+
+/// A set-id program loads what is preloaded by name from a directory of the system's, if that is set-id as well. The library is put
+/// there for this program alone.
+#[test]
+fn a_set_id_program_that_loads_it_is_left_alone() {
+    let what = "a set-id program that loads the library";
+    if !need::root(what) || need::tool(what, "setpriv").is_none() {
+        return;
+    }
+    const PLACE: &str = "/lib/x86_64-linux-gnu/libBrokenLocale.so.1";
+    if need::file(what, &[PLACE]).is_none() || need::tool(what, "unshare").is_none() {
+        return;
+    }
+    let program = Build::program("plain.c").without_libtrap().build();
+    let run = |mode: &str, library: &Path| {
+        let scratch = tempfile::TempDir::new().expect("a directory");
+        let path = scratch.path();
+        let set = |mode: &str, path: &Path| {
+            let done = Command::new("chmod").arg(mode).arg(path).status();
+            assert!(done.expect("run chmod").success());
+        };
+        set("777", path);
+        let (copy, its) = (path.join("plain"), path.join("library.so"));
+        fs::copy(&program, &copy).expect("copy the program");
+        fs::copy(library, &its).expect("copy the library");
+        set(mode, &copy);
+        set("4755", &its);
+        let script = r#"mount --bind "$1" "$2" || exit 77
+            exec setpriv --reuid=65534 --regid=65534 --clear-groups env \
+                LD_PRELOAD="${2##*/}" CHASE_OUTPUT="$3" CHASE_SYSCALLS=off "$4""#;
+        let output = Command::new("unshare")
+            .args(["-m", "sh", "-c", script, "sh"])
+            .args([&its, Path::new(PLACE), &path.join("recordings"), &copy])
+            .current_dir(path)
+            .output()
+            .expect("runs");
+        let recordings = fs::read_dir(path.join("recordings")).map_or(0, Iterator::count);
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        (output.status.code(), said, recordings)
+    };
+    let tells = Build::library("libtells.c").build();
+    let (status, said, _) = run("4755", &tells);
+    if status == Some(77) {
+        return need::skip(what, "nothing can be mounted here");
+    }
+    assert_eq!(said, "loaded\n123 0\n", "a library by that name is loaded into set-id programs");
+    let nobody = (Some(21), "123 65534\n".to_owned(), 1);
+    assert_eq!(run("755", &libchase()), nobody, "an ordinary program is recorded");
+    assert_eq!(run("4755", &libchase()), (Some(21), "123 0\n".to_owned(), 0));
 }

@@ -12,62 +12,81 @@ use chase_tests::trial::Trial;
 const ERRORS: [i32; 6] =
     [libc::ENOMEM, libc::ENOSPC, libc::EMFILE, libc::EACCES, libc::EINTR, libc::EPERM];
 
-/// System calls are looked at in steps of this; with `CHASE_FAULTS` set, each one is.
+/// System calls are looked at in steps of this, by turns in each way of recording; with `CHASE_FAULTS` set, each one is in each.
 const STEP: usize = 7;
 
-fn step() -> usize {
-    if std::env::var_os("CHASE_FAULTS").is_some() { 1 } else { STEP }
+/// Ways of recording that call the system in other places: variables of the environment.
+const WAYS: [&[(&str, &str)]; 3] = [
+    &[],
+    // Little room for events, so that threads take it from each other.
+    &[("CHASE_EVENTS", "all,64KB"), ("CHASE_TIMING", "all")],
+    &[("CHASE_TIMING", "count"), ("CHASE_EVENTS", "off"), ("CHASE_MAX_SIZE", "256KB")],
+];
+
+fn is_whole() -> bool {
+    std::env::var_os("CHASE_FAULTS").is_some()
 }
 
 /// `faulty.c`, in which the hook's system call of this number meets `what`.
-fn trial(program: &Path, tracer: &Path, number: usize, what: &str) -> Trial {
+fn trial(build: &Programs, way: usize, number: usize, what: &str) -> Trial {
     let plugin = Build::library("libplugin.c").named("libplugin1.so").flags("-DNUMBER=1");
     let plugin = plugin.with(&libtrap()).build();
-    let tracer = tracer.to_str().expect("a path of text");
-    Trial::new(program).arg(plugin).inside(&[tracer, &number.to_string(), what, "made"])
+    let tracer = build.tracer.to_str().expect("a path of text");
+    let trial = Trial::new(&build.program).arg(plugin);
+    let trial = trial.inside(&[tracer, &number.to_string(), what, "made"]);
+    WAYS[way].iter().fold(trial, |trial, (name, value)| trial.hooked_env(name, value))
 }
 
-fn build() -> (PathBuf, PathBuf) {
-    let tracer = Build::program("fault.c").without_libtrap().build();
-    (Build::program("faulty.c").build(), tracer)
+struct Programs {
+    program: PathBuf,
+    tracer: PathBuf,
 }
 
-/// How many system calls the hook makes.
-fn system_calls(program: &Path, tracer: &Path) -> usize {
-    let trial = trial(program, tracer, 0, "0");
-    let _ = trial.compare();
-    let made = trial.told("made")["calls"] as usize;
-    assert!(made > 100, "only {made} system calls of the hook were seen");
-    made
+impl Programs {
+    fn build() -> Self {
+        let tracer = Build::program("fault.c").without_libtrap().build();
+        Self { program: Build::program("faulty.c").build(), tracer }
+    }
+
+    /// Which way, and the number of which system call of the hook, is tried.
+    fn cases(&self) -> Vec<(usize, usize)> {
+        let (mut cases, mut all) = (Vec::new(), 0);
+        for way in 0..WAYS.len() {
+            let trial = trial(self, way, 0, "0");
+            let _ = trial.compare();
+            let made = trial.told("made")["calls"] as usize;
+            assert!(made > 100, "only {made} system calls of the hook were seen");
+            all += made;
+            let is_tried = |number: &usize| {
+                is_whole() || number % STEP == 1 && number / STEP % WAYS.len() == way
+            };
+            cases.extend((1..=made).filter(is_tried).map(|number| (way, number)));
+        }
+        eprintln!("{} of {all} system calls of the hook", cases.len());
+        cases
+    }
 }
 
 #[test]
 fn each_system_call_may_fail() {
-    let (program, tracer) = build();
-    let made = system_calls(&program, &tracer);
-    for number in (1..=made).step_by(step()) {
+    let programs = Programs::build();
+    for (way, number) in programs.cases() {
         // What comes first decides whether there is a recording at all: most ways to fail are there.
-        let errors = if std::env::var_os("CHASE_FAULTS").is_some() {
-            &ERRORS[..]
-        } else {
-            &[ERRORS[number / STEP % ERRORS.len()]]
-        };
-        for error in errors {
-            let trial = trial(&program, &tracer, number, &error.to_string());
+        let one = [ERRORS[number / STEP / WAYS.len() % ERRORS.len()]];
+        for error in if is_whole() { &ERRORS[..] } else { &one } {
+            let trial = trial(&programs, way, number, &error.to_string());
             trial.compare_outcomes();
             // Each that is there can be read.
             let _ = Recording::load(&trial.output());
         }
     }
-    eprintln!("{made} system calls of the hook, every {} failed", step());
 }
 
 #[test]
 fn killed_at_each_system_call() {
-    let (program, tracer) = build();
-    let made = system_calls(&program, &tracer);
-    for number in (1..=made).step_by(step()) {
-        let trial = trial(&program, &tracer, number, "kill");
+    let programs = Programs::build();
+    for (way, number) in programs.cases() {
+        let trial = trial(&programs, way, number, "kill");
         let _ = trial.hooked();
         let is_begun = |path: &Path| {
             // One that has not begun yet is empty.
@@ -78,7 +97,7 @@ fn killed_at_each_system_call() {
             let bytes = fs::read(&path).expect("read a recording");
             let recording = chase_recorder::reader::Recording::parse(bytes);
             let recording = recording.unwrap_or_else(|error| panic!("killed at {number}: {error}"));
-            assert_eq!(recording.problems(), [], "killed at {number}");
+            assert_eq!(recording.problems(), [], "killed at {number}, {:?}", WAYS[way]);
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use chase_tests::compile::{Build, libtrap};
 use chase_tests::need;
@@ -55,6 +56,17 @@ fn loading_in_many_threads() {
     process.expect(&[("libc.so", "dlopen", 6 * rounds), ("libc.so", "dlclose", 6 * rounds)]);
     // The constructor of this one runs inside dlopen: it needs no more than to get to its end.
     assert!(process.calls_from("libspawning.so", TRAP, "trap_empty") <= 20 * rounds);
+}
+
+/// One of the locks is that of the dynamic linker's list, without which nobody may look what is loaded, and for which the thread's
+/// own handler would wait for ever.
+#[test]
+fn handlers_call_libraries_while_a_load_takes_locks() {
+    let loaded = Build::library("libstepped.c").named("libstepped.so").without_libtrap().build();
+    let program = Build::program("stepped_load.c").flags("-rdynamic").build();
+    let trial = Trial::new(program).arg(&loaded).arg("told").limit(Duration::from_secs(60));
+    let recording = trial.compare();
+    recording.only().expect(&[(TRAP, "trap_leaf", trial.told("told")["calls"])]);
 }
 
 #[test]

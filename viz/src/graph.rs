@@ -13,12 +13,15 @@ const FONT: &str = "font-family: 'DejaVu Sans', Verdana, Arial, sans-serif";
 ///
 /// # Errors
 ///
-/// If it is no graph.
+/// If it is no graph, or has no boxes.
 pub fn graph(dot: &str) -> Result<String, Error> {
     let graph = DotParser::new(dot).process().map_err(Error::Draw)?;
     let mut builder = GraphBuilder::new();
     builder.visit_graph(&graph);
     let mut drawn = builder.get();
+    if drawn.num_nodes() == 0 {
+        return Err(Error::Draw("there is nothing in the graph".to_owned()));
+    }
     let mut svg = SVGWriter::new();
     drawn.do_it(false, false, false, &mut svg);
     Ok(svg.finalize().replace(SERIFS, FONT))
@@ -43,5 +46,6 @@ mod tests {
     #[test]
     fn what_is_no_graph_is_an_error() {
         assert!(graph("digraph {").is_err());
+        assert!(graph("digraph waits {}").is_err());
     }
 }

@@ -36,18 +36,19 @@ const LIBRARIES: [Colour; 7] = [
 /// Further greys would be taken for [`REST`], or for reddish purple without red cones.
 const APPLICATIONS: [Colour; 3] = [rgb(0x222222), rgb(0x474747), rgb(0x696969)];
 pub(crate) const REST: Colour = rgb(0xbbbbbb);
-/// What threads do, in the order of [`State`]. None is a library's: they were searched for by the distances that the tests
-/// below ask for.
+/// What threads do, in the order of [`State`]. Those of what mostly has nothing to do (conditions, joins, sleep) are pale, so
+/// that a picture of many such threads is calm. None is a library's: they were searched for by the distances that the tests below
+/// ask for.
 const STATES: [Colour; 9] = [
     rgb(0x00315d),
     rgb(0xb90159),
     rgb(0x57018c),
-    rgb(0xaa00df),
+    rgb(0xb790ff),
     rgb(0xa9652b),
-    rgb(0x2fc953),
-    rgb(0xbcff74),
+    rgb(0x8fd3a0),
+    rgb(0xdff2b8),
     rgb(0x912108),
-    rgb(0xaac8e6),
+    rgb(0xbfd6ea),
 ];
 
 pub(crate) const PAPER: Colour = rgb(0xffffff);

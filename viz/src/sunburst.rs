@@ -19,6 +19,8 @@ const PARTS: (f64, f64) = (0.69, 1.0);
 const ALONE: (f64, f64) = (0.44, 1.0);
 /// Narrower than this, slices of one kind are added up, radians.
 const THIN: f64 = 0.012;
+/// The same for parts, of which there may be hundreds: at the edge some pixels.
+const THIN_PART: f64 = 0.03;
 const TEXT: Type = Type { size: 13.0, weight: Weight::Regular, colour: INK };
 const BIG: Type = Type { size: 20.0, weight: Weight::Bold, colour: INK };
 /// Widths that are tried for a name, in thicknesses of its ring, and the fewest characters that are still a name.
@@ -160,7 +162,7 @@ impl Rings<'_, '_> {
         let key = segment.key.as_deref();
         for part in &segment.parts {
             let to = from + part.value / self.whole * TAU;
-            if to - from < THIN {
+            if to - from < THIN_PART {
                 thin = (thin.0 + usize::from(part.value > 0.0), thin.1 + part.value);
                 continue;
             }

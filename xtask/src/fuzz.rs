@@ -5,9 +5,18 @@ use std::process::Command;
 
 use crate::run::{Outcome, cargo, root, run, say};
 
-/// What is fuzzed: a file each in `fuzz/targets`.
-const TARGETS: [&str; 6] = ["reader", "analysis", "syscalls", "archive", "names", "symbols"];
-/// What of that is fuzzed in the tests, and how far.
+/// What is fuzzed: a file each in `fuzz/targets`, and in `fuzz/whole/targets` what needs whole programs.
+const TARGETS: [(&str, &str); 8] = [
+    (".", "reader"),
+    (".", "analysis"),
+    (".", "syscalls"),
+    (".", "archive"),
+    (".", "names"),
+    (".", "symbols"),
+    ("whole", "views"),
+    ("whole", "jitdump"),
+];
+/// What of the first is fuzzed in the tests, and how far.
 const TESTED: [(&str, &str); 4] = [
     ("reader", "-max_total_time=15"),
     ("analysis", "-max_total_time=15"),
@@ -45,39 +54,45 @@ pub(crate) fn fuzz(how: Fuzzing, only: Option<&str>) -> Outcome {
         Fuzzing::Same => "target/corpus",
         Fuzzing::New(_) => "corpus",
     };
-    let targets: Vec<(&str, String)> = match how {
-        Fuzzing::Same => TESTED.map(|(target, limit)| (target, limit.to_owned())).to_vec(),
+    let targets: Vec<(&str, &str, String)> = match how {
+        Fuzzing::Same => TESTED.map(|(target, limit)| (".", target, limit.to_owned())).to_vec(),
         Fuzzing::New(seconds) => {
-            TARGETS.map(|target| (target, format!("-max_total_time={seconds}"))).to_vec()
+            let limit = format!("-max_total_time={seconds}");
+            TARGETS.map(|(package, target)| (package, target, limit.clone())).to_vec()
         }
     };
-    let wanted = |(target, _): &(&str, String)| only.is_none_or(|only| only == *target);
+    let wanted = |(_, target, _): &(&str, &str, String)| only.is_none_or(|only| only == *target);
     let targets: Vec<_> = targets.into_iter().filter(wanted).collect();
     if targets.is_empty() {
-        return Err(format!("the targets are {TARGETS:?}"));
+        return Err(format!("the targets are {:?}", TARGETS.map(|(_, target)| target)));
     }
     say("Fuzzing the readers and the analyzer");
-    let directory = root().join("fuzz");
-    // The target is named so that build scripts are left without counters.
-    let bins = targets.iter().flat_map(|(target, _)| ["--bin", target]);
-    run(cargo(["build", "--release", "--target", TARGET])
-        .args(bins)
-        .current_dir(&directory)
-        .env("RUSTFLAGS", COVERAGE))?;
-    let _ = std::fs::create_dir_all(directory.join("artifacts"));
-    let files = Files(format!("/dev/shm/chase-fuzz-{}", std::process::id()).into());
-    std::fs::create_dir_all(&files.0).map_err(|error| format!("no room for files: {error}"))?;
-    for (name, limit) in targets {
+    let fuzz = root().join("fuzz");
+    for package in [".", "whole"] {
+        let of_package = targets.iter().filter(|(of, ..)| *of == package);
+        // The target is named so that build scripts are left without counters.
+        let bins: Vec<&str> = of_package.flat_map(|(_, target, _)| ["--bin", target]).collect();
+        if !bins.is_empty() {
+            let mut build = cargo(["build", "--release", "--target", TARGET]);
+            run(build.args(bins).current_dir(fuzz.join(package)).env("RUSTFLAGS", COVERAGE))?;
+        }
+    }
+    let _ = std::fs::create_dir_all(fuzz.join("artifacts"));
+    for (package, name, limit) in targets {
+        // Each has files of its own, so that several can run at once.
+        let files = Files(format!("/dev/shm/chase-fuzz-{name}-{}", std::process::id()).into());
+        std::fs::create_dir_all(&files.0).map_err(|error| format!("no room for files: {error}"))?;
         let corpus = format!("{place}/{name}");
         let seed = match how {
             Fuzzing::Same => {
-                let _ = std::fs::remove_dir_all(directory.join(&corpus));
+                let _ = std::fs::remove_dir_all(fuzz.join(&corpus));
                 "-seed=1"
             }
             Fuzzing::New(_) => "-seed=0",
         };
-        run(cargo(["run", "--bin", "seeds", "--", name, &corpus]).current_dir(&directory))?;
-        run(Command::new(directory.join("target").join(TARGET).join("release").join(name))
+        run(cargo(["run", "--bin", "seeds", "--", name, &corpus]).current_dir(&fuzz))?;
+        let target = fuzz.join(package).join("target").join(TARGET).join("release").join(name);
+        run(Command::new(target)
             .arg(&corpus)
             .args([seed, &limit])
             .args([
@@ -89,7 +104,7 @@ pub(crate) fn fuzz(how: Fuzzing, only: Option<&str>) -> Outcome {
             ])
             .arg("-artifact_prefix=artifacts/")
             .env("TMPDIR", &files.0)
-            .current_dir(&directory))?;
+            .current_dir(&fuzz))?;
     }
     Ok(())
 }

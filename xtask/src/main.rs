@@ -7,6 +7,8 @@ mod install;
 mod layers;
 mod packages;
 mod picture;
+#[cfg(test)]
+mod promises;
 mod releases;
 mod run;
 mod suites;
@@ -39,9 +41,10 @@ cargo xtask faults           each system call of the hook fails in each way, and
 cargo xtask kills [N]        a program is killed N times, 200 by default: its events are there up to the last
 cargo xtask limits           100,000 threads, 10,000 forks, 1,000 libraries, 1,000 kills: minutes
 cargo xtask releases [NAME]  the programs of the tests with other releases' compilers and C libraries (root, debootstrap)
-cargo xtask suites [NAME]    a third of CPython's tests, and GLib's, without and with chase: an hour
+cargo xtask suites [NAME]    tests of CPython (a third), GLib, GCC (exceptions), uftrace and Lua, without and with chase: an hour
 cargo xtask servers [N [NAME]]
                              attach to servers under load and leave them, N times each, 20 by default
+cargo xtask sums [NAME]      13 programs, recorded in each way: all tables of their reports must agree; minutes
 cargo xtask load             100,000 recordings, read and folded: time, memory, space
 cargo xtask fuzz [SECONDS [TARGET]]
                              fuzz the readers and the analyzer, a minute each by default
@@ -66,6 +69,7 @@ fn main() -> ExitCode {
         ["foreign"] => test::foreign(),
         ["bench", options @ ..] => test::bench(options),
         ["servers", options @ ..] if options.len() <= 2 => test::servers(options),
+        ["sums", options @ ..] if options.len() <= 1 => test::sums(options),
         ["load"] => test::bench(&["--only", "load"]),
         ["fuzz"] => fuzz::fuzz(Fuzzing::New(60), None),
         ["fuzz", seconds, only @ ..] if only.len() < 2 => match seconds.parse() {

@@ -80,10 +80,13 @@ const PACKAGES: &[(&str, &str)] = &[
 const FOREIGN: &[(&str, &str)] =
     &[("ocaml-nox", "/usr/bin/ocamlopt"), ("octave", "/usr/bin/octave-cli")];
 
-/// What `cargo xtask suites` runs.
-const SUITES: &[(&str, &str)] = &[
-    ("libglib2.0-tests", "/usr/libexec/installed-tests/glib"),
-    ("libpython3.11-testsuite", "/usr/lib/python3.11/test/test_abc.py"),
+/// What `cargo xtask suites` needs, by suite.
+const SUITES: &[(&str, &[(&str, &str)])] = &[
+    ("glib", &[("libglib2.0-tests", "/usr/libexec/installed-tests/glib")]),
+    ("python", &[("libpython3.11-testsuite", "/usr/lib/python3.11/test/test_abc.py")]),
+    ("gcc", &[("gcc-12-source", "/usr/src/gcc-12/gcc-12.2.0-dfsg.tar.xz")]),
+    ("uftrace", &[("dpkg-dev", "/usr/bin/dpkg-source")]),
+    ("lua", &[("dpkg-dev", "/usr/bin/dpkg-source"), ("lua5.4", "/usr/bin/lua5.4")]),
 ];
 
 /// Installs what is missing, where that is possible; otherwise says what is missing, and the tests
@@ -97,9 +100,10 @@ pub(crate) fn install_foreign() -> Outcome {
     install_all(&[PACKAGES, FOREIGN].concat())
 }
 
-/// The tests of other projects.
-pub(crate) fn install_suites() -> Outcome {
-    install_all(SUITES)
+/// What a suite of another project needs.
+pub(crate) fn install_suite(name: &str) -> Outcome {
+    let suites = SUITES.iter().filter(|(suite, _)| *suite == name);
+    suites.map(|(_, packages)| install_all(packages)).collect()
 }
 
 fn install_all(packages: &[(&str, &str)]) -> Outcome {

@@ -3,6 +3,8 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::LazyLock;
+use std::time::Instant;
 
 /// What went wrong, in words for a person.
 pub(crate) type Outcome = Result<(), String>;
@@ -12,24 +14,31 @@ pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().map_or_else(PathBuf::new, Path::to_path_buf)
 }
 
-/// The preloaded library and the report, as built by [`build`].
+/// What was built before, and is to be used as it is: a library, with the commands beside it.
+fn given() -> Option<PathBuf> {
+    std::env::var_os("CHASE_LIB").map(PathBuf::from)
+}
+
+/// The preloaded library and the report, as built by [`build`], or as `CHASE_LIB` says.
 pub(crate) fn library() -> PathBuf {
-    root().join("target/release/libchase.so")
+    given().unwrap_or_else(|| root().join("target/release/libchase.so"))
 }
 
 /// See [`library`].
 pub(crate) fn launcher() -> PathBuf {
-    root().join("target/release/chase")
+    library().with_file_name("chase")
 }
 
 /// See [`library`].
 pub(crate) fn report() -> PathBuf {
-    root().join("target/release/chase-report")
+    library().with_file_name("chase-report")
 }
 
-/// Says what is about to be done.
+/// Says what is about to be done, and how long after the first.
 pub(crate) fn say(what: &str) {
-    println!("\n==> {what}");
+    static FIRST: LazyLock<Instant> = LazyLock::new(Instant::now);
+    let seconds = FIRST.elapsed().as_secs();
+    println!("\n==> {}:{:02} {what}", seconds / 60, seconds % 60);
 }
 
 /// `cargo` with these arguments, in the repository.
@@ -56,8 +65,17 @@ fn shown(command: &Command) -> String {
     line + &words.map(|word| word.display().to_string()).collect::<Vec<_>>().join(" ")
 }
 
-/// Builds what a user runs: the library, the report, the companion.
+/// Builds what a user runs: the library, the report, the companion; unless `CHASE_LIB` says what to use.
 pub(crate) fn build() -> Outcome {
+    if let Some(library) = given() {
+        let is_there = library.is_absolute() && library.exists();
+        let shown = library.display();
+        return if is_there {
+            Ok(())
+        } else {
+            Err(format!("CHASE_LIB: no {shown}, as a whole path"))
+        };
+    }
     say("Building libchase.so, chase, chase-report and chase-companion (release)");
     let packages =
         ["-p", "chase-hook", "-p", "chase-cli", "-p", "chase-companion", "-p", "chase-launcher"];

@@ -1,56 +1,66 @@
 //! `cargo xtask suites`: test suites of other projects, as Debian packages them, with and without chase.
 
+mod sources;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::packages;
 use crate::run::{Outcome, build, library, root, say};
 
-/// Programs that are killed after this take too long without chase as well.
-const SECONDS: &str = "900";
+/// The suites.
+const SUITES: [&str; 5] = ["python", "glib", "gcc", "uftrace", "lua"];
 
-/// What a test says of itself: how it ended, and the lines that count.
+/// One test.
+struct Case {
+    name: String,
+    /// The program and its arguments.
+    command: Vec<String>,
+    directory: Option<PathBuf>,
+    /// Killed after this: it takes too long without chase as well.
+    seconds: u32,
+    /// Whether all that it prints is compared, instead of what counts in the words of unittest and of TAP.
+    is_plain: bool,
+}
+
+/// What a test says of itself: how it ended, and what it printed, or the lines of it that count.
 #[derive(PartialEq)]
 struct Verdict {
     status: Option<i32>,
     lines: Vec<String>,
 }
 
-/// Runs a third of CPython's suite (or the modules whose names have this in them) and all of GLib's, and compares.
+/// Runs all suites, or one, or the tests whose names have this in them, and compares.
 pub(crate) fn suites(only: Option<&str>) -> Outcome {
-    packages::install_suites()?;
     build()?;
-    let modules = listed(Command::new("/usr/bin/python3").args(["-m", "test", "--list-tests"]))?;
-    let third = modules.iter().enumerate().filter(|(number, _)| only.is_some() || number % 3 == 0);
-    let tests = third.map(|(_, module)| {
-        let arguments = ["-m", "test", "-v", module].map(str::to_owned).to_vec();
-        (format!("python {module}"), PathBuf::from("/usr/bin/python3"), arguments)
-    });
-    let mut all: Vec<_> = tests.collect();
-    let directory = Path::new("/usr/libexec/installed-tests/glib");
-    let entries = std::fs::read_dir(directory).map_err(|error| format!("GLib's tests: {error}"))?;
-    for entry in entries.flatten() {
-        let is_program = entry.metadata().is_ok_and(|metadata| metadata.is_file())
-            && entry.path().extension().is_none();
-        if is_program {
-            let name = format!("glib {}", entry.file_name().display());
-            all.push((name, entry.path(), vec!["--tap".to_owned()]));
+    let suite = only.map(|only| only.split(' ').next().unwrap_or(only));
+    let suite = suite.filter(|suite| SUITES.contains(suite));
+    let mut all = Vec::new();
+    for name in SUITES.iter().filter(|name| suite.is_none_or(|suite| suite == **name)) {
+        packages::install_suite(name)?;
+        match *name {
+            "python" => all.extend(python(only)?),
+            "glib" => all.extend(glib()?),
+            "gcc" => all.extend(sources::gcc()?),
+            "uftrace" => all.extend(sources::uftrace()?),
+            _ => all.extend(sources::lua()?),
         }
     }
-    all.retain(|(name, ..)| only.is_none_or(|only| name.contains(only)));
-    all.sort();
-    say(&format!("{} tests of CPython's and GLib's, each without and with chase", all.len()));
+    all.retain(|case| only.is_none_or(|only| case.name.contains(only)));
+    all.sort_by(|a, b| a.name.cmp(&b.name));
+    say(&format!("{} tests of other projects, each without and with chase", all.len()));
     let (mut same, mut unsteady, mut different) = (0, Vec::new(), Vec::new());
-    for (name, program, arguments) in &all {
-        let run = |is_hooked| verdict(program, arguments, is_hooked);
+    for case in &all {
+        let run = |is_hooked| verdict(case, is_hooked);
         let bare = run(false)?;
         if run(true)? == bare {
             same += 1;
         } else if run(false)? != bare || run(true)? == bare {
-            unsteady.push(name.as_str());
+            println!("    not always the same: {}", case.name);
+            unsteady.push(case.name.as_str());
         } else {
-            println!("    differs: {name}");
-            different.push(name.as_str());
+            println!("    differs: {}", case.name);
+            different.push(case.name.as_str());
         }
     }
     println!(
@@ -59,26 +69,71 @@ pub(crate) fn suites(only: Option<&str>) -> Outcome {
     if different.is_empty() { Ok(()) } else { Err(format!("{different:?} differ")) }
 }
 
+/// A third of CPython's modules, or those whose names have this in them.
+fn python(only: Option<&str>) -> Result<Vec<Case>, String> {
+    let modules = listed(Command::new("/usr/bin/python3").args(["-m", "test", "--list-tests"]))?;
+    let is_named =
+        |module: &str| only.is_some_and(|only| format!("python {module}").contains(only));
+    let is_whole_suite = only.is_none_or(|only| only == "python");
+    let wanted = modules
+        .iter()
+        .enumerate()
+        .filter(|(number, module)| if is_whole_suite { number % 3 == 0 } else { is_named(module) });
+    let case = |(_, module): (usize, &String)| Case {
+        name: format!("python {module}"),
+        command: ["/usr/bin/python3", "-m", "test", "-v", module].map(str::to_owned).to_vec(),
+        directory: None,
+        seconds: 300,
+        is_plain: false,
+    };
+    Ok(wanted.map(case).collect())
+}
+
+/// All of GLib's.
+fn glib() -> Result<Vec<Case>, String> {
+    let directory = Path::new("/usr/libexec/installed-tests/glib");
+    let entries = std::fs::read_dir(directory).map_err(|error| format!("GLib's tests: {error}"))?;
+    let is_program = |entry: &std::fs::DirEntry| {
+        entry.metadata().is_ok_and(|metadata| metadata.is_file())
+            && entry.path().extension().is_none()
+    };
+    let case = |entry: std::fs::DirEntry| Case {
+        name: format!("glib {}", entry.file_name().display()),
+        command: vec![entry.path().display().to_string(), "--tap".to_owned()],
+        directory: None,
+        seconds: 120,
+        is_plain: false,
+    };
+    Ok(entries.flatten().filter(is_program).map(case).collect())
+}
+
 fn listed(command: &mut Command) -> Result<Vec<String>, String> {
     let output = command.output().map_err(|error| format!("python3: {error}"))?;
     Ok(String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect())
 }
 
-fn verdict(program: &Path, arguments: &[String], is_hooked: bool) -> Result<Verdict, String> {
-    let scratch = root().join("target/suites");
+fn verdict(case: &Case, is_hooked: bool) -> Result<Verdict, String> {
+    let scratch = root().join("target/suites/run");
     let _ = std::fs::remove_dir_all(&scratch);
     let failed = |error| format!("{}: {error}", scratch.display());
     std::fs::create_dir_all(scratch.join("work")).map_err(failed)?;
     let mut command = Command::new("timeout");
-    command.args(["-k", "5", SECONDS, "env"]);
+    command.args(["-k", "5", &case.seconds.to_string(), "env"]);
     if is_hooked {
         command.arg(format!("LD_PRELOAD={}", library().display()));
         command.arg(format!("CHASE_OUTPUT={}", scratch.join("data").display()));
+        command.arg("CHASE_SYSCALLS=off");
     }
-    command.arg(program).args(arguments).current_dir(scratch.join("work"));
+    let work = scratch.join("work");
+    command.args(&case.command).current_dir(case.directory.as_ref().unwrap_or(&work));
+    command.stdin(std::process::Stdio::null()).env_remove("CHASE_LIB");
     let output = command.output().map_err(|error| format!("timeout: {error}"))?;
     let text = [output.stdout, output.stderr].concat();
     let text = String::from_utf8_lossy(&text);
+    if case.is_plain {
+        let lines = text.lines().map(str::to_owned).collect();
+        return Ok(Verdict { status: output.status.code(), lines });
+    }
     // How many ran, and which did not succeed: in the words of unittest, and of TAP.
     let counts = |line: &&str| {
         ["OK", "FAILED", "ok ", "not ok ", "1.."].iter().any(|word| line.starts_with(word))

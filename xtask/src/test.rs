@@ -99,6 +99,14 @@ pub(crate) fn bench(options: &[&str]) -> Outcome {
     run(command.arg("--lib").arg(library()).args(options))
 }
 
+/// Holds all tables of real programs' reports against each other: of one program, or of all.
+pub(crate) fn sums(options: &[&str]) -> Outcome {
+    build()?;
+    say("Recording programs in each way, and holding all tables against each other");
+    let mut command = cargo(["run", "-q", "-p", "chase-tests", "--bin", "sums", "--"]);
+    run(command.args(options).env("CHASE_LIB", library()))
+}
+
 /// Attaches to servers under load: how often, and to which.
 pub(crate) fn servers(options: &[&str]) -> Outcome {
     build()?;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use chase_recorder::layout::{
     NONE, ORIGIN_FORK, OWN_CONTEXT_REF, THREAD_CREATED, THREAD_MAIN, ThreadRecord,
 };
-use chase_recorder::reader::Thread;
+use chase_recorder::reader::{Context, Histogram, Thread};
 
 use super::part::{Part, Scales};
 use super::thread::CollectedThread;
@@ -22,7 +22,7 @@ use crate::off_cpu::{Measured, OffCpu};
 use crate::on_cpu;
 use crate::rows::{
     MeasuredOffCpu, ProcessRow, ThreadApi, ThreadContext, ThreadCreation, ThreadOrigin, ThreadRow,
-    Totals,
+    Totals, WaitSource,
 };
 use crate::sums::{Scale, Sums};
 use crate::syscalls::{Collected, Places, Scheduler, TracingCost, wait_source};
@@ -53,6 +53,7 @@ struct Scene<'r> {
     addresses: AddressMap,
     executable: u32,
     scale: Scale,
+    source: WaitSource,
     scheduler: Option<Scheduler>,
     tracing_cost: Option<TracingCost>,
     /// Set if system calls were recorded.
@@ -143,9 +144,10 @@ impl Collector {
                 ns_per_reference_tick: scales.ns_per_reference_tick,
                 inside: image.recording.header().cost_inside as f64 / PARTS,
             },
+            source: wait_source(image),
             scheduler: Scheduler::from_image(image),
             tracing_cost: TracingCost::from_image(image),
-            places: image.syscalls.as_ref().map(|_| Places::default()),
+            places: image.syscalls.as_ref().map(|_| Places::new(image)),
         };
         for thread in image.recording.threads().skip(threads.start).take(threads.len()) {
             if selection.has_thread(thread.record().index) {
@@ -191,7 +193,21 @@ impl Collector {
         let mut imports: Vec<u32> = Vec::new();
         let mut merged: Vec<u32> = Vec::new();
         let mut sums = Sums::default();
-        let mut costs = costs::of_thread(scene.image, thread, |context, histogram| {
+        let references: Vec<u32> = match scene.scheduler {
+            Some(_) => thread.contexts().map(|context| context.reference).collect(),
+            None => Vec::new(),
+        };
+        let ns_per_tick = scene.scale.ns_per_tick;
+        let lacking = |at: usize, of: &Cost| {
+            let reference = *references.get(at)?;
+            let missing = scene.scheduler.as_ref()?.missing(
+                reference,
+                record.tid,
+                of.sampling(ns_per_tick),
+            )?;
+            Some((missing.ns / ns_per_tick, missing.variance / (ns_per_tick * ns_per_tick)))
+        };
+        let each = |context: &Context<'_>, histogram: &Histogram| {
             let (import, class) = self.names.slot(&mut scene.names, context.slot());
             let place = if context.scope < context.number {
                 merged[context.scope as usize]
@@ -209,7 +225,8 @@ impl Collector {
                 places.add_context(record.index, record.tid, context.reference, place);
             }
             class
-        });
+        };
+        let mut costs = costs::of_thread(scene.image, thread, each, &lacking);
         take_out_tracing(scene, thread, &mut costs);
         let off_cpu = self.off_cpu(scene, thread, &costs.contexts, &imports);
         let mut contexts = Vec::with_capacity(costs.contexts.len());
@@ -227,7 +244,7 @@ impl Collector {
         let ThreadCosts {
             start, end, application, application_uncertainty, own_cost, overlap, ..
         } = costs;
-        let application_off_cpu = match &mut scene.scheduler {
+        let mut application_off_cpu = match &mut scene.scheduler {
             None => OffCpu { measured: Measured::NOTHING, ..OffCpu::default() },
             Some(scheduler) => {
                 let mut off_cpu = scheduler.take(record.root_ref, record.tid);
@@ -238,14 +255,14 @@ impl Collector {
         let lifetime_ns = ns((end.0 - start.0) as f64);
         // A value from when the thread last asked doesn't include what came after.
         let final_cpu_ns = if record.cpu_is_final == 1 { record.cpu_ns } else { 0 };
-        let unattributed_ns = match scene.scheduler {
-            Some(_) => 0.0,
-            None => own_code::unattributed_ns(
-                &costs.contexts,
-                &scene.scale,
-                final_cpu_ns as f64,
-                lifetime_ns - sums.off_cpu.wait_ns,
-            ),
+        let untimed = own_code::Untimed::new(&costs.contexts, &scene.scale, scene.source);
+        let unattributed_ns = match scene.source {
+            WaitSource::Scheduler | WaitSource::Asked => {
+                untimed.take_preempted(&mut application_off_cpu, ns(application))
+            }
+            WaitSource::Name | WaitSource::Mixed => {
+                untimed.unattributed_ns(final_cpu_ns as f64, lifetime_ns - sums.off_cpu.wait_ns)
+            }
         };
         let unattributed_ns = unattributed_ns.min(ns(application));
         let application_ns = ns(application) - unattributed_ns;

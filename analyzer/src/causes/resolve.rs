@@ -17,6 +17,7 @@ use crate::address_map::AddressMap;
 use crate::analysis::Analysis;
 use crate::groups::Groups;
 use crate::image::Image;
+use crate::overhead;
 use crate::syscalls::Places;
 
 /// `futex(2)`.
@@ -223,9 +224,13 @@ impl<'a> Run<'a> {
         (thread, Some(place).filter(|&api| (api as usize) < self.analysis.apis.len()))
     }
 
+    /// Where a call returns to. A call by a jump, at a function's end, returns to where its caller does: if that is a landing pad,
+    /// it is no place of the program.
     pub(crate) fn address(&self, process: usize, avma: u64) -> Option<CodeAddress> {
         let image = self.images[process].as_ref().filter(|_| avma != 0)?;
-        Some(image.addresses.find_ever(avma))
+        let address = image.addresses.find_ever(avma);
+        let object = address.object.and_then(|object| self.analysis.objects.get(object as usize));
+        (!object.is_some_and(|object| object.name == overhead::OWN)).then_some(address)
     }
 
     pub(crate) fn object(&self, process: usize, row: &Recorded, api: Option<u32>) -> WaitObject {

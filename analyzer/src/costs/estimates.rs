@@ -1,9 +1,10 @@
-//! Times based on only some of the calls: their upper bounds, and estimates for contexts without any timed call.
+//! Times based on only some of the calls: what they lack, their upper bounds, and estimates for contexts without any
+//! timed call.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use super::Cost;
+use super::{Cost, Lacking};
 use crate::evidence::NORMAL_95;
 use crate::uncertainty::Uncertainty;
 use crate::walk::NOBODY;
@@ -11,6 +12,57 @@ use crate::walk::NOBODY;
 /// The systematic error of each call, in ticks: a clock read doesn't wait for unfinished instructions, and a function
 /// of a few nanoseconds takes less if nothing waits for its result.
 const PER_CALL_TICKS: f64 = 5.0;
+
+/// Adds to estimates the time off the CPU that they lack, as far as it was measured: it would otherwise seem to be
+/// their callers'. Only calls that get frames are affected; the time off the CPU of others is measured as their
+/// callers'. If calls were made in a scope in several ways, what happened in the calls inside is attributed to each in
+/// proportion to their number.
+pub(super) fn add_off_cpu(contexts: &mut [Cost], lacking: Lacking<'_>) {
+    let is_lacking = |context: &Cost| context.framed && context.samples < context.timed;
+    // For each scope: the contexts that lack time, and the number of all calls with frames.
+    let mut lack: HashMap<u32, Vec<usize>> = HashMap::new();
+    for (at, context) in contexts.iter().enumerate().filter(|(_, context)| is_lacking(context)) {
+        lack.entry(context.scope).or_default().push(at);
+    }
+    if lack.is_empty() {
+        return;
+    }
+    let mut calls: HashMap<u32, u64> = HashMap::new();
+    for context in contexts.iter().filter(|context| context.framed || !context.sampled) {
+        let calls = calls.entry(context.scope).or_default();
+        *calls = calls.saturating_add(context.calls);
+    }
+    let mut added = vec![Uncertain::default(); contexts.len()];
+    for at in 0..contexts.len() {
+        let mut add = |to: usize, share: f64| {
+            let Some((ticks, variance)) = lacking(at, &contexts[to]) else { return };
+            added[to].ticks += share * ticks;
+            added[to].variance += share * variance;
+        };
+        if is_lacking(&contexts[at]) {
+            add(at, 1.0);
+        }
+        let mut caller = contexts[at].caller;
+        while caller != NOBODY {
+            for &around in lack.get(&caller).into_iter().flatten() {
+                let all = calls.get(&caller).copied().unwrap_or(0).max(1);
+                add(around, contexts[around].calls as f64 / all as f64);
+            }
+            caller = contexts[caller as usize].caller;
+        }
+    }
+    for (context, added) in contexts.iter_mut().zip(added) {
+        context.measured += added.ticks;
+        context.uncertainty.variance += added.variance;
+    }
+}
+
+/// A time in ticks, and its variance.
+#[derive(Clone, Copy, Default)]
+struct Uncertain {
+    ticks: f64,
+    variance: f64,
+}
 
 /// Bounds estimates by the available time: of the calls made in a call, or in a thread's own code, the times of those
 /// that were all timed are certain, and the others can have taken at most the rest. The excess is subtracted from

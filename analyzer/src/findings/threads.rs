@@ -50,7 +50,7 @@ pub(super) fn slow(
         let named = same.iter().filter(|slow| slow.saves_ns >= NAMED * most.saves_ns);
         let threads: Vec<u32> = named.map(|slow| slow.outlier.thread).collect();
         if !evidence.is_material_to(most.outlier.thread, most.saves_ns)
-            || may_be_preempted(evidence, most)
+            || may_be_preempted(evidence, most, same.len())
         {
             continue;
         }
@@ -67,11 +67,16 @@ pub(super) fn slow(
     found
 }
 
-fn may_be_preempted(evidence: &Evidence<'_>, slow: &Slow<'_>) -> bool {
-    let thread = &evidence.analysis.threads[slow.outlier.thread as usize];
-    slow.api.api.is_none()
+/// Whether threads that seem slow in their own code may in truth have had no processor, which nobody observed: if the
+/// excess is small; or if several threads have one, and the most conspicuous has run for less than that in all its life.
+/// (One alone may wait in its code by a system call of its own. If the processors are busy, many are held up.)
+fn may_be_preempted(evidence: &Evidence<'_>, most: &Slow<'_>, slow_threads: usize) -> bool {
+    let thread = &evidence.analysis.threads[most.outlier.thread as usize];
+    let has_hardly_run = thread.on_cpu_ns.is_some_and(|ran| ran.as_f64() < most.saves_ns);
+    most.api.api.is_none()
         && thread.application_preempted_ns.is_none()
-        && slow.saves_ns < OWN_CODE * evidence.analysis.wall_ns.as_f64()
+        && (most.saves_ns < OWN_CODE * evidence.analysis.wall_ns.as_f64()
+            || slow_threads > 1 && has_hardly_run)
 }
 
 fn is_slow<'a>(

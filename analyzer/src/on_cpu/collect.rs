@@ -95,7 +95,7 @@ impl Collected {
         self.lost_samples = self.lost_samples.max(file.header().lost_samples);
         for row in file.on_cpu() {
             let (thread, _) = places.place_of(0, row.tid);
-            if wanted(thread) {
+            if wanted(thread) && !places.is_left_out(row.tid) {
                 let time = self.threads.entry((process as u32, row.tid)).or_default();
                 time.thread = thread;
                 time.on_cpu_ns = time.on_cpu_ns.saturating_add(row.on_cpu_ns);
@@ -108,7 +108,7 @@ impl Collected {
         let each_ns = each_ns(file.header());
         for row in file.syscalls() {
             let (thread, _) = places.place_of(row.context_ref, row.tid);
-            if wanted(thread) {
+            if wanted(thread) && !places.is_left_out(row.tid) {
                 let time = self.threads.entry((process as u32, row.tid)).or_default();
                 let cost_ns = each_ns.saturating_mul(row.calls);
                 time.watching_ns = time.watching_ns.saturating_add(cost_ns);
@@ -117,7 +117,7 @@ impl Collected {
         let mappings: Vec<MappingRow> = file.mappings().collect();
         for row in file.samples() {
             let (thread, place) = places.place_of(row.context_ref, row.tid);
-            if !wanted(thread) {
+            if !wanted(thread) || places.is_left_out(row.tid) {
                 continue;
             }
             let key = (process as u32, row.tid);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::collect::{Collected, Sample, ThreadKey, ThreadTime};
-use super::{OnCpu, OnCpuAddress, OnCpuObject};
+use super::{OnCpu, OnCpuAddress, OnCpuObject, OnCpuOfThread};
 use crate::clock::Ns;
 use crate::contexts::Contexts;
 use crate::names::Names;
@@ -72,11 +72,17 @@ pub(crate) fn tables_of(
     let mut of_apis = vec![[Sum::default(); PARTS]; names.apis.len()];
     let mut of_contexts = vec![Sum::default(); contexts.list.len()];
     let mut outside: BTreeMap<u32, Sum> = BTreeMap::new();
+    let mut of_threads: BTreeMap<(u32, u32, u32), Sum> = BTreeMap::new();
     for sample in &collected.samples {
         let weight = weights.get(&sample.thread).copied().unwrap_or_default();
         all.add(sample, weight);
         watching_ns += sample.kernel as f64 * (weight.user_ns - weight.kernel_ns);
         by_object.entry(sample.object).or_default().add(sample, weight);
+        let thread = collected.threads.get(&sample.thread).and_then(|time| time.thread);
+        if let Some(thread) = thread {
+            let key = (sample.thread.0, thread, sample.object);
+            of_threads.entry(key).or_default().add(sample, weight);
+        }
         let address = sample.address;
         // Code in no file differs between processes.
         let process = address.svma.is_none().then_some(sample.thread.0);
@@ -125,6 +131,15 @@ pub(crate) fn tables_of(
         objects,
         addresses,
         outside: outside.into_iter().map(|(object, sum)| (object, Ns::from_f64(sum.ns))).collect(),
+        of_threads: of_threads
+            .into_iter()
+            .map(|((process, thread, object), sum)| OnCpuOfThread {
+                process,
+                thread,
+                object,
+                ns: Ns::from_f64(sum.ns),
+            })
+            .collect(),
     };
     let by_number = ByNumber {
         apis: of_apis.into_iter().map(|parts| of_api(parts, all, user_only)).collect(),

@@ -1,6 +1,6 @@
 //! Turns the rows of `.syscalls` files into sums by merged context.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use chase_recorder::layout::OWN_CONTEXT_REF;
 use chase_recorder::reader::Thread;
@@ -8,7 +8,7 @@ use chase_recorder::syscalls::{STATE_COMPLETE, SyscallsHeader, WAIT_PREEMPTED, W
 
 use super::sums::SyscallSums;
 use crate::image::Image;
-use crate::off_cpu::{Measured, OffCpu, WaitSource};
+use crate::off_cpu::{Measured, Missing, OffCpu, Sampling, Spells, WaitSource};
 use crate::walk::NOBODY;
 
 /// Where a system call was made: number of the merged context, [`NOBODY`] outside of any, or [`UNRECORDED`].
@@ -43,7 +43,9 @@ pub(super) struct Maker {
 pub(crate) struct Scheduler {
     /// By reference of the context and thread id.
     waits: HashMap<(u32, u32), OffCpu>,
-    /// For contexts that are not in it.
+    /// The same one by one, if the scheduler was observed.
+    spells: HashMap<(u32, u32), Spells>,
+    /// For contexts that are not in `waits`.
     others: Measured,
 }
 
@@ -57,6 +59,7 @@ impl Scheduler {
         }
         let file = image.syscalls.as_ref()?;
         let mut waits: HashMap<_, OffCpu> = HashMap::new();
+        let mut spells: HashMap<_, Spells> = HashMap::new();
         for row in file.waits() {
             let (mut wait_ns, mut preempted_ns) = (0.0, 0.0);
             match row.kind {
@@ -67,8 +70,9 @@ impl Scheduler {
             let measured = Measured::complete(wait_ns, preempted_ns);
             let off_cpu = OffCpu { wait_ns, preempted_ns: Some(preempted_ns), measured };
             waits.entry((row.context_ref, row.tid)).or_default().add(off_cpu);
+            spells.entry((row.context_ref, row.tid)).or_default().add(&row);
         }
-        Some(Self { waits, others: Measured::default() })
+        Some(Self { waits, spells, others: Measured::default() })
     }
 
     fn of_asked(image: &Image) -> Self {
@@ -82,7 +86,12 @@ impl Scheduler {
                 waits.entry((row.node_ref, thread.record().tid)).or_default().add(off_cpu);
             }
         }
-        Self { waits, others: Measured::NOTHING }
+        Self { waits, spells: HashMap::new(), others: Measured::NOTHING }
+    }
+
+    /// Returns what the estimated time of calls lacks of the time that thread `tid` was off the CPU in a context.
+    pub(crate) fn missing(&self, reference: u32, tid: u32, sampling: Sampling) -> Option<Missing> {
+        Some(self.spells.get(&(reference, tid))?.missing(sampling))
     }
 
     /// Takes the time that thread `tid` was off the CPU in a context. It is returned only once: if several threads
@@ -154,9 +163,22 @@ pub(crate) struct Places {
     contexts: HashMap<u32, (u32, u32, Place)>,
     /// By thread id: the thread's number, if only one thread had that id.
     threads: HashMap<u32, Option<u32>>,
+    /// Ids of threads that were not to be recorded.
+    left_out: HashSet<u32>,
 }
 
 impl Places {
+    /// Those of an image, of whose threads none is known yet.
+    pub(crate) fn new(image: &Image) -> Self {
+        let left_out = image.recording.left_out().iter().copied().collect();
+        Self { left_out, ..Self::default() }
+    }
+
+    /// Whether what was seen of this thread is in no table: it was not to be recorded.
+    pub(crate) fn is_left_out(&self, tid: u32) -> bool {
+        self.left_out.contains(&tid) && !self.threads.contains_key(&tid)
+    }
+
     pub(crate) fn add_thread(&mut self, thread: u32, tid: u32, root_ref: u32) {
         self.threads.entry(tid).and_modify(|known| *known = None).or_insert(Some(thread));
         self.contexts.insert(root_ref, (thread, tid, NOBODY));
@@ -201,7 +223,7 @@ impl Collected {
         let header = file.header();
         for row in file.syscalls() {
             let (thread, place) = places.place_of(row.context_ref, row.tid);
-            if !wanted(thread) {
+            if !wanted(thread) || places.is_left_out(row.tid) {
                 continue;
             }
             let cost_ns = each_ns(header).saturating_mul(row.calls);

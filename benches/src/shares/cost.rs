@@ -6,21 +6,26 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 
-use super::PART;
 use super::clock::Clock;
 use super::programs::Program;
 use crate::bench::{Bench, Under};
 use crate::children::cpu_seconds;
 use crate::report::{Figure, Report};
-use crate::turns::{Limit, Turn, in_turns, paired};
+use crate::turns::{Limit, OUT_OF_TIME, Turn, in_turns, paired};
 
+pub(super) const PART: &str = "samples";
 /// Percent more.
 const BAR: f64 = 1.0;
 /// Single runs differ by more than the bar.
-const LIMIT: Limit = Limit { least: 11, most: 15, time: Duration::from_secs(60) };
+const LIMIT: Limit = Limit { least: 5, most: 25, time: Duration::from_secs(200) };
 
 pub(super) fn measure(bench: &Bench, report: &mut Report, programs: &[Program]) {
-    for program in programs.iter().filter(|program| program.is_costed) {
+    let deadline = bench.deadline();
+    for program in programs {
+        if deadline.is_over() {
+            report.skipped(PART, program.what, OUT_OF_TIME);
+            continue;
+        }
         let what = format!("{}: samples add", program.what);
         let seconds = |sample| seconds(bench, program, sample);
         let measured = in_turns(

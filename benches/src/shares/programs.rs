@@ -15,8 +15,6 @@ pub(super) struct Program {
     pub(super) directory: PathBuf,
     /// Program and arguments, or why it can't be run here.
     pub(super) command: Result<Vec<String>>,
-    /// Whether it is one of those by which the cost of samples is told.
-    pub(super) is_costed: bool,
 }
 
 struct Plan {
@@ -24,6 +22,7 @@ struct Plan {
     command: &'static [&'static str],
     /// What must be done before.
     prepare: fn(&Path) -> Result<()>,
+    /// Whether it is one of those by which the cost of samples is told.
     is_costed: bool,
 }
 
@@ -145,16 +144,15 @@ const PLANS: [Plan; 17] = [
     },
 ];
 
-/// All of them, prepared in `directory`.
-pub(super) fn prepare(directory: &Path) -> Result<Vec<Program>> {
+/// All of them, prepared in `directory`; or those by which the cost of samples is told.
+pub(super) fn prepare(directory: &Path, only_costed: bool) -> Result<Vec<Program>> {
     inputs(directory)?;
     let program = |plan: &Plan| Program {
         what: plan.what,
         directory: directory.to_owned(),
         command: command(plan, directory),
-        is_costed: plan.is_costed,
     };
-    Ok(PLANS.iter().map(program).collect())
+    Ok(PLANS.iter().filter(|plan| plan.is_costed || !only_costed).map(program).collect())
 }
 
 fn command(plan: &Plan, directory: &Path) -> Result<Vec<String>> {

@@ -1,9 +1,10 @@
 //! What a run is made of: programs, and what they read, write and share.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::bail;
-use chase_analyzer::{Components, Thing, ThingKind, Use, components};
+use chase_analyzer::{Components, Exchange, Picture, Thing, ThingKind, Use, components};
 use serde_json::Value;
 
 use super::Show;
@@ -11,21 +12,24 @@ use super::narrate::NOT_TOLD;
 use crate::args::GraphFormat;
 use crate::machine::{self, Rows};
 use crate::report::Report;
-use crate::terminal::{Look, Terminal, clean, count, elapsed};
+use crate::terminal::{Look, Terminal, clean, count, elapsed, plural};
 
 /// Things that are drawn and told.
 const TOLD: usize = 12;
+/// As many of things of a single program in any case.
+const LEAST: usize = 3;
 /// Sentences.
 const SENTENCES: usize = 10;
 
 pub(super) struct Parts {
     parts: Components,
+    picture: Picture,
 }
 
 impl Parts {
     pub(super) fn from_report(report: &Report) -> anyhow::Result<Self> {
         match components(&report.loaded.images) {
-            Some(parts) => Ok(Self { parts }),
+            Some(parts) => Ok(Self { picture: parts.picture(), parts }),
             None => bail!(NOT_TOLD),
         }
     }
@@ -34,53 +38,128 @@ impl Parts {
         self.parts.uses.iter().filter(move |used| used.thing == thing)
     }
 
+    /// A program, with its role where it has one.
     fn program(&self, at: usize) -> String {
         let program = &self.parts.programs[at];
-        format!("{} ({})", clean(&program.name), program.pid)
+        let name = if program.role.is_empty() { &program.name } else { &program.role };
+        format!("{} ({})", clean(name), program.pid)
     }
 
-    /// Things worth telling: what connects programs, and of the rest what most went through.
+    /// Programs that are drawn as one.
+    fn drawn(&self, at: usize) -> String {
+        match &*self.picture.programs[at].programs {
+            [only] => self.program(*only),
+            all => {
+                let program = &self.parts.programs[all[0]];
+                let name = if program.role.is_empty() { &program.name } else { &program.role };
+                format!("{} × {}", all.len(), clean(name))
+            }
+        }
+    }
+
+    /// The place of a program in the picture.
+    fn place(&self, program: usize) -> Option<usize> {
+        self.picture.programs.iter().position(|drawn| drawn.programs.contains(&program))
+    }
+
+    /// Things that are drawn and told by themselves: those of several programs, and of the rest what most went through.
     fn worth_telling(&self) -> Vec<usize> {
-        let connects = |thing: &usize| {
+        let is_shared = |thing: &usize| {
             let of: Vec<&Use> = self.uses(*thing).collect();
             of.iter()
                 .any(|a| of.iter().any(|b| a.program != b.program && a.written > 0 && b.read > 0))
         };
-        let all = || 0..self.parts.things.len();
-        let mut told: Vec<usize> = all().filter(connects).take(TOLD).collect();
-        let rest = all().filter(|thing| !connects(thing)).filter(|&thing| {
+        let all = || self.picture.things.iter().copied();
+        let mut told: Vec<usize> = all().filter(is_shared).take(TOLD).collect();
+        let rest = all().filter(|thing| !is_shared(thing)).filter(|&thing| {
             let thing = &self.parts.things[thing];
             // Libraries, and what the C library reads at a start.
             !matches!(thing.kind, ThingKind::File | ThingKind::Memory)
                 || !is_of_the_system(&thing.name)
         });
-        let room = TOLD - told.len();
+        // What connects programs is the story; of the rest there is less beside it.
+        let room =
+            (TOLD - told.len()).min(TOLD.saturating_sub(self.picture.exchanges.len()).max(LEAST));
         told.extend(rest.take(room));
         told
     }
 
     fn sentences(&self) -> Vec<String> {
         let mut said = Vec::new();
-        for (at, program) in self.parts.programs.iter().enumerate() {
-            let children: Vec<String> = (0..self.parts.programs.len())
-                .filter(|&child| self.parts.programs[child].parent == Some(at))
-                .map(|child| self.program(child))
+        let drawn = || self.picture.programs.iter().enumerate();
+        for (at, program) in drawn() {
+            let children: Vec<String> = drawn()
+                .filter(|(_, child)| child.parent == Some(at))
+                .map(|(child, _)| self.drawn(child))
                 .collect();
+            let name = self.drawn(at);
             let threads = match program.threads {
-                0 | 1 => String::new(),
-                more => format!(", which has {more} threads,"),
+                threads if threads <= program.programs.len() => String::new(),
+                threads => format!(", with {threads} threads,"),
             };
             if !children.is_empty() {
-                said.push(format!("{}{threads} started {}.", self.program(at), listed(&children)));
-            } else if program.threads > 1 {
-                said.push(format!("{} has {} threads.", self.program(at), program.threads));
+                said.push(format!("{name}{threads} started {}.", listed(&children)));
+            } else if !threads.is_empty() {
+                said.push(format!("{name} had {} threads.", program.threads));
             }
         }
-        for thing in self.worth_telling() {
-            said.extend(self.sentence(thing));
-        }
+        let mut rest = self.exchanged();
+        rest.extend(self.worth_telling().into_iter().filter_map(|thing| self.sentence(thing)));
+        // Who started whom takes half of them at most, if there is more to tell.
+        said.truncate(SENTENCES.saturating_sub(rest.len()).max(SENTENCES / 2));
+        said.append(&mut rest);
         said.truncate(SENTENCES);
         said
+    }
+
+    /// What programs sent each other, both ways in one sentence.
+    fn exchanged(&self) -> Vec<String> {
+        let mut said = Vec::new();
+        let all = &self.picture.exchanges;
+        for (at, one) in all.iter().enumerate() {
+            let is_back = |other: &&Exchange| {
+                (other.from, other.to, other.kind) == (one.to, one.from, one.kind)
+            };
+            if all[..at].iter().any(|other| is_back(&other)) {
+                continue;
+            }
+            let took = |exchange: &Exchange| match exchange.read_ns.0 / 1_000_000 {
+                0 => String::new(),
+                _ => format!(" (reading took {})", elapsed(exchange.read_ns.0)),
+            };
+            let back = all.iter().find(is_back).map_or_else(String::new, |back| {
+                format!(" and got {} back{}", bytes(back.bytes), took(back))
+            });
+            said.push(format!(
+                "{} sent {} {}{}{back}, through {}.",
+                self.drawn(one.from),
+                self.drawn(one.to),
+                bytes(one.bytes),
+                took(one),
+                self.through(one),
+            ));
+        }
+        said
+    }
+
+    /// A pipe, or connections with the address that all of them have in common.
+    fn through(&self, exchange: &Exchange) -> String {
+        let number = exchange.things.len() as u64;
+        let kind = plural(number, kind(exchange.kind));
+        let names = || exchange.things.iter().map(|&thing| &*self.parts.things[thing].name);
+        let ends = |name: &str| -> Vec<String> { name.split(" – ").map(str::to_owned).collect() };
+        let mut common = names().next().map(ends).unwrap_or_default();
+        common.retain(|end| !end.is_empty() && names().all(|name| ends(name).contains(end)));
+        match &*common {
+            [] => kind,
+            // Of a single connection, the lower port is mostly that of the server.
+            [only] => format!("{kind} at {}", clean(only)),
+            [a, b, ..] => {
+                let port =
+                    |end: &str| end.rsplit(':').next().and_then(|port| port.parse::<u16>().ok());
+                format!("{kind} at {}", clean(if port(a) <= port(b) { a } else { b }))
+            }
+        }
     }
 
     fn sentence(&self, at: usize) -> Option<String> {
@@ -129,35 +208,50 @@ impl Parts {
     fn dot(&self) -> String {
         let quoted = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"");
         let mut out = String::from("digraph components {\n    rankdir=LR;\n");
-        for (at, program) in self.parts.programs.iter().enumerate() {
-            let threads = if program.threads > 1 {
+        for (at, program) in self.picture.programs.iter().enumerate() {
+            let threads = if program.threads > program.programs.len() {
                 format!("\\n{} threads", program.threads)
             } else {
                 String::new()
             };
-            let name = quoted(&self.program(at));
+            let name = quoted(&self.drawn(at));
             out.push_str(&format!("    p{at} [shape=box, label=\"{name}{threads}\"];\n"));
             if let Some(parent) = program.parent {
-                out.push_str(&format!(
-                    "    p{parent} -> p{at} [style=dashed, label=\"starts\"];\n"
-                ));
+                out.push_str(&format!("    p{parent} -> p{at} [style=dashed];\n"));
             }
+        }
+        for exchange in &self.picture.exchanges {
+            let Exchange { from, to, .. } = exchange;
+            let label = match exchange.things.len() {
+                1 => bytes(exchange.bytes),
+                _ => format!(
+                    "{}, {}",
+                    bytes(exchange.bytes),
+                    plural(exchange.things.len() as u64, kind(exchange.kind))
+                ),
+            };
+            out.push_str(&format!("    p{from} -> p{to} [label=\"{}\"];\n", quoted(&label)));
         }
         for thing in self.worth_telling() {
             let label = quoted(&described(&self.parts.things[thing]));
             out.push_str(&format!("    t{thing} [shape=ellipse, label=\"{label}\"];\n"));
-            for used in self.uses(thing) {
-                let program = used.program;
-                if used.written > 0 {
-                    let label = bytes(used.written);
-                    out.push_str(&format!("    p{program} -> t{thing} [label=\"{label}\"];\n"));
+            let places: BTreeSet<usize> =
+                self.uses(thing).filter_map(|used| self.place(used.program)).collect();
+            for place in places {
+                let own =
+                    || self.uses(thing).filter(|used| self.place(used.program) == Some(place));
+                let (read, written): (u64, u64) =
+                    (own().map(|used| used.read).sum(), own().map(|used| used.written).sum());
+                if written > 0 {
+                    let label = bytes(written);
+                    out.push_str(&format!("    p{place} -> t{thing} [label=\"{label}\"];\n"));
                 }
-                if used.read > 0 {
-                    let label = bytes(used.read);
-                    out.push_str(&format!("    t{thing} -> p{program} [label=\"{label}\"];\n"));
+                if read > 0 {
+                    let label = bytes(read);
+                    out.push_str(&format!("    t{thing} -> p{place} [label=\"{label}\"];\n"));
                 }
-                if used.maps && used.read + used.written == 0 {
-                    out.push_str(&format!("    t{thing} -> p{program} [label=\"maps\"];\n"));
+                if own().any(|used| used.maps) && read + written == 0 {
+                    out.push_str(&format!("    t{thing} -> p{place} [label=\"maps\"];\n"));
                 }
             }
         }
@@ -198,6 +292,16 @@ fn is_of_the_system(name: &str) -> bool {
         .any(|of| name.starts_with(of))
 }
 
+fn kind(kind: ThingKind) -> &'static str {
+    match kind {
+        ThingKind::Pipe => "pipe",
+        ThingKind::Socket => "socket",
+        ThingKind::Device => "device",
+        ThingKind::Memory => "shared memory",
+        ThingKind::File => "file",
+    }
+}
+
 fn described(thing: &Thing) -> String {
     let kind = match thing.kind {
         ThingKind::Pipe => "A pipe",
@@ -229,7 +333,7 @@ impl Show for Parts {
 
     fn text(&self, _: &Report, terminal: Terminal, _: usize) -> anyhow::Result<String> {
         let mut out: String = self.sentences().iter().map(|line| format!("{line}\n")).collect();
-        let left_out = self.parts.things.len().saturating_sub(self.worth_telling().len());
+        let left_out = self.picture.things.len().saturating_sub(self.worth_telling().len());
         if left_out > 0 {
             let line = format!("\n{left_out} more things, libraries among them, are in --json\n");
             out.push_str(&terminal.paint(Look::Faint, &line));
@@ -268,7 +372,7 @@ impl Show for Parts {
             ),
             table(
                 "programs",
-                &["pid", "name", "parent", "threads"],
+                &["pid", "name", "role", "parent", "threads"],
                 programs.collect::<anyhow::Result<_>>()?,
             ),
             table(

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use chase_analyzer::{PartyKind, WaitEdge, WaitGraph, wait_graph};
 use serde_json::Value;
 
@@ -16,6 +16,9 @@ use crate::terminal::{Align, Cell, Table, Terminal, clean, count, elapsed};
 
 /// Boxes of a picture.
 const MOST: usize = 16;
+
+/// Said where there are no edges.
+const NOTHING: &str = "Nothing is known of who waits for whom: no companion has watched";
 
 /// The table.
 pub(super) struct Graph;
@@ -47,7 +50,7 @@ impl Show for Graph {
     fn text(&self, report: &Report, terminal: Terminal, top: usize) -> anyhow::Result<String> {
         let graph = wait_graph(report.causes(), report.groups());
         if graph.edges.is_empty() {
-            return Ok("Nothing is known of who waits for whom: no companion has watched.\n".into());
+            return Ok(format!("{NOTHING}.\n"));
         }
         let mut table = Table::new([
             ("Group", Align::Name),
@@ -116,6 +119,9 @@ pub(super) fn write(
     output: Option<&Path>,
 ) -> anyhow::Result<String> {
     let graph = wait_graph(report.causes(), report.groups());
+    if graph.edges.is_empty() {
+        bail!(NOTHING);
+    }
     let text = match format {
         GraphFormat::Dot => dot(report, &graph),
         GraphFormat::Svg => {

@@ -206,7 +206,7 @@ fn facts(report: &Report) -> Facts {
             .collect(),
         more_processes: analysis.processes.len().saturating_sub(PROCESSES),
         processor: super::hot::ran(report),
-        causes: report.causes().iter().take(CAUSES).map(|row| cause(report, row)).collect(),
+        causes: causes_of_waits(report),
         idle: super::blocked::idle_threads(report),
         runnable: super::blocked::runnable(report),
     }
@@ -225,7 +225,7 @@ fn lead(report: &Report) -> Vec<(String, String)> {
     let on_cpu: Option<f64> = analysis.threads.iter().map(|t| Some(t.on_cpu_ns?.as_f64())).sum();
     if let Some(on_cpu) = on_cpu.filter(|_| wall_ns > 0.0) {
         let text = elapsed(Ns::from_f64(on_cpu).0);
-        add(text, &format!("on processors: {:.2} of them at work on average", on_cpu / wall_ns));
+        add(text, &format!("on processors ({:.2} busy on average)", on_cpu / wall_ns));
     }
     if analysis.processes.len() > 1 {
         add(processes::number(&analysis.processes), "");
@@ -254,6 +254,21 @@ fn command(arguments: &[String]) -> String {
     quoted.unwrap_or_else(|_| arguments.join(" "))
 }
 
+/// What threads wait for, longest first, those of groups that have nothing to do behind the others.
+fn causes_of_waits(report: &Report) -> Vec<CauseOfWait> {
+    let blocked = chase_analyzer::blocked(&report.analysis);
+    let idle: BTreeSet<u32> = blocked.idle.iter().flat_map(|row| &row.members).copied().collect();
+    let groups = &report.groups().rows;
+    let is_idle = |row: &&CauseRow| {
+        groups[row.group as usize].members.iter().all(|thread| idle.contains(thread))
+    };
+    let mut rows: Vec<&CauseRow> = report.causes().iter().collect();
+    rows.sort_by_key(is_idle);
+    rows.truncate(CAUSES);
+    let cause = |row: &CauseRow| CauseOfWait { is_idle: is_idle(&row), ..cause(report, row) };
+    rows.into_iter().map(cause).collect()
+}
+
 /// Waits that are alike, in words.
 fn cause(report: &Report, row: &CauseRow) -> CauseOfWait {
     let party = |parties: &[Party]| {
@@ -265,6 +280,7 @@ fn cause(report: &Report, row: &CauseRow) -> CauseOfWait {
         function: function.into(),
         site: causes::site(report, row.process, row.site).as_str().into(),
         group: report.groups().rows[row.group as usize].label.as_str().into(),
+        is_idle: false,
         object: causes::object(report, row.process, &row.object).as_str().into(),
         ns: row.wait_ns.as_f64(),
         waits: row.waits,

@@ -42,6 +42,7 @@ impl Show for Libs<'_> {
         terms
             .extend([&[PERCENT, SELF, TOTAL][..], &waiting::legend(report), &[QUANTILES]].concat());
         terms.extend(estimates(report));
+        terms.extend(not_attributed(report));
         out.push_str(&legend(terminal, &terms));
         Ok(out)
     }
@@ -52,6 +53,16 @@ impl Show for Libs<'_> {
             [&["kind", "name", "path", "own_code_ns"][..], &MEASURES, &ON_CPU, &OFF_CPU].concat();
         Ok(vec![Rows { name: "libraries", columns, rows: rows.collect::<Result<_, _>>()? }])
     }
+}
+
+/// Explanation of the row of time that belongs to nobody, if there is one.
+pub(super) fn not_attributed(report: &Report) -> Option<(&'static str, &'static str)> {
+    const TERM: (&str, &str) = (
+        "[not attributed]",
+        "an estimate: how long others had the processor during calls that were not timed, and during which of them nobody measured",
+    );
+    let is_it = |row: &LibraryRow| row.kind == LibraryKind::Unattributed;
+    report.analysis.libraries.iter().any(is_it).then_some(TERM)
 }
 
 fn table<'r>(report: &Report, rows: impl Iterator<Item = &'r LibraryRow>) -> Table {

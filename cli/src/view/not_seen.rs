@@ -132,6 +132,11 @@ fn gaps(report: &Report) -> Vec<String> {
             "missing on the timeline: of threads that had ended, in whose room are those of later ones",
         ),
         (
+            not_seen.threads_left_out,
+            "thread",
+            "left out, as --threads asks: what they did is in no table",
+        ),
+        (
             not_seen.processes_in_windows,
             "process",
             "recorded with CHASE_BUDGET by an older version: of its hottest functions, only calls in short windows are counted and timed; what it estimated of the others is no longer shown",

@@ -54,6 +54,7 @@ impl Show for Summary {
         terms.extend(waiting::legend(report).first());
         terms.push(QUANTILES);
         terms.extend(estimates(report));
+        terms.extend(libs::not_attributed(report));
         let findings = findings::text(report, terminal);
         if !findings.is_empty() {
             out.push('\n');

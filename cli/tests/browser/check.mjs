@@ -208,6 +208,8 @@ async function columns(page, width) {
 
 // Findings lead to sections that are there.
 async function findings(page) {
+  const more = page.locator("#findings summary");
+  if (await more.count()) await more.click();
   const links = page.locator("#findings a");
   for (let at = 0; at < await links.count(); at += 1) {
     await links.nth(at).click();

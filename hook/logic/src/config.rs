@@ -4,7 +4,7 @@ use chase_format::layout::{TIMING_ADAPTIVE, TIMING_ALL, TIMING_COUNT};
 
 use crate::events::{Events, size};
 use crate::session::number;
-use crate::text::{c_bytes, matches_item};
+use crate::text::{c_bytes, file_name, glob, matches_item};
 
 /// What the environment asks for.
 #[derive(Clone, Copy)]
@@ -19,6 +19,11 @@ pub struct Config {
     internal: &'static [u8],
     /// `CHASE_FOLLOW`: which of the programs that are started are recorded; see `start/follow.rs` in the hook.
     pub follow: &'static [u8],
+    /// `CHASE_THREADS`: which threads are recorded, empty for all.
+    pub threads: &'static [u8],
+    /// The first call of which function begins the recording: what follows `call:` in `CHASE_START_ON`; empty if it begins at the
+    /// program's start.
+    pub start_on: &'static [u8],
     /// `CHASE_TIMING`: which calls are timed, `TIMING_*`.
     pub timing: u32,
     /// Whether its value is unknown.
@@ -77,6 +82,8 @@ impl Config {
         exclude: b"",
         internal: b"",
         follow: b"",
+        threads: b"",
+        start_on: b"",
         timing: TIMING_ADAPTIVE,
         timing_is_unknown: false,
         syscalls: Syscalls::Auto,
@@ -112,6 +119,11 @@ impl Config {
                 config.internal = value;
             } else if let Some(value) = value(b"CHASE_FOLLOW") {
                 config.follow = value;
+            } else if let Some(value) = value(b"CHASE_THREADS") {
+                config.threads = value;
+            } else if let Some(value) = value(b"CHASE_START_ON") {
+                // (Signals are for `chase record`.)
+                config.start_on = value.strip_prefix(b"call:").unwrap_or(b"");
             } else if let Some(value) = value(b"CHASE_TIMING") {
                 (config.timing, config.timing_is_unknown) = timing(value);
             } else if let Some(value) = value(b"CHASE_SYSCALLS") {
@@ -148,6 +160,39 @@ impl Config {
     pub fn wants(&self, provider: &[u8], api: &[u8]) -> bool {
         (self.libs.is_empty() || matches(self.libs, provider, api))
             && !matches(self.exclude, provider, api)
+    }
+
+    /// Whether a call begins the recording.
+    pub fn begins_with_call(&self) -> bool {
+        !self.start_on.is_empty()
+    }
+
+    /// Whether a call of a function of this name may begin the recording, whatever object it is in.
+    pub fn may_begin_with(&self, api: &[u8]) -> bool {
+        let function = self.start_on.rsplit(|&byte| byte == b':').next().unwrap_or(b"");
+        self.begins_with_call() && glob(function, api)
+    }
+
+    /// Whether a call of `api` in the object `provider` (soname, or a path) begins the recording: `FUNCTION` or
+    /// `OBJECT:FUNCTION`, which are globs.
+    pub fn begins_with(&self, provider: &[u8], api: &[u8]) -> bool {
+        if self.start_on.contains(&b':') {
+            matches_item(self.start_on, provider, api)
+        } else {
+            self.begins_with_call() && glob(self.start_on, api)
+        }
+    }
+
+    /// Whether a thread is recorded whose start routine is in the object `object` (soname, or a path) and has this name, which is
+    /// empty if it is not known. An item of the list is a glob for either; `OBJECT:ROUTINE` for both.
+    pub fn wants_thread(list: &[u8], object: &[u8], routine: &[u8]) -> bool {
+        list.split(|&byte| byte == b',').filter(|item| !item.is_empty()).any(|item| {
+            if item.contains(&b':') {
+                matches_item(item, object, routine)
+            } else {
+                glob(item, file_name(object)) || !routine.is_empty() && glob(item, routine)
+            }
+        })
     }
 
     /// Whether calls of an object (soname, or a path) to itself are recorded.
@@ -211,6 +256,34 @@ mod tests {
             let config = read(&[text]);
             assert!(config.max_size == 0 && config.max_size_is_unknown);
         }
+    }
+
+    #[test]
+    fn threads_are_chosen_by_the_object_or_name_of_their_start_routine() {
+        let list = b"work*,libpool.so*,app:main";
+        let wanted: [(&[u8], &[u8]); 4] = [
+            (b"/usr/bin/app", b"worker"),
+            (b"/usr/lib/libpool.so.1", b"run"),
+            (b"libpool.so.1", b""),
+            (b"/usr/bin/app", b"main"),
+        ];
+        assert!(wanted.iter().all(|(object, name)| Config::wants_thread(list, object, name)));
+        for (object, name) in [(&b"app"[..], &b"reader"[..]), (b"app", b""), (b"other", b"main")] {
+            assert!(!Config::wants_thread(list, object, name), "{}", name.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn a_call_may_begin_the_recording() {
+        let begins = |text, object: &[u8], name: &[u8]| read(&[text]).begins_with(object, name);
+        assert!(begins(c"CHASE_START_ON=call:deflate*", b"libz.so.1", b"deflateInit_"));
+        assert!(begins(c"CHASE_START_ON=call:libz*:deflate", b"/lib/libz.so.1", b"deflate"));
+        assert!(begins(c"CHASE_START_ON=call::deflate", b"libz.so.1", b"deflate"));
+        assert!(!begins(c"CHASE_START_ON=call:libm*:deflate", b"libz.so.1", b"deflate"));
+        assert!(!begins(c"CHASE_START_ON=call:deflate", b"libz.so.1", b"deflateInit_"));
+        assert!(read(&[c"CHASE_START_ON=call:libz*:deflate"]).may_begin_with(b"deflate"));
+        let signal = read(&[c"CHASE_START_ON=USR1"]);
+        assert!(!signal.begins_with_call() && !signal.may_begin_with(b"USR1"));
     }
 
     #[test]

@@ -42,6 +42,8 @@ pub enum Kind {
     System,
     /// `prctl(option, ...)`: may forbid system calls or the time stamp counter.
     Control,
+    /// Begins the recording (`CHASE_START_ON`): no function is of this kind by its name, nor any slot of a recording.
+    Begin,
     /// Has a calling convention of its own, is part of a runtime that inspects its callers, or runs the application
     /// itself. Not hooked.
     Alone,
@@ -49,7 +51,7 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds, in order.
-    const ALL: [Self; 18] = [
+    const ALL: [Self; 19] = [
         Self::Ordinary,
         Self::Capture,
         Self::Leave,
@@ -67,6 +69,7 @@ impl Kind {
         Self::Fork,
         Self::System,
         Self::Control,
+        Self::Begin,
         Self::Alone,
     ];
 
@@ -84,6 +87,7 @@ impl Kind {
             | Self::ThreadC11
             | Self::Close
             | Self::System
+            | Self::Begin
             | Self::Alone => SlotClass::Timed,
             Self::Open | Self::OpenIn | Self::Find => SlotClass::Sometimes,
             Self::Capture

@@ -1,5 +1,5 @@
 //! The parts of the hook that need no process: tables of names, patterns, the decoding of call sites, the statistics
-//! of sampling, the arithmetic of countdowns and of the tree's table. `libchase.so` links it; on its own it is
+//! of sampling, the arithmetic of countdowns and of the tree's table, the protocol of the lock. `libchase.so` links it; on its own it is
 //! unit-tested, and interpreted by Miri.
 //!
 //! Like everything in the library, it never panics in a release build, and uses no heap and no floating point.
@@ -13,11 +13,15 @@ pub mod callsites;
 pub mod config;
 pub mod countdown;
 pub mod events;
+#[cfg(test)]
+mod every_order;
 pub mod hash;
 pub mod kinds;
+pub mod lock;
 pub mod moments;
 pub mod names;
 pub mod session;
 pub mod suspects;
+pub mod symtab;
 pub mod text;
 pub mod waits;

@@ -107,12 +107,16 @@ unsafe fn enter(slot: u32, reason: Reason, sp: usize) -> *mut Frame {
     };
     if thread.is_busy() {
         // The handler of a synchronous signal, in the middle of a change.
-        if reason.why == 0 || !sampling::postpone(thread, slot, thread.innermost_node()) {
-            thread.count_untimed();
-        }
+        let is_credited =
+            reason.why != 0 && sampling::postpone(thread, slot, thread.innermost_node());
+        thread.count_untimed(u64::from(reason.missed) + u64::from(!is_credited));
         return ptr::null_mut();
     }
     process::catch_up(thread, sp);
+    if thread.is_left_out() {
+        thread.pass_calls(slot);
+        return ptr::null_mut();
+    }
     let context = thread.context_at(sp);
     sampling::credit_counted(thread, slot, reason.missed, context);
     let is_framed = sampling::makes_frames(thread, slot);

@@ -7,7 +7,7 @@ use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use super::{Counts, SlotState};
-use crate::abi::{Countdown, STUBS};
+use crate::abi::{Countdown, NEAR, STUBS};
 use crate::arch::{NearCountdowns, time_stamp};
 use crate::lock::{Fork, Lock};
 use crate::node::samples_of;
@@ -146,6 +146,23 @@ impl Counts {
         if !record.is_null() {
             // SAFETY: it is in the mapping, and the thread does not write it any more.
             unsafe { (*record).countdowns_lost = 1 };
+        }
+    }
+
+    /// Ends what [`Counts::pass_calls`] has begun: the next call of each slot takes the slow path. The thread is the calling one.
+    pub(crate) fn stop_passing(&self) {
+        if let Some(near) = self.near.get() {
+            for slot in 0..NEAR as u32 {
+                // SAFETY: the thread still exists.
+                if let Some(remaining) = unsafe { near.countdown(slot) } {
+                    remaining.store(0, Ordering::Relaxed);
+                }
+            }
+        }
+        let (start, len) = (ptr::from_ref(self), size_of_val(&self.slots));
+        if sys::advise(start.cast_mut().cast(), len, libc::MADV_DONTNEED).is_err() {
+            // Memory may be locked, or the call forbidden.
+            self.slots.iter().for_each(|slot| slot.remaining.store(0, Ordering::Relaxed));
         }
     }
 

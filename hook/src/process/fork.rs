@@ -2,7 +2,7 @@
 
 use chase_format::layout::ORIGIN_FORK;
 
-use super::{greet_companion, hold, open_recording};
+use super::{claim, greet_companion, hold, open_recording};
 use crate::companion::Starting;
 use crate::cost::{Later, Start};
 use crate::frames::OpenCalls;
@@ -79,7 +79,8 @@ fn become_child() {
     thread::discard_copy();
     counts::after_fork_in_child(thread::current().and_then(|thread| thread.counts.get()));
     if !recording::is_open() {
-        return;
+        // The call that begins one may still come, or chase has left the process.
+        return claim();
     }
     let open_calls = thread::current().map(|thread| (thread.open_calls(), thread));
     let this = &mut *hold();
@@ -126,6 +127,9 @@ fn record_further_thread() {
 fn enroll(thread: &Thread, open_calls: &OpenCalls) {
     if thread.enroll(&Origin::MAIN) {
         thread.inherit(open_calls);
+        if thread.is_left_out() {
+            thread.leave_out();
+        }
     } else {
         clear_current();
     }

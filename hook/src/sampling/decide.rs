@@ -269,10 +269,11 @@ pub(crate) fn credit_counted(thread: &Thread, slot: u32, calls: u32, context: *m
         return;
     }
     let node = thread.tree.find_or_add(context, slot | SAMPLED);
-    if !node.is_null() {
-        // SAFETY: the node is this thread's.
-        unsafe { add_calls(node, u64::from(calls)) };
+    if node.is_null() {
+        return recording::add_unseen(Lost::CallWithoutSpace, u64::from(calls));
     }
+    // SAFETY: the node is this thread's.
+    unsafe { add_calls(node, u64::from(calls)) };
 }
 
 /// Reviews how `slot` is used, once enough calls were timed; the latest of them is made at `sp`.

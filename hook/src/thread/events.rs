@@ -190,7 +190,7 @@ impl Thread {
 
     /// Records a mark of the application: `of` as in [`EventRecord`].
     pub(crate) fn note_mark(&self, of: u32) {
-        if LIMIT_NS.load(Ordering::Relaxed) != u64::MAX {
+        if LIMIT_NS.load(Ordering::Relaxed) != u64::MAX && !self.is_left_out() {
             let start_ticks = clock::now();
             self.add_event(EventRecord {
                 start_ticks,
@@ -307,23 +307,22 @@ impl Thread {
         }
     }
 
-    /// Writes an event, perhaps over another one. The number, which is stored last, distinguishes complete events
-    /// from those that are half written.
+    /// Writes an event, perhaps over another one, by the stores that distinguish complete events from those that are half
+    /// written, in their order.
     ///
     /// # Safety
     /// `at` is a place in the chunk.
     unsafe fn write(&self, head: *mut EventsHead, at: usize, event: EventRecord) {
         let number = add_to_own(&self.events.count, 1) as u64 + 1;
         let event = EventRecord { number, ..event };
-        let check = event.check_of();
+        let event = EventRecord { check: event.check_of(), ..event };
         // SAFETY: the caller vouches for the place, which is this thread's.
         unsafe {
-            let place = head.cast::<EventRecord>().add(1 + at);
-            (&raw mut (*place).number).write_volatile(0);
-            compiler_fence(Ordering::SeqCst);
-            place.write(EventRecord { number: 0, check, ..event });
-            compiler_fence(Ordering::SeqCst);
-            (&raw mut (*place).number).write_volatile(number);
+            let place = head.cast::<EventRecord>().add(1 + at).cast::<u64>();
+            for (word, value) in event.stores() {
+                place.add(word).write_volatile(value);
+                compiler_fence(Ordering::SeqCst);
+            }
         }
     }
 }

@@ -26,6 +26,7 @@ struct Kept {
     lowest: Cell<*mut Segment>,
     /// A copy of the [`Thread`] itself, made before a fork that was announced.
     has_copy: Cell<bool>,
+    is_left_out: Cell<bool>,
     copy: UnsafeCell<MaybeUninit<Thread>>,
 }
 
@@ -95,6 +96,7 @@ pub(crate) fn restore() {
     }
     thread.stack.set(kept.stack.get());
     thread.counts.set(Some(counts));
+    thread.is_left_out.set(kept.is_left_out.get());
     // SAFETY: it is the first of this thread's segments, which live as long as the thread.
     thread.head.top.store(unsafe { top_of(kept.lowest.get()) }, Ordering::Relaxed);
 }
@@ -113,6 +115,7 @@ impl Thread {
             // SAFETY: this thread has a segment.
             kept.lowest.set(unsafe { lowest_segment(self.head.top.load(Ordering::Relaxed)) });
             kept.has_copy.set(false);
+            kept.is_left_out.set(self.is_left_out());
             counts.record.set(self.record.get());
         }
     }

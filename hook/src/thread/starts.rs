@@ -15,6 +15,8 @@ pub(crate) struct Start {
     pub(crate) creation_site: usize,
     pub(crate) stack_size: usize,
     pub(crate) creator: u32,
+    /// Whether the thread is recorded.
+    pub(crate) is_wanted: bool,
     next: *mut Start,
     pub(crate) noted: OriginRecord,
 }

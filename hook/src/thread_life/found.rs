@@ -7,7 +7,7 @@
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::arch::{is_late, own_thread_pointer};
+use crate::arch::own_thread_pointer;
 use crate::readable::Reader;
 use crate::stubs::chase_thread_start;
 use crate::sys;
@@ -42,8 +42,8 @@ pub(super) fn learn(find: impl Fn(&CStr) -> usize) {
 }
 
 /// Returns how the calling thread was created, as far as that can be found out afterwards. Signals are blocked.
-pub(super) fn origin() -> Origin {
-    if is_late() && sys::gettid() == sys::getpid() {
+pub(crate) fn origin() -> Origin {
+    if sys::gettid() == sys::getpid() {
         return Origin::MAIN;
     }
     Origin { start_routine: start_routine().unwrap_or(0), ..Origin::FOUND }

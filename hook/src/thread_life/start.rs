@@ -2,10 +2,10 @@
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-use chase_format::layout::THREAD_CREATED;
+use chase_format::layout::{NONE, THREAD_CREATED};
 
 use super::creation::{self, Plan};
-use super::found;
+use super::{choice, found};
 use crate::cost::Later;
 use crate::signals::SignalsBlocked;
 use crate::thread::{
@@ -28,8 +28,9 @@ pub(crate) fn prepare(plan: &Plan<'_>) -> *mut Start {
         (*start).argument = plan.argument;
         (*start).creation_site = plan.creation_site;
         (*start).stack_size = stack_size;
-        (*start).creator = plan.creator.index();
+        (*start).creator = if plan.creator.is_left_out() { NONE } else { plan.creator.index() };
         creation::describe(plan, &mut (*start).noted);
+        (*start).is_wanted = choice::is_new_wanted(plan.routine, &(*start).noted);
     }
     start
 }
@@ -88,7 +89,11 @@ pub(crate) unsafe extern "C" fn begin(start: *mut Start, stack_end: usize) -> Be
         && current().is_none()
         && let Some(thread) = register(&origin)
     {
-        creation::write(&start_data.noted, thread.index());
+        if start_data.is_wanted {
+            creation::write(&start_data.noted, thread.index());
+        } else {
+            thread.leave_out();
+        }
     }
     give_back_start(start);
     Begun { routine: origin.start_routine, argument: origin.argument }
@@ -109,5 +114,10 @@ pub(crate) fn current_or_adopt() -> Option<&'static Thread> {
         return None;
     }
     let _signals = SignalsBlocked::new();
-    register(&found::origin())
+    let origin = found::origin();
+    let thread = register(&origin)?;
+    if !choice::is_wanted(&origin) {
+        thread.leave_out();
+    }
+    Some(thread)
 }

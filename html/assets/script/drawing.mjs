@@ -5,7 +5,7 @@ import { ticksOf } from "./window.mjs";
 
 export const ROW = 20;
 export const HEAD = 22;
-const MOST_ARROWS = 200;
+const MOST_ARROWS = 60;
 
 // Pixels of a moment.
 export const xOf = (moment, view, { left, width }) =>
@@ -89,10 +89,12 @@ function paintRow(pen, data, row, top, { view, place, colours, ink, isFocus }) {
       const part = (times[column * states + state] / whole) * room;
       if (part <= 0) continue;
       pen.fillStyle = colours[state];
+      pen.globalAlpha = row.isIdle ? 0.5 : 1;
       pen.fillRect(place.left + column, y - part, 1, part);
       y -= part;
     }
   }
+  pen.globalAlpha = 1;
 }
 
 function paintMarks(pen, data, view, place, height, ink) {
@@ -113,13 +115,14 @@ function paintMarks(pen, data, view, place, height, ink) {
 function paintArrows(pen, data, rows, view, place, ink) {
   const rowOf = new Map();
   rows.forEach((row, at) => {
-    for (const lane of row.lanes) rowOf.set(lane, at);
+    if (!row.isIdle) for (const lane of row.lanes) rowOf.set(lane, at);
   });
   const found = wakings(data.lanes, rowOf.keys(), view, MOST_ARROWS + 1);
   if (found.length > MOST_ARROWS) return;
   pen.strokeStyle = ink.text;
   pen.fillStyle = ink.text;
-  pen.globalAlpha = 0.65;
+  pen.globalAlpha = 0.5;
+  pen.lineWidth = 0.75;
   for (const [lane, waker, moment] of found) {
     const [to, from] = [rowOf.get(lane), rowOf.get(waker)];
     if (to === undefined || from === undefined || to === from) continue;
@@ -138,4 +141,5 @@ function paintArrows(pen, data, rows, view, place, ink) {
     pen.fill();
   }
   pen.globalAlpha = 1;
+  pen.lineWidth = 1;
 }

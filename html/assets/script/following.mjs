@@ -8,6 +8,8 @@ import { shareText, timeText } from "./quantities.mjs";
 import { atWork, blocked, byLargest, longestWaits, queued, sumsOf, wantedLanes, whole } from "./sums.mjs";
 
 const SHOWN = 12;
+// Libraries of a table of threads by library.
+const COLUMNS = 6;
 const OWN = "in no call that was kept";
 
 export class Following {
@@ -74,7 +76,7 @@ export class Following {
     const size = this.isCpu ? atWork : whole;
     const rows = byLargest(this.sums((span) => this.data.libraryOf[span[6]]), size);
     const all = rows.reduce((sum, row) => sum + size(row), 0);
-    this.table(place, this.isCpu ? "At work, by library" : "Wall time by library", ["library", "", "share", "at work", "waiting"], rows.map((row) => {
+    this.table(place, this.isCpu ? "Busy, by library" : "Wall time by library", ["library", "", "share", "busy", "waiting"], rows.map((row) => {
       const [name, colour] = this.library(row.key);
       return [[name, colour], this.bar(row, colour, size(rows[0])), shareText(size(row), all), time(atWork(row)), time(blocked(row) + queued(row))];
     }));
@@ -83,7 +85,7 @@ export class Following {
   functions(place) {
     const size = this.isCpu ? atWork : whole;
     const rows = byLargest(this.sums((span) => (span[3] ? span[6] : null)), size);
-    this.table(place, "By function, without calls inside that were kept too", ["function", "", "library", "at work", "runnable", "waiting", "threads"], rows.map((row) => {
+    this.table(place, "By function, without calls inside that were kept too", ["function", "", "library", "busy", "runnable", "waiting", "threads"], rows.map((row) => {
       const [library, colour] = this.library(this.data.libraryOf[row.key]);
       return [[this.data.texts[row.key], colour], this.bar(row, colour, size(rows[0])), library, time(atWork(row)), time(queued(row)), time(blocked(row)), String(row.lanes.size)];
     }));
@@ -112,13 +114,28 @@ export class Following {
     const size = this.isCpu ? atWork : (row) => atWork(row) * 1e3 + whole(row);
     const rows = byLargest(this.sums((_, number) => number), size);
     const longest = Math.max(...rows.map(this.isCpu ? atWork : whole), 1);
-    this.table(place, "Threads", ["thread", "", "at work", "runnable", "blocked", "group"], rows.map((row) => {
+    this.table(place, "Threads", ["thread", "", "busy", "runnable", "blocked", "group"], rows.map((row) => {
       const lane = this.data.lanes[row.key];
       return [[lane.name], this.bar(row, null, longest), time(atWork(row)), time(queued(row)), time(blocked(row)), lane.group];
     }));
   }
 
-  // By the processor's clock what was at work, otherwise all that a row has, by states.
+  // Thread × library: what the heat maps show of the whole run.
+  shades(place) {
+    const size = this.isCpu ? atWork : whole;
+    const threads = byLargest(this.sums((_, number) => number), size).slice(0, SHOWN).map((row) => row.key);
+    const cells = new Map(this.sums((span, number) => `${number} ${this.data.libraryOf[span[6]]}`).map((row) => [row.key, size(row)]));
+    const libraries = byLargest(this.sums((span) => this.data.libraryOf[span[6]]), size).slice(0, COLUMNS).map((row) => row.key);
+    const longest = Math.max(...cells.values(), 1);
+    const rows = threads.map((number) => [[this.data.lanes[number].name], ...libraries.map((library) => {
+      const ns = cells.get(`${number} ${library}`) || 0;
+      return { shade: ns / longest, text: time(ns) };
+    })]);
+    const names = libraries.map((library) => this.library(library)[0]);
+    this.table(place, this.isCpu ? "Busy, by thread and library" : "Threads by library", ["thread", ...names], rows);
+  }
+
+  // By the processor's clock what was busy, otherwise all that a row has, by states.
   bar(row, own, longest) {
     const bar = document.createElement("span");
     bar.className = "bar";
@@ -134,13 +151,13 @@ export class Following {
     return bar;
   }
 
-  // Cells are texts, bars, or a name with its colour.
+  // Cells are texts, bars, a name with its colour, or a text on a shade.
   table(place, name, columns, rows) {
     const table = element("table", undefined, place);
     table.className = columns.includes("") ? "bars" : "";
     element("caption", `${name}, ${this.title()}`, table);
     const head = element("tr", undefined, element("thead", undefined, table));
-    const isNumber = columns.map((_, at) => at > 0 && rows.every((row) => /^(|[<>]?[\d.]+( \S+)?)$/.test(row[at])));
+    const isNumber = columns.map((_, at) => at > 0 && rows.every((row) => /^(|[<>]?[\d.]+( \S+)?)$/.test(row[at].text ?? row[at])));
     columns.forEach((column, at) => {
       const cell = element("th", column, head);
       cell.scope = "col";
@@ -163,6 +180,10 @@ export class Following {
       if (value instanceof Node) {
         cell.className = "fill";
         cell.append(value);
+      } else if (value.text !== undefined) {
+        [cell.className, cell.textContent] = ["number shade", value.text];
+        cell.style.setProperty("--p", (value.shade * 100).toFixed(1));
+        if (!value.text) cell.classList.add("empty");
       } else if (Array.isArray(value)) {
         const entry = element("span", undefined, cell);
         entry.className = "entry";

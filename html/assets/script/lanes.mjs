@@ -1,6 +1,6 @@
 // Threads as lanes of the timeline: which are shown, what of them is in a window, who woke whom. No page needed.
 //
-// A lane is `{name, group, spans}`; spans are sorted `[from, to, state, text, waker, at, number]`: nanoseconds, a number of a
+// A lane is `{name, group, idle, spans}`; spans are sorted `[from, to, state, text, waker, at, number]`: nanoseconds, a number of a
 // state, what to say of it, the number of the lane that ended it (or -1), what that did, and the number of the text.
 
 // Lanes as the page has them, with texts said once and lengths instead of ends.
@@ -9,14 +9,21 @@ export function unpacked({ texts, lanes, ...rest }) {
   return { ...rest, texts, lanes: lanes.map(({ spans, ...lane }) => ({ ...lane, spans: spans.map(span) })) };
 }
 
+// Threads that have hardly anything to do are one group, and come last.
+const IDLE = "idle threads";
+export const foldedGroup = (lane) => (lane.idle ? IDLE : lane.group);
+
 // The lanes and groups that are shown, top to bottom: a group of several threads is folded to one row until it is opened.
 export function shownRows(lanes, open, isFound) {
   const groups = new Map();
-  lanes.forEach((lane, number) => {
-    if (!isFound(lane)) return;
-    if (!groups.has(lane.group)) groups.set(lane.group, []);
-    groups.get(lane.group).push(number);
-  });
+  for (const isIdle of [false, true]) {
+    lanes.forEach((lane, number) => {
+      if (Boolean(lane.idle) !== isIdle || !isFound(lane)) return;
+      const group = foldedGroup(lane);
+      if (!groups.has(group)) groups.set(group, []);
+      groups.get(group).push(number);
+    });
+  }
   const rows = [];
   for (const [group, members] of groups) {
     if (members.length === 1) {
@@ -24,7 +31,8 @@ export function shownRows(lanes, open, isFound) {
       continue;
     }
     const isOpen = open.has(group);
-    rows.push({ label: `${group} (${members.length})`, lanes: members, group, isOpen });
+    const isIdle = group === IDLE && !isOpen;
+    rows.push({ label: `${group} (${members.length})`, lanes: members, group, isOpen, isIdle });
     if (isOpen) for (const member of members) rows.push({ label: lanes[member].name, lanes: [member], group: null, isInner: true });
   }
   return rows;

@@ -5,7 +5,7 @@ import { onFilter, pageWords } from "./filter.mjs";
 import { isNarrow } from "./fitting.mjs";
 import { csvOf, marked } from "./values.mjs";
 
-const STEP = 50;
+const STEP = 25;
 
 export function startRows() {
   const raw = document.getElementById("raw");

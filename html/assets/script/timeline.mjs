@@ -5,7 +5,7 @@ import { element } from "./elements.mjs";
 import { onFilter, pageWords } from "./filter.mjs";
 import { keepFitting } from "./fitting.mjs";
 import { Following } from "./following.mjs";
-import { shownRows, spanAt, stateTimes, unpacked } from "./lanes.mjs";
+import { foldedGroup, shownRows, spanAt, stateTimes, unpacked } from "./lanes.mjs";
 import { shareText, timeText } from "./quantities.mjs";
 import { moved, within, zoomed } from "./window.mjs";
 
@@ -17,7 +17,9 @@ export function startTimeline() {
 // Rows of the picture.
 const MOST_ROWS = 60;
 // Rows of the table of the window.
-const LISTED = 12;
+const LISTED = 8;
+// What is waited for, in the heading of a column.
+const inBrief = (states) => states.map((state) => state.replace(/^waiting for /, "for "));
 
 class Timeline {
   constructor(box) {
@@ -94,7 +96,7 @@ class Timeline {
     const caption = element("caption", undefined, table);
     caption.textContent = `${this.chosen ? "Chosen window" : "Shown"}: ${timeText(window[0])} to ${timeText(window[1])}, ${timeText(length)}`;
     const head = element("tr", undefined, element("thead", undefined, table));
-    for (const [at, name] of ["thread", ...states.filter((_, state) => used[state])].entries()) {
+    for (const [at, name] of ["thread", ...inBrief(states.filter((_, state) => used[state]))].entries()) {
       const cell = element("th", name, head);
       cell.scope = "col";
       if (at) cell.className = "number";
@@ -127,7 +129,7 @@ class Timeline {
       this.view = moved(this.view, what === "left" ? -by : by, end);
     }
     if (what === "unfold") {
-      const groups = this.data.lanes.map((lane) => lane.group);
+      const groups = this.data.lanes.map(foldedGroup);
       if (this.open.size) this.open.clear();
       else this.open = new Set(groups);
     }

@@ -40,6 +40,9 @@ pub struct CauseOfWait {
     pub site: Label,
     /// Their group.
     pub group: Label,
+    /// Whether all threads of that are idle.
+    #[serde(default)]
+    pub is_idle: bool,
     /// What for: a lock, a file.
     pub object: Label,
     /// Their time, nanoseconds.

@@ -1,5 +1,7 @@
 //! Thread groups as the page shows them.
 
+use std::collections::HashMap;
+
 use chase_analyzer::{
     Analysis, GroupPart, GroupRow, LibraryKind, Ns, Outlier as Differs, PartLevel,
     SubGroup as Alike, ThreadRow,
@@ -9,7 +11,7 @@ use chase_viz::{Unit, quantity};
 use super::{Balance, Figures, Life, Member, Names, Outlier, SubGroup, ThreadGroup};
 use crate::Label;
 
-/// Libraries that get a column; the application is one of them.
+/// Libraries that get a column; the application is one of them. Of objects that ran, as many.
 const COLUMNS: usize = 9;
 /// Outliers that are named.
 const OUTLIERS: usize = 12;
@@ -34,6 +36,8 @@ struct Columns<'a> {
     /// Column of each API.
     of_api: Vec<Option<usize>>,
     application: Option<usize>,
+    /// Time of each thread, by process and number, in each of the objects that ran longest.
+    on_cpu: HashMap<(usize, u32), Vec<f32>>,
 }
 
 impl<'a> Columns<'a> {
@@ -49,7 +53,8 @@ impl<'a> Columns<'a> {
             }
         }
         let application = libraries.iter().position(|&row| is_application(row));
-        let mut columns = Self { analysis, of_api: Vec::new(), application, libraries };
+        let on_cpu = on_cpu(analysis);
+        let mut columns = Self { analysis, of_api: Vec::new(), application, libraries, on_cpu };
         let of_api = analysis.apis.iter().map(|api| columns.column_of(api.object)).collect();
         columns.of_api = of_api;
         columns
@@ -107,8 +112,28 @@ impl<'a> Columns<'a> {
             life: life(thread),
             calls: thread.measures.calls,
             in_libraries_ns,
+            on_cpu_ns: self
+                .on_cpu
+                .get(&(thread.process, thread.thread))
+                .cloned()
+                .unwrap_or_default(),
         }
     }
+}
+
+/// Time on the processor of each thread that has samples, in the objects that ran longest, in their order.
+fn on_cpu(analysis: &Analysis) -> HashMap<(usize, u32), Vec<f32>> {
+    let objects = &analysis.on_cpu.objects[..analysis.on_cpu.objects.len().min(COLUMNS)];
+    let mut times: HashMap<(usize, u32), Vec<f32>> = HashMap::new();
+    for row in &analysis.on_cpu.of_threads {
+        let Some(column) = objects.iter().position(|object| object.object == row.object) else {
+            continue;
+        };
+        let thread = (row.process as usize, row.thread);
+        let of_thread = times.entry(thread).or_insert_with(|| vec![0.0; objects.len()]);
+        of_thread[column] += row.ns.as_f64() as f32;
+    }
+    times
 }
 
 /// As the scheduler has measured it, or as far as it is known of the calls.
@@ -185,12 +210,5 @@ fn note(row: &GroupRow) -> Option<&'static str> {
         Some("Its threads have unlike lifetimes: the longest is more than twice the shortest.")
     } else {
         None
-    }
-}
-
-impl Member {
-    /// Time in one of the group's libraries, nanoseconds.
-    pub(crate) fn time(&self, column: usize) -> f64 {
-        f64::from(self.in_libraries_ns.get(column).copied().unwrap_or_default())
     }
 }

@@ -1,8 +1,10 @@
 //! Threads by time, from the analyzer's timeline.
 
+use std::collections::HashSet;
+
 use chase_analyzer::{
-    Analysis, BlockedSpan, Lane as Events, LibraryKind, SpanCause, TimedCall, Timeline as When,
-    WaitCause,
+    Analysis, BlockedSpan, Groups, Lane as Events, LibraryKind, SpanCause, TimedCall,
+    Timeline as When, WaitCause,
 };
 use chase_viz::{Unit, plural, quantity};
 
@@ -13,12 +15,14 @@ use crate::Label;
 /// Most threads of the picture.
 const LANES: usize = 500;
 /// Most calls and waits: a few hundred kilobytes of the page.
-const SPANS: usize = 8_000;
+const SPANS: usize = 6_000;
 
 /// The timeline of a run; `None` where nothing was kept of when anything happened.
 pub(super) fn timeline(figures: Figures<'_>, names: &dyn Names, when: &When) -> Option<Timeline> {
     let (analysis, groups) = (figures.analysis, figures.groups);
-    let events = |lane: &Events| lane.calls.len() + lane.blocked.len() + lane.marks.len();
+    let events = |lane: &Events| {
+        lane.calls.len() + lane.blocked.len() + lane.preempted.len() + lane.marks.len()
+    };
     if when.lanes.iter().map(events).sum::<usize>() == 0 {
         return None;
     }
@@ -34,6 +38,7 @@ pub(super) fn timeline(figures: Figures<'_>, names: &dyn Names, when: &When) -> 
         place[lane.thread] = Some(at);
     }
     let least_ns = least(&shown);
+    let busy = busy_groups(analysis, groups);
     let library_of = library_of(analysis);
     let lane = |lane: &&Events| {
         let filling =
@@ -42,6 +47,7 @@ pub(super) fn timeline(figures: Figures<'_>, names: &dyn Names, when: &When) -> 
         Lane {
             name: thread_name(&analysis.threads[lane.thread]).into(),
             group: row.map_or("", |row| &*row.label).into(),
+            is_idle: row.is_some() && !busy.contains(&group(lane)),
             spans: filling.spans(),
         }
     };
@@ -57,6 +63,14 @@ pub(super) fn timeline(figures: Figures<'_>, names: &dyn Names, when: &When) -> 
         marks,
         notes: notes(when, least_ns, left_out),
     })
+}
+
+/// Groups that have a thread that is not idle.
+fn busy_groups(analysis: &Analysis, groups: &Groups) -> HashSet<u32> {
+    let blocked = chase_analyzer::blocked(analysis);
+    let idle: HashSet<u32> = blocked.idle.iter().flat_map(|row| &row.members).copied().collect();
+    let of_threads = (0..).zip(&groups.of_thread);
+    of_threads.filter(|(thread, _)| !idle.contains(thread)).map(|(_, &group)| group).collect()
 }
 
 /// Rows of the table of libraries, by number of the object.
@@ -76,7 +90,9 @@ fn library_of(analysis: &Analysis) -> Vec<Option<usize>> {
 fn least(lanes: &[&Events]) -> u64 {
     let lengths = |lane: &&Events| {
         let calls: Vec<u64> = lane.calls.iter().map(|call| call.ns.0).collect();
-        calls.into_iter().chain(lane.blocked.iter().map(|span| span.ns.0)).collect::<Vec<_>>()
+        let blocked = lane.blocked.iter().map(|span| span.ns.0);
+        let preempted = lane.preempted.iter().map(|span| span.ns.0);
+        calls.into_iter().chain(blocked).chain(preempted).collect::<Vec<_>>()
     };
     let mut all: Vec<u64> = lanes.iter().flat_map(lengths).collect();
     if all.len() <= SPANS {
@@ -90,7 +106,7 @@ fn notes(when: &When, least_ns: u64, left_out: usize) -> Vec<Label> {
     let time = |ns: u64| quantity(ns as f64, Unit::Nanoseconds);
     let sum = |of: fn(&Events) -> u64| when.lanes.iter().map(of).fold(0, u64::saturating_add);
     let mut notes = vec![
-        "At work: not known to wait. The thread runs, or could and others have the processors; of short \
+        "Busy: not known to wait. The thread runs, or could and others have the processors; of short \
          calls and waits nothing was kept."
             .to_owned(),
     ];
@@ -134,13 +150,18 @@ impl Filling<'_> {
         for span in self.lane.blocked.iter().filter(|span| span.ns.0 >= self.least_ns) {
             self.wait(span, &mut waits);
         }
+        self.preempted(&mut waits);
         waits.sort_by(|a, b| a.from_ns.total_cmp(&b.from_ns));
         let mut spans = Vec::new();
-        let mut next = waits.iter().peekable();
+        let mut next = waits.iter_mut().peekable();
         for span in self.calls() {
             let mut from_ns = span.from_ns;
             // What is left of the call between the waits in it.
-            while let Some(wait) = next.peek().filter(|wait| wait.from_ns < span.to_ns) {
+            while let Some(wait) = next.peek_mut().filter(|wait| wait.from_ns < span.to_ns) {
+                if wait.does == Does::Queue && wait.text.as_str().is_empty() {
+                    // It goes on with that when it runs again.
+                    (wait.text, wait.library) = (span.text.clone(), span.library);
+                }
                 if wait.from_ns > from_ns {
                     spans.push(Span { from_ns, to_ns: wait.from_ns, ..span.clone() });
                 }
@@ -198,6 +219,20 @@ impl Filling<'_> {
             waker: None,
             waker_in: Label::default(),
         }
+    }
+
+    /// Times in which others had the processors.
+    fn preempted(&self, spans: &mut Vec<Span>) {
+        let seen = self.lane.preempted.iter().filter(|span| span.ns.0 >= self.least_ns);
+        spans.extend(seen.map(|span| Span {
+            from_ns: span.start_ns.as_f64(),
+            to_ns: span.start_ns.as_f64() + span.ns.as_f64(),
+            does: Does::Queue,
+            text: Label::default(),
+            library: None,
+            waker: None,
+            waker_in: Label::default(),
+        }));
     }
 
     /// A wait, and, after it, how long the thread then waited for a processor.

@@ -25,6 +25,9 @@ pub struct Lane {
     pub name: Label,
     /// Its group.
     pub group: Label,
+    /// Whether it, and all others of its group, had hardly anything to do.
+    #[serde(default)]
+    pub is_idle: bool,
     /// What it did, by time, none over another.
     pub spans: Vec<Span>,
 }

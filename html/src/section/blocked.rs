@@ -3,6 +3,7 @@
 use chase_viz::{Chart, Group, Heading, Part, Segment, Sheet, Unit, sunburst};
 use maud::{Markup, html};
 
+use super::overview::is_measured;
 use crate::colours::{cause_colour, cause_words, series, state};
 use crate::figure::{count, entry, figure, name, share, table, time};
 use crate::model::{BlockedIn, CauseOfWait, WaitCause, WaitSource};
@@ -41,10 +42,14 @@ pub(super) fn render(report: &Report) -> Result<Option<Markup>, Error> {
         }
         (picture)
         @if !report.causes.is_empty() {
-            p { "Who waits where, for what, and who holds it and ends that, as the kernel saw it:" }
+            p {
+                "Who waits where, for what, and who holds it and ends that, as the kernel saw it"
+                @if report.causes.iter().any(|cause| cause.is_idle) { "; idle threads last" }
+                ":"
+            }
             (causes_of_waits(&report.causes))
         }
-        @if let Some(runnable) = &blocked.runnable {
+        @if let Some(runnable) = blocked.runnable.as_ref().filter(|_| is_measured(report)) {
             p { "Waiting for a processor: " (runnable) "." }
         }
     }))

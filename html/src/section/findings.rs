@@ -3,7 +3,11 @@
 use maud::{Markup, html};
 
 use super::Window;
+use crate::model::Finding;
 use crate::{Report, SectionId};
+
+/// Findings that are seen at once: the rest of the first screen needs room too.
+const SHOWN: usize = 4;
 
 pub(super) fn render(report: &Report) -> Markup {
     html! {
@@ -12,17 +16,49 @@ pub(super) fn render(report: &Report) -> Markup {
             @if report.findings.is_empty() {
                 p { "Nothing stands out by the rules that chase looks for. What takes most is above." }
             } @else {
-                ol { @for finding in &report.findings {
-                    li {
-                        (finding.text)
-                        @if let Some(section) = finding.shown_in.filter(|&section| is_there(report, section)) {
-                            " " a href={ "#" (section.anchor()) } { "Show: " (finding_target(section)) }
-                        }
+                (list(report, 0, &report.findings[..report.findings.len().min(SHOWN)]))
+                @if report.findings.len() > SHOWN {
+                    details {
+                        summary { (report.findings.len() - SHOWN) " more" }
+                        (list(report, SHOWN, &report.findings[SHOWN..]))
                     }
-                } }
+                }
             }
         }
     }
+}
+
+/// Findings, numbered behind so many others.
+fn list(report: &Report, before: usize, findings: &[Finding]) -> Markup {
+    html! {
+        ol start=(before + 1) { @for finding in findings {
+            li {
+                (emphasised(finding.text.as_str()))
+                @if let Some(section) = finding.shown_in.filter(|&section| is_there(report, section)) {
+                    " " a href={ "#" (section.anchor()) } { "Show: " (finding_target(section)) }
+                }
+            }
+        } }
+    }
+}
+
+/// A sentence whose claim and whose gain are seen at a glance.
+fn emphasised(text: &str) -> Markup {
+    let (claim, rest) = text.split_at(claim_end(text));
+    let (rest, gain) = match rest.rsplit_once("; saves up to ") {
+        Some((rest, gain)) => (rest, Some(gain)),
+        None => (rest, None),
+    };
+    html! {
+        @if !claim.is_empty() { b { (claim) } } (rest)
+        @if let Some(gain) = gain { "; " b { "saves up to " (gain) } }
+    }
+}
+
+/// Where the claim of a sentence ends, before its evidence: at the first colon after several words; 0 if there is none.
+fn claim_end(text: &str) -> usize {
+    let mut colons = text.match_indices(": ").map(|(at, _)| at);
+    colons.find(|&at| text.split_at(at).0.contains(' ')).unwrap_or(0)
 }
 
 /// Whether the page has what a link would lead to.

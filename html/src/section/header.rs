@@ -19,6 +19,7 @@ pub(crate) fn render(report: &Report) -> Markup {
                     ul { @for line in &header.incomplete { li { (line) } } }
                 }
             }
+            div.abouts {
             details.about.folded {
                 summary { "About this run" @if unseen > 0 { ", and " (plural(unseen, "gap")) " in what was seen" } }
                 dl.facts {
@@ -39,6 +40,7 @@ pub(crate) fn render(report: &Report) -> Markup {
                         p.note { "… and " (header.more_processes) " more that did less." }
                     }
                 }
+            }
             }
         }
     }

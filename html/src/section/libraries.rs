@@ -23,12 +23,12 @@ pub(super) fn render(report: &Report) -> Result<Option<Markup>, Error> {
         "whole bar is the time between entering and leaving it. "
         @match report.waits {
             WaitSource::Scheduler => {
-                "Waits were measured by the scheduler, and so was preemption: a thread could have "
+                "Waits were measured by the scheduler, those for a processor too: a thread could have "
                 "run, but another did."
             }
             WaitSource::Asked => {
-                "Waits were measured by the threads themselves, in calls of 50 µs or more, and so was "
-                "preemption: a thread could have run, but another did."
+                "Waits were measured by the threads themselves, in calls of 50 µs or more, those for a "
+                "processor too: a thread could have run, but another did."
             }
             WaitSource::Mixed => {
                 "Waits were measured by the scheduler, but for processes whose system calls were not "
@@ -54,7 +54,7 @@ pub(crate) fn draw(report: &Report, sheet: &Sheet<'_>) -> Result<Chart, Error> {
     );
     let has_preempted = has_preempted(report);
     if has_preempted {
-        parts.push(series("preempted", State::Runnable));
+        parts.push(series("waiting for a processor", State::Runnable));
     }
     parts.push(Group {
         name: "in libraries that it calls".to_owned(),
@@ -115,7 +115,7 @@ fn numbers(report: &Report) -> Markup {
         .extend(causes.iter().map(|cause| (format!("waiting for {}", cause_words(*cause)), true)));
     let has_preempted = has_preempted(report);
     if has_preempted {
-        columns.push(("preempted".to_owned(), true));
+        columns.push(("waiting for a processor".to_owned(), true));
     }
     columns.push(("calls to others".to_owned(), true));
     let columns: Vec<(&str, bool)> =

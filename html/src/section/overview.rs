@@ -6,9 +6,9 @@ use maud::{Markup, html};
 use super::{Window, findings, libraries, processor};
 use crate::colours::{Colours, cause_colour, cause_words, colour};
 use crate::figure::{
-    BAR, BarPart, about, bar, entry, figure, name, share, table_of_bars, time, time_about,
+    BAR, BarPart, about, bar, entry, figure, name, plural, share, table_of_bars, time, time_about,
 };
-use crate::model::{BlockedIn, Library, Ran, RanObject, WaitSource};
+use crate::model::{BlockedIn, Library, Life, Ran, RanObject, WaitSource};
 use crate::{Error, Report};
 
 /// Libraries and waits that are shown; the sections below have all.
@@ -24,8 +24,11 @@ pub(crate) fn render(report: &Report) -> Result<Markup, Error> {
     let has_calls = report.header.whole_ns > 0.0;
     let by_wall = if has_calls { Some(by_wall(report, &colours)?) } else { None };
     let by_cpu = report.processor.as_ref().map(|ran| by_cpu(report, ran, &colours)).transpose()?;
+    let has_waits = !report.groups.is_empty() || !report.blocked.rows.is_empty();
     Ok(html! {
+        (of_all_threads(report))
         div.first {
+            @if has_waits && !report.findings.is_empty() { (findings::render(report)) }
             @if by_wall.is_some() || by_cpu.is_some() {
                 section id="where" class="card" aria-labelledby="where-title" {
                     div.card-head {
@@ -38,15 +41,66 @@ pub(crate) fn render(report: &Report) -> Result<Markup, Error> {
                     }))
                 }
             }
-            @if !report.groups.is_empty() || !report.blocked.rows.is_empty() {
+            @if has_waits {
                 section id="waits" class="card" aria-labelledby="waits-title" {
                     h2 #waits-title { "What threads with work wait for" (WAITS.heading(report)) }
                     (WAITS.body(report, &waits(report)))
                 }
-                (findings::render(report))
+                @if report.findings.is_empty() { (findings::render(report)) }
             }
         }
     })
+}
+
+/// What the time of all threads went to, in one bar; without the waits of idle threads, of which there may be any number.
+fn of_all_threads(report: &Report) -> Markup {
+    let lives = || report.groups.iter().flat_map(|group| &group.members).map(|member| &member.life);
+    let sum = |of: fn(&Life) -> f64| lives().map(of).sum::<f64>();
+    let mut parts = vec![
+        (state_colour(State::Running), "running".to_owned(), sum(|life| life.running_ns)),
+        (
+            state_colour(State::Runnable),
+            "waiting for a processor".to_owned(),
+            sum(|life| life.runnable_ns),
+        ),
+    ];
+    for row in &report.blocked.rows {
+        let words = format!("waiting for {}", cause_words(row.cause));
+        match parts.iter_mut().find(|(_, known, _)| *known == words) {
+            Some((_, _, ns)) => *ns += row.ns,
+            None => parts.push((cause_colour(row.cause), words, row.ns)),
+        }
+    }
+    let whole: f64 = parts.iter().map(|(_, _, ns)| ns).sum();
+    parts.retain(|(_, _, ns)| *ns > 0.0);
+    if whole <= 0.0 {
+        return html! {};
+    }
+    let part = |(colour, words, ns): &(String, String, f64)| BarPart {
+        share: ns / whole,
+        colour: colour.clone(),
+        title: format!("{words} {}", quantity(*ns, Unit::Nanoseconds)),
+    };
+    html! {
+        section.summary aria-labelledby="summary-title" {
+            h2 #summary-title { "What the threads did" (Window::No.heading(report)) }
+            (bar(&parts.iter().map(part).collect::<Vec<_>>()))
+            ul.legend { @for (colour, words, ns) in &parts {
+                li { i.swatch style={ "--c:" (colour) } {} span { (words) " " b { (share(*ns, whole)) } " " (time(*ns)) } }
+            } }
+            p.note {
+                (plural(lives().count(), "thread")) " together"
+                @if !report.blocked.idle.as_str().is_empty() { "; waits of idle ones are left out" }
+                "."
+                @if !is_measured(report) { " Running is what is not known to be waiting: the scheduler was not asked." }
+            }
+        }
+    }
+}
+
+/// Whether the scheduler has measured all of what threads did. Otherwise its sums are of some of them only.
+pub(super) fn is_measured(report: &Report) -> bool {
+    report.groups.iter().flat_map(|group| &group.members).all(|member| member.life.is_measured)
 }
 
 /// Bars or a pie.
@@ -115,7 +169,7 @@ fn by_wall(report: &Report, colours: &Colours<'_>) -> Result<Markup, Error> {
         };
         let mut parts = vec![part(libraries::running(library), colour(&own), "running")];
         let preempted = library.preempted_ns.unwrap_or(0.0);
-        parts.push(part(preempted, state_colour(State::Runnable), "preempted"));
+        parts.push(part(preempted, state_colour(State::Runnable), "waiting for a processor"));
         parts.extend(library.waiting.iter().map(|waiting| {
             let what = format!("waiting for {}", cause_words(waiting.cause));
             part(waiting.ns, cause_colour(waiting.cause), &what)
@@ -188,7 +242,7 @@ fn waits(report: &Report) -> Markup {
         }
         p.note {
             @if !blocked.idle.as_str().is_empty() { (blocked.idle) ", not counted here. " }
-            @if let Some(runnable) = &blocked.runnable { "Waiting for a processor: " (runnable) ". " }
+            @if let Some(runnable) = blocked.runnable.as_ref().filter(|_| is_measured(report)) { "Waiting for a processor, which is not among it: " (runnable) ". " }
             @if report.waits == WaitSource::Name && !rows.is_empty() { "Told by the names of functions: a guess. " }
             @if !rows.is_empty() { a href="#blocked" { "Who waits where, and who ends it" } }
         }

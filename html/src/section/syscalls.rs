@@ -21,7 +21,7 @@ pub(super) fn render(report: &Report) -> Result<Option<Markup>, Error> {
             "A system call belongs to the innermost library call that its thread is in."
         }
         (bars(report))
-        details.folded open {
+        details.folded {
             summary { "Each system call of each function" }
             (numbers(report))
         }

@@ -1,28 +1,17 @@
-//! Thread groups: how alike their threads are, as thread × library.
+//! Threads: what the life of each was made of, their groups, and how alike the threads of a group are.
 
 use std::cmp::Ordering;
 
-use chase_viz::{
-    Cell, Chart, Heading, HeatRow, Sheet, State, Unit, heat, quantity, share, state_colour,
-};
+use chase_viz::{State, Unit, quantity, state_colour};
 use maud::{Markup, html};
 
-use crate::figure::{
-    BAR, BarPart, WIDE, bar, count, figure, legend, name, plural, table, table_of_bars, time,
-};
-use crate::model::{Life, Member, Outlier, ThreadGroup, WaitSource};
+use super::heat;
+use crate::figure::{BAR, BarPart, bar, count, legend, name, plural, table, table_of_bars, time};
+use crate::model::{Life, Member, ThreadGroup, WaitSource};
 use crate::{Error, Report};
 
 /// Threads with a bar.
 const BARS: usize = 200;
-/// Groups with a picture.
-const PICTURES: usize = 8;
-/// Threads beyond this are put together, but for outliers.
-const ROWS: usize = 64;
-/// Rows of what was put together.
-const BINS: usize = 32;
-/// What is less than this part of the longest is not written into its cell.
-const LEAST_TEXT: f64 = 0.001;
 /// Rows of the table of groups.
 const TABLE: usize = 40;
 
@@ -31,11 +20,11 @@ pub(super) fn render(report: &Report) -> Result<Option<Markup>, Error> {
         return Ok(None);
     }
     let mut pictures = Vec::new();
-    for group in worth_showing(report) {
-        pictures.push(picture(report, group)?);
+    for group in heat::worth_showing(report) {
+        pictures.push(heat::of_group(report, group)?);
     }
     let more = report.groups.len().saturating_sub(TABLE);
-    let all = if has_several(report) { Some(overview(report)?) } else { None };
+    let all = if heat::has_several(report) { Some(heat::of_groups(report)?) } else { None };
     Ok(Some(html! {
         (bars(report))
         h3 { "Groups" }
@@ -149,51 +138,6 @@ fn lives(report: &Report, bars: Bars) -> Markup {
     table_of_bars(title, &columns, &rows)
 }
 
-/// Groups that have a picture of their own: those of several threads, and one that is alone.
-pub(crate) fn worth_showing(report: &Report) -> impl Iterator<Item = &ThreadGroup> {
-    let wanted = |group: &&ThreadGroup| group.members.len() > 1 || !has_several(report);
-    report.groups.iter().filter(wanted).take(PICTURES)
-}
-
-/// Whether groups can be compared with each other.
-pub(crate) fn has_several(report: &Report) -> bool {
-    report.groups.len() > 1
-}
-
-/// Group × library.
-fn overview(report: &Report) -> Result<Markup, Error> {
-    let heading = Heading { title: "Thread group × library", subtitle: "time of their threads" };
-    let caption = html! {
-        "How long the threads of each group were in each library, and in the application’s own code, "
-        "waits included: all threads of the group together."
-        @if report.groups.len() > BINS { " The groups with most time." }
-    };
-    figure(&heading, WIDE, &caption, |sheet| draw_all(report, sheet))
-}
-
-pub(crate) fn draw_all(report: &Report, sheet: &Sheet<'_>) -> Result<Chart, Error> {
-    let Some(first) = report.groups.first() else { return Ok(heat(sheet, &[], &[], ("", ""))?) };
-    let columns = columns(report, first);
-    let time = |group: &ThreadGroup, column: usize| -> f64 {
-        group.members.iter().map(|member| member.time(column)).sum()
-    };
-    let shown = &report.groups[..report.groups.len().min(BINS)];
-    let used = used(shown.iter().flat_map(|group| &group.members), columns.len());
-    let all = shown.iter().flat_map(|g| (0..columns.len()).map(move |column| time(g, column)));
-    let most = all.fold(0.0, f64::max);
-    let row = |group: &ThreadGroup| {
-        let lifetime: f64 = group.members.iter().map(|member| member.lifetime_ns).sum();
-        HeatRow {
-            label: group.name.to_string(),
-            marked: false,
-            cells: used.iter().map(|&at| cell(time(group, at), most, lifetime)).collect(),
-        }
-    };
-    let rows: Vec<HeatRow> = shown.iter().map(row).collect();
-    let columns: Vec<String> = used.iter().map(|&at| columns[at].clone()).collect();
-    Ok(heat(sheet, &columns, &rows, ("none", &quantity(most, Unit::Nanoseconds)))?)
-}
-
 fn groups(report: &Report) -> Markup {
     let has_balance = report.groups.iter().any(|group| group.balance.is_some());
     let mut columns = vec![
@@ -245,125 +189,4 @@ fn groups(report: &Report) -> Markup {
             }
         }
     }
-}
-
-fn picture(report: &Report, group: &ThreadGroup) -> Result<Markup, Error> {
-    let title = format!("{}: {}", group.name, plural(group.members.len(), "thread"));
-    let heading = Heading { title: &title, subtitle: "time of each thread by library" };
-    let caption = html! {
-        "How long each thread was in each library, and in the application’s own code, waits included; "
-        "shares of its life are in the tooltips. "
-        @if group.members.len() > ROWS {
-            "Threads are sorted by their part in the library in which they differ most, and put "
-            "together: each row is a mean. Outliers have rows of their own. "
-        }
-        @if !group.outliers.is_empty() {
-            "Outliers are in bold: in some function further than 3.5 robust standard deviations from "
-            "the median."
-        }
-    };
-    let chart = figure(&heading, WIDE, &caption, |sheet| draw(report, group, sheet))?;
-    Ok(html! {
-        h3 { (title) }
-        (chart)
-        @if !group.outliers.is_empty() {
-            ul.outliers { @for outlier in &group.outliers {
-                @if let Some(member) = group.members.get(outlier.member) {
-                    li { b { (member.name) } ": " (outlier.reason) }
-                }
-            } }
-        }
-        @if let Some(note) = &group.note { p.note { (note) } }
-        @if group.sub_groups.len() > 1 {
-            p { "Kinds of behaviour within the group: "
-                @for (at, kind) in group.sub_groups.iter().enumerate() {
-                    @if at > 0 { "; " } (kind.name) " (" (plural(kind.threads, "thread")) ")"
-                } "."
-            }
-        }
-    })
-}
-
-pub(crate) fn draw(
-    report: &Report,
-    group: &ThreadGroup,
-    sheet: &Sheet<'_>,
-) -> Result<Chart, Error> {
-    let columns = columns(report, group);
-    let is_outlier = |member: usize| group.outliers.iter().any(|o: &Outlier| o.member == member);
-    let (apart, rest): (Vec<usize>, Vec<usize>) =
-        (0..group.members.len()).partition(|&member| is_outlier(member));
-    let all = group.members.iter().flat_map(|member| &member.in_libraries_ns);
-    let most = f64::from(all.copied().fold(0.0, f32::max));
-    let used = used(group.members.iter(), columns.len());
-    let row = |members: &[usize], marked| row(group, members, &used, most, marked);
-    let mut rows: Vec<HeatRow> = apart.iter().map(|&member| row(&[member], true)).collect();
-    if group.members.len() <= ROWS {
-        rows = (0..group.members.len()).map(|m| row(&[m], is_outlier(m))).collect();
-    } else {
-        let mut rest = rest;
-        let widest = widest(group, &rest);
-        let time = |&member: &usize| group.members[member].time(widest);
-        rest.sort_by(|a, b| time(b).total_cmp(&time(a)).then(a.cmp(b)));
-        rows.extend(rest.chunks(rest.len().div_ceil(BINS)).map(|bin| row(bin, false)));
-    }
-    let columns: Vec<String> = used.iter().map(|&at| columns[at].clone()).collect();
-    Ok(heat(sheet, &columns, &rows, ("none", &quantity(most, Unit::Nanoseconds)))?)
-}
-
-/// The columns in which any of the threads has something.
-fn used<'g>(members: impl Iterator<Item = &'g Member> + Clone, columns: usize) -> Vec<usize> {
-    let is_used = |&column: &usize| members.clone().any(|member| member.time(column) > 0.0);
-    (0..columns).filter(is_used).collect()
-}
-
-/// What the columns of a group are called.
-fn columns(report: &Report, group: &ThreadGroup) -> Vec<String> {
-    let column = |&library: &usize| match report.libraries.get(library) {
-        Some(library) if library.is_application => format!("{} (application)", library.name),
-        Some(library) => library.name.to_string(),
-        None => String::new(),
-    };
-    group.libraries.iter().map(column).collect()
-}
-
-/// The column in which members differ most, by variance.
-fn widest(group: &ThreadGroup, members: &[usize]) -> usize {
-    let variance = |column: usize| {
-        let times = || members.iter().map(|&member| group.members[member].time(column));
-        let mean = times().sum::<f64>() / members.len().max(1) as f64;
-        times().map(|time| (time - mean).powi(2)).sum::<f64>()
-    };
-    let columns = 0..group.libraries.len();
-    columns.max_by(|&a, &b| variance(a).total_cmp(&variance(b)).then(b.cmp(&a))).unwrap_or(0)
-}
-
-/// A thread, or the mean of several; `most_ns` is the darkest shade.
-fn row(
-    group: &ThreadGroup,
-    members: &[usize],
-    columns: &[usize],
-    most_ns: f64,
-    marked: bool,
-) -> HeatRow {
-    let mean = |of: &dyn Fn(&Member) -> f64| {
-        let sum: f64 = members.iter().map(|&member| of(&group.members[member])).sum();
-        sum / members.len().max(1) as f64
-    };
-    let lifetime = mean(&|member| member.lifetime_ns);
-    let cell_of = |column| cell(mean(&|member| member.time(column)), most_ns, lifetime);
-    let label = match members {
-        [only] => group.members[*only].name.to_string(),
-        several => plural(several.len(), "thread"),
-    };
-    HeatRow { label, marked, cells: columns.iter().copied().map(cell_of).collect() }
-}
-
-/// A time, shaded by its part of the longest, and its share of a life.
-fn cell(ns: f64, most_ns: f64, lifetime_ns: f64) -> Cell {
-    let part = if most_ns > 0.0 { (ns / most_ns).min(1.0) } else { 0.0 };
-    let time = quantity(ns, Unit::Nanoseconds);
-    let detail = format!("{time}, {} of life", share(ns.min(lifetime_ns), lifetime_ns));
-    let text = if part < LEAST_TEXT { String::new() } else { time };
-    Cell { part, text, detail }
 }

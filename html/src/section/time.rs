@@ -12,7 +12,7 @@ use crate::model::{Estimates, Function, Library};
 use crate::{Error, Report};
 
 /// Libraries that can be looked into.
-const PANELS: usize = 16;
+const PANELS: usize = 10;
 /// Rows of a table of functions; all are among the rows at the end of the page.
 const FUNCTIONS: usize = 40;
 /// Width of the rings beside their table, pixels.

@@ -45,6 +45,8 @@ struct Data<'r> {
 struct LaneData<'r> {
     name: &'r Label,
     group: &'r Label,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    idle: bool,
     spans: Vec<(u64, u64, usize, usize, i64, usize)>,
 }
 
@@ -61,17 +63,13 @@ pub(super) fn render(report: &Report) -> Result<Option<Markup>, Error> {
         ("out", "Zoom out"),
         ("left", "←"),
         ("right", "→"),
-        ("window", "Zoom to the chosen window"),
-        ("all", "All"),
-        ("unfold", "Groups: fold or unfold"),
+        ("window", "Zoom to the chosen part"),
+        ("all", "All of it"),
+        ("unfold", "Open or fold groups"),
     ];
     Ok(Some(html! {
         div #timeline-box hidden {
-            p.note {
-                "Drag to choose a window: all sections that can follow it then do, others say that they are about the whole run. Ctrl and the wheel zoom; click a group to open it. "
-                "With the keys: arrows, + and −, Shift with the arrows chooses, Enter opens or zooms, Escape leaves. "
-                "Arrows lead from who ended a wait to who waited, once few enough are in sight."
-            }
+            p.note { "Drag over a part of it, and the page is about that part. Click a group to see its threads." }
             div.tools { @for (does, text) in buttons {
                 button type="button" data-do=(does) aria-label=[name_of(does)] { (text) }
             } }
@@ -80,10 +78,18 @@ pub(super) fn render(report: &Report) -> Result<Option<Markup>, Error> {
             } }
             canvas tabindex="0" role="application" aria-label="Threads by time" {}
             p.status role="status" {}
+            details.folded {
+                summary { "Keys, and what the picture shows" }
+                p.note {
+                    "While a window is chosen, all sections that can follow it do; the others say that they are about the whole run. "
+                    "Ctrl and the wheel zoom. With the keys: arrows, + and −, Shift with the arrows chooses, Enter opens or zooms, Escape leaves. "
+                    "Lines lead from who ended a wait to who waited, once few enough are in sight."
+                }
+                @for note in &timeline.notes { p.note { (note) } }
+            }
             div.window.scroll role="region" aria-label="Threads in the window" tabindex="0" {}
         }
         noscript { p { "The picture needs the script of this page. The longest waits are below." } }
-        @for note in &timeline.notes { p.note { (note) } }
         @if !timeline.marks.is_empty() {
             p { "Marks: "
                 @for (at, (moment, name)) in timeline.marks.iter().enumerate() {
@@ -107,8 +113,8 @@ fn name_of(button: &str) -> Option<&'static str> {
 
 fn words(does: Does) -> String {
     match does {
-        Does::Run => "at work".to_owned(),
-        Does::Queue => "runnable".to_owned(),
+        Does::Run => "busy".to_owned(),
+        Does::Queue => "waiting for a processor".to_owned(),
         Does::Wait(cause) => format!("waiting for {}", cause_words(cause)),
     }
 }
@@ -128,6 +134,7 @@ fn data<'r>(report: &'r Report, timeline: &'r Timeline) -> Data<'r> {
     let lanes = timeline.lanes.iter().map(|lane| LaneData {
         name: &lane.name,
         group: &lane.group,
+        idle: lane.is_idle,
         spans: lane.spans.iter().map(|span| packed(span, &mut texts)).collect(),
     });
     let lanes = lanes.collect();

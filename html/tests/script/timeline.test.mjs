@@ -35,6 +35,15 @@ test("groups are folded until they are opened, and filtered", () => {
   assert.deepEqual(labels([], (lane) => lane.name === "worker 2"), ["worker 2"]);
 });
 
+test("idle threads are one group below all others", () => {
+  const idle = (name, group) => ({ name, group, idle: true, spans: [] });
+  const all = [idle("timer", "timer"), ...lanes, idle("signals", "signals")];
+  const labels = (open) => shownRows(all, new Set(open), () => true).map((row) => row.label);
+  assert.deepEqual(labels([]), ["main", "worker (2)", "idle threads (2)"]);
+  assert.deepEqual(labels(["idle threads"]), ["main", "worker (2)", "idle threads (2)", "timer", "signals"]);
+  assert.deepEqual(shownRows(all.slice(0, 2), new Set(), () => true).map((row) => row.label), ["main", "timer"]);
+});
+
 test("times in a window add up to what the spans have in it", () => {
   const times = stateTimes(lanes[1], [50, 260], 3);
   assert.deepEqual(times, [60, 0, 150]);

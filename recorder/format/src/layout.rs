@@ -121,7 +121,8 @@
 //! | 11 | 5 | [`ChunkKind::Texts`]: paths and names of hosts that long calls were passed; [`ChunkKind::Sites`]; without twins, the oldest reader is 3 |
 //!
 //! A reader accepts any file whose `reader_min` is at most its own [`VERSION`], ignores unknown chunk kinds, and
-//! takes fields beyond the end of an older record as zero.
+//! takes fields beyond the end of an older record as zero. Older readers of version 10 may ignore what was added to it since:
+//! [`Unseen::threads_left_out`], [`THREAD_LEFT_OUT`].
 
 mod arguments;
 mod events;
@@ -277,8 +278,10 @@ pub struct Unseen {
     pub events_without_space: u64,
     /// Events of ended threads whose chunks were reused by later threads.
     pub events_of_ended: u64,
+    /// Threads that were not to be recorded (`CHASE_THREADS`): see [`THREAD_LEFT_OUT`].
+    pub threads_left_out: u64,
     /// Room for later counters.
-    pub reserved: [u64; 3],
+    pub reserved: [u64; 2],
 }
 
 /// The first page of a recording.

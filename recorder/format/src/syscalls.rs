@@ -341,11 +341,14 @@ pub struct CauseRow {
 /// Waits of at least this duration have a [`BlockedRow`].
 pub const LONG_WAIT_NS: u64 = 1_000_000;
 
-/// One wait, of [`LONG_WAIT_NS`] or more.
+/// [`BlockedRow::cause`]: the thread did not wait; it was ready to run, and others had the CPU.
+pub const NO_CAUSE: u32 = u32::MAX;
+
+/// One wait, of [`LONG_WAIT_NS`] or more, or a time as long in which others had the CPU.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 pub struct BlockedRow {
-    /// Its cause: the index among the file's [`CauseRow`]s, in their order.
+    /// Its cause: the index among the file's [`CauseRow`]s, in their order, or [`NO_CAUSE`].
     pub cause: u32,
     /// Thread id in the process's own pid namespace.
     pub tid: u32,
@@ -415,7 +418,7 @@ pub struct SingleSyscallRow {
     pub texts: [[u8; SINGLE_SYSCALL_TEXT]; 2],
     /// Name of the descriptor's file without its directory, NUL-padded. For a socket: its address family, its own
     /// port and that of the peer in network order, two bytes of padding, its own address and that of the peer, each
-    /// in 16 bytes.
+    /// in 16 bytes. For `AF_UNIX`, the peer's address is its inode, in 8 bytes; 0 if it is not known.
     pub name: [u8; 48],
 }
 

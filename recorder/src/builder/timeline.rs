@@ -294,6 +294,27 @@ impl<'b> Timeline<'b> {
         self
     }
 
+    /// A sample as in [`Timeline::framed`], of `ticks`, in which the thread did not run for `away` more: it only stands for
+    /// itself, and the others of its block are taken to be as it would have been.
+    pub fn framed_interrupted(
+        &mut self,
+        slot: SlotId,
+        ticks: u64,
+        away: u64,
+        weight: u64,
+    ) -> &mut Self {
+        self.framed(slot, ticks, weight);
+        let depth_limit = self.builder.depth_limit;
+        let (inside, _) = self.cost();
+        let tree = self.tree();
+        let at = tree.node_of(slot, false, Kind::Framed, depth_limit);
+        tree.now += away * PARTS;
+        let node = &mut tree.nodes[at];
+        node.total += away * PARTS;
+        node.histogram.raise_max(ticks + away + inside / PARTS);
+        self
+    }
+
     /// A call that is counted and not timed.
     pub fn count(&mut self, slot: SlotId) -> &mut Self {
         let depth_limit = self.builder.depth_limit;

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::layout::{
     FRAMED, Header, INHERITED, NONE, Node, OffCpuRow, SAMPLED, Samples, THREAD_ENDED, THREAD_FOUND,
-    THREAD_FREE, THREAD_LIVE, ThreadRecord, UNIT,
+    THREAD_FREE, THREAD_LEFT_OUT, THREAD_LIVE, ThreadRecord, UNIT,
 };
 
 /// A thread and where its contexts are.
@@ -23,31 +23,39 @@ pub(super) struct ThreadEntry {
     pub(super) nodes: Range<usize>,
 }
 
-/// All threads by number: those with a record, and those that only own contexts.
+/// All threads by number: those with a record, and those that only own contexts. Adds the ids of threads that were left out to
+/// `left_out`.
 pub(super) fn find<'c>(
     bytes: &[u8],
     header: &Header,
     chunks: impl Iterator<Item = &'c Chunk>,
     nodes: &NodeIndex,
+    left_out: &mut Vec<u32>,
     problems: &mut Vec<Problem>,
 ) -> Vec<ThreadEntry> {
     let mut records = Vec::new();
-    // Those that were never the program's, and were taken back: all-zero ones have no number of their own.
+    // Those that were never the program's, and were taken back, or were not to be recorded: all-zero ones have no number of
+    // their own.
     let mut withdrawn = Vec::new();
     for chunk in chunks {
         for offset in (chunk.offset + UNIT..chunk.offset + chunk.len).step_by(UNIT) {
             let Some(record) = pod_at::<ThreadRecord>(bytes, offset) else { continue };
-            let mut left_out = |what, found| {
+            let mut bad = |what, found| {
                 problems.push(Problem::ThreadRecord { offset: offset as u64, what, found });
             };
             match record.state {
-                THREAD_FREE if record.tid != 0 => withdrawn.push(record.index),
+                THREAD_FREE if record.tid != 0 => {
+                    withdrawn.push(record.index);
+                    if record.origin == THREAD_LEFT_OUT {
+                        left_out.push(record.tid);
+                    }
+                }
                 THREAD_FREE => {}
                 THREAD_LIVE | THREAD_ENDED if record.index == NONE => {
-                    left_out("number", record.index);
+                    bad("number", record.index);
                 }
                 THREAD_LIVE | THREAD_ENDED => records.push((offset, record)),
-                state => left_out("state", state),
+                state => bad("state", state),
             }
         }
     }

@@ -25,11 +25,19 @@ enum {
 
 struct shared {
     uint64_t checksum, calls[FUNCTION_COUNT];
+    /* Calls that may or may not have been made: see CALL_IF_NOT_CANCELLED. */
+    uint64_t begun[FUNCTION_COUNT];
 };
 extern struct shared *shared;
 
 /* Counts a call and gives the function to be called. Nothing that may jump away comes in between. */
 #define CALL(name) (__atomic_fetch_add(&shared->calls[AT_##name], 1, __ATOMIC_RELAXED), name)
+
+/* The same in a signal handler. Up to glibc 2.40, a thread that waits in a system call can be cancelled at any instruction, which
+ * lets a cancellation end the handler that has interrupted it: after the call was counted here, before it was made. */
+#define CALL_IF_NOT_CANCELLED(name, ...)                                                           \
+    (__atomic_fetch_add(&shared->begun[AT_##name], 1, __ATOMIC_RELAXED), CALL(name)(__VA_ARGS__),  \
+     __atomic_fetch_sub(&shared->begun[AT_##name], 1, __ATOMIC_RELAXED))
 
 /* libtorture.so: vectors of 32 bytes in registers where the processor has them; a callback with an argument and a result;
  * a tail call through the library's own import. */

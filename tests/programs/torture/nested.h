@@ -97,13 +97,16 @@ uint64_t throws(State &state)
 
 /* ---- signals ---- */
 
+uint64_t in_handler(void *, uint64_t value)
+{
+    CALL_IF_NOT_CANCELLED(trap_add, static_cast<long>(value), 1);
+    return value;
+}
 void handler(int)
 {
     int before = errno;
-    CALL(trap_leaf)(1);
-    CALL(torture_apply)([](void *, uint64_t value) {
-        return static_cast<uint64_t>(CALL(trap_add)(static_cast<long>(value), 1));
-    }, nullptr, 2);
+    CALL_IF_NOT_CANCELLED(trap_leaf, 1);
+    CALL_IF_NOT_CANCELLED(torture_apply, in_handler, nullptr, 2);
     errno = before;
 }
 uint64_t signals(State &state)

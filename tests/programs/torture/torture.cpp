@@ -11,6 +11,7 @@
 #include <csignal>
 #include <execinfo.h>
 #include <fcntl.h>
+#include <string>
 #include <sys/mman.h>
 #include <sys/time.h>
 
@@ -60,8 +61,11 @@ void tell()
         FUNCTIONS(X)
 #undef X
     };
-    for (int i = 0; i < FUNCTION_COUNT; i++)
+    std::string begun = std::string(arguments[4]) + ".begun";
+    for (int i = 0; i < FUNCTION_COUNT; i++) {
         trap_tell(arguments[4], names[i], static_cast<long>(shared->calls[i]));
+        trap_tell(begun.c_str(), names[i], static_cast<long>(shared->begun[i]));
+    }
 }
 
 } // namespace

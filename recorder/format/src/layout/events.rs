@@ -57,6 +57,17 @@ impl EventRecord {
         let folded = mixed ^ mixed >> 32;
         (folded ^ folded >> 16) as u16
     }
+
+    /// The words that are stored in the place of an event, perhaps over another one, in this order: each word's index, and its
+    /// value. A reader that comes in between finds the number 0, or that the check is wrong.
+    #[must_use]
+    #[inline]
+    pub const fn stores(&self) -> [(usize, u64); 5] {
+        const NUMBER: usize = core::mem::offset_of!(EventRecord, number) / 8;
+        let kind = (self.check as u64) << 48 | (self.reserved as u64) << 40;
+        let what = kind | (self.kind as u64) << 32 | self.of as u64;
+        [(NUMBER, 0), (0, self.start_ticks), (1, self.ticks), (2, what), (NUMBER, self.number)]
+    }
 }
 
 /// Size in bytes of [`MarkName::name`].

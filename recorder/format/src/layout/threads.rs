@@ -15,6 +15,9 @@ pub const THREAD_MAIN: u32 = 0;
 pub const THREAD_CREATED: u32 = 1;
 /// [`ThreadRecord::origin`]: found when it made its first call, which is taken for its start.
 pub const THREAD_FOUND: u32 = 2;
+/// [`ThreadRecord::origin`], where `state` is [`THREAD_FREE`]: a thread that was not to be recorded. Of its calls nothing is in
+/// the recording.
+pub const THREAD_LEFT_OUT: u32 = 3;
 
 /// A thread.
 #[repr(C)]
@@ -26,7 +29,7 @@ pub struct ThreadRecord {
     pub tid: u32,
     /// Number of the thread in this recording, from 0.
     pub index: u32,
-    /// `THREAD_MAIN`, `THREAD_CREATED` or `THREAD_FOUND`.
+    /// `THREAD_MAIN`, `THREAD_CREATED`, `THREAD_FOUND` or `THREAD_LEFT_OUT`.
     pub origin: u32,
     /// When it started (or was found).
     pub start_ticks: u64,

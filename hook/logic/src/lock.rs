@@ -1,0 +1,229 @@
+//! The protocol of the hook's lock: what is done with its words, and when threads wait.
+//!
+//! The words and the kernel's part are the caller's, so that a test can try every order of the steps.
+
+/// Nobody holds the lock.
+pub const FREE: u32 = 0;
+/// A thread holds it.
+pub const HELD: u32 = 1;
+/// A thread holds it, and others may be waiting.
+pub const CONTENDED: u32 = 2;
+
+/// No fork holds the lock.
+pub const NO_FORK: u32 = 0;
+/// A fork holds it, from before it to after it, for a thread that changes nothing.
+pub const BY_FORK: u32 = 1;
+/// It was taken from the fork that is under way.
+pub const TAKEN: u32 = 2;
+
+/// The words of a lock, and the kernel's part.
+pub trait Words {
+    /// How many waits until a lock is taken from a fork.
+    const PATIENCE: u32;
+
+    /// Replaces the word if it is `old`; returns whether it was. What the last holder did is seen after that.
+    fn exchange(&self, old: u32, new: u32) -> bool;
+    /// Replaces the word; returns the old one. Orders as a lock and an unlock do.
+    fn swap(&self, new: u32) -> u32;
+    /// Returns what a fork has to do with the lock.
+    fn mark(&self) -> u32;
+    /// Replaces that if it is `old`; returns whether it was.
+    fn exchange_mark(&self, old: u32, new: u32) -> bool;
+    /// Replaces that; returns the old value.
+    fn swap_mark(&self, new: u32) -> u32;
+    /// Waits for a limited time, unless the word is no longer `value`.
+    fn wait(&self, value: u32);
+    /// Wakes one thread that waits.
+    fn wake(&self);
+}
+
+/// Waits for the lock.
+#[inline]
+pub fn acquire(words: &impl Words) {
+    if !words.exchange(FREE, HELD) {
+        wait_for(words);
+    }
+}
+
+fn wait_for<W: Words>(words: &W) {
+    let mut waits = 0;
+    while words.swap(CONTENDED) != FREE {
+        if waits >= W::PATIENCE && take_from_fork(words) {
+            return;
+        }
+        words.wait(CONTENDED);
+        waits += 1;
+    }
+}
+
+/// Takes the lock from a fork that holds it; returns false if none does. The fork may be waiting for a lock of the C
+/// library whose holder waits here, in a signal handler.
+#[cold]
+fn take_from_fork(words: &impl Words) -> bool {
+    words.mark() == BY_FORK && words.exchange_mark(BY_FORK, TAKEN)
+}
+
+/// Gives the lock back.
+#[inline]
+pub fn release(words: &impl Words) {
+    if words.swap(FREE) == CONTENDED {
+        words.wake();
+    }
+}
+
+/// Takes the lock for a fork.
+pub fn before_fork(words: &impl Words) {
+    acquire(words);
+    words.swap_mark(BY_FORK);
+}
+
+/// Gives the lock back after the fork, in the parent, unless it was taken meanwhile: then whoever took it does that.
+pub fn after_fork_in_parent(words: &impl Words) {
+    if words.swap_mark(NO_FORK) == BY_FORK {
+        release(words);
+    }
+}
+
+/// Frees the lock after the fork, in the child. Returns whether it had been taken from the fork, so that another
+/// thread may have been in the middle of a change.
+pub fn after_fork_in_child(words: &impl Words) -> bool {
+    words.swap(FREE);
+    words.swap_mark(NO_FORK) == TAKEN
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+    use crate::every_order::{every_order, step, wait, wake};
+
+    /// A lock, of which each step is one of the model's, and how many threads are inside.
+    struct Model<const TIMED: bool> {
+        word: AtomicU32,
+        mark: AtomicU32,
+        inside: AtomicU32,
+        entered: AtomicU32,
+    }
+
+    const ORDER: Ordering = Ordering::SeqCst;
+    /// Orders that there are at least.
+    const LEAST: usize = if cfg!(miri) { 5 } else { 50 };
+
+    /// Switches in a run: few for the interpreter, which takes long for each.
+    const fn switches(most: usize) -> usize {
+        if cfg!(miri) { 1 } else { most }
+    }
+
+    impl<const TIMED: bool> Model<TIMED> {
+        fn new() -> Self {
+            let zero = || AtomicU32::new(0);
+            Self { word: zero(), mark: zero(), inside: zero(), entered: zero() }
+        }
+
+        /// What a thread does with the lock.
+        fn use_once(&self) {
+            acquire(self);
+            self.entered.fetch_add(1, ORDER);
+            assert_eq!(self.inside.fetch_add(1, ORDER), 0, "two are inside");
+            step();
+            self.inside.fetch_sub(1, ORDER);
+            release(self);
+        }
+
+        fn is_idle(&self) {
+            assert_eq!((self.word.load(ORDER), self.mark.load(ORDER)), (FREE, NO_FORK));
+        }
+    }
+
+    impl<const TIMED: bool> Words for Model<TIMED> {
+        const PATIENCE: u32 = 1;
+
+        fn exchange(&self, old: u32, new: u32) -> bool {
+            step();
+            self.word.compare_exchange(old, new, ORDER, ORDER).is_ok()
+        }
+
+        fn swap(&self, new: u32) -> u32 {
+            step();
+            self.word.swap(new, ORDER)
+        }
+
+        fn mark(&self) -> u32 {
+            step();
+            self.mark.load(ORDER)
+        }
+
+        fn exchange_mark(&self, old: u32, new: u32) -> bool {
+            step();
+            self.mark.compare_exchange(old, new, ORDER, ORDER).is_ok()
+        }
+
+        fn swap_mark(&self, new: u32) -> u32 {
+            step();
+            self.mark.swap(new, ORDER)
+        }
+
+        fn wait(&self, value: u32) {
+            step();
+            if self.word.load(ORDER) == value {
+                wait(TIMED);
+            }
+        }
+
+        fn wake(&self) {
+            step();
+            wake();
+        }
+    }
+
+    /// Waits without a limit: a wake-up that is lost would leave a thread waiting for ever.
+    #[test]
+    fn one_holds_it_and_none_waits_for_ever() {
+        type Untimed = Model<false>;
+        let once = |model: &Untimed| model.use_once();
+        let twice = |model: &Untimed| (0..2).for_each(|_| model.use_once());
+        let two = every_order(switches(9), Untimed::new, &[&once, &once], Untimed::is_idle);
+        let again = every_order(switches(3), Untimed::new, &[&twice, &twice], Untimed::is_idle);
+        let all = [&once as &(dyn Fn(&Untimed) + Sync); 3];
+        let three = every_order(switches(2), Untimed::new, &all, Untimed::is_idle);
+        assert!(two > LEAST && again > LEAST && three > LEAST, "{two}, {again}, {three}");
+    }
+
+    /// A fork that holds the lock for long loses it to who waits. Its child knows, and that of the next fork is told nothing
+    /// that isn't so.
+    #[test]
+    fn a_fork_may_lose_it_and_its_child_knows() {
+        type Timed = Model<true>;
+        let forks = |model: &Timed| {
+            for _ in 0..2 {
+                before_fork(model);
+                let entered = model.entered.load(ORDER);
+                step();
+                // What the child finds.
+                let is_torn = model.mark.load(ORDER) == TAKEN;
+                let is_inside = model.inside.load(ORDER) > 0;
+                assert!(is_torn || !is_inside, "a child does not know of a change");
+                let has_entered = model.entered.load(ORDER) != entered;
+                assert!(is_torn || !has_entered, "somebody was there unnoticed");
+                after_fork_in_parent(model);
+            }
+        };
+        let uses = |model: &Timed| model.use_once();
+        let two = every_order(switches(4), Timed::new, &[&forks, &uses], Timed::is_idle);
+        let all = [&forks as &(dyn Fn(&Timed) + Sync), &uses, &uses];
+        let three = every_order(switches(2), Timed::new, &all, Timed::is_idle);
+        assert!(two > LEAST && three > LEAST, "{two}, {three}");
+    }
+
+    #[test]
+    fn a_child_has_it_free() {
+        let model = Model::<true>::new();
+        for (mark, is_torn) in [(BY_FORK, false), (TAKEN, true)] {
+            model.word.store(CONTENDED, ORDER);
+            model.mark.store(mark, ORDER);
+            assert_eq!(after_fork_in_child(&model), is_torn);
+            model.is_idle();
+        }
+    }
+}

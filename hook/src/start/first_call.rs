@@ -1,0 +1,90 @@
+//! Begins the recording with the first call of a function (`CHASE_START_ON=call:...`).
+//!
+//! Until then the library is loaded, and only the entries that this call may go through lead to it. The call then begins the
+//! recording as `chase attach` does, but from inside and while other threads run: these are found at their next call. (If one of them
+//! is about to bind an entry lazily, for the first time, that entry may be left unhooked.)
+
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use super::{Late, leave_out_unwanted, open_late};
+use crate::arch::{vector_area_len, with_vectors_saved};
+use crate::companion::Starting;
+use crate::cost::{self, Spent};
+use crate::process::{self, watch_process};
+use crate::signals::SignalsBlocked;
+use crate::special::set_beginning;
+use crate::thread_life::{origin_of_found, watch_ends};
+use crate::{fork_word, loading, pages, recording, sys, thread};
+use chase_logic::config::Config;
+
+const NOT_CALLED: &[u8] =
+    b"chase: CHASE_START_ON: no object of the program calls such a function through an import; nothing is recorded\n";
+
+/// Whether the call is waited for, or has come.
+static STATE: AtomicU32 = AtomicU32::new(0);
+const WAITING: u32 = 1;
+const HAS_COME: u32 = 2;
+
+/// Waits for the call. Called by the constructor, when the objects have been found.
+pub(super) fn wait(config: &Config) {
+    // What calls the C library is done now: the call may come in a signal handler.
+    watch_ends(loading::find);
+    watch_process();
+    process::claim();
+    set_beginning(begin);
+    STATE.store(WAITING, Ordering::Relaxed);
+    if loading::watch_first_call() == 0 && config.verbose {
+        sys::write_stderr(NOT_CALLED);
+    }
+}
+
+/// Begins the recording, unless that is not possible at this moment: then the next call does.
+fn begin() {
+    // (A child of `vfork` runs in the memory of its parent.)
+    let is_own = process::is_own() || !fork_word::is_ours();
+    if sys::is_confined()
+        || !is_own
+        || STATE.compare_exchange(WAITING, HAS_COME, Ordering::Relaxed, Ordering::Relaxed).is_err()
+    {
+        return;
+    }
+    let _signals = SignalsBlocked::new();
+    let area_len = vector_area_len();
+    let area = pages::allocate(area_len);
+    if area.is_null() || loading::are_objects_changing() {
+        STATE.store(WAITING, Ordering::Relaxed);
+    } else {
+        // SAFETY: the area is ours, zeroed, and aligned to a page.
+        unsafe { with_vectors_saved(area, record_from_here) };
+    }
+    if !area.is_null() {
+        pages::give_back(area, area_len);
+    }
+}
+
+fn record_from_here() {
+    let config = loading::config();
+    if sys::has_seccomp_filter() {
+        return loading::stop_watching();
+    }
+    let spent = Spent::now();
+    let this = &mut *process::hold();
+    let opened = open_late(this, &config, &Late { key: b"begun on", value: config.start_on });
+    let is_watched = match opened {
+        Ok(is_watched) => is_watched,
+        Err(refused) => {
+            super::say_refused(&config, &refused);
+            return loading::stop_watching();
+        }
+    };
+    let _own = is_watched.then(Starting::begin);
+    let origin = origin_of_found();
+    let Some(thread) = thread::register(&origin) else { return loading::stop_watching() };
+    thread::expect_several(thread);
+    super::measure_cost(this, thread);
+    leave_out_unwanted(thread, &origin);
+    loading::hook_from_first_call();
+    recording::note_latest();
+    cost::add_start(spent.with_loading_ns());
+    super::say_recording(&config, this);
+}

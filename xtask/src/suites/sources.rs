@@ -1,0 +1,128 @@
+//! Tests in source packages: programs that are compiled one by one, and scripts.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::Case;
+use crate::run::{root, run};
+
+const MIRROR: &str = "http://deb.debian.org/debian";
+/// The release whose sources are taken.
+const RELEASE: &str = "bookworm";
+/// A program of a test takes no time to speak of.
+const SECONDS: u32 = 20;
+
+/// GCC's tests of exceptions in C++.
+pub(super) fn gcc() -> Result<Vec<Case>, String> {
+    // The package has the sources packed.
+    let place = root().join("target/suites/gcc");
+    if !place.join("g++.dg").exists() {
+        std::fs::create_dir_all(&place).map_err(|error| error.to_string())?;
+        run(Command::new("tar")
+            .args(["-xf", "/usr/src/gcc-12/gcc-12.2.0-dfsg.tar.xz", "--strip-components=3"])
+            .args(["--wildcards", "*/gcc/testsuite/g++.dg/eh", "*/gcc/testsuite/g++.dg/torture"])
+            .current_dir(&place))?;
+    }
+    let tests = place.join("g++.dg");
+    let flags = ["-std=gnu++14", "-O1"];
+    let mut all = compiled("gcc eh", &tests.join("eh"), ".C", "g++", &flags)?;
+    all.extend(compiled("gcc torture", &tests.join("torture"), ".C", "g++", &flags)?);
+    Ok(all)
+}
+
+/// The programs that uftrace is tested with, which call themselves, libraries, and each other in all ways.
+pub(super) fn uftrace() -> Result<Vec<Case>, String> {
+    let tests = source("uftrace")?.join("tests");
+    let mut all =
+        compiled("uftrace", &tests, ".c", "gcc", &["-pg", "-pthread", "-ldl", "-lrt", "-lm"])?;
+    all.extend(compiled("uftrace", &tests, ".cpp", "g++", &["-pg", "-pthread"])?);
+    Ok(all)
+}
+
+/// Lua's tests, if the sources have them.
+pub(super) fn lua() -> Result<Vec<Case>, String> {
+    let source = source("lua5.4")?;
+    let mut scripts = Vec::new();
+    find(&source, ".lua", &mut scripts);
+    let case = |path: &PathBuf| Case {
+        name: format!("lua {}", path.file_name().unwrap_or_default().display()),
+        command: vec!["/usr/bin/lua5.4".to_owned(), path.display().to_string()],
+        directory: path.parent().map(Path::to_owned),
+        seconds: 60,
+        is_plain: true,
+    };
+    Ok(scripts.iter().map(case).collect())
+}
+
+/// Unpacks a source package; gives where.
+fn source(package: &str) -> Result<PathBuf, String> {
+    let place = root().join("target/suites").join(package);
+    let unpacked = || {
+        let entries = std::fs::read_dir(&place).ok()?;
+        let paths = entries.flatten().map(|entry| entry.path());
+        paths.into_iter().find(|path| path.is_dir() && !path.ends_with("lists"))
+    };
+    if let Some(found) = unpacked() {
+        return Ok(found);
+    }
+    let failed = |error: std::io::Error| format!("{}: {error}", place.display());
+    std::fs::create_dir_all(place.join("lists/partial")).map_err(failed)?;
+    let list = place.join("sources.list");
+    std::fs::write(&list, format!("deb-src {MIRROR} {RELEASE} main\n")).map_err(failed)?;
+    let lists = format!("Dir::State::lists={}", place.join("lists").display());
+    let list = format!("Dir::Etc::sourcelist={}", list.display());
+    let apt = || {
+        let mut command = Command::new("apt-get");
+        command.args(["-q", "-o", &list, "-o", "Dir::Etc::sourceparts=-", "-o", &lists]);
+        command.current_dir(&place).stdout(Stdio::null());
+        command
+    };
+    run(apt().arg("update"))?;
+    run(apt().args(["source", package]))?;
+    let _ = std::fs::remove_dir_all(place.join("lists"));
+    unpacked().ok_or_else(|| format!("{}: nothing was unpacked", place.display()))
+}
+
+/// The files of a directory with this end of their names, compiled to a program each; those that are none are left out.
+fn compiled(
+    suite: &str,
+    directory: &Path,
+    end: &str,
+    compiler: &str,
+    flags: &[&str],
+) -> Result<Vec<Case>, String> {
+    let place = root().join("target/suites/built").join(suite);
+    std::fs::create_dir_all(&place).map_err(|error| error.to_string())?;
+    let mut sources = Vec::new();
+    find(directory, end, &mut sources);
+    let mut all = Vec::new();
+    for source in sources {
+        let name = source.file_stem().unwrap_or_default().display().to_string();
+        let program = place.join(&name);
+        let mut command = Command::new(compiler);
+        command.arg("-w").arg("-o").arg(&program).arg(&source).args(flags);
+        command.current_dir(directory).stdout(Stdio::null()).stderr(Stdio::null());
+        if program.exists() || command.status().is_ok_and(|status| status.success()) {
+            all.push(Case {
+                name: format!("{suite} {name}"),
+                command: vec![program.display().to_string()],
+                directory: None,
+                seconds: SECONDS,
+                is_plain: true,
+            });
+        }
+    }
+    Ok(all)
+}
+
+/// Files with this end of their names, in a directory and below.
+fn find(directory: &Path, end: &str, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            find(&path, end, found);
+        } else if entry.file_name().to_string_lossy().ends_with(end) {
+            found.push(path);
+        }
+    }
+}
