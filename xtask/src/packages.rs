@@ -86,7 +86,7 @@ const SUITES: &[(&str, &[(&str, &str)])] = &[
     ("python", &[("libpython3.11-testsuite", "/usr/lib/python3.11/test/test_abc.py")]),
     ("gcc", &[("gcc-12-source", "/usr/src/gcc-12/gcc-12.2.0-dfsg.tar.xz")]),
     ("uftrace", &[("dpkg-dev", "/usr/bin/dpkg-source")]),
-    ("lua", &[("dpkg-dev", "/usr/bin/dpkg-source"), ("lua5.4", "/usr/bin/lua5.4")]),
+    ("lua", &[("dpkg-dev", "/usr/bin/dpkg-source"), ("lua5.1", "/usr/bin/lua5.1")]),
 ];
 
 /// Installs what is missing, where that is possible; otherwise says what is missing, and the tests

@@ -282,8 +282,9 @@ impl Collector {
         let application_ns = ns(application) - unattributed_ns;
         let mut measured = sums.off_cpu.measured;
         measured.add(application_off_cpu.measured);
+        let mut at_edges = Measured::default();
         if let Some(scheduler) = &mut scene.scheduler {
-            measured.add(scheduler.take(OWN_CONTEXT_REF, record.tid).measured);
+            at_edges.add(scheduler.take(OWN_CONTEXT_REF, record.tid).measured);
         }
         let measures = sums.measures(0.0, scene.scale.ns_per_reference_tick);
         let row = self.thread_row(scene, thread, (start, end));
@@ -303,6 +304,7 @@ impl Collector {
             self_ns: sums.self_ns,
             off_cpu: sums.off_cpu,
             measured,
+            at_edges,
             lifetime_ns,
             application_ns,
             unattributed_ns,

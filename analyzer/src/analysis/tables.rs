@@ -46,7 +46,7 @@ pub(super) fn from_collector(collector: Collector) -> Analysis {
         mut names,
         mut contexts,
         mut processes,
-        threads,
+        mut threads,
         not_seen,
         syscalls,
         on_cpu,
@@ -102,6 +102,10 @@ pub(super) fn from_collector(collector: Collector) -> Analysis {
     let (context_rows, row_of) =
         context_rows(&names, &contexts, &by_number.contexts, &new_api, &ruler);
 
+    for thread in &mut threads {
+        let known = of_threads.get(&(thread.row.process as u32, thread.row.thread));
+        thread.add_edges(known.copied().or(thread.row.on_cpu_ns));
+    }
     let totals = sum_threads(threads.iter());
     add_process_totals(&mut processes, &threads);
     let threads: Vec<_> = threads
