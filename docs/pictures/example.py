@@ -1,4 +1,4 @@
-"""What the picture of the page is of: threads that compress, one with more work, and that add up under a lock."""
+"""What the picture of the page is of: threads that compress, one with more work, and that store what they have under a lock."""
 import hashlib
 import json
 import threading
@@ -11,12 +11,11 @@ SIZES = []
 
 def compress(blocks):
     data = b"the quick brown fox jumps over the lazy dog " * 40_000
-    for number in range(blocks):
+    for _ in range(blocks):
         packed = zlib.compress(data, 6)
         with LOCK:
             SIZES.append(len(packed))
-            if number % 4 == 0:
-                time.sleep(0.005)
+            time.sleep(0.004)  # as if it were written somewhere
 
 
 def parse(documents):

@@ -199,7 +199,7 @@ fn threads(reader: &Reader, analysis: &Analysis) -> Vec<Thread> {
     let thread = |row: &chase_analyzer::ThreadRow| {
         let thread = &threads[&row.thread];
         let record = thread.record();
-        let of_api = |api: &chase_analyzer::ThreadApi| {
+        let of_api = |api: chase_analyzer::ThreadApi| {
             (analysis.apis[api.api as usize].symbol.clone(), api.self_ns.as_f64())
         };
         Thread {

@@ -57,6 +57,17 @@ impl Parts {
         }
     }
 
+    /// Who uses a thing, by place in the picture.
+    fn users(&self, thing: usize) -> BTreeSet<usize> {
+        self.uses(thing).filter_map(|used| self.place(used.program)).collect()
+    }
+
+    /// What all programs of a place did with a thing.
+    fn sum(&self, thing: usize, place: usize, of: fn(&Use) -> u64) -> u64 {
+        let own = self.uses(thing).filter(|used| self.place(used.program) == Some(place));
+        own.map(of).sum()
+    }
+
     /// The place of a program in the picture.
     fn place(&self, program: usize) -> Option<usize> {
         self.picture.programs.iter().position(|drawn| drawn.programs.contains(&program))
@@ -145,7 +156,10 @@ impl Parts {
     /// A pipe, or connections with the address that all of them have in common.
     fn through(&self, exchange: &Exchange) -> String {
         let number = exchange.things.len() as u64;
-        let kind = plural(number, kind(exchange.kind));
+        let kind = match number {
+            1 => format!("a {}", kind(exchange.kind)),
+            more => plural(more, kind(exchange.kind)),
+        };
         let names = || exchange.things.iter().map(|&thing| &*self.parts.things[thing].name);
         let ends = |name: &str| -> Vec<String> { name.split(" – ").map(str::to_owned).collect() };
         let mut common = names().next().map(ends).unwrap_or_default();
@@ -162,29 +176,34 @@ impl Parts {
         }
     }
 
+    /// Who wrote and read a thing.
     fn sentence(&self, at: usize) -> Option<String> {
         let thing = &self.parts.things[at];
-        let part = |done: u64, calls: u64, program: usize| {
+        let part = |done: u64, calls: u64, place: usize| {
             let calls =
                 if calls == 1 { "one call".to_owned() } else { format!("{} calls", count(calls)) };
-            format!("{} in {calls} by {}", bytes(done), self.program(program))
+            format!("{} in {calls} by {}", bytes(done), self.drawn(place))
         };
-        let writers: Vec<String> = self
-            .uses(at)
-            .filter(|used| used.written > 0)
-            .map(|used| part(used.written, used.writes, used.program))
+        let places = self.users(at);
+        let sum = |place: usize, of: fn(&Use) -> u64| self.sum(at, place, of);
+        let writers: Vec<String> = places
+            .iter()
+            .filter(|&&place| sum(place, |used| used.written) > 0)
+            .map(|&place| {
+                part(sum(place, |used| used.written), sum(place, |used| used.writes), place)
+            })
             .collect();
-        let readers: Vec<String> = self
-            .uses(at)
-            .filter(|used| used.read > 0)
-            .map(|used| {
-                let long = used.read_ns.0 / 1_000_000 > 0;
-                let waited = if long {
-                    format!(", who took {} for that", elapsed(used.read_ns.0))
-                } else {
-                    String::new()
+        let readers: Vec<String> = places
+            .iter()
+            .filter(|&&place| sum(place, |used| used.read) > 0)
+            .map(|&place| {
+                let ns = sum(place, |used| used.read_ns.0);
+                let waited = match ns / 1_000_000 {
+                    0 => String::new(),
+                    _ => format!(" (which took {})", elapsed(ns)),
                 };
-                format!("{}{waited}", part(used.read, used.reads, used.program))
+                let read = part(sum(place, |used| used.read), sum(place, |used| used.reads), place);
+                format!("{read}{waited}")
             })
             .collect();
         let what = described(thing);
@@ -197,8 +216,7 @@ impl Parts {
             (false, true) => Some(format!("{what} was written {}.", listed(&writers))),
             (true, false) => Some(format!("{what} was read {}.", listed(&readers))),
             (true, true) => {
-                let by: Vec<String> =
-                    self.uses(at).map(|used| self.program(used.program)).collect();
+                let by: Vec<String> = places.iter().map(|&place| self.drawn(place)).collect();
                 (thing.kind == ThingKind::Memory)
                     .then(|| format!("{what} is shared by {}.", listed(&by)))
             }
@@ -235,13 +253,9 @@ impl Parts {
         for thing in self.worth_telling() {
             let label = quoted(&described(&self.parts.things[thing]));
             out.push_str(&format!("    t{thing} [shape=ellipse, label=\"{label}\"];\n"));
-            let places: BTreeSet<usize> =
-                self.uses(thing).filter_map(|used| self.place(used.program)).collect();
-            for place in places {
-                let own =
-                    || self.uses(thing).filter(|used| self.place(used.program) == Some(place));
-                let (read, written): (u64, u64) =
-                    (own().map(|used| used.read).sum(), own().map(|used| used.written).sum());
+            for place in self.users(thing) {
+                let written = self.sum(thing, place, |used| used.written);
+                let read = self.sum(thing, place, |used| used.read);
                 if written > 0 {
                     let label = bytes(written);
                     out.push_str(&format!("    p{place} -> t{thing} [label=\"{label}\"];\n"));
@@ -250,7 +264,7 @@ impl Parts {
                     let label = bytes(read);
                     out.push_str(&format!("    t{thing} -> p{place} [label=\"{label}\"];\n"));
                 }
-                if own().any(|used| used.maps) && read + written == 0 {
+                if read + written == 0 && self.sum(thing, place, |used| u64::from(used.maps)) > 0 {
                     out.push_str(&format!("    t{thing} -> p{place} [label=\"maps\"];\n"));
                 }
             }
@@ -287,6 +301,13 @@ fn is_of_the_system(name: &str) -> bool {
             "/usr/share/locale",
             "/etc/ld",
             "/usr/share/zoneinfo",
+            "/usr/lib/ssl/",
+            "/etc/ssl/",
+            "/etc/nsswitch.conf",
+            "/etc/passwd",
+            "/etc/group",
+            "/etc/localtime",
+            "/etc/mime.types",
         ]
         .iter()
         .any(|of| name.starts_with(of))

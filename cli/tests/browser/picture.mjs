@@ -9,7 +9,10 @@ const page = await context.newPage();
 await page.setViewportSize({ width: 1060, height: 900 });
 await page.goto("file://" + path.resolve(file));
 await page.waitForTimeout(300);
+const unfold = page.locator("button[data-do=unfold]");
+if (await unfold.count()) await unfold.click();
 const end = await page.evaluate(() => {
+  document.documentElement.scrollTop = 0;
   const last = document.querySelector("#timeline-box canvas") || document.querySelector("main section:nth-of-type(2)");
   return last.getBoundingClientRect().bottom;
 });

@@ -1,5 +1,7 @@
 //! Threads by time, from the analyzer's timeline.
 
+mod queued;
+
 use std::collections::HashSet;
 
 use chase_analyzer::{
@@ -16,6 +18,8 @@ use crate::Label;
 const LANES: usize = 500;
 /// Most calls and waits: a few hundred kilobytes of the page.
 const SPANS: usize = 6_000;
+/// Most times without a processor; if there are more, those of a piece of time are put together.
+const QUEUED: usize = 2_500;
 
 /// The timeline of a run; `None` where nothing was kept of when anything happened.
 pub(super) fn timeline(figures: Figures<'_>, names: &dyn Names, when: &When) -> Option<Timeline> {
@@ -39,10 +43,18 @@ pub(super) fn timeline(figures: Figures<'_>, names: &dyn Names, when: &When) -> 
     }
     let least_ns = least(&shown);
     let busy = busy_groups(analysis, groups);
+    let piece_ns = piece(&shown, when.end_ns.as_f64());
     let library_of = library_of(analysis);
     let lane = |lane: &&Events| {
-        let filling =
-            Filling { analysis, names, place: &place, library_of: &library_of, lane, least_ns };
+        let filling = Filling {
+            analysis,
+            names,
+            place: &place,
+            library_of: &library_of,
+            lane,
+            least_ns,
+            piece_ns,
+        };
         let row = groups.rows.get(group(lane) as usize);
         Lane {
             name: thread_name(&analysis.threads[lane.thread]).into(),
@@ -61,7 +73,7 @@ pub(super) fn timeline(figures: Figures<'_>, names: &dyn Names, when: &When) -> 
         end_ns: when.end_ns.as_f64(),
         lanes: shown.iter().map(lane).collect(),
         marks,
-        notes: notes(when, least_ns, left_out),
+        notes: notes(when, least_ns, left_out, piece_ns),
     })
 }
 
@@ -91,8 +103,7 @@ fn least(lanes: &[&Events]) -> u64 {
     let lengths = |lane: &&Events| {
         let calls: Vec<u64> = lane.calls.iter().map(|call| call.ns.0).collect();
         let blocked = lane.blocked.iter().map(|span| span.ns.0);
-        let preempted = lane.preempted.iter().map(|span| span.ns.0);
-        calls.into_iter().chain(blocked).chain(preempted).collect::<Vec<_>>()
+        calls.into_iter().chain(blocked).collect::<Vec<_>>()
     };
     let mut all: Vec<u64> = lanes.iter().flat_map(lengths).collect();
     if all.len() <= SPANS {
@@ -102,7 +113,14 @@ fn least(lanes: &[&Events]) -> u64 {
     all[SPANS]
 }
 
-fn notes(when: &When, least_ns: u64, left_out: usize) -> Vec<Label> {
+/// Times without a processor are put together in pieces of this length, ns, where they are very many.
+fn piece(lanes: &[&Events], end_ns: f64) -> Option<f64> {
+    let all: usize = lanes.iter().map(|lane| lane.preempted.len()).sum();
+    let concerned = lanes.iter().filter(|lane| !lane.preempted.is_empty()).count();
+    (all > QUEUED).then(|| (end_ns / (QUEUED / concerned).max(20) as f64).max(1.0))
+}
+
+fn notes(when: &When, least_ns: u64, left_out: usize, piece_ns: Option<f64>) -> Vec<Label> {
     let time = |ns: u64| quantity(ns as f64, Unit::Nanoseconds);
     let sum = |of: fn(&Events) -> u64| when.lanes.iter().map(of).fold(0, u64::saturating_add);
     let mut notes = vec![
@@ -116,6 +134,10 @@ fn notes(when: &When, least_ns: u64, left_out: usize) -> Vec<Label> {
     if least_ns > 0 {
         let less = time(least_ns);
         notes.push(format!("Calls and waits of less than {less} are left out of the picture."));
+    }
+    if let Some(piece_ns) = piece_ns {
+        let piece = quantity(piece_ns, Unit::Nanoseconds);
+        notes.push(format!("Waits for a processor are put together in pieces of {piece}."));
     }
     for (number, what) in [
         (sum(|lane| lane.overwritten), "are not there any more: later ones took their place"),
@@ -141,6 +163,7 @@ struct Filling<'a> {
     library_of: &'a [Option<usize>],
     lane: &'a Events,
     least_ns: u64,
+    piece_ns: Option<f64>,
 }
 
 impl Filling<'_> {
@@ -150,8 +173,10 @@ impl Filling<'_> {
         for span in self.lane.blocked.iter().filter(|span| span.ns.0 >= self.least_ns) {
             self.wait(span, &mut waits);
         }
+        let by_time = |a: &Span, b: &Span| a.from_ns.total_cmp(&b.from_ns);
+        waits.sort_by(by_time);
         self.preempted(&mut waits);
-        waits.sort_by(|a, b| a.from_ns.total_cmp(&b.from_ns));
+        waits.sort_by(by_time);
         let mut spans = Vec::new();
         let mut next = waits.iter_mut().peekable();
         for span in self.calls() {
@@ -221,12 +246,16 @@ impl Filling<'_> {
         }
     }
 
-    /// Times in which others had the processors.
-    fn preempted(&self, spans: &mut Vec<Span>) {
-        let seen = self.lane.preempted.iter().filter(|span| span.ns.0 >= self.least_ns);
-        spans.extend(seen.map(|span| Span {
-            from_ns: span.start_ns.as_f64(),
-            to_ns: span.start_ns.as_f64() + span.ns.as_f64(),
+    /// Times in which others had the processors, put among the waits.
+    fn preempted(&self, waits: &mut Vec<Span>) {
+        let mut queued = queued::exact(&self.lane.preempted);
+        if let Some(piece_ns) = self.piece_ns {
+            let known: Vec<_> = waits.iter().map(|wait| (wait.from_ns, wait.to_ns)).collect();
+            queued = queued::together(&queued, &known, piece_ns);
+        }
+        waits.extend(queued.into_iter().map(|(from_ns, to_ns)| Span {
+            from_ns,
+            to_ns,
             does: Does::Queue,
             text: Label::default(),
             library: None,

@@ -12,7 +12,7 @@ use crate::model::{BlockedIn, Library, Life, Ran, RanObject, WaitSource};
 use crate::{Error, Report};
 
 /// Libraries and waits that are shown; the sections below have all.
-const ROWS: usize = 7;
+const ROWS: usize = 6;
 /// What the cards show of a window.
 const LIBRARIES: Window = Window::Follows(&["libraries"]);
 const WAITS: Window = Window::Follows(&["waits"]);
@@ -91,6 +91,7 @@ fn of_all_threads(report: &Report) -> Markup {
             p.note {
                 (plural(lives().count(), "thread")) " together"
                 @if !report.blocked.idle.as_str().is_empty() { "; waits of idle ones are left out" }
+                @if is_measured(report) { "; a wait lasts until its thread runs again" }
                 "."
                 @if !is_measured(report) { " Running is what is not known to be waiting: the scheduler was not asked." }
             }
