@@ -102,8 +102,8 @@ pub(crate) fn install_foreign() -> Outcome {
 
 /// What a suite of another project needs.
 pub(crate) fn install_suite(name: &str) -> Outcome {
-    let suites = SUITES.iter().filter(|(suite, _)| *suite == name);
-    suites.map(|(_, packages)| install_all(packages)).collect()
+    let mut suites = SUITES.iter().filter(|(suite, _)| *suite == name);
+    suites.try_for_each(|(_, packages)| install_all(packages))
 }
 
 fn install_all(packages: &[(&str, &str)]) -> Outcome {

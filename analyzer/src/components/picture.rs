@@ -136,9 +136,9 @@ impl Components {
             drawn[place].threads += program.threads;
             of_program.push(place);
         }
-        for place in 0..drawn.len() {
-            let first = drawn[place].programs[0];
-            drawn[place].parent = self.programs[first].parent.map(|parent| of_program[parent]);
+        for one in &mut drawn {
+            let parent = self.programs[one.programs[0]].parent;
+            one.parent = parent.map(|parent| of_program[parent]);
         }
         (drawn, of_program)
     }
