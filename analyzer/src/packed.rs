@@ -10,7 +10,7 @@ use crate::clock::Ns;
 /// The most numbers of an item.
 const MOST: usize = 7;
 
-/// What can be kept in a [`Packed`] list: an item that consists of up to [`MOST`] numbers.
+/// What can be kept in a [`Packed`] list: an item that consists of a few numbers.
 pub trait Pack: Copy {
     /// How many.
     const COUNT: usize;
