@@ -6,12 +6,11 @@ use std::marker::PhantomData;
 use serde::{Serialize, Serializer};
 
 use crate::clock::Ns;
-use crate::rows::{ThreadApi, ThreadContext};
 
 /// The most numbers of an item.
 const MOST: usize = 7;
 
-/// What can be kept in a [`Packed`] list: an item that consists of up to [`MOST`] numbers.
+/// What can be kept in a [`Packed`] list: an item that consists of a few numbers.
 pub trait Pack: Copy {
     /// How many.
     const COUNT: usize;
@@ -137,6 +136,42 @@ impl<T: Pack + Serialize> Serialize for Packed<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(self)
     }
+}
+
+/// What a thread spent in a context.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ThreadContext {
+    /// The row, by number in [`Analysis::contexts`](crate::Analysis::contexts).
+    pub context: u32,
+    /// Calls begun.
+    pub calls: u64,
+    /// Time including the library calls made inside.
+    pub total_ns: Ns,
+    /// Time without the library calls made inside.
+    pub self_ns: Ns,
+    /// The part of `self_ns` in which it waited.
+    pub wait_ns: Ns,
+}
+
+/// What a thread spent in an API.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct ThreadApi {
+    /// The API, by number in [`Analysis::apis`](crate::Analysis::apis).
+    pub api: u32,
+    /// Calls begun.
+    pub calls: u64,
+    /// Time of the outermost calls, including the library calls made inside.
+    pub total_ns: Ns,
+    /// Time without the library calls made inside.
+    pub self_ns: Ns,
+    /// The part of `self_ns` in which it waited, as in [`Measures::wait_ns`](crate::Measures::wait_ns).
+    pub wait_ns: Ns,
+    /// The part of `self_ns` in which it was ready to run and another thread ran; 0 if the scheduler was not
+    /// observed.
+    pub preempted_ns: Ns,
+    /// Mean of the argument that says how much work a call does, if known ([`ApiRow::argument`](crate::ApiRow::argument)).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub argument_mean: Option<f32>,
 }
 
 /// A difference as a number that is small if the difference is, whatever its sign.

@@ -11,6 +11,7 @@ use crate::clock::Ns;
 use crate::image::{Ending, SyscallsState};
 pub use crate::off_cpu::{MeasuredOffCpu, WaitSource};
 use crate::packed::Packed;
+pub use crate::packed::{ThreadApi, ThreadContext};
 use crate::sampled::{OnCpuOfApi, SampledTime};
 use crate::texts::TextRow;
 
@@ -306,21 +307,6 @@ pub enum ThreadOrigin {
     Found,
 }
 
-/// What a thread spent in a context.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ThreadContext {
-    /// The row, by number in [`Analysis::contexts`](crate::Analysis::contexts).
-    pub context: u32,
-    /// Calls begun.
-    pub calls: u64,
-    /// Time including the library calls made inside.
-    pub total_ns: Ns,
-    /// Time without the library calls made inside.
-    pub self_ns: Ns,
-    /// The part of `self_ns` in which it waited.
-    pub wait_ns: Ns,
-}
-
 impl ThreadRow {
     /// Returns by how much application time, self times and own cost together differ from the lifetime, as a fraction
     /// of it.
@@ -348,27 +334,6 @@ pub struct ThreadCreation {
     pub python_function: Option<String>,
     /// Name of the interpreter's `Thread` object.
     pub python_thread_name: Option<String>,
-}
-
-/// What a thread spent in an API.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct ThreadApi {
-    /// The API, by number in [`Analysis::apis`](crate::Analysis::apis).
-    pub api: u32,
-    /// Calls begun.
-    pub calls: u64,
-    /// Time of the outermost calls, including the library calls made inside.
-    pub total_ns: Ns,
-    /// Time without the library calls made inside.
-    pub self_ns: Ns,
-    /// The part of `self_ns` in which it waited, as in [`Measures::wait_ns`].
-    pub wait_ns: Ns,
-    /// The part of `self_ns` in which it was ready to run and another thread ran; 0 if the scheduler was not
-    /// observed.
-    pub preempted_ns: Ns,
-    /// Mean of the argument that says how much work a call does, if known ([`ApiRow::argument`]).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub argument_mean: Option<f32>,
 }
 
 /// A process image.
