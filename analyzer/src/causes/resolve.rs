@@ -230,7 +230,7 @@ impl<'a> Run<'a> {
         let image = self.images[process].as_ref().filter(|_| avma != 0)?;
         let address = image.addresses.find_ever(avma);
         let object = address.object.and_then(|object| self.analysis.objects.get(object as usize));
-        (!object.is_some_and(|object| object.name == overhead::OWN)).then_some(address)
+        object.is_none_or(|object| object.name != overhead::OWN).then_some(address)
     }
 
     pub(crate) fn object(&self, process: usize, row: &Recorded, api: Option<u32>) -> WaitObject {

@@ -136,9 +136,9 @@ impl Components {
             drawn[place].threads += program.threads;
             of_program.push(place);
         }
-        for place in 0..drawn.len() {
-            let first = drawn[place].programs[0];
-            drawn[place].parent = self.programs[first].parent.map(|parent| of_program[parent]);
+        for programs in &mut drawn {
+            let first = programs.programs[0];
+            programs.parent = self.programs[first].parent.map(|parent| of_program[parent]);
         }
         (drawn, of_program)
     }
