@@ -18,7 +18,7 @@ use crate::rows::{
 use crate::sums::Sums;
 use crate::syscalls::Syscalls;
 use crate::unseen::NotSeen;
-use crate::workers::Workers;
+use crate::workers::{PART, Workers, parts as parts_of};
 use collect::Collector;
 use part::Part;
 
@@ -91,14 +91,18 @@ impl Analysis {
         progress: &mut dyn FnMut(f64),
     ) -> Self {
         let parts = Part::all(images, selection);
+        // Parts of small images go together: handing over each would take longer than the work.
+        let groups = parts_of(parts.iter().map(|part| part.contexts), PART);
         let all: usize = parts.iter().map(|part| part.contexts).sum();
         let mut done = 0;
         let mut collector = Collector::new(images, selection);
         let scales = collector.scales.clone();
-        let work = |at: usize| (at, Collector::of_part(images, &parts[at], selection, &scales));
-        workers.in_order(parts.len(), work, |(at, part)| {
-            collector.merge(part);
-            done += parts[at].contexts;
+        collector.expect_threads(parts.iter().map(|part| part.threads.len()).sum());
+        let of = |at: usize| &parts[groups[at].clone()];
+        let work = |at: usize| (at, Collector::of_parts(images, of(at), selection, &scales));
+        workers.in_order(groups.len(), work, |(at, collected)| {
+            collector.merge(collected);
+            done += of(at).iter().map(|part| part.contexts).sum::<usize>();
             progress(done as f64 / all.max(1) as f64);
         });
         let mut analysis = tables::from_collector(collector.finish());

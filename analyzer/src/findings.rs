@@ -260,8 +260,8 @@ impl<'a> Evidence<'a> {
     fn waits_in(&self, group: &GroupRow, api: u32) -> Vec<(f64, u32)> {
         let wait = |&thread: &u32| {
             let apis = &self.analysis.threads[thread as usize].apis;
-            let found = apis.binary_search_by_key(&api, |row| row.api).ok();
-            (found.map_or(0.0, |at| apis[at].wait_ns.as_f64()), thread)
+            let found = apis.iter().find(|row| row.api == api);
+            (found.map_or(0.0, |row| row.wait_ns.as_f64()), thread)
         };
         group.members.iter().map(wait).collect()
     }

@@ -98,6 +98,7 @@ mod narration;
 mod off_cpu;
 mod on_cpu;
 mod overhead;
+mod packed;
 mod roles;
 mod rows;
 mod run;
@@ -151,6 +152,7 @@ pub use locks::{LockRow, locks};
 pub use narration::{NarratedCall, Narration, narration};
 pub use on_cpu::{OnCpu, OnCpuAddress, OnCpuObject, OnCpuOfThread};
 pub use overhead::Overhead;
+pub use packed::{Items, Pack, Packed};
 pub use rows::{
     ApiRow, CallerRow, ContextRow, LibraryKind, LibraryRow, MeasuredOffCpu, Measures, ObjectRow,
     ProcessRow, ThreadApi, ThreadContext, ThreadCreation, ThreadOrigin, ThreadRow, Totals,

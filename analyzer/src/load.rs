@@ -18,12 +18,14 @@ use crate::liveness::is_running;
 use crate::run::{Catalog, Found, Member, Run, group};
 use crate::shelf::Shelf;
 use crate::unrecorded::{self, file_of, is_alone};
-use crate::workers::Workers;
+use crate::workers::{Workers, parts};
 
 /// With more recordings, small ones are not mapped individually: a process may have 65,530 mappings.
 const MANY_FILES: usize = 20_000;
 /// How many headers a worker reads at a time.
 const HEADERS: usize = 256;
+/// How many of very many recordings it reads at a time.
+const MEMBERS: usize = 64;
 /// A `.syscalls` file last written this long before its recording began belongs to another recording.
 const STALE_NS: u64 = 1_000_000_000;
 
@@ -143,23 +145,33 @@ pub fn load_run_with(run: &Run, progress: &mut dyn FnMut(f64)) -> Result<Loaded,
     let liveness = liveness(&run.members);
     let clocks = Clocks::new(&run.members);
     let mut failures = Vec::new();
-    let mut images: Vec<Image> = Vec::new();
+    let mut images: Vec<Image> = Vec::with_capacity(run.members.len());
     // The index of each member among the images; `None` for those that can't be read.
     let mut places: Vec<Option<usize>> = Vec::new();
     let shelf = Shelf::new(&directory_of(run));
     let shelf = (run.members.len() > MANY_FILES).then_some(&shelf);
+    // Handing over each of very many would take longer than reading it.
+    let pieces: Vec<_> = parts(
+        run.members.iter().map(|_| 1),
+        if run.members.len() > MEMBERS * MEMBERS { MEMBERS } else { 1 },
+    );
     let read = |at: usize| {
-        let member = &run.members[at];
-        (image(member, liveness[at], &clocks, shelf), member)
+        let read_one = |at: usize| {
+            let member = &run.members[at];
+            (image(member, liveness[at], &clocks, shelf), member)
+        };
+        pieces[at].clone().map(read_one).collect::<Vec<_>>()
     };
-    Workers::all().in_order(run.members.len(), read, |((read, failed), member)| {
-        failures.extend(failed);
-        places.push(read.is_some().then_some(images.len()));
-        images.extend(read.map(|image| Image {
-            parent: member.parent.and_then(|(parent, _)| places[parent]),
-            ..image
-        }));
-        done = done.saturating_add(size_of(member));
+    Workers::all().in_order(pieces.len(), read, |read| {
+        for ((read, failed), member) in read {
+            failures.extend(failed);
+            places.push(read.is_some().then_some(images.len()));
+            images.extend(read.map(|image| Image {
+                parent: member.parent.and_then(|(parent, _)| places[parent]),
+                ..image
+            }));
+            done = done.saturating_add(size_of(member));
+        }
         progress((done as f64 / all).min(1.0));
     });
     if images.is_empty() {

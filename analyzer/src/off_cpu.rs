@@ -66,6 +66,17 @@ impl Measured {
         self.is_partial |= other.is_partial;
     }
 
+    pub(crate) fn sum(self) -> f64 {
+        self.blocked + self.runnable
+    }
+
+    /// Returns the same part of both, so that they are not longer than `ns` together.
+    pub(crate) fn within(self, ns: f64) -> Self {
+        let sum = self.sum();
+        let part = if sum > ns { (ns / sum).max(0.0) } else { 1.0 };
+        Self { blocked: self.blocked * part, runnable: self.runnable * part, ..self }
+    }
+
     pub(crate) fn off_cpu(self) -> MeasuredOffCpu {
         let if_complete = |ns| (!self.is_partial).then(|| Ns::from_f64(ns));
         MeasuredOffCpu {

@@ -9,10 +9,10 @@ use crate::arguments::ArgumentRow;
 use crate::blocking::Cause;
 use crate::clock::Ns;
 use crate::image::{Ending, SyscallsState};
-use crate::texts::TextRow;
-
 pub use crate::off_cpu::{MeasuredOffCpu, WaitSource};
+use crate::packed::Packed;
 use crate::sampled::{OnCpuOfApi, SampledTime};
+use crate::texts::TextRow;
 
 /// Figures of a set of calls. Times don't include the hook's overhead; see the crate's documentation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -288,10 +288,10 @@ pub struct ThreadRow {
     #[serde(flatten)]
     pub measures: Measures,
     /// Its APIs, by number of the API.
-    pub apis: Vec<ThreadApi>,
+    pub apis: Packed<ThreadApi>,
     /// Its contexts, in the order of its recording; several may belong to one row. Not in JSON.
     #[serde(skip)]
-    pub contexts: Vec<ThreadContext>,
+    pub contexts: Packed<ThreadContext>,
 }
 
 /// How a thread was created.

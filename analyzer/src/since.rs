@@ -146,8 +146,9 @@ fn thread(row: &mut ThreadRow, was: &ThreadRow, apis: &[Option<u32>], from: Ns) 
     row.lost_calls = row.lost_calls.saturating_sub(was.lost_calls);
     row.measures = measures(&row.measures, &was.measures);
     let later = was.apis.iter().filter_map(|one| Some((apis[one.api as usize]?, one)));
-    let known: HashMap<u32, &ThreadApi> = later.collect();
-    for one in &mut row.apis {
+    let known: HashMap<u32, ThreadApi> = later.collect();
+    let mut apis: Vec<ThreadApi> = row.apis.iter().collect();
+    for one in &mut apis {
         one.argument_mean = None;
         let Some(was) = known.get(&one.api) else { continue };
         one.calls = one.calls.saturating_sub(was.calls);
@@ -156,7 +157,8 @@ fn thread(row: &mut ThreadRow, was: &ThreadRow, apis: &[Option<u32>], from: Ns) 
         one.wait_ns = less(one.wait_ns, was.wait_ns);
         one.preempted_ns = less(one.preempted_ns, was.preempted_ns);
     }
-    row.apis.retain(|one| one.calls > 0 || one.self_ns.0 > 0 || one.total_ns.0 > 0);
+    apis.retain(|one| one.calls > 0 || one.self_ns.0 > 0 || one.total_ns.0 > 0);
+    row.apis = apis.into_iter().collect();
 }
 
 fn less(is: Ns, was: Ns) -> Ns {

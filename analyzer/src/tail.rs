@@ -61,7 +61,7 @@ impl Tails {
                 let key = (visit.group, visit.part.context);
                 let histogram = visit.context.histogram();
                 let of_group = durations.entry(key).or_default();
-                of_group.add(&visit.context, &histogram, visit.part, &visit.scale);
+                of_group.add(&visit.context, &histogram, &visit.part, &visit.scale);
                 first_calls.extend(first::find(&visit, &histogram));
             });
             (durations, first_calls)
@@ -149,7 +149,7 @@ pub(crate) struct Visit<'r> {
     pub(crate) thread: u32,
     pub(crate) api: u32,
     pub(crate) context: Context<'r>,
-    pub(crate) part: &'r ThreadContext,
+    pub(crate) part: ThreadContext,
     pub(crate) scale: Scale,
 }
 

@@ -4,7 +4,7 @@
 mod process;
 
 use chase_analyzer::recorder::builder::SyscallsBuilder;
-use chase_analyzer::recorder::layout::{OffCpuRow, TIMING_ADAPTIVE};
+use chase_analyzer::recorder::layout::{OWN_CONTEXT_REF, OffCpuRow, TIMING_ADAPTIVE};
 use chase_analyzer::recorder::reader::SyscallsFile;
 use chase_analyzer::recorder::syscalls::{WAIT_PREEMPTED, WAIT_VOLUNTARY};
 use chase_analyzer::{Analysis, Measures, Ns, Selection, WaitSource};
@@ -136,6 +136,18 @@ fn calls_keep_the_time_in_which_calls_inside_were_preempted() {
     assert_near(api(&analysis, "outer").measures.self_ns, 8_001 * EACH + missing);
     assert_near(analysis.totals.application_ns, MS - missing);
     assert_eq!(analysis.totals.overlap_ns, Ns(0));
+}
+
+/// What chase does when a thread begins and ends is before the thread's record, and after it.
+#[test]
+fn a_thread_is_off_the_processor_no_longer_than_it_lived() {
+    let mut process = Process::new();
+    process.builder.timeline(process.main).work(10 * MS).end();
+    let mut seen = SyscallsBuilder::new(1000);
+    seen.wait(OWN_CONTEXT_REF, 1000, WAIT_PREEMPTED, 2, 20 * MS).on_cpu(1000, 9 * MS);
+    let row = with_companion(&process, &seen).threads[0].clone();
+    assert_eq!((row.lifetime_ns, row.on_cpu_ns), (Ns(10 * MS), Some(Ns(9 * MS))));
+    assert_eq!((row.off_cpu.runnable_ns, row.off_cpu.blocked_ns), (Some(Ns(MS)), Some(Ns(0))));
 }
 
 /// Without a companion, threads only know that they were preempted somewhere since their last long call: in their own

@@ -1,6 +1,8 @@
 //! Findings in words, and the commands that show more of them.
 
-use chase_analyzer::{Blame, Finding, FindingKind, GroupRow, Ns, PartyKind, SubGroupSummary};
+use chase_analyzer::{
+    Blame, Finding, FindingKind, GroupRow, Ns, PartyKind, SubGroupSummary, ThreadOrigin,
+};
 
 use crate::args::Runs;
 use crate::causes;
@@ -361,10 +363,13 @@ fn api(report: &Report, api: Option<u32>) -> String {
     format!("{} ({})", report.names.short(number as usize), report.names.object(row.object))
 }
 
-/// A thread by its id, and its name if that says more than its group's.
+/// A thread by its id, and its name; the main thread of a process that has told its role, by that.
 pub(crate) fn thread(report: &Report, number: u32) -> String {
     let row = &report.analysis.threads[number as usize];
-    match &*row.name {
+    let process = report.analysis.processes.get(row.process);
+    let role = process.filter(|_| row.origin == ThreadOrigin::Main);
+    let role = role.and_then(|process| process.role.as_deref());
+    match role.unwrap_or(&row.name) {
         "" => format!("thread {}", row.tid),
         name => format!("thread {} ({name})", row.tid),
     }

@@ -24,7 +24,8 @@ use crate::slots::keep_originals;
 use crate::thread::{Origin, Thread, WantedEvents, want_events};
 use crate::thread_life::{is_wanted, release, watch_ends};
 use crate::{
-    calibrate, clock, companion, loading, maps, pages, recording, sampling, stubs, sys, thread,
+    calibrate, clock, companion, loading, maps, pages, recording, sampling, stack, stubs, sys,
+    thread,
 };
 use chase_logic::config::{Config, Syscalls};
 use chase_logic::events::{Events, Kept};
@@ -63,6 +64,7 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
     if auxiliary.secure {
         return loading::find_real();
     }
+    stack::note_end(auxiliary.executable_name);
     if !is_room {
         if config.verbose {
             sys::write_stderr(NO_ROOM);
@@ -194,6 +196,7 @@ fn begin_late(config: Config, auxiliary: Auxiliary, attached: &[u8]) -> Result<(
     if recording::is_open() {
         return Err(cannot("it is recorded already"));
     }
+    stack::note_end(auxiliary.executable_name);
     let spent = Spent::now();
     let this = &mut *process::hold();
     let is_first = this.executable.as_bytes().is_empty();

@@ -196,7 +196,7 @@ pub(crate) struct RecordingArgs {
 #[derive(Debug, Args)]
 pub(crate) struct AttachArgs {
     /// The process
-    #[arg(value_name = "PID")]
+    #[arg(value_name = "PID", value_parser = process)]
     pub(crate) pid: i32,
     /// How long, as 30s, 500ms or 2m [default: until Ctrl-C, or the process's end]
     #[arg(short, long, value_name = "TIME", value_parser = duration)]
@@ -270,6 +270,14 @@ pub(crate) fn start_on(text: &str) -> Result<StartOn, String> {
             }
         }
     }
+}
+
+/// The number of a process.
+pub(crate) fn process(text: &str) -> Result<i32, String> {
+    let number = text.parse::<i32>().ok().filter(|&number| number > 0);
+    number.ok_or_else(|| {
+        "the number of a process, which `pidof -s NAME` or `pgrep NAME` tells".to_owned()
+    })
 }
 
 /// A number of bytes, as the library reads it.

@@ -11,6 +11,7 @@ use std::ffi::{CString, OsStr, OsString, c_char, c_int};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 use std::{mem, ptr};
@@ -76,7 +77,16 @@ impl Image {
 
 /// Says why a program was not started, and gives the exit status for that.
 fn not_started(command: &[OsString], error: &io::Error) -> i32 {
-    say(&format!("chase: can't start {}: {error}\n", command[0].display()));
+    let program = Path::new(&command[0]);
+    let is_here = program.components().count() == 1 && program.is_file();
+    let hint = match error.kind() {
+        io::ErrorKind::NotFound if is_here => format!("; did you mean ./{}?", program.display()),
+        io::ErrorKind::NotFound if !program.display().to_string().contains('/') => {
+            "; it is not in $PATH".to_owned()
+        }
+        _ => String::new(),
+    };
+    say(&format!("chase: can't start {}: {error}{hint}\n", program.display()));
     if error.raw_os_error() == Some(libc::ENOENT) { NOT_FOUND } else { NOT_STARTED }
 }
 

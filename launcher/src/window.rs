@@ -162,7 +162,8 @@ impl<'a> Window<'a> {
     pub(crate) fn why_nothing(&self) -> Option<String> {
         if let Some(call) = self.part.first_call() {
             return Some(format!(
-                "{call} was not called, as far as the library sees calls: through imports of objects that were there at the start"
+                "{call} was not called through an import of an object that was loaded at the start \
+                 (calls inside one object, such as those of a program's own functions, are not seen)"
             ));
         }
         let why = match self.part {

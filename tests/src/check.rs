@@ -24,6 +24,24 @@ const CLOCKS: (f64, f64) = (0.01, 2e6);
 /// tables have all rows.
 #[must_use]
 pub fn contradictions(document: &Value, whole: bool) -> Vec<String> {
+    let mut found = in_sums(document, whole);
+    for thread in list(document, "threads") {
+        on_and_off_cpu(thread, &mut found);
+    }
+    found
+}
+
+/// Where times that were measured in two ways differ by more than these do.
+#[must_use]
+pub fn of_clocks(document: &Value) -> Vec<String> {
+    let mut found = Sentences::new();
+    across::of_clocks(document, &mut found);
+    found
+}
+
+/// The same as [`contradictions`], without holding times of the kernel against times of the hook.
+#[must_use]
+pub fn in_sums(document: &Value, whole: bool) -> Vec<String> {
     let mut found = Sentences::new();
     rows(document, "", &mut found);
     if whole {
@@ -173,7 +191,7 @@ fn row_of(row: &Map<String, Value>, place: &str, found: &mut Vec<String>) {
     }
 }
 
-/// A thread's time has two partitions.
+/// A thread's time is that of its calls and of its own code.
 fn lifetime(thread: &Value, found: &mut Vec<String>) {
     let number = |field: &str| thread[field].as_f64();
     let who = || format!("thread {} {}", thread["tid"], thread["name"]);
@@ -186,10 +204,18 @@ fn lifetime(thread: &Value, found: &mut Vec<String>) {
             found.push(format!("{}: calls and own code are {parts}, of {all}", who()));
         }
     }
+}
+
+/// A thread is on the processor, waits for one, or is blocked.
+fn on_and_off_cpu(thread: &Value, found: &mut Sentences) {
     // Until when it lived is not known.
     if thread["end_is_estimate"] == Value::Bool(true) {
         return;
     }
+    let Some(lifetime) = number(thread, "lifetime_ns") else { return };
+    let who = || format!("thread {} {}", thread["tid"], thread["name"]);
+    let sum =
+        |fields: &[&str]| -> Option<f64> { fields.iter().map(|field| number(thread, field)).sum() };
     if let Some(parts) = sum(&["on_cpu_ns", "blocked_ns", "runnable_ns"]) {
         let slack = CLOCKS.0 * lifetime + CLOCKS.1;
         // A process is watched from its first instruction, and recorded from when the hook was loaded.
@@ -247,6 +273,81 @@ mod tests {
     #[test]
     fn what_adds_up_is_no_contradiction() {
         assert_eq!(contradictions(&sound(), true), Vec::<String>::new());
+    }
+
+    /// One function that two threads of a group called, one of them in a call of another thread's group.
+    fn tables() -> Value {
+        let mut document = sound();
+        let calls = |calls: u64| {
+            let ns = calls * 10_000_000;
+            json!({"api": 0, "calls": calls, "self_ns": ns, "wait_ns": ns / 4, "preempted_ns": 0})
+        };
+        document["wall_ns"] = json!(100_000_000);
+        document["totals"]["threads"] = json!(1);
+        document["totals"]["wait_ns"] = json!(10_000_000);
+        document["apis"][0]["object"] = json!(0);
+        document["threads"][0]["apis"] = json!([calls(3), calls(1)]);
+        document["contexts"] = json!([calls(2), calls(2)]);
+        document["libraries"] = json!([
+            {"kind": "library", "object": 0, "calls": 4, "self_ns": 40_000_000, "own_code_ns": 0, "wait_ns": 10_000_000},
+            {"kind": "application", "object": 1, "self_ns": 60_000_000, "own_code_ns": 60_000_000},
+        ]);
+        document["groups"] = json!([{
+            "label": "app", "threads": 1, "calls": 4, "lifetime_ns": 100_000_000, "application_ns": 60_000_000,
+            "library_ns": 40_000_000, "wait_ns": 10_000_000, "members": [0],
+            "apis": [{"api": 0, "calls": 4, "wait_ns": 10_000_000}],
+        }]);
+        document["waits"] = json!([{"api": 0, "wait_ns": 10_000_000, "max": {"ns": 10_000_000}}]);
+        document["blocked"] = json!([{"api": 0, "wait_ns": 4_000_000}]);
+        document["idle"] = json!([{"api": 0, "wait_ns": 6_000_000}]);
+        document["tails"] = json!([{"api": 0, "calls": 4, "max_ns": 9, "calls_above_p99": 1, "threads": [{"calls_above_p99": 1}]}]);
+        document["functions"] = json!([{"object": 3, "samples": 70, "on_cpu_ns": 70_000_000}]);
+        document["on_cpu"]["objects"][0]["object"] = json!(3);
+        document["syscalls_by_api"] = json!([{"calls": 2, "errors": 1, "total_ns": 50, "max_ns": 40, "by_error": [{"count": 1}]}]);
+        document["syscalls_by_category"] = json!([{"calls": 2, "errors": 1, "total_ns": 50}]);
+        document["causes"] = json!([{"wait_ns": 9_000_000, "max_ns": 5, "ready_ns": 6, "wakers": [{"wait_ns": 9_000_000}]}]);
+        document["parts"] = json!([{"ns": 99_000_000}, {"ns": 1_000_000}]);
+        document
+    }
+
+    #[test]
+    fn tables_of_the_same_agree() {
+        assert_eq!(contradictions(&tables(), true), Vec::<String>::new());
+    }
+
+    #[test]
+    fn each_table_is_held_against_the_others() {
+        for place in [
+            "/threads/0/apis/0/calls",
+            "/threads/0/apis/1/self_ns",
+            "/contexts/0/calls",
+            "/contexts/1/wait_ns",
+            "/libraries/0/calls",
+            "/libraries/0/self_ns",
+            "/groups/0/calls",
+            "/groups/0/lifetime_ns",
+            "/groups/0/wait_ns",
+            "/groups/0/apis/0/calls",
+            "/waits/0/wait_ns",
+            "/waits/0/max/ns",
+            "/blocked/0/wait_ns",
+            "/idle/0/wait_ns",
+            "/tails/0/calls",
+            "/tails/0/max_ns",
+            "/tails/0/threads/0/calls_above_p99",
+            "/functions/0/samples",
+            "/functions/0/on_cpu_ns",
+            "/syscalls_by_api/0/calls",
+            "/syscalls_by_api/0/by_error/0/count",
+            "/syscalls_by_category/0/errors",
+            "/causes/0/wakers/0/wait_ns",
+            "/parts/0/ns",
+        ] {
+            let mut document = tables();
+            let value = document.pointer_mut(place).expect(place);
+            *value = json!(value.as_u64().expect("a number") * 3 / 2 + 1);
+            assert!(!contradictions(&document, true).is_empty(), "{place}");
+        }
     }
 
     #[test]

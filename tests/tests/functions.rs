@@ -146,7 +146,7 @@ fn rust_callables() {
         let found = functions(&trial);
         assert!(found.iter().all(|function| function.kind == "Rust"), "{flags}: {found:?}");
         // Functions of the same name are different groups, if their code is different.
-        let groups = document(&trial.output(), "groups");
+        let groups = document(&trial.output(), "threads");
         let groups = groups["groups"].as_array().expect("a list").iter();
         let groups: Vec<_> = groups.filter(|group| group["kind"] == "created").collect();
         assert_eq!(groups.len(), 4, "{flags}: {groups:#?}");

@@ -86,7 +86,7 @@ const SUITES: &[(&str, &[(&str, &str)])] = &[
     ("python", &[("libpython3.11-testsuite", "/usr/lib/python3.11/test/test_abc.py")]),
     ("gcc", &[("gcc-12-source", "/usr/src/gcc-12/gcc-12.2.0-dfsg.tar.xz")]),
     ("uftrace", &[("dpkg-dev", "/usr/bin/dpkg-source")]),
-    ("lua", &[("dpkg-dev", "/usr/bin/dpkg-source"), ("lua5.4", "/usr/bin/lua5.4")]),
+    ("lua", &[("dpkg-dev", "/usr/bin/dpkg-source"), ("lua5.1", "/usr/bin/lua5.1")]),
 ];
 
 /// Installs what is missing, where that is possible; otherwise says what is missing, and the tests
@@ -102,8 +102,8 @@ pub(crate) fn install_foreign() -> Outcome {
 
 /// What a suite of another project needs.
 pub(crate) fn install_suite(name: &str) -> Outcome {
-    let suites = SUITES.iter().filter(|(suite, _)| *suite == name);
-    suites.map(|(_, packages)| install_all(packages)).collect()
+    let mut suites = SUITES.iter().filter(|(suite, _)| *suite == name);
+    suites.try_for_each(|(_, packages)| install_all(packages))
 }
 
 fn install_all(packages: &[(&str, &str)]) -> Outcome {

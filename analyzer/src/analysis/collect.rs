@@ -20,6 +20,7 @@ use crate::image::{Image, SyscallsState};
 use crate::names::{ImageNames, Names};
 use crate::off_cpu::{Measured, OffCpu};
 use crate::on_cpu;
+use crate::packed::Packed;
 use crate::rows::{
     MeasuredOffCpu, ProcessRow, ThreadApi, ThreadContext, ThreadCreation, ThreadOrigin, ThreadRow,
     Totals, WaitSource,
@@ -64,6 +65,7 @@ impl Collector {
     /// Begins with all images, without their threads.
     pub(super) fn new(images: &[Image], selection: Selection) -> Self {
         let mut collector = Self::empty(Scales::new(images));
+        collector.processes.reserve_exact(images.len());
         for (process, image) in images.iter().enumerate() {
             collector.add_image(process, image, selection);
         }
@@ -118,16 +120,25 @@ impl Collector {
         }
     }
 
-    /// Collects what is in the threads of a part.
-    pub(super) fn of_part(
+    /// Collects what is in the threads of consecutive parts.
+    pub(super) fn of_parts(
         images: &[Image],
-        part: &Part,
+        parts: &[Part],
         selection: Selection,
         scales: &Scales,
     ) -> Self {
         let mut collector = Self::empty(scales.clone());
+        for part in parts {
+            collector.add_part(images, part, selection);
+        }
+        collector
+    }
+
+    fn add_part(&mut self, images: &[Image], part: &Part, selection: Selection) {
+        let collector = self;
         let Part { process, ref threads, .. } = *part;
         let image = &images[process];
+        let ns_per_reference_tick = collector.scales.ns_per_reference_tick;
         let names = collector.names.image(&image.recording);
         let executable = match names.executable() {
             Some(object) => object,
@@ -141,7 +152,7 @@ impl Collector {
             executable,
             scale: Scale {
                 ns_per_tick: image.clock.ns_per_tick(),
-                ns_per_reference_tick: scales.ns_per_reference_tick,
+                ns_per_reference_tick,
                 inside: image.recording.header().cost_inside as f64 / PARTS,
             },
             source: wait_source(image),
@@ -163,10 +174,14 @@ impl Collector {
             let (addresses, names) = (&scene.addresses, &mut collector.names);
             collector.on_cpu.add(process, image, places, addresses, names, wanted);
         }
-        collector
     }
 
-    /// Adds what was collected in a part.
+    /// Makes room for so many threads in all: there may be very many.
+    pub(super) fn expect_threads(&mut self, threads: usize) {
+        self.threads.reserve_exact(threads);
+    }
+
+    /// Adds what was collected in some parts.
     pub(super) fn merge(&mut self, part: Self) {
         let numbers = self.names.merge(part.names);
         let places = self.contexts.merge(part.contexts, &numbers.imports);
@@ -175,7 +190,6 @@ impl Collector {
         if let Some((start, end)) = part.span {
             self.widen_span(start, end);
         }
-        self.threads.reserve(part.threads.len());
         for mut thread in part.threads {
             thread.renumber(&numbers, &places);
             self.not_seen.lost_calls =
@@ -268,8 +282,9 @@ impl Collector {
         let application_ns = ns(application) - unattributed_ns;
         let mut measured = sums.off_cpu.measured;
         measured.add(application_off_cpu.measured);
+        let mut at_edges = Measured::default();
         if let Some(scheduler) = &mut scene.scheduler {
-            measured.add(scheduler.take(OWN_CONTEXT_REF, record.tid).measured);
+            at_edges.add(scheduler.take(OWN_CONTEXT_REF, record.tid).measured);
         }
         let measures = sums.measures(0.0, scene.scale.ns_per_reference_tick);
         let row = self.thread_row(scene, thread, (start, end));
@@ -277,11 +292,19 @@ impl Collector {
         let on_cpu_ns = (final_cpu_ns > 0).then_some(Ns(final_cpu_ns));
         let collected = CollectedThread {
             application_off_cpu,
-            row: ThreadRow { measures, apis, contexts, own_object, on_cpu_ns, ..row },
+            row: ThreadRow {
+                measures,
+                apis,
+                contexts: contexts.into_iter().collect(),
+                own_object,
+                on_cpu_ns,
+                ..row
+            },
             is_own_code_application: own_object == scene.executable,
             self_ns: sums.self_ns,
             off_cpu: sums.off_cpu,
             measured,
+            at_edges,
             lifetime_ns,
             application_ns,
             unattributed_ns,
@@ -363,8 +386,8 @@ impl Collector {
             creation: creation(scene, thread, start),
             lost_calls: record.untimed_calls,
             measures: crate::rows::Measures::default(),
-            apis: Vec::new(),
-            contexts: Vec::new(),
+            apis: Packed::default(),
+            contexts: Packed::default(),
         }
     }
 
@@ -420,7 +443,7 @@ impl Collector {
         imports: &[u32],
         scale: &Scale,
         argument_means: &HashMap<u32, f64>,
-    ) -> Vec<ThreadApi> {
+    ) -> Packed<ThreadApi> {
         self.scratch.resize(self.names.apis.len(), 0);
         let names = &self.names;
         let api_of = |at: u32| names.imports[imports[at as usize] as usize].api;
@@ -450,10 +473,7 @@ impl Collector {
             }
         };
         let by_api = || by_api.chunk_by(|&a, &b| api_of(a) == api_of(b));
-        // There are many such lists, so none may take more memory than it needs.
-        let mut apis = Vec::with_capacity(by_api().count());
-        apis.extend(by_api().map(of_one_api));
-        apis
+        by_api().map(of_one_api).collect()
     }
 
     fn widen_span(&mut self, start: Ns, end: Ns) {

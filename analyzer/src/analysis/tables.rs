@@ -46,7 +46,7 @@ pub(super) fn from_collector(collector: Collector) -> Analysis {
         mut names,
         mut contexts,
         mut processes,
-        threads,
+        mut threads,
         not_seen,
         syscalls,
         on_cpu,
@@ -102,6 +102,10 @@ pub(super) fn from_collector(collector: Collector) -> Analysis {
     let (context_rows, row_of) =
         context_rows(&names, &contexts, &by_number.contexts, &new_api, &ruler);
 
+    for thread in &mut threads {
+        let known = of_threads.get(&(thread.row.process as u32, thread.row.thread));
+        thread.add_edges(known.copied().or(thread.row.on_cpu_ns));
+    }
     let totals = sum_threads(threads.iter());
     add_process_totals(&mut processes, &threads);
     let threads: Vec<_> = threads
@@ -386,13 +390,11 @@ fn thread_row(
     row.off_cpu = thread.measured.off_cpu();
     row.own_cost_ns = Ns::from_f64(thread.own_cost_ns);
     row.overlap_ns = Ns::from_f64(thread.overlap_ns);
-    for api in &mut row.apis {
-        api.api = new_api[api.api as usize];
-    }
-    row.apis.sort_by_key(|api| api.api);
-    for context in &mut row.contexts {
-        context.context = context_row_of[context.context as usize];
-    }
+    row.apis.change(|api| api.api = new_api[api.api as usize]);
+    let mut apis: Vec<_> = row.apis.iter().collect();
+    apis.sort_by_key(|api| api.api);
+    row.apis = apis.into_iter().collect();
+    row.contexts.change(|context| context.context = context_row_of[context.context as usize]);
     row
 }
 

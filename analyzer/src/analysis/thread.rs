@@ -1,5 +1,6 @@
 //! Threads while the run is being collected.
 
+use crate::clock::Ns;
 use crate::names::Renumbered;
 use crate::off_cpu::{Measured, OffCpu};
 use crate::rows::{ThreadCreation, ThreadRow};
@@ -12,8 +13,10 @@ pub(super) struct CollectedThread {
     pub(super) is_own_code_application: bool,
     pub(super) self_ns: f64,
     pub(super) off_cpu: OffCpu,
-    /// Time in library calls, in own code, and of chase's overhead.
+    /// Time in library calls and in own code; in the end, also in chase's own, as far as the thread's record existed.
     pub(super) measured: Measured,
+    /// Time in chase's own context: much of that is before the thread's record begins, or after it ends.
+    pub(super) at_edges: Measured,
     pub(super) lifetime_ns: f64,
     pub(super) application_ns: f64,
     pub(super) unattributed_ns: f64,
@@ -25,6 +28,13 @@ pub(super) struct CollectedThread {
 }
 
 impl CollectedThread {
+    /// Adds to the time off the CPU what may belong to the lifetime, given the thread's time on the CPU.
+    pub(super) fn add_edges(&mut self, on_cpu: Option<Ns>) {
+        let known_ns = on_cpu.map(|on_cpu| on_cpu.as_f64() + self.measured.sum());
+        let room_ns = known_ns.map_or(f64::INFINITY, |known_ns| self.lifetime_ns - known_ns);
+        self.measured.add(self.at_edges.within(room_ns));
+    }
+
     /// Replaces the numbers used in a part by those of the whole run.
     pub(super) fn renumber(&mut self, numbers: &Renumbered, places: &[u32]) {
         self.row.own_object = numbers.objects[self.row.own_object as usize];
@@ -35,7 +45,7 @@ impl CollectedThread {
         for address in start_routine.iter_mut().chain(creation_site).chain(lists) {
             address.object = address.object.map(|object| numbers.objects[object as usize]);
         }
-        apis.iter_mut().for_each(|api| api.api = numbers.apis[api.api as usize]);
-        contexts.iter_mut().for_each(|part| part.context = places[part.context as usize]);
+        apis.change(|api| api.api = numbers.apis[api.api as usize]);
+        contexts.change(|part| part.context = places[part.context as usize]);
     }
 }

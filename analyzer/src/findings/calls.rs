@@ -91,8 +91,8 @@ impl Explained {
         // If the scheduler was observed: other threads ran meanwhile, so the function was not slow.
         let preempted = |thread: u32, api: u32, excess_ns: f64| {
             let apis = &evidence.analysis.threads[thread as usize].apis;
-            let found = apis.binary_search_by_key(&api, |row| row.api);
-            let ns = found.map_or(0.0, |at| apis[at].preempted_ns.as_f64());
+            let found = apis.iter().find(|row| row.api == api);
+            let ns = found.map_or(0.0, |row| row.preempted_ns.as_f64());
             ns >= EXPLAINS * excess_ns
         };
         // If a companion saw that the call waited for other threads, other findings report that.

@@ -104,10 +104,15 @@ fn awaited_ns(evidence: &Evidence<'_>, processes: &[usize]) -> f64 {
     };
     let mut sums = BTreeMap::<u32, f64>::new();
     for row in &evidence.watched.causes {
-        let of_short = row.wakers.iter().flat_map(|waker| &waker.by_thread).filter(|s| is_short(s));
+        let spans = row.wakers.iter().flat_map(|waker| &waker.by_thread);
+        let ended_by = |short: bool| {
+            let spans = spans.clone().filter(|span| is_short(span) == short);
+            spans.map(|span| span.ns.as_f64()).sum::<f64>() / row.wait_ns.as_f64().max(1.0)
+        };
         let part = match row.purpose {
-            Purpose::Child => 1.0,
-            _ => of_short.map(|span| span.ns.as_f64()).sum::<f64>() / row.wait_ns.as_f64().max(1.0),
+            // Of children that are not recorded, nothing tells that they lived for longer.
+            Purpose::Child => 1.0 - ended_by(false).min(1.0),
+            _ => ended_by(true),
         };
         for span in row.by_thread.iter().filter(|span| !is_short(span)) {
             *sums.entry(span.thread).or_default() += part.min(1.0) * span.ns.as_f64();

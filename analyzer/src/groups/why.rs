@@ -61,8 +61,7 @@ impl Usual {
 }
 
 fn row(thread: &ThreadRow, api: u32) -> Option<ThreadApi> {
-    let found = thread.apis.binary_search_by_key(&api, |row| row.api).ok()?;
-    Some(thread.apis[found]).filter(|row| row.calls > 0)
+    thread.apis.iter().find(|row| row.api == api).filter(|row| row.calls > 0)
 }
 
 fn each_ns(row: &ThreadApi) -> f64 {

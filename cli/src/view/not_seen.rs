@@ -147,6 +147,13 @@ fn gaps(report: &Report) -> Vec<String> {
         .filter(|(number, ..)| *number > 0)
         .map(|&(number, what, why)| format!("{} {why}", plural(number, what)))
         .collect();
+    if not_seen.threads_left_out > 0 && report.analysis.threads.is_empty() {
+        gaps.insert(
+            0,
+            "all threads: no start routine matches --threads (chase-report threads names them, in a run without it)"
+                .to_owned(),
+        );
+    }
     gaps.extend(super::syscalls::not_seen(report));
     if report.analysis.on_cpu.sample_hz == 0 {
         // As the recorded program noted it.

@@ -121,7 +121,7 @@
 //! | 11 | 5 | [`ChunkKind::Texts`]: paths and names of hosts that long calls were passed; [`ChunkKind::Sites`]; without twins, the oldest reader is 3 |
 //!
 //! A reader accepts any file whose `reader_min` is at most its own [`VERSION`], ignores unknown chunk kinds, and
-//! takes fields beyond the end of an older record as zero. Older readers of version 10 may ignore what was added to it since:
+//! takes fields beyond the end of an older record as zero. Older readers may ignore what was added without a version of its own:
 //! [`Unseen::threads_left_out`], [`THREAD_LEFT_OUT`].
 
 mod arguments;

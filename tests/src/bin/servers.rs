@@ -25,11 +25,12 @@ fn main() -> ExitCode {
         "| server | threads | attached and left | stood still, ms: median, most | entries as before | answers | before, /s | after, /s |"
     );
     println!("| --- | --- | --- | --- | --- | --- | --- | --- |");
-    let mut is_well = true;
+    let (mut is_well, mut are_any) = (true, false);
     for (name, start) in servers::ALL {
-        if only.as_deref().is_some_and(|only| only != name) {
+        if only.as_deref().is_some_and(|only| !name.starts_with(only)) {
             continue;
         }
+        are_any = true;
         let scratch = tempfile::TempDir::new().expect("a directory");
         match start(scratch.path()) {
             Ok(server) => is_well &= try_server(name, server, times, scratch.path()),
@@ -39,7 +40,11 @@ fn main() -> ExitCode {
             }
         }
     }
-    if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if !are_any {
+        let names: Vec<&str> = servers::ALL.iter().map(|(name, _)| *name).collect();
+        println!("no such server; there are: {}", names.join("; "));
+    }
+    if is_well && are_any { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// Operations in a second.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use chase_tests::check::{contradictions, of_views};
+use chase_tests::check::{contradictions, of_clocks, of_views};
 use chase_tests::need;
 use chase_tests::trial::libchase;
 
@@ -22,8 +22,8 @@ const SHOWN: usize = 6;
 /// Names and commands; the first word is the program that must be there.
 const PROGRAMS: [(&str, &[&str]); 13] = [
     ("gcc", &["gcc", "-O1", "-c", "functions.c", "-o", "functions.o"]),
-    ("python3, 4 threads", &["python3", "threads.py"]),
-    ("numpy", &["python3", "arrays.py"]),
+    ("python3, 4 threads", &["/usr/bin/python3", "threads.py"]),
+    ("numpy", &["/usr/bin/python3", "arrays.py"]),
     (
         "sqlite3",
         &[
@@ -108,7 +108,8 @@ fn main() -> ExitCode {
         if only.as_deref().is_some_and(|only| !name.contains(only)) {
             continue;
         }
-        if need::tool(name, command[0]).is_none() {
+        let program = command[0].rsplit('/').next().unwrap_or_default();
+        if need::tool(name, program).is_none() {
             continue;
         }
         for way in ways(is_root) {
@@ -219,6 +220,7 @@ fn look(
     }
     let (document, mut found) = of_views(&libchase().with_file_name("chase-report"), &output)?;
     found.extend(contradictions(&document, true));
+    found.extend(of_clocks(&document));
     let processes = document["processes"].as_array().map_or(0, Vec::len);
     let totals = &document["totals"];
     Ok((format!("{processes} | {} | {}", totals["threads"], totals["calls"]), found))

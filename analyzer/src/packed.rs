@@ -1,0 +1,253 @@
+//! Lists of figures that exist once for each thread. There may be a hundred thousand of them, and most of their numbers are small, so
+//! each takes only the bytes that its numbers need.
+
+use std::marker::PhantomData;
+
+use serde::{Serialize, Serializer};
+
+use crate::clock::Ns;
+use crate::rows::{ThreadApi, ThreadContext};
+
+/// The most numbers of an item.
+const MOST: usize = 7;
+
+/// What can be kept in a [`Packed`] list: an item that consists of up to [`MOST`] numbers.
+pub trait Pack: Copy {
+    /// How many.
+    const COUNT: usize;
+    /// Returns the numbers; those behind the count are 0.
+    fn numbers(&self) -> [u64; MOST];
+    /// Makes the item of its numbers.
+    fn of_numbers(numbers: [u64; MOST]) -> Self;
+}
+
+/// A list in few bytes, which is read from the start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Packed<T> {
+    bytes: Box<[u8]>,
+    len: usize,
+    of: PhantomData<T>,
+}
+
+/// The items of a list, in order.
+#[derive(Clone, Debug)]
+pub struct Items<'p, T> {
+    bytes: &'p [u8],
+    left: usize,
+    of: PhantomData<T>,
+}
+
+impl<T: Pack> Packed<T> {
+    /// Returns the number of items.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Returns the items, in order.
+    #[must_use]
+    pub fn iter(&self) -> Items<'_, T> {
+        Items { bytes: &self.bytes, left: self.len, of: PhantomData }
+    }
+
+    /// Changes each item.
+    pub(crate) fn change(&mut self, change: impl Fn(&mut T)) {
+        *self = self
+            .iter()
+            .map(|mut item| {
+                change(&mut item);
+                item
+            })
+            .collect();
+    }
+
+    /// Removes all items.
+    pub(crate) fn clear(&mut self) {
+        *self = Self::default();
+    }
+}
+
+impl<T> Default for Packed<T> {
+    fn default() -> Self {
+        Self { bytes: Box::default(), len: 0, of: PhantomData }
+    }
+}
+
+impl<T: Pack> FromIterator<T> for Packed<T> {
+    fn from_iter<I: IntoIterator<Item = T>>(items: I) -> Self {
+        let (mut bytes, mut len) = (Vec::new(), 0);
+        for item in items {
+            len += 1;
+            for mut number in item.numbers().into_iter().take(T::COUNT) {
+                // Seven bits in each byte, the lowest first; the highest bit says that there are more.
+                while number >= 0x80 {
+                    bytes.push(number as u8 | 0x80);
+                    number >>= 7;
+                }
+                bytes.push(number as u8);
+            }
+        }
+        Self { bytes: bytes.into(), len, of: PhantomData }
+    }
+}
+
+impl<T: Pack> Iterator for Items<'_, T> {
+    type Item = T;
+
+    fn next(&mut self) -> Option<T> {
+        self.left = self.left.checked_sub(1)?;
+        let mut numbers = [0; MOST];
+        for number in numbers.iter_mut().take(T::COUNT) {
+            let mut shift = 0;
+            while let Some((&byte, rest)) = self.bytes.split_first() {
+                self.bytes = rest;
+                *number |= u64::from(byte & 0x7f) << shift;
+                shift += 7;
+                if byte < 0x80 {
+                    break;
+                }
+            }
+        }
+        Some(T::of_numbers(numbers))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl<T: Pack> ExactSizeIterator for Items<'_, T> {}
+
+impl<'p, T: Pack> IntoIterator for &'p Packed<T> {
+    type Item = T;
+    type IntoIter = Items<'p, T>;
+
+    fn into_iter(self) -> Items<'p, T> {
+        self.iter()
+    }
+}
+
+impl<T: Pack + Serialize> Serialize for Packed<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self)
+    }
+}
+
+/// A difference as a number that is small if the difference is, whatever its sign.
+fn difference(of: Ns, from: Ns) -> u64 {
+    let difference = of.0.wrapping_sub(from.0) as i64;
+    ((difference << 1) ^ (difference >> 63)) as u64
+}
+
+fn with_difference(from: u64, difference: u64) -> Ns {
+    let difference = (difference >> 1) as i64 ^ -((difference & 1) as i64);
+    Ns(from.wrapping_add(difference as u64))
+}
+
+impl Pack for ThreadApi {
+    const COUNT: usize = 7;
+
+    fn numbers(&self) -> [u64; MOST] {
+        let mean = self.argument_mean.map_or(0, |mean| 1 + u64::from(mean.to_bits()));
+        // The total is mostly the call's own time.
+        let inside = difference(self.total_ns, self.self_ns);
+        let (waited, preempted) = (self.wait_ns.0, self.preempted_ns.0);
+        [u64::from(self.api), self.calls, self.self_ns.0, inside, waited, preempted, mean]
+    }
+
+    fn of_numbers([api, calls, own, inside, waited, preempted, mean]: [u64; MOST]) -> Self {
+        Self {
+            api: api as u32,
+            calls,
+            total_ns: with_difference(own, inside),
+            self_ns: Ns(own),
+            wait_ns: Ns(waited),
+            preempted_ns: Ns(preempted),
+            argument_mean: mean.checked_sub(1).map(|bits| f32::from_bits(bits as u32)),
+        }
+    }
+}
+
+impl Pack for ThreadContext {
+    const COUNT: usize = 5;
+
+    fn numbers(&self) -> [u64; MOST] {
+        let inside = difference(self.total_ns, self.self_ns);
+        let numbers = [u64::from(self.context), self.calls, self.self_ns.0, inside, self.wait_ns.0];
+        let [context, calls, own, inside, waited] = numbers;
+        [context, calls, own, inside, waited, 0, 0]
+    }
+
+    fn of_numbers([context, calls, own, inside, waited, ..]: [u64; MOST]) -> Self {
+        Self {
+            context: context as u32,
+            calls,
+            total_ns: with_difference(own, inside),
+            self_ns: Ns(own),
+            wait_ns: Ns(waited),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_packed_comes_out() {
+        let times = [0, 1, 127, 128, 1_000_000, u64::MAX / 2, u64::MAX];
+        let apis: Vec<ThreadApi> = times
+            .iter()
+            .zip(times.iter().rev())
+            .flat_map(|(&a, &b)| {
+                [None, Some(0.0), Some(-1.5), Some(f32::MAX)].map(|argument_mean| ThreadApi {
+                    api: a as u32,
+                    calls: b,
+                    total_ns: Ns(a),
+                    self_ns: Ns(b),
+                    wait_ns: Ns(b),
+                    preempted_ns: Ns(a),
+                    argument_mean,
+                })
+            })
+            .collect();
+        let packed: Packed<ThreadApi> = apis.iter().copied().collect();
+        assert!(packed.iter().eq(apis.iter().copied()) && packed.len() == apis.len());
+        let contexts = times.map(|ns| ThreadContext {
+            context: ns as u32,
+            calls: ns,
+            total_ns: Ns(u64::MAX - ns),
+            self_ns: Ns(ns),
+            wait_ns: Ns(ns / 2),
+        });
+        let packed: Packed<ThreadContext> = contexts.into_iter().collect();
+        assert!(packed.iter().eq(contexts) && !packed.is_empty());
+        assert_eq!(
+            serde_json::to_value(Packed::<ThreadApi>::default()).expect("a list"),
+            serde_json::json!([])
+        );
+    }
+
+    #[test]
+    fn small_numbers_take_a_byte_each() {
+        let item = ThreadContext {
+            context: 5,
+            calls: 2,
+            total_ns: Ns(99),
+            self_ns: Ns(99),
+            wait_ns: Ns(0),
+        };
+        let mut packed: Packed<ThreadContext> = [item; 10].into_iter().collect();
+        assert_eq!(packed.bytes.len(), 50);
+        packed.change(|item| item.calls += 1);
+        assert!(packed.iter().all(|changed| changed == ThreadContext { calls: 3, ..item }));
+        packed.clear();
+        assert!(packed.is_empty() && packed.iter().next().is_none());
+    }
+}
