@@ -136,9 +136,9 @@ impl Components {
             drawn[place].threads += program.threads;
             of_program.push(place);
         }
-        for one in &mut drawn {
-            let parent = self.programs[one.programs[0]].parent;
-            one.parent = parent.map(|parent| of_program[parent]);
+        for programs in &mut drawn {
+            let first = programs.programs[0];
+            programs.parent = self.programs[first].parent.map(|parent| of_program[parent]);
         }
         (drawn, of_program)
     }

@@ -16,7 +16,7 @@ use crate::terminal::{Look, Terminal, clean, count, elapsed, plural};
 
 /// Things that are drawn and told.
 const TOLD: usize = 12;
-/// As many of things of a single program in any case.
+/// As many of files of several programs, and of things of a single one in any case.
 const LEAST: usize = 3;
 /// Sentences.
 const SENTENCES: usize = 10;
@@ -80,18 +80,20 @@ impl Parts {
             of.iter()
                 .any(|a| of.iter().any(|b| a.program != b.program && a.written > 0 && b.read > 0))
         };
-        let all = || self.picture.things.iter().copied();
-        let mut told: Vec<usize> = all().filter(is_shared).take(TOLD).collect();
-        let rest = all().filter(|thing| !is_shared(thing)).filter(|&thing| {
-            let thing = &self.parts.things[thing];
-            // Libraries, and what the C library reads at a start.
-            !matches!(thing.kind, ThingKind::File | ThingKind::Memory)
+        // Not libraries, and what the C library reads at a start.
+        let is_own = |thing: &usize| {
+            let thing = &self.parts.things[*thing];
+            matches!(thing.kind, ThingKind::Pipe | ThingKind::Socket)
                 || !is_of_the_system(&thing.name)
-        });
-        // What connects programs is the story; of the rest there is less beside it.
-        let room =
-            (TOLD - told.len()).min(TOLD.saturating_sub(self.picture.exchanges.len()).max(LEAST));
-        told.extend(rest.take(room));
+        };
+        let all = || self.picture.things.iter().copied().filter(is_own);
+        // What connects programs is the story; beside it there is less of the rest.
+        let room = TOLD.saturating_sub(self.picture.exchanges.len()).max(LEAST);
+        let is_file = |thing: &usize| self.parts.things[*thing].kind == ThingKind::File;
+        let mut told: Vec<usize> =
+            all().filter(|thing| is_shared(thing) && !is_file(thing)).take(TOLD).collect();
+        told.extend(all().filter(|thing| is_shared(thing) && is_file(thing)).take(LEAST));
+        told.extend(all().filter(|thing| !is_shared(thing)).take(room.saturating_sub(told.len())));
         told
     }
 
@@ -297,6 +299,8 @@ fn is_of_the_system(name: &str) -> bool {
         || [
             "/proc/",
             "/sys/",
+            "/dev/null",
+            "/dev/urandom",
             "/usr/lib/locale",
             "/usr/share/locale",
             "/etc/ld",

@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use super::overview::is_measured;
 use crate::colours::{cause_colour, cause_words, series, state};
 use crate::figure::{count, entry, figure, name, share, table, time};
-use crate::model::{BlockedIn, CauseOfWait, WaitCause, WaitSource};
+use crate::model::{Blocked, BlockedIn, CauseOfWait, WaitCause, WaitSource};
 use crate::{Error, Report};
 
 /// Width of the rings beside their table, pixels.
@@ -14,9 +14,15 @@ const RINGS: f64 = 460.0;
 /// Most rows of a table.
 const ROWS: usize = 50;
 
+/// Whether there is anything to be said.
+pub(super) fn is_there(blocked: &Blocked) -> bool {
+    let Blocked { rows, idle, runnable } = blocked;
+    !rows.is_empty() || !idle.as_str().is_empty() || runnable.is_some()
+}
+
 pub(super) fn render(report: &Report) -> Result<Option<Markup>, Error> {
     let blocked = &report.blocked;
-    if blocked.rows.is_empty() && blocked.idle.as_str().is_empty() && blocked.runnable.is_none() {
+    if !is_there(blocked) {
         return Ok(None);
     }
     let heading = Heading { title: "Blocked by cause and function", subtitle: "" };

@@ -73,7 +73,7 @@ fn is_there(report: &Report, section: SectionId) -> bool {
         SectionId::Flame => !report.flames.is_empty(),
         SectionId::Compare => report.comparison.is_some(),
         SectionId::Rows => !report.tables.is_empty(),
-        SectionId::Blocked => !report.blocked.rows.is_empty(),
+        SectionId::Blocked => super::blocked::is_there(&report.blocked),
         SectionId::Findings | SectionId::Time | SectionId::Libraries => {
             report.header.whole_ns > 0.0
         }

@@ -72,6 +72,9 @@ fn of_all_threads(report: &Report) -> Markup {
         }
     }
     let whole: f64 = parts.iter().map(|(_, _, ns)| ns).sum();
+    let is_idle = !report.blocked.idle.as_str().is_empty();
+    let known_ns: f64 = report.blocked.rows.iter().map(|row| row.ns).sum();
+    let idle_ns = if is_idle { sum(|life| life.blocked_ns) - known_ns } else { 0.0 };
     parts.retain(|(_, _, ns)| *ns > 0.0);
     if whole <= 0.0 {
         return html! {};
@@ -89,8 +92,8 @@ fn of_all_threads(report: &Report) -> Markup {
                 li { i.swatch style={ "--c:" (colour) } {} span { (words) " " b { (share(*ns, whole)) } " " (time(*ns)) } }
             } }
             p.note {
-                (plural(lives().count(), "thread")) " together"
-                @if !report.blocked.idle.as_str().is_empty() { "; waits of idle ones are left out" }
+                (plural(lives().count(), "thread"))
+                @if idle_ns > 0.0 { ", without the " b { (time(idle_ns)) } " that idle ones waited" }
                 @if is_measured(report) { "; a wait lasts until its thread runs again" }
                 "."
                 @if !is_measured(report) { " Running is what is not known to be waiting: the scheduler was not asked." }
