@@ -24,6 +24,24 @@ const CLOCKS: (f64, f64) = (0.01, 2e6);
 /// tables have all rows.
 #[must_use]
 pub fn contradictions(document: &Value, whole: bool) -> Vec<String> {
+    let mut found = in_sums(document, whole);
+    for thread in list(document, "threads") {
+        on_and_off_cpu(thread, &mut found);
+    }
+    found
+}
+
+/// Where times that were measured in two ways differ by more than these do.
+#[must_use]
+pub fn of_clocks(document: &Value) -> Vec<String> {
+    let mut found = Sentences::new();
+    across::of_clocks(document, &mut found);
+    found
+}
+
+/// The same as [`contradictions`], without holding times of the kernel against times of the hook.
+#[must_use]
+pub fn in_sums(document: &Value, whole: bool) -> Vec<String> {
     let mut found = Sentences::new();
     rows(document, "", &mut found);
     if whole {
@@ -173,7 +191,7 @@ fn row_of(row: &Map<String, Value>, place: &str, found: &mut Vec<String>) {
     }
 }
 
-/// A thread's time has two partitions.
+/// A thread's time is that of its calls and of its own code.
 fn lifetime(thread: &Value, found: &mut Vec<String>) {
     let number = |field: &str| thread[field].as_f64();
     let who = || format!("thread {} {}", thread["tid"], thread["name"]);
@@ -186,10 +204,18 @@ fn lifetime(thread: &Value, found: &mut Vec<String>) {
             found.push(format!("{}: calls and own code are {parts}, of {all}", who()));
         }
     }
+}
+
+/// A thread is on the processor, waits for one, or is blocked.
+fn on_and_off_cpu(thread: &Value, found: &mut Sentences) {
     // Until when it lived is not known.
     if thread["end_is_estimate"] == Value::Bool(true) {
         return;
     }
+    let Some(lifetime) = number(thread, "lifetime_ns") else { return };
+    let who = || format!("thread {} {}", thread["tid"], thread["name"]);
+    let sum =
+        |fields: &[&str]| -> Option<f64> { fields.iter().map(|field| number(thread, field)).sum() };
     if let Some(parts) = sum(&["on_cpu_ns", "blocked_ns", "runnable_ns"]) {
         let slack = CLOCKS.0 * lifetime + CLOCKS.1;
         // A process is watched from its first instruction, and recorded from when the hook was loaded.

@@ -8,8 +8,8 @@ use crate::run::root;
 const PAGES: [&str; 2] = ["SECURITY.md", "docs/reliability.md"];
 
 /// Names that are no tests'.
-const OTHER_NAMES: [&str; 6] =
-    ["cap_bpf", "cap_perfmon", "control_flow", "dl_iterate_phdr", "trap_add", "trap_leaf"];
+const OTHER_NAMES: [&str; 5] =
+    ["cap_bpf", "cap_perfmon", "dl_iterate_phdr", "trap_add", "trap_leaf"];
 
 /// The sources of all tests, and the names of the functions in them.
 struct Sources {
@@ -69,7 +69,8 @@ fn wrong(quoted: &str, sources: &Sources) -> Option<String> {
         return (!sources.has_file(quoted)).then(|| format!("{quoted}: no such file"));
     }
     let is_test = is_name(quoted) && quoted.contains('_') && !OTHER_NAMES.contains(&quoted);
-    let is_missing = is_test && !sources.functions.contains(quoted) && !sources.has_file(quoted);
+    let is_file = sources.has_file(&format!("/{quoted}.rs"));
+    let is_missing = is_test && !sources.functions.contains(quoted) && !is_file;
     is_missing.then(|| format!("{quoted}: no such test"))
 }
 

@@ -98,7 +98,7 @@ pub(super) fn verdict_on(
     if special == Kind::Alone {
         return Verdict::Skip(SkipReason::Convention);
     }
-    if version.is_some_and(|version| version.name == b"GLIBC_PRIVATE") {
+    if version.is_some_and(|version| version.name == b"GLIBC_PRIVATE") || is_former_part(image) {
         return Verdict::Skip(SkipReason::Private);
     }
     // Bound to the object itself, and not just to the entry's own PLT: for example by RTLD_DEEPBIND.
@@ -147,6 +147,12 @@ pub(super) fn verdict_on(
         relocation,
         is_chosen,
     })
+}
+
+/// Whether an object was a part of the C library before version 2.34. Its calls are the C library's own, which it makes while
+/// threads start and end.
+fn is_former_part(image: &Image) -> bool {
+    matches!(image.soname(), b"libpthread.so.0" | b"libdl.so.2" | b"librt.so.1")
 }
 
 fn is_function_of_another(objects: &Objects, image: &Image, bound: usize) -> bool {

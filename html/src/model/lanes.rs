@@ -264,11 +264,10 @@ impl Filling<'_> {
         }));
     }
 
-    /// A wait, and, after it, how long the thread then waited for a processor.
+    /// A wait, until the thread ran again, as all tables have it.
     fn wait(&self, span: &BlockedSpan, spans: &mut Vec<Span>) {
         let from = span.start_ns.0;
         let to = from + span.ns.0;
-        let woken = to - span.ready_ns.0.min(span.ns.0);
         let cause = span.api.and_then(|api| self.waits_for(api)).unwrap_or(match span.cause {
             SpanCause::Threads => WaitCause::Lock,
             SpanCause::File | SpanCause::Connection => WaitCause::Io,
@@ -278,11 +277,11 @@ impl Filling<'_> {
         });
         let waker = span.waker.and_then(|waker| self.place.get(waker).copied().flatten());
         let text = self.function(span.api);
-        let part = |from: u64, to: u64, does, waker: Option<usize>| Span {
+        spans.push(Span {
             from_ns: from as f64,
             to_ns: to as f64,
-            does,
-            text: text.clone(),
+            does: Does::Wait(cause),
+            text,
             library: span.api.and_then(|api| self.library(api)),
             waker,
             waker_in: if waker.is_some() {
@@ -290,13 +289,7 @@ impl Filling<'_> {
             } else {
                 Label::default()
             },
-        };
-        if woken > from {
-            spans.push(part(from, woken, Does::Wait(cause), waker));
-        }
-        if to > woken {
-            spans.push(part(woken, to, Does::Queue, None));
-        }
+        });
     }
 
     fn waits_for(&self, api: u32) -> Option<WaitCause> {

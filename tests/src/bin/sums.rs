@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use chase_tests::check::{contradictions, of_views};
+use chase_tests::check::{contradictions, of_clocks, of_views};
 use chase_tests::need;
 use chase_tests::trial::libchase;
 
@@ -220,6 +220,7 @@ fn look(
     }
     let (document, mut found) = of_views(&libchase().with_file_name("chase-report"), &output)?;
     found.extend(contradictions(&document, true));
+    found.extend(of_clocks(&document));
     let processes = document["processes"].as_array().map_or(0, Vec::len);
     let totals = &document["totals"];
     Ok((format!("{processes} | {} | {}", totals["threads"], totals["calls"]), found))

@@ -335,28 +335,6 @@ fn syscalls(document: &Value, found: &mut Sentences) {
             found.push(format!("a system call of {most:?} ns among {all:?}: {row}"));
         }
     }
-    let of_thread = |row: &Value| Some((row["process"].as_u64()?, row["thread"].as_u64()?));
-    let mut by_thread: BTreeMap<(u64, u64), [f64; 2]> = BTreeMap::new();
-    for row in table("by_thread") {
-        let Some(key) = of_thread(row) else { continue };
-        let sums = by_thread.entry(key).or_default();
-        sums[0] += number(row, "off_cpu_ns").unwrap_or(0.0);
-        sums[1] += number(row, "cpu_ns").unwrap_or(0.0);
-    }
-    for thread in list(document, "threads").iter().filter(|row| !row["blocked_ns"].is_null()) {
-        let Some(&[off, on]) = of_thread(thread).and_then(|key| by_thread.get(&key)) else {
-            continue;
-        };
-        let away = number(thread, "blocked_ns").unwrap_or(0.0)
-            + number(thread, "runnable_ns").unwrap_or(0.0);
-        let ran = number(thread, "on_cpu_ns").unwrap_or(f64::INFINITY);
-        let lifetime = number(thread, "lifetime_ns").unwrap_or(0.0);
-        let allowed = super::CLOCKS.0 * lifetime + super::CLOCKS.1;
-        if off > away + allowed || on > ran + allowed {
-            let all = format!("{off} off and {on} on the processor, of {away} and {ran}");
-            found.push(format!("thread {}: system calls are {all}", thread["tid"]));
-        }
-    }
 }
 
 /// Waits as the kernel saw them, and who ended them.
@@ -377,13 +355,6 @@ fn causes(document: &Value, found: &mut Sentences) {
             }
         }
     }
-    let (causes, blocked) =
-        (sum(list(document, "causes"), "wait_ns"), number(&document["totals"], "blocked_ns"));
-    if let Some(all) =
-        blocked.filter(|all| causes > all * (1.0 + super::CLOCKS.0) + super::CLOCKS.1)
-    {
-        found.push(format!("causes of {causes} ns of waits, of {all}"));
-    }
 }
 
 /// The parts of the critical path are as long as the run, and its steps adjoin.
@@ -398,5 +369,43 @@ fn path(document: &Value, found: &mut Sentences) {
         if number(finding, "saves_ns").is_some_and(|saves| saves > wall + slack(wall)) {
             found.push(format!("{} saves more than the run took", finding["kind"]));
         }
+    }
+}
+
+/// Times that were measured in two ways, and so may differ a little: system calls of a thread take no more than it has, and all
+/// causes of waits no more than the waits.
+pub(super) fn of_clocks(document: &Value, found: &mut Sentences) {
+    let by_thread_rows = match list(&document["syscalls"], "by_thread") {
+        [] => list(document, "syscalls_by_thread"),
+        rows => rows,
+    };
+    let of_thread = |row: &Value| Some((row["process"].as_u64()?, row["thread"].as_u64()?));
+    let mut by_thread: BTreeMap<(u64, u64), [f64; 2]> = BTreeMap::new();
+    for row in by_thread_rows {
+        let Some(key) = of_thread(row) else { continue };
+        let sums = by_thread.entry(key).or_default();
+        sums[0] += number(row, "off_cpu_ns").unwrap_or(0.0);
+        sums[1] += number(row, "cpu_ns").unwrap_or(0.0);
+    }
+    for thread in list(document, "threads").iter().filter(|row| !row["blocked_ns"].is_null()) {
+        let Some(&[off, on]) = of_thread(thread).and_then(|key| by_thread.get(&key)) else {
+            continue;
+        };
+        let away = number(thread, "blocked_ns").unwrap_or(0.0)
+            + number(thread, "runnable_ns").unwrap_or(0.0);
+        let ran = number(thread, "on_cpu_ns").unwrap_or(f64::INFINITY);
+        let lifetime = number(thread, "lifetime_ns").unwrap_or(0.0);
+        let allowed = super::CLOCKS.0 * lifetime + super::CLOCKS.1;
+        if off > away + allowed || on > ran + allowed {
+            let all = format!("{off} off and {on} on the processor, of {away} and {ran}");
+            found.push(format!("thread {}: system calls are {all}", thread["tid"]));
+        }
+    }
+    let (causes, blocked) =
+        (sum(list(document, "causes"), "wait_ns"), number(&document["totals"], "blocked_ns"));
+    if let Some(all) =
+        blocked.filter(|all| causes > all * (1.0 + super::CLOCKS.0) + super::CLOCKS.1)
+    {
+        found.push(format!("causes of {causes} ns of waits, of {all}"));
     }
 }
