@@ -17,6 +17,11 @@ use crate::Label;
 use crate::section_id::SectionId;
 
 impl Report {
+    /// Whether the scheduler has measured all of what threads did. Otherwise its sums are of some of them only.
+    pub(crate) fn is_measured(&self) -> bool {
+        self.groups.iter().flat_map(|group| &group.members).all(|member| member.life.is_measured)
+    }
+
     /// What there is to be shown of `figures`. [`flames`](Self::flames) and
     /// [`comparison`](Self::comparison) are left empty.
     #[must_use]

@@ -3,7 +3,6 @@
 use chase_viz::{Chart, Group, Heading, Part, Segment, Sheet, Unit, sunburst};
 use maud::{Markup, html};
 
-use super::overview::is_measured;
 use crate::colours::{cause_colour, cause_words, series, state};
 use crate::figure::{count, entry, figure, name, share, table, time};
 use crate::model::{Blocked, BlockedIn, CauseOfWait, WaitCause, WaitSource};
@@ -55,7 +54,7 @@ pub(super) fn render(report: &Report) -> Result<Option<Markup>, Error> {
             }
             (causes_of_waits(&report.causes))
         }
-        @if let Some(runnable) = blocked.runnable.as_ref().filter(|_| is_measured(report)) {
+        @if let Some(runnable) = blocked.runnable.as_ref().filter(|_| report.is_measured()) {
             p { "Waiting for a processor: " (runnable) "." }
         }
     }))

@@ -94,17 +94,12 @@ fn of_all_threads(report: &Report) -> Markup {
             p.note {
                 (plural(lives().count(), "thread"))
                 @if idle_ns > 0.0 { ", without the " b { (time(idle_ns)) } " that idle ones waited" }
-                @if is_measured(report) { "; a wait lasts until its thread runs again" }
+                @if report.is_measured() { "; a wait lasts until its thread runs again" }
                 "."
-                @if !is_measured(report) { " Running is what is not known to be waiting: the scheduler was not asked." }
+                @if !report.is_measured() { " Running is what is not known to be waiting: the scheduler was not asked." }
             }
         }
     }
-}
-
-/// Whether the scheduler has measured all of what threads did. Otherwise its sums are of some of them only.
-pub(super) fn is_measured(report: &Report) -> bool {
-    report.groups.iter().flat_map(|group| &group.members).all(|member| member.life.is_measured)
 }
 
 /// Bars or a pie.
@@ -246,7 +241,7 @@ fn waits(report: &Report) -> Markup {
         }
         p.note {
             @if !blocked.idle.as_str().is_empty() { (blocked.idle) ", not counted here. " }
-            @if let Some(runnable) = blocked.runnable.as_ref().filter(|_| is_measured(report)) { "Waiting for a processor, which is not among it: " (runnable) ". " }
+            @if let Some(runnable) = blocked.runnable.as_ref().filter(|_| report.is_measured()) { "Waiting for a processor, which is not among it: " (runnable) ". " }
             @if report.waits == WaitSource::Name && !rows.is_empty() { "Told by the names of functions: a guess. " }
             @if !rows.is_empty() { a href="#blocked" { "Who waits where, and who ends it" } }
         }
