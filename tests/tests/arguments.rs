@@ -64,7 +64,7 @@ fn long_calls_have_their_paths() {
     for events in ["off", "slow", "all"] {
         let trial = Trial::new(&program).hooked_env("CHASE_SYSCALLS", "off");
         let trial = trial.hooked_env("CHASE_EVENTS", events);
-        trial.compare();
+        let _ = trial.compare();
         let texts = texts(&trial, "open");
         assert_eq!(texts.len(), 3, "{texts:#?}");
         for (name, calls) in [("first", 3), ("second", 5), ("./././third", 1)] {
@@ -79,7 +79,7 @@ fn long_calls_have_their_paths() {
         assert_eq!(self::texts(&trial, "read"), Vec::<Value>::new());
     }
     let trial = Trial::new(&program).hooked_env("CHASE_ARGUMENTS", "off");
-    trial.compare();
+    let _ = trial.compare();
     assert_eq!(texts(&trial, "open"), Vec::<Value>::new());
 }
 
@@ -88,7 +88,7 @@ fn long_calls_have_their_paths() {
 fn of_many_paths_some_are_kept_and_all_are_counted() {
     let program = Build::program("texts.c").flags("-O1 -fno-builtin").build();
     let trial = Trial::new(program).arg("7").hooked_env("CHASE_SYSCALLS", "off");
-    trial.compare();
+    let _ = trial.compare();
     let texts = texts(&trial, "open");
     assert_eq!(texts.len(), 9, "{texts:#?}");
     let others = texts.last().expect("a row");
