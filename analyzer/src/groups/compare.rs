@@ -91,6 +91,7 @@ pub(super) fn row(
         library_ns: sum(|row| row.measures.self_ns),
         wait_ns: sum(wait_ns),
         useful_ns: Ns::from_f64(vectors.useful.iter().sum()),
+        overlap_ns: sum(|row| row.overlap_ns),
         calls: threads.iter().fold(0, |sum, row| sum.saturating_add(row.measures.calls)),
         lifetime,
         useful: spread(&members, vectors.useful.iter().copied()),

@@ -44,6 +44,8 @@ pub struct GroupRow {
     pub wait_ns: Ns,
     /// Application and library time without waits.
     pub useful_ns: Ns,
+    /// By how much the parts exceed the lifetimes, which only happens with contradictory data.
+    pub overlap_ns: Ns,
     /// Library calls begun.
     pub calls: u64,
     /// Shortest, median and longest lifetime.

@@ -84,13 +84,18 @@ impl Vectors {
 }
 
 /// Returns application and library time on the CPU, as far as known: without waits, and without the time in which
-/// other threads ran instead.
+/// other threads ran instead. What contradictory data count twice is not useful twice.
 pub(super) fn useful_ns(thread: &ThreadRow) -> f64 {
     let on_cpu = |all: Ns, wait: Option<Ns>, preempted: Option<Ns>| {
         let off = [wait, preempted].into_iter().flatten().map(Ns::as_f64).sum::<f64>();
         (all.as_f64() - off).max(0.0)
     };
     let library = &thread.measures;
-    on_cpu(library.self_ns, Some(library.wait_ns), library.preempted_ns)
-        + on_cpu(thread.application_ns, thread.application_wait_ns, thread.application_preempted_ns)
+    let all = on_cpu(library.self_ns, Some(library.wait_ns), library.preempted_ns)
+        + on_cpu(
+            thread.application_ns,
+            thread.application_wait_ns,
+            thread.application_preempted_ns,
+        );
+    (all - thread.overlap_ns.as_f64()).max(0.0)
 }
