@@ -8,7 +8,11 @@ use crate::run::{Outcome, build, launcher, report, root, run, say};
 
 pub(crate) fn picture(built: Option<&Path>) -> Outcome {
     let (launcher, report) = match built {
-        Some(built) => (built.join("chase"), built.join("chase-report")),
+        Some(built) => {
+            let built = std::path::absolute(built)
+                .map_err(|error| format!("{}: {error}", built.display()))?;
+            (built.join("chase"), built.join("chase-report"))
+        }
         None => {
             build()?;
             (launcher(), report())
