@@ -26,6 +26,23 @@ impl Recording {
     pub fn load(directory: &Path) -> Recording {
         recording(directory)
     }
+
+    /// The same where processes may have been killed before their recordings were begun. Those are removed.
+    ///
+    /// # Panics
+    ///
+    /// If one that was begun can't be read.
+    #[must_use]
+    pub fn load_of_killed(directory: &Path) -> Recording {
+        for entry in fs::read_dir(directory).expect("read the directory of recordings") {
+            let path = entry.expect("an entry").path();
+            let bytes = fs::read(&path).expect("read a recording");
+            if bytes.iter().take(8).all(|byte| *byte == 0) {
+                fs::remove_file(&path).expect("remove a recording");
+            }
+        }
+        recording(directory)
+    }
 }
 
 fn recording(directory: &Path) -> Recording {
