@@ -200,9 +200,7 @@ struct Update {
 fn update_objects(flags: u32, global: bool, may_be_inside: bool) -> bool {
     let _signals = SignalsBlocked::new();
     // The C library may be taking the list's lock, or have unmapped objects that are still in the list.
-    if !list_lock::can_be_taken(may_be_inside)
-        || may_be_inside && LOADING.hold().objects.are_changing()
-    {
+    if may_be_inside && (!list_lock::can_be_taken() || LOADING.hold().objects.are_changing()) {
         return false;
     }
     let mut look = Update { flags, global, locks: Candidates::NONE };

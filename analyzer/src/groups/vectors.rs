@@ -47,9 +47,12 @@ impl Vectors {
             |(api, count)| (api, ApiVector { api, calls: 0, entries: Vec::with_capacity(count) });
         let mut apis: BTreeMap<u32, ApiVector> = counts.into_iter().map(empty).collect();
         for (thread, row) in (0..).zip(threads()) {
+            // What contradictory data count twice is taken from each alike.
+            let all = on_cpu_ns(row);
+            let part = if all > 0.0 { useful_ns(row) / all } else { 1.0 };
             let mut add = |api: u32, calls: u64, all: Ns, wait: Ns, preempted: Ns| {
                 let wait = wait.as_f64();
-                let useful = (all.as_f64() - wait - preempted.as_f64()).max(0.0);
+                let useful = (all.as_f64() - wait - preempted.as_f64()).max(0.0) * part;
                 if let Some(vector) = apis.get_mut(&api) {
                     vector.calls = vector.calls.saturating_add(calls);
                     vector.entries.push(Entry { thread, useful, wait });
@@ -86,16 +89,16 @@ impl Vectors {
 /// Returns application and library time on the CPU, as far as known: without waits, and without the time in which
 /// other threads ran instead. What contradictory data count twice is not useful twice.
 pub(super) fn useful_ns(thread: &ThreadRow) -> f64 {
+    (on_cpu_ns(thread) - thread.overlap_ns.as_f64()).max(0.0)
+}
+
+/// The same, with what is counted twice.
+fn on_cpu_ns(thread: &ThreadRow) -> f64 {
     let on_cpu = |all: Ns, wait: Option<Ns>, preempted: Option<Ns>| {
         let off = [wait, preempted].into_iter().flatten().map(Ns::as_f64).sum::<f64>();
         (all.as_f64() - off).max(0.0)
     };
     let library = &thread.measures;
-    let all = on_cpu(library.self_ns, Some(library.wait_ns), library.preempted_ns)
-        + on_cpu(
-            thread.application_ns,
-            thread.application_wait_ns,
-            thread.application_preempted_ns,
-        );
-    (all - thread.overlap_ns.as_f64()).max(0.0)
+    on_cpu(library.self_ns, Some(library.wait_ns), library.preempted_ns)
+        + on_cpu(thread.application_ns, thread.application_wait_ns, thread.application_preempted_ns)
 }

@@ -28,13 +28,13 @@ static LIST_LOCK: AtomicPtr<Mutex> = AtomicPtr::new(core::ptr::null_mut());
 /// Locks of the dynamic linker that are held while the list is.
 pub(super) struct Candidates([(*const Mutex, u32); 8]);
 
-/// Whether the calling thread can take the lock, perhaps after another thread. `is_inside`: it may have interrupted itself in
-/// the dynamic linker, so that the list may be half changed if this thread has the lock.
-pub(super) fn can_be_taken(is_inside: bool) -> bool {
+/// Whether the calling thread, which may have interrupted itself in the dynamic linker, can take the lock, perhaps after another
+/// thread.
+pub(super) fn can_be_taken() -> bool {
     const LOOKS: u32 = 1000;
     // SAFETY: null, or in the dynamic linker's data, which stay.
     let Some(lock) = (unsafe { LIST_LOCK.load(Ordering::Relaxed).as_ref() }) else {
-        return !is_inside;
+        return false;
     };
     for _ in 0..LOOKS {
         if lock.word.load(Ordering::Relaxed) == 0 {
@@ -44,8 +44,8 @@ pub(super) fn can_be_taken(is_inside: bool) -> bool {
             // Just taken, or about to be released: by another thread, which goes on, or by this one.
             0 => spin_loop(),
             owner => {
-                let may_be_own = || sys::is_confined() || owner == sys::gettid();
-                return !(is_inside && may_be_own());
+                // The list may be half changed where this thread has its lock.
+                return !sys::is_confined() && owner != sys::gettid();
             }
         }
     }
