@@ -251,6 +251,8 @@ impl<'a> Evidence<'a> {
         kind: FindingKind,
     ) -> Finding {
         let wall = self.analysis.wall_ns.as_f64();
+        // Estimates may add up to more than the run took.
+        let saves_ns = saves_ns.min(wall);
         let share = if wall > 0.0 { saves_ns / wall } else { 0.0 };
         let saves_ns = Ns::from_f64(saves_ns);
         Finding { group, threads, api, saves_ns, share, blame: None, kind }
