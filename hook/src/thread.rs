@@ -10,6 +10,7 @@ mod kept;
 mod left_out;
 mod long_calls;
 mod off_cpu;
+mod pending;
 mod starts;
 
 use core::cell::{Cell, UnsafeCell};
@@ -42,6 +43,7 @@ pub(crate) use self::events::{
 pub(crate) use self::kept::{discard_copy, keep_copy, restore, uncredited};
 pub(crate) use self::long_calls::{ask_limit, record_texts, set_ask_limit, text_limit};
 pub(crate) use self::off_cpu::{LEAST_COST, is_on as is_asking, start as start_asking};
+pub(crate) use self::pending::Pending;
 pub(crate) use self::starts::{Start, give_back_start, take_start};
 
 /// How many rounds of destructors the C library runs; ours is the last, after all others.
@@ -77,37 +79,6 @@ pub(crate) struct Thread {
     pub(crate) destructor_rounds: Cell<u32>,
     /// Whether it is not to be recorded; see `left_out.rs`.
     is_left_out: Cell<bool>,
-}
-
-/// Work to be done at a thread's next call. While there is any, the tree is closed.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Pending {
-    /// The stack address of a call of `dlopen` or `dlclose` that may not have returned yet; 0 if there is none.
-    pub(crate) load_sp: usize,
-    /// The stack address of the outermost such call under way.
-    pub(crate) outer_sp: usize,
-    /// Whether what it loads is in the global scope.
-    pub(crate) global: bool,
-    /// The word on the stack at `load_sp` as long as the call runs; 0: the address of a frame's pad.
-    pub(crate) return_address: usize,
-    /// Whether the call has not been entered yet.
-    pub(crate) entering: bool,
-    /// How often new objects were looked for before the call has returned.
-    pub(crate) tries: u32,
-    /// Whether the thread may have forked without the C library's knowledge.
-    pub(crate) fork: bool,
-}
-
-impl Pending {
-    pub(crate) const NONE: Self = Self {
-        load_sp: 0,
-        outer_sp: 0,
-        return_address: 0,
-        global: false,
-        entering: false,
-        tries: 0,
-        fork: false,
-    };
 }
 
 /// A placeholder for threads without a [`Thread`].

@@ -22,6 +22,7 @@ pub use chase_analyzer::{Verdict, WaitCause, WaitSource};
 pub use blocked::{Blocked, BlockedIn, CauseOfWait};
 pub use figures::{Facts, Figures, Names};
 pub use tables::{Column, ColumnKind, Mark, RawTable, Value};
+pub use tails::{Tail, TailCurve};
 pub use timeline::{Does, Lane, Span, Timeline};
 
 /// A page's worth of a run, or of two.
@@ -327,43 +328,6 @@ pub struct SubGroup {
     pub name: Label,
     /// How many threads it has.
     pub threads: usize,
-}
-
-/// The tail of a function, as a thread group calls it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Tail {
-    /// The function.
-    pub function: Label,
-    /// Its library.
-    pub library: Label,
-    /// The group.
-    pub group: Label,
-    /// Calls that were completed.
-    pub calls: u64,
-    /// Whether only some of them were timed.
-    pub sampled: bool,
-    /// The longest that was timed, nanoseconds.
-    pub longest_ns: f64,
-    /// Its quantiles, as far as they are known.
-    pub now: TailCurve,
-    /// Those of the run that this one is compared with.
-    pub before: Option<TailCurve>,
-    /// p99.9 / p50, where the median is long enough to be known.
-    pub ratio: Option<f64>,
-    /// The share of its time above p99, where known.
-    pub share_above_p99: Option<f64>,
-    /// Who holds the tail, in words, where there is a choice.
-    pub held_by: Option<Label>,
-    /// System calls that a slow call may have been in, in words; empty where none are known.
-    pub syscalls: Label,
-}
-
-/// Quantiles of durations.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct TailCurve {
-    /// 1/(1 − q) and the duration there in nanoseconds, both ascending. The maximum of *n* calls is
-    /// at *n*; where only some calls were timed, it is not known.
-    pub points: Vec<(f64, f64)>,
 }
 
 /// The system calls that a function makes itself, outside of the library calls inside it.

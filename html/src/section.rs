@@ -3,6 +3,7 @@
 
 mod blocked;
 mod calls;
+mod clock;
 mod compare;
 mod findings;
 mod flame;

@@ -1,5 +1,7 @@
 //! Collects the figures of threads and their contexts.
 
+mod arguments;
+
 use std::collections::HashMap;
 
 use chase_recorder::layout::{
@@ -12,7 +14,6 @@ use super::thread::CollectedThread;
 use super::{Selection, own_code};
 use crate::address::CodeAddress;
 use crate::address_map::AddressMap;
-use crate::arguments::ArgumentSums;
 use crate::clock::{Ns, Ticks};
 use crate::contexts::Contexts;
 use crate::costs::{self, Cost, PARTS, ThreadCosts};
@@ -388,50 +389,6 @@ impl Collector {
             measures: crate::rows::Measures::default(),
             apis: Packed::default(),
             contexts: Packed::default(),
-        }
-    }
-
-    /// Adds the arguments of the thread's calls; returns their means by API.
-    fn add_arguments(
-        &mut self,
-        scene: &Scene<'_>,
-        thread: Thread<'_>,
-        (merged, imports): (&[u32], &[u32]),
-    ) -> HashMap<u32, f64> {
-        let mut rows: Vec<_> = thread.arguments().collect();
-        if rows.is_empty() {
-            return HashMap::new();
-        }
-        rows.sort_by_key(|row| row.node_ref);
-        let mut by_api: HashMap<u32, ArgumentSums> = HashMap::new();
-        for context in thread.contexts().filter(|context| !context.is_inherited()) {
-            let at = context.number as usize;
-            let first = rows.partition_point(|row| row.node_ref < context.reference);
-            for row in rows[first..].iter().take_while(|row| row.node_ref == context.reference) {
-                let sums = ArgumentSums::new(row, scene.scale.ns_per_tick);
-                self.contexts.list[merged[at] as usize].sums.add_arguments(&sums);
-                let api = self.names.imports[imports[at] as usize].api;
-                by_api.entry(api).and_modify(|own| own.add(&sums)).or_insert(sums);
-            }
-        }
-        by_api.iter().filter_map(|(&api, sums)| Some((api, sums.mean()?))).collect()
-    }
-
-    /// Adds the texts that the thread's calls were passed.
-    fn add_texts(&mut self, scene: &Scene<'_>, thread: Thread<'_>, merged: &[u32]) {
-        let mut texts: Vec<_> = thread.texts().collect();
-        if texts.is_empty() {
-            return;
-        }
-        texts.sort_by_key(|text| text.node_ref);
-        for context in thread.contexts().filter(|context| !context.is_inherited()) {
-            let first = texts.partition_point(|text| text.node_ref < context.reference);
-            for text in texts[first..].iter().take_while(|text| text.node_ref == context.reference)
-            {
-                let place = merged[context.number as usize] as usize;
-                let sums = &mut self.contexts.list[place].sums;
-                sums.texts.get_or_insert_default().add_text(text, scene.scale.ns_per_tick);
-            }
         }
     }
 

@@ -4,9 +4,10 @@ use std::collections::{HashMap, HashSet};
 
 use chase_analyzer::{FindingKind, TailRow, TailSyscall};
 use chase_viz::{Unit, quantity};
+use serde::{Deserialize, Serialize};
 
 use super::groups::thread_name;
-use super::{Figures, Names, Report, Tail, TailCurve};
+use super::{Figures, Names, Report};
 use crate::Label;
 
 /// Functions whose tails are shown.
@@ -15,6 +16,43 @@ const TAILS: usize = 40;
 const TAIL_CALLS: u64 = 100;
 /// System calls named in a row.
 const SYSCALLS: usize = 3;
+
+/// The tail of a function, as a thread group calls it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Tail {
+    /// The function.
+    pub function: Label,
+    /// Its library.
+    pub library: Label,
+    /// The group.
+    pub group: Label,
+    /// Calls that were completed.
+    pub calls: u64,
+    /// Whether only some of them were timed.
+    pub sampled: bool,
+    /// The longest that was timed, nanoseconds.
+    pub longest_ns: f64,
+    /// Its quantiles, as far as they are known.
+    pub now: TailCurve,
+    /// Those of the run that this one is compared with.
+    pub before: Option<TailCurve>,
+    /// p99.9 / p50, where the median is long enough to be known.
+    pub ratio: Option<f64>,
+    /// The share of its time above p99, where known.
+    pub share_above_p99: Option<f64>,
+    /// Who holds the tail, in words, where there is a choice.
+    pub held_by: Option<Label>,
+    /// System calls that a slow call may have been in, in words; empty where none are known.
+    pub syscalls: Label,
+}
+
+/// Quantiles of durations.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct TailCurve {
+    /// 1/(1 − q) and the duration there in nanoseconds, both ascending. The maximum of *n* calls is
+    /// at *n*; where only some calls were timed, it is not known.
+    pub points: Vec<(f64, f64)>,
+}
 
 /// Those with most time in the tail, and those that findings are about.
 pub(super) fn longest(figures: Figures<'_>, names: &dyn Names) -> Vec<Tail> {

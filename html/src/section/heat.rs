@@ -4,6 +4,7 @@
 use chase_viz::{Cell, Chart, Heading, HeatRow, Sheet, Unit, heat, quantity, share};
 use maud::{Markup, html};
 
+use super::clock::{Clock, by_clocks};
 use crate::figure::{WIDE, figure, plural};
 use crate::model::{Library, Member, Outlier, ThreadGroup};
 use crate::{Error, Report};
@@ -16,15 +17,6 @@ const ROWS: usize = 64;
 const BINS: usize = 32;
 /// What is less than this part of the longest is not written into its cell.
 const LEAST_TEXT: f64 = 0.001;
-
-/// Which time is shown.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Clock {
-    /// On the processor, by the object that ran.
-    Cpu,
-    /// By the library called last, waits included.
-    Wall,
-}
 
 impl Clock {
     fn time(self, member: &Member, column: usize) -> f64 {
@@ -40,7 +32,7 @@ impl Clock {
         if self == Self::Cpu { member.life.running_ns } else { member.lifetime_ns }
     }
 
-    fn of(self) -> &'static str {
+    fn whole_in_words(self) -> &'static str {
         if self == Self::Cpu { "of its time on the processor" } else { "of its life" }
     }
 }
@@ -122,19 +114,6 @@ pub(super) fn of_group(report: &Report, group: &ThreadGroup) -> Result<Markup, E
             }
         }
     })
-}
-
-/// What `render` gives for each clock that there is.
-fn by_clocks(
-    report: &Report,
-    render: impl Fn(Clock) -> Result<Markup, Error>,
-) -> Result<Markup, Error> {
-    let by_wall = render(Clock::Wall)?;
-    if report.processor.is_none() {
-        return Ok(by_wall);
-    }
-    let by_cpu = render(Clock::Cpu)?;
-    Ok(html! { div.of-cpu { (by_cpu) } div.of-wall { (by_wall) } })
 }
 
 /// Group × library by the wall's clock.
@@ -274,7 +253,8 @@ fn row(
 fn cell(ns: f64, most_ns: f64, whole_ns: f64, clock: Clock) -> Cell {
     let part = if most_ns > 0.0 { (ns / most_ns).min(1.0) } else { 0.0 };
     let time = quantity(ns, Unit::Nanoseconds);
-    let detail = format!("{time}, {} {}", share(ns.min(whole_ns), whole_ns), clock.of());
+    let detail =
+        format!("{time}, {} {}", share(ns.min(whole_ns), whole_ns), clock.whole_in_words());
     let text = if part < LEAST_TEXT { String::new() } else { time };
     Cell { part, text, detail }
 }

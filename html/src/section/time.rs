@@ -4,6 +4,7 @@
 use chase_viz::{Chart, Group, Heading, Part, Segment, Sheet, Unit, sunburst};
 use maud::{Markup, html};
 
+use super::clock::{Clock, by_clocks};
 use crate::colours::library_groups as groups;
 use crate::figure::{
     about, count, count_about, figure, name, plural, share, table, time, time_about, time_if,
@@ -18,39 +19,21 @@ const FUNCTIONS: usize = 40;
 /// Width of the rings beside their table, pixels.
 const RINGS: f64 = 460.0;
 
-/// Which time is shown.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Clock {
-    Cpu,
-    Wall,
-}
-
 impl Clock {
-    fn of(self, library: &Library) -> f64 {
+    fn library_ns(self, library: &Library) -> f64 {
         if self == Self::Cpu { library.on_cpu_ns } else { library.self_ns }
     }
 
-    fn of_function(self, function: &Function) -> f64 {
+    fn function_ns(self, function: &Function) -> f64 {
         if self == Self::Cpu { function.on_cpu_ns } else { function.self_ns }
     }
-}
-
-/// What `render` gives for each clock that there is.
-fn both(report: &Report, render: impl Fn(Clock) -> Result<Markup, Error>) -> Result<Markup, Error> {
-    let has_cpu = report.processor.is_some();
-    let by_cpu = has_cpu.then(|| render(Clock::Cpu)).transpose()?;
-    let by_wall = render(Clock::Wall)?;
-    Ok(html! {
-        @if let Some(by_cpu) = by_cpu { div.of-cpu { (by_cpu) } }
-        div.of-wall[has_cpu] { (by_wall) }
-    })
 }
 
 pub(super) fn render(report: &Report) -> Result<Option<Markup>, Error> {
     if report.header.whole_ns <= 0.0 {
         return Ok(None);
     }
-    let all = both(report, |clock| {
+    let all = by_clocks(report, |clock| {
         let title = match clock {
             Clock::Cpu => "Processor time by library and function called",
             Clock::Wall => "Time by library and function",
@@ -79,7 +62,7 @@ pub(super) fn render(report: &Report) -> Result<Option<Markup>, Error> {
     let mut panels = Vec::new();
     let kinds = groups(report);
     for (number, library) in inside(report) {
-        let body = both(report, |clock| panel(report, clock, library, &kinds[number]))?;
+        let body = by_clocks(report, |clock| panel(report, clock, library, &kinds[number]))?;
         panels.push((number, library, body));
     }
     Ok(Some(html! {
@@ -109,7 +92,7 @@ pub(crate) fn draw(report: &Report, sheet: &Sheet<'_>) -> Result<Chart, Error> {
 fn draw_by(report: &Report, clock: Clock, sheet: &Sheet<'_>) -> Result<Chart, Error> {
     let keys: Vec<usize> = inside(report).map(|(number, _)| number).collect();
     let segment = |(number, (library, group)): (usize, (&Library, Group))| Segment {
-        group: Group { value: clock.of(library), ..group },
+        group: Group { value: clock.library_ns(library), ..group },
         parts: parts(clock, library),
         key: keys.contains(&number).then(|| format!("time-{number}")),
     };
@@ -126,7 +109,7 @@ fn draw_by(report: &Report, clock: Clock, sheet: &Sheet<'_>) -> Result<Chart, Er
 fn parts(clock: Clock, library: &Library) -> Vec<Part> {
     let part = |function: &&Function| Part {
         label: function.name.to_string(),
-        value: clock.of_function(function),
+        value: clock.function_ns(function),
     };
     functions(clock, library).iter().map(part).collect()
 }
@@ -188,7 +171,8 @@ fn libraries(report: &Report, clock: Clock) -> Markup {
         ]
     };
     // What the processor was in without any call has nothing to show by the wall's clock.
-    let is_seen = |(_, library): &(usize, &Library)| clock.of(library) > 0.0 || library.calls > 0;
+    let is_seen =
+        |(_, library): &(usize, &Library)| clock.library_ns(library) > 0.0 || library.calls > 0;
     let mut shown: Vec<_> = report.libraries.iter().enumerate().filter(is_seen).collect();
     if clock == Clock::Cpu {
         shown.sort_by(|(_, a), (_, b)| b.on_cpu_ns.total_cmp(&a.on_cpu_ns));
@@ -200,7 +184,7 @@ fn libraries(report: &Report, clock: Clock) -> Markup {
 /// The functions of one library.
 fn panel(report: &Report, clock: Clock, library: &Library, group: &Group) -> Result<Markup, Error> {
     let segments = [Segment {
-        group: Group { value: clock.of(library), ..group.clone() },
+        group: Group { value: clock.library_ns(library), ..group.clone() },
         parts: parts(clock, library),
         key: None,
     }];
@@ -230,7 +214,7 @@ fn panel(report: &Report, clock: Clock, library: &Library, group: &Group) -> Res
     ]);
     let row = |function: &&Function| {
         let is_estimate = function.self_error_ns.is_some();
-        let part = share(clock.of_function(function), clock.of(library));
+        let part = share(clock.function_ns(function), clock.library_ns(library));
         let mut row = vec![name(&function.name), about(clock == Clock::Wall && is_estimate, &part)];
         if has_cpu {
             row.push(html! { @if function.on_cpu_ns > 0.0 { (time(function.on_cpu_ns)) } });

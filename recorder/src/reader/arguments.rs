@@ -30,38 +30,42 @@ pub struct Arguments {
     pub pairs: Vec<ArgumentPair>,
 }
 
-/// The rows of these chunks, all of one thread. What makes no sense ends its chunk.
-pub(super) fn rows<'b>(
+/// The arguments in these chunks, all of one thread.
+pub(super) fn arguments<'b>(
     bytes: &'b [u8],
     chunks: &'b [Chunk],
 ) -> impl Iterator<Item = Arguments> + use<'b> {
+    rows(bytes, chunks)
+        .filter(|(head, _)| head.longer_ref == 0 && head.node_ref != 0 && !is_text(head.meaning))
+        .filter_map(|(head, contents)| arguments_of(contents, head))
+}
+
+/// The rows of these chunks: each one's head, and what begins with it. What makes no sense ends its chunk.
+pub(super) fn rows<'b>(
+    bytes: &'b [u8],
+    chunks: &'b [Chunk],
+) -> impl Iterator<Item = (ArgumentHead, &'b [u8])> + use<'b> {
     chunks.iter().flat_map(move |chunk| {
         let contents = chunk.contents(bytes);
-        let end = contents.len().min(chunk.count as usize * UNIT);
-        let mut at = 0;
+        let mut rest = &contents[..contents.len().min(chunk.count as usize * UNIT)];
         std::iter::from_fn(move || {
-            while at < end {
-                let contents = &contents[at..end];
-                let head: ArgumentHead = pod_at(contents, 0)?;
-                if !matches!(head.units, ArgumentHead::SHORT | ArgumentHead::LONG) {
-                    return None;
-                }
-                at += usize::from(head.units) * UNIT;
-                if head.longer_ref == 0 && head.node_ref != 0 && !is_text(head.meaning) {
-                    return row(contents, head);
-                }
+            let head: ArgumentHead = pod_at(rest, 0)?;
+            if !matches!(head.units, ArgumentHead::SHORT | ArgumentHead::LONG) {
+                return None;
             }
-            None
+            let row = rest;
+            rest = rest.get(usize::from(head.units) * UNIT..).unwrap_or_default();
+            Some((head, row))
         })
     })
 }
 
 /// Whether a row is of calls with a text.
-fn is_text(meaning: u16) -> bool {
+pub(super) fn is_text(meaning: u16) -> bool {
     matches!(meaning, ARGUMENT_PATH | ARGUMENT_HOST)
 }
 
-fn row(contents: &[u8], head: ArgumentHead) -> Option<Arguments> {
+fn arguments_of(contents: &[u8], head: ArgumentHead) -> Option<Arguments> {
     let ArgumentHead { node_ref, meaning, calls, weight, sum, max, negative, .. } = head;
     let (buckets, pairs) = if head.units == ArgumentHead::LONG {
         let row: ArgumentRow = pod_at(contents, 0)?;

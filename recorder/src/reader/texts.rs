@@ -2,11 +2,10 @@
 
 use std::borrow::Cow;
 
+use super::arguments::{is_text, rows};
 use super::chunks::Chunk;
 use super::pod_at;
-use crate::layout::{
-    ARGUMENT_HOST, ARGUMENT_PATH, ArgumentHead, ShortArgumentRow, TEXT_UNITS, TextRow, UNIT,
-};
+use crate::layout::{TEXT_UNITS, TextRow, UNIT};
 
 /// The long calls of one context that were passed one text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,31 +50,13 @@ pub(super) fn others<'b>(
     bytes: &'b [u8],
     chunks: &'b [Chunk],
 ) -> impl Iterator<Item = Text<'b>> + use<'b> {
-    chunks.iter().flat_map(move |chunk| {
-        let contents = chunk.contents(bytes);
-        let end = contents.len().min(chunk.count as usize * UNIT);
-        let mut at = 0;
-        std::iter::from_fn(move || {
-            while at < end {
-                let head: ArgumentHead = pod_at(&contents[at..end], 0)?;
-                match head.units {
-                    ArgumentHead::SHORT => at += size_of::<ShortArgumentRow>(),
-                    ArgumentHead::LONG => at += usize::from(ArgumentHead::LONG) * UNIT,
-                    _ => return None,
-                }
-                let is_text = matches!(head.meaning, ARGUMENT_PATH | ARGUMENT_HOST);
-                if is_text && head.negative > 0 && head.node_ref != 0 {
-                    let (calls, ticks) = (head.negative, head.sum);
-                    return Some(Text {
-                        node_ref: head.node_ref,
-                        text: None,
-                        calls,
-                        ticks,
-                        max_ticks: 0,
-                    });
-                }
-            }
-            None
+    rows(bytes, chunks)
+        .filter(|(head, _)| is_text(head.meaning) && head.negative > 0 && head.node_ref != 0)
+        .map(|(head, _)| Text {
+            node_ref: head.node_ref,
+            text: None,
+            calls: head.negative,
+            ticks: head.sum,
+            max_ticks: 0,
         })
-    })
 }

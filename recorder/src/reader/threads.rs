@@ -164,7 +164,7 @@ impl<'r> Thread<'r> {
         let (chunks, owner) = (&*self.recording.arguments, self.entry.index);
         let first = chunks.partition_point(|chunk| chunk.owner < owner);
         let end = chunks.partition_point(|chunk| chunk.owner <= owner);
-        arguments::rows(&self.recording.bytes, &chunks[first..end])
+        arguments::arguments(&self.recording.bytes, &chunks[first..end])
     }
 
     /// What texts its long calls were passed, by context, in no order; there may be several rows of a context with the same
