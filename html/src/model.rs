@@ -281,7 +281,7 @@ pub struct Member {
     pub calls: u64,
     /// Time in each of [`ThreadGroup::libraries`], nanoseconds.
     pub in_libraries_ns: Vec<f32>,
-    /// Time on the processor in each of the first of [`Ran::objects`], by samples, nanoseconds; empty where none were taken.
+    /// Time on the processor in each of the first of [`Ran::objects`], by samples, nanoseconds; empty if it has none.
     #[serde(default)]
     pub on_cpu_ns: Vec<f32>,
 }

@@ -206,7 +206,9 @@ fn columns(report: &Report, group: &ThreadGroup, clock: Clock) -> Vec<String> {
         false => name.to_owned(),
     };
     if clock == Clock::Cpu {
-        let most = group.members.iter().map(|member| member.on_cpu_ns.len()).max().unwrap_or(0);
+        // Of the whole run: threads, and groups of them, may have no samples.
+        let members = report.groups.iter().flat_map(|group| &group.members);
+        let most = members.map(|member| member.on_cpu_ns.len()).max().unwrap_or(0);
         let objects = report.processor.iter().flat_map(|ran| &ran.objects).take(most);
         return objects.map(|object| called(object.name.as_str(), object.is_application)).collect();
     }
@@ -257,4 +259,54 @@ fn cell(ns: f64, most_ns: f64, whole_ns: f64, clock: Clock) -> Cell {
         format!("{time}, {} {}", share(ns.min(whole_ns), whole_ns), clock.whole_in_words());
     let text = if part < LEAST_TEXT { String::new() } else { time };
     Cell { part, text, detail }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Clock, Report, columns, draw_groups};
+    use crate::model::{Life, Member, Ran, RanObject, ThreadGroup};
+    use chase_viz::{Heading, Sheet};
+
+    fn group(name: &str, on_cpu_ns: Vec<f32>) -> ThreadGroup {
+        let member = Member {
+            name: name.into(),
+            lifetime_ns: 1e9,
+            life: Life::default(),
+            calls: 0,
+            in_libraries_ns: Vec::new(),
+            on_cpu_ns,
+        };
+        ThreadGroup {
+            name: name.into(),
+            members: vec![member],
+            libraries: Vec::new(),
+            useful_ns: 0.0,
+            wait_ns: 0.0,
+            balance: None,
+            outliers: Vec::new(),
+            sub_groups: Vec::new(),
+            note: None,
+        }
+    }
+
+    #[test]
+    fn idle_groups_take_no_columns_from_the_others() {
+        let object = RanObject {
+            name: "libwork.so".into(),
+            is_application: false,
+            ns: 5e8,
+            error_ns: 0.0,
+            kernel_ns: None,
+            functions: Vec::new(),
+        };
+        let report = Report {
+            processor: Some(Ran { objects: vec![object], ..Ran::default() }),
+            groups: vec![group("idle pool", Vec::new()), group("workers", vec![5e8])],
+            ..Report::default()
+        };
+        assert_eq!(columns(&report, &report.groups[0], Clock::Cpu), ["libwork.so"]);
+        let sheet = Sheet::alone(Heading { title: "", subtitle: "" });
+        let chart = draw_groups(&report, Clock::Cpu, &sheet).expect("a picture");
+        assert!(chart.svg().contains("libwork.so") && chart.svg().contains("workers"));
+    }
 }
