@@ -13,13 +13,17 @@ use chase_viz::{Unit, plural, quantity};
 use super::groups::thread_name;
 use super::{Does, Figures, Lane, Names, Span, Timeline};
 use crate::Label;
+use queued::Pieces;
 
 /// Most threads of the picture.
 const LANES: usize = 500;
 /// Most calls and waits: a few hundred kilobytes of the page.
 const SPANS: usize = 6_000;
-/// Most times without a processor; if there are more, those of a piece of time are put together.
+/// Most times without a processor that are shown one by one. If there are more, those of a piece of time are put together: of all
+/// threads in so many pieces, but for the least number of each, and in as many more as there are waits in them.
 const QUEUED: usize = 2_500;
+/// Least pieces of a thread.
+const PIECES: usize = 20;
 
 /// The timeline of a run; `None` where nothing was kept of when anything happened.
 pub(super) fn timeline(figures: Figures<'_>, names: &dyn Names, when: &When) -> Option<Timeline> {
@@ -43,7 +47,7 @@ pub(super) fn timeline(figures: Figures<'_>, names: &dyn Names, when: &When) -> 
     }
     let least_ns = least(&shown);
     let busy = busy_groups(analysis, groups);
-    let piece_ns = piece(&shown, when.end_ns.as_f64());
+    let pieces = pieces(&shown, when.end_ns.as_f64());
     let library_of = library_of(analysis);
     let lane = |lane: &&Events| {
         let filling = Filling {
@@ -53,7 +57,7 @@ pub(super) fn timeline(figures: Figures<'_>, names: &dyn Names, when: &When) -> 
             library_of: &library_of,
             lane,
             least_ns,
-            piece_ns,
+            pieces,
         };
         let row = groups.rows.get(group(lane) as usize);
         Lane {
@@ -73,7 +77,7 @@ pub(super) fn timeline(figures: Figures<'_>, names: &dyn Names, when: &When) -> 
         end_ns: when.end_ns.as_f64(),
         lanes: shown.iter().map(lane).collect(),
         marks,
-        notes: notes(when, least_ns, left_out, piece_ns),
+        notes: notes(when, least_ns, left_out, pieces),
     })
 }
 
@@ -113,14 +117,17 @@ fn least(lanes: &[&Events]) -> u64 {
     all[SPANS]
 }
 
-/// Times without a processor are put together in pieces of this length, ns, where they are very many.
-fn piece(lanes: &[&Events], end_ns: f64) -> Option<f64> {
+/// Where times without a processor are very many, the pieces in which they are put together.
+fn pieces(lanes: &[&Events], end_ns: f64) -> Option<Pieces> {
     let all: usize = lanes.iter().map(|lane| lane.preempted.len()).sum();
     let concerned = lanes.iter().filter(|lane| !lane.preempted.is_empty()).count();
-    (all > QUEUED).then(|| (end_ns / (QUEUED / concerned).max(20) as f64).max(1.0))
+    (all > QUEUED).then(|| {
+        let number = (QUEUED / concerned).max(PIECES);
+        Pieces { number, ns: (end_ns / number as f64).max(1.0) }
+    })
 }
 
-fn notes(when: &When, least_ns: u64, left_out: usize, piece_ns: Option<f64>) -> Vec<Label> {
+fn notes(when: &When, least_ns: u64, left_out: usize, pieces: Option<Pieces>) -> Vec<Label> {
     let time = |ns: u64| quantity(ns as f64, Unit::Nanoseconds);
     let sum = |of: fn(&Events) -> u64| when.lanes.iter().map(of).fold(0, u64::saturating_add);
     let mut notes = vec![
@@ -135,8 +142,8 @@ fn notes(when: &When, least_ns: u64, left_out: usize, piece_ns: Option<f64>) -> 
         let less = time(least_ns);
         notes.push(format!("Calls and waits of less than {less} are left out of the picture."));
     }
-    if let Some(piece_ns) = piece_ns {
-        let piece = quantity(piece_ns, Unit::Nanoseconds);
+    if let Some(pieces) = pieces {
+        let piece = quantity(pieces.ns, Unit::Nanoseconds);
         notes.push(format!("Waits for a processor are put together in pieces of {piece}."));
     }
     for (number, what) in [
@@ -163,7 +170,7 @@ struct Filling<'a> {
     library_of: &'a [Option<usize>],
     lane: &'a Events,
     least_ns: u64,
-    piece_ns: Option<f64>,
+    pieces: Option<Pieces>,
 }
 
 impl Filling<'_> {
@@ -249,9 +256,10 @@ impl Filling<'_> {
     /// Times in which others had the processors, put among the waits.
     fn preempted(&self, waits: &mut Vec<Span>) {
         let mut queued = queued::exact(&self.lane.preempted);
-        if let Some(piece_ns) = self.piece_ns {
+        if let Some(pieces) = self.pieces {
             let known: Vec<_> = waits.iter().map(|wait| (wait.from_ns, wait.to_ns)).collect();
-            queued = queued::together(&queued, &known, piece_ns);
+            let life = (self.lane.start_ns.as_f64(), self.lane.end_ns.as_f64());
+            queued = queued::together(&queued, &known, life, pieces);
         }
         waits.extend(queued.into_iter().map(|(from_ns, to_ns)| Span {
             from_ns,
