@@ -120,7 +120,7 @@ fn main_thread() -> ThreadGroup {
     let main = Member {
         name: "app 4711".into(),
         lifetime_ns: 2e9,
-        life: Life { running_ns: 1.5e9, blocked_ns: 5e8, ..Life::default() },
+        life: Life { running_ns: 1.5e9, runnable_ns: 0.0, blocked_ns: 5e8, is_measured: true },
         calls: 7,
         in_libraries_ns: vec![1e9, 1e6],
         on_cpu_ns: vec![1.5e9],
@@ -241,6 +241,7 @@ fn made_up() -> Report {
                 blocked(WaitCause::Lock, "sem_wait", 1e8, 1),
             ],
             idle: "24 threads idle in pthread_cond_wait".into(),
+            idle_ns: 9e9,
             runnable: Some("1.20 s, 23 % of the time in which threads wanted one".into()),
         },
         libraries: libraries(),

@@ -5,7 +5,7 @@ import { element } from "./elements.mjs";
 import { onFilter, pageWords } from "./filter.mjs";
 import { keepFitting } from "./fitting.mjs";
 import { shareText, timeText } from "./quantities.mjs";
-import { atWork, blocked, byLargest, longestWaits, queued, sumsOf, wantedLanes, whole } from "./sums.mjs";
+import { busy, blocked, byLargest, longestWaits, queued, sumsOf, wantedLanes, whole } from "./sums.mjs";
 
 const SHOWN = 12;
 // Libraries of a table of threads by library.
@@ -73,21 +73,21 @@ export class Following {
   }
 
   libraries(place) {
-    const size = this.isCpu ? atWork : whole;
+    const size = this.isCpu ? busy : whole;
     const rows = byLargest(this.sums((span) => this.data.libraryOf[span[6]]), size);
     const all = rows.reduce((sum, row) => sum + size(row), 0);
     this.table(place, this.isCpu ? "Busy, by library" : "Wall time by library", ["library", "", "share", "busy", "waiting"], rows.map((row) => {
       const [name, colour] = this.library(row.key);
-      return [[name, colour], this.bar(row, colour, size(rows[0])), shareText(size(row), all), time(atWork(row)), time(blocked(row) + queued(row))];
+      return [[name, colour], this.bar(row, colour, size(rows[0])), shareText(size(row), all), time(busy(row)), time(blocked(row) + queued(row))];
     }));
   }
 
   functions(place) {
-    const size = this.isCpu ? atWork : whole;
+    const size = this.isCpu ? busy : whole;
     const rows = byLargest(this.sums((span) => (span[3] ? span[6] : null)), size);
-    this.table(place, "By function, without calls inside that were kept too", ["function", "", "library", "busy", "runnable", "waiting", "threads"], rows.map((row) => {
+    this.table(place, "By function, without calls inside that were kept too", ["function", "", "library", "busy", "waiting for a processor", "waiting", "threads"], rows.map((row) => {
       const [library, colour] = this.library(this.data.libraryOf[row.key]);
-      return [[this.data.texts[row.key], colour], this.bar(row, colour, size(rows[0])), library, time(atWork(row)), time(queued(row)), time(blocked(row)), String(row.lanes.size)];
+      return [[this.data.texts[row.key], colour], this.bar(row, colour, size(rows[0])), library, time(busy(row)), time(queued(row)), time(blocked(row)), String(row.lanes.size)];
     }));
   }
 
@@ -111,18 +111,18 @@ export class Following {
   }
 
   threads(place) {
-    const size = this.isCpu ? atWork : (row) => atWork(row) * 1e3 + whole(row);
+    const size = this.isCpu ? busy : (row) => busy(row) * 1e3 + whole(row);
     const rows = byLargest(this.sums((_, number) => number), size);
-    const longest = Math.max(...rows.map(this.isCpu ? atWork : whole), 1);
-    this.table(place, "Threads", ["thread", "", "busy", "runnable", "blocked", "group"], rows.map((row) => {
+    const longest = Math.max(...rows.map(this.isCpu ? busy : whole), 1);
+    this.table(place, "Threads", ["thread", "", "busy", "waiting for a processor", "blocked", "group"], rows.map((row) => {
       const lane = this.data.lanes[row.key];
-      return [[lane.name], this.bar(row, null, longest), time(atWork(row)), time(queued(row)), time(blocked(row)), lane.group];
+      return [[lane.name], this.bar(row, null, longest), time(busy(row)), time(queued(row)), time(blocked(row)), lane.group];
     }));
   }
 
   // Thread × library: what the heat maps show of the whole run.
   shades(place) {
-    const size = this.isCpu ? atWork : whole;
+    const size = this.isCpu ? busy : whole;
     const threads = byLargest(this.sums((_, number) => number), size).slice(0, SHOWN).map((row) => row.key);
     const cells = new Map(this.sums((span, number) => `${number} ${this.data.libraryOf[span[6]]}`).map((row) => [row.key, size(row)]));
     const libraries = byLargest(this.sums((span) => this.data.libraryOf[span[6]]), size).slice(0, COLUMNS).map((row) => row.key);
@@ -142,7 +142,7 @@ export class Following {
     bar.ariaHidden = "true";
     this.states.forEach(({ name, colour }, state) => {
       const part = row.times[state];
-      if (!part || (this.isCpu && state > 0 && atWork(row) > 0)) return;
+      if (!part || (this.isCpu && state > 0 && busy(row) > 0)) return;
       const mark = element("i", undefined, bar);
       mark.title = `${name} ${timeText(part)}`;
       mark.style.setProperty("--w", ((part / longest) * 100).toFixed(2));

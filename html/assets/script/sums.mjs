@@ -31,8 +31,8 @@ export function sumsOf(lanes, numbers, [from, to], states, keyOf) {
   return [...rows.values()];
 }
 
-// A row's time at work, waiting for a processor, and waiting for anything else.
-export const atWork = (row) => row.times[RUN];
+// A row's time: busy, waiting for a processor, and waiting for anything else.
+export const busy = (row) => row.times[RUN];
 export const queued = (row) => row.times[QUEUE];
 export const blocked = (row) => row.times.reduce((sum, time, state) => sum + (state > QUEUE ? time : 0), 0);
 export const whole = (row) => row.times.reduce((sum, time) => sum + time, 0);

@@ -12,7 +12,10 @@ pub struct Blocked {
     pub rows: Vec<BlockedIn>,
     /// The others in words; empty if there are none.
     pub idle: Label,
-    /// How long threads waited for a processor, in words, where it matters.
+    /// How long they waited, nanoseconds.
+    #[serde(default)]
+    pub idle_ns: f64,
+    /// How long threads waited for a processor, in words, where it matters and all were measured.
     pub runnable: Option<Label>,
 }
 

@@ -31,14 +31,16 @@ impl Report {
         let (idle, runnable) = (take(&mut facts.idle), facts.runnable.take());
         let analysis = figures.analysis;
         let (syscalls, more_syscalls) = syscalls::slowest(analysis, names);
-        Self {
+        let blocked = chase_analyzer::blocked(analysis);
+        let mut report = Self {
             header: header(analysis, facts),
             findings: figures.findings.iter().map(|finding| sentence(names, finding)).collect(),
             processor,
             causes,
             blocked: Blocked {
-                rows: blocked_in(figures.analysis, names),
+                rows: blocked_in(analysis, &blocked.rows, names),
                 idle: idle.into(),
+                idle_ns: blocked.idle.iter().map(|row| row.wait_ns.as_f64()).sum(),
                 runnable: runnable.map(Label::from),
             },
             libraries: libraries(analysis, names),
@@ -51,7 +53,11 @@ impl Report {
             timeline: lanes::timeline(figures, names, figures.timeline),
             tables: tables::raw_tables(figures, names),
             ..Self::default()
+        };
+        if !report.is_measured() {
+            report.blocked.runnable = None;
         }
+        report
     }
 }
 
@@ -197,7 +203,7 @@ fn causes(analysis: &Analysis) -> Vec<WaitCause> {
     analysis.apis.iter().zip(times).map(cause).collect()
 }
 
-fn blocked_in(analysis: &Analysis, names: &dyn Names) -> Vec<BlockedIn> {
+fn blocked_in(analysis: &Analysis, rows: &[BlockedRow], names: &dyn Names) -> Vec<BlockedIn> {
     let causes = causes(analysis);
     let row = |row: &BlockedRow| BlockedIn {
         cause: row.api.map_or(row.cause, |api| causes[api as usize]),
@@ -206,7 +212,7 @@ fn blocked_in(analysis: &Analysis, names: &dyn Names) -> Vec<BlockedIn> {
         ns: row.wait_ns.as_f64(),
         threads: row.threads,
     };
-    chase_analyzer::blocked(analysis).rows.iter().map(row).collect()
+    rows.iter().map(row).collect()
 }
 
 fn function(analysis: &Analysis, names: &dyn Names, api: usize) -> Function {

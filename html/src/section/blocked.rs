@@ -15,7 +15,7 @@ const ROWS: usize = 50;
 
 /// Whether there is anything to be said.
 pub(super) fn is_there(blocked: &Blocked) -> bool {
-    let Blocked { rows, idle, runnable } = blocked;
+    let Blocked { rows, idle, idle_ns: _, runnable } = blocked;
     !rows.is_empty() || !idle.as_str().is_empty() || runnable.is_some()
 }
 
@@ -54,7 +54,7 @@ pub(super) fn render(report: &Report) -> Result<Option<Markup>, Error> {
             }
             (causes_of_waits(&report.causes))
         }
-        @if let Some(runnable) = blocked.runnable.as_ref().filter(|_| report.is_measured()) {
+        @if let Some(runnable) = &blocked.runnable {
             p { "Waiting for a processor: " (runnable) "." }
         }
     }))

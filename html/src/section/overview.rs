@@ -72,9 +72,7 @@ fn of_all_threads(report: &Report) -> Markup {
         }
     }
     let whole: f64 = parts.iter().map(|(_, _, ns)| ns).sum();
-    let is_idle = !report.blocked.idle.as_str().is_empty();
-    let known_ns: f64 = report.blocked.rows.iter().map(|row| row.ns).sum();
-    let idle_ns = if is_idle { sum(|life| life.blocked_ns) - known_ns } else { 0.0 };
+    let idle_ns = report.blocked.idle_ns;
     parts.retain(|(_, _, ns)| *ns > 0.0);
     if whole <= 0.0 {
         return html! {};
@@ -96,9 +94,17 @@ fn of_all_threads(report: &Report) -> Markup {
                 @if idle_ns > 0.0 { ", without the " b { (time(idle_ns)) } " that idle ones waited" }
                 @if report.is_measured() { "; a wait lasts until its thread runs again" }
                 "."
-                @if !report.is_measured() { " Running is what is not known to be waiting: the scheduler was not asked." }
+                @if !report.is_measured() { " Running is what is not known to be waiting: " (not_asked(report)) "." }
             }
         }
+    }
+}
+
+/// Why not all is measured.
+pub(super) fn not_asked(report: &Report) -> &'static str {
+    match report.waits {
+        WaitSource::Mixed | WaitSource::Scheduler => "the scheduler was not asked by all threads",
+        _ => "the scheduler was not asked",
     }
 }
 
@@ -241,7 +247,7 @@ fn waits(report: &Report) -> Markup {
         }
         p.note {
             @if !blocked.idle.as_str().is_empty() { (blocked.idle) ", not counted here. " }
-            @if let Some(runnable) = blocked.runnable.as_ref().filter(|_| report.is_measured()) { "Waiting for a processor, which is not among it: " (runnable) ". " }
+            @if let Some(runnable) = &blocked.runnable { "Waiting for a processor, which is not among it: " (runnable) ". " }
             @if report.waits == WaitSource::Name && !rows.is_empty() { "Told by the names of functions: a guess. " }
             @if !rows.is_empty() { a href="#blocked" { "Who waits where, and who ends it" } }
         }

@@ -6,6 +6,7 @@ use chase_viz::{State, Unit, quantity, state_colour};
 use maud::{Markup, html};
 
 use super::heat;
+use super::overview::not_asked;
 use crate::figure::{BAR, BarPart, bar, count, legend, name, plural, table, table_of_bars, time};
 use crate::model::{Life, Member, ThreadGroup, WaitSource};
 use crate::{Error, Report};
@@ -38,12 +39,10 @@ pub(super) fn render(report: &Report) -> Result<Option<Markup>, Error> {
 /// What each thread's life was made of: with the switch of clocks two tables, by time on the processor and by life, otherwise both
 /// in one.
 fn bars(report: &Report) -> Markup {
-    let members = report.groups.iter().flat_map(|group| &group.members);
-    let (threads, is_measured) =
-        (members.clone().count(), members.clone().all(|member| member.life.is_measured));
+    let threads: usize = report.groups.iter().map(|group| group.members.len()).sum();
     let states = [
         (state_colour(State::Running), "running"),
-        (state_colour(State::Runnable), "runnable: waiting for a processor"),
+        (state_colour(State::Runnable), "waiting for a processor"),
         (state_colour(State::Blocked), "blocked"),
     ];
     html! {
@@ -56,8 +55,8 @@ fn bars(report: &Report) -> Markup {
             (lives(report, Bars::Both))
         }
         @if threads > BARS { p.note { "… and " (threads - BARS) " more that ran less: Threads in " a href="#rows" { "All rows" } "." } }
-        @if !is_measured {
-            p.note { "The scheduler was not asked: running is what is neither known nor measured to be waiting." }
+        @if !report.is_measured() {
+            p.note { "Running is what is neither known nor measured to be waiting: " (not_asked(report)) "." }
         }
     }
 }
@@ -101,7 +100,7 @@ fn lives(report: &Report, bars: Bars) -> Markup {
         if !has_cpu {
             columns.push(("running", true));
         }
-        columns.extend([("runnable", true), ("blocked", true)]);
+        columns.extend([("waiting for a processor", true), ("blocked", true)]);
     }
     columns.extend([("life", true), ("calls", true), ("group", false)]);
     let row = |(group, member): &(&ThreadGroup, &Member)| {
@@ -119,7 +118,7 @@ fn lives(report: &Report, bars: Bars) -> Markup {
         if has_life {
             row.push(bar(&[
                 running(longest_life),
-                part(runnable_ns, longest_life, State::Runnable, "runnable"),
+                part(runnable_ns, longest_life, State::Runnable, "waiting for a processor"),
                 part(blocked_ns, longest_life, State::Blocked, "blocked"),
             ]));
             if !has_cpu {

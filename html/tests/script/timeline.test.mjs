@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { columnsOf, firstAfter, shownRows, spanAt, stateTimes, unpacked, wakings } from "../../assets/script/lanes.mjs";
-import { atWork, blocked, byLargest, longestWaits, queued, sumsOf, wantedLanes, whole } from "../../assets/script/sums.mjs";
+import { busy, blocked, byLargest, longestWaits, queued, sumsOf, wantedLanes, whole } from "../../assets/script/sums.mjs";
 import { moved, ticksOf, within, zoomed } from "../../assets/script/window.mjs";
 
 const RUN = 0;
@@ -81,14 +81,14 @@ test("sums of a window are those of its spans, by whatever tells them apart", ()
   const [run] = sumsOf(lanes, all, [0, 1000], 3, () => "all");
   assert.deepEqual(run.times, [1000 + 2 * 150, 0, 2 * 150]);
   assert.equal(whole(run), 1600);
-  assert.equal(atWork(run) + queued(run) + blocked(run), whole(run));
+  assert.equal(busy(run) + queued(run) + blocked(run), whole(run));
   for (const cut of [120, 260, 700]) {
     const parts = [[0, cut], [cut, 1000]].map((window) => sumsOf(lanes, all, window, 3, () => "all")[0]);
     assert.equal(whole(parts[0]) + whole(parts[1]), 1600, `cut at ${cut}`);
   }
   const byText = sumsOf(lanes, all, [110, 600], 3, (span) => span[3] || null);
   assert.deepEqual(byText.map((row) => [row.key, blocked(row), [...row.lanes]]), [["lock", 140, [1]]]);
-  assert.deepEqual(byLargest(sumsOf(lanes, all, [0, 300], 3, (_, lane) => lane), atWork).map((row) => row.key), [0, 1]);
+  assert.deepEqual(byLargest(sumsOf(lanes, all, [0, 300], 3, (_, lane) => lane), busy).map((row) => row.key), [0, 1]);
 });
 
 test("the longest waits of a window, whole as they were", () => {
