@@ -1,5 +1,7 @@
 //! Findings in words, and the commands that show more of them.
 
+use std::fmt;
+
 use chase_analyzer::{
     Blame, Finding, FindingKind, GroupRow, Ns, PartyKind, SubGroupSummary, ThreadOrigin,
 };
@@ -12,21 +14,54 @@ use crate::terminal::{count, elapsed, percent, plural};
 /// What stands for code outside of library calls.
 const OWN_CODE: &str = "its own code";
 
+/// A finding in words. The sentence is its parts one after the other.
+pub(crate) struct Sentence {
+    /// What is the matter.
+    pub(crate) claim: String,
+    /// What that rests on, with the punctuation before it.
+    pub(crate) evidence: String,
+    /// What would be saved without it, where that is known.
+    pub(crate) gain: Option<String>,
+}
+
+impl fmt::Display for Sentence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { claim, evidence, gain } = self;
+        match gain {
+            Some(gain) => write!(f, "{claim}{evidence}; {gain}."),
+            None => write!(f, "{claim}{evidence}."),
+        }
+    }
+}
+
 /// What was found, in a sentence.
-pub(crate) fn sentence(report: &Report, finding: &Finding) -> String {
+pub(crate) fn sentence(report: &Report, finding: &Finding) -> Sentence {
+    let (claim, evidence) = claim_and_evidence(report, finding);
+    let gain = match finding.kind {
+        FindingKind::TooManyThreads { .. }
+        | FindingKind::Polling { .. }
+        | FindingKind::SubGroups { .. } => None,
+        _ => Some(saves(finding)),
+    };
+    Sentence { claim, evidence, gain }
+}
+
+fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
     let group = group(report, finding);
     let (who, verb) = who(report, finding, group);
     let api = api(report, finding.api);
     let own = finding.api.is_none();
     let place = if own { "in its own code".to_owned() } else { format!("in {api}") };
-    let saves = saves(finding);
     match &finding.kind {
         FindingKind::SlowThreads { useful_ns, median_ns, as_rates, .. } => {
             let rate = if *as_rates { " (at the rate of its lifetime)" } else { "" };
-            format!(
-                "{who} {verb} slower than the others: {} {place}, the median thread {}{rate}; {saves}.",
-                elapsed(useful_ns.0),
-                elapsed(median_ns.0),
+            (
+                format!("{who} {verb} slower than the others"),
+                format!(
+                    ": {} {place}, the median thread {}{rate}",
+                    elapsed(useful_ns.0),
+                    elapsed(median_ns.0),
+                ),
             )
         }
         FindingKind::SlowFirstCall { first_ns, median_ns, inside, .. } => {
@@ -39,174 +74,208 @@ pub(crate) fn sentence(report: &Report, finding: &Finding) -> String {
                 let api = self::api(report, Some(inside.api));
                 format!(", {} of it in {api}, {often}", elapsed(inside.total_ns.0))
             });
-            format!(
-                "The first call of {api} takes {} in {who}{inside}, later ones {}{}; {saves}.",
-                elapsed(first_ns.0),
-                elapsed(median_ns.0),
-                mostly(report, finding),
+            (
+                format!("The first call of {api} takes {} in {who}", elapsed(first_ns.0)),
+                format!("{inside}, later ones {}{}", elapsed(median_ns.0), mostly(report, finding),),
             )
         }
-        FindingKind::RareSlowCalls { calls, slow_calls, slow_ns, median_ns, .. } => format!(
-            "{} of {} calls of {api} in {} take {} together, the usual one {}{}; {saves}.",
-            count(*slow_calls),
-            count(*calls),
-            group.label,
-            elapsed(slow_ns.0),
-            elapsed(median_ns.0),
-            mostly(report, finding),
+        FindingKind::RareSlowCalls { calls, slow_calls, slow_ns, median_ns, .. } => (
+            format!(
+                "{} of {} calls of {api} in {} take {} together",
+                count(*slow_calls),
+                count(*calls),
+                group.label,
+                elapsed(slow_ns.0),
+            ),
+            format!(", the usual one {}{}", elapsed(median_ns.0), mostly(report, finding)),
         ),
         FindingKind::SerialisingLock { all_wait_ns, of_lifetime, inside, .. } => {
             let inside = inside.map_or_else(String::new, |inside| {
                 format!(", called in {},", self::api(report, Some(inside)))
             });
+            (
+                format!("A lock serialises {}", group.label),
+                format!(
+                    ": {api}{inside} takes {} of the threads' time, {} together{}",
+                    percent(*of_lifetime),
+                    elapsed(all_wait_ns.0),
+                    cause(report, finding),
+                ),
+            )
+        }
+        FindingKind::BarrierStraggler { useful_ns, median_ns, all_wait_ns, .. } => (
+            format!("{} wait at a barrier for {who}", the_threads(&group.label)),
             format!(
-                "A lock serialises {}: {api}{inside} takes {} of the threads' time, {} together{}; {saves}.",
-                group.label,
+                ": {} {place}, the median thread {}; they wait {} together",
+                elapsed(useful_ns.0),
+                elapsed(median_ns.0),
+                elapsed(all_wait_ns.0),
+            ),
+        ),
+        FindingKind::StarvedConsumers { of_lifetime, producer, producer_busy, .. } => (
+            format!("{} starves", group.label),
+            format!(
+                ": {} of its threads' time in {api}{}, while {} is busy for {} of its own",
+                percent(*of_lifetime),
+                cause(report, finding),
+                thread(report, *producer),
+                percent(*producer_busy),
+            ),
+        ),
+        FindingKind::ManyTinyCalls { calls, mean_ns, of_lifetime, .. } => (
+            format!("{} calls of {api} of {} each", count(*calls), elapsed(mean_ns.round() as u64),),
+            format!(" are {} of the time of {}", percent(*of_lifetime), group.label),
+        ),
+        FindingKind::StarvedWriter { all_wait_ns, of_lifetime, .. } => (
+            format!("{} starves", group.label),
+            format!(
+                ": readers leave it no room for {} of its time, {} together{}",
                 percent(*of_lifetime),
                 elapsed(all_wait_ns.0),
                 cause(report, finding),
-            )
-        }
-        FindingKind::BarrierStraggler { useful_ns, median_ns, all_wait_ns, .. } => format!(
-            "{} wait at a barrier for {who}: {} {place}, the median thread {}; they wait {} together; {saves}.",
-            the_threads(&group.label),
-            elapsed(useful_ns.0),
-            elapsed(median_ns.0),
-            elapsed(all_wait_ns.0),
+            ),
         ),
-        FindingKind::StarvedConsumers { of_lifetime, producer, producer_busy, .. } => format!(
-            "{} starves: {} of its threads' time in {api}{}, while {} is busy for {} of its own; {saves}.",
-            group.label,
-            percent(*of_lifetime),
-            cause(report, finding),
-            thread(report, *producer),
-            percent(*producer_busy),
+        FindingKind::AllocatorContention { all_wait_ns, of_lifetime, .. } => (
+            format!("{} wait for memory", the_threads(&group.label)),
+            format!(
+                ": a lock inside {api} takes {} of their time, {} together{}",
+                percent(*of_lifetime),
+                elapsed(all_wait_ns.0),
+                cause(report, finding),
+            ),
         ),
-        FindingKind::ManyTinyCalls { calls, mean_ns, of_lifetime, .. } => format!(
-            "{} calls of {api} of {} each are {} of the time of {}; {saves}.",
-            count(*calls),
-            elapsed(mean_ns.round() as u64),
-            percent(*of_lifetime),
-            group.label,
-        ),
-        FindingKind::StarvedWriter { all_wait_ns, of_lifetime, .. } => format!(
-            "{} starves: readers leave it no room for {} of its time, {} together{}; {saves}.",
-            group.label,
-            percent(*of_lifetime),
-            elapsed(all_wait_ns.0),
-            cause(report, finding),
-        ),
-        FindingKind::AllocatorContention { all_wait_ns, of_lifetime, .. } => format!(
-            "{} wait for memory: a lock inside {api} takes {} of their time, {} together{}; {saves}.",
-            the_threads(&group.label),
-            percent(*of_lifetime),
-            elapsed(all_wait_ns.0),
-            cause(report, finding),
-        ),
-        FindingKind::InterpreterLock { all_wait_ns, of_lifetime, .. } => format!(
-            "{} wait for the Python interpreter, which one thread has at a time (GIL): {} of their time, {} together{}; {saves}.",
-            the_threads(&group.label),
-            percent(*of_lifetime),
-            elapsed(all_wait_ns.0),
-            because(report, finding),
+        FindingKind::InterpreterLock { all_wait_ns, of_lifetime, .. } => (
+            format!(
+                "{} wait for the Python interpreter, which one thread has at a time (GIL)",
+                the_threads(&group.label),
+            ),
+            format!(
+                ": {} of their time, {} together{}",
+                percent(*of_lifetime),
+                elapsed(all_wait_ns.0),
+                because(report, finding),
+            ),
         ),
         FindingKind::LimitingStage { all_wait_ns, waiting, .. } => {
             let label = |&group: &u32| report.groups().rows[group as usize].label.clone();
             let waiting: Vec<String> = waiting.iter().map(label).collect();
-            format!(
-                "{} limits {}: they wait for it {} together, it waits for nobody; longest in {api}{}; {saves}.",
-                group.label,
-                waiting.join(" and "),
-                elapsed(all_wait_ns.0),
-                cause(report, finding),
+            (
+                format!("{} limits {}", group.label, waiting.join(" and ")),
+                format!(
+                    ": they wait for it {} together, it waits for nobody; longest in {api}{}",
+                    elapsed(all_wait_ns.0),
+                    cause(report, finding),
+                ),
             )
         }
-        FindingKind::MutualWaits { all_wait_ns, of_lifetime, of_threads, .. } => format!(
-            "{} of {} wait for each other for {} of the time, {} together, longest in {api}{}; {saves}.",
-            plural(*of_threads as u64, "thread"),
-            group.label,
-            percent(*of_lifetime),
-            elapsed(all_wait_ns.0),
-            cause(report, finding),
+        FindingKind::MutualWaits { all_wait_ns, of_lifetime, of_threads, .. } => (
+            format!(
+                "{} of {} wait for each other",
+                plural(*of_threads as u64, "thread"),
+                group.label,
+            ),
+            format!(
+                " for {} of the time, {} together, longest in {api}{}",
+                percent(*of_lifetime),
+                elapsed(all_wait_ns.0),
+                cause(report, finding),
+            ),
         ),
-        FindingKind::LateAtBarrier { all_wait_ns, .. } => format!(
-            "{} wait at a barrier for {who}, which is the last one there: {} together{}; {saves}.",
-            the_threads(&group.label),
-            elapsed(all_wait_ns.0),
-            cause(report, finding),
+        FindingKind::LateAtBarrier { all_wait_ns, .. } => (
+            format!(
+                "{} wait at a barrier for {who}, which is the last one there",
+                the_threads(&group.label),
+            ),
+            format!(": {} together{}", elapsed(all_wait_ns.0), cause(report, finding)),
         ),
-        FindingKind::LastToEnd { lifetime_ns, median_ns, .. } => format!(
-            "{who} ends last: it lives {}, the median of the others {}, and is waited for{}; {saves}.",
-            elapsed(lifetime_ns.0),
-            elapsed(median_ns.0),
-            at(report, finding),
+        FindingKind::LastToEnd { lifetime_ns, median_ns, .. } => (
+            format!("{who} ends last"),
+            format!(
+                ": it lives {}, the median of the others {}, and is waited for{}",
+                elapsed(lifetime_ns.0),
+                elapsed(median_ns.0),
+                at(report, finding),
+            ),
         ),
-        FindingKind::TooManyThreads { runnable, processors, waiting_ns, of_wanted } => format!(
-            "More threads could run than there are processors: {runnable:.1} on average, of {processors}; they wait {} of the time that they want one, {} together. As many as processors would be done as soon.",
-            percent(*of_wanted),
-            elapsed(waiting_ns.0),
+        FindingKind::TooManyThreads { runnable, processors, waiting_ns, of_wanted } => (
+            "More threads could run than there are processors".to_owned(),
+            format!(
+                ": {runnable:.1} on average, of {processors}; they wait {} of the time that they want one, {} together. As many as processors would be done as soon",
+                percent(*of_wanted),
+                elapsed(waiting_ns.0),
+            ),
         ),
-        FindingKind::SmallTransfers { syscall, calls, mean_bytes, usual_bytes, all_ns } => format!(
-            "{} uses {} in small pieces: {} calls of {syscall} of {mean_bytes:.0} bytes on average{}, by {api}{}, take {}; {saves}.",
-            group.label,
-            file(report, finding),
-            count(*calls),
-            usual(*usual_bytes),
-            at(report, finding),
-            elapsed(all_ns.0),
+        FindingKind::SmallTransfers { syscall, calls, mean_bytes, usual_bytes, all_ns } => (
+            format!("{} uses {} in small pieces", group.label, file(report, finding)),
+            format!(
+                ": {} calls of {syscall} of {mean_bytes:.0} bytes on average{}, by {api}{}, take {}",
+                count(*calls),
+                usual(*usual_bytes),
+                at(report, finding),
+                elapsed(all_ns.0),
+            ),
         ),
-        FindingKind::Syncing { calls, all_ns } => format!(
-            "{} writes {} for good: {} of {api}{} take {}; {saves}.",
-            group.label,
-            file(report, finding),
-            plural(*calls, "call"),
-            at(report, finding),
-            elapsed(all_ns.0),
+        FindingKind::Syncing { calls, all_ns } => (
+            format!("{} writes {} for good", group.label, file(report, finding)),
+            format!(
+                ": {} of {api}{} take {}",
+                plural(*calls, "call"),
+                at(report, finding),
+                elapsed(all_ns.0),
+            ),
         ),
-        FindingKind::NameResolution { calls, all_ns } => format!(
-            "{} looks up names of hosts: {} of {api}{} take {}{}; {saves}.",
-            group.label,
-            plural(*calls, "call"),
-            at(report, finding),
-            elapsed(all_ns.0),
-            mostly(report, finding),
+        FindingKind::NameResolution { calls, all_ns } => (
+            format!("{} looks up names of hosts", group.label),
+            format!(
+                ": {} of {api}{} take {}{}",
+                plural(*calls, "call"),
+                at(report, finding),
+                elapsed(all_ns.0),
+                mostly(report, finding),
+            ),
         ),
-        FindingKind::SlowPeer { waits, of_lifetime, .. } => format!(
-            "{} waits for the other end of a connection for {} of its time, {}{}; {saves}.",
-            group.label,
-            percent(*of_lifetime),
-            plural(*waits, "wait"),
-            cause(report, finding),
+        FindingKind::SlowPeer { waits, of_lifetime, .. } => (
+            format!("{} waits for the other end of a connection", group.label),
+            format!(
+                " for {} of its time, {}{}",
+                percent(*of_lifetime),
+                plural(*waits, "wait"),
+                cause(report, finding),
+            ),
         ),
-        FindingKind::Polling { waits, mean_ns, per_second } => format!(
-            "{} polls: it waits for {} at a time, {per_second:.0} times a second ({} in all), in {api}{}. To be told would cost nothing.",
-            group.label,
-            elapsed(mean_ns.round() as u64),
-            count(*waits),
-            at(report, finding),
+        FindingKind::Polling { waits, mean_ns, per_second } => (
+            format!("{} polls", group.label),
+            format!(
+                ": it waits for {} at a time, {per_second:.0} times a second ({} in all), in {api}{}. To be told would cost nothing",
+                elapsed(mean_ns.round() as u64),
+                count(*waits),
+                at(report, finding),
+            ),
         ),
-        FindingKind::MappingChurn { calls, all_ns } => format!(
-            "{} asks the system for memory and gives it back again and again: {} system calls, most by {api}, take {}; {saves}.",
-            group.label,
-            count(*calls),
-            elapsed(all_ns.0),
+        FindingKind::MappingChurn { calls, all_ns } => (
+            format!("{} asks the system for memory and gives it back again and again", group.label,),
+            format!(": {} system calls, most by {api}, take {}", count(*calls), elapsed(all_ns.0),),
         ),
-        FindingKind::ShortProcesses { processes, program, median_ns, all_ns } => format!(
-            "{} programs are started that live for {} (median), most of them {program}: {} together; {saves}.",
-            count(*processes as u64),
-            elapsed(median_ns.0),
-            elapsed(all_ns.0),
+        FindingKind::ShortProcesses { processes, program, median_ns, all_ns } => (
+            format!(
+                "{} programs are started that live for {} (median), most of them {program}",
+                count(*processes as u64),
+                elapsed(median_ns.0),
+            ),
+            format!(": {} together", elapsed(all_ns.0)),
         ),
         FindingKind::SlowLoading { calls, all_ns, library } => {
             let library = library.map_or_else(String::new, |object| {
                 format!(", most of it to start {}", report.names.object(object))
             });
-            format!(
-                "{} loads libraries: {} of {api} take {}{}{library}; {saves}.",
-                group.label,
-                plural(*calls, "call"),
-                elapsed(all_ns.0),
-                mostly(report, finding),
+            (
+                format!("{} loads libraries", group.label),
+                format!(
+                    ": {} of {api} take {}{}{library}",
+                    plural(*calls, "call"),
+                    elapsed(all_ns.0),
+                    mostly(report, finding),
+                ),
             )
         }
         FindingKind::SubGroups { parts, .. } => {
@@ -217,7 +286,10 @@ pub(crate) fn sentence(report: &Report, finding: &Finding) -> String {
                 format!("{} mostly in {place} ({})", part.threads, percent(part.share))
             };
             let parts: Vec<String> = parts.iter().map(part).collect();
-            format!("{} do different things: {}.", the_threads(&group.label), parts.join(", "))
+            (
+                format!("{} do different things", the_threads(&group.label)),
+                format!(": {}", parts.join(", ")),
+            )
         }
     }
 }

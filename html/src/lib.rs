@@ -40,8 +40,8 @@ pub use model::{
     ApiSyscalls, Balance, Blocked, BlockedIn, CauseOfWait, Change, Column, ColumnKind, Comparison,
     Does, Edge, Estimates, Facts, Figures, Finding, Flame, FlameKind, Function, FunctionChange,
     Header, Lane, Library, Life, Mark, Member, Names, Outlier, Process, Ran, RanFunction,
-    RanObject, RawTable, Report, SelfParts, Span, SubGroup, Syscall, Tail, TailCurve, ThreadGroup,
-    Timeline, Value, Verdict, WaitCause, WaitSource, Waiting,
+    RanObject, RawTable, Report, SelfParts, Sentence, Span, SubGroup, Syscall, Tail, TailCurve,
+    ThreadGroup, Timeline, Value, Verdict, WaitCause, WaitSource, Waiting,
 };
 pub use page::page;
 pub use pictures::{Picture, pictures};

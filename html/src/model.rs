@@ -20,7 +20,7 @@ use crate::section_id::SectionId;
 pub use chase_analyzer::{Verdict, WaitCause, WaitSource};
 
 pub use blocked::{Blocked, BlockedIn, CauseOfWait};
-pub use figures::{Facts, Figures, Names};
+pub use figures::{Facts, Figures, Names, Sentence};
 pub use tables::{Column, ColumnKind, Mark, RawTable, Value};
 pub use tails::{Tail, TailCurve};
 pub use timeline::{Does, Lane, Span, Timeline};
@@ -169,11 +169,15 @@ pub struct Process {
     pub ended: Label,
 }
 
-/// A sentence that is worth knowing.
+/// A sentence that is worth knowing: its parts one after the other, without the full stop.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Finding {
-    /// The sentence.
-    pub text: Label,
+    /// What is the matter.
+    pub claim: Label,
+    /// What that rests on, with the punctuation before it; may be empty.
+    pub evidence: Label,
+    /// What would be saved without it; empty if that is not known.
+    pub gain: Label,
     /// The section that shows it.
     pub shown_in: Option<SectionId>,
 }

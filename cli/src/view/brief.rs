@@ -22,7 +22,7 @@ pub(super) fn text(report: &Report, terminal: Terminal) -> anyhow::Result<String
     };
     out.push_str(&libraries(report).render(terminal));
     if let Some(finding) = report.findings().first() {
-        out.push_str(&line(&sentence(report, finding), terminal));
+        out.push_str(&line(&sentence(report, finding).to_string(), terminal));
     }
     let not_seen = NotSeen::from_report(report);
     let first = not_seen.incomplete.first().or(not_seen.gaps.first()).cloned();

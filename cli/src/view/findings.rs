@@ -41,7 +41,7 @@ pub(super) fn text(report: &Report, terminal: Terminal) -> String {
     out.push('\n');
     let width = terminal.width.unwrap_or(WIDTH).clamp(40, WIDTH);
     for (number, finding) in (1..).zip(findings) {
-        let text = sentence(report, finding);
+        let text = sentence(report, finding).to_string();
         let text = clean(&text);
         out.push_str(&format!("{number:>3}. {}\n", wrap(text.split(' '), 5, 5, width)));
         let command = format!("     {}", clean(&command(report, finding)));
@@ -81,7 +81,7 @@ pub(super) fn rows(report: &Report) -> anyhow::Result<Rows> {
                 ("holder", blame.and_then(|blame| party(&blame.holder)).into()),
                 ("waker", blame.and_then(|blame| party(&blame.waker)).into()),
                 ("wait_ns", blame.map(|blame| blame.wait_ns.0).into()),
-                ("text", sentence(report, finding).into()),
+                ("text", sentence(report, finding).to_string().into()),
                 ("command", command(report, finding).into()),
             ],
         )?);

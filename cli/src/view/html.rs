@@ -18,7 +18,7 @@ use crate::args::{Cli, CompareArgs};
 use crate::causes;
 use crate::compare::Compared;
 use crate::report::Report;
-use crate::sentences::sentence;
+use crate::sentences::{Sentence, sentence};
 use crate::stacks;
 use crate::terminal::{clean, count, elapsed, plural};
 
@@ -147,8 +147,9 @@ impl chase_html::Names for PageNames<'_> {
         self.report.names.full(api)
     }
 
-    fn sentence(&self, finding: &Finding) -> String {
-        sentence(self.report, finding)
+    fn sentence(&self, finding: &Finding) -> chase_html::Sentence {
+        let Sentence { claim, evidence, gain } = sentence(self.report, finding);
+        chase_html::Sentence { claim, evidence, gain: gain.unwrap_or_default() }
     }
 }
 

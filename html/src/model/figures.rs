@@ -13,7 +13,18 @@ pub trait Names {
     /// Its whole name.
     fn whole_function(&self, api: usize) -> &str;
     /// A finding in words.
-    fn sentence(&self, finding: &Finding) -> String;
+    fn sentence(&self, finding: &Finding) -> Sentence;
+}
+
+/// A finding in words, for [`Finding`](super::Finding).
+#[derive(Clone, Debug, Default)]
+pub struct Sentence {
+    /// For [`Finding::claim`](super::Finding::claim).
+    pub claim: String,
+    /// For [`Finding::evidence`](super::Finding::evidence).
+    pub evidence: String,
+    /// For [`Finding::gain`](super::Finding::gain).
+    pub gain: String,
 }
 
 /// What the analyzer found out of a run.

@@ -8,7 +8,7 @@ use chase_analyzer::{
     WaitCause,
 };
 
-use super::figures::{Facts, Figures, Names, calls_error, self_error};
+use super::figures::{Facts, Figures, Names, Sentence, calls_error, self_error};
 use super::{
     Blocked, BlockedIn, Edge, Estimates, Function, Header, Library, Report, Waiting, groups, lanes,
     syscalls, tables, tails,
@@ -86,7 +86,13 @@ fn sentence(names: &dyn Names, finding: &Finding) -> super::Finding {
         FindingKind::StarvedConsumers { .. } => SectionId::Libraries,
         FindingKind::ManyTinyCalls { .. } => SectionId::Flame,
     };
-    super::Finding { text: names.sentence(finding).into(), shown_in: Some(shown_in) }
+    let Sentence { claim, evidence, gain } = names.sentence(finding);
+    super::Finding {
+        claim: claim.into(),
+        evidence: evidence.into(),
+        gain: gain.into(),
+        shown_in: Some(shown_in),
+    }
 }
 
 fn header(analysis: &Analysis, facts: Facts) -> Header {

@@ -33,7 +33,7 @@ fn list(report: &Report, before: usize, findings: &[Finding]) -> Markup {
     html! {
         ol start=(before + 1) { @for finding in findings {
             li {
-                (emphasised(finding.text.as_str()))
+                (emphasised(finding))
                 @if let Some(section) = finding.shown_in.filter(|&section| is_there(report, section)) {
                     " " a href={ "#" (section.anchor()) } { "Show: " (finding_target(section)) }
                 }
@@ -43,22 +43,11 @@ fn list(report: &Report, before: usize, findings: &[Finding]) -> Markup {
 }
 
 /// A sentence whose claim and whose gain are seen at a glance.
-fn emphasised(text: &str) -> Markup {
-    let (claim, rest) = text.split_at(claim_end(text));
-    let (rest, gain) = match rest.rsplit_once("; saves up to ") {
-        Some((rest, gain)) => (rest, Some(gain)),
-        None => (rest, None),
-    };
+fn emphasised(finding: &Finding) -> Markup {
+    let Finding { claim, evidence, gain, .. } = finding;
     html! {
-        @if !claim.is_empty() { b { (claim) } } (rest)
-        @if let Some(gain) = gain { "; " b { "saves up to " (gain) } }
+        b { (claim) } (evidence) @if !gain.as_str().is_empty() { "; " b { (gain) } } "."
     }
-}
-
-/// Where the claim of a sentence ends, before its evidence: at the first colon after several words; 0 if there is none.
-fn claim_end(text: &str) -> usize {
-    let mut colons = text.match_indices(": ").map(|(at, _)| at);
-    colons.find(|&at| text.split_at(at).0.contains(' ')).unwrap_or(0)
 }
 
 /// Whether the page has what a link would lead to.
