@@ -17,6 +17,8 @@ pub(crate) struct Names {
     pub(crate) objects: Vec<ObjectRow>,
     pub(crate) apis: Vec<Api>,
     pub(crate) imports: Vec<Import>,
+    /// By import: a process that has it.
+    pub(crate) process_of: Vec<usize>,
     object_numbers: HashMap<String, u32>,
     /// By file name and build id: `/lib` and `/usr/lib` may be one directory, and processes may find a file by
     /// different paths.
@@ -58,6 +60,7 @@ impl Site {
 
 /// The run-wide numbers of one recording's objects and slots.
 pub(crate) struct ImageNames<'r> {
+    process: usize,
     recording: &'r Recording<'static>,
     objects: HashMap<u32, u32>,
     slots: HashMap<u32, (u32, SlotClass)>,
@@ -73,8 +76,12 @@ pub(crate) struct Renumbered {
 }
 
 impl Names {
-    /// Adds the objects of a recording.
-    pub(crate) fn image<'r>(&mut self, recording: &'r Recording<'static>) -> ImageNames<'r> {
+    /// Adds the objects of a process's recording.
+    pub(crate) fn image<'r>(
+        &mut self,
+        process: usize,
+        recording: &'r Recording<'static>,
+    ) -> ImageNames<'r> {
         let mut objects = HashMap::new();
         for object in recording.objects() {
             let build_id: String = object.build_id().iter().map(|b| format!("{b:02x}")).collect();
@@ -90,7 +97,7 @@ impl Names {
         let places = recording.has_sites().then(|| {
             AddressMap::new(recording, |object| objects.get(&object.record().id).copied())
         });
-        ImageNames { recording, objects, slots: HashMap::new(), places }
+        ImageNames { process, recording, objects, slots: HashMap::new(), places }
     }
 
     /// Adds what was found in a part of the run.
@@ -110,10 +117,11 @@ impl Names {
             apis.push(self.api(Api { object: objects[api.object as usize], ..api }));
         }
         let mut imports = Vec::with_capacity(part.imports.len());
-        for Import { caller, api, site } in part.imports {
+        for (Import { caller, api, site }, process) in part.imports.into_iter().zip(part.process_of)
+        {
             let (caller, api) = (objects[caller as usize], apis[api as usize]);
             let site = site.map(|site| Site { object: objects[site.object as usize], ..site });
-            imports.push(self.import(Import { caller, api, site }));
+            imports.push(self.import(Import { caller, api, site }, process));
         }
         Renumbered { objects, apis, imports }
     }
@@ -143,7 +151,7 @@ impl Names {
         };
         let api = self.api(api);
         let site = image.site(number);
-        let number = self.import(Import { caller, api, site });
+        let number = self.import(Import { caller, api, site }, image.process);
         (number, slot.map_or(SlotClass::Sometimes, |slot| slot.class()))
     }
 
@@ -168,11 +176,12 @@ impl Names {
         self.causes[self.imports[import as usize].api as usize]
     }
 
-    fn import(&mut self, import: Import) -> u32 {
+    fn import(&mut self, import: Import, process: usize) -> u32 {
         let next = self.imports.len() as u32;
         let number = *self.import_numbers.entry(import).or_insert(next);
         if number == next {
             self.imports.push(import);
+            self.process_of.push(process);
         }
         number
     }

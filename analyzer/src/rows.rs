@@ -213,6 +213,9 @@ pub struct ContextRow {
     /// The return address of the calls, where contexts are told apart by the places of calls (`CHASE_SITES`).
     #[serde(skip)]
     pub site: Option<CodeAddress>,
+    /// A process in which that is valid, by number in [`Analysis::processes`](crate::Analysis::processes).
+    #[serde(skip)]
+    pub process: usize,
     /// Like [`ApiRow::argument`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub argument: Option<ArgumentRow>,

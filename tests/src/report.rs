@@ -71,7 +71,13 @@ pub fn summary(directory: &Path) -> Value {
     json(directory, &[])
 }
 
-fn json(directory: &Path, view: &[&str]) -> Value {
+/// What `chase-report` says with these words of the recordings in `directory`, as JSON.
+///
+/// # Panics
+///
+/// As [`document`].
+#[must_use]
+pub fn json(directory: &Path, view: &[&str]) -> Value {
     let program = libchase().with_file_name("chase-report");
     let output = Command::new(&program)
         .args(view)

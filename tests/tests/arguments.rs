@@ -1,8 +1,10 @@
 //! What calls were asked to do: exact where all calls are timed. Nothing is read but numbers, and the paths of long calls. And
 //! which line it was that asked.
 
+use std::collections::BTreeSet;
+
 use chase_tests::compile::Build;
-use chase_tests::report::document;
+use chase_tests::report::{document, json, text};
 use chase_tests::trial::Trial;
 use serde_json::Value;
 
@@ -160,4 +162,14 @@ fn contexts_are_told_apart_by_lines_if_that_is_asked_for() {
     let (one, other) = (&of("compare")[0].1, &of("compare")[1].1);
     assert!(one.starts_with("main sites.c:") && other.starts_with("main sites.c:") && one != other);
     assert_eq!(callers.len(), 5, "{callers:#?}");
+
+    // The trees of groups, here of parent and child, have them too.
+    let words = ["tree", "--group", "*"];
+    let document = json(&trial.output(), &words);
+    let rows = document["group_contexts"].as_array().expect("a list").iter();
+    let rows = rows.filter(|row| row["symbol"] == "getppid");
+    let grouped: BTreeSet<&str> = rows.map(|row| row["site"].as_str().expect("a place")).collect();
+    assert_eq!(grouped, callers.iter().map(|(site, ..)| &**site).collect());
+    let text = text(&trial.output(), &words);
+    assert!(grouped.iter().all(|site| text.contains(&format!("getppid at {site}"))), "{text}");
 }

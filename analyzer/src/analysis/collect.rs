@@ -140,7 +140,7 @@ impl Collector {
         let Part { process, ref threads, .. } = *part;
         let image = &images[process];
         let ns_per_reference_tick = collector.scales.ns_per_reference_tick;
-        let names = collector.names.image(&image.recording);
+        let names = collector.names.image(process, &image.recording);
         let executable = match names.executable() {
             Some(object) => object,
             None => collector.names.executable(&image.executable()),

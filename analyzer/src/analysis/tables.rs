@@ -360,6 +360,7 @@ fn context_rows(
                 caller: import.caller,
                 api: new_api[import.api as usize],
                 site: import.site.map(Site::address),
+                process: names.process_of[context.import as usize],
                 argument: context.sums.arguments.as_ref().and_then(|sums| sums.row()),
                 texts: context.sums.texts.as_ref().map_or_else(Vec::new, |texts| texts.rows()),
                 on_cpu_ns: Ns::from_f64(on_cpu_ns[at as usize]),

@@ -16,9 +16,9 @@ use super::{
     of_call, threads,
 };
 use crate::args::{ApiFilter, GroupFilter, LibFilter, ThreadFilter};
-use crate::causes;
 use crate::machine::{self, MEASURES, Rows};
 use crate::names::Names;
+use crate::places::{AddressKind, Files, Places};
 use crate::report::{Report, fraction};
 use crate::terminal::{Align, Cell, Look, Table, Terminal, clean, count, elapsed, percent};
 
@@ -34,6 +34,14 @@ struct Part<'r> {
     thread: Option<&'r ThreadRow>,
     analysis: &'r Analysis,
     names: &'r Names,
+    places: &'r Places,
+}
+
+impl<'r> Part<'r> {
+    fn all(report: &'r Report) -> Self {
+        let (analysis, names, places) = (&report.analysis, &report.names, &report.places);
+        Self { thread: None, analysis, names, places }
+    }
 }
 
 /// What of a context decides whether it is shown.
@@ -51,14 +59,15 @@ impl Tree<'_> {
         mut show: impl FnMut(&Part<'_>) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         if self.thread.threads.is_empty() {
-            let (analysis, names) = (&report.analysis, &report.names);
-            return show(&Part { thread: None, analysis, names });
+            return show(&Part::all(report));
         }
         for thread in threads::rows(report, self.thread) {
             let selection = Selection::Thread(thread.process, thread.thread);
             let analysis = &Analysis::new(&report.loaded.images, selection);
             let names = &Names::new(analysis);
-            show(&Part { thread: Some(thread), analysis, names })?;
+            // Its objects have numbers of their own.
+            let places = &report.places.again();
+            show(&Part { thread: Some(thread), analysis, names, places })?;
         }
         Ok(())
     }
@@ -157,6 +166,7 @@ impl Tree<'_> {
             let (tree, shown, _) = self.group_rows(report, group, top);
             for at in shown {
                 let row = &tree[at];
+                let context = report.analysis.contexts.get(row.context as usize);
                 let api = &report.analysis.apis[row.api as usize];
                 let mut map = machine::row(
                     row,
@@ -167,6 +177,10 @@ impl Tree<'_> {
                         ("function", report.names.full(row.api as usize).into()),
                         ("symbol", Value::from(&*api.symbol)),
                         ("caller_name", report.names.object(row.caller).into()),
+                        (
+                            "site",
+                            context.and_then(|of| site(report, &Part::all(report), of)).into(),
+                        ),
                     ],
                 )?;
                 map.values_mut().for_each(|value| name_threads(report, value));
@@ -325,7 +339,9 @@ fn group_table(report: &Report, tree: &[GroupContext], shown: &[usize]) -> Table
         ("Library", Align::Name),
     ])
     .may_drop(["Library", "calls", "threads", "least"]);
+    let part = Part::all(report);
     for row in shown.iter().filter_map(|&at| tree.get(at)) {
+        let Some(context) = report.analysis.contexts.get(row.context as usize) else { continue };
         let api = report.analysis.apis.get(row.api as usize);
         let library = report.names.object(api.map_or(u32::MAX, |api| api.object));
         let spread = row.spread;
@@ -342,7 +358,7 @@ fn group_table(report: &Report, tree: &[GroupContext], shown: &[usize]) -> Table
             elapsed(spread.max_ns.0).into(),
             if factor > 0.0 { format!("{factor:.1}").into() } else { "".into() },
             thread.map_or_else(String::new, |row| row.tid.to_string()).into(),
-            indented(row.depth, report.names.short(row.api as usize)).into(),
+            indented(row.depth, &called(report, &part, context)).into(),
             Cell::new(library, Look::Faint),
         ]);
     }
@@ -360,8 +376,11 @@ fn called(report: &Report, part: &Part<'_>, context: &ContextRow) -> String {
 
 /// The place of the calls: `update_stats convoy.c:14`.
 fn site(report: &Report, part: &Part<'_>, context: &ContextRow) -> Option<String> {
-    let process = part.thread.map_or(0, |thread| thread.process);
-    context.site.map(|site| causes::site(report, process, Some(site)))
+    let site = context.site?;
+    let files = Files { objects: &part.analysis.objects, images: &report.loaded.images };
+    let place = part.places.find(files, context.process, &site, AddressKind::ReturnAddress);
+    let object = site.object.map_or("", |object| part.names.object(object));
+    Some(place.short(object))
 }
 
 /// Indented by depth; beyond a screen's width of it, the depth is a number.
