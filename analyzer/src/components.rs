@@ -29,7 +29,7 @@ pub struct Components {
     pub programs: Vec<Program>,
     /// What they read, wrote and shared, sorted by bytes transferred.
     pub things: Vec<Thing>,
-    /// Which program did what with which thing.
+    /// Which program did what with which thing, sorted by thing and program.
     pub uses: Vec<Use>,
     /// A lower bound of the system calls that are missing for lack of room, so that transfers are underestimated.
     pub lost: u64,

@@ -24,10 +24,11 @@ const BAR_FOLDED: f64 = 5.0;
 /// Programs that they run, and imports of each, most of which are called once.
 const PROGRAMS: usize = 20;
 const IMPORTS: usize = 60;
-/// Processes whose recordings are large, and contexts of each of their threads.
+/// Processes whose recordings are large, their threads, and the functions that each of these calls, in all others too.
 const LARGE_PROCESSES: u32 = 10_000;
-const LARGE_CONTEXTS: u64 = 40;
+const LEAST_LARGE: u32 = 100;
 const LARGE_THREADS: usize = 16;
+const LARGE_FUNCTIONS: usize = 8;
 
 pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     let program = bench.lib.with_file_name("chase-report");
@@ -55,28 +56,28 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     let cost = all_of(&program, &directory)?;
     told(report, "a report of them, folded", cost, vec![("file", "MB", vec![bytes / 1e6])]);
     fs::remove_dir_all(&directory).context("removing the recordings")?;
-    large(&program, &directory, report)
+    large(bench, &program, &directory, report)
 }
 
 /// A report of recordings that are large together, and how much memory that takes.
-fn large(program: &Path, directory: &Path, report: &mut Report) -> Result<()> {
+fn large(bench: &Bench, program: &Path, directory: &Path, report: &mut Report) -> Result<()> {
+    let processes = bench.count(LARGE_PROCESSES, LEAST_LARGE);
+    let what = format!("a report of {processes} recordings of many contexts");
     let mut builder = long_program();
     fs::create_dir_all(directory).with_context(|| format!("making {}", directory.display()))?;
-    let mut bytes = 0;
-    for number in 0..LARGE_PROCESSES {
-        begin(&mut builder, number);
-        let recording = builder.build();
-        bytes += recording.len();
-        let path = directory.join(format!("long.{}.chase", builder.header.pid));
-        fs::write(&path, recording).with_context(|| format!("writing {}", path.display()))?;
+    let needed = u64::from(processes) * builder.build().len() as u64;
+    let disk = rustix::fs::statvfs(directory)?;
+    if disk.f_bavail * disk.f_frsize < needed {
+        report.skipped(PART, &what, &format!("no room for {} MB", needed / 1_000_000));
+        return Ok(());
     }
-    let what = format!("a report of {LARGE_PROCESSES} recordings of many contexts");
-    told(
-        report,
-        &what,
-        all_of(program, directory)?,
-        vec![("files", "MB", vec![bytes as f64 / 1e6])],
-    );
+    for number in 0..processes {
+        begin(&mut builder, number);
+        let path = directory.join(format!("long.{}.chase", builder.header.pid));
+        fs::write(&path, builder.build()).with_context(|| format!("writing {}", path.display()))?;
+    }
+    let cost = all_of(program, directory)?;
+    told(report, &what, cost, vec![("files", "MB", vec![needed as f64 / 1e6])]);
     fs::remove_dir_all(directory).context("removing the recordings")
 }
 
@@ -136,20 +137,23 @@ fn begin(builder: &mut Builder, number: u32) {
     header.clock_start.realtime_ns = 1_700_000_000_000_000_000 + since;
 }
 
-/// One whose threads make calls of all lengths inside of others.
+/// One whose threads call functions in each other, for all lengths of time.
 fn long_program() -> Builder {
     let mut builder = Builder::new();
     let app = builder.executable("/usr/bin/long");
     let library = builder.object("/usr/lib/liblong.so");
-    let slots: Vec<_> =
-        (0..8).map(|at| builder.slot(app, Some(library), &format!("function_{at}"))).collect();
+    let slots: Vec<_> = (0..LARGE_FUNCTIONS)
+        .map(|at| builder.slot(app, Some(library), &format!("function_{at}")))
+        .collect();
     for thread in 0..LARGE_THREADS {
         let thread = builder.thread(&format!("thread {thread}"));
         let mut timeline = builder.timeline(thread);
-        for context in 0..LARGE_CONTEXTS {
-            timeline.enter(slots[context as usize % 8]);
-            for ticks in [50, 900, 20_000, 300_000] {
-                timeline.calls(slots[(context + ticks) as usize % 7], ticks + context, 3);
+        for (at, &outer) in slots.iter().enumerate() {
+            timeline.enter(outer);
+            for (other, &inner) in slots.iter().enumerate().filter(|&(other, _)| other != at) {
+                for ticks in [50, 900, 20_000, 300_000] {
+                    timeline.calls(inner, ticks + other as u64, 3);
+                }
             }
             timeline.work(1_000).leave();
         }

@@ -8,9 +8,12 @@ use chase_recorder::builder::{sample, syscalls_sample};
 use chase_recorder::damage::{self, Bounded, Random, STEP, damage};
 use tempfile::TempDir;
 
-/// Far more than the views of these recordings need at once.
+/// How often each recording is damaged.
+const TURNS: usize = 3;
+/// What may be asked for at once: far more than the views of these recordings need.
 const MOST_AT_ONCE: usize = 64 << 20;
-const MOST: usize = 128 << 20;
+/// What may be in use: that too, but no more than two such mistakes, where a number of a file could ask for any.
+const MOST: usize = 2 * MOST_AT_ONCE;
 
 #[global_allocator]
 static ALLOCATOR: Bounded<MOST_AT_ONCE> = Bounded;
@@ -81,6 +84,3 @@ fn damaged_recordings_in_all_views() {
     }
     assert!(some * 2 > tried, "most can be shown in part: {some} of {tried}");
 }
-
-/// How often each recording is damaged.
-const TURNS: usize = 3;

@@ -193,10 +193,7 @@ fn end_of(text: &str) -> String {
     let count = text.chars().count();
     match count {
         ..=MOST => text.to_owned(),
-        _ => text
-            .chars()
-            .skip(count - MOST)
-            .fold("…".to_owned(), |end, c| end + c.encode_utf8(&mut [0; 4])),
+        _ => format!("…{}", text.chars().skip(count - MOST).collect::<String>()),
     }
 }
 

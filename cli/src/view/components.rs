@@ -24,18 +24,26 @@ const SENTENCES: usize = 10;
 pub(super) struct Parts {
     parts: Components,
     picture: Picture,
+    /// Place of each program in the picture.
+    places: Vec<Option<usize>>,
 }
 
 impl Parts {
     pub(super) fn from_report(report: &Report) -> anyhow::Result<Self> {
-        match components(&report.loaded.images) {
-            Some(parts) => Ok(Self { picture: parts.picture(), parts }),
-            None => bail!(NOT_TOLD),
+        let Some(parts) = components(&report.loaded.images) else { bail!(NOT_TOLD) };
+        let picture = parts.picture();
+        let mut places = vec![None; parts.programs.len()];
+        for (place, drawn) in picture.programs.iter().enumerate() {
+            drawn.programs.iter().for_each(|&program| places[program] = Some(place));
         }
+        Ok(Self { parts, picture, places })
     }
 
-    fn uses(&self, thing: usize) -> impl Iterator<Item = &Use> {
-        self.parts.uses.iter().filter(move |used| used.thing == thing)
+    fn uses(&self, thing: usize) -> &[Use] {
+        let uses = &self.parts.uses;
+        let from = uses.partition_point(|used| used.thing < thing);
+        let to = uses.partition_point(|used| used.thing <= thing);
+        &uses[from..to]
     }
 
     /// A program, with its role where it has one.
@@ -59,41 +67,41 @@ impl Parts {
 
     /// Who uses a thing, by place in the picture.
     fn users(&self, thing: usize) -> BTreeSet<usize> {
-        self.uses(thing).filter_map(|used| self.place(used.program)).collect()
+        self.uses(thing).iter().filter_map(|used| self.places[used.program]).collect()
     }
 
     /// What all programs of a place did with a thing.
     fn sum(&self, thing: usize, place: usize, of: fn(&Use) -> u64) -> u64 {
-        let own = self.uses(thing).filter(|used| self.place(used.program) == Some(place));
-        own.map(of).sum()
+        let uses = self.uses(thing).iter();
+        uses.filter(|used| self.places[used.program] == Some(place)).map(of).sum()
     }
 
-    /// The place of a program in the picture.
-    fn place(&self, program: usize) -> Option<usize> {
-        self.picture.programs.iter().position(|drawn| drawn.programs.contains(&program))
+    /// Whether a program reads what another one writes.
+    fn is_shared(&self, thing: usize) -> bool {
+        let uses = || self.uses(thing).iter().filter(|used| used.read > 0 || used.written > 0);
+        uses().count() > 1
+            && uses().any(|used| used.read > 0)
+            && uses().any(|used| used.written > 0)
     }
 
     /// Things that are drawn and told by themselves: those of several programs, and of the rest what most went through.
     fn worth_telling(&self) -> Vec<usize> {
-        let is_shared = |thing: &usize| {
-            let of: Vec<&Use> = self.uses(*thing).collect();
-            of.iter()
-                .any(|a| of.iter().any(|b| a.program != b.program && a.written > 0 && b.read > 0))
-        };
         // Not libraries, and what the C library reads at a start.
         let is_own = |thing: &usize| {
             let thing = &self.parts.things[*thing];
             matches!(thing.kind, ThingKind::Pipe | ThingKind::Socket)
                 || !is_of_the_system(&thing.name)
         };
-        let all = || self.picture.things.iter().copied().filter(is_own);
+        let all = self.picture.things.iter().copied().filter(is_own);
+        let (shared, rest): (Vec<usize>, Vec<usize>) = all.partition(|&at| self.is_shared(at));
         // What connects programs is the story; beside it there is less of the rest.
         let room = TOLD.saturating_sub(self.picture.exchanges.len()).max(LEAST);
-        let is_file = |thing: &usize| self.parts.things[*thing].kind == ThingKind::File;
-        let mut told: Vec<usize> =
-            all().filter(|thing| is_shared(thing) && !is_file(thing)).take(TOLD).collect();
-        told.extend(all().filter(|thing| is_shared(thing) && is_file(thing)).take(LEAST));
-        told.extend(all().filter(|thing| !is_shared(thing)).take(room.saturating_sub(told.len())));
+        let (files, others): (Vec<usize>, Vec<usize>) =
+            shared.into_iter().partition(|&at| self.parts.things[at].kind == ThingKind::File);
+        let mut told: Vec<usize> = others.into_iter().take(TOLD).collect();
+        told.extend(files.into_iter().take(LEAST));
+        let left = room.saturating_sub(told.len());
+        told.extend(rest.into_iter().take(left));
         told
     }
 
@@ -293,28 +301,31 @@ impl Parts {
 }
 
 fn is_of_the_system(name: &str) -> bool {
-    name.contains(".so")
+    const FILES: [&str; 7] = [
+        "/dev/null",
+        "/dev/urandom",
+        "/etc/nsswitch.conf",
+        "/etc/passwd",
+        "/etc/group",
+        "/etc/localtime",
+        "/etc/mime.types",
+    ];
+    const DIRECTORIES: [&str; 7] = [
+        "/proc/",
+        "/sys/",
+        "/usr/lib/locale/",
+        "/usr/share/locale/",
+        "/usr/share/zoneinfo/",
+        "/usr/lib/ssl/",
+        "/etc/ssl/",
+    ];
+    // With `ld.so.cache` and `ld.so.preload`.
+    name.ends_with(".so")
+        || name.contains(".so.")
         || name.ends_with(".pyc")
         || name.ends_with("gconv-modules.cache")
-        || [
-            "/proc/",
-            "/sys/",
-            "/dev/null",
-            "/dev/urandom",
-            "/usr/lib/locale",
-            "/usr/share/locale",
-            "/etc/ld",
-            "/usr/share/zoneinfo",
-            "/usr/lib/ssl/",
-            "/etc/ssl/",
-            "/etc/nsswitch.conf",
-            "/etc/passwd",
-            "/etc/group",
-            "/etc/localtime",
-            "/etc/mime.types",
-        ]
-        .iter()
-        .any(|of| name.starts_with(of))
+        || FILES.contains(&name)
+        || DIRECTORIES.iter().any(|directory| name.starts_with(directory))
 }
 
 fn kind(kind: ThingKind) -> &'static str {
@@ -328,15 +339,13 @@ fn kind(kind: ThingKind) -> &'static str {
 }
 
 fn described(thing: &Thing) -> String {
-    let kind = match thing.kind {
-        ThingKind::Pipe => "A pipe",
-        ThingKind::Socket => "A socket",
-        ThingKind::Device => "The device",
-        ThingKind::Memory => "The shared memory",
-        ThingKind::File => "The file",
+    let article = match thing.kind {
+        ThingKind::Pipe | ThingKind::Socket => "A",
+        ThingKind::Device | ThingKind::Memory | ThingKind::File => "The",
     };
+    let kind = kind(thing.kind);
     let name = clean(&thing.name);
-    if name.is_empty() { kind.to_owned() } else { format!("{kind} {name}") }
+    if name.is_empty() { format!("{article} {kind}") } else { format!("{article} {kind} {name}") }
 }
 
 fn listed(all: &[String]) -> String {
@@ -406,5 +415,21 @@ impl Show for Parts {
                 things.collect::<anyhow::Result<_>>()?,
             ),
         ])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_of_the_system;
+
+    #[test]
+    fn files_of_the_system_are_those_and_no_others() {
+        for name in ["/etc/passwd", "/etc/ld.so.cache", "/lib/libc.so.6", "/a/lib.so", "/proc/1/fd"]
+        {
+            assert!(is_of_the_system(name), "{name}");
+        }
+        for name in ["/etc/passwd-", "/etc/groups.db", "/etc/ldap.conf", "/data/all.sorted"] {
+            assert!(!is_of_the_system(name), "{name}");
+        }
     }
 }
