@@ -88,11 +88,14 @@ pub fn after_fork_in_parent(words: &impl Words, thread: u32) {
     }
 }
 
-/// Frees the lock after that fork, in the child. Returns whether it had been taken from the fork, so that another
-/// thread may have been in the middle of a change.
+/// Frees the lock after a fork, in the child. Returns whether another thread may have been in the middle of a change:
+/// the lock had been taken from the fork, or nobody announced the fork and the lock was held.
 pub fn after_fork_in_child(words: &impl Words, thread: u32) -> bool {
-    words.swap(FREE);
-    words.swap_mark(NO_FORK) != thread
+    let word = words.swap(FREE);
+    match words.swap_mark(NO_FORK) {
+        NO_FORK => word != FREE,
+        mark => mark != thread,
+    }
 }
 
 #[cfg(test)]
@@ -236,8 +239,11 @@ mod tests {
     #[test]
     fn a_child_has_it_free() {
         let model = Model::<true>::new();
-        for (mark, is_torn) in [(FIRST_FORK, false), (FIRST_FORK + 1, true), (TAKEN, true)] {
-            model.word.store(CONTENDED, ORDER);
+        let announced = [(FIRST_FORK, false), (FIRST_FORK + 1, true), (TAKEN, true)];
+        let announced = announced.map(|(mark, is_torn)| (CONTENDED, mark, is_torn));
+        let not_announced = [(FREE, NO_FORK, false), (HELD, NO_FORK, true)];
+        for (word, mark, is_torn) in announced.into_iter().chain(not_announced) {
+            model.word.store(word, ORDER);
             model.mark.store(mark, ORDER);
             assert_eq!(after_fork_in_child(&model, FIRST_FORK), is_torn);
             model.is_idle();
