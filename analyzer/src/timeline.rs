@@ -15,7 +15,7 @@ use crate::clock::{Ns, Ticks};
 use crate::common_time::CommonTime;
 use crate::groups::{Groups, Unnamed};
 use crate::image::Image;
-use crate::long_waits::{LongWait, long_waits, preempted};
+use crate::long_waits::{LongWait, long_waits};
 
 /// A run over time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -147,19 +147,20 @@ pub fn timeline(images: &[Image], analysis: &Analysis, groups: &Groups) -> Timel
             threads.insert((process, thread.record().index), thread);
         }
     }
-    let waits = long_waits(images, analysis, groups, &Unnamed).into_iter();
-    let waits = waits.zip(preempted(images, analysis, groups));
-    for ((number, row), (waits, preempted)) in analysis.threads.iter().enumerate().zip(waits) {
+    let times = long_waits(images, analysis, groups, &Unnamed);
+    for ((number, row), times) in analysis.threads.iter().enumerate().zip(times) {
+        // The companion may have seen a thread before it was recorded, and until after that.
+        let in_lane = |(from, to): (u64, u64)| {
+            let (from, to) = (from.max(row.start_ns.0), to.min(row.end_ns.0));
+            (from < to).then(|| PreemptedSpan { start_ns: Ns(from), ns: Ns(to - from) })
+        };
         let mut lane = Lane {
             thread: number,
             process: row.process,
             start_ns: row.start_ns,
             end_ns: row.end_ns,
-            blocked: waits.into_iter().map(blocked).collect(),
-            preempted: preempted
-                .into_iter()
-                .map(|(from, to)| PreemptedSpan { start_ns: Ns(from), ns: Ns(to - from) })
-                .collect(),
+            blocked: times.waits.into_iter().map(blocked).collect(),
+            preempted: times.preempted.into_iter().filter_map(in_lane).collect(),
             ..Lane::default()
         };
         if let (Some(thread), Some(image)) =
