@@ -29,6 +29,9 @@ pub struct Timeline {
     /// Calls shorter than this were not recorded: the highest such limit of all processes; 0: all were recorded.
     /// `None`: no process recorded any. (Calls of chosen functions may all be there.)
     pub limit_ns: Option<Ns>,
+    /// A lower bound of the times without a processor ([`Lane::preempted`]) that are missing for lack of room: the thread seems
+    /// to run then.
+    pub lost_preempted: u64,
 }
 
 /// A thread over time.
@@ -140,7 +143,9 @@ pub fn timeline(images: &[Image], analysis: &Analysis, groups: &Groups) -> Timel
     let starts = images.iter().map(|image| time.of_ticks(image, image.start()).0);
     let start_ns = starts.min().unwrap_or_default();
     let mut marks = Marks::default();
-    let mut timeline = Timeline { limit_ns: limit(images), ..Timeline::default() };
+    let files = images.iter().filter_map(|image| image.syscalls.as_ref());
+    let lost_preempted = files.map(|file| file.header().lost_preempted).max().unwrap_or_default();
+    let mut timeline = Timeline { limit_ns: limit(images), lost_preempted, ..Timeline::default() };
     let mut threads: HashMap<(usize, u32), Thread<'_>> = HashMap::new();
     for (process, image) in images.iter().enumerate() {
         for thread in image.recording.threads() {

@@ -111,7 +111,9 @@ fn a_thread_has_no_processor_within_its_life_only() {
         let row = BlockedRow { cause: NO_CAUSE, tid: 1001, begin_ns, woken_ns: begin_ns, end_ns };
         seen.blocked(row);
     }
+    seen.header.lost_preempted = 3;
     let (timeline, _) = of_seen(&builder, Some(&seen));
+    assert_eq!(timeline.lost_preempted, 3);
     let spans = |lane: usize| -> Vec<(u64, u64)> {
         let spans = timeline.lanes[lane].preempted.iter();
         spans.map(|span| (span.start_ns.0 / MS, span.ns.0 / MS)).collect()

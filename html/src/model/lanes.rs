@@ -129,6 +129,12 @@ fn notes(when: &When, least_ns: u64, left_out: usize, piece_ns: Option<f64>) -> 
         let piece = quantity(piece_ns, Unit::Nanoseconds);
         notes.push(format!("Waits for a processor are put together in pieces of {piece}."));
     }
+    if when.lost_preempted > 0 {
+        let times = plural(when.lost_preempted, "wait");
+        notes.push(format!(
+            "At least {times} for a processor found no room: the thread seems to be busy then."
+        ));
+    }
     for (number, what) in [
         (sum(|lane| lane.overwritten), "are not there any more: later ones took their place"),
         (sum(|lane| lane.lost), "found no room, or were half written at the end"),
