@@ -183,6 +183,13 @@ pub const FRAMED: u32 = 1 << 29;
 pub const SAMPLES_SLOT: u32 = u32::MAX - 1;
 /// Unit of [`Samples::pairs_squares`], in ticks².
 pub const SQUARES: u64 = 256;
+/// A sample that took this many means of those before it, and [`INTERRUPTION_NS`], may have been interrupted. It only counts for
+/// itself then.
+pub const INTERRUPTION_MEANS: u64 = 64;
+/// No interruption of a sample is shorter.
+pub const INTERRUPTION_NS: u64 = 20_000;
+/// With so many samples that seem interrupted, their calls are believed to be like that, and they count for all that they represent.
+pub const INTERRUPTIONS_BELIEVED: u8 = 3;
 /// The context of what chase itself does in the process: a `_ref` that no node has, since it is within the header.
 pub const OWN_CONTEXT_REF: u32 = 1;
 /// Stands for "none" or "unknown" as the number of an object, thread or slot.
