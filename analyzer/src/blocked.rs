@@ -8,14 +8,14 @@
 //! under way, don't make a thread idle, however long they are: there is work that can't go on.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde::Serialize;
 
 use crate::analysis::Analysis;
 use crate::blocking::{Cause, is_for_work};
 use crate::clock::Ns;
-use crate::groups::ThreadSpan;
+use crate::groups::{GroupRow, Groups, ThreadSpan};
 use crate::rows::ThreadRow;
 
 /// The minimum part of its lifetime that an idle thread waits for work.
@@ -83,6 +83,14 @@ impl Blocked {
     #[must_use]
     pub fn idle_threads(&self) -> usize {
         self.idle.iter().map(|row| row.threads).sum()
+    }
+
+    /// Whether all threads of each group are idle, by number in [`Groups::rows`].
+    #[must_use]
+    pub fn idle_groups(&self, groups: &Groups) -> Vec<bool> {
+        let idle: HashSet<u32> = self.idle.iter().flat_map(|row| &row.members).copied().collect();
+        let all_idle = |group: &GroupRow| group.members.iter().all(|thread| idle.contains(thread));
+        groups.rows.iter().map(all_idle).collect()
     }
 }
 

@@ -6,12 +6,13 @@ mod picture;
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use chase_recorder::reader::SyscallsFile;
 use chase_recorder::syscalls::SingleSyscallRow;
 use serde::Serialize;
 
 use crate::clock::Ns;
 use crate::image::Image;
-use crate::narration::returned;
+use crate::narration::of_recorded_threads;
 
 pub use picture::{DrawnPrograms, Exchange, Picture};
 
@@ -145,11 +146,13 @@ pub fn components(images: &[Image]) -> Option<Components> {
         program.images.push(number);
     }
     let mut things = Things::default();
+    let files = images.iter().filter_map(|image| image.syscalls.as_ref());
+    files.flat_map(SyscallsFile::single_syscalls).for_each(|row| things.note_pair(&row));
     let mut is_told = false;
     for (image, &program) in images.iter().zip(&of_image) {
         let Some(file) = &image.syscalls else { continue };
         found.lost = found.lost.max(file.header().lost_single_syscalls);
-        for row in returned(file.single_syscalls()) {
+        for row in of_recorded_threads(image, file) {
             is_told = true;
             things.add(program, &row);
         }
@@ -165,9 +168,20 @@ struct Things {
     uses: HashMap<(usize, usize), Use>,
     /// Paths by inode, from when they were opened.
     paths: HashMap<u64, String>,
+    /// Connections within the machine, by the inode of each end: once one end is closed, the other one is no longer seen to have
+    /// it. `None` for ends that have been of several.
+    pairs: HashMap<u64, Option<[u64; 2]>>,
 }
 
 impl Things {
+    fn note_pair(&mut self, row: &SingleSyscallRow) {
+        let Some(pair) = pair(row) else { return };
+        for end in pair {
+            let known = self.pairs.entry(end).or_insert(Some(pair));
+            *known = known.filter(|known| *known == pair);
+        }
+    }
+
     fn add(&mut self, program: usize, row: &SingleSyscallRow) {
         if row.object == 0 || row.mode & S_IFMT == S_IFDIR {
             return;
@@ -207,15 +221,14 @@ impl Things {
 
     fn thing(&mut self, row: &SingleSyscallRow) -> usize {
         let ends = connection(row);
-        let key = match (ends, pair(row)) {
+        let is_socket = row.mode & S_IFMT == S_IFSOCK;
+        let known = || self.pairs.get(&row.object).copied().flatten().filter(|_| is_socket);
+        let key = match (ends, pair(row).or_else(known)) {
             (Some(mut ends), _) => {
                 ends.sort_unstable();
                 Key::Connection(ends)
             }
-            (None, Some(mut inodes)) => {
-                inodes.sort_unstable();
-                Key::Pair(inodes)
-            }
+            (None, Some(inodes)) => Key::Pair(inodes),
             (None, None) => Key::Inode(row.object, row.mode & S_IFMT),
         };
         let next = self.list.len();
@@ -292,12 +305,13 @@ fn connection(row: &SingleSyscallRow) -> Option<[(Ipv6Addr, u16); 2]> {
     (remote_port != 0).then_some(ends)
 }
 
-/// Returns the inodes of the two ends of a connection within the machine (`AF_UNIX`), if it has another end.
+/// Returns the inodes of the two ends of a connection within the machine (`AF_UNIX`), the lower one first, if it has another end.
 fn pair(row: &SingleSyscallRow) -> Option<[u64; 2]> {
     let name = &row.name;
     let is_local = i32::from(u16::from_le_bytes([name[0], name[1]])) == libc::AF_UNIX;
     let peer = u64::from_le_bytes(<[u8; 8]>::try_from(&name[24..32]).unwrap_or_default());
-    (row.mode & S_IFMT == S_IFSOCK && is_local && peer != 0).then_some([row.object, peer])
+    let is_pair = row.mode & S_IFMT == S_IFSOCK && is_local && peer != 0;
+    is_pair.then_some([row.object.min(peer), row.object.max(peer)])
 }
 
 fn name_of(row: &SingleSyscallRow, kind: ThingKind, ends: Option<[(Ipv6Addr, u16); 2]>) -> String {

@@ -84,6 +84,7 @@ pub fn critical_path(
     let files = images.iter().filter_map(|image| image.syscalls.as_ref());
     let lost = files.map(|file| file.header().lost_blocked).max()?;
     let threads = long_waits(images, analysis, groups, naming);
+    let threads: Vec<_> = threads.into_iter().map(|times| times.waits).collect();
     if threads.iter().all(Vec::is_empty) {
         return None;
     }

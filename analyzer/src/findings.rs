@@ -198,17 +198,20 @@ fn claimed_once(found: Vec<Finding>) -> Vec<Finding> {
                 && has_it.is_some_and(|party| party.group == Some(other.group))
         }),
         // Where that is known to be a lock, a barrier or a queue, it is said better.
-        Kind::MutualWaits { .. } => !found.iter().any(|other| {
-            let explains = matches!(
-                other.kind,
-                Kind::SerialisingLock { .. }
-                    | Kind::AllocatorContention { .. }
-                    | Kind::InterpreterLock { .. }
-                    | Kind::LateAtBarrier { .. }
-                    | Kind::BarrierStraggler { .. }
-            );
-            explains && other.group == finding.group || waits_for_stage(finding.group)
-        }),
+        Kind::MutualWaits { .. } => {
+            let is_explained = found.iter().any(|other| {
+                let explains = matches!(
+                    other.kind,
+                    Kind::SerialisingLock { .. }
+                        | Kind::AllocatorContention { .. }
+                        | Kind::InterpreterLock { .. }
+                        | Kind::LateAtBarrier { .. }
+                        | Kind::BarrierStraggler { .. }
+                );
+                explains && other.group == finding.group
+            });
+            !is_explained && !waits_for_stage(finding.group)
+        }
         // A thread that sleeps while it holds what others wait for is not polling.
         Kind::Polling { .. } => !found.iter().any(|other| {
             let blame = other.blame.as_ref().filter(|_| other.group != finding.group);

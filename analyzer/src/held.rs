@@ -63,8 +63,8 @@ impl HeldLocks {
         naming: &dyn NamingPlaces,
     ) -> Self {
         let mut of_locks: HashMap<LockKey, Vec<Wait>> = HashMap::new();
-        for (thread, waits) in (0..).zip(long_waits(images, analysis, groups, naming)) {
-            for long in waits {
+        for (thread, times) in (0..).zip(long_waits(images, analysis, groups, naming)) {
+            for long in times.waits {
                 let Some(key) = lock_key(&long.wait.object, long.wait.process) else { continue };
                 of_locks.entry(key).or_default().push(Wait {
                     thread,

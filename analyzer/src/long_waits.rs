@@ -6,7 +6,7 @@ use crate::analysis::Analysis;
 use crate::causes::{NamingPlaces, PathWait, Run};
 use crate::clock::Ticks;
 use crate::common_time::CommonTime;
-use crate::groups::{Groups, Unnamed};
+use crate::groups::Groups;
 use crate::image::Image;
 
 /// A wait of a millisecond or more. Times are in ns since the start of the run.
@@ -28,36 +28,52 @@ pub(crate) struct LongWait {
     pub(crate) wait: PathWait,
 }
 
-/// Returns long waits by thread of the analysis, in order of their beginnings.
+/// The long times off the CPU of a thread, in order of their beginnings.
+#[derive(Default)]
+pub(crate) struct OffCpuTimes {
+    /// Times in which it waited.
+    pub(crate) waits: Vec<LongWait>,
+    /// Times of a millisecond or more in which it was ready and others had the processors: from, to, like those of waits.
+    pub(crate) preempted: Vec<(u64, u64)>,
+}
+
+/// Returns what was recorded of single times off the CPU, by thread of the analysis.
 pub(crate) fn long_waits(
     images: &[Image],
     analysis: &Analysis,
     groups: &Groups,
     naming: &dyn NamingPlaces,
-) -> Vec<Vec<LongWait>> {
+) -> Vec<OffCpuTimes> {
     let run = Run::new(images, analysis, groups, naming);
     let time = CommonTime::new(images);
-    let mut of_threads: Vec<Vec<LongWait>> = Vec::new();
-    of_threads.resize_with(analysis.threads.len(), Vec::new);
-    let start = start(images, analysis, &time);
+    let mut of_threads: Vec<OffCpuTimes> = Vec::new();
+    of_threads.resize_with(analysis.threads.len(), OffCpuTimes::default);
+    let Some(start) = start(images, analysis, &time) else { return of_threads };
     for (process, image) in images.iter().enumerate() {
-        let (Some(file), Some(start)) = (&image.syscalls, start) else { continue };
+        let Some(file) = &image.syscalls else { continue };
         let since = |ns: u64| time.of_monotonic(image, ns).0.saturating_sub(start);
         let causes: Vec<Recorded> = file.causes().collect();
         for row in file.blocked() {
-            let Some(cause) = causes.get(row.cause as usize).filter(|cause| cause.tid == row.tid)
-            else {
-                continue;
+            let cause = causes.get(row.cause as usize).filter(|cause| cause.tid == row.tid);
+            let reference = match cause {
+                Some(cause) => cause.context_ref,
+                None if row.cause == NO_CAUSE => 0,
+                None => continue,
             };
-            let (thread, api) = run.place(process, cause.context_ref, cause.tid);
+            let (thread, api) = run.place(process, reference, row.tid);
             let Some(own) = thread.and_then(|thread| of_threads.get_mut(thread as usize)) else {
                 continue;
             };
+            let (begin_ns, end_ns) = (since(row.begin_ns), since(row.end_ns));
+            let Some(cause) = cause else {
+                own.preempted.push((begin_ns, end_ns));
+                continue;
+            };
             let ((_, _, waker_api, _, waker_name, _), waker) = run.waker(cause);
-            own.push(LongWait {
-                begin_ns: since(row.begin_ns),
+            own.waits.push(LongWait {
+                begin_ns,
                 woken_ns: (row.woken_ns != 0).then(|| since(row.woken_ns)),
-                end_ns: since(row.end_ns),
+                end_ns,
                 waker: waker.filter(|&waker| Some(waker) != thread),
                 waker_api,
                 waker_name,
@@ -67,34 +83,10 @@ pub(crate) fn long_waits(
         }
     }
     for own in &mut of_threads {
-        own.retain(|wait| wait.begin_ns < wait.end_ns);
-        own.sort_by_key(|wait| (wait.begin_ns, wait.end_ns));
-    }
-    of_threads
-}
-
-/// Times of a millisecond or more in which a thread was ready and others had the processors, by thread of the analysis: from, to.
-pub(crate) fn preempted(
-    images: &[Image],
-    analysis: &Analysis,
-    groups: &Groups,
-) -> Vec<Vec<(u64, u64)>> {
-    let run = Run::new(images, analysis, groups, &Unnamed);
-    let time = CommonTime::new(images);
-    let mut of_threads: Vec<Vec<(u64, u64)>> = vec![Vec::new(); analysis.threads.len()];
-    let Some(start) = start(images, analysis, &time) else { return of_threads };
-    for (process, image) in images.iter().enumerate() {
-        let Some(file) = &image.syscalls else { continue };
-        let since = |ns: u64| time.of_monotonic(image, ns).0.saturating_sub(start);
-        for row in file.blocked().filter(|row| row.cause == NO_CAUSE) {
-            let (thread, _) = run.place(process, 0, row.tid);
-            let own = thread.and_then(|thread| of_threads.get_mut(thread as usize));
-            own.into_iter().for_each(|own| own.push((since(row.begin_ns), since(row.end_ns))));
-        }
-    }
-    for own in &mut of_threads {
-        own.retain(|(from, to)| from < to);
-        own.sort_unstable();
+        own.waits.retain(|wait| wait.begin_ns < wait.end_ns);
+        own.waits.sort_by_key(|wait| (wait.begin_ns, wait.end_ns));
+        own.preempted.retain(|(from, to)| from < to);
+        own.preempted.sort_unstable();
     }
     of_threads
 }

@@ -4,9 +4,10 @@ mod arguments;
 mod flags;
 mod kinds;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use chase_recorder::layout::OWN_CONTEXT_REF;
+use chase_recorder::reader::SyscallsFile;
 use chase_recorder::syscalls::SingleSyscallRow;
 use serde::Serialize;
 
@@ -79,10 +80,7 @@ pub fn narration(images: &[Image], analysis: &Analysis) -> Option<Narration> {
                 places.add_context(number as u32, record.tid, context.reference, part.context);
             }
         }
-        for row in returned(file.single_syscalls()) {
-            if places.is_left_out(row.tid) {
-                continue;
-            }
+        for row in of_recorded_threads(image, file) {
             let (thread, place) = places.place_of(row.context_ref, row.tid);
             let at = time.of_ticks(image, image.clock.ticks_at(Ns(row.entered_ns)));
             let context = Some(place).filter(|&at| (at as usize) < analysis.contexts.len());
@@ -106,8 +104,19 @@ pub fn narration(images: &[Image], analysis: &Analysis) -> Option<Narration> {
     has_single_syscalls.then_some(narration)
 }
 
+/// Returns the single system calls of an image, except chase's own, those of threads that were left out, and the rows of
+/// beginnings for calls that have returned.
+pub(crate) fn of_recorded_threads(image: &Image, file: &SyscallsFile<'_>) -> Vec<SingleSyscallRow> {
+    let mut left_out: HashSet<u32> = image.recording.left_out().iter().copied().collect();
+    // A number of which there has also been a recorded thread is not told apart.
+    for thread in image.recording.threads() {
+        left_out.remove(&thread.record().tid);
+    }
+    returned(file.single_syscalls().filter(|row| !left_out.contains(&row.tid)))
+}
+
 /// Drops chase's own calls, and the rows of beginnings for calls that have returned.
-pub(crate) fn returned(rows: impl Iterator<Item = SingleSyscallRow>) -> Vec<SingleSyscallRow> {
+fn returned(rows: impl Iterator<Item = SingleSyscallRow>) -> Vec<SingleSyscallRow> {
     let mut kept: Vec<SingleSyscallRow> = Vec::new();
     let mut begun: HashMap<(u32, u32, u64), usize> = HashMap::new();
     for row in rows.filter(|row| row.context_ref != OWN_CONTEXT_REF) {

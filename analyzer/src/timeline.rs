@@ -15,7 +15,7 @@ use crate::clock::{Ns, Ticks};
 use crate::common_time::CommonTime;
 use crate::groups::{Groups, Unnamed};
 use crate::image::Image;
-use crate::long_waits::{LongWait, long_waits, preempted};
+use crate::long_waits::{LongWait, long_waits};
 
 /// A run over time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -29,6 +29,9 @@ pub struct Timeline {
     /// Calls shorter than this were not recorded: the highest such limit of all processes; 0: all were recorded.
     /// `None`: no process recorded any. (Calls of chosen functions may all be there.)
     pub limit_ns: Option<Ns>,
+    /// A lower bound of the times without a processor ([`Lane::preempted`]) that are missing for lack of room: the thread seems
+    /// to run then.
+    pub lost_preempted: u64,
 }
 
 /// A thread over time.
@@ -140,26 +143,29 @@ pub fn timeline(images: &[Image], analysis: &Analysis, groups: &Groups) -> Timel
     let starts = images.iter().map(|image| time.of_ticks(image, image.start()).0);
     let start_ns = starts.min().unwrap_or_default();
     let mut marks = Marks::default();
-    let mut timeline = Timeline { limit_ns: limit(images), ..Timeline::default() };
+    let files = images.iter().filter_map(|image| image.syscalls.as_ref());
+    let lost_preempted = files.map(|file| file.header().lost_preempted).max().unwrap_or_default();
+    let mut timeline = Timeline { limit_ns: limit(images), lost_preempted, ..Timeline::default() };
     let mut threads: HashMap<(usize, u32), Thread<'_>> = HashMap::new();
     for (process, image) in images.iter().enumerate() {
         for thread in image.recording.threads() {
             threads.insert((process, thread.record().index), thread);
         }
     }
-    let waits = long_waits(images, analysis, groups, &Unnamed).into_iter();
-    let waits = waits.zip(preempted(images, analysis, groups));
-    for ((number, row), (waits, preempted)) in analysis.threads.iter().enumerate().zip(waits) {
+    let times = long_waits(images, analysis, groups, &Unnamed);
+    for ((number, row), times) in analysis.threads.iter().enumerate().zip(times) {
+        // The companion may have seen a thread before it was recorded, and until after that.
+        let in_lane = |(from, to): (u64, u64)| {
+            let (from, to) = (from.max(row.start_ns.0), to.min(row.end_ns.0));
+            (from < to).then(|| PreemptedSpan { start_ns: Ns(from), ns: Ns(to - from) })
+        };
         let mut lane = Lane {
             thread: number,
             process: row.process,
             start_ns: row.start_ns,
             end_ns: row.end_ns,
-            blocked: waits.into_iter().map(blocked).collect(),
-            preempted: preempted
-                .into_iter()
-                .map(|(from, to)| PreemptedSpan { start_ns: Ns(from), ns: Ns(to - from) })
-                .collect(),
+            blocked: times.waits.into_iter().map(blocked).collect(),
+            preempted: times.preempted.into_iter().filter_map(in_lane).collect(),
             ..Lane::default()
         };
         if let (Some(thread), Some(image)) =

@@ -2,11 +2,11 @@
 
 mod process;
 
-use chase_analyzer::recorder::builder::SyscallsBuilder;
+use chase_analyzer::recorder::builder::{SyscallsBuilder, ThreadId};
 use chase_analyzer::recorder::layout::END_EXIT;
 use chase_analyzer::recorder::reader::SyscallsFile;
 use chase_analyzer::recorder::syscalls::{WAIT_PREEMPTED, WAIT_VOLUNTARY};
-use chase_analyzer::{Analysis, Ns, Selection, WaitCause, blocked};
+use chase_analyzer::{Analysis, Groups, Ns, Selection, Unnamed, WaitCause, blocked};
 use process::Process;
 
 const MS: u64 = 1_000_000;
@@ -58,6 +58,22 @@ fn threads_that_only_wait_for_work_are_idle() {
     let idle: u64 = found.idle.iter().map(|row| row.wait_ns.0).sum();
     assert_eq!(found.wait_ns.0 + idle, all);
     assert!(found.runnable.is_none(), "nobody measured it");
+}
+
+#[test]
+fn a_group_is_idle_if_all_of_its_threads_are() {
+    let (idle, busy) = (("sem_wait", 99 * MS, MS), ("sem_wait", 50 * MS, 50 * MS));
+    let mut process = threads(&[idle, idle, idle, busy]);
+    let app = process.builder.object_mut(process.app).bias;
+    for (thread, routine) in [(1, 0x1100), (2, 0x1100), (3, 0x1200), (4, 0x1200)] {
+        process.builder.thread_mut(ThreadId(thread)).start_routine_avma = app + routine;
+    }
+    let analysis = process.analysis();
+    let groups = Groups::new(&analysis, &Unnamed);
+    let is_idle = blocked(&analysis).idle_groups(&groups);
+    assert_eq!(is_idle.len(), 3);
+    let of_thread = |thread: usize| is_idle[groups.of_thread[thread] as usize];
+    assert_eq!([0, 1, 2, 3, 4].map(of_thread), [false, true, true, false, false]);
 }
 
 #[test]

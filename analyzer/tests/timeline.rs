@@ -1,13 +1,19 @@
 //! The timeline of processes whose every moment is known.
 
 use chase_analyzer::{Analysis, Groups, Image, Ns, Selection, Timeline, Unnamed, timeline};
-use chase_recorder::builder::Builder;
+use chase_recorder::builder::{Builder, SyscallsBuilder};
 use chase_recorder::layout::END_EXIT;
-use chase_recorder::reader::Recording;
+use chase_recorder::reader::{Recording, SyscallsFile};
+use chase_recorder::syscalls::{BlockedRow, NO_CAUSE};
 
 fn of(builder: &Builder) -> (Timeline, Analysis) {
+    of_seen(builder, None)
+}
+
+fn of_seen(builder: &Builder, seen: Option<&SyscallsBuilder>) -> (Timeline, Analysis) {
     let recording = Recording::parse(builder.build()).expect("a recording");
-    let images = [Image::of("app.1000.chase".into(), recording)];
+    let seen = seen.map(|seen| SyscallsFile::parse(seen.build()).expect("a file"));
+    let images = [Image::of("app.1000.chase".into(), recording).with_syscalls(seen)];
     let analysis = Analysis::new(&images, Selection::All);
     let groups = Groups::new(&analysis, &Unnamed);
     (timeline(&images, &analysis, &groups), analysis)
@@ -84,4 +90,34 @@ fn threads_without_events_have_lanes() {
     assert_eq!(timeline.lanes.len(), 1);
     assert!(timeline.lanes[0].calls.is_empty() && timeline.limit_ns.is_none());
     assert_eq!(timeline.lanes[0].end_ns, Ns(1_000_000));
+}
+
+#[test]
+fn a_thread_has_no_processor_within_its_life_only() {
+    const MS: u64 = 1_000_000;
+    let mut builder = Builder::new();
+    builder.executable("/usr/bin/app");
+    let main = builder.thread("app");
+    builder.timeline(main).work(100 * MS).end();
+    let worker = builder.thread("worker");
+    builder.thread_mut(worker).start_ticks += 5 * MS;
+    builder.timeline(worker).work(45 * MS).end();
+    builder.end(END_EXIT, 0);
+    let mut seen = SyscallsBuilder::new(1000);
+    let began_ns = seen.header.began_ns;
+    // Within its life of 5 to 50 ms, across its beginning, across its end, and after that.
+    for (from, to) in [(20, 30), (2, 8), (45, 80), (60, 70)] {
+        let (begin_ns, end_ns) = (began_ns + from * MS, began_ns + to * MS);
+        let row = BlockedRow { cause: NO_CAUSE, tid: 1001, begin_ns, woken_ns: begin_ns, end_ns };
+        seen.blocked(row);
+    }
+    seen.header.lost_preempted = 3;
+    let (timeline, _) = of_seen(&builder, Some(&seen));
+    assert_eq!(timeline.lost_preempted, 3);
+    let spans = |lane: usize| -> Vec<(u64, u64)> {
+        let spans = timeline.lanes[lane].preempted.iter();
+        spans.map(|span| (span.start_ns.0 / MS, span.ns.0 / MS)).collect()
+    };
+    assert_eq!((spans(0), spans(1)), (vec![], vec![(5, 3), (20, 10), (45, 5)]));
+    assert!(timeline.lanes.iter().all(|lane| lane.blocked.is_empty()));
 }

@@ -4,8 +4,8 @@
 use std::fs;
 use std::path::Path;
 
+use chase_damage::{Bounded, Random, STEP, damage, peak_bytes, reset_peak};
 use chase_recorder::builder::{sample, syscalls_sample};
-use chase_recorder::damage::{self, Bounded, Random, STEP, damage};
 use tempfile::TempDir;
 
 /// How often each recording is damaged.
@@ -41,8 +41,8 @@ fn show(directory: &Path, files: &Files) -> (usize, usize) {
     for (name, bytes) in NAMES.iter().zip(files) {
         fs::write(directory.join(name), bytes).expect("written");
     }
-    damage::begin();
-    let before = damage::most();
+    reset_peak();
+    let before = peak_bytes();
     let mut shown = 0;
     let path = directory.join(NAMES[0]);
     let _ = chase_report_cli::show_everything(&path, directory, false, |words, text| {
@@ -55,7 +55,7 @@ fn show(directory: &Path, files: &Files) -> (usize, usize) {
             assert!(document.is_ok(), "{words:?}: {:?}", document.err());
         }
     });
-    (shown, damage::most() - before)
+    (shown, peak_bytes() - before)
 }
 
 #[test]

@@ -211,4 +211,5 @@ struct totals {
 	u64 lost_intervals; /* long waits that are only in sums */
 	u64 lost_told;    /* single system calls for which there was no room */
 	u64 attached;     /* processes that have said ATTACHED */
+	u64 lost_preempted; /* long times that others had the CPU, for which there was no room */
 };

@@ -274,8 +274,10 @@ static __attribute__((noinline)) int note_preempted(struct state *state, u64 now
 	if (!state || now - state->left_ns < LONG_WAIT_NS)
 		return 0;
 	interval = bpf_ringbuf_reserve(&intervals, sizeof(*interval), 0);
-	if (!interval)
+	if (!interval) {
+		COUNT(lost_preempted);
 		return 0;
+	}
 	interval->wait = WAITS;
 	interval->tid = state->tid;
 	interval->begin_ns = state->left_ns;

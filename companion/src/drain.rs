@@ -43,6 +43,7 @@ impl Target {
         header.companion_cpu_ns = now_ns(libc::CLOCK_PROCESS_CPUTIME_ID);
         header.lost_causes = totals.lost_wakers;
         header.lost_blocked = header.lost_blocked.max(totals.lost_intervals);
+        header.lost_preempted = header.lost_preempted.max(totals.lost_preempted);
         header.lost_single_syscalls = header.lost_single_syscalls.max(totals.lost_single_syscalls);
     }
 }
@@ -103,6 +104,7 @@ impl Watcher for Traced {
             (totals.lost_samples, "samples for want of room"),
             (totals.lost_wakers, "causes of waits for want of room"),
             (totals.lost_intervals, "long waits for want of room"),
+            (totals.lost_preempted, "long times without a processor for want of room"),
             (totals.lost_single_syscalls, "system calls of the narration for want of room"),
         ]
     }

@@ -9,7 +9,7 @@ use crate::shared::{Interval, Wait};
 
 /// The maximum number of long waits of a process: 2 MB of its file.
 const MOST: u32 = 1 << 16;
-/// The maximum number of times that others had the CPU, so that these leave room for waits.
+/// The maximum number of times that others had the CPU: another 1 MB.
 const MOST_PREEMPTED: u32 = MOST / 2;
 
 /// Long waits of one process that are not written yet.
@@ -22,6 +22,7 @@ pub struct Intervals {
     seen: u32,
     seen_preempted: u32,
     lost: u64,
+    lost_preempted: u64,
 }
 
 impl Intervals {
@@ -42,9 +43,10 @@ impl Intervals {
         self.waiting.push((interval.wait, row));
     }
 
-    /// Adds a time that others had the CPU. Those beyond the maximum are left out: the thread seems to be busy then.
+    /// Adds a time that others had the CPU. Those beyond the maximum are counted: the thread seems to be busy then.
     pub fn add_preempted(&mut self, interval: &Interval) {
         if self.seen_preempted == MOST_PREEMPTED {
+            self.lost_preempted += 1;
             return;
         }
         self.seen_preempted += 1;
@@ -78,12 +80,37 @@ impl Intervals {
         }
         self.waiting = later;
         file.header.lost_blocked = file.header.lost_blocked.max(self.lost);
+        file.header.lost_preempted = file.header.lost_preempted.max(self.lost_preempted);
         Ok(())
     }
 
     /// Whether there is nothing to write.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.waiting.is_empty() && self.preempted.is_empty() && self.lost == 0
+        let is_written = self.waiting.is_empty() && self.preempted.is_empty();
+        is_written && self.lost == 0 && self.lost_preempted == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chase_format::syscalls::SyscallsHeader;
+
+    use super::*;
+
+    #[test]
+    fn times_beyond_the_maximum_are_counted() {
+        let path = tempfile::NamedTempFile::new().expect("a file").into_temp_path();
+        let mut file = SyscallsFile::create(&path, SyscallsHeader::default()).expect("a file");
+        let interval = Interval { wait: 0, tid: 7, begin_ns: 1, woken_ns: 0, end_ns: 2_000_001 };
+        let mut intervals =
+            Intervals { seen_preempted: MOST_PREEMPTED - 1, ..Intervals::default() };
+        for _ in 0..3 {
+            intervals.add_preempted(&interval);
+        }
+        assert_eq!(intervals.preempted.len(), 1);
+        intervals.write(&mut file, |_| None).expect("written");
+        assert_eq!((file.header.lost_preempted, file.header.lost_blocked), (2, 0));
+        assert!(!intervals.is_empty(), "so that the count is written");
     }
 }

@@ -337,6 +337,8 @@ pub struct Totals {
     pub lost_single_syscalls: u64,
     /// Processes that had run before their hello.
     pub attached: u64,
+    /// Long times that others had the CPU, for which there was no room.
+    pub lost_preempted: u64,
 }
 
 const _: () = {

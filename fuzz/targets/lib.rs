@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use chase_recorder::damage::Bounded;
+use chase_damage::Bounded;
 
 /// The most that one allocation may have: far less than what a file could say that it needs.
 const LARGEST: usize = 256 << 20;

@@ -14,9 +14,9 @@ const MEANING: u32 = 18;
 /// Whether arguments are noted.
 static ON: AtomicBool = AtomicBool::new(false);
 
-/// Begins to record arguments, of slots that are described from now on.
-pub(crate) fn start() {
-    ON.store(true, Ordering::Relaxed);
+/// Sets whether arguments are recorded, of slots that are described from now on.
+pub(crate) fn note(on: bool) {
+    ON.store(on, Ordering::Relaxed);
 }
 
 /// Sets which argument of an import's calls is recorded, by its name, before the slot is used.
@@ -33,6 +33,12 @@ pub(crate) fn describe(slot: usize, name: &[u8]) {
             | if argument.is_text() { ARGUMENT_IS_TEXT } else { 0 };
         word.store(places | bits | u32::from(argument.meaning) << MEANING, Ordering::Relaxed);
     }
+}
+
+/// Forgets which arguments there are, when chase attaches again to record none. (An import that was described before has none
+/// from then on.)
+pub(crate) fn forget() {
+    ARGUMENTS.iter().for_each(|word| word.store(0, Ordering::Relaxed));
 }
 
 fn word_of(number: u32) -> u32 {

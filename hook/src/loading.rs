@@ -86,19 +86,27 @@ pub(crate) fn hook_again() {
 
 /// Watches the entries through which the call may go that begins the recording; returns how many there are.
 pub(crate) fn watch_first_call() -> usize {
-    let mut count = 0usize;
-    walk(watch_listed, (&raw mut count).cast());
-    count
+    let mut watched = Watched { entries: 0, locks: Candidates::NONE };
+    walk(watch_listed, (&raw mut watched).cast());
+    watched.locks.choose();
+    watched.entries
+}
+
+/// How many entries are watched, and what is found on the way.
+struct Watched {
+    entries: usize,
+    locks: Candidates,
 }
 
 /// Called back once by the C library, with the list locked.
-unsafe extern "C" fn watch_listed(_info: *mut c_void, _len: usize, count: *mut c_void) -> i32 {
+unsafe extern "C" fn watch_listed(_info: *mut c_void, _len: usize, watched: *mut c_void) -> i32 {
     let State { objects, slots, config, .. } = &mut *LOADING.hold();
     // SAFETY: `watch_first_call` passes it.
-    let count = unsafe { &mut *count.cast::<usize>() };
+    let watched = unsafe { &mut *watched.cast::<Watched>() };
+    watched.locks.find(objects);
     objects.prepare();
     for id in 0..objects.count as u32 {
-        *count += slots.watch(objects, id, config);
+        watched.entries += slots.watch(objects, id, config);
     }
     1
 }
@@ -123,10 +131,11 @@ pub(crate) fn hook_from_first_call() {
     update_objects(OBJECT_DLOPENED, false, false);
 }
 
-/// Whether a thread is loading or unloading objects.
-pub(crate) fn are_objects_changing() -> bool {
+/// Whether the list of objects can be read by a thread that may have interrupted itself in the dynamic linker: it may be taking the
+/// list's lock, or have unmapped objects that are still in the list. `None` if that is not known.
+pub(crate) fn can_read_list() -> Option<bool> {
     let _signals = SignalsBlocked::new();
-    LOADING.hold().objects.are_changing()
+    if LOADING.hold().objects.are_changing() { Some(false) } else { list_lock::can_be_taken() }
 }
 
 /// Returns the configuration.
@@ -199,8 +208,7 @@ struct Update {
 /// to be done later: the signal handler that calls this may have interrupted a `dlopen` or `dlclose`.
 fn update_objects(flags: u32, global: bool, may_be_inside: bool) -> bool {
     let _signals = SignalsBlocked::new();
-    // The C library may be taking the list's lock, or have unmapped objects that are still in the list.
-    if may_be_inside && (!list_lock::can_be_taken() || LOADING.hold().objects.are_changing()) {
+    if may_be_inside && !can_read_list().unwrap_or(false) {
         return false;
     }
     let mut look = Update { flags, global, locks: Candidates::NONE };

@@ -6,8 +6,9 @@ use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use chase_logic::lock::{self, FREE, NO_FORK};
+use chase_logic::lock::{self, FIRST_FORK, FREE, NO_FORK};
 
+use crate::arch::own_thread_pointer;
 use crate::sys;
 
 /// In a fork's child: whether a lock had been taken from the fork.
@@ -60,15 +61,21 @@ impl<T> Lock<T> {
     /// Takes, releases or resets the lock, depending on the moment.
     pub(crate) fn fork(&self, moment: Fork) {
         match moment {
-            Fork::Before => lock::before_fork(&self.words),
-            Fork::InParent => lock::after_fork_in_parent(&self.words),
+            Fork::Before => lock::before_fork(&self.words, own_number()),
+            Fork::InParent => lock::after_fork_in_parent(&self.words, own_number()),
             Fork::InChild => {
-                if lock::after_fork_in_child(&self.words) {
+                if lock::after_fork_in_child(&self.words, own_number()) {
                     TAKEN_FROM_FORK.store(true, Ordering::Relaxed);
                 }
             }
         }
     }
+}
+
+/// Returns a number of the calling thread that its fork's child has as well.
+fn own_number() -> u32 {
+    const ALIGNMENT: u32 = 6;
+    ((own_thread_pointer() >> ALIGNMENT) as u32).max(FIRST_FORK)
 }
 
 impl lock::Words for Words {

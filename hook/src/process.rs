@@ -7,7 +7,8 @@ use core::ffi::c_void;
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use chase_format::layout::{
-    ChunkKind, ClockPair, END_EXEC, END_EXIT, EXTENSION, Header, ORIGIN_FORK, READER_MIN, VERSION,
+    ChunkKind, ClockPair, END_EXEC, END_EXIT, EXTENSION, Header, ORIGIN_FORK, READER_MIN,
+    READER_MIN_OF_SITES, VERSION,
 };
 
 use self::fork::{after_fork_in_child, after_fork_in_parent, before_fork};
@@ -90,7 +91,7 @@ pub(crate) fn open_recording(this: &mut Process, origin: u32) -> Result<(), Refu
     // SAFETY: all-zero is a valid header.
     let mut header: Header = unsafe { core::mem::zeroed() };
     header.version = VERSION;
-    header.reader_min = READER_MIN;
+    header.reader_min = if sites::are_on() { READER_MIN_OF_SITES } else { READER_MIN };
     header.machine = arch::MACHINE;
     header.header_len = size_of::<Header>() as u32;
     header.boot_id = this.boot_id;

@@ -113,21 +113,6 @@ impl Reader {
         Some((word >> (address % WORD * 8)) as u8)
     }
 
-    /// Reads the text at `address`, up to its NUL. Of one that is longer than `out`, reads the end. (Of one that is
-    /// longer than `MOST`, what comes after that is not looked at.) Returns its length in `out`, and whether it was longer; `None` if it is not readable.
-    pub(crate) fn text(&mut self, address: usize, out: &mut [u8]) -> Option<(usize, bool)> {
-        const MOST: usize = 4096;
-        let mut len = 0;
-        while len < MOST && self.byte(address.wrapping_add(len))? != 0 {
-            len += 1;
-        }
-        let start = len.saturating_sub(out.len());
-        for (place, at) in out.iter_mut().zip(start..len) {
-            *place = self.byte(address.wrapping_add(at))?;
-        }
-        Some((len - start, start > 0))
-    }
-
     /// Reads words from `address` on, as far as they are readable and `out` has room; returns their number.
     pub(crate) fn words(&mut self, address: usize, out: &mut [u64]) -> u16 {
         let mut count = 0;

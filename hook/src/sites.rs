@@ -39,9 +39,9 @@ struct State {
 
 static RECORDS: Lock<State> = Lock::new(State { chunk: None, used: 0 });
 
-/// Begins to tell contexts apart by places.
-pub(crate) fn start() {
-    ON.store(true, Ordering::Relaxed);
+/// Sets whether contexts are told apart by places, before a recording begins.
+pub(crate) fn tell_apart(on: bool) {
+    ON.store(on, Ordering::Relaxed);
 }
 
 /// Whether contexts are told apart by places.

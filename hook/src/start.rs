@@ -22,10 +22,10 @@ use crate::recording::Refused;
 use crate::signals::SignalsBlocked;
 use crate::slots::keep_originals;
 use crate::thread::{Origin, Thread, WantedEvents, want_events};
-use crate::thread_life::{is_wanted, release, watch_ends};
+use crate::thread_life::{forget_choices, is_wanted, release, watch_ends};
 use crate::{
-    calibrate, clock, companion, loading, maps, pages, recording, sampling, stack, stubs, sys,
-    thread,
+    calibrate, clock, companion, loading, maps, pages, recording, sampling, sites, stack, stubs,
+    sys, thread,
 };
 use chase_logic::config::{Config, Syscalls};
 use chase_logic::events::{Events, Kept};
@@ -114,7 +114,7 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
     this.meta.push(b"\0");
     find_directory(this, config.output);
     limit_size(&config);
-    if let Err(refused) = open_in_directory(this) {
+    if let Err(refused) = open_in_directory(this, &config) {
         say_refused(&config, &refused);
         if config.syscalls == Syscalls::Require {
             sys::exit(1);
@@ -139,6 +139,10 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
     loading::hook_all();
     recording::note_latest();
     cost::add_start(spent.with_loading_ns());
+    say_recording(&config, this);
+}
+
+fn say_recording(config: &Config, this: &Process) {
     if config.timing_is_unknown {
         sys::write_stderr(TIMING_UNKNOWN);
     }
@@ -148,14 +152,10 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
     if config.max_size_is_unknown {
         sys::write_stderr(MAX_SIZE_UNKNOWN);
     }
-    say_recording(&config, this);
-}
-
-fn say_recording(config: &Config, this: &Process) {
     if config.verbose {
-        let mut line = Text::<4352>::new();
-        line.push(b"chase: recording to ").push(this.path.as_bytes()).push(b"\n");
-        sys::write_stderr(line.as_bytes());
+        for part in [b"chase: recording to ", this.path.as_bytes(), b"\n"] {
+            sys::write_stderr(part);
+        }
     }
 }
 
@@ -219,6 +219,10 @@ fn begin_late(config: Config, auxiliary: Auxiliary, attached: &[u8]) -> Result<(
         }
     } else {
         loading::set_config(config);
+        forget_choices();
+        if !config.arguments {
+            crate::arguments::forget();
+        }
     }
     let attached = after_name(attached, b"CHASE_ATTACHED");
     let is_watched = open_late(this, &config, &Late { key: b"attached", value: attached })?;
@@ -260,7 +264,7 @@ fn open_late(this: &mut Process, config: &Config, late: &Late<'_>) -> Result<boo
     this.meta.push(late.key).push(b"\0").push(late.value).push(b"\0");
     find_directory(this, config.output);
     limit_size(config);
-    open_in_directory(this)?;
+    open_in_directory(this, config)?;
     this.narrates = config.narrate;
     find_companion(this, config);
     let is_watched = greet_companion(this);
@@ -299,7 +303,8 @@ fn find_executable(this: &mut Process, auxiliary: &Auxiliary) -> &'static [u8] {
     executable
 }
 
-fn open_in_directory(this: &mut Process) -> Result<(), Refused> {
+fn open_in_directory(this: &mut Process, config: &Config) -> Result<(), Refused> {
+    sites::tell_apart(config.sites);
     let opened = open_recording(this, ORIGIN_EXEC);
     if !matches!(opened, Err(Refused { errno: libc::ENOENT, .. })) {
         return opened;
@@ -311,14 +316,11 @@ fn open_in_directory(this: &mut Process) -> Result<(), Refused> {
 fn choose_timing(this: &mut Process, config: &Config) {
     let times_all = config.events.kept == Kept::All || config.sites;
     let timing = if times_all { TIMING_ALL } else { config.timing };
-    if config.sites {
-        crate::sites::start();
-    }
     sampling::choose(timing, this.session.is_some());
-    if config.arguments && timing != TIMING_COUNT {
-        crate::arguments::start();
-        crate::thread::record_texts();
-    }
+    let are_noted = config.arguments && timing != TIMING_COUNT;
+    crate::arguments::note(are_noted);
+    // (A filter may forbid the system call that copies them, or kill for it.)
+    crate::thread::record_texts(are_noted && !sys::has_seccomp_filter());
     keep_events(this, &config.events, config.max_size);
     // SAFETY: the header is in the first page of the mapping.
     unsafe { (*recording::header()).timing = sampling::mode() };

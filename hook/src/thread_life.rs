@@ -8,7 +8,7 @@ mod python;
 mod python_objects;
 mod start;
 
-pub(crate) use self::choice::is_wanted;
+pub(crate) use self::choice::{forget_choices, is_wanted};
 pub(crate) use self::creation::Plan;
 pub(crate) use self::end::{release, watch_ends};
 pub(crate) use self::found::origin as origin_of_found;

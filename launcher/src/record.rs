@@ -100,7 +100,7 @@ fn summarise(
         }
         Err(why) => {
             let why =
-                window.why_nothing().or_else(|| check::why_nothing(&command[0])).unwrap_or(why);
+                check::why_nothing(&command[0]).or_else(|| window.why_nothing()).unwrap_or(why);
             format!("chase: nothing was recorded in {shown}: {why}\n")
         }
     };

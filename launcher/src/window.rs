@@ -162,7 +162,7 @@ impl<'a> Window<'a> {
     pub(crate) fn why_nothing(&self) -> Option<String> {
         if let Some(call) = self.part.first_call() {
             return Some(format!(
-                "{call} was not called through an import of an object that was loaded at the start \
+                "perhaps {call} was not called through an import of an object that was loaded at the start \
                  (calls inside one object, such as those of a program's own functions, are not seen)"
             ));
         }

@@ -4,13 +4,11 @@
 //! * [`layout`], [`syscalls`], [`session`], [`histogram`] and [`writer`] are the format (crate `chase-format`, which is all
 //!   that the traced process links).
 //! * [`reader`] turns bytes, whole, cut or damaged, into data or an error. It does no I/O.
-//! * [`builder`] makes recordings in memory from a description, for tests, benches and fixtures; [`damage`](mod@damage) spoils
-//!   them, for tests and fuzzers.
+//! * [`builder`] makes recordings in memory from a description, for tests, benches and fixtures.
 //!
 //! What this crate does not do: open files, resolve symbols, compute anything from the numbers.
 
 pub use chase_format::{histogram, layout, session, syscalls, writer};
 
 pub mod builder;
-pub mod damage;
 pub mod reader;

@@ -3,6 +3,7 @@
 use std::mem::offset_of;
 use std::time::{Duration, Instant};
 
+use chase_damage::Random;
 use chase_recorder::builder::sample;
 use chase_recorder::layout::{
     ChunkHeader, ChunkKind, Header, Node, PAGE, SAMPLED, SAMPLES_SLOT, Samples, THREAD_FREE,
@@ -243,7 +244,7 @@ fn counts_beyond_the_chunk_are_limited() {
 #[test]
 fn random_damage_is_survived() {
     let seed = sample().build();
-    let mut random = Xorshift(0x9e37_79b9_7f4a_7c15);
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
     let stop = Instant::now() + Duration::from_secs(3);
     let mut readable = 0;
     while Instant::now() < stop {
@@ -263,18 +264,6 @@ fn random_damage_is_survived() {
         readable += u32::from(walk(&bytes).is_some());
     }
     assert!(readable > 100, "the damage must not hit the first bytes only: {readable}");
-}
-
-/// Marsaglia's generator: the same numbers in each run.
-struct Xorshift(u64);
-
-impl Xorshift {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) as usize % limit
-    }
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::mem::offset_of;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use chase_damage::Random;
 use chase_recorder::builder::{SyscallsBuilder, errnos, sample, syscalls_sample};
 use chase_recorder::layout::{ChunkHeader, PAGE, UNIT};
 use chase_recorder::reader::{Error, Problem, Recording, SyscallsFile};
@@ -152,23 +153,17 @@ fn chunks_of_later_kinds_are_passed_over() {
 #[test]
 fn random_damage_is_survived() {
     let seed = syscalls_sample().build();
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut below = |limit: usize| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 11) as usize % limit
-    };
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
     let stop = Instant::now() + Duration::from_secs(1);
     let mut readable = 0;
     while Instant::now() < stop {
         let mut bytes = seed.clone();
-        for _ in 0..=below(20) {
-            let at = below(bytes.len());
-            let at = if below(2) == 0 { at / UNIT * UNIT + at % 64 } else { at };
-            bytes[at] = below(256) as u8;
+        for _ in 0..=random.below(20) {
+            let at = random.below(bytes.len());
+            let at = if random.below(2) == 0 { at / UNIT * UNIT + at % 64 } else { at };
+            bytes[at] = random.below(256) as u8;
         }
-        bytes.truncate(bytes.len() - below(2) * below(bytes.len()));
+        bytes.truncate(bytes.len() - random.below(2) * random.below(bytes.len()));
         readable += u32::from(walk(&bytes).is_some());
     }
     assert!(readable > 100, "{readable}");

@@ -1,5 +1,6 @@
 //! The search for the files of one object.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use crate::candidates::DebugDirs;
@@ -61,9 +62,14 @@ impl Search<'_> {
         if !elf.has_debug_info() {
             return None;
         }
-        if let Some(section) = elf.overblown_section() {
-            let reason = Reason::Unreadable(format!("{section} unpacks to too much"));
-            self.status.refused.push(Refusal { path: path.to_owned(), reason });
+        if self.is_overblown(path, elf) {
+            return None;
+        }
+        // A package of split debug information is read along with the file that it is beside.
+        let package = package_of(path);
+        if let Some(Ok(elf)) = Elf::open(&package)
+            && self.is_overblown(&package, &elf)
+        {
             return None;
         }
         let alternate = elf.alternate_link().and_then(|link| self.alternate(path, &link));
@@ -80,6 +86,14 @@ impl Search<'_> {
         }
     }
 
+    /// Whether a file would take far more memory than debug information does; it is refused then.
+    fn is_overblown(&mut self, path: &Path, elf: &Elf) -> bool {
+        let Some(section) = elf.overblown_section() else { return false };
+        let reason = Reason::Unreadable(format!("{section} unpacks to too much"));
+        self.status.refused.push(Refusal { path: path.to_owned(), reason });
+        true
+    }
+
     /// The file that dwz moved parts of the debug file at `origin` to.
     fn alternate(
         &mut self,
@@ -90,11 +104,20 @@ impl Search<'_> {
         let mut paths = self.dirs.by_link(origin, link);
         paths.extend(self.dirs.by_build_id(build_id));
         let mut search = Search { key: &key, dirs: self.dirs, status: Status::default() };
-        let found = search.first(paths, None).map(|(path, _)| path);
+        let found = search.first(paths, None);
+        let found = found.filter(|(path, elf)| !search.is_overblown(path, elf));
+        let found = found.map(|(path, _)| path);
         self.status.refused.append(&mut search.status.refused);
         if found.is_none() {
             self.status.missing_alternate = Some(link.clone());
         }
         found
     }
+}
+
+/// Where addr2line looks for the package of split debug information of `path`: `a.dwp` of `a`, `a.debug.dwp` of `a.debug`.
+fn package_of(path: &Path) -> PathBuf {
+    let mut extension = path.extension().map(OsStr::to_owned).unwrap_or_default();
+    extension.push(if extension.is_empty() { "dwp" } else { ".dwp" });
+    path.with_extension(extension)
 }

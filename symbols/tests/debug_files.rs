@@ -41,14 +41,9 @@ fn debug_link_beside_the_object_and_in_debug() {
     assert!(error.contains("is stripped") && error.contains("program.dbg: not there"), "{error}");
 }
 
-/// A small file must not take gigabytes: compressed debug information says itself how much it is.
-#[test]
-fn debug_information_that_unpacks_to_too_much_is_refused() {
-    let workshop = Workshop::new();
-    let program = workshop.c_program("program", &["-gz=zlib"]);
-    let (key, svma) = (key_of(&program), svma_of(&program, "local"));
-    is_found(&symbolizer(&[]), &key, svma);
-    let mut bytes = fs::read(&program).expect("read");
+/// Makes the debug information in a file say that it unpacks to a terabyte.
+fn blow_up(path: &Path) {
+    let mut bytes = fs::read(path).expect("read");
     let file = object::File::parse(&*bytes).expect("an object");
     let section = file.section_by_name(".debug_info").expect("debug information");
     let range = section.compressed_file_range().expect("a range");
@@ -57,14 +52,60 @@ fn debug_information_that_unpacks_to_too_much_is_refused() {
     let at = range.offset as usize - 16;
     assert_eq!(bytes[at..at + 8], range.uncompressed_size.to_le_bytes());
     bytes[at..at + 8].copy_from_slice(&(1_u64 << 40).to_le_bytes());
-    fs::write(&program, bytes).expect("written");
+    fs::write(path, bytes).expect("written");
+}
+
+fn is_refused_alone(symbols: &Symbolizer, key: &ObjectKey, path: &Path) {
+    let refused = &symbols.status(key).refused;
+    assert!(
+        matches!(&refused[..], [refusal] if refusal.path == path
+            && refusal.reason.to_string().contains(".debug_info")),
+        "{refused:?}"
+    );
+}
+
+/// A small file must not take gigabytes: compressed debug information says itself how much it is.
+#[test]
+fn debug_information_that_unpacks_to_too_much_is_refused() {
+    let workshop = Workshop::new();
+    let program = workshop.c_program("program", &["-gz=zlib"]);
+    let (key, svma) = (key_of(&program), svma_of(&program, "local"));
+    is_found(&symbolizer(&[]), &key, svma);
+    blow_up(&program);
     let symbols = symbolizer(&[]);
     let place = symbols.locate(&key, svma).expect("there are symbols").expect("a place");
     assert_eq!(place.frames[0].file, None, "names of the symbol table alone");
-    let refused = &symbols.status(&key).refused;
-    assert!(
-        matches!(&refused[..], [refusal] if refusal.reason.to_string().contains(".debug_info"))
-    );
+    is_refused_alone(&symbols, &key, &program);
+}
+
+/// Nor must what is read along with the debug information.
+#[test]
+fn files_beside_debug_information_that_unpack_to_too_much_are_refused() {
+    let workshop = Workshop::new();
+    let shared = workshop.c_program("shared.debug", &["-gz=zlib"]);
+    let program = workshop.c_program("program", &["-O0"]);
+    let link = workshop.path("link");
+    let text = [&b"shared.debug\0"[..], &key_of(&shared).build_id].concat();
+    fs::write(&link, text).expect("written");
+    let section = format!(".gnu_debugaltlink={}", link.display());
+    run(Command::new("objcopy").args(["--add-section", &section]).arg(&program));
+    let (key, svma) = (key_of(&program), svma_of(&program, "local"));
+    is_found(&symbolizer(&[]), &key, svma);
+    assert_eq!(symbolizer(&[]).status(&key).missing_alternate, None);
+    blow_up(&shared);
+    let symbols = symbolizer(&[]);
+    is_found(&symbols, &key, svma);
+    is_refused_alone(&symbols, &key, &shared);
+    assert_eq!(symbols.status(&key).missing_alternate, Some("shared.debug".into()));
+
+    let plain = workshop.c_program("plain", &[]);
+    let key = key_of(&plain);
+    let package = workshop.path("plain.dwp");
+    fs::rename(&shared, &package).expect("moved");
+    let symbols = symbolizer(&[]);
+    let place = symbols.locate(&key, svma_of(&plain, "local")).expect("there are symbols");
+    assert_eq!(place.expect("a place").frames[0].file, None, "names of the symbol table alone");
+    is_refused_alone(&symbols, &key, &package);
 }
 
 #[test]

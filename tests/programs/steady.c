@@ -1,6 +1,6 @@
 /* Does something to itself or its surroundings, and goes on calling libraries: from the same
  * thread, from new threads, from new contexts and from a fork's child.
- * usage: steady nothing|setuid|chroot|remove|nofile|fsize|cwd|dup2 [PATH] */
+ * usage: steady nothing|setuid|chroot|remove|nofile|fsize|cwd|dup2|file|link|own [PATH] */
 #define _GNU_SOURCE
 #include "trap.h"
 
@@ -46,6 +46,28 @@ static int overwritten(void)
     return found;
 }
 
+/* Moves this process's recording in a directory away, and puts something else there: a file, a link to one, or a link to the
+ * recording itself. */
+static void replace(const char *how, const char *directory)
+{
+    if (chdir(directory) != 0)
+        return;
+    char own[64];
+    snprintf(own, sizeof own, "steady.%d.chase", getpid());
+    CHECK(rename(own, "moved.chase") == 0);
+    const char *theirs = strcmp(how, "file") == 0 ? own : "theirs";
+    int fd = open(theirs, O_WRONLY | O_CREAT | O_EXCL, 0600);
+    CHECK(fd >= 0 && write(fd, "mine\n", 5) == 5 && close(fd) == 0);
+    if (theirs != own)
+        CHECK(symlink(strcmp(how, "own") == 0 ? "moved.chase" : theirs, own) == 0);
+}
+
+/* Whether the recording is replaced, and then has to grow. */
+static bool is_replaced(const char *how)
+{
+    return strcmp(how, "file") == 0 || strcmp(how, "link") == 0 || strcmp(how, "own") == 0;
+}
+
 static void change(const char *how, const char *path)
 {
     if (strcmp(how, "dup2") == 0)
@@ -62,6 +84,8 @@ static void change(const char *how, const char *path)
         set(RLIMIT_FSIZE, 0);
     if (strcmp(how, "cwd") == 0)
         CHECK(chdir("/") == 0);
+    if (is_replaced(how))
+        replace(how, path);
 }
 
 static long depth_callback(long depth)
@@ -85,7 +109,8 @@ int main(int argc, char **argv)
     work(NULL);
     change(argv[1], argc > 2 ? argv[2] : NULL);
     work(NULL);
-    for (int i = 0; i < 50; i++) {
+    int threads = is_replaced(argv[1]) ? 700 : 50;
+    for (int i = 0; i < threads; i++) {
         pthread_t thread;
         CHECK(pthread_create(&thread, NULL, work, NULL) == 0);
         pthread_join(thread, NULL);

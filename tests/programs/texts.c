@@ -5,10 +5,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 static int turns[2], ends[2];
+/* Where a path is that is gone when its call returns. */
+static void *going;
 
 static int is_asleep(void)
 {
@@ -28,6 +31,8 @@ static void *open_other_ends(void *name)
         while (!is_asleep())
             usleep(100);
         usleep(2000);
+        if (going && munmap(going, 4096))
+            exit(1);
         close(openat(AT_FDCWD, name, O_RDONLY));
         if (write(ends[1], "x", 1) != 1)
             exit(1);
@@ -35,7 +40,7 @@ static void *open_other_ends(void *name)
     return 0;
 }
 
-static void open_slowly(const char *name, int times)
+static void open_slowly(const char *name, const char *passed, int times)
 {
     char end;
     pthread_t thread;
@@ -44,7 +49,7 @@ static void open_slowly(const char *name, int times)
     for (int i = 0; i < times; i++) {
         if (write(turns[1], "x", 1) != 1)
             exit(1);
-        close(open(name, O_WRONLY));
+        close(open(passed, O_WRONLY));
         if (read(ends[0], &end, 1) != 1)
             exit(1);
     }
@@ -59,17 +64,19 @@ static void open_slowly(const char *name, int times)
 int main(int count, char **arguments)
 {
     char deep[400] = "", name[16];
-    open_slowly("first", 3);
-    open_slowly("second", 5);
+    open_slowly("first", "first", 3);
+    open_slowly("second", "second", 5);
     /* Longer than what is kept of it. */
     while (strlen(deep) < 300)
         strcat(deep, "./././././");
     strcat(deep, "third");
-    open_slowly(deep, 1);
+    open_slowly(deep, deep, 1);
     for (int i = 0; count > 1 && i < atoi(arguments[1]); i++) {
         snprintf(name, sizeof name, "more-%d", i);
-        open_slowly(name, 1);
+        open_slowly(name, name, 1);
     }
+    going = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    open_slowly("gone", strcpy(going, "gone"), 1);
     /* Texts that can't be read: the calls fail as they would. */
     if (open((const char *)16, O_RDONLY) != -1 || open(0, O_RDONLY) != -1)
         return 1;

@@ -1,13 +1,16 @@
 /* Waits with known causes. The argument says which. */
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -111,6 +114,54 @@ static void *busy(void *argument)
     return argument;
 }
 
+/* Acquisitions of which each one has to wait, twice: the lock is free only when the other thread has been seen to sleep. */
+enum { CONTENDED = 25 };
+pthread_mutex_t known_mu = PTHREAD_MUTEX_INITIALIZER;
+static atomic_int waiting_tid;
+
+static void *contending(void *argument)
+{
+    waiting_tid = (int)syscall(SYS_gettid);
+    pthread_mutex_lock(&known_mu);
+    total++;
+    pthread_mutex_unlock(&known_mu);
+    return argument;
+}
+
+/* Whether the thread sleeps in futex(&known_mu, ...): of one that runs, or is about to, the kernel says `running`. */
+static int sleeps(int tid)
+{
+    char path[64];
+    unsigned long address;
+    int number, fields;
+    snprintf(path, sizeof path, "/proc/self/task/%d/syscall", tid);
+    FILE *file = fopen(path, "r");
+    if (!file)
+        exit(7);
+    fields = fscanf(file, "%d %lx", &number, &address);
+    fclose(file);
+    return fields == 2 && number == SYS_futex && address == (unsigned long)&known_mu;
+}
+
+static void contend(void)
+{
+    for (int round = 0; round < CONTENDED; round++) {
+        pthread_t thread;
+        waiting_tid = 0;
+        pthread_mutex_lock(&known_mu);
+        pthread_create(&thread, NULL, contending, NULL);
+        for (int time = 0; time < 2; time++) {
+            while (!waiting_tid || !sleeps(waiting_tid))
+                nap(100);
+            /* The first time for nothing. */
+            if (time == 0 && syscall(SYS_futex, &known_mu, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0) != 1)
+                exit(8);
+        }
+        pthread_mutex_unlock(&known_mu);
+        pthread_join(thread, NULL);
+    }
+}
+
 static void run(int count, void *(*first)(void *), void *(*others)(void *))
 {
     pthread_t threads[HOLDERS];
@@ -141,6 +192,8 @@ int main(int count, char **arguments)
     const char *what = count > 1 ? arguments[1] : "";
     if (!strcmp(what, "convoy")) {
         run(HOLDERS, holder, holder);
+    } else if (!strcmp(what, "contended")) {
+        contend();
     } else if (!strcmp(what, "condition")) {
         run(2, by_condition, by_condition);
     } else if (!strcmp(what, "semaphore")) {

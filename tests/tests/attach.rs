@@ -1,13 +1,16 @@
 //! `chase attach`: a process that runs already is recorded, and left as it was.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use chase_tests::attached::{Attached, Rounds, attach, entries};
 use chase_tests::compile::{Build, programs};
 use chase_tests::launcher::chase;
+use chase_tests::need;
 use chase_tests::report;
 use chase_tests::tagged::{Row, Tagged, Where, companion};
 use tempfile::TempDir;
@@ -167,6 +170,55 @@ fn what_cannot_be_recorded_is_refused_with_a_reason() {
     let attached = Attached::begin(program.pid(), scratch.path());
     refused(program.pid(), "is recorded already");
     attached.end();
+}
+
+/// Without root's rights, neither a process of another user nor one that has more rights than its user is looked into.
+#[test]
+fn who_has_other_rights_is_refused_by_an_ordinary_user() {
+    const ORDINARY: [&str; 3] = ["--reuid=65534", "--regid=65534", "--clear-groups"];
+    let what = "attaching as an ordinary user";
+    if !need::root(what) || need::tool(what, "setpriv").is_none() {
+        return;
+    }
+    let scratch = TempDir::new().expect("a directory");
+    let open = |path: &Path, mode| {
+        fs::set_permissions(path, Permissions::from_mode(mode)).expect("changed");
+    };
+    open(scratch.path(), 0o777);
+    // Where everybody may run it.
+    let (own_chase, cat) = (scratch.path().join("chase"), scratch.path().join("cat"));
+    fs::copy(chase(), &own_chase).expect("copied");
+    fs::copy("/bin/cat", &cat).expect("copied");
+    open(&own_chase, 0o755);
+    let refused = |pid: u32, why: &str| {
+        let mut command = Command::new("setpriv");
+        command.args(ORDINARY).arg(&own_chase).args(["attach", "--syscalls", "off", "-o"]);
+        command.arg(scratch.path().join("out")).args(["--duration", "10ms", &pid.to_string()]);
+        let (status, said) = said(command);
+        assert_eq!(status, Some(125), "{said}");
+        assert!(said.contains(why), "{why}: {said}");
+        assert!(!scratch.path().join("out").exists(), "nothing is done before");
+    };
+    let running = |mode, setpriv: &str| {
+        open(&cat, mode);
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("echo ready; exec {setpriv} {}", cat.display())]);
+        let mut program = Rounds::start(command);
+        // From here on it is that program.
+        assert_eq!(program.round(), "next");
+        program
+    };
+    let others = running(0o755, "");
+    refused(others.pid(), "belongs to user 0");
+    let as_ordinary = format!("setpriv {}", ORDINARY.join(" "));
+    let set_user = running(0o4755, &as_ordinary);
+    refused(set_user.pid(), "belongs to user 0");
+    let set_group = running(0o2755, &as_ordinary);
+    refused(set_group.pid(), "it has more privileges");
+    for mut program in [others, set_user, set_group] {
+        assert_eq!(program.round(), "next", "it runs as before");
+        assert_eq!(program.end(), "");
+    }
 }
 
 /// A process that is killed in the end.

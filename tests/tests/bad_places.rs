@@ -2,7 +2,7 @@
 //! recording, the program must run as it does bare.
 
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use chase_recorder::layout::{STOP_CONFINED, STOP_NO_MEMORY, STOP_NO_SPACE, STOP_NONE};
 use chase_tests::compile::Build;
@@ -176,24 +176,54 @@ fn every_descriptor_overwritten() {
     check_all(&trial.compare());
 }
 
-/// A link that somebody has put where the recording is to be is not followed.
+/// A link or a file that somebody has put where the recording is to be is left alone.
 #[test]
 fn a_link_where_the_recording_is_to_be() {
-    let trial = Trial::new(steady()).arg("nothing");
-    let output = trial.output();
-    let place = format!("{}/steady.$$.chase", output.display());
-    let script =
-        format!("echo mine >victim; ln -s \"$PWD/victim\" {place} 2>/dev/null; exec \"$@\"");
-    let trial = trial.inside_shell(&script);
-    trial.compare_outcomes();
-    assert_eq!(trial.read("victim"), "mine\n");
-    // Another name is found for it, and the link is where it was.
-    let entries = std::fs::read_dir(&output).expect("the directory of recordings");
+    for put in ["ln -s \"$PWD/victim\" $place", "cp victim $place"] {
+        let trial = Trial::new(steady()).arg("nothing");
+        let output = trial.output();
+        let place = format!("{}/steady.$$.chase", output.display());
+        let script = format!("place={place}; echo mine >victim; {put} 2>/dev/null; exec \"$@\"");
+        let trial = trial.inside_shell(&script);
+        trial.compare_outcomes();
+        assert_eq!(trial.read("victim"), "mine\n");
+        let theirs = theirs(&output);
+        assert_eq!(theirs.len(), 1, "{put}: {theirs:?}");
+        assert!(theirs[0].with_extension("1.chase").is_file(), "{put}: no other name was taken");
+        std::fs::remove_file(&theirs[0]).expect("removed");
+        check_all(&Recording::load(&output));
+    }
+}
+
+/// What is not chase's in a directory of recordings, and what leads there.
+fn theirs(directory: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory).expect("the directory of recordings");
     let paths = entries.map(|entry| entry.expect("an entry").path());
-    let links: Vec<PathBuf> = paths.filter(|path| path.is_symlink()).collect();
-    assert_eq!(links.len(), 1, "{links:?}");
-    std::fs::remove_file(&links[0]).expect("removed");
-    check_all(&Recording::load(&output));
+    paths.filter(|path| std::fs::read(path).is_ok_and(|bytes| bytes == b"mine\n")).collect()
+}
+
+/// A recording grows by its path. If that leads to another file by then, or by a link, even to the recording itself, it stops.
+#[test]
+fn a_recording_that_was_replaced_before_it_grows() {
+    for (how, number) in [("file", 1), ("link", 2), ("own", 1)] {
+        let trial = Trial::new(steady()).arg(how);
+        let output = trial.output();
+        let trial = trial.arg(&output);
+        trial.compare_outcomes();
+        let theirs = theirs(&output);
+        assert_eq!(theirs.len(), number, "{how}: {theirs:?}");
+        theirs.iter().for_each(|path| std::fs::remove_file(path).expect("removed"));
+        let entries = std::fs::read_dir(&output).expect("the directory of recordings");
+        for link in
+            entries.map(|entry| entry.expect("an entry").path()).filter(|it| it.is_symlink())
+        {
+            std::fs::remove_file(link).expect("removed");
+        }
+        let recording = Recording::load(&output);
+        let parent = parent(&recording);
+        assert_eq!(parent.stop_reason, STOP_NO_SPACE, "{how}");
+        assert!(parent.calls(TRAP, "trap_nest") > 2 * PER_ROUND, "{how}");
+    }
 }
 
 /// A group of processes that may not have more than so many megabytes: `"$@"` in it, by a shell script.

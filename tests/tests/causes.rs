@@ -13,12 +13,17 @@ const NEARLY_ALL: f64 = 0.99;
 
 /// Rows of causes of one part of `waits.c`; `None` if they can't be seen here.
 fn causes(what: &str) -> Option<Vec<Value>> {
+    rows(what, "causes")
+}
+
+/// The same of another table of what threads wait for.
+fn rows(what: &str, table: &str) -> Option<Vec<Value>> {
     companion(what)?;
     let program = Build::program("waits.c").without_libtrap().flags("-pthread -g").build();
     let trial = Trial::new(program).arg(what).hooked_env("CHASE_SYSCALLS", "require");
     trial.compare_outcomes();
     let _ = Tagged::finished(&trial.output());
-    Some(document(&trial.output(), "waits")["causes"].as_array().expect("causes").clone())
+    Some(document(&trial.output(), "waits")[table].as_array().expect("rows").clone())
 }
 
 fn text<'v>(value: &'v Value, field: &str) -> &'v str {
@@ -67,6 +72,17 @@ fn a_convoy_has_a_lock_a_holder_and_lines() {
     let other = locks.iter().filter(|row| text(row, "object_name") == "other_mu");
     let ns = other.map(|row| number(&row["wait_ns"])).sum::<f64>();
     assert!(ns < 0.05 * number(&longest["wait_ns"]), "{locks:#?}");
+}
+
+/// Each acquisition waits twice, the first time for a wake that doesn't free the lock, and is counted once.
+#[test]
+fn acquisitions_that_had_to_wait_are_counted_exactly() {
+    const CONTENDED: f64 = 25.0;
+    let Some(locks) = rows("contended", "locks") else { return };
+    let known: Vec<_> = locks.iter().filter(|row| text(row, "name") == "known_mu").collect();
+    let [lock] = known[..] else { panic!("{locks:#?}") };
+    assert_eq!(number(&lock["contended"]), CONTENDED, "{lock:#}");
+    assert_eq!(number(&lock["waits"]), 2.0 * CONTENDED, "{lock:#}");
 }
 
 #[test]

@@ -55,7 +55,8 @@ impl Programs {
         for (name, told) in trial.told("told") {
             let called = called(&name);
             // A handler that a cancellation ended may not have come to its call.
-            let told = if called < told { called.max(told - begun[&name]) } else { told };
+            let told =
+                if called < told { called.max(told.saturating_sub(begun[&name])) } else { told };
             if called != told {
                 wrong.push(format!("{name}: {told} calls, {called} recorded"));
             }

@@ -49,10 +49,10 @@ cargo xtask load             100,000 recordings, read and folded: time, memory, 
 cargo xtask fuzz [SECONDS [TARGET]]
                              fuzz the readers and the analyzer, a minute each by default
 cargo xtask bpf              build the eBPF programs anew (clang 14)
-cargo xtask picture [--built DIR]
-                             take the picture of the page in the README anew, with what is in DIR, else built anew (node,
-                             Chromium)
-cargo xtask syscall-table    write the table of system calls anew, from this machine's kernel (root)";
+cargo xtask picture          take the picture of the page in the README anew (node, Chromium)
+cargo xtask syscall-table    write the table of system calls anew, from this machine's kernel (root)
+
+With CHASE_LIB=FILE, a task uses that library, and the commands beside it, instead of what it would build.";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -90,8 +90,7 @@ fn main() -> ExitCode {
         ["faults"] => torture::faults(),
         ["kills"] => torture::kills("200"),
         ["kills", number] if number.parse::<u32>().is_ok() => torture::kills(number),
-        ["picture"] => picture::picture(None),
-        ["picture", "--built", built] => picture::picture(Some(built.as_ref())),
+        ["picture"] => picture::picture(),
         ["bpf"] => syscalls::bpf(),
         ["syscall-table"] => syscalls::table(),
         _ => return usage(),

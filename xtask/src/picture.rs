@@ -1,23 +1,12 @@
 //! `cargo xtask picture`: the picture of the page in the README, of a program that is beside it.
 
-use std::path::Path;
 use std::process::Command;
 
 use crate::packages;
 use crate::run::{Outcome, build, launcher, report, root, run, say};
 
-pub(crate) fn picture(built: Option<&Path>) -> Outcome {
-    let (launcher, report) = match built {
-        Some(built) => {
-            let built = std::path::absolute(built)
-                .map_err(|error| format!("{}: {error}", built.display()))?;
-            (built.join("chase"), built.join("chase-report"))
-        }
-        None => {
-            build()?;
-            (launcher(), report())
-        }
-    };
+pub(crate) fn picture() -> Outcome {
+    build()?;
     packages::install_browser_tests();
     let (directory, pictures) = (root().join("target/picture"), root().join("docs/pictures"));
     std::fs::create_dir_all(&directory)
@@ -26,12 +15,12 @@ pub(crate) fn picture(built: Option<&Path>) -> Outcome {
     let _ = std::fs::remove_dir_all(directory.join("chase.data"));
     let (recording, page) = (directory.join("chase.data"), directory.join("page.html"));
     say("Recording the example");
-    run(Command::new(launcher)
+    run(Command::new(launcher())
         .args(["record", "-o"])
         .arg(&recording)
         .args(["--", "/usr/bin/python3", "example.py"])
         .current_dir(&pictures))?;
-    run(Command::new(report).arg("html").arg(&recording).args(["--force", "-o"]).arg(&page))?;
+    run(Command::new(report()).arg("html").arg(&recording).args(["--force", "-o"]).arg(&page))?;
     say("Taking the picture");
     run(Command::new("node")
         .arg("picture.mjs")

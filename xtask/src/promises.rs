@@ -8,18 +8,17 @@ use crate::run::root;
 const PAGES: [&str; 2] = ["SECURITY.md", "docs/reliability.md"];
 
 /// Names that are no tests'.
-const OTHER_NAMES: [&str; 5] =
-    ["cap_bpf", "cap_perfmon", "dl_iterate_phdr", "trap_add", "trap_leaf"];
+const OTHER_NAMES: [&str; 3] = ["cap_bpf", "cap_perfmon", "dl_iterate_phdr"];
 
-/// The sources of all tests, and the names of the functions in them.
+/// The names of all tests, and the files of the repository.
 struct Sources {
-    functions: BTreeSet<String>,
+    tests: BTreeSet<String>,
     files: BTreeSet<String>,
 }
 
 impl Sources {
     fn read() -> Self {
-        let mut sources = Self { functions: BTreeSet::new(), files: BTreeSet::new() };
+        let mut sources = Self { tests: BTreeSet::new(), files: BTreeSet::new() };
         sources.add(&root(), 0);
         sources
     }
@@ -37,16 +36,14 @@ impl Sources {
                 self.files.insert(from_root.display().to_string());
                 if name.ends_with(".rs") {
                     let text = std::fs::read_to_string(&path).expect("text");
-                    let lines = text.lines().filter_map(|line| line.trim_start().split_once("fn "));
-                    let named = lines.filter_map(|(_, rest)| rest.split(['(', '<']).next());
-                    self.functions.extend(named.map(str::to_owned));
+                    self.tests.extend(tests_in(&text));
                 }
             }
         }
     }
 
     fn has_test(&self, part: &str) -> bool {
-        self.functions.iter().any(|function| function.contains(part))
+        self.tests.iter().any(|test| test.contains(part))
     }
 
     fn has_file(&self, path: &str) -> bool {
@@ -54,23 +51,46 @@ impl Sources {
     }
 }
 
+/// The names of the functions with `#[test]`; other attributes may follow it.
+fn tests_in(text: &str) -> Vec<String> {
+    let (mut is_test, mut names) = (false, Vec::new());
+    for line in text.lines().map(str::trim_start) {
+        if line.starts_with("#[test]") {
+            is_test = true;
+        } else if is_test
+            && !line.starts_with(['/', '#'])
+            && let Some((_, rest)) = line.split_once("fn ")
+        {
+            names.extend(rest.split(['(', '<']).next().map(str::to_owned));
+            is_test = false;
+        }
+    }
+    names
+}
+
+/// Whether the usage has this task.
+fn has_task(task: &str) -> bool {
+    let tasks = crate::USAGE.lines().filter_map(|line| line.strip_prefix("cargo xtask "));
+    tasks.filter_map(|line| line.split_whitespace().next()).any(|known| known == task)
+}
+
 /// What is wrong with what stands between backquotes; `None` if nothing is.
 fn wrong(quoted: &str, sources: &Sources) -> Option<String> {
-    let is_name = |word: &str| word.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+    let is_name =
+        |word: &str| word.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
     if let Some(command) = quoted.strip_prefix("cargo test ") {
         return wrong_command(command, sources);
     }
     if let Some(task) = quoted.strip_prefix("cargo xtask ") {
         let task = task.split_whitespace().next()?;
-        let is_there = crate::USAGE.contains(&format!("cargo xtask {task}"));
-        return (!is_there).then(|| format!("{quoted}: no such task"));
+        return (!has_task(task)).then(|| format!("{quoted}: no such task"));
     }
     if quoted.ends_with(".rs") || quoted.ends_with(".c") {
         return (!sources.has_file(quoted)).then(|| format!("{quoted}: no such file"));
     }
     let is_test = is_name(quoted) && quoted.contains('_') && !OTHER_NAMES.contains(&quoted);
     let is_file = sources.has_file(&format!("/{quoted}.rs"));
-    let is_missing = is_test && !sources.functions.contains(quoted) && !is_file;
+    let is_missing = is_test && !sources.tests.contains(quoted) && !is_file;
     is_missing.then(|| format!("{quoted}: no such test"))
 }
 
@@ -102,10 +122,13 @@ fn tests_that_are_named_are_there() {
     assert!(failures.is_empty(), "{failures:#?}");
     for made_up in [
         "a_test_that_is_not_there",
+        "a_full_disk_of_ext5",
+        "tests_in",
         "tests/tests/nothing.rs",
         "cargo test -p chase-tests --test nothing",
         "cargo test -p chase-tests --test torture no_such_thing",
         "cargo xtask nothing",
+        "cargo xtask tor",
     ] {
         assert!(wrong(made_up, &sources).is_some(), "{made_up}");
     }

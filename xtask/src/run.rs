@@ -16,7 +16,9 @@ pub(crate) fn root() -> PathBuf {
 
 /// What was built before, and is to be used as it is: a library, with the commands beside it.
 fn given() -> Option<PathBuf> {
-    std::env::var_os("CHASE_LIB").map(PathBuf::from)
+    let library = std::env::var_os("CHASE_LIB").filter(|library| !library.is_empty())?;
+    // Commands are run in directories of their own.
+    std::path::absolute(library).ok()
 }
 
 /// The preloaded library and the report, as built by [`build`], or as `CHASE_LIB` says.
@@ -68,13 +70,9 @@ fn shown(command: &Command) -> String {
 /// Builds what a user runs: the library, the report, the companion; unless `CHASE_LIB` says what to use.
 pub(crate) fn build() -> Outcome {
     if let Some(library) = given() {
-        let is_there = library.is_absolute() && library.exists();
-        let shown = library.display();
-        return if is_there {
-            Ok(())
-        } else {
-            Err(format!("CHASE_LIB: no {shown}, as a whole path"))
-        };
+        say(&format!("Using {}, as CHASE_LIB says", library.display()));
+        let is_there = library.is_file();
+        return is_there.then_some(()).ok_or_else(|| "CHASE_LIB: there is no such file".to_owned());
     }
     say("Building libchase.so, chase, chase-report and chase-companion (release)");
     let packages =

@@ -38,16 +38,23 @@ pub(crate) fn suites(only: Option<&str>) -> Outcome {
     let mut all = Vec::new();
     for name in SUITES.iter().filter(|name| suite.is_none_or(|suite| suite == **name)) {
         packages::install_suite(name)?;
-        match *name {
-            "python" => all.extend(python(only)?),
-            "glib" => all.extend(glib()?),
-            "gcc" => all.extend(sources::gcc()?),
-            "uftrace" => all.extend(sources::uftrace()?),
-            _ => all.extend(sources::lua()?),
+        let cases = match *name {
+            "python" => python(only)?,
+            "glib" => glib()?,
+            "gcc" => sources::gcc()?,
+            "uftrace" => sources::uftrace()?,
+            _ => sources::lua()?,
+        };
+        if cases.is_empty() && only.is_none_or(|only| only == *name) {
+            return Err(format!("{name}: there are no tests"));
         }
+        all.extend(cases);
     }
     all.retain(|case| only.is_none_or(|only| case.name.contains(only)));
     all.sort_by(|a, b| a.name.cmp(&b.name));
+    if all.is_empty() {
+        return Err(format!("no test has {:?} in its name", only.unwrap_or_default()));
+    }
     say(&format!("{} tests of other projects, each without and with chase", all.len()));
     let (mut same, mut unsteady, mut different) = (0, Vec::new(), Vec::new());
     for case in &all {

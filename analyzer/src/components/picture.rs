@@ -1,7 +1,7 @@
 //! The components of a run as they are drawn and told: programs that are alike as one, and what two of them exchange through
 //! pipes and connections as one arrow.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::{Components, ThingKind, Use};
 use crate::clock::Ns;
@@ -11,6 +11,8 @@ use crate::clock::Ns;
 pub struct Picture {
     /// Programs; those of the same name and role that the same one started are one, unless they exchange something.
     pub programs: Vec<DrawnPrograms>,
+    /// By index in [`Components::programs`]: which of them each program is in.
+    pub of_program: Vec<usize>,
     /// What programs send each other, sorted by bytes.
     pub exchanges: Vec<Exchange>,
     /// What else they use: things by index, sorted as in [`Components::things`].
@@ -96,7 +98,7 @@ impl Components {
         exchanges.sort_by_key(|exchange| {
             (std::cmp::Reverse(exchange.bytes), exchange.from, exchange.to)
         });
-        Picture { programs, exchanges, things }
+        Picture { programs, of_program, exchanges, things }
     }
 
     /// Programs that are alike, and which of these each program is in.
@@ -119,13 +121,14 @@ impl Components {
                 }
             }
         }
-        let is_parent = |at: usize| self.programs.iter().any(|program| program.parent == Some(at));
+        let parents: HashSet<usize> =
+            self.programs.iter().filter_map(|program| program.parent).collect();
         let mut drawn: Vec<DrawnPrograms> = Vec::new();
         let mut known: HashMap<(&str, &str, Option<usize>), usize> = HashMap::new();
         let mut of_program = Vec::with_capacity(self.programs.len());
         for (at, program) in self.programs.iter().enumerate() {
             let next = drawn.len();
-            let place = match is_parent(at) || exchanging.contains(&at) {
+            let place = match parents.contains(&at) || exchanging.contains(&at) {
                 true => next,
                 false => *known.entry(key(at)).or_insert(next),
             };
@@ -192,6 +195,7 @@ mod tests {
         let picture = found.picture();
         let programs: Vec<_> = picture.programs.iter().map(|drawn| &*drawn.programs).collect();
         assert_eq!(programs, [&[0][..], &[1], &[2, 3]]);
+        assert_eq!(picture.of_program, [0, 1, 2, 2]);
         let told: Vec<_> =
             picture.exchanges.iter().map(|e| (e.from, e.to, e.bytes, e.things.len())).collect();
         // The second client never read what was written to it.

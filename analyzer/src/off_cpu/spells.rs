@@ -7,13 +7,8 @@
 //! their durations: what is missing is (1 − *p*) · Σ *d*, with the variance *p* · (1 − *p*) · Σ *d*², since each of
 //! them fell into a sample with probability *p*.
 
+use chase_recorder::layout::{INTERRUPTION_MEANS, INTERRUPTION_NS, INTERRUPTIONS_BELIEVED};
 use chase_recorder::syscalls::{WAIT_PREEMPTED, WAIT_VOLUNTARY, WaitRow, bucket_end_ns};
-
-/// From this number of means on, and from this duration on, the hook regards a sample as interrupted.
-const LONG_MEANS: f64 = 64.0;
-const LONG_NS: f64 = 20_000.0;
-/// From this number of samples that waited on, the hook believes that the calls are like that, and scales them up.
-const BELIEVED: f64 = 3.0;
 
 /// The times off the CPU of the calls of one context, by duration.
 #[derive(Clone, Debug, Default)]
@@ -59,7 +54,7 @@ impl Spells {
     /// Returns what an estimate by `sampling` doesn't contain.
     pub(crate) fn missing(&self, sampling: Sampling) -> Missing {
         let part = sampling.part.clamp(0.0, 1.0);
-        let least_ns = (sampling.mean_ns * LONG_MEANS).max(LONG_NS);
+        let least_ns = (sampling.mean_ns * INTERRUPTION_MEANS as f64).max(INTERRUPTION_NS as f64);
         let long = |spells: &[Spell]| -> (f64, f64, f64) {
             let long = spells.iter().filter(|spell| spell.each_ns >= least_ns);
             long.fold((0.0, 0.0, 0.0), |(times, ns, squares), spell| {
@@ -69,7 +64,7 @@ impl Spells {
         };
         let (_, mut ns, mut squares) = long(&self.preemptions);
         let (waits, waited_ns, waited_squares) = long(&self.waits);
-        if waits * part < BELIEVED {
+        if waits * part < f64::from(INTERRUPTIONS_BELIEVED) {
             (ns, squares) = (ns + waited_ns, squares + waited_squares);
         }
         Missing { ns: ns * (1.0 - part), variance: squares * part * (1.0 - part) }

@@ -1,7 +1,8 @@
 //! A pool of threads to be described by each test, and what is said of it.
 #![allow(dead_code, unreachable_pub, reason = "each test program uses a part of it")]
 
-use chase_analyzer::recorder::builder::{SlotId, ThreadId};
+use chase_analyzer::recorder::builder::{SlotId, SyscallsBuilder, ThreadId};
+use chase_analyzer::recorder::reader::SyscallsFile;
 use chase_analyzer::{
     Analysis, Finding, FindingKind, Groups, Image, Selection, Tails, Unnamed, Watched, findings,
 };
@@ -65,11 +66,23 @@ impl Pool {
 
     /// The main thread waits for all others.
     pub fn finish(mut self) -> Outcome {
+        self.end();
+        outcome(vec![self.process.image()])
+    }
+
+    /// The same, watched by a companion; `seen` gets the references of contexts.
+    pub fn finish_seen(mut self, seen: impl FnOnce(&[Vec<u32>]) -> SyscallsBuilder) -> Outcome {
+        self.end();
+        let file = seen(&self.process.builder.context_refs()).build();
+        let file = SyscallsFile::parse(file).expect("a file");
+        outcome(vec![self.process.image().with_syscalls(Some(file))])
+    }
+
+    fn end(&mut self) {
         let start = self.process.builder.header.clock_start.ticks;
         let now = self.process.builder.now_ticks();
         let (main, join) = (self.process.main, self.join);
         self.process.builder.timeline(main).call(join, now - start).end();
-        outcome(vec![self.process.image()])
     }
 }
 

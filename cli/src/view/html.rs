@@ -257,12 +257,8 @@ fn command(arguments: &[String]) -> String {
 
 /// What threads wait for, longest first, those of groups that have nothing to do behind the others.
 fn causes_of_waits(report: &Report) -> Vec<CauseOfWait> {
-    let blocked = chase_analyzer::blocked(&report.analysis);
-    let idle: BTreeSet<u32> = blocked.idle.iter().flat_map(|row| &row.members).copied().collect();
-    let groups = &report.groups().rows;
-    let is_idle = |row: &&CauseRow| {
-        groups[row.group as usize].members.iter().all(|thread| idle.contains(thread))
-    };
+    let idle = chase_analyzer::blocked(&report.analysis).idle_groups(report.groups());
+    let is_idle = |row: &&CauseRow| idle[row.group as usize];
     let mut rows: Vec<&CauseRow> = report.causes().iter().collect();
     rows.sort_by_key(is_idle);
     rows.truncate(CAUSES);

@@ -2,7 +2,7 @@
 #![no_main]
 
 use chase_companion::jitdump::write_names;
-use chase_recorder::damage::Bounded;
+use chase_damage::Bounded;
 use libfuzzer_sys::fuzz_target;
 
 #[global_allocator]

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
+use chase_damage::{Bounded, damage};
 use chase_recorder::builder::{sample, syscalls_sample};
-use chase_recorder::damage::{Bounded, damage};
 use libfuzzer_sys::fuzz_target;
 
 #[global_allocator]

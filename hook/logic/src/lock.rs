@@ -11,10 +11,10 @@ pub const CONTENDED: u32 = 2;
 
 /// No fork holds the lock.
 pub const NO_FORK: u32 = 0;
-/// A fork holds it, from before it to after it, for a thread that changes nothing.
-pub const BY_FORK: u32 = 1;
-/// It was taken from the fork that is under way.
-pub const TAKEN: u32 = 2;
+/// It was taken from a fork that is under way.
+pub const TAKEN: u32 = 1;
+/// From here on: the forking thread's number. Its fork holds the lock, from before it to after it, and changes nothing.
+pub const FIRST_FORK: u32 = 2;
 
 /// The words of a lock, and the kernel's part.
 pub trait Words {
@@ -60,7 +60,8 @@ fn wait_for<W: Words>(words: &W) {
 /// library whose holder waits here, in a signal handler.
 #[cold]
 fn take_from_fork(words: &impl Words) -> bool {
-    words.mark() == BY_FORK && words.exchange_mark(BY_FORK, TAKEN)
+    let mark = words.mark();
+    mark >= FIRST_FORK && words.exchange_mark(mark, TAKEN)
 }
 
 /// Gives the lock back.
@@ -71,24 +72,30 @@ pub fn release(words: &impl Words) {
     }
 }
 
-/// Takes the lock for a fork.
-pub fn before_fork(words: &impl Words) {
+/// Takes the lock for the fork of a thread with this number, [`FIRST_FORK`] or more.
+pub fn before_fork(words: &impl Words, thread: u32) {
     acquire(words);
-    words.swap_mark(BY_FORK);
+    words.swap_mark(thread);
 }
 
-/// Gives the lock back after the fork, in the parent, unless it was taken meanwhile: then whoever took it does that.
-pub fn after_fork_in_parent(words: &impl Words) {
-    if words.swap_mark(NO_FORK) == BY_FORK {
+/// Gives the lock back after that fork, in the parent, unless it was taken meanwhile: then whoever took it does that, perhaps
+/// another fork.
+pub fn after_fork_in_parent(words: &impl Words, thread: u32) {
+    if words.exchange_mark(thread, NO_FORK) {
         release(words);
+    } else {
+        words.exchange_mark(TAKEN, NO_FORK);
     }
 }
 
-/// Frees the lock after the fork, in the child. Returns whether it had been taken from the fork, so that another
-/// thread may have been in the middle of a change.
-pub fn after_fork_in_child(words: &impl Words) -> bool {
-    words.swap(FREE);
-    words.swap_mark(NO_FORK) == TAKEN
+/// Frees the lock after a fork, in the child. Returns whether another thread may have been in the middle of a change:
+/// the lock had been taken from the fork, or nobody announced the fork and the lock was held.
+pub fn after_fork_in_child(words: &impl Words, thread: u32) -> bool {
+    let word = words.swap(FREE);
+    match words.swap_mark(NO_FORK) {
+        NO_FORK => word != FREE,
+        mark => mark != thread,
+    }
 }
 
 #[cfg(test)]
@@ -197,7 +204,7 @@ mod tests {
         type Timed = Model<true>;
         let forks = |model: &Timed| {
             for _ in 0..2 {
-                before_fork(model);
+                before_fork(model, FIRST_FORK);
                 let entered = model.entered.load(ORDER);
                 step();
                 // What the child finds.
@@ -206,7 +213,7 @@ mod tests {
                 assert!(is_torn || !is_inside, "a child does not know of a change");
                 let has_entered = model.entered.load(ORDER) != entered;
                 assert!(is_torn || !has_entered, "somebody was there unnoticed");
-                after_fork_in_parent(model);
+                after_fork_in_parent(model, FIRST_FORK);
             }
         };
         let uses = |model: &Timed| model.use_once();
@@ -217,12 +224,28 @@ mod tests {
     }
 
     #[test]
+    fn of_two_forks_at_once_the_first_gives_back_nothing_of_the_second() {
+        let model = Model::<true>::new();
+        before_fork(&model, FIRST_FORK);
+        // The second has waited for long.
+        assert!(take_from_fork(&model));
+        model.mark.store(FIRST_FORK + 1, ORDER);
+        after_fork_in_parent(&model, FIRST_FORK);
+        assert_ne!(model.word.load(ORDER), FREE);
+        after_fork_in_parent(&model, FIRST_FORK + 1);
+        model.is_idle();
+    }
+
+    #[test]
     fn a_child_has_it_free() {
         let model = Model::<true>::new();
-        for (mark, is_torn) in [(BY_FORK, false), (TAKEN, true)] {
-            model.word.store(CONTENDED, ORDER);
+        let announced = [(FIRST_FORK, false), (FIRST_FORK + 1, true), (TAKEN, true)];
+        let announced = announced.map(|(mark, is_torn)| (CONTENDED, mark, is_torn));
+        let not_announced = [(FREE, NO_FORK, false), (HELD, NO_FORK, true)];
+        for (word, mark, is_torn) in announced.into_iter().chain(not_announced) {
+            model.word.store(word, ORDER);
             model.mark.store(mark, ORDER);
-            assert_eq!(after_fork_in_child(&model), is_torn);
+            assert_eq!(after_fork_in_child(&model, FIRST_FORK), is_torn);
             model.is_idle();
         }
     }

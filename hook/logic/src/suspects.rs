@@ -1,7 +1,7 @@
 //! Samples that are so long that they may have been interrupted.
 
-/// From this number of samples of a kind or longer, they are no longer regarded as interruptions.
-const BELIEVED: u8 = 3;
+use chase_format::layout::INTERRUPTIONS_BELIEVED;
+
 /// The kinds of such samples, by duration: below the first number of means, below the second, and above.
 const KINDS: usize = 3;
 const LONGER: [u64; KINDS - 1] = [128, 1024];
@@ -30,7 +30,7 @@ impl Suspects {
         self.counts[kind] = self.counts[kind].saturating_add(1);
         let alike = self.counts[kind..].iter().fold(0, |sum: u8, &count| sum.saturating_add(count));
         let before = u64::from(self.held_back[kind]) * HELD_UNIT;
-        if alike >= BELIEVED {
+        if alike >= INTERRUPTIONS_BELIEVED {
             self.held_back[kind] = 0;
             return Some(before);
         }
@@ -57,22 +57,25 @@ mod tests {
     fn what_was_held_back_of_a_tail_is_added_once() {
         let mut suspects = Suspects::default();
         let excess = 5 * HELD_UNIT;
-        for _ in 1..BELIEVED {
+        for _ in 1..INTERRUPTIONS_BELIEVED {
             assert_eq!(suspects.add(100 * MEAN, MEAN, excess), None);
         }
-        assert_eq!(suspects.add(100 * MEAN, MEAN, excess), Some(u64::from(BELIEVED - 1) * excess));
+        assert_eq!(
+            suspects.add(100 * MEAN, MEAN, excess),
+            Some(u64::from(INTERRUPTIONS_BELIEVED - 1) * excess)
+        );
         assert_eq!(suspects.add(100 * MEAN, MEAN, excess), Some(0));
     }
 
     #[test]
     fn longer_ones_tell_of_shorter_ones_and_not_the_other_way_round() {
         let mut suspects = Suspects::default();
-        for _ in 0..BELIEVED {
+        for _ in 0..INTERRUPTIONS_BELIEVED {
             suspects.add(100 * MEAN, MEAN, HELD_UNIT);
         }
         assert_eq!(suspects.add(2_000 * MEAN, MEAN, HELD_UNIT), None);
         let mut suspects = Suspects::default();
-        for _ in 0..BELIEVED {
+        for _ in 0..INTERRUPTIONS_BELIEVED {
             suspects.add(2_000 * MEAN, MEAN, HELD_UNIT);
         }
         assert_eq!(suspects.add(100 * MEAN, MEAN, HELD_UNIT), Some(0));

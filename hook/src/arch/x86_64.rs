@@ -169,6 +169,27 @@ pub(crate) unsafe fn with_vectors_saved(area: *mut u8, f: impl FnOnce()) {
     }
 }
 
+/// Runs `f` on another stack, which ends at `top`.
+///
+/// # Safety
+/// `top` is aligned to 16; below it is enough memory that nobody uses.
+pub(crate) unsafe fn on_stack<F: FnOnce()>(top: *mut u8, f: F) {
+    unsafe extern "C" fn run<F: FnOnce()>(f: *mut Option<F>) {
+        // SAFETY: `on_stack` passes its own.
+        if let Some(f) = unsafe { (*f).take() } {
+            f();
+        }
+    }
+    let mut f = Some(f);
+    // SAFETY: the caller vouches for the stack; r12 is kept by what is called.
+    unsafe {
+        asm!("xchgq %rsp, %r12", "callq *{run}", "movq %r12, %rsp",
+            run = in(reg) run::<F> as unsafe extern "C" fn(*mut Option<F>),
+            in("rdi") &raw mut f, inout("r12") top => _,
+            clobber_abi("C"), options(att_syntax));
+    }
+}
+
 /// Asks the processor to prefetch what is at an address, which need not be readable.
 pub(crate) fn prefetch(address: usize) {
     // SAFETY: it changes nothing, and never faults.

@@ -15,7 +15,7 @@ use crate::thread::{self, Thread, current_or_nobody, text_limit};
 use crate::thread_life::current_or_adopt;
 use crate::traits::time_every_call;
 use crate::tree::{Kept, Text, has_text};
-use crate::{arguments, clock, cost, loading, process, recording, sites};
+use crate::{arguments, clock, cost, loading, process, recording, sites, sys};
 
 /// The slow half of the entry of a call whose countdown has ended. Mostly it takes a sample just like the one before,
 /// by little code: code that runs so rarely is in no cache.
@@ -307,10 +307,10 @@ unsafe fn leave_uncommon(thread: &Thread, frame: *mut Frame, now_ticks: u64) {
             thread.record(node, ticks);
             let text = (*frame).began_ticks as usize;
             thread.leave_innermost(frame);
+            thread.note_end(node, start_ticks, now_ticks);
             if ticks >= text_limit() {
                 note_text(thread, node, text, ticks);
             }
-            thread.note_end(node, start_ticks, now_ticks);
         } else {
             thread.record(node, ticks);
             thread.leave(frame, now_ticks);
@@ -328,13 +328,16 @@ unsafe fn leave_uncommon(thread: &Thread, frame: *mut Frame, now_ticks: u64) {
 #[inline(never)]
 unsafe fn note_text(thread: &Thread, node: *mut Node, address: usize, ticks: u64) {
     // SAFETY: the caller vouches for the node.
-    if thread.is_busy() || unsafe { !has_text(node) } {
+    if thread.is_busy() || sys::is_confined() || unsafe { !has_text(node) } {
         return;
     }
     let began = clock::now();
-    if let Some(text) = Text::read(address) {
-        // SAFETY: as above.
-        unsafe { thread.tree.note_text(node, &text, ticks) };
+    // SAFETY: as above.
+    let is_room_made = Text::copy(address)
+        .is_some_and(|text| unsafe { thread.tree.note_text(node, &text, ticks) });
+    if is_room_made {
+        // That may take long itself, which must not be attributed to the next long call.
+        thread.ask_between();
     }
     thread.note_slow(cost::own_ticks(clock::now().saturating_sub(began)));
 }
@@ -390,7 +393,7 @@ fn current_after_fork(thread: &Thread) -> &'static Thread {
 /// Counts a call that began on another thread and returned on this one. Its duration is not recorded, since it is
 /// unknown how much of it was on which thread.
 fn count_call_of_other_thread(node: *const Node) {
-    let Some(thread) = thread::current() else {
+    let Some(thread) = thread::current().filter(|thread| !thread.is_left_out()) else {
         return recording::unseen(Lost::CallWithoutThread);
     };
     let node = thread.tree.translate(node);

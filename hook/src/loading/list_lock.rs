@@ -29,27 +29,25 @@ static LIST_LOCK: AtomicPtr<Mutex> = AtomicPtr::new(core::ptr::null_mut());
 pub(super) struct Candidates([(*const Mutex, u32); 8]);
 
 /// Whether the calling thread, which may have interrupted itself in the dynamic linker, can take the lock, perhaps after another
-/// thread.
-pub(super) fn can_be_taken() -> bool {
+/// thread; `None` if it is not known which lock that is.
+pub(super) fn can_be_taken() -> Option<bool> {
     const LOOKS: u32 = 1000;
     // SAFETY: null, or in the dynamic linker's data, which stay.
-    let Some(lock) = (unsafe { LIST_LOCK.load(Ordering::Relaxed).as_ref() }) else {
-        return false;
-    };
+    let lock = unsafe { LIST_LOCK.load(Ordering::Relaxed).as_ref() }?;
     for _ in 0..LOOKS {
         if lock.word.load(Ordering::Relaxed) == 0 {
-            return true;
+            return Some(true);
         }
         match lock.owner.load(Ordering::Relaxed) {
             // Just taken, or about to be released: by another thread, which goes on, or by this one.
             0 => spin_loop(),
             owner => {
                 // The list may be half changed where this thread has its lock.
-                return !sys::is_confined() && owner != sys::gettid();
+                return Some(!sys::is_confined() && owner != sys::gettid());
             }
         }
     }
-    false
+    Some(false)
 }
 
 impl Candidates {
@@ -88,7 +86,7 @@ impl Candidates {
     /// After the callback: the lock that is held no more is the list's, if there is just one.
     pub(super) fn choose(&self) {
         let mut released = self.0.iter().filter(|(lock, count)| {
-            // SAFETY: as in `is_taken`.
+            // SAFETY: as in `can_be_taken`.
             let lock = unsafe { lock.as_ref() };
             lock.is_some_and(|lock| lock.count.load(Ordering::Relaxed) + 1 == *count)
         });

@@ -1,6 +1,6 @@
 //! Records samples, and decides which ones to trust.
 
-use chase_format::layout::{Node, SQUARES};
+use chase_format::layout::{INTERRUPTION_MEANS, INTERRUPTION_NS, Node, SQUARES};
 
 use super::SAMPLES_PER_CHOICE;
 use crate::arch::OwnCounter;
@@ -12,10 +12,6 @@ use crate::{clock, sys};
 
 /// A sample of this many means is an outlier, and is examined.
 pub(super) const OUTLIER: u64 = 16;
-/// An outlier of this many means may be an interruption, if it also takes as long as one; and so may any that would
-/// add much to the total.
-const INTERRUPTION: u64 = 64;
-const INTERRUPTION_NS: u64 = 20_000;
 
 /// Records a sample of `ticks` that stands for `weight` calls and was already counted as ended.
 ///
@@ -106,7 +102,8 @@ fn weigh_outlier(
     // Perhaps the calls are not as even as they seemed.
     state.samples.set(SAMPLES_PER_CHOICE);
     let long_ticks = interruption_ticks(clock::ticks_per_us().unwrap_or(0));
-    let is_long = ticks >= mean.saturating_mul(INTERRUPTION).max(long_ticks);
+    // A shorter one may be an interruption, too, if it would add much to the total.
+    let is_long = ticks >= mean.saturating_mul(INTERRUPTION_MEANS).max(long_ticks);
     let excess = u64::from(weight - 1).saturating_mul(ticks - mean);
     if !is_long && !state.moments.get().is_much(excess) {
         return Weighed { weight, typical: ticks, possible: ticks, held_back: 0 };

@@ -16,12 +16,12 @@ use chase_logic::kinds::{Kind, kind_of};
 /// The maximum number of these entries.
 const MOST: usize = 1024;
 
-/// By number of the special stub: the entry and what it held; 0 if it is not watched.
-static WATCHED: [[AtomicUsize; 2]; MOST] = [const { [const { AtomicUsize::new(0) }; 2] }; MOST];
+/// By number of the special stub: the entry, what it held, and its object; the entry is 0 if none is watched.
+static WATCHED: [[AtomicUsize; 3]; MOST] = [const { [const { AtomicUsize::new(0) }; 3] }; MOST];
 
 /// Returns what a watched entry leads to now, and `real` as long as that is the special stub with this number.
 pub(crate) fn watched_target(number: usize, real: usize) -> usize {
-    let got = WATCHED.get(number).map_or(0, |[got, _]| got.load(Ordering::Acquire));
+    let got = WATCHED.get(number).map_or(0, |[got, ..]| got.load(Ordering::Acquire));
     if got == 0 {
         return real;
     }
@@ -58,17 +58,17 @@ impl Slots {
             let Verdict::Hook(import) = verdict else { continue };
             let provider = objects.get(import.provider).map_or(&b""[..], |of| of.name());
             if config.begins_with(provider, import.name) {
-                count += usize::from(self.watch_entry(&object, &import, Kind::Begin));
+                count += usize::from(self.watch_entry((id, &object), &import, Kind::Begin));
             } else if forbids(import.name) {
-                self.watch_entry(&object, &import, import.kind);
+                self.watch_entry((id, &object), &import, import.kind);
             }
         }
         count
     }
 
-    fn watch_entry(&mut self, object: &Object, import: &Import, kind: Kind) -> bool {
+    fn watch_entry(&mut self, (id, object): (u32, &Object), import: &Import, kind: Kind) -> bool {
         let (slot, number) = (self.count, self.special_count);
-        let Some([got, held]) = WATCHED.get(number) else { return false };
+        let Some([got, held, of]) = WATCHED.get(number) else { return false };
         if slot >= STUBS || !stubs::set_target(slot, import.real) {
             return false;
         }
@@ -78,19 +78,20 @@ impl Slots {
         // SAFETY: the entry is an aligned word of the object's GOT.
         let before = unsafe { ptr::with_exposed_provenance::<usize>(import.got).read_volatile() };
         held.store(before, Ordering::Relaxed);
+        of.store(id as usize, Ordering::Relaxed);
         got.store(import.got, Ordering::Release);
         store(object, import.got, stub)
     }
 
     /// Restores the watched entries. The caller holds the lock.
     pub(crate) fn unwatch(&mut self, objects: &Objects) {
-        for (number, [got, held]) in WATCHED.iter().enumerate().take(self.special_count) {
+        for (number, [got, held, of]) in WATCHED.iter().enumerate().take(self.special_count) {
             let (entry, held) = (got.load(Ordering::Relaxed), held.load(Ordering::Relaxed));
-            let object = objects.at(entry).and_then(|id| objects.get(id));
+            let object = objects.get(of.load(Ordering::Relaxed) as u32);
             let Some(object) = object.filter(|object| entry != 0 && object.loaded) else {
                 continue;
             };
-            // SAFETY: the object is in the dynamic linker's list, so its GOT is mapped.
+            // SAFETY: the object is in the dynamic linker's list, so its GOT, which has the entry, is mapped.
             let now = unsafe { ptr::with_exposed_provenance::<usize>(entry).read_volatile() };
             if now == stubs::special_stub(number) {
                 store(object, entry, held);

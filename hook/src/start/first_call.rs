@@ -7,10 +7,12 @@
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use super::{Late, leave_out_unwanted, open_late};
-use crate::arch::{vector_area_len, with_vectors_saved};
+use crate::arch::{on_stack, vector_area_len, with_vectors_saved};
 use crate::companion::Starting;
 use crate::cost::{self, Spent};
+use crate::pages::PAGE;
 use crate::process::{self, watch_process};
+use crate::recording::Refused;
 use crate::signals::SignalsBlocked;
 use crate::special::set_beginning;
 use crate::thread_life::{origin_of_found, watch_ends};
@@ -19,6 +21,9 @@ use chase_logic::config::Config;
 
 const NOT_CALLED: &[u8] =
     b"chase: CHASE_START_ON: no object of the program calls such a function through an import; nothing is recorded\n";
+
+/// Size in bytes of the stack on which the recording is opened.
+const STACK: usize = 16 * PAGE;
 
 /// Whether the call is waited for, or has come.
 static STATE: AtomicU32 = AtomicU32::new(0);
@@ -40,6 +45,7 @@ pub(super) fn wait(config: &Config) {
 
 /// Begins the recording, unless that is not possible at this moment: then the next call does.
 fn begin() {
+    let _signals = SignalsBlocked::new();
     // (A child of `vfork` runs in the memory of its parent.)
     let is_own = process::is_own() || !fork_word::is_ours();
     if sys::is_confined()
@@ -48,28 +54,37 @@ fn begin() {
     {
         return;
     }
-    let _signals = SignalsBlocked::new();
-    let area_len = vector_area_len();
-    let area = pages::allocate(area_len);
-    if area.is_null() || loading::are_objects_changing() {
+    let len = vector_area_len().next_multiple_of(PAGE) + STACK;
+    let memory = pages::allocate(len);
+    if memory.is_null() || loading::can_read_list() == Some(false) {
         STATE.store(WAITING, Ordering::Relaxed);
     } else {
-        // SAFETY: the area is ours, zeroed, and aligned to a page.
-        unsafe { with_vectors_saved(area, record_from_here) };
+        let top = memory.wrapping_add(len);
+        // SAFETY: the memory is ours, zeroed, and aligned to a page; its end is a stack that nobody uses.
+        unsafe { with_vectors_saved(memory, || record_from_here(top)) };
     }
-    if !area.is_null() {
-        pages::give_back(area, area_len);
+    if !memory.is_null() {
+        pages::give_back(memory, len);
     }
 }
 
-fn record_from_here() {
+/// `stack` is the end of a stack of [`STACK`] bytes.
+///
+/// # Safety
+/// Nobody uses that.
+unsafe fn record_from_here(stack: *mut u8) {
     let config = loading::config();
     if sys::has_seccomp_filter() {
         return loading::stop_watching();
     }
     let spent = Spent::now();
     let this = &mut *process::hold();
-    let opened = open_late(this, &config, &Late { key: b"begun on", value: config.start_on });
+    let mut opened = Err(Refused { doing: "no stack", errno: 0 });
+    // The call may come on a stack with little room, where paths have none.
+    let open =
+        || opened = open_late(this, &config, &Late { key: b"begun on", value: config.start_on });
+    // SAFETY: the caller vouches for the stack.
+    unsafe { on_stack(stack, open) };
     let is_watched = match opened {
         Ok(is_watched) => is_watched,
         Err(refused) => {

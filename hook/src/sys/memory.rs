@@ -97,13 +97,17 @@ pub(crate) fn can_read(address: usize) -> bool {
 
 /// Returns the word at `address`, copied by the kernel; `None` if it can't be read.
 pub(crate) fn copy_word(address: usize) -> Option<usize> {
-    let mut word = 0usize;
-    let to = [&raw mut word as usize, size_of::<usize>()];
-    let from = [address, size_of::<usize>()];
+    let mut word = [0; size_of::<usize>()];
+    copy(address, &mut word).then_some(usize::from_ne_bytes(word))
+}
+
+/// Lets the kernel copy what is at `address`. Returns false if not all of it can be read.
+pub(crate) fn copy(address: usize, out: &mut [u8]) -> bool {
+    let to = [out.as_mut_ptr() as usize, out.len()];
+    let from = [address, out.len()];
     let (to, from) = (to.as_ptr() as usize, from.as_ptr() as usize);
     let arguments = [super::getpid() as usize, to, 1, from, 1, 0];
-    let copied = check(system_call(libc::SYS_process_vm_readv as usize, arguments));
-    (copied == Ok(size_of::<usize>())).then_some(word)
+    check(system_call(libc::SYS_process_vm_readv as usize, arguments)) == Ok(out.len())
 }
 
 /// Whether the eight bytes at `address` can be written. Overwrites them: the kernel copies this thread's signal mask

@@ -44,9 +44,9 @@ pub(super) fn make_all_events() {
     set_event_limit(0);
 }
 
-/// Begins to record texts.
-pub(crate) fn record_texts() {
-    TEXT_LIMIT.store(TEXT_TICKS, Ordering::Relaxed);
+/// Sets whether texts are recorded.
+pub(crate) fn record_texts(on: bool) {
+    TEXT_LIMIT.store(if on { TEXT_TICKS } else { u64::MAX }, Ordering::Relaxed);
     choose();
 }
 

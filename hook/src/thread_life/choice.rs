@@ -5,6 +5,7 @@
 //! count as well, and the names that Python has for it. Most names are only in the object's file, which is read when a routine is
 //! seen first.
 
+use core::ffi::CStr;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use chase_format::layout::{ORIGIN_SMALL, OriginRecord, THREAD_MAIN};
@@ -15,7 +16,6 @@ use crate::sys;
 use crate::thread::Origin;
 use chase_logic::config::Config;
 use chase_logic::symtab;
-use chase_logic::text::Text;
 
 /// Size in bytes of the buffer for the file's symbols.
 const BUFFER: usize = 8 * PAGE;
@@ -24,6 +24,11 @@ const _: () = assert!(BUFFER >= symtab::BUFFER);
 /// What was decided about addresses, in any order: the address and the number of its object, and whether it is wanted in the lowest
 /// bit; 0: nothing. (Two threads may decide at once: one is forgotten.)
 static DECIDED: [AtomicUsize; 256] = [const { AtomicUsize::new(0) }; 256];
+
+/// Forgets what was decided: the list is another one from now on. No other thread asks meanwhile.
+pub(crate) fn forget_choices() {
+    DECIDED.iter().for_each(|decided| decided.store(0, Ordering::Relaxed));
+}
 
 /// Whether a thread is recorded that was found running, or is the first one.
 pub(crate) fn is_wanted(origin: &Origin) -> bool {
@@ -78,18 +83,26 @@ fn runs_wanted(list: &[u8], address: usize) -> bool {
 
 /// Whether `is_wanted` is true of a name that the object's file has for the place.
 fn has_name(place: &Place, is_wanted: impl FnMut(&[u8]) -> bool) -> bool {
-    let mut path = Text::<4096>::new();
-    path.push(place.path);
-    let Ok(fd) = sys::open(path.as_c_str(), libc::O_RDONLY, 0) else { return false };
+    // (The stack may have little room.)
     let memory = pages::allocate(BUFFER);
-    let mut is_found = false;
-    if !memory.is_null() {
-        // SAFETY: the memory is ours, and of that length.
-        let buffer = unsafe { core::slice::from_raw_parts_mut(memory, BUFFER) };
-        let read = |offset, into: &mut [u8]| sys::read_at(fd, into, offset);
-        is_found = symtab::any_name_at(read, buffer, place.svma, is_wanted);
-        pages::give_back(memory, BUFFER);
+    if memory.is_null() {
+        return false;
     }
-    sys::close(fd);
+    // SAFETY: the memory is ours, zeroed, and of that length.
+    let buffer = unsafe { core::slice::from_raw_parts_mut(memory, BUFFER) };
+    let is_found = open(place.path, buffer).is_some_and(|fd| {
+        let read = |offset, into: &mut [u8]| sys::read_at(fd, into, offset);
+        let is_found = symtab::any_name_at(read, buffer, place.svma, is_wanted);
+        sys::close(fd);
+        is_found
+    });
+    pages::give_back(memory, BUFFER);
     is_found
+}
+
+/// Opens a file whose path has room in `zeros`.
+fn open(path: &[u8], zeros: &mut [u8]) -> Option<i32> {
+    zeros.iter_mut().zip(path).for_each(|(to, from)| *to = *from);
+    let path = CStr::from_bytes_until_nul(zeros).ok()?;
+    sys::open(path, libc::O_RDONLY, 0).ok()
 }

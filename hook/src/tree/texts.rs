@@ -1,7 +1,8 @@
 //! Paths and names of hosts that long calls were passed.
 //!
-//! A call's frame keeps the address of the text (`arguments.S`). After a call that has taken long, the text is read, if it
-//! is still readable, and the call is added to the row of its context that has this text.
+//! A call's frame keeps the address of the text (`arguments.S`). After a call that has taken long, the kernel copies the text,
+//! which may be gone by then (another thread may have unmapped it, and may do so at any time), and the call is added to the row
+//! of its context that has this text. A filter of system calls may forbid that copy: where there is one, texts are not recorded.
 
 use core::ptr;
 
@@ -12,12 +13,14 @@ use chase_format::layout::{
 use super::{Tree, key};
 use crate::arguments;
 use crate::node::{SLOT_MASK, node_at, reference};
-use crate::readable::Reader;
-use crate::recording::{self, Lost};
+use crate::recording;
 use crate::signals::SignalsBlocked;
+use crate::sys;
 
 /// The maximum length of a thread's rows of texts in units; further texts get none.
 const MANY_UNITS: usize = 1 << 12;
+/// How far a text is looked at.
+const LONGEST: usize = 4096;
 
 /// A text that a call was passed, or its end.
 pub(crate) struct Text {
@@ -27,11 +30,39 @@ pub(crate) struct Text {
 }
 
 impl Text {
-    /// Reads the text at `address`; `None` if it is empty or not readable.
-    pub(crate) fn read(address: usize) -> Option<Self> {
-        let mut bytes = [0; TEXT_BYTES];
-        let (len, is_cut) = Reader::new()?.text(address, &mut bytes)?;
-        (len > 0).then_some(Self { bytes, len, is_cut })
+    /// Copies the text at `address`; `None` if it is empty or not readable. Of one that is longer than [`TEXT_BYTES`], keeps the
+    /// end. (What comes after [`LONGEST`] is not looked at.)
+    pub(crate) fn copy(address: usize) -> Option<Self> {
+        let mut text = Self { bytes: [0; TEXT_BYTES], len: 0, is_cut: false };
+        let mut at = address;
+        while at.wrapping_sub(address) < LONGEST {
+            let mut block = [0; TEXT_BYTES];
+            // The next page may not be there.
+            let block = block.get_mut(..TEXT_BYTES.min(PAGE - at % PAGE))?;
+            if !sys::copy(at, block) {
+                return None;
+            }
+            let end = block.iter().position(|&byte| byte == 0);
+            text.push(block.get(..end.unwrap_or(block.len()))?);
+            if end.is_some() {
+                break;
+            }
+            at = at.wrapping_add(block.len());
+        }
+        (text.len > 0).then_some(text)
+    }
+
+    /// Appends bytes, at most [`TEXT_BYTES`], in place of the first ones where there is no room.
+    fn push(&mut self, bytes: &[u8]) {
+        let lost = (self.len + bytes.len()).saturating_sub(TEXT_BYTES).min(self.len);
+        self.is_cut |= lost > 0;
+        self.len -= lost;
+        // SAFETY: as many bytes were used.
+        unsafe { ptr::copy(self.bytes.as_ptr().add(lost), self.bytes.as_mut_ptr(), self.len) };
+        for (place, byte) in self.bytes.iter_mut().skip(self.len).zip(bytes) {
+            *place = *byte;
+        }
+        self.len = (self.len + bytes.len()).min(TEXT_BYTES);
     }
 }
 
@@ -46,15 +77,15 @@ pub(crate) unsafe fn has_text(node: *const Node) -> bool {
 }
 
 impl Tree {
-    /// Adds a call of `node`, of `ticks`, that was passed `text`.
+    /// Adds a call of `node`, of `ticks`, that was passed `text`. Returns whether room had to be made.
     ///
     /// # Safety
     /// The node is this thread's, and has texts.
-    pub(crate) unsafe fn note_text(&self, node: *mut Node, text: &Text, ticks: u64) {
+    pub(crate) unsafe fn note_text(&self, node: *mut Node, text: &Text, ticks: u64) -> bool {
         let _signals = SignalsBlocked::new();
         // SAFETY: the caller vouches for the node; its caller is in the mapping.
         let (scope, slot) = unsafe { (node_at((*node).parent_ref), (*node).slot) };
-        let Some(entry) = self.with_argument(key(scope, slot)) else { return };
+        let Some(entry) = self.with_argument(key(scope, slot)) else { return false };
         // SAFETY: the entry is in the table; rows live as long as the mapping, are this thread's, and no handler comes.
         unsafe {
             let head = (*entry).node.cast::<ArgumentHead>();
@@ -63,14 +94,16 @@ impl Tree {
             while at != 0 {
                 let row = node_at(at).cast::<TextRow>();
                 if text.is_of(&*row) {
-                    return add(row, ticks);
+                    add(row, ticks);
+                    return false;
                 }
                 if shortest.is_null() || (*row).ticks < (*shortest).ticks {
                     shortest = row;
                 }
                 (at, count) = ((*row).next_ref, count + 1);
             }
-            let new = if count < TEXTS { self.take_text_row(node) } else { ptr::null_mut() };
+            let (new, is_room_made) =
+                if count < TEXTS { self.take_text_row(node) } else { (ptr::null_mut(), false) };
             if !new.is_null() {
                 (*new).next_ref = (*head).longer_ref;
                 text.write(new);
@@ -85,33 +118,35 @@ impl Tree {
                 (*head).sum += ticks;
                 (*head).negative += 1;
             }
+            is_room_made
         }
     }
 
-    /// Returns an empty row for a node; null if there is no room. Signals are blocked.
-    fn take_text_row(&self, node: *mut Node) -> *mut TextRow {
+    /// Returns an empty row for a node, null if there is no room; and whether room had to be made. Signals are blocked.
+    fn take_text_row(&self, node: *mut Node) -> (*mut TextRow, bool) {
         // SAFETY: signals are blocked.
         let space = unsafe { &mut *self.texts.get() };
         let used = self.text_units.get();
-        let place = if used + TEXT_UNITS > MANY_UNITS {
-            None
-        } else {
-            space.take(TEXT_UNITS).or_else(|| {
-                let bytes = (used * UNIT).next_multiple_of(PAGE).clamp(PAGE, 16 * PAGE);
-                space.enter(recording::chunk(ChunkKind::Texts, self.owner.get(), bytes)?);
-                space.take(TEXT_UNITS)
-            })
-        };
-        let Some(place) = place else {
-            recording::unseen(Lost::ContextWithoutArguments);
-            return ptr::null_mut();
-        };
+        // (Calls whose text gets no row are counted beside the rows.)
+        if used + TEXT_UNITS > MANY_UNITS {
+            return (ptr::null_mut(), false);
+        }
+        let mut place = space.take(TEXT_UNITS);
+        let is_full = place.is_none();
+        if is_full {
+            let bytes = (used * UNIT).next_multiple_of(PAGE).clamp(PAGE, 16 * PAGE);
+            if let Some(chunk) = recording::chunk(ChunkKind::Texts, self.owner.get(), bytes) {
+                space.enter(chunk);
+                place = space.take(TEXT_UNITS);
+            }
+        }
+        let Some(place) = place else { return (ptr::null_mut(), is_full) };
         self.text_units.set(used + TEXT_UNITS);
         let row = place.cast::<TextRow>();
         // SAFETY: the units are zero and this thread's.
         unsafe { (*row).node_ref = reference(node) };
         space.publish();
-        row
+        (row, is_full)
     }
 }
 

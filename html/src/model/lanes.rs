@@ -2,11 +2,9 @@
 
 mod queued;
 
-use std::collections::HashSet;
-
 use chase_analyzer::{
-    Analysis, BlockedSpan, Groups, Lane as Events, LibraryKind, SpanCause, TimedCall,
-    Timeline as When, WaitCause,
+    Analysis, BlockedSpan, Lane as Events, LibraryKind, SpanCause, TimedCall, Timeline as When,
+    WaitCause,
 };
 use chase_viz::{Unit, plural, quantity};
 
@@ -46,7 +44,7 @@ pub(super) fn timeline(figures: Figures<'_>, names: &dyn Names, when: &When) -> 
         place[lane.thread] = Some(at);
     }
     let least_ns = least(&shown);
-    let busy = busy_groups(analysis, groups);
+    let idle = chase_analyzer::blocked(analysis).idle_groups(groups);
     let pieces = pieces(&shown, when.end_ns.as_f64());
     let library_of = library_of(analysis);
     let lane = |lane: &&Events| {
@@ -63,7 +61,7 @@ pub(super) fn timeline(figures: Figures<'_>, names: &dyn Names, when: &When) -> 
         Lane {
             name: thread_name(&analysis.threads[lane.thread]).into(),
             group: row.map_or("", |row| &*row.label).into(),
-            is_idle: row.is_some() && !busy.contains(&group(lane)),
+            is_idle: idle.get(group(lane) as usize).is_some_and(|&is_idle| is_idle),
             spans: filling.spans(),
         }
     };
@@ -79,14 +77,6 @@ pub(super) fn timeline(figures: Figures<'_>, names: &dyn Names, when: &When) -> 
         marks,
         notes: notes(when, least_ns, left_out, pieces),
     })
-}
-
-/// Groups that have a thread that is not idle.
-fn busy_groups(analysis: &Analysis, groups: &Groups) -> HashSet<u32> {
-    let blocked = chase_analyzer::blocked(analysis);
-    let idle: HashSet<u32> = blocked.idle.iter().flat_map(|row| &row.members).copied().collect();
-    let of_threads = (0..).zip(&groups.of_thread);
-    of_threads.filter(|(thread, _)| !idle.contains(thread)).map(|(_, &group)| group).collect()
 }
 
 /// Rows of the table of libraries, by number of the object.
@@ -145,6 +135,12 @@ fn notes(when: &When, least_ns: u64, left_out: usize, pieces: Option<Pieces>) ->
     if let Some(pieces) = pieces {
         let piece = quantity(pieces.ns, Unit::Nanoseconds);
         notes.push(format!("Waits for a processor are put together in pieces of {piece}."));
+    }
+    if when.lost_preempted > 0 {
+        let times = plural(when.lost_preempted, "wait");
+        notes.push(format!(
+            "At least {times} for a processor found no room: the thread seems to be busy then."
+        ));
     }
     for (number, what) in [
         (sum(|lane| lane.overwritten), "are not there any more: later ones took their place"),

@@ -118,7 +118,7 @@
 //! | 8 | 5 | [`OffCpuRow`], [`ThreadRecord::asks`], [`ThreadRecord::cpu_ns`], [`ThreadRecord::slow_ticks`]; without twins, the oldest reader is 3 |
 //! | 9 | 5 | [`ChunkKind::Arguments`]: what calls were asked to do; without twins, the oldest reader is 3 |
 //! | 10 | 5 | [`ChunkKind::Events`], [`ChunkKind::Marks`], [`Unseen::events_without_space`], [`Unseen::events_of_ended`]; without twins, the oldest reader is 3 |
-//! | 11 | 5 | [`ChunkKind::Texts`]: paths and names of hosts that long calls were passed; [`ChunkKind::Sites`]; without twins, the oldest reader is 3 |
+//! | 11 | 5 | [`ChunkKind::Texts`]: paths and names of hosts that long calls were passed; [`ChunkKind::Sites`], with which the oldest reader is 11; without these and twins, it is 3 |
 //!
 //! A reader accepts any file whose `reader_min` is at most its own [`VERSION`], ignores unknown chunk kinds, and
 //! takes fields beyond the end of an older record as zero. Older readers may ignore what was added without a version of its own:
@@ -154,6 +154,8 @@ pub const VERSION: u32 = 11;
 pub const VERSION_COUNT_BLOCKS: u32 = 7;
 /// The oldest reader that understands what this crate writes.
 pub const READER_MIN: u32 = 3;
+/// The same where contexts are told apart by the places of calls: [`Node::slot`] is not always a slot's number then.
+pub const READER_MIN_OF_SITES: u32 = 11;
 /// File name extension of a recording, without the dot.
 pub const EXTENSION: &str = "chase";
 
@@ -181,6 +183,13 @@ pub const FRAMED: u32 = 1 << 29;
 pub const SAMPLES_SLOT: u32 = u32::MAX - 1;
 /// Unit of [`Samples::pairs_squares`], in ticks².
 pub const SQUARES: u64 = 256;
+/// A sample that took this many means of those before it, and [`INTERRUPTION_NS`], may have been interrupted. It only counts for
+/// itself then.
+pub const INTERRUPTION_MEANS: u64 = 64;
+/// No interruption of a sample is shorter.
+pub const INTERRUPTION_NS: u64 = 20_000;
+/// With so many samples that seem interrupted, their calls are believed to be like that, and they count for all that they represent.
+pub const INTERRUPTIONS_BELIEVED: u8 = 3;
 /// The context of what chase itself does in the process: a `_ref` that no node has, since it is within the header.
 pub const OWN_CONTEXT_REF: u32 = 1;
 /// Stands for "none" or "unknown" as the number of an object, thread or slot.

@@ -45,8 +45,9 @@
 //! ended the wait. Their sums are those of the [`WaitRow`]s of kind [`WAIT_VOLUNTARY`], except for waits for which
 //! there was no room ([`SyscallsHeader::lost_causes`]).
 //!
-//! Single waits of [`LONG_WAIT_NS`] or more are also recorded as [`BlockedRow`]s, as far as there is room; the others
-//! are counted ([`SyscallsHeader::lost_blocked`]).
+//! Single waits of [`LONG_WAIT_NS`] or more are also recorded as [`BlockedRow`]s, as far as there is room, and so are
+//! times as long in which others had the CPU; those without a row are counted ([`SyscallsHeader::lost_blocked`],
+//! [`SyscallsHeader::lost_preempted`]).
 //!
 //! # Files
 //!
@@ -179,6 +180,8 @@ pub struct SyscallsHeader {
     pub processors: u64,
     /// A lower bound of the long waits that have no row of their own: of this process, or of the whole run.
     pub lost_blocked: u64,
+    /// The same of long times in which others had the CPU.
+    pub lost_preempted: u64,
 }
 
 /// The calls of one syscall by one thread in one context.
@@ -447,7 +450,7 @@ const _: () = {
     assert!(size_of::<MappingRow>() == 512);
     assert!(size_of::<SyscallRow>() == 384);
     assert!(size_of::<WaitRow>() == 384);
-    assert!(size_of::<SyscallsHeader>() == 224);
+    assert!(size_of::<SyscallsHeader>() == 232);
     assert!(size_of::<BlockedRow>() == 32);
     assert!(size_of::<FileRow>() == 96);
     assert!(size_of::<SingleSyscallRow>() == 352);

@@ -62,8 +62,13 @@ pub fn of_views(report: &Path, directory: &Path) -> Result<(Value, Vec<String>),
     for view in VIEWS {
         let words: Vec<&str> = Some(view).filter(|view| !view.is_empty()).into_iter().collect();
         let text = match shown(report, directory, &[&words[..], &["--json"]].concat()) {
-            Err(_) if WATCHED.contains(&view) => continue,
-            text => text?,
+            Err(failed) if WATCHED.contains(&view) => {
+                if failed.status != Some(1) || has_something(view, &all) {
+                    found.push(failed.why);
+                }
+                continue;
+            }
+            text => text.map_err(|failed| failed.why)?,
         };
         let document = serde_json::from_str(&text).map_err(|why| format!("{view}: {why}"))?;
         let Value::Object(fields) = document else { return Err(format!("{view}: no document")) };
@@ -76,7 +81,8 @@ pub fn of_views(report: &Path, directory: &Path) -> Result<(Value, Vec<String>),
             }
         }
     }
-    let folded = shown(report, directory, &["export", "--format", "folded"])?;
+    let folded = shown(report, directory, &["export", "--format", "folded"]);
+    let folded = folded.map_err(|failed| failed.why)?;
     let values = folded.lines().filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
     let sum: f64 = values.sum();
     let parts = ["application_ns", "library_ns"].map(|part| all["totals"][part].as_f64());
@@ -87,13 +93,66 @@ pub fn of_views(report: &Path, directory: &Path) -> Result<(Value, Vec<String>),
     Ok((all, found))
 }
 
+/// Whether a view of what a companion watched has something to show, by what the first view says: samples of what ran, or a
+/// process that was watched.
+fn has_something(view: &str, document: &Value) -> bool {
+    if view == "hot" {
+        return document["on_cpu"]["samples"].as_u64().is_some_and(|samples| samples > 0);
+    }
+    super::list(document, "processes").iter().any(|process| process["syscalls"] != "none")
+}
+
+/// How `chase-report` ended, and what it said.
+struct Failed {
+    /// The exit status, unless it was killed.
+    status: Option<i32>,
+    why: String,
+}
+
 /// What `chase-report` prints.
-fn shown(report: &Path, directory: &Path, words: &[&str]) -> Result<String, String> {
+fn shown(report: &Path, directory: &Path, words: &[&str]) -> Result<String, Failed> {
     let mut command = Command::new(report);
     command.args(words).arg(directory).env_remove("LD_PRELOAD");
-    let output = command.output().map_err(|why| format!("{}: {why}", report.display()))?;
+    let output = command
+        .output()
+        .map_err(|why| Failed { status: None, why: format!("{}: {why}", report.display()) })?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
-    Err(format!("chase-report {words:?}: {}", String::from_utf8_lossy(&output.stderr)))
+    let why = format!("chase-report {words:?}: {}", String::from_utf8_lossy(&output.stderr));
+    Err(Failed { status: output.status.code(), why })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    /// What is said of a report that fails in `syscalls` with this status, of a process that was watched or not.
+    fn said(syscalls: &str, status: i32) -> Vec<String> {
+        let directory = tempfile::TempDir::new().expect("a directory");
+        let report = directory.path().join("report");
+        let script = format!(
+            r#"#!/bin/sh
+            case $1 in
+            syscalls) echo broken >&2; exit {status} ;;
+            export) ;;
+            *) echo '{{"processes": [{{"syscalls": "{syscalls}"}}]}}' ;;
+            esac"#
+        );
+        fs::write(&report, script).expect("written");
+        fs::set_permissions(&report, Permissions::from_mode(0o755)).expect("changed");
+        of_views(&report, directory.path()).expect("shown").1
+    }
+
+    #[test]
+    fn a_view_that_fails_is_said_unless_nothing_was_watched() {
+        assert_eq!(said("none", 1), [] as [&str; 0]);
+        for (syscalls, status) in [("complete", 1), ("open", 1), ("none", 101), ("none", 2)] {
+            let said = said(syscalls, status);
+            assert!(matches!(&said[..], [why] if why.contains("broken")), "{said:?}");
+        }
+    }
 }

@@ -83,7 +83,8 @@ fn source(package: &str) -> Result<PathBuf, String> {
     unpacked().ok_or_else(|| format!("{}: nothing was unpacked", place.display()))
 }
 
-/// The files of a directory with this end of their names, compiled to a program each; those that are none are left out.
+/// The files of a directory with this end of their names, compiled to a program each. Those that are none are left out, but not
+/// all.
 fn compiled(
     suite: &str,
     directory: &Path,
@@ -95,9 +96,9 @@ fn compiled(
     std::fs::create_dir_all(&place).map_err(|error| error.to_string())?;
     let mut sources = Vec::new();
     find(directory, end, &mut sources);
-    let mut all = Vec::new();
+    let (number, mut all) = (sources.len(), Vec::new());
     for source in sources {
-        let name = source.file_stem().unwrap_or_default().display().to_string();
+        let name = program_name(directory, &source);
         let program = place.join(&name);
         let mut command = Command::new(compiler);
         command.arg("-w").arg("-o").arg(&program).arg(&source).args(flags);
@@ -112,7 +113,16 @@ fn compiled(
             });
         }
     }
+    if all.is_empty() {
+        return Err(format!("{suite}: none of {number} sources compiles to a program"));
+    }
+    println!("    {suite}: {} of {number} sources are no programs", number - all.len());
     Ok(all)
+}
+
+/// A name that no other source has: its path in the directory, with the extension.
+fn program_name(directory: &Path, source: &Path) -> String {
+    source.strip_prefix(directory).unwrap_or(source).display().to_string().replace(['/', '.'], "-")
 }
 
 /// Files with this end of their names, in a directory and below.
@@ -124,5 +134,24 @@ fn find(directory: &Path, end: &str, found: &mut Vec<PathBuf>) {
         } else if entry.file_name().to_string_lossy().ends_with(end) {
             found.push(path);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sources_of_one_stem_are_different_programs() {
+        let directory = Path::new("tests");
+        let name = |source: &str| program_name(directory, &directory.join(source));
+        let names = ["a.c", "a.cpp", "inner/a.c"].map(name);
+        assert_eq!(names, ["a-c", "a-cpp", "inner-a-c"]);
+    }
+
+    #[test]
+    fn a_suite_of_which_nothing_compiles_is_an_error() {
+        let nowhere = Path::new("/proc/nowhere");
+        assert!(compiled("none", nowhere, ".c", "false", &[]).is_err());
     }
 }

@@ -6,7 +6,7 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 static IN_USE: AtomicUsize = AtomicUsize::new(0);
-static MOST: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
     static IS_TELLING: Cell<bool> = const { Cell::new(false) };
@@ -17,20 +17,20 @@ thread_local! {
 /// the resident set, which fuzzers look at.)
 pub struct Bounded<const LARGEST: usize>;
 
-/// Bytes that were in use at once at most, since [`begin`].
+/// Bytes that were in use at once at most, since [`reset_peak`].
 #[must_use]
-pub fn most() -> usize {
-    MOST.load(Ordering::Relaxed)
+pub fn peak_bytes() -> usize {
+    PEAK.load(Ordering::Relaxed)
 }
 
 /// Begins to look for the most that is in use at once, with what is in use now.
-pub fn begin() {
-    MOST.store(IN_USE.load(Ordering::Relaxed), Ordering::Relaxed);
+pub fn reset_peak() {
+    PEAK.store(IN_USE.load(Ordering::Relaxed), Ordering::Relaxed);
 }
 
 fn add(bytes: usize) {
     let now = IN_USE.fetch_add(bytes, Ordering::Relaxed) + bytes;
-    MOST.fetch_max(now, Ordering::Relaxed);
+    PEAK.fetch_max(now, Ordering::Relaxed);
 }
 
 fn take(bytes: usize) {

@@ -1,9 +1,12 @@
-//! Damage to files, described by few bytes: for tests of what reads recordings, and for fuzzers, to which short descriptions
-//! are easier to vary than recordings, which are long and mostly zero.
+//! What tests and fuzzers of the readers share, and nothing else links: damage to files, described by few bytes, since these are
+//! easier to vary than recordings, which are long and mostly zero; random bytes that are the same in each run; and an allocator
+//! that says how much memory a reader takes, and has a limit.
+//!
+//! What this crate does not do: know what a recording is.
 
 mod bounded;
 
-pub use bounded::{Bounded, begin, most};
+pub use bounded::{Bounded, peak_bytes, reset_peak};
 
 /// Bytes that describe one damage.
 pub const STEP: usize = 8;
@@ -38,8 +41,8 @@ pub fn damage(files: &mut [Vec<u8>], script: &[u8]) {
         if count == 0 || files.iter().all(Vec::is_empty) {
             return;
         }
-        let source = files[usize::from(third) % count].clone();
-        let file = &mut files[usize::from(which) % count];
+        let which = usize::from(which) % count;
+        let file = &mut files[which];
         if file.is_empty() {
             continue;
         }
@@ -60,9 +63,10 @@ pub fn damage(files: &mut [Vec<u8>], script: &[u8]) {
             }
             5 => {
                 let len = 1 + usize::from(first) * 16;
+                let source = &files[usize::from(third) % count];
                 let start = (from * source.len()) >> 16;
-                let end = source.len().min(start + len);
-                put(file, at, &source[start..end]);
+                let stretch = source[start..source.len().min(start + len)].to_vec();
+                put(&mut files[which], at, &stretch);
             }
             6 => {
                 let end = file.len().min(at + 1 + usize::from(first) * 16);
@@ -92,19 +96,25 @@ fn put(file: &mut [u8], at: usize, bytes: &[u8]) {
     }
 }
 
-/// Marsaglia's generator: the same bytes for the same seed, which is not 0, wherever it runs.
+/// Marsaglia's generator: the same numbers for the same seed, which is not 0, wherever it runs.
 pub struct Random(pub u64);
 
 impl Random {
+    /// A number below `limit`, which is not 0.
+    pub fn below(&mut self, limit: usize) -> usize {
+        (self.next() >> 11) as usize % limit
+    }
+
     /// So many bytes.
     pub fn bytes(&mut self, len: usize) -> Vec<u8> {
-        let byte = |_| {
-            self.0 ^= self.0 << 13;
-            self.0 ^= self.0 >> 7;
-            self.0 ^= self.0 << 17;
-            (self.0 >> 32) as u8
-        };
-        (0..len).map(byte).collect()
+        (0..len).map(|_| (self.next() >> 32) as u8).collect()
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
     }
 }
 

@@ -1,0 +1,114 @@
+//! Threads that wait for each other, as a companion sees it.
+
+mod pool;
+mod process;
+
+use chase_analyzer::FindingKind;
+use chase_analyzer::recorder::builder::{SyscallsBuilder, ThreadId};
+use chase_analyzer::recorder::syscalls::{CauseRow, WAKER_THREAD};
+use pool::{MS, Outcome, Pool};
+
+const FUTEX: u32 = 202;
+const WORKERS: usize = 4;
+
+/// Waits of one worker that another one ended.
+struct Waits {
+    of: usize,
+    ended_by: usize,
+    ms: u64,
+}
+
+/// Workers that each wait at a condition of their own for 300 ms of 400 ms.
+struct Scene {
+    pool: Pool,
+    workers: Vec<ThreadId>,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let (mut pool, mut workers) = (Pool::new(), Vec::new());
+        pool.workers(WORKERS, |pool, _, thread| {
+            pool.call(thread, pool.condition, 10 * MS, 30);
+            pool.call(thread, pool.lock, 4 * MS, 20);
+            pool.call(thread, pool.work, MS, 20);
+            workers.push(thread);
+        });
+        Self { pool, workers }
+    }
+
+    /// What is found if the waits of workers, by number, were these; and those for a lock that another one has.
+    fn finish(self, waits: &[Waits], for_lock: &[Waits]) -> Outcome {
+        let pid = self.pool.process.builder.header.pid;
+        let workers = self.workers;
+        self.pool.finish_seen(|refs| {
+            let mut seen = SyscallsBuilder::new(pid);
+            let tid = |number: usize| pid + workers[number].0;
+            let context = |number: usize, at: usize| refs[workers[number].0 as usize][1 + at];
+            for (waits, is_lock) in
+                waits.iter().map(|waits| (waits, false)).chain(for_lock.iter().map(|w| (w, true)))
+            {
+                let began_ns = seen.header.began_ns;
+                seen.cause(CauseRow {
+                    context_ref: context(waits.of, usize::from(is_lock)),
+                    tid: tid(waits.of),
+                    number: FUTEX,
+                    object: if is_lock { 0x9000 } else { 0x1000 * (1 + waits.of as u64) },
+                    holder: if is_lock { tid(waits.ended_by) } else { 0 },
+                    waker_kind: WAKER_THREAD,
+                    waker: tid(waits.ended_by),
+                    waker_pid: pid,
+                    waker_began_ns: began_ns,
+                    waits: 20,
+                    total_ns: waits.ms * MS,
+                    max_ns: waits.ms * MS / 10,
+                    ..bytemuck::Zeroable::zeroed()
+                });
+            }
+            seen
+        })
+    }
+}
+
+/// Each one waits for the next.
+fn in_turn() -> Vec<Waits> {
+    (0..WORKERS).map(|of| Waits { of, ended_by: (of + 1) % WORKERS, ms: 300 }).collect()
+}
+
+fn mutual(outcome: &Outcome) -> Option<&FindingKind> {
+    let mut kinds = outcome.findings.iter().map(|finding| &finding.kind);
+    kinds.find(|kind| matches!(kind, FindingKind::MutualWaits { .. }))
+}
+
+#[test]
+fn threads_that_take_turns_wait_for_each_other() {
+    let outcome = Scene::new().finish(&in_turn(), &[]);
+    let Some(FindingKind::MutualWaits { wait_ns, all_wait_ns, of_threads, of_lifetime }) =
+        mutual(&outcome)
+    else {
+        panic!("{:#?}", outcome.findings)
+    };
+    assert_eq!((wait_ns.0, all_wait_ns.0, *of_threads), (300 * MS, 1_200 * MS, WORKERS));
+    assert!((of_lifetime - 0.75).abs() < 0.01, "{of_lifetime}");
+}
+
+#[test]
+fn one_thread_that_wakes_most_others_gives_them_work() {
+    let mut waits = vec![Waits { of: 0, ended_by: 1, ms: 300 }];
+    for (of, next) in [(1, 2), (2, 3), (3, 1)] {
+        waits.push(Waits { of, ended_by: 0, ms: 270 });
+        waits.push(Waits { of, ended_by: next, ms: 30 });
+    }
+    let outcome = Scene::new().finish(&waits, &[]);
+    assert!(mutual(&outcome).is_none(), "{:#?}", outcome.findings);
+}
+
+#[test]
+fn a_lock_that_they_wait_for_says_it_better() {
+    let for_lock: Vec<Waits> = (0..WORKERS)
+        .map(|of| Waits { of, ended_by: (of + WORKERS - 1) % WORKERS, ms: 70 })
+        .collect();
+    let outcome = Scene::new().finish(&in_turn(), &for_lock);
+    let kinds: Vec<&FindingKind> = outcome.findings.iter().map(|finding| &finding.kind).collect();
+    let is_lock = |kind: &&FindingKind| matches!(kind, FindingKind::SerialisingLock { .. });
+    assert!(kinds.iter().any(is_lock) && mutual(&outcome).is_none(), "{kinds:#?}");
+}
