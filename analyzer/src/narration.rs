@@ -3,6 +3,7 @@
 mod arguments;
 mod flags;
 mod kinds;
+mod names;
 
 use std::collections::{HashMap, HashSet};
 

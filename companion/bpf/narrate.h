@@ -38,10 +38,12 @@ INLINE u32 texts_of(u32 syscall)
 		return FIRST(0, COUNTED);
 	case 1: case 18: case 44:
 		return FIRST(1, SIZED);
-	case 22: case 293: case 35: case 7: case 271:
+	case 22: case 293: case 35: case 7: case 271: case 435:
 		return FIRST(0, WORDS);
-	case 42: case 49: case 43: case 288: case 61: case 51: case 52:
+	case 42: case 49: case 43: case 288: case 61: case 51: case 52: case 157:
 		return FIRST(1, WORDS);
+	case 14:
+		return FIRST(1, WORDS) | SECOND(2, WORDS);
 	case 230:
 		return FIRST(2, WORDS);
 	case 53:

@@ -4,6 +4,7 @@ use chase_recorder::syscalls::{SINGLE_SYSCALL_TEXT, SingleSyscallRow};
 
 use super::flags::named;
 use super::kinds::{Kind, kinds_of};
+use super::names::*;
 use crate::syscalls::{errno_name, syscall, syscall_name};
 
 /// How many bytes of data are shown.
@@ -13,9 +14,9 @@ const SHOWN: usize = 32;
 pub(super) fn call(row: &SingleSyscallRow) -> String {
     let name = syscall_name(row.number);
     let mut texts = Texts { row, next: 0 };
-    let kinds: Vec<Kind> = match kinds_of(&name) {
-        Some(kinds) => kinds.collect(),
-        None => vec![Kind::Address; syscall(row.number).map_or(6, |call| call.arguments.len())],
+    let kinds = match syscall(row.number) {
+        Some(call) => kinds_of(call.name, call.arguments),
+        None => vec![Kind::Address; row.arguments.len()],
     };
     let mut arguments: Vec<String> =
         kinds.iter().enumerate().map(|(at, &kind)| argument(kind, at, &mut texts)).collect();
@@ -27,7 +28,39 @@ pub(super) fn call(row: &SingleSyscallRow) -> String {
     {
         arguments.truncate(at + 1);
     }
+    // The last argument of a wait with a mask of bits is the mask; the one before is not used.
+    if name == "futex" && row.arguments[1] as i32 & 127 == libc::FUTEX_WAIT_BITSET {
+        arguments.remove(4);
+        if row.arguments[5] as u32 == u32::MAX {
+            arguments[4] = "FUTEX_BITSET_MATCH_ANY".to_owned();
+        }
+    }
+    arguments.truncate(used(&name, row).unwrap_or(arguments.len()));
     format!("{name}({})", arguments.join(", "))
+}
+
+/// Returns how many arguments the call uses, if that depends on one of them.
+fn used(name: &str, row: &SingleSyscallRow) -> Option<usize> {
+    let which = |at: usize| row.arguments[at] as i32;
+    match (name, which(1)) {
+        // Without the flags of `FUTEX_PRIVATE_FLAG` and `FUTEX_CLOCK_REALTIME`.
+        ("futex", command) => match command & 127 {
+            libc::FUTEX_WAKE | libc::FUTEX_UNLOCK_PI | libc::FUTEX_TRYLOCK_PI => Some(3),
+            libc::FUTEX_WAIT | libc::FUTEX_LOCK_PI => Some(4),
+            _ => None,
+        },
+        ("fcntl", libc::F_GETFD | libc::F_GETFL | libc::F_GETOWN) => Some(2),
+        ("fcntl", libc::F_GETPIPE_SZ | libc::F_GET_SEALS) => Some(2),
+        ("mremap", _) if which(3) & (libc::MREMAP_FIXED | libc::MREMAP_DONTUNMAP) == 0 => Some(4),
+        ("membarrier", _) if which(1) == 0 => Some(2),
+        ("prctl", _) => match which(0) {
+            libc::PR_GET_DUMPABLE | libc::PR_GET_KEEPCAPS => Some(1),
+            libc::PR_SET_NAME | libc::PR_GET_NAME | libc::PR_SET_PDEATHSIG => Some(2),
+            libc::PR_SET_DUMPABLE | libc::PR_CAPBSET_READ => Some(2),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 /// Returns the result; `?` if the call has not returned.
@@ -111,12 +144,92 @@ fn argument(kind: Kind, at: usize, texts: &mut Texts<'_>) -> String {
                 _ => address(),
             }
         }
-        Kind::Address2 => texts.next().and_then(socket_address).unwrap_or_else(address),
+        Kind::SocketAddress => texts.next().and_then(socket_address).unwrap_or_else(address),
+        Kind::CloneArguments => {
+            let words = texts.next().and_then(|text| text.first_chunk::<8>());
+            let flags = words.map(|&words| named(Kind::Any(CLONE), u64::from_le_bytes(words)));
+            flags.flatten().map_or_else(address, |flags| format!("{{flags={flags}, ...}}"))
+        }
+        Kind::SignalSet => {
+            let words = texts.next().and_then(|text| text.first_chunk::<8>());
+            words.map_or_else(address, |&words| signal_set(u64::from_le_bytes(words)))
+        }
+        Kind::Polled => {
+            let count = row.arguments.get(at + 1).copied().unwrap_or(0);
+            texts.next().map_or_else(address, |text| polled(text, count))
+        }
+        Kind::ProcessName => {
+            let text = texts.next();
+            match row.arguments[0] as i32 {
+                libc::PR_SET_NAME | libc::PR_GET_NAME => text.map_or_else(address, path),
+                libc::PR_SET_PDEATHSIG => argument(Kind::One(SIGNALS), at, texts),
+                libc::PR_SET_DUMPABLE => value.to_string(),
+                _ => address(),
+            }
+        }
+        Kind::ControlArgument => match row.arguments[1] as i32 {
+            libc::F_SETFD => argument(Kind::Any(DESCRIPTOR_FLAGS), at, texts),
+            libc::F_SETFL => argument(Kind::Open, at, texts),
+            libc::F_ADD_SEALS => argument(Kind::Any(SEALS), at, texts),
+            libc::F_DUPFD | libc::F_DUPFD_CLOEXEC | libc::F_SETOWN | libc::F_SETPIPE_SZ => {
+                (value as i32).to_string()
+            }
+            _ => address(),
+        },
+        Kind::Protocol => match row.arguments[0] as i32 {
+            libc::AF_INET | libc::AF_INET6 => argument(Kind::One(PROTOCOLS), at, texts),
+            libc::AF_NETLINK => argument(Kind::One(NETLINKS), at, texts),
+            _ => (value as i32).to_string(),
+        },
+        Kind::SocketOption => {
+            let names = match row.arguments[1] as i32 {
+                libc::SOL_SOCKET => SOCKET_OPTIONS,
+                libc::SOL_TCP => TCP_OPTIONS,
+                libc::SOL_IP => IP_OPTIONS,
+                libc::SOL_IPV6 => IPV6_OPTIONS,
+                _ => &[],
+            };
+            argument(Kind::One(names), at, texts)
+        }
         kind => named(kind, value).unwrap_or_else(|| match kind {
             Kind::Address | Kind::Ioctl => address(),
             _ => (value as i32).to_string(),
         }),
     }
+}
+
+/// Formats a set of signals by their names without `SIG`; a set of more than half of them by those that are missing.
+fn signal_set(set: u64) -> String {
+    let is_most = set.count_ones() > 32;
+    let shown = if is_most { !set } else { set };
+    let names = (1..=64_u64).filter(|signal| shown >> (signal - 1) & 1 != 0).map(|signal| {
+        let name = named(Kind::One(SIGNALS), signal);
+        match name.as_deref().and_then(|name| name.strip_prefix("SIG")) {
+            Some(name) => name.to_owned(),
+            // The kernel's first real-time signal.
+            None if signal == 32 => "RTMIN".to_owned(),
+            None => format!("RT_{}", signal - 32),
+        }
+    });
+    let names: Vec<String> = names.collect();
+    format!("{}[{}]", if is_most { "~" } else { "" }, names.join(" "))
+}
+
+/// Formats the `pollfd` that were recorded of `count`.
+fn polled(text: &[u8], count: u64) -> String {
+    let (entries, _) = text.as_chunks::<8>();
+    let shown = entries.iter().take(count.try_into().unwrap_or(usize::MAX));
+    let mut shown: Vec<String> = shown
+        .map(|&[a, b, c, d, low, high, ..]| {
+            let events = u64::from(u16::from_le_bytes([low, high]));
+            let events = named(Kind::Any(POLLS), events).unwrap_or_default();
+            format!("{{fd={}, events={events}}}", i32::from_le_bytes([a, b, c, d]))
+        })
+        .collect();
+    if (shown.len() as u64) < count {
+        shown.push("...".to_owned());
+    }
+    format!("[{}]", shown.join(", "))
 }
 
 /// Quotes a path up to its end; marks it if it was cut off.
@@ -140,7 +253,7 @@ fn status(status: i32) -> String {
     match status & 0x7f {
         0 => format!("[exited {}]", status >> 8 & 0xff),
         signal => {
-            let name = named(Kind::Signal, signal as u64);
+            let name = named(Kind::One(SIGNALS), signal as u64);
             format!("[killed by {}]", name.unwrap_or_else(|| signal.to_string()))
         }
     }
@@ -160,7 +273,7 @@ fn socket_address(bytes: &[u8]) -> Option<String> {
             let cut = if path.len() + 2 == bytes.len() { "..." } else { "" };
             Some(format!("{{AF_UNIX, \"{}\"{cut}}}", path.escape_ascii()))
         }
-        _ => Some(format!("{{{}}}", named(Kind::Domain, family as u64)?)),
+        _ => Some(format!("{{{}}}", named(Kind::One(DOMAINS), family as u64)?)),
     }
 }
 
@@ -210,6 +323,39 @@ mod tests {
             ),
             (row(82, &[1, 2], &[b"a\0", b"b\0"], 0), r#"rename("a", "b") = 0"#),
             (row(39, &[], &[], 12), "getpid() = 12"),
+            (row(81, &[3], &[], 0), "fchdir(3) = 0"),
+            (row(73, &[3, 6], &[], 0), "flock(3, LOCK_EX|LOCK_NB) = 0"),
+            (
+                row(318, &[1, 2, 1], &[b"\x01\x02"], 2),
+                r#"getrandom("\x01\x02", 2, GRND_NONBLOCK) = 2"#,
+            ),
+            (row(98, &[u64::MAX, 16], &[], 0), "getrusage(RUSAGE_CHILDREN, 0x10) = 0"),
+            (row(229, &[1, 0], &[], 0), "clock_getres(CLOCK_MONOTONIC, NULL) = 0"),
+            (row(72, &[3, 2, 1], &[], 0), "fcntl(3, F_SETFD, FD_CLOEXEC) = 0"),
+            (row(72, &[3, 3, 9], &[], 2), "fcntl(3, F_GETFL) = 2"),
+            (row(202, &[16, 129, 1, 7, 7, 7], &[], 1), "futex(0x10, FUTEX_WAKE_PRIVATE, 1) = 1"),
+            (
+                row(54, &[3, 6, 1, 16, 4], &[], 0),
+                "setsockopt(3, SOL_TCP, TCP_NODELAY, 0x10, 4) = 0",
+            ),
+            (row(41, &[2, 1, 6], &[], 3), "socket(AF_INET, SOCK_STREAM, IPPROTO_TCP) = 3"),
+            (
+                row(14, &[0, 16, 0, 8], &[&[2, 0, 0, 0x80, 0, 0, 0, 0]], 0),
+                "rt_sigprocmask(SIG_BLOCK, [INT RTMIN], NULL, 8) = 0",
+            ),
+            (
+                row(14, &[2, 16, 0, 8], &[&[0xff, 0xff, 0xff, 0xff, 0xfe, 0xff, 0xff, 0xff]], 0),
+                "rt_sigprocmask(SIG_SETMASK, ~[RT_1], NULL, 8) = 0",
+            ),
+            (
+                row(7, &[16, 3, 5], &[&[3, 0, 0, 0, 1, 0, 0, 0, 4, 0, 0, 0, 4, 0, 0, 0]], 1),
+                "poll([{fd=3, events=POLLIN}, {fd=4, events=POLLOUT}, ...], 3, 5) = 1",
+            ),
+            (
+                row(435, &[16, 88], &[&[0, 0x0f, 1, 0, 0, 0, 0, 0]], 7),
+                "clone3({flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_SIGHAND|CLONE_THREAD, ...}, 88) = 7",
+            ),
+            (row(157, &[15, 16], &[b"worker\0"], 0), r#"prctl(PR_SET_NAME, "worker") = 0"#),
         ];
         for (row, expected) in cases {
             assert_eq!(line(&row), expected);
