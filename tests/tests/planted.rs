@@ -77,6 +77,7 @@ planted! {
     calm_signal: "calm_signal.c",
     calm_memory: "calm_memory.rs",
     calm_news: "calm_news.c",
+    calm_clients: "calm_clients.c",
 }
 
 #[test]
