@@ -134,8 +134,8 @@ INLINE void end_wait(struct state *state, struct task_struct *task)
 		add(row, ns);
 	else
 		COUNT(lost_waits);
-	/* What a syscall returns tells whether time ended the wait. */
-	if (state->syscall == NO_SYSCALL && state->waited_to)
+	/* What a syscall returns tells whether time ended the wait; one that was preempted since may still wait for that. */
+	if (state->syscall == NO_SYSCALL && state->waited_to && !state->is_ready)
 		add_wait(state, task);
 }
 

@@ -107,6 +107,8 @@ int sys_enter(u64 *arguments)
 		number += COMPAT;
 	if (!state->on_cpu_ns)
 		find_running(state);
+	if (state->is_ready)
+		find_ready(state, regs->di, number);
 	state->syscall = number;
 	state->context = context_of(state);
 	state->off_cpu_ns = 0;
