@@ -207,7 +207,13 @@ fn look(
     program.args(&command[1..]).current_dir(&work).process_group(0);
     program.env("HOME", &work).env("LC_ALL", "C").env("LD_PRELOAD", lib);
     program.env("CHASE_OUTPUT", &output).env("CHASE_TIMING", way.timing);
-    program.env("CHASE_SYSCALLS", if way.companion { "auto" } else { "off" });
+    // (With `auto`, a program has begun before its companion is there.)
+    let syscalls = match (way.companion, way.is_root) {
+        (true, true) => "require",
+        (true, false) => "auto",
+        (false, _) => "off",
+    };
+    program.env("CHASE_SYSCALLS", syscalls);
     program.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     if !way.is_root {
         std::os::unix::fs::chown(&work, Some(NOBODY), Some(NOBODY))
