@@ -12,8 +12,8 @@
 //!
 //! * [`Groups`] are threads that run the same code, and how they compare; [`Tails`] are the slowest calls of each
 //!   group; [`waits()`] is what they wait for, [`blocked()`] what blocks the threads that matter, and [`causes()`]
-//!   who makes them wait, with [`locks()`], [`wait_graph()`] and [`critical_path()`]; [`what_if()`] bounds what the run would save without some of that; [`group_tree()`] is one tree
-//!   for all threads of a group.
+//!   who makes them wait, with [`locks()`], [`wait_graph()`] and [`critical_path()`]; [`what_if()`] bounds what the run
+//!   would save without some of that; [`group_tree()`] is one tree for all threads of a group.
 //! * [`findings()`] are the few things worth reporting. Names come from the caller, through [`Naming`].
 //!
 //! # What is measured, and what is subtracted
