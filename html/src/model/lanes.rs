@@ -95,6 +95,13 @@ fn library_of(analysis: &Analysis) -> Vec<Option<usize>> {
     rows
 }
 
+/// When the thread was woken, and when it ran again.
+fn ends(wait: &BlockedSpan) -> (u64, u64) {
+    let runs = wait.start_ns.0 + wait.ns.0;
+    let ready = if wait.ready_ns.0 < SEEN { 0 } else { wait.ready_ns.0 };
+    (runs - ready.min(wait.ns.0), runs)
+}
+
 /// Calls and waits that are shorter are left out, ns.
 fn least(lanes: &[&Events]) -> u64 {
     let lengths = |lane: &&Events| {
@@ -274,9 +281,7 @@ impl Filling<'_> {
     /// A wait, until the thread was woken, as all tables have it, and until it ran again.
     fn wait(&self, span: &BlockedSpan, spans: &mut Vec<Span>) {
         let from = span.start_ns.0;
-        let runs = from + span.ns.0;
-        let ready = if span.ready_ns.0 < SEEN { 0 } else { span.ready_ns.0 };
-        let to = runs - ready.min(span.ns.0);
+        let (to, runs) = ends(span);
         let cause = span.api.and_then(|api| self.waits_for(api)).unwrap_or(match span.cause {
             SpanCause::Threads => WaitCause::Lock,
             SpanCause::File | SpanCause::Connection => WaitCause::Io,
@@ -324,5 +329,33 @@ impl Filling<'_> {
 
     fn function(&self, api: Option<u32>) -> Label {
         api.map_or_else(Label::default, |api| self.names.function(api as usize).into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chase_analyzer::Ns;
+
+    use super::*;
+
+    #[test]
+    fn waits_end_when_the_thread_is_woken_if_one_can_see_it() {
+        let ends = |ready_ns| {
+            ends(&BlockedSpan {
+                start_ns: Ns(1_000_000),
+                ns: Ns(3_000_000),
+                ready_ns: Ns(ready_ns),
+                cause: SpanCause::Threads,
+                syscall: None,
+                api: None,
+                waker: None,
+                waker_api: None,
+                waker_name: String::new(),
+            })
+        };
+        assert_eq!(ends(SEEN - 1), (4_000_000, 4_000_000));
+        assert_eq!(ends(2_500_000), (1_500_000, 4_000_000));
+        // More than it is in all, which can't be.
+        assert_eq!(ends(5_000_000), (1_000_000, 4_000_000));
     }
 }
