@@ -116,11 +116,17 @@ pub(crate) fn of_recorded_threads(image: &Image, file: &SyscallsFile<'_>) -> Vec
     returned(file.single_syscalls().filter(|row| !left_out.contains(&row.tid)))
 }
 
+/// Whether chase asks the kernel by this call if memory can be read; it may do so before it can say that a call is its own.
+/// (Its first argument is no value that `rt_sigprocmask` knows.)
+fn is_question(row: &SingleSyscallRow) -> bool {
+    row.number == libc::SYS_rt_sigprocmask as u32 && row.arguments[0] == 1 << 20
+}
+
 /// Drops chase's own calls, and the rows of beginnings for calls that have returned.
 fn returned(rows: impl Iterator<Item = SingleSyscallRow>) -> Vec<SingleSyscallRow> {
     let mut kept: Vec<SingleSyscallRow> = Vec::new();
     let mut begun: HashMap<(u32, u32, u64), usize> = HashMap::new();
-    for row in rows.filter(|row| row.context_ref != OWN_CONTEXT_REF) {
+    for row in rows.filter(|row| row.context_ref != OWN_CONTEXT_REF && !is_question(row)) {
         let key = (row.tid, row.number, row.entered_ns);
         match begun.get(&key) {
             Some(&at) => kept[at] = row,

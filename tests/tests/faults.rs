@@ -126,6 +126,7 @@ impl Running {
         command.args([number.to_string(), error.to_string()]).arg(self.made());
         // What is called for the first time meanwhile would get its address from the loader.
         command.arg(&self.program).env("LD_BIND_NOW", "1");
+        command.current_dir(self.scratch.path());
         let mut program = Rounds::start(command);
         let before = entries(program.pid());
         let mut seen = Seen { lines: vec![program.round()], refused: None };
@@ -142,7 +143,8 @@ impl Running {
             assert!(entries(program.pid()) == before, "{number}, error {error}: entries differ");
             seen.lines.push(program.round());
             if output.status.success() {
-                let _ = Recording::load(&directory);
+                let recording = Recording::load(&directory);
+                assert_eq!(recording.processes.len(), 1, "{number}, error {error}");
             }
             fs::remove_dir_all(directory).unwrap_or_default();
         }

@@ -59,7 +59,7 @@ fn ring(page: &mut Page, slices: &[Slice]) {
     for slice in slices {
         let mut outline = arc(OUTER, slice.from, slice.to);
         outline.extend(arc(INNER, slice.from, slice.to).into_iter().rev());
-        page.canvas.polygon(outline, slice.colour);
+        page.canvas.polygon(outline, slice.colour, None);
         page.describe(&slice.name, &format!("{}, {}", slice.quantity, slice.share));
         // Only along the arcs: the sides have their gaps.
         page.canvas.line(arc(OUTER, slice.from, slice.to), 1.0, slice.colour.darker());

@@ -25,7 +25,7 @@ const TEXT: Type = Type { size: 13.0, weight: Weight::Regular, colour: INK };
 const BIG: Type = Type { size: 20.0, weight: Weight::Bold, colour: INK };
 /// Widths that are tried for a name, in thicknesses of its ring, and the fewest characters that are still a name.
 const NAME_ROOM: [f64; 10] = [3.0, 2.0, 1.6, 1.3, 1.1, 0.95, 0.8, 0.68, 0.56, 0.46];
-const SHORTEST: usize = 4;
+const SHORTEST: usize = 7;
 /// Free space around a text in its slice.
 const AIR: f64 = 3.0;
 
@@ -142,10 +142,11 @@ impl Rings<'_, '_> {
         }
         if thin.0 > 0 {
             let name = format!("{} smaller ones", thin.0);
+            let label = format!("{} smaller", thin.0);
             let (value, to) = (thin.1, from + thin.1 / self.whole * TAU);
             self.slice(&Slice {
                 name: &name,
-                label: &name,
+                label: &label,
                 value,
                 colour: REST,
                 key: None,
@@ -176,10 +177,11 @@ impl Rings<'_, '_> {
         if thin.1 > 0.0 {
             let name = format!("{} smaller ones of {}", thin.0, segment.group.name);
             let (value, to) = (thin.1, from + thin.1 / self.whole * TAU);
+            let label = format!("{} smaller", thin.0);
             let colour = colour.lighter(0.7);
             self.slice(&Slice {
                 name: &name,
-                label: &name,
+                label: &label,
                 value,
                 colour,
                 key,
@@ -195,14 +197,12 @@ impl Rings<'_, '_> {
         outline.extend(self.arc(slice.ring.0, slice.from, slice.to).into_iter().rev());
         let value =
             format!("{}, {}", quantity(slice.value, self.unit), share(slice.value, self.whole));
-        self.page.canvas.polygon(outline.clone(), slice.colour);
+        // The outline is in the colour of the paper: a gap between neighbours, whatever their colours.
+        self.page.canvas.polygon(outline, slice.colour, Some(PAPER));
         self.page.describe(slice.name, &value);
         if let Some(key) = slice.key {
             self.page.canvas.key(key);
         }
-        outline.push(outline[0]);
-        // In the colour of the paper: a gap between neighbours, whatever their colours.
-        self.page.canvas.line(outline, 1.0, PAPER);
         self.name(slice, &share(slice.value, self.whole));
     }
 

@@ -96,7 +96,7 @@ fn labels_are_text_whatever_they_contain() {
         samples::all().into_iter().find(|(name, _)| *name == "bars-long-names").unwrap();
     let chart = chart.unwrap();
     let svg = Document::parse(chart.svg()).unwrap();
-    let known = ["svg", "g", "title", "rect", "polygon", "polyline", "text"];
+    let known = ["svg", "g", "title", "rect", "path", "polyline", "text"];
     for element in svg.descendants().filter(Node::is_element) {
         assert!(known.contains(&element.tag_name().name()), "{element:?}");
         let script = element.attributes().find(|a| a.name().starts_with("on"));
@@ -152,7 +152,7 @@ fn bars_and_slices_of_a_group_have_one_colour() {
     let entries: Vec<Bar> = (0..10).map(entry).collect();
     let slices = pie(&HEADING, Unit::Nanoseconds, &groups).unwrap();
     let rows = bars(&HEADING, Unit::Nanoseconds, &groups, &entries, 25).unwrap();
-    let slices = fills(slices.svg(), "polygon");
+    let slices = fills(slices.svg(), "path");
     let rows = fills(rows.svg(), "rect");
     for (i, name) in names.iter().enumerate() {
         let of_slice = slices.iter().find(|(title, _)| title.starts_with(&format!("{name}:")));

@@ -240,14 +240,14 @@ async function drillDown(page) {
   await all.waitFor({ state: "visible" });
   // By the mouse, on a slice; and back by the browser's own button.
   await all.scrollIntoViewIfNeeded();
-  const slice = all.locator(`.wide [data-key="${id}"] polygon`).first();
+  const slice = all.locator(`.wide [data-key="${id}"] path`).first();
   await slice.scrollIntoViewIfNeeded();
-  const point = await slice.evaluate((polygon) => {
+  const point = await slice.evaluate((path) => {
     // A slice may be a ring: its middle may not be in it.
-    const box = polygon.getBoundingClientRect();
+    const box = path.getBoundingClientRect();
     for (let y = box.top + 1; y < box.bottom; y += 3) {
       for (let x = box.left + 1; x < box.right; x += 3) {
-        if (y > 5 && y < innerHeight - 5 && document.elementFromPoint(x, y) === polygon) return [x, y];
+        if (y > 5 && y < innerHeight - 5 && document.elementFromPoint(x, y) === path) return [x, y];
       }
     }
     return null;

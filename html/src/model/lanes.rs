@@ -20,6 +20,9 @@ const SPANS: usize = 6_000;
 /// Most times without a processor that are shown one by one. If there are more, those of a piece of time are put together: of all
 /// threads in so many pieces, but for the least number of each, and in as many more as there are waits in them.
 const QUEUED: usize = 2_500;
+/// What threads wait for a processor after being woken, if it is at least so long, ns. Less is not seen in the picture, and counted as
+/// waiting for what woke them.
+const SEEN: u64 = 100_000;
 /// Least pieces of a thread.
 const PIECES: usize = 20;
 
@@ -268,10 +271,12 @@ impl Filling<'_> {
         }));
     }
 
-    /// A wait, until the thread ran again, as all tables have it.
+    /// A wait, until the thread was woken, as all tables have it, and until it ran again.
     fn wait(&self, span: &BlockedSpan, spans: &mut Vec<Span>) {
         let from = span.start_ns.0;
-        let to = from + span.ns.0;
+        let runs = from + span.ns.0;
+        let ready = if span.ready_ns.0 < SEEN { 0 } else { span.ready_ns.0 };
+        let to = runs - ready.min(span.ns.0);
         let cause = span.api.and_then(|api| self.waits_for(api)).unwrap_or(match span.cause {
             SpanCause::Threads => WaitCause::Lock,
             SpanCause::File | SpanCause::Connection => WaitCause::Io,
@@ -281,12 +286,24 @@ impl Filling<'_> {
         });
         let waker = span.waker.and_then(|waker| self.place.get(waker).copied().flatten());
         let text = self.function(span.api);
+        let library = span.api.and_then(|api| self.library(api));
+        if to < runs {
+            spans.push(Span {
+                from_ns: to as f64,
+                to_ns: runs as f64,
+                does: Does::Queue,
+                text: text.clone(),
+                library,
+                waker: None,
+                waker_in: Label::default(),
+            });
+        }
         spans.push(Span {
             from_ns: from as f64,
             to_ns: to as f64,
             does: Does::Wait(cause),
             text,
-            library: span.api.and_then(|api| self.library(api)),
+            library,
             waker,
             waker_in: if waker.is_some() {
                 self.function(span.waker_api)

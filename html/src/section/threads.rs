@@ -147,7 +147,7 @@ fn groups(report: &Report) -> Markup {
         ("waiting", true),
     ];
     if has_balance {
-        columns.extend([("LB", true), ("PE", true), ("imbalance", true)]);
+        columns.extend([("load balance", true), ("efficiency", true), ("imbalance", true)]);
     }
     let has_outliers = report.groups.iter().any(|group| !group.outliers.is_empty());
     if has_outliers {
@@ -182,9 +182,9 @@ fn groups(report: &Report) -> Markup {
             @if report.waits == WaitSource::Name { " (told by the names of functions known to wait)" }
             ". "
             @if has_balance {
-                "LB: load balance, mean / max of useful time; from 0.8 on it is fine. PE: parallel "
-                "efficiency, mean useful time / wall time of the group. Imbalance: (max − mean) / max "
-                "· N / (N − 1), and what the slowest thread has beyond the mean."
+                "Load balance (LB): mean / max of useful time; from 0.8 on it is fine. Parallel "
+                "efficiency (PE): mean useful time / wall time of the group. Imbalance: (max − mean) / "
+                "max · N / (N − 1), and what the slowest thread has beyond the mean."
             }
         }
     }
