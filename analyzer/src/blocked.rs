@@ -2,7 +2,7 @@
 //!
 //! Most threads of large programs have nothing to do: workers of a pool, helpers of a runtime, a main thread that
 //! joins the others. Together they wait longer than anything else takes, which means nothing. So a thread is *idle*
-//! if it spent at least [`IDLE`] of its lifetime waiting for work: on a condition or a semaphore, for readiness of
+//! if it spent at least [`IDLE`] of its lifetime, without what it waited for a processor, waiting for work: on a condition or a semaphore, for readiness of
 //! descriptors, for a connection, for time to pass, for the end of a thread or process, or, if the scheduler was
 //! observed, in a system call of its own code or by `syscall`. Waits for locks and barriers, and for input and output
 //! under way, don't make a thread idle, however long they are: there is work that can't go on.
@@ -18,7 +18,7 @@ use crate::clock::Ns;
 use crate::groups::{GroupRow, Groups, ThreadSpan};
 use crate::rows::ThreadRow;
 
-/// The minimum part of its lifetime that an idle thread waits for work.
+/// The minimum part of its lifetime, without what it waits for a processor, that an idle thread waits for work.
 const IDLE: f64 = 0.95;
 /// Waiting for a processor matters if it is at least this part of the time that threads wanted one.
 const SCARCE: f64 = 0.02;
@@ -110,7 +110,11 @@ fn idle_in(analysis: &Analysis, thread: &ThreadRow) -> Option<Option<u32>> {
     };
     let waited: f64 = waits_of(thread).filter(for_work).map(|(_, ns)| ns.as_f64()).sum();
     let longest = waits_of(thread).filter(for_work).max_by_key(|&(api, ns)| (ns, Reverse(api)));
-    longest.filter(|_| waited >= IDLE * thread.lifetime_ns.as_f64()).map(|(api, _)| api)
+    // How long others kept it from running says nothing about its work.
+    let ready = [thread.measures.preempted_ns, thread.application_preempted_ns];
+    let ready: f64 = ready.into_iter().flatten().map(Ns::as_f64).sum();
+    let own = thread.lifetime_ns.as_f64() - ready;
+    longest.filter(|_| waited >= IDLE * own).map(|(api, _)| api)
 }
 
 /// Finds out what threads are blocked by.

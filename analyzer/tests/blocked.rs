@@ -97,6 +97,20 @@ fn the_scheduler_knows_of_waits_without_a_name() {
     assert!((runnable.of_wanted - 9.0 / 110.0).abs() < 1e-9, "{runnable:?}");
 }
 
+/// On a busy machine threads that have nothing to do wait for a processor before they do that again.
+#[test]
+fn who_waits_for_a_processor_is_no_less_idle() {
+    let process = threads(&[("sem_wait", 99 * MS, MS)]);
+    let refs = process.builder.context_refs().to_vec();
+    let tid = process.analysis().threads[1].tid;
+    let mut seen = SyscallsBuilder::new(process.analysis().threads[0].tid);
+    seen.wait(refs[1][1], tid, WAIT_VOLUNTARY, 1, 70 * MS);
+    seen.wait(refs[1][1], tid, WAIT_PREEMPTED, 1, 29 * MS);
+    let file = SyscallsFile::parse(seen.build()).unwrap();
+    let analysis = Analysis::new(&[process.image().with_syscalls(Some(file))], Selection::All);
+    assert_eq!(blocked(&analysis).idle_threads(), 1);
+}
+
 #[test]
 fn waiting_for_a_processor_is_told_where_it_matters() {
     let process = threads(&[]);
