@@ -8,6 +8,8 @@
 //! Waits shorter than [`LONG_WAIT_NS`](chase_recorder::syscalls::LONG_WAIT_NS) are not recorded individually; they
 //! count as time in which the thread ran.
 
+mod what_if;
+
 use std::collections::HashMap;
 
 use serde::Serialize;
@@ -18,6 +20,7 @@ use crate::clock::Ns;
 use crate::groups::Groups;
 use crate::image::Image;
 use crate::long_waits::{LongWait, long_waits};
+pub use what_if::{WhatIf, Without, what_if};
 
 /// The critical path, from the end backwards.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -81,18 +84,47 @@ pub fn critical_path(
     groups: &Groups,
     naming: &dyn NamingPlaces,
 ) -> Option<CriticalPath> {
-    let files = images.iter().filter_map(|image| image.syscalls.as_ref());
-    let lost = files.map(|file| file.header().lost_blocked).max()?;
-    let threads = long_waits(images, analysis, groups, naming);
-    let threads: Vec<_> = threads.into_iter().map(|times| times.waits).collect();
-    if threads.iter().all(Vec::is_empty) {
-        return None;
-    }
+    let (threads, lost) = recorded_waits(images, analysis, groups, naming)?;
     let all = (0..).zip(&analysis.threads);
     let (last, _) = all.max_by_key(|(number, row)| (row.end_ns, std::cmp::Reverse(*number)))?;
     let steps = walk(analysis, threads, last, analysis.wall_ns.0);
     let parts = parts(groups, &steps, analysis.wall_ns);
     Some(CriticalPath { steps, parts, lost })
+}
+
+/// Returns the long waits of each thread, and a lower bound of those that are missing; `None` if none were recorded.
+fn recorded_waits(
+    images: &[Image],
+    analysis: &Analysis,
+    groups: &Groups,
+    naming: &dyn NamingPlaces,
+) -> Option<(Vec<Vec<LongWait>>, u64)> {
+    let files = images.iter().filter_map(|image| image.syscalls.as_ref());
+    let lost = files.map(|file| file.header().lost_blocked).max()?;
+    let threads = long_waits(images, analysis, groups, naming);
+    let threads: Vec<_> = threads.into_iter().map(|times| times.waits).collect();
+    (!threads.iter().all(Vec::is_empty)).then_some((threads, lost))
+}
+
+/// Threads by process and number there.
+struct Creators(HashMap<(usize, u32), u32>);
+
+impl Creators {
+    fn new(analysis: &Analysis) -> Self {
+        let all = (0..).zip(&analysis.threads);
+        Self(all.map(|(number, row)| ((row.process, row.thread), number)).collect())
+    }
+
+    /// Returns the thread that created this one: of a process's first one, the first of its parent.
+    fn of(&self, analysis: &Analysis, thread: u32) -> Option<u32> {
+        let row = &analysis.threads[thread as usize];
+        let creator = row.creator.and_then(|creator| self.0.get(&(row.process, creator)));
+        let parent = || {
+            let parent = analysis.processes.get(row.process)?.parent?;
+            self.0.get(&(parent, 0))
+        };
+        creator.or_else(parent).copied()
+    }
 }
 
 fn walk(
@@ -101,10 +133,7 @@ fn walk(
     last: u32,
     end: u64,
 ) -> Vec<PathStep> {
-    let numbers: HashMap<(usize, u32), u32> = (0..)
-        .zip(&analysis.threads)
-        .map(|(number, row)| ((row.process, row.thread), number))
-        .collect();
+    let creators = Creators::new(analysis);
     let (mut thread, mut now) = (last, end);
     let mut steps = Vec::new();
     let mut visited = std::collections::HashSet::new();
@@ -123,14 +152,9 @@ fn walk(
         let interval = own.pop().filter(|interval| interval.end_ns > row.start_ns.0);
         let Some(interval) = interval else {
             let start = row.start_ns.0.min(now);
-            let creator = row.creator.and_then(|creator| numbers.get(&(row.process, creator)));
-            let parent = || {
-                let parent = analysis.processes.get(row.process)?.parent?;
-                numbers.get(&(parent, 0))
-            };
             // Each thread begins only once.
-            match creator.or_else(parent).filter(|_| visited.insert(thread)) {
-                Some(&before) => {
+            match creators.of(analysis, thread).filter(|_| visited.insert(thread)) {
+                Some(before) => {
                     step(start, now, Doing::Running);
                     (thread, now) = (before, start);
                 }

@@ -18,6 +18,7 @@ mod kinds;
 mod locks;
 mod machine;
 mod mutual;
+mod peers;
 mod stages;
 mod system;
 mod threads;
@@ -115,7 +116,7 @@ pub fn findings(
             found.extend(mutual::waits(&evidence, group));
             found.extend(stages::last_at_barrier(&evidence, group));
             found.extend(stages::last_to_end(&evidence, group));
-            found.extend(system::slow_peer(&evidence, group));
+            found.extend(peers::slow(&evidence, group));
             found.extend(system::polling(&evidence, group));
         }
     }

@@ -12,8 +12,8 @@
 //!
 //! * [`Groups`] are threads that run the same code, and how they compare; [`Tails`] are the slowest calls of each
 //!   group; [`waits()`] is what they wait for, [`blocked()`] what blocks the threads that matter, and [`causes()`]
-//!   who makes them wait, with [`locks()`], [`wait_graph()`] and [`critical_path()`]; [`group_tree()`] is one tree
-//!   for all threads of a group.
+//!   who makes them wait, with [`locks()`], [`wait_graph()`] and [`critical_path()`]; [`what_if()`] bounds what the run
+//!   would save without some of that; [`group_tree()`] is one tree for all threads of a group.
 //! * [`findings()`] are the few things worth reporting. Names come from the caller, through [`Naming`].
 //!
 //! # What is measured, and what is subtracted
@@ -135,7 +135,9 @@ pub use compare::{
 pub use components::{
     Components, DrawnPrograms, Exchange, Picture, Program, Thing, ThingKind, Use, components,
 };
-pub use critical::{CriticalPath, Doing, PathPart, PathStep, critical_path};
+pub use critical::{
+    CriticalPath, Doing, PathPart, PathStep, WhatIf, Without, critical_path, what_if,
+};
 pub use error::{Cause as FailureCause, Error, Failure};
 pub use findings::{Blame, Finding, FindingKind, Inside, SubGroupSummary, findings};
 pub use fold::{Folded, fold};

@@ -27,9 +27,9 @@ pub enum WaitSource {
 /// part of a self time, which may be an estimate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct MeasuredOffCpu {
-    /// Waiting for anything except a processor; `None` if it was not measured for all threads.
+    /// Waiting for anything except a processor, until woken; `None` if it was not measured for all threads.
     pub blocked_ns: Option<Ns>,
-    /// Waiting for a processor; likewise.
+    /// Waiting for a processor, after being woken or while others ran; likewise.
     pub runnable_ns: Option<Ns>,
 }
 
@@ -39,6 +39,8 @@ pub(crate) struct OffCpu {
     pub(crate) wait_ns: f64,
     /// Ready to run while another thread ran; `None` if the scheduler was not observed.
     pub(crate) preempted_ns: Option<f64>,
+    /// The part of that after waits, from being woken to running again.
+    pub(crate) woken_ns: f64,
     /// Both as measured, independently of the calls' estimated times.
     pub(crate) measured: Measured,
 }
@@ -92,7 +94,18 @@ impl OffCpu {
         let wait_ns = self.wait_ns.min(time_ns).max(0.0);
         let rest = (time_ns - wait_ns).max(0.0);
         let preempted_ns = self.preempted_ns.map(|ns| ns.min(rest));
-        Self { wait_ns, preempted_ns, measured: self.measured }
+        let woken_ns = self.woken_ns.min(preempted_ns.unwrap_or(0.0));
+        Self { wait_ns, preempted_ns, woken_ns, measured: self.measured }
+    }
+
+    /// Counts so much of the waits as time after being woken, in which the thread was ready to run.
+    pub(crate) fn end_waits_earlier(&mut self, by_ns: f64) {
+        let by_ns = by_ns.min(self.wait_ns);
+        self.wait_ns -= by_ns;
+        *self.preempted_ns.get_or_insert(0.0) += by_ns;
+        self.woken_ns += by_ns;
+        self.measured.blocked -= by_ns;
+        self.measured.runnable += by_ns;
     }
 
     pub(crate) fn add(&mut self, other: Self) {
@@ -100,6 +113,7 @@ impl OffCpu {
         if let Some(ns) = other.preempted_ns {
             *self.preempted_ns.get_or_insert(0.0) += ns;
         }
+        self.woken_ns += other.woken_ns;
         self.measured.add(other.measured);
     }
 }

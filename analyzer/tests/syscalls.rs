@@ -4,11 +4,12 @@ mod process;
 
 use std::path::Path;
 
+use bytemuck::Zeroable as _;
 use chase_analyzer::recorder::builder::{Builder, SyscallsBuilder, ThreadId, errnos};
 use chase_analyzer::recorder::layout::{END_EXIT, Header, OWN_CONTEXT_REF, OffCpuRow};
 use chase_analyzer::recorder::reader::{Recording, SyscallsFile};
 use chase_analyzer::recorder::syscalls::{
-    STATE_STOPPED, SyscallsHeader, WAIT_PREEMPTED, WAIT_VOLUNTARY,
+    CauseRow, STATE_STOPPED, SyscallsHeader, WAIT_PREEMPTED, WAIT_VOLUNTARY,
 };
 use chase_analyzer::{
     Analysis, Category, Ending, Image, MeasuredOffCpu, Ns, OfApi, Selection, SyscallRow,
@@ -243,6 +244,41 @@ fn waits_are_those_of_the_scheduler() {
     assert_eq!(application.measures.wait_ns, Ns(100_000));
     let nested = analysis.contexts.iter().find(|row| row.depth == 1).unwrap();
     assert_eq!(nested.measures.wait_ns, Ns(3_000_000));
+}
+
+/// Who has been woken and does not yet run waits for a processor, as who is pushed aside does.
+#[test]
+fn waits_end_when_the_thread_is_woken() {
+    let mut scene = Scene::new();
+    let (root, inner) = (scene.main[0], scene.main[2]);
+    let woken = |context_ref, waits, each_ns, ready_ns| CauseRow {
+        context_ref,
+        tid: 1000,
+        number: FUTEX,
+        waits,
+        total_ns: waits * each_ns,
+        max_ns: each_ns,
+        ready_ns,
+        ..CauseRow::zeroed()
+    };
+    scene.seen.wait(inner, 1000, WAIT_VOLUNTARY, 10, 300_000);
+    scene.seen.wait(inner, 1000, WAIT_PREEMPTED, 10, 50_000);
+    scene.seen.cause(woken(inner, 8, 300_000, 900_000));
+    scene.seen.cause(woken(inner, 2, 300_000, 100_000));
+    scene.seen.wait(root, 1000, WAIT_VOLUNTARY, 1, 100_000);
+    // More than the wait: no time becomes another twice.
+    scene.seen.cause(woken(root, 1, 100_000, 130_000));
+    // There is no such wait.
+    scene.seen.cause(woken(scene.main[1], 1, 100_000, 50_000));
+    let analysis = scene.analysis();
+    let measures = &api(&analysis, "inner").measures;
+    assert_eq!((measures.wait_ns, measures.preempted_ns), (Ns(2_000_000), Some(Ns(1_500_000))));
+    let main = &analysis.threads[0];
+    assert_eq!(main.application_wait_ns, Some(Ns(0)));
+    assert_eq!(main.application_preempted_ns, Some(Ns(100_000)));
+    let measured = |of: MeasuredOffCpu| (of.blocked_ns.unwrap().0, of.runnable_ns.unwrap().0);
+    assert_eq!(measured(api(&analysis, "inner").off_cpu), (2_000_000, 1_500_000));
+    assert_eq!(measured(main.off_cpu), (2_000_000, 1_600_000));
 }
 
 /// Where no companion was there, threads know themselves; what asking took is their own cost.

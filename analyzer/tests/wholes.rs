@@ -8,7 +8,8 @@ use chase_analyzer::recorder::layout::{END_EXIT, TIMING_ADAPTIVE};
 use chase_analyzer::recorder::reader::SyscallsFile;
 use chase_analyzer::recorder::syscalls::{BlockedRow, CauseRow, WAKER_THREAD, WAKER_TIME};
 use chase_analyzer::{
-    Analysis, Groups, LibraryKind, LibraryRow, Ns, Selection, Unnamed, critical_path,
+    Analysis, Groups, LibraryKind, LibraryRow, Ns, PathWait, Selection, Unnamed, Without,
+    critical_path, what_if,
 };
 use process::{Process, api, assert_conserved};
 
@@ -251,6 +252,20 @@ fn a_critical_path_is_as_long_as_its_run() {
         assert_eq!(parts, analysis.wall_ns.0);
         let shares: f64 = path.parts.iter().map(|part| part.share).sum();
         assert!((shares - 1.0).abs() < 1e-9, "{shares}");
+        // Replayed as it was, it takes as long; without some waits no longer, and its path has no gaps either.
+        let replay = |wait: &dyn Fn(&PathWait) -> bool| {
+            let without = Without { wait, time: &|_| Ns(0) };
+            what_if(&images, &analysis, &groups, &Unnamed, &without).unwrap()
+        };
+        assert_eq!(replay(&|_| false).saves_at_most_ns, Ns(0));
+        let shorter = replay(&|wait| wait.purpose != chase_analyzer::Purpose::Sleep);
+        assert!(shorter.at_least_ns <= analysis.wall_ns);
+        let mut at = shorter.at_least_ns;
+        for step in &shorter.steps {
+            assert!(step.end_ns == at && step.begin_ns < at, "{step:?} does not end at {at:?}");
+            at = step.begin_ns;
+        }
+        assert_eq!(at, Ns(0));
     }
     assert!(with_path > 100, "{with_path}");
 }

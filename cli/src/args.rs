@@ -5,6 +5,7 @@ mod condition;
 mod examples;
 mod filters;
 mod gate;
+mod piece;
 mod sort;
 mod top;
 
@@ -18,6 +19,7 @@ pub(crate) use choices::{ExportFormat, GraphFormat, SyscallsBy};
 pub(crate) use condition::{Condition, Figure, Kind, Limit, Unit};
 pub(crate) use filters::{ApiFilter, GroupFilter, LibFilter, ThreadFilter, matches};
 pub(crate) use gate::GateArgs;
+pub(crate) use piece::{Piece, PieceKind, WithoutArg};
 pub(crate) use sort::{Sort, SortArg};
 pub(crate) use top::{TopArgs, TopTable};
 
@@ -100,7 +102,7 @@ impl Cli {
             | View::Waits { path, .. }
             | View::Findings { path }
             | View::Graph { path, .. }
-            | View::Path { path }
+            | View::Path { path, .. }
             | View::Tree { path, .. }
             | View::Syscalls { path, .. }
             | View::Narrate { path, .. }
@@ -302,6 +304,8 @@ pub(crate) enum View {
     Path {
         #[command(flatten)]
         path: PathArg,
+        #[command(flatten)]
+        without: WithoutArg,
     },
     /// The calling contexts: which library call was made inside which, and what it took
     Tree {

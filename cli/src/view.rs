@@ -28,6 +28,7 @@ mod threads;
 mod tree;
 mod waiting;
 mod waits;
+mod what_if;
 
 pub(crate) use apis::cause;
 
@@ -83,7 +84,12 @@ pub(crate) fn show(cli: &Cli, report: &Report, terminal: Terminal) -> anyhow::Re
             graph::write(report, *format, output.as_deref())
         }
         Some(View::Graph { .. }) => render(&graph::Graph, cli, report, terminal),
-        Some(View::Path { .. }) => render(&path::Path, cli, report, terminal),
+        Some(View::Path { without, .. }) if without.without.is_empty() => {
+            render(&path::Path, cli, report, terminal)
+        }
+        Some(View::Path { without, .. }) => {
+            render(&what_if::Shorter { pieces: &without.without }, cli, report, terminal)
+        }
         Some(View::Tree { lib, api, thread, group, .. }) => {
             render(&tree::Tree { lib, api, thread, group }, cli, report, terminal)
         }

@@ -98,6 +98,9 @@ INLINE void drop(u32 thread, struct state *state)
 {
 	u32 *place = place_of(thread), number;
 
+	/* (In a switch, the descriptors of the running task may be another's.) */
+	if (state->waited_to)
+		add_wait(state, 0);
 	leave_process(state->process);
 	forget_running();
 	if (!place)

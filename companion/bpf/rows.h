@@ -134,13 +134,13 @@ INLINE void end_wait(struct state *state, struct task_struct *task)
 		add(row, ns);
 	else
 		COUNT(lost_waits);
-	/* What a syscall returns tells whether time ended the wait. */
-	if (state->syscall == NO_SYSCALL && state->waited_to)
+	/* What a syscall returns tells whether time ended the wait; one that was preempted since may still wait for that. */
+	if (state->syscall == NO_SYSCALL && state->waited_to && !state->is_ready)
 		add_wait(state, task);
 }
 
 /* The thread runs, and its switch to the CPU was not shown: some kernels don't show every one (of 360 ms on the CPU, 72 were missing once on
- * Linux 6.18). How long ago it was is not known; the time since is counted as a wait, and is that to the next syscall or sample at most. */
+ * Linux 6.18). How long ago it was is not known; the time since is counted as a wait, and is that to the next syscall, sample or switch away at most. */
 static __attribute__((noinline)) int find_running(struct state *state)
 {
 	if (!state)
@@ -148,6 +148,35 @@ static __attribute__((noinline)) int find_running(struct state *state)
 	state->on_cpu_ns = bpf_ktime_get_ns();
 	if (state->left_ns)
 		end_wait(state, bpf_get_current_task_btf());
+	return 0;
+}
+
+/* The thread, which is about to run, was on the CPU as far as is known: its switch away was not shown. It is taken to have left when it was last seen
+ * to run, and to have waited if it was in a syscall. (Its memory can't be read here: the one that it follows is still current.) */
+static __attribute__((noinline)) int find_gone(struct state *state)
+{
+	struct wait_key *wait;
+
+	if (!state)
+		return 0;
+	state->left_kind = WAIT_PREEMPTED;
+	state->left_context = 0;
+	if (state->syscall != NO_SYSCALL) {
+		if (state->entered_ns > state->on_cpu_ns)
+			add_on_cpu(state, state->entered_ns);
+		state->left_kind = WAIT_VOLUNTARY;
+		state->left_context = state->context;
+		wait = &state->wait;
+		__builtin_memset(wait, 0, sizeof(*wait));
+		wait->process = state->process;
+		wait->tid = state->tid;
+		wait->context = state->context;
+		wait->syscall = state->syscall;
+		state->woken_ns = 0;
+		state->handed = 0;
+		state->is_first = 0;
+	}
+	state->left_ns = state->on_cpu_ns;
 	return 0;
 }
 

@@ -37,6 +37,7 @@ struct state {
 	u64 call_number;
 	u32 call_context;
 	u32 is_first; /* the present wait is the first one of its call for that futex */
+	u32 is_ready; /* the latest wait was for descriptors, one of which is ready: it is known when the thread uses it */
 };
 
 #define IN_BLOCK 64

@@ -107,6 +107,8 @@ int sys_enter(u64 *arguments)
 		number += COMPAT;
 	if (!state->on_cpu_ns)
 		find_running(state);
+	if (state->is_ready)
+		find_ready(state, regs->di, number);
 	state->syscall = number;
 	state->context = context_of(state);
 	state->off_cpu_ns = 0;
@@ -168,6 +170,8 @@ int sched_switch(u64 *arguments)
 	forget_running();
 	now = bpf_ktime_get_ns();
 	if (state) {
+		if (!state->on_cpu_ns)
+			find_running(state);
 		add_on_cpu(state, now);
 		state->on_cpu_ns = 0;
 		state->left_kind = !(preempted & 1) && previous_state ? WAIT_VOLUNTARY : WAIT_PREEMPTED;
@@ -190,6 +194,8 @@ int sched_switch(u64 *arguments)
 	if (!state)
 		return 0;
 	state->word = next->thread.fsbase + state->tls_offset;
+	if (state->on_cpu_ns)
+		find_gone(state);
 	state->on_cpu_ns = now;
 	if (state->left_ns) {
 		if (state->left_kind == WAIT_PREEMPTED)

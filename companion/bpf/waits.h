@@ -27,6 +27,8 @@ INLINE u32 context_of(struct state *state)
 #define NR_CLOCK_NANOSLEEP 230
 #define S_IFMT 0170000
 #define S_IFSOCK 0140000
+#define S_IFREG 0100000
+#define S_IFDIR 0040000
 #define AF_UNIX 1
 #define AF_INET 2
 #define AF_INET6 10
@@ -263,6 +265,7 @@ static __attribute__((noinline)) int add_wait(struct state *state, struct task_s
 		}
 	}
 	state->waited_to = 0;
+	state->is_ready = 0;
 	return 0;
 }
 
@@ -307,11 +310,66 @@ INLINE int is_over(u32 syscall, s64 result)
 	return 0;
 }
 
-/* The syscall that the thread waited in is over. */
+/* Those that wait until one of several descriptors is ready. */
+INLINE int waits_for_readiness(u32 syscall)
+{
+	switch (syscall) {
+	case 7: case 23: case 270: case 271: /* poll, select */
+	case 232: case 281: case 441: /* epoll_wait */
+		return 1;
+	}
+	return 0;
+}
+
+/* Those that take what a descriptor is ready with: read, recv, accept, and the outcome of a connect. */
+INLINE int takes_from_descriptor(u32 syscall)
+{
+	switch (syscall) {
+	case 0: case 19: case 45: case 47: case 299: case 43: case 288: case 55:
+		return 1;
+	}
+	return 0;
+}
+
+/* Which of the descriptors it was that the thread has waited for: the one that it takes something from next, unless that is a file, which
+ * is always ready. Where there is no more room for one wait for each connection, all are for the set of descriptors. */
+static __attribute__((noinline)) int find_ready(struct state *state, u64 first, u32 syscall)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct totals *t = sums();
+	struct file *file;
+	u32 mode;
+
+	if (!state || !t)
+		return 0;
+	if (waits_for_readiness(syscall))
+		return add_wait(state, task);
+	if (!takes_from_descriptor(syscall))
+		return 0;
+	file = file_of(task, first);
+	if (!file)
+		return 0;
+	mode = READ(READ(file, f_inode), i_mode) & S_IFMT;
+	if (mode == S_IFREG || mode == S_IFDIR)
+		return 0;
+	if (t->waits < WAITS / 4) {
+		state->wait.object = READ(READ(file, f_inode), i_ino);
+		state->wait.detail = first;
+	}
+	return add_wait(state, task);
+}
+
+/* The syscall that the thread waited in is over, or a later one, if it is not known yet what was ready. */
 INLINE void settle_wait(struct state *state, s64 result)
 {
 	struct wait_key *wait = &state->wait;
 
+	if (state->is_ready)
+		return;
+	if (result > 0 && waits_for_readiness(wait->syscall)) {
+		state->is_ready = 1;
+		return;
+	}
 	if (is_over(wait->syscall, result)) {
 		wait->waker_kind = WAKER_TIME;
 		wait->waker_process = wait->waker = wait->waker_context = 0;

@@ -316,6 +316,14 @@ impl Drain {
                 // A row that can't be freed is lost, and counted when there are no more.
                 let _ = program.free_row(row);
             }
+        } else {
+            // Nothing of it was to be written. The next process with this number must not find its rows.
+            for row in 0..program.totals().rows as u32 {
+                let Row { process, count, .. } = program.rows.read(row as usize);
+                if process == number && count > 0 {
+                    let _ = program.free_row(row);
+                }
+            }
         }
         let _ = program.free_process(number);
     }

@@ -212,8 +212,9 @@ impl Program {
     /// If the kernel refuses; then the row is lost.
     pub fn free_row(&mut self, number: u32) -> Result<(), MapError> {
         let Row { process, tid, context, syscall, .. } = self.rows.read(number as usize);
-        self.row_of.remove(&RowKey { process, tid, context, syscall })?;
+        // (First, so that a row that is lost is at least not taken for one of the next process with this number.)
         self.rows.write(number as usize, Row::zeroed());
+        self.row_of.remove(&RowKey { process, tid, context, syscall })?;
         self.free_rows.push(number, 0)
     }
 

@@ -157,6 +157,8 @@ impl Objects {
     /// Prepares for reading the list that the executable's image points to. Returns false if it points to none, or if
     /// there is no memory.
     pub(crate) fn open(&mut self, executable: &Image, vdso: usize, path: &'static [u8]) -> bool {
+        // (An attempt that failed may have left some.)
+        (self.count, self.range_count) = (0, 0);
         self.list = ptr::with_exposed_provenance(executable.debug_address());
         self.vdso = vdso;
         self.executable_path = path;

@@ -9,6 +9,7 @@ mod leaving;
 mod roots;
 
 use core::ffi::CStr;
+use core::sync::atomic::{AtomicU32, Ordering};
 
 use chase_format::layout::{ChunkKind, EXTENSION, ORIGIN_EXEC, TIMING_ALL, TIMING_COUNT};
 
@@ -186,6 +187,15 @@ fn keep_events(this: &mut Process, events: &Events, max_size: u64) {
     recording::write_chunk(ChunkKind::Meta, entry.as_bytes());
 }
 
+/// How far the process was prepared by attaching to it, which may fail halfway and be tried again.
+static STAGE: AtomicU32 = AtomicU32::new(0);
+/// The objects are known.
+const FOUND: u32 = 1;
+/// Ends of threads and of the process will be noticed.
+const WATCHED: u32 = 2;
+/// Entries were hooked, and may have been restored since.
+const HOOKED: u32 = 3;
+
 /// Begins to record a process that runs already, perhaps one that chase has left before. Called by a thread that is
 /// not the program's, while the program's threads are stopped. `attached` is stored in the recording.
 ///
@@ -199,11 +209,11 @@ fn begin_late(config: Config, auxiliary: Auxiliary, attached: &[u8]) -> Result<(
     stack::note_end(auxiliary.executable_name);
     let spent = Spent::now();
     let this = &mut *process::hold();
-    let is_first = this.executable.as_bytes().is_empty();
+    let stage = STAGE.load(Ordering::Relaxed);
     this.forget();
     let executable = find_executable(this, &auxiliary);
     this.forks_are_followed = follow::forks_are_wanted(config.follow);
-    if is_first {
+    if stage < FOUND {
         let image =
             auxiliary.executable_image().ok_or(cannot("its program headers are not there"))?;
         roots::hide_own();
@@ -217,6 +227,7 @@ fn begin_late(config: Config, auxiliary: Auxiliary, attached: &[u8]) -> Result<(
                 "its C library is not glibc, or another copy of libchase.so is loaded",
             ));
         }
+        STAGE.store(FOUND, Ordering::Relaxed);
     } else {
         loading::set_config(config);
         forget_choices();
@@ -227,16 +238,21 @@ fn begin_late(config: Config, auxiliary: Auxiliary, attached: &[u8]) -> Result<(
     let attached = after_name(attached, b"CHASE_ATTACHED");
     let is_watched = open_late(this, &config, &Late { key: b"attached", value: attached })?;
     let _own = is_watched.then(Starting::begin);
-    if is_first {
+    if stage < WATCHED {
         watch_ends(loading::find);
         watch_process();
+        STAGE.store(WATCHED, Ordering::Relaxed);
     }
     // The calling thread is recorded for the time that this takes.
-    let helper = thread::register(&Origin::FOUND).ok_or(cannot("no memory"))?;
+    let Some(helper) = thread::register(&Origin::FOUND) else {
+        recording::close();
+        return Err(cannot("no memory"));
+    };
     thread::expect_several(helper);
     measure_cost(this, helper);
-    if is_first {
-        loading::hook_all()
+    if stage < HOOKED {
+        loading::hook_all();
+        STAGE.store(HOOKED, Ordering::Relaxed);
     } else {
         loading::hook_again()
     }

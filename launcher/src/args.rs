@@ -58,7 +58,7 @@ as it was; the library stays mapped, unused, since a call that began meanwhile m
 under way when chase came are not seen.
 
 Not possible with: static programs, musl, 32-bit programs, processes of other users (but for root), under a debugger,
-under a filter of system calls (seccomp), or where Yama forbids it.";
+under a filter of system calls (seccomp) that kills, or where Yama forbids it.";
 
 const CHECK_EXAMPLES: &str = "\
 Examples:

@@ -6,6 +6,7 @@
 //! thread-local storage ([`library`]). It stays when chase leaves: calls may return through it.
 
 mod calls;
+mod filters;
 mod helper;
 mod library;
 mod memory;

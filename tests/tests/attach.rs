@@ -148,12 +148,18 @@ fn what_cannot_be_recorded_is_refused_with_a_reason() {
     assert_eq!(stopped.round(), "done");
     let mut filtered = Command::new("sh");
     filtered.args(["-c", "echo ready; read line; echo done"]);
-    // SAFETY: it makes one system call.
+    // SAFETY: it makes two system calls, and the kernel only reads the filter.
     unsafe {
         filtered.pre_exec(|| {
-            // SAFETY: the program is one instruction, that allows everything.
-            let mut allow = libc::sock_filter { code: 6, jt: 0, jf: 0, k: 0x7fff_0000 };
-            let program = libc::sock_fprog { len: 1, filter: &raw mut allow };
+            let step = |code: u32, jt, jf, k| libc::sock_filter { code: code as u16, jt, jf, k };
+            // One call that nobody makes ends the process; all others are allowed.
+            let mut steps = [
+                step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
+                step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, libc::SYS_acct as u32),
+                step(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_KILL_PROCESS),
+                step(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
+            ];
+            let program = libc::sock_fprog { len: 4, filter: steps.as_mut_ptr() };
             libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
             libc::prctl(libc::PR_SET_SECCOMP, 2, &raw const program);
             Ok(())

@@ -3,6 +3,7 @@
 //! Each test needs root and BTF; it says so and passes where they are missing.
 
 use chase_tests::compile::Build;
+use chase_tests::planted;
 use chase_tests::report::document;
 use chase_tests::tagged::{Tagged, companion};
 use chase_tests::trial::Trial;
@@ -131,4 +132,12 @@ fn a_child_ends_the_wait_for_it() {
     let rows = in_function(&rows, "wait");
     let wakers = rows[0]["wakers"].as_array().expect("wakers");
     assert_eq!(text(&wakers[0], "kind"), "thread", "{rows:#?}");
+}
+
+/// Of the programs of `planted.rs`, some that lose time whatever else the machine does, and one that has nothing wrong.
+#[test]
+fn planted_problems_are_found() {
+    for source in ["convoy.c", "barrier_sleeper.c", "slow_upstream.c", "calm_news.c"] {
+        planted::hold(source);
+    }
 }

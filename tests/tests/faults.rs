@@ -3,10 +3,14 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
+use chase_tests::attached::{Rounds, attach, entries};
 use chase_tests::compile::{Build, libtrap};
+use chase_tests::need;
 use chase_tests::recorded::Recording;
 use chase_tests::trial::Trial;
+use tempfile::TempDir;
 
 /// Errors by turns.
 const ERRORS: [i32; 6] =
@@ -100,6 +104,99 @@ fn killed_at_each_system_call() {
             assert_eq!(recording.problems(), [], "killed at {number}, {:?}", WAYS[way]);
         }
     }
+}
+
+/// A program that runs already.
+struct Running {
+    program: PathBuf,
+    tracer: PathBuf,
+    scratch: TempDir,
+}
+
+/// What it said, and whether and why it could not be attached to.
+struct Seen {
+    lines: Vec<String>,
+    refused: Option<String>,
+}
+
+impl Running {
+    /// The program's own process, attached to and left so many times; this system call of the first time fails.
+    fn run(&self, number: usize, error: i32, times: usize) -> Seen {
+        let mut command = Command::new(&self.tracer);
+        command.args([number.to_string(), error.to_string()]).arg(self.made());
+        // What is called for the first time meanwhile would get its address from the loader.
+        command.arg(&self.program).env("LD_BIND_NOW", "1");
+        command.current_dir(self.scratch.path());
+        let mut program = Rounds::start(command);
+        let before = entries(program.pid());
+        let mut seen = Seen { lines: vec![program.round()], refused: None };
+        for time in 0..times {
+            let directory = self.scratch.path().join("out");
+            let mut chase = attach(program.pid(), &directory, &["--quiet", "--duration", "1ms"]);
+            let output = chase.output().expect("chase starts");
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            match output.status.code() {
+                Some(0) => {}
+                Some(125) if time == 0 && !said.is_empty() => seen.refused = Some(said),
+                other => panic!("{other:?} at time {time}, {number}, error {error}: {said}"),
+            }
+            assert!(entries(program.pid()) == before, "{number}, error {error}: entries differ");
+            seen.lines.push(program.round());
+            if output.status.success() {
+                let recording = Recording::load(&directory);
+                assert_eq!(recording.processes.len(), 1, "{number}, error {error}");
+            }
+            fs::remove_dir_all(directory).unwrap_or_default();
+        }
+        seen.lines.push(program.end());
+        seen
+    }
+
+    /// Where the tracer says how many system calls there were.
+    fn made(&self) -> PathBuf {
+        self.scratch.path().join("made")
+    }
+}
+
+/// Those that chase makes in a process that it attaches to, and leaves again. The process goes on; what can't be done is said;
+/// and after that it can be attached to as ever.
+#[test]
+fn each_system_call_of_attaching_may_fail() {
+    const STEP: usize = 11;
+    const ERRORS: [i32; 5] = [libc::ENOMEM, libc::EACCES, libc::EMFILE, libc::EINTR, libc::EPERM];
+    let running = Running {
+        program: Build::program("faulty_attached.c").flags("-pthread").build(),
+        tracer: Build::program("fault_attach.c").without_libtrap().build(),
+        scratch: TempDir::new().expect("a directory"),
+    };
+    // The program is under a filter, which the kernel shows to root, but not to who has one.
+    let own = fs::read_to_string("/proc/self/status").expect("this process");
+    if !need::root("faults while attaching") || !own.contains("Seccomp:\t0") {
+        need::skip(
+            "faults while attaching",
+            "filters of system calls are not shown to this process",
+        );
+        let refused =
+            running.run(0, 0, 1).refused.expect("a filter that is not seen is not trusted");
+        return assert!(refused.contains("seccomp"), "{refused}");
+    }
+    let once = running.run(0, 0, 1);
+    let made = fs::read_to_string(running.made()).expect("how many were made");
+    let made: usize = made.trim_start_matches("calls ").trim().parse().expect("a number");
+    let expected = running.run(0, 0, 2);
+    assert_eq!((once.refused, &expected.refused), (None, &None));
+    assert!(made > 50, "only {made} system calls were seen");
+    let (mut tried, mut refused) = (0, 0);
+    for number in (1..=made).filter(|number| is_whole() || number % STEP == 1) {
+        let one = [ERRORS[number / STEP % ERRORS.len()]];
+        for &error in if is_whole() { &ERRORS[..] } else { &one } {
+            let seen = running.run(number, error, 2);
+            assert_eq!(seen.lines, expected.lines, "{number}, error {error}: {:?}", seen.refused);
+            tried += 1;
+            refused += usize::from(seen.refused.is_some());
+        }
+    }
+    eprintln!("{tried} faults of {made} system calls: {refused} times chase could not attach");
 }
 
 /// Whether a recording has a header.

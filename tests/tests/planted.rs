@@ -54,6 +54,7 @@ planted! {
     short_processes_in_python: "short_processes.py",
     the_last_to_end_in_python: "last_to_end.py",
     a_slow_peer_in_python: "peer.py",
+    a_slow_upstream: "slow_upstream.c",
     calm: "calm.c",
     calm_queue: "calm_queue.c",
     calm_server: "calm_server.c",
@@ -75,6 +76,8 @@ planted! {
     calm_save: "calm_save.c",
     calm_signal: "calm_signal.c",
     calm_memory: "calm_memory.rs",
+    calm_news: "calm_news.c",
+    calm_clients: "calm_clients.c",
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //!
 //! Each test needs root and BTF; it says so and passes where they are missing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -269,6 +269,40 @@ fn counts_equal_those_of_strace() {
             assert_eq!(tagged.headers.len(), 121);
         }
     }
+}
+
+/// Programs that are not to be recorded are known until they say so. What was counted of one was once taken for that of the next
+/// process, which got its number.
+#[test]
+fn programs_that_decline_leave_no_rows_to_others() {
+    let _alone = alone();
+    let Some(companion) = companion("programs_that_decline_leave_no_rows_to_others") else {
+        return;
+    };
+    const ROUNDS: usize = 12;
+    let scratch = TempDir::new().expect("a scratch directory");
+    let output = scratch.path().join("data");
+    fs::create_dir(&output).expect("created");
+    // Each shell is recorded, and nothing that it starts.
+    let script = format!(
+        "for i in $(seq {ROUNDS}); do LD_PRELOAD={} CHASE_OUTPUT={} CHASE_SYSCALLS=require CHASE_FOLLOW=none \
+         sh -c 'ls / >/dev/null; ls / >/dev/null; :'; sleep 0.1; done",
+        libchase().display(),
+        output.display()
+    );
+    let run = Command::new(companion)
+        .arg("--output")
+        .arg(&output)
+        .args(["--", "sh", "-c", &script])
+        .output()
+        .expect("runs");
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    let tagged = Tagged::finished(&output);
+    let shells = tagged.rows.iter().filter(|row| row.name == "wait4");
+    assert_eq!(shells.map(|row| row.pid).collect::<BTreeSet<_>>().len(), ROUNDS);
+    // A program makes this call when it starts: a shell before it is known, what it starts before it declines.
+    let others: Vec<_> = tagged.rows.iter().filter(|row| row.name == "set_tid_address").collect();
+    assert!(others.is_empty(), "rows of other processes: {others:?}");
 }
 
 /// What is tagged as the application's is what it does without chase.

@@ -107,6 +107,30 @@ fn callees_find_every_register_that_they_must_keep() {
     }
 }
 
+/// Code in assembly calls with a stack that is not aligned to 16 bytes. So does a task that was given such a stack by an old C
+/// library's `clone`.
+#[test]
+fn calls_with_a_misaligned_stack() {
+    let rounds = 20_000;
+    let program = Build::program("misaligned.c").flags("-O2").build();
+    for (timing, events) in
+        [("adaptive", "off"), ("all", "off"), ("count", "off"), ("all", "all,64KB")]
+    {
+        let trial = Trial::new(&program).arg(rounds.to_string());
+        let trial = trial.hooked_env("CHASE_TIMING", timing).hooked_env("CHASE_EVENTS", events);
+        let recording = trial.compare();
+        let process = recording.only();
+        process.expect(&[
+            (TRAP, "trap_empty", 3 * rounds),
+            (TRAP, "trap_add", 6 * rounds),
+            (TRAP, "trap_halve", 3 * rounds),
+            (TRAP, "trap_call", 3 * rounds),
+            ("libc.so", "syscall", 3 * rounds),
+        ]);
+        process.expect_nothing_open(TRAP);
+    }
+}
+
 fn vectors(width: u32, flag: &str) {
     let rounds = 1_000;
     let flags = format!("{flag} -DWIDTH={width}");

@@ -57,11 +57,19 @@ With CHASE_LIB=FILE, a task uses that library, and the commands beside it, inste
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    // (`bench` has options of its own.)
+    if arguments.first() != Some(&"bench")
+        && arguments.iter().any(|at| ["-h", "--help"].contains(at))
+    {
+        println!("{USAGE}");
+        return ExitCode::SUCCESS;
+    }
+    let is_name = |name: &str| !name.starts_with('-');
     let result = match arguments.as_slice() {
         ["demo"] => demo::demo(),
         ["layers"] => layers::check(),
         ["test"] => test::test(None),
-        ["test", filter] => test::test(Some(filter)),
+        ["test", filter] if is_name(filter) => test::test(Some(filter)),
         ["install"] => install::install("/usr/local".as_ref()),
         ["install", "--prefix", prefix] => install::install(prefix.as_ref()),
         ["package"] => install::package(None),
@@ -84,9 +92,9 @@ fn main() -> ExitCode {
         },
         ["limits"] => torture::limits(),
         ["suites"] => suites::suites(None),
-        ["suites", only] => suites::suites(Some(only)),
+        ["suites", only] if is_name(only) => suites::suites(Some(only)),
         ["releases"] => releases::releases(None),
-        ["releases", only] => releases::releases(Some(only)),
+        ["releases", only] if is_name(only) => releases::releases(Some(only)),
         ["faults"] => torture::faults(),
         ["kills"] => torture::kills("200"),
         ["kills", number] if number.parse::<u32>().is_ok() => torture::kills(number),

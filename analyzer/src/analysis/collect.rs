@@ -328,8 +328,8 @@ impl Collector {
         let Some(scheduler) = &mut scene.scheduler else {
             let by_name = |(cost, &import): (&Cost, &u32)| OffCpu {
                 wait_ns: self.names.cause(import).map_or(0.0, |_| self_ns(cost)),
-                preempted_ns: None,
                 measured: Measured::NOTHING,
+                ..OffCpu::default()
             };
             return costs.iter().zip(imports).map(by_name).collect();
         };

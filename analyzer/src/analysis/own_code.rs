@@ -75,7 +75,9 @@ impl Untimed {
         if self.in_own_code_ns <= 0.0 || preempted_ns <= 0.0 {
             return 0.0;
         }
-        let taken_ns = preempted_ns * self.in_own_code_ns / (self.in_own_code_ns + ran_ns);
+        // After a wait of its own it is the wait's.
+        let pushed_aside_ns = preempted_ns - own_code.woken_ns;
+        let taken_ns = pushed_aside_ns * self.in_own_code_ns / (self.in_own_code_ns + ran_ns);
         own_code.preempted_ns = Some(preempted_ns - taken_ns);
         taken_ns
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::joint::Joint;
-use super::waits::{SERIALISES, STARVES, named};
+use super::waits::{SERIALISES, named};
 use super::{Blame, Evidence, Finding, FindingKind};
 use crate::arguments::ArgumentUnit;
 use crate::causes::{ALLOCATOR, PartyKind, Purpose};
@@ -47,13 +47,13 @@ const RESOLVERS: &[&str] = &[
 ];
 const LOADERS: &[&str] = &["dlopen", "dlmopen"];
 
-fn symbol<'e>(evidence: &Evidence<'e>, api: Option<u32>) -> &'e str {
+pub(super) fn symbol<'e>(evidence: &Evidence<'e>, api: Option<u32>) -> &'e str {
     let symbol = api.map_or("", |api| &*evidence.analysis.apis[api as usize].symbol);
     symbol.trim_start_matches('_')
 }
 
 /// Returns the number of calls and the time in these system calls, by thread of the analysis; longest first.
-fn by_thread(evidence: &Evidence<'_>, numbers: &[u32]) -> Vec<(f64, u32, u64)> {
+pub(super) fn by_thread(evidence: &Evidence<'_>, numbers: &[u32]) -> Vec<(f64, u32, u64)> {
     let mut sums = BTreeMap::<u32, (f64, u64)>::new();
     let number_of = |row: &SyscallRow<OfThread>| {
         let mut all = (0..).zip(&evidence.analysis.threads);
@@ -243,40 +243,6 @@ pub(super) fn mapping_churn(evidence: &Evidence<'_>) -> Option<Finding> {
     let api = longest_api(evidence, wanted)?.of.api;
     let kind = FindingKind::MappingChurn { calls, all_ns: Ns::from_f64(saves_ns) };
     Some(evidence.finding(group, vec![thread], api, saves_ns, kind))
-}
-
-/// Finds a connection, made by this side, whose peer keeps threads waiting.
-pub(super) fn slow_peer(
-    evidence: &Evidence<'_>,
-    (number, group): (u32, &GroupRow),
-) -> Option<Finding> {
-    let joint: Joint<'_> =
-        evidence.causes_of(number).filter(|row| row.purpose == Purpose::Network).collect();
-    let waits = joint.by_thread();
-    let saves_ns = waits.first()?.0;
-    let of_lifetime = joint.wait_ns() / group.lifetime_ns.as_f64().max(1.0);
-    if of_lifetime < STARVES || !evidence.is_material(saves_ns) {
-        return None;
-    }
-    // Threads of the run have groups; waits for those are waits for a stage.
-    let within = joint.ended_by(|waker| waker.kind == PartyKind::Thread && waker.group.is_some());
-    let process = evidence.analysis.threads[waits.first()?.1 as usize].process;
-    let calls = |name: &str| {
-        let threads = evidence.analysis.threads.iter().filter(|row| row.process == process);
-        let mut apis = threads.flat_map(|row| &row.apis);
-        apis.any(|row| row.calls > 0 && symbol(evidence, Some(row.api)) == name)
-    };
-    if within >= MOSTLY || !calls("connect") || calls("accept") || calls("accept4") {
-        return None;
-    }
-    let kind = FindingKind::SlowPeer {
-        waits: joint.waits(),
-        wait_ns: Ns::from_f64(saves_ns),
-        of_lifetime,
-    };
-    let blame = joint.blame()?;
-    let finding = evidence.finding(number, named(waits), blame.api, saves_ns, kind);
-    Some(Finding { blame: Some(blame), ..finding })
 }
 
 /// Finds threads that check again and again whether there is something to do.

@@ -68,9 +68,16 @@ impl Scheduler {
                 _ => continue,
             }
             let measured = Measured::complete(wait_ns, preempted_ns);
-            let off_cpu = OffCpu { wait_ns, preempted_ns: Some(preempted_ns), measured };
+            let preempted_ns = Some(preempted_ns);
+            let off_cpu = OffCpu { wait_ns, preempted_ns, woken_ns: 0.0, measured };
             waits.entry((row.context_ref, row.tid)).or_default().add(off_cpu);
             spells.entry((row.context_ref, row.tid)).or_default().add(&row);
+        }
+        // Waits are until the thread ran. Who has been woken waits for a processor.
+        for row in file.causes() {
+            if let Some(off_cpu) = waits.get_mut(&(row.context_ref, row.tid)) {
+                off_cpu.end_waits_earlier(row.ready_ns.min(row.total_ns) as f64);
+            }
         }
         Some(Self { waits, spells, others: Measured::default() })
     }
@@ -82,7 +89,8 @@ impl Scheduler {
                 let (wait_ns, preempted_ns) = (row.blocked_ns as f64, row.preempted_ns as f64);
                 // Incomplete, since what was too short to be measured is missing.
                 let measured = Measured::NOTHING;
-                let off_cpu = OffCpu { wait_ns, preempted_ns: Some(preempted_ns), measured };
+                let preempted_ns = Some(preempted_ns);
+                let off_cpu = OffCpu { wait_ns, preempted_ns, woken_ns: 0.0, measured };
                 waits.entry((row.node_ref, thread.record().tid)).or_default().add(off_cpu);
             }
         }
@@ -97,7 +105,8 @@ impl Scheduler {
     /// Takes the time that thread `tid` was off the CPU in a context. It is returned only once: if several threads
     /// have one id, the first gets what belongs to no context.
     pub(crate) fn take(&mut self, reference: u32, tid: u32) -> OffCpu {
-        let none = OffCpu { wait_ns: 0.0, preempted_ns: Some(0.0), measured: self.others };
+        let measured = self.others;
+        let none = OffCpu { preempted_ns: Some(0.0), measured, ..OffCpu::default() };
         self.waits.remove(&(reference, tid)).unwrap_or(none)
     }
 }

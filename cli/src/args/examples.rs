@@ -51,7 +51,13 @@ const EXAMPLES: &[(&str, &str)] = &[
   chase-report graph --format svg -o waits.svg
   chase-report graph --format dot         for Graphviz",
     ),
-    ("path", "\n  chase-report path\n  chase-report path --json"),
+    (
+        "path",
+        "
+  chase-report path
+  chase-report path --without 'lib:libc.so*'   what the run would save at most without its calls
+  chase-report path --json",
+    ),
     (
         "tree",
         "

@@ -24,19 +24,12 @@ const SENTENCES: usize = 10;
 pub(super) struct Parts {
     parts: Components,
     picture: Picture,
-    /// Place of each program in the picture.
-    places: Vec<Option<usize>>,
 }
 
 impl Parts {
     pub(super) fn from_report(report: &Report) -> anyhow::Result<Self> {
         let Some(parts) = components(&report.loaded.images) else { bail!(NOT_TOLD) };
-        let picture = parts.picture();
-        let mut places = vec![None; parts.programs.len()];
-        for (place, drawn) in picture.programs.iter().enumerate() {
-            drawn.programs.iter().for_each(|&program| places[program] = Some(place));
-        }
-        Ok(Self { parts, picture, places })
+        Ok(Self { picture: parts.picture(), parts })
     }
 
     fn uses(&self, thing: usize) -> &[Use] {
@@ -67,13 +60,13 @@ impl Parts {
 
     /// Who uses a thing, by place in the picture.
     fn users(&self, thing: usize) -> BTreeSet<usize> {
-        self.uses(thing).iter().filter_map(|used| self.places[used.program]).collect()
+        self.uses(thing).iter().map(|used| self.picture.of_program[used.program]).collect()
     }
 
     /// What all programs of a place did with a thing.
     fn sum(&self, thing: usize, place: usize, of: fn(&Use) -> u64) -> u64 {
         let uses = self.uses(thing).iter();
-        uses.filter(|used| self.places[used.program] == Some(place)).map(of).sum()
+        uses.filter(|used| self.picture.of_program[used.program] == place).map(of).sum()
     }
 
     /// Whether a program reads what another one writes.

@@ -1,6 +1,6 @@
 //! The critical path: what the run's length is made of.
 
-use chase_analyzer::{CriticalPath, Doing, PathWait, critical_path};
+use chase_analyzer::{CriticalPath, Doing, PathPart, PathStep, PathWait, critical_path};
 use serde_json::{Map, Value};
 
 use super::waits::OWN_CODE;
@@ -31,6 +31,72 @@ fn words(report: &Report, doing: &Doing) -> [String; 3] {
     }
 }
 
+/// Parts of a path, longest first.
+pub(super) fn parts_table(report: &Report, parts: &[PathPart], top: usize) -> Table {
+    let mut table = Table::new([
+        ("Group", Align::Name),
+        ("does", Align::Name),
+        ("at", Align::Name),
+        ("for", Align::Name),
+        ("time", Align::Number),
+        ("of the run", Align::Number),
+        ("steps", Align::Number),
+    ]);
+    for part in parts.iter().take(top) {
+        let [does, at, object] = words(report, &part.doing);
+        table.row([
+            (&*report.groups().rows[part.group as usize].label).into(),
+            does.into(),
+            at.into(),
+            causes::brief(&object).into(),
+            elapsed(part.ns.0).into(),
+            percent(part.share).into(),
+            count(part.steps as u64).into(),
+        ]);
+    }
+    table
+}
+
+/// Parts and steps of a path as JSON and CSV have them.
+pub(super) fn path_rows(
+    report: &Report,
+    parts: &[PathPart],
+    steps: &[PathStep],
+    top: usize,
+) -> anyhow::Result<Vec<Rows>> {
+    let label = |group: u32| Value::from(&*report.groups().rows[group as usize].label);
+    let named = |map: &mut Map<String, Value>, doing: &Doing| {
+        let [_, at, object] = words(report, doing);
+        let api = match doing {
+            Doing::Waiting(wait) => wait.api.map(|api| report.names.full(api as usize)),
+            _ => None,
+        };
+        map.insert("function".to_owned(), api.into());
+        map.insert("place".to_owned(), at.into());
+        map.insert("object_name".to_owned(), object.into());
+    };
+    let mut part_rows = Vec::new();
+    for part in parts.iter().take(top) {
+        let mut map = machine::row(part, [("group", label(part.group))])?;
+        named(&mut map, &part.doing);
+        part_rows.push(map);
+    }
+    let mut step_rows = Vec::new();
+    for step in steps.iter().take(top) {
+        let thread = &report.analysis.threads[step.thread as usize];
+        let group = report.groups().of_thread[step.thread as usize];
+        let more = [("thread", Value::from(thread.tid)), ("group", label(group))];
+        let mut map = machine::row(step, more)?;
+        named(&mut map, &step.doing);
+        step_rows.push(map);
+    }
+    let columns = ["group", "doing", "function", "place", "object_name", "ns", "share", "steps"];
+    let parts = Rows { name: "parts", columns: columns.into(), rows: part_rows };
+    let columns =
+        ["thread", "group", "begin_ns", "end_ns", "doing", "function", "place", "object_name"];
+    Ok(vec![parts, Rows { name: "steps", columns: columns.into(), rows: step_rows }])
+}
+
 impl Show for Path {
     const NAME: &'static str = "path";
 
@@ -38,27 +104,7 @@ impl Show for Path {
         let Some(path) = path(report) else {
             return Ok("Nothing is known of the critical path: no companion has seen a wait of a millisecond or more.\n".into());
         };
-        let mut table = Table::new([
-            ("Group", Align::Name),
-            ("does", Align::Name),
-            ("at", Align::Name),
-            ("for", Align::Name),
-            ("time", Align::Number),
-            ("of the run", Align::Number),
-            ("steps", Align::Number),
-        ]);
-        for part in path.parts.iter().take(top) {
-            let [does, at, object] = words(report, &part.doing);
-            table.row([
-                (&*report.groups().rows[part.group as usize].label).into(),
-                does.into(),
-                at.into(),
-                causes::brief(&object).into(),
-                elapsed(part.ns.0).into(),
-                percent(part.share).into(),
-                count(part.steps as u64).into(),
-            ]);
-        }
+        let table = parts_table(report, &path.parts, top);
         let mut out = table.render(terminal);
         out.push_str(&left_out(path.parts.len(), top, "parts"));
         if path.lost > 0 {
@@ -81,37 +127,6 @@ impl Show for Path {
 
     fn tables(&self, report: &Report, top: usize) -> anyhow::Result<Vec<Rows>> {
         let path = path(report).unwrap_or_default();
-        let label = |group: u32| Value::from(&*report.groups().rows[group as usize].label);
-        let named = |map: &mut Map<String, Value>, doing: &Doing| {
-            let [_, at, object] = words(report, doing);
-            let api = match doing {
-                Doing::Waiting(wait) => wait.api.map(|api| report.names.full(api as usize)),
-                _ => None,
-            };
-            map.insert("function".to_owned(), api.into());
-            map.insert("place".to_owned(), at.into());
-            map.insert("object_name".to_owned(), object.into());
-        };
-        let mut parts = Vec::new();
-        for part in path.parts.iter().take(top) {
-            let mut map = machine::row(part, [("group", label(part.group))])?;
-            named(&mut map, &part.doing);
-            parts.push(map);
-        }
-        let mut steps = Vec::new();
-        for step in path.steps.iter().take(top) {
-            let thread = &report.analysis.threads[step.thread as usize];
-            let group = report.groups().of_thread[step.thread as usize];
-            let more = [("thread", Value::from(thread.tid)), ("group", label(group))];
-            let mut map = machine::row(step, more)?;
-            named(&mut map, &step.doing);
-            steps.push(map);
-        }
-        let columns =
-            ["group", "doing", "function", "place", "object_name", "ns", "share", "steps"];
-        let parts = Rows { name: "parts", columns: columns.into(), rows: parts };
-        let columns =
-            ["thread", "group", "begin_ns", "end_ns", "doing", "function", "place", "object_name"];
-        Ok(vec![parts, Rows { name: "steps", columns: columns.into(), rows: steps }])
+        path_rows(report, &path.parts, &path.steps, top)
     }
 }

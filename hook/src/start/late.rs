@@ -94,7 +94,11 @@ unsafe extern "C" fn attach(order: *mut Order) {
     // SAFETY: the caller vouches for as many bytes behind the order.
     let settings = unsafe { core::slice::from_raw_parts(settings, order.len as usize) };
     // The variables are referred to until the process ends.
+    let given = settings.len();
     let settings = pages::keep(settings);
+    if settings.len() != given {
+        return refuse(order, "no memory", libc::ENOMEM);
+    }
     let mut variables = [0usize; SETTINGS + 1];
     let texts = settings.split(|&byte| byte == 0).filter(|text| !text.is_empty());
     for (variable, text) in variables.iter_mut().zip(texts).take(SETTINGS) {

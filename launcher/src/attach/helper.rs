@@ -34,13 +34,27 @@ global_asm!(
     "    popq %rbx",
     "    retq",
     "2:",
+    // What the C library says of it goes with the thread.
     "    callq *8(%rbx)",
-    "    movq %rax, 48(%rbx)",
+    "    testq %rax, %rax",
+    "    jz 4f",
+    "    xorl %ecx, %ecx",
+    "3:",
+    "    movb (%rax, %rcx), %dl",
+    "    testb %dl, %dl",
+    "    jz 4f",
+    "    movb %dl, {reason}(%rbx, %rcx)",
+    "    incl %ecx",
+    "    cmpl ${reason_len}, %ecx",
+    "    jb 3b",
+    "4:",
     "    movl $2, 40(%rbx)",
     "    xorl %eax, %eax",
     "    popq %rbx",
     "    retq",
     "chase_helper_end:",
+    reason = const REASON_AT,
+    reason_len = const LEN_AT - REASON_AT,
     options(att_syntax)
 );
 
@@ -108,8 +122,8 @@ pub(super) enum Answer {
     None,
     /// Done, with what the library has to say. The attachment is there.
     Done(u64, String),
-    /// The library was not loaded; the address of the reason.
-    NotLoaded(u64),
+    /// The library was not loaded, and why.
+    NotLoaded(String),
     /// The library refused.
     Refused(String, i32),
 }
@@ -127,7 +141,7 @@ pub(super) fn answer(bytes: &[u8]) -> Answer {
         (0, _) => Answer::None,
         (1, DONE) => Answer::Done(word(24), text),
         (1, _) => Answer::Refused(text, word(TO_LIBRARY_AT + offset_of!(ToLibrary, errno)) as i32),
-        _ => Answer::NotLoaded(word(48)),
+        _ => Answer::NotLoaded(text),
     }
 }
 

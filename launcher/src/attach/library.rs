@@ -96,6 +96,13 @@ fn put(bytes: &mut [u8], at: usize, value: &[u8]) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Whether the library there has begun: a load that fails may leave pieces of it, which never will.
+pub(super) fn has_begun(memory: &Memory, at: u64) -> bool {
+    let word = |field: usize| memory.words::<1>(at + field as u64);
+    let is_there = word(offset_of!(Shown, magic)) == Some([MAGIC]);
+    is_there && word(offset_of!(Shown, words)).is_some_and(|words| words != [0])
+}
+
 /// What the library shows of itself in a process.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Attachment {

@@ -41,14 +41,6 @@ impl Memory {
         words.collect::<Vec<_>>().try_into().ok()
     }
 
-    /// Text up to its NUL.
-    pub(super) fn text(&self, at: u64) -> String {
-        const LONGEST: usize = 4096;
-        let bytes = self.read(at, LONGEST);
-        let len = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
-        String::from_utf8_lossy(&bytes[..len]).into_owned()
-    }
-
     /// # Errors
     /// If nothing is there, or it is not this process's to write.
     pub(super) fn write(&self, at: u64, bytes: &[u8]) -> anyhow::Result<()> {

@@ -59,6 +59,8 @@ struct Mapping {
     range: Range<u64>,
     is_executable: bool,
     offset: u64,
+    /// Device and number of the file: another one may have the same path.
+    file: (String, String),
     path: String,
 }
 
@@ -74,8 +76,9 @@ fn mapping(line: &str) -> Option<Mapping> {
     let range = number(start)?..number(end)?;
     let is_executable = fields.next()?.contains('x');
     let offset = number(fields.next()?)?;
-    let path = fields.nth(2).unwrap_or("").trim_start().to_owned();
-    Some(Mapping { range, is_executable, offset, path })
+    let file = (fields.next()?.to_owned(), fields.next()?.to_owned());
+    let path = fields.next().unwrap_or("").trim_start().to_owned();
+    Some(Mapping { range, is_executable, offset, file, path })
 }
 
 /// The mapping that an address is in.
@@ -93,8 +96,8 @@ pub(super) fn loaded(pid: i32, memory: &Memory) -> Vec<Object> {
         }
         // (What the library has moved over pages of its own shows without a name.)
         let same =
-            mappings[i..].iter().take_while(|next| next.path == first.path || next.path.is_empty());
-        let same: Vec<&Mapping> = same.filter(|next| next.path == first.path).collect();
+            mappings[i..].iter().take_while(|next| next.file == first.file || next.path.is_empty());
+        let same: Vec<&Mapping> = same.filter(|next| next.file == first.file).collect();
         if !same.iter().any(|mapping| mapping.is_executable)
             || same
                 .iter()

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 
+use super::filters;
 use crate::elf::{self, Kind};
 
 /// A process that runs.
@@ -51,12 +52,7 @@ impl Process {
             |name| field(&status, name).split_whitespace().nth(1).and_then(|id| id.parse().ok());
         let this = Self { pid, name, user: id("Uid").unwrap_or(0), group: id("Gid").unwrap_or(0) };
         this.check_rights()?;
-        ensure!(
-            field(&status, "Seccomp") == "0",
-            "process {pid} ({}) runs under a filter of system calls (seccomp), which would end it: record it from its \
-             start, with chase record",
-            this.name
-        );
+        this.check_filters()?;
         this.check_executable()?;
         Ok(this)
     }
@@ -79,6 +75,26 @@ impl Process {
         bail!(
             "process {pid} ({name}) may not be looked into (it has more privileges, or has asked for that): attach as root"
         );
+    }
+
+    /// Threads may have filters of their own.
+    fn check_filters(&self) -> anyhow::Result<()> {
+        let Self { pid, name, .. } = self;
+        for tid in self.threads() {
+            let status = fs::read(format!("/proc/{pid}/task/{tid}/status")).unwrap_or_default();
+            let status = String::from_utf8_lossy(&status);
+            let why = match field(&status, "Seccomp") {
+                // (The thread has ended.)
+                "0" | "" => continue,
+                _ => filters::check(tid).err(),
+            };
+            let Some(why) = why else { continue };
+            bail!(
+                "process {pid} ({name}) runs under a filter of system calls (seccomp), which might end it ({why:#}): \
+                 record it from its start, with chase record; or, if the filter is a container's, attach as root"
+            );
+        }
+        Ok(())
     }
 
     fn check_executable(&self) -> anyhow::Result<()> {

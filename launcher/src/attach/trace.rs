@@ -7,7 +7,7 @@ use std::ptr;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use libc::{c_int, c_void, user_regs_struct};
+use libc::{c_int, c_void, sock_filter, user_regs_struct};
 
 /// Between two looks at a thread that is to stop.
 const PAUSE: Duration = Duration::from_micros(50);
@@ -16,6 +16,7 @@ const LARGEST_STATE: usize = 16 << 10;
 const NT_X86_XSTATE: usize = 0x202;
 const PTRACE_GETSIGMASK: u32 = 0x420a;
 const PTRACE_SETSIGMASK: u32 = 0x420b;
+const PTRACE_SECCOMP_GET_FILTER: u32 = 0x420c;
 /// Size of the kernel's set of signals.
 const SIGNALS_LEN: usize = 8;
 
@@ -171,5 +172,34 @@ impl Thread {
 
     pub(super) fn set_blocked(self, mut mask: u64) -> io::Result<()> {
         request(PTRACE_SETSIGMASK, self.tid, SIGNALS_LEN, (&raw mut mask).cast())
+    }
+
+    /// The program of its filter of system calls with this number, the latest first; `None` if there are no more.
+    ///
+    /// # Errors
+    /// If the kernel does not show it (to root only), or it is longer than `most`.
+    pub(super) fn filter(self, index: usize, most: usize) -> io::Result<Option<Vec<sock_filter>>> {
+        let nothing = sock_filter { code: 0, jt: 0, jf: 0, k: 0 };
+        let mut program = vec![nothing; most];
+        // SAFETY: with no place for it, the kernel only says how long it is.
+        let len = unsafe {
+            libc::ptrace(PTRACE_SECCOMP_GET_FILTER, self.tid, index, ptr::null_mut::<c_void>())
+        };
+        if len < 0 {
+            let error = io::Error::last_os_error();
+            return if error.raw_os_error() == Some(libc::ENOENT) { Ok(None) } else { Err(error) };
+        }
+        if len as usize > most {
+            return Err(io::Error::other("a filter of unusual length"));
+        }
+        // SAFETY: there is room for as many instructions as it has; a filter does not change.
+        let len = unsafe {
+            libc::ptrace(PTRACE_SECCOMP_GET_FILTER, self.tid, index, program.as_mut_ptr())
+        };
+        if len < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        program.truncate(len as usize);
+        Ok(Some(program))
     }
 }

@@ -11,7 +11,7 @@ use anyhow::{Context, bail, ensure};
 
 use super::calls::{CALL, Caller, STACK};
 use super::helper::{self, ATTACH, Answer, DETACH, ORDER_LEN, Order};
-use super::library::{Attachment, Library};
+use super::library::{self, Attachment, Library};
 use super::memory::Memory;
 use super::objects::{self, Object};
 use super::places::{Places, Where};
@@ -67,6 +67,24 @@ impl Done {
     }
 }
 
+/// System calls that take back what was put into the process, in the order of what was put there.
+#[derive(Default)]
+struct Undo {
+    steps: Vec<(libc::c_long, [u64; 6])>,
+}
+
+impl Undo {
+    /// Takes all back, as far as that can be done.
+    fn all(&mut self, caller: &Caller) {
+        while let Some((number, arguments)) = self.steps.pop() {
+            // (A close does its work even where it fails, and the number may be another file's then.)
+            if caller.syscall(number, arguments).is_err() && number != libc::SYS_close {
+                let _ = caller.syscall(number, arguments);
+            }
+        }
+    }
+}
+
 /// What is to be done.
 pub(super) enum Task<'a> {
     /// The library, and its settings: `NAME=value` each.
@@ -96,7 +114,8 @@ impl<'a> Prepared<'a> {
             error: function("dlerror")?,
         };
         ensure!(!objects.iter().any(is_other_version), "libchase.so of another version is in it");
-        let attachment = objects.iter().find_map(attachment_of);
+        let mut places = objects.iter().filter_map(attachment_of);
+        let attachment = places.find(|at| library::has_begun(&memory, *at));
         let program = std::fs::read_link(format!("/proc/{}/exe", process.pid)).unwrap_or_default();
         let program = objects.iter().find(|object| program == Path::new(&object.path));
         let program = program.map_or(0..0, |object| object.range.clone());
@@ -181,18 +200,62 @@ impl<'a> Prepared<'a> {
                 )
             }
         };
-        let len = ((ORDER_LEN + data.len()) as u64).next_multiple_of(PAGE);
-        let map = |len: u64, protection: i32| {
-            let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as u64;
-            caller.syscall(libc::SYS_mmap, [0, len, protection as u64, flags, u64::MAX, 0])
+        let before = self.process.threads();
+        let mut undo = Undo::default();
+        let answer = self.order(&caller, task, (what, &data, count), &mut undo);
+        let (order_at, answer) = match answer {
+            Ok(ordered) => ordered,
+            Err(why) => {
+                undo.all(&caller);
+                // (A thread that hangs in a call is not let go in the usual way.)
+                drop(caller);
+                return Err(why);
+            }
         };
-        let code =
-            map(PAGE, libc::PROT_READ | libc::PROT_EXEC).context("no memory in the process")?;
-        let order_at =
-            map(len, libc::PROT_READ | libc::PROT_WRITE).context("no memory in the process")?;
+        let Some(answer) = answer else {
+            // Another thread has what it waits for, perhaps. Without the rest stopped, nothing is taken from them.
+            self.memory.write(order_at + helper::CANCEL_AT, &1u64.to_le_bytes())?;
+            caller.end()?;
+            drop(stopped);
+            let answer = self.wait_for(order_at, LONG_PATIENCE).context("it does not get on")?;
+            self.wait_for_end(&before);
+            return self.outcome(answer);
+        };
+        self.wait_for_end(&before);
+        let taken = match &answer {
+            Answer::Done(attachment_at, _) if matches!(task, Task::Detach) => {
+                self.take_words(*attachment_at, &stopped)
+            }
+            _ => Ok(()),
+        };
+        undo.all(&caller);
+        caller.end()?;
+        taken?;
+        self.outcome(answer)
+    }
+
+    /// Has a thread made that does the work; where its order is, and its answer, if it has one by now.
+    fn order(
+        &self,
+        caller: &Caller,
+        task: &Task,
+        (what, data, count): (u64, &[u8], usize),
+        undo: &mut Undo,
+    ) -> anyhow::Result<(u64, Option<Answer>)> {
+        let len = ((ORDER_LEN + data.len()) as u64).next_multiple_of(PAGE);
+        let mut map = |len: u64, protection: i32| {
+            let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as u64;
+            let arguments = [0, len, protection as u64, flags, u64::MAX, 0];
+            let place = caller.syscall(libc::SYS_mmap, arguments);
+            let place = place.context("no memory in the process")?;
+            undo.steps.push((libc::SYS_munmap, [place, len, 0, 0, 0, 0]));
+            anyhow::Ok(place)
+        };
+        let code = map(PAGE, libc::PROT_READ | libc::PROT_EXEC)?;
+        let order_at = map(len, libc::PROT_READ | libc::PROT_WRITE)?;
         let mut file = None;
         if let (Task::Attach(library, _), None) = (task, self.attachment) {
-            file = Some(self.put_library(&caller, library, order_at)?);
+            file = Some(self.put_library(caller, library, order_at, undo)?);
         }
         let attachment_svma = match task {
             Task::Attach(library, _) => library.attachment_svma,
@@ -206,43 +269,26 @@ impl<'a> Prepared<'a> {
             what,
             path: &file.map_or_else(String::new, |fd| format!("/proc/self/fd/{fd}")),
             count: count as u64,
-            data: &data,
+            data,
         };
         self.memory.write(order_at, &order.bytes())?;
         const HELPER_AT: u64 = 64;
         self.memory.write(code, &CALL)?;
         self.memory.write(code + HELPER_AT, helper::code())?;
-        let before = self.process.threads();
         // Its handle is put where the library's answer to nothing is.
         let handle_at = order_at + 56;
         let failed =
             caller.call(code, self.functions.create, [handle_at, 0, code + HELPER_AT, order_at])?;
         ensure!(failed as u32 == 0, "no thread can be made in it (errno {failed})");
+        // From here on, a thread uses all that.
+        let kept = std::mem::take(&mut undo.steps);
         let [handle] = self.memory.words(handle_at).context("its memory is gone")?;
         caller.call(code, self.functions.detach, [handle, 0, 0, 0])?;
-        let Some(answer) = self.wait_for(order_at, PATIENCE) else {
-            // Another thread has what it waits for, perhaps. Without the rest stopped, nothing is taken from them.
-            self.memory.write(order_at + helper::CANCEL_AT, &1u64.to_le_bytes())?;
-            caller.end()?;
-            drop(stopped);
-            let answer = self.wait_for(order_at, LONG_PATIENCE).context("it does not get on")?;
-            self.wait_for_end(&before);
-            return self.outcome(answer);
-        };
-        self.wait_for_end(&before);
-        if let Answer::Done(attachment_at, _) = &answer
-            && matches!(task, Task::Detach)
-        {
-            self.take_words(*attachment_at, &stopped)?;
+        let answer = self.wait_for(order_at, PATIENCE);
+        if answer.is_some() {
+            undo.steps = kept;
         }
-        if let Some(fd) = file {
-            let _ = caller.syscall(libc::SYS_close, [fd, 0, 0, 0, 0, 0]);
-        }
-        let result = self.outcome(answer);
-        caller.syscall(libc::SYS_munmap, [order_at, len, 0, 0, 0, 0])?;
-        caller.syscall(libc::SYS_munmap, [code, PAGE, 0, 0, 0, 0])?;
-        caller.end()?;
-        result
+        Ok((order_at, answer))
     }
 
     fn outcome(&self, answer: Answer) -> anyhow::Result<String> {
@@ -252,28 +298,36 @@ impl<'a> Prepared<'a> {
             Answer::Refused(why, errno) => {
                 bail!("{why}: {}", std::io::Error::from_raw_os_error(errno))
             }
-            Answer::NotLoaded(reason) => {
-                bail!("the library can't be loaded there: {}", self.memory.text(reason))
-            }
+            Answer::NotLoaded(reason) => bail!("the library can't be loaded there: {reason}"),
             Answer::None => bail!("it does not get on"),
         }
     }
 
     /// A file in memory, which has no name, in the process.
-    fn put_library(&self, caller: &Caller, library: &Library, scratch: u64) -> anyhow::Result<u64> {
+    fn put_library(
+        &self,
+        caller: &Caller,
+        library: &Library,
+        scratch: u64,
+        undo: &mut Undo,
+    ) -> anyhow::Result<u64> {
         self.memory.write(scratch, format!("{}\0", library.path()).as_bytes())?;
         let flags = (libc::O_RDONLY | libc::O_CLOEXEC) as u64;
         let at_working_directory = libc::AT_FDCWD as i64 as u64;
         if let Ok(fd) =
             caller.syscall(libc::SYS_openat, [at_working_directory, scratch, flags, 0, 0, 0])
-            && self.is_file(fd, library)
         {
-            return Ok(fd);
+            undo.steps.push((libc::SYS_close, [fd, 0, 0, 0, 0, 0]));
+            if self.is_file(fd, library) {
+                return Ok(fd);
+            }
         }
         // It may not look into this process: the file is made there.
         self.memory.write(scratch, b"libchase.so\0")?;
         let fd = caller
-            .syscall(libc::SYS_memfd_create, [scratch, u64::from(libc::MFD_CLOEXEC), 0, 0, 0, 0])?;
+            .syscall(libc::SYS_memfd_create, [scratch, u64::from(libc::MFD_CLOEXEC), 0, 0, 0, 0])
+            .context("no file can be opened in the process")?;
+        undo.steps.push((libc::SYS_close, [fd, 0, 0, 0, 0, 0]));
         let path = format!("/proc/{}/fd/{fd}", self.process.pid);
         let mut file = OpenOptions::new().write(true).open(&path).with_context(|| path.clone())?;
         file.write_all(&library.bytes).context(path)?;

@@ -300,7 +300,7 @@ pub struct CauseRow {
     pub tid: u32,
     /// Number of the syscall that it waited in, or [`NO_SYSCALL`].
     pub number: u32,
-    /// The operation of the futex, or the descriptor.
+    /// The operation of the futex, or the descriptor; of a wait for several, the one that the thread took something from next.
     pub detail: u32,
     /// Return address of the library call in which it waited; 0 if unknown.
     pub site: u64,

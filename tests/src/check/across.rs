@@ -401,8 +401,10 @@ pub(super) fn of_clocks(document: &Value, found: &mut Sentences) {
             found.push(format!("thread {}: system calls are {all}", thread["tid"]));
         }
     }
-    let (causes, blocked) =
-        (sum(list(document, "causes"), "wait_ns"), number(&document["totals"], "blocked_ns"));
+    // A cause has what follows its wait as well, until the thread runs.
+    let rows = list(document, "causes");
+    let causes = sum(rows, "wait_ns") - sum(rows, "ready_ns");
+    let blocked = number(&document["totals"], "blocked_ns");
     if let Some(all) =
         blocked.filter(|all| causes > all * (1.0 + super::CLOCKS.0) + super::CLOCKS.1)
     {

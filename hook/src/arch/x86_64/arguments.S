@@ -98,7 +98,7 @@ chase_exit_kept:                        # r11 = frame
     push_results
     movq %r11, %rdi
     movq %rax, %rsi
-    callq {leave_kept}
+    call_rust {leave_kept}
     pop_results
     retq
 .Lkept_clock:

@@ -240,7 +240,7 @@ chase_exit_\of:                         # r11 = frame
     .cfi_adjust_cfa_offset 8
     movq %rax, %rdx                     # rdx = ticks
     xchgq %rsi, %rdi                    # rdi = node, rsi = start
-    callq {note_event}
+    call_rust {note_event}
     addq $8, %rsp
     .cfi_adjust_cfa_offset -8
     restore %r11
@@ -266,14 +266,14 @@ chase_exit_\of:                         # r11 = frame
     push_results
     movq %r11, %rdi
     movq %rax, %rsi
-    callq {leave_slow}
+    call_rust {leave_slow}
     pop_results
     retq
 
 .Lleave_moved_\of:                      # recorded, but not on top any more
     push_results
     movq %r11, %rdi
-    callq {leave_moved}
+    call_rust {leave_moved}
     pop_results
     retq
 
@@ -324,6 +324,7 @@ chase_exit_\of:                         # r11 = frame
     movq %rsi, %rcx
     leaq 200(%rsp), %rsi                # where the return address is
     movq %rcx, %rdx
+    align_stack
     cmpl ${AT_ZERO}, %ecx
     je 1f
     cmpl ${WRAPPED}, %ecx
@@ -333,6 +334,7 @@ chase_exit_\of:                         # r11 = frame
 1:
     callq {enter_counted_down}
 2:
+    unalign_stack
     pop_vectors
     restore %r11
     restore %r10
@@ -408,7 +410,7 @@ chase_exit_set_aside:                        # r11 = frame
     movq %rdx, %r10
     push_results
     movq %r11, %rdi
-    callq {leave_set_aside}
+    call_rust {leave_set_aside}
     pop_results
     retq
     .cfi_endproc

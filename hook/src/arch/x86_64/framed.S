@@ -98,7 +98,7 @@ chase_framed_exit_\of:                  # r11 = frame; rax rdx rcx r8 may hold r
     movq %rdx, %r10
     push_results
     movq %r11, %rdi
-    callq {leave_framed}
+    call_rust {leave_framed}
     pop_results
     retq
 

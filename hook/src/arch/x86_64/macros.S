@@ -9,6 +9,27 @@
     .cfi_adjust_cfa_offset -8
 .endm
 
+# Calls Rust code, which needs a stack that is aligned to 16 bytes. Programs may call a library without that (code in
+# assembly, of other compilers, or with -mpreferred-stack-boundary=3; tasks whose stack was given to an old C library's clone).
+.macro align_stack
+    save %rbx
+    .cfi_rel_offset rbx, 0
+    movq %rsp, %rbx
+    .cfi_def_cfa_register rbx
+    andq $-16, %rsp
+.endm
+.macro unalign_stack
+    movq %rbx, %rsp
+    .cfi_def_cfa_register rsp
+    restore %rbx
+    .cfi_restore rbx
+.endm
+.macro call_rust function
+    align_stack
+    callq \function
+    unalign_stack
+.endm
+
 # Makes sure that the jump that follows, of `bytes` with its comparison, neither crosses nor ends at a multiple of 32.
 # Some Intel processors decode such a jump anew each time, which is slow while the other hardware thread of the core
 # decodes too. A few {{disp32}} before it make the padding unnecessary, at least in `near`.

@@ -32,7 +32,7 @@ chase_special:                          # r11 = number of the special stub
     save %r11
     push_vectors
     leaq 128(%rsp), %rdi                # the saved registers, as special::Arguments
-    callq {special}
+    call_rust {special}
     testl %eax, %eax
     jz .Lspecial_enter
     restore_arguments

@@ -1,0 +1,166 @@
+//! What a run would save at most without some of its waits and calls.
+
+mod process;
+
+use chase_analyzer::recorder::builder::{SyscallsBuilder, ThreadId};
+use chase_analyzer::recorder::layout::END_EXIT;
+use chase_analyzer::recorder::reader::SyscallsFile;
+use chase_analyzer::recorder::syscalls::{BlockedRow, CauseRow, WAKER_THREAD, WAKER_TIME};
+use chase_analyzer::{
+    Analysis, Doing, Groups, Ns, PathWait, Selection, Unnamed, WhatIf, Without, what_if,
+};
+use process::Process;
+
+const MS: u64 = 1_000_000;
+const FUTEX: u32 = 202;
+const NANOSLEEP: u32 = 35;
+
+/// A wait, from and to in ms, and the thread that ended it.
+struct Wait {
+    of: ThreadId,
+    from: u64,
+    to: u64,
+    ended_by: Option<ThreadId>,
+    is_lock: bool,
+}
+
+/// The first thread waits for the end of `last`, which waits for a lock that `first` has from 0 to 10 ms, and then works for
+/// another 10.
+struct Convoy {
+    process: Process,
+    first: ThreadId,
+    last: ThreadId,
+    waits: Vec<Wait>,
+}
+
+impl Convoy {
+    fn new() -> Self {
+        let mut process = Process::new();
+        let main = process.main;
+        let (_, inner) = process.slots();
+        process.builder.timeline(main).work(21 * MS).call(inner, 10).end();
+        let first = process.builder.thread("first");
+        process.builder.timeline(first).work(10 * MS + MS / 2).end();
+        let last = process.builder.thread("last");
+        process.builder.timeline(last).work(20 * MS).end();
+        for thread in [first, last] {
+            process.builder.thread_mut(thread).creator = 0;
+        }
+        process.builder.end(END_EXIT, 0);
+        let waits = vec![
+            Wait { of: last, from: 1, to: 10, ended_by: Some(first), is_lock: true },
+            Wait { of: main, from: 1, to: 20, ended_by: Some(last), is_lock: false },
+        ];
+        Self { process, first, last, waits }
+    }
+
+    fn without(&self, wait: &dyn Fn(&PathWait) -> bool, time: &dyn Fn(u32) -> Ns) -> WhatIf {
+        let pid = self.process.builder.header.pid;
+        let mut seen = SyscallsBuilder::new(pid);
+        let began_ns = seen.header.began_ns;
+        for (cause, wait) in (0..).zip(&self.waits) {
+            let tid = |thread: ThreadId| pid + thread.0;
+            let waker = wait.ended_by.map_or(0, tid);
+            seen.cause(CauseRow {
+                tid: tid(wait.of),
+                number: if wait.ended_by.is_some() { FUTEX } else { NANOSLEEP },
+                object: if wait.is_lock { 0x9000 } else { 0 },
+                holder: if wait.is_lock { waker } else { 0 },
+                waker_kind: if wait.ended_by.is_some() { WAKER_THREAD } else { WAKER_TIME },
+                waker,
+                waker_pid: pid,
+                waker_began_ns: began_ns,
+                waits: 1,
+                total_ns: (wait.to - wait.from) * MS,
+                ..bytemuck::Zeroable::zeroed()
+            });
+            let (begin_ns, end_ns) = (began_ns + wait.from * MS, began_ns + wait.to * MS);
+            let woken_ns = if wait.ended_by.is_some() { end_ns } else { 0 };
+            let tid = tid(wait.of);
+            seen.blocked(BlockedRow { cause, tid, begin_ns, woken_ns, end_ns });
+        }
+        let file = SyscallsFile::parse(seen.build()).unwrap();
+        let images = [self.process.image().with_syscalls(Some(file))];
+        let analysis = Analysis::new(&images, Selection::All);
+        let groups = Groups::new(&analysis, &Unnamed);
+        let without = Without { wait, time };
+        let found = what_if(&images, &analysis, &groups, &Unnamed, &without).expect("waits");
+        // It adds up, and the path has no gaps.
+        assert_eq!(found.wall_ns, analysis.wall_ns);
+        assert_eq!(found.at_least_ns.0 + found.saves_at_most_ns.0, found.wall_ns.0);
+        let mut at = Ns(found.at_least_ns.0 + found.running_ns.0);
+        let parts: u64 = found.parts.iter().map(|part| part.ns.0).sum();
+        assert_eq!(parts, at.0);
+        for step in &found.steps {
+            assert!(step.end_ns == at && step.begin_ns < at, "{step:?} does not end at {at:?}");
+            at = step.begin_ns;
+        }
+        assert_eq!(at, Ns(0));
+        found
+    }
+}
+
+/// Within what the last call and clocks add.
+fn is_about(found: Ns, ms: f64) -> bool {
+    (found.as_f64() - ms * MS as f64).abs() < MS as f64 / 10.0
+}
+
+const NOTHING: &dyn Fn(u32) -> Ns = &|_| Ns(0);
+
+#[test]
+fn without_nothing_the_run_is_as_it_was() {
+    let found = Convoy::new().without(&|_| false, NOTHING);
+    assert_eq!((found.at_least_ns, found.saves_at_most_ns), (found.wall_ns, Ns(0)));
+    assert_eq!((found.waits, found.waits_ns, found.running_ns), (0, Ns(0), Ns(0)));
+}
+
+#[test]
+fn without_a_lock_threads_run_beside_each_other() {
+    let found = Convoy::new().without(&|wait| wait.purpose.is_lock(), NOTHING);
+    // The last one has worked for 11 ms then, and the first thread goes on for another.
+    assert!(is_about(found.at_least_ns, 12.0), "{found:#?}");
+    assert_eq!((found.waits, found.waits_ns), (1, Ns(9 * MS)));
+    // It is no longer waited for the first worker, which is done before the other.
+    assert!(found.steps.iter().all(|step| step.doing == Doing::Running), "{:#?}", found.steps);
+}
+
+#[test]
+fn another_path_that_is_hardly_shorter_bounds_what_is_saved() {
+    let mut convoy = Convoy::new();
+    // The first worker ends at 19 ms.
+    let process = &mut convoy.process.builder;
+    process.timeline(convoy.first).work(8 * MS + MS / 2).end();
+    let found = convoy.without(&|wait| wait.purpose.is_lock(), NOTHING);
+    // It is not waited for, but it is part of the run.
+    assert!(is_about(found.at_least_ns, 19.0), "{found:#?}");
+}
+
+#[test]
+fn time_of_calls_is_taken_from_the_path_once_and_not_from_other_threads() {
+    let convoy = Convoy::new();
+    let (first, last) = (convoy.first.0, convoy.last.0);
+    let found = convoy.without(&|_| false, &|thread| Ns(if thread == last { 4 * MS } else { 0 }));
+    assert!(is_about(found.at_least_ns, 17.0) && found.running_ns == Ns(4 * MS), "{found:#?}");
+    // At most as much as the thread runs on the path.
+    let found = convoy.without(&|_| false, &|thread| Ns(if thread == first { 15 * MS } else { 0 }));
+    assert!(is_about(found.running_ns, 10.0), "{found:#?}");
+    // Of the time in the lock's calls, the long wait is gone already.
+    let lock = |wait: &PathWait| wait.purpose.is_lock();
+    let time = |thread: u32| Ns(if thread == last { 9 * MS } else { 0 });
+    assert_eq!(convoy.without(&lock, &time).running_ns, Ns(0));
+}
+
+#[test]
+fn what_no_thread_ends_takes_as_long_as_it_did() {
+    let mut convoy = Convoy::new();
+    let (of, ended_by, is_lock) = (convoy.last, None, false);
+    convoy.waits.insert(1, Wait { of, from: 12, to: 15, ended_by, is_lock });
+    let found = convoy.without(&|wait| wait.purpose.is_lock(), NOTHING);
+    assert!(is_about(found.at_least_ns, 12.0), "{found:#?}");
+    let is_sleep = |step: &&chase_analyzer::PathStep| matches!(step.doing, Doing::Waiting(_));
+    let sleeps: Vec<_> = found.steps.iter().filter(is_sleep).collect();
+    assert!(sleeps.len() == 1 && sleeps[0].end_ns.0 - sleeps[0].begin_ns.0 == 3 * MS);
+    // Without it as well, 3 ms less.
+    let found = convoy.without(&|wait| wait.purpose.is_lock() || wait.api.is_none(), NOTHING);
+    assert!(found.waits >= 2, "{found:#?}");
+}
