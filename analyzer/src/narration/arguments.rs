@@ -54,7 +54,7 @@ fn used(name: &str, row: &SingleSyscallRow) -> Option<usize> {
         ("mremap", _) if which(3) & (libc::MREMAP_FIXED | libc::MREMAP_DONTUNMAP) == 0 => Some(4),
         ("membarrier", _) if which(1) == 0 => Some(2),
         ("prctl", _) => match which(0) {
-            libc::PR_GET_DUMPABLE | libc::PR_GET_KEEPCAPS => Some(1),
+            libc::PR_GET_DUMPABLE | libc::PR_GET_KEEPCAPS | libc::PR_GET_SECCOMP => Some(1),
             libc::PR_SET_NAME | libc::PR_GET_NAME | libc::PR_SET_PDEATHSIG => Some(2),
             libc::PR_SET_DUMPABLE | libc::PR_CAPBSET_READ => Some(2),
             _ => None,
@@ -204,12 +204,7 @@ fn signal_set(set: u64) -> String {
     let shown = if is_most { !set } else { set };
     let names = (1..=64_u64).filter(|signal| shown >> (signal - 1) & 1 != 0).map(|signal| {
         let name = named(Kind::One(SIGNALS), signal);
-        match name.as_deref().and_then(|name| name.strip_prefix("SIG")) {
-            Some(name) => name.to_owned(),
-            // The kernel's first real-time signal.
-            None if signal == 32 => "RTMIN".to_owned(),
-            None => format!("RT_{}", signal - 32),
-        }
+        name.as_deref().and_then(|name| name.strip_prefix("SIG")).unwrap_or("?").to_owned()
     });
     let names: Vec<String> = names.collect();
     format!("{}[{}]", if is_most { "~" } else { "" }, names.join(" "))
@@ -355,6 +350,13 @@ mod tests {
                 row(435, &[16, 88], &[&[0, 0x0f, 1, 0, 0, 0, 0, 0]], 7),
                 "clone3({flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_SIGHAND|CLONE_THREAD, ...}, 88) = 7",
             ),
+            (row(79, &[16, 99], &[b"/tmp\0"], 5), r#"getcwd("/tmp", 99) = 5"#),
+            (
+                row(439, &[at_cwd, 16, 0, 0x200], &[b"a\0"], 0),
+                r#"faccessat2(AT_FDCWD, "a", F_OK, AT_EACCESS) = 0"#,
+            ),
+            (row(13, &[33, 0, 0, 8], &[], 0), "rt_sigaction(SIGRT_1, NULL, NULL, 8) = 0"),
+            (row(157, &[21, 9, 9], &[], 0), "prctl(PR_GET_SECCOMP) = 0"),
             (row(157, &[15, 16], &[b"worker\0"], 0), r#"prctl(PR_SET_NAME, "worker") = 0"#),
         ];
         for (row, expected) in cases {

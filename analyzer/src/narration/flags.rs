@@ -21,6 +21,14 @@ pub(super) fn named(kind: Kind, number: u64) -> Option<String> {
         Kind::Access if number == 0 => Some("F_OK".to_owned()),
         Kind::Access => Some(joined(ACCESS, number, None)),
         Kind::Any(names) => Some(joined(names, number, None)),
+        // Real-time signals, which the kernel numbers from 32 on.
+        Kind::One(names) if names == SIGNALS && (32..=64).contains(&number) => {
+            Some(if number == 32 {
+                "SIGRTMIN".to_owned()
+            } else {
+                format!("SIGRT_{}", number - 32)
+            })
+        }
         Kind::One(names) => one(names, number).map(str::to_owned),
         Kind::Clone => {
             let signal = one(SIGNALS, number & 0xff);

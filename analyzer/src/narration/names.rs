@@ -42,6 +42,8 @@ pub(super) const MAPPING: Names = names![
 pub(super) const ACCESS: Names = names![R_OK, W_OK, X_OK];
 pub(super) const AT: Names =
     names![AT_SYMLINK_NOFOLLOW, AT_REMOVEDIR, AT_SYMLINK_FOLLOW, AT_NO_AUTOMOUNT, AT_EMPTY_PATH,];
+/// Of `faccessat2`, which has another meaning for one of these bits.
+pub(super) const AT_ACCESS: Names = names![AT_SYMLINK_NOFOLLOW, AT_EACCESS, AT_EMPTY_PATH];
 pub(super) const WHENCE: Names = names![SEEK_SET, SEEK_CUR, SEEK_END, SEEK_DATA, SEEK_HOLE];
 pub(super) const SIGNALS: Names = names![
     SIGHUP, SIGINT, SIGQUIT, SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGKILL, SIGUSR1, SIGSEGV,
@@ -140,13 +142,22 @@ pub(super) const IOCTLS: Names = names![
 ];
 pub(super) const PRCTLS: Names = names![
     PR_SET_PDEATHSIG,
+    PR_GET_DUMPABLE,
+    PR_SET_DUMPABLE,
+    PR_GET_KEEPCAPS,
+    PR_SET_KEEPCAPS,
     PR_SET_NAME,
     PR_GET_NAME,
-    PR_SET_DUMPABLE,
+    PR_GET_SECCOMP,
     PR_SET_SECCOMP,
     PR_CAPBSET_READ,
+    PR_CAPBSET_DROP,
+    PR_SET_TIMERSLACK,
+    PR_SET_CHILD_SUBREAPER,
     PR_SET_NO_NEW_PRIVS,
     PR_SET_THP_DISABLE,
+    PR_CAP_AMBIENT,
+    PR_SET_VMA,
 ];
 pub(super) const MAPPING_MOVES: Names = names![MREMAP_MAYMOVE, MREMAP_FIXED, MREMAP_DONTUNMAP];
 pub(super) const SYNC: Names = names![MS_ASYNC, MS_INVALIDATE, MS_SYNC];

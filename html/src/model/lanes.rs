@@ -20,6 +20,9 @@ const SPANS: usize = 6_000;
 /// Most times without a processor that are shown one by one. If there are more, those of a piece of time are put together: of all
 /// threads in so many pieces, but for the least number of each, and in as many more as there are waits in them.
 const QUEUED: usize = 2_500;
+/// What threads wait for a processor after being woken, if it is at least so long, ns. Less is not seen in the picture, and counted as
+/// waiting for what woke them.
+const SEEN: u64 = 100_000;
 /// Least pieces of a thread.
 const PIECES: usize = 20;
 
@@ -90,6 +93,13 @@ fn library_of(analysis: &Analysis) -> Vec<Option<usize>> {
         }
     }
     rows
+}
+
+/// When the thread was woken, and when it ran again.
+fn ends(wait: &BlockedSpan) -> (u64, u64) {
+    let runs = wait.start_ns.0 + wait.ns.0;
+    let ready = if wait.ready_ns.0 < SEEN { 0 } else { wait.ready_ns.0 };
+    (runs - ready.min(wait.ns.0), runs)
 }
 
 /// Calls and waits that are shorter are left out, ns.
@@ -268,10 +278,10 @@ impl Filling<'_> {
         }));
     }
 
-    /// A wait, until the thread ran again, as all tables have it.
+    /// A wait, until the thread was woken, as all tables have it, and until it ran again.
     fn wait(&self, span: &BlockedSpan, spans: &mut Vec<Span>) {
         let from = span.start_ns.0;
-        let to = from + span.ns.0;
+        let (to, runs) = ends(span);
         let cause = span.api.and_then(|api| self.waits_for(api)).unwrap_or(match span.cause {
             SpanCause::Threads => WaitCause::Lock,
             SpanCause::File | SpanCause::Connection => WaitCause::Io,
@@ -281,12 +291,24 @@ impl Filling<'_> {
         });
         let waker = span.waker.and_then(|waker| self.place.get(waker).copied().flatten());
         let text = self.function(span.api);
+        let library = span.api.and_then(|api| self.library(api));
+        if to < runs {
+            spans.push(Span {
+                from_ns: to as f64,
+                to_ns: runs as f64,
+                does: Does::Queue,
+                text: text.clone(),
+                library,
+                waker: None,
+                waker_in: Label::default(),
+            });
+        }
         spans.push(Span {
             from_ns: from as f64,
             to_ns: to as f64,
             does: Does::Wait(cause),
             text,
-            library: span.api.and_then(|api| self.library(api)),
+            library,
             waker,
             waker_in: if waker.is_some() {
                 self.function(span.waker_api)
@@ -307,5 +329,33 @@ impl Filling<'_> {
 
     fn function(&self, api: Option<u32>) -> Label {
         api.map_or_else(Label::default, |api| self.names.function(api as usize).into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chase_analyzer::Ns;
+
+    use super::*;
+
+    #[test]
+    fn waits_end_when_the_thread_is_woken_if_one_can_see_it() {
+        let ends = |ready_ns| {
+            ends(&BlockedSpan {
+                start_ns: Ns(1_000_000),
+                ns: Ns(3_000_000),
+                ready_ns: Ns(ready_ns),
+                cause: SpanCause::Threads,
+                syscall: None,
+                api: None,
+                waker: None,
+                waker_api: None,
+                waker_name: String::new(),
+            })
+        };
+        assert_eq!(ends(SEEN - 1), (4_000_000, 4_000_000));
+        assert_eq!(ends(2_500_000), (1_500_000, 4_000_000));
+        // More than it is in all, which can't be.
+        assert_eq!(ends(5_000_000), (1_000_000, 4_000_000));
     }
 }

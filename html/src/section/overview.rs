@@ -92,7 +92,7 @@ fn of_all_threads(report: &Report) -> Markup {
             p.note {
                 (plural(lives().count(), "thread"))
                 @if idle_ns > 0.0 { ", without the " b { (time(idle_ns)) } " that idle ones waited" }
-                @if report.is_measured() { "; a wait lasts until its thread runs again" }
+                @if report.is_measured() { "; a wait lasts until its thread is woken" }
                 "."
                 @if !report.is_measured() { " Running is what is not known to be waiting: " (not_asked(report)) "." }
             }
