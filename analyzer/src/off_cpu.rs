@@ -79,6 +79,15 @@ impl Measured {
         Self { blocked: self.blocked * part, runnable: self.runnable * part, ..self }
     }
 
+    /// Takes out up to so much, of waiting for a processor first; returns how much that was.
+    pub(crate) fn take_out(&mut self, ns: f64) -> f64 {
+        let runnable = self.runnable.min(ns).max(0.0);
+        let blocked = self.blocked.min(ns - runnable).max(0.0);
+        self.runnable -= runnable;
+        self.blocked -= blocked;
+        runnable + blocked
+    }
+
     pub(crate) fn off_cpu(self) -> MeasuredOffCpu {
         let if_complete = |ns| (!self.is_partial).then(|| Ns::from_f64(ns));
         MeasuredOffCpu {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -16,6 +17,13 @@ use crate::check::in_sums;
 use crate::load::hold_together;
 use crate::need;
 use crate::trial::libchase;
+
+/// Lets one test of a program run at a time: what is measured would be disturbed, and the tables of a companion are
+/// counted in megabytes.
+pub fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// The companion beside the library under test, if programs can be traced here; otherwise a note
 /// that `what` is skipped.

@@ -5,12 +5,12 @@ mod arguments;
 use std::collections::HashMap;
 
 use chase_recorder::layout::{
-    NONE, ORIGIN_FORK, OWN_CONTEXT_REF, THREAD_CREATED, THREAD_MAIN, ThreadRecord,
+    NONE, ORIGIN_FORK, OWN_CONTEXT_REF, THREAD_CREATED, THREAD_ENDED, THREAD_MAIN, ThreadRecord,
 };
 use chase_recorder::reader::{Context, Histogram, Thread};
 
 use super::part::{Part, Scales};
-use super::thread::CollectedThread;
+use super::thread::{CollectedThread, end_with_process};
 use super::{Selection, own_code};
 use crate::address::CodeAddress;
 use crate::address_map::AddressMap;
@@ -243,7 +243,19 @@ impl Collector {
         };
         let mut costs = costs::of_thread(scene.image, thread, each, &lacking);
         take_out_tracing(scene, thread, &mut costs);
-        let off_cpu = self.off_cpu(scene, thread, &costs.contexts, &imports);
+        let lifetime_ns = (costs.end.0 - costs.start.0) as f64 * scene.scale.ns_per_tick;
+        let mut own_off_cpu = match &mut scene.scheduler {
+            None => OffCpu { measured: Measured::NOTHING, ..OffCpu::default() },
+            Some(scheduler) => {
+                let mut off_cpu = scheduler.take(record.root_ref, record.tid);
+                off_cpu.add(scheduler.take(0, record.tid));
+                off_cpu
+            }
+        };
+        let mut off_cpu = self.off_cpu(scene, thread, &costs.contexts, &imports);
+        if record.state != THREAD_ENDED {
+            end_with_process(&mut off_cpu, &costs.contexts, &mut own_off_cpu, lifetime_ns);
+        }
         let mut contexts = Vec::with_capacity(costs.contexts.len());
         for ((cost, &off_cpu), &place) in costs.contexts.iter().zip(&off_cpu).zip(&merged) {
             contexts.push(thread_context(place, cost, off_cpu, &scene.scale));
@@ -259,15 +271,7 @@ impl Collector {
         let ThreadCosts {
             start, end, application, application_uncertainty, own_cost, overlap, ..
         } = costs;
-        let mut application_off_cpu = match &mut scene.scheduler {
-            None => OffCpu { measured: Measured::NOTHING, ..OffCpu::default() },
-            Some(scheduler) => {
-                let mut off_cpu = scheduler.take(record.root_ref, record.tid);
-                off_cpu.add(scheduler.take(0, record.tid));
-                off_cpu.within(ns(application))
-            }
-        };
-        let lifetime_ns = ns((end.0 - start.0) as f64);
+        let mut application_off_cpu = own_off_cpu.within(ns(application));
         // A value from when the thread last asked doesn't include what came after.
         let final_cpu_ns = if record.cpu_is_final == 1 { record.cpu_ns } else { 0 };
         let untimed = own_code::Untimed::new(&costs.contexts, &scene.scale, scene.source);
@@ -369,8 +373,7 @@ impl Collector {
             start_ns: self.scales.since_start(start_ns),
             end_ns: self.scales.since_start(end_ns),
             lifetime_ns: Ns(end_ns.0.saturating_sub(start_ns.0)),
-            end_is_estimate: scene.image.end_is_estimate
-                && record.state != chase_recorder::layout::THREAD_ENDED,
+            end_is_estimate: scene.image.end_is_estimate && record.state != THREAD_ENDED,
             application_ns: Ns(0),
             own_object: scene.executable,
             unattributed_ns: Ns(0),

@@ -1,6 +1,7 @@
 //! Threads while the run is being collected.
 
 use crate::clock::Ns;
+use crate::costs::Cost;
 use crate::names::Renumbered;
 use crate::off_cpu::{Measured, OffCpu};
 use crate::rows::{ThreadCreation, ThreadRow};
@@ -47,5 +48,24 @@ impl CollectedThread {
         }
         apis.change(|api| api.api = numbers.apis[api.api as usize]);
         contexts.change(|part| part.context = places[part.context as usize]);
+    }
+}
+
+/// Takes out what is after the end of a thread that was there until its process ended: killed by that, it waits for a
+/// processor once more, to be gone. It was in its open calls, or in own code.
+pub(super) fn end_with_process(
+    contexts: &mut [OffCpu],
+    costs: &[Cost],
+    own_code: &mut OffCpu,
+    lifetime_ns: f64,
+) {
+    let sum: f64 = contexts.iter().map(|off_cpu| off_cpu.measured.sum()).sum();
+    let mut excess = sum + own_code.measured.sum() - lifetime_ns;
+    let open = contexts.iter_mut().zip(costs).rev().filter(|(_, cost)| cost.open > 0);
+    // Callees come after their callers.
+    for off_cpu in open.map(|(off_cpu, _)| off_cpu).chain([own_code]) {
+        if excess > 0.0 {
+            excess -= off_cpu.measured.take_out(excess);
+        }
     }
 }
