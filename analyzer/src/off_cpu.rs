@@ -79,15 +79,6 @@ impl Measured {
         Self { blocked: self.blocked * part, runnable: self.runnable * part, ..self }
     }
 
-    /// Takes out up to so much, of waiting for a processor first; returns how much that was.
-    pub(crate) fn take_out(&mut self, ns: f64) -> f64 {
-        let runnable = self.runnable.min(ns).max(0.0);
-        let blocked = self.blocked.min(ns - runnable).max(0.0);
-        self.runnable -= runnable;
-        self.blocked -= blocked;
-        runnable + blocked
-    }
-
     pub(crate) fn off_cpu(self) -> MeasuredOffCpu {
         let if_complete = |ns| (!self.is_partial).then(|| Ns::from_f64(ns));
         MeasuredOffCpu {
@@ -115,6 +106,17 @@ impl OffCpu {
         self.woken_ns += by_ns;
         self.measured.blocked -= by_ns;
         self.measured.runnable += by_ns;
+    }
+
+    /// Takes up to so much out of what was measured and is not in the calls' time, of waiting for a processor first. Returns how
+    /// much that was.
+    pub(crate) fn take_out(&mut self, ns: f64) -> f64 {
+        let Measured { blocked, runnable, .. } = self.measured;
+        let of_runnable = (runnable - self.preempted_ns.unwrap_or(0.0)).min(ns).max(0.0);
+        let of_blocked = (blocked - self.wait_ns).min(ns - of_runnable).max(0.0);
+        self.measured.runnable -= of_runnable;
+        self.measured.blocked -= of_blocked;
+        of_runnable + of_blocked
     }
 
     pub(crate) fn add(&mut self, other: Self) {

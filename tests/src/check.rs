@@ -179,7 +179,9 @@ fn row_of(row: &Map<String, Value>, place: &str, found: &mut Vec<String>) {
             if whole == "lifetime_ns" { number("overlap_ns").unwrap_or(0.0) } else { 0.0 };
         let all = all + overlap;
         let sum: f64 = parts.iter().filter_map(|part| number(part)).sum();
-        if sum > all + all * ROUNDING + parts.len() as f64 {
+        // Those of each thread are rounded.
+        let threads = number("threads").unwrap_or(1.0).max(1.0);
+        if sum > all + all * ROUNDING + parts.len() as f64 * threads {
             found.push(format!("{place}: {} are {sum}, of {whole} {all}", parts.join(" + ")));
         }
     }

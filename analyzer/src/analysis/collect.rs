@@ -244,17 +244,17 @@ impl Collector {
         let mut costs = costs::of_thread(scene.image, thread, each, &lacking);
         take_out_tracing(scene, thread, &mut costs);
         let lifetime_ns = (costs.end.0 - costs.start.0) as f64 * scene.scale.ns_per_tick;
-        let mut own_off_cpu = match &mut scene.scheduler {
+        let mut application_off_cpu = match &mut scene.scheduler {
             None => OffCpu { measured: Measured::NOTHING, ..OffCpu::default() },
             Some(scheduler) => {
                 let mut off_cpu = scheduler.take(record.root_ref, record.tid);
                 off_cpu.add(scheduler.take(0, record.tid));
-                off_cpu
+                off_cpu.within(costs.application * scene.scale.ns_per_tick)
             }
         };
         let mut off_cpu = self.off_cpu(scene, thread, &costs.contexts, &imports);
         if record.state != THREAD_ENDED {
-            end_with_process(&mut off_cpu, &costs.contexts, &mut own_off_cpu, lifetime_ns);
+            end_with_process(&mut off_cpu, &costs.contexts, &mut application_off_cpu, lifetime_ns);
         }
         let mut contexts = Vec::with_capacity(costs.contexts.len());
         for ((cost, &off_cpu), &place) in costs.contexts.iter().zip(&off_cpu).zip(&merged) {
@@ -271,7 +271,6 @@ impl Collector {
         let ThreadCosts {
             start, end, application, application_uncertainty, own_cost, overlap, ..
         } = costs;
-        let mut application_off_cpu = own_off_cpu.within(ns(application));
         // A value from when the thread last asked doesn't include what came after.
         let final_cpu_ns = if record.cpu_is_final == 1 { record.cpu_ns } else { 0 };
         let untimed = own_code::Untimed::new(&costs.contexts, &scene.scale, scene.source);

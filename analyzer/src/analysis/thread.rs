@@ -65,7 +65,7 @@ pub(super) fn end_with_process(
     // Callees come after their callers.
     for off_cpu in open.map(|(off_cpu, _)| off_cpu).chain([own_code]) {
         if excess > 0.0 {
-            excess -= off_cpu.measured.take_out(excess);
+            excess -= off_cpu.take_out(excess);
         }
     }
 }

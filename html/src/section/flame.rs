@@ -24,7 +24,8 @@ const FITTED: &str = "<style>body { margin: 0 } svg { display: block; width: 100
     @media screen and (prefers-color-scheme: dark) { #background stop { stop-color: #1b1e23 } \
     #title, #details, #search, #matched, #unzoom, #subtitle { fill: #e6e8eb } }</style>\
     <script>history.replaceState = function () {}; \
-    addEventListener('resize', (e) => innerWidth || e.stopImmediatePropagation());</script>";
+    const hasRoom = () => innerWidth > 0 && document.querySelector('svg').width.baseVal.value > 20; \
+    addEventListener('resize', (e) => hasRoom() || e.stopImmediatePropagation());</script>";
 /// How a picture says that it is to be laid out once it is loaded.
 const START: &str = " onload=\"init(evt)\"";
 /// In a part of the page that is closed it has no width: it is laid out when it gets one.
