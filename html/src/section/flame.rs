@@ -24,13 +24,15 @@ const FITTED: &str = "<style>body { margin: 0 } svg { display: block; width: 100
     @media screen and (prefers-color-scheme: dark) { #background stop { stop-color: #1b1e23 } \
     #title, #details, #search, #matched, #unzoom, #subtitle { fill: #e6e8eb } }</style>\
     <script>history.replaceState = function () {}; \
-    const hasRoom = () => innerWidth > 0 && document.querySelector('svg').width.baseVal.value > 20; \
-    addEventListener('resize', (e) => hasRoom() || e.stopImmediatePropagation());</script>";
+    addEventListener('resize', (e) => innerWidth || e.stopImmediatePropagation());</script>";
 /// How a picture says that it is to be laid out once it is loaded.
 const START: &str = " onload=\"init(evt)\"";
 /// In a part of the page that is closed it has no width: it is laid out when it gets one.
 const LATER: &str = "<script>(function start() { if (innerWidth > 0) init(); \
     else addEventListener('resize', start, { once: true }); })();</script>";
+
+/// How a picture finds its width: while a page is printed, a part of it that is closed has none, less than its margins.
+const WIDTH: &str = "svg.width.baseVal.value - xpad * 2";
 
 pub(super) fn render(report: &Report) -> Result<Option<Markup>, Error> {
     let mut graphs = Vec::new();
@@ -129,6 +131,7 @@ fn labelled(stacks: &Stacks) -> Stacks {
 fn framed(svg: &str) -> PreEscaped<String> {
     let start = svg.find("<svg").unwrap_or(0);
     let picture = svg[start..].replacen(START, "", 1);
+    let picture = picture.replacen(WIDTH, &format!("Math.max(1, {WIDTH})"), 1);
     let document = format!("<!DOCTYPE html>{FITTED}{picture}{LATER}");
     PreEscaped(document.replace('&', "&amp;").replace('"', "&quot;"))
 }
