@@ -1,11 +1,7 @@
 // A program waits for news from another one, which is not recorded and has some now and then. Nobody asks for it.
 // cause: none
 #include <poll.h>
-#include <sys/socket.h>
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/wait.h>
-#include "planted.h"
+#include "sockets.h"
 
 enum { NEWS = 10 };
 
@@ -22,25 +18,12 @@ static int tell(int listening)
 
 int main(int count, char **arguments)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t length = sizeof(address);
+    int port;
     char news;
-    if (count > 1)
-        return tell(atoi(arguments[1]));
-    int listening = socket(AF_INET, SOCK_STREAM, 0);
-    if (bind(listening, (void *)&address, length) || listen(listening, 1) ||
-        getsockname(listening, (void *)&address, &length))
-        return 2;
-    if (!fork()) {
-        char number[16];
-        snprintf(number, sizeof(number), "%d", listening);
-        unsetenv("LD_PRELOAD");
-        execl(arguments[0], arguments[0], number, (char *)NULL);
-        _exit(3);
-    }
-    struct pollfd from = {.fd = socket(AF_INET, SOCK_STREAM, 0), .events = POLLIN};
-    if (connect(from.fd, (void *)&address, length))
-        return 4;
+    if (count > 2)
+        return tell(atoi(arguments[2]));
+    start(arguments[0], "tell", listen_at_any_port(&port));
+    struct pollfd from = {.fd = connect_to(port), .events = POLLIN};
     while (poll(&from, 1, -1) == 1 && read(from.fd, &news, 1) == 1) {
     }
     wait(NULL);

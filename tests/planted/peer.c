@@ -3,11 +3,7 @@
 // site: ask peer.c
 // object: socket 127.0.0.1
 // size: told
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include "planted.h"
+#include "sockets.h"
 
 enum { QUESTIONS = 12 };
 
@@ -22,38 +18,13 @@ __attribute__((noinline)) static void ask(int to)
     waited += now_ns() - start;
 }
 
-static int serve(int listening)
-{
-    char question;
-    int from = accept(listening, NULL, NULL);
-    while (read(from, &question, 1) == 1) {
-        nap_ms(25);
-        if (write(from, "!", 1) != 1)
-            return 4;
-    }
-    return 0;
-}
-
 int main(int count, char **arguments)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t length = sizeof(address);
-    if (count > 1)
-        return serve(atoi(arguments[1]));
-    int listening = socket(AF_INET, SOCK_STREAM, 0);
-    if (bind(listening, (void *)&address, length) || listen(listening, 1) ||
-        getsockname(listening, (void *)&address, &length))
-        return 1;
-    if (!fork()) {
-        char number[16];
-        snprintf(number, sizeof(number), "%d", listening);
-        unsetenv("LD_PRELOAD");
-        execl(arguments[0], arguments[0], number, (char *)NULL);
-        _exit(5);
-    }
-    int to = socket(AF_INET, SOCK_STREAM, 0);
-    if (connect(to, (void *)&address, length))
-        return 2;
+    int port;
+    if (count > 2)
+        return answer(atoi(arguments[2]), 25);
+    start(arguments[0], "answer", listen_at_any_port(&port));
+    int to = connect_to(port);
     for (int i = 0; i < QUESTIONS; i++)
         ask(to);
     close(to);

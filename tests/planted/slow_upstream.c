@@ -3,86 +3,9 @@
 // site: serve slow_upstream.c
 // object: socket 127.0.0.1
 // size: told
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/epoll.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include "planted.h"
+#include "sockets.h"
 
 enum { QUESTIONS = 12 };
-
-static struct sockaddr_in address = {.sin_family = AF_INET};
-
-static int listen_at_any_port(void)
-{
-    socklen_t length = sizeof(address);
-    int listening = socket(AF_INET, SOCK_STREAM, 0);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    address.sin_port = 0;
-    if (bind(listening, (void *)&address, length) || listen(listening, 1) ||
-        getsockname(listening, (void *)&address, &length))
-        exit(1);
-    return listening;
-}
-
-static int connect_to(int port)
-{
-    int to = socket(AF_INET, SOCK_STREAM, 0);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    address.sin_port = htons(port);
-    if (connect(to, (void *)&address, sizeof(address)))
-        exit(2);
-    return to;
-}
-
-static int answer_late(int listening)
-{
-    char question;
-    int from = accept(listening, NULL, NULL);
-    while (read(from, &question, 1) == 1) {
-        nap_ms(25);
-        if (write(from, "!", 1) != 1)
-            return 3;
-    }
-    return 0;
-}
-
-/* Asks as soon as the server waits. */
-static int ask(int port)
-{
-    char path[64], state = 0, answer;
-    snprintf(path, sizeof(path), "/proc/%d/stat", getppid());
-    while (state != 'S') {
-        FILE *stat = fopen(path, "r");
-        if (!stat || fscanf(stat, "%*d %*s %c", &state) != 1)
-            return 4;
-        fclose(stat);
-    }
-    int to = connect_to(port);
-    for (int i = 0; i < QUESTIONS; i++)
-        if (write(to, "?", 1) != 1 || read(to, &answer, 1) != 1)
-            return 5;
-    return 0;
-}
-
-static void start(char *self, const char *role, int number)
-{
-    char text[16];
-    if (fork())
-        return;
-    snprintf(text, sizeof(text), "%d", number);
-    unsetenv("LD_PRELOAD");
-    execl(self, self, role, text, (char *)NULL);
-    _exit(6);
-}
-
-static void watch(int set, int descriptor)
-{
-    struct epoll_event event = {.events = EPOLLIN, .data.fd = descriptor};
-    if (epoll_ctl(set, EPOLL_CTL_ADD, descriptor, &event))
-        exit(7);
-}
 
 __attribute__((noinline)) static long serve(int listening, int upstream)
 {
@@ -113,15 +36,15 @@ __attribute__((noinline)) static long serve(int listening, int upstream)
 
 int main(int count, char **arguments)
 {
+    int port;
     if (count > 2 && !strcmp(arguments[1], "answer"))
-        return answer_late(atoi(arguments[2]));
+        return answer(atoi(arguments[2]), 25);
     if (count > 2)
-        return ask(atoi(arguments[2]));
-    int behind = listen_at_any_port();
-    start(arguments[0], "answer", behind);
-    int upstream = connect_to(ntohs(address.sin_port));
-    int listening = listen_at_any_port();
-    start(arguments[0], "ask", ntohs(address.sin_port));
+        return ask_parent(atoi(arguments[2]), QUESTIONS, 0);
+    start(arguments[0], "answer", listen_at_any_port(&port));
+    int upstream = connect_to(port);
+    int listening = listen_at_any_port(&port);
+    start(arguments[0], "ask", port);
     tell_size(serve(listening, upstream));
     close(upstream);
     while (wait(NULL) > 0) {

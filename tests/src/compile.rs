@@ -23,6 +23,8 @@ const HEADERS: [&str; 11] = [
     "torture/state.h",
     "torture/tasks.h",
 ];
+/// The same of the planted ones.
+const PLANTED_HEADERS: [&str; 2] = ["planted.h", "sockets.h"];
 
 /// A program or a library to be made from one file in `programs/`.
 #[derive(Clone)]
@@ -201,7 +203,7 @@ impl Build {
     fn is_stale(&self, output: &Path) -> bool {
         let Some(built) = modified(output) else { return true };
         let headers = HEADERS.map(|name| programs().join(name));
-        let headers = headers.into_iter().chain([planted().join("planted.h")]);
+        let headers = headers.into_iter().chain(PLANTED_HEADERS.map(|name| planted().join(name)));
         let headers: Vec<PathBuf> = headers.collect();
         let mut inputs = [&self.source].into_iter().chain(&headers).chain(&self.libraries);
         inputs.any(|input| modified(input).is_none_or(|changed| changed > built))

@@ -32,7 +32,7 @@ fn words(report: &Report, doing: &Doing) -> [String; 3] {
 }
 
 /// Parts of a path, longest first.
-pub(super) fn parts_table(report: &Report, parts: &[PathPart], top: usize) -> Table {
+fn parts_table(report: &Report, parts: &[PathPart], top: usize) -> Table {
     let mut table = Table::new([
         ("Group", Align::Name),
         ("does", Align::Name),
@@ -97,6 +97,24 @@ pub(super) fn path_rows(
     Ok(vec![parts, Rows { name: "steps", columns: columns.into(), rows: step_rows }])
 }
 
+pub(super) fn parts_text(
+    report: &Report,
+    parts: &[PathPart],
+    terminal: Terminal,
+    top: usize,
+) -> String {
+    let table = parts_table(report, parts, top).render(terminal);
+    table + &left_out(parts.len(), top, "parts")
+}
+
+/// What it means that so many waits, or more, are missing; empty if none are.
+pub(super) fn missing(lost: u64, meaning: &str) -> String {
+    match lost {
+        0 => String::new(),
+        _ => format!("At least {} long waits are missing: {meaning}.\n", count(lost)),
+    }
+}
+
 impl Show for Path {
     const NAME: &'static str = "path";
 
@@ -104,15 +122,8 @@ impl Show for Path {
         let Some(path) = path(report) else {
             return Ok("Nothing is known of the critical path: no companion has seen a wait of a millisecond or more.\n".into());
         };
-        let table = parts_table(report, &path.parts, top);
-        let mut out = table.render(terminal);
-        out.push_str(&left_out(path.parts.len(), top, "parts"));
-        if path.lost > 0 {
-            let lost = count(path.lost);
-            out.push_str(&format!(
-                "At least {lost} long waits are missing: the path may go on in the wrong thread.\n"
-            ));
-        }
+        let mut out = parts_text(report, &path.parts, terminal, top);
+        out.push_str(&missing(path.lost, "the path may go on in the wrong thread"));
         out.push_str(&legend(
             terminal,
             &[

@@ -5,8 +5,8 @@ use std::collections::{BTreeSet, HashMap};
 use chase_analyzer::{Ns, PathWait, Purpose, WaitObject, WhatIf, Without, what_if};
 use serde_json::Value;
 
-use super::path::{parts_table, path_rows};
-use super::{Show, left_out, legend};
+use super::path::{missing, parts_text, path_rows};
+use super::{Show, legend};
 use crate::args::{Piece, PieceKind};
 use crate::causes;
 use crate::machine::{self, Rows};
@@ -143,14 +143,8 @@ impl Show for Shorter<'_> {
             ));
         }
         out.push_str("\nThe longest path that remains:\n\n");
-        out.push_str(&parts_table(report, &found.parts, top).render(terminal));
-        out.push_str(&left_out(found.parts.len(), top, "parts"));
-        if found.lost > 0 {
-            let lost = count(found.lost);
-            out.push_str(&format!(
-                "At least {lost} long waits are missing: more may be saved than this.\n"
-            ));
-        }
+        out.push_str(&parts_text(report, &found.parts, terminal, top));
+        out.push_str(&missing(found.lost, "more may be saved than this"));
         out.push_str(&legend(
             terminal,
             &[
