@@ -143,6 +143,21 @@ static int sleeps(int tid)
     return fields == 2 && number == SYS_futex && address == (unsigned long)&known_mu;
 }
 
+/* How often the thread has given up its processor. */
+static long waits_of(int tid)
+{
+    char path[64], line[256];
+    long waits = -1;
+    snprintf(path, sizeof path, "/proc/self/task/%d/status", tid);
+    FILE *file = fopen(path, "r");
+    if (!file)
+        exit(9);
+    while (waits < 0 && fgets(line, sizeof line, file))
+        sscanf(line, "voluntary_ctxt_switches: %ld", &waits);
+    fclose(file);
+    return waits;
+}
+
 static void contend(void)
 {
     for (int round = 0; round < CONTENDED; round++) {
@@ -150,9 +165,12 @@ static void contend(void)
         waiting_tid = 0;
         pthread_mutex_lock(&known_mu);
         pthread_create(&thread, NULL, contending, NULL);
+        long before = -1;
         for (int time = 0; time < 2; time++) {
-            while (!waiting_tid || !sleeps(waiting_tid))
+            /* (A thread that has been woken seems to sleep until a processor has heard of it.) */
+            while (!waiting_tid || !sleeps(waiting_tid) || waits_of(waiting_tid) <= before)
                 nap(100);
+            before = waits_of(waiting_tid);
             /* The first time for nothing. */
             if (time == 0 && syscall(SYS_futex, &known_mu, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0) != 1)
                 exit(8);
