@@ -54,8 +54,10 @@ int main(int argc, char **argv)
     struct timespec a, b;
     clock_gettime(CLOCK_MONOTONIC, &a);
     uint64_t ticks = __rdtsc();
-    struct times times[64] = {0};
-    pthread_t running[64];
+    enum { MOST = 64 };
+    struct times times[MOST] = {0};
+    pthread_t running[MOST];
+    CHECK(threads <= MOST);
     for (long i = 0; i < threads; i++)
         CHECK(pthread_create(&running[i], NULL, run, &times[i]) == 0);
     for (long i = 0; i < threads; i++)

@@ -24,7 +24,7 @@ const HEADERS: [&str; 11] = [
     "torture/tasks.h",
 ];
 /// The same of the planted ones.
-const PLANTED_HEADERS: [&str; 2] = ["planted.h", "sockets.h"];
+const PLANTED_HEADERS: [&str; 3] = ["planted.h", "proxy.h", "sockets.h"];
 
 /// A program or a library to be made from one file in `programs/`.
 #[derive(Clone)]

@@ -325,5 +325,3 @@ fn chase_is_kept_apart() {
     };
     assert_eq!(without_heap(found), without_heap(expected));
 }
-
-// ---- where it can't be done ---------------------------------------------------------------------

@@ -17,8 +17,8 @@ use queued::Pieces;
 const LANES: usize = 500;
 /// Most calls and waits: a few hundred kilobytes of the page.
 const SPANS: usize = 6_000;
-/// Most times without a processor that are shown one by one. If there are more, those of a piece of time are put together: of all
-/// threads in so many pieces, but for the least number of each, and in as many more as there are waits in them.
+/// Most times without a processor that are shown one by one. If there are more, each thread's are added up in pieces of time: so
+/// many pieces shared by the threads, at least [`PIECES`] each. A piece with waits in it is several spans.
 const QUEUED: usize = 2_500;
 /// What threads wait for a processor after being woken, if it is at least so long, ns. Less is not seen in the picture, and counted as
 /// waiting for what woke them.
@@ -106,7 +106,11 @@ fn ends(wait: &BlockedSpan) -> (u64, u64) {
 fn least(lanes: &[&Events]) -> u64 {
     let lengths = |lane: &&Events| {
         let calls: Vec<u64> = lane.calls.iter().map(|call| call.ns.0).collect();
-        let blocked = lane.blocked.iter().map(|span| span.ns.0);
+        // What follows the wake is a span of its own.
+        let blocked = lane.blocked.iter().flat_map(|span| {
+            let (woken, runs) = ends(span);
+            std::iter::repeat_n(span.ns.0, if woken < runs { 2 } else { 1 })
+        });
         calls.into_iter().chain(blocked).collect::<Vec<_>>()
     };
     let mut all: Vec<u64> = lanes.iter().flat_map(lengths).collect();
@@ -278,7 +282,7 @@ impl Filling<'_> {
         }));
     }
 
-    /// A wait, until the thread was woken, as all tables have it, and until it ran again.
+    /// A wait, until the thread was woken, as the times of threads have it, and then until it ran again.
     fn wait(&self, span: &BlockedSpan, spans: &mut Vec<Span>) {
         let from = span.start_ns.0;
         let (to, runs) = ends(span);
@@ -292,18 +296,16 @@ impl Filling<'_> {
         let waker = span.waker.and_then(|waker| self.place.get(waker).copied().flatten());
         let text = self.function(span.api);
         let library = span.api.and_then(|api| self.library(api));
-        if to < runs {
-            spans.push(Span {
-                from_ns: to as f64,
-                to_ns: runs as f64,
-                does: Does::Queue,
-                text: text.clone(),
-                library,
-                waker: None,
-                waker_in: Label::default(),
-            });
-        }
-        spans.push(Span {
+        let queued = Span {
+            from_ns: to as f64,
+            to_ns: runs as f64,
+            does: Does::Queue,
+            text: text.clone(),
+            library,
+            waker: None,
+            waker_in: Label::default(),
+        };
+        let waited = Span {
             from_ns: from as f64,
             to_ns: to as f64,
             does: Does::Wait(cause),
@@ -315,7 +317,8 @@ impl Filling<'_> {
             } else {
                 Label::default()
             },
-        });
+        };
+        spans.extend([waited, queued].into_iter().filter(|span| span.from_ns < span.to_ns));
     }
 
     fn waits_for(&self, api: u32) -> Option<WaitCause> {
