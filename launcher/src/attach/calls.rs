@@ -19,7 +19,7 @@ pub(super) const CALL: [u8; 12] = [
     0xb8, 0xff, 0xff, 0xff, 0x00, // mov $0xffffff, %eax
     0x0f, 0x05, // syscall
 ];
-const NO_SYSCALL: u64 = 0xff_ffff;
+pub(super) const NO_SYSCALL: u64 = 0xff_ffff;
 const RED_ZONE: u64 = 128;
 /// What calls may need.
 pub(super) const STACK: u64 = 16 << 10;

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail, ensure};
 
 use super::calls::{CALL, Caller, STACK};
+use super::filters;
 use super::helper::{self, ATTACH, Answer, DETACH, ORDER_LEN, Order};
 use super::library::{self, Attachment, Library};
 use super::memory::Memory;
@@ -132,6 +133,9 @@ impl<'a> Prepared<'a> {
     pub(super) fn carry_out(&self, task: &Task) -> anyhow::Result<Done> {
         let stopped = Stopped::stop(self.process, &self.places, &self.memory)?;
         self.check_threads(&stopped)?;
+        let filtered = stopped.threads().filter(|at| self.process.is_filtered(at.thread.tid));
+        filters::check(filtered.map(|at| at.thread))
+            .map_err(|why| anyhow::anyhow!(self.process.why_filtered(&format!("{why:#}"))))?;
         let threads = stopped.threads().count();
         let under_way = stopped
             .threads()
@@ -277,11 +281,14 @@ impl<'a> Prepared<'a> {
         self.memory.write(code + HELPER_AT, helper::code())?;
         // Its handle is put where the library's answer to nothing is.
         let handle_at = order_at + 56;
+        // A thread may use all that as soon as this has begun, however it ends.
+        let kept = std::mem::take(&mut undo.steps);
         let failed =
             caller.call(code, self.functions.create, [handle_at, 0, code + HELPER_AT, order_at])?;
-        ensure!(failed as u32 == 0, "no thread can be made in it (errno {failed})");
-        // From here on, a thread uses all that.
-        let kept = std::mem::take(&mut undo.steps);
+        if failed as u32 != 0 {
+            undo.steps = kept;
+            bail!("no thread can be made in it (errno {failed})");
+        }
         let [handle] = self.memory.words(handle_at).context("its memory is gone")?;
         caller.call(code, self.functions.detach, [handle, 0, 0, 0])?;
         let answer = self.wait_for(order_at, PATIENCE);
