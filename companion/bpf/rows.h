@@ -153,7 +153,7 @@ static __attribute__((noinline)) int find_running(struct state *state)
 
 /* The thread, which is about to run, was on the CPU as far as is known: its switch away was not shown. It is taken to have left when it was last seen
  * to run, and to have waited if it was in a syscall. (Its memory can't be read here: the one that it follows is still current.) */
-static __attribute__((noinline)) int find_gone(struct state *state)
+static __attribute__((noinline)) int find_gone(struct state *state, struct task_struct *next)
 {
 	struct wait_key *wait;
 
@@ -166,6 +166,9 @@ static __attribute__((noinline)) int find_gone(struct state *state)
 			add_on_cpu(state, state->entered_ns);
 		state->left_kind = WAIT_VOLUNTARY;
 		state->left_context = state->context;
+		/* (An earlier wait may not be told yet: for a descriptor that was ready.) */
+		if (state->waited_to)
+			add_wait(state, next);
 		wait = &state->wait;
 		__builtin_memset(wait, 0, sizeof(*wait));
 		wait->process = state->process;

@@ -195,7 +195,7 @@ int sched_switch(u64 *arguments)
 		return 0;
 	state->word = next->thread.fsbase + state->tls_offset;
 	if (state->on_cpu_ns)
-		find_gone(state);
+		find_gone(state, next);
 	state->on_cpu_ns = now;
 	if (state->left_ns) {
 		if (state->left_kind == WAIT_PREEMPTED)

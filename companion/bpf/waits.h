@@ -239,6 +239,8 @@ static __attribute__((noinline)) int add_wait(struct state *state, struct task_s
 	wait = bpf_map_lookup_elem(&waits, &number);
 	if (!wait) {
 		COUNT(lost_wakers);
+		state->waited_to = 0;
+		state->is_ready = 0;
 		return 0;
 	}
 	wait->count++;
@@ -332,7 +334,8 @@ INLINE int takes_from_descriptor(u32 syscall)
 }
 
 /* Which of the descriptors it was that the thread has waited for: the one that it takes something from next, unless that is a file, which
- * is always ready. Where there is no more room for one wait for each connection, all are for the set of descriptors. */
+ * is always ready. Once a quarter of the room has been needed at a time, there may be none for one wait for each connection: later ones are for
+ * the set of descriptors. */
 static __attribute__((noinline)) int find_ready(struct state *state, u64 first, u32 syscall)
 {
 	struct task_struct *task = bpf_get_current_task_btf();

@@ -73,7 +73,7 @@ impl<T> Lock<T> {
 }
 
 /// Returns a number of the calling thread that its fork's child has as well.
-fn own_number() -> u32 {
+pub(crate) fn own_number() -> u32 {
     const ALIGNMENT: u32 = 6;
     ((own_thread_pointer() >> ALIGNMENT) as u32).max(FIRST_FORK)
 }

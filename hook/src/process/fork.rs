@@ -6,7 +6,7 @@ use super::{claim, greet_companion, hold, open_recording};
 use crate::companion::Starting;
 use crate::cost::{Later, Start};
 use crate::frames::OpenCalls;
-use crate::lock::{Fork, Lock, was_taken_from_fork};
+use crate::lock::{Fork, Lock, own_number, was_taken_from_fork};
 use crate::recording::Lost;
 use crate::signals::SignalsBlocked;
 use crate::thread::{Origin, Pending, Thread, clear_current};
@@ -27,27 +27,39 @@ const LOCKS: [fn(Fork); 9] = [
     segments::fork,
 ];
 
-/// Blocks the signals of the forking thread, which holds the locks.
-static FORK_SIGNALS: Lock<Option<SignalsBlocked>> = Lock::new(None);
+/// Blocks the signals of forking threads, by number: of the one that holds the locks, and of those from which they were taken.
+static FORK_SIGNALS: Lock<[Option<(u32, SignalsBlocked)>; 4]> = Lock::new([const { None }; 4]);
 
 pub(super) unsafe extern "C" fn before_fork() {
     let _cost = Later::begin();
     // Otherwise a signal handler in this thread would wait for the locks forever.
     let signals = SignalsBlocked::new();
     LOCKS.iter().for_each(|lock| lock(Fork::Before));
-    *FORK_SIGNALS.hold() = Some(signals);
+    if let Some(free) = FORK_SIGNALS.hold().iter_mut().find(|slot| slot.is_none()) {
+        *free = Some((own_number(), signals));
+    }
     thread::keep_copy();
+}
+
+/// Returns what blocks the signals of the calling thread, after its fork.
+fn take_signals() -> Option<SignalsBlocked> {
+    let is_own = |(owner, _): &mut (u32, SignalsBlocked)| *owner == own_number();
+    let mut slots = FORK_SIGNALS.hold();
+    slots.iter_mut().find_map(|slot| slot.take_if(is_own)).map(|(_, signals)| signals)
 }
 
 pub(super) unsafe extern "C" fn after_fork_in_parent() {
     let _cost = Later::begin();
-    let _signals = FORK_SIGNALS.hold().take();
+    let _signals = take_signals();
     thread::discard_copy();
     LOCKS.iter().rev().for_each(|lock| lock(Fork::InParent));
 }
 
 pub(super) unsafe extern "C" fn after_fork_in_child() {
-    let _signals = FORK_SIGNALS.hold().take();
+    FORK_SIGNALS.fork(Fork::InChild);
+    let _signals = take_signals();
+    // Threads that forked at the same time aren't here.
+    FORK_SIGNALS.hold().iter_mut().for_each(|slot| core::mem::forget(slot.take()));
     // (A fork handler that ran before ours may have made a call, by which the fork was noticed.)
     if !fork_word::can_detect() || fork_word::begin_handling() {
         become_child();
