@@ -17,7 +17,7 @@ use crate::image::Image;
 use crate::long_waits::long_waits;
 
 /// Which lock: its object and address, and the process where it is in no file.
-pub(crate) type LockKey = (Option<u32>, u64, Option<usize>);
+pub type LockKey = (Option<u32>, u64, Option<usize>);
 
 /// How long a lock was held, each time that both ends were seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -46,7 +46,8 @@ struct Wait {
 }
 
 /// The key of what is waited for, if it is in memory.
-pub(crate) fn lock_key(object: &WaitObject, process: usize) -> Option<LockKey> {
+#[must_use]
+pub fn lock_key(object: &WaitObject, process: usize) -> Option<LockKey> {
     match object {
         WaitObject::Memory(at) => Some((at.object, at.avma, at.svma.is_none().then_some(process))),
         _ => None,

@@ -147,7 +147,7 @@ pub use groups::{
     Groups, Naming, Outlier, OutlierApi, PartLevel, Spread, SubGroup, ThreadSpan, Unnamed, Why,
     group_of,
 };
-pub use held::{Held, HeldLocks};
+pub use held::{Held, HeldLocks, LockKey, lock_key};
 pub use image::{Ending, Image, SyscallsState};
 pub use load::{Loaded, load, load_run, load_run_with, scan, scan_all};
 pub use locks::{LockRow, locks};

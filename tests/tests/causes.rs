@@ -4,7 +4,7 @@
 
 use chase_tests::compile::Build;
 use chase_tests::planted;
-use chase_tests::report::document;
+use chase_tests::report::{document, json};
 use chase_tests::tagged::{Tagged, companion};
 use chase_tests::trial::Trial;
 use serde_json::Value;
@@ -132,6 +132,25 @@ fn a_child_ends_the_wait_for_it() {
     let rows = in_function(&rows, "wait");
     let wakers = rows[0]["wakers"].as_array().expect("wakers");
     assert_eq!(text(&wakers[0], "kind"), "thread", "{rows:#?}");
+}
+
+/// A semaphore is a lock by who ends whose waits: that shows in all of them together. Each thread holds it for 8 ms at a time.
+#[test]
+fn a_run_is_shorter_without_a_lock_that_is_called_a_semaphore() {
+    if companion("a run without a semaphore").is_none() {
+        return;
+    }
+    let program = Build::planted("convoy_semaphore.c").flags("-pthread -g").build();
+    let trial = Trial::new(program).hooked_env("CHASE_SYSCALLS", "require");
+    trial.compare_outcomes();
+    let _ = Tagged::finished(&trial.output());
+    let found = json(&trial.output(), &["path", "--without", "lock:slot"]);
+    let found = &found["what_if"][0];
+    assert!(
+        number(&found["waits"]) >= 30.0,
+        "of 40 calls, all but the first have to wait: {found}"
+    );
+    assert!(number(&found["running_ns"]) < 0.1 * number(&found["saves_at_most_ns"]), "{found}");
 }
 
 /// Of the programs of `planted.rs`, some that lose time whatever else the machine does, and one that has nothing wrong.

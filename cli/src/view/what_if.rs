@@ -1,8 +1,10 @@
 //! What the run would save at most without some of its waits and calls.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
-use chase_analyzer::{Ns, PathWait, Purpose, WaitObject, WhatIf, Without, what_if};
+use chase_analyzer::{
+    CauseRow, LockKey, Ns, PathWait, Purpose, WaitObject, WhatIf, Without, lock_key, what_if,
+};
 use serde_json::Value;
 
 use super::path::{missing, parts_text, path_rows};
@@ -12,55 +14,69 @@ use crate::causes;
 use crate::machine::{self, Rows};
 use crate::names::nearest;
 use crate::report::Report;
-use crate::terminal::{Terminal, count, elapsed, percent};
+use crate::terminal::{Terminal, elapsed, percent, plural};
 
 /// `path --without`.
 pub(super) struct Shorter<'a> {
     pub(super) pieces: &'a [Piece],
 }
 
-impl Shorter<'_> {
-    fn takes_lock(&self, report: &Report, process: usize, of: &WaitObject, is: Purpose) -> bool {
-        let mut locks = self.pieces.iter().filter(|piece| piece.kind == PieceKind::Lock);
-        locks.clone().next().is_some() && is.is_lock() && {
-            let name = causes::object(report, process, of);
-            locks.any(|piece| piece.takes(&name))
-        }
+/// What the pieces are in a run.
+struct Taken {
+    /// Whether each function is one.
+    apis: Vec<bool>,
+    locks: HashSet<LockKey>,
+}
+
+impl Taken {
+    fn new(report: &Report, pieces: &[Piece]) -> Self {
+        let takes_api = |api: u32| {
+            let mut pieces = pieces.iter();
+            pieces.any(|piece| names(report, api, piece.kind).iter().any(|name| piece.takes(name)))
+        };
+        let apis = (0..report.analysis.apis.len() as u32).map(takes_api).collect();
+        let locks: Vec<_> = pieces.iter().filter(|piece| piece.kind == PieceKind::Lock).collect();
+        let takes_lock = |row: &&CauseRow| {
+            let name = causes::object(report, row.process, &row.object);
+            locks.iter().any(|piece| piece.takes(&name))
+        };
+        let rows = report.causes().iter().filter(|row| row.purpose.is_lock()).filter(takes_lock);
+        let locks = rows.filter_map(|row| lock_key(&row.object, row.process)).collect();
+        Self { apis, locks }
     }
 
-    fn takes_api(&self, report: &Report, api: u32) -> bool {
-        self.pieces
-            .iter()
-            .any(|piece| names(report, api, piece.kind).into_iter().any(|name| piece.takes(name)))
+    fn has_api(&self, api: Option<u32>) -> bool {
+        api.is_some_and(|api| self.apis[api as usize])
+    }
+
+    /// Whether a wait is for one of the locks. (That something is a lock may only show in all waits for it.)
+    fn has_lock(&self, object: &WaitObject, process: usize, purpose: Purpose) -> bool {
+        (purpose.is_lock() || purpose == Purpose::Handover)
+            && lock_key(object, process).is_some_and(|key| self.locks.contains(&key))
     }
 
     /// How much time of each thread is taken out.
-    fn times(&self, report: &Report) -> anyhow::Result<HashMap<u32, u64>> {
-        let analysis = &report.analysis;
+    fn times(&self, report: &Report) -> HashMap<u32, u64> {
         let mut times: HashMap<u32, u64> = HashMap::new();
         let mut add = |thread: u32, ns: Ns| {
             let sum = times.entry(thread).or_default();
             *sum = sum.saturating_add(ns.0);
         };
-        let wanted: Vec<bool> =
-            (0..analysis.apis.len() as u32).map(|api| self.takes_api(report, api)).collect();
-        for (number, thread) in (0..).zip(&analysis.threads) {
-            let calls = thread.apis.iter().filter(|row| wanted[row.api as usize]);
+        for (number, thread) in (0..).zip(&report.analysis.threads) {
+            let calls = thread.apis.iter().filter(|row| self.apis[row.api as usize]);
             calls.for_each(|row| add(number, row.self_ns));
         }
         for row in report.causes() {
             // (In calls that are taken out whole, it is there already.)
-            let is_there = row.api.is_some_and(|api| wanted[api as usize]);
-            if !is_there && self.takes_lock(report, row.process, &row.object, row.purpose) {
+            if !self.has_api(row.api) && self.has_lock(&row.object, row.process, row.purpose) {
                 row.by_thread.iter().for_each(|span| add(span.thread, span.ns));
             }
         }
-        for piece in self.pieces {
-            self.must_be_there(report, piece)?;
-        }
-        Ok(times)
+        times
     }
+}
 
+impl Shorter<'_> {
     /// What is not there is a mistake, and no saving of 0.
     fn must_be_there(&self, report: &Report, piece: &Piece) -> anyhow::Result<()> {
         let mut all = BTreeSet::new();
@@ -86,14 +102,20 @@ impl Shorter<'_> {
     }
 
     fn find(&self, report: &Report) -> anyhow::Result<Option<WhatIf>> {
-        let times = self.times(report)?;
+        let images = &report.loaded.images;
+        if images.iter().all(|image| image.syscalls.is_none()) {
+            return Ok(None);
+        }
+        for piece in self.pieces {
+            self.must_be_there(report, piece)?;
+        }
+        let taken = Taken::new(report, self.pieces);
+        let times = taken.times(report);
         let wait = |wait: &PathWait| {
-            wait.api.is_some_and(|api| self.takes_api(report, api))
-                || self.takes_lock(report, wait.process, &wait.object, wait.purpose)
+            taken.has_api(wait.api) || taken.has_lock(&wait.object, wait.process, wait.purpose)
         };
         let time = |thread: u32| Ns(times.get(&thread).copied().unwrap_or(0));
         let without = Without { wait: &wait, time: &time };
-        let images = &report.loaded.images;
         Ok(what_if(images, &report.analysis, report.groups(), &report.routines(), &without))
     }
 
@@ -131,8 +153,8 @@ impl Show for Shorter<'_> {
         );
         if found.waits > 0 {
             out.push_str(&format!(
-                "{} waits of a millisecond or more would not be, {} together in all threads.\n",
-                count(found.waits),
+                "{} of a millisecond or more would not be, {} together in all threads.\n",
+                plural(found.waits, "wait"),
                 elapsed(found.waits_ns.0)
             ));
         }
