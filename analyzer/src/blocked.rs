@@ -110,10 +110,8 @@ fn idle_in(analysis: &Analysis, thread: &ThreadRow) -> Option<Option<u32>> {
     };
     let waited: f64 = waits_of(thread).filter(for_work).map(|(_, ns)| ns.as_f64()).sum();
     let longest = waits_of(thread).filter(for_work).max_by_key(|&(api, ns)| (ns, Reverse(api)));
-    // How long others kept it from running says nothing about its work.
-    let ready = [thread.measures.preempted_ns, thread.application_preempted_ns];
-    let ready: f64 = ready.into_iter().flatten().map(Ns::as_f64).sum();
-    let own = thread.lifetime_ns.as_f64() - ready;
+    // How long others kept it from running after it was woken says nothing about its work. (Where it was pushed aside, it had some.)
+    let own = thread.lifetime_ns.as_f64() - thread.woken_ns.as_f64();
     longest.filter(|_| waited >= IDLE * own).map(|(api, _)| api)
 }
 

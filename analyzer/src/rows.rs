@@ -265,6 +265,9 @@ pub struct ThreadRow {
     pub application_wait_ns: Option<Ns>,
     /// The part of it in which the thread was ready to run and another ran.
     pub application_preempted_ns: Option<Ns>,
+    /// The part of that, and of the calls' [`Measures::preempted_ns`], after waits: from being woken to running again.
+    #[serde(skip)]
+    pub woken_ns: Ns,
     /// Time on the CPU: from switch to switch, if a companion measured it, or by the thread's clock, if its end was
     /// seen. Includes what the hook and the kernel did for it.
     pub on_cpu_ns: Option<Ns>,

@@ -139,6 +139,7 @@ fn thread(row: &mut ThreadRow, was: &ThreadRow, apis: &[Option<u32>], from: Ns) 
     row.application_wait_ns = less_of(row.application_wait_ns, was.application_wait_ns);
     row.application_preempted_ns =
         less_of(row.application_preempted_ns, was.application_preempted_ns);
+    row.woken_ns = less(row.woken_ns, was.woken_ns);
     row.on_cpu_ns = less_of(row.on_cpu_ns, was.on_cpu_ns);
     row.off_cpu = off_cpu(row.off_cpu, was.off_cpu);
     row.own_cost_ns = less(row.own_cost_ns, was.own_cost_ns);

@@ -2,10 +2,11 @@
 
 mod process;
 
+use bytemuck::Zeroable as _;
 use chase_analyzer::recorder::builder::{SyscallsBuilder, ThreadId};
 use chase_analyzer::recorder::layout::END_EXIT;
 use chase_analyzer::recorder::reader::SyscallsFile;
-use chase_analyzer::recorder::syscalls::{WAIT_PREEMPTED, WAIT_VOLUNTARY};
+use chase_analyzer::recorder::syscalls::{CauseRow, WAIT_PREEMPTED, WAIT_VOLUNTARY};
 use chase_analyzer::{Analysis, Groups, Ns, Selection, Unnamed, WaitCause, blocked};
 use process::Process;
 
@@ -97,18 +98,32 @@ fn the_scheduler_knows_of_waits_without_a_name() {
     assert!((runnable.of_wanted - 9.0 / 110.0).abs() < 1e-9, "{runnable:?}");
 }
 
-/// On a busy machine threads that have nothing to do wait for a processor before they do that again.
+/// On a busy machine threads that have nothing to do wait for a processor, once they are woken, before they do that again. One that
+/// is pushed aside has something to do.
 #[test]
 fn who_waits_for_a_processor_is_no_less_idle() {
     let process = threads(&[("sem_wait", 99 * MS, MS)]);
     let refs = process.builder.context_refs().to_vec();
     let tid = process.analysis().threads[1].tid;
-    let mut seen = SyscallsBuilder::new(process.analysis().threads[0].tid);
-    seen.wait(refs[1][1], tid, WAIT_VOLUNTARY, 1, 70 * MS);
-    seen.wait(refs[1][1], tid, WAIT_PREEMPTED, 1, 29 * MS);
-    let file = SyscallsFile::parse(seen.build()).unwrap();
-    let analysis = Analysis::new(&[process.image().with_syscalls(Some(file))], Selection::All);
-    assert_eq!(blocked(&analysis).idle_threads(), 1);
+    let idle = |waits: u64, ready: u64, pushed_aside: u64| {
+        let mut seen = SyscallsBuilder::new(process.analysis().threads[0].tid);
+        seen.wait(refs[1][1], tid, WAIT_VOLUNTARY, 1, (waits + ready) * MS);
+        seen.wait(refs[1][1], tid, WAIT_PREEMPTED, 1, pushed_aside * MS);
+        seen.cause(CauseRow {
+            context_ref: refs[1][1],
+            tid,
+            waits: 1,
+            total_ns: (waits + ready) * MS,
+            max_ns: (waits + ready) * MS,
+            ready_ns: ready * MS,
+            ..CauseRow::zeroed()
+        });
+        let file = SyscallsFile::parse(seen.build()).unwrap();
+        let image = process.image().with_syscalls(Some(file));
+        blocked(&Analysis::new(&[image], Selection::All)).idle_threads()
+    };
+    assert_eq!(idle(70, 29, 0), 1);
+    assert_eq!(idle(70, 0, 29), 0);
 }
 
 #[test]

@@ -378,6 +378,7 @@ impl Collector {
             unattributed_ns: Ns(0),
             application_wait_ns: None,
             application_preempted_ns: None,
+            woken_ns: Ns(0),
             on_cpu_ns: None,
             off_cpu: MeasuredOffCpu::default(),
             own_cost_ns: Ns(0),

@@ -388,6 +388,7 @@ fn thread_row(
     row.unattributed_ns = Ns::from_f64(thread.unattributed_ns);
     (row.application_wait_ns, row.application_preempted_ns) =
         blocked_and_runnable(thread.application_off_cpu);
+    row.woken_ns = Ns::from_f64(thread.off_cpu.woken_ns + thread.application_off_cpu.woken_ns);
     row.off_cpu = thread.measured.off_cpu();
     row.own_cost_ns = Ns::from_f64(thread.own_cost_ns);
     row.overlap_ns = Ns::from_f64(thread.overlap_ns);

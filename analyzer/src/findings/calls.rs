@@ -88,12 +88,14 @@ pub(super) struct Explained {
 impl Explained {
     pub(super) fn new(evidence: &Evidence<'_>) -> Self {
         let waits = |api: u32| evidence.analysis.apis[api as usize].waits_for.is_some();
-        // If the scheduler was observed: other threads ran meanwhile, so the function was not slow.
+        // If the scheduler was observed: other threads ran meanwhile, so the function was not slow. (After a wait, however short,
+        // a thread has to be put on a processor: that is in each call that waits, and makes none slow.)
+        let woken = after_waits(evidence);
         let preempted = |thread: u32, api: u32, excess_ns: f64| {
             let apis = &evidence.analysis.threads[thread as usize].apis;
             let found = apis.iter().find(|row| row.api == api);
             let ns = found.map_or(0.0, |row| row.preempted_ns.as_f64());
-            ns >= EXPLAINS * excess_ns
+            ns - woken.get(&(thread, api)).unwrap_or(&0.0) >= EXPLAINS * excess_ns
         };
         // If a companion saw that the call waited for other threads, other findings report that.
         let awaited = waits_for_threads(evidence);
@@ -165,6 +167,19 @@ fn waits_for_threads(evidence: &Evidence<'_>) -> HashMap<(u32, u32), f64> {
             for span in &row.by_thread {
                 *sums.entry((span.thread, api)).or_default() += span.ns.as_f64();
             }
+        }
+    }
+    sums
+}
+
+/// Returns how long each thread did not run yet after waits in each API, ns.
+fn after_waits(evidence: &Evidence<'_>) -> HashMap<(u32, u32), f64> {
+    let mut sums = HashMap::new();
+    for row in evidence.watched.causes.iter().filter(|row| row.wait_ns.0 > 0) {
+        let Some(api) = row.api else { continue };
+        let part = row.ready_ns.as_f64() / row.wait_ns.as_f64();
+        for span in &row.by_thread {
+            *sums.entry((span.thread, api)).or_default() += part * span.ns.as_f64();
         }
     }
     sums

@@ -17,7 +17,7 @@ const SMALL: f64 = 0.001;
 
 pub(super) const IDLE_LEGEND: (&str, &str) = (
     "idle",
-    "a thread that spent 95 % of its life, without what it waited for a processor, waiting to be told of work (a condition, a semaphore, readiness, a time, an end): it is left out of what is blocked",
+    "a thread that spent 95 % of its life waiting to be told of work (a condition, a semaphore, readiness, a time, an end): it is left out of what is blocked",
 );
 
 /// Sentences and a table; empty where nothing ever waited.

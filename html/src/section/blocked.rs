@@ -43,7 +43,7 @@ pub(super) fn render(report: &Report) -> Result<Option<Markup>, Error> {
     };
     Ok(Some(html! {
         @if !blocked.idle.as_str().is_empty() {
-            p { (blocked.idle) ": waiting to be told of work for 95 % or more of the time in which they did not wait for a processor. They are left out here." }
+            p { (blocked.idle) ": waiting to be told of work for 95 % of their lives or more. They are left out here." }
         }
         (picture)
         @if !report.causes.is_empty() {
