@@ -30,10 +30,11 @@ fn port(address: &str) -> Option<&str> {
 /// Finds a connection, made by this side, whose peer keeps threads waiting: in a call of that connection's, or in one that waits
 /// for whichever of several is ready next.
 pub(super) fn slow(evidence: &Evidence<'_>, (number, group): (u32, &GroupRow)) -> Option<Finding> {
-    let first = *group.members.first()?;
-    let process = evidence.analysis.threads[first as usize].process;
+    let all = &evidence.analysis.threads;
+    let processes: BTreeSet<usize> =
+        group.members.iter().map(|&thread| all[thread as usize].process).collect();
     let calls = |name: &str| {
-        let threads = evidence.analysis.threads.iter().filter(|row| row.process == process);
+        let threads = all.iter().filter(|row| processes.contains(&row.process));
         let mut apis = threads.flat_map(|row| &row.apis);
         apis.any(|row| row.calls > 0 && symbol(evidence, Some(row.api)) == name)
     };
@@ -46,6 +47,7 @@ pub(super) fn slow(evidence: &Evidence<'_>, (number, group): (u32, &GroupRow)) -
         .watched
         .causes
         .iter()
+        .filter(|row| processes.contains(&row.process))
         .filter_map(|row| match &row.object {
             WaitObject::File { name } => name.strip_prefix("socket "),
             _ => None,
@@ -74,11 +76,13 @@ pub(super) fn slow(evidence: &Evidence<'_>, (number, group): (u32, &GroupRow)) -
     }
     let (slowest, connections) = slowest(&joint);
     let waits = slowest.by_thread();
-    let (saves_ns, thread) = *waits.first()?;
+    let (saves_ns, _) = *waits.first()?;
     let by_readiness = slowest.rows.iter().filter(|row| row.purpose == Purpose::Readiness);
-    let answers: u64 = by_readiness.filter(|row| of(row, thread)).map(|row| row.waits).sum();
-    let sends =
-        by_thread(evidence, SENDS).iter().find(|sent| sent.1 == thread).map_or(0, |it| it.2);
+    let answers: u64 = by_readiness.map(|row| row.waits).sum();
+    // (To whatever: it is not recorded where a thread sends what.)
+    let sent = by_thread(evidence, SENDS);
+    let own = sent.iter().filter(|sent| group.members.contains(&sent.1));
+    let sends: u64 = own.map(|sent| sent.2).sum();
     if (sends as f64) < ASKS * answers as f64 || !evidence.is_material(saves_ns) {
         return None;
     }
@@ -95,10 +99,6 @@ pub(super) fn slow(evidence: &Evidence<'_>, (number, group): (u32, &GroupRow)) -
     }
     let finding = evidence.finding(number, named(waits), blame.api, saves_ns, kind);
     Some(Finding { blame: Some(blame), ..finding })
-}
-
-fn of(row: &CauseRow, thread: u32) -> bool {
-    row.by_thread.iter().any(|span| span.thread == thread)
 }
 
 /// The waits for the peer that is waited for longest, and how many connections there are to it. Where there is no address,
