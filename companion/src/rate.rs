@@ -76,8 +76,11 @@ const FEWEST: usize = 2;
 const LONGEST: Duration = Duration::from_millis(10);
 /// The time that a round takes without samples.
 const ROUND_NS: u64 = 500_000;
+/// No interrupt takes less: such a difference shows that all rounds without samples were disturbed.
+const LEAST_NS: u64 = 200;
 
-/// Measures what a sample costs the thread that it is taken of, in ns; returns `None` if that is not possible.
+/// Measures what a sample costs the thread that it is taken of, in ns; returns `None` if that is not possible, as on a
+/// machine that is too busy.
 #[must_use]
 pub fn sample_ns() -> Option<u64> {
     let mut turns = 1 << 14;
@@ -101,7 +104,7 @@ pub fn sample_ns() -> Option<u64> {
         drop(event);
     }
     let samples = with * OFTEN / 1_000_000_000;
-    with.checked_sub(without)?.checked_div(samples)
+    with.checked_sub(without)?.checked_div(samples).filter(|&ns| ns >= LEAST_NS)
 }
 
 /// Measures how long a piece of work takes.

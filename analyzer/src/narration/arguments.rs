@@ -2,7 +2,7 @@
 
 use chase_recorder::syscalls::{SINGLE_SYSCALL_TEXT, SingleSyscallRow};
 
-use super::flags::named;
+use super::flags::{joined, named};
 use super::kinds::{Kind, kinds_of};
 use super::names::*;
 use crate::syscalls::{errno_name, syscall, syscall_name};
@@ -102,6 +102,7 @@ fn argument(kind: Kind, at: usize, texts: &mut Texts<'_>) -> String {
     let address = || if value == 0 { "NULL".to_owned() } else { format!("{value:#x}") };
     match kind {
         Kind::Fd | Kind::Signed => (value as i32).to_string(),
+        Kind::Long => (value as i64).to_string(),
         Kind::Directory if value as i32 == libc::AT_FDCWD => "AT_FDCWD".to_owned(),
         Kind::Directory => (value as i32).to_string(),
         Kind::Path => texts.next().map_or_else(address, path),
@@ -147,8 +148,8 @@ fn argument(kind: Kind, at: usize, texts: &mut Texts<'_>) -> String {
         Kind::SocketAddress => texts.next().and_then(socket_address).unwrap_or_else(address),
         Kind::CloneArguments => {
             let words = texts.next().and_then(|text| text.first_chunk::<8>());
-            let flags = words.map(|&words| named(Kind::Any(CLONE), u64::from_le_bytes(words)));
-            flags.flatten().map_or_else(address, |flags| format!("{{flags={flags}, ...}}"))
+            let flags = words.map(|&words| joined(CLONE, u64::from_le_bytes(words), None));
+            flags.map_or_else(address, |flags| format!("{{flags={flags}, ...}}"))
         }
         Kind::SignalSet => {
             let words = texts.next().and_then(|text| text.first_chunk::<8>());

@@ -6,21 +6,21 @@ use super::names::*;
 /// Returns the name of `number` as an argument of this kind.
 pub(super) fn named(kind: Kind, number: u64) -> Option<String> {
     // These arguments are 32 bits wide; the register's upper half is undefined.
-    let number = i64::from(number as i32);
+    let (number, flags) = (i64::from(number as i32), u64::from(number as u32));
     match kind {
         Kind::Open => {
             let access = ["O_RDONLY", "O_WRONLY", "O_RDWR", "3"][(number & 3) as usize];
-            Some(joined(OPEN, number & !3, Some(access)))
+            Some(joined(OPEN, flags & !3, Some(access)))
         }
         Kind::Mapping => {
             let shared = ["0", "MAP_SHARED", "MAP_PRIVATE", "MAP_SHARED_VALIDATE"];
-            Some(joined(MAPPING, number & !3, Some(shared[(number & 3) as usize])))
+            Some(joined(MAPPING, flags & !3, Some(shared[(number & 3) as usize])))
         }
         Kind::Protection if number == 0 => Some("PROT_NONE".to_owned()),
-        Kind::Protection => Some(joined(PROTECTION, number, None)),
+        Kind::Protection => Some(joined(PROTECTION, flags, None)),
         Kind::Access if number == 0 => Some("F_OK".to_owned()),
-        Kind::Access => Some(joined(ACCESS, number, None)),
-        Kind::Any(names) => Some(joined(names, number, None)),
+        Kind::Access => Some(joined(ACCESS, flags, None)),
+        Kind::Any(names) => Some(joined(names, flags, None)),
         // Real-time signals, which the kernel numbers from 32 on.
         Kind::One(names) if names == SIGNALS && (32..=64).contains(&number) => {
             Some(if number == 32 {
@@ -32,11 +32,11 @@ pub(super) fn named(kind: Kind, number: u64) -> Option<String> {
         Kind::One(names) => one(names, number).map(str::to_owned),
         Kind::Clone => {
             let signal = one(SIGNALS, number & 0xff);
-            let flags = joined(CLONE, number & !0xff, None);
-            Some(match (signal, number & !0xff) {
+            let named = joined(CLONE, flags & !0xff, None);
+            Some(match (signal, flags & !0xff) {
                 (Some(signal), 0) => signal.to_owned(),
-                (Some(signal), _) => format!("{flags}|{signal}"),
-                (None, _) => flags,
+                (Some(signal), _) => format!("{named}|{signal}"),
+                (None, _) => named,
             })
         }
         Kind::Futex => {
@@ -46,13 +46,13 @@ pub(super) fn named(kind: Kind, number: u64) -> Option<String> {
         }
         Kind::Socket => {
             let kind = one(SOCKETS, number & 15);
-            Some(joined(SOCKET_FLAGS, number & !15, kind))
+            Some(joined(SOCKET_FLAGS, flags & !15, kind))
         }
         Kind::Ioctl => one(IOCTLS, number).map(str::to_owned),
         Kind::SharedMemory => {
-            let flags = joined(SHARED_MEMORY, number & !0o777, None);
-            let mode = format!("0{:03o}", number & 0o777);
-            Some(if number & !0o777 == 0 { mode } else { format!("{flags}|{mode}") })
+            let named = joined(SHARED_MEMORY, flags & !0o777, None);
+            let mode = format!("0{:03o}", flags & 0o777);
+            Some(if flags & !0o777 == 0 { mode } else { format!("{named}|{mode}") })
         }
         _ => None,
     }
@@ -63,16 +63,17 @@ fn one(names: Names, number: i64) -> Option<&'static str> {
 }
 
 /// Joins the names of the flags that are set, after `first`; the rest is shown as a number.
-fn joined(names: Names, number: i64, first: Option<&str>) -> String {
+pub(super) fn joined(names: Names, flags: u64, first: Option<&str>) -> String {
     let mut parts: Vec<String> = first.into_iter().map(str::to_owned).collect();
-    let mut rest = number;
+    let mut rest = flags;
     // Names of several bits come first: one of their bits may be another flag.
     let mut by_bits: Vec<_> = names.iter().filter(|name| name.0 != 0).collect();
     by_bits.sort_by_key(|name| std::cmp::Reverse(name.0.count_ones()));
     let mut found: Vec<&(i64, &str)> = Vec::new();
     for name in by_bits {
-        if rest & name.0 == name.0 {
-            rest &= !name.0;
+        let bits = name.0 as u64;
+        if rest & bits == bits {
+            rest &= !bits;
             found.push(name);
         }
     }
@@ -108,6 +109,12 @@ mod tests {
             (Kind::Any(MAPPING_MOVES), libc::MREMAP_MAYMOVE, "MREMAP_MAYMOVE"),
             (Kind::SharedMemory, libc::IPC_CREAT | 0o600, "IPC_CREAT|0600"),
             (Kind::Any(STATX), 0x7ff, "STATX_BASIC_STATS"),
+            (Kind::Any(WATCHES), i32::MIN | 2, "IN_MODIFY|IN_ONESHOT"),
+            (
+                Kind::Any(CLONE),
+                libc::CLONE_NEWUSER | libc::CLONE_NEWNET,
+                "CLONE_NEWUSER|CLONE_NEWNET",
+            ),
         ];
         for (kind, number, expected) in cases {
             assert_eq!(named(kind, number as u64).as_deref(), Some(expected));

@@ -16,8 +16,10 @@ pub(super) enum Kind {
     Bytes,
     /// An address, or something shown as one.
     Address,
-    /// A signed number.
+    /// A signed number of 32 bits.
     Signed,
+    /// One of 64 bits.
+    Long,
     /// An unsigned number.
     Number,
     /// An offset in a file.
@@ -88,7 +90,7 @@ const CALLS: &[(&str, &[Kind])] = &[
     ("dup", &[Fd]),
     ("dup2", &[Fd, Fd]),
     ("dup3", &[Fd, Fd, Any(OPEN)]),
-    ("epoll_create1", &[Any(OPEN)]),
+    ("epoll_create1", &[Any(EPOLLS)]),
     ("epoll_ctl", &[Fd, One(EPOLL), Fd, Address]),
     ("epoll_pwait", &[Fd, Address, Number, Signed, Address]),
     ("epoll_wait", &[Fd, Address, Number, Signed]),
@@ -123,12 +125,12 @@ const CALLS: &[(&str, &[Kind])] = &[
     ("getsockname", &[Fd, SocketAddress, Address]),
     ("getsockopt", &[Fd, One(LEVELS), SocketOption, Address, Address]),
     ("inotify_add_watch", &[Fd, Path, Any(WATCHES)]),
-    ("inotify_init1", &[Any(OPEN)]),
+    ("inotify_init1", &[Any(WATCHERS)]),
     ("ioctl", &[Fd, Ioctl, Address]),
     ("kill", &[Signed, One(SIGNALS)]),
     ("linkat", &[Directory, Path, Directory, Path, Any(AT)]),
     ("listen", &[Fd, Signed]),
-    ("lseek", &[Fd, Signed, One(WHENCE)]),
+    ("lseek", &[Fd, Long, One(WHENCE)]),
     ("lsetxattr", &[Path, Address, Address, Number, Any(ATTRIBUTES)]),
     ("lstat", &[Path, Address]),
     ("madvise", &[Address, Number, One(ADVICE)]),
@@ -147,7 +149,7 @@ const CALLS: &[(&str, &[Kind])] = &[
     ("open", &[Path, Open, Mode]),
     ("openat", &[Directory, Path, Open, Mode]),
     ("openat2", &[Directory, Path, Address, Number]),
-    ("pidfd_open", &[Signed, Any(OPEN)]),
+    ("pidfd_open", &[Signed, Any(PROCESS_FILES)]),
     ("pipe", &[Pair]),
     ("pipe2", &[Pair, Any(OPEN)]),
     ("poll", &[Polled, Number, Signed]),
@@ -199,7 +201,7 @@ const CALLS: &[(&str, &[Kind])] = &[
     ("shmget", &[Signed, Number, SharedMemory]),
     ("shutdown", &[Fd, One(SHUTDOWNS)]),
     ("sigaltstack", &[Address, Address]),
-    ("signalfd4", &[Fd, Address, Number, Any(OPEN)]),
+    ("signalfd4", &[Fd, Address, Number, Any(SIGNAL_FILES)]),
     ("socket", &[One(DOMAINS), Socket, Protocol]),
     ("socketpair", &[One(DOMAINS), Socket, Protocol, Pair]),
     ("splice", &[Fd, Address, Fd, Address, Number, Any(SPLICES)]),
@@ -214,7 +216,7 @@ const CALLS: &[(&str, &[Kind])] = &[
     ("tgkill", &[Signed, Signed, One(SIGNALS)]),
     ("timer_create", &[One(CLOCKS), Address, Address]),
     ("timer_settime", &[Signed, Any(TIMER_FLAGS), Address, Address]),
-    ("timerfd_create", &[One(CLOCKS), Any(OPEN)]),
+    ("timerfd_create", &[One(CLOCKS), Any(TIMER_FILES)]),
     ("timerfd_settime", &[Fd, Any(TIMER_FLAGS), Address, Address]),
     ("truncate", &[Path, Number]),
     ("umask", &[Mode]),

@@ -66,7 +66,19 @@ pub(super) const CLONE: Names = names![
     CLONE_PARENT_SETTID,
     CLONE_CHILD_CLEARTID,
     CLONE_CHILD_SETTID,
+    CLONE_UNTRACED,
+    CLONE_NEWCGROUP,
+    CLONE_NEWUTS,
+    CLONE_NEWIPC,
+    CLONE_NEWUSER,
+    CLONE_NEWPID,
+    CLONE_NEWNET,
 ];
+pub(super) const EPOLLS: Names = names![EPOLL_CLOEXEC];
+pub(super) const TIMER_FILES: Names = names![TFD_NONBLOCK, TFD_CLOEXEC];
+pub(super) const SIGNAL_FILES: Names = names![SFD_NONBLOCK, SFD_CLOEXEC];
+pub(super) const WATCHERS: Names = names![IN_NONBLOCK, IN_CLOEXEC];
+pub(super) const PROCESS_FILES: Names = names![PIDFD_NONBLOCK];
 pub(super) const FUTEX: Names = names![
     FUTEX_WAIT,
     FUTEX_WAKE,
