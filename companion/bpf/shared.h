@@ -91,6 +91,7 @@ struct turns {
 struct turn {
 	u32 process, tid, descriptor; /* as above */
 	u32 ready;        /* descriptors that were ready when it was over */
+	u32 begun_with, reserved; /* those that were when it began */
 	u64 begin_ns, end_ns; /* CLOCK_MONOTONIC */
 	u64 blocked_ns, preempted_ns; /* parts of it, as above */
 };

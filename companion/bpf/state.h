@@ -43,6 +43,7 @@ struct state {
 	u64 blocked_before_ns; /* blocked_ns when the turn below was over */
 	struct turn turn; /* the latest one, if it was long and it is not known yet what is ready; otherwise end_ns is 0 */
 	u32 descriptor;   /* of the latest wait for several descriptors, as in its row of turns */
+	u32 begun_with;   /* descriptors that the latest of these waits found ready */
 	u32 in_turns;     /* the syscall under way is a wait for descriptors that turns end by */
 	u32 is_ready; /* the latest wait was for descriptors, one of which is ready: it is known when the thread uses it */
 };

@@ -104,6 +104,7 @@ static __attribute__((noinline)) int end_turn(struct state *state, u64 first, u6
 	if (ns >= LONG_TURN_NS) {
 		turns->long_turns++;
 		turns->long_ns += ns;
+		state->turn.begun_with = state->begun_with;
 		state->turn.begin_ns = turns->since_ns;
 		state->turn.end_ns = now;
 		state->turn.blocked_ns = state->blocked_ns - turns->since_blocked_ns;
@@ -131,6 +132,8 @@ static __attribute__((noinline)) int begin_turn(struct state *state, u64 now, s6
 			turn->descriptor = state->descriptor;
 			/* Those that it was not the thread that waited for. */
 			turn->ready = result > 0 && state->blocked_ns == state->blocked_before_ns ? result : 0;
+			turn->begun_with = state->turn.begun_with;
+			turn->reserved = 0;
 			turn->begin_ns = state->turn.begin_ns;
 			turn->end_ns = state->turn.end_ns;
 			turn->blocked_ns = state->turn.blocked_ns;
@@ -151,6 +154,7 @@ static __attribute__((noinline)) int begin_turn(struct state *state, u64 now, s6
 	if (!state->first_turn_ns)
 		state->first_turn_ns = now;
 	state->turn_from = now;
+	state->begun_with = result > 0 ? result : 0;
 	turns->since_ns = now;
 	turns->since_blocked_ns = state->blocked_ns;
 	turns->since_preempted_ns = state->preempted_ns;

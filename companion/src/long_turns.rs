@@ -28,7 +28,7 @@ impl LongTurns {
             tid: turn.tid,
             descriptor: turn.descriptor,
             ready: turn.ready,
-            reserved: 0,
+            begun_with: turn.begun_with,
             begin_ns: turn.begin_ns,
             end_ns: turn.end_ns,
             blocked_ns: turn.blocked_ns,

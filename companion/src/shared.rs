@@ -150,6 +150,10 @@ pub struct Turn {
     pub descriptor: u32,
     /// The number of descriptors that were ready when it was over.
     pub ready: u32,
+    /// The number of descriptors that were ready when it began.
+    pub begun_with: u32,
+    /// Padding.
+    pub reserved: u32,
     /// When it began, `CLOCK_MONOTONIC`.
     pub begin_ns: u64,
     /// When it was over.
@@ -422,7 +426,7 @@ const _: () = {
     assert!(size_of::<Row>() == 384);
     assert!(size_of::<Sample>() == 96);
     assert!(size_of::<Turns>() == size_of::<Row>());
-    assert!(size_of::<Turn>() == 48);
+    assert!(size_of::<Turn>() == 56);
     assert!(size_of::<Interval>() == 32);
     assert!(size_of::<Process>() == 1024);
 };

@@ -189,8 +189,7 @@ impl SyscallsBuilder {
     ) -> &mut LongTurnRow {
         let begin_ns = self.header.began_ns + at_ns;
         let end_ns = begin_ns + ns;
-        let row =
-            LongTurnRow { tid, descriptor, ready, begin_ns, end_ns, ..LongTurnRow::zeroed() };
+        let row = LongTurnRow { tid, descriptor, ready, begin_ns, end_ns, ..LongTurnRow::zeroed() };
         self.long_turns.push(row);
         let last = self.long_turns.len() - 1;
         &mut self.long_turns[last]

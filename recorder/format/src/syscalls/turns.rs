@@ -56,8 +56,8 @@ pub struct LongTurnRow {
     pub descriptor: u32,
     /// The number of descriptors that were ready when it was over, as the next wait says if it did not have to wait.
     pub ready: u32,
-    /// Padding.
-    pub reserved: u32,
+    /// The number of descriptors that were ready when it began.
+    pub begun_with: u32,
     /// When it began, `CLOCK_MONOTONIC`.
     pub begin_ns: u64,
     /// When it was over.
