@@ -18,9 +18,9 @@ const TARGETS: [(&str, &str); 8] = [
 ];
 /// What of the first is fuzzed in the tests, and how far.
 const TESTED: [(&str, &str); 4] = [
-    ("reader", "-max_total_time=10"),
-    ("analysis", "-max_total_time=10"),
-    ("syscalls", "-max_total_time=10"),
+    ("reader", "-runs=100000"),
+    ("analysis", "-runs=12000"),
+    ("syscalls", "-runs=800"),
     ("names", "-runs=4000"),
 ];
 
