@@ -137,7 +137,7 @@ pub use components::{
     Components, DrawnPrograms, Exchange, Picture, Program, Thing, ThingKind, Use, components,
 };
 pub use critical::{
-    CriticalPath, Doing, PathPart, PathStep, WhatIf, Without, critical_path, what_if,
+    CriticalPath, Doing, PathPart, PathStep, Pieces, WhatIf, Without, critical_path, what_if,
 };
 pub use error::{Cause as FailureCause, Error, Failure};
 pub use event_loops::{EventLoop, HeldUp, RanLate, WaitInTurns};

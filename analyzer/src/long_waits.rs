@@ -82,10 +82,15 @@ pub(crate) fn long_waits(
             });
         }
     }
-    for own in &mut of_threads {
-        own.waits.retain(|wait| wait.begin_ns < wait.end_ns);
+    for (own, row) in of_threads.iter_mut().zip(&analysis.threads) {
+        // The companion may have seen a thread before it was recorded, and until after that.
+        let cut = |from: &mut u64, to: &mut u64| {
+            (*from, *to) = ((*from).max(row.start_ns.0), (*to).min(row.end_ns.0));
+            *from < *to
+        };
+        own.waits.retain_mut(|wait| cut(&mut wait.begin_ns, &mut wait.end_ns));
         own.waits.sort_by_key(|wait| (wait.begin_ns, wait.end_ns));
-        own.preempted.retain(|(from, to)| from < to);
+        own.preempted.retain_mut(|(from, to)| cut(from, to));
         own.preempted.sort_unstable();
     }
     of_threads

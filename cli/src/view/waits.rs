@@ -22,6 +22,10 @@ const TAKEN: (&str, &str) = (
     "taken",
     "acquisitions that had to wait, exactly, of all, at most: all calls, by threads that waited for the lock, of the functions that they waited in, for whatever lock. Locks that nobody waited for are not told apart",
 );
+const UNTIL: (&str, &str) = (
+    "wait",
+    "of locks, and of what ended waits: until the threads ran again. Of functions, until they were woken",
+);
 const HELD: (&str, &str) = (
     "held",
     "median of the times between a long wait for the lock and the wake of the next thread, while others waited: an estimate for the rest",
@@ -327,6 +331,9 @@ impl Show for Waits<'_> {
             let all = [TAKEN, HELD, HELD_BY];
             let wanted = all.into_iter().filter(|line| is_held || *line != HELD);
             out.push_str(&legend(terminal, &wanted.collect::<Vec<_>>()));
+        }
+        if !locks.is_empty() || !causes.is_empty() {
+            out.push_str(&legend(terminal, &[UNTIL]));
         }
         if !held_up.is_empty() {
             out.push_str(&legend(terminal, &[event_loops::HELD_UP]));

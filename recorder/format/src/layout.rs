@@ -192,6 +192,8 @@ pub const INTERRUPTION_NS: u64 = 20_000;
 pub const INTERRUPTIONS_BELIEVED: u8 = 3;
 /// The context of what chase itself does in the process: a `_ref` that no node has, since it is within the header.
 pub const OWN_CONTEXT_REF: u32 = 1;
+/// The first argument of the `rt_sigprocmask` by which the hook asks if memory can be read: a value that the kernel rejects.
+pub const READABLE_HOW: u64 = 1 << 20;
 /// Stands for "none" or "unknown" as the number of an object, thread or slot.
 pub const NONE: u32 = u32::MAX;
 
