@@ -97,7 +97,7 @@ pub(crate) fn long_waits(
 }
 
 /// Returns the time at which the run started.
-fn start(images: &[Image], analysis: &Analysis, time: &CommonTime) -> Option<u64> {
+pub(crate) fn start(images: &[Image], analysis: &Analysis, time: &CommonTime) -> Option<u64> {
     let row = analysis.threads.first()?;
     let image = images.get(row.process)?;
     let mut threads = image.recording.threads();

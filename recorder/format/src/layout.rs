@@ -412,6 +412,12 @@ pub enum ChunkKind {
     Causes = 13,
     /// [`BlockedRow`](crate::syscalls::BlockedRow)s, `count` of them; only in `.syscalls` files.
     Blocked = 20,
+    /// [`TurnsRow`](crate::syscalls::TurnsRow)s, `count` of them; only in `.syscalls` files.
+    Turns = 22,
+    /// [`LongTurnRow`](crate::syscalls::LongTurnRow)s, `count` of them; only in `.syscalls` files.
+    LongTurns = 23,
+    /// [`SampleRow`](crate::syscalls::SampleRow)s of samples late in turns, `count` of them; only in `.syscalls` files.
+    LateSamples = 24,
     /// [`FileRow`](crate::syscalls::FileRow)s, `count` of them; only in `.syscalls` files.
     Files = 21,
     /// [`ArgumentRow`]s and [`ShortArgumentRow`]s of thread `owner`, `count` units of them.
