@@ -38,6 +38,8 @@ struct state {
 	u32 call_context;
 	u32 is_first; /* the present wait is the first one of its call for that futex */
 	u32 is_ready; /* the latest wait was for descriptors, one of which is ready: it is known when the thread uses it */
+	u32 read_len;         /* of what a call that is narrated reads: the beginning of a structure; 0: none, or unreadable */
+	char read[32];
 };
 
 #define IN_BLOCK 64
