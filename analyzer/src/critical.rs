@@ -8,6 +8,7 @@
 //! Waits shorter than [`LONG_WAIT_NS`](chase_recorder::syscalls::LONG_WAIT_NS) are not recorded individually; they
 //! count as time in which the thread ran.
 
+mod pieces;
 mod what_if;
 
 use std::collections::HashMap;
@@ -20,6 +21,7 @@ use crate::clock::Ns;
 use crate::groups::Groups;
 use crate::image::Image;
 use crate::long_waits::{LongWait, long_waits};
+pub use pieces::Pieces;
 pub use what_if::{WhatIf, Without, what_if};
 
 /// The critical path, from the end backwards.

@@ -13,6 +13,7 @@
 //! that others wait for at a barrier, which is a straggler.
 
 mod calls;
+mod event_loops;
 mod joint;
 mod kinds;
 mod locks;
@@ -120,6 +121,7 @@ pub fn findings(
             found.extend(system::polling(&evidence, group));
         }
     }
+    found.extend(event_loops::held_up(&evidence));
     found.extend(stages::limiting(&evidence));
     found.extend(system::small_transfers(&evidence));
     found.extend(system::syncing(&evidence));

@@ -81,6 +81,7 @@ mod contexts;
 mod costs;
 mod critical;
 mod error;
+mod event_loops;
 mod evidence;
 mod findings;
 mod fold;
@@ -136,9 +137,10 @@ pub use components::{
     Components, DrawnPrograms, Exchange, Picture, Program, Thing, ThingKind, Use, components,
 };
 pub use critical::{
-    CriticalPath, Doing, PathPart, PathStep, WhatIf, Without, critical_path, what_if,
+    CriticalPath, Doing, PathPart, PathStep, Pieces, WhatIf, Without, critical_path, what_if,
 };
 pub use error::{Cause as FailureCause, Error, Failure};
+pub use event_loops::{EventLoop, HeldUp, RanLate, WaitInTurns};
 pub use findings::{Blame, Finding, FindingKind, Inside, SubGroupSummary, findings};
 pub use fold::{Folded, fold};
 pub use group_tree::{GroupContext, group_tree};

@@ -82,17 +82,22 @@ pub(crate) fn long_waits(
             });
         }
     }
-    for own in &mut of_threads {
-        own.waits.retain(|wait| wait.begin_ns < wait.end_ns);
+    for (own, row) in of_threads.iter_mut().zip(&analysis.threads) {
+        // The companion may have seen a thread before it was recorded, and until after that.
+        let cut = |from: &mut u64, to: &mut u64| {
+            (*from, *to) = ((*from).max(row.start_ns.0), (*to).min(row.end_ns.0));
+            *from < *to
+        };
+        own.waits.retain_mut(|wait| cut(&mut wait.begin_ns, &mut wait.end_ns));
         own.waits.sort_by_key(|wait| (wait.begin_ns, wait.end_ns));
-        own.preempted.retain(|(from, to)| from < to);
+        own.preempted.retain_mut(|(from, to)| cut(from, to));
         own.preempted.sort_unstable();
     }
     of_threads
 }
 
 /// Returns the time at which the run started.
-fn start(images: &[Image], analysis: &Analysis, time: &CommonTime) -> Option<u64> {
+pub(crate) fn start(images: &[Image], analysis: &Analysis, time: &CommonTime) -> Option<u64> {
     let row = analysis.threads.first()?;
     let image = images.get(row.process)?;
     let mut threads = image.recording.threads();

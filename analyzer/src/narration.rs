@@ -8,7 +8,7 @@ mod structures;
 
 use std::collections::{HashMap, HashSet};
 
-use chase_recorder::layout::OWN_CONTEXT_REF;
+use chase_recorder::layout::{OWN_CONTEXT_REF, READABLE_HOW};
 use chase_recorder::reader::SyscallsFile;
 use chase_recorder::syscalls::SingleSyscallRow;
 use serde::Serialize;
@@ -118,9 +118,8 @@ pub(crate) fn of_recorded_threads(image: &Image, file: &SyscallsFile<'_>) -> Vec
 }
 
 /// Whether chase asks the kernel by this call if memory can be read; it may do so before it can say that a call is its own.
-/// (Its first argument is no value that `rt_sigprocmask` knows.)
 fn is_question(row: &SingleSyscallRow) -> bool {
-    row.number == libc::SYS_rt_sigprocmask as u32 && row.arguments[0] == 1 << 20
+    row.number == libc::SYS_rt_sigprocmask as u32 && row.arguments[0] == READABLE_HOW
 }
 
 /// Drops chase's own calls, and the rows of beginnings for calls that have returned.

@@ -154,18 +154,15 @@ pub fn timeline(images: &[Image], analysis: &Analysis, groups: &Groups) -> Timel
     }
     let times = long_waits(images, analysis, groups, &Unnamed);
     for ((number, row), times) in analysis.threads.iter().enumerate().zip(times) {
-        // The companion may have seen a thread before it was recorded, and until after that.
-        let in_lane = |(from, to): (u64, u64)| {
-            let (from, to) = (from.max(row.start_ns.0), to.min(row.end_ns.0));
-            (from < to).then(|| PreemptedSpan { start_ns: Ns(from), ns: Ns(to - from) })
-        };
+        let preempted =
+            |(from, to): (u64, u64)| PreemptedSpan { start_ns: Ns(from), ns: Ns(to - from) };
         let mut lane = Lane {
             thread: number,
             process: row.process,
             start_ns: row.start_ns,
             end_ns: row.end_ns,
             blocked: times.waits.into_iter().map(blocked).collect(),
-            preempted: times.preempted.into_iter().filter_map(in_lane).collect(),
+            preempted: times.preempted.into_iter().map(preempted).collect(),
             ..Lane::default()
         };
         if let (Some(thread), Some(image)) =

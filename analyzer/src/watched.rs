@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::analysis::Analysis;
 use crate::causes::{CauseRow, NamingPlaces, Run, causes};
+use crate::event_loops::{EventLoop, event_loops};
 use crate::groups::Groups;
 use crate::image::Image;
 
@@ -17,6 +18,8 @@ pub struct Watched {
     pub causes: Vec<CauseRow>,
     /// Files by the samples in system calls on them, most first.
     pub files: Vec<FileUse>,
+    /// Event loops of threads, those first that are held up longest.
+    pub event_loops: Vec<EventLoop>,
     /// The number of processors of the machine, if known.
     pub processors: Option<u64>,
 }
@@ -80,6 +83,7 @@ impl Watched {
         Self {
             causes: causes(images, analysis, groups, naming),
             files: files_used(images, analysis, groups, naming),
+            event_loops: event_loops(images, analysis, groups, naming),
             processors: processors.filter(|&processors| processors > 0),
         }
     }

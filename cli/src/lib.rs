@@ -7,6 +7,7 @@ mod args;
 mod causes;
 mod companion;
 mod compare;
+mod event_loops;
 mod everything;
 mod fold;
 mod gate;

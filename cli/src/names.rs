@@ -90,3 +90,8 @@ pub(crate) fn nearest<'n>(word: &str, names: impl Iterator<Item = &'n str>) -> O
     let nearest = names.max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?;
     (likeness(nearest) >= ALIKE).then_some(nearest)
 }
+
+/// The end of a message about `word`, which is none of `names`: what may have been meant, if one is like it.
+pub(crate) fn did_you_mean<'n>(word: &str, names: impl Iterator<Item = &'n str>) -> String {
+    nearest(word, names).map_or_else(String::new, |meant| format!("; did you mean {meant}?"))
+}

@@ -8,6 +8,7 @@ use chase_analyzer::{
 
 use crate::args::Runs;
 use crate::causes;
+use crate::event_loops;
 use crate::report::Report;
 use crate::terminal::{count, elapsed, percent, plural};
 
@@ -40,6 +41,7 @@ pub(crate) fn sentence(report: &Report, finding: &Finding) -> Sentence {
     let gain = match finding.kind {
         FindingKind::TooManyThreads { .. }
         | FindingKind::Polling { .. }
+        | FindingKind::EventLoopHeldUp { .. }
         | FindingKind::SubGroups { .. } => None,
         _ => Some(saves(finding)),
     };
@@ -252,6 +254,7 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
                 at(report, finding),
             ),
         ),
+        FindingKind::EventLoopHeldUp { .. } => event_loops::in_words(report, finding, &who),
         FindingKind::MappingChurn { calls, all_ns } => (
             format!("{} asks the system for memory and gives it back again and again", group.label,),
             format!(": {} system calls, most by {api}, take {}", count(*calls), elapsed(all_ns.0),),
@@ -385,7 +388,8 @@ pub(crate) fn command(report: &Report, finding: &Finding) -> String {
         | FindingKind::LateAtBarrier { .. }
         | FindingKind::MutualWaits { .. }
         | FindingKind::SlowPeer { .. }
-        | FindingKind::Polling { .. } => ("waits", group),
+        | FindingKind::Polling { .. }
+        | FindingKind::EventLoopHeldUp { .. } => ("waits", group),
         FindingKind::LimitingStage { .. } => ("waits", String::new()),
         FindingKind::ManyTinyCalls { .. }
         | FindingKind::NameResolution { .. }

@@ -6,6 +6,7 @@ mod brief;
 mod charts;
 pub(crate) mod compare;
 mod components;
+mod event_loops;
 mod export;
 mod files;
 mod filters;

@@ -23,7 +23,11 @@ fn golden(name: &str, arguments: &[&str]) {
     let dir = TempDir::new().expect("a directory for the test");
     let data = dir.path().join("chase.data");
     std::fs::create_dir(&data).expect("directory made");
-    if name.contains("pool-") {
+    if name.contains("convoy-") {
+        let (builder, seen) = recordings::convoy();
+        recordings::write(&data, "convoy-4711.chase", &builder);
+        recordings::write_syscalls(&data, "convoy-4711.chase.syscalls", &seen);
+    } else if name.contains("pool-") {
         recordings::write(&data, "pool-4711.chase", &recordings::pool());
     } else {
         recordings::write(&data, "compressor-4711.chase", &recordings::compressor());
@@ -143,6 +147,17 @@ fn tails_and_waits() {
     golden("pool-waits.csv", &["waits", "--csv", "--group", "pool+*"]);
     golden("narrow-pool-tail.txt", &["tail"]);
     golden("narrow-pool-waits.txt", &["waits"]);
+}
+
+/// Who waits for what, held by whom; what that costs the run, and what it would be without.
+#[test]
+fn waits_and_their_causes() {
+    golden("convoy-waits.txt", &["waits"]);
+    golden("convoy-path.txt", &["path"]);
+    golden("convoy-without-lock.txt", &["path", "--without", "lock:*"]);
+    golden("convoy-without-lock.json", &["path", "--without", "lock:*", "--json"]);
+    golden("convoy-without-join.txt", &["path", "--without", "fn:pthread_join"]);
+    golden("convoy-findings.txt", &["findings"]);
 }
 
 #[test]

@@ -56,6 +56,7 @@ struct in6_addr {
 struct sock_common {
 	u32 skc_daddr, skc_rcv_saddr;
 	unsigned short skc_dport, skc_num, skc_family;
+	u8 skc_state;
 	struct in6_addr skc_v6_daddr, skc_v6_rcv_saddr;
 };
 

@@ -127,6 +127,15 @@ INLINE void end_wait(struct state *state, struct task_struct *task)
 	if (state->left_kind == WAIT_VOLUNTARY) {
 		state->waited_from = state->left_ns;
 		state->waited_to = now;
+		/* From when it was woken, others had the CPU. */
+		if (state->woken_ns > state->left_ns && state->woken_ns < now) {
+			state->blocked_ns += state->woken_ns - state->left_ns;
+			state->preempted_ns += now - state->woken_ns;
+		} else {
+			state->blocked_ns += ns;
+		}
+	} else {
+		state->preempted_ns += ns;
 	}
 	state->left_ns = 0;
 	state->off_cpu_ns += ns;

@@ -20,6 +20,7 @@
 #define WAIT_VOLUNTARY 0xfffffffe
 #define WAIT_PREEMPTED 0xfffffffd
 #define ON_CPU 0xfffffffc /* time on the CPU, in pieces */
+#define TURNS 0xfffffffb /* the row is a struct turns */
 /* Added to the number of a syscall made through int 0x80, which has other numbers. */
 #define COMPAT 0x20000000
 
@@ -60,6 +61,39 @@ struct row {
 	u64 unfinished;  /* never returned */
 	u64 errnos[ERRNOS]; /* errno << 48 | count: of the first different ones */
 	u64 histogram[BUCKETS]; /* bucket i: below 2^(FIRST_BUCKET+i) ns, the last has no limit */
+};
+
+/* A row of turns: of what one thread did from the end of each of its waits for descriptors to the beginning of the next one of the same loop. */
+struct turns {
+	u32 process, tid; /* as in a row */
+	u32 descriptor;   /* of epoll, or NO_DESCRIPTOR */
+	u32 syscall;      /* TURNS */
+	u64 waits;        /* begun; one more than turns, unless waits were interrupted */
+	u64 total_ns;     /* of all turns */
+	u64 max_ns;
+	u64 blocked_ns;   /* the part of total_ns in which it waited for something else */
+	u64 preempted_ns; /* the part in which others had the CPU */
+	u64 waited_ns;    /* in the waits */
+	u64 turns;
+	u64 long_turns;   /* of at least LONG_TURN_NS */
+	u64 long_ns;
+	u64 in_context;   /* of the latest wait */
+	u64 since_ns, since_blocked_ns, since_preempted_ns; /* the thread's sums when the latest wait ended; since_ns is 0 while it waits */
+	u64 reserved;
+	u64 histogram[BUCKETS]; /* as in a row */
+};
+
+#define NO_DESCRIPTOR 0xffffffff
+/* Minimum duration of turns that are recorded singly. */
+#define LONG_TURN_NS 10000000
+
+/* One turn. */
+struct turn {
+	u32 process, tid, descriptor; /* as above */
+	u32 ready;        /* descriptors that were ready when it was over */
+	u32 begun_with, reserved; /* those that were when it began */
+	u64 begin_ns, end_ns; /* CLOCK_MONOTONIC */
+	u64 blocked_ns, preempted_ns; /* parts of it, as above */
 };
 
 /* Frames of open calls in the hook (hook/src/abi.rs). */
@@ -142,6 +176,8 @@ struct sample {
 	u32 syscall;     /* that syscall */
 	u32 mode;        /* of the inode */
 	char name[48];   /* of the file, without its directory */
+	u32 is_late;     /* in a turn that had taken LONG_TURN_NS already */
+	u32 reserved;
 };
 
 /* Size in bytes of a text of a single system call. */
@@ -212,4 +248,6 @@ struct totals {
 	u64 lost_told;    /* single system calls for which there was no room */
 	u64 attached;     /* processes that have said ATTACHED */
 	u64 lost_preempted; /* long times that others had the CPU, for which there was no room */
+	u64 lost_turns;     /* waits for descriptors that found no row, and so do not end a turn */
+	u64 lost_long_turns; /* long turns that are only in sums */
 };

@@ -13,6 +13,7 @@
  * the switch to its thread. */
 #include "narrate.h"
 #include "processes.h"
+#include "turns.h"
 
 #define NR_PRCTL 157
 #define NR_RT_SIGRETURN 15
@@ -113,6 +114,8 @@ int sys_enter(u64 *arguments)
 	state->context = context_of(state);
 	state->off_cpu_ns = 0;
 	state->entered_ns = bpf_ktime_get_ns();
+	if (waits_for_readiness(number))
+		end_turn(state, regs->di, regs->si, regs->dx);
 	if (!state->narrates)
 		return 0;
 	note_read(state, regs);
@@ -138,6 +141,8 @@ int sys_exit(u64 *arguments)
 	ns = now - state->entered_ns;
 	if (state->waited_to)
 		settle_wait(state, result);
+	if (state->in_turns)
+		begin_turn(state, now, result);
 	/* Its result is that of the syscall that the signal interrupted. */
 	if (state->syscall == NR_RT_SIGRETURN)
 		result = 0;
@@ -287,6 +292,8 @@ int sched_process_exec(u64 *arguments)
 	state->mapped = 0;
 	state->starting = 0;
 	state->left_ns = 0;
+	state->turn_from = 0;
+	state->first_turn_ns = 0;
 	__builtin_memset(state->cache, 0, sizeof(state->cache));
 	if (old_thread == (u32)task->pid)
 		return 0;
@@ -348,6 +355,8 @@ int take_sample(u64 *registers)
 	sample->file = 0;
 	sample->mode = 0;
 	sample->name[0] = 0;
+	sample->reserved = 0;
+	sample->is_late = state->turn_from && bpf_ktime_get_ns() - state->turn_from >= LONG_TURN_NS;
 	if (sample->in_kernel && waits_for_descriptor(state->syscall)) {
 		file = file_of(task, READ(in_user_space, di));
 		if (file) {

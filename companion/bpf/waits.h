@@ -32,6 +32,7 @@ INLINE u32 context_of(struct state *state)
 #define AF_UNIX 1
 #define AF_INET 2
 #define AF_INET6 10
+#define LISTENS 10 /* state of a socket: TCP_LISTEN, of all kinds of connections */
 #define PF_KTHREAD 0x00200000
 #define PF_EXITING 0x4
 #define FUTEX_COMMAND 0x7f

@@ -17,6 +17,7 @@ use crate::calibrate::Cost;
 use crate::causes::Causes;
 use crate::file::{Place, SyscallsFile};
 use crate::intervals::Intervals;
+use crate::long_turns::LongTurns;
 use crate::narration::Narration;
 use crate::program::Program;
 use crate::samples::Samples;
@@ -44,6 +45,7 @@ impl Target {
         header.lost_causes = totals.lost_wakers;
         header.lost_blocked = header.lost_blocked.max(totals.lost_intervals);
         header.lost_preempted = header.lost_preempted.max(totals.lost_preempted);
+        header.lost_turns = totals.lost_turns;
         header.lost_single_syscalls = header.lost_single_syscalls.max(totals.lost_single_syscalls);
     }
 }
@@ -66,6 +68,7 @@ pub struct Drain {
     causes: Causes,
     intervals: HashMap<u32, Intervals>,
     narrations: HashMap<u32, Narration>,
+    long_turns: HashMap<u32, LongTurns>,
     written: Vec<Option<Written>>,
     /// The first file that could not be written, and the error.
     failed: Option<(PathBuf, io::Error)>,
@@ -104,6 +107,8 @@ impl Watcher for Traced {
             (totals.lost_samples, "samples for want of room"),
             (totals.lost_wakers, "causes of waits for want of room"),
             (totals.lost_intervals, "long waits for want of room"),
+            (totals.lost_turns, "waits that end a turn of an event loop for want of room"),
+            (totals.lost_long_turns, "single turns of event loops for want of room"),
             (totals.lost_preempted, "long times without a processor for want of room"),
             (totals.lost_single_syscalls, "system calls of the narration for want of room"),
         ]
@@ -124,6 +129,7 @@ impl Drain {
             causes: Causes::default(),
             intervals: HashMap::new(),
             narrations: HashMap::new(),
+            long_turns: HashMap::new(),
             written: Vec::new(),
             failed: None,
         }
@@ -150,10 +156,14 @@ impl Drain {
         while let Some(call) = program.next_single_syscall() {
             self.narrations.entry(call.process).or_default().add(&call);
         }
+        while let Some(turn) = program.next_turn() {
+            self.long_turns.entry(turn.process).or_default().add(&turn);
+        }
         self.write_rows(program, &all);
         self.write_samples(program, &all);
         self.write_causes(program, &all);
         self.write_narrations(program, &all);
+        self.write_long_turns(program, &all);
         let mut found = Found { live: 0, ended: 0 };
         for (number, process) in (0..).zip(&all) {
             if process.state == PROCESS_FREE {
@@ -264,6 +274,16 @@ impl Drain {
         self.narrations = all;
     }
 
+    fn write_long_turns(&mut self, program: &Program, processes: &[Process]) {
+        let mut all = std::mem::take(&mut self.long_turns);
+        for (&number, turns) in all.iter_mut().filter(|(_, turns)| !turns.is_empty()) {
+            if processes.get(number as usize).is_some_and(has_name) {
+                self.write_with(number, program, processes, |file| turns.write(file));
+            }
+        }
+        self.long_turns = all;
+    }
+
     /// Writes to the file of a process with `write`, if there is a file. After an error, the file is marked as
     /// stopped and left as it is.
     fn write_with(
@@ -293,6 +313,7 @@ impl Drain {
         self.causes.finish(number, program);
         self.intervals.remove(&number);
         self.narrations.remove(&number);
+        self.long_turns.remove(&number);
         let names = self.samples.remove(&number).and_then(Samples::names);
         if let Some(names) = names
             && process.state == PROCESS_GREETED
@@ -332,6 +353,7 @@ impl Drain {
     pub fn forget(&mut self, program: &mut Program) {
         while program.next_sample().is_some() {}
         while program.next_interval().is_some() {}
+        while program.next_turn().is_some() {}
         while program.next_single_syscall().is_some() {}
         for row in 0..program.totals().rows as u32 {
             let _ = program.free_row(row);

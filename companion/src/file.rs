@@ -8,11 +8,12 @@ use std::path::Path;
 use bytemuck::{NoUninit, Zeroable, bytes_of};
 use chase_format::layout::{CHUNK_MAGIC, COMMITTED, ChunkHeader, ChunkKind, NONE, PAGE};
 use chase_format::syscalls::{
-    BlockedRow, CauseRow, FileRow, MAGIC, MappingRow, OnCpuRow, READER_MIN, STATE_STOPPED,
-    SampleRow, SingleSyscallRow, SyscallRow, SyscallsHeader, VERSION, WaitRow,
+    BlockedRow, CauseRow, FileRow, LongTurnRow, MAGIC, MappingRow, OnCpuRow, READER_MIN,
+    STATE_STOPPED, SampleRow, SingleSyscallRow, SyscallRow, SyscallsHeader, TurnsRow, VERSION,
+    WaitRow,
 };
 
-use crate::shared::{ON_CPU, Row, WAIT_PREEMPTED, WAIT_VOLUNTARY};
+use crate::shared::{ON_CPU, Row, TURNS, Turns, WAIT_PREEMPTED, WAIT_VOLUNTARY};
 
 /// Size in bytes of a chunk.
 const CHUNK: usize = 4 * PAGE;
@@ -41,6 +42,9 @@ pub struct SyscallsFile {
     blocked: Growing,
     files: Growing,
     single_syscalls: Growing,
+    turns: Growing,
+    long_turns: Growing,
+    late_samples: Growing,
 }
 
 /// The position of a row in its file.
@@ -68,6 +72,9 @@ impl SyscallsFile {
             blocked: Growing::new(ChunkKind::Blocked),
             files: Growing::new(ChunkKind::Files),
             single_syscalls: Growing::new(ChunkKind::SingleSyscalls),
+            turns: Growing::new(ChunkKind::Turns),
+            long_turns: Growing::new(ChunkKind::LongTurns),
+            late_samples: Growing::new(ChunkKind::LateSamples),
         };
         (this.header.magic, this.header.version) = (MAGIC, VERSION);
         this.header.reader_min = READER_MIN;
@@ -109,6 +116,7 @@ impl SyscallsFile {
         match row.syscall {
             WAIT_VOLUNTARY | WAIT_PREEMPTED => self.waits.add(file, header, &wait_row(row)),
             ON_CPU => self.on_cpu.add(file, header, &on_cpu_row(row)),
+            TURNS => self.turns.add(file, header, &turns_row(row)),
             _ => self.syscalls.add(file, header, &syscall_row(row)),
         }
     }
@@ -119,6 +127,22 @@ impl SyscallsFile {
     /// If it can't be written.
     pub fn add_samples(&mut self, row: &SampleRow) -> io::Result<Place> {
         self.samples.add(&self.file, &mut self.header, row)
+    }
+
+    /// Appends a row of samples late in turns.
+    ///
+    /// # Errors
+    /// If it can't be written.
+    pub fn add_late_samples(&mut self, row: &SampleRow) -> io::Result<Place> {
+        self.late_samples.add(&self.file, &mut self.header, row)
+    }
+
+    /// Appends a long turn.
+    ///
+    /// # Errors
+    /// If it can't be written.
+    pub fn add_long_turn(&mut self, row: &LongTurnRow) -> io::Result<()> {
+        self.long_turns.add(&self.file, &mut self.header, row).map(drop)
     }
 
     /// Appends a mapping.
@@ -192,6 +216,7 @@ impl SyscallsFile {
         match row.syscall {
             WAIT_VOLUNTARY | WAIT_PREEMPTED => self.file.write_all_at(bytes_of(&wait_row(row)), at),
             ON_CPU => self.file.write_all_at(bytes_of(&on_cpu_row(row)), at),
+            TURNS => self.file.write_all_at(bytes_of(&turns_row(row)), at),
             _ => self.file.write_all_at(bytes_of(&syscall_row(row)), at),
         }
     }
@@ -244,6 +269,26 @@ impl Growing {
 
 fn on_cpu_row(row: &Row) -> OnCpuRow {
     OnCpuRow { tid: row.tid, reserved: 0, on_cpu_ns: row.total_ns }
+}
+
+fn turns_row(row: &Row) -> TurnsRow {
+    let turns: Turns = bytemuck::cast(*row);
+    TurnsRow {
+        context_ref: turns.in_context as u32,
+        tid: turns.tid,
+        descriptor: turns.descriptor,
+        reserved: 0,
+        waits: turns.waits,
+        waited_ns: turns.waited_ns,
+        turns: turns.turns,
+        total_ns: turns.total_ns,
+        max_ns: turns.max_ns,
+        blocked_ns: turns.blocked_ns,
+        preempted_ns: turns.preempted_ns,
+        long_turns: turns.long_turns,
+        long_ns: turns.long_ns,
+        histogram: turns.histogram,
+    }
 }
 
 fn syscall_row(row: &Row) -> SyscallRow {

@@ -21,6 +21,7 @@ pub mod generated;
 pub mod greeter;
 pub mod intervals;
 pub mod jitdump;
+pub mod long_turns;
 pub mod mapping;
 pub mod maps;
 pub mod narration;

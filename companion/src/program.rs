@@ -13,7 +13,8 @@ use bytemuck::{Pod, Zeroable};
 pub use crate::error::Error;
 use crate::mapping::Mapping;
 use crate::shared::{
-    Interval, PROCESSES, Process, ROWS, Row, Sample, SingleSyscall, Totals, WAITS, Wait, WaitKey,
+    Interval, PROCESSES, Process, ROWS, Row, Sample, SingleSyscall, Totals, Turn, WAITS, Wait,
+    WaitKey,
 };
 use crate::types;
 
@@ -75,6 +76,7 @@ pub struct Program {
     free_processes: Queue<MapData, u32>,
     samples: RingBuf<MapData>,
     intervals: RingBuf<MapData>,
+    long_turns: RingBuf<MapData>,
     narrated: RingBuf<MapData>,
     sampler_error: Option<ProgramError>,
     loaded: Ebpf,
@@ -148,6 +150,7 @@ impl Program {
             free_processes: take(&mut loaded, "free_processes")?,
             samples: take(&mut loaded, "samples")?,
             intervals: take(&mut loaded, "intervals")?,
+            long_turns: take(&mut loaded, "long_turns")?,
             narrated: take(&mut loaded, "narrated")?,
             sampler_error: sampler,
             loaded,
@@ -191,6 +194,12 @@ impl Program {
     /// Returns the next long wait, in the order in which they ended.
     pub fn next_interval(&mut self) -> Option<Interval> {
         let item = self.intervals.next()?;
+        bytemuck::try_pod_read_unaligned(&item).ok()
+    }
+
+    /// Returns the next long turn, in the order in which they were over.
+    pub fn next_turn(&mut self) -> Option<Turn> {
+        let item = self.long_turns.next()?;
         bytemuck::try_pod_read_unaligned(&item).ok()
     }
 

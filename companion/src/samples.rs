@@ -30,6 +30,25 @@ struct Counts {
     is_written: bool,
 }
 
+impl Counts {
+    /// Their row, which is about to be written.
+    fn written(&mut self, (tid, context_ref, address): Key) -> SampleRow {
+        self.is_written = true;
+        SampleRow { context_ref, tid, address, user: self.user, kernel: self.kernel }
+    }
+}
+
+fn count(all: &mut HashMap<Key, Counts>, changed: &mut Vec<Key>, key: Key, sample: &Sample) {
+    let counts =
+        all.entry(key).or_insert(Counts { user: 0, kernel: 0, place: None, is_written: true });
+    let count = if sample.in_kernel == 0 { &mut counts.user } else { &mut counts.kernel };
+    *count = count.saturating_add(1);
+    if counts.is_written {
+        counts.is_written = false;
+        changed.push(key);
+    }
+}
+
 /// The maximum number of different files of a process.
 const MANY_FILES: usize = 1 << 10;
 
@@ -45,6 +64,9 @@ struct FileSamples {
 pub struct Samples {
     counts: HashMap<Key, Counts>,
     changed: Vec<Key>,
+    /// The same of those late in turns.
+    late: HashMap<Key, Counts>,
+    changed_late: Vec<Key>,
     /// Samples in system calls on a file: by thread, context, system call and inode.
     files: HashMap<(u32, u32, u32, u64), FileSamples>,
     mappings: Vec<Mapping>,
@@ -66,17 +88,9 @@ impl Samples {
         if self.counts.len() >= MANY && !self.counts.contains_key(&key) {
             key = (sample.tid, 0, 0);
         }
-        let counts = self.counts.entry(key).or_insert(Counts {
-            user: 0,
-            kernel: 0,
-            place: None,
-            is_written: true,
-        });
-        let count = if sample.in_kernel == 0 { &mut counts.user } else { &mut counts.kernel };
-        *count = count.saturating_add(1);
-        if counts.is_written {
-            counts.is_written = false;
-            self.changed.push(key);
+        count(&mut self.counts, &mut self.changed, key, sample);
+        if sample.is_late != 0 {
+            count(&mut self.late, &mut self.changed_late, key, sample);
         }
     }
 
@@ -151,12 +165,18 @@ impl Samples {
                 None => samples.place = Some(file.add_file(&samples.row)?),
             }
         }
+        for key in std::mem::take(&mut self.changed_late) {
+            let Some(counts) = self.late.get_mut(&key) else { continue };
+            let row = counts.written(key);
+            match counts.place {
+                Some(place) => file.update_samples(place, &row)?,
+                None => counts.place = Some(file.add_late_samples(&row)?),
+            }
+        }
         for key in std::mem::take(&mut self.changed) {
             let Some(counts) = self.counts.get_mut(&key) else { continue };
-            counts.is_written = true;
-            let (tid, context_ref, address) = key;
-            let row =
-                SampleRow { context_ref, tid, address, user: counts.user, kernel: counts.kernel };
+            let row = counts.written(key);
+            let (_, _, address) = key;
             match counts.place {
                 Some(place) => file.update_samples(place, &row)?,
                 None => counts.place = Some(file.add_samples(&row)?),

@@ -26,6 +26,8 @@ pub const WAIT_VOLUNTARY: u32 = 0xffff_fffe;
 pub const WAIT_PREEMPTED: u32 = 0xffff_fffd;
 /// [`Row::syscall`] of time on the CPU; `count` is how often the thread was switched off.
 pub const ON_CPU: u32 = 0xffff_fffc;
+/// [`Row::syscall`] of a row of turns: its fields are those of [`Turns`].
+pub const TURNS: u32 = 0xffff_fffb;
 
 /// The maximum number of rows at a time.
 pub const ROWS: usize = 65536;
@@ -96,6 +98,72 @@ pub struct Row {
     pub histogram: [u64; BUCKETS],
 }
 
+/// A [`Row`] with [`TURNS`] as its syscall.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+pub struct Turns {
+    /// As in [`Row`].
+    pub process: u32,
+    /// As in [`Row`].
+    pub tid: u32,
+    /// The descriptor of `epoll_wait`, or [`u32::MAX`]: a thread may have several loops, one inside another.
+    pub descriptor: u32,
+    /// [`TURNS`].
+    pub syscall: u32,
+    /// The number of waits that have begun.
+    pub waits: u64,
+    /// Total time of the turns.
+    pub total_ns: u64,
+    /// The time of the longest.
+    pub max_ns: u64,
+    /// The part of the total in which the thread waited.
+    pub blocked_ns: u64,
+    /// The part of the total in which others ran.
+    pub preempted_ns: u64,
+    /// Total time of the waits.
+    pub waited_ns: u64,
+    /// The number of turns.
+    pub turns: u64,
+    /// The number of long ones.
+    pub long_turns: u64,
+    /// Their total time.
+    pub long_ns: u64,
+    /// The context of the latest wait.
+    pub in_context: u64,
+    /// Sums of the thread when the latest wait ended.
+    pub since: [u64; 3],
+    /// Padding.
+    pub reserved: u64,
+    /// As in [`Row`].
+    pub histogram: [u64; BUCKETS],
+}
+
+/// A long turn.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+pub struct Turn {
+    /// Number of the process in [`Process`]es.
+    pub process: u32,
+    /// Thread id in the process's own pid namespace.
+    pub tid: u32,
+    /// As in [`Turns`].
+    pub descriptor: u32,
+    /// The number of descriptors that were ready when it was over.
+    pub ready: u32,
+    /// The number of descriptors that were ready when it began.
+    pub begun_with: u32,
+    /// Padding.
+    pub reserved: u32,
+    /// When it began, `CLOCK_MONOTONIC`.
+    pub begin_ns: u64,
+    /// When it was over.
+    pub end_ns: u64,
+    /// The part in which the thread waited.
+    pub blocked_ns: u64,
+    /// The part in which others ran.
+    pub preempted_ns: u64,
+}
+
 /// A sample, taken by the timer of a thread's CPU.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
@@ -118,6 +186,10 @@ pub struct Sample {
     pub mode: u32,
     /// Name of the file without its directory, NUL-padded.
     pub name: [u8; 48],
+    /// 1 if it was taken late in a long turn.
+    pub is_late: u32,
+    /// Padding.
+    pub reserved: u32,
 }
 
 /// A long wait.
@@ -339,6 +411,10 @@ pub struct Totals {
     pub attached: u64,
     /// Long times that others had the CPU, for which there was no room.
     pub lost_preempted: u64,
+    /// Waits for descriptors for which there was no row.
+    pub lost_turns: u64,
+    /// Long turns for which there was no room; they are only in the sums.
+    pub lost_long_turns: u64,
 }
 
 const _: () = {
@@ -348,7 +424,9 @@ const _: () = {
     assert!(size_of::<Ends>() <= 48);
     assert!(size_of::<SingleSyscall>() == 352);
     assert!(size_of::<Row>() == 384);
-    assert!(size_of::<Sample>() == 88);
+    assert!(size_of::<Sample>() == 96);
+    assert!(size_of::<Turns>() == size_of::<Row>());
+    assert!(size_of::<Turn>() == 56);
     assert!(size_of::<Interval>() == 32);
     assert!(size_of::<Process>() == 1024);
 };

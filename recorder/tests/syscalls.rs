@@ -9,8 +9,8 @@ use chase_recorder::builder::{SyscallsBuilder, errnos, sample, syscalls_sample};
 use chase_recorder::layout::{ChunkHeader, PAGE, UNIT};
 use chase_recorder::reader::{Error, Problem, Recording, SyscallsFile};
 use chase_recorder::syscalls::{
-    BUCKETS, BlockedRow, FILE_NAME, FileRow, LONG_WAIT_NS, SyscallsHeader, WAIT_PREEMPTED,
-    bucket_end_ns,
+    BUCKETS, BlockedRow, FILE_NAME, FileRow, LONG_TURN_NS, LONG_WAIT_NS, SampleRow, SyscallsHeader,
+    TurnsRow, WAIT_PREEMPTED, bucket_end_ns,
 };
 
 fn patched(bytes: &[u8], at: usize, with: &[u8]) -> Vec<u8> {
@@ -56,7 +56,7 @@ fn what_is_described_is_read() {
 }
 
 #[test]
-fn long_waits_and_files_are_read() {
+fn long_waits_files_and_turns_are_read() {
     let mut builder = SyscallsBuilder::new(77);
     for number in 0..300 {
         let begin_ns = number * 5_000_000;
@@ -72,9 +72,19 @@ fn long_waits_and_files_are_read() {
         let (context_ref, mode, inode) = (3, 0o100_600, number);
         builder.file(FileRow { context_ref, tid: 78, number: 1, mode, inode, samples: 9, name });
     }
+    for number in 0..300 {
+        let (tid, descriptor, turns) = (78, number as u32, number);
+        builder.turns.push(TurnsRow { tid, descriptor, turns, ..TurnsRow::default() });
+        builder.long_turn(78, descriptor, number * LONG_TURN_NS, LONG_TURN_NS, 2);
+        let (context_ref, address) = (3, number);
+        builder.late_samples.push(SampleRow { context_ref, tid, address, user: 1, kernel: 2 });
+    }
     let bytes = builder.build();
     let file = SyscallsFile::parse(&bytes).unwrap();
     assert_eq!(file.problems(), []);
+    assert_eq!(file.turns().collect::<Vec<_>>(), builder.turns);
+    assert_eq!(file.long_turns().collect::<Vec<_>>(), builder.long_turns);
+    assert_eq!(file.late_samples().collect::<Vec<_>>(), builder.late_samples);
     assert_eq!(file.blocked().collect::<Vec<_>>(), builder.blocked);
     assert_eq!(file.files().collect::<Vec<_>>(), builder.files);
 }

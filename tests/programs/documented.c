@@ -1,7 +1,8 @@
-/* What the commands in the documentation are tried on: threads of one name that checksum, lock and allocate, and a main
- * thread that reads. Takes any arguments. With "wait" it says its number and lives until its input ends. */
+/* What the commands in the documentation are tried on: threads of one name that checksum, allocate and wait for a lock, and
+ * a main thread that has it for a while and reads. Takes any arguments. With "wait" it says its number and lives until its input ends. */
 #define _GNU_SOURCE
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static unsigned long sum;
+static atomic_int waiting;
 
 static void *worker(void *unused)
 {
@@ -23,12 +25,31 @@ static void *worker(void *unused)
 		char *copy = malloc(100 + (size_t)i);
 
 		snprintf(copy, 100, "%lu", found);
+		if (!i)
+			waiting = gettid();
 		pthread_mutex_lock(&mutex);
 		sum += strtoul(copy, NULL, 10);
 		pthread_mutex_unlock(&mutex);
 		free(copy);
 	}
 	return NULL;
+}
+
+/* Returns when the thread sleeps. */
+static void await_sleep(int thread)
+{
+	char path[64], text[64];
+	char state = 0;
+
+	snprintf(path, sizeof path, "/proc/self/task/%d/stat", thread);
+	while (state != 'S') {
+		FILE *file = fopen(path, "r");
+
+		if (!file || fscanf(file, "%*d (%63[^)]) %c", text, &state) != 2)
+			exit(1);
+		fclose(file);
+		usleep(1000);
+	}
 }
 
 int main(int argc, char **argv)
@@ -39,8 +60,14 @@ int main(int argc, char **argv)
 	char *none = calloc(10, 10);
 	FILE *file = fopen("/proc/self/status", "r");
 
+	pthread_mutex_lock(&mutex);
 	for (int i = 0; i < 3; i++)
 		pthread_create(&threads[i], NULL, worker, NULL);
+	while (!waiting)
+		usleep(1000);
+	await_sleep(waiting);
+	usleep(3000);
+	pthread_mutex_unlock(&mutex);
 	while (file && fread(text, 1, sizeof text, file) > 0)
 		have++;
 	if (file) {

@@ -5,6 +5,7 @@
 use chase_tests::compile::Build;
 use chase_tests::planted;
 use chase_tests::report::{document, json};
+use chase_tests::steal::attempts;
 use chase_tests::tagged::{Tagged, companion};
 use chase_tests::trial::Trial;
 use serde_json::Value;
@@ -94,16 +95,23 @@ fn two_threads_in_turns_wake_each_other() {
         ("pipe", "read", "write", "pipe "),
         ("socket", "read", "write", "socket 127.0.0.1:"),
     ] {
-        let Some(rows) = causes(what) else { return };
-        let mut rows = in_function(&rows, waits);
-        // Whoever is woken for a condition may have to wait for its mutex.
-        rows.retain(|row| row["holders"].as_array().is_some_and(Vec::is_empty));
-        let right = woken_by(&rows, wakes);
-        assert!(right >= NEARLY_ALL, "{what}: {right}, {rows:#?}");
-        for row in rows {
-            let name = text(row, "object_name");
-            assert!(name.contains(object), "{what}: {name}");
+        if companion(what).is_none() {
+            return;
         }
+        // On a busy machine, a thread of the kernel delivers what was sent.
+        let failures = attempts(3, || {
+            let rows = causes(what).expect("a companion");
+            let mut rows = in_function(&rows, waits);
+            // Whoever is woken for a condition may have to wait for its mutex.
+            rows.retain(|row| row["holders"].as_array().is_some_and(Vec::is_empty));
+            for row in &rows {
+                let name = text(row, "object_name");
+                assert!(name.contains(object), "{what}: {name}");
+            }
+            let right = woken_by(&rows, wakes);
+            if right >= NEARLY_ALL { Ok(()) } else { Err(format!("{what}: {right}, {rows:#?}")) }
+        });
+        assert!(failures.is_empty(), "{}", failures.join("\n"));
     }
 }
 

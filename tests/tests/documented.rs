@@ -44,6 +44,7 @@ const MEANT: &[(&str, &str)] = &[
     ("FILE", "file.html"),
     ("DIR", "charts"),
     ("NAME", "worker"),
+    ("lock:NAME", "lock:mutex"),
     ("je_malloc", "calloc"),
     ("--its-option", "--its-option"),
 ];

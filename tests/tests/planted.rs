@@ -55,6 +55,8 @@ planted! {
     the_last_to_end_in_python: "last_to_end.py",
     a_slow_peer_in_python: "peer.py",
     a_slow_upstream: "slow_upstream.c",
+    an_event_loop_held_up: "held_up.c",
+    an_event_loop_held_up_in_python: "held_up.py",
     calm: "calm.c",
     calm_queue: "calm_queue.c",
     calm_server: "calm_server.c",
@@ -78,6 +80,7 @@ planted! {
     calm_memory: "calm_memory.rs",
     calm_news: "calm_news.c",
     calm_clients: "calm_clients.c",
+    calm_turns: "calm_turns.c",
 }
 
 #[test]

@@ -107,8 +107,7 @@ fn callees_find_every_register_that_they_must_keep() {
     }
 }
 
-/// Code in assembly calls with a stack that is not aligned to 16 bytes. So does a task that was given such a stack by an old C
-/// library's `clone`.
+/// Code in assembly calls with a stack that is not aligned to 16 bytes.
 #[test]
 fn calls_with_a_misaligned_stack() {
     let rounds = 20_000;

@@ -18,9 +18,9 @@ const TARGETS: [(&str, &str); 8] = [
 ];
 /// What of the first is fuzzed in the tests, and how far.
 const TESTED: [(&str, &str); 4] = [
-    ("reader", "-max_total_time=10"),
-    ("analysis", "-max_total_time=10"),
-    ("syscalls", "-max_total_time=10"),
+    ("reader", "-runs=100000"),
+    ("analysis", "-runs=12000"),
+    ("syscalls", "-runs=800"),
     ("names", "-runs=4000"),
 ];
 
@@ -70,11 +70,20 @@ pub(crate) fn fuzz(how: Fuzzing, only: Option<&str>) -> Outcome {
     let fuzz = root().join("fuzz");
     for package in [".", "whole"] {
         let of_package = targets.iter().filter(|(of, ..)| *of == package);
+        // The tests run for seconds, for which full optimisation does not pay.
+        let level = match how {
+            Fuzzing::Same => "1",
+            Fuzzing::New(_) => "3",
+        };
         // The target is named so that build scripts are left without counters.
         let bins: Vec<&str> = of_package.flat_map(|(_, target, _)| ["--bin", target]).collect();
         if !bins.is_empty() {
             let mut build = cargo(["build", "--release", "--target", TARGET]);
-            run(build.args(bins).current_dir(fuzz.join(package)).env("RUSTFLAGS", COVERAGE))?;
+            run(build
+                .args(bins)
+                .current_dir(fuzz.join(package))
+                .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", level)
+                .env("RUSTFLAGS", COVERAGE))?;
         }
     }
     let _ = std::fs::create_dir_all(fuzz.join("artifacts"));

@@ -79,11 +79,12 @@ pub fn what_if(
             continue;
         };
         let is_gone = (without.wait)(&wait.wait);
-        if is_gone {
+        let took = replay.wait(thread, wait, is_gone);
+        if is_gone && took > 0 {
             waits += 1;
-            *gone.entry(thread).or_default() += wait.end_ns - wait.begin_ns;
+            let sum = gone.entry(thread).or_default();
+            *sum = sum.saturating_add(took);
         }
-        replay.wait(thread, wait, is_gone);
     }
     let ends = (0..).zip(&analysis.threads);
     let ends = ends.filter_map(|(thread, row)| {
@@ -191,16 +192,19 @@ impl Replay {
         }
     }
 
-    fn wait(&mut self, thread: u32, wait: &LongWait, is_gone: bool) {
+    /// Replays a wait, and returns how long it was.
+    fn wait(&mut self, thread: u32, wait: &LongWait, is_gone: bool) -> u64 {
         // (Of times that overlap, which can't be, the later one is cut off.)
-        let Some(last) = self.knots[thread as usize].last().copied() else { return };
+        let Some(last) = self.knots[thread as usize].last().copied() else { return 0 };
         let begin = wait.begin_ns.max(last.at);
         if wait.end_ns <= begin {
-            return;
+            return 0;
         }
+        let took = wait.end_ns - begin;
         let arrives = last.new + (begin - last.at);
         if is_gone {
-            return self.push(thread, wait.end_ns, arrives, Before::NoWait(begin));
+            self.push(thread, wait.end_ns, arrives, Before::NoWait(begin));
+            return took;
         }
         let woken = wait.woken_ns.filter(|woken| (begin..=wait.end_ns).contains(woken));
         let by = wait.waker.zip(woken);
@@ -210,11 +214,9 @@ impl Replay {
                 self.push(thread, wait.end_ns, new + (wait.end_ns - at), Before::Woken(waker, at));
             }
             Some(_) => self.push(thread, wait.end_ns, arrives, Before::NoWait(begin)),
-            None => {
-                let new = arrives + (wait.end_ns - begin);
-                self.push(thread, wait.end_ns, new, Before::Wait(begin));
-            }
+            None => self.push(thread, wait.end_ns, arrives + took, Before::Wait(begin)),
         }
+        took
     }
 
     /// The steps that lead to where a thread was at `at`, as the last step of a run of `length`.

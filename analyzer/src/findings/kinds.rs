@@ -227,6 +227,28 @@ pub enum FindingKind {
         /// Waits of a thread per second.
         per_second: f64,
     },
+    /// A thread that serves whoever is ready takes much longer than usual at times, while others wait for it.
+    EventLoopHeldUp {
+        /// How often it took its turn.
+        turns: u64,
+        /// How often it took much longer than usual, while something was ready.
+        held_up: u64,
+        /// Half of its turns take less than this.
+        usual_ns: Ns,
+        /// The longest turn, without time in which others had the processor.
+        longest_ns: Ns,
+        /// When that began, since the start of the run.
+        longest_at_ns: Ns,
+        /// All turns that took much longer than usual, without time in which others had the processor.
+        all_ns: Ns,
+        /// The part of it in which the thread waited for something.
+        blocked_ns: Ns,
+        /// The largest number of descriptors that were ready for others meanwhile.
+        ready: u32,
+        /// The loop, by number in [`Watched::event_loops`](crate::Watched::event_loops).
+        #[serde(skip)]
+        event_loop: u32,
+    },
     /// Memory is mapped and unmapped again and again.
     MappingChurn {
         /// System calls that change the memory map, by the thread that spends most time in them.

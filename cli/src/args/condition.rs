@@ -3,9 +3,10 @@
 use std::fmt;
 use std::str::FromStr;
 
-use globset::{GlobBuilder, GlobMatcher};
+use globset::GlobMatcher;
 
-use crate::names::nearest;
+use super::filters::glob;
+use crate::names::did_you_mean;
 
 /// A condition as it was typed, and what it means.
 #[derive(Clone, Debug)]
@@ -137,8 +138,7 @@ impl FromStr for Condition {
         let (kind, rest) =
             subject.split_once(':').ok_or_else(|| format!("'{subject}' has no colon: {WHAT}"))?;
         let (kind, name, figure) = subject_of(kind, rest)?;
-        let glob = GlobBuilder::new(name).literal_separator(false).build();
-        let glob = glob.map_err(|error| error.kind().to_string())?.compile_matcher();
+        let glob = glob(name)?;
         let limit = limit_of(limit, figure)?;
         let is_below = text[at..].starts_with('<');
         Ok(Self { text: text.trim().to_owned(), kind, glob, figure, is_below, limit })
@@ -177,8 +177,7 @@ fn subject_of<'t>(kind: &str, rest: &'t str) -> Result<(Kind, &'t str, Figure), 
 
 /// What is not there, what is, and which of that may have been meant.
 fn unknown(word: &str, what: &str, all: &[&str]) -> String {
-    let meant = nearest(word, all.iter().copied());
-    let meant = meant.map_or_else(String::new, |it| format!("; did you mean {it}?"));
+    let meant = did_you_mean(word, all.iter().copied());
     format!("'{word}' is no {what}: there are {}{meant}", all.join(", "))
 }
 

@@ -40,7 +40,8 @@ pub(crate) fn matches(globs: &[GlobMatcher], names: &[&str]) -> bool {
     globs.is_empty() || globs.iter().any(|glob| names.iter().any(|name| glob.is_match(name)))
 }
 
-fn glob(text: &str) -> Result<GlobMatcher, String> {
+/// Parses a pattern of names.
+pub(super) fn glob(text: &str) -> Result<GlobMatcher, String> {
     // Names are no paths: `*` matches `/` and `::` alike.
     let glob = GlobBuilder::new(text).literal_separator(false).build();
     glob.map(|glob| glob.compile_matcher()).map_err(|error| error.kind().to_string())

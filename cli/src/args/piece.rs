@@ -4,9 +4,10 @@ use std::fmt;
 use std::str::FromStr;
 
 use clap::Args;
-use globset::{GlobBuilder, GlobMatcher};
+use globset::GlobMatcher;
 
-use crate::names::nearest;
+use super::filters::glob;
+use crate::names::did_you_mean;
 
 const WHAT: &str = "what is taken out is lock:NAME, fn:NAME or lib:NAME, as in 'lock:stats_mu'";
 
@@ -54,8 +55,7 @@ impl FromStr for Piece {
             text.split_once(':').ok_or_else(|| format!("'{text}' has no colon: {WHAT}"))?;
         let kind = KINDS.iter().find(|(known, _)| *known == word);
         let (_, kind) = kind.ok_or_else(|| {
-            let meant = nearest(word, KINDS.iter().map(|(known, _)| *known));
-            let meant = meant.map_or_else(String::new, |it| format!("; did you mean {it}?"));
+            let meant = did_you_mean(word, KINDS.iter().map(|(known, _)| *known));
             format!("'{word}' is no kind: {WHAT}{meant}")
         })?;
         if name.is_empty() {
@@ -63,9 +63,12 @@ impl FromStr for Piece {
         }
         // Names in C++ and Rust have brackets and braces.
         let escaped = name.replace('[', "[[]").replace('{', "[{]").replace('}', "[}]");
-        let glob = GlobBuilder::new(&escaped).literal_separator(false).build();
-        let glob = glob.map_err(|error| error.kind().to_string())?.compile_matcher();
-        Ok(Self { text: text.to_owned(), kind: *kind, name: name.to_owned(), glob })
+        Ok(Self {
+            text: text.to_owned(),
+            kind: *kind,
+            name: name.to_owned(),
+            glob: glob(&escaped)?,
+        })
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use chase_analyzer::{Analysis, Measures, Ns, SampledTime, WaitSource, blocked};
 
 use crate::args::{Condition, Figure, Kind, Unit};
-use crate::names::{Names, nearest};
+use crate::names::{Names, did_you_mean};
 use crate::view;
 
 /// Names that are shown of what there is.
@@ -181,7 +181,6 @@ pub(super) fn what_there_is<'r>(
     if names.len() > SHOWN {
         shown.push("…");
     }
-    let meant = nearest(condition.glob.glob().glob(), names.iter().map(|name| &**name));
-    let meant = meant.map_or_else(String::new, |it| format!("; did you mean {it}?"));
+    let meant = did_you_mean(condition.glob.glob().glob(), names.iter().map(|name| &**name));
     format!("there are {}{meant}", shown.join(", "))
 }

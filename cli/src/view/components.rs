@@ -366,10 +366,8 @@ impl Show for Parts {
             out.push_str(&terminal.paint(Look::Faint, &line));
         }
         if self.parts.lost > 0 {
-            let line = format!(
-                "{} system calls or more are missing: there was no room for them\n",
-                self.parts.lost
-            );
+            let lost = plural(self.parts.lost, "system call");
+            let line = format!("Missing for lack of room: at least {lost}\n");
             out.push_str(&terminal.paint(Look::Warning, &line));
         }
         Ok(out)

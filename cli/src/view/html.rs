@@ -279,7 +279,8 @@ fn cause(report: &Report, row: &CauseRow) -> CauseOfWait {
         group: report.groups().rows[row.group as usize].label.as_str().into(),
         is_idle: false,
         object: causes::object(report, row.process, &row.object).as_str().into(),
-        ns: row.wait_ns.as_f64(),
+        // As in the tables beside it, until the threads were woken.
+        ns: row.wait_ns.0.saturating_sub(row.ready_ns.0) as f64,
         waits: row.waits,
         holder: party(&row.holders),
         waker: party(&row.wakers),

@@ -11,7 +11,7 @@ use super::Show;
 use crate::args::{ThreadFilter, matches};
 use crate::machine::{self, Rows};
 use crate::report::Report;
-use crate::terminal::{Look, Terminal, clean, elapsed};
+use crate::terminal::{Look, Terminal, clean, elapsed, plural};
 
 /// Calls of one kind in a row, of which from so many on only the first is shown.
 const FOLDED: usize = 3;
@@ -219,7 +219,7 @@ impl Show for Narrate<'_> {
         }
         if lost > 0 {
             let line =
-                format!("{lost} system calls or more are missing: there was no room for them\n");
+                format!("Missing for lack of room: at least {}\n", plural(lost, "system call"));
             out.push_str(&terminal.paint(Look::Warning, &line));
         }
         Ok(out)

@@ -8,7 +8,7 @@ use super::{Show, left_out, legend};
 use crate::causes;
 use crate::machine::{self, Rows};
 use crate::report::Report;
-use crate::terminal::{Align, Table, Terminal, count, elapsed, percent};
+use crate::terminal::{Align, Table, Terminal, count, elapsed, percent, plural};
 
 /// `path`.
 pub(super) struct Path;
@@ -111,7 +111,7 @@ pub(super) fn parts_text(
 pub(super) fn missing(lost: u64, meaning: &str) -> String {
     match lost {
         0 => String::new(),
-        _ => format!("At least {} long waits are missing: {meaning}.\n", count(lost)),
+        _ => format!("Missing: at least {}; {meaning}.\n", plural(lost, "long wait")),
     }
 }
 

@@ -27,7 +27,9 @@ pub(super) fn legend(report: &Report) -> Vec<(&'static str, &'static str)> {
         WaitSource::Name => {
             "the part of self in functions known to wait (lock, join, sleep, poll): a guess by name, not measured"
         }
-        WaitSource::Scheduler => "the part of self off the CPU, waiting: from the scheduler",
+        WaitSource::Scheduler => {
+            "the part of self off the CPU, waiting, until it was woken: from the scheduler"
+        }
         WaitSource::Asked => {
             "the part of self off the CPU, waiting, in calls of 50 µs or more: measured by the threads themselves"
         }
@@ -42,7 +44,7 @@ pub(super) fn legend(report: &Report) -> Vec<(&'static str, &'static str)> {
                 "the part of self in which the thread could have run, but others did: measured by the threads themselves"
             }
             _ => {
-                "the part of self in which the thread could have run, but others did: from the scheduler"
+                "the part of self in which the thread could have run, also after it was woken, but others did: from the scheduler"
             }
         };
         entries.push((PREEMPTED, preempted));

@@ -1,13 +1,14 @@
 //! What threads wait for.
 
 use chase_analyzer::{
-    CauseRow, CodeAddress, HeldLocks, LockRow, Party, WaitRow, locks, syscall_name, waits,
+    CauseRow, CodeAddress, EventLoop, HeldLocks, LockRow, Party, WaitRow, locks, syscall_name,
+    waits,
 };
 use serde_json::Value;
 
 use super::apis::{cause, is_wanted};
 use super::groups::{chosen, name_threads, rows as group_rows};
-use super::{Show, left_out, legend, share, waiting};
+use super::{Show, event_loops, left_out, legend, share, waiting};
 use crate::args::{ApiFilter, GroupFilter, LibFilter};
 use crate::causes;
 use crate::machine::{self, Rows};
@@ -20,6 +21,10 @@ pub(super) const OWN_CODE: &str = "(own code)";
 const TAKEN: (&str, &str) = (
     "taken",
     "acquisitions that had to wait, exactly, of all, at most: all calls, by threads that waited for the lock, of the functions that they waited in, for whatever lock. Locks that nobody waited for are not told apart",
+);
+const UNTIL: (&str, &str) = (
+    "wait",
+    "of locks, and of what ended waits: until the threads ran again. Of functions, until they were woken",
 );
 const HELD: (&str, &str) = (
     "held",
@@ -54,6 +59,13 @@ impl Waits<'_> {
         let images = &report.loaded.images;
         let held = HeldLocks::new(images, &report.analysis, report.groups(), &report.routines());
         Ok(locks(&causes, &report.analysis, &held))
+    }
+
+    /// Loops of threads that wait for descriptors.
+    fn event_loops<'r>(&self, report: &'r Report) -> anyhow::Result<Vec<&'r EventLoop>> {
+        let chosen = chosen(report, self.group)?;
+        let wanted = |one: &&EventLoop| chosen[one.group as usize] && self.takes(report, one.api);
+        Ok(report.watched().event_loops.iter().filter(wanted).collect())
     }
 
     fn lock_rows(&self, report: &Report, top: usize) -> anyhow::Result<Rows> {
@@ -294,6 +306,14 @@ impl Show for Waits<'_> {
             out.push_str(&causes_table(report, &causes, top).render(terminal));
             out.push_str(&left_out(causes.len(), top, "causes"));
         }
+        let loops = self.event_loops(report)?;
+        let held_up: Vec<&EventLoop> =
+            loops.into_iter().filter(|one| !one.held_up.is_empty()).collect();
+        if !held_up.is_empty() {
+            out.push('\n');
+            out.push_str(&event_loops::table(report, &held_up, top).render(terminal));
+            out.push_str(&left_out(held_up.len(), top, "event loops"));
+        }
         out.push_str(&legend(
             terminal,
             &[
@@ -311,6 +331,12 @@ impl Show for Waits<'_> {
             let all = [TAKEN, HELD, HELD_BY];
             let wanted = all.into_iter().filter(|line| is_held || *line != HELD);
             out.push_str(&legend(terminal, &wanted.collect::<Vec<_>>()));
+        }
+        if !locks.is_empty() || !causes.is_empty() {
+            out.push_str(&legend(terminal, &[UNTIL]));
+        }
+        if !held_up.is_empty() {
+            out.push_str(&legend(terminal, &[event_loops::HELD_UP]));
         }
         Ok(out)
     }
@@ -368,6 +394,7 @@ impl Show for Waits<'_> {
             columns: columns.into(),
             rows: rows.collect::<anyhow::Result<_>>()?,
         };
-        Ok(vec![waits, causes, self.lock_rows(report, top)?])
+        let loops = event_loops::rows(report, &self.event_loops(report)?, top)?;
+        Ok(vec![waits, causes, self.lock_rows(report, top)?, loops])
     }
 }

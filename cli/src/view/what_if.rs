@@ -1,10 +1,8 @@
 //! What the run would save at most without some of its waits and calls.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::BTreeSet;
 
-use chase_analyzer::{
-    CauseRow, LockKey, Ns, PathWait, Purpose, WaitObject, WhatIf, Without, lock_key, what_if,
-};
+use chase_analyzer::{CauseRow, Pieces, WhatIf, Without, lock_key, what_if};
 use serde_json::Value;
 
 use super::path::{missing, parts_text, path_rows};
@@ -12,7 +10,7 @@ use super::{Show, legend};
 use crate::args::{Piece, PieceKind};
 use crate::causes;
 use crate::machine::{self, Rows};
-use crate::names::nearest;
+use crate::names::did_you_mean;
 use crate::report::Report;
 use crate::terminal::{Terminal, elapsed, percent, plural};
 
@@ -21,59 +19,21 @@ pub(super) struct Shorter<'a> {
     pub(super) pieces: &'a [Piece],
 }
 
-/// What the pieces are in a run.
-struct Taken {
-    /// Whether each function is one.
-    apis: Vec<bool>,
-    locks: HashSet<LockKey>,
-}
-
-impl Taken {
-    fn new(report: &Report, pieces: &[Piece]) -> Self {
-        let takes_api = |api: u32| {
-            let mut pieces = pieces.iter();
-            pieces.any(|piece| names(report, api, piece.kind).iter().any(|name| piece.takes(name)))
-        };
-        let apis = (0..report.analysis.apis.len() as u32).map(takes_api).collect();
-        let locks: Vec<_> = pieces.iter().filter(|piece| piece.kind == PieceKind::Lock).collect();
-        let takes_lock = |row: &&CauseRow| {
-            let name = causes::object(report, row.process, &row.object);
-            locks.iter().any(|piece| piece.takes(&name))
-        };
-        let rows = report.causes().iter().filter(|row| row.purpose.is_lock()).filter(takes_lock);
-        let locks = rows.filter_map(|row| lock_key(&row.object, row.process)).collect();
-        Self { apis, locks }
-    }
-
-    fn has_api(&self, api: Option<u32>) -> bool {
-        api.is_some_and(|api| self.apis[api as usize])
-    }
-
-    /// Whether a wait is for one of the locks. (That something is a lock may only show in all waits for it.)
-    fn has_lock(&self, object: &WaitObject, process: usize, purpose: Purpose) -> bool {
-        (purpose.is_lock() || purpose == Purpose::Handover)
-            && lock_key(object, process).is_some_and(|key| self.locks.contains(&key))
-    }
-
-    /// How much time of each thread is taken out.
-    fn times(&self, report: &Report) -> HashMap<u32, u64> {
-        let mut times: HashMap<u32, u64> = HashMap::new();
-        let mut add = |thread: u32, ns: Ns| {
-            let sum = times.entry(thread).or_default();
-            *sum = sum.saturating_add(ns.0);
-        };
-        for (number, thread) in (0..).zip(&report.analysis.threads) {
-            let calls = thread.apis.iter().filter(|row| self.apis[row.api as usize]);
-            calls.for_each(|row| add(number, row.self_ns));
-        }
-        for row in report.causes() {
-            // (In calls that are taken out whole, it is there already.)
-            if !self.has_api(row.api) && self.has_lock(&row.object, row.process, row.purpose) {
-                row.by_thread.iter().for_each(|span| add(span.thread, span.ns));
-            }
-        }
-        times
-    }
+/// What the pieces that were asked for are in this run.
+fn taken(report: &Report, asked: &[Piece]) -> Pieces {
+    let takes_api = |api: u32| {
+        let mut asked = asked.iter();
+        asked.any(|piece| names(report, api, piece.kind).iter().any(|name| piece.takes(name)))
+    };
+    let apis = (0..report.analysis.apis.len() as u32).map(takes_api).collect();
+    let locks: Vec<_> = asked.iter().filter(|piece| piece.kind == PieceKind::Lock).collect();
+    let takes_lock = |row: &&CauseRow| {
+        let name = causes::object(report, row.process, &row.object);
+        locks.iter().any(|piece| piece.takes(&name))
+    };
+    let rows = report.causes().iter().filter(|row| row.purpose.is_lock()).filter(takes_lock);
+    let locks = rows.filter_map(|row| lock_key(&row.object, row.process)).collect();
+    Pieces { apis, locks }
 }
 
 impl Shorter<'_> {
@@ -91,8 +51,7 @@ impl Shorter<'_> {
         if all.iter().any(|name| piece.takes(name)) {
             return Ok(());
         }
-        let meant = nearest(&piece.name, all.iter().map(|name| &**name));
-        let meant = meant.map_or_else(String::new, |it| format!("; did you mean {it}?"));
+        let meant = did_you_mean(&piece.name, all.iter().map(|name| &**name));
         let (what, view) = match piece.kind {
             PieceKind::Lock => ("no thread waited for a lock of this name", "waits"),
             PieceKind::Function => ("no function of this name was called", "apis"),
@@ -109,13 +68,10 @@ impl Shorter<'_> {
         for piece in self.pieces {
             self.must_be_there(report, piece)?;
         }
-        let taken = Taken::new(report, self.pieces);
-        let times = taken.times(report);
-        let wait = |wait: &PathWait| {
-            taken.has_api(wait.api) || taken.has_lock(&wait.object, wait.process, wait.purpose)
-        };
-        let time = |thread: u32| Ns(times.get(&thread).copied().unwrap_or(0));
-        let without = Without { wait: &wait, time: &time };
+        let taken = taken(report, self.pieces);
+        let times = taken.times(&report.analysis, report.causes());
+        let without =
+            Without { wait: &|wait| taken.has(wait), time: &|thread| times[thread as usize] };
         Ok(what_if(images, &report.analysis, report.groups(), &report.routines(), &without))
     }
 

@@ -7,7 +7,9 @@ use chase_recorder::builder::{Builder, SyscallsBuilder, errnos};
 use chase_recorder::layout::{
     END_EXEC, END_EXIT, END_IMMEDIATE, ORIGIN_EXEC, ORIGIN_FORK, SkipReason, SlotClass,
 };
-use chase_recorder::syscalls::{WAIT_PREEMPTED, WAIT_VOLUNTARY};
+use chase_recorder::syscalls::{
+    BlockedRow, CauseRow, WAIT_PREEMPTED, WAIT_VOLUNTARY, WAKER_THREAD,
+};
 
 const US: u64 = 1_000;
 const MS: u64 = 1_000_000;
@@ -177,6 +179,63 @@ pub(crate) fn static_syscalls() -> SyscallsBuilder {
     seen.name("busy\x1b[2Jbox");
     seen.syscall(0, 4800, 1, 12, 3 * US).returned = 480;
     seen
+}
+
+/// A main thread waits for `last`, which waits 9 ms for a mutex that `first` has, then works for 10 ms.
+pub(crate) fn convoy() -> (Builder, SyscallsBuilder) {
+    const FUTEX: u32 = 202;
+    let mut builder = Builder::new();
+    builder.header.pid = 4711;
+    builder.meta("command", "/opt/app/bin/convoy");
+    let app = builder.executable("/opt/app/bin/convoy");
+    let libc = builder.object("/lib/x86_64-linux-gnu/libc.so.6");
+    let lock = builder.slot(app, Some(libc), "pthread_mutex_lock");
+    let join = builder.slot(app, Some(libc), "pthread_join");
+    let main = builder.thread("convoy");
+    let [first, last] = [builder.thread("first"), builder.thread("last")];
+    let bias = builder.object_mut(app).bias;
+    for (thread, start) in [(first, 0x1a40), (last, 0x1b40)] {
+        builder.thread_mut(thread).start_routine_avma = bias + start;
+        builder.thread_mut(thread).creator = 0;
+    }
+    builder.timeline(main).work(MS).call(join, 19 * MS).work(MS).end();
+    builder.timeline(first).call(lock, 100).work(10 * MS + MS / 2).end();
+    builder.timeline(last).work(MS).call(lock, 9 * MS).work(10 * MS).end();
+    builder.end(END_EXIT, 0);
+
+    let refs = builder.context_refs();
+    let mut seen = SyscallsBuilder::new(4711);
+    let began_ns = seen.header.began_ns;
+    seen.header.ended_ns = began_ns + 21 * MS;
+    // Who waits in which call from when to when, for what, and who ends that.
+    let waits = [
+        (4713, refs[2][1], 1, 10, bias + 0x4080, 4712, refs[1][0]),
+        (4711, refs[0][1], 1, 20, 0, 4713, refs[2][0]),
+    ];
+    for (cause, (tid, context_ref, from, to, object, waker, waker_context_ref)) in (0..).zip(waits)
+    {
+        let total_ns = (to - from) * MS;
+        seen.cause(CauseRow {
+            tid,
+            context_ref,
+            number: FUTEX,
+            object,
+            holder: if object == 0 { 0 } else { waker },
+            waker_kind: WAKER_THREAD,
+            waker,
+            waker_pid: 4711,
+            waker_began_ns: began_ns,
+            waker_context_ref,
+            waits: 1,
+            total_ns,
+            max_ns: total_ns,
+            ..bytemuck::Zeroable::zeroed()
+        });
+        let (begin_ns, end_ns) = (began_ns + from * MS, began_ns + to * MS);
+        seen.blocked(BlockedRow { cause, tid, begin_ns, woken_ns: end_ns, end_ns });
+        seen.wait(context_ref, tid, WAIT_VOLUNTARY, 1, total_ns);
+    }
+    (builder, seen)
 }
 
 /// A shell's child of the compressor, which ends badly.

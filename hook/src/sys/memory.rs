@@ -1,5 +1,7 @@
 //! System calls for memory.
 
+use chase_format::layout::READABLE_HOW;
+
 use super::{Errno, call3, check, system_call};
 
 /// Maps private anonymous memory, zeroed; returns null if there is none.
@@ -90,8 +92,7 @@ pub(crate) fn is_mapped(address: usize) -> bool {
 /// Whether the eight bytes at `address` can be read. The kernel copies a signal mask from there before it rejects the
 /// request.
 pub(crate) fn can_read(address: usize) -> bool {
-    const NONSENSE: usize = 1 << 20;
-    let arguments = [NONSENSE, address, 0, size_of::<u64>(), 0, 0];
+    let arguments = [READABLE_HOW as usize, address, 0, size_of::<u64>(), 0, 0];
     check(system_call(libc::SYS_rt_sigprocmask as usize, arguments)) == Err(libc::EINVAL)
 }
 

@@ -48,7 +48,7 @@ pub struct CauseOfWait {
     pub is_idle: bool,
     /// What for: a lock, a file.
     pub object: Label,
-    /// Their time, nanoseconds.
+    /// Their time until the threads were woken, nanoseconds.
     pub ns: f64,
     /// How many waits.
     pub waits: u64,

@@ -78,7 +78,8 @@ fn sentence(names: &dyn Names, finding: &Finding) -> super::Finding {
         | FindingKind::MutualWaits { .. }
         | FindingKind::LateAtBarrier { .. }
         | FindingKind::SlowPeer { .. }
-        | FindingKind::Polling { .. } => SectionId::Blocked,
+        | FindingKind::Polling { .. }
+        | FindingKind::EventLoopHeldUp { .. } => SectionId::Blocked,
         FindingKind::SmallTransfers { .. }
         | FindingKind::Syncing { .. }
         | FindingKind::MappingChurn { .. } => SectionId::Syscalls,

@@ -192,6 +192,8 @@ pub const INTERRUPTION_NS: u64 = 20_000;
 pub const INTERRUPTIONS_BELIEVED: u8 = 3;
 /// The context of what chase itself does in the process: a `_ref` that no node has, since it is within the header.
 pub const OWN_CONTEXT_REF: u32 = 1;
+/// The first argument of the `rt_sigprocmask` by which the hook asks if memory can be read: a value that the kernel rejects.
+pub const READABLE_HOW: u64 = 1 << 20;
 /// Stands for "none" or "unknown" as the number of an object, thread or slot.
 pub const NONE: u32 = u32::MAX;
 
@@ -410,6 +412,12 @@ pub enum ChunkKind {
     Causes = 13,
     /// [`BlockedRow`](crate::syscalls::BlockedRow)s, `count` of them; only in `.syscalls` files.
     Blocked = 20,
+    /// [`TurnsRow`](crate::syscalls::TurnsRow)s, `count` of them; only in `.syscalls` files.
+    Turns = 22,
+    /// [`LongTurnRow`](crate::syscalls::LongTurnRow)s, `count` of them; only in `.syscalls` files.
+    LongTurns = 23,
+    /// [`SampleRow`](crate::syscalls::SampleRow)s of samples late in turns, `count` of them; only in `.syscalls` files.
+    LateSamples = 24,
     /// [`FileRow`](crate::syscalls::FileRow)s, `count` of them; only in `.syscalls` files.
     Files = 21,
     /// [`ArgumentRow`]s and [`ShortArgumentRow`]s of thread `owner`, `count` units of them.

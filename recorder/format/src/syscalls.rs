@@ -49,6 +49,16 @@
 //! times as long in which others had the CPU; those without a row are counted ([`SyscallsHeader::lost_blocked`],
 //! [`SyscallsHeader::lost_preempted`]).
 //!
+//! # Turns
+//!
+//! A *turn* of a thread is the time from the end of a wait for descriptors (`poll`, `select`, `epoll_wait` and their variants) to the
+//! beginning of its next one of the same loop. Whoever the thread serves waits meanwhile. Waits for a single descriptor count
+//! only if that takes new connections; others belong to the read or write that follows, and their time to the turn. A
+//! [`TurnsRow`] sums up the turns of one thread in one loop: by one `epoll` descriptor, or by `poll` and `select`; as far as there was room ([`SyscallsHeader::lost_turns`] counts waits without). Turns
+//! of [`LONG_TURN_NS`] or more are also recorded as [`LongTurnRow`]s; those without a row are counted in their `TurnsRow`, too. Samples
+//! that were taken when a turn had taken [`LONG_TURN_NS`] already are counted again, in [`SampleRow`]s of their own
+//! ([`ChunkKind::LateSamples`]).
+//!
 //! # Files
 //!
 //! Samples taken in a system call on a descriptor are also counted in a [`FileRow`], by file.
@@ -73,8 +83,11 @@
 
 use bytemuck::{Pod, Zeroable};
 
+mod turns;
+
 #[cfg(doc)]
-use crate::layout::{ChunkHeader, OWN_CONTEXT_REF};
+use crate::layout::{ChunkHeader, ChunkKind, OWN_CONTEXT_REF};
+pub use turns::{LONG_TURN_NS, LongTurnRow, NO_DESCRIPTOR, TurnsRow};
 
 /// First bytes of a `.syscalls` file.
 pub const MAGIC: [u8; 8] = *b"CHASESYS";
@@ -182,6 +195,8 @@ pub struct SyscallsHeader {
     pub lost_blocked: u64,
     /// The same of long times in which others had the CPU.
     pub lost_preempted: u64,
+    /// Waits for descriptors of all processes of the run that end no turn, for lack of room.
+    pub lost_turns: u64,
 }
 
 /// The calls of one syscall by one thread in one context.
@@ -450,7 +465,7 @@ const _: () = {
     assert!(size_of::<MappingRow>() == 512);
     assert!(size_of::<SyscallRow>() == 384);
     assert!(size_of::<WaitRow>() == 384);
-    assert!(size_of::<SyscallsHeader>() == 232);
+    assert!(size_of::<SyscallsHeader>() == 240);
     assert!(size_of::<BlockedRow>() == 32);
     assert!(size_of::<FileRow>() == 96);
     assert!(size_of::<SingleSyscallRow>() == 352);

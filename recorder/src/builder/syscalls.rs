@@ -5,9 +5,9 @@ use bytemuck::{Zeroable, bytes_of, cast_slice};
 use super::file::chunk;
 use crate::layout::{ChunkKind, NONE, PAGE, UNIT};
 use crate::syscalls::{
-    BUCKETS, BlockedRow, CauseRow, ERRNO_SHIFT, ERRNOS, FileRow, MAGIC, MAPPING_PATH, MappingRow,
-    OnCpuRow, READER_MIN, SINGLE_SYSCALL_TEXT, STATE_COMPLETE, SampleRow, SingleSyscallRow,
-    SyscallRow, SyscallsHeader, VERSION, WaitRow, bucket_end_ns,
+    BUCKETS, BlockedRow, CauseRow, ERRNO_SHIFT, ERRNOS, FileRow, LongTurnRow, MAGIC, MAPPING_PATH,
+    MappingRow, OnCpuRow, READER_MIN, SINGLE_SYSCALL_TEXT, STATE_COMPLETE, SampleRow,
+    SingleSyscallRow, SyscallRow, SyscallsHeader, TurnsRow, VERSION, WaitRow, bucket_end_ns,
 };
 
 /// Describes what the companion saw of a process.
@@ -33,6 +33,12 @@ pub struct SyscallsBuilder {
     pub files: Vec<FileRow>,
     /// Single system calls.
     pub single_syscalls: Vec<SingleSyscallRow>,
+    /// Sums of turns.
+    pub turns: Vec<TurnsRow>,
+    /// Long turns.
+    pub long_turns: Vec<LongTurnRow>,
+    /// Rows of samples late in turns.
+    pub late_samples: Vec<SampleRow>,
 }
 
 impl SyscallsBuilder {
@@ -65,6 +71,9 @@ impl SyscallsBuilder {
             blocked: Vec::new(),
             files: Vec::new(),
             single_syscalls: Vec::new(),
+            turns: Vec::new(),
+            long_turns: Vec::new(),
+            late_samples: Vec::new(),
         }
     }
 
@@ -169,6 +178,23 @@ impl SyscallsBuilder {
         self
     }
 
+    /// Adds a long turn of a thread, ns after the start, entirely on the CPU, after which descriptors are ready.
+    pub fn long_turn(
+        &mut self,
+        tid: u32,
+        descriptor: u32,
+        at_ns: u64,
+        ns: u64,
+        ready: u32,
+    ) -> &mut LongTurnRow {
+        let begin_ns = self.header.began_ns + at_ns;
+        let end_ns = begin_ns + ns;
+        let row = LongTurnRow { tid, descriptor, ready, begin_ns, end_ns, ..LongTurnRow::zeroed() };
+        self.long_turns.push(row);
+        let last = self.long_turns.len() - 1;
+        &mut self.long_turns[last]
+    }
+
     /// Adds a system call of a thread, ns after the start, with the text that its first argument leads to.
     pub fn single_syscall(&mut self, tid: u32, number: u32, text: &[u8], at_ns: u64) -> &mut Self {
         let entered_ns = self.header.began_ns + at_ns;
@@ -220,6 +246,15 @@ impl SyscallsBuilder {
         }
         for rows in self.single_syscalls.chunks(SINGLE_SYSCALLS_IN_CHUNK) {
             chunk(&mut file, ChunkKind::SingleSyscalls, NONE, rows.len() as u32, cast_slice(rows));
+        }
+        for rows in self.turns.chunks(IN_CHUNK) {
+            chunk(&mut file, ChunkKind::Turns, NONE, rows.len() as u32, cast_slice(rows));
+        }
+        for rows in self.long_turns.chunks(SAMPLES_IN_CHUNK / 2) {
+            chunk(&mut file, ChunkKind::LongTurns, NONE, rows.len() as u32, cast_slice(rows));
+        }
+        for rows in self.late_samples.chunks(SAMPLES_IN_CHUNK) {
+            chunk(&mut file, ChunkKind::LateSamples, NONE, rows.len() as u32, cast_slice(rows));
         }
         let header = SyscallsHeader { committed: file.len() as u64, ..self.header };
         file[..size_of_val(&header)].copy_from_slice(bytes_of(&header));

@@ -8,8 +8,8 @@ use super::chunks::{self, Chunk};
 use super::{Error, Problem, extent, pod_at, text};
 use crate::layout::{ChunkKind, UNIT};
 use crate::syscalls::{
-    BlockedRow, CauseRow, FileRow, MAGIC, MappingRow, OnCpuRow, SampleRow, SingleSyscallRow,
-    SyscallRow, SyscallsHeader, VERSION, VERSION_CALLS, WaitRow,
+    BlockedRow, CauseRow, FileRow, LongTurnRow, MAGIC, MappingRow, OnCpuRow, SampleRow,
+    SingleSyscallRow, SyscallRow, SyscallsHeader, TurnsRow, VERSION, VERSION_CALLS, WaitRow,
 };
 
 /// What the companion wrote of one process image. Like [`Recording`](super::Recording), it takes
@@ -27,6 +27,9 @@ pub struct SyscallsFile<'a> {
     blocked: Vec<Chunk>,
     files: Vec<Chunk>,
     single_syscalls: Vec<Chunk>,
+    turns: Vec<Chunk>,
+    long_turns: Vec<Chunk>,
+    late_samples: Vec<Chunk>,
     problems: Vec<Problem>,
 }
 
@@ -93,6 +96,11 @@ impl<'a> SyscallsFile<'a> {
             size_of::<SingleSyscallRow>(),
             "rows of single syscalls",
         );
+        let turns = of_kind(ChunkKind::Turns, size_of::<TurnsRow>(), "rows of turns");
+        let long_turns =
+            of_kind(ChunkKind::LongTurns, size_of::<LongTurnRow>(), "rows of long turns");
+        let late_samples =
+            of_kind(ChunkKind::LateSamples, size_of::<SampleRow>(), "rows of late samples");
         Ok(Self {
             bytes,
             header,
@@ -105,6 +113,9 @@ impl<'a> SyscallsFile<'a> {
             blocked,
             files,
             single_syscalls,
+            turns,
+            long_turns,
+            late_samples,
             problems,
         })
     }
@@ -174,6 +185,21 @@ impl<'a> SyscallsFile<'a> {
     /// Single system calls, in the order in which they returned; see [`SingleSyscallRow`].
     pub fn single_syscalls(&self) -> impl Iterator<Item = SingleSyscallRow> {
         self.rows(&self.single_syscalls)
+    }
+
+    /// Sums of turns, in no particular order.
+    pub fn turns(&self) -> impl Iterator<Item = TurnsRow> {
+        self.rows(&self.turns)
+    }
+
+    /// Long turns, in the order in which they were over.
+    pub fn long_turns(&self) -> impl Iterator<Item = LongTurnRow> {
+        self.rows(&self.long_turns)
+    }
+
+    /// Rows of samples late in turns, in no particular order. They are among [`samples`](Self::samples), too.
+    pub fn late_samples(&self) -> impl Iterator<Item = SampleRow> {
+        self.rows(&self.late_samples)
     }
 
     fn rows<'s, T: bytemuck::AnyBitPattern>(

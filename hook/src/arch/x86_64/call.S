@@ -236,13 +236,9 @@ chase_exit_\of:                         # r11 = frame
     cfi_return_on_stack
     push_results
     save %r11
-    subq $8, %rsp
-    .cfi_adjust_cfa_offset 8
     movq %rax, %rdx                     # rdx = ticks
     xchgq %rsi, %rdi                    # rdi = node, rsi = start
     call_rust {note_event}
-    addq $8, %rsp
-    .cfi_adjust_cfa_offset -8
     restore %r11
     pop_results
     movq %rax, %r9

@@ -90,11 +90,8 @@
     .cfi_adjust_cfa_offset -128
 .endm
 
-# Saves all registers that may hold a result; r9 and r10 have what was in rax and rdx. Behind the return address, 8
-# more bytes align the stack.
+# Saves all registers that may hold a result; r9 and r10 have what was in rax and rdx.
 .macro push_results
-    subq $8, %rsp
-    .cfi_adjust_cfa_offset 8
     save %r9
     save %r10
     save %rcx
@@ -113,8 +110,6 @@
     restore %rcx
     restore %rdx
     restore %rax
-    addq $8, %rsp
-    .cfi_adjust_cfa_offset -8
 .endm
 
 # ---- CFI ----------------------------------------------------------------------------------------

@@ -1,0 +1,268 @@
+//! Event loops: threads that wait for descriptors, handle what is ready, and wait again.
+//!
+//! A *turn* is the time between two waits. All that the thread serves waits until it is over. A loop is *held up* by a turn that
+//! is much longer than its usual ones, if something was ready for it meanwhile. Turns are compared by the time that is the loop's own:
+//! time in which others had the processor is subtracted.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use chase_recorder::layout::OWN_CONTEXT_REF;
+use chase_recorder::reader::SyscallsFile;
+use chase_recorder::syscalls::{
+    BlockedRow, CauseRow, LongTurnRow, NO_DESCRIPTOR, SampleRow, TurnsRow, bucket_end_ns,
+};
+use serde::Serialize;
+
+use crate::address::CodeAddress;
+use crate::analysis::Analysis;
+use crate::causes::{NamingPlaces, PathWait, Run};
+use crate::clock::Ns;
+use crate::common_time::CommonTime;
+use crate::groups::Groups;
+use crate::image::Image;
+use crate::long_waits;
+
+/// Shorter turns are noticed by nobody: clients wait about as long for a network.
+const NOTICED_NS: u64 = 20_000_000;
+/// A turn is much longer than the usual ones if it takes so many times as long.
+const MUCH_LONGER: u64 = 20;
+
+/// The event loop of a thread.
+#[derive(Clone, Debug, Serialize)]
+pub struct EventLoop {
+    /// The thread, by number in [`Analysis::threads`].
+    pub thread: u32,
+    /// Its group, by number in [`Groups::rows`].
+    pub group: u32,
+    /// The API in which it waits, by number in [`Analysis::apis`].
+    pub api: Option<u32>,
+    /// The number of turns.
+    pub turns: u64,
+    /// Their total time.
+    pub total_ns: Ns,
+    /// The longest.
+    pub max_ns: Ns,
+    /// The part of the total in which the thread waited for something else.
+    pub blocked_ns: Ns,
+    /// The part of the total in which others had the processor.
+    pub preempted_ns: Ns,
+    /// How long it waited for descriptors.
+    pub waited_ns: Ns,
+    /// Half of the turns take less than this, which is a power of two times 64 ns.
+    pub usual_ns: Ns,
+    /// Long turns that are only in the sums, for lack of room.
+    pub not_kept: u64,
+    /// The turns that held it up, in their order.
+    pub held_up: Vec<HeldUp>,
+    /// A process in which the addresses of the following are valid, by number in [`Analysis::processes`].
+    #[serde(skip)]
+    pub process: usize,
+    /// What ran late in long turns, by address, most samples first.
+    #[serde(skip)]
+    pub ran: Vec<RanLate>,
+    /// What the thread waited for in turns that held it up, for a millisecond or more each; longest first.
+    #[serde(skip)]
+    pub waits: Vec<WaitInTurns>,
+}
+
+/// A turn that held a loop up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct HeldUp {
+    /// When it began, since the start of the run.
+    pub at_ns: Ns,
+    /// How long it took.
+    pub ns: Ns,
+    /// The part in which the thread waited for something else.
+    pub blocked_ns: Ns,
+    /// The part in which others had the processor.
+    pub preempted_ns: Ns,
+    /// The number of descriptors that were ready for others meanwhile, at least: when it was over, or with the one that it began with.
+    pub ready: u32,
+}
+
+/// Samples at one address that were taken late in long turns.
+#[derive(Clone, Copy, Debug)]
+pub struct RanLate {
+    /// The address.
+    pub address: CodeAddress,
+    /// The API, by number in [`Analysis::apis`]; `None` in the thread's own code.
+    pub api: Option<u32>,
+    /// The number of samples.
+    pub samples: u64,
+}
+
+/// Waits with everything in common.
+#[derive(Clone, Debug)]
+pub struct WaitInTurns {
+    /// What was waited for, and where.
+    pub wait: PathWait,
+    /// Their total time.
+    pub ns: Ns,
+}
+
+impl HeldUp {
+    /// Returns how long it was, without the time in which others had the processor.
+    #[must_use]
+    pub fn own_ns(&self) -> Ns {
+        Ns(self.ns.0.saturating_sub(self.preempted_ns.0))
+    }
+}
+
+impl EventLoop {
+    /// Returns the sum over all turns that held it up.
+    #[must_use]
+    pub fn held_up_ns(&self, of: impl Fn(&HeldUp) -> Ns) -> Ns {
+        Ns(self.held_up.iter().fold(0, |sum, turn| sum.saturating_add(of(turn).0)))
+    }
+}
+
+/// What was recorded of one loop: of a thread, by the descriptor that it waits with.
+struct Recorded {
+    row: TurnsRow,
+    api: Option<u32>,
+}
+
+/// Returns the event loop of each thread that has one: the one in which it waits longest. Threads that wait in turn with one descriptor
+/// of epoll have none, since another one of them takes what is ready. `images` are those of `analysis`.
+pub(crate) fn event_loops(
+    images: &[Image],
+    analysis: &Analysis,
+    groups: &Groups,
+    naming: &dyn NamingPlaces,
+) -> Vec<EventLoop> {
+    let run = Run::new(images, analysis, groups, naming);
+    let time = CommonTime::new(images);
+    let start = long_waits::start(images, analysis, &time).unwrap_or_default();
+    let mut loops = Vec::new();
+    for (process, image) in images.iter().enumerate() {
+        let Some(file) = &image.syscalls else { continue };
+        let of_threads = loops_of(&run, process, file);
+        let causes: Vec<CauseRow> = file.causes().collect();
+        for (thread, Recorded { row, api }) in of_threads {
+            let Some(&group) = groups.of_thread.get(thread as usize) else { continue };
+            let usual_ns = usual(&row);
+            let is_own = |turn: &LongTurnRow| {
+                (turn.tid, turn.descriptor) == (row.tid, row.descriptor)
+                    && turn.begin_ns < turn.end_ns
+            };
+            let long: Vec<LongTurnRow> = file.long_turns().filter(is_own).collect();
+            let not_kept = row.long_turns.saturating_sub(long.len() as u64);
+            let long: Vec<LongTurnRow> =
+                long.into_iter().filter(|turn| holds_up(turn, usual_ns)).collect();
+            let held_up = |turn: &LongTurnRow| HeldUp {
+                at_ns: Ns(time.of_monotonic(image, turn.begin_ns).0.saturating_sub(start)),
+                ns: Ns(turn.end_ns - turn.begin_ns),
+                blocked_ns: Ns(turn.blocked_ns),
+                preempted_ns: Ns(turn.preempted_ns),
+                ready: ready(turn),
+            };
+            loops.push(EventLoop {
+                thread,
+                group,
+                api,
+                turns: row.turns,
+                total_ns: Ns(row.total_ns),
+                max_ns: Ns(row.max_ns),
+                blocked_ns: Ns(row.blocked_ns),
+                preempted_ns: Ns(row.preempted_ns),
+                waited_ns: Ns(row.waited_ns),
+                usual_ns: Ns(usual_ns),
+                not_kept,
+                held_up: long.iter().map(held_up).collect(),
+                process,
+                ran: if long.is_empty() { Vec::new() } else { ran(&run, process, file, row.tid) },
+                waits: waits(&run, process, file, &causes, &long),
+            });
+        }
+    }
+    loops.sort_by_key(|one| (std::cmp::Reverse(one.held_up_ns(HeldUp::own_ns)), one.thread));
+    loops
+}
+
+fn loops_of(run: &Run<'_>, process: usize, file: &SyscallsFile<'_>) -> BTreeMap<u32, Recorded> {
+    let rows: Vec<TurnsRow> =
+        file.turns().filter(|row| row.context_ref != OWN_CONTEXT_REF).collect();
+    let mut waiting: HashMap<u32, HashSet<u32>> = HashMap::new();
+    for row in rows.iter().filter(|row| row.descriptor != NO_DESCRIPTOR) {
+        waiting.entry(row.descriptor).or_default().insert(row.tid);
+    }
+    let is_shared = |row: &TurnsRow| waiting.get(&row.descriptor).is_some_and(|of| of.len() > 1);
+    let mut of_threads: BTreeMap<u32, Recorded> = BTreeMap::new();
+    for row in rows {
+        let (Some(thread), api) = run.place(process, row.context_ref, row.tid) else { continue };
+        let longest = of_threads.get(&thread).map_or(0, |known| known.row.waited_ns);
+        if row.turns > 0 && row.waited_ns >= longest {
+            of_threads.insert(thread, Recorded { row, api });
+        }
+    }
+    of_threads.retain(|_, recorded| !is_shared(&recorded.row));
+    of_threads
+}
+
+/// Returns the end of the range that the median of the turns is in.
+fn usual(row: &TurnsRow) -> u64 {
+    let add = |sum: u64, turns: &u64| sum.saturating_add(*turns);
+    let turns = row.histogram.iter().fold(0, add);
+    let mut sum = 0;
+    let bucket = row.histogram.iter().position(|turns_in_bucket| {
+        sum = add(sum, turns_in_bucket);
+        sum > turns / 2
+    });
+    bucket.and_then(bucket_end_ns).unwrap_or(u64::MAX)
+}
+
+/// Returns how many descriptors were ready meanwhile: when the turn was over; or when it began, but for the one that it took long for.
+fn ready(turn: &LongTurnRow) -> u32 {
+    turn.ready.max(turn.begun_with.saturating_sub(1))
+}
+
+fn holds_up(turn: &LongTurnRow, usual_ns: u64) -> bool {
+    let own_ns = (turn.end_ns - turn.begin_ns).saturating_sub(turn.preempted_ns);
+    own_ns >= NOTICED_NS && own_ns >= usual_ns.saturating_mul(MUCH_LONGER) && ready(turn) > 0
+}
+
+fn ran(run: &Run<'_>, process: usize, file: &SyscallsFile<'_>, tid: u32) -> Vec<RanLate> {
+    let rows = file.late_samples().filter(|row| row.tid == tid);
+    let late = |row: SampleRow| {
+        let address = run.address(process, row.address)?;
+        let (_, api) = run.place(process, row.context_ref, row.tid);
+        Some(RanLate { address, api, samples: u64::from(row.user) + u64::from(row.kernel) })
+    };
+    let mut ran: Vec<RanLate> = rows.filter_map(late).collect();
+    ran.sort_by_key(|row| (std::cmp::Reverse(row.samples), row.address.avma));
+    ran
+}
+
+/// Returns what a thread waited for in these turns of it.
+fn waits(
+    run: &Run<'_>,
+    process: usize,
+    file: &SyscallsFile<'_>,
+    causes: &[CauseRow],
+    turns: &[LongTurnRow],
+) -> Vec<WaitInTurns> {
+    let Some(tid) = turns.first().map(|turn| turn.tid) else { return Vec::new() };
+    let mut sums: HashMap<PathWait, u64> = HashMap::new();
+    for row in file.blocked().filter(|row| row.tid == tid) {
+        let Some(cause) = causes.get(row.cause as usize).filter(|cause| cause.tid == tid) else {
+            continue;
+        };
+        let ns = turns.iter().fold(0_u64, |sum, turn| sum.saturating_add(common(&row, turn)));
+        if ns > 0 {
+            let (_, api) = run.place(process, cause.context_ref, tid);
+            let sum = sums.entry(run.wait(process, cause, api)).or_default();
+            *sum = sum.saturating_add(ns);
+        }
+    }
+    let mut waits: Vec<WaitInTurns> =
+        sums.into_iter().map(|(wait, ns)| WaitInTurns { wait, ns: Ns(ns) }).collect();
+    waits.sort_by_key(|row| {
+        (std::cmp::Reverse(row.ns), row.wait.api, row.wait.site.map(|site| site.avma))
+    });
+    waits
+}
+
+fn common(wait: &BlockedRow, turn: &LongTurnRow) -> u64 {
+    let (from, to) = (wait.begin_ns.max(turn.begin_ns), wait.end_ns.min(turn.end_ns));
+    to.saturating_sub(from)
+}

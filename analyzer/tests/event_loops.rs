@@ -1,0 +1,136 @@
+//! When the event loop of a thread is held up.
+
+mod pool;
+mod process;
+
+use chase_analyzer::recorder::builder::SyscallsBuilder;
+use chase_analyzer::recorder::syscalls::{NO_DESCRIPTOR, TurnsRow};
+use chase_analyzer::{FindingKind, Ns};
+use pool::{MS, Outcome, Pool, US};
+
+/// A thread that serves, for a second, and what was seen of its turns.
+fn served(seen: impl Fn(&mut SyscallsBuilder, u32)) -> Outcome {
+    let mut pool = Pool::new();
+    let thread = pool.thread("serve", 0x100);
+    pool.call(thread, pool.other, 10, 1);
+    pool.process.builder.timeline(thread).work(1_000 * MS).end();
+    let pid = pool.process.builder.header.pid;
+    pool.finish_seen(|_| {
+        let mut file = SyscallsBuilder::new(pid);
+        seen(&mut file, pid + thread.0);
+        file
+    })
+}
+
+/// 1,000 turns of 8 to 16 µs, and as many of 64 ms.
+fn turns(tid: u32, descriptor: u32, long: u64) -> TurnsRow {
+    let (usual, long_ns) = (1_000, long * 64 * MS);
+    let mut histogram = [0; 32];
+    (histogram[8], histogram[20]) = (usual, long);
+    TurnsRow {
+        tid,
+        descriptor,
+        waits: usual + long + 1,
+        waited_ns: 500 * MS,
+        turns: usual + long,
+        total_ns: usual * 10 * US + long_ns,
+        max_ns: 64 * MS,
+        long_turns: long,
+        long_ns,
+        histogram,
+        ..TurnsRow::default()
+    }
+}
+
+fn is_calm(outcome: &Outcome) -> bool {
+    let is_it = |kind: &FindingKind| matches!(kind, FindingKind::EventLoopHeldUp { .. });
+    !outcome.findings.iter().any(|finding| is_it(&finding.kind))
+}
+
+#[test]
+fn long_turns_hold_up_a_loop_whose_turns_are_short() {
+    let found = served(|file, tid| {
+        file.turns.push(turns(tid, 5, 3));
+        for at in 0..3 {
+            let turn = file.long_turn(tid, 5, at * 100 * MS, 64 * MS, at as u32);
+            // The first one began with three that were ready: two of them waited.
+            turn.begun_with = if at == 0 { 3 } else { 1 };
+            turn.blocked_ns = 10 * MS;
+            turn.preempted_ns = 4 * MS;
+        }
+    });
+    let [finding] = &*found.findings else { panic!("{:#?}", found.findings) };
+    let FindingKind::EventLoopHeldUp {
+        turns,
+        held_up,
+        usual_ns,
+        longest_ns,
+        all_ns,
+        blocked_ns,
+        ready,
+        ..
+    } = finding.kind
+    else {
+        panic!("{finding:#?}")
+    };
+    assert_eq!((turns, held_up, ready), (1_003, 3, 2));
+    assert_eq!((usual_ns, longest_ns), (Ns(16_384), Ns(60 * MS)));
+    assert_eq!((all_ns, blocked_ns), (Ns(180 * MS), Ns(30 * MS)));
+}
+
+#[test]
+fn nobody_is_held_up_where_nobody_waits() {
+    assert!(is_calm(&served(|file, tid| {
+        file.turns.push(turns(tid, 5, 3));
+        for at in 0..3 {
+            file.long_turn(tid, 5, at * 100 * MS, 64 * MS, 0).begun_with = 1;
+        }
+    })));
+}
+
+#[test]
+fn turns_that_are_all_long_are_usual() {
+    assert!(is_calm(&served(|file, tid| {
+        let row = turns(tid, 5, 10);
+        file.turns.push(TurnsRow { turns: 10, histogram: [0; 32], ..row });
+        file.turns[0].histogram[20] = 10;
+        for at in 0..10 {
+            file.long_turn(tid, 5, at * 100 * MS, 64 * MS, 4);
+        }
+    })));
+}
+
+#[test]
+fn time_of_others_holds_up_no_loop() {
+    assert!(is_calm(&served(|file, tid| {
+        file.turns.push(turns(tid, 5, 3));
+        for at in 0..3 {
+            file.long_turn(tid, 5, at * 100 * MS, 64 * MS, 4).preempted_ns = 50 * MS;
+        }
+    })));
+}
+
+/// As the threads of a pool do: another one waits as soon as one works.
+#[test]
+fn threads_that_share_a_descriptor_hold_up_nobody() {
+    assert!(is_calm(&served(|file, tid| {
+        for tid in [tid, tid + 1] {
+            file.turns.push(turns(tid, 5, 3));
+        }
+        for at in 0..3 {
+            file.long_turn(tid, 5, at * 100 * MS, 64 * MS, 4);
+        }
+    })));
+}
+
+#[test]
+fn a_loop_inside_another_is_not_taken_for_it() {
+    assert!(is_calm(&served(|file, tid| {
+        let inner = turns(tid, NO_DESCRIPTOR, 3);
+        file.turns.push(TurnsRow { waited_ns: MS, ..inner });
+        file.turns.push(turns(tid, 5, 0));
+        for at in 0..3 {
+            file.long_turn(tid, NO_DESCRIPTOR, at * 100 * MS, 64 * MS, 4);
+        }
+    })));
+}

@@ -1,0 +1,126 @@
+//! Event loops that are held up, in words.
+
+use std::collections::HashMap;
+
+use chase_analyzer::{EventLoop, Finding, FindingKind, HeldUp, WaitInTurns};
+
+use crate::causes;
+use crate::places::AddressKind;
+use crate::report::{Report, file_name, fraction};
+use crate::terminal::{count, elapsed, percent, plural};
+
+/// What is no part worth a word.
+const SMALL: f64 = 0.05;
+
+/// A function that ran while a loop was held up.
+pub(crate) struct RanFunction {
+    /// Its name, with that of the file that it is in.
+    pub(crate) name: String,
+    /// Samples in it.
+    pub(crate) samples: u64,
+    /// The same as a share of all samples late in long turns.
+    pub(crate) share: f64,
+}
+
+/// What ran late in long turns, most first.
+pub(crate) fn ran(report: &Report, one: &EventLoop) -> Vec<RanFunction> {
+    let mut sums: HashMap<String, u64> = HashMap::new();
+    let all: u64 = one.ran.iter().map(|row| row.samples).sum();
+    for row in &one.ran {
+        let files = report.files();
+        let place = report.places.find(files, one.process, &row.address, AddressKind::Function);
+        let object = row.address.object.map_or("", |object| file_name(report.names.object(object)));
+        let name = match place.function.as_deref().map(chase_symbols::shorten) {
+            Some(function) if object.is_empty() => function.into_owned(),
+            Some(function) => format!("{function} ({object})"),
+            None if object.is_empty() => "code without a name".to_owned(),
+            None => format!("code of {object}"),
+        };
+        *sums.entry(name).or_default() += row.samples;
+    }
+    let mut ran: Vec<RanFunction> = sums
+        .into_iter()
+        .map(|(name, samples)| RanFunction {
+            name,
+            samples,
+            share: samples as f64 / all.max(1) as f64,
+        })
+        .collect();
+    ran.sort_by(|a, b| b.samples.cmp(&a.samples).then_with(|| a.name.cmp(&b.name)));
+    ran
+}
+
+/// The wait in which most of the time passed that the loop did not run: `usleep at serve server.c:14`.
+pub(crate) fn wait(report: &Report, row: &WaitInTurns) -> String {
+    let wait = &row.wait;
+    let mut words =
+        wait.api.map_or("its own code", |api| report.names.short(api as usize)).to_owned();
+    for (before, what) in [
+        (" for ", causes::brief(&causes::object(report, wait.process, &wait.object)).to_owned()),
+        (" at ", causes::site(report, wait.process, wait.site)),
+    ] {
+        if !what.is_empty() {
+            words += &format!("{before}{what}");
+        }
+    }
+    words
+}
+
+/// What held a loop up: `98 % of that it runs, mostly luaV_execute (redis-server)`.
+fn doing(report: &Report, one: &EventLoop) -> String {
+    let own_ns = one.held_up_ns(HeldUp::own_ns);
+    let blocked = fraction(one.held_up_ns(|turn| turn.blocked_ns), own_ns.as_f64());
+    let mut words = Vec::new();
+    if blocked < 1.0 - SMALL {
+        let what = ran(report, one);
+        let what = what.first().map_or_else(String::new, |ran| {
+            format!(", most often {} ({})", ran.name, percent(ran.share))
+        });
+        words.push(format!("it runs for {} of that{what}", percent(1.0 - blocked)));
+    }
+    if blocked > SMALL {
+        let what = one.waits.first();
+        let what = what.map_or_else(String::new, |row| {
+            format!(", longest in {} ({})", wait(report, row), elapsed(row.ns.0))
+        });
+        words.push(format!("it waits for {} of that{what}", percent(blocked)));
+    }
+    words.join(", and ")
+}
+
+/// The claim of a finding about a loop, and what it rests on.
+pub(crate) fn in_words(report: &Report, finding: &Finding, who: &str) -> (String, String) {
+    let FindingKind::EventLoopHeldUp {
+        turns,
+        held_up,
+        usual_ns,
+        longest_ns,
+        longest_at_ns,
+        all_ns,
+        ready,
+        event_loop,
+        ..
+    } = finding.kind
+    else {
+        return (String::new(), String::new());
+    };
+    let one = report.watched().event_loops.get(event_loop as usize);
+    let doing = one.map_or_else(String::new, |one| format!("; {}", doing(report, one)));
+    let api = finding.api.map_or("its calls", |api| report.names.short(api as usize));
+    (
+        format!("The event loop of {who} is held up at times"),
+        format!(
+            ": {} of {} between waits in {api} take up to {}, {} together, half of all less than {}, while up to {} ready{doing}; the longest begins {} after the start",
+            count(held_up),
+            plural(turns, "turn"),
+            elapsed(longest_ns.0),
+            elapsed(all_ns.0),
+            elapsed(usual_ns.0),
+            match ready {
+                1 => "1 descriptor is".to_owned(),
+                ready => format!("{} descriptors are", count(u64::from(ready))),
+            },
+            elapsed(longest_at_ns.0),
+        ),
+    )
+}
