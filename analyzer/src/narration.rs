@@ -4,6 +4,7 @@ mod arguments;
 mod flags;
 mod kinds;
 mod names;
+mod structures;
 
 use std::collections::{HashMap, HashSet};
 

@@ -53,6 +53,9 @@ pub(crate) struct Place {
     pub(crate) line: Option<u32>,
     /// Functions inlined there, innermost first, without `function`.
     pub(crate) inlined: Vec<Inlined>,
+    /// Where the function begins, or what is known instead, svma; to tell functions without a name apart.
+    #[serde(skip)]
+    pub(crate) start: Option<u64>,
 }
 
 /// A function whose code is part of another one's.
@@ -124,9 +127,12 @@ impl Places {
         };
         let (Some(object), Some(svma)) = (object, address.svma) else {
             match self.mapped(files, process, address.avma) {
-                Some((path, frames)) => {
+                Some((path, key, svma)) => {
                     place.object = Some(path);
-                    place.fill(frames);
+                    if let Ok(Some(location)) = self.symbolizer.locate(&key, svma) {
+                        place.fill(location.frames);
+                    }
+                    place.start = self.symbolizer.function_start(&key, svma).or(Some(svma));
                 }
                 None => place.function = self.generated(files, process, address.avma),
             }
@@ -142,6 +148,9 @@ impl Places {
             Ok(None) => {}
             Err(error) => self.miss(object, || error.to_string()),
         }
+        if place.function.is_none() {
+            place.start = self.symbolizer.function_start(&key, svma).or(Some(svma));
+        }
         if place.line.is_none() {
             self.miss_lines(object, &key);
         }
@@ -150,7 +159,12 @@ impl Places {
 
     /// What is at an address in a file of which nobody told but the kernel: a static program, or what was mapped without the
     /// dynamic linker.
-    fn mapped(&self, files: Files<'_>, process: usize, avma: u64) -> Option<(String, Vec<Frame>)> {
+    fn mapped(
+        &self,
+        files: Files<'_>,
+        process: usize,
+        avma: u64,
+    ) -> Option<(String, ObjectKey, u64)> {
         let image = files.images.get(process)?;
         let mappings = image.syscalls.as_ref()?.mappings();
         let mapping = mappings.filter(|one| (one.start..one.end).contains(&avma)).last()?;
@@ -165,8 +179,7 @@ impl Places {
         let key = key.as_ref()?;
         let svma =
             self.symbolizer.svma_at(key, mapping.offset.checked_add(avma - mapping.start)?)?;
-        let frames = self.symbolizer.locate(key, svma).ok().flatten()?.frames;
-        Some((path, frames))
+        Some((path, key.clone(), svma))
     }
 
     /// The function at an address in no file, if who generated it has listed it.
@@ -211,6 +224,13 @@ impl Place {
         let inlined =
             |frame: Frame| Inlined { function: frame.function, file: frame.file, line: frame.line };
         self.inlined = frames.into_iter().map(inlined).collect();
+    }
+
+    /// The function's name; of one that has none, its object and where it begins there; if not even that is known, where in the
+    /// object this is. `None` for code in no file.
+    pub(crate) fn function_or_start(&self, names_object: &str) -> Option<String> {
+        let start = || Some(format!("{names_object}+{:#x}", self.start?));
+        self.function.clone().or_else(start)
     }
 
     /// For a table: `worker pool.c:42`, or what comes nearest to it.
@@ -264,4 +284,19 @@ fn bytes(hex: &str) -> Vec<u8> {
 /// The last part of a path.
 pub(crate) fn file_name(path: &str) -> &str {
     path.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_without_a_name_are_called_by_their_place() {
+        let mut place = Place { avma: 0x7000_1234, svma: Some(0x1234), ..Place::default() };
+        assert_eq!(place.function_or_start("libx.so.1"), None);
+        place.start = Some(0x1230);
+        assert_eq!(place.function_or_start("libx.so.1").as_deref(), Some("libx.so.1+0x1230"));
+        place.function = Some("f".to_owned());
+        assert_eq!(place.function_or_start("libx.so.1").as_deref(), Some("f"));
+    }
 }

@@ -7,49 +7,70 @@
 #define NR_EXECVEAT 322
 
 /* Where the texts of a call are: the number of the argument that leads to it, plus one, and what it is. */
-#define STRING 0x10   /* ends with NUL */
-#define COUNTED 0x20  /* as many bytes as the call returned */
-#define SIZED 0x30    /* as many bytes as the next argument says */
-#define WORDS 0x40    /* a structure that the call filled in or reads, of at most WORDS_LEN bytes */
-#define WORDS_LEN 16
-#define KIND 0xf0
+#define ARGUMENT 0x07
+#define STRING 0x08   /* ends with NUL */
+#define COUNTED 0x10  /* as many bytes as the call returned */
+#define SIZED 0x18    /* as many bytes as the next argument says */
+#define WORDS_2 0x20  /* the beginning of a structure, in words of eight bytes */
+#define WORDS_4 0x28
+#define WORDS_7 0x30
+#define KIND 0x38
+#define READ_FIRST 0x40 /* read at the beginning, since the call may change it; for one text of a call */
+#define FILLED 0x80     /* by the call, if it succeeds */
 
 #define FIRST(argument, kind) ((argument) + 1 + (kind))
 #define SECOND(argument, kind) (FIRST(argument, kind) << 8)
 
+#define NR_IOCTL 16
+#define TCGETS 0x5401
+#define TIOCGWINSZ 0x5413
+
+/* By number of the call. (Not cases of a switch, each of which the verifier would follow on its own.) */
+#define A_PATH FIRST(0, STRING)
+#define PATH_AT FIRST(1, STRING)
+#define TWO_PATHS (FIRST(0, STRING) | SECOND(1, STRING))
+static const u32 texts[] = {
+	[2] = A_PATH, [21] = A_PATH, [76] = A_PATH, [80] = A_PATH, [83] = A_PATH, [84] = A_PATH, [85] = A_PATH, [87] = A_PATH, [90] = A_PATH,
+	[92] = A_PATH, [94] = A_PATH, [132] = A_PATH, [133] = A_PATH, [137] = A_PATH, [161] = A_PATH, [166] = A_PATH, [188] = A_PATH,
+	[194] = A_PATH, [319] = A_PATH, [NR_EXECVE] = A_PATH,
+	[257] = PATH_AT, [258] = PATH_AT, [259] = PATH_AT, [260] = PATH_AT, [261] = PATH_AT, [263] = PATH_AT, [268] = PATH_AT,
+	[269] = PATH_AT, [280] = PATH_AT, [254] = PATH_AT, [437] = PATH_AT, [439] = PATH_AT, [NR_EXECVEAT] = PATH_AT,
+	[82] = TWO_PATHS, [86] = TWO_PATHS, [88] = TWO_PATHS, [191] = TWO_PATHS, [192] = TWO_PATHS,
+	[89] = A_PATH | SECOND(1, COUNTED),
+	[267] = PATH_AT | SECOND(2, COUNTED),
+	[264] = PATH_AT | SECOND(3, STRING), [265] = PATH_AT | SECOND(3, STRING), [316] = PATH_AT | SECOND(3, STRING),
+	[266] = A_PATH | SECOND(2, STRING),
+	[4] = A_PATH | SECOND(1, WORDS_7 | FILLED), [6] = A_PATH | SECOND(1, WORDS_7 | FILLED),
+	[5] = FIRST(1, WORDS_7 | FILLED),
+	[262] = PATH_AT | SECOND(2, WORDS_7 | FILLED),
+	[332] = PATH_AT | SECOND(4, WORDS_7 | FILLED),
+	[0] = FIRST(1, COUNTED), [17] = FIRST(1, COUNTED), [45] = FIRST(1, COUNTED),
+	[318] = FIRST(0, COUNTED), [79] = FIRST(0, COUNTED),
+	[1] = FIRST(1, SIZED), [18] = FIRST(1, SIZED), [44] = FIRST(1, SIZED), [42] = FIRST(1, SIZED), [49] = FIRST(1, SIZED),
+	[22] = FIRST(0, WORDS_2 | FILLED), [293] = FIRST(0, WORDS_2 | FILLED),
+	[35] = FIRST(0, WORDS_2 | READ_FIRST),
+	[435] = FIRST(0, SIZED),
+	[7] = FIRST(0, WORDS_2),
+	[271] = FIRST(0, WORDS_2) | SECOND(2, WORDS_2 | READ_FIRST),
+	[61] = FIRST(1, WORDS_2 | FILLED), [97] = FIRST(1, WORDS_2 | FILLED), [228] = FIRST(1, WORDS_2 | FILLED),
+	[229] = FIRST(1, WORDS_2 | FILLED),
+	[43] = FIRST(1, WORDS_4 | FILLED), [288] = FIRST(1, WORDS_4 | FILLED), [51] = FIRST(1, WORDS_4 | FILLED),
+	[52] = FIRST(1, WORDS_4 | FILLED),
+	[157] = FIRST(1, WORDS_2),
+	[160] = FIRST(1, WORDS_2 | READ_FIRST),
+	[13] = FIRST(1, WORDS_4 | READ_FIRST) | SECOND(2, WORDS_4 | FILLED),
+	[14] = FIRST(1, WORDS_2 | READ_FIRST) | SECOND(2, WORDS_2 | FILLED),
+	[NR_IOCTL] = FIRST(2, WORDS_2 | FILLED),
+	[230] = FIRST(2, WORDS_2 | READ_FIRST),
+	[302] = FIRST(2, WORDS_2 | READ_FIRST) | SECOND(3, WORDS_2 | FILLED),
+	[202] = FIRST(3, WORDS_2 | READ_FIRST),
+	[53] = FIRST(3, WORDS_2 | FILLED),
+	[23] = FIRST(4, WORDS_2 | READ_FIRST), [270] = FIRST(4, WORDS_2 | READ_FIRST),
+};
+
 INLINE u32 texts_of(u32 syscall)
 {
-	switch (syscall) {
-	case 2: case 4: case 6: case 21: case 76: case 80: case 83: case 84: case 85: case 87: case 89: case 90: case 92: case 94:
-	case 132: case 133: case 137: case 161: case 166: case 188: case 191: case 192: case 194: case 319: case NR_EXECVE:
-		return FIRST(0, STRING);
-	case 257: case 258: case 259: case 260: case 261: case 262: case 263: case 267: case 268: case 269: case 280: case 254:
-	case 332: case 437: case 439: case NR_EXECVEAT:
-		return FIRST(1, STRING);
-	case 82: case 86: case 88:
-		return FIRST(0, STRING) | SECOND(1, STRING);
-	case 264: case 265: case 316:
-		return FIRST(1, STRING) | SECOND(3, STRING);
-	case 266:
-		return FIRST(0, STRING) | SECOND(2, STRING);
-	case 0: case 17: case 45:
-		return FIRST(1, COUNTED);
-	case 318: case 79:
-		return FIRST(0, COUNTED);
-	case 1: case 18: case 44:
-		return FIRST(1, SIZED);
-	case 22: case 293: case 35: case 7: case 271: case 435:
-		return FIRST(0, WORDS);
-	case 42: case 49: case 43: case 288: case 61: case 51: case 52: case 157:
-		return FIRST(1, WORDS);
-	case 14:
-		return FIRST(1, WORDS) | SECOND(2, WORDS);
-	case 230:
-		return FIRST(2, WORDS);
-	case 53:
-		return FIRST(3, WORDS);
-	}
-	return 0;
+	return syscall < sizeof(texts) / sizeof(texts[0]) ? texts[syscall] : 0;
 }
 
 /* Calls that give a descriptor. */
@@ -67,10 +88,14 @@ INLINE int takes_descriptor(u32 syscall)
 	return syscall == 5 || syscall == 8 || syscall == 217 || syscall == 9 || syscall == 49 || syscall == 50 || syscall == 54 || waits_for_descriptor(syscall);
 }
 
-INLINE u32 read_text(char *to, u64 from, u64 len, u32 kind, s64 result, u64 next)
+INLINE u32 read_text(char *to, u64 from, u32 what, s64 result, u64 next)
 {
+	u32 kind = what & KIND;
+	u64 len;
 	long got;
 
+	if (what & FILLED && result < 0)
+		return 0;
 	if (kind == STRING) {
 		got = bpf_probe_read_user_str(to, TEXT, (void *)from);
 		return got > 0 ? got : 0;
@@ -80,7 +105,7 @@ INLINE u32 read_text(char *to, u64 from, u64 len, u32 kind, s64 result, u64 next
 	else if (kind == SIZED)
 		len = next;
 	else
-		len = WORDS_LEN;
+		len = kind == WORDS_7 ? 56 : kind == WORDS_4 ? 32 : 16;
 	if (len > TEXT)
 		len = TEXT;
 	if (!len || bpf_probe_read_user(to, len, (void *)from))
@@ -91,6 +116,36 @@ INLINE u32 read_text(char *to, u64 from, u64 len, u32 kind, s64 result, u64 next
 INLINE u64 argument(struct told *told, u32 number)
 {
 	return number < 6 ? told->arguments[number] : 0;
+}
+
+INLINE u64 argument_in(struct pt_regs *registers, u32 number)
+{
+	switch (number) {
+	case 0: return READ(registers, di);
+	case 1: return READ(registers, si);
+	case 2: return READ(registers, dx);
+	case 3: return READ(registers, r10);
+	case 4: return READ(registers, r8);
+	}
+	return READ(registers, r9);
+}
+
+/* Keeps what the call that begins is to read. */
+static __attribute__((noinline)) int note_read(struct state *state, struct pt_regs *registers)
+{
+	u32 texts, what, len;
+
+	if (!state || !registers)
+		return 0;
+	state->read_len = 0;
+	texts = texts_of(state->syscall);
+	what = texts & READ_FIRST ? texts : texts >> 8;
+	if (!(what & READ_FIRST))
+		return 0;
+	len = (what & KIND) == WORDS_4 ? 32 : 16;
+	if (!bpf_probe_read_user(state->read, len, (void *)argument_in(registers, (what & ARGUMENT) - 1)))
+		state->read_len = len;
+	return 0;
 }
 
 /* The other end of a connection within the machine, by its inode, if it is open. */
@@ -145,6 +200,23 @@ static __attribute__((noinline)) int note_file(struct told *told, u32 descriptor
 	return 0;
 }
 
+/* One of the texts of a call. What could not be read at the beginning, since it was not in memory yet, can be now, unless the call has
+ * put another text in its place. */
+INLINE u32 text_of(struct state *state, struct told *told, char *to, u32 what, u32 other, s64 result)
+{
+	u64 from = argument(told, (what & ARGUMENT) - 1);
+
+	if (what & READ_FIRST) {
+		if (state->read_len) {
+			__builtin_memcpy(to, state->read, sizeof(state->read));
+			return state->read_len;
+		}
+		if (other & FILLED && argument(told, (other & ARGUMENT) - 1) == from)
+			return 0;
+	}
+	return read_text(to, from, what, result, argument(told, what & ARGUMENT));
+}
+
 /* The call that the thread has entered, or returned from. */
 static __attribute__((noinline)) int narrate(struct state *state, struct pt_regs *registers, s64 result, u32 is_begun)
 {
@@ -173,13 +245,15 @@ static __attribute__((noinline)) int narrate(struct state *state, struct pt_regs
 	told->arguments[4] = READ(registers, r8);
 	told->arguments[5] = READ(registers, r9);
 	texts = texts_of(state->syscall);
+	/* Of other requests it is not known what they lead to. */
+	if (state->syscall == NR_IOCTL && told->arguments[1] != TCGETS && told->arguments[1] != TIOCGWINSZ)
+		texts = 0;
 	first = texts & 0xff;
 	second = texts >> 8 & 0xff;
 	if (first)
-		told->lens[0] = read_text(told->texts[0], argument(told, (first & 15) - 1), 0, first & KIND, result,
-					  argument(told, first & 15));
+		told->lens[0] = text_of(state, told, told->texts[0], first, second, result);
 	if (second)
-		told->lens[1] = read_text(told->texts[1], argument(told, (second & 15) - 1), 0, second & KIND, result, 0);
+		told->lens[1] = text_of(state, told, told->texts[1], second, first, result);
 	if (!is_begun && opens(state->syscall) && result >= 0)
 		note_file(told, result);
 	else if (takes_descriptor(state->syscall))

@@ -46,6 +46,8 @@ struct state {
 	u32 begun_with;   /* descriptors that the latest of these waits found ready */
 	u32 in_turns;     /* the syscall under way is a wait for descriptors that turns end by */
 	u32 is_ready; /* the latest wait was for descriptors, one of which is ready: it is known when the thread uses it */
+	u32 read_len;         /* of what a call that is narrated reads: the beginning of a structure; 0: none, or unreadable */
+	char read[32];
 };
 
 #define IN_BLOCK 64

@@ -116,8 +116,11 @@ int sys_enter(u64 *arguments)
 	state->entered_ns = bpf_ktime_get_ns();
 	if (waits_for_readiness(number))
 		end_turn(state, regs->di, regs->si, regs->dx);
+	if (!state->narrates)
+		return 0;
+	note_read(state, regs);
 	/* Of these, nothing is left to be told afterwards. */
-	if (state->narrates && (number == NR_EXECVE || number == NR_EXECVEAT || number == NR_EXIT || number == NR_EXIT_GROUP))
+	if (number == NR_EXECVE || number == NR_EXECVEAT || number == NR_EXIT || number == NR_EXIT_GROUP)
 		narrate(state, regs, 0, 1);
 	return 0;
 }

@@ -18,7 +18,7 @@ const UNBROKEN: usize = 13;
 /// Heading of a column of bars.
 pub(crate) const BAR: &str = "";
 
-/// A picture twice, wide and narrow, with what is to be known to read it.
+/// A picture twice, wide and narrow, or once if it is narrow anyway; with what is to be known to read it.
 pub(crate) fn figure(
     heading: &Heading<'_>,
     wide: f64,
@@ -29,11 +29,20 @@ pub(crate) fn figure(
     let (wide, narrow) = (picture(wide)?, picture(NARROW)?);
     Ok(html! {
         figure {
-            div.wide { (PreEscaped(wide.svg())) }
-            div.narrow { (PreEscaped(narrow.svg())) }
+            @if marks(wide.svg()) == marks(narrow.svg()) {
+                div { (PreEscaped(narrow.svg())) }
+            } @else {
+                div.wide { (PreEscaped(wide.svg())) }
+                div.narrow { (PreEscaped(narrow.svg())) }
+            }
             figcaption { (caption) }
         }
     })
+}
+
+/// What is drawn in a picture: all behind its size and its paper, which have a line each.
+fn marks(svg: &str) -> Option<&str> {
+    svg.splitn(3, '\n').nth(2)
 }
 
 /// A table that scrolls sideways where it must. Columns are headings, and whether numbers are below them.
@@ -49,20 +58,20 @@ pub(crate) fn table_of_bars(name: &str, columns: &[(&str, bool)], rows: &[Vec<Ma
 fn table_of(class: &str, name: &str, columns: &[(&str, bool)], rows: &[Vec<Markup>]) -> Markup {
     html! {
         div.scroll role="region" aria-label=(name) tabindex="0" {
-            table class=(class) {
+            table class=[(!class.is_empty()).then_some(class)] {
                 thead { tr {
-                    @for (column, is_number) in columns { th.number[*is_number] scope="col" { (column) } }
+                    @for (column, is_number) in columns { th class=[number(*is_number)] scope="col" { (column) } }
                 } }
                 tbody {
                     @for row in rows {
                         tr {
                             @for (at, cell) in row.iter().enumerate() {
                                 @if at == 0 {
-                                    th.number[columns[at].1] scope="row" { (cell) }
+                                    th class=[number(columns[at].1)] scope="row" { (cell) }
                                 } @else if columns[at].0 == BAR {
                                     td.fill { (cell) }
                                 } @else {
-                                    td.number[columns[at].1] { (cell) }
+                                    td class=[number(columns[at].1)] { (cell) }
                                 }
                             }
                         }
@@ -71,6 +80,11 @@ fn table_of(class: &str, name: &str, columns: &[(&str, bool)], rows: &[Vec<Marku
             }
         }
     }
+}
+
+/// The class of a cell, if it has one: pages have thousands.
+fn number(is_number: bool) -> Option<&'static str> {
+    is_number.then_some("number")
 }
 
 /// A part of a bar: its share of the longest bar, its colour, and what it is.

@@ -17,7 +17,7 @@ const LONGEST_STRING: u64 = 64 * 1024;
 
 /// The contents of an object's file, by address.
 pub(crate) struct Image {
-    elf: Elf,
+    pub(crate) elf: Elf,
     relocated: OnceCell<HashMap<u64, Pointer>>,
     vtables: OnceCell<HashMap<u64, String>>,
 }

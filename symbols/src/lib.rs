@@ -3,6 +3,7 @@
 //! * [`Symbolizer`] takes an object as a recording names it (path and build id) and an address in
 //!   the object's file (svma), and gives the function, its file and line, and the functions that
 //!   were inlined there.
+//! * [`Symbolizer::function_start`] tells functions without a name apart, by what unwinders know.
 //! * [`Symbolizer::thread_function`] says which function of the program a thread runs, also where a
 //!   language runtime's start routine hides it.
 //! * [`demangle()`] turns C++ and Rust symbols into what people wrote; [`shorten()`] makes that fit a
@@ -37,6 +38,7 @@ mod shorten;
 mod symbolizer;
 mod symtab;
 mod threads;
+mod unwind;
 
 pub use candidates::DebugDirs;
 pub use demangle::demangle;

@@ -65,6 +65,13 @@ impl Symbolizer {
         self.image(object)?.svma_at(offset)
     }
 
+    /// The address, svma, at which the function begins that `svma` lies in, by what the object's file tells unwinders: also of
+    /// functions without a name. The cold part of a function counts as one of its own.
+    #[must_use]
+    pub fn function_start(&self, object: &ObjectKey, svma: u64) -> Option<u64> {
+        self.image(object)?.function_start(svma)
+    }
+
     /// The variable that `svma` lies in, by the symbol tables: demangled name, and how far behind its start that is.
     #[must_use]
     pub fn variable(&self, object: &ObjectKey, svma: u64) -> Option<(String, u64)> {

@@ -40,6 +40,24 @@ fn inlined_functions_innermost_first() {
     assert_eq!(chain[1].line, Some(6));
 }
 
+/// What is between functions belongs to none.
+#[test]
+fn functions_of_stripped_programs_are_told_apart_by_their_starts() {
+    let workshop = Workshop::new();
+    let program = workshop.c_program("program", &["-falign-functions=64"]);
+    let [exported, local, main] = ["exported", "local", "main"].map(|name| svma_of(&program, name));
+    run(Command::new("strip").arg(&program));
+    let (key, symbols) = (key_of(&program), symbolizer(&[]));
+    assert!(!matches!(symbols.locate(&key, local + 1), Ok(Some(_))), "it has no name");
+    for start in [exported, local, main] {
+        assert_eq!(symbols.function_start(&key, start), Some(start));
+        assert_eq!(symbols.function_start(&key, start + 1), Some(start));
+        assert_eq!(symbols.function_start(&key, start - 1), None);
+    }
+    assert_eq!(symbols.function_start(&key, 0), None);
+    assert_eq!(symbols.function_start(&key, u64::MAX), None);
+}
+
 /// `main` ends with a call, so its return address is not in `main` any more.
 #[test]
 fn a_return_address_belongs_to_its_call() {

@@ -98,26 +98,47 @@ fn plain(line: &str) -> String {
 }
 
 /// Calls whose lines are compared as a whole.
-const WHOLE: [&str; 14] = [
+const WHOLE: [&str; 27] = [
     "access",
     "brk",
     "chdir",
+    "clock_getres",
+    "clock_nanosleep",
     "close",
+    "connect",
     "dup2",
     "exit_group",
+    "fstat",
+    "getpid",
+    "getrlimit",
+    "getuid",
+    "ioctl",
     "lseek",
+    "lstat",
     "mmap",
     "mprotect",
     "munmap",
+    "nanosleep",
+    "newfstatat",
     "openat",
-    "getpid",
-    "getuid",
+    "prlimit64",
+    "rt_sigaction",
+    "stat",
     "umask",
+    "wait4",
 ];
 
 /// Calls of which all but the result is compared: strace adds what the result means.
-const CALLED: [&str; 6] =
-    ["fchdir", "fcntl", "flock", "mremap", "rt_sigprocmask", "set_robust_list"];
+const CALLED: [&str; 8] = [
+    "fchdir",
+    "fcntl",
+    "flock",
+    "mremap",
+    "pselect6",
+    "rt_sigprocmask",
+    "set_robust_list",
+    "statx",
+];
 
 /// What is compared of a call, if anything.
 fn compared(line: &str) -> Option<&str> {
@@ -133,7 +154,8 @@ fn compared(line: &str) -> Option<&str> {
 /// Runs a command under strace and chase: both see the same system calls in the same order, and write those that are compared alike.
 /// (Strace itself is not told of: it makes ten times as many calls, for which there may be no room on a busy machine. The command is
 /// run by a shell under it: the first process is told of from its hello on only, others from their beginning.)
-fn beside_strace(what: &str, command: &str, before: &str) {
+/// Calls with each of `expected` are told, and compared.
+fn beside_strace(what: &str, command: &str, before: &str, expected: &[&str]) {
     if need::tool(what, "strace").is_none() {
         return;
     }
@@ -147,15 +169,19 @@ fn beside_strace(what: &str, command: &str, before: &str) {
     let mut traced = traced(&trace);
     let shell = trace.split(' ').next().and_then(|pid| pid.parse().ok()).expect("a number");
     traced.remove(&shell);
-    compare(&trial, &trace, &traced);
+    let told = compare(&trial, &trace, &traced);
+    for call in expected {
+        assert!(told.iter().any(|line| line.contains(call)), "{call}, in:\n{}", told.join("\n"));
+    }
 }
 
-/// Compares what was told in a trial with what strace says of each thread.
-fn compare(trial: &Trial, trace: &str, traced: &BTreeMap<u32, Vec<String>>) {
+/// Compares what was told in a trial with what strace says of each thread. Returns what was compared.
+fn compare(trial: &Trial, trace: &str, traced: &BTreeMap<u32, Vec<String>>) -> Vec<String> {
     assert!(!traced.is_empty(), "{trace}");
     let single_syscalls = single_syscalls(&trial.output());
     let narration = report::document(&trial.output(), "narrate");
     let narration = narration["calls"].as_array().expect("calls");
+    let mut told = Vec::new();
     for (pid, lines) in traced {
         let rows = &single_syscalls[pid];
         let seen: Vec<_> = rows.iter().map(|row| syscall_name(row.number)).collect();
@@ -175,8 +201,10 @@ fn compare(trial: &Trial, trace: &str, traced: &BTreeMap<u32, Vec<String>>) {
         assert!(!own.is_empty(), "{pid}");
         for line in own {
             assert!(expected.any(|other| other == line), "{pid}: {line}, in:\n{trace}");
+            told.push(line.to_owned());
         }
     }
+    told
 }
 
 fn line(call: &Value) -> String {
@@ -186,7 +214,8 @@ fn line(call: &Value) -> String {
 
 #[test]
 fn ls_makes_the_calls_that_strace_shows() {
-    beside_strace("narration beside strace", "ls -l /usr", ":");
+    let expected = ["statx(AT_FDCWD, \"/usr\"", "newfstatat(3, \"\", {st_mode=S_IFREG|"];
+    beside_strace("narration beside strace", "ls -l /usr", ":", &expected);
 }
 
 #[test]
@@ -195,7 +224,12 @@ fn git_status_makes_the_calls_that_strace_shows() {
         return;
     }
     let before = "git init -q . && echo x > a && git add a";
-    beside_strace("narration beside strace", "git -c core.fsmonitor=false status", before);
+    beside_strace(
+        "narration beside strace",
+        "git -c core.fsmonitor=false status",
+        before,
+        &["openat(AT_FDCWD, \".git/index\"", "newfstatat("],
+    );
 }
 
 #[test]
@@ -205,7 +239,8 @@ fn sqlite3_makes_the_calls_that_strace_shows() {
     }
     let statements =
         "create table t(a, b); insert into t values(1, 'x'), (2, 'y'); select sum(a) from t;";
-    beside_strace("narration beside strace", &format!("sqlite3 t.db \"{statements}\""), ":");
+    let command = format!("sqlite3 t.db \"{statements}\"");
+    beside_strace("narration beside strace", &command, ":", &["openat("]);
 }
 
 /// With threads, child programs, and calls whose flags have names.
@@ -214,7 +249,7 @@ fn python3_makes_the_calls_that_strace_shows() {
     let what = "narration beside strace";
     let Some(python) = need::tool(what, "python3") else { return };
     let program = r#"
-import fcntl, mmap, os, resource, subprocess, threading
+import fcntl, mmap, os, resource, select, signal, subprocess, threading, time
 
 def read():
     for _ in range(3):
@@ -228,6 +263,14 @@ with open("locked", "wb") as file:
     fcntl.flock(file, fcntl.LOCK_UN)
     fcntl.fcntl(file, fcntl.F_SETFL, os.O_WRONLY | os.O_APPEND)
 resource.getrusage(resource.RUSAGE_CHILDREN)
+limits = resource.getrlimit(resource.RLIMIT_CORE)
+resource.setrlimit(resource.RLIMIT_CORE, (0, limits[1]))
+signal.signal(signal.SIGUSR1, lambda *of: None)
+signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+select.select([], [], [], 0.000001)
+time.clock_getres(time.CLOCK_PROCESS_CPUTIME_ID)
+os.stat("/dev/null")
+os.lstat("/")
 mapped = mmap.mmap(-1, 8192)
 mapped.resize(16384)
 mapped.close()
@@ -236,10 +279,22 @@ for thread in threads:
     thread.start()
 for thread in threads:
     thread.join()
-subprocess.run(["/bin/true"], check=True)
+subprocess.run(["/bin/false"])
 "#;
+    let expected = [
+        "fchdir(",
+        "flock(",
+        "fcntl(",
+        "mremap(",
+        "prlimit64(0, RLIMIT_CORE, NULL, {rlim_cur=",
+        "prlimit64(0, RLIMIT_CORE, {rlim_cur=0, ",
+        "rt_sigaction(SIGUSR1, {sa_handler=0x",
+        "rt_sigaction(SIGUSR1, {sa_handler=SIG_IGN, sa_mask=[], sa_flags=",
+        "newfstatat(AT_FDCWD, \"/dev/null\", {st_mode=S_IFCHR|0666, st_rdev=makedev(0x1, 0x3), ...}, 0)",
+        "newfstatat(AT_FDCWD, \"/\", {st_mode=S_IFDIR|",
+    ];
     // Without what it imports by itself, which makes more calls than all of this.
-    beside_strace(what, &format!("{} -I -S -c '{program}'", python.display()), ":");
+    beside_strace(what, &format!("{} -I -S -c '{program}'", python.display()), ":", &expected);
 }
 
 /// Of a server in this process, which answers as long as it is asked.
@@ -256,7 +311,12 @@ fn curl_makes_the_calls_that_strace_shows() {
         }
     });
     let command = format!("curl -s http://127.0.0.1:{port}/");
-    beside_strace("narration beside strace", &command, ":");
+    beside_strace(
+        "narration beside strace",
+        &command,
+        ":",
+        &["{sa_family=AF_INET, sin_port=htons("],
+    );
 }
 
 /// Reads a request up to its empty line, and says hello.

@@ -146,7 +146,7 @@ impl Canvas {
 
         let mut svg = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" height=\"{}\" \
-             viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">\n",
+             viewBox=\"0 0 {} {}\" font-family=\"{FAMILY}\" role=\"img\" aria-label=\"{}\">\n",
             self.width,
             height,
             size.0,
@@ -186,31 +186,46 @@ fn elements(svg: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// An element in fewer bytes, since a page has thousands: without what is the default, and a polygon by the way from each
-/// corner to the next, in a tenth of a pixel.
+/// An element in fewer bytes, since a page has thousands: without what is the default or is said once for the picture, and a
+/// polygon by the way from each corner to the next, in a tenth of a pixel.
 fn compact(element: &str, mark: Option<&Mark>) -> String {
     if let Some(Mark::Polygon { points, colour, outline }) = mark {
-        let mut way = String::new();
-        let mut from = (0, 0);
-        for (number, point) in points.iter().enumerate() {
-            let (x, y) = place(*point);
-            let step = (x - from.0, y - from.1);
-            match number {
-                0 => way.push_str(&format!("M{x} {y}l")),
-                _ if step == (0, 0) => continue,
-                // A minus sign is enough between two numbers.
-                1 => way.push_str(&format!("{} {}", step.0, step.1)),
-                _ => way.push_str(&format!(" {} {}", step.0, step.1)),
-            }
-            from = (x, y);
-        }
-        let (way, fill) = (way.replace(" -", "-"), colour.hex());
+        let (way, fill) = (way(points), colour.hex());
         let stroke = outline
             .map(|colour| format!(" stroke=\"{}\" stroke-width=\"{}\"", colour.hex(), unit(1.0)));
-        return format!("<path d=\"{way}z\" fill=\"{fill}\"{}/>\n", stroke.unwrap_or_default());
+        return format!("<path d=\"{way}\" fill=\"{fill}\"{}/>\n", stroke.unwrap_or_default());
     }
     let (tag, rest) = element.split_at(element.find('>').unwrap_or(0));
-    tag.replace(" opacity=\"1\"", "").replace(" stroke=\"none\"", "") + rest
+    let tag = tag
+        .replace(" opacity=\"1\"", "")
+        .replace(" stroke=\"none\"", "")
+        .replace(" text-anchor=\"start\"", "")
+        .replace(&format!(" font-family=\"{FAMILY}\""), "");
+    // plotters puts a text on a line of its own.
+    let text = rest.strip_prefix(">\n").and_then(|rest| rest.strip_suffix("\n</text>\n"));
+    match text {
+        Some(text) => format!("{tag}>{text}</text>\n"),
+        None => tag + rest,
+    }
+}
+
+/// The way around a polygon, as `path` elements have it. Of a polygon without extent it is its place: an `l` with no
+/// numbers behind it would be no path.
+fn way(points: &[Point]) -> String {
+    let mut corners = points.iter().map(|point| place(*point));
+    let Some(first) = corners.next() else { return String::new() };
+    let mut way = format!("M{} {}", first.0, first.1);
+    let (mut from, mut mark) = (first, 'l');
+    for (x, y) in corners {
+        let step = (x - from.0, y - from.1);
+        if step != (0, 0) {
+            way.push_str(&format!("{mark}{} {}", step.0, step.1));
+            mark = ' ';
+        }
+        from = (x, y);
+    }
+    // A minus sign is enough between two numbers.
+    way.replace(" -", "-") + "z"
 }
 
 fn draw(backend: &mut SVGBackend<'_>, mark: &Mark) -> Result<(), Error> {
@@ -261,4 +276,34 @@ fn place(point: Point) -> (i32, i32) {
 
 fn unit(pixels: f64) -> i32 {
     (pixels * SCALE).round() as i32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn polygons_are_valid_paths_whatever_they_have_of_corners() {
+        let cases: [(&[Point], &str); 5] = [
+            (&[], ""),
+            (&[(1.0, 2.0)], "M10 20z"),
+            (&[(1.0, 2.0), (1.0, 2.01)], "M10 20z"),
+            (&[(1.0, 2.0), (1.0, 2.0), (0.0, 3.0)], "M10 20l-10 10z"),
+            (&[(0.0, 0.0), (1.0, 0.0), (1.0, 1.0), (0.0, 0.5)], "M0 0l10 0 0 10-10-5z"),
+        ];
+        for (points, expected) in cases {
+            assert_eq!(way(points), expected);
+        }
+    }
+
+    #[test]
+    fn what_a_picture_says_once_is_not_in_its_texts() {
+        let mut canvas = Canvas::new(10.0);
+        let ink = Colour { red: 0, green: 0, blue: 0 };
+        let look = Type { size: 1.0, weight: Weight::Regular, colour: ink };
+        canvas.text("a b".to_owned(), (1.0, 2.0), Align::Left, look);
+        let svg = canvas.into_svg(10.0, ink, "name").expect("a picture");
+        assert_eq!(svg.matches("font-family").count(), 1, "{svg}");
+        assert!(svg.contains(">a b</text>") && !svg.contains("text-anchor"), "{svg}");
+    }
 }

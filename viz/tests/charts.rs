@@ -284,7 +284,7 @@ impl TextBox {
             units.map_or(1.0, |units| f64::from(units) / f64::from(face.units_per_em()))
         };
         let width = size * text.chars().map(advance).sum::<f64>();
-        let left = match node.attribute("text-anchor")? {
+        let left = match node.attribute("text-anchor").unwrap_or("start") {
             "start" => x,
             "middle" => x - width / 2.0,
             _ => x - width,

@@ -2,13 +2,17 @@
 
 use chase_recorder::syscalls::{SINGLE_SYSCALL_TEXT, SingleSyscallRow};
 
-use super::flags::{joined, named};
+use super::flags::named;
 use super::kinds::{Kind, kinds_of};
 use super::names::*;
+use super::structures::Structure;
 use crate::syscalls::{errno_name, syscall, syscall_name};
 
 /// How many bytes of data are shown.
 const SHOWN: usize = 32;
+
+/// Like `FUTEX_LOCK_PI`, by another clock.
+const FUTEX_LOCK_PI2: i32 = 13;
 
 /// Returns name and arguments.
 pub(super) fn call(row: &SingleSyscallRow) -> String {
@@ -94,6 +98,15 @@ impl<'r> Texts<'r> {
         let len = (*self.row.lens.get(at)? as usize).min(SINGLE_SYSCALL_TEXT);
         self.row.texts.get(at)?.get(..len).filter(|text| !text.is_empty())
     }
+
+    /// The next text as a structure; the address of one that was not recorded as a whole.
+    fn shown(
+        &mut self,
+        address: impl Fn() -> String,
+        show: impl Fn(&Structure<'_>) -> Option<String>,
+    ) -> String {
+        self.next().and_then(|text| show(&Structure(text))).unwrap_or_else(address)
+    }
 }
 
 fn argument(kind: Kind, at: usize, texts: &mut Texts<'_>) -> String {
@@ -120,44 +133,33 @@ fn argument(kind: Kind, at: usize, texts: &mut Texts<'_>) -> String {
         Kind::Offset => format!("{value:#x}"),
         Kind::Number => value.to_string(),
         Kind::Mode => format!("0{:03o}", value as u32),
-        Kind::Pair => {
-            let words = texts.next().and_then(|text| text.first_chunk::<8>());
-            let pair = words.map(|&words| {
-                let [first, second] = [0, 4].map(|at| {
-                    i32::from_le_bytes([words[at], words[at + 1], words[at + 2], words[at + 3]])
-                });
-                format!("[{first}, {second}]")
-            });
-            pair.unwrap_or_else(address)
-        }
-        Kind::Time => {
-            let words = texts.next().and_then(|text| text.first_chunk::<16>());
-            words.map_or_else(address, |words| {
-                let number = u128::from_le_bytes(*words);
-                let (seconds, ns) = (number as u64, (number >> 64) as u64);
-                format!("{{{seconds}.{ns:09} s}}")
-            })
-        }
-        Kind::Status => {
-            let words = texts.next().and_then(|text| text.first_chunk::<4>());
-            match words {
-                Some(&words) if row.result > 0 => status(i32::from_le_bytes(words)),
-                _ => address(),
+        Kind::Pair => texts.shown(address, |pair| pair.pair()),
+        Kind::Time(fraction) => texts.shown(address, |time| time.time(fraction)),
+        Kind::FutexTime => match row.arguments[1] as i32 & 127 {
+            libc::FUTEX_WAIT | libc::FUTEX_WAIT_BITSET | libc::FUTEX_WAIT_REQUEUE_PI => {
+                argument(Kind::Time("tv_nsec"), at, texts)
             }
+            libc::FUTEX_LOCK_PI | FUTEX_LOCK_PI2 => argument(Kind::Time("tv_nsec"), at, texts),
+            _ => (value as u32).to_string(),
+        },
+        Kind::Status => {
+            texts.shown(address, |status| (row.result > 0).then(|| status.status()).flatten())
         }
-        Kind::SocketAddress => texts.next().and_then(socket_address).unwrap_or_else(address),
-        Kind::CloneArguments => {
-            let words = texts.next().and_then(|text| text.first_chunk::<8>());
-            let flags = words.map(|&words| joined(CLONE, u64::from_le_bytes(words), None));
-            flags.map_or_else(address, |flags| format!("{{flags={flags}, ...}}"))
-        }
-        Kind::SignalSet => {
-            let words = texts.next().and_then(|text| text.first_chunk::<8>());
-            words.map_or_else(address, |&words| signal_set(u64::from_le_bytes(words)))
-        }
+        Kind::Stat => texts.shown(address, |file| file.stat()),
+        Kind::Statx => texts.shown(address, |file| file.statx()),
+        Kind::Action => texts.shown(address, |action| action.action()),
+        Kind::Limits => texts.shown(address, |limits| limits.limits()),
+        Kind::Requested => match row.arguments[1] {
+            libc::TCGETS => texts.shown(address, |terminal| terminal.terminal()),
+            libc::TIOCGWINSZ => texts.shown(address, |size| size.window_size()),
+            _ => address(),
+        },
+        Kind::SocketAddress => texts.shown(address, |to| to.socket_address()),
+        Kind::CloneArguments => texts.shown(address, |arguments| arguments.clone_arguments()),
+        Kind::SignalSet => texts.shown(address, |signals| signals.signals()),
         Kind::Polled => {
             let count = row.arguments.get(at + 1).copied().unwrap_or(0);
-            texts.next().map_or_else(address, |text| polled(text, count))
+            texts.shown(address, |polled| Some(polled.polled(count)))
         }
         Kind::ProcessName => {
             let text = texts.next();
@@ -199,35 +201,6 @@ fn argument(kind: Kind, at: usize, texts: &mut Texts<'_>) -> String {
     }
 }
 
-/// Formats a set of signals by their names without `SIG`; a set of more than half of them by those that are missing.
-fn signal_set(set: u64) -> String {
-    let is_most = set.count_ones() > 32;
-    let shown = if is_most { !set } else { set };
-    let names = (1..=64_u64).filter(|signal| shown >> (signal - 1) & 1 != 0).map(|signal| {
-        let name = named(Kind::One(SIGNALS), signal);
-        name.as_deref().and_then(|name| name.strip_prefix("SIG")).unwrap_or("?").to_owned()
-    });
-    let names: Vec<String> = names.collect();
-    format!("{}[{}]", if is_most { "~" } else { "" }, names.join(" "))
-}
-
-/// Formats the `pollfd` that were recorded of `count`.
-fn polled(text: &[u8], count: u64) -> String {
-    let (entries, _) = text.as_chunks::<8>();
-    let shown = entries.iter().take(count.try_into().unwrap_or(usize::MAX));
-    let mut shown: Vec<String> = shown
-        .map(|&[a, b, c, d, low, high, ..]| {
-            let events = u64::from(u16::from_le_bytes([low, high]));
-            let events = named(Kind::Any(POLLS), events).unwrap_or_default();
-            format!("{{fd={}, events={events}}}", i32::from_le_bytes([a, b, c, d]))
-        })
-        .collect();
-    if (shown.len() as u64) < count {
-        shown.push("...".to_owned());
-    }
-    format!("[{}]", shown.join(", "))
-}
-
 /// Quotes a path up to its end; marks it if it was cut off.
 fn path(text: &[u8]) -> String {
     match text.iter().position(|&byte| byte == 0) {
@@ -243,34 +216,6 @@ fn quoted(text: &[u8], is_cut: bool) -> String {
 
 fn quoted_all(text: &[u8], is_cut: bool) -> String {
     format!("\"{}\"{}", text.escape_ascii(), if is_cut { "..." } else { "" })
-}
-
-fn status(status: i32) -> String {
-    match status & 0x7f {
-        0 => format!("[exited {}]", status >> 8 & 0xff),
-        signal => {
-            let name = named(Kind::One(SIGNALS), signal as u64);
-            format!("[killed by {}]", name.unwrap_or_else(|| signal.to_string()))
-        }
-    }
-}
-
-/// Formats addresses of the common families.
-fn socket_address(bytes: &[u8]) -> Option<String> {
-    let family = i32::from(u16::from_le_bytes(*bytes.first_chunk::<2>()?));
-    match family {
-        libc::AF_INET => {
-            let port = u16::from_be_bytes([*bytes.get(2)?, *bytes.get(3)?]);
-            let [a, b, c, d] = *bytes.get(4..8)?.first_chunk::<4>()?;
-            Some(format!("{{AF_INET, {a}.{b}.{c}.{d}:{port}}}"))
-        }
-        libc::AF_UNIX => {
-            let path = bytes.get(2..)?.split(|&byte| byte == 0).next().unwrap_or_default();
-            let cut = if path.len() + 2 == bytes.len() { "..." } else { "" };
-            Some(format!("{{AF_UNIX, \"{}\"{cut}}}", path.escape_ascii()))
-        }
-        _ => Some(format!("{{{}}}", named(Kind::One(DOMAINS), family as u64)?)),
-    }
 }
 
 #[cfg(test)]
@@ -315,7 +260,7 @@ mod tests {
             (row(22, &[1], &[&[3, 0, 0, 0, 4, 0, 0, 0]], 0), "pipe([3, 4]) = 0"),
             (
                 row(42, &[3, 1, 16], &[&[2, 0, 0, 80, 127, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0]], 0),
-                "connect(3, {AF_INET, 127.0.0.1:80}, 16) = 0",
+                r#"connect(3, {sa_family=AF_INET, sin_port=htons(80), sin_addr=inet_addr("127.0.0.1")}, 16) = 0"#,
             ),
             (row(82, &[1, 2], &[b"a\0", b"b\0"], 0), r#"rename("a", "b") = 0"#),
             (row(39, &[], &[], 12), "getpid() = 12"),
@@ -357,6 +302,24 @@ mod tests {
                 r#"faccessat2(AT_FDCWD, "a", F_OK, AT_EACCESS) = 0"#,
             ),
             (row(13, &[33, 0, 0, 8], &[], 0), "rt_sigaction(SIGRT_1, NULL, NULL, 8) = 0"),
+            (
+                row(257 + 5, &[at_cwd, 16, 32, 0], &[b"a\0"], -2),
+                r#"newfstatat(AT_FDCWD, "a", 0x20, 0) = -1 ENOENT"#,
+            ),
+            (
+                row(302, &[0, 3, 0, 16], &[&[], &[0xff; 16]], 0),
+                "prlimit64(0, RLIMIT_STACK, NULL, {rlim_cur=RLIM64_INFINITY, rlim_max=RLIM64_INFINITY}) = 0",
+            ),
+            (
+                row(202, &[16, 0, 0, 32, 7, 7], &[&[1; 16]], -110),
+                "futex(0x10, FUTEX_WAIT, 0, {tv_sec=72340172838076673, tv_nsec=72340172838076673}) = -1 ETIMEDOUT",
+            ),
+            (
+                row(202, &[16, 4, 1, 5, 32, 0], &[], 0),
+                "futex(0x10, FUTEX_CMP_REQUEUE, 1, 5, 0x20, 0) = 0",
+            ),
+            (row(16, &[1, 0x5401, 16], &[], -25), "ioctl(1, TCGETS, 0x10) = -1 ENOTTY"),
+            (row(89, &[1, 16, 99], &[b"a\0", b"b"], 1), r#"readlink("a", "b", 99) = 1"#),
             (row(157, &[21, 9, 9], &[], 0), "prctl(PR_GET_SECCOMP) = 0"),
             (row(157, &[15, 16], &[b"worker\0"], 0), r#"prctl(PR_SET_NAME, "worker") = 0"#),
         ];

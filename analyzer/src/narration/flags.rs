@@ -49,6 +49,11 @@ pub(super) fn named(kind: Kind, number: u64) -> Option<String> {
             Some(joined(SOCKET_FLAGS, flags & !15, kind))
         }
         Kind::Ioctl => one(IOCTLS, number).map(str::to_owned),
+        Kind::StatxFlags => {
+            let asks = libc::AT_STATX_FORCE_SYNC | libc::AT_STATX_DONT_SYNC;
+            let first = (flags & asks as u64 == 0).then_some("AT_STATX_SYNC_AS_STAT");
+            Some(joined(STATX_FLAGS, flags, first))
+        }
         Kind::SharedMemory => {
             let named = joined(SHARED_MEMORY, flags & !0o777, None);
             let mode = format!("0{:03o}", flags & 0o777);
@@ -108,6 +113,7 @@ mod tests {
             (Kind::One(CLOCKS), libc::CLOCK_MONOTONIC, "CLOCK_MONOTONIC"),
             (Kind::Any(MAPPING_MOVES), libc::MREMAP_MAYMOVE, "MREMAP_MAYMOVE"),
             (Kind::SharedMemory, libc::IPC_CREAT | 0o600, "IPC_CREAT|0600"),
+            (Kind::StatxFlags, 0x100, "AT_STATX_SYNC_AS_STAT|AT_SYMLINK_NOFOLLOW"),
             (Kind::Any(STATX), 0x7ff, "STATX_BASIC_STATS"),
             (Kind::Any(WATCHES), i32::MIN | 2, "IN_MODIFY|IN_ONESHOT"),
             (

@@ -424,3 +424,63 @@ pub(super) const IPV6_OPTIONS: Names = names![
     IPV6_RECVPKTINFO,
     IPV6_TCLASS,
 ];
+
+pub(super) const FILE_TYPES: Names =
+    names![S_IFREG, S_IFDIR, S_IFCHR, S_IFBLK, S_IFIFO, S_IFLNK, S_IFSOCK];
+pub(super) const STATX_ATTRIBUTES: Names = names![
+    STATX_ATTR_COMPRESSED,
+    STATX_ATTR_IMMUTABLE,
+    STATX_ATTR_APPEND,
+    STATX_ATTR_NODUMP,
+    STATX_ATTR_ENCRYPTED,
+    STATX_ATTR_AUTOMOUNT,
+    STATX_ATTR_MOUNT_ROOT,
+    STATX_ATTR_VERITY,
+    STATX_ATTR_DAX,
+];
+/// The kernel's own, which `libc` lacks.
+pub(super) const SA_RESTORER: u64 = 0x400_0000;
+/// In the order in which strace has them.
+pub(super) const ACTIONS: Names = &[
+    (SA_RESTORER as i64, "SA_RESTORER"),
+    (0x800_0000, "SA_ONSTACK"),
+    (0x1000_0000, "SA_RESTART"),
+    (0x2000_0000, "SA_INTERRUPT"),
+    (0x4000_0000, "SA_NODEFER"),
+    (0x8000_0000, "SA_RESETHAND"),
+    (4, "SA_SIGINFO"),
+    (1, "SA_NOCLDSTOP"),
+    (2, "SA_NOCLDWAIT"),
+];
+pub(super) const TERMINAL_INPUT: Names = names![
+    IGNBRK, BRKINT, IGNPAR, PARMRK, INPCK, ISTRIP, INLCR, IGNCR, ICRNL, IUCLC, IXON, IXANY, IXOFF,
+    IMAXBEL, IUTF8,
+];
+pub(super) const TERMINAL_OUTPUT: Names =
+    names![OPOST, OLCUC, ONLCR, OCRNL, ONOCR, ONLRET, OFILL, OFDEL];
+/// Delays: a mask, and the names of its values.
+pub(super) const TERMINAL_DELAYS: &[(u32, Names)] = &[
+    (libc::NLDLY, names![NL0, NL1]),
+    (libc::CRDLY, names![CR0, CR1, CR2, CR3]),
+    (libc::TABDLY, names![TAB0, TAB1, TAB2, XTABS]),
+    (libc::BSDLY, names![BS0, BS1]),
+    (libc::VTDLY, names![VT0, VT1]),
+    (libc::FFDLY, names![FF0, FF1]),
+];
+pub(super) const TERMINAL_CONTROL: Names =
+    names![CSTOPB, CREAD, PARENB, PARODD, HUPCL, CLOCAL, CRTSCTS];
+/// Speeds and sizes of characters: a mask, and the names of its values.
+pub(super) const TERMINAL_SPEEDS: &[(u32, Names)] = &[
+    (
+        libc::CBAUD,
+        names![
+            B0, B50, B75, B110, B134, B150, B200, B300, B600, B1200, B1800, B2400, B4800, B9600,
+            B19200, B38400, B57600, B115200, B230400,
+        ],
+    ),
+    (libc::CSIZE, names![CS5, CS6, CS7, CS8]),
+];
+pub(super) const TERMINAL_LOCAL: Names = names![
+    ISIG, ICANON, XCASE, ECHO, ECHOE, ECHOK, ECHONL, NOFLSH, IEXTEN, ECHOCTL, ECHOPRT, ECHOKE,
+    FLUSHO, PENDIN, TOSTOP, EXTPROC,
+];

@@ -19,9 +19,11 @@ pub(super) struct Hot<'a> {
     pub(super) lib: &'a LibFilter,
 }
 
-/// One function, or what is in no function that has a name.
+/// One function.
 struct Function {
+    /// As [`function_or_start`](crate::places::Place::function_or_start) has it.
     name: Option<String>,
+    is_named: bool,
     /// Its name is what a compiler in the process made up, in no language that could be shortened.
     is_generated: bool,
     object: u32,
@@ -84,7 +86,7 @@ fn sorted(functions: HashMap<(u32, Option<String>), Function>) -> Vec<Function> 
 impl Function {
     fn shown(&self) -> String {
         match &self.name {
-            Some(name) if self.is_generated => name.clone(),
+            Some(name) if self.is_generated || !self.is_named => name.clone(),
             Some(name) => chase_symbols::shorten(name).into_owned(),
             None => "(no name)".to_owned(),
         }
@@ -130,8 +132,10 @@ fn add(
     let innermost = place.inlined.first();
     let (file, line) = innermost
         .map_or((place.file.clone(), place.line), |inlined| (inlined.file.clone(), inlined.line));
-    let function = functions.entry((row.object, place.function.clone())).or_insert(Function {
-        name: place.function,
+    let name = place.function_or_start(report.names.object(row.object));
+    let function = functions.entry((row.object, name.clone())).or_insert(Function {
+        name,
+        is_named: place.function.is_some(),
         is_generated: place.object.is_none(),
         object: row.object,
         file: None,
@@ -166,7 +170,7 @@ impl Show for Hot<'_> {
         ])
         .may_drop([KERNEL, "hottest line"]);
         for function in functions.iter().take(top) {
-            let look = if function.name.is_some() { Look::Plain } else { Look::Faint };
+            let look = if function.is_named { Look::Plain } else { Look::Faint };
             table.row([
                 Cell::new(function.shown(), look),
                 Cell::new(report.names.object(function.object), Look::Faint),

@@ -3,10 +3,23 @@
 // A lane is `{name, group, idle, spans}`; spans are sorted `[from, to, state, text, waker, at, number]`: nanoseconds, a number of a
 // state, what to say of it, the number of the lane that ended it (or -1), what that did, and the number of the text.
 
-// Lanes as the page has them, with texts said once and lengths instead of ends.
-export function unpacked({ texts, lanes, ...rest }) {
-  const span = ([from, length, state, text, waker, at]) => [from, from + length, state, texts[text], waker, texts[at], text];
-  return { ...rest, texts, lanes: lanes.map(({ spans, ...lane }) => ({ ...lane, spans: spans.map(span) })) };
+// Lanes as the page has them: of a span only its length and what it is, `[state, text, waker, at]`, by number, in one list for all
+// of a lane's; -1 is a gap. Most spans begin where the one before ends, and most are alike.
+export function unpacked({ texts, kinds, lanes, ...rest }) {
+  const spansOf = (packed) => {
+    const spans = [];
+    let from = 0;
+    for (let at = 0; at < packed.length; at += 2) {
+      const to = from + packed[at];
+      if (packed[at + 1] >= 0) {
+        const [state, text, waker, doing] = kinds[packed[at + 1]];
+        spans.push([from, to, state, texts[text], waker, texts[doing], text]);
+      }
+      from = to;
+    }
+    return spans;
+  };
+  return { ...rest, texts, lanes: lanes.map(({ spans, ...lane }) => ({ ...lane, spans: spansOf(spans) })) };
 }
 
 // Threads that have hardly anything to do are one group, and come last.

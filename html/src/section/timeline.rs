@@ -37,6 +37,7 @@ struct Data<'r> {
     library_of: Vec<i64>,
     /// Name and colour.
     libraries: Vec<(&'r Label, String)>,
+    kinds: Vec<Kind>,
     lanes: Vec<LaneData<'r>>,
     marks: Vec<(u64, &'r Label)>,
 }
@@ -47,8 +48,12 @@ struct LaneData<'r> {
     group: &'r Label,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     idle: bool,
-    spans: Vec<(u64, u64, usize, usize, i64, usize)>,
+    /// Length and number of the kind, one after the other; the kind of a gap is -1.
+    spans: Vec<i64>,
 }
+
+/// What a span is: number of the state, text, waker, and what that did.
+type Kind = (usize, usize, i64, usize);
 
 pub(super) fn render(report: &Report) -> Result<Option<Markup>, Error> {
     let Some(timeline) = report.timeline.as_ref().filter(|timeline| timeline.end_ns > 0.0) else {
@@ -131,11 +136,12 @@ fn data<'r>(report: &'r Report, timeline: &'r Timeline) -> Data<'r> {
     let colours = Colours::new(report);
     let library = |library: &'r Library| (&library.name, colours.named(&library.name));
     let mut texts = Texts::default();
+    let mut kinds = Kinds::default();
     let lanes = timeline.lanes.iter().map(|lane| LaneData {
         name: &lane.name,
         group: &lane.group,
         idle: lane.is_idle,
-        spans: lane.spans.iter().map(|span| packed(span, &mut texts)).collect(),
+        spans: packed(&lane.spans, &mut texts, &mut kinds),
     });
     let lanes = lanes.collect();
     Data {
@@ -144,6 +150,7 @@ fn data<'r>(report: &'r Report, timeline: &'r Timeline) -> Data<'r> {
         texts: texts.all,
         library_of: texts.library_of,
         libraries: report.libraries.iter().map(library).collect(),
+        kinds: kinds.all,
         lanes,
         marks: timeline.marks.iter().map(|(moment, name)| (moment.round() as u64, name)).collect(),
     }
@@ -169,19 +176,41 @@ impl<'r> Texts<'r> {
     }
 }
 
-/// Start, length, number of the state, text, waker, and what that did.
-fn packed<'r>(span: &'r Span, texts: &mut Texts<'r>) -> (u64, u64, usize, usize, i64, usize) {
-    let (from, to) = (span.from_ns.round() as u64, span.to_ns.round() as u64);
-    let does = STATES.iter().position(|does| *does == span.does).unwrap_or_default();
-    let waker = span.waker.map_or(-1, |waker| waker as i64);
-    (
-        from,
-        to.saturating_sub(from),
-        does,
-        texts.number(&span.text, span.library),
-        waker,
-        texts.number(&span.waker_in, None),
-    )
+/// Kinds of spans, each of them once: most spans are of a few.
+#[derive(Default)]
+struct Kinds {
+    all: Vec<Kind>,
+    numbers: HashMap<Kind, usize>,
+}
+
+impl Kinds {
+    fn number(&mut self, kind: Kind) -> usize {
+        let next = self.all.len();
+        let number = *self.numbers.entry(kind).or_insert(next);
+        if number == next {
+            self.all.push(kind);
+        }
+        number
+    }
+}
+
+/// The spans of a lane, as [`LaneData`] has them.
+fn packed<'r>(spans: &'r [Span], texts: &mut Texts<'r>, kinds: &mut Kinds) -> Vec<i64> {
+    let mut packed = Vec::new();
+    let mut end = 0;
+    for span in spans {
+        let (from, to) = (span.from_ns.round() as i64, span.to_ns.round() as i64);
+        if from != end {
+            packed.extend([from - end, -1]);
+        }
+        end = from.max(to);
+        let does = STATES.iter().position(|does| *does == span.does).unwrap_or_default();
+        let waker = span.waker.map_or(-1, |waker| waker as i64);
+        let (text, doing) =
+            (texts.number(&span.text, span.library), texts.number(&span.waker_in, None));
+        packed.extend([end - from, kinds.number((does, text, waker, doing)) as i64]);
+    }
+    packed
 }
 
 fn longest(timeline: &Timeline) -> Markup {
