@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use chase_recorder::layout::OWN_CONTEXT_REF;
 use chase_recorder::reader::SyscallsFile;
 use chase_recorder::syscalls::{
-    BlockedRow, CauseRow, LongTurnRow, NO_DESCRIPTOR, SampleRow, TurnsRow, bucket_end_ns,
+    CauseRow, LongTurnRow, NO_DESCRIPTOR, SampleRow, TurnsRow, bucket_end_ns,
 };
 use serde::Serialize;
 
@@ -54,6 +54,8 @@ pub struct EventLoop {
     pub not_kept: u64,
     /// The turns that held it up, in their order.
     pub held_up: Vec<HeldUp>,
+    /// Threads of the run that waited for it in these turns, longest first.
+    pub clients: Vec<Client>,
     /// A process in which the addresses of the following are valid, by number in [`Analysis::processes`].
     #[serde(skip)]
     pub process: usize,
@@ -78,6 +80,17 @@ pub struct HeldUp {
     pub preempted_ns: Ns,
     /// The number of descriptors that were ready for others meanwhile, at least: when it was over, or with the one that it began with.
     pub ready: u32,
+}
+
+/// Threads of one group that waited for a loop while it was held up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Client {
+    /// The group, by number in [`Groups::rows`].
+    pub group: u32,
+    /// The number of threads.
+    pub threads: usize,
+    /// How long they waited in turns that held the loop up, in total; waits of a millisecond or more.
+    pub wait_ns: Ns,
 }
 
 /// Samples at one address that were taken late in long turns.
@@ -147,8 +160,9 @@ pub(crate) fn event_loops(
             };
             let long: Vec<LongTurnRow> = file.long_turns().filter(is_own).collect();
             let not_kept = row.long_turns.saturating_sub(long.len() as u64);
-            let long: Vec<LongTurnRow> =
+            let mut long: Vec<LongTurnRow> =
                 long.into_iter().filter(|turn| holds_up(turn, usual_ns)).collect();
+            long.sort_by_key(|turn| turn.begin_ns);
             let held_up = |turn: &LongTurnRow| HeldUp {
                 at_ns: Ns(time.of_monotonic(image, turn.begin_ns).0.saturating_sub(start)),
                 ns: Ns(turn.end_ns - turn.begin_ns),
@@ -169,12 +183,15 @@ pub(crate) fn event_loops(
                 usual_ns: Ns(usual_ns),
                 not_kept,
                 held_up: long.iter().map(held_up).collect(),
+                clients: Vec::new(),
                 process,
                 ran: if long.is_empty() { Vec::new() } else { ran(&run, process, file, row.tid) },
                 waits: waits(&run, process, file, &causes, &long),
             });
         }
     }
+    let since_start = |image: &Image, ns: u64| time.of_monotonic(image, ns).0.saturating_sub(start);
+    add_clients(&run, images, groups, since_start, &mut loops);
     loops.sort_by_key(|one| (std::cmp::Reverse(one.held_up_ns(HeldUp::own_ns)), one.thread));
     loops
 }
@@ -242,12 +259,13 @@ fn waits(
     turns: &[LongTurnRow],
 ) -> Vec<WaitInTurns> {
     let Some(tid) = turns.first().map(|turn| turn.tid) else { return Vec::new() };
+    let times: Vec<(u64, u64)> = turns.iter().map(|turn| (turn.begin_ns, turn.end_ns)).collect();
     let mut sums: HashMap<PathWait, u64> = HashMap::new();
     for row in file.blocked().filter(|row| row.tid == tid) {
         let Some(cause) = causes.get(row.cause as usize).filter(|cause| cause.tid == tid) else {
             continue;
         };
-        let ns = turns.iter().fold(0_u64, |sum, turn| sum.saturating_add(common(&row, turn)));
+        let ns = common(&times, row.begin_ns, row.end_ns);
         if ns > 0 {
             let (_, api) = run.place(process, cause.context_ref, tid);
             let sum = sums.entry(run.wait(process, cause, api)).or_default();
@@ -262,7 +280,64 @@ fn waits(
     waits
 }
 
-fn common(wait: &BlockedRow, turn: &LongTurnRow) -> u64 {
-    let (from, to) = (wait.begin_ns.max(turn.begin_ns), wait.end_ns.min(turn.end_ns));
-    to.saturating_sub(from)
+/// Returns how much of the time from `from` to `to` is within turns, which are given by their beginnings and ends, in their order.
+fn common(turns: &[(u64, u64)], from: u64, to: u64) -> u64 {
+    let first = turns.partition_point(|&(_, end)| end <= from);
+    let within = turns[first..].iter().take_while(|&&(begin, _)| begin < to);
+    within.fold(0_u64, |sum, &(begin, end)| {
+        sum.saturating_add(end.min(to).saturating_sub(begin.max(from)))
+    })
+}
+
+/// Adds which threads of the run waited for the loops while these were held up.
+fn add_clients(
+    run: &Run<'_>,
+    images: &[Image],
+    groups: &Groups,
+    since_start: impl Fn(&Image, u64) -> u64,
+    loops: &mut [EventLoop],
+) {
+    let held_up = (0..).zip(&*loops).filter(|(_, one)| !one.held_up.is_empty());
+    let by_thread: HashMap<u32, usize> =
+        held_up.map(|(number, one)| (one.thread, number)).collect();
+    if by_thread.is_empty() {
+        return;
+    }
+    let turns = |one: &EventLoop| -> Vec<(u64, u64)> {
+        one.held_up
+            .iter()
+            .map(|turn| (turn.at_ns.0, turn.at_ns.0.saturating_add(turn.ns.0)))
+            .collect()
+    };
+    let turns: Vec<Vec<(u64, u64)>> = loops.iter().map(turns).collect();
+    let mut sums: BTreeMap<(usize, u32), (HashSet<u32>, u64)> = BTreeMap::new();
+    for (process, image) in images.iter().enumerate() {
+        let Some(file) = &image.syscalls else { continue };
+        let causes: Vec<CauseRow> = file.causes().collect();
+        for row in file.blocked() {
+            let Some(cause) = causes.get(row.cause as usize).filter(|one| one.tid == row.tid)
+            else {
+                continue;
+            };
+            let (_, Some(waker)) = run.waker(cause) else { continue };
+            let Some(&number) = by_thread.get(&waker) else { continue };
+            let (Some(thread), _) = run.place(process, cause.context_ref, row.tid) else {
+                continue;
+            };
+            let Some(&group) = groups.of_thread.get(thread as usize) else { continue };
+            let (from, to) = (since_start(image, row.begin_ns), since_start(image, row.end_ns));
+            let ns = common(&turns[number], from, to);
+            if ns > 0 && thread != waker {
+                let (threads, sum) = sums.entry((number, group)).or_default();
+                threads.insert(thread);
+                *sum = sum.saturating_add(ns);
+            }
+        }
+    }
+    for ((number, group), (threads, ns)) in sums {
+        loops[number].clients.push(Client { group, threads: threads.len(), wait_ns: Ns(ns) });
+    }
+    for one in loops {
+        one.clients.sort_by_key(|client| (std::cmp::Reverse(client.wait_ns), client.group));
+    }
 }

@@ -140,7 +140,7 @@ pub use critical::{
     CriticalPath, Doing, PathPart, PathStep, Pieces, WhatIf, Without, critical_path, what_if,
 };
 pub use error::{Cause as FailureCause, Error, Failure};
-pub use event_loops::{EventLoop, HeldUp, RanLate, WaitInTurns};
+pub use event_loops::{Client, EventLoop, HeldUp, RanLate, WaitInTurns};
 pub use findings::{Blame, Finding, FindingKind, Inside, SubGroupSummary, findings};
 pub use fold::{Folded, fold};
 pub use group_tree::{GroupContext, group_tree};

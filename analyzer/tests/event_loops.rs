@@ -4,7 +4,9 @@ mod pool;
 mod process;
 
 use chase_analyzer::recorder::builder::SyscallsBuilder;
-use chase_analyzer::recorder::syscalls::{NO_DESCRIPTOR, TurnsRow};
+use chase_analyzer::recorder::syscalls::{
+    BlockedRow, CauseRow, NO_DESCRIPTOR, TurnsRow, WAKER_THREAD,
+};
 use chase_analyzer::{FindingKind, Ns};
 use pool::{MS, Outcome, Pool, US};
 
@@ -76,6 +78,31 @@ fn long_turns_hold_up_a_loop_whose_turns_are_short() {
     assert_eq!((turns, held_up, ready), (1_003, 3, 2));
     assert_eq!((usual_ns, longest_ns), (Ns(16_384), Ns(60 * MS)));
     assert_eq!((all_ns, blocked_ns), (Ns(180 * MS), Ns(30 * MS)));
+}
+
+/// The main thread waits for an answer in the first of two turns, and half of the time before and after.
+#[test]
+fn who_waits_for_a_loop_meanwhile_is_named() {
+    let found = served(|file, tid| {
+        file.turns.push(turns(tid, 5, 2));
+        file.long_turn(tid, 5, 100 * MS, 64 * MS, 1);
+        file.long_turn(tid, 5, 300 * MS, 64 * MS, 1);
+        let (main, began_ns) = (file.header.pid, file.header.began_ns);
+        file.cause(CauseRow {
+            tid: main,
+            waker_kind: WAKER_THREAD,
+            waker: tid,
+            waker_pid: main,
+            waker_began_ns: began_ns,
+            ..bytemuck::Zeroable::zeroed()
+        });
+        let (begin_ns, end_ns) = (began_ns + 84 * MS, began_ns + 180 * MS);
+        file.blocked(BlockedRow { cause: 0, tid: main, begin_ns, woken_ns: end_ns, end_ns });
+    });
+    let [one] = &*found.watched.event_loops else { panic!("{:#?}", found.watched.event_loops) };
+    let [client] = &*one.clients else { panic!("{:#?}", one.clients) };
+    assert_eq!((client.threads, client.wait_ns), (1, Ns(64 * MS)));
+    assert_ne!(client.group, one.group);
 }
 
 #[test]

@@ -30,11 +30,12 @@ pub(crate) fn ran(report: &Report, one: &EventLoop) -> Vec<RanFunction> {
         let files = report.files();
         let place = report.places.find(files, one.process, &row.address, AddressKind::Function);
         let object = row.address.object.map_or("", |object| file_name(report.names.object(object)));
-        let name = match place.function.as_deref().map(chase_symbols::shorten) {
-            Some(function) if object.is_empty() => function.into_owned(),
-            Some(function) => format!("{function} ({object})"),
-            None if object.is_empty() => "code without a name".to_owned(),
-            None => format!("code of {object}"),
+        let function = place.function.as_deref().map(chase_symbols::shorten);
+        let name = match (function, place.function_or_start(object)) {
+            (Some(function), _) if object.is_empty() => function.into_owned(),
+            (Some(function), _) => format!("{function} ({object})"),
+            (None, Some(start)) => start,
+            (None, None) => "generated code".to_owned(),
         };
         *sums.entry(name).or_default() += row.samples;
     }
@@ -54,7 +55,7 @@ pub(crate) fn ran(report: &Report, one: &EventLoop) -> Vec<RanFunction> {
 pub(crate) fn wait(report: &Report, row: &WaitInTurns) -> String {
     let wait = &row.wait;
     let mut words =
-        wait.api.map_or("its own code", |api| report.names.short(api as usize)).to_owned();
+        wait.api.map_or("no library call", |api| report.names.short(api as usize)).to_owned();
     for (before, what) in [
         (" for ", causes::brief(&causes::object(report, wait.process, &wait.object)).to_owned()),
         (" at ", causes::site(report, wait.process, wait.site)),
@@ -88,6 +89,11 @@ fn doing(report: &Report, one: &EventLoop) -> String {
     let preempted_ns = one.held_up_ns(|turn| turn.preempted_ns);
     if fraction(preempted_ns, own_ns.as_f64()) > SMALL {
         words.push(format!("others have the processor for {} more", elapsed(preempted_ns.0)));
+    }
+    if let Some(client) = one.clients.first() {
+        let label = &report.groups().rows[client.group as usize].label;
+        let threads = plural(client.threads as u64, "thread");
+        words.push(format!("{threads} of {label} wait for it, {}", elapsed(client.wait_ns.0)));
     }
     words.join(", and ")
 }

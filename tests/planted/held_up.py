@@ -1,17 +1,17 @@
-# A server with an event loop sleeps in one of its callbacks, so that all its clients wait.
+# A server answers whoever is ready, and sleeps for one kind of request, so that all its clients wait.
 # cause: event-loop-held-up
+# also: slow-loading
 # says: waits for
 # says: sleep
 # size: told
-import asyncio
-import fcntl
 import os
+import selectors
+import socket
 import subprocess
 import sys
-import termios
 import time
 
-SLOW, QUICK, SLEEP = 5, 40, 0.06
+CLIENTS, SLOW, QUICK, SLEEP = 3, 5, 40, 0.06
 
 CLIENT = """
 import socket, sys
@@ -28,51 +28,40 @@ except OSError:
     pass
 """
 
-connections, clients = [], []
-slow = 0
 
-
-def has_asked(transport):
+def has_asked(connection):
     """Whether there is something to read from a connection."""
-    waiting = fcntl.ioctl(transport.get_extra_info("socket").fileno(), termios.FIONREAD, bytes(4))
-    return any(waiting)
+    try:
+        return bool(connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT))
+    except BlockingIOError:
+        return False
 
 
-class Serve(asyncio.Protocol):
-    def __init__(self, done):
-        self.done = done
-
-    def connection_made(self, transport):
-        self.transport = transport
-        connections.append(transport)
-
-    def data_received(self, asked):
-        global slow
-        if asked == b"s" and slow < SLOW:
+listening = socket.create_server(("127.0.0.1", 0))
+port = str(listening.getsockname()[1])
+environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+clients, connections = [], []
+loop = selectors.EpollSelector()
+for i in range(CLIENTS):
+    command = [sys.executable, "-c", CLIENT, port, str(i), str(QUICK)]
+    clients.append(subprocess.Popen(command, env=environment))
+for _ in range(CLIENTS):
+    connections.append(listening.accept()[0])
+    loop.register(connections[-1], selectors.EVENT_READ)
+slow = 0
+while slow < SLOW:
+    for key, _ in loop.select():
+        if key.fileobj.recv(1) == b"s":
             slow += 1
             time.sleep(SLEEP)
-            while not any(has_asked(other) for other in connections if other is not self.transport):
+            while not any(has_asked(other) for other in connections if other is not key.fileobj):
                 pass
-            if slow == SLOW:
-                asyncio.get_running_loop().call_later(0.01, self.done.set)
-        self.transport.write(b"!")
-
-
-async def main():
-    done = asyncio.Event()
-    server = await asyncio.get_running_loop().create_server(lambda: Serve(done), "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
-    environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
-    for i in range(3):
-        command = [sys.executable, "-c", CLIENT, str(port), str(i), str(QUICK)]
-        clients.append(subprocess.Popen(command, env=environment))
-    await done.wait()
-    for transport in connections:
-        transport.abort()
-
-
-asyncio.run(main())
+        key.fileobj.send(b"!")
+# So that it is known what was ready after the last one.
+loop.select()
+for connection in connections:
+    connection.shutdown(socket.SHUT_RDWR)
 for client in clients:
     client.wait()
 with open("truth", "a") as truth:
-    print("size_ns", int(SLOW * SLEEP * 1e9), file=truth)
+    print("size_ns", int(slow * SLEEP * 1e9), file=truth)

@@ -30,6 +30,7 @@ pub struct Outcome {
     pub groups: Groups,
     pub tails: Tails,
     pub findings: Vec<Finding>,
+    pub watched: Watched,
 }
 
 impl Pool {
@@ -92,7 +93,7 @@ pub fn outcome(images: Vec<Image>) -> Outcome {
     let tails = Tails::new(&images, &analysis, &groups);
     let watched = Watched::new(&images, &analysis, &groups, &Unnamed);
     let findings = findings(&analysis, &groups, &tails, &watched);
-    Outcome { analysis, groups, tails, findings }
+    Outcome { analysis, groups, tails, findings, watched }
 }
 
 impl Outcome {

@@ -66,6 +66,14 @@ pub(super) fn rows(report: &Report, loops: &[&EventLoop], top: usize) -> anyhow:
             .take(MOST)
             .map(|row| json!({ "wait": event_loops::wait(report, row), "wait_ns": row.ns }))
             .collect();
+        let clients: Vec<Value> = one
+            .clients
+            .iter()
+            .map(|client| {
+                let group = &*report.groups().rows[client.group as usize].label;
+                json!({ "group": group, "threads": client.threads, "wait_ns": client.wait_ns })
+            })
+            .collect();
         let thread = &report.analysis.threads[one.thread as usize];
         machine::row(
             *one,
@@ -75,6 +83,7 @@ pub(super) fn rows(report: &Report, loops: &[&EventLoop], top: usize) -> anyhow:
                 ("function", one.api.map(|api| report.names.full(api as usize)).into()),
                 ("times_held_up", Value::from(one.held_up.len())),
                 ("held_up_ns", serde_json::to_value(one.held_up_ns(HeldUp::own_ns))?),
+                ("clients", clients.into()),
                 ("ran", ran.into()),
                 ("waits", waits.into()),
             ],
