@@ -85,6 +85,10 @@ fn doing(report: &Report, one: &EventLoop) -> String {
         });
         words.push(format!("it waits for {} of that{what}", percent(blocked)));
     }
+    let preempted_ns = one.held_up_ns(|turn| turn.preempted_ns);
+    if fraction(preempted_ns, own_ns.as_f64()) > SMALL {
+        words.push(format!("others have the processor for {} more", elapsed(preempted_ns.0)));
+    }
     words.join(", and ")
 }
 

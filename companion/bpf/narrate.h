@@ -25,75 +25,52 @@
 #define TCGETS 0x5401
 #define TIOCGWINSZ 0x5413
 
+/* By number of the call. (Not cases of a switch, each of which the verifier would follow on its own.) */
+#define A_PATH FIRST(0, STRING)
+#define PATH_AT FIRST(1, STRING)
+#define TWO_PATHS (FIRST(0, STRING) | SECOND(1, STRING))
+static const u32 texts[] = {
+	[2] = A_PATH, [21] = A_PATH, [76] = A_PATH, [80] = A_PATH, [83] = A_PATH, [84] = A_PATH, [85] = A_PATH, [87] = A_PATH, [90] = A_PATH,
+	[92] = A_PATH, [94] = A_PATH, [132] = A_PATH, [133] = A_PATH, [137] = A_PATH, [161] = A_PATH, [166] = A_PATH, [188] = A_PATH,
+	[194] = A_PATH, [319] = A_PATH, [NR_EXECVE] = A_PATH,
+	[257] = PATH_AT, [258] = PATH_AT, [259] = PATH_AT, [260] = PATH_AT, [261] = PATH_AT, [263] = PATH_AT, [268] = PATH_AT,
+	[269] = PATH_AT, [280] = PATH_AT, [254] = PATH_AT, [437] = PATH_AT, [439] = PATH_AT, [NR_EXECVEAT] = PATH_AT,
+	[82] = TWO_PATHS, [86] = TWO_PATHS, [88] = TWO_PATHS, [191] = TWO_PATHS, [192] = TWO_PATHS,
+	[89] = A_PATH | SECOND(1, COUNTED),
+	[267] = PATH_AT | SECOND(2, COUNTED),
+	[264] = PATH_AT | SECOND(3, STRING), [265] = PATH_AT | SECOND(3, STRING), [316] = PATH_AT | SECOND(3, STRING),
+	[266] = A_PATH | SECOND(2, STRING),
+	[4] = A_PATH | SECOND(1, WORDS_7 | FILLED), [6] = A_PATH | SECOND(1, WORDS_7 | FILLED),
+	[5] = FIRST(1, WORDS_7 | FILLED),
+	[262] = PATH_AT | SECOND(2, WORDS_7 | FILLED),
+	[332] = PATH_AT | SECOND(4, WORDS_7 | FILLED),
+	[0] = FIRST(1, COUNTED), [17] = FIRST(1, COUNTED), [45] = FIRST(1, COUNTED),
+	[318] = FIRST(0, COUNTED), [79] = FIRST(0, COUNTED),
+	[1] = FIRST(1, SIZED), [18] = FIRST(1, SIZED), [44] = FIRST(1, SIZED), [42] = FIRST(1, SIZED), [49] = FIRST(1, SIZED),
+	[22] = FIRST(0, WORDS_2 | FILLED), [293] = FIRST(0, WORDS_2 | FILLED),
+	[35] = FIRST(0, WORDS_2 | READ_FIRST),
+	[435] = FIRST(0, SIZED),
+	[7] = FIRST(0, WORDS_2),
+	[271] = FIRST(0, WORDS_2) | SECOND(2, WORDS_2 | READ_FIRST),
+	[61] = FIRST(1, WORDS_2 | FILLED), [97] = FIRST(1, WORDS_2 | FILLED), [228] = FIRST(1, WORDS_2 | FILLED),
+	[229] = FIRST(1, WORDS_2 | FILLED),
+	[43] = FIRST(1, WORDS_4 | FILLED), [288] = FIRST(1, WORDS_4 | FILLED), [51] = FIRST(1, WORDS_4 | FILLED),
+	[52] = FIRST(1, WORDS_4 | FILLED),
+	[157] = FIRST(1, WORDS_2),
+	[160] = FIRST(1, WORDS_2 | READ_FIRST),
+	[13] = FIRST(1, WORDS_4 | READ_FIRST) | SECOND(2, WORDS_4 | FILLED),
+	[14] = FIRST(1, WORDS_2 | READ_FIRST) | SECOND(2, WORDS_2 | FILLED),
+	[NR_IOCTL] = FIRST(2, WORDS_2 | FILLED),
+	[230] = FIRST(2, WORDS_2 | READ_FIRST),
+	[302] = FIRST(2, WORDS_2 | READ_FIRST) | SECOND(3, WORDS_2 | FILLED),
+	[202] = FIRST(3, WORDS_2 | READ_FIRST),
+	[53] = FIRST(3, WORDS_2 | FILLED),
+	[23] = FIRST(4, WORDS_2 | READ_FIRST), [270] = FIRST(4, WORDS_2 | READ_FIRST),
+};
+
 INLINE u32 texts_of(u32 syscall)
 {
-	switch (syscall) {
-	case 2: case 21: case 76: case 80: case 83: case 84: case 85: case 87: case 90: case 92: case 94:
-	case 132: case 133: case 137: case 161: case 166: case 188: case 194: case 319: case NR_EXECVE:
-		return FIRST(0, STRING);
-	case 257: case 258: case 259: case 260: case 261: case 263: case 268: case 269: case 280: case 254:
-	case 437: case 439: case NR_EXECVEAT:
-		return FIRST(1, STRING);
-	case 82: case 86: case 88: case 191: case 192:
-		return FIRST(0, STRING) | SECOND(1, STRING);
-	case 89:
-		return FIRST(0, STRING) | SECOND(1, COUNTED);
-	case 267:
-		return FIRST(1, STRING) | SECOND(2, COUNTED);
-	case 264: case 265: case 316:
-		return FIRST(1, STRING) | SECOND(3, STRING);
-	case 266:
-		return FIRST(0, STRING) | SECOND(2, STRING);
-	case 4: case 6:
-		return FIRST(0, STRING) | SECOND(1, WORDS_7 | FILLED);
-	case 5:
-		return FIRST(1, WORDS_7 | FILLED);
-	case 262:
-		return FIRST(1, STRING) | SECOND(2, WORDS_7 | FILLED);
-	case 332:
-		return FIRST(1, STRING) | SECOND(4, WORDS_7 | FILLED);
-	case 0: case 17: case 45:
-		return FIRST(1, COUNTED);
-	case 318: case 79:
-		return FIRST(0, COUNTED);
-	case 1: case 18: case 44: case 42: case 49:
-		return FIRST(1, SIZED);
-	case 22: case 293:
-		return FIRST(0, WORDS_2 | FILLED);
-	case 35:
-		return FIRST(0, WORDS_2 | READ_FIRST);
-	case 435:
-		return FIRST(0, SIZED);
-	case 7:
-		return FIRST(0, WORDS_2);
-	case 271:
-		return FIRST(0, WORDS_2) | SECOND(2, WORDS_2 | READ_FIRST);
-	case 61: case 97: case 228: case 229:
-		return FIRST(1, WORDS_2 | FILLED);
-	case 43: case 288: case 51: case 52:
-		return FIRST(1, WORDS_4 | FILLED);
-	case 157:
-		return FIRST(1, WORDS_2);
-	case 160:
-		return FIRST(1, WORDS_2 | READ_FIRST);
-	case 13:
-		return FIRST(1, WORDS_4 | READ_FIRST) | SECOND(2, WORDS_4 | FILLED);
-	case 14:
-		return FIRST(1, WORDS_2 | READ_FIRST) | SECOND(2, WORDS_2 | FILLED);
-	case NR_IOCTL:
-		return FIRST(2, WORDS_2 | FILLED);
-	case 230:
-		return FIRST(2, WORDS_2 | READ_FIRST);
-	case 302:
-		return FIRST(2, WORDS_2 | READ_FIRST) | SECOND(3, WORDS_2 | FILLED);
-	case 202:
-		return FIRST(3, WORDS_2 | READ_FIRST);
-	case 53:
-		return FIRST(3, WORDS_2 | FILLED);
-	case 23: case 270:
-		return FIRST(4, WORDS_2 | READ_FIRST);
-	}
-	return 0;
+	return syscall < sizeof(texts) / sizeof(texts[0]) ? texts[syscall] : 0;
 }
 
 /* Calls that give a descriptor. */

@@ -4,6 +4,8 @@
 
 #include "rows.h"
 
+/* The larger functions here are not static: so the verifier looks at each of them once, and not once for each way to a call. */
+
 #define NR_POLL 7
 #define NR_SELECT 23
 #define NR_PSELECT 270
@@ -20,7 +22,7 @@ INLINE u32 bits_of(u64 bits)
 
 /* Whether several descriptors may be waited for, or new connections. Without any, it is a sleep; a wait for a single one belongs to the read or
  * write that follows. (Of a large set for select, only the first descriptors are looked at.) */
-static __attribute__((noinline)) int waits_for_several(struct state *state, u64 first, u64 second, u64 third)
+__attribute__((noinline)) int waits_for_several(struct state *state, u64 first, u64 second, u64 third)
 {
 	struct file *file;
 	struct socket *socket;
@@ -69,7 +71,7 @@ INLINE struct turns *turns_of(struct state *state)
 }
 
 /* The thread begins to wait for descriptors: its turn, if there was one, is over. */
-static __attribute__((noinline)) int end_turn(struct state *state, u64 first, u64 second, u64 third)
+__attribute__((noinline)) int end_turn(struct state *state, u64 first, u64 second, u64 third)
 {
 	struct turns *turns;
 	u64 now, ns;
@@ -116,7 +118,7 @@ static __attribute__((noinline)) int end_turn(struct state *state, u64 first, u6
 }
 
 /* The thread has waited for descriptors, and its turn begins. */
-static __attribute__((noinline)) int begin_turn(struct state *state, u64 now, s64 result)
+__attribute__((noinline)) int begin_turn(struct state *state, u64 now, s64 result)
 {
 	struct turns *turns;
 	struct turn *turn;

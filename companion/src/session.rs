@@ -12,6 +12,7 @@ use std::thread::sleep;
 use std::time::{Duration, SystemTime};
 
 use chase_format::session::{FAILED, FILE_NAME, FIRST_LINE, IDLE, SESSION};
+use chase_logic::handshake::{Hold, LONGEST_LINE, SessionFile, claim, write_line};
 
 const TRIES: u32 = 20;
 const BETWEEN_TRIES: Duration = Duration::from_millis(1);
@@ -59,7 +60,10 @@ impl Session {
     ///
     /// # Errors
     /// If the file can't be written.
-    pub fn adopt(file: File, said: String) -> io::Result<Self> {
+    pub fn adopt(file: File, mut said: String) -> io::Result<Self> {
+        while said.len() > LONGEST_LINE {
+            said.pop();
+        }
         let this = Self { file, said };
         this.write()?;
         Ok(this)
@@ -72,11 +76,11 @@ impl Session {
     pub fn fail(file: &File, reason: &str) -> io::Result<()> {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let reason = reason.replace('\n', " ");
-        write_second_line(file, &format!("{FAILED}{} {reason}\n", now.as_secs()))
+        write_line(&Shared(file), format!("{FAILED}{} {reason}", now.as_secs()).as_bytes())
     }
 
     fn write(&self) -> io::Result<()> {
-        write_second_line(&self.file, &format!("{}\n", self.said))
+        write_line(&Shared(&self.file), self.said.as_bytes())
     }
 
     /// Writes that nothing is left to do since `since_ns` (`CLOCK_MONOTONIC`), or, with 0, that something is.
@@ -115,24 +119,57 @@ impl Session {
     }
 }
 
-/// Replaces the second line. The first line stays: some file systems (ext4) write a file that was truncated to
-/// nothing and written again to the disk at once, and free its blocks the next time, which may take a second.
-fn write_second_line(file: &File, line: &str) -> io::Result<()> {
-    let first = format!("{FIRST_LINE}\n");
-    file.write_all_at(first.as_bytes(), 0)?;
-    file.set_len(first.len() as u64)?;
-    file.write_all_at(line.as_bytes(), first.len() as u64)
+/// The file, as processes that look for a companion see it.
+struct Shared<'a>(&'a File);
+
+impl SessionFile for Shared<'_> {
+    type Error = io::Error;
+
+    fn is_own(&self) -> bool {
+        // SAFETY: it only asks for a number.
+        let user = unsafe { libc::geteuid() };
+        self.0.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.uid() == user)
+    }
+
+    fn lock(&self, how: Hold) -> io::Result<bool> {
+        let locked = match how {
+            Hold::Shared => self.0.try_lock_shared(),
+            Hold::Alone => self.0.try_lock(),
+        };
+        match locked {
+            Ok(()) => Ok(true),
+            Err(TryLockError::WouldBlock) => Ok(false),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    fn unlock(&self) {
+        // If that fails, the end of this process does it.
+        let _ = self.0.unlock();
+    }
+
+    fn read_start<'b>(&self, buffer: &'b mut [u8]) -> &'b [u8] {
+        let len = self.0.read_at(buffer, 0).unwrap_or(0);
+        buffer.get(..len).unwrap_or(&[])
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: usize) -> io::Result<()> {
+        self.0.write_all_at(bytes, offset as u64)
+    }
+
+    fn cut(&self, len: usize) -> io::Result<()> {
+        self.0.set_len(len as u64)
+    }
 }
 
 /// Locks the file; returns false if it stays locked. Tries several times, since processes that look for a companion
 /// hold the lock for a moment.
 fn lock(file: &File) -> io::Result<bool> {
     for _ in 0..TRIES {
-        match file.try_lock() {
-            Ok(()) => return Ok(true),
-            Err(TryLockError::WouldBlock) => sleep(BETWEEN_TRIES),
-            Err(TryLockError::Error(error)) => return Err(error),
+        if claim(&Shared(file))? {
+            return Ok(true);
         }
+        sleep(BETWEEN_TRIES);
     }
     Ok(false)
 }

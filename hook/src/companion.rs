@@ -2,39 +2,32 @@
 //!
 //! The file `companion.session` in the directory of the recordings says which companion listens. Whoever holds its
 //! lock (`flock`) is the companion, or is starting it. The first process of a run takes the lock, starts a companion
-//! as an orphan and passes the lock on to it; other processes wait for the file's contents. A process makes itself
+//! as an orphan and passes the lock on to it; other processes wait for the file's contents (`chase_logic::handshake`). A process makes itself
 //! known by a handshake, the *hello*: a `prctl` that the kernel refuses and that the companion's program observes
 //! (`companion/bpf/shared.h`).
 
 use core::ffi::CStr;
 
-use chase_format::session::{FAILED, FILE_NAME, FIRST_LINE, SAMPLES, SESSION};
+use chase_format::session::FILE_NAME;
 
 use crate::abi::BASE;
 use crate::arch;
 use crate::sys;
 use chase_logic::config::Syscalls;
-use chase_logic::session::{STARTING, number, second_line, started_since};
+pub(crate) use chase_logic::handshake::Reason;
+use chase_logic::handshake::{
+    Hold, Patience, Seeker, SessionFile, find as look_for, listening, write_line,
+};
+use chase_logic::session::STARTING;
 use chase_logic::text::{Text, file_name};
-
-/// Why system calls are not recorded, as text for the user.
-pub(crate) type Reason = Text<512>;
 
 /// The name of the companion's executable.
 const NAME: &[u8] = b"/chase-companion";
 /// How long a program waits until the companion is ready, or has said why it can't record. Getting ready mostly takes
 /// longer; then it watches the programs that start later.
-const PATIENCE_MS: i32 = 10;
+const PATIENCE: Patience = Patience { ms: 10, is_required: false };
 /// The same where the program must not run without the companion.
-const PATIENCE_REQUIRED_MS: i32 = 30_000;
-/// The reason given for a process that began before the companion was ready.
-const NOT_READY: &[u8] =
-    b"the companion was still starting when this process began: programs that start in the \
-    next seconds are watched (chase record, and CHASE_SYSCALLS=require, wait for it)";
-/// Interval at which other processes check whether it is ready.
-const PAUSE_MS: i32 = 2;
-/// After a failure, processes of the same run don't try again for so long.
-const FAILURE_HOLDS_S: u64 = 60;
+const PATIENCE_REQUIRED: Patience = Patience { ms: 30_000, is_required: true };
 
 /// How long the companion stays after its last process has ended.
 const LINGER_S: &CStr = c"5";
@@ -54,8 +47,7 @@ pub(crate) struct Wanted<'a> {
 
 /// Finds the session of a companion that listens; starts one if necessary. Where there is none, says why in `reason`.
 pub(crate) fn find(wanted: Wanted<'_>, reason: &mut Reason) -> Option<u64> {
-    let Wanted { wish, directory, .. } = wanted;
-    match wish {
+    let patience = match wanted.wish {
         Syscalls::Off => {
             reason.push(b"CHASE_SYSCALLS=off");
             return None;
@@ -64,245 +56,167 @@ pub(crate) fn find(wanted: Wanted<'_>, reason: &mut Reason) -> Option<u64> {
             reason.push(b"CHASE_SYSCALLS must be off, auto or require");
             return None;
         }
-        Syscalls::Auto | Syscalls::Require => {}
-    }
+        Syscalls::Auto => PATIENCE,
+        Syscalls::Require => PATIENCE_REQUIRED,
+    };
     // Such a filter may kill the process for an unexpected system call.
     if sys::has_seccomp_filter() {
         reason.push(b"a seccomp filter is in force");
         return None;
     }
-    let mut file = Text::<4096>::new();
-    file.push(directory).push(b"/").push(FILE_NAME.as_bytes());
-    let mut waited_ms = 0;
-    loop {
-        let flags = libc::O_RDWR | libc::O_CREAT | libc::O_NOFOLLOW | libc::O_NONBLOCK;
-        let Ok(fd) = sys::open(file.as_c_str(), flags, 0o600) else {
-            reason.push(b"can't open ").push(file.as_bytes());
-            return None;
-        };
-        let found = ask(wanted, fd, reason);
-        sys::close(fd);
-        match found {
-            Found::Session(session) => return Some(session),
-            Found::Nothing => return None,
-            Found::Later if waited_ms >= patience_ms(wish) => {
-                reason.push(NOT_READY);
-                return None;
-            }
-            Found::Later => {
-                sys::pause_ms(PAUSE_MS);
-                waited_ms += PAUSE_MS;
-            }
+    look_for(&wanted, patience, reason)
+}
+
+/// The file of the session, open until this is dropped.
+pub(crate) struct Open(i32);
+
+impl Open {
+    fn new(path: &Text<4096>, more_flags: i32) -> Option<Self> {
+        let flags = libc::O_RDWR | libc::O_NOFOLLOW | libc::O_NONBLOCK | more_flags;
+        sys::open(path.as_c_str(), flags, 0o600).ok().map(Self)
+    }
+}
+
+/// Returns the path of a directory's session.
+fn path_in(directory: &[u8]) -> Text<4096> {
+    let mut path = Text::new();
+    path.push(directory).push(b"/").push(FILE_NAME.as_bytes());
+    path
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        sys::close(self.0);
+    }
+}
+
+impl SessionFile for Open {
+    type Error = i32;
+
+    fn is_own(&self) -> bool {
+        sys::is_own_file(self.0)
+    }
+
+    fn lock(&self, how: Hold) -> Result<bool, i32> {
+        let how = if how == Hold::Shared { libc::LOCK_SH } else { libc::LOCK_EX };
+        match sys::lock_file(self.0, how | libc::LOCK_NB) {
+            Ok(()) => Ok(true),
+            Err(libc::EWOULDBLOCK) => Ok(false),
+            Err(errno) => Err(errno),
         }
     }
-}
 
-enum Found {
-    Session(u64),
-    /// Another process is starting one.
-    Later,
-    /// There is none; `reason` says why.
-    Nothing,
-}
+    fn unlock(&self) {
+        let _ = sys::lock_file(self.0, libc::LOCK_UN);
+    }
 
-fn ask(wanted: Wanted<'_>, fd: i32, reason: &mut Reason) -> Found {
-    let mut buffer = [0u8; 640];
-    if !sys::is_own_file(fd) {
-        reason.push(b"companion.session is no file of this user");
-        return Found::Nothing;
+    fn read_start<'a>(&self, buffer: &'a mut [u8]) -> &'a [u8] {
+        sys::read_start(self.0, buffer)
     }
-    let locked = sys::lock_file(fd, libc::LOCK_EX | libc::LOCK_NB);
-    let text = sys::read_start(fd, &mut buffer);
-    if !text.is_empty() && !text.starts_with(FIRST_LINE.as_bytes()) {
-        reason.push(b"companion.session is a file of another program");
-        return Found::Nothing;
-    }
-    let before = second_line(text);
-    let said = before;
-    match locked {
-        Err(libc::EWOULDBLOCK) if has_samples_alone(said, reason) => Found::Nothing,
-        Err(libc::EWOULDBLOCK) => session(said).map_or(Found::Later, Found::Session),
-        Err(_) => {
-            reason.push(b"can't lock companion.session");
-            Found::Nothing
+
+    fn write_at(&self, bytes: &[u8], offset: usize) -> Result<(), i32> {
+        // A write beyond the file size limit raises a signal.
+        if sys::limit(libc::RLIMIT_FSIZE) < 4096 {
+            return Err(libc::EFBIG);
         }
-        Ok(()) if wanted.wish == Syscalls::Auto && has_failed(said, reason) => Found::Nothing,
-        Ok(()) => {
-            match start(wanted, fd, reason) {
-                Started::No => return Found::Nothing,
-                Started::NotYet if wanted.wish == Syscalls::Auto => {
-                    reason.push(NOT_READY);
-                    return Found::Nothing;
-                }
-                Started::NotYet => {
-                    reason.push(b"the companion does not get ready");
-                }
-                Started::Answered => {}
-            }
-            let mut buffer = [0u8; 640];
-            let said = second_line(sys::read_start(fd, &mut buffer));
-            if let (true, Some(session)) = (reason.as_bytes().is_empty(), session(said)) {
-                return Found::Session(session);
-            }
-            if reason.as_bytes().is_empty() && has_samples_alone(said, reason) {
-                return Found::Nothing;
-            }
-            if reason.as_bytes().is_empty() {
-                reason.push(b"the companion has ended at once");
-            }
-            // If it hangs, it still has the lock.
-            if let Some(process) = started_since(before, said) {
-                sys::kill(process);
-            }
-            let mut line = Reason::new();
-            line.push(FAILED.as_bytes()).push_number(now_s()).push(b" ").push(reason.as_bytes());
-            write_reason(fd, &line);
-            Found::Nothing
+        sys::write_at(self.0, bytes, offset)
+    }
+
+    fn cut(&self, len: usize) -> Result<(), i32> {
+        sys::ftruncate(self.0, len)
+    }
+}
+
+impl Seeker for Wanted<'_> {
+    type File = Open;
+    type Answer = Answer;
+
+    fn open(&self, reason: &mut Reason) -> Option<Open> {
+        let path = path_in(self.directory);
+        let file = Open::new(&path, libc::O_CREAT);
+        if file.is_none() {
+            reason.push(b"can't open ").push(path.as_bytes());
         }
+        file
     }
-}
 
-fn patience_ms(wish: Syscalls) -> i32 {
-    if wish == Syscalls::Require { PATIENCE_REQUIRED_MS } else { PATIENCE_MS }
-}
-
-fn session(said: &[u8]) -> Option<u64> {
-    said.strip_prefix(SESSION.as_bytes()).and_then(number)
-}
-
-/// Whether the companion only takes samples; if so, appends its explanation to `reason`.
-fn has_samples_alone(said: &[u8], reason: &mut Reason) -> bool {
-    let why = said.strip_prefix(SAMPLES.as_bytes());
-    reason.push(why.unwrap_or(&[]));
-    why.is_some()
-}
-
-/// Whether a companion failed to start a short time ago; if so, appends why to `reason`.
-fn has_failed(said: &[u8], reason: &mut Reason) -> bool {
-    let Some(failure) = said.strip_prefix(FAILED.as_bytes()) else { return false };
-    let mut parts = failure.splitn(2, |&byte| byte == b' ');
-    let then_s = parts.next().and_then(number).unwrap_or(0);
-    let is_recent = now_s().abs_diff(then_s) < FAILURE_HOLDS_S;
-    if is_recent {
-        reason.push(parts.next().unwrap_or(&[]));
+    fn now_ms(&self) -> u64 {
+        sys::clock_ns(libc::CLOCK_MONOTONIC) / 1_000_000
     }
-    is_recent
-}
 
-fn now_s() -> u64 {
-    sys::clock_ns(libc::CLOCK_REALTIME) / 1_000_000_000
-}
-
-/// Replaces the second line of the file.
-///
-/// The first line stays: some file systems (ext4) write a file that was truncated to nothing and written again to the
-/// disk at once, and free its blocks the next time, which may take a second.
-fn write_reason(fd: i32, line: &Reason) {
-    // A write beyond the file size limit raises a signal.
-    if sys::limit(libc::RLIMIT_FSIZE) < 4096 {
-        return;
+    fn now_s(&self) -> u64 {
+        sys::clock_ns(libc::CLOCK_REALTIME) / 1_000_000_000
     }
-    let mut text = Text::<640>::new();
-    text.push(FIRST_LINE.as_bytes()).push(b"\n");
-    let first = text.as_bytes().len();
-    sys::write_at(fd, text.as_bytes(), 0);
-    if sys::ftruncate(fd, first).is_ok() {
-        text.clear();
-        text.push(line.as_bytes()).push(b"\n");
-        sys::write_at(fd, text.as_bytes(), first);
+
+    fn pause_ms(&self, ms: u64) {
+        sys::pause_ms(ms as i32);
+    }
+
+    fn start(&self, file: &Open, reason: &mut Reason) -> Option<Answer> {
+        start(*self, file, reason)
+    }
+
+    fn hear(&self, answer: &Answer, limit_ms: u64, buffer: &mut [u8]) -> Option<usize> {
+        sys::is_readable(answer.0, limit_ms as i32).then(|| sys::read_some(answer.0, buffer))
+    }
+
+    fn kill(&self, process: i32) {
+        sys::kill(process);
     }
 }
 
 // ---- starting one -------------------------------------------------------------------------------
 
-/// The outcome of starting a companion.
-enum Started {
-    /// None was started; there is a `reason`.
-    No,
-    /// It is still getting ready.
-    NotYet,
-    /// It is ready, or there is a `reason`.
-    Answered,
+/// What a companion answers on: the end of a pipe, closed when this is dropped.
+pub(crate) struct Answer(i32);
+
+impl Drop for Answer {
+    fn drop(&mut self) {
+        sys::close(self.0);
+    }
 }
 
-/// Starts a companion, passes it the lock on `lock`, and waits for a limited time until it is ready or has said why
-/// it can't record.
-fn start(wanted: Wanted<'_>, lock: i32, reason: &mut Reason) -> Started {
-    let Wanted { wish, directory, library, sample } = wanted;
+/// Starts a companion, and passes it the lock on `lock`. If that is not possible, says why in `reason`.
+fn start(wanted: Wanted<'_>, lock: &Open, reason: &mut Reason) -> Option<Answer> {
+    let Wanted { directory, library, sample, .. } = wanted;
     let mut path = Text::new();
     if !executable(library, &mut path) {
         reason.push(b"there is no chase-companion beside ").push(library);
-        return Started::No;
+        return None;
     }
     if sys::adopts_orphans() {
         reason.push(b"this process would be the companion's parent: start it by hand");
-        return Started::No;
+        return None;
     }
     let Ok((read, write)) = sys::pipe() else {
         reason.push(b"no pipe to the companion");
-        return Started::No;
+        return None;
     };
+    let answer = Answer(read);
     let process = sys::getpid();
-    let mut started = Started::Answered;
-    match sys::fork_unnoticed() {
-        Ok(0) => {
-            // If another companion watches this process, it must not watch the new companion.
-            say_goodbye();
-            if sys::fork_unnoticed() == Ok(0) {
-                let mut line = Reason::new();
-                line.push(STARTING).push_number(u64::from(sys::getpid()));
-                write_reason(lock, &line);
-                run(&path, directory, sample, process, (write, lock));
-            }
-            sys::exit(0);
+    let forked = sys::fork_unnoticed();
+    if forked == Ok(0) {
+        // If another companion watches this process, it must not watch the new companion.
+        say_goodbye();
+        if sys::fork_unnoticed() == Ok(0) {
+            let mut line = Reason::new();
+            line.push(STARTING).push_number(u64::from(sys::getpid()));
+            let _ = write_line(lock, line.as_bytes());
+            run(&path, directory, sample, process, (write, lock.0));
         }
+        sys::exit(0);
+    }
+    sys::close(write);
+    match forked {
         Ok(child) => {
             sys::wait_unnoticed(child);
-            sys::close(write);
-            if !hear(read, patience_ms(wish), reason) {
-                started = Started::NotYet;
-            }
+            Some(answer)
         }
         Err(errno) => {
-            sys::close(write);
             reason.push(b"can't fork (errno ").push_number(errno as u64).push(b")");
-            started = Started::No;
+            None
         }
     }
-    sys::close(read);
-    started
-}
-
-/// Reads the companion's answer: either that it is ready, or why it can't record. Returns false if it has not
-/// answered in time.
-fn hear(read: i32, patience_ms: i32, reason: &mut Reason) -> bool {
-    const PREFIX: &[u8] = b"chase: syscalls are not recorded: ";
-    let mut buffer = [0u8; 480];
-    let mut len = 0;
-    while let Some(free) = buffer.get_mut(len..).filter(|free| !free.is_empty()) {
-        if !sys::is_readable(read, patience_ms) {
-            return false;
-        }
-        match sys::read_some(read, free) {
-            0 => break,
-            more => len += more,
-        }
-        if buffer.get(..len).is_some_and(|text| text.contains(&b'\n')) {
-            break;
-        }
-    }
-    let text = buffer.get(..len).unwrap_or(&[]);
-    match text.split(|&byte| byte == b'\n').next().unwrap_or(&[]) {
-        b"ready" => {}
-        line if line.starts_with(SAMPLES.as_bytes()) => {}
-        b"" => {
-            reason.push(b"the companion did not answer");
-        }
-        line => {
-            reason.push(line.strip_prefix(PREFIX).unwrap_or(line));
-        }
-    }
-    true
 }
 
 /// Finds the companion's executable: beside the library, in the `bin` beside the library's directory, or one level
@@ -405,19 +319,11 @@ pub(crate) fn decline(directory: &[u8]) {
     if sys::has_seccomp_filter() {
         return;
     }
-    let mut file = Text::<4096>::new();
-    file.push(directory).push(b"/").push(FILE_NAME.as_bytes());
-    let flags = libc::O_RDWR | libc::O_NOFOLLOW | libc::O_NONBLOCK;
-    let Ok(fd) = sys::open(file.as_c_str(), flags, 0) else { return };
-    let mut buffer = [0u8; 640];
-    if sys::is_own_file(fd)
-        && sys::lock_file(fd, libc::LOCK_SH | libc::LOCK_NB) == Err(libc::EWOULDBLOCK)
-        && let Some(session) = session(second_line(sys::read_start(fd, &mut buffer)))
-    {
+    let session = Open::new(&path_in(directory), 0).and_then(|file| listening(&file));
+    if let Some(session) = session {
         greet(session, &Text::new(), false);
         say_goodbye();
     }
-    sys::close(fd);
 }
 
 /// Makes the companion watch all threads that existed before this process's hello, or stop watching them. These are

@@ -245,9 +245,9 @@ pub(crate) fn read_at(fd: i32, buffer: &mut [u8], offset: u64) -> usize {
 }
 
 /// Writes to an offset of an open file; the kernel may write less.
-pub(crate) fn write_at(fd: i32, bytes: &[u8], offset: usize) {
+pub(crate) fn write_at(fd: i32, bytes: &[u8], offset: usize) -> Result<(), Errno> {
     let arguments = [fd as usize, bytes.as_ptr() as usize, bytes.len(), offset, 0, 0];
-    system_call(libc::SYS_pwrite64 as usize, arguments);
+    check(system_call(libc::SYS_pwrite64 as usize, arguments)).map(drop)
 }
 
 /// Whether an open file is a regular file of this user.
@@ -318,16 +318,11 @@ pub(crate) fn wait_unnoticed(child: i32) {
     while check(system_call(libc::SYS_wait4 as usize, arguments)) == Err(libc::EINTR) {}
 }
 
-/// Waits until `fd` can be read or has ended; returns false after `limit_ms`.
+/// Waits until `fd` can be read or has ended; returns false after `limit_ms`, or when a signal comes before.
 pub(crate) fn is_readable(fd: i32, limit_ms: i32) -> bool {
     let mut poll = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
     let at = &raw mut poll as usize;
-    loop {
-        match check(call3(libc::SYS_poll, at, 1, limit_ms as usize)) {
-            Err(libc::EINTR) => {}
-            result => return result.is_ok_and(|ready| ready > 0),
-        }
-    }
+    check(call3(libc::SYS_poll, at, 1, limit_ms as usize)).is_ok_and(|ready| ready > 0)
 }
 
 /// Ends this process immediately.

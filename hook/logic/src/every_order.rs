@@ -35,7 +35,8 @@ struct State {
 
 struct Turns {
     state: Mutex<State>,
-    changed: Condvar,
+    /// For each thread: that its turn has come, or that another one has failed.
+    changed: Vec<Condvar>,
 }
 
 std::thread_local! {
@@ -66,7 +67,7 @@ pub(crate) fn every_order<S: Sync>(
                 switches: most_switches,
                 is_failed: false,
             }),
-            changed: Condvar::new(),
+            changed: threads.iter().map(|_| Condvar::new()).collect(),
         });
         std::thread::scope(|scope| {
             for (number, thread) in threads.iter().enumerate() {
@@ -121,6 +122,19 @@ pub(crate) fn wake() {
     });
 }
 
+/// Wakes all that wait.
+pub(crate) fn wake_all() {
+    HERE.with_borrow(|here| {
+        let Some((turns, _)) = here else { return };
+        let mut state = turns.state.lock().expect("none has failed");
+        for status in &mut state.threads {
+            if matches!(status, Status::Waiting { .. }) {
+                *status = Status::Ready;
+            }
+        }
+    });
+}
+
 /// Changes what this thread may do, and lets others have their turns before this one goes on. (What is in no such run goes on.)
 fn here(change: impl FnOnce(&mut State)) {
     HERE.with_borrow(|here| {
@@ -153,7 +167,7 @@ impl Turns {
         if of == 0 {
             let all_ended = state.threads.iter().all(|status| *status == Status::Ended);
             state.is_failed |= !all_ended;
-            self.changed.notify_all();
+            self.notify_all();
             return;
         }
         let taken = if of == 1 { 0 } else { state.choose(of) };
@@ -163,13 +177,17 @@ impl Turns {
         let next = ready[taken];
         state.threads[next] = Status::Ready;
         state.turn = next;
-        self.changed.notify_all();
+        self.changed[next].notify_one();
+    }
+
+    fn notify_all(&self) {
+        self.changed.iter().for_each(Condvar::notify_one);
     }
 
     fn await_turn(&self, number: usize) {
         let state = self.state.lock().expect("none has failed");
         let is_other = |state: &mut State| state.turn != number && !state.is_failed;
-        let state = self.changed.wait_while(state, is_other).expect("none has failed");
+        let state = self.changed[number].wait_while(state, is_other).expect("none has failed");
         if state.is_failed {
             let choices = state.choices.clone();
             drop(state);
@@ -205,7 +223,7 @@ impl Drop for Ending {
             state.threads[self.1] = Status::Ended;
         }
         if is_failed {
-            return self.0.changed.notify_all();
+            return self.0.notify_all();
         }
         self.0.pass(self.1, |_| ());
     }

@@ -1,6 +1,6 @@
 //! The parts of the hook that need no process: tables of names, patterns, the decoding of call sites, the statistics
-//! of sampling, the arithmetic of countdowns and of the tree's table, the protocol of the lock. `libchase.so` links it; on its own it is
-//! unit-tested, and interpreted by Miri.
+//! of sampling, the arithmetic of countdowns and of the tree's table, the protocols of the lock and of the handshake with the companion.
+//! `libchase.so` links it, and of it the companion what both do; on its own it is unit-tested, and interpreted by Miri.
 //!
 //! Like everything in the library, it never panics in a release build, and uses no heap and no floating point.
 #![no_std]
@@ -15,6 +15,7 @@ pub mod countdown;
 pub mod events;
 #[cfg(test)]
 mod every_order;
+pub mod handshake;
 pub mod hash;
 pub mod kinds;
 pub mod lock;

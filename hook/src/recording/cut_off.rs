@@ -63,7 +63,7 @@ fn write_ending(state: &State, end_kind: u32, end_status: i32) {
         let bytes = unsafe {
             core::slice::from_raw_parts((&raw const ending).cast::<u8>(), size_of::<Ending>())
         };
-        sys::write_at(fd, bytes, offset_of!(Header, end_kind));
+        let _ = sys::write_at(fd, bytes, offset_of!(Header, end_kind));
         sys::close(fd);
     }
 }
