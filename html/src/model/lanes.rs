@@ -15,8 +15,8 @@ use queued::Pieces;
 
 /// Most threads of the picture.
 const LANES: usize = 500;
-/// Most calls and waits: a few hundred kilobytes of the page.
-const SPANS: usize = 6_000;
+/// Most calls and waits: a few hundred kilobytes of the page. What is left out looks busy, so that there should be few.
+const SPANS: usize = 20_000;
 /// Most times without a processor that are shown one by one. If there are more, each thread's are added up in pieces of time: so
 /// many pieces shared by the threads, at least [`PIECES`] each. A piece with waits in it is several spans.
 const QUEUED: usize = 2_500;
@@ -78,7 +78,8 @@ pub(super) fn timeline(figures: Figures<'_>, names: &dyn Names, when: &When) -> 
         end_ns: when.end_ns.as_f64(),
         lanes: shown.iter().map(lane).collect(),
         marks,
-        notes: notes(when, least_ns, left_out, pieces),
+        left_out_ns: least_ns as f64,
+        notes: notes(when, left_out, pieces),
     })
 }
 
@@ -131,7 +132,7 @@ fn pieces(lanes: &[&Events], end_ns: f64) -> Option<Pieces> {
     })
 }
 
-fn notes(when: &When, least_ns: u64, left_out: usize, pieces: Option<Pieces>) -> Vec<Label> {
+fn notes(when: &When, left_out: usize, pieces: Option<Pieces>) -> Vec<Label> {
     let time = |ns: u64| quantity(ns as f64, Unit::Nanoseconds);
     let sum = |of: fn(&Events) -> u64| when.lanes.iter().map(of).fold(0, u64::saturating_add);
     let mut notes = vec![
@@ -141,10 +142,6 @@ fn notes(when: &When, least_ns: u64, left_out: usize, pieces: Option<Pieces>) ->
     ];
     if let Some(limit) = when.limit_ns.filter(|limit| limit.0 > 0) {
         notes.push(format!("Calls of less than {} were not kept.", time(limit.0)));
-    }
-    if least_ns > 0 {
-        let less = time(least_ns);
-        notes.push(format!("Calls and waits of less than {less} are left out of the picture."));
     }
     if let Some(pieces) = pieces {
         let piece = quantity(pieces.ns, Unit::Nanoseconds);

@@ -14,6 +14,9 @@ pub struct Timeline {
     pub lanes: Vec<Lane>,
     /// Moments that the application has marked: nanoseconds since the start, and the name.
     pub marks: Vec<(f64, Label)>,
+    /// Calls and waits of less than this are left out, nanoseconds; 0: none are.
+    #[serde(default)]
+    pub left_out_ns: f64,
     /// What is to be known of what is missing, in sentences.
     pub notes: Vec<Label>,
 }

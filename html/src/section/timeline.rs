@@ -75,6 +75,9 @@ pub(super) fn render(report: &Report) -> Result<Option<Markup>, Error> {
     Ok(Some(html! {
         div #timeline-box hidden {
             p.note { "Drag over a part of it, and the page is about that part. Click a group to see its threads." }
+            @if timeline.left_out_ns > 0.0 {
+                p.note { "There are so many that calls and waits of less than " (time(timeline.left_out_ns)) " are left out: threads seem busy then." }
+            }
             div.tools { @for (does, text) in buttons {
                 button type="button" data-do=(does) aria-label=[name_of(does)] { (text) }
             } }
