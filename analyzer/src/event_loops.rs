@@ -26,6 +26,8 @@ use crate::long_waits;
 const NOTICED_NS: u64 = 20_000_000;
 /// A turn is much longer than the usual ones if it takes so many times as long.
 const MUCH_LONGER: u64 = 20;
+/// `futex(2)`.
+const FUTEX: u32 = 202;
 
 /// The event loop of a thread.
 #[derive(Clone, Debug, Serialize)]
@@ -280,16 +282,22 @@ fn waits(
     waits
 }
 
-/// Returns how much of the time from `from` to `to` is within turns, which are given by their beginnings and ends, in their order.
-fn common(turns: &[(u64, u64)], from: u64, to: u64) -> u64 {
+/// Returns the parts of the time from `from` to `to` that are within turns, which are given by their beginnings and ends, in their order.
+fn parts(turns: &[(u64, u64)], from: u64, to: u64) -> impl Iterator<Item = u64> {
     let first = turns.partition_point(|&(_, end)| end <= from);
-    let within = turns[first..].iter().take_while(|&&(begin, _)| begin < to);
-    within.fold(0_u64, |sum, &(begin, end)| {
-        sum.saturating_add(end.min(to).saturating_sub(begin.max(from)))
-    })
+    let within = turns[first..].iter().take_while(move |&&(begin, _)| begin < to);
+    within.map(move |&(begin, end)| end.min(to).saturating_sub(begin.max(from)))
 }
 
-/// Adds which threads of the run waited for the loops while these were held up.
+fn common(turns: &[(u64, u64)], from: u64, to: u64) -> u64 {
+    parts(turns, from, to).fold(0, u64::saturating_add)
+}
+
+fn most_in_one(turns: &[(u64, u64)], from: u64, to: u64) -> u64 {
+    parts(turns, from, to).max().unwrap_or_default()
+}
+
+/// Adds which threads of the run waited for the loops while these were held up: for a descriptor, and mostly in a turn that held the loop up.
 fn add_clients(
     run: &Run<'_>,
     images: &[Image],
@@ -326,8 +334,10 @@ fn add_clients(
             };
             let Some(&group) = groups.of_thread.get(thread as usize) else { continue };
             let (from, to) = (since_start(image, row.begin_ns), since_start(image, row.end_ns));
-            let ns = common(&turns[number], from, to);
-            if ns > 0 && thread != waker {
+            let ns = most_in_one(&turns[number], from, to);
+            // Who has nothing to do waits longer, or for a futex.
+            let is_for_it = cause.number != FUTEX && ns > to.saturating_sub(from) / 2;
+            if is_for_it && thread != waker {
                 let (threads, sum) = sums.entry((number, group)).or_default();
                 threads.insert(thread);
                 *sum = sum.saturating_add(ns);
