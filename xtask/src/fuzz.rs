@@ -99,7 +99,9 @@ pub(crate) fn fuzz(how: Fuzzing, only: Option<&str>) -> Outcome {
             }
             Fuzzing::New(_) => "-seed=0",
         };
-        run(cargo(["run", "--bin", "seeds", "--", name, &corpus]).current_dir(&fuzz))?;
+        let mut seeds = cargo(["run", "--package", "chase-recorder", "--example", "seeds"]);
+        seeds.arg("--manifest-path").arg(root().join("Cargo.toml"));
+        run(seeds.args(["--", name, &corpus]).current_dir(&fuzz))?;
         let target = fuzz.join(package).join("target").join(TARGET).join("release").join(name);
         run(Command::new(target)
             .arg(&corpus)

@@ -1,5 +1,5 @@
 //! Writes the seeds of a fuzz target into a directory: `seeds TARGET DIRECTORY`. Those of targets that read other things than
-//! recordings are in `fuzz/seeds`.
+//! recordings are in `fuzz/seeds`; it runs in `fuzz`.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
