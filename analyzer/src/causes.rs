@@ -255,3 +255,18 @@ fn parties(of: HashMap<PartyKey, PartySums>, process: usize) -> Vec<Party> {
     parties.truncate(MOST_PARTIES);
     parties
 }
+
+/// Which lock: its object and address, and the process where it is in no file.
+pub type LockKey = (Option<u32>, u64, Option<usize>);
+
+/// The key of what is waited for, if it is in memory.
+#[must_use]
+pub fn lock_key(object: &WaitObject, process: usize) -> Option<LockKey> {
+    match object {
+        WaitObject::Memory(at) => {
+            let address = at.svma.unwrap_or(at.avma);
+            Some((at.object, address, at.svma.is_none().then_some(process)))
+        }
+        _ => None,
+    }
+}

@@ -151,8 +151,7 @@ fn walk(
         while own.last().is_some_and(|interval| interval.begin_ns >= now) {
             own.pop();
         }
-        let interval = own.pop().filter(|interval| interval.end_ns > row.start_ns.0);
-        let Some(interval) = interval else {
+        let Some(interval) = own.pop() else {
             let start = row.start_ns.0.min(now);
             // Each thread begins only once.
             match creators.of(analysis, thread).filter(|_| visited.insert(thread)) {

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use chase_recorder::layout::OWN_CONTEXT_REF;
 use chase_recorder::reader::SyscallsFile;
 use chase_recorder::syscalls::{
-    CauseRow, LongTurnRow, NO_DESCRIPTOR, SampleRow, TurnsRow, bucket_end_ns,
+    BlockedRow, CauseRow, LongTurnRow, NO_DESCRIPTOR, SampleRow, TurnsRow, bucket_end_ns,
 };
 use serde::Serialize;
 
@@ -33,6 +33,7 @@ const FUTEX: u32 = 202;
 #[derive(Clone, Debug, Serialize)]
 pub struct EventLoop {
     /// The thread, by number in [`Analysis::threads`].
+    #[serde(skip)]
     pub thread: u32,
     /// Its group, by number in [`Groups::rows`].
     pub group: u32,
@@ -100,8 +101,6 @@ pub struct Client {
 pub struct RanLate {
     /// The address.
     pub address: CodeAddress,
-    /// The API, by number in [`Analysis::apis`]; `None` in the thread's own code.
-    pub api: Option<u32>,
     /// The number of samples.
     pub samples: u64,
 }
@@ -151,16 +150,16 @@ pub(crate) fn event_loops(
     let mut loops = Vec::new();
     for (process, image) in images.iter().enumerate() {
         let Some(file) = &image.syscalls else { continue };
-        let of_threads = loops_of(&run, process, file);
-        let causes: Vec<CauseRow> = file.causes().collect();
+        let of_threads = loops_of(&run, analysis, process, file);
+        let mut long_turns: HashMap<(u32, u32), Vec<LongTurnRow>> = HashMap::new();
+        for turn in file.long_turns().filter(|turn| turn.begin_ns < turn.end_ns) {
+            long_turns.entry((turn.tid, turn.descriptor)).or_default().push(turn);
+        }
+        let inside = Inside::new(file, long_turns.keys().map(|&(tid, _)| tid).collect());
         for (thread, Recorded { row, api }) in of_threads {
             let Some(&group) = groups.of_thread.get(thread as usize) else { continue };
             let usual_ns = usual(&row);
-            let is_own = |turn: &LongTurnRow| {
-                (turn.tid, turn.descriptor) == (row.tid, row.descriptor)
-                    && turn.begin_ns < turn.end_ns
-            };
-            let long: Vec<LongTurnRow> = file.long_turns().filter(is_own).collect();
+            let long = long_turns.remove(&(row.tid, row.descriptor)).unwrap_or_default();
             let not_kept = row.long_turns.saturating_sub(long.len() as u64);
             let mut long: Vec<LongTurnRow> =
                 long.into_iter().filter(|turn| holds_up(turn, usual_ns)).collect();
@@ -187,8 +186,8 @@ pub(crate) fn event_loops(
                 held_up: long.iter().map(held_up).collect(),
                 clients: Vec::new(),
                 process,
-                ran: if long.is_empty() { Vec::new() } else { ran(&run, process, file, row.tid) },
-                waits: waits(&run, process, file, &causes, &long),
+                ran: if long.is_empty() { Vec::new() } else { inside.ran(&run, process, row.tid) },
+                waits: inside.waits(&run, process, &long),
             });
         }
     }
@@ -198,23 +197,48 @@ pub(crate) fn event_loops(
     loops
 }
 
-fn loops_of(run: &Run<'_>, process: usize, file: &SyscallsFile<'_>) -> BTreeMap<u32, Recorded> {
-    let rows: Vec<TurnsRow> =
-        file.turns().filter(|row| row.context_ref != OWN_CONTEXT_REF).collect();
-    let mut waiting: HashMap<u32, HashSet<u32>> = HashMap::new();
-    for row in rows.iter().filter(|row| row.descriptor != NO_DESCRIPTOR) {
-        waiting.entry(row.descriptor).or_default().insert(row.tid);
+/// With one descriptor, others may wait at most this part of all waits, as while it is set up.
+const HARDLY_SHARED: f64 = 0.1;
+
+fn loops_of(
+    run: &Run<'_>,
+    analysis: &Analysis,
+    process: usize,
+    file: &SyscallsFile<'_>,
+) -> BTreeMap<u32, Recorded> {
+    let rows = file.turns().filter(|row| row.context_ref != OWN_CONTEXT_REF);
+    let placed = rows.map(|row| {
+        let (thread, api) = run.place(process, row.context_ref, row.tid);
+        (thread, Recorded { row, api })
+    });
+    let rows: Vec<(Option<u32>, Recorded)> = placed.collect();
+    let mut waiting: HashMap<u32, Vec<(Option<u32>, u64)>> = HashMap::new();
+    let by_epoll = rows.iter().map(|(thread, of)| (thread, &of.row));
+    for (thread, row) in by_epoll.filter(|(_, row)| row.descriptor != NO_DESCRIPTOR) {
+        waiting.entry(row.descriptor).or_default().push((*thread, row.waits));
     }
-    let is_shared = |row: &TurnsRow| waiting.get(&row.descriptor).is_some_and(|of| of.len() > 1);
+    // (A later thread may have a descriptor of the same number. Of those that are not recorded it is not known.)
+    let live_together = |a: u32, b: Option<u32>| {
+        let Some(b) = b else { return true };
+        let [a, b] = [a, b].map(|thread| &analysis.threads[thread as usize]);
+        a.start_ns < b.end_ns && b.start_ns < a.end_ns
+    };
+    let is_shared = |thread: u32, row: &TurnsRow| {
+        let all = waiting.get(&row.descriptor).map_or(&[][..], |all| all);
+        let others = all.iter().filter(|(other, _)| *other != Some(thread));
+        let others = others.filter(|(other, _)| live_together(thread, *other));
+        let others = others.fold(0, |sum: u64, (_, waits)| sum.saturating_add(*waits)) as f64;
+        others > HARDLY_SHARED * (others + row.waits as f64)
+    };
     let mut of_threads: BTreeMap<u32, Recorded> = BTreeMap::new();
-    for row in rows {
-        let (Some(thread), api) = run.place(process, row.context_ref, row.tid) else { continue };
+    for (thread, recorded) in rows {
+        let Some(thread) = thread else { continue };
         let longest = of_threads.get(&thread).map_or(0, |known| known.row.waited_ns);
-        if row.turns > 0 && row.waited_ns >= longest {
-            of_threads.insert(thread, Recorded { row, api });
+        if recorded.row.turns > 0 && recorded.row.waited_ns >= longest {
+            of_threads.insert(thread, recorded);
         }
     }
-    of_threads.retain(|_, recorded| !is_shared(&recorded.row));
+    of_threads.retain(|&thread, recorded| !is_shared(thread, &recorded.row));
     of_threads
 }
 
@@ -240,46 +264,64 @@ fn holds_up(turn: &LongTurnRow, usual_ns: u64) -> bool {
     own_ns >= NOTICED_NS && own_ns >= usual_ns.saturating_mul(MUCH_LONGER) && ready(turn) > 0
 }
 
-fn ran(run: &Run<'_>, process: usize, file: &SyscallsFile<'_>, tid: u32) -> Vec<RanLate> {
-    let rows = file.late_samples().filter(|row| row.tid == tid);
-    let late = |row: SampleRow| {
-        let address = run.address(process, row.address)?;
-        let (_, api) = run.place(process, row.context_ref, row.tid);
-        Some(RanLate { address, api, samples: u64::from(row.user) + u64::from(row.kernel) })
-    };
-    let mut ran: Vec<RanLate> = rows.filter_map(late).collect();
-    ran.sort_by_key(|row| (std::cmp::Reverse(row.samples), row.address.avma));
-    ran
+/// What the threads with long turns did inside of them.
+struct Inside {
+    causes: Vec<CauseRow>,
+    late: HashMap<u32, Vec<SampleRow>>,
+    blocked: HashMap<u32, Vec<BlockedRow>>,
 }
 
-/// Returns what a thread waited for in these turns of it.
-fn waits(
-    run: &Run<'_>,
-    process: usize,
-    file: &SyscallsFile<'_>,
-    causes: &[CauseRow],
-    turns: &[LongTurnRow],
-) -> Vec<WaitInTurns> {
-    let Some(tid) = turns.first().map(|turn| turn.tid) else { return Vec::new() };
-    let times: Vec<(u64, u64)> = turns.iter().map(|turn| (turn.begin_ns, turn.end_ns)).collect();
-    let mut sums: HashMap<PathWait, u64> = HashMap::new();
-    for row in file.blocked().filter(|row| row.tid == tid) {
-        let Some(cause) = causes.get(row.cause as usize).filter(|cause| cause.tid == tid) else {
-            continue;
-        };
-        let ns = common(&times, row.begin_ns, row.end_ns);
-        if ns > 0 {
-            let (_, api) = run.place(process, cause.context_ref, tid);
-            let sum = sums.entry(run.wait(process, cause, api)).or_default();
-            *sum = sum.saturating_add(ns);
+impl Inside {
+    fn new(file: &SyscallsFile<'_>, tids: HashSet<u32>) -> Self {
+        let (mut late, mut blocked): (HashMap<_, Vec<_>>, HashMap<_, Vec<_>>) = Default::default();
+        if tids.is_empty() {
+            return Self { causes: Vec::new(), late, blocked };
         }
+        for row in file.late_samples().filter(|row| tids.contains(&row.tid)) {
+            late.entry(row.tid).or_default().push(row);
+        }
+        for row in file.blocked().filter(|row| tids.contains(&row.tid)) {
+            blocked.entry(row.tid).or_default().push(row);
+        }
+        Self { causes: file.causes().collect(), late, blocked }
     }
-    let mut waits: Vec<WaitInTurns> =
-        sums.into_iter().map(|(wait, ns)| WaitInTurns { wait, ns: Ns(ns) }).collect();
-    waits.sort_by_key(|row| {
-        (std::cmp::Reverse(row.ns), row.wait.api, row.wait.site.map(|site| site.avma))
-    });
-    waits
+
+    fn ran(&self, run: &Run<'_>, process: usize, tid: u32) -> Vec<RanLate> {
+        let late = |row: &SampleRow| {
+            let address = run.address(process, row.address)?;
+            Some(RanLate { address, samples: u64::from(row.user) + u64::from(row.kernel) })
+        };
+        let mut ran: Vec<RanLate> =
+            self.late.get(&tid).into_iter().flatten().filter_map(late).collect();
+        ran.sort_by_key(|row| (std::cmp::Reverse(row.samples), row.address.avma));
+        ran
+    }
+
+    /// Returns what a thread waited for in these turns of it, until it was woken.
+    fn waits(&self, run: &Run<'_>, process: usize, turns: &[LongTurnRow]) -> Vec<WaitInTurns> {
+        let Some(tid) = turns.first().map(|turn| turn.tid) else { return Vec::new() };
+        let times: Vec<(u64, u64)> =
+            turns.iter().map(|turn| (turn.begin_ns, turn.end_ns)).collect();
+        let mut sums: HashMap<PathWait, u64> = HashMap::new();
+        for row in self.blocked.get(&tid).into_iter().flatten() {
+            let cause = self.causes.get(row.cause as usize).filter(|cause| cause.tid == tid);
+            let Some(cause) = cause else { continue };
+            let is_woken = (row.begin_ns..row.end_ns).contains(&row.woken_ns);
+            let to = if is_woken { row.woken_ns } else { row.end_ns };
+            let ns = common(&times, row.begin_ns, to);
+            if ns > 0 {
+                let (_, api) = run.place(process, cause.context_ref, tid);
+                let sum = sums.entry(run.wait(process, cause, api)).or_default();
+                *sum = sum.saturating_add(ns);
+            }
+        }
+        let mut waits: Vec<WaitInTurns> =
+            sums.into_iter().map(|(wait, ns)| WaitInTurns { wait, ns: Ns(ns) }).collect();
+        waits.sort_by_key(|row| {
+            (std::cmp::Reverse(row.ns), row.wait.api, row.wait.site.map(|site| site.avma))
+        });
+        waits
+    }
 }
 
 /// Returns the parts of the time from `from` to `to` that are within turns, which are given by their beginnings and ends, in their order.

@@ -10,14 +10,11 @@ use std::collections::HashMap;
 use serde::Serialize;
 
 use crate::analysis::Analysis;
-use crate::causes::{NamingPlaces, WaitObject};
+use crate::causes::{LockKey, NamingPlaces, lock_key};
 use crate::clock::Ns;
 use crate::groups::Groups;
 use crate::image::Image;
 use crate::long_waits::long_waits;
-
-/// Which lock: its object and address, and the process where it is in no file.
-pub type LockKey = (Option<u32>, u64, Option<usize>);
 
 /// How long a lock was held, each time that both ends were seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -43,15 +40,6 @@ struct Wait {
     woken: Option<u64>,
     end: u64,
     waker: Option<u32>,
-}
-
-/// The key of what is waited for, if it is in memory.
-#[must_use]
-pub fn lock_key(object: &WaitObject, process: usize) -> Option<LockKey> {
-    match object {
-        WaitObject::Memory(at) => Some((at.object, at.avma, at.svma.is_none().then_some(process))),
-        _ => None,
-    }
 }
 
 impl HeldLocks {

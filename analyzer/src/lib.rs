@@ -126,7 +126,10 @@ pub use analysis::{Analysis, Selection};
 pub use arguments::{ArgumentRow, ArgumentSizes, ArgumentUnit};
 pub use blocked::{Blocked, BlockedRow, IdleRow, Runnable, blocked};
 pub use blocking::Cause as WaitCause;
-pub use causes::{CauseRow, NamingPlaces, Party, PartyKind, PathWait, Purpose, WaitObject, causes};
+pub use causes::{
+    CauseRow, LockKey, NamingPlaces, Party, PartyKind, PathWait, Purpose, WaitObject, causes,
+    lock_key,
+};
 pub use chase_recorder as recorder;
 pub use clock::{Clock, Ns, Ticks};
 pub use compare::{
@@ -149,7 +152,7 @@ pub use groups::{
     Groups, Naming, Outlier, OutlierApi, PartLevel, Spread, SubGroup, ThreadSpan, Unnamed, Why,
     group_of,
 };
-pub use held::{Held, HeldLocks, LockKey, lock_key};
+pub use held::{Held, HeldLocks};
 pub use image::{Ending, Image, SyscallsState};
 pub use load::{Loaded, load, load_run, load_run_with, scan, scan_all};
 pub use locks::{LockRow, locks};

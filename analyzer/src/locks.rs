@@ -6,9 +6,9 @@ use serde::Serialize;
 
 use crate::address::CodeAddress;
 use crate::analysis::Analysis;
-use crate::causes::{CauseRow, Party, Purpose, WaitObject};
+use crate::causes::{CauseRow, Party, Purpose, WaitObject, lock_key};
 use crate::clock::Ns;
-use crate::held::{Held, HeldLocks, lock_key};
+use crate::held::{Held, HeldLocks};
 
 /// A lock. Locks that were never waited for are not known.
 #[derive(Clone, Debug, Serialize)]

@@ -28,7 +28,7 @@ pub(crate) struct LongWait {
     pub(crate) wait: PathWait,
 }
 
-/// The long times off the CPU of a thread, in order of their beginnings.
+/// The long times off the CPU of a thread, in order of their beginnings, as far as they are in its life.
 #[derive(Default)]
 pub(crate) struct OffCpuTimes {
     /// Times in which it waited.

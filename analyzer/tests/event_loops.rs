@@ -117,14 +117,32 @@ fn nobody_is_held_up_where_nobody_waits() {
 
 #[test]
 fn turns_that_are_all_long_are_usual() {
-    assert!(is_calm(&served(|file, tid| {
-        let row = turns(tid, 5, 10);
-        file.turns.push(TurnsRow { turns: 10, histogram: [0; 32], ..row });
-        file.turns[0].histogram[20] = 10;
-        for at in 0..10 {
+    let found = served(|file, tid| {
+        file.turns.push(TurnsRow { turns: 100, histogram: [0; 32], ..turns(tid, 5, 100) });
+        file.turns[0].histogram[20] = 100;
+        for at in 0..5 {
             file.long_turn(tid, 5, at * 100 * MS, 64 * MS, 4);
         }
-    })));
+    });
+    let [one] = &*found.watched.event_loops else { panic!("{:#?}", found.watched.event_loops) };
+    assert!(one.held_up.is_empty() && is_calm(&found), "{one:#?}");
+}
+
+/// What comes after the wake is time of others.
+#[test]
+fn a_wait_in_a_turn_ends_when_the_thread_is_woken() {
+    let found = served(|file, tid| {
+        file.turns.push(turns(tid, 5, 1));
+        let turn = file.long_turn(tid, 5, 100 * MS, 64 * MS, 1);
+        (turn.blocked_ns, turn.preempted_ns) = (20 * MS, 9 * MS);
+        let began_ns = file.header.began_ns;
+        file.cause(CauseRow { tid, number: 35, ..bytemuck::Zeroable::zeroed() });
+        let (begin_ns, woken_ns) = (began_ns + 110 * MS, began_ns + 130 * MS);
+        file.blocked(BlockedRow { cause: 0, tid, begin_ns, woken_ns, end_ns: woken_ns + 9 * MS });
+    });
+    let [one] = &*found.watched.event_loops else { panic!("{:#?}", found.watched.event_loops) };
+    let [wait] = &*one.waits else { panic!("{:#?}", one.waits) };
+    assert_eq!((wait.ns, one.held_up_ns(|turn| turn.blocked_ns)), (Ns(20 * MS), Ns(20 * MS)));
 }
 
 #[test]
@@ -135,6 +153,19 @@ fn time_of_others_holds_up_no_loop() {
             file.long_turn(tid, 5, at * 100 * MS, 64 * MS, 4).preempted_ns = 50 * MS;
         }
     })));
+}
+
+/// As while a loop is set up by another thread.
+#[test]
+fn a_descriptor_that_another_thread_has_waited_with_once_is_hardly_shared() {
+    let found = served(|file, tid| {
+        file.turns.push(turns(tid, 5, 3));
+        file.turns.push(TurnsRow { waits: 1, turns: 0, ..turns(tid + 1, 5, 0) });
+        for at in 0..3 {
+            file.long_turn(tid, 5, at * 100 * MS, 64 * MS, 4);
+        }
+    });
+    assert!(!is_calm(&found));
 }
 
 /// As the threads of a pool do: another one waits as soon as one works.

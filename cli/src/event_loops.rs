@@ -29,7 +29,9 @@ pub(crate) fn ran(report: &Report, one: &EventLoop) -> Vec<RanFunction> {
     for row in &one.ran {
         let files = report.files();
         let place = report.places.find(files, one.process, &row.address, AddressKind::Function);
-        let object = row.address.object.map_or("", |object| file_name(report.names.object(object)));
+        // Of files that were mapped without the dynamic linker, only the kernel told.
+        let recorded = row.address.object.map(|object| report.names.object(object));
+        let object = recorded.or(place.object.as_deref()).map_or("", file_name);
         let function = place.function.as_deref().map(chase_symbols::shorten);
         let name = match (function, place.function_or_start(object)) {
             (Some(function), _) if object.is_empty() => function.into_owned(),
@@ -67,7 +69,7 @@ pub(crate) fn wait(report: &Report, row: &WaitInTurns) -> String {
     words
 }
 
-/// What held a loop up: `98 % of that it runs, mostly luaV_execute (redis-server)`.
+/// What held a loop up: `it runs for 98 % of that, most often luaV_execute (redis-server) (41 %)`.
 fn doing(report: &Report, one: &EventLoop) -> String {
     let own_ns = one.held_up_ns(HeldUp::own_ns);
     let blocked = fraction(one.held_up_ns(|turn| turn.blocked_ns), own_ns.as_f64());
@@ -92,8 +94,10 @@ fn doing(report: &Report, one: &EventLoop) -> String {
     }
     if let Some(client) = one.clients.first() {
         let label = &report.groups().rows[client.group as usize].label;
+        let label = label.strip_prefix("threads of ").unwrap_or(label);
         let threads = plural(client.threads as u64, "thread");
-        words.push(format!("{threads} of {label} wait for it, {}", elapsed(client.wait_ns.0)));
+        let wait = if client.threads == 1 { "waits" } else { "wait" };
+        words.push(format!("{threads} of {label} {wait} for it, {}", elapsed(client.wait_ns.0)));
     }
     words.join(", and ")
 }
@@ -120,11 +124,14 @@ pub(crate) fn in_words(report: &Report, finding: &Finding, who: &str) -> (String
     (
         format!("The event loop of {who} is held up at times"),
         format!(
-            ": {} of {} between waits in {api} take up to {}, {} together, half of all less than {}, while up to {} ready{doing}; the longest begins {} after the start",
+            ": {} of {} between waits in {api} {}, half of all less than {}, while up to {} ready{doing}; the longest begins {} after the start",
             count(held_up),
             plural(turns, "turn"),
-            elapsed(longest_ns.0),
-            elapsed(all_ns.0),
+            match held_up {
+                1 => format!("takes {}", elapsed(longest_ns.0)),
+                _ =>
+                    format!("take up to {}, {} together", elapsed(longest_ns.0), elapsed(all_ns.0)),
+            },
             elapsed(usual_ns.0),
             match ready {
                 1 => "1 descriptor is".to_owned(),

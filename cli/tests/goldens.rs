@@ -23,10 +23,11 @@ fn golden(name: &str, arguments: &[&str]) {
     let dir = TempDir::new().expect("a directory for the test");
     let data = dir.path().join("chase.data");
     std::fs::create_dir(&data).expect("directory made");
-    if name.contains("convoy-") {
-        let (builder, seen) = recordings::convoy();
-        recordings::write(&data, "convoy-4711.chase", &builder);
-        recordings::write_syscalls(&data, "convoy-4711.chase.syscalls", &seen);
+    if let Some((of, _)) = name.split_once('-').filter(|(of, _)| ["convoy", "loop"].contains(of)) {
+        let (builder, seen) =
+            if of == "loop" { recordings::event_loop() } else { recordings::convoy() };
+        recordings::write(&data, "app-4711.chase", &builder);
+        recordings::write_syscalls(&data, "app-4711.chase.syscalls", &seen);
     } else if name.contains("pool-") {
         recordings::write(&data, "pool-4711.chase", &recordings::pool());
     } else {
@@ -158,6 +159,9 @@ fn waits_and_their_causes() {
     golden("convoy-without-lock.json", &["path", "--without", "lock:*", "--json"]);
     golden("convoy-without-join.txt", &["path", "--without", "fn:pthread_join"]);
     golden("convoy-findings.txt", &["findings"]);
+    golden("loop-findings.txt", &["findings"]);
+    golden("loop-waits.txt", &["waits"]);
+    golden("loop-waits.json", &["waits", "--json"]);
 }
 
 #[test]

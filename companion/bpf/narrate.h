@@ -14,6 +14,7 @@
 #define WORDS_2 0x20  /* the beginning of a structure, in words of eight bytes */
 #define WORDS_4 0x28
 #define WORDS_7 0x30
+#define ADDRESS 0x38  /* of a socket: as many bytes as the number says that the next argument leads to */
 #define KIND 0x38
 #define READ_FIRST 0x40 /* read at the beginning, since the call may change it; for one text of a call */
 #define FILLED 0x80     /* by the call, if it succeeds */
@@ -54,8 +55,8 @@ static const u32 texts[] = {
 	[271] = FIRST(0, WORDS_2) | SECOND(2, WORDS_2 | READ_FIRST),
 	[61] = FIRST(1, WORDS_2 | FILLED), [97] = FIRST(1, WORDS_2 | FILLED), [228] = FIRST(1, WORDS_2 | FILLED),
 	[229] = FIRST(1, WORDS_2 | FILLED),
-	[43] = FIRST(1, WORDS_4 | FILLED), [288] = FIRST(1, WORDS_4 | FILLED), [51] = FIRST(1, WORDS_4 | FILLED),
-	[52] = FIRST(1, WORDS_4 | FILLED),
+	[43] = FIRST(1, ADDRESS | FILLED), [288] = FIRST(1, ADDRESS | FILLED), [51] = FIRST(1, ADDRESS | FILLED),
+	[52] = FIRST(1, ADDRESS | FILLED),
 	[157] = FIRST(1, WORDS_2),
 	[160] = FIRST(1, WORDS_2 | READ_FIRST),
 	[13] = FIRST(1, WORDS_4 | READ_FIRST) | SECOND(2, WORDS_4 | FILLED),
@@ -90,7 +91,7 @@ INLINE int takes_descriptor(u32 syscall)
 
 INLINE u32 read_text(char *to, u64 from, u32 what, s64 result, u64 next)
 {
-	u32 kind = what & KIND;
+	u32 kind = what & KIND, filled = 0;
 	u64 len;
 	long got;
 
@@ -104,6 +105,8 @@ INLINE u32 read_text(char *to, u64 from, u32 what, s64 result, u64 next)
 		len = result > 0 ? result : 0;
 	else if (kind == SIZED)
 		len = next;
+	else if (kind == ADDRESS)
+		len = bpf_probe_read_user(&filled, sizeof(filled), (void *)next) ? 0 : filled;
 	else
 		len = kind == WORDS_7 ? 56 : kind == WORDS_4 ? 32 : 16;
 	if (len > TEXT)

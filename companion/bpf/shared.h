@@ -79,7 +79,7 @@ struct turns {
 	u64 long_ns;
 	u64 in_context;   /* of the latest wait */
 	u64 since_ns, since_blocked_ns, since_preempted_ns; /* the thread's sums when the latest wait ended; since_ns is 0 while it waits */
-	u64 reserved;
+	u64 begun_with;   /* descriptors that the latest wait found ready */
 	u64 histogram[BUCKETS]; /* as in a row */
 };
 
@@ -176,8 +176,7 @@ struct sample {
 	u32 syscall;     /* that syscall */
 	u32 mode;        /* of the inode */
 	char name[48];   /* of the file, without its directory */
-	u32 is_late;     /* in a turn that had taken LONG_TURN_NS already */
-	u32 reserved;
+	u64 late_ns;     /* when it was taken, if the thread had not waited in an event loop for LONG_TURN_NS; otherwise 0 */
 };
 
 /* Size in bytes of a text of a single system call. */

@@ -38,12 +38,11 @@ struct state {
 	u32 call_context;
 	u32 is_first; /* the present wait is the first one of its call for that futex */
 	u64 blocked_ns, preempted_ns; /* how long it has been off the CPU, in all */
-	u64 turn_from;     /* when its latest wait for descriptors ended; 0 while it waits for them */
+	u64 turn_from;     /* when its latest wait in an event loop ended; 0 if it has none */
 	u64 first_turn_ns; /* when the first one ended */
 	u64 blocked_before_ns; /* blocked_ns when the turn below was over */
 	struct turn turn; /* the latest one, if it was long and it is not known yet what is ready; otherwise end_ns is 0 */
 	u32 descriptor;   /* of the latest wait for several descriptors, as in its row of turns */
-	u32 begun_with;   /* descriptors that the latest of these waits found ready */
 	u32 in_turns;     /* the syscall under way is a wait for descriptors that turns end by */
 	u32 is_ready; /* the latest wait was for descriptors, one of which is ready: it is known when the thread uses it */
 	u32 read_len;         /* of what a call that is narrated reads: the beginning of a structure; 0: none, or unreadable */

@@ -320,6 +320,7 @@ int sched_process_exit(u64 *arguments __attribute__((unused)))
 		return 0;
 	close_syscall(state, state->syscall == NR_EXIT || state->syscall == NR_EXIT_GROUP);
 	add_on_cpu(state, bpf_ktime_get_ns());
+	tell_turn(state, 0);
 	drop(task->pid, state);
 	return 0;
 }
@@ -333,6 +334,7 @@ int take_sample(u64 *registers)
 	struct pt_regs *in_user_space;
 	struct sample *sample;
 	struct file *file;
+	u64 now;
 
 	if (!state)
 		return 0;
@@ -355,8 +357,8 @@ int take_sample(u64 *registers)
 	sample->file = 0;
 	sample->mode = 0;
 	sample->name[0] = 0;
-	sample->reserved = 0;
-	sample->is_late = state->turn_from && bpf_ktime_get_ns() - state->turn_from >= LONG_TURN_NS;
+	now = state->turn_from ? bpf_ktime_get_ns() : 0;
+	sample->late_ns = now - state->turn_from >= LONG_TURN_NS ? now : 0;
 	if (sample->in_kernel && waits_for_descriptor(state->syscall)) {
 		file = file_of(task, READ(in_user_space, di));
 		if (file) {

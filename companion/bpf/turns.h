@@ -21,7 +21,7 @@ INLINE u32 bits_of(u64 bits)
 }
 
 /* Whether several descriptors may be waited for, or new connections. Without any, it is a sleep; a wait for a single one belongs to the read or
- * write that follows. (Of a large set for select, only the first descriptors are looked at.) */
+ * write that follows. (A set of more than 64 for select is taken for several.) */
 __attribute__((noinline)) int waits_for_several(struct state *state, u64 first, u64 second, u64 third)
 {
 	struct file *file;
@@ -33,6 +33,7 @@ __attribute__((noinline)) int waits_for_several(struct state *state, u64 first, 
 	if (!state)
 		return 0;
 	if (state->syscall == NR_SELECT || state->syscall == NR_PSELECT) {
+		first = (u32)first;
 		if (first > BITS)
 			return 1;
 		if (!first || bpf_probe_read_user(&set, sizeof(set), (void *)second))
@@ -78,8 +79,7 @@ __attribute__((noinline)) int end_turn(struct state *state, u64 first, u64 secon
 
 	if (!state || !waits_for_several(state, first, second, third))
 		return 0;
-	now = bpf_ktime_get_ns();
-	state->turn_from = 0;
+	now = state->entered_ns;
 	state->descriptor = state->syscall == NR_SELECT || state->syscall == NR_PSELECT || state->syscall == NR_POLL ||
 			    state->syscall == NR_PPOLL ? NO_DESCRIPTOR : first;
 	turns = turns_of(state);
@@ -106,7 +106,7 @@ __attribute__((noinline)) int end_turn(struct state *state, u64 first, u64 secon
 	if (ns >= LONG_TURN_NS) {
 		turns->long_turns++;
 		turns->long_ns += ns;
-		state->turn.begun_with = state->begun_with;
+		state->turn.begun_with = turns->begun_with;
 		state->turn.begin_ns = turns->since_ns;
 		state->turn.end_ns = now;
 		state->turn.blocked_ns = state->blocked_ns - turns->since_blocked_ns;
@@ -117,35 +117,42 @@ __attribute__((noinline)) int end_turn(struct state *state, u64 first, u64 secon
 	return 0;
 }
 
+/* Tells of the thread's latest turn, if it was long. */
+INLINE void tell_turn(struct state *state, u32 ready)
+{
+	struct turn *turn;
+
+	if (!state->turn.end_ns)
+		return;
+	turn = bpf_ringbuf_reserve(&long_turns, sizeof(*turn), 0);
+	if (turn) {
+		turn->process = state->process;
+		turn->tid = state->tid;
+		turn->descriptor = state->descriptor;
+		turn->ready = ready;
+		turn->begun_with = state->turn.begun_with;
+		turn->reserved = 0;
+		turn->begin_ns = state->turn.begin_ns;
+		turn->end_ns = state->turn.end_ns;
+		turn->blocked_ns = state->turn.blocked_ns;
+		turn->preempted_ns = state->turn.preempted_ns;
+		bpf_ringbuf_submit(turn, RING_NO_WAKEUP);
+	} else {
+		COUNT(lost_long_turns);
+	}
+	state->turn.end_ns = 0;
+}
+
 /* The thread has waited for descriptors, and its turn begins. */
 __attribute__((noinline)) int begin_turn(struct state *state, u64 now, s64 result)
 {
 	struct turns *turns;
-	struct turn *turn;
 
 	if (!state)
 		return 0;
 	state->in_turns = 0;
-	if (state->turn.end_ns) {
-		turn = bpf_ringbuf_reserve(&long_turns, sizeof(*turn), 0);
-		if (turn) {
-			turn->process = state->process;
-			turn->tid = state->tid;
-			turn->descriptor = state->descriptor;
-			/* Those that it was not the thread that waited for. */
-			turn->ready = result > 0 && state->blocked_ns == state->blocked_before_ns ? result : 0;
-			turn->begun_with = state->turn.begun_with;
-			turn->reserved = 0;
-			turn->begin_ns = state->turn.begin_ns;
-			turn->end_ns = state->turn.end_ns;
-			turn->blocked_ns = state->turn.blocked_ns;
-			turn->preempted_ns = state->turn.preempted_ns;
-			bpf_ringbuf_submit(turn, RING_NO_WAKEUP);
-		} else {
-			COUNT(lost_long_turns);
-		}
-		state->turn.end_ns = 0;
-	}
+	/* Those that it was not the thread that waited for. */
+	tell_turn(state, result > 0 && state->blocked_ns == state->blocked_before_ns ? result : 0);
 	turns = turns_of(state);
 	if (!turns)
 		return 0;
@@ -155,8 +162,10 @@ __attribute__((noinline)) int begin_turn(struct state *state, u64 now, s64 resul
 		return 0;
 	if (!state->first_turn_ns)
 		state->first_turn_ns = now;
-	state->turn_from = now;
-	state->begun_with = result > 0 ? result : 0;
+	/* A single wait is no loop: what follows it is no turn. */
+	if (turns->turns)
+		state->turn_from = now;
+	turns->begun_with = result > 0 ? result : 0;
 	turns->since_ns = now;
 	turns->since_blocked_ns = state->blocked_ns;
 	turns->since_preempted_ns = state->preempted_ns;

@@ -141,8 +141,17 @@ impl Drain {
         let processes = program.totals().processes as u32;
         let all: Vec<Process> =
             (0..processes).map(|i| program.processes.read(i as usize)).collect();
+        // The turns are read before the samples: all that were taken in these are there then.
+        let mut turns = Vec::new();
+        while let Some(turn) = program.next_turn() {
+            turns.push(turn);
+        }
         while let Some(sample) = program.next_sample() {
             self.samples.entry(sample.process).or_default().add(&sample);
+        }
+        for turn in turns {
+            self.samples.entry(turn.process).or_default().add_turn(&turn);
+            self.long_turns.entry(turn.process).or_default().add(&turn);
         }
         while let Some(interval) = program.next_interval() {
             if interval.wait as usize == WAITS {
@@ -155,9 +164,6 @@ impl Drain {
         }
         while let Some(call) = program.next_single_syscall() {
             self.narrations.entry(call.process).or_default().add(&call);
-        }
-        while let Some(turn) = program.next_turn() {
-            self.long_turns.entry(turn.process).or_default().add(&turn);
         }
         self.write_rows(program, &all);
         self.write_samples(program, &all);

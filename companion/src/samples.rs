@@ -1,14 +1,14 @@
 //! Samples of what ran, summed up by process, thread, context and address.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::io;
 
-use chase_format::syscalls::{FILE_NAME, FileRow, SampleRow};
+use chase_format::syscalls::{FILE_NAME, FileRow, LONG_TURN_NS, SampleRow};
 
 use crate::file::{Place, SyscallsFile};
 use crate::generated::Names;
 use crate::maps::{self, Mapping};
-use crate::shared::{Process, Sample};
+use crate::shared::{Process, Sample, Turn};
 
 /// A process may have this many pages of addresses that are in no mapping; then its mappings are not read again for
 /// more.
@@ -18,6 +18,9 @@ const PAGE_BITS: u32 = 12;
 /// A process may have this many different keys; further samples are counted for their thread alone, with an address
 /// that is in no object.
 const MANY: usize = 1 << 18;
+
+/// So many of the latest samples of a thread are kept until it is known whether they are late in a turn.
+const MANY_LATE: usize = 1 << 12;
 
 /// Samples are distinguished by thread, context and address.
 type Key = (u32, u32, u64);
@@ -38,10 +41,10 @@ impl Counts {
     }
 }
 
-fn count(all: &mut HashMap<Key, Counts>, changed: &mut Vec<Key>, key: Key, sample: &Sample) {
+fn count(all: &mut HashMap<Key, Counts>, changed: &mut Vec<Key>, key: Key, in_kernel: bool) {
     let counts =
         all.entry(key).or_insert(Counts { user: 0, kernel: 0, place: None, is_written: true });
-    let count = if sample.in_kernel == 0 { &mut counts.user } else { &mut counts.kernel };
+    let count = if in_kernel { &mut counts.kernel } else { &mut counts.user };
     *count = count.saturating_add(1);
     if counts.is_written {
         counts.is_written = false;
@@ -64,9 +67,11 @@ struct FileSamples {
 pub struct Samples {
     counts: HashMap<Key, Counts>,
     changed: Vec<Key>,
-    /// The same of those late in turns.
+    /// The same of those late in long turns.
     late: HashMap<Key, Counts>,
     changed_late: Vec<Key>,
+    /// By thread, those that may be: with their times, and whether they were in the kernel.
+    perhaps_late: HashMap<u32, VecDeque<(u64, Key, bool)>>,
     /// Samples in system calls on a file: by thread, context, system call and inode.
     files: HashMap<(u32, u32, u32, u64), FileSamples>,
     mappings: Vec<Mapping>,
@@ -88,10 +93,29 @@ impl Samples {
         if self.counts.len() >= MANY && !self.counts.contains_key(&key) {
             key = (sample.tid, 0, 0);
         }
-        count(&mut self.counts, &mut self.changed, key, sample);
-        if sample.is_late != 0 {
-            count(&mut self.late, &mut self.changed_late, key, sample);
+        let in_kernel = sample.in_kernel != 0;
+        count(&mut self.counts, &mut self.changed, key, in_kernel);
+        if sample.late_ns != 0 {
+            let perhaps_late = self.perhaps_late.entry(sample.tid).or_default();
+            if perhaps_late.len() == MANY_LATE {
+                perhaps_late.pop_front();
+            }
+            perhaps_late.push_back((sample.late_ns, key, in_kernel));
         }
+    }
+
+    /// Counts the samples that were taken late in a turn that is over; those before it were added already. (What a thread does
+    /// after its last turn is in none.)
+    pub fn add_turn(&mut self, turn: &Turn) {
+        let Some(perhaps_late) = self.perhaps_late.get_mut(&turn.tid) else { return };
+        let late = turn.begin_ns.saturating_add(LONG_TURN_NS)..=turn.end_ns;
+        perhaps_late.retain(|&(at_ns, key, in_kernel)| {
+            let is_late = late.contains(&at_ns);
+            if is_late {
+                count(&mut self.late, &mut self.changed_late, key, in_kernel);
+            }
+            !is_late
+        });
     }
 
     fn add_file(&mut self, sample: &Sample) {

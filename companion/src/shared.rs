@@ -132,8 +132,8 @@ pub struct Turns {
     pub in_context: u64,
     /// Sums of the thread when the latest wait ended.
     pub since: [u64; 3],
-    /// Padding.
-    pub reserved: u64,
+    /// The number of descriptors that the latest wait found ready.
+    pub begun_with: u64,
     /// As in [`Row`].
     pub histogram: [u64; BUCKETS],
 }
@@ -186,10 +186,9 @@ pub struct Sample {
     pub mode: u32,
     /// Name of the file without its directory, NUL-padded.
     pub name: [u8; 48],
-    /// 1 if it was taken late in a long turn.
-    pub is_late: u32,
-    /// Padding.
-    pub reserved: u32,
+    /// When it was taken, `CLOCK_MONOTONIC`, if the thread had not waited in an event loop for
+    /// [`LONG_TURN_NS`](chase_format::syscalls::LONG_TURN_NS); otherwise 0.
+    pub late_ns: u64,
 }
 
 /// A long wait.

@@ -25,6 +25,7 @@ fuzz_target!(|bytes: &[u8]| {
         }
         let _ = symbolizer.locate_call(&key, svma);
         let _ = symbolizer.variable(&key, svma);
+        let _ = symbolizer.function_start(&key, svma);
     }
     let word = |&svma: &u64| Word { avma: svma, file: Some((&key, svma)) };
     for routine in addresses.iter().take(16) {

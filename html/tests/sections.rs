@@ -344,7 +344,7 @@ fn timeline() -> Timeline {
             ),
         ],
         marks: vec![(1e9, "half <way>".into())],
-        left_out_ns: 0.0,
+        left_out_ns: 2e6,
         notes: vec!["12 events were overwritten.".into()],
     }
 }

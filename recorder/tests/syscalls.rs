@@ -195,6 +195,8 @@ fn version_1_is_readable() {
     (builder.header.header_len, builder.header.sample_hz) = (160, 0);
     builder.header.version = 1;
     (builder.samples, builder.on_cpu, builder.mappings) = Default::default();
+    (builder.causes, builder.blocked, builder.files) = Default::default();
+    (builder.turns, builder.long_turns, builder.late_samples) = Default::default();
     assert!(bytes == builder.build(), "the builder writes other bytes than version 1");
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::{CauseRow, PartyKind, WaitObject};
+use super::{CauseRow, PartyKind, lock_key};
 use crate::blocking::{Cause, cause_of};
 
 /// What threads wait for, as far as it can be found out.
@@ -173,12 +173,9 @@ impl Purpose {
 /// lock. Threads that hand something over wait for something else.
 pub(super) fn find_locks(rows: &mut [CauseRow]) {
     let mut of_objects: BTreeMap<_, (BTreeSet<u32>, BTreeSet<u32>)> = BTreeMap::new();
-    let key = |row: &CauseRow| match &row.object {
-        WaitObject::Memory(at) if row.purpose == Purpose::Handover => {
-            let process = at.svma.is_none().then_some(row.process);
-            Some((at.object, at.avma, process))
-        }
-        _ => None,
+    let key = |row: &CauseRow| {
+        let is_handover = row.purpose == Purpose::Handover;
+        is_handover.then(|| lock_key(&row.object, row.process)).flatten()
     };
     for row in rows.iter() {
         let Some(key) = key(row) else { continue };

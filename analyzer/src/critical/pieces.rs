@@ -3,9 +3,8 @@
 use std::collections::HashSet;
 
 use crate::analysis::Analysis;
-use crate::causes::{CauseRow, PathWait, Purpose, WaitObject};
+use crate::causes::{CauseRow, LockKey, PathWait, Purpose, WaitObject, lock_key};
 use crate::clock::Ns;
-use crate::held::{LockKey, lock_key};
 use crate::rows::ThreadRow;
 
 /// What is taken out of a run: calls and locks.
@@ -45,7 +44,7 @@ impl Pieces {
     }
 
     fn has_api(&self, api: Option<u32>) -> bool {
-        api.is_some_and(|api| self.apis[api as usize])
+        api.is_some_and(|api| self.apis.get(api as usize) == Some(&true))
     }
 
     /// (That something is a lock may only show in all waits for it.)

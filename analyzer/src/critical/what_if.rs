@@ -130,8 +130,7 @@ fn events<'w>(
     let mut events = Vec::new();
     for ((thread, row), waits) in (0..).zip(&analysis.threads).zip(threads) {
         events.push((row.start_ns.0, thread, None));
-        let own = waits.iter().filter(|wait| wait.end_ns > row.start_ns.0);
-        events.extend(own.map(|wait| (wait.end_ns, thread, Some(wait))));
+        events.extend(waits.iter().map(|wait| (wait.end_ns, thread, Some(wait))));
     }
     events.sort_by_key(|&(at, thread, wait)| (at, wait.is_some(), thread));
     events

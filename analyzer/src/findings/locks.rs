@@ -5,28 +5,22 @@ use std::collections::BTreeMap;
 use super::joint::Joint;
 use super::waits::{SERIALISES, named};
 use super::{Evidence, Finding, FindingKind};
-use crate::causes::{CauseRow, PartyKind, Purpose, WaitObject};
+use crate::causes::{CauseRow, LockKey, PartyKind, Purpose, lock_key};
 use crate::clock::Ns;
 use crate::groups::GroupRow;
 
 /// Functions by which readers take a lock.
 const READ: &[&str] = &["pthread_rwlock_rdlock", "pthread_rwlock_timedrdlock"];
 
-/// Identifies a lock in the rows of one group; the interpreter's lock consists of several words.
-type LockKey = Option<(Option<u32>, u64, usize)>;
-
-fn key(row: &CauseRow) -> LockKey {
-    match &row.object {
-        WaitObject::Memory(at) if row.purpose != Purpose::Interpreter => {
-            Some((at.object, at.avma, at.svma.map_or(row.process, |_| usize::MAX)))
-        }
-        _ => None,
-    }
+/// The interpreter's lock, which consists of several words, has none.
+fn key(row: &CauseRow) -> Option<LockKey> {
+    let is_one_word = row.purpose != Purpose::Interpreter;
+    is_one_word.then(|| lock_key(&row.object, row.process)).flatten()
 }
 
 /// Finds, for each kind of lock, the one for which a group waits longest.
 pub(super) fn find(evidence: &Evidence<'_>, (number, group): (u32, &GroupRow)) -> Vec<Finding> {
-    let mut of_kinds: BTreeMap<u8, BTreeMap<LockKey, Joint<'_>>> = BTreeMap::new();
+    let mut of_kinds: BTreeMap<u8, BTreeMap<Option<LockKey>, Joint<'_>>> = BTreeMap::new();
     for row in evidence.causes_of(number).filter(|row| row.purpose.is_lock()) {
         let kind = match row.purpose {
             Purpose::Allocator => 1,
@@ -35,7 +29,7 @@ pub(super) fn find(evidence: &Evidence<'_>, (number, group): (u32, &GroupRow)) -
         };
         of_kinds.entry(kind).or_default().entry(key(row)).or_default().rows.push(row);
     }
-    let longest = |locks: BTreeMap<LockKey, Joint<'_>>| {
+    let longest = |locks: BTreeMap<Option<LockKey>, Joint<'_>>| {
         let joint = locks.into_values().max_by(|a, b| a.wait_ns().total_cmp(&b.wait_ns()))?;
         lock(evidence, number, group, &joint)
     };

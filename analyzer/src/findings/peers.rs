@@ -47,7 +47,10 @@ pub(super) fn slow(evidence: &Evidence<'_>, (number, group): (u32, &GroupRow)) -
         .watched
         .causes
         .iter()
-        .filter(|row| processes.contains(&row.process))
+        .filter(|row| {
+            let mut threads = row.by_thread.iter().map(|span| &all[span.thread as usize]);
+            threads.any(|thread| processes.contains(&thread.process))
+        })
         .filter_map(|row| match &row.object {
             WaitObject::File { name } => name.strip_prefix("socket "),
             _ => None,

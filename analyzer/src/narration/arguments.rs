@@ -5,7 +5,7 @@ use chase_recorder::syscalls::{SINGLE_SYSCALL_TEXT, SingleSyscallRow};
 use super::flags::named;
 use super::kinds::{Kind, kinds_of};
 use super::names::*;
-use super::structures::Structure;
+use super::structures::{Structure, address};
 use crate::syscalls::{errno_name, syscall, syscall_name};
 
 /// How many bytes of data are shown.
@@ -112,7 +112,7 @@ impl<'r> Texts<'r> {
 fn argument(kind: Kind, at: usize, texts: &mut Texts<'_>) -> String {
     let row = texts.row;
     let value = row.arguments.get(at).copied().unwrap_or(0);
-    let address = || if value == 0 { "NULL".to_owned() } else { format!("{value:#x}") };
+    let address = || address(value);
     match kind {
         Kind::Fd | Kind::Signed => (value as i32).to_string(),
         Kind::Long => (value as i64).to_string(),
@@ -136,10 +136,11 @@ fn argument(kind: Kind, at: usize, texts: &mut Texts<'_>) -> String {
         Kind::Pair => texts.shown(address, |pair| pair.pair()),
         Kind::Time(fraction) => texts.shown(address, |time| time.time(fraction)),
         Kind::FutexTime => match row.arguments[1] as i32 & 127 {
-            libc::FUTEX_WAIT | libc::FUTEX_WAIT_BITSET | libc::FUTEX_WAIT_REQUEUE_PI => {
-                argument(Kind::Time("tv_nsec"), at, texts)
-            }
-            libc::FUTEX_LOCK_PI | FUTEX_LOCK_PI2 => argument(Kind::Time("tv_nsec"), at, texts),
+            libc::FUTEX_WAIT
+            | libc::FUTEX_WAIT_BITSET
+            | libc::FUTEX_WAIT_REQUEUE_PI
+            | libc::FUTEX_LOCK_PI
+            | FUTEX_LOCK_PI2 => argument(Kind::Time("tv_nsec"), at, texts),
             _ => (value as u32).to_string(),
         },
         Kind::Status => {

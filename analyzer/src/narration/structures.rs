@@ -1,5 +1,7 @@
 //! Structures that arguments lead to, as C's initializers. Of large ones, the members that matter most are shown.
 
+use chase_recorder::syscalls::SINGLE_SYSCALL_TEXT;
+
 use super::flags::{joined, named};
 use super::kinds::Kind;
 use super::names::*;
@@ -192,6 +194,7 @@ impl Structure<'_> {
                     "sin6_port=htons({port}), sin6_flowinfo=htonl({flow}), inet_pton(AF_INET6, \"{to}\", &sin6_addr), sin6_scope_id={scope}"
                 )
             }
+            libc::AF_UNIX if self.0.len() == 2 => return Some("{sa_family=AF_UNIX}".to_owned()),
             libc::AF_UNIX => format!("sun_path={}", unix_path(self.0.get(2..)?)),
             libc::AF_NETLINK => {
                 format!("nl_pid={}, nl_groups={:08x}", self.u32(4)?, self.u32(8)?)
@@ -204,14 +207,15 @@ impl Structure<'_> {
 
 /// A path, or a name without a file, which begins with a NUL.
 fn unix_path(path: &[u8]) -> String {
+    // Neither has to end with a NUL.
+    let is_full = path.len() + 2 >= SINGLE_SYSCALL_TEXT;
     let (sign, path) = match path {
         [0, name @ ..] if name.iter().any(|&byte| byte != 0) => ("@", name),
         _ => ("", path),
     };
     let end = path.iter().position(|&byte| byte == 0);
     let shown = &path[..end.unwrap_or(path.len())];
-    // A name ends with the address, a path with a NUL.
-    let is_cut = end.is_none() && sign.is_empty();
+    let is_cut = is_full && end.is_none();
     format!("{sign}\"{}\"{}", shown.escape_ascii(), if is_cut { "..." } else { "" })
 }
 
@@ -252,7 +256,8 @@ fn with_values(values: &[(u32, Names)], flags: Names, bits: u32) -> String {
     joined(flags, rest.into(), (!first.is_empty()).then_some(&first))
 }
 
-fn address(value: u64) -> String {
+/// An address whose contents are not known.
+pub(super) fn address(value: u64) -> String {
     if value == 0 { "NULL".to_owned() } else { format!("{value:#x}") }
 }
 
@@ -357,10 +362,17 @@ mod tests {
     }
 
     #[test]
-    fn names_of_sockets_without_a_file_have_a_sign() {
-        let name = [&[1, 0, 0][..], b"name"].concat();
-        let shown = Structure(&name).socket_address();
-        assert_eq!(shown.as_deref(), Some(r#"{sa_family=AF_UNIX, sun_path=@"name"}"#));
+    fn addresses_of_sockets_within_the_machine_end_where_they_say() {
+        let long = "x".repeat(SINGLE_SYSCALL_TEXT - 3);
+        for (path, expected) in [
+            ("", "{sa_family=AF_UNIX}".to_owned()),
+            ("/run/a", r#"{sa_family=AF_UNIX, sun_path="/run/a"}"#.to_owned()),
+            ("\0name", r#"{sa_family=AF_UNIX, sun_path=@"name"}"#.to_owned()),
+            (&format!("\0{long}"), format!(r#"{{sa_family=AF_UNIX, sun_path=@"{long}"...}}"#)),
+        ] {
+            let address = [&[1, 0][..], path.as_bytes()].concat();
+            assert_eq!(Structure(&address).socket_address(), Some(expected));
+        }
     }
 
     #[test]

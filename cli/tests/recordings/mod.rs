@@ -8,7 +8,7 @@ use chase_recorder::layout::{
     END_EXEC, END_EXIT, END_IMMEDIATE, ORIGIN_EXEC, ORIGIN_FORK, SkipReason, SlotClass,
 };
 use chase_recorder::syscalls::{
-    BlockedRow, CauseRow, WAIT_PREEMPTED, WAIT_VOLUNTARY, WAKER_THREAD,
+    BlockedRow, CauseRow, SampleRow, TurnsRow, WAIT_PREEMPTED, WAIT_VOLUNTARY, WAKER_THREAD,
 };
 
 const US: u64 = 1_000;
@@ -235,6 +235,49 @@ pub(crate) fn convoy() -> (Builder, SyscallsBuilder) {
         seen.blocked(BlockedRow { cause, tid, begin_ns, woken_ns: end_ns, end_ns });
         seen.wait(context_ref, tid, WAIT_VOLUNTARY, 1, total_ns);
     }
+    (builder, seen)
+}
+
+/// A server's event loop of 1,002 turns, in two of which it computes and sleeps while others are ready.
+pub(crate) fn event_loop() -> (Builder, SyscallsBuilder) {
+    let mut builder = Builder::new();
+    builder.header.pid = 4711;
+    builder.meta("command", "/opt/app/bin/server");
+    let app = builder.executable("/opt/app/bin/server");
+    let libc = builder.object("/lib/x86_64-linux-gnu/libc.so.6");
+    let wait = builder.slot(app, Some(libc), "epoll_wait");
+    let sleep = builder.slot(app, Some(libc), "usleep");
+    let main = builder.thread("server");
+    let mut timeline = builder.timeline(main);
+    timeline.work(MS).call(wait, 700 * MS).work(100 * MS).call(sleep, 30 * MS).work(170 * MS).end();
+    builder.end(END_EXIT, 0);
+
+    let refs = builder.context_refs();
+    let mut seen = SyscallsBuilder::new(4711);
+    seen.header.sample_hz = 997;
+    seen.header.ended_ns = seen.header.began_ns + 1_001 * MS;
+    let (tid, descriptor) = (4711, 5);
+    let mut turns = TurnsRow { context_ref: refs[0][1], tid, descriptor, ..TurnsRow::default() };
+    (turns.waits, turns.waited_ns, turns.turns) = (1_003, 700 * MS, 1_002);
+    (turns.total_ns, turns.max_ns) = (220 * MS, 130 * MS);
+    (turns.long_turns, turns.long_ns) = (2, 210 * MS);
+    (turns.blocked_ns, turns.preempted_ns) = (30 * MS, 5 * MS);
+    (turns.histogram[8], turns.histogram[20], turns.histogram[21]) = (1_000, 1, 1);
+    seen.turns.push(turns);
+    seen.long_turn(tid, descriptor, 200 * MS, 80 * MS, 3);
+    let turn = seen.long_turn(tid, descriptor, 500 * MS, 130 * MS, 1);
+    (turn.blocked_ns, turn.preempted_ns) = (30 * MS, 5 * MS);
+    let base = builder.object_mut(app).bias;
+    for (at, user) in [(0x1a40, 150), (0x1b40, 25)] {
+        let row = SampleRow { tid, address: base + at, user, ..bytemuck::Zeroable::zeroed() };
+        seen.late_samples.push(row);
+    }
+    let (waits, total_ns) = (1, 30 * MS);
+    let cause = CauseRow { tid, number: 230, waits, total_ns, ..bytemuck::Zeroable::zeroed() };
+    seen.cause(CauseRow { context_ref: refs[0][2], max_ns: total_ns, ..cause });
+    let begin_ns = seen.header.began_ns + 550 * MS;
+    let (woken_ns, end_ns) = (begin_ns + 30 * MS, begin_ns + 33 * MS);
+    seen.blocked(BlockedRow { cause: 0, tid, begin_ns, woken_ns, end_ns });
     (builder, seen)
 }
 

@@ -124,17 +124,20 @@ enum Heard {
 
 /// Finds the session of a companion that listens; starts one if there is none. Where that fails, says why in `reason`.
 pub fn find(seeker: &impl Seeker, patience: Patience, reason: &mut Reason) -> Option<u64> {
-    let until_ms = seeker.now_ms().saturating_add(patience.ms);
+    // Where a companion listens, as mostly, the clock is not needed.
+    let mut until_ms = None;
     loop {
         let file = seeker.open(reason)?;
-        let found = look(seeker, &file, patience, until_ms, reason);
+        let found = look(seeker, &file, patience, &mut until_ms, reason);
         drop(file);
         match found {
             Found::Session(session) => return Some(session),
             Found::Nothing => return None,
             Found::Later => {}
         }
-        let left_ms = until_ms.saturating_sub(seeker.now_ms());
+        let now_ms = seeker.now_ms();
+        let until_ms = *until_ms.get_or_insert(now_ms.saturating_add(patience.ms));
+        let left_ms = until_ms.saturating_sub(now_ms);
         if left_ms == 0 {
             reason.push(NOT_READY);
             return None;
@@ -147,7 +150,7 @@ fn look<S: Seeker>(
     seeker: &S,
     file: &S::File,
     patience: Patience,
-    until_ms: u64,
+    until_ms: &mut Option<u64>,
     reason: &mut Reason,
 ) -> Found {
     if !file.is_own() {
@@ -171,7 +174,7 @@ fn look<S: Seeker>(
             None => Found::Later,
         };
     } else if patience.is_required || !has_failed(before, seeker.now_s(), reason) {
-        withdraw(file);
+        withdraw(file, before);
         if !matches!(file.lock(Hold::Alone), Ok(true)) {
             return Found::Later;
         }
@@ -191,12 +194,12 @@ fn await_answer<S: Seeker>(
     seeker: &S,
     file: &S::File,
     patience: Patience,
-    until_ms: u64,
+    until_ms: &mut Option<u64>,
     (answer, before): (&S::Answer, &[u8]),
     reason: &mut Reason,
 ) -> Found {
     let own_ms = seeker.now_ms().saturating_add(patience.ms);
-    let until_ms = if patience.is_required { own_ms } else { until_ms };
+    let until_ms = if patience.is_required { own_ms } else { *until_ms.get_or_insert(own_ms) };
     let heard = hear(seeker, answer, until_ms, patience, reason);
     let mut buffer = [0; READ];
     let said = second_line(file.read_start(&mut buffer));
@@ -282,16 +285,20 @@ pub fn claim<F: SessionFile>(file: &F) -> Result<bool, F::Error> {
     if !file.lock(Hold::Shared)? {
         return Ok(false);
     }
-    withdraw(file);
-    file.lock(Hold::Alone)
-}
-
-/// Under the shared lock: no companion listens, so that what one has written is no longer true. What else is written
-/// stays: readers of the recordings look at the third line.
-fn withdraw(file: &impl SessionFile) {
     let mut buffer = [0; READ];
     let text = file.read_start(&mut buffer);
-    let line = second_line(text);
+    withdraw(file, second_line(text));
+    let is_alone = file.lock(Hold::Alone)?;
+    if !is_alone {
+        // Some file systems keep the shared lock, with which another one could never take it.
+        file.unlock();
+    }
+    Ok(is_alone)
+}
+
+/// Under the shared lock: no companion listens, so that `line`, the second one, which it has written, is no longer true. What else
+/// is written stays: readers of the recordings look at the third line.
+fn withdraw(file: &impl SessionFile, line: &[u8]) {
     if line.starts_with(SESSION.as_bytes()) || line.starts_with(SAMPLES.as_bytes()) {
         // If it can't be written, the next line can't either, and no companion starts.
         let _ = file.write_at(GONE, FIRST_LINE.len() + 1);

@@ -28,6 +28,7 @@ const LOCKS: [fn(Fork); 9] = [
 ];
 
 /// Blocks the signals of forking threads, by number: of the one that holds the locks, and of those from which they were taken.
+/// (With more than four at a time, the signals of the others are as they were while they fork.)
 static FORK_SIGNALS: Lock<[Option<(u32, SignalsBlocked)>; 4]> = Lock::new([const { None }; 4]);
 
 pub(super) unsafe extern "C" fn before_fork() {

@@ -339,6 +339,24 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_shortest_are_left_out_where_there_are_too_many() {
+        let lane = |calls: usize| {
+            let call = |number: usize| TimedCall {
+                api: 0,
+                context: 0,
+                start_ns: Ns(number as u64 * 1_000_000),
+                ns: Ns(number as u64 + 1),
+                depth: 0,
+                is_open: false,
+            };
+            Events { calls: (0..calls).map(call).collect(), ..Events::default() }
+        };
+        assert_eq!(least(&[&lane(SPANS)]), 0);
+        // Two of them, and so calls of three nanoseconds are shown.
+        assert_eq!(least(&[&lane(SPANS + 2)]), 2);
+    }
+
+    #[test]
     fn waits_end_when_the_thread_is_woken_if_one_can_see_it() {
         let ends = |ready_ns| {
             ends(&BlockedSpan {

@@ -52,8 +52,9 @@
 //! # Turns
 //!
 //! A *turn* of a thread is the time from the end of a wait for descriptors (`poll`, `select`, `epoll_wait` and their variants) to the
-//! beginning of its next one of the same loop. Whoever the thread serves waits meanwhile. Waits for a single descriptor count
-//! only if that takes new connections; others belong to the read or write that follows, and their time to the turn. A
+//! beginning of its next one of the same loop. Whoever the thread serves waits meanwhile. `poll` and `select` for a
+//! single descriptor count only if that takes new connections; others belong to the read or write that follows, and their time to the
+//! turn. (What an `epoll` waits for is not looked at; all `poll`s and `select`s of a thread are one loop.) A
 //! [`TurnsRow`] sums up the turns of one thread in one loop: by one `epoll` descriptor, or by `poll` and `select`; as far as there was room ([`SyscallsHeader::lost_turns`] counts waits without). Turns
 //! of [`LONG_TURN_NS`] or more are also recorded as [`LongTurnRow`]s; those without a row are counted in their `TurnsRow`, too. Samples
 //! that were taken when a turn had taken [`LONG_TURN_NS`] already are counted again, in [`SampleRow`]s of their own

@@ -6,8 +6,9 @@ use super::file::chunk;
 use crate::layout::{ChunkKind, NONE, PAGE, UNIT};
 use crate::syscalls::{
     BUCKETS, BlockedRow, CauseRow, ERRNO_SHIFT, ERRNOS, FileRow, LongTurnRow, MAGIC, MAPPING_PATH,
-    MappingRow, OnCpuRow, READER_MIN, SINGLE_SYSCALL_TEXT, STATE_COMPLETE, SampleRow,
-    SingleSyscallRow, SyscallRow, SyscallsHeader, TurnsRow, VERSION, WaitRow, bucket_end_ns,
+    MappingRow, NO_DESCRIPTOR, OnCpuRow, READER_MIN, SINGLE_SYSCALL_TEXT, STATE_COMPLETE,
+    SampleRow, SingleSyscallRow, SyscallRow, SyscallsHeader, TurnsRow, VERSION, WAKER_THREAD,
+    WaitRow, bucket_end_ns,
 };
 
 /// Describes what the companion saw of a process.
@@ -307,6 +308,30 @@ pub fn syscalls_sample() -> SyscallsBuilder {
                 at % 3,
             );
         }
+    }
+    // An event loop by epoll, and one by poll; threads that wait meanwhile.
+    for (thread, descriptor) in (0..3).zip([7, 7, NO_DESCRIPTOR]) {
+        let tid = 1000 + thread;
+        let mut row = TurnsRow { tid, descriptor, context_ref: 3, ..TurnsRow::zeroed() };
+        (row.waits, row.waited_ns, row.turns) = (101, 40_000, 100);
+        (row.total_ns, row.max_ns, row.long_turns, row.long_ns) =
+            (60_100_000, 60_000_000, 1, 60_000_000);
+        row.histogram[2] = 99;
+        row.histogram[BUCKETS - 2] = 1;
+        builder.turns.push(row);
+        builder.long_turn(tid, descriptor, 100_000, 60_000_000, 3).blocked_ns = 20_000_000;
+        let late =
+            SampleRow { tid, context_ref: 5, address: 0x40_1000, user: 9, ..SampleRow::zeroed() };
+        builder.late_samples.push(late);
+        let (waits, total_ns, waker) = (1, 20_000_000, 1000 + (thread + 1) % 3);
+        let (waker_kind, waker_pid) = (WAKER_THREAD, 1000);
+        let cause = CauseRow { tid, waits, total_ns, waker, ..CauseRow::zeroed() };
+        builder.cause(CauseRow { object: 0x40_4000, waker_kind, waker_pid, ..cause });
+        let begin_ns = builder.header.began_ns + 200_000;
+        let (woken_ns, end_ns) = (begin_ns + total_ns, begin_ns + total_ns + 500_000);
+        builder.blocked(BlockedRow { cause: thread, tid, begin_ns, woken_ns, end_ns });
+        let file = FileRow { tid, number: 1, inode: 5, samples: 4, ..FileRow::zeroed() };
+        builder.file(file);
     }
     builder.mapping(0x40_0000, 0x42_0000, "/usr/bin/app").mapping(0x44_0000, 0x48_0000, "");
     builder.syscall(u32::MAX, 9, u32::MAX, 1, u64::MAX >> 20).unfinished = 1;
