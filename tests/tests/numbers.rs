@@ -3,8 +3,8 @@
 use std::sync::Mutex;
 
 use chase_tests::compile::Build;
-use chase_tests::steal;
 use chase_tests::trial::Trial;
+use chase_tests::{need, steal};
 
 const TRAP: &str = "libtrap.so";
 
