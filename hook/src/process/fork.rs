@@ -97,13 +97,13 @@ fn become_child() {
     }
     let open_calls = thread::current().map(|thread| (thread.open_calls(), thread));
     let this = &mut *hold();
-    if !this.forks_are_followed && this.session.is_some() && !sys::is_confined() {
+    if this.forks_are_left_out && this.session.is_some() && !sys::is_confined() {
         companion::decline(this.directory.as_bytes());
     }
     let is_torn = was_taken_from_fork();
     if is_torn
         || sys::is_confined()
-        || !this.forks_are_followed
+        || this.forks_are_left_out
         || open_recording(this, ORIGIN_FORK).is_err()
     {
         // Calls run unrecorded from now on; those that are open return through their frames.
