@@ -130,6 +130,9 @@ pub struct Header {
     pub processes: Vec<Process>,
     /// How many more there are.
     pub more_processes: usize,
+    /// Processors of the machine, if that is known.
+    #[serde(default)]
+    pub processors: Option<u64>,
     /// Threads that the figures are about.
     pub threads: usize,
     /// Application time and all self times, nanoseconds.

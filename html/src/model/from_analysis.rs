@@ -5,7 +5,7 @@ use std::mem::take;
 
 use chase_analyzer::{
     Analysis, ApiRow, BlockedRow, Category, Finding, FindingKind, LibraryKind, LibraryRow,
-    WaitCause,
+    SpanCause, ThreadSpan, WaitCause,
 };
 
 use super::figures::{Facts, Figures, Names, Sentence, calls_error, self_error};
@@ -15,6 +15,51 @@ use super::{
 };
 use crate::Label;
 use crate::section_id::SectionId;
+
+/// From this part of the wall time on, threads with work tell what the run is about.
+const ENOUGH: f64 = 0.5;
+
+/// Whether threads that are not idle have lived long enough together that what idle ones wait for means nothing. Otherwise the run is
+/// what the others wait for.
+pub(super) fn has_work(analysis: &Analysis, blocked: &chase_analyzer::Blocked) -> bool {
+    let lives = analysis.threads.iter().map(|row| row.lifetime_ns.as_f64());
+    let all: f64 = lives.sum();
+    let idle = blocked.idle.iter().flat_map(|row| &row.members);
+    let idle = idle.filter_map(|&thread| analysis.threads.get(thread as usize));
+    let idle: f64 = idle.map(|row| row.lifetime_ns.as_f64()).sum();
+    all - idle >= ENOUGH * analysis.wall_ns.as_f64()
+}
+
+/// Counts the waits of idle threads with the others, in the functions in which they wait most.
+fn count_idle_threads(blocked: &mut chase_analyzer::Blocked) {
+    for row in std::mem::take(&mut blocked.idle) {
+        let max = ThreadSpan { thread: row.members.first().copied().unwrap_or(0), ns: row.wait_ns };
+        match blocked.rows.iter_mut().find(|known| known.api == row.api) {
+            Some(known) => {
+                known.wait_ns.0 = known.wait_ns.0.saturating_add(row.wait_ns.0);
+                known.threads += row.threads;
+            }
+            None => blocked.rows.push(BlockedRow {
+                cause: WaitCause::Scheduler,
+                api: row.api,
+                wait_ns: row.wait_ns,
+                threads: row.threads,
+                max,
+            }),
+        }
+    }
+    blocked.rows.sort_by_key(|row| std::cmp::Reverse(row.wait_ns));
+}
+
+/// What single waits are for.
+const CAUSES: [(SpanCause, WaitCause); 6] = [
+    (SpanCause::Threads, WaitCause::Lock),
+    (SpanCause::File, WaitCause::Io),
+    (SpanCause::Connection, WaitCause::Io),
+    (SpanCause::Time, WaitCause::Sleep),
+    (SpanCause::Process, WaitCause::Join),
+    (SpanCause::Other, WaitCause::Scheduler),
+];
 
 impl Report {
     /// Whether the scheduler has measured all of what threads did. Otherwise its sums are of some of them only.
@@ -31,26 +76,31 @@ impl Report {
         let (idle, runnable) = (take(&mut facts.idle), facts.runnable.take());
         let analysis = figures.analysis;
         let (syscalls, more_syscalls) = syscalls::slowest(analysis, names);
-        let blocked = chase_analyzer::blocked(analysis);
+        let mut blocked = chase_analyzer::blocked(analysis);
+        let is_busy = has_work(analysis, &blocked);
+        if !is_busy {
+            count_idle_threads(&mut blocked);
+        }
+        let waits_for = WaitsFor::new(figures);
         let mut report = Self {
             header: header(analysis, facts),
             findings: figures.findings.iter().map(|finding| sentence(names, finding)).collect(),
             processor,
             causes,
             blocked: Blocked {
-                rows: blocked_in(analysis, &blocked.rows, names),
-                idle: idle.into(),
+                rows: blocked_in(&waits_for, analysis, &blocked.rows, names),
+                idle: if is_busy { idle.into() } else { Label::default() },
                 idle_ns: blocked.idle.iter().map(|row| row.wait_ns.as_f64()).sum(),
                 runnable: runnable.map(Label::from),
             },
-            libraries: libraries(analysis, names),
+            libraries: libraries(&waits_for, analysis, names),
             waits: analysis.wait_source(),
             groups: groups::thread_groups(figures, names),
             tails: tails::longest(figures, names),
             syscalls,
             more_syscalls,
             edges: edges(analysis, names),
-            timeline: lanes::timeline(figures, names, figures.timeline),
+            timeline: lanes::timeline(figures, names, &waits_for),
             tables: tables::raw_tables(figures, names),
             ..Self::default()
         };
@@ -107,6 +157,7 @@ fn header(analysis: &Analysis, facts: Facts) -> Header {
         not_seen: facts.not_seen.into_iter().map(Label::from).collect(),
         processes: facts.processes,
         more_processes: facts.more_processes,
+        processors: facts.processors,
         threads: totals.threads,
         whole_ns: totals.whole_ns().as_f64(),
         estimates: match analysis.libraries.iter().any(|row| row.measures.estimated) {
@@ -125,12 +176,11 @@ fn error_of_sum(sum: Option<f64>, error: Option<f64>) -> Option<f64> {
     }
 }
 
-fn libraries(analysis: &Analysis, names: &dyn Names) -> Vec<Library> {
+fn libraries(waits_for: &WaitsFor, analysis: &Analysis, names: &dyn Names) -> Vec<Library> {
     let mut by_object: HashMap<u32, Vec<usize>> = HashMap::new();
     for (number, api) in analysis.apis.iter().enumerate() {
         by_object.entry(api.object).or_default().push(number);
     }
-    let causes = causes(analysis);
     let library = |row: &LibraryRow| {
         let is_application = row.kind == LibraryKind::Application;
         let apis = by_object.get(&row.object).filter(|_| !is_application);
@@ -142,7 +192,7 @@ fn libraries(analysis: &Analysis, names: &dyn Names) -> Vec<Library> {
             is_application,
             self_ns: own,
             self_error_ns: self_error(&row.measures),
-            waiting: waiting(analysis, &causes, row, apis),
+            waiting: waiting(analysis, waits_for, row, apis),
             preempted_ns: row.measures.preempted_ns.map(|ns| ns.as_f64()),
             on_cpu_ns: on_cpu(analysis, row, apis),
             // Of an application it is what the other rows show.
@@ -168,14 +218,14 @@ fn on_cpu(analysis: &Analysis, row: &LibraryRow, apis: &[usize]) -> f64 {
 
 fn waiting(
     analysis: &Analysis,
-    causes: &[WaitCause],
+    waits_for: &WaitsFor,
     row: &LibraryRow,
     apis: &[usize],
 ) -> Vec<Waiting> {
-    let of_api = |&api: &usize| (causes[api], analysis.apis[api].measures.wait_ns.as_f64());
-    // In threads' own code it can only be from the scheduler.
+    let of_api =
+        |&api: &usize| (waits_for.in_api(api), analysis.apis[api].measures.wait_ns.as_f64());
     let of_calls: f64 = apis.iter().map(|api| of_api(api).1).sum();
-    let own = (WaitCause::Scheduler, (row.measures.wait_ns.as_f64() - of_calls).max(0.0));
+    let own = (waits_for.in_call(None), (row.measures.wait_ns.as_f64() - of_calls).max(0.0));
     let own = (row.own_code_ns.0 > 0).then_some(own);
     let mut by_cause: Vec<(WaitCause, f64)> = Vec::new();
     for (cause, ns) in apis.iter().map(of_api).chain(own) {
@@ -188,32 +238,73 @@ fn waiting(
     by_cause.into_iter().filter(|(_, ns)| *ns > 0.0).map(waiting).collect()
 }
 
-/// What each function waits for: as it is known, otherwise as most of the time in its system calls tells.
-fn causes(analysis: &Analysis) -> Vec<WaitCause> {
-    let mut times = vec![[0.0; 2]; analysis.apis.len()];
-    for row in &analysis.syscalls.by_api {
-        let Some(times) = row.of.api.and_then(|api| times.get_mut(api as usize)) else { continue };
-        let ns = row.measures.total_ns.as_f64();
-        times[0] += ns;
-        if matches!(
-            row.category,
-            Category::Io | Category::File | Category::Network | Category::Poll
-        ) {
-            times[1] += ns;
-        }
-    }
-    let cause = |(api, [all, io]): (&ApiRow, [f64; 2])| match api.waits_for {
-        Some(known) => known,
-        None if io > all / 2.0 => WaitCause::Io,
-        None => WaitCause::Scheduler,
-    };
-    analysis.apis.iter().zip(times).map(cause).collect()
+/// What is waited for where: as it is known of the function, otherwise as the largest part of the waits in it tells that were seen
+/// one by one, or as most of the time in its system calls. The same for sums and for single waits.
+pub(super) struct WaitsFor {
+    in_apis: Vec<WaitCause>,
+    in_own_code: WaitCause,
 }
 
-fn blocked_in(analysis: &Analysis, rows: &[BlockedRow], names: &dyn Names) -> Vec<BlockedIn> {
-    let causes = causes(analysis);
+impl WaitsFor {
+    fn new(figures: Figures<'_>) -> Self {
+        let analysis = figures.analysis;
+        let number_of_apis = analysis.apis.len();
+        // In all, and for input and output.
+        let mut in_syscalls = vec![[0.0; 2]; number_of_apis];
+        for row in &analysis.syscalls.by_api {
+            use Category::{File, Io, Network, Poll};
+            let of_api = row.of.api.and_then(|api| in_syscalls.get_mut(api as usize));
+            let Some([all, io]) = of_api else { continue };
+            let ns = row.measures.total_ns.as_f64();
+            *all += ns;
+            if matches!(row.category, Io | File | Network | Poll) {
+                *io += ns;
+            }
+        }
+        // The last is of the threads' own code.
+        let mut seen = vec![[0.0; CAUSES.len()]; number_of_apis + 1];
+        for span in figures.timeline.lanes.iter().flat_map(|lane| &lane.blocked) {
+            let at = span.api.map_or(number_of_apis, |api| api as usize);
+            let cause = CAUSES.iter().position(|known| known.0 == span.cause);
+            if let (Some(times), Some(cause)) = (seen.get_mut(at), cause) {
+                times[cause] += span.ns.as_f64();
+            }
+        }
+        let most = |at: usize| {
+            let times = CAUSES.iter().zip(seen[at]).filter(|(_, ns)| *ns > 0.0);
+            let most = times.max_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(cause, _)| cause.1);
+            most.filter(|cause| *cause != WaitCause::Scheduler)
+        };
+        let told = |at: usize| {
+            let [all, io] = in_syscalls[at];
+            most(at).unwrap_or(if io > all / 2.0 { WaitCause::Io } else { WaitCause::Scheduler })
+        };
+        let of_api = |(at, api): (usize, &ApiRow)| api.waits_for.unwrap_or_else(|| told(at));
+        Self {
+            in_apis: analysis.apis.iter().enumerate().map(of_api).collect(),
+            in_own_code: most(number_of_apis).unwrap_or(WaitCause::Scheduler),
+        }
+    }
+
+    /// In a function, by number of the API.
+    pub(super) fn in_api(&self, api: usize) -> WaitCause {
+        self.in_apis.get(api).copied().unwrap_or(WaitCause::Scheduler)
+    }
+
+    /// In a function, or in the threads' own code.
+    pub(super) fn in_call(&self, api: Option<u32>) -> WaitCause {
+        api.map_or(self.in_own_code, |api| self.in_api(api as usize))
+    }
+}
+
+fn blocked_in(
+    waits_for: &WaitsFor,
+    analysis: &Analysis,
+    rows: &[BlockedRow],
+    names: &dyn Names,
+) -> Vec<BlockedIn> {
     let row = |row: &BlockedRow| BlockedIn {
-        cause: row.api.map_or(row.cause, |api| causes[api as usize]),
+        cause: waits_for.in_call(row.api),
         function: row.api.map_or("own code", |api| names.function(api as usize)).into(),
         library: row.api.map_or("", |api| names.object(analysis.apis[api as usize].object)).into(),
         ns: row.wait_ns.as_f64(),
