@@ -107,7 +107,7 @@ fn try_server(
     });
     // Now one first, now the other.
     let turn = |number: usize| {
-        let early = (number % 2 == 0).then(|| rate(&mut twin)).transpose()?;
+        let early = number.is_multiple_of(2).then(|| rate(&mut twin)).transpose()?;
         let own = rate(&mut server)?;
         Ok((early.map_or_else(|| rate(&mut twin), Ok)?, own))
     };
