@@ -7,8 +7,8 @@ use chase_analyzer::{
 };
 use chase_viz::{Unit, plural, quantity};
 
-use super::from_analysis::{WaitsFor, has_work};
 use super::groups::thread_name;
+use super::waits_for::{WaitsFor, has_work};
 use super::{Does, Figures, Lane, Names, Span, Timeline};
 use crate::Label;
 use queued::Pieces;
