@@ -71,6 +71,7 @@ mod analysis;
 mod arguments;
 mod blocked;
 mod blocking;
+mod bounds;
 mod causes;
 mod clock;
 mod clusters;
@@ -113,6 +114,7 @@ mod tail;
 mod texts;
 mod timeline;
 mod uncertainty;
+mod uneven;
 mod unrecorded;
 mod unseen;
 mod wait_graph;
@@ -179,6 +181,7 @@ pub use texts::TextRow;
 pub use timeline::{
     BlockedSpan, Lane, Mark, PreemptedSpan, SpanCause, TimedCall, Timeline, timeline,
 };
+pub use uneven::UnevenWork;
 pub use unseen::{NotSeen, Skipped, Stopped, SyscallsNotSeen, SyscallsStopped, Unreadable};
 pub use wait_graph::{WaitEdge, WaitGraph, wait_graph};
 pub use waits::{WaitRow, waits};
