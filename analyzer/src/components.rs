@@ -146,7 +146,7 @@ pub fn components(images: &[Image]) -> Option<Components> {
         program.images.push(number);
     }
     let mut things = Things::default();
-    let files = images.iter().filter_map(|image| image.syscalls.as_ref());
+    let files = images.iter().filter_map(|image| image.syscalls.as_deref());
     files.flat_map(SyscallsFile::single_syscalls).for_each(|row| things.note_pair(&row));
     let mut is_told = false;
     for (image, &program) in images.iter().zip(&of_image) {

@@ -1,6 +1,6 @@
 //! Merges the calling-context trees of threads and processes.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use crate::sums::Sums;
 use crate::walk::{Forest, NOBODY};

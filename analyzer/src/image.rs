@@ -61,7 +61,7 @@ pub struct Image {
     /// The recording; only a made-up header if there is nothing but `syscalls`.
     pub recording: Recording<'static>,
     /// The companion's file about it.
-    pub syscalls: Option<SyscallsFile<'static>>,
+    pub syscalls: Option<Box<SyscallsFile<'static>>>,
     /// Whether there is a recording.
     pub is_recorded: bool,
     /// The image that it was forked from or replaced, by index among the images of the run.
@@ -134,7 +134,7 @@ impl Image {
             self.end = self.end.max(self.clock.ticks_at(Ns(ended_ns)));
             self.end_is_estimate = false;
         }
-        Self { syscalls, ..self }
+        Self { syscalls: syscalls.map(Box::new), ..self }
     }
 
     /// Returns what is known of its system calls.

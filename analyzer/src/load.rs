@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use chase_recorder::layout::{EXTENSION, Header, ORIGIN_EXEC, PAGE};
 use chase_recorder::reader::{Bytes, Recording, SyscallsFile, parse_header, parse_syscalls_header};
@@ -20,8 +21,10 @@ use crate::shelf::Shelf;
 use crate::unrecorded::{self, file_of, is_alone};
 use crate::workers::{Workers, parts};
 
-/// With more recordings, small ones are not mapped individually: a process may have 65,530 mappings.
-const MANY_FILES: usize = 20_000;
+/// How many mappings a process may have, where the kernel doesn't say.
+const MAPPINGS: usize = 65_530;
+/// Recordings that are mapped individually at present, of all runs.
+static MAPPED: AtomicUsize = AtomicUsize::new(0);
 /// How many headers a worker reads at a time.
 const HEADERS: usize = 256;
 /// How many of very many recordings it reads at a time.
@@ -148,8 +151,7 @@ pub fn load_run_with(run: &Run, progress: &mut dyn FnMut(f64)) -> Result<Loaded,
     let mut images: Vec<Image> = Vec::with_capacity(run.members.len());
     // The index of each member among the images; `None` for those that can't be read.
     let mut places: Vec<Option<usize>> = Vec::new();
-    let shelf = Shelf::new(&directory_of(run));
-    let shelf = (run.members.len() > MANY_FILES).then_some(&shelf);
+    let store = Store { shelf: Shelf::new(&directory_of(run)), most_mapped: most_mapped() };
     // Handing over each of very many would take longer than reading it.
     let pieces: Vec<_> = parts(
         run.members.iter().map(|_| 1),
@@ -158,7 +160,7 @@ pub fn load_run_with(run: &Run, progress: &mut dyn FnMut(f64)) -> Result<Loaded,
     let read = |at: usize| {
         let read_one = |at: usize| {
             let member = &run.members[at];
-            (image(member, liveness[at], &clocks, shelf), member)
+            (image(member, liveness[at], &clocks, &store), member)
         };
         pieces[at].clone().map(read_one).collect::<Vec<_>>()
     };
@@ -183,12 +185,19 @@ pub fn load_run_with(run: &Run, progress: &mut dyn FnMut(f64)) -> Result<Loaded,
     Ok(Loaded { images, failures, other_runs: 0 })
 }
 
+/// Where the recordings of ended processes are while they are read.
+struct Store {
+    shelf: Shelf,
+    /// Beyond so many mappings of files, small recordings go to the shelf.
+    most_mapped: usize,
+}
+
 /// Reads a member's files, as far as possible; also returns what failed.
 fn image(
     member: &Member,
     liveness: Liveness,
     clocks: &Clocks,
-    shelf: Option<&Shelf>,
+    store: &Store,
 ) -> (Option<Image>, Vec<Failure>) {
     let mut failures = Vec::new();
     let file = syscalls_of(member).unwrap_or_else(|failure| {
@@ -202,7 +211,7 @@ fn image(
         (true, None) => Ok(Recording::empty(member.header)),
         (false, _) => match &member.folded {
             Some(files) => parse(&path, Ok(Bytes::owned(files.recording.clone()))),
-            None => read(&path, liveness, shelf),
+            None => read(&path, liveness, store),
         },
     };
     let image = match recording {
@@ -307,20 +316,46 @@ fn read_header(path: &Path) -> Result<Header, Failure> {
 }
 
 /// Reads a recording. That of a running process is copied; that of a process that is gone is mapped, so memory only
-/// holds what is read of it.
-fn read(
-    path: &Path,
-    liveness: Liveness,
-    shelf: Option<&Shelf>,
-) -> Result<Recording<'static>, Failure> {
-    let bytes = match (liveness, shelf) {
-        (Liveness::RunsAt(_), _) => copy(path).map(Bytes::from),
-        (_, Some(shelf)) if is_small(path) => {
-            copy(path).map(|bytes| Bytes::owned(shelf.put(&bytes)))
+/// holds what is read of it. Where there are more than can be mapped, small ones go to the shelf.
+fn read(path: &Path, liveness: Liveness, store: &Store) -> Result<Recording<'static>, Failure> {
+    let bytes = match liveness {
+        Liveness::RunsAt(_) => copy(path).map(Bytes::from),
+        _ if MAPPED.load(Ordering::Relaxed) >= store.most_mapped && is_small(path) => {
+            copy(path).map(|bytes| Bytes::owned(store.shelf.put(&bytes)))
         }
-        _ => map(path).map(Bytes::owned),
+        _ => map(path).map(|map| Bytes::owned(Mapped::new(map))),
     };
     parse(path, bytes)
+}
+
+/// A mapping that is counted as long as it exists.
+#[derive(Debug)]
+struct Mapped(Mmap);
+
+impl Mapped {
+    fn new(map: Mmap) -> Self {
+        MAPPED.fetch_add(1, Ordering::Relaxed);
+        Self(map)
+    }
+}
+
+impl AsRef<[u8]> for Mapped {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Drop for Mapped {
+    fn drop(&mut self) {
+        MAPPED.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// How many recordings may be mapped individually: three quarters of the mappings that a process may have.
+fn most_mapped() -> usize {
+    let text = fs::read_to_string("/proc/sys/vm/max_map_count").unwrap_or_default();
+    let mappings: usize = text.trim().parse().unwrap_or(MAPPINGS);
+    mappings - mappings / 4
 }
 
 fn is_small(path: &Path) -> bool {

@@ -1,9 +1,8 @@
 //! Gives each object, API and import of a run one number, in whatever process it was found.
 
-use std::collections::HashMap;
-
 use chase_recorder::layout::{NONE, OBJECT_EXECUTABLE, SlotClass};
 use chase_recorder::reader::Recording;
+use foldhash::{HashMap, HashMapExt as _};
 
 use crate::address::CodeAddress;
 use crate::address_map::AddressMap;
@@ -187,12 +186,13 @@ impl Names {
     }
 
     fn api(&mut self, api: Api) -> u32 {
-        let next = self.apis.len() as u32;
-        let number = *self.api_numbers.entry(api.clone()).or_insert(next);
-        if number == next {
-            self.causes.push(cause_of(&api.symbol));
-            self.apis.push(api);
+        if let Some(&known) = self.api_numbers.get(&api) {
+            return known;
         }
+        let number = self.apis.len() as u32;
+        self.causes.push(cause_of(&api.symbol));
+        self.apis.push(api.clone());
+        self.api_numbers.insert(api, number);
         number
     }
 

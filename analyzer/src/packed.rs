@@ -80,7 +80,10 @@ impl<T> Default for Packed<T> {
 
 impl<T: Pack> FromIterator<T> for Packed<T> {
     fn from_iter<I: IntoIterator<Item = T>>(items: I) -> Self {
-        let (mut bytes, mut len) = (Vec::new(), 0);
+        let items = items.into_iter();
+        // Mostly of two bytes at most.
+        let mut bytes = Vec::with_capacity(items.size_hint().0 * T::COUNT * 2);
+        let mut len = 0;
         for item in items {
             len += 1;
             for mut number in item.numbers().into_iter().take(T::COUNT) {
@@ -92,7 +95,8 @@ impl<T: Pack> FromIterator<T> for Packed<T> {
                 bytes.push(number as u8);
             }
         }
-        Self { bytes: bytes.into(), len, of: PhantomData }
+        // A vector that is cut to its length would leave holes between the many lists.
+        Self { bytes: Box::from(bytes.as_slice()), len, of: PhantomData }
     }
 }
 

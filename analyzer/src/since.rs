@@ -198,6 +198,7 @@ fn measures(is: &Measures, was: &Measures) -> Measures {
         timed: is.timed.saturating_sub(was.timed),
         estimated: is.estimated,
         ci95_ns: Ns(0),
+        clock_ci95_ns: Ns(0),
         unwound: is.unwound.saturating_sub(was.unwound),
         open: is.open,
         total_ns,

@@ -192,6 +192,7 @@ impl Sums {
             timed: self.samples,
             estimated: estimated || self.uncertainty.is_some(),
             ci95_ns: Ns::from_f64(self.uncertainty.ci95()),
+            clock_ci95_ns: Ns::from_f64(self.uncertainty.clock_ci95()),
             unwound: self.unwound,
             open: self.open,
             total_ns,

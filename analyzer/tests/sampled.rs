@@ -76,6 +76,22 @@ fn what_is_taken_off_all_samples_may_be_wrong_by_the_same() {
     assert!((found / expected - 1.0).abs() < 0.01, "{found} instead of {expected}");
 }
 
+/// By half of what the reads take within a call, and by five ticks for a sample and all calls that it stands for.
+#[test]
+fn reading_the_clock_takes_longer_here_than_there() {
+    let (process, calls) = sampled(|_| 40);
+    let analysis = process.analysis();
+    let sampled_calls = (calls - 500) as f64;
+    let expected = 1.96 * (0.5 * 20.0 * 500.0 + 5.0 * sampled_calls);
+    let inner = &api(&analysis, "inner").measures;
+    assert!((inner.clock_ci95_ns.as_f64() - expected).abs() <= 1.0, "{inner:?} and not {expected}");
+    // What is too much there is missing in the caller, whose own time is known no better.
+    let is_application = |row: &&LibraryRow| row.kind == LibraryKind::Application;
+    let application = &analysis.libraries.iter().find(is_application).unwrap().measures;
+    assert!(application.clock_ci95_ns <= inner.clock_ci95_ns && application.clock_ci95_ns > Ns(0));
+    assert_eq!(application.self_error_ns().map(|error| error > application.self_ns), Some(true));
+}
+
 /// In all contexts, that is; and what is too much there is missing in the caller.
 #[test]
 fn what_is_wrong_by_the_same_adds_up() {
@@ -141,7 +157,7 @@ fn even_samples_leave_no_doubt_and_uneven_ones_do() {
     let even = api(&process.analysis(), "inner").measures.clone();
     assert!(even.estimated);
     // Squares are recorded in units of 256 ticks².
-    assert!(even.ci95_share().unwrap() < 0.005, "{even:?}");
+    assert!(even.ci95_ns.as_f64() < 0.005 * even.self_ns.as_f64(), "{even:?}");
 
     let (process, _) = sampled(|block| if block % 2 == 0 { 20 } else { 60 });
     let analysis = process.analysis();

@@ -10,7 +10,7 @@ use crate::report::Report;
 pub(crate) const SCHEMA: u32 = 1;
 
 /// Columns of the figures that most rows have.
-pub(crate) const MEASURES: [&str; 20] = [
+pub(crate) const MEASURES: [&str; 21] = [
     "calls",
     "untimed",
     "unwound",
@@ -31,6 +31,7 @@ pub(crate) const MEASURES: [&str; 20] = [
     "ci95_ns",
     "calls_estimated",
     "calls_ci95",
+    "clock_ci95_ns",
 ];
 
 /// Columns of what samples say; empty where none were taken.

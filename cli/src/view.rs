@@ -176,23 +176,25 @@ fn marked(measures: &Measures, figure: String) -> String {
 /// Self time, and how far off an estimate of it may be; where that is as much as itself, only how much it
 /// may be at most.
 fn self_time(measures: &Measures) -> String {
-    let (found, ci95) = (measures.self_ns.0, measures.ci95_ns.0);
-    if measures.estimated && ci95 > 0 && ci95 >= found {
-        return format!("≤{}", terminal::elapsed(found.saturating_add(ci95)));
+    let (found, error) = (measures.self_ns.0, measures.self_error_ns().unwrap_or_default().0);
+    if error > 0 && error >= found {
+        return format!("≤{}", terminal::elapsed(found.saturating_add(error)));
     }
     let figure = marked(measures, terminal::elapsed(found));
-    match measures.ci95_share() {
-        Some(share) if share >= 0.0005 => format!("{figure} ±{}", terminal::percent(share)),
+    match error as f64 / found.max(1) as f64 {
+        share if share >= 0.0005 => format!("{figure} ±{}", terminal::percent(share)),
         _ => figure,
     }
 }
 
-/// Explanation of the marks of estimates, if there are any.
+/// Explanation of the marks of estimates and of possible errors, if there are any.
 fn estimates(report: &Report) -> Option<(&'static str, &'static str)> {
-    let any = report.analysis.libraries.iter().any(|row| row.measures.estimated);
+    let any =
+        |is: fn(&Measures) -> bool| report.analysis.libraries.iter().any(|row| is(&row.measures));
     match report.analysis.totals.calls_estimated {
         true => Some(ESTIMATE_OF_CALLS),
-        false => any.then_some(ESTIMATE),
+        false if any(|measures| measures.estimated) => Some(ESTIMATE),
+        false => any(|measures| measures.self_error_ns().is_some()).then_some(CLOCK),
     }
 }
 
@@ -284,11 +286,15 @@ const TOTAL: (&str, &str) = ("total", "with the library calls made inside");
 const PERCENT: (&str, &str) = ("%", "share of application time and all library calls");
 const ESTIMATE: (&str, &str) = (
     "~, ±, ≤, ≥",
-    "an estimate: of hot, short, even calls only some were timed, each for a block of calls; ± is its 95 % confidence interval, ≤ its end where that is all that is known, ≥ the longest that was timed. Counts are exact. CHASE_TIMING=all times every call",
+    "an estimate: of hot, short, even calls only some were timed, each for a block of calls; ± is its 95 % confidence interval, with that of reading the clock, ≤ its end where that is all that is known, ≥ the longest that was timed. Counts are exact. CHASE_TIMING=all times every call",
 );
 const ESTIMATE_OF_CALLS: (&str, &str) = (
     "~, ±, ≤, ≥",
-    "an estimate: of hot, short, even calls only some were timed, each for a block of calls; where the end of a process, or its start as a fork, was not seen, its latest or first calls are missing; ± is its 95 % confidence interval, ≤ its end where that is all that is known, ≥ the longest that was timed. Counts without ~ are exact",
+    "an estimate: of hot, short, even calls only some were timed, each for a block of calls; where the end of a process, or its start as a fork, was not seen, its latest or first calls are missing; ± is its 95 % confidence interval, with that of reading the clock, ≤ its end where that is all that is known, ≥ the longest that was timed. Counts without ~ are exact",
+);
+const CLOCK: (&str, &str) = (
+    "±, ≤",
+    "how far off a time may be, with 95 % confidence, and ≤ its end where that is all that is known: reading the clock takes some nanoseconds more in some places than in others, which counts for short calls",
 );
 const SAMPLED: (&str, &str) = (
     "~, ≥",

@@ -25,12 +25,17 @@ pub(crate) const END: usize = 8;
 pub(crate) const ENDS: usize = 16;
 pub(crate) const ENDS_BLOCK: usize = END * ENDS + 8;
 
+// What is large is together (`.bss.large`), so that the small variables share few pages: each page that a process touches at its
+// start costs it a fault.
+
 /// The address of the real function, by slot.
+#[unsafe(link_section = ".bss.large")]
 pub(crate) static TARGETS: [AtomicUsize; STUBS] = [const { AtomicUsize::new(0) }; STUBS];
 
 /// By slot, which argument is recorded of its calls; 0: none. From the lowest bits: the offset of the argument's
 /// saved register from the place of the return address (8 bits, signed); the same of the argument that it is
 /// multiplied by, or 0; [`ARGUMENT_IS_INT`]; [`ARGUMENT_IS_TEXT`]; the meaning.
+#[unsafe(link_section = ".bss.large")]
 pub(crate) static ARGUMENTS: [AtomicU32; STUBS] = [const { AtomicU32::new(0) }; STUBS];
 /// The argument has 32 bits. The call path tests this as the lowest bit of the third byte.
 pub(crate) const ARGUMENT_IS_INT: u32 = 1 << 16;

@@ -132,6 +132,15 @@ impl Thread {
         set_context(self.innermost_node() as usize);
     }
 
+    /// Makes the caller of the innermost frame the thread's context, before that frame is released.
+    ///
+    /// # Safety
+    /// The frame is the calling thread's innermost one.
+    pub(crate) unsafe fn show_caller(frame: *const Frame) {
+        // SAFETY: below a frame is another one, or a segment's header, which has the node at the same offset.
+        set_context(unsafe { (*frame.sub(1)).node } as usize);
+    }
+
     /// Returns the node of the innermost frame; that of the thread itself if there is none.
     pub(crate) fn innermost_node(&self) -> *mut Node {
         let innermost = (self.head.top.load(Ordering::Relaxed) - FRAME) as *const Frame;

@@ -1,7 +1,7 @@
 //! Names of marks that the application sets, each stored once in the recording.
 
 use core::ptr;
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use chase_format::layout::{ChunkKind, MARK_NAME, MarkName, NONE, PAGE};
 use chase_format::writer::{Chunk, records_per_chunk};
@@ -28,7 +28,11 @@ impl State {
         Self { known: [(ptr::null_mut(), 0); PLACES], count: 0, chunk: None, used: 0 };
 }
 
+#[unsafe(link_section = ".bss.large")]
 static MARKS: Lock<State> = Lock::new(State::EMPTY);
+
+/// Whether there are any names.
+static ARE_KNOWN: AtomicBool = AtomicBool::new(false);
 
 /// Returns the number of a name plus 1; 0 if there is no room for it. Signals are blocked.
 pub(crate) fn number_of(name: &[u8]) -> u32 {
@@ -71,6 +75,7 @@ impl State {
             ptr::copy_nonoverlapping(name.as_ptr(), (&raw mut (*record).name).cast(), name.len());
             AtomicU32::from_ptr(&raw mut (*record).state).store(1, Ordering::Release);
         }
+        ARE_KNOWN.store(true, Ordering::Relaxed);
         let number = self.count;
         self.used += 1;
         self.count += 1;
@@ -88,6 +93,10 @@ fn hash(name: &[u8]) -> u32 {
 
 /// Resets the names for a new recording.
 pub(crate) fn renew() {
+    // Most processes have none, and need no memory for them.
+    if !ARE_KNOWN.swap(false, Ordering::Relaxed) {
+        return;
+    }
     let state = &mut *MARKS.hold();
     state.known.fill((ptr::null_mut(), 0));
     (state.count, state.chunk, state.used) = (0, None, 0);

@@ -31,8 +31,8 @@ pub(crate) struct Process {
     pub(crate) meta: Text<8192>,
     pub(crate) cost: Cost,
     pub(crate) first_pair: ClockPair,
-    /// Whether its forks are recorded (`CHASE_FOLLOW`).
-    pub(crate) forks_are_followed: bool,
+    /// Whether its forks are not recorded (`CHASE_FOLLOW`).
+    pub(crate) forks_are_left_out: bool,
     pub(crate) boot_id: [u8; 16],
     /// The start time of the process that owns the recording, as in its header.
     start: u64,
@@ -55,13 +55,14 @@ impl Process {
     }
 }
 
+// (All zero, so that a process gets pages of it as it uses them, and no copies of the file's.)
 static PROCESS: Lock<Process> = Lock::new(Process {
     directory: Text::new(),
     executable: Text::new(),
     meta: Text::new(),
     cost: Cost::NONE,
     first_pair: ClockPair { ticks: 0, monotonic_ns: 0, realtime_ns: 0 },
-    forks_are_followed: true,
+    forks_are_left_out: false,
     boot_id: [0; 16],
     start: 0,
     narrates: false,
@@ -87,7 +88,8 @@ fn fork(moment: Fork) {
 pub(crate) fn open_recording(this: &mut Process, origin: u32) -> Result<(), Refused> {
     let pid = sys::getpid();
     let (parent, group, session) = sys::family();
-    let start = clock::pair();
+    // (After an exec, the process's first pair is a moment old.)
+    let start = if origin == ORIGIN_FORK { clock::pair() } else { this.first_pair };
     // SAFETY: all-zero is a valid header.
     let mut header: Header = unsafe { core::mem::zeroed() };
     header.version = VERSION;
@@ -106,8 +108,7 @@ pub(crate) fn open_recording(this: &mut Process, origin: u32) -> Result<(), Refu
     header.origin = origin;
     header.clock_kind = clock::kind();
     // A child's clock has run since its parent's start, so its rate is known at once.
-    header.clock_start = if origin == ORIGIN_FORK { start } else { this.first_pair };
-    header.clock_latest = if origin == ORIGIN_FORK { this.first_pair } else { start };
+    (header.clock_start, header.clock_latest) = (start, this.first_pair);
     this.cost.put_into(&mut header);
     header.timing = sampling::mode();
     const MOST_IMAGES: u64 = 10_000;

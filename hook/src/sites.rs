@@ -28,6 +28,7 @@ struct Site {
     slot: AtomicU32,
 }
 
+#[unsafe(link_section = ".bss.large")]
 static SITES: [Site; PLACES] =
     [const { Site { address: AtomicUsize::new(0), slot: AtomicU32::new(0) } }; PLACES];
 

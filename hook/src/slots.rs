@@ -37,6 +37,7 @@ pub(crate) struct Slots {
 }
 
 /// Slot and kind of each special stub. They are stored before the stub is used.
+#[unsafe(link_section = ".bss.large")]
 static SPECIAL: [[AtomicU32; 2]; SPECIAL_STUBS] =
     [const { [const { AtomicU32::new(0) }; 2] }; SPECIAL_STUBS];
 

@@ -90,7 +90,7 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
         }
         return loading::find_real();
     }
-    this.forks_are_followed = follow::forks_are_wanted(config.follow);
+    this.forks_are_left_out = !follow::forks_are_wanted(config.follow);
     let Some(image) = auxiliary.executable_image() else { return };
     roots::hide_own();
     stubs::connect_pads();
@@ -212,7 +212,7 @@ fn begin_late(config: Config, auxiliary: Auxiliary, attached: &[u8]) -> Result<(
     let stage = STAGE.load(Ordering::Relaxed);
     this.forget();
     let executable = find_executable(this, &auxiliary);
-    this.forks_are_followed = follow::forks_are_wanted(config.follow);
+    this.forks_are_left_out = !follow::forks_are_wanted(config.follow);
     if stage < FOUND {
         let image =
             auxiliary.executable_image().ok_or(cannot("its program headers are not there"))?;

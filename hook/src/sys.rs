@@ -10,7 +10,7 @@ use crate::arch;
 use chase_logic::text::Text;
 
 pub(crate) use self::memory::{
-    advise, can_overwrite, can_read, copy, copy_word, extend_mapping, is_mapped, map_anonymous,
+    advise, can_overwrite, can_read, copy, copy_word, extend_mapping, map_anonymous,
     map_anonymous_at, map_file, map_movable, map_nothing, map_populated, move_mapping, protect,
     unmap,
 };

@@ -22,6 +22,7 @@ pub(crate) const PURE: u8 = 1 << 4;
 /// All of its calls are timed, and recorded as events.
 pub(crate) const CHOSEN: u8 = 1 << 5;
 
+#[unsafe(link_section = ".bss.large")]
 static TRAITS: [AtomicU8; STUBS] = [const { AtomicU8::new(0) }; STUBS];
 
 /// Sets the traits of a slot by its import's name, before the slot is used.

@@ -91,17 +91,19 @@ fn clocks() -> Markup {
 /// What is exact, and what the marks of the rest say.
 fn sureness(estimates: Estimates) -> &'static str {
     match estimates {
-        Estimates::None => "counts are exact.",
+        Estimates::None => {
+            "counts are exact. Times of very short calls vary by some nanoseconds each, as reading the clock does."
+        }
         Estimates::Times => {
             "counts are exact. ~ an estimate: of hot, short, even calls only some were timed, each for a block \
-             of calls; ± its 95 % confidence interval, ≤ the end of that where it is all that is known, ≥ the \
-             longest that was timed. CHASE_TIMING=all times every call."
+             of calls; ± its 95 % confidence interval, with that of reading the clock, ≤ the end of that where it is all that \
+             is known, ≥ the longest that was timed. CHASE_TIMING=all times every call."
         }
         Estimates::Calls => {
             "counts without ~ are exact. ~ an estimate: of hot, short, even calls only some were timed, each for a \
              block of calls; where the end of a process, or its start as a fork, was not seen, its latest or first \
-             calls are missing; ± its 95 % confidence interval, ≤ the end of that where it is all that is known, \
-             ≥ the longest that was timed."
+             calls are missing; ± its 95 % confidence interval, with that of reading the clock, ≤ the end of that where it is \
+             all that is known, ≥ the longest that was timed."
         }
     }
 }

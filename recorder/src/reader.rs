@@ -86,7 +86,8 @@ impl<'a> Recording<'a> {
         let chunks = chunks::scan(&bytes, end, &mut problems);
         let of_kind = |kind: ChunkKind| chunks.iter().filter(move |c| c.kind == kind as u32);
 
-        let meta = of_kind(ChunkKind::Meta).copied().collect();
+        let mut meta: Vec<Chunk> = of_kind(ChunkKind::Meta).copied().collect();
+        meta.shrink_to_fit();
         let objects = ObjectIndex::new(&bytes, of_kind(ChunkKind::Object), &mut problems);
         let origins = OriginIndex::new(&bytes, of_kind(ChunkKind::Origins));
         let twins = TwinIndex::new(&bytes, of_kind(ChunkKind::Twins));

@@ -1,6 +1,7 @@
 //! Servers under load, for `cargo xtask servers`.
 
 use std::fs;
+use std::net::TcpListener;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -180,7 +181,9 @@ fn redis(scratch: &Path) -> Result<Server, String> {
 
 fn nginx(scratch: &Path) -> Result<Server, String> {
     const REQUESTS: usize = 500;
-    const PORT: u16 = 18_765;
+    // Free just now.
+    let port = TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
+    let port = port.map_err(|error| error.to_string())?.port();
     let page = "chase ".repeat(2_000);
     fs::write(scratch.join("page"), &page).map_err(|error| error.to_string())?;
     let at = scratch.display();
@@ -189,7 +192,7 @@ fn nginx(scratch: &Path) -> Result<Server, String> {
          events {{ worker_connections 64; }}\n\
          http {{ access_log {at}/accesses; client_body_temp_path {at}/body; proxy_temp_path {at}/proxy;\n\
          fastcgi_temp_path {at}/fastcgi; uwsgi_temp_path {at}/uwsgi; scgi_temp_path {at}/scgi;\n\
-         server {{ listen 127.0.0.1:{PORT}; root {at}; }} }}\n"
+         server {{ listen 127.0.0.1:{port}; root {at}; }} }}\n"
     );
     fs::write(scratch.join("config"), config).map_err(|error| error.to_string())?;
     let mut command = Command::new("nginx");
@@ -197,7 +200,7 @@ fn nginx(scratch: &Path) -> Result<Server, String> {
     let server = start(command)?;
     let pid = server.0.id();
     wait_until("nginx has no workers", || children(pid).len() == 2)?;
-    let address = format!("http://127.0.0.1:{PORT}/page");
+    let address = format!("http://127.0.0.1:{port}/page");
     Ok(Server {
         pids: children(pid),
         load: Box::new(move || {

@@ -178,6 +178,69 @@ fn what_cannot_be_recorded_is_refused_with_a_reason() {
     attached.end();
 }
 
+/// A filter that only refuses calls does no harm: what can't be done then is said, and the process goes on.
+#[test]
+fn what_a_filter_refuses_is_done_without_or_said() {
+    const WHAT: &str = "attaching under a filter of system calls";
+    const CALLS: [i64; 16] = [
+        libc::SYS_mmap,
+        libc::SYS_mprotect,
+        libc::SYS_munmap,
+        libc::SYS_mremap,
+        libc::SYS_madvise,
+        libc::SYS_openat,
+        libc::SYS_memfd_create,
+        libc::SYS_clone3,
+        libc::SYS_clone,
+        libc::SYS_newfstatat,
+        libc::SYS_pwritev,
+        libc::SYS_ftruncate,
+        libc::SYS_prctl,
+        libc::SYS_rt_sigprocmask,
+        libc::SYS_clock_gettime,
+        libc::SYS_readlink,
+    ];
+    // The kernel shows filters to root, and not to who has one.
+    let own = fs::read_to_string("/proc/self/status").expect("this process");
+    let sees_filters = need::root(WHAT) && own.contains("Seccomp:\t0");
+    let program = Build::program("refuses_itself.c").without_libtrap().build();
+    let scratch = TempDir::new().expect("a directory");
+    let (mut attached, mut refused) = (0, 0);
+    for (turn, call) in CALLS.into_iter().enumerate() {
+        let errno = [libc::EPERM, libc::ENOSYS][turn % 2];
+        let mut command = Command::new(&program);
+        command.args([errno.to_string(), call.to_string()]).env("LD_BIND_NOW", "1");
+        let mut program = Rounds::start(command);
+        let mut lines = vec![program.round()];
+        let before = entries(program.pid());
+        let kept = || {
+            let maps = fs::read_to_string(format!("/proc/{}/maps", program.pid())).expect("maps");
+            let is_made =
+                |line: &&str| line.contains(" r-xp 00000000 00:00 0 ") && !line.ends_with(']');
+            let files = fs::read_dir(format!("/proc/{}/fd", program.pid())).expect("its files");
+            (maps.lines().filter(is_made).count(), files.count())
+        };
+        let had = kept();
+        let (status, said) = said(attach(program.pid(), scratch.path(), &["--duration", "1ms"]));
+        match status {
+            Some(0) => attached += 1,
+            Some(125) => refused += 1,
+            other => panic!("{other:?}, call {call}, errno {errno}: {said}"),
+        }
+        assert!(sees_filters || said.contains("seccomp"), "{said}");
+        assert_eq!(changed(&before, &entries(program.pid())), [] as [String; 0], "call {call}");
+        // What was put into the process is taken back, unless just that is refused.
+        if status == Some(125) && call != libc::SYS_munmap {
+            assert_eq!(kept(), had, "call {call}, errno {errno}: {said}");
+        }
+        lines.push(program.round());
+        lines.push(program.end());
+        assert_eq!(lines, ["5", "10", "10 in all"], "call {call}, errno {errno}: {said}");
+    }
+    eprintln!("attached {attached} times, refused {refused} times");
+    assert!(refused > 0 && (attached > 0 || !sees_filters));
+}
+
 /// Without root's rights, neither a process of another user nor one that has more rights than its user is looked into.
 #[test]
 fn who_has_other_rights_is_refused_by_an_ordinary_user() {

@@ -429,6 +429,41 @@ fn filters_that_refuse_what_a_recording_needs() {
 }
 
 #[test]
+fn a_service_whose_filter_ends_it_for_calls_that_services_do_not_need() {
+    // What a tool may want of those that systemd's group `@system-service` lacks. A unit with that group is killed for
+    // them.
+    const CALLS: [i64; 22] = [
+        libc::SYS_mincore,
+        libc::SYS_ptrace,
+        libc::SYS_perf_event_open,
+        libc::SYS_seccomp,
+        libc::SYS_bpf,
+        libc::SYS_pkey_mprotect,
+        libc::SYS_pkey_alloc,
+        libc::SYS_pkey_free,
+        libc::SYS_chroot,
+        libc::SYS_mount,
+        libc::SYS_umount2,
+        libc::SYS_pivot_root,
+        libc::SYS_open_by_handle_at,
+        libc::SYS_fanotify_init,
+        libc::SYS_fanotify_mark,
+        libc::SYS_modify_ldt,
+        libc::SYS_landlock_create_ruleset,
+        libc::SYS_landlock_add_rule,
+        libc::SYS_landlock_restrict_self,
+        libc::SYS_memfd_secret,
+        libc::SYS_process_mrelease,
+        libc::SYS_pidfd_getfd,
+    ];
+    let ends_for = Build::program("ends_for.c").without_libtrap().build();
+    let ends_for = ends_for.to_str().expect("a path of text");
+    let calls = CALLS.map(|call| call.to_string()).join(",");
+    let service = || Trial::new(steady()).arg("nothing").inside(&[ends_for, &calls]);
+    check_all(&service().compare());
+}
+
+#[test]
 fn new_code_is_never_writable_and_may_be_forbidden() {
     let calls = 300_000;
     let check = |trial: Trial, is_allowed: bool| {

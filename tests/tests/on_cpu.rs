@@ -169,3 +169,33 @@ fn functions_and_threads_of_go_have_names_in_programs_without_symbols() {
     let groups = threads["groups"].as_array().expect("groups");
     assert!(groups.iter().any(|group| group["label"] == "goroutines"), "{groups:?}");
 }
+
+/// Most time of a call of a few nanoseconds is that of its two clock reads, and so is most of what others have of the processor
+/// meanwhile. By the clock, what is waited for in the second one is the caller's: it has to be so by the context as well.
+/// (Otherwise, some 2.4 times as much would be waited for in the function as it took.)
+#[test]
+fn waits_for_a_processor_within_a_clock_read_belong_to_whom_its_time_does() {
+    let what = "a shared processor";
+    let _alone = alone();
+    if companion(what).is_none() {
+        return;
+    }
+    let program = Build::program("shared_processor.c").flags("-fno-builtin").build();
+    let trial = Trial::new(program)
+        .hooked_env("CHASE_SYSCALLS", "require")
+        .hooked_env("CHASE_TIMING", "all");
+    trial.compare_outcomes();
+    let failures = steal::good_of(GOOD, ATTEMPTS, || {
+        assert!(trial.hooked().status.success());
+        let _ = Tagged::finished(&trial.output());
+        let libraries = document(&trial.output(), "libs")["libraries"].clone();
+        let libraries = libraries.as_array().expect("libraries");
+        let row = libraries.iter().find(|row| row["name"] == "libc.so.6").expect("the C library");
+        let (own, waited) = (number(&row["self_ns"]), number(&row["runnable_ns"]));
+        match waited / own {
+            0.6..1.4 => Ok(()),
+            _ => Err(format!("{waited} ns were waited for a processor in {own} ns")),
+        }
+    });
+    assert!(failures.is_empty(), "{failures:#?}");
+}

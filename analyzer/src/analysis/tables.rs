@@ -13,7 +13,7 @@ use crate::on_cpu::{self, OnCpu};
 use crate::overhead::Overhead;
 use crate::rows::{
     ApiRow, CallerRow, ContextRow, LibraryKind, LibraryRow, MeasuredOffCpu, Measures, ProcessRow,
-    ThreadRow, Totals,
+    ThreadApi, ThreadRow, Totals,
 };
 use crate::sampled::{OnCpuOfApi, SampledTime};
 use crate::sums::Sums;
@@ -392,8 +392,8 @@ fn thread_row(
     row.off_cpu = thread.measured.off_cpu();
     row.own_cost_ns = Ns::from_f64(thread.own_cost_ns);
     row.overlap_ns = Ns::from_f64(thread.overlap_ns);
-    row.apis.change(|api| api.api = new_api[api.api as usize]);
-    let mut apis: Vec<_> = row.apis.iter().collect();
+    let renumbered = row.apis.iter().map(|api| ThreadApi { api: new_api[api.api as usize], ..api });
+    let mut apis: Vec<_> = renumbered.collect();
     apis.sort_by_key(|api| api.api);
     row.apis = apis.into_iter().collect();
     row.contexts.change(|context| context.context = context_row_of[context.context as usize]);

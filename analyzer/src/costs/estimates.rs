@@ -9,10 +9,6 @@ use crate::evidence::NORMAL_95;
 use crate::uncertainty::Uncertainty;
 use crate::walk::NOBODY;
 
-/// The systematic error of each call, in ticks: a clock read doesn't wait for unfinished instructions, and a function
-/// of a few nanoseconds takes less if nothing waits for its result.
-const PER_CALL_TICKS: f64 = 5.0;
-
 /// Adds to estimates the time off the CPU that they lack, as far as it was measured: it would otherwise seem to be
 /// their callers'. Only calls that get frames are affected; the time off the CPU of others is measured as their
 /// callers'. If calls were made in a scope in several ways, what happened in the calls inside is attributed to each in
@@ -93,8 +89,8 @@ pub(super) fn bound(contexts: &mut [Cost], lifetime: f64) {
         // Estimates that have reached 0 leave the rest to the others.
         while excess > 0.0 && !lowered.is_empty() {
             let weight = |context: &Cost| {
-                let Uncertainty { variance, common } = context.uncertainty;
-                let common = common + PER_CALL_TICKS * context.timed as f64;
+                let Uncertainty { variance, common, clock } = context.uncertainty;
+                let common = common + clock;
                 (variance + common * common).max(f64::MIN_POSITIVE)
             };
             let all: f64 = lowered.iter().map(|&at| weight(&contexts[at])).sum();
@@ -119,9 +115,11 @@ pub(super) fn bound(contexts: &mut [Cost], lifetime: f64) {
 pub(super) fn limit_errors(contexts: &mut [Cost], application: &mut Uncertainty, lifetime: f64) {
     let limit = |uncertainty: &mut Uncertainty| {
         let most = lifetime / NORMAL_95;
+        uncertainty.clock = uncertainty.clock.clamp(-most, most);
         let variance = uncertainty.variance + uncertainty.common * uncertainty.common;
         if variance > most * most {
-            *uncertainty = *uncertainty * (most / variance.sqrt());
+            let Uncertainty { clock, .. } = *uncertainty;
+            *uncertainty = Uncertainty { clock, ..*uncertainty * (most / variance.sqrt()) };
         }
     };
     contexts.iter_mut().for_each(|context| limit(&mut context.uncertainty));
@@ -172,7 +170,7 @@ pub(super) fn fill_in(
         contexts[at].measured = missing;
         contexts[at].timed = context.calls;
         contexts[scope].self_time += missing;
-        let all_of_it = Uncertainty { variance: missing * missing, common: 0.0 };
+        let all_of_it = Uncertainty { variance: missing * missing, ..Uncertainty::default() };
         contexts[scope].uncertainty += all_of_it;
         match context.caller {
             NOBODY => {

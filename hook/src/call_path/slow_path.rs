@@ -236,6 +236,8 @@ pub(crate) unsafe extern "C" fn leave_slow(frame: *mut Frame, now_ticks: u64) {
             return leave_uncommon(thread, frame, now_ticks);
         }
         let (began_ticks, start_ticks) = ((*frame).began_ticks, (*frame).start_ticks);
+        // What follows is no time of the call.
+        Thread::show_caller(frame);
         // Marks the call as ended by two adjacent instructions: a handler that jumps out from here on, or a
         // cancellation, finds no open call.
         (*frame).sp.store(DEAD, Ordering::Relaxed);

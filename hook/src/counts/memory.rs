@@ -35,6 +35,7 @@ pub(super) struct Links {
 }
 
 /// The countdowns shared by threads that have none of their own. None is ever above zero: every call is timed.
+#[unsafe(link_section = ".bss.large")]
 pub(crate) static NO_COUNTS: [Countdown; STUBS] = [const { Countdown::new() }; STUBS];
 
 /// Returns the address of [`NO_COUNTS`], for a thread's words.

@@ -27,9 +27,14 @@ const LOCKS: [fn(Fork); 9] = [
     segments::fork,
 ];
 
+/// Threads that may be in a fork at the same time.
+const FORKS: usize = 64;
+
 /// Blocks the signals of forking threads, by number: of the one that holds the locks, and of those from which they were taken.
-/// (With more than four at a time, the signals of the others are as they were while they fork.)
-static FORK_SIGNALS: Lock<[Option<(u32, SignalsBlocked)>; 4]> = Lock::new([const { None }; 4]);
+/// (Locks are taken from a fork after a second. With more forks at a time than this, the signals of the others are as they were
+/// meanwhile.)
+static FORK_SIGNALS: Lock<[Option<(u32, SignalsBlocked)>; FORKS]> =
+    Lock::new([const { None }; FORKS]);
 
 pub(super) unsafe extern "C" fn before_fork() {
     let _cost = Later::begin();
@@ -97,13 +102,13 @@ fn become_child() {
     }
     let open_calls = thread::current().map(|thread| (thread.open_calls(), thread));
     let this = &mut *hold();
-    if !this.forks_are_followed && this.session.is_some() && !sys::is_confined() {
+    if this.forks_are_left_out && this.session.is_some() && !sys::is_confined() {
         companion::decline(this.directory.as_bytes());
     }
     let is_torn = was_taken_from_fork();
     if is_torn
         || sys::is_confined()
-        || !this.forks_are_followed
+        || this.forks_are_left_out
         || open_recording(this, ORIGIN_FORK).is_err()
     {
         // Calls run unrecorded from now on; those that are open return through their frames.

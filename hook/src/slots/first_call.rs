@@ -17,6 +17,7 @@ use chase_logic::kinds::{Kind, kind_of};
 const MOST: usize = 1024;
 
 /// By number of the special stub: the entry, what it held, and its object; the entry is 0 if none is watched.
+#[unsafe(link_section = ".bss.large")]
 static WATCHED: [[AtomicUsize; 3]; MOST] = [const { [const { AtomicUsize::new(0) }; 3] }; MOST];
 
 /// Returns what a watched entry leads to now, and `real` as long as that is the special stub with this number.

@@ -12,6 +12,7 @@ use crate::{companion, counts, loading, thread_life};
 
 /// The number of threads that can be kept until their calls have returned through their frames.
 const LINGERING: usize = 4096;
+#[unsafe(link_section = ".bss.large")]
 static WAITING: Lock<[*const Thread; LINGERING]> = Lock::new([ptr::null(); LINGERING]);
 
 /// Restores all GOT entries and ends the recording; returns how many entries.

@@ -82,13 +82,6 @@ pub(crate) fn advise(address: *mut u8, len: usize, advice: i32) -> Result<(), Er
     check(call3(libc::SYS_madvise, address as usize, len, advice as usize)).map(drop)
 }
 
-/// Whether the page at `address` is mapped.
-pub(crate) fn is_mapped(address: usize) -> bool {
-    let mut resident = 0u8;
-    let page = address & !4095;
-    check(call3(libc::SYS_mincore, page, 1, &raw mut resident as usize)).is_ok()
-}
-
 /// Whether the eight bytes at `address` can be read. The kernel copies a signal mask from there before it rejects the
 /// request.
 pub(crate) fn can_read(address: usize) -> bool {

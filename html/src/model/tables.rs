@@ -173,7 +173,7 @@ fn figures(measures: &Measures) -> Vec<Value> {
         measures.untimed.into(),
         measures.unwound.into(),
         measures.open.into(),
-        if measures.estimated { measures.ci95_ns.into() } else { Value::None },
+        measures.self_error_ns().map_or(Value::None, Value::from),
         if measures.calls_estimated { measures.calls_ci95.into() } else { Value::None },
         if measures.samples_only() { measures.timed.into() } else { Value::None },
     ]
@@ -269,7 +269,7 @@ fn threads(analysis: &Analysis, groups: &Groups) -> RawTable {
             thread.measures.calls.into(),
             thread.own_cost_ns.into(),
             thread.lost_calls.into(),
-            if measures.estimated { measures.ci95_ns.into() } else { Value::None },
+            measures.self_error_ns().map_or(Value::None, Value::from),
             if measures.calls_estimated { measures.calls_ci95.into() } else { Value::None },
         ]
     };

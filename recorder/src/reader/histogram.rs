@@ -28,8 +28,13 @@ impl Histogram {
 
     /// Adds the counts of page `number` as they stand in a recording.
     pub(super) fn add_page(&mut self, number: u8, counts: &[u64; PAGE_BUCKETS]) {
-        for (cell, &count) in self.page_mut(number).iter_mut().zip(counts) {
-            *cell = cell.saturating_add(count);
+        match self.pages.binary_search_by_key(&number, |page| page.0) {
+            Ok(at) => {
+                for (cell, &count) in self.pages[at].1.iter_mut().zip(counts) {
+                    *cell = cell.saturating_add(count);
+                }
+            }
+            Err(at) => self.pages.insert(at, (number, *counts)),
         }
         self.count = counts.iter().fold(self.count, |sum, &count| sum.saturating_add(count));
     }

@@ -50,6 +50,7 @@ impl NodeIndex {
         let mut chunks: Vec<_> =
             chunks.filter_map(|chunk| NodeChunk::new(chunk, problems)).collect();
         chunks.sort_by_key(|chunk| (chunk.owner, chunk.first));
+        chunks.shrink_to_fit();
         Self { chunks, entries: Vec::new(), latest_start: 0 }
     }
 

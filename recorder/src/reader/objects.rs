@@ -36,8 +36,9 @@ impl ObjectIndex {
         chunks: impl Iterator<Item = &'c Chunk>,
         problems: &mut Vec<Problem>,
     ) -> Self {
-        let entries: Vec<_> =
+        let mut entries: Vec<_> =
             chunks.filter_map(|chunk| Entry::new(bytes, chunk, problems)).collect();
+        entries.shrink_to_fit();
         let mut by_id: Vec<u32> = (0..entries.len() as u32).collect();
         let mut by_slot = by_id.clone();
         by_id.sort_by_key(|&at| entries[at as usize].id);

@@ -79,13 +79,12 @@ pub(super) fn find<'c>(
         }
     }
     records.sort_by_key(|(_, record)| record.index);
-    records
-        .into_iter()
-        .map(|(_, record)| {
-            let (index, chunks) = (record.index, nodes.chunks_of(record.index));
-            ThreadEntry { index, record, chunks, nodes: 0..0 }
-        })
-        .collect()
+    let mut threads = Vec::with_capacity(records.len());
+    threads.extend(records.into_iter().map(|(_, record)| {
+        let (index, chunks) = (record.index, nodes.chunks_of(record.index));
+        ThreadEntry { index, record, chunks, nodes: 0..0 }
+    }));
+    threads
 }
 
 fn unknown_thread(header: &Header, index: u32) -> ThreadRecord {

@@ -1,6 +1,7 @@
 //! `cargo xtask servers`: attaches to servers under load and leaves them, again and again, and prints what came of it.
 //!
-//! Each is measured before and after, its answers are checked, and its entries are compared each time with what they were.
+//! Its answers are checked, and its entries are compared each time with what they were. Afterwards it is measured in turns with a twin
+//! that was never attached to: what else the machine does slows down both.
 #![allow(clippy::print_stdout, reason = "it prints a table")]
 
 use std::collections::BTreeMap;
@@ -13,8 +14,11 @@ use std::time::{Duration, Instant};
 use chase_tests::attached::{attach, entries};
 use chase_tests::servers::{self, Server};
 
-/// How long the load is measured before and after.
-const MEASURED: Duration = Duration::from_secs(5);
+/// How often a server and its twin are measured, and how long each time.
+const TURNS: usize = 11;
+const TURN: Duration = Duration::from_millis(1000);
+/// A server is as before if a quarter of the turns, or more, had at least this part of its twin's operations.
+const LEAST: f64 = 0.95;
 /// How long a process is recorded each time.
 const RECORDED: &str = "50ms";
 
@@ -22,9 +26,9 @@ fn main() -> ExitCode {
     let times = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(20);
     let only = std::env::args().nth(2);
     println!(
-        "| server | threads | attached and left | stood still, ms: median, most | entries as before | answers | before, /s | after, /s |"
+        "| server | threads | attached and left | stood still, ms: median, most | entries as before | answers | its twin, /s | then, /s | ratio: median, quartiles |"
     );
-    println!("| --- | --- | --- | --- | --- | --- | --- | --- |");
+    println!("| --- | --- | --- | --- | --- | --- | --- | --- | --- |");
     let (mut is_well, mut are_any) = (true, false);
     for (name, start) in servers::ALL {
         if only.as_deref().is_some_and(|only| !name.starts_with(only)) {
@@ -32,10 +36,17 @@ fn main() -> ExitCode {
         }
         are_any = true;
         let scratch = tempfile::TempDir::new().expect("a directory");
-        match start(scratch.path()) {
-            Ok(server) => is_well &= try_server(name, server, times, scratch.path()),
+        let (own, twin) = (scratch.path().join("server"), scratch.path().join("twin"));
+        for directory in [scratch.path(), &own, &twin] {
+            std::fs::create_dir_all(directory).expect("a directory");
+            // (A server may run as another user.)
+            let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+            std::fs::set_permissions(directory, open).expect("it is ours");
+        }
+        match start(&own).and_then(|server| Ok((server, start(&twin)?))) {
+            Ok((server, twin)) => is_well &= try_server(name, server, twin, times, scratch.path()),
             Err(why) => {
-                println!("| {name} | | not tried: {why} | | | | | |");
+                println!("| {name} | | not tried: {why} | | | | | | |");
                 is_well = false;
             }
         }
@@ -50,16 +61,21 @@ fn main() -> ExitCode {
 /// Operations in a second.
 fn rate(server: &mut Server) -> Result<f64, String> {
     let (since, mut done) = (Instant::now(), 0.0);
-    while since.elapsed() < MEASURED {
+    while since.elapsed() < TURN {
         done += (server.load)()?;
     }
     Ok(done / since.elapsed().as_secs_f64())
 }
 
 /// Attaches so often, under load. False if anything is not as it should be.
-fn try_server(name: &str, mut server: Server, times: usize, scratch: &Path) -> bool {
+fn try_server(
+    name: &str,
+    mut server: Server,
+    mut twin: Server,
+    times: usize,
+    scratch: &Path,
+) -> bool {
     let directory = scratch.join("out");
-    let before = rate(&mut server);
     let pids = server.pids.clone();
     let threads: usize = pids.iter().map(|pid| count(&format!("/proc/{pid}/task"))).sum();
     let first: Vec<_> = pids.iter().map(|&pid| entries(pid)).collect();
@@ -89,28 +105,38 @@ fn try_server(name: &str, mut server: Server, times: usize, scratch: &Path) -> b
         is_over.store(true, Ordering::Relaxed);
         worker.join().unwrap_or_else(|_| Err("the load failed".to_owned()))
     });
-    let after = rate(&mut server);
-    let answers = load.and_then(|()| (server.finish)());
+    let turns: Result<Vec<(f64, f64)>, String> =
+        (0..TURNS).map(|_| Ok((rate(&mut twin)?, rate(&mut server)?))).collect();
+    let answers = load
+        .and_then(|()| (server.finish)())
+        .and_then(|()| (twin.finish)())
+        .and(turns.clone().map(drop));
     still.sort_by(f64::total_cmp);
-    let number = |rate: &Result<f64, String>| match rate {
-        Ok(rate) => format!("{rate:.0}"),
-        Err(why) => why.clone(),
+    let turns = turns.unwrap_or_default();
+    let quartile = |of: fn(&(f64, f64)) -> f64, number: usize| {
+        let mut sorted: Vec<f64> = turns.iter().map(of).collect();
+        sorted.sort_by(f64::total_cmp);
+        sorted.get(sorted.len() * number / 4).copied().unwrap_or_default()
     };
+    let ratio = |number| quartile(|(twin, own)| own / twin, number);
     println!(
-        "| {name} | {threads} | {done} of {times} | {:.0}, {:.0} | {same} of {times} | {} | {} | {} |",
+        "| {name} | {threads} | {done} of {times} | {:.0}, {:.0} | {same} of {times} | {} | {:.0} | {:.0} | {:.2}, {:.2} to {:.2} |",
         still.get(still.len() / 2).copied().unwrap_or_default(),
         still.last().copied().unwrap_or_default(),
         match &answers {
             Ok(()) => "right",
             Err(why) => why,
         },
-        number(&before),
-        number(&after)
+        quartile(|turn| turn.0, 2),
+        quartile(|turn| turn.1, 2),
+        ratio(2),
+        ratio(1),
+        ratio(3)
     );
     for said in failed.iter().take(3) {
         eprintln!("{name}: {said}");
     }
-    done == times && same == times && answers.is_ok() && before.is_ok() && after.is_ok()
+    done == times && same == times && answers.is_ok() && ratio(3) >= LEAST
 }
 
 fn count(directory: &str) -> usize {

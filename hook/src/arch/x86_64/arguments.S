@@ -82,28 +82,3 @@ chase_argument_\of:                     # rsi = entry, rax = frame, rcx = thread
 
     argument_path near
     argument_path far
-
-# The exit of a call that is kept with its duration: always by the slow path.
-    .p2align 4
-    .type chase_exit_kept, @function
-chase_exit_kept:                        # r11 = frame
-    .cfi_startproc
-    cfi_return_in_frame
-    movq %rax, %r9
-    movq %rdx, %r10
-    read_clock %r11 .Lkept_clock
-.Lkept_ended:
-    pushq {RET}(%r11)
-    cfi_return_on_stack
-    push_results
-    movq %r11, %rdi
-    movq %rax, %rsi
-    call_rust {leave_kept}
-    pop_results
-    retq
-.Lkept_clock:
-    cfi_return_in_frame
-    callq chase_clock
-    jmp .Lkept_ended
-    .cfi_endproc
-    .size chase_exit_kept, . - chase_exit_kept

@@ -83,13 +83,9 @@ chase_exit_\of:                         # r11 = frame
     cfi_return_in_frame
     movq %rax, %r9                      # results are in rax and rdx by the ABI; rcx and r8, which stay,
     movq %rdx, %r10                     # hold more by other conventions, like Swift's
+    show_caller \of .Lnot_top_\of
     read_clock %r11 .Lexit_clock_\of
 .Lended_\of:
-    load_thread \of %rdx                # rdx = thread, perhaps another one than at entry
-    leaq {FRAME}(%r11), %rdi
-    whole 9
-    cmpq %rdi, {TOP}(%rdx)
-    jne .Lleave_slow_\of                # not the top frame of this thread
     movq {NODE}(%r11), %rsi             # rsi = node
     subq {START}(%r11), %rax            # rax = ticks
     whole 9
@@ -266,6 +262,11 @@ chase_exit_\of:                         # r11 = frame
     pop_results
     retq
 
+.Lnot_top_\of:
+    cfi_return_in_frame
+    read_clock %r11 .Lnot_top_clock_\of
+    jmp .Lleave_slow_\of
+
 .Lleave_moved_\of:                      # recorded, but not on top any more
     push_results
     movq %r11, %rdi
@@ -387,12 +388,46 @@ chase_exit_\of:                         # r11 = frame
     cfi_return_in_frame
     callq chase_clock
     jmp .Lended_\of
+
+.Lnot_top_clock_\of:
+    callq chase_clock
+    jmp .Lleave_slow_\of
     .cfi_endproc
     .size chase_enter_\of, . - chase_enter_\of
 .endm
 
     call_path near
     call_path far
+
+# The exits that are always taken by the slow half: of samples, and of calls that are kept with their duration (arguments.S).
+.macro slow_exit of leave
+    .p2align 4
+    .type chase_exit_\of, @function
+chase_exit_\of:                         # r11 = frame
+    .cfi_startproc
+    cfi_return_in_frame
+    movq %rax, %r9
+    movq %rdx, %r10
+    read_clock %r11 .Lexit_clock_\of
+.Lended_\of:
+    pushq {RET}(%r11)
+    cfi_return_on_stack
+    push_results
+    movq %r11, %rdi
+    movq %rax, %rsi
+    call_rust \leave
+    pop_results
+    retq
+.Lexit_clock_\of:
+    cfi_return_in_frame
+    callq chase_clock
+    jmp .Lended_\of
+    .cfi_endproc
+    .size chase_exit_\of, . - chase_exit_\of
+.endm
+
+    slow_exit sample {leave_slow}
+    slow_exit kept {leave_kept}
 
 # The exit of a frame that was set aside because its call seemed never to return, and that has returned after all.
     .p2align 4

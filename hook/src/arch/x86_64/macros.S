@@ -189,6 +189,20 @@
     .endif
 .endm
 
+# At an exit, before the clock is read: makes the caller of the frame in r11 the thread's context. Most time of a short
+# call is that of its two clock reads. Where others get the processor meanwhile, that is the call's until the second one,
+# and its caller's after it, by the clock and by the context alike. Jumps to `not_top` if the frame is not the top one of
+# this thread, which may be another one than at entry. rdx, rsi and rdi are lost.
+.macro show_caller of not_top
+    load_thread \of %rdx
+    leaq {FRAME}(%r11), %rdi
+    whole 9
+    cmpq %rdi, {TOP}(%rdx)
+    jne \not_top
+    movq {NODE}-{FRAME}(%r11), %rsi
+    show_context \of %rsi %rdi
+.endm
+
 # Jumps to `to` if the return address at `place` is in the pad of the frame below `top`. rdx is lost.
 .macro jump_if_named place top to
     movq \place, %rdx
