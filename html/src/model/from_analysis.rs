@@ -92,6 +92,7 @@ fn sentence(names: &dyn Names, finding: &Finding) -> super::Finding {
         FindingKind::SlowThreads { .. }
         | FindingKind::BarrierStraggler { .. }
         | FindingKind::LastToEnd { .. }
+        | FindingKind::UnevenWork { .. }
         | FindingKind::TooManyThreads { .. }
         | FindingKind::ShortProcesses { .. }
         | FindingKind::SubGroups { .. } => SectionId::Threads,
