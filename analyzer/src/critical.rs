@@ -22,6 +22,7 @@ use crate::groups::Groups;
 use crate::image::Image;
 use crate::long_waits::{LongWait, long_waits};
 pub use pieces::Pieces;
+pub(crate) use what_if::replay_without;
 pub use what_if::{WhatIf, Without, what_if};
 
 /// The critical path, from the end backwards.

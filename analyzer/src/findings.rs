@@ -23,13 +23,14 @@ mod peers;
 mod stages;
 mod system;
 mod threads;
+mod uneven;
 mod waits;
 
 use serde::Serialize;
 
 use crate::address::CodeAddress;
 use crate::analysis::Analysis;
-use crate::causes::{CauseRow, Party, WaitObject};
+use crate::causes::{CauseRow, Party, WaitObject, lock_key};
 use crate::clock::Ns;
 use crate::groups::{GroupRow, Groups};
 use crate::tail::Tails;
@@ -56,6 +57,9 @@ pub struct Finding {
     pub saves_ns: Ns,
     /// The same as a share of the run's wall time.
     pub share: f64,
+    /// How much sooner the run would be done, at most `saves_ns`: another thread may end later, or wait for something else. As
+    /// [`what_if`](crate::what_if()) has it for the lock, and for the thread or the group that others wait for; `None` where that is not known.
+    pub run_saves_ns: Option<Ns>,
     /// What is waited for, where, and because of whom, if a companion observed that.
     #[serde(skip)]
     pub blame: Option<Blame>,
@@ -122,6 +126,7 @@ pub fn findings(
         }
     }
     found.extend(event_loops::held_up(&evidence));
+    found.extend(uneven::work(&evidence));
     found.extend(stages::limiting(&evidence));
     found.extend(system::small_transfers(&evidence));
     found.extend(system::syncing(&evidence));
@@ -131,6 +136,9 @@ pub fn findings(
     found.extend(machine::too_many_threads(&evidence));
     found.extend(machine::short_processes(&evidence));
     let mut found = claimed_once(found);
+    for finding in &mut found {
+        finding.run_saves_ns = evidence.of_run(finding);
+    }
     found.sort_by_key(|finding| (std::cmp::Reverse(finding.saves_ns), finding.group));
     found.truncate(MOST);
     found
@@ -183,13 +191,29 @@ fn claimed_once(found: Vec<Finding>) -> Vec<Finding> {
                     Kind::BarrierStraggler { .. }
                         | Kind::SlowThreads { .. }
                         | Kind::LateAtBarrier { .. }
+                        | Kind::UnevenWork { .. }
                 )
             },
             false,
         ),
         Kind::SlowThreads { .. } => {
-            !is_said(finding, |kind| matches!(kind, Kind::LateAtBarrier { .. }), false)
+            let is_better =
+                |kind: &Kind| matches!(kind, Kind::LateAtBarrier { .. } | Kind::UnevenWork { .. });
+            !is_said(finding, is_better, false)
         }
+        Kind::SubGroups { .. } => {
+            !found.iter().any(|other| {
+                matches!(other.kind, Kind::UnevenWork { .. }) && other.group == finding.group
+            })
+        }
+        // Threads that take turns are alone in turn.
+        Kind::UnevenWork { .. } => !found.iter().any(|other| {
+            let takes_turns = matches!(
+                other.kind,
+                Kind::SerialisingLock { .. } | Kind::MutualWaits { .. } | Kind::LimitingStage { .. }
+            );
+            takes_turns && other.group == finding.group || waits_for_stage(finding.group)
+        }),
         // The lock of a queue is part of handing over: a thread that gets space continues only when the other one
         // unlocks it.
         Kind::SerialisingLock { .. } | Kind::InterpreterLock { .. } => !found.iter().any(|other| {
@@ -261,7 +285,33 @@ impl<'a> Evidence<'a> {
         let saves_ns = saves_ns.min(wall);
         let share = if wall > 0.0 { saves_ns / wall } else { 0.0 };
         let saves_ns = Ns::from_f64(saves_ns);
-        Finding { group, threads, api, saves_ns, share, blame: None, kind }
+        Finding { group, threads, api, saves_ns, share, run_saves_ns: None, blame: None, kind }
+    }
+
+    /// Returns how much of what a finding saves the run gains, at most.
+    fn of_run(&self, finding: &Finding) -> Option<Ns> {
+        use FindingKind as Kind;
+        let bounds = &self.watched.bounds;
+        let bound = match finding.kind {
+            Kind::SerialisingLock { .. }
+            | Kind::StarvedWriter { .. }
+            | Kind::AllocatorContention { .. } => {
+                let blame = finding.blame.as_ref()?;
+                let key = lock_key(blame.object.as_ref()?, blame.process)?;
+                bounds.locks.get(&key)
+            }
+            Kind::LimitingStage { .. } => bounds.groups.get(&finding.group),
+            Kind::LateAtBarrier { .. }
+            | Kind::BarrierStraggler { .. }
+            | Kind::LastToEnd { .. }
+            | Kind::SlowThreads { .. }
+            | Kind::UnevenWork { .. } => match *finding.threads {
+                [thread] => bounds.threads.get(&thread),
+                _ => None,
+            },
+            _ => None,
+        };
+        bound.map(|&bound| bound.min(finding.saves_ns))
     }
 
     /// Returns the wait of each member in an API.

@@ -75,6 +75,7 @@ mod analysis;
 mod arguments;
 mod blocked;
 mod blocking;
+mod bounds;
 mod causes;
 mod clock;
 mod clusters;
@@ -117,6 +118,7 @@ mod tail;
 mod texts;
 mod timeline;
 mod uncertainty;
+mod uneven;
 mod unrecorded;
 mod unseen;
 mod wait_graph;
@@ -183,6 +185,7 @@ pub use texts::TextRow;
 pub use timeline::{
     BlockedSpan, Lane, Mark, PreemptedSpan, SpanCause, TimedCall, Timeline, timeline,
 };
+pub use uneven::UnevenWork;
 pub use unseen::{NotSeen, Skipped, Stopped, SyscallsNotSeen, SyscallsStopped, Unreadable};
 pub use wait_graph::{WaitEdge, WaitGraph, wait_graph};
 pub use waits::{WaitRow, waits};

@@ -198,7 +198,7 @@ fn blocked(wait: LongWait) -> BlockedSpan {
             Purpose::Handover => SpanCause::Connection,
             Purpose::Child => SpanCause::Process,
             Purpose::Sleep => SpanCause::Time,
-            Purpose::Readiness | Purpose::Network => SpanCause::Connection,
+            Purpose::Readiness | Purpose::Completion | Purpose::Network => SpanCause::Connection,
             Purpose::Sync | Purpose::File | Purpose::Page => SpanCause::File,
             Purpose::Other => SpanCause::Other,
         },

@@ -6,10 +6,13 @@ use chase_recorder::layout::OWN_CONTEXT_REF;
 use serde::Serialize;
 
 use crate::analysis::Analysis;
+use crate::bounds::Bounds;
 use crate::causes::{CauseRow, NamingPlaces, Run, causes};
 use crate::event_loops::{EventLoop, event_loops};
 use crate::groups::Groups;
 use crate::image::Image;
+use crate::long_waits::long_waits;
+use crate::uneven::{UnevenWork, uneven_work};
 
 /// Empty if the run was not observed by a companion.
 #[derive(Clone, Debug, Default)]
@@ -20,6 +23,10 @@ pub struct Watched {
     pub files: Vec<FileUse>,
     /// Event loops of threads, those first that are held up longest.
     pub event_loops: Vec<EventLoop>,
+    /// Work that was divided unevenly over the threads of a group.
+    pub uneven: Vec<UnevenWork>,
+    /// What the run would gain at most; empty if long waits are missing.
+    pub(crate) bounds: Bounds,
     /// The number of processors of the machine, if known.
     pub processors: Option<u64>,
 }
@@ -80,10 +87,21 @@ impl Watched {
     ) -> Self {
         let files = images.iter().filter_map(|image| image.syscalls.as_ref());
         let processors = files.map(|file| file.header().processors).max();
+        let causes = causes(images, analysis, groups, naming);
+        let times = long_waits(images, analysis, groups, naming);
+        let files = images.iter().filter_map(|image| image.syscalls.as_ref());
+        let is_lost = files.map(|file| file.header().lost_blocked).any(|lost| lost > 0);
+        let bounds = match is_lost {
+            true => Bounds::default(),
+            false => Bounds::new(analysis, groups, &causes, &times),
+        };
+        let uneven = uneven_work(images, analysis, groups, naming, &causes, &times);
         Self {
-            causes: causes(images, analysis, groups, naming),
+            causes,
             files: files_used(images, analysis, groups, naming),
             event_loops: event_loops(images, analysis, groups, naming),
+            uneven,
+            bounds,
             processors: processors.filter(|&processors| processors > 0),
         }
     }

@@ -83,7 +83,7 @@ impl Convoy {
         let images = [self.process.image().with_syscalls(Some(file))];
         let analysis = Analysis::new(&images, Selection::All);
         let groups = Groups::new(&analysis, &Unnamed);
-        let without = Without { wait, time };
+        let without = Without { wait, time, thread: &|_| false };
         let found = what_if(&images, &analysis, &groups, &Unnamed, &without).expect("waits");
         // It adds up, and the path has no gaps.
         assert_eq!(found.wall_ns, analysis.wall_ns);

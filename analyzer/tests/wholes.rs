@@ -254,7 +254,7 @@ fn a_critical_path_is_as_long_as_its_run() {
         assert!((shares - 1.0).abs() < 1e-9, "{shares}");
         // Replayed as it was, it takes as long; without some waits no longer, and its path has no gaps either.
         let replay = |wait: &dyn Fn(&PathWait) -> bool| {
-            let without = Without { wait, time: &|_| Ns(0) };
+            let without = Without { wait, time: &|_| Ns(0), thread: &|_| false };
             what_if(&images, &analysis, &groups, &Unnamed, &without).unwrap()
         };
         assert_eq!(replay(&|_| false).saves_at_most_ns, Ns(0));

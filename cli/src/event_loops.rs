@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use chase_analyzer::{EventLoop, Finding, FindingKind, HeldUp, WaitInTurns};
+use chase_analyzer::{EventLoop, Finding, FindingKind, HeldUp, PathWait, RanLate, WaitInTurns};
 
 use crate::causes;
 use crate::places::AddressKind;
@@ -16,6 +16,8 @@ const SMALL: f64 = 0.05;
 pub(crate) struct RanFunction {
     /// Its name, with that of the file that it is in.
     pub(crate) name: String,
+    /// The line in it that ran most often, or calls what was inlined there; empty if it is not known.
+    pub(crate) line: String,
     /// Samples in it.
     pub(crate) samples: u64,
     /// The same as a share of all samples late in long turns.
@@ -24,11 +26,16 @@ pub(crate) struct RanFunction {
 
 /// What ran late in long turns, most first.
 pub(crate) fn ran(report: &Report, one: &EventLoop) -> Vec<RanFunction> {
-    let mut sums: HashMap<String, u64> = HashMap::new();
-    let all: u64 = one.ran.iter().map(|row| row.samples).sum();
-    for row in &one.ran {
+    functions(report, one.process, &one.ran)
+}
+
+/// The functions that samples are in, most first.
+pub(crate) fn functions(report: &Report, process: usize, ran: &[RanLate]) -> Vec<RanFunction> {
+    let mut sums: HashMap<String, (u64, String)> = HashMap::new();
+    let all: u64 = ran.iter().map(|row| row.samples).sum();
+    for row in ran {
         let files = report.files();
-        let place = report.places.find(files, one.process, &row.address, AddressKind::Function);
+        let place = report.places.find(files, process, &row.address, AddressKind::Function);
         // Of files that were mapped without the dynamic linker, only the kernel told.
         let recorded = row.address.object.map(|object| report.names.object(object));
         let object = recorded.or(place.object.as_deref()).map_or("", file_name);
@@ -39,12 +46,18 @@ pub(crate) fn ran(report: &Report, one: &EventLoop) -> Vec<RanFunction> {
             (None, Some(start)) => start,
             (None, None) => "generated code".to_owned(),
         };
-        *sums.entry(name).or_default() += row.samples;
+        // (The first has most samples.)
+        let line = || match (&place.file, place.line) {
+            (Some(file), Some(line)) => format!("{}:{line}", file_name(file)),
+            _ => String::new(),
+        };
+        sums.entry(name).or_insert_with(|| (0, line())).0 += row.samples;
     }
     let mut ran: Vec<RanFunction> = sums
         .into_iter()
-        .map(|(name, samples)| RanFunction {
+        .map(|(name, (samples, line))| RanFunction {
             name,
+            line,
             samples,
             share: samples as f64 / all.max(1) as f64,
         })
@@ -55,7 +68,11 @@ pub(crate) fn ran(report: &Report, one: &EventLoop) -> Vec<RanFunction> {
 
 /// The wait in which most of the time passed that the loop did not run: `usleep at serve server.c:14`.
 pub(crate) fn wait(report: &Report, row: &WaitInTurns) -> String {
-    let wait = &row.wait;
+    waits_at(report, &row.wait)
+}
+
+/// The same for any wait.
+pub(crate) fn waits_at(report: &Report, wait: &PathWait) -> String {
     let mut words =
         wait.api.map_or("no library call", |api| report.names.short(api as usize)).to_owned();
     for (before, what) in [

@@ -23,6 +23,7 @@ mod terminal;
 mod thread_functions;
 mod top;
 mod trace;
+mod uneven;
 mod view;
 
 use std::io::{IsTerminal, Write, stdout};

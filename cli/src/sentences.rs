@@ -11,6 +11,7 @@ use crate::causes;
 use crate::event_loops;
 use crate::report::Report;
 use crate::terminal::{count, elapsed, percent, plural};
+use crate::uneven;
 
 /// What stands for code outside of library calls.
 const OWN_CODE: &str = "its own code";
@@ -255,6 +256,7 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
             ),
         ),
         FindingKind::EventLoopHeldUp { .. } => event_loops::in_words(report, finding, &who),
+        FindingKind::UnevenWork { .. } => uneven::in_words(report, finding, &who),
         FindingKind::MappingChurn { calls, all_ns } => (
             format!("{} asks the system for memory and gives it back again and again", group.label,),
             format!(": {} system calls, most by {api}, take {}", count(*calls), elapsed(all_ns.0),),
@@ -375,7 +377,8 @@ pub(crate) fn command(report: &Report, finding: &Finding) -> String {
     let (view, filters) = match finding.kind {
         FindingKind::SlowThreads { .. }
         | FindingKind::BarrierStraggler { .. }
-        | FindingKind::LastToEnd { .. } => ("tree", group),
+        | FindingKind::LastToEnd { .. }
+        | FindingKind::UnevenWork { .. } => ("tree", group),
         FindingKind::SubGroups { .. } | FindingKind::TooManyThreads { .. } => ("threads", group),
         FindingKind::SlowFirstCall { .. } | FindingKind::RareSlowCalls { .. } => {
             ("tail", group + &api)
@@ -464,7 +467,14 @@ fn who(report: &Report, finding: &Finding, group: &GroupRow) -> (String, &'stati
 
 fn saves(finding: &Finding) -> String {
     let Ns(ns) = finding.saves_ns;
-    format!("saves up to {} ({})", elapsed(ns), percent(finding.share))
+    let saves = format!("saves up to {} ({})", elapsed(ns), percent(finding.share));
+    match finding.run_saves_ns {
+        // What differs by less is not told apart.
+        Some(Ns(of_run)) if of_run < ns - ns / 10 => {
+            format!("{saves} of the thread that gains most, and {} of the run", elapsed(of_run))
+        }
+        _ => saves,
+    }
 }
 
 /// For a shell.

@@ -92,6 +92,18 @@ struct file {
 	void *private_data;
 };
 
+struct io_uring {
+	u32 head, tail;
+};
+
+struct io_rings {
+	struct io_uring cq;
+};
+
+struct io_ring_ctx {
+	struct io_rings *rings;
+};
+
 struct fdtable {
 	u32 max_fds;
 	struct file **fd;

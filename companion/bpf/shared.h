@@ -67,7 +67,7 @@ struct row {
 /* A row of turns: of what one thread did from the end of each of its waits for descriptors to the beginning of the next one of the same loop. */
 struct turns {
 	u32 process, tid; /* as in a row */
-	u32 descriptor;   /* of epoll, or NO_DESCRIPTOR */
+	u32 descriptor;   /* of epoll or of io_uring, or NO_DESCRIPTOR */
 	u32 syscall;      /* TURNS */
 	u64 waits;        /* begun; one more than turns, unless waits were interrupted */
 	u64 total_ns;     /* of all turns */

@@ -46,6 +46,11 @@ struct state {
 	struct turn turn; /* the latest one, if it was long and it is not known yet what is ready; otherwise end_ns is 0 */
 	u32 descriptor;   /* of the latest wait for several descriptors, as in its row of turns */
 	u32 in_turns;     /* the syscall under way is a wait for descriptors that turns end by */
+	u32 ring;         /* of io_uring, that it waited with last */
+	u32 put_at_first; /* results in that when its turn began */
+	u32 put_before;   /* and before it began the operations that it is beginning */
+	u32 ring_begins;  /* it is beginning some */
+	u32 ring_ready;   /* results that came in its latest turn */
 	u32 is_ready; /* the latest wait was for descriptors, one of which is ready: it is known when the thread uses it */
 	u32 read_len;         /* of what a call that is narrated reads: the beginning of a structure; 0: none, or unreadable */
 	char read[32];

@@ -114,8 +114,10 @@ int sys_enter(u64 *arguments)
 	state->context = context_of(state);
 	state->off_cpu_ns = 0;
 	state->entered_ns = bpf_ktime_get_ns();
-	if (waits_for_readiness(number))
+	if (waits_for_readiness(number) || waits_for_completion(number, regs->dx, regs->r10))
 		end_turn(state, regs->di, regs->si, regs->dx);
+	else if (number == NR_IO_URING_ENTER)
+		note_begun(state, regs->di);
 	if (!state->narrates)
 		return 0;
 	note_read(state, regs);
@@ -143,6 +145,8 @@ int sys_exit(u64 *arguments)
 		settle_wait(state, result);
 	if (state->in_turns)
 		begin_turn(state, now, result);
+	else if (state->ring_begins)
+		note_over_at_once(state);
 	/* Its result is that of the syscall that the signal interrupted. */
 	if (state->syscall == NR_RT_SIGRETURN)
 		result = 0;

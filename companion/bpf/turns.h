@@ -64,6 +64,58 @@ __attribute__((noinline)) int waits_for_several(struct state *state, u64 first, 
 	return READ(sock, __sk_common.skc_state) == LISTENS;
 }
 
+/* Whether a system call waits for operations of io_uring to be over, by a descriptor (and not by a number that the ring has for the thread alone). */
+INLINE int waits_for_completion(u32 syscall, u64 least, u64 flags)
+{
+	return syscall == NR_IO_URING_ENTER && (u32)least && (flags & IORING_ENTER_GETEVENTS) &&
+	       !(flags & IORING_ENTER_REGISTERED_RING);
+}
+
+/* The results of operations in a ring: so many have been put there, and the thread has not taken note of the last ones. */
+struct results {
+	u32 put, pending;
+};
+
+static __attribute__((noinline)) int results_in(u32 descriptor, struct results *results)
+{
+	struct file *file = file_of(bpf_get_current_task_btf(), descriptor);
+	struct io_ring_ctx *ring = 0;
+	struct io_rings *rings;
+
+	if (!results)
+		return 0;
+	results->put = results->pending = 0;
+	if (!file || !__builtin_preserve_field_info(ring->rings, FIELD_EXISTS))
+		return 0;
+	ring = READ(file, private_data);
+	rings = READ(ring, rings);
+	results->put = READ(rings, cq.tail);
+	results->pending = results->put - READ(rings, cq.head);
+	return 0;
+}
+
+/* The thread begins operations without waiting. */
+INLINE void note_begun(struct state *state, u32 descriptor)
+{
+	struct results results;
+
+	state->ring_begins = state->ring && descriptor == state->ring;
+	if (!state->ring_begins)
+		return;
+	results_in(descriptor, &results);
+	state->put_before = results.put;
+}
+
+/* It has begun them. Those that were over at once are what it does itself, and nothing that others wait with. */
+INLINE void note_over_at_once(struct state *state)
+{
+	struct results results;
+
+	results_in(state->ring, &results);
+	state->put_at_first += results.put - state->put_before;
+	state->ring_begins = 0;
+}
+
 /* A thread may wait in several loops, one inside another: what belongs to one of them is found by the descriptor of epoll. (Contexts
  * differ with how a call is recorded.) */
 INLINE struct turns *turns_of(struct state *state)
@@ -74,14 +126,20 @@ INLINE struct turns *turns_of(struct state *state)
 /* The thread begins to wait for descriptors: its turn, if there was one, is over. */
 __attribute__((noinline)) int end_turn(struct state *state, u64 first, u64 second, u64 third)
 {
+	struct results results;
 	struct turns *turns;
 	u64 now, ns;
 
-	if (!state || !waits_for_several(state, first, second, third))
+	if (!state || (state->syscall != NR_IO_URING_ENTER && !waits_for_several(state, first, second, third)))
 		return 0;
 	now = state->entered_ns;
 	state->descriptor = state->syscall == NR_SELECT || state->syscall == NR_PSELECT || state->syscall == NR_POLL ||
 			    state->syscall == NR_PPOLL ? NO_DESCRIPTOR : first;
+	if (state->syscall == NR_IO_URING_ENTER) {
+		/* What has come meanwhile, whether the thread has seen to it or not. */
+		results_in(first, &results);
+		state->ring_ready = state->ring == (u32)first ? results.put - state->put_at_first : 0;
+	}
 	turns = turns_of(state);
 	if (!turns) {
 		COUNT(lost_turns);
@@ -146,13 +204,25 @@ INLINE void tell_turn(struct state *state, u32 ready)
 /* The thread has waited for descriptors, and its turn begins. */
 __attribute__((noinline)) int begin_turn(struct state *state, u64 now, s64 result)
 {
+	struct results results;
 	struct turns *turns;
 
 	if (!state)
 		return 0;
 	state->in_turns = 0;
-	/* Those that it was not the thread that waited for. */
-	tell_turn(state, result > 0 && state->blocked_ns == state->blocked_before_ns ? result : 0);
+	if (state->syscall == NR_IO_URING_ENTER) {
+		tell_turn(state, state->ring_ready);
+		/* (The result says how many operations it has begun, or that the time is over.) */
+		if (result >= 0 || result == -62) {
+			results_in(state->descriptor, &results);
+			state->ring = state->descriptor;
+			state->put_at_first = results.put;
+			result = results.pending;
+		}
+	} else {
+		/* Those that it was not the thread that waited for. */
+		tell_turn(state, result > 0 && state->blocked_ns == state->blocked_before_ns ? result : 0);
+	}
 	turns = turns_of(state);
 	if (!turns)
 		return 0;

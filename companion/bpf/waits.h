@@ -25,6 +25,9 @@ INLINE u32 context_of(struct state *state)
 #define NR_FUTEX 202
 #define NR_NANOSLEEP 35
 #define NR_CLOCK_NANOSLEEP 230
+#define NR_IO_URING_ENTER 426
+#define IORING_ENTER_GETEVENTS 1
+#define IORING_ENTER_REGISTERED_RING 16
 #define S_IFMT 0170000
 #define S_IFSOCK 0140000
 #define S_IFREG 0100000
@@ -153,6 +156,8 @@ static __attribute__((noinline)) int note_wait(struct state *state, struct task_
 		wait->detail = READ(registers, si);
 		note_holder(state, first, wait->detail & FUTEX_COMMAND);
 		state->is_first = is_first(state, first);
+	} else if (state->syscall == NR_IO_URING_ENTER && READ(registers, r10) & IORING_ENTER_REGISTERED_RING) {
+		/* What the first argument is then, only the thread knows. */
 	} else if (waits_for_descriptor(state->syscall)) {
 		wait->detail = first;
 		file = file_of(task, first);
@@ -302,6 +307,8 @@ INLINE int is_over(u32 syscall, s64 result)
 	case 232: case 281: case 441: /* epoll_wait */
 	case 208: case 333: /* io_getevents */
 		return result == 0;
+	case NR_IO_URING_ENTER:
+		return result == -62;
 	case NR_FUTEX:
 	case 242: case 243: /* mq_timedsend, mq_timedreceive */
 		return result == -110;

@@ -10,6 +10,7 @@ mod syscalls;
 mod tables;
 mod tails;
 mod timeline;
+mod waits_for;
 
 use chase_export::Stacks;
 use serde::{Deserialize, Serialize};

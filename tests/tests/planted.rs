@@ -2,11 +2,12 @@
 //! these loses is certain. Others are in `planted_slow.rs`.
 
 use std::fs;
+use std::path::Path;
 
 use chase_tests::compile::planted;
 use chase_tests::planted;
 use chase_tests::planted::{Answer, trial};
-use chase_tests::report::document;
+use chase_tests::report::{document, json};
 use chase_tests::tagged::{Tagged, companion};
 use serde_json::Value;
 
@@ -55,7 +56,9 @@ planted! {
     the_last_to_end_in_python: "last_to_end.py",
     a_slow_peer_in_python: "peer.py",
     a_slow_upstream: "slow_upstream.c",
+    a_long_task_in_a_pool: "uneven_tasks.rs",
     an_event_loop_held_up: "held_up.c",
+    an_event_loop_of_io_uring_held_up: "held_up_ring.c",
     an_event_loop_held_up_in_python: "held_up.py",
     calm: "calm.c",
     calm_queue: "calm_queue.c",
@@ -81,6 +84,7 @@ planted! {
     calm_news: "calm_news.c",
     calm_clients: "calm_clients.c",
     calm_turns: "calm_turns.c",
+    calm_tasks: "calm_tasks.rs",
 }
 
 #[test]
@@ -109,7 +113,20 @@ fn the_critical_path_is_as_long_as_the_run() {
         let first = &found["parts"][0];
         assert_eq!(first["doing"], "waiting", "{first:#}");
         assert_eq!(first["function"], "nanosleep", "{first:#}");
+        if source == "convoy.c" {
+            a_finding_saves_no_more_of_the_run_than_without_its_lock(&trial.output());
+        }
     }
+}
+
+fn a_finding_saves_no_more_of_the_run_than_without_its_lock(output: &Path) {
+    let without = json(output, &["path", "--without", "lock:*stats_mu*"]);
+    let bound = without["what_if"][0]["saves_at_most_ns"].as_u64().expect("a time");
+    let found = document(output, "findings");
+    let finding = &found["findings"][0];
+    assert_eq!(finding["kind"], "serialising-lock", "{found:#}");
+    let saves = finding["saves_ns"].as_u64().expect("a time");
+    assert_eq!(finding["run_saves_ns"], bound.min(saves), "{finding:#}, at most {bound}");
 }
 
 #[test]

@@ -30,6 +30,8 @@ pub struct Without<'a> {
     pub wait: &'a dyn Fn(&PathWait) -> bool,
     /// How much of a thread's time is, by number in [`Analysis::threads`]: those waits, shorter ones and running.
     pub time: &'a dyn Fn(u32) -> Ns,
+    /// Whether all that a thread does takes no time, but for its waits for other threads; by number in [`Analysis::threads`].
+    pub thread: &'a dyn Fn(u32) -> bool,
 }
 
 /// What would remain of the run, and what it would save.
@@ -69,11 +71,24 @@ pub fn what_if(
     without: &Without<'_>,
 ) -> Option<WhatIf> {
     let (threads, lost) = recorded_waits(images, analysis, groups, naming)?;
-    let mut replay = Replay { knots: vec![Vec::new(); threads.len()], order: 0 };
+    let waits: Vec<_> = threads.iter().map(|waits| &**waits).collect();
+    let found = replay_without(analysis, groups, &waits, without)?;
+    Some(WhatIf { lost, ..found })
+}
+
+/// The same for waits that are known; none of them is missing.
+pub(crate) fn replay_without(
+    analysis: &Analysis,
+    groups: &Groups,
+    threads: &[&[LongWait]],
+    without: &Without<'_>,
+) -> Option<WhatIf> {
+    let is_gone = (0..threads.len() as u32).map(without.thread).collect();
+    let mut replay = Replay { knots: vec![Vec::new(); threads.len()], is_gone, order: 0 };
     let creators = Creators::new(analysis);
     let mut gone: BTreeMap<u32, u64> = BTreeMap::new();
     let mut waits = 0;
-    for (at, thread, wait) in events(analysis, &threads) {
+    for (at, thread, wait) in events(analysis, threads) {
         let Some(wait) = wait else {
             replay.start(thread, at, creators.of(analysis, thread));
             continue;
@@ -96,7 +111,7 @@ pub fn what_if(
     // What the run takes after its last thread.
     let last = analysis.threads.iter().map(|row| row.end_ns.0).max()?;
     let length = new.saturating_add(wall.saturating_sub(last)).min(wall);
-    let steps = replay.path(&threads, thread, end, length);
+    let steps = replay.path(threads, thread, end, length);
     let mut runs: BTreeMap<u32, u64> = BTreeMap::new();
     for step in steps.iter().filter(|step| step.doing == Doing::Running) {
         *runs.entry(step.thread).or_default() += step.end_ns.0 - step.begin_ns.0;
@@ -118,14 +133,14 @@ pub fn what_if(
         running_ns: Ns(running),
         parts: parts(groups, &steps, Ns(length)),
         steps,
-        lost,
+        lost: 0,
     })
 }
 
 /// Beginnings of threads, and ends of waits, in order of time.
 fn events<'w>(
     analysis: &Analysis,
-    threads: &'w [Vec<LongWait>],
+    threads: &[&'w [LongWait]],
 ) -> Vec<(u64, u32, Option<&'w LongWait>)> {
     let mut events = Vec::new();
     for ((thread, row), waits) in (0..).zip(&analysis.threads).zip(threads) {
@@ -161,6 +176,8 @@ enum Before {
 struct Replay {
     /// By thread, in order.
     knots: Vec<Vec<Knot>>,
+    /// Threads that take no time for what they do.
+    is_gone: Vec<bool>,
     /// The number of knots.
     order: usize,
 }
@@ -175,7 +192,12 @@ impl Replay {
 
     /// When a thread gets to where it was at this time; `None` before it began.
     fn time(&self, thread: u32, at: u64) -> Option<u64> {
-        self.knot(thread, at, self.order).map(|knot| knot.new + (at - knot.at))
+        self.knot(thread, at, self.order).map(|knot| knot.new + self.took(thread, at - knot.at))
+    }
+
+    /// How much of so much time of a thread is left.
+    fn took(&self, thread: u32, ns: u64) -> u64 {
+        if self.is_gone[thread as usize] { 0 } else { ns }
     }
 
     fn push(&mut self, thread: u32, at: u64, new: u64, before: Before) {
@@ -200,7 +222,7 @@ impl Replay {
             return 0;
         }
         let took = wait.end_ns - begin;
-        let arrives = last.new + (begin - last.at);
+        let arrives = last.new + self.took(thread, begin - last.at);
         if is_gone {
             self.push(thread, wait.end_ns, arrives, Before::NoWait(begin));
             return took;
@@ -213,7 +235,10 @@ impl Replay {
                 self.push(thread, wait.end_ns, new + (wait.end_ns - at), Before::Woken(waker, at));
             }
             Some(_) => self.push(thread, wait.end_ns, arrives, Before::NoWait(begin)),
-            None => self.push(thread, wait.end_ns, arrives + took, Before::Wait(begin)),
+            None => {
+                let arrives = arrives + self.took(thread, took);
+                self.push(thread, wait.end_ns, arrives, Before::Wait(begin));
+            }
         }
         took
     }
@@ -221,7 +246,7 @@ impl Replay {
     /// The steps that lead to where a thread was at `at`, as the last step of a run of `length`.
     fn path(
         &self,
-        threads: &[Vec<LongWait>],
+        threads: &[&[LongWait]],
         mut thread: u32,
         mut at: u64,
         length: u64,
@@ -250,7 +275,7 @@ impl Replay {
                 Before::NoWait(begin) => at = begin,
                 Before::Wait(begin) => {
                     if let Some(wait) = by_end.get(&(thread, knot.at)) {
-                        let began = knot.new.saturating_sub(knot.at - begin);
+                        let began = knot.new.saturating_sub(self.took(thread, knot.at - begin));
                         step(began, Doing::Waiting(wait.wait.clone()));
                     }
                     at = begin;

@@ -170,6 +170,24 @@ pub enum FindingKind {
         /// Threads of the group.
         of_threads: usize,
     },
+    /// While one thread of a group still works, the others wait for more to do.
+    UnevenWork {
+        /// The number of times in which the group had something to do and one was alone with it.
+        batches: u64,
+        /// How long it had something to do that somebody waited for, in total.
+        all_ns: Ns,
+        /// The part in which one thread worked alone.
+        alone_ns: Ns,
+        /// The part of that which the thread that was alone for longest was.
+        longest_ns: Ns,
+        /// Threads of the group.
+        of_threads: usize,
+        /// The group that waits for them, by number in [`Groups::rows`](crate::Groups::rows).
+        waiting: u32,
+        /// More of it, by number in [`Watched::uneven`](crate::Watched::uneven).
+        #[serde(skip)]
+        uneven: u32,
+    },
     /// More threads are ready to run than there are processors. Fewer threads would be done as soon.
     TooManyThreads {
         /// How many were running or ready to run, on average.

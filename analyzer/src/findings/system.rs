@@ -253,7 +253,7 @@ pub(super) fn polling(
     let rows = evidence.causes_of(number);
     let joint: Joint<'_> = rows
         .filter(|row| match row.purpose {
-            Purpose::Sleep | Purpose::Readiness => true,
+            Purpose::Sleep | Purpose::Readiness | Purpose::Completion => true,
             // A wait with a timeout is mostly ended by it.
             purpose if purpose.is_handover() => {
                 let joint: Joint<'_> = [*row].into_iter().collect();

@@ -70,8 +70,11 @@ impl Shorter<'_> {
         }
         let taken = taken(report, self.pieces);
         let times = taken.times(&report.analysis, report.causes());
-        let without =
-            Without { wait: &|wait| taken.has(wait), time: &|thread| times[thread as usize] };
+        let without = Without {
+            wait: &|wait| taken.has(wait),
+            time: &|thread| times[thread as usize],
+            thread: &|_| false,
+        };
         Ok(what_if(images, &report.analysis, report.groups(), &report.routines(), &without))
     }
 

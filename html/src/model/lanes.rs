@@ -7,8 +7,8 @@ use chase_analyzer::{
 };
 use chase_viz::{Unit, plural, quantity};
 
-use super::from_analysis::{WaitsFor, has_work};
 use super::groups::thread_name;
+use super::waits_for::{WaitsFor, has_work};
 use super::{Does, Figures, Lane, Names, Span, Timeline};
 use crate::Label;
 use queued::Pieces;
@@ -86,7 +86,8 @@ pub(super) fn timeline(
         lanes: shown.iter().map(lane).collect(),
         marks,
         left_out_ns: least_ns as f64,
-        notes: notes(when, left_out, pieces),
+        more_lanes: left_out,
+        notes: notes(when, pieces),
     })
 }
 
@@ -139,7 +140,7 @@ fn pieces(lanes: &[&Events], end_ns: f64) -> Option<Pieces> {
     })
 }
 
-fn notes(when: &When, left_out: usize, pieces: Option<Pieces>) -> Vec<Label> {
+fn notes(when: &When, pieces: Option<Pieces>) -> Vec<Label> {
     let time = |ns: u64| quantity(ns as f64, Unit::Nanoseconds);
     let sum = |of: fn(&Events) -> u64| when.lanes.iter().map(of).fold(0, u64::saturating_add);
     let mut notes = vec![
@@ -167,9 +168,6 @@ fn notes(when: &When, left_out: usize, pieces: Option<Pieces>) -> Vec<Label> {
         if number > 0 {
             notes.push(format!("{} {what}.", plural(number, "event")));
         }
-    }
-    if left_out > 0 {
-        notes.push(format!("{} more are left out.", plural(left_out as u64, "thread")));
     }
     notes.into_iter().map(Label::from).collect()
 }

@@ -67,7 +67,11 @@ fn of_all_threads(report: &Report) -> Markup {
     let lives = || report.groups.iter().flat_map(|group| &group.members).map(|member| &member.life);
     let sum = |of: fn(&Life) -> f64| lives().map(of).sum::<f64>();
     let mut parts = vec![
-        (state_colour(State::Running), "running".to_owned(), sum(|life| life.running_ns)),
+        (
+            state_colour(State::Running),
+            running_words(report).to_owned(),
+            sum(|life| life.running_ns),
+        ),
         (
             state_colour(State::Runnable),
             "waiting for a processor".to_owned(),
@@ -105,7 +109,7 @@ fn of_all_threads(report: &Report) -> Markup {
                 @if report.is_measured() { "; a wait lasts until its thread is woken" }
                 "."
                 @if let Some(load) = others(report, &parts, whole) { " " b { (load) } }
-                @if !report.is_measured() { " Running is what is not known to be waiting: " (not_asked(report)) "." }
+                @if !report.is_measured() { " Much of what they were not seen to wait for may be waits: " (not_asked(report)) "." }
             }
         }
     }
@@ -128,6 +132,11 @@ fn others(report: &Report, parts: &[(String, String, f64)], whole: f64) -> Optio
         "Something else had the processors: of {processors}, this run used {used:.2} on average, while its threads waited \
          for one. Other programs ran, or a limit is set for it: on a free machine, all wall times here would be shorter."
     ))
+}
+
+/// What threads do when they are not known to wait.
+pub(super) fn running_words(report: &Report) -> &'static str {
+    if report.is_measured() { "running" } else { "not seen to wait" }
 }
 
 /// Why not all is measured.

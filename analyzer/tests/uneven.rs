@@ -1,0 +1,133 @@
+//! Work that is divided unevenly, and what the run would gain at most without what findings are about.
+
+mod pool;
+mod process;
+
+use chase_analyzer::recorder::builder::{SyscallsBuilder, ThreadId};
+use chase_analyzer::recorder::syscalls::{BlockedRow, CauseRow, WAKER_THREAD, WAKER_TIME};
+use chase_analyzer::{Finding, FindingKind, Ns};
+use pool::{MS, Outcome, Pool};
+
+const FUTEX: u32 = 202;
+const NANOSLEEP: u32 = 35;
+const MAIN: ThreadId = ThreadId(0);
+
+/// A wait, from and to in ms, and the thread that ended it; at a condition, if it is not for a lock.
+#[derive(Clone, Copy)]
+struct Wait {
+    of: ThreadId,
+    from: u64,
+    to: u64,
+    ended_by: Option<ThreadId>,
+    is_lock: bool,
+}
+
+fn wait(of: ThreadId, from: u64, to: u64, ended_by: ThreadId) -> Wait {
+    Wait { of, from, to, ended_by: Some(ended_by), is_lock: false }
+}
+
+/// Three workers that live for 100 ms, and what was seen of them; the first thread waits for the worker that is given.
+fn outcome(waits: impl FnOnce(&[ThreadId]) -> Vec<Wait>) -> Outcome {
+    let (mut pool, mut workers) = (Pool::new(), Vec::new());
+    pool.workers(3, |pool, _, thread| {
+        pool.process.builder.timeline(thread).call(pool.condition, MS).call(pool.lock, MS);
+        pool.process.builder.timeline(thread).work(98 * MS);
+        workers.push(thread);
+    });
+    let waits = waits(&workers);
+    let pid = pool.process.builder.header.pid;
+    pool.finish_seen(|refs| {
+        let mut seen = SyscallsBuilder::new(pid);
+        seen.header.processors = 4;
+        let began_ns = seen.header.began_ns;
+        for (cause, wait) in (0..).zip(&waits) {
+            let tid = |thread: ThreadId| pid + thread.0;
+            let context = if wait.of == MAIN {
+                refs[0].last().copied().unwrap_or_default()
+            } else {
+                refs[wait.of.0 as usize][1 + usize::from(wait.is_lock)]
+            };
+            let waker = wait.ended_by.map_or(0, tid);
+            seen.cause(CauseRow {
+                context_ref: context,
+                tid: tid(wait.of),
+                number: if wait.ended_by.is_some() { FUTEX } else { NANOSLEEP },
+                object: if wait.is_lock { 0x9000 } else { 0x1000 },
+                holder: if wait.is_lock { waker } else { 0 },
+                waker_kind: if wait.ended_by.is_some() { WAKER_THREAD } else { WAKER_TIME },
+                waker,
+                waker_pid: pid,
+                waker_began_ns: began_ns,
+                waits: 1,
+                total_ns: (wait.to - wait.from) * MS,
+                max_ns: (wait.to - wait.from) * MS,
+                ..bytemuck::Zeroable::zeroed()
+            });
+            let (begin_ns, end_ns) = (began_ns + wait.from * MS, began_ns + wait.to * MS);
+            let woken_ns = if wait.ended_by.is_some() { end_ns } else { 0 };
+            seen.blocked(BlockedRow { cause, tid: tid(wait.of), begin_ns, woken_ns, end_ns });
+        }
+        seen
+    })
+}
+
+fn uneven(outcome: &Outcome) -> Option<&Finding> {
+    let is_uneven = |finding: &&Finding| matches!(finding.kind, FindingKind::UnevenWork { .. });
+    outcome.findings.iter().find(is_uneven)
+}
+
+#[test]
+fn a_thread_that_works_alone_while_the_others_are_parked() {
+    let outcome = outcome(|workers| {
+        let [a, b, c] = *workers else { panic!() };
+        vec![wait(b, 20, 99, a), wait(c, 20, 99, a), wait(MAIN, 1, 100, a)]
+    });
+    let finding = uneven(&outcome).expect("a finding");
+    let FindingKind::UnevenWork { alone_ns, batches, of_threads, .. } = finding.kind else {
+        panic!()
+    };
+    assert_eq!((alone_ns, batches, of_threads), (Ns(79 * MS), 1, 3));
+    // A third of that is left, if all three share it.
+    assert!(finding.saves_ns.0.abs_diff(79 * MS * 2 / 3) <= 1, "{:?}", finding.saves_ns);
+    assert_eq!(finding.threads.len(), 1);
+}
+
+#[test]
+fn nobody_waits_for_a_thread_that_works_alone() {
+    let outcome = outcome(|workers| {
+        let [a, b, c] = *workers else { panic!() };
+        vec![wait(b, 20, 99, a), wait(c, 20, 99, a)]
+    });
+    assert!(uneven(&outcome).is_none(), "{:#?}", outcome.findings);
+}
+
+#[test]
+fn jobs_that_come_one_at_a_time_are_not_uneven() {
+    let outcome = outcome(|workers| {
+        let [a, b, c] = *workers else { panic!() };
+        // Each works for a third of the time, and the next one then.
+        let mut waits = vec![wait(MAIN, 1, 100, a)];
+        waits.extend([wait(a, 34, 99, MAIN), wait(b, 1, 34, MAIN), wait(b, 67, 99, MAIN)]);
+        waits.push(wait(c, 1, 67, MAIN));
+        waits
+    });
+    assert!(uneven(&outcome).is_none(), "{:#?}", outcome.findings);
+}
+
+#[test]
+fn who_waits_for_a_lock_is_not_parked() {
+    let outcome = outcome(|workers| {
+        let [a, b, c] = *workers else { panic!() };
+        let lock = |of| Wait { is_lock: true, ..wait(of, 20, 99, a) };
+        vec![lock(b), lock(c), wait(MAIN, 1, 100, a)]
+    });
+    assert!(uneven(&outcome).is_none(), "{:#?}", outcome.findings);
+    // The run gains no more than the thread that waits longest; here nothing, since the one that has the lock works on.
+    let lock = outcome
+        .findings
+        .iter()
+        .find(|finding| matches!(finding.kind, FindingKind::SerialisingLock { .. }));
+    let lock = lock.expect("a lock");
+    let of_run = lock.run_saves_ns.expect("what the run gains");
+    assert!(of_run <= lock.saves_ns && of_run.0 < MS, "{lock:#?}");
+}
