@@ -11,10 +11,13 @@ use crate::analysis::Analysis;
 use crate::causes::{CauseRow, LockKey, PartyKind, lock_key};
 use crate::clock::Ns;
 use crate::critical::{Pieces, Without, replay_without};
-use crate::findings::{MATERIAL_NS, MATERIAL_SHARE};
 use crate::groups::Groups;
 use crate::long_waits::OffCpuTimes;
 
+/// The minimum saving of a finding, as a share of the wall time.
+pub(crate) const MATERIAL_SHARE: f64 = 0.05;
+/// The minimum saving of a finding, in ns.
+pub(crate) const MATERIAL_NS: f64 = 1e6;
 /// So many locks, threads, and groups are looked at.
 const MOST: usize = 8;
 

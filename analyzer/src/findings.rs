@@ -30,6 +30,7 @@ use serde::Serialize;
 
 use crate::address::CodeAddress;
 use crate::analysis::Analysis;
+pub(crate) use crate::bounds::{MATERIAL_NS, MATERIAL_SHARE};
 use crate::causes::{CauseRow, Party, WaitObject, lock_key};
 use crate::clock::Ns;
 use crate::groups::{GroupRow, Groups};
@@ -39,10 +40,6 @@ pub use kinds::{FindingKind, Inside, SubGroupSummary};
 
 /// The maximum number of findings.
 const MOST: usize = 7;
-/// The minimum saving as a share of the wall time.
-pub(crate) const MATERIAL_SHARE: f64 = 0.05;
-/// The minimum saving in ns.
-pub(crate) const MATERIAL_NS: f64 = 1e6;
 
 /// Something that costs time, and how much.
 #[derive(Clone, Debug, Serialize)]

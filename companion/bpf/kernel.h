@@ -170,6 +170,7 @@ static long (*bpf_map_push_elem)(void *map, const void *value, u64 flags) = (voi
 static long (*bpf_map_pop_elem)(void *map, void *value) = (void *)88;
 static long (*bpf_probe_read_user)(void *to, u32 size, const void *from) = (void *)112;
 static long (*bpf_probe_read_kernel)(void *to, u32 size, const void *from) = (void *)113;
+static long (*bpf_loop)(u32 most, void *step, void *state, u64 flags) = (void *)181;
 static long (*bpf_probe_read_user_str)(void *to, u32 size, const void *from) = (void *)114;
 static long (*bpf_probe_read_kernel_str)(void *to, u32 size, const void *from) = (void *)115;
 static void *(*bpf_ringbuf_reserve)(void *ring, u64 size, u64 flags) = (void *)131;

@@ -15,12 +15,19 @@
 #define WORDS_4 0x28
 #define WORDS_7 0x30
 #define ADDRESS 0x38  /* of a socket: as many bytes as the number says that the next argument leads to */
-#define KIND 0x38
+#define WORDS_12 0x100
+#define WORDS_12_ON 0x108 /* the two words behind the first twelve */
+#define BYTES_96_ON 0x110 /* the forty bytes behind the first 96 */
+#define KIND 0x138
 #define READ_FIRST 0x40 /* read at the beginning, since the call may change it; for one text of a call */
 #define FILLED 0x80     /* by the call, if it succeeds */
 
 #define FIRST(argument, kind) ((argument) + 1 + (kind))
-#define SECOND(argument, kind) (FIRST(argument, kind) << 8)
+#define SECOND(argument, kind) (FIRST(argument, kind) << 16)
+
+/* Size of an argument of a program, with its end, and the most of these, and of its variables, that are counted. */
+#define ARGUMENT_TEXT 32
+#define MOST_STRINGS 4096
 
 #define NR_IOCTL 16
 #define TCGETS 0x5401
@@ -66,6 +73,10 @@ static const u32 texts[] = {
 	[302] = FIRST(2, WORDS_2 | READ_FIRST) | SECOND(3, WORDS_2 | FILLED),
 	[202] = FIRST(3, WORDS_2 | READ_FIRST),
 	[53] = FIRST(3, WORDS_2 | FILLED),
+	[54] = FIRST(3, SIZED),
+	[55] = FIRST(3, ADDRESS | FILLED) | SECOND(4, WORDS_2 | READ_FIRST),
+	[63] = FIRST(0, WORDS_12 | FILLED) | SECOND(0, BYTES_96_ON | FILLED),
+	[99] = FIRST(0, WORDS_12 | FILLED) | SECOND(0, WORDS_12_ON | FILLED),
 	[23] = FIRST(4, WORDS_2 | READ_FIRST), [270] = FIRST(4, WORDS_2 | READ_FIRST),
 };
 
@@ -108,7 +119,9 @@ INLINE u32 read_text(char *to, u64 from, u32 what, s64 result, u64 next)
 	else if (kind == ADDRESS)
 		len = bpf_probe_read_user(&filled, sizeof(filled), (void *)next) ? 0 : filled;
 	else
-		len = kind == WORDS_7 ? 56 : kind == WORDS_4 ? 32 : 16;
+		len = kind == WORDS_12 ? 96 : kind == WORDS_7 ? 56 : kind == BYTES_96_ON ? 40 : kind == WORDS_4 ? 32 : 16;
+	if (kind == WORDS_12_ON || kind == BYTES_96_ON)
+		from += TEXT;
 	if (len > TEXT)
 		len = TEXT;
 	if (!len || bpf_probe_read_user(to, len, (void *)from))
@@ -142,7 +155,7 @@ static __attribute__((noinline)) int note_read(struct state *state, struct pt_re
 		return 0;
 	state->read_len = 0;
 	texts = texts_of(state->syscall);
-	what = texts & READ_FIRST ? texts : texts >> 8;
+	what = texts & READ_FIRST ? texts : texts >> 16;
 	if (!(what & READ_FIRST))
 		return 0;
 	len = (what & KIND) == WORDS_4 ? 32 : 16;
@@ -220,6 +233,60 @@ INLINE u32 text_of(struct state *state, struct told *told, char *to, u32 what, u
 	return read_text(to, from, what, result, argument(told, what & ARGUMENT));
 }
 
+/* Strings of a list that ends with 0. */
+struct strings {
+	u64 at; /* of the next one's address */
+	u64 number;
+};
+
+static long count_string(u32 number __attribute__((unused)), struct strings *strings)
+{
+	u64 string = 0;
+
+	if (bpf_probe_read_user(&string, sizeof(string), (void *)strings->at) || !string)
+		return 1;
+	strings->at += sizeof(string);
+	strings->number++;
+	return 0;
+}
+
+INLINE u32 strings_at(u64 list)
+{
+	struct strings strings = { list, 0 };
+
+	if (list)
+		bpf_loop(MOST_STRINGS, count_string, &strings, 0);
+	return strings.number;
+}
+
+/* What a program is started with: the first of its arguments one after the other, each with its end, and how many of them and how many
+ * variables there are. */
+__attribute__((noinline)) int note_program(struct told *told, u32 narrates, u32 arguments)
+{
+	u64 list, string;
+	u32 at = 0, i;
+	long len;
+
+	if (!told)
+		return 0;
+	list = argument(told, arguments);
+	told->object = strings_at(list) | (u64)strings_at(argument(told, arguments + 1)) << 32;
+	if (narrates == WITHOUT_ARGUMENTS)
+		return 0;
+	for (i = 0; i < TEXT / 2; i++) {
+		if (at > TEXT - ARGUMENT_TEXT)
+			break;
+		if (bpf_probe_read_user(&string, sizeof(string), (void *)(list + i * sizeof(string))) || !string)
+			break;
+		len = bpf_probe_read_user_str(told->texts[1] + at, ARGUMENT_TEXT, (void *)string);
+		if (len <= 0 || len > ARGUMENT_TEXT)
+			break;
+		at += len;
+	}
+	told->lens[1] = at;
+	return 0;
+}
+
 /* The call that the thread has entered, or returned from. */
 static __attribute__((noinline)) int narrate(struct state *state, struct pt_regs *registers, s64 result, u32 is_begun)
 {
@@ -251,8 +318,8 @@ static __attribute__((noinline)) int narrate(struct state *state, struct pt_regs
 	/* Of other requests it is not known what they lead to. */
 	if (state->syscall == NR_IOCTL && told->arguments[1] != TCGETS && told->arguments[1] != TIOCGWINSZ)
 		texts = 0;
-	first = texts & 0xff;
-	second = texts >> 8 & 0xff;
+	first = texts & 0xffff;
+	second = texts >> 16;
 	if (first)
 		told->lens[0] = text_of(state, told, told->texts[0], first, second, result);
 	if (second)
@@ -261,6 +328,8 @@ static __attribute__((noinline)) int narrate(struct state *state, struct pt_regs
 		note_file(told, result);
 	else if (takes_descriptor(state->syscall))
 		note_file(told, state->syscall == 9 ? told->arguments[4] : told->arguments[0]);
+	if (state->syscall == NR_EXECVE || state->syscall == NR_EXECVEAT)
+		note_program(told, state->narrates, state->syscall == NR_EXECVE ? 1 : 2);
 	bpf_ringbuf_submit(told, RING_NO_WAKEUP);
 	return 0;
 }

@@ -8,7 +8,8 @@
 #define HELLO 0x53414843
 #define GOODBYE 0x53414844
 #define STARTING 0x53414845
-/* From then on, single system calls are recorded of the calling thread, and of all threads and processes that it starts. */
+/* From then on, single system calls are recorded of the calling thread, and of all threads and processes that it starts; with 1, without what
+ * programs are started with. */
 #define NARRATE 0x53414846
 /* For a process that had run before its hello: with 1, all its threads are traced, each from when it is next scheduled; with 0, tracing
  * stops. Called while they are stopped. */
@@ -191,7 +192,7 @@ struct told {
 	u64 left_ns; /* 0: it has not returned, and may never do so */
 	s64 result;
 	u64 arguments[6];
-	u64 object;  /* inode behind the descriptor that the call takes or returns */
+	u64 object;  /* inode behind the descriptor that the call takes or returns; of execve, how many arguments, and << 32 how many variables */
 	u32 mode;    /* of the inode */
 	u32 lens[2]; /* of the texts; 0: none, or unreadable */
 	u32 reserved;

@@ -31,7 +31,9 @@ struct state {
 	u64 waited_from, waited_to; /* the latest wait, until it is known whether time ended it; waited_to is 0 where none is */
 	char waker_name[16];
 	struct cached cache[CACHED];
-	u32 narrates;
+	u32 narrates; /* 0: single calls are not recorded; or one of these */
+#define WITH_ALL 1
+#define WITHOUT_ARGUMENTS 2 /* of programs that are started */
 	u32 handed; /* what it waits for was handed to a thread that had not yet run again */
 	u64 call_object;    /* the futex and the library call of the latest wait for one */
 	u64 call_number;

@@ -97,7 +97,7 @@ int sys_enter(u64 *arguments)
 		if ((u32)regs->di == STARTING && state)
 			state->starting = regs->si;
 		if ((u32)regs->di == NARRATE && state)
-			state->narrates = 1;
+			state->narrates = regs->si == 1 ? WITHOUT_ARGUMENTS : WITH_ALL;
 		if ((u32)regs->di == ATTACHED && state)
 			return attach(state, regs->si);
 	}

@@ -13,7 +13,7 @@ use chase_format::session::FILE_NAME;
 use crate::abi::BASE;
 use crate::arch;
 use crate::sys;
-use chase_logic::config::Syscalls;
+use chase_logic::config::{Config, Syscalls};
 pub(crate) use chase_logic::handshake::Reason;
 use chase_logic::handshake::{
     Hold, Patience, Seeker, SessionFile, find as look_for, listening, write_line,
@@ -321,7 +321,7 @@ pub(crate) fn decline(directory: &[u8]) {
     }
     let session = Open::new(&path_in(directory), 0).and_then(|file| listening(&file));
     if let Some(session) = session {
-        greet(session, &Text::new(), false);
+        greet(session, &Text::new(), Told::Nothing);
         say_goodbye();
     }
 }
@@ -363,10 +363,28 @@ impl Drop for Starting {
     }
 }
 
+/// What the companion reports of single system calls.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Told {
+    Nothing,
+    /// All, but not what programs are started with (`CHASE_ARGUMENTS=off`).
+    CallsAlone,
+    All,
+}
+
+impl Told {
+    pub(crate) fn by(config: &Config) -> Self {
+        match (config.narrate, config.arguments) {
+            (false, _) => Self::Nothing,
+            (true, false) => Self::CallsAlone,
+            (true, true) => Self::All,
+        }
+    }
+}
+
 /// Tells the companion of `session` where this process keeps its contexts and its recording; an empty path says that
-/// it has no recording and wants none. If it `narrates`, the companion also reports each of its system calls from
-/// then on.
-pub(crate) fn greet(session: u64, path: &Text<4096>, narrates: bool) {
+/// it has no recording and wants none. From then on, the companion also reports what is to be `told` of its system calls.
+pub(crate) fn greet(session: u64, path: &Text<4096>, told: Told) {
     let hello = Hello {
         version: 2,
         len: size_of::<Hello>() as u32,
@@ -379,7 +397,7 @@ pub(crate) fn greet(session: u64, path: &Text<4096>, narrates: bool) {
         thread_offset: arch::thread_offset() as i64,
     };
     sys::control(HELLO, &raw const hello as usize);
-    if narrates {
-        sys::control(HELLO + 3, 0);
+    if told != Told::Nothing {
+        sys::control(HELLO + 3, usize::from(told == Told::CallsAlone));
     }
 }

@@ -13,6 +13,7 @@ use chase_format::layout::{
 
 use self::fork::{after_fork_in_child, after_fork_in_parent, before_fork};
 pub(crate) use self::fork::{catch_up, notice_fork};
+use crate::companion::Told;
 use crate::lock::{Fork, Held, Lock};
 use crate::recording::Refused;
 use crate::sampling::Cost;
@@ -36,8 +37,8 @@ pub(crate) struct Process {
     pub(crate) boot_id: [u8; 16],
     /// The start time of the process that owns the recording, as in its header.
     start: u64,
-    /// Whether single system calls are recorded.
-    pub(crate) narrates: bool,
+    /// What is recorded of single system calls.
+    pub(crate) told: Told,
     /// The companion's session.
     pub(crate) session: Option<u64>,
     /// The recording's path, and a buffer for reading files: too large for the stack of a thread that forks.
@@ -65,7 +66,7 @@ static PROCESS: Lock<Process> = Lock::new(Process {
     forks_are_left_out: false,
     boot_id: [0; 16],
     start: 0,
-    narrates: false,
+    told: Told::Nothing,
     session: None,
     path: Text::new(),
     buffer: [0; 1024],
@@ -148,7 +149,7 @@ pub(crate) fn open_recording(this: &mut Process, origin: u32) -> Result<(), Refu
 /// Tells the companion of this process and its recording. Returns false if there is no companion.
 pub(crate) fn greet_companion(this: &Process) -> bool {
     let session = this.session.filter(|_| !sys::is_confined());
-    session.inspect(|&session| companion::greet(session, &this.path, this.narrates)).is_some()
+    session.inspect(|&session| companion::greet(session, &this.path, this.told)).is_some()
 }
 
 /// Field 22 of `/proc/self/stat`: when the process started, in clock ticks since boot.

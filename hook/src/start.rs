@@ -15,7 +15,7 @@ use chase_format::layout::{ChunkKind, EXTENSION, ORIGIN_EXEC, TIMING_ALL, TIMING
 
 use self::directories::make_directories;
 use crate::arch::find_words;
-use crate::companion::Starting;
+use crate::companion::{Starting, Told};
 use crate::cost::{self, Spent};
 use crate::elf::Auxiliary;
 use crate::process::{self, Process, greet_companion, open_recording, watch_process};
@@ -122,7 +122,7 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
         }
         return;
     }
-    this.narrates = config.narrate;
+    this.told = Told::by(&config);
     find_companion(this, &config);
     // This comes before the thread has a record, so that all of its recorded life is watched. What it does here
     // counts as chase's own.
@@ -281,7 +281,7 @@ fn open_late(this: &mut Process, config: &Config, late: &Late<'_>) -> Result<boo
     find_directory(this, config.output);
     limit_size(config);
     open_in_directory(this, config)?;
-    this.narrates = config.narrate;
+    this.told = Told::by(config);
     find_companion(this, config);
     let is_watched = greet_companion(this);
     if is_watched {

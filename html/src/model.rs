@@ -10,6 +10,7 @@ mod syscalls;
 mod tables;
 mod tails;
 mod timeline;
+mod waits_for;
 
 use chase_export::Stacks;
 use serde::{Deserialize, Serialize};
@@ -130,6 +131,9 @@ pub struct Header {
     pub processes: Vec<Process>,
     /// How many more there are.
     pub more_processes: usize,
+    /// Processors of the machine, if that is known.
+    #[serde(default)]
+    pub processors: Option<u64>,
     /// Threads that the figures are about.
     pub threads: usize,
     /// Application time and all self times, nanoseconds.

@@ -345,6 +345,7 @@ fn timeline() -> Timeline {
         ],
         marks: vec![(1e9, "half <way>".into())],
         left_out_ns: 2e6,
+        more_lanes: 0,
         notes: vec!["12 events were overwritten.".into()],
     }
 }

@@ -98,7 +98,7 @@ fn plain(line: &str) -> String {
 }
 
 /// Calls whose lines are compared as a whole.
-const WHOLE: [&str; 27] = [
+const WHOLE: [&str; 30] = [
     "access",
     "brk",
     "chdir",
@@ -111,6 +111,7 @@ const WHOLE: [&str; 27] = [
     "fstat",
     "getpid",
     "getrlimit",
+    "getsockopt",
     "getuid",
     "ioctl",
     "lseek",
@@ -123,13 +124,16 @@ const WHOLE: [&str; 27] = [
     "openat",
     "prlimit64",
     "rt_sigaction",
+    "setsockopt",
     "stat",
     "umask",
+    "uname",
     "wait4",
 ];
 
 /// Calls of which all but the result is compared: strace adds what the result means.
-const CALLED: [&str; 8] = [
+const CALLED: [&str; 9] = [
+    "execve",
     "fchdir",
     "fcntl",
     "flock",
@@ -146,6 +150,10 @@ fn compared(line: &str) -> Option<&str> {
         name if WHOLE.contains(&name) => Some(line),
         // What a lock's address leads to.
         "fcntl" if line.contains("LK") => None,
+        // Named and shown in another way by some versions of strace.
+        "setsockopt" | "getsockopt" if line.contains("TIMEO") => None,
+        // Of arguments less is kept than is asked of strace.
+        "execve" if line.contains("...") => None,
         name if CALLED.contains(&name) => line.split(" = ").next(),
         _ => None,
     }
@@ -295,6 +303,65 @@ subprocess.run(["/bin/false"])
     ];
     // Without what it imports by itself, which makes more calls than all of this.
     beside_strace(what, &format!("{} -I -S -c '{program}'", python.display()), ":", &expected);
+}
+
+/// With options of sockets, what the system is called, and programs with several arguments.
+#[test]
+fn options_and_arguments_are_told_as_strace_shows_them() {
+    let what = "narration beside strace";
+    let Some(python) = need::tool(what, "python3") else { return };
+    let program = r#"
+import os, socket, struct, subprocess
+
+one = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 5))
+one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+one.setsockopt(socket.SOL_IP, socket.IP_TOS, 16)
+one.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+one.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR, 8)
+one.getsockopt(socket.SOL_SOCKET, socket.SO_LINGER, 8)
+left, right = socket.socketpair()
+left.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+os.uname()
+subprocess.run(["/bin/echo", "one two", "three"], env={"A": "1"})
+"#;
+    let expected = [
+        "setsockopt(3, SOL_SOCKET, SO_REUSEADDR, [1], 4)",
+        "SO_LINGER, {l_onoff=1, l_linger=5}, 8)",
+        "TCP_NODELAY, [1], 4)",
+        "SO_ERROR, [0], [8 => 4])",
+        "SO_LINGER, {l_onoff=1, l_linger=5}, [8])",
+        "SO_PEERCRED, {pid=",
+        "uname({sysname=\"Linux\", nodename=\"",
+        "execve(\"/bin/echo\", [\"/bin/echo\", \"one two\", \"three\"], 0x",
+        " /* 1 var */)",
+    ];
+    beside_strace(what, &format!("{} -I -S -c '{program}'", python.display()), ":", &expected);
+}
+
+/// What programs are started with may be secret.
+#[test]
+fn arguments_of_programs_are_not_told_if_none_are_to_be_noted() {
+    let what = "narration without arguments";
+    for (setting, told) in [("on", "[\"/bin/true\", \"hidden\"]"), ("off", "/* 2 arguments */")] {
+        let trial = Trial::new("/bin/sh").args(["-c", "/bin/true hidden; true"]);
+        let trial = trial.hooked_env("CHASE_NARRATE", "1").hooked_env("CHASE_ARGUMENTS", setting);
+        let Some(trial) = finished(what, trial) else { return };
+        let narration = report::document(&trial.output(), "narrate");
+        let calls = narration["calls"].as_array().expect("calls");
+        let calls = calls.iter().map(|call| call["call"].as_str().expect("a call"));
+        let started: Vec<&str> =
+            calls.filter(|call| call.starts_with("execve(\"/bin/true\"")).collect();
+        assert!(
+            !started.is_empty() && started.iter().all(|call| call.contains(told)),
+            "{started:?}"
+        );
+        assert!(
+            setting == "on" || started.iter().all(|call| !call.contains("hidden")),
+            "{started:?}"
+        );
+    }
 }
 
 /// Of a server in this process, which answers as long as it is asked.

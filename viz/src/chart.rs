@@ -164,6 +164,23 @@ impl Page {
         width
     }
 
+    /// Draws `label` from `at` on, cut at its end where it has no room: where labels are alike but for their beginnings.
+    pub(crate) fn label_from_its_start(
+        &mut self,
+        label: &str,
+        at: (f64, f64),
+        room: f64,
+        look: Type,
+    ) {
+        let whole = visible(label);
+        let shown = self.font.cut(&whole, room, look.size, look.weight);
+        let is_cut = shown != whole;
+        self.canvas.text(shown, at, Align::Left, look);
+        if is_cut {
+            self.canvas.tooltip(&tooltip(&whole));
+        }
+    }
+
     /// Room between the left and the right margin.
     pub(crate) fn room(&self) -> f64 {
         self.width - 2.0 * self.margin

@@ -75,6 +75,25 @@ impl Font {
         start
     }
 
+    /// `text`, or as much of its start as fits into `room` pixels.
+    pub(crate) fn cut(&self, text: &str, room: f64, size: f64, weight: Weight) -> String {
+        let mut left = room;
+        let mut fits = |c: char| {
+            left -= self.advance(c, size, weight);
+            left >= 0.0
+        };
+        if text.chars().all(&mut fits) {
+            return text.to_owned();
+        }
+        left = room - self.width(ELLIPSIS, size, weight);
+        let mut fits = |c: &char| {
+            left -= self.advance(*c, size, weight);
+            left >= 0.0
+        };
+        let start: String = text.chars().take_while(&mut fits).collect();
+        start + ELLIPSIS
+    }
+
     fn advance(&self, c: char, size: f64, weight: Weight) -> f64 {
         let face = match weight {
             Weight::Regular => &self.regular,
@@ -110,6 +129,18 @@ mod tests {
             assert!(short.starts_with("std") && short.ends_with("ck"), "{short}");
         }
         assert_eq!(font.shorten("malloc", 333.0, 14.0, Weight::Regular), "malloc");
+    }
+
+    #[test]
+    fn cutting_keeps_the_start_and_the_room() {
+        let font = Font::new().unwrap();
+        let name = "__memmove_avx_unaligned_erms";
+        for room in [60.0, 100.0, 150.0] {
+            let cut = font.cut(name, room, 14.0, Weight::Regular);
+            assert!(font.width(&cut, 14.0, Weight::Regular) <= room, "{cut}");
+            assert!(cut.ends_with('…') && name.starts_with(cut.trim_end_matches('…')), "{cut}");
+        }
+        assert_eq!(font.cut("malloc", 333.0, 14.0, Weight::Regular), "malloc");
     }
 
     #[test]

@@ -27,6 +27,42 @@ pub(crate) fn escape_xml(text: &str) -> String {
     xml
 }
 
+/// `name`, and what is enough to know it by where there is less room, longest first: a library without its version, a place without its file, a function
+/// without its arguments, and that without what it is in.
+pub(crate) fn shorter_and_shorter(name: &str) -> Vec<String> {
+    let mut forms = vec![name.to_owned()];
+    let mut add = |form: &str| {
+        if !form.is_empty() && forms.last().is_some_and(|last| form.len() < last.len()) {
+            forms.push(form.to_owned());
+        }
+    };
+    if let Some((_, place)) = name.rsplit_once("+0x") {
+        add(&format!("+0x{place}"));
+    } else if let Some((stem, _)) = name.split_once(".so") {
+        add(stem);
+    } else if !name.contains("operator") {
+        let bare = without_arguments(name);
+        add(bare.trim_start_matches("::").trim_end());
+        add(bare.rsplit("::").next().unwrap_or_default().trim());
+    }
+    forms
+}
+
+/// `name` without what is in parentheses or angle brackets.
+fn without_arguments(name: &str) -> String {
+    let mut depth = 0_usize;
+    let mut bare = String::new();
+    for c in name.chars() {
+        match c {
+            '<' | '(' => depth += 1,
+            '>' | ')' => depth = depth.saturating_sub(1),
+            c if depth == 0 => bare.push(c),
+            _ => {}
+        }
+    }
+    bare
+}
+
 fn is_plain(c: char) -> bool {
     let invisible = matches!(c,
         '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
@@ -38,6 +74,27 @@ fn is_plain(c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_have_shorter_forms() {
+        for (name, shorter) in [
+            ("libcrypto.so.3", &["libcrypto"][..]),
+            ("libz.so.1+0x5d80", &["+0x5d80"]),
+            ("deflate", &[]),
+            (
+                "std::vector<int, std::allocator<int>>::push_back(int&&)",
+                &["std::vector::push_back", "push_back"],
+            ),
+            ("(anonymous namespace)::resolve(char const*)", &["resolve"]),
+            ("<alloc::vec::Vec<T> as core::fmt::Debug>::fmt", &["fmt"]),
+            ("std::ostream::operator<<(int)", &[]),
+            ("<module>", &[]),
+            (".so", &[]),
+        ] {
+            assert_eq!(shorter_and_shorter(name)[0], name);
+            assert_eq!(&shorter_and_shorter(name)[1..], shorter);
+        }
+    }
 
     #[test]
     fn control_and_reordering_characters_become_visible() {

@@ -103,7 +103,7 @@ pub fn percentiles(sheet: &Sheet<'_>, unit: Unit<'_>, curves: &[Curve]) -> Resul
         let (x, end_y) = place(end);
         let path = vec![(x + 3.0, end_y), (right, y), (right + 6.0, y)];
         page.canvas.line(path, 1.0, colour);
-        page.label(&curve.label, (right + 9.0, y + 4.5), Align::Left, names - 12.0, AXIS);
+        page.label_from_its_start(&curve.label, (right + 9.0, y + 4.5), names - 12.0, AXIS);
     }
     let height = bottom + 40.0 + page.margin / 2.0;
     page.finish(height)

@@ -6,6 +6,7 @@ use crate::canvas::{Align, Point, Type};
 use crate::chart::{Chart, NOTE, Page, Sheet};
 use crate::data::total;
 use crate::font::Weight;
+use crate::label::{shorter_and_shorter, visible};
 use crate::palette::{self, Colour, INK, PAPER, REST, RULE};
 use crate::quantity::{quantity, share};
 use crate::{Error, Group, Unit};
@@ -23,8 +24,8 @@ const THIN: f64 = 0.012;
 const THIN_PART: f64 = 0.03;
 const TEXT: Type = Type { size: 13.0, weight: Weight::Regular, colour: INK };
 const BIG: Type = Type { size: 20.0, weight: Weight::Bold, colour: INK };
-/// Widths that are tried for a name, in thicknesses of its ring, and the fewest characters that are still a name.
-const NAME_ROOM: [f64; 10] = [3.0, 2.0, 1.6, 1.3, 1.1, 0.95, 0.8, 0.68, 0.56, 0.46];
+/// Widths that names are cut to, in thicknesses of their ring, and the fewest characters that are still a name.
+const CUT_TO: [f64; 8] = [2.0, 1.6, 1.3, 1.1, 0.95, 0.8, 0.68, 0.56];
 const SHORTEST: usize = 7;
 /// Free space around a text in its slice.
 const AIR: f64 = 3.0;
@@ -206,44 +207,68 @@ impl Rings<'_, '_> {
         self.name(slice, &share(slice.value, self.whole));
     }
 
-    /// The name and the share in the slice, or the name, across or upwards, or nothing: whatever has room somewhere in it.
-    /// Names are shortened until they have, so that no slice is without one where a smaller one is not.
+    /// The name and the share in the slice, or the name, across or upwards, or the share alone, or nothing: whatever has room
+    /// somewhere in it. Names are in their shorter forms where there is less room, and cut at their end where even these have
+    /// none, so that no slice is without one where a smaller one is not.
     fn name(&mut self, slice: &Slice<'_>, share: &str) {
         let look = Type { colour: slice.colour.ink(), ..TEXT };
-        let name = crate::label::visible(slice.label);
+        let mut forms = shorter_and_shorter(&visible(slice.label));
+        let shortest = forms.last().cloned().unwrap_or_default();
+        let thickness = (slice.ring.1 - slice.ring.0) * self.radius;
+        for part in CUT_TO {
+            let cut = self.page.font.cut(&shortest, thickness * part, look.size, look.weight);
+            if cut.chars().count() >= SHORTEST.min(shortest.chars().count()) {
+                forms.push(cut);
+            }
+        }
+        let places = self.places(slice);
+        let drawn = forms.iter().any(|form| self.name_as(form, share, slice, &places, look));
+        if !drawn {
+            self.name_as("", share, slice, &places, look);
+        }
+    }
+
+    /// The name in this form, if there is room; whether there is.
+    fn name_as(
+        &mut self,
+        name: &str,
+        share: &str,
+        slice: &Slice<'_>,
+        places: &[Point],
+        look: Type,
+    ) -> bool {
         let line = look.size + 3.0;
         let baseline = look.size * 0.36;
         let share_width = self.page.text_width(share, look);
-        let places = self.places(slice);
-        for part in NAME_ROOM {
-            let room = (slice.ring.1 - slice.ring.0) * self.radius * part;
-            let shown = self.page.font.shorten(&name, room, look.size, look.weight);
-            if name.is_empty() || shown.chars().count() < SHORTEST.min(name.chars().count()) {
-                return;
+        let width = self.page.text_width(name, look);
+        let place = |width, height| {
+            places.iter().copied().find(|&at| self.has_room(slice, at, width, height))
+        };
+        let with_share = place(width.max(share_width), 2.0 * line);
+        let across = place(width, line);
+        let upwards = place(line, width);
+        let alone = place(share_width, line);
+        // The whole name is in the tooltip of the slice.
+        let mut draw = |text: &str, (x, y): Point, width| {
+            self.page.label(text, (x, y), Align::Middle, width, look);
+        };
+        if name.is_empty() {
+            if let Some((x, y)) = alone {
+                draw(share, (x, y + baseline), share_width);
             }
-            let width = self.page.text_width(&shown, look);
-            let place = |width, height| {
-                places.iter().copied().find(|&at| self.has_room(slice, at, width, height))
-            };
-            let with_share = place(width.max(share_width), 2.0 * line);
-            let across = place(width, line);
-            let upwards = place(line, width);
-            // The whole name is in the tooltip of the slice.
-            let mut draw = |text: &str, (x, y): Point, width| {
-                self.page.label(text, (x, y), Align::Middle, width, look);
-            };
-            if let Some((x, y)) = with_share {
-                draw(&shown, (x, y + baseline - line / 2.0), width);
-                draw(share, (x, y + baseline + line / 2.0), share_width);
-            } else if let Some((x, y)) = across {
-                draw(&shown, (x, y + baseline), width);
-            } else if let Some((x, y)) = upwards {
-                let start = (x + baseline, y + width / 2.0);
-                self.page.canvas.text_upwards(shown, start, look);
-            } else {
-                continue;
-            }
-            return;
+            alone.is_some()
+        } else if let Some((x, y)) = with_share {
+            draw(name, (x, y + baseline - line / 2.0), width);
+            draw(share, (x, y + baseline + line / 2.0), share_width);
+            true
+        } else if let Some((x, y)) = across {
+            draw(name, (x, y + baseline), width);
+            true
+        } else if let Some((x, y)) = upwards {
+            self.page.canvas.text_upwards(name.to_owned(), (x + baseline, y + width / 2.0), look);
+            true
+        } else {
+            false
         }
     }
 

@@ -56,15 +56,17 @@ pub(super) fn row(
     let as_rates = unlike && ended_together(&threads);
     let compared = imbalance(&scaled(&vectors.useful, &vectors.lifetimes, as_rates));
     let mean = vectors.useful.iter().sum::<f64>() / threads.len() as f64;
-    let sub_groups = sub_groups(&vectors, &members);
-    // Commands that ran one after the other don't share work.
+    // Commands that ran one after the other don't share work. (There may be very many, which it would take long to compare.)
     let comparable = key.kind != GroupKind::Main;
     let parts = match comparable {
         true => parts::parts(analysis, naming, &members, &vectors),
         false => Vec::new(),
     };
     // If names or creation sites distinguish the threads, no clustering is needed.
-    let sub_groups = if parts.is_empty() { sub_groups } else { Vec::new() };
+    let sub_groups = match comparable && parts.is_empty() {
+        true => sub_groups(&vectors, &members),
+        false => Vec::new(),
+    };
     let alike: Vec<&[u32]> = match *parts {
         [] => sub_groups.iter().map(|part| &*part.members).collect(),
         _ => parts.iter().map(|part| &*part.members).collect(),
@@ -107,7 +109,7 @@ pub(super) fn row(
         apis: api_rows(&vectors, &members),
         outliers,
         parts,
-        sub_groups: if comparable { sub_groups } else { Vec::new() },
+        sub_groups,
         members,
     }
 }

@@ -11,6 +11,12 @@ use crate::syscalls::{errno_name, syscall, syscall_name};
 /// How many bytes of data are shown.
 const SHOWN: usize = 32;
 
+/// Most that is kept of an argument of a program, with its end.
+const PROGRAM_ARGUMENT: usize = 32;
+
+/// Most arguments and variables of a program that are counted.
+const MOST_COUNTED: u32 = 4096;
+
 /// Like `FUTEX_LOCK_PI`, by another clock.
 const FUTEX_LOCK_PI2: i32 = 13;
 
@@ -195,10 +201,56 @@ fn argument(kind: Kind, at: usize, texts: &mut Texts<'_>) -> String {
             };
             argument(Kind::One(names), at, texts)
         }
+        Kind::OptionValue => {
+            let [level, option] = [row.arguments[1], row.arguments[2]].map(|of| of as i32);
+            texts.shown(address, |shown| shown.socket_option(level, option))
+        }
+        Kind::OptionLength => {
+            let returned = (row.result >= 0).then_some(row.lens[0]);
+            texts.shown(address, |length| length.length(returned))
+        }
+        Kind::ProgramArguments => {
+            let count = row.object as u32;
+            let shown = texts.next().map(|text| program_arguments(text, count));
+            shown.unwrap_or_else(|| address() + &counted(count, "argument"))
+        }
+        Kind::ProgramVariables => address() + &counted((row.object >> 32) as u32, "var"),
+        Kind::SystemName | Kind::SystemLoad => {
+            let parts = [texts.next(), texts.next()].map(Option::unwrap_or_default);
+            let (whole, whole_is) = (parts.concat(), parts[0].len() == SINGLE_SYSCALL_TEXT);
+            let whole = Structure(&whole);
+            let shown = match kind {
+                Kind::SystemName => whole.system_name(),
+                _ => whole.system_load(),
+            };
+            shown.filter(|_| whole_is).unwrap_or_else(address)
+        }
         kind => named(kind, value).unwrap_or_else(|| match kind {
             Kind::Address | Kind::Ioctl => address(),
             _ => (value as i32).to_string(),
         }),
+    }
+}
+
+/// Formats what a program is started with, of `count` arguments those that were kept; each has its end, and at most
+/// [`PROGRAM_ARGUMENT`] bytes with it.
+fn program_arguments(kept: &[u8], count: u32) -> String {
+    let kept = kept.strip_suffix(b"\0").unwrap_or(kept);
+    let quoted = |text: &[u8]| quoted_all(text, text.len() + 1 == PROGRAM_ARGUMENT);
+    let mut shown: Vec<String> = kept.split(|&byte| byte == 0).map(quoted).collect();
+    if shown.len() < count as usize {
+        shown.push("...".to_owned());
+    }
+    format!("[{}]", shown.join(", "))
+}
+
+/// How many there are, as a comment; nothing if that was not recorded.
+fn counted(count: u32, what: &str) -> String {
+    match count {
+        0 => String::new(),
+        1 => format!(" /* 1 {what} */"),
+        MOST_COUNTED.. => format!(" /* {MOST_COUNTED} {what}s or more */"),
+        _ => format!(" /* {count} {what}s */"),
     }
 }
 
@@ -280,6 +332,22 @@ mod tests {
                 row(54, &[3, 6, 1, 16, 4], &[], 0),
                 "setsockopt(3, SOL_TCP, TCP_NODELAY, 0x10, 4) = 0",
             ),
+            (
+                row(54, &[3, 6, 1, 16, 4], &[&[1, 0, 0, 0]], 0),
+                "setsockopt(3, SOL_TCP, TCP_NODELAY, [1], 4) = 0",
+            ),
+            (
+                row(54, &[3, 1, 13, 16, 8], &[&[1, 0, 0, 0, 5, 0, 0, 0]], 0),
+                "setsockopt(3, SOL_SOCKET, SO_LINGER, {l_onoff=1, l_linger=5}, 8) = 0",
+            ),
+            (
+                row(55, &[3, 1, 4, 16, 32], &[&[111, 0, 0, 0], &[8; 16]], 0),
+                "getsockopt(3, SOL_SOCKET, SO_ERROR, [111], [134744072 => 4]) = 0",
+            ),
+            (
+                row(55, &[3, 1, 4, 16, 32], &[&[], &[4, 0, 0, 0, 1]], -88),
+                "getsockopt(3, SOL_SOCKET, SO_ERROR, 0x10, [4]) = -1 ENOTSOCK",
+            ),
             (row(41, &[2, 1, 6], &[], 3), "socket(AF_INET, SOCK_STREAM, IPPROTO_TCP) = 3"),
             (
                 row(14, &[0, 16, 0, 8], &[&[2, 0, 0, 0x80, 0, 0, 0, 0]], 0),
@@ -330,6 +398,53 @@ mod tests {
         let mut exit = row(231, &[7], &[], 0);
         exit.left_ns = 0;
         assert_eq!(line(&exit), "exit_group(7) = ?");
+    }
+
+    #[test]
+    fn programs_are_shown_with_the_arguments_that_were_kept() {
+        let line = |object: u64, kept: &[u8]| {
+            let row = row(59, &[1, 16, 32], &[b"/bin/a\0", kept], 0);
+            call(&SingleSyscallRow { object, ..row })
+        };
+        let two = 2 | 27 << 32;
+        assert_eq!(line(two, b"a\0b c\0"), r#"execve("/bin/a", ["a", "b c"], 0x20 /* 27 vars */)"#);
+        assert_eq!(line(two, b"a\0\0"), r#"execve("/bin/a", ["a", ""], 0x20 /* 27 vars */)"#);
+        let three = 3 | 1 << 32;
+        assert_eq!(
+            line(three, b"a\0b\0"),
+            r#"execve("/bin/a", ["a", "b", ...], 0x20 /* 1 var */)"#
+        );
+        assert_eq!(
+            line(three, b""),
+            r#"execve("/bin/a", 0x10 /* 3 arguments */, 0x20 /* 1 var */)"#
+        );
+        let long = [&b"x".repeat(31)[..], b"\0"].concat();
+        let cut = format!(r#"["{}"...]"#, "x".repeat(31));
+        assert!(line(1, &long).contains(&cut), "{}", line(1, &long));
+        // Of an older recording.
+        assert_eq!(line(0, b""), r#"execve("/bin/a", 0x10, 0x20)"#);
+        assert!(line(4096 << 32 | 1, b"a\0").ends_with("0x20 /* 4096 vars or more */)"));
+    }
+
+    #[test]
+    fn names_and_load_of_the_system_are_in_two_parts() {
+        let (mut first, mut second) = ([0; SINGLE_SYSCALL_TEXT], [0; 40]);
+        first[..5].copy_from_slice(b"Linux");
+        first[65..].fill(b'n');
+        second[..2].copy_from_slice(b"nn");
+        let shown = call(&row(63, &[16], &[&first, &second], 0));
+        let expected = format!(r#"uname({{sysname="Linux", nodename="{}", ...}})"#, "n".repeat(33));
+        assert_eq!(shown, expected);
+        let (mut first, mut second) = ([0; SINGLE_SYSCALL_TEXT], [0; 16]);
+        (first[0], first[32], first[80], second[0], second[8]) = (7, 9, 3, 5, 1);
+        let shown = call(&row(99, &[16], &[&first, &second], 0));
+        assert_eq!(
+            shown,
+            "sysinfo({uptime=7, loads=[0, 0, 0], totalram=9, freeram=0, sharedram=0, bufferram=0, totalswap=0, freeswap=0, \
+             procs=3, totalhigh=0, freehigh=5, mem_unit=1})"
+        );
+        assert_eq!(call(&row(99, &[16], &[&first], 0)), "sysinfo(0x10)");
+        assert_eq!(call(&row(63, &[16], &[&[], &second], 0)), "uname(0x10)");
     }
 
     #[test]

@@ -58,6 +58,15 @@ pub(super) enum Kind {
     SocketAddress,
     /// An option of a socket, which depends on the level before.
     SocketOption,
+    /// The value of such an option, and how long the caller's place for it is.
+    OptionValue,
+    OptionLength,
+    /// What a program is started with: its arguments, and how many variables.
+    ProgramArguments,
+    ProgramVariables,
+    /// What the system is called, and how much of it is in use.
+    SystemName,
+    SystemLoad,
     /// Flags, and permissions.
     SharedMemory,
     /// Descriptors, and what is waited for.
@@ -111,8 +120,8 @@ const CALLS: &[(&str, &[Kind])] = &[
     ("epoll_pwait", &[Fd, Address, Number, Signed, Address, Number]),
     ("epoll_wait", &[Fd, Address, Number, Signed]),
     ("eventfd2", &[Number, Any(EVENT_FLAGS)]),
-    ("execve", &[Path, Address, Address]),
-    ("execveat", &[Directory, Path, Address, Address, Any(AT)]),
+    ("execve", &[Path, ProgramArguments, ProgramVariables]),
+    ("execveat", &[Directory, Path, ProgramArguments, ProgramVariables, Any(AT)]),
     ("exit", &[Signed]),
     ("exit_group", &[Signed]),
     ("faccessat", &[Directory, Path, Access]),
@@ -139,7 +148,7 @@ const CALLS: &[(&str, &[Kind])] = &[
     ("getrlimit", &[One(RESOURCES), Limits]),
     ("getrusage", &[One(USAGE), Address]),
     ("getsockname", &[Fd, SocketAddress, Address]),
-    ("getsockopt", &[Fd, One(LEVELS), SocketOption, Address, Address]),
+    ("getsockopt", &[Fd, One(LEVELS), SocketOption, OptionValue, OptionLength]),
     ("getxattr", &[Path, Path, Address, Number]),
     ("inotify_add_watch", &[Fd, Path, Any(WATCHES)]),
     ("inotify_init1", &[Any(WATCHERS)]),
@@ -213,7 +222,7 @@ const CALLS: &[(&str, &[Kind])] = &[
     ("setpgid", &[Signed, Signed]),
     ("setpriority", &[One(PRIORITIES), Signed, Signed]),
     ("setrlimit", &[One(RESOURCES), Limits]),
-    ("setsockopt", &[Fd, One(LEVELS), SocketOption, Address, Number]),
+    ("setsockopt", &[Fd, One(LEVELS), SocketOption, OptionValue, Number]),
     ("setxattr", &[Path, Address, Address, Number, Any(ATTRIBUTES)]),
     ("shmat", &[Signed, Address, Any(ATTACHMENTS)]),
     ("shmget", &[Signed, Number, SharedMemory]),
@@ -229,7 +238,7 @@ const CALLS: &[(&str, &[Kind])] = &[
     ("symlink", &[Path, Path]),
     ("symlinkat", &[Path, Directory, Path]),
     ("sync_file_range", &[Fd, Number, Number, Any(RANGE_SYNCS)]),
-    ("sysinfo", &[Address]),
+    ("sysinfo", &[SystemLoad]),
     ("tee", &[Fd, Fd, Number, Any(SPLICES)]),
     ("tgkill", &[Signed, Signed, One(SIGNALS)]),
     ("timer_create", &[One(CLOCKS), Address, Address]),
@@ -239,7 +248,7 @@ const CALLS: &[(&str, &[Kind])] = &[
     ("truncate", &[Path, Number]),
     ("umask", &[Mode]),
     ("umount2", &[Path, Signed]),
-    ("uname", &[Address]),
+    ("uname", &[SystemName]),
     ("unlink", &[Path]),
     ("unlinkat", &[Directory, Path, Any(AT)]),
     ("unshare", &[Any(CLONE)]),

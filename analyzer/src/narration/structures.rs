@@ -159,6 +159,79 @@ impl Structure<'_> {
         Some(format!("{{{}}}", members.join(", ")))
     }
 
+    /// The value of an option of a socket.
+    pub(super) fn socket_option(&self, level: i32, option: i32) -> Option<String> {
+        let int = |at| self.u32(at).map(|value| value as i32);
+        let is_text = match (level, option) {
+            (libc::SOL_SOCKET, libc::SO_LINGER) if self.0.len() == 8 => {
+                return Some(format!("{{l_onoff={}, l_linger={}}}", int(0)?, int(4)?));
+            }
+            (libc::SOL_SOCKET, libc::SO_RCVTIMEO | libc::SO_SNDTIMEO) if self.0.len() == 16 => {
+                return self.time("tv_usec");
+            }
+            (libc::SOL_SOCKET, libc::SO_PEERCRED) if self.0.len() == 12 => {
+                return Some(format!("{{pid={}, uid={}, gid={}}}", int(0)?, int(4)?, int(8)?));
+            }
+            (libc::SOL_SOCKET, libc::SO_BINDTODEVICE) => true,
+            (libc::SOL_TCP, libc::TCP_CONGESTION | libc::TCP_ULP) => true,
+            _ => false,
+        };
+        if self.0.len() == 4 && !is_text {
+            return Some(format!("[{}]", int(0)?));
+        }
+        let end = self.0.iter().position(|&byte| byte == 0).filter(|_| is_text);
+        let bytes = &self.0[..end.unwrap_or(self.0.len())];
+        let is_cut = self.0.len() >= SINGLE_SYSCALL_TEXT && end.is_none();
+        Some(format!("\"{}\"{}", bytes.escape_ascii(), if is_cut { "..." } else { "" }))
+    }
+
+    /// A length that the caller gives, and `returned`, if that is another one.
+    pub(super) fn length(&self, returned: Option<u32>) -> Option<String> {
+        let given = self.u32(0)?;
+        match returned {
+            // More than was kept: it may be any.
+            Some(at_least) if at_least as usize >= SINGLE_SYSCALL_TEXT => None,
+            Some(other) if other != given => Some(format!("[{given} => {other}]")),
+            _ => Some(format!("[{given}]")),
+        }
+    }
+
+    /// The beginning of `struct utsname`: the system's name, and the machine's.
+    pub(super) fn system_name(&self) -> Option<String> {
+        const FIELD: usize = 65;
+        let name = |at: usize| {
+            let name = self.0.get(at..)?;
+            let name = &name[..name.len().min(FIELD)];
+            let end = name.iter().position(|&byte| byte == 0);
+            let shown = name[..end.unwrap_or(name.len())].escape_ascii();
+            Some(format!("\"{shown}\"{}", if end.is_none() { "..." } else { "" }))
+        };
+        Some(format!("{{sysname={}, nodename={}, ...}}", name(0)?, name(FIELD)?))
+    }
+
+    /// `struct sysinfo`.
+    pub(super) fn system_load(&self) -> Option<String> {
+        let at = |at: usize| self.u64(at);
+        Some(format!(
+            "{{uptime={}, loads=[{}, {}, {}], totalram={}, freeram={}, sharedram={}, bufferram={}, totalswap={}, \
+             freeswap={}, procs={}, totalhigh={}, freehigh={}, mem_unit={}}}",
+            at(0)?,
+            at(8)?,
+            at(16)?,
+            at(24)?,
+            at(32)?,
+            at(40)?,
+            at(48)?,
+            at(56)?,
+            at(64)?,
+            at(72)?,
+            self.u16(80)?,
+            at(88)?,
+            at(96)?,
+            self.u32(104)?,
+        ))
+    }
+
     /// Descriptors and what is waited for, of `count` in all.
     pub(super) fn polled(&self, count: u64) -> String {
         let (entries, _) = self.0.as_chunks::<8>();

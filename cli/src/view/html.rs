@@ -208,6 +208,7 @@ fn facts(report: &Report) -> Facts {
         more_processes: analysis.processes.len().saturating_sub(PROCESSES),
         processor: super::hot::ran(report),
         causes: causes_of_waits(report),
+        processors: report.watched().processors,
         idle: super::blocked::idle_threads(report),
         runnable: super::blocked::runnable(report),
     }
@@ -226,7 +227,12 @@ fn lead(report: &Report) -> Vec<(String, String)> {
     let on_cpu: Option<f64> = analysis.threads.iter().map(|t| Some(t.on_cpu_ns?.as_f64())).sum();
     if let Some(on_cpu) = on_cpu.filter(|_| wall_ns > 0.0) {
         let text = elapsed(Ns::from_f64(on_cpu).0);
-        add(text, &format!("on processors ({:.2} busy on average)", on_cpu / wall_ns));
+        let busy = on_cpu / wall_ns;
+        let of_all = match report.watched().processors {
+            Some(all) => format!("{busy:.2} of {all}"),
+            None => format!("{busy:.2}"),
+        };
+        add(text, &format!("on processors ({of_all} busy with it on average)"));
     }
     if analysis.processes.len() > 1 {
         add(processes::number(&analysis.processes), "");
@@ -238,7 +244,7 @@ fn lead(report: &Report) -> Vec<(String, String)> {
     let cost = processes::Cost::of(analysis);
     add(format!("about {}", cost.inside), "cost of recording");
     if let Some(time) = cost.companion {
-        add(time, "of the companion, beside the processes");
+        add(time, "on processors for chase’s companion, beside it");
     }
     lead
 }
@@ -260,10 +266,15 @@ fn causes_of_waits(report: &Report) -> Vec<CauseOfWait> {
     let idle = chase_analyzer::blocked(&report.analysis).idle_groups(report.groups());
     let is_idle = |row: &&CauseRow| idle[row.group as usize];
     let mut rows: Vec<&CauseRow> = report.causes().iter().collect();
-    rows.sort_by_key(is_idle);
+    rows.sort_by_key(|row| (is_idle(row), std::cmp::Reverse(until_woken(row))));
     rows.truncate(CAUSES);
     let cause = |row: &CauseRow| CauseOfWait { is_idle: is_idle(&row), ..cause(report, row) };
     rows.into_iter().map(cause).collect()
+}
+
+/// How long threads waited until they were woken, ns.
+fn until_woken(row: &CauseRow) -> u64 {
+    row.wait_ns.0.saturating_sub(row.ready_ns.0)
 }
 
 /// Waits that are alike, in words.
@@ -280,7 +291,7 @@ fn cause(report: &Report, row: &CauseRow) -> CauseOfWait {
         is_idle: false,
         object: causes::object(report, row.process, &row.object).as_str().into(),
         // As in the tables beside it, until the threads were woken.
-        ns: row.wait_ns.0.saturating_sub(row.ready_ns.0) as f64,
+        ns: until_woken(row) as f64,
         waits: row.waits,
         holder: party(&row.holders),
         waker: party(&row.wakers),

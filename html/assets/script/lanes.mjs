@@ -26,6 +26,12 @@ export function unpacked({ texts, kinds, lanes, ...rest }) {
 const IDLE = "idle threads";
 export const foldedGroup = (lane) => (lane.idle ? IDLE : lane.group);
 
+// What a lane without others of its group is called: as the group is in the rest of the page, unless its own name says as much.
+export function aloneName({ name, group }) {
+  const own = name.replace(/ \d+$/, "");
+  return !group || own === group ? name : `${group}, ${name}`;
+}
+
 // The lanes and groups that are shown, top to bottom: a group of several threads is folded to one row until it is opened.
 export function shownRows(lanes, open, isFound) {
   const groups = new Map();
@@ -40,7 +46,7 @@ export function shownRows(lanes, open, isFound) {
   const rows = [];
   for (const [group, members] of groups) {
     if (members.length === 1) {
-      rows.push({ label: lanes[members[0]].name, lanes: members, group: null });
+      rows.push({ label: aloneName(lanes[members[0]]), lanes: members, group: null });
       continue;
     }
     const isOpen = open.has(group);

@@ -70,7 +70,7 @@ class Timeline {
     const style = getComputedStyle(document.documentElement);
     const get = (name) => style.getPropertyValue(name).trim();
     const width = this.box.clientWidth;
-    this.place = { left: Math.round(Math.min(Math.max(width * 0.17, 90), 220)), width };
+    this.place = { left: Math.round(Math.min(Math.max(width * 0.17, Math.min(width * 0.36, 130)), 220)), width };
     this.shown = this.rows();
     const colours = [...this.box.querySelectorAll(".legend .swatch")].map((swatch) =>
       getComputedStyle(swatch).backgroundColor);
@@ -90,19 +90,20 @@ class Timeline {
     const rows = numbers.map((number) => [number, stateTimes(this.data.lanes[number], window, states.length)]);
     const busy = ([, times]) => times[0] * 1e3 + times.reduce((sum, time) => sum + time, 0);
     rows.sort((a, b) => busy(b) - busy(a) || a[0] - b[0]);
-    const used = states.map((_, state) => rows.some(([, times]) => times[state] > 0));
+    const listed = rows.slice(0, LISTED);
+    const used = states.map((_, state) => listed.some(([, times]) => times[state] > 0));
     this.list.replaceChildren();
     const table = element("table", undefined, this.list);
     const caption = element("caption", undefined, table);
     caption.textContent = `${this.chosen ? "Chosen window" : "Shown"}: ${timeText(window[0])} to ${timeText(window[1])}, ${timeText(length)}`;
     const head = element("tr", undefined, element("thead", undefined, table));
-    for (const [at, name] of ["thread", ...inBrief(states.filter((_, state) => used[state]))].entries()) {
+    for (const [at, name] of ["thread", ...inBrief(states.filter((_, state) => used[state])), "group"].entries()) {
       const cell = element("th", name, head);
       cell.scope = "col";
-      if (at) cell.className = "number";
+      if (at && name !== "group") cell.className = "number";
     }
     const body = element("tbody", undefined, table);
-    for (const [number, times] of rows.slice(0, LISTED)) {
+    for (const [number, times] of listed) {
       const line = element("tr", undefined, body);
       element("th", this.data.lanes[number].name, line).scope = "row";
       times.forEach((time, state) => {
@@ -112,6 +113,8 @@ class Timeline {
         cell.dataset.label = states[state];
         if (!time) cell.classList.add("empty");
       });
+      const group = element("td", this.data.lanes[number].group, line);
+      group.dataset.label = "group";
     }
     if (rows.length > LISTED) element("p", `… and ${rows.length - LISTED} more threads that ran less.`, this.list).className = "note";
     this.fit();

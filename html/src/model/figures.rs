@@ -65,6 +65,8 @@ pub struct Facts {
     pub processor: Option<Ran>,
     /// For [`Report::causes`](super::Report::causes).
     pub causes: Vec<CauseOfWait>,
+    /// For [`Header::processors`](super::Header::processors).
+    pub processors: Option<u64>,
     /// For [`Blocked::idle`](super::Blocked::idle).
     pub idle: String,
     /// For [`Blocked::runnable`](super::Blocked::runnable).

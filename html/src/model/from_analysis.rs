@@ -4,17 +4,38 @@ use std::collections::HashMap;
 use std::mem::take;
 
 use chase_analyzer::{
-    Analysis, ApiRow, BlockedRow, Category, Finding, FindingKind, LibraryKind, LibraryRow,
-    WaitCause,
+    Analysis, BlockedRow, Finding, FindingKind, LibraryKind, LibraryRow, ThreadSpan, WaitCause,
 };
 
 use super::figures::{Facts, Figures, Names, Sentence, calls_error, self_error};
+use super::waits_for::{WaitsFor, has_work};
 use super::{
     Blocked, BlockedIn, Edge, Estimates, Function, Header, Library, Report, Waiting, groups, lanes,
     syscalls, tables, tails,
 };
 use crate::Label;
 use crate::section_id::SectionId;
+
+/// Counts the waits of idle threads with the others, in the functions in which they wait most.
+fn count_idle_threads(blocked: &mut chase_analyzer::Blocked) {
+    for row in std::mem::take(&mut blocked.idle) {
+        let max = ThreadSpan { thread: row.members.first().copied().unwrap_or(0), ns: row.wait_ns };
+        match blocked.rows.iter_mut().find(|known| known.api == row.api) {
+            Some(known) => {
+                known.wait_ns.0 = known.wait_ns.0.saturating_add(row.wait_ns.0);
+                known.threads += row.threads;
+            }
+            None => blocked.rows.push(BlockedRow {
+                cause: WaitCause::Scheduler,
+                api: row.api,
+                wait_ns: row.wait_ns,
+                threads: row.threads,
+                max,
+            }),
+        }
+    }
+    blocked.rows.sort_by_key(|row| std::cmp::Reverse(row.wait_ns));
+}
 
 impl Report {
     /// Whether the scheduler has measured all of what threads did. Otherwise its sums are of some of them only.
@@ -31,26 +52,31 @@ impl Report {
         let (idle, runnable) = (take(&mut facts.idle), facts.runnable.take());
         let analysis = figures.analysis;
         let (syscalls, more_syscalls) = syscalls::slowest(analysis, names);
-        let blocked = chase_analyzer::blocked(analysis);
+        let mut blocked = chase_analyzer::blocked(analysis);
+        let is_busy = has_work(analysis, &blocked);
+        if !is_busy {
+            count_idle_threads(&mut blocked);
+        }
+        let waits_for = WaitsFor::new(figures);
         let mut report = Self {
             header: header(analysis, facts),
             findings: figures.findings.iter().map(|finding| sentence(names, finding)).collect(),
             processor,
             causes,
             blocked: Blocked {
-                rows: blocked_in(analysis, &blocked.rows, names),
-                idle: idle.into(),
+                rows: blocked_in(&waits_for, analysis, &blocked.rows, names),
+                idle: if is_busy { idle.into() } else { Label::default() },
                 idle_ns: blocked.idle.iter().map(|row| row.wait_ns.as_f64()).sum(),
                 runnable: runnable.map(Label::from),
             },
-            libraries: libraries(analysis, names),
+            libraries: libraries(&waits_for, analysis, names),
             waits: analysis.wait_source(),
             groups: groups::thread_groups(figures, names),
             tails: tails::longest(figures, names),
             syscalls,
             more_syscalls,
             edges: edges(analysis, names),
-            timeline: lanes::timeline(figures, names, figures.timeline),
+            timeline: lanes::timeline(figures, names, &waits_for),
             tables: tables::raw_tables(figures, names),
             ..Self::default()
         };
@@ -108,6 +134,7 @@ fn header(analysis: &Analysis, facts: Facts) -> Header {
         not_seen: facts.not_seen.into_iter().map(Label::from).collect(),
         processes: facts.processes,
         more_processes: facts.more_processes,
+        processors: facts.processors,
         threads: totals.threads,
         whole_ns: totals.whole_ns().as_f64(),
         estimates: match analysis.libraries.iter().any(|row| row.measures.estimated) {
@@ -126,12 +153,11 @@ fn error_of_sum(sum: Option<f64>, error: Option<f64>) -> Option<f64> {
     }
 }
 
-fn libraries(analysis: &Analysis, names: &dyn Names) -> Vec<Library> {
+fn libraries(waits_for: &WaitsFor, analysis: &Analysis, names: &dyn Names) -> Vec<Library> {
     let mut by_object: HashMap<u32, Vec<usize>> = HashMap::new();
     for (number, api) in analysis.apis.iter().enumerate() {
         by_object.entry(api.object).or_default().push(number);
     }
-    let causes = causes(analysis);
     let library = |row: &LibraryRow| {
         let is_application = row.kind == LibraryKind::Application;
         let apis = by_object.get(&row.object).filter(|_| !is_application);
@@ -143,7 +169,7 @@ fn libraries(analysis: &Analysis, names: &dyn Names) -> Vec<Library> {
             is_application,
             self_ns: own,
             self_error_ns: self_error(&row.measures),
-            waiting: waiting(analysis, &causes, row, apis),
+            waiting: waiting(analysis, waits_for, row, apis),
             preempted_ns: row.measures.preempted_ns.map(|ns| ns.as_f64()),
             on_cpu_ns: on_cpu(analysis, row, apis),
             // Of an application it is what the other rows show.
@@ -169,14 +195,14 @@ fn on_cpu(analysis: &Analysis, row: &LibraryRow, apis: &[usize]) -> f64 {
 
 fn waiting(
     analysis: &Analysis,
-    causes: &[WaitCause],
+    waits_for: &WaitsFor,
     row: &LibraryRow,
     apis: &[usize],
 ) -> Vec<Waiting> {
-    let of_api = |&api: &usize| (causes[api], analysis.apis[api].measures.wait_ns.as_f64());
-    // In threads' own code it can only be from the scheduler.
+    let of_api =
+        |&api: &usize| (waits_for.in_api(api), analysis.apis[api].measures.wait_ns.as_f64());
     let of_calls: f64 = apis.iter().map(|api| of_api(api).1).sum();
-    let own = (WaitCause::Scheduler, (row.measures.wait_ns.as_f64() - of_calls).max(0.0));
+    let own = (waits_for.in_call(None), (row.measures.wait_ns.as_f64() - of_calls).max(0.0));
     let own = (row.own_code_ns.0 > 0).then_some(own);
     let mut by_cause: Vec<(WaitCause, f64)> = Vec::new();
     for (cause, ns) in apis.iter().map(of_api).chain(own) {
@@ -189,32 +215,14 @@ fn waiting(
     by_cause.into_iter().filter(|(_, ns)| *ns > 0.0).map(waiting).collect()
 }
 
-/// What each function waits for: as it is known, otherwise as most of the time in its system calls tells.
-fn causes(analysis: &Analysis) -> Vec<WaitCause> {
-    let mut times = vec![[0.0; 2]; analysis.apis.len()];
-    for row in &analysis.syscalls.by_api {
-        let Some(times) = row.of.api.and_then(|api| times.get_mut(api as usize)) else { continue };
-        let ns = row.measures.total_ns.as_f64();
-        times[0] += ns;
-        if matches!(
-            row.category,
-            Category::Io | Category::File | Category::Network | Category::Poll
-        ) {
-            times[1] += ns;
-        }
-    }
-    let cause = |(api, [all, io]): (&ApiRow, [f64; 2])| match api.waits_for {
-        Some(known) => known,
-        None if io > all / 2.0 => WaitCause::Io,
-        None => WaitCause::Scheduler,
-    };
-    analysis.apis.iter().zip(times).map(cause).collect()
-}
-
-fn blocked_in(analysis: &Analysis, rows: &[BlockedRow], names: &dyn Names) -> Vec<BlockedIn> {
-    let causes = causes(analysis);
+fn blocked_in(
+    waits_for: &WaitsFor,
+    analysis: &Analysis,
+    rows: &[BlockedRow],
+    names: &dyn Names,
+) -> Vec<BlockedIn> {
     let row = |row: &BlockedRow| BlockedIn {
-        cause: row.api.map_or(row.cause, |api| causes[api as usize]),
+        cause: waits_for.in_call(row.api),
         function: row.api.map_or("own code", |api| names.function(api as usize)).into(),
         library: row.api.map_or("", |api| names.object(analysis.apis[api as usize].object)).into(),
         ns: row.wait_ns.as_f64(),

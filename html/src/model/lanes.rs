@@ -3,12 +3,12 @@
 mod queued;
 
 use chase_analyzer::{
-    Analysis, BlockedSpan, Lane as Events, LibraryKind, SpanCause, TimedCall, Timeline as When,
-    WaitCause,
+    Analysis, BlockedSpan, Lane as Events, LibraryKind, TimedCall, Timeline as When,
 };
 use chase_viz::{Unit, plural, quantity};
 
 use super::groups::thread_name;
+use super::waits_for::{WaitsFor, has_work};
 use super::{Does, Figures, Lane, Names, Span, Timeline};
 use crate::Label;
 use queued::Pieces;
@@ -27,8 +27,12 @@ const SEEN: u64 = 100_000;
 const PIECES: usize = 20;
 
 /// The timeline of a run; `None` where nothing was kept of when anything happened.
-pub(super) fn timeline(figures: Figures<'_>, names: &dyn Names, when: &When) -> Option<Timeline> {
-    let (analysis, groups) = (figures.analysis, figures.groups);
+pub(super) fn timeline(
+    figures: Figures<'_>,
+    names: &dyn Names,
+    waits_for: &WaitsFor,
+) -> Option<Timeline> {
+    let (analysis, groups, when) = (figures.analysis, figures.groups, figures.timeline);
     let events = |lane: &Events| {
         lane.calls.len() + lane.blocked.len() + lane.preempted.len() + lane.marks.len()
     };
@@ -47,13 +51,16 @@ pub(super) fn timeline(figures: Figures<'_>, names: &dyn Names, when: &When) -> 
         place[lane.thread] = Some(at);
     }
     let least_ns = least(&shown);
-    let idle = chase_analyzer::blocked(analysis).idle_groups(groups);
+    let blocked = chase_analyzer::blocked(analysis);
+    let is_busy = has_work(analysis, &blocked);
+    let idle = blocked.idle_groups(groups);
     let pieces = pieces(&shown, when.end_ns.as_f64());
     let library_of = library_of(analysis);
     let lane = |lane: &&Events| {
         let filling = Filling {
             analysis,
             names,
+            waits_for,
             place: &place,
             library_of: &library_of,
             lane,
@@ -64,7 +71,7 @@ pub(super) fn timeline(figures: Figures<'_>, names: &dyn Names, when: &When) -> 
         Lane {
             name: thread_name(&analysis.threads[lane.thread]).into(),
             group: row.map_or("", |row| &*row.label).into(),
-            is_idle: idle.get(group(lane) as usize).is_some_and(|&is_idle| is_idle),
+            is_idle: idle.get(group(lane) as usize).is_some_and(|&is_idle| is_idle && is_busy),
             spans: filling.spans(),
         }
     };
@@ -79,7 +86,8 @@ pub(super) fn timeline(figures: Figures<'_>, names: &dyn Names, when: &When) -> 
         lanes: shown.iter().map(lane).collect(),
         marks,
         left_out_ns: least_ns as f64,
-        notes: notes(when, left_out, pieces),
+        more_lanes: left_out,
+        notes: notes(when, pieces),
     })
 }
 
@@ -132,7 +140,7 @@ fn pieces(lanes: &[&Events], end_ns: f64) -> Option<Pieces> {
     })
 }
 
-fn notes(when: &When, left_out: usize, pieces: Option<Pieces>) -> Vec<Label> {
+fn notes(when: &When, pieces: Option<Pieces>) -> Vec<Label> {
     let time = |ns: u64| quantity(ns as f64, Unit::Nanoseconds);
     let sum = |of: fn(&Events) -> u64| when.lanes.iter().map(of).fold(0, u64::saturating_add);
     let mut notes = vec![
@@ -161,9 +169,6 @@ fn notes(when: &When, left_out: usize, pieces: Option<Pieces>) -> Vec<Label> {
             notes.push(format!("{} {what}.", plural(number, "event")));
         }
     }
-    if left_out > 0 {
-        notes.push(format!("{} more are left out.", plural(left_out as u64, "thread")));
-    }
     notes.into_iter().map(Label::from).collect()
 }
 
@@ -171,6 +176,7 @@ fn notes(when: &When, left_out: usize, pieces: Option<Pieces>) -> Vec<Label> {
 struct Filling<'a> {
     analysis: &'a Analysis,
     names: &'a dyn Names,
+    waits_for: &'a WaitsFor,
     /// Place in the picture, by number of the thread.
     place: &'a [Option<usize>],
     /// Row of the table of libraries, by number of the object.
@@ -248,7 +254,9 @@ impl Filling<'_> {
     }
 
     fn call(&self, from: u64, to: u64, call: Option<&TimedCall>) -> Span {
-        let waits_for = call.and_then(|call| self.waits_for(call.api));
+        // What is not known to wait may be busy.
+        let known = |call: &TimedCall| self.analysis.apis.get(call.api as usize)?.waits_for;
+        let waits_for = call.and_then(known);
         Span {
             from_ns: from as f64,
             to_ns: to as f64,
@@ -283,13 +291,7 @@ impl Filling<'_> {
     fn wait(&self, span: &BlockedSpan, spans: &mut Vec<Span>) {
         let from = span.start_ns.0;
         let (to, runs) = ends(span);
-        let cause = span.api.and_then(|api| self.waits_for(api)).unwrap_or(match span.cause {
-            SpanCause::Threads => WaitCause::Lock,
-            SpanCause::File | SpanCause::Connection => WaitCause::Io,
-            SpanCause::Time => WaitCause::Sleep,
-            SpanCause::Process => WaitCause::Join,
-            SpanCause::Other => WaitCause::Scheduler,
-        });
+        let cause = self.waits_for.in_call(span.api);
         let waker = span.waker.and_then(|waker| self.place.get(waker).copied().flatten());
         let text = self.function(span.api);
         let library = span.api.and_then(|api| self.library(api));
@@ -318,10 +320,6 @@ impl Filling<'_> {
         spans.extend([waited, queued].into_iter().filter(|span| span.from_ns < span.to_ns));
     }
 
-    fn waits_for(&self, api: u32) -> Option<WaitCause> {
-        self.analysis.apis.get(api as usize)?.waits_for
-    }
-
     fn library(&self, api: u32) -> Option<usize> {
         let object = self.analysis.apis.get(api as usize)?.object;
         self.library_of.get(object as usize).copied().flatten()
@@ -334,7 +332,7 @@ impl Filling<'_> {
 
 #[cfg(test)]
 mod tests {
-    use chase_analyzer::Ns;
+    use chase_analyzer::{Ns, SpanCause};
 
     use super::*;
 

@@ -17,6 +17,9 @@ pub struct Timeline {
     /// Calls and waits of less than this are left out, nanoseconds; 0: none are.
     #[serde(default)]
     pub left_out_ns: f64,
+    /// How many more threads there are than it has lanes.
+    #[serde(default)]
+    pub more_lanes: usize,
     /// What is to be known of what is missing, in sentences.
     pub notes: Vec<Label>,
 }

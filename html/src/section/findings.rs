@@ -45,9 +45,27 @@ fn list(report: &Report, before: usize, findings: &[Finding]) -> Markup {
 /// A sentence whose claim and whose gain are seen at a glance.
 fn emphasised(finding: &Finding) -> Markup {
     let Finding { claim, evidence, gain, .. } = finding;
+    let [claim, evidence, gain] = [claim, evidence, gain].map(|text| unbroken(text.as_str()));
     html! {
-        b { (claim) } (evidence) @if !gain.as_str().is_empty() { "; " b { (gain) } } "."
+        b { (claim) } (evidence) @if !gain.is_empty() { "; " b { (gain) } } "."
     }
+}
+
+/// Numbers and their signs and units stay together where lines are broken.
+fn unbroken(text: &str) -> String {
+    let units = ["%", "ns", "µs", "ms", "s"];
+    let mut out = String::with_capacity(text.len());
+    for word in text.split_inclusive(' ') {
+        let unit = word.trim_end_matches([' ', ',', ';', ':', '.', ')']);
+        let is_behind_number =
+            out.ends_with(' ') && out.trim_end().ends_with(|c: char| c.is_ascii_digit());
+        if is_behind_number && units.contains(&unit) {
+            out.pop();
+            out.push('\u{a0}');
+        }
+        out.push_str(word);
+    }
+    out
 }
 
 /// Whether the page has what a link would lead to.
@@ -72,4 +90,21 @@ fn is_there(report: &Report, section: SectionId) -> bool {
 fn finding_target(section: SectionId) -> &'static str {
     let found = super::SECTIONS.iter().find(|known| known.id == section);
     found.map_or("the section", |section| section.title)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_stay_with_their_units() {
+        for (text, expected) in [
+            ("saves up to 1.45 s (29.5 %).", "saves up to 1.45\u{a0}s (29.5\u{a0}%)."),
+            ("takes 5 ms; of 3 threads", "takes 5\u{a0}ms; of 3 threads"),
+            ("90 % of it, s and ms", "90\u{a0}% of it, s and ms"),
+            ("", ""),
+        ] {
+            assert_eq!(unbroken(text), expected);
+        }
+    }
 }

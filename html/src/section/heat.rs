@@ -11,6 +11,8 @@ use crate::{Error, Report};
 
 /// Groups with a picture.
 const PICTURES: usize = 8;
+/// The least part of the useful time of all threads, unless a thread of the group stands out.
+const LEAST_WORK: f64 = 0.01;
 /// Threads beyond this are put together, but for outliers.
 const ROWS: usize = 64;
 /// Rows of what was put together.
@@ -39,7 +41,12 @@ impl Clock {
 
 /// Groups that have a picture of their own: those of several threads, and one that is alone.
 pub(crate) fn worth_showing(report: &Report) -> impl Iterator<Item = &ThreadGroup> {
-    let wanted = |group: &&ThreadGroup| group.members.len() > 1 || !has_several(report);
+    let whole: f64 = report.groups.iter().map(|group| group.useful_ns).sum();
+    let wanted = move |group: &&ThreadGroup| {
+        let is_compared = group.members.len() > 1 || !has_several(report);
+        let has_work = group.useful_ns >= LEAST_WORK * whole;
+        is_compared && (has_work || !group.outliers.is_empty())
+    };
     report.groups.iter().filter(wanted).take(PICTURES)
 }
 

@@ -16,6 +16,12 @@ const ROWS: usize = 6;
 /// What the cards show of a window.
 const LIBRARIES: Window = Window::Follows(&["libraries"]);
 const WAITS: Window = Window::Follows(&["waits"]);
+/// From this part of the threads' time on, waiting for a processor is worth a word,
+const SCARCE: f64 = 0.1;
+/// if the run itself uses less than this part of the processors.
+const UNUSED: f64 = 0.7;
+/// Names beside a pie.
+const NAMED: usize = 10;
 /// Width of a pie, pixels.
 const PIE: f64 = 360.0;
 
@@ -43,7 +49,11 @@ pub(crate) fn render(report: &Report) -> Result<Markup, Error> {
             }
             @if has_waits {
                 section id="waits" class="card" aria-labelledby="waits-title" {
-                    h2 #waits-title { "What threads with work wait for" (WAITS.heading(report)) }
+                    h2 #waits-title {
+                        @if report.blocked.idle.as_str().is_empty() { "What threads wait for" }
+                        @else { "What threads with work wait for" }
+                        (WAITS.heading(report))
+                    }
                     (WAITS.body(report, &waits(report)))
                 }
                 @if report.findings.is_empty() { (findings::render(report)) }
@@ -57,7 +67,11 @@ fn of_all_threads(report: &Report) -> Markup {
     let lives = || report.groups.iter().flat_map(|group| &group.members).map(|member| &member.life);
     let sum = |of: fn(&Life) -> f64| lives().map(of).sum::<f64>();
     let mut parts = vec![
-        (state_colour(State::Running), "running".to_owned(), sum(|life| life.running_ns)),
+        (
+            state_colour(State::Running),
+            running_words(report).to_owned(),
+            sum(|life| life.running_ns),
+        ),
         (
             state_colour(State::Runnable),
             "waiting for a processor".to_owned(),
@@ -94,10 +108,35 @@ fn of_all_threads(report: &Report) -> Markup {
                 @if idle_ns > 0.0 { ", without the " b { (time(idle_ns)) } " that idle ones waited" }
                 @if report.is_measured() { "; a wait lasts until its thread is woken" }
                 "."
-                @if !report.is_measured() { " Running is what is not known to be waiting: " (not_asked(report)) "." }
+                @if let Some(load) = others(report, &parts, whole) { " " b { (load) } }
+                @if !report.is_measured() { " Much of what they were not seen to wait for may be waits: " (not_asked(report)) "." }
             }
         }
     }
+}
+
+/// What to know where threads wait for processors that the run itself does not use. (A thread that could run waits only while all
+/// processors that it may use are taken.)
+fn others(report: &Report, parts: &[(String, String, f64)], whole: f64) -> Option<String> {
+    let of = |state| parts.iter().find(|(colour, ..)| *colour == state_colour(state));
+    let running = of(State::Running).map_or(0.0, |(.., ns)| *ns);
+    let queued = of(State::Runnable).map(|(.., ns)| *ns)?;
+    let wall = report.timeline.as_ref().map(|timeline| timeline.end_ns)?;
+    let processors = report.header.processors? as f64;
+    let used = running / wall.max(1.0);
+    let is_known = report.is_measured() && !report.processor.as_ref().is_some_and(|r| r.user_only);
+    if !is_known || queued < SCARCE * whole || used > UNUSED * processors {
+        return None;
+    }
+    Some(format!(
+        "Something else had the processors: of {processors}, this run used {used:.2} on average, while its threads waited \
+         for one. Other programs ran, or a limit is set for it: on a free machine, all wall times here would be shorter."
+    ))
+}
+
+/// What threads do when they are not known to wait.
+pub(super) fn running_words(report: &Report) -> &'static str {
+    if report.is_measured() { "running" } else { "not seen to wait" }
 }
 
 /// Why not all is measured.
@@ -124,7 +163,16 @@ fn both(bars: &Markup, title: &str, segments: &[Segment]) -> Result<Markup, Erro
     let heading = Heading { title, subtitle: "" };
     let draw = |sheet: &Sheet<'_>| Ok(sunburst(sheet, Unit::Nanoseconds, "", segments)?);
     let pie = figure(&heading, PIE, &html! {}, draw)?;
-    Ok(html! { div.as-bars { (bars) } div.as-pie { (pie) } })
+    let whole: f64 = segments.iter().map(|segment| segment.group.value).sum();
+    Ok(html! {
+        div.as-bars { (bars) }
+        div.as-pie {
+            (pie)
+            ul.legend { @for Segment { group, .. } in segments.iter().take(NAMED) {
+                li { i.swatch style={ "--c:" (colour(group)) } {} span { (group.name) " " (share(group.value, whole)) } }
+            } }
+        }
+    })
 }
 
 fn by_cpu(report: &Report, ran: &Ran, colours: &Colours<'_>) -> Result<Markup, Error> {
@@ -157,7 +205,7 @@ fn by_cpu(report: &Report, ran: &Ran, colours: &Colours<'_>) -> Result<Markup, E
         p.note {
             (time(ran.on_cpu_ns)) " on the processor"
             @if report.header.processes.len() > 1 { ", of all processes" }
-            ", by " (ran.samples) " samples, within " (share(widest, ran.on_cpu_ns)) ". "
+            ", by " (plural(ran.samples as usize, "sample")) ", within " (share(widest, ran.on_cpu_ns)) ". "
             (more(ran.objects.len(), "objects", "processor"))
         }
     })

@@ -4,7 +4,9 @@ use chase_viz::{Chart, Group, GroupKind, Heading, Part, Segment, Sheet, Unit, su
 use maud::{Markup, html};
 
 use crate::colours::{Colours, colour};
-use crate::figure::{BAR, BarPart, bar, entry, figure, name, share, table, table_of_bars, time};
+use crate::figure::{
+    BAR, BarPart, bar, entry, figure, name, plural, share, table, table_of_bars, time,
+};
 use crate::model::{Ran, RanObject};
 use crate::{Error, Report};
 
@@ -18,7 +20,7 @@ pub(super) fn render(report: &Report) -> Result<Option<Markup>, Error> {
     let widest = ran.objects.iter().map(|object| object.error_ns).fold(0.0, f64::max);
     let heading = Heading { title: "Processor time by object and function", subtitle: "" };
     let caption = html! {
-        "By " (ran.samples) " samples of what ran, whoever called whom. Inside: the executable and libraries, each with "
+        "By " (plural(ran.samples as usize, "sample")) " of what ran, whoever called whom. Inside: the executable and libraries, each with "
         "what the kernel did for it" @if ran.user_only { " left out" } ". Outside: their functions. Shares are within "
         (share(widest, ran.on_cpu_ns)) ", with a confidence of 95 %."
         @if ran.not_sampled_ns > 0.0 {

@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use crate::colours::Colours;
 use crate::figure::{WIDE, about, count, figure, name, table, time};
 use crate::model::{Tail, TailCurve};
-use crate::{Error, Report};
+use crate::{Error, Label, Report};
 
 /// Functions that get a curve.
 const CURVES: usize = 6;
@@ -114,8 +114,9 @@ fn numbers(report: &Report) -> Markup {
             row.push(about(tail.sampled, &html! { (share.unwrap_or_default()) }));
         }
         if has_holder {
-            let holder = html! { @if let Some(held_by) = &tail.held_by { (name(held_by)) } };
-            row.push(about(tail.sampled, &holder));
+            let sign = if tail.sampled { "~" } else { "" };
+            let holder = tail.held_by.as_ref().map(|it| Label::from(format!("{sign}{it}")));
+            row.push(holder.map_or_else(|| html! {}, |it| name(&it)));
         }
         if has_syscalls {
             row.push(name(&tail.syscalls));

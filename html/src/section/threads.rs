@@ -6,7 +6,7 @@ use chase_viz::{State, Unit, quantity, state_colour};
 use maud::{Markup, html};
 
 use super::heat;
-use super::overview::not_asked;
+use super::overview::{not_asked, running_words};
 use crate::figure::{BAR, BarPart, bar, count, legend, name, plural, table, table_of_bars, time};
 use crate::model::{Life, Member, ThreadGroup, WaitSource};
 use crate::{Error, Report};
@@ -41,7 +41,7 @@ pub(super) fn render(report: &Report) -> Result<Option<Markup>, Error> {
 fn bars(report: &Report) -> Markup {
     let threads: usize = report.groups.iter().map(|group| group.members.len()).sum();
     let states = [
-        (state_colour(State::Running), "running"),
+        (state_colour(State::Running), running_words(report)),
         (state_colour(State::Runnable), "waiting for a processor"),
         (state_colour(State::Blocked), "blocked"),
     ];
@@ -56,7 +56,7 @@ fn bars(report: &Report) -> Markup {
         }
         @if threads > BARS { p.note { "… and " (threads - BARS) " more that ran less: Threads in " a href="#rows" { "All rows" } "." } }
         @if !report.is_measured() {
-            p.note { "Running is what is neither known nor measured to be waiting: " (not_asked(report)) "." }
+            p.note { "Much of what they were not seen to wait for may be waits: " (not_asked(report)) "." }
         }
     }
 }
@@ -93,12 +93,12 @@ fn lives(report: &Report, bars: Bars) -> Markup {
     let (has_cpu, has_life) = (bars != Bars::Life, bars != Bars::Cpu);
     let mut columns = vec![("thread", false)];
     if has_cpu {
-        columns.extend([(BAR, false), ("running", true)]);
+        columns.extend([(BAR, false), (running_words(report), true)]);
     }
     if has_life {
         columns.push((BAR, false));
         if !has_cpu {
-            columns.push(("running", true));
+            columns.push((running_words(report), true));
         }
         columns.extend([("waiting for a processor", true), ("blocked", true)]);
     }
@@ -110,7 +110,7 @@ fn lives(report: &Report, bars: Bars) -> Markup {
             colour: state_colour(state),
             title: format!("{what} {}", quantity(ns, Unit::Nanoseconds)),
         };
-        let running = |longest| part(running_ns, longest, State::Running, "running");
+        let running = |longest| part(running_ns, longest, State::Running, running_words(report));
         let mut row = vec![name(&member.name)];
         if has_cpu {
             row.extend([bar(&[running(longest_running)]), time(running_ns)]);

@@ -157,7 +157,7 @@ fn libraries(report: &Report, clock: Clock) -> Markup {
                 time_about(library.self_ns, library.self_error_ns),
             ),
         };
-        let is_called = !library.is_application;
+        let is_called = !library.is_application && library.calls > 0;
         vec![
             html! { span.entry {
                 (swatch)

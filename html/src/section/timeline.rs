@@ -7,7 +7,7 @@ use maud::{Markup, PreEscaped, html};
 use serde::Serialize;
 
 use crate::colours::{Colours, cause_words, state};
-use crate::figure::{plural, table, time};
+use crate::figure::{count, plural, table, time};
 use crate::model::{Does, Library, Span, Timeline, WaitCause};
 use crate::{Error, Label, Report};
 
@@ -75,6 +75,9 @@ pub(super) fn render(report: &Report) -> Result<Option<Markup>, Error> {
     Ok(Some(html! {
         div #timeline-box hidden {
             p.note { "Drag over a part of it, and the page is about that part. Click a group to see its threads." }
+            @if timeline.more_lanes > 0 {
+                p.note { "The picture has " (plural(timeline.lanes.len(), "thread")) "; of " (count(timeline.more_lanes as u64)) " more nothing is shown." }
+            }
             @if timeline.left_out_ns > 0.0 {
                 p.note { "There are so many that calls and waits of less than " (time(timeline.left_out_ns)) " are left out: threads seem busy then." }
             }

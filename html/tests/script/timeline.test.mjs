@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { columnsOf, firstAfter, shownRows, spanAt, stateTimes, unpacked, wakings } from "../../assets/script/lanes.mjs";
+import { aloneName, columnsOf, firstAfter, shownRows, spanAt, stateTimes, unpacked, wakings } from "../../assets/script/lanes.mjs";
 import { busy, blocked, byLargest, longestWaits, queued, sumsOf, wantedLanes, whole } from "../../assets/script/sums.mjs";
 import { moved, ticksOf, within, zoomed } from "../../assets/script/window.mjs";
 
@@ -101,4 +101,10 @@ test("words that name threads choose them; others are left to the rows", () => {
   assert.deepEqual(wantedLanes(lanes, ["worker", "2"]), { numbers: [2], areFound: true });
   assert.deepEqual(wantedLanes(lanes, ["malloc"]), { numbers: [0, 1, 2], areFound: false });
   assert.deepEqual(wantedLanes(lanes, []), { numbers: [0, 1, 2], areFound: false });
+});
+
+test("a thread without others of its group is called as the group is", () => {
+  assert.equal(aloneName({ name: "python3 12", group: "produce" }), "produce, python3 12");
+  assert.equal(aloneName({ name: "GC Thread 12", group: "GC Thread" }), "GC Thread 12");
+  assert.equal(aloneName({ name: "app 12", group: "" }), "app 12");
 });

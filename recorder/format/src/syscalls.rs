@@ -425,7 +425,8 @@ pub struct SingleSyscallRow {
     pub result: i64,
     /// The arguments in registers.
     pub arguments: [u64; 6],
-    /// Inode of the file of the descriptor that it was called for, or that it returned; 0 if there is none.
+    /// Inode of the file of the descriptor that it was called for, or that it returned; 0 if there is none. Of `execve` and `execveat`:
+    /// how many arguments, and in the upper half how many variables, the program is started with, at most 4096 each.
     pub object: u64,
     /// The inode's mode, as in `stat(2)`.
     pub mode: u32,
@@ -433,7 +434,8 @@ pub struct SingleSyscallRow {
     pub lens: [u32; 2],
     /// Padding.
     pub reserved_too: u32,
-    /// What the arguments point to: paths, the beginning of what was read or written, small structures.
+    /// What the arguments point to: paths, the beginning of what was read or written, small structures, the first arguments of a program, each
+    /// with its NUL and cut to 32 bytes with it.
     pub texts: [[u8; SINGLE_SYSCALL_TEXT]; 2],
     /// Name of the descriptor's file without its directory, NUL-padded. For a socket: its address family, its own
     /// port and that of the peer in network order, two bytes of padding, its own address and that of the peer, each
