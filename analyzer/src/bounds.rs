@@ -14,9 +14,9 @@ use crate::critical::{Pieces, Without, replay_without};
 use crate::groups::Groups;
 use crate::long_waits::OffCpuTimes;
 
-/// The least saving that a finding is about, as a share of the wall time.
+/// The minimum saving of a finding, as a share of the wall time.
 pub(crate) const MATERIAL_SHARE: f64 = 0.05;
-/// The same in ns.
+/// The minimum saving of a finding, in ns.
 pub(crate) const MATERIAL_NS: f64 = 1e6;
 /// So many locks, threads, and groups are looked at.
 const MOST: usize = 8;

@@ -30,7 +30,7 @@ use serde::Serialize;
 
 use crate::address::CodeAddress;
 use crate::analysis::Analysis;
-use crate::bounds::{MATERIAL_NS, MATERIAL_SHARE};
+pub(crate) use crate::bounds::{MATERIAL_NS, MATERIAL_SHARE};
 use crate::causes::{CauseRow, Party, WaitObject, lock_key};
 use crate::clock::Ns;
 use crate::groups::{GroupRow, Groups};
