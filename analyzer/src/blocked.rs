@@ -6,6 +6,9 @@
 //! descriptors, for a connection, for time to pass, for the end of a thread or process, or, if the scheduler was
 //! observed, in a system call of its own code or by `syscall`. Waits for locks and barriers, and for input and output
 //! under way, don't make a thread idle, however long they are: there is work that can't go on.
+//!
+//! Where the threads with work lived together for less than [`ENOUGH`] of the run, most of it is that nobody has anything to do
+//! but wait: then all waits count, and no thread is idle.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -20,6 +23,8 @@ use crate::rows::ThreadRow;
 
 /// The minimum part of its lifetime, without what it waits for a processor, that an idle thread waits for work.
 const IDLE: f64 = 0.95;
+/// The minimum part of the wall time that threads with work live together, for what idle ones wait for to mean nothing.
+const ENOUGH: f64 = 0.5;
 /// Waiting for a processor matters if it is at least this part of the time that threads wanted one.
 const SCARCE: f64 = 0.02;
 
@@ -121,9 +126,13 @@ pub fn blocked(analysis: &Analysis) -> Blocked {
     let mut blocked = Blocked { runnable: runnable(analysis), ..Blocked::default() };
     let mut rows: HashMap<Option<u32>, BlockedRow> = HashMap::new();
     let mut idle: HashMap<Option<u32>, IdleRow> = HashMap::new();
-    for (number, thread) in (0..).zip(&analysis.threads) {
+    let idle_in: Vec<_> = analysis.threads.iter().map(|thread| idle_in(analysis, thread)).collect();
+    let with_work = analysis.threads.iter().zip(&idle_in).filter(|(_, idle)| idle.is_none());
+    let worked: f64 = with_work.map(|(thread, _)| thread.lifetime_ns.as_f64()).sum();
+    let is_worked = worked >= ENOUGH * analysis.wall_ns.as_f64();
+    for ((number, thread), idle_in) in (0..).zip(&analysis.threads).zip(idle_in) {
         let waited = waits_of(thread).fold(0_u64, |sum, (_, ns)| sum.saturating_add(ns.0));
-        if let Some(api) = idle_in(analysis, thread) {
+        if let Some(api) = idle_in.filter(|_| is_worked) {
             let none = IdleRow { api, threads: 0, wait_ns: Ns(0), members: Vec::new() };
             let row = idle.entry(api).or_insert(none);
             row.threads += 1;

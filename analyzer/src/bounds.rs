@@ -1,99 +1,86 @@
-//! What the run would gain at most without the waits and threads that findings are about.
+//! What the run would gain at most without what a finding is about.
 //!
 //! A finding says how much sooner the thread would be done that gains most. The run may gain less: another thread may end later, or
-//! wait for something else. So the run is replayed (see [`what_if`](mod@crate::critical)) without the waits for each of the locks that are
-//! waited for longest, as `chase-report path --without` does it; and with each of the threads, and of the groups of threads, that others
-//! wait for longest taking no time for what they do.
+//! wait for something else. So the run is replayed (see [`what_if`](mod@crate::critical)) without the waits for a lock, as
+//! `chase-report path --without` does it; or with a thread, or a group of threads, taking no time for what it does.
+//!
+//! Only waits of a millisecond or more are replayed. Shorter ones can cost the run as much as they are in all, so those that the
+//! thread or group ends are added; for a lock, that is part of the replay.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::HashSet;
 
 use crate::analysis::Analysis;
-use crate::causes::{CauseRow, LockKey, PartyKind, lock_key};
+use crate::causes::{CauseRow, LockKey, Party, PartyKind};
 use crate::clock::Ns;
 use crate::critical::{Pieces, Without, replay_without};
 use crate::groups::Groups;
-use crate::long_waits::OffCpuTimes;
+use crate::long_waits::{LongWait, OffCpuTimes};
 
 /// The minimum saving of a finding, as a share of the wall time.
 pub(crate) const MATERIAL_SHARE: f64 = 0.05;
 /// The minimum saving of a finding, in ns.
 pub(crate) const MATERIAL_NS: f64 = 1e6;
-/// So many locks, threads, and groups are looked at.
-const MOST: usize = 8;
 
-/// By lock, thread and group: how much sooner the run would be done, at most. What is missing is not known.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Bounds {
-    pub(crate) locks: HashMap<LockKey, Ns>,
-    pub(crate) threads: HashMap<u32, Ns>,
-    pub(crate) groups: HashMap<u32, Ns>,
+/// A run of which all long waits are known.
+#[derive(Clone, Copy)]
+pub(crate) struct Bounds<'a> {
+    pub(crate) analysis: &'a Analysis,
+    pub(crate) groups: &'a Groups,
+    pub(crate) causes: &'a [CauseRow],
+    /// By thread of the analysis.
+    pub(crate) times: &'a [OffCpuTimes],
 }
 
-impl Bounds {
-    /// Replays the run; `times` are all its long waits.
-    pub(crate) fn new(
-        analysis: &Analysis,
-        groups: &Groups,
-        causes: &[CauseRow],
-        times: &[OffCpuTimes],
-    ) -> Self {
-        let waits: Vec<_> = times.iter().map(|own| &*own.waits).collect();
-        let gain = |without: &Without<'_>| {
-            replay_without(analysis, groups, &waits, without).map(|found| found.saves_at_most_ns)
-        };
-        let of_lock = |lock: &LockKey| {
-            let pieces = Pieces { apis: Vec::new(), locks: HashSet::from([*lock]) };
-            let spent = pieces.times(analysis, causes);
-            gain(&Without {
-                wait: &|wait| pieces.has(wait),
-                time: &|thread| spent[thread as usize],
-                thread: &|_| false,
-            })
-        };
-        let of_threads = |is_one: &dyn Fn(u32) -> bool| {
-            gain(&Without { wait: &|_| false, time: &|_| Ns(0), thread: is_one })
-        };
-        let (mut locks, mut threads, mut of_groups): (BTreeMap<LockKey, u64>, _, _) =
-            Default::default();
-        let (by_thread, by_group): (&mut BTreeMap<u32, u64>, &mut BTreeMap<u32, u64>) =
-            (&mut threads, &mut of_groups);
-        for row in causes {
-            if let Some(key) = lock_key(&row.object, row.process).filter(|_| row.purpose.is_lock())
-            {
-                add(locks.entry(key).or_default(), row.wait_ns);
-            }
-            for waker in row.wakers.iter().filter(|waker| waker.kind == PartyKind::Thread) {
-                if let Some(group) = waker.group {
-                    add(by_group.entry(group).or_default(), waker.wait_ns);
-                }
-                for span in &waker.by_thread {
-                    add(by_thread.entry(span.thread).or_default(), span.ns);
-                }
-            }
-        }
-        let least = (MATERIAL_SHARE * analysis.wall_ns.as_f64()).max(MATERIAL_NS) as u64;
-        Self {
-            locks: each(longest(locks, least), of_lock),
-            threads: each(longest(threads, least), |&one| of_threads(&|thread| thread == one)),
-            groups: each(longest(of_groups, least), |&one| {
-                of_threads(&|thread| groups.of_thread.get(thread as usize) == Some(&one))
-            }),
-        }
+impl Bounds<'_> {
+    /// What the run gains, at most, without the waits for a lock.
+    pub(crate) fn of_lock(&self, lock: LockKey) -> Option<Ns> {
+        let pieces = Pieces { apis: Vec::new(), locks: HashSet::from([lock]) };
+        let spent = pieces.times(self.analysis, self.causes);
+        self.gain(&Without {
+            wait: &|wait| pieces.has(wait),
+            time: &|thread| spent[thread as usize],
+            thread: &|_| false,
+        })
     }
-}
 
-fn add(sum: &mut u64, ns: Ns) {
-    *sum = sum.saturating_add(ns.0);
-}
+    /// What it gains if a thread takes no time for what it does.
+    pub(crate) fn of_thread(&self, thread: u32) -> Option<Ns> {
+        let ended = |party: &Party| {
+            let spans = party.by_thread.iter().filter(|span| span.thread == thread);
+            spans.fold(0, |sum: u64, span| sum.saturating_add(span.ns.0))
+        };
+        self.of_threads(&|one| one == thread, ended)
+    }
 
-/// Returns those that are waited for longest.
-fn longest<K: Ord>(sums: BTreeMap<K, u64>, least: u64) -> Vec<K> {
-    let mut all: Vec<(K, u64)> = sums.into_iter().filter(|&(_, ns)| ns >= least).collect();
-    all.sort_by(|a, b| (b.1, &a.0).cmp(&(a.1, &b.0)));
-    all.truncate(MOST);
-    all.into_iter().map(|(key, _)| key).collect()
-}
+    /// The same of all threads of a group.
+    pub(crate) fn of_group(&self, group: u32) -> Option<Ns> {
+        let is_one = |thread: u32| self.groups.of_thread.get(thread as usize) == Some(&group);
+        let ended = |party: &Party| if party.group == Some(group) { party.wait_ns.0 } else { 0 };
+        self.of_threads(&is_one, ended)
+    }
 
-fn each<K: Eq + std::hash::Hash>(keys: Vec<K>, of: impl Fn(&K) -> Option<Ns>) -> HashMap<K, Ns> {
-    keys.into_iter().filter_map(|key| of(&key).map(|ns| (key, ns))).collect()
+    /// `ended` tells of a party that ends waits how long those were that these threads ended.
+    fn of_threads(
+        &self,
+        is_one: &dyn Fn(u32) -> bool,
+        ended: impl Fn(&Party) -> u64,
+    ) -> Option<Ns> {
+        let wakers = self.causes.iter().flat_map(|row| &row.wakers);
+        let wakers = wakers.filter(|party| party.kind == PartyKind::Thread);
+        let all = wakers.map(ended).fold(0, u64::saturating_add);
+        let waits = self.times.iter().flat_map(|own| &own.waits);
+        let long = waits
+            .filter(|wait| wait.waker.is_some_and(is_one))
+            .map(|wait| wait.end_ns.saturating_sub(wait.begin_ns))
+            .fold(0, u64::saturating_add);
+        let gain = self.gain(&Without { wait: &|_| false, time: &|_| Ns(0), thread: is_one })?;
+        let short = all.saturating_sub(long);
+        Some(Ns(gain.0.saturating_add(short).min(self.analysis.wall_ns.0)))
+    }
+
+    fn gain(&self, without: &Without<'_>) -> Option<Ns> {
+        let waits: Vec<&[LongWait]> = self.times.iter().map(|own| &*own.waits).collect();
+        let found = replay_without(self.analysis, self.groups, &waits, without)?;
+        Some(found.saves_at_most_ns)
+    }
 }

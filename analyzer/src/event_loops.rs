@@ -1,4 +1,5 @@
-//! Event loops: threads that wait for descriptors, handle what is ready, and wait again.
+//! Event loops: threads that wait for events (descriptors to be ready, or operations of `io_uring` to be over), handle them, and wait
+//! again.
 //!
 //! A *turn* is the time between two waits. All that the thread serves waits until it is over. A loop is *held up* by a turn that
 //! is much longer than its usual ones, if something was ready for it meanwhile. Turns are compared by the time that is the loop's own:
@@ -21,6 +22,7 @@ use crate::common_time::CommonTime;
 use crate::groups::Groups;
 use crate::image::Image;
 use crate::long_waits;
+use crate::spans::{Span, common_ns, parts_ns};
 
 /// Shorter turns are noticed by nobody: clients wait about as long for a network.
 const NOTICED_NS: u64 = 20_000_000;
@@ -49,7 +51,7 @@ pub struct EventLoop {
     pub blocked_ns: Ns,
     /// The part of the total in which others had the processor.
     pub preempted_ns: Ns,
-    /// How long it waited for descriptors.
+    /// How long it waited for events.
     pub waited_ns: Ns,
     /// Half of the turns take less than this, which is a power of two times 64 ns.
     pub usual_ns: Ns,
@@ -81,7 +83,7 @@ pub struct HeldUp {
     pub blocked_ns: Ns,
     /// The part in which others had the processor.
     pub preempted_ns: Ns,
-    /// The number of descriptors that were ready for others meanwhile, at least: when it was over, or with the one that it began with.
+    /// The number of events for others meanwhile (descriptors ready, operations over), at least: when it was over, or with the one that it began with.
     pub ready: u32,
 }
 
@@ -300,15 +302,14 @@ impl Inside {
     /// Returns what a thread waited for in these turns of it, until it was woken.
     fn waits(&self, run: &Run<'_>, process: usize, turns: &[LongTurnRow]) -> Vec<WaitInTurns> {
         let Some(tid) = turns.first().map(|turn| turn.tid) else { return Vec::new() };
-        let times: Vec<(u64, u64)> =
-            turns.iter().map(|turn| (turn.begin_ns, turn.end_ns)).collect();
+        let times: Vec<Span> = turns.iter().map(|turn| (turn.begin_ns, turn.end_ns)).collect();
         let mut sums: HashMap<PathWait, u64> = HashMap::new();
         for row in self.blocked.get(&tid).into_iter().flatten() {
             let cause = self.causes.get(row.cause as usize).filter(|cause| cause.tid == tid);
             let Some(cause) = cause else { continue };
             let is_woken = (row.begin_ns..row.end_ns).contains(&row.woken_ns);
             let to = if is_woken { row.woken_ns } else { row.end_ns };
-            let ns = common(&times, row.begin_ns, to);
+            let ns = common_ns(&times, (row.begin_ns, to));
             if ns > 0 {
                 let (_, api) = run.place(process, cause.context_ref, tid);
                 let sum = sums.entry(run.wait(process, cause, api)).or_default();
@@ -322,21 +323,6 @@ impl Inside {
         });
         waits
     }
-}
-
-/// Returns the parts of the time from `from` to `to` that are within turns, which are given by their beginnings and ends, in their order.
-fn parts(turns: &[(u64, u64)], from: u64, to: u64) -> impl Iterator<Item = u64> {
-    let first = turns.partition_point(|&(_, end)| end <= from);
-    let within = turns[first..].iter().take_while(move |&&(begin, _)| begin < to);
-    within.map(move |&(begin, end)| end.min(to).saturating_sub(begin.max(from)))
-}
-
-fn common(turns: &[(u64, u64)], from: u64, to: u64) -> u64 {
-    parts(turns, from, to).fold(0, u64::saturating_add)
-}
-
-fn most_in_one(turns: &[(u64, u64)], from: u64, to: u64) -> u64 {
-    parts(turns, from, to).max().unwrap_or_default()
 }
 
 /// Adds which threads of the run waited for the loops while these were held up: for a descriptor, and mostly in a turn that held the loop up.
@@ -353,13 +339,13 @@ fn add_clients(
     if by_thread.is_empty() {
         return;
     }
-    let turns = |one: &EventLoop| -> Vec<(u64, u64)> {
+    let turns = |one: &EventLoop| -> Vec<Span> {
         one.held_up
             .iter()
             .map(|turn| (turn.at_ns.0, turn.at_ns.0.saturating_add(turn.ns.0)))
             .collect()
     };
-    let turns: Vec<Vec<(u64, u64)>> = loops.iter().map(turns).collect();
+    let turns: Vec<Vec<Span>> = loops.iter().map(turns).collect();
     let mut sums: BTreeMap<(usize, u32), (HashSet<u32>, u64)> = BTreeMap::new();
     for (process, image) in images.iter().enumerate() {
         let Some(file) = &image.syscalls else { continue };
@@ -376,7 +362,7 @@ fn add_clients(
             };
             let Some(&group) = groups.of_thread.get(thread as usize) else { continue };
             let (from, to) = (since_start(image, row.begin_ns), since_start(image, row.end_ns));
-            let ns = most_in_one(&turns[number], from, to);
+            let ns = parts_ns(&turns[number], (from, to)).max().unwrap_or_default();
             // Who has nothing to do waits longer, or for a futex.
             let is_for_it = cause.number != FUTEX && ns > to.saturating_sub(from) / 2;
             if is_for_it && thread != waker {

@@ -26,10 +26,13 @@ mod threads;
 mod uneven;
 mod waits;
 
+use std::collections::HashSet;
+
 use serde::Serialize;
 
 use crate::address::CodeAddress;
 use crate::analysis::Analysis;
+use crate::bounds::Bounds;
 pub(crate) use crate::bounds::{MATERIAL_NS, MATERIAL_SHARE};
 use crate::causes::{CauseRow, Party, WaitObject, lock_key};
 use crate::clock::Ns;
@@ -132,13 +135,35 @@ pub fn findings(
     found.extend(system::mapping_churn(&evidence));
     found.extend(machine::too_many_threads(&evidence));
     found.extend(machine::short_processes(&evidence));
-    let mut found = claimed_once(found);
+    let mut found = claimed_once(without_turns(found));
+    found.sort_by_key(|finding| (std::cmp::Reverse(finding.saves_ns), finding.group));
+    found.truncate(MOST);
     for finding in &mut found {
         finding.run_saves_ns = evidence.of_run(finding);
     }
-    found.sort_by_key(|finding| (std::cmp::Reverse(finding.saves_ns), finding.group));
-    found.truncate(MOST);
     found
+}
+
+/// Removes uneven work of threads that take turns: each of them is alone in turn.
+fn without_turns(found: Vec<Finding>) -> Vec<Finding> {
+    use FindingKind as Kind;
+    let mut take_turns = HashSet::new();
+    for finding in &found {
+        match &finding.kind {
+            Kind::SerialisingLock { .. } | Kind::MutualWaits { .. } => {
+                take_turns.insert(finding.group);
+            }
+            Kind::LimitingStage { waiting, .. } => {
+                take_turns.insert(finding.group);
+                take_turns.extend(waiting);
+            }
+            _ => {}
+        }
+    }
+    let is_left = |finding: &Finding| {
+        !matches!(finding.kind, Kind::UnevenWork { .. }) || !take_turns.contains(&finding.group)
+    };
+    found.into_iter().filter(is_left).collect()
 }
 
 /// Removes findings that another finding explains better.
@@ -203,14 +228,6 @@ fn claimed_once(found: Vec<Finding>) -> Vec<Finding> {
                 matches!(other.kind, Kind::UnevenWork { .. }) && other.group == finding.group
             })
         }
-        // Threads that take turns are alone in turn.
-        Kind::UnevenWork { .. } => !found.iter().any(|other| {
-            let takes_turns = matches!(
-                other.kind,
-                Kind::SerialisingLock { .. } | Kind::MutualWaits { .. } | Kind::LimitingStage { .. }
-            );
-            takes_turns && other.group == finding.group || waits_for_stage(finding.group)
-        }),
         // The lock of a queue is part of handing over: a thread that gets space continues only when the other one
         // unlocks it.
         Kind::SerialisingLock { .. } | Kind::InterpreterLock { .. } => !found.iter().any(|other| {
@@ -288,27 +305,29 @@ impl<'a> Evidence<'a> {
     /// Returns how much of what a finding saves the run gains, at most.
     fn of_run(&self, finding: &Finding) -> Option<Ns> {
         use FindingKind as Kind;
-        let bounds = &self.watched.bounds;
+        let &Self { analysis, groups, watched, .. } = self;
+        let (causes, times) = (&watched.causes, watched.times.as_ref()?);
+        let bounds = Bounds { analysis, groups, causes, times };
         let bound = match finding.kind {
             Kind::SerialisingLock { .. }
             | Kind::StarvedWriter { .. }
             | Kind::AllocatorContention { .. } => {
                 let blame = finding.blame.as_ref()?;
                 let key = lock_key(blame.object.as_ref()?, blame.process)?;
-                bounds.locks.get(&key)
+                bounds.of_lock(key)
             }
-            Kind::LimitingStage { .. } => bounds.groups.get(&finding.group),
+            Kind::LimitingStage { .. } => bounds.of_group(finding.group),
             Kind::LateAtBarrier { .. }
             | Kind::BarrierStraggler { .. }
             | Kind::LastToEnd { .. }
             | Kind::SlowThreads { .. }
             | Kind::UnevenWork { .. } => match *finding.threads {
-                [thread] => bounds.threads.get(&thread),
+                [thread] => bounds.of_thread(thread),
                 _ => None,
             },
             _ => None,
         };
-        bound.map(|&bound| bound.min(finding.saves_ns))
+        bound.map(|bound| bound.min(finding.saves_ns))
     }
 
     /// Returns the wait of each member in an API.

@@ -111,6 +111,7 @@ mod run;
 mod sampled;
 mod shelf;
 mod since;
+mod spans;
 mod stats;
 mod sums;
 mod syscalls;

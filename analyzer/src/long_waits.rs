@@ -10,6 +10,7 @@ use crate::groups::Groups;
 use crate::image::Image;
 
 /// A wait of a millisecond or more. Times are in ns since the start of the run.
+#[derive(Clone, Debug)]
 pub(crate) struct LongWait {
     pub(crate) begin_ns: u64,
     /// When it was woken, if that was seen.
@@ -29,7 +30,7 @@ pub(crate) struct LongWait {
 }
 
 /// The long times off the CPU of a thread, in order of their beginnings, as far as they are in its life.
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct OffCpuTimes {
     /// Times in which it waited.
     pub(crate) waits: Vec<LongWait>,

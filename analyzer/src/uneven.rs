@@ -1,14 +1,13 @@
 //! Work that is divided unevenly: while one thread of a group still works, the others wait for more to do, and somebody waits for all of it.
 //!
-//! A *batch* is the time from when the first thread of the group has something to do until none has. A thread has nothing to do while
-//! it waits for a condition, or for what others hand over, for a millisecond or more; waiting for a lock, a file or a processor is
-//! part of what it does. In a batch, a thread is *alone* while it is the only one that works. That counts if several worked
-//! at the same time before or after that, so that there was work for several, and if meanwhile a thread outside of the group
-//! waits for one of the group.
+//! Work is shared by the threads of a group that are in one process: a *pool*. A *batch* is the time from when the first thread of the pool
+//! has something to do until none has. A thread has nothing to do while it waits for a condition, or for what others hand over, for a
+//! millisecond or more; waiting for a lock, a file or a processor is part of what it does. In a batch, a thread is *alone* while it is
+//! the only one that works. That counts if several worked at the same time before or after that, so that there was work for several,
+//! and if meanwhile a thread outside of the group waits for one of the pool.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use chase_recorder::syscalls::SampleRow;
 use serde::Serialize;
 
 use crate::analysis::Analysis;
@@ -18,13 +17,14 @@ use crate::event_loops::{RanLate, WaitInTurns};
 use crate::groups::Groups;
 use crate::image::Image;
 use crate::long_waits::{LongWait, OffCpuTimes};
+use crate::spans::{Span, common_ns, parts_of};
 
 /// Shorter times alone come from handing work over.
 const NOTICED_NS: u64 = 5_000_000;
 /// Several threads work at once in at least this part of a batch that was work for several.
 const SHARED: f64 = 0.05;
 
-/// The uneven batches of a group.
+/// The uneven batches of a group's threads in one process.
 #[derive(Clone, Debug, Serialize)]
 pub struct UnevenWork {
     /// The group, by number in [`Groups::rows`].
@@ -38,6 +38,8 @@ pub struct UnevenWork {
     /// How much sooner the batches would have been done if what was done alone had been divided over all threads that had a part in the
     /// batch, or over the processors.
     pub loss_ns: Ns,
+    /// The number of others that had nothing to do, in the longest of these times.
+    pub parked: usize,
     /// The threads that were alone, and how long, longest first; by number in [`Analysis::threads`].
     #[serde(skip)]
     pub by_thread: Vec<(u32, Ns)>,
@@ -49,15 +51,13 @@ pub struct UnevenWork {
     pub own_waits: Vec<WaitInTurns>,
     /// The group of the thread that waits for them, by number in [`Groups::rows`].
     pub waiting: u32,
-    /// A process in which the following addresses are valid, by number in [`Analysis::processes`].
+    /// The process, by number in [`Analysis::processes`]. The following addresses are valid in it.
     #[serde(skip)]
     pub process: usize,
     /// What the thread that was alone for longest ran more than the others, by address, most samples first.
     #[serde(skip)]
     pub ran: Vec<RanLate>,
 }
-
-type Span = (u64, u64);
 
 /// Finds uneven batches. `threads` are the long waits of `analysis`, and `causes` are all its waits.
 pub(crate) fn uneven_work(
@@ -75,32 +75,79 @@ pub(crate) fn uneven_work(
         .filter(|row| row.purpose.is_lock())
         .filter_map(|row| lock_key(&row.object, row.process))
         .collect();
-    let mut found: Vec<UnevenWork> = (0..)
-        .zip(&groups.rows)
-        .filter(|(_, row)| row.members.len() > 1)
-        .filter_map(|(group, row)| {
-            let pool =
-                Pool { group, members: &row.members, analysis, groups, threads, locks: &locks };
-            pool.uneven(processors.unwrap_or(u64::MAX))
-        })
-        .collect();
-    if !found.is_empty() {
-        let run = Run::new(images, analysis, groups, naming);
-        for one in &mut found {
-            add_ran(&run, images, analysis, &groups.rows[one.group as usize].members, one);
+    let mut awaited = awaited(analysis, groups, threads);
+    let mut members: BTreeMap<PoolKey, Vec<u32>> = BTreeMap::new();
+    for thread in 0..analysis.threads.len() as u32 {
+        if let Some(key) = key_of(analysis, groups, thread) {
+            members.entry(key).or_default().push(thread);
         }
     }
-    found
+    let pools = members.into_iter().filter(|(_, members)| members.len() > 1);
+    let uneven = |(key, members)| {
+        let awaited = awaited.remove(&key)?;
+        let pool = Pool { key, members, awaited, analysis, threads, locks: &locks };
+        let one = pool.uneven(processors.unwrap_or(u64::MAX))?;
+        Some((pool, one))
+    };
+    let mut found: Vec<(Pool<'_>, UnevenWork)> = pools.filter_map(uneven).collect();
+    if !found.is_empty() {
+        let run = Run::new(images, analysis, groups, naming);
+        for (pool, one) in &mut found {
+            one.ran = pool.ran(&run, images, one);
+        }
+    }
+    found.into_iter().map(|(_, one)| one).collect()
 }
 
-/// The threads of a group.
+/// The numbers of a group and of a process.
+type PoolKey = (u32, usize);
+
+/// The threads of a group that are in one process.
 struct Pool<'a> {
-    group: u32,
-    members: &'a [u32],
+    key: PoolKey,
+    /// In ascending order.
+    members: Vec<u32>,
+    awaited: Awaited,
     analysis: &'a Analysis,
-    groups: &'a Groups,
     threads: &'a [OffCpuTimes],
     locks: &'a HashSet<LockKey>,
+}
+
+/// When somebody waits for a pool, in order and without overlaps, and the group of the thread that waits.
+type Awaited = Vec<(Span, u32)>;
+
+fn key_of(analysis: &Analysis, groups: &Groups, thread: u32) -> Option<PoolKey> {
+    let &group = groups.of_thread.get(thread as usize)?;
+    Some((group, analysis.threads.get(thread as usize)?.process))
+}
+
+/// Returns the times in which a thread outside of a group waits for a thread of it, by the pool of that one.
+fn awaited(
+    analysis: &Analysis,
+    groups: &Groups,
+    threads: &[OffCpuTimes],
+) -> HashMap<PoolKey, Awaited> {
+    let mut found: HashMap<PoolKey, Awaited> = HashMap::new();
+    for (own, &group) in threads.iter().zip(&groups.of_thread) {
+        for wait in &own.waits {
+            let purpose = wait.wait.purpose;
+            let is_result = purpose.is_handover() || purpose == Purpose::Join;
+            let key = wait.waker.and_then(|waker| key_of(analysis, groups, waker));
+            if let Some(key) = key.filter(|&(of, _)| is_result && of != group) {
+                found.entry(key).or_default().push(((wait.begin_ns, woken(wait)), group));
+            }
+        }
+    }
+    for awaited in found.values_mut() {
+        awaited.sort_unstable();
+        let mut end = 0;
+        awaited.retain_mut(|(span, _)| {
+            span.0 = span.0.max(end);
+            end = end.max(span.1);
+            span.0 < span.1
+        });
+    }
+    found
 }
 
 /// Time in which one thread works alone.
@@ -131,48 +178,43 @@ struct Batch {
 
 impl Pool<'_> {
     fn uneven(&self, processors: u64) -> Option<UnevenWork> {
-        let awaited = self.awaited();
         let mut by_thread: BTreeMap<u32, u64> = BTreeMap::new();
         let (mut batches, mut all_ns, mut alone_ns, mut loss_ns) = (0, 0u64, 0u64, 0.0);
+        let mut longest = (0, 0);
         let mut alone_spans: Vec<(u32, Span)> = Vec::new();
         let mut waiting: BTreeMap<u32, u64> = BTreeMap::new();
         for batch in self.batches() {
             if (batch.shared_ns as f64) < SHARED * (batch.end - batch.begin) as f64 {
                 continue;
             }
-            all_ns += awaited
-                .iter()
-                .map(|(span, _)| common(*span, (batch.begin, batch.end)))
-                .sum::<u64>();
+            all_ns += self.awaited_in((batch.begin, batch.end)).map(|(_, of)| ns(of)).sum::<u64>();
             let mut held_up = self.held_up_ns(&batch);
             let had_part = (batch.workers.len() as u64).min(processors);
             let mut is_uneven = false;
-            for Alone { thread, span, parked } in
-                batch.alone.iter().filter(|alone| alone.span.1 - alone.span.0 >= NOTICED_NS)
+            for &Alone { thread, span, parked } in
+                batch.alone.iter().filter(|alone| ns(alone.span) >= NOTICED_NS)
             {
-                let parts = had_part.min(*parked as u64 + 1).max(1) as f64;
-                for (of, by) in &awaited {
-                    let part = (span.0.max(of.0), span.1.min(of.1));
-                    let left = held_up.get_mut(thread);
-                    let ns = part.1.saturating_sub(part.0);
-                    let ns = match left {
-                        Some(left) => {
-                            let taken = ns.min(*left);
-                            *left -= taken;
-                            ns - taken
-                        }
-                        None => ns,
-                    };
-                    if ns == 0 {
-                        continue;
+                let held_up_ns = held_up.entry(thread).or_default();
+                let mut counted_ns = 0;
+                for (by, part) in self.awaited_in(span) {
+                    let not_counted = ns(part).min(*held_up_ns);
+                    *held_up_ns -= not_counted;
+                    let left = ns(part) - not_counted;
+                    if left > 0 {
+                        counted_ns += left;
+                        *waiting.entry(by).or_default() += left;
+                        alone_spans.push((thread, part));
                     }
-                    is_uneven = true;
-                    alone_ns += ns;
-                    loss_ns += ns as f64 * (1.0 - 1.0 / parts);
-                    *by_thread.entry(*thread).or_default() += ns;
-                    *waiting.entry(*by).or_default() += ns;
-                    alone_spans.push((*thread, part));
                 }
+                if counted_ns == 0 {
+                    continue;
+                }
+                is_uneven = true;
+                let parts = had_part.min(parked as u64 + 1).max(1) as f64;
+                alone_ns += counted_ns;
+                loss_ns += counted_ns as f64 * (1.0 - 1.0 / parts);
+                longest = longest.max((counted_ns, parked));
+                *by_thread.entry(thread).or_default() += counted_ns;
             }
             batches += u64::from(is_uneven);
         }
@@ -180,23 +222,24 @@ impl Pool<'_> {
         let mut by_thread: Vec<(u32, Ns)> =
             by_thread.into_iter().map(|(thread, ns)| (thread, Ns(ns))).collect();
         by_thread.sort_by_key(|&(thread, ns)| (std::cmp::Reverse(ns), thread));
-        let longest = by_thread.first()?.0;
-        let process = self.analysis.threads[longest as usize].process;
+        let alone_longest = by_thread.first()?.0;
+        let others_idle = |is_alone: bool, wait: &PathWait| !is_alone && self.is_idle(wait);
+        let own = |is_alone: bool, wait: &PathWait| is_alone && !self.is_idle(wait);
+        let (group, process) = self.key;
         Some(UnevenWork {
-            group: self.group,
+            group,
             batches,
             all_ns: Ns(all_ns),
             alone_ns: Ns(alone_ns),
             loss_ns: Ns::from_f64(loss_ns),
+            parked: longest.1,
             by_thread,
             wait: self
-                .waits_in(&alone_spans, |thread, wait| thread.is_none() && self.is_idle(wait))
+                .waits_in(&alone_spans, &self.members, others_idle)
                 .into_iter()
                 .next()
                 .map(|row| row.wait),
-            own_waits: self.waits_in(&alone_spans, |thread, wait| {
-                thread == Some(longest) && !self.is_idle(wait)
-            }),
+            own_waits: self.waits_in(&alone_spans, &[alone_longest], own),
             waiting,
             process,
             ran: Vec::new(),
@@ -207,8 +250,7 @@ impl Pool<'_> {
     /// how the work was divided.
     fn held_up_ns(&self, batch: &Batch) -> HashMap<u32, u64> {
         let preempted_ns = |thread: u32| -> u64 {
-            let spans = self.threads[thread as usize].preempted.iter();
-            spans.map(|span| common(*span, (batch.begin, batch.end))).sum()
+            common_ns(&self.threads[thread as usize].preempted, (batch.begin, batch.end))
         };
         let each: Vec<(u32, u64)> =
             batch.workers.iter().map(|&thread| (thread, preempted_ns(thread))).collect();
@@ -218,51 +260,34 @@ impl Pool<'_> {
         each.into_iter().map(more).collect()
     }
 
-    /// Returns whether a thread of the group has nothing to do in this wait.
+    /// Returns whether a thread of the pool has nothing to do in this wait.
     fn is_idle(&self, wait: &PathWait) -> bool {
         wait.purpose.is_handover()
             && lock_key(&wait.object, wait.process).is_none_or(|key| !self.locks.contains(&key))
     }
 
-    /// Returns the times in which a thread outside of the group waits for one of its threads, without overlaps, and the group of that thread.
-    fn awaited(&self) -> Vec<(Span, u32)> {
-        let mut spans: Vec<(Span, u32)> = Vec::new();
-        for (thread, own) in self.threads.iter().enumerate() {
-            let Some(&group) =
-                self.groups.of_thread.get(thread).filter(|&&group| group != self.group)
-            else {
-                continue;
-            };
-            let is_for_them = |wait: &&LongWait| {
-                let by_them = wait.waker.is_some_and(|waker| self.members.contains(&waker));
-                let is_result =
-                    wait.wait.purpose.is_handover() || wait.wait.purpose == Purpose::Join;
-                by_them && is_result
-            };
-            let waits = own.waits.iter().filter(is_for_them);
-            spans.extend(waits.map(|wait| ((wait.begin_ns, woken(wait)), group)));
-        }
-        spans.sort_unstable();
-        let mut end = 0;
-        spans.retain_mut(|(span, _)| {
-            span.0 = span.0.max(end);
-            end = end.max(span.1);
-            span.0 < span.1
-        });
-        spans
+    /// Returns the groups of the threads that wait for the pool in a span, and when they do.
+    fn awaited_in(&self, span: Span) -> impl Iterator<Item = (u32, Span)> {
+        parts_of(&self.awaited, |&(span, _)| span, span).map(|(&(_, by), part)| (by, part))
     }
 
     fn batches(&self) -> Vec<Batch> {
         let mut events: Vec<(u64, Now, u32)> = Vec::new();
-        for &member in self.members {
+        for &member in &self.members {
             let row = &self.analysis.threads[member as usize];
             let mut at = row.start_ns.0;
-            events.push((at, Now::Works, member));
             for wait in &self.threads[member as usize].waits {
                 if self.is_idle(&wait.wait) && wait.begin_ns >= at {
+                    if at < wait.begin_ns {
+                        events.push((at, Now::Works, member));
+                    }
+                    events.push((wait.begin_ns, Now::Parked, member));
                     at = woken(wait);
-                    events.extend([(wait.begin_ns, Now::Parked, member), (at, Now::Works, member)]);
                 }
+            }
+            // (Who is parked until the end works no more.)
+            if at < row.end_ns.0 {
+                events.push((at, Now::Works, member));
             }
             events.push((row.end_ns.0, Now::Gone, member));
         }
@@ -284,7 +309,7 @@ impl Pool<'_> {
                 }
             }
             since = at;
-            working.remove(&thread);
+            let worked = working.remove(&thread);
             parked.remove(&thread);
             match now {
                 Now::Works => {
@@ -300,28 +325,28 @@ impl Pool<'_> {
                 Now::Parked => _ = parked.insert(thread),
                 Now::Gone => {}
             }
-            if let Some(batch) = batches.last_mut().filter(|_| now != Now::Works) {
+            if let Some(batch) = batches.last_mut().filter(|_| worked && now != Now::Works) {
                 batch.end = at;
             }
         }
         batches
     }
 
-    /// Returns the waits of the group's threads in times in which one was alone, longest first: those that are `wanted`, by the thread if it is
-    /// the one that was alone, and by what was waited for.
+    /// Returns the waits of threads in times in which one was alone, longest first: those that are `wanted`, by whether the thread is the one
+    /// that was alone, and by what was waited for.
     fn waits_in(
         &self,
         alone: &[(u32, Span)],
-        wanted: impl Fn(Option<u32>, &PathWait) -> bool,
+        threads: &[u32],
+        wanted: impl Fn(bool, &PathWait) -> bool,
     ) -> Vec<WaitInTurns> {
         let mut sums: HashMap<&PathWait, u64> = HashMap::new();
-        for &member in self.members {
+        for &member in threads {
             for wait in &self.threads[member as usize].waits {
                 let span = (wait.begin_ns, woken(wait));
-                for &(thread, of) in alone {
-                    let ns = common(of, span);
-                    if ns > 0 && wanted((thread == member).then_some(member), &wait.wait) {
-                        *sums.entry(&wait.wait).or_default() += ns;
+                for (&(thread, _), part) in parts_of(alone, |&(_, span)| span, span) {
+                    if ns(part) > 0 && wanted(thread == member, &wait.wait) {
+                        *sums.entry(&wait.wait).or_default() += ns(part);
                     }
                 }
             }
@@ -333,6 +358,35 @@ impl Pool<'_> {
         });
         rows
     }
+
+    /// Returns what the thread that was alone for longest ran more often than the others did on average.
+    fn ran(&self, run: &Run<'_>, images: &[Image], one: &UnevenWork) -> Vec<RanLate> {
+        let (_, process) = self.key;
+        let file = images.get(process).and_then(|image| image.syscalls.as_ref());
+        let (Some(file), Some(&(alone, _))) = (file, one.by_thread.first()) else {
+            return Vec::new();
+        };
+        let mut sums: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
+        for row in file.samples() {
+            let (Some(thread), _) = run.place(process, row.context_ref, row.tid) else { continue };
+            let (own, others) = sums.entry(row.address).or_default();
+            let samples = u64::from(row.user) + u64::from(row.kernel);
+            if thread == alone {
+                *own += samples;
+            } else if self.members.binary_search(&thread).is_ok() {
+                *others += samples;
+            }
+        }
+        let others = (self.members.len() as u64).saturating_sub(1).max(1);
+        let more = sums.into_iter().filter_map(|(avma, (own, sum))| {
+            let samples = own.saturating_sub(sum.div_ceil(others));
+            let address = run.address(process, avma).filter(|_| samples > 0)?;
+            Some(RanLate { address, samples })
+        });
+        let mut ran: Vec<RanLate> = more.collect();
+        ran.sort_by_key(|row| (std::cmp::Reverse(row.samples), row.address.avma));
+        ran
+    }
 }
 
 fn woken(wait: &LongWait) -> u64 {
@@ -341,41 +395,6 @@ fn woken(wait: &LongWait) -> u64 {
         .unwrap_or(wait.end_ns)
 }
 
-fn common(a: Span, b: Span) -> u64 {
-    a.1.min(b.1).saturating_sub(a.0.max(b.0))
-}
-
-/// Adds what the thread that was alone for longest ran more often than the others did on average.
-fn add_ran(
-    run: &Run<'_>,
-    images: &[Image],
-    analysis: &Analysis,
-    members: &[u32],
-    one: &mut UnevenWork,
-) {
-    let Some(&(alone, _)) = one.by_thread.first() else { return };
-    let Some(file) = images.get(one.process).and_then(|image| image.syscalls.as_ref()) else {
-        return;
-    };
-    let number = |row: &SampleRow| run.place(one.process, row.context_ref, row.tid).0;
-    let mut sums: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
-    for row in file.samples() {
-        let Some(thread) = number(&row) else { continue };
-        let (own, others) = sums.entry(row.address).or_default();
-        let samples = u64::from(row.user) + u64::from(row.kernel);
-        if thread == alone {
-            *own += samples;
-        } else if members.contains(&thread) {
-            *others += samples;
-        }
-    }
-    let here = |&&member: &&u32| analysis.threads[member as usize].process == one.process;
-    let others = (members.iter().filter(here).count() as u64).saturating_sub(1).max(1);
-    let more = sums.into_iter().filter_map(|(avma, (own, sum))| {
-        let samples = own.saturating_sub(sum.div_ceil(others));
-        let address = run.address(one.process, avma).filter(|_| samples > 0)?;
-        Some(RanLate { address, samples })
-    });
-    one.ran = more.collect();
-    one.ran.sort_by_key(|row| (std::cmp::Reverse(row.samples), row.address.avma));
+fn ns(span: Span) -> u64 {
+    span.1.saturating_sub(span.0)
 }

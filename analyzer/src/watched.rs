@@ -6,12 +6,11 @@ use chase_recorder::layout::OWN_CONTEXT_REF;
 use serde::Serialize;
 
 use crate::analysis::Analysis;
-use crate::bounds::Bounds;
 use crate::causes::{CauseRow, NamingPlaces, Run, causes};
 use crate::event_loops::{EventLoop, event_loops};
 use crate::groups::Groups;
 use crate::image::Image;
-use crate::long_waits::long_waits;
+use crate::long_waits::{OffCpuTimes, long_waits};
 use crate::uneven::{UnevenWork, uneven_work};
 
 /// Empty if the run was not observed by a companion.
@@ -25,8 +24,8 @@ pub struct Watched {
     pub event_loops: Vec<EventLoop>,
     /// Work that was divided unevenly over the threads of a group.
     pub uneven: Vec<UnevenWork>,
-    /// What the run would gain at most; empty if long waits are missing.
-    pub(crate) bounds: Bounds,
+    /// The long times off the CPU by thread of the analysis; `None` if there are none, or if some are missing.
+    pub(crate) times: Option<Vec<OffCpuTimes>>,
     /// The number of processors of the machine, if known.
     pub processors: Option<u64>,
 }
@@ -91,17 +90,14 @@ impl Watched {
         let times = long_waits(images, analysis, groups, naming);
         let files = images.iter().filter_map(|image| image.syscalls.as_ref());
         let is_lost = files.map(|file| file.header().lost_blocked).any(|lost| lost > 0);
-        let bounds = match is_lost {
-            true => Bounds::default(),
-            false => Bounds::new(analysis, groups, &causes, &times),
-        };
+        let has_waits = |own: &OffCpuTimes| !own.waits.is_empty();
         let uneven = uneven_work(images, analysis, groups, naming, &causes, &times);
         Self {
             causes,
             files: files_used(images, analysis, groups, naming),
             event_loops: event_loops(images, analysis, groups, naming),
             uneven,
-            bounds,
+            times: Some(times).filter(|times| !is_lost && times.iter().any(has_waits)),
             processors: processors.filter(|&processors| processors > 0),
         }
     }

@@ -4,8 +4,9 @@ mod pool;
 mod process;
 
 use chase_analyzer::recorder::builder::{SyscallsBuilder, ThreadId};
+use chase_analyzer::recorder::reader::SyscallsFile;
 use chase_analyzer::recorder::syscalls::{BlockedRow, CauseRow, WAKER_THREAD, WAKER_TIME};
-use chase_analyzer::{Finding, FindingKind, Ns};
+use chase_analyzer::{Finding, FindingKind, Image, Ns};
 use pool::{MS, Outcome, Pool};
 
 const FUTEX: u32 = 202;
@@ -28,47 +29,63 @@ fn wait(of: ThreadId, from: u64, to: u64, ended_by: ThreadId) -> Wait {
 
 /// Three workers that live for 100 ms, and what was seen of them; the first thread waits for the worker that is given.
 fn outcome(waits: impl FnOnce(&[ThreadId]) -> Vec<Wait>) -> Outcome {
+    outcome_of([100; 3], 0, waits)
+}
+
+/// The same for workers that live for so many ms each; the first thread works for `first_works` ms before it waits for their ends.
+fn outcome_of(
+    lives: [u64; 3],
+    first_works: u64,
+    waits: impl FnOnce(&[ThreadId]) -> Vec<Wait>,
+) -> Outcome {
     let (mut pool, mut workers) = (Pool::new(), Vec::new());
-    pool.workers(3, |pool, _, thread| {
-        pool.process.builder.timeline(thread).call(pool.condition, MS).call(pool.lock, MS);
-        pool.process.builder.timeline(thread).work(98 * MS);
+    pool.process.builder.timeline(MAIN).work(first_works * MS);
+    pool.workers(3, |pool, number, thread| {
+        worker(pool, thread, lives[number]);
         workers.push(thread);
     });
     let waits = waits(&workers);
     let pid = pool.process.builder.header.pid;
-    pool.finish_seen(|refs| {
-        let mut seen = SyscallsBuilder::new(pid);
-        seen.header.processors = 4;
-        let began_ns = seen.header.began_ns;
-        for (cause, wait) in (0..).zip(&waits) {
-            let tid = |thread: ThreadId| pid + thread.0;
-            let context = if wait.of == MAIN {
-                refs[0].last().copied().unwrap_or_default()
-            } else {
-                refs[wait.of.0 as usize][1 + usize::from(wait.is_lock)]
-            };
-            let waker = wait.ended_by.map_or(0, tid);
-            seen.cause(CauseRow {
-                context_ref: context,
-                tid: tid(wait.of),
-                number: if wait.ended_by.is_some() { FUTEX } else { NANOSLEEP },
-                object: if wait.is_lock { 0x9000 } else { 0x1000 },
-                holder: if wait.is_lock { waker } else { 0 },
-                waker_kind: if wait.ended_by.is_some() { WAKER_THREAD } else { WAKER_TIME },
-                waker,
-                waker_pid: pid,
-                waker_began_ns: began_ns,
-                waits: 1,
-                total_ns: (wait.to - wait.from) * MS,
-                max_ns: (wait.to - wait.from) * MS,
-                ..bytemuck::Zeroable::zeroed()
-            });
-            let (begin_ns, end_ns) = (began_ns + wait.from * MS, began_ns + wait.to * MS);
-            let woken_ns = if wait.ended_by.is_some() { end_ns } else { 0 };
-            seen.blocked(BlockedRow { cause, tid: tid(wait.of), begin_ns, woken_ns, end_ns });
-        }
-        seen
-    })
+    pool.finish_seen(|refs| seen(pid, refs, &waits))
+}
+
+fn worker(pool: &mut Pool, thread: ThreadId, lives: u64) {
+    pool.process.builder.timeline(thread).call(pool.condition, MS).call(pool.lock, MS);
+    pool.process.builder.timeline(thread).work((lives - 2) * MS);
+}
+
+fn seen(pid: u32, refs: &[Vec<u32>], waits: &[Wait]) -> SyscallsBuilder {
+    let mut seen = SyscallsBuilder::new(pid);
+    seen.header.processors = 4;
+    let began_ns = seen.header.began_ns;
+    for (cause, wait) in (0..).zip(waits) {
+        let tid = |thread: ThreadId| pid + thread.0;
+        let context = if wait.of == MAIN {
+            refs[0].last().copied().unwrap_or_default()
+        } else {
+            refs[wait.of.0 as usize][1 + usize::from(wait.is_lock)]
+        };
+        let waker = wait.ended_by.map_or(0, tid);
+        seen.cause(CauseRow {
+            context_ref: context,
+            tid: tid(wait.of),
+            number: if wait.ended_by.is_some() { FUTEX } else { NANOSLEEP },
+            object: if wait.is_lock { 0x9000 } else { 0x1000 },
+            holder: if wait.is_lock { waker } else { 0 },
+            waker_kind: if wait.ended_by.is_some() { WAKER_THREAD } else { WAKER_TIME },
+            waker,
+            waker_pid: pid,
+            waker_began_ns: began_ns,
+            waits: 1,
+            total_ns: (wait.to - wait.from) * MS,
+            max_ns: (wait.to - wait.from) * MS,
+            ..bytemuck::Zeroable::zeroed()
+        });
+        let (begin_ns, end_ns) = (began_ns + wait.from * MS, began_ns + wait.to * MS);
+        let woken_ns = if wait.ended_by.is_some() { end_ns } else { 0 };
+        seen.blocked(BlockedRow { cause, tid: tid(wait.of), begin_ns, woken_ns, end_ns });
+    }
+    seen
 }
 
 fn uneven(outcome: &Outcome) -> Option<&Finding> {
@@ -83,13 +100,55 @@ fn a_thread_that_works_alone_while_the_others_are_parked() {
         vec![wait(b, 20, 99, a), wait(c, 20, 99, a), wait(MAIN, 1, 100, a)]
     });
     let finding = uneven(&outcome).expect("a finding");
-    let FindingKind::UnevenWork { alone_ns, batches, of_threads, .. } = finding.kind else {
+    let FindingKind::UnevenWork { alone_ns, batches, parked, of_threads, .. } = finding.kind else {
         panic!()
     };
-    assert_eq!((alone_ns, batches, of_threads), (Ns(79 * MS), 1, 3));
+    assert_eq!((alone_ns, batches, parked, of_threads), (Ns(79 * MS), 1, 2, 3));
     // A third of that is left, if all three share it.
     assert!(finding.saves_ns.0.abs_diff(79 * MS * 2 / 3) <= 1, "{:?}", finding.saves_ns);
     assert_eq!(finding.threads.len(), 1);
+}
+
+#[test]
+fn who_is_parked_until_the_end_works_no_more() {
+    // The last waits are longer than the lives, and one thread ends while another still works.
+    let outcome = outcome_of([100, 100, 50], 100, |workers| {
+        let [a, b, c] = *workers else { panic!() };
+        let mut waits =
+            [(a, 60), (b, 20), (c, 20)].map(|(of, from)| wait(of, from, 150, MAIN)).to_vec();
+        waits.push(wait(MAIN, 1, 100, a));
+        waits
+    });
+    let finding = uneven(&outcome).expect("a finding");
+    let FindingKind::UnevenWork { all_ns, alone_ns, batches, parked, .. } = finding.kind else {
+        panic!()
+    };
+    // Nobody works from 60 ms on: that is no part of a batch.
+    assert_eq!((all_ns, alone_ns, batches), (Ns(59 * MS), Ns(40 * MS), 1));
+    assert_eq!(parked, 2, "until one of them ends");
+}
+
+#[test]
+fn workers_of_two_processes_share_no_work() {
+    let image = |pid: u32, waits: &[Wait]| -> Image {
+        let mut pool = Pool::new();
+        pool.process.builder.header.pid = pid;
+        pool.process.builder.thread_mut(MAIN).tid = pid;
+        pool.workers(1, |pool, _, thread| worker(pool, thread, 100));
+        let join = pool.join;
+        pool.process.builder.timeline(MAIN).call(join, 100 * MS).end();
+        let seen = seen(pid, &pool.process.builder.context_refs(), waits).build();
+        let seen = SyscallsFile::parse(seen).expect("a file");
+        pool.process.image().with_syscalls(Some(seen))
+    };
+    let only = ThreadId(1);
+    let busy = image(1_000, &[wait(MAIN, 1, 100, only)]);
+    let parked = image(2_000, &[wait(only, 20, 99, MAIN)]);
+    let outcome = pool::outcome(vec![busy, parked]);
+    let is_worker = |label: &str| !label.contains("main");
+    let workers = outcome.groups.rows.iter().filter(|row| is_worker(&row.label));
+    assert_eq!(workers.map(|row| row.threads).collect::<Vec<_>>(), [2], "one group of both");
+    assert!(uneven(&outcome).is_none(), "{:#?}", outcome.findings);
 }
 
 #[test]

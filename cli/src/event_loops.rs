@@ -151,8 +151,8 @@ pub(crate) fn in_words(report: &Report, finding: &Finding, who: &str) -> (String
             },
             elapsed(usual_ns.0),
             match ready {
-                1 => "1 descriptor is".to_owned(),
-                ready => format!("{} descriptors are", count(u64::from(ready))),
+                1 => "1 event is".to_owned(),
+                ready => format!("{} events are", count(u64::from(ready))),
             },
             elapsed(longest_at_ns.0),
         ),

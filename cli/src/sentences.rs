@@ -471,7 +471,10 @@ fn saves(finding: &Finding) -> String {
     match finding.run_saves_ns {
         // What differs by less is not told apart.
         Some(Ns(of_run)) if of_run < ns - ns / 10 => {
-            format!("{saves} of the thread that gains most, and {} of the run", elapsed(of_run))
+            format!(
+                "{saves} for the thread that gains most, and up to {} for the run",
+                elapsed(of_run)
+            )
         }
         _ => saves,
     }

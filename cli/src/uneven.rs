@@ -8,7 +8,7 @@ use crate::terminal::{count, elapsed, percent};
 
 /// The claim of a finding about such work, and what it rests on.
 pub(crate) fn in_words(report: &Report, finding: &Finding, who: &str) -> (String, String) {
-    let FindingKind::UnevenWork { batches, all_ns, alone_ns, of_threads, waiting, uneven, .. } =
+    let FindingKind::UnevenWork { batches, all_ns, alone_ns, parked, waiting, uneven, .. } =
         finding.kind
     else {
         return (String::new(), String::new());
@@ -18,9 +18,9 @@ pub(crate) fn in_words(report: &Report, finding: &Finding, who: &str) -> (String
     let wait = one
         .and_then(|one| one.wait.as_ref())
         .map_or_else(String::new, |wait| format!(", in {}", event_loops::waits_at(report, wait)));
-    let others = match of_threads {
-        2 => "the other thread waits".to_owned(),
-        _ => format!("the {} others wait", count(of_threads as u64 - 1)),
+    let others = match parked {
+        1 => "the other thread waits".to_owned(),
+        _ => format!("the {} others wait", count(parked as u64)),
     };
     let often = match batches {
         1 => String::new(),

@@ -212,13 +212,12 @@ __attribute__((noinline)) int begin_turn(struct state *state, u64 now, s64 resul
 	state->in_turns = 0;
 	if (state->syscall == NR_IO_URING_ENTER) {
 		tell_turn(state, state->ring_ready);
-		/* (The result says how many operations it has begun, or that the time is over.) */
-		if (result >= 0 || result == -62) {
-			results_in(state->descriptor, &results);
-			state->ring = state->descriptor;
-			state->put_at_first = results.put;
+		/* (What it returns says how many operations it has begun.) */
+		results_in(state->descriptor, &results);
+		state->ring = state->descriptor;
+		state->put_at_first = results.put;
+		if (result >= 0 || result == -62)
 			result = results.pending;
-		}
 	} else {
 		/* Those that it was not the thread that waited for. */
 		tell_turn(state, result > 0 && state->blocked_ns == state->blocked_before_ns ? result : 0);

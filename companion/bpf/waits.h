@@ -68,7 +68,7 @@ INLINE int waits_for_descriptor(u32 syscall)
 	case 0: case 1: case 16: case 17: case 18: case 19: case 20: case 40: case 42: case 43: case 44: case 45:
 	case 46: case 47: case 72: case 73: case 74: case 75: case 76: case 77: case 78: case 217: case 232:
 	case 275: case 277: case 281: case 285: case 288: case 295: case 296: case 299: case 306: case 307:
-	case 326: case 426: case 441:
+	case 326: case 441:
 		return 1;
 	}
 	return 0;
@@ -156,9 +156,9 @@ static __attribute__((noinline)) int note_wait(struct state *state, struct task_
 		wait->detail = READ(registers, si);
 		note_holder(state, first, wait->detail & FUTEX_COMMAND);
 		state->is_first = is_first(state, first);
-	} else if (state->syscall == NR_IO_URING_ENTER && READ(registers, r10) & IORING_ENTER_REGISTERED_RING) {
-		/* What the first argument is then, only the thread knows. */
-	} else if (waits_for_descriptor(state->syscall)) {
+	} else if (waits_for_descriptor(state->syscall) ||
+		   /* (What the first argument is of a registered ring, only the thread knows.) */
+		   (state->syscall == NR_IO_URING_ENTER && !(READ(registers, r10) & IORING_ENTER_REGISTERED_RING))) {
 		wait->detail = first;
 		file = file_of(task, first);
 		if (file)

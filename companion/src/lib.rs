@@ -8,8 +8,8 @@
 //! A process asks to be traced by a hello ([`shared::Hello`]); its children are traced with it. Processes of other
 //! users are refused, and tracing ends at a set-id image.
 //!
-//! It never stops or changes the traced processes. It doesn't see what is not a syscall (operations of io_uring,
-//! calls that the vDSO answers).
+//! It never stops or changes the traced processes. It doesn't see what is not a syscall (what io_uring does, except how
+//! many operations are over; calls that the vDSO answers).
 
 pub mod calibrate;
 pub mod causes;

@@ -24,6 +24,18 @@ pub(crate) fn for_each_line(path: &CStr, mut f: impl FnMut(&[u8]) -> bool) {
     sys::close(fd);
 }
 
+/// Whether an address is in the mapping that a line of `maps` is about.
+pub(crate) fn holds(line: &[u8], address: usize) -> bool {
+    let mut ends = line.split(|&byte| byte == b'-' || byte == b' ').map(hex);
+    ends.next().is_some_and(|start| start <= address)
+        && ends.next().is_some_and(|end| address < end)
+}
+
+fn hex(digits: &[u8]) -> usize {
+    let value = |&byte: &u8| (byte as char).to_digit(16).unwrap_or(0) as usize;
+    digits.iter().map(value).fold(0, |number, digit| number << 4 | digit)
+}
+
 /// Calls `f` with each complete line until it returns true; returns how many bytes were used, and whether it did.
 fn whole_lines(text: &[u8], f: &mut impl FnMut(&[u8]) -> bool) -> (usize, bool) {
     let mut used = 0;

@@ -14,7 +14,7 @@ pub(crate) use self::lookup::Hashes;
 use crate::arch::is_late;
 use crate::elf::Image;
 use crate::index::{Index, OBJECTS};
-use crate::readable::can_read;
+use crate::readable::is_mapped;
 use crate::resolve::{Wanted, find_in};
 use crate::{clock, pages, sys};
 use chase_logic::text::{c_bytes, file_name};
@@ -300,7 +300,7 @@ impl Objects {
         let is_executable = entry.dynamic == executable.dynamic_address();
         let image = if is_executable {
             Some(*executable)
-        } else if entry.bias == self.vdso || !can_read(entry.bias) {
+        } else if entry.bias == self.vdso || !is_mapped(entry.bias) {
             return entry.bias == self.vdso;
         } else {
             // SAFETY: the first page of a shared object, at its bias, is its ELF header.

@@ -13,7 +13,7 @@
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use crate::sys;
+use crate::{maps, sys};
 
 const PAGE: usize = 4096;
 const WORD: usize = size_of::<usize>();
@@ -73,6 +73,19 @@ pub(crate) fn can_read(address: usize) -> bool {
         COPIES => sys::copy_word(address).is_some(),
         _ => false,
     }
+}
+
+/// The same; where the kernel's answers can't be used, looks it up in `/proc/self/maps`, which takes long.
+pub(crate) fn is_mapped(address: usize) -> bool {
+    if answers() != WRONG {
+        return can_read(address);
+    }
+    let mut is_found = false;
+    maps::for_each_line(c"/proc/self/maps", |line| {
+        is_found = maps::holds(line, address);
+        is_found
+    });
+    is_found
 }
 
 /// Reads words, and remembers which pages are readable. Must be short-lived, since pages may be unmapped.

@@ -140,6 +140,8 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
     loading::hook_all();
     recording::note_latest();
     cost::add_start(spent.with_loading_ns());
+    // What came before was chase's work, and not the program's.
+    main.begin_life();
     say_recording(&config, this);
 }
 

@@ -283,6 +283,13 @@ impl Thread {
         clock::now().saturating_sub(unsafe { (*self.record.get()).start_ticks })
     }
 
+    /// Begins its recorded life, which what it did before is no part of. The thread has a record.
+    pub(crate) fn begin_life(&self) {
+        self.cpu_before_ns.set(cost::thread_ns());
+        // SAFETY: as in `count_untimed`.
+        unsafe { (*self.record.get()).start_ticks = clock::now() };
+    }
+
     /// Stores the thread's time on the CPU in the recording.
     pub(crate) fn note_cpu(&self) {
         if sys::is_confined() {
@@ -314,14 +321,13 @@ impl Thread {
             return false;
         }
         self.record.set(record);
-        self.cpu_before_ns.set(cost::thread_ns());
         self.expect_fork();
+        self.begin_life();
         // SAFETY: the record was given to this thread; `state`, stored last, makes it readable.
         unsafe {
             (*record).tid = sys::gettid();
             (*record).index = index;
             (*record).origin = origin.kind;
-            (*record).start_ticks = clock::now();
             (*record).start_routine_avma = origin.start_routine as u64;
             (*record).start_argument = origin.argument as u64;
             (*record).creation_site_avma = origin.creation_site as u64;

@@ -38,9 +38,9 @@ pub(crate) fn shorter_and_shorter(name: &str) -> Vec<String> {
     };
     if let Some((_, place)) = name.rsplit_once("+0x") {
         add(&format!("+0x{place}"));
-    } else if let Some((stem, _)) = name.split_once(".so") {
+    } else if let Some(stem) = without_version(name) {
         add(stem);
-    } else if !name.contains("operator") {
+    } else if !name.contains("operator") && !name.contains(".(") {
         let bare = without_arguments(name);
         add(bare.trim_start_matches("::").trim_end());
         add(bare.rsplit("::").next().unwrap_or_default().trim());
@@ -48,12 +48,23 @@ pub(crate) fn shorter_and_shorter(name: &str) -> Vec<String> {
     forms
 }
 
+/// The name of a library without its ending and version; `None` if it has none.
+fn without_version(name: &str) -> Option<&str> {
+    let is_ending =
+        |&(at, so): &(usize, &str)| matches!(name.as_bytes().get(at + so.len()), None | Some(b'.'));
+    let (at, _) = name.match_indices(".so").find(is_ending)?;
+    name.get(..at)
+}
+
 /// `name` without what is in parentheses or angle brackets.
 fn without_arguments(name: &str) -> String {
     let mut depth = 0_usize;
     let mut bare = String::new();
+    let mut before = ' ';
     for c in name.chars() {
+        let is_arrow = std::mem::replace(&mut before, c) == '-' && c == '>';
         match c {
+            _ if is_arrow => {}
             '<' | '(' => depth += 1,
             '>' | ')' => depth = depth.saturating_sub(1),
             c if depth == 0 => bare.push(c),
@@ -81,6 +92,9 @@ mod tests {
             ("libcrypto.so.3", &["libcrypto"][..]),
             ("libz.so.1+0x5d80", &["+0x5d80"]),
             ("deflate", &[]),
+            ("net.socket", &[]),
+            ("main.(*worker).add", &[]),
+            ("<Box<dyn Fn() -> i32> as FnOnce>::call", &["call"]),
             (
                 "std::vector<int, std::allocator<int>>::push_back(int&&)",
                 &["std::vector::push_back", "push_back"],

@@ -35,7 +35,7 @@ pub enum Purpose {
     Sleep,
     /// Readiness of descriptors.
     Readiness,
-    /// Operations that were given to the kernel to be over: by `io_uring`, or by the older `io_submit`.
+    /// Operations of `io_uring` to be over.
     Completion,
     /// The other end of a connection.
     Network,
@@ -96,7 +96,8 @@ impl Purpose {
             202 => Self::of_futex(seen),
             35 | 230 => Self::Sleep,
             7 | 23 | 232 | 270 | 271 | 281 | 441 => Self::Readiness,
-            208 | 333 | 426 => Self::Completion,
+            208 | 333 => Self::File,
+            426 => Self::Completion,
             61 | 247 => Self::Child,
             26 | 74 | 75 | 162 | 277 | 306 => Self::Sync,
             u32::MAX => Self::Page,

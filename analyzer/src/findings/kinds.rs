@@ -180,6 +180,8 @@ pub enum FindingKind {
         alone_ns: Ns,
         /// The part of that which the thread that was alone for longest was.
         longest_ns: Ns,
+        /// The number of others that wait for more to do, in the longest of these times.
+        parked: usize,
         /// Threads of the group.
         of_threads: usize,
         /// The group that waits for them, by number in [`Groups::rows`](crate::Groups::rows).

@@ -120,7 +120,7 @@ fn working_ns(evidence: &Evidence<'_>, number: u32, group: &GroupRow) -> f64 {
 /// Whether the group neither waits for other threads of the run nor lets time pass.
 fn waits_for_nobody(evidence: &Evidence<'_>, number: u32, group: &GroupRow) -> bool {
     let waits = evidence.causes_of(number).map(|row| match row.purpose {
-        Purpose::Sleep | Purpose::Readiness | Purpose::Completion => row.wait_ns.as_f64(),
+        Purpose::Sleep | Purpose::Readiness => row.wait_ns.as_f64(),
         Purpose::Join | Purpose::Child => 0.0,
         _ => {
             let by_others = row.wakers.iter().filter(|waker| {

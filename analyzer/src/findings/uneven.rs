@@ -28,6 +28,7 @@ fn of_group(evidence: &Evidence<'_>, number: u32, one: &UnevenWork) -> Option<Fi
         all_ns: one.all_ns,
         alone_ns: one.alone_ns,
         longest_ns,
+        parked: one.parked,
         of_threads: evidence.groups.rows[one.group as usize].threads,
         waiting: one.waiting,
         uneven: number,

@@ -232,12 +232,15 @@ pub(crate) unsafe extern "C" fn leave_slow(frame: *mut Frame, now_ticks: u64) {
     // SAFETY: the frame is live, so it and its node are initialised; its owner's `Thread` is there.
     unsafe {
         let node = (*frame).node;
-        if !is_own(thread, frame) || !is_sampled(node) || !thread.is_innermost(frame) {
+        if !is_own(thread, frame) || !thread.is_innermost(frame) {
+            return leave_uncommon(thread, frame, now_ticks);
+        }
+        // What follows is no time of the call.
+        Thread::show_caller(frame);
+        if !is_sampled(node) {
             return leave_uncommon(thread, frame, now_ticks);
         }
         let (began_ticks, start_ticks) = ((*frame).began_ticks, (*frame).start_ticks);
-        // What follows is no time of the call.
-        Thread::show_caller(frame);
         // Marks the call as ended by two adjacent instructions: a handler that jumps out from here on, or a
         // cancellation, finds no open call.
         (*frame).sp.store(DEAD, Ordering::Relaxed);

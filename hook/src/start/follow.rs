@@ -80,9 +80,7 @@ fn own_path() -> Text<4096> {
     let here = own_path as *const () as usize;
     let mut path = Text::new();
     maps::for_each_line(c"/proc/self/maps", |line| {
-        let mut ends = line.split(|&byte| byte == b'-' || byte == b' ').map(hex);
-        let is_here = ends.next().is_some_and(|start| start <= here)
-            && ends.next().is_some_and(|end| here < end);
+        let is_here = maps::holds(line, here);
         if is_here {
             path.push(path_in(line).unwrap_or(b""));
         }
@@ -93,9 +91,4 @@ fn own_path() -> Text<4096> {
 
 fn path_in(line: &[u8]) -> Option<&[u8]> {
     line.get(line.iter().position(|&byte| byte == b'/')?..)
-}
-
-fn hex(digits: &[u8]) -> usize {
-    let value = |&byte: &u8| (byte as char).to_digit(16).unwrap_or(0) as usize;
-    digits.iter().map(value).fold(0, |number, digit| number << 4 | digit)
 }

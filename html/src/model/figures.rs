@@ -1,6 +1,6 @@
 //! What a report is made from.
 
-use chase_analyzer::{Analysis, Finding, Groups, Measures, Ns, Tails, Timeline};
+use chase_analyzer::{Analysis, Finding, Groups, Measures, Tails, Timeline};
 
 use super::{CauseOfWait, Process, Ran};
 
@@ -75,7 +75,7 @@ pub struct Facts {
 
 /// Half the width of the 95 % confidence interval of a self time, ns; `None` where it is no estimate.
 pub(super) fn self_error(measures: &Measures) -> Option<f64> {
-    measures.self_error_ns().filter(|_| measures.estimated).map(Ns::as_f64)
+    measures.estimated.then(|| measures.self_error_ns().unwrap_or_default().as_f64())
 }
 
 /// The same of a number of calls.

@@ -4,38 +4,17 @@ use std::collections::HashMap;
 use std::mem::take;
 
 use chase_analyzer::{
-    Analysis, BlockedRow, Finding, FindingKind, LibraryKind, LibraryRow, ThreadSpan, WaitCause,
+    Analysis, BlockedRow, Finding, FindingKind, LibraryKind, LibraryRow, WaitCause,
 };
 
 use super::figures::{Facts, Figures, Names, Sentence, calls_error, self_error};
-use super::waits_for::{WaitsFor, has_work};
+use super::waits_for::WaitsFor;
 use super::{
     Blocked, BlockedIn, Edge, Estimates, Function, Header, Library, Report, Waiting, groups, lanes,
     syscalls, tables, tails,
 };
 use crate::Label;
 use crate::section_id::SectionId;
-
-/// Counts the waits of idle threads with the others, in the functions in which they wait most.
-fn count_idle_threads(blocked: &mut chase_analyzer::Blocked) {
-    for row in std::mem::take(&mut blocked.idle) {
-        let max = ThreadSpan { thread: row.members.first().copied().unwrap_or(0), ns: row.wait_ns };
-        match blocked.rows.iter_mut().find(|known| known.api == row.api) {
-            Some(known) => {
-                known.wait_ns.0 = known.wait_ns.0.saturating_add(row.wait_ns.0);
-                known.threads += row.threads;
-            }
-            None => blocked.rows.push(BlockedRow {
-                cause: WaitCause::Scheduler,
-                api: row.api,
-                wait_ns: row.wait_ns,
-                threads: row.threads,
-                max,
-            }),
-        }
-    }
-    blocked.rows.sort_by_key(|row| std::cmp::Reverse(row.wait_ns));
-}
 
 impl Report {
     /// Whether the scheduler has measured all of what threads did. Otherwise its sums are of some of them only.
@@ -52,11 +31,7 @@ impl Report {
         let (idle, runnable) = (take(&mut facts.idle), facts.runnable.take());
         let analysis = figures.analysis;
         let (syscalls, more_syscalls) = syscalls::slowest(analysis, names);
-        let mut blocked = chase_analyzer::blocked(analysis);
-        let is_busy = has_work(analysis, &blocked);
-        if !is_busy {
-            count_idle_threads(&mut blocked);
-        }
+        let blocked = chase_analyzer::blocked(analysis);
         let waits_for = WaitsFor::new(figures);
         let mut report = Self {
             header: header(analysis, facts),
@@ -65,7 +40,7 @@ impl Report {
             causes,
             blocked: Blocked {
                 rows: blocked_in(&waits_for, analysis, &blocked.rows, names),
-                idle: if is_busy { idle.into() } else { Label::default() },
+                idle: idle.into(),
                 idle_ns: blocked.idle.iter().map(|row| row.wait_ns.as_f64()).sum(),
                 runnable: runnable.map(Label::from),
             },
@@ -199,13 +174,13 @@ fn waiting(
     row: &LibraryRow,
     apis: &[usize],
 ) -> Vec<Waiting> {
-    let of_api =
-        |&api: &usize| (waits_for.in_api(api), analysis.apis[api].measures.wait_ns.as_f64());
+    let of_api = |&api: &usize| (Some(api as u32), analysis.apis[api].measures.wait_ns.as_f64());
     let of_calls: f64 = apis.iter().map(|api| of_api(api).1).sum();
-    let own = (waits_for.in_call(None), (row.measures.wait_ns.as_f64() - of_calls).max(0.0));
+    let own = (None, (row.measures.wait_ns.as_f64() - of_calls).max(0.0));
     let own = (row.own_code_ns.0 > 0).then_some(own);
     let mut by_cause: Vec<(WaitCause, f64)> = Vec::new();
-    for (cause, ns) in apis.iter().map(of_api).chain(own) {
+    let waits = apis.iter().map(of_api).chain(own);
+    for (cause, ns) in waits.flat_map(|(api, ns)| waits_for.parts(api, ns)) {
         match by_cause.iter_mut().find(|(known, _)| *known == cause) {
             Some((_, sum)) => *sum += ns,
             None => by_cause.push((cause, ns)),
@@ -221,14 +196,18 @@ fn blocked_in(
     rows: &[BlockedRow],
     names: &dyn Names,
 ) -> Vec<BlockedIn> {
-    let row = |row: &BlockedRow| BlockedIn {
-        cause: waits_for.in_call(row.api),
+    let row = |row: &BlockedRow, (cause, ns)| BlockedIn {
+        cause,
         function: row.api.map_or("own code", |api| names.function(api as usize)).into(),
         library: row.api.map_or("", |api| names.object(analysis.apis[api as usize].object)).into(),
-        ns: row.wait_ns.as_f64(),
+        ns,
         threads: row.threads,
     };
-    rows.iter().map(row).collect()
+    let parts = |one: &BlockedRow| waits_for.parts(one.api, one.wait_ns.as_f64());
+    let rows_of = |one| parts(one).into_iter().map(move |part| row(one, part));
+    let mut all: Vec<_> = rows.iter().flat_map(rows_of).collect();
+    all.sort_by(|a, b| b.ns.total_cmp(&a.ns));
+    all
 }
 
 fn function(analysis: &Analysis, names: &dyn Names, api: usize) -> Function {

@@ -8,7 +8,7 @@ use chase_analyzer::{
 use chase_viz::{Unit, plural, quantity};
 
 use super::groups::thread_name;
-use super::waits_for::{WaitsFor, has_work};
+use super::waits_for::WaitsFor;
 use super::{Does, Figures, Lane, Names, Span, Timeline};
 use crate::Label;
 use queued::Pieces;
@@ -51,9 +51,7 @@ pub(super) fn timeline(
         place[lane.thread] = Some(at);
     }
     let least_ns = least(&shown);
-    let blocked = chase_analyzer::blocked(analysis);
-    let is_busy = has_work(analysis, &blocked);
-    let idle = blocked.idle_groups(groups);
+    let idle = chase_analyzer::blocked(analysis).idle_groups(groups);
     let pieces = pieces(&shown, when.end_ns.as_f64());
     let library_of = library_of(analysis);
     let lane = |lane: &&Events| {
@@ -71,7 +69,7 @@ pub(super) fn timeline(
         Lane {
             name: thread_name(&analysis.threads[lane.thread]).into(),
             group: row.map_or("", |row| &*row.label).into(),
-            is_idle: idle.get(group(lane) as usize).is_some_and(|&is_idle| is_idle && is_busy),
+            is_idle: idle.get(group(lane) as usize).is_some_and(|&is_idle| is_idle),
             spans: filling.spans(),
         }
     };
@@ -105,7 +103,7 @@ fn library_of(analysis: &Analysis) -> Vec<Option<usize>> {
 }
 
 /// When the thread was woken, and when it ran again.
-fn ends(wait: &BlockedSpan) -> (u64, u64) {
+pub(super) fn ends(wait: &BlockedSpan) -> (u64, u64) {
     let runs = wait.start_ns.0 + wait.ns.0;
     let ready = if wait.ready_ns.0 < SEEN { 0 } else { wait.ready_ns.0 };
     (runs - ready.min(wait.ns.0), runs)
@@ -291,7 +289,7 @@ impl Filling<'_> {
     fn wait(&self, span: &BlockedSpan, spans: &mut Vec<Span>) {
         let from = span.start_ns.0;
         let (to, runs) = ends(span);
-        let cause = self.waits_for.in_call(span.api);
+        let cause = self.waits_for.of_wait(span);
         let waker = span.waker.and_then(|waker| self.place.get(waker).copied().flatten());
         let text = self.function(span.api);
         let library = span.api.and_then(|api| self.library(api));

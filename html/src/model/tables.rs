@@ -3,6 +3,7 @@
 use chase_analyzer::{Analysis, Groups, Measures, Ns};
 use serde::{Deserialize, Serialize};
 
+use super::figures::self_error;
 use super::{Figures, Names, syscalls};
 use crate::Label;
 
@@ -173,7 +174,7 @@ fn figures(measures: &Measures) -> Vec<Value> {
         measures.untimed.into(),
         measures.unwound.into(),
         measures.open.into(),
-        measures.self_error_ns().map_or(Value::None, Value::from),
+        self_error(measures).map_or(Value::None, |ns| Ns::from_f64(ns).into()),
         if measures.calls_estimated { measures.calls_ci95.into() } else { Value::None },
         if measures.samples_only() { measures.timed.into() } else { Value::None },
     ]
@@ -269,7 +270,7 @@ fn threads(analysis: &Analysis, groups: &Groups) -> RawTable {
             thread.measures.calls.into(),
             thread.own_cost_ns.into(),
             thread.lost_calls.into(),
-            measures.self_error_ns().map_or(Value::None, Value::from),
+            self_error(measures).map_or(Value::None, |ns| Ns::from_f64(ns).into()),
             if measures.calls_estimated { measures.calls_ci95.into() } else { Value::None },
         ]
     };

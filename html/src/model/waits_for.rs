@@ -1,88 +1,100 @@
-//! What threads wait for where, and whether idle ones count.
+//! What threads wait for, and where.
 
-use chase_analyzer::{Analysis, ApiRow, Blocked, Category, SpanCause, WaitCause};
+use chase_analyzer::{Analysis, ApiRow, BlockedSpan, Category, SpanCause, WaitCause};
 
 use super::Figures;
+use super::lanes::ends;
 
-/// What single waits are for.
-const CAUSES: [(SpanCause, WaitCause); 6] = [
-    (SpanCause::Threads, WaitCause::Lock),
-    (SpanCause::File, WaitCause::Io),
-    (SpanCause::Connection, WaitCause::Io),
-    (SpanCause::Time, WaitCause::Sleep),
-    (SpanCause::Process, WaitCause::Join),
-    (SpanCause::Other, WaitCause::Scheduler),
-];
+/// What single waits, and system calls, can tell.
+const CAUSES: [WaitCause; 5] =
+    [WaitCause::Lock, WaitCause::Io, WaitCause::Sleep, WaitCause::Join, WaitCause::Scheduler];
 
-/// From this part of the wall time on, threads with work tell what the run is about.
-const ENOUGH: f64 = 0.5;
-
-/// Whether threads that are not idle have lived long enough together that what idle ones wait for means nothing. Otherwise the run is
-/// what the others wait for.
-pub(super) fn has_work(analysis: &Analysis, blocked: &Blocked) -> bool {
-    let lives = analysis.threads.iter().map(|row| row.lifetime_ns.as_f64());
-    let all: f64 = lives.sum();
-    let idle = blocked.idle.iter().flat_map(|row| &row.members);
-    let idle = idle.filter_map(|&thread| analysis.threads.get(thread as usize));
-    let idle: f64 = idle.map(|row| row.lifetime_ns.as_f64()).sum();
-    all - idle >= ENOUGH * analysis.wall_ns.as_f64()
-}
-
-/// What is waited for where: as it is known of the function, otherwise as the largest part of the waits in it tells that were seen
-/// one by one, or as most of the time in its system calls. The same for sums and for single waits.
+/// What is waited for in a function: as it is known of that. Otherwise each wait that was seen singly is for what the kernel knows,
+/// and sums are divided as those are; without such waits, they are for input and output if most time in the function's system
+/// calls is.
 pub(super) struct WaitsFor {
-    in_apis: Vec<WaitCause>,
-    in_own_code: WaitCause,
+    known: Vec<Option<WaitCause>>,
+    /// How much was seen of each of [`CAUSES`]; the last is of the threads' own code.
+    seen: Vec<[f64; CAUSES.len()]>,
 }
 
 impl WaitsFor {
     pub(super) fn new(figures: Figures<'_>) -> Self {
         let analysis = figures.analysis;
-        let number_of_apis = analysis.apis.len();
-        // In all, and for input and output.
-        let mut in_syscalls = vec![[0.0; 2]; number_of_apis];
-        for row in &analysis.syscalls.by_api {
-            use Category::{File, Io, Network, Poll};
-            let of_api = row.of.api.and_then(|api| in_syscalls.get_mut(api as usize));
-            let Some([all, io]) = of_api else { continue };
-            let ns = row.measures.total_ns.as_f64();
-            *all += ns;
-            if matches!(row.category, Io | File | Network | Poll) {
-                *io += ns;
-            }
-        }
-        // The last is of the threads' own code.
-        let mut seen = vec![[0.0; CAUSES.len()]; number_of_apis + 1];
+        let own_code = analysis.apis.len();
+        let mut seen = vec![[0.0; CAUSES.len()]; own_code + 1];
         for span in figures.timeline.lanes.iter().flat_map(|lane| &lane.blocked) {
-            let at = span.api.map_or(number_of_apis, |api| api as usize);
-            let cause = CAUSES.iter().position(|known| known.0 == span.cause);
-            if let (Some(times), Some(cause)) = (seen.get_mut(at), cause) {
-                times[cause] += span.ns.as_f64();
+            let of_api = seen.get_mut(span.api.map_or(own_code, |api| api as usize));
+            let Some(times) = of_api else { continue };
+            let waited = ends(span).0 - span.start_ns.0;
+            add(times, seen_for(span.cause), waited as f64);
+        }
+        let in_syscalls = in_syscalls(analysis);
+        for (times, of_syscalls) in seen.iter_mut().zip(in_syscalls) {
+            if times.iter().sum::<f64>() <= 0.0 {
+                add(times, of_syscalls, 1.0);
             }
         }
-        let most = |at: usize| {
-            let times = CAUSES.iter().zip(seen[at]).filter(|(_, ns)| *ns > 0.0);
-            let most = times.max_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(cause, _)| cause.1);
-            most.filter(|cause| *cause != WaitCause::Scheduler)
-        };
-        let told = |at: usize| {
-            let [all, io] = in_syscalls[at];
-            most(at).unwrap_or(if io > all / 2.0 { WaitCause::Io } else { WaitCause::Scheduler })
-        };
-        let of_api = |(at, api): (usize, &ApiRow)| api.waits_for.unwrap_or_else(|| told(at));
-        Self {
-            in_apis: analysis.apis.iter().enumerate().map(of_api).collect(),
-            in_own_code: most(number_of_apis).unwrap_or(WaitCause::Scheduler),
+        if let Some(times) = seen.last_mut().filter(|times| times.iter().sum::<f64>() <= 0.0) {
+            add(times, WaitCause::Scheduler, 1.0);
+        }
+        let known = |api: &ApiRow| api.waits_for;
+        Self { known: analysis.apis.iter().map(known).collect(), seen }
+    }
+
+    /// Divides so much waiting in a function, or in the threads' own code.
+    pub(super) fn parts(&self, api: Option<u32>, ns: f64) -> Vec<(WaitCause, f64)> {
+        if let Some(cause) = self.of_api(api) {
+            return vec![(cause, ns)];
+        }
+        let place = api.map_or(self.seen.len() - 1, |api| api as usize);
+        let Some(seen) = self.seen.get(place) else { return vec![(WaitCause::Scheduler, ns)] };
+        let all: f64 = seen.iter().sum();
+        let parts = CAUSES.into_iter().zip(seen).filter(|(_, time)| **time > 0.0);
+        parts.map(|(cause, time)| (cause, ns * time / all)).collect()
+    }
+
+    /// What a single wait is for.
+    pub(super) fn of_wait(&self, span: &BlockedSpan) -> WaitCause {
+        self.of_api(span.api).unwrap_or_else(|| seen_for(span.cause))
+    }
+
+    fn of_api(&self, api: Option<u32>) -> Option<WaitCause> {
+        self.known.get(api? as usize).copied().flatten()
+    }
+}
+
+fn add(times: &mut [f64; CAUSES.len()], to: WaitCause, ns: f64) {
+    if let Some(place) = CAUSES.iter().position(|&cause| cause == to) {
+        times[place] += ns;
+    }
+}
+
+fn seen_for(cause: SpanCause) -> WaitCause {
+    match cause {
+        SpanCause::Threads => WaitCause::Lock,
+        SpanCause::File | SpanCause::Connection => WaitCause::Io,
+        SpanCause::Time => WaitCause::Sleep,
+        SpanCause::Process => WaitCause::Join,
+        SpanCause::Other => WaitCause::Scheduler,
+    }
+}
+
+/// By API: input and output, if most time in its system calls is for that.
+fn in_syscalls(analysis: &Analysis) -> Vec<WaitCause> {
+    // In all, and for input and output.
+    let mut times = vec![[0.0; 2]; analysis.apis.len()];
+    for row in &analysis.syscalls.by_api {
+        use Category::{File, Io, Network, Poll};
+        let of_api = row.of.api.and_then(|api| times.get_mut(api as usize));
+        let Some([all, io]) = of_api else { continue };
+        let ns = row.measures.total_ns.as_f64();
+        *all += ns;
+        if matches!(row.category, Io | File | Network | Poll) {
+            *io += ns;
         }
     }
-
-    /// In a function, by number of the API.
-    pub(super) fn in_api(&self, api: usize) -> WaitCause {
-        self.in_apis.get(api).copied().unwrap_or(WaitCause::Scheduler)
-    }
-
-    /// In a function, or in the threads' own code.
-    pub(super) fn in_call(&self, api: Option<u32>) -> WaitCause {
-        api.map_or(self.in_own_code, |api| self.in_api(api as usize))
-    }
+    let cause =
+        |[all, io]: [f64; 2]| if io > all / 2.0 { WaitCause::Io } else { WaitCause::Scheduler };
+    times.into_iter().map(cause).collect()
 }

@@ -31,16 +31,6 @@ const START: &str = " onload=\"init(evt)\"";
 const LATER: &str = "<script>(function start() { if (innerWidth > 0) init(); \
     else addEventListener('resize', start, { once: true }); })();</script>";
 
-/// Where the script of a picture begins and ends.
-const SCRIPT: (&str, &str) = ("<script type=\"text/ecmascript\"><![CDATA[", "]]></script>");
-/// Between its parts.
-const PARTS: &str = "]]><![CDATA[";
-/// The element with the script that all have.
-const SHARED: &str = "flame-script";
-/// How a picture gets it: a document in an attribute may read the page that it is in.
-const LOAD: &str = "<script>document.head.append(Object.assign(document.createElement('script'), \
-    { textContent: parent.document.getElementById('flame-script').textContent }));</script>";
-
 /// How a picture finds its width: while a page is printed, a part of it that is closed has none, less than its margins.
 const WIDTH: &str = "svg.width.baseVal.value - xpad * 2";
 
@@ -54,7 +44,6 @@ pub(super) fn render(report: &Report) -> Result<Option<Markup>, Error> {
     if graphs.is_empty() {
         return Ok(None);
     }
-    let shared = shared_script(&graphs);
     // The first is that of the processor then, and the second the same by the wall's clock.
     let has_clocks = graphs.len() > 1 && graphs[0].0.on_cpu;
     Ok(Some(html! {
@@ -67,15 +56,11 @@ pub(super) fn render(report: &Report) -> Result<Option<Markup>, Error> {
             "Boxes have the colour of their library. Click a box to zoom; Ctrl-F searches. The same "
             "as a table: Contexts in " a href="#rows" { "All rows" } "."
         }
-        // Before the pictures, which may be loaded while the rest of the page is still read.
-        @if let Some(script) = shared {
-            script #(SHARED) type="text/plain" { (PreEscaped(script.replace(PARTS, "\n"))) }
-        }
         @for (at, (flame, svg)) in graphs.iter().enumerate() {
             details.flame.of-cpu[has_clocks && flame.on_cpu].of-wall[has_clocks && at == 1] open[at <= usize::from(has_clocks)] {
                 summary { (flame.name) }
                 iframe title={ "Flame graph of " (flame.name) } style={ "height:" (height(svg)) "px" }
-                    srcdoc=(framed(svg, shared)) {}
+                    srcdoc=(framed(svg)) {}
             }
         }
     }))
@@ -128,8 +113,7 @@ pub(crate) fn svg(
     // Three fonts, of which inferno makes the name of one.
     let quoted = format!("font-family:\"{FONT}\"");
     let fonts = format!("font-family:{FONT}");
-    let svg = String::from_utf8_lossy(&svg).replacen(&quoted, &fonts, 1);
-    Ok(Some(svg.replacen(WIDTH, &format!("Math.max(1, {WIDTH})"), 1)))
+    Ok(Some(String::from_utf8_lossy(&svg).replacen(&quoted, &fonts, 1)))
 }
 
 /// The stacks with names as the rest of the page has them.
@@ -142,35 +126,13 @@ fn labelled(stacks: &Stacks) -> Stacks {
     stacks
 }
 
-/// inferno's script, if all pictures have the same, as text that the page has once: between the marks of its element and of the
-/// character data in it.
-fn shared_script<'g>(graphs: &'g [(&Flame, String)]) -> Option<&'g str> {
-    let (_, first) = graphs.first()?;
-    let (_, script, _) = around_script(first)?;
-    let is_of_all =
-        |(_, svg): &(&Flame, String)| around_script(svg).is_some_and(|it| it.1 == script);
-    // What would end the element that it is put into is not in it.
-    (graphs.iter().all(is_of_all) && !script.contains("</")).then_some(script)
-}
-
-/// What is before the element of a picture's script, the script, and what is behind.
-fn around_script(svg: &str) -> Option<(&str, &str, &str)> {
-    let (before, rest) = svg.split_once(SCRIPT.0)?;
-    let (script, after) = rest.split_once(SCRIPT.1)?;
-    Some((before, script, after))
-}
-
-/// The picture as a document in an attribute, without the script if that is shared. Of all characters only two can end it or mean
+/// The picture as a document in an attribute. Of all characters only two can end it or mean
 /// another one.
-fn framed(svg: &str, shared: Option<&str>) -> PreEscaped<String> {
-    let bare = shared
-        .and_then(|_| around_script(svg))
-        .map(|(before, _, after)| format!("{before}{after}"));
-    let load = if bare.is_some() { LOAD } else { "" };
-    let svg = bare.as_deref().unwrap_or(svg);
+fn framed(svg: &str) -> PreEscaped<String> {
     let start = svg.find("<svg").unwrap_or(0);
     let picture = svg[start..].replacen(START, "", 1);
-    let document = format!("<!DOCTYPE html>{FITTED}{picture}{load}{LATER}");
+    let picture = picture.replacen(WIDTH, &format!("Math.max(1, {WIDTH})"), 1);
+    let document = format!("<!DOCTYPE html>{FITTED}{picture}{LATER}");
     PreEscaped(document.replace('&', "&amp;").replace('"', "&quot;"))
 }
 

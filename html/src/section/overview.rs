@@ -108,15 +108,14 @@ fn of_all_threads(report: &Report) -> Markup {
                 @if idle_ns > 0.0 { ", without the " b { (time(idle_ns)) } " that idle ones waited" }
                 @if report.is_measured() { "; a wait lasts until its thread is woken" }
                 "."
-                @if let Some(load) = others(report, &parts, whole) { " " b { (load) } }
+                @if let Some(load) = others(report, &parts, whole) { " " (load) }
                 @if !report.is_measured() { " Much of what they were not seen to wait for may be waits: " (not_asked(report)) "." }
             }
         }
     }
 }
 
-/// What to know where threads wait for processors that the run itself does not use. (A thread that could run waits only while all
-/// processors that it may use are taken.)
+/// What to know where threads wait for processors, of which the run uses few on average.
 fn others(report: &Report, parts: &[(String, String, f64)], whole: f64) -> Option<String> {
     let of = |state| parts.iter().find(|(colour, ..)| *colour == state_colour(state));
     let running = of(State::Running).map_or(0.0, |(.., ns)| *ns);
@@ -129,8 +128,8 @@ fn others(report: &Report, parts: &[(String, String, f64)], whole: f64) -> Optio
         return None;
     }
     Some(format!(
-        "Something else had the processors: of {processors}, this run used {used:.2} on average, while its threads waited \
-         for one. Other programs ran, or a limit is set for it: on a free machine, all wall times here would be shorter."
+        "Threads waited for processors, though of {processors} this run used {used:.2} on average: it was crowded for a part of \
+         the time, it may use fewer of them, or other programs had them."
     ))
 }
 
@@ -164,13 +163,18 @@ fn both(bars: &Markup, title: &str, segments: &[Segment]) -> Result<Markup, Erro
     let draw = |sheet: &Sheet<'_>| Ok(sunburst(sheet, Unit::Nanoseconds, "", segments)?);
     let pie = figure(&heading, PIE, &html! {}, draw)?;
     let whole: f64 = segments.iter().map(|segment| segment.group.value).sum();
+    let mut largest: Vec<&Segment> = segments.iter().collect();
+    largest.sort_by(|a, b| b.group.value.total_cmp(&a.group.value));
     Ok(html! {
         div.as-bars { (bars) }
         div.as-pie {
             (pie)
-            ul.legend { @for Segment { group, .. } in segments.iter().take(NAMED) {
-                li { i.swatch style={ "--c:" (colour(group)) } {} span { (group.name) " " (share(group.value, whole)) } }
-            } }
+            ul.legend {
+                @for Segment { group, .. } in largest.iter().take(NAMED) {
+                    li { i.swatch style={ "--c:" (colour(group)) } {} span { (group.name) " " (share(group.value, whole)) } }
+                }
+                @if largest.len() > NAMED { li { "and " (largest.len() - NAMED) " more" } }
+            }
         }
     })
 }

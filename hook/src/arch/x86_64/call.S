@@ -262,12 +262,8 @@ chase_exit_\of:                         # r11 = frame
     pop_results
     retq
 
-.Lnot_top_\of:
-    cfi_return_in_frame
-    read_clock %r11 .Lnot_top_clock_\of
-    jmp .Lleave_slow_\of
-
 .Lleave_moved_\of:                      # recorded, but not on top any more
+    cfi_return_on_stack
     push_results
     movq %r11, %rdi
     call_rust {leave_moved}
@@ -344,6 +340,9 @@ chase_exit_\of:                         # r11 = frame
     leaq chase_start_\of(%rip), %rcx
     btrq $0, %rax                       # kept with its duration
     jc .Lstart_kept_\of
+    cmpl $0, {WEIGHT}(%rax)
+    je .Lstart_\of
+    leaq chase_start_sample(%rip), %rcx
 .Lstart_\of:
     movq %r11, {EXIT}(%rax)             # until chase_start has read it
     movq %rcx, {TARGET}(%rax)
@@ -387,8 +386,15 @@ chase_exit_\of:                         # r11 = frame
 .Lexit_clock_\of:
     cfi_return_in_frame
     callq chase_clock
-    jmp .Lended_\of
+    load_thread \of %rdx
+    leaq {FRAME}(%r11), %rdi
+    cmpq %rdi, {TOP}(%rdx)
+    je .Lended_\of
+    jmp .Lleave_slow_\of               # a signal handler has switched stacks during that system call
 
+.Lnot_top_\of:
+    read_clock %r11 .Lnot_top_clock_\of
+    jmp .Lleave_slow_\of
 .Lnot_top_clock_\of:
     callq chase_clock
     jmp .Lleave_slow_\of

@@ -47,8 +47,9 @@ chase_start_\of:                        # (rsp) = in the frame's pad
     .size chase_start_\of, . - chase_start_\of
 .endm
 
-    start_path near chase_exit_sample
-    start_path far chase_exit_sample
+    start_path near chase_exit_near
+    start_path far chase_exit_far
+    start_path sample chase_exit_sample
     start_path kept chase_exit_kept     # arguments.S
 
 # Returns in rax the duration that would be recorded now for a call of an empty function started by chase_start.
