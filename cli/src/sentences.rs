@@ -1,17 +1,19 @@
 //! Findings in words, and the commands that show more of them.
 
+mod command;
+
 use std::fmt;
 
 use chase_analyzer::{
     Blame, Finding, FindingKind, GroupRow, Ns, PartyKind, SubGroupSummary, ThreadOrigin,
 };
 
-use crate::args::Runs;
 use crate::causes;
 use crate::event_loops;
 use crate::report::Report;
 use crate::terminal::{count, elapsed, percent, plural};
 use crate::uneven;
+pub(crate) use command::command;
 
 /// What stands for code outside of library calls.
 const OWN_CODE: &str = "its own code";
@@ -367,62 +369,6 @@ fn at(report: &Report, finding: &Finding) -> String {
     site.map_or_else(String::new, |site| format!(" at {site}"))
 }
 
-/// The command that shows more of the same recording.
-pub(crate) fn command(report: &Report, finding: &Finding) -> String {
-    let label = &group(report, finding).label;
-    let group = format!("--group {}", quoted(&globset::escape(label)));
-    let api = finding.api.map(|api| &report.analysis.apis[api as usize].symbol);
-    let api =
-        api.map_or_else(String::new, |api| format!(" --api {}", quoted(&globset::escape(api))));
-    let (view, filters) = match finding.kind {
-        FindingKind::SlowThreads { .. }
-        | FindingKind::BarrierStraggler { .. }
-        | FindingKind::LastToEnd { .. }
-        | FindingKind::UnevenWork { .. } => ("tree", group),
-        FindingKind::SubGroups { .. } | FindingKind::TooManyThreads { .. } => ("threads", group),
-        FindingKind::SlowFirstCall { .. } | FindingKind::RareSlowCalls { .. } => {
-            ("tail", group + &api)
-        }
-        FindingKind::SerialisingLock { .. }
-        | FindingKind::StarvedConsumers { .. }
-        | FindingKind::StarvedWriter { .. }
-        | FindingKind::AllocatorContention { .. }
-        | FindingKind::InterpreterLock { .. }
-        | FindingKind::LateAtBarrier { .. }
-        | FindingKind::MutualWaits { .. }
-        | FindingKind::SlowPeer { .. }
-        | FindingKind::Polling { .. }
-        | FindingKind::EventLoopHeldUp { .. } => ("waits", group),
-        FindingKind::LimitingStage { .. } => ("waits", String::new()),
-        FindingKind::ManyTinyCalls { .. }
-        | FindingKind::NameResolution { .. }
-        | FindingKind::SlowLoading { .. } => ("tree", group + &api),
-        FindingKind::SmallTransfers { .. }
-        | FindingKind::Syncing { .. }
-        | FindingKind::MappingChurn { .. } => ("syscalls", api.trim_start().to_owned()),
-        FindingKind::ShortProcesses { .. } => ("", String::new()),
-    };
-    let recording = recording(report);
-    let words = ["chase-report", view, &recording, &filters];
-    words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
-}
-
-/// The words that lead to the same recording, as it was asked for here.
-fn recording(report: &Report) -> String {
-    let given = |path: &std::path::PathBuf| quoted(&path.display().to_string());
-    let mut words: Vec<String> = report.paths.iter().map(given).collect();
-    match report.runs {
-        Runs::Nth(1) => {}
-        Runs::Nth(number) => words.push(format!("--run {number}")),
-        Runs::All if report.paths.len() > 1 => {}
-        Runs::All => words.push("--run all".to_owned()),
-    }
-    if let Some(pid) = report.process {
-        words.push(format!("--process {pid}"));
-    }
-    words.join(" ")
-}
-
 /// All threads of a group, at the start of a sentence. Some groups are called after being threads.
 fn the_threads(label: &str) -> String {
     if label.starts_with("threads of ") {
@@ -480,19 +426,9 @@ fn saves(finding: &Finding) -> String {
     }
 }
 
-/// For a shell.
-fn quoted(text: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_-+.:/@,=".contains(c);
-    if !text.is_empty() && text.chars().all(plain) {
-        text.to_owned()
-    } else {
-        format!("'{}'", text.replace('\'', r"'\''"))
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{quoted, the_threads};
+    use super::the_threads;
 
     #[test]
     fn threads_are_not_threads_of_threads() {
@@ -500,12 +436,5 @@ mod tests {
         assert_eq!(the_threads("threads of app"), "The threads of app");
         let found = "threads of app not seen to start";
         assert_eq!(the_threads(found), "The threads of app not seen to start");
-    }
-
-    #[test]
-    fn shells_take_it_as_it_is() {
-        assert_eq!(quoted("app+0x1a40"), "app+0x1a40");
-        assert_eq!(quoted("it's a $HOME"), r"'it'\''s a $HOME'");
-        assert_eq!(quoted(""), "''");
     }
 }

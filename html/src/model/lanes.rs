@@ -8,7 +8,7 @@ use chase_analyzer::{
 use chase_viz::{Unit, plural, quantity};
 
 use super::groups::thread_name;
-use super::waits_for::WaitsFor;
+use super::waits_for::{WaitsFor, ends};
 use super::{Does, Figures, Lane, Names, Span, Timeline};
 use crate::Label;
 use queued::Pieces;
@@ -20,9 +20,6 @@ const SPANS: usize = 20_000;
 /// Most times without a processor that are shown one by one. If there are more, each thread's are added up in pieces of time: so
 /// many pieces shared by the threads, at least [`PIECES`] each. A piece with waits in it is several spans.
 const QUEUED: usize = 2_500;
-/// What threads wait for a processor after being woken, if it is at least so long, ns. Less is not seen in the picture, and counted as
-/// waiting for what woke them.
-const SEEN: u64 = 100_000;
 /// Least pieces of a thread.
 const PIECES: usize = 20;
 
@@ -100,13 +97,6 @@ fn library_of(analysis: &Analysis) -> Vec<Option<usize>> {
         }
     }
     rows
-}
-
-/// When the thread was woken, and when it ran again.
-pub(super) fn ends(wait: &BlockedSpan) -> (u64, u64) {
-    let runs = wait.start_ns.0 + wait.ns.0;
-    let ready = if wait.ready_ns.0 < SEEN { 0 } else { wait.ready_ns.0 };
-    (runs - ready.min(wait.ns.0), runs)
 }
 
 /// Calls and waits that are shorter are left out, ns.
@@ -332,6 +322,7 @@ impl Filling<'_> {
 mod tests {
     use chase_analyzer::{Ns, SpanCause};
 
+    use super::super::waits_for::SEEN;
     use super::*;
 
     #[test]

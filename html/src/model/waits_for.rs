@@ -3,7 +3,17 @@
 use chase_analyzer::{Analysis, ApiRow, BlockedSpan, Category, SpanCause, WaitCause};
 
 use super::Figures;
-use super::lanes::ends;
+
+/// What threads wait for a processor after being woken, if it is at least so long, ns. Less is not seen in the picture, and counted as
+/// waiting for what woke them.
+pub(super) const SEEN: u64 = 100_000;
+
+/// When the thread was woken, and when it ran again.
+pub(super) fn ends(wait: &BlockedSpan) -> (u64, u64) {
+    let runs = wait.start_ns.0 + wait.ns.0;
+    let ready = if wait.ready_ns.0 < SEEN { 0 } else { wait.ready_ns.0 };
+    (runs - ready.min(wait.ns.0), runs)
+}
 
 /// What single waits, and system calls, can tell.
 const CAUSES: [WaitCause; 5] =
