@@ -116,18 +116,22 @@ fn a_service() {
     let text = drop_in();
     let line = text.lines().find_map(|line| line.strip_prefix("Environment=")).expect("variables");
     let output = at("recordings");
-    let variables = line.replace("/var/tmp/chase", &output.display().to_string());
-    let prepare =
-        text.lines().find_map(|line| line.strip_prefix("ExecStartPre=+")).expect("a command");
-    let prepare = prepare.replace("/var/tmp/chase", &output.display().to_string());
+    let state =
+        text.lines().find_map(|line| line.strip_prefix("StateDirectory=")).expect("a place");
+    let place = output.display().to_string();
+    let variables = line.replace(&format!("%S/{state}"), &place);
+    assert!(variables.contains(&place), "{variables}");
     fs::set_permissions(scratch.path(), fs::Permissions::from_mode(0o755)).expect("its mode");
-    let user =
-        if need::root("a service's user") { "setpriv --reuid=65534 --clear-groups" } else { "" };
+    // systemd makes the directory for the user.
+    let (prepare, user) = match need::root("a service's user") {
+        true => ("install -d -m 755 -o 65534", "setpriv --reuid=65534 --clear-groups"),
+        false => ("install -d -m 755", ""),
+    };
     // (The loader finds libchase.so by its name where a package has put it; a copy stands for that, where everybody may read it.)
     fs::create_dir(at("lib")).expect("a directory");
     fs::copy(libchase(), at("lib/libchase.so")).expect("a copy");
     let script = format!(
-        "{prepare}\nexec {user} env -i PATH=/usr/bin LD_LIBRARY_PATH={} {variables} ls /usr",
+        "{prepare} {place}\nexec {user} env -i PATH=/usr/bin LD_LIBRARY_PATH={} {variables} ls /usr",
         at("lib").display()
     );
     let ran = sh(scratch.path(), &script);
