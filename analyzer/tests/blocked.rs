@@ -32,6 +32,22 @@ fn rows(analysis: &Analysis) -> Vec<(&str, u64, usize)> {
     rows.iter().map(|row| (name(row.api), row.wait_ns.0 / MS, row.threads)).collect()
 }
 
+/// Where nobody has work for half of the run, what all wait for is what the run is about.
+#[test]
+fn nobody_is_idle_where_nobody_works() {
+    let mut process = Process::new();
+    let (app, liba) = (process.app, process.liba);
+    let [wait, sync] =
+        ["epoll_wait", "fdatasync"].map(|name| process.builder.slot(app, Some(liba), name));
+    process.builder.timeline(process.main).work(MS).call(wait, 97 * MS).call(sync, 2 * MS).end();
+    process.builder.end(END_EXIT, 0);
+    let analysis = process.analysis();
+    let found = blocked(&analysis);
+    assert_eq!((found.idle_threads(), found.threads), (0, 1));
+    // Each function has its own waits.
+    assert_eq!(rows(&analysis), [("epoll_wait", 97, 1), ("fdatasync", 2, 1)]);
+}
+
 #[test]
 fn threads_that_only_wait_for_work_are_idle() {
     let analysis = threads(&[

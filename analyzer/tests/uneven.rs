@@ -2,26 +2,15 @@
 
 mod pool;
 mod process;
+mod waits;
 
 use chase_analyzer::recorder::builder::{SyscallsBuilder, ThreadId};
 use chase_analyzer::recorder::reader::SyscallsFile;
-use chase_analyzer::recorder::syscalls::{BlockedRow, CauseRow, WAKER_THREAD, WAKER_TIME};
 use chase_analyzer::{Finding, FindingKind, Image, Ns};
 use pool::{MS, Outcome, Pool};
+use waits::Wait;
 
-const FUTEX: u32 = 202;
-const NANOSLEEP: u32 = 35;
 const MAIN: ThreadId = ThreadId(0);
-
-/// A wait, from and to in ms, and the thread that ended it; at a condition, if it is not for a lock.
-#[derive(Clone, Copy)]
-struct Wait {
-    of: ThreadId,
-    from: u64,
-    to: u64,
-    ended_by: Option<ThreadId>,
-    is_lock: bool,
-}
 
 fn wait(of: ThreadId, from: u64, to: u64, ended_by: ThreadId) -> Wait {
     Wait { of, from, to, ended_by: Some(ended_by), is_lock: false }
@@ -55,37 +44,10 @@ fn worker(pool: &mut Pool, thread: ThreadId, lives: u64) {
 }
 
 fn seen(pid: u32, refs: &[Vec<u32>], waits: &[Wait]) -> SyscallsBuilder {
-    let mut seen = SyscallsBuilder::new(pid);
-    seen.header.processors = 4;
-    let began_ns = seen.header.began_ns;
-    for (cause, wait) in (0..).zip(waits) {
-        let tid = |thread: ThreadId| pid + thread.0;
-        let context = if wait.of == MAIN {
-            refs[0].last().copied().unwrap_or_default()
-        } else {
-            refs[wait.of.0 as usize][1 + usize::from(wait.is_lock)]
-        };
-        let waker = wait.ended_by.map_or(0, tid);
-        seen.cause(CauseRow {
-            context_ref: context,
-            tid: tid(wait.of),
-            number: if wait.ended_by.is_some() { FUTEX } else { NANOSLEEP },
-            object: if wait.is_lock { 0x9000 } else { 0x1000 },
-            holder: if wait.is_lock { waker } else { 0 },
-            waker_kind: if wait.ended_by.is_some() { WAKER_THREAD } else { WAKER_TIME },
-            waker,
-            waker_pid: pid,
-            waker_began_ns: began_ns,
-            waits: 1,
-            total_ns: (wait.to - wait.from) * MS,
-            max_ns: (wait.to - wait.from) * MS,
-            ..bytemuck::Zeroable::zeroed()
-        });
-        let (begin_ns, end_ns) = (began_ns + wait.from * MS, began_ns + wait.to * MS);
-        let woken_ns = if wait.ended_by.is_some() { end_ns } else { 0 };
-        seen.blocked(BlockedRow { cause, tid: tid(wait.of), begin_ns, woken_ns, end_ns });
-    }
-    seen
+    waits::seen(pid, waits, |wait| match wait.of {
+        MAIN => refs[0].last().copied().unwrap_or_default(),
+        of => refs[of.0 as usize][1 + usize::from(wait.is_lock)],
+    })
 }
 
 fn uneven(outcome: &Outcome) -> Option<&Finding> {

@@ -1,28 +1,16 @@
 //! What a run would save at most without some of its waits and calls.
 
 mod process;
+mod waits;
 
-use chase_analyzer::recorder::builder::{SyscallsBuilder, ThreadId};
+use chase_analyzer::recorder::builder::ThreadId;
 use chase_analyzer::recorder::layout::END_EXIT;
 use chase_analyzer::recorder::reader::SyscallsFile;
-use chase_analyzer::recorder::syscalls::{BlockedRow, CauseRow, WAKER_THREAD, WAKER_TIME};
 use chase_analyzer::{
     Analysis, Doing, Groups, Ns, PathWait, Selection, Unnamed, WhatIf, Without, what_if,
 };
 use process::Process;
-
-const MS: u64 = 1_000_000;
-const FUTEX: u32 = 202;
-const NANOSLEEP: u32 = 35;
-
-/// A wait, from and to in ms, and the thread that ended it.
-struct Wait {
-    of: ThreadId,
-    from: u64,
-    to: u64,
-    ended_by: Option<ThreadId>,
-    is_lock: bool,
-}
+use waits::{MS, Wait};
 
 /// The first thread waits for the end of `last`, which waits for a lock that `first` has from 0 to 10 ms, and then works for
 /// another 10.
@@ -55,30 +43,7 @@ impl Convoy {
     }
 
     fn without(&self, wait: &dyn Fn(&PathWait) -> bool, time: &dyn Fn(u32) -> Ns) -> WhatIf {
-        let pid = self.process.builder.header.pid;
-        let mut seen = SyscallsBuilder::new(pid);
-        let began_ns = seen.header.began_ns;
-        for (cause, wait) in (0..).zip(&self.waits) {
-            let tid = |thread: ThreadId| pid + thread.0;
-            let waker = wait.ended_by.map_or(0, tid);
-            seen.cause(CauseRow {
-                tid: tid(wait.of),
-                number: if wait.ended_by.is_some() { FUTEX } else { NANOSLEEP },
-                object: if wait.is_lock { 0x9000 } else { 0 },
-                holder: if wait.is_lock { waker } else { 0 },
-                waker_kind: if wait.ended_by.is_some() { WAKER_THREAD } else { WAKER_TIME },
-                waker,
-                waker_pid: pid,
-                waker_began_ns: began_ns,
-                waits: 1,
-                total_ns: (wait.to - wait.from) * MS,
-                ..bytemuck::Zeroable::zeroed()
-            });
-            let (begin_ns, end_ns) = (began_ns + wait.from * MS, began_ns + wait.to * MS);
-            let woken_ns = if wait.ended_by.is_some() { end_ns } else { 0 };
-            let tid = tid(wait.of);
-            seen.blocked(BlockedRow { cause, tid, begin_ns, woken_ns, end_ns });
-        }
+        let seen = waits::seen(self.process.builder.header.pid, &self.waits, |_| 0);
         let file = SyscallsFile::parse(seen.build()).unwrap();
         let images = [self.process.image().with_syscalls(Some(file))];
         let analysis = Analysis::new(&images, Selection::All);

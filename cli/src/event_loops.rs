@@ -1,6 +1,6 @@
 //! Event loops that are held up, in words.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use chase_analyzer::{EventLoop, Finding, FindingKind, HeldUp, PathWait, RanLate, WaitInTurns};
 
@@ -31,7 +31,7 @@ pub(crate) fn ran(report: &Report, one: &EventLoop) -> Vec<RanFunction> {
 
 /// The functions that samples are in, most first.
 pub(crate) fn functions(report: &Report, process: usize, ran: &[RanLate]) -> Vec<RanFunction> {
-    let mut sums: HashMap<String, (u64, String)> = HashMap::new();
+    let mut sums: HashMap<String, BTreeMap<String, u64>> = HashMap::new();
     let all: u64 = ran.iter().map(|row| row.samples).sum();
     for row in ran {
         let files = report.files();
@@ -46,20 +46,21 @@ pub(crate) fn functions(report: &Report, process: usize, ran: &[RanLate]) -> Vec
             (None, Some(start)) => start,
             (None, None) => "generated code".to_owned(),
         };
-        // (The first has most samples.)
-        let line = || match (&place.file, place.line) {
+        let line = match (&place.file, place.line) {
             (Some(file), Some(line)) => format!("{}:{line}", file_name(file)),
             _ => String::new(),
         };
-        sums.entry(name).or_insert_with(|| (0, line())).0 += row.samples;
+        *sums.entry(name).or_default().entry(line).or_default() += row.samples;
     }
     let mut ran: Vec<RanFunction> = sums
         .into_iter()
-        .map(|(name, (samples, line))| RanFunction {
-            name,
-            line,
-            samples,
-            share: samples as f64 / all.max(1) as f64,
+        .map(|(name, lines)| {
+            let samples = lines.values().sum();
+            // Of some samples no line may be known.
+            let known = lines.into_iter().filter(|(line, _)| !line.is_empty());
+            let most = known.max_by_key(|&(_, samples)| samples);
+            let line = most.map_or_else(String::new, |(line, _)| line);
+            RanFunction { name, line, samples, share: samples as f64 / all.max(1) as f64 }
         })
         .collect();
     ran.sort_by(|a, b| b.samples.cmp(&a.samples).then_with(|| a.name.cmp(&b.name)));

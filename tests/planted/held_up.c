@@ -11,24 +11,6 @@ enum { CLIENTS = 3, SLOW = 5, QUICK = 60, SLOW_NS = 60000000 };
 
 static int of_clients[CLIENTS];
 
-/* Asks until nobody answers; the first client asks for something slow now and then. */
-static int ask(int port, int is_first)
-{
-    int to = connect_to(port);
-    char answered;
-    for (int i = 1;; i++) {
-        if (write(to, is_first && i % QUICK == 0 ? "s" : "q", 1) != 1 || read(to, &answered, 1) != 1)
-            return 0;
-    }
-}
-
-static long used_ns(void)
-{
-    struct timespec used;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
-    return used.tv_sec * 1000000000L + used.tv_nsec;
-}
-
 /* Takes its time, and until another client has asked. */
 static __attribute__((noinline)) long slow_request(void)
 {
@@ -48,7 +30,7 @@ int main(int count, char **arguments)
     long slow_ns = 0;
     if (count > 2) {
         signal(SIGPIPE, SIG_IGN);
-        return ask(atoi(arguments[2]), arguments[1][0] == 'f');
+        return ask_until_silence(atoi(arguments[2]), arguments[1][0] == 'f' ? QUICK : 0);
     }
     int listening = listen_at_any_port(&port);
     for (int i = 0; i < CLIENTS; i++) {

@@ -17,17 +17,6 @@ static unsigned *completed_from, *completed_to, *completion_mask;
 static struct io_uring_sqe *submissions;
 static struct io_uring_cqe *completions;
 
-/* Asks until nobody answers; the first client asks for something slow now and then. */
-static int ask(int port, int is_first)
-{
-    int to = connect_to(port);
-    char answered;
-    for (int i = 1;; i++) {
-        if (write(to, is_first && i % QUICK == 0 ? "s" : "q", 1) != 1 || read(to, &answered, 1) != 1)
-            return 0;
-    }
-}
-
 static void make_ring(void)
 {
     struct io_uring_params at = {0};
@@ -66,13 +55,6 @@ static int is_over(void)
     return __atomic_load_n(completed_to, __ATOMIC_ACQUIRE) != *completed_from;
 }
 
-static long used_ns(void)
-{
-    struct timespec used;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
-    return used.tv_sec * 1000000000L + used.tv_nsec;
-}
-
 /* Takes its time, and until another client has asked. (The system call lets the kernel say so.) */
 static __attribute__((noinline)) long slow_request(void)
 {
@@ -89,7 +71,7 @@ int main(int count, char **arguments)
     long slow_ns = 0;
     if (count > 2) {
         signal(SIGPIPE, SIG_IGN);
-        return ask(atoi(arguments[2]), arguments[1][0] == 'f');
+        return ask_until_silence(atoi(arguments[2]), arguments[1][0] == 'f' ? QUICK : 0);
     }
     make_ring();
     int listening = listen_at_any_port(&port);
@@ -112,7 +94,7 @@ int main(int count, char **arguments)
                 slow++;
             }
             begin_to_read(of_clients[client], &asked[client], client);
-                if (write(of_clients[client], "!", 1) != 1)
+            if (write(of_clients[client], "!", 1) != 1)
                 return 4;
         }
     }

@@ -8,7 +8,9 @@ use chase_recorder::layout::{STOP_CONFINED, STOP_NO_MEMORY, STOP_NO_SPACE, STOP_
 use chase_tests::compile::Build;
 use chase_tests::need;
 use chase_tests::recorded::{Process, Recording};
+use chase_tests::report::document;
 use chase_tests::trial::Trial;
+use serde_json::Value;
 
 const TRAP: &str = "libtrap.so";
 
@@ -426,6 +428,20 @@ fn filters_that_refuse_what_a_recording_needs() {
         }
     }
     assert!(survived > CALLS.len(), "{survived}");
+}
+
+/// `rt_sigprocmask` is what tells whether an address can be read.
+#[test]
+fn libraries_are_known_where_the_kernel_is_not_asked_what_is_readable() {
+    let refused = Build::program("refused.c").without_libtrap().build();
+    let refused = refused.to_str().expect("a path of text");
+    let filter = [refused, &libc::EPERM.to_string(), &libc::SYS_rt_sigprocmask.to_string()];
+    let trial = Trial::new("/bin/ls").arg("/").inside(&filter);
+    trial.compare_outcomes();
+    let libraries = document(&trial.output(), "libs")["libraries"].clone();
+    let libraries = libraries.as_array().expect("libraries");
+    let is_known = |row: &Value| row["name"] == "libc.so.6" && row["calls"].as_u64() > Some(0);
+    assert!(libraries.iter().any(is_known), "{libraries:?}");
 }
 
 #[test]

@@ -108,3 +108,25 @@ fn in_syscalls(analysis: &Analysis) -> Vec<WaitCause> {
         |[all, io]: [f64; 2]| if io > all / 2.0 { WaitCause::Io } else { WaitCause::Scheduler };
     times.into_iter().map(cause).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_are_divided_as_single_waits_are() {
+        // Of three functions, one is known to wait for a condition; of one, nothing was seen but what its system calls are for.
+        let seen = vec![
+            [0.0; CAUSES.len()],
+            [30.0, 10.0, 0.0, 0.0, 0.0],
+            [0.0, 1.0, 0.0, 0.0, 0.0],
+            [0.0, 0.0, 5.0, 0.0, 5.0],
+        ];
+        let waits_for = WaitsFor { known: vec![Some(WaitCause::Condition), None, None], seen };
+        let parts = |api| waits_for.parts(api, 8.0);
+        assert_eq!(parts(Some(0)), [(WaitCause::Condition, 8.0)]);
+        assert_eq!(parts(Some(1)), [(WaitCause::Lock, 6.0), (WaitCause::Io, 2.0)]);
+        assert_eq!(parts(Some(2)), [(WaitCause::Io, 8.0)]);
+        assert_eq!(parts(None), [(WaitCause::Sleep, 4.0), (WaitCause::Scheduler, 4.0)]);
+    }
+}
