@@ -21,8 +21,8 @@ pub(crate) const PARTS: f64 = 1024.0;
 const SAMPLE_CLOCK_TICKS: f64 = 5.0;
 
 /// The same of other timed calls, in parts of what their reads of the clock take within the duration: the first one
-/// doesn't wait either. In `php` and `sort`, tiny functions took up to 16 and 23 ns where all calls were timed, and 0 to
-/// 10 ns less by samples; the reads took 12 ns.
+/// doesn't wait either. In `php` and `sort`, tiny functions took 2 to 23 ns a call where all were timed, and 0 to 14 ns by
+/// samples; the reads took 12 ns.
 const CLOCK_PART: f64 = 0.5;
 
 /// The hook's costs per call in ticks: see the header's fields of the same names.
