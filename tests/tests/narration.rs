@@ -199,6 +199,7 @@ fn without_data(line: &str) -> String {
     }
     // What a structure is afterwards, and what a result means.
     let out = out.replace(" => {}", "");
+    let out = out.split_whitespace().collect::<Vec<_>>().join(" ");
     let (call, result) = out.rsplit_once(") = ").unwrap_or((&out, ""));
     let (name, arguments) = call.split_once('(').unwrap_or((call, ""));
     let argument = |argument: &str| {
