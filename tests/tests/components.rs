@@ -192,35 +192,3 @@ wait $front
     found.assert_exchange("nginx: worker process", "python3", 5 * 20);
     found.assert_exchange("python3", "nginx: worker process", 5 * 50_000);
 }
-
-/// A process for each connection.
-#[test]
-fn postgres_and_its_benchmark_are_drawn_with_what_they_send() {
-    let what = "the components of postgres";
-    let programs = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
-    let Some(programs) = programs.map(|entry| entry.path().join("bin")).max() else {
-        return need::skip(what, "postgres is not installed");
-    };
-    if need::tool(what, "pgbench").is_none() || !need::root(what) {
-        return;
-    }
-    // It does not run as root.
-    let script = format!(
-        r#"
-export PATH={}:$PATH
-mkdir own && chown postgres:postgres own && chmod a+rx . ..
-as() {{ setpriv --reuid postgres --regid postgres --clear-groups "$@"; }}
-as initdb -D own/data -A trust > log 2>&1
-as postgres -D own/data -k $PWD/own -c listen_addresses= > log 2>&1 & server=$!
-until as psql -h $PWD/own -c 'select 1' postgres > said 2>&1; do sleep 0.1; done
-as pgbench -h $PWD/own -i -q -s 1 postgres > said 2>&1
-as pgbench -h $PWD/own -c 2 -t 50 -n postgres > said 2>&1
-kill -INT $server
-wait $server
-"#,
-        programs.display()
-    );
-    let Some(trial) = recorded(what, &script) else { return };
-    let found = Found::of(&trial);
-    found.assert_exchange("pgbench", "postgres", 100 * 100);
-}
