@@ -192,3 +192,37 @@ wait $front
     found.assert_exchange("nginx: worker process", "python3", 5 * 20);
     found.assert_exchange("python3", "nginx: worker process", 5 * 50_000);
 }
+
+/// A process for each connection. (It does not run as root, and of a program that changes its user no system calls are told: it is root
+/// that has another number.)
+#[test]
+fn postgres_and_its_benchmark_are_drawn_with_what_they_send() {
+    let what = "the components of postgres";
+    let installed = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let Some(programs) = installed.map(|entry| entry.path().join("bin")).max() else {
+        return need::skip(what, "postgres is not installed");
+    };
+    if need::tool(what, "unshare").is_none() || !need::root(what) {
+        return;
+    }
+    let script = r#"
+preload=$LD_PRELOAD; unset LD_PRELOAD
+server() { "$@" -U postgres -h $PWD; }
+initdb -D data -A trust -U postgres --no-sync > log 2>&1
+LD_PRELOAD=$preload postgres -D data -k $PWD -c listen_addresses= > log 2>&1 & server=$!
+until server psql -c 'select 1' postgres > said 2>&1; do sleep 0.1; done
+server pgbench -i -q -s 1 postgres > said 2>&1
+LD_PRELOAD=$preload pgbench -U postgres -h $PWD -c 2 -t 25 -n postgres > said 2>&1
+pg_ctl -D data -m fast stop > said 2>&1
+wait $server
+"#;
+    let path = format!("{}:/usr/bin:/bin", programs.display());
+    let script = format!(
+        "export PATH={path}; exec unshare --user --map-user=1000 --map-group=1000 sh -c '{}'",
+        script.replace('\'', r"'\''")
+    );
+    let Some(trial) = recorded(what, &script) else { return };
+    let found = Found::of(&trial);
+    found.assert_exchange("pgbench", "postgres: client", 50 * 100);
+    found.assert_exchange("postgres: client", "pgbench", 50 * 20);
+}
