@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use chase_analyzer::syscall_name;
 use chase_recorder::reader::SyscallsFile;
 use chase_recorder::syscalls::SingleSyscallRow;
+use chase_tests::compile::{Build, programs};
 use chase_tests::need;
 use chase_tests::report;
 use chase_tests::tagged::{Tagged, companion};
@@ -508,4 +509,35 @@ fn nothing_is_told_that_was_not_asked_for() {
     assert!(trial.hooked().status.success());
     Tagged::finished(&trial.output()).assert_nothing_lost();
     assert!(single_syscalls(&trial.output()).is_empty());
+}
+
+/// Threads in pairs: one waits for a lock that the other one has.
+#[test]
+fn waits_and_calls_have_the_lines_that_they_are_in() {
+    let source = fs::read_to_string(programs().join("pairs.c")).expect("the source");
+    let line = |of: &str, call: &str| {
+        let lines = source.lines().enumerate().skip_while(|(_, line)| !line.contains(of));
+        let found = lines.into_iter().find(|(_, line)| line.contains(call));
+        found.expect("the line").0 + 1
+    };
+    let waits = line("static void *waiter", "pthread_mutex_lock");
+    let ends = line("static void *holder", "pthread_mutex_unlock");
+    let program = Build::program("pairs.c").without_libtrap().flags("-g -pthread").build();
+    let trial = Trial::new(program).hooked_env("CHASE_NARRATE", "1").hooked_env("CHASE_SITES", "1");
+    let Some(trial) = finished("lines in a narration", trial) else { return };
+    let text = report::text(&trial.output(), &["narrate"]);
+    let called = format!("pthread_mutex_lock (libc.so.6) at waiter pairs.c:{waits}");
+    assert!(text.contains(&called), "{called}, in:\n{text}");
+    let (waited, ended) = (
+        format!(" at waiter pairs.c:{waits}, "),
+        format!(" in pthread_mutex_unlock at holder pairs.c:{ends}"),
+    );
+    let told = text
+        .lines()
+        .any(|line| line.contains("waited ") && line.contains(&waited) && line.contains(&ended));
+    assert!(told, "{waited}{ended}, in:\n{text}");
+    let document = report::document(&trial.output(), "narrate");
+    let site = format!("waiter pairs.c:{waits}");
+    let calls = document["calls"].as_array().expect("calls");
+    assert!(calls.iter().any(|call| call["site"] == *site), "{site}");
 }
