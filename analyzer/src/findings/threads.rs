@@ -61,6 +61,7 @@ pub(super) fn slow(
             of_threads: group.threads,
             excess_ns: Ns::from_f64(same.iter().map(|slow| slow.saves_ns).sum()),
             as_rates: group.as_rates,
+            why: most.api.why,
         });
         found.push(evidence.finding(number, threads, api, most.saves_ns, kind));
     }
@@ -126,6 +127,7 @@ fn straggler(evidence: &Evidence<'_>, group: &GroupRow, slow: &Slow<'_>) -> Opti
         useful_ns: slow.api.useful_ns,
         median_ns: slow.api.median_ns,
         own_wait_ns: Ns::from_f64(own_wait_ns),
+        why: slow.api.why,
         median_wait_ns: Ns::from_f64(median_wait_ns),
         all_wait_ns: Ns::from_f64(all_wait_ns),
     })
