@@ -41,7 +41,7 @@ cargo xtask faults           each system call of the hook fails in each way, and
 cargo xtask kills [N]        a program is killed N times, 200 by default: its events are there up to the last
 cargo xtask limits           100,000 threads, 10,000 forks, 1,000 libraries, 1,000 kills: minutes
 cargo xtask releases [NAME]  the programs of the tests with other releases' compilers and C libraries (root, debootstrap)
-cargo xtask suites [NAME]    tests of CPython (a third), GLib, GCC (exceptions), uftrace and Lua, without and with chase: an hour
+cargo xtask suites [NAME]    tests of CPython (a third), GLib, GCC (exceptions), uftrace, Lua, Redis and SQLite (a tenth), without and with chase: hours
 cargo xtask servers [N [NAME]]
                              attach to servers under load and leave them, N times each, 20 by default
 cargo xtask sums [NAME]      13 programs, recorded in each way: all tables of their reports must agree; minutes
