@@ -49,6 +49,7 @@ cargo xtask load             100,000 recordings, read and folded: time, memory, 
 cargo xtask fuzz [SECONDS [TARGET]]
                              fuzz the readers and the analyzer, a minute each by default
 cargo xtask bpf              build the eBPF programs anew (clang 14)
+cargo xtask perfetto         a trace of 64 threads is read by Perfetto's own definitions (pip)
 cargo xtask picture          take the picture of the page in the README anew (node, Chromium)
 cargo xtask syscall-table    write the table of system calls anew, from this machine's kernel (root)
 
@@ -98,6 +99,7 @@ fn main() -> ExitCode {
         ["faults"] => torture::faults(),
         ["kills"] => torture::kills("200"),
         ["kills", number] if number.parse::<u32>().is_ok() => torture::kills(number),
+        ["perfetto"] => torture::perfetto(),
         ["picture"] => picture::picture(),
         ["bpf"] => syscalls::bpf(),
         ["syscall-table"] => syscalls::table(),

@@ -39,6 +39,7 @@ done
 chase doctor || true
 chase check /bin/ls >/dev/null || fail "chase check"
 getcap /usr/bin/chase-companion 2>/dev/null || true
+[ -f /usr/include/chase.h ] || fail "no chase.h"
 for page in chase chase-report; do
 	ls /usr/share/man/man1/$page.1.gz >/dev/null || echo "(no man page of $page: dpkg leaves them out here)"
 done

@@ -208,6 +208,8 @@ fn facts(report: &Report) -> Facts {
         more_processes: analysis.processes.len().saturating_sub(PROCESSES),
         processor: super::hot::ran(report),
         causes: causes_of_waits(report),
+        waits_for_whom: super::graph::for_page(report),
+        parts: super::components::for_page(report),
         processors: report.watched().processors,
         idle: super::blocked::idle_threads(report),
         runnable: super::blocked::runnable(report),
