@@ -31,6 +31,7 @@ cargo xtask install [--prefix DIR]
 cargo xtask package [--built DIR]
                              a Debian package, and a tarball that runs from anywhere, in target/package; of
                              what is in DIR, else built anew, the same bytes wherever that is
+cargo xtask package --twice  the same, and again from a copy of the commit elsewhere: the bytes must be the same
 cargo xtask package --try [--built DIR]
                              install, use and remove that package in Debian's smallest system (root, debootstrap)
 cargo xtask bench [--peers]  what chase costs, and with --peers what other tools do (--help for more)
@@ -74,6 +75,7 @@ fn main() -> ExitCode {
         ["install"] => install::install("/usr/local".as_ref()),
         ["install", "--prefix", prefix] => install::install(prefix.as_ref()),
         ["package"] => install::package(None),
+        ["package", "--twice"] => install::package_twice(),
         ["package", "--built", built] => install::package(Some(built.as_ref())),
         ["package", "--try"] => try_package::try_package(None),
         ["package", "--try", "--built", built] => try_package::try_package(Some(built.as_ref())),

@@ -185,7 +185,7 @@ fn facts(report: &Report) -> Facts {
         };
         add("Recorder", format!("{writer}format {}", header.version));
     }
-    add("Report", format!("chase-report {}", env!("CARGO_PKG_VERSION")));
+    add("Report", format!("chase-report {}", chase_version::VERSION));
     let mut not_seen = NotSeen::from_report(report);
     Facts {
         program: first.map(|process| process.program.clone()).unwrap_or_default(),
