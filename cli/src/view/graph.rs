@@ -43,7 +43,7 @@ fn longest(report: &Report, edge: &WaitEdge) -> (String, String) {
     let call = row.api.map_or(super::waits::OWN_CODE, |api| report.names.short(api as usize));
     let site = causes::site(report, row.process, row.site);
     let place = if site.is_empty() { call.to_owned() } else { format!("{call} at {site}") };
-    (place, causes::object(report, row.process, &row.object))
+    (place, causes::awaited(report, row))
 }
 
 impl Show for Waits {
@@ -78,9 +78,10 @@ impl Show for Waits {
         out.push_str(&left_out(graph.edges.len(), top, "waits"));
         if let Some(group) = graph.bottleneck {
             let label = &report.groups().rows[group as usize].label;
-            out.push_str(&clean(&format!(
-                "\nBottleneck: {label}. Others wait for it, and it hardly waits for others.\n"
-            )));
+            out.push_str(&format!(
+                "\nBottleneck: {}. Others wait for it, and it hardly waits for others.\n",
+                clean(label)
+            ));
         }
         out.push_str(&legend(
             terminal,

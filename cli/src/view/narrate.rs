@@ -1,7 +1,6 @@
 //! What happened, in order: one line for each system call, below the library calls that made it.
 
 use std::collections::HashMap;
-use std::time::Duration;
 
 use anyhow::bail;
 use chase_analyzer::{
@@ -10,7 +9,7 @@ use chase_analyzer::{
 use serde_json::Value;
 
 use super::Show;
-use crate::args::{ThreadFilter, matches};
+use crate::args::{SpanArgs, ThreadFilter, matches};
 use crate::causes;
 use crate::machine::{self, Rows};
 use crate::report::Report;
@@ -21,8 +20,7 @@ const FOLDED: usize = 3;
 
 pub(super) struct Narrate<'a> {
     pub(super) thread: &'a ThreadFilter,
-    pub(super) from: Option<Duration>,
-    pub(super) to: Option<Duration>,
+    pub(super) span: SpanArgs,
 }
 
 /// What is said when nobody told.
@@ -32,8 +30,8 @@ pub(super) const NOT_TOLD: &str = "system calls were not told one by one: record
 impl Narrate<'_> {
     fn wants(&self, report: &Report, at_ns: Ns, thread: Option<usize>, tid: u32) -> bool {
         let name = thread.map_or("", |thread| &*report.analysis.threads[thread].name);
-        let after = self.from.is_none_or(|from| u128::from(at_ns.0) >= from.as_nanos());
-        let before = self.to.is_none_or(|to| u128::from(at_ns.0) <= to.as_nanos());
+        let after = self.span.from.is_none_or(|from| u128::from(at_ns.0) >= from.as_nanos());
+        let before = self.span.to.is_none_or(|to| u128::from(at_ns.0) <= to.as_nanos());
         after && before && matches(&self.thread.threads, &[name, &tid.to_string()])
     }
 
