@@ -22,6 +22,7 @@ mod path;
 mod processes;
 mod sampled;
 mod sorting;
+mod subtitle;
 mod summary;
 mod syscalls;
 mod tail;
