@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use chase_recorder::layout::{END_NONE, STOP_NONE};
+use chase_recorder::layout::STOP_NONE;
 use chase_tests::attached::{Rounds, attach, entries};
 use chase_tests::compile::{Build, libtrap};
 use chase_tests::need;
@@ -103,12 +103,12 @@ fn unseen(process: &Process) -> u64 {
     unseen.calls_without_thread + unseen.calls_without_space + unseen.calls_too_deep
 }
 
-/// Whether the recording says that calls are missing, of which nobody knows how many: it was stopped, or its end was not seen, or
-/// those of whole objects are not.
+/// Whether the recording says that calls are missing, of which nobody knows how many: it was stopped, or those of whole threads or objects
+/// are not seen.
 fn lacks_more(process: &Process) -> bool {
     let unseen = &process.unseen;
     let of_objects = unseen.objects + unseen.slots_without_stub + unseen.late_loads;
-    process.stop_reason != STOP_NONE || process.end.0 == END_NONE || of_objects > 0
+    process.stop_reason != STOP_NONE || unseen.threads + of_objects > 0
 }
 
 #[test]
