@@ -380,6 +380,8 @@ fn fill_meta(this: &mut Process) {
         unsafe { CStr::from_ptr(field.as_ptr()) }.to_bytes()
     };
     let meta = &mut this.meta;
+    let mut writer = Text::<64>::new();
+    writer.push(b"chase ").push(chase_version::VERSION.as_bytes());
     let mut entry = |key: &[u8], value: &[u8]| {
         meta.push(key).push(b"\0").push(value).push(b"\0");
     };
@@ -387,7 +389,7 @@ fn fill_meta(this: &mut Process) {
     entry(b"directory", directory);
     entry(b"host", c_field(&names.nodename));
     entry(b"kernel", c_field(&names.release));
-    entry(b"writer", concat!("chase ", env!("CARGO_PKG_VERSION")).as_bytes());
+    entry(b"writer", writer.as_bytes());
 }
 
 /// Stores the command line as the kernel shows it.

@@ -12,6 +12,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("chromium", "/usr/bin/chromium"),
     ("clang", "/usr/bin/clang"),
     ("crystal", "/usr/bin/crystal"),
+    ("curl", "/usr/bin/curl"),
     ("default-jdk-headless", "/usr/bin/javac"),
     ("emacs-nox", "/usr/bin/emacs"),
     ("erlang-base", "/usr/bin/erl"),
