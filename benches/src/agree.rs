@@ -8,20 +8,22 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use serde_json::Value;
 
 use crate::bench::{Bench, Under, installed, unwatchable};
 use crate::report::{Figure, Report};
+use crate::shares::programs;
 use crate::stated::{PROGRAMS, prepare};
 use crate::turns::{Limit, OUT_OF_TIME, Spread, Turn, in_turns};
 
 const PART: &str = "agree";
 const LIMIT: Limit = Limit { least: 5, most: 20, time: Duration::from_secs(60) };
+const LEAST_RUNS: usize = 3;
 /// Percent of objects and runs that may be outside of a 95 % interval.
 const BAR: f64 = 5.0;
 /// Standard deviations that 95 of 100 values are within.
@@ -48,36 +50,99 @@ struct Run {
 
 pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     let directory = bench.directory(PART)?;
-    prepare(&directory)?;
     if let Some(why) = unwatchable() {
         report.skipped(PART, "all", &why);
         return Ok(());
     }
     let deadline = bench.deadline();
-    for (what, command) in PROGRAMS {
+    let subjects = subjects(&directory)?;
+    let mut all = Both::default();
+    for (at, subject) in subjects.iter().enumerate() {
         if deadline.is_over() {
-            report.skipped(PART, what, OUT_OF_TIME);
+            report.skipped(PART, subject.what, OUT_OF_TIME);
             continue;
         }
-        if installed(command[0]).is_none() {
-            report.skipped(PART, what, &format!("{} is not installed", command[0]));
-            continue;
+        let command = match &subject.command {
+            Ok(command) => command,
+            Err(why) => {
+                report.skipped(PART, subject.what, &format!("{why:#}"));
+                continue;
+            }
+        };
+        // Of fewer runs nobody can tell how much they differ.
+        let part = deadline.part(bench.limit(LIMIT), subjects.len() - at);
+        let limit = Limit { least: LEAST_RUNS, ..part };
+        if let Some(found) = compare(bench, report, subject, command, limit) {
+            all.by_calls.extend(found.by_calls);
+            all.by_samples.extend(found.by_samples);
         }
-        program(bench, report, &directory, what, command);
+    }
+    for (how, differences) in all.in_turn() {
+        figure(report, format!("all programs, {how}"), differences);
     }
     Ok(())
 }
 
-fn program(bench: &Bench, report: &mut Report, directory: &Path, what: &str, command: &[&str]) {
+/// A program that is run in both ways.
+struct Subject {
+    what: &'static str,
+    directory: PathBuf,
+    /// Program and arguments, or why it can't be run here.
+    command: Result<Vec<String>>,
+}
+
+/// Those whose cost is stated, which are short, and then those whose shares are compared with perf's.
+fn subjects(directory: &Path) -> Result<Vec<Subject>> {
+    prepare(directory)?;
+    let short = PROGRAMS.iter().map(|&(what, command)| Subject {
+        what,
+        directory: directory.to_owned(),
+        command: match installed(command[0]) {
+            Some(_) => Ok(command.iter().map(|&word| word.to_owned()).collect()),
+            None => Err(anyhow!("{} is not installed", command[0])),
+        },
+    });
+    let others = directory.join("where");
+    std::fs::create_dir_all(&others)?;
+    // (Where a program's own runs differ too much, nothing can be compared.)
+    let longer = programs::prepare(&others)?.into_iter().filter(|program| !program.is_unsteady);
+    let longer = longer.map(|program| Subject {
+        what: program.what,
+        directory: program.directory,
+        command: program.command,
+    });
+    Ok(short.chain(longer).collect())
+}
+
+/// Differences between the two ways.
+#[derive(Default)]
+struct Both {
+    by_calls: Vec<Difference>,
+    by_samples: Vec<Difference>,
+}
+
+impl Both {
+    fn in_turn(&self) -> [(&'static str, &[Difference]); 2] {
+        [("by calls", &self.by_calls), ("by samples", &self.by_samples)]
+    }
+}
+
+fn compare(
+    bench: &Bench,
+    report: &mut Report,
+    subject: &Subject,
+    command: &[String],
+    limit: Limit,
+) -> Option<Both> {
     let runs = [RefCell::new(Vec::new()), RefCell::new(Vec::new())];
     let turn = |under, runs: &RefCell<Vec<Run>>| {
-        let (wall, run) =
-            bench.run_and_look(directory, under, command, |path| said(bench, path))?;
+        let look = |path: &Path| said(bench, path);
+        let (wall, run) = bench.run_and_look(&subject.directory, under, command, look)?;
         runs.borrow_mut().push(run);
         Ok(wall.wall.as_secs_f64())
     };
     let measured = in_turns(
-        bench.limit(LIMIT),
+        limit,
         [
             Turn::new(|| turn(Under::ChaseWithSyscalls, &runs[0])),
             Turn::new(|| turn(Under::ChaseAllWithSyscalls, &runs[1])),
@@ -85,7 +150,8 @@ fn program(bench: &Bench, report: &mut Report, directory: &Path, what: &str, com
     );
     for result in measured {
         if let Err(why) = result {
-            return report.failed(PART, what, Some(BAR), &format!("{why:#}"));
+            report.failed(PART, subject.what, Some(BAR), &format!("{why:#}"));
+            return None;
         }
     }
     let [adaptive, all] = runs.map(RefCell::into_inner);
@@ -94,13 +160,14 @@ fn program(bench: &Bench, report: &mut Report, directory: &Path, what: &str, com
     };
     let by_calls = |runs| shares(runs, |run| &run.by_calls);
     let by_samples = |runs| shares(runs, |run| &run.by_samples);
-    let figures = [
-        ("by calls", against_all(&by_calls(&adaptive), &by_calls(&all))),
-        ("by samples", in_pairs(&by_samples(&adaptive), &by_samples(&all))),
-    ];
-    for (how, differences) in figures {
-        figure(report, format!("{what}, {how}"), &differences);
+    let found = Both {
+        by_calls: against_all(&by_calls(&adaptive), &by_calls(&all)),
+        by_samples: in_pairs(&by_samples(&adaptive), &by_samples(&all)),
+    };
+    for (how, differences) in found.in_turn() {
+        figure(report, format!("{}, {how}", subject.what), differences);
     }
+    Some(found)
 }
 
 /// How far apart an object's shares are in one run, and how far they may be, in points.
@@ -186,7 +253,8 @@ fn figure(report: &mut Report, what: String, differences: &[Difference]) {
         part: PART,
         what,
         unit: "%",
-        bar: Some(BAR),
+        // Where a single one outside would be more, there is no bar.
+        bar: (100.0 / differences.len() as f64 <= BAR).then_some(BAR),
         values: vec![outside(&all)],
         details: vec![
             ("objects and runs", "", vec![differences.len() as f64]),

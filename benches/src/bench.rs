@@ -2,8 +2,9 @@
 
 use std::ffi::OsStr;
 use std::fmt;
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io::{Read, Seek};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -15,12 +16,27 @@ use chase_companion::empty::EmptyPair;
 use rustix::process::{Pid, Signal, kill_process_group};
 use wait_timeout::ChildExt;
 
+use crate::companion::Watched;
 use crate::turns::{Deadline, Limit};
 
 /// No run takes longer, or it is killed and counted as failed.
 const RUN_LIMIT: Duration = Duration::from_secs(60);
-/// A companion ends so soon after the last process that it watched.
-const COMPANION_ENDS: Duration = Duration::from_millis(60);
+
+/// What `CHASE_...` is as if it were not set, unless a measurement sets it.
+const OTHERS: [&str; 12] = [
+    "ARGUMENTS",
+    "EVENTS",
+    "EXCLUDE",
+    "FOLLOW",
+    "INTERNAL",
+    "LIBS",
+    "MAX_SIZE",
+    "NARRATE",
+    "SAMPLE",
+    "SITES",
+    "THREADS",
+    "VERBOSE",
+];
 
 /// Under what a program runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +59,8 @@ pub(crate) struct Bench {
     pub(crate) lib: PathBuf,
     /// Whether others are measured too, to be compared with.
     pub(crate) peers: bool,
+    /// The hook of another build, to be compared with.
+    pub(crate) before: Option<PathBuf>,
     effort: f64,
     scratch: tempfile::TempDir,
     /// Runs so far.
@@ -78,13 +96,23 @@ impl Bench {
             .prefix("chase-bench-")
             .tempdir()
             .context("making a directory for programs and recordings")?;
-        Ok(Self { lib, peers: false, effort, scratch, runs: AtomicU32::new(0) })
+        Ok(Self { lib, peers: false, before: None, effort, scratch, runs: AtomicU32::new(0) })
     }
 
     /// A directory of our own for `part`.
     pub(crate) fn directory(&self, part: &str) -> Result<PathBuf> {
         let path = self.scratch.path().join(part);
         std::fs::create_dir_all(&path).with_context(|| format!("making {}", path.display()))?;
+        Ok(path)
+    }
+
+    /// The same, which everybody may look into, and into all that is beside it.
+    pub(crate) fn open_directory(&self, part: &str) -> Result<PathBuf> {
+        let path = self.directory(part)?;
+        for directory in [self.scratch.path(), &path] {
+            std::fs::set_permissions(directory, Permissions::from_mode(0o755))
+                .with_context(|| format!("opening {}", directory.display()))?;
+        }
         Ok(path)
     }
 
@@ -124,7 +152,18 @@ impl Bench {
         under: Under,
         command: &[impl AsRef<OsStr>],
     ) -> Result<Run> {
-        self.start(directory, under, command)?.finish(RUN_LIMIT)
+        self.run_with(directory, under, &[], command)
+    }
+
+    /// The same with more variables for chase.
+    pub(crate) fn run_with(
+        &self,
+        directory: &Path,
+        under: Under,
+        variables: &[(&str, &str)],
+        command: &[impl AsRef<OsStr>],
+    ) -> Result<Run> {
+        self.start_with(directory, under, variables, command)?.finish(RUN_LIMIT)
     }
 
     /// The same; `look` is shown the directory of the recordings before that is removed.
@@ -145,19 +184,30 @@ impl Bench {
         under: Under,
         command: &[impl AsRef<OsStr>],
     ) -> Result<Running> {
+        self.start_with(directory, under, &[], command)
+    }
+
+    fn start_with(
+        &self,
+        directory: &Path,
+        under: Under,
+        variables: &[(&str, &str)],
+        command: &[impl AsRef<OsStr>],
+    ) -> Result<Running> {
         let output = self.fresh();
         let (program, arguments) = command.split_first().context("no command")?;
         let file = Path::new(program).file_name().unwrap_or(program.as_ref());
         let mut name = file.to_string_lossy().into_owned();
         let mut command = Command::new(program);
         command.args(arguments).env("LC_ALL", "C").env_remove("LD_PRELOAD");
-        for other in ["LIBS", "EXCLUDE", "INTERNAL", "VERBOSE", "SAMPLE"] {
+        for other in OTHERS {
             command.env_remove(format!("CHASE_{other}"));
         }
         if let Some(timing) = under.timing() {
             let syscalls = if under.has_companion() { "require" } else { "off" };
             command.env("LD_PRELOAD", &self.lib).env("CHASE_OUTPUT", &output);
             command.env("CHASE_SYSCALLS", syscalls).env("CHASE_TIMING", timing);
+            command.envs(variables.iter().copied());
             name += " under chase";
         }
         let stdout = tempfile::tempfile()?;
@@ -204,28 +254,28 @@ impl Running {
         if self.under != Under::Nothing {
             self.check_recording()?;
         }
-        let looked = look(&self.output)?;
+        let watched =
+            if self.under.has_companion() { Some(Watched::of(&self.output)?) } else { None };
+        // What the companion still has to do is not to be done during the next run.
+        watched.as_ref().map_or(Ok(()), Watched::await_rows)?;
+        let looked = look(&self.output);
+        watched.map_or(Ok(()), Watched::end)?;
         // If a companion is still writing, the rest is removed with all else in the end.
         let _ = std::fs::remove_dir_all(&self.output);
+        let looked = looked?;
         let mut stdout = Vec::new();
         self.stdout.rewind()?;
         self.stdout.read_to_end(&mut stdout)?;
         Ok((Run { wall, stdout }, looked))
     }
 
-    /// Makes sure that there is one, and that the companion is done with it.
+    /// Makes sure that there is one.
     fn check_recording(&mut self) -> Result<()> {
         let is_recording = |entry: std::io::Result<std::fs::DirEntry>| {
             entry.is_ok_and(|entry| entry.path().extension().is_some_and(|e| e == "chase"))
         };
         if !std::fs::read_dir(&self.output).is_ok_and(|mut files| files.any(is_recording)) {
             bail!("{} left no recording{}", self.name, last_line(&mut self.stderr)?);
-        }
-        if self.under.has_companion() {
-            // What the companion still has to do is not to be done during the next run.
-            let session = File::open(self.output.join("companion.session"));
-            session.context("no companion has been at work")?.lock()?;
-            std::thread::sleep(COMPANION_ENDS);
         }
         Ok(())
     }

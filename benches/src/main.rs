@@ -6,8 +6,8 @@
 //!
 //! Constraints: needs gcc at run time; what else is missing, or not allowed, costs a row. Every run
 //! has a time limit; the whole takes half an hour, and an hour with peers. Nothing is
-//! written but what was asked for. It does not look into recordings: it makes sure that there is
-//! one, and makes large ones for the report to read.
+//! written but what was asked for. It looks into recordings as a user does, through the
+//! report, except to count waits; and makes large ones for the report to read.
 
 mod accuracy;
 mod agree;
@@ -15,21 +15,26 @@ mod analysis;
 mod bench;
 mod calls;
 mod children;
+mod companion;
+mod events;
 mod load;
 mod machine;
 mod memory;
 mod peers;
 mod processes;
 mod programs;
+mod rayon_work;
 mod real;
 mod redis;
 mod report;
 mod shares;
+mod starts;
 mod startup;
 mod stated;
 mod syscalls;
 mod text;
 mod turns;
+mod waits;
 mod workloads;
 
 use std::io::Write;
@@ -61,9 +66,15 @@ struct Options {
     /// Measure other tools too, where they are installed: uftrace, ltrace, strace, perf, bpftrace
     #[arg(long)]
     peers: bool,
+    /// Compare threads that wait often with another build: its hook, with its companion beside it
+    #[arg(long, value_name = "PATH")]
+    before: Option<PathBuf>,
     /// Measure only these
     #[arg(long, value_enum, value_delimiter = ',', value_name = "PART")]
     only: Vec<Part>,
+    /// Do some work on rayon's threads instead, to be measured
+    #[arg(long, hide = true)]
+    rayon_work: bool,
     /// Share of the usual time to spend: 0.2 for a quick look, 5 for narrow quartiles
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
     effort: f64,
@@ -79,10 +90,14 @@ enum Part {
     Accuracy,
     /// Milliseconds added to the start of a program with many objects
     Startup,
+    /// Milliseconds added to the start of small programs, one or many, with and without a companion
+    Starts,
     /// Memory added to the process
     Memory,
     /// What a system call that is watched takes more
     Syscalls,
+    /// What a wait that is watched takes more, and whether any is lost
+    Waits,
     /// Where the processor was, against perf
     Where,
     /// What samples cost
@@ -93,6 +108,8 @@ enum Part {
     Agree,
     /// Wall time of real programs
     Real,
+    /// What single events cost them
+    Events,
     /// Throughput and latency of a server
     Redis,
     /// Time and memory of a report on large recordings
@@ -108,13 +125,16 @@ impl Part {
             Self::Processes => processes::measure(bench, report),
             Self::Accuracy => accuracy::measure(bench, report),
             Self::Startup => startup::measure(bench, report),
+            Self::Starts => starts::measure(bench, report),
             Self::Memory => memory::measure(bench, report),
             Self::Syscalls => syscalls::measure(bench, report),
+            Self::Waits => waits::measure(bench, report),
             Self::Where => shares::measure(bench, report),
             Self::Samples => shares::measure_cost(bench, report),
             Self::Stated => stated::measure(bench, report),
             Self::Agree => agree::measure(bench, report),
             Self::Real => real::measure(bench, report),
+            Self::Events => events::measure(bench, report),
             Self::Redis => redis::measure(bench, report),
             Self::Analysis => analysis::measure(bench, report),
             Self::Load => load::measure(bench, report),
@@ -127,7 +147,11 @@ impl Part {
 }
 
 fn main() -> ExitCode {
-    match run(&Options::parse()) {
+    let options = Options::parse();
+    if options.rayon_work {
+        return rayon_work::run();
+    }
+    match run(&options) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
         Err(error) => {
@@ -157,6 +181,11 @@ fn run(options: &Options) -> Result<bool> {
     })?;
     let mut bench = Bench::new(lib, options.effort)?;
     bench.peers = options.peers;
+    if let Some(before) = &options.before {
+        let found = std::fs::canonicalize(before)
+            .with_context(|| format!("--before: no hook at {}", before.display()))?;
+        bench.before = Some(found);
+    }
     let watch = Watch::start();
     // Nobody is left to tell if stderr is closed.
     let tell: fn(&Row) = |row| drop(writeln!(std::io::stderr(), "  {}", text::line(row)));

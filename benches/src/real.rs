@@ -142,7 +142,7 @@ fn mean(report: &mut Report, in_mean: Result<Vec<Vec<f64>>, &str>) {
 /// Of the least values, of the lower quartiles, of the medians, and so on, so that the median of these is
 /// the mean of the medians, and their quartiles are the means of the quartiles; nothing if one has no value.
 /// (Rounds of different programs have nothing in common.)
-fn geometric_means(of: &[Vec<f64>]) -> Vec<f64> {
+pub(crate) fn geometric_means(of: &[Vec<f64>]) -> Vec<f64> {
     const QUANTILES: [f64; 5] = [0.0, 0.25, 0.5, 0.75, 1.0];
     let all: Option<Vec<_>> = of.iter().map(|values| quantiles(values, QUANTILES)).collect();
     let Some(all) = all.filter(|all| !all.is_empty()) else { return Vec::new() };
@@ -256,17 +256,17 @@ fn against_peer(
     }
 }
 
-fn milliseconds(run: &Run) -> f64 {
+pub(crate) fn milliseconds(run: &Run) -> f64 {
     run.wall.as_secs_f64() * 1e3
 }
 
 /// Makes sure that all runs have the same outcome.
 #[derive(Default)]
-struct Same(Cell<Option<u64>>);
+pub(crate) struct Same(Cell<Option<u64>>);
 
 impl Same {
     /// Fails when what was printed and written differs from the first time.
-    fn check(&self, run: &Run, workload: &Workload) -> Result<()> {
+    pub(crate) fn check(&self, run: &Run, workload: &Workload) -> Result<()> {
         let mut hasher = DefaultHasher::new();
         run.stdout.hash(&mut hasher);
         if let Some(name) = workload.writes {

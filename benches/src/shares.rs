@@ -7,26 +7,33 @@
 //! call chains of user space only and no deeper than one frame, gives the same. Two things are left out, each with
 //! its own share in the details: what chase itself takes, which the bare program does not have, and the
 //! samples without such a place (perf has none where a process has given up its memory to end).
+//!
+//! Threads, and objects of a program whose own runs differ too much, are compared in one run that both watch. Without privilege,
+//! both take samples of user space alone, for a user who has none.
 
 mod clock;
 mod cost;
+mod ordinary;
 mod perf;
-mod programs;
+pub(crate) mod programs;
 mod said;
+mod together;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, ensure};
 
 use crate::bench::{Bench, Under, installed, unwatchable};
 use crate::report::{Figure, Report};
-use crate::turns::{Limit, OUT_OF_TIME, Spread, Turn, in_turns};
+use crate::turns::{Limit, Spread, Turn, in_turns};
+use ordinary::Ordinary;
 use programs::Program;
 
 const PART: &str = "where";
-/// Percent of the time of the whole program.
+/// Points of the time of the whole program: an object's share, and a thread's.
 const BAR: f64 = 3.0;
+const THREAD_BAR: f64 = 5.0;
 
 /// A round takes about seven seconds, a third of them for `perf script`. Of fewer than three, one odd round decides.
 const LIMIT: Limit = Limit { least: 3, most: 7, time: std::time::Duration::from_secs(40) };
@@ -34,7 +41,7 @@ const LIMIT: Limit = Limit { least: 3, most: 7, time: std::time::Duration::from_
 /// What one run's samples tell.
 #[derive(Default)]
 struct Shares {
-    /// Percent, by the name of the file that is mapped there.
+    /// Percent, by the name of the file that is mapped there; or by thread.
     objects: BTreeMap<String, f64>,
     /// Percent of all that is in none of them: chase itself, or what has no place.
     left_out: f64,
@@ -56,22 +63,25 @@ impl Shares {
 
 pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     let directory = bench.directory(PART)?;
-    let programs = programs::prepare(&directory, false)?;
-    if let Some(why) = unwatchable() {
-        report.skipped(PART, "all", &why);
-        return Ok(());
-    }
+    let programs = programs::prepare(&directory)?;
     if installed("perf").is_none() {
         report.skipped(PART, "all", "perf is not installed");
         return Ok(());
     }
+    let unwatchable = unwatchable();
+    let ordinary = Ordinary::prepare(bench);
     let deadline = bench.deadline();
-    for program in &programs {
-        if deadline.is_over() {
-            report.skipped(PART, program.what, OUT_OF_TIME);
-        } else {
-            against_perf(bench, report, program);
-        }
+    for (at, program) in programs.iter().enumerate() {
+        let limit = deadline.part(bench.limit(LIMIT), programs.len() - at);
+        let command = match &program.command {
+            Ok(command) => command,
+            Err(why) => {
+                report.skipped(PART, program.what, &format!("{why:#}"));
+                continue;
+            }
+        };
+        Compared { bench, program, command, unwatchable: unwatchable.as_deref() }
+            .measure(report, limit, &ordinary);
     }
     Ok(())
 }
@@ -82,61 +92,137 @@ pub(crate) fn measure_cost(bench: &Bench, report: &mut Report) -> Result<()> {
         report.skipped(cost::PART, "all", &why);
         return Ok(());
     }
-    let programs = programs::prepare(&bench.directory(cost::PART)?, true)?;
+    let programs = programs::prepare(&bench.directory(cost::PART)?)?;
     cost::measure(bench, report, &programs);
     Ok(())
 }
 
-/// A row: the object whose shares differ most.
-fn against_perf(bench: &Bench, report: &mut Report, program: &Program) {
-    let command = match &program.command {
-        Ok(command) => command,
-        Err(why) => return report.skipped(PART, program.what, &format!("{why:#}")),
-    };
-    let (of_perf, of_chase) = (RefCell::new(Vec::new()), RefCell::new(Vec::new()));
-    let [perf, chase] = in_turns(
-        bench.limit(LIMIT),
-        [
-            Turn::new(|| {
-                let shares = perf::shares(bench, &program.directory, command)?;
-                let samples = shares.samples;
-                of_perf.borrow_mut().push(shares);
-                Ok(samples)
-            }),
-            Turn::new(|| {
-                let under = Under::ChaseWithSyscalls;
-                let look = |output: &std::path::Path| said::shares(bench, output);
-                let (_, shares) = bench.run_and_look(&program.directory, under, command, look)?;
-                let samples = shares.samples;
-                of_chase.borrow_mut().push(shares);
-                Ok(samples)
-            }),
-        ],
-    );
-    let (samples_of_perf, samples_of_chase) = match (perf, chase) {
-        (Ok(perf), Ok(chase)) => (perf, chase),
-        (Err(why), _) => return report.skipped(PART, program.what, &format!("perf: {why:#}")),
-        (_, Err(why)) => return report.failed(PART, program.what, Some(BAR), &format!("{why:#}")),
-    };
-    match widest(&of_perf.into_inner(), &of_chase.into_inner()) {
+/// A program that both look at.
+struct Compared<'a> {
+    bench: &'a Bench,
+    program: &'a Program,
+    command: &'a [String],
+    /// Why chase can't see into the kernel here.
+    unwatchable: Option<&'a str>,
+}
+
+/// What all turns of a kind have found.
+#[derive(Default)]
+struct Found {
+    perf: RefCell<Vec<Shares>>,
+    chase: RefCell<Vec<Shares>>,
+}
+
+impl Found {
+    /// Keeps what a turn has found; gives the number of samples.
+    fn keep(of: &RefCell<Vec<Shares>>, shares: Shares) -> f64 {
+        let samples = shares.samples;
+        of.borrow_mut().push(shares);
+        samples
+    }
+}
+
+impl Compared<'_> {
+    /// Rows: the object whose shares differ most, with privilege and without, and the thread.
+    fn measure(&self, report: &mut Report, limit: Limit, ordinary: &Result<Ordinary>) {
+        let (full, plain, threads) = (Found::default(), Found::default(), Found::default());
+        let Self { bench, program, command, .. } = *self;
+        let directory = &program.directory;
+        let watchable = || self.unwatchable.map_or(Ok(()), |why| Err(anyhow!("{why}")));
+        let ordinary = || ordinary.as_ref().map_err(|why| anyhow!("{why:#}"));
+        let [perf, chase, together, plain_perf, plain_chase] = in_turns(
+            limit,
+            [
+                Turn::new(|| {
+                    ensure!(!program.is_unsteady, "compared in one run");
+                    watchable()?;
+                    Ok(Found::keep(&full.perf, perf::shares(bench, directory, command)?))
+                }),
+                Turn::new(|| {
+                    ensure!(!program.is_unsteady, "compared in one run");
+                    watchable()?;
+                    let under = Under::ChaseWithSyscalls;
+                    let look = |output: &std::path::Path| said::shares(bench, output);
+                    let (_, shares) = bench.run_and_look(directory, under, command, look)?;
+                    Ok(Found::keep(&full.chase, shares))
+                }),
+                Turn::new(|| {
+                    ensure!(program.has_threads, "one thread");
+                    watchable()?;
+                    let both = together::run(bench, directory, command)?;
+                    if program.is_unsteady {
+                        Found::keep(&full.perf, both.objects_of_perf);
+                        Found::keep(&full.chase, both.objects_of_chase);
+                    }
+                    Found::keep(&threads.perf, both.threads_of_perf);
+                    Ok(Found::keep(&threads.chase, both.threads_of_chase))
+                }),
+                Turn::new(|| {
+                    ensure!(!program.is_unsteady, "compared in one run");
+                    let shares = ordinary()?.perf(bench, directory, command)?;
+                    Ok(Found::keep(&plain.perf, shares))
+                }),
+                Turn::new(|| {
+                    ensure!(!program.is_unsteady, "compared in one run");
+                    let shares = ordinary()?.chase(bench, directory, command)?;
+                    Ok(Found::keep(&plain.chase, shares))
+                }),
+            ],
+        );
+        let what = program.what;
+        if let Some(why) = self.unwatchable {
+            report.skipped(PART, what, why);
+        } else {
+            let both = match program.is_unsteady {
+                true => together.as_ref().map(drop).map_err(|why| anyhow!("{why:#}")),
+                false => perf.map_err(|why| why.context("perf")).and(chase).map(drop),
+            };
+            row(report, what, BAR, full, both);
+            if program.has_threads {
+                let what = format!("{what}, by thread");
+                row(report, &what, THREAD_BAR, threads, together.map(drop));
+            }
+        }
+        if !program.is_unsteady {
+            let what = format!("{what}, without privilege");
+            match ordinary() {
+                Ok(_) => {
+                    let both = plain_perf.map_err(|why| why.context("perf")).and(plain_chase);
+                    row(report, &what, BAR, plain, both.map(drop));
+                }
+                Err(why) => report.skipped(PART, &what, &format!("{why:#}")),
+            }
+        }
+    }
+}
+
+/// A row: what differs most, of all that was found, if nothing went wrong.
+fn row(report: &mut Report, what: &str, bar: f64, found: Found, outcome: Result<()>) {
+    let (perf, chase) = (found.perf.into_inner(), found.chase.into_inner());
+    match outcome.and_then(|()| widest(&perf, &chase)) {
         Ok(widest) => report.measured(Figure {
             part: PART,
-            what: format!("{}: most in {}", program.what, widest.object),
+            what: format!("{what}: most in {}", widest.object),
             unit: "points",
-            bar: Some(BAR),
+            bar: Some(bar),
             values: widest.apart,
             details: vec![
                 ("perf", "%", widest.perf),
                 ("chase", "%", widest.chase),
-                ("objects", "", vec![widest.objects as f64]),
-                ("samples", "", samples_of_chase),
+                ("rounds", "", vec![chase.len() as f64]),
+                ("compared", "", vec![widest.objects as f64]),
+                ("samples", "", samples(&chase)),
                 ("chase itself", "%", widest.chase_itself),
-                ("perf: samples", "", samples_of_perf),
+                ("perf: samples", "", samples(&perf)),
                 ("perf: without a place", "%", widest.without_a_place),
             ],
         }),
-        Err(why) => report.failed(PART, program.what, Some(BAR), &format!("{why:#}")),
+        Err(why) => report.failed(PART, what, Some(bar), &format!("{why:#}")),
     }
+}
+
+fn samples(of: &[Shares]) -> Vec<f64> {
+    of.iter().map(|shares| shares.samples).collect()
 }
 
 /// The object whose shares differ most.

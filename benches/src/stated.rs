@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::bench::{Bench, Under, installed, unwatchable};
 use crate::children::cpu_seconds;
 use crate::report::{Figure, Report};
-use crate::turns::{Limit, OUT_OF_TIME, Turn, in_turns};
+use crate::turns::{Limit, Turn, in_turns};
 
 const PART: &str = "stated";
 const LIMIT: Limit = Limit { least: 5, most: 9, time: Duration::from_secs(20) };
@@ -83,21 +83,19 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     prepare(&directory)?;
     let unwatchable = unwatchable();
     let deadline = bench.deadline();
-    for (what, command) in PROGRAMS {
-        if deadline.is_over() {
-            report.skipped(PART, what, OUT_OF_TIME);
-            continue;
-        }
+    for (at, (what, command)) in PROGRAMS.into_iter().enumerate() {
         if installed(command[0]).is_none() {
             report.skipped(PART, what, &format!("{} is not installed", command[0]));
             continue;
         }
         for with_companion in [false, true] {
+            let rows = 2 * (PROGRAMS.len() - at) - usize::from(with_companion);
+            let limit = deadline.part(bench.limit(LIMIT), rows);
             let how = if with_companion { "with the companion" } else { "without the companion" };
             let what = format!("{what}, {how}");
             match &unwatchable {
                 Some(why) if with_companion => report.skipped(PART, &what, why),
-                _ => row(bench, report, &directory, what, command, with_companion),
+                _ => row(bench, report, (&directory, command), limit, what, with_companion),
             }
         }
     }
@@ -120,14 +118,14 @@ pub(crate) fn prepare(directory: &Path) -> Result<()> {
 fn row(
     bench: &Bench,
     report: &mut Report,
-    directory: &Path,
+    (directory, command): (&Path, &[&str]),
+    limit: Limit,
     what: String,
-    command: &[&str],
     with_companion: bool,
 ) {
     let stated = RefCell::new(Vec::new());
     let measured = in_turns(
-        bench.limit(LIMIT),
+        limit,
         [
             Turn::new(|| bare(bench, directory, command)),
             Turn::new(|| {

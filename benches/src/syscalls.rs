@@ -1,13 +1,13 @@
 //! What the companion adds to a system call, in units of what an empty pair of programs adds.
 
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 use chase_companion::empty::EmptyPair;
 
 use crate::bench::{Bench, Under, unwatchable};
+use crate::companion::Listening;
 use crate::peers;
 use crate::programs::{gcc, source};
 use crate::report::{Figure, Report};
@@ -51,6 +51,7 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
                 run(bench, Under::Nothing, &program, ROUNDS)
             }),
             Turn::new(|| {
+                // The process to watch never comes.
                 let _listening = Listening::start(&companion, &others)?;
                 run(bench, Under::Nothing, &program, ROUNDS)
             }),
@@ -91,39 +92,6 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
 fn run(bench: &Bench, under: Under, program: &Path, rounds: [&str; 2]) -> Result<f64> {
     let command = [program.as_os_str(), rounds[0].as_ref(), rounds[1].as_ref()];
     bench.run(under, &command)?.number(0)
-}
-
-/// A companion whose process to watch never comes.
-struct Listening(Child);
-
-impl Listening {
-    fn start(companion: &Path, directory: &Path) -> Result<Self> {
-        const PATIENCE: Duration = Duration::from_secs(10);
-        // That of an earlier turn.
-        let _ = std::fs::remove_file(directory.join("companion.session"));
-        let mut command = Command::new(companion);
-        command.arg("--output").arg(directory).args(["--patience", "60"]);
-        let child = command.stderr(Stdio::null()).spawn();
-        let mut this = Self(child.with_context(|| format!("starting {}", companion.display()))?);
-        let start = Instant::now();
-        while std::fs::read_to_string(directory.join("companion.session"))
-            .map_or(true, |text| !text.contains("session "))
-        {
-            if start.elapsed() > PATIENCE || this.0.try_wait()?.is_some() {
-                bail!("the companion does not get ready");
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        Ok(this)
-    }
-}
-
-impl Drop for Listening {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 /// What others add, as a multiple of what chase adds.

@@ -82,6 +82,14 @@ impl Deadline {
         Self(Instant::now() + time)
     }
 
+    /// The limit of one of `rows` that are still to come: an even part of what is left, so that each has its turn. That is one
+    /// round at least, and no more than `limit` has.
+    pub(crate) fn part(self, limit: Limit, rows: usize) -> Limit {
+        let left = self.0.saturating_duration_since(Instant::now());
+        let rows = u32::try_from(rows.max(1)).unwrap_or(u32::MAX);
+        Limit { least: 1, time: left / rows, ..limit }
+    }
+
     pub(crate) fn is_over(self) -> bool {
         Instant::now() >= self.0
     }
@@ -154,6 +162,16 @@ mod tests {
         assert_eq!(order.into_inner(), "abbaaa");
         assert_eq!(a.unwrap(), [1.0, 2.0, 3.0, 4.0]);
         assert_eq!(b.unwrap_err().to_string(), "b fails");
+    }
+
+    #[test]
+    fn each_row_of_a_part_has_its_turn() {
+        let limit = Limit { least: 5, most: 9, time: Duration::from_secs(40) };
+        let late = Deadline::after(Duration::ZERO).part(limit, 3);
+        assert_eq!((late.least, late.most, late.time), (1, 9, Duration::ZERO));
+        let early = Deadline::after(Duration::from_secs(300)).part(limit, 3);
+        assert!(early.time > Duration::from_secs(90) && early.time <= Duration::from_secs(100));
+        assert!(Deadline::after(Duration::from_secs(9)).part(limit, 0).time > Duration::ZERO);
     }
 
     #[test]

@@ -24,12 +24,6 @@ pub(crate) use sort::{Sort, SortArg};
 pub(crate) use span::SpanArgs;
 pub(crate) use top::{TopArgs, TopTable};
 
-/// With the commit that a package was made of.
-const VERSION: &str = match option_env!("CHASE_VERSION") {
-    Some(version) => version,
-    None => env!("CARGO_PKG_VERSION"),
-};
-
 const EXAMPLES: &str = "\
 Examples:
   chase record ./app                   record: writes chase.data/
@@ -76,7 +70,7 @@ or more into one directory per side (CHASE_OUTPUT).";
 ///
 /// Reads recordings made by `chase record`, or with LD_PRELOAD=libchase.so. Without a view it prints a summary.
 #[derive(Debug, Parser)]
-#[command(name = "chase-report", version = VERSION, after_help = EXAMPLES, max_term_width = 100)]
+#[command(name = "chase-report", version = chase_version::VERSION, after_help = EXAMPLES, max_term_width = 100)]
 #[command(subcommand_precedence_over_arg = true, mut_subcommands = examples::add)]
 pub(crate) struct Cli {
     #[command(flatten)]

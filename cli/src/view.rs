@@ -84,7 +84,7 @@ pub(crate) fn show(cli: &Cli, report: &Report, terminal: Terminal) -> anyhow::Re
         Some(View::Graph { format: Some(format), output, .. }) => {
             graph::write(report, *format, output.as_deref())
         }
-        Some(View::Graph { .. }) => render(&graph::Graph, cli, report, terminal),
+        Some(View::Graph { .. }) => render(&graph::Waits, cli, report, terminal),
         Some(View::Path { without, span, .. }) if without.without.is_empty() => {
             render(&path::Path { span: *span }, cli, report, terminal)
         }
@@ -106,7 +106,7 @@ pub(crate) fn show(cli: &Cli, report: &Report, terminal: Terminal) -> anyhow::Re
             }
         }
         Some(View::Components { graph: Some(format), output, .. }) => {
-            components::Parts::from_report(report)?.graph(*format, output.as_deref())
+            components::Parts::from_report(report)?.graph(report, *format, output.as_deref())
         }
         Some(View::Components { .. }) => {
             render(&components::Parts::from_report(report)?, cli, report, terminal)

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::mem::ManuallyDrop;
 use std::os::fd::FromRawFd;
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
@@ -21,7 +21,7 @@ use chase_companion::session::Session;
 use chase_companion::unprivileged::Unprivileged;
 use chase_companion::watcher::Watcher;
 use chase_format::session::SAMPLES;
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 
 /// How often rows are copied.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -31,8 +31,25 @@ const LAST_LOOK: Duration = Duration::from_millis(20);
 /// If this many processes have ended in a round, the next round begins immediately, since rows may run out.
 const MANY_ENDED: usize = 64;
 
+const EXAMPLES: &str = "\
+Examples:
+  chase-companion --output tried.data --patience 0   whether it can work here: ready, or why not
+  chase-companion --output watched.data -- ./app     a program without libchase.so, a static one, say
+
+By itself it is of use where nothing can start it beside the program. For a container, start it
+outside, with the directory of the recordings as --output, and a --patience of some seconds; it
+ends after the last process that it has watched. Elsewhere, `chase record` and libchase.so start it.
+
+Exit status: 1 if it can't work; else 0, or with a command, that of the command.";
+
 #[derive(Parser)]
-#[command(version, about = "Watches the syscalls and waits of recorded processes")]
+#[command(
+    name = "chase-companion",
+    version = chase_version::VERSION,
+    about = "Watches the system calls and waits of recorded processes, and takes samples of what runs",
+    after_help = EXAMPLES,
+    max_term_width = 100
+)]
 struct Arguments {
     /// Number by which processes ask to be watched; without it, one is made up
     #[arg(long)]
@@ -59,6 +76,9 @@ struct Arguments {
     /// cost more than 1 %]
     #[arg(long)]
     sample: Option<String>,
+    /// Write the man page and completions to this directory
+    #[arg(long, hide = true)]
+    generate: Option<PathBuf>,
     /// Start this program, with the session in `CHASE_SESSION`, and end with its status
     #[arg(last = true)]
     command: Vec<std::ffi::OsString>,
@@ -77,11 +97,25 @@ type Handler = extern "C" fn(i32);
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    if let Some(directory) = &arguments.generate {
+        return generate(directory);
+    }
     match run(&arguments) {
         Ok(code) => code,
         Err(error) => {
             report_line(&arguments, &format!("chase: syscalls are not recorded: {error:#}"));
             note_failure(&arguments, &format!("{error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn generate(directory: &Path) -> ExitCode {
+    match chase_manual::generate(Arguments::command(), directory) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // There is nobody left to read it if standard error is closed.
+            let _ = writeln!(io::stderr(), "chase-companion: {}: {error}", directory.display());
             ExitCode::FAILURE
         }
     }
@@ -154,6 +188,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
         command.args(rest).env("CHASE_SESSION", session.to_string());
         let started = command.spawn().with_context(|| format!("can't start {}", name.display()))?;
         watcher.follow(started.id()).map_err(anyhow::Error::from_boxed)?;
+        later.extend(give_up_rights(&mut *watcher));
         child = Some(started);
         // No process reads the file in this case.
         later.extend(
@@ -161,6 +196,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
                 .map(|why| format!("chase: syscalls are not recorded: {why}")),
         );
     } else {
+        later.extend(give_up_rights(&mut *watcher));
         let answer = if said.starts_with(SAMPLES) { &said } else { "ready" };
         match arguments.ready_fd {
             // Whoever started the companion may have stopped waiting.
@@ -207,6 +243,13 @@ struct Begun {
     said: String,
     /// Lines for the user, to be printed at the end.
     later: Vec<String>,
+}
+
+/// Gives up what is not needed any more; returns a line for the user if that fails. (Not before the program is started, which may inherit
+/// rights.)
+fn give_up_rights(watcher: &mut dyn Watcher) -> Option<String> {
+    let error = watcher.give_up_rights().err()?;
+    Some(format!("chase: the companion keeps rights that it does not need: {error}"))
 }
 
 /// Starts the eBPF program, or, if that is not possible, only takes samples.

@@ -5,22 +5,40 @@
 
 use core::arch::global_asm;
 
-const TEXT: &str = concat!(
+const PIECES: [&str; 4] = [
     "libchase.so of chase ",
-    env!("CARGO_PKG_VERSION"),
+    chase_version::VERSION,
+    if cfg!(feature = "stress") { ", which samples all calls that it can, for tests" } else { "" },
+    TEXT,
+];
+
+const TEXT: &str = concat!(
     ": times every shared-library call of a program it is preloaded into.\n\n",
     "    chase record ./app              with chase beside it; chase --help has more\n",
     "    LD_PRELOAD=/path/to/libchase.so ./app\n",
     "    chase-report                    what was recorded, in chase.data/\n",
 );
 
+const LEN: usize = {
+    let (mut len, mut piece) = (0, 0);
+    while piece < PIECES.len() {
+        len += PIECES[piece].len();
+        piece += 1;
+    }
+    len
+};
+
 #[used]
-static SAID: [u8; TEXT.len()] = {
-    let mut bytes = [0; TEXT.len()];
-    let mut i = 0;
-    while i < bytes.len() {
-        bytes[i] = TEXT.as_bytes()[i];
-        i += 1;
+static SAID: [u8; LEN] = {
+    let mut bytes = [0; LEN];
+    let (mut at, mut piece) = (0, 0);
+    while piece < PIECES.len() {
+        let mut i = 0;
+        while i < PIECES[piece].len() {
+            bytes[at] = PIECES[piece].as_bytes()[i];
+            (at, i) = (at + 1, i + 1);
+        }
+        piece += 1;
     }
     bytes
 };
@@ -42,6 +60,6 @@ global_asm!(
     "ud2",
     ".size chase_entry, . - chase_entry",
     said = sym SAID,
-    len = const TEXT.len(),
+    len = const LEN,
     options(att_syntax)
 );

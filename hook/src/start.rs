@@ -11,6 +11,7 @@ mod roots;
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicU32, Ordering};
 
+use chase_format::boot;
 use chase_format::layout::{ChunkKind, EXTENSION, ORIGIN_EXEC, TIMING_ALL, TIMING_COUNT};
 
 use self::directories::make_directories;
@@ -379,6 +380,8 @@ fn fill_meta(this: &mut Process) {
         unsafe { CStr::from_ptr(field.as_ptr()) }.to_bytes()
     };
     let meta = &mut this.meta;
+    let mut writer = Text::<64>::new();
+    writer.push(b"chase ").push(chase_version::VERSION.as_bytes());
     let mut entry = |key: &[u8], value: &[u8]| {
         meta.push(key).push(b"\0").push(value).push(b"\0");
     };
@@ -386,7 +389,7 @@ fn fill_meta(this: &mut Process) {
     entry(b"directory", directory);
     entry(b"host", c_field(&names.nodename));
     entry(b"kernel", c_field(&names.release));
-    entry(b"writer", concat!("chase ", env!("CARGO_PKG_VERSION")).as_bytes());
+    entry(b"writer", writer.as_bytes());
 }
 
 /// Stores the command line as the kernel shows it.
@@ -479,13 +482,5 @@ fn find_companion(this: &mut Process, config: &Config) {
 
 fn boot_id() -> [u8; 16] {
     let mut buffer = [0u8; 64];
-    let text = sys::read_file(c"/proc/sys/kernel/random/boot_id", &mut buffer);
-    let mut id = [0u8; 16];
-    let digits = text.iter().filter_map(|&byte| (byte as char).to_digit(16));
-    for (i, digit) in digits.take(32).enumerate() {
-        if let Some(byte) = id.get_mut(i / 2) {
-            *byte = *byte << 4 | digit as u8;
-        }
-    }
-    id
+    boot::parse(sys::read_file(boot::FILE, &mut buffer))
 }

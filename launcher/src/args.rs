@@ -6,12 +6,6 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-/// With the commit that a package was made of.
-const VERSION: &str = match option_env!("CHASE_VERSION") {
-    Some(version) => version,
-    None => env!("CARGO_PKG_VERSION"),
-};
-
 const EXAMPLES: &str = "\
 Examples:
   chase record ./app --its-option      run it and record; ends with a summary
@@ -71,7 +65,7 @@ Examples:
 
 /// Records which shared-library calls a program makes, and where their time goes
 #[derive(Debug, Parser)]
-#[command(name = "chase", version = VERSION, after_help = EXAMPLES, max_term_width = 100)]
+#[command(name = "chase", version = chase_version::VERSION, after_help = EXAMPLES, max_term_width = 100)]
 #[command(arg_required_else_help = true)]
 pub(crate) struct Cli {
     #[command(subcommand)]

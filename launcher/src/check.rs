@@ -10,6 +10,7 @@ use anyhow::{Context, bail};
 
 use crate::args::CheckArgs;
 use crate::elf::{self, Kind, Program};
+use crate::libraries::Libraries;
 use crate::{doctor, print};
 
 /// Nothing can be recorded.
@@ -57,22 +58,18 @@ pub(crate) fn check(arguments: &CheckArgs) -> anyhow::Result<i32> {
             "made by Go: only what it calls by cgo goes through shared libraries".to_owned(),
         );
     }
-    let opens = ["dlopen", "dlmopen"].iter().any(|name| program.imports.iter().any(|i| i == name));
-    row(
-        "ok",
-        match opens {
-            true => "opens libraries while it runs (dlopen): they are hooked when they are loaded, what their constructors call is not seen".to_owned(),
-            false => format!("libraries: {}; what these open later is hooked when it is loaded", program.needed.join(", ")),
-        },
-    );
+    let libraries = Libraries::of(&path, &program);
+    row("ok", libraries.loaded_row(&program));
+    row("ok", libraries.opened_row());
     row_of_names(&program, &mut row);
     row(
         "note",
         "not seen: calls inside one object, inlined code, what the linker bound statically"
             .to_owned(),
     );
-    let (mark, text) = doctor::companion();
-    row(mark, text);
+    for (mark, text) in doctor::companion() {
+        row(mark, text);
+    }
     out.push_str(&format!("\nRecord it: chase record {}\n", arguments.program.display()));
     print(&out)?;
     Ok(0)

@@ -18,6 +18,9 @@ pub(crate) struct ConfigFile {
     pub(crate) timing: Option<String>,
     pub(crate) syscalls: Option<String>,
     pub(crate) sample: Option<Sample>,
+    pub(crate) events: Option<List>,
+    pub(crate) narrate: Option<bool>,
+    pub(crate) sites: Option<bool>,
     pub(crate) delay: Option<String>,
     pub(crate) start_on: Option<String>,
     pub(crate) duration: Option<String>,
@@ -109,17 +112,38 @@ fn of_user() -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory;
+
     use super::ConfigFile;
+    use crate::args::Cli;
+
+    /// Options of `chase record` that are for one run, and not for a file.
+    const NOT_IN_A_FILE: [&str; 2] = ["print-env", "help"];
+
+    #[test]
+    fn every_option_of_record_is_a_key() {
+        let mut command = Cli::command();
+        command.build();
+        let record = command.find_subcommand("record").expect("a command");
+        for option in record.get_arguments().filter_map(|argument| argument.get_long()) {
+            // (No key takes a date.)
+            let error = ConfigFile::parse(&format!("{option} = 1979-05-27")).expect_err("no value");
+            let is_unknown = format!("{error:#}").contains("unknown field");
+            assert_eq!(is_unknown, NOT_IN_A_FILE.contains(&option), "{option}: {error:#}");
+        }
+    }
 
     #[test]
     fn options_have_the_names_of_the_command_line() {
-        let text =
-            "timing = \"all\"\nexclude = [\":free\", \"libz*\"]\nfollow = \"none\"\nsample = 99\n";
+        let text = "timing = \"all\"\nexclude = [\":free\", \"libz*\"]\nfollow = \"none\"\nsample = 99\n\
+            events = [\"slow:1ms\", \"64MB\"]\nnarrate = true\nsites = false\n";
         let file = ConfigFile::parse(text).expect("valid");
         assert_eq!(file.timing.as_deref(), Some("all"));
         assert_eq!(file.exclude.as_ref().map(super::List::joined).as_deref(), Some(":free,libz*"));
         assert_eq!(file.follow.as_ref().map(super::List::joined).as_deref(), Some("none"));
         assert_eq!(file.sample_text().as_deref(), Some("99"));
+        assert_eq!(file.events.as_ref().map(super::List::joined).as_deref(), Some("slow:1ms,64MB"));
+        assert_eq!((file.narrate, file.sites), (Some(true), Some(false)));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::Context;
+use chase_format::session::SAMPLES;
 
 use crate::{parts, print};
 
@@ -17,14 +18,9 @@ const TRIAL: &str = "/bin/true";
 pub(crate) fn doctor() -> anyhow::Result<i32> {
     let library = library();
     let works = library.is_ok();
-    let rows = [
-        system(),
-        library.map_or_else(|why| ("no", why), |text| ("ok", text)),
-        companion(),
-        report(),
-        clock(),
-        place(),
-    ];
+    let mut rows = vec![system(), library.map_or_else(|why| ("no", why), |text| ("ok", text))];
+    rows.extend(companion());
+    rows.extend([report(), clock(), place()]);
     let mut out = String::new();
     for (mark, text) in rows {
         out.push_str(&format!("  {mark:4} {text}\n"));
@@ -69,34 +65,53 @@ fn library() -> Result<String, String> {
 }
 
 /// Whether system calls, waits and samples can be recorded: by starting the companion.
-pub(crate) fn companion() -> (&'static str, String) {
-    const WHAT: &str = "system calls, waits and samples of what runs";
+pub(crate) fn companion() -> Vec<(&'static str, String)> {
+    const ALL: &str = "system calls, waits and samples of what runs";
     let program = match parts::companion() {
         Ok(program) => program,
-        Err(error) => return ("no", format!("{WHAT}: {error:#}")),
+        Err(error) => return vec![("no", format!("{ALL}: {error:#}"))],
     };
-    let tried = || -> anyhow::Result<std::process::Output> {
+    let tried = || -> anyhow::Result<String> {
         let scratch = tempfile::TempDir::new().context("no temporary directory")?;
         let mut command = Command::new(&program);
         command.args(["--patience", "0", "--output"]).arg(scratch.path());
-        Ok(command.env_remove("CHASE_SAMPLE").stdin(Stdio::null()).output()?)
+        let output = command.env_remove("CHASE_SAMPLE").stdin(Stdio::null()).output()?;
+        Ok(String::from_utf8_lossy(&output.stderr).trim().to_owned())
     };
     match tried() {
-        Ok(output) if output.stdout.is_empty() && output.stderr.starts_with(b"ready") => {
-            let said = String::from_utf8_lossy(&output.stderr);
-            let also = said.lines().nth(1).map_or(String::new(), |line| format!(" ({line})"));
-            ("ok", format!("{WHAT}, by {}{also}", program.display()))
+        Ok(said) => told(&said, &program),
+        Err(error) => vec![("no", format!("{ALL}: {error:#}"))],
+    }
+}
+
+/// What a companion says at its start, for people.
+fn told(said: &str, program: &Path) -> Vec<(&'static str, String)> {
+    const WATCHED: &str = "system calls, waits, and samples of the kernel";
+    let by = program.display();
+    let no = |why: &str| {
+        let advice = match Path::new(BTF).exists() {
+            false => format!("the kernel has no {BTF}"),
+            true => format!("be root, or: setcap cap_bpf,cap_perfmon+ep {by}"),
+        };
+        ("no", format!("{WATCHED}: {why}\n       {advice}. Calls are timed all the same."))
+    };
+    if let Some(also) = said.strip_prefix("ready") {
+        let also = also.trim().lines().next().map_or(String::new(), |line| format!(" ({line})"));
+        return vec![(
+            "ok",
+            format!("system calls, waits and samples of what runs, by {by}{also}"),
+        )];
+    }
+    if let Some(why) = said.strip_prefix(SAMPLES) {
+        let samples = "samples of what programs run, but for the kernel: without privilege";
+        return vec![no(why), ("ok", samples.to_owned())];
+    }
+    let why = said.trim_start_matches("chase: syscalls are not recorded: ");
+    match why.split_once("; nor are samples taken: ") {
+        Some((why, no_samples)) => {
+            vec![no(why), ("no", format!("samples of what runs: {no_samples}"))]
         }
-        Ok(output) => {
-            let said = String::from_utf8_lossy(&output.stderr);
-            let why = said.trim().trim_start_matches("chase: syscalls are not recorded: ");
-            let advice = match Path::new(BTF).exists() {
-                false => format!("the kernel has no {BTF}"),
-                true => format!("be root, or: setcap cap_bpf,cap_perfmon+ep {}", program.display()),
-            };
-            ("no", format!("{WHAT}: {why}\n       {advice}. Calls are timed all the same."))
-        }
-        Err(error) => ("no", format!("{WHAT}: {error:#}")),
+        None => vec![no(why)],
     }
 }
 
@@ -132,5 +147,25 @@ fn place() -> (&'static str, String) {
                 "no recordings in this directory: {error}\n       choose another: chase record -o DIR"
             ),
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::told;
+
+    #[test]
+    fn what_works_and_what_does_not_are_rows_of_their_own() {
+        let marks = |said: &str| -> Vec<&str> {
+            told(said, Path::new("chase-companion")).into_iter().map(|(mark, _)| mark).collect()
+        };
+        assert_eq!(marks("ready"), ["ok"]);
+        assert_eq!(marks("samples no permission"), ["no", "ok"]);
+        let both =
+            "chase: syscalls are not recorded: no permission; nor are samples taken: level 3";
+        assert_eq!(marks(both), ["no", "no"]);
+        assert_eq!(marks("chase: syscalls are not recorded: no BTF"), ["no"]);
     }
 }

@@ -38,6 +38,8 @@ pub(crate) struct Program {
     pub(crate) in_data: u64,
     /// Names of functions that are imported.
     pub(crate) imports: Vec<String>,
+    /// What is like a library's name among the texts of one that opens libraries.
+    pub(crate) named_libraries: Vec<String>,
     /// Has a symbol table beside the dynamic one.
     pub(crate) has_symbols: bool,
     /// Has debug information.
@@ -48,6 +50,13 @@ pub(crate) struct Program {
     pub(crate) build_id: Option<String>,
     /// Made by Go.
     pub(crate) is_go: bool,
+}
+
+impl Program {
+    /// Whether it may load libraries while it runs.
+    pub(crate) fn opens_libraries(&self) -> bool {
+        self.imports.iter().any(|name| ["dlopen", "dlmopen"].contains(&name.as_str()))
+    }
 }
 
 /// Reads the file at `path`.
@@ -100,8 +109,12 @@ fn parse(bytes: &[u8]) -> anyhow::Result<Kind> {
             program.interpreter = Some(PathBuf::from(path.trim_end_matches('\0')));
         }
     }
-    if is_dynamic && program.interpreter.is_some() {
-        read_dynamic(bytes, header, endian, &mut program)?;
+    if is_dynamic {
+        let read = read_dynamic(bytes, header, endian, &mut program);
+        // Of a library, or a static program, what can't be told is no obstacle.
+        if program.interpreter.is_some() {
+            read?;
+        }
     }
     let sections = header.sections(endian, bytes)?;
     program.has_symbols = sections.iter().any(|section| section.sh_type(endian) == SHT_SYMTAB);
@@ -110,6 +123,10 @@ fn parse(bytes: &[u8]) -> anyhow::Result<Kind> {
     program.has_lines = has(".debug_line") || has(".zdebug_line");
     program.has_link = has(".gnu_debuglink");
     program.is_go = has(".note.go.buildid");
+    if program.opens_libraries() {
+        let texts = file.section_by_name(".rodata").and_then(|section| section.data().ok());
+        program.named_libraries = library_names(texts.unwrap_or_default());
+    }
     let build_id = file.build_id()?;
     program.build_id = build_id.map(|id| id.iter().map(|byte| format!("{byte:02x}")).collect());
     Ok(Kind::Program(Box::new(program)))
@@ -157,4 +174,40 @@ fn read_dynamic(
     program.imports.sort_unstable();
     program.imports.dedup();
     Ok(())
+}
+
+/// Texts that are names of libraries, as `libz.so.1`, or paths that end in one.
+fn library_names(texts: &[u8]) -> Vec<String> {
+    const LONGEST: usize = 120;
+    let is_name = |text: &&str| {
+        let name = text.rsplit('/').next().unwrap_or(text);
+        let stem = name.strip_prefix("lib").and_then(|rest| rest.split_once(".so"));
+        stem.is_some_and(|(stem, version)| {
+            let is_part = |c: char| c.is_ascii_alphanumeric() || "_-+.".contains(c);
+            let is_version = version.is_empty() || version.starts_with('.');
+            !stem.is_empty()
+                && stem.chars().all(is_part)
+                && is_version
+                && version.chars().all(|c| c == '.' || c.is_ascii_digit())
+        })
+    };
+    let texts = texts.split(|&byte| byte == 0).filter(|text| text.len() <= LONGEST);
+    let texts = texts.filter_map(|text| std::str::from_utf8(text).ok());
+    let names = texts.filter(is_name).map(|text| text.rsplit('/').next().unwrap_or(text));
+    let mut names: Vec<String> = names.map(str::to_owned).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::library_names;
+
+    #[test]
+    fn names_of_libraries_are_told_from_other_texts() {
+        let texts = b"libz.so.1\0no lib.so\0/usr/lib/libX11-xcb.so\0lib%s.so\0libz.so.1\0libc.so.6x\0library\0libstdc++.so.6";
+        assert_eq!(library_names(texts), ["libX11-xcb.so", "libstdc++.so.6", "libz.so.1"]);
+        assert!(library_names(b"\xfflibz.so\0").is_empty());
+    }
 }

@@ -16,6 +16,7 @@ mod companion;
 mod config_file;
 mod doctor;
 mod elf;
+mod libraries;
 mod part;
 mod parts;
 mod record;

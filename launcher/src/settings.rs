@@ -36,6 +36,7 @@ impl Settings {
         let joined = |list: &[String]| (!list.is_empty()).then(|| list.join(","));
         let of_file =
             |list: &Option<crate::config_file::List>| list.as_ref().map(|list| list.joined());
+        let switch = |is_on: bool| is_on.then(|| "1".to_owned());
         let mut variables = Vec::new();
         let mut choose = |name, typed: Option<String>, file: Option<String>| {
             let set = || std::env::var_os(name).filter(|value| !value.is_empty());
@@ -56,9 +57,9 @@ impl Settings {
             |text: &str| if is_number(text) { Ok(()) } else { word::<Syscalls>(text) };
         checked("CHASE_SYSCALLS", &syscalls, of_syscalls)?;
         checked("CHASE_SAMPLE", &sample, args::sample)?;
-        choose("CHASE_EVENTS", arguments.events.clone(), None);
-        choose("CHASE_NARRATE", arguments.narrate.then(|| "1".to_owned()), None);
-        choose("CHASE_SITES", arguments.sites.then(|| "1".to_owned()), None);
+        choose("CHASE_EVENTS", arguments.events.clone(), of_file(&file.events));
+        choose("CHASE_NARRATE", switch(arguments.narrate), switch(file.narrate == Some(true)));
+        choose("CHASE_SITES", switch(arguments.sites), switch(file.sites == Some(true)));
         let max_size = choose("CHASE_MAX_SIZE", arguments.max_size.clone(), file.max_size.clone());
         checked("CHASE_MAX_SIZE", &max_size, size)?;
         choose("CHASE_LIBS", joined(&arguments.libs), of_file(&file.libs));
@@ -66,8 +67,7 @@ impl Settings {
         choose("CHASE_INTERNAL", joined(&arguments.internal), of_file(&file.internal));
         choose("CHASE_FOLLOW", joined(&arguments.follow), of_file(&file.follow));
         choose("CHASE_THREADS", joined(&arguments.threads), of_file(&file.threads));
-        let verbose = arguments.verbose || file.verbose == Some(true);
-        choose("CHASE_VERBOSE", verbose.then(|| "1".to_owned()), None);
+        choose("CHASE_VERBOSE", switch(arguments.verbose), switch(file.verbose == Some(true)));
         let set = std::env::var_os("CHASE_OUTPUT").filter(|value| !value.is_empty());
         let shown_output = arguments.output.clone().or(set.map(PathBuf::from));
         let shown_output = shown_output.or_else(|| file.output.clone());

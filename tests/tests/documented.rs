@@ -57,8 +57,16 @@ const TOOLS: &[(&str, &str)] = &[
 ];
 
 /// What may be missing without a companion, which needs privilege and a kernel with BTF.
-const NEEDS_COMPANION: &[&str] =
-    &["syscalls", "narrate", "components", "--narrate", "syscall:", "on_cpu", "hot"];
+const NEEDS_COMPANION: &[&str] = &[
+    "syscalls",
+    "narrate",
+    "components",
+    "--narrate",
+    "syscall:",
+    "on_cpu",
+    "hot",
+    "chase-companion",
+];
 
 /// A reader's directory.
 struct Reader {
@@ -261,14 +269,14 @@ fn documented() -> Vec<(String, String)> {
     for (name, text) in texts() {
         all.extend(commands(&text).into_iter().map(|command| (name.clone(), command)));
     }
-    for program in ["chase", "chase-report"] {
-        for words in helps(program) {
-            let help = help(program, &words);
-            let name = format!("{program} {} --help", words.join(" "));
-            let found = examples(&help);
-            assert!(!found.is_empty(), "{name} has no examples: {help}");
-            all.extend(found.into_iter().map(|command| (name.clone(), command)));
-        }
+    let of = |program| helps(program).into_iter().map(move |words| (program, words));
+    let programs = of("chase").chain(of("chase-report"));
+    for (program, words) in programs.chain([("chase-companion", Vec::new())]) {
+        let help = help(program, &words);
+        let name = format!("{program} {} --help", words.join(" "));
+        let found = examples(&help);
+        assert!(!found.is_empty(), "{name} has no examples: {help}");
+        all.extend(found.into_iter().map(|command| (name.clone(), command)));
     }
     let mut known = BTreeSet::new();
     all.retain(|(_, command)| known.insert(command.clone()));
@@ -313,7 +321,7 @@ fn commands_do_what_they_say() {
             // Whether a limit is kept is not known here; that it can be told is.
             Some(3) => command.contains("--fail-if"),
             Some(1 | 2 | 125) if NEEDS_COMPANION.iter().any(|word| command.contains(word)) => {
-                let is_lacking = ["system call", "samples", "companion", "--narrate"];
+                let is_lacking = ["system call", "syscalls", "samples", "companion", "--narrate"];
                 let is_lacking = is_lacking.iter().any(|word| said.contains(word));
                 if is_lacking {
                     need::skip(&command, "there is no companion here");

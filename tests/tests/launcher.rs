@@ -41,7 +41,7 @@ fn fed(mut command: Command, input: &str) -> Output {
 
 #[test]
 fn output_input_and_status_are_the_programs() {
-    let commands: [&[&str]; 12] = [
+    let commands: [&[&str]; 20] = [
         &["sh", "-c", "exit 0"],
         &["sh", "-c", "exit 42"],
         &["cat"],
@@ -54,6 +54,14 @@ fn output_input_and_status_are_the_programs() {
         &["env", "-i", "sh", "-c", "env | sort"],
         &["sh", "-c", "ulimit -a; umask; pwd"],
         &["sh", "-c", "ls -l /proc/self/fd | wc -l"],
+        &["tr", "a-z", "A-Z"],
+        &["cut", "-d", " ", "-f", "2"],
+        &["head", "-n", "1"],
+        &["tail", "-c", "5"],
+        &["md5sum"],
+        &["od", "-c"],
+        &["perl", "-ne", "print scalar reverse; END { exit 3 }"],
+        &["xargs", "-n", "1", "echo"],
     ];
     const INPUT: &str = "one two\nthree four five\n";
     for words in commands {
@@ -239,6 +247,11 @@ fn options_from_the_file_the_environment_and_the_command_line() {
     let (_, said) = shown(&[], &[]);
     assert!(said.contains("CHASE_EXCLUDE=:free") && !said.contains("CHASE_TIMING"), "{said}");
     assert!(said.ends_with("true 'a b'\n"), "{said}");
+    let text = "events = [\"all\", \"64MB\"]\nnarrate = true\nsites = true\nexclude = \":free\"\n";
+    fs::write(scratch.path().join("chase.toml"), text).expect("written");
+    let (_, said) = shown(&[], &[]);
+    let wanted = ["CHASE_EVENTS='all,64MB'", "CHASE_NARRATE=1", "CHASE_SITES=1"];
+    assert!(wanted.iter().all(|variable| said.contains(variable)), "{said}");
     let variable = [("CHASE_EXCLUDE", ":malloc")];
     assert!(shown(&[], &variable).1.contains("CHASE_EXCLUDE=:malloc"));
     assert!(shown(&["--exclude", ":puts"], &variable).1.contains("CHASE_EXCLUDE=:puts"));
@@ -287,6 +300,21 @@ fn check_tells_what_stands_in_the_way() {
     let (status, said) = check(Path::new("/bin/sh"));
     assert_eq!(status, Some(0), "{said}");
     assert!(said.contains("can be hooked"), "{said}");
+    // Neither the shell nor the C library calls dlopen.
+    assert!(
+        said.contains("libraries: libc.so.6") && said.contains("no library calls dlopen"),
+        "{said}"
+    );
+    let source = scratch.path().join("opens.c");
+    let text =
+        "#include <dlfcn.h>\nint main(void) { return !dlopen(\"libplugin.so.3\", RTLD_NOW); }\n";
+    fs::write(&source, text).expect("written");
+    let opens = scratch.path().join("opens");
+    let built = Command::new("gcc").arg(&source).arg("-o").arg(&opens).status().expect("gcc");
+    assert!(built.success());
+    let (status, said) = check(&opens);
+    assert!(status == Some(0) && said.contains("by the program; names"), "{said}");
+    assert!(said.contains("libplugin.so.3"), "{said}");
     let script = scratch.path().join("script");
     fs::write(&script, "#!/bin/sh\n:\n").expect("written");
     let (status, said) = check(&script);

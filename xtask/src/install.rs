@@ -10,6 +10,8 @@ use crate::run::{Outcome, cargo, root, run, say};
 
 const PROGRAMS: [&str; 3] = ["chase", "chase-report", "chase-companion"];
 const LIBRARY: &str = "libchase.so";
+/// For programs that mark moments.
+const HEADER: &str = "hook/include/chase.h";
 /// What the companion needs, to be used by everybody.
 const CAPABILITIES: &str = "cap_bpf,cap_perfmon+ep";
 /// Not `chase`: Debian has another program of that name.
@@ -18,7 +20,7 @@ pub(crate) const PACKAGE: &str = "chase-profiler";
 /// Installs below `prefix`.
 pub(crate) fn install(prefix: &Path) -> Outcome {
     let prefix = &std::path::absolute(prefix).map_err(|error| error.to_string())?;
-    let built = build(&root().join("target"), &[])?;
+    let built = build(&root(), &root().join("target"), &[])?;
     say(&format!("Installing below {}", prefix.display()));
     lay_out(&built, prefix, Path::new("lib"))?;
     let companion = prefix.join("bin/chase-companion");
@@ -41,32 +43,68 @@ pub(crate) fn package(built: Option<&Path>) -> Outcome {
         Some(built) => {
             built.canonicalize().map_err(|error| format!("{}: {error}", built.display()))?
         }
-        None => build_anywhere(&place.join("build"))?,
+        None => build_anywhere(&root(), &place.join("build"))?,
     };
-    fs::create_dir_all(&place).map_err(|error| format!("{}: {error}", place.display()))?;
-    let name = format!("chase-{}-x86_64-linux", env!("CARGO_PKG_VERSION"));
-    tarball(&built, &place, &name)?;
-    debian(&built, &place)
+    pack(&built, &place).map(drop)
 }
 
-/// Builds with no path of this machine in what is built, so that two builds give the same bytes.
-fn build_anywhere(target: &Path) -> Result<PathBuf, String> {
+/// Makes both packages, and then makes them anew of the commit, in other directories: they must be the same bytes.
+pub(crate) fn package_twice() -> Outcome {
+    if git(&["status", "--porcelain", "--untracked-files=no"])
+        .is_none_or(|changed| !changed.is_empty())
+    {
+        return Err(
+            "--twice builds a commit, and files differ from it: commit them first".to_owned()
+        );
+    }
+    let place = root().join("target/package");
+    let first = pack(&build_anywhere(&root(), &place.join("build"))?, &place)?;
+    let again = place.join("again");
+    let source = again.join("source");
+    let _ = fs::remove_dir_all(&source);
+    fs::create_dir_all(&source).map_err(|error| format!("{}: {error}", source.display()))?;
+    say("Building the same commit elsewhere");
+    let archive = again.join("source.tar");
+    run(Command::new("git").args(["archive", "-o"]).arg(&archive).arg("HEAD").current_dir(root()))?;
+    run(Command::new("tar").arg("-xf").arg(&archive).arg("-C").arg(&source))?;
+    let second = pack(&build_anywhere(&source, &again.join("build"))?, &again)?;
+    for (one, other) in first.iter().zip(&second) {
+        // It says which byte is the first that differs.
+        run(Command::new("cmp").args([one, other]))?;
+    }
+    println!("Both packages are the same bytes.");
+    Ok(())
+}
+
+/// Makes the tarball and the Debian package in `place`; gives their paths.
+fn pack(built: &Path, place: &Path) -> Result<[PathBuf; 2], String> {
+    fs::create_dir_all(place).map_err(|error| format!("{}: {error}", place.display()))?;
+    let name = format!("chase-{}-x86_64-linux", env!("CARGO_PKG_VERSION"));
+    Ok([tarball(built, place, &name)?, debian(built, place)?])
+}
+
+/// Builds what is in `source` with no path of this machine in what is built, so that two builds give the same bytes.
+fn build_anywhere(source: &Path, target: &Path) -> Result<PathBuf, String> {
     let home = std::env::var("CARGO_HOME")
         .or_else(|_| std::env::var("HOME").map(|home| format!("{home}/.cargo")))
         .map_err(|_| "neither CARGO_HOME nor HOME is set".to_owned())?;
-    let root = root();
     let flags =
-        format!("--remap-path-prefix={}=chase --remap-path-prefix={home}=cargo", root.display());
-    build(target, &[("RUSTFLAGS", &flags), ("CARGO_PROFILE_RELEASE_STRIP", "debuginfo")])
+        format!("--remap-path-prefix={}=chase --remap-path-prefix={home}=cargo", source.display());
+    let variables = [("RUSTFLAGS", &*flags), ("CARGO_PROFILE_RELEASE_STRIP", "debuginfo")];
+    build(source, target, &variables)
 }
 
 /// Builds all that a user runs; gives the directory that it is in.
-fn build(target: &Path, variables: &[(&str, &str)]) -> Result<PathBuf, String> {
+fn build(source: &Path, target: &Path, variables: &[(&str, &str)]) -> Result<PathBuf, String> {
     say("Building chase (release)");
     let packages =
         ["-p", "chase-hook", "-p", "chase-cli", "-p", "chase-companion", "-p", "chase-launcher"];
     let mut command = cargo(["build", "--release", "--locked"]);
-    command.args(packages).env("CHASE_VERSION", version()).env("CARGO_TARGET_DIR", target);
+    command
+        .args(packages)
+        .current_dir(source)
+        .env("CHASE_VERSION", version())
+        .env("CARGO_TARGET_DIR", target);
     run(command.envs(variables.iter().copied()))?;
     Ok(target.join("release"))
 }
@@ -91,7 +129,7 @@ fn git(arguments: &[&str]) -> Option<String> {
     output.status.success().then(|| text.trim().to_owned())
 }
 
-/// Programs, library, man pages, completions and documents below `prefix`. `library` is the library's directory there.
+/// Programs, library, header, man pages, completions and documents below `prefix`. `library` is the library's directory there.
 fn lay_out(built: &Path, prefix: &Path, library: &Path) -> Outcome {
     let put = |from: &Path, to: PathBuf, mode: u32| -> Outcome {
         let failed = |error: std::io::Error| format!("{}: {error}", to.display());
@@ -108,17 +146,18 @@ fn lay_out(built: &Path, prefix: &Path, library: &Path) -> Outcome {
         put(&built.join(program), prefix.join("bin").join(program), 0o755)?;
     }
     put(&built.join(LIBRARY), prefix.join(library).join(LIBRARY), 0o755)?;
+    put(&root().join(HEADER), prefix.join("include/chase.h"), 0o644)?;
     for document in ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"] {
         put(&root().join(document), prefix.join("share/doc").join(PACKAGE).join(document), 0o644)?;
     }
-    for program in ["chase", "chase-report"] {
-        run(Command::new(prefix.join("bin").join(program)).arg("generate").arg(prefix))?;
+    for (program, option) in PROGRAMS.into_iter().zip(["generate", "generate", "--generate"]) {
+        run(Command::new(prefix.join("bin").join(program)).arg(option).arg(prefix))?;
     }
     Ok(())
 }
 
 /// A directory that runs wherever it is unpacked.
-fn tarball(built: &Path, place: &Path, name: &str) -> Outcome {
+fn tarball(built: &Path, place: &Path, name: &str) -> Result<PathBuf, String> {
     say("Packing a tarball");
     let directory = place.join(name);
     let _ = fs::remove_dir_all(&directory);
@@ -139,10 +178,10 @@ fn tarball(built: &Path, place: &Path, name: &str) -> Outcome {
         .arg(place)
         .arg(name))?;
     println!("{}", file.display());
-    Ok(())
+    Ok(file)
 }
 
-fn debian(built: &Path, place: &Path) -> Outcome {
+fn debian(built: &Path, place: &Path) -> Result<PathBuf, String> {
     say("Packing a Debian package");
     let number = env!("CARGO_PKG_VERSION");
     let directory = place.join("debian");
@@ -198,7 +237,7 @@ fi
         .arg(&file)
         .env("SOURCE_DATE_EPOCH", commit_time()))?;
     println!("{}", file.display());
-    Ok(())
+    Ok(file)
 }
 
 /// The packages that the programs need, by what they are linked with.

@@ -36,12 +36,39 @@ for user in root ordinary; do
 	chown $user /tmp/$user
 	su $user -s /bin/sh -c 'sh /tmp/use.sh'
 done
-chase doctor || true
-chase check /bin/ls >/dev/null || fail "chase check"
-getcap /usr/bin/chase-companion 2>/dev/null || true
-for page in chase chase-report; do
-	ls /usr/share/man/man1/$page.1.gz >/dev/null || echo "(no man page of $page: dpkg leaves them out here)"
+[ -f /usr/include/chase.h ] || fail "no chase.h"
+for user in root ordinary; do
+	su $user -s /bin/sh -c 'cd /tmp/$(id -un) && chase doctor' >/tmp/doctor || fail "chase doctor as $user: $(cat /tmp/doctor)"
+	cat /tmp/doctor
+	grep -q 'libchase.so records' /tmp/doctor || fail "chase doctor as $user does not say that the library records"
+	grep -q 'chase-report shows recordings' /tmp/doctor || fail "chase doctor as $user does not find chase-report"
 done
+chase check /bin/ls >/dev/null || fail "chase check"
+# What a file system can't keep isn't there.
+cp /bin/true /opt/probe
+if setcap cap_bpf,cap_perfmon+ep /opt/probe 2>/dev/null; then
+	getcap /usr/bin/chase-companion | grep -q 'cap_perfmon,cap_bpf=ep' || fail "capabilities: $(getcap /usr/bin/chase-companion)"
+else
+	echo "(no capabilities of files here)"
+fi
+rm /opt/probe
+chase-companion --version
+for program in chase chase-report chase-companion; do
+	case "$($program --version)" in
+	"$program "[0-9]*) ;;
+	*) fail "$program --version" ;;
+	esac
+	ls /usr/share/man/man1/$program.1.gz >/dev/null || grep -rqs 'path-exclude.*man' /etc/dpkg || fail "no man page of $program"
+	ls /usr/share/bash-completion/completions/$program /usr/share/zsh/site-functions/_$program \
+		/usr/share/fish/vendor_completions.d/$program.fish >/dev/null || fail "no completions of $program"
+done
+(
+	# What bash does when somebody presses the tabulator.
+	command -v bash >/dev/null || exit 0
+	bash -c '. /usr/share/bash-completion/completions/chase
+		COMP_WORDS=(chase rec) COMP_CWORD=1
+		_chase chase rec chase && [ "${COMPREPLY[*]}" = record ]'
+) || fail "bash does not complete chase rec"
 
 echo "--- remove"
 sleep 6 # (The companion stays for five seconds.)

@@ -10,51 +10,76 @@ use super::clock::Clock;
 use super::programs::Program;
 use crate::bench::{Bench, Under};
 use crate::children::cpu_seconds;
+use crate::real::geometric_means;
 use crate::report::{Figure, Report};
-use crate::turns::{Limit, OUT_OF_TIME, Turn, in_turns, paired};
+use crate::turns::{Limit, Turn, in_turns, paired};
 
 pub(super) const PART: &str = "samples";
 /// Percent more.
 const BAR: f64 = 1.0;
-/// Single runs differ by more than the bar.
+/// Single runs differ by more than the bar: of fewer, a program's row has none.
 const LIMIT: Limit = Limit { least: 5, most: 25, time: Duration::from_secs(200) };
 
 pub(super) fn measure(bench: &Bench, report: &mut Report, programs: &[Program]) {
     let deadline = bench.deadline();
-    for program in programs {
-        if deadline.is_over() {
-            report.skipped(PART, program.what, OUT_OF_TIME);
+    let mut all = Vec::new();
+    for (at, program) in programs.iter().enumerate() {
+        if let Err(why) = &program.command {
+            report.skipped(PART, program.what, &format!("{why:#}"));
             continue;
         }
-        let what = format!("{}: samples add", program.what);
-        let seconds = |sample| seconds(bench, program, sample);
-        let measured = in_turns(
-            bench.limit(LIMIT),
-            [
-                Turn::new(|| seconds("off")),
-                Turn::new(|| seconds("")),
-                Turn::new(|| {
-                    let _clock = Clock::start()?;
-                    seconds("off")
-                }),
-            ],
-        );
-        match measured {
-            [Ok(off), Ok(on), Ok(clock)] => report.measured(Figure {
+        let limit = deadline.part(bench.limit(LIMIT), programs.len() - at);
+        all.extend(of_program(bench, report, program, limit));
+    }
+    let ratios: Vec<Vec<f64>> = all.into_iter().filter(|ratios| !ratios.is_empty()).collect();
+    let what = "geometric mean of all: samples add".to_owned();
+    let values: Vec<f64> =
+        geometric_means(&ratios).into_iter().map(|ratio| percent_more(ratio, 1.0)).collect();
+    let details = vec![("programs", "", vec![ratios.len() as f64])];
+    report.measured(Figure { part: PART, what, unit: "%", bar: Some(BAR), values, details });
+}
+
+/// A row; gives the ratios. Of a few rounds, whatever else the machine does decides, so such a row has no bar of its own.
+fn of_program(
+    bench: &Bench,
+    report: &mut Report,
+    program: &Program,
+    limit: Limit,
+) -> Option<Vec<f64>> {
+    let what = format!("{}: samples add", program.what);
+    let seconds = |sample| seconds(bench, program, sample);
+    let measured = in_turns(
+        limit,
+        [
+            Turn::new(|| seconds("off")),
+            Turn::new(|| seconds("")),
+            Turn::new(|| {
+                let _clock = Clock::start()?;
+                seconds("off")
+            }),
+        ],
+    );
+    match measured {
+        [Ok(off), Ok(on), Ok(clock)] => {
+            let ratios = paired(&on, &off, |on, off| on / off);
+            report.measured(Figure {
                 part: PART,
                 what,
                 unit: "%",
-                bar: Some(BAR),
+                bar: (on.len() >= LIMIT.least).then_some(BAR),
                 values: paired(&on, &off, percent_more),
                 details: vec![
+                    ("rounds", "", vec![on.len() as f64]),
                     ("clock alone adds", "%", paired(&clock, &off, percent_more)),
                     ("without", "s", off),
                     ("with", "s", on),
                 ],
-            }),
-            [Err(why), ..] | [_, Err(why), _] | [.., Err(why)] => {
-                report.failed(PART, &what, Some(BAR), &format!("{why:#}"));
-            }
+            });
+            Some(ratios)
+        }
+        [Err(why), ..] | [_, Err(why), _] | [.., Err(why)] => {
+            report.failed(PART, &what, Some(BAR), &format!("{why:#}"));
+            None
         }
     }
 }

@@ -9,12 +9,16 @@ use crate::bench::installed;
 use crate::programs::{compile, gcc, source};
 
 /// A program and its work.
-pub(super) struct Program {
-    pub(super) what: &'static str,
+pub(crate) struct Program {
+    pub(crate) what: &'static str,
     /// Where it works.
-    pub(super) directory: PathBuf,
+    pub(crate) directory: PathBuf,
     /// Program and arguments, or why it can't be run here.
-    pub(super) command: Result<Vec<String>>,
+    pub(crate) command: Result<Vec<String>>,
+    /// Whether several threads share its work.
+    pub(crate) has_threads: bool,
+    /// Whether its own runs differ by more than a comparison of two may.
+    pub(crate) is_unsteady: bool,
 }
 
 struct Plan {
@@ -22,18 +26,22 @@ struct Plan {
     command: &'static [&'static str],
     /// What must be done before.
     prepare: fn(&Path) -> Result<()>,
-    /// Whether it is one of those by which the cost of samples is told.
-    is_costed: bool,
+    has_threads: bool,
+    is_unsteady: bool,
 }
 
-const PLAN: Plan = Plan { what: "", command: &[], prepare: |_| Ok(()), is_costed: false };
+const PLAN: Plan =
+    Plan { what: "", command: &[], prepare: |_| Ok(()), has_threads: false, is_unsteady: false };
 
-const PLANS: [Plan; 17] = [
+/// Stands for this program.
+const ITSELF: &str = "chase-benches";
+
+const PLANS: [Plan; 20] = [
     Plan {
         what: "C, qsort that calls back",
         command: &["./order"],
         prepare: |directory| gcc(directory, &[&text("order.c"), "-o", "order"]),
-        is_costed: true,
+        ..PLAN
     },
     Plan {
         what: "C, GLib loop with idle callback",
@@ -68,6 +76,13 @@ const PLANS: [Plan; 17] = [
             let source = source("words.rs").display().to_string();
             compile("rustc", directory, &["--edition=2021", "-O", &source, "-o", "words"])
         },
+        has_threads: true,
+        ..PLAN
+    },
+    Plan {
+        what: "Rust, rayon on 4 threads",
+        command: &[ITSELF, "--rayon-work"],
+        has_threads: true,
         ..PLAN
     },
     Plan {
@@ -83,6 +98,13 @@ const PLANS: [Plan; 17] = [
             "0x12",
             "png:-",
         ],
+        has_threads: true,
+        ..PLAN
+    },
+    Plan {
+        what: "Qt, without a screen",
+        command: &["/usr/bin/python3", "paint.py"],
+        prepare: |_| can_import("PyQt5.QtGui"),
         ..PLAN
     },
     Plan {
@@ -90,20 +112,26 @@ const PLANS: [Plan; 17] = [
         // The system's: that is what a package of numpy belongs to. Threads of OpenBLAS's own yield in a loop while they
         // have nothing to do, for a time that differs between runs by more than the bar.
         command: &["env", "OPENBLAS_NUM_THREADS=1", "/usr/bin/python3", "arrays.py"],
-        prepare: |_| {
-            let import = Command::new("/usr/bin/python3").args(["-c", "import numpy"]).output()?;
-            if import.status.success() { Ok(()) } else { bail!("numpy is not installed") }
-        },
+        prepare: |_| can_import("numpy"),
+        has_threads: true,
         ..PLAN
+    },
+    Plan {
+        what: "python3, numpy, OpenBLAS's own threads too",
+        command: &["/usr/bin/python3", "arrays.py"],
+        prepare: |_| can_import("numpy"),
+        has_threads: true,
+        is_unsteady: true,
     },
     Plan {
         what: "node, several kinds of work",
         command: &["node", "work.js"],
-        is_costed: true,
+        has_threads: true,
         ..PLAN
     },
     Plan {
         what: "java, sort and zlib",
+        has_threads: true,
         command: &["java", "-cp", ".", "Work"],
         prepare: |directory| compile("javac", directory, &["-d", ".", &text("Work.java")]),
         ..PLAN
@@ -123,7 +151,8 @@ const PLANS: [Plan; 17] = [
             Some(_) => Ok(()),
             None => bail!("redis is not installed"),
         },
-        is_costed: true,
+        has_threads: true,
+        ..PLAN
     },
     Plan {
         what: "gcc -O2 and its children",
@@ -133,7 +162,7 @@ const PLANS: [Plan; 17] = [
     Plan {
         what: "xz -T2",
         command: &["xz", "-T2", "-3", "--block-size=1MiB", "--keep", "--stdout", "some-lines"],
-        is_costed: true,
+        has_threads: true,
         ..PLAN
     },
     Plan { what: "gzip", command: &["gzip", "-c", "lines", "lines", "lines"], ..PLAN },
@@ -144,24 +173,39 @@ const PLANS: [Plan; 17] = [
     },
 ];
 
-/// All of them, prepared in `directory`; or those by which the cost of samples is told.
-pub(super) fn prepare(directory: &Path, only_costed: bool) -> Result<Vec<Program>> {
+/// All of them, prepared in `directory`.
+pub(crate) fn prepare(directory: &Path) -> Result<Vec<Program>> {
     inputs(directory)?;
     let program = |plan: &Plan| Program {
         what: plan.what,
         directory: directory.to_owned(),
         command: command(plan, directory),
+        has_threads: plan.has_threads,
+        is_unsteady: plan.is_unsteady,
     };
-    Ok(PLANS.iter().filter(|plan| plan.is_costed || !only_costed).map(program).collect())
+    Ok(PLANS.iter().map(program).collect())
 }
 
 fn command(plan: &Plan, directory: &Path) -> Result<Vec<String>> {
     (plan.prepare)(directory)?;
     let program = plan.command.first().context("no program")?;
-    if !program.contains('/') && installed(program).is_none() {
+    let mut command: Vec<String> = plan.command.iter().map(|&word| word.to_owned()).collect();
+    if *program == ITSELF {
+        // Where any user may run it.
+        let copy = directory.join(ITSELF);
+        std::fs::copy(std::env::current_exe()?, &copy).context("copying this program")?;
+        command[0] = copy.display().to_string();
+    } else if !program.contains('/') && installed(program).is_none() {
         bail!("{program} is not installed");
     }
-    Ok(plan.command.iter().map(|&word| word.to_owned()).collect())
+    Ok(command)
+}
+
+/// Whether the system's Python has a module.
+fn can_import(module: &str) -> Result<()> {
+    let import = format!("import {module}");
+    let output = Command::new("/usr/bin/python3").args(["-c", &import]).output()?;
+    if output.status.success() { Ok(()) } else { bail!("{module} is not installed") }
 }
 
 /// The path of a source.
@@ -179,7 +223,17 @@ fn inputs(directory: &Path) -> Result<()> {
     write("lines", &lines)?;
     write("more-lines", &lines)?;
     write("some-lines", &lines[..crate::workloads::LINE * 700_000])?;
-    for name in ["arrays.py", "work.js", "work.php", "work.pl", "work.rb", "rows.sql", "redis.sh"] {
+    const SOURCES: [&str; 8] = [
+        "arrays.py",
+        "paint.py",
+        "work.js",
+        "work.php",
+        "work.pl",
+        "work.rb",
+        "rows.sql",
+        "redis.sh",
+    ];
+    for name in SOURCES {
         std::fs::copy(text(name), directory.join(name))
             .with_context(|| format!("copying {name}"))?;
     }

@@ -12,10 +12,7 @@ use crate::bench::Bench;
 
 /// Of the run that was recorded in `output`.
 pub(super) fn shares(bench: &Bench, output: &Path) -> Result<Shares> {
-    let mut reporter = Command::new(bench.lib.with_file_name("chase-report"));
-    reporter.args(["libs", "--json"]).arg(output);
-    let shown = reporter.output().context("starting chase-report")?;
-    let document: Value = serde_json::from_slice(&shown.stdout).context("reading the report")?;
+    let document = document(bench, output, "libs")?;
     let on_cpu = &document["on_cpu"];
     let itself = name_of(&bench.lib.display().to_string());
     let mut objects = BTreeMap::new();
@@ -32,6 +29,24 @@ pub(super) fn shares(bench: &Bench, output: &Path) -> Result<Shares> {
     let samples = number(&on_cpu["samples"]).context("a report without samples")?;
     ensure!(samples > 0.0, "no samples were taken");
     Ok(Shares::of(objects, of_chase, samples))
+}
+
+/// Processor time of threads, by process and thread.
+pub(super) fn threads(bench: &Bench, output: &Path) -> Result<BTreeMap<(u32, u32), f64>> {
+    let document = document(bench, output, "threads")?;
+    let rows = document["threads"].as_array().context("a report without threads")?;
+    let thread = |row: &Value| -> Option<((u32, u32), f64)> {
+        let id = |name: &str| u32::try_from(row[name].as_u64()?).ok();
+        Some(((id("pid")?, id("tid")?), number(&row["on_cpu_ns"])?))
+    };
+    rows.iter().map(|row| thread(row).context("a thread without a time")).collect()
+}
+
+fn document(bench: &Bench, output: &Path, view: &str) -> Result<Value> {
+    let mut reporter = Command::new(bench.lib.with_file_name("chase-report"));
+    reporter.args([view, "--json", "--run", "all"]).arg(output);
+    let shown = reporter.output().context("starting chase-report")?;
+    serde_json::from_slice(&shown.stdout).context("reading the report")
 }
 
 /// Numbers that may not fit are strings.

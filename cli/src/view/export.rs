@@ -58,9 +58,9 @@ fn contexts(report: &Report) -> anyhow::Result<Vec<Rows>> {
 fn speedscope(report: &Report) -> anyhow::Result<String> {
     let program = report.analysis.processes.first();
     let program = program.map_or("", |process| &*process.program);
-    let exporter = concat!("chase-report ", env!("CARGO_PKG_VERSION"));
+    let exporter = format!("chase-report {}", chase_version::VERSION);
     let profiles = profiles(report);
-    Ok(chase_export::speedscope(program, exporter, &profiles)?)
+    Ok(chase_export::speedscope(program, &exporter, &profiles)?)
 }
 
 fn pprof(report: &Report, output: Option<&Path>) -> anyhow::Result<String> {

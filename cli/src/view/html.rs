@@ -185,7 +185,7 @@ fn facts(report: &Report) -> Facts {
         };
         add("Recorder", format!("{writer}format {}", header.version));
     }
-    add("Report", format!("chase-report {}", env!("CARGO_PKG_VERSION")));
+    add("Report", format!("chase-report {}", chase_version::VERSION));
     let mut not_seen = NotSeen::from_report(report);
     Facts {
         program: first.map(|process| process.program.clone()).unwrap_or_default(),
@@ -208,6 +208,8 @@ fn facts(report: &Report) -> Facts {
         more_processes: analysis.processes.len().saturating_sub(PROCESSES),
         processor: super::hot::ran(report),
         causes: causes_of_waits(report),
+        waits_for_whom: super::graph::for_page(report),
+        parts: super::components::for_page(report),
         processors: report.watched().processors,
         idle: super::blocked::idle_threads(report),
         runnable: super::blocked::runnable(report),
