@@ -8,9 +8,8 @@ use chase_analyzer::LibraryKind;
 use chase_viz::{Bar, Chart, Heading, Unit};
 
 use super::files::Files;
-use super::{approximate, processes};
+use super::processes;
 use crate::report::Report;
-use crate::terminal::{count, elapsed};
 
 /// Functions that get a bar of their own.
 const TOP: usize = 25;
@@ -21,7 +20,7 @@ const PNG_WIDTH: u32 = 1280;
 pub(super) fn draw(report: &Report, dir: &Path, top: Option<usize>) -> anyhow::Result<Files> {
     let model = super::html::model(report)?;
     let groups = chase_html::library_groups(&model);
-    let subtitle = subtitle(report);
+    let subtitle = processes::subtitle(report);
     let top = match top {
         None => TOP,
         Some(0) => usize::MAX,
@@ -58,24 +57,6 @@ fn bars(report: &Report) -> Vec<Bar> {
         Some(Bar { label, group: group_of(row.object)?, value: row.measures.self_ns.as_f64() })
     })
     .collect()
-}
-
-pub(super) fn subtitle(report: &Report) -> String {
-    let analysis = &report.analysis;
-    let first = analysis.processes.first().map_or("", |process| &*process.program);
-    let processes = match &*analysis.processes {
-        [_] => String::new(),
-        several => format!("{}, ", processes::number(several)),
-    };
-    let estimated = analysis.libraries.iter().any(|row| row.measures.estimated);
-    let estimates = if estimated { ", times of hot functions are estimates" } else { "" };
-    format!(
-        "{first}: {processes}{} wall, {} threads, {} library calls, {}{estimates}",
-        elapsed(analysis.wall_ns.0),
-        analysis.totals.threads,
-        approximate(analysis.totals.calls_estimated, count(analysis.totals.calls)),
-        processes::overhead(analysis),
-    )
 }
 
 fn save(dir: &Path, name: &str, chart: &Chart) -> anyhow::Result<Vec<PathBuf>> {

@@ -129,7 +129,7 @@ pub(super) fn write(
     let text = match format {
         GraphFormat::Dot => drawn.dot("waits"),
         GraphFormat::Svg => {
-            let subtitle = super::charts::subtitle(report);
+            let subtitle = super::processes::subtitle(report);
             let heading = Heading { title: "Who waits for whom", subtitle: &subtitle };
             let chart = chase_viz::graph(&Sheet::alone(heading), &drawn);
             chart.context("cannot draw the graph")?.svg().to_owned()
