@@ -189,18 +189,20 @@ fn sampled(is: Option<SampledTime>, was: Option<SampledTime>) -> Option<SampledT
 
 fn measures(is: &Measures, was: &Measures) -> Measures {
     let calls = is.calls.saturating_sub(was.calls);
+    let untimed = is.untimed.saturating_sub(was.untimed).min(calls);
     let total_ns = less(is.total_ns, was.total_ns);
     Measures {
         calls,
         calls_estimated: is.calls_estimated,
         calls_ci95: is.calls_ci95,
-        untimed: is.untimed.saturating_sub(was.untimed),
+        untimed,
         timed: is.timed.saturating_sub(was.timed),
         estimated: is.estimated,
         ci95_ns: Ns(0),
         clock_ci95_ns: Ns(0),
         unwound: is.unwound.saturating_sub(was.unwound),
-        open: is.open,
+        // (Those that were open before are no calls of this time.)
+        open: is.open.min(calls - untimed),
         total_ns,
         self_ns: less(is.self_ns, was.self_ns),
         wait_ns: less(is.wait_ns, was.wait_ns),

@@ -22,7 +22,6 @@ mod path;
 mod processes;
 mod sampled;
 mod sorting;
-mod subtitle;
 mod summary;
 mod syscalls;
 mod tail;

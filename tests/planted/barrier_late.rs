@@ -1,5 +1,8 @@
 // One of four threads comes last to each std::sync::Barrier.
 // cause: late-at-barrier
+// group: barrier_late::main
+// site: barrier.rs
+// waker: barrier_late::main
 use std::sync::Barrier;
 use std::thread;
 use std::time::Duration;

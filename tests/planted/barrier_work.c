@@ -1,5 +1,6 @@
 // One of three threads has ten times as much to do between barriers.
 // cause: barrier-straggler
+// says: in its own code
 // group: worker
 #include "planted.h"
 

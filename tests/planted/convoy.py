@@ -1,5 +1,7 @@
 # A convoy on a threading.Lock.
 # cause: serialising-lock
+# group: worker
+# waker: worker, in
 # size: told
 import threading
 import time

@@ -1,5 +1,7 @@
 // A convoy on a std::sync::Mutex, which calls futex itself.
 // cause: serialising-lock
+// group: convoy::main
+// object: TOTAL
 // waker: in syscall
 // size: told
 use std::io::Write;

@@ -1,5 +1,6 @@
 // Readers that wait for a writer who is slow, on a std::shared_mutex.
 // cause: serialising-lock
+// group: main::{lambda#2}
 // object: table
 // waker: in pthread_rwlock_unlock
 #include <atomic>

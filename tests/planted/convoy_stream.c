@@ -1,5 +1,6 @@
 // A stream's own lock is kept while something slow happens; others want to write to it.
 // cause: serialising-lock
+// group: worker
 // site: say convoy_stream.c
 // says: fputs
 #include "planted.h"

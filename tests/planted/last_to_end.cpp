@@ -1,5 +1,7 @@
 // One of five std::threads ends long after the others.
 // cause: last-to-end
+// group: main::{lambda#1}
+// waker: main::{lambda#1}
 #include <thread>
 #include <vector>
 #include "planted.h"

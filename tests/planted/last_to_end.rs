@@ -1,5 +1,7 @@
 // One of four threads ends long after the others.
 // cause: last-to-end
+// group: last_to_end::main
+// waker: last_to_end::main
 use std::thread;
 use std::time::Duration;
 

@@ -1,5 +1,6 @@
 // A name server, which is this program's own, takes its time.
 // cause: name-resolution
+// site: main names.c
 // says: getaddrinfo
 // says: mostly for nowhere.example.
 // also: slow-peer

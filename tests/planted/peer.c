@@ -1,5 +1,6 @@
 // The other end of a connection, a program that is not recorded, answers late.
 // cause: slow-peer
+// group: main of peer
 // site: ask peer.c
 // object: socket 127.0.0.1
 // size: told

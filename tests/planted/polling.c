@@ -1,5 +1,6 @@
 // A thread looks each millisecond whether there is something to do.
 // cause: polling
+// waker: nobody: time was over
 // site: look polling.c
 #include <poll.h>
 #include "planted.h"

@@ -1,5 +1,7 @@
 # A thread looks again and again whether there is something to do.
 # cause: polling
+# group: main of python
+# waker: nobody: time was over
 import time
 
 for _ in range(250):

@@ -1,5 +1,7 @@
 // A thread looks each half millisecond whether another one is done.
 // cause: polling
+// group: main of polling
+// waker: nobody: time was over
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;

@@ -1,5 +1,7 @@
 // A condition that nobody signals in time, with a limit of a millisecond.
 // cause: polling
+// object: changed
+// waker: nobody: time was over
 // site: look
 #include <chrono>
 #include <condition_variable>

@@ -1,5 +1,6 @@
 // A bounded channel of std, whose receiver is slow.
 // cause: limiting-stage
+// waker: slow_consumer::consume, in syscall
 // group: consume
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::Mutex;

@@ -1,5 +1,6 @@
 # A queue.Queue whose producer is slow: it compresses, without the interpreter's lock.
 # cause: limiting-stage
+# waker: produce, in
 # group: produce
 import hashlib
 import queue

@@ -19,7 +19,7 @@ const PNG_WIDTH: u32 = 1280;
 pub(super) fn draw(report: &Report, dir: &Path, top: Option<usize>) -> anyhow::Result<Files> {
     let model = super::html::model(report)?;
     let groups = chase_html::library_groups(&model);
-    let subtitle = super::subtitle::subtitle(report);
+    let subtitle = super::processes::subtitle(report);
     let top = match top {
         None => TOP,
         Some(0) => usize::MAX,

@@ -241,18 +241,14 @@ impl Parts {
         let text = match format {
             GraphFormat::Dot => self.drawn_graph().dot("components"),
             GraphFormat::Svg => {
-                let subtitle = super::subtitle::subtitle(report);
+                let subtitle = super::processes::subtitle(report);
                 let heading = Heading { title: "Components of the run", subtitle: &subtitle };
                 let chart = chase_viz::graph(&Sheet::alone(heading), &self.drawn_graph());
                 chart.context("cannot draw the graph")?.svg().to_owned()
             }
         };
         match output {
-            Some(path) => {
-                let failed = || format!("cannot write {}", path.display());
-                std::fs::write(path, text).with_context(failed)?;
-                Ok(String::new())
-            }
+            Some(path) => super::files::save(path, text.as_bytes()).map(|()| String::new()),
             None => Ok(text),
         }
     }

@@ -1,12 +1,12 @@
 //! Exports: the calling contexts in formats of other tools. `docs/exports.md` says what opens them.
 
-use std::fs;
 use std::io::{IsTerminal, Write, stdout};
 use std::path::Path;
 
 use anyhow::{Context, bail};
 use chase_export::Moment;
 
+use super::files::save;
 use super::html::profiles;
 use super::{Show, tree};
 use crate::args::{ApiFilter, ExportFormat, GroupFilter, LibFilter, ThreadFilter};
@@ -85,8 +85,4 @@ fn put(bytes: &[u8], output: Option<&Path>, what: &str, example: &str) -> anyhow
         None => stdout().lock().write_all(bytes).context("cannot write to standard output")?,
     }
     Ok(String::new())
-}
-
-pub(super) fn save(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    fs::write(path, bytes).with_context(|| format!("cannot write {}", path.display()))
 }

@@ -1,7 +1,9 @@
 //! The files that a view wrote.
 
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 
+use anyhow::Context;
 use serde_json::{Map, Value};
 
 use super::Show;
@@ -37,4 +39,9 @@ impl Show for Files {
         let rows = self.files.iter().map(row).collect();
         Ok(vec![Rows { name: "files", columns: vec!["file"], rows }])
     }
+}
+
+/// Writes a file that was asked for.
+pub(super) fn save(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    fs::write(path, bytes).with_context(|| format!("cannot write {}", path.display()))
 }

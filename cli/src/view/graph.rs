@@ -129,17 +129,14 @@ pub(super) fn write(
     let text = match format {
         GraphFormat::Dot => drawn.dot("waits"),
         GraphFormat::Svg => {
-            let subtitle = super::subtitle::subtitle(report);
+            let subtitle = super::processes::subtitle(report);
             let heading = Heading { title: "Who waits for whom", subtitle: &subtitle };
             let chart = chase_viz::graph(&Sheet::alone(heading), &drawn);
             chart.context("cannot draw the graph")?.svg().to_owned()
         }
     };
     match output {
-        Some(path) => {
-            fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
-            Ok(String::new())
-        }
+        Some(path) => super::files::save(path, text.as_bytes()).map(|()| String::new()),
         None => Ok(text),
     }
 }

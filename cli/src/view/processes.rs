@@ -180,3 +180,22 @@ pub(super) fn brief_ending(ending: Ending) -> String {
         Ending::Unknown => "unknown".to_owned(),
     }
 }
+
+/// What was run, for below the heading of a picture.
+pub(super) fn subtitle(report: &Report) -> String {
+    let analysis = &report.analysis;
+    let first = analysis.processes.first().map_or("", |process| &*process.program);
+    let processes = match &*analysis.processes {
+        [_] => String::new(),
+        several => format!("{}, ", number(several)),
+    };
+    let estimated = analysis.libraries.iter().any(|row| row.measures.estimated);
+    let estimates = if estimated { ", times of hot functions are estimates" } else { "" };
+    format!(
+        "{first}: {processes}{} wall, {} threads, {} library calls, {}{estimates}",
+        elapsed(analysis.wall_ns.0),
+        analysis.totals.threads,
+        approximate(analysis.totals.calls_estimated, count(analysis.totals.calls)),
+        overhead(analysis),
+    )
+}
