@@ -54,8 +54,8 @@ pub(super) fn lua() -> Result<Vec<Case>, String> {
     Ok(scripts.iter().map(case).collect())
 }
 
-/// Unpacks a source package; gives where.
-fn source(package: &str) -> Result<PathBuf, String> {
+/// Unpacks a source package; gives where. (With `dpkg-dev`.)
+pub(crate) fn source(package: &str) -> Result<PathBuf, String> {
     let place = root().join("target/suites").join(package);
     let unpacked = || {
         let entries = std::fs::read_dir(&place).ok()?;
