@@ -44,15 +44,27 @@ impl AddressMap {
         Self { segments }
     }
 
-    /// Finds what was loaded at `avma` at any time, latest first.
+    /// Finds what was loaded at `avma` at any time. If that were several objects one after the other, it is not known which of them
+    /// is meant, and none is taken.
     pub(crate) fn find_ever(&self, avma: u64) -> CodeAddress {
-        let found = self.segments.iter().filter(|m| (m.start..m.end).contains(&avma));
-        let found = found.max_by_key(|mapped| mapped.load);
+        let found = self.ever(avma).next().filter(|_| !self.has_several(avma));
         CodeAddress {
             avma,
             object: found.and_then(|mapped| mapped.object),
             svma: found.map(|mapped| avma.wrapping_sub(mapped.bias)),
         }
+    }
+
+    /// Whether several objects were loaded at `avma` one after the other.
+    pub(crate) fn has_several(&self, avma: u64) -> bool {
+        let mut all = self.ever(avma);
+        let first = all.next();
+        // (The same file, loaded anew at the same place, is the same.)
+        first.is_some_and(|first| all.any(|m| (m.object, m.bias) != (first.object, first.bias)))
+    }
+
+    fn ever(&self, avma: u64) -> impl Iterator<Item = &Mapped> {
+        self.segments.iter().filter(move |m| (m.start..m.end).contains(&avma))
     }
 
     /// Finds what was loaded at `avma` at `moment`. If nothing was, takes an object that was found loaded later:

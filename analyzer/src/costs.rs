@@ -310,9 +310,11 @@ impl Cost {
         let pairs = samples.pairs as f64;
         let untimed = if context.is_framed() { hook.framed } else { hook.counted };
         let measured = (mean - inside) * timed as f64;
+        let are_full = samples.pairs_squares == u64::MAX || samples.pairs_ticks == u64::MAX;
         let variance = match ended {
-            // The error may be as large as the estimate: one sample says nothing about differences.
+            // The error may be as large as the estimate: one sample says nothing about differences, nor do sums that are full.
             1 if timed > 1 => measured * measured,
+            _ if are_full => measured * measured,
             _ => {
                 samples.pairs_squares as f64 * SQUARES as f64
                     - 2.0 * mean * samples.pairs_ticks as f64

@@ -6,9 +6,10 @@
 //! of the path. So the parts adjoin without gaps, and together are as long as the run.
 //!
 //! Waits shorter than [`LONG_WAIT_NS`](chase_recorder::syscalls::LONG_WAIT_NS) are not recorded individually; they
-//! count as time in which the thread ran.
+//! count as time in which the thread ran. What it ran is told apart as its samples or its calls are (see [`Runs`]).
 
 mod pieces;
+mod running;
 mod what_if;
 
 use std::collections::HashMap;
@@ -22,6 +23,8 @@ use crate::groups::Groups;
 use crate::image::Image;
 use crate::long_waits::{LongWait, long_waits};
 pub use pieces::Pieces;
+use running::Ran;
+pub use running::Runs;
 pub(crate) use what_if::replay_without;
 pub use what_if::{WhatIf, Without, what_if};
 
@@ -71,27 +74,39 @@ pub struct PathPart {
     /// What its threads do.
     #[serde(flatten)]
     pub doing: Doing,
+    /// What they run, if they do and that is known.
+    #[serde(skip)]
+    pub runs: Option<Runs>,
     /// Their total time.
     pub ns: Ns,
     /// Their part of the path.
     pub share: f64,
-    /// The number of steps.
+    /// The number of steps. Those in which a thread runs may be divided among several parts, and count in each of them.
     pub steps: usize,
 }
 
-/// Finds the critical path of a run; `None` if no companion recorded long waits.
+/// Finds the critical path of a run, or that part of it which is in a window of time (from when to when, since the start of the
+/// run); `None` if no companion recorded long waits.
 #[must_use]
 pub fn critical_path(
     images: &[Image],
     analysis: &Analysis,
     groups: &Groups,
     naming: &dyn NamingPlaces,
+    window: Option<(Ns, Ns)>,
 ) -> Option<CriticalPath> {
     let (threads, lost) = recorded_waits(images, analysis, groups, naming)?;
     let all = (0..).zip(&analysis.threads);
     let (last, _) = all.max_by_key(|(number, row)| (row.end_ns, std::cmp::Reverse(*number)))?;
-    let steps = walk(analysis, threads, last, analysis.wall_ns.0);
-    let parts = parts(groups, &steps, analysis.wall_ns);
+    let mut steps = walk(analysis, threads, last, analysis.wall_ns.0);
+    let (from, to) = window.unwrap_or((Ns(0), analysis.wall_ns));
+    let to = to.min(analysis.wall_ns);
+    for step in &mut steps {
+        (step.begin_ns, step.end_ns) = (step.begin_ns.max(from), step.end_ns.min(to));
+    }
+    steps.retain(|step| step.begin_ns < step.end_ns);
+    let length = Ns(to.0.saturating_sub(from.0));
+    let parts = parts(groups, &steps, length, Some(&Ran::new(analysis)));
     Some(CriticalPath { steps, parts, lost })
 }
 
@@ -185,17 +200,30 @@ fn walk(
     steps
 }
 
-fn parts(groups: &Groups, steps: &[PathStep], wall: Ns) -> Vec<PathPart> {
-    let mut sums: HashMap<(u32, &Doing), (u64, usize)> = HashMap::new();
+/// Adds up the steps of a path by what is done, and, if what threads `ran` is to be told apart, by that.
+fn parts(groups: &Groups, steps: &[PathStep], wall: Ns, ran: Option<&Ran<'_>>) -> Vec<PathPart> {
+    let mut by_thread: HashMap<(u32, &Doing), (u64, usize)> = HashMap::new();
     for step in steps {
-        let Some(&group) = groups.of_thread.get(step.thread as usize) else { continue };
-        let (ns, count) = sums.entry((group, &step.doing)).or_default();
+        let (ns, count) = by_thread.entry((step.thread, &step.doing)).or_default();
         *ns += step.end_ns.0 - step.begin_ns.0;
         *count += 1;
     }
-    let part = |((group, doing), (ns, steps)): ((u32, &Doing), (u64, usize))| PathPart {
+    let mut sums: HashMap<(u32, &Doing, Option<Runs>), (u64, usize)> = HashMap::new();
+    for ((thread, doing), (ns, count)) in by_thread {
+        let Some(&group) = groups.of_thread.get(thread as usize) else { continue };
+        let divided = match ran {
+            Some(ran) if *doing == Doing::Running => ran.divide(thread, ns),
+            _ => vec![(None, ns)],
+        };
+        for (runs, ns) in divided.into_iter().filter(|&(_, ns)| ns > 0) {
+            let sum = sums.entry((group, doing, runs)).or_default();
+            *sum = (sum.0 + ns, sum.1 + count);
+        }
+    }
+    let part = |((group, doing, runs), (ns, steps)): ((u32, &Doing, _), (u64, usize))| PathPart {
         group,
         doing: doing.clone(),
+        runs,
         ns: Ns(ns),
         share: ns as f64 / wall.as_f64().max(1.0),
         steps,
@@ -207,7 +235,7 @@ fn parts(groups: &Groups, steps: &[PathStep], wall: Ns) -> Vec<PathPart> {
         Doing::Waiting(wait) => (2, wait.api, wait.site.map(|site| site.avma)),
     };
     parts.sort_by(|a, b| {
-        (b.ns, a.group, place(a), a.steps).cmp(&(a.ns, b.group, place(b), b.steps))
+        (b.ns, a.group, place(a), a.runs, a.steps).cmp(&(a.ns, b.group, place(b), b.runs, b.steps))
     });
     parts
 }

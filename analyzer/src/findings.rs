@@ -20,6 +20,7 @@ mod locks;
 mod machine;
 mod mutual;
 mod peers;
+mod sites;
 mod stages;
 mod system;
 mod threads;
@@ -140,6 +141,7 @@ pub fn findings(
     found.truncate(MOST);
     for finding in &mut found {
         finding.run_saves_ns = evidence.of_run(finding);
+        sites::name(&evidence, finding);
     }
     found
 }

@@ -17,7 +17,7 @@ pub use rows::{
     CausedWait, GroupApi, GroupComparison, GroupPart, GroupRow, Outlier, OutlierApi, PartLevel,
     Spread, SubGroup, ThreadSpan,
 };
-pub use why::Why;
+pub use why::{Reason, Why};
 
 /// The groups of all threads of an analysis.
 ///

@@ -147,7 +147,7 @@ pub use components::{
     Components, DrawnPrograms, Exchange, Picture, Program, Thing, ThingKind, Use, components,
 };
 pub use critical::{
-    CriticalPath, Doing, PathPart, PathStep, Pieces, WhatIf, Without, critical_path, what_if,
+    CriticalPath, Doing, PathPart, PathStep, Pieces, Runs, WhatIf, Without, critical_path, what_if,
 };
 pub use error::{Cause as FailureCause, Error, Failure};
 pub use event_loops::{Client, EventLoop, HeldUp, RanLate, WaitInTurns};
@@ -156,8 +156,8 @@ pub use fold::{Folded, fold};
 pub use group_tree::{GroupContext, group_tree};
 pub use groups::{
     CausedWait, Closure, GroupApi, GroupComparison, GroupKey, GroupKind, GroupPart, GroupRow,
-    Groups, Naming, Outlier, OutlierApi, PartLevel, Spread, SubGroup, ThreadSpan, Unnamed, Why,
-    group_of,
+    Groups, Naming, Outlier, OutlierApi, PartLevel, Reason, Spread, SubGroup, ThreadSpan, Unnamed,
+    Why, group_of,
 };
 pub use held::{Held, HeldLocks};
 pub use image::{Ending, Image, SyscallsState};

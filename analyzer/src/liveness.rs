@@ -1,19 +1,21 @@
 //! Whether a process is still running.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::sync::LazyLock;
 
+use chase_recorder::boot;
 use chase_recorder::layout::Header;
 
 /// Whether the process is running now, on this machine: same boot, and a process with the same id and start time.
 pub(crate) fn is_running(header: &Header) -> bool {
     // Read only once: there may be very many recordings.
-    static BOOT_ID: LazyLock<String> = LazyLock::new(|| {
-        let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-        boot_id.chars().filter(char::is_ascii_hexdigit).collect()
+    static BOOT_ID: LazyLock<[u8; 16]> = LazyLock::new(|| {
+        boot::parse(&fs::read(OsStr::from_bytes(boot::FILE.to_bytes())).unwrap_or_default())
     });
-    let recorded: String = header.boot_id.iter().map(|byte| format!("{byte:02x}")).collect();
-    if *BOOT_ID != recorded || header.process_start == 0 {
+    let is_of_this_boot = *BOOT_ID == header.boot_id && header.boot_id != [0; 16];
+    if !is_of_this_boot || header.process_start == 0 {
         return false;
     }
     let stat = fs::read_to_string(format!("/proc/{}/stat", header.pid)).unwrap_or_default();

@@ -2,6 +2,7 @@
 
 use chase_recorder::syscalls::{CauseRow as Recorded, NO_CAUSE, NO_SYSCALL};
 
+use crate::address::CodeAddress;
 use crate::analysis::Analysis;
 use crate::causes::{NamingPlaces, PathWait, Run};
 use crate::clock::Ticks;
@@ -23,6 +24,8 @@ pub(crate) struct LongWait {
     pub(crate) waker_api: Option<u32>,
     /// Name of the waker, if it is another process.
     pub(crate) waker_name: String,
+    /// The return address of the call that the waker was in.
+    pub(crate) waker_site: Option<CodeAddress>,
     /// The system call in which it waited, if it was one.
     pub(crate) syscall: Option<u32>,
     /// In which call it waited, and for what.
@@ -70,7 +73,7 @@ pub(crate) fn long_waits(
                 own.preempted.push((begin_ns, end_ns));
                 continue;
             };
-            let ((_, _, waker_api, _, waker_name, _), waker) = run.waker(cause);
+            let ((_, _, waker_api, waker_site, waker_name, _), waker) = run.waker(cause);
             own.waits.push(LongWait {
                 begin_ns,
                 woken_ns: (row.woken_ns != 0).then(|| since(row.woken_ns)),
@@ -78,6 +81,7 @@ pub(crate) fn long_waits(
                 waker: waker.filter(|&waker| Some(waker) != thread),
                 waker_api,
                 waker_name,
+                waker_site,
                 syscall: (cause.number != NO_SYSCALL).then_some(cause.number),
                 wait: run.wait(process, cause, api),
             });

@@ -51,12 +51,12 @@ pub struct OnCpu {
     /// [`Analysis::objects`](crate::Analysis::objects). Not in JSON.
     #[serde(skip)]
     pub outside: Vec<(u32, Ns)>,
-    /// By thread and object. Not in JSON.
+    /// By thread, object and innermost library call. Not in JSON.
     #[serde(skip)]
     pub of_threads: Vec<OnCpuOfThread>,
 }
 
-/// The samples of one thread in one object.
+/// The samples of one thread in one object, while it was in one library call.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OnCpuOfThread {
     /// The process, by number in [`Analysis::processes`](crate::Analysis::processes).
@@ -65,6 +65,9 @@ pub struct OnCpuOfThread {
     pub thread: u32,
     /// The object whose code ran, by number in [`Analysis::objects`](crate::Analysis::objects).
     pub object: u32,
+    /// The innermost API that the thread had called, by number in [`Analysis::apis`](crate::Analysis::apis); `None`: it was in no
+    /// library call.
+    pub api: Option<u32>,
     /// Its time.
     pub ns: Ns,
 }

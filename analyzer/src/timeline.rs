@@ -9,6 +9,7 @@ use chase_recorder::layout::{EVENT_CALL, EVENT_MARK, EventRecord};
 use chase_recorder::reader::{Context, Thread};
 use serde::Serialize;
 
+use crate::address::CodeAddress;
 use crate::analysis::Analysis;
 use crate::causes::Purpose;
 use crate::clock::{Ns, Ticks};
@@ -98,6 +99,15 @@ pub struct BlockedSpan {
     pub waker_api: Option<u32>,
     /// Name of the waker, if it is another process.
     pub waker_name: String,
+    /// The return address of the call in which it waited.
+    #[serde(skip)]
+    pub site: Option<CodeAddress>,
+    /// A process in which that is valid, by number in [`Analysis::processes`].
+    #[serde(skip)]
+    pub process: usize,
+    /// The return address of the call that the waker was in, valid in the waker's process.
+    #[serde(skip)]
+    pub waker_site: Option<CodeAddress>,
 }
 
 /// A time in which a thread was ready to run and others had the processors.
@@ -178,8 +188,9 @@ pub fn timeline(images: &[Image], analysis: &Analysis, groups: &Groups) -> Timel
     timeline
 }
 
-fn blocked(wait: LongWait) -> BlockedSpan {
-    let LongWait { begin_ns, woken_ns, end_ns, waker, waker_api, waker_name, syscall, wait } = wait;
+fn blocked(long: LongWait) -> BlockedSpan {
+    let LongWait { begin_ns, woken_ns, end_ns, waker, syscall, wait, .. } = long;
+    let (waker_api, waker_name, waker_site) = (long.waker_api, long.waker_name, long.waker_site);
     BlockedSpan {
         start_ns: Ns(begin_ns),
         ns: Ns(end_ns - begin_ns),
@@ -207,6 +218,9 @@ fn blocked(wait: LongWait) -> BlockedSpan {
         waker: waker.map(|waker| waker as usize),
         waker_api,
         waker_name,
+        site: wait.site,
+        process: wait.process,
+        waker_site,
     }
 }
 

@@ -75,6 +75,8 @@ pub struct SyscallsNotSeen {
     pub lost_calls: u64,
     /// Times off the CPU for which there was no room; then waits are estimated by name.
     pub lost_waits: u64,
+    /// Waits for whose causes there was no room: their times are known, but not what they were for.
+    pub lost_causes: u64,
     /// Processes that could not be traced.
     pub lost_processes: u64,
     /// Threads that could not be traced.
@@ -226,6 +228,7 @@ impl SyscallsNotSeen {
         for (most, count) in [
             (&mut self.lost_calls, header.lost_calls),
             (&mut self.lost_waits, header.lost_waits),
+            (&mut self.lost_causes, header.lost_causes),
             (&mut self.lost_processes, header.lost_processes),
             (&mut self.lost_threads, header.lost_threads),
             (&mut self.dropped_images, header.dropped_images),

@@ -3,7 +3,7 @@
 mod pool;
 mod process;
 
-use chase_analyzer::{FindingKind, Ns, PartLevel, group_tree, waits};
+use chase_analyzer::{FindingKind, Ns, PartLevel, Reason, Why, group_tree, waits};
 use pool::{MS, Pool, US};
 
 /// Ten thousand threads, fifty at a time.
@@ -49,6 +49,58 @@ fn threads_that_end_together_are_compared_by_rate() {
     let group = outcome.group(8);
     assert!(group.as_rates && group.unlike_lifetimes && group.outliers.is_empty());
     assert!(group.comparison.imbalance < 0.001 && group.comparison.load_balance > 0.999);
+}
+
+/// Why the only finding says that thread 3 of five is slow, if it makes so many calls of so long.
+fn why(calls: u64, ticks: u64) -> Why {
+    let mut pool = Pool::new();
+    pool.workers(5, |pool, number, thread| {
+        let (calls, ticks) = if number == 2 { (calls, ticks) } else { (1_000, 20 * US) };
+        pool.call(thread, pool.work, ticks, calls);
+    });
+    let outcome = pool.finish();
+    match outcome.only(Some("work"), &[3], calls * ticks - 20 * MS) {
+        FindingKind::SlowThreads { why: Some(why), .. } => *why,
+        kind => panic!("{kind:?}"),
+    }
+}
+
+#[test]
+fn a_slow_thread_made_more_calls_or_slower_ones() {
+    let more = why(3_000, 20 * US);
+    assert_eq!(more.mainly, Some(Reason::MoreCalls));
+    assert_eq!((more.calls, more.median_calls, more.calls_ratio), (3_000, 1_000.0, 3.0));
+    assert!((more.each_ratio - 1.0).abs() < 1e-6, "{more:?}");
+    let slower = why(1_000, 60 * US);
+    assert_eq!(slower.mainly, Some(Reason::SlowerCalls));
+    assert_eq!((slower.calls, slower.median_calls), (1_000, 1_000.0));
+    assert!((slower.each_ratio - 3.0).abs() < 1e-6, "{slower:?}");
+    assert!((slower.each_ns - 60e3).abs() < 1.0 && (slower.median_each_ns - 20e3).abs() < 1.0);
+    // Twice as many, of four times the time.
+    assert_eq!(why(2_000, 80 * US).mainly, Some(Reason::SlowerCalls));
+}
+
+/// One of threads that end together does three times as much in its life as they do in as long a one.
+#[test]
+fn calls_are_compared_by_rate_where_times_are() {
+    let mut pool = Pool::new();
+    let start = pool.process.builder.header.clock_start.ticks;
+    pool.workers(8, |pool, number, thread| {
+        let late = number as u64 * 100;
+        pool.process.builder.thread_mut(thread).start_ticks = start + late * MS;
+        let (calls, ticks) = if number == 4 { (1_800, MS / 3) } else { (1_000 - late, MS / 2) };
+        pool.call(thread, pool.work, ticks, calls);
+        let idle = (1_000 - late) * MS - calls * ticks;
+        pool.call(thread, pool.condition, idle, 1);
+    });
+    let outcome = pool.finish();
+    let group = outcome.group(8);
+    let outlier = group.outliers.first().expect("one that did more");
+    let why = outlier.apis[0].why.expect("calls");
+    assert!(group.as_rates && outlier.thread == 5, "{outlier:?}");
+    assert!((why.calls_ratio - 3.0).abs() < 0.01, "{why:?}");
+    assert!((why.median_calls - 600.0).abs() < 1.0 && why.calls == 1_800, "{why:?}");
+    assert_eq!(why.mainly, Some(Reason::MoreCalls));
 }
 
 #[test]

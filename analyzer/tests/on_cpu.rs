@@ -100,6 +100,37 @@ fn what_is_called_back_runs_in_its_own_object() {
     assert_eq!(analysis.libraries[0].name, "app");
 }
 
+/// Samples have an address, but no time: of two libraries that were at the same place one after the other, it may be either.
+#[test]
+fn what_one_library_ran_is_not_told_as_that_of_the_next_one_at_its_place() {
+    let mut scene = Scene::new();
+    let builder = &mut scene.process.builder;
+    let [first, next, again] =
+        ["/lib/first.so", "/lib/next.so", "/lib/again.so"].map(|path| builder.object(path));
+    builder.object_mut(next).bias = builder.object_mut(first).bias;
+    // Unloaded, and loaded anew where it was.
+    let anew = builder.object("/lib/again.so");
+    builder.object_mut(anew).bias = builder.object_mut(again).bias;
+    let either = builder.code_address(first, 0x40);
+    let same = builder.code_address(again, 0x40);
+    scene.seen.samples(scene.root, 1000, either, 10, 0);
+    scene.seen.samples(scene.root, 1000, same, 20, 0);
+    // Files that were mapped without the dynamic linker.
+    for path in ["/opt/one.bin", "/opt/two.bin"] {
+        scene.seen.mapping(0x7000_0000, 0x7001_0000, path);
+    }
+    scene.seen.samples(scene.root, 1000, 0x7000_1000, 10, 0);
+    scene.seen.on_cpu(1000, 40_000_000);
+    let analysis = scene.analysis();
+    let time = |name| library(&analysis, name).on_cpu.unwrap().on_cpu_ns.0;
+    assert_eq!(time("[one of several libraries]"), 20_000_000);
+    assert_eq!(time("again.so"), 20_000_000);
+    let has_samples = |row: &LibraryRow| row.on_cpu.is_some_and(|time| time.samples > 0);
+    let named: Vec<&str> =
+        analysis.libraries.iter().filter(|row| has_samples(row)).map(|row| &*row.name).collect();
+    assert!(named.len() == 2, "{named:?}");
+}
+
 #[test]
 fn short_threads_are_told_together() {
     let mut scene = Scene::new();

@@ -170,6 +170,21 @@ fn even_samples_leave_no_doubt_and_uneven_ones_do() {
     assert!(analysis.libraries.iter().all(|row| row.measures.estimated));
 }
 
+/// The sums of which the error is made stay at their highest number, and tell nothing then.
+#[test]
+fn where_the_sums_of_squares_are_full_the_time_may_be_wrong_by_all_of_it() {
+    let mut process = Process::new();
+    process.builder.header.timing = TIMING_ADAPTIVE;
+    let (_, inner) = process.slots();
+    let (ticks, calls) = (1 << 20, 1 << 20);
+    let mut thread = process.builder.timeline(process.main);
+    thread.work(1_000).calls(inner, 40, 500).block(inner, ticks, calls);
+    thread.block(inner, ticks, calls).end();
+    let measures = api(&process.analysis(), "inner").measures.clone();
+    assert_eq!((measures.calls, measures.timed), (500 + 2 * calls, 502));
+    assert!(measures.ci95_ns.as_f64() > 0.99 * (2 * ticks * calls) as f64, "{measures:?}");
+}
+
 #[test]
 fn quantiles_that_too_few_samples_tell_are_not_shown() {
     let (process, _) = sampled(|_| 40);

@@ -376,6 +376,18 @@ fn an_incomplete_file_is_not_asked_for_waits() {
     }
 }
 
+/// The companion counts them for all processes of the run, so the largest count is the latest.
+#[test]
+fn causes_for_which_there_was_no_room_are_counted() {
+    let mut scene = Scene::new();
+    scene.seen.wait(scene.main[1], 1000, WAIT_VOLUNTARY, 1, 300_000);
+    scene.seen.header.lost_causes = 7;
+    let analysis = scene.analysis();
+    assert_eq!(analysis.not_seen.syscalls.lost_causes, 7);
+    // How long they were is known.
+    assert_eq!(analysis.wait_source(), WaitSource::Scheduler);
+}
+
 #[test]
 fn processes_without_a_file_are_named() {
     let mut scene = Scene::new();

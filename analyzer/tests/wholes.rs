@@ -240,7 +240,9 @@ fn a_critical_path_is_as_long_as_its_run() {
         let images = [process.image().with_syscalls(Some(file))];
         let analysis = Analysis::new(&images, Selection::All);
         let groups = Groups::new(&analysis, &Unnamed);
-        let Some(path) = critical_path(&images, &analysis, &groups, &Unnamed) else { continue };
+        let Some(path) = critical_path(&images, &analysis, &groups, &Unnamed, None) else {
+            continue;
+        };
         with_path += 1;
         let mut at = analysis.wall_ns;
         for step in &path.steps {
@@ -252,6 +254,24 @@ fn a_critical_path_is_as_long_as_its_run() {
         assert_eq!(parts, analysis.wall_ns.0);
         let shares: f64 = path.parts.iter().map(|part| part.share).sum();
         assert!((shares - 1.0).abs() < 1e-9, "{shares}");
+        // The part of it in a window is as long as the window, and has the same steps there.
+        let from = Ns(below(analysis.wall_ns.0));
+        let to = Ns(from.0 + 1 + below(analysis.wall_ns.0 - from.0));
+        let window = Some((from, to));
+        let part = critical_path(&images, &analysis, &groups, &Unnamed, window).unwrap();
+        let mut at = to;
+        for step in &part.steps {
+            assert!(step.end_ns == at && step.begin_ns < at, "{step:?} does not end at {at:?}");
+            at = step.begin_ns;
+            let is_in = |all: &&chase_analyzer::PathStep| {
+                all.begin_ns <= step.begin_ns && step.end_ns <= all.end_ns
+            };
+            let all = path.steps.iter().find(is_in).expect("a step of the whole path");
+            assert!(all.thread == step.thread && all.doing == step.doing, "{step:?} of {all:?}");
+        }
+        assert_eq!(at, from);
+        let parts: u64 = part.parts.iter().map(|part| part.ns.0).sum();
+        assert_eq!(parts, to.0 - from.0);
         // Replayed as it was, it takes as long; without some waits no longer, and its path has no gaps either.
         let replay = |wait: &dyn Fn(&PathWait) -> bool| {
             let without = Without { wait, time: &|_| Ns(0), thread: &|_| false };

@@ -7,11 +7,11 @@ mod filters;
 mod gate;
 mod piece;
 mod sort;
+mod span;
 mod top;
 
 use std::path::PathBuf;
 use std::str::FromStr;
-use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -21,6 +21,7 @@ pub(crate) use filters::{ApiFilter, GroupFilter, LibFilter, ThreadFilter, matche
 pub(crate) use gate::GateArgs;
 pub(crate) use piece::{Piece, PieceKind, WithoutArg};
 pub(crate) use sort::{Sort, SortArg};
+pub(crate) use span::SpanArgs;
 pub(crate) use top::{TopArgs, TopTable};
 
 const EXAMPLES: &str = "\
@@ -300,6 +301,8 @@ pub(crate) enum View {
         path: PathArg,
         #[command(flatten)]
         without: WithoutArg,
+        #[command(flatten)]
+        span: SpanArgs,
     },
     /// The calling contexts: which library call was made inside which, and what it took
     Tree {
@@ -335,12 +338,8 @@ pub(crate) enum View {
         path: PathArg,
         #[command(flatten)]
         thread: ThreadFilter,
-        /// From then on, since the start of the run, such as 1.5s or 20ms
-        #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
-        from: Option<Duration>,
-        /// Until then
-        #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
-        to: Option<Duration>,
+        #[command(flatten)]
+        span: SpanArgs,
     },
     /// What the run is made of: programs, and the files, pipes and sockets that they read and write; needs a recording made
     /// with --narrate

@@ -1,6 +1,8 @@
 //! Causes of waits, in words.
 
-use chase_analyzer::{Blame, CodeAddress, NamingPlaces, Party, PartyKind, WaitObject};
+use chase_analyzer::{
+    Blame, CauseRow, CodeAddress, NamingPlaces, Party, PartyKind, Purpose, WaitObject,
+};
 
 use crate::places::{AddressKind, Place};
 use crate::report::{Report, file_name};
@@ -29,6 +31,19 @@ pub(crate) fn object(report: &Report, process: usize, object: &WaitObject) -> St
         WaitObject::Memory(address) => {
             report.routines().variable(process, address).unwrap_or_else(|| memory(report, address))
         }
+    }
+}
+
+/// The same of a cause: also the thread or the process whose end is waited for.
+pub(crate) fn awaited(report: &Report, row: &CauseRow) -> String {
+    let named = object(report, row.process, &row.object);
+    let group = row.wakers.first().filter(|waker| waker.kind == PartyKind::Thread);
+    let group = group.and_then(|waker| report.groups().rows.get(waker.group? as usize));
+    match (row.purpose, group) {
+        _ if !named.is_empty() => named,
+        (Purpose::Join, Some(group)) => format!("the end of {}", group.label),
+        (Purpose::Child, Some(group)) => format!("the end of process {}", group.program),
+        _ => named,
     }
 }
 

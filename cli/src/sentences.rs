@@ -1,6 +1,7 @@
 //! Findings in words, and the commands that show more of them.
 
 mod command;
+mod why;
 
 use std::fmt;
 
@@ -58,14 +59,15 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
     let own = finding.api.is_none();
     let place = if own { "in its own code".to_owned() } else { format!("in {api}") };
     match &finding.kind {
-        FindingKind::SlowThreads { useful_ns, median_ns, as_rates, .. } => {
+        FindingKind::SlowThreads { useful_ns, median_ns, as_rates, why, .. } => {
             let rate = if *as_rates { " (at the rate of its lifetime)" } else { "" };
             (
                 format!("{who} {verb} slower than the others"),
                 format!(
-                    ": {} {place}, the median thread {}{rate}",
+                    ": {} {place}, the median thread {}{rate}{}",
                     elapsed(useful_ns.0),
                     elapsed(median_ns.0),
+                    why::in_words(report, finding, *why),
                 ),
             )
         }
@@ -80,15 +82,20 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
                 format!(", {} of it in {api}, {often}", elapsed(inside.total_ns.0))
             });
             (
-                format!("The first call of {api} takes {} in {who}", elapsed(first_ns.0)),
+                format!(
+                    "The first call of {api}{} takes {} in {who}",
+                    at(report, finding),
+                    elapsed(first_ns.0),
+                ),
                 format!("{inside}, later ones {}{}", elapsed(median_ns.0), mostly(report, finding),),
             )
         }
         FindingKind::RareSlowCalls { calls, slow_calls, slow_ns, median_ns, .. } => (
             format!(
-                "{} of {} calls of {api} in {} take {} together",
+                "{} of {} calls of {api}{} in {} take {} together",
                 count(*slow_calls),
                 count(*calls),
+                at(report, finding),
                 group.label,
                 elapsed(slow_ns.0),
             ),
@@ -108,12 +115,13 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
                 ),
             )
         }
-        FindingKind::BarrierStraggler { useful_ns, median_ns, all_wait_ns, .. } => (
+        FindingKind::BarrierStraggler { useful_ns, median_ns, all_wait_ns, why, .. } => (
             format!("{} wait at a barrier for {who}", the_threads(&group.label)),
             format!(
-                ": {} {place}, the median thread {}; they wait {} together",
+                ": {} {place}, the median thread {}{}; they wait {} together",
                 elapsed(useful_ns.0),
                 elapsed(median_ns.0),
+                why::in_words(report, finding, *why),
                 elapsed(all_wait_ns.0),
             ),
         ),
@@ -128,7 +136,12 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
             ),
         ),
         FindingKind::ManyTinyCalls { calls, mean_ns, of_lifetime, .. } => (
-            format!("{} calls of {api} of {} each", count(*calls), elapsed(mean_ns.round() as u64),),
+            format!(
+                "{} calls of {api} of {} each{}",
+                count(*calls),
+                elapsed(mean_ns.round() as u64),
+                at(report, finding),
+            ),
             format!(" are {} of the time of {}", percent(*of_lifetime), group.label),
         ),
         FindingKind::StarvedWriter { all_wait_ns, of_lifetime, .. } => (
@@ -261,7 +274,12 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
         FindingKind::UnevenWork { .. } => uneven::in_words(report, finding, &who),
         FindingKind::MappingChurn { calls, all_ns } => (
             format!("{} asks the system for memory and gives it back again and again", group.label,),
-            format!(": {} system calls, most by {api}, take {}", count(*calls), elapsed(all_ns.0),),
+            format!(
+                ": {} system calls, most by {api}{}, take {}",
+                count(*calls),
+                at(report, finding),
+                elapsed(all_ns.0),
+            ),
         ),
         FindingKind::ShortProcesses { processes, program, median_ns, all_ns } => (
             format!(
@@ -278,8 +296,9 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
             (
                 format!("{} loads libraries", group.label),
                 format!(
-                    ": {} of {api} take {}{}{library}",
+                    ": {} of {api}{} take {}{}{library}",
                     plural(*calls, "call"),
+                    at(report, finding),
                     elapsed(all_ns.0),
                     mostly(report, finding),
                 ),

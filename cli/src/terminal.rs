@@ -8,7 +8,7 @@ mod units;
 pub(crate) use clean::{clean, clean_json};
 pub(crate) use output::{Pager, print};
 pub(crate) use table::{Align, Cell, Table};
-pub(crate) use units::{count, duration, elapsed, moment, percent, plural, quantity};
+pub(crate) use units::{amount, count, duration, elapsed, moment, percent, plural, quantity};
 
 use anstyle::{AnsiColor, Style};
 

@@ -84,9 +84,9 @@ pub(crate) fn show(cli: &Cli, report: &Report, terminal: Terminal) -> anyhow::Re
         Some(View::Graph { format: Some(format), output, .. }) => {
             graph::write(report, *format, output.as_deref())
         }
-        Some(View::Graph { .. }) => render(&graph::Graph, cli, report, terminal),
-        Some(View::Path { without, .. }) if without.without.is_empty() => {
-            render(&path::Path, cli, report, terminal)
+        Some(View::Graph { .. }) => render(&graph::Waits, cli, report, terminal),
+        Some(View::Path { without, span, .. }) if without.without.is_empty() => {
+            render(&path::Path { span: *span }, cli, report, terminal)
         }
         Some(View::Path { without, .. }) => {
             render(&what_if::Shorter { pieces: &without.without }, cli, report, terminal)
@@ -97,16 +97,16 @@ pub(crate) fn show(cli: &Cli, report: &Report, terminal: Terminal) -> anyhow::Re
         Some(View::Syscalls { lib, api, thread, by, .. }) => {
             render(&syscalls::Syscalls::new(report, lib, api, thread, *by)?, cli, report, terminal)
         }
-        Some(View::Narrate { thread, from, to, .. }) => {
+        Some(View::Narrate { thread, span, .. }) => {
             let all = cli.output.top.is_none().then_some(usize::MAX);
-            let view = narrate::Narrate { thread, from: *from, to: *to };
+            let view = narrate::Narrate { thread, span: *span };
             match all.filter(|_| !cli.output.json && !cli.output.csv) {
                 Some(all) => view.text(report, terminal, all),
                 None => render(&view, cli, report, terminal),
             }
         }
         Some(View::Components { graph: Some(format), output, .. }) => {
-            components::Parts::from_report(report)?.graph(*format, output.as_deref())
+            components::Parts::from_report(report)?.graph(report, *format, output.as_deref())
         }
         Some(View::Components { .. }) => {
             render(&components::Parts::from_report(report)?, cli, report, terminal)

@@ -155,6 +155,11 @@ fn tails_and_waits() {
 fn waits_and_their_causes() {
     golden("convoy-waits.txt", &["waits"]);
     golden("convoy-path.txt", &["path"]);
+    golden("convoy-path.json", &["path", "--json"]);
+    golden("convoy-path-window.txt", &["path", "--from", "2ms", "--to", "12ms"]);
+    golden("convoy-path-window.csv", &["path", "--from", "2ms", "--to", "12ms", "--csv"]);
+    golden("convoy-graph.txt", &["graph"]);
+    golden("convoy-graph.json", &["graph", "--json"]);
     golden("convoy-without-lock.txt", &["path", "--without", "lock:*"]);
     golden("convoy-without-lock.json", &["path", "--without", "lock:*", "--json"]);
     golden("convoy-without-join.txt", &["path", "--without", "fn:pthread_join"]);
@@ -162,6 +167,15 @@ fn waits_and_their_causes() {
     golden("loop-findings.txt", &["findings"]);
     golden("loop-waits.txt", &["waits"]);
     golden("loop-waits.json", &["waits", "--json"]);
+}
+
+/// Functions by samples: of the program and of a library, in the kernel too.
+#[test]
+fn what_ran() {
+    golden("convoy-hot.txt", &["hot"]);
+    golden("convoy-hot-filtered.txt", &["hot", "--lib", "libc*"]);
+    golden("convoy-hot.csv", &["hot", "--csv"]);
+    golden("convoy-hot.json", &["hot", "--json"]);
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod recordings;
 use std::path::Path;
 use std::process::Command;
 
+use chase_tests::need;
 use tempfile::TempDir;
 
 /// What a person sees who types `chase-report` and `arguments` into a terminal of 100 columns,
@@ -16,7 +17,7 @@ fn on_a_terminal(dir: &Path, setup: &str, arguments: &str) -> Option<String> {
     );
     let typed = Command::new("script").args(["-qec", &line, "/dev/null"]).current_dir(dir).output();
     let Ok(output) = typed else {
-        eprintln!("skipped: script (bsdutils) is not installed");
+        need::skip("what a terminal shows", "script (of bsdutils) is not installed");
         return None;
     };
     assert!(output.status.success(), "{arguments}: {output:?}");

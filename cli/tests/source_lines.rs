@@ -5,7 +5,8 @@ mod recordings;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use chase_recorder::builder::Builder;
+use chase_recorder::builder::{Builder, SyscallsBuilder};
+use serde_json::Value;
 use tempfile::TempDir;
 
 const SOURCE: &str = "\
@@ -97,4 +98,53 @@ fn another_build_is_refused_and_the_old_one_found() {
     );
     let text = threads(dir.path(), &["--debug-dir", "kept"]);
     assert!(text.contains("worker pool.c:1"), "{text}");
+}
+
+/// The functions by samples, of which `start` has three, at its first line, and `worker` one.
+fn hot(dir: &Path, arguments: &[&str]) -> Vec<(String, String, u64)> {
+    let program = dir.join("pool");
+    let mut builder = Builder::new();
+    let app = builder.executable(program.to_str().expect("UTF-8"));
+    let bias = builder.object_mut(app).bias;
+    let mut seen = SyscallsBuilder::new(builder.header.pid);
+    seen.header.sample_hz = 997;
+    let tid = builder.header.pid;
+    seen.on_cpu(tid, 4_000_000);
+    // (The program may have been built anew.)
+    let recorded = if dir.join("kept").exists() { dir.join("kept/pool") } else { program };
+    for (function, samples) in [("start", 3), ("worker", 1)] {
+        seen.samples(0, tid, bias + svma_of(&recorded, function), samples, 0);
+    }
+    recordings::write_syscalls(dir, "pool.chase.syscalls", &seen);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_chase-report"));
+    command.current_dir(dir).args(["hot", "pool.chase", "--json"]).args(arguments);
+    let document: Value = serde_json::from_slice(&run(&mut command).stdout).expect("JSON");
+    let rows = document["functions"].as_array().expect("functions").iter();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    rows.map(|row| (text(&row["function"]), text(&row["file"]), row["line"].as_u64().unwrap_or(0)))
+        .collect()
+}
+
+#[test]
+fn hot_functions_have_files_and_lines() {
+    let dir = TempDir::new().expect("a directory for the test");
+    let program = build(dir.path(), &BUILD_ID);
+    record(dir.path(), &program);
+    let source = dir.path().join("pool.c").display().to_string();
+    let expected = [("start", 2), ("worker", 1)];
+    let expected = expected.map(|(name, line)| (name.to_owned(), source.clone(), line));
+    assert_eq!(hot(dir.path(), &[]), expected);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_chase-report"));
+    command.current_dir(dir.path()).args(["hot", "pool.chase"]).env_remove("COLUMNS");
+    let text = String::from_utf8(run(&mut command).stdout).expect("UTF-8");
+    assert!(text.contains("pool.c:2"), "{text}");
+
+    // Built again since: only the one that was kept tells.
+    let kept = dir.path().join("kept");
+    std::fs::create_dir(&kept).expect("directory made");
+    std::fs::copy(&program, kept.join("pool")).expect("copied");
+    build(dir.path(), &[0xff; 8]);
+    let found = hot(dir.path(), &[]);
+    assert!(found.iter().all(|(_, file, line)| file.is_empty() && *line == 0), "{found:?}");
+    assert_eq!(hot(dir.path(), &["--debug-dir", "kept"]), expected);
 }

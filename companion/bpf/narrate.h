@@ -164,22 +164,6 @@ static __attribute__((noinline)) int note_read(struct state *state, struct pt_re
 	return 0;
 }
 
-/* The other end of a connection within the machine, by its inode, if it is open. */
-INLINE void note_peer(struct told *told, struct sock *sock)
-{
-	struct unix_sock *own = (void *)sock;
-	struct sock *peer;
-	u64 inode;
-
-	if (!__builtin_preserve_field_info(own->peer, FIELD_EXISTS))
-		return;
-	peer = READ(own, peer);
-	if (!peer)
-		return;
-	inode = READ(READ(READ(READ(peer, sk_socket), file), f_inode), i_ino);
-	__builtin_memcpy(told->ends.remote, &inode, sizeof(inode));
-}
-
 static __attribute__((noinline)) int note_file(struct told *told, u32 descriptor)
 {
 	struct file *file;
@@ -211,7 +195,7 @@ static __attribute__((noinline)) int note_file(struct told *told, u32 descriptor
 		bpf_probe_read_kernel(told->ends.local, 16, &sock->__sk_common.skc_v6_rcv_saddr);
 		bpf_probe_read_kernel(told->ends.remote, 16, &sock->__sk_common.skc_v6_daddr);
 	} else if (told->ends.family == AF_UNIX) {
-		note_peer(told, sock);
+		note_peer(&told->ends, sock);
 	}
 	return 0;
 }

@@ -145,7 +145,7 @@ struct wait_key {
 	u32 reserved;
 };
 
-/* Addresses of a socket; zero if it has none. */
+/* Addresses of a socket; zero if it has none. Within the machine, `remote` begins with the inode of the other end. */
 struct ends {
 	unsigned short family, local_port, remote_port /* in network order */, reserved;
 	unsigned char local[16], remote[16]; /* for IPv4, the first four */

@@ -167,6 +167,22 @@ static __attribute__((noinline)) int note_wait(struct state *state, struct task_
 	return 0;
 }
 
+/* The other end of a connection within the machine, by its inode, if it is open. */
+INLINE void note_peer(struct ends *ends, struct sock *sock)
+{
+	struct unix_sock *own = (void *)sock;
+	struct sock *peer;
+	u64 inode;
+
+	if (!__builtin_preserve_field_info(own->peer, FIELD_EXISTS))
+		return;
+	peer = READ(own, peer);
+	if (!peer)
+		return;
+	inode = READ(READ(READ(READ(peer, sk_socket), file), f_inode), i_ino);
+	__builtin_memcpy(ends->remote, &inode, sizeof(inode));
+}
+
 /* Notes what file it is. Its path is found by the companion, if it is still open then. */
 static __attribute__((noinline)) int describe(struct wait *wait, struct file *file)
 {
@@ -183,6 +199,8 @@ static __attribute__((noinline)) int describe(struct wait *wait, struct file *fi
 	socket = READ(file, private_data);
 	sock = READ(socket, sk);
 	wait->ends.family = READ(sock, __sk_common.skc_family);
+	if (wait->ends.family == AF_UNIX)
+		note_peer(&wait->ends, sock);
 	if (wait->ends.family != AF_INET && wait->ends.family != AF_INET6)
 		return 0;
 	wait->ends.local_port = READ(sock, __sk_common.skc_num);

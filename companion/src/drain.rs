@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use aya::util::online_cpus;
 use bytemuck::Zeroable;
+use chase_format::boot;
 use chase_format::layout::{Header, MAGIC};
 use chase_format::syscalls::{EXTENSION, STATE_COMPLETE, SyscallsHeader};
 
@@ -19,6 +20,7 @@ use crate::file::{Place, SyscallsFile};
 use crate::intervals::Intervals;
 use crate::long_turns::LongTurns;
 use crate::narration::Narration;
+use crate::privilege;
 use crate::program::Program;
 use crate::samples::Samples;
 use crate::shared::{PROCESS_FREE, PROCESS_GREETED, Process, Row, Totals, WAITS};
@@ -83,6 +85,10 @@ pub struct Traced {
 }
 
 impl Watcher for Traced {
+    fn give_up_rights(&mut self) -> io::Result<()> {
+        privilege::give_up(|| self.program.can_use_maps())
+    }
+
     fn round(&mut self) -> Found {
         self.drain.round(&mut self.program)
     }
@@ -420,9 +426,7 @@ pub(crate) fn realtime_of(monotonic_ns: u64) -> u64 {
 }
 
 pub(crate) fn boot_id() -> [u8; 16] {
-    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
-    u128::from_str_radix(&digits, 16).map_or([0; 16], u128::to_be_bytes)
+    boot::parse(&fs::read(OsStr::from_bytes(boot::FILE.to_bytes())).unwrap_or_default())
 }
 
 fn until_nul(bytes: &[u8]) -> &[u8] {

@@ -52,13 +52,17 @@ pub struct SyscallsFile {
 pub struct Place(u64);
 
 impl SyscallsFile {
-    /// Creates the file, replacing an older one.
+    /// Creates the file, replacing an older one. Whatever else has its name, a link or a named pipe, is not opened.
     ///
     /// # Errors
     /// If it can't be created or written.
     pub fn create(path: &Path, header: SyscallsHeader) -> io::Result<Self> {
         let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
+        options.write(true).create_new(true).mode(0o600);
+        match fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
         let mut this = Self {
             file: options.open(path)?,
             header,

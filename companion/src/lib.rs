@@ -27,6 +27,7 @@ pub mod maps;
 pub mod narration;
 pub mod objects;
 pub mod perf;
+pub mod privilege;
 pub mod program;
 pub mod rate;
 pub mod samples;

@@ -188,6 +188,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
         command.args(rest).env("CHASE_SESSION", session.to_string());
         let started = command.spawn().with_context(|| format!("can't start {}", name.display()))?;
         watcher.follow(started.id()).map_err(anyhow::Error::from_boxed)?;
+        later.extend(give_up_rights(&mut *watcher));
         child = Some(started);
         // No process reads the file in this case.
         later.extend(
@@ -195,6 +196,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
                 .map(|why| format!("chase: syscalls are not recorded: {why}")),
         );
     } else {
+        later.extend(give_up_rights(&mut *watcher));
         let answer = if said.starts_with(SAMPLES) { &said } else { "ready" };
         match arguments.ready_fd {
             // Whoever started the companion may have stopped waiting.
@@ -241,6 +243,13 @@ struct Begun {
     said: String,
     /// Lines for the user, to be printed at the end.
     later: Vec<String>,
+}
+
+/// Gives up what is not needed any more; returns a line for the user if that fails. (Not before the program is started, which may inherit
+/// rights.)
+fn give_up_rights(watcher: &mut dyn Watcher) -> Option<String> {
+    let error = watcher.give_up_rights().err()?;
+    Some(format!("chase: the companion keeps rights that it does not need: {error}"))
 }
 
 /// Starts the eBPF program, or, if that is not possible, only takes samples.

@@ -8,30 +8,84 @@ use std::os::unix::fs::MetadataExt;
 
 use crate::shared::{Ends, Wait};
 
-/// Paths of files of one process, by descriptor and inode.
+/// Names of what the descriptors of one process refer to.
 #[derive(Debug, Default)]
 pub struct Objects {
+    /// Paths of files, by descriptor and inode.
     paths: HashMap<(u32, u64), Vec<u8>>,
+    /// Names of sockets within the machine, by inode; empty for those that have none.
+    sockets: HashMap<u64, Vec<u8>>,
 }
 
 impl Objects {
     /// Returns what a thread waited for by a descriptor: a path, or `pipe 4711`, `socket 127.0.0.1:6379 to
-    /// 127.0.0.1:40000`, `socket 4711`. For a file that is closed already, only the path's last component. `pid` is
-    /// the process as the companion sees it.
+    /// 127.0.0.1:40000`, `socket /run/db.sock`, `socket 4711 to 4712`, `socket 4711`. For a file that is closed already, only the
+    /// path's last component. `pid` is the process as the companion sees it.
     pub fn name(&mut self, pid: u32, wait: &Wait) -> Vec<u8> {
         let inode = wait.key.object;
         match wait.mode & libc::S_IFMT {
-            libc::S_IFIFO => format!("pipe {inode}").into_bytes(),
-            libc::S_IFSOCK => socket(wait).into_bytes(),
-            _ => {
+            libc::S_IFSOCK => self.socket(pid, wait),
+            mode => {
                 let descriptor = wait.key.detail;
                 let key = (descriptor, inode);
                 let path = self.paths.entry(key).or_insert_with(|| path(pid, descriptor, inode));
                 let last = wait.name.split(|&byte| byte == 0).next().unwrap_or_default();
-                if path.is_empty() { last.to_owned() } else { path.clone() }
+                match mode {
+                    // (Of one without a name, the kernel says what it is, as if that were its path.)
+                    libc::S_IFIFO if !path.starts_with(b"/") && last.is_empty() => {
+                        format!("pipe {inode}").into_bytes()
+                    }
+                    libc::S_IFIFO if !path.starts_with(b"/") => last.to_owned(),
+                    _ if path.is_empty() => last.to_owned(),
+                    _ => path.clone(),
+                }
             }
         }
     }
+
+    fn socket(&mut self, pid: u32, wait: &Wait) -> Vec<u8> {
+        let ends: Ends = bytemuck::pod_read_unaligned(&wait.name[..size_of::<Ends>()]);
+        if i32::from(ends.family) != libc::AF_UNIX {
+            return internet_socket(&ends, wait.key.object).into_bytes();
+        }
+        let [own, peer] =
+            [wait.key.object, u64::from_ne_bytes(ends.remote[..8].try_into().unwrap_or_default())];
+        // A server has its name for each of its connections, and a client has none.
+        let name = [own, peer].iter().find_map(|&inode| self.name_of_socket(pid, inode));
+        match name {
+            Some(name) => [b"socket ", &*name].concat(),
+            None if peer == 0 => format!("socket {own}").into_bytes(),
+            None => format!("socket {own} to {peer}").into_bytes(),
+        }
+    }
+
+    /// Returns the name of a socket within the machine: a path, or `@` and a name that is in no directory.
+    fn name_of_socket(&mut self, pid: u32, inode: u64) -> Option<Vec<u8>> {
+        if inode != 0 && !self.sockets.contains_key(&inode) {
+            let listed = fs::read(format!("/proc/{pid}/net/unix")).unwrap_or_default();
+            self.sockets.extend(listed.split(|&byte| byte == b'\n').filter_map(listed_socket));
+            // One that isn't listed is not looked for again.
+            self.sockets.entry(inode).or_default();
+        }
+        self.sockets.get(&inode).filter(|name| !name.is_empty()).cloned()
+    }
+}
+
+/// Parses a line of `/proc/net/unix`: the seventh column is the inode, and then comes the name, if there is one.
+fn listed_socket(line: &[u8]) -> Option<(u64, Vec<u8>)> {
+    let mut rest = line;
+    let mut column = || {
+        let start = rest.iter().position(|&byte| byte != b' ')?;
+        let end = rest[start..].iter().position(|&byte| byte == b' ');
+        let (found, after) = rest[start..].split_at(end.unwrap_or(rest.len() - start));
+        rest = after;
+        Some(found)
+    };
+    for _ in 0..6 {
+        column()?;
+    }
+    let inode = std::str::from_utf8(column()?).ok()?.parse().ok()?;
+    Some((inode, rest.strip_prefix(b" ").unwrap_or(rest).to_owned()))
 }
 
 /// Returns the path of a descriptor; empty if the descriptor has another inode by now.
@@ -42,8 +96,7 @@ fn path(pid: u32, descriptor: u32, inode: u64) -> Vec<u8> {
     path.map(|path| path.as_os_str().as_bytes().to_vec()).unwrap_or_default()
 }
 
-fn socket(wait: &Wait) -> String {
-    let ends: Ends = bytemuck::pod_read_unaligned(&wait.name[..size_of::<Ends>()]);
+fn internet_socket(ends: &Ends, inode: u64) -> String {
     let address = |bytes: [u8; 16], port| {
         let [a, b, c, d, ..] = bytes;
         let address = match i32::from(ends.family) {
@@ -59,6 +112,24 @@ fn socket(wait: &Wait) -> String {
     ) {
         (Some(local), Some(remote)) if remote.port() != 0 => format!("socket {local} to {remote}"),
         (Some(local), _) => format!("socket {local}"),
-        _ => format!("socket {}", wait.key.object),
+        _ => format!("socket {inode}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::listed_socket;
+
+    #[test]
+    fn sockets_are_listed_with_their_names_if_they_have_one() {
+        let named =
+            b"ffff9d0000000000: 00000002 00000000 00010000 0001 01 24047 /run/db with blank.sock";
+        assert_eq!(listed_socket(named), Some((24_047, b"/run/db with blank.sock".to_vec())));
+        let unnamed = b"0000000000000000: 00000003 00000000 00000000 0001 03    98";
+        assert_eq!(listed_socket(unnamed), Some((98, Vec::new())));
+        let heading = b"Num       RefCount Protocol Flags    Type St Inode Path";
+        for line in [&heading[..], b"", b"a b c"] {
+            assert_eq!(listed_socket(line), None);
+        }
     }
 }

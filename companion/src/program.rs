@@ -215,6 +215,13 @@ impl Program {
         self.totals.read(0)
     }
 
+    /// Whether the kernel lets this process use the maps that are not in its memory.
+    #[must_use]
+    pub fn can_use_maps(&self) -> bool {
+        let nobody = RowKey { process: u32::MAX, tid: 0, context: 0, syscall: 0 };
+        matches!(self.row_of.get(&nobody, 0), Ok(_) | Err(MapError::KeyNotFound))
+    }
+
     /// Frees a row of a process that has ended.
     ///
     /// # Errors

@@ -23,6 +23,14 @@ pub trait Watcher {
         Ok(())
     }
 
+    /// Gives up the rights that are not needed any more.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    fn give_up_rights(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
     /// Writes what has changed, and closes the files of processes that have ended.
     fn round(&mut self) -> Found;
 

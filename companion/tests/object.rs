@@ -1,5 +1,4 @@
 //! The committed objects are those of the sources, and both sides agree on what they share.
-#![allow(clippy::print_stderr, reason = "a skipped test says why")]
 
 use std::fs;
 use std::mem::offset_of;
@@ -11,6 +10,7 @@ use chase_companion::shared::{
     Turn, Turns, WAITS, Wait, WaitKey,
 };
 use chase_format::syscalls::{SyscallRow, WaitRow};
+use chase_tests::need;
 use tempfile::TempDir;
 
 /// The compiler that the committed objects were built with.
@@ -25,7 +25,10 @@ fn objects_are_those_of_the_sources() {
     let version = Command::new("clang").arg("--version").output();
     let version = version.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
     if !version.as_ref().is_ok_and(|version| version.contains(CLANG)) {
-        return eprintln!("skipped: {CLANG} is not installed");
+        return need::skip(
+            "objects compared with their sources",
+            &format!("{CLANG} is not installed"),
+        );
     }
     let directory = TempDir::new().expect("a directory");
     let built = Command::new(sources().join("build")).arg(directory.path()).status().expect("runs");

@@ -1,123 +1,22 @@
 //! Runs a stand-in for a recorded program under the companion and checks what was seen of it.
 //!
 //! Mostly needs root (or the capabilities) and BTF; says so and passes where they are missing.
-#![allow(clippy::print_stderr, reason = "a skipped test says why")]
+
+mod target;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
-use std::sync::Mutex;
+use std::process::{Command, Stdio};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use chase_analyzer::syscall;
-use chase_companion::program::{Error, Program};
 use chase_format::session::FILE_NAME;
-use chase_format::syscalls::{
-    COMPAT, STATE_COMPLETE, STATE_OPEN, SyscallRow, SyscallsHeader, WAIT_PREEMPTED, WAIT_VOLUNTARY,
-    WaitRow,
-};
+use chase_format::syscalls::{COMPAT, STATE_COMPLETE, STATE_OPEN, WAIT_PREEMPTED, WAIT_VOLUNTARY};
 use chase_recorder::reader::SyscallsFile;
-use chase_tests::steal;
-use tempfile::TempDir;
+use chase_tests::{need, steal};
 
-const COMPANION: &str = env!("CARGO_BIN_EXE_chase-companion");
-
-/// One test at a time: what they measure would disturb each other.
-static ALONE: Mutex<()> = Mutex::new(());
-
-/// Whether the programs can be loaded here; says so if not.
-fn possible() -> bool {
-    // SAFETY: it only asks for a number.
-    match Program::start(0, unsafe { libc::getuid() }) {
-        Ok(_) => true,
-        Err(error @ (Error::NoBtf | Error::NotPermitted)) => {
-            eprintln!("skipped: {error}");
-            false
-        }
-        Err(error) => panic!("{error}"),
-    }
-}
-
-struct Run {
-    directory: TempDir,
-    target: PathBuf,
-}
-
-impl Run {
-    fn new() -> Self {
-        let directory = TempDir::new().expect("a directory");
-        let target = directory.path().join("target");
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/target.c");
-        let mut compile = Command::new("cc");
-        compile.args(["-O1", "-Wall", "-Werror", "-pthread", "-o"]).arg(&target).arg(source);
-        assert!(compile.status().expect("cc").success());
-        Self { directory, target }
-    }
-
-    fn recording(&self) -> PathBuf {
-        self.directory.path().join("target.chase")
-    }
-
-    fn companion(&self, mode: &[&str]) -> Command {
-        let mut command = Command::new(COMPANION);
-        command.arg("--output").arg(self.directory.path()).arg("--");
-        command.arg(&self.target).arg(self.recording()).args(mode);
-        command
-    }
-
-    fn run(&self, mode: &[&str]) -> Output {
-        let output = self.companion(mode).output().expect("runs");
-        assert!(output.status.success(), "{output:?}");
-        output
-    }
-
-    fn main_file(&self) -> Seen {
-        Seen::read(&self.directory.path().join("target.chase.syscalls"))
-    }
-
-    fn all_files(&self) -> Vec<Seen> {
-        let entries = fs::read_dir(self.directory.path()).expect("readable");
-        let paths = entries.map(|entry| entry.expect("readable").path());
-        let files =
-            paths.filter(|path| path.extension().is_some_and(|extension| extension == "syscalls"));
-        files.map(|path| Seen::read(&path)).collect()
-    }
-}
-
-struct Seen {
-    header: SyscallsHeader,
-    syscalls: Vec<SyscallRow>,
-    waits: Vec<WaitRow>,
-}
-
-impl Seen {
-    fn read(path: &Path) -> Self {
-        let bytes = fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        let file = SyscallsFile::parse(bytes).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-        assert_eq!(file.problems(), []);
-        let (syscalls, waits) = (file.syscalls().collect(), file.waits().collect());
-        Self { header: *file.header(), syscalls, waits }
-    }
-
-    fn rows(&self, context: u32, number: i64) -> Vec<&SyscallRow> {
-        let fits =
-            |row: &&SyscallRow| row.context_ref == context && i64::from(row.number) == number;
-        self.syscalls.iter().filter(fits).collect()
-    }
-
-    fn row(&self, context: u32, number: i64) -> &SyscallRow {
-        let rows = self.rows(context, number);
-        assert_eq!(rows.len(), 1, "rows of syscall {number} in context {context}");
-        rows[0]
-    }
-
-    fn waited_ns(&self, context: u32, kind: u32) -> u64 {
-        let fits = |row: &&WaitRow| row.context_ref == context && row.kind == kind;
-        self.waits.iter().filter(fits).map(|row| row.total_ns).sum()
-    }
-}
+use target::{ALONE, COMPANION, Run, Seen, possible};
 
 #[test]
 fn each_call_is_counted_in_its_context() {
@@ -305,7 +204,7 @@ fn counts_equal_those_of_strace() {
     for program in programs {
         let run = Run::new();
         let Some(expected) = run_under_strace(&run, program) else {
-            return eprintln!("skipped: strace is not installed");
+            return need::skip("counts beside those of strace", "strace is not installed");
         };
         let files = run.all_files();
         let found = by_name(&files);
@@ -368,122 +267,4 @@ fn many_threads_and_many_short_processes_lose_nothing() {
             (0, 0, 0)
         );
     }
-}
-
-/// The companion as an ordinary user, with these capabilities; `None` where that can't be done.
-fn as_nobody(run: &Run, capabilities: &str) -> Option<Command> {
-    let copy = run.directory.path().join("companion");
-    fs::copy(COMPANION, &copy).expect("copied");
-    let setcap = Command::new("setcap").arg(capabilities).arg(&copy).status();
-    if !setcap.is_ok_and(|status| status.success()) {
-        eprintln!("skipped: setcap is not installed, or not root");
-        return None;
-    }
-    let given = Command::new("chown").arg("-R").arg("65534").arg(run.directory.path()).status();
-    assert!(given.expect("chown").success());
-    // chown takes the capabilities away.
-    assert!(
-        Command::new("setcap").arg(capabilities).arg(&copy).status().expect("setcap").success()
-    );
-    let mut command = Command::new("setpriv");
-    command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]).arg(&copy);
-    command
-        .arg("--output")
-        .arg(run.directory.path())
-        .arg("--")
-        .arg(&run.target)
-        .arg(run.recording());
-    Some(command)
-}
-
-#[test]
-fn two_capabilities_are_enough_and_one_is_not() {
-    let _alone = ALONE.lock();
-    if !possible() {
-        return;
-    }
-    let run = Run::new();
-    for missing in ["cap_bpf+ep", "cap_perfmon+ep"] {
-        let Some(mut command) = as_nobody(&run, missing) else { return };
-        command.env("CHASE_SAMPLE", "off").arg("tree");
-        let output = command.output().expect("runs");
-        assert_eq!(output.status.code(), Some(1), "{missing}: {output:?}");
-        let text = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(text.contains("no privilege for bpf(2)") && text.lines().count() == 1, "{text}");
-    }
-    let Some(mut command) = as_nobody(&run, "cap_bpf,cap_perfmon+ep") else { return };
-    let output = command.arg("tree").output().expect("runs");
-    assert!(output.status.success(), "{output:?}");
-    assert_eq!(run.all_files().len(), 121);
-}
-
-#[test]
-fn a_set_id_image_is_not_traced() {
-    let _alone = ALONE.lock();
-    if !possible() {
-        return;
-    }
-    let run = Run::new();
-    let set_id = run.directory.path().join("true");
-    fs::copy("/bin/true", &set_id).expect("copied");
-    let Some(mut command) = as_nobody(&run, "cap_bpf,cap_perfmon+ep") else { return };
-    let owned = Command::new("chown").arg("0").arg(&set_id).status().expect("chown");
-    let marked = Command::new("chmod").arg("4755").arg(&set_id).status().expect("chmod");
-    assert!(owned.success() && marked.success());
-    let output = command.arg("spawn").arg(&set_id).output().expect("runs");
-    assert!(output.status.success(), "{output:?}");
-    let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(text.contains("1 set-id"), "{text}");
-    let files = run.all_files();
-    assert_eq!(files.len(), 1);
-    assert_eq!(by_name(&files).get("execve"), Some(&1));
-    assert_eq!(by_name(&files).get("exit_group"), Some(&1));
-}
-
-#[test]
-fn a_process_of_another_user_is_refused() {
-    let _alone = ALONE.lock();
-    if !possible() {
-        return;
-    }
-    let run = Run::new();
-    let given = Command::new("chown").arg("-R").arg("65534").arg(run.directory.path()).status();
-    if !given.is_ok_and(|status| status.success()) {
-        return eprintln!("skipped: not root");
-    }
-    let mut command = Command::new(COMPANION);
-    command.arg("--output").arg(run.directory.path());
-    command.args(["--", "setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]);
-    let output = command.arg(&run.target).arg(run.recording()).arg("tree").output().expect("runs");
-    assert!(output.status.success(), "{output:?}");
-    let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(text.contains("1 processes") && text.contains("another user"), "{text}");
-    assert_eq!(run.all_files().len(), 0);
-}
-
-#[test]
-fn without_privilege_one_line_says_so() {
-    let _alone = ALONE.lock();
-    let run = Run::new();
-    let copy = run.directory.path().join("companion");
-    fs::copy(COMPANION, &copy).expect("copied");
-    let mode = |path: &Path| {
-        fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o755))
-    };
-    mode(run.directory.path()).expect("changed");
-    let mut command = Command::new("setpriv");
-    command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]).arg(&copy);
-    command.env("CHASE_SAMPLE", "off");
-    let started = Instant::now();
-    let Ok(output) = command.output() else {
-        return eprintln!("skipped: setpriv is not installed");
-    };
-    if String::from_utf8_lossy(&output.stderr).contains("setresuid") {
-        return eprintln!("skipped: not root");
-    }
-    let text = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(1));
-    assert_eq!(text.lines().count(), 1, "{text}");
-    assert!(text.contains("no privilege for bpf(2)"), "{text}");
-    assert!(started.elapsed() < Duration::from_secs(5));
 }

@@ -50,7 +50,34 @@ static void make_recording(const char *path)
 	close(fd);
 }
 
-static void say_hello(const char *path)
+/* One thing in a hello is not true. */
+static void lie(struct hello *hello, const char *what, const char *path)
+{
+	static char longest[1 << 16];
+
+	if (!strcmp(what, "base")) {
+		hello->base = 4096;
+	} else if (!strcmp(what, "mapped")) {
+		hello->mapped = ~0ull;
+	} else if (!strcmp(what, "word")) {
+		hello->tls_offset = 1l << 46;
+	} else if (!strcmp(what, "thread")) {
+		hello->thread_offset = 1l << 46;
+	} else if (!strcmp(what, "path")) {
+		hello->path = (uint64_t)path;
+	} else if (!strcmp(what, "nowhere")) {
+		hello->path = 1;
+	} else if (!strcmp(what, "long")) {
+		memset(longest, '/', sizeof(longest) - 1);
+		hello->path = (uint64_t)longest;
+	} else if (!strcmp(what, "version")) {
+		hello->version++;
+	} else if (!strcmp(what, "length")) {
+		hello->len = 8;
+	}
+}
+
+static void say_hello(const char *path, const char *what, const char *other)
 {
 	const char *session = getenv("CHASE_SESSION");
 	uintptr_t thread_pointer;
@@ -65,7 +92,8 @@ static void say_hello(const char *path)
 
 	__asm__("mov %%fs:0, %0" : "=r"(thread_pointer));
 	hello.tls_offset = (intptr_t)&word - (intptr_t)thread_pointer;
-	if (prctl(HELLO, &hello, 0, 0, 0) != -1 || errno != EINVAL)
+	lie(&hello, what, other);
+	if (prctl(HELLO, strcmp(what, "address") ? &hello : (void *)1, 0, 0, 0) != -1 || errno != EINVAL)
 		exit(4);
 }
 
@@ -282,7 +310,12 @@ int main(int count, char **arguments)
 		return 2;
 	make_recording(arguments[1]);
 	enroll();
-	say_hello(arguments[1]);
+	if (!strcmp(mode, "lie") && count == 5) {
+		say_hello(arguments[1], arguments[3], arguments[4]);
+		repeat(5, 100, SYS_getppid, 0, 0, 0);
+		return 0;
+	}
+	say_hello(arguments[1], "nothing", "");
 	if (!strcmp(mode, "counts"))
 		counts();
 	else if (!strcmp(mode, "waits"))

@@ -1,5 +1,4 @@
 //! The companion of an ordinary user. Needs root, to become one; says so and passes where that is missing.
-#![allow(clippy::print_stderr, reason = "a skipped test says why")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,6 +6,7 @@ use std::process::Command;
 
 use chase_format::syscalls::STATE_COMPLETE;
 use chase_recorder::reader::SyscallsFile;
+use chase_tests::need;
 use tempfile::TempDir;
 
 const COMPANION: &str = env!("CARGO_BIN_EXE_chase-companion");
@@ -23,9 +23,7 @@ fn compile(directory: &Path, name: &str, flags: &[&str]) -> PathBuf {
 
 /// The companion as an ordinary user, without any capability; `None` where that can't be done.
 fn as_ordinary_user(directory: &Path, before: &[&Path]) -> Option<Command> {
-    // SAFETY: it only asks for a number.
-    if unsafe { libc::geteuid() } != 0 {
-        eprintln!("skipped: not root");
+    if !need::root("the companion of an ordinary user") {
         return None;
     }
     let copy = directory.join("companion");

@@ -4,8 +4,12 @@
 use chase_analyzer::{
     Analysis, Groups, Image, Selection, Tails, Unnamed, Watched, findings, group_tree, waits,
 };
+use chase_fuzz::{LIMITED, Limited};
 use chase_recorder::reader::Recording;
 use libfuzzer_sys::fuzz_target;
+
+#[global_allocator]
+static ALLOCATOR: Limited = LIMITED;
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(recording) = Recording::parse(bytes.to_vec()) else { return };

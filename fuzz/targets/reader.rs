@@ -1,8 +1,12 @@
 //! Reads any bytes, and walks all that they gave.
 #![no_main]
 
+use chase_fuzz::{LIMITED, Limited};
 use chase_recorder::reader::{Histogram, Recording};
 use libfuzzer_sys::fuzz_target;
+
+#[global_allocator]
+static ALLOCATOR: Limited = LIMITED;
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(recording) = Recording::parse(bytes) else { return };

@@ -4,9 +4,13 @@
 use chase_analyzer::{
     Analysis, Groups, Image, Selection, Tails, Unnamed, Watched, findings, waits,
 };
+use chase_fuzz::{LIMITED, Limited};
 use chase_recorder::builder::sample;
 use chase_recorder::reader::{Recording, SyscallsFile, mapping_path};
 use libfuzzer_sys::fuzz_target;
+
+#[global_allocator]
+static ALLOCATOR: Limited = LIMITED;
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(file) = SyscallsFile::parse(bytes.to_vec()) else { return };

@@ -11,6 +11,7 @@ mod roots;
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicU32, Ordering};
 
+use chase_format::boot;
 use chase_format::layout::{ChunkKind, EXTENSION, ORIGIN_EXEC, TIMING_ALL, TIMING_COUNT};
 
 use self::directories::make_directories;
@@ -481,13 +482,5 @@ fn find_companion(this: &mut Process, config: &Config) {
 
 fn boot_id() -> [u8; 16] {
     let mut buffer = [0u8; 64];
-    let text = sys::read_file(c"/proc/sys/kernel/random/boot_id", &mut buffer);
-    let mut id = [0u8; 16];
-    let digits = text.iter().filter_map(|&byte| (byte as char).to_digit(16));
-    for (i, digit) in digits.take(32).enumerate() {
-        if let Some(byte) = id.get_mut(i / 2) {
-            *byte = *byte << 4 | digit as u8;
-        }
-    }
-    id
+    boot::parse(sys::read_file(boot::FILE, &mut buffer))
 }

@@ -40,6 +40,34 @@ pub(crate) fn figure(
     })
 }
 
+/// The same for pictures that have a width of their own, and scroll sideways where there is no room for that.
+pub(crate) fn scrolling_figure(
+    heading: &Heading<'_>,
+    caption: &Markup,
+    draw: impl Fn(&Sheet<'_>) -> Result<Chart, Error>,
+) -> Result<Markup, Error> {
+    let picture = |width| draw(&Sheet::inside(*heading, width));
+    let (wide, narrow) = (picture(WIDE)?, picture(NARROW)?);
+    let scrolling = |class: &str, chart: &Chart| {
+        html! {
+            div class={ "pan " (class) } role="region" aria-label=(heading.title) tabindex="0" {
+                (PreEscaped(chart.svg()))
+            }
+        }
+    };
+    Ok(html! {
+        figure.graph {
+            @if marks(wide.svg()) == marks(narrow.svg()) {
+                (scrolling("", &narrow))
+            } @else {
+                (scrolling("wide", &wide))
+                (scrolling("narrow", &narrow))
+            }
+            figcaption { (caption) }
+        }
+    })
+}
+
 /// What is drawn in a picture: all behind its size and its paper, which have a line each.
 fn marks(svg: &str) -> Option<&str> {
     svg.splitn(3, '\n').nth(2)

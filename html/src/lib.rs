@@ -38,10 +38,11 @@ pub use error::Error;
 pub use label::Label;
 pub use model::{
     ApiSyscalls, Balance, Blocked, BlockedIn, CauseOfWait, Change, Column, ColumnKind, Comparison,
-    Does, Edge, Estimates, Facts, Figures, Finding, Flame, FlameKind, Function, FunctionChange,
-    Header, Lane, Library, Life, Mark, Member, Names, Outlier, Process, Ran, RanFunction,
-    RanObject, RawTable, Report, SelfParts, Sentence, Span, SubGroup, Syscall, Tail, TailCurve,
-    ThreadGroup, Timeline, Value, Verdict, WaitCause, WaitSource, Waiting,
+    Diagram, DiagramArrow, DiagramNode, Does, Edge, Estimates, Facts, Figures, Finding, Flame,
+    FlameKind, Function, FunctionChange, GroupWaits, Header, Lane, Library, Life, Mark, Member,
+    Names, Outlier, PartUse, Parts, Process, Ran, RanFunction, RanObject, RawTable, Report,
+    SelfParts, Sentence, Span, SubGroup, Syscall, Tail, TailCurve, ThreadGroup, Timeline, Value,
+    Verdict, WaitCause, WaitSource, Waiting, WaitsForWhom,
 };
 pub use page::page;
 pub use pictures::{Picture, pictures};

@@ -2,6 +2,7 @@
 
 mod blocked;
 mod comparison;
+mod diagrams;
 mod figures;
 mod from_analysis;
 mod groups;
@@ -21,6 +22,7 @@ use crate::section_id::SectionId;
 pub use chase_analyzer::{Verdict, WaitCause, WaitSource};
 
 pub use blocked::{Blocked, BlockedIn, CauseOfWait};
+pub use diagrams::{Diagram, DiagramArrow, DiagramNode, GroupWaits, PartUse, Parts, WaitsForWhom};
 pub use figures::{Facts, Figures, Names, Sentence};
 pub use tables::{Column, ColumnKind, Mark, RawTable, Value};
 pub use tails::{Tail, TailCurve};
@@ -41,6 +43,12 @@ pub struct Report {
     /// What threads that have work are blocked by.
     #[serde(default)]
     pub blocked: Blocked,
+    /// Which threads wait for which, where a companion saw it.
+    #[serde(default)]
+    pub waits_for_whom: Option<WaitsForWhom>,
+    /// What the run is made of, where single system calls were kept.
+    #[serde(default)]
+    pub parts: Option<Parts>,
     /// Libraries and applications by self time, longest first, with their functions.
     pub libraries: Vec<Library>,
     /// Where waits are from.

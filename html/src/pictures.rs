@@ -37,6 +37,9 @@ pub fn pictures(report: &Report, subtitle: &str) -> Result<Vec<Picture>, Error> 
     if !report.blocked.rows.is_empty() {
         add("blocked", "Blocked by cause and function", &|s| section::draw_blocked(report, s))?;
     }
+    if let Some(found) = report.waits_for_whom.as_ref().filter(|found| !found.waits.is_empty()) {
+        add("wait-graph", "Who waits for whom", &|s| section::draw_waits_for(found, s))?;
+    }
     if report.header.whole_ns > 0.0 {
         add("sunburst", "Time by library and function", &|s| section::draw_time(report, s))?;
         add("running-and-waiting", "What the time of each library is made of", &|s| {
@@ -58,6 +61,9 @@ pub fn pictures(report: &Report, subtitle: &str) -> Result<Vec<Picture>, Error> 
     }
     if !report.edges.is_empty() {
         add("calls", "Calls between libraries: self time", &|s| section::draw_calls(report, s))?;
+    }
+    if let Some(parts) = report.parts.as_ref().filter(|parts| !parts.diagram.nodes.is_empty()) {
+        add("components", "Components of the run", &|s| section::draw_components(parts, s))?;
     }
     if let Some(comparison) = report.comparison.as_ref().filter(|found| section::has_parts(found)) {
         add("compare", "Self time, before and now", &|s| section::draw_compare(comparison, s))?;

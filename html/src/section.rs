@@ -5,6 +5,7 @@ mod blocked;
 mod calls;
 mod clock;
 mod compare;
+mod components;
 mod findings;
 mod flame;
 mod header;
@@ -18,6 +19,7 @@ mod tail;
 mod threads;
 mod time;
 mod timeline;
+mod waits_for;
 
 use maud::{Markup, html};
 
@@ -27,6 +29,7 @@ use crate::{Error, Report};
 pub(crate) use blocked::draw as draw_blocked;
 pub(crate) use calls::draw as draw_calls;
 pub(crate) use compare::{draw as draw_compare, has_parts};
+pub(crate) use components::draw as draw_components;
 pub(crate) use flame::svg as flame_svg;
 pub(crate) use header::render as header;
 pub(crate) use heat::{
@@ -39,6 +42,7 @@ pub(crate) use processor::draw as draw_processor;
 pub(crate) use syscalls::draw as draw_syscalls;
 pub(crate) use tail::draw as draw_tail;
 pub(crate) use time::draw as draw_time;
+pub(crate) use waits_for::draw as draw_waits_for;
 
 /// A section.
 pub(crate) struct Section {
@@ -119,6 +123,13 @@ pub(crate) const SECTIONS: &[Section] = &[
         render: blocked::render,
     },
     Section {
+        id: SectionId::WaitGraph,
+        title: "Who waits for whom",
+        short: "Who waits",
+        window: Window::No,
+        render: waits_for::render,
+    },
+    Section {
         id: SectionId::Threads,
         title: "Threads",
         short: "Threads",
@@ -166,6 +177,13 @@ pub(crate) const SECTIONS: &[Section] = &[
         short: "Flames",
         window: Window::No,
         render: flame::render,
+    },
+    Section {
+        id: SectionId::Components,
+        title: "Components",
+        short: "Components",
+        window: Window::No,
+        render: components::render,
     },
     Section {
         id: SectionId::Rows,

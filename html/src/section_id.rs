@@ -14,6 +14,8 @@ pub enum SectionId {
     Processor,
     /// What threads waited for, as rings.
     Blocked,
+    /// Which threads wait for which.
+    WaitGraph,
     /// Libraries and their functions as rings.
     Time,
     /// What the time of each library is made of.
@@ -28,6 +30,8 @@ pub enum SectionId {
     Calls,
     /// Flame graphs.
     Flame,
+    /// Programs and what connects them.
+    Components,
     /// What changed.
     Compare,
     /// All rows.
@@ -43,6 +47,7 @@ impl SectionId {
             Self::Timeline => "timeline",
             Self::Processor => "processor",
             Self::Blocked => "blocked",
+            Self::WaitGraph => "wait-graph",
             Self::Time => "time",
             Self::Libraries => "libraries",
             Self::Threads => "threads",
@@ -50,6 +55,7 @@ impl SectionId {
             Self::Syscalls => "syscalls",
             Self::Calls => "calls",
             Self::Flame => "flame",
+            Self::Components => "components",
             Self::Compare => "compare",
             Self::Rows => "rows",
         }

@@ -8,11 +8,11 @@ use std::process::Command;
 
 use chase_export::{Frame, Node, Stacks};
 use chase_html::{
-    ApiSyscalls, Balance, Blocked, BlockedIn, CauseOfWait, Change, Comparison, Does, Edge,
-    Estimates, Finding, Flame, FlameKind, Function, FunctionChange, Header, Lane, Library, Life,
-    Member, Outlier, Ran, RanFunction, RanObject, Report, SectionId, SelfParts, Span, SubGroup,
-    Syscall, Tail, TailCurve, ThreadGroup, Timeline, Verdict, WaitCause, WaitSource, Waiting, page,
-    pictures,
+    ApiSyscalls, Balance, Blocked, BlockedIn, CauseOfWait, Change, Comparison, Diagram,
+    DiagramArrow, DiagramNode, Does, Edge, Estimates, Finding, Flame, FlameKind, Function,
+    FunctionChange, GroupWaits, Header, Lane, Library, Life, Member, Outlier, PartUse, Parts, Ran,
+    RanFunction, RanObject, Report, SectionId, SelfParts, Span, SubGroup, Syscall, Tail, TailCurve,
+    ThreadGroup, Timeline, Verdict, WaitCause, WaitSource, Waiting, WaitsForWhom, page, pictures,
 };
 use roxmltree::Document;
 
@@ -178,6 +178,72 @@ fn syscall(name: &str, category: &str, count: u64) -> Syscall {
     }
 }
 
+fn node(lines: &[&str], is_round: bool) -> DiagramNode {
+    DiagramNode { lines: lines.iter().map(Into::into).collect(), is_round, is_marked: false }
+}
+
+fn arrow(from: usize, to: usize, label: &str) -> DiagramArrow {
+    DiagramArrow { from, to, label: label.into(), is_dashed: label.is_empty() }
+}
+
+/// Workers that wait for each other, and for one that has what they need.
+fn waits_for_whom() -> WaitsForWhom {
+    let waits = |group: &str, target: &str, ns: f64| GroupWaits {
+        group: group.into(),
+        target: target.into(),
+        ns,
+        waits: 398,
+        place: "pthread_mutex_lock at update app.c:14".into(),
+        object: "stats_mu".into(),
+    };
+    let keeper = DiagramNode { is_marked: true, ..node(&["bottleneck:", "keeper <1>"], false) };
+    WaitsForWhom {
+        diagram: Diagram {
+            nodes: vec![node(&["compress_worker"], false), keeper, node(&["time"], true)],
+            arrows: vec![arrow(0, 1, "3.10 s"), arrow(0, 0, "1.00 s"), arrow(1, 2, "5.00 ms")],
+        },
+        bottleneck: "keeper <1>".into(),
+        waits: vec![
+            waits("compress_worker", "keeper <1>", 3.1e9),
+            waits("compress_worker", "compress_worker", 1e9),
+            waits("keeper <1>", "time", 5e6),
+        ],
+    }
+}
+
+/// A pipeline, and a file.
+fn parts() -> Parts {
+    let written = PartUse {
+        program: "seq (12)".into(),
+        thing: "A pipe".into(),
+        written: 3_893,
+        writes: 1,
+        write_ns: 2e4,
+        ..PartUse::default()
+    };
+    Parts {
+        diagram: Diagram {
+            nodes: vec![
+                node(&["sh (11)"], false),
+                node(&["seq (12)"], false),
+                node(&["<wc> (13)", "2 threads"], false),
+                node(&["The file out & in"], true),
+            ],
+            arrows: vec![
+                arrow(0, 1, ""),
+                arrow(0, 2, ""),
+                arrow(1, 2, "3.89 kB"),
+                arrow(2, 3, "5 B"),
+            ],
+        },
+        more_programs: 2,
+        sentences: vec!["sh (11) started seq (12) and <wc> (13).".into()],
+        missing: "".into(),
+        uses: vec![written],
+        more_uses: 7,
+    }
+}
+
 fn made_up() -> Report {
     let curve = |scale: f64| TailCurve {
         points: vec![
@@ -222,6 +288,8 @@ fn made_up() -> Report {
             holder: "worker, in nanosleep".into(),
             waker: "worker, in pthread_mutex_unlock".into(),
         }],
+        waits_for_whom: Some(waits_for_whom()),
+        parts: Some(parts()),
         processor: Some(Ran {
             samples: 4_000,
             on_cpu_ns: 4e9,
@@ -450,8 +518,8 @@ fn a_section_without_data_is_not_there() {
     let empty = page(&Report::default()).expect("a page");
     assert!(!empty.contains("<section"), "{empty}");
     let full = page(&made_up()).expect("a page");
-    let sections = "findings where waits timeline compare processor blocked time libraries threads \
-        tail syscalls calls";
+    let sections = "findings where waits timeline compare processor blocked wait-graph time libraries \
+        threads tail syscalls calls components";
     for section in sections.split(' ') {
         assert!(full.contains(&format!("<section id=\"{section}\"")), "{section}");
         let is_first = matches!(section, "where" | "waits");

@@ -8,7 +8,7 @@
 //!
 //! What this crate does not do: open files, resolve symbols, compute anything from the numbers.
 
-pub use chase_format::{histogram, layout, session, syscalls, writer};
+pub use chase_format::{boot, histogram, layout, session, syscalls, writer};
 
 pub mod builder;
 pub mod reader;

@@ -1,5 +1,6 @@
-// What sanitizers report, each with its stack: "overflow" reads behind a block, "leak" loses one. "fine"
-// does nothing wrong, in several threads and in a fork's child.
+// What sanitizers report, each with its stack: "overflow" reads behind a block, "leak" loses one, "undefined" computes what C
+// doesn't define, in a callback, too. "fine" does nothing wrong, in several threads and in a fork's child.
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,6 +37,22 @@ static __attribute__((noinline)) void overflow(char *block, size_t len)
     printf("%d\n", copy[0]);
 }
 
+static volatile int most = INT_MAX, many = 40, few[2] = {3, 1};
+
+static int order(const void *a, const void *b)
+{
+    return *(const int *)a - *(const int *)b + (most + 1 != 0) - 1;
+}
+
+static __attribute__((noinline)) void undefined(void)
+{
+    int numbers[2] = {few[0], few[1]};
+    printf("%d\n", most + 1);
+    printf("%d\n", 1 << many);
+    qsort(numbers, 2, sizeof(int), order);
+    printf("%d\n", numbers[0]);
+}
+
 static void fine(void)
 {
     pthread_t threads[4];
@@ -66,6 +83,8 @@ int main(int argc, char **argv)
     } else if (strcmp(what, "leak") == 0) {
         for (int i = 0; i < 3; i++)
             lose(1000);
+    } else if (strcmp(what, "undefined") == 0) {
+        undefined();
     } else {
         fine();
     }

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
@@ -10,7 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -84,6 +87,53 @@ static void *by_descriptor(void *argument)
         if (read(from, &byte, 1) != 1 || (write(to, &byte, 1) != 1 && round < ROUNDS - 1))
             exit(3);
     return NULL;
+}
+
+/* By a word of the program's own, without the C library's locks. */
+atomic_int turn_word;
+
+static void *by_futex(void *argument)
+{
+    int own = argument != NULL;
+    for (int round = 0; round < ROUNDS; round++) {
+        while (turn_word != own)
+            syscall(SYS_futex, &turn_word, FUTEX_WAIT_PRIVATE, !own, NULL, NULL, 0);
+        turn_word = !own;
+        syscall(SYS_futex, &turn_word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    }
+    return NULL;
+}
+
+/* What waits for something that never comes, until its time is over. */
+pthread_mutex_t never_mu = PTHREAD_MUTEX_INITIALIZER;
+pthread_cond_t never_comes = PTHREAD_COND_INITIALIZER;
+
+static void *timed(void *argument)
+{
+    int ends[2];
+    sem_t never_posted;
+    if (pipe(ends) || sem_init(&never_posted, 0, 0))
+        exit(10);
+    for (int round = 0; round < ROUNDS; round++) {
+        struct pollfd nothing = {.fd = ends[0], .events = POLLIN};
+        if (poll(&nothing, 1, 1))
+            exit(11);
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += 200000;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        pthread_mutex_lock(&never_mu);
+        while (!pthread_cond_timedwait(&never_comes, &never_mu, &until)) {
+        }
+        pthread_mutex_unlock(&never_mu);
+        until.tv_nsec += 200000;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        while (!sem_timedwait(&never_posted, &until)) {
+        }
+    }
+    return argument;
 }
 
 static void *writer(void *argument)
@@ -205,6 +255,41 @@ static void connect_to_self(int ends[2])
     close(listening);
 }
 
+/* The same by a path. Then both ends are kept until standard input ends, since who looks for a name has to see them open. */
+static void turns_by_name(void)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = "turns.sock"};
+    int listening = socket(AF_UNIX, SOCK_STREAM, 0), *ends[] = {pair, back};
+    unlink(address.sun_path);
+    if (bind(listening, (void *)&address, sizeof(address)) || listen(listening, 2))
+        exit(12);
+    for (int i = 0; i < 2; i++) {
+        ends[i][1] = socket(AF_UNIX, SOCK_STREAM, 0);
+        if (connect(ends[i][1], (void *)&address, sizeof(address)))
+            exit(13);
+        ends[i][0] = accept(listening, NULL, NULL);
+    }
+    run(2, by_descriptor, by_descriptor);
+    getchar();
+}
+
+/* The same by a pipe that has a name. */
+static void turns_by_fifo(void)
+{
+    int *ends[] = {pair, back};
+    const char *names[] = {"there.fifo", "back.fifo"};
+    for (int i = 0; i < 2; i++) {
+        unlink(names[i]);
+        if (mkfifo(names[i], 0600))
+            exit(14);
+        ends[i][0] = open(names[i], O_RDONLY | O_NONBLOCK);
+        ends[i][1] = open(names[i], O_WRONLY);
+        if (ends[i][0] < 0 || ends[i][1] < 0 || fcntl(ends[i][0], F_SETFL, 0))
+            exit(15);
+    }
+    run(2, by_descriptor, by_descriptor);
+}
+
 int main(int count, char **arguments)
 {
     const char *what = count > 1 ? arguments[1] : "";
@@ -226,10 +311,18 @@ int main(int count, char **arguments)
         connect_to_self(pair);
         connect_to_self(back);
         run(2, by_descriptor, by_descriptor);
+    } else if (!strcmp(what, "name")) {
+        turns_by_name();
+    } else if (!strcmp(what, "fifo")) {
+        turns_by_fifo();
     } else if (!strcmp(what, "rwlock")) {
         run(3, writer, writer);
+    } else if (!strcmp(what, "futex")) {
+        run(2, by_futex, by_futex);
     } else if (!strcmp(what, "timer")) {
         run(2, sleeper, busy);
+    } else if (!strcmp(what, "timeouts")) {
+        run(2, timed, busy);
     } else if (!strcmp(what, "child")) {
         if (!fork()) {
             nap(20000);

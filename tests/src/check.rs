@@ -24,24 +24,6 @@ const CLOCKS: (f64, f64) = (0.01, 2e6);
 /// tables have all rows.
 #[must_use]
 pub fn contradictions(document: &Value, whole: bool) -> Vec<String> {
-    let mut found = in_sums(document, whole);
-    for thread in list(document, "threads") {
-        on_and_off_cpu(thread, &mut found);
-    }
-    found
-}
-
-/// Where times that were measured in two ways differ by more than these do.
-#[must_use]
-pub fn of_clocks(document: &Value) -> Vec<String> {
-    let mut found = Sentences::new();
-    across::of_clocks(document, &mut found);
-    found
-}
-
-/// The same as [`contradictions`], without holding times of the kernel against times of the hook.
-#[must_use]
-pub fn in_sums(document: &Value, whole: bool) -> Vec<String> {
     let mut found = Sentences::new();
     rows(document, "", &mut found);
     if whole {
@@ -50,6 +32,7 @@ pub fn in_sums(document: &Value, whole: bool) -> Vec<String> {
     let list = |name: &str| list(document, name);
     for thread in list("threads") {
         lifetime(thread, &mut found);
+        on_and_off_cpu(thread, &mut found);
     }
     on_cpu(document, &mut found);
     let mut add_up = |what: &str, parts: f64, all: &Value| {
@@ -115,6 +98,14 @@ pub fn in_sums(document: &Value, whole: bool) -> Vec<String> {
             add_up(&what, sum(rows, field), &syscalls["totals"][field]);
         }
     }
+    found
+}
+
+/// Where times that were measured in two ways differ by more than these do.
+#[must_use]
+pub fn of_clocks(document: &Value) -> Vec<String> {
+    let mut found = Sentences::new();
+    across::of_clocks(document, &mut found);
     found
 }
 

@@ -10,8 +10,9 @@ use std::time::SystemTime;
 use crate::release;
 
 /// What sources include.
-const HEADERS: [&str; 11] = [
+const HEADERS: [&str; 12] = [
     "trap.h",
+    "contexts.h",
     "spin.h",
     "vectors.h",
     "versions.map",

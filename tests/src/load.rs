@@ -11,7 +11,6 @@ use chase_recorder::layout::{
     END_EXIT, EXTENSION, NONE, ORIGIN_FORK, STOP_NONE, SlotClass, THREAD_CREATED, THREAD_ENDED,
 };
 use chase_recorder::reader::{Context, Recording as Reader, Slot};
-use serde_json::Value;
 
 use crate::check::{all_tables, contradictions};
 use crate::recorded::{Api, Binding, Figures, Process, Recording, Thread};
@@ -58,15 +57,15 @@ fn recording(directory: &Path) -> Recording {
         }
     }
     processes.sort_by_key(|process| (process.pid, process.start_ticks));
-    hold_together(directory, contradictions);
+    hold_together(directory);
     Recording { processes, disk_bytes }
 }
 
 /// Whatever was recorded, its figures must not contradict each other.
-pub(crate) fn hold_together(directory: &Path, rules: fn(&Value, bool) -> Vec<String>) {
+pub(crate) fn hold_together(directory: &Path) {
     // (Nothing was recorded: what the test makes of that is its own.)
     let Ok(loaded) = chase_analyzer::load(directory) else { return };
-    let found = rules(&all_tables(&loaded.images), true);
+    let found = contradictions(&all_tables(&loaded.images), true);
     assert!(found.is_empty(), "{}: figures contradict each other: {found:#?}", directory.display());
 }
 

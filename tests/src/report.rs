@@ -5,6 +5,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use crate::check::contradictions;
 use crate::trial::libchase;
 
 /// What a thread runs.
@@ -55,7 +56,7 @@ pub fn calls(directory: &Path, function: &str) -> u64 {
 ///
 /// # Panics
 ///
-/// If `chase-report` is not beside the hook, or fails.
+/// If `chase-report` is not beside the hook, or fails, or figures contradict each other.
 #[must_use]
 pub fn document(directory: &Path, view: &str) -> Value {
     json(directory, &[view])
@@ -71,7 +72,8 @@ pub fn summary(directory: &Path) -> Value {
     json(directory, &[])
 }
 
-/// What `chase-report` says with these words of the recordings in `directory`, as JSON.
+/// What `chase-report` says with these words of the recordings in `directory`, as JSON. Its figures must not contradict each
+/// other.
 ///
 /// # Panics
 ///
@@ -88,7 +90,11 @@ pub fn json(directory: &Path, view: &[&str]) -> Value {
         .unwrap_or_else(|error| panic!("can't run {}: {error}", program.display()));
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{}: {text}", program.display());
-    serde_json::from_slice(&output.stdout).expect("JSON of a report")
+    let document = serde_json::from_slice(&output.stdout).expect("JSON of a report");
+    // Filters leave rows out.
+    let found = contradictions(&document, view.len() <= 1);
+    assert!(found.is_empty(), "{view:?}: figures contradict each other: {found:#?}");
+    document
 }
 
 /// What `chase-report` prints with these words, of the recordings in `directory`.

@@ -13,7 +13,6 @@ use chase_recorder::reader::{Recording as Reader, SyscallsFile};
 use chase_recorder::session::{FILE_NAME, idle_since};
 use chase_recorder::syscalls::{STATE_COMPLETE, SyscallsHeader, WAIT_VOLUNTARY};
 
-use crate::check::in_sums;
 use crate::load::hold_together;
 use crate::need;
 use crate::trial::libchase;
@@ -139,7 +138,7 @@ impl Tagged {
                 sleep(Duration::from_millis(if is_free { 100 } else { 0 }));
                 let this = Self::read(directory);
                 if this.headers.iter().all(|header| header.state == STATE_COMPLETE) {
-                    hold_together(directory, in_sums);
+                    hold_together(directory);
                     return this;
                 }
             }

@@ -1,7 +1,8 @@
 //! The same programs, built in every way that changes how calls reach a library.
 
 use std::fs;
-use std::path::Path;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use chase_recorder::layout::SkipReason;
@@ -13,22 +14,26 @@ const TRAP: &str = "libtrap.so";
 
 /// Values, exceptions and function pointers, with exact counts.
 fn built_with(flags: &str) {
+    built_and_run_with(flags, Trial::new);
+}
+
+fn built_and_run_with(flags: &str, trial: fn(PathBuf) -> Trial) {
     let program = Build::program("values.c").flags(flags).build();
-    values(&program, flags);
+    values(trial(program), flags);
 
     let program = Build::program("exception.cpp").flags(flags).build();
-    let recording = Trial::new(program).args(["4", "250"]).compare();
+    let recording = trial(program).args(["4", "250"]).compare();
     let process = recording.only();
     process.expect(&[(TRAP, "trap_call", 2_000), (TRAP, "trap_empty", 4_000)]);
     process.expect_unwound(&[(TRAP, "trap_call", 2_000)]);
 
     let program = Build::program("pointers.c").flags(flags).build();
-    let recording = Trial::new(program).compare();
+    let recording = trial(program).compare();
     recording.only().expect(&[(TRAP, "trap_add", 100)]);
 }
 
-fn values(program: &Path, flags: &str) {
-    let recording = Trial::new(program).arg("200").compare();
+fn values(trial: Trial, flags: &str) {
+    let recording = trial.arg("200").compare();
     let process = recording.only();
     let found = ["trap_swap", "trap_mulc", "trap_many"].map(|api| process.calls(TRAP, api));
     assert_eq!(found, [200; 3], "built with {flags:?}");
@@ -68,6 +73,14 @@ fn lazily_and_eagerly_bound() {
     built_with("-Wl,-z,lazy");
     built_with("-Wl,-z,lazy -Wl,-z,norelro");
     built_with("-Wl,-z,now -Wl,-z,relro");
+}
+
+/// With `LD_BIND_NOT`, the dynamic linker looks a function up at each call, and leaves the entry as it was.
+#[test]
+fn bound_anew_at_each_call() {
+    for flags in ["-Wl,-z,lazy", "-fno-plt"] {
+        built_and_run_with(flags, |program| Trial::new(program).env("LD_BIND_NOT", "1"));
+    }
 }
 
 #[test]
@@ -139,6 +152,45 @@ fn setuid_programs_are_left_alone() {
     // `env`, by which the program is started, is not setuid but is not hooked either.
     let recordings = fs::read_dir(trial.output()).expect("read the directory of recordings");
     assert_eq!(recordings.count(), 0);
+}
+
+/// A program is started with another user's rights, and with the environment of who started it (as by `sudo` that keeps it): it runs,
+/// and leaves nothing where its user may not write; where root is told to record into somebody's directory, nobody else can read it.
+#[test]
+fn a_kept_environment_gives_another_user_nothing() {
+    let what = "another user's program";
+    if !need::root(what) || need::tool(what, "setpriv").is_none() {
+        return;
+    }
+    let program = Build::program("plain.c").without_libtrap().build();
+    let owned_by = |owner: u32| {
+        move |work: &Path| {
+            let directory = work.join("private");
+            fs::create_dir(&directory).expect("create a directory");
+            fs::set_permissions(&directory, fs::Permissions::from_mode(0o700)).expect("set it");
+            std::os::unix::fs::chown(&directory, Some(owner), Some(owner)).expect("give it away");
+        }
+    };
+    // Root's environment, and a directory that is root's alone.
+    let nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+    let trial = Trial::new(&program).inside(&nobody).setup(owned_by(0));
+    let trial = trial.hooked_env("CHASE_OUTPUT", "private");
+    let outcome = trial.compare_outcomes();
+    assert_eq!(String::from_utf8_lossy(&outcome.stdout), "123 65534\n");
+    for directory in [trial.work().join("private"), trial.output()] {
+        assert_eq!(fs::read_dir(directory).expect("there").count(), 0);
+    }
+    let said = trial.hooked_env("CHASE_VERBOSE", "1").hooked();
+    let said = String::from_utf8_lossy(&said.stderr).into_owned();
+    assert!(said.contains("nothing is recorded: can't create"), "{said}");
+    // An ordinary user's environment and directory, and root.
+    let trial = Trial::new(&program).setup(owned_by(65534)).hooked_env("CHASE_OUTPUT", "private");
+    let recording = trial.compare_at("private");
+    let _ = recording.only();
+    for entry in fs::read_dir(trial.work().join("private")).expect("there") {
+        let metadata = entry.expect("an entry").metadata().expect("there");
+        assert_eq!((metadata.uid(), metadata.mode() & 0o777), (0, 0o600));
+    }
 }
 
 /// A set-id program loads what is preloaded by name from a directory of the system's, if that is set-id as well. The library is put

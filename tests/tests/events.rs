@@ -7,7 +7,9 @@ use chase_analyzer::{Analysis, Groups, Loaded, Selection, Timeline, Unnamed, loa
 use chase_recorder::layout::{EVENT_CALL, EVENT_MARK, EventRecord};
 use chase_recorder::reader::Recording;
 use chase_tests::compile::Build;
+use chase_tests::tagged::{Tagged, companion};
 use chase_tests::trial::{Trial, libchase};
+use chase_tests::{need, report};
 
 /// The program sleeps at least so long in each slow call, ns.
 const SLEEP_NS: f64 = 20e6;
@@ -343,4 +345,69 @@ fn a_program_that_is_killed_leaves_its_latest_events() {
         assert!(missing <= 1, "{wish}: {missing} missing");
         assert!(is_leaf(found.events.last().expect("the last one").of), "{wish}");
     }
+}
+
+/// 64 threads and more of them: what Perfetto's own definitions find in the export is whole, and is what the report says.
+#[test]
+fn a_trace_of_many_threads_is_what_perfetto_reads() {
+    let what = "traces by Perfetto's definitions";
+    let Some(packages) = std::env::var_os("CHASE_PERFETTO") else {
+        return need::skip(what, "CHASE_PERFETTO is not set: `cargo xtask perfetto` does");
+    };
+    let has_companion = companion(what).is_some();
+    let program = Build::program("pairs.c").without_libtrap().flags("-pthread").build();
+    let mut trial = Trial::new(program).hooked_env("CHASE_EVENTS", "all,64MB");
+    trial = trial.hooked_env("CHASE_TIMING", "all");
+    if has_companion {
+        trial = trial.hooked_env("CHASE_SYSCALLS", "require");
+    }
+    assert!(trial.hooked().status.success());
+    if has_companion {
+        Tagged::finished(&trial.output()).assert_nothing_lost();
+    }
+    let trace = trial.work().join("trace");
+    let trace_path = trace.to_str().expect("UTF-8");
+    let _ = report::text(&trial.output(), &["export", "--format", "perfetto", "-o", trace_path]);
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/perfetto/decode.py");
+    let output = Command::new("/usr/bin/python3")
+        .args([script, trace_path])
+        .env("PYTHONPATH", packages)
+        .output()
+        .expect("python3 runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let found: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(found["problems"], serde_json::json!([]));
+    assert_eq!(found["threads"].as_array().expect("threads").len(), 65);
+
+    // Who held a lock is who ended the other's wait for it.
+    let flows = found["flows"].as_array().expect("flows");
+    let pair = |name: &serde_json::Value, role: &str| {
+        let name = name.as_str().expect("a thread");
+        name.strip_prefix(role).map(str::to_owned)
+    };
+    let of_pairs: Vec<_> =
+        flows.iter().filter_map(|flow| Some((flow, pair(&flow[1], "waiter ")?))).collect();
+    for (flow, waiter) in &of_pairs {
+        assert_eq!(pair(&flow[0], "holder ").as_ref(), Some(waiter), "{flow}");
+    }
+    // Not all of them need have come to the lock while it was held.
+    assert!(!has_companion || of_pairs.len() >= 16, "{flows:?}");
+
+    let document = report::document(&trial.output(), "apis");
+    let mut compared = (0.0, 0.0);
+    for row in document["apis"].as_array().expect("functions") {
+        let text = |key: &str| row[key].as_str().expect("a text");
+        let (calls, total) = (row["calls"].as_u64().expect("calls"), row["total_ns"].as_f64());
+        let total = total.expect("a time");
+        // What recording itself costs is not in the report, but in the trace: seen where calls are short.
+        if calls == 0 || total / (calls as f64) < 100e3 {
+            continue;
+        }
+        let own = &found["totals"][format!("{}:{}", text("library"), text("symbol"))];
+        assert_eq!(own[0].as_u64(), Some(calls), "{row}");
+        let own = own[1].as_f64().expect("a time");
+        assert!((own / total - 1.0).abs() < 0.01, "{}: {own} of {total}", text("symbol"));
+        compared = (compared.0 + own, compared.1 + total);
+    }
+    assert!(compared.1 > 64.0 * 2e6, "{compared:?}");
 }

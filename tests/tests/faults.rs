@@ -1,20 +1,29 @@
 //! Each system call that the hook makes fails once, or is the last one before a kill. The program must not notice, and what
 //! was recorded must be readable.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use chase_recorder::layout::{END_NONE, STOP_NONE};
 use chase_tests::attached::{Rounds, attach, entries};
 use chase_tests::compile::{Build, libtrap};
 use chase_tests::need;
-use chase_tests::recorded::Recording;
+use chase_tests::recorded::{Process, Recording};
 use chase_tests::trial::Trial;
 use tempfile::TempDir;
 
 /// Errors by turns.
-const ERRORS: [i32; 6] =
-    [libc::ENOMEM, libc::ENOSPC, libc::EMFILE, libc::EACCES, libc::EINTR, libc::EPERM];
+const ERRORS: [i32; 7] = [
+    libc::ENOMEM,
+    libc::ENOSPC,
+    libc::EMFILE,
+    libc::EACCES,
+    libc::EINTR,
+    libc::EPERM,
+    libc::EDQUOT,
+];
 
 /// System calls are looked at in steps of this, by turns in each way of recording; with `CHASE_FAULTS` set, each one is in each.
 const STEP: usize = 7;
@@ -46,10 +55,27 @@ struct Programs {
     tracer: PathBuf,
 }
 
+/// Calls of `libtrap.so`, by who made them: whether that was a fork's child, and how it ended.
+type Made = BTreeMap<(bool, (u32, i32)), u64>;
+
+fn who(process: &Process) -> (bool, (u32, i32)) {
+    (process.forked, process.end)
+}
+
+fn calls(process: &Process) -> u64 {
+    process.apis.iter().filter(|api| api.provider == "libtrap.so").map(|api| api.calls).sum()
+}
+
 impl Programs {
     fn build() -> Self {
         let tracer = Build::program("fault.c").without_libtrap().build();
         Self { program: Build::program("faulty.c").build(), tracer }
+    }
+
+    /// What is recorded where nothing fails: the program makes the same calls each time.
+    fn made(&self) -> Made {
+        let recording = trial(self, 0, 0, "0").compare();
+        recording.processes.iter().map(|process| (who(process), calls(process))).collect()
     }
 
     /// Which way, and the number of which system call of the hook, is tried.
@@ -71,17 +97,50 @@ impl Programs {
     }
 }
 
+/// Calls that the recording says are missing.
+fn unseen(process: &Process) -> u64 {
+    let unseen = &process.unseen;
+    unseen.calls_without_thread + unseen.calls_without_space + unseen.calls_too_deep
+}
+
+/// Whether the recording says that calls are missing, of which nobody knows how many: it was stopped, or its end was not seen, or
+/// those of whole objects are not.
+fn lacks_more(process: &Process) -> bool {
+    let unseen = &process.unseen;
+    let of_objects = unseen.objects + unseen.slots_without_stub + unseen.late_loads;
+    process.stop_reason != STOP_NONE || process.end.0 == END_NONE || of_objects > 0
+}
+
 #[test]
 fn each_system_call_may_fail() {
     let programs = Programs::build();
+    let made = programs.made();
+    assert!(made.values().sum::<u64>() > 500, "{made:?}");
     for (way, number) in programs.cases() {
         // What comes first decides whether there is a recording at all: most ways to fail are there.
         let one = [ERRORS[number / STEP / WAYS.len() % ERRORS.len()]];
         for error in if is_whole() { &ERRORS[..] } else { &one } {
             let trial = trial(&programs, way, number, &error.to_string());
             trial.compare_outcomes();
-            // Each that is there can be read.
-            let _ = Recording::load(&trial.output());
+            // Each that is there can be read, and tells no more than was made, nor less without saying so.
+            for process in &Recording::load(&trial.output()).processes {
+                let (calls, made) = (calls(process), made.get(&who(process)).copied());
+                let is_right = match made {
+                    Some(made) => {
+                        calls <= made && (calls + unseen(process) >= made || lacks_more(process))
+                    }
+                    // How it ended could not be noted.
+                    None => lacks_more(process),
+                };
+                assert!(
+                    is_right,
+                    "system call {number}, error {error}, {:?}: {calls} of {made:?}, {:?}; stopped {}, {:?}",
+                    WAYS[way],
+                    who(process),
+                    process.stop_reason,
+                    process.unseen
+                );
+            }
         }
     }
 }

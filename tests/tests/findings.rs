@@ -6,11 +6,11 @@
 //! Half of the programs are built without symbols.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 
 use chase_tests::compile::{Build, programs};
-use chase_tests::trial::{Trial, libchase};
+use chase_tests::report::summary;
+use chase_tests::trial::Trial;
 use chase_tests::{need, steal};
 use serde_json::Value;
 
@@ -68,20 +68,11 @@ fn hold(trial: &Trial, expected: &[Expected]) {
     let failures = steal::good_of(GOOD, ATTEMPTS, || {
         let outcome = trial.hooked();
         assert!(outcome.status.success(), "{outcome:?}");
-        let report = report(&trial.output());
+        let report = summary(&trial.output());
         let truth = std::fs::read_to_string(trial.work().join("truth")).unwrap_or_default();
         check(&report, &truth, expected)
     });
     assert!(failures.is_empty(), "{}", failures.join("\n"));
-}
-
-fn report(recording: &Path) -> Value {
-    let program = libchase().with_file_name("chase-report");
-    assert!(program.is_file(), "no report at {}: run `cargo xtask test`", program.display());
-    let output = Command::new(&program).arg("--json").arg(recording).output();
-    let output = output.expect("run chase-report");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).expect("JSON")
 }
 
 fn check(report: &Value, truth: &str, expected: &[Expected]) -> Result<(), String> {
@@ -232,7 +223,7 @@ fn a_lock_inside_a_library() {
     let program = program.flags("-s").with(&libknown()).with(&store).build();
     let trial = Trial::new(program);
     hold(&trial, &expected("serialising-lock", "pthread_mutex_lock", 5, ""));
-    let report = report(&trial.output());
+    let report = summary(&trial.output());
     let text = report["findings"][0]["text"].as_str().expect("a sentence");
     assert!(text.contains("called in store_put (libstore.so)"), "{text}");
 }
@@ -268,7 +259,7 @@ fn short_lived_threads_with_an_extreme() {
     let program = stripped("short_lived.c", "short_lived", "");
     let trial = Trial::new(program);
     hold(&trial, &expected("slow-threads", "known_parse", 1000, "short_lived+0x"));
-    let report = report(&trial.output());
+    let report = summary(&trial.output());
     let group = &report["groups"].as_array().expect("groups")[0];
     assert_eq!(group["threads"], 1000);
     assert!(group["concurrency"].as_u64().expect("a number") <= 21, "{}", group["concurrency"]);

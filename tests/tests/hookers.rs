@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use chase_tests::compile::Build;
 use chase_tests::need::package;
 use chase_tests::recorded::Recording;
+use chase_tests::run::Outcome;
 use chase_tests::trial::Trial;
 
 const TRAP: &str = "libtrap.so";
@@ -23,8 +24,13 @@ fn in_either_order(trial: impl Fn() -> Trial, library: &Path, check: impl Fn(&Re
 
 /// Threads, exceptions through library calls: as they are, with this library and these variables.
 fn programs_run_with(library: &Path, variables: &[(&str, &str)]) {
-    let with =
-        |trial: Trial| variables.iter().fold(trial, |trial, (key, value)| trial.env(key, value));
+    // What a profiler says of itself at the end.
+    let is_programs = |line: &&str| !line.starts_with("PROFILE: ");
+    let with = |trial: Trial| {
+        let trial =
+            trial.normalise(move |said| said.split_inclusive('\n').filter(is_programs).collect());
+        variables.iter().fold(trial, |trial, (key, value)| trial.env(key, value))
+    };
     let threads = Build::program("threads.c").build();
     let trial = || with(Trial::new(&threads).args(["40", "40", "100"]));
     in_either_order(trial, library, |recording| {
@@ -45,6 +51,61 @@ fn mimalloc() {
 #[test]
 fn tcmalloc() {
     programs_run_with(&library("libtcmalloc-minimal4", "libtcmalloc_minimal.so.4"), &[]);
+}
+
+/// With its profile of the heap, it takes the stack of an allocation now and then; here, of each.
+#[test]
+fn tcmalloc_with_its_heap_profile() {
+    let tcmalloc = library("libgoogle-perftools4", "libtcmalloc.so.4");
+    let heap = |flags: &str| {
+        let program = Build::program("heap.c").flags(flags).without_libtrap().build();
+        // How much is in use is rounded, and no part of what the program does.
+        let is_its_own = |line: &&str| !line.starts_with("Dumping heap profile");
+        let without =
+            move |said: &str| said.lines().filter(is_its_own).collect::<Vec<_>>().join("\n");
+        let trial = Trial::new(program).env("HEAPPROFILE", "heap").normalise(without);
+        trial.env("TCMALLOC_SAMPLE_PARAMETER", "1")
+    };
+    for flags in ["-no-pie -fno-omit-frame-pointer", "-no-pie -fomit-frame-pointer"] {
+        in_either_order(
+            || heap(flags),
+            &tcmalloc,
+            |recording| {
+                let processes = recording.processes.iter();
+                let calls = processes.map(|it| it.calls_from("heap", "libtcmalloc", "malloc"));
+                assert_eq!(calls.sum::<u64>(), 402, "{flags}");
+            },
+        );
+    }
+    // Where frame pointers are kept, the stacks are those of a run without chase, too.
+    for preload in [Trial::preload_before, Trial::preload_after] {
+        let trial = preload(heap("-no-pie -fno-omit-frame-pointer"), &tcmalloc);
+        let stack = |outcome: Outcome| {
+            assert!(outcome.status.success(), "{outcome:?}");
+            own_frames(&trial.read("heap.0001.heap"))
+        };
+        let bare = stack(trial.bare());
+        assert!(bare.len() > 1, "{bare:?}");
+        assert_eq!(stack(trial.hooked()), bare);
+    }
+}
+
+/// The return addresses in the program of the stack that has allocated three million bytes.
+fn own_frames(profile: &str) -> Vec<u64> {
+    //      1:  3000000 [     1:  3000000] @ 0x401234 0x401567 0x7f...
+    let line = profile.lines().find(|line| line.contains(" 3000000 ["));
+    let (_, stack) =
+        line.and_then(|line| line.split_once('@')).unwrap_or_else(|| panic!("{profile}"));
+    let addresses = stack.split_whitespace().filter_map(|it| it.strip_prefix("0x"));
+    let addresses = addresses.map(|digits| u64::from_str_radix(digits, 16).expect("an address"));
+    addresses.filter(|address| *address < 0x1000_0000).collect()
+}
+
+/// It takes a stack a hundred times a second, in a signal handler.
+#[test]
+fn a_profiler_of_gperftools() {
+    let profiler = library("libgoogle-perftools4", "libprofiler.so.0");
+    programs_run_with(&profiler, &[("CPUPROFILE", "profile"), ("CPUPROFILE_FREQUENCY", "4000")]);
 }
 
 /// It takes the stack of each allocation.

@@ -28,6 +28,16 @@ fn many(of: &str, count: u64, calls: u64) -> Recording {
 }
 
 #[test]
+fn ten_thousand_threads_at_once() {
+    let (threads, calls) = (10_000, 3);
+    let recording = many("threads", threads, calls);
+    let process = recording.only();
+    process.expect(&[(TRAP, "trap_add", threads * calls)]);
+    assert_eq!((process.unseen.threads, process.threads.len() as u64), (0, threads + 1));
+    assert!(recording.disk_bytes < threads * 32 * 1024, "{} bytes", recording.disk_bytes);
+}
+
+#[test]
 fn a_hundred_thousand_threads_one_after_the_other() {
     let (threads, calls) = (100_000, 3);
     let recording = many("sequence", threads, calls);

@@ -31,6 +31,41 @@ fn a_program_with_musl_runs() {
     Trial::new(&program).compare_outcomes();
 }
 
+/// A program of 32 bits can't have the library, and whoever starts it is none the worse for it.
+#[test]
+fn a_child_of_32_bits_runs() {
+    let flags = "-m32 -nostdlib -static -no-pie -ffreestanding -fno-pic -fno-stack-protector";
+    let program = Build::program("bits32.c").flags(flags).without_libtrap().build();
+    let script = "\"$0\"; echo $?; \"$0\" | cat; exec \"$0\"";
+    let trial = Trial::new("/bin/sh").args(["-c".as_ref(), script.as_ref(), program.as_os_str()]);
+    let recording = trial.compare();
+    assert!(!recording.processes.is_empty(), "the shell's");
+    assert!(recording.of("bits32").is_empty());
+    assert_eq!(String::from_utf8_lossy(&trial.hooked().stdout), "32 bits\n5\n32 bits\n32 bits\n");
+}
+
+/// Bubblewrap makes namespaces by system calls of its own, forks in them, and puts other directories in the root's place. Both it and
+/// what it starts are recorded.
+#[test]
+fn a_program_in_a_sandbox_of_bubblewraps_runs() {
+    let what = "bubblewrap";
+    let bwrap = need::package("bubblewrap", "/usr/bin/bwrap");
+    let program = Build::program("values.c").build();
+    let sandbox = ["--bind", "/", "/", "--dev", "/dev", "--unshare-user", "--unshare-pid"];
+    let allowed = Command::new(&bwrap).args(sandbox).arg("true").output().expect("bwrap starts");
+    if !allowed.status.success() {
+        return need::skip(what, String::from_utf8_lossy(&allowed.stderr).trim());
+    }
+    for more in [&[][..], &["--unshare-ipc", "--unshare-uts", "--new-session", "--die-with-parent"]]
+    {
+        let trial = Trial::new(&bwrap).args(sandbox).args(more).arg(&program).arg("200");
+        let recording = trial.compare();
+        let inside = recording.of("values");
+        assert_eq!(inside.len(), 1, "{more:?}");
+        inside[0].expect(&[("libtrap.so", "trap_swap", 200), ("libtrap.so", "trap_many", 200)]);
+    }
+}
+
 /// What programs bind to here works where nothing is recorded, too.
 #[test]
 fn what_is_exported_leads_to_the_c_library() {

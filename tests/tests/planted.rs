@@ -58,6 +58,8 @@ planted! {
     a_slow_upstream: "slow_upstream.c",
     a_long_task_in_a_pool: "uneven_tasks.rs",
     an_event_loop_held_up: "held_up.c",
+    threads_that_take_turns_at_monitors: "monitor.c",
+    a_library_that_is_slow_to_start: "slow_loading.c",
     an_event_loop_of_io_uring_held_up: "held_up_ring.c",
     an_event_loop_held_up_in_python: "held_up.py",
     calm: "calm.c",
@@ -109,6 +111,12 @@ fn the_critical_path_is_as_long_as_the_run() {
         let parts = found["parts"].as_array().expect("parts").iter();
         let sum: u64 = parts.map(|part| number(&part["ns"])).sum();
         assert_eq!(sum, number(&found["wall_ns"]));
+        // What runs has a library, and a function but for own code.
+        let parts = found["parts"].as_array().expect("parts").iter();
+        for part in parts.filter(|part| part["doing"] == "running") {
+            assert!(part["library"].is_string(), "{part:#}");
+        }
+        a_window_has_its_part_of_the_path(&trial.output(), number(&found["wall_ns"]));
         // What holds the run up is asleep.
         let first = &found["parts"][0];
         assert_eq!(first["doing"], "waiting", "{first:#}");
@@ -117,6 +125,19 @@ fn the_critical_path_is_as_long_as_the_run() {
             a_finding_saves_no_more_of_the_run_than_without_its_lock(&trial.output());
         }
     }
+}
+
+fn a_window_has_its_part_of_the_path(output: &Path, wall_ns: u64) {
+    let (from, to) = (wall_ns / 3, wall_ns / 2);
+    let [first, last] = [from, to].map(|ns| format!("{ns}ns"));
+    let found = json(output, &["path", "--from", &first, "--to", &last]);
+    let number = |value: &Value| value.as_u64().expect("a time");
+    let parts = found["parts"].as_array().expect("parts").iter();
+    assert_eq!(parts.map(|part| number(&part["ns"])).sum::<u64>(), to - from);
+    assert_eq!(number(&found["window"][0]["ns"]), to - from);
+    let steps = found["steps"].as_array().expect("steps");
+    assert_eq!(number(&steps[0]["end_ns"]), to);
+    assert_eq!(number(&steps[steps.len() - 1]["begin_ns"]), from);
 }
 
 fn a_finding_saves_no_more_of_the_run_than_without_its_lock(output: &Path) {

@@ -12,6 +12,9 @@ planted! {
     the_interpreter_lock: "gil.py",
     memory_mapped_again_and_again_in_cpp: "mapping_churn.cpp",
     one_thread_with_more_input_in_rust: "more_input.rs",
+    one_worker_with_more_calls: "more_calls.c",
+    one_worker_with_slower_calls: "slower_calls.c",
+    one_worker_with_larger_arguments: "larger_arguments.c",
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Programs that people use: output, exit status and standard error as without the hook.
+//! Programs that people use: output, exit status and standard error as without the hook; and no finding that can't be right.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -7,6 +7,8 @@ use std::path::Path;
 use chase_tests::compile::{Build, programs};
 use chase_tests::need;
 use chase_tests::recorded::Recording;
+use chase_tests::report::summary;
+use chase_tests::tagged::{Tagged, companion};
 use chase_tests::trial::Trial;
 
 /// A shell script, with all that it starts under the hook; its other programs must be installed.
@@ -24,6 +26,65 @@ fn expect_called(recording: &Recording, executable: &str, apis: &[(&str, &str)])
         let calls: u64 = processes.iter().map(|process| process.calls(provider, api)).sum();
         assert!(calls > 0, "{executable} made no call to {api} of {provider}");
     }
+}
+
+/// What can't be found of a program, whatever else runs on the machine, and why.
+struct Never {
+    why: &'static str,
+    kinds: &'static [&'static str],
+}
+
+/// Kinds that are about what threads share.
+const SHARES_NOTHING: Never = Never {
+    why: "no process of it has a second thread, or shares memory with another",
+    kinds: &[
+        "serialising-lock",
+        "starved-writer",
+        "allocator-contention",
+        "interpreter-lock",
+        "barrier-straggler",
+    ],
+};
+/// Kinds that compare threads, or processes that do the same.
+const ONE_THREAD: Never = Never {
+    why: "it is one thread",
+    kinds: &[
+        "slow-threads",
+        "late-at-barrier",
+        "last-to-end",
+        "mutual-waits",
+        "uneven-work",
+        "sub-groups",
+        "limiting-stage",
+        "starved-consumers",
+        "short-processes",
+    ],
+};
+/// Kinds that are about other machines, or about those that are served.
+const NO_NETWORK: Never = Never {
+    why: "it has no connection, and asks for no host",
+    kinds: &["slow-peer", "name-resolution", "event-loop-held-up"],
+};
+/// What chase says of the latest run.
+fn finds_nothing_of(trial: &Trial, never: &[Never]) {
+    let found = summary(&trial.output());
+    for finding in found["findings"].as_array().expect("findings") {
+        let kind = finding["kind"].as_str().expect("a kind");
+        let wrong = never.iter().find(|never| never.kinds.contains(&kind));
+        let why = wrong.map_or("", |never| never.why);
+        assert!(wrong.is_none(), "{kind}, but {why}: {}", finding["text"]);
+    }
+}
+
+/// The same of another run, watched by a companion, where that is possible.
+fn watched_finds_nothing_of(what: &str, trial: Trial, never: &[Never]) {
+    if companion(what).is_none() {
+        return;
+    }
+    let trial = trial.hooked_env("CHASE_SYSCALLS", "require");
+    let _ = trial.hooked();
+    let _ = Tagged::finished(&trial.output());
+    finds_nothing_of(&trial, never);
 }
 
 /// Numbers as `#`: for programs that print times and thread ids.
@@ -70,7 +131,9 @@ fn python() {
 #[test]
 fn perl() {
     let Some(perl) = need::tool("perl", "perl") else { return };
-    let recording = Trial::new(perl).arg(programs().join("real/all.pl")).compare();
+    let trial = Trial::new(perl).arg(programs().join("real/all.pl"));
+    let recording = trial.compare();
+    finds_nothing_of(&trial, &[SHARES_NOTHING, NO_NETWORK]);
     expect_called(&recording, "perl", &[("libc.so", "memcpy"), ("libc.so", "fork")]);
 }
 
@@ -84,6 +147,7 @@ fn gcc() {
     );
     let Some(trial) = script(&["gcc"], &line) else { return };
     let recording = trial.compare();
+    finds_nothing_of(&trial, &[SHARES_NOTHING, NO_NETWORK]);
     expect_called(&recording, "cc1", &[("libgmp.so", "__gmpz_init")]);
     // The compiler's parts have names with their target and version.
     for part in ["gcc", "as", "collect2", "ld"] {
@@ -104,9 +168,13 @@ fn gxx_and_its_result() {
 #[test]
 fn sqlite() {
     let Some(sqlite) = need::tool("sqlite3", "sqlite3") else { return };
-    let recording =
-        Trial::new(sqlite).arg("file.db").stdin(&programs().join("real/rows.sql")).compare();
+    let trial = || Trial::new(&sqlite).arg("file.db").stdin(&programs().join("real/rows.sql"));
+    let unwatched = trial();
+    let recording = unwatched.compare();
     expect_called(&recording, "sqlite3", &[("libsqlite3.so", "sqlite3_step")]);
+    let never = [SHARES_NOTHING, ONE_THREAD, NO_NETWORK];
+    finds_nothing_of(&unwatched, &never);
+    watched_finds_nothing_of("sqlite3 with a companion", trial(), &never);
 }
 
 #[test]
@@ -116,6 +184,7 @@ fn sort() {
         .args(["--parallel=4", "-S", "64M", "input"])
         .setup(|work| write_lines(&work.join("input"), 1_000_000));
     let recording = trial.compare();
+    finds_nothing_of(&trial, &[NO_NETWORK]);
     let process = recording.only();
     // n log2 n is 20 million; presorted runs and equal keys only take some off.
     let compared = process.calls_from("sort", "libc.so", "strcoll");
@@ -134,6 +203,7 @@ fn git_log() {
     let Some(trial) = script(&["git"], &line) else { return };
     let trial = trial.env("HOME", "/nowhere").env("GIT_CONFIG_NOSYSTEM", "1").setup(write_history);
     let recording = trial.compare();
+    finds_nothing_of(&trial, &[NO_NETWORK]);
     expect_called(&recording, "git", &[("libz.so", "inflate"), ("libc.so", "mmap64")]);
 }
 
@@ -206,7 +276,9 @@ fn openssl() {
             |line: &str| line.split_once(":error:").map_or(line.to_owned(), |(_, e)| e.to_owned());
         text.lines().map(|l| line(l) + "\n").collect()
     });
-    let recording = trial.setup(|work| write_lines(&work.join("input"), 100_000)).compare();
+    let trial = trial.setup(|work| write_lines(&work.join("input"), 100_000));
+    let recording = trial.compare();
+    finds_nothing_of(&trial, &[SHARES_NOTHING, NO_NETWORK]);
     expect_called(&recording, "openssl", &[("libcrypto.so", "BIO_read")]);
 }
 
@@ -222,7 +294,9 @@ fn openssl_speed() {
 #[test]
 fn bash_scripts() {
     let Some(bash) = need::tool("bash", "bash") else { return };
-    let recording = Trial::new(bash).arg(programs().join("real/all.sh")).compare();
+    let trial = Trial::new(bash).arg(programs().join("real/all.sh"));
+    let recording = trial.compare();
+    finds_nothing_of(&trial, &[SHARES_NOTHING, NO_NETWORK]);
     assert!(recording.of("bash").len() > 10, "subshells have recordings");
     expect_called(&recording, "bash", &[("libc.so", "fork")]);
 }
@@ -279,7 +353,11 @@ fn filters() {
                 | sort | uniq -c; tar cf - input --mtime=@0 --owner=0 --group=0 | sha256sum; \
                 grep -c 'f.*7$' input; find . -name input | xargs wc -l; dd if=input bs=1k count=10 2>/dev/null \
                 | od -c | tail -3; seq 5 | tee copy | rev; diff input copy | tail -1; env -i sh -c 'echo $-'";
-    let Some(trial) = script(&["sed", "awk", "tar", "grep"], line) else { return };
-    let recording = trial.setup(input).compare();
+    let trial = || script(&["sed", "awk", "tar", "grep"], line).map(|trial| trial.setup(input));
+    let Some(unwatched) = trial() else { return };
+    let recording = unwatched.compare();
     assert!(recording.processes.len() > 15);
+    let never = [SHARES_NOTHING, NO_NETWORK];
+    finds_nothing_of(&unwatched, &never);
+    watched_finds_nothing_of("filters with a companion", trial().expect("the same"), &never);
 }

@@ -221,7 +221,8 @@ fn of_the_truth(program: &std::path::Path, script: [&str; 3], timing: &str) -> O
 /// are off depends on what else the machine does: `cargo xtask bench --only accuracy` tells.)
 ///
 /// The median of seven runs is near only if four are: where a biased estimate is near in one run of five, that is in 3.3 % of
-/// medians, and in 9.7 % one of three is (binomial tails).
+/// medians, and in 9.7 % one of three is: a false pass. Where there is no bias and single runs are near with a probability of 60 %,
+/// none of three medians is in 2.4 %, with 70 % in 0.2 %: a false alarm (binomial tails; what the host disturbs is tried again).
 fn near_the_truth(kind: &str, threads: u64, calls: u64) {
     const PAIRS: usize = 7;
     const ROUNDS: usize = 3;

@@ -7,6 +7,7 @@ use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 use chase_tests::attached::Rounds;
+use chase_tests::check::contradictions;
 use chase_tests::compile::Build;
 use chase_tests::launcher::chase;
 use chase_tests::session::Session;
@@ -33,7 +34,10 @@ fn top(arguments: &[&str]) -> Output {
 fn json(pid: &str) -> Value {
     let output = top(&[pid, "--json", "--window", "100ms"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).expect("JSON")
+    let document = serde_json::from_slice(&output.stdout).expect("JSON");
+    let found = contradictions(&document, false);
+    assert!(found.is_empty(), "figures contradict each other: {found:#?}");
+    document
 }
 
 fn calls(document: &Value, symbol: &str) -> u64 {

@@ -57,6 +57,7 @@ enum Mark {
         points: Vec<Point>,
         width: f64,
         colour: Colour,
+        is_dashed: bool,
     },
     Text {
         text: String,
@@ -95,7 +96,17 @@ impl Canvas {
     }
 
     pub(crate) fn line(&mut self, points: Vec<Point>, width: f64, colour: Colour) {
-        self.push(Mark::Line { points, width, colour });
+        self.styled_line(points, width, colour, false);
+    }
+
+    pub(crate) fn styled_line(
+        &mut self,
+        points: Vec<Point>,
+        width: f64,
+        colour: Colour,
+        is_dashed: bool,
+    ) {
+        self.push(Mark::Line { points, width, colour, is_dashed });
     }
 
     /// One line of text with its baseline at `at`. It must be visible text (`label::visible`).
@@ -196,7 +207,14 @@ fn compact(element: &str, mark: Option<&Mark>) -> String {
         return format!("<path d=\"{way}\" fill=\"{fill}\"{}/>\n", stroke.unwrap_or_default());
     }
     let (tag, rest) = element.split_at(element.find('>').unwrap_or(0));
+    let dashes = match mark {
+        Some(Mark::Line { is_dashed: true, .. }) => {
+            format!("<polyline stroke-dasharray=\"{} {}\" ", unit(5.0), unit(4.0))
+        }
+        _ => "<polyline ".to_owned(),
+    };
     let tag = tag
+        .replace("<polyline ", &dashes)
         .replace(" opacity=\"1\"", "")
         .replace(" stroke=\"none\"", "")
         .replace(" text-anchor=\"start\"", "")
@@ -236,7 +254,7 @@ fn draw(backend: &mut SVGBackend<'_>, mark: &Mark) -> Result<(), Error> {
         Mark::Polygon { points, colour, .. } => {
             backend.fill_polygon(points.iter().map(|p| place(*p)), &rgb(*colour))
         }
-        Mark::Line { points, width, colour } => {
+        Mark::Line { points, width, colour, is_dashed: _ } => {
             let style = ShapeStyle::from(rgb(*colour)).stroke_width(unit(*width) as u32);
             backend.draw_path(points.iter().map(|p| place(*p)), &style)
         }

@@ -17,6 +17,8 @@ pub(crate) const WIDTH: f64 = 960.0;
 pub(crate) const MARGIN: f64 = 24.0;
 /// Where the chart proper may begin, below the heading.
 pub(crate) const TOP: f64 = 88.0;
+/// The same two where there is no heading.
+const INSIDE: (f64, f64) = (2.0, 4.0);
 
 /// Ordinary text.
 pub(crate) const BODY: Type = Type { size: 15.0, weight: Weight::Regular, colour: INK };
@@ -105,6 +107,18 @@ impl<'a> Sheet<'a> {
     pub fn inside(heading: Heading<'a>, width: f64) -> Self {
         Self { heading, width: width.max(320.0), shows_heading: false }
     }
+
+    /// Width between the margins, pixels.
+    pub(crate) fn room(&self) -> f64 {
+        self.width - 2.0 * if self.shows_heading { MARGIN } else { INSIDE.0 }
+    }
+
+    /// The same for what is `width` pixels wide between the margins; with a heading no less wide than it is.
+    pub(crate) fn of_width(self, width: f64) -> Self {
+        let least = if self.shows_heading { self.width } else { 0.0 };
+        let margin = if self.shows_heading { MARGIN } else { INSIDE.0 };
+        Self { width: (width + 2.0 * margin).max(least), ..self }
+    }
 }
 
 /// What charts have in common: a page with a heading, and labels that keep to their room.
@@ -123,7 +137,7 @@ pub(crate) struct Page {
 impl Page {
     pub(crate) fn new(sheet: &Sheet<'_>) -> Result<Self, Error> {
         let heading = &sheet.heading;
-        let (margin, top) = if sheet.shows_heading { (MARGIN, TOP) } else { (2.0, 4.0) };
+        let (margin, top) = if sheet.shows_heading { (MARGIN, TOP) } else { INSIDE };
         let mut page = Self {
             canvas: Canvas::new(sheet.width),
             font: Font::new()?,
@@ -204,7 +218,7 @@ impl Page {
 }
 
 /// `text`, shortened in the middle if it is beyond what a tooltip can show.
-fn tooltip(text: &str) -> String {
+pub(crate) fn tooltip(text: &str) -> String {
     if text.chars().nth(TOOLTIP_CHARS).is_none() {
         return text.to_owned();
     }

@@ -5,6 +5,7 @@
 //! * [`bars()`]: the largest single entries, such as APIs, coloured by their group
 //! * [`stacked()`]: entries that are made of the same few parts
 //! * [`heat()`]: a table whose cells are shaded
+//! * [`graph()`]: who does what with whom, as boxes and arrows
 //! * [`percentiles()`]: how slow the slowest are, on a logarithmic scale of 1/(1 − q)
 //!
 //! Charts made with the same groups in the same order give each group the same colour.
@@ -42,7 +43,7 @@ pub use bars::bars;
 pub use chart::{Chart, Sheet};
 pub use data::{Bar, Group, GroupKind, Heading, State, Unit};
 pub use error::Error;
-pub use graph::graph;
+pub use graph::{Graph, GraphArrow, GraphNode, graph};
 pub use heat::{Cell, HeatRow, heat};
 pub use label::visible;
 pub use palette::{colours, state_colour};

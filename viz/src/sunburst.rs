@@ -331,3 +331,47 @@ impl Rings<'_, '_> {
         (0..=steps).map(at).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{GroupKind, Heading};
+
+    /// The texts in the slices of parts with these names, in a hundred.
+    fn texts(parts: &[(String, f64)]) -> Vec<String> {
+        let of = |(name, value): &(String, f64)| Part { label: name.clone(), value: *value };
+        let group = Group { name: "all".to_owned(), kind: GroupKind::Library, value: 100.0 };
+        let segment = Segment { group, parts: parts.iter().map(of).collect(), key: None };
+        let sheet = Sheet::inside(Heading { title: "", subtitle: "" }, 460.0);
+        let chart = sunburst(&sheet, Unit::Count("calls"), "app", &[segment]).expect("a chart");
+        let document = roxmltree::Document::parse(chart.svg()).expect("XML");
+        let texts = document.descendants().filter(|node| node.has_tag_name("text"));
+        texts.filter_map(|node| Some(node.text()?.to_owned())).collect()
+    }
+
+    #[test]
+    fn names_are_shorter_where_there_is_less_room() {
+        let alike = |number: usize| {
+            let name = "std::list::remove(int)".to_owned();
+            texts(&vec![(name, 100.0 / number as f64); number])
+        };
+        let has = |texts: &[String], form: &str| texts.iter().any(|text| text == form);
+        let (few, many) = (alike(3), alike(24));
+        assert!(has(&few, "std::list::remove(int)"), "{few:?}");
+        assert!(!has(&many, "std::list::remove(int)") && has(&many, "remove"), "{many:?}");
+    }
+
+    #[test]
+    fn no_slice_is_without_a_name_where_a_smaller_one_is_not() {
+        let values = [40.0, 20.0, 12.0, 9.0, 7.0, 5.0, 3.0, 2.0, 1.0, 0.6, 0.4];
+        let parts: Vec<_> =
+            ('a'..).zip(values).map(|(c, value)| (format!("{c}_hint"), value)).collect();
+        let texts = texts(&parts);
+        // Even where a name is cut it begins as it does.
+        let has_name =
+            |(name, _): &(String, f64)| texts.iter().any(|text| text.starts_with(&name[..3]));
+        let named = parts.iter().take_while(|part| has_name(part)).count();
+        assert!(named >= 5, "{texts:?}");
+        assert!(!parts[named..].iter().any(has_name), "{texts:?}");
+    }
+}

@@ -10,6 +10,8 @@ use crate::run::{Outcome, cargo, root, run, say};
 
 const PROGRAMS: [&str; 3] = ["chase", "chase-report", "chase-companion"];
 const LIBRARY: &str = "libchase.so";
+/// For programs that mark moments.
+const HEADER: &str = "hook/include/chase.h";
 /// What the companion needs, to be used by everybody.
 const CAPABILITIES: &str = "cap_bpf,cap_perfmon+ep";
 /// Not `chase`: Debian has another program of that name.
@@ -127,7 +129,7 @@ fn git(arguments: &[&str]) -> Option<String> {
     output.status.success().then(|| text.trim().to_owned())
 }
 
-/// Programs, library, man pages, completions and documents below `prefix`. `library` is the library's directory there.
+/// Programs, library, header, man pages, completions and documents below `prefix`. `library` is the library's directory there.
 fn lay_out(built: &Path, prefix: &Path, library: &Path) -> Outcome {
     let put = |from: &Path, to: PathBuf, mode: u32| -> Outcome {
         let failed = |error: std::io::Error| format!("{}: {error}", to.display());
@@ -144,6 +146,7 @@ fn lay_out(built: &Path, prefix: &Path, library: &Path) -> Outcome {
         put(&built.join(program), prefix.join("bin").join(program), 0o755)?;
     }
     put(&built.join(LIBRARY), prefix.join(library).join(LIBRARY), 0o755)?;
+    put(&root().join(HEADER), prefix.join("include/chase.h"), 0o644)?;
     for document in ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"] {
         put(&root().join(document), prefix.join("share/doc").join(PACKAGE).join(document), 0o644)?;
     }

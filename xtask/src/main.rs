@@ -43,7 +43,7 @@ cargo xtask faults           each system call of the hook fails in each way, and
 cargo xtask kills [N]        a program is killed N times, 200 by default: its events are there up to the last
 cargo xtask limits           100,000 threads, 10,000 forks, 1,000 libraries, 1,000 kills: minutes
 cargo xtask releases [NAME]  the programs of the tests with other releases' compilers and C libraries (root, debootstrap)
-cargo xtask suites [NAME]    tests of CPython (a third), GLib, GCC (exceptions), uftrace and Lua, without and with chase: an hour
+cargo xtask suites [NAME]    tests of CPython (a third), GLib, GCC (exceptions), uftrace, Lua, Redis and SQLite (a tenth), without and with chase: hours
 cargo xtask servers [N [NAME]]
                              attach to servers under load and leave them, N times each, 20 by default
 cargo xtask sums [NAME]      13 programs, recorded in each way: all tables of their reports must agree; minutes
@@ -53,6 +53,7 @@ cargo xtask load             100,000 recordings, read and folded: time, memory, 
 cargo xtask fuzz [SECONDS [TARGET]]
                              fuzz the readers and the analyzer, a minute each by default
 cargo xtask bpf              build the eBPF programs anew (clang 14)
+cargo xtask perfetto         a trace of 64 threads is read by Perfetto's own definitions (pip)
 cargo xtask picture          take the picture of the page in the README anew (node, Chromium)
 cargo xtask syscall-table    write the table of system calls anew, from this machine's kernel (root)
 
@@ -105,6 +106,7 @@ fn main() -> ExitCode {
         ["faults"] => torture::faults(),
         ["kills"] => torture::kills("200"),
         ["kills", number] if number.parse::<u32>().is_ok() => torture::kills(number),
+        ["perfetto"] => torture::perfetto(),
         ["picture"] => picture::picture(),
         ["bpf"] => syscalls::bpf(),
         ["syscall-table"] => syscalls::table(),

@@ -7,10 +7,12 @@ use crate::run::{Outcome, run, say};
 /// Debian's packages, each with a file that shows it is there.
 const PACKAGES: &[(&str, &str)] = &[
     ("binutils", "/usr/bin/objcopy"),
+    ("bubblewrap", "/usr/bin/bwrap"),
     ("chicken-bin", "/usr/bin/csc"),
     ("chromium", "/usr/bin/chromium"),
     ("clang", "/usr/bin/clang"),
     ("crystal", "/usr/bin/crystal"),
+    ("curl", "/usr/bin/curl"),
     ("default-jdk-headless", "/usr/bin/javac"),
     ("emacs-nox", "/usr/bin/emacs"),
     ("erlang-base", "/usr/bin/erl"),
@@ -32,6 +34,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("libfaketime", "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1"),
     ("libgc-dev", "/usr/include/gc.h"),
     ("libglib2.0-dev", "/usr/include/glib-2.0/glib.h"),
+    ("libgoogle-perftools4", "/usr/lib/x86_64-linux-gnu/libtcmalloc.so.4"),
     ("libheaptrack", "/usr/lib/heaptrack/libheaptrack_preload.so"),
     ("libjemalloc2", "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"),
     ("libmimalloc2.0", "/usr/lib/x86_64-linux-gnu/libmimalloc.so.2"),
@@ -88,6 +91,8 @@ const SUITES: &[(&str, &[(&str, &str)])] = &[
     ("uftrace", &[("dpkg-dev", "/usr/bin/dpkg-source")]),
     ("git", &[("dpkg-dev", "/usr/bin/dpkg-source"), ("zlib1g-dev", "/usr/include/zlib.h")]),
     ("lua", &[("dpkg-dev", "/usr/bin/dpkg-source"), ("lua5.1", "/usr/bin/lua5.1")]),
+    ("redis", &[("dpkg-dev", "/usr/bin/dpkg-source"), ("tcl", "/usr/bin/tclsh")]),
+    ("sqlite", &[("dpkg-dev", "/usr/bin/dpkg-source"), ("tcl-dev", "/usr/include/tcl/tcl.h")]),
 ];
 
 /// Installs what is missing, where that is possible; otherwise says what is missing, and the tests

@@ -134,6 +134,26 @@ fn tests_that_are_named_are_there() {
     }
 }
 
+/// The harness keeps what a test that passes writes by `eprintln`: a test that was skipped would seem to have tested.
+#[test]
+fn a_skipped_test_says_so_past_the_harness() {
+    let mut failures = Vec::new();
+    let sources = Sources::read();
+    for file in
+        sources.files.iter().filter(|file| file.ends_with(".rs") && !file.ends_with("promises.rs"))
+    {
+        let text = std::fs::read_to_string(root().join(file)).expect("text");
+        let text: String = text.split_whitespace().collect();
+        if text.contains("eprintln!(\"skipped") {
+            failures.push(file);
+        }
+    }
+    assert!(
+        failures.is_empty(),
+        "use chase_tests::need::skip, or write to stderr itself: {failures:?}"
+    );
+}
+
 /// Each line of the table of SECURITY.md says what shows it.
 #[test]
 fn each_promise_is_shown() {

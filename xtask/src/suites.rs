@@ -9,7 +9,7 @@ use crate::packages;
 use crate::run::{Outcome, build, library, root, say};
 
 /// The suites.
-const SUITES: [&str; 5] = ["python", "glib", "gcc", "uftrace", "lua"];
+const SUITES: [&str; 7] = ["python", "glib", "gcc", "uftrace", "lua", "redis", "sqlite"];
 
 /// One test.
 struct Case {
@@ -19,7 +19,7 @@ struct Case {
     directory: Option<PathBuf>,
     /// Killed after this: it takes too long without chase as well.
     seconds: u32,
-    /// Whether all that it prints is compared, instead of what counts in the words of unittest and of TAP.
+    /// Whether all that it prints is compared, instead of what counts in the words of unittest, of TAP, of Redis and of SQLite.
     is_plain: bool,
 }
 
@@ -43,6 +43,8 @@ pub(crate) fn suites(only: Option<&str>) -> Outcome {
             "glib" => glib()?,
             "gcc" => sources::gcc()?,
             "uftrace" => sources::uftrace()?,
+            "redis" => sources::redis()?,
+            "sqlite" => sources::sqlite()?,
             _ => sources::lua()?,
         };
         if cases.is_empty() && only.is_none_or(|only| only == *name) {
@@ -141,13 +143,35 @@ fn verdict(case: &Case, is_hooked: bool) -> Result<Verdict, String> {
         let lines = text.lines().map(str::to_owned).collect();
         return Ok(Verdict { status: output.status.code(), lines });
     }
-    // How many ran, and which did not succeed: in the words of unittest, and of TAP.
-    let counts = |line: &&str| {
-        ["OK", "FAILED", "ok ", "not ok ", "1.."].iter().any(|word| line.starts_with(word))
-    };
-    let ran = |line: &str| line.strip_prefix("Ran ")?.split_once(" in ").map(|it| it.0.to_owned());
-    let mut lines: Vec<String> = text.lines().filter(counts).map(str::to_owned).collect();
-    lines.extend(text.lines().filter_map(ran));
+    let mut lines: Vec<String> = text.lines().filter_map(what_counts).collect();
     lines.sort();
     Ok(Verdict { status: output.status.code(), lines })
+}
+
+/// How many ran, and which did not succeed, without how long that took: in the words of unittest, of TAP, of Redis and of SQLite.
+fn what_counts(line: &str) -> Option<String> {
+    if let Some(ran) = line.strip_prefix("Ran ") {
+        return ran.split_once(" in ").map(|it| it.0.to_owned());
+    }
+    if ["[ok]: ", "[err]: ", "[ignore]: "].iter().any(|word| line.starts_with(word)) {
+        let name = line.rsplit_once(" (").filter(|(_, took)| took.ends_with(" ms)"));
+        return Some(name.map_or(line, |it| it.0).to_owned());
+    }
+    let begins =
+        ["OK", "FAILED", "ok ", "not ok ", "1.."].iter().any(|word| line.starts_with(word));
+    let is_sqlites = line.ends_with("... Ok") || line.contains(" errors out of ");
+    (begins || is_sqlites).then(|| line.to_owned())
+}
+
+#[test]
+fn how_long_a_test_took_does_not_count() {
+    let counted = |line| what_counts(line).unwrap_or_default();
+    assert_eq!(counted("Ran 17 tests in 0.3s"), "17 tests");
+    assert_eq!(
+        counted("[ok]: LPUSH (ziplist) and RPUSH (13 ms)"),
+        "[ok]: LPUSH (ziplist) and RPUSH"
+    );
+    assert_eq!(counted("[err]: LPUSH (ziplist)"), "[err]: LPUSH (ziplist)");
+    assert_eq!(counted("select1-1.2... Ok"), "select1-1.2... Ok");
+    assert_eq!(counted("Time: select1.test 12 ms"), "");
 }

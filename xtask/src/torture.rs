@@ -1,5 +1,7 @@
 //! `cargo xtask torture`: random programs under the hook.
 
+use std::process::Command;
+
 use crate::run::{Outcome, build, cargo, library, report, root, run, say};
 
 /// What was asked for.
@@ -75,6 +77,19 @@ pub(crate) fn kills(number: &str) -> Outcome {
     let name = "a_program_that_is_killed_leaves_its_latest_events";
     let mut test = cargo(["test", "-q", "-p", "chase-tests", "--test", "events", "--", name]);
     run(test.env("CHASE_LIB", library()).env("CHASE_KILLS", number))
+}
+
+/// Traces of a program of 64 threads are read by the definitions that PyPI has of Perfetto.
+pub(crate) fn perfetto() -> Outcome {
+    build()?;
+    let packages = root().join("target/perfetto");
+    if !packages.join("perfetto").exists() {
+        let mut install = Command::new("python3");
+        run(install.args(["-m", "pip", "install", "-q", "perfetto", "--target"]).arg(&packages))?;
+    }
+    let name = "a_trace_of_many_threads_is_what_perfetto_reads";
+    let mut test = cargo(["test", "-q", "-p", "chase-tests", "--test", "events", "--", name]);
+    run(test.env("CHASE_LIB", library()).env("CHASE_PERFETTO", packages))
 }
 
 /// More than anybody has, which takes minutes.

@@ -36,6 +36,7 @@ for user in root ordinary; do
 	chown $user /tmp/$user
 	su $user -s /bin/sh -c 'sh /tmp/use.sh'
 done
+[ -f /usr/include/chase.h ] || fail "no chase.h"
 for user in root ordinary; do
 	su $user -s /bin/sh -c 'cd /tmp/$(id -un) && chase doctor' >/tmp/doctor || fail "chase doctor as $user: $(cat /tmp/doctor)"
 	cat /tmp/doctor

@@ -131,7 +131,8 @@ pub(crate) fn replay_without(
         waits,
         waits_ns: Ns(gone.values().fold(0, |sum: u64, ns| sum.saturating_add(*ns))),
         running_ns: Ns(running),
-        parts: parts(groups, &steps, Ns(length)),
+        // (What takes no time is not taken from what threads run, so that can't be told apart.)
+        parts: parts(groups, &steps, Ns(length), None),
         steps,
         lost: 0,
     })

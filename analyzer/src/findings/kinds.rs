@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::clock::Ns;
+use crate::groups::Why;
 #[cfg(doc)]
 use crate::{Analysis, Groups};
 
@@ -24,6 +25,9 @@ pub enum FindingKind {
         excess_ns: Ns,
         /// Whether rates were compared, scaled to this thread's lifetime.
         as_rates: bool,
+        /// Whether it calls the API more often, with more to do, or each call takes longer; `None` for own code.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        why: Option<Why>,
     },
     /// The first call of an API took longer than later ones.
     SlowFirstCall {
@@ -73,6 +77,9 @@ pub enum FindingKind {
         median_ns: Ns,
         /// How long the straggler waited at barriers.
         own_wait_ns: Ns,
+        /// Like that of [`SlowThreads`](FindingKind::SlowThreads).
+        #[serde(skip_serializing_if = "Option::is_none")]
+        why: Option<Why>,
         /// How long the median thread waited there.
         median_wait_ns: Ns,
         /// Waits of all threads.

@@ -4,7 +4,7 @@ use super::calls::Explained;
 use super::{Evidence, Finding, FindingKind, SubGroupSummary};
 use crate::blocking::Cause;
 use crate::clock::Ns;
-use crate::groups::{GroupRow, Outlier, OutlierApi};
+use crate::groups::{GroupRow, Outlier, OutlierApi, Why};
 use crate::rows::ThreadRow;
 use crate::stats::median;
 
@@ -61,10 +61,16 @@ pub(super) fn slow(
             of_threads: group.threads,
             excess_ns: Ns::from_f64(same.iter().map(|slow| slow.saves_ns).sum()),
             as_rates: group.as_rates,
+            why: why(most.api),
         });
         found.push(evidence.finding(number, threads, api, most.saves_ns, kind));
     }
     found
+}
+
+/// What distinguishes the calls of a slow thread, if most of the others make such calls, too.
+fn why(api: &OutlierApi) -> Option<Why> {
+    api.why.filter(|_| api.median_ns > Ns(0))
 }
 
 /// Whether threads that seem slow in their own code may in truth have had no processor, which nobody observed: if the
@@ -126,6 +132,7 @@ fn straggler(evidence: &Evidence<'_>, group: &GroupRow, slow: &Slow<'_>) -> Opti
         useful_ns: slow.api.useful_ns,
         median_ns: slow.api.median_ns,
         own_wait_ns: Ns::from_f64(own_wait_ns),
+        why: why(slow.api),
         median_wait_ns: Ns::from_f64(median_wait_ns),
         all_wait_ns: Ns::from_f64(all_wait_ns),
     })

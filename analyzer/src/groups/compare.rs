@@ -313,7 +313,8 @@ fn outliers_among(
         }
         let robust = Robust::from_values(&mut of_api.clone());
         let usual = LazyCell::new(|| {
-            Usual::from_threads(analysis, part.iter().map(|&at| members[at as usize]), api.api)
+            let threads = part.iter().map(|&at| members[at as usize]);
+            Usual::from_threads(analysis, threads, api.api, as_rates)
         });
         for ((&at, &value), &lifetime) in part.iter().zip(&of_api).zip(&lifetimes) {
             if !robust.is_outlier(value) || (value - robust.median).abs() < least {

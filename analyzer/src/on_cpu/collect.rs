@@ -16,6 +16,8 @@ use crate::syscalls::{Place, Places, each_ns};
 
 /// The name of executable memory that belongs to no file.
 const GENERATED: &str = "[generated code]";
+/// The name of what was one library at first, and later another.
+const SEVERAL: &str = "[one of several libraries]";
 /// What `/proc/PID/maps` appends to the path of a deleted file.
 const DELETED: &str = " (deleted)";
 
@@ -129,6 +131,7 @@ impl Collected {
             let address = addresses.find_ever(row.address);
             let object = match address.object {
                 Some(object) => object,
+                None if addresses.has_several(row.address) => names.mapped(SEVERAL),
                 None => names.mapped(&name_of(&mappings, row.address)),
             };
             self.samples.push(Sample { thread: key, place, address, object, user, kernel });
@@ -174,9 +177,14 @@ impl Collected {
 /// Returns the name of the mapping at an address that is in no object of the recording; empty if unknown.
 fn name_of(mappings: &[MappingRow], address: u64) -> Cow<'_, str> {
     let holds = |mapping: &&MappingRow| (mapping.start..mapping.end).contains(&address);
-    match mappings.iter().rfind(holds).map(mapping_path) {
+    let mut all =
+        mappings.iter().rev().filter(holds).map(mapping_path).map(|path| {
+            path.strip_suffix(DELETED).map(|path| path.to_owned().into()).unwrap_or(path)
+        });
+    match all.next() {
         None => "".into(),
+        Some(path) if all.any(|other| other != path) => SEVERAL.into(),
         Some(path) if path.is_empty() => GENERATED.into(),
-        Some(path) => path.strip_suffix(DELETED).map(|path| path.to_owned().into()).unwrap_or(path),
+        Some(path) => path,
     }
 }

@@ -72,15 +72,17 @@ pub(crate) fn tables_of(
     let mut of_apis = vec![[Sum::default(); PARTS]; names.apis.len()];
     let mut of_contexts = vec![Sum::default(); contexts.list.len()];
     let mut outside: BTreeMap<u32, Sum> = BTreeMap::new();
-    let mut of_threads: BTreeMap<(u32, u32, u32), Sum> = BTreeMap::new();
+    let mut of_threads: BTreeMap<(u32, u32, u32, Option<u32>), Sum> = BTreeMap::new();
     for sample in &collected.samples {
         let weight = weights.get(&sample.thread).copied().unwrap_or_default();
         all.add(sample, weight);
         watching_ns += sample.kernel as f64 * (weight.user_ns - weight.kernel_ns);
         by_object.entry(sample.object).or_default().add(sample, weight);
         let thread = collected.threads.get(&sample.thread).and_then(|time| time.thread);
+        let context = contexts.list.get(sample.place as usize);
+        let api = context.map(|context| names.imports[context.import as usize].api);
         if let Some(thread) = thread {
-            let key = (sample.thread.0, thread, sample.object);
+            let key = (sample.thread.0, thread, sample.object, api);
             of_threads.entry(key).or_default().add(sample, weight);
         }
         let address = sample.address;
@@ -94,8 +96,7 @@ pub(crate) fn tables_of(
             time: SampledTime::default(),
         };
         by_address.entry(key).or_insert((row, Sum::default())).1.add(sample, weight);
-        if let Some(context) = contexts.list.get(sample.place as usize) {
-            let api = names.imports[context.import as usize].api;
+        if let Some(api) = api {
             let part = part_of(sample.object, names.apis[api as usize].object, names);
             of_apis[api as usize][part].add(sample, weight);
             of_contexts[sample.place as usize].add(sample, weight);
@@ -133,10 +134,11 @@ pub(crate) fn tables_of(
         outside: outside.into_iter().map(|(object, sum)| (object, Ns::from_f64(sum.ns))).collect(),
         of_threads: of_threads
             .into_iter()
-            .map(|((process, thread, object), sum)| OnCpuOfThread {
+            .map(|((process, thread, object, api), sum)| OnCpuOfThread {
                 process,
                 thread,
                 object,
+                api,
                 ns: Ns::from_f64(sum.ns),
             })
             .collect(),

@@ -16,7 +16,7 @@ const WHAT: &str = "what is taken out is lock:NAME, fn:NAME or lib:NAME, as in '
 pub(crate) struct WithoutArg {
     /// What the run would save at most without waits for a lock, or calls of a function or a library:
     /// lock:NAME, fn:NAME or lib:NAME, also with * and ?; may be repeated
-    #[arg(long, value_name = "KIND:NAME")]
+    #[arg(long, value_name = "KIND:NAME", conflicts_with_all = ["from", "to"])]
     pub(crate) without: Vec<Piece>,
 }
 

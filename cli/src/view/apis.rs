@@ -1,6 +1,6 @@
 //! Time and calls of each library function.
 
-use chase_analyzer::{Analysis, ApiRow, ArgumentRow, ArgumentUnit, Measures, TextRow, WaitCause};
+use chase_analyzer::{Analysis, ApiRow, ArgumentRow, Measures, TextRow, WaitCause};
 use serde_json::Value;
 
 use super::sorting;
@@ -13,9 +13,7 @@ use crate::args::{ApiFilter, LibFilter, SortArg, matches};
 use crate::machine::{self, MEASURES, OFF_CPU, ON_CPU, Rows};
 use crate::names::Names;
 use crate::report::Report;
-use crate::terminal::{
-    Align, Cell, Look, Table, Terminal, count, duration, elapsed, percent, quantity,
-};
+use crate::terminal::{Align, Cell, Look, Table, Terminal, amount, count, elapsed, percent};
 
 pub(super) struct Apis<'a> {
     pub(super) lib: &'a LibFilter,
@@ -194,19 +192,6 @@ fn end_of(text: &str) -> String {
     match count {
         ..=MOST => text.to_owned(),
         _ => format!("…{}", text.chars().skip(count - MOST).collect::<String>()),
-    }
-}
-
-/// A value of an argument.
-pub(super) fn amount(unit: ArgumentUnit, value: f64) -> String {
-    let time = |ns_each: f64| duration((value * ns_each).min(u64::MAX as f64) as u64);
-    match unit {
-        ArgumentUnit::Bytes => quantity(value as u64),
-        ArgumentUnit::Items => count(value.round() as u64),
-        ArgumentUnit::Ms => time(1e6),
-        ArgumentUnit::Us => time(1e3),
-        ArgumentUnit::S => time(1e9),
-        ArgumentUnit::Level => format!("level {value:.0}"),
     }
 }
 

@@ -1,10 +1,13 @@
 //! What a run is made of: programs, and what they read, write and share.
 
+mod drawing;
+
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use chase_analyzer::{Components, Exchange, Picture, Thing, ThingKind, Use, components};
+use chase_viz::{Heading, Sheet};
 use serde_json::Value;
 
 use super::Show;
@@ -20,6 +23,8 @@ const TOLD: usize = 12;
 const LEAST: usize = 3;
 /// Sentences.
 const SENTENCES: usize = 10;
+
+pub(super) use drawing::for_page;
 
 pub(super) struct Parts {
     parts: Components,
@@ -226,69 +231,33 @@ impl Parts {
         }
     }
 
-    fn dot(&self) -> String {
-        let quoted = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"");
-        let mut out = String::from("digraph components {\n    rankdir=LR;\n");
-        for (at, program) in self.picture.programs.iter().enumerate() {
-            let threads = if program.threads > program.programs.len() {
-                format!("\\n{} threads", program.threads)
-            } else {
-                String::new()
-            };
-            let name = quoted(&self.drawn(at));
-            out.push_str(&format!("    p{at} [shape=box, label=\"{name}{threads}\"];\n"));
-            if let Some(parent) = program.parent {
-                out.push_str(&format!("    p{parent} -> p{at} [style=dashed];\n"));
-            }
-        }
-        for exchange in &self.picture.exchanges {
-            let Exchange { from, to, .. } = exchange;
-            let label = match exchange.things.len() {
-                1 => bytes(exchange.bytes),
-                _ => format!(
-                    "{}, {}",
-                    bytes(exchange.bytes),
-                    plural(exchange.things.len() as u64, kind(exchange.kind))
-                ),
-            };
-            out.push_str(&format!("    p{from} -> p{to} [label=\"{}\"];\n", quoted(&label)));
-        }
-        for thing in self.worth_telling() {
-            let label = quoted(&described(&self.parts.things[thing]));
-            out.push_str(&format!("    t{thing} [shape=ellipse, label=\"{label}\"];\n"));
-            for place in self.users(thing) {
-                let written = self.sum(thing, place, |used| used.written);
-                let read = self.sum(thing, place, |used| used.read);
-                if written > 0 {
-                    let label = bytes(written);
-                    out.push_str(&format!("    p{place} -> t{thing} [label=\"{label}\"];\n"));
-                }
-                if read > 0 {
-                    let label = bytes(read);
-                    out.push_str(&format!("    t{thing} -> p{place} [label=\"{label}\"];\n"));
-                }
-                if read + written == 0 && self.sum(thing, place, |used| u64::from(used.maps)) > 0 {
-                    out.push_str(&format!("    t{thing} -> p{place} [label=\"maps\"];\n"));
-                }
-            }
-        }
-        out.push_str("}\n");
-        out
-    }
-
     /// The graph as `format`, into `output`, or as what is to be printed.
     pub(super) fn graph(
         &self,
+        report: &Report,
         format: GraphFormat,
         output: Option<&Path>,
     ) -> anyhow::Result<String> {
         let text = match format {
-            GraphFormat::Dot => self.dot(),
-            GraphFormat::Svg => chase_viz::graph(&self.dot())?,
+            GraphFormat::Dot => self.drawn_graph().dot("components"),
+            GraphFormat::Svg => {
+                let subtitle = super::charts::subtitle(report);
+                let heading = Heading { title: "Components of the run", subtitle: &subtitle };
+                let chart = chase_viz::graph(&Sheet::alone(heading), &self.drawn_graph());
+                chart.context("cannot draw the graph")?.svg().to_owned()
+            }
         };
         match output {
             Some(path) => super::export::save(path, text.as_bytes()).map(|()| String::new()),
             None => Ok(text),
+        }
+    }
+
+    /// What is missing for lack of room, in words; empty if nothing is.
+    fn missing(&self) -> String {
+        match self.parts.lost {
+            0 => String::new(),
+            lost => format!("Missing for lack of room: at least {}", plural(lost, "system call")),
         }
     }
 }
@@ -365,9 +334,9 @@ impl Show for Parts {
             let line = format!("\n{left_out} more things, libraries among them, are in --json\n");
             out.push_str(&terminal.paint(Look::Faint, &line));
         }
-        if self.parts.lost > 0 {
-            let lost = plural(self.parts.lost, "system call");
-            let line = format!("Missing for lack of room: at least {lost}\n");
+        let missing = self.missing();
+        if !missing.is_empty() {
+            let line = format!("{missing}\n");
             out.push_str(&terminal.paint(Look::Warning, &line));
         }
         Ok(out)

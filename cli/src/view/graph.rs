@@ -5,6 +5,8 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use chase_analyzer::{PartyKind, WaitEdge, WaitGraph, wait_graph};
+use chase_html::{Diagram, GroupWaits, WaitsForWhom};
+use chase_viz::{Graph, GraphArrow, GraphNode, Heading, Sheet};
 use serde_json::Value;
 
 use super::{Show, left_out, legend};
@@ -21,7 +23,7 @@ const MOST: usize = 16;
 const NOTHING: &str = "Nothing is known of who waits for whom: no companion has watched";
 
 /// The table.
-pub(super) struct Graph;
+pub(super) struct Waits;
 
 /// What a wait is for: a group, or what is no thread of the run.
 fn target(report: &Report, edge: &WaitEdge) -> String {
@@ -41,10 +43,10 @@ fn longest(report: &Report, edge: &WaitEdge) -> (String, String) {
     let call = row.api.map_or(super::waits::OWN_CODE, |api| report.names.short(api as usize));
     let site = causes::site(report, row.process, row.site);
     let place = if site.is_empty() { call.to_owned() } else { format!("{call} at {site}") };
-    (place, causes::object(report, row.process, &row.object))
+    (place, causes::awaited(report, row))
 }
 
-impl Show for Graph {
+impl Show for Waits {
     const NAME: &'static str = "graph";
 
     fn text(&self, report: &Report, terminal: Terminal, top: usize) -> anyhow::Result<String> {
@@ -76,9 +78,10 @@ impl Show for Graph {
         out.push_str(&left_out(graph.edges.len(), top, "waits"));
         if let Some(group) = graph.bottleneck {
             let label = &report.groups().rows[group as usize].label;
-            out.push_str(&clean(&format!(
-                "\nBottleneck: {label}. Others wait for it, and it hardly waits for others.\n"
-            )));
+            out.push_str(&format!(
+                "\nBottleneck: {}. Others wait for it, and it hardly waits for others.\n",
+                clean(label)
+            ));
         }
         out.push_str(&legend(
             terminal,
@@ -122,10 +125,14 @@ pub(super) fn write(
     if graph.edges.is_empty() {
         bail!(NOTHING);
     }
+    let drawn = drawn(report, &graph);
     let text = match format {
-        GraphFormat::Dot => dot(report, &graph),
+        GraphFormat::Dot => drawn.dot("waits"),
         GraphFormat::Svg => {
-            chase_viz::graph(&dot(report, &graph)).context("cannot draw the graph")?
+            let subtitle = super::charts::subtitle(report);
+            let heading = Heading { title: "Who waits for whom", subtitle: &subtitle };
+            let chart = chase_viz::graph(&Sheet::alone(heading), &drawn);
+            chart.context("cannot draw the graph")?.svg().to_owned()
         }
     };
     match output {
@@ -137,33 +144,58 @@ pub(super) fn write(
     }
 }
 
-/// For Graphviz: boxes, and the arrows between them, longest first; as many boxes as there is room for.
-fn dot(report: &Report, graph: &WaitGraph) -> String {
-    let quoted = |text: &str| {
-        let text = chase_viz::visible(text);
-        format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
-    };
+/// Boxes, and the arrows between them, longest first; as many boxes as there is room for.
+fn drawn(report: &Report, graph: &WaitGraph) -> Graph {
     let bottleneck = graph.bottleneck.map(|group| &*report.groups().rows[group as usize].label);
     let mut nodes: Vec<String> = Vec::new();
-    let (mut boxes, mut arrows) = (String::new(), String::new());
+    let mut drawn = Graph::default();
     for edge in &graph.edges {
-        let mut find = |label: String| {
+        let mut find = |label: String, is_round: bool| {
             let known = nodes.iter().position(|node| *node == label);
             known.or_else(|| {
                 let number = Some(nodes.len()).filter(|&number| number < MOST)?;
-                let mark = if bottleneck == Some(&*label) { "bottleneck: " } else { "" };
-                let shown = quoted(&format!("{mark}{label}"));
-                boxes += &format!("  n{number} [shape=box, label={shown}];\n");
+                let is_marked = bottleneck == Some(&*label);
+                let mut lines = vec![label.clone()];
+                if is_marked {
+                    lines.insert(0, "bottleneck:".to_owned());
+                }
+                drawn.nodes.push(GraphNode { lines, is_round, is_marked });
                 nodes.push(label);
                 Some(number)
             })
         };
-        let from = find(report.groups().rows[edge.group as usize].label.clone());
-        let to = find(target(report, edge));
+        let from = find(report.groups().rows[edge.group as usize].label.clone(), false);
+        // Round is what is no thread of the run.
+        let to = find(target(report, edge), edge.kind != PartyKind::Thread);
         if let (Some(from), Some(to)) = (from, to) {
-            let label = quoted(&elapsed(edge.wait_ns.0));
-            arrows += &format!("  n{from} -> n{to} [label={label}];\n");
+            let label = elapsed(edge.wait_ns.0);
+            drawn.arrows.push(GraphArrow { from, to, label, is_dashed: false });
         }
     }
-    format!("digraph waits {{\n{boxes}{arrows}}}\n")
+    drawn
+}
+
+/// For the page; `None` where nothing is known.
+pub(super) fn for_page(report: &Report) -> Option<WaitsForWhom> {
+    let graph = wait_graph(report.causes(), report.groups());
+    if graph.edges.is_empty() {
+        return None;
+    }
+    let waits = |edge: &WaitEdge| {
+        let (place, object) = longest(report, edge);
+        GroupWaits {
+            group: report.groups().rows[edge.group as usize].label.as_str().into(),
+            target: target(report, edge).into(),
+            ns: edge.wait_ns.as_f64(),
+            waits: edge.waits,
+            place: place.into(),
+            object: object.into(),
+        }
+    };
+    let bottleneck = graph.bottleneck.map(|group| &*report.groups().rows[group as usize].label);
+    Some(WaitsForWhom {
+        diagram: Diagram::from(&drawn(report, &graph)),
+        bottleneck: bottleneck.unwrap_or_default().into(),
+        waits: graph.edges.iter().map(waits).collect(),
+    })
 }

@@ -105,9 +105,7 @@ impl Hot<'_> {
     /// Functions, longest first.
     fn functions(&self, report: &Report) -> anyhow::Result<Vec<Function>> {
         if !sampled::is_sampled(report) {
-            bail!(
-                "no samples of what ran were taken: that needs chase-companion with permission for perf_event_open and bpf (root, or `setcap cap_bpf,cap_perfmon+ep`), and CHASE_SAMPLE not off"
-            );
+            bail!("no samples of what ran were taken: {}", sampled::why_none(report));
         }
         let mut functions: HashMap<(u32, Option<String>), Function> = HashMap::new();
         for row in &report.analysis.on_cpu.addresses {

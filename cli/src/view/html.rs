@@ -208,6 +208,8 @@ fn facts(report: &Report) -> Facts {
         more_processes: analysis.processes.len().saturating_sub(PROCESSES),
         processor: super::hot::ran(report),
         causes: causes_of_waits(report),
+        waits_for_whom: super::graph::for_page(report),
+        parts: super::components::for_page(report),
         processors: report.watched().processors,
         idle: super::blocked::idle_threads(report),
         runnable: super::blocked::runnable(report),
@@ -289,7 +291,7 @@ fn cause(report: &Report, row: &CauseRow) -> CauseOfWait {
         site: causes::site(report, row.process, row.site).as_str().into(),
         group: report.groups().rows[row.group as usize].label.as_str().into(),
         is_idle: false,
-        object: causes::object(report, row.process, &row.object).as_str().into(),
+        object: causes::awaited(report, row).as_str().into(),
         // As in the tables beside it, until the threads were woken.
         ns: until_woken(row) as f64,
         waits: row.waits,

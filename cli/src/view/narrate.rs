@@ -1,14 +1,16 @@
 //! What happened, in order: one line for each system call, below the library calls that made it.
 
 use std::collections::HashMap;
-use std::time::Duration;
 
 use anyhow::bail;
-use chase_analyzer::{BlockedSpan, NarratedCall, Narration, Ns, TimedCall, Timeline, narration};
+use chase_analyzer::{
+    BlockedSpan, CodeAddress, NarratedCall, Narration, Ns, TimedCall, Timeline, narration,
+};
 use serde_json::Value;
 
 use super::Show;
-use crate::args::{ThreadFilter, matches};
+use crate::args::{SpanArgs, ThreadFilter, matches};
+use crate::causes;
 use crate::machine::{self, Rows};
 use crate::report::Report;
 use crate::terminal::{Look, Terminal, clean, elapsed, plural};
@@ -18,8 +20,7 @@ const FOLDED: usize = 3;
 
 pub(super) struct Narrate<'a> {
     pub(super) thread: &'a ThreadFilter,
-    pub(super) from: Option<Duration>,
-    pub(super) to: Option<Duration>,
+    pub(super) span: SpanArgs,
 }
 
 /// What is said when nobody told.
@@ -29,8 +30,8 @@ pub(super) const NOT_TOLD: &str = "system calls were not told one by one: record
 impl Narrate<'_> {
     fn wants(&self, report: &Report, at_ns: Ns, thread: Option<usize>, tid: u32) -> bool {
         let name = thread.map_or("", |thread| &*report.analysis.threads[thread].name);
-        let after = self.from.is_none_or(|from| u128::from(at_ns.0) >= from.as_nanos());
-        let before = self.to.is_none_or(|to| u128::from(at_ns.0) <= to.as_nanos());
+        let after = self.span.from.is_none_or(|from| u128::from(at_ns.0) >= from.as_nanos());
+        let before = self.span.to.is_none_or(|to| u128::from(at_ns.0) <= to.as_nanos());
         after && before && matches(&self.thread.threads, &[name, &tid.to_string()])
     }
 
@@ -88,6 +89,8 @@ impl Writer<'_> {
             let library = self.report.names.object(self.report.analysis.apis[api as usize].object);
             let name = self.report.names.short(api as usize);
             let mut text = format!("{} ({})", clean(name), clean(library));
+            let row = &contexts[context as usize];
+            text.push_str(&called_at(self.report, row.process, row.site));
             if let Some(kept) = self.kept(call, context) {
                 text.push_str(&format!("  {}", elapsed(kept.ns.0)));
             }
@@ -117,9 +120,18 @@ fn waits_in<'t>(
     spans[first..].iter().take_while(move |span| span.start_ns <= end)
 }
 
+/// Where a call was made, behind what is said of it; empty if that is not known.
+fn called_at(report: &Report, process: usize, site: Option<CodeAddress>) -> String {
+    match causes::site(report, process, site) {
+        site if site.is_empty() => site,
+        site => format!(" at {}", clean(&site)),
+    }
+}
+
 /// How long a thread waited, and who ended that, doing what.
 fn waited(report: &Report, timeline: &Timeline, span: &BlockedSpan) -> String {
     let mut text = format!("waited {}", elapsed(span.ns.0));
+    text += &called_at(report, span.process, span.site);
     if let Some(lane) = span.waker.and_then(|waker| timeline.lanes.get(waker)) {
         let row = &report.analysis.threads[lane.thread];
         text += &format!(", ended by {} {}", clean(&row.name), row.tid);
@@ -128,6 +140,9 @@ fn waited(report: &Report, timeline: &Timeline, span: &BlockedSpan) -> String {
     }
     if let Some(api) = span.waker_api {
         text += &format!(" in {}", report.names.short(api as usize));
+    }
+    if let Some(lane) = span.waker.and_then(|waker| timeline.lanes.get(waker)) {
+        text += &called_at(report, lane.process, span.waker_site);
     }
     text
 }
@@ -231,12 +246,17 @@ impl Show for Narrate<'_> {
             let api = call.context.map(|context| report.analysis.contexts[context as usize].api);
             let function = api.map(|api| report.names.full(api as usize));
             let name = call.thread.map(|thread| &*report.analysis.threads[thread].name);
+            let site = call.context.map(|context| {
+                let row = &report.analysis.contexts[context as usize];
+                causes::site(report, row.process, row.site)
+            });
             machine::row(
                 call,
                 [
                     ("pid", Value::from(report.analysis.processes[call.process].pid)),
                     ("thread_name", Value::from(name)),
                     ("function", Value::from(function)),
+                    ("site", Value::from(site.filter(|site| !site.is_empty()))),
                     (
                         "syscall",
                         Value::from(chase_analyzer::syscall_name(call.number).into_owned()),
@@ -251,6 +271,7 @@ impl Show for Narrate<'_> {
             "tid",
             "thread_name",
             "function",
+            "site",
             "syscall",
             "call",
             "result",

@@ -1,13 +1,12 @@
 //! What the figures of a run do not contain, by how much it matters.
 
-use super::Show;
+use super::{Show, sampled};
 use crate::machine::Rows;
 use crate::report::{Report, fraction};
 use crate::terminal::{Look, Terminal, clean, elapsed, plural};
 
 /// What shares rest on where no samples were taken.
 const NO_SAMPLES: &str = "where the processor was: no samples were taken, so shares rest on which library was entered alone, and what a library calls back is in its own";
-const WHY_NO_SAMPLES: &str = "samples need chase-companion and CHASE_SAMPLE not off; and kernel.perf_event_paranoid of 2 or less, or root, or setcap cap_bpf,cap_perfmon+ep";
 /// Samples of user space.
 const USER_ONLY: &str = "the processor in the kernel: samples were taken without privilege, of user space alone, and not by context";
 /// From this fraction of the threads' lifetime on, times that contradict each other are mentioned.
@@ -156,11 +155,7 @@ fn gaps(report: &Report) -> Vec<String> {
     }
     gaps.extend(super::syscalls::not_seen(report));
     if report.analysis.on_cpu.sample_hz == 0 {
-        // As the recorded program noted it.
-        let images = report.loaded.images.iter();
-        let noted = images.filter_map(|image| image.recording.meta_value("syscalls")).next();
-        let why = noted.as_deref().filter(|why| *why != "on").unwrap_or(WHY_NO_SAMPLES);
-        gaps.push(format!("{NO_SAMPLES} ({why})"));
+        gaps.push(format!("{NO_SAMPLES} ({})", sampled::why_none(report)));
     } else if report.analysis.on_cpu.user_only {
         let rest = elapsed(report.analysis.on_cpu.not_sampled_ns.0);
         gaps.push(format!("{USER_ONLY}: {rest} in the kernel, or of threads without a sample"));

@@ -1,34 +1,79 @@
 //! The critical path: what the run's length is made of.
 
-use chase_analyzer::{CriticalPath, Doing, PathPart, PathStep, PathWait, critical_path};
+use std::time::Duration;
+
+use chase_analyzer::{CriticalPath, Doing, Ns, PathPart, PathStep, PathWait, Runs, critical_path};
 use serde_json::{Map, Value};
 
 use super::waits::OWN_CODE;
 use super::{Show, left_out, legend};
+use crate::args::SpanArgs;
 use crate::causes;
 use crate::machine::{self, Rows};
 use crate::report::Report;
-use crate::terminal::{Align, Table, Terminal, count, elapsed, percent, plural};
+use crate::terminal::{Align, Table, Terminal, count, elapsed, moment, percent, plural};
 
 /// `path`.
-pub(super) struct Path;
+pub(super) struct Path {
+    /// The part of the run that is looked at.
+    pub(super) span: SpanArgs,
+}
 
-fn path(report: &Report) -> Option<CriticalPath> {
-    let images = &report.loaded.images;
-    critical_path(images, &report.analysis, report.groups(), &report.routines())
+impl Path {
+    /// The window that is asked for, no longer than the run; `None` for all of it.
+    fn window(&self, report: &Report) -> anyhow::Result<Option<(Ns, Ns)>> {
+        if self.span.from.is_none() && self.span.to.is_none() {
+            return Ok(None);
+        }
+        let ns = |time: Duration| Ns(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+        let wall = report.analysis.wall_ns;
+        let from = self.span.from.map_or(Ns(0), ns);
+        let to = self.span.to.map_or(wall, ns).min(wall);
+        anyhow::ensure!(
+            from < to,
+            "--from {} --to {}: there is nothing between them; the run took {}",
+            elapsed(from.0),
+            elapsed(to.0),
+            elapsed(wall.0),
+        );
+        Ok(Some((from, to)))
+    }
+
+    fn find(&self, report: &Report) -> anyhow::Result<Option<CriticalPath>> {
+        let (images, naming) = (&report.loaded.images, report.routines());
+        let window = self.window(report)?;
+        Ok(critical_path(images, &report.analysis, report.groups(), &naming, window))
+    }
 }
 
 /// What is done, where, and for what it is waited.
-fn words(report: &Report, doing: &Doing) -> [String; 3] {
-    match doing {
-        Doing::Running => ["runs".to_owned(), String::new(), String::new()],
-        Doing::Woken => ["was woken".to_owned(), String::new(), String::new()],
-        Doing::Waiting(PathWait { api, site, process, object, .. }) => {
+fn words(report: &Report, doing: &Doing, runs: Option<Runs>) -> [String; 3] {
+    match (doing, runs) {
+        (Doing::Running, None) => ["runs".to_owned(), String::new(), String::new()],
+        (Doing::Running, Some(runs)) => {
+            let call = runs.api.map_or(OWN_CODE, |api| report.names.short(api as usize));
+            let object = report.names.object(runs.object).to_owned();
+            [format!("runs in {call}"), object, String::new()]
+        }
+        (Doing::Woken, _) => ["was woken".to_owned(), String::new(), String::new()],
+        (Doing::Waiting(PathWait { api, site, process, object, .. }), _) => {
             let call = api.map_or(OWN_CODE, |api| report.names.short(api as usize));
             let site = causes::site(report, *process, *site);
             [format!("waits in {call}"), site, causes::object(report, *process, object)]
         }
     }
+}
+
+/// The function that is called, and the library whose code runs, or of the function.
+fn function(report: &Report, doing: &Doing, runs: Option<Runs>) -> [Value; 2] {
+    let api = match doing {
+        Doing::Waiting(wait) => wait.api,
+        _ => runs.and_then(|runs| runs.api),
+    };
+    let of_api = api.map(|api| report.analysis.apis[api as usize].object);
+    let object = runs.map(|runs| runs.object).or(of_api);
+    let name = api.map(|api| report.names.full(api as usize));
+    [name.into(), object.map(|object| report.names.object(object)).into()]
 }
 
 /// Parts of a path, longest first.
@@ -43,7 +88,7 @@ fn parts_table(report: &Report, parts: &[PathPart], top: usize) -> Table {
         ("steps", Align::Number),
     ]);
     for part in parts.iter().take(top) {
-        let [does, at, object] = words(report, &part.doing);
+        let [does, at, object] = words(report, &part.doing, part.runs);
         table.row([
             (&*report.groups().rows[part.group as usize].label).into(),
             does.into(),
@@ -65,20 +110,19 @@ pub(super) fn path_rows(
     top: usize,
 ) -> anyhow::Result<Vec<Rows>> {
     let label = |group: u32| Value::from(&*report.groups().rows[group as usize].label);
-    let named = |map: &mut Map<String, Value>, doing: &Doing| {
-        let [_, at, object] = words(report, doing);
-        let api = match doing {
-            Doing::Waiting(wait) => wait.api.map(|api| report.names.full(api as usize)),
-            _ => None,
-        };
-        map.insert("function".to_owned(), api.into());
+    let named = |map: &mut Map<String, Value>, doing: &Doing, runs: Option<Runs>| {
+        let [_, at, object] = words(report, doing, runs);
+        let at = if runs.is_some() { String::new() } else { at };
+        let [function, library] = function(report, doing, runs);
+        map.insert("function".to_owned(), function);
+        map.insert("library".to_owned(), library);
         map.insert("place".to_owned(), at.into());
         map.insert("object_name".to_owned(), object.into());
     };
     let mut part_rows = Vec::new();
     for part in parts.iter().take(top) {
         let mut map = machine::row(part, [("group", label(part.group))])?;
-        named(&mut map, &part.doing);
+        named(&mut map, &part.doing, part.runs);
         part_rows.push(map);
     }
     let mut step_rows = Vec::new();
@@ -87,13 +131,23 @@ pub(super) fn path_rows(
         let group = report.groups().of_thread[step.thread as usize];
         let more = [("thread", Value::from(thread.tid)), ("group", label(group))];
         let mut map = machine::row(step, more)?;
-        named(&mut map, &step.doing);
+        named(&mut map, &step.doing, None);
         step_rows.push(map);
     }
-    let columns = ["group", "doing", "function", "place", "object_name", "ns", "share", "steps"];
-    let parts = Rows { name: "parts", columns: columns.into(), rows: part_rows };
     let columns =
-        ["thread", "group", "begin_ns", "end_ns", "doing", "function", "place", "object_name"];
+        ["group", "doing", "function", "library", "place", "object_name", "ns", "share", "steps"];
+    let parts = Rows { name: "parts", columns: columns.into(), rows: part_rows };
+    let columns = [
+        "thread",
+        "group",
+        "begin_ns",
+        "end_ns",
+        "doing",
+        "function",
+        "library",
+        "place",
+        "object_name",
+    ];
     Ok(vec![parts, Rows { name: "steps", columns: columns.into(), rows: step_rows }])
 }
 
@@ -119,25 +173,39 @@ impl Show for Path {
     const NAME: &'static str = "path";
 
     fn text(&self, report: &Report, terminal: Terminal, top: usize) -> anyhow::Result<String> {
-        let Some(path) = path(report) else {
+        let Some(path) = self.find(report)? else {
             return Ok("Nothing is known of the critical path: no companion has seen a wait of a millisecond or more.\n".into());
         };
-        let mut out = parts_text(report, &path.parts, terminal, top);
+        let mut out = match self.window(report)? {
+            Some((from, to)) => {
+                let length = Ns(to.0 - from.0);
+                format!("From {} to {}, {}:\n\n", moment(from.0), moment(to.0), elapsed(length.0))
+            }
+            None => String::new(),
+        };
+        out.push_str(&parts_text(report, &path.parts, terminal, top));
         out.push_str(&missing(path.lost, "the path may go on in the wrong thread"));
         out.push_str(&legend(
             terminal,
             &[
-                ("runs", "or could run, or waits for less than a millisecond at a time"),
+                ("runs", "or could run, or waits for less than a millisecond at a time; in which functions, as in the thread's whole life, by samples, or by its calls where it has none"),
                 ("was woken", "by another thread, and does not run yet"),
                 ("waits", "for what no thread of the run does: time, a disk, another machine"),
-                ("of the run", "the path is as long as the run: what gets shorter on it, shortens the run, until another path is longer"),
+                ("of the run", "or of the window; the path is as long: what gets shorter on it, shortens the run, until another path is longer"),
             ],
         ));
         Ok(out)
     }
 
     fn tables(&self, report: &Report, top: usize) -> anyhow::Result<Vec<Rows>> {
-        let path = path(report).unwrap_or_default();
-        path_rows(report, &path.parts, &path.steps, top)
+        let path = self.find(report)?.unwrap_or_default();
+        let mut tables = path_rows(report, &path.parts, &path.steps, top)?;
+        if let Some((from, to)) = self.window(report)? {
+            let window = [("from_ns", from.0), ("to_ns", to.0), ("ns", to.0 - from.0)];
+            let row = window.map(|(name, ns)| (name.to_owned(), ns.into())).into_iter().collect();
+            let columns = vec!["from_ns", "to_ns", "ns"];
+            tables.push(Rows { name: "window", columns, rows: vec![row] });
+        }
+        Ok(tables)
     }
 }

@@ -25,6 +25,16 @@ pub(super) const CPU_LEGEND: (&str, &str) = (
 pub(super) const CALLBACKS_LEGEND: (&str, &str) =
     ("callbacks", "how much of that was in the application, which the function called back");
 
+/// What samples need, where nothing else is known of why there are none.
+const NEEDS: &str = "samples need chase-companion and CHASE_SAMPLE not off; and kernel.perf_event_paranoid of 2 or less, or root, or setcap cap_bpf,cap_perfmon+ep";
+
+/// Why no samples were taken, as far as the recorded program has noted it.
+pub(super) fn why_none(report: &Report) -> String {
+    let images = report.loaded.images.iter();
+    let noted = images.filter_map(|image| image.recording.meta_value("syscalls")).next();
+    noted.filter(|why| *why != "on").map_or_else(|| NEEDS.to_owned(), std::borrow::Cow::into_owned)
+}
+
 /// Whether samples were taken.
 pub(super) fn is_sampled(report: &Report) -> bool {
     report.analysis.on_cpu.samples > 0

@@ -106,6 +106,53 @@ async function following(page) {
   assert(await rows("threads", "threads").count() === 2 && await shown("#window-chip").count() === 1);
 }
 
+// Who waits for whom, and the components: wide and narrow, by the keys, filtered, in the dark, on paper.
+async function graphs(page) {
+  for (const section of ["wait-graph", "components"]) {
+    for (const [width, from, to] of [[1280, 400, 1280], [400, 100, 1280]]) {
+      await page.setViewportSize({ width, height: 900 });
+      const box = page.locator(`#${section} .pan:visible`);
+      assert.equal(await box.count(), 1, `${section}: one picture at ${width} pixels`);
+      const drawn = (await box.locator("svg").boundingBox()).width;
+      assert(drawn > from && drawn < to, `${section}: ${drawn} pixels wide at ${width}`);
+      // As large as it was drawn, so that it is readable.
+      assert(Math.abs(await box.locator("svg").evaluate((svg) => svg.getAttribute("width")) - drawn) < 1, "is not scaled");
+      await box.focus();
+      assert(await box.evaluate((one) => one === document.activeElement), "is reached by the keys");
+      if (await box.evaluate((one) => one.scrollWidth > one.clientWidth)) {
+        await page.keyboard.press("ArrowRight");
+        await page.waitForFunction((id) => [...document.querySelectorAll(`#${id} .pan`)].some((one) => one.scrollLeft > 0), section);
+      }
+    }
+  }
+  await page.setViewportSize({ width: 1280, height: 900 });
+  const off = () => page.locator("#wait-graph .pan:visible svg .off title").allTextContents();
+  const isFiltered = (wanted) => page.waitForFunction((wanted) => document.querySelectorAll("#wait-graph svg .off").length > 0 === wanted, wanted);
+  await page.fill("#filter", "");
+  await isFiltered(false);
+  await page.fill("#filter", "keeper");
+  await isFiltered(true);
+  const faint = await off();
+  assert(faint.includes("compress_worker") && !faint.some((title) => title.includes("keeper")), `the filter dims ${faint}`);
+  await page.fill("#filter", "");
+  await isFiltered(false);
+  await page.emulateMedia({ colorScheme: "dark" });
+  const colours = await page.locator("#components .pan:visible svg").evaluate((svg) => {
+    const of = (name) => [...new Set([...svg.querySelectorAll(name)].map((one) => getComputedStyle(one).fill))];
+    return { papers: of("rect"), texts: of("text"), boxes: of("path") };
+  });
+  const light = (colour) => colour.match(/\d+/g).slice(0, 3).reduce((sum, part) => sum + Number(part), 0) / 3;
+  assert(colours.papers.every((colour) => light(colour) < 60), `paper in the dark: ${colours.papers}`);
+  assert(colours.texts.every((colour) => light(colour) > 150), `texts in the dark: ${colours.texts}`);
+  await page.emulateMedia({ colorScheme: "light", media: "print" });
+  await page.setViewportSize({ width: 703, height: 1000 });
+  for (const box of await page.locator(".pan:visible").all()) {
+    assert(await box.evaluate((one) => one.scrollWidth <= one.clientWidth + 1), "fits on paper");
+  }
+  await page.emulateMedia({ media: "screen" });
+  await page.setViewportSize({ width: 1280, height: 900 });
+}
+
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const { context, close } = await launch(chromium);
   const page = await context.newPage();
@@ -115,6 +162,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   await page.goto("file://" + path.resolve(process.argv[2]));
   await timeline(page);
   await known(page);
+  await graphs(page);
   assert.deepEqual(problems, []);
   await close();
   console.log("as it should be");

@@ -235,6 +235,16 @@ pub(crate) fn convoy() -> (Builder, SyscallsBuilder) {
         seen.blocked(BlockedRow { cause, tid, begin_ns, woken_ns: end_ns, end_ns });
         seen.wait(context_ref, tid, WAIT_VOLUNTARY, 1, total_ns);
     }
+    // What ran, but for the main thread, which has too few samples.
+    seen.header.sample_hz = 997;
+    for (tid, on_cpu_ns) in [(4711, 2 * MS), (4712, 10 * MS + MS / 2), (4713, 11 * MS)] {
+        seen.on_cpu(tid, on_cpu_ns);
+    }
+    seen.samples(refs[1][0], 4712, bias + 0x1a60, 8, 0);
+    seen.samples(refs[1][0], 4712, bias + 0x2010, 2, 0);
+    seen.samples(refs[2][0], 4713, bias + 0x1b80, 9, 1);
+    let libc_at = builder.object_mut(libc).bias;
+    seen.samples(refs[2][1], 4713, libc_at + 0x9000, 1, 1);
     (builder, seen)
 }
 

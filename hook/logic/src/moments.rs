@@ -111,6 +111,31 @@ impl Moments {
     }
 }
 
+/// What one sample adds to the sums from which the error of an estimate is computed. Sums of these saturate: a reader knows then
+/// that the error is not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pairs {
+    /// `w·(w − 1)`.
+    pub pairs: u64,
+    /// `w·(w − 1)·x`.
+    pub ticks: u64,
+    /// `w·(w − 1)·x²` in units of [`layout::SQUARES`].
+    pub squares: u64,
+}
+
+impl Pairs {
+    /// Those of a sample of x `ticks` that represents w = `weight` calls.
+    #[must_use]
+    #[inline]
+    pub fn of(weight: u32, ticks: u64) -> Self {
+        let pairs = u64::from(weight) * u64::from(weight.saturating_sub(1));
+        // (Before the division, the product of a weight of thousands and the square of a millisecond has more than 64 bits.)
+        let squares = u128::from(pairs) * u128::from(ticks.saturating_mul(ticks));
+        let squares = (squares / u128::from(layout::SQUARES)).min(u128::from(u64::MAX)) as u64;
+        Self { pairs, ticks: pairs.saturating_mul(ticks), squares }
+    }
+}
+
 /// Returns κ in ticks if timing has taken this share of a thread's time, in 1/1024.
 fn kappa(share: u64) -> u64 {
     // A ratio in 1/16, and at most 8: its fourth power has 28 bits, of which 16 are the fraction.
@@ -193,6 +218,22 @@ mod tests {
             Moments::NONE.longest_block(Life { ticks: u64::MAX, ticks_per_us: 1, timing_share: 0 })
                 > 0
         );
+    }
+
+    #[test]
+    fn the_sums_of_a_sample_are_exact_until_they_saturate() {
+        assert_eq!(Pairs::of(1, 1_000), Pairs { pairs: 0, ticks: 0, squares: 0 });
+        assert_eq!(Pairs::of(3, 32), Pairs { pairs: 6, ticks: 192, squares: 24 });
+        // A sample of a millisecond for 4,096 calls: its square counts as what it is.
+        let (pairs, ticks) = (4_096 * 4_095, 3_000_000);
+        let squares = (pairs as f64 * ticks as f64 * ticks as f64 / 256.0) as u64;
+        let found = Pairs::of(4_096, ticks);
+        assert_eq!((found.pairs, found.ticks), (pairs, pairs * ticks));
+        assert!(found.squares.abs_diff(squares) <= squares >> 40, "{found:?}, not {squares}");
+        let most = Pairs::of(u32::MAX, u64::MAX);
+        assert_eq!(most.pairs, u64::from(u32::MAX) * u64::from(u32::MAX - 1));
+        assert_eq!((most.ticks, most.squares), (u64::MAX, u64::MAX));
+        assert_eq!(Pairs::of(0, u64::MAX), Pairs { pairs: 0, ticks: 0, squares: 0 });
     }
 
     #[test]

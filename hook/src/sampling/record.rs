@@ -1,6 +1,7 @@
 //! Records samples, and decides which ones to trust.
 
-use chase_format::layout::{INTERRUPTION_MEANS, INTERRUPTION_NS, Node, SQUARES};
+use chase_format::layout::{INTERRUPTION_MEANS, INTERRUPTION_NS, Node};
+use chase_logic::moments::Pairs;
 
 use super::SAMPLES_PER_CHOICE;
 use crate::arch::OwnCounter;
@@ -45,8 +46,7 @@ pub(crate) unsafe fn record(thread: &Thread, node: *mut Node, ticks: u64, weight
     }
     let Weighed { weight: own_weight, typical, possible, held_back } = weighed;
     let rest = weight - own_weight;
-    let pairs = u64::from(weight) * u64::from(weight - 1);
-    let squares = pairs.saturating_mul(possible.saturating_mul(possible)) / SQUARES;
+    let Pairs { pairs, ticks: pairs_ticks, squares } = Pairs::of(weight, possible);
     // SAFETY: as above. A handler of the same thread may come in between; only the fields about precision are not
     // updated by single instructions.
     unsafe {
@@ -61,8 +61,7 @@ pub(crate) unsafe fn record(thread: &Thread, node: *mut Node, ticks: u64, weight
         (*node).max_ticks = (*node).max_ticks.max(ticks);
         OwnCounter::at(&raw mut (*samples).weight).add(u64::from(weight));
         OwnCounter::at(&raw mut (*samples).pairs).add(pairs);
-        (*samples).pairs_ticks =
-            (*samples).pairs_ticks.saturating_add(pairs.saturating_mul(possible));
+        (*samples).pairs_ticks = (*samples).pairs_ticks.saturating_add(pairs_ticks);
         (*samples).pairs_squares = (*samples).pairs_squares.saturating_add(squares);
     }
 }

@@ -2,7 +2,7 @@
 
 use chase_analyzer::{Analysis, Finding, Groups, Measures, Tails, Timeline};
 
-use super::{CauseOfWait, Process, Ran};
+use super::{CauseOfWait, Parts, Process, Ran, WaitsForWhom};
 
 /// What things are called.
 pub trait Names {
@@ -65,6 +65,10 @@ pub struct Facts {
     pub processor: Option<Ran>,
     /// For [`Report::causes`](super::Report::causes).
     pub causes: Vec<CauseOfWait>,
+    /// For [`Report::waits_for_whom`](super::Report::waits_for_whom).
+    pub waits_for_whom: Option<WaitsForWhom>,
+    /// For [`Report::parts`](super::Report::parts).
+    pub parts: Option<Parts>,
     /// For [`Header::processors`](super::Header::processors).
     pub processors: Option<u64>,
     /// For [`Blocked::idle`](super::Blocked::idle).

@@ -28,6 +28,7 @@ impl Report {
     pub fn new(figures: Figures<'_>, names: &dyn Names, mut facts: Facts) -> Self {
         let processor = facts.processor.take();
         let causes = std::mem::take(&mut facts.causes);
+        let (waits_for_whom, parts) = (facts.waits_for_whom.take(), facts.parts.take());
         let (idle, runnable) = (take(&mut facts.idle), facts.runnable.take());
         let analysis = figures.analysis;
         let (syscalls, more_syscalls) = syscalls::slowest(analysis, names);
@@ -38,6 +39,8 @@ impl Report {
             findings: figures.findings.iter().map(|finding| sentence(names, finding)).collect(),
             processor,
             causes,
+            waits_for_whom,
+            parts,
             blocked: Blocked {
                 rows: blocked_in(&waits_for, analysis, &blocked.rows, names),
                 idle: idle.into(),

@@ -355,6 +355,9 @@ mod tests {
                 api: None,
                 waker: None,
                 waker_api: None,
+                site: None,
+                process: 0,
+                waker_site: None,
                 waker_name: String::new(),
             })
         };

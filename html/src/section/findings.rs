@@ -79,6 +79,8 @@ fn is_there(report: &Report, section: SectionId) -> bool {
         SectionId::Calls => !report.edges.is_empty(),
         SectionId::Flame => !report.flames.is_empty(),
         SectionId::Compare => report.comparison.is_some(),
+        SectionId::WaitGraph => report.waits_for_whom.is_some(),
+        SectionId::Components => report.parts.is_some(),
         SectionId::Rows => !report.tables.is_empty(),
         SectionId::Blocked => super::blocked::is_there(&report.blocked),
         SectionId::Findings | SectionId::Time | SectionId::Libraries => {

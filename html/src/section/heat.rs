@@ -270,8 +270,8 @@ fn cell(ns: f64, most_ns: f64, whole_ns: f64, clock: Clock) -> Cell {
 
 #[cfg(test)]
 mod tests {
-    use super::{Clock, Report, columns, draw_groups};
-    use crate::model::{Life, Member, Ran, RanObject, ThreadGroup};
+    use super::{Clock, LEAST_WORK, Report, columns, draw_groups, worth_showing};
+    use crate::model::{Life, Member, Outlier, Ran, RanObject, ThreadGroup};
     use chase_viz::{Heading, Sheet};
 
     fn group(name: &str, on_cpu_ns: Vec<f32>) -> ThreadGroup {
@@ -315,5 +315,28 @@ mod tests {
         let sheet = Sheet::alone(Heading { title: "", subtitle: "" });
         let chart = draw_groups(&report, Clock::Cpu, &sheet).expect("a picture");
         assert!(chart.svg().contains("libwork.so") && chart.svg().contains("workers"));
+    }
+
+    #[test]
+    fn a_group_has_a_picture_if_its_threads_can_be_compared_and_it_works_or_has_outliers() {
+        let of = |name: &str, threads: usize, useful_ns: f64| {
+            let one = group(name, vec![0.0]);
+            ThreadGroup { members: vec![one.members[0].clone(); threads], useful_ns, ..one }
+        };
+        let outlier = Outlier { member: 0, reason: "slow".into() };
+        let groups = vec![
+            of("workers", 4, 1e9),
+            of("main", 1, 1e9),
+            of("idle pool", 4, 1e9 * LEAST_WORK),
+            ThreadGroup { outliers: vec![outlier], ..of("odd pool", 4, 0.0) },
+        ];
+        let names = |report: &Report| -> Vec<String> {
+            worth_showing(report).map(|group| group.name.to_string()).collect()
+        };
+        let mut report = Report { groups, ..Report::default() };
+        assert_eq!(names(&report), ["workers", "odd pool"]);
+        report.groups.drain(..1);
+        report.groups.truncate(1);
+        assert_eq!(names(&report), ["main"], "alone, it is all there is");
     }
 }

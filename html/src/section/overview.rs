@@ -305,3 +305,41 @@ fn waits(report: &Report) -> Markup {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Header, Timeline};
+
+    /// Of eight processors, in a second.
+    fn of_eight() -> Report {
+        Report {
+            header: Header { processors: Some(8), ..Header::default() },
+            timeline: Some(Timeline { end_ns: 1e9, ..Timeline::default() }),
+            ..Report::default()
+        }
+    }
+
+    fn said(report: &Report, running_ns: f64, queued_ns: f64) -> Option<String> {
+        let parts = [(State::Running, running_ns), (State::Runnable, queued_ns)];
+        let parts = parts.map(|(state, ns)| (state_colour(state), String::new(), ns));
+        others(report, &parts, running_ns + queued_ns)
+    }
+
+    #[test]
+    fn a_run_that_waits_for_processors_and_uses_few_is_told_so() {
+        let report = of_eight();
+        let told = said(&report, 2e9, 1e9).expect("a sentence");
+        assert!(told.contains("of 8 this run used 2.00 on average"), "{told}");
+        // It has most of them, or hardly waits.
+        assert_eq!(said(&report, 7.5e9, 4e9), None);
+        assert_eq!(said(&report, 2e9, 1e8), None);
+        // Without the number of processors, or the length of the run, or with samples that lack the kernel.
+        let unknown = Report { header: Header::default(), ..of_eight() };
+        assert_eq!(said(&unknown, 2e9, 1e9), None);
+        let unknown = Report { timeline: None, ..of_eight() };
+        assert_eq!(said(&unknown, 2e9, 1e9), None);
+        let processor = Some(Ran { user_only: true, ..Ran::default() });
+        assert_eq!(said(&Report { processor, ..of_eight() }, 2e9, 1e9), None);
+    }
+}

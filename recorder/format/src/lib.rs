@@ -3,6 +3,7 @@
 //! * [`layout`] is the format: its description, its version history and all of its structures.
 //! * [`syscalls`] is the format of the file beside it, in which the companion writes what the kernel observed.
 //! * [`session`] is the file by which processes find the companion, and readers see that it has finished.
+//! * [`boot`] tells one start of the machine from another.
 //! * [`attachment`] is how `chase attach` and the library find each other in a running process.
 //! * [`histogram`] is the arithmetic of buckets, shared by the writer, the reader and the hook's assembly.
 //! * [`writer`] lays out structures in memory that the caller has mapped.
@@ -13,6 +14,7 @@
 #![no_std]
 
 pub mod attachment;
+pub mod boot;
 pub mod histogram;
 pub mod layout;
 pub mod session;

@@ -250,7 +250,9 @@ impl<'b> Timeline<'b> {
             samples.weight += weight;
             samples.pairs += pairs;
             samples.pairs_ticks += pairs * ticks;
-            samples.pairs_squares += pairs * ticks * ticks / SQUARES;
+            let squares = u128::from(pairs * ticks) * u128::from(ticks) / u128::from(SQUARES);
+            let squares = u64::try_from(squares).unwrap_or(u64::MAX);
+            samples.pairs_squares = samples.pairs_squares.saturating_add(squares);
         }
         self
     }

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::ffi::OsStr;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -75,7 +76,8 @@ pub(crate) fn run(command: &mut Command) {
 pub(crate) fn there_is(tool: &str) -> bool {
     let there = Command::new(tool).arg("--version").output().is_ok();
     if !there {
-        eprintln!("skipped: {tool} is not installed");
+        // Not by `eprintln`, which is heard only where a test fails.
+        let _ = writeln!(std::io::stderr(), "skipped: {tool} is not installed");
     }
     there
 }

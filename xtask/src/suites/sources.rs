@@ -54,6 +54,56 @@ pub(super) fn lua() -> Result<Vec<Case>, String> {
     Ok(scripts.iter().map(case).collect())
 }
 
+/// The units of Redis' tests, each of which starts the system's server and asks it.
+pub(super) fn redis() -> Result<Vec<Case>, String> {
+    let source = source("redis")?;
+    for program in ["redis-server", "redis-cli", "redis-benchmark"] {
+        // Where the tests look for what they believe was made there.
+        let link = source.join("src").join(program);
+        let _ = std::fs::remove_file(&link);
+        std::os::unix::fs::symlink(Path::new("/usr/bin").join(program), &link)
+            .map_err(|error| format!("{}: {error}", link.display()))?;
+    }
+    let helper = source.join("tests/test_helper.tcl");
+    let text = std::fs::read_to_string(&helper).map_err(|error| error.to_string())?;
+    let all = text.split_once("set ::all_tests {").and_then(|(_, rest)| rest.split_once('}'));
+    let (all, _) = all.ok_or("redis: the list of tests is not where it was")?;
+    let case = |unit: &str| {
+        let command = ["env", "TERM=dumb", "tclsh", "tests/test_helper.tcl", "--clients", "1"];
+        Case {
+            name: format!("redis {unit}"),
+            command: command.into_iter().chain(["--single", unit]).map(str::to_owned).collect(),
+            directory: Some(source.clone()),
+            seconds: 300,
+            is_plain: false,
+        }
+    };
+    Ok(all.split_whitespace().filter(|unit| unit.starts_with("unit/")).map(case).collect())
+}
+
+/// One in ten of SQLite's files of tests, by the program that its sources make for them.
+pub(super) fn sqlite() -> Result<Vec<Case>, String> {
+    const STEP: usize = 10;
+    let source = source("sqlite3")?;
+    let program = source.join("testfixture");
+    if !program.exists() {
+        let quiet = |command: &mut Command| run(command.current_dir(&source).stdout(Stdio::null()));
+        quiet(Command::new("./configure").args(["--disable-readline", "CFLAGS=-O1 -g1"]))?;
+        quiet(Command::new("make").args(["-j2", "testfixture"]))?;
+    }
+    let mut files = Vec::new();
+    find(&source.join("test"), ".test", &mut files);
+    files.sort();
+    let case = |file: &PathBuf| Case {
+        name: format!("sqlite {}", file.file_name().unwrap_or_default().display()),
+        command: [&program, file].map(|path| path.display().to_string()).to_vec(),
+        directory: None,
+        seconds: 120,
+        is_plain: false,
+    };
+    Ok(files.iter().step_by(STEP).map(case).collect())
+}
+
 /// Unpacks a source package; gives where. (With `dpkg-dev`.)
 pub(crate) fn source(package: &str) -> Result<PathBuf, String> {
     let place = root().join("target/suites").join(package);

@@ -120,6 +120,11 @@ pub(in crate::view) fn not_seen(report: &Report) -> Vec<String> {
             "time off the CPU",
             "for which the companion had no room, so that waits are told by name",
         ),
+        (
+            not_seen.lost_causes,
+            "wait",
+            "for whose cause the companion had no room: what it was for, and who ended it, is in no table",
+        ),
         (not_seen.lost_processes, "process", "whose system calls the companion had no room for"),
         (not_seen.lost_threads, "thread", "whose system calls the companion had no room for"),
         (not_seen.dropped_images, "set-id program", "whose system calls may not be watched"),

@@ -1,0 +1,104 @@
+//! Where the calls are made that a finding is about.
+
+use std::collections::HashMap;
+
+use super::{Blame, Evidence, Finding, FindingKind};
+use crate::address::CodeAddress;
+use crate::clock::Ns;
+
+/// A place is named if so much of what the finding is about is there.
+const MOSTLY: f64 = 0.5;
+
+/// Adds the place to a finding about calls of a function, if it is known: of all calls where contexts are told apart by places
+/// (`CHASE_SITES`), of waits where a companion saw them.
+pub(super) fn name(evidence: &Evidence<'_>, finding: &mut Finding) {
+    use FindingKind as Kind;
+    let is_of_calls = matches!(
+        finding.kind,
+        Kind::SlowFirstCall { .. }
+            | Kind::RareSlowCalls { .. }
+            | Kind::ManyTinyCalls { .. }
+            | Kind::MappingChurn { .. }
+            | Kind::SlowLoading { .. }
+            | Kind::SmallTransfers { .. }
+            | Kind::Syncing { .. }
+            | Kind::NameResolution { .. }
+    );
+    let (Some(api), Some(&thread)) = (finding.api, finding.threads.first()) else { return };
+    let is_known = finding.blame.as_ref().is_some_and(|blame| blame.site.is_some());
+    if !is_of_calls || is_known {
+        return;
+    }
+    let by_calls = matches!(finding.kind, Kind::ManyTinyCalls { .. });
+    let found = of_calls(evidence, thread, api, by_calls)
+        .or_else(|| of_waits(evidence, finding.group, (thread, api), finding.saves_ns));
+    let Some((process, site)) = found else { return };
+    match &mut finding.blame {
+        // (Its addresses are of this process.)
+        Some(blame) if blame.object.is_some() && blame.process != process => {}
+        Some(blame) => (blame.process, blame.site) = (process, Some(site)),
+        None => {
+            let waits = evidence.waits_in(&evidence.groups.rows[finding.group as usize], api);
+            let wait_ns = Ns::from_f64(waits.iter().map(|(ns, _)| ns).sum());
+            let (api, site) = (Some(api), Some(site));
+            finding.blame = Some(Blame { process, api, site, wait_ns, ..Blame::default() });
+        }
+    }
+}
+
+/// Returns the place of most calls that the thread makes of a function, or of most of their time, and a process in which it is
+/// valid.
+fn of_calls(
+    evidence: &Evidence<'_>,
+    thread: u32,
+    api: u32,
+    by_calls: bool,
+) -> Option<(usize, CodeAddress)> {
+    let rows = &evidence.analysis.contexts;
+    let mut sums: HashMap<CodeAddress, (usize, f64)> = HashMap::new();
+    let mut all = 0.0;
+    for part in &evidence.analysis.threads[thread as usize].contexts {
+        let row = &rows[part.context as usize];
+        if row.api != api {
+            continue;
+        }
+        let value = if by_calls { part.calls as f64 } else { part.total_ns.as_f64() };
+        all += value;
+        if let Some(site) = row.site {
+            sums.entry(site).or_insert((row.process, 0.0)).1 += value;
+        }
+    }
+    most(sums, all)
+}
+
+/// Returns the place of most waits of a thread in a function, if these are most of what the finding is about.
+fn of_waits(
+    evidence: &Evidence<'_>,
+    group: u32,
+    (thread, api): (u32, u32),
+    saves_ns: Ns,
+) -> Option<(usize, CodeAddress)> {
+    let mut sums: HashMap<CodeAddress, (usize, f64)> = HashMap::new();
+    let mut all = 0.0;
+    for row in evidence.causes_of(group).filter(|row| row.api == Some(api)) {
+        let own = row.by_thread.iter().filter(|span| span.thread == thread);
+        let ns: f64 = own.map(|span| span.ns.as_f64()).sum();
+        all += ns;
+        if let Some(site) = row.site {
+            sums.entry(site).or_insert((row.process, 0.0)).1 += ns;
+        }
+    }
+    if all < MOSTLY * saves_ns.as_f64() {
+        return None;
+    }
+    most(sums, all)
+}
+
+fn most(sums: HashMap<CodeAddress, (usize, f64)>, all: f64) -> Option<(usize, CodeAddress)> {
+    let key = |site: &CodeAddress| (site.object, site.svma, site.avma);
+    let longest = sums.into_iter().max_by(|(a, (_, of_a)), (b, (_, of_b))| {
+        of_a.total_cmp(of_b).then_with(|| key(b).cmp(&key(a)))
+    });
+    let (site, (process, value)) = longest?;
+    (value > 0.0 && value >= MOSTLY * all).then_some((process, site))
+}

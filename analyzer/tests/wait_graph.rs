@@ -1,0 +1,101 @@
+//! Which thread groups wait for each other, and which one all others wait for.
+
+mod pool;
+mod process;
+mod waits;
+
+use chase_analyzer::recorder::builder::ThreadId;
+use chase_analyzer::{Ns, PartyKind, WaitGraph, wait_graph};
+use pool::{MS, Outcome, Pool};
+use waits::Wait;
+
+/// A reader, a parser and a writer, one thread each, and what is seen of their waits.
+fn graph(waits: impl Fn([ThreadId; 3]) -> Vec<Wait>) -> (WaitGraph, Outcome, [u32; 3]) {
+    let mut pool = Pool::new();
+    let mut stage = |name, routine| {
+        let thread = pool.thread(name, routine);
+        pool.call(thread, pool.condition, 60 * MS, 1);
+        pool.call(thread, pool.lock, 60 * MS, 1);
+        pool.call(thread, pool.work, 40 * MS, 1);
+        pool.process.builder.timeline(thread).end();
+        thread
+    };
+    let threads = [stage("read", 0x100), stage("parse", 0x200), stage("write", 0x300)];
+    let pid = pool.process.builder.header.pid;
+    let waits = waits(threads);
+    let outcome = pool.finish_seen(|refs| {
+        let place = |wait: &Wait| refs[wait.of.0 as usize][1 + usize::from(wait.is_lock)];
+        waits::seen(pid, &waits, place)
+    });
+    let found = wait_graph(&outcome.watched.causes, &outcome.groups);
+    let groups = threads.map(|thread| outcome.groups.of_thread[thread.0 as usize]);
+    (found, outcome, groups)
+}
+
+fn at_condition(of: ThreadId, ended_by: Option<ThreadId>, from: u64, to: u64) -> Wait {
+    Wait { of, from, to, ended_by, is_lock: false }
+}
+
+#[test]
+fn waits_are_added_up_by_who_waits_and_for_whom() {
+    let (found, _, [read, parse, write]) = graph(|[read, parse, write]| {
+        vec![
+            at_condition(read, Some(parse), 0, 30),
+            at_condition(read, Some(parse), 40, 50),
+            at_condition(write, Some(parse), 0, 20),
+            at_condition(write, None, 30, 35),
+        ]
+    });
+    let edges: Vec<_> = found
+        .edges
+        .iter()
+        .map(|edge| (edge.group, edge.kind, edge.of_group, edge.wait_ns, edge.waits))
+        .collect();
+    assert_eq!(
+        edges,
+        [
+            (read, PartyKind::Thread, Some(parse), Ns(40 * MS), 2),
+            (write, PartyKind::Thread, Some(parse), Ns(20 * MS), 1),
+            (write, PartyKind::Time, None, Ns(5 * MS), 1),
+        ]
+    );
+    assert_eq!(found.bottleneck, Some(parse));
+}
+
+/// Others wait for the parser longest, but it waits for the writer: that one is where all of them wait in the end.
+#[test]
+fn the_bottleneck_is_who_waits_for_nobody() {
+    let (found, _, [_, _, write]) = graph(|[read, parse, write]| {
+        vec![at_condition(read, Some(parse), 0, 60), at_condition(parse, Some(write), 0, 50)]
+    });
+    assert_eq!(found.bottleneck, Some(write));
+    // A fifth of what others wait for it may be waited.
+    let (found, _, [_, parse, _]) = graph(|[read, parse, write]| {
+        vec![at_condition(read, Some(parse), 0, 60), at_condition(parse, Some(write), 0, 12)]
+    });
+    assert_eq!(found.bottleneck, Some(parse));
+}
+
+/// All wait for each other, or for time: nobody limits the others.
+#[test]
+fn who_waits_for_each_other_has_no_bottleneck() {
+    let (found, ..) = graph(|[read, parse, _]| {
+        vec![at_condition(read, Some(parse), 0, 30), at_condition(parse, Some(read), 30, 60)]
+    });
+    assert_eq!((found.edges.len(), found.bottleneck), (2, None));
+    let (found, ..) = graph(|[read, ..]| vec![at_condition(read, None, 0, 60)]);
+    assert_eq!((found.edges.len(), found.bottleneck), (1, None));
+}
+
+/// A lock is waited for because of who has it, whoever ends the wait.
+#[test]
+fn a_lock_is_waited_for_because_of_its_holder() {
+    let (found, outcome, [read, parse, _]) = graph(|[read, parse, _]| {
+        vec![Wait { of: read, from: 0, to: 30, ended_by: Some(parse), is_lock: true }]
+    });
+    let [edge] = &*found.edges else { panic!("{found:#?}") };
+    assert_eq!((edge.group, edge.of_group, edge.wait_ns), (read, Some(parse), Ns(30 * MS)));
+    let cause = &outcome.watched.causes[edge.longest];
+    assert!(cause.purpose.is_lock() && cause.holders.len() == 1, "{cause:#?}");
+    assert_eq!(found.bottleneck, Some(parse));
+}
