@@ -1,9 +1,10 @@
 //! What the figures of a run do not contain, by how much it matters.
 
+use super::affected::affected;
 use super::{Show, sampled};
 use crate::machine::Rows;
 use crate::report::{Report, fraction};
-use crate::terminal::{Look, Terminal, clean, elapsed, percent, plural};
+use crate::terminal::{Look, Terminal, clean, elapsed, plural};
 
 /// What shares rest on where no samples were taken.
 const NO_SAMPLES: &str = "where the processor was: no samples were taken, so shares rest on which library was entered alone, and what a library calls back is in its own";
@@ -173,23 +174,6 @@ fn gaps(report: &Report) -> Vec<String> {
     }
 
     gaps
-}
-
-/// How many of a kind, and what part that is of those that were recorded, where these are counted.
-pub(super) fn affected(report: &Report, number: u64, what: &str) -> String {
-    let analysis = &report.analysis;
-    let recorded = match what {
-        "call" => analysis.totals.calls,
-        "system call" => analysis.syscalls.totals.calls,
-        "sample" => analysis.on_cpu.samples,
-        "process" => analysis.processes.len() as u64,
-        _ => 0,
-    };
-    let number_of = plural(number, what);
-    match recorded {
-        0 => number_of,
-        all => format!("{number_of} ({} of those recorded)", percent(number as f64 / all as f64)),
-    }
 }
 
 /// `chase-report not-seen`.

@@ -2,7 +2,7 @@
 
 use chase_analyzer::{Ns, OfApi, SyscallRow, SyscallsState, Totals};
 
-use super::super::not_seen::affected;
+use super::super::affected::affected;
 use super::{Part, Syscalls, is_there, nobody, tables};
 use crate::args::{ApiFilter, LibFilter, ThreadFilter};
 use crate::machine::Rows;
