@@ -7,20 +7,21 @@
 //! first, since it counts where the application limits or locks its memory.
 
 mod cut_off;
+mod lost;
 mod place;
 
-use core::mem::offset_of;
 use core::ops::Range;
 use core::ptr;
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 use chase_format::layout::{
     ChunkKind, Header, NONE, OriginRecord, PAGE, STOP_CONFINED, STOP_LIMIT, STOP_NO_MEMORY,
-    STOP_NO_SPACE, THREAD_LIVE, ThreadRecord, UNIT, Unseen,
+    STOP_NO_SPACE, THREAD_LIVE, ThreadRecord, UNIT,
 };
 use chase_format::writer::{Chunk, Writer, records_per_chunk};
 
 pub(crate) use self::cut_off::end_if_gone;
+pub(crate) use self::lost::{Lost, add_unseen, times_unseen, unseen};
 use crate::abi::BASE;
 use crate::lock::{Fork, Lock};
 use crate::signals::SignalsBlocked;
@@ -435,41 +436,6 @@ pub(crate) fn origin_record() -> Option<*mut OriginRecord> {
     let record = chunk.contents().cast::<OriginRecord>().wrapping_add(state.origins_used);
     state.origins_used += 1;
     Some(record)
-}
-
-/// Something that could not be recorded, by the offset of its counter in [`Unseen`].
-#[derive(Clone, Copy)]
-#[repr(usize)]
-pub(crate) enum Lost {
-    CallWithoutThread = offset_of!(Unseen, calls_without_thread),
-    CallWithoutSpace = offset_of!(Unseen, calls_without_space),
-    CallTooDeep = offset_of!(Unseen, calls_too_deep),
-    Thread = offset_of!(Unseen, threads),
-    SlotWithoutStub = offset_of!(Unseen, slots_without_stub),
-    Object = offset_of!(Unseen, objects),
-    LateLoad = offset_of!(Unseen, late_loads),
-    ContextUnderRoot = offset_of!(Unseen, contexts_under_root),
-    StackSliced = offset_of!(Unseen, stacks_sliced),
-    CallSinceFork = offset_of!(Unseen, calls_since_fork),
-    ContextWithoutArguments = offset_of!(Unseen, contexts_without_arguments),
-    Event = offset_of!(Unseen, events_without_space),
-    EndedEvent = offset_of!(Unseen, events_of_ended),
-    LeftOut = offset_of!(Unseen, threads_left_out),
-}
-
-/// Counts something that could not be recorded.
-pub(crate) fn unseen(what: Lost) {
-    add_unseen(what, 1);
-}
-
-/// Counts several things that could not be recorded.
-pub(crate) fn add_unseen(what: Lost, count: u64) {
-    if !is_open() {
-        return;
-    }
-    let counter = base().wrapping_add(offset_of!(Header, unseen) + what as usize).cast();
-    // SAFETY: the counter is an aligned word of the header, to which others may be adding.
-    unsafe { AtomicU64::from_ptr(counter) }.fetch_add(count, Ordering::Relaxed);
 }
 
 /// Appends a chunk that holds `contents`; returns false if there is no room. Signals are blocked.

@@ -7,10 +7,12 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use chase_recorder::layout::CLOCK_MONOTONIC;
 use chase_tests::attached::{Attached, Rounds, attach, entries};
 use chase_tests::compile::{Build, programs};
 use chase_tests::launcher::chase;
 use chase_tests::need;
+use chase_tests::recorded::Recording;
 use chase_tests::report;
 use chase_tests::tagged::{Row, Tagged, Where, companion};
 use tempfile::TempDir;
@@ -55,6 +57,29 @@ fn every_other_round_is_seen(command: impl Fn() -> Command, calls_each: u64) {
     assert_eq!(lines, expected);
     assert_eq!(program.end(), "");
     assert_eq!(report::calls(&directory, "crc32"), SEEN as u64 * calls_each);
+}
+
+/// A process that may not read the time stamp counter is recorded by the kernel's clock, as where that counter can't be trusted.
+/// (It sleeps: however busy the machine is, that is no shorter.)
+#[test]
+fn without_the_time_stamp_counter_the_clock_is_the_kernels() {
+    let scratch = TempDir::new().expect("a directory");
+    let directory = scratch.path().join("out");
+    let build = Build::program("no_time_stamp.c").flags("-Wl,-z,lazy").without_libtrap();
+    let mut program = Rounds::start(Command::new(build.build()));
+    assert_eq!(program.round(), "1500");
+    let attached = Attached::begin(program.pid(), &directory);
+    assert_eq!((program.round(), program.round()), ("1500".to_owned(), "1500".to_owned()));
+    attached.end();
+    assert_eq!(program.round(), "1500");
+    assert_eq!(program.end(), "");
+    assert_eq!(report::calls(&directory, "strtol"), 1_000);
+    let run = chase_analyzer::load(&directory).expect("a recording");
+    assert_eq!(run.images[0].recording.header().clock_kind, CLOCK_MONOTONIC);
+    let recording = Recording::load(&directory);
+    let slept = recording.only().self_ns("libc.so", "clock_nanosleep");
+    let slept = slept + recording.only().self_ns("libc.so", "nanosleep");
+    assert!(slept >= 39.0e6, "{slept} ns");
 }
 
 /// Entries that differ, for people.

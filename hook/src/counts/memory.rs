@@ -8,13 +8,13 @@ use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use super::{Counts, SlotState};
 use crate::abi::{Countdown, NEAR, STUBS};
-use crate::arch::{NearCountdowns, time_stamp};
+use crate::arch::NearCountdowns;
 use crate::lock::{Fork, Lock};
 use crate::node::samples_of;
 use crate::readable::can_read;
 use crate::signals::SignalsBlocked;
 use crate::sys::is_confined;
-use crate::{pages, sys};
+use crate::{clock, pages, sys};
 
 const PAGE: usize = 4096;
 const SLOTS_PER_PAGE: usize = PAGE / size_of::<SlotState>();
@@ -84,7 +84,7 @@ pub(crate) fn allocate() -> Option<&'static Counts> {
         (*counts).near.set(near);
         (*counts).spent_ticks.set(0);
         // Seeds the generator differently in each thread and each run.
-        (*counts).random.set((time_stamp() ^ counts as u64) | 1);
+        (*counts).random.set((clock::now() ^ counts as u64) | 1);
         Some(&*counts)
     }
 }

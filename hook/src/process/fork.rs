@@ -105,6 +105,9 @@ fn become_child() {
     if this.forks_are_left_out && this.session.is_some() && !sys::is_confined() {
         companion::decline(this.directory.as_bytes());
     }
+    // What has no hooks has none here either.
+    let unhooked = [Lost::Object, Lost::SlotWithoutStub];
+    let unhooked = unhooked.map(|what| (what, recording::times_unseen(what)));
     let is_torn = was_taken_from_fork();
     if is_torn
         || sys::is_confined()
@@ -117,12 +120,15 @@ fn become_child() {
         return clear_current();
     }
     recording::add_unseen(Lost::CallSinceFork, uncredited);
+    unhooked.into_iter().for_each(|(what, count)| recording::add_unseen(what, count));
     loading::describe_again();
     if greet_companion(this) {
         core::mem::forget(starting);
     }
-    if let Some((open_calls, thread)) = open_calls {
-        enroll(thread, &open_calls);
+    match open_calls {
+        Some((open_calls, thread)) => enroll(thread, &open_calls),
+        // Nothing of it was kept, for want of memory.
+        None => recording::unseen(Lost::Thread),
     }
 }
 
@@ -130,7 +136,7 @@ fn become_child() {
 fn record_further_thread() {
     let _signals = SignalsBlocked::new();
     thread::restore();
-    let Some(thread) = thread::current() else { return };
+    let Some(thread) = thread::current() else { return recording::unseen(Lost::Thread) };
     recording::add_unseen(Lost::CallSinceFork, thread::uncredited());
     thread::discard_copy();
     if let Some(counts) = thread.counts.get() {
