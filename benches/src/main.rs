@@ -19,6 +19,7 @@ mod companion;
 mod events;
 mod load;
 mod machine;
+mod many;
 mod memory;
 mod peers;
 mod processes;
@@ -72,6 +73,8 @@ struct Options {
     /// Measure only these
     #[arg(long, value_enum, value_delimiter = ',', value_name = "PART")]
     only: Vec<Part>,
+    #[command(flatten)]
+    many: many::Sources,
     /// Do some work on rayon's threads instead, to be measured
     #[arg(long, hide = true)]
     rayon_work: bool,
@@ -116,10 +119,17 @@ enum Part {
     Analysis,
     /// The same for a run of very many processes
     Load,
+    /// Real runs of very many processes; only if it is named
+    Many,
 }
 
 impl Part {
-    fn run(self, bench: &Bench, report: &mut Report) -> Result<()> {
+    /// Whether it is measured unless others are named.
+    fn is_usual(self) -> bool {
+        self != Self::Many
+    }
+
+    fn run(self, options: &Options, bench: &Bench, report: &mut Report) -> Result<()> {
         match self {
             Self::Calls => calls::measure(bench, report),
             Self::Processes => processes::measure(bench, report),
@@ -138,6 +148,7 @@ impl Part {
             Self::Redis => redis::measure(bench, report),
             Self::Analysis => analysis::measure(bench, report),
             Self::Load => load::measure(bench, report),
+            Self::Many => many::measure(bench, &options.many, report),
         }
     }
 
@@ -191,13 +202,17 @@ fn run(options: &Options) -> Result<bool> {
     let tell: fn(&Row) = |row| drop(writeln!(std::io::stderr(), "  {}", text::line(row)));
     let mut report = Report { follower: Some(tell), ..Report::default() };
     for part in Part::value_variants() {
-        if !options.only.is_empty() && !options.only.contains(part) {
+        let is_wanted = match options.only.as_slice() {
+            [] => part.is_usual(),
+            only => only.contains(part),
+        };
+        if !is_wanted {
             continue;
         }
         let start = Instant::now();
         writeln!(std::io::stderr(), "measuring {}", part.name())?;
         // One part that can't run must not hide the figures of the others.
-        if let Err(error) = part.run(&bench, &mut report) {
+        if let Err(error) = part.run(options, &bench, &mut report) {
             report.failed(&part.name(), "all", None, &format!("{error:#}"));
         }
         let seconds = start.elapsed().max(Duration::from_millis(1)).as_secs_f64();

@@ -1,5 +1,6 @@
 //! One file per view. Each can show itself to people and to programs.
 
+mod affected;
 mod apis;
 mod blocked;
 mod brief;

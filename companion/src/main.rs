@@ -34,7 +34,7 @@ const MANY_ENDED: usize = 64;
 const EXAMPLES: &str = "\
 Examples:
   chase-companion --output tried.data --patience 0   whether it can work here: ready, or why not
-  chase-companion --output watched.data -- ./app     a program without libchase.so, a static one, say
+  chase-companion --output watched.data -- ./app     a program without libchase.so
 
 By itself it is of use where nothing can start it beside the program. For a container, start it
 outside, with the directory of the recordings as --output, and a --patience of some seconds; it

@@ -5,6 +5,7 @@ mod demo;
 mod fuzz;
 mod install;
 mod layers;
+mod many;
 mod packages;
 mod picture;
 #[cfg(test)]
@@ -46,6 +47,8 @@ cargo xtask suites [NAME]    tests of CPython (a third), GLib, GCC (exceptions),
 cargo xtask servers [N [NAME]]
                              attach to servers under load and leave them, N times each, 20 by default
 cargo xtask sums [NAME]      13 programs, recorded in each way: all tables of their reports must agree; minutes
+cargo xtask many [N]         git's tests t0* and t1*, or every Nth script of them, and a package's ./configure && make, bare and
+                             recorded: time, space, and reports of all; an hour, or an Nth
 cargo xtask load             100,000 recordings, read and folded: time, memory, space
 cargo xtask fuzz [SECONDS [TARGET]]
                              fuzz the readers and the analyzer, a minute each by default
@@ -83,6 +86,8 @@ fn main() -> ExitCode {
         ["bench", options @ ..] => test::bench(options),
         ["servers", options @ ..] if options.len() <= 2 => test::servers(options),
         ["sums", options @ ..] if options.len() <= 1 => test::sums(options),
+        ["many"] => many::many("1"),
+        ["many", every] if every.parse::<u32>().is_ok_and(|every| every > 0) => many::many(every),
         ["load"] => test::bench(&["--only", "load"]),
         ["fuzz"] => fuzz::fuzz(Fuzzing::New(60), None),
         ["fuzz", seconds, only @ ..] if only.len() < 2 => match seconds.parse() {

@@ -89,6 +89,7 @@ const SUITES: &[(&str, &[(&str, &str)])] = &[
     ("python", &[("libpython3.11-testsuite", "/usr/lib/python3.11/test/test_abc.py")]),
     ("gcc", &[("gcc-12-source", "/usr/src/gcc-12/gcc-12.2.0-dfsg.tar.xz")]),
     ("uftrace", &[("dpkg-dev", "/usr/bin/dpkg-source")]),
+    ("git", &[("dpkg-dev", "/usr/bin/dpkg-source"), ("zlib1g-dev", "/usr/include/zlib.h")]),
     ("lua", &[("dpkg-dev", "/usr/bin/dpkg-source"), ("lua5.1", "/usr/bin/lua5.1")]),
     ("redis", &[("dpkg-dev", "/usr/bin/dpkg-source"), ("tcl", "/usr/bin/tclsh")]),
     ("sqlite", &[("dpkg-dev", "/usr/bin/dpkg-source"), ("tcl-dev", "/usr/include/tcl/tcl.h")]),

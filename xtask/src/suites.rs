@@ -1,6 +1,6 @@
 //! `cargo xtask suites`: test suites of other projects, as Debian packages them, with and without chase.
 
-mod sources;
+pub(crate) mod sources;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

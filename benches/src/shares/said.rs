@@ -39,7 +39,13 @@ pub(super) fn threads(bench: &Bench, output: &Path) -> Result<BTreeMap<(u32, u32
         let id = |name: &str| u32::try_from(row[name].as_u64()?).ok();
         Some(((id("pid")?, id("tid")?), number(&row["on_cpu_ns"])?))
     };
-    rows.iter().map(|row| thread(row).context("a thread without a time")).collect()
+    let mut times = BTreeMap::new();
+    for row in rows {
+        let (id, ns) = thread(row).context("a thread without a time")?;
+        // A process may have several images, each with a row.
+        *times.entry(id).or_insert(0.0) += ns;
+    }
+    Ok(times)
 }
 
 fn document(bench: &Bench, output: &Path, view: &str) -> Result<Value> {

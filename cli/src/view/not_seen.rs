@@ -1,5 +1,6 @@
 //! What the figures of a run do not contain, by how much it matters.
 
+use super::affected::affected;
 use super::{Show, sampled};
 use crate::machine::Rows;
 use crate::report::{Report, fraction};
@@ -144,7 +145,7 @@ fn gaps(report: &Report) -> Vec<String> {
     let mut gaps: Vec<String> = counts
         .iter()
         .filter(|(number, ..)| *number > 0)
-        .map(|&(number, what, why)| format!("{} {why}", plural(number, what)))
+        .map(|&(number, what, why)| format!("{} {why}", affected(report, number, what)))
         .collect();
     if not_seen.threads_left_out > 0 && report.analysis.threads.is_empty() {
         gaps.insert(

@@ -104,8 +104,8 @@ pub(super) fn sqlite() -> Result<Vec<Case>, String> {
     Ok(files.iter().step_by(STEP).map(case).collect())
 }
 
-/// Unpacks a source package; gives where.
-fn source(package: &str) -> Result<PathBuf, String> {
+/// Unpacks a source package; gives where. (With `dpkg-dev`.)
+pub(crate) fn source(package: &str) -> Result<PathBuf, String> {
     let place = root().join("target/suites").join(package);
     let unpacked = || {
         let entries = std::fs::read_dir(&place).ok()?;

@@ -2,6 +2,7 @@
 
 use chase_analyzer::{Ns, OfApi, SyscallRow, SyscallsState, Totals};
 
+use super::super::affected::affected;
 use super::{Part, Syscalls, is_there, nobody, tables};
 use crate::args::{ApiFilter, LibFilter, ThreadFilter};
 use crate::machine::Rows;
@@ -139,7 +140,7 @@ pub(in crate::view) fn not_seen(report: &Report) -> Vec<String> {
     let counts = counts.iter().chain([&lost_samples]);
     let mut lines: Vec<String> = counts
         .filter(|(number, ..)| *number > 0)
-        .map(|&(number, what, why)| format!("{} {why}", plural(number, what)))
+        .map(|&(number, what, why)| format!("{} {why}", affected(report, number, what)))
         .collect();
     for stopped in &not_seen.stopped {
         let why = match stopped.state {
