@@ -1,6 +1,5 @@
 //! Who waits for whom, as a table, a picture, or a graph for other programs.
 
-use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, bail};
