@@ -45,13 +45,17 @@ impl AddressMap {
     }
 
     /// Finds what was loaded at `avma` at any time. If that were several objects one after the other, it is not known which of them
-    /// is meant, and none is taken.
+    /// is meant, and none is taken; of one that was loaded at several places, not which part of it.
     pub(crate) fn find_ever(&self, avma: u64) -> CodeAddress {
-        let found = self.ever(avma).next().filter(|_| !self.has_several(avma));
+        let found = self.ever(avma).next();
+        let is_one = |of: fn(&Mapped, &Mapped) -> bool| {
+            found.filter(|first| self.ever(avma).all(|other| of(first, other)))
+        };
         CodeAddress {
             avma,
-            object: found.and_then(|mapped| mapped.object),
-            svma: found.map(|mapped| avma.wrapping_sub(mapped.bias)),
+            object: is_one(|a, b| a.object == b.object).and_then(|mapped| mapped.object),
+            svma: is_one(|a, b| (a.object, a.bias) == (b.object, b.bias))
+                .map(|mapped| avma.wrapping_sub(mapped.bias)),
         }
     }
 
@@ -59,8 +63,7 @@ impl AddressMap {
     pub(crate) fn has_several(&self, avma: u64) -> bool {
         let mut all = self.ever(avma);
         let first = all.next();
-        // (The same file, loaded anew at the same place, is the same.)
-        first.is_some_and(|first| all.any(|m| (m.object, m.bias) != (first.object, first.bias)))
+        first.is_some_and(|first| all.any(|other| other.object != first.object))
     }
 
     fn ever(&self, avma: u64) -> impl Iterator<Item = &Mapped> {

@@ -35,7 +35,8 @@ const PART: &str = "where";
 const BAR: f64 = 3.0;
 const THREAD_BAR: f64 = 5.0;
 
-/// A round takes about seven seconds, a third of them for `perf script`. Of fewer than three, one odd round decides.
+/// A round takes ten seconds and more, a third of them for `perf script`. Of fewer than three, one odd round would decide: such
+/// rows have no bar.
 const LIMIT: Limit = Limit { least: 3, most: 7, time: std::time::Duration::from_secs(40) };
 
 /// What one run's samples tell.
@@ -172,10 +173,12 @@ impl Compared<'_> {
         let what = program.what;
         if let Some(why) = self.unwatchable {
             report.skipped(PART, what, why);
+        } else if let (false, Err(why)) = (program.is_unsteady, &perf) {
+            report.skipped(PART, what, &format!("perf: {why:#}"));
         } else {
             let both = match program.is_unsteady {
                 true => together.as_ref().map(drop).map_err(|why| anyhow!("{why:#}")),
-                false => perf.map_err(|why| why.context("perf")).and(chase).map(drop),
+                false => chase.map(drop),
             };
             row(report, what, BAR, full, both);
             if program.has_threads {
@@ -185,11 +188,8 @@ impl Compared<'_> {
         }
         if !program.is_unsteady {
             let what = format!("{what}, without privilege");
-            match ordinary() {
-                Ok(_) => {
-                    let both = plain_perf.map_err(|why| why.context("perf")).and(plain_chase);
-                    row(report, &what, BAR, plain, both.map(drop));
-                }
+            match ordinary().and(plain_perf) {
+                Ok(_) => row(report, &what, BAR, plain, plain_chase.map(drop)),
                 Err(why) => report.skipped(PART, &what, &format!("{why:#}")),
             }
         }
@@ -204,7 +204,7 @@ fn row(report: &mut Report, what: &str, bar: f64, found: Found, outcome: Result<
             part: PART,
             what: format!("{what}: most in {}", widest.object),
             unit: "points",
-            bar: Some(bar),
+            bar: (chase.len() >= LIMIT.least).then_some(bar),
             values: widest.apart,
             details: vec![
                 ("perf", "%", widest.perf),

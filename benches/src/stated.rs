@@ -159,7 +159,9 @@ fn row(
         details.push(("companion measured", "s", measured));
     }
     let unit = "of what is allowed";
-    report.measured(Figure { part: PART, what, unit, bar: Some(1.0), values, details });
+    // (The shortest of a few runs may be as long as the others.)
+    let bar = (all.len() >= LIMIT.least).then_some(1.0);
+    report.measured(Figure { part: PART, what, unit, bar, values, details });
 }
 
 /// How far what is stated is off, in parts of what is allowed.

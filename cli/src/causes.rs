@@ -1,7 +1,7 @@
 //! Causes of waits, in words.
 
 use chase_analyzer::{
-    Blame, CauseRow, CodeAddress, NamingPlaces, Party, PartyKind, Purpose, WaitObject,
+    Blame, CauseRow, CodeAddress, GroupRow, NamingPlaces, Party, PartyKind, Purpose, WaitObject,
 };
 
 use crate::places::{AddressKind, Place};
@@ -34,17 +34,27 @@ pub(crate) fn object(report: &Report, process: usize, object: &WaitObject) -> St
     }
 }
 
-/// The same of a cause: also the thread or the process whose end is waited for.
+/// The same of a cause: also the thread or the process whose end is waited for, if all that ended such waits are alike.
 pub(crate) fn awaited(report: &Report, row: &CauseRow) -> String {
     let named = object(report, row.process, &row.object);
-    let group = row.wakers.first().filter(|waker| waker.kind == PartyKind::Thread);
-    let group = group.and_then(|waker| report.groups().rows.get(waker.group? as usize));
-    match (row.purpose, group) {
-        _ if !named.is_empty() => named,
-        (Purpose::Join, Some(group)) => format!("the end of {}", group.label),
-        (Purpose::Child, Some(group)) => format!("the end of process {}", group.program),
-        _ => named,
+    if !named.is_empty() {
+        return named;
     }
+    let group = |waker: &Party| {
+        let number = waker.group.filter(|_| waker.kind == PartyKind::Thread)?;
+        report.groups().rows.get(number as usize)
+    };
+    let one = |name: &dyn Fn(&GroupRow) -> String| {
+        let mut names = row.wakers.iter().map(|waker| group(waker).map(name));
+        let first = names.next()??;
+        names.all(|name| name.as_ref() == Some(&first)).then_some(first)
+    };
+    let end = match row.purpose {
+        Purpose::Join => one(&|group| format!("the end of {}", group.label)),
+        Purpose::Child => one(&|group| format!("the end of process {}", group.program)),
+        _ => None,
+    };
+    end.unwrap_or_default()
 }
 
 /// The same of a finding; or the file that it is about.

@@ -92,12 +92,12 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
         }
         FindingKind::RareSlowCalls { calls, slow_calls, slow_ns, median_ns, .. } => (
             format!(
-                "{} of {} calls of {api}{} in {} take {} together",
+                "{} of {} calls of {api} in {} take {} together{}",
                 count(*slow_calls),
                 count(*calls),
-                at(report, finding),
                 group.label,
                 elapsed(slow_ns.0),
+                mostly_at(report, finding),
             ),
             format!(", the usual one {}{}", elapsed(median_ns.0), mostly(report, finding)),
         ),
@@ -140,7 +140,7 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
                 "{} calls of {api} of {} each{}",
                 count(*calls),
                 elapsed(mean_ns.round() as u64),
-                at(report, finding),
+                mostly_at(report, finding),
             ),
             format!(" are {} of the time of {}", percent(*of_lifetime), group.label),
         ),
@@ -298,7 +298,7 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
                 format!(
                     ": {} of {api}{} take {}{}{library}",
                     plural(*calls, "call"),
-                    at(report, finding),
+                    mostly_at(report, finding),
                     elapsed(all_ns.0),
                     mostly(report, finding),
                 ),
@@ -386,6 +386,14 @@ fn at(report: &Report, finding: &Finding) -> String {
     let site = blame.map(|blame| causes::site(report, blame.process, blame.site));
     let site = site.filter(|site| !site.is_empty());
     site.map_or_else(String::new, |site| format!(" at {site}"))
+}
+
+/// The same where some of the calls may be made elsewhere.
+fn mostly_at(report: &Report, finding: &Finding) -> String {
+    match at(report, finding) {
+        nowhere if nowhere.is_empty() => nowhere,
+        place => format!(" (mostly{place})"),
+    }
 }
 
 /// All threads of a group, at the start of a sentence. Some groups are called after being threads.

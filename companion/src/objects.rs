@@ -13,9 +13,14 @@ use crate::shared::{Ends, Wait};
 pub struct Objects {
     /// Paths of files, by descriptor and inode.
     paths: HashMap<(u32, u64), Vec<u8>>,
-    /// Names of sockets within the machine, by inode; empty for those that have none.
+    /// Names of those sockets within the machine that were asked for, by inode; empty for those that have none.
     sockets: HashMap<u64, Vec<u8>>,
+    /// How often the list of all sockets was read.
+    lists: u32,
 }
+
+/// The list of all sockets is read at most so often for a process: it may be long.
+const MOST_LISTS: u32 = 100;
 
 impl Objects {
     /// Returns what a thread waited for by a descriptor: a path, or `pipe 4711`, `socket 127.0.0.1:6379 to
@@ -50,24 +55,30 @@ impl Objects {
         }
         let [own, peer] =
             [wait.key.object, u64::from_ne_bytes(ends.remote[..8].try_into().unwrap_or_default())];
+        self.look_for_sockets(pid, [own, peer]);
         // A server has its name for each of its connections, and a client has none.
-        let name = [own, peer].iter().find_map(|&inode| self.name_of_socket(pid, inode));
-        match name {
-            Some(name) => [b"socket ", &*name].concat(),
+        let named = |inode| self.sockets.get(inode).filter(|name| !name.is_empty());
+        match [own, peer].iter().find_map(named) {
+            Some(name) => [b"socket ", &**name].concat(),
             None if peer == 0 => format!("socket {own}").into_bytes(),
             None => format!("socket {own} to {peer}").into_bytes(),
         }
     }
 
-    /// Returns the name of a socket within the machine: a path, or `@` and a name that is in no directory.
-    fn name_of_socket(&mut self, pid: u32, inode: u64) -> Option<Vec<u8>> {
-        if inode != 0 && !self.sockets.contains_key(&inode) {
-            let listed = fs::read(format!("/proc/{pid}/net/unix")).unwrap_or_default();
-            self.sockets.extend(listed.split(|&byte| byte == b'\n').filter_map(listed_socket));
-            // One that isn't listed is not looked for again.
+    /// Looks for the names of sockets within the machine: a path, or `@` and a name that is in no directory.
+    fn look_for_sockets(&mut self, pid: u32, inodes: [u64; 2]) {
+        let is_new = |inode: &u64| *inode != 0 && !self.sockets.contains_key(inode);
+        if self.lists == MOST_LISTS || !inodes.iter().any(is_new) {
+            return;
+        }
+        self.lists += 1;
+        // One that isn't listed is not looked for again.
+        for inode in inodes {
             self.sockets.entry(inode).or_default();
         }
-        self.sockets.get(&inode).filter(|name| !name.is_empty()).cloned()
+        let listed = fs::read(format!("/proc/{pid}/net/unix")).unwrap_or_default();
+        let all = listed.split(|&byte| byte == b'\n').filter_map(listed_socket);
+        self.sockets.extend(all.filter(|(inode, _)| inodes.contains(inode)));
     }
 }
 

@@ -64,9 +64,10 @@ fn library() -> Result<String, String> {
     }
 }
 
+const ALL: &str = "system calls, waits and samples of what runs";
+
 /// Whether system calls, waits and samples can be recorded: by starting the companion.
 pub(crate) fn companion() -> Vec<(&'static str, String)> {
-    const ALL: &str = "system calls, waits and samples of what runs";
     let program = match parts::companion() {
         Ok(program) => program,
         Err(error) => return vec![("no", format!("{ALL}: {error:#}"))],
@@ -97,10 +98,7 @@ fn told(said: &str, program: &Path) -> Vec<(&'static str, String)> {
     };
     if let Some(also) = said.strip_prefix("ready") {
         let also = also.trim().lines().next().map_or(String::new(), |line| format!(" ({line})"));
-        return vec![(
-            "ok",
-            format!("system calls, waits and samples of what runs, by {by}{also}"),
-        )];
+        return vec![("ok", format!("{ALL}, by {by}{also}"))];
     }
     if let Some(why) = said.strip_prefix(SAMPLES) {
         let samples = "samples of what programs run, but for the kernel: without privilege";

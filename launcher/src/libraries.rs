@@ -70,6 +70,9 @@ impl Libraries {
     /// What may be opened later.
     pub(crate) fn opened_row(&self) -> String {
         const HOOKED: &str = "hooked when they are loaded, but for what their constructors call";
+        if self.openers.is_empty() && self.loaded.is_empty() {
+            return format!("its libraries were not looked at; what they open later is {HOOKED}");
+        }
         if self.openers.is_empty() {
             return format!("no library calls dlopen; what glibc opens by itself is {HOOKED}");
         }

@@ -199,7 +199,9 @@ wait $front
 fn postgres_and_its_benchmark_are_drawn_with_what_they_send() {
     let what = "the components of postgres";
     let installed = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
-    let Some(programs) = installed.map(|entry| entry.path().join("bin")).max() else {
+    let programs = installed.map(|entry| entry.path().join("bin"));
+    let whole = programs.filter(|bin| bin.join("initdb").exists() && bin.join("pgbench").exists());
+    let Some(programs) = whole.max() else {
         return need::skip(what, "postgres is not installed");
     };
     if need::tool(what, "unshare").is_none() || !need::root(what) {

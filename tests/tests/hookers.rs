@@ -101,7 +101,7 @@ fn own_frames(profile: &str) -> Vec<u64> {
     addresses.filter(|address| *address < 0x1000_0000).collect()
 }
 
-/// It takes a stack a hundred times a second, in a signal handler.
+/// It takes a stack 4,000 times a second, in a signal handler.
 #[test]
 fn a_profiler_of_gperftools() {
     let profiler = library("libgoogle-perftools4", "libprofiler.so.0");

@@ -84,7 +84,7 @@ pub(crate) fn perfetto() -> Outcome {
     build()?;
     let packages = root().join("target/perfetto");
     if !packages.join("perfetto").exists() {
-        let mut install = Command::new("python3");
+        let mut install = Command::new("/usr/bin/python3");
         run(install.args(["-m", "pip", "install", "-q", "perfetto", "--target"]).arg(&packages))?;
     }
     let name = "a_trace_of_many_threads_is_what_perfetto_reads";

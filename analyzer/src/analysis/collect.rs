@@ -244,11 +244,17 @@ impl Collector {
         let mut costs = costs::of_thread(scene.image, thread, each, &lacking);
         take_out_tracing(scene, thread, &mut costs);
         let lifetime_ns = (costs.end.0 - costs.start.0) as f64 * scene.scale.ns_per_tick;
+        let mut at_edges = Measured::default();
         let mut application_off_cpu = match &mut scene.scheduler {
             None => OffCpu { measured: Measured::NOTHING, ..OffCpu::default() },
             Some(scheduler) => {
                 let mut off_cpu = scheduler.take(record.root_ref, record.tid);
-                off_cpu.add(scheduler.take(0, record.tid));
+                let mut without_context = scheduler.take(0, record.tid);
+                if record.state == THREAD_ENDED {
+                    // Much of that may be after its end.
+                    at_edges = std::mem::take(&mut without_context.measured);
+                }
+                off_cpu.add(without_context);
                 off_cpu.within(costs.application * scene.scale.ns_per_tick)
             }
         };
@@ -286,7 +292,6 @@ impl Collector {
         let application_ns = ns(application) - unattributed_ns;
         let mut measured = sums.off_cpu.measured;
         measured.add(application_off_cpu.measured);
-        let mut at_edges = Measured::default();
         if let Some(scheduler) = &mut scene.scheduler {
             at_edges.add(scheduler.take(OWN_CONTEXT_REF, record.tid).measured);
         }

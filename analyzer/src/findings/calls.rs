@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::{Evidence, Finding, FindingKind, Inside};
+use super::{Evidence, Finding, FindingKind, Inside, sites};
 use crate::causes::PartyKind;
 use crate::clock::Ns;
 use crate::tail::{FirstCall, LEAST_CALLS, SlowCalls};
@@ -254,9 +254,11 @@ pub(super) fn first(evidence: &Evidence<'_>, explained: &Explained) -> Vec<Findi
             excess_ns: Ns::from_f64(shares.all()),
             inside: inside(evidence, longest),
         };
-        evidence
-            .is_material(saves_ns)
-            .then(|| evidence.finding(group, threads, Some(api), saves_ns, kind))
+        let place = std::iter::once((longest.context, longest.first_ns));
+        evidence.is_material(saves_ns).then(|| Finding {
+            blame: sites::of_contexts(evidence, place),
+            ..evidence.finding(group, threads, Some(api), saves_ns, kind)
+        })
     };
     by_api.into_iter().filter_map(finding).collect()
 }
@@ -315,9 +317,11 @@ pub(super) fn rare(evidence: &Evidence<'_>, explained: &Explained) -> Vec<Findin
             median_ns: Ns::from_f64(most.median_ns),
             max_ns: Ns::from_f64(most.max_ns),
         };
-        evidence
-            .is_material(saves_ns)
-            .then(|| evidence.finding(group, threads, Some(api), saves_ns, kind))
+        let places = slow.iter().map(|calls| (calls.context, calls.slow_ns));
+        evidence.is_material(saves_ns).then(|| Finding {
+            blame: sites::of_contexts(evidence, places),
+            ..evidence.finding(group, threads, Some(api), saves_ns, kind)
+        })
     };
     by_api.into_iter().filter_map(finding).collect()
 }

@@ -15,9 +15,7 @@ pub(super) fn name(evidence: &Evidence<'_>, finding: &mut Finding) {
     use FindingKind as Kind;
     let is_of_calls = matches!(
         finding.kind,
-        Kind::SlowFirstCall { .. }
-            | Kind::RareSlowCalls { .. }
-            | Kind::ManyTinyCalls { .. }
+        Kind::ManyTinyCalls { .. }
             | Kind::MappingChurn { .. }
             | Kind::SlowLoading { .. }
             | Kind::SmallTransfers { .. }
@@ -44,6 +42,25 @@ pub(super) fn name(evidence: &Evidence<'_>, finding: &mut Finding) {
             finding.blame = Some(Blame { process, api, site, wait_ns, ..Blame::default() });
         }
     }
+}
+
+/// Returns the place of single calls, if contexts are told apart by places: that of most of the time of those calls, given with
+/// their contexts.
+pub(super) fn of_contexts(
+    evidence: &Evidence<'_>,
+    calls: impl Iterator<Item = (u32, f64)>,
+) -> Option<Blame> {
+    let mut sums: HashMap<CodeAddress, (usize, f64)> = HashMap::new();
+    let (mut all, mut api) = (0.0, None);
+    for (context, ns) in calls {
+        let row = evidence.analysis.contexts.get(context as usize)?;
+        (all, api) = (all + ns, Some(row.api));
+        if let Some(site) = row.site {
+            sums.entry(site).or_insert((row.process, 0.0)).1 += ns;
+        }
+    }
+    let (process, site) = most(sums, all)?;
+    Some(Blame { process, api, site: Some(site), ..Blame::default() })
 }
 
 /// Returns the place of most calls that the thread makes of a function, or of most of their time, and a process in which it is

@@ -33,10 +33,15 @@ pub(super) fn measure(bench: &Bench, report: &mut Report, programs: &[Program]) 
     }
     let ratios: Vec<Vec<f64>> = all.into_iter().filter(|ratios| !ratios.is_empty()).collect();
     let what = "geometric mean of all: samples add".to_owned();
+    if ratios.is_empty() {
+        return report.skipped(PART, &what, "nothing was measured");
+    }
+    let is_enough = ratios.iter().all(|ratios| ratios.len() >= LIMIT.least);
     let values: Vec<f64> =
         geometric_means(&ratios).into_iter().map(|ratio| percent_more(ratio, 1.0)).collect();
     let details = vec![("programs", "", vec![ratios.len() as f64])];
-    report.measured(Figure { part: PART, what, unit: "%", bar: Some(BAR), values, details });
+    let bar = is_enough.then_some(BAR);
+    report.measured(Figure { part: PART, what, unit: "%", bar, values, details });
 }
 
 /// A row; gives the ratios. Of a few rounds, whatever else the machine does decides, so such a row has no bar of its own.

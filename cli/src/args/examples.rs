@@ -55,7 +55,7 @@ const EXAMPLES: &[(&str, &str)] = &[
         "path",
         "
   chase-report path
-  chase-report path --from 1.5s --to 2s        the part of it in half a second
+  chase-report path --to 2s                    the part of it in the first two seconds
   chase-report path --without 'lib:libc.so*'   what the run would save at most without its calls
   chase-report path --json",
     ),

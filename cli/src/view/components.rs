@@ -24,6 +24,7 @@ const LEAST: usize = 3;
 /// Sentences.
 const SENTENCES: usize = 10;
 
+use drawing::PROGRAMS;
 pub(super) use drawing::for_page;
 
 pub(super) struct Parts {
@@ -239,11 +240,16 @@ impl Parts {
         output: Option<&Path>,
     ) -> anyhow::Result<String> {
         let text = match format {
-            GraphFormat::Dot => self.drawn_graph().dot("components"),
+            GraphFormat::Dot => self.drawn_graph(usize::MAX).dot("components"),
             GraphFormat::Svg => {
-                let subtitle = super::processes::subtitle(report);
+                let mut subtitle = super::processes::subtitle(report);
+                let more = self.picture.programs.len().saturating_sub(PROGRAMS);
+                if more > 0 {
+                    let more = plural(more as u64, "program");
+                    subtitle += &format!("; {more} that exchanged less are not drawn");
+                }
                 let heading = Heading { title: "Components of the run", subtitle: &subtitle };
-                let chart = chase_viz::graph(&Sheet::alone(heading), &self.drawn_graph());
+                let chart = chase_viz::graph(&Sheet::alone(heading), &self.drawn_graph(PROGRAMS));
                 chart.context("cannot draw the graph")?.svg().to_owned()
             }
         };

@@ -80,7 +80,7 @@ pub(super) fn rows(report: &Report) -> anyhow::Result<Rows> {
                 ("site", site.into()),
                 ("holder", blame.and_then(|blame| party(&blame.holder)).into()),
                 ("waker", blame.and_then(|blame| party(&blame.waker)).into()),
-                ("wait_ns", blame.map(|blame| blame.wait_ns.0).into()),
+                ("wait_ns", blame.map(|blame| blame.wait_ns.0).filter(|&ns| ns > 0).into()),
                 ("text", sentence(report, finding).to_string().into()),
                 ("command", command(report, finding).into()),
             ],

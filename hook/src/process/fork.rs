@@ -92,6 +92,7 @@ fn become_child() {
     LOCKS.iter().for_each(|lock| lock(Fork::InChild));
     let starting = hold().session.map(|_| Starting::begin());
     let _cost = Start::begin();
+    let was_recorded = thread::current().is_some();
     thread::restore();
     let uncredited = thread::uncredited();
     thread::discard_copy();
@@ -128,15 +129,22 @@ fn become_child() {
     match open_calls {
         Some((open_calls, thread)) => enroll(thread, &open_calls),
         // Nothing of it was kept, for want of memory.
-        None => recording::unseen(Lost::Thread),
+        None if was_recorded => recording::unseen(Lost::Thread),
+        None => {}
     }
 }
 
 /// Records a further thread of a fork's child that has a recording already.
 fn record_further_thread() {
     let _signals = SignalsBlocked::new();
+    let was_recorded = thread::current().is_some();
     thread::restore();
-    let Some(thread) = thread::current() else { return recording::unseen(Lost::Thread) };
+    let Some(thread) = thread::current() else {
+        if was_recorded {
+            recording::unseen(Lost::Thread);
+        }
+        return;
+    };
     recording::add_unseen(Lost::CallSinceFork, thread::uncredited());
     thread::discard_copy();
     if let Some(counts) = thread.counts.get() {

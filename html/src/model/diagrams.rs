@@ -80,7 +80,7 @@ pub struct Parts {
     pub sentences: Vec<Label>,
     /// What is missing; empty if nothing is.
     pub missing: Label,
-    /// Which program did what with what, most bytes first.
+    /// Which program did what with what.
     pub uses: Vec<PartUse>,
     /// How many more uses there are.
     pub more_uses: usize,

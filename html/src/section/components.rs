@@ -29,7 +29,7 @@ pub(super) fn render(report: &Report) -> Result<Option<Markup>, Error> {
         @if !parts.uses.is_empty() {
             details { summary { "As a table: what each program read and wrote" }
                 (uses(&parts.uses))
-                @if parts.more_uses > 0 { p.note { "… and " (parts.more_uses) " more with fewer bytes." } }
+                @if parts.more_uses > 0 { p.note { "… and " (parts.more_uses) " more." } }
             }
         }
     }))

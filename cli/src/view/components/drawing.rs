@@ -10,14 +10,14 @@ use super::{Parts, bytes, described, kind};
 use crate::report::Report;
 use crate::terminal::plural;
 
-/// Programs that are drawn, those that are alike as one.
-const PROGRAMS: usize = 24;
+/// Programs in a picture, those that are alike as one.
+pub(super) const PROGRAMS: usize = 24;
 /// Rows of the page's table.
 const USES: usize = 60;
 
 impl Parts {
     /// Programs that are drawn, by place in the picture: those that exchanged most, and the first of the rest.
-    fn drawn_programs(&self) -> BTreeSet<usize> {
+    fn drawn_programs(&self, most: usize) -> BTreeSet<usize> {
         let mut exchanged = vec![0_u64; self.picture.programs.len()];
         for Exchange { from, to, bytes, .. } in &self.picture.exchanges {
             for end in [*from, *to] {
@@ -26,17 +26,18 @@ impl Parts {
         }
         let mut places: Vec<usize> = (0..exchanged.len()).collect();
         places.sort_by_key(|&place| std::cmp::Reverse(exchanged[place]));
-        places.into_iter().take(PROGRAMS).collect()
+        places.into_iter().take(most).collect()
     }
 
-    pub(super) fn drawn_graph(&self) -> Graph {
+    /// The graph, with `most` programs.
+    pub(super) fn drawn_graph(&self, most: usize) -> Graph {
         let mut graph = Graph::default();
         let node = |graph: &mut Graph, lines, is_round| {
             graph.nodes.push(GraphNode { lines, is_round, is_marked: false });
             graph.nodes.len() - 1
         };
         let mut places: BTreeMap<usize, usize> = BTreeMap::new();
-        for at in self.drawn_programs() {
+        for at in self.drawn_programs(most) {
             let program = &self.picture.programs[at];
             let mut lines = vec![self.drawn(at)];
             if program.threads > program.programs.len() {
@@ -106,10 +107,9 @@ pub(in crate::view) fn for_page(report: &Report) -> Option<chase_html::Parts> {
         writes: used.writes,
         write_ns: used.write_ns.as_f64(),
     };
-    let drawn = parts.drawn_programs().len();
     Some(chase_html::Parts {
-        diagram: Diagram::from(&parts.drawn_graph()),
-        more_programs: parts.picture.programs.len() - drawn,
+        diagram: Diagram::from(&parts.drawn_graph(PROGRAMS)),
+        more_programs: parts.picture.programs.len().saturating_sub(PROGRAMS),
         sentences: parts.sentences().into_iter().map(Label::from).collect(),
         missing: parts.missing().into(),
         uses: parts.parts.uses.iter().take(USES).map(used).collect(),
