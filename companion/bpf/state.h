@@ -270,3 +270,19 @@ INLINE struct state *state_with(u64 registers)
 		if (t)                                       \
 			__sync_fetch_and_add(&t->field, 1);  \
 	} while (0)
+
+/* The other end of a connection within the machine, by its inode, if it is open. */
+INLINE void note_peer(struct ends *ends, struct sock *sock)
+{
+	struct unix_sock *own = (void *)sock;
+	struct sock *peer;
+	u64 inode;
+
+	if (!__builtin_preserve_field_info(own->peer, FIELD_EXISTS))
+		return;
+	peer = READ(own, peer);
+	if (!peer)
+		return;
+	inode = READ(READ(READ(READ(peer, sk_socket), file), f_inode), i_ino);
+	__builtin_memcpy(ends->remote, &inode, sizeof(inode));
+}

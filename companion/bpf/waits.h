@@ -167,22 +167,6 @@ static __attribute__((noinline)) int note_wait(struct state *state, struct task_
 	return 0;
 }
 
-/* The other end of a connection within the machine, by its inode, if it is open. */
-INLINE void note_peer(struct ends *ends, struct sock *sock)
-{
-	struct unix_sock *own = (void *)sock;
-	struct sock *peer;
-	u64 inode;
-
-	if (!__builtin_preserve_field_info(own->peer, FIELD_EXISTS))
-		return;
-	peer = READ(own, peer);
-	if (!peer)
-		return;
-	inode = READ(READ(READ(READ(peer, sk_socket), file), f_inode), i_ino);
-	__builtin_memcpy(ends->remote, &inode, sizeof(inode));
-}
-
 /* Notes what file it is. Its path is found by the companion, if it is still open then. */
 static __attribute__((noinline)) int describe(struct wait *wait, struct file *file)
 {

@@ -102,7 +102,11 @@ fn wrong_command(command: &str, sources: &Sources) -> Option<String> {
         pairs.map(|pair| pair[1]).collect::<Vec<_>>()
     };
     let (packages, files) = (after("-p"), after("--test"));
-    let wrong_file = files.iter().find(|file| !sources.has_file(&format!("tests/{file}.rs")));
+    let is_there = |file: &str| {
+        let places = [format!("tests/{file}.rs"), format!("tests/{file}/main.rs")];
+        places.iter().any(|place| sources.has_file(place))
+    };
+    let wrong_file = files.iter().find(|file| !is_there(file));
     let known =
         |word: &&&str| !word.starts_with('-') && !packages.contains(word) && !files.contains(word);
     let wrong_filter = words.iter().filter(known).find(|word| !sources.has_test(word));

@@ -244,21 +244,25 @@ impl Collector {
         let mut costs = costs::of_thread(scene.image, thread, each, &lacking);
         take_out_tracing(scene, thread, &mut costs);
         let lifetime_ns = (costs.end.0 - costs.start.0) as f64 * scene.scale.ns_per_tick;
-        let mut at_edges = Measured::default();
+        // A value from when the thread last asked doesn't include what came after.
+        let final_cpu_ns = if record.cpu_is_final == 1 { record.cpu_ns } else { 0 };
+        let mut off_cpu = self.off_cpu(scene, thread, &costs.contexts, &imports);
         let mut application_off_cpu = match &mut scene.scheduler {
             None => OffCpu { measured: Measured::NOTHING, ..OffCpu::default() },
             Some(scheduler) => {
-                let mut off_cpu = scheduler.take(record.root_ref, record.tid);
+                let mut own = scheduler.take(record.root_ref, record.tid);
                 let mut without_context = scheduler.take(0, record.tid);
-                if record.state == THREAD_ENDED {
-                    // Much of that may be after its end.
-                    at_edges = std::mem::take(&mut without_context.measured);
+                if record.state == THREAD_ENDED && final_cpu_ns > 0 {
+                    // Some of that may be after its end.
+                    let in_calls: f64 = off_cpu.iter().map(|one| one.measured.sum()).sum();
+                    let known_ns = final_cpu_ns as f64 + in_calls + own.measured.sum();
+                    let room_ns = (lifetime_ns - known_ns).max(0.0);
+                    without_context.measured = without_context.measured.within(room_ns);
                 }
-                off_cpu.add(without_context);
-                off_cpu.within(costs.application * scene.scale.ns_per_tick)
+                own.add(without_context);
+                own.within(costs.application * scene.scale.ns_per_tick)
             }
         };
-        let mut off_cpu = self.off_cpu(scene, thread, &costs.contexts, &imports);
         if record.state != THREAD_ENDED {
             end_with_process(&mut off_cpu, &costs.contexts, &mut application_off_cpu, lifetime_ns);
         }
@@ -277,8 +281,6 @@ impl Collector {
         let ThreadCosts {
             start, end, application, application_uncertainty, own_cost, overlap, ..
         } = costs;
-        // A value from when the thread last asked doesn't include what came after.
-        let final_cpu_ns = if record.cpu_is_final == 1 { record.cpu_ns } else { 0 };
         let untimed = own_code::Untimed::new(&costs.contexts, &scene.scale, scene.source);
         let unattributed_ns = match scene.source {
             WaitSource::Scheduler | WaitSource::Asked => {
@@ -292,6 +294,7 @@ impl Collector {
         let application_ns = ns(application) - unattributed_ns;
         let mut measured = sums.off_cpu.measured;
         measured.add(application_off_cpu.measured);
+        let mut at_edges = Measured::default();
         if let Some(scheduler) = &mut scene.scheduler {
             at_edges.add(scheduler.take(OWN_CONTEXT_REF, record.tid).measured);
         }

@@ -117,7 +117,7 @@ impl Why {
     fn reason(&self, argument_is_work: bool) -> Option<Reason> {
         let (calls, each) = (self.calls_ratio.ln(), self.each_ratio.ln());
         let argument = self.argument_ratio.filter(|_| argument_is_work).map_or(0.0, f64::ln);
-        if !(calls + each > 0.0) {
+        if calls + each <= 0.0 {
             None
         } else if calls >= each {
             Some(Reason::MoreCalls)
