@@ -280,7 +280,6 @@ int sched_process_exec(u64 *arguments)
 		return 0;
 	close_syscall(state, 1);
 	add_on_cpu(state, bpf_ktime_get_ns());
-	state->cpu_row = 0;
 	if (gains_privilege(image) || !is_owner(task)) {
 		COUNT(dropped);
 		drop(old_thread, state);
@@ -293,6 +292,9 @@ int sched_process_exec(u64 *arguments)
 	}
 	leave_process(state->process);
 	state->process = number;
+	/* Not before: a sample that came in between would find the old process's row again, which will soon be another's. */
+	asm volatile("" ::: "memory");
+	state->cpu_row = 0;
 	state->mapped = 0;
 	state->starting = 0;
 	state->left_ns = 0;
