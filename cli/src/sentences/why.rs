@@ -5,7 +5,7 @@ use chase_analyzer::{Finding, Reason, Why};
 use crate::report::Report;
 use crate::terminal::{amount, count, elapsed};
 
-/// ` (5,283 calls against 1,763)`, or what else makes most of the difference; nothing where that is not known.
+/// ` (5283 calls against 1763)`, or what else makes most of the difference; nothing where that is not known.
 pub(super) fn in_words(report: &Report, finding: &Finding, why: Option<Why>) -> String {
     let Some((why, reason)) = why.and_then(|why| Some((why, why.mainly?))) else {
         return String::new();
