@@ -22,7 +22,7 @@ use zstd::stream::write::Encoder;
 use crate::error::{Cause, Error, Failure};
 use crate::liveness::is_running;
 use crate::shelf::{Shelf, Shelved};
-use crate::unrecorded::file_of;
+use crate::unrecorded::{self, file_of, is_alone};
 
 /// The suffix of archives' names.
 const SUFFIX: &str = ".chase.tar.zst";
@@ -39,7 +39,7 @@ const WINDOW_LOG: u32 = 23;
 pub struct Folded {
     /// The archive; `None` if there was nothing to fold.
     pub archive: Option<PathBuf>,
-    /// The number of recordings in it.
+    /// The number of recordings in it, with files of processes that have none.
     pub recordings: usize,
     /// The bytes that they took before.
     pub bytes_before: u64,
@@ -66,7 +66,8 @@ pub fn fold(directory: &Path) -> Result<Folded, Error> {
     let mut paths = Vec::new();
     for entry in fs::read_dir(directory).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
-        if path.extension().is_some_and(|extension| extension == EXTENSION) {
+        let is_recording = path.extension().is_some_and(|extension| extension == EXTENSION);
+        if is_recording || is_alone(&path) {
             paths.push(path);
         }
     }
@@ -97,17 +98,25 @@ pub fn fold(directory: &Path) -> Result<Folded, Error> {
 
 /// Whether nobody writes to a recording any more, nor to its companion's file.
 fn may_be_folded(path: &Path) -> bool {
+    if is_alone(path) {
+        return read_start(path).is_ok_and(|(page, len)| len <= LARGEST && is_written(&page));
+    }
     let Ok((header, len)) = header_of(path) else { return false };
     if len > LARGEST || header.end_kind != END_EXEC && is_running(&header) {
         return false;
     }
     match read_start(&file_of(path)) {
-        Ok((page, _)) => parse_syscalls_header(&page)
-            .is_ok_and(|header| matches!(header.state, STATE_COMPLETE | STATE_STOPPED)),
+        Ok((page, _)) => is_written(&page),
         // The file may be about to be created.
         Err(error) if error.kind() == io::ErrorKind::NotFound => !is_watched(path),
         Err(_) => false,
     }
+}
+
+/// Whether the companion writes no more to the file that begins so.
+fn is_written(page: &[u8]) -> bool {
+    parse_syscalls_header(page)
+        .is_ok_and(|header| matches!(header.state, STATE_COMPLETE | STATE_STOPPED))
 }
 
 /// Whether a companion watched the process.
@@ -184,10 +193,11 @@ pub(crate) struct Unfolded {
     pub(crate) files: Files,
 }
 
-/// The files of a folded recording.
+/// The files of a folded process.
 #[derive(Clone, Debug)]
 pub(crate) struct Files {
-    pub(crate) recording: Shelved,
+    /// `None`: there is only the companion's.
+    pub(crate) recording: Option<Shelved>,
     pub(crate) syscalls: Option<Shelved>,
 }
 
@@ -231,19 +241,26 @@ fn read_into(
             )));
         }
         let is_recording = name.extension().is_some_and(|extension| extension == EXTENSION);
-        match found.last_mut() {
-            // The companion's file follows the recording.
-            Some(last) if !is_recording && file_of(&last.path) == path => {
-                last.files.syscalls = Some(shelf.put(&bytes));
+        // The companion's file follows the recording, if there is one.
+        let is_of = |recording: &Path| !is_recording && file_of(recording) == path;
+        if failures.last().is_some_and(|failure| is_of(&failure.path)) {
+            continue;
+        }
+        if let Some(last) = found.last_mut().filter(|last| is_of(&last.path)) {
+            last.files.syscalls = Some(shelf.put(&bytes));
+            continue;
+        }
+        let header = match is_recording {
+            true => parse_header(&bytes),
+            false => parse_syscalls_header(&bytes).map(|header| unrecorded::header(&header)),
+        };
+        match header {
+            Ok(header) => {
+                let file = Some(shelf.put(&bytes));
+                let (recording, syscalls) = if is_recording { (file, None) } else { (None, file) };
+                found.push(Unfolded { path, header, files: Files { recording, syscalls } });
             }
-            _ if !is_recording => {}
-            _ => match parse_header(&bytes) {
-                Ok(header) => {
-                    let files = Files { recording: shelf.put(&bytes), syscalls: None };
-                    found.push(Unfolded { path, header, files });
-                }
-                Err(error) => failures.push(Failure { path, cause: Cause::Format(error) }),
-            },
+            Err(error) => failures.push(Failure { path, cause: Cause::Format(error) }),
         }
     }
 }
@@ -269,6 +286,12 @@ impl<R: Read> Read for Bounded<R> {
         self.all = all;
         Ok(len)
     }
+}
+
+/// Returns the path that a file had before it was folded, given that of the archive with its name.
+pub(crate) fn unfolded_place(path: &Path) -> PathBuf {
+    let directory = path.parent().and_then(Path::parent).unwrap_or(Path::new(""));
+    directory.join(path.file_name().unwrap_or_default())
 }
 
 /// Identifies a recording.

@@ -1,6 +1,6 @@
 //! Finds and reads files.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::clock::{Clock, Ns};
 use crate::error::{Cause, Error, Failure};
-use crate::fold::{self, Unfolded};
+use crate::fold::{self, Files, Unfolded};
 use crate::image::{Image, Liveness};
 use crate::liveness::is_running;
 use crate::run::{Catalog, Found, Member, Run, group};
@@ -103,6 +103,7 @@ pub fn scan_all(paths: &[PathBuf]) -> Result<Catalog, Error> {
             folded: Some(files),
         }));
     }
+    let found = without_leftovers(found);
     match (found.is_empty(), paths) {
         (false, _) => Ok(Catalog { runs: group(found), failures }),
         (true, [path]) if failures.len() == 1 && failures[0].path == *path => {
@@ -113,6 +114,19 @@ pub fn scan_all(paths: &[PathBuf]) -> Result<Catalog, Error> {
             Err(Error::AllFailed { path, failures })
         }
     }
+}
+
+/// Drops the companion's files that were left beside an archive when a fold was ended after it had removed their recordings.
+fn without_leftovers(found: Vec<Found>) -> Vec<Found> {
+    let is_whole = |one: &Found| has_recording(&one.path, one.folded.as_ref());
+    let place = |one: &Found| match &one.folded {
+        Some(_) => fold::unfolded_place(&one.path),
+        None => one.path.clone(),
+    };
+    let folded = found.iter().filter(|one| one.folded.is_some() && is_whole(one));
+    let known: HashSet<PathBuf> = folded.map(|one| file_of(&place(one))).collect();
+    let is_known = |one: &Found| !is_whole(one) && known.contains(&place(one));
+    found.into_iter().filter(|one| !is_known(one)).collect()
 }
 
 /// Reads the newest run at `path`, a file or a directory.
@@ -205,12 +219,11 @@ fn image(
         None
     });
     let path = member.path.clone();
-    let is_alone = member.folded.is_none() && is_alone(&path);
-    let recording = match (is_alone, &file) {
-        (true, Some(_)) => return (file.map(|file| Image::unrecorded(path, file)), failures),
-        (true, None) => Ok(Recording::empty(member.header)),
-        (false, _) => match &member.folded {
-            Some(files) => parse(&path, Ok(Bytes::owned(files.recording.clone()))),
+    let recording = match (has_recording(&path, member.folded.as_ref()), &file) {
+        (false, Some(_)) => return (file.map(|file| Image::unrecorded(path, file)), failures),
+        (false, None) => Ok(Recording::empty(member.header)),
+        (true, _) => match member.folded.as_ref().and_then(|files| files.recording.clone()) {
+            Some(recording) => parse(&path, Ok(Bytes::owned(recording))),
             None => read(&path, liveness, store),
         },
     };
@@ -402,10 +415,15 @@ fn begin(mut file: &File) -> Result<(Vec<u8>, u64), std::io::Error> {
     Ok((page, used))
 }
 
+/// Whether there is more than a companion's file.
+fn has_recording(path: &Path, folded: Option<&Files>) -> bool {
+    folded.map_or_else(|| !is_alone(path), |files| files.recording.is_some())
+}
+
 /// Reads the companion's file about a member; `None` if there is none.
 fn syscalls_of(member: &Member) -> Result<Option<SyscallsFile<'static>>, Failure> {
-    let is_alone = member.folded.is_none() && is_alone(&member.path);
-    let path = if is_alone { member.path.clone() } else { file_of(&member.path) };
+    let is_whole = has_recording(&member.path, member.folded.as_ref());
+    let path = if is_whole { file_of(&member.path) } else { member.path.clone() };
     let fail = |cause: Cause| Failure { path: path.clone(), cause };
     let read = match &member.folded {
         Some(files) => match &files.syscalls {

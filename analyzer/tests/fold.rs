@@ -7,7 +7,7 @@ use std::path::Path;
 use chase_analyzer::recorder::builder::{Builder, SyscallsBuilder, sample};
 use chase_analyzer::recorder::layout::END_EXIT;
 use chase_analyzer::recorder::reader::Recording;
-use chase_analyzer::recorder::syscalls::STATE_OPEN;
+use chase_analyzer::recorder::syscalls::{STATE_COMPLETE, STATE_OPEN};
 use chase_analyzer::{Analysis, Selection, fold, load};
 
 /// A process, child of number 1000 if it is another one.
@@ -84,6 +84,43 @@ fn what_is_there_twice_counts_once() {
     fold(directory.path()).unwrap();
     write(directory.path(), 2);
     assert_eq!(calls(directory.path()), before);
+}
+
+/// Of programs without the library.
+#[test]
+fn files_of_processes_without_a_recording_are_folded_too() {
+    let directory = tempfile::tempdir().unwrap();
+    write(directory.path(), 3);
+    let file = |pid: u32, state: u32| {
+        let mut syscalls = SyscallsBuilder::new(pid);
+        (syscalls.header.state, syscalls.header.parent_pid) = (state, 1000);
+        syscalls.header.began_ns += u64::from(pid);
+        syscalls.name("static").syscall(0, pid, 0, u64::from(pid), 100);
+        syscalls.build()
+    };
+    let put = |name: &str, bytes: Vec<u8>| fs::write(directory.path().join(name), bytes).unwrap();
+    for pid in 1010..1040 {
+        put(&format!("static.{pid}.chase.syscalls"), file(pid, STATE_COMPLETE));
+    }
+    put("app.1001.chase.syscalls", file(1001, STATE_COMPLETE));
+    put("static.1050.chase.syscalls", file(1050, STATE_OPEN));
+    let syscalls = || {
+        let loaded = load(directory.path()).unwrap();
+        assert!(loaded.failures.is_empty(), "{:?}", loaded.failures);
+        let recorded = loaded.images.iter().filter(|image| image.is_recorded).count();
+        let analysis = Analysis::new(&loaded.images, Selection::All);
+        (loaded.images.len(), recorded, analysis.syscalls.totals.calls)
+    };
+    let before = syscalls();
+    assert_eq!((before.0, before.1), (34, 3));
+    assert_eq!(fold(directory.path()).unwrap().recordings, 33);
+    // Which is still being written stays beside the archive.
+    assert_eq!((fs::read_dir(directory.path()).unwrap().count(), syscalls()), (2, before));
+    // As after a fold that was ended between the two files of a process, and another one after it.
+    put("app.1001.chase.syscalls", file(1001, STATE_COMPLETE));
+    assert_eq!(syscalls(), before);
+    fold(directory.path()).unwrap();
+    assert_eq!((archives(directory.path()).len(), syscalls()), (2, before));
 }
 
 #[test]

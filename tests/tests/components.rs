@@ -3,6 +3,7 @@
 //! Each test needs root and BTF; it says so and passes where they are missing.
 
 use std::collections::BTreeSet;
+use std::process::Command;
 
 use chase_tests::need;
 use chase_tests::report;
@@ -206,6 +207,10 @@ fn postgres_and_its_benchmark_are_drawn_with_what_they_send() {
     };
     if need::tool(what, "unshare").is_none() || !need::root(what) {
         return;
+    }
+    let other_user = ["--user", "--map-user=1000", "--map-group=1000", "true"];
+    if !Command::new("unshare").args(other_user).status().is_ok_and(|status| status.success()) {
+        return need::skip(what, "no user namespaces here");
     }
     let script = r#"
 preload=$LD_PRELOAD; unset LD_PRELOAD

@@ -85,7 +85,11 @@ pub(crate) fn perfetto() -> Outcome {
     let packages = root().join("target/perfetto");
     if !packages.join("perfetto").exists() {
         let mut install = Command::new("/usr/bin/python3");
-        run(install.args(["-m", "pip", "install", "-q", "perfetto", "--target"]).arg(&packages))?;
+        // Under another name until it is whole.
+        let unfinished = packages.with_extension("unfinished");
+        let arguments = ["-m", "pip", "install", "-q", "--upgrade", "perfetto", "--target"];
+        run(install.args(arguments).arg(&unfinished))?;
+        std::fs::rename(&unfinished, &packages).map_err(|error| error.to_string())?;
     }
     let name = "a_trace_of_many_threads_is_what_perfetto_reads";
     let mut test = cargo(["test", "-q", "-p", "chase-tests", "--test", "events", "--", name]);

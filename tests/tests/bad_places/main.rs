@@ -265,6 +265,15 @@ fn little_memory_for_all_processes_of_a_group() {
     }
 }
 
+/// Compares the outcomes; what was recorded, and copied to `output`, may end where there was no more space.
+fn check_where_it_was_full(trial: &Trial, output: &Path) {
+    trial.compare_outcomes();
+    let recording = Recording::load(output);
+    check_part(&recording);
+    let space = [STOP_NONE, STOP_NO_SPACE];
+    assert!(recording.processes.iter().all(|process| space.contains(&process.stop_reason)));
+}
+
 #[test]
 fn a_full_disk() {
     let what = "a full disk";
@@ -284,11 +293,7 @@ fn a_full_disk() {
         let trial = trial
             .inside(&["unshare", "-m", "sh", "-c", &script, "sh"])
             .hooked_env("CHASE_OUTPUT", "small");
-        trial.compare_outcomes();
-        let recording = Recording::load(&output);
-        check_part(&recording);
-        let space = [STOP_NONE, STOP_NO_SPACE];
-        assert!(recording.processes.iter().all(|process| space.contains(&process.stop_reason)));
+        check_where_it_was_full(&trial, &output);
     }
 }
 
@@ -314,11 +319,7 @@ fn a_full_disk_of_ext4() {
         if trial.bare().status.code() == Some(77) {
             return need::skip(what, "no image can be mounted here");
         }
-        trial.compare_outcomes();
-        let recording = Recording::load(&output);
-        check_part(&recording);
-        let space = [STOP_NONE, STOP_NO_SPACE];
-        assert!(recording.processes.iter().all(|process| space.contains(&process.stop_reason)));
+        check_where_it_was_full(&trial, &output);
     }
 }
 
