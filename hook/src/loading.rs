@@ -255,7 +255,8 @@ unsafe extern "C" fn update_listed(_info: *mut c_void, _len: usize, look: *mut c
         return 1;
     }
     objects.prepare();
-    let first_new = slots.count();
+    // (With the first of them, the slot of the calibration.)
+    let first_new = slots.first_new();
     for id in 0..objects.count as u32 {
         if objects.get(id).is_some_and(|object| object.loaded && !object.described) {
             slots.hook(objects, id, config);

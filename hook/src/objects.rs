@@ -163,9 +163,11 @@ impl Objects {
         self.list = ptr::with_exposed_provenance(executable.debug_address());
         self.vdso = vdso;
         self.executable_path = path;
-        self.objects = sys::map_anonymous(OBJECTS * size_of::<Object>()).cast();
-        self.ranges = sys::map_anonymous(OBJECTS * size_of::<(usize, usize, u32)>()).cast();
-        !self.list.is_null() && !self.objects.is_null() && !self.ranges.is_null()
+        let objects_len = OBJECTS * size_of::<Object>();
+        let memory = sys::map_anonymous(objects_len + OBJECTS * size_of::<(usize, usize, u32)>());
+        self.objects = memory.cast();
+        self.ranges = memory.wrapping_add(objects_len).cast();
+        !self.list.is_null() && !memory.is_null()
     }
 
     pub(crate) fn all(&self) -> &[Object] {

@@ -35,7 +35,9 @@ pub(crate) const LARGEST: usize = 4 << 30;
 const FIRST_LENGTH: usize = 4 << 20;
 /// The maximum length that the user allows.
 static LIMIT: AtomicUsize = AtomicUsize::new(LARGEST);
-/// How much is populated at first, and at least each further time.
+/// How much is populated at first: what a small program needs.
+const FIRST_ROOM: usize = 40 << 10;
+/// How much is populated at least each further time.
 const STEP: usize = 64 << 10;
 /// (A call, or the start of a thread, waits while a step is populated.)
 const LARGEST_STEP: usize = 256 << 10;
@@ -49,8 +51,6 @@ const ADDRESS_SPACE_SHARE: u64 = 8;
 /// How many chunks of thread records have their threads' names read at the end.
 const NAMED_CHUNKS: usize = 16;
 const THREADS_PER_CHUNK: usize = records_per_chunk(PAGE, UNIT);
-
-const MADV_POPULATE_WRITE: i32 = 23;
 
 struct State {
     writer: Writer,
@@ -167,10 +167,10 @@ fn map_new(path: &Text<4096>, fd: i32, file_limit: usize, header: &Header) -> Re
     // For a fault in the middle of a long sparse file, the kernel would read ahead around it: perhaps megabytes of
     // zeros.
     let _ = sys::advise(base, length, libc::MADV_RANDOM);
-    let mut room = STEP.min(length);
+    let mut room = FIRST_ROOM.min(length);
     // Writing the pages first takes one system call, instead of a fault for each.
     let populated =
-        sys::write_zeros(fd, room).and_then(|()| sys::advise(base, room, MADV_POPULATE_WRITE));
+        sys::write_zeros(fd, room).and_then(|()| sys::advise(base, room, sys::MADV_POPULATE_WRITE));
     if let Err(errno) = populated {
         let fixed = FIXED.min(length);
         let allocated = if errno == libc::EINVAL { sys::fallocate(fd, fixed) } else { Err(errno) };
@@ -243,7 +243,7 @@ fn room_ahead(state: &State) -> Option<Range<usize>> {
 /// or another thread may populate the same range: both are harmless.)
 fn make_room_ahead(ahead: Range<usize>) {
     let len = ahead.len();
-    let populated = sys::advise(base().wrapping_add(ahead.start), len, MADV_POPULATE_WRITE);
+    let populated = sys::advise(base().wrapping_add(ahead.start), len, sys::MADV_POPULATE_WRITE);
     let state = &mut *RECORDING.hold();
     if populated.is_ok() && state.writer.room() == ahead.start && ahead.end <= state.length {
         // SAFETY: the part behind the old room is populated now.
@@ -280,7 +280,7 @@ fn make_room(state: &mut State) -> Result<(), (u32, Errno)> {
     if wanted > state.length {
         lengthen(state, wanted)?;
     }
-    sys::advise(base().wrapping_add(room), wanted - room, MADV_POPULATE_WRITE).map_err(
+    sys::advise(base().wrapping_add(room), wanted - room, sys::MADV_POPULATE_WRITE).map_err(
         |errno| {
             // EFAULT: a write would have raised SIGBUS for lack of space.
             let reason = if errno == libc::EFAULT { STOP_NO_SPACE } else { STOP_NO_MEMORY };

@@ -59,6 +59,11 @@ impl Slots {
         self.count
     }
 
+    /// Returns the first of the slots that are used from now on; the reserved one comes with the others.
+    pub(crate) fn first_new(&self) -> usize {
+        if self.count == 1 { 0 } else { self.count }
+    }
+
     /// Describes object `id` in the recording and patches its slots. Returns false if another thread is still loading
     /// it. The caller holds the lock, has signals blocked and the vector state saved.
     pub(crate) fn hook(&mut self, objects: &mut Objects, id: u32, config: &Config) -> bool {

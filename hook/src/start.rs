@@ -81,6 +81,7 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
     }
     let starting = (config.syscalls != Syscalls::Off).then(Starting::begin);
     let spent = Spent::now();
+    process::populate();
     let this = &mut *process::hold();
     begin_clock(this);
     let executable = find_executable(this, &auxiliary);
@@ -135,10 +136,12 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
     choose_timing(this, &config);
     watch_ends(loading::find);
     let Some(main) = thread::register(&Origin::MAIN) else { return };
-    measure_cost(this, main);
-    leave_out_unwanted(main, &Origin::MAIN);
+    calibrate::prepare();
     watch_process();
     loading::hook_all();
+    // (No call of the program's has been made yet.)
+    measure_cost(this, main);
+    leave_out_unwanted(main, &Origin::MAIN);
     recording::note_latest();
     cost::add_start(spent.with_loading_ns());
     // What came before was chase's work, and not the program's.

@@ -10,9 +10,9 @@ use crate::arch;
 use chase_logic::text::Text;
 
 pub(crate) use self::memory::{
-    advise, can_overwrite, can_read, copy, copy_word, extend_mapping, map_anonymous,
-    map_anonymous_at, map_file, map_movable, map_nothing, map_populated, move_mapping, protect,
-    unmap,
+    MADV_POPULATE_WRITE, advise, can_overwrite, can_read, copy, copy_word, extend_mapping,
+    map_anonymous, map_anonymous_at, map_file, map_movable, map_nothing, map_populated,
+    move_mapping, protect, unmap,
 };
 
 /// An error number of the kernel, positive.

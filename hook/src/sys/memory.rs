@@ -4,6 +4,9 @@ use chase_format::layout::READABLE_HOW;
 
 use super::{Errno, call3, check, system_call};
 
+/// Advice that makes the kernel provide pages at once, from Linux 5.14 on.
+pub(crate) const MADV_POPULATE_WRITE: i32 = 23;
+
 /// Maps private anonymous memory, zeroed; returns null if there is none.
 pub(crate) fn map_anonymous(len: usize) -> *mut u8 {
     map_private(len, 0)
