@@ -16,6 +16,13 @@ use crate::{clock, recording, sys};
 /// 0.7).
 const LOADING_FAULTS: u64 = 11;
 
+/// What the kernel does at the end of a process with the memory that the hook used, in page faults. (The processor time
+/// of 300 times `true` rose by 156 ms, of which 136 were measured in them.)
+const UNMAPPING_FAULTS: u64 = 8;
+/// The same for a fork, with what it does to copy that memory's page tables. (300 forks took 68 ms more, of which 49
+/// were measured in their children.)
+const COPYING_FAULTS: u64 = 8;
+
 /// The maximum duration of work that is measured by the clock of calls. If it took longer, others had the processor
 /// meanwhile.
 const LONGEST_US: u64 = 50;
@@ -39,16 +46,22 @@ pub(crate) struct Spent {
 
 impl Spent {
     pub(crate) fn now() -> Self {
-        Self { cpu_ns: thread_ns(), faults: sys::page_faults() }
+        let faults = if sys::is_confined_here() { 0 } else { sys::page_faults() };
+        Self { cpu_ns: thread_ns(), faults }
     }
 
-    /// Returns the processor time since `self`, plus that of loading the library, estimated by the average cost of a
-    /// page fault.
+    /// Returns the processor time since `self`, plus that of loading the library, and of unmapping its memory at the end.
     pub(crate) fn with_loading_ns(self) -> u64 {
+        self.with_faults_ns(LOADING_FAULTS + UNMAPPING_FAULTS)
+    }
+
+    /// Returns the processor time since `self`, plus that of so many page faults more, estimated by their average cost:
+    /// what the hook's work at start takes consists mostly of them.
+    fn with_faults_ns(self, more: u64) -> u64 {
         let now = Self::now();
         let own = now.cpu_ns.saturating_sub(self.cpu_ns);
         let faults = now.faults.saturating_sub(self.faults);
-        own + (own * LOADING_FAULTS).checked_div(faults).unwrap_or(0)
+        own + (own * more).checked_div(faults).unwrap_or(0)
     }
 }
 
@@ -87,6 +100,21 @@ impl Start {
 impl Drop for Start {
     fn drop(&mut self) {
         add_start(thread_ns().saturating_sub(self.0));
+    }
+}
+
+/// The same for a fork's child, plus what the kernel did with the hook's memory.
+pub(crate) struct Fork(Spent);
+
+impl Fork {
+    pub(crate) fn begin() -> Self {
+        Self(Spent::now())
+    }
+}
+
+impl Drop for Fork {
+    fn drop(&mut self) {
+        add_start(self.0.with_faults_ns(COPYING_FAULTS));
     }
 }
 

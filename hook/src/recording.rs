@@ -35,9 +35,7 @@ pub(crate) const LARGEST: usize = 4 << 30;
 const FIRST_LENGTH: usize = 4 << 20;
 /// The maximum length that the user allows.
 static LIMIT: AtomicUsize = AtomicUsize::new(LARGEST);
-/// How much is populated at first: what a small program needs.
-const FIRST_ROOM: usize = 40 << 10;
-/// How much is populated at least each further time.
+/// How much is populated at first, and at least each further time.
 const STEP: usize = 64 << 10;
 /// (A call, or the start of a thread, waits while a step is populated.)
 const LARGEST_STEP: usize = 256 << 10;
@@ -167,7 +165,7 @@ fn map_new(path: &Text<4096>, fd: i32, file_limit: usize, header: &Header) -> Re
     // For a fault in the middle of a long sparse file, the kernel would read ahead around it: perhaps megabytes of
     // zeros.
     let _ = sys::advise(base, length, libc::MADV_RANDOM);
-    let mut room = FIRST_ROOM.min(length);
+    let mut room = STEP.min(length);
     // Writing the pages first takes one system call, instead of a fault for each.
     let populated =
         sys::write_zeros(fd, room).and_then(|()| sys::advise(base, room, sys::MADV_POPULATE_WRITE));

@@ -4,7 +4,7 @@ use chase_format::layout::ORIGIN_FORK;
 
 use super::{claim, greet_companion, hold, open_recording};
 use crate::companion::Starting;
-use crate::cost::{Later, Start};
+use crate::cost::{self, Later};
 use crate::frames::OpenCalls;
 use crate::lock::{Fork, Lock, own_number, was_taken_from_fork};
 use crate::recording::Lost;
@@ -91,7 +91,7 @@ fn become_child() {
     let _signals = SignalsBlocked::new();
     LOCKS.iter().for_each(|lock| lock(Fork::InChild));
     let starting = hold().session.map(|_| Starting::begin());
-    let _cost = Start::begin();
+    let _cost = cost::Fork::begin();
     let was_recorded = thread::current().is_some();
     thread::restore();
     let uncredited = thread::uncredited();
