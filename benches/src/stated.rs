@@ -59,8 +59,9 @@ pub(crate) const PROGRAMS: [(&str, &[&str]); 10] = [
     ("php", &["php", "-r", "for ($i = 0; $i < 900000; $i++) $a[$i % 1000] = md5((string)$i);"]),
     (
         "python3",
+        // (What PATH leads to may be a script that looks for one.)
         &[
-            "python3",
+            "/usr/bin/python3",
             "-c",
             "import json\nfor i in range(60000): json.loads(json.dumps({'a': i, 'b': [i] * 5}))",
         ],
