@@ -261,7 +261,10 @@ fn append(state: &mut State, kind: ChunkKind, owner: u32, len: usize) -> Option<
     }
     while state.writer.room() - state.writer.committed() < len {
         if let Err((reason, errno)) = make_room(state) {
-            stop(reason, errno);
+            // (A child that uses this memory may not make the system calls; its parent goes on.)
+            if !sys::is_confined_here() {
+                stop(reason, errno);
+            }
             return None;
         }
     }
