@@ -8,8 +8,12 @@ use crate::{layers, packages};
 
 /// All tests, cheapest first.
 pub(crate) fn test(filter: Option<&str>) -> Outcome {
-    packages::install()?;
-    packages::install_browser_tests();
+    // Meanwhile, since nothing is installed that building needs: one waits for the network, the other for the processor.
+    let installing = std::thread::spawn(|| {
+        let installed = packages::install();
+        packages::install_browser_tests();
+        installed
+    });
     build()?;
     if filter.is_none() {
         say("Checking format, lints and documentation");
@@ -26,6 +30,7 @@ pub(crate) fn test(filter: Option<&str>) -> Outcome {
             run(doc.args(packages).env("RUSTDOCFLAGS", "-D warnings"))?;
         }
     }
+    installing.join().map_err(|_| "the installation of packages stopped".to_owned())??;
     say("Testing each crate");
     let apart = ["chase-hook", "chase-tests"];
     let exclude = apart.iter().flat_map(|package| ["--exclude", package]);
