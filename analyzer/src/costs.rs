@@ -126,10 +126,11 @@ pub(crate) fn of_thread(
     let (start, end) = image.lifetime(thread.record());
     let mut hook = Hook::from_header(image.recording.header());
     hook.sampled = thread.sample_cost().unwrap_or(hook.sampled);
+    let mut histogram = Histogram::default();
     let mut contexts: Vec<_> = thread
         .contexts()
         .map(|context| {
-            let histogram = context.histogram();
+            context.read_histogram(&mut histogram);
             let class = each(&context, &histogram);
             Cost::new(&context, histogram.count(), class, hook)
         })

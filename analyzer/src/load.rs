@@ -74,8 +74,10 @@ pub fn scan_all(paths: &[PathBuf]) -> Result<Catalog, Error> {
         }
         files.append(&mut listed);
     }
-    files.sort();
-    files.dedup();
+    if paths.len() > 1 {
+        files.sort();
+        files.dedup();
+    }
     let (archives, files): (Vec<PathBuf>, Vec<PathBuf>) =
         files.into_iter().partition(|file| fold::is_archive(file));
     let mut found = Vec::new();
@@ -165,12 +167,12 @@ pub fn load_run_with(run: &Run, progress: &mut dyn FnMut(f64)) -> Result<Loaded,
     let mut images: Vec<Image> = Vec::with_capacity(run.members.len());
     // The index of each member among the images; `None` for those that can't be read.
     let mut places: Vec<Option<usize>> = Vec::new();
-    let store = Store { shelf: Shelf::new(&directory_of(run)), most_mapped: most_mapped() };
+    let are_many = run.members.len() > MEMBERS * MEMBERS;
+    let store =
+        Store { shelf: Shelf::new(&directory_of(run)), most_mapped: most_mapped(), are_many };
     // Handing over each of very many would take longer than reading it.
-    let pieces: Vec<_> = parts(
-        run.members.iter().map(|_| 1),
-        if run.members.len() > MEMBERS * MEMBERS { MEMBERS } else { 1 },
-    );
+    let least = if are_many { MEMBERS } else { 1 };
+    let pieces: Vec<_> = parts(run.members.iter().map(|_| 1), least);
     let read = |at: usize| {
         let read_one = |at: usize| {
             let member = &run.members[at];
@@ -204,6 +206,8 @@ struct Store {
     shelf: Shelf,
     /// Beyond so many mappings of files, small recordings go to the shelf.
     most_mapped: usize,
+    /// Whether the companion's files go there, too: of very many processes, they are more than fits into memory.
+    are_many: bool,
 }
 
 /// Reads a member's files, as far as possible; also returns what failed.
@@ -214,7 +218,7 @@ fn image(
     store: &Store,
 ) -> (Option<Image>, Vec<Failure>) {
     let mut failures = Vec::new();
-    let file = syscalls_of(member).unwrap_or_else(|failure| {
+    let file = syscalls_of(member, store).unwrap_or_else(|failure| {
         failures.push(failure);
         None
     });
@@ -311,7 +315,8 @@ fn list(directory: &Path) -> Result<Vec<PathBuf>, Error> {
             files.push(path);
         }
     }
-    files.sort();
+    // All in one directory: comparing whole paths, part by part, would take longer than all else here.
+    files.sort_by(|a, b| a.file_name().cmp(&b.file_name()));
     Ok(files)
 }
 
@@ -319,8 +324,7 @@ fn list(directory: &Path) -> Result<Vec<PathBuf>, Error> {
 fn read_header(path: &Path) -> Result<Header, Failure> {
     let fail = |cause| Failure { path: path.into(), cause };
     let file = File::open(path).map_err(|error| fail(error.into()))?;
-    let mut bytes = Vec::new();
-    file.take(PAGE as u64).read_to_end(&mut bytes).map_err(|error| fail(error.into()))?;
+    let bytes = first_page(&file).map_err(|error| fail(error.into()))?;
     let header = match is_alone(path) {
         true => parse_syscalls_header(&bytes).map(|header| unrecorded::header(&header)),
         false => parse_header(&bytes),
@@ -405,14 +409,29 @@ fn map(path: &Path) -> Result<Mmap, std::io::Error> {
 
 /// Returns the first page of a file, and how many bytes are used: what follows the committed ones was reserved and
 /// never written. The header with that number is the one that is returned, since the process may still be writing.
-fn begin(mut file: &File) -> Result<(Vec<u8>, u64), std::io::Error> {
+fn begin(file: &File) -> Result<(Vec<u8>, u64), std::io::Error> {
     let len = file.metadata()?.len();
-    let mut page = Vec::new();
-    Read::by_ref(&mut file).take(PAGE as u64).read_to_end(&mut page)?;
+    let page = first_page(file)?;
     let committed = parse_header(&page).map_or(0, |header| header.committed);
     // If the number is invalid, the whole file may be the recording.
     let used = if committed < PAGE as u64 { len } else { committed.min(len) };
     Ok((page, used))
+}
+
+/// Reads the first page, or what there is of it: mostly with one system call.
+fn first_page(mut file: &File) -> Result<Vec<u8>, std::io::Error> {
+    let mut page = vec![0; PAGE];
+    let mut len = 0;
+    while len < PAGE {
+        match file.read(&mut page[len..]) {
+            Ok(0) => break,
+            Ok(more) => len += more,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    page.truncate(len);
+    Ok(page)
 }
 
 /// Whether there is more than a companion's file.
@@ -421,16 +440,19 @@ fn has_recording(path: &Path, folded: Option<&Files>) -> bool {
 }
 
 /// Reads the companion's file about a member; `None` if there is none.
-fn syscalls_of(member: &Member) -> Result<Option<SyscallsFile<'static>>, Failure> {
+fn syscalls_of(member: &Member, store: &Store) -> Result<Option<SyscallsFile<'static>>, Failure> {
     let is_whole = has_recording(&member.path, member.folded.as_ref());
     let path = if is_whole { file_of(&member.path) } else { member.path.clone() };
     let fail = |cause: Cause| Failure { path: path.clone(), cause };
     let read = match &member.folded {
         Some(files) => match &files.syscalls {
-            Some(file) => Ok(file.as_ref().to_vec()),
+            Some(file) => Ok(Bytes::owned(file.clone())),
             None => return Ok(None),
         },
-        None => fs::read(&path),
+        None => fs::read(&path).map(|bytes| match store.are_many {
+            true => Bytes::owned(store.shelf.put(&bytes)),
+            false => Bytes::from(bytes),
+        }),
     };
     let bytes = match read {
         Ok(bytes) => bytes,

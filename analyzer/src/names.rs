@@ -1,5 +1,8 @@
 //! Gives each object, API and import of a run one number, in whatever process it was found.
 
+use std::borrow::Borrow;
+use std::hash::{Hash, Hasher};
+
 use chase_recorder::layout::{NONE, OBJECT_EXECUTABLE, SlotClass};
 use chase_recorder::reader::Recording;
 use foldhash::{HashMap, HashMapExt as _};
@@ -28,11 +31,55 @@ pub(crate) struct Names {
 }
 
 /// A function of an object that is called from another one.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Api {
     pub(crate) object: u32,
     pub(crate) symbol: String,
     pub(crate) version: String,
+}
+
+/// What an [`Api`] is looked up by: it is known for nearly all calls, which then need no copies of names.
+trait ApiKey {
+    fn parts(&self) -> (u32, &str, &str);
+}
+
+impl ApiKey for Api {
+    fn parts(&self) -> (u32, &str, &str) {
+        (self.object, &self.symbol, &self.version)
+    }
+}
+
+impl ApiKey for (u32, &str, &str) {
+    fn parts(&self) -> (u32, &str, &str) {
+        *self
+    }
+}
+
+impl<'a> Borrow<dyn ApiKey + 'a> for Api {
+    fn borrow(&self) -> &(dyn ApiKey + 'a) {
+        self
+    }
+}
+
+impl Hash for dyn ApiKey + '_ {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.parts().hash(state);
+    }
+}
+
+impl PartialEq for dyn ApiKey + '_ {
+    fn eq(&self, other: &Self) -> bool {
+        self.parts() == other.parts()
+    }
+}
+
+impl Eq for dyn ApiKey + '_ {}
+
+// As that which it is looked up by.
+impl Hash for Api {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.parts().hash(state);
+    }
 }
 
 /// An object's import of an API; where contexts are told apart by the places of calls, as called from one place.
@@ -83,7 +130,7 @@ impl Names {
     ) -> ImageNames<'r> {
         let mut objects = HashMap::new();
         for object in recording.objects() {
-            let build_id: String = object.build_id().iter().map(|b| format!("{b:02x}")).collect();
+            let build_id = hexadecimal(object.build_id());
             let number = self.object(&object.path(), &build_id);
             let row = &mut self.objects[number as usize];
             let soname = object.soname();
@@ -113,7 +160,7 @@ impl Names {
         }
         let mut apis = Vec::with_capacity(part.apis.len());
         for api in part.apis {
-            apis.push(self.api(Api { object: objects[api.object as usize], ..api }));
+            apis.push(self.api((objects[api.object as usize], &api.symbol, &api.version)));
         }
         let mut imports = Vec::with_capacity(part.imports.len());
         for (Import { caller, api, site }, process) in part.imports.into_iter().zip(part.process_of)
@@ -143,12 +190,9 @@ impl Names {
             None => self.object("", ""),
         };
         let (caller, object) = (object(caller), object(provider));
-        let api = Api {
-            object,
-            symbol: slot.map_or_else(|| format!("slot {number}"), |slot| slot.name().into_owned()),
-            version: slot.map(|slot| slot.version().into_owned()).unwrap_or_default(),
-        };
-        let api = self.api(api);
+        let symbol = slot.map_or_else(|| format!("slot {number}").into(), |slot| slot.name());
+        let version = slot.map(|slot| slot.version()).unwrap_or_default();
+        let api = self.api((object, &symbol, &version));
         let site = image.site(number);
         let number = self.import(Import { caller, api, site }, image.process);
         (number, slot.map_or(SlotClass::Sometimes, |slot| slot.class()))
@@ -185,12 +229,15 @@ impl Names {
         number
     }
 
-    fn api(&mut self, api: Api) -> u32 {
-        if let Some(&known) = self.api_numbers.get(&api) {
+    /// Returns the API of an object, a symbol and its version.
+    fn api(&mut self, api: (u32, &str, &str)) -> u32 {
+        if let Some(&known) = self.api_numbers.get(&api as &dyn ApiKey) {
             return known;
         }
+        let (object, symbol, version) = api;
+        let api = Api { object, symbol: symbol.to_owned(), version: version.to_owned() };
         let number = self.apis.len() as u32;
-        self.causes.push(cause_of(&api.symbol));
+        self.causes.push(cause_of(symbol));
         self.apis.push(api.clone());
         self.api_numbers.insert(api, number);
         number
@@ -199,8 +246,14 @@ impl Names {
     /// Returns the object with this path, or with another path to the same build. An empty path stands for an unknown
     /// object, an empty build id for an unknown build.
     fn object(&mut self, path: &str, build_id: &str) -> u32 {
+        let known = self.object_numbers.get(path).copied();
+        if let Some(known) = known
+            && (build_id.is_empty() || !self.objects[known as usize].build_id.is_empty())
+        {
+            return known;
+        }
         let build = (file_name(path).to_owned(), build_id.to_owned());
-        let known = self.object_numbers.get(path).or_else(|| self.builds.get(&build)).copied();
+        let known = known.or_else(|| self.builds.get(&build).copied());
         let number = known.unwrap_or_else(|| {
             self.objects.push(ObjectRow {
                 path: path.into(),
@@ -253,6 +306,11 @@ impl ImageNames<'_> {
     pub(crate) fn object(&self, id: u32) -> Option<u32> {
         self.objects.get(&id).copied()
     }
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    let digit = |at: u8| char::from_digit(at.into(), 16).unwrap_or_default();
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
 /// Returns the name of an object without a soname.

@@ -9,12 +9,14 @@ use crate::clock::Ns;
 
 /// The most numbers of an item.
 const MOST: usize = 7;
+/// How many come first, and are never left out: what follows is mostly 0.
+const FIRST: usize = 3;
 
 /// What can be kept in a [`Packed`] list: an item that consists of a few numbers.
 pub trait Pack: Copy {
-    /// How many.
+    /// How many, at least three.
     const COUNT: usize;
-    /// Returns the numbers; those behind the count are 0.
+    /// Returns the numbers; those behind the count are 0. The first is less than 2⁶³.
     fn numbers(&self) -> [u64; MOST];
     /// Makes the item of its numbers.
     fn of_numbers(numbers: [u64; MOST]) -> Self;
@@ -86,18 +88,39 @@ impl<T: Pack> FromIterator<T> for Packed<T> {
         let mut len = 0;
         for item in items {
             len += 1;
-            for mut number in item.numbers().into_iter().take(T::COUNT) {
-                // Seven bits in each byte, the lowest first; the highest bit says that there are more.
-                while number >= 0x80 {
-                    bytes.push(number as u8 | 0x80);
-                    number >>= 7;
-                }
-                bytes.push(number as u8);
-            }
+            let [which, numbers @ ..] = item.numbers();
+            // The lowest bit says whether more than the first ones follow.
+            let is_long = numbers[FIRST - 1..].iter().any(|&number| number != 0);
+            let count = if is_long { T::COUNT } else { FIRST };
+            push(&mut bytes, which << 1 | u64::from(is_long));
+            numbers[..count - 1].iter().for_each(|&number| push(&mut bytes, number));
         }
         // A vector that is cut to its length would leave holes between the many lists.
         Self { bytes: Box::from(bytes.as_slice()), len, of: PhantomData }
     }
+}
+
+/// Adds a number: seven bits in each byte, the lowest first; the highest bit says that there are more.
+fn push(bytes: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        bytes.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number as u8);
+}
+
+/// Takes a number from the front.
+fn take(bytes: &mut &[u8]) -> u64 {
+    let (mut number, mut shift) = (0, 0);
+    while let Some((&byte, rest)) = bytes.split_first() {
+        *bytes = rest;
+        number |= u64::from(byte & 0x7f) << shift;
+        shift += 7;
+        if byte < 0x80 {
+            break;
+        }
+    }
+    number
 }
 
 impl<T: Pack> Iterator for Items<'_, T> {
@@ -106,17 +129,10 @@ impl<T: Pack> Iterator for Items<'_, T> {
     fn next(&mut self) -> Option<T> {
         self.left = self.left.checked_sub(1)?;
         let mut numbers = [0; MOST];
-        for number in numbers.iter_mut().take(T::COUNT) {
-            let mut shift = 0;
-            while let Some((&byte, rest)) = self.bytes.split_first() {
-                self.bytes = rest;
-                *number |= u64::from(byte & 0x7f) << shift;
-                shift += 7;
-                if byte < 0x80 {
-                    break;
-                }
-            }
-        }
+        let which = take(&mut self.bytes);
+        numbers[0] = which >> 1;
+        let count = if which & 1 != 0 { T::COUNT } else { FIRST };
+        numbers[1..count].iter_mut().for_each(|number| *number = take(&mut self.bytes));
         Some(T::of_numbers(numbers))
     }
 
@@ -274,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn small_numbers_take_a_byte_each() {
+    fn small_numbers_take_a_byte_each_and_no_time_beside_the_own_none() {
         let item = ThreadContext {
             context: 5,
             calls: 2,
@@ -283,7 +299,9 @@ mod tests {
             wait_ns: Ns(0),
         };
         let mut packed: Packed<ThreadContext> = [item; 10].into_iter().collect();
-        assert_eq!(packed.bytes.len(), 50);
+        assert_eq!(packed.bytes.len(), 30);
+        let waited = ThreadContext { wait_ns: Ns(1), ..item };
+        assert_eq!([waited; 10].into_iter().collect::<Packed<_>>().bytes.len(), 50);
         packed.change(|item| item.calls += 1);
         assert!(packed.iter().all(|changed| changed == ThreadContext { calls: 3, ..item }));
         packed.clear();

@@ -57,9 +57,10 @@ impl Tails {
         let parts = parts(threads.iter().map(|thread| thread.row.contexts.len()), PART);
         let measure = |at: usize| {
             let (mut durations, mut first_calls) = (ByContext::new(), Vec::new());
+            let mut histogram = Histogram::default();
             each_context(&threads[parts[at].clone()], |visit| {
                 let key = (visit.group, visit.part.context);
-                let histogram = visit.context.histogram();
+                visit.context.read_histogram(&mut histogram);
                 let of_group = durations.entry(key).or_default();
                 of_group.add(&visit.context, &histogram, &visit.part, &visit.scale);
                 first_calls.extend(first::find(&visit, &histogram));

@@ -127,7 +127,7 @@ pub(super) fn from_collector(collector: Collector) -> Analysis {
         threads: &threads,
         processes: &processes,
     };
-    let syscalls = syscalls::tables_of(&syscalls, &around);
+    let syscalls = syscalls::tables_of(syscalls, &around);
     let wall_ns = span.map_or(Ns(0), |(start, end)| Ns(end.0 - start.0));
     Analysis {
         wall_ns,

@@ -61,9 +61,29 @@ pub(crate) struct SyscallSums {
     off_cpu_ns: u64,
     max_ns: u64,
     bytes: Option<u64>,
-    histogram: [u64; BUCKETS],
+    histogram: Buckets,
     /// The overhead within each duration of the histogram.
     inside_ns: u64,
+}
+
+/// Counts by bucket, of those that have any, in order: most system calls of a process are few, and take similar times.
+#[derive(Clone, Debug, Default)]
+struct Buckets(Vec<(u8, u64)>);
+
+impl Buckets {
+    fn add(&mut self, bucket: u8, count: u64) {
+        if count == 0 {
+            return;
+        }
+        match self.0.binary_search_by_key(&bucket, |&(bucket, _)| bucket) {
+            Ok(at) => self.0[at].1 = self.0[at].1.saturating_add(count),
+            Err(at) => {
+                // (There may be millions of these: no room is kept that is not needed.)
+                self.0.reserve_exact(1);
+                self.0.insert(at, (bucket, count));
+            }
+        }
+    }
 }
 
 impl SyscallSums {
@@ -92,8 +112,8 @@ impl SyscallSums {
                 add(self.errnos.entry(errno as u16).or_default(), count);
             }
         }
-        for (sum, &count) in self.histogram.iter_mut().zip(&row.histogram) {
-            add(sum, count);
+        for (bucket, &count) in (0..).zip(&row.histogram) {
+            self.histogram.add(bucket, count);
         }
     }
 
@@ -114,8 +134,8 @@ impl SyscallSums {
         for (&errno, &count) in &other.errnos {
             add(self.errnos.entry(errno).or_default(), count);
         }
-        for (sum, &count) in self.histogram.iter_mut().zip(&other.histogram) {
-            add(sum, count);
+        for &(bucket, count) in &other.histogram.0 {
+            self.histogram.add(bucket, count);
         }
     }
 
@@ -147,17 +167,19 @@ impl SyscallSums {
     /// Returns an upper bound of the quantile `q`: the end of the bucket of rank ⌈q · count⌉, but at most the longest
     /// call.
     fn bound(&self, q: f64) -> Option<Ns> {
-        let count = self.histogram.iter().fold(0_u64, |sum, &count| sum.saturating_add(count));
+        let counts = &self.histogram.0;
+        let count = counts.iter().fold(0_u64, |sum, &(_, count)| sum.saturating_add(count));
         if count == 0 {
             return None;
         }
         let rank = (q * count as f64).ceil().max(1.0);
         let mut below = 0_u64;
-        let bucket = self.histogram.iter().position(|&count| {
+        let reached = counts.iter().find(|&&(_, count)| {
             below = below.saturating_add(count);
             below as f64 >= rank
         });
-        let end = bucket_end_ns(bucket.unwrap_or(BUCKETS - 1)).unwrap_or(u64::MAX);
+        let bucket = reached.map_or(BUCKETS - 1, |&(bucket, _)| bucket.into());
+        let end = bucket_end_ns(bucket).unwrap_or(u64::MAX);
         Some(Ns(end.saturating_sub(self.inside_ns).min(self.max_ns)))
     }
 }
@@ -169,4 +191,18 @@ fn shortest_below_ns(row: &SyscallRow) -> u64 {
     let first = row.histogram.iter().position(|&count| count > 0);
     let begins_ns = first.and_then(bucket_end_ns).map_or(mean_ns, |end| end / 2);
     begins_ns.min(mean_ns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_are_in_order_whatever_the_order_of_adding() {
+        let mut buckets = Buckets::default();
+        for (bucket, count) in [(9, 2), (1, 1), (9, u64::MAX), (4, 0), (31, 5), (1, 6)] {
+            buckets.add(bucket, count);
+        }
+        assert_eq!(buckets.0, [(1, 7), (9, u64::MAX), (31, 5)]);
+    }
 }

@@ -33,13 +33,14 @@ pub(crate) struct Surroundings<'a> {
 /// Sums by what made the calls (an API, an object, or `NOBODY`) and their number.
 type ByMaker = BTreeMap<(u32, u32), SyscallSums>;
 
-pub(crate) fn tables_of(collected: &Collected, around: &Surroundings<'_>) -> Syscalls {
+pub(crate) fn tables_of(collected: Collected, around: &Surroundings<'_>) -> Syscalls {
     let mut by_place: BTreeMap<(Place, u32), SyscallSums> = BTreeMap::new();
     let mut by_thread: BTreeMap<_, SyscallSums> = BTreeMap::new();
-    for (maker, sums) in &collected.sums {
-        by_place.entry((maker.place, maker.number)).or_default().add(sums);
+    // (What was collected is freed on the way.)
+    for (maker, sums) in collected.sums {
+        by_place.entry((maker.place, maker.number)).or_default().add(&sums);
         let thread = (maker.process, maker.tid, maker.thread, maker.number);
-        by_thread.entry(thread).or_default().add(sums);
+        by_thread.entry(thread).or_default().add(&sums);
     }
     let names = around.names;
     let api_of = |place: Place| {

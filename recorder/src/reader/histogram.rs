@@ -29,14 +29,17 @@ impl Histogram {
     /// Adds the counts of page `number` as they stand in a recording.
     pub(super) fn add_page(&mut self, number: u8, counts: &[u64; PAGE_BUCKETS]) {
         match self.pages.binary_search_by_key(&number, |page| page.0) {
-            Ok(at) => {
-                for (cell, &count) in self.pages[at].1.iter_mut().zip(counts) {
-                    *cell = cell.saturating_add(count);
-                }
-            }
+            Ok(at) => add(&mut self.pages[at].1, counts),
             Err(at) => self.pages.insert(at, (number, *counts)),
         }
-        self.count = counts.iter().fold(self.count, |sum, &count| sum.saturating_add(count));
+        let counts = counts.iter().filter(|&&count| count != 0);
+        self.count = counts.fold(self.count, |sum, &count| sum.saturating_add(count));
+    }
+
+    /// Removes all durations; keeps the memory.
+    pub fn clear(&mut self) {
+        self.pages.clear();
+        (self.count, self.max) = (0, 0);
     }
 
     /// Notes that the longest duration was at least `ticks`.
@@ -47,8 +50,12 @@ impl Histogram {
     /// Adds all of `other`.
     pub fn merge(&mut self, other: &Self) {
         for (number, counts) in &other.pages {
-            self.add_page(*number, counts);
+            match self.pages.binary_search_by_key(number, |page| page.0) {
+                Ok(at) => add(&mut self.pages[at].1, counts),
+                Err(at) => self.pages.insert(at, (*number, *counts)),
+            }
         }
+        self.count = self.count.saturating_add(other.count);
         self.max = self.max.max(other.max);
     }
 
@@ -106,6 +113,15 @@ impl Histogram {
     }
 }
 
+/// Adds the counts of a page. Most are 0.
+fn add(cells: &mut [u64; PAGE_BUCKETS], counts: &[u64; PAGE_BUCKETS]) {
+    for (cell, &count) in cells.iter_mut().zip(counts) {
+        if count != 0 {
+            *cell = cell.saturating_add(count);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -136,6 +152,21 @@ mod tests {
         left.merge(&right);
         assert_eq!(left, both);
         assert_eq!(left.quantile(1.0), Some(3 << 50), "the last bucket stands for the maximum");
+    }
+
+    #[test]
+    fn pages_add_up_and_a_cleared_one_is_empty() {
+        let mut page = [0; PAGE_BUCKETS];
+        (page[3], page[13]) = (2, u64::MAX - 1);
+        let mut twice = Histogram::default();
+        twice.add_page(1, &page);
+        assert_eq!(twice.count(), u64::MAX);
+        twice.add_page(1, &page);
+        let counts: Vec<_> = twice.buckets().collect();
+        assert_eq!(counts, [(PAGE_BUCKETS + 3, 4), (PAGE_BUCKETS + 13, u64::MAX)]);
+        twice.raise_max(7);
+        twice.clear();
+        assert_eq!(twice, Histogram::default());
     }
 
     #[test]

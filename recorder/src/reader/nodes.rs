@@ -19,7 +19,7 @@ const ON_PATH: u32 = u32::MAX - 1;
 pub(super) struct NodeIndex {
     /// By owner, then by place.
     chunks: Vec<NodeChunk>,
-    entries: Vec<Entry>,
+    entries: Entries,
     /// Of the calls of all contexts, in ticks.
     latest_start: u64,
 }
@@ -42,6 +42,52 @@ pub(super) struct Entry {
     pub(super) scope: u32,
 }
 
+/// Contexts, in half the memory where numbers are small: there may be very many small recordings.
+#[derive(Debug)]
+enum Entries {
+    /// Those of a recording whose places and numbers are all below 2¹⁶ - 1, which stands for [`NONE`].
+    Short(Vec<[u16; 3]>),
+    Long(Vec<Entry>),
+}
+
+impl Default for Entries {
+    fn default() -> Self {
+        Self::Short(Vec::new())
+    }
+}
+
+impl Entries {
+    fn len(&self) -> usize {
+        match self {
+            Self::Short(entries) => entries.len(),
+            Self::Long(entries) => entries.len(),
+        }
+    }
+
+    fn get(&self, at: usize) -> Entry {
+        match self {
+            Self::Short(entries) => {
+                let [unit, caller, scope] = entries[at];
+                let caller = if caller == u16::MAX { NONE } else { caller.into() };
+                Entry { unit: unit.into(), caller, scope: scope.into() }
+            }
+            Self::Long(entries) => entries[at],
+        }
+    }
+
+    fn append(&mut self, mut more: Vec<Entry>) {
+        match self {
+            // The lower half of `NONE` is what stands for it.
+            Self::Short(entries) => {
+                entries.extend(more.iter().map(|entry| {
+                    [entry.unit, entry.caller, entry.scope].map(|number| number as u16)
+                }))
+            }
+            Self::Long(entries) => entries.append(&mut more),
+        }
+    }
+}
+
 impl NodeIndex {
     pub(super) fn new<'c>(
         chunks: impl Iterator<Item = &'c Chunk>,
@@ -51,7 +97,10 @@ impl NodeIndex {
             chunks.filter_map(|chunk| NodeChunk::new(chunk, problems)).collect();
         chunks.sort_by_key(|chunk| (chunk.owner, chunk.first));
         chunks.shrink_to_fit();
-        Self { chunks, entries: Vec::new(), latest_start: 0 }
+        // (References to 0 and to what is beyond the file are none.)
+        let are_short = chunks.iter().all(|chunk| chunk.end <= u16::MAX.into());
+        let entries = if are_short { Entries::default() } else { Entries::Long(Vec::new()) };
+        Self { chunks, entries, latest_start: 0 }
     }
 
     /// Where the chunks of `thread` are in the index.
@@ -80,8 +129,8 @@ impl NodeIndex {
         self.latest_start
     }
 
-    pub(super) fn entries(&self, nodes: Range<usize>) -> &[Entry] {
-        &self.entries[nodes]
+    pub(super) fn entries(&self, nodes: Range<usize>) -> impl ExactSizeIterator<Item = Entry> {
+        nodes.map(|at| self.entries.get(at))
     }
 
     /// Checks and adds the contexts of one thread, which are in `chunks`; returns where they are in
@@ -111,7 +160,7 @@ impl NodeIndex {
         }
         self.latest_start = self.latest_start.max(nodes.latest_start);
         let start = self.entries.len();
-        self.entries.append(&mut nodes.entries);
+        self.entries.append(nodes.entries);
         start..self.entries.len()
     }
 
@@ -330,5 +379,35 @@ impl Owned {
                 entry.caller = new_numbers[entry.caller as usize];
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::{ChunkKind, PAGE};
+
+    fn index_with_chunk_at(offset: usize) -> NodeIndex {
+        let kind = ChunkKind::Nodes as u32;
+        let chunk = Chunk { offset, len: PAGE, kind, owner: 0, count: 1 };
+        NodeIndex::new(std::iter::once(&chunk), &mut Vec::new())
+    }
+
+    #[test]
+    fn entries_come_out_as_they_went_in_be_they_short_or_long() {
+        let most = u32::from(u16::MAX) - 1;
+        let short = [[1, NONE, 0], [2, 0, 0], [most, most, most]];
+        let long = [[most + 1, most + 1, 70_000], [1 << 30, NONE, 0]];
+        let entry = |&[unit, caller, scope]: &[u32; 3]| Entry { unit, caller, scope };
+        let numbers = |Entry { unit, caller, scope }: Entry| [unit, caller, scope];
+        let mut entries = index_with_chunk_at(PAGE).entries;
+        assert!(matches!(entries, Entries::Short(_)));
+        entries.append(short.iter().map(entry).collect());
+        assert!((0..entries.len()).map(|at| numbers(entries.get(at))).eq(short));
+        let mut entries = index_with_chunk_at(PAGE.max(usize::from(u16::MAX) * UNIT)).entries;
+        assert!(matches!(entries, Entries::Long(_)));
+        entries.append(short.iter().chain(&long).map(entry).collect());
+        let all = short.iter().chain(&long).copied();
+        assert!((0..entries.len()).map(|at| numbers(entries.get(at))).eq(all));
     }
 }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use bytemuck::Zeroable;
 
 use super::chunks::{self, Chunk};
-use super::{Error, Problem, extent, pod_at, text};
+use super::{Bytes, Error, Problem, extent, pod_at, text};
 use crate::layout::{ChunkKind, UNIT};
 use crate::syscalls::{
     BlockedRow, CauseRow, FileRow, LongTurnRow, MAGIC, MappingRow, OnCpuRow, SampleRow,
@@ -14,9 +14,9 @@ use crate::syscalls::{
 
 /// What the companion wrote of one process image. Like [`Recording`](super::Recording), it takes
 /// any bytes; rows are read from them when asked for.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct SyscallsFile<'a> {
-    bytes: Cow<'a, [u8]>,
+    bytes: Bytes<'a>,
     header: SyscallsHeader,
     syscalls: Vec<Chunk>,
     waits: Vec<Chunk>,
@@ -68,12 +68,12 @@ pub fn mapping_path(mapping: &MappingRow) -> Cow<'_, str> {
 }
 
 impl<'a> SyscallsFile<'a> {
-    /// Reads `bytes`, a slice or a vector.
+    /// Reads `bytes`: a slice, a vector, or what else [`Bytes`] may be.
     ///
     /// # Errors
     ///
     /// If the bytes are no `.syscalls` file, or one that this version can't read.
-    pub fn parse(bytes: impl Into<Cow<'a, [u8]>>) -> Result<Self, Error> {
+    pub fn parse(bytes: impl Into<Bytes<'a>>) -> Result<Self, Error> {
         let bytes = bytes.into();
         let header = parse_syscalls_header(&bytes)?;
         let mut problems = Vec::new();

@@ -189,8 +189,8 @@ impl<'r> Thread<'r> {
     pub fn contexts(&self) -> impl ExactSizeIterator<Item = Context<'r>> + use<'r> {
         let thread = *self;
         let entries = self.recording.nodes.entries(self.entry.nodes.clone());
-        entries.iter().enumerate().map(move |(number, entry)| {
-            let &Entry { unit, caller, scope } = entry;
+        entries.enumerate().map(move |(number, entry)| {
+            let Entry { unit, caller, scope } = entry;
             // The index holds only places where a node was read before.
             let bytes = &thread.recording.bytes;
             let node =
@@ -275,6 +275,13 @@ impl Context<'_> {
     #[must_use]
     pub fn histogram(&self) -> Histogram {
         let mut histogram = Histogram::default();
+        self.read_histogram(&mut histogram);
+        histogram
+    }
+
+    /// Like [`Self::histogram`], into one whose memory is used again.
+    pub fn read_histogram(&self, histogram: &mut Histogram) {
+        histogram.clear();
         let (recording, chunks) = (self.thread.recording, &self.thread.entry.chunks);
         let page_refs = self.samples.map_or(self.node.page_refs, |samples| samples.page_refs);
         for (number, &reference) in (0_u8..).zip(&page_refs) {
@@ -286,7 +293,6 @@ impl Context<'_> {
             }
         }
         histogram.raise_max(self.node.max_ticks);
-        histogram
     }
 
     /// The page of the histogram that counts the first call that was completed: pages are taken
