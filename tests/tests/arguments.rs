@@ -187,12 +187,12 @@ fn places_of_calls_that_do_not_wait_are_known_by_samples() {
         let place = places.iter().find(|place| place["site"]["function"] == function);
         place.map_or(0.0, |place| place["share"].as_f64().expect("a share"))
     };
-    // Of hundreds of samples; five standard deviations.
+    // Of some dozens of samples; five standard deviations.
     let samples: u64 = places.iter().map(|place| place["samples"].as_u64().expect("samples")).sum();
-    assert!(samples >= 100, "{places:#?}");
+    assert!(samples >= 20, "{places:#?}");
     let off = 5.0 * (0.8 * 0.2 / samples as f64).sqrt();
     assert!((share("often") - 0.8).abs() < off, "{places:#?}");
     assert!((share("seldom") - 0.2).abs() < off, "{places:#?}");
     let text = text(&trial.output(), &["tree"]);
-    assert!(text.contains("write at often two_writers.c:10 ("), "{text}");
+    assert!(text.contains("write at often two_writers.c:9 ("), "{text}");
 }
