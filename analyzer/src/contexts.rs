@@ -35,7 +35,10 @@ impl Contexts {
     /// contexts here.
     pub(crate) fn merge(&mut self, part: Self, imports: &[u32]) -> Vec<u32> {
         let mut numbers: Vec<u32> = Vec::with_capacity(part.list.len());
-        for Merged { caller, import, sums } in part.list {
+        for Merged { caller, import, mut sums } in part.list {
+            if let Some(callers) = &mut sums.callers {
+                callers.renumber(imports);
+            }
             let caller = if caller == NOBODY { NOBODY } else { numbers[caller as usize] };
             let number = self.number(caller, imports[import as usize]);
             let own = &mut self.list[number as usize].sums;

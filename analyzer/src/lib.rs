@@ -76,6 +76,7 @@ mod arguments;
 mod blocked;
 mod blocking;
 mod bounds;
+mod callers;
 mod causes;
 mod clock;
 mod clusters;
@@ -133,6 +134,7 @@ pub use analysis::{Analysis, Selection};
 pub use arguments::{ArgumentRow, ArgumentSizes, ArgumentUnit};
 pub use blocked::{Blocked, BlockedRow, IdleRow, Runnable, blocked};
 pub use blocking::Cause as WaitCause;
+pub use callers::CallPlace;
 pub use causes::{
     CauseRow, LockKey, NamingPlaces, Party, PartyKind, PathWait, Purpose, WaitObject, causes,
     lock_key,

@@ -219,6 +219,15 @@ impl Names {
         self.causes[self.imports[import as usize].api as usize]
     }
 
+    /// Returns the number of an import as called from one place.
+    pub(crate) fn called_from(&mut self, import: u32, site: Option<Site>, process: usize) -> u32 {
+        let plain = self.imports[import as usize];
+        match site {
+            Some(_) => self.import(Import { site, ..plain }, process),
+            None => import,
+        }
+    }
+
     fn import(&mut self, import: Import, process: usize) -> u32 {
         let next = self.imports.len() as u32;
         let number = *self.import_numbers.entry(import).or_insert(next);

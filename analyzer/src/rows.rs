@@ -7,6 +7,7 @@ use serde::{Serialize, Serializer};
 use crate::address::CodeAddress;
 use crate::arguments::ArgumentRow;
 use crate::blocking::Cause;
+use crate::callers::CallPlace;
 use crate::clock::Ns;
 use crate::image::{Ending, SyscallsState};
 pub use crate::off_cpu::{MeasuredOffCpu, WaitSource};
@@ -171,6 +172,9 @@ pub struct ApiRow {
     /// The texts that its long calls were passed, those with the longest totals first: paths, names of hosts.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub texts: Vec<TextRow>,
+    /// The places that it is called from, by samples, those with the most calls first.
+    #[serde(skip)]
+    pub places: Vec<CallPlace>,
     /// Its figures.
     #[serde(flatten)]
     pub measures: Measures,
@@ -227,6 +231,9 @@ pub struct ContextRow {
     /// Like [`ApiRow::texts`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub texts: Vec<TextRow>,
+    /// Like [`ApiRow::places`].
+    #[serde(skip)]
+    pub places: Vec<CallPlace>,
     /// Time on the CPU during its calls, without library calls made inside, by samples; 0 where none were taken. Not in
     /// JSON, where APIs have it.
     #[serde(skip)]

@@ -48,6 +48,7 @@ impl Analysis {
         for (row, was) in now.apis.iter_mut().zip(rows.apis()) {
             row.argument = None;
             row.texts.clear();
+            row.places.clear();
             let Some(was) = was else { continue };
             row.off_cpu = off_cpu(row.off_cpu, was.off_cpu);
             if let (Some(is), Some(was)) = (&mut row.on_cpu, was.on_cpu) {

@@ -4,6 +4,7 @@ use chase_recorder::histogram::bucket_middle;
 use chase_recorder::reader::Histogram;
 
 use crate::arguments::ArgumentSums;
+use crate::callers::CallerSums;
 use crate::clock::Ns;
 use crate::costs::Cost;
 use crate::evidence::Evidence;
@@ -45,6 +46,8 @@ pub(crate) struct Sums {
     pub(crate) arguments: Option<Box<ArgumentSums>>,
     /// The texts that long ones were passed.
     pub(crate) texts: Option<Box<TextSums>>,
+    /// From where they were made.
+    pub(crate) callers: Option<Box<CallerSums>>,
 }
 
 /// Converts the ticks of an image to nanoseconds, and to ticks of the run's first clock.
@@ -139,6 +142,9 @@ impl Sums {
         }
         if let Some(more) = &other.texts {
             self.texts.get_or_insert_default().add(more);
+        }
+        if let Some(more) = &other.callers {
+            self.callers.get_or_insert_default().add(more);
         }
     }
 

@@ -5,7 +5,7 @@ mod process;
 use chase_analyzer::recorder::builder::sample;
 use chase_analyzer::recorder::layout::{CLOCK_TSC, END_EXIT, THREAD_CREATED};
 use chase_analyzer::recorder::reader::Recording;
-use chase_analyzer::{Analysis, Ending, Image, LibraryKind, Ns, Selection, WaitCause};
+use chase_analyzer::{Analysis, CallPlace, Ending, Image, LibraryKind, Ns, Selection, WaitCause};
 use process::{Process, analyse, api, assert_conserved, figures, image};
 
 #[test]
@@ -254,4 +254,38 @@ fn a_recording_of_everything_is_conserved_and_serializes() {
     let wait = analysis.apis.iter().position(|row| row.waits_for.is_some()).unwrap();
     assert_eq!(json["apis"][wait]["waits_for"], "condition");
     assert_eq!(json["apis"][wait]["self_ns"], analysis.apis[wait].measures.self_ns.0);
+}
+
+#[test]
+fn places_of_calls_are_added_up_by_what_their_samples_stand_for() {
+    let mut process = Process::new();
+    let (outer, inner) = process.slots();
+    let mut thread = process.builder.timeline(process.main);
+    thread.enter(outer).call(inner, 300).leave();
+    thread.call(inner, 50).end();
+    process.builder.end(END_EXIT, 0);
+    assert!(process.analysis().apis.iter().all(|row| row.places.is_empty()), "older recordings");
+
+    let (app, liba) = (
+        process.builder.code_address(process.app, 0),
+        process.builder.code_address(process.liba, 0),
+    );
+    // Two rows of one place, as of two tables; and calls by jumps.
+    process.builder.caller(process.main, 1, app + 0x10, (3, 30));
+    process.builder.caller(process.main, 1, app + 0x20, (1, 60));
+    process.builder.caller(process.main, 1, app + 0x10, (2, 20));
+    process.builder.caller(process.main, 1, 0, (1, 10));
+    process.builder.caller(process.main, 2, liba + 8, (4, 4));
+    let analysis = process.analysis();
+    let places = |symbol: &str| {
+        let row = analysis.apis.iter().find(|row| row.symbol == symbol).expect("called");
+        let svma = |place: &CallPlace| place.address.and_then(|address| address.svma);
+        row.places.iter().map(|p| (svma(p), p.samples, p.share)).collect::<Vec<_>>()
+    };
+    let shares = [(Some(0x1020), 1, 0.5), (Some(0x1010), 5, 50.0 / 120.0), (None, 1, 10.0 / 120.0)];
+    assert_eq!(places("outer"), shares);
+    assert_eq!(places("inner"), [(Some(0x1008), 4, 1.0)]);
+    // By context, too: the other one of `inner` has no samples.
+    let by_context: Vec<_> = analysis.contexts.iter().map(|row| row.places.len()).collect();
+    assert_eq!(by_context, [3, 1, 0]);
 }

@@ -1,5 +1,7 @@
 //! Causes of waits, in words.
 
+use std::collections::HashMap;
+
 use chase_analyzer::{
     Blame, CauseRow, CodeAddress, GroupRow, NamingPlaces, Party, PartyKind, Purpose, WaitObject,
 };
@@ -22,8 +24,41 @@ fn object_name<'r>(report: &'r Report, address: &CodeAddress) -> &'r str {
     address.object.map_or("", |object| report.names.object(object))
 }
 
-/// What was waited for: a variable, an address, a file.
+/// What was waited for: a variable, an address with the place where it was waited for, a file.
 pub(crate) fn object(report: &Report, process: usize, object: &WaitObject) -> String {
+    let name = bare_object(report, process, object);
+    let is_anonymous = matches!(object, WaitObject::Memory(address) if address.svma.is_none());
+    let places = report.taken_at.get_or_init(|| taken_at(report));
+    let place = places.get(&(process, object.clone())).filter(|_| is_anonymous);
+    match place {
+        Some(place) => format!("{name} ({place})"),
+        None => name,
+    }
+}
+
+/// Where each lock was taken that somebody waited for, and where other words of memory were waited for: in the place with the
+/// longest waits. What is on the heap has no other name.
+fn taken_at(report: &Report) -> HashMap<(usize, WaitObject), String> {
+    let mut longest: HashMap<_, &CauseRow> = HashMap::new();
+    for row in report.causes().iter().filter(|row| row.site.is_some()) {
+        let is_anonymous =
+            matches!(&row.object, WaitObject::Memory(address) if address.svma.is_none());
+        if is_anonymous {
+            let known = longest.entry((row.process, row.object.clone())).or_insert(row);
+            if known.wait_ns < row.wait_ns {
+                *known = row;
+            }
+        }
+    }
+    let named = longest.into_iter().map(|(object, row)| {
+        let done = if row.purpose.is_lock() { "taken in" } else { "waited for in" };
+        (object, format!("{done} {}", site(report, row.process, row.site)))
+    });
+    named.collect()
+}
+
+/// The same without the place, as one may ask for it.
+pub(crate) fn bare_object(report: &Report, process: usize, object: &WaitObject) -> String {
     match object {
         WaitObject::None => String::new(),
         WaitObject::File { name } if name.is_empty() => "a closed file".to_owned(),

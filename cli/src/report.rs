@@ -1,12 +1,13 @@
 //! A run, read and analysed: what all views show parts of.
 
 use std::cell::OnceCell;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use chase_analyzer::{
     Analysis, Catalog, CauseRow, Finding, Groups, Image, Loaded, Ns, Run, Selection, Tails,
-    Timeline, Watched, Workers, findings, load_run_with,
+    Timeline, WaitObject, Watched, Workers, findings, load_run_with,
 };
 use clap::CommandFactory;
 
@@ -42,6 +43,8 @@ pub(crate) struct Report {
     tails: OnceCell<Tails>,
     findings: OnceCell<Vec<Finding>>,
     watched: OnceCell<Watched>,
+    /// Where locks without a name were taken, by process and object, once somebody asks.
+    pub(crate) taken_at: OnceCell<HashMap<(usize, WaitObject), String>>,
     timeline: OnceCell<Timeline>,
 }
 
@@ -101,6 +104,7 @@ impl Report {
             tails: OnceCell::new(),
             findings: OnceCell::new(),
             watched: OnceCell::new(),
+            taken_at: OnceCell::new(),
             timeline: OnceCell::new(),
         }
     }

@@ -348,11 +348,12 @@ fn cause(report: &Report, finding: &Finding) -> String {
 /// For what, where, and because of whom.
 fn whereabouts(report: &Report, blame: &Blame) -> String {
     let mut words = String::new();
-    for (before, what) in [
-        (" for ", causes::blamed_object(report, blame)),
-        (" at ", causes::site(report, blame.process, blame.site)),
-    ] {
-        if !what.is_empty() {
+    let object = causes::blamed_object(report, blame);
+    let site = causes::site(report, blame.process, blame.site);
+    // What has no name is called after the place already.
+    let is_said = object.ends_with(&format!(" in {site})"));
+    for (before, what) in [(" for ", object), (" at ", site)] {
+        if !what.is_empty() && (before == " for " || !is_said) {
             words += &format!("{before}{what}");
         }
     }

@@ -22,6 +22,7 @@ mod not_seen;
 mod path;
 mod processes;
 mod sampled;
+mod sites;
 mod sorting;
 mod summary;
 mod syscalls;

@@ -4,13 +4,14 @@
 //! signals blocked, since a handler may call libraries, too.
 
 mod arguments;
+mod callers;
 mod durations;
 mod texts;
 
 use core::cell::{Cell, UnsafeCell};
 use core::ptr;
 
-use chase_format::layout::{FRAMED, NONE, Node, PAGE, ROOT_SLOT, SAMPLED, UNIT};
+use chase_format::layout::{CallerRow, FRAMED, NONE, Node, PAGE, ROOT_SLOT, SAMPLED, UNIT};
 use chase_format::writer::{NodeSpace, RowSpace};
 
 use chase_logic::hash;
@@ -65,6 +66,8 @@ pub(crate) struct Tree {
     /// The same for rows of texts.
     texts: UnsafeCell<RowSpace>,
     text_units: Cell<usize>,
+    /// Tables of the places that sampled calls are made from; null until they are needed.
+    callers: [Cell<*mut CallerRow>; callers::TABLES],
     nodes: Cell<usize>,
     used: Cell<usize>,
     /// Outgrown tables, each twice the size of the one before. They are kept, because a signal handler may enlarge
@@ -96,6 +99,7 @@ impl Tree {
             row_units: Cell::new(0),
             texts: UnsafeCell::new(RowSpace::none()),
             text_units: Cell::new(0),
+            callers: [const { Cell::new(ptr::null_mut()) }; callers::TABLES],
             nodes: Cell::new(0),
             used: Cell::new(0),
             outgrown: [const { Cell::new(ptr::null_mut()) }; DOUBLINGS],
@@ -113,6 +117,7 @@ impl Tree {
         self.used.set(0);
         self.row_units.set(0);
         self.text_units.set(0);
+        self.callers.iter().for_each(|table| table.set(ptr::null_mut()));
         // SAFETY: signals are blocked.
         unsafe {
             *self.space.get() = NodeSpace::none();

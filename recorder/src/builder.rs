@@ -36,7 +36,7 @@ pub use syscalls::{SyscallsBuilder, errnos, syscalls_sample};
 pub use timeline::Timeline;
 
 use crate::layout::{
-    ArgumentPair, CLOCK_MONOTONIC, ClockPair, Header, MAGIC, NONE, OBJECT_EXECUTABLE,
+    ArgumentPair, CLOCK_MONOTONIC, CallerRow, ClockPair, Header, MAGIC, NONE, OBJECT_EXECUTABLE,
     ORIGIN_COMPLETE, ObjectRecord, OffCpuRow, OriginRecord, READER_MIN, Segment, SlotClass,
     SlotRecord, THREAD_CREATED, THREAD_LIVE, THREAD_MAIN, ThreadRecord, VERSION,
 };
@@ -100,6 +100,7 @@ struct Thread {
     off_cpu: Vec<(usize, OffCpuRow)>,
     arguments: Vec<(usize, Vec<ArgumentPair>, u16)>,
     texts: Vec<(usize, String, u64, u64)>,
+    callers: Vec<(usize, CallerRow)>,
     tree: Tree,
 }
 
@@ -249,6 +250,7 @@ impl Builder {
             off_cpu: Vec::new(),
             arguments: Vec::new(),
             texts: Vec::new(),
+            callers: Vec::new(),
             tree: Tree::default(),
         });
         ThreadId(index)
@@ -299,6 +301,20 @@ impl Builder {
         (calls, ticks): (u64, u64),
     ) -> &mut Self {
         self.threads[thread.0 as usize].texts.push((context, text.to_owned(), calls, ticks));
+        self
+    }
+
+    /// Adds samples of a context that return to `address`, and how many calls they stand for. The context's number is as in
+    /// [`Builder::off_cpu`].
+    pub fn caller(
+        &mut self,
+        thread: ThreadId,
+        context: usize,
+        address: u64,
+        (samples, calls): (u32, u64),
+    ) -> &mut Self {
+        let row = CallerRow { samples, calls, return_avma: address, ..CallerRow::default() };
+        self.threads[thread.0 as usize].callers.push((context, row));
         self
     }
 

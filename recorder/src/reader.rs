@@ -14,6 +14,7 @@
 
 mod arguments;
 mod bytes;
+mod callers;
 mod chunks;
 mod error;
 mod events;
@@ -67,6 +68,7 @@ pub struct Recording<'a> {
     off_cpu: Vec<Chunk>,
     arguments: Vec<Chunk>,
     texts: Vec<Chunk>,
+    callers: Vec<Chunk>,
     events: EventIndex,
     nodes: NodeIndex,
     problems: Vec<Problem>,
@@ -98,7 +100,7 @@ impl<'a> Recording<'a> {
             chunks
         };
         let (off_cpu, arguments) = (by_owner(ChunkKind::OffCpu), by_owner(ChunkKind::Arguments));
-        let texts = by_owner(ChunkKind::Texts);
+        let (texts, callers) = (by_owner(ChunkKind::Texts), by_owner(ChunkKind::Callers));
         let (events, marks) = (of_kind(ChunkKind::Events), of_kind(ChunkKind::Marks));
         let events = EventIndex::new(&bytes, events, marks);
         let mut nodes = NodeIndex::new(of_kind(ChunkKind::Nodes), &mut problems);
@@ -122,6 +124,7 @@ impl<'a> Recording<'a> {
             off_cpu,
             arguments,
             texts,
+            callers,
             events,
             nodes,
             problems,
@@ -145,6 +148,7 @@ impl<'a> Recording<'a> {
             off_cpu: Vec::new(),
             arguments: Vec::new(),
             texts: Vec::new(),
+            callers: Vec::new(),
             events: EventIndex::default(),
             nodes: NodeIndex::default(),
             problems: Vec::new(),

@@ -1,6 +1,6 @@
 // A convoy on a std::mutex that is a member of an object on the heap.
 // cause: serialising-lock
-// object: 0x
+// object: (taken in Ledger::post convoy.cpp:
 // site: Ledger::post
 // holder: in nanosleep
 // size: told

@@ -173,3 +173,26 @@ fn contexts_are_told_apart_by_lines_if_that_is_asked_for() {
     let text = text(&trial.output(), &words);
     assert!(grouped.iter().all(|site| text.contains(&format!("getppid at {site}"))), "{text}");
 }
+
+#[test]
+fn places_of_calls_that_do_not_wait_are_known_by_samples() {
+    let trial = Trial::new(Build::program("two_writers.c").flags("-O1 -g").build())
+        .hooked_env("CHASE_SYSCALLS", "off");
+    assert!(trial.hooked().status.success());
+    let apis = document(&trial.output(), "apis");
+    let rows = apis["apis"].as_array().expect("a list");
+    let row = rows.iter().find(|row| row["symbol"] == "write").expect("it is called");
+    let places = row["places"].as_array().expect("a list");
+    let share = |function: &str| {
+        let place = places.iter().find(|place| place["site"]["function"] == function);
+        place.map_or(0.0, |place| place["share"].as_f64().expect("a share"))
+    };
+    // Of some dozens of samples; five standard deviations.
+    let samples: u64 = places.iter().map(|place| place["samples"].as_u64().expect("samples")).sum();
+    assert!(samples >= 20, "{places:#?}");
+    let off = 5.0 * (0.8 * 0.2 / samples as f64).sqrt();
+    assert!((share("often") - 0.8).abs() < off, "{places:#?}");
+    assert!((share("seldom") - 0.2).abs() < off, "{places:#?}");
+    let text = text(&trial.output(), &["tree"]);
+    assert!(text.contains("write at often two_writers.c:9 ("), "{text}");
+}

@@ -15,6 +15,8 @@ planted! {
     a_convoy: "convoy.c",
     a_convoy_in_cpp: "convoy.cpp",
     a_convoy_in_rust: "convoy.rs",
+    a_convoy_on_the_heap: "convoy_heap.c",
+    a_convoy_on_the_heap_in_rust: "convoy_heap.rs",
     a_convoy_in_python: "convoy.py",
     a_slow_consumer: "slow_consumer.c",
     a_slow_producer: "slow_producer.c",

@@ -276,6 +276,7 @@ impl Collector {
         sums.total_ns = sums.self_ns;
         let means = self.add_arguments(scene, thread, (&merged, &imports));
         self.add_texts(scene, thread, &merged);
+        self.add_callers(scene, thread, (&merged, &imports));
         let apis = self.thread_apis(&costs.contexts, &off_cpu, &imports, &scene.scale, &means);
         let ns = |ticks: f64| ticks * scene.scale.ns_per_tick;
         let ThreadCosts {

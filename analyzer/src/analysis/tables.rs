@@ -195,6 +195,7 @@ fn api_rows(
             waits_for: crate::blocking::cause_of(&api.symbol),
             argument: sums.arguments.as_ref().and_then(|sums| sums.row()),
             texts: sums.texts.as_ref().map_or_else(Vec::new, |texts| texts.rows()),
+            places: sums.callers.as_ref().map_or_else(Vec::new, |callers| callers.rows(names)),
             measures: ruler.measure(sums),
         })
         .enumerate()
@@ -363,6 +364,7 @@ fn context_rows(
                 process: names.process_of[context.import as usize],
                 argument: context.sums.arguments.as_ref().and_then(|sums| sums.row()),
                 texts: context.sums.texts.as_ref().map_or_else(Vec::new, |texts| texts.rows()),
+                places: context.sums.callers.as_ref().map_or_else(Vec::new, |it| it.rows(names)),
                 on_cpu_ns: Ns::from_f64(on_cpu_ns[at as usize]),
                 measures: ruler.measure(&context.sums),
             });

@@ -10,7 +10,7 @@ use crate::clock::Ns;
 const MOSTLY: f64 = 0.5;
 
 /// Adds the place to a finding about calls of a function, if it is known: of all calls where contexts are told apart by places
-/// (`CHASE_SITES`), of waits where a companion saw them.
+/// (`CHASE_SITES`), of waits where a companion saw them, of other calls by samples.
 pub(super) fn name(evidence: &Evidence<'_>, finding: &mut Finding) {
     use FindingKind as Kind;
     let is_of_calls = matches!(
@@ -83,6 +83,12 @@ fn of_calls(
         all += value;
         if let Some(site) = row.site {
             sums.entry(site).or_insert((row.process, 0.0)).1 += value;
+        }
+        // (Samples tell calls apart, not their time: what a thread's calls of a context take is divided alike.)
+        for place in &row.places {
+            if let Some(site) = place.address {
+                sums.entry(site).or_insert((place.process, 0.0)).1 += value * place.share;
+            }
         }
     }
     most(sums, all)

@@ -75,14 +75,17 @@ fn why(api: &OutlierApi) -> Option<Why> {
 
 /// Whether threads that seem slow in their own code may in truth have had no processor, which nobody observed: if the
 /// excess is small; or if several threads have one, and the most conspicuous has run for less than that in all its life.
-/// (One alone may wait in its code by a system call of its own. If the processors are busy, many are held up.)
+/// (One alone may wait in its code by a system call of its own. If the processors are busy, many are held up.) A fork's child has
+/// no processor at first, and is a shell's mostly, which has other work for each: of these, one alone is not believed either, nor
+/// one whose processor time is not known, since another program took its place.
 fn may_be_preempted(evidence: &Evidence<'_>, most: &Slow<'_>, slow_threads: usize) -> bool {
     let thread = &evidence.analysis.threads[most.outlier.thread as usize];
-    let has_hardly_run = thread.on_cpu_ns.is_some_and(|ran| ran.as_f64() < most.saves_ns);
+    let is_fork = evidence.analysis.processes[thread.process].forked;
+    let has_hardly_run = thread.on_cpu_ns.map_or(is_fork, |ran| ran.as_f64() < most.saves_ns);
     most.api.api.is_none()
         && thread.application_preempted_ns.is_none()
         && (most.saves_ns < OWN_CODE * evidence.analysis.wall_ns.as_f64()
-            || slow_threads > 1 && has_hardly_run)
+            || (slow_threads > 1 || is_fork) && has_hardly_run)
 }
 
 fn is_slow<'a>(

@@ -3,12 +3,12 @@
 use chase_analyzer::{Analysis, ApiRow, ArgumentRow, Measures, TextRow, WaitCause};
 use serde_json::Value;
 
-use super::sorting;
 use super::waiting::{self, PREEMPTED};
 use super::{
     PERCENT, QUANTILES, SELF, Show, TIMED, TOTAL, calls, estimates, left_out, legend, longest_of,
     marked, of_call, self_time, share,
 };
+use super::{sites, sorting};
 use crate::args::{ApiFilter, LibFilter, SortArg, matches};
 use crate::machine::{self, MEASURES, OFF_CPU, ON_CPU, Rows};
 use crate::names::Names;
@@ -96,6 +96,7 @@ impl Show for Apis<'_> {
         let mut out = table.render(terminal);
         out.push_str(&left_out(rows.len(), top, "functions"));
         out.push_str(&texts(report, terminal, rows.iter().take(top).copied(), top));
+        out.push_str(&sites::table(report, terminal, &rows, top));
         let mut terms = vec![PERCENT, SELF, TOTAL];
         if waiting::is_measured(report) {
             terms.extend(waiting::legend(report));
@@ -112,7 +113,11 @@ impl Show for Apis<'_> {
     fn tables(&self, report: &Report, top: usize) -> anyhow::Result<Vec<Rows>> {
         let row = |(number, row): (usize, &ApiRow)| {
             let function = Value::from(report.names.full(number));
-            machine::row(row, [("api", number.into()), ("function", function)])
+            let mut map = machine::row(row, [("api", number.into()), ("function", function)])?;
+            if !row.places.is_empty() {
+                map.insert("places".to_owned(), sites::of(report, &row.places)?);
+            }
+            anyhow::Ok(map)
         };
         let rows = self.rows(report).into_iter().take(top).map(row);
         let columns = ["library", "function", "symbol", "version", "waits_for"];

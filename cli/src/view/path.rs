@@ -169,6 +169,10 @@ pub(super) fn missing(lost: u64, meaning: &str) -> String {
     }
 }
 
+/// Said of a window, in which a thread may have run something else than usual.
+const DIVIDED: &str =
+    "(What threads run is divided in proportion to their whole lives, not to this time.)";
+
 impl Show for Path {
     const NAME: &'static str = "path";
 
@@ -179,7 +183,8 @@ impl Show for Path {
         let mut out = match self.window(report)? {
             Some((from, to)) => {
                 let length = Ns(to.0 - from.0);
-                format!("From {} to {}, {}:\n\n", moment(from.0), moment(to.0), elapsed(length.0))
+                let (from, to) = (moment(from.0), moment(to.0));
+                format!("From {from} to {to}, {}:\n{DIVIDED}\n\n", elapsed(length.0))
             }
             None => String::new(),
         };

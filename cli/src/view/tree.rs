@@ -4,9 +4,10 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use chase_analyzer::{
-    Analysis, ContextRow, GroupContext, GroupRow, Ns, Selection, ThreadRow, group_tree,
+    Analysis, CallPlace, CodeAddress, ContextRow, GroupContext, GroupRow, Ns, Selection, ThreadRow,
+    group_tree,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::apis::is_wanted;
 use super::groups::{self, name_threads};
@@ -255,7 +256,7 @@ impl Show for Tree<'_> {
                 let thread = part.thread;
                 let process =
                     thread.and_then(|thread| report.analysis.processes.get(thread.process));
-                rows.push(machine::row(
+                let mut row = machine::row(
                     context,
                     [
                         ("context", at.into()),
@@ -267,7 +268,11 @@ impl Show for Tree<'_> {
                         ("caller_name", part.names.object(context.caller).into()),
                         ("site", site(report, part, context).into()),
                     ],
-                )?);
+                )?;
+                if !context.places.is_empty() {
+                    row.insert("places".to_owned(), sampled_sites(report, part, context));
+                }
+                rows.push(row);
             }
             Ok(())
         })?;
@@ -365,22 +370,51 @@ fn group_table(report: &Report, tree: &[GroupContext], shown: &[usize]) -> Table
     table
 }
 
-/// The function's name, and the line that calls it, where contexts are told apart by that.
+/// The function's name, and the line that calls it: of all calls, where contexts are told apart by that; of most, with their
+/// share, by samples.
 fn called(report: &Report, part: &Part<'_>, context: &ContextRow) -> String {
     let name = part.names.short(context.api as usize);
     match site(report, part, context) {
         Some(site) => format!("{name} at {site}"),
-        None => name.to_owned(),
+        None => match context.places.first().filter(|place| place.share >= MOSTLY) {
+            Some(place) => format!("{name}{}", sampled_site(report, part, place)),
+            None => name.to_owned(),
+        },
     }
+}
+
+/// A place that has fewer of the calls is not named.
+const MOSTLY: f64 = 0.5;
+
+/// All places for JSON.
+fn sampled_sites(report: &Report, part: &Part<'_>, context: &ContextRow) -> Value {
+    let places = context.places.iter().map(|place| {
+        let site = place.address.map(|site| named(report, part, place.process, &site));
+        json!({ "site": site, "samples": place.samples, "share": place.share })
+    });
+    places.collect()
+}
+
+/// ` at often two.c:7 (80 %)`; empty if the place is not known.
+fn sampled_site(report: &Report, part: &Part<'_>, place: &CallPlace) -> String {
+    let Some(site) = place.address else { return String::new() };
+    let site = named(report, part, place.process, &site);
+    if place.share > 0.995 {
+        return format!(" at {site}");
+    }
+    format!(" at {site} ({})", percent(place.share))
 }
 
 /// The place of the calls: `update_stats convoy.c:14`.
 fn site(report: &Report, part: &Part<'_>, context: &ContextRow) -> Option<String> {
-    let site = context.site?;
+    context.site.map(|site| named(report, part, context.process, &site))
+}
+
+fn named(report: &Report, part: &Part<'_>, process: usize, site: &CodeAddress) -> String {
     let files = Files { objects: &part.analysis.objects, images: &report.loaded.images };
-    let place = part.places.find(files, context.process, &site, AddressKind::ReturnAddress);
+    let place = part.places.find(files, process, site, AddressKind::ReturnAddress);
     let object = site.object.map_or("", |object| part.names.object(object));
-    Some(place.short(object))
+    place.short(object)
 }
 
 /// Indented by depth; beyond a screen's width of it, the depth is a number.

@@ -28,7 +28,7 @@ fn taken(report: &Report, asked: &[Piece]) -> Pieces {
     let apis = (0..report.analysis.apis.len() as u32).map(takes_api).collect();
     let locks: Vec<_> = asked.iter().filter(|piece| piece.kind == PieceKind::Lock).collect();
     let takes_lock = |row: &&CauseRow| {
-        let name = causes::object(report, row.process, &row.object);
+        let name = causes::bare_object(report, row.process, &row.object);
         locks.iter().any(|piece| piece.takes(&name))
     };
     let rows = report.causes().iter().filter(|row| row.purpose.is_lock()).filter(takes_lock);
@@ -42,7 +42,7 @@ impl Shorter<'_> {
         let mut all = BTreeSet::new();
         if piece.kind == PieceKind::Lock {
             let locks = report.causes().iter().filter(|row| row.purpose.is_lock());
-            all.extend(locks.map(|row| causes::object(report, row.process, &row.object)));
+            all.extend(locks.map(|row| causes::bare_object(report, row.process, &row.object)));
         } else {
             for api in 0..report.analysis.apis.len() as u32 {
                 all.extend(names(report, api, piece.kind).into_iter().map(str::to_owned));

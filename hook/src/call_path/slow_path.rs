@@ -146,6 +146,9 @@ unsafe fn enter(slot: u32, reason: Reason, sp: usize) -> *mut Frame {
     }
     if is_to_be_looked_at {
         sampling::review(thread, slot, sp, context);
+        // Of calls that are all timed, one in many comes here.
+        // SAFETY: the caller vouches for the place; the node is this thread's.
+        unsafe { thread.note_caller(node, *(sp as *const usize), weight.max(1)) };
     }
     // SAFETY: the caller vouches for the place.
     unsafe { enter_frame(thread, node, weight, reason.began_ticks, (sp, context)) }
@@ -247,8 +250,10 @@ pub(crate) unsafe extern "C" fn leave_slow(frame: *mut Frame, now_ticks: u64) {
         compiler_fence(Ordering::SeqCst);
         OwnCounter::at(&raw mut (*samples_of(node)).ended).add(1);
         // (A clock that stepped back yields no duration.)
-        sampling::record(thread, node, now_ticks.saturating_sub(start_ticks), (*frame).weight);
+        let (weight, address) = ((*frame).weight, (*frame).return_address);
+        sampling::record(thread, node, now_ticks.saturating_sub(start_ticks), weight);
         thread.leave_innermost(frame);
+        thread.note_caller(node, address, weight);
         sampling::measure_sample(thread, began_ticks, start_ticks, now_ticks);
         thread.note_end(node, start_ticks, now_ticks);
     }
@@ -299,9 +304,11 @@ unsafe fn leave_uncommon(thread: &Thread, frame: *mut Frame, now_ticks: u64) {
         }
         if is_sampled(node) {
             let (weight, began_ticks) = ((*frame).weight, (*frame).began_ticks);
+            let address = (*frame).return_address;
             thread.leave(frame, now_ticks);
             OwnCounter::at(&raw mut (*samples_of(node)).ended).add(1);
             sampling::record(thread, node, ticks, weight);
+            thread.note_caller(node, address, weight);
             sampling::measure_sample(thread, began_ticks, start_ticks, now_ticks);
         } else if thread.is_innermost(frame) {
             // While the frame still encloses what a signal handler calls: a handler that comes later, before the

@@ -1,8 +1,11 @@
-//! The open library calls around a call.
+//! The open library calls around a call, and the place that a call is made from.
 
 use core::sync::atomic::Ordering;
 
+use chase_format::layout::Node;
+
 use crate::abi::MOVED;
+use crate::sites;
 use crate::stubs::is_exit;
 use crate::thread::Thread;
 
@@ -10,6 +13,24 @@ use crate::thread::Thread;
 const LOOK_AT: usize = 64;
 
 impl Thread {
+    /// Keeps from where a sampled call of `node` was made that stands for `weight` calls, unless contexts are told apart by
+    /// that anyway.
+    ///
+    /// # Safety
+    /// The node is this thread's.
+    #[inline]
+    pub(crate) unsafe fn note_caller(&self, node: *mut Node, return_address: usize, weight: u32) {
+        if self.is_busy() || weight == 0 || sites::are_on() {
+            return;
+        }
+        let address = if is_exit(return_address) { 0 } else { return_address as u64 };
+        // SAFETY: the caller vouches for the node.
+        if unsafe { self.tree.note_caller(node, address, weight) } {
+            // That may take long itself, which must not be attributed to the next long call.
+            self.ask_between();
+        }
+    }
+
     /// Stores the return addresses of the open calls around a call made at `sp`, innermost first; returns their
     /// number. Only frames on the thread's own stack are known to enclose it.
     pub(crate) fn callers(&self, sp: usize, out: &mut [u64]) -> usize {

@@ -31,6 +31,7 @@
 //! | [`OffCpuRow`] | its own thread | at any time; the fields of one may be one call apart |
 //! | [`ArgumentRow`] | its own thread, by single instructions | [`ChunkHeader::count`] covers it; then at any time, the fields of one may be one call apart |
 //! | [`TextRow`] | its own thread, with signals blocked | [`ChunkHeader::count`] covers it; then at any time, if `len` is not 0 before and after |
+//! | [`CallerRow`] | its own thread, by single instructions | `node_ref` is not 0 |
 //! | [`SiteRecord`] | a thread that holds the lock of sites, once | `state` is stored last |
 //! | [`OriginRecord`] | the thread that it is about, once | `state` is stored last |
 //! | [`EventRecord`] | its own thread, again and again | `number` is stored last; see there |
@@ -122,9 +123,10 @@
 //!
 //! A reader accepts any file whose `reader_min` is at most its own [`VERSION`], ignores unknown chunk kinds, and
 //! takes fields beyond the end of an older record as zero. Older readers may ignore what was added without a version of its own:
-//! [`Unseen::threads_left_out`], [`THREAD_LEFT_OUT`].
+//! [`Unseen::threads_left_out`], [`THREAD_LEFT_OUT`], [`ChunkKind::Callers`].
 
 mod arguments;
+mod callers;
 mod events;
 mod nodes;
 mod objects;
@@ -137,6 +139,7 @@ mod twins;
 use bytemuck::{Pod, Zeroable};
 
 pub use self::arguments::*;
+pub use self::callers::*;
 pub use self::events::*;
 pub use self::nodes::*;
 pub use self::objects::*;
@@ -426,6 +429,8 @@ pub enum ChunkKind {
     Texts = 15,
     /// [`SiteRecord`]s, each readable by its own `state`.
     Sites = 19,
+    /// [`CallerRow`]s of thread `owner`, unordered; there may be several with the same node and address.
+    Callers = 25,
     /// [`EventsHead`], then [`EventRecord`]s of thread `owner`, each readable by its own `number`.
     Events = 16,
     /// [`MarkName`]s, each readable by its own `state`.

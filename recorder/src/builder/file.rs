@@ -6,10 +6,10 @@ use super::timeline::{Kind, TreeNode};
 use super::{Builder, Object, SlotId, Thread};
 use crate::histogram::PAGE_BUCKETS;
 use crate::layout::{
-    ARGUMENT_PATH, ArgumentHead, ArgumentRow, CHUNK_MAGIC, COMMITTED, ChunkHeader, ChunkKind,
-    ClockPair, EventRecord, FRAMED, INHERITED, MARK_NAME, MarkName, NONE, Node, OffCpuRow, PAGE,
-    ROOT_SLOT, SAMPLED, SAMPLES_SLOT, Samples, ShortArgumentRow, TEXT_BYTES, TEXT_UNITS, TextRow,
-    UNIT, argument_bucket,
+    ARGUMENT_PATH, ArgumentHead, ArgumentRow, CHUNK_MAGIC, COMMITTED, CallerRow, ChunkHeader,
+    ChunkKind, ClockPair, EventRecord, FRAMED, INHERITED, MARK_NAME, MarkName, NONE, Node,
+    OffCpuRow, PAGE, ROOT_SLOT, SAMPLED, SAMPLES_SLOT, Samples, ShortArgumentRow, TEXT_BYTES,
+    TEXT_UNITS, TextRow, UNIT, argument_bucket,
 };
 
 pub(super) fn write(builder: &Builder) -> Vec<u8> {
@@ -33,6 +33,7 @@ pub(super) fn write_with_refs(builder: &Builder) -> (Vec<u8>, Vec<Vec<u32>>) {
     let mut off_cpu = Vec::new();
     let mut arguments = Vec::new();
     let mut texts = Vec::new();
+    let mut callers = Vec::new();
     // The records come before the trees in the file, and they say where the trees are.
     let threads_len = (UNIT + builder.threads.len() * UNIT).next_multiple_of(PAGE);
     let trees_at = file.len() + threads_len;
@@ -45,6 +46,9 @@ pub(super) fn write_with_refs(builder: &Builder) -> (Vec<u8>, Vec<Vec<u32>>) {
         off_cpu.push(off_cpu_rows(thread, &refs));
         arguments.push(argument_rows(thread, &refs));
         texts.push(text_rows(thread, &refs));
+        let in_file =
+            |&(context, row): &(usize, CallerRow)| CallerRow { node_ref: refs[context], ..row };
+        callers.push(thread.callers.iter().map(in_file).collect::<Vec<_>>());
         all_refs.push(refs);
         records.push(record);
         trees = space.file;
@@ -60,6 +64,9 @@ pub(super) fn write_with_refs(builder: &Builder) -> (Vec<u8>, Vec<Vec<u32>>) {
     for (thread, rows) in (0..).zip(&texts).filter(|(_, rows)| !rows.is_empty()) {
         let units = (rows.len() * TEXT_UNITS) as u32;
         chunk(&mut file, ChunkKind::Texts, thread, units, cast_slice(rows));
+    }
+    for (thread, rows) in (0..).zip(&callers).filter(|(_, rows)| !rows.is_empty()) {
+        chunk(&mut file, ChunkKind::Callers, thread, rows.len() as u32, cast_slice(rows));
     }
     for (thread, refs) in builder.threads.iter().zip(&all_refs) {
         let events = events(thread, refs);

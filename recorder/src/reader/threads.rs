@@ -6,11 +6,12 @@ use std::ops::Range;
 use super::chunks::Chunk;
 use super::nodes::{Entry, NodeIndex, samples_behind};
 use super::{
-    Arguments, Events, Histogram, Origin, Problem, Recording, Text, arguments, pod_at, text, texts,
+    Arguments, Events, Histogram, Origin, Problem, Recording, Text, arguments, callers, pod_at,
+    text, texts,
 };
 use crate::layout::{
-    FRAMED, Header, INHERITED, NONE, Node, OffCpuRow, SAMPLED, Samples, THREAD_ENDED, THREAD_FOUND,
-    THREAD_FREE, THREAD_LEFT_OUT, THREAD_LIVE, ThreadRecord, UNIT,
+    CallerRow, FRAMED, Header, INHERITED, NONE, Node, OffCpuRow, SAMPLED, Samples, THREAD_ENDED,
+    THREAD_FOUND, THREAD_FREE, THREAD_LEFT_OUT, THREAD_LIVE, ThreadRecord, UNIT,
 };
 
 /// A thread and where its contexts are.
@@ -169,14 +170,23 @@ impl<'r> Thread<'r> {
     /// What texts its long calls were passed, by context, in no order; there may be several rows of a context with the same
     /// text, and rows of nodes that it does not have.
     pub fn texts(&self) -> impl Iterator<Item = Text<'r>> + use<'r> {
-        let (recording, owner) = (self.recording, self.entry.index);
-        let own = |chunks: &'r [Chunk]| {
-            let first = chunks.partition_point(|chunk| chunk.owner < owner);
-            let end = chunks.partition_point(|chunk| chunk.owner <= owner);
-            &chunks[first..end]
-        };
-        let kept = texts::texts(&recording.bytes, own(&recording.texts));
-        kept.chain(texts::others(&recording.bytes, own(&recording.arguments)))
+        let recording = self.recording;
+        let kept = texts::texts(&recording.bytes, self.own(&recording.texts));
+        kept.chain(texts::others(&recording.bytes, self.own(&recording.arguments)))
+    }
+
+    /// From where its sampled calls were made, by context, in no order; there may be several rows of a context with the same
+    /// address, and rows of nodes that it does not have.
+    pub fn callers(&self) -> impl Iterator<Item = CallerRow> + use<'r> {
+        callers::callers(&self.recording.bytes, self.own(&self.recording.callers))
+    }
+
+    /// The chunks that belong to it, of those sorted by owner.
+    fn own(&self, chunks: &'r [Chunk]) -> &'r [Chunk] {
+        let owner = self.entry.index;
+        let first = chunks.partition_point(|chunk| chunk.owner < owner);
+        let end = chunks.partition_point(|chunk| chunk.owner <= owner);
+        &chunks[first..end]
     }
 
     /// What is kept of its single calls and marks.

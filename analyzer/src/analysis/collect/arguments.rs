@@ -1,4 +1,4 @@
-//! What calls were passed: arguments and texts, by context.
+//! What calls were passed, arguments and texts, and where they were made, by context.
 
 use std::collections::HashMap;
 
@@ -6,6 +6,8 @@ use chase_recorder::reader::Thread;
 
 use super::{Collector, Scene};
 use crate::arguments::ArgumentSums;
+use crate::clock::Ticks;
+use crate::names::Site;
 
 impl Collector {
     /// Adds the arguments of the thread's calls; returns their means by API.
@@ -32,6 +34,37 @@ impl Collector {
             }
         }
         by_api.iter().filter_map(|(&api, sums)| Some((api, sums.mean()?))).collect()
+    }
+
+    /// Adds from where the thread's calls were made.
+    pub(super) fn add_callers(
+        &mut self,
+        scene: &Scene<'_>,
+        thread: Thread<'_>,
+        (merged, imports): (&[u32], &[u32]),
+    ) {
+        let mut rows: Vec<_> = thread.callers().collect();
+        if rows.is_empty() {
+            return;
+        }
+        rows.sort_by_key(|row| row.node_ref);
+        for context in thread.contexts().filter(|context| !context.is_inherited()) {
+            let at = context.number as usize;
+            let first = rows.partition_point(|row| row.node_ref < context.reference);
+            for row in rows[first..].iter().take_while(|row| row.node_ref == context.reference) {
+                let place = scene.addresses.find(row.return_avma, Ticks(row.first_ticks));
+                let site = match (place.object, place.svma) {
+                    (Some(object), Some(svma)) if row.return_avma != 0 => {
+                        Some(Site { object, svma })
+                    }
+                    _ => None,
+                };
+                let import = self.names.called_from(imports[at], site, scene.process);
+                let sums = &mut self.contexts.list[merged[at] as usize].sums;
+                let callers = sums.callers.get_or_insert_default();
+                callers.add_place(import, u64::from(row.samples), row.calls);
+            }
+        }
     }
 
     /// Adds the texts that the thread's calls were passed.
