@@ -4,23 +4,10 @@ use std::collections::BTreeMap;
 
 use crate::address::CodeAddress;
 use crate::names::{Names, Site};
+use crate::rows::CallPlace;
 
 /// The most places of a row.
 const MOST: usize = 8;
-
-/// A place that a function is called from.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct CallPlace {
-    /// The return address; `None` for calls by a jump from a function that had ended then (tail calls), for code that is in no
-    /// file, and for what all further places have.
-    pub address: Option<CodeAddress>,
-    /// A process in which that is valid, by number in [`Analysis::processes`](crate::Analysis::processes).
-    pub process: usize,
-    /// The number of samples.
-    pub samples: u64,
-    /// The share of the calls, by what the samples stand for.
-    pub share: f64,
-}
 
 /// The samples of one place, and how many calls these stand for.
 #[derive(Clone, Copy, Debug, Default)]

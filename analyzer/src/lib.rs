@@ -134,7 +134,6 @@ pub use analysis::{Analysis, Selection};
 pub use arguments::{ArgumentRow, ArgumentSizes, ArgumentUnit};
 pub use blocked::{Blocked, BlockedRow, IdleRow, Runnable, blocked};
 pub use blocking::Cause as WaitCause;
-pub use callers::CallPlace;
 pub use causes::{
     CauseRow, LockKey, NamingPlaces, Party, PartyKind, PathWait, Purpose, WaitObject, causes,
     lock_key,
@@ -170,9 +169,9 @@ pub use on_cpu::{OnCpu, OnCpuAddress, OnCpuObject, OnCpuOfThread};
 pub use overhead::Overhead;
 pub use packed::{Items, Pack, Packed};
 pub use rows::{
-    ApiRow, CallerRow, ContextRow, LibraryKind, LibraryRow, MeasuredOffCpu, Measures, ObjectRow,
-    ProcessRow, ThreadApi, ThreadContext, ThreadCreation, ThreadOrigin, ThreadRow, Totals,
-    WaitSource,
+    ApiRow, CallPlace, CallerRow, ContextRow, LibraryKind, LibraryRow, MeasuredOffCpu, Measures,
+    ObjectRow, ProcessRow, ThreadApi, ThreadContext, ThreadCreation, ThreadOrigin, ThreadRow,
+    Totals, WaitSource,
 };
 pub use run::{Catalog, Link, Member, Run};
 pub use sampled::{OnCpuOfApi, SampledTime};

@@ -7,7 +7,6 @@ use serde::{Serialize, Serializer};
 use crate::address::CodeAddress;
 use crate::arguments::ArgumentRow;
 use crate::blocking::Cause;
-use crate::callers::CallPlace;
 use crate::clock::Ns;
 use crate::image::{Ending, SyscallsState};
 pub use crate::off_cpu::{MeasuredOffCpu, WaitSource};
@@ -453,4 +452,18 @@ impl Totals {
 /// Serializes a path lossily: serde rejects paths that are not UTF-8, and with them the whole document.
 pub(crate) fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(&path.display())
+}
+
+/// A place that a function is called from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CallPlace {
+    /// The return address; `None` for calls by a jump from a function that had ended then (tail calls), for code that is in no
+    /// file, and for what all further places have.
+    pub address: Option<CodeAddress>,
+    /// A process in which that is valid, by number in [`Analysis::processes`](crate::Analysis::processes).
+    pub process: usize,
+    /// The number of samples.
+    pub samples: u64,
+    /// The share of the calls, by what the samples stand for.
+    pub share: f64,
 }

@@ -10,7 +10,7 @@ use fxprof_processed_profile::{
 };
 
 use crate::Error;
-use crate::trace::{Trace, TraceCall, TraceThread};
+use crate::trace::{Trace, TraceCall, TraceThread, TraceWait};
 
 /// A sample stands for so much time.
 const STEP_NS: u64 = 1_000;
@@ -63,7 +63,7 @@ impl StaticSchemaMarker for TimedMarker {
 }
 
 /// `trace` as a document for the Firefox Profiler. Each call is a marker; and between the moments at which calls begin and end, there
-/// is a sample of those that were open, with a weight of so many microseconds.
+/// is a sample of those that were open, with a weight of so many microseconds; one without a weight where none was open.
 ///
 /// # Errors
 ///
@@ -131,7 +131,7 @@ impl Writer<'_> {
             let timing = MarkerTiming::Instant(self.at(*at_ns));
             self.marker(own, timing, name, "mark", CategoryHandle::OTHER);
         }
-        self.samples(own, &calls);
+        self.samples(own, thread, &calls);
     }
 
     fn marker(
@@ -147,10 +147,12 @@ impl Writer<'_> {
         self.profile.add_marker(own, timing, TimedMarker { name, detail, category });
     }
 
-    /// Between the moments at which what is open changes.
-    fn samples(&mut self, own: ThreadHandle, calls: &[TraceCall]) {
+    /// One for each moment at which what is open changes. What is not known to wait counts as use of a processor: without it the reader
+    /// takes threads for idle, and draws nothing.
+    fn samples(&mut self, own: ThreadHandle, thread: &TraceThread, calls: &[TraceCall]) {
         let mut open: Vec<TraceCall> = Vec::new();
-        let mut since = 0;
+        let mut clocks = Clocks::new(thread);
+        let mut since = thread.start_ns;
         let mut next = calls.iter();
         let mut coming = next.next();
         loop {
@@ -161,10 +163,10 @@ impl Writer<'_> {
                 (Some(call), None) => (call.start_ns, true),
                 (None, None) => break,
             };
-            if !open.is_empty() && now > since {
-                self.sample(own, &open, since, now);
+            if now > since {
+                self.sample(own, &open, &mut clocks, since, now);
+                since = now;
             }
-            since = now;
             if opens {
                 open.extend(coming);
                 coming = next.next();
@@ -173,10 +175,22 @@ impl Writer<'_> {
             }
         }
         // What follows is the thread's own.
-        self.profile.add_sample(own, self.at(since), None, CpuDelta::ZERO, 0);
+        let end = thread.end_ns.max(since);
+        self.sample(own, &[], &mut clocks, since, end);
+        if end > since {
+            self.sample(own, &[], &mut clocks, end, end);
+        }
     }
 
-    fn sample(&mut self, own: ThreadHandle, open: &[TraceCall], since: u64, until: u64) {
+    /// What was open from one moment to another. What is the thread's own weighs nothing: sums are of calls.
+    fn sample(
+        &mut self,
+        own: ThreadHandle,
+        open: &[TraceCall],
+        clocks: &mut Clocks<'_>,
+        since: u64,
+        until: u64,
+    ) {
         let mut frames = Vec::with_capacity(open.len());
         for call in open {
             let Some(function) = self.trace.functions.get(call.function as usize) else { continue };
@@ -187,9 +201,65 @@ impl Writer<'_> {
                 flags: FrameFlags::empty(),
             });
         }
-        let stack = self.profile.intern_stack_frames(own, frames.into_iter());
-        let weight = i32::try_from((until - since).div_ceil(STEP_NS)).unwrap_or(i32::MAX);
-        self.profile.add_sample(own, self.at(since), stack, CpuDelta::ZERO, weight);
+        let (stack, weight) = match open {
+            [] => (None, 0),
+            _ => {
+                let stack = self.profile.intern_stack_frames(own, frames.into_iter());
+                (stack, clocks.in_calls.steps(until - since))
+            }
+        };
+        let busy = CpuDelta::from_micros(clocks.busy_until(since));
+        self.profile.add_sample(own, self.at(since), stack, busy, clamped(weight));
+    }
+}
+
+fn clamped(weight: u64) -> i32 {
+    i32::try_from(weight).unwrap_or(i32::MAX)
+}
+
+/// Nanoseconds in whole steps. What is left of one counts with the next, so that sums of many short times are right.
+#[derive(Default)]
+struct Steps {
+    rest_ns: u64,
+}
+
+impl Steps {
+    fn steps(&mut self, ns: u64) -> u64 {
+        let ns = self.rest_ns.saturating_add(ns);
+        self.rest_ns = ns % STEP_NS;
+        ns / STEP_NS
+    }
+}
+
+/// How far a thread has come.
+struct Clocks<'t> {
+    in_calls: Steps,
+    busy: Steps,
+    /// Up to when `busy` counts.
+    until_ns: u64,
+    waits: &'t [TraceWait],
+}
+
+impl<'t> Clocks<'t> {
+    fn new(thread: &'t TraceThread) -> Self {
+        let [in_calls, busy] = [Steps::default(), Steps::default()];
+        Self { in_calls, busy, until_ns: thread.start_ns, waits: &thread.waits }
+    }
+
+    /// Steps since the moment before, without waits.
+    fn busy_until(&mut self, now: u64) -> u64 {
+        let since = self.until_ns;
+        self.until_ns = now.max(since);
+        let mut waited = 0;
+        while let Some((wait, later)) = self.waits.split_first() {
+            let (start, end) = (wait.start_ns.max(since), wait.end_ns.min(now));
+            waited += end.saturating_sub(start);
+            if wait.end_ns > now {
+                break;
+            }
+            self.waits = later;
+        }
+        self.busy.steps(now.saturating_sub(since).saturating_sub(waited))
     }
 }
 

@@ -211,14 +211,34 @@ pub(crate) fn name(label: &Label) -> Markup {
     let is_whole = label.as_str().chars().nth(UNBROKEN).is_none();
     html! { span.name.long[is_long] title=(label) {
         @if is_whole { (label) } @else {
-            @for (at, part) in label.as_str().split_inclusive('_').enumerate() {
+            @for (at, part) in pieces(label.as_str()).into_iter().enumerate() {
                 @if at > 0 { wbr; } (part)
             }
         }
     } }
 }
 
+/// Where a name may be broken: after `_`, and before an offset, whose digits belong together.
+fn pieces(name: &str) -> Vec<&str> {
+    let (file, offset) = name.split_at(name.rfind("+0x").unwrap_or(name.len()));
+    let offset = Some(offset).filter(|offset| !offset.is_empty());
+    file.split_inclusive('_').chain(offset).collect()
+}
+
 /// `3 threads`, `1 thread`.
 pub(crate) fn plural(number: usize, what: &str) -> String {
     chase_viz::plural(number as u64, what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::pieces;
+
+    #[test]
+    fn names_are_broken_after_words_and_before_offsets() {
+        assert_eq!(pieces("pthread_mutex_lock"), ["pthread_", "mutex_", "lock"]);
+        assert_eq!(pieces("libopenblas.so.0+0x2381c9"), ["libopenblas.so.0", "+0x2381c9"]);
+        assert_eq!(pieces("a_b.so+0x1"), ["a_", "b.so", "+0x1"]);
+        assert_eq!(pieces("operator+"), ["operator+"]);
+    }
 }

@@ -88,13 +88,15 @@ fn stage(evidence: &Evidence<'_>, slow: u32, by: Vec<(u32, Joint<'_>)>) -> Optio
     if kept.is_empty() || !waits_for_nobody(evidence, slow, group) {
         return None;
     }
-    let (_, _, saves_ns, joint) = &kept[0];
+    let (_, all_ns, saves_ns, joint) = &kept[0];
     let kind = FindingKind::LimitingStage {
         wait_ns: Ns::from_f64(*saves_ns),
         all_wait_ns: Ns::from_f64(kept.iter().map(|(_, all, ..)| all).sum()),
         waiting: kept.iter().map(|&(number, ..)| number).collect(),
     };
     let mut blame = joint.blame()?;
+    // Of what the others wait together, these are a part: waits that somebody else ended are none of it.
+    blame.wait_ns = Ns::from_f64(*all_ns);
     if !blame.waker.as_ref().is_some_and(is_of(slow)) {
         let wakers = joint.rows.iter().flat_map(|row| &row.wakers);
         blame.waker = wakers.filter(|w| is_of(slow)(w)).max_by_key(|w| w.wait_ns).cloned();

@@ -68,3 +68,32 @@ fn samples_add_up_to_the_time_in_calls() {
     let sum: i64 = weights.iter().map(|weight| weight.as_i64().unwrap()).sum();
     assert_eq!(sum, 4_000, "{samples}");
 }
+
+fn sum(thread: &Value, column: &str) -> i64 {
+    let column = thread["samples"][column].as_array().expect("a column");
+    column.iter().map(|value| value.as_i64().expect("a number")).sum()
+}
+
+/// What is not known to wait is busy, also where no call was open: a life of 8 ms with a wait of half a one.
+#[test]
+fn a_thread_is_busy_where_it_does_not_wait() {
+    assert_eq!(sum(&document()["threads"][0], "threadCPUDelta"), 7_500);
+}
+
+/// Each of a thousand calls takes one and a half steps: rounded one by one they were a third too long.
+#[test]
+fn sums_of_short_calls_are_right() {
+    let call = |number: u64| TraceCall {
+        start_ns: number * 4_000,
+        end_ns: number * 4_000 + 1_500,
+        ..TraceCall::default()
+    };
+    let calls = (0..1_000).map(call).collect();
+    let thread = TraceThread { end_ns: 4_000_000, calls, ..TraceThread::default() };
+    let functions = vec![TraceFunction { name: "f".into(), library: "l".into() }];
+    let processes = vec![TraceProcess { threads: vec![thread], ..TraceProcess::default() }];
+    let trace = Trace { functions, processes, ..Trace::default() };
+    let document: Value = serde_json::from_str(&firefox(&trace).expect("JSON")).expect("JSON");
+    assert_eq!(sum(&document["threads"][0], "weight"), 1_500);
+    assert_eq!(sum(&document["threads"][0], "threadCPUDelta"), 4_000);
+}

@@ -49,6 +49,7 @@ pub(super) fn render(report: &Report) -> Result<Option<Markup>, Error> {
         @if !report.causes.is_empty() {
             p {
                 "Who waits where, for what, and who holds it and ends that, as the kernel saw it"
+                ", each until the thread ran again (above: until it was woken)"
                 @if report.causes.iter().any(|cause| cause.is_idle) { "; idle threads last" }
                 ":"
             }

@@ -209,7 +209,7 @@ fn by_cpu(report: &Report, ran: &Ran, colours: &Colours<'_>) -> Result<Markup, E
         p.note {
             (time(ran.on_cpu_ns)) " on the processor"
             @if report.header.processes.len() > 1 { ", of all processes" }
-            ", by " (plural(ran.samples as usize, "sample")) ", within " (share(widest, ran.on_cpu_ns)) ". "
+            ", by " (plural(ran.samples as usize, "sample")) ", within " span.words { (share(widest, ran.on_cpu_ns)) } ". "
             (more(ran.objects.len(), "objects", "processor"))
         }
     })

@@ -75,7 +75,16 @@ fn objects(ran: &Ran, colours: &Colours<'_>) -> Markup {
             },
         ]
     };
-    let rows: Vec<_> = ran.objects.iter().map(row).collect();
+    let mut rows: Vec<_> = ran.objects.iter().map(row).collect();
+    // What the rings show is named here, too.
+    rows.extend(not_sampled(ran).map(|Segment { group, .. }| {
+        vec![
+            entry(&colour(&group), &html! { (group.name) }),
+            share(group.value, ran.on_cpu_ns),
+            time(group.value),
+            html! {},
+        ]
+    }));
     table("Processor time by object", &columns, &rows)
 }
 

@@ -74,7 +74,7 @@ pub(super) fn render(report: &Report) -> Result<Option<Markup>, Error> {
     ];
     Ok(Some(html! {
         div #timeline-box hidden {
-            p.note { "Drag over a part of it, and the page is about that part. Click a group to see its threads." }
+            p.note.hint { "Drag over a part of it, and the page is about that part. Click a group to see its threads." }
             @if timeline.more_lanes > 0 {
                 p.note { "The picture has " (plural(timeline.lanes.len(), "thread")) "; of " (count(timeline.more_lanes as u64)) " more nothing is shown." }
             }

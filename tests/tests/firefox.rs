@@ -1,0 +1,120 @@
+//! What is exported for the Firefox Profiler, by the rules of its format and by its own reader.
+
+use std::path::Path;
+use std::process::Command;
+
+use chase_tests::compile::Build;
+use chase_tests::tagged::{Tagged, companion};
+use chase_tests::trial::Trial;
+use chase_tests::{need, report};
+use serde_json::{Value, json};
+
+const BROWSER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../cli/tests/browser");
+
+fn check(profile: &Path) -> Value {
+    let output = Command::new("node")
+        .arg("firefox.mjs")
+        .arg(profile)
+        .current_dir(BROWSER)
+        .output()
+        .expect("node runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+#[test]
+fn a_profile_of_many_threads_is_what_the_profiler_reads() {
+    let what = "profiles by the Firefox Profiler's rules";
+    if Command::new("node").arg("--version").output().is_err() {
+        return need::skip(what, "node is not installed");
+    }
+    let has_companion = companion(what).is_some();
+    let program = Build::program("pairs.c").without_libtrap().flags("-pthread").build();
+    let mut trial = Trial::new(program).hooked_env("CHASE_EVENTS", "all,64MB");
+    trial = trial.hooked_env("CHASE_TIMING", "all");
+    if has_companion {
+        trial = trial.hooked_env("CHASE_SYSCALLS", "require");
+    }
+    assert!(trial.hooked().status.success());
+    if has_companion {
+        Tagged::finished(&trial.output()).assert_nothing_lost();
+    }
+    let file = trial.work().join("profile.json");
+    let path = file.to_str().expect("UTF-8");
+    let _ = report::text(&trial.output(), &["export", "--format", "firefox", "-o", path]);
+    let found = check(&file);
+    assert_eq!(found["problems"], json!([]));
+    let threads = found["threads"].as_array().expect("threads");
+    assert_eq!(threads.len(), 65);
+    read_by_the_profiler(threads, &found["reader"]);
+    totals(&trial, &found["totals"]);
+    let busy: f64 = threads.iter().map(|thread| thread["busy_ms"].as_f64().expect("a time")).sum();
+    assert!(busy > 0.0, "no thread is shown as busy");
+
+    let text = std::fs::read_to_string(&file).expect("UTF-8");
+    let profile: Value = serde_json::from_str(&text).expect("JSON");
+    damaged(&profile, &trial.work().join("damaged.json"));
+}
+
+/// Its own reader finds the same threads, and as much in each.
+fn read_by_the_profiler(threads: &[Value], reader: &Value) {
+    let Some(read) = reader.as_array() else {
+        return need::skip("the profiler's own reader", "npm ci in cli/tests/browser installs it");
+    };
+    assert_eq!(read.len(), threads.len());
+    for thread in threads {
+        let is_it = |one: &&Value| ["pid", "tid"].iter().all(|key| one[*key] == thread[*key]);
+        let own = read.iter().find(is_it).expect("the thread");
+        assert_eq!((&own["name"], &own["markers"]), (&thread["name"], &thread["markers"]));
+        let (cpu, busy) = (own["cpuMs"].as_f64(), thread["busy_ms"].as_f64());
+        let (cpu, busy) = (cpu.expect("a time"), busy.expect("a time"));
+        // The reader takes no use before the first sample, and no more of one than the time for it.
+        assert!(cpu <= busy + 0.1 && cpu >= 0.9 * busy - 0.1, "{own} {thread}");
+    }
+}
+
+/// Functions that take long have the times of the report within 1 %.
+fn totals(trial: &Trial, totals: &Value) {
+    let document = report::document(&trial.output(), "apis");
+    let mut compared = 0.0;
+    for row in document["apis"].as_array().expect("functions") {
+        let text = |key: &str| row[key].as_str().expect("a text");
+        let (calls, total) = (row["calls"].as_u64().expect("calls"), row["total_ns"].as_f64());
+        let total = total.expect("a time");
+        // What recording itself costs is not in the report, but in the events: seen where calls are short.
+        if calls == 0 || total / (calls as f64) < 100e3 {
+            continue;
+        }
+        let own = &totals[format!("{}:{}", text("library"), text("symbol"))];
+        assert_eq!(own[0].as_u64(), Some(calls), "{row}");
+        let own = own[1].as_f64().expect("a time");
+        assert!((own / total - 1.0).abs() < 0.01, "{}: {own} of {total}", text("symbol"));
+        compared += total;
+    }
+    assert!(compared > 64.0 * 2e6, "{compared}");
+}
+
+/// A check that finds nothing in what is wrong is none.
+fn damaged(profile: &Value, file: &Path) {
+    let damages: [(&str, Value); 13] = [
+        ("/meta/interval", json!(0)),
+        ("/threads/1/frameTable/func/0", json!(9_999)),
+        ("/threads/1/stackTable/frame/0", json!(-1)),
+        ("/threads/1/stackTable/prefix/0", json!(0)),
+        ("/threads/1/funcTable/name/0", json!(9_999)),
+        ("/threads/1/funcTable/resource", json!([])),
+        ("/threads/1/samples/weight/0", Value::Null),
+        ("/threads/1/samples/timeDeltas/1", json!(-0.5)),
+        ("/threads/1/samples/threadCPUDelta/0", json!(1e9)),
+        ("/threads/1/markers/name/0", json!(9_999)),
+        ("/threads/1/markers/data/0/type", json!("unknown")),
+        ("/threads/1/markers/endTime/0", json!(-1.0)),
+        ("/threads/1/tid", profile["threads"][0]["tid"].clone()),
+    ];
+    for (pointer, wrong) in damages {
+        let mut profile = profile.clone();
+        *profile.pointer_mut(pointer).expect(pointer) = wrong;
+        std::fs::write(file, profile.to_string()).expect("write the damaged profile");
+        assert_ne!(check(file)["problems"], json!([]), "{pointer}");
+    }
+}
