@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use crate::address::CodeAddress;
 use crate::names::{Names, Site};
 use crate::rows::CallPlace;
 

@@ -33,10 +33,10 @@ const fn len_of(table: usize) -> usize {
 
 /// The places of a table at which a row may be.
 fn places(table: usize, node_ref: u32, address: u64) -> impl Iterator<Item = usize> {
-    let hash = (address ^ u64::from(node_ref) << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    let hash = (address ^ (u64::from(node_ref) << 40)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
     // Without a division: the upper bits of a product are as even.
     let rows = rows_in(table);
-    let first = (hash * rows as u64 >> 32) as usize;
+    let first = ((hash * rows as u64) >> 32) as usize;
     (first..first + PROBES).map(move |at| if at < rows { at } else { at - rows })
 }
 
