@@ -187,3 +187,11 @@ fn without_privilege_time_in_the_kernel_is_in_no_object() {
     let on_cpu = scene.analysis().on_cpu;
     assert_eq!((on_cpu.on_cpu_ns.0, on_cpu.not_sampled_ns.0), (1_000_000_000, 0));
 }
+
+#[test]
+fn a_row_that_was_taken_from_below_zero_is_made_good_by_the_threads_other_row() {
+    let mut scene = Scene::new();
+    scene.seen.on_cpu(1000, 0_u64.wrapping_sub(3_000));
+    scene.seen.on_cpu(1000, 40_003_000);
+    assert_eq!(scene.analysis().on_cpu.on_cpu_ns.0, 40_000_000);
+}

@@ -100,6 +100,7 @@ INLINE void add_on_cpu(struct state *state, u64 now)
 {
 	u32 number = state->cpu_row;
 	struct row *row;
+	u64 since;
 
 	if (!state->on_cpu_ns)
 		return;
@@ -113,9 +114,13 @@ INLINE void add_on_cpu(struct state *state, u64 now)
 	row = bpf_map_lookup_elem(&rows, &number);
 	if (!row)
 		return;
-	row->total_ns += now - state->on_cpu_ns;
-	row->count++;
+	since = state->on_cpu_ns;
+	/* A sample may have come since `now` was read, and have added all of that, perhaps to another row. */
+	if (now <= since)
+		return;
 	state->on_cpu_ns = now;
+	row->total_ns += now - since;
+	row->count++;
 }
 
 /* The thread, which is this one, runs again. */

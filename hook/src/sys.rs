@@ -460,22 +460,27 @@ pub(crate) fn futex_wake(word: &core::sync::atomic::AtomicU32) {
     call3(libc::SYS_futex, word.as_ptr() as usize, wake, 1);
 }
 
-/// Returns the kernel's statistics of the calling thread; zeros if the system call is not allowed.
-fn usage() -> libc::rusage {
+/// Returns the kernel's statistics of the calling thread, or of the process; zeros if the system call is not allowed.
+fn usage(of: i32) -> libc::rusage {
     // SAFETY: all-zero is a valid `rusage`.
     let mut usage: libc::rusage = unsafe { core::mem::zeroed() };
-    call3(libc::SYS_getrusage, libc::RUSAGE_THREAD as usize, &raw mut usage as usize, 0);
+    call3(libc::SYS_getrusage, of as usize, &raw mut usage as usize, 0);
     usage
 }
 
 /// Returns how often the kernel has preempted the calling thread.
 pub(crate) fn preemptions() -> u64 {
-    usage().ru_nivcsw as u64
+    usage(libc::RUSAGE_THREAD).ru_nivcsw as u64
 }
 
 /// Returns the number of page faults of the calling thread that didn't need the disk.
 pub(crate) fn page_faults() -> u64 {
-    usage().ru_minflt as u64
+    usage(libc::RUSAGE_THREAD).ru_minflt as u64
+}
+
+/// The same of the process.
+pub(crate) fn page_faults_of_process() -> u64 {
+    usage(libc::RUSAGE_SELF).ru_minflt as u64
 }
 
 /// Sets which signals are blocked in this thread; returns those that were.

@@ -100,7 +100,8 @@ impl Collected {
             if wanted(thread) && !places.is_left_out(row.tid) {
                 let time = self.threads.entry((process as u32, row.tid)).or_default();
                 time.thread = thread;
-                time.on_cpu_ns = time.on_cpu_ns.saturating_add(row.on_cpu_ns);
+                // Earlier companions took from one of a thread's rows, below zero, what they had added to another.
+                time.on_cpu_ns = time.on_cpu_ns.wrapping_add(row.on_cpu_ns);
             }
         }
         if file.header().user_only != 0 {
