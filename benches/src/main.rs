@@ -61,7 +61,7 @@ struct Options {
     /// Write all figures here too, as JSON
     #[arg(long, value_name = "PATH")]
     json: Option<PathBuf>,
-    /// Write the figures to docs/benchmarks.md too, in place of all that is there
+    /// Write the figures to docs/benchmarks.md too, in place of those of the same parts
     #[arg(long)]
     write_docs: bool,
     /// Measure other tools too, where they are installed: uftrace, ltrace, strace, perf, bpftrace
@@ -230,7 +230,9 @@ fn run(options: &Options) -> Result<bool> {
     }
     if options.write_docs {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/benchmarks.md");
-        save(&path, &text::page(&report, &machine, options.effort))?;
+        let before = std::fs::read_to_string(&path).unwrap_or_default();
+        let parts: Vec<String> = Part::value_variants().iter().map(|part| part.name()).collect();
+        save(&path, &text::page(&report, &machine, options.effort, (&before, &parts)))?;
     }
     Ok(report.all_bars_met())
 }

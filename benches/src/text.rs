@@ -1,5 +1,6 @@
 //! The figures for people: a table for the terminal, a page for the documentation.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use comfy_table::{CellAlignment, Table, presets};
@@ -10,7 +11,8 @@ use crate::turns::Spread;
 
 const HEADER: [&str; 6] = ["What", "Median", "Quartiles", "Bar", "Met", "From"];
 const INTRODUCTION: &str = "\
-Written by `cargo xtask bench --peers --write-docs`; [cost.md](cost.md) says where the cost comes from.
+Written by `cargo xtask bench --peers --write-docs`, or part by part with `--only`: each part says on which machine it was
+measured. [cost.md](cost.md) says where the cost comes from.
 
 Everything is measured in turns (bare, chase, bare, chase, ...), so that a machine that slows down slows all; a figure is
 the median over the turns, of the ratio or difference within each, with its quartiles; a mean is of such figures.
@@ -22,6 +24,10 @@ with its time; `uftrace record` and `ltrace` those of the program itself only; u
 `strace -c`, `perf trace -s` and bpftrace on `raw_syscalls` see system calls (bpftrace those of the whole machine). Their
 start and end, which has a row of its own, is in the wall times. A run that took 100 times as long as the bare one (at
 least 10 s, at most 60 s) was stopped, and shows as `>` (or `<`). A tool that saw no call at all counts as failed.";
+/// What begins a part of the page.
+const SECTION: &str = "\n## ";
+const YES: &str = "yes";
+const NO: &str = "NO";
 const LEGEND: &str = "Runs in turns; × is a ratio. \
     Two reads: two time stamp reads (rdtsc) instead of the call.";
 
@@ -50,21 +56,41 @@ pub(crate) fn line(row: &Row) -> String {
     words.collect::<Vec<_>>().join("  ")
 }
 
-/// The same as Markdown, with a table for each part.
-pub(crate) fn page(report: &Report, machine: &Machine, effort: f64) -> String {
-    let mut page = format!("# Benchmarks\n\n{INTRODUCTION}\n\n");
-    // Writing to a String can't fail.
-    let _ = writeln!(page, "{machine}\nEffort {effort}. {LEGEND}\n\n**{}**", verdict(report));
+/// The same as Markdown, with a table for each part. Parts of the page `before` that were not measured now stay as they were, and
+/// all come in the order of `parts`.
+pub(crate) fn page(
+    report: &Report,
+    machine: &Machine,
+    effort: f64,
+    (before, parts): (&str, &[String]),
+) -> String {
+    let mut sections: HashMap<&str, String> = before
+        .split(SECTION)
+        .skip(1)
+        .filter_map(|section| Some((section.lines().next()?, section.trim_end().to_owned())))
+        .collect();
     for rows in report.rows.chunk_by(|a, b| a.part == b.part) {
         let part = rows.first().map_or("", |row| row.part.as_str());
-        let _ = write!(page, "\n## {part}\n\n| {} |\n", HEADER.join(" | "));
-        let _ = writeln!(page, "| --- | ---: | ---: | ---: | --- | --- |");
+        let mut section = format!("{part}\n\n{machine}\nEffort {effort}.\n\n");
+        // Writing to a String can't fail.
+        let _ =
+            write!(section, "| {} |\n| --- | ---: | ---: | ---: | --- | --- |", HEADER.join(" | "));
         for row in rows {
             let cells = cells(row).map(|cell| cell.replace('|', "\\|"));
-            let _ = writeln!(page, "| {} |", cells.join(" | "));
+            let _ = write!(section, "\n| {} |", cells.join(" | "));
         }
+        sections.insert(part, section);
     }
-    page
+    let sections: String = parts
+        .iter()
+        .filter_map(|part| Some(format!("{SECTION}{}\n", sections.get(part.as_str())?)))
+        .collect();
+    let count = |met: &str| sections.matches(&format!(" | {met} | ")).count();
+    let (met, missed) = (count(YES), count(NO));
+    let all = met + missed;
+    format!(
+        "# Benchmarks\n\n{INTRODUCTION}\n\n{LEGEND}\n\n**{met} of {all} bars met.**\n{sections}"
+    )
 }
 
 fn verdict(report: &Report) -> String {
@@ -93,7 +119,7 @@ fn cells(row: &Row) -> [String; 6] {
         row.value.map_or_else(beyond, |v| number(v.median)),
         row.value.map_or_else(String::new, quartiles),
         row.bar.map_or_else(String::new, bar),
-        row.met.map_or("", |met| if met { "yes" } else { "NO" }).to_owned(),
+        row.met.map_or("", |met| if met { YES } else { NO }).to_owned(),
         from(row),
     ]
 }
@@ -156,9 +182,22 @@ mod tests {
 
     #[test]
     fn the_page_has_a_table_for_each_part() {
-        let page = page(&report(), &Machine::default(), 0.1);
+        let page = page(&report(), &Machine::default(), 0.1, ("", &parts()));
         assert!(page.contains("\n## calls\n") && page.contains("\n## real\n"), "{page}");
         assert!(page.contains("| a\\|b | 1.50 × |"), "{page}");
         assert!(page.contains("| f | > 100 × |  |  |  | stopped after 30 s |"), "{page}");
+    }
+    fn parts() -> [String; 3] {
+        ["calls", "memory", "real"].map(str::to_owned)
+    }
+
+    #[test]
+    fn parts_that_were_not_measured_stay() {
+        let before = "# Benchmarks\n\n**9 of 9 bars met.**\n\n## calls\n\nold\n\n## memory\n\n| m | 1 B |  | ≤ 2 B | yes | x |\n";
+        let page = page(&report(), &Machine::default(), 0.1, (before, &parts()));
+        let sections: Vec<&str> = page.lines().filter(|line| line.starts_with("## ")).collect();
+        assert_eq!(sections, ["## calls", "## memory", "## real"]);
+        assert!(page.contains("| m | 1 B |") && !page.contains("old"), "{page}");
+        assert!(page.contains("**2 of 4 bars met.**"), "{page}");
     }
 }

@@ -13,7 +13,8 @@ use libfuzzer_sys::fuzz_target;
 static ALLOCATOR: Limited = LIMITED;
 
 fuzz_target!(|bytes: &[u8]| {
-    let Ok(file) = SyscallsFile::parse(bytes.to_vec()) else { return };
+    let parse = || SyscallsFile::parse(bytes.to_vec());
+    let (Ok(file), Ok(again)) = (parse(), parse()) else { return };
     let rows = file.syscalls().count() + file.waits().count();
     assert!(rows * 384 <= bytes.len());
     assert!(file.samples().count() * 24 <= bytes.len());
@@ -24,7 +25,7 @@ fuzz_target!(|bytes: &[u8]| {
     assert!(file.problems().len() <= 1 + bytes.len() / 64);
     let recording = Recording::parse(sample().build()).expect("whole");
     let images = [
-        Image::of("fuzz.chase".into(), recording).with_syscalls(Some(file.clone())),
+        Image::of("fuzz.chase".into(), recording).with_syscalls(Some(again)),
         Image::unrecorded("static.1.syscalls".into(), file),
     ];
     let analysis = Analysis::new(&images, Selection::All);
