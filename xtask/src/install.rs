@@ -88,8 +88,13 @@ fn build_anywhere(source: &Path, target: &Path) -> Result<PathBuf, String> {
     let home = std::env::var("CARGO_HOME")
         .or_else(|_| std::env::var("HOME").map(|home| format!("{home}/.cargo")))
         .map_err(|_| "neither CARGO_HOME nor HOME is set".to_owned())?;
-    let flags =
-        format!("--remap-path-prefix={}=chase --remap-path-prefix={home}=cargo", source.display());
+    // (The last that fits counts: `target` is in `source`, mostly. Build scripts leave sources there.)
+    let names = [
+        (source.display(), "chase"),
+        (Path::new(&home).display(), "cargo"),
+        (target.display(), "target"),
+    ];
+    let flags = names.map(|(path, name)| format!("--remap-path-prefix={path}={name}")).join(" ");
     let variables = [("RUSTFLAGS", &*flags), ("CARGO_PROFILE_RELEASE_STRIP", "debuginfo")];
     build(source, target, &variables)
 }
