@@ -443,6 +443,7 @@ fn saves(finding: &Finding) -> String {
     let Ns(ns) = finding.saves_ns;
     let saves = format!("saves up to {} ({})", elapsed(ns), percent(finding.share));
     match finding.run_saves_ns {
+        Some(Ns(0)) => format!("{saves} for the thread that gains most, and nothing for the run"),
         // What differs by less is not told apart.
         Some(Ns(of_run)) if of_run < ns - ns / 10 => {
             format!(
