@@ -95,7 +95,8 @@ fn build_anywhere(source: &Path, target: &Path) -> Result<PathBuf, String> {
         (target.display(), "target"),
     ];
     let flags = names.map(|(path, name)| format!("--remap-path-prefix={path}={name}")).join(" ");
-    let variables = [("RUSTFLAGS", &*flags), ("CARGO_PROFILE_RELEASE_STRIP", "debuginfo")];
+    // Names of local symbols have numbers that the compiler makes of a module's debugging information, with its paths.
+    let variables = [("RUSTFLAGS", &*flags), ("CARGO_PROFILE_RELEASE_STRIP", "symbols")];
     build(source, target, &variables)
 }
 
