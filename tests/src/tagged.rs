@@ -13,9 +13,10 @@ use chase_recorder::reader::{Recording as Reader, SyscallsFile};
 use chase_recorder::session::{FILE_NAME, idle_since};
 use chase_recorder::syscalls::{STATE_COMPLETE, SyscallsHeader, WAIT_VOLUNTARY};
 
+use crate::compile::Build;
 use crate::load::hold_together;
 use crate::need;
-use crate::trial::libchase;
+use crate::trial::{Trial, libchase};
 
 /// Lets one test of a program run at a time: what is measured would be disturbed, and the tables of a companion are
 /// counted in megabytes.
@@ -228,4 +229,22 @@ impl Tagged {
             assert_eq!(lost, (0, 0, 0, 0));
         }
     }
+}
+
+/// Records all calls of a program of 65 threads, whose pairs wait for each other, with their times; and what a companion sees of
+/// them. Returns whether there is one. `what` is missing otherwise.
+pub fn pairs_with_all_events(what: &str) -> (Trial, bool) {
+    let has_companion = companion(what).is_some();
+    let program = Build::program("pairs.c").without_libtrap().flags("-pthread").build();
+    let mut trial = Trial::new(program)
+        .hooked_env("CHASE_EVENTS", "all,64MB")
+        .hooked_env("CHASE_TIMING", "all");
+    if has_companion {
+        trial = trial.hooked_env("CHASE_SYSCALLS", "require");
+    }
+    assert!(trial.hooked().status.success());
+    if has_companion {
+        Tagged::finished(&trial.output()).assert_nothing_lost();
+    }
+    (trial, has_companion)
 }

@@ -7,7 +7,7 @@ use chase_analyzer::{Analysis, Groups, Loaded, Selection, Timeline, Unnamed, loa
 use chase_recorder::layout::{EVENT_CALL, EVENT_MARK, EventRecord};
 use chase_recorder::reader::Recording;
 use chase_tests::compile::Build;
-use chase_tests::tagged::{Tagged, companion};
+use chase_tests::tagged::pairs_with_all_events;
 use chase_tests::trial::{Trial, libchase};
 use chase_tests::{need, report};
 
@@ -354,17 +354,7 @@ fn a_trace_of_many_threads_is_what_perfetto_reads() {
     let Some(packages) = std::env::var_os("CHASE_PERFETTO") else {
         return need::skip(what, "CHASE_PERFETTO is not set: `cargo xtask perfetto` does");
     };
-    let has_companion = companion(what).is_some();
-    let program = Build::program("pairs.c").without_libtrap().flags("-pthread").build();
-    let mut trial = Trial::new(program).hooked_env("CHASE_EVENTS", "all,64MB");
-    trial = trial.hooked_env("CHASE_TIMING", "all");
-    if has_companion {
-        trial = trial.hooked_env("CHASE_SYSCALLS", "require");
-    }
-    assert!(trial.hooked().status.success());
-    if has_companion {
-        Tagged::finished(&trial.output()).assert_nothing_lost();
-    }
+    let (trial, has_companion) = pairs_with_all_events(what);
     let trace = trial.work().join("trace");
     let trace_path = trace.to_str().expect("UTF-8");
     let _ = report::text(&trial.output(), &["export", "--format", "perfetto", "-o", trace_path]);

@@ -107,16 +107,26 @@ function totalsOf(profile) {
 const sampled = (thread) => thread.samples.weight.reduce((sum, weight) => sum + weight, 0) * 1e3;
 
 // What the profiler's own reader makes of it: a process that is asked by another. Its own way to start it waits for half a second, which a
-// machine with other work may need.
+// machine with other work may need; and now and then one never answers.
 async function read(file) {
   if (!existsSync(READER)) return null;
+  for (let left = 4; ;) {
+    try {
+      return await ask(file);
+    } catch (error) {
+      if (--left === 0) throw error;
+    }
+  }
+}
+
+async function ask(file) {
   const directory = mkdtempSync(path.join(tmpdir(), "chase-firefox-"));
   const env = { ...process.env, PROFILER_CLI_SESSION_DIR: directory, PROFILER_CLI_NO_SYMBOLICATE: "1" };
   const session = ["--session", "chase"];
   const daemon = spawn(process.execPath, [READER, "--daemon", path.resolve(file), ...session], { env, stdio: "ignore" });
   const end = new Promise((resolve) => daemon.once("exit", resolve));
   try {
-    for (const latest = Date.now() + 60e3; ;) {
+    for (const latest = Date.now() + 20e3; ;) {
       try {
         const asked = [READER, "thread", "list", "--json", ...session];
         const { threads } = JSON.parse(execFileSync(process.execPath, asked, { env, encoding: "utf8", maxBuffer: 1 << 28, stdio: "pipe" }));
@@ -127,7 +137,7 @@ async function read(file) {
       }
     }
   } finally {
-    daemon.kill();
+    daemon.kill("SIGKILL");
     await end;
     rmSync(directory, { recursive: true, force: true });
   }
