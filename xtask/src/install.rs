@@ -95,7 +95,7 @@ fn build_anywhere(source: &Path, target: &Path) -> Result<PathBuf, String> {
         (target.display(), "target"),
     ];
     let flags = names.map(|(path, name)| format!("--remap-path-prefix={path}={name}")).join(" ");
-    // Names of local symbols have numbers that the compiler makes of a module's debugging information, with its paths.
+    // (Names of some local symbols have differed between two builds whose code and data were the same.)
     let variables = [("RUSTFLAGS", &*flags), ("CARGO_PROFILE_RELEASE_STRIP", "symbols")];
     build(source, target, &variables)
 }

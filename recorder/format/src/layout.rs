@@ -368,8 +368,8 @@ pub struct Header {
     pub cost_framed: u64,
     /// `process_start` of the process that forked this one; 0 if unknown.
     pub parent_start: u64,
-    /// Processor time of the process up to its recorded end, in ns. It begins at 0 in a fork's child, and continues
-    /// through exec. 0 if unknown.
+    /// Processor time of the process up to its recorded end, in ns, with what the kernel will take to unmap its memory
+    /// then, as estimated. It begins at 0 in a fork's child, and continues through exec. 0 if unknown.
     pub cpu_ns: u64,
     /// Processor time that chase took to start and end in this image, including the loading of its library, and to hook
     /// objects that were loaded later, in ns.
