@@ -6,7 +6,7 @@
 //! of the path. So the parts adjoin without gaps, and together are as long as the run.
 //!
 //! Waits shorter than [`LONG_WAIT_NS`](chase_recorder::syscalls::LONG_WAIT_NS) are not recorded individually; they
-//! count as time in which the thread ran. What it ran is told apart as its samples or its calls are (see [`Runs`]).
+//! count as time in which the thread ran. What it ran is told apart by samples, or by its calls (see [`Runs`]).
 
 mod pieces;
 mod running;
@@ -22,6 +22,7 @@ use crate::clock::Ns;
 use crate::groups::Groups;
 use crate::image::Image;
 use crate::long_waits::{LongWait, long_waits};
+use crate::timed_samples::timed_samples;
 pub use pieces::Pieces;
 use running::Ran;
 pub use running::Runs;
@@ -106,7 +107,8 @@ pub fn critical_path(
     }
     steps.retain(|step| step.begin_ns < step.end_ns);
     let length = Ns(to.0.saturating_sub(from.0));
-    let parts = parts(groups, &steps, length, Some(&Ran::new(analysis)));
+    let ran = Ran::new(analysis, timed_samples(images, analysis, groups));
+    let parts = parts(groups, &steps, length, Some(&ran));
     Some(CriticalPath { steps, parts, lost })
 }
 
@@ -202,22 +204,20 @@ fn walk(
 
 /// Adds up the steps of a path by what is done, and, if what threads `ran` is to be told apart, by that.
 fn parts(groups: &Groups, steps: &[PathStep], wall: Ns, ran: Option<&Ran<'_>>) -> Vec<PathPart> {
-    let mut by_thread: HashMap<(u32, &Doing), (u64, usize)> = HashMap::new();
+    let mut by_thread: HashMap<(u32, &Doing), Vec<(Ns, Ns)>> = HashMap::new();
     for step in steps {
-        let (ns, count) = by_thread.entry((step.thread, &step.doing)).or_default();
-        *ns += step.end_ns.0 - step.begin_ns.0;
-        *count += 1;
+        by_thread.entry((step.thread, &step.doing)).or_default().push((step.begin_ns, step.end_ns));
     }
     let mut sums: HashMap<(u32, &Doing, Option<Runs>), (u64, usize)> = HashMap::new();
-    for ((thread, doing), (ns, count)) in by_thread {
+    for ((thread, doing), times) in by_thread {
         let Some(&group) = groups.of_thread.get(thread as usize) else { continue };
         let divided = match ran {
-            Some(ran) if *doing == Doing::Running => ran.divide(thread, ns),
-            _ => vec![(None, ns)],
+            Some(ran) if *doing == Doing::Running => ran.divide(thread, &times),
+            _ => vec![(None, times.iter().map(|(from, to)| to.0 - from.0).sum())],
         };
         for (runs, ns) in divided.into_iter().filter(|&(_, ns)| ns > 0) {
             let sum = sums.entry((group, doing, runs)).or_default();
-            *sum = (sum.0 + ns, sum.1 + count);
+            *sum = (sum.0 + ns, sum.1 + times.len());
         }
     }
     let part = |((group, doing, runs), (ns, steps)): ((u32, &Doing, _), (u64, usize))| PathPart {

@@ -118,6 +118,7 @@ mod sums;
 mod syscalls;
 mod tail;
 mod texts;
+mod timed_samples;
 mod timeline;
 mod uncertainty;
 mod uneven;
@@ -184,8 +185,9 @@ pub use syscalls::{
 };
 pub use tail::{TailContext, TailRow, TailSyscall, TailThread, Tails};
 pub use texts::TextRow;
+pub use timed_samples::TimedSample;
 pub use timeline::{
-    BlockedSpan, Lane, Mark, PreemptedSpan, SpanCause, TimedCall, Timeline, timeline,
+    BlockedSpan, Lane, LaneSample, Mark, PreemptedSpan, SpanCause, TimedCall, Timeline, timeline,
 };
 pub use uneven::UnevenWork;
 pub use unseen::{NotSeen, Skipped, Stopped, SyscallsNotSeen, SyscallsStopped, Unreadable};

@@ -1,5 +1,6 @@
 //! Single long waits, and times in which others had the processors, on the clock of the run.
 
+use chase_recorder::layout::OWN_CONTEXT_REF;
 use chase_recorder::syscalls::{CauseRow as Recorded, NO_CAUSE, NO_SYSCALL};
 
 use crate::address::CodeAddress;
@@ -30,6 +31,8 @@ pub(crate) struct LongWait {
     pub(crate) syscall: Option<u32>,
     /// In which call it waited, and for what.
     pub(crate) wait: PathWait,
+    /// Whether the hook waited, for a lock of its own.
+    pub(crate) is_own: bool,
 }
 
 /// The long times off the CPU of a thread, in order of their beginnings, as far as they are in its life.
@@ -84,6 +87,7 @@ pub(crate) fn long_waits(
                 waker_site,
                 syscall: (cause.number != NO_SYSCALL).then_some(cause.number),
                 wait: run.wait(process, cause, api),
+                is_own: reference == OWN_CONTEXT_REF,
             });
         }
     }

@@ -21,7 +21,7 @@ use crate::address::CodeAddress;
 use crate::clock::Ns;
 use crate::sampled::SampledTime;
 
-pub(crate) use collect::Collected;
+pub(crate) use collect::{Collected, name_outside};
 pub(crate) use tables::tables_of;
 
 /// Time on the CPU by samples; what chase itself takes in the process is included, as a separate object.

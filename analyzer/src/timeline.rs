@@ -17,6 +17,7 @@ use crate::common_time::CommonTime;
 use crate::groups::{Groups, Unnamed};
 use crate::image::Image;
 use crate::long_waits::{LongWait, long_waits};
+use crate::timed_samples::{TimedSample, timed_samples};
 
 /// A run over time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -53,6 +54,8 @@ pub struct Lane {
     /// Times of a millisecond or more in which it was ready and others had the processors, as a companion observed, by start.
     /// A wait's end, of which that may be true too, is not among them ([`BlockedSpan::ready_ns`]).
     pub preempted: Vec<PreemptedSpan>,
+    /// Samples of what it ran, by time.
+    pub samples: Vec<LaneSample>,
     /// Marks, by time.
     pub marks: Vec<Mark>,
     /// Events that were overwritten by later ones.
@@ -110,6 +113,16 @@ pub struct BlockedSpan {
     pub waker_site: Option<CodeAddress>,
 }
 
+/// A sample of what a thread ran.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct LaneSample {
+    /// When, and what.
+    #[serde(flatten)]
+    pub sample: TimedSample,
+    /// The context of the innermost call, by number in [`Analysis::contexts`]; `None`: it was in none.
+    pub context: Option<u32>,
+}
+
 /// A time in which a thread was ready to run and others had the processors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct PreemptedSpan {
@@ -133,6 +146,8 @@ pub enum SpanCause {
     Time,
     /// A child process.
     Process,
+    /// The hook, for a moment in which other threads change what all of them share.
+    Recording,
     /// Unknown.
     Other,
 }
@@ -163,7 +178,10 @@ pub fn timeline(images: &[Image], analysis: &Analysis, groups: &Groups) -> Timel
         }
     }
     let times = long_waits(images, analysis, groups, &Unnamed);
-    for ((number, row), times) in analysis.threads.iter().enumerate().zip(times) {
+    let samples = timed_samples(images, analysis, groups);
+    for ((number, row), (times, samples)) in
+        analysis.threads.iter().enumerate().zip(times.into_iter().zip(samples))
+    {
         let preempted =
             |(from, to): (u64, u64)| PreemptedSpan { start_ns: Ns(from), ns: Ns(to - from) };
         let mut lane = Lane {
@@ -173,6 +191,7 @@ pub fn timeline(images: &[Image], analysis: &Analysis, groups: &Groups) -> Timel
             end_ns: row.end_ns,
             blocked: times.waits.into_iter().map(blocked).collect(),
             preempted: times.preempted.into_iter().map(preempted).collect(),
+            samples: samples.into_iter().map(LaneSample::without_context).collect(),
             ..Lane::default()
         };
         if let (Some(thread), Some(image)) =
@@ -188,14 +207,26 @@ pub fn timeline(images: &[Image], analysis: &Analysis, groups: &Groups) -> Timel
     timeline
 }
 
+impl LaneSample {
+    fn without_context(sample: TimedSample) -> Self {
+        Self { sample, context: None }
+    }
+}
+
 fn blocked(long: LongWait) -> BlockedSpan {
     let LongWait { begin_ns, woken_ns, end_ns, waker, syscall, wait, .. } = long;
-    let (waker_api, waker_name, waker_site) = (long.waker_api, long.waker_name, long.waker_site);
+    // Whoever ended a wait of the hook did not mean to, as the program has it.
+    let is_programs = !long.is_own;
+    let waker = waker.filter(|_| is_programs);
+    let waker_api = long.waker_api.filter(|_| is_programs);
+    let waker_site = long.waker_site.filter(|_| is_programs);
+    let waker_name = if is_programs { long.waker_name } else { String::new() };
     BlockedSpan {
         start_ns: Ns(begin_ns),
         ns: Ns(end_ns - begin_ns),
         ready_ns: Ns(woken_ns.map_or(0, |woken| end_ns.saturating_sub(woken.max(begin_ns)))),
         cause: match wait.purpose {
+            _ if long.is_own => SpanCause::Recording,
             Purpose::Lock
             | Purpose::ReadLock
             | Purpose::WriteLock
@@ -274,6 +305,9 @@ impl<S: Fn(Ticks) -> Ns> Filling<'_, S> {
                 let ns = Ns(lane.end_ns.0.saturating_sub(start_ns.0));
                 lane.calls.extend(self.call(part.context, start_ns, ns, true));
             }
+        }
+        for LaneSample { sample, context } in &mut lane.samples {
+            *context = contexts.get(&sample.context_ref).copied();
         }
         let events = thread.events();
         (lane.overwritten, lane.lost) = (events.overwritten, events.lost + events.torn);

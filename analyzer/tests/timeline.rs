@@ -4,7 +4,7 @@ use chase_analyzer::{Analysis, Groups, Image, Ns, Selection, Timeline, Unnamed, 
 use chase_recorder::builder::{Builder, SyscallsBuilder};
 use chase_recorder::layout::END_EXIT;
 use chase_recorder::reader::{Recording, SyscallsFile};
-use chase_recorder::syscalls::{BlockedRow, NO_CAUSE};
+use chase_recorder::syscalls::{BlockedRow, NO_CAUSE, TimedSampleRow};
 
 fn of(builder: &Builder) -> (Timeline, Analysis) {
     of_seen(builder, None)
@@ -120,4 +120,52 @@ fn a_thread_has_no_processor_within_its_life_only() {
     };
     assert_eq!((spans(0), spans(1)), (vec![], vec![(5, 3), (20, 10), (45, 5)]));
     assert!(timeline.lanes.iter().all(|lane| lane.blocked.is_empty()));
+}
+
+/// Samples in three places: in the executable, in a library within a call, and in memory that belongs to no file.
+#[test]
+fn samples_are_in_the_lanes_of_their_threads() {
+    const MS: u64 = 1_000_000;
+    let mut builder = Builder::new();
+    let app = builder.executable("/usr/bin/app");
+    let libz = builder.object("/usr/lib/libz.so.1");
+    let crc32 = builder.slot(app, Some(libz), "crc32");
+    let main = builder.thread("app");
+    let mut thread = builder.timeline(main);
+    thread.work(MS).call(crc32, 50 * MS).work(49 * MS).end();
+    builder.end(END_EXIT, 0);
+    let (in_app, in_libz) = (builder.code_address(app, 16), builder.code_address(libz, 32));
+    let in_call = builder.context_refs()[0][1];
+    let mut seen = SyscallsBuilder::new(1000);
+    seen.header.sample_hz = 997;
+    seen.on_cpu(1000, 100 * MS);
+    seen.samples(0, 1000, in_app, 2, 0).timed_sample(70 * MS).timed_sample(500 * MS);
+    seen.samples(in_call, 1000, in_libz, 3, 0).timed_sample(20 * MS).timed_sample(10 * MS);
+    seen.samples(0, 1000, 0x10, 1, 0).timed_sample(90 * MS);
+    seen.mapping(0, 0x1000, "");
+    // One that was thinned out, in the kernel, and one of a row that there is not.
+    let at_ns = seen.header.began_ns + 30 * MS;
+    seen.timed_samples.push(TimedSampleRow { at_ns, row: 1, stands_for: 4, in_kernel: 1 });
+    seen.timed_samples.push(TimedSampleRow { at_ns, row: 9, stands_for: 1, in_kernel: 0 });
+    let (timeline, analysis) = of_seen(&builder, Some(&seen));
+    let found: Vec<_> = timeline.lanes[0]
+        .samples
+        .iter()
+        .map(|found| {
+            let sample = found.sample;
+            let api = sample.api.map(|api| &*analysis.apis[api as usize].symbol);
+            assert_eq!(found.context.is_some(), api.is_some());
+            let object = &*analysis.objects[sample.object as usize].name;
+            (sample.at_ns.0 / MS, object, api, sample.stands_for, sample.is_in_kernel)
+        })
+        .collect();
+    // That of half a second was taken after the thread's end.
+    let expected = [
+        (10, "libz.so.1", Some("crc32"), 1, false),
+        (20, "libz.so.1", Some("crc32"), 1, false),
+        (30, "libz.so.1", Some("crc32"), 4, true),
+        (70, "app", None, 1, false),
+        (90, "[generated code]", None, 1, false),
+    ];
+    assert_eq!(found, expected);
 }

@@ -4,7 +4,10 @@
 //! By calls, the share is that of the time in which an object ran (its own, less waits). Where all calls are timed it is
 //! no estimate, but no two runs of a program are alike: what is allowed are the intervals that both state (that of reading the
 //! clock is the larger one where all calls are timed), and, as errors add up, 1.96 standard deviations of the runs in which
-//! all was timed, around their median. By samples, both state an interval, and runs are compared in pairs. A row's figure is the percentage of objects and runs that are outside.
+//! all was timed, around their median. By samples, both state an interval, and runs are compared in pairs. The interval is for the
+//! run that was sampled; runs that differ by themselves, as those of programs with several threads do, are allowed to: by as much
+//! as the runs in which all was timed vary more than their intervals explain. A row's figure is the percentage of objects and
+//! runs that are outside.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -205,8 +208,7 @@ fn against_all(adaptive: &[Shares], all: &[Shares]) -> Vec<Difference> {
         let truth = median(all, name);
         let stated: Vec<f64> = all.iter().map(|run| of(run, name).ci95).collect();
         let stated = Spread::of(&stated).map_or(0.0, |spread| spread.median);
-        let squares = all.iter().map(|run| (of(run, name).percent - truth).powi(2));
-        let variance = squares.sum::<f64>() / (all.len().saturating_sub(1).max(1)) as f64;
+        let variance = variance(all, name);
         for run in adaptive {
             let Share { percent, ci95 } = of(run, name);
             differences.push(Difference {
@@ -219,11 +221,27 @@ fn against_all(adaptive: &[Shares], all: &[Shares]) -> Vec<Difference> {
     differences
 }
 
+/// That of the runs around their median.
+fn variance(runs: &[Shares], name: &str) -> f64 {
+    let middle = median(runs, name);
+    let squares = runs.iter().map(|run| (of(run, name).percent - middle).powi(2));
+    squares.sum::<f64>() / (runs.len().saturating_sub(1).max(1)) as f64
+}
+
+/// The part of the variance of runs that their intervals don't explain.
+fn unexplained(runs: &[Shares], name: &str) -> f64 {
+    let stated = runs.iter().map(|run| (of(run, name).ci95 / TWO_SIDED_95).powi(2));
+    let stated = stated.sum::<f64>() / runs.len().max(1) as f64;
+    (variance(runs, name) - stated).max(0.0)
+}
+
 /// Each run with the one after it.
 fn in_pairs(adaptive: &[Shares], all: &[Shares]) -> Vec<Difference> {
     let pair = |name: &String, (a, b): (&Shares, &Shares)| {
+        // (Each of the two differs from the others.)
+        let differ = TWO_SIDED_95 * (2.0 * unexplained(all, name)).sqrt();
         let (a, b) = (of(a, name), of(b, name));
-        let allowed = a.ci95.hypot(b.ci95);
+        let allowed = a.ci95.hypot(b.ci95).hypot(differ);
         Difference { object: name.clone(), points: a.percent - b.percent, allowed }
     };
     let pairs = || adaptive.iter().zip(all);
@@ -335,6 +353,11 @@ mod tests {
         let adaptive = [run(&[("a", 50.0, 3.0)]), run(&[("a", 50.0, 3.0)])];
         let all = [run(&[("a", 54.9, 4.0)]), run(&[("a", 55.1, 4.0)])];
         assert_eq!(outside(&in_pairs(&adaptive, &all)), 1);
+        // These differ by more than their intervals explain: with a standard deviation of 7.1 points, where 2 are.
+        let differing = [run(&[("a", 55.0, 4.0)]), run(&[("a", 65.0, 4.0)])];
+        let found = in_pairs(&adaptive, &differing);
+        let differ = TWO_SIDED_95 * (2.0 * (50.0 - (4_f64 / TWO_SIDED_95).powi(2))).sqrt();
+        assert!((found[0].allowed - 5_f64.hypot(differ)).abs() < 0.01, "{}", found[0].allowed);
         // What has next to nothing is not compared.
         assert!(in_pairs(&adaptive, &[run(&[("a", 0.4, 0.0)])]).is_empty());
     }

@@ -233,6 +233,16 @@ impl Place {
         self.function.clone().or_else(start)
     }
 
+    /// For a table: as [`function_or_start`](Self::function_or_start), shortened if that can be.
+    pub(crate) fn function_in_short(&self, names_object: &str) -> String {
+        match &self.function {
+            // Its name is what a compiler in the process made up, in no language that could be shortened.
+            Some(name) if self.object.is_none() => name.clone(),
+            Some(name) => shorten(name).into_owned(),
+            None => self.function_or_start(names_object).unwrap_or_else(|| "(no name)".to_owned()),
+        }
+    }
+
     /// For a table: `worker pool.c:42`, or what comes nearest to it.
     pub(crate) fn short(&self, names_object: &str) -> String {
         let function = self.function.as_deref().map(shorten);

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use chase_analyzer::{
-    Analysis, Catalog, CauseRow, Finding, Groups, Image, Loaded, Ns, Run, Selection, Tails,
-    Timeline, WaitObject, Watched, Workers, findings, load_run_with,
+    Analysis, Catalog, CauseRow, CodeAddress, Finding, Groups, Image, Loaded, Ns, Run, Selection,
+    Tails, Timeline, WaitObject, Watched, Workers, findings, load_run_with,
 };
 use clap::CommandFactory;
 
@@ -15,7 +15,7 @@ use crate::args::{Cli, Launched, Runs, Usage};
 use crate::companion;
 use crate::names::{Names, nearest};
 pub(crate) use crate::places::file_name;
-use crate::places::{Files, Places};
+use crate::places::{AddressKind, Files, Places};
 use crate::progress::Progress;
 use crate::routines::Routines;
 
@@ -122,6 +122,12 @@ impl Report {
     /// What names its addresses.
     pub(crate) fn routines(&self) -> Routines<'_> {
         Routines { files: self.files(), places: &self.places }
+    }
+
+    /// The function that an address of a process is in, shortened; `object` contains it.
+    pub(crate) fn code(&self, process: usize, address: &CodeAddress, object: u32) -> String {
+        let place = self.places.find(self.files(), process, address, AddressKind::Function);
+        place.function_in_short(self.names.object(object))
     }
 
     /// The slowest calls of each group.

@@ -1,11 +1,15 @@
 //! A run's timeline as other tools want it.
 
-use chase_analyzer::{Lane, SpanCause, TimedCall, Timeline, narration};
+mod stacks;
+
+use chase_analyzer::{Lane, LaneSample, SpanCause, TimedCall, Timeline, narration};
 use chase_export::{
-    Trace, TraceCall, TraceFunction, TraceProcess, TraceSyscall, TraceThread, TraceWait,
+    Trace, TraceCall, TraceFunction, TraceProcess, TraceSample, TraceSyscall, TraceThread,
+    TraceWait,
 };
 
 use crate::report::Report;
+use stacks::TraceStacks;
 
 /// What `report` has of the run in time.
 pub(crate) fn from_report(report: &Report) -> Trace {
@@ -31,6 +35,8 @@ pub(crate) fn from_report(report: &Report) -> Trace {
             });
         }
     }
+    let functions = (0..analysis.apis.len()).map(function).collect();
+    let mut stacks = TraceStacks::new(report, functions);
     let processes = analysis.processes.iter().enumerate().map(|(number, row)| {
         let lanes = timeline.lanes.iter().filter(|lane| lane.process == number);
         TraceProcess {
@@ -42,22 +48,31 @@ pub(crate) fn from_report(report: &Report) -> Trace {
             threads: lanes
                 .map(|lane| TraceThread {
                     syscalls: syscalls[lane.thread].clone(),
-                    ..thread(report, timeline, lane, base_ns)
+                    ..thread(report, timeline, lane, base_ns, &mut stacks)
                 })
                 .collect(),
         }
     });
+    let processes = processes.collect();
     let title = analysis.processes.first().map_or_else(String::new, |row| row.program.clone());
     Trace {
         title,
         // Of the moment when the monotonic clock was 0.
         realtime_ns: start.realtime_ns.saturating_sub(base_ns),
-        functions: (0..analysis.apis.len()).map(function).collect(),
-        processes: processes.collect(),
+        functions: stacks.functions,
+        stacks: stacks.stacks,
+        sample_hz: analysis.on_cpu.sample_hz,
+        processes,
     }
 }
 
-fn thread(report: &Report, timeline: &Timeline, lane: &Lane, base_ns: u64) -> TraceThread {
+fn thread(
+    report: &Report,
+    timeline: &Timeline,
+    lane: &Lane,
+    base_ns: u64,
+    stacks: &mut TraceStacks<'_>,
+) -> TraceThread {
     let row = &report.analysis.threads[lane.thread];
     let call = |call: &TimedCall| TraceCall {
         function: call.api,
@@ -73,6 +88,7 @@ fn thread(report: &Report, timeline: &Timeline, lane: &Lane, base_ns: u64) -> Tr
             SpanCause::Connection => "waits for a connection",
             SpanCause::Time => "sleeps",
             SpanCause::Process => "waits for a process",
+            SpanCause::Recording => "waits for chase",
             SpanCause::Other => "waits",
         }
         .to_owned(),
@@ -81,6 +97,12 @@ fn thread(report: &Report, timeline: &Timeline, lane: &Lane, base_ns: u64) -> Tr
         end_ns: base_ns + span.start_ns.0 + span.ns.0,
         waker: span.waker.and_then(|waker| place(timeline, waker)),
     });
+    let sample = |found: &LaneSample| TraceSample {
+        at_ns: base_ns + found.sample.at_ns.0,
+        stack: stacks.number(lane.process, found),
+        stands_for: found.sample.stands_for,
+        is_in_kernel: found.sample.is_in_kernel,
+    };
     let mark = |mark: &chase_analyzer::Mark| {
         (base_ns + mark.at_ns.0, timeline.marks[mark.name as usize].clone())
     };
@@ -93,6 +115,7 @@ fn thread(report: &Report, timeline: &Timeline, lane: &Lane, base_ns: u64) -> Tr
         calls: lane.calls.iter().map(call).collect(),
         waits: waits.collect(),
         syscalls: Vec::new(),
+        samples: lane.samples.iter().map(sample).collect(),
         marks: lane.marks.iter().map(mark).collect(),
     }
 }

@@ -177,7 +177,9 @@ struct sample {
 	u32 syscall;     /* that syscall */
 	u32 mode;        /* of the inode */
 	char name[48];   /* of the file, without its directory */
-	u64 late_ns;     /* when it was taken, if the thread had not waited in an event loop for LONG_TURN_NS; otherwise 0 */
+	u64 at_ns;       /* when it was taken, CLOCK_MONOTONIC */
+	u32 is_late;     /* the thread had not waited in an event loop for LONG_TURN_NS */
+	u32 reserved;
 };
 
 /* Size in bytes of a text of a single system call. */

@@ -344,8 +344,9 @@ int take_sample(u64 *registers)
 
 	if (!state)
 		return 0;
+	now = bpf_ktime_get_ns();
 	if (state->on_cpu_ns)
-		add_on_cpu(state, bpf_ktime_get_ns());
+		add_on_cpu(state, now);
 	else
 		find_running(state);
 	sample = bpf_ringbuf_reserve(&samples, sizeof(*sample), 0);
@@ -363,8 +364,9 @@ int take_sample(u64 *registers)
 	sample->file = 0;
 	sample->mode = 0;
 	sample->name[0] = 0;
-	now = state->turn_from ? bpf_ktime_get_ns() : 0;
-	sample->late_ns = now - state->turn_from >= LONG_TURN_NS ? now : 0;
+	sample->at_ns = now;
+	sample->is_late = state->turn_from && now - state->turn_from >= LONG_TURN_NS;
+	sample->reserved = 0;
 	if (sample->in_kernel && waits_for_descriptor(state->syscall)) {
 		file = file_of(task, READ(in_user_space, di));
 		if (file) {

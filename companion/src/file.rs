@@ -5,12 +5,12 @@ use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
-use bytemuck::{NoUninit, Zeroable, bytes_of};
+use bytemuck::{NoUninit, Zeroable, bytes_of, cast_slice};
 use chase_format::layout::{CHUNK_MAGIC, COMMITTED, ChunkHeader, ChunkKind, NONE, PAGE};
 use chase_format::syscalls::{
     BlockedRow, CauseRow, FileRow, LongTurnRow, MAGIC, MappingRow, OnCpuRow, READER_MIN,
-    STATE_STOPPED, SampleRow, SingleSyscallRow, SyscallRow, SyscallsHeader, TurnsRow, VERSION,
-    WaitRow,
+    STATE_STOPPED, SampleRow, SingleSyscallRow, SyscallRow, SyscallsHeader, TimedSampleRow,
+    TurnsRow, VERSION, WaitRow,
 };
 
 use crate::shared::{ON_CPU, Row, TURNS, Turns, WAIT_PREEMPTED, WAIT_VOLUNTARY};
@@ -36,6 +36,7 @@ pub struct SyscallsFile {
     waits: Growing,
     on_cpu: Growing,
     samples: Growing,
+    number_of_samples: u32,
     mappings: Growing,
     causes: Growing,
     number_of_causes: u32,
@@ -45,6 +46,7 @@ pub struct SyscallsFile {
     turns: Growing,
     long_turns: Growing,
     late_samples: Growing,
+    timed_samples: Growing,
 }
 
 /// The position of a row in its file.
@@ -70,6 +72,7 @@ impl SyscallsFile {
             waits: Growing::new(ChunkKind::Waits),
             on_cpu: Growing::new(ChunkKind::OnCpu),
             samples: Growing::new(ChunkKind::Samples),
+            number_of_samples: 0,
             mappings: Growing::new(ChunkKind::Mappings),
             causes: Growing::new(ChunkKind::Causes),
             number_of_causes: 0,
@@ -79,6 +82,7 @@ impl SyscallsFile {
             turns: Growing::new(ChunkKind::Turns),
             long_turns: Growing::new(ChunkKind::LongTurns),
             late_samples: Growing::new(ChunkKind::LateSamples),
+            timed_samples: Growing::new(ChunkKind::TimedSamples),
         };
         (this.header.magic, this.header.version) = (MAGIC, VERSION);
         this.header.reader_min = READER_MIN;
@@ -125,12 +129,22 @@ impl SyscallsFile {
         }
     }
 
-    /// Appends a row of samples.
+    /// Appends a row of samples; also returns its index among these rows.
     ///
     /// # Errors
     /// If it can't be written.
-    pub fn add_samples(&mut self, row: &SampleRow) -> io::Result<Place> {
-        self.samples.add(&self.file, &mut self.header, row)
+    pub fn add_samples(&mut self, row: &SampleRow) -> io::Result<(Place, u32)> {
+        let place = self.samples.add(&self.file, &mut self.header, row)?;
+        self.number_of_samples += 1;
+        Ok((place, self.number_of_samples - 1))
+    }
+
+    /// Appends times of samples.
+    ///
+    /// # Errors
+    /// If they can't be written.
+    pub fn add_timed_samples(&mut self, rows: &[TimedSampleRow]) -> io::Result<()> {
+        self.timed_samples.add_all(&self.file, &mut self.header, rows)
     }
 
     /// Appends a row of samples late in turns.
@@ -245,6 +259,28 @@ impl Growing {
         header: &mut SyscallsHeader,
         row: &T,
     ) -> io::Result<Place> {
+        self.find_room::<T>(file, header)?;
+        self.append(file, std::slice::from_ref(row))
+    }
+
+    /// Adds rows that follow each other, by few system calls.
+    fn add_all<T: NoUninit>(
+        &mut self,
+        file: &File,
+        header: &mut SyscallsHeader,
+        mut rows: &[T],
+    ) -> io::Result<()> {
+        while !rows.is_empty() {
+            let room = self.find_room::<T>(file, header)?;
+            let (now, later) = rows.split_at(room.min(rows.len()));
+            self.append(file, now)?;
+            rows = later;
+        }
+        Ok(())
+    }
+
+    /// Begins another chunk if the present one is full; returns for how many rows there is room.
+    fn find_room<T>(&mut self, file: &File, header: &mut SyscallsHeader) -> io::Result<usize> {
         let in_chunk = (CHUNK - size_of::<ChunkHeader>()) / size_of::<T>();
         if self.at == 0 || self.header.count as usize == in_chunk {
             let at = header.committed;
@@ -262,10 +298,15 @@ impl Growing {
             self.at = at;
             file.write_all_at(bytes_of(header), 0)?;
         }
+        Ok(in_chunk - self.header.count as usize)
+    }
+
+    /// Adds rows to the present chunk, which has room for them; returns the place of the first.
+    fn append<T: NoUninit>(&mut self, file: &File, rows: &[T]) -> io::Result<Place> {
         let offset = size_of::<ChunkHeader>() + self.header.count as usize * size_of::<T>();
         let at = self.at + offset as u64;
-        file.write_all_at(bytes_of(row), at)?;
-        self.header.count += 1;
+        file.write_all_at(cast_slice(rows), at)?;
+        self.header.count += rows.len() as u32;
         file.write_all_at(bytes_of(&self.header), self.at)?;
         Ok(Place(at))
     }

@@ -33,6 +33,7 @@ pub mod rate;
 pub mod samples;
 pub mod session;
 pub mod shared;
+pub mod timed_samples;
 pub mod types;
 pub mod unprivileged;
 pub mod watcher;

@@ -9,6 +9,7 @@ use crate::file::{Place, SyscallsFile};
 use crate::generated::Names;
 use crate::maps::{self, Mapping};
 use crate::shared::{Process, Sample, Turn};
+use crate::timed_samples::TimedSamples;
 
 /// A process may have this many pages of addresses that are in no mapping; then its mappings are not read again for
 /// more.
@@ -29,7 +30,8 @@ type Key = (u32, u32, u64);
 struct Counts {
     user: u32,
     kernel: u32,
-    place: Option<Place>,
+    /// Of its row, and the row's index among those of its kind.
+    place: Option<(Place, u32)>,
     is_written: bool,
 }
 
@@ -72,6 +74,8 @@ pub struct Samples {
     changed_late: Vec<Key>,
     /// By thread, those that may be: with their times, and whether they were in the kernel.
     perhaps_late: HashMap<u32, VecDeque<(u64, Key, bool)>>,
+    /// When samples were taken.
+    timed: TimedSamples<Key>,
     /// Samples in system calls on a file: by thread, context, system call and inode.
     files: HashMap<(u32, u32, u32, u64), FileSamples>,
     mappings: Vec<Mapping>,
@@ -95,12 +99,13 @@ impl Samples {
         }
         let in_kernel = sample.in_kernel != 0;
         count(&mut self.counts, &mut self.changed, key, in_kernel);
-        if sample.late_ns != 0 {
+        self.timed.add(key, sample.at_ns, in_kernel);
+        if sample.is_late != 0 {
             let perhaps_late = self.perhaps_late.entry(sample.tid).or_default();
             if perhaps_late.len() == MANY_LATE {
                 perhaps_late.pop_front();
             }
-            perhaps_late.push_back((sample.late_ns, key, in_kernel));
+            perhaps_late.push_back((sample.at_ns, key, in_kernel));
         }
     }
 
@@ -193,8 +198,8 @@ impl Samples {
             let Some(counts) = self.late.get_mut(&key) else { continue };
             let row = counts.written(key);
             match counts.place {
-                Some(place) => file.update_samples(place, &row)?,
-                None => counts.place = Some(file.add_late_samples(&row)?),
+                Some((place, _)) => file.update_samples(place, &row)?,
+                None => counts.place = Some((file.add_late_samples(&row)?, 0)),
             }
         }
         for key in std::mem::take(&mut self.changed) {
@@ -202,7 +207,7 @@ impl Samples {
             let row = counts.written(key);
             let (_, _, address) = key;
             match counts.place {
-                Some(place) => file.update_samples(place, &row)?,
+                Some((place, _)) => file.update_samples(place, &row)?,
                 None => counts.place = Some(file.add_samples(&row)?),
             }
             // The latest mapping that contains it.
@@ -216,6 +221,7 @@ impl Samples {
                 file.add_mapping(&mapping.row())?;
             }
         }
-        Ok(())
+        let number = |key: &Key| Some(self.counts.get(key)?.place?.1);
+        file.add_timed_samples(&self.timed.take(number))
     }
 }

@@ -186,9 +186,12 @@ pub struct Sample {
     pub mode: u32,
     /// Name of the file without its directory, NUL-padded.
     pub name: [u8; 48],
-    /// When it was taken, `CLOCK_MONOTONIC`, if the thread had not waited in an event loop for
-    /// [`LONG_TURN_NS`](chase_format::syscalls::LONG_TURN_NS); otherwise 0.
-    pub late_ns: u64,
+    /// When it was taken, `CLOCK_MONOTONIC`.
+    pub at_ns: u64,
+    /// 1 if the thread had not waited in an event loop for [`LONG_TURN_NS`](chase_format::syscalls::LONG_TURN_NS).
+    pub is_late: u32,
+    /// Padding.
+    pub reserved: u32,
 }
 
 /// A long wait.
@@ -423,7 +426,7 @@ const _: () = {
     assert!(size_of::<Ends>() <= 48);
     assert!(size_of::<SingleSyscall>() == 352);
     assert!(size_of::<Row>() == 384);
-    assert!(size_of::<Sample>() == 96);
+    assert!(size_of::<Sample>() == 104);
     assert!(size_of::<Turns>() == size_of::<Row>());
     assert!(size_of::<Turn>() == 56);
     assert!(size_of::<Interval>() == 32);

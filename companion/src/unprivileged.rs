@@ -190,7 +190,9 @@ impl Unprivileged {
             }
             What::Sample(address) => {
                 let Some(Living { image, .. }) = self.living.get_mut(&pid) else { return };
-                image.samples.add(&Sample { process: pid, tid, address, ..Sample::zeroed() });
+                let sample =
+                    Sample { process: pid, tid, address, at_ns: time_ns, ..Sample::zeroed() };
+                image.samples.add(&sample);
                 let thread = image.threads.entry(tid).or_default();
                 thread.samples += 1;
                 thread.is_written = false;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fxprof_processed_profile::{
     CategoryColor, CategoryHandle, CpuDelta, Frame, FrameFlags, FrameInfo, MarkerFieldFlags,
-    MarkerFieldFormat, MarkerTiming, Profile, ReferenceTimestamp, SamplingInterval,
+    MarkerFieldFormat, MarkerTiming, Profile, ReferenceTimestamp, SamplingInterval, StackHandle,
     StaticSchemaMarker, StaticSchemaMarkerField, StringHandle, ThreadHandle, Timestamp,
 };
 
@@ -63,7 +63,8 @@ impl StaticSchemaMarker for TimedMarker {
 }
 
 /// `trace` as a document for the Firefox Profiler. Each call is a marker; and between the moments at which calls begin and end, there
-/// is a sample of those that were open, with a weight of so many microseconds; one without a weight where none was open.
+/// is a sample of those that were open, with a weight of so many microseconds; one without a weight where none was open. The samples
+/// that were taken of what a thread ran are a thread of their own behind it.
 ///
 /// # Errors
 ///
@@ -93,6 +94,13 @@ pub fn firefox(trace: &Trace) -> Result<String, Error> {
             writer.profile.set_thread_end_time(own, writer.at(thread.end_ns));
             writer.profile.set_thread_show_markers_in_timeline(own, true);
             writer.thread(own, thread);
+            if !thread.samples.is_empty() {
+                let since = writer.at(thread.start_ns);
+                let own = writer.profile.add_thread(handle, thread.tid, since, false);
+                writer.profile.set_thread_name(own, &format!("{} (samples)", thread.name));
+                writer.profile.set_thread_end_time(own, writer.at(thread.end_ns));
+                writer.taken(own, thread);
+            }
         }
     }
     Ok(serde_json::to_string(&writer.profile)?)
@@ -182,6 +190,42 @@ impl Writer<'_> {
         }
     }
 
+    /// The samples that were taken of a thread. Each stands for the time up to it, at most that of its ticks.
+    fn taken(&mut self, own: ThreadHandle, thread: &TraceThread) {
+        let tick_ns = 1_000_000_000 / self.trace.sample_hz.max(1);
+        let mut before = None;
+        for sample in &thread.samples {
+            let ticks_ns = u64::from(sample.stands_for) * tick_ns;
+            // Of the first one, its reader takes no use.
+            let busy_ns =
+                before.map_or(0, |before| ticks_ns.min(sample.at_ns.saturating_sub(before)));
+            before = Some(sample.at_ns);
+            let stack = self.trace.stacks.get(sample.stack as usize);
+            let stack = self.stack(own, stack.into_iter().flatten().copied());
+            let busy = CpuDelta::from_micros(busy_ns / STEP_NS);
+            let weight = clamped(ticks_ns / STEP_NS);
+            self.profile.add_sample(own, self.at(sample.at_ns), stack, busy, weight);
+        }
+    }
+
+    fn stack(
+        &mut self,
+        own: ThreadHandle,
+        functions: impl Iterator<Item = u32>,
+    ) -> Option<StackHandle> {
+        let mut frames = Vec::new();
+        for function in functions {
+            let Some(function) = self.trace.functions.get(function as usize) else { continue };
+            let label = self.profile.intern_string(&function.name);
+            frames.push(FrameInfo {
+                frame: Frame::Label(label),
+                category_pair: self.categories[&*function.library].into(),
+                flags: FrameFlags::empty(),
+            });
+        }
+        self.profile.intern_stack_frames(own, frames.into_iter())
+    }
+
     /// What was open from one moment to another. What is the thread's own weighs nothing: sums are of calls.
     fn sample(
         &mut self,
@@ -191,20 +235,10 @@ impl Writer<'_> {
         since: u64,
         until: u64,
     ) {
-        let mut frames = Vec::with_capacity(open.len());
-        for call in open {
-            let Some(function) = self.trace.functions.get(call.function as usize) else { continue };
-            let label = self.profile.intern_string(&function.name);
-            frames.push(FrameInfo {
-                frame: Frame::Label(label),
-                category_pair: self.categories[&*function.library].into(),
-                flags: FrameFlags::empty(),
-            });
-        }
         let (stack, weight) = match open {
             [] => (None, 0),
             _ => {
-                let stack = self.profile.intern_stack_frames(own, frames.into_iter());
+                let stack = self.stack(own, open.iter().map(|call| call.function));
                 (stack, clocks.in_calls.steps(until - since))
             }
         };

@@ -34,5 +34,6 @@ pub use pprof::{Moment, pprof};
 pub use speedscope::{Profile, speedscope};
 pub use stacks::{Frame, Node, Stacks};
 pub use trace::{
-    Trace, TraceCall, TraceFunction, TraceProcess, TraceSyscall, TraceThread, TraceWait,
+    Trace, TraceCall, TraceFunction, TraceProcess, TraceSample, TraceSyscall, TraceThread,
+    TraceWait,
 };

@@ -1,144 +1,17 @@
 //! The trace format of Perfetto: `protos/perfetto/trace` of <https://github.com/google/perfetto>.
 //!
-//! The messages are written down here with their field numbers; those that are not filled in are left out.
+//! The messages are written down with their field numbers; those that are not filled in are left out.
+
+mod messages;
+mod samples;
 
 use prost::Message;
 
 use crate::trace::{Trace, TraceCall, TraceSyscall, TraceThread, TraceWait};
-
-#[derive(Clone, PartialEq, Message)]
-struct TraceMessage {
-    #[prost(message, repeated, tag = "1")]
-    packet: Vec<Packet>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct Packet {
-    #[prost(message, optional, tag = "6")]
-    clock_snapshot: Option<ClockSnapshot>,
-    #[prost(uint64, optional, tag = "8")]
-    timestamp: Option<u64>,
-    #[prost(uint32, optional, tag = "10")]
-    trusted_packet_sequence_id: Option<u32>,
-    #[prost(message, optional, tag = "11")]
-    track_event: Option<TrackEvent>,
-    #[prost(message, optional, tag = "12")]
-    interned_data: Option<InternedData>,
-    #[prost(uint32, optional, tag = "13")]
-    sequence_flags: Option<u32>,
-    #[prost(uint32, optional, tag = "58")]
-    timestamp_clock_id: Option<u32>,
-    #[prost(message, optional, tag = "60")]
-    track_descriptor: Option<TrackDescriptor>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct ClockSnapshot {
-    #[prost(message, repeated, tag = "1")]
-    clocks: Vec<ClockValue>,
-    #[prost(uint32, optional, tag = "2")]
-    primary_trace_clock: Option<u32>,
-}
-
-#[derive(Clone, Copy, PartialEq, Message)]
-struct ClockValue {
-    #[prost(uint32, optional, tag = "1")]
-    clock_id: Option<u32>,
-    #[prost(uint64, optional, tag = "2")]
-    timestamp: Option<u64>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct TrackDescriptor {
-    #[prost(uint64, optional, tag = "1")]
-    uuid: Option<u64>,
-    #[prost(string, optional, tag = "2")]
-    name: Option<String>,
-    #[prost(message, optional, tag = "3")]
-    process: Option<ProcessDescriptor>,
-    #[prost(message, optional, tag = "4")]
-    thread: Option<ThreadDescriptor>,
-    #[prost(uint64, optional, tag = "5")]
-    parent_uuid: Option<u64>,
-    #[prost(message, optional, tag = "8")]
-    counter: Option<CounterDescriptor>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct ProcessDescriptor {
-    #[prost(int32, optional, tag = "1")]
-    pid: Option<i32>,
-    #[prost(string, repeated, tag = "2")]
-    cmdline: Vec<String>,
-    #[prost(string, optional, tag = "6")]
-    process_name: Option<String>,
-    #[prost(int64, optional, tag = "7")]
-    start_timestamp_ns: Option<i64>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct ThreadDescriptor {
-    #[prost(int32, optional, tag = "1")]
-    pid: Option<i32>,
-    #[prost(int32, optional, tag = "2")]
-    tid: Option<i32>,
-    #[prost(string, optional, tag = "5")]
-    thread_name: Option<String>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct CounterDescriptor {
-    #[prost(string, optional, tag = "6")]
-    unit_name: Option<String>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct TrackEvent {
-    #[prost(uint64, repeated, packed = "false", tag = "3")]
-    category_iids: Vec<u64>,
-    #[prost(message, repeated, tag = "4")]
-    debug_annotations: Vec<Annotation>,
-    #[prost(int32, optional, tag = "9")]
-    r#type: Option<i32>,
-    #[prost(uint64, optional, tag = "10")]
-    name_iid: Option<u64>,
-    #[prost(uint64, optional, tag = "11")]
-    track_uuid: Option<u64>,
-    #[prost(string, optional, tag = "23")]
-    name: Option<String>,
-    #[prost(int64, optional, tag = "30")]
-    counter_value: Option<i64>,
-    #[prost(fixed64, repeated, packed = "false", tag = "47")]
-    flow_ids: Vec<u64>,
-    #[prost(fixed64, repeated, packed = "false", tag = "48")]
-    terminating_flow_ids: Vec<u64>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct Annotation {
-    #[prost(bool, optional, tag = "2")]
-    bool_value: Option<bool>,
-    #[prost(string, optional, tag = "6")]
-    string_value: Option<String>,
-    #[prost(string, optional, tag = "10")]
-    name: Option<String>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct InternedData {
-    #[prost(message, repeated, tag = "1")]
-    event_categories: Vec<Interned>,
-    #[prost(message, repeated, tag = "2")]
-    event_names: Vec<Interned>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct Interned {
-    #[prost(uint64, optional, tag = "1")]
-    iid: Option<u64>,
-    #[prost(string, optional, tag = "2")]
-    name: Option<String>,
-}
+use messages::{
+    Annotation, ClockSnapshot, ClockValue, CounterDescriptor, Interned, InternedData, Packet,
+    ProcessDescriptor, ThreadDescriptor, TraceMessage, TrackDescriptor, TrackEvent,
+};
 
 /// `TrackEvent.Type`.
 const SLICE_BEGIN: i32 = 1;
@@ -231,6 +104,7 @@ pub fn perfetto(trace: &Trace) -> Vec<u8> {
             }
         }
     }
+    writer.samples(trace);
     writer.counters(trace);
     // By time, and what ends before what begins; what has the same place keeps its order.
     writer.events.sort_by_key(|packet| packet.timestamp);
@@ -289,6 +163,7 @@ impl Writer {
                     .zip(&trace.functions)
                     .map(|(i, f)| interned(i, &f.name))
                     .collect(),
+                ..InternedData::default()
             }),
             ..Packet::default()
         });

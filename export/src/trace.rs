@@ -9,6 +9,10 @@ pub struct Trace {
     pub realtime_ns: u64,
     /// Functions, by number.
     pub functions: Vec<TraceFunction>,
+    /// What samples found, by number: functions, outermost first.
+    pub stacks: Vec<Vec<u32>>,
+    /// Samples per second and processor.
+    pub sample_hz: u64,
     /// Processes, parents before children.
     pub processes: Vec<TraceProcess>,
 }
@@ -58,6 +62,8 @@ pub struct TraceThread {
     pub waits: Vec<TraceWait>,
     /// Its system calls by their start, where they were told one by one. None overlaps another.
     pub syscalls: Vec<TraceSyscall>,
+    /// Samples of what it ran, by time.
+    pub samples: Vec<TraceSample>,
     /// Moments with a name.
     pub marks: Vec<(u64, String)>,
 }
@@ -73,6 +79,19 @@ pub struct TraceSyscall {
     pub start_ns: u64,
     /// When it returned; `None` if it did not.
     pub end_ns: Option<u64>,
+}
+
+/// A sample.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TraceSample {
+    /// When it was taken.
+    pub at_ns: u64,
+    /// What it found: the library calls that the thread was in and the function that ran, by number in [`Trace::stacks`].
+    pub stack: u32,
+    /// How many samples it stands for.
+    pub stands_for: u32,
+    /// Whether the kernel ran, for that function.
+    pub is_in_kernel: bool,
 }
 
 /// A call.

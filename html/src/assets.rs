@@ -11,7 +11,7 @@ const STYLES: [&str; 5] = [
     include_str!("../assets/style/print.css"),
 ];
 
-const MODULES: [&str; 17] = [
+const MODULES: [&str; 18] = [
     include_str!("../assets/script/quantities.mjs"),
     include_str!("../assets/script/arranging.mjs"),
     include_str!("../assets/script/elements.mjs"),
@@ -23,6 +23,7 @@ const MODULES: [&str; 17] = [
     include_str!("../assets/script/values.mjs"),
     include_str!("../assets/script/rows.mjs"),
     include_str!("../assets/script/window.mjs"),
+    include_str!("../assets/script/samples.mjs"),
     include_str!("../assets/script/lanes.mjs"),
     include_str!("../assets/script/sums.mjs"),
     include_str!("../assets/script/following.mjs"),

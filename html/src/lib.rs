@@ -40,9 +40,9 @@ pub use model::{
     ApiSyscalls, Balance, Blocked, BlockedIn, CauseOfWait, Change, Column, ColumnKind, Comparison,
     Diagram, DiagramArrow, DiagramNode, Does, Edge, Estimates, Facts, Figures, Finding, Flame,
     FlameKind, Function, FunctionChange, GroupWaits, Header, Lane, Library, Life, Mark, Member,
-    Names, Outlier, PartUse, Parts, Process, Ran, RanFunction, RanObject, RawTable, Report,
-    SelfParts, Sentence, Span, SubGroup, Syscall, Tail, TailCurve, ThreadGroup, Timeline, Value,
-    Verdict, WaitCause, WaitSource, Waiting, WaitsForWhom,
+    Names, Outlier, PartUse, Parts, Process, Ran, RanAt, RanFunction, RanObject, RanPlace,
+    RawTable, Report, SelfParts, Sentence, Span, SubGroup, Syscall, Tail, TailCurve, ThreadGroup,
+    Timeline, Value, Verdict, WaitCause, WaitSource, Waiting, WaitsForWhom,
 };
 pub use page::page;
 pub use pictures::{Picture, pictures};

@@ -26,7 +26,7 @@ pub use diagrams::{Diagram, DiagramArrow, DiagramNode, GroupWaits, PartUse, Part
 pub use figures::{Facts, Figures, Names, Sentence};
 pub use tables::{Column, ColumnKind, Mark, RawTable, Value};
 pub use tails::{Tail, TailCurve};
-pub use timeline::{Does, Lane, Span, Timeline};
+pub use timeline::{Does, Lane, RanAt, RanPlace, Span, Timeline};
 
 /// A page's worth of a run, or of two.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

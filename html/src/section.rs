@@ -63,27 +63,39 @@ pub(crate) enum Window {
     Itself,
     /// Other tables, which the script fills: functions of `assets/script/following.mjs`.
     Follows(&'static [&'static str]),
+    /// The same, from samples; the whole run still if these have no times.
+    FollowsSamples(&'static [&'static str]),
 }
 
 impl Window {
     /// What the heading says then, if there is a timeline.
     pub(crate) fn heading(self, report: &Report) -> Markup {
         let words = match self {
-            Self::No => "whole run",
             Self::Itself => return html! {},
-            Self::Follows(_) => "in the window",
+            _ if self.tables(report).is_some() => "in the window",
+            _ => "whole run",
         };
         html! { @if has_timeline(report) { span.scope.of-window { (words) } } }
     }
 
     /// What is shown of the whole run, and the places for what is shown of a window.
     pub(crate) fn body(self, report: &Report, body: &Markup) -> Markup {
-        match self {
-            Self::Follows(tables) if has_timeline(report) => html! {
+        match self.tables(report) {
+            Some(tables) => html! {
                 div.of-run { (body) }
                 div.of-window { @for table in tables { div data-follows=(table) {} } }
             },
-            _ => html! { (body) },
+            None => html! { (body) },
+        }
+    }
+
+    /// The tables that the script fills.
+    fn tables(self, report: &Report) -> Option<&'static [&'static str]> {
+        let timeline = report.timeline.as_ref().filter(|timeline| timeline.end_ns > 0.0)?;
+        match self {
+            Self::Follows(tables) => Some(tables),
+            Self::FollowsSamples(tables) => (!timeline.ran_places.is_empty()).then_some(tables),
+            Self::No | Self::Itself => None,
         }
     }
 }
@@ -112,7 +124,7 @@ pub(crate) const SECTIONS: &[Section] = &[
         id: SectionId::Processor,
         title: "Processor",
         short: "Processor",
-        window: Window::No,
+        window: Window::FollowsSamples(&["processor", "ran"]),
         render: processor::render,
     },
     Section {

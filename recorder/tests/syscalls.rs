@@ -78,6 +78,7 @@ fn long_waits_files_and_turns_are_read() {
         builder.long_turn(78, descriptor, number * LONG_TURN_NS, LONG_TURN_NS, 2);
         let (context_ref, address) = (3, number);
         builder.late_samples.push(SampleRow { context_ref, tid, address, user: 1, kernel: 2 });
+        builder.timed_sample(number);
     }
     let bytes = builder.build();
     let file = SyscallsFile::parse(&bytes).unwrap();
@@ -85,6 +86,7 @@ fn long_waits_files_and_turns_are_read() {
     assert_eq!(file.turns().collect::<Vec<_>>(), builder.turns);
     assert_eq!(file.long_turns().collect::<Vec<_>>(), builder.long_turns);
     assert_eq!(file.late_samples().collect::<Vec<_>>(), builder.late_samples);
+    assert_eq!(file.timed_samples().collect::<Vec<_>>(), builder.timed_samples);
     assert_eq!(file.blocked().collect::<Vec<_>>(), builder.blocked);
     assert_eq!(file.files().collect::<Vec<_>>(), builder.files);
 }
@@ -197,6 +199,7 @@ fn version_1_is_readable() {
     (builder.samples, builder.on_cpu, builder.mappings) = Default::default();
     (builder.causes, builder.blocked, builder.files) = Default::default();
     (builder.turns, builder.long_turns, builder.late_samples) = Default::default();
+    builder.timed_samples.clear();
     assert!(bytes == builder.build(), "the builder writes other bytes than version 1");
 }
 

@@ -21,6 +21,8 @@ latest = {}
 totals = collections.defaultdict(lambda: [0, 0])
 began, ended = {}, {}
 slices = 0
+functions, frames, stacks = {}, {}, {}
+samples = collections.defaultdict(list)
 
 
 def owner(uuid):
@@ -35,6 +37,19 @@ for packet in trace.packet:
         names[one.iid] = one.name
     for one in packet.interned_data.event_categories:
         categories[one.iid] = one.name
+    for one in packet.interned_data.function_names:
+        functions[one.iid] = one.str.decode()
+    for one in packet.interned_data.frames:
+        frames[one.iid] = functions[one.function_name_id]
+    for one in packet.interned_data.callstacks:
+        stacks[one.iid] = [frames[frame] for frame in one.frame_ids]
+    if packet.HasField("perf_sample"):
+        sample = packet.perf_sample
+        if sample.callstack_iid not in stacks:
+            problems.append(f"stack {sample.callstack_iid} is not known")
+        if not stacks.get(sample.callstack_iid):
+            problems.append(f"stack {sample.callstack_iid} is empty")
+        samples[sample.tid].append(packet.timestamp)
     if packet.HasField("track_descriptor"):
         tracks[packet.track_descriptor.uuid] = packet.track_descriptor
     if not packet.HasField("track_event"):
@@ -81,10 +96,18 @@ for flow in set(began) & set(ended):
     if began[flow][0] > ended[flow][0]:
         problems.append(f"flow {flow} ends before it begins")
 
+threads = {track.thread.tid for track in tracks.values() if track.HasField("thread")}
+for tid, times in samples.items():
+    if tid not in threads:
+        problems.append(f"samples of thread {tid}, which has no track")
+    if times != sorted(times):
+        problems.append(f"samples of thread {tid} are not in order")
+
 json.dump(
     {
         "problems": problems,
         "slices": slices,
+        "samples": sum(len(times) for times in samples.values()),
         "threads": sorted(track.thread.thread_name for track in tracks.values() if track.HasField("thread")),
         "flows": [[began[flow][1], ended[flow][1]] for flow in sorted(set(began) & set(ended))],
         "totals": totals,

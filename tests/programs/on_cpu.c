@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
 
 void spin_loop(int (**sources)(void *), int count, void *data, unsigned long own);
 
@@ -54,7 +56,32 @@ static int plugin(const char *path)
     return 0;
 }
 
-/* on_cpu sort|loop|plugin PLUGIN: leaves the process's time on the CPU, in nanoseconds, in the file "taken". */
+static int last(void *data)
+{
+    (void)data;
+    return 0;
+}
+
+/* The program's own code, then a wait, then the library's: some 300 ms each. */
+static void phases(void)
+{
+    struct timespec start, now;
+    int (*sources[])(void *) = {last};
+    for (int phase = 0; phase < 2; phase++) {
+        clock_gettime(CLOCK_MONOTONIC, &start);
+        do {
+            if (phase == 0)
+                spin(100000);
+            else
+                spin_loop(sources, 1, NULL, 100000);
+            clock_gettime(CLOCK_MONOTONIC, &now);
+        } while ((now.tv_sec - start.tv_sec) * 1000 + (now.tv_nsec - start.tv_nsec) / 1000000 < 300);
+        if (phase == 0)
+            usleep(20000);
+    }
+}
+
+/* on_cpu sort|loop|phases|plugin PLUGIN: leaves the process's time on the CPU, in nanoseconds, in the file "taken". */
 int main(int count, char **arguments)
 {
     struct rusage usage;
@@ -65,6 +92,8 @@ int main(int count, char **arguments)
         sort();
     else if (!strcmp(arguments[1], "loop"))
         loop();
+    else if (!strcmp(arguments[1], "phases"))
+        phases();
     else
         result = plugin(arguments[2]);
     getrusage(RUSAGE_SELF, &usage);

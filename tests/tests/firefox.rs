@@ -34,7 +34,24 @@ fn a_profile_of_many_threads_is_what_the_profiler_reads() {
     let found = check(&file);
     assert_eq!(found["problems"], json!([]));
     let threads = found["threads"].as_array().expect("threads");
-    assert_eq!(threads.len(), 65);
+    let is_of_samples =
+        |thread: &&Value| thread["name"].as_str().is_some_and(|name| name.ends_with(" (samples)"));
+    assert_eq!(threads.iter().filter(|thread| !is_of_samples(thread)).count(), 65);
+    let taken = report::document(&trial.output(), "libs")["on_cpu"]["samples"].as_u64();
+    let exported: f64 = threads
+        .iter()
+        .filter(is_of_samples)
+        .map(|thread| thread["in_calls_ns"].as_f64().expect("a time"))
+        .sum();
+    // As many as the report has, since so few have their times all; less those before and after their threads' recording.
+    if let Some(taken) = taken.filter(|&taken| taken >= 16) {
+        let hz = report::document(&trial.output(), "libs")["on_cpu"]["sample_hz"].as_f64();
+        let exported = exported * hz.expect("a rate") / 1e9;
+        assert!(
+            exported <= taken as f64 * 1.01 && exported >= taken as f64 * 0.9,
+            "{exported} of {taken}"
+        );
+    }
     read_by_the_profiler(threads, &found["reader"]);
     totals(&trial, &found["totals"]);
     let busy: f64 = threads.iter().map(|thread| thread["busy_ms"].as_f64().expect("a time")).sum();
@@ -100,7 +117,12 @@ fn damaged(profile: &Value, file: &Path) {
         ("/threads/1/markers/endTime/0", json!(-1.0)),
         ("/threads/1/tid", profile["threads"][0]["tid"].clone()),
     ];
+    // The second thread that has markers: what was sampled has none.
+    let threads = profile["threads"].as_array().expect("threads");
+    let has_markers = |&at: &usize| threads[at]["markers"]["length"] != json!(0);
+    let second = (1..threads.len()).find(has_markers).expect("a second thread");
     for (pointer, wrong) in damages {
+        let pointer = &pointer.replace("/threads/1/", &format!("/threads/{second}/"));
         let mut profile = profile.clone();
         *profile.pointer_mut(pointer).expect(pointer) = wrong;
         std::fs::write(file, profile.to_string()).expect("write the damaged profile");

@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use chase_tests::compile::Build;
 use chase_tests::foreign::made;
 use chase_tests::need;
-use chase_tests::report::document;
+use chase_tests::report::{document, json};
 use chase_tests::steal;
 use chase_tests::tagged::{Tagged, companion};
 use chase_tests::trial::Trial;
@@ -76,6 +76,48 @@ fn check(what: &str, output: &Path, taken_ns: f64, shares: &[(&str, f64)]) -> Re
         }
     }
     Ok(())
+}
+
+/// What ran in a part of the run is told by the samples of that part, and not by those of the whole.
+#[test]
+fn a_window_has_what_ran_in_it() {
+    let what = "samples by time";
+    let _alone = alone();
+    if companion(what).is_none() {
+        return;
+    }
+    let library = Build::library("libspin.c").build();
+    let program = Build::program("on_cpu.c").without_libtrap().flags("-ldl").with(&library).build();
+    let arguments = ["phases", "none"];
+    let trial = arguments.iter().fold(Trial::new(program), |trial, argument| trial.arg(argument));
+    let trial = trial.hooked_env("CHASE_SYSCALLS", "require");
+    trial.compare_outcomes();
+    assert!(trial.hooked().status.success());
+    let _ = Tagged::finished(&trial.output());
+    if number(&document(&trial.output(), "libs")["on_cpu"]["sample_hz"]) == 0.0 {
+        return need::skip(what, "no samples can be taken");
+    }
+    let path = document(&trial.output(), "path");
+    let steps = path["steps"].as_array().expect("steps");
+    let sleep = steps.iter().find(|step| step["function"] == "usleep").expect("a wait");
+    // (Backwards from the end.) The beginning and the end of a process are not of these phases.
+    let begins = number(&sleep["begin_ns"]) / 1e9;
+    let ends = number(&sleep["end_ns"]) / 1e9;
+    let end = number(&path["wall_ns"]) / 1e9;
+    for (from, to, runs) in [
+        (begins - 0.28, begins - 0.01, "on_cpu"),
+        (ends + 0.01, end.min(ends + 0.29), "libspin.so"),
+    ] {
+        let window = [format!("{from:.6}s"), format!("{to:.6}s")];
+        let part = json(&trial.output(), &["path", "--from", &window[0], "--to", &window[1]]);
+        let parts = part["parts"].as_array().expect("parts");
+        let found: f64 = parts
+            .iter()
+            .filter(|part| part["library"] == runs)
+            .map(|part| number(&part["share"]))
+            .sum();
+        assert!(found > 0.9, "{window:?}, {runs}: {found} of {parts:#?}");
+    }
 }
 
 /// Numbers that may not fit are strings.

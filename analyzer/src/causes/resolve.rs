@@ -224,6 +224,11 @@ impl<'a> Run<'a> {
         (thread, Some(place).filter(|&api| (api as usize) < self.analysis.apis.len()))
     }
 
+    /// What was loaded where in a process that was watched.
+    pub(crate) fn addresses(&self, process: usize) -> Option<&AddressMap> {
+        self.images[process].as_ref().map(|image| &image.addresses)
+    }
+
     /// Where a call returns to. A call by a jump, at a function's end, returns to where its caller does: if that is a landing pad,
     /// it is no place of the program.
     pub(crate) fn address(&self, process: usize, avma: u64) -> Option<CodeAddress> {

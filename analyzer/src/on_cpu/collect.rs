@@ -132,8 +132,7 @@ impl Collected {
             let address = addresses.find_ever(row.address);
             let object = match address.object {
                 Some(object) => object,
-                None if addresses.has_several(row.address) => names.mapped(SEVERAL),
-                None => names.mapped(&name_of(&mappings, row.address)),
+                None => names.mapped(&name_outside(addresses, &mappings, row.address)),
             };
             self.samples.push(Sample { thread: key, place, address, object, user, kernel });
         }
@@ -173,6 +172,15 @@ impl Collected {
             }
         }
     }
+}
+
+/// Returns what an address in no single object of the recording is in; empty if unknown.
+pub(crate) fn name_outside<'m>(
+    addresses: &AddressMap,
+    mappings: &'m [MappingRow],
+    avma: u64,
+) -> Cow<'m, str> {
+    if addresses.has_several(avma) { SEVERAL.into() } else { name_of(mappings, avma) }
 }
 
 /// Returns the name of the mapping at an address that is in no object of the recording; empty if unknown.

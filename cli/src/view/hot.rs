@@ -23,9 +23,8 @@ pub(super) struct Hot<'a> {
 struct Function {
     /// As [`function_or_start`](crate::places::Place::function_or_start) has it.
     name: Option<String>,
+    shown: String,
     is_named: bool,
-    /// Its name is what a compiler in the process made up, in no language that could be shortened.
-    is_generated: bool,
     object: u32,
     /// Of the address with most samples.
     file: Option<String>,
@@ -59,7 +58,7 @@ pub(super) fn ran(report: &Report) -> Option<Ran> {
             .unwrap_or_default()
             .iter()
             .map(|function| RanFunction {
-                name: function.shown().into(),
+                name: (&*function.shown).into(),
                 ns: function.time.on_cpu_ns.as_f64(),
                 line: function.hottest_line().into(),
             })
@@ -84,14 +83,6 @@ fn sorted(functions: HashMap<(u32, Option<String>), Function>) -> Vec<Function> 
 }
 
 impl Function {
-    fn shown(&self) -> String {
-        match &self.name {
-            Some(name) if self.is_generated || !self.is_named => name.clone(),
-            Some(name) => chase_symbols::shorten(name).into_owned(),
-            None => "(no name)".to_owned(),
-        }
-    }
-
     /// Empty if it is not known.
     fn hottest_line(&self) -> String {
         match (&self.file, self.line) {
@@ -130,11 +121,12 @@ fn add(
     let innermost = place.inlined.first();
     let (file, line) = innermost
         .map_or((place.file.clone(), place.line), |inlined| (inlined.file.clone(), inlined.line));
-    let name = place.function_or_start(report.names.object(row.object));
+    let library = report.names.object(row.object);
+    let name = place.function_or_start(library);
     let function = functions.entry((row.object, name.clone())).or_insert(Function {
         name,
         is_named: place.function.is_some(),
-        is_generated: place.object.is_none(),
+        shown: place.function_in_short(library),
         object: row.object,
         file: None,
         line: None,
@@ -170,7 +162,7 @@ impl Show for Hot<'_> {
         for function in functions.iter().take(top) {
             let look = if function.is_named { Look::Plain } else { Look::Faint };
             table.row([
-                Cell::new(function.shown(), look),
+                Cell::new(&*function.shown, look),
                 Cell::new(report.names.object(function.object), Look::Faint),
                 sampled::share(report, Some(function.time)).into(),
                 sampled::kernel(report, Some(function.time)).into(),

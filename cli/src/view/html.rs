@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, bail};
-use chase_analyzer::{CauseRow, Finding, GroupRow, Ns, Party};
+use chase_analyzer::{CauseRow, CodeAddress, Finding, GroupRow, Ns, Party};
 use chase_export::{Profile, Stacks};
 use chase_html::{CauseOfWait, Comparison, Facts, Figures, Flame, FlameKind, Process};
 
@@ -145,6 +145,10 @@ impl chase_html::Names for PageNames<'_> {
 
     fn whole_function(&self, api: usize) -> &str {
         self.report.names.full(api)
+    }
+
+    fn code(&self, process: usize, address: &CodeAddress, object: u32) -> String {
+        self.report.code(process, address, object)
     }
 
     fn sentence(&self, finding: &Finding) -> chase_html::Sentence {

@@ -169,10 +169,6 @@ pub(super) fn missing(lost: u64, meaning: &str) -> String {
     }
 }
 
-/// Said of a window, in which a thread may have run something else than usual.
-const DIVIDED: &str =
-    "(What threads run is divided in proportion to their whole lives, not to this time.)";
-
 impl Show for Path {
     const NAME: &'static str = "path";
 
@@ -184,7 +180,7 @@ impl Show for Path {
             Some((from, to)) => {
                 let length = Ns(to.0 - from.0);
                 let (from, to) = (moment(from.0), moment(to.0));
-                format!("From {from} to {to}, {}:\n{DIVIDED}\n\n", elapsed(length.0))
+                format!("From {from} to {to}, {}:\n\n", elapsed(length.0))
             }
             None => String::new(),
         };
@@ -193,7 +189,7 @@ impl Show for Path {
         out.push_str(&legend(
             terminal,
             &[
-                ("runs", "or could run, or waits for less than a millisecond at a time; in which functions, as in the thread's whole life, by samples, or by its calls where it has none"),
+                ("runs", "or could run, or waits for less than a millisecond at a time; in which functions, by samples in these times; where there are fewer than ten, as in the thread's whole life, by all samples, or by its calls where it has none"),
                 ("was woken", "by another thread, and does not run yet"),
                 ("waits", "for what no thread of the run does: time, a disk, another machine"),
                 ("of the run", "or of the window; the path is as long: what gets shorter on it, shortens the run, until another path is longer"),

@@ -1,7 +1,7 @@
 use serde_json::Value;
 
 use super::*;
-use crate::trace::{TraceFunction, TraceProcess, TraceWait};
+use crate::trace::{TraceFunction, TraceProcess, TraceSample, TraceWait};
 
 fn document() -> Value {
     let call = |function, start_ns, end_ns, depth| TraceCall {
@@ -26,6 +26,9 @@ fn document() -> Value {
             waker: None,
         }],
         syscalls: Vec::new(),
+        samples: [2_500_000, 3_500_000, 8_000_000]
+            .map(|at_ns| TraceSample { at_ns, stack: 0, stands_for: 1, is_in_kernel: false })
+            .into(),
         marks: vec![(5_000_000, "half".into())],
     };
     let function =
@@ -34,6 +37,8 @@ fn document() -> Value {
         title: "app".into(),
         realtime_ns: 1_700_000_000_000_000_000,
         functions: vec![function("compress", "libz"), function("crc32", "libz")],
+        stacks: vec![vec![0, 1]],
+        sample_hz: 500,
         processes: vec![TraceProcess {
             pid: 7,
             name: "app".into(),
@@ -51,7 +56,7 @@ fn the_document_has_the_thread_with_its_calls_as_markers() {
     let document = document();
     assert_eq!(document["meta"]["product"], "app");
     let threads = document["threads"].as_array().expect("threads");
-    assert_eq!(threads.len(), 1);
+    assert_eq!((threads.len(), &threads[0]["name"]), (2, &Value::from("app")));
     let markers = &threads[0]["markers"];
     assert_eq!(markers["length"], 4);
     let start: Vec<f64> =
@@ -96,4 +101,16 @@ fn sums_of_short_calls_are_right() {
     let document: Value = serde_json::from_str(&firefox(&trace).expect("JSON")).expect("JSON");
     assert_eq!(sum(&document["threads"][0], "weight"), 1_500);
     assert_eq!(sum(&document["threads"][0], "threadCPUDelta"), 4_000);
+}
+
+/// Each stands for 2 ms, but for no more than has passed since the one before.
+#[test]
+fn samples_that_were_taken_are_a_thread_of_their_own() {
+    let document = document();
+    let own = &document["threads"][1];
+    assert_eq!(own["name"], "app (samples)");
+    assert_ne!(own["tid"], document["threads"][0]["tid"]);
+    assert_eq!(own["samples"]["threadCPUDelta"], serde_json::json!([0, 1_000, 2_000]));
+    assert_eq!(own["samples"]["weight"], serde_json::json!([2_000, 2_000, 2_000]));
+    assert_eq!(own["stackTable"]["length"], 2);
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::trace::{TraceFunction, TraceProcess};
+use crate::trace::{TraceFunction, TraceProcess, TraceSample};
 
 fn call(function: u32, start_ns: u64, end_ns: u64, depth: u16) -> TraceCall {
     TraceCall { function, start_ns, end_ns, depth, is_open: false }
@@ -52,11 +52,17 @@ fn trace() -> Trace {
         end_ns: 800,
         calls: vec![TraceCall { is_open: true, ..call(2, 240, 800, 0) }],
         waits: vec![wait],
+        samples: vec![
+            TraceSample { at_ns: 160, stack: 0, stands_for: 1, is_in_kernel: false },
+            TraceSample { at_ns: 220, stack: 1, stands_for: 2, is_in_kernel: true },
+        ],
         ..TraceThread::default()
     };
     Trace {
         title: "app".into(),
         realtime_ns: 1_000,
+        sample_hz: 997,
+        stacks: vec![vec![0, 1], vec![2]],
         functions: vec![
             function("read", "libc"),
             function("crc32", "libz"),
@@ -177,4 +183,40 @@ fn threads_that_wait_are_not_counted() {
         .filter_map(|(at, event)| Some((*at, event.counter_value?)))
         .collect();
     assert_eq!(values, [(100, 1), (150, 2), (250, 1), (550, 2), (800, 1), (900, 0)]);
+}
+
+#[test]
+fn samples_have_the_functions_that_were_open() {
+    let packets = packets();
+    let data = packets.iter().find_map(|packet| {
+        packet.interned_data.as_ref().filter(|data| !data.callstacks.is_empty())
+    });
+    let data = data.expect("stacks");
+    let text = |all: &[Interned], iid: u64| {
+        all.iter().find(|one| one.iid == Some(iid)).expect("a text").name.clone().unwrap()
+    };
+    let frame = |iid: &u64| {
+        let frame = data.frames.iter().find(|frame| frame.iid == Some(*iid)).expect("a frame");
+        let mapping =
+            data.mappings.iter().find(|one| one.iid == frame.mapping_id).expect("a mapping");
+        let function = text(&data.function_names, frame.function_name_id.unwrap());
+        format!("{function} {}", text(&data.mapping_paths, mapping.path_string_ids[0]))
+    };
+    let stack = |iid: u64| {
+        let stack = data.callstacks.iter().find(|stack| stack.iid == Some(iid)).expect("a stack");
+        stack.frame_ids.iter().map(frame).collect::<Vec<_>>().join(", ")
+    };
+    let found: Vec<_> = packets
+        .iter()
+        .filter_map(|packet| {
+            let sample = packet.perf_sample?;
+            let of = (packet.timestamp?, sample.pid?, sample.tid?);
+            Some((of, stack(sample.callstack_iid?), sample.cpu_mode?, sample.timebase_count?))
+        })
+        .collect();
+    let expected = [
+        ((160, 10, 11), "read libc, crc32 libz".to_owned(), 2, 1),
+        ((220, 10, 11), "wait libc".to_owned(), 1, 3),
+    ];
+    assert_eq!(found, expected);
 }

@@ -1,10 +1,13 @@
 // The timeline's picture, on a canvas: a row per thread, or per folded group of them.
 import { columnsOf, wakings } from "./lanes.mjs";
 import { timeText } from "./quantities.mjs";
+import { strongest } from "./samples.mjs";
 import { ticksOf } from "./window.mjs";
 
 export const ROW = 20;
 export const HEAD = 22;
+// Height of the strip at a row's foot: whose code ran, by samples.
+const STRIP = 4;
 const MOST_ARROWS = 60;
 
 // Pixels of a moment.
@@ -82,9 +85,11 @@ function paintRow(pen, data, row, top, { view, place, colours, ink, isFocus }) {
     });
   }
   const whole = ((view[1] - view[0]) / columns) * row.lanes.length;
-  const room = ROW - 4;
+  const strip = data.places.length ? STRIP : 0;
+  const room = ROW - 4 - strip;
+  if (strip) paintStrip(pen, data, row, top + ROW - 2 - STRIP, { view, place, columns });
   for (let column = 0; column < columns; column += 1) {
-    let y = top + ROW - 2;
+    let y = top + ROW - 2 - strip;
     for (let state = 0; state < states; state += 1) {
       const part = (times[column * states + state] / whole) * room;
       if (part <= 0) continue;
@@ -95,6 +100,24 @@ function paintRow(pen, data, row, top, { view, place, colours, ink, isFocus }) {
     }
   }
   pen.globalAlpha = 1;
+}
+
+// Pieces between samples that found the same are drawn as one, so that a thread that runs has a line without gaps.
+function paintStrip(pen, data, row, top, { view, place, columns }) {
+  const owners = strongest(data.lanes, row.lanes, view, data.places, columns);
+  // A thread that runs has a sample in each of so many columns.
+  const gap = Math.ceil((2 * data.sample) / ((view[1] - view[0]) / columns)) + 1;
+  for (let column = 0; column < columns; column += 1) {
+    if (owners[column] < 0) continue;
+    let end = column + 1;
+    for (let next = end; next < columns && next < end + gap; next += 1) {
+      if (owners[next] === owners[column]) end = next + 1;
+      else if (owners[next] >= 0) break;
+    }
+    pen.fillStyle = data.owners[owners[column]][1];
+    pen.fillRect(place.left + column, top, end - column, STRIP - 1);
+    column = end - 1;
+  }
 }
 
 function paintMarks(pen, data, view, place, height, ink) {

@@ -5,6 +5,7 @@ import { element } from "./elements.mjs";
 import { onFilter, pageWords } from "./filter.mjs";
 import { keepFitting } from "./fitting.mjs";
 import { shareText, timeText } from "./quantities.mjs";
+import { sampleSums } from "./samples.mjs";
 import { busy, blocked, byLargest, longestWaits, queued, sumsOf, wantedLanes, whole } from "./sums.mjs";
 
 const SHOWN = 12;
@@ -79,6 +80,31 @@ export class Following {
     this.table(place, this.isCpu ? "Busy, by library" : "Wall time by library", ["library", "", "share", "busy", "waiting"], rows.map((row) => {
       const [name, colour] = this.library(row.key);
       return [[name, colour], this.bar(row, colour, size(rows[0])), shareText(size(row), all), time(busy(row)), time(blocked(row) + queued(row))];
+    }));
+  }
+
+  sampled(keyOf) {
+    const rows = sampleSums(this.data.lanes, this.numbers, this.window, this.data.places, keyOf);
+    return { rows, all: rows.reduce((sum, row) => sum + row.samples, 0) };
+  }
+
+  // What samples say of the window; a time is that of so many ticks of the processors' clocks.
+  processor(place) {
+    const { rows, all } = this.sampled((at) => this.data.places[at][0]);
+    const most = rows.length ? rows[0].samples : 1;
+    this.table(place, `Processor time by library, from ${all} samples`, ["library", "", "share", "about", "threads"], rows.map((row) => {
+      const [name, colour] = this.data.owners[row.key];
+      return [[name, colour], sampleBar(row.samples / most, colour), shareText(row.samples, all), time(row.samples * this.data.sample), String(row.lanes.size)];
+    }));
+  }
+
+  ran(place) {
+    const { rows, all } = this.sampled((at) => this.data.places[at].slice(0, 2).join(" "));
+    const most = rows.length ? rows[0].samples : 1;
+    this.table(place, "Processor time by function", ["function", "", "library", "share", "about"], rows.map((row) => {
+      const split = row.key.indexOf(" ");
+      const [library, colour] = this.data.owners[Number(row.key.slice(0, split))];
+      return [[row.key.slice(split + 1), colour], sampleBar(row.samples / most, colour), library, shareText(row.samples, all), time(row.samples * this.data.sample)];
     }));
   }
 
@@ -201,6 +227,16 @@ export class Following {
       if (at && value === "") cell.classList.add("empty");
     });
   }
+}
+
+function sampleBar(share, colour) {
+  const bar = document.createElement("span");
+  bar.className = "bar";
+  bar.ariaHidden = "true";
+  const mark = element("i", undefined, bar);
+  mark.style.setProperty("--w", (share * 100).toFixed(2));
+  mark.style.setProperty("--c", colour);
+  return bar;
 }
 
 // Nothing is left empty.

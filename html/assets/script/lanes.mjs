@@ -1,7 +1,8 @@
 // Threads as lanes of the timeline: which are shown, what of them is in a window, who woke whom. No page needed.
 //
-// A lane is `{name, group, idle, spans}`; spans are sorted `[from, to, state, text, waker, at, number]`: nanoseconds, a number of a
+// A lane is `{name, group, idle, spans, ran}`; `ran` are samples (samples.mjs); spans are sorted `[from, to, state, text, waker, at, number]`: nanoseconds, a number of a
 // state, what to say of it, the number of the lane that ended it (or -1), what that did, and the number of the text.
+import { unpackedSamples } from "./samples.mjs";
 
 // Lanes as the page has them: of a span only its length and what it is, `[state, text, waker, at]`, by number, in one list for all
 // of a lane's; -1 is a gap. Most spans begin where the one before ends, and most are alike.
@@ -19,7 +20,8 @@ export function unpacked({ texts, kinds, lanes, ...rest }) {
     }
     return spans;
   };
-  return { ...rest, texts, lanes: lanes.map(({ spans, ...lane }) => ({ ...lane, spans: spansOf(spans) })) };
+  const lane = ({ spans, ran, ...named }) => ({ ...named, spans: spansOf(spans), ran: unpackedSamples(ran) });
+  return { ...rest, texts, lanes: lanes.map(lane) };
 }
 
 // Threads that have hardly anything to do are one group, and come last.

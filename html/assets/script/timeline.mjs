@@ -7,6 +7,7 @@ import { keepFitting } from "./fitting.mjs";
 import { Following } from "./following.mjs";
 import { foldedGroup, shownRows, spanAt, stateTimes, unpacked } from "./lanes.mjs";
 import { shareText, timeText } from "./quantities.mjs";
+import { nearestSample } from "./samples.mjs";
 import { moved, within, zoomed } from "./window.mjs";
 
 export function startTimeline() {
@@ -176,11 +177,21 @@ class Timeline {
     if (row < 0) return this.say("");
     const { label, lanes } = this.shown[row];
     if (lanes.length > 1) return this.say(`${timeText(moment)}: ${label}`);
-    const span = spanAt(this.data.lanes[lanes[0]], moment);
+    const lane = this.data.lanes[lanes[0]];
+    const span = spanAt(lane, moment);
     if (!span) return this.say(`${timeText(moment)}: ${label}`);
     const [from, to, state, text, waker, at] = span;
     const by = waker >= 0 ? `, ended by ${this.data.lanes[waker].name}${at ? " in " + at : ""}` : "";
-    return this.say(`${timeText(moment)}: ${label}: ${this.data.states[state]}${text ? ", " + text : ""}, ${timeText(to - from)}${by}`);
+    return this.say(`${timeText(moment)}: ${label}: ${this.data.states[state]}${text ? ", " + text : ""}, ${timeText(to - from)}${by}${this.ran(lane, moment)}`);
+  }
+
+  // What a sample found there, no further away than a few pixels or the next sample.
+  ran(lane, moment) {
+    const pixel = (this.view[1] - this.view[0]) / Math.max(this.place.width - this.place.left, 1);
+    const sample = nearestSample(lane, moment, Math.max(3 * pixel, this.data.sample));
+    if (!sample) return "";
+    const [owner, name] = this.data.places[sample[1]];
+    return `; a sample at ${timeText(sample[0])}: ${name} (${this.data.owners[owner][0]})`;
   }
 
   say(text) {

@@ -1,6 +1,6 @@
 //! What a report is made from.
 
-use chase_analyzer::{Analysis, Finding, Groups, Measures, Tails, Timeline};
+use chase_analyzer::{Analysis, CodeAddress, Finding, Groups, Measures, Tails, Timeline};
 
 use super::{CauseOfWait, Parts, Process, Ran, WaitsForWhom};
 
@@ -12,6 +12,8 @@ pub trait Names {
     fn function(&self, api: usize) -> &str;
     /// Its whole name.
     fn whole_function(&self, api: usize) -> &str;
+    /// Name of the function that an address of a process is in, short; an object of the analysis contains it.
+    fn code(&self, process: usize, address: &CodeAddress, object: u32) -> String;
     /// A finding in words.
     fn sentence(&self, finding: &Finding) -> Sentence;
 }

@@ -1,6 +1,7 @@
 //! Threads by time, from the analyzer's timeline.
 
 mod queued;
+mod ran;
 
 use chase_analyzer::{
     Analysis, BlockedSpan, Lane as Events, LibraryKind, TimedCall, Timeline as When,
@@ -12,6 +13,7 @@ use super::waits_for::{WaitsFor, ends};
 use super::{Does, Figures, Lane, Names, Span, Timeline};
 use crate::Label;
 use queued::Pieces;
+use ran::RanPlaces;
 
 /// Most threads of the picture.
 const LANES: usize = 500;
@@ -31,7 +33,8 @@ pub(super) fn timeline(
 ) -> Option<Timeline> {
     let (analysis, groups, when) = (figures.analysis, figures.groups, figures.timeline);
     let events = |lane: &Events| {
-        lane.calls.len() + lane.blocked.len() + lane.preempted.len() + lane.marks.len()
+        let calls = lane.calls.len() + lane.blocked.len() + lane.preempted.len();
+        calls + lane.marks.len() + lane.samples.len()
     };
     if when.lanes.iter().map(events).sum::<usize>() == 0 {
         return None;
@@ -51,7 +54,8 @@ pub(super) fn timeline(
     let idle = chase_analyzer::blocked(analysis).idle_groups(groups);
     let pieces = pieces(&shown, when.end_ns.as_f64());
     let library_of = library_of(analysis);
-    let lane = |lane: &&Events| {
+    let mut ran = RanPlaces::new(&shown, names);
+    let mut lane = |lane: &&Events| {
         let filling = Filling {
             analysis,
             names,
@@ -68,6 +72,7 @@ pub(super) fn timeline(
             group: row.map_or("", |row| &*row.label).into(),
             is_idle: idle.get(group(lane) as usize).is_some_and(|&is_idle| is_idle),
             spans: filling.spans(),
+            ran: ran.of(lane),
         }
     };
     let mark = |mark: &chase_analyzer::Mark| {
@@ -76,9 +81,12 @@ pub(super) fn timeline(
     };
     let mut marks: Vec<_> = shown.iter().flat_map(|lane| lane.marks.iter().map(mark)).collect();
     marks.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+    let lanes = shown.iter().map(&mut lane).collect();
     Some(Timeline {
         end_ns: when.end_ns.as_f64(),
-        lanes: shown.iter().map(lane).collect(),
+        lanes,
+        ran_places: ran.places,
+        sample_ns: 1e9 / (analysis.on_cpu.sample_hz.max(1) as f64),
         marks,
         left_out_ns: least_ns as f64,
         more_lanes: left_out,

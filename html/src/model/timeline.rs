@@ -12,6 +12,12 @@ pub struct Timeline {
     pub end_ns: f64,
     /// Threads, in the order in which they are shown; those of a group need not stand together.
     pub lanes: Vec<Lane>,
+    /// What samples have found, by number.
+    #[serde(default)]
+    pub ran_places: Vec<RanPlace>,
+    /// The processor time that a sample stands for, nanoseconds.
+    #[serde(default)]
+    pub sample_ns: f64,
     /// Moments that the application has marked: nanoseconds since the start, and the name.
     pub marks: Vec<(f64, Label)>,
     /// Calls and waits of less than this are left out, nanoseconds; 0: none are.
@@ -36,6 +42,29 @@ pub struct Lane {
     pub is_idle: bool,
     /// What it did, by time, none over another.
     pub spans: Vec<Span>,
+    /// What it ran, by time.
+    #[serde(default)]
+    pub ran: Vec<RanAt>,
+}
+
+/// A sample.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct RanAt {
+    /// When, nanoseconds since the start of the run.
+    pub at_ns: f64,
+    /// What it has found, by position in [`Timeline::ran_places`].
+    pub place: usize,
+}
+
+/// What a sample has found.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct RanPlace {
+    /// The library, or the program.
+    pub library: Label,
+    /// The function.
+    pub function: Label,
+    /// How many samples such a one stands for.
+    pub stands_for: usize,
 }
 
 /// Something that a thread did for a while.

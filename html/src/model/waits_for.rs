@@ -86,7 +86,7 @@ fn seen_for(cause: SpanCause) -> WaitCause {
         SpanCause::File | SpanCause::Connection => WaitCause::Io,
         SpanCause::Time => WaitCause::Sleep,
         SpanCause::Process => WaitCause::Join,
-        SpanCause::Other => WaitCause::Scheduler,
+        SpanCause::Recording | SpanCause::Other => WaitCause::Scheduler,
     }
 }
 

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::colours::{Colours, cause_words, state};
 use crate::figure::{count, plural, table, time};
-use crate::model::{Does, Library, Span, Timeline, WaitCause};
+use crate::model::{Does, Library, RanAt, RanPlace, Span, Timeline, WaitCause};
 use crate::{Error, Label, Report};
 
 /// Spans of the table for those who can't see the picture.
@@ -40,6 +40,12 @@ struct Data<'r> {
     kinds: Vec<Kind>,
     lanes: Vec<LaneData<'r>>,
     marks: Vec<(u64, &'r Label)>,
+    /// What samples have found: library, function, how many samples such a one stands for. Empty: there are none.
+    places: Vec<(usize, &'r Label, usize)>,
+    /// Libraries of these: name and colour.
+    owners: Vec<(&'r Label, String)>,
+    /// The processor time that a sample stands for.
+    sample: u64,
 }
 
 #[derive(Serialize)]
@@ -50,6 +56,9 @@ struct LaneData<'r> {
     idle: bool,
     /// Length and number of the kind, one after the other; the kind of a gap is -1.
     spans: Vec<i64>,
+    /// Of each sample, how much later it was taken than the one before, in microseconds, and what it has found.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    ran: Vec<u64>,
 }
 
 /// What a span is: number of the state, text, waker, and what that did.
@@ -95,6 +104,9 @@ pub(super) fn render(report: &Report) -> Result<Option<Markup>, Error> {
                     "While a window is chosen, all sections that can follow it do; the others say that they are about the whole run. "
                     "Ctrl and the wheel zoom. With the keys: arrows, + and −, Shift with the arrows chooses, Enter opens or zooms, Escape leaves. "
                     "Lines lead from who ended a wait to who waited, once few enough are in sight."
+                    @if !timeline.ran_places.is_empty() {
+                        " At the foot of a row: whose code most samples found to run there, in the colours of libraries."
+                    }
                 }
                 @for note in &timeline.notes { p.note { (note) } }
             }
@@ -148,8 +160,19 @@ fn data<'r>(report: &'r Report, timeline: &'r Timeline) -> Data<'r> {
         group: &lane.group,
         idle: lane.is_idle,
         spans: packed(&lane.spans, &mut texts, &mut kinds),
+        ran: packed_samples(&lane.ran),
     });
     let lanes = lanes.collect();
+    let mut owners: Vec<(&Label, String)> = Vec::new();
+    let mut place = |place: &'r RanPlace| {
+        let known = owners.iter().position(|(name, _)| *name == &place.library);
+        let owner = known.unwrap_or_else(|| {
+            owners.push((&place.library, colours.named(&place.library)));
+            owners.len() - 1
+        });
+        (owner, &place.function, place.stands_for)
+    };
+    let places = timeline.ran_places.iter().map(&mut place).collect();
     Data {
         end: timeline.end_ns.round() as u64,
         states: STATES.map(words).into(),
@@ -159,6 +182,9 @@ fn data<'r>(report: &'r Report, timeline: &'r Timeline) -> Data<'r> {
         kinds: kinds.all,
         lanes,
         marks: timeline.marks.iter().map(|(moment, name)| (moment.round() as u64, name)).collect(),
+        places,
+        owners,
+        sample: timeline.sample_ns.round() as u64,
     }
 }
 
@@ -217,6 +243,18 @@ fn packed<'r>(spans: &'r [Span], texts: &mut Texts<'r>, kinds: &mut Kinds) -> Ve
         packed.extend([end - from, kinds.number((does, text, waker, doing)) as i64]);
     }
     packed
+}
+
+/// The samples of a lane, as [`LaneData`] has them.
+fn packed_samples(ran: &[RanAt]) -> Vec<u64> {
+    let mut before = 0;
+    let pair = |sample: &RanAt| {
+        let at = (sample.at_ns / 1e3).round() as u64;
+        let later = at.saturating_sub(before);
+        before = at;
+        [later, sample.place as u64]
+    };
+    ran.iter().flat_map(pair).collect()
 }
 
 fn longest(timeline: &Timeline) -> Markup {

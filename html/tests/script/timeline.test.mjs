@@ -68,7 +68,7 @@ test("a moment finds its span, or none", () => {
 test("texts are said once in the page", () => {
   const kinds = [[LOCK, 1, 0, 2], [RUN, 0, -1, 0]];
   const packed = { end: 9, texts: ["", "lock", "unlock"], kinds, lanes: [{ name: "a", spans: [5, -1, 2, 0, 1, 1] }] };
-  assert.deepEqual(unpacked(packed), { end: 9, texts: packed.texts, lanes: [{ name: "a", spans: [[5, 7, LOCK, "lock", 0, "unlock", 1], [7, 8, RUN, "", -1, "", 0]] }] });
+  assert.deepEqual(unpacked(packed), { end: 9, texts: packed.texts, lanes: [{ name: "a", spans: [[5, 7, LOCK, "lock", 0, "unlock", 1], [7, 8, RUN, "", -1, "", 0]], ran: [] }] });
 });
 
 test("arrows lead from wakers, the longest waits first", () => {

@@ -4,9 +4,9 @@ use chase_export::{Frame, Node, Stacks};
 use chase_html::{
     ApiSyscalls, Balance, Blocked, BlockedIn, CauseOfWait, Change, Comparison, Diagram,
     DiagramArrow, DiagramNode, Does, Edge, Finding, Function, FunctionChange, GroupWaits, Header,
-    Lane, Library, Life, Member, Outlier, PartUse, Parts, Ran, RanFunction, RanObject, Report,
-    SectionId, SelfParts, Span, SubGroup, Syscall, Tail, TailCurve, ThreadGroup, Timeline, Verdict,
-    WaitCause, WaitSource, Waiting, WaitsForWhom,
+    Lane, Library, Life, Member, Outlier, PartUse, Parts, Ran, RanAt, RanFunction, RanObject,
+    RanPlace, Report, SectionId, SelfParts, Span, SubGroup, Syscall, Tail, TailCurve, ThreadGroup,
+    Timeline, Verdict, WaitCause, WaitSource, Waiting, WaitsForWhom,
 };
 
 pub(crate) fn stacks(read_ns: u64) -> Stacks {
@@ -388,6 +388,14 @@ pub(crate) fn timeline() -> Timeline {
         group: "compress_worker".into(),
         is_idle: false,
         spans,
+        ran: (0..4)
+            .map(|at| RanAt { at_ns: f64::from(at) * 1e8, place: at as usize % 2 })
+            .collect(),
+    };
+    let place = |library: &str, function: &str| RanPlace {
+        library: library.into(),
+        function: function.into(),
+        stands_for: 1,
     };
     let waits = Does::Wait(WaitCause::Lock);
     Timeline {
@@ -405,6 +413,8 @@ pub(crate) fn timeline() -> Timeline {
             ),
         ],
         marks: vec![(1e9, "half <way>".into())],
+        ran_places: vec![place("libz.so.1", "deflate_<slow>"), place("app", "main")],
+        sample_ns: 1e6,
         left_out_ns: 2e6,
         more_lanes: 0,
         notes: vec!["12 events were overwritten.".into()],

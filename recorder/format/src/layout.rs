@@ -421,6 +421,8 @@ pub enum ChunkKind {
     LongTurns = 23,
     /// [`SampleRow`](crate::syscalls::SampleRow)s of samples late in turns, `count` of them; only in `.syscalls` files.
     LateSamples = 24,
+    /// [`TimedSampleRow`](crate::syscalls::TimedSampleRow)s, `count` of them; only in `.syscalls` files.
+    TimedSamples = 26,
     /// [`FileRow`](crate::syscalls::FileRow)s, `count` of them; only in `.syscalls` files.
     Files = 21,
     /// [`ArgumentRow`]s and [`ShortArgumentRow`]s of thread `owner`, `count` units of them.

@@ -39,6 +39,10 @@
 //! the same fraction of its time on the CPU. Addresses are to be looked up in the recording's objects, and in
 //! [`MappingRow`]s where no object contains them; if several mappings contain an address, the latest counts.
 //!
+//! [`TimedSampleRow`]s tell when some of these samples were taken: all of a process's first ones, and later one of two, of
+//! four, and so on, drawn evenly, so that their number grows with the logarithm of the time only. Each says how many it
+//! stands for. Processes with few samples have none.
+//!
 //! # Causes
 //!
 //! A [`CauseRow`] counts waits that have everything in common: the thread, the context, what was waited for, and who
@@ -84,10 +88,12 @@
 
 use bytemuck::{Pod, Zeroable};
 
+mod timed;
 mod turns;
 
 #[cfg(doc)]
 use crate::layout::{ChunkHeader, ChunkKind, OWN_CONTEXT_REF};
+pub use timed::TimedSampleRow;
 pub use turns::{LONG_TURN_NS, LongTurnRow, NO_DESCRIPTOR, TurnsRow};
 
 /// First bytes of a `.syscalls` file.

@@ -7,8 +7,8 @@ use crate::layout::{ChunkKind, NONE, PAGE, UNIT};
 use crate::syscalls::{
     BUCKETS, BlockedRow, CauseRow, ERRNO_SHIFT, ERRNOS, FileRow, LongTurnRow, MAGIC, MAPPING_PATH,
     MappingRow, NO_DESCRIPTOR, OnCpuRow, READER_MIN, SINGLE_SYSCALL_TEXT, STATE_COMPLETE,
-    SampleRow, SingleSyscallRow, SyscallRow, SyscallsHeader, TurnsRow, VERSION, WAKER_THREAD,
-    WaitRow, bucket_end_ns,
+    SampleRow, SingleSyscallRow, SyscallRow, SyscallsHeader, TimedSampleRow, TurnsRow, VERSION,
+    WAKER_THREAD, WaitRow, bucket_end_ns,
 };
 
 /// Describes what the companion saw of a process.
@@ -40,6 +40,8 @@ pub struct SyscallsBuilder {
     pub long_turns: Vec<LongTurnRow>,
     /// Rows of samples late in turns.
     pub late_samples: Vec<SampleRow>,
+    /// Times of samples.
+    pub timed_samples: Vec<TimedSampleRow>,
 }
 
 impl SyscallsBuilder {
@@ -75,6 +77,7 @@ impl SyscallsBuilder {
             turns: Vec::new(),
             long_turns: Vec::new(),
             late_samples: Vec::new(),
+            timed_samples: Vec::new(),
         }
     }
 
@@ -144,6 +147,14 @@ impl SyscallsBuilder {
         kernel: u32,
     ) -> &mut Self {
         self.samples.push(SampleRow { context_ref, tid, address, user, kernel });
+        self
+    }
+
+    /// Adds when one of the samples of the latest row was taken, ns after the start, in user space.
+    pub fn timed_sample(&mut self, at_ns: u64) -> &mut Self {
+        let row = (self.samples.len() as u32).saturating_sub(1);
+        let at_ns = self.header.began_ns + at_ns;
+        self.timed_samples.push(TimedSampleRow { at_ns, row, stands_for: 1, in_kernel: 0 });
         self
     }
 
@@ -257,6 +268,9 @@ impl SyscallsBuilder {
         for rows in self.late_samples.chunks(SAMPLES_IN_CHUNK) {
             chunk(&mut file, ChunkKind::LateSamples, NONE, rows.len() as u32, cast_slice(rows));
         }
+        for rows in self.timed_samples.chunks(SAMPLES_IN_CHUNK) {
+            chunk(&mut file, ChunkKind::TimedSamples, NONE, rows.len() as u32, cast_slice(rows));
+        }
         let header = SyscallsHeader { committed: file.len() as u64, ..self.header };
         file[..size_of_val(&header)].copy_from_slice(bytes_of(&header));
         file
@@ -307,6 +321,7 @@ pub fn syscalls_sample() -> SyscallsBuilder {
                 at,
                 at % 3,
             );
+            builder.timed_sample(u64::from(thread * 40 + at) * 3_000);
         }
     }
     // An event loop by epoll, and one by poll; threads that wait meanwhile.

@@ -9,7 +9,8 @@ use super::{Bytes, Error, Problem, extent, pod_at, text};
 use crate::layout::{ChunkKind, UNIT};
 use crate::syscalls::{
     BlockedRow, CauseRow, FileRow, LongTurnRow, MAGIC, MappingRow, OnCpuRow, SampleRow,
-    SingleSyscallRow, SyscallRow, SyscallsHeader, TurnsRow, VERSION, VERSION_CALLS, WaitRow,
+    SingleSyscallRow, SyscallRow, SyscallsHeader, TimedSampleRow, TurnsRow, VERSION, VERSION_CALLS,
+    WaitRow,
 };
 
 /// What the companion wrote of one process image. Like [`Recording`](super::Recording), it takes
@@ -30,6 +31,7 @@ pub struct SyscallsFile<'a> {
     turns: Vec<Chunk>,
     long_turns: Vec<Chunk>,
     late_samples: Vec<Chunk>,
+    timed_samples: Vec<Chunk>,
     problems: Vec<Problem>,
 }
 
@@ -101,6 +103,8 @@ impl<'a> SyscallsFile<'a> {
             of_kind(ChunkKind::LongTurns, size_of::<LongTurnRow>(), "rows of long turns");
         let late_samples =
             of_kind(ChunkKind::LateSamples, size_of::<SampleRow>(), "rows of late samples");
+        let timed_samples =
+            of_kind(ChunkKind::TimedSamples, size_of::<TimedSampleRow>(), "times of samples");
         Ok(Self {
             bytes,
             header,
@@ -116,6 +120,7 @@ impl<'a> SyscallsFile<'a> {
             turns,
             long_turns,
             late_samples,
+            timed_samples,
             problems,
         })
     }
@@ -148,7 +153,7 @@ impl<'a> SyscallsFile<'a> {
         self.rows(&self.waits)
     }
 
-    /// Rows of samples, in no particular order.
+    /// Rows of samples, in the order that [`TimedSampleRow::row`] counts in.
     pub fn samples(&self) -> impl Iterator<Item = SampleRow> {
         self.rows(&self.samples)
     }
@@ -200,6 +205,12 @@ impl<'a> SyscallsFile<'a> {
     /// Rows of samples late in turns, in no particular order. They are among [`samples`](Self::samples), too.
     pub fn late_samples(&self) -> impl Iterator<Item = SampleRow> {
         self.rows(&self.late_samples)
+    }
+
+    /// Times of samples, in the order in which they were taken on each CPU; [`TimedSampleRow::row`] counts in the order of
+    /// [`samples`](Self::samples).
+    pub fn timed_samples(&self) -> impl Iterator<Item = TimedSampleRow> {
+        self.rows(&self.timed_samples)
     }
 
     fn rows<'s, T: bytemuck::AnyBitPattern>(
