@@ -6,7 +6,7 @@ use chase_analyzer::WaitCause;
 use chase_viz::{Group, GroupKind, State, state_colour};
 
 use crate::Label;
-use crate::model::{Library, RanObject, Report};
+use crate::model::{Library, RanObject, RanPlace, Report};
 
 /// What chase's own time in a process is called. It is no library of the program, and grey.
 pub const CHASE_ITSELF: &str = "chase itself";
@@ -69,6 +69,12 @@ impl<'r> Colours<'r> {
             kind: self.kind(&object.name, object.is_application),
             value: object.ns,
         }
+    }
+
+    /// How the code of a library or program that ran is coloured, as `#RRGGBB`.
+    pub(crate) fn ran(&self, place: &RanPlace) -> String {
+        let kind = self.kind(&place.library, place.is_application);
+        colour(&Group { name: String::new(), kind, value: 0.0 })
     }
 
     /// How a library is coloured that is known by its name.

@@ -77,7 +77,7 @@ function paintRow(pen, data, row, top, { view, place, colours, ink, isFocus }) {
     pen.strokeRect(0.5, top + 0.5, place.width - 1, ROW - 1);
   }
   const columns = Math.max(Math.floor(place.width - place.left), 1);
-  const states = colours.length;
+  const states = colours.states.length;
   const times = new Float64Array(columns * states);
   for (const number of row.lanes) {
     columnsOf(data.lanes[number], view, columns, states, (column, state, time) => {
@@ -87,13 +87,13 @@ function paintRow(pen, data, row, top, { view, place, colours, ink, isFocus }) {
   const whole = ((view[1] - view[0]) / columns) * row.lanes.length;
   const strip = data.places.length ? STRIP : 0;
   const room = ROW - 4 - strip;
-  if (strip) paintStrip(pen, data, row, top + ROW - 2 - STRIP, { view, place, columns });
+  if (strip) paintStrip(pen, data, row, top + ROW - 2 - STRIP, { view, place, columns, owned: colours.owned });
   for (let column = 0; column < columns; column += 1) {
     let y = top + ROW - 2 - strip;
     for (let state = 0; state < states; state += 1) {
       const part = (times[column * states + state] / whole) * room;
       if (part <= 0) continue;
-      pen.fillStyle = colours[state];
+      pen.fillStyle = colours.states[state];
       pen.globalAlpha = row.isIdle ? 0.5 : 1;
       pen.fillRect(place.left + column, y - part, 1, part);
       y -= part;
@@ -102,21 +102,18 @@ function paintRow(pen, data, row, top, { view, place, colours, ink, isFocus }) {
   pen.globalAlpha = 1;
 }
 
-// Pieces between samples that found the same are drawn as one, so that a thread that runs has a line without gaps.
-function paintStrip(pen, data, row, top, { view, place, columns }) {
+// What a sample has found lasts until the next one, if that follows soon, so that a thread that runs has a line without gaps.
+function paintStrip(pen, data, row, top, { view, place, columns, owned }) {
   const owners = strongest(data.lanes, row.lanes, view, data.places, columns);
   // A thread that runs has a sample in each of so many columns.
   const gap = Math.ceil((2 * data.sample) / ((view[1] - view[0]) / columns)) + 1;
   for (let column = 0; column < columns; column += 1) {
     if (owners[column] < 0) continue;
-    let end = column + 1;
-    for (let next = end; next < columns && next < end + gap; next += 1) {
-      if (owners[next] === owners[column]) end = next + 1;
-      else if (owners[next] >= 0) break;
-    }
-    pen.fillStyle = data.owners[owners[column]][1];
-    pen.fillRect(place.left + column, top, end - column, STRIP - 1);
-    column = end - 1;
+    let next = column + 1;
+    while (next < columns && next < column + gap && owners[next] < 0) next += 1;
+    const isNear = next < columns && owners[next] >= 0;
+    pen.fillStyle = owned[owners[column]];
+    pen.fillRect(place.left + column, top, isNear ? next - column : 1, STRIP - 1);
   }
 }
 

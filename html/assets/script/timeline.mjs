@@ -73,13 +73,25 @@ class Timeline {
     const width = this.box.clientWidth;
     this.place = { left: Math.round(Math.min(Math.max(width * 0.17, Math.min(width * 0.36, 130)), 220)), width };
     this.shown = this.rows();
-    const colours = [...this.box.querySelectorAll(".legend .swatch")].map((swatch) =>
-      getComputedStyle(swatch).backgroundColor);
+    const swatches = [...this.box.querySelectorAll(".legend .swatch")];
+    const colours = { states: swatches.map((swatch) => getComputedStyle(swatch).backgroundColor), owned: this.owned() };
     const ink = { text: get("--ink"), muted: get("--muted"), rule: get("--rule"), link: get("--link"), font: "12px " + getComputedStyle(document.body).fontFamily };
     const { data, shown: rows, view, chosen, focus, place } = this;
     paint(this.canvas, { data, rows, view, chosen, focus, place, colours, ink });
     this.summary();
     this.following.choose(chosen);
+  }
+
+  // Colours of the libraries that ran, as the page's theme has them.
+  owned() {
+    const probe = element("i", undefined, this.box);
+    probe.className = "swatch";
+    const colours = this.data.owners.map(([, colour]) => {
+      probe.style.setProperty("--c", colour);
+      return getComputedStyle(probe).backgroundColor;
+    });
+    probe.remove();
+    return colours;
   }
 
   // What happened in the chosen window, or in what is shown.

@@ -54,7 +54,7 @@ pub(super) fn timeline(
     let idle = chase_analyzer::blocked(analysis).idle_groups(groups);
     let pieces = pieces(&shown, when.end_ns.as_f64());
     let library_of = library_of(analysis);
-    let mut ran = RanPlaces::new(&shown, names);
+    let mut ran = RanPlaces::new(&shown, analysis, names);
     let mut lane = |lane: &&Events| {
         let filling = Filling {
             analysis,

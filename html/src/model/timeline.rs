@@ -61,6 +61,8 @@ pub struct RanAt {
 pub struct RanPlace {
     /// The library, or the program.
     pub library: Label,
+    /// Whether it is a program.
+    pub is_application: bool,
     /// The function.
     pub function: Label,
     /// How many samples such a one stands for.

@@ -165,9 +165,10 @@ fn data<'r>(report: &'r Report, timeline: &'r Timeline) -> Data<'r> {
     let lanes = lanes.collect();
     let mut owners: Vec<(&Label, String)> = Vec::new();
     let mut place = |place: &'r RanPlace| {
-        let known = owners.iter().position(|(name, _)| *name == &place.library);
+        let owner = (&place.library, colours.ran(place));
+        let known = owners.iter().position(|known| *known == owner);
         let owner = known.unwrap_or_else(|| {
-            owners.push((&place.library, colours.named(&place.library)));
+            owners.push(owner);
             owners.len() - 1
         });
         (owner, &place.function, place.stands_for)

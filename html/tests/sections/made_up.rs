@@ -394,6 +394,7 @@ pub(crate) fn timeline() -> Timeline {
     };
     let place = |library: &str, function: &str| RanPlace {
         library: library.into(),
+        is_application: library == "app",
         function: function.into(),
         stands_for: 1,
     };

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use chase_analyzer::{Lane as Events, TimedSample};
+use chase_analyzer::{Analysis, Lane as Events, TimedSample};
 
 use super::super::{Names, RanAt, RanPlace};
 
@@ -11,6 +11,7 @@ const SAMPLES: usize = 20_000;
 
 /// Puts samples into the lanes of a page.
 pub(super) struct RanPlaces<'n> {
+    analysis: &'n Analysis,
     names: &'n dyn Names,
     /// One in so many samples is taken.
     one_of: usize,
@@ -21,10 +22,10 @@ pub(super) struct RanPlaces<'n> {
 
 impl<'n> RanPlaces<'n> {
     /// For the samples of these lanes.
-    pub(super) fn new(lanes: &[&Events], names: &'n dyn Names) -> Self {
+    pub(super) fn new(lanes: &[&Events], analysis: &'n Analysis, names: &'n dyn Names) -> Self {
         let all: usize = lanes.iter().map(|lane| lane.samples.len()).sum();
         let one_of = all.div_ceil(SAMPLES).max(1);
-        Self { names, one_of, seen: 0, places: Vec::new(), numbers: HashMap::new() }
+        Self { analysis, names, one_of, seen: 0, places: Vec::new(), numbers: HashMap::new() }
     }
 
     /// The samples of a lane.
@@ -43,6 +44,7 @@ impl<'n> RanPlaces<'n> {
     fn place(&mut self, process: usize, sample: &TimedSample) -> usize {
         let place = RanPlace {
             library: self.names.object(sample.object).into(),
+            is_application: self.analysis.objects[sample.object as usize].executable,
             function: self.names.code(process, &sample.address, sample.object).into(),
             stands_for: sample.stands_for as usize * self.one_of,
         };
