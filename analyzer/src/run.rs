@@ -101,9 +101,8 @@ pub(crate) fn group(mut found: Vec<Found>) -> Vec<Run> {
         grouping.add(one);
     }
     let mut runs = grouping.runs;
-    // Equal within a boot: then the order of starts is kept, which is that of the list.
+    // Runs begin with their first processes, so they are in the order of their starts.
     runs.reverse();
-    runs.sort_by_key(|run| std::cmp::Reverse(run.start_realtime()));
     runs
 }
 

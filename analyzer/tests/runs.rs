@@ -111,6 +111,31 @@ fn commands_given_one_after_the_other_are_runs_of_their_own() {
     assert_eq!(runs.len(), 2);
 }
 
+/// Within a boot only the monotonic clock counts: that of the wall may be set back at any time.
+#[test]
+fn a_clock_that_is_set_back_changes_no_order_and_no_time() {
+    let hour = 3_600 * SECOND;
+    let set_back = |builder| changed(builder, |h| h.clock_start.realtime_ns -= hour);
+    let first = process(10, 1, 0, 9 * SECOND);
+    // Meanwhile the clock is set back; then there is another run.
+    let child = set_back(process(11, 10, SECOND, 2 * SECOND));
+    let next = set_back(process(20, 1, 20 * SECOND, SECOND));
+    let directory = tempfile::tempdir().unwrap();
+    for (builder, name) in [(&next, "a"), (&child, "b"), (&first, "c")] {
+        write(directory.path(), &format!("{name}.chase"), builder);
+    }
+    let runs = scan(directory.path()).unwrap().runs;
+    let of_first = vec![(10, None), (11, Some((0, Link::Child)))];
+    assert_eq!(shapes(&runs), [vec![(20, None)], of_first], "the newest first");
+    let loaded = load_run(&runs[1]).unwrap();
+    let analysis = Analysis::new(&loaded.images, Selection::All);
+    assert_eq!(analysis.wall_ns, Ns(9 * SECOND));
+    let lives: Vec<_> =
+        analysis.threads.iter().map(|row| (row.start_ns.0 / SECOND, row.end_ns.0 / SECOND)).collect();
+    assert_eq!(lives, [(0, 9), (1, 3)]);
+    assert_eq!(load(directory.path()).unwrap().images.len(), 1, "the newest run alone");
+}
+
 #[test]
 fn exec_goes_on_with_the_process() {
     let same_process = |h: &mut Header| {

@@ -24,8 +24,8 @@ use chase_logic::text::{Text, file_name};
 /// The name of the companion's executable.
 const NAME: &[u8] = b"/chase-companion";
 /// How long a program waits until the companion is ready, or has said why it can't record. Getting ready mostly takes
-/// longer; then it watches the programs that start later.
-const PATIENCE: Patience = Patience { ms: 10, is_required: false };
+/// longer; then it watches the programs that start later. With what starting it costs, a program begins at most 10 ms later.
+const PATIENCE: Patience = Patience { ms: 9, is_required: false };
 /// The same where the program must not run without the companion.
 const PATIENCE_REQUIRED: Patience = Patience { ms: 30_000, is_required: true };
 
