@@ -46,9 +46,9 @@
 //! their caller lasted that long. A quantile is shown if ten effective samples, of (Σw)²/Σw², are beyond it, and if
 //! both ends of its 95 % confidence interval (its rank is binomial) are in its bucket or the next.
 //!
-//! A third error is that of the clock, whose reads don't wait for unfinished instructions: *i* varies from place to place. Its
-//! standard error for each timed call, with the opposite sign for the caller, is half of *i*, and less for samples, before
-//! which everything is waited for. It is the same in each run, so it is told apart: [`Measures::clock_ci95_ns`].
+//! A third error is that of the clock, whose reads don't wait for unfinished instructions: *i* varies from place to
+//! place, and what is waited for before a call may seem to be in it. Its standard error for each timed call, with the
+//! opposite sign for the caller, is *i*, and less for samples, before which everything is waited for. It is the same in each run, so it is told apart: [`Measures::clock_ci95_ns`].
 //!
 //! What happens to a sample by chance is not scaled up: one that was preempted for long, or waited as rarely as it did
 //! long, counts for itself only. Where a companion watched, and calls that are not timed get frames, it is known how
