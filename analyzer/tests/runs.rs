@@ -130,8 +130,11 @@ fn a_clock_that_is_set_back_changes_no_order_and_no_time() {
     let loaded = load_run(&runs[1]).unwrap();
     let analysis = Analysis::new(&loaded.images, Selection::All);
     assert_eq!(analysis.wall_ns, Ns(9 * SECOND));
-    let lives: Vec<_> =
-        analysis.threads.iter().map(|row| (row.start_ns.0 / SECOND, row.end_ns.0 / SECOND)).collect();
+    let lives: Vec<_> = analysis
+        .threads
+        .iter()
+        .map(|row| (row.start_ns.0 / SECOND, row.end_ns.0 / SECOND))
+        .collect();
     assert_eq!(lives, [(0, 9), (1, 3)]);
     assert_eq!(load(directory.path()).unwrap().images.len(), 1, "the newest run alone");
 }
